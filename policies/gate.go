@@ -70,6 +70,8 @@ type Result struct {
 	Reason  string    `json:"reason"`          // for people
 	Who     []string  `json:"who,omitempty"`   // who can change it
 	Until   time.Time `json:"until,omitempty"` // when it may change by itself; zero: unknown
+	// SkippedBy is who had it pass without being so; empty: it answers itself.
+	SkippedBy string `json:"skippedBy,omitempty"`
 }
 
 // evaluator is one kind of gate.

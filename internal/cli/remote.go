@@ -263,8 +263,12 @@ func skipCommand() *cobra.Command {
 	r := &serverFlags{}
 	c := &cobra.Command{
 		Use:   "skip PROMOTION GATE REASON",
-		Short: "Pass one gate for one release, on record (not supported yet)",
-		Args:  cobra.ExactArgs(3),
+		Short: "Let a promotion past one gate of its pipeline file, as it is and for four hours, on record",
+		Long: `Let a promotion past one gate of its pipeline file, as it is and for four hours, on record.
+PROMOTION is the promotion's number, or #14 for its pull request's. The reason has at least ten characters.
+It takes a token with the role breakglass.`,
+		Example: "  liftlock skip '#14' soak 'the fix for the outage of today'",
+		Args:    cobra.ExactArgs(3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return r.onPromotion(cmd, args[0], "skip", api.PromotionCommand{Gate: args[1], Reason: args[2]})
 		},

@@ -123,7 +123,7 @@ func TestRemoteCommandsThatAreRefused(t *testing.T) {
 		"promote shop":                      "accepts 3 arg(s)",
 		"retry web":                         "is no promotion",
 		"retry #15":                         "no promotion is known",
-		"skip 1 soak hurry":                 "skip is not supported yet",
+		"skip 1 soak hurry":                 "at least 10 characters",
 		"status none":                       `no pipeline "none"`,
 		"status -o yaml":                    "table or json",
 		"status --server liftlock.example":  "the server's address",

@@ -117,10 +117,6 @@ func (c *server) handlePromotionCommand(verb string) http.HandlerFunc {
 		if caller == nil {
 			return
 		}
-		if verb == command.Skip {
-			writeErrorf(w, http.StatusNotImplemented, "skip is not supported yet")
-			return
-		}
 		var body api.PromotionCommand
 		if err := decodeBody(w, r, &body, true); err != nil {
 			c.writeError(w, r, err)
@@ -140,7 +136,7 @@ func (c *server) parsePromotionCommand(r *http.Request, verb string, b *api.Prom
 	if err != nil {
 		return nil, err
 	}
-	if b.Gate != "" {
+	if b.Gate != "" && verb != command.Skip {
 		return nil, apiErrorf(http.StatusBadRequest, "%s takes no gate", verb)
 	}
 	row, ok, err := c.opts.Store.Promotion(r.Context(), id)
@@ -153,7 +149,7 @@ func (c *server) parsePromotionCommand(r *http.Request, verb string, b *api.Prom
 	if row.Pull == 0 {
 		return nil, apiErrorf(http.StatusConflict, "the promotion %d has no pull request that could be meant", id)
 	}
-	o := &Command{Repo: row.Repo, Pipeline: row.Pipeline, Component: row.Component, Environment: row.Environment, Pull: row.Pull, Verb: verb, Reason: b.Reason}
+	o := &Command{Repo: row.Repo, Pipeline: row.Pipeline, Component: row.Component, Environment: row.Environment, Pull: row.Pull, Verb: verb, Gate: b.Gate, Reason: b.Reason}
 	if verb == command.Hold || verb == command.Unhold {
 		o.Scope = command.ScopePR
 	}
@@ -170,7 +166,7 @@ func (o *Command) setEnd(lasts, until string) (err error) {
 
 // Grammar is the command as a comment would have said it.
 func (o *Command) Grammar() command.Command {
-	return command.Command{Verb: o.Verb, Scope: o.Scope, Reverts: o.Reverts, For: o.For, Until: o.Until, Environment: o.Environment, Reason: o.Reason}
+	return command.Command{Verb: o.Verb, Scope: o.Scope, Reverts: o.Reverts, For: o.For, Until: o.Until, Environment: o.Environment, Gate: o.Gate, Reason: o.Reason}
 }
 
 // checkBodyFields checks pairs of a key and its value.

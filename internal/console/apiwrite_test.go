@@ -41,7 +41,7 @@ func TestWhoMayGiveCommands(t *testing.T) {
 		{"a lower-case scheme", true, hold, map[string]string{"Authorization": "bearer do"}, 200, "hold noted"},
 		{"breakglass", true, hold, bearer("break"), 200, "hold noted"},
 		{"an operator who skips", true, "/api/v1/promotions/2/skip", bearer("do"), 403, "this needs breakglass"},
-		{"breakglass who skips", true, "/api/v1/promotions/2/skip", bearer("break"), 501, "skip is not supported yet"},
+		{"breakglass who skips", true, "/api/v1/promotions/2/skip", bearer("break"), 400, "unknown field"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newTestConsole(t, func(o *Options) {
@@ -98,6 +98,23 @@ func TestCommandsAreParsed(t *testing.T) {
 				t.Errorf("the source is %q", w.commands[0].Source)
 			}
 		})
+	}
+}
+
+// TestSkipIsParsed holds what a skip by the API takes, and from whom.
+func TestSkipIsParsed(t *testing.T) {
+	w := newTestConsole(t, nil)
+	w.seed()
+	for body, says := range map[string]string{`{"reason":"production burns"}`: "takes a gate's name", `{"gate":"soak"}`: "at least 10 characters"} {
+		if status, _, answer := w.request("POST", "/api/v1/promotions/2/skip", body, bearer("break")); status != 400 || !strings.Contains(answer, says) {
+			t.Errorf("%s: %d %s", body, status, answer)
+		}
+	}
+	if status, _, answer := w.request("POST", "/api/v1/promotions/2/skip", `{"gate":"soak","reason":"production burns"}`, bearer("break")); status != 200 {
+		t.Fatalf("%d %s", status, answer)
+	}
+	if c := w.commands; len(c) != 1 || c[0].Verb != "skip" || c[0].Gate != "soak" || c[0].Reason != "production burns" || c[0].Pull != 14 || c[0].Role != "breakglass" {
+		t.Errorf("the commands are %+v", c)
 	}
 }
 

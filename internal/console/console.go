@@ -36,7 +36,8 @@ type Command struct {
 	Component      string        // empty: a hold on an environment or the pipeline
 	Environment    string        // empty: a hold on the component or the pipeline
 	Pull           int           // the promotion's pull request; 0: it is about none
-	Verb           string        // promote, hold, unhold, retry or revert
+	Verb           string        // promote, hold, unhold, retry, revert or skip
+	Gate           string        // skip: which
 	Reverts        bool          // hold: reverts stand still too
 	For            time.Duration // hold: how long; 0: until somebody lifts it
 	Until          time.Time     // hold: until when; zero: as For says

@@ -89,7 +89,7 @@ func (e *Controller) authoriseAndRun(ctx context.Context, r *Repository, s *fact
 		return "", newRefusal("%v", err)
 	}
 	envs := e.listGatedEnvs(p, o.Command)
-	who, err := e.resolvePerson(ctx, r, s, envs, o)
+	who, err := e.resolvePerson(ctx, r, s, p, envs, o)
 	if err != nil {
 		return "", err
 	}
@@ -135,7 +135,7 @@ func (e *Controller) listGatedEnvs(p *facts.ResolvedPipeline, c command.Command)
 // resolvePerson is who gave a command, as far as the forge tells now. An approver is
 // one whose review every gate in question would count, and for lifting holds, whoever
 // set them, whatever is known of the release.
-func (e *Controller) resolvePerson(ctx context.Context, r *Repository, s *facts.Snapshot, envs []gatedEnv, o Command) (command.Person, error) {
+func (e *Controller) resolvePerson(ctx context.Context, r *Repository, s *facts.Snapshot, p *facts.ResolvedPipeline, envs []gatedEnv, o Command) (command.Person, error) {
 	who := command.Person{Login: o.By, Role: o.Role}
 	if o.Role == "" {
 		level, err := r.Forge.Permission(ctx, r.Name, o.By)
@@ -147,7 +147,18 @@ func (e *Controller) resolvePerson(ctx context.Context, r *Repository, s *facts.
 			return who, nil
 		}
 	}
-	if command.Needs(o.Command.Verb) != command.NeedApprover {
+	switch command.Needs(o.Command.Verb) {
+	case command.NeedBreakGlass:
+		if o.Role != "" || p == nil {
+			return who, nil
+		}
+		var err error
+		if who.BreakGlass, err = e.opts.Gatherer.MaySkip(ctx, r.Repository, p.Spec.BreakGlass, o.By, true); err != nil && !forge.IsRetryable(err) && ctx.Err() == nil {
+			err = newRefusal("whether %s may skip gates can't be told: %v", o.By, err)
+		}
+		return who, err
+	case command.NeedApprover:
+	default:
 		return who, nil
 	}
 	own, err := e.setHoldsItself(ctx, r, s, o)
@@ -230,6 +241,8 @@ func (e *Controller) runCommand(ctx context.Context, r *Repository, s *facts.Sna
 		return e.replyDiff(ctx, s, o)
 	case command.Hold, command.Unhold:
 		return e.setHolds(ctx, r, s, p, o)
+	case command.Skip:
+		return e.skipGate(ctx, r, s, p, o)
 	case command.Promote, command.Revert, command.Retry:
 		if p == nil || unit == nil && !s.IsBatch(o.Unit) {
 			return "", newRefusal("the tracked branch has no component %s in a pipeline %s any more", o.Unit.Component, o.Unit.Pipeline)
@@ -239,5 +252,5 @@ func (e *Controller) runCommand(ctx context.Context, r *Repository, s *facts.Sna
 		}
 		return "", e.recordCommand(ctx, s, o)
 	}
-	return "", newRefusal("/liftlock %s is not supported yet", c.Verb)
+	return "", newRefusal("there is no /liftlock %s", c.Verb)
 }

@@ -10,7 +10,6 @@ import (
 // unsupportedKeys are the keys of the format that Liftlock doesn't act on yet.
 var unsupportedKeys = []string{
 	"spec.environments[].gates[].approvals.from.teams",
-	"spec.breakGlass",
 }
 
 // Parse reads the pipelines of one file, one a document, with their defaults

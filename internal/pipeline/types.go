@@ -108,6 +108,8 @@ type Spec struct {
 	Limits Limits `yaml:"limits" json:"limits"`
 	// bare: commands in pull requests may also be written without /liftlock, as /promote. Not set: other bots keep those.
 	Commands string `yaml:"commands" json:"commands" jsonschema:"enum=bare"`
+	// Who may let a promotion past one of its gates by /liftlock skip. Not set: nobody, but holders of an API token with the role breakglass.
+	BreakGlass *BreakGlass `yaml:"breakGlass" json:"breakGlass,omitempty"`
 	// The steps of the pipeline; at least one.
 	Environments []Environment `yaml:"environments" json:"environments" jsonschema:"required,minItems=1"`
 }
@@ -217,6 +219,16 @@ type FilePick struct {
 	Include []string `yaml:"include" json:"include" jsonschema:"required,minItems=1"`
 	// Globs of those among them that aren't.
 	Exclude []string `yaml:"exclude" json:"exclude,omitempty"`
+}
+
+// BreakGlass says who may skip gates; one of users or teams at least.
+type BreakGlass struct {
+	// Teams on the forge, as organisation/team; where the forge nests teams, with those below.
+	Teams []string `yaml:"teams" json:"teams,omitempty"`
+	// Logins on the forge.
+	Users []string `yaml:"users" json:"users,omitempty"`
+	// An author of the release may skip a gate too. Not set: it takes a second person.
+	AllowSelf bool `yaml:"allowSelf" json:"allowSelf,omitempty"`
 }
 
 // The merge methods.

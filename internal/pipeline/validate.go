@@ -21,6 +21,7 @@ const (
 	maxGates          = 50   // of an environment
 	maxExpressions    = 100  // of a pipeline: each is compiled
 	maxListed         = 1000 // entries of any other list
+	maxNamed          = 100  // teams, or users, that are named in one place: each may be a call of the forge
 	maxTemplateLength = 4096
 )
 
@@ -73,6 +74,7 @@ func validatePipeline(doc *strictyaml.Document, p *Pipeline) strictyaml.Errors {
 	c.checkTemplate("spec.environment", s.Environment)
 	c.checkApplicationSets(s)
 	c.checkCarry(s.Carry)
+	c.checkBreakGlass(s.BreakGlass)
 	c.checkEnvironments(s)
 	return c.Errs
 }
@@ -104,6 +106,10 @@ func (c *checker) checkListLengths(s *Spec) {
 	c.checkAtMost("spec.applicationSets", len(s.ApplicationSets), maxListed)
 	c.checkAtMost("spec.applications", len(s.Applications), maxListed)
 	c.checkAtMost("spec.carry", len(s.Carry), maxListed)
+	if b := s.BreakGlass; b != nil {
+		c.checkAtMost("spec.breakGlass.teams", len(b.Teams), maxNamed)
+		c.checkAtMost("spec.breakGlass.users", len(b.Users), maxNamed)
+	}
 	for i, e := range s.Carry {
 		at := fmt.Sprintf("spec.carry[%d]", i)
 		c.checkAtMost(at+".kustomizeImages", len(e.KustomizeImages), maxListed)
@@ -303,6 +309,26 @@ func (c *checker) checkGates(at string, gates []policies.Gate) {
 				path += "." + p.Path
 			}
 			c.Errorf(path, "%s", p.Message)
+		}
+	}
+}
+
+func (c *checker) checkBreakGlass(b *BreakGlass) {
+	const at = "spec.breakGlass"
+	if b == nil {
+		return
+	}
+	if len(b.Teams)+len(b.Users) == 0 {
+		c.Errorf(at, "who may is missing: give teams or users")
+	}
+	for i, team := range b.Teams {
+		if _, _, err := policies.ParseTeam(team); err != nil {
+			c.Errorf(fmt.Sprintf("%s.teams[%d]", at, i), "%v", err)
+		}
+	}
+	for i, login := range b.Users {
+		if err := policies.CheckLogin(login); err != nil {
+			c.Errorf(fmt.Sprintf("%s.users[%d]", at, i), "%v", err)
 		}
 	}
 }

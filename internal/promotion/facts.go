@@ -184,6 +184,7 @@ type Env struct {
 	Tip          string               `json:"tip"`    // the head of that branch; empty: there is no such branch
 	Spec         pipeline.Environment `json:"spec"`
 	Gates        []policies.Gate      `json:"gates,omitempty"` // the spec's, raised to the server's floor
+	Floor        []policies.Gate      `json:"floor,omitempty"` // the server's alone
 	Release      Known[Release]       `json:"now"`
 	Fields       FieldState           `json:"fields,omitempty"`
 	FieldsReason string               `json:"fieldsReason,omitempty"` // FieldsMixed: which disagree, where
@@ -268,6 +269,7 @@ type Pull struct {
 	MergeNote       string         `json:"mergeNote,omitempty"`
 	UncomputedSince time.Time      `json:"uncomputedSince,omitzero"` // since when MergeUnknown is the answer for this head and its branch's tip; zero: UpdatedAt
 	Review          policies.Facts `json:"review"`                   // what gates are evaluated over; Now is filled in by Decide
+	Skips           []Skip         `json:"skips,omitempty"`          // of this very head and release
 	Diverged        bool           `json:"diverged,omitempty"`       // Restore refused: the reverted fields changed since
 	// Batch says that it is the pull request of all components of its pipeline that are
 	// ready (batch: environment), maybe of one only. Then Members are what moves in it; in

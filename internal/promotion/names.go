@@ -18,6 +18,8 @@ const (
 	LabelOurs       = "liftlock"
 	LabelHold       = "liftlock/hold"
 	LabelSuperseded = "liftlock/superseded"
+	// LabelSkipped is followed by the kind of a gate that somebody skipped. It informs people.
+	LabelSkipped = "liftlock/skipped-"
 )
 
 // The trailers of our commits. They inform people; they may restrain, never loosen.

@@ -47,7 +47,8 @@ func TestQuestions(t *testing.T) {
 		{"a stranger", "mallory", "/liftlock status", "confused", "read the repository"},
 		{"a hold by a reader", "rita", "/liftlock hold", "confused", "write to the repository"},
 		{"a promote by a writer who is no approver", "linus", "/liftlock promote prod", "confused", "approvals gate"},
-		{"what isn't supported yet", "ada", "/liftlock skip soak because", "confused", "not supported yet"},
+		{"a skip by somebody", "ada", "/liftlock skip approvals because it burns", "confused", "breakGlass names"},
+		{"a skip without a reason", "ada", "/liftlock skip approvals because", "confused", "at least 10 characters"},
 		{"an environment that isn't there", "ada", "/liftlock promote nowhere", "confused", "no environment"},
 	} {
 		id := s.addComment(p.Number, c.who, c.body)

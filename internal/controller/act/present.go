@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
@@ -91,6 +92,15 @@ func (a *Actor) presentOpen(ctx context.Context, s *subject) error {
 	missing := slices.DeleteFunc(slices.Clone(page.Labels), p.PR.HasLabel)
 	if len(missing) > 0 {
 		if err := r.Forge.AddLabels(ctx, r.Name, p.Number, missing...); err != nil {
+			return err
+		}
+	}
+	for _, label := range p.PR.Labels { // of another head, or over by now
+		gate, is := strings.CutPrefix(label, promotion.LabelSkipped)
+		if !is || slices.ContainsFunc(p.Skips, func(k promotion.Skip) bool { return k.Gate == gate && k.Err == "" }) {
+			continue
+		}
+		if err := r.Forge.RemoveLabel(ctx, r.Name, p.Number, label); err != nil {
 			return err
 		}
 	}

@@ -26,6 +26,7 @@ type Evaluation struct {
 	Now        time.Time
 	Components []*ComponentEvaluation       // sorted by name
 	OpenPulls  map[int]*OpenPull            // ours that move any of the components, by number
+	fresh      bool                         // before a merge: what may be remembered for minutes is read again
 	RetryAt    time.Time                    // when a fact that ran out of time is looked for again; zero: none did
 	contents   map[string]fieldedit.Release // what releases carry, by identity
 	rules      map[string]string            // rulesOf, by component
@@ -172,6 +173,7 @@ func (o *Gatherer) Gather(ctx context.Context, s *Snapshot, u promotion.Unit, fr
 		return nil, err
 	}
 	ev := o.newEvaluation(s, p, u)
+	ev.fresh = fresh
 	var err error
 	if ev.holdsCommit, _, err = s.Repo.Mirror.Head(ctx, history.StateBranch); err != nil {
 		return nil, fmt.Errorf("read where the holds are: %w", err)
@@ -241,7 +243,7 @@ func (o *Gatherer) newEvaluation(s *Snapshot, p *ResolvedPipeline, u promotion.U
 		contents: map[string]fieldedit.Release{}, compositions: map[string]map[string]promotion.Composition{}, edits: map[editKey][]fieldedit.Edit{}, fieldOwners: map[fieldKey]string{}}
 	for _, spec := range p.TopologicalOrder() {
 		line := s.BranchFor(p.Pipeline, spec.Name)
-		ev.envs = append(ev.envs, promotion.Env{Name: spec.Name, Branch: line.Branch, Tip: line.Commit, Spec: *spec, Gates: o.Gates(spec)})
+		ev.envs = append(ev.envs, promotion.Env{Name: spec.Name, Branch: line.Branch, Tip: line.Commit, Spec: *spec, Gates: o.Gates(spec), Floor: o.opts.Floor(spec.Name, nil)})
 	}
 	components := []string{u.Component}
 	if s.IsBatch(u) {

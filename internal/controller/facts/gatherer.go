@@ -95,6 +95,7 @@ type Gatherer struct {
 	*gitGatherer
 	*pullGatherer
 	*reviewGatherer
+	*teamGatherer
 	*authorGatherer
 	*argocdGatherer
 	*effectGatherer
@@ -129,6 +130,7 @@ func New(o Options) *Gatherer {
 		gitGatherer:    newGitGatherer(releases, o.Caches),
 		pullGatherer:   pulls,
 		reviewGatherer: newReviewGatherer(o.Now, o.Caches),
+		teamGatherer:   newTeamGatherer(o.Now, o.Caches),
 		authorGatherer: newAuthorGatherer(releases, o.Now, o.IgnoreUnlinkedAuthors, o.Caches),
 		argocdGatherer: &argocdGatherer{argocds: argocds, health: health, releases: releases, store: o.Store, memories: newDecodedRows(o.Caches, "verification_memories", func(*verification.Memory) {}),
 			repos: &targets.repos, renderer: effects.renderer, hydrated: newCache[[sha256.Size]byte, string](o.Caches, "hydrated_manifests", maxEnvironments)},

@@ -169,6 +169,9 @@ func (o *Gatherer) describeOpenPull(ctx context.Context, ev *Evaluation, env *pr
 			return nil, fmt.Errorf("look at its approvals: %w", err)
 		}
 		addChecks(&p.Review, p.Head, r.detail)
+		if err := o.addSkips(ctx, ev, p); err != nil {
+			return nil, fmt.Errorf("look at which of its gates are skipped: %w", err)
+		}
 	}
 	return p, nil
 }

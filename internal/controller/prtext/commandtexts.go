@@ -25,13 +25,14 @@ func HelpText(bare bool) string {
 		{"unhold [scope]", "lift that hold"},
 		{"promote [environment]", "bring the newest verified release there: opens what waits for a person, brings back what was reverted, takes over what was changed by hand"},
 		{"revert [reason]", "open a pull request that takes the promotion back"},
+		{"skip gate reason", "let this promotion past one gate of the pipeline file, as it is and for four hours, on record"},
 		{"retry", "try again after a failure, or after this pull request was closed"},
 		{"help", "this"},
 	} {
 		p.writeLine("- `/liftlock %s`: %s", c[0], c[1])
 	}
 	p.writeGap()
-	p.writeLine("Readers may ask (`help`, `status`, `why`, `diff`); who may write may `hold` and `retry`; `unhold`, `promote` and `revert` also take an approver where the environment has an approvals gate, but whoever set a hold may lift it.")
+	p.writeLine("Readers may ask (`help`, `status`, `why`, `diff`); who may write may `hold` and `retry`; `unhold`, `promote` and `revert` also take an approver where the environment has an approvals gate, but whoever set a hold may lift it; `skip` takes a second person whom the pipeline's `breakGlass` names.")
 	p.writeLine("Only new comments count: no edits, quotes or code blocks.")
 	if bare {
 		p.writeLine("In this pipeline the word `/liftlock` may be left out: `/promote`.")
@@ -163,7 +164,11 @@ func writeGateLines(p *page, of string, gates []policies.Result) {
 			break
 		}
 		if g.Outcome == policies.Pass {
-			pass = append(pass, replyText(g.Gate))
+			name := replyText(g.Gate)
+			if g.SkippedBy != "" {
+				name += " (skipped by " + replyText(g.SkippedBy) + ")"
+			}
+			pass = append(pass, name)
 			continue
 		}
 		s := fmt.Sprintf("%s %s on %s: %s", of, outcomeVerb(g.Outcome), replyText(g.Gate), replyText(g.Reason))
@@ -209,6 +214,11 @@ func HoldEnds(by string, until time.Time) string {
 		return "It is on hold " + who + " without an end; `/liftlock unhold` lifts it."
 	}
 	return "On hold " + who + " until " + formatTime(until) + "; `/liftlock unhold` lifts it before."
+}
+
+// SkippedText says on a pull request that one of its gates is skipped.
+func SkippedText(s promotion.Skip, head string) string {
+	return fmt.Sprintf("%s skipped the gate %s of this promotion as it is (`%s`), until %s: %s", quoteName(s.By), quoteName(s.Gate), wording.Short(head), formatTime(s.Until), escapeText(s.Reason, maxReason))
 }
 
 // HoldIsBack says on a pull request why its label that somebody took off is back.

@@ -387,12 +387,12 @@ func TestIsTeamMember(t *testing.T) {
 	}{
 		"a member":               {okResponse(jsonObject{"state": "active"}), response{}, true, nil},
 		"invited":                {okResponse(jsonObject{"state": "pending"}), response{}, false, nil},
-		"not in it":              {response{404, nil, `{"message":`+strconv.Quote("Not Found")+`}`}, okResponse(jsonObject{"id": 1}), false, nil},
-		"no such team":           {response{404, nil, `{"message":`+strconv.Quote("Not Found")+`}`}, errorResponse(404, "Not Found"), false, forge.ErrNotFound},
-		"not for us to see":      {response{403, nil, `{"message":`+strconv.Quote("Resource not accessible")+`}`}, response{}, false, forge.ErrForbidden},
-		"the team can't be read": {response{404, nil, `{"message":`+strconv.Quote("Not Found")+`}`}, errorResponse(403, "no"), false, forge.ErrForbidden},
+		"not in it":              {response{404, nil, `{"message":` + strconv.Quote("Not Found") + `}`}, okResponse(jsonObject{"id": 1}), false, nil},
+		"no such team":           {response{404, nil, `{"message":` + strconv.Quote("Not Found") + `}`}, response{404, nil, `{"message":` + strconv.Quote("Not Found") + `}`}, false, forge.ErrNotFound},
+		"not for us to see":      {response{403, nil, `{"message":` + strconv.Quote("Resource not accessible") + `}`}, response{}, false, forge.ErrForbidden},
+		"the team can't be read": {response{404, nil, `{"message":` + strconv.Quote("Not Found") + `}`}, response{403, nil, `{"message":` + strconv.Quote("no") + `}`}, false, forge.ErrForbidden},
 		"a gateway in between":   {response{502, nil, "<html>"}, response{}, false, forge.ErrRetryable},
-		"and then, for the team": {response{404, nil, `{"message":`+strconv.Quote("Not Found")+`}`}, response{502, nil, "<html>"}, false, forge.ErrRetryable},
+		"and then, for the team": {response{404, nil, `{"message":` + strconv.Quote("Not Found") + `}`}, response{502, nil, "<html>"}, false, forge.ErrRetryable},
 	} {
 		r.on(member, c.member)
 		r.on(team, c.team)

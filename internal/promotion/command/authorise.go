@@ -37,7 +37,9 @@ type Person struct {
 	// review. Where the gate lists people: one of them; where it lists nobody:
 	// anyone who may write and is no author of the release.
 	Approver bool
-	Role     string // an API token's: viewer, operator or breakglass; empty: a person on the forge
+	// BreakGlass: the pipeline's breakGlass names this person, or a team that has them.
+	BreakGlass bool
+	Role       string // an API token's: viewer, operator or breakglass; empty: a person on the forge
 }
 
 // The roles of the API's tokens. An operator is what a person who may write is,
@@ -93,10 +95,17 @@ func Authorise(c Command, who Person, needApprover bool) error {
 	}
 	need := Needs(c.Verb)
 	if need == NeedBreakGlass {
-		if who.Role == RoleBreakGlass {
+		switch {
+		case who.Role == RoleBreakGlass:
+			return nil
+		case who.Role != "":
+			return fmt.Errorf("%s may not give /liftlock %s: it takes a token with the role breakglass", who.Login, c.Verb)
+		case permission < Write:
+			return permissionError(c, who, "write to", permission)
+		case c.Verb == Skip && who.BreakGlass:
 			return nil
 		}
-		return fmt.Errorf("%s may not give /liftlock %s: it takes breakGlass", who.Login, c.Verb)
+		return fmt.Errorf("%s may not give /liftlock %s: it takes somebody whom the pipeline's breakGlass names", who.Login, c.Verb)
 	}
 	if need == NeedRead {
 		if permission >= Read {

@@ -18,12 +18,15 @@ func TestAuthorise(t *testing.T) {
 		"approving operator":   {Login: "ci", Role: RoleOperator, Approver: true},
 		"breakglass":           {Login: "ci", Role: RoleBreakGlass},
 		"odd role":             {Login: "ci", Role: "root", Permission: Admin},
-		"nobody":               {Permission: Admin, Approver: true},
+		"nobody":               {Permission: Admin, Approver: true, BreakGlass: true},
+		"on call":              {Login: "eve", Permission: Write, BreakGlass: true},
+		"on call, reads only":  {Login: "eve", Permission: Read, BreakGlass: true},
+		"on call by a token":   {Login: "ci", Role: RoleOperator, BreakGlass: true},
 	}
 	read := []string{Help, Status, Diff, Why}
 	write := []string{Hold, Retry}
 	approve := []string{Unhold, Promote, Revert}
-	for name, want := range map[string]struct{ read, write, approve, gated, glass bool }{
+	for name, want := range map[string]struct{ read, write, approve, gated, glass, skip bool }{
 		"stranger":             {},
 		"reader":               {read: true},
 		"approver, reads only": {read: true},
@@ -33,7 +36,10 @@ func TestAuthorise(t *testing.T) {
 		"viewer":               {read: true},
 		"operator":             {read: true, write: true, approve: true},
 		"approving operator":   {read: true, write: true, approve: true, gated: true},
-		"breakglass":           {read: true, write: true, approve: true, gated: true, glass: true},
+		"breakglass":           {read: true, write: true, approve: true, gated: true, glass: true, skip: true},
+		"on call":              {read: true, write: true, approve: true, skip: true},
+		"on call, reads only":  {read: true},
+		"on call by a token":   {read: true, write: true, approve: true},
 		"odd role":             {},
 		"nobody":               {},
 	} {
@@ -52,7 +58,8 @@ func TestAuthorise(t *testing.T) {
 		for _, gate := range []bool{false, true} {
 			check(read, gate, want.read)
 			check(write, gate, want.write)
-			check([]string{Skip, "", "nonsense"}, gate, want.glass)
+			check([]string{"", "nonsense"}, gate, want.glass)
+			check([]string{Skip}, gate, want.skip)
 		}
 		check(approve, false, want.approve)
 		check(approve, true, want.gated)
@@ -76,8 +83,8 @@ func TestRefusalNamesPermission(t *testing.T) {
 
 func TestEveryVerbHasItsNeed(t *testing.T) {
 	for _, v := range Verbs() {
-		if Needs(v) == NeedBreakGlass {
-			t.Errorf("%s takes breakGlass", v)
+		if (Needs(v) == NeedBreakGlass) != (v == Skip) {
+			t.Errorf("%s needs %d", v, Needs(v))
 		}
 	}
 }

@@ -44,6 +44,12 @@ const (
 	maxHold = 366 * day
 )
 
+// minSkipReason is how long the reason of a skip must be, in characters.
+const minSkipReason = 10
+
+// gateName is the form of a gate's kind, as the pipeline file spells it.
+var gateName = regexp.MustCompile(`^[a-z][a-zA-Z]{0,40}$`)
+
 // Command is one command. Only what its verb takes is set.
 type Command struct {
 	Verb        string `json:"verb"`
@@ -51,7 +57,7 @@ type Command struct {
 	Environment string `json:"environment,omitempty"` // why, promote; empty: the one that the pull request is about
 	Gate        string `json:"gate,omitempty"`        // skip
 	Reverts     bool   `json:"reverts,omitempty"`     // hold: reverts too
-	Reason      string `json:"reason,omitempty"`      // hold, unhold, revert; one line
+	Reason      string `json:"reason,omitempty"`      // hold, unhold, revert, skip; one line
 
 	// A hold's end: so long after the command was given, or at a time; neither: when
 	// somebody lifts it.
@@ -63,13 +69,8 @@ var verbs = []string{Help, Status, Diff, Why, Hold, Unhold, Promote, Revert, Ret
 
 var scopes = []string{ScopePR, ScopeComponent, ScopeEnvironment, ScopePipeline}
 
-// unsupported are verbs that have a meaning which doesn't work yet.
-var unsupported = []string{Skip}
-
-// Verbs are all verbs that work, in the order in which help lists them.
-func Verbs() []string {
-	return slices.DeleteFunc(slices.Clone(verbs), func(v string) bool { return slices.Contains(unsupported, v) })
-}
+// Verbs are all verbs, in the order in which help lists them.
+func Verbs() []string { return slices.Clone(verbs) }
 
 // environmentName is PRODUCT's form of a name.
 var environmentName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
@@ -78,12 +79,12 @@ var environmentName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
 // that the API takes nothing that a comment couldn't say; nil when nothing is.
 func (c Command) Check() error {
 	switch {
-	case slices.Contains(unsupported, c.Verb):
-		return fmt.Errorf("/liftlock %s is not supported yet", c.Verb)
 	case !slices.Contains(verbs, c.Verb):
 		return unknownVerb(c.Verb)
-	case c.Gate != "":
+	case c.Gate != "" && c.Verb != Skip:
 		return fmt.Errorf("/liftlock %s takes no gate", c.Verb)
+	case c.Verb == Skip && !gateName.MatchString(c.Gate):
+		return fmt.Errorf("/liftlock skip takes a gate's name, as in /liftlock skip soak the fix can't wait; %q is none", truncateWord(c.Gate))
 	case c.Scope != "" && c.Verb != Hold && c.Verb != Unhold:
 		return fmt.Errorf("/liftlock %s takes no scope", c.Verb)
 	case c.Scope != "" && !slices.Contains(scopes, c.Scope):
@@ -102,6 +103,8 @@ func (c Command) Check() error {
 		return fmt.Errorf("the reason of /liftlock %s is too long; it takes %d characters", c.Verb, maxReason)
 	case c.Reason != oneLine(c.Reason):
 		return errors.New("a reason is one line of visible characters")
+	case c.Verb == Skip && utf8.RuneCountInString(c.Reason) < minSkipReason:
+		return fmt.Errorf("/liftlock skip takes a reason of at least %d characters behind the gate's name, for those who ask why later", minSkipReason)
 	}
 	return nil
 }

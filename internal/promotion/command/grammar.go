@@ -44,6 +44,10 @@ func ParseArgs(words []string) (Command, error) {
 		c.Reason = oneLine(strings.Join(rest, " "))
 	case Revert:
 		c.Reason = oneLine(strings.Join(rest, " "))
+	case Skip:
+		if len(rest) > 0 {
+			c.Gate, c.Reason = rest[0], oneLine(strings.Join(rest[1:], " "))
+		}
 	}
 	if err == nil {
 		err = c.Check()

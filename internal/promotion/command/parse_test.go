@@ -96,8 +96,11 @@ func TestParse(t *testing.T) {
 		{"swapped", "/liftlock sttaus", false, `! there is no command "sttaus"; did you mean status? (/liftlock help lists them)`},
 		{"unknown, nothing near", "/liftlock deploy", false, `! there is no command "deploy" (/liftlock help lists them)`},
 		{"unknown and long", "/liftlock " + strings.Repeat("x", 100), false, `! there is no command "` + strings.Repeat("x", 40) + `…" (/liftlock help lists them)`},
-		{"not yet", "/liftlock skip approvals it burns", false, "! /liftlock skip is not supported yet"},
-		{"not yet, bare", "/skip approvals it burns", true, "! /liftlock skip is not supported yet"},
+		{"skip", "/liftlock skip approvals production burns", false, "skip approvals: production burns"},
+		{"skip, bare", "/skip approvals production burns", true, "skip approvals: production burns"},
+		{"skip for no good reason", "/liftlock skip approvals it burns", false, "! /liftlock skip takes a reason of at least 10 characters behind the gate's name, for those who ask why later"},
+		{"skip nothing", "/liftlock skip", false, `! /liftlock skip takes a gate's name, as in /liftlock skip soak the fix can't wait; "" is none`},
+		{"skip what is no name", "/liftlock skip soak: production burns", false, `! /liftlock skip takes a gate's name, as in /liftlock skip soak the fix can't wait; "soak:" is none`},
 		{"too many words", "/liftlock promote qa now\n/liftlock why qa prod\n/liftlock retry qa\n/liftlock status please", false,
 			`! /liftlock promote takes at most an environment; "now" was not understood` + "\n" +
 				`! /liftlock why takes at most an environment; "prod" was not understood` + "\n" +
@@ -146,7 +149,10 @@ func TestCheck(t *testing.T) {
 	}{
 		{Command{Verb: Revert, Environment: "qa", Reason: "slow"}, ""},
 		{Command{Verb: Hold, Scope: ScopeEnvironment, Environment: "qa"}, ""},
-		{Command{Verb: Skip, Gate: "approvals"}, "not supported yet"},
+		{Command{Verb: Skip, Gate: "approvals", Reason: "production burns"}, ""},
+		{Command{Verb: Skip, Gate: "approvals", Reason: "123456789"}, "at least 10 characters"},
+		{Command{Verb: Skip, Gate: "so\nak", Reason: "production burns"}, "is none"},
+		{Command{Verb: Skip, Gate: "approvals", Reason: "production burns", Scope: ScopePR}, "takes no scope"},
 		{Command{Verb: ""}, "no command"},
 		{Command{Verb: "PROMOTE"}, "did you mean promote"},
 		{Command{Verb: Promote, Gate: "approvals"}, "takes no gate"},

@@ -1,0 +1,86 @@
+package facts
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+// StoredSkip is a skip as the store keeps it: nowhere else, so that with the database it
+// is gone.
+type StoredSkip struct {
+	promotion.Skip
+	Head    string `json:"head"`    // the commit that it was given for
+	Release string `json:"release"` // what that moves
+	Source  string `json:"source"`  // of the command
+}
+
+// SkipsKey is the store's key of the skips of a pull request.
+func SkipsKey(repo string, number int) string { return fmt.Sprintf("skips|%s|%d", repo, number) }
+
+// ReadSkips reads the skips of a pull request that are about a head and what it moves.
+// What can't be read is none: it loosens nothing.
+func ReadSkips(ctx context.Context, st stateStore, repo string, number int, head, release string) ([]StoredSkip, error) {
+	raw, ok, err := st.State(ctx, SkipsKey(repo, number))
+	var all []StoredSkip
+	if err != nil || !ok || json.Unmarshal(raw, &all) != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(all, func(s StoredSkip) bool { return s.Head != head || s.Release != release }), nil
+}
+
+// addSkips fills in which gates of an open promotion somebody skipped, and whether they
+// may by now.
+func (o *Gatherer) addSkips(ctx context.Context, ev *Evaluation, p *OpenPull) error {
+	r := ev.Snapshot.Repo
+	stored, err := ReadSkips(ctx, o.opts.Store, r.ID, p.Number, p.Head, p.Release)
+	if err != nil {
+		return err
+	}
+	for _, s := range stored {
+		if !ev.Now.Before(s.Until) {
+			continue
+		}
+		if s.Via == "" {
+			may, err := o.MaySkip(ctx, r, ev.Pipeline.Spec.BreakGlass, s.By, ev.fresh)
+			switch {
+			case forge.IsRetryable(err) || ctx.Err() != nil:
+				return err
+			case err != nil:
+				s.Err = err.Error()
+			case !may:
+				s.Err = s.By + " isn't among those whom the pipeline's breakGlass names any more"
+			}
+		}
+		p.Skips = append(p.Skips, s.Skip)
+	}
+	return nil
+}
+
+// MaySkip says whether a pipeline's breakGlass names an account, or a team that it is in;
+// fresh asks the forge whatever is remembered.
+func (o *Gatherer) MaySkip(ctx context.Context, r *Repository, b *pipeline.BreakGlass, login string, fresh bool) (bool, error) {
+	if b == nil || login == "" {
+		return false, nil
+	}
+	if slices.ContainsFunc(b.Users, func(u string) bool { return strings.EqualFold(u, login) }) {
+		return true, nil
+	}
+	var failed error
+	for _, team := range b.Teams {
+		is, err := o.IsInTeam(ctx, r, team, login, fresh)
+		if is {
+			return true, nil
+		}
+		if err != nil && failed == nil {
+			failed = err // another team may have them
+		}
+	}
+	return false, failed
+}

@@ -1,0 +1,142 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/prtext"
+	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/policies"
+)
+
+// skipGate has an open promotion pass one of its pipeline's gates, for its head as it is
+// and for a while. It says so on the pull request, in the history and in the audit trail.
+func (e *Controller) skipGate(ctx context.Context, r *Repository, s *facts.Snapshot, p *facts.ResolvedPipeline, o Command) (string, error) {
+	if o.Pull == 0 || p == nil {
+		return "", newRefusal("which pull request? /liftlock skip is about an open promotion")
+	}
+	m, err := e.evaluateMembers(ctx, s, o)
+	if errors.Is(err, facts.ErrNoUnit) {
+		return "", newRefusal("%v", err)
+	}
+	if err != nil {
+		return "", err
+	}
+	open := m.ev.OpenPulls[o.Pull]
+	switch {
+	case open == nil:
+		return "", newRefusal("#%d is not an open promotion of Liftlock's", o.Pull)
+	case open.Revert:
+		return "", newRefusal("#%d is a revert, which has no gates to skip", o.Pull)
+	case open.HeadState == promotion.HeadModified:
+		return "", newRefusal("#%d is not what Liftlock composed, so nothing is skipped for it: %s", o.Pull, open.HeadReason)
+	}
+	if err := e.checkSkippable(p, open.Environment, o.Command.Gate); err != nil {
+		return "", err
+	}
+	if err := e.checkSecondPerson(ctx, s, p, o, open.Environment); err != nil {
+		return "", err
+	}
+	now := e.opts.Clock.Now()
+	skip := facts.StoredSkip{Head: open.Head, Release: open.Release, Source: o.Source, Skip: promotion.Skip{Gate: o.Command.Gate, By: o.By, ByID: o.ByID, Via: holdVia(o),
+		Reason: o.Command.Reason, At: now, Until: now.Add(promotion.SkipDuration)}}
+	text := prtext.SkippedText(skip.Skip, open.Head)
+	added, err := e.storeSkip(ctx, r, m.ev, open, skip, text)
+	if err != nil {
+		return "", err
+	}
+	if err := r.Forge.AddLabels(ctx, r.Name, o.Pull, promotion.LabelSkipped+skip.Gate); err != nil {
+		return "", err
+	}
+	if added && skip.Via != "" { // who wrote a comment is answered by one
+		if _, err := r.Forge.CreateComment(ctx, r.Name, o.Pull, text); err != nil {
+			return "", err
+		}
+	}
+	if _, err := e.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, o.Pull); err != nil { // it has another label by now
+		return "", err
+	}
+	return text, e.opts.Store.WakeAs(ctx, store.Urgent, wake.ForUnit(o.Unit).String())
+}
+
+// storeSkip writes a skip down with its event; false when the same command was before.
+func (e *Controller) storeSkip(ctx context.Context, r *Repository, ev *facts.Evaluation, open *facts.OpenPull, skip facts.StoredSkip, text string) (added bool, err error) {
+	known, err := facts.ReadSkips(ctx, e.opts.Store, r.ID, open.Number, open.Head, open.Release)
+	if err != nil {
+		return false, err
+	}
+	if slices.ContainsFunc(known, func(k facts.StoredSkip) bool { return k.Source == skip.Source }) {
+		return false, nil
+	}
+	known = slices.DeleteFunc(known, func(k facts.StoredSkip) bool { return k.Gate == skip.Gate })
+	raw, err := json.Marshal(append(known, skip))
+	if err != nil {
+		return false, fmt.Errorf("keep what is skipped for #%d: %w", open.Number, err)
+	}
+	var events []store.Event
+	for _, m := range open.Members {
+		if c, _ := ev.Component(m.Component); c != nil {
+			u := c.Facts.Unit
+			events = append(events, store.Event{At: skip.At, Repo: u.Repo, Pipeline: u.Pipeline, Component: u.Component, Environment: open.Environment, Pull: open.Number, Kind: "skipped",
+				Message: text, IdempotencyKey: fmt.Sprintf("skipped|%s|%s|%s", u.Repo, u.Component, skip.Source)})
+		}
+	}
+	return true, e.opts.Store.Tx(ctx, "skip", func(tx *store.Tx) error {
+		if err := tx.PutState(ctx, facts.SkipsKey(r.ID, open.Number), raw); err != nil {
+			return err
+		}
+		_, err := tx.AddEvents(ctx, events...)
+		return err
+	})
+}
+
+// checkSkippable refuses what is no gate of the pipeline file's: Liftlock's own
+// conditions, and what the server's file asks for.
+func (e *Controller) checkSkippable(p *facts.ResolvedPipeline, env, gate string) error {
+	spec := p.Spec.EnvironmentByName(env)
+	if spec == nil {
+		return newRefusal("the pipeline has no environment %s any more", env)
+	}
+	var names, floor []string
+	for i := range spec.Gates {
+		names = append(names, spec.Gates[i].Name())
+	}
+	if slices.Contains(names, gate) {
+		return nil
+	}
+	for _, g := range e.opts.Gatherer.Gates(spec) {
+		floor = append(floor, g.Name())
+	}
+	switch {
+	case slices.Contains(floor, gate):
+		return newRefusal("the gate %s of %s is the server's own, which nobody skips", gate, env)
+	case len(names) == 0:
+		return newRefusal("%s has no gates in the pipeline file that could be skipped", env)
+	}
+	slices.Sort(names)
+	return newRefusal("%s has no gate %s that could be skipped; it has %s. Holds are lifted by /liftlock unhold; what Liftlock itself waits for can't be skipped", env, gate, strings.Join(slices.Compact(names), ", "))
+}
+
+// checkSecondPerson refuses who made the release that they want to let past a gate.
+func (e *Controller) checkSecondPerson(ctx context.Context, s *facts.Snapshot, p *facts.ResolvedPipeline, o Command, env string) error {
+	if b := p.Spec.BreakGlass; o.Role != "" || b != nil && b.AllowSelf {
+		return nil
+	}
+	authors, unknown, err := e.releaseAuthors(ctx, s, o, env)
+	switch {
+	case err != nil:
+		return err
+	case unknown != nil:
+		return newRefusal("who made the release, who may not skip its gates, can't be told: %v", unknown)
+	case slices.ContainsFunc(authors, policies.Account{ID: o.ByID, Login: o.By}.Matches):
+		return newRefusal("%s is an author of the release, so it takes a second person to skip a gate of it", o.By)
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+package promotion
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/liftlock/liftlock/policies"
+)
+
+// SkipDuration is how long a skipped gate stays skipped.
+const SkipDuration = 4 * time.Hour
+
+// Skip is a person's word that a promotion may go past one of its pipeline's gates. It is
+// about the pull request's head as it was then, so the facts have it only while that is
+// the head.
+type Skip struct {
+	Gate   string    `json:"gate"` // the gate's kind: soak
+	By     string    `json:"by"`
+	ByID   int64     `json:"byID,omitempty"` // of the account; 0: not known
+	Via    string    `json:"via,omitempty"`  // "api": By is the name of one of the API's tokens, not a person's
+	Reason string    `json:"reason"`
+	At     time.Time `json:"at"`
+	Until  time.Time `json:"until"`         // not from then on
+	Err    string    `json:"err,omitempty"` // why it doesn't count any more; empty: it does
+}
+
+// findSkip finds the skip of a gate that counts now; nil when none does. why says of one
+// that doesn't why not.
+func (j *evaluator) findSkip(p *Pull, gate string) (skip *Skip, why string) {
+	b := j.spec.BreakGlass
+	for i := range p.Skips {
+		s := &p.Skips[i]
+		own := func(a policies.Account) bool { return a.Matches(policies.Account{ID: s.ByID, Login: s.By}) }
+		switch {
+		case s.Gate != gate || !j.facts.Now.Before(s.Until):
+		case s.Err != "":
+			why = s.Err
+		case s.Via == "" && !(b != nil && b.AllowSelf) && slices.ContainsFunc(p.Review.Authors, own):
+			why = s.By + " is an author of the release by now, and it takes a second person"
+		default:
+			j.recheckAt(s.Until)
+			return s, ""
+		}
+	}
+	return nil, why
+}
+
+// evaluatePipelineGates evaluates the gates of the pipeline file and of the server's
+// floor. A skip passes those of its kind that the pipeline asks for, and none of the floor.
+func (j *evaluator) evaluatePipelineGates(e *Env, p *Pull, facts policies.Facts) []policies.Result {
+	type entry struct {
+		skip *Skip
+		why  string // of a skip that doesn't count
+	}
+	skips := map[string]entry{}
+	for _, s := range p.Skips {
+		if found, why := j.findSkip(p, s.Gate); found != nil || why != "" {
+			skips[s.Gate] = entry{skip: found, why: why}
+		}
+	}
+	var gates []policies.Gate
+	for _, g := range e.Gates {
+		if skips[g.Name()].skip == nil {
+			gates = append(gates, g)
+		}
+	}
+	for _, g := range e.Floor {
+		if skips[g.Name()].skip != nil {
+			gates = append(gates, g)
+		}
+	}
+	var out []policies.Result
+	for _, g := range orderGates(gates) {
+		r := g.Evaluate(facts)
+		if why := skips[g.Name()].why; why != "" && r.Outcome != policies.Pass {
+			r.Reason += "; the skip doesn't count: " + why
+		}
+		j.recheckAt(r.Until)
+		out = append(out, r)
+	}
+	for _, g := range e.Spec.Gates {
+		s := skips[g.Name()].skip
+		if s == nil {
+			continue
+		}
+		r := g.Evaluate(facts)
+		j.recheckAt(r.Until)
+		if r.Outcome != policies.Pass {
+			r = policies.Result{Gate: r.Gate, Outcome: policies.Pass, SkippedBy: cmp.Or(s.By, "somebody"),
+				Reason: fmt.Sprintf("skipped by %s until %s: %s (without that: %s)", orSomebody(s.By), s.Until.UTC().Format(time.RFC3339), s.Reason, r.Reason)}
+		}
+		out = append(out, r)
+	}
+	return out
+}

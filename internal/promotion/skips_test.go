@@ -1,0 +1,72 @@
+package promotion
+
+import (
+	"testing"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/policies"
+)
+
+// TestSkips holds what a skip passes: the pipeline's own gates of its kind, while it
+// counts, and nothing else.
+func TestSkips(t *testing.T) {
+	approvals := func(n int) policies.Gate { return policies.Gate{Approvals: &policies.Approvals{Count: n}} }
+	window := policies.Gate{Window: &policies.Window{Cron: "0 13 * * *", Duration: time.Hour, Timezone: "UTC"}}
+	skip := func(gate string) Skip {
+		return Skip{Gate: gate, By: "ada", ByID: 7, Reason: "the outage of today", At: noon.Add(-time.Hour), Until: noon.Add(3 * time.Hour)}
+	}
+	gated := func(skips []Skip, change func(f *ComponentFacts, e *Env), own ...policies.Gate) *ComponentFacts {
+		f := gatedFacts(own...)
+		e := f.env("qa")
+		e.Spec.Gates, e.Open.Skips = own, skips
+		if change != nil {
+			change(f, e)
+		}
+		return f
+	}
+	with := func(change func(s *Skip)) []Skip {
+		s := skip("approvals")
+		change(&s)
+		return []Skip{s}
+	}
+	merge := []string{"merge #7 into qa at head"}
+	for name, c := range map[string]decisionCase{
+		"a skip":                   {facts: gated([]Skip{skip("approvals")}, nil, approvals(1)), want: merge, next: 3 * time.Hour},
+		"of all gates of the kind": {facts: gated([]Skip{skip("approvals")}, nil, approvals(1), approvals(2)), want: merge, next: 3 * time.Hour},
+		"of one gate of two":       {facts: gated([]Skip{skip("approvals")}, nil, approvals(1), window), next: time.Hour, why: "closed until"},
+		"of both":                  {facts: gated([]Skip{skip("approvals"), skip("window")}, nil, approvals(1), window), want: merge, next: time.Hour},
+		"of another gate":          {facts: gated([]Skip{skip("window")}, nil, approvals(1)), next: 3 * time.Hour, why: "0 of 1 approval"},
+		"that is over":             {facts: gated(with(func(s *Skip) { s.Until = noon }), nil, approvals(1)), why: "0 of 1 approval"},
+		"by who may not any more":  {facts: gated(with(func(s *Skip) { s.Err = "ada left" }), nil, approvals(1)), why: "the skip doesn't count: ada left"},
+		"by an author":             {facts: gated([]Skip{skip("approvals")}, func(_ *ComponentFacts, e *Env) { e.Open.Review.Authors = []policies.Account{{ID: 7, Login: "ada-l"}} }, approvals(1)), why: "ada is an author of the release by now"},
+		"by an author who may": {facts: gated([]Skip{skip("approvals")}, func(f *ComponentFacts, e *Env) {
+			f.Pipeline.Spec.BreakGlass = &pipeline.BreakGlass{AllowSelf: true}
+			e.Open.Review.Authors = []policies.Account{{ID: 7, Login: "ada"}}
+		}, approvals(1)), want: merge, next: 3 * time.Hour},
+		"by a token":                {facts: gated(with(func(s *Skip) { s.Via = "api" }), func(_ *ComponentFacts, e *Env) { e.Open.Review.Authors = []policies.Account{{Login: "ada"}} }, approvals(1)), want: merge, next: 3 * time.Hour},
+		"not of the server's floor": {facts: gated([]Skip{skip("approvals")}, func(_ *ComponentFacts, e *Env) { e.Floor = []policies.Gate{approvals(1)} }, approvals(2)), next: 3 * time.Hour, why: "0 of 1 approval"},
+		"and the floor is met": {facts: gated([]Skip{skip("approvals")}, func(_ *ComponentFacts, e *Env) {
+			e.Floor = []policies.Gate{approvals(1)}
+			e.Open.Review.Approvals = []policies.Approval{{User: "grace", MayWrite: true, Current: true}}
+		}, approvals(2)), want: merge, next: 3 * time.Hour},
+		"not of a hold": {facts: gated([]Skip{skip("hold"), skip("approvals")}, func(_ *ComponentFacts, e *Env) { e.Open.Held = true }, approvals(1)), next: 3 * time.Hour, why: "liftlock/hold"},
+		"not of another environment": {facts: gated([]Skip{skip("one-environment")}, func(_ *ComponentFacts, e *Env) {
+			e.Open.Reach, e.Open.ReachReason = ReachCrossEnvironment, "it reaches prod"
+		}), next: 3 * time.Hour, why: "it reaches prod"},
+		"not of a broken file": {facts: gated([]Skip{skip("pipeline-file")}, func(f *ComponentFacts, _ *Env) { f.PipelineErr = "line 3" }), next: 3 * time.Hour, why: "line 3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.env, c.promo = "qa", Opened
+			if name == "not of a hold" {
+				c.promo = Held
+			}
+			c.check(t)
+		})
+	}
+	f := gated([]Skip{skip("approvals")}, nil, approvals(1))
+	d := decideAlone(t, *f)
+	if g := d.Env("qa").Gates; len(g) != 1 || g[0].SkippedBy != "ada" || g[0].Reason != "skipped by ada until 2026-03-02T15:00:00Z: the outage of today (without that: 0 of 1 approval; waiting for 1 more from people who may write to the repository)" {
+		t.Errorf("it says %+v", g)
+	}
+}

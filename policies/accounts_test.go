@@ -1,0 +1,16 @@
+package policies
+
+import "testing"
+
+func TestParseTeam(t *testing.T) {
+	for text, want := range map[string][2]string{"acme/sre": {"acme", "sre"}, "Acme/Site_Reliability-2": {"Acme", "Site_Reliability-2"}} {
+		if organisation, name, err := ParseTeam(text); err != nil || organisation != want[0] || name != want[1] {
+			t.Errorf("%q: %q, %q, %v", text, organisation, name, err)
+		}
+	}
+	for _, text := range []string{"", "sre", "/sre", "acme/", "@acme/sre", "acme/a/b", "acme/..", "../sre", "acme/s re", "acme/sre?x=1", "acme/%2e%2e", "acme/a#b"} {
+		if organisation, name, err := ParseTeam(text); err == nil {
+			t.Errorf("%q is taken for %q of %q", text, name, organisation)
+		}
+	}
+}
