@@ -15,7 +15,7 @@ argocd_up() {
   chmod 700 "$DATA/argocd/gpg/keys"; touch "$DATA/argocd/ssh/ssh_known_hosts"
   [ -z "$HYDRATOR" ] || hydrator=true
   # FAKE_IN_CLUSTER makes https://kubernetes.default.svc the cluster of the kubeconfig.
-  local common=(env PATH="$BIN:$ARGOCD_SHARE/hack:$PATH" KUBECONFIG="$KUBECONFIG" ARGOCD_FAKE_IN_CLUSTER=true HOSTNAME=lab-0
+  local common=(env PATH="$DATA/bin:$BIN:$ARGOCD_SHARE/hack:$PATH" KUBECONFIG="$KUBECONFIG" ARGOCD_FAKE_IN_CLUSTER=true HOSTNAME=lab-0
     ARGOCD_TLS_DATA_PATH="$DATA/argocd/tls" ARGOCD_SSH_DATA_PATH="$DATA/argocd/ssh" ARGOCD_PLUGINSOCKFILEPATH="$DATA/argocd/plugins"
     ARGOCD_GNUPGHOME="$DATA/argocd/gpg/keys" ARGOCD_GPG_DATA_PATH="$DATA/argocd/gpg/source" ARGOCD_GPG_ENABLED=false
     ARGOCD_HYDRATOR_ENABLED="$hydrator" ARGOCD_APPLICATION_CONTROLLER_COMMIT_SERVER="127.0.0.1:$COMMIT_PORT")
