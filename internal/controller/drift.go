@@ -22,7 +22,7 @@ func driftEvents(c *facts.ComponentEvaluation) []store.Event {
 		for k := range env.Targets {
 			t := &env.Targets[k]
 			d := t.Verdict.Drift
-			if d == nil || !d.Since.Equal(c.Facts.Now) {
+			if d == nil || d.Since.Before(c.Facts.Now) {
 				continue
 			}
 			data, err := json.Marshal(d)

@@ -40,6 +40,8 @@ type fixture struct {
 	calls  atomic.Int64 // to the forge
 	mu     sync.Mutex
 	health map[string]string // by Application
+
+	beforeGet func(name string) // of an Application; nil: nothing
 }
 
 const (
@@ -142,6 +144,9 @@ func kustomization(component, tag string) string {
 type worldApps fixture
 
 func (w *worldApps) Get(_, name string) (*verification.App, bool) {
+	if w.beforeGet != nil {
+		w.beforeGet(name)
+	}
 	head, _, err := w.repo.Mirror.Head(context.Background(), "main")
 	if err != nil {
 		return nil, false

@@ -14,6 +14,7 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
 
 // TestRealFailureIsReported holds that what only moved meanwhile, which is looked at
@@ -126,4 +127,37 @@ func TestJoiningJustBeforeTheMergeIsReverted(t *testing.T) {
 	if all := w.pulls(); len(all) != 2 || !strings.HasPrefix(all[1].Branch, "liftlock-revert/") {
 		t.Errorf("qa says %q, and there are %d pull requests", w.reasons("api", "qa"), len(all))
 	}
+}
+
+// TestASlowLookIsNoTimeOfHealth holds that a target is healthy from when it was seen so, and
+// not from when a look began that took long.
+func TestASlowLookIsNoTimeOfHealth(t *testing.T) {
+	w := newFixture(t, "", manualQA, "web")
+	w.must(w.run(wake.ForUnit(w.unit("web"))))
+	w.release("2.0.0", "web")
+	seen := map[string]time.Time{}
+	w.beforeGet = func(name string) {
+		w.clock.Step(20 * time.Second)
+		if seen[name].IsZero() {
+			seen[name] = w.clock.Now()
+		}
+	}
+	for range 10 {
+		clear(seen)
+		w.must(w.run(wake.ForUnit(w.unit("web"))))
+		rows, err := w.opts.Store.Observations(t.Context(), wake.UnitName(w.unit("web")))
+		w.must(err)
+		for _, row := range rows {
+			var m verification.Memory
+			w.must(json.Unmarshal(row.Data, &m))
+			if row.Environment != "dev" || m.HealthySince.IsZero() {
+				continue
+			}
+			if at := seen["web-dev"]; m.HealthySince.Before(at) {
+				t.Errorf("healthy since %v, seen so at %v", m.HealthySince, at)
+			}
+			return
+		}
+	}
+	t.Fatal("it was never healthy")
 }

@@ -93,13 +93,32 @@ func (sim *Simulation) start(t *task, do func(ctx context.Context)) {
 	p := t.process
 	p.tasks = append(p.tasks, t)
 	ctx := context.WithValue(p.ctx, taskKey{}, t)
-	go func() {
+	sim.onGoroutine(func() {
 		<-t.resume
 		do(ctx)
 		t.ended = true
-		sim.control <- struct{}{}
-	}()
+	})
 	sim.switchTo(t)
+}
+
+// onGoroutine does something on a goroutine that has nothing else to do, whose stack has
+// grown already, and then gives control back to the world.
+func (sim *Simulation) onGoroutine(do func()) {
+	if n := len(sim.idle); n > 0 {
+		idle := sim.idle[n-1]
+		sim.idle = sim.idle[:n-1]
+		idle <- do
+		return
+	}
+	jobs := make(chan func(), 1)
+	jobs <- do
+	go func() {
+		for do := range jobs {
+			do()
+			sim.idle = append(sim.idle, jobs)
+			sim.control <- struct{}{}
+		}
+	}()
 }
 
 // switchTo lets a task go on until it yields or ends.

@@ -29,6 +29,9 @@ const (
 	fewLast   = 20 * time.Minute
 )
 
+// garbageLimit is how much memory worlds may take, in bytes, before it is collected.
+const garbageLimit = 2 << 30
+
 // shrinkTries bounds how often a world that breaks a rule is run again.
 const shrinkTries = 150
 
@@ -103,7 +106,9 @@ func TestSimulation(t *testing.T) {
 	if *forFlag == 0 && limit == 0 {
 		limit, lasts = fewWorlds, fewLast
 	}
-	defer debug.SetGCPercent(debug.SetGCPercent(800)) // worlds are small and short-lived
+	// Worlds are small and short-lived: what they leave is collected when there is much of it.
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(garbageLimit))
 	began := time.Now()
 	all := tally{next: first}
 	var workers sync.WaitGroup

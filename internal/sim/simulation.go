@@ -72,6 +72,7 @@ type Simulation struct {
 	planned      int
 	agenda       agenda
 	control      chan struct{}
+	idle         []chan func() // goroutines that wait for something to do
 	current      *task
 	processes    []*process
 	processCount int
@@ -216,6 +217,9 @@ func (sim *Simulation) close() {
 	}
 	for t := sim.pickTask(); t != nil; t = sim.pickTask() {
 		sim.switchTo(t)
+	}
+	for _, jobs := range sim.idle {
+		close(jobs)
 	}
 	sim.closeStore()
 }

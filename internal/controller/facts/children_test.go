@@ -39,7 +39,7 @@ func newParentFixture() *parentFixture {
 	f.add("app-a", "https://charts.example")
 	f.add("app-b", repositoryURL, "app-c")
 	f.add("app-c", "https://charts.example", "web-qa") // a circle
-	f.o = &argocdGatherer{argocds: &argoCDs{main: "hub", byName: map[string]ArgoCD{"hub": {Apps: &knownApps{apps: f.apps}, NoRefresh: true}}}, releases: &releaseReader{}, memories: newDecodedRows(nil, "memories", func(*verification.Memory) {})}
+	f.o = &argocdGatherer{argocds: &argoCDs{main: "hub", byName: map[string]ArgoCD{"hub": {Apps: &knownApps{apps: f.apps}, NoRefresh: true}}}, health: newHealthClock(func() time.Time { return f.c.Facts.Now }), releases: &releaseReader{}, memories: newDecodedRows(nil, "memories", func(*verification.Memory) {})}
 	p := &ResolvedPipeline{Pipeline: &pipeline.Pipeline{}}
 	p.Metadata.Name = "shop"
 	f.at = &ResolvedEnv{Targets: []appset.Target{{Name: "web-qa", Namespace: "argocd", ApplicationSet: "shop", Live: true, Component: "web", Environment: "qa", Sources: []appset.Source{{Here: true}}}}}

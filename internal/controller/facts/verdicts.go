@@ -73,6 +73,7 @@ func (o *argocdGatherer) judgeTarget(l *targetLook, at *ResolvedEnv, t *appset.T
 	c, env := l.c, l.env
 	out := o.newTarget(t, label)
 	app, appErr := o.argocds.findApp(t)
+	now := o.health.now() // not when the look began: a slow one would count as time in which it was so
 	if name := o.argocds.ArgoCDOf(t); appErr != nil && !slices.Contains(c.UnreachableArgoCDs, name) {
 		c.UnreachableArgoCDs = append(c.UnreachableArgoCDs, name)
 	}
@@ -96,7 +97,7 @@ func (o *argocdGatherer) judgeTarget(l *targetLook, at *ResolvedEnv, t *appset.T
 		if name := c.Pipeline.Metadata.Name; t.ApplicationSet == "" && app.MarkedFor != name {
 			e.Unmarked = name
 		}
-		e.Window = o.argocds.closedWindow(t, app, c.Facts.Now)
+		e.Window = o.argocds.closedWindow(t, app, now)
 		out.NotHealthy = !verification.WasHealthy(app)
 		rel, e.NotHydrated = o.revisionRelations(l, at, t, app, app.Revisions, isChild)
 		if app.Operation != nil {
@@ -107,7 +108,7 @@ func (o *argocdGatherer) judgeTarget(l *targetLook, at *ResolvedEnv, t *appset.T
 			rel = []verification.Relation{verification.Holds} // as soon as its sources are the generated ones
 		}
 	}
-	next := o.judgeWithMemory(l, t, e, app, rel, &out)
+	next := o.judgeWithMemory(l, t, e, app, rel, now, &out)
 	if out.Verdict.State == verification.Degraded {
 		out.LastSync = lastSyncOf(app)
 	}
@@ -116,9 +117,9 @@ func (o *argocdGatherer) judgeTarget(l *targetLook, at *ResolvedEnv, t *appset.T
 	return !next.Done.IsZero() && next.UndoneSince.IsZero()
 }
 
-// judgeWithMemory gives a target its verdict, by what was remembered of it, and keeps what
-// is to be remembered.
-func (o *argocdGatherer) judgeWithMemory(l *targetLook, t *appset.Target, e verification.Expect, app *verification.App, rel []verification.Relation, out *promotion.Target) verification.Memory {
+// judgeWithMemory gives a target its verdict of how it was seen at a time, by what was
+// remembered of it, and keeps what is to be remembered.
+func (o *argocdGatherer) judgeWithMemory(l *targetLook, t *appset.Target, e verification.Expect, app *verification.App, rel []verification.Relation, now time.Time, out *promotion.Target) verification.Memory {
 	c := l.c
 	var mem verification.Memory
 	name := o.argocds.TargetName(t)
@@ -129,9 +130,9 @@ func (o *argocdGatherer) judgeWithMemory(l *targetLook, t *appset.Target, e veri
 			mem = verification.Memory{} // an unreadable memory is none: the clock starts again
 		}
 	}
-	verdict, next := verification.Judge(e, app, rel, mem, c.Facts.Now)
+	verdict, next := verification.Judge(e, app, rel, mem, now)
 	if full := o.lookForAbsent(l.ctx, c, t, app, &verdict, &next); full != nil {
-		verdict, next = verification.Judge(e, full, rel, mem, c.Facts.Now)
+		verdict, next = verification.Judge(e, full, rel, mem, o.health.now())
 	}
 	out.Verdict = verdict
 	if known < 0 || !reflect.DeepEqual(mem, next) {
