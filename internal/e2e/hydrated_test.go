@@ -3,12 +3,15 @@
 package e2e
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
+	"code.gitea.io/sdk/gitea"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/liftlock/liftlock/internal/console/api"
 	"github.com/liftlock/liftlock/internal/promotion"
 )
 
@@ -25,7 +28,7 @@ func TestHydratedReleaseIsPromotedAndABrokenOneReverted(t *testing.T) {
 	f := singleComponent()
 	f.sets = map[string]string{"shop.yaml": hydrated}
 	s := newScenario(t, normalCluster, "hydrated", f)
-	s.allowHydration()
+	s.allowHydration(s.clone.url)
 	s.applySets(f, nil)
 	s.awaitSettled()
 	s.startServer()
@@ -43,15 +46,123 @@ func TestHydratedReleaseIsPromotedAndABrokenOneReverted(t *testing.T) {
 	s.awaitRunning("web", "qa", "1.1.0")
 }
 
-// allowHydration gives Argo CD the right to push to the story's repository.
-func (s *scenario) allowHydration() {
+// allowHydration gives Argo CD the right to push to a repository.
+func (s *scenario) allowHydration(url string) {
 	s.Helper()
 	writer := s.cluster.accounts[admins]
 	u := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Secret",
 		"metadata":   map[string]any{"name": s.prefix, "namespace": "argocd", "labels": map[string]any{"argocd.argoproj.io/secret-type": "repository-write"}},
-		"stringData": map[string]any{"type": "git", "url": s.clone.url, "username": writer.login, "password": writer.token},
+		"stringData": map[string]any{"type": "git", "url": url, "username": writer.login, "password": writer.token},
 	}}
 	_, err := s.cluster.kube.Resource(secrets).Namespace("argocd").Apply(s.ctx, s.prefix, u, metav1.ApplyOptions{FieldManager: "e2e", Force: true})
 	s.must(err)
+}
+
+// A release is of an image that no manifest has, so that the hydrator has nothing to write:
+// newer ones make no commit then, and note on the one that is there what it was compared with.
+// The release is verified all the same.
+func TestHydratedReleaseThatChangesNoManifest(t *testing.T) {
+	t.Parallel()
+	used := singleComponent()
+	used.sets = nil
+	f := repoFixture{plain: used.renderFiles("", ""), sets: map[string]string{"shop.yaml": hydrated}}
+	for _, env := range []string{"dev", "qa", "prod"} {
+		file := overlayFile("web", env)
+		f.plain[file] = strings.Replace(f.plain[file], "images:\n", "images:\n  - name: registry.example/spare\n    newTag: "+firstTag+"\n", 1)
+	}
+	s := newScenario(t, normalCluster, "unused", f)
+	s.allowHydration(s.clone.url)
+	s.applySets(f, nil)
+	s.awaitSettled()
+	s.startServer()
+
+	s.pushEdits(dev, "Release the image that nothing uses", map[string]edit{overlayFile("web", "dev"): setTag("spare", "1.1.0")})
+	s.awaitPull(promotionBranch("web", "qa"), "qa's pull request is merged", 0, isMerged)
+	s.awaitPull(promotionBranch("web", "prod"), "prod's pull request is open, as qa is verified", 0, func(p *gitea.PullRequest) error {
+		if p.State != gitea.StateOpen {
+			return fmt.Errorf("#%d is %s", p.Index, p.State)
+		}
+		return nil
+	})
+}
+
+// The hydrator writes to staging branches, which people merge. A release has arrived where its
+// manifests are merged, whatever commit that made.
+func TestHydratedReleaseWaitsForItsStagingBranch(t *testing.T) {
+	t.Parallel()
+	f := singleComponent()
+	f.sets = map[string]string{"shop.yaml": strings.Replace(hydrated, "        syncSource:", "        hydrateTo: {targetBranch: 'next/{{ .path.basename }}'}\n        syncSource:", 1)}
+	s := newScenario(t, normalCluster, "staging", f)
+	s.allowHydration(s.clone.url)
+	s.applySets(f, nil)
+	for _, env := range []string{"dev", "qa", "prod"} {
+		s.mergeStaging(env, firstTag)
+	}
+	s.awaitSettled()
+	s.startServer()
+
+	s.pushRelease("web", "dev", "1.1.0")
+	s.mergeStaging("dev", "1.1.0")
+	s.awaitMerged("web", "qa", "1.1.0", 0)
+	s.awaitWhy("web", "qa", "waits for the staging branch", func(e *api.EnvironmentWhy) error {
+		if len(e.Targets) == 1 && e.Targets[0].State == "arriving" {
+			return nil
+		}
+		return fmt.Errorf("the targets are %+v", e.Targets)
+	})
+	s.mergeStaging("qa", "1.1.0")
+	s.awaitState("web", "qa", "1.1.0", promotion.Verified)
+	s.awaitRunning("web", "qa", "1.1.0")
+}
+
+// mergeStaging merges an environment's staging branch, with a commit of its own, once its
+// manifests run the tag.
+func (s *scenario) mergeStaging(env, tag string) {
+	s.Helper()
+	next := eventually(s, "the hydrator has written "+tag+" for "+env, func() (string, error) {
+		as := s.cluster.accounts[dev]
+		if _, err := s.clone.runGit(s.ctx, as, "fetch", "-q", "origin", "next/"+env); err != nil {
+			return "", err
+		}
+		manifest, err := s.clone.runGit(s.ctx, as, "show", "FETCH_HEAD:web/manifest.yaml")
+		if err != nil || !strings.Contains(manifest, "registry.example/web:"+tag) {
+			return "", fmt.Errorf("its manifests are %q: %w", manifest, err)
+		}
+		return s.clone.runGit(s.ctx, as, "rev-parse", "FETCH_HEAD")
+	})
+	next = strings.TrimSpace(next)
+	parents := []string{"-p", next}
+	if _, err := s.clone.runGit(s.ctx, s.cluster.accounts[dev], "fetch", "-q", "origin", "hydrated/"+env); err == nil {
+		parents = []string{"-p", strings.TrimSpace(s.runGit("rev-parse", "FETCH_HEAD")), "-p", next}
+	}
+	merge := s.runGit(append([]string{"commit-tree", "-m", "Merge " + tag + " into " + env, next + "^{tree}"}, parents...)...)
+	s.runGit("push", "-q", "origin", strings.TrimSpace(merge)+":refs/heads/hydrated/"+env)
+}
+
+// From 3.5 on the hydrator can write to another repository, which the server must know.
+func TestHydratedIntoAnotherRepository(t *testing.T) {
+	if normalCluster.argocd.version < "v3.5" { // versions of one digit, as the lab's are
+		t.Skip("Argo CD " + normalCluster.argocd.version + " hydrates within one repository")
+	}
+	t.Parallel()
+	f := singleComponent()
+	s := newScenario(t, normalCluster, "elsewhere", f)
+	manifests := s.repo + "-manifests"
+	s.must(s.cluster.createRepository(manifests))
+	url := s.cluster.giteaURL + "/" + s.cluster.org + "/" + manifests + ".git"
+	empty := s.runGit("commit-tree", "-m", "Manifests", strings.TrimSpace(s.runGit("mktree")))
+	s.runGit("push", "-q", url, strings.TrimSpace(empty)+":refs/heads/main")
+	s.server.manifests = s.cluster.org + "/" + manifests
+	s.allowHydration(url)
+	f.sets = map[string]string{"shop.yaml": strings.Replace(hydrated, "syncSource: {", "syncSource: {repoURL: "+url+", ", 1)}
+	s.applySets(f, nil)
+	s.pushEdits(dev, "Hydrate into another repository", map[string]edit{"argocd/shop.yaml": func(string) string { return fillPlaceholders(f.sets["shop.yaml"], s.prefix, s.clone.url) }})
+	s.awaitSettled()
+	s.startServer()
+
+	s.pushRelease("web", "dev", "1.1.0")
+	s.awaitMerged("web", "qa", "1.1.0", 0)
+	s.awaitState("web", "qa", "1.1.0", promotion.Verified)
+	s.awaitRunning("web", "qa", "1.1.0")
 }

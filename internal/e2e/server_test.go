@@ -36,6 +36,8 @@ type server struct {
 	repo    string // owner/name
 	secret  string
 	refresh string // of the Argo CD
+	// manifests is another repository, which manifests are hydrated into; empty: none.
+	manifests string
 	// apiAlone: it reaches Argo CD by this address of its own API alone; empty: by
 	// Kubernetes, and its own API beside it.
 	apiAlone string
@@ -63,6 +65,13 @@ func (s *server) argocdYAML() string {
 	return fmt.Sprintf("    kubernetes: {kubeconfig: %s, namespaces: [argocd]}\n    api: {url: \"http://%s\", token: lab}\n    refresh: %s\n", s.cluster.kubeconfig, s.cluster.argocd.server, s.refresh)
 }
 
+func (s *server) manifestsYAML() string {
+	if s.manifests == "" {
+		return ""
+	}
+	return fmt.Sprintf("  - {forge: gitea, name: %s, branch: main, manageWebhooks: true}\n", s.manifests)
+}
+
 // configYAML is the server's file. Secrets come through the environment.
 func (s *server) configYAML() string {
 	return fmt.Sprintf(`listen: %s
@@ -76,9 +85,9 @@ forges:
     webhookSecrets: ["${E2E_WEBHOOK_SECRET}"]
 repositories:
   - {forge: gitea, name: %s, branch: main, manageWebhooks: true}
-argocd:
+%sargocd:
   - name: lab
-%s`, s.address, s.address, filepath.Join(s.dir, "data"), s.cluster.giteaURL, s.repo, s.argocdYAML())
+%s`, s.address, s.address, filepath.Join(s.dir, "data"), s.cluster.giteaURL, s.repo, s.manifestsYAML(), s.argocdYAML())
 }
 
 func (s *server) logFile() string { return filepath.Join(s.dir, "liftlock.log") }
