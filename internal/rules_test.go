@@ -102,6 +102,7 @@ var owners = map[string][]string{
 	"github.com/hashicorp/golang-lru/": {"internal/cache"},
 	"github.com/robfig/cron/":          {"internal/argocd", "policies"},
 	"github.com/google/cel-go/":        {"policies"},
+	"github.com/hmarr/codeowners":      {"internal/controller/facts"},
 	"helm.sh/helm/":                    {"internal/manifest/render"},
 }
 

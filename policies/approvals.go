@@ -2,8 +2,8 @@ package policies
 
 import (
 	"fmt"
-	"slices"
 	"strings"
+	"time"
 
 	"github.com/liftlock/liftlock/internal/wording"
 )
@@ -17,20 +17,58 @@ type Approvals struct {
 	Count int `yaml:"count" json:"count" jsonschema:"required,minimum=1"`
 	// Whose approval counts; without it, that of anybody who may write to the repository.
 	From From `yaml:"from" json:"from"`
+	// A review that asks for changes, by somebody whose approval would count, keeps it waiting until that is dismissed or replaced by an approval. Not set: true.
+	Veto *bool `yaml:"veto" json:"veto,omitempty" jsonschema:"default=true"`
+	// How long an approval counts, from when it was given: 72h. Not set: as long as it stands.
+	MaxAge time.Duration `yaml:"maxAge" json:"maxAge,omitempty"`
+	// Nobody counts in two approvals gates of the environment. Not set: one person may count in several.
+	Distinct bool `yaml:"distinct" json:"distinct,omitempty"`
 }
 
-// From narrows whose approval counts; empty: anybody who may write to the repository.
+// From narrows whose approval counts: whoever any of its keys names. Empty: anybody who
+// may write to the repository.
 type From struct {
+	// Teams on the forge, as organisation/team; where the forge nests teams, with those below. Their members need the permission to write all the same.
+	Teams []string `yaml:"teams" json:"teams,omitempty"`
 	// Logins on the forge. They need the permission to write all the same.
 	Users []string `yaml:"users" json:"users,omitempty"`
+	// Whom the base branch's CODEOWNERS names for the changed files: each of them takes the approval of one of its owners, or of somebody whom teams or users name.
+	Codeowners bool `yaml:"codeowners" json:"codeowners,omitempty"`
+	// With codeowners: a changed file that nobody owns waits. Not set: it takes no owner's approval.
+	Strict bool `yaml:"strict" json:"strict,omitempty"`
 }
 
-// Approval is one standing review that approves.
+// IsEmpty says that anybody who may write to the repository is meant.
+func (f *From) IsEmpty() bool { return len(f.Teams)+len(f.Users) == 0 && !f.Codeowners }
+
+func (f From) String() string {
+	if f.IsEmpty() {
+		return "anybody who may write to the repository"
+	}
+	var who []string
+	if f.Codeowners {
+		who = append(who, "the owners of the changed files")
+	}
+	who = append(who, f.Teams...)
+	return wording.JoinFew(append(who, f.Users...), maxDescribedUsers)
+}
+
+// Approval is one standing review: one that approves, or, among the rejections, one that
+// asks for changes.
 type Approval struct {
 	User     string
 	UserID   int64 // of the account; 0: not known
 	MayWrite bool
-	Current  bool // given on this very diff
+	Current  bool      // given on this very diff
+	At       time.Time `json:",omitzero"`  // when it was given; zero: not known
+	Teams    []string  `json:",omitempty"` // those of the teams that the gates ask for, which the account is in
+}
+
+// OwnedFile is a changed file with whom the base branch's CODEOWNERS names for it: logins
+// and teams. None: nobody owns it.
+type OwnedFile struct {
+	Path   string
+	Owners []string `json:",omitempty"`
 }
 
 // maxApprovals bounds how many approvals can be asked for; more is a slip of the
@@ -45,11 +83,7 @@ var _ evaluator = (*Approvals)(nil)
 func (*Approvals) kindName() string { return "approvals" }
 
 func (a *Approvals) describe() string {
-	from := "anybody who may write to the repository"
-	if len(a.From.Users) > 0 {
-		from = wording.JoinFew(a.From.Users, maxDescribedUsers)
-	}
-	return fmt.Sprintf("%s from %s; not from the release's authors", wording.Count(a.Count, "approval"), from)
+	return fmt.Sprintf("%s from %s; not from the release's authors", wording.Count(a.Count, "approval"), a.From)
 }
 
 func (a *Approvals) validate() []Problem {
@@ -63,34 +97,53 @@ func (a *Approvals) validate() []Problem {
 	case a.Count > maxApprovals:
 		add("approvals.count", "must be at most %d; it is %d", maxApprovals, a.Count)
 	}
-	seen := map[string]bool{}
-	for i, u := range a.From.Users {
-		path := fmt.Sprintf("approvals.from.users[%d]", i)
-		switch {
-		case u == "" || strings.ContainsAny(u, " \t\r\n@/,"):
-			add(path, "%q is not a login; write it without @ and spaces", u)
-		case seen[normalizeLogin(u)]:
-			add(path, "%q is given twice", u)
-		}
-		seen[normalizeLogin(u)] = true
-	}
-	if n := len(seen); n > 0 && n < a.Count {
+	a.From.findProblems(add)
+	if n := len(a.From.Users); n > 0 && n < a.Count && len(a.From.Teams) == 0 && !a.From.Codeowners {
 		add("approvals.count", "%d approvals can't come from %s", a.Count, countPersons(n))
+	}
+	if a.MaxAge < 0 {
+		add("approvals.maxAge", "must not be shorter than 0; it is %s", a.MaxAge)
 	}
 	return problems
 }
 
+// maxFromEntries bounds the teams, and the users, that one gate names: a team may be a call
+// of the forge for each who reviews.
+const maxFromEntries = 100
+
+func (f *From) findProblems(add func(path, format string, args ...any)) {
+	seen := map[string]bool{}
+	check := func(list string, names []string, problem func(string) error) {
+		if len(names) > maxFromEntries {
+			add("approvals.from."+list, "%d are too many; at most %d", len(names), maxFromEntries)
+			return
+		}
+		for i, name := range names {
+			path := fmt.Sprintf("approvals.from.%s[%d]", list, i)
+			if err := problem(name); err != nil {
+				add(path, "%s", err)
+			} else if seen[normalizeLogin(name)] {
+				add(path, "%q is given twice", name)
+			}
+			seen[normalizeLogin(name)] = true
+		}
+	}
+	check("users", f.Users, CheckLogin)
+	check("teams", f.Teams, func(name string) error { _, _, err := ParseTeam(name); return err })
+	if f.Strict && !f.Codeowners {
+		add("approvals.from.strict", "is about codeowners; set that, or remove it")
+	}
+}
+
 func (a *Approvals) evaluate(f Facts) Result {
 	r := Result{Gate: a.kindName(), Outcome: Wait, Who: a.remainingApprovers(nil, f)}
-	if f.ApprovalsErr != "" {
-		r.Reason = "the approvals can't be read: " + f.ApprovalsErr
-		return r
-	}
-	if f.AuthorsErr != "" {
-		r.Reason = "the release's authors, whose approval would not count, can't be told: " + f.AuthorsErr
+	if r.Reason = a.findDoubt(f); r.Reason != "" {
 		return r
 	}
 	t := a.countApprovals(f)
+	if a.MaxAge > 0 {
+		r.Until = t.expires
+	}
 	counted := fmt.Sprintf("%d of %s", len(t.counted), wording.Count(a.Count, "approval"))
 	if len(t.counted) > a.Count {
 		counted = fmt.Sprintf("%d approvals, %d needed", len(t.counted), a.Count)
@@ -98,115 +151,61 @@ func (a *Approvals) evaluate(f Facts) Result {
 	if len(t.counted) > 0 {
 		counted += " (" + strings.Join(t.counted, ", ") + ")"
 	}
-	if len(t.counted) >= a.Count {
+	var waits []string
+	if more := a.Count - len(t.counted); more > 0 {
+		r.Who = a.remainingApprovers(t.counted, f)
+		waits = append(waits, a.explainMissing(more, r.Who))
+	}
+	waits = append(waits, a.listUnapproved(f, t)...)
+	if len(waits) == 0 && a.Distinct {
+		waits = append(waits, findShared(f)...)
+	}
+	if vetoes := a.findVetoes(f); len(vetoes) > 0 {
+		waits = append(waits, fmt.Sprintf("changes are asked for by %s, until that review is dismissed", strings.Join(vetoes, ", ")))
+		r.Who = vetoes
+	}
+	if len(waits) == 0 {
 		r.Outcome, r.Reason, r.Who = Pass, counted, nil
 		return r
 	}
-	more := a.Count - len(t.counted)
-	r.Who = a.remainingApprovers(t.counted, f)
-	waiting := fmt.Sprintf("waiting for %d more from ", more)
-	switch {
-	case len(a.From.Users) == 0:
-		waiting += "people who may write to the repository"
-	case len(r.Who) < more:
-		// Only a change of the rules or of the release's authors can help, but a
-		// dismissed or newly permitted person's review isn't excluded: it waits.
-		waiting = fmt.Sprintf("waiting for %d more, but of those who are asked only %s can still approve: the release's authors and the bot don't count", more, countPersons(len(r.Who)))
-	default:
-		waiting += strings.Join(r.Who, ", ")
-	}
-	r.Reason = strings.Join(append([]string{counted, waiting}, t.explainUncounted()...), "; ")
+	r.Reason = strings.Join(append(append([]string{counted}, waits...), t.explainUncounted()...), "; ")
 	return r
 }
 
-// approvalTally is who approved, sorted, by whether and why it counts. Each person is
-// in at most one list.
-type approvalTally struct {
-	counted, older, authors, noWrite, notEligible []string
-}
-
-func (a *Approvals) countApprovals(f Facts) approvalTally {
-	// A person may have several standing reviews: it is enough that one is about
-	// this diff. If they disagree about the permission, it isn't taken for granted.
-	byAccount := map[Account]Approval{}
-	for _, v := range f.Approvals {
-		key := Account{ID: v.UserID}
-		if v.UserID == 0 {
-			key.Login = normalizeLogin(v.User)
-		}
-		if before, ok := byAccount[key]; ok {
-			v.Current = v.Current || before.Current
-			v.MayWrite = v.MayWrite && before.MayWrite
-			v.User = min(v.User, before.User)
-		}
-		byAccount[key] = v
+// findDoubt says what the gate hangs on and isn't known; empty: nothing.
+func (a *Approvals) findDoubt(f Facts) string {
+	switch {
+	case f.ApprovalsErr != "":
+		return "the approvals can't be read: " + f.ApprovalsErr
+	case f.AuthorsErr != "":
+		return "the release's authors, whose approval would not count, can't be told: " + f.AuthorsErr
+	case a.MaxAge > 0 && f.Now.IsZero():
+		return "what time it is isn't known"
+	case !a.From.Codeowners:
+	case f.FilesErr != "":
+		return "who owns the changed files can't be told: " + f.FilesErr
+	case !f.FilesRead:
+		return "who owns the changed files isn't read yet"
 	}
-	var t approvalTally
-	for _, v := range byAccount {
-		by := Account{ID: v.UserID, Login: v.User}
-		switch {
-		case v.User == "" || by.Matches(f.Bot):
-			// Liftlock's own review says nothing to anybody.
-		case slices.ContainsFunc(f.Authors, by.Matches):
-			t.authors = append(t.authors, v.User)
-		case !a.mayApprove(v.User):
-			t.notEligible = append(t.notEligible, v.User)
-		case !v.MayWrite:
-			t.noWrite = append(t.noWrite, v.User)
-		case !v.Current:
-			t.older = append(t.older, v.User)
-		default:
-			t.counted = append(t.counted, v.User)
+	for _, team := range a.From.listTeams(f.Files) {
+		if why := f.TeamsErr[normalizeLogin(team)]; why != "" {
+			return "who is in the team " + team + " can't be read: " + why
 		}
 	}
-	for _, l := range [][]string{t.counted, t.older, t.authors, t.noWrite, t.notEligible} {
-		slices.Sort(l)
-	}
-	return t
+	return ""
 }
 
-// explainUncounted explain the approvals that were given and don't count.
-func (t approvalTally) explainUncounted() []string {
-	var notes []string
-	if n := len(t.older); n > 0 {
-		notes = append(notes, fmt.Sprintf("%s given on an older diff (%s) and must be given again",
-			wording.Plural(n, "approval was", "approvals were"), strings.Join(t.older, ", ")))
+// explainMissing says who is waited for.
+func (a *Approvals) explainMissing(more int, remaining []string) string {
+	switch {
+	case a.From.IsEmpty():
+		return fmt.Sprintf("waiting for %d more from people who may write to the repository", more)
+	case len(a.From.Teams) > 0 || a.From.Codeowners:
+		return fmt.Sprintf("waiting for %d more from %s", more, a.From)
+	case len(remaining) < more:
+		// Only a change of the rules or of the release's authors can help, but a
+		// dismissed or newly permitted person's review isn't excluded: it waits.
+		return fmt.Sprintf("waiting for %d more, but of those who are asked only %s can still approve: the release's authors and the bot don't count", more, countPersons(len(remaining)))
 	}
-	if len(t.authors) > 0 {
-		notes = append(notes, "authors of the release don't count ("+strings.Join(t.authors, ", ")+")")
-	}
-	if len(t.noWrite) > 0 {
-		notes = append(notes, "approvals without write permission don't count ("+strings.Join(t.noWrite, ", ")+")")
-	}
-	if len(t.notEligible) > 0 {
-		notes = append(notes, "approvals by people who aren't asked don't count ("+strings.Join(t.notEligible, ", ")+")")
-	}
-	return notes
+	return fmt.Sprintf("waiting for %d more from %s", more, strings.Join(remaining, ", "))
 }
-
-// mayApprove says whether the person's approval is wanted.
-func (a *Approvals) mayApprove(user string) bool {
-	return len(a.From.Users) == 0 || containsLogin(a.From.Users, user)
-}
-
-// remainingApprovers are the people by name who could still approve; nil when anybody may.
-func (a *Approvals) remainingApprovers(counted []string, f Facts) []string {
-	var left []string
-	for _, u := range a.From.Users {
-		if named := (Account{Login: u}); !containsLogin(counted, u) && !slices.ContainsFunc(f.Authors, named.Matches) && !named.Matches(f.Bot) {
-			left = append(left, u)
-		}
-	}
-	return left
-}
-
-// normalizeLogin is how forges compare accounts: without regard to case.
-func normalizeLogin(user string) string { return strings.ToLower(user) }
-
-func sameLogin(a, b string) bool { return a != "" && normalizeLogin(a) == normalizeLogin(b) }
-
-func containsLogin(users []string, user string) bool {
-	return slices.ContainsFunc(users, func(u string) bool { return sameLogin(u, user) })
-}
-
-func countPersons(n int) string { return wording.Plural(n, "person", "people") }

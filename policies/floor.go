@@ -6,7 +6,7 @@ import "slices"
 // them has the floor's approvals too. A floor that a gate already guarantees
 // adds nothing; one that asks the same people raises that gate's count;
 // otherwise it becomes a gate of its own, because "one from ada" and "two from
-// anybody" are two conditions. A nil floor changes nothing. gates is not
+// anybody" are two conditions, and so is whose review can keep it waiting. A nil floor changes nothing. gates is not
 // modified.
 func ApplyFloor(gates []Gate, floor *Approvals) []Gate {
 	raised := slices.Clone(gates)
@@ -14,28 +14,46 @@ func ApplyFloor(gates []Gate, floor *Approvals) []Gate {
 		return raised
 	}
 	for i := range raised {
-		if a := raised[i].Approvals; a != nil && a.Count >= floor.Count && a.From.isWithin(floor.From) {
+		if a := raised[i].Approvals; a != nil && a.Count >= floor.Count && a.From.isWithin(floor.From) && a.isAsStrict(floor) && (!floor.hasVeto() || floor.From.isWithin(a.From)) {
 			return raised
 		}
 	}
 	for i := range raised {
-		if a := raised[i].Approvals; a != nil && a.From.isWithin(floor.From) && floor.From.isWithin(a.From) {
-			raised[i].Approvals = &Approvals{Count: floor.Count, From: a.From}
+		if a := raised[i].Approvals; a != nil && a.From.isWithin(floor.From) && floor.From.isWithin(a.From) && a.isAsStrict(floor) && floor.isAsStrict(a) {
+			own := *a
+			own.Count = floor.Count
+			raised[i].Approvals = &own
 			return raised
 		}
 	}
 	own := *floor
-	own.From.Users = slices.Clone(floor.From.Users)
+	own.From.Users, own.From.Teams = slices.Clone(floor.From.Users), slices.Clone(floor.From.Teams)
 	return append(raised, Gate{Approvals: &own})
 }
 
-// isWithin says that whoever f lets approve, other lets approve too.
+// isAsStrict says that a takes nothing for an approval that floor doesn't, as far as it
+// isn't about whose they are.
+func (a *Approvals) isAsStrict(floor *Approvals) bool {
+	return (a.hasVeto() || !floor.hasVeto()) && (a.Distinct || !floor.Distinct) && (floor.MaxAge == 0 || a.MaxAge > 0 && a.MaxAge <= floor.MaxAge)
+}
+
+// hasVeto says that somebody whose approval would count can keep it waiting.
+func (a *Approvals) hasVeto() bool { return a.Veto == nil || *a.Veto }
+
+// isWithin says that whoever f lets approve, other lets approve too, and that f asks for
+// an owner of each file where other does.
 func (f From) isWithin(other From) bool {
-	if len(other.Users) == 0 {
+	if other.IsEmpty() {
 		return true
 	}
-	if len(f.Users) == 0 {
+	if f.IsEmpty() || f.Codeowners != other.Codeowners || other.Strict && !f.Strict {
 		return false
 	}
-	return !slices.ContainsFunc(f.Users, func(u string) bool { return !containsLogin(other.Users, u) })
+	if isNamed := func(x *From) bool { return len(x.Users)+len(x.Teams) > 0 }; !isNamed(&f) && isNamed(&other) {
+		return false // of files that nobody owns anybody may approve
+	}
+	isIn := func(all []string) func(string) bool {
+		return func(name string) bool { return !containsLogin(all, name) }
+	}
+	return !slices.ContainsFunc(f.Users, isIn(other.Users)) && !slices.ContainsFunc(f.Teams, isIn(other.Teams))
 }

@@ -47,6 +47,17 @@ type Facts struct {
 	Approvals []Approval
 	// ApprovalsErr says why the approvals could not be read; then the gate waits.
 	ApprovalsErr string
+	// Rejections are the standing reviews that ask for changes.
+	Rejections []Approval
+	// Files are what the pull request changes with who owns it, where FilesRead says that
+	// this was read; FilesErr says why it could not be.
+	Files     []OwnedFile
+	FilesRead bool
+	FilesErr  string
+	// TeamsErr says, by team in lower case, why it can't be read who is in it.
+	TeamsErr map[string]string
+	// ApprovalGates are all approvals gates that are asked.
+	ApprovalGates []*Approvals
 	// Authors of the release and Bot never count as approvers.
 	Authors []Account
 	// AuthorsErr says why the authors could not be read; then the gate waits.

@@ -11,19 +11,16 @@ import (
 	"github.com/liftlock/liftlock/policies"
 )
 
-// FloorApprovals is how many approvals the floor asks for in an environment, by
-// anybody who may write to the repository; 0 where it asks for none.
-func (c *Config) FloorApprovals(environment string) int {
-	count := 0
+// FloorApprovals are the approvals that the floor asks for in an environment, in the
+// file's order; none where it asks for none.
+func (c *Config) FloorApprovals(environment string) []*policies.Approvals {
+	var out []*policies.Approvals
 	for _, f := range c.Floor {
-		if f.Approvals == nil {
-			continue
-		}
-		if matchesAny(f.Environments, environment) {
-			count = max(count, f.Approvals.Count)
+		if f.Approvals != nil && matchesAny(f.Environments, environment) {
+			out = append(out, f.Approvals)
 		}
 	}
-	return count
+	return out
 }
 
 // FreezesOf are the freezes of an environment, in the file's order, as gates have them.

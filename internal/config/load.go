@@ -13,7 +13,6 @@ import (
 // unsupportedKeys are the keys of the format that Liftlock doesn't act on yet.
 var unsupportedKeys = strictyaml.UnsupportedKeys(
 	"forges[].auth.app",
-	"floor[].approvals.from",
 )
 
 // Load reads the server's file. getenv is os.LookupEnv, or a test's. The error

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/liftlock/liftlock/internal/strictyaml"
+	"github.com/liftlock/liftlock/policies"
 )
 
 const (
@@ -66,7 +68,7 @@ func TestLoadSample(t *testing.T) {
 			Clusters: Clusters{File: filepath.Join("testdata", "clusters.yaml")},
 		}},
 		API:     API{Tokens: []Token{{Name: "ci", Role: Operator, Token: ciToken}}},
-		Floor:   []Floor{{Environments: []string{"prod*"}, Approvals: &FloorApprovals{Count: 1}}},
+		Floor:   []Floor{{Environments: []string{"prod*"}, Approvals: &policies.Approvals{Count: 1}}},
 		Freezes: []Freeze{{Environments: []string{"prod*"}, From: "2026-12-20", To: "2027-01-03", Timezone: "UTC", Reason: "holidays"}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -177,11 +179,15 @@ func TestFinders(t *testing.T) {
 
 func TestFloorApprovals(t *testing.T) {
 	c := &Config{Floor: []Floor{
-		{Environments: []string{"prod*", "stage"}, Approvals: &FloorApprovals{Count: 1}},
-		{Environments: []string{"prod-eu"}, Approvals: &FloorApprovals{Count: 3}},
+		{Environments: []string{"prod*", "stage"}, Approvals: &policies.Approvals{Count: 1}},
+		{Environments: []string{"prod-eu"}, Approvals: &policies.Approvals{Count: 3}},
 	}}
-	for environment, want := range map[string]int{"dev": 0, "stage": 1, "prod": 1, "prod-us": 1, "prod-eu": 3} {
-		if got := c.FloorApprovals(environment); got != want {
+	for environment, want := range map[string][]int{"dev": nil, "stage": {1}, "prod": {1}, "prod-us": {1}, "prod-eu": {1, 3}} {
+		var got []int
+		for _, a := range c.FloorApprovals(environment) {
+			got = append(got, a.Count)
+		}
+		if !slices.Equal(got, want) {
 			t.Errorf("%s needs %d approvals, want %d", environment, got, want)
 		}
 	}
@@ -296,7 +302,7 @@ func TestRefused(t *testing.T) {
 		"a floor's glob":           {"", "floor: [{environments: [\"prod[\"], approvals: {count: 1}}]\n", []string{`11: floor[0].environments[0]: "prod[" is not a valid glob`}},
 		"a floor of nothing":       {"", "floor: [{environments: [prod]}]\n", []string{`11: floor[0]: approvals is missing: what these environments need at least`}},
 		"a floor of zero":          {"", "floor: [{environments: [], approvals: {count: 0}}]\n", []string{`11: floor[0].environments: at least one glob on environments' names is needed`, `11: floor[0].approvals.count: must be at least 1; it is 0`}},
-		"a floor's people":         {"", "floor: [{environments: [prod], approvals: {count: 1, from: {users: [ada]}}}]\n", []string{`11: floor[0].approvals.from: not supported yet`}},
+		"a floor's people":         {"", "floor: [{environments: [prod], approvals: {count: 2, from: {users: [ada]}, maxAge: -1h}}]\n", []string{`11: floor[0].approvals.count: 2 approvals can't come from 1 person`, `11: floor[0].approvals.maxAge: must not be shorter than 0; it is -1h0m0s`}},
 		"a database's file":        {"", "storeFile: none\n", []string{`11: storeFile: can't read FOLDER/none: no such file or directory`}},
 		"a database twice":         {"", "store: sqlite://x\nstoreFile: none\n", []string{`12: storeFile: store is given too; keep one of them`}},
 		"hook secrets twice":       {"    webhookS", "    webhookSecretsFile: x\n    webhookS", []string{`5: forges[0].webhookSecretsFile: webhookSecrets is given too; keep one of them`}},

@@ -237,14 +237,8 @@ type Token struct {
 
 // Floor is what no pipeline file can go below in some environments.
 type Floor struct {
-	Environments []string        `yaml:"environments"` // globs on names
-	Approvals    *FloorApprovals `yaml:"approvals"`
-}
-
-// FloorApprovals is how many approvals are needed at least, by anybody who may
-// write to the repository.
-type FloorApprovals struct {
-	Count int `yaml:"count"`
+	Environments []string            `yaml:"environments"` // globs on names
+	Approvals    *policies.Approvals `yaml:"approvals"`    // as the gate has them
 }
 
 // Freeze keeps promotions into some environments from merging for a while, whatever the

@@ -12,6 +12,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/liftlock/liftlock/internal/strictyaml"
+	"github.com/liftlock/liftlock/policies"
 )
 
 const (
@@ -308,11 +309,12 @@ func (c *checker) checkFloors(floors []Floor) {
 	for i, f := range floors {
 		at := fmt.Sprintf("floor[%d]", i)
 		c.checkEnvironmentGlobs(at+".environments", f.Environments)
-		switch {
-		case f.Approvals == nil:
+		if f.Approvals == nil {
 			c.Errorf(at, "approvals is missing: what these environments need at least")
-		case f.Approvals.Count < 1:
-			c.Errorf(at+".approvals.count", "must be at least 1; it is %d", f.Approvals.Count)
+			continue
+		}
+		for _, p := range policies.Problems((&policies.Gate{Approvals: f.Approvals}).Validate()) {
+			c.Errorf(at+"."+p.Path, "%s", p.Message)
 		}
 	}
 }

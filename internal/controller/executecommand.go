@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -180,10 +179,14 @@ func (e *Controller) resolvePerson(ctx context.Context, r *Repository, s *facts.
 // isApprover says whether every gate of an environment would count the review of
 // an order's author, who may write.
 func (e *Controller) isApprover(ctx context.Context, s *facts.Snapshot, g gatedEnv, o Command) (bool, error) {
-	same := func(login string) bool { return strings.EqualFold(login, o.By) } // logins have no case
+	r, _ := e.repository(o.Unit.Repo)
 	for _, gate := range g.gates {
-		if len(gate.From.Users) > 0 && !slices.ContainsFunc(gate.From.Users, same) {
-			return false, nil
+		may, err := e.opts.Gatherer.MayApprove(ctx, r.Repository, &gate.From, s.Commit, o.By)
+		if err != nil && !forge.IsRetryable(err) && ctx.Err() == nil {
+			err = newRefusal("whether the approval of %s would count can't be told: %v", o.By, err)
+		}
+		if err != nil || !may {
+			return false, err
 		}
 	}
 	authors, unknown, err := e.releaseAuthors(ctx, s, o, g.name)

@@ -7,11 +7,6 @@ import (
 	"github.com/liftlock/liftlock/internal/strictyaml"
 )
 
-// unsupportedKeys are the keys of the format that Liftlock doesn't act on yet.
-var unsupportedKeys = []string{
-	"spec.environments[].gates[].approvals.from.teams",
-}
-
 // Parse reads the pipelines of one file, one a document, with their defaults
 // filled in. file is from the repository's root. The error is a
 // [strictyaml.Errors] with everything that is wrong, and then no pipeline is
@@ -54,7 +49,7 @@ func parseDocuments(file string, data []byte) ([]document, error) {
 	for _, d := range docs {
 		p := &Pipeline{File: file}
 		var found strictyaml.Errors
-		if err := d.Decode(p, strictyaml.UnsupportedKeys(unsupportedKeys...)); err != nil && !errors.As(err, &found) {
+		if err := d.Decode(p); err != nil && !errors.As(err, &found) {
 			return nil, fmt.Errorf("read the pipeline file %s: %w", file, err)
 		}
 		errs = append(errs, found...)

@@ -15,7 +15,14 @@ func drawGate(t *rapid.T) policies.Gate {
 	pick := func(label string, from ...string) string { return rapid.SampledFrom(from).Draw(t, label) }
 	switch rapid.IntRange(0, 6).Draw(t, "kind") {
 	case 0:
-		return policies.Gate{Approvals: &policies.Approvals{Count: rapid.IntRange(1, 2).Draw(t, "count")}}
+		a := &policies.Approvals{Count: rapid.IntRange(1, 2).Draw(t, "count"), Distinct: rapid.Bool().Draw(t, "distinct"), MaxAge: rapid.SampledFrom([]time.Duration{0, 0, time.Hour}).Draw(t, "maxAge")}
+		switch pick("from", "", "", "team", "owners") {
+		case "team":
+			a.From.Teams = []string{"acme/sre"}
+		case "owners":
+			a.From.Codeowners = true
+		}
+		return policies.Gate{Approvals: a}
 	case 1:
 		return policies.Gate{Window: &policies.Window{Cron: pick("cron", "0 9 * * *", "30 11 * * MON-7", "* * * * *", "0 0 31 * *", "@daily"), Duration: time.Duration(rapid.IntRange(1, 600).Draw(t, "minutes")) * time.Minute, Timezone: pick("zone", "UTC", "Europe/Berlin", "Asia/Kolkata")}}
 	case 2:
@@ -49,8 +56,18 @@ func drawReview(t *rapid.T) policies.Facts {
 	var f policies.Facts
 	for _, who := range []string{"ada", "grace"} {
 		if rapid.Bool().Draw(t, who) {
-			f.Approvals = append(f.Approvals, policies.Approval{User: who, MayWrite: true, Current: rapid.IntRange(0, 3).Draw(t, "current") > 0})
+			f.Approvals = append(f.Approvals, policies.Approval{User: who, MayWrite: true, Current: rapid.IntRange(0, 3).Draw(t, "current") > 0,
+				At: noon.Add(-time.Duration(rapid.IntRange(0, 2).Draw(t, "at")) * time.Hour), Teams: rapid.SampledFrom([][]string{nil, {"acme/sre"}}).Draw(t, "teams")})
 		}
+	}
+	if rapid.IntRange(0, 4).Draw(t, "rejected") == 0 {
+		f.Rejections = []policies.Approval{{User: "ken", MayWrite: true}}
+	}
+	if f.FilesRead = rapid.Bool().Draw(t, "filesRead"); f.FilesRead {
+		f.Files = []policies.OwnedFile{{Path: "apps/web/qa/k.yaml", Owners: rapid.SampledFrom([][]string{nil, {"ada"}, {"acme/sre"}}).Draw(t, "owners")}}
+	}
+	if rapid.IntRange(0, 4).Draw(t, "teamsErr") == 0 {
+		f.TeamsErr = map[string]string{"acme/sre": "away"}
 	}
 	f.ApprovalsErr = rapid.SampledFrom([]string{"", "", "", "away"}).Draw(t, "approvalsErr")
 	f.AuthorsErr = rapid.SampledFrom([]string{"", "", "", "away"}).Draw(t, "authorsErr")
@@ -100,11 +117,18 @@ func TestNothingMergesPastAGate(t *testing.T) {
 		facts := p.Review
 		facts.Now = f.Now
 		facts.Soaked = []policies.Soaked{{Environment: "dev", Direct: true, Running: soak.Served, Goes: !soak.Seen.IsZero() && !soak.Paused, Longest: soak.Longest}}
+		isSkipped := func(g *policies.Gate) bool {
+			return slices.ContainsFunc(p.Skips, func(k Skip) bool { return k.Gate == g.Name() && k.Err == "" && f.Now.Before(k.Until) })
+		}
+		for i := range gates {
+			if gates[i].Approvals != nil && !isSkipped(&gates[i]) {
+				facts.ApprovalGates = append(facts.ApprovalGates, gates[i].Approvals)
+			}
+		}
 		pass := true
 		for i := range gates {
 			r := gates[i].Evaluate(facts)
-			skipped := slices.ContainsFunc(p.Skips, func(k Skip) bool { return k.Gate == gates[i].Name() && k.Err == "" && f.Now.Before(k.Until) })
-			pass = pass && (r.Outcome == policies.Pass || skipped)
+			pass = pass && (r.Outcome == policies.Pass || isSkipped(&gates[i]))
 			if !r.Until.IsZero() && (d.Next.IsZero() || d.Next.After(r.Until)) {
 				t.Fatalf("it looks again at %s, the gate says %+v", d.Next, r)
 			}

@@ -71,6 +71,11 @@ func (j *evaluator) evaluatePipelineGates(e *Env, p *Pull, facts policies.Facts)
 			gates = append(gates, g)
 		}
 	}
+	for _, g := range gates {
+		if g.Approvals != nil {
+			facts.ApprovalGates = append(facts.ApprovalGates, g.Approvals)
+		}
+	}
 	var out []policies.Result
 	for _, g := range orderGates(gates) {
 		r := g.Evaluate(facts)

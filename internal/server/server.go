@@ -327,8 +327,8 @@ func (s *Server) applyFloor(env string, gates []policies.Gate) []policies.Gate {
 	for _, f := range s.o.Config.FreezesOf(env) {
 		gates = append(slices.Clip(gates), policies.Gate{Freeze: f})
 	}
-	if n := s.o.Config.FloorApprovals(env); n > 0 {
-		return policies.ApplyFloor(gates, &policies.Approvals{Count: n})
+	for _, floor := range s.o.Config.FloorApprovals(env) {
+		gates = policies.ApplyFloor(gates, floor)
 	}
 	return gates
 }

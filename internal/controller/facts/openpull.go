@@ -165,10 +165,14 @@ func (o *Gatherer) describeOpenPull(ctx context.Context, ev *Evaluation, env *pr
 		p.Mergeable, p.MergeNote = promotion.MergeState(forge.MergeableBlocked), why
 	}
 	if !p.Revert {
-		if p.Review, err = o.approvalFacts(ctx, repo, p.Head, r.detail, p.Base); err != nil {
+		if p.Review, err = o.approvalFacts(ctx, repo, p.Head, r.detail, p.Base, ev.fresh); err != nil {
 			return nil, fmt.Errorf("look at its approvals: %w", err)
 		}
 		addChecks(&p.Review, p.Head, r.detail)
+		o.addOwners(ctx, ev, env, p)
+		if err := o.addTeams(ctx, ev, env, p); err != nil {
+			return nil, fmt.Errorf("look at who is in which team: %w", err)
+		}
 		if err := o.addSkips(ctx, ev, p); err != nil {
 			return nil, fmt.Errorf("look at which of its gates are skipped: %w", err)
 		}

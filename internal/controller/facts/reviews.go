@@ -29,19 +29,19 @@ type permission struct {
 }
 
 // permissionAge is how long a user's permission may be remembered for counting
-// approvals. Commands are always authorised anew.
+// approvals. Before a merge it is always read anew, and commands are authorised anew.
 const permissionAge = time.Minute
 
 // approvalFacts are the facts about a pull request's reviews. What can't be read is
 // said in them, so that a gate waits with the reason; what is worth another try is an
 // error, because nothing else would bring one soon.
-func (o *reviewGatherer) approvalFacts(ctx context.Context, r *Repository, head string, d *pullDetail, base string) (policies.Facts, error) {
+func (o *reviewGatherer) approvalFacts(ctx context.Context, r *Repository, head string, d *pullDetail, base string, fresh bool) (policies.Facts, error) {
 	f := policies.Facts{Bot: r.bot(), ApprovalsErr: d.reviewsErr}
 	for _, rv := range d.reviews {
-		if !rv.Approved || rv.Bot {
+		if !rv.Approved && !rv.Rejected || rv.Bot {
 			continue
 		}
-		level, err := o.userPermission(ctx, r, rv.User)
+		level, err := o.userPermission(ctx, r, rv.User, fresh)
 		if forge.IsRetryable(err) {
 			return f, fmt.Errorf("read the permission of %s: %w", rv.User, err)
 		}
@@ -49,7 +49,13 @@ func (o *reviewGatherer) approvalFacts(ctx context.Context, r *Repository, head 
 			f.ApprovalsErr = fmt.Sprintf("the permission of %s can't be read: %v", rv.User, err)
 			continue
 		}
-		f.Approvals = append(f.Approvals, policies.Approval{User: rv.User, UserID: rv.UserID, MayWrite: level >= forge.PermissionWrite, Current: o.showsSameDiff(ctx, r, rv.Commit, head, base)})
+		given := policies.Approval{User: rv.User, UserID: rv.UserID, MayWrite: level >= forge.PermissionWrite, At: rv.At}
+		if rv.Rejected {
+			f.Rejections = append(f.Rejections, given)
+			continue
+		}
+		given.Current = o.showsSameDiff(ctx, r, rv.Commit, head, base)
+		f.Approvals = append(f.Approvals, given)
 	}
 	return f, nil
 }
@@ -78,9 +84,9 @@ func (o *reviewGatherer) showsSameDiff(ctx context.Context, r *Repository, revie
 	return err == nil && then == now && now != ""
 }
 
-func (o *reviewGatherer) userPermission(ctx context.Context, r *Repository, login string) (forge.Permission, error) {
+func (o *reviewGatherer) userPermission(ctx context.Context, r *Repository, login string, fresh bool) (forge.Permission, error) {
 	key := r.ID + "/" + login
-	if p, ok := o.permissions.Get(key); ok && o.now().Sub(p.at) < permissionAge {
+	if p, ok := o.permissions.Get(key); ok && !fresh && o.now().Sub(p.at) < permissionAge {
 		return p.level, nil
 	}
 	level, err := r.Forge.Permission(ctx, r.Name, login)

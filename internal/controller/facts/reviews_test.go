@@ -49,10 +49,14 @@ func TestPermissionsAreRememberedShortly(t *testing.T) {
 	} {
 		now = now.Add(step.after)
 		f.levels["ann"], f.err = step.level, step.err
-		got, err := g.userPermission(t.Context(), r, "ann")
+		got, err := g.userPermission(t.Context(), r, "ann", false)
 		if got != step.want || !errors.Is(err, step.err) || f.calls != step.calls {
 			t.Errorf("step %d: %v, %v after %d calls", i, got, err, f.calls)
 		}
+	}
+	f.levels["ann"] = forge.PermissionRead
+	if got, err := g.userPermission(t.Context(), r, "ann", true); got != forge.PermissionRead || err != nil {
+		t.Errorf("before a merge: %v, %v", got, err)
 	}
 }
 
@@ -86,13 +90,14 @@ func TestApprovalFacts(t *testing.T) {
 		"of nothing known":   {reviews: []forge.Review{approval("ann", ""), approval("ann", "0123456789012345678901234567890123456789")}, want: policies.Facts{Approvals: []policies.Approval{{User: "ann", MayWrite: true}, {User: "ann", MayWrite: true}}}},
 		"who may not write":  {reviews: []forge.Review{approval("bob", head)}, want: policies.Facts{Approvals: []policies.Approval{{User: "bob", Current: true}}}},
 		"a bot's, a comment": {reviews: []forge.Review{{User: "ci", Bot: true, Approved: true, Commit: head}, {User: "ann", Commit: head}}},
+		"asks for changes":   {reviews: []forge.Review{{User: "ann", Commit: other, Rejected: true, At: time.Unix(7, 0)}, {User: "ci", Bot: true, Rejected: true}}, want: policies.Facts{Rejections: []policies.Approval{{User: "ann", MayWrite: true, At: time.Unix(7, 0)}}}},
 		"can't be read":      {reviews: []forge.Review{approval("ann", head)}, err: refused, want: policies.Facts{ApprovalsErr: "the permission of ann can't be read: " + refused.Error()}},
 		"another time":       {reviews: []forge.Review{approval("ann", head)}, err: forge.ErrRetryable, retry: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g.permissions.Clear()
 			f.err = c2.err
-			got, err := g.approvalFacts(t.Context(), c.Repository, head, &pullDetail{reviews: c2.reviews}, newBase)
+			got, err := g.approvalFacts(t.Context(), c.Repository, head, &pullDetail{reviews: c2.reviews}, newBase, false)
 			c2.want.Bot = policies.Account{Login: "liftlock"}
 			if diff := cmp.Diff(c2.want, got); diff != "" || (err != nil) != c2.retry {
 				t.Errorf("%v (-want +got):\n%s", err, diff)
