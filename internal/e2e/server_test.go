@@ -38,6 +38,7 @@ type server struct {
 	refresh string // of the Argo CD
 	// manifests is another repository, which manifests are hydrated into; empty: none.
 	manifests string
+	edge      *testCluster // of another Argo CD, by that name; nil: there is one only
 	// apiAlone: it reaches Argo CD by this address of its own API alone; empty: by
 	// Kubernetes, and its own API beside it.
 	apiAlone string
@@ -65,6 +66,15 @@ func (s *server) argocdYAML() string {
 	return fmt.Sprintf("    kubernetes: {kubeconfig: %s, namespaces: [argocd]}\n    api: {url: \"http://%s\", token: lab}\n    refresh: %s\n", s.cluster.kubeconfig, s.cluster.argocd.server, s.refresh)
 }
 
+// edgeYAML is how the server's file reaches another Argo CD.
+func (s *server) edgeYAML() string {
+	if s.edge == nil {
+		return ""
+	}
+	other := server{cluster: s.edge, refresh: s.refresh}
+	return "  - name: edge\n" + other.argocdYAML()
+}
+
 func (s *server) manifestsYAML() string {
 	if s.manifests == "" {
 		return ""
@@ -87,7 +97,7 @@ repositories:
   - {forge: gitea, name: %s, branch: main, manageWebhooks: true}
 %sargocd:
   - name: lab
-%s`, s.address, s.address, filepath.Join(s.dir, "data"), s.cluster.giteaURL, s.repo, s.manifestsYAML(), s.argocdYAML())
+%s`, s.address, s.address, filepath.Join(s.dir, "data"), s.cluster.giteaURL, s.repo, s.manifestsYAML(), s.argocdYAML()+s.edgeYAML())
 }
 
 func (s *server) logFile() string { return filepath.Join(s.dir, "liftlock.log") }
