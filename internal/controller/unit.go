@@ -136,6 +136,15 @@ func (e *Controller) storeComponent(ctx context.Context, c *facts.ComponentEvalu
 		if err := tx.PutObservations(ctx, c.Observations...); err != nil {
 			return err
 		}
+		for _, u := range c.Ungated {
+			raw, err := u.Value()
+			if err != nil {
+				return err
+			}
+			if err := tx.PutState(ctx, facts.UngatedKey(c.Facts.Unit.Repo, u.Pull), raw); err != nil {
+				return err
+			}
+		}
 		for _, a := range c.Soaks {
 			if err := tx.UpdateArrivalData(ctx, a); err != nil {
 				return err

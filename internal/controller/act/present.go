@@ -139,6 +139,11 @@ func (a *Actor) presentLanded(ctx context.Context, ev *facts.Evaluation, d *prom
 		s := landed[n]
 		in := a.newTextInput(&s, reverts[n])
 		in.Release, in.Name = s.identity(), s.name()
+		past, _, err := a.opts.Store.State(ctx, facts.UngatedKey(ev.Snapshot.Repo.ID, n))
+		if err != nil {
+			return err
+		}
+		in.Ungated = facts.ParseUngated(past)
 		if err := a.putComment(ctx, ev.Snapshot.Repo, n, prtext.LandedComment(in)); err != nil {
 			return err
 		}

@@ -47,6 +47,7 @@ type ComponentEvaluation struct {
 
 	Observations       []store.Observation         // verification memories that changed, to be written with the run
 	Soaks              []store.Arrival             // arrivals whose soak went on, likewise
+	Ungated            []UngatedMerge              // promotions that were merged by hand past their gates, likewise
 	FetchRequests      map[string][]string         // by the repository's ID: what Argo CD reports and Git doesn't know yet, mostly revisions
 	UnreachableArgoCDs []string                    // the Argo CDs that can't be asked about targets of the component
 	restored           map[string][]fieldedit.Edit // what reverts what landed, by environment

@@ -65,6 +65,16 @@ func (o *recordGatherer) Records(ctx context.Context, c *ComponentEvaluation) ([
 			}
 			rows = append(rows, now)
 			events = append(events, c.recordEvents(env, pr, now)...)
+			if was.State == promotion.Opened && pr.State == forge.Merged && now.Kind == promotion.KindPromotion {
+				past, err := o.findUngated(ctx, c, env.Name, pr)
+				if err != nil {
+					return nil, nil, err
+				}
+				if past != nil {
+					c.Ungated = append(c.Ungated, *past)
+					events = append(events, ungatedEvent(c, env.Name, past))
+				}
+			}
 		}
 		for k := range env.PastPulls { // settled long ago: only whether it was reverted may be news
 			p := &env.PastPulls[k]

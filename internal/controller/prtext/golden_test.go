@@ -172,6 +172,9 @@ func merged() map[string]Input {
 		all[name] = from
 	}
 	with("landed-verified", promotionInput(), nil)
+	with("landed-ungated", promotionInput(), func(in *Input, _ *promotion.EnvState) {
+		in.Ungated = "merged by grace without gates: window, approvals"
+	})
 	with("landed-verifying", promotionInput(), func(_ *Input, st *promotion.EnvState) {
 		st.State, st.Reason, st.VerifiedAt = promotion.Verifying, "web-qa-us: has not taken the commit yet", time.Time{}
 		st.Targets["web-qa-us"] = promotion.TargetView{State: "arriving", Reason: "Argo CD has not noticed the commit yet"}

@@ -31,11 +31,19 @@ func LandedComment(in Input) string {
 		merged += ". Now: " + strings.TrimSuffix(r, ".")
 	}
 	p.writeParagraph("%s.", merged)
+	writeUngated(p, in)
 	writeTargets(p, in, st)
 	writeReasons(p, in, "Why it isn't taken back", holdReasons(st))
 	writeNext(p, in, st)
 	writeDownstream(p, in)
 	return p.endComment(in)
+}
+
+// writeUngated says that a person merged it past its gates.
+func writeUngated(p *page, in Input) {
+	if in.Ungated != "" {
+		p.writeParagraph("It was %s. It is verified all the same.", escapeText(in.Ungated, maxReason))
+	}
 }
 
 // holdReasons are the reasons why a release that is unhealthy stays; what else the

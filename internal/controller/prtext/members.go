@@ -133,6 +133,7 @@ func landedBatch(in Input) string {
 	if at := formatTime(st.Since); at != "" {
 		p.writeParagraph("Merged %s as %s.", at, codeSpan(wording.Short(st.Commit), maxName))
 	}
+	writeUngated(p, in)
 	for _, q := range in.Members {
 		one := in.ofMember(q)
 		own := stateOf(one)

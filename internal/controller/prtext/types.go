@@ -35,6 +35,7 @@ type Input struct {
 	Rendered    []Rendered
 	RenderedErr string
 
+	Ungated      string               // of a promotion that is merged: by whom, past which gates; empty: past none
 	RevertedPull int                  // a revert: the promotion that it takes back
 	Evidence     []promotion.Evidence // a revert: what speaks against the release, of each component
 	By           string               // a revert: who asked for it; empty: the degradation

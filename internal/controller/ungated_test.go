@@ -1,0 +1,60 @@
+package controller
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store"
+)
+
+// TestMergedPastItsGates holds that a merge by hand is told with the gates that it went
+// past, once, that the verification goes on, and that our own merges and those that wait
+// for nothing aren't.
+func TestMergedPastItsGates(t *testing.T) {
+	t.Parallel()
+	gated := "    - {name: qa, after: [dev], merge: manual, gates: [{approvals: {count: 1}}, {soak: {for: 720h}}], verify: " + quickly + "}\n"
+	for name, c := range map[string]struct{ env, want string }{
+		"past two gates":       {gated, "was merged by grace without gates: approvals, soak"},
+		"where nothing waits":  {manualQA, ""},
+		"by us, when all pass": {autoQA, ""},
+	} {
+		for kind, k := range kindsOfUnit {
+			t.Run(name+", "+kind, func(t *testing.T) {
+				w := newFixture(t, k.spec, c.env, k.components...)
+				p := w.openOne(k.key, "2.0.0", k.components...)
+				if c.env != autoQA {
+					w.must(w.run(wake.ForUnit(w.unit(k.key))))
+					_, err := w.forge.MergePull(repoName, p.Number, "grace", "merge")
+					w.must(err)
+				}
+				w.settle(k.key, "it is verified", func() bool {
+					w.must(w.run(wake.ForPull(w.repo.ID, p.Number)))
+					all, err := w.opts.Store.Events(t.Context(), store.EventFilter{Component: k.components[0], Environment: "qa", Limit: 1000})
+					w.must(err)
+					return slices.ContainsFunc(all, func(e store.Event) bool { return e.Kind == promotion.Verified })
+				})
+				for _, component := range k.components {
+					all, err := w.opts.Store.Events(t.Context(), store.EventFilter{Component: component, Limit: 1000})
+					w.must(err)
+					var replies []string
+					for _, e := range all {
+						if e.Kind == "ungated" {
+							replies = append(replies, e.Message)
+						}
+					}
+					if c.want == "" && len(replies) > 0 || c.want != "" && (len(replies) != 1 || !strings.Contains(replies[0], c.want)) {
+						t.Errorf("of %s is told %q, want %q", component, replies, c.want)
+					}
+				}
+				comments := w.pulls()[0].Comments
+				if got := slices.ContainsFunc(comments, func(k emulator.Comment) bool { return strings.Contains(k.Body, "without gates") }); got != (c.want != "") {
+					t.Errorf("the comment tells of it: %t", got)
+				}
+			})
+		}
+	}
+}
