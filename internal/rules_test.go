@@ -17,7 +17,7 @@ const module = "github.com/liftlock/liftlock/"
 // floors are the rooms from the ground up: none imports one above it, so there is no
 // circle between them. docs/architecture.md tells what lives where.
 var floors = []string{
-	"wording", "policies", "webhooks", "strictyaml", "cache", "lock", "proc", "config", "pipeline", "manifest", "git", "sandbox", "store", "forge", "fieldedit", "promotion",
+	"wording", "policies", "webhooks", "strictyaml", "cache", "lock", "proc", "config", "pipeline", "manifest", "git", "sandbox", "store", "notify", "forge", "fieldedit", "promotion",
 	"argocd", "appset", "console", "controller", "sim", "emulator", "server", "cli", "e2e", "cmd",
 }
 
@@ -45,6 +45,7 @@ var rooms = map[string][]string{
 	"internal/sandbox":                {"internal/proc"},
 	"internal/store":                  {},
 	"internal/store/storetest":        {},
+	"internal/notify":                 {"internal/store"},
 	"internal/forge":                  {},
 	"internal/forge/forgetest":        {"internal/forge", "webhooks"},
 	"internal/forge/gitea":            {"internal/forge", "internal/forge/transport"},
@@ -78,7 +79,7 @@ var rooms = map[string][]string{
 	"internal/sim":                    {"internal/appset", "internal/controller", "internal/controller/act", "internal/controller/facts", "internal/controller/wake", "internal/forge", "internal/forge/memory", "internal/git", "internal/promotion", "internal/promotion/verification", "internal/store", "webhooks"},
 	"internal/emulator":               {"internal/proc"},
 	"internal/emulator/story":         {"internal/console/api", "internal/emulator", "internal/git", "internal/promotion"},
-	"internal/server":                 {"internal/appset", "internal/appset/evaluate", "internal/appset/isolation", "internal/argocd", "internal/argocd/api", "internal/config", "internal/console", "internal/console/api", "internal/controller", "internal/controller/act", "internal/controller/facts", "internal/controller/wake", "internal/forge", "internal/forge/gitea", "internal/forge/github", "internal/git", "internal/manifest/render", "internal/promotion", "internal/promotion/command", "internal/promotion/verification", "internal/sandbox", "internal/store", "policies", "webhooks"},
+	"internal/server":                 {"internal/appset", "internal/appset/evaluate", "internal/appset/isolation", "internal/argocd", "internal/argocd/api", "internal/config", "internal/console", "internal/console/api", "internal/controller", "internal/controller/act", "internal/controller/facts", "internal/controller/wake", "internal/forge", "internal/forge/gitea", "internal/forge/github", "internal/git", "internal/manifest/render", "internal/notify", "internal/promotion", "internal/promotion/command", "internal/promotion/verification", "internal/sandbox", "internal/store", "policies", "webhooks"},
 	"internal/cli":                    {"internal/appset", "internal/appset/evaluate", "internal/appset/impact", "internal/cli/checkout", "internal/config", "internal/console/api", "internal/console/client", "internal/controller/plan", "internal/emulator/story", "internal/fieldedit", "internal/pipeline", "internal/sandbox", "internal/server"},
 	"internal/cli/checkout":           {"internal/appset", "internal/appset/evaluate", "internal/appset/impact", "internal/argocd", "internal/controller/plan", "internal/fieldedit", "internal/git", "internal/pipeline", "internal/promotion"},
 	"internal/e2e":                    {},
@@ -103,6 +104,8 @@ var owners = map[string][]string{
 	"github.com/robfig/cron/":          {"internal/argocd", "policies"},
 	"github.com/google/cel-go/":        {"policies"},
 	"github.com/hmarr/codeowners":      {"internal/controller/facts"},
+	"github.com/cloudevents/":          {"internal/notify"},
+	"github.com/standard-webhooks/":    {"internal/notify"},
 	"helm.sh/helm/":                    {"internal/manifest/render"},
 }
 

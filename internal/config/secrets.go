@@ -26,6 +26,12 @@ func (c *checker) readSecrets(config *Config) {
 			c.readSecret(fmt.Sprintf("argocd[%d].api.", i), "token", &a.Token, a.TokenFile)
 		}
 	}
+	for i := range config.Channels {
+		n := &config.Channels[i]
+		at := fmt.Sprintf("channels[%d].", i)
+		c.readSecret(at, "url", &n.URL, n.URLFile)
+		c.readSecret(at, "secret", &n.Secret, n.SecretFile)
+	}
 	for i := range config.API.Tokens {
 		t := &config.API.Tokens[i]
 		c.readSecret(fmt.Sprintf("api.tokens[%d].", i), "token", &t.Token, t.TokenFile)

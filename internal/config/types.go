@@ -43,6 +43,7 @@ type Config struct {
 	API          API          `yaml:"api"`
 	Floor        []Floor      `yaml:"floor"`
 	Freezes      []Freeze     `yaml:"freezes"`
+	Channels     []Channel    `yaml:"channels"`
 	Authors      Authors      `yaml:"authors"`
 	Generators   Generators   `yaml:"generators"`
 }
@@ -59,6 +60,23 @@ const (
 	ReadOpen  = "open"  // whoever reaches the server; the default where it listens on loopback only
 	ReadToken = "token" // holders of one of the API's tokens, whatever its role
 )
+
+// The types of channels.
+const (
+	ChannelWebhook = "webhook"
+	ChannelSlack   = "slack"
+	ChannelTeams   = "teams"
+)
+
+// Channel is where notifications go that pipelines ask for.
+type Channel struct {
+	Name       string `yaml:"name"`
+	Type       string `yaml:"type"` // webhook, slack or teams
+	URL        Secret `yaml:"url"`  // whoever has that of Slack or Teams may write there
+	URLFile    string `yaml:"urlFile"`
+	Secret     Secret `yaml:"secret"` // webhook: whsec_ and a key in base64
+	SecretFile string `yaml:"secretFile"`
+}
 
 // Webhooks is where deliveries come in.
 type Webhooks struct {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/base64"
 	"fmt"
 	"net/url"
 	"path/filepath"
@@ -93,6 +94,7 @@ func (c *checker) checkAll(config *Config) {
 	c.checkTokens(config.API.Tokens)
 	c.checkFloors(config.Floor)
 	c.checkFreezes(config.Freezes)
+	c.checkChannels(config.Channels)
 }
 
 func (c *checker) checkServer(config *Config) {
@@ -326,6 +328,39 @@ func (c *checker) checkEnvironmentGlobs(at string, globs []string) {
 			c.Errorf(fmt.Sprintf("%s[%d]", at, j), "%q is not a valid glob", glob)
 		}
 	}
+}
+
+func (c *checker) checkChannels(channels []Channel) {
+	first := map[string]int{}
+	for i, n := range channels {
+		at := fmt.Sprintf("channels[%d]", i)
+		c.checkUniqueName("channels", i, n.Name, first)
+		c.OneOf(at+".type", n.Type, ChannelWebhook, ChannelSlack, ChannelTeams)
+		switch u, err := url.Parse(n.URL.Reveal()); {
+		case n.URL == "" && c.Doc.Has(at+".urlFile"):
+			// Why the file gave none has been said.
+		case n.URL == "":
+			c.Errorf(at, "url or urlFile is missing: where messages are posted")
+		case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "":
+			c.Errorf(at+".url", "is not an address that begins with https:// (or http://)") // it may be a secret: not shown
+		}
+		hasSecret := c.Doc.Has(at+".secret") || c.Doc.Has(at+".secretFile")
+		switch {
+		case n.Type != ChannelWebhook && hasSecret:
+			c.Errorf(at, "a channel of the type %s has no secret: its address is one", n.Type)
+		case n.Type == ChannelWebhook && !hasSecret:
+			c.Errorf(at, "secret or secretFile is missing: what messages are signed with; make one with: echo whsec_$(openssl rand -base64 32)")
+		case n.Type == ChannelWebhook && n.Secret != "" && !isSigningSecret(n.Secret):
+			c.Errorf(at+".secret", "is not whsec_ and a key of at least 24 bytes in base64; make one with: echo whsec_$(openssl rand -base64 32)")
+		}
+	}
+}
+
+// isSigningSecret says whether a secret is one of Standard Webhooks.
+func isSigningSecret(s Secret) bool {
+	rest, ok := strings.CutPrefix(s.Reveal(), "whsec_")
+	key, err := base64.StdEncoding.DecodeString(rest)
+	return ok && err == nil && len(key) >= 24 && len(key) <= 64
 }
 
 func (c *checker) checkFreezes(freezes []Freeze) {

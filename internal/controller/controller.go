@@ -300,6 +300,36 @@ func (e *Controller) PipelineErrors() map[string]string {
 	return maps.Clone(e.pipelineErrs)
 }
 
+// NotificationRoutes says which events of a pipeline each channel is told of, by the rules
+// in force; false: they can't be read now.
+func (e *Controller) NotificationRoutes(ctx context.Context, repo, name string) (map[string][]string, bool) {
+	r, awaited := e.repository(repo)
+	if r == nil {
+		return nil, !awaited
+	}
+	s, err := e.opts.Gatherer.Snapshot(ctx, r.Repository)
+	if err != nil {
+		return nil, false
+	}
+	routes := map[string][]string{}
+	if p := s.Pipeline(name); p != nil {
+		for _, n := range p.Spec.Notify {
+			routes[n.To] = append(routes[n.To], n.On...)
+		}
+	}
+	return routes, true
+}
+
+// PullURL is a pull request's address on the forge, as far as it was read before; else
+// empty.
+func (e *Controller) PullURL(ctx context.Context, repo string, number int) string {
+	pr, err := e.opts.Gatherer.KnownPull(ctx, repo, number)
+	if err != nil || pr == nil {
+		return ""
+	}
+	return pr.URL
+}
+
 // ClusterFileProblems says, by a clusters file's path, why it can't be used.
 func (e *Controller) ClusterFileProblems() map[string]string {
 	return e.opts.Gatherer.ClusterFileProblems()

@@ -132,6 +132,11 @@ func (e *Controller) storeComponent(ctx context.Context, c *facts.ComponentEvalu
 	if err != nil {
 		return err
 	}
+	states, err := e.stateEvents(ctx, c, d)
+	if err != nil {
+		return err
+	}
+	events = slices.Concat(events, states, revertLimitEvents(c, d), driftEvents(c))
 	return e.opts.Store.Tx(ctx, "judged", func(tx *store.Tx) error {
 		if err := tx.PutObservations(ctx, c.Observations...); err != nil {
 			return err
@@ -164,7 +169,7 @@ func (e *Controller) storeComponent(ctx context.Context, c *facts.ComponentEvalu
 				return err
 			}
 		}
-		_, err := tx.AddEvents(ctx, append(append(events, revertLimitEvents(c, d)...), driftEvents(c)...)...)
+		_, err := tx.AddEvents(ctx, events...)
 		return err
 	})
 }

@@ -110,6 +110,8 @@ type Spec struct {
 	Commands string `yaml:"commands" json:"commands" jsonschema:"enum=bare"`
 	// Who may let a promotion past one of its gates by /liftlock skip. Not set: nobody, but holders of an API token with the role breakglass.
 	BreakGlass *BreakGlass `yaml:"breakGlass" json:"breakGlass,omitempty"`
+	// Who is told of what, outside of the pull requests.
+	Notify []Notification `yaml:"notify" json:"notify,omitempty"`
 	// The steps of the pipeline; at least one.
 	Environments []Environment `yaml:"environments" json:"environments" jsonschema:"required,minItems=1"`
 }
@@ -220,6 +222,17 @@ type FilePick struct {
 	// Globs of those among them that aren't.
 	Exclude []string `yaml:"exclude" json:"exclude,omitempty"`
 }
+
+// Notification sends what happens to a channel of the server's file.
+type Notification struct {
+	// The channel's name in the server's file.
+	To string `yaml:"to" json:"to" jsonschema:"required"`
+	// What is told: opened and merged (a promotion), waiting (for people, at its gates), verified, degraded, reverted (a revert was opened), failed (a release never arrived, or can't be verified), held, diverged, skipped (a gate), unjudged (merged past the gates), drifted (a target from what was synced), limit (so many reverts that everything holds).
+	On []string `yaml:"on" json:"on" jsonschema:"required,minItems=1,enum=opened,enum=waiting,enum=merged,enum=verified,enum=degraded,enum=reverted,enum=failed,enum=held,enum=diverged,enum=skipped,enum=unjudged,enum=drifted,enum=limit"`
+}
+
+// NotificationEvents are the words of Notification.On.
+var NotificationEvents = []string{"opened", "waiting", "merged", "verified", "degraded", "reverted", "failed", "held", "diverged", "skipped", "unjudged", "drifted", "limit"}
 
 // BreakGlass says who may skip gates; one of users or teams at least.
 type BreakGlass struct {

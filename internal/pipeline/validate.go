@@ -75,6 +75,7 @@ func validatePipeline(doc *strictyaml.Document, p *Pipeline) strictyaml.Errors {
 	c.checkApplicationSets(s)
 	c.checkCarry(s.Carry)
 	c.checkBreakGlass(s.BreakGlass)
+	c.checkNotifications(s.Notify)
 	c.checkEnvironments(s)
 	return c.Errs
 }
@@ -106,6 +107,7 @@ func (c *checker) checkListLengths(s *Spec) {
 	c.checkAtMost("spec.applicationSets", len(s.ApplicationSets), maxListed)
 	c.checkAtMost("spec.applications", len(s.Applications), maxListed)
 	c.checkAtMost("spec.carry", len(s.Carry), maxListed)
+	c.checkAtMost("spec.notify", len(s.Notify), maxNamed)
 	if b := s.BreakGlass; b != nil {
 		c.checkAtMost("spec.breakGlass.teams", len(b.Teams), maxNamed)
 		c.checkAtMost("spec.breakGlass.users", len(b.Users), maxNamed)
@@ -309,6 +311,22 @@ func (c *checker) checkGates(at string, gates []policies.Gate) {
 				path += "." + p.Path
 			}
 			c.Errorf(path, "%s", p.Message)
+		}
+	}
+}
+
+func (c *checker) checkNotifications(all []Notification) {
+	for i, n := range all {
+		at := fmt.Sprintf("spec.notify[%d]", i)
+		if err := ValidName(n.To); err != nil {
+			c.Errorf(at+".to", "a channel of the server's file by its name: %s", err)
+		}
+		if len(n.On) == 0 {
+			c.Errorf(at, "on is missing: what is told, like [degraded, reverted]")
+		}
+		c.checkAtMost(at+".on", len(n.On), len(NotificationEvents))
+		for k, word := range n.On {
+			c.OneOf(fmt.Sprintf("%s.on[%d]", at, k), word, NotificationEvents...)
 		}
 	}
 }

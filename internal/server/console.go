@@ -60,6 +60,9 @@ func (s *Server) listTroubles(context.Context) []api.Trouble {
 			out = append(out, api.Trouble{Part: describeKey(key), Message: fmt.Sprintf("%s (tried again at %s)", f.Err, f.RetryAt.UTC().Format(time.RFC3339)), Since: f.Since})
 		}
 	}
+	for name, f := range s.notifier.Failures() {
+		out = append(out, api.Trouble{Part: "channel " + name, Message: f.Err, Since: f.Since})
+	}
 	sort.Slice(out, func(i, j int) bool { return out[i].Part < out[j].Part })
 	return out
 }

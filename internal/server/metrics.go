@@ -27,6 +27,7 @@ type metrics struct {
 	stages     *prometheus.HistogramVec
 	reverts    *prometheus.CounterVec
 	checkTime  *prometheus.HistogramVec
+	messages   *prometheus.CounterVec
 }
 
 // stageBuckets span a promotion's life: seconds to days.
@@ -44,8 +45,9 @@ func newMetrics(s *store.Store, caches *cache.Group) *metrics {
 		stages:     prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "liftlock_promotion_stage_seconds", Help: "How long promotions took to a stage: merged since opened, verified or degraded since landed.", Buckets: stageBuckets}, []string{"environment", "stage"}),
 		reverts:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_reverts_total", Help: "Reverts opened."}, []string{"environment"}),
 		checkTime:  prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "liftlock_impact_check_seconds", Help: "How long checks of people's pull requests took, by result: told, or failed where a limit was reached.", Buckets: prometheus.DefBuckets}, []string{"result"}),
+		messages:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_notifications_total", Help: "Notifications sent, and tries that failed, by channel and result."}, []string{"channel", "result"}),
 	}
-	m.registry.MustRegister(m.calls, m.callTime, m.deliveries, m.closed, m.runs, m.runTime, m.stages, m.reverts, m.checkTime, newQueueCollector(s), newDriftCollector(s), newCacheCollector(caches),
+	m.registry.MustRegister(m.calls, m.callTime, m.deliveries, m.closed, m.runs, m.runTime, m.stages, m.reverts, m.checkTime, m.messages, newQueueCollector(s), newDriftCollector(s), newCacheCollector(caches),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -75,6 +77,15 @@ func (m *metrics) Check(took time.Duration, failed bool) {
 		result = "failed"
 	}
 	m.checkTime.WithLabelValues(result).Observe(took.Seconds())
+}
+
+// notified counts notifications.
+func (m *metrics) notified(channel string, _ int, ok bool) {
+	result := "ok"
+	if !ok {
+		result = "failed"
+	}
+	m.messages.WithLabelValues(channel, result).Inc()
 }
 
 // Stage implements act.Metrics.

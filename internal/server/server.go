@@ -29,6 +29,7 @@ import (
 	"github.com/liftlock/liftlock/internal/forge/gitea"
 	"github.com/liftlock/liftlock/internal/forge/github"
 	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/notify"
 	"github.com/liftlock/liftlock/internal/sandbox"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/policies"
@@ -73,6 +74,7 @@ type Server struct {
 	clients     clientResolver
 	certificate *certificateFiles // nil: plain HTTP
 	console     *console.Console
+	notifier    *notify.Notifier
 	main        *listener // the console, the API and, where they have no other, webhooks
 	hooks       *listener // webhooks; nil: they come in at main
 
@@ -118,6 +120,9 @@ func New(ctx context.Context, o Options) (_ *Server, err error) {
 		}
 	}
 	if s.console, err = s.newConsole(); err != nil {
+		return nil, err
+	}
+	if s.notifier, err = s.newNotifier(); err != nil {
 		return nil, err
 	}
 	return s, s.openListeners(ctx)
@@ -229,6 +234,7 @@ func (s *Server) Run(ctx context.Context) error {
 	if s.o.Config.ReadAccess != config.ReadOpen && len(s.o.Config.API.Tokens) == 0 {
 		s.log.Warn("nobody can read the console and the API: reading needs a token because the server can be reached from elsewhere, and there is none; add one under api.tokens, or set readAccess: open")
 	}
+	wg.Go(func() { s.notifier.Run(ctx) })
 	reached := make(chan *controller.Repository)
 	wg.Go(func() { s.connectRepositories(ctx, reached) })
 	if err := s.runEngine(ctx, reached); err != nil {

@@ -177,13 +177,13 @@ func (a *Actor) recordVerification(ctx context.Context, c *facts.ComponentEvalua
 				continue
 			}
 			said := *h
-			kind, verb := "verified", "is verified"
+			kind, verb, cause := "verified", "is verified", ""
 			if x.Verified {
 				said.MarkVerified(c.Facts.Now)
 			}
 			if x.Degraded {
 				said.MarkDegraded(c.Facts.Now)
-				kind, verb = "degraded", "is degraded"
+				kind, verb, cause = "degraded", "is degraded", degradedCause(env)
 			}
 			row, err := c.ArrivalRow(x.Environment, &said)
 			if err != nil {
@@ -196,7 +196,7 @@ func (a *Actor) recordVerification(ctx context.Context, c *facts.ComponentEvalua
 			if env.Landed.OK {
 				pull = env.Landed.Value.Pull
 			}
-			ev := newEvent(c, x.Environment, pull, kind, fmt.Sprintf("%s %s in %s", h.Name, verb, x.Environment))
+			ev := newEvent(c, x.Environment, pull, kind, fmt.Sprintf("%s %s in %s%s", h.Name, verb, x.Environment, cause))
 			ev.IdempotencyKey = fmt.Sprintf("%s|%s|%s|%s|%d", kind, wake.UnitName(c.Facts.Unit), x.Environment, x.Commit, row.VerifiedAt.UnixMicro()+row.DegradedAt.UnixMicro())
 			if a.opts.Metrics != nil {
 				a.opts.Metrics.Stage(x.Environment, kind, c.Facts.Now.Sub(h.At))
@@ -209,6 +209,25 @@ func (a *Actor) recordVerification(ctx context.Context, c *facts.ComponentEvalua
 		}
 		return nil
 	})
+}
+
+// degradedCause says what is wrong with the first target that is degraded, and how many
+// more there are; "" where none is.
+func degradedCause(env *promotion.Env) string {
+	first, more := "", -1
+	for i := range env.Targets {
+		t := &env.Targets[i]
+		if t.Verdict.State != verification.Degraded {
+			continue
+		}
+		if more++; more == 0 {
+			first = ": " + t.Name + ": " + t.Verdict.Reason
+		}
+	}
+	if more > 0 {
+		first += fmt.Sprintf(" (and %d more)", more)
+	}
+	return first
 }
 
 // updatePromotion keeps the row of one promotion's life; without a pull request

@@ -241,6 +241,19 @@ func (o *pullGatherer) findCachedPull(ctx context.Context, r *Repository, number
 	return o.decodePull(p)
 }
 
+// KnownPull is a pull request as the store has it; nil where it has none.
+func (o *pullGatherer) KnownPull(ctx context.Context, repo string, number int) (*forge.PullRequest, error) {
+	row, ok, err := o.store.Pull(ctx, repo, number)
+	if err != nil || !ok {
+		return nil, err
+	}
+	known, err := o.decodePull(row)
+	if err != nil {
+		return nil, err
+	}
+	return &known.PR, nil
+}
+
 // clipLabels lets nobody append to the labels that others have too.
 func (e *cachedPull) clipLabels() { e.PR.Labels = slices.Clip(e.PR.Labels) }
 

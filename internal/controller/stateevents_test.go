@@ -1,0 +1,70 @@
+package controller
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/command"
+	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/policies"
+)
+
+func TestNoteworthyStates(t *testing.T) {
+	wait := []policies.Result{{Gate: "hold", Outcome: policies.Wait, Reason: "the pull request has the label"}, {Gate: "approvals", Outcome: policies.Wait, Reason: "1 of 2 approvals"}}
+	for name, c := range map[string]struct {
+		env  promotion.EnvState
+		want map[string]string
+	}{
+		"nothing":           {promotion.EnvState{State: promotion.Verified, Promotion: promotion.Opened, Pull: 3, Gates: []policies.Result{{Gate: "approvals", Outcome: policies.Pass}}}, nil},
+		"failed":            {promotion.EnvState{State: promotion.Failed, Name: "1.2", LandedPull: 2, Reason: "not synced"}, map[string]string{"failed": "1.2 failed in qa: not synced"}},
+		"failed, unnamed":   {promotion.EnvState{State: promotion.Failed, Reason: "not synced"}, map[string]string{"failed": "what is there failed in qa: not synced"}},
+		"diverged":          {promotion.EnvState{State: promotion.Diverged, Reason: "linus changed it by hand"}, map[string]string{"diverged": "qa: linus changed it by hand"}},
+		"held and waiting":  {promotion.EnvState{Promotion: promotion.Held, Pull: 3, CandidateName: "1.3", Gates: wait}, map[string]string{"held": "#3 into qa is held: the pull request has the label", "waiting": "#3 brings 1.3 to qa and waits: 1 of 2 approvals"}},
+		"held without one":  {promotion.EnvState{Promotion: promotion.Held}, nil},
+		"gates without one": {promotion.EnvState{Promotion: promotion.Waiting, Gates: wait}, nil},
+	} {
+		c.env.Environment = "qa"
+		got := map[string]string{}
+		for kind, s := range noteworthyStates(&c.env) {
+			got[kind] = s.text
+		}
+		if !maps.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// TestStatesAreNotifiedOnce holds that a state is told when it begins, not with every look,
+// and again when it begins again.
+func TestStatesAreNotifiedOnce(t *testing.T) {
+	w := newFixture(t, "", manualQA, "web")
+	p := w.openOne("web", "2.0.0", "web")
+	held := func() (n int) {
+		t.Helper()
+		all, err := w.opts.Store.Events(t.Context(), store.EventFilter{Limit: 1000})
+		w.must(err)
+		for _, e := range all {
+			if e.Kind == eventHeld && e.Pull == p.Number && strings.Contains(e.Message, "is held: the pull request has the label") {
+				n++
+			}
+		}
+		return n
+	}
+	for i, verb := range []string{command.Hold, command.Unhold, command.Hold} {
+		_, err := w.command("ada", p.Number, "web", command.Command{Verb: verb, Reason: strings.Repeat("x", i)})
+		w.must(err)
+		w.settle("web", verb, func() bool {
+			return slices.Contains(w.pulls()[0].Labels, promotion.LabelHold) == (verb == command.Hold)
+		})
+		for range 3 {
+			w.must(w.run(wake.ForUnit(w.unit("web"))))
+		}
+		if want := i/2 + 1; held() != want {
+			t.Errorf("after %d commands it was told %d times, want %d", i+1, held(), want)
+		}
+	}
+}

@@ -1,0 +1,324 @@
+package notify
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	"k8s.io/utils/clock"
+
+	"github.com/liftlock/liftlock/internal/store"
+)
+
+// The types of channels.
+const (
+	Webhook = "webhook" // CloudEvents in JSON, signed as Standard Webhooks says
+	Slack   = "slack"   // an incoming webhook
+	Teams   = "teams"   // a workflow's incoming webhook
+)
+
+const (
+	// gatherFor is how long an event waits for others that say the same of other
+	// components, so that one incident is one message.
+	gatherFor = 10 * time.Second
+	// maxEvents is how many events are read at once.
+	maxEvents = 500
+	// maxAge is how long what can't be delivered is kept.
+	maxAge = 24 * time.Hour
+	// slotFor is how long a channel is one process's; sending takes sendTimeout at most.
+	slotFor = time.Minute
+	// lookEvery is how often a channel is looked at without a sign that there is anything.
+	lookEvery = 30 * time.Second
+	// rulesWithin is how long an event waits for the rules of a pipeline that can't be read.
+	rulesWithin = 15 * time.Minute
+)
+
+// Channel is where messages go.
+type Channel struct {
+	Name, Type string
+	URL        string // a secret: whoever has it may write
+	Secret     string // of a webhook: whsec_ and a key in base64
+}
+
+// Store is what a notifier needs of the store; *store.Store is one.
+type Store interface {
+	Events(ctx context.Context, f store.EventFilter) ([]store.Event, error)
+	State(ctx context.Context, key string) ([]byte, bool, error)
+	PutState(ctx context.Context, key string, data []byte) error
+	TakeSlot(ctx context.Context, name, owner string, ttl time.Duration) (bool, error)
+	Subscribe() (<-chan struct{}, func())
+}
+
+// Options say what is told to whom. All but Log, HTTP and OnSent are needed.
+type Options struct {
+	Store    Store
+	Channels []Channel
+	// Routes says which events of a pipeline each channel is told of; false: that can't be
+	// read now.
+	Routes func(ctx context.Context, repo, name string) (map[string][]string, bool)
+	// PullURL is a pull request's address on the forge; empty: not known.
+	PullURL func(ctx context.Context, repo string, number int) string
+	Console string // the server's address for people; empty: none
+	Owner   string // unique among all processes
+	Clock   clock.WithTicker
+	Log     *zap.Logger
+	HTTP    *http.Client                              // nil: one that follows no redirects
+	OnSent  func(channel string, events int, ok bool) // of each try
+}
+
+// Notifier sends messages. Its methods may be called concurrently.
+type Notifier struct {
+	o       Options
+	senders map[string]sender
+
+	mu      sync.Mutex
+	failing map[string]Failure
+}
+
+// Failure is a channel that can't be told, for the console.
+type Failure struct {
+	Err   string
+	Since time.Time
+}
+
+// New makes a notifier. The error names the channel that can't be used.
+func New(o Options) (*Notifier, error) {
+	if o.Log == nil {
+		o.Log = zap.NewNop()
+	}
+	if o.HTTP == nil {
+		o.HTTP = newHTTPClient()
+	}
+	if o.OnSent == nil {
+		o.OnSent = func(string, int, bool) {}
+	}
+	n := &Notifier{o: o, senders: map[string]sender{}, failing: map[string]Failure{}}
+	for _, c := range o.Channels {
+		s, err := newSender(c, o.HTTP, o.Clock.Now)
+		if err != nil {
+			return nil, fmt.Errorf("the channel %s: %w", c.Name, err)
+		}
+		n.senders[c.Name] = s
+	}
+	return n, nil
+}
+
+// Run sends what is to be sent until ctx ends.
+func (n *Notifier) Run(ctx context.Context) {
+	var channels sync.WaitGroup
+	for _, c := range n.o.Channels {
+		channels.Go(func() { n.runChannel(ctx, c.Name) })
+	}
+	channels.Wait()
+}
+
+func (n *Notifier) runChannel(ctx context.Context, name string) {
+	events, cancel := n.o.Store.Subscribe()
+	defer cancel()
+	for ctx.Err() == nil {
+		next, err := n.Step(ctx, name)
+		if err != nil && ctx.Err() == nil {
+			n.o.Log.Warn("a channel could not be told", zap.String("channel", name), zap.Time("again", next), zap.Error(err))
+		}
+		now := n.o.Clock.Now()
+		wait := lookEvery
+		if !next.IsZero() {
+			wait = max(next.Sub(now), 0)
+			select {
+			case <-n.o.Clock.After(wait):
+			case <-ctx.Done():
+			}
+			continue
+		}
+		select {
+		case <-events:
+		case <-n.o.Clock.After(wait):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// position is how far a channel has come.
+type position struct {
+	After     int64     `json:"after"` // everything up to here was sent, or isn't for it
+	Tries     int       `json:"tries,omitempty"`
+	NotBefore time.Time `json:"notBefore,omitzero"`
+}
+
+func positionKey(channel string) string { return "notify|" + channel }
+
+func (n *Notifier) readPosition(ctx context.Context, name string) (p position, err error) {
+	raw, ok, err := n.o.Store.State(ctx, positionKey(name))
+	if err != nil || ok && json.Unmarshal(raw, &p) == nil {
+		return p, err
+	}
+	// It is new, or the database is: nothing old is told.
+	newest, err := n.o.Store.Events(ctx, store.EventFilter{Newest: true, Limit: 1})
+	if err != nil {
+		return p, err
+	}
+	if len(newest) > 0 {
+		p.After = newest[0].Seq
+	}
+	return p, n.writePosition(ctx, name, p)
+}
+
+func (n *Notifier) writePosition(ctx context.Context, name string, p position) error {
+	raw, err := json.Marshal(p)
+	if err != nil {
+		return fmt.Errorf("keep how far the channel %s has come: %w", name, err)
+	}
+	return n.o.Store.PutState(ctx, positionKey(name), raw)
+}
+
+// Step sends a channel what is due, one message at most, unless another process is at it.
+// It gives when to call again at the latest; zero: when there is a new event. The error
+// is why something wasn't sent; it is tried again then.
+func (n *Notifier) Step(ctx context.Context, name string) (next time.Time, err error) {
+	now := n.o.Clock.Now()
+	mine, err := n.o.Store.TakeSlot(ctx, positionKey(name), n.o.Owner, slotFor)
+	if err != nil || !mine {
+		return now.Add(lookEvery), err
+	}
+	p, err := n.readPosition(ctx, name)
+	if err != nil {
+		return now.Add(lookEvery), err
+	}
+	if now.Before(p.NotBefore) {
+		return p.NotBefore, nil
+	}
+	all, err := n.o.Store.Events(ctx, store.EventFilter{After: p.After, Limit: maxEvents})
+	if err != nil || len(all) == 0 {
+		return time.Time{}, err
+	}
+	batch, until, wait := n.choose(ctx, name, all)
+	if len(batch) == 0 {
+		if until > p.After {
+			p = position{After: until}
+			if err := n.writePosition(ctx, name, p); err != nil {
+				return now.Add(lookEvery), err
+			}
+		}
+		if wait.IsZero() && len(all) == maxEvents {
+			wait = now
+		}
+		return wait, nil
+	}
+	return n.send(ctx, name, p, batch, until)
+}
+
+// send sends events that belong together, and moves the channel on behind them.
+func (n *Notifier) send(ctx context.Context, name string, p position, batch []store.Event, until int64) (time.Time, error) {
+	now := n.o.Clock.Now()
+	err := n.senders[name].send(ctx, n.message(ctx, batch))
+	n.o.OnSent(name, len(batch), err == nil)
+	n.noteFailure(name, err)
+	var failed *sendError
+	switch {
+	case err == nil:
+		p = position{After: until}
+	case ctx.Err() != nil:
+		return now, err
+	case errors.As(err, &failed) && failed.refused && p.Tries+1 >= maxRefusals:
+		n.o.Log.Error("a notification was refused and is left out", zap.String("channel", name), zap.Int("events", len(batch)), zap.String("first", batch[0].Message), zap.Error(err))
+		p = position{After: until}
+	default:
+		p.Tries++
+		p.NotBefore = now.Add(retryDelay(p.Tries, failed))
+	}
+	if werr := n.writePosition(ctx, name, p); werr != nil {
+		return now.Add(time.Second), errors.Join(err, werr)
+	}
+	if p.NotBefore.IsZero() {
+		return now, nil // maybe there is more
+	}
+	return p.NotBefore, err
+}
+
+// choose picks of the events behind a channel's place those that make its next message;
+// until is the place behind them, and wait when to look again where they aren't all there
+// yet. Without any, until is behind what isn't for the channel.
+func (n *Notifier) choose(ctx context.Context, name string, all []store.Event) (batch []store.Event, until int64, wait time.Time) {
+	now := n.o.Clock.Now()
+	single := n.senders[name].single()
+	for i := range all {
+		e := &all[i]
+		wanted, known := n.isWanted(ctx, name, e)
+		switch {
+		case !known && now.Sub(e.At) < rulesWithin:
+			if len(batch) == 0 {
+				return nil, until, now.Add(lookEvery)
+			}
+			return batch, until, time.Time{}
+		case !known, !wanted, now.Sub(e.At) > maxAge:
+			if wanted || !known {
+				n.o.Log.Warn("a notification is too old and is left out", zap.String("channel", name), zap.Time("of", e.At), zap.String("message", e.Message))
+			}
+			if len(batch) == 0 {
+				until = e.Seq
+			}
+			continue
+		case single:
+			return []store.Event{*e}, e.Seq, time.Time{}
+		case len(batch) == 0:
+			if due := e.At.Add(gatherFor); now.Before(due) {
+				return nil, until, due
+			}
+			batch, until = []store.Event{*e}, e.Seq
+		case isSameHappening(&batch[0], e):
+			batch, until = append(batch, *e), e.Seq
+		default:
+			return batch, until, time.Time{}
+		}
+	}
+	return batch, until, time.Time{}
+}
+
+// isSameHappening says that two events are one for people: the same happened to another
+// component.
+func isSameHappening(a, b *store.Event) bool {
+	return a.Repo == b.Repo && a.Pipeline == b.Pipeline && wordOf(a) == wordOf(b) && b.At.Sub(a.At) <= 5*time.Minute
+}
+
+// isWanted says whether a channel is told of an event; known is false where the rules
+// can't be read.
+func (n *Notifier) isWanted(ctx context.Context, name string, e *store.Event) (wanted, known bool) {
+	word := wordOf(e)
+	if word == "" || e.Pipeline == "" {
+		return false, true
+	}
+	routes, known := n.o.Routes(ctx, e.Repo, e.Pipeline)
+	return known && slices.Contains(routes[name], word), known
+}
+
+// Failures are the channels that can't be told, by name.
+func (n *Notifier) Failures() map[string]Failure {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	out := make(map[string]Failure, len(n.failing))
+	for name, f := range n.failing {
+		out[name] = f
+	}
+	return out
+}
+
+func (n *Notifier) noteFailure(name string, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err == nil {
+		delete(n.failing, name)
+		return
+	}
+	f, failing := n.failing[name]
+	if !failing {
+		f.Since = n.o.Clock.Now()
+	}
+	f.Err = err.Error()
+	n.failing[name] = f
+}
