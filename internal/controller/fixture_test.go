@@ -126,8 +126,12 @@ spec:
 ` + spec + `  environments:
     - {name: dev, verify: ` + quickly + "}\n" + after,
 	}
+	dev := "1.0.0"
+	if strings.Contains(spec, "adopt: converge") {
+		dev = "1.1.0" // something to adopt
+	}
 	for _, c := range components {
-		files[kustomizationOf(c, "dev")], files[kustomizationOf(c, "qa")] = kustomization(c, "1.0.0"), kustomization(c, "1.0.0")
+		files[kustomizationOf(c, "dev")], files[kustomizationOf(c, "qa")] = kustomization(c, dev), kustomization(c, "1.0.0")
 	}
 	return files
 }

@@ -214,7 +214,6 @@ func reference(t *testing.T, s *jsonschema.Schema) []byte {
 	for _, name := range order {
 		section(t, &b, name, paths[name], s.Definitions[name])
 	}
-	b.WriteString("\n## Not supported yet\n\nThe value `converge` of `spec.adopt` is known and refused by name.\n")
 	return b.Bytes()
 }
 

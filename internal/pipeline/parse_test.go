@@ -178,7 +178,7 @@ func TestParseRefuses(t *testing.T) {
 		"a merge method":            {"spec:\n", "spec:\n  merge: {method: ff}\n", []string{`5: spec.merge.method: "ff" is not one of merge, squash, rebase`}},
 		"limits":                    {"spec:\n", "spec:\n  limits: {openPerEnvironment: 0, mergesPerHour: -1}\n", []string{`5: spec.limits.openPerEnvironment: must be at least 1; it is 0`, `5: spec.limits.mergesPerHour: must be at least 1; it is -1`}},
 		"commands":                  {"spec:\n", "spec:\n  commands: \"\"\n", []string{`5: spec.commands: "" is not one of bare`}},
-		"converge":                  {"spec:\n", "spec:\n  adopt: converge\n", []string{`5: spec.adopt: converge is not supported yet; only baseline`}},
+		"adopting what":             {"spec:\n", "spec:\n  adopt: everything\n", []string{`5: spec.adopt: "everything" is not one of baseline, converge`}},
 		"branches without any":      {"spec:\n", "spec:\n  layout: branches\n", []string{"13: spec.environments[0]: with layout: branches every environment needs its `branch`, such as env/dev", "14: spec.environments[1]: with layout: branches every environment needs its `branch`, such as env/qa", "16: spec.environments[2]: with layout: branches every environment needs its `branch`, such as env/prod"}},
 		"a layout":                  {"spec:\n", "spec:\n  layout: branch\n", []string{`5: spec.layout: "branch" is not one of directories, branches; did you mean "branches"?`}},
 		"a batch of nothing known":  {"spec:\n", "spec:\n  batch: envionment\n", []string{`5: spec.batch: "envionment" is not one of component, environment; did you mean "environment"?`}},

@@ -64,11 +64,14 @@ const (
 	ModeDryRun Mode = "observe"
 )
 
-// The values of the keys that Liftlock doesn't choose between yet.
+// What is promoted when a pipeline, a component or a carry entry is new.
 const (
-	AdoptBaseline  = "baseline"
-	BatchComponent = "component"
+	AdoptBaseline = "baseline"
+	AdoptConverge = "converge"
 )
+
+// BatchComponent has a pull request for each component.
+const BatchComponent = "component"
 
 // How environments are told apart in Git.
 const (
@@ -86,8 +89,8 @@ const CommandsBare = "bare"
 type Spec struct {
 	// act, or observe: says what it would do, opens and merges nothing.
 	Mode Mode `yaml:"mode" json:"mode" jsonschema:"enum=act,enum=observe,default=act"`
-	// What is promoted when the pipeline is new. baseline: only releases introduced after this pipeline (or component, or carry entry) came in.
-	Adopt string `yaml:"adopt" json:"adopt" jsonschema:"enum=baseline,default=baseline"`
+	// What is promoted when the pipeline is new. baseline: only releases introduced after this pipeline (or component, or carry entry) came in. converge: also what a source environment carries since before that and the environments after it don't.
+	Adopt string `yaml:"adopt" json:"adopt" jsonschema:"enum=baseline,enum=converge,default=baseline"`
 	// Where the targets come from; at least one entry here or in applications.
 	ApplicationSets []ApplicationSetSource `yaml:"applicationSets" json:"applicationSets,omitempty"`
 	// Plain Applications that are targets, such as the children of an app of apps.

@@ -60,7 +60,7 @@ func validatePipeline(doc *strictyaml.Document, p *Pipeline) strictyaml.Errors {
 	}
 	s := &p.Spec
 	c.OneOf("spec.mode", string(s.Mode), string(ModeAct), string(ModeDryRun))
-	c.Supported("spec.adopt", s.Adopt, []string{"converge"}, AdoptBaseline)
+	c.OneOf("spec.adopt", s.Adopt, AdoptBaseline, AdoptConverge)
 	c.OneOf("spec.layout", s.Layout, LayoutDirectories, LayoutBranches)
 	c.OneOf("spec.batch", s.Batch, BatchComponent, BatchEnvironment)
 	c.OneOf("spec.merge.method", s.Merge.Method, MethodMerge, MethodSquash, MethodRebase)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
@@ -24,18 +25,28 @@ type candidate struct {
 // canMoveOnward says whether an arrival can carry a release onward: a source's by
 // whoever, elsewhere only what a promotion brought. What a revert put back is
 // old news and keeps the rank of its first arrival, and what was there before
-// the pipeline stays where it is: both move only at a command. A
+// the pipeline stays where it is: both move only at a command; with adopt: converge what
+// a source environment has since before moves too. A
 // person's own change in the middle of the line was verified by nothing upstream.
-func canMoveOnward(u *Env, a *Arrival, requested bool) bool {
+func (j *evaluator) canMoveOnward(u *Env, a *Arrival, requested bool) bool {
 	switch a.By {
 	case ByPromotion:
 		return true
 	case ByPerson:
 		return u.Source()
-	case ByBaseline, ByRevert:
+	case ByBaseline:
+		return requested || j.adopts(u)
+	case ByRevert:
 		return requested
 	}
 	return false
+}
+
+// adopts says that what an environment carries since before the pipeline came in moves on
+// by itself: only from where releases arrive, because what is further on was verified by
+// nothing before it.
+func (j *evaluator) adopts(u *Env) bool {
+	return j.spec.Adopt == pipeline.AdoptConverge && u.Source()
 }
 
 // listCandidates are newest first; requested as in canMoveOnward.
@@ -49,11 +60,15 @@ func (j *evaluator) listCandidates(e *Env, requested bool) []candidate {
 		here := map[string]candidate{}
 		for i := range u.History {
 			a := &u.History[i]
-			if !canMoveOnward(u, a, requested) || !a.IsVerified() || j.with.blockedBy[arrivalKey(u.Name, a.Commit)] != "" {
+			if !j.canMoveOnward(u, a, requested) || !a.IsVerified() || j.with.blockedBy[arrivalKey(u.Name, a.Commit)] != "" {
 				continue
 			}
 			if _, newer := here[a.Release]; !newer {
-				here[a.Release] = candidate{Release: a.Release, Name: a.Name, Rank: a.Seq, Since: a.VerifiedAt, Commit: a.Commit}
+				c := candidate{Release: a.Release, Name: a.Name, Rank: a.Seq, Since: a.VerifiedAt, Commit: a.Commit}
+				if a.By == ByBaseline && a == u.currentArrival() && u.Landed.Value.At.Before(c.Since) {
+					c.Since = u.Landed.Value.At // what has differed for longest comes first
+				}
+				here[a.Release] = c
 			}
 		}
 		if all == nil {
@@ -179,6 +194,10 @@ func (j *evaluator) explainNoCandidate(e *Env, st *EnvState) {
 		switch {
 		case blocked != "" && here != nil && here.IsVerified():
 			st.addReason("together", fmt.Sprintf("%s in %s goes on when all that came with it do: %s", u.Release.Value, name, blocked))
+		case l.By == ByBaseline && j.adopts(u):
+			st.addReason("unverified", fmt.Sprintf("%s has not verified %s, which it carries since before the pipeline came in: %s", name, u.Release.Value, j.rollups[name].reason))
+		case l.By == ByBaseline && j.spec.Adopt == pipeline.AdoptConverge:
+			st.addReason("baseline", fmt.Sprintf("%s carries %s since before the pipeline came in, and no environment before it verified that; what comes through %s moves, or /liftlock promote %s", name, u.Release.Value, strings.Join(u.Spec.After, ", "), e.Name))
 		case l.By == ByBaseline:
 			st.addReason("baseline", fmt.Sprintf("%s carries %s since before the pipeline came in (adopt: baseline); the next release moves, or /liftlock promote %s", name, u.Release.Value, e.Name))
 		case l.By == ByPerson && !u.Source():

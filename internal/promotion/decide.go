@@ -247,7 +247,7 @@ func (j *evaluator) needsVerdict(e *Env) bool {
 		if j.findCommand("promote", d.Name) != nil {
 			requested = true
 		}
-		if l.By != ByBaseline && d.Release.OK && d.Release.Value.ID != e.Release.Value.ID {
+		if (l.By != ByBaseline || j.adopts(e)) && d.Release.OK && d.Release.Value.ID != e.Release.Value.ID {
 			return true
 		}
 	}

@@ -380,7 +380,7 @@ func TestWhatMovesOnward(t *testing.T) {
 		{ByRevert, middle, true, true},
 		{"", source, true, false},
 	} {
-		if got := canMoveOnward(c.env, &Arrival{By: c.by}, c.requested); got != c.want {
+		if got := (&evaluator{spec: &pipeline.Spec{}}).canMoveOnward(c.env, &Arrival{By: c.by}, c.requested); got != c.want {
 			t.Errorf("%q in %s, requested %t: %t, want %t", c.by, c.env.Name, c.requested, got, c.want)
 		}
 	}

@@ -53,10 +53,14 @@ func (m *planner) assume(ctx context.Context, c *facts.ComponentEvaluation) erro
 }
 
 // assumeHistory fills in what an environment carries, and, where that may still
-// move, what it carried before. What was there before the pipeline has no history.
+// move, what it carried before. What was there before the pipeline has no history, but for
+// that it is there, where adopt: converge lets it move.
 func (m *planner) assumeHistory(ctx context.Context, c *facts.ComponentEvaluation, env *promotion.Env, past bool) error {
 	env.History = nil
 	readable, l := env.Release.OK && env.Landed.OK, &env.Landed.Value
+	if readable && l.Commit == "" && l.By == promotion.ByBaseline && env.Source() && c.Pipeline.Spec.Adopt == pipeline.AdoptConverge {
+		env.History = []promotion.Arrival{{Seq: 1, Release: env.Release.Value.ID, Name: env.Release.Value.Name, By: l.By, At: c.Facts.Now, VerifiedAt: c.Facts.Now}}
+	}
 	if readable && l.Commit != "" {
 		commit, err := m.input.Mirror.Commit(ctx, l.Commit)
 		if err != nil {
