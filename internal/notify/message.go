@@ -12,7 +12,7 @@ import (
 
 // words are what a pipeline's file calls the kinds of events that can be told.
 var words = map[string]string{
-	"opened": "opened", "waiting": "waiting", "merged": "merged", "unjudged": "unjudged", "verified": "verified", "degraded": "degraded", "revert-opened": "reverted",
+	"opened": "opened", "waiting": "waiting", "merged": "merged", "unjudged": "unjudged", "ungated": "unjudged", "verified": "verified", "degraded": "degraded", "revert-opened": "reverted",
 	"failed": "failed", "held": "held", "diverged": "diverged", "skipped": "skipped", "drifted": "drifted", "storm": "limit",
 }
 
