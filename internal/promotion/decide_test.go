@@ -135,6 +135,19 @@ func decideAlone(t interface {
 
 func (f *ComponentFacts) with(change func(*ComponentFacts)) *ComponentFacts { change(f); return f }
 
+// soakInQA asks for a soak that nothing has served.
+var soakInQA = []policies.Gate{{Approvals: &policies.Approvals{Count: 2}}, {Soak: &policies.Soak{Environment: "qa", For: time.Hour}}}
+
+// approvedForProd has r2 open and approved for prod, while qa has moved on to r3.
+func approvedForProd() *ComponentFacts {
+	f := linearFacts()
+	f.land("dev", "r2", ByPerson, 0)
+	f.verified("dev").land("qa", "r2", ByPromotion, 5)
+	f.verified("qa").land("dev", "r3", ByPerson, 0)
+	f.verified("dev").land("qa", "r3", ByPromotion, 6)
+	return f.verified("qa").pull("prod", "r2", "ada", "grace").composed("prod", "r2").composed("prod", "r3")
+}
+
 // decisionCase is what is decided of one component.
 type decisionCase struct {
 	name  string
@@ -297,6 +310,12 @@ func TestDecide(t *testing.T) {
 			f.land("dev", "r3", ByPerson, 0)
 			f.env("qa").Gates = []policies.Gate{{Approvals: &policies.Approvals{Count: 2}}}
 		}).verified("dev").composed("qa", "r3"), env: "qa", why: "r3 is newer and waits its turn"},
+		{name: "approved, but it can't soak any more", facts: approvedForProd().with(func(f *ComponentFacts) { f.env("prod").Gates = soakInQA }), want: []string{"compose #7 anew for r3: r3 is newer"}},
+		{name: "approved, and it has soaked", facts: approvedForProd().with(func(f *ComponentFacts) {
+			f.env("prod").Gates = soakInQA
+			f.env("qa").History[1].Soak.Longest = time.Hour
+		}), want: []string{"merge #7 into prod at head"}},
+		{name: "approved without a soak", facts: approvedForProd(), want: []string{"merge #7 into prod at head"}},
 		{name: "changed by hand meanwhile", facts: moved().pull("qa", "r2").with(func(f *ComponentFacts) { f.land("qa", "r9", ByPerson, 0) }), env: "qa", promo: Held, state: Diverged},
 		{name: "degraded upstream after opening", facts: moved().pull("qa", "r2").verdict("dev", verification.Degraded, "bad"), want: []string{"record 723200000000 degraded in dev", "close #7: r2 degraded in dev at 2026-03-02T12:00:00Z"}},
 		{name: "upstream can't be read", facts: moved().pull("qa", "r2").with(func(f *ComponentFacts) { f.env("dev").Release = Unsure[Release]("kustomization.yaml:3: alias") }), env: "qa", promo: Opened, why: "kustomization.yaml:3: alias"},

@@ -304,7 +304,7 @@ func (j *evaluator) reasonWithdrawn(e *Env) string {
 // own accord; "" when it is.
 func (j *evaluator) reasonNotToReplace(e *Env) string {
 	switch {
-	case isApproved(e.Open):
+	case isApproved(e.Open) && !j.cannotSoak(e):
 		return "it is approved"
 	case e.Open.Held || len(j.listHolds(e)) > 0:
 		return "it is on hold"

@@ -121,6 +121,20 @@ func (j *evaluator) listSoaked(e *Env, release string) []policies.Soaked {
 	return out
 }
 
+// cannotSoak says that a soak keeps an open promotion for good: its release has left an
+// environment before it had been verified there for long enough.
+func (j *evaluator) cannotSoak(e *Env) bool {
+	skip, _ := j.findSkip(e.Open, "soak")
+	soaked := j.listSoaked(e, e.Open.Release)
+	return skip == nil && slices.ContainsFunc(e.Gates, func(g policies.Gate) bool {
+		return g.Soak != nil && slices.ContainsFunc(soaked, func(s policies.Soaked) bool {
+			of := g.Soak.Environment == s.Environment || g.Soak.Environment == "" && s.Direct
+			u := j.facts.findEnv(s.Environment)
+			return of && s.Longest < g.Soak.For && u != nil && u.Release.OK && u.Release.Value.ID != e.Open.Release
+		})
+	})
+}
+
 // IsSoaking says that what an environment has is verified and may have to soak there before
 // it goes on: what nobody looks at isn't counted.
 func IsSoaking(spec *pipeline.Spec, all []EnvState, st *EnvState) bool {
