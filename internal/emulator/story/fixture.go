@@ -38,17 +38,19 @@ type Timings struct {
 	Wait     time.Duration // how long a step may take before the story says that it was not reached
 	Poll     time.Duration // how often the server fetches without being told
 	Sweep    time.Duration
+	Soak     time.Duration // how long a release is verified in qa before it may go to prod
+	Notify   bool          // there is a channel that is told of what happens
 }
 
 // DemoTimings is for people, Fast for machines.
 func DemoTimings() Timings {
-	return Timings{Emulator: emulator.DemoTimings(), Wait: 45 * time.Second, Poll: time.Minute, Sweep: time.Minute,
+	return Timings{Emulator: emulator.DemoTimings(), Wait: 45 * time.Second, Poll: time.Minute, Sweep: time.Minute, Soak: 3 * time.Second, Notify: true,
 		Verify: "{arriveWithin: 30s, timeout: 8s, healthyFor: 1s, watch: 2m, debounce: 500ms}"}
 }
 
 // FastTimings keeps a story to a few seconds.
 func FastTimings() Timings {
-	return Timings{Emulator: emulator.FastTimings(), Wait: 45 * time.Second, Poll: time.Minute, Sweep: time.Minute,
+	return Timings{Emulator: emulator.FastTimings(), Wait: 45 * time.Second, Poll: time.Minute, Sweep: time.Minute, Soak: 200 * time.Millisecond,
 		Verify: "{arriveWithin: 20s, timeout: 3s, healthyFor: 100ms, watch: 2m, debounce: 50ms}"}
 }
 
@@ -60,6 +62,15 @@ type Fixture struct {
 	URL     string // where the server will listen
 	Start   string // the commit that the story starts from
 	timings Timings
+	channel *channel // nil: nobody is told
+}
+
+// Close ends the world.
+func (f *Fixture) Close() error {
+	if f.channel != nil {
+		f.channel.close()
+	}
+	return f.Simulation.Close()
 }
 
 // NewFixture makes the world in a folder: the repository, its people, the
@@ -104,7 +115,14 @@ func NewFixture(dir string, p Timings, log *zap.Logger) (_ *Fixture, err error) 
 		return nil, err
 	}
 	out := &Fixture{Simulation: w, Dir: dir, Config: filepath.Join(dir, "liftlock.yaml"), URL: "http://" + addr, Start: start, timings: p}
-	return out, os.WriteFile(out.Config, []byte(serverConfig(dir, addr, w, p)), 0o600)
+	text := serverConfig(dir, addr, w, p)
+	if p.Notify {
+		if out.channel, err = openChannel(); err != nil {
+			return nil, err
+		}
+		text += fmt.Sprintf("channels: [{name: bus, type: webhook, url: %q, secret: %s}]\n", out.channel.url, channelSecret)
+	}
+	return out, os.WriteFile(out.Config, []byte(text), 0o600)
 }
 
 // freeAddress finds a port for the server. The hooks need its address before it
@@ -125,7 +143,7 @@ func Kustomization(env string) string { return overlayDir(env) + "/kustomization
 func repositoryFiles(forge string, p Timings) map[string]string {
 	out := map[string]string{
 		"argocd/shop.yaml": strings.ReplaceAll(applicationSetTemplate, "REPO", forge+"/"+Repo+".git"),
-		".liftlock.yaml":   strings.ReplaceAll(pipelineTemplate, "VERIFY", p.Verify),
+		".liftlock.yaml":   strings.NewReplacer("VERIFY", p.Verify, "SOAK", p.Soak.String()).Replace(pipelineTemplate),
 		"apps/web/base/kustomization.yaml": `resources:
   - deployment.yaml
 `,
@@ -178,6 +196,8 @@ spec:
   environment: '{{ .path.basename }}'
   carry:
     - kustomizeImages: ["registry.example/*"]
+  notify:
+    - {to: bus, on: [waiting, degraded, reverted]}
   environments:
     - name: dev
       verify: VERIFY
@@ -191,6 +211,8 @@ spec:
       merge: auto
       gates:
         - approvals: {count: 2, from: {users: [ada, grace]}}
+        - window: {cron: "0 0 * * *", duration: 24h, timezone: Europe/Berlin}
+        - soak: {environment: qa, for: SOAK}
       verify: VERIFY
 `
 

@@ -104,13 +104,19 @@ func (s *Story) GoodRelease(ctx context.Context) error {
 	if err := s.checkApprovalsAwaited(ctx, prod); err != nil {
 		return err
 	}
+	if err := s.awaitNotification(ctx, "waiting"); err != nil {
+		return err
+	}
+	if err := s.checkGates(ctx); err != nil {
+		return err
+	}
 	for _, who := range []string{FirstApprover, SecondApprover} {
 		if err := s.Fixture.Forge.Approve(Repo, prod.Number, who); err != nil {
 			return &StepError{Step: who + " approves prod's pull request", Err: err}
 		}
 		s.Narrate(who, fmt.Sprintf("approves #%d", prod.Number))
 	}
-	if err := s.awaitMerge(ctx, prod, "with two approvals"); err != nil {
+	if err := s.awaitMerge(ctx, prod, "with two approvals, in its window, after the soak"); err != nil {
 		return err
 	}
 	return s.awaitVerified(ctx, "prod", GoodTag)
@@ -163,6 +169,9 @@ func (s *Story) BadRelease(ctx context.Context) error {
 	s.Narrate("argo cd", "web-qa is Degraded: the new pods never get ready")
 	s.Narrate("liftlock", fmt.Sprintf("opens the revert #%d with the evidence, quarantines %s", revert.Number, BadTag))
 	s.Narrate("liftlock", fmt.Sprintf("#%d begins: %s", revert.Number, cause))
+	if err := s.awaitNotification(ctx, "degraded"); err != nil {
+		return err
+	}
 	if err := s.awaitMerge(ctx, revert, "by itself (onDegraded: revert-and-merge)"); err != nil {
 		return err
 	}
@@ -270,6 +279,42 @@ func (s *Story) checkApprovalsAwaited(ctx context.Context, p *emulator.PullReque
 		return err
 	}
 	s.Narrate("liftlock", fmt.Sprintf("#%d waits for two approvals (commit status liftlock: pending)", p.Number))
+	return nil
+}
+
+// checkGates tells of prod's other gates: each passes, or says what it waits for.
+func (s *Story) checkGates(ctx context.Context) error {
+	said := map[string]string{}
+	err := s.awaitStep(ctx, "prod's window and soak say how they stand", func() (bool, string, error) {
+		st, err := s.State(ctx, "prod")
+		if err != nil || st == nil || st.Incoming == nil {
+			return false, fmt.Sprint(err), nil
+		}
+		for _, g := range st.Incoming.Gates {
+			said[g.Gate] = g.Reason
+		}
+		return said["window"] != "" && said["soak"] != "", fmt.Sprint(said), nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, gate := range []string{"window", "soak"} {
+		s.Narrate("liftlock", gate+": "+said[gate])
+	}
+	return nil
+}
+
+// awaitNotification waits until the channel was told, where there is one.
+func (s *Story) awaitNotification(ctx context.Context, word string) error {
+	c := s.Fixture.channel
+	if c == nil {
+		return nil
+	}
+	err := s.awaitStep(ctx, "the channel is told: "+word, func() (bool, string, error) { return c.message(word) != "", "", nil })
+	if err != nil {
+		return err
+	}
+	s.Narrate("channel", word+": "+c.message(word))
 	return nil
 }
 
