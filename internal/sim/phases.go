@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/liftlock/liftlock/internal/forge"
@@ -83,23 +84,63 @@ func (sim *Simulation) calm() {
 // judgeDegradations judges what became of releases that turned unwell.
 func (sim *Simulation) judgeDegradations() {
 	for _, x := range sim.argocd.apps {
-		env, last := sim.scenario.environment(x.target.env), sim.lastLanding(x.target)
-		d := deployment{x.target, x.tag}
-		if sim.scenario.isSource(env.name) || env.onDegraded == "hold" || last.byPerson || !last.wasWell || sim.excuseOf(x.target.component) != "" || sim.truth.quality[d] == well || last.tag != x.tag {
-			continue
-		}
-		if len(sim.incidents) > 0 || sim.stores > 1 {
-			continue // then it holds and asks
-		}
-		open := false
-		for _, pr := range sim.ours() {
-			ref, _ := promotion.ParseBranch(pr.Branch)
-			open = open || ref.Revert && ref.Environment == env.name
-		}
-		if !open {
-			sim.broke(ruleDegradation, "%s is unwell in %s since %v, and no revert was opened", x.tag, x.target, sim.truth.health[d].badSince.Sub(sim.began))
+		if sim.needsRevert(x) && !sim.hasOpenRevert(x.target.env) {
+			sim.broke(ruleDegradation, "%s is unwell in %s since %v, and no revert was opened", x.tag, x.target, sim.truth.health[deployment{x.target, x.tag}].badSince.Sub(sim.began))
 		}
 	}
+}
+
+// needsRevert says that what a target has is unwell by the doing of the promotion that
+// brought it, and that nothing else is about which a person would have to be asked.
+func (sim *Simulation) needsRevert(x *app) bool {
+	env, last := sim.scenario.environment(x.target.env), sim.lastLanding(x.target)
+	switch {
+	case sim.scenario.isSource(env.name), env.onDegraded == "hold", last.byPerson, !last.wasWell, last.tag != x.tag, sim.excuseOf(x.target.component) != "":
+		return false
+	case len(sim.incidents) > 0, sim.stores > 1:
+		return false // then it holds and asks
+	}
+	return sim.qualityOf(x.target, x.tag) != well
+}
+
+func (sim *Simulation) hasOpenRevert(env string) bool {
+	return slices.ContainsFunc(sim.ours(), func(pr forge.PullRequest) bool {
+		ref, _ := promotion.ParseBranch(pr.Branch)
+		return ref.Revert && ref.Environment == env
+	})
+}
+
+// answeredWithin is how long a degradation may go unanswered while nothing is away and a
+// process has time to look: longer than the debounce, a run that takes as long as it may,
+// and what is tried again add up to, and shorter than a sweep comes round.
+const answeredWithin = 6 * time.Minute
+
+// judgeLateness judges, while a process has nothing to do, whether something is unwell for
+// so long that a revert should be open.
+func (sim *Simulation) judgeLateness() {
+	for _, x := range sim.argocd.apps {
+		h := sim.truth.health[deployment{x.target, x.tag}]
+		if x.health != degraded || h == nil || h.badSince.IsZero() || sim.now.Sub(h.badSince) < answeredWithin || h.answered || !sim.wholeSince(sim.now.Add(-answeredWithin)) || !sim.needsRevert(x) || sim.othersUnwell(x) {
+			continue
+		}
+		if !sim.truth.brokenSince.IsZero() || !sim.isWatched(x, h.badSince) {
+			continue
+		}
+		if h.answered = sim.hasOpenRevert(x.target.env); !h.answered {
+			sim.broke(ruleLate, "%s is unwell in %s since %v, and no revert is open", x.tag, x.target, h.badSince.Sub(sim.began))
+		}
+	}
+}
+
+// isWatched says that what a target has turned unwell while it was watched.
+func (sim *Simulation) isWatched(x *app, since time.Time) bool {
+	return since.Sub(sim.lastLanding(x.target).at) < watchFor-time.Minute
+}
+
+// othersUnwell says that something else is, or was while this was, unwell: that may pass
+// for an incident.
+func (sim *Simulation) othersUnwell(x *app) bool {
+	return slices.ContainsFunc(sim.argocd.apps, func(o *app) bool { return o != x && o.health != healthy })
 }
 
 // excuseOf says why a component may be left where it is: where several move together,

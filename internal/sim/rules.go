@@ -26,6 +26,7 @@ const (
 	ruleNoRest      = "9: it doesn't come to rest"
 	ruleUnfinished  = "it doesn't come to its end"
 	ruleDegradation = "8: a degradation was lost"
+	ruleLate        = "8: a degradation was answered late"
 )
 
 // judgeMerge judges a merge by the service itself.

@@ -226,6 +226,7 @@ func (sim *Simulation) passTime(end time.Time) {
 	}
 	if sim.hasIdle() {
 		sim.noteIdle()
+		sim.judgeLateness()
 		if due, ok := sim.nextDue(); ok && due.Before(next) {
 			next = due
 		}

@@ -19,6 +19,7 @@ type health struct {
 	wellUntil time.Time     // and when that ended
 	badSince  time.Time     // degraded; zero: it isn't
 	badSeen   bool          // while it has been so for knownAfter a process had nothing else to do
+	answered  bool          // a revert was opened while it has been so
 	left      time.Time     // it made way for another; zero: it is there
 	wasBad    bool          // ever, by itself
 }
@@ -102,7 +103,7 @@ func (sim *Simulation) noteHealth(x *app) {
 	}
 	switch {
 	case x.health != degraded:
-		h.badSince, h.badSeen = time.Time{}, false
+		h.badSince, h.badSeen, h.answered = time.Time{}, false, false
 	case h.badSince.IsZero():
 		h.badSince = sim.now
 	}
