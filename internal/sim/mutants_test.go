@@ -39,7 +39,7 @@ type edit struct {
 // is at the heart of the service besides.
 var mutants = []mutant{
 	{"what somebody else composed on our branch is taken for ours", []edit{{"controller/facts/pulls.go", "v.DeclaredRelease.Value != v.Release && !promotion", "v.DeclaredRelease.Value != v.Release && false && !promotion"}}},
-	{"a release's authors may approve it", []edit{{"../policies/approvals.go", "case slices.ContainsFunc(f.Authors, by.Matches):", "case false:"}}},
+	{"a release's authors may approve it", []edit{{"../policies/countapprovals.go", "case slices.ContainsFunc(f.Authors, by.Matches):", "case false:"}}},
 	{"what was heard from Argo CD is dropped when it can't be written", []edit{{"controller/controller.go", "e.pending.add(false, urgency, keys...)", "_, _ = urgency, keys"}}},
 	{"a stale mirror isn't fetched before it is judged", []edit{{"controller/unit.go", "if err := e.ensureFresh(ctx, r); err != nil {", "if err := ctx.Err(); err != nil {"}}},
 	{"degraded is ordered by plain clocks", []edit{{"promotion/facts.go", "{ a.DegradedAt = later(now, a.VerifiedAt) }", "{ a.DegradedAt = now }"}}},
@@ -64,7 +64,7 @@ var mutants = []mutant{
 	{"a run that failed isn't tried again", []edit{{"controller/runner.go", "out.Failed, out.Next = true, retryTime(now, delay, next)", "_ = delay\n\t\tout.Failed, out.Next = true, next"}}},
 	{"what was done isn't looked at again", []edit{{"controller/unit.go", "return e.opts.Clock.Now(), failed.joined()", "return next, failed.joined()"}}},
 	{"a broken pipeline file keeps nothing from merging", []edit{{"promotion/gates.go", "if j.facts.PipelineErr != \"\" {", "if false {"}}},
-	{"an approval of an older diff counts", []edit{{"../policies/approvals.go", "case !v.Current:", "case false:"}}},
+	{"an approval of an older diff counts", []edit{{"../policies/countapprovals.go", "case !v.Current:", "case false:"}}},
 	{"the signature of a delivery isn't checked", []edit{{"../webhooks/receiver.go", "if !verifySignature(r.secrets, body.data, sum) {", "if !verifySignature(r.secrets, body.data, sum) && false {"}}},
 	{"a revert restores what was there ten commits before", []edit{{"controller/facts/compose.go", "files, err := changedPaths(ctx, m, info.Parents[0], commit)", "for range 10 {\n\t\tif p, err := m.Commit(ctx, info.Parents[0]); err == nil && len(p.Parents) > 0 {\n\t\t\tinfo = p\n\t\t}\n\t}\n\tfiles, err := changedPaths(ctx, m, info.Parents[0], commit)"}}},
 }
