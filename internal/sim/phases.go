@@ -120,7 +120,7 @@ const answeredWithin = 6 * time.Minute
 func (sim *Simulation) judgeLateness() {
 	for _, x := range sim.argocd.apps {
 		h := sim.truth.health[deployment{x.target, x.tag}]
-		if x.health != degraded || h == nil || h.badSince.IsZero() || sim.now.Sub(h.badSince) < answeredWithin || h.answered || !sim.wholeSince(sim.now.Add(-answeredWithin)) || !sim.needsRevert(x) || sim.othersUnwell(x) {
+		if x.health != degraded || h == nil || h.badSince.IsZero() || sim.now.Sub(h.badSince) < answeredWithin || h.answered || !sim.wholeSince(sim.now.Add(-answeredWithin)) || !sim.needsRevert(x) || sim.othersUnhealthy(x) {
 			continue
 		}
 		if !sim.truth.brokenSince.IsZero() || !sim.isWatched(x, h.badSince) {
@@ -137,9 +137,9 @@ func (sim *Simulation) isWatched(x *app, since time.Time) bool {
 	return since.Sub(sim.lastLanding(x.target).at) < watchFor-time.Minute
 }
 
-// othersUnwell says that something else is, or was while this was, unwell: that may pass
+// othersUnhealthy says that something else is, or was while this was, unwell: that may pass
 // for an incident.
-func (sim *Simulation) othersUnwell(x *app) bool {
+func (sim *Simulation) othersUnhealthy(x *app) bool {
 	return slices.ContainsFunc(sim.argocd.apps, func(o *app) bool { return o != x && o.health != healthy })
 }
 
