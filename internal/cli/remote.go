@@ -27,7 +27,7 @@ const (
 // remoteCommands are the commands that speak to a server's API.
 func remoteCommands() []*cobra.Command {
 	return []*cobra.Command{
-		statusCommand(), whyCommand(), promoteCommand(), holdCommand("hold", "Stop a component, an environment, a pipeline or one promotion"),
+		statusCommand(), whyCommand(), auditCommand(), promoteCommand(), holdCommand("hold", "Stop a component, an environment, a pipeline or one promotion"),
 		holdCommand("unhold", "Lift a hold"), onPromotionCommand("retry", "Try a promotion again after a failure or a close"),
 		onPromotionCommand("revert", "Take a promotion back with a pull request of its own"), skipCommand(),
 	}

@@ -34,6 +34,10 @@ func serveConsole(t *testing.T) *[]console.Command {
 	}); err != nil {
 		t.Fatal(err)
 	}
+	entry := store.Audit{At: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC), Actor: "ada", Via: "comment", Verb: "hold", Subject: "hub:acme/fleet|shop|web #14 hold pr", Reason: "odd", Outcome: "taken"}
+	if err := s.AddAudit(t.Context(), entry); err != nil {
+		t.Fatal(err)
+	}
 	orders := &[]console.Command{}
 	h, err := console.New(console.Options{Store: s, Tokens: []console.Token{{Name: "ci", Role: "breakglass", Secret: "do"}},
 		Command: func(_ context.Context, o console.Command) (string, error) {
@@ -78,6 +82,32 @@ func TestRemoteQuestions(t *testing.T) {
 		out, err := run(t, c.args...)
 		if err != nil || !strings.Contains(out, c.want) {
 			t.Errorf("%v: %v\n%s\nwant %q", c.args, err, out, c.want)
+		}
+	}
+}
+
+func TestAudit(t *testing.T) {
+	serveConsole(t)
+	const entry = "hub:acme/fleet|shop|web #14 hold pr"
+	for _, c := range []struct {
+		args []string
+		want string
+		err  string
+	}{
+		{[]string{"audit"}, "ada   comment   " + entry + "   taken     odd\n", ""},
+		{[]string{"audit", "shop", "web", "--by", "ada", "--verb", "hold", "--since", "2000-01-01"}, entry, ""},
+		{[]string{"audit", "--since", "1h"}, "nothing is on record\n", ""},
+		{[]string{"audit", "--until", "2000-01-01"}, "nothing is on record\n", ""},
+		{[]string{"audit", "-o", "jsonl"}, `"verb":"hold","subject":"` + entry + `","reason":"odd","outcome":"taken"}` + "\n", ""},
+		{[]string{"audit", "-o", "json"}, `"actor": "ada"`, ""},
+		{[]string{"audit", "-o", "yaml"}, "", "-o is table or json"},
+		{[]string{"audit", "--since", "ever"}, "", "--since is how long ago (24h)"},
+		{[]string{"audit", "--limit", "0"}, "", "1 or more"},
+		{[]string{"audit", "pay"}, "", "no pipeline"},
+	} {
+		out, err := run(t, c.args...)
+		if c.err == "" && (err != nil || !strings.Contains(out, c.want)) || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
+			t.Errorf("%v: %v\n%s\nwant %q %s", c.args, err, out, c.want, c.err)
 		}
 	}
 }

@@ -194,6 +194,7 @@ func (c *server) buildRoutes() *router {
 	r.handleQuestion("/api/v1/promotions/{id}", c.getPromotion)
 	r.handleQuestion("/api/v1/promotions/{id}/diff", c.getDiff)
 	r.handleQuestion("/api/v1/why", c.getWhy)
+	r.handleQuestion("/api/v1/audit", c.getAudit)
 	r.handleQuestion("/api/v1/events", c.getEvents)
 	for _, verb := range []string{command.Promote, command.Hold, command.Unhold} {
 		r.handleCommand("/api/v1/pipelines/{pipeline}/"+verb, c.handlePipelineCommand(verb))

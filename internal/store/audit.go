@@ -19,7 +19,13 @@ type Audit struct {
 }
 
 // AuditFilter chooses entries of the audit trail; an empty field chooses all.
-type AuditFilter struct{ Actor, Via, Verb, Subject string }
+type AuditFilter struct {
+	Actor, Via, Verb, Subject string
+
+	SubjectPrefix string    // what the subject begins with
+	Since, Until  time.Time // from then on; before then
+	Before        int64     // only those with a lower ID
+}
 
 // AddAudit writes an entry down, once for a Source that isn't empty. A zero At is now.
 func (s *Store) AddAudit(ctx context.Context, a Audit) error {
@@ -48,6 +54,18 @@ func (r queries) AuditTrail(ctx context.Context, f AuditFilter, limit int) ([]Au
 	addEquals(&w, "via", f.Via)
 	addEquals(&w, "verb", f.Verb)
 	addEquals(&w, "subject", f.Subject)
+	if f.SubjectPrefix != "" {
+		w.addPrefix("subject", f.SubjectPrefix)
+	}
+	if !f.Since.IsZero() {
+		w.addCondition("at >= $%d", toMicros(f.Since))
+	}
+	if !f.Until.IsZero() {
+		w.addCondition("at < $%d", toMicros(f.Until))
+	}
+	if f.Before > 0 {
+		w.addCondition("id < $%d", f.Before)
+	}
 	w.args = append(w.args, clampLimit(limit))
 	all, err := queryAll(ctx, r.db, func(a *Audit) []any {
 		return []any{&a.ID, timeColumn{&a.At}, &a.Actor, &a.Via, &a.Verb, &a.Subject, &a.Reason, &a.Outcome, &a.Source}

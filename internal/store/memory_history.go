@@ -120,7 +120,8 @@ func (m memoryReader) AuditTrail(ctx context.Context, f AuditFilter, limit int) 
 		return nil, err
 	}
 	for a := range tables.audit.allDown() {
-		if chosen(f.Actor, a.Actor) && chosen(f.Via, a.Via) && chosen(f.Verb, a.Verb) && chosen(f.Subject, a.Subject) {
+		if chosen(f.Actor, a.Actor) && chosen(f.Via, a.Via) && chosen(f.Verb, a.Verb) && chosen(f.Subject, a.Subject) && strings.HasPrefix(a.Subject, f.SubjectPrefix) &&
+			!a.At.Before(f.Since) && (f.Until.IsZero() || a.At.Before(f.Until)) && (f.Before == 0 || a.ID < f.Before) {
 			if out = append(out, *a); len(out) == clampLimit(limit) {
 				break
 			}

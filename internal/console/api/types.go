@@ -306,6 +306,24 @@ type PromotionCommand struct {
 	Reason string `json:"reason,omitempty"`
 }
 
+// AuditTrail answers GET /api/v1/audit: what people and tokens asked for, newest first.
+type AuditTrail struct {
+	Entries []AuditEntry `json:"entries"`
+	Next    int64        `json:"next,omitempty"` // before, for the next page; 0: there is none
+}
+
+// AuditEntry is one command, carried out or refused.
+type AuditEntry struct {
+	ID      int64     `json:"id"`
+	At      time.Time `json:"at"`
+	Actor   string    `json:"actor"`   // login, or the API token's name
+	Via     string    `json:"via"`     // comment or api
+	Verb    string    `json:"verb"`    // hold, promote, …
+	Subject string    `json:"subject"` // repository|pipeline|component #pull and the command in full
+	Reason  string    `json:"reason,omitempty"`
+	Outcome string    `json:"outcome"` // taken, or refused: and why
+}
+
 // CommandReply answers a command that was taken.
 type CommandReply struct {
 	Text string `json:"answer"`

@@ -1,0 +1,81 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/url"
+	"strconv"
+	"text/tabwriter"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/console/api"
+)
+
+// AuditQuery chooses entries of the audit trail; an empty field chooses all. Limit is how
+// many at most; 0: none.
+type AuditQuery struct {
+	Repository, Pipeline, Component string
+	Actor, Verb                     string
+	Since, Until                    time.Time
+	Limit                           int
+}
+
+// maxAuditPage is how many entries the server gives at once.
+const maxAuditPage = 500
+
+// Audit lists the entries, newest first, a page after the other.
+func (c *Client) Audit(ctx context.Context, q AuditQuery) ([]api.AuditEntry, error) {
+	v := url.Values{}
+	for key, value := range map[string]string{"repository": q.Repository, "pipeline": q.Pipeline, "component": q.Component, "actor": q.Actor, "verb": q.Verb} {
+		if value != "" {
+			v.Set(key, value)
+		}
+	}
+	if !q.Since.IsZero() {
+		v.Set("since", q.Since.UTC().Format(time.RFC3339))
+	}
+	if !q.Until.IsZero() {
+		v.Set("until", q.Until.UTC().Format(time.RFC3339))
+	}
+	out := []api.AuditEntry{}
+	for len(out) < q.Limit {
+		v.Set("limit", strconv.Itoa(min(q.Limit-len(out), maxAuditPage)))
+		page, err := getJSON[api.AuditTrail](ctx, c, v, "audit")
+		if err != nil {
+			return nil, err
+		}
+		if out = append(out, page.Entries...); page.Next == 0 || len(page.Entries) == 0 {
+			break
+		}
+		v.Set("before", strconv.FormatInt(page.Next, 10))
+	}
+	return out, nil
+}
+
+// PrintAudit writes entries as a table.
+func PrintAudit(w io.Writer, entries []api.AuditEntry) error {
+	if len(entries) == 0 {
+		_, err := fmt.Fprintln(w, "nothing is on record")
+		return err
+	}
+	t := tabwriter.NewWriter(w, 0, 8, 3, ' ', 0)
+	fmt.Fprintln(t, "AT\tBY\tVIA\tWHAT\tOUTCOME\tREASON")
+	for i := range entries {
+		e := &entries[i]
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", e.At.UTC().Format(time.RFC3339), replaceUnprintable(e.Actor), replaceUnprintable(e.Via), replaceUnprintable(e.Subject), replaceUnprintable(e.Outcome), replaceUnprintable(e.Reason))
+	}
+	return t.Flush()
+}
+
+// WriteAuditLines writes entries as JSON, a line each.
+func WriteAuditLines(w io.Writer, entries []api.AuditEntry) error {
+	e := json.NewEncoder(w)
+	for i := range entries {
+		if err := e.Encode(&entries[i]); err != nil {
+			return fmt.Errorf("write the audit trail: %w", err)
+		}
+	}
+	return nil
+}
