@@ -42,7 +42,7 @@ var mutants = []mutant{
 	{"a release's authors may approve it", []edit{{"../policies/countapprovals.go", "case slices.ContainsFunc(f.Authors, by.Matches):", "case false:"}}},
 	{"what was heard from Argo CD is dropped when it can't be written", []edit{{"controller/controller.go", "e.pending.add(false, urgency, keys...)", "_, _ = urgency, keys"}}},
 	{"a stale mirror isn't fetched before it is judged", []edit{{"controller/unit.go", "if err := e.ensureFresh(ctx, r); err != nil {", "if err := ctx.Err(); err != nil {"}}},
-	{"degraded is ordered by plain clocks", []edit{{"promotion/facts.go", "{ a.DegradedAt = later(now, a.VerifiedAt) }", "{ a.DegradedAt = now }"}}},
+	{"processes go by their own clocks", []edit{{"store/clock.go", "if c.at.IsZero() {", "if c.at.IsZero() || own.After(time.Time{}) {"}}},
 	{"the branch isn't asked for again before a merge", []edit{{"controller/act/merge.go", "if len(moved) > 0 {", "if len(moved) > 0 && false {"}}},
 	{"a veto is forgotten", []edit{{"promotion/candidate.go", "case SameRelease(release, p.Release), p.Release == \"\" && !merged:\n\t\t\treturn p", "case SameRelease(release, p.Release), p.Release == \"\" && !merged:\n\t\t\treturn nil"}}},
 	{"what is remembered of closed pull requests isn't read again", []edit{{"controller/facts/rememberedhistory.go", "known.version == c.pastVersion && known.about", "known.about"}}},

@@ -19,6 +19,22 @@ func (sim *Simulation) onOpened(number int) {
 	sim.report("%s is opened", describePull(number, pr.Branch))
 	sim.judgeOpened(pr)
 	sim.after(sim.between(5*time.Second, 2*time.Minute), func() { sim.seeTo(number) })
+	if sim.chance.IntN(4) == 0 {
+		sim.after(sim.between(time.Second, 5*time.Second), func() { sim.approveOwn(number) })
+	}
+}
+
+// approveOwn lets the author approve her own release before anybody else has looked.
+func (sim *Simulation) approveOwn(number int) {
+	pr, err := sim.forge.As(author).PullRequest(sim.ctx, sim.repo, number)
+	sim.must(err)
+	if err != nil || pr.State != forge.Open {
+		return
+	}
+	if ref, ok := promotion.ParseBranch(pr.Branch); ok {
+		carried, _ := sim.carriedBy(pr, ref)
+		sim.approve(pr, author, carried) // she may not
+	}
 }
 
 // seeTo is what a reviewer does about a pull request, until it is no longer open.
@@ -39,9 +55,6 @@ func (sim *Simulation) seeTo(number int) {
 		for _, who := range approvers {
 			sim.approve(pr, who, carried)
 		}
-	}
-	if sim.chance.IntN(6) == 0 {
-		sim.approve(pr, author, carried) // she may not
 	}
 	if byHand := !env.auto; good && !pr.HasLabel(promotion.LabelHold) && (byHand && !ref.Revert || ref.Revert && env.onDegraded != "revert-and-merge") && sim.chance.IntN(3) > 0 {
 		sim.mergeByHand(pr, ref)
