@@ -100,6 +100,9 @@ func (sim *Simulation) needsRevert(x *app) bool {
 	case len(sim.incidents) > 0, sim.stores > 1:
 		return false // then it holds and asks
 	}
+	if h := sim.truth.health[deployment{x.target, x.tag}]; h != nil && h.beside {
+		return false // and then too
+	}
 	return sim.qualityOf(x.target, x.tag) != well
 }
 
@@ -120,7 +123,10 @@ const answeredWithin = 6 * time.Minute
 func (sim *Simulation) judgeLateness() {
 	for _, x := range sim.argocd.apps {
 		h := sim.truth.health[deployment{x.target, x.tag}]
-		if x.health != degraded || h == nil || h.badSince.IsZero() || sim.now.Sub(h.badSince) < answeredWithin || h.answered || !sim.wholeSince(sim.now.Add(-answeredWithin)) || !sim.needsRevert(x) || sim.othersUnhealthy(x) {
+		if x.health != degraded || h == nil || h.badSince.IsZero() || sim.now.Sub(h.badSince) < answeredWithin || h.answered {
+			continue
+		}
+		if !sim.wholeSince(sim.now.Add(-answeredWithin)) || !sim.needsRevert(x) || sim.othersUnhealthy(x) {
 			continue
 		}
 		if !sim.truth.brokenSince.IsZero() || !sim.isWatched(x, h.badSince) {
@@ -137,8 +143,7 @@ func (sim *Simulation) isWatched(x *app, since time.Time) bool {
 	return since.Sub(sim.lastLanding(x.target).at) < watchFor-time.Minute
 }
 
-// othersUnhealthy says that something else is, or was while this was, unwell: that may pass
-// for an incident.
+// othersUnhealthy says that something else isn't healthy: that may pass for an incident.
 func (sim *Simulation) othersUnhealthy(x *app) bool {
 	return slices.ContainsFunc(sim.argocd.apps, func(o *app) bool { return o != x && o.health != healthy })
 }

@@ -20,6 +20,7 @@ type health struct {
 	badSince  time.Time     // degraded; zero: it isn't
 	badSeen   bool          // while it has been so for knownAfter a process had nothing else to do
 	answered  bool          // a revert was opened while it has been so
+	beside    bool          // something else turned degraded at about the same time
 	left      time.Time     // it made way for another; zero: it is there
 	wasBad    bool          // ever, by itself
 }
@@ -103,11 +104,23 @@ func (sim *Simulation) noteHealth(x *app) {
 	}
 	switch {
 	case x.health != degraded:
-		h.badSince, h.badSeen, h.answered = time.Time{}, false, false
+		h.badSince, h.badSeen, h.answered, h.beside = time.Time{}, false, false, false
 	case h.badSince.IsZero():
 		h.badSince = sim.now
+		sim.noteBeside(x, h)
 	}
 	h.wasBad = h.wasBad || x.health != healthy && !x.incident && sim.qualityOf(x.target, x.tag) != well
+}
+
+// noteBeside notes of what turned degraded, and of what did so just before, that the other
+// did too: together they may pass for an incident, which holds what is to blame as well.
+func (sim *Simulation) noteBeside(x *app, h *health) {
+	for _, o := range sim.argocd.apps {
+		other := sim.truth.health[deployment{o.target, o.tag}]
+		if o != x && other != nil && !other.badSince.IsZero() && h.badSince.Sub(other.badSince) < answeredWithin {
+			h.beside, other.beside = true, true
+		}
+	}
 }
 
 // leave notes that a deployment makes way for another.
