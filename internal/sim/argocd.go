@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -198,6 +199,12 @@ func (a *argocd) showHealth(x *app) {
 		}
 		s.Unhealthy = []verification.Resource{culprit}
 	}
+}
+
+// showsIncident says that every process could see, for a while, that a target is unwell.
+func (a *argocd) showsIncident(p target) bool {
+	i := slices.IndexFunc(a.apps, func(x *app) bool { return x.target == p })
+	return i >= 0 && a.apps[i].state.Health == degraded && a.sim.now.Sub(a.apps[i].state.HealthSince) > slowestView
 }
 
 // strike makes everything on the cluster unwell for a while.

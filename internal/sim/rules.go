@@ -276,7 +276,7 @@ func (sim *Simulation) changes(pr *forge.PullRequest, p target) bool {
 
 // leavesNobody says that, at the commit on which a pull request was made, an incident struck
 // nothing but what it is about: then nobody can tell it from its doing. Anything else that
-// is well by itself would tell.
+// is well by itself would tell, once Argo CD shows it.
 func (sim *Simulation) leavesNobody(ref promotion.BranchRef, base string) bool {
 	if len(sim.incidents) == 0 || ref.Component != promotion.BatchName && len(sim.scenario.components) > 1 {
 		return false
@@ -285,7 +285,7 @@ func (sim *Simulation) leavesNobody(ref promotion.BranchRef, base string) bool {
 		now := sim.tagAt(base, target{c, ref.Environment})
 		for _, e := range sim.scenario.environments {
 			other := target{c, e.name}
-			if tag := sim.tagAt(base, other); tag != now && sim.qualityOf(other, tag) == well {
+			if tag := sim.tagAt(base, other); tag != now && sim.qualityOf(other, tag) == well && sim.argocd.showsIncident(other) {
 				return false
 			}
 		}

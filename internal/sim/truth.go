@@ -31,7 +31,7 @@ type landing struct {
 	at       time.Time
 	byPerson bool   // by a person's own push
 	before   string // the commit before it
-	wasWell  bool   // the target was healthy then
+	wasWell  bool   // the target was healthy then, and a process had the time to see it
 }
 
 // truth is what the world knows of what happened.
@@ -204,6 +204,16 @@ func (sim *Simulation) noteLandings(before, after string, byPerson bool) {
 	}
 	if !byPerson {
 		sim.releaseNext(after)
+	}
+}
+
+// noteUnwatched notes of what has just landed that it may be that no process saw how its
+// targets were before.
+func (sim *Simulation) noteUnwatched(commit string) {
+	for _, p := range sim.scenario.targets() {
+		if all := sim.truth.landings[p]; len(all) > 0 && all[len(all)-1].at.Equal(sim.now) && all[len(all)-1].tag == sim.tagAt(commit, p) {
+			all[len(all)-1].wasWell = false
+		}
 	}
 }
 
