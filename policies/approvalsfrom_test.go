@@ -1,7 +1,10 @@
 package policies
 
 import (
+	"fmt"
+	"math/bits"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -72,6 +75,72 @@ func TestApprovalsFrom(t *testing.T) {
 			}
 			if want := now.Add(c.until); c.until != 0 && !got.Until.Equal(want) || c.until == 0 && !got.Until.IsZero() {
 				t.Errorf("it may change at %s", got.Until)
+			}
+		})
+	}
+}
+
+// TestDistinctOwners holds that with distinct each gate's own people own the changed files.
+func TestDistinctOwners(t *testing.T) {
+	owners := func(count int) *Approvals {
+		return &Approvals{Count: count, Distinct: true, From: From{Codeowners: true}}
+	}
+	anybody, ken := &Approvals{Count: 1, Distinct: true}, &Approvals{Count: 1, Distinct: true, From: From{Users: []string{"ken"}}}
+	files := func(owners ...[]string) (out []OwnedFile) {
+		for i, o := range owners {
+			out = append(out, OwnedFile{Path: fmt.Sprintf("f%d", i), Owners: o})
+		}
+		return out
+	}
+	many := make([][]string, 40)
+	var crowd []string
+	for i := range many {
+		crowd = append(crowd, fmt.Sprintf("p%d", i))
+		many[i] = []string{crowd[i], fmt.Sprintf("p%d", (i+1)%40)}
+	}
+	var halves [][]string // every five of ten: two gates take six each
+	for set := range 1 << 10 {
+		if bits.OnesCount(uint(set)) == 5 {
+			var half []string
+			for i := range 10 {
+				if set>>i&1 == 1 {
+					half = append(half, crowd[i])
+				}
+			}
+			halves = append(halves, half)
+		}
+	}
+	for name, c := range map[string]struct {
+		gates []*Approvals
+		files []OwnedFile
+		by    []string
+		want  string // empty: they pass
+	}{
+		"both own a file, one would count twice":  {[]*Approvals{owners(1), anybody}, files([]string{"ada"}, []string{"grace"}), []string{"ada", "grace"}, "one more owner"},
+		"a third is there":                        {[]*Approvals{owners(1), anybody}, files([]string{"ada"}, []string{"grace"}), []string{"ada", "grace", "ken"}, ""},
+		"one owns both":                           {[]*Approvals{owners(1), anybody}, files([]string{"ada"}, []string{"ADA", "grace"}), []string{"ada", "grace"}, ""},
+		"two gates of owners":                     {[]*Approvals{owners(1), owners(1)}, files([]string{"ada", "grace"}), []string{"ada", "grace"}, ""},
+		"two gates of owners, and only one owner": {[]*Approvals{owners(1), owners(1)}, files([]string{"ada"}, []string{"ada", "grace"}), []string{"ada", "grace"}, "one more owner"},
+		"the first choice is asked by name too":   {[]*Approvals{owners(1), ken}, files([]string{"ken", "ada"}), []string{"ada", "ken"}, ""},
+		"nobody owns anything":                    {[]*Approvals{owners(1), anybody}, files(nil), []string{"ada", "grace"}, ""},
+		"more places than people":                 {[]*Approvals{owners(2), anybody}, files([]string{"ada"}), []string{"ada", "grace"}, "of them approved"},
+		"a crowd":                                 {[]*Approvals{owners(1), owners(1)}, files(many...), crowd, ""},
+		"a crowd that is one too few":             {[]*Approvals{owners(1), owners(1), ken}, files(append(slices.Clone(many), []string{"ken"})...), append(slices.Clone(crowd), "ken"), "one more owner"},
+		"more ways than are tried":                {[]*Approvals{owners(1), owners(1)}, files(halves...), crowd[:10], "too many ways"},
+		"three gates in a ring of owners":         {[]*Approvals{owners(1), owners(1), owners(1)}, files(many...), crowd, "one more owner"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := Facts{ApprovalGates: c.gates, FilesRead: true, Files: c.files}
+			for _, user := range c.by {
+				f.Approvals = append(f.Approvals, Approval{User: user, MayWrite: true, Current: true})
+			}
+			passes, said := true, ""
+			for _, g := range c.gates {
+				r := (&Gate{Approvals: g}).Evaluate(f)
+				passes, said = passes && r.Outcome == Pass, said+r.Reason+"\n"
+			}
+			if passes != (c.want == "") || !strings.Contains(said, c.want) {
+				t.Errorf("they pass: %t, and say %s", passes, said)
 			}
 		})
 	}

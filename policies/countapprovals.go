@@ -194,45 +194,6 @@ func (a *Approvals) findVetoes(f Facts) []string {
 	return slices.Compact(out)
 }
 
-// findShared says that the approvals gates of the environment can't all be met by
-// different people; empty when they can. The people are given to the gates one by one,
-// and moved on where another can take their place: as many places as can be are filled.
-func findShared(f Facts) []string {
-	var places [][]string // who may fill each
-	for _, g := range f.ApprovalGates {
-		counted := g.countApprovals(f).counted
-		for range g.Count {
-			places = append(places, counted)
-		}
-	}
-	holds := map[string]int{} // by person: the place
-	var fill func(place int, tried map[string]bool) bool
-	fill = func(place int, tried map[string]bool) bool {
-		for _, user := range places[place] {
-			user = normalizeLogin(user)
-			if tried[user] {
-				continue
-			}
-			tried[user] = true
-			if other, has := holds[user]; !has || fill(other, tried) {
-				holds[user] = place
-				return true
-			}
-		}
-		return false
-	}
-	filled := 0
-	for i := range places {
-		if fill(i, map[string]bool{}) {
-			filled++
-		}
-	}
-	if filled == len(places) {
-		return nil
-	}
-	return []string{fmt.Sprintf("nobody counts in two gates here (distinct): the approvals gates together take %d different people, and %d of them approved", len(places), filled)}
-}
-
 // remainingApprovers are the people by name who could still approve; nil when anybody may.
 func (a *Approvals) remainingApprovers(counted []string, f Facts) []string {
 	var left []string
