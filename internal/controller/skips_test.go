@@ -64,6 +64,7 @@ func TestSkipsAreGiven(t *testing.T) {
 	for name, end := range map[string]func(w *fixture){
 		"its time is over":          func(w *fixture) { w.clock.Step(promotion.SkipDuration) },
 		"who gave it left the team": func(w *fixture) { w.must(w.forge.SetTeam("acme/oncall", "", "rita")); w.clock.Step(6 * time.Minute) },
+		"who gave it lost write":    func(w *fixture) { w.must(w.forge.Grant(repoName, "ada", emulator.Read)); w.clock.Step(2 * time.Minute) },
 		"the head is another one":   func(w *fixture) { w.release("3.0.0", "web") },
 		"the database is lost":      func(w *fixture) { w.must(w.opts.Store.DeleteState(t.Context(), "skips|"+w.repo.ID+"|1")) },
 	} {

@@ -33,12 +33,15 @@ func (j *evaluator) findSkip(p *Pull, gate string) (skip *Skip, why string) {
 	for i := range p.Skips {
 		s := &p.Skips[i]
 		own := func(a policies.Account) bool { return a.Matches(policies.Account{ID: s.ByID, Login: s.By}) }
+		second := s.Via == "" && !(b != nil && b.AllowSelf) // it takes a second person
 		switch {
 		case s.Gate != gate || !j.facts.Now.Before(s.Until):
 		case s.Err != "":
 			why = s.Err
-		case s.Via == "" && !(b != nil && b.AllowSelf) && slices.ContainsFunc(p.Review.Authors, own):
+		case second && slices.ContainsFunc(p.Review.Authors, own):
 			why = s.By + " is an author of the release by now, and it takes a second person"
+		case second && p.Review.AuthorsErr != "":
+			why = "it takes a second person, and who made the release can't be told: " + p.Review.AuthorsErr
 		default:
 			j.recheckAt(s.Until)
 			return s, ""

@@ -44,8 +44,14 @@ func TestSkips(t *testing.T) {
 			f.Pipeline.Spec.BreakGlass = &pipeline.BreakGlass{AllowSelf: true}
 			e.Open.Review.Authors = []policies.Account{{ID: 7, Login: "ada"}}
 		}, approvals(1)), want: merge, next: 3 * time.Hour},
-		"by a token":                {facts: gated(with(func(s *Skip) { s.Via = "api" }), func(_ *ComponentFacts, e *Env) { e.Open.Review.Authors = []policies.Account{{Login: "ada"}} }, approvals(1)), want: merge, next: 3 * time.Hour},
-		"not of the server's floor": {facts: gated([]Skip{skip("approvals")}, func(_ *ComponentFacts, e *Env) { e.Floor = []policies.Gate{approvals(1)} }, approvals(2)), next: 3 * time.Hour, why: "0 of 1 approval"},
+		"by who may be an author": {facts: gated([]Skip{skip("window")}, func(_ *ComponentFacts, e *Env) { e.Open.Review.AuthorsErr = "a push of nobody" }, window), next: time.Hour, why: "who made the release can't be told: a push of nobody"},
+		"by who may be an author, and may": {facts: gated([]Skip{skip("window")}, func(f *ComponentFacts, e *Env) {
+			f.Pipeline.Spec.BreakGlass = &pipeline.BreakGlass{AllowSelf: true}
+			e.Open.Review.AuthorsErr = "a push of nobody"
+		}, window), want: merge, next: time.Hour},
+		"by a token, of whose-ever release": {facts: gated([]Skip{{Gate: "window", By: "ci", Via: "api", Reason: "the outage of today", Until: noon.Add(3 * time.Hour)}}, func(_ *ComponentFacts, e *Env) { e.Open.Review.AuthorsErr = "a push of nobody" }, window), want: merge, next: time.Hour},
+		"by a token":                        {facts: gated(with(func(s *Skip) { s.Via = "api" }), func(_ *ComponentFacts, e *Env) { e.Open.Review.Authors = []policies.Account{{Login: "ada"}} }, approvals(1)), want: merge, next: 3 * time.Hour},
+		"not of the server's floor":         {facts: gated([]Skip{skip("approvals")}, func(_ *ComponentFacts, e *Env) { e.Floor = []policies.Gate{approvals(1)} }, approvals(2)), next: 3 * time.Hour, why: "0 of 1 approval"},
 		"and the floor is met": {facts: gated([]Skip{skip("approvals")}, func(_ *ComponentFacts, e *Env) {
 			e.Floor = []policies.Gate{approvals(1)}
 			e.Open.Review.Approvals = []policies.Approval{{User: "grace", MayWrite: true, Current: true}}

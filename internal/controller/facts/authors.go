@@ -83,10 +83,11 @@ func (m *makers) addContributor(r *Repository, commit string, p forge.Contributo
 	m.addUser(p.User, fmt.Sprintf("%s <%s>, whom the commit %s names, belongs to no account", wording.ClipLine(p.Name, 60), wording.ClipLine(p.Email, 100), wording.Short(commit)))
 }
 
-// authorFacts fills in who made a release and who gave the command to promote it, where
-// a gate of the environment asks.
-func (o *authorGatherer) authorFacts(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, release string, f *policies.Facts) error {
-	if !slices.ContainsFunc(env.Gates, func(g policies.Gate) bool { return g.Approvals != nil }) {
+// authorFacts fills in who made what a pull request moves and who gave the command to
+// promote it, where a gate of the environment or a skip, which takes a second person, asks.
+func (o *authorGatherer) authorFacts(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, p *promotion.Pull) error {
+	release, f := p.Release, &p.Review
+	if !slices.ContainsFunc(env.Gates, func(g policies.Gate) bool { return g.Approvals != nil }) && !slices.ContainsFunc(p.Skips, func(s promotion.Skip) bool { return s.Via == "" }) {
 		return nil
 	}
 	authors, err := o.ReleaseAuthors(ctx, c, env.Name, release)

@@ -305,26 +305,36 @@ func TestAuthorFacts(t *testing.T) {
 	d.release("ann", "Both", "2", "2")
 	c, id := d.evaluate(o)
 	prod := &c.Facts.Envs[2]
-	var f policies.Facts
-	if err := o.authorFacts(t.Context(), c, prod, id, &f); err != nil || d.forge.calls != 0 || f.Authors != nil {
+	p := &promotion.Pull{Release: id}
+	f := &p.Review
+	if err := o.authorFacts(t.Context(), c, prod, p); err != nil || d.forge.calls != 0 || f.Authors != nil {
 		t.Errorf("without a gate: %+v, %v after %d calls", f, err, d.forge.calls)
 	}
+	p.Skips = []promotion.Skip{{Gate: "soak", By: "ci", Via: "api"}}
+	if err := o.authorFacts(t.Context(), c, prod, p); err != nil || d.forge.calls != 0 || f.Authors != nil {
+		t.Errorf("with a token's skip: %+v, %v after %d calls", f, err, d.forge.calls)
+	}
+	p.Skips = []promotion.Skip{{Gate: "soak", By: "ada"}}
+	if err := o.authorFacts(t.Context(), c, prod, p); err != nil || !slices.Equal(loginsOf(f.Authors), []string{"ann"}) {
+		t.Errorf("with a person's skip: %+v, %v", f, err)
+	}
+	p.Skips = nil
 	prod.Gates = []policies.Gate{{Approvals: &policies.Approvals{Count: 1}}}
 	c.Facts.PendingCommands = []promotion.PendingCommand{
 		{Verb: "promote", Environment: "prod", Release: id, By: "grace"}, {Verb: "promote", Environment: "prod", Release: "another", By: "heidi"},
 		{Verb: "promote", Environment: "qa", Release: id, By: "ivan"}, {Verb: "retry", Environment: "prod", Release: id, By: "judy"},
 	}
-	if err := o.authorFacts(t.Context(), c, prod, id, &f); err != nil || f.AuthorsErr != "" || !slices.Equal(loginsOf(f.Authors), []string{"ann", "grace"}) {
+	if err := o.authorFacts(t.Context(), c, prod, p); err != nil || f.AuthorsErr != "" || !slices.Equal(loginsOf(f.Authors), []string{"ann", "grace"}) {
 		t.Errorf("with a gate: %+v, %v", f, err)
 	}
 	d.forge.pushes = nil
 	o.landings.Clear()
-	if err := o.authorFacts(t.Context(), c, prod, id, &f); err != nil || !strings.Contains(f.AuthorsErr, "who made "+d.at[:12]+" can't be told: ") {
+	if err := o.authorFacts(t.Context(), c, prod, p); err != nil || !strings.Contains(f.AuthorsErr, "who made "+d.at[:12]+" can't be told: ") {
 		t.Errorf("with nothing known: %+v, %v", f, err)
 	}
 	d.forge.err = forge.ErrRetryable
 	o.landings.Clear()
-	if err := o.authorFacts(t.Context(), c, prod, id, &f); !forge.IsRetryable(err) {
+	if err := o.authorFacts(t.Context(), c, prod, p); !forge.IsRetryable(err) {
 		t.Errorf("with the forge away: %v", err)
 	}
 }

@@ -199,7 +199,7 @@ func (o *Gatherer) assignOpenPull(ctx context.Context, c *ComponentEvaluation, e
 			v.MarkModified(notComposed(v.Number, another))
 			v.Reach, v.ReachReason = "", ""
 		}
-		if err := o.authorFacts(ctx, c, env, v.Release, &v.Review); err != nil {
+		if err := o.authorFacts(ctx, c, env, v); err != nil {
 			return fmt.Errorf("look at who made what #%d moves: %w", v.Number, err)
 		}
 		c.releaseFacts(env, open, v)

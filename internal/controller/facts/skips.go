@@ -56,11 +56,30 @@ func (o *Gatherer) addSkips(ctx context.Context, ev *Evaluation, p *OpenPull) er
 				s.Err = err.Error()
 			case !may:
 				s.Err = s.By + " isn't among those whom the pipeline's breakGlass names any more"
+			default:
+				if s.Err, err = o.whyMayNotWrite(ctx, r, s.By, ev.fresh); err != nil {
+					return err
+				}
 			}
 		}
 		p.Skips = append(p.Skips, s.Skip)
 	}
 	return nil
+}
+
+// whyMayNotWrite says why somebody isn't known to have the permission to write, which a
+// skip takes; empty: they have. The error is worth another try.
+func (o *Gatherer) whyMayNotWrite(ctx context.Context, r *Repository, login string, fresh bool) (why string, err error) {
+	level, err := o.userPermission(ctx, r, login, fresh)
+	switch {
+	case forge.IsRetryable(err) || ctx.Err() != nil:
+		return "", fmt.Errorf("read the permission of %s: %w", login, err)
+	case err != nil:
+		return fmt.Sprintf("the permission of %s can't be read: %v", login, err), nil
+	case level < forge.PermissionWrite:
+		return login + " may not write to the repository any more", nil
+	}
+	return "", nil
 }
 
 // MaySkip says whether a pipeline's breakGlass names an account, or a team that it is in;
