@@ -1,7 +1,6 @@
 package facts
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/appset/isolation"
-	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/manifest/render"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
@@ -248,30 +246,6 @@ func (l *targetLook) treeAt(r *Repository, commit string) isolation.Resolution {
 		}
 	}
 	return out
-}
-
-// whyValuesMissing looks for a release's values in hydrated manifests, whose source can't be
-// rendered here; empty when all are there.
-func whyValuesMissing(written *render.Manifests, release fieldedit.Release, cannot string) string {
-	found := 0
-	for _, f := range release.Fields {
-		if f.Kind == fieldedit.KindFile || f.Value == "" {
-			continue
-		}
-		quoted, err := json.Marshal(f.Value)
-		if err != nil {
-			continue
-		}
-		value := quoted[1 : len(quoted)-1] // it may be a part of a text, as a tag is of an image
-		if !slices.ContainsFunc(written.Objects, func(o render.Object) bool { return bytes.Contains(o.JSON, value) }) {
-			return fmt.Sprintf("its source can't be rendered here (%s), and the hydrated manifests don't have %s of %s", cannot, f.Value, f.Path)
-		}
-		found++
-	}
-	if found == 0 {
-		return fmt.Sprintf("its source can't be rendered here (%s), so it can't be told whether the hydrated manifests have the release", cannot)
-	}
-	return ""
 }
 
 func prefixed(prefix, why string) string {

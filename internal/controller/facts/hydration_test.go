@@ -13,6 +13,7 @@ import (
 	"github.com/liftlock/liftlock/internal/appset/isolation"
 	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/manifest/render"
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
@@ -188,6 +189,10 @@ func TestHydratedRelation(t *testing.T) {
 			f.hydrate(f.own, deployment("web:1.0.0", 7), f.landed)
 			f.target.Sources[0].Options = json.RawMessage(`{"plugin":{}}`)
 		}, verification.Unresolved, "the hydrated manifests don't have web:1.1.0 of spec.image"},
+		{"a plugin renders it, and a longer value is there", func(f *hydrationFixture) {
+			f.hydrate(f.own, deployment("web:1.1.0-rc.1", 7), f.landed)
+			f.target.Sources[0].Options = json.RawMessage(`{"plugin":{}}`)
+		}, verification.Unresolved, "the hydrated manifests don't have web:1.1.0 of spec.image"},
 		{"a plugin renders it, and it carries whole files", func(f *hydrationFixture) {
 			f.hydrate(f.own, deployment("web:1.1.0", 7), f.landed)
 			f.target.Sources[0].Options = json.RawMessage(`{"plugin":{}}`)
@@ -271,4 +276,26 @@ func FuzzHydratorFile(f *testing.F) {
 			t.Errorf("%q out of %q", got, raw)
 		}
 	})
+}
+
+// TestHydratedValues holds that a value counts only as a whole or as a word of a text.
+func TestHydratedValues(t *testing.T) {
+	for _, c := range []struct {
+		json, value string
+		want        bool
+	}{
+		{`{"image":"registry.example/web:1.4.1"}`, "1.4.1", true}, {`{"image":"registry.example/web:1.4.10"}`, "1.4.1", false},
+		{`{"image":"registry.example/web:1.4.10","args":["-v","1.4.1"]}`, "1.4.1", true}, {`"1.4.10 1.4.1"`, "1.4.1", true},
+		{`"web:1.4.1@sha256:ab"`, "1.4.1", true}, {`"web-1.4.1"`, "1.4.1", true}, {`"v1.4.1"`, "1.4.1", true}, {`"rev1.4.1"`, "1.4.1", false},
+		{`"1.4.1-rc.2"`, "1.4.1", false}, {`"1.4.1.2"`, "1.4.1", false}, {`"1.4.1+build"`, "1.4.1", false}, {`"21.4.1"`, "1.4.1", false}, {`"0.1.4.1"`, "1.4.1", false},
+		{`"It is 1.4.1."`, "1.4.1", true}, {`"a\n1.4.1\nb"`, "1.4.1", true}, {`"1.4.1é"`, "1.4.1", false}, {`"é1.4.1"`, "1.4.1", false},
+		{`{"replicas":3}`, "3", true}, {`{"replicas":30}`, "3", false}, {`{"replicas":3.5}`, "3", false}, {`{"on":true}`, "true", true}, {`{"on":"untrue"}`, "true", false}, {`{"on":null}`, "null", false},
+		{`"aaab"`, "aab", false}, {`"\u00e9"`, "é", true}, {`{"1.4.1":"x"}`, "1.4.1", false}, {`{`, "1.4.1", false},
+	} {
+		written := &render.Manifests{Objects: []render.Object{{JSON: json.RawMessage(c.json)}}}
+		why := whyValuesMissing(written, fieldedit.Release{Fields: []fieldedit.Field{{Kind: fieldedit.KindImage, Path: "k.yaml", Value: c.value}}}, "a plugin")
+		if (why == "") != c.want {
+			t.Errorf("%s in %s: %q", c.value, c.json, why)
+		}
+	}
 }
