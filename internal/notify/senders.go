@@ -55,7 +55,7 @@ func newHTTPClient() *http.Client {
 }
 
 func newSender(c Channel, client *http.Client, now func() time.Time) (sender, error) {
-	p := poster{url: c.URL, client: client, now: now}
+	p := poster{url: c.URL, secrets: listAddressSecrets(c.URL), client: client, now: now}
 	switch c.Type {
 	case Slack:
 		return slackSender{p}, nil
@@ -86,9 +86,10 @@ func retryDelay(tries int, why *sendError) time.Duration {
 
 // poster posts bodies to one address.
 type poster struct {
-	url    string
-	client *http.Client
-	now    func() time.Time
+	url     string
+	secrets []string // what of it errors must not show
+	client  *http.Client
+	now     func() time.Time
 }
 
 // post posts a body. Errors don't have the address, which for some receivers is a secret.
@@ -109,6 +110,9 @@ func (p poster) post(ctx context.Context, contentType string, body []byte, heade
 		if wrapped := (*url.Error)(nil); errors.As(err, &wrapped) {
 			err = wrapped.Err
 		}
+		if text := p.redact(err.Error()); text != err.Error() { // it may have what was answered
+			err = errors.New(text)
+		}
 		return &sendError{err: fmt.Errorf("reach the receiver: %w", err)}
 	}
 	defer res.Body.Close()
@@ -116,7 +120,7 @@ func (p poster) post(ctx context.Context, contentType string, body []byte, heade
 	if res.StatusCode >= 200 && res.StatusCode < 300 {
 		return nil
 	}
-	e := &sendError{err: fmt.Errorf("the receiver answered %d: %s", res.StatusCode, cmp.Or(clip(strings.ToValidUTF8(string(answer), "")), "nothing")), after: p.retryAfter(res.Header)}
+	e := &sendError{err: fmt.Errorf("the receiver answered %d: %s", res.StatusCode, cmp.Or(clip(p.redact(strings.ToValidUTF8(string(answer), ""))), "nothing")), after: p.retryAfter(res.Header)}
 	switch res.StatusCode {
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity:
 		e.refused = true
