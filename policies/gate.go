@@ -23,11 +23,13 @@ type Gate struct {
 	Checks *Checks `yaml:"checks" json:"checks,omitempty"`
 	// A condition in CEL.
 	Expression *Expression `yaml:"expression" json:"expression,omitempty"`
+	// Asks a Prometheus server, again and again for a while.
+	Metric *Metric `yaml:"metric" json:"metric,omitempty"`
 }
 
 // Kinds are the keys of which a gate has exactly one.
 func Kinds() []string {
-	return []string{"approvals", "window", "windows", "freeze", "soak", "checks", "expression"}
+	return []string{"approvals", "window", "windows", "freeze", "soak", "checks", "expression", "metric"}
 }
 
 // Outcome is a gate's answer.
@@ -72,6 +74,8 @@ type Facts struct {
 	Soaked []Soaked
 	// Promotion is what expressions are asked about; nil: it isn't known.
 	Promotion *Promotion
+	// Metrics are what Prometheus servers answered.
+	Metrics []MetricReading `json:",omitempty"`
 }
 
 // Result is a gate's answer with its reason.
@@ -116,6 +120,9 @@ func (g *Gate) setKinds() []evaluator {
 	}
 	if g.Expression != nil {
 		set = append(set, g.Expression)
+	}
+	if g.Metric != nil {
+		set = append(set, g.Metric)
 	}
 	return set
 }

@@ -19,7 +19,7 @@ func validateCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "validate [FILE...]",
 		Short: "Check pipeline and server files",
-		Long:  "Checks pipeline files and server files, told apart by their content. Without files, those of\nthe checkout in the current folder: .liftlock.yaml or .liftlock/*.yaml.\nThen the targets are checked\ntoo: one that follows a tag, a commit or another branch is reached by no merge.\nPrints file:line: messages and exits with 1 when anything is wrong.",
+		Long:  "Checks pipeline files and server files, told apart by their content. Given a server's\nfile too, pipeline files may name only the channels and the Prometheus servers that\nit has. Without files, those of\nthe checkout in the current folder: .liftlock.yaml or .liftlock/*.yaml.\nThen the targets are checked\ntoo: one that follows a tag, a commit or another branch is reached by no merge.\nPrints file:line: messages and exits with 1 when anything is wrong.",
 		RunE: func(cmd *cobra.Command, files []string) error {
 			whole := len(files) == 0
 			if whole {
@@ -29,8 +29,12 @@ func validateCommand() *cobra.Command {
 				}
 			}
 			bad := false
+			names, err := serverNames(files)
+			if err != nil {
+				return err
+			}
 			for _, f := range files {
-				if err := validateFile(f); err != nil {
+				if err := validateFile(f, names); err != nil {
 					bad = true
 					fmt.Fprintln(cmd.ErrOrStderr(), err)
 					continue
@@ -71,13 +75,44 @@ func checkoutFiles() ([]string, error) {
 	return files, nil
 }
 
-func validateFile(file string) error {
+// serverNames are the names that pipeline files may use of the one server's file among
+// some; nil where there is none, or none that can be read, which is said of that file.
+func serverNames(files []string) (*pipeline.ServerNames, error) {
+	var names *pipeline.ServerNames
+	for _, f := range files {
+		data, err := os.ReadFile(f)
+		if err != nil || pipeline.LooksLikePipeline(data) {
+			continue
+		}
+		c, err := config.Load(f, os.LookupEnv)
+		if err != nil {
+			continue
+		}
+		if names != nil {
+			return nil, errors.New("two server's files are given, and which of them runs the pipelines can't be told; check one at a time")
+		}
+		names = &pipeline.ServerNames{}
+		for _, n := range c.Channels {
+			names.Channels = append(names.Channels, n.Name)
+		}
+		for i := range c.Prometheus {
+			names.Prometheus = append(names.Prometheus, c.Prometheus[i].Name)
+		}
+	}
+	return names, nil
+}
+
+// validateFile checks a file; names are nil where no server's file is known.
+func validateFile(file string, names *pipeline.ServerNames) error {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
-	if pipeline.LooksLikePipeline(data) {
-		return pipeline.ValidateFile(file)
+	if !pipeline.LooksLikePipeline(data) {
+		return config.ValidateFile(file, os.LookupEnv)
 	}
-	return config.ValidateFile(file, os.LookupEnv)
+	if err := pipeline.ValidateFile(file); err != nil || names == nil {
+		return err
+	}
+	return pipeline.CheckNames(file, *names)
 }

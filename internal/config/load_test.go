@@ -26,6 +26,7 @@ const (
 	webhookSecret = "hook-private-0002"
 	ciToken       = "ci-private-0003-long-enough"
 	slackURL      = "https://hooks.slack.example/services/private-0004"
+	promToken     = "prom-private-0006"
 	busSecret     = "whsec_cHJpdmF0ZS1wcml2YXRlLXByaXZhdGUtMDAwNQ=="
 )
 
@@ -35,6 +36,7 @@ func environment(name string) (string, bool) {
 		"WEBHOOK_SECRET": webhookSecret,
 		"CI_TOKEN":       ciToken,
 		"SLACK_URL":      slackURL,
+		"PROM_TOKEN":     promToken,
 		"BUS_SECRET":     busSecret,
 		"EMPTY":          "",
 		"SHORT":          "private",
@@ -71,10 +73,11 @@ func TestLoadSample(t *testing.T) {
 			Refresh: RefreshAnnotation, Globbing: GlobbingGit, Version: "v3.5.7",
 			Clusters: Clusters{File: filepath.Join("testdata", "clusters.yaml")},
 		}},
-		API:      API{Tokens: []Token{{Name: "ci", Role: Operator, Token: ciToken}}},
-		Floor:    []Floor{{Environments: []string{"prod*"}, Approvals: &policies.Approvals{Count: 1}}},
-		Freezes:  []Freeze{{Environments: []string{"prod*"}, From: "2026-12-20", To: "2027-01-03", Timezone: "UTC", Reason: "holidays"}},
-		Channels: []Channel{{Name: "releases", Type: ChannelSlack, URL: slackURL}, {Name: "bus", Type: ChannelWebhook, URL: "https://events.example.com/in", Secret: busSecret}},
+		API:        API{Tokens: []Token{{Name: "ci", Role: Operator, Token: ciToken}}},
+		Floor:      []Floor{{Environments: []string{"prod*"}, Approvals: &policies.Approvals{Count: 1}}},
+		Freezes:    []Freeze{{Environments: []string{"prod*"}, From: "2026-12-20", To: "2027-01-03", Timezone: "UTC", Reason: "holidays"}},
+		Prometheus: []Prometheus{{Name: "main", URL: "http://prometheus:9090", BearerToken: promToken, TLS: CallTLS{CAFile: filepath.Join("testdata", "ca.pem")}}},
+		Channels:   []Channel{{Name: "releases", Type: ChannelSlack, URL: slackURL}, {Name: "bus", Type: ChannelWebhook, URL: "https://events.example.com/in", Secret: busSecret}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the sample (-want +got):\n%s", diff)
@@ -306,6 +309,10 @@ func TestRefused(t *testing.T) {
 		"channels": {"", "channels:\n  - {name: a, type: pager, url: ftp://private}\n  - {name: a, type: slack, url: \"https://x.example\", secret: \"${CI_TOKEN}\"}\n  - {name: b, type: webhook}\n  - {name: c, type: webhook, url: \"https://x.example\", secret: \"${CI_TOKEN}\"}\n",
 			[]string{`12: channels[0].type: "pager" is not one of webhook, slack, teams`, `12: channels[0].url: is not an address that begins with https:// (or http://)`, `13: channels[1]: a channel of the type slack has no secret: its address is one`, `13: channels[1].name: "a" is already channels[0]`,
 				`14: channels[2]: secret or secretFile is missing: what messages are signed with; make one with: echo whsec_$(openssl rand -base64 32)`, `14: channels[2]: url or urlFile is missing: where messages are posted`, `15: channels[3].secret: is not whsec_ and a key of at least 24 bytes in base64; make one with: echo whsec_$(openssl rand -base64 32)`}},
+		"a Prometheus": {"", "prometheus:\n  - {name: a, url: \"http://u:private@x\", bearerToken: x, username: y}\n  - {name: a, url: x, username: \"y:z\", tls: {certFile: x, caFile: y, insecure: true}}\n  - {name: c, url: \"https://x\", bearerToken: \"pri vate\"}\n  - {name: d, url: \"https://x\", bearerToken: \"\", tls: {caFile: \"\"}}\n  - {name: e, url: \"https://x\", username: \"y:z\", passwordFile: none}\n",
+			[]string{`12: prometheus[0].url: holds a user name or password; give credentials under their own keys`, `12: prometheus[0].username: bearerToken is given too; keep one way to log in`, `13: prometheus[1]: username and password belong to each other; one of them is missing`, `13: prometheus[1].name: "a" is already prometheus[0]`, `13: prometheus[1].url: must be an address like https://liftlock.example.com`,
+				`13: prometheus[1].tls: certFile and keyFile belong to each other; one of them is missing`, `13: prometheus[1].tls.insecure: caFile is given too, which says whose certificates are believed; keep one of them`, `14: prometheus[2].bearerToken: the token holds a space or a character that can't be sent`,
+				`15: prometheus[3].bearerToken: the token is empty`, `15: prometheus[3].tls.caFile: the path of a file is missing`, `16: prometheus[4].username: must not have a colon`, `16: prometheus[4].passwordFile: can't read FOLDER/none: no such file or directory`}},
 		"a freeze":                {"", "freezes:\n  - {environments: [], from: 2026-12-20, to: 2026-12-20T01:00:00+02:00, timezone: UTC}\n  - {environments: [prod], to: 2026-12-20, reason: \"a\\nb\"}\n", []string{`12: freezes[0].environments: at least one glob on environments' names is needed`, `12: freezes[0].to: 2026-12-20T01:00:00+02:00 is not after from, 2026-12-20`, `13: freezes[1].from: is missing; write a date like 2026-12-20, or a time with its offset like 2026-12-20T18:00:00+01:00`, `13: freezes[1].timezone: is missing; write the zone like Europe/Berlin, or UTC`, `13: freezes[1].reason: must be one line`}},
 		"a floor's glob":          {"", "floor: [{environments: [\"prod[\"], approvals: {count: 1}}]\n", []string{`11: floor[0].environments[0]: "prod[" is not a valid glob`}},
 		"a floor of nothing":      {"", "floor: [{environments: [prod]}]\n", []string{`11: floor[0]: approvals is missing: what these environments need at least`}},

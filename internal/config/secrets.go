@@ -26,6 +26,12 @@ func (c *checker) readSecrets(config *Config) {
 			c.readSecret(fmt.Sprintf("argocd[%d].api.", i), "token", &a.Token, a.TokenFile)
 		}
 	}
+	for i := range config.Prometheus {
+		p := &config.Prometheus[i]
+		at := fmt.Sprintf("prometheus[%d].", i)
+		c.readSecret(at, "bearerToken", &p.BearerToken, p.BearerTokenFile)
+		c.readSecret(at, "password", &p.Password, p.PasswordFile)
+	}
 	for i := range config.Channels {
 		n := &config.Channels[i]
 		at := fmt.Sprintf("channels[%d].", i)

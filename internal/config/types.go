@@ -43,6 +43,7 @@ type Config struct {
 	API          API          `yaml:"api"`
 	Floor        []Floor      `yaml:"floor"`
 	Freezes      []Freeze     `yaml:"freezes"`
+	Prometheus   []Prometheus `yaml:"prometheus"`
 	Channels     []Channel    `yaml:"channels"`
 	Authors      Authors      `yaml:"authors"`
 	Generators   Generators   `yaml:"generators"`
@@ -76,6 +77,27 @@ type Channel struct {
 	URLFile    string `yaml:"urlFile"`
 	Secret     Secret `yaml:"secret"` // webhook: whsec_ and a key in base64
 	SecretFile string `yaml:"secretFile"`
+}
+
+// Prometheus is a server that the gate metric may ask, by its name.
+type Prometheus struct {
+	Name            string  `yaml:"name"`
+	URL             string  `yaml:"url"` // what /api/v1 is below
+	BearerToken     Secret  `yaml:"bearerToken"`
+	BearerTokenFile string  `yaml:"bearerTokenFile"`
+	Username        string  `yaml:"username"` // basic authentication
+	Password        Secret  `yaml:"password"`
+	PasswordFile    string  `yaml:"passwordFile"`
+	TLS             CallTLS `yaml:"tls"`
+}
+
+// CallTLS is whose certificates are believed where something is called, and what is shown
+// there.
+type CallTLS struct {
+	CAFile   string `yaml:"caFile"`   // authorities besides the system's, in PEM
+	Insecure bool   `yaml:"insecure"` // its certificate isn't checked
+	CertFile string `yaml:"certFile"` // our own, with the intermediate certificates behind it
+	KeyFile  string `yaml:"keyFile"`
 }
 
 // Webhooks is where deliveries come in.

@@ -64,6 +64,9 @@ func (c *checker) fillDefaults(config *Config) {
 	if !c.Doc.Has("store") && !c.Doc.Has("storeFile") {
 		config.Store = Secret("sqlite://" + filepath.ToSlash(filepath.Join(config.DataDir, "liftlock.db")))
 	}
+	for i := range config.Prometheus {
+		c.resolveTLS(&config.Prometheus[i].TLS)
+	}
 	for i := range config.ArgoCD {
 		a := &config.ArgoCD[i]
 		a.APIAlone = a.API != nil && !c.Doc.Has(fmt.Sprintf("argocd[%d].kubernetes", i))
@@ -94,6 +97,7 @@ func (c *checker) checkAll(config *Config) {
 	c.checkTokens(config.API.Tokens)
 	c.checkFloors(config.Floor)
 	c.checkFreezes(config.Freezes)
+	c.checkPrometheus(config.Prometheus)
 	c.checkChannels(config.Channels)
 }
 

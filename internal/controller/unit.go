@@ -150,6 +150,11 @@ func (e *Controller) storeComponent(ctx context.Context, c *facts.ComponentEvalu
 				return err
 			}
 		}
+		for _, m := range c.Metrics {
+			if err := m.Store(ctx, tx); err != nil {
+				return err
+			}
+		}
 		for _, a := range c.Soaks {
 			if err := tx.UpdateArrivalData(ctx, a); err != nil {
 				return err
@@ -167,6 +172,11 @@ func (e *Controller) storeComponent(ctx context.Context, c *facts.ComponentEvalu
 		for _, p := range records {
 			if _, err := tx.PutPromotion(ctx, p); err != nil {
 				return err
+			}
+			if p.State != promotion.Opened {
+				if err := facts.ForgetMetrics(ctx, tx, p.Repo, p.Pull); err != nil {
+					return err
+				}
 			}
 		}
 		_, err := tx.AddEvents(ctx, events...)

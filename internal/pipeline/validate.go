@@ -93,7 +93,7 @@ func (c *checker) checkListLengths(s *Spec) {
 	expressions := 0
 	for i, e := range s.Environments {
 		for _, g := range e.Gates {
-			if g.Expression != nil {
+			if g.Expression != nil || g.Metric != nil {
 				expressions++
 			}
 		}
@@ -102,7 +102,7 @@ func (c *checker) checkListLengths(s *Spec) {
 		c.checkAtMost(at+".gates", len(e.Gates), maxGates)
 	}
 	if expressions > maxExpressions {
-		c.Errorf("spec.environments", "%d gates with an expression are too many; at most %d", expressions, maxExpressions)
+		c.Errorf("spec.environments", "%d gates with an expression or a metric's condition are too many; at most %d", expressions, maxExpressions)
 	}
 	c.checkAtMost("spec.applicationSets", len(s.ApplicationSets), maxListed)
 	c.checkAtMost("spec.applications", len(s.Applications), maxListed)

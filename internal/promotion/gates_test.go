@@ -39,6 +39,16 @@ func TestGates(t *testing.T) {
 		f.env("qa").Open.Review.Checks, f.env("qa").Open.Review.ChecksRead = []policies.Check{{Name: "ci", State: state}}, true
 		return f
 	}
+	measured := func(values ...float64) *ComponentFacts {
+		m := &policies.Metric{Prometheus: "main", Query: "errors{env={{ .environment }}}", When: "value < 1", For: 2 * time.Minute, Every: time.Minute}
+		f := gatedFacts(policies.Gate{Metric: m})
+		reading := policies.MetricReading{Prometheus: "main", Query: `errors{env="qa"}`, Every: time.Minute, NextAt: f.Now.Add(30 * time.Second)}
+		for i, v := range values {
+			reading.Samples = append(reading.Samples, policies.MetricSample{At: f.Now.Add(-time.Duration(len(values)-1-i)*time.Minute - 30*time.Second), Values: []float64{v}})
+		}
+		f.env("qa").Open.Review.Promotion, f.env("qa").Open.Review.Metrics = &policies.Promotion{}, []policies.MetricReading{reading}
+		return f
+	}
 	merge := []string{"merge #7 into qa at head"}
 	for name, c := range map[string]decisionCase{
 		"no gate":                                        {facts: gatedFacts(), want: merge},
@@ -55,6 +65,10 @@ func TestGates(t *testing.T) {
 		"checks that aren't done":                        {facts: checked(policies.CheckPending), why: "not done: ci"},
 		"checks that failed":                             {facts: checked(policies.CheckFailed), why: "failed: ci"},
 		"checks that nobody read":                        {facts: gatedFacts(policies.Gate{Checks: &policies.Checks{Require: []string{"ci"}}}), why: "the checks aren't read yet"},
+		"a metric that has held":                         {facts: measured(0, 0, 0), want: merge, next: 30 * time.Second},
+		"a metric that hasn't held for long enough":      {facts: measured(0, 0), next: 30 * time.Second, why: "value < 1 has held since"},
+		"a metric that doesn't hold":                     {facts: measured(0, 0, 2), next: 30 * time.Second, why: "value < 1 doesn't hold since"},
+		"a metric that nobody asked for":                 {facts: gatedFacts(policies.Gate{Metric: &policies.Metric{Prometheus: "main", Query: "up", When: "value < 1", For: 2 * time.Minute, Every: time.Minute}}), why: "the Prometheus main hasn't been asked yet"},
 		"an expression":                                  {facts: expressed(`release.images.all(i, i.tag == "r2") && upstream[0].verified && pull.number == 7`), want: merge},
 		"an expression about what it is of":              {facts: expressed(`pipeline == "shop" && component == "web" && environment == "qa" && targets[0].name == "web-qa" && upstream[0].name == "dev" && now - upstream[0].verifiedAt == duration("2m")`), want: merge, next: time.Minute},
 		"an expression that is false":                    {facts: expressed(`release.name != "r2"`), why: "the expression is false"},

@@ -25,6 +25,7 @@ import (
 	"github.com/liftlock/liftlock/internal/controller"
 	"github.com/liftlock/liftlock/internal/controller/act"
 	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/gateclient"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/forge/gitea"
 	"github.com/liftlock/liftlock/internal/forge/github"
@@ -75,6 +76,7 @@ type Server struct {
 	certificate *certificateFiles // nil: plain HTTP
 	console     *console.Console
 	notifier    *notify.Notifier
+	gateMetrics *gateclient.Metrics
 	main        *listener // the console, the API and, where they have no other, webhooks
 	hooks       *listener // webhooks; nil: they come in at main
 
@@ -123,6 +125,9 @@ func New(ctx context.Context, o Options) (_ *Server, err error) {
 		return nil, err
 	}
 	if s.notifier, err = s.newNotifier(); err != nil {
+		return nil, err
+	}
+	if s.gateMetrics, err = s.newGateMetrics(); err != nil {
 		return nil, err
 	}
 	return s, s.openListeners(ctx)
@@ -321,7 +326,7 @@ func (s *Server) newEngine(first *controller.Repository) (*controller.Controller
 	}
 	gatherer := facts.New(facts.Options{
 		Store: s.store, Resolver: appset.New(appset.Options{Log: s.log.Named("appset"), Now: s.o.Clock.Now, Caches: &s.caches}), ArgoCDs: argocds, MainArgoCD: s.o.Config.ArgoCDByName("").Name,
-		Generators: appset.Generators(s.o.Config.Generators), Repos: []*facts.Repository{first.Repository}, Sandbox: children, Floor: s.applyFloor, IgnoreUnlinkedAuthors: s.o.Config.Authors.IgnoreUnlinked, Caches: &s.caches, Now: s.o.Clock.Now, Log: s.log.Named("facts"), MaxAge: maxAge, EditTimeout: s.o.Seams.JudgeTime,
+		Generators: appset.Generators(s.o.Config.Generators), Repos: []*facts.Repository{first.Repository}, Sandbox: children, Floor: s.applyFloor, Metrics: s.gateMetrics, IgnoreUnlinkedAuthors: s.o.Config.Authors.IgnoreUnlinked, Caches: &s.caches, Now: s.o.Clock.Now, Log: s.log.Named("facts"), MaxAge: maxAge, EditTimeout: s.o.Seams.JudgeTime,
 	})
 	actor := act.New(act.Options{Store: s.store, Gatherer: gatherer, ArgoCDs: acts, Console: s.o.Config.ExternalURL, Now: s.o.Clock.Now,
 		Log: s.log.Named("act"), Metrics: s.metrics, Owner: owner, Lease: s.o.Seams.Lease})

@@ -253,7 +253,10 @@ func (a *Actor) putPromotionRow(ctx context.Context, tx *store.Tx, c *facts.Comp
 	u := c.Facts.Unit
 	_, err := tx.PutPromotion(ctx, store.Promotion{Unit: wake.UnitName(u), Repo: u.Repo, Pipeline: u.Pipeline, Component: u.Component,
 		Environment: env, Kind: kind, Release: release, Pull: pull, State: state, UpdatedAt: c.Facts.Now})
-	return err
+	if err != nil || state == promotion.Opened {
+		return err
+	}
+	return facts.ForgetMetrics(ctx, tx, u.Repo, pull)
 }
 
 // findTarget finds a target of an environment by what decisions call it, and its Argo CD.

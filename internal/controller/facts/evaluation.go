@@ -31,6 +31,7 @@ type Evaluation struct {
 	contents   map[string]fieldedit.Release // what releases carry, by identity
 	rules      map[string]string            // rulesOf, by component
 
+	metricCalls  int             // queries that servers were sent for this evaluation
 	holdsCommit  string          // of the branch that keeps holds; empty: there is none
 	envs         []promotion.Env // the pipeline's, without what differs by component
 	pulls        pullIndex
@@ -47,6 +48,7 @@ type ComponentEvaluation struct {
 
 	Observations       []store.Observation         // verification memories that changed, to be written with the run
 	Soaks              []store.Arrival             // arrivals whose soak went on, likewise
+	Metrics            []MetricRecord              // what Prometheus servers answered, likewise
 	Ungated            []UngatedMerge              // promotions that were merged by hand past their gates, likewise
 	FetchRequests      map[string][]string         // by the repository's ID: what Argo CD reports and Git doesn't know yet, mostly revisions
 	UnreachableArgoCDs []string                    // the Argo CDs that can't be asked about targets of the component

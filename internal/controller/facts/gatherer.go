@@ -56,7 +56,7 @@ type Store interface {
 	PendingCommands(ctx context.Context, unit string) ([]store.PendingCommand, error)
 }
 
-// Options are the gatherers' parts. All are required but Caches, Log and Floor.
+// Options are the gatherers' parts. All are required but Caches, Log, Floor and Metrics.
 type Options struct {
 	Store      Store
 	Resolver   *appset.Resolver
@@ -66,6 +66,7 @@ type Options struct {
 	Repos      []*Repository     // all that are tracked: what generators may read of each other
 	Sandbox    *sandbox.Runner   // for what strangers wrote
 	Floor      Floor
+	Metrics    MetricSource // nil: no server is asked
 	// IgnoreUnlinkedAuthors lets releases be approved of which some author belongs to no
 	// account on the forge, and so might be the approver.
 	IgnoreUnlinkedAuthors bool

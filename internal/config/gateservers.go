@@ -1,0 +1,53 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+)
+
+// resolveTLS resolves the paths of certificates.
+func (c *checker) resolveTLS(t *CallTLS) {
+	for _, file := range []*string{&t.CAFile, &t.CertFile, &t.KeyFile} {
+		if *file != "" {
+			*file = c.resolvePath(*file)
+		}
+	}
+}
+
+// checkCallTLS checks how a server that is called is known.
+func (c *checker) checkCallTLS(at string, t *CallTLS) {
+	switch {
+	case t.CAFile == "" && c.Doc.Has(at+".caFile"):
+		c.Errorf(at+".caFile", "the path of a file is missing")
+	case t.CAFile != "" && t.Insecure:
+		c.Errorf(at+".insecure", "caFile is given too, which says whose certificates are believed; keep one of them")
+	}
+	if (t.CertFile == "") != (t.KeyFile == "") {
+		c.Errorf(at, "certFile and keyFile belong to each other; one of them is missing")
+	}
+}
+
+func (c *checker) checkPrometheus(all []Prometheus) {
+	first := map[string]int{}
+	for i := range all {
+		p := &all[i]
+		at := fmt.Sprintf("prometheus[%d]", i)
+		c.checkUniqueName("prometheus", i, p.Name, first)
+		c.checkHTTPURL(at+".url", p.URL)
+		c.checkCallTLS(at+".tls", &p.TLS)
+		hasToken := c.Doc.Has(at+".bearerToken") || c.Doc.Has(at+".bearerTokenFile")
+		hasPassword := c.Doc.Has(at+".password") || c.Doc.Has(at+".passwordFile")
+		switch {
+		case hasToken && (hasPassword || p.Username != ""):
+			c.Errorf(at+".username", "bearerToken is given too; keep one way to log in")
+		case hasPassword != (p.Username != ""):
+			c.Errorf(at, "username and password belong to each other; one of them is missing")
+		case p.BearerToken == "" && c.Doc.Has(at+".bearerToken"):
+			c.Errorf(at+".bearerToken", "the token is empty")
+		case strings.ContainsFunc(p.BearerToken.Reveal(), isUnprintable):
+			c.Errorf(at+".bearerToken", "the token holds a space or a character that can't be sent")
+		case strings.Contains(p.Username, ":"):
+			c.Errorf(at+".username", "must not have a colon")
+		}
+	}
+}

@@ -1,0 +1,175 @@
+package facts
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/policies"
+)
+
+const (
+	// freshMetricAge is how old an answer may be right before a merge.
+	freshMetricAge = 10 * time.Second
+	// sharedMetricAge is how old an answer to somebody else may be to be taken for one's own.
+	sharedMetricAge = 10 * time.Second
+	// maxMetricCalls bounds the queries of one evaluation. What is left comes with the next,
+	// for what was asked now isn't due then.
+	maxMetricCalls = 20
+	// metricCallDelay is when that is.
+	metricCallDelay = 2 * time.Second
+)
+
+// MetricSource answers queries of Prometheus servers by their names; Metrics of
+// internal/controller/gateclient is one. An answer may be as old as maxAge. One without a
+// time is none, because it wasn't its turn. again says when to try again after that, and
+// after an error; zero: not by itself.
+type MetricSource interface {
+	Sample(ctx context.Context, server, query string, every, maxAge time.Duration) (sample policies.MetricSample, again time.Time, err error)
+}
+
+// MetricRecord is an answer that is to be kept: in the store alone, so that with the
+// database it is gone, and the gate begins anew.
+type MetricRecord struct {
+	key    string
+	sample policies.MetricSample
+}
+
+// metricPrefix is what the store's keys of a pull request's metrics begin with.
+func metricPrefix(repo string, pull int) string { return fmt.Sprintf("metric|%s|%d|", repo, pull) }
+
+// metricKey is the store's key of what a server answered to a query about a release in a
+// pull request. What was measured of another release, or by another interval, is no part
+// of it.
+func metricKey(repo string, pull int, release string, m *policies.Metric, query string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s\x00%d", release, m.Prometheus, query, m.Every))
+	return metricPrefix(repo, pull) + hex.EncodeToString(sum[:16])
+}
+
+// parseSamples reads what the store has; what can't be read is nothing, which loosens
+// nothing.
+func parseSamples(raw []byte) []policies.MetricSample {
+	var samples []policies.MetricSample
+	if json.Unmarshal(raw, &samples) != nil || len(samples) > policies.MaxMetricSamples || !slices.IsSortedFunc(samples, compareSamples) {
+		return nil
+	}
+	return samples
+}
+
+func compareSamples(a, b policies.MetricSample) int { return a.At.Compare(b.At) }
+
+// addSample adds a sample in the order of time, and keeps the newest.
+func addSample(samples []policies.MetricSample, s policies.MetricSample) []policies.MetricSample {
+	i, found := slices.BinarySearchFunc(samples, s, compareSamples)
+	if found {
+		return samples
+	}
+	samples = slices.Insert(slices.Clone(samples), i, s)
+	return samples[max(len(samples)-policies.MaxMetricSamples, 0):]
+}
+
+// Store keeps the answer with those that are there, which another process may have
+// written meanwhile.
+func (m *MetricRecord) Store(ctx context.Context, tx *store.Tx) error {
+	raw, _, err := tx.State(ctx, m.key)
+	if err != nil {
+		return err
+	}
+	data, err := json.Marshal(addSample(parseSamples(raw), m.sample))
+	if err != nil {
+		return fmt.Errorf("keep the answer of a Prometheus: %w", err)
+	}
+	return tx.PutState(ctx, m.key, data)
+}
+
+// ForgetMetrics forgets what was measured for a pull request.
+func ForgetMetrics(ctx context.Context, tx *store.Tx, repo string, pull int) error {
+	all, err := tx.StateByPrefix(ctx, metricPrefix(repo, pull))
+	if err != nil {
+		return err
+	}
+	for key := range all {
+		if err := tx.DeleteState(ctx, key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// metricFacts fills in what Prometheus servers answer to the queries that gates of the
+// environment ask about an open promotion, as the component sees it. A server that can't
+// be asked is said.
+func (o *Gatherer) metricFacts(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, p *promotion.Pull) error {
+	repo, known := c.Facts.Unit.Repo, map[string]bool{}
+	for _, g := range env.Gates {
+		if g.Metric == nil {
+			continue
+		}
+		query, err := g.Metric.Render(p.Review.Promotion)
+		if err != nil {
+			continue // the gate says so itself
+		}
+		key := metricKey(repo, p.Number, p.Release, g.Metric, query)
+		if known[key] {
+			continue
+		}
+		known[key] = true
+		raw, _, err := o.opts.Store.State(ctx, key)
+		if err != nil {
+			return err
+		}
+		reading := policies.MetricReading{Prometheus: g.Metric.Prometheus, Query: query, Every: g.Metric.Every, Samples: parseSamples(raw)}
+		if err := o.readMetric(ctx, c, key, g.Metric, &reading); err != nil {
+			return err
+		}
+		p.Review.Metrics = append(p.Review.Metrics, reading)
+	}
+	return nil
+}
+
+// readMetric asks for a sample where one is due. The error is the context's.
+func (o *Gatherer) readMetric(ctx context.Context, c *ComponentEvaluation, key string, m *policies.Metric, r *policies.MetricReading) error {
+	now := c.Facts.Now
+	if n := len(r.Samples); n > 0 {
+		age := now.Sub(r.Samples[n-1].At)
+		r.NextAt = r.Samples[n-1].At.Add(m.Every)
+		if age < m.Every && (!c.fresh || age <= freshMetricAge) {
+			return nil
+		}
+	}
+	switch {
+	case o.opts.Metrics == nil:
+		r.Err = "no server is asked from here"
+		return nil
+	case c.metricCalls >= maxMetricCalls:
+		r.NextAt = now.Add(metricCallDelay)
+		return nil
+	}
+	c.metricCalls++
+	sample, again, err := o.opts.Metrics.Sample(ctx, m.Prometheus, r.Query, m.Every, min(sharedMetricAge, m.Every/2))
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		r.Err, r.NextAt = err.Error(), again
+		return nil
+	case sample.At.IsZero():
+		if r.NextAt = again; c.fresh {
+			r.Err = "it is asked as often as it may be; its turn comes" // a merge needs what is so now
+		}
+		return nil
+	}
+	r.Samples = addSample(r.Samples, sample)
+	r.NextAt = r.Samples[len(r.Samples)-1].At.Add(m.Every)
+	if !r.NextAt.After(now) {
+		r.NextAt = now.Add(m.Every) // it was another's answer, of a moment ago
+	}
+	c.Metrics = append(c.Metrics, MetricRecord{key: key, sample: sample})
+	return nil
+}

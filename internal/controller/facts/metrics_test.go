@@ -1,0 +1,67 @@
+package facts
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/liftlock/liftlock/policies"
+)
+
+func TestAddSample(t *testing.T) {
+	began := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	at := func(minute int, values ...float64) policies.MetricSample {
+		return policies.MetricSample{At: began.Add(time.Duration(minute) * time.Minute), Values: values}
+	}
+	var all []policies.MetricSample
+	for i := range policies.MaxMetricSamples + 5 {
+		all = addSample(all, at(i, float64(i)))
+	}
+	if len(all) != policies.MaxMetricSamples || !all[0].At.Equal(began.Add(5*time.Minute)) {
+		t.Fatalf("%d are kept, from %s", len(all), all[0].At)
+	}
+	// What another process saw in between stays in its place, whoever writes last.
+	between := addSample(addSample(addSample(nil, at(3, 3)), at(1, 1)), at(2, 0.5))
+	if len(between) != 3 || between[1].Values[0] != 0.5 {
+		t.Errorf("the order is %+v", between)
+	}
+	if again := addSample(between, at(2, 9)); len(again) != 3 || again[1].Values[0] != 0.5 {
+		t.Errorf("the same sample twice gives %+v", again)
+	}
+	raw, err := json.Marshal(between)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if read := parseSamples(raw); len(read) != 3 || !read[2].At.Equal(between[2].At) {
+		t.Errorf("it is read as %+v", read)
+	}
+	for name, raw := range map[string]string{
+		"nothing": "", "no list": "{}", "the wrong order": `[{"at":"2026-11-23T12:01:00Z"},{"at":"2026-11-23T12:00:00Z"}]`, "too many": "[" + strings.Repeat(`{"at":"2026-11-23T12:00:00Z"},`, policies.MaxMetricSamples) + `{"at":"2026-11-23T12:00:00Z"}]`,
+	} {
+		if read := parseSamples([]byte(raw)); read != nil {
+			t.Errorf("%s is read as %+v", name, read)
+		}
+	}
+}
+
+// TestMetricKeys holds that what was measured counts for one release, query and interval of
+// one pull request only.
+func TestMetricKeys(t *testing.T) {
+	m := policies.Metric{Prometheus: "main", Every: time.Minute}
+	other, slower := m, m
+	other.Prometheus, slower.Every = "other", time.Hour
+	seen := map[string]bool{}
+	for _, key := range []string{
+		metricKey("hub:acme/fleet", 1, "r1", &m, "up"), metricKey("hub:acme/fleet", 11, "r1", &m, "up"), metricKey("hub:acme/fleet", 1, "r2", &m, "up"),
+		metricKey("hub:acme/fleet", 1, "r1", &other, "up"), metricKey("hub:acme/fleet", 1, "r1", &slower, "up"), metricKey("hub:acme/fleet", 1, "r1", &m, "down"),
+	} {
+		if seen[key] {
+			t.Errorf("%s is for two", key)
+		}
+		seen[key] = true
+	}
+	if prefix := metricPrefix("hub:acme/fleet", 1); strings.HasPrefix(metricKey("hub:acme/fleet", 11, "r1", &m, "up"), prefix) || !strings.HasPrefix(metricKey("hub:acme/fleet", 1, "r1", &m, "up"), prefix) {
+		t.Error("what is forgotten with a pull request isn't its own")
+	}
+}

@@ -1,0 +1,221 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/controller/gateclient"
+	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/policies"
+)
+
+const metricQA = "    - {name: qa, after: [dev], merge: auto, gates: [{metric: {prometheus: main, query: 'errors{component=\"{{ .component }}\", version=\"{{ .tag }}\"}', when: value < 0.01, for: 3m, every: 1m}}], verify: " + quickly + "}\n"
+
+// withPrometheus lets the fixture's process ask a Prometheus that answers what status and
+// body say.
+func (w *fixture) withPrometheus(answer func(query string) (status int, value string)) *atomic.Int64 {
+	w.t.Helper()
+	var calls atomic.Int64
+	s := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		calls.Add(1)
+		status, value := answer(r.FormValue("query"))
+		rw.WriteHeader(status)
+		fmt.Fprintf(rw, `{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1,%q]}]}}`, value)
+	}))
+	w.t.Cleanup(s.Close)
+	w.connectMetrics(s.URL)
+	w.addProcess(w.opts.Store, "another")
+	w.runRepository()
+	return &calls
+}
+
+func (w *fixture) connectMetrics(url string) {
+	w.t.Helper()
+	m, err := gateclient.NewMetrics([]gateclient.Prometheus{{Name: "main", URL: url}}, w.clock.Now, nil)
+	w.must(err)
+	w.metrics = m
+}
+
+// gateResult is what the gate of a kind says of a component's promotion into qa.
+func (w *fixture) gateResult(component, kind string) policies.Result {
+	w.t.Helper()
+	s, err := w.opts.Gatherer.Snapshot(w.t.Context(), w.repo.Repository)
+	w.must(err)
+	_, d, err := w.opts.Gatherer.Evaluate(w.t.Context(), s, w.unit(component), false)
+	w.must(err)
+	gates := d.Components[0].Env("qa").Gates
+	i := slices.IndexFunc(gates, func(g policies.Result) bool { return g.Gate == kind })
+	if i < 0 {
+		w.t.Fatalf("no gate %s among %+v", kind, gates)
+	}
+	return gates[i]
+}
+
+// TestMetricIsWaitedFor holds that a promotion is merged once a metric was good for long
+// enough, that a bad sample, a server that is away, and another process without the
+// database begin it anew, and that what was measured goes with the pull request.
+func TestMetricIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	for name, c := range kindsOfUnit {
+		t.Run(name, func(t *testing.T) {
+			w := newFixture(t, c.spec, metricQA, c.components...)
+			var value atomic.Value
+			value.Store("0.5")
+			var status atomic.Int64
+			status.Store(200)
+			var queries atomic.Value
+			calls := w.withPrometheus(func(query string) (int, string) {
+				queries.Store(query)
+				return int(status.Load()), value.Load().(string)
+			})
+			p := w.openOne(c.key, "2.0.0", c.components...)
+			look := func(step time.Duration) {
+				t.Helper()
+				w.clock.Step(step)
+				w.must(w.run(wake.ForUnit(w.unit(c.key))))
+				w.must(w.run(wake.ForMerge(w.repo.ID)))
+			}
+			waits := func(want string) {
+				t.Helper()
+				if w.pulls()[0].Merged {
+					t.Fatal("it is merged too early")
+				}
+				if g := w.gateResult(c.key, "metric"); !strings.Contains(g.Reason, want) || g.Outcome != policies.Wait {
+					t.Fatalf("it says %+v, want %q", g, want)
+				}
+			}
+			look(0)
+			waits("value < 0.01 doesn't hold since ")
+			if q := queries.Load().(string); !strings.HasPrefix(q, `errors{component="`) || !strings.HasSuffix(q, `version="2.0.0"}`) {
+				t.Errorf("it was asked %s", q)
+			}
+			before := calls.Load()
+			look(0)
+			if calls.Load() != before {
+				t.Error("a look a moment later asks again")
+			}
+			value.Store("0.001")
+			for range 3 {
+				look(time.Minute)
+				waits("value < 0.01 has held since ")
+			}
+			value.Store("0.5") // bad once
+			look(time.Minute)
+			waits("value < 0.01 doesn't hold since ")
+			value.Store("0.001")
+			for range 3 {
+				look(time.Minute)
+				waits("value < 0.01 has held since ")
+			}
+			status.Store(503)
+			look(time.Minute)
+			waits("the Prometheus main can't be asked: it answers 503")
+			status.Store(200)
+			w.addProcess(w.opts.Store, "a third") // what was measured is in the store
+			w.runRepository()
+			kept, err := w.opts.Store.StateByPrefix(t.Context(), fmt.Sprintf("metric|%s|%d|", w.repo.ID, p.Number))
+			w.must(err)
+			if len(kept) != len(c.components) {
+				t.Errorf("%d queries are kept for %d components", len(kept), len(c.components))
+			}
+			w.settle(c.key, "it is merged", func() bool { return w.pulls()[0].Merged })
+			w.settle(c.key, "what was measured is forgotten", func() bool {
+				kept, err := w.opts.Store.StateByPrefix(t.Context(), "metric|")
+				w.must(err)
+				return len(kept) == 0
+			})
+		})
+	}
+}
+
+// TestMetricIsReadRightBeforeTheMerge holds that what turned bad since the last sample
+// isn't merged.
+func TestMetricIsReadRightBeforeTheMerge(t *testing.T) {
+	w := newFixture(t, "", metricQA, "web")
+	var value atomic.Value
+	value.Store("0.001")
+	w.withPrometheus(func(string) (int, string) { return 200, value.Load().(string) })
+	w.openOne("web", "2.0.0", "web")
+	for range 4 {
+		w.clock.Step(time.Minute)
+		w.must(w.run(wake.ForUnit(w.unit("web"))))
+	}
+	if g := w.gateResult("web", "metric"); g.Outcome != policies.Pass {
+		t.Fatalf("it says %+v", g)
+	}
+	value.Store("0.5")
+	w.clock.Step(20 * time.Second)
+	w.must(w.run(wake.ForMerge(w.repo.ID)))
+	if w.pulls()[0].Merged {
+		t.Fatal("it is merged on an old sample")
+	}
+	if g := w.gateResult("web", "metric"); g.Outcome != policies.Wait {
+		t.Errorf("it says %+v", g)
+	}
+}
+
+// TestUnknownPrometheus holds that a name that the server's file doesn't have is said.
+func TestUnknownPrometheus(t *testing.T) {
+	w := newFixture(t, "", metricQA, "web")
+	w.openOne("web", "2.0.0", "web")
+	if g := w.gateResult("web", "metric"); g.Outcome != policies.Wait || g.Reason != "the Prometheus main can't be asked: no server is asked from here" {
+		t.Errorf("it says %+v", g)
+	}
+	m, err := gateclient.NewMetrics(nil, w.clock.Now, nil)
+	w.must(err)
+	w.metrics = m
+	w.addProcess(w.opts.Store, "another")
+	w.runRepository()
+	if g := w.gateResult("web", "metric"); g.Outcome != policies.Wait || !g.Until.IsZero() || g.Reason != "the Prometheus main can't be asked: the server's file has no such name under prometheus" {
+		t.Errorf("it says %+v", g)
+	}
+}
+
+// countingMetrics has no turn for anybody after the first calls.
+type countingMetrics struct {
+	w     *fixture
+	calls int
+	most  int
+}
+
+func (m *countingMetrics) Sample(_ context.Context, _, _ string, _, _ time.Duration) (policies.MetricSample, time.Time, error) {
+	m.calls++
+	if m.calls > m.most {
+		return policies.MetricSample{}, m.w.clock.Now().Add(2 * time.Second), nil
+	}
+	return policies.MetricSample{At: m.w.clock.Now(), Values: []float64{0}}, time.Time{}, nil
+}
+
+// TestMetricWithoutATurn holds that where a server's budget is used up, what was measured
+// stays in force until it is too old, but isn't merged on.
+func TestMetricWithoutATurn(t *testing.T) {
+	w := newFixture(t, "", metricQA, "web")
+	m := &countingMetrics{w: w, most: 4}
+	w.metrics = m
+	w.addProcess(w.opts.Store, "another")
+	w.runRepository()
+	w.openOne("web", "2.0.0", "web")
+	for m.calls < m.most {
+		w.clock.Step(58 * time.Second)
+		w.must(w.run(wake.ForUnit(w.unit("web"))))
+	}
+	w.clock.Step(time.Minute)
+	if g := w.gateResult("web", "metric"); g.Outcome != policies.Pass || !g.Until.Equal(w.clock.Now().Add(2*time.Second)) {
+		t.Errorf("it says %+v", g)
+	}
+	w.must(w.run(wake.ForMerge(w.repo.ID)))
+	if w.pulls()[0].Merged {
+		t.Fatal("it is merged on an old sample")
+	}
+	w.clock.Step(time.Minute)
+	if g := w.gateResult("web", "metric"); g.Outcome != policies.Wait || !strings.Contains(g.Reason, "was asked last at") {
+		t.Errorf("it says %+v", g)
+	}
+}

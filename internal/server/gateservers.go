@@ -1,0 +1,68 @@
+package server
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/liftlock/liftlock/internal/config"
+	"github.com/liftlock/liftlock/internal/controller/gateclient"
+)
+
+// newGateMetrics makes what asks the Prometheus servers of the server's file.
+func (s *Server) newGateMetrics() (*gateclient.Metrics, error) {
+	var all []gateclient.Prometheus
+	for i := range s.o.Config.Prometheus {
+		p := &s.o.Config.Prometheus[i]
+		known, err := readCallTLS(&p.TLS)
+		if err != nil {
+			return nil, fmt.Errorf("the Prometheus %s: %w", p.Name, err)
+		}
+		all = append(all, gateclient.Prometheus{Name: p.Name, URL: p.URL, BearerToken: p.BearerToken.Reveal(), Username: p.Username, Password: p.Password.Reveal(), TLS: known})
+	}
+	return gateclient.NewMetrics(all, s.o.Clock.Now, &s.caches)
+}
+
+// readCallTLS reads the certificates that the server's file names.
+func readCallTLS(t *config.CallTLS) (gateclient.TLS, error) {
+	out := gateclient.TLS{Insecure: t.Insecure}
+	var err error
+	if t.CAFile != "" {
+		if out.CA, err = readPEM(t.CAFile); err != nil {
+			return out, fmt.Errorf("read caFile: %w", err)
+		}
+	}
+	if t.CertFile == "" {
+		return out, nil
+	}
+	cert, err := readPEM(t.CertFile)
+	if err != nil {
+		return out, fmt.Errorf("read certFile: %w", err)
+	}
+	key, err := readPEM(t.KeyFile)
+	if err != nil {
+		return out, fmt.Errorf("read keyFile: %w", err)
+	}
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		return out, fmt.Errorf("certFile and keyFile can't be used: %w", err)
+	}
+	out.Client = &pair
+	return out, nil
+}
+
+// readPEM reads a file of certificates or of a key.
+func readPEM(file string) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		if at := (*fs.PathError)(nil); errors.As(err, &at) {
+			err = fmt.Errorf("%s: %w", file, at.Err)
+		}
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxCAFile))
+}

@@ -1,0 +1,256 @@
+package policies
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/cel-go/cel"
+	celast "github.com/google/cel-go/common/ast"
+
+	"github.com/liftlock/liftlock/internal/wording"
+)
+
+// Metric asks a Prometheus server again and again, and passes once what it answered was as
+// it should be for a while. A sample that isn't so, or none for twice the interval, begins
+// it anew.
+type Metric struct {
+	// The Prometheus server by its name in the server's file, which has its address and credentials.
+	Prometheus string `yaml:"prometheus" json:"prometheus" jsonschema:"required"`
+	// What it is asked, in PromQL: a number, or a vector of which each series counts. It may have {{ .pipeline }}, {{ .environment }}, {{ .component }}, {{ .release }} (12 hex digits) and {{ .tag }} (of the release's one image), which are written as PromQL strings.
+	Query string `yaml:"query" json:"query" jsonschema:"required"`
+	// What must be true of each value, in CEL: value < 0.01.
+	When string `yaml:"when" json:"when" jsonschema:"required"`
+	// For how long each sample must have been so: 10m. From 2 to 58 times every.
+	For time.Duration `yaml:"for" json:"for" jsonschema:"required"`
+	// How often it is asked, from 10s to 1h.
+	Every time.Duration `yaml:"every" json:"every,omitempty" jsonschema:"default=1m"`
+	// What an answer without any series is: wait, or pass where nothing to measure is well.
+	OnEmpty string `yaml:"onEmpty" json:"onEmpty,omitempty" jsonschema:"enum=wait,enum=pass,default=wait"`
+}
+
+// SetDefaults fills in what a metric may leave out.
+func (m *Metric) SetDefaults() { m.Every, m.OnEmpty = time.Minute, "wait" }
+
+// MetricReading is what a Prometheus server answered to a query about a promotion.
+type MetricReading struct {
+	Prometheus string         `json:"prometheus"`
+	Query      string         `json:"query"`             // as [Metric.Render] gives it
+	Every      time.Duration  `json:"every"`             // how often that is asked
+	Samples    []MetricSample `json:"samples,omitempty"` // oldest first, [MaxMetricSamples] at most
+	Err        string         `json:"err,omitempty"`     // why it can't be asked now; empty: it can
+	NextAt     time.Time      `json:"nextAt,omitzero"`   // when it is asked again; zero: not by itself
+}
+
+// MetricSample is one answer.
+type MetricSample struct {
+	At     time.Time `json:"at"`
+	Values []float64 `json:"values,omitempty"` // of all series, finite; none and no Problem: the answer is empty
+	// Problem says why the answer is no finite numbers: NaN. Empty: nothing is wrong.
+	Problem string `json:"problem,omitempty"`
+	Warning string `json:"warning,omitempty"` // the server's own; empty: none
+}
+
+// What is kept and taken of answers.
+const (
+	// MaxMetricSamples is how many samples of a query are kept.
+	MaxMetricSamples = 60
+	// MaxMetricSeries is how many series an answer may have: a gate is about a few numbers.
+	MaxMetricSeries = 50
+)
+
+// Bounds on a metric's settings. The times make for 3 samples at least within For, and
+// for fewer than are kept, one that is late by its interval included.
+const (
+	minMetricEvery    = 10 * time.Second
+	maxMetricEvery    = time.Hour
+	minMetricSamples  = 3
+	maxMetricFor      = 58 // in times of Every
+	maxMetricQuery    = 4 << 10
+	maxMetricWhen     = 512
+	maxMetricWhenCost = 1000
+	maxMetricText     = 200 // characters of what comes from the server
+)
+
+var _ evaluator = (*Metric)(nil)
+
+func (*Metric) kindName() string { return "metric" }
+
+func (m *Metric) describe() string {
+	return fmt.Sprintf("%s for %s, of %s on the Prometheus %s", wording.ClipLine(m.When, maxMetricText), formatDuration(m.For), wording.ClipLine(m.Query, maxMetricText), m.Prometheus)
+}
+
+func (m *Metric) validate() []Problem {
+	var problems []Problem
+	add := func(key, format string, args ...any) {
+		problems = append(problems, Problem{Path: "metric." + key, Message: fmt.Sprintf(format, args...)})
+	}
+	if m.Prometheus == "" {
+		add("prometheus", "which server is asked is missing: its name in the server's file, under prometheus")
+	}
+	switch {
+	case strings.TrimSpace(m.Query) == "":
+		add("query", "what is asked is missing")
+	case len(m.Query) > maxMetricQuery:
+		add("query", "is longer than %d bytes", maxMetricQuery)
+	default:
+		if _, err := renderQuery(m.Query, func(string) (string, error) { return "x", nil }); err != nil {
+			add("query", "%v", err)
+		}
+	}
+	if _, err := m.compile(); err != nil {
+		add("when", "%v", err)
+	}
+	if every := m.Every; every < minMetricEvery || every > maxMetricEvery {
+		add("every", "must be from %s to %s; it is %s", formatDuration(minMetricEvery), formatDuration(maxMetricEvery), formatDuration(every))
+	} else if m.For < (minMetricSamples-1)*every || m.For > maxMetricFor*every {
+		add("for", "must be from %s to %s, which is 2 to %d times every; it is %s. For longer, ask less often, or let the query look back: max_over_time(…[1d])",
+			formatDuration((minMetricSamples-1)*every), formatDuration(maxMetricFor*every), maxMetricFor, formatDuration(m.For))
+	}
+	if !slices.Contains([]string{"", "wait", "pass"}, m.OnEmpty) {
+		add("onEmpty", "must be wait or pass; it is %q", wording.ClipLine(m.OnEmpty, maxMetricText))
+	}
+	return problems
+}
+
+// compile makes the condition ready to be evaluated.
+func (m *Metric) compile() (cel.Program, error) {
+	switch {
+	case strings.TrimSpace(m.When) == "":
+		return nil, errors.New("what must be true is missing, like value < 0.01")
+	case len(m.When) > maxMetricWhen:
+		return nil, fmt.Errorf("is longer than %d bytes", maxMetricWhen)
+	}
+	env, err := cel.NewEnv(cel.Variable("value", cel.DoubleType), cel.CrossTypeNumericComparisons(true), cel.ParserRecursionLimit(maxExpressionDepth), cel.ClearMacros())
+	if err != nil {
+		return nil, fmt.Errorf("make the environment of conditions: %w", err)
+	}
+	checked, issues := env.Compile(m.When)
+	if err := issues.Err(); err != nil {
+		first := issues.Errors()[0]
+		return nil, fmt.Errorf("can't be compiled: line %d, column %d: %s", first.Location.Line(), first.Location.Column()+1, wording.ClipLine(first.Message, maxExpressionReason))
+	}
+	if !checked.OutputType().IsExactType(cel.BoolType) {
+		return nil, fmt.Errorf("must give true or false; it gives %s", wording.ClipLine(checked.OutputType().String(), maxMetricText))
+	}
+	looks := false
+	celast.PreOrderVisit(checked.NativeRep().Expr(), celast.NewExprVisitor(func(x celast.Expr) {
+		looks = looks || x.Kind() == celast.IdentKind && x.AsIdent() == "value"
+	}))
+	if !looks {
+		return nil, errors.New("doesn't look at value, so that the query would mean nothing; write a condition like value < 0.01")
+	}
+	return env.Program(checked, cel.CostLimit(maxMetricWhenCost), cel.InterruptCheckFrequency(interruptEvery))
+}
+
+func (m *Metric) evaluate(f Facts) Result {
+	r := Result{Gate: m.kindName(), Outcome: Wait}
+	if f.Now.IsZero() {
+		r.Reason = "what time it is isn't known"
+		return r
+	}
+	query, err := m.Render(f.Promotion)
+	if err != nil {
+		r.Reason = "the query can't be written: " + err.Error()
+		return r
+	}
+	holds, err := m.newCondition()
+	if err != nil {
+		r.Reason = "the condition " + err.Error()
+		return r
+	}
+	i := slices.IndexFunc(f.Metrics, func(x MetricReading) bool {
+		return x.Prometheus == m.Prometheus && x.Query == query && x.Every == m.Every
+	})
+	if i < 0 {
+		r.Reason = fmt.Sprintf("the Prometheus %s hasn't been asked yet", m.Prometheus)
+		return r
+	}
+	reading := &f.Metrics[i]
+	r.Until = reading.NextAt
+	switch n := len(reading.Samples); {
+	case reading.Err != "":
+		r.Reason = fmt.Sprintf("the Prometheus %s can't be asked: %s", m.Prometheus, wording.ClipLine(reading.Err, maxExpressionReason))
+	case n == 0:
+		r.Reason = fmt.Sprintf("the Prometheus %s hasn't been asked yet", m.Prometheus)
+	case f.Now.Sub(reading.Samples[n-1].At) > 2*m.Every:
+		r.Reason = fmt.Sprintf("the Prometheus %s was asked last at %s, and what was since isn't known", m.Prometheus, formatInstant(reading.Samples[n-1].At, time.UTC))
+	default:
+		m.countSamples(reading.Samples, holds, &r)
+		if w := reading.Samples[n-1].Warning; w != "" {
+			r.Reason += "; Prometheus warns: " + wording.ClipLine(w, maxMetricText)
+		}
+	}
+	return r
+}
+
+// countSamples answers by samples, of which the last is of now.
+func (m *Metric) countSamples(samples []MetricSample, holds func(*MetricSample) (why string), r *Result) {
+	n := len(samples)
+	if why := holds(&samples[n-1]); why != "" {
+		first := n - 1
+		for first > 0 && holds(&samples[first-1]) != "" {
+			first--
+		}
+		// The text stays while it doesn't hold: each change of it is an edit of a comment.
+		since := "since " + formatInstant(samples[first].At, time.UTC)
+		if first == 0 && n >= MaxMetricSamples {
+			since = fmt.Sprintf("in any of the last %d samples", n)
+		} else {
+			why = holds(&samples[first])
+			since += " (" + why + ")"
+		}
+		r.Reason = fmt.Sprintf("%s doesn't hold %s", wording.ClipLine(m.When, maxMetricText), since)
+		return
+	}
+	first := n - 1
+	for first > 0 && holds(&samples[first-1]) == "" && samples[first].At.Sub(samples[first-1].At) <= 2*m.Every {
+		first--
+	}
+	since := samples[first].At
+	if n-first >= minMetricSamples && samples[n-1].At.Sub(since) >= m.For {
+		r.Outcome, r.Reason = Pass, fmt.Sprintf("%s has held for %s", wording.ClipLine(m.When, maxMetricText), formatDuration(m.For))
+		return
+	}
+	r.Reason = fmt.Sprintf("%s has held since %s, and must until %s", wording.ClipLine(m.When, maxMetricText), formatInstant(since, time.UTC), formatInstant(since.Add(m.For), time.UTC))
+}
+
+// newCondition gives what says of a sample why it isn't as it should be; empty: it is.
+func (m *Metric) newCondition() (func(*MetricSample) string, error) {
+	program, err := m.compile()
+	if err != nil {
+		return nil, err
+	}
+	return func(s *MetricSample) string {
+		switch {
+		case s.Problem != "":
+			return wording.ClipLine(s.Problem, maxMetricText)
+		case len(s.Values) == 0 && m.OnEmpty == "pass":
+			return ""
+		case len(s.Values) == 0:
+			return "the query gives nothing"
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), maxExpressionTime)
+		defer cancel()
+		for _, v := range s.Values {
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				return formatValue(v)
+			}
+			out, _, err := program.ContextEval(ctx, map[string]any{"value": v})
+			if err != nil {
+				return wording.ClipLine(err.Error(), maxMetricText)
+			}
+			if ok, is := out.Value().(bool); !is || !ok {
+				return formatValue(v)
+			}
+		}
+		return ""
+	}, nil
+}
+
+func formatValue(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
