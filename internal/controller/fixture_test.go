@@ -59,12 +59,13 @@ const (
 func newFixture(t *testing.T, spec, after string, components ...string) *fixture {
 	t.Helper()
 	t.Parallel()
-	f, err := emulator.NewForge(emulator.ForgeOptions{Dir: filepath.Join(t.TempDir(), "repositories")})
+	clock := clocktesting.NewFakeClock(time.Now())
+	f, err := emulator.NewForge(emulator.ForgeOptions{Dir: filepath.Join(t.TempDir(), "repositories"), Now: clock.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = f.Close() })
-	w := &fixture{t: t, forge: f, clock: clocktesting.NewFakeClock(time.Now()), health: map[string]string{}}
+	w := &fixture{t: t, forge: f, clock: clock, health: map[string]string{}}
 	access := map[string]emulator.Permission{bot: emulator.Admin, "ada": emulator.Write, "grace": emulator.Write, "rita": emulator.Read, "linus": emulator.Write, "mallory": emulator.NoPermission}
 	for login := range access {
 		w.must(f.AddUser(login, "token-of-"+login, emulator.UserOptions{}))

@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/wording"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -38,15 +40,22 @@ func (e *Controller) skipGate(ctx context.Context, r *Repository, s *facts.Snaps
 	case open.HeadState == promotion.HeadModified:
 		return "", newRefusal("#%d is not what Liftlock composed, so nothing is skipped for it: %s", o.Pull, open.HeadReason)
 	}
+	now := e.opts.Clock.Now()
+	given := now
+	if !o.At.IsZero() && o.At.Before(now) {
+		given = o.At
+	}
+	if err := checkSkipTime(open, o, now, given); err != nil {
+		return "", err
+	}
 	if err := e.checkSkippable(p, open.Environment, o.Command.Gate); err != nil {
 		return "", err
 	}
 	if err := e.checkSecondPerson(ctx, s, p, o, open.Environment); err != nil {
 		return "", err
 	}
-	now := e.opts.Clock.Now()
 	skip := facts.StoredSkip{Head: open.Head, Release: open.Release, Source: o.Source, Skip: promotion.Skip{Gate: o.Command.Gate, By: o.By, ByID: o.ByID, Via: holdVia(o),
-		Reason: o.Command.Reason, At: now, Until: now.Add(promotion.SkipDuration)}}
+		Reason: o.Command.Reason, At: given, Until: given.Add(promotion.SkipDuration)}}
 	text := prtext.SkippedText(skip.Skip, open.Head)
 	added, err := e.storeSkip(ctx, r, m.ev, open, skip, text)
 	if err != nil {
@@ -66,7 +75,24 @@ func (e *Controller) skipGate(ctx context.Context, r *Repository, s *facts.Snaps
 	return text, e.opts.Store.WakeAs(ctx, store.Urgent, wake.ForUnit(o.Unit).String())
 }
 
+// checkSkipTime refuses a skip that was written about another head than the one that is
+// there, such as one that is heard of late, and one that is over already.
+func checkSkipTime(open *facts.OpenPull, o Command, now, given time.Time) error {
+	switch {
+	case o.At.IsZero(): // it is about what is there
+	case open.HeadSince.IsZero() || !o.At.After(open.HeadSince):
+		return newRefusal("#%d has had its head %s only since about when this was written, so it may be about what was there before. Look at it as it is now, and write it again", open.Number, wording.Short(open.Head))
+	case !now.Before(given.Add(promotion.SkipDuration)):
+		return newRefusal("this was written at %s, and a skip holds for %s; write it again", given.UTC().Format(time.RFC3339), promotion.SkipDuration)
+	}
+	return nil
+}
+
+// maxSkips bounds the skips of a head that are kept.
+const maxSkips = 50
+
 // storeSkip writes a skip down with its event; false when the same command was before.
+// Whoever skips a gate again replaces their own skip of it.
 func (e *Controller) storeSkip(ctx context.Context, r *Repository, ev *facts.Evaluation, open *facts.OpenPull, skip facts.StoredSkip, text string) (added bool, err error) {
 	known, err := facts.ReadSkips(ctx, e.opts.Store, r.ID, open.Number, open.Head, open.Release)
 	if err != nil {
@@ -75,7 +101,12 @@ func (e *Controller) storeSkip(ctx context.Context, r *Repository, ev *facts.Eva
 	if slices.ContainsFunc(known, func(k facts.StoredSkip) bool { return k.Source == skip.Source }) {
 		return false, nil
 	}
-	known = slices.DeleteFunc(known, func(k facts.StoredSkip) bool { return k.Gate == skip.Gate })
+	known = slices.DeleteFunc(known, func(k facts.StoredSkip) bool {
+		return !skip.At.Before(k.Until) || k.Gate == skip.Gate && k.Via == skip.Via && strings.EqualFold(k.By, skip.By)
+	})
+	if len(known) >= maxSkips {
+		return false, newRefusal("%d skips of #%d hold already", len(known), open.Number)
+	}
 	raw, err := json.Marshal(append(known, skip))
 	if err != nil {
 		return false, fmt.Errorf("keep what is skipped for #%d: %w", open.Number, err)

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/command"
@@ -62,6 +64,7 @@ func TestSkipsAreGiven(t *testing.T) {
 		})
 	}
 	for name, end := range map[string]func(w *fixture){
+		"nothing":                   nil,
 		"its time is over":          func(w *fixture) { w.clock.Step(promotion.SkipDuration) },
 		"who gave it left the team": func(w *fixture) { w.must(w.forge.SetTeam("acme/oncall", "", "rita")); w.clock.Step(6 * time.Minute) },
 		"who gave it lost write":    func(w *fixture) { w.must(w.forge.Grant(repoName, "ada", emulator.Read)); w.clock.Step(2 * time.Minute) },
@@ -72,14 +75,108 @@ func TestSkipsAreGiven(t *testing.T) {
 			w, p := newOpen(t, "", strings.Replace(soakedQA, "gates: [", "gates: [{approvals: {count: 1}}, ", 1), "web", []string{"web"})
 			_, err := w.command("ada", p.Number, "web", skip)
 			w.must(err)
-			end(w)
-			w.settle("web", "the label is off", func() bool { return !labelled(w) })
+			if end != nil {
+				end(w)
+				w.settle("web", "the label is off", func() bool { return !labelled(w) })
+			}
 			w.must(w.forge.Approve(repoName, p.Number, "grace"))
+			w.must(w.run(wake.ForPull(w.repo.ID, p.Number))) // the webhook of the review
 			looks := 0
 			w.settle("web", "it was looked at again", func() bool { looks++; return looks > 3 })
-			if w.pulls()[0].Merged {
-				t.Error("it is merged")
+			if merged := w.pulls()[0].Merged; merged != (end == nil) {
+				t.Errorf("it is merged: %t", merged)
 			}
 		})
 	}
+}
+
+// TestASkipIsOfWhatItsAuthorSaw holds that a comment skips a gate of the head that was there
+// when it was written: once, until four hours after that, and never of another head,
+// however late it is heard of and however often it is taken.
+func TestASkipIsOfWhatItsAuthorSaw(t *testing.T) {
+	t.Parallel()
+	const comment = "/liftlock skip soak the outage of today"
+	waits := strings.Replace(soakedQA, "gates: [", "gates: [{approvals: {count: 1}}, ", 1)
+	noReaction := emulator.Fault{Method: "POST", Path: ".*/reactions$", Status: 403, Times: -1}
+	for name, c := range map[string]struct {
+		act    func(w *fixture, pull wake.Key, another func())
+		merges bool
+		says   string // the last answer
+	}{
+		"in time":                        {func(*fixture, wake.Key, func()) {}, true, ""},
+		"heard of late, of another head": {func(_ *fixture, _ wake.Key, another func()) { another() }, false, "write it again"},
+		"heard of after hours":           {func(w *fixture, _ wake.Key, _ func()) { w.clock.Step(promotion.SkipDuration) }, false, "write it again"},
+		"taken again, of another head": {func(w *fixture, pull wake.Key, another func()) {
+			w.must(w.forge.InjectFault(noReaction))
+			_ = w.run(pull)
+			w.forge.ClearFaults()
+			another()
+		}, false, ""},
+		"taken again, after hours": {func(w *fixture, pull wake.Key, _ func()) {
+			w.must(w.forge.InjectFault(noReaction))
+			_ = w.run(pull)
+			w.forge.ClearFaults()
+			w.clock.Step(promotion.SkipDuration)
+		}, false, ""},
+		"written again": {func(w *fixture, pull wake.Key, another func()) {
+			another()
+			w.must(w.run(pull))
+			_, err := w.forge.Comment(repoName, 1, "ada", comment)
+			w.must(err)
+		}, true, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newFixture(t, "  breakGlass: {users: [ada]}\n", waits, "web")
+			p := w.openOne("web", "2.0.0", "web")
+			w.clock.Step(time.Minute)
+			_, err := w.forge.Comment(repoName, p.Number, "ada", comment)
+			w.must(err)
+			pull, at := wake.ForPull(w.repo.ID, p.Number), w.clock.Now()
+			c.act(w, pull, func() {
+				old := w.pulls()[0].Head
+				w.release("3.0.0", "web")
+				w.settle("web", "it is composed anew", func() bool { return w.pulls()[0].Head != old })
+				w.clock.Step(time.Minute)
+			})
+			w.must(w.run(pull))
+			if all := w.pulls()[0].Comments; c.says != "" && !strings.Contains(all[len(all)-1].Body, c.says) {
+				t.Errorf("the answer is %q", all[len(all)-1].Body)
+			}
+			if _, d := w.evaluate(); c.merges {
+				for _, g := range d.Components[0].Env("qa").Gates {
+					if until := at.Add(promotion.SkipDuration); g.SkippedBy != "" && name == "in time" && !strings.Contains(g.Reason, until.UTC().Format(time.RFC3339)) {
+						t.Errorf("it isn't until %s: %s", until, g.Reason)
+					}
+				}
+			}
+			w.must(w.forge.Approve(repoName, p.Number, "grace"))
+			w.must(w.run(wake.ForPull(w.repo.ID, p.Number))) // the webhook of the review
+			looks := 0
+			w.settle("web", "it was looked at again", func() bool { looks++; return looks > 3 })
+			if q := w.pulls()[0]; q.Merged != c.merges {
+				t.Errorf("it is merged: %t; labels %v", q.Merged, q.Labels)
+			}
+			if n := len(w.skipEvents("web")); c.merges && n != 1 {
+				t.Errorf("%d skips are on record", n)
+			}
+		})
+	}
+}
+
+// evaluate looks at web as it is now.
+func (w *fixture) evaluate() (*facts.Evaluation, *promotion.Decision) {
+	w.t.Helper()
+	s, err := w.opts.Gatherer.Snapshot(w.t.Context(), w.repo.Repository)
+	w.must(err)
+	ev, d, err := w.opts.Gatherer.Evaluate(w.t.Context(), s, w.unit("web"), true)
+	w.must(err)
+	return ev, d
+}
+
+// skipEvents are what the history of a component tells of skips.
+func (w *fixture) skipEvents(component string) []store.Event {
+	w.t.Helper()
+	all, err := w.opts.Store.Events(w.t.Context(), store.EventFilter{Component: component, Limit: 100})
+	w.must(err)
+	return slices.DeleteFunc(all, func(e store.Event) bool { return e.Kind != "skipped" })
 }

@@ -26,6 +26,7 @@ type OpenPull struct {
 	Base        string             // what its head was made on
 	Edits       []fieldedit.Edit   // what its head changes; none where it isn't what we compose
 	Reverts     *forge.PullRequest // of a revert: the promotion that it takes back, where that is known
+	HeadSince   time.Time          // since when its head is known to be there; zero: that isn't known
 	Proven      map[string]string  // of a promotion: the releases that we put there for sure, by component
 }
 
@@ -122,7 +123,7 @@ func ReadPullHold(ctx context.Context, s StateReader, repo string, number int) (
 // what we would compose.
 func (o *Gatherer) describeOpenPull(ctx context.Context, ev *Evaluation, env *promotion.Env, r *pullRecord) (*OpenPull, error) {
 	repo, pr := ev.Snapshot.Repo, &r.PR
-	p := &OpenPull{Environment: env.Name, Revert: r.ref.Revert, PR: pr, Pull: promotion.Pull{Number: pr.Number, URL: pr.URL, Head: pr.Head, CreatedAt: pr.CreatedAt, UpdatedAt: pr.UpdatedAt,
+	p := &OpenPull{Environment: env.Name, Revert: r.ref.Revert, PR: pr, HeadSince: r.HeadSince, Pull: promotion.Pull{Number: pr.Number, URL: pr.URL, Head: pr.Head, CreatedAt: pr.CreatedAt, UpdatedAt: pr.UpdatedAt,
 		Held: pr.HasLabel(promotion.LabelHold), Batch: r.batch, Mergeable: promotion.MergeState(pr.Mergeable), MergeNote: pr.MergeReason}}
 	p.UncomputedSince = o.uncomputedSince(repo, pr, env.Tip)
 	hold, held, err := ReadPullHold(ctx, o.opts.Store, repo.ID, pr.Number)

@@ -72,6 +72,9 @@ const cursorOverlap = 2 * time.Second
 type cachedPull struct {
 	PR         forge.PullRequest `json:"pr"`
 	NotifiedAt time.Time         `json:"touched"` // when something was last heard of it, by our clock
+	// HeadSince is since when its head is known to be there, by our clock or the forge's,
+	// whichever is later: it came before. Zero: nobody wrote that down.
+	HeadSince time.Time `json:"headSince,omitzero"`
 }
 
 // lateChangeWindow is how old the last news of a closed pull request may be for its
@@ -123,7 +126,7 @@ func (o *pullGatherer) RefreshPullRequests(ctx context.Context, r *Repository) e
 		if pr.State == forge.Open || o.now().Sub(pr.UpdatedAt) < lateChangeWindow {
 			wakes = append(wakes, wake.ForPull(r.ID, pr.Number).String())
 		}
-		rows = append(rows, o.pullRow(r, pr))
+		rows = append(rows, o.pullRow(r, pr, known))
 	}
 	err = o.store.Tx(ctx, "booked", func(tx *store.Tx) error {
 		if err := tx.PutPulls(ctx, rows...); err != nil {
@@ -168,6 +171,12 @@ func (o *pullGatherer) RefreshPullRequest(ctx context.Context, r *Repository, nu
 		return nil, err
 	}
 	for range readTries {
+		var known *cachedPull
+		if len(row.Data) > 0 {
+			if known, err = o.decodePull(row); err != nil {
+				return nil, err
+			}
+		}
 		pr, err := r.Forge.PullRequest(ctx, r.Name, number)
 		if err != nil {
 			return nil, fmt.Errorf("read #%d of %s: %w", number, r.ID, err)
@@ -175,7 +184,7 @@ func (o *pullGatherer) RefreshPullRequest(ctx context.Context, r *Repository, nu
 		if _, ours := promotion.ParseBranch(pr.Branch); !ours || pr.Fork {
 			return pr, nil
 		}
-		version, err := o.store.PutPullSince(ctx, o.pullRow(r, *pr), row.Version)
+		version, err := o.store.PutPullSince(ctx, o.pullRow(r, *pr, known), row.Version)
 		if err != nil {
 			return nil, err
 		}
@@ -207,8 +216,17 @@ func (o *pullGatherer) putDetail(r *Repository, pr *forge.PullRequest, version i
 	}
 }
 
-func (o *pullGatherer) pullRow(r *Repository, pr forge.PullRequest) store.Pull {
-	data, err := json.Marshal(cachedPull{PR: pr, NotifiedAt: o.now()})
+// pullRow is the row of a pull request as the forge tells it; known is what the store has
+// of it, nil: nothing.
+func (o *pullGatherer) pullRow(r *Repository, pr forge.PullRequest, known *cachedPull) store.Pull {
+	now := o.now()
+	cached := cachedPull{PR: pr, NotifiedAt: now, HeadSince: now}
+	if known != nil && known.PR.Head == pr.Head && !known.HeadSince.IsZero() {
+		cached.HeadSince = known.HeadSince
+	} else if pr.UpdatedAt.After(now) {
+		cached.HeadSince = pr.UpdatedAt
+	}
+	data, err := json.Marshal(cached)
 	if err != nil {
 		panic(err) // plain data always marshals
 	}
