@@ -100,7 +100,7 @@ func (s *Server) connectRepository(ctx context.Context, r config.Repository) (*c
 		return nil, errors.Join(err, m.Close())
 	}
 	er := &controller.Repository{
-		Repository:   &facts.Repository{Marks: marks, ID: id, Name: repo, Forge: f, ForgeRef: r.Forge, Branch: r.Branch, Mirror: m, URLs: []string{url}, BotLogin: me.Login, BotID: me.ID},
+		Repository:   &facts.Repository{Marks: marks, ID: id, Name: repo, Forge: f, ForgeRef: r.Forge, ForgeType: fc.Type, Branch: r.Branch, Mirror: m, URLs: []string{url}, BotLogin: me.Login, BotID: me.ID},
 		PollInterval: r.PollInterval, SweepInterval: s.o.Config.SweepInterval,
 	}
 	if r.ManageWebhooks {

@@ -23,12 +23,15 @@ type Repository struct {
 	Name     forge.Repo
 	Forge    forge.Forge
 	ForgeRef string // the forge's name in the server's file
-	Branch   string // the tracked branch
-	Mirror   *git.Mirror
-	URLs     []string // by which manifests may name it
-	BotLogin string   // our own login there
-	BotID    int64    // our own account; it stays when the login is changed
-	Marks    MarkSigner
+	// ForgeType is the forge's type in the server's file, by which its CODEOWNERS is read;
+	// empty: github.
+	ForgeType string
+	Branch    string // the tracked branch
+	Mirror    *git.Mirror
+	URLs      []string // by which manifests may name it
+	BotLogin  string   // our own login there
+	BotID     int64    // our own account; it stays when the login is changed
+	Marks     MarkSigner
 }
 
 // IsOurs says whether an account is our own, also under another login.
