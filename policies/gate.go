@@ -25,11 +25,13 @@ type Gate struct {
 	Expression *Expression `yaml:"expression" json:"expression,omitempty"`
 	// Asks a Prometheus server, again and again for a while.
 	Metric *Metric `yaml:"metric" json:"metric,omitempty"`
+	// Asks a server of your own.
+	HTTP *HTTP `yaml:"http" json:"http,omitempty"`
 }
 
 // Kinds are the keys of which a gate has exactly one.
 func Kinds() []string {
-	return []string{"approvals", "window", "windows", "freeze", "soak", "checks", "expression", "metric"}
+	return []string{"approvals", "window", "windows", "freeze", "soak", "checks", "expression", "metric", "http"}
 }
 
 // Outcome is a gate's answer.
@@ -76,6 +78,8 @@ type Facts struct {
 	Promotion *Promotion
 	// Metrics are what Prometheus servers answered.
 	Metrics []MetricReading `json:",omitempty"`
+	// Endpoints are what servers of one's own said.
+	Endpoints []EndpointReading `json:",omitempty"`
 }
 
 // Result is a gate's answer with its reason.
@@ -123,6 +127,9 @@ func (g *Gate) setKinds() []evaluator {
 	}
 	if g.Metric != nil {
 		set = append(set, g.Metric)
+	}
+	if g.HTTP != nil {
+		set = append(set, g.HTTP)
 	}
 	return set
 }

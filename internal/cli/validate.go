@@ -19,7 +19,7 @@ func validateCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "validate [FILE...]",
 		Short: "Check pipeline and server files",
-		Long:  "Checks pipeline files and server files, told apart by their content. Given a server's\nfile too, pipeline files may name only the channels and the Prometheus servers that\nit has. Without files, those of\nthe checkout in the current folder: .liftlock.yaml or .liftlock/*.yaml.\nThen the targets are checked\ntoo: one that follows a tag, a commit or another branch is reached by no merge.\nPrints file:line: messages and exits with 1 when anything is wrong.",
+		Long:  "Checks pipeline files and server files, told apart by their content. Given a server's\nfile too, pipeline files may name only the channels, Prometheus servers and endpoints\nthat it has. Without files, those of\nthe checkout in the current folder: .liftlock.yaml or .liftlock/*.yaml.\nThen the targets are checked\ntoo: one that follows a tag, a commit or another branch is reached by no merge.\nPrints file:line: messages and exits with 1 when anything is wrong.",
 		RunE: func(cmd *cobra.Command, files []string) error {
 			whole := len(files) == 0
 			if whole {
@@ -97,6 +97,9 @@ func serverNames(files []string) (*pipeline.ServerNames, error) {
 		}
 		for i := range c.Prometheus {
 			names.Prometheus = append(names.Prometheus, c.Prometheus[i].Name)
+		}
+		for i := range c.Endpoints {
+			names.Endpoints = append(names.Endpoints, c.Endpoints[i].Name)
 		}
 	}
 	return names, nil

@@ -51,3 +51,25 @@ func (c *checker) checkPrometheus(all []Prometheus) {
 		}
 	}
 }
+
+func (c *checker) checkEndpoints(all []Endpoint) {
+	first := map[string]int{}
+	for i := range all {
+		p := &all[i]
+		at := fmt.Sprintf("endpoints[%d]", i)
+		c.checkUniqueName("endpoints", i, p.Name, first)
+		c.checkHTTPURL(at+".url", p.URL)
+		c.checkCallTLS(at+".tls", &p.TLS)
+		switch {
+		case p.Secret == "" && c.Doc.Has(at+".secretFile"):
+			// Why the file gave none has been said.
+		case p.Secret == "" && !c.Doc.Has(at+".secret"):
+			c.Errorf(at, "secret or secretFile is missing: what requests and callbacks are signed with")
+		case len(p.Secret) < minTokenLength:
+			c.Errorf(at+".secret", "the secret is shorter than %d characters; make one with: openssl rand -hex 32", minTokenLength)
+		}
+		if strings.ContainsAny(p.Authorization.Reveal(), "\r\n\x00") {
+			c.Errorf(at+".authorization", "holds a character that can't be sent")
+		}
+	}
+}

@@ -26,6 +26,7 @@ const (
 	webhookSecret = "hook-private-0002"
 	ciToken       = "ci-private-0003-long-enough"
 	slackURL      = "https://hooks.slack.example/services/private-0004"
+	cabSecret     = "cab-private-0007-long-enough"
 	promToken     = "prom-private-0006"
 	busSecret     = "whsec_cHJpdmF0ZS1wcml2YXRlLXByaXZhdGUtMDAwNQ=="
 )
@@ -36,6 +37,7 @@ func environment(name string) (string, bool) {
 		"WEBHOOK_SECRET": webhookSecret,
 		"CI_TOKEN":       ciToken,
 		"SLACK_URL":      slackURL,
+		"CAB_SECRET":     cabSecret,
 		"PROM_TOKEN":     promToken,
 		"BUS_SECRET":     busSecret,
 		"EMPTY":          "",
@@ -76,6 +78,7 @@ func TestLoadSample(t *testing.T) {
 		API:        API{Tokens: []Token{{Name: "ci", Role: Operator, Token: ciToken}}},
 		Floor:      []Floor{{Environments: []string{"prod*"}, Approvals: &policies.Approvals{Count: 1}}},
 		Freezes:    []Freeze{{Environments: []string{"prod*"}, From: "2026-12-20", To: "2027-01-03", Timezone: "UTC", Reason: "holidays"}},
+		Endpoints:  []Endpoint{{Name: "change-board", URL: "https://cab.example.com/gate", Secret: cabSecret}},
 		Prometheus: []Prometheus{{Name: "main", URL: "http://prometheus:9090", BearerToken: promToken, TLS: CallTLS{CAFile: filepath.Join("testdata", "ca.pem")}}},
 		Channels:   []Channel{{Name: "releases", Type: ChannelSlack, URL: slackURL}, {Name: "bus", Type: ChannelWebhook, URL: "https://events.example.com/in", Secret: busSecret}},
 	}
@@ -309,6 +312,8 @@ func TestRefused(t *testing.T) {
 		"channels": {"", "channels:\n  - {name: a, type: pager, url: ftp://private}\n  - {name: a, type: slack, url: \"https://x.example\", secret: \"${CI_TOKEN}\"}\n  - {name: b, type: webhook}\n  - {name: c, type: webhook, url: \"https://x.example\", secret: \"${CI_TOKEN}\"}\n",
 			[]string{`12: channels[0].type: "pager" is not one of webhook, slack, teams`, `12: channels[0].url: is not an address that begins with https:// (or http://)`, `13: channels[1]: a channel of the type slack has no secret: its address is one`, `13: channels[1].name: "a" is already channels[0]`,
 				`14: channels[2]: secret or secretFile is missing: what messages are signed with; make one with: echo whsec_$(openssl rand -base64 32)`, `14: channels[2]: url or urlFile is missing: where messages are posted`, `15: channels[3].secret: is not whsec_ and a key of at least 24 bytes in base64; make one with: echo whsec_$(openssl rand -base64 32)`}},
+		"an endpoint": {"", "endpoints:\n  - {name: a, url: x, secret: \"${SHORT}\"}\n  - {name: a, url: \"https://x?y\"}\n  - {name: c, url: \"https://x\", secretFile: none, authorization: \"x\\ny\"}\n",
+			[]string{`12: endpoints[0].url: must be an address like https://liftlock.example.com`, `12: endpoints[0].secret: the secret is shorter than 16 characters; make one with: openssl rand -hex 32`, `13: endpoints[1]: secret or secretFile is missing: what requests and callbacks are signed with`, `13: endpoints[1].name: "a" is already endpoints[0]`, `13: endpoints[1].url: must not have a ? or # part`, `14: endpoints[2].secretFile: can't read FOLDER/none: no such file or directory`, `14: endpoints[2].authorization: holds a character that can't be sent`}},
 		"a Prometheus": {"", "prometheus:\n  - {name: a, url: \"http://u:private@x\", bearerToken: x, username: y}\n  - {name: a, url: x, username: \"y:z\", tls: {certFile: x, caFile: y, insecure: true}}\n  - {name: c, url: \"https://x\", bearerToken: \"pri vate\"}\n  - {name: d, url: \"https://x\", bearerToken: \"\", tls: {caFile: \"\"}}\n  - {name: e, url: \"https://x\", username: \"y:z\", passwordFile: none}\n",
 			[]string{`12: prometheus[0].url: holds a user name or password; give credentials under their own keys`, `12: prometheus[0].username: bearerToken is given too; keep one way to log in`, `13: prometheus[1]: username and password belong to each other; one of them is missing`, `13: prometheus[1].name: "a" is already prometheus[0]`, `13: prometheus[1].url: must be an address like https://liftlock.example.com`,
 				`13: prometheus[1].tls: certFile and keyFile belong to each other; one of them is missing`, `13: prometheus[1].tls.insecure: caFile is given too, which says whose certificates are believed; keep one of them`, `14: prometheus[2].bearerToken: the token holds a space or a character that can't be sent`,

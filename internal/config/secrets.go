@@ -32,6 +32,12 @@ func (c *checker) readSecrets(config *Config) {
 		c.readSecret(at, "bearerToken", &p.BearerToken, p.BearerTokenFile)
 		c.readSecret(at, "password", &p.Password, p.PasswordFile)
 	}
+	for i := range config.Endpoints {
+		p := &config.Endpoints[i]
+		at := fmt.Sprintf("endpoints[%d].", i)
+		c.readSecret(at, "secret", &p.Secret, p.SecretFile)
+		c.readSecret(at, "authorization", &p.Authorization, p.AuthorizationFile)
+	}
 	for i := range config.Channels {
 		n := &config.Channels[i]
 		at := fmt.Sprintf("channels[%d].", i)

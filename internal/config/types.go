@@ -44,6 +44,7 @@ type Config struct {
 	Floor        []Floor      `yaml:"floor"`
 	Freezes      []Freeze     `yaml:"freezes"`
 	Prometheus   []Prometheus `yaml:"prometheus"`
+	Endpoints    []Endpoint   `yaml:"endpoints"`
 	Channels     []Channel    `yaml:"channels"`
 	Authors      Authors      `yaml:"authors"`
 	Generators   Generators   `yaml:"generators"`
@@ -89,6 +90,17 @@ type Prometheus struct {
 	Password        Secret  `yaml:"password"`
 	PasswordFile    string  `yaml:"passwordFile"`
 	TLS             CallTLS `yaml:"tls"`
+}
+
+// Endpoint is a server that the gate http may ask, by its name.
+type Endpoint struct {
+	Name              string  `yaml:"name"`
+	URL               string  `yaml:"url"`
+	Secret            Secret  `yaml:"secret"` // both sides sign with it
+	SecretFile        string  `yaml:"secretFile"`
+	Authorization     Secret  `yaml:"authorization"` // the header's value, "Bearer …"; empty: none
+	AuthorizationFile string  `yaml:"authorizationFile"`
+	TLS               CallTLS `yaml:"tls"`
 }
 
 // CallTLS is whose certificates are believed where something is called, and what is shown

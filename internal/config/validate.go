@@ -67,6 +67,9 @@ func (c *checker) fillDefaults(config *Config) {
 	for i := range config.Prometheus {
 		c.resolveTLS(&config.Prometheus[i].TLS)
 	}
+	for i := range config.Endpoints {
+		c.resolveTLS(&config.Endpoints[i].TLS)
+	}
 	for i := range config.ArgoCD {
 		a := &config.ArgoCD[i]
 		a.APIAlone = a.API != nil && !c.Doc.Has(fmt.Sprintf("argocd[%d].kubernetes", i))
@@ -98,6 +101,7 @@ func (c *checker) checkAll(config *Config) {
 	c.checkFloors(config.Floor)
 	c.checkFreezes(config.Freezes)
 	c.checkPrometheus(config.Prometheus)
+	c.checkEndpoints(config.Endpoints)
 	c.checkChannels(config.Channels)
 }
 

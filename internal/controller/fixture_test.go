@@ -41,8 +41,9 @@ type fixture struct {
 	mu     sync.Mutex
 	health map[string]string // by Application
 
-	beforeGet func(name string)  // of an Application; nil: nothing
-	metrics   facts.MetricSource // what gates ask; nil: nobody is asked
+	beforeGet func(name string)    // of an Application; nil: nothing
+	endpoints facts.EndpointSource // likewise
+	metrics   facts.MetricSource   // what gates ask; nil: nobody is asked
 }
 
 const (
@@ -97,7 +98,7 @@ func (w *fixture) addProcess(st *store.Store, owner string) {
 	w.repo = &Repository{PollInterval: time.Hour, SweepInterval: time.Hour, Repository: &facts.Repository{ID: "hub:" + repoName, Name: forge.Repo{Owner: "acme", Name: "fleet"},
 		Forge: driver, ForgeRef: "hub", Branch: "main", Mirror: m, URLs: []string{f.CloneURL(repoName)}, BotLogin: bot}}
 	gatherer := facts.New(facts.Options{Store: st, Resolver: appset.New(appset.Options{}), MainArgoCD: "hub", Repos: []*facts.Repository{w.repo.Repository},
-		ArgoCDs: map[string]facts.ArgoCD{"hub": {Apps: (*worldApps)(w), Namespace: "argocd", NoRefresh: true}}, Metrics: w.metrics, Now: w.clock.Now, MaxAge: time.Hour})
+		ArgoCDs: map[string]facts.ArgoCD{"hub": {Apps: (*worldApps)(w), Namespace: "argocd", NoRefresh: true}}, Metrics: w.metrics, Endpoints: w.endpoints, Now: w.clock.Now, MaxAge: time.Hour})
 	actor := act.New(act.Options{Store: st, Gatherer: gatherer, Now: w.clock.Now, Log: zap.NewNop(), Owner: owner, Console: "https://liftlock.example"})
 	w.Controller = New(Options{Store: st, Gatherer: gatherer, Actor: actor, Repos: []*Repository{w.repo}, Clock: w.clock, Log: zap.NewNop(), Owner: owner})
 }

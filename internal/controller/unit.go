@@ -155,6 +155,11 @@ func (e *Controller) storeComponent(ctx context.Context, c *facts.ComponentEvalu
 				return err
 			}
 		}
+		for _, r := range c.Endpoints {
+			if err := r.Store(ctx, tx); err != nil {
+				return err
+			}
+		}
 		for _, a := range c.Soaks {
 			if err := tx.UpdateArrivalData(ctx, a); err != nil {
 				return err
@@ -174,7 +179,7 @@ func (e *Controller) storeComponent(ctx context.Context, c *facts.ComponentEvalu
 				return err
 			}
 			if p.State != promotion.Opened {
-				if err := facts.ForgetMetrics(ctx, tx, p.Repo, p.Pull); err != nil {
+				if err := facts.ForgetGates(ctx, tx, p.Repo, p.Pull); err != nil {
 					return err
 				}
 			}

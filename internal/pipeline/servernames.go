@@ -11,6 +11,7 @@ import (
 type ServerNames struct {
 	Channels   []string // of notify
 	Prometheus []string // of the gate metric
+	Endpoints  []string // of the gate http
 }
 
 // CheckNames checks that a valid pipeline file on disk uses only names that a server's
@@ -35,6 +36,9 @@ func CheckNames(file string, names ServerNames) error {
 				at := fmt.Sprintf("spec.environments[%d].gates[%d]", i, k)
 				if g.Metric != nil {
 					c.checkServerName(at+".metric.prometheus", "prometheus", g.Metric.Prometheus, names.Prometheus)
+				}
+				if g.HTTP != nil {
+					c.checkServerName(at+".http.endpoint", "endpoint", g.HTTP.Endpoint, names.Endpoints)
 				}
 			}
 		}

@@ -128,6 +128,13 @@ type Sync struct{ Environment, Target, Tip string }
 // RestartVerification starts the verification of what landed in an environment again.
 type RestartVerification struct{ Environment string }
 
+// ResetEndpoints forgets what endpoints said of an open promotion, so that they are asked
+// anew.
+type ResetEndpoints struct {
+	Environment string
+	Pull        int
+}
+
 // LiftVeto takes a veto back: the closed pull request is marked as superseded.
 type LiftVeto struct {
 	Environment string
@@ -161,6 +168,7 @@ func (a RecomposeRevert) environment() string     { return a.Environment }
 func (a Refresh) environment() string             { return a.Environment }
 func (a Sync) environment() string                { return a.Environment }
 func (a RestartVerification) environment() string { return a.Environment }
+func (a ResetEndpoints) environment() string      { return a.Environment }
 func (a LiftVeto) environment() string            { return a.Environment }
 func (a BindCommand) environment() string         { return a.Environment }
 func (a FinishCommand) environment() string       { return a.Environment }
@@ -207,6 +215,11 @@ func (a Refresh) Describe() string { return "refresh " + a.Target }
 func (a Sync) Describe() string { return "sync " + a.Target + " to " + wording.Short(a.Tip) }
 
 func (a RestartVerification) Describe() string { return "verify " + a.Environment + " again" }
+
+// Describe says it in a few words.
+func (a ResetEndpoints) Describe() string {
+	return fmt.Sprintf("have the endpoints of #%d answer anew", a.Pull)
+}
 
 func (a LiftVeto) Describe() string { return fmt.Sprintf("forgive the closed #%d", a.Pull) }
 

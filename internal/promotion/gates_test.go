@@ -49,26 +49,38 @@ func TestGates(t *testing.T) {
 		f.env("qa").Open.Review.Promotion, f.env("qa").Open.Review.Metrics = &policies.Promotion{}, []policies.MetricReading{reading}
 		return f
 	}
+	answered := func(o policies.Outcome) *ComponentFacts {
+		f := gatedFacts(policies.Gate{HTTP: &policies.HTTP{Endpoint: "board", Every: time.Minute, Timeout: time.Second, MaxAge: 10 * time.Minute}})
+		f.env("qa").Open.Review.Endpoints = []policies.EndpointReading{{Endpoint: "board", Answered: true, Outcome: o, Reason: "CHG-7", At: f.Now.Add(-9 * time.Minute), NextAt: f.Now.Add(2 * time.Minute)}}
+		return f
+	}
 	merge := []string{"merge #7 into qa at head"}
 	for name, c := range map[string]decisionCase{
-		"no gate":                                        {facts: gatedFacts(), want: merge},
-		"a window that is open":                          {facts: gatedFacts(window("30 11 * * *")), want: merge, next: 30 * time.Minute},
-		"a window that opens now":                        {facts: gatedFacts(window("0 12 * * *")), want: merge, next: time.Hour},
-		"a window that closes now":                       {facts: gatedFacts(window("0 11 * * *")), next: 23 * time.Hour, why: "closed until Tue 2026-03-03 11:00 UTC"},
-		"a window that opens later":                      {facts: gatedFacts(window("15 12 * * *")), next: 15 * time.Minute, why: "closed until Mon 2026-03-02 12:15 UTC"},
-		"the earlier of two windows":                     {facts: gatedFacts(window("15 12 * * *"), window("10 12 * * *")), next: 10 * time.Minute, why: "closed until"},
-		"a freeze":                                       {facts: gatedFacts(freeze("2026-03-02", "2026-03-03")), next: 11 * time.Hour, why: "frozen until Tue 2026-03-03 00:00 CET: holidays"},
-		"a freeze beats a window":                        {facts: gatedFacts(window("30 11 * * *"), freeze("2026-03-02", "2026-03-03")), next: 30 * time.Minute, why: "frozen until"},
-		"a freeze to come":                               {facts: gatedFacts(freeze("2026-03-02T12:30:00Z", "2026-03-03")), want: merge, next: 30 * time.Minute},
-		"a freeze that is over":                          {facts: gatedFacts(freeze("2026-03-01", "2026-03-02T12:00:00Z")), want: merge},
-		"checks that passed":                             {facts: checked(policies.CheckPassed), want: merge},
-		"checks that aren't done":                        {facts: checked(policies.CheckPending), why: "not done: ci"},
-		"checks that failed":                             {facts: checked(policies.CheckFailed), why: "failed: ci"},
-		"checks that nobody read":                        {facts: gatedFacts(policies.Gate{Checks: &policies.Checks{Require: []string{"ci"}}}), why: "the checks aren't read yet"},
-		"a metric that has held":                         {facts: measured(0, 0, 0), want: merge, next: 30 * time.Second},
-		"a metric that hasn't held for long enough":      {facts: measured(0, 0), next: 30 * time.Second, why: "value < 1 has held since"},
-		"a metric that doesn't hold":                     {facts: measured(0, 0, 2), next: 30 * time.Second, why: "value < 1 doesn't hold since"},
-		"a metric that nobody asked for":                 {facts: gatedFacts(policies.Gate{Metric: &policies.Metric{Prometheus: "main", Query: "up", When: "value < 1", For: 2 * time.Minute, Every: time.Minute}}), why: "the Prometheus main hasn't been asked yet"},
+		"no gate":                                   {facts: gatedFacts(), want: merge},
+		"a window that is open":                     {facts: gatedFacts(window("30 11 * * *")), want: merge, next: 30 * time.Minute},
+		"a window that opens now":                   {facts: gatedFacts(window("0 12 * * *")), want: merge, next: time.Hour},
+		"a window that closes now":                  {facts: gatedFacts(window("0 11 * * *")), next: 23 * time.Hour, why: "closed until Tue 2026-03-03 11:00 UTC"},
+		"a window that opens later":                 {facts: gatedFacts(window("15 12 * * *")), next: 15 * time.Minute, why: "closed until Mon 2026-03-02 12:15 UTC"},
+		"the earlier of two windows":                {facts: gatedFacts(window("15 12 * * *"), window("10 12 * * *")), next: 10 * time.Minute, why: "closed until"},
+		"a freeze":                                  {facts: gatedFacts(freeze("2026-03-02", "2026-03-03")), next: 11 * time.Hour, why: "frozen until Tue 2026-03-03 00:00 CET: holidays"},
+		"a freeze beats a window":                   {facts: gatedFacts(window("30 11 * * *"), freeze("2026-03-02", "2026-03-03")), next: 30 * time.Minute, why: "frozen until"},
+		"a freeze to come":                          {facts: gatedFacts(freeze("2026-03-02T12:30:00Z", "2026-03-03")), want: merge, next: 30 * time.Minute},
+		"a freeze that is over":                     {facts: gatedFacts(freeze("2026-03-01", "2026-03-02T12:00:00Z")), want: merge},
+		"checks that passed":                        {facts: checked(policies.CheckPassed), want: merge},
+		"checks that aren't done":                   {facts: checked(policies.CheckPending), why: "not done: ci"},
+		"checks that failed":                        {facts: checked(policies.CheckFailed), why: "failed: ci"},
+		"checks that nobody read":                   {facts: gatedFacts(policies.Gate{Checks: &policies.Checks{Require: []string{"ci"}}}), why: "the checks aren't read yet"},
+		"a metric that has held":                    {facts: measured(0, 0, 0), want: merge, next: 30 * time.Second},
+		"a metric that hasn't held for long enough": {facts: measured(0, 0), next: 30 * time.Second, why: "value < 1 has held since"},
+		"a metric that doesn't hold":                {facts: measured(0, 0, 2), next: 30 * time.Second, why: "value < 1 doesn't hold since"},
+		"a metric that nobody asked for":            {facts: gatedFacts(policies.Gate{Metric: &policies.Metric{Prometheus: "main", Query: "up", When: "value < 1", For: 2 * time.Minute, Every: time.Minute}}), why: "the Prometheus main hasn't been asked yet"},
+		"an endpoint that says pass":                {facts: answered(policies.Pass), want: merge, next: time.Minute},
+		"an endpoint that says wait":                {facts: answered(policies.Wait), next: 2 * time.Minute, why: "board says wait: CHG-7"},
+		"an endpoint that says fail":                {facts: answered(policies.Fail), why: "board says fail: CHG-7"},
+		"an endpoint that nobody asked":             {facts: gatedFacts(policies.Gate{HTTP: &policies.HTTP{Endpoint: "board", Every: time.Minute, Timeout: time.Second, MaxAge: time.Hour}}), why: "board hasn't been asked yet"},
+		"retry of an endpoint that failed": {facts: answered(policies.Fail).with(func(f *ComponentFacts) {
+			f.PendingCommands = []PendingCommand{{ID: 1, Verb: "retry", Environment: "qa"}}
+		}), want: []string{"have the endpoints of #7 answer anew", "answer 1: the endpoints that #7 waits for are asked again"}, why: "board says fail: CHG-7"},
 		"an expression":                                  {facts: expressed(`release.images.all(i, i.tag == "r2") && upstream[0].verified && pull.number == 7`), want: merge},
 		"an expression about what it is of":              {facts: expressed(`pipeline == "shop" && component == "web" && environment == "qa" && targets[0].name == "web-qa" && upstream[0].name == "dev" && now - upstream[0].verifiedAt == duration("2m")`), want: merge, next: time.Minute},
 		"an expression that is false":                    {facts: expressed(`release.name != "r2"`), why: "the expression is false"},

@@ -3,6 +3,9 @@ package promotion
 import (
 	"cmp"
 	"fmt"
+	"slices"
+
+	"github.com/liftlock/liftlock/policies"
 )
 
 // evaluateRetry answers /liftlock retry. In this order: it takes over a head that is not
@@ -18,6 +21,9 @@ func (j *evaluator) evaluateRetry(e *Env, st *EnvState) {
 		j.finishCommand(pending, true, fmt.Sprintf("#%d is closed; where it is still needed it is opened anew", e.Revert.Number))
 	case e.Open != nil && e.Open.HeadState == HeadModified:
 		j.takeOverHead(e, st, pending)
+	case e.Open != nil && slices.ContainsFunc(e.Open.Review.Endpoints, func(r policies.EndpointReading) bool { return r.Outcome == policies.Fail }):
+		j.addAction(ResetEndpoints{Environment: e.Name, Pull: e.Open.Number})
+		j.finishCommand(pending, true, fmt.Sprintf("the endpoints that #%d waits for are asked again", e.Open.Number))
 	case j.liftVeto(e, pending):
 	case e.Release.OK && e.Landed.OK && (st.State == Failed || st.State == Degraded):
 		j.addAction(RestartVerification{Environment: e.Name})

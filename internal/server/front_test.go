@@ -91,6 +91,7 @@ func (s *Server) listRoutes(t testing.TB) []testRoute {
 	if err != nil {
 		t.Fatal(err)
 	}
+	fill := strings.NewReplacer("{$}", "", "{pipeline}", "shop", "{component}", "web", "{id}", "1", "{gate}", "none", "{name}", "console.js")
 	out := []testRoute{{"GET", "/healthz", forAnybody, true}}
 	for _, r := range append(s.mainRoutes(), hooks...) {
 		method, path, ok := strings.Cut(r.pattern, " ")
@@ -98,10 +99,9 @@ func (s *Server) listRoutes(t testing.TB) []testRoute {
 			method, path = "POST", r.pattern
 		}
 		if r.access != forConsole {
-			out = append(out, testRoute{method, path, r.access, r.anyHost})
+			out = append(out, testRoute{method, fill.Replace(path), r.access, r.anyHost})
 		}
 	}
-	fill := strings.NewReplacer("{$}", "", "{pipeline}", "shop", "{component}", "web", "{id}", "1", "{name}", "console.js")
 	for _, r := range s.console.Routes() {
 		if r.Path == "/api/v1/events" {
 			r.Method = http.MethodHead // a stream has no end
@@ -137,7 +137,7 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 				}
 			}
 		}
-		want := map[access][2]int{forReaders: {401, 200}, access(console.ForCommands): {401, 403}, forAnybody: {200, 200}, forForges: {415, 415}}[r.access]
+		want := map[access][2]int{forReaders: {401, 200}, access(console.ForCommands): {401, 403}, forAnybody: {200, 200}, forForges: {415, 415}, forEndpoints: {401, 401}}[r.access]
 		if r.path == "/readyz" {
 			want = [2]int{503, 503}
 		}

@@ -26,6 +26,20 @@ func (s *Server) newGateMetrics() (*gateclient.Metrics, error) {
 	return gateclient.NewMetrics(all, s.o.Clock.Now, &s.caches)
 }
 
+// newGateEndpoints makes what asks the endpoints of the server's file.
+func (s *Server) newGateEndpoints() (*gateclient.Endpoints, error) {
+	var all []gateclient.Endpoint
+	for i := range s.o.Config.Endpoints {
+		p := &s.o.Config.Endpoints[i]
+		known, err := readCallTLS(&p.TLS)
+		if err != nil {
+			return nil, fmt.Errorf("the endpoint %s: %w", p.Name, err)
+		}
+		all = append(all, gateclient.Endpoint{Name: p.Name, URL: p.URL, Secret: p.Secret.Reveal(), Authorization: p.Authorization.Reveal(), TLS: known})
+	}
+	return gateclient.NewEndpoints(all, s.o.Config.ExternalURL, s.o.Clock.Now, &s.caches)
+}
+
 // readCallTLS reads the certificates that the server's file names.
 func readCallTLS(t *config.CallTLS) (gateclient.TLS, error) {
 	out := gateclient.TLS{Insecure: t.Insecure}

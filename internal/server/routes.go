@@ -14,6 +14,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/console"
 	"github.com/liftlock/liftlock/internal/controller"
+	"github.com/liftlock/liftlock/internal/controller/gateclient"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/webhooks"
@@ -23,10 +24,11 @@ import (
 type access string
 
 const (
-	forForges  access = "forges"  // whoever signs with one of the webhook's secrets
-	forAnybody access = "anybody" // nothing is said that isn't for everybody
-	forReaders access = "readers" // who may read the console
-	forConsole access = "console" // as the console's own routes say
+	forForges    access = "forges"    // whoever signs with one of the webhook's secrets
+	forAnybody   access = "anybody"   // nothing is said that isn't for everybody
+	forReaders   access = "readers"   // who may read the console
+	forEndpoints access = "endpoints" // whoever signs with the secret of the endpoint that the address names
+	forConsole   access = "console"   // as the console's own routes say
 )
 
 // route is an address, who is answered there, and by what.
@@ -74,6 +76,7 @@ func (s *Server) mainRoutes() []route {
 	return []route{
 		{"GET /metrics", forReaders, false, promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})},
 		{"GET /readyz", forAnybody, false, http.HandlerFunc(s.serveReadyz)},
+		{"POST " + gateclient.CallbackPath("{id}", "{gate}"), forEndpoints, false, http.HandlerFunc(s.serveGateCallback)},
 		{"/", forConsole, false, s.console},
 	}
 }

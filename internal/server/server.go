@@ -72,13 +72,15 @@ type Server struct {
 	forges  map[string]forge.Forge
 	health  *health
 
-	clients     clientResolver
-	certificate *certificateFiles // nil: plain HTTP
-	console     *console.Console
-	notifier    *notify.Notifier
-	gateMetrics *gateclient.Metrics
-	main        *listener // the console, the API and, where they have no other, webhooks
-	hooks       *listener // webhooks; nil: they come in at main
+	clients       clientResolver
+	certificate   *certificateFiles // nil: plain HTTP
+	console       *console.Console
+	notifier      *notify.Notifier
+	gateMetrics   *gateclient.Metrics
+	gateEndpoints *gateclient.Endpoints
+	callbacks     chan struct{} // a token for each callback that is read
+	main          *listener     // the console, the API and, where they have no other, webhooks
+	hooks         *listener     // webhooks; nil: they come in at main
 
 	mu         sync.Mutex
 	controller *controller.Controller // nil until the repositories are reached
@@ -99,7 +101,7 @@ func New(ctx context.Context, o Options) (_ *Server, err error) {
 	if err := makeDataDir(o.Config.DataDir, o.Log); err != nil {
 		return nil, err
 	}
-	s := &Server{o: o, log: o.Log, argocds: map[string]*argocdConnection{}, forges: map[string]forge.Forge{}, health: newHealth(o.Clock.Now), clients: clientResolver{o.Config.ProxyRanges()}}
+	s := &Server{o: o, log: o.Log, argocds: map[string]*argocdConnection{}, callbacks: make(chan struct{}, maxCallbacks), forges: map[string]forge.Forge{}, health: newHealth(o.Clock.Now), clients: clientResolver{o.Config.ProxyRanges()}}
 	defer func() {
 		if err != nil {
 			s.Close()
@@ -128,6 +130,9 @@ func New(ctx context.Context, o Options) (_ *Server, err error) {
 		return nil, err
 	}
 	if s.gateMetrics, err = s.newGateMetrics(); err != nil {
+		return nil, err
+	}
+	if s.gateEndpoints, err = s.newGateEndpoints(); err != nil {
 		return nil, err
 	}
 	return s, s.openListeners(ctx)
@@ -326,7 +331,7 @@ func (s *Server) newEngine(first *controller.Repository) (*controller.Controller
 	}
 	gatherer := facts.New(facts.Options{
 		Store: s.store, Resolver: appset.New(appset.Options{Log: s.log.Named("appset"), Now: s.o.Clock.Now, Caches: &s.caches}), ArgoCDs: argocds, MainArgoCD: s.o.Config.ArgoCDByName("").Name,
-		Generators: appset.Generators(s.o.Config.Generators), Repos: []*facts.Repository{first.Repository}, Sandbox: children, Floor: s.applyFloor, Metrics: s.gateMetrics, IgnoreUnlinkedAuthors: s.o.Config.Authors.IgnoreUnlinked, Caches: &s.caches, Now: s.o.Clock.Now, Log: s.log.Named("facts"), MaxAge: maxAge, EditTimeout: s.o.Seams.JudgeTime,
+		Generators: appset.Generators(s.o.Config.Generators), Repos: []*facts.Repository{first.Repository}, Sandbox: children, Floor: s.applyFloor, Metrics: s.gateMetrics, Endpoints: s.gateEndpoints, IgnoreUnlinkedAuthors: s.o.Config.Authors.IgnoreUnlinked, Caches: &s.caches, Now: s.o.Clock.Now, Log: s.log.Named("facts"), MaxAge: maxAge, EditTimeout: s.o.Seams.JudgeTime,
 	})
 	actor := act.New(act.Options{Store: s.store, Gatherer: gatherer, ArgoCDs: acts, Console: s.o.Config.ExternalURL, Now: s.o.Clock.Now,
 		Log: s.log.Named("act"), Metrics: s.metrics, Owner: owner, Lease: s.o.Seams.Lease})

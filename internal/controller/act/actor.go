@@ -161,6 +161,10 @@ func (a *Actor) doComponentAction(ctx context.Context, c *facts.ComponentEvaluat
 		return a.liftVeto(ctx, c, x)
 	case promotion.BindCommand:
 		return a.opts.Store.Tx(ctx, "bound", func(tx *store.Tx) error { return tx.BindPendingCommand(ctx, x.ID, x.Release) })
+	case promotion.ResetEndpoints:
+		return a.opts.Store.Tx(ctx, "resetEndpoints", func(tx *store.Tx) error {
+			return facts.ForgetEndpoints(ctx, tx, c.Facts.Unit.Repo, x.Pull)
+		})
 	case promotion.FinishCommand:
 		return a.finishCommand(ctx, c, x)
 	}
@@ -256,7 +260,7 @@ func (a *Actor) putPromotionRow(ctx context.Context, tx *store.Tx, c *facts.Comp
 	if err != nil || state == promotion.Opened {
 		return err
 	}
-	return facts.ForgetMetrics(ctx, tx, u.Repo, pull)
+	return facts.ForgetGates(ctx, tx, u.Repo, pull)
 }
 
 // findTarget finds a target of an environment by what decisions call it, and its Argo CD.

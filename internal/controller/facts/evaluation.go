@@ -31,13 +31,14 @@ type Evaluation struct {
 	contents   map[string]fieldedit.Release // what releases carry, by identity
 	rules      map[string]string            // rulesOf, by component
 
-	metricCalls  int             // queries that servers were sent for this evaluation
-	holdsCommit  string          // of the branch that keeps holds; empty: there is none
-	envs         []promotion.Env // the pipeline's, without what differs by component
-	pulls        pullIndex
-	compositions map[string]map[string]promotion.Composition // by environment and BatchID
-	edits        map[editKey][]fieldedit.Edit                // of the compositions
-	fieldOwners  map[fieldKey]string                         // the components that fields belong to, as far as they were composed
+	metricCalls   int             // queries that servers were sent for this evaluation
+	endpointCalls int             // requests that endpoints were sent for this evaluation
+	holdsCommit   string          // of the branch that keeps holds; empty: there is none
+	envs          []promotion.Env // the pipeline's, without what differs by component
+	pulls         pullIndex
+	compositions  map[string]map[string]promotion.Composition // by environment and BatchID
+	edits         map[editKey][]fieldedit.Edit                // of the compositions
+	fieldOwners   map[fieldKey]string                         // the components that fields belong to, as far as they were composed
 }
 
 // ComponentEvaluation is what was gathered about one component of a unit.
@@ -49,6 +50,7 @@ type ComponentEvaluation struct {
 	Observations       []store.Observation         // verification memories that changed, to be written with the run
 	Soaks              []store.Arrival             // arrivals whose soak went on, likewise
 	Metrics            []MetricRecord              // what Prometheus servers answered, likewise
+	Endpoints          []EndpointRecord            // what endpoints said, likewise
 	Ungated            []UngatedMerge              // promotions that were merged by hand past their gates, likewise
 	FetchRequests      map[string][]string         // by the repository's ID: what Argo CD reports and Git doesn't know yet, mostly revisions
 	UnreachableArgoCDs []string                    // the Argo CDs that can't be asked about targets of the component

@@ -59,7 +59,7 @@ type Store interface {
 	PendingCommands(ctx context.Context, unit string) ([]store.PendingCommand, error)
 }
 
-// Options are the gatherers' parts. All are required but Caches, Log, Floor and Metrics.
+// Options are the gatherers' parts. All are required but Caches, Log, Floor, Metrics and Endpoints.
 type Options struct {
 	Store      Store
 	Resolver   *appset.Resolver
@@ -69,7 +69,8 @@ type Options struct {
 	Repos      []*Repository     // all that are tracked: what generators may read of each other
 	Sandbox    *sandbox.Runner   // for what strangers wrote
 	Floor      Floor
-	Metrics    MetricSource // nil: no server is asked
+	Metrics    MetricSource   // nil: no server is asked
+	Endpoints  EndpointSource // nil: no endpoint is asked
 	// IgnoreUnlinkedAuthors lets releases be approved of which some author belongs to no
 	// account on the forge, and so might be the approver.
 	IgnoreUnlinkedAuthors bool

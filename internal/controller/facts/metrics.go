@@ -88,8 +88,16 @@ func (m *MetricRecord) Store(ctx context.Context, tx *store.Tx) error {
 	return tx.PutState(ctx, m.key, data)
 }
 
-// ForgetMetrics forgets what was measured for a pull request.
-func ForgetMetrics(ctx context.Context, tx *store.Tx, repo string, pull int) error {
+// ForgetGates forgets what was measured and what endpoints said for a pull request.
+func ForgetGates(ctx context.Context, tx *store.Tx, repo string, pull int) error {
+	if err := forgetMetrics(ctx, tx, repo, pull); err != nil {
+		return err
+	}
+	return ForgetEndpoints(ctx, tx, repo, pull)
+}
+
+// forgetMetrics forgets what was measured for a pull request.
+func forgetMetrics(ctx context.Context, tx *store.Tx, repo string, pull int) error {
 	all, err := tx.StateByPrefix(ctx, metricPrefix(repo, pull))
 	if err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 // releaseFacts fills in what a pull request moves, where a gate of the environment asks
 // for it. What else there is to know of the promotion the decision knows by itself.
 func (c *ComponentEvaluation) releaseFacts(env *promotion.Env, open *OpenPull, p *promotion.Pull) {
-	if !slices.ContainsFunc(env.Gates, func(g policies.Gate) bool { return g.Expression != nil || g.Metric != nil }) {
+	if !slices.ContainsFunc(env.Gates, func(g policies.Gate) bool { return g.Expression != nil || g.Metric != nil || g.HTTP != nil }) {
 		return
 	}
 	known := &policies.Promotion{Pipeline: c.Facts.Unit.Pipeline, Environment: env.Name, Component: c.Facts.Unit.Component, Pull: policies.PullRequest{Number: int64(p.Number), Labels: open.PR.Labels}}

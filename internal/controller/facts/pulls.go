@@ -206,6 +206,9 @@ func (o *Gatherer) assignOpenPull(ctx context.Context, c *ComponentEvaluation, e
 		if err := o.metricFacts(ctx, c, env, v); err != nil {
 			return fmt.Errorf("look at the metrics that #%d waits for: %w", v.Number, err)
 		}
+		if err := o.endpointFacts(ctx, c, env, v); err != nil {
+			return fmt.Errorf("look at the endpoints that #%d waits for: %w", v.Number, err)
+		}
 		if v.Batch == batches {
 			env.Open = v
 		} else {

@@ -1,5 +1,5 @@
-// Package gateclient asks the outside for what gates wait for: the Prometheus servers that
-// the server's file names.
+// Package gateclient asks the outside for what gates wait for: the Prometheus servers and
+// the endpoints that the server's file names.
 //
 // Only those are reached, by the file's own addresses and credentials; a redirect isn't
 // followed. Answers are bounded and are believed no further than their form. Every call has

@@ -4,31 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
-	"sync"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
 	"golang.org/x/sync/singleflight"
-	"golang.org/x/time/rate"
 
 	"github.com/liftlock/liftlock/internal/cache"
 	"github.com/liftlock/liftlock/policies"
 )
 
-const (
-	// callsPerSecond and maxAtOnce are a server's budget.
-	callsPerSecond = 5
-	maxAtOnce      = maxConnections
-	// firstDelay is for how long a server that isn't well is left alone, which doubles up
-	// to maxDelay; a refusal of one query only is asked again after its own interval.
-	firstDelay = 5 * time.Second
-	maxDelay   = 5 * time.Minute
-	// busyDelay is about when to come again where a budget is used up.
-	busyDelay = 2 * time.Second
-	// maxRemembered is how many queries' last answers are remembered.
-	maxRemembered = 2000
-)
+// maxRemembered is how many queries' last answers are remembered.
+const maxRemembered = 2000
 
 // Metrics asks Prometheus servers by their names. It may be used concurrently.
 type Metrics struct {
@@ -39,14 +24,8 @@ type Metrics struct {
 }
 
 type metricServer struct {
-	client  *promClient
-	limiter *rate.Limiter
-	places  chan struct{} // a token for each call under way
-
-	mu       sync.Mutex
-	failures int
-	failed   string    // why it is left alone
-	until    time.Time // when it may be asked again
+	client *promClient
+	*budget
 }
 
 // metricAnswer is what a query was answered last.
@@ -65,7 +44,7 @@ func NewMetrics(servers []Prometheus, now func() time.Time, group *cache.Group) 
 		if err != nil {
 			return nil, fmt.Errorf("the Prometheus %s: %w", o.Name, err)
 		}
-		m.servers[o.Name] = &metricServer{client: c, limiter: rate.NewLimiter(callsPerSecond, callsPerSecond), places: make(chan struct{}, maxAtOnce)}
+		m.servers[o.Name] = &metricServer{client: c, budget: newBudget()}
 	}
 	return m, nil
 }
@@ -112,59 +91,20 @@ func (m *Metrics) Sample(ctx context.Context, server, query string, every, maxAg
 	}
 }
 
-// isAway says why a server is left alone, and until when; nil: it isn't.
-func (s *metricServer) isAway(now time.Time) (until time.Time, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if now.Before(s.until) {
-		return s.until, errors.New(s.failed)
-	}
-	return time.Time{}, nil
-}
-
 // query asks once, within the server's budget.
 func (s *metricServer) query(ctx context.Context, query string, clock func() time.Time, every time.Duration) metricAnswer {
 	now := clock()
-	select {
-	case s.places <- struct{}{}:
-		defer func() { <-s.places }()
-	default:
+	done := s.begin(now)
+	if done == nil {
 		return metricAnswer{at: now, again: now.Add(busyDelay)}
 	}
-	if !s.limiter.AllowN(now, 1) {
-		return metricAnswer{at: now, again: now.Add(busyDelay)}
-	}
+	defer done()
 	sample, err := s.client.query(ctx, query, now)
 	a := metricAnswer{sample: sample, err: err, at: now}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var failed *callError
-	switch errors.As(err, &failed); {
-	case err == nil:
-		s.failures, s.until = 0, time.Time{}
-	case failed != nil && failed.away:
-		s.failures++
-		a.again = clock().Add(max(retryDelay(s.failures), failed.after))
-		s.failed, s.until = failed.text, a.again
-	default:
-		a.again = now.Add(every)
+	if again := s.end(clock(), err); err != nil {
+		if a.again = again; again.IsZero() {
+			a.again = now.Add(every)
+		}
 	}
 	return a
-}
-
-// retryDelay is how long to wait after so many failures in a row.
-func retryDelay(failures int) time.Duration {
-	b := backoff.NewExponentialBackOff(backoff.WithInitialInterval(firstDelay), backoff.WithMultiplier(2), backoff.WithRandomizationFactor(0), backoff.WithMaxInterval(maxDelay), backoff.WithMaxElapsedTime(0))
-	d := b.NextBackOff()
-	for range min(failures, 10) - 1 {
-		d = b.NextBackOff()
-	}
-	return d
-}
-
-// jitter spreads those who wait for the same: the same for the same key.
-func jitter(key string, within time.Duration) time.Duration {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(key)) // never fails
-	return time.Duration(h.Sum64() % uint64(within))
 }

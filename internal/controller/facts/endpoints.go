@@ -1,0 +1,296 @@
+package facts
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/policies"
+)
+
+const (
+	// freshEndpointAge is how long ago an endpoint may have been asked right before a merge.
+	freshEndpointAge = 10 * time.Second
+	// maxEndpointCalls bounds the requests of one evaluation; what is left comes with the next.
+	maxEndpointCalls = 10
+	// maxEndpointPause bounds for how long an endpoint may wish to be left alone.
+	maxEndpointPause = time.Hour
+)
+
+// EndpointSource asks endpoints by their names; Endpoints of internal/controller/gateclient
+// is one, and says what the results mean.
+type EndpointSource interface {
+	Call(ctx context.Context, name, path string, every, timeout time.Duration, r policies.EndpointRequest) (a policies.EndpointAnswer, again time.Time, err error)
+}
+
+// endpointState is what is kept of one request, which may be sent many times: in the store
+// alone, so that with the database it is gone, and the endpoint is asked anew.
+type endpointState struct {
+	ID       string           `json:"id"`
+	Endpoint string           `json:"endpoint"`
+	Unit     string           `json:"unit"` // the key of who waits for it
+	Attempts int              `json:"attempts"`
+	CalledAt time.Time        `json:"calledAt,omitzero"` // when it was asked last and answered
+	NextAt   time.Time        `json:"nextAt,omitzero"`
+	Outcome  policies.Outcome `json:"outcome,omitempty"`
+	Reason   string           `json:"reason,omitempty"`
+	Until    time.Time        `json:"until,omitzero"`
+	At       time.Time        `json:"at,omitzero"`        // of the outcome
+	Callback bool             `json:"callback,omitempty"` // the outcome came by a callback
+	SignedAt time.Time        `json:"signedAt,omitzero"`  // of the last callback that counted
+}
+
+// EndpointRecord is that an endpoint was asked, to be kept.
+type EndpointRecord struct {
+	state  endpointState // as it was before
+	index  string        // the key by which it is found with its pull request
+	answer policies.EndpointAnswer
+	nextAt time.Time
+	failed bool // there was no answer
+}
+
+// endpointKey is the store's key of a request.
+func endpointKey(id string) string { return "endpoint|" + id }
+
+// endpointPrefix is what the keys begin with that name a pull request's requests.
+func endpointPrefix(repo string, pull int) string {
+	return fmt.Sprintf("endpoints|%s|%d|", repo, pull)
+}
+
+// endpointID names a request: the same for the same release, environment and head.
+func endpointID(u promotion.Unit, env string, p *promotion.Pull, h *policies.HTTP) string {
+	sum := sha256.Sum256([]byte(strings.Join([]string{u.Repo, u.Pipeline, u.Component, env, fmt.Sprint(p.Number), p.Release, p.Head, h.Endpoint, h.Path}, "\x00")))
+	return hex.EncodeToString(sum[:16])
+}
+
+// parseEndpointState reads what the store has; what can't be read is nothing.
+func parseEndpointState(raw []byte, id string) endpointState {
+	var s endpointState
+	if json.Unmarshal(raw, &s) != nil || s.ID != id {
+		return endpointState{ID: id}
+	}
+	return s
+}
+
+// applyAnswer takes in how asking ended. A fail is final; what came by a callback since is
+// newer; and an answer that nothing is decided takes back only what was answered itself:
+// who answers by callbacks always answers so.
+func (s *endpointState) applyAnswer(a policies.EndpointAnswer, nextAt time.Time, failed bool) {
+	s.Attempts++
+	if failed {
+		return
+	}
+	if a.At.After(s.CalledAt) {
+		s.CalledAt, s.NextAt = a.At, nextAt
+	}
+	switch {
+	case s.Outcome == policies.Fail:
+	case s.Callback && (a.Outcome == "" || !s.At.Before(a.At)):
+	case a.At.Before(s.At): // another process's is newer
+	default:
+		s.Outcome, s.Reason, s.Until, s.At, s.Callback = a.Outcome, a.Reason, a.Until, a.At, false
+	}
+}
+
+// What is wrong with a callback.
+var (
+	ErrNoRequest     = errors.New("no open promotion waits for an answer to this request; it may not be known yet, or not any more")
+	ErrStaleCallback = errors.New("something newer is known: sign an answer anew, at a later second")
+	ErrFinal         = errors.New("it has failed, which is final for this head of the pull request; a new head is a new request, and /liftlock retry asks again")
+)
+
+// applyCallback takes in a callback that was signed at a.At. The same one again changes
+// nothing; one that is not newer than what is known is an error, because it may be repeated
+// by somebody who saw it.
+func (s *endpointState) applyCallback(a policies.EndpointAnswer) (changed bool, err error) {
+	same := s.Callback && s.Outcome == a.Outcome && s.Reason == a.Reason && s.Until.Equal(a.Until)
+	switch {
+	case a.At.Equal(s.SignedAt) && same:
+		return false, nil
+	case s.Outcome == policies.Fail:
+		return false, ErrFinal
+	case !a.At.After(s.SignedAt), a.At.Before(s.At.Truncate(time.Second)):
+		return false, ErrStaleCallback
+	}
+	s.Outcome, s.Reason, s.Until, s.At, s.SignedAt, s.Callback = a.Outcome, a.Reason, a.Until, a.At, a.At, true
+	return true, nil
+}
+
+func putEndpointState(ctx context.Context, tx *store.Tx, s *endpointState) error {
+	raw, err := json.Marshal(s)
+	if err != nil {
+		return fmt.Errorf("keep what an endpoint said: %w", err)
+	}
+	return tx.PutState(ctx, endpointKey(s.ID), raw)
+}
+
+// Store keeps how asking ended, with what came meanwhile.
+func (r *EndpointRecord) Store(ctx context.Context, tx *store.Tx) error {
+	raw, _, err := tx.State(ctx, endpointKey(r.state.ID))
+	if err != nil {
+		return err
+	}
+	s := parseEndpointState(raw, r.state.ID)
+	s.Endpoint, s.Unit = r.state.Endpoint, r.state.Unit
+	s.applyAnswer(r.answer, r.nextAt, r.failed)
+	if err := putEndpointState(ctx, tx, &s); err != nil {
+		return err
+	}
+	return tx.PutState(ctx, r.index, nil)
+}
+
+// ForgetEndpoints forgets what endpoints said of a pull request.
+func ForgetEndpoints(ctx context.Context, tx *store.Tx, repo string, pull int) error {
+	prefix := endpointPrefix(repo, pull)
+	all, err := tx.StateByPrefix(ctx, prefix)
+	if err != nil {
+		return err
+	}
+	for key := range all {
+		if err := tx.DeleteState(ctx, key); err != nil {
+			return err
+		}
+		if err := tx.DeleteState(ctx, endpointKey(strings.TrimPrefix(key, prefix))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CallbackStore is where callbacks are written: *store.Store.
+type CallbackStore interface {
+	Tx(ctx context.Context, name string, f func(tx *store.Tx) error) error
+}
+
+// AcceptCallback takes in an endpoint's later answer, whose signature was verified, and
+// wakes who waits for it, in one transaction. ErrNoRequest, ErrStaleCallback and ErrFinal
+// say why it doesn't count.
+func AcceptCallback(ctx context.Context, st CallbackStore, endpoint string, a policies.EndpointAnswer) error {
+	return st.Tx(ctx, "callback", func(tx *store.Tx) error {
+		raw, ok, err := tx.State(ctx, endpointKey(a.ID))
+		if err != nil {
+			return err
+		}
+		s := parseEndpointState(raw, a.ID)
+		if !ok || s.Endpoint != endpoint || s.Unit == "" {
+			return ErrNoRequest
+		}
+		changed, err := s.applyCallback(a)
+		if err != nil || !changed {
+			return err
+		}
+		if err := putEndpointState(ctx, tx, &s); err != nil {
+			return err
+		}
+		return tx.WakeAs(ctx, store.Urgent, s.Unit)
+	})
+}
+
+// endpointFacts fills in what endpoints say of an open promotion, as the component sees it,
+// that gates of the environment ask.
+func (o *Gatherer) endpointFacts(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, p *promotion.Pull) error {
+	known := map[string]bool{}
+	for _, g := range env.Gates {
+		if g.HTTP == nil {
+			continue
+		}
+		id := endpointID(c.Facts.Unit, env.Name, p, g.HTTP)
+		if known[id] {
+			continue
+		}
+		known[id] = true
+		raw, _, err := o.opts.Store.State(ctx, endpointKey(id))
+		if err != nil {
+			return err
+		}
+		s := parseEndpointState(raw, id)
+		s.Endpoint, s.Unit = g.HTTP.Endpoint, wake.ForUnit(c.Evaluation.Unit).String()
+		reading := policies.EndpointReading{Endpoint: g.HTTP.Endpoint, Path: g.HTTP.Path}
+		if err := o.callEndpoint(ctx, c, env, p, g.HTTP, &s, &reading); err != nil {
+			return err
+		}
+		reading.Answered, reading.Outcome, reading.Reason, reading.At, reading.Until = !s.CalledAt.IsZero(), s.Outcome, s.Reason, s.At, s.Until
+		p.Review.Endpoints = append(p.Review.Endpoints, reading)
+	}
+	return nil
+}
+
+// callEndpoint asks where it is time, and takes the answer in. The error is the context's.
+func (o *Gatherer) callEndpoint(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, p *promotion.Pull, h *policies.HTTP, s *endpointState, r *policies.EndpointReading) error {
+	now := c.Facts.Now
+	r.NextAt = s.NextAt
+	expired := s.Outcome == policies.Pass && !now.Before(s.At.Add(h.MaxAge)) && s.CalledAt.Before(s.At.Add(h.MaxAge))
+	due := s.CalledAt.IsZero() || !now.Before(s.NextAt) || expired || c.fresh && now.Sub(s.CalledAt) > freshEndpointAge
+	switch {
+	case s.Outcome == policies.Fail || !due:
+		return nil
+	case o.opts.Endpoints == nil:
+		r.Err = "no endpoint is asked from here"
+		return nil
+	case p.Review.Promotion == nil || p.Review.Promotion.Release == nil:
+		r.Err = "what is promoted can't be read"
+		if known := p.Review.Promotion; known != nil {
+			r.Err += ": " + known.ReleaseErr
+		}
+		return nil
+	case c.endpointCalls >= maxEndpointCalls:
+		if r.NextAt = now.Add(metricCallDelay); c.fresh {
+			r.Err = "others are asked first; its turn comes"
+		}
+		return nil
+	}
+	c.endpointCalls++
+	request := policies.EndpointRequest{ID: s.ID, Repository: c.Facts.Unit.Repo, Pipeline: c.Facts.Unit.Pipeline, Environment: env.Name, Component: c.Facts.Unit.Component,
+		Release: p.Review.Promotion.Release, Pull: int64(p.Number), PullURL: p.URL, Head: p.Head, Targets: []policies.Target{}, Attempt: s.Attempts + 1}
+	if at := c.Unit.Envs[env.Name]; at != nil {
+		for i := range at.Targets {
+			request.Targets = append(request.Targets, policies.Target{Name: at.Targets[i].Name, Cluster: o.ClusterOf(&at.Targets[i])})
+		}
+	}
+	record := EndpointRecord{state: *s, index: endpointPrefix(c.Facts.Unit.Repo, p.Number) + s.ID}
+	a, again, err := o.opts.Endpoints.Call(ctx, h.Endpoint, h.Path, h.Every, h.Timeout, request)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		r.Err, r.NextAt, record.failed = err.Error(), again, true
+		if again.IsZero() {
+			return nil // nobody was asked
+		}
+	case a.At.IsZero():
+		if r.NextAt = again; c.fresh {
+			r.Err = "it is asked as often as it may be; its turn comes" // a merge needs what is so now
+		}
+		return nil
+	default:
+		record.answer, record.nextAt = a, nextEndpointCall(a, again, h.Every)
+		r.NextAt = record.nextAt
+	}
+	s.applyAnswer(record.answer, record.nextAt, record.failed)
+	c.Endpoints = append(c.Endpoints, record)
+	return nil
+}
+
+// nextEndpointCall is when an endpoint that answered is asked again: after the gate's
+// interval, or later where it wishes so or says that nothing changes before.
+func nextEndpointCall(a policies.EndpointAnswer, notBefore time.Time, every time.Duration) time.Time {
+	next := a.At.Add(every)
+	if notBefore.After(next) {
+		next = notBefore
+	}
+	if a.Outcome == policies.Wait && a.Until.After(next) {
+		next = a.Until
+	}
+	if last := a.At.Add(maxEndpointPause); next.After(last) {
+		next = last
+	}
+	return next
+}
