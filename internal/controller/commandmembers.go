@@ -143,14 +143,22 @@ func holdVia(o Command) string {
 	return ""
 }
 
-// setHoldsItself says that who lifts holds has set them all: that takes no approver.
+// lift is which holds the command lifts.
+func (o Command) lift() promotion.Lift {
+	return promotion.Lift{OwnOnly: o.ownHoldsOnly, By: o.By, Via: holdVia(o), Given: o.At}
+}
+
+// setHoldsItself says that who lifts holds has set one of each of them: to lift those takes
+// no approver.
 func (e *Controller) setHoldsItself(ctx context.Context, r *Repository, s *facts.Snapshot, o Command) (bool, error) {
+	isOwn := func(h promotion.Holding) bool { return h.IsOf(o.By, holdVia(o)) }
 	scope := o.Command.Scope
 	if o.Command.Verb != command.Unhold {
 		return false, nil
 	}
 	if scope == "" || scope == command.ScopePR {
-		return e.setPullHoldItself(ctx, r, o)
+		all, err := facts.ReadPullHolds(ctx, e.opts.Store, r.ID, o.Pull)
+		return slices.ContainsFunc(all, isOwn), err
 	}
 	units := []promotion.Unit{o.Unit}
 	if scope == command.ScopeComponent {
@@ -164,8 +172,8 @@ func (e *Controller) setHoldsItself(ctx context.Context, r *Repository, s *facts
 		}
 	}
 	for _, u := range units {
-		by, via, err := e.opts.Actor.WhoHolds(ctx, r.Repository, u, scope, o.Command.Environment)
-		if err != nil || by == "" || via != holdVia(o) || !strings.EqualFold(by, o.By) {
+		active, err := e.opts.Actor.ListHolds(ctx, r.Repository, u, scope, o.Command.Environment)
+		if err != nil || !slices.ContainsFunc(active, isOwn) {
 			return false, err
 		}
 	}
@@ -201,8 +209,11 @@ func (e *Controller) setHolds(ctx context.Context, r *Repository, s *facts.Snaps
 		if err != nil {
 			return "", err
 		}
-		if o.Command.Verb == command.Hold && (!end.IsZero() || !active.Until.IsZero()) {
+		switch {
+		case o.Command.Verb == command.Hold && (!end.IsZero() || !active.Until.IsZero()):
 			answer = prtext.HoldEnds(active.By, active.Until)
+		case o.Command.Verb == command.Unhold && active != promotion.Hold{}:
+			answer = prtext.HoldRemains(active.By, active.Until)
 		}
 	}
 	return answer, nil
@@ -220,7 +231,7 @@ func (e *Controller) setHold(ctx context.Context, r *Repository, p *facts.Resolv
 		if set {
 			active, err = e.holdPull(ctx, r, o, end)
 		} else {
-			err = e.liftPullHold(ctx, r, o.Pull)
+			active, err = e.liftPullHold(ctx, r, o.Pull, o.lift())
 		}
 		if err != nil {
 			return active, err
@@ -238,7 +249,7 @@ func (e *Controller) setHold(ctx context.Context, r *Repository, p *facts.Resolv
 	if c.Scope == command.ScopeEnvironment && (p == nil || p.Spec.EnvironmentByName(c.Environment) == nil) {
 		return active, newRefusal("the pipeline %s has no environment %q", o.Unit.Pipeline, c.Environment)
 	}
-	active, err = e.opts.Actor.SetHold(ctx, r.Repository, o.Unit, act.Hold{Scope: c.Scope, Environment: c.Environment, By: o.By, Via: holdVia(o), Reason: c.Reason, Reverts: c.Reverts, Until: end, Set: set})
+	active, err = e.opts.Actor.SetHold(ctx, r.Repository, o.Unit, act.Hold{Scope: c.Scope, Environment: c.Environment, By: o.By, Via: holdVia(o), Reason: c.Reason, Reverts: c.Reverts, Until: end, Set: set, Lift: o.lift()})
 	if err != nil {
 		return active, err
 	}

@@ -32,6 +32,8 @@ type Command struct {
 	Via     string    // comment or api
 	Source  string    // unique in the world; a command is recorded once for it
 	At      time.Time // when it was given; zero: now
+
+	ownHoldsOnly bool // it lifts what its author holds, and nothing that others do
 }
 
 // RefusedError is a command that is not carried out, with the reason for its author.
@@ -95,6 +97,7 @@ func (e *Controller) authoriseAndRun(ctx context.Context, r *Repository, s *fact
 	if err := command.Authorise(o.Command, who, len(envs) > 0); err != nil {
 		return "", newRefusal("%v", err)
 	}
+	o.ownHoldsOnly = command.LiftsOwnOnly(who, len(envs) > 0)
 	return e.runCommand(ctx, r, s, p, unit, o)
 }
 
@@ -160,14 +163,17 @@ func (e *Controller) resolvePerson(ctx context.Context, r *Repository, s *facts.
 	default:
 		return who, nil
 	}
-	own, err := e.setHoldsItself(ctx, r, s, o)
-	if err != nil || own || o.Role != "" {
-		who.Approver = own
+	var err error
+	if who.Holds, err = e.setHoldsItself(ctx, r, s, o); err != nil || o.Role != "" {
 		return who, err
 	}
 	who.Approver = true
 	for _, g := range envs {
 		ok, err := e.isApprover(ctx, s, g, o)
+		var refused *RefusedError
+		if who.Holds && errors.As(err, &refused) { // what is their own doesn't wait for that
+			ok, err = false, nil
+		}
 		if err != nil {
 			return who, err
 		}

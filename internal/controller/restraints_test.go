@@ -268,3 +268,52 @@ func TestALabelRemovedByHandComesBack(t *testing.T) {
 	w.must(w.run(pull))
 	check("set and taken off by hand", false, 1)
 }
+
+// TestEverybodysHoldIsKept holds that who sets the first hold can't lift what somebody else
+// set after it, nor the other way round: each lifts their own, and who may lift all does.
+func TestEverybodysHoldIsKept(t *testing.T) {
+	t.Parallel()
+	gated := strings.Replace(manualQA, "merge: manual", "merge: manual, gates: [{approvals: {count: 1, from: {users: [ada]}}}]", 1)
+	for scope, env := range map[string]string{"environment": "qa", "pr": "qa", "component": "qa", "pipeline": "qa"} {
+		t.Run(scope, func(t *testing.T) {
+			w := newFixture(t, "", gated, "web")
+			p := w.openOne("web", "2.0.0", "web")
+			give := func(by, verb string, lasting time.Duration) (string, error) {
+				t.Helper()
+				w.clock.Step(2 * time.Minute)
+				return w.command(by, p.Number, "web", command.Command{Verb: verb, Scope: scope, Environment: env, For: lasting})
+			}
+			waits := func(what string, want bool) {
+				t.Helper()
+				w.runRepository()
+				if _, d := w.evaluate(); (d.Components[0].Env("qa").Promotion == promotion.Held) != want {
+					t.Errorf("%s: it is %s", what, d.Components[0].Env("qa").Promotion)
+				}
+			}
+			_, err := give("grace", command.Hold, time.Hour)
+			w.must(err)
+			_, err = give("ada", command.Hold, 0)
+			w.must(err)
+			answer, err := give("grace", command.Unhold, 0)
+			w.must(err)
+			if !strings.HasPrefix(answer, "It stays on hold by ada, without an end") {
+				t.Errorf("grace lifted the hold of ada: %q", answer)
+			}
+			waits("grace lifted hers", true)
+			var refused *RefusedError
+			if _, err := give("grace", command.Unhold, 0); !errors.As(err, &refused) {
+				t.Errorf("grace, who holds nothing, lifts: %v", err)
+			}
+			waits("grace tried again", true)
+			_, err = give("linus", command.Hold, 0)
+			w.must(err)
+			_, err = w.ExecuteCommand(t.Context(), Command{Unit: w.unit("web"), Pull: p.Number, By: "ada", Via: "comment", Source: "late", At: w.clock.Now().Add(-3 * time.Minute),
+				Command: command.Command{Verb: command.Unhold, Scope: scope, Environment: env}})
+			w.must(err)
+			waits("ada lifted what was there before linus held", true)
+			_, err = give("ada", command.Unhold, 0)
+			w.must(err)
+			waits("ada lifted all", false)
+		})
+	}
+}

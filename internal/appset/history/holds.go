@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"gopkg.in/yaml.v3"
+
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/strictyaml"
 )
@@ -26,33 +28,60 @@ type HoldFile struct {
 	Reverts bool   `yaml:"reverts,omitempty"` // reverts stand still too
 	Via     string `yaml:"via,omitempty"`     // api: By is the name of one of its tokens; empty: somebody on the forge
 	Until   string `yaml:"until,omitempty"`   // RFC 3339; empty: until somebody lifts it
+
+	Also []OtherHold `yaml:"also,omitempty"` // what others hold of the same
 }
 
-// decodeHold reads a hold's file. One that can't be read still holds, reverts too, and
+// OtherHold is a hold by somebody else in the same file.
+type OtherHold struct {
+	By      string `yaml:"by"`
+	Reason  string `yaml:"reason"`
+	At      string `yaml:"at"`
+	Reverts bool   `yaml:"reverts,omitempty"`
+	Via     string `yaml:"via,omitempty"`
+	Until   string `yaml:"until,omitempty"`
+}
+
+// EncodeHolds is the content of a file with at least one hold.
+func EncodeHolds(holds []promotion.Holding) ([]byte, error) {
+	var all []OtherHold
+	for _, h := range holds {
+		o := OtherHold{By: h.By, Reason: h.Reason, At: h.At.UTC().Format(time.RFC3339), Reverts: h.Reverts, Via: h.Via}
+		if !h.Until.IsZero() {
+			o.Until = h.Until.UTC().Format(time.RFC3339)
+		}
+		all = append(all, o)
+	}
+	first := all[0]
+	return yaml.Marshal(HoldFile{By: first.By, Reason: first.Reason, At: first.At, Reverts: first.Reverts, Via: first.Via, Until: first.Until, Also: all[1:]})
+}
+
+// decodeHolds reads a hold's file. One that can't be read still holds, reverts too, and
 // one whose end can't be read has none.
-func decodeHold(file string, data []byte) (h promotion.Hold, via string) {
+func decodeHolds(file string, data []byte) (out []promotion.Holding) {
 	var f HoldFile
 	if err := strictyaml.Decode(file, data, &f); err != nil {
-		return promotion.Hold{Reason: "its file can't be read: " + err.Error(), Reverts: true}, ""
+		return []promotion.Holding{{Hold: promotion.Hold{Reason: "its file can't be read: " + err.Error(), Reverts: true}}}
 	}
-	h = promotion.Hold{By: f.By, Reason: f.Reason, Reverts: f.Reverts}
-	h.At, _ = time.Parse(time.RFC3339, f.At) // zero where it can't be read
-	h.Until, _ = time.Parse(time.RFC3339, f.Until)
-	return h, f.Via
+	for _, o := range append([]OtherHold{{By: f.By, Reason: f.Reason, At: f.At, Reverts: f.Reverts, Via: f.Via, Until: f.Until}}, f.Also...) {
+		h := promotion.Holding{Via: o.Via, Hold: promotion.Hold{By: o.By, Reason: o.Reason, Reverts: o.Reverts}}
+		h.At, _ = time.Parse(time.RFC3339, o.At) // zero where it can't be read
+		h.Until, _ = time.Parse(time.RFC3339, o.Until)
+		out = append(out, h)
+	}
+	return out
 }
 
-// ReadHold reads a hold's file, and whether its author is the name of one of the API's
-// tokens (via is api then). False where there is none.
-func ReadHold(tree fs.FS, file string) (h promotion.Hold, via string, ok bool, err error) {
+// ReadHolds reads a hold's file: what each who holds it set. None where there is none.
+func ReadHolds(tree fs.FS, file string) ([]promotion.Holding, error) {
 	data, err := fs.ReadFile(tree, file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return h, "", false, nil
+		return nil, nil
 	}
 	if err != nil {
-		return h, "", false, fmt.Errorf("read %s on %s: %w", file, StateBranch, err)
+		return nil, fmt.Errorf("read %s on %s: %w", file, StateBranch, err)
 	}
-	h, via = decodeHold(file, data)
-	return h, via, true, nil
+	return decodeHolds(file, data), nil
 }
 
 // HoldPath is where a hold's file lies on the state branch.
@@ -69,13 +98,12 @@ func HoldPath(pipeline, scope, name string) string {
 func Holds(tree fs.FS, pipeline, component string) ([]promotion.Hold, error) {
 	var out []promotion.Hold
 	add := func(scope, env, file string) error {
-		h, _, ok, err := ReadHold(tree, file)
-		if err != nil || !ok {
-			return err
+		all, err := ReadHolds(tree, file)
+		for _, h := range all {
+			h.Scope, h.Environment = scope, env
+			out = append(out, h.Hold)
 		}
-		h.Scope, h.Environment = scope, env
-		out = append(out, h)
-		return nil
+		return err
 	}
 	err := cmp.Or(add("pipeline", "", HoldPath(pipeline, "pipeline", "")), add("component", "", HoldPath(pipeline, "component", component)))
 	if err != nil {

@@ -25,6 +25,8 @@ func TestHolds(t *testing.T) {
 		"somebody else's": {map[string]string{"holds/shop/component/api.yaml": text, "holds/other/pipeline.yaml": text}, nil},
 		"one that stops reverts": {map[string]string{"holds/shop/pipeline.yaml": text + "reverts: true\nvia: api\n"},
 			[]promotion.Hold{{Scope: "pipeline", By: "ada", Reason: "load test", Reverts: true, At: at}}},
+		"two people's": {map[string]string{"holds/shop/pipeline.yaml": text + "also:\n    - by: grace\n      reason: lunch\n      at: \"2026-01-02T03:04:05Z\"\n      until: \"2026-01-02T03:04:05Z\"\n"},
+			[]promotion.Hold{{Scope: "pipeline", By: "ada", Reason: "load test", At: at}, {Scope: "pipeline", By: "grace", Reason: "lunch", At: at, Until: at}}},
 		"one without a time": {map[string]string{"holds/shop/pipeline.yaml": "by: ada\nreason: load test\nat: soon\n"},
 			[]promotion.Hold{{Scope: "pipeline", By: "ada", Reason: "load test"}}},
 	} {

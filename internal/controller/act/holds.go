@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
-
-	"gopkg.in/yaml.v3"
 
 	"github.com/liftlock/liftlock/internal/appset/history"
 	"github.com/liftlock/liftlock/internal/controller/facts"
@@ -20,10 +19,11 @@ type Hold struct {
 	Scope       string // component, environment or pipeline
 	Environment string
 	By, Reason  string
-	Via         string    // api: By is the name of one of its tokens
-	Reverts     bool      // reverts stand still too
-	Until       time.Time // zero: until somebody lifts it
-	Set         bool      // false: lift
+	Via         string         // api: By is the name of one of its tokens
+	Reverts     bool           // reverts stand still too
+	Until       time.Time      // zero: until somebody lifts it
+	Set         bool           // false: lift
+	Lift        promotion.Lift // which holds, where it isn't set
 }
 
 // holdTries bounds how often a hold is written again when somebody else wrote
@@ -31,8 +31,8 @@ type Hold struct {
 const holdTries = 5
 
 // SetHold writes or removes a hold's file on the state branch, one commit each, and gives
-// the hold that stands then. One that stands already is never made weaker: the later
-// end counts, and it stays that of whoever set it first.
+// the strongest hold that stands then; the zero value when none does. Everybody's own hold
+// stands beside the others', and is never made weaker by setting it again.
 func (a *Actor) SetHold(ctx context.Context, r *facts.Repository, u promotion.Unit, h Hold) (active promotion.Hold, err error) {
 	file, err := holdFile(u, h.Scope, h.Environment)
 	if err != nil {
@@ -61,31 +61,19 @@ func holdFile(u promotion.Unit, scope, environment string) (string, error) {
 	return history.HoldPath(u.Pipeline, scope, name), nil
 }
 
-// WhoHolds says who set a hold, and whether by the API; empty when there is none, or that
-// can't be told.
-func (a *Actor) WhoHolds(ctx context.Context, r *facts.Repository, u promotion.Unit, scope, environment string) (by, via string, err error) {
+// ListHolds lists the holds on something that stand, as its file has them; none when there
+// are none.
+func (a *Actor) ListHolds(ctx context.Context, r *facts.Repository, u promotion.Unit, scope, environment string) ([]promotion.Holding, error) {
 	file, err := holdFile(u, scope, environment)
 	if err != nil {
-		return "", "", nil // there can't be one
+		return nil, nil // there can't be one
 	}
 	head, ok, err := r.Mirror.Head(ctx, history.StateBranch)
 	if err != nil || !ok {
-		return "", "", err
+		return nil, err
 	}
-	h, via, ok, err := history.ReadHold(r.Mirror.Tree(head), file)
-	if err != nil || !ok || h.IsOver(a.opts.Now()) {
-		return "", "", err
-	}
-	return h.By, via, nil
-}
-
-// extendHold is what stands where a hold is set while another one stands.
-func extendHold(active promotion.Hold, h Hold) promotion.Hold {
-	active.Reverts = active.Reverts || h.Reverts
-	if h.Until.IsZero() || !active.Until.IsZero() && h.Until.After(active.Until) {
-		active.Until = h.Until
-	}
-	return active
+	all, err := history.ReadHolds(r.Mirror.Tree(head), file)
+	return promotion.ListActive(all, a.opts.Now()), err
 }
 
 func (a *Actor) writeHold(ctx context.Context, r *facts.Repository, file string, h Hold) (active promotion.Hold, err error) {
@@ -94,31 +82,30 @@ func (a *Actor) writeHold(ctx context.Context, r *facts.Repository, file string,
 	if err != nil {
 		return active, err
 	}
-	there, spec, via := false, git.CommitSpec{When: now}, h.Via
+	var all []promotion.Holding
+	spec := git.CommitSpec{When: now}
 	if ok {
 		spec.Parents, spec.Base = []string{head}, head
-		if active, via, there, err = history.ReadHold(m.Tree(head), file); err != nil {
+		if all, err = history.ReadHolds(m.Tree(head), file); err != nil {
 			return active, err
 		}
 	}
 	verb, w := "Lift the hold on", git.FileWrite{Path: file, Delete: true}
+	next := h.Lift.Of(promotion.ListActive(all, now))
 	if h.Set {
 		verb = "Hold"
-		next := promotion.Hold{By: h.By, Reason: h.Reason, At: now, Reverts: h.Reverts, Until: h.Until}
-		if there && !active.IsOver(now) {
-			next = extendHold(active, h)
-			if next == active {
-				return active, nil
-			}
-		} else {
-			via = h.Via
-		}
-		if w.Content, err = encodeHold(next, via); err != nil {
+		next = promotion.AddHold(promotion.ListActive(all, now), promotion.Holding{Via: h.Via, Hold: promotion.Hold{By: h.By, Reason: h.Reason, At: now, Reverts: h.Reverts, Until: h.Until}})
+	}
+	strongest, held := promotion.FindStrongest(next)
+	active = strongest.Hold
+	if slices.Equal(next, all) {
+		return active, nil
+	}
+	if held {
+		if w.Content, err = history.EncodeHolds(next); err != nil {
 			return active, fmt.Errorf("write the hold %s: %w", file, err)
 		}
-		w.Delete, active = false, next
-	} else if !there {
-		return active, nil
+		w.Delete = false
 	}
 	spec.Files = []git.FileWrite{w}
 	spec.Message = fmt.Sprintf("%s %s\n\nBy: %s\n", verb, strings.TrimSuffix(strings.TrimPrefix(file, "holds/"), ".yaml"), h.By)
@@ -127,13 +114,4 @@ func (a *Actor) writeHold(ctx context.Context, r *facts.Repository, file string,
 		return active, err
 	}
 	return active, m.Push(ctx, git.PushSpec{Branch: history.StateBranch, New: commit, Old: head})
-}
-
-// encodeHold is the content of a hold's file.
-func encodeHold(h promotion.Hold, via string) ([]byte, error) {
-	f := history.HoldFile{By: h.By, Reason: h.Reason, At: h.At.UTC().Format(time.RFC3339), Reverts: h.Reverts, Via: via}
-	if !h.Until.IsZero() {
-		f.Until = h.Until.UTC().Format(time.RFC3339)
-	}
-	return yaml.Marshal(f)
 }

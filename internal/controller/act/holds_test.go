@@ -32,44 +32,62 @@ func (w *fixture) setHold(h Hold) promotion.Hold {
 	return active
 }
 
-// TestHoldsEnd holds that of holds that meet the strongest stands, as that of whoever set
-// the first, and that one which is over makes way.
+// TestHoldsEnd holds that each holder's own hold stands until its end, whatever others set
+// or lift, that none is made weaker, and that the strongest is told.
 func TestHoldsEnd(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t, "", "web")
-	hour := func(n int) time.Time { return w.now.Add(time.Duration(n) * time.Hour).Truncate(time.Second) }
+	start := w.now
+	hour := func(n int) time.Time { return start.Add(time.Duration(n) * time.Hour).Truncate(time.Second) }
 	hold := func(by string, until time.Time, reverts bool) promotion.Hold {
 		return w.setHold(Hold{Scope: "component", By: by, Reason: "of " + by, Until: until, Reverts: reverts, Set: true})
 	}
 	check := func(what string, got promotion.Hold, by string, until time.Time, reverts bool) {
 		t.Helper()
-		stored, _, held, err := history.ReadHold(w.repo.Mirror.Tree(w.remoteHead(history.StateBranch)), "holds/shop/component/web.yaml")
+		all, err := history.ReadHolds(w.repo.Mirror.Tree(w.remoteHead(history.StateBranch)), "holds/shop/component/web.yaml")
 		w.must(err)
-		for _, h := range []promotion.Hold{got, stored} {
+		stored, held := promotion.FindStrongest(all)
+		for _, h := range []promotion.Hold{got, stored.Hold} {
 			if !held || h.By != by || h.Reason != "of "+by || !h.Until.Equal(until) || h.Reverts != reverts {
 				t.Errorf("%s: %+v", what, h)
 			}
 		}
 	}
-	who := func(want string) {
+	who := func(want ...string) {
 		t.Helper()
-		by, _, err := w.actor.WhoHolds(w.ctx(), w.repo, w.unit("web"), "component", "")
+		all, err := w.actor.ListHolds(w.ctx(), w.repo, w.unit("web"), "component", "")
 		w.must(err)
-		w.compare("who holds", by, want)
+		var got []string
+		for _, h := range all {
+			got = append(got, h.By)
+		}
+		w.compare("who holds", got, want)
 	}
 	check("for two hours", hold("ada", hour(2), false), "ada", hour(2), false)
-	head := w.remoteHead(history.StateBranch)
 	check("for one", hold("grace", hour(1), false), "ada", hour(2), false)
+	head := w.remoteHead(history.StateBranch)
+	check("for one again", hold("grace", hour(0), false), "ada", hour(2), false)
 	w.compare("the branch", w.remoteHead(history.StateBranch), head)
-	check("for three", hold("grace", hour(3), false), "ada", hour(3), false)
-	check("of reverts", hold("grace", hour(1), true), "ada", hour(3), true)
-	who("ada")
-	w.now = hour(3)
-	who("")
+	check("for three", hold("grace", hour(3), false), "grace", hour(3), false)
+	check("of reverts", hold("ada", hour(1), true), "grace", hour(3), false)
+	who("ada", "grace")
+	ev, _ := w.evaluate()
+	w.compare("holds", len(ev.Components[0].Facts.Holds.Value), 2)
+	own := func(by string) promotion.Hold {
+		return w.setHold(Hold{Scope: "component", By: by, Lift: promotion.Lift{OwnOnly: true, By: by}})
+	}
+	check("grace lifts her own", own("grace"), "ada", hour(2), true)
+	check("and again", own("grace"), "ada", hour(2), true)
+	w.compare("by a token of that name", w.setHold(Hold{Scope: "component", By: "ada", Lift: promotion.Lift{OwnOnly: true, By: "ada", Via: "api"}}).By, "ada")
+	check("by who wrote long before", w.setHold(Hold{Scope: "component", By: "ken", Lift: promotion.Lift{Given: hour(-1)}}), "ada", hour(2), true)
+	w.now = hour(2)
+	who()
 	check("after its end", hold("grace", hour(4), false), "grace", hour(4), false)
-	check("without an end", hold("ada", time.Time{}, false), "grace", time.Time{}, false)
-	check("once more", hold("ada", hour(9), false), "grace", time.Time{}, false)
-	who("grace")
+	check("without an end", hold("ada", time.Time{}, false), "ada", time.Time{}, false)
+	check("once more", hold("ada", hour(9), false), "ada", time.Time{}, false)
+	who("grace", "ada")
+	w.compare("lifted", w.setHold(Hold{Scope: "component", By: "ken"}), promotion.Hold{})
+	who()
 }
 
 func TestSetHold(t *testing.T) {

@@ -89,34 +89,29 @@ func (o *Gatherer) gatherOpenPulls(ctx context.Context, ev *Evaluation, env *pro
 // PullHoldKey is the store's key of a hold that a command set on a pull request.
 func PullHoldKey(repo string, number int) string { return fmt.Sprintf("hold|%s|%d", repo, number) }
 
-// PullHold is a hold that a command set on a pull request. The label shows it, and is
-// where it is found again without the store; but anybody who may write takes a label
-// off, and the command that lifts a hold asks for more.
-type PullHold struct {
-	By    string    `json:"by"`
-	Via   string    `json:"via,omitempty"`  // as in history.HoldFile
-	Until time.Time `json:"until,omitzero"` // zero: until somebody lifts it
-}
-
-// IsOver says whether a hold has come to its end.
-func (h PullHold) IsOver(now time.Time) bool { return promotion.Hold{Until: h.Until}.IsOver(now) }
-
-// StateReader is where ReadPullHold reads: the store.
+// StateReader is where ReadPullHolds reads: the store.
 type StateReader interface {
 	State(ctx context.Context, key string) ([]byte, bool, error)
 }
 
-// ReadPullHold is the hold that a command set on a pull request; false when there is none.
-// One whose row can't be understood holds all the same, and has no end.
-func ReadPullHold(ctx context.Context, s StateReader, repo string, number int) (h PullHold, held bool, err error) {
+// ReadPullHolds are the holds that commands set on a pull request, also those that are over;
+// none when there are none. The label shows them, and is where a hold is found again without
+// the store; but anybody who may write takes a label off, and the command that lifts a hold
+// asks for more. A row that can't be understood holds all the same, and has no end.
+func ReadPullHolds(ctx context.Context, s StateReader, repo string, number int) ([]promotion.Holding, error) {
 	raw, held, err := s.State(ctx, PullHoldKey(repo, number))
 	if err != nil || !held {
-		return h, false, err
+		return nil, err
 	}
-	if json.Unmarshal(raw, &h) != nil {
-		h = PullHold{}
+	var all []promotion.Holding
+	if json.Unmarshal(raw, &all) == nil && len(all) > 0 {
+		return all, nil
 	}
-	return h, true, nil
+	one := promotion.Holding{} // as rows were that had one hold
+	if json.Unmarshal(raw, &one) != nil {
+		one = promotion.Holding{}
+	}
+	return []promotion.Holding{one}, nil
 }
 
 // describeOpenPull describes an open pull request of ours and whether its head is still
@@ -126,13 +121,13 @@ func (o *Gatherer) describeOpenPull(ctx context.Context, ev *Evaluation, env *pr
 	p := &OpenPull{Environment: env.Name, Revert: r.ref.Revert, PR: pr, HeadSince: r.HeadSince, Pull: promotion.Pull{Number: pr.Number, URL: pr.URL, Head: pr.Head, CreatedAt: pr.CreatedAt, UpdatedAt: pr.UpdatedAt,
 		Held: pr.HasLabel(promotion.LabelHold), Batch: r.batch, Mergeable: promotion.MergeState(pr.Mergeable), MergeNote: pr.MergeReason}}
 	p.UncomputedSince = o.uncomputedSince(repo, pr, env.Tip)
-	hold, held, err := ReadPullHold(ctx, o.opts.Store, repo.ID, pr.Number)
+	holds, err := ReadPullHolds(ctx, o.opts.Store, repo.ID, pr.Number)
 	if err != nil {
 		return nil, err
 	}
 	// One that a command set holds also while its label is off.
-	p.Held = p.Held || held && !hold.IsOver(o.opts.Now())
-	p.HeldUntil = hold.Until
+	hold, held := promotion.FindStrongest(promotion.ListActive(holds, o.opts.Now()))
+	p.Held, p.HeldUntil = p.Held || held, hold.Until
 	if pr.Base != env.Branch {
 		p.MarkModified(fmt.Sprintf("somebody changed its base to %s; change it back, or close the pull request", pr.Base))
 	}

@@ -216,6 +216,18 @@ func HoldEnds(by string, until time.Time) string {
 	return "On hold " + who + " until " + formatTime(until) + "; `/liftlock unhold` lifts it before."
 }
 
+// HoldRemains answers who lifted a hold what others hold still.
+func HoldRemains(by string, until time.Time) string {
+	who, end := "somebody", "without an end"
+	if by != "" {
+		who = escapeText(by, maxReason)
+	}
+	if !until.IsZero() {
+		end = "until " + formatTime(until)
+	}
+	return "It stays on hold by " + who + ", " + end + ": what somebody else holds is lifted by whoever set it, or who could promote here, and what was set after this was written stays."
+}
+
 // SkippedText says on a pull request that one of its gates is skipped.
 func SkippedText(s promotion.Skip, head string) string {
 	return fmt.Sprintf("%s skipped the gate %s of this promotion as it is (`%s`), until %s: %s", quoteName(s.By), quoteName(s.Gate), wording.Short(head), formatTime(s.Until), escapeText(s.Reason, maxReason))

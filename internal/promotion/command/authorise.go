@@ -37,6 +37,8 @@ type Person struct {
 	// review. Where the gate lists people: one of them; where it lists nobody:
 	// anyone who may write and is no author of the release.
 	Approver bool
+	// Holds: of an unhold, this person set one of each of the holds that it is about.
+	Holds bool
 	// BreakGlass: the pipeline's breakGlass names this person, or a team that has them.
 	BreakGlass bool
 	Role       string // an API token's: viewer, operator or breakglass; empty: a person on the forge
@@ -116,10 +118,16 @@ func Authorise(c Command, who Person, needApprover bool) error {
 	if permission < Write {
 		return permissionError(c, who, "write to", permission)
 	}
-	if need == NeedApprover && needApprover && !approver {
+	if need == NeedApprover && needApprover && !approver && !(c.Verb == Unhold && who.Holds) {
 		return fmt.Errorf("%s may not give /liftlock %s here: the environment has an approvals gate, so it takes somebody whose approval counts there", who.Login, c.Verb)
 	}
 	return nil
+}
+
+// LiftsOwnOnly says that somebody who may give an unhold lifts what they set themselves,
+// and nothing that others did; needApprover is as in Authorise.
+func LiftsOwnOnly(who Person, needApprover bool) bool {
+	return needApprover && !who.Approver && who.Role != RoleBreakGlass
 }
 
 func permissionError(c Command, who Person, what string, has Permission) error {

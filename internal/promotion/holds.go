@@ -1,0 +1,90 @@
+package promotion
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// maxHolders bounds how many hold the same.
+const maxHolders = 50
+
+// Holding is a hold with what tells its holder.
+type Holding struct {
+	Hold
+	Via string `json:"via,omitempty"` // api: By is the name of one of its tokens; empty: somebody on the forge
+}
+
+// IsOf says whether somebody set a hold: a person by their login, or with via api a token
+// by its name.
+func (h Holding) IsOf(by, via string) bool {
+	return h.By != "" && h.Via == via && strings.EqualFold(h.By, by)
+}
+
+// isWeaker says that a hold ends before another does.
+func (h Holding) isWeaker(than Holding) bool {
+	return !h.Until.IsZero() && (than.Until.IsZero() || h.Until.Before(than.Until))
+}
+
+// ListActive lists the holds that aren't over.
+func ListActive(all []Holding, now time.Time) []Holding {
+	return slices.DeleteFunc(slices.Clone(all), func(h Holding) bool { return h.IsOver(now) })
+}
+
+// AddHold adds a hold to those of the same that stand. Each holder has one: who holds again
+// makes it no weaker, so that the later end counts. What others hold stays theirs.
+func AddHold(active []Holding, h Holding) []Holding {
+	out := slices.Clone(active)
+	if i := slices.IndexFunc(out, func(s Holding) bool { return s.IsOf(h.By, h.Via) }); i >= 0 {
+		out[i].Reverts = out[i].Reverts || h.Reverts
+		if out[i].isWeaker(h) {
+			out[i].Until = h.Until
+		}
+		return out
+	}
+	if out = append(out, h); len(out) <= maxHolders {
+		return out
+	}
+	weakest := -1
+	for i := range out {
+		if !out[i].Reverts && (weakest < 0 || out[i].isWeaker(out[weakest])) {
+			weakest = i
+		}
+	}
+	if weakest < 0 {
+		return active // all keep reverts too
+	}
+	return slices.Delete(out, weakest, weakest+1)
+}
+
+// FindStrongest finds the hold that lasts longest, of several the first; false when there is
+// none.
+func FindStrongest(holds []Holding) (strongest Holding, held bool) {
+	for i, h := range holds {
+		if i == 0 || strongest.isWeaker(h) {
+			strongest = h
+		}
+	}
+	return strongest, len(holds) > 0
+}
+
+// liftSlack is by how much a hold may be younger than the command that lifts it: the two are
+// stamped by different clocks.
+const liftSlack = time.Minute
+
+// Lift says which holds somebody lifts. Its zero value lifts all.
+type Lift struct {
+	OwnOnly bool   // those that By set, and no others
+	By, Via string // as of a Hold
+	// Given is when the command was given, which may be long ago: it doesn't lift what was
+	// set later. Zero: now.
+	Given time.Time
+}
+
+// Of are the holds that stand after it.
+func (l Lift) Of(active []Holding) []Holding {
+	return slices.DeleteFunc(slices.Clone(active), func(h Holding) bool {
+		isLater := !l.Given.IsZero() && h.At.After(l.Given.Add(liftSlack))
+		return !isLater && (!l.OwnOnly || h.IsOf(l.By, l.Via))
+	})
+}

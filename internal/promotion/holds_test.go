@@ -1,0 +1,91 @@
+package promotion
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+)
+
+// TestEverybodyHasAHold holds how holds on the same stand beside each other.
+func TestEverybodyHasAHold(t *testing.T) {
+	at := func(hours int) time.Time { return noon.Add(time.Duration(hours) * time.Hour) }
+	hold := func(by string, until time.Time) Holding { return Holding{Hold: Hold{By: by, At: noon, Until: until}} }
+	ada, grace := hold("ada", at(2)), hold("grace", at(1))
+	stops := func(h Holding) Holding { h.Reverts = true; return h }
+	token := ada
+	token.Via = "api"
+	for name, c := range map[string]struct {
+		active []Holding
+		add    Holding
+		want   []Holding
+	}{
+		"the first":               {nil, ada, []Holding{ada}},
+		"somebody else's":         {[]Holding{ada}, grace, []Holding{ada, grace}},
+		"a token's of that name":  {[]Holding{ada}, token, []Holding{ada, token}},
+		"one's own, for longer":   {[]Holding{ada, grace}, hold("Grace", at(3)), []Holding{ada, hold("grace", at(3))}},
+		"one's own, for less":     {[]Holding{ada}, hold("ada", at(1)), []Holding{ada}},
+		"one's own, for ever":     {[]Holding{ada}, hold("ada", time.Time{}), []Holding{hold("ada", time.Time{})}},
+		"one's own, with an end":  {[]Holding{hold("ada", time.Time{})}, ada, []Holding{hold("ada", time.Time{})}},
+		"one's own, reverts too":  {[]Holding{ada}, stops(hold("ada", at(1))), []Holding{stops(ada)}},
+		"beside one of nobody's":  {[]Holding{{Hold: Hold{Reverts: true}}}, Holding{}, []Holding{{Hold: Hold{Reverts: true}}, {}}},
+		"reverts aren't let free": {[]Holding{stops(ada)}, ada, []Holding{stops(ada)}},
+	} {
+		before := slices.Clone(c.active)
+		if got := AddHold(c.active, c.add); !slices.Equal(got, c.want) || !slices.Equal(c.active, before) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	var crowd []Holding
+	for i := range maxHolders {
+		crowd = append(crowd, hold(fmt.Sprintf("p%d", i), at(i+2)))
+	}
+	if got := AddHold(crowd, hold("late", at(9))); len(got) != maxHolders || slices.Contains(got, crowd[0]) || got[maxHolders-1].By != "late" {
+		t.Errorf("who holds for the shortest stays: %+v", got)
+	}
+	if got := AddHold(crowd, grace); !slices.Equal(got, crowd) {
+		t.Errorf("a short one takes the place of a longer one: %+v", got)
+	}
+	for i := range crowd {
+		crowd[i].Reverts = true
+	}
+	if got := AddHold(crowd, hold("late", time.Time{})); !slices.Equal(got, crowd) {
+		t.Errorf("one of reverts makes place: %+v", got)
+	}
+}
+
+// TestLiftHolds holds which of several holds somebody lifts, and which is the strongest.
+func TestLiftHolds(t *testing.T) {
+	ada, grace := Holding{Hold: Hold{By: "ada", At: noon, Until: noon.Add(2 * time.Hour)}}, Holding{Hold: Hold{By: "grace", At: noon.Add(time.Hour), Until: noon.Add(3 * time.Hour)}}
+	nobody := Holding{Hold: Hold{At: noon}}
+	all := []Holding{ada, grace}
+	for name, c := range map[string]struct {
+		lift Lift
+		from []Holding
+		want []Holding
+	}{
+		"all":                         {Lift{}, all, nil},
+		"one's own":                   {Lift{OwnOnly: true, By: "ADA"}, all, []Holding{grace}},
+		"none of one's own":           {Lift{OwnOnly: true, By: "ken"}, all, all},
+		"a token's of that name":      {Lift{OwnOnly: true, By: "ada", Via: "api"}, all, all},
+		"nobody's, by nobody":         {Lift{OwnOnly: true}, []Holding{nobody}, []Holding{nobody}},
+		"before the second":           {Lift{Given: noon.Add(30 * time.Minute)}, all, []Holding{grace}},
+		"nearly at once":              {Lift{Given: noon.Add(59 * time.Minute)}, all, nil},
+		"a moment too early for that": {Lift{Given: noon.Add(59*time.Minute - 1)}, all, []Holding{grace}},
+	} {
+		if got := c.lift.Of(c.from); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	for _, c := range []struct {
+		holds []Holding
+		want  Holding
+	}{{nil, Holding{}}, {all, grace}, {[]Holding{grace, ada}, grace}, {[]Holding{nobody, grace}, nobody}, {[]Holding{ada, nobody, {Hold: Hold{By: "ken"}}}, nobody}} {
+		if got, held := FindStrongest(c.holds); got != c.want || held != (len(c.holds) > 0) {
+			t.Errorf("of %+v: %+v, %t", c.holds, got, held)
+		}
+	}
+	if got := ListActive(all, ada.Until); !slices.Equal(got, []Holding{grace}) || len(all) != 2 || all[0] != ada {
+		t.Errorf("active: %+v of %+v", got, all)
+	}
+}
