@@ -190,7 +190,8 @@ func (n *Notifier) Step(ctx context.Context, name string) (next time.Time, err e
 	if err != nil {
 		return now.Add(lookEvery), err
 	}
-	if now.Before(p.NotBefore) {
+	// A wait that is longer than any was written by a clock that was ahead.
+	if now.Before(p.NotBefore) && p.NotBefore.Sub(now) <= longestDelay {
 		return p.NotBefore, nil
 	}
 	all, err := n.o.Store.Events(ctx, store.EventFilter{After: p.After, Limit: maxEvents})
@@ -267,7 +268,8 @@ func (n *Notifier) choose(ctx context.Context, name string, all []store.Event) (
 		case single:
 			return []store.Event{*e}, e.Seq, time.Time{}
 		case len(batch) == 0:
-			if due := e.At.Add(gatherFor); now.Before(due) {
+			// One of a time that comes yet was written by a clock that was ahead.
+			if due := e.At.Add(gatherFor); now.Before(due) && due.Sub(now) <= gatherFor {
 				return nil, until, due
 			}
 			batch, until = []store.Event{*e}, e.Seq

@@ -405,3 +405,39 @@ func TestBadChannels(t *testing.T) {
 		}
 	}
 }
+
+// TestAClockThatWasAhead holds that neither an event nor a wait that was written by a clock
+// that was far ahead keeps a channel silent until that time comes.
+func TestAClockThatWasAhead(t *testing.T) {
+	for name, ahead := range map[string]func(f *fixture, n *Notifier){
+		"an event": func(f *fixture, _ *Notifier) {
+			f.clock.Step(9000 * time.Hour)
+			f.add("degraded", "web", "of then")
+			f.clock.SetTime(f.clock.Now().Add(-9000 * time.Hour))
+		},
+		"a wait": func(f *fixture, n *Notifier) {
+			f.answer = func(k int) (int, map[string]string) { return map[bool]int{true: 503, false: 200}[k == 1], nil }
+			f.clock.Step(9000 * time.Hour)
+			f.add("degraded", "web", "of then")
+			f.clock.Step(gatherFor)
+			if _, err := n.Step(f.t.Context(), "main"); err == nil {
+				f.t.Fatal("it was sent")
+			}
+			f.clock.SetTime(f.clock.Now().Add(-9000 * time.Hour))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			n := f.notifier("me", Slack)
+			ahead(f, n)
+			f.clock.Step(2 * slotFor)
+			f.add("opened", "web", "of now")
+			f.run(n, 10*time.Minute)
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			if last := f.got[max(len(f.got)-1, 0):]; len(last) == 0 || !strings.Contains(last[0].body, "of now") {
+				t.Errorf("%d were sent: %+v", len(f.got), f.got)
+			}
+		})
+	}
+}

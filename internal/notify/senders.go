@@ -30,6 +30,8 @@ const (
 	// firstDelay is the wait before something is sent again, which doubles up to maxDelay.
 	firstDelay = 5 * time.Second
 	maxDelay   = 5 * time.Minute
+	// longestDelay is the longest that a receiver's Retry-After is waited for.
+	longestDelay = time.Hour
 )
 
 // sender sends a message to one channel. The error is a *sendError and shows no address.
@@ -79,7 +81,7 @@ func retryDelay(tries int, why *sendError) time.Duration {
 		d = b.NextBackOff()
 	}
 	if why != nil {
-		d = max(d, min(why.after, time.Hour))
+		d = max(d, min(why.after, longestDelay))
 	}
 	return d
 }
