@@ -219,3 +219,22 @@ func TestMetricWithoutATurn(t *testing.T) {
 		t.Errorf("it says %+v", g)
 	}
 }
+
+// TestManyMetrics holds that a batch of more components than a server may be asked about at
+// once is measured and merged all the same.
+func TestManyMetrics(t *testing.T) {
+	var components []string
+	for i := range 60 {
+		components = append(components, fmt.Sprintf("c%02d", i))
+	}
+	w := newFixture(t, "  batch: environment\n", metricQA, components...)
+	calls := w.withPrometheus(func(string) (int, string) { return 200, "0" })
+	w.openOne("batch", "2.0.0", components...)
+	for i := 0; !w.pulls()[0].Merged; i++ {
+		if i == 300 {
+			t.Fatalf("it isn't merged after %d queries: %+v", calls.Load(), w.gateResult("c59", "metric"))
+		}
+		w.must(w.run(wake.ForUnit(w.unit("batch"))))
+		w.must(w.run(wake.ForMerge(w.repo.ID)))
+	}
+}

@@ -13,7 +13,7 @@ import (
 // drawGate is a gate at random, some of which pass now and then.
 func drawGate(t *rapid.T) policies.Gate {
 	pick := func(label string, from ...string) string { return rapid.SampledFrom(from).Draw(t, label) }
-	switch rapid.IntRange(0, 6).Draw(t, "kind") {
+	switch rapid.IntRange(0, 8).Draw(t, "kind") {
 	case 0:
 		a := &policies.Approvals{Count: rapid.IntRange(1, 2).Draw(t, "count"), Distinct: rapid.Bool().Draw(t, "distinct"), MaxAge: rapid.SampledFrom([]time.Duration{0, 0, time.Hour}).Draw(t, "maxAge")}
 		switch pick("from", "", "", "team", "owners") {
@@ -35,8 +35,30 @@ func drawGate(t *rapid.T) policies.Gate {
 		return policies.Gate{Checks: &policies.Checks{Require: []string{pick("check", "ci", "*", "e2e")}}}
 	case 5:
 		return policies.Gate{Soak: &policies.Soak{Environment: pick("soak", "", "dev", "prod"), For: time.Duration(rapid.IntRange(1, 3).Draw(t, "hours")) * time.Hour}}
+	case 6:
+		return policies.Gate{Metric: &policies.Metric{Prometheus: "main", Query: pick("query", "up", "up{v={{ .tag }}}"), When: "value < 1", For: 2 * time.Minute, Every: time.Minute, OnEmpty: pick("onEmpty", "wait", "pass")}}
+	case 7:
+		return policies.Gate{HTTP: &policies.HTTP{Endpoint: "board", Every: time.Minute, Timeout: time.Second, MaxAge: 10 * time.Minute}}
 	}
 	return policies.Gate{}
+}
+
+// drawReadings adds what servers answered until now, or that they didn't.
+func drawReadings(t *rapid.T, now time.Time, f *policies.Facts) {
+	failed := func(label string) string { return rapid.SampledFrom([]string{"", "", "", "away"}).Draw(t, label) }
+	for _, query := range []string{"up", `up{v="r2"}`} {
+		r := policies.MetricReading{Prometheus: "main", Query: query, Every: time.Minute, Err: failed("metricErr"), NextAt: now.Add(time.Minute)}
+		for i := rapid.IntRange(0, 4).Draw(t, "samples"); i > 0; i-- {
+			s := policies.MetricSample{At: now.Add(-time.Duration(i) * time.Minute), Values: rapid.SampledFrom([][]float64{{0}, {0}, {0}, {0, 0.5}, {0, 2}, nil}).Draw(t, "values")}
+			if rapid.IntRange(0, 9).Draw(t, "problem") == 0 {
+				s.Values, s.Problem = nil, "NaN"
+			}
+			r.Samples = append(r.Samples, s)
+		}
+		f.Metrics = append(f.Metrics, r)
+	}
+	f.Endpoints = []policies.EndpointReading{{Endpoint: "board", Answered: rapid.IntRange(0, 4).Draw(t, "answered") > 0, Err: failed("endpointErr"), NextAt: now.Add(time.Minute),
+		Outcome: rapid.SampledFrom([]policies.Outcome{policies.Pass, policies.Pass, policies.Wait, policies.Fail, "", "maybe"}).Draw(t, "outcome"), At: now.Add(-time.Duration(rapid.IntRange(0, 12).Draw(t, "age")) * time.Minute)}}
 }
 
 // drawSoak is how long something was verified without a break.
@@ -108,6 +130,7 @@ func TestNothingMergesPastAGate(t *testing.T) {
 		f.Now = noon.Add(time.Duration(rapid.IntRange(-30*60, 30*60).Draw(t, "now")) * time.Minute)
 		p := f.env("qa").Open
 		p.Review = drawReview(t)
+		drawReadings(t, f.Now, &p.Review)
 		soak := drawSoak(t, f.Now)
 		e := f.env("qa")
 		e.Spec.Gates = gates

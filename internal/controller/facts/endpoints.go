@@ -17,8 +17,6 @@ import (
 )
 
 const (
-	// freshEndpointAge is how long ago an endpoint may have been asked right before a merge.
-	freshEndpointAge = 10 * time.Second
 	// maxEndpointCalls bounds the requests of one evaluation; what is left comes with the next.
 	maxEndpointCalls = 10
 	// maxEndpointPause bounds for how long an endpoint may wish to be left alone.
@@ -228,7 +226,7 @@ func (o *Gatherer) callEndpoint(ctx context.Context, c *ComponentEvaluation, env
 	now := c.Facts.Now
 	r.NextAt = s.NextAt
 	expired := s.Outcome == policies.Pass && !now.Before(s.At.Add(h.MaxAge)) && s.CalledAt.Before(s.At.Add(h.MaxAge))
-	due := s.CalledAt.IsZero() || !now.Before(s.NextAt) || expired || c.fresh && now.Sub(s.CalledAt) > freshEndpointAge
+	due := s.CalledAt.IsZero() || !now.Before(s.NextAt) || expired || c.fresh && now.Sub(s.CalledAt) > c.freshAge()
 	switch {
 	case s.Outcome == policies.Fail || !due:
 		return nil

@@ -15,8 +15,11 @@ import (
 )
 
 const (
-	// freshMetricAge is how old an answer may be right before a merge.
-	freshMetricAge = 10 * time.Second
+	// freshAge is how old an answer may be right before a merge, and freshAgeEach how much
+	// more for each component that is merged at once: servers are asked so often only, and
+	// what was asked first would be too old again before the last is answered.
+	freshAge     = 10 * time.Second
+	freshAgeEach = time.Second
 	// sharedMetricAge is how old an answer to somebody else may be to be taken for one's own.
 	sharedMetricAge = 10 * time.Second
 	// maxMetricCalls bounds the queries of one evaluation. What is left comes with the next,
@@ -110,6 +113,11 @@ func forgetMetrics(ctx context.Context, tx *store.Tx, repo string, pull int) err
 	return nil
 }
 
+// freshAge is how old an answer may be right before the merge of a unit.
+func (ev *Evaluation) freshAge() time.Duration {
+	return max(freshAge, time.Duration(len(ev.Components))*freshAgeEach)
+}
+
 // metricFacts fills in what Prometheus servers answer to the queries that gates of the
 // environment ask about an open promotion, as the component sees it. A server that can't
 // be asked is said.
@@ -147,7 +155,7 @@ func (o *Gatherer) readMetric(ctx context.Context, c *ComponentEvaluation, key s
 	if n := len(r.Samples); n > 0 {
 		age := now.Sub(r.Samples[n-1].At)
 		r.NextAt = r.Samples[n-1].At.Add(m.Every)
-		if age < m.Every && (!c.fresh || age <= freshMetricAge) {
+		if age < m.Every && (!c.fresh || age <= c.freshAge()) {
 			return nil
 		}
 	}
