@@ -383,6 +383,18 @@ func TestDecide(t *testing.T) {
 		{name: "promoted again after a revert passes", facts: inQA().verified("qa").composed("prod", "r2").with(func(f *ComponentFacts) {
 			f.env("qa").PastPulls = append(f.env("qa").PastPulls, PastPull{Number: 4, Revert: true, Merged: true, Release: id("r2"), At: noon.Add(-time.Hour)})
 		}), want: []string{"open a promotion of r2 into prod"}},
+		{name: "promoted again after a revert passes once it is verified again", facts: inQA().verified("qa").composed("prod", "r2").with(func(f *ComponentFacts) {
+			f.land("qa", "r1", ByRevert, 9)
+			f.land("qa", "r2", ByPromotion, 12)
+		}), want: []string{"record 723200000000 verified in qa", "open a promotion of r2 into prod"}},
+		{name: "promoted again after a revert waits until it is verified again", facts: inQA().verified("qa").composed("prod", "r2").with(func(f *ComponentFacts) {
+			f.land("qa", "r1", ByRevert, 9)
+			f.land("qa", "r2", ByPromotion, 12)
+		}).verdict("qa", verification.Progressing, "health is Progressing"), env: "prod", why: "qa has not verified r2"},
+		{name: "what came back by itself was verified before", facts: inQA().verified("qa").composed("prod", "r2").with(func(f *ComponentFacts) {
+			f.land("qa", "r3", ByPromotion, 9)
+			f.land("qa", "r2", ByPromotion, 12)
+		}).verdict("qa", verification.Progressing, "health is Progressing"), want: []string{"open a promotion of r2 into prod"}},
 		{name: "reverted while downstream is open", facts: inQA().verified("qa").pull("prod", "r2").openRevert("qa", "r2"), want: []string{"close #7: r2 is being reverted from qa by #9"}},
 		{name: "was verified, can't be told now", facts: moved().verdict("dev", verification.Unclear, "ComparisonError").composed("qa", "r2"), want: []string{"open a promotion of r2 into qa"}, env: "dev", state: Verified},
 		{name: "a veto outlives another release's merge", facts: moved().composed("qa", "r2").with(func(f *ComponentFacts) {

@@ -155,6 +155,7 @@ func (sim *Simulation) mergeByHand(pr *forge.PullRequest, ref promotion.BranchRe
 	}
 	for _, c := range sim.componentsOf(ref) {
 		if p := (target{c, ref.Environment}); sim.tagAt(before, p) != sim.tagAt(landed, p) {
+			sim.truth.returns(deployment{p, sim.tagAt(landed, p)})
 			sim.result.Promotions++
 		}
 	}

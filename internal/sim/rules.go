@@ -100,6 +100,7 @@ func (sim *Simulation) judgePromotion(pr *forge.PullRequest, p target, before, a
 	if sim.lastLanding(p).byPerson && !allowed {
 		sim.broke(ruleHandsOff, "%s brought %s to %s over %s, which a person put there", name, tag, p, sim.tagAt(before, p))
 	}
+	sim.truth.returns(now)
 	sim.result.Promotions++
 }
 

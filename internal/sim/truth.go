@@ -82,6 +82,18 @@ func newTruth() truth {
 		excused: map[string]string{}}
 }
 
+// returns notes that what was taken back is there again because a person wanted it: how it
+// was before no longer counts.
+func (t *truth) returns(d deployment) {
+	if _, ok := t.reverted[d]; !ok {
+		return
+	}
+	delete(t.reverted, d)
+	if h := t.health[d]; h != nil && !h.left.IsZero() {
+		delete(t.health, d)
+	}
+}
+
 // qualityOf is what becomes of a release in a target.
 func (sim *Simulation) qualityOf(p target, tag string) quality {
 	return sim.truth.quality[deployment{p, tag}]
