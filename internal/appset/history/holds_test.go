@@ -51,3 +51,33 @@ func TestHolds(t *testing.T) {
 		}
 	})
 }
+
+// FuzzHolds holds that whatever a hold's file has it holds, and that what is written of it is
+// read as the same, to the second.
+func FuzzHolds(f *testing.F) {
+	f.Add([]byte("by: ada\nreason: load test\nat: \"2026-01-02T03:04:05Z\"\nreverts: true\nvia: api\nalso:\n  - {by: grace, reason: lunch, at: soon, until: \"2026-01-02T03:04:05+01:00\"}\n"))
+	f.Add([]byte("also: [{}]"))
+	f.Add([]byte("{"))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		got := decodeHolds("x", raw)
+		if len(got) == 0 {
+			t.Fatal("it holds nothing")
+		}
+		text, err := EncodeHolds(got)
+		if err != nil {
+			return // words that no file has
+		}
+		again := decodeHolds("x", text)
+		if len(again) != len(got) {
+			t.Fatalf("%d holds are read as %d:\n%s", len(got), len(again), text)
+		}
+		for i := range got {
+			if y := got[i].Until.UTC().Year(); y < 1 || y > 9999 {
+				continue // by its offset: written down it has no end
+			}
+			if a, b := again[i], got[i]; a.By != b.By || a.Via != b.Via || a.Reverts != b.Reverts || !a.Until.Equal(b.Until.Truncate(time.Second)) {
+				t.Errorf("%+v is read as %+v:\n%s", b, a, text)
+			}
+		}
+	})
+}
