@@ -60,7 +60,7 @@ func (j *evaluator) listCandidates(e *Env, requested bool) []candidate {
 		here := map[string]candidate{}
 		for i := range u.History {
 			a := &u.History[i]
-			if !j.canMoveOnward(u, a, requested) || !a.IsVerified() || u.isTakenBack(i) || j.with.blockedBy[arrivalKey(u.Name, a.Commit)] != "" {
+			if !j.canMoveOnward(u, a, requested) || !a.IsVerified() || u.isReverted(i) || j.with.blockedBy[arrivalKey(u.Name, a.Commit)] != "" {
 				continue
 			}
 			if _, newer := here[a.Release]; !newer {

@@ -177,9 +177,9 @@ func (a *Arrival) IsDegraded() bool {
 // IsVerified says that it is verified, and wasn't degraded since.
 func (a *Arrival) IsVerified() bool { return !a.VerifiedAt.IsZero() && !a.IsDegraded() }
 
-// isTakenBack says of an arrival, by its place in the history, that a revert has taken its
+// isReverted says of an arrival, by its place in the history, that a revert has taken its
 // release back since: what was found out about it until then no longer speaks for it.
-func (e *Env) isTakenBack(i int) bool {
+func (e *Env) isReverted(i int) bool {
 	for k := 1; k <= i; k++ {
 		if e.History[k].Release == e.History[i].Release && e.History[k-1].By == ByRevert {
 			return true

@@ -102,7 +102,7 @@ func (j *evaluator) listSoaked(e *Env, release string) []policies.Soaked {
 		s := policies.Soaked{Environment: u.Name, Direct: slices.Contains(e.Spec.After, u.Name)}
 		for i := range u.History {
 			a := &u.History[i]
-			if a.Release != release || u.isTakenBack(i) {
+			if a.Release != release || u.isReverted(i) {
 				continue
 			}
 			s.Longest = max(s.Longest, a.Soak.Longest)
