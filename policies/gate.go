@@ -89,6 +89,9 @@ type Result struct {
 	Reason  string    `json:"reason"`          // for people
 	Who     []string  `json:"who,omitempty"`   // who can change it
 	Until   time.Time `json:"until,omitempty"` // when it may change by itself; zero: unknown
+	// Next is when it is to be evaluated again, because what it asks is asked again then; zero:
+	// no earlier than Until. It is nothing for people: it moves on and on.
+	Next time.Time `json:"next,omitzero"`
 	// SkippedBy is who had it pass without being so; empty: it answers itself.
 	SkippedBy string `json:"skippedBy,omitempty"`
 }

@@ -100,7 +100,7 @@ func (h *HTTP) evaluate(f Facts) Result {
 		r.Reason = h.Endpoint + " hasn't been asked yet"
 		return r
 	}
-	r.Until = reading.NextAt
+	r.Next = reading.NextAt
 	reason := wording.ClipLine(reading.Reason, maxHTTPReason)
 	says := func(what string) string {
 		if reason == "" {
@@ -111,7 +111,7 @@ func (h *HTTP) evaluate(f Facts) Result {
 	expires := reading.At.Add(h.MaxAge)
 	switch {
 	case reading.Outcome == Fail: // final: whatever is of it now
-		r.Outcome, r.Reason, r.Until = Fail, says("fail"), time.Time{}
+		r.Outcome, r.Reason, r.Next = Fail, says("fail"), time.Time{}
 	case reading.Err != "":
 		r.Reason = fmt.Sprintf("%s can't be asked: %s", h.Endpoint, wording.ClipLine(reading.Err, maxHTTPReason))
 	case !reading.Answered:
@@ -119,13 +119,11 @@ func (h *HTTP) evaluate(f Facts) Result {
 	case reading.Outcome == Pass && !f.Now.Before(expires):
 		r.Reason = fmt.Sprintf("%s said pass at %s, which counts for %s; it is asked again", h.Endpoint, formatInstant(reading.At, time.UTC), formatDuration(h.MaxAge))
 	case reading.Outcome == Pass:
-		r.Outcome, r.Reason = Pass, says("pass")
-		if r.Until.IsZero() || expires.Before(r.Until) {
-			r.Until = expires
-		}
+		r.Outcome, r.Reason, r.Until = Pass, says("pass"), expires
 	case reading.Outcome == Wait:
 		r.Reason = says("wait")
 		if reading.Until.After(f.Now) {
+			r.Until = reading.Until
 			r.Reason += ", until " + formatInstant(reading.Until, time.UTC)
 		}
 	default:

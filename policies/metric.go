@@ -172,7 +172,7 @@ func (m *Metric) evaluate(f Facts) Result {
 		return r
 	}
 	reading := &f.Metrics[i]
-	r.Until = reading.NextAt
+	r.Next = reading.NextAt
 	switch n := len(reading.Samples); {
 	case reading.Err != "":
 		r.Reason = fmt.Sprintf("the Prometheus %s can't be asked: %s", m.Prometheus, wording.ClipLine(reading.Err, maxExpressionReason))
@@ -181,7 +181,7 @@ func (m *Metric) evaluate(f Facts) Result {
 	case f.Now.Sub(reading.Samples[n-1].At) > 2*m.Every:
 		r.Reason = fmt.Sprintf("the Prometheus %s was asked last at %s, and what was since isn't known", m.Prometheus, formatInstant(reading.Samples[n-1].At, time.UTC))
 	default:
-		m.countSamples(reading.Samples, holds, &r)
+		m.countSamples(reading.Samples, holds, f.Now, &r)
 		if w := reading.Samples[n-1].Warning; w != "" {
 			r.Reason += "; Prometheus warns: " + wording.ClipLine(w, maxMetricText)
 		}
@@ -190,7 +190,7 @@ func (m *Metric) evaluate(f Facts) Result {
 }
 
 // countSamples answers by samples, of which the last is of now.
-func (m *Metric) countSamples(samples []MetricSample, holds func(*MetricSample) (why string), r *Result) {
+func (m *Metric) countSamples(samples []MetricSample, holds func(*MetricSample) (why string), now time.Time, r *Result) {
 	n := len(samples)
 	if why := holds(&samples[n-1]); why != "" {
 		first := n - 1
@@ -216,6 +216,9 @@ func (m *Metric) countSamples(samples []MetricSample, holds func(*MetricSample) 
 	if n-first >= minMetricSamples && samples[n-1].At.Sub(since) >= m.For {
 		r.Outcome, r.Reason = Pass, fmt.Sprintf("%s has held for %s", wording.ClipLine(m.When, maxMetricText), formatDuration(m.For))
 		return
+	}
+	if full := since.Add(m.For); full.After(now) {
+		r.Until = full
 	}
 	r.Reason = fmt.Sprintf("%s has held since %s, and must until %s", wording.ClipLine(m.When, maxMetricText), formatInstant(since, time.UTC), formatInstant(since.Add(m.For), time.UTC))
 }

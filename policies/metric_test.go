@@ -90,8 +90,8 @@ func TestMetric(t *testing.T) {
 			if got.Gate != "metric" || got.Outcome != c.want || got.Reason != c.reason {
 				t.Errorf("it says %+v, want %s: %s", got, c.want, c.reason)
 			}
-			if wanted := c.reading.Query == "errors" && c.reading.Prometheus == "main" && c.reading.Every == c.gate.Every; wanted && !got.Until.Equal(c.reading.NextAt) {
-				t.Errorf("it looks again at %s", got.Until)
+			if wanted := c.reading.Query == "errors" && c.reading.Prometheus == "main" && c.reading.Every == c.gate.Every; wanted && !got.Next.Equal(c.reading.NextAt) {
+				t.Errorf("it looks again at %s", got.Next)
 			}
 			if got := (&Gate{Metric: &c.gate}).Evaluate(Facts{Metrics: facts.Metrics}); got.Outcome != Wait {
 				t.Errorf("without a time it says %+v", got)

@@ -173,7 +173,7 @@ func TestUnknownPrometheus(t *testing.T) {
 	w.metrics = m
 	w.addProcess(w.opts.Store, "another")
 	w.runRepository()
-	if g := w.gateResult("web", "metric"); g.Outcome != policies.Wait || !g.Until.IsZero() || g.Reason != "the Prometheus main can't be asked: the server's file has no such name under prometheus" {
+	if g := w.gateResult("web", "metric"); g.Outcome != policies.Wait || !g.Next.IsZero() || g.Reason != "the Prometheus main can't be asked: the server's file has no such name under prometheus" {
 		t.Errorf("it says %+v", g)
 	}
 }
@@ -207,7 +207,7 @@ func TestMetricWithoutATurn(t *testing.T) {
 		w.must(w.run(wake.ForUnit(w.unit("web"))))
 	}
 	w.clock.Step(time.Minute)
-	if g := w.gateResult("web", "metric"); g.Outcome != policies.Pass || !g.Until.Equal(w.clock.Now().Add(2*time.Second)) {
+	if g := w.gateResult("web", "metric"); g.Outcome != policies.Pass || !g.Next.Equal(w.clock.Now().Add(2*time.Second)) {
 		t.Errorf("it says %+v", g)
 	}
 	w.must(w.run(wake.ForMerge(w.repo.ID)))

@@ -154,7 +154,7 @@ func TestNothingMergesPastAGate(t *testing.T) {
 		for i := range gates {
 			r := gates[i].Evaluate(facts)
 			pass = pass && (r.Outcome == policies.Pass || isSkipped(&gates[i]))
-			if !r.Until.IsZero() && (d.Next.IsZero() || d.Next.After(r.Until)) {
+			if !r.Next.IsZero() && (d.Next.IsZero() || d.Next.After(r.Next)) || !r.Until.IsZero() && (d.Next.IsZero() || d.Next.After(r.Until)) {
 				t.Fatalf("it looks again at %s, the gate says %+v", d.Next, r)
 			}
 		}

@@ -86,6 +86,7 @@ func (j *evaluator) evaluatePipelineGates(e *Env, p *Pull, facts policies.Facts)
 			r.Reason += "; the skip doesn't count: " + why
 		}
 		j.recheckAt(r.Until)
+		j.recheckAt(r.Next)
 		out = append(out, r)
 	}
 	for _, g := range e.Spec.Gates {
@@ -95,6 +96,7 @@ func (j *evaluator) evaluatePipelineGates(e *Env, p *Pull, facts policies.Facts)
 		}
 		r := g.Evaluate(facts)
 		j.recheckAt(r.Until)
+		j.recheckAt(r.Next)
 		if r.Outcome != policies.Pass {
 			r = policies.Result{Gate: r.Gate, Outcome: policies.Pass, SkippedBy: cmp.Or(s.By, "somebody"),
 				Reason: fmt.Sprintf("skipped by %s until %s: %s (without that: %s)", orSomebody(s.By), s.Until.UTC().Format(time.RFC3339), s.Reason, r.Reason)}
