@@ -48,13 +48,25 @@ func (e *Controller) storePullHolds(ctx context.Context, r *Repository, number i
 }
 
 // liftPullHold lifts holds on a pull request, and gives the strongest of those that stand
-// then; without any the label goes too.
+// then; without any the label goes too. A command that comes late doesn't take off a label
+// that nobody is known to have set by a command: it may be newer.
 func (e *Controller) liftPullHold(ctx context.Context, r *Repository, number int, lift promotion.Lift) (promotion.Hold, error) {
 	all, err := facts.ReadPullHolds(ctx, e.opts.Store, r.ID, number)
 	if err != nil {
 		return promotion.Hold{}, err
 	}
-	active := lift.Of(promotion.ListActive(all, e.opts.Clock.Now()))
+	now := e.opts.Clock.Now()
+	if len(all) == 0 && lift.IsLate(now) {
+		pr, err := e.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, number)
+		if err != nil {
+			return promotion.Hold{}, err
+		}
+		if pr.HasLabel(promotion.LabelHold) {
+			return promotion.Hold{}, newRefusal("that was written at %s and is only carried out now; #%d is on hold by its label %s, which somebody may have set since: write it again, or take the label off",
+				lift.Given.UTC().Format(time.RFC3339), number, promotion.LabelHold)
+		}
+	}
+	active := lift.Of(promotion.ListActive(all, now))
 	if strongest, held := promotion.FindStrongest(active); held {
 		return strongest.Hold, e.storePullHolds(ctx, r, number, active)
 	}

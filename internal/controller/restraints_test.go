@@ -317,3 +317,27 @@ func TestEverybodysHoldIsKept(t *testing.T) {
 		})
 	}
 }
+
+// TestALateUnholdLeavesALabelSetByHand holds that an unhold that is carried out long after
+// it was written doesn't take off a label that may be newer, and says so.
+func TestALateUnholdLeavesALabelSetByHand(t *testing.T) {
+	w := newFixture(t, "", manualQA, "web")
+	p := w.openOne("web", "2.0.0", "web")
+	w.must(w.forge.AddLabel(repoName, p.Number, "linus", promotion.LabelHold))
+	unhold := func(source string, age time.Duration) error {
+		_, err := w.ExecuteCommand(t.Context(), Command{Unit: w.unit("web"), Pull: p.Number, By: "ada", Via: "comment", Source: source, At: w.clock.Now().Add(-age),
+			Command: command.Command{Verb: command.Unhold, Environment: "qa"}})
+		return err
+	}
+	var refused *RefusedError
+	if err := unhold("late", 3*time.Minute); !errors.As(err, &refused) || !strings.Contains(refused.Why, "write it again") {
+		t.Errorf("a late unhold: %v", err)
+	}
+	if !slices.Contains(w.pulls()[0].Labels, promotion.LabelHold) {
+		t.Error("a late unhold took off a label that may be newer")
+	}
+	w.must(unhold("now", 0))
+	if slices.Contains(w.pulls()[0].Labels, promotion.LabelHold) {
+		t.Error("an unhold left the label")
+	}
+}

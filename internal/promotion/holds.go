@@ -81,6 +81,12 @@ type Lift struct {
 	Given time.Time
 }
 
+// IsLate says that it was given so long ago that what isn't known to be older than it may
+// have been set since.
+func (l Lift) IsLate(now time.Time) bool {
+	return !l.Given.IsZero() && now.After(l.Given.Add(liftSlack))
+}
+
 // Of are the holds that stand after it.
 func (l Lift) Of(active []Holding) []Holding {
 	return slices.DeleteFunc(slices.Clone(active), func(h Holding) bool {

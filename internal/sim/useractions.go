@@ -251,6 +251,9 @@ func (sim *Simulation) forgetHold(number int) {
 
 func (sim *Simulation) holdPull(r *rand.Rand) {
 	sim.onOne(r, func(pr forge.PullRequest, _ promotion.BranchRef) {
+		if pr.HasLabel(promotion.LabelHold) {
+			return // a label that is there can't be set again
+		}
 		sim.must(sim.forge.SetLabels(sim.repo, pr.Number, reviewer, append(slices.Clone(pr.Labels), promotion.LabelHold)...))
 		sim.truth.heldSince[pr.Number] = sim.now
 		sim.report("%s holds #%d by its label", reviewer, pr.Number)
