@@ -20,6 +20,8 @@ type candidate struct {
 	Rank    int64 // newer is larger
 	Since   time.Time
 	Commit  string
+	// RevertedFrom is an environment that verified it only before it was reverted from there.
+	RevertedFrom string
 }
 
 // canMoveOnward says whether an arrival can carry a release onward: a source's by
@@ -60,13 +62,16 @@ func (j *evaluator) listCandidates(e *Env, requested bool) []candidate {
 		here := map[string]candidate{}
 		for i := range u.History {
 			a := &u.History[i]
-			if !j.canMoveOnward(u, a, requested) || !a.IsVerified() || u.isReverted(i) || j.with.blockedBy[arrivalKey(u.Name, a.Commit)] != "" {
+			if !j.canMoveOnward(u, a, requested) || !a.IsVerified() || j.with.blockedBy[arrivalKey(u.Name, a.Commit)] != "" {
 				continue
 			}
 			if _, newer := here[a.Release]; !newer {
 				c := candidate{Release: a.Release, Name: a.Name, Rank: a.Seq, Since: a.VerifiedAt, Commit: a.Commit}
 				if a.By == ByBaseline && a == u.currentArrival() && u.Landed.Value.At.Before(c.Since) {
 					c.Since = u.Landed.Value.At // what has differed for longest comes first
+				}
+				if u.isReverted(i) {
+					c.RevertedFrom = u.Name
 				}
 				here[a.Release] = c
 			}
@@ -82,6 +87,7 @@ func (j *evaluator) listCandidates(e *Env, requested bool) []candidate {
 				continue
 			}
 			c.Rank = max(c.Rank, h.Rank)
+			c.RevertedFrom = cmp.Or(c.RevertedFrom, h.RevertedFrom)
 			if h.Since.After(c.Since) {
 				c.Since = h.Since
 			}
@@ -156,6 +162,10 @@ func (j *evaluator) pickCandidate(e *Env, st *EnvState, forced *PendingCommand) 
 		}
 		if why := j.reasonBarredUpstream(e, c.Release); why != "" {
 			st.addReason("quarantined", fmt.Sprintf("%s: %s", c.Name, why))
+			continue
+		}
+		if c.RevertedFrom != "" {
+			st.addReason("unverified", fmt.Sprintf("%s has not verified %s again since it was reverted from there", c.RevertedFrom, c.Name))
 			continue
 		}
 		why, since := j.quarantineReason(e, c.Release)

@@ -390,7 +390,7 @@ func TestDecide(t *testing.T) {
 		{name: "promoted again after a revert waits until it is verified again", facts: inQA().verified("qa").composed("prod", "r2").with(func(f *ComponentFacts) {
 			f.land("qa", "r1", ByRevert, 9)
 			f.land("qa", "r2", ByPromotion, 12)
-		}).verdict("qa", verification.Progressing, "health is Progressing"), env: "prod", why: "qa has not verified r2"},
+		}).verdict("qa", verification.Progressing, "health is Progressing"), env: "prod", why: "qa has not verified r2 again since it was reverted from there"},
 		{name: "what came back by itself was verified before", facts: inQA().verified("qa").composed("prod", "r2").with(func(f *ComponentFacts) {
 			f.land("qa", "r3", ByPromotion, 9)
 			f.land("qa", "r2", ByPromotion, 12)
