@@ -1,6 +1,7 @@
 package webhooks
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"net/http"
@@ -62,6 +63,23 @@ func (b *bodyReader) readBody(body io.Reader, announced int64) *Refusal {
 	}
 }
 
+// ReadBody reads a body of at most limit bytes, whose sender isn't known yet, as those of
+// deliveries are read: within the budget, in time, and giving way to others where there are
+// too many. w is only used to bound the time; nothing is written to it. Exactly one of the
+// results is nil.
+func (b *Budget) ReadBody(w http.ResponseWriter, req *http.Request, limit int64) ([]byte, *Refusal) {
+	controller := http.NewResponseController(w)
+	body := &bodyReader{pending: b.admit(req, func(t time.Time) {
+		_ = controller.SetReadDeadline(t) // recorders have none, and then nobody dawdles
+	})}
+	defer body.release()
+	if refusal := body.readBody(http.MaxBytesReader(w, req.Body, limit), req.ContentLength); refusal != nil {
+		refusal.unread = true
+		return nil, refusal
+	}
+	return bytes.Clone(body.data), nil
+}
+
 // bodyDeadline is when a body must have brought more than the bytes it has.
 func bodyDeadline(started time.Time, received int) time.Time {
 	behind := StallTimeout + time.Duration(received)*time.Second/MinRate
@@ -73,7 +91,7 @@ func (b *bodyReader) explainRead(err error) *Refusal {
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		return newTooLargeRefusal()
+		return newTooLargeRefusal(tooLarge.Limit)
 	case b.pending.isDisplaced():
 		return newBusyRefusal()
 	case errors.Is(err, os.ErrDeadlineExceeded):

@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/http"
 	"strconv"
-	"time"
 )
 
 // The outcomes of a delivery, for counting. There are no others.
@@ -45,7 +44,7 @@ func Handler(r *Receiver, accept func(context.Context, *Event) error, countOutco
 		h.Set("X-Content-Type-Options", "nosniff")
 		if refusal != nil {
 			countOutcome(refusal.Outcome)
-			writeRefusal(w, refusal, r.budget.now())
+			writeRefusal(w, refusal, r.budget)
 			return
 		}
 		if e.Kind == Other {
@@ -60,7 +59,13 @@ func Handler(r *Receiver, accept func(context.Context, *Event) error, countOutco
 }
 
 // writeRefusal answers a delivery that isn't taken.
-func writeRefusal(w http.ResponseWriter, refusal *Refusal, now time.Time) {
+func writeRefusal(w http.ResponseWriter, refusal *Refusal, budget *Budget) {
+	budget.WriteRefusal(w, refusal)
+	_, _ = io.WriteString(w, refusal.Reason+"\n")
+}
+
+// WriteRefusal writes the status and the headers of the answer to a body that isn't taken.
+func (b *Budget) WriteRefusal(w http.ResponseWriter, refusal *Refusal) {
 	switch refusal.Status {
 	case http.StatusServiceUnavailable:
 		w.Header().Set("Retry-After", strconv.Itoa(int(RetryAfter.Seconds())))
@@ -71,8 +76,7 @@ func writeRefusal(w http.ResponseWriter, refusal *Refusal, now time.Time) {
 		// The HTTP server reads what is left of the body; whoever doesn't send it must
 		// not hold the connection.
 		w.Header().Set("Connection", "close")
-		_ = http.NewResponseController(w).SetReadDeadline(now.Add(RefusalTimeout)) // recorders have none
+		_ = http.NewResponseController(w).SetReadDeadline(b.now().Add(RefusalTimeout)) // recorders have none
 	}
 	w.WriteHeader(refusal.Status)
-	_, _ = io.WriteString(w, refusal.Reason+"\n")
 }

@@ -94,7 +94,7 @@ func (r *Receiver) checkHeaders(req *http.Request) (form bool, sum []byte, refus
 		return false, nil, &Refusal{Status: http.StatusMethodNotAllowed, Outcome: OutcomeMalformed, Reason: "deliveries are POSTed"}
 	}
 	if req.ContentLength > MaxBody {
-		return false, nil, newTooLargeRefusal()
+		return false, nil, newTooLargeRefusal(MaxBody)
 	}
 	if form, refusal = r.isForm(req.Header); refusal != nil {
 		return false, nil, refusal
@@ -146,8 +146,8 @@ func (r *Receiver) isForm(h http.Header) (bool, *Refusal) {
 	}
 }
 
-func newTooLargeRefusal() *Refusal {
-	return &Refusal{Status: http.StatusRequestEntityTooLarge, Outcome: OutcomeTooLarge, Reason: fmt.Sprintf("the body is larger than %d bytes", MaxBody)}
+func newTooLargeRefusal(limit int64) *Refusal {
+	return &Refusal{Status: http.StatusRequestEntityTooLarge, Outcome: OutcomeTooLarge, Reason: fmt.Sprintf("the body is larger than %d bytes", limit)}
 }
 
 // newUnsignedRefusal is the one answer to every delivery that can't be trusted: it doesn't

@@ -65,8 +65,8 @@ func (s *Server) buildHandler(routes []route) http.Handler {
 		if !r.anyHost {
 			h = hosts.require(h)
 		}
-		// A delivery's body is still to come; it may have to give way to others.
-		mux.Handle(r.pattern, trackRequests(r.access != forForges, h))
+		// The body of a delivery or a callback is still to come; it may have to give way.
+		mux.Handle(r.pattern, trackRequests(r.access != forForges && r.access != forEndpoints, h))
 	}
 	return console.WithSecurityHeaders(mux)
 }
@@ -81,9 +81,15 @@ func (s *Server) mainRoutes() []route {
 	}
 }
 
+// newBodyBudget is for bodies whose senders aren't known yet. It goes by the system's clock,
+// as connections' deadlines do.
+func (s *Server) newBodyBudget() (*webhooks.Budget, error) {
+	return webhooks.NewBudget(webhooks.BudgetOptions{Client: s.clients.clientOf})
+}
+
 // webhookRoutes are those for forges.
 func (s *Server) webhookRoutes() ([]route, error) {
-	budget, err := webhooks.NewBudget(webhooks.BudgetOptions{Client: s.clients.clientOf}) // connections' deadlines are by the system's clock
+	budget, err := s.newBodyBudget()
 	if err != nil {
 		return nil, err
 	}

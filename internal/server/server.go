@@ -34,6 +34,7 @@ import (
 	"github.com/liftlock/liftlock/internal/sandbox"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/policies"
+	"github.com/liftlock/liftlock/webhooks"
 )
 
 // Options say what to build. Config is required; the rest has defaults.
@@ -78,9 +79,9 @@ type Server struct {
 	notifier      *notify.Notifier
 	gateMetrics   *gateclient.Metrics
 	gateEndpoints *gateclient.Endpoints
-	callbacks     chan struct{} // a token for each callback that is read
-	main          *listener     // the console, the API and, where they have no other, webhooks
-	hooks         *listener     // webhooks; nil: they come in at main
+	callbacks     *webhooks.Budget // of callbacks' bodies
+	main          *listener        // the console, the API and, where they have no other, webhooks
+	hooks         *listener        // webhooks; nil: they come in at main
 
 	mu         sync.Mutex
 	controller *controller.Controller // nil until the repositories are reached
@@ -101,7 +102,7 @@ func New(ctx context.Context, o Options) (_ *Server, err error) {
 	if err := makeDataDir(o.Config.DataDir, o.Log); err != nil {
 		return nil, err
 	}
-	s := &Server{o: o, log: o.Log, argocds: map[string]*argocdConnection{}, callbacks: make(chan struct{}, maxCallbacks), forges: map[string]forge.Forge{}, health: newHealth(o.Clock.Now), clients: clientResolver{o.Config.ProxyRanges()}}
+	s := &Server{o: o, log: o.Log, argocds: map[string]*argocdConnection{}, forges: map[string]forge.Forge{}, health: newHealth(o.Clock.Now), clients: clientResolver{o.Config.ProxyRanges()}}
 	defer func() {
 		if err != nil {
 			s.Close()
@@ -130,6 +131,9 @@ func New(ctx context.Context, o Options) (_ *Server, err error) {
 		return nil, err
 	}
 	if s.gateMetrics, err = s.newGateMetrics(); err != nil {
+		return nil, err
+	}
+	if s.callbacks, err = s.newBodyBudget(); err != nil {
 		return nil, err
 	}
 	if s.gateEndpoints, err = s.newGateEndpoints(); err != nil {
