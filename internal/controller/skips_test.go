@@ -54,6 +54,11 @@ func TestSkipsAreGiven(t *testing.T) {
 				t.Errorf("it answers %q, the labels are %v", answer, w.pulls()[0].Labels)
 			}
 			w.settle(c.key, "it is merged", func() bool { return w.pulls()[0].Merged })
+			w.settle(c.key, "the skip is forgotten", func() bool {
+				_, kept, err := w.opts.Store.State(t.Context(), facts.SkipsKey(w.repo.ID, p.Number))
+				w.must(err)
+				return !kept
+			})
 			for _, component := range c.components {
 				all, err := w.opts.Store.Events(t.Context(), store.EventFilter{Component: component, Limit: 100})
 				w.must(err)

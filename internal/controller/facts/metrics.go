@@ -91,8 +91,12 @@ func (m *MetricRecord) Store(ctx context.Context, tx *store.Tx) error {
 	return tx.PutState(ctx, m.key, data)
 }
 
-// ForgetGates forgets what was measured and what endpoints said for a pull request.
+// ForgetGates forgets what was skipped, what was measured and what endpoints said for a pull
+// request.
 func ForgetGates(ctx context.Context, tx *store.Tx, repo string, pull int) error {
+	if err := tx.DeleteState(ctx, SkipsKey(repo, pull)); err != nil {
+		return err
+	}
 	if err := forgetMetrics(ctx, tx, repo, pull); err != nil {
 		return err
 	}
