@@ -56,6 +56,7 @@ var mutants = []mutant{
 	{"a hold on more than a pull request isn't read", []edit{{"promotion/gates.go", "holds := j.listHolds(e)", "holds := j.listHolds(e)[:0]"}}},
 	{"healthyFor is ignored", []edit{{"promotion/verification/health.go", "m.HealthySince.Add(j.HealthyFor)", "m.HealthySince.Add(0)"}}},
 	{"what isn't verified may go on", []edit{{"promotion/candidate.go", "|| !a.IsVerified() ||", "||"}, {"promotion/gates.go", "if r := j.rollups[u.Name]; !r.clear {", "if r := j.rollups[u.Name]; !r.clear && false {"}}},
+	{"what was verified before a revert speaks for a release that is back", []edit{{"promotion/candidate.go", "if c.RevertedFrom != \"\" {", "if false {"}}},
 	{"one of several environments upstream is enough", []edit{{"promotion/candidate.go", "delete(all, id)\n", ""}}},
 	{"onDegraded: hold is ignored", []edit{{"promotion/degradation.go", "if e.Spec.OnDegraded == pipeline.OnDegradedHold {", "if e.Spec.OnDegraded == pipeline.OnDegradedHold && false {"}}},
 	{"a revert is merged that people are to merge", []edit{{"promotion/degradation.go", "if e.Spec.OnDegraded != pipeline.OnDegradedRevertAndMerge {", "if e.Spec.OnDegraded != pipeline.OnDegradedRevertAndMerge && false {"}}},
