@@ -207,7 +207,7 @@ func (e *Expression) evaluate(f Facts) Result {
 		return r
 	}
 	if c.usesNow {
-		r.Until = f.Now.Add(expressionInterval)
+		r.Next = f.Now.Add(expressionInterval)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), maxExpressionTime)
 	defer cancel()
@@ -218,7 +218,7 @@ func (e *Expression) evaluate(f Facts) Result {
 	if err != nil {
 		r.Reason = "the expression can't be evaluated: " + wording.ClipLine(err.Error(), maxExpressionReason)
 		if ctx.Err() != nil {
-			r.Until = f.Now.Add(expressionInterval) // the machine was busy
+			r.Next = f.Now.Add(expressionInterval) // the machine was busy
 		}
 		return r
 	}

@@ -49,12 +49,12 @@ func TestExpression(t *testing.T) {
 			if got.Gate != "expression" || got.Outcome != want.Outcome || got.Reason != want.Reason {
 				t.Errorf("it says %+v, want %+v", got, want)
 			}
-			until := time.Time{}
+			next := time.Time{}
 			if strings.Contains(expression, "now") {
-				until = facts.Now.Add(time.Minute)
+				next = facts.Now.Add(time.Minute)
 			}
-			if !got.Until.Equal(until) {
-				t.Errorf("it looks again at %s, want %s", got.Until, until)
+			if !got.Next.Equal(next) || !got.Until.IsZero() {
+				t.Errorf("it looks again at %s and shows %s, want %s and nothing", got.Next, got.Until, next)
 			}
 		})
 	}

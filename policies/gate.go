@@ -89,7 +89,7 @@ type Result struct {
 	Reason  string    `json:"reason"`          // for people
 	Who     []string  `json:"who,omitempty"`   // who can change it
 	Until   time.Time `json:"until,omitempty"` // when it may change by itself; zero: unknown
-	// Next is when it is to be evaluated again, because what it asks is asked again then; zero:
+	// Next is when it is to be evaluated again, because what it goes by has moved on then; zero:
 	// no earlier than Until. It is nothing for people: it moves on and on.
 	Next time.Time `json:"next,omitzero"`
 	// SkippedBy is who had it pass without being so; empty: it answers itself.
