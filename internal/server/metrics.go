@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"strconv"
 	"time"
 
@@ -10,7 +9,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/liftlock/liftlock/internal/cache"
-	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/store"
 )
 
@@ -33,7 +31,7 @@ type metrics struct {
 // stageBuckets span a promotion's life: seconds to days.
 var stageBuckets = []float64{1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 24 * 3600, 7 * 24 * 3600}
 
-func newMetrics(s *store.Store, caches *cache.Group) *metrics {
+func newMetrics(s *store.Store, caches *cache.Group, now func() time.Time) *metrics {
 	m := &metrics{
 		registry:   prometheus.NewRegistry(),
 		calls:      prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_forge_calls_total", Help: "Calls to a forge's API, by endpoint and HTTP status (0: no answer)."}, []string{"forge", "endpoint", "status"}),
@@ -47,7 +45,7 @@ func newMetrics(s *store.Store, caches *cache.Group) *metrics {
 		checkTime:  prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "liftlock_impact_check_seconds", Help: "How long checks of people's pull requests took, by result: told, or failed where a limit was reached.", Buckets: prometheus.DefBuckets}, []string{"result"}),
 		messages:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_notifications_total", Help: "Notifications sent, and tries that failed, by channel and result."}, []string{"channel", "result"}),
 	}
-	m.registry.MustRegister(m.calls, m.callTime, m.deliveries, m.closed, m.runs, m.runTime, m.stages, m.reverts, m.checkTime, m.messages, newQueueCollector(s), newDriftCollector(s), newCacheCollector(caches),
+	m.registry.MustRegister(m.calls, m.callTime, m.deliveries, m.closed, m.runs, m.runTime, m.stages, m.reverts, m.checkTime, m.messages, newQueueCollector(s), newStateCollector(s, now), newCacheCollector(caches),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -131,49 +129,6 @@ func (q *queueCollector) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(q.depth, prometheus.GaugeValue, float64(n), state)
 	}
 	ch <- prometheus.MustNewConstMetric(q.age, prometheus.GaugeValue, d.Oldest.Seconds())
-}
-
-// driftCollector counts targets that differ from what was synced to them, as they were
-// last judged, when it is asked for.
-type driftCollector struct {
-	store   *store.Store
-	drifted *prometheus.Desc
-}
-
-func newDriftCollector(s *store.Store) *driftCollector {
-	return &driftCollector{store: s,
-		drifted: prometheus.NewDesc("liftlock_targets_drifted", "Targets that were changed in the cluster and differ from what was synced to them.", []string{"pipeline", "environment"}, nil)}
-}
-
-// Describe implements prometheus.Collector.
-func (d *driftCollector) Describe(ch chan<- *prometheus.Desc) { ch <- d.drifted }
-
-// Collect implements prometheus.Collector.
-func (d *driftCollector) Collect(ch chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), collectTimeout)
-	defer cancel()
-	units, err := d.store.Units(ctx, store.UnitFilter{Contains: `"drift":{`})
-	if err != nil {
-		ch <- prometheus.NewInvalidMetric(d.drifted, err)
-		return
-	}
-	counts := map[[2]string]int{}
-	for _, u := range units {
-		var view facts.UnitView
-		if json.Unmarshal(u.Data, &view) != nil {
-			continue // it is written again at its next change
-		}
-		for i := range view.Decision.Envs {
-			for _, t := range view.Decision.Envs[i].Targets {
-				if t.Drift != nil {
-					counts[[2]string{u.Pipeline, view.Decision.Envs[i].Environment}]++
-				}
-			}
-		}
-	}
-	for at, n := range counts {
-		ch <- prometheus.MustNewConstMetric(d.drifted, prometheus.GaugeValue, float64(n), at[0], at[1])
-	}
 }
 
 // cacheCollector shows the caches of this process by name.

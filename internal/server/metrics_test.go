@@ -7,28 +7,35 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/liftlock/liftlock/internal/cache"
+	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
 )
 
-// TestDriftMetric counts the targets that were changed in the cluster.
-func TestDriftMetric(t *testing.T) {
+// TestStateMetrics counts components, promotions, gates and targets by their state.
+func TestStateMetrics(t *testing.T) {
 	db, err := store.Open(t.Context(), "sqlite://"+filepath.Join(t.TempDir(), "liftlock.db"), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = db.Close() }()
+	now := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+	env := func(state, coming string, more string) string {
+		return `{"decision":{"envs":[{"environment":"qa","state":"` + state + `","promotion":"` + coming + `"` + more + `}]}}`
+	}
 	err = db.Tx(t.Context(), "judged", func(tx *store.Tx) error {
-		for name, targets := range map[string]string{
-			"web": `{"a":{"drift":{"since":"2026-03-02T08:10:00Z","total":1}},"b":{"drift":{"total":2}},"c":{}}`,
-			"api": `{"a":{"reason":"\"drift\":{"}}`,
+		for name, data := range map[string]string{
+			"web":    env(promotion.Verified, promotion.Opened, `,"readySince":"2026-03-02T08:00:00Z","gates":[{"gate":"approvals","outcome":"wait"},{"gate":"approvals","outcome":"fail"},{"gate":"soak","outcome":"pass"}],"targets":{"a":{"drift":{"since":"2026-03-02T08:10:00Z","total":1}},"b":{"drift":{"total":2}},"c":{}}`),
+			"api":    env(promotion.Degraded, promotion.Idle, `,"readySince":"2026-03-02T07:00:00Z","targets":{"a":{"reason":"\"drift\":{"}}`),
+			"worker": env(promotion.Verified, promotion.Held, `,"readySince":"2026-03-02T08:59:00Z","gates":[{"gate":"approvals","outcome":"wait"}]`),
+			"old":    "{",
 		} {
-			data := `{"decision":{"envs":[{"environment":"qa","targets":` + targets + `}]}}`
 			if err := tx.PutUnit(t.Context(), store.Unit{Key: name, Repo: "fleet", Pipeline: "shop", Component: name, Digest: "1", Data: json.RawMessage(data)}); err != nil {
 				return err
 			}
@@ -38,13 +45,32 @@ func TestDriftMetric(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	want := []string{
+		`liftlock_components{environment="qa",pipeline="shop",state="degraded"} 1`,
+		`liftlock_components{environment="qa",pipeline="shop",state="verified"} 2`,
+		`liftlock_gates_waiting{environment="qa",gate="approvals",pipeline="shop"} 2`,
+		`liftlock_promotion_oldest_seconds{environment="qa",pipeline="shop"} 3600`,
+		`liftlock_promotions{environment="qa",pipeline="shop",state="held"} 1`,
+		`liftlock_promotions{environment="qa",pipeline="shop",state="open"} 1`,
+		`liftlock_targets_drifted{environment="qa",pipeline="shop"} 2`,
+	}
+	if diff := cmp.Diff(want, scrape(newStateCollector(db, func() time.Time { return now }))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// scrape is what a collector shows, in its order.
+func scrape(c prometheus.Collector) (lines []string) {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(newDriftCollector(db))
+	registry.MustRegister(c)
 	rec := httptest.NewRecorder()
 	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-	if want := `liftlock_targets_drifted{environment="qa",pipeline="shop"} 2`; !strings.Contains(rec.Body.String(), want+"\n") {
-		t.Errorf("no %s in\n%s", want, rec.Body)
+	for line := range strings.Lines(rec.Body.String()) {
+		if !strings.HasPrefix(line, "#") {
+			lines = append(lines, strings.TrimSpace(line))
+		}
 	}
+	return lines
 }
 
 // TestCacheMetrics shows what a cache has done by its name.
@@ -65,17 +91,7 @@ func TestCacheMetrics(t *testing.T) {
 		`liftlock_cache_hits_total{cache="numbers"} 0`, `liftlock_cache_hits_total{cache="words"} 1`,
 		`liftlock_cache_misses_total{cache="numbers"} 0`, `liftlock_cache_misses_total{cache="words"} 2`,
 	}
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(newCacheCollector(&caches))
-	rec := httptest.NewRecorder()
-	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-	var got []string
-	for line := range strings.Lines(rec.Body.String()) {
-		if !strings.HasPrefix(line, "#") {
-			got = append(got, strings.TrimSpace(line))
-		}
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, scrape(newCacheCollector(&caches))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

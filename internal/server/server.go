@@ -113,7 +113,7 @@ func New(ctx context.Context, o Options) (_ *Server, err error) {
 		return nil, err
 	}
 	s.o.Clock = s.store.Clock(o.Clock)
-	s.metrics = newMetrics(s.store, &s.caches)
+	s.metrics = newMetrics(s.store, &s.caches, s.o.Clock.Now)
 	for _, f := range o.Config.Forges {
 		if s.forges[f.Name], err = s.newForge(f); err != nil {
 			return nil, fmt.Errorf("forge %s: %w", f.Name, err)
