@@ -124,16 +124,16 @@ func readDashboard(t *testing.T) (expressions []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var board struct {
+	var dashboard struct {
 		Panels []struct {
 			Title   string
 			Targets []struct{ Expr string }
 		}
 	}
-	if err := json.Unmarshal(raw, &board); err != nil {
+	if err := json.Unmarshal(raw, &dashboard); err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range board.Panels {
+	for _, p := range dashboard.Panels {
 		if len(p.Targets) == 0 {
 			t.Errorf("the panel %s shows nothing", p.Title)
 		}
