@@ -92,7 +92,7 @@ func testThreeRunners(t *testing.T, stores ...*Store) {
 			for work.Err() == nil {
 				claims, err := s.Claim(work, owner, 1+rand.IntN(3))
 				if err != nil {
-					if !errors.Is(err, context.Canceled) {
+					if work.Err() == nil { // a driver calls what was cut short an error of its own
 						t.Errorf("claim: %v", err)
 					}
 					return
