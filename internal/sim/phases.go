@@ -97,13 +97,24 @@ func (sim *Simulation) needsRevert(x *app) bool {
 	switch {
 	case sim.scenario.isSource(env.name), env.onDegraded == "hold", last.byPerson, !last.wasWell, last.tag != x.tag, sim.excuseOf(x.target.component) != "":
 		return false
-	case len(sim.incidents) > 0, sim.stores > 1:
+	case len(sim.incidents) > 0, sim.stores > 1, sim.isPartlyReplaced(x.target):
 		return false // then it holds and asks
 	}
 	if h := sim.truth.health[deployment{x.target, x.tag}]; h != nil && h.beside {
 		return false // and then too
 	}
 	return sim.qualityOf(x.target, x.tag) != well
+}
+
+// isPartlyReplaced says that something else than what a target has came by the same pull
+// request and has been replaced since: the bytes of all of it can't be restored any more.
+func (sim *Simulation) isPartlyReplaced(p target) bool {
+	last := sim.lastLanding(p)
+	return slices.ContainsFunc(sim.scenario.components, func(c string) bool {
+		all := sim.truth.landings[target{c, p.env}]
+		i := slices.IndexFunc(all, func(l landing) bool { return l.before == last.before })
+		return i >= 0 && i < len(all)-1
+	})
 }
 
 func (sim *Simulation) hasOpenRevert(env string) bool {
