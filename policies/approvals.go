@@ -168,7 +168,11 @@ func (a *Approvals) evaluate(f Facts) Result {
 		r.Outcome, r.Reason, r.Who = Pass, counted, nil
 		return r
 	}
-	r.Reason = strings.Join(append(append([]string{counted}, waits...), t.explainUncounted()...), "; ")
+	waits = append(waits, t.explainUncounted()...)
+	if why := a.explainRefused(f); why != "" {
+		waits = append(waits, why)
+	}
+	r.Reason = strings.Join(append([]string{counted}, waits...), "; ")
 	return r
 }
 

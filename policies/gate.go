@@ -53,6 +53,8 @@ type Facts struct {
 	ApprovalsErr string
 	// Rejections are the standing reviews that ask for changes.
 	Rejections []Approval
+	// ReviewRequests are what reviews were requested on the forge.
+	ReviewRequests ReviewRequests `json:",omitzero"`
 	// Files are what the pull request changes with who owns it, where FilesRead says that
 	// this was read; FilesErr says why it could not be.
 	Files     []OwnedFile

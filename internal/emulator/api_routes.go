@@ -51,6 +51,9 @@ var pullRoutes = []route{
 	{pattern: "GET " + repoPath + "/pulls/{number}/commits", permission: Read, handle: withPull(pullCommits)},
 	{pattern: "GET " + repoPath + "/pulls/{number}/reviews", permission: Read, handle: withPull(listReviews)},
 	{pattern: "POST " + repoPath + "/pulls/{number}/reviews", permission: Read, handle: withPull(createReview)},
+	{pattern: "GET " + repoPath + "/pulls/{number}/requested_reviewers", permission: Read, handle: withPull(listReviewRequests)},
+	{pattern: "POST " + repoPath + "/pulls/{number}/requested_reviewers", permission: Write, handle: withPull(requestReviews)},
+	{pattern: "DELETE " + repoPath + "/pulls/{number}/requested_reviewers", permission: Write, handle: withPull(removeReviewRequests)},
 	{pattern: "PUT " + repoPath + "/pulls/{number}/reviews/{id}/dismissals", permission: Write, handle: withPull(dismissReview)},
 }
 

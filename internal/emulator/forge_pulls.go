@@ -31,6 +31,9 @@ type pull struct {
 	reviews  []*review
 	comments []*comment
 
+	reviewers []*account // from whom a review is requested
+	teams     []*team    // likewise
+
 	created, updated, closed, mergedAt time.Time
 
 	// GitHub computes mergeability in the background: the first to ask hears
@@ -234,6 +237,7 @@ func (f *Forge) addReview(p *pull, by *account, event, body, commit string) (*re
 	}
 	v := &review{id: f.nextID(), user: by, state: state, body: body, commit: commit, at: f.now()}
 	p.reviews = append(p.reviews, v)
+	f.endReviewRequests(p, by)
 	f.markUpdated(p)
 	f.emitReview(p, by, v, "submitted")
 	return v, nil

@@ -73,7 +73,7 @@ func getTeam(c *call) (any, error) {
 	if t == nil {
 		return nil, notFound()
 	}
-	return map[string]any{"id": t.id, "slug": t.slug, "name": t.slug}, nil
+	return wireTeamOf(t), nil
 }
 
 func getTeamMembership(c *call) (any, error) {

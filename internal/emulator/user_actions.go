@@ -25,6 +25,7 @@ type PullRequest struct {
 	MergeCommit        string // when Merged
 	Labels             []string
 	Reviews            []Review
+	Requested          []string // logins and teams (organisation/slug) from whom a review is requested
 	Comments           []Comment
 	Statuses           []Status // the newest of each context on the head
 	Created, Updated   time.Time
@@ -202,6 +203,21 @@ func (f *Forge) Approve(repo string, number int, login string) error {
 	})
 }
 
+// RemoveReviewRequest takes the request for somebody's review off a pull request.
+func (f *Forge) RemoveReviewRequest(repo string, number int, login, reviewer string) error {
+	return f.withPull(repo, number, login, func(p *pull, u *account) error {
+		i := slices.IndexFunc(p.reviewers, func(a *account) bool { return strings.EqualFold(a.login, reviewer) })
+		if i < 0 {
+			return notFound()
+		}
+		a := p.reviewers[i]
+		p.reviewers = slices.Delete(p.reviewers, i, i+1)
+		f.markUpdated(p)
+		f.emitPull(p, u, "review_request_removed", map[string]any{"requested_reviewer": f.wireUser(a)})
+		return nil
+	})
+}
+
 // RequestChanges gives a review that asks for changes.
 func (f *Forge) RequestChanges(repo string, number int, login, body string) error {
 	return f.withPull(repo, number, login, func(p *pull, u *account) error {
@@ -351,6 +367,12 @@ func (f *Forge) publicPull(p *pull) PullRequest {
 	}
 	for _, v := range p.reviews {
 		s.Reviews = append(s.Reviews, Review{User: v.user.login, State: v.state, Body: v.body, Commit: v.commit})
+	}
+	for _, a := range p.reviewers {
+		s.Requested = append(s.Requested, a.login)
+	}
+	for _, t := range p.teams {
+		s.Requested = append(s.Requested, t.organisation+"/"+t.slug)
 	}
 	for _, c := range p.comments {
 		o := Comment{ID: c.id, User: c.user.login, Body: c.body}

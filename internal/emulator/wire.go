@@ -96,6 +96,8 @@ type wirePull struct {
 	Head           wireBranch  `json:"head"`
 	Base           wireBranch  `json:"base"`
 	Association    string      `json:"author_association"`
+	Reviewers      []*wireUser `json:"requested_reviewers"`
+	Teams          []wireTeam  `json:"requested_teams"`
 
 	// Only where one pull request is shown, not in lists.
 	*wirePullDetail
@@ -109,6 +111,13 @@ type wirePullDetail struct {
 	MergedBy       *wireUser `json:"merged_by"`
 	Comments       int       `json:"comments"`
 	Commits        int       `json:"commits"`
+}
+
+type wireTeam struct {
+	ID     int64  `json:"id"`
+	NodeID string `json:"node_id"`
+	Name   string `json:"name"`
+	Slug   string `json:"slug"`
 }
 
 type wireReview struct {
@@ -217,6 +226,13 @@ func (f *Forge) wirePull(p *pull) *wirePull {
 		Head:        f.wireBranch(p.headRepo, p.branch, p.head),
 		Base:        f.wireBranch(p.repo, p.base, p.baseSHA),
 		Association: authorAssociation(p.repo, p.author),
+		Reviewers:   []*wireUser{}, Teams: []wireTeam{},
+	}
+	for _, a := range p.reviewers {
+		w.Reviewers = append(w.Reviewers, f.wireUser(a))
+	}
+	for _, t := range p.teams {
+		w.Teams = append(w.Teams, wireTeamOf(t))
 	}
 	for _, l := range p.labels {
 		w.Labels = append(w.Labels, f.wireLabel(p.repo, l))

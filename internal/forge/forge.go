@@ -239,6 +239,17 @@ type Forge interface {
 	DeleteBranch(ctx context.Context, r Repo, branch string) error
 
 	Reviews(ctx context.Context, r Repo, number int) ([]Review, error)
+	// RequestReviewers requests a review of an open pull request from accounts and teams:
+	// one call, and where the forge refuses some of the names one more for each. Those whom
+	// it doesn't take are refused, with its reason, and no error: who doesn't exist or has no
+	// access to the repository, the pull request's author, and teams that aren't its
+	// organisation's. The others are requested all the same. From whom one is requested
+	// already, it stays so. Who has reviewed is asked to review again, which may cost their
+	// approval its weight in the forge's own rules, and who took themselves off is asked
+	// again too: whom not to ask a second time is the caller's to know. Without names
+	// nothing is called. ErrNotFound: there is no such pull request; ErrForbidden: the
+	// credentials may not request reviews of it.
+	RequestReviewers(ctx context.Context, r Repo, number int, from Reviewers) ([]RefusedReviewer, error)
 	// Permission is the user's effective permission; an unknown user has none.
 	Permission(ctx context.Context, r Repo, login string) (Permission, error)
 

@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"strings"
 
 	"github.com/liftlock/liftlock/internal/wording"
+	"github.com/liftlock/liftlock/policies"
 )
 
 // Action is one thing to do. Actions carry what they were judged on.
@@ -128,6 +130,15 @@ type Sync struct{ Environment, Target, Tip string }
 // RestartVerification starts the verification of what landed in an environment again.
 type RestartVerification struct{ Environment string }
 
+// RequestReviewers requests reviews of an open promotion on the forge. Done again it changes
+// nothing for who hasn't answered yet.
+type RequestReviewers struct {
+	Environment string
+	Pull        int
+	Release     string // that they are requested for; of a batch its BatchID
+	Reviewers   policies.Reviewers
+}
+
 // ResetEndpoints forgets what endpoints said of an open promotion, so that they are asked
 // anew.
 type ResetEndpoints struct {
@@ -168,6 +179,7 @@ func (a RecomposeRevert) environment() string     { return a.Environment }
 func (a Refresh) environment() string             { return a.Environment }
 func (a Sync) environment() string                { return a.Environment }
 func (a RestartVerification) environment() string { return a.Environment }
+func (a RequestReviewers) environment() string    { return a.Environment }
 func (a ResetEndpoints) environment() string      { return a.Environment }
 func (a LiftVeto) environment() string            { return a.Environment }
 func (a BindCommand) environment() string         { return a.Environment }
@@ -215,6 +227,11 @@ func (a Refresh) Describe() string { return "refresh " + a.Target }
 func (a Sync) Describe() string { return "sync " + a.Target + " to " + wording.Short(a.Tip) }
 
 func (a RestartVerification) Describe() string { return "verify " + a.Environment + " again" }
+
+// Describe says it in a few words.
+func (a RequestReviewers) Describe() string {
+	return fmt.Sprintf("request reviews of #%d from %s", a.Pull, strings.Join(a.Reviewers.Names(), ", "))
+}
 
 // Describe says it in a few words.
 func (a ResetEndpoints) Describe() string {

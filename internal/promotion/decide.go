@@ -28,6 +28,7 @@ func Decide(f Facts) Decision {
 		intents[i] = j.intents
 		d.Next = earliest(d.Next, j.decision.Next)
 	}
+	d.requestReviewersOnce()
 	d.planBatches(&f, intents)
 	for i := range intents {
 		for _, a := range intents[i] {

@@ -228,6 +228,9 @@ func (j *evaluator) evaluateOpen(e *Env, st *EnvState) {
 	if p.Held || len(j.listHolds(e)) > 0 || st.State == Diverged && own == nil {
 		st.Promotion = Held
 	}
+	if st.Promotion != Held {
+		j.requestReviewers(e, p)
+	}
 	if !allPass(st.Gates) {
 		return
 	}

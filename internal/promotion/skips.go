@@ -50,17 +50,19 @@ func (j *evaluator) findSkip(p *Pull, gate string) (skip *Skip, why string) {
 	return nil, why
 }
 
-// evaluatePipelineGates evaluates the gates of the pipeline file and of the server's
-// floor. A skip passes those of its kind that the pipeline asks for, and none of the floor.
-func (j *evaluator) evaluatePipelineGates(e *Env, p *Pull, facts policies.Facts) []policies.Result {
-	type entry struct {
-		skip *Skip
-		why  string // of a skip that doesn't count
-	}
-	skips := map[string]entry{}
+// skipFound is a skip of a gate, or why none counts.
+type skipFound struct {
+	skip *Skip
+	why  string // of a skip that doesn't count
+}
+
+// listUnskippedGates lists the gates that nobody skipped, and what was found of skips by
+// the gate's kind. Of a gate that is skipped the floor's part stays.
+func (j *evaluator) listUnskippedGates(e *Env, p *Pull) ([]policies.Gate, map[string]skipFound) {
+	skips := map[string]skipFound{}
 	for _, s := range p.Skips {
 		if found, why := j.findSkip(p, s.Gate); found != nil || why != "" {
-			skips[s.Gate] = entry{skip: found, why: why}
+			skips[s.Gate] = skipFound{skip: found, why: why}
 		}
 	}
 	var gates []policies.Gate
@@ -74,6 +76,13 @@ func (j *evaluator) evaluatePipelineGates(e *Env, p *Pull, facts policies.Facts)
 			gates = append(gates, g)
 		}
 	}
+	return gates, skips
+}
+
+// evaluatePipelineGates evaluates the gates of the pipeline file and of the server's
+// floor. A skip passes those of its kind that the pipeline asks for, and none of the floor.
+func (j *evaluator) evaluatePipelineGates(e *Env, p *Pull, facts policies.Facts) []policies.Result {
+	gates, skips := j.listUnskippedGates(e, p)
 	for _, g := range gates {
 		if g.Approvals != nil {
 			facts.ApprovalGates = append(facts.ApprovalGates, g.Approvals)

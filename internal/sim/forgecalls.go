@@ -53,6 +53,13 @@ func (f *reachedForge) Reviews(ctx context.Context, r forge.Repo, number int) ([
 	return call(ctx, f, "Reviews", false, func() ([]forge.Review, error) { return f.Forge.Reviews(ctx, r, number) })
 }
 
+func (f *reachedForge) RequestReviewers(ctx context.Context, r forge.Repo, number int, from forge.Reviewers) ([]forge.RefusedReviewer, error) {
+	return call(ctx, f, "RequestReviewers", true, func() ([]forge.RefusedReviewer, error) {
+		f.sim.noteRequested(number, from)
+		return f.Forge.RequestReviewers(ctx, r, number, from)
+	})
+}
+
 func (f *reachedForge) Permission(ctx context.Context, r forge.Repo, login string) (forge.Permission, error) {
 	return call(ctx, f, "Permission", false, func() (forge.Permission, error) { return f.Forge.Permission(ctx, r, login) })
 }

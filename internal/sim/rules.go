@@ -23,6 +23,7 @@ const (
 	ruleHandsOff    = "6: a person's own value was overwritten"
 	ruleNeedless    = "a revert without a degradation"
 	ruleRepeated    = "7: the same comment again and again"
+	ruleRerequested = "7: somebody's review is requested again and again"
 	ruleNoRest      = "9: it doesn't come to rest"
 	ruleUnfinished  = "it doesn't come to its end"
 	ruleDegradation = "8: a degradation was lost"
@@ -302,6 +303,21 @@ func (sim *Simulation) noteComment(number int, body string) {
 	key := fmt.Sprintf("%d %s", number, body)
 	if sim.truth.comments[key]++; sim.truth.comments[key] > maxSame {
 		sim.broke(ruleRepeated, "#%d: %q", number, body)
+	}
+}
+
+// noteRequested judges from whom the service requests reviews.
+func (sim *Simulation) noteRequested(number int, from forge.Reviewers) {
+	pr, err := sim.forge.As(bot).PullRequest(sim.ctx, sim.repo, number)
+	sim.must(err)
+	if err != nil {
+		return
+	}
+	for _, login := range from.Users {
+		key := fmt.Sprintf("%d %s %s", number, pr.Head, login)
+		if sim.truth.requested[key]++; sim.truth.requested[key] > maxSame {
+			sim.broke(ruleRerequested, "#%d at %s: %s", number, pr.Head, login)
+		}
 	}
 }
 

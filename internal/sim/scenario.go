@@ -180,7 +180,7 @@ spec:
 			b.WriteString("      open: manual\n")
 		}
 		if e.approvals > 0 {
-			fmt.Fprintf(&b, "      gates: [{approvals: {count: %d}}]\n", e.approvals)
+			fmt.Fprintf(&b, "      gates: [{approvals: {count: %d, from: {users: [%s, %s, nobody]}}}]\n", e.approvals, reviewer, second)
 		}
 	}
 	return b.String()

@@ -165,6 +165,8 @@ func (a *Actor) doComponentAction(ctx context.Context, c *facts.ComponentEvaluat
 		return a.opts.Store.Tx(ctx, "resetEndpoints", func(tx *store.Tx) error {
 			return facts.ForgetEndpoints(ctx, tx, c.Facts.Unit.Repo, x.Pull)
 		})
+	case promotion.RequestReviewers:
+		return a.requestReviewers(ctx, c, x)
 	case promotion.FinishCommand:
 		return a.finishCommand(ctx, c, x)
 	}

@@ -29,6 +29,9 @@ type fakeForge struct {
 	merging   func() // comes between a merge's request and its effect
 	landed    string // what a merge makes of the base; empty: the head
 	undeleted bool   // branches can't be deleted
+
+	requested      []string // from whom reviews are requested
+	refuseRequests error    // what a request for reviews is answered with
 }
 
 func newFakeForge(w *fixture) *fakeForge {
@@ -189,6 +192,30 @@ func (f *fakeForge) Reviews(context.Context, forge.Repo, int) ([]forge.Review, e
 
 func (f *fakeForge) Permission(context.Context, forge.Repo, string) (forge.Permission, error) {
 	return forge.PermissionWrite, nil
+}
+
+// RequestReviewers takes everybody but zed.
+func (f *fakeForge) RequestReviewers(_ context.Context, _ forge.Repo, number int, from forge.Reviewers) (refused []forge.RefusedReviewer, err error) {
+	err = f.pass(func() error {
+		if f.refuseRequests != nil {
+			return f.refuseRequests
+		}
+		names := slices.Clone(from.Users)
+		for _, t := range from.Teams {
+			names = append(names, t.String())
+		}
+		for _, n := range names {
+			switch {
+			case n == "zed":
+				refused = append(refused, forge.RefusedReviewer{Name: n, Reason: "Not a collaborator."})
+			case !slices.Contains(f.requested, n):
+				f.requested = append(f.requested, n)
+			}
+		}
+		slices.Sort(f.requested)
+		return nil
+	}, "request reviews of #%d", number)
+	return refused, err
 }
 
 func (f *fakeForge) AddLabels(_ context.Context, _ forge.Repo, number int, labels ...string) error {

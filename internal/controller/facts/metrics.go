@@ -91,11 +91,13 @@ func (m *MetricRecord) Store(ctx context.Context, tx *store.Tx) error {
 	return tx.PutState(ctx, m.key, data)
 }
 
-// ForgetGates forgets what was skipped, what was measured and what endpoints said for a pull
-// request.
+// ForgetGates forgets what was skipped, what was measured, what endpoints said and what
+// reviews were requested for a pull request.
 func ForgetGates(ctx context.Context, tx *store.Tx, repo string, pull int) error {
-	if err := tx.DeleteState(ctx, SkipsKey(repo, pull)); err != nil {
-		return err
+	for _, key := range []string{SkipsKey(repo, pull), ReviewRequestsKey(repo, pull)} {
+		if err := tx.DeleteState(ctx, key); err != nil {
+			return err
+		}
 	}
 	if err := forgetMetrics(ctx, tx, repo, pull); err != nil {
 		return err

@@ -165,6 +165,9 @@ func (o *Gatherer) describeOpenPull(ctx context.Context, ev *Evaluation, env *pr
 			return nil, fmt.Errorf("look at its approvals: %w", err)
 		}
 		addChecks(&p.Review, p.Head, r.detail)
+		if p.Review.ReviewRequests, err = ReadReviewRequests(ctx, o.opts.Store, repo.ID, p.Number); err != nil {
+			return nil, err
+		}
 		o.addOwners(ctx, ev, env, p)
 		if err := o.addTeams(ctx, ev, env, p); err != nil {
 			return nil, fmt.Errorf("look at who is in which team: %w", err)

@@ -50,11 +50,11 @@ func (o *reviewGatherer) approvalFacts(ctx context.Context, r *Repository, head 
 			continue
 		}
 		given := policies.Approval{User: rv.User, UserID: rv.UserID, MayWrite: level >= forge.PermissionWrite, At: rv.At}
+		given.Current = o.showsSameDiff(ctx, r, rv.Commit, head, base)
 		if rv.Rejected {
 			f.Rejections = append(f.Rejections, given)
 			continue
 		}
-		given.Current = o.showsSameDiff(ctx, r, rv.Commit, head, base)
 		f.Approvals = append(f.Approvals, given)
 	}
 	return f, nil

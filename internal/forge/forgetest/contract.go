@@ -51,6 +51,11 @@ type Repository struct {
 	// given on.
 	Review func(t *testing.T, number int, v Verdict, commit string)
 
+	// Requested lists the logins and teams (organisation/name) from whom a review is
+	// requested. RemoveRequest takes the request to an account off.
+	Requested     func(t *testing.T, number int) []string
+	RemoveRequest func(t *testing.T, number int, login string)
+
 	// Fork opens a pull request onto main from a branch of this name in a fork,
 	// with a change. nil where the world has no forks.
 	Fork func(t *testing.T, branch string) (number int)
@@ -91,6 +96,7 @@ func Run(t *testing.T, w Backend) {
 		{"comments", testComments},
 		{"reactions", testReactions},
 		{"reviews", testReviews},
+		{"requested reviews", testReviewRequests},
 		{"permissions", testPermissions},
 		{"teams", testTeams},
 		{"commit statuses", testStatuses},

@@ -67,12 +67,64 @@ func TestContract(t *testing.T) {
 				Team:          team,
 				ReviewerEmail: reviewer.login + "@example.com",
 				Review:        p.review,
+				Requested:     p.requested,
+				RemoveRequest: p.removeRequest,
 				Fork:          p.fork,
 				Hooks:         p.hooks,
 				AddHook:       p.addHook,
 			}
 		},
 	})
+}
+
+// TestRequestTeamReview requests a team's review in an organisation's repository; those of
+// the contract are an account's.
+func TestRequestTeamReview(t *testing.T) {
+	url, token := os.Getenv(urlVariable), os.Getenv(tokenVariable)
+	if url == "" || token == "" {
+		t.Skipf("needs a Gitea: set %s and %s", urlVariable, tokenVariable)
+	}
+	l := &testServer{url: url, admin: newTestClient(t, url, sdk.SetToken(token)), run: strconv.FormatInt(time.Now().UnixNano(), 36)}
+	bot, reviewer := l.createAccount(t, "bot"), l.createAccount(t, "reviewer")
+	team := l.createTeam(t, bot, reviewer)
+	owner := newTestClient(t, url, sdk.SetToken(bot.token))
+	repo, _, err := owner.CreateOrgRepo(team.Organisation, sdk.CreateRepoOption{Name: "fleet", Private: true, AutoInit: true, DefaultBranch: "main"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := owner.CreateFile(team.Organisation, repo.Name, "a.txt", sdk.CreateFileOptions{
+		FileOptions: sdk.FileOptions{Message: "a", BranchName: "main", NewBranchName: "liftlock/shop/qa/web"}, Content: "Zm9yawo=",
+	}); err != nil {
+		t.Fatal(err)
+	}
+	d, at, ctx := newDriver(t, url, bot.token), forge.Repo{Owner: team.Organisation, Name: repo.Name}, context.Background()
+	pr, _, err := d.CreatePullRequest(ctx, at, forge.NewPullRequest{Title: "T", Branch: "liftlock/shop/qa/web", Base: "main"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &testRepo{t: t, server: l, owner: at.Owner, name: at.Name, bot: owner, reviewer: reviewer}
+	missing := forge.Team{Organisation: at.Owner, Name: "no-such-team"}
+	request := func(want ...string) {
+		t.Helper()
+		refused, err := d.RequestReviewers(ctx, at, pr.Number, forge.Reviewers{Teams: []forge.Team{team, missing}})
+		var names []string
+		for _, r := range refused {
+			names = append(names, r.Name)
+		}
+		if err != nil || strings.Join(names, " ") != strings.Join(want, " ") {
+			t.Errorf("refused are %v, want %v; %v", refused, want, err)
+		}
+	}
+	request(team.String(), missing.String()) // the team has no access to the repository
+	if _, err := owner.AddRepoTeam(at.Owner, at.Name, team.Name); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		request(missing.String())
+		if got := p.requested(t, pr.Number); strings.Join(got, " ") != team.String() {
+			t.Errorf("requested are %v", got)
+		}
+	}
 }
 
 // testServer is a Gitea with the accounts of one run.
@@ -157,6 +209,32 @@ func (p *testRepo) review(t *testing.T, number int, v forgetest.Verdict, commit 
 		State: state, Body: string(v), CommitID: commit,
 	})
 	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (p *testRepo) requested(t *testing.T, number int) []string {
+	t.Helper()
+	list, _, err := p.bot.ListPullReviews(p.owner, p.name, int64(number), sdk.ListPullReviewsOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, v := range list {
+		switch {
+		case v.State != sdk.ReviewStateRequestReview:
+		case v.ReviewerTeam != nil:
+			names = append(names, p.owner+"/"+v.ReviewerTeam.Name)
+		case v.Reviewer != nil:
+			names = append(names, v.Reviewer.UserName)
+		}
+	}
+	return names
+}
+
+func (p *testRepo) removeRequest(t *testing.T, number int, login string) {
+	t.Helper()
+	if _, err := p.bot.DeleteReviewRequests(p.owner, p.name, int64(number), sdk.PullReviewRequestOptions{Reviewers: []string{login}}); err != nil {
 		t.Fatal(err)
 	}
 }

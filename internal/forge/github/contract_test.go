@@ -70,6 +70,8 @@ func TestContract(t *testing.T) {
 				Team:          forge.Team{Organisation: "acme", Name: "sre"},
 				ReviewerEmail: reviewerLogin + "@users.example",
 				Review:        p.review,
+				Requested:     p.requested,
+				RemoveRequest: p.removeRequest,
 				Fork:          p.fork,
 				Hooks:         p.hooks,
 				AddHook:       p.addHook,
@@ -115,6 +117,29 @@ func (p *testRepo) review(t *testing.T, number int, v forgetest.Verdict, commit 
 		Event: &event, Body: gh.String(string(v)), CommitID: &commit,
 	})
 	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (p *testRepo) requested(t *testing.T, number int) []string {
+	t.Helper()
+	list, _, err := p.bot.PullRequests.ListReviewers(context.Background(), p.repo.Owner, p.repo.Name, number, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, u := range list.Users {
+		names = append(names, u.GetLogin())
+	}
+	for _, team := range list.Teams {
+		names = append(names, p.repo.Owner+"/"+team.GetSlug())
+	}
+	return names
+}
+
+func (p *testRepo) removeRequest(t *testing.T, number int, login string) {
+	t.Helper()
+	if _, err := p.bot.PullRequests.RemoveReviewers(context.Background(), p.repo.Owner, p.repo.Name, number, gh.ReviewersRequest{Reviewers: []string{login}}); err != nil {
 		t.Fatal(err)
 	}
 }

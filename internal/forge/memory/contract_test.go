@@ -50,6 +50,12 @@ func TestContract(t *testing.T) {
 			return &forgetest.Repository{
 				Repo: r, Forge: f.As(botLogin), Reviewer: f.As(reviewerLogin), Stranger: strangerLogin, Nobody: "nobody",
 				Team: sre, ReviewerEmail: f.Ident(reviewerLogin).Email, Git: s, Fork: s.openFork,
+				Requested: func(_ *testing.T, number int) []string { return f.RequestedReviewers(r, number) },
+				RemoveRequest: func(t *testing.T, number int, login string) {
+					if err := f.RemoveReviewRequest(r, number, botLogin, login); err != nil {
+						t.Fatal(err)
+					}
+				},
 				Review: func(t *testing.T, number int, v forgetest.Verdict, commit string) {
 					verdict := map[forgetest.Verdict]memory.Verdict{
 						forgetest.Approve: memory.Approve, forgetest.Reject: memory.RequestChanges, forgetest.CommentOnly: memory.Remark,

@@ -27,6 +27,8 @@ type pull struct {
 	reviews  []*review
 	comments []*comment // oldest first
 
+	requested map[string]bool // logins and teams from whom a review is requested
+
 	newer, older *pull // by the last update
 
 	// The merge of head and base as it was last tried, of which pair.

@@ -49,6 +49,7 @@ func (c *call) addReview(p *pull, v Verdict, commit string) error {
 	p.reviews = append(p.reviews, &review{by: c.by, state: state, info: forge.Review{
 		ID: c.nextID(), User: c.by.user.Login, UserID: c.by.user.ID, Bot: c.by.user.Bot, Commit: commit, At: c.now(),
 	}})
+	c.endRequests(p, c.by)
 	c.markUpdated(p)
 	c.emitPullEvent(ReviewEvent, p, c.by, "submitted")
 	return nil

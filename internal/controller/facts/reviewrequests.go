@@ -1,0 +1,72 @@
+package facts
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/policies"
+)
+
+// ReviewRequestsKey is the store's key of what reviews of a pull request were requested: kept
+// nowhere else, so that without the database they are requested once more.
+func ReviewRequestsKey(repo string, number int) string {
+	return fmt.Sprintf("reviewers|%s|%d", repo, number)
+}
+
+// ReadReviewRequests reads what reviews of a pull request were requested; none where that can't
+// be understood.
+func ReadReviewRequests(ctx context.Context, s StateReader, repo string, number int) (policies.ReviewRequests, error) {
+	var r policies.ReviewRequests
+	raw, ok, err := s.State(ctx, ReviewRequestsKey(repo, number))
+	if err != nil || !ok {
+		return r, err
+	}
+	if json.Unmarshal(raw, &r) != nil {
+		return policies.ReviewRequests{}, nil
+	}
+	return r, nil
+}
+
+// ReviewersToRequest are those whose reviews an action requests, as the forge names them.
+func ReviewersToRequest(x promotion.RequestReviewers) (forge.Reviewers, error) {
+	from := forge.Reviewers{Users: x.Reviewers.Users}
+	for _, name := range x.Reviewers.Teams {
+		organisation, team, err := policies.ParseTeam(name)
+		if err != nil {
+			return from, err // a gate with such a one isn't valid
+		}
+		from.Teams = append(from.Teams, forge.Team{Organisation: organisation, Name: team})
+	}
+	return from, nil
+}
+
+// PutReviewRequests writes down that reviews were requested, and from whom the forge took no
+// request.
+func PutReviewRequests(ctx context.Context, s interface {
+	StateReader
+	PutState(ctx context.Context, key string, data []byte) error
+}, repo string, x promotion.RequestReviewers, refused []forge.RefusedReviewer) error {
+	known, err := ReadReviewRequests(ctx, s, repo, x.Pull)
+	if err != nil {
+		return err
+	}
+	known.Release = x.Release
+	for _, name := range x.Reviewers.Names() {
+		known.Refused = slices.DeleteFunc(known.Refused, func(r policies.RefusedReviewer) bool { return r.Name == name })
+		if !slices.Contains(known.Names, name) {
+			known.Names = append(known.Names, name)
+		}
+	}
+	for _, r := range refused {
+		known.Refused = append(known.Refused, policies.RefusedReviewer{Name: r.Name, Reason: r.Reason})
+	}
+	raw, err := json.Marshal(known)
+	if err != nil {
+		return fmt.Errorf("note whose reviews of #%d were requested: %w", x.Pull, err)
+	}
+	return s.PutState(ctx, ReviewRequestsKey(repo, x.Pull), raw)
+}

@@ -1,0 +1,82 @@
+package controller
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/emulator"
+)
+
+const requestRoute = "POST /repos/{owner}/{repo}/pulls/{number}/requested_reviewers"
+
+// TestReviewersAreRequested holds that those whom an approvals gate names are requested on the
+// forge with one call and once, that nobody is fought who takes themselves off, and that who
+// reviewed a release is asked about the next.
+func TestReviewersAreRequested(t *testing.T) {
+	for name, c := range kindsOfUnit {
+		t.Run(name, func(t *testing.T) {
+			w := newFixture(t, c.spec, "    - {name: qa, after: [dev], merge: auto, gates: [{approvals: {count: 2, from: {users: [ada, linus, grace], teams: [acme/sre]}}}], verify: "+quickly+"}\n", c.components...)
+			w.must(w.forge.SetTeam("acme/sre", "", "ada"))
+			requested := func(what string, calls int, want ...string) {
+				t.Helper()
+				for range 2 {
+					w.must(w.run(wake.ForPull(w.repo.ID, w.pulls()[0].Number)))
+					looks := 0
+					w.settle(c.key, "it was looked at", func() bool { looks++; return looks > 2 })
+				}
+				p := w.pulls()[0]
+				slices.Sort(p.Requested)
+				if !p.Open || len(w.pulls()) != 1 || !slices.Equal(p.Requested, want) {
+					t.Errorf("%s: requested are %q, want %q", what, p.Requested, want)
+				}
+				if n := w.forge.Calls()[requestRoute]; n != calls {
+					t.Errorf("%s: %d calls, want %d", what, n, calls)
+				}
+			}
+			p := w.openOne(c.key, "2.0.0", c.components...)
+			requested("opened", 1, "acme/sre", "ada", "grace") // linus made it
+			w.must(w.forge.RemoveReviewRequest(repoName, p.Number, "grace", "grace"))
+			requested("grace took herself off", 1, "acme/sre", "ada")
+			w.must(w.forge.RequestChanges(repoName, p.Number, "ada", "not on a Friday"))
+			requested("ada asks for changes", 1)
+			w.release("3.0.0", c.components...)
+			w.settle(c.key, "it is about the next release", func() bool { return strings.Contains(w.pulls()[0].Title, "3.0.0") })
+			requested("the next release", 2, "ada")
+			w.must(w.forge.Approve(repoName, p.Number, "ada"))
+			requested("ada approves", 2)
+		})
+	}
+}
+
+// TestReviewersThatCannotBeRequested holds that a name which the forge doesn't take keeps nothing
+// from being opened, nor the others from being asked, and is said where it waits.
+func TestReviewersThatCannotBeRequested(t *testing.T) {
+	w := newFixture(t, "", "    - {name: qa, after: [dev], merge: auto, gates: [{approvals: {count: 1, from: {users: [zed, grace], teams: [other/sre]}}}], verify: "+quickly+"}\n", "web")
+	w.must(w.forge.SetTeam("other/sre", "", "ada"))
+	p := w.openOne("web", "2.0.0", "web")
+	const said = "the forge takes no request for a review from other/sre (it is no team of acme, to whom the repository belongs), zed (Reviews may only be requested from collaborators."
+	w.settle("web", "it is said", func() bool {
+		return slices.ContainsFunc(w.pulls()[0].Comments, func(c emulator.Comment) bool { return strings.Contains(c.Body, "takes no request for a review") })
+	})
+	if got := w.gateResult("web", "approvals").Reason; !strings.Contains(got, said) {
+		t.Errorf("the gate says %s", got)
+	}
+	if got := w.pulls()[0].Requested; !slices.Equal(got, []string{"grace"}) {
+		t.Errorf("requested are %q", got)
+	}
+	calls := w.forge.Calls()[requestRoute]
+	if calls != 3 { // all of acme's, then each
+		t.Errorf("%d calls", calls)
+	}
+	w.clock.Step(time.Minute)
+	w.must(w.run(wake.ForPull(w.repo.ID, p.Number)))
+	w.settle("web", "it was looked at", func() bool { return true })
+	if n := w.forge.Calls()[requestRoute]; n != calls {
+		t.Errorf("%d calls more", n-calls)
+	}
+	w.must(w.forge.Approve(repoName, p.Number, "grace"))
+	w.settle("web", "it is merged", func() bool { w.must(w.run(wake.ForPull(w.repo.ID, p.Number))); return w.pulls()[0].Merged })
+}

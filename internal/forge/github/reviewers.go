@@ -1,0 +1,26 @@
+package github
+
+import (
+	"context"
+
+	gh "github.com/google/go-github/v60/github"
+
+	"github.com/liftlock/liftlock/internal/forge"
+)
+
+// RequestReviewers requests reviews. GitHub refuses a call whole, with a 422 that doesn't say
+// for whom, where it takes one of the names not: "Reviews may only be requested from
+// collaborators", "Review cannot be requested from pull request author".
+func (d *Driver) RequestReviewers(ctx context.Context, r forge.Repo, n int, from forge.Reviewers) ([]forge.RefusedReviewer, error) {
+	owner, name := repoPath(r)
+	return forge.RequestEach(ctx, r, from, func(ctx context.Context, some forge.Reviewers) error {
+		wanted := gh.ReviewersRequest{Reviewers: some.Users}
+		for _, t := range some.Teams {
+			wanted.TeamReviewers = append(wanted.TeamReviewers, t.Name)
+		}
+		if _, resp, err := d.api.PullRequests.RequestReviewers(ctx, owner, name, n, wanted); err != nil {
+			return wrapError("request reviews of "+r.Number(n), resp, err)
+		}
+		return nil
+	})
+}
