@@ -217,6 +217,10 @@ type Forge interface {
 	// credentials; GitAuth gives the credentials for it.
 	CloneURL(ctx context.Context, r Repo) (string, error)
 	GitAuth(ctx context.Context) (username, password string, err error)
+	// CommitURL and CompareURL are pages for people, which may not be there: of a commit,
+	// and of what head has and base hasn't.
+	CommitURL(r Repo, commit string) string
+	CompareURL(r Repo, base, head string) string
 
 	// PullRequests lists pull requests of every state that were updated at or
 	// after since (zero: all of them), most recently updated first.

@@ -55,6 +55,14 @@ func (f *fakeForge) find(number int) (*forge.PullRequest, error) {
 	return pr, nil
 }
 
+func (f *fakeForge) CommitURL(r forge.Repo, commit string) string {
+	return "https://git.example/" + r.String() + "/commit/" + commit
+}
+
+func (f *fakeForge) CompareURL(r forge.Repo, base, head string) string {
+	return "https://git.example/" + r.String() + "/compare/" + base + "..." + head
+}
+
 func (f *fakeForge) change(number int, do func(*forge.PullRequest)) error {
 	pr, err := f.find(number)
 	if err == nil {

@@ -33,11 +33,12 @@ type authorGatherer struct {
 	now            func() time.Time
 	ignoreUnlinked bool
 
-	landings *cache.Cache[string, makers] // by repository, branch and commit
+	landings *cache.Cache[string, makers]         // by repository, branch and commit
+	made     *cache.Cache[string, ReleaseCommits] // by repository, environments and releases
 }
 
 func newAuthorGatherer(releases *releaseReader, now func() time.Time, ignoreUnlinked bool, group *cache.Group) *authorGatherer {
-	return &authorGatherer{releases: releases, now: now, ignoreUnlinked: ignoreUnlinked, landings: newCache[string, makers](group, "commit_authors", 10_000)}
+	return &authorGatherer{releases: releases, now: now, ignoreUnlinked: ignoreUnlinked, landings: newCache[string, makers](group, "commit_authors", 10_000), made: newMadeCache(group)}
 }
 
 // makers are those who made what came to a branch with a commit.

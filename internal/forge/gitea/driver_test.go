@@ -350,6 +350,13 @@ func TestAddresses(t *testing.T) {
 		if got, err := d.CloneURL(ctx, testRepoName); err != nil || got != want {
 			t.Errorf("%q: %s, %v; want %s", base, got, err, want)
 		}
+		page := strings.TrimSuffix(want, ".git")
+		if got := d.CommitURL(testRepoName, "c0ffee"); got != page+"/commit/c0ffee" {
+			t.Errorf("%q: a commit is at %s", base, got)
+		}
+		if got := d.CompareURL(testRepoName, "c0ffee", "decade"); got != page+"/compare/c0ffee...decade" {
+			t.Errorf("%q: a comparison is at %s", base, got)
+		}
 	}
 	r, d, _ := newReplayServer(t)
 	r.on("GET user", okResponse(jsonObject{"id": 1, "login": "liftlock-bot"}))

@@ -470,6 +470,13 @@ func TestAddresses(t *testing.T) {
 		if err != nil || got != want {
 			t.Errorf("%q: %s, %v; want %s", base, got, err, want)
 		}
+		page := strings.TrimSuffix(want, ".git")
+		if got := d.CommitURL(testRepoName, "c0ffee"); got != page+"/commit/c0ffee" {
+			t.Errorf("%q: a commit is at %s", base, got)
+		}
+		if got := d.CompareURL(testRepoName, "c0ffee", "decade"); got != page+"/compare/c0ffee...decade" {
+			t.Errorf("%q: a comparison is at %s", base, got)
+		}
 		if user, password, err := d.GitAuth(ctx); user != "x-access-token" || password != "t0ken" || err != nil {
 			t.Errorf("credentials %s %s %v", user, password, err)
 		}

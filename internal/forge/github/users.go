@@ -3,6 +3,7 @@ package github
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/liftlock/liftlock/internal/forge"
@@ -12,13 +13,30 @@ import (
 // CloneURL follows from the API's address: github.com for the public service,
 // the API's own host without /api/v3 for others.
 func (d *Driver) CloneURL(_ context.Context, r forge.Repo) (string, error) {
+	u := d.pageURL(r)
+	u.Path += ".git"
+	return u.String(), nil
+}
+
+// CommitURL is the page of a commit.
+func (d *Driver) CommitURL(r forge.Repo, commit string) string {
+	return d.pageURL(r).JoinPath("commit", commit).String()
+}
+
+// CompareURL is the page of what head has and base hasn't.
+func (d *Driver) CompareURL(r forge.Repo, base, head string) string {
+	return d.pageURL(r).JoinPath("compare", base+"..."+head).String()
+}
+
+// pageURL is the repository's page.
+func (d *Driver) pageURL(r forge.Repo) *url.URL {
 	owner, name := repoPath(r)
 	u := *d.base
 	if u.Host == "api.github.com" {
 		u.Host, u.Path = "github.com", "/"
 	}
 	u.Path = strings.TrimSuffix(u.Path, "api/v3/")
-	return u.JoinPath(owner, name+".git").String(), nil
+	return u.JoinPath(owner, name)
 }
 
 // GitAuth is how GitHub takes a token over HTTP.

@@ -51,6 +51,16 @@ func (v *view) CloneURL(_ context.Context, r forge.Repo) (string, error) {
 	return "https://" + host + "/" + r.String() + ".git", nil
 }
 
+// CommitURL is where a commit's page would be.
+func (v *view) CommitURL(r forge.Repo, commit string) string {
+	return "https://" + host + "/" + r.String() + "/commit/" + commit
+}
+
+// CompareURL is where the page of what head has and base hasn't would be.
+func (v *view) CompareURL(r forge.Repo, base, head string) string {
+	return "https://" + host + "/" + r.String() + "/compare/" + base + "..." + head
+}
+
 // GitAuth gives the login alone.
 func (v *view) GitAuth(context.Context) (username, password string, err error) {
 	return v.login, "", nil

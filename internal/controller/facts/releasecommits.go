@@ -1,0 +1,181 @@
+package facts
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/cache"
+	"github.com/liftlock/liftlock/internal/fieldedit"
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/wording"
+)
+
+const (
+	// maxReleaseCommits bounds the commits that are looked at for one release: more are
+	// nobody's reading, and the comparison on the forge has them.
+	maxReleaseCommits = 100
+	// maxSkippedReleases bounds the releases between two that are named.
+	maxSkippedReleases = 20
+	// maxCommitAuthors bounds those whom one commit names.
+	maxCommitAuthors = 5
+	// maxSubjectBytes and maxAuthorBytes bound what is kept of what anybody wrote.
+	maxSubjectBytes = 200
+	maxAuthorBytes  = 100
+)
+
+// ReleaseCommits are what made a release in one source environment, beyond what another
+// environment has.
+type ReleaseCommits struct {
+	Source  string              // the source environment
+	Base    string              // the newest commit of its branch before Head that holds what the other environment has; empty: none is known
+	Head    string              // the commit that brought the release
+	Commits []ReleaseCommit     // those that changed carried fields, newest first; without a Base those that brought its values, as far as they are known
+	More    bool                // there are more than were looked at
+	Skipped []promotion.Release // what the source environment had between the two, newest first
+}
+
+// ReleaseCommit is one of them, as Git has it: anybody can write its subject and authors.
+type ReleaseCommit struct {
+	SHA     string
+	Subject string
+	Authors []string // names, the co-authors' too
+	At      time.Time
+}
+
+func newMadeCache(group *cache.Group) *cache.Cache[string, ReleaseCommits] {
+	return newCache[string, ReleaseCommits](group, "release_commits", 10_000)
+}
+
+// ReleaseCommits says for each source environment upstream which commits made a release,
+// since the release that an environment has. A source whose history doesn't know the
+// release is left out.
+func (o *authorGatherer) ReleaseCommits(ctx context.Context, c *ComponentEvaluation, env, release string) ([]ReleaseCommits, error) {
+	there := ""
+	if to := c.Env(env); to != nil && to.Release.OK {
+		there = to.Release.Value.ID
+	}
+	var out []ReleaseCommits
+	for _, source := range findUpstreamSources(c.Pipeline, env) {
+		at := c.Unit.Envs[source]
+		if at == nil {
+			continue
+		}
+		arrivals, err := o.findArrivals(ctx, c, source, at, release)
+		if err != nil {
+			return nil, fmt.Errorf("read what made it in %s: %w", source, err)
+		}
+		if len(arrivals) == 0 {
+			continue
+		}
+		key := strings.Join([]string{c.Snapshot.Repo.ID, source, env, c.Pipeline.locationOf(at).key, arrivals[0], release, there}, "|")
+		made, err := o.made.GetOrLoad(key, func() (ReleaseCommits, error) {
+			return o.findReleaseCommits(ctx, c, at, env, release, there, arrivals[0])
+		})
+		if err != nil {
+			return nil, fmt.Errorf("read what made it in %s: %w", source, err)
+		}
+		out = append(out, made)
+	}
+	return out, nil
+}
+
+// findReleaseCommits finds what made the release that head brought to a source
+// environment, since that environment had what env has now.
+func (o *authorGatherer) findReleaseCommits(ctx context.Context, c *ComponentEvaluation, at *ResolvedEnv, env, release, there, head string) (ReleaseCommits, error) {
+	made := ReleaseCommits{Source: at.Name, Head: head}
+	line, _, err := o.sourceLog(ctx, c, at.Name, at, head)
+	if err != nil {
+		return made, err
+	}
+	for _, ci := range line {
+		rel, err := o.releases.readRelease(c.Snapshot.Repo, ci.SHA, c.Pipeline, at)
+		if err != nil {
+			continue // what couldn't be read there was no release
+		}
+		id := rel.ID()
+		if id == there {
+			made.Base = ci.SHA
+			break
+		}
+		if id != release && !slices.ContainsFunc(made.Skipped, func(r promotion.Release) bool { return r.ID == id }) {
+			made.Skipped = append(made.Skipped, promotion.Release{ID: id, Name: rel.String()})
+		}
+	}
+	if made.Base == "" {
+		made.Skipped = nil
+		return made, o.addBringingCommits(ctx, c, at, env, release, &made)
+	}
+	made.Skipped = made.Skipped[:min(len(made.Skipped), maxSkippedReleases)]
+	return made, o.addCommitsBetween(ctx, c, at, &made)
+}
+
+// addCommitsBetween adds the commits of both lines of a merge that changed carried fields
+// since the base.
+func (o *authorGatherer) addCommitsBetween(ctx context.Context, c *ComponentEvaluation, at *ResolvedEnv, made *ReleaseCommits) error {
+	r := c.Snapshot.Repo
+	scope, err := fieldedit.NewScope(at.Overlay(c.Pipeline.Pipeline))
+	if err != nil {
+		return err
+	}
+	log, err := r.Mirror.Log(ctx, git.LogQuery{From: made.Head, Until: made.Base, Paths: scope.Paths(), Limit: maxReleaseCommits + 1})
+	if err != nil {
+		return err
+	}
+	if made.More = len(log) > maxReleaseCommits; made.More {
+		log = log[:maxReleaseCommits]
+	}
+	for i := range log {
+		ci := &log[i]
+		if len(ci.Parents) > 0 {
+			now := o.releases.releaseIDAt(r, ci.SHA, c.Pipeline, at)
+			if now != "" && now == o.releases.releaseIDAt(r, ci.Parents[0], c.Pipeline, at) {
+				continue // it changed something else of these files
+			}
+		}
+		made.Commits = append(made.Commits, newReleaseCommit(ci))
+	}
+	return nil
+}
+
+// addBringingCommits adds the commits that brought the release's values, where what the
+// environment has is not known to have been in the source; where even that can't be told,
+// the one that completed it.
+func (o *authorGatherer) addBringingCommits(ctx context.Context, c *ComponentEvaluation, at *ResolvedEnv, env, release string, made *ReleaseCommits) error {
+	commits, err := o.findBringingCommits(ctx, c, at.Name, env, release)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil || len(commits) == 0 {
+		commits, made.More = []string{made.Head}, true
+	}
+	for _, sha := range commits {
+		ci, err := c.Snapshot.Repo.Mirror.Commit(ctx, sha)
+		if err != nil {
+			return err
+		}
+		made.Commits = append(made.Commits, newReleaseCommit(ci))
+	}
+	slices.SortStableFunc(made.Commits, func(a, b ReleaseCommit) int { return b.At.Compare(a.At) })
+	return nil
+}
+
+func newReleaseCommit(ci *git.CommitInfo) ReleaseCommit {
+	out := ReleaseCommit{SHA: ci.SHA, Subject: wording.Clip(ci.Subject, maxSubjectBytes), At: ci.CommitTime}
+	named := []string{ci.Author.Name}
+	contributors, _ := forge.CoAuthors(ci.Message)
+	for _, p := range contributors {
+		named = append(named, p.Name)
+	}
+	for _, name := range named {
+		name = wording.Clip(strings.TrimSpace(name), maxAuthorBytes)
+		if name != "" && !slices.Contains(out.Authors, name) && len(out.Authors) < maxCommitAuthors {
+			out.Authors = append(out.Authors, name)
+		}
+	}
+	return out
+}
