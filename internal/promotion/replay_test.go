@@ -44,7 +44,7 @@ var replays = map[string]func() *ComponentFacts{
 		f := linearFacts()
 		f.land("dev", "r2", ByPerson, 0)
 		e := f.verified("dev").land("qa", "r2", ByPromotion, 5)
-		f.verdict("qa", verification.Degraded, "health is Degraded for 30s or longer")
+		f.verdict("qa", verification.Degraded, "health is Degraded, and has been for 30s")
 		t := &e.Targets[0]
 		t.Verdict.Since = noon.Add(-time.Minute)
 		t.Unhealthy = Sure([]verification.Resource{{Kind: "Deployment", Name: "web", Health: "Degraded", Message: "ImagePullBackOff"}})
@@ -56,7 +56,7 @@ var replays = map[string]func() *ComponentFacts{
 		f := linearFacts()
 		f.land("dev", "r2", ByPerson, 0)
 		f.verified("dev").land("qa", "r2", ByPromotion, 5)
-		f.verdict("qa", verification.Degraded, "health is Degraded for 30s or longer")
+		f.verdict("qa", verification.Degraded, "health is Degraded, and has been for 30s")
 		f.ClusterIncidents = []ClusterIncident{{Cluster: "one", Target: "db-qa", Since: noon}}
 		t := &f.env("qa").Targets[0]
 		t.Unhealthy = Sure([]verification.Resource{{Group: "apps", Kind: "StatefulSet", Namespace: "web", Name: "cache", Health: "Degraded", Message: "node not ready"}})
@@ -67,7 +67,7 @@ var replays = map[string]func() *ComponentFacts{
 		f := linearFacts()
 		f.land("dev", "r2", ByPerson, 0)
 		e := f.verified("dev").land("qa", "r2", ByPromotion, 5)
-		f.verdict("qa", verification.Degraded, "health is Degraded for 30s or longer")
+		f.verdict("qa", verification.Degraded, "health is Degraded, and has been for 30s")
 		f.ClusterIncidents = []ClusterIncident{{Cluster: "one", Target: "db-qa", Since: noon}}
 		e.Targets[0].Unhealthy = Sure([]verification.Resource{{Group: "apps", Kind: "Deployment", Namespace: "web", Name: "web", Health: "Degraded", Message: "ImagePullBackOff"}})
 		e.Targets[0].ChangedObjects = Sure([]Object{{Group: "apps", Kind: "Deployment", Namespace: "web", Name: "web"}})

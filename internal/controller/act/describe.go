@@ -66,6 +66,9 @@ func setMarker(s *subject, in *prtext.Input, branch, head string) {
 // describeEdits fills in what an edit on a commit moves, whom it reaches and what it
 // does to their manifests.
 func (a *Actor) describeEdits(ctx context.Context, s *subject, in *prtext.Input, base string, edits []fieldedit.Edit) {
+	if !in.Revert {
+		a.describeMaking(ctx, s, in)
+	}
 	var files []string
 	for _, e := range edits {
 		files = append(files, e.File)
@@ -109,6 +112,35 @@ func (a *Actor) describeEdits(ctx context.Context, s *subject, in *prtext.Input,
 	in.UnaffectedCounts = map[string]int{}
 	for _, t := range others {
 		in.UnaffectedCounts[t.Environment]++
+	}
+}
+
+// describeMaking fills in who made what moves. That it can't be told keeps nobody from
+// reading the rest.
+func (a *Actor) describeMaking(ctx context.Context, s *subject, in *prtext.Input) {
+	r := s.ev.Snapshot.Repo
+	for i := range in.Members {
+		m := &in.Members[i]
+		c, _ := s.ev.Component(m.Component)
+		if c == nil {
+			continue
+		}
+		all, err := a.opts.Gatherer.ReleaseCommits(ctx, c, s.env, m.Release)
+		if err != nil {
+			m.CommitsErr = err.Error()
+			continue
+		}
+		for _, found := range all {
+			made := prtext.ReleaseCommits{Source: found.Source, More: found.More, Skipped: found.Skipped}
+			if found.Base != "" {
+				made.Since = c.Env(s.env).Release.Value.String()
+				made.CompareURL = r.Forge.CompareURL(r.Name, found.Base, found.Head)
+			}
+			for _, k := range found.Commits {
+				made.Commits = append(made.Commits, prtext.ReleaseCommit{SHA: k.SHA, Subject: k.Subject, Authors: k.Authors, At: k.At, URL: r.Forge.CommitURL(r.Name, k.SHA)})
+			}
+			m.Commits = append(m.Commits, made)
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
+	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
 )
 
@@ -24,9 +25,13 @@ func TestBodyHasTheEffect(t *testing.T) {
 	})
 	n := w.open("2.0.0")
 	body := w.forge.pulls[n].Body
+	dev, err := w.repo.Mirror.Log(w.ctx(), git.LogQuery{From: w.forge.pulls[n].Head, Limit: 3})
+	w.must(err)
 	for _, says := range []string{
+		"### Who made it\n\n1 commit in dev since `1.0.0`, by linus as the commits say ([compare](https://git.example/acme/fleet/compare/",
+		"..." + dev[1].SHA + ")):\n\n- [`" + dev[1].SHA[:12] + "`](https://git.example/acme/fleet/commit/" + dev[1].SHA + ") Release 2.0.0 (linus, 2026-05-01)\n",
 		"### What it reaches\n\n- `web-qa` in qa on", "stay exactly as they are, which their Applications and manifests before and after show: `probe-dev`",
-		"`1.0.0` | `2.0.0` | `apps/web/qa/kustomization.yaml:3`", "- spec.template.spec.containers[name=web].image: registry.example/web:1.0.0", "No other target reads these files: 2 in dev.",
+		"`1.0.0` | `2.0.0` | `apps/web/qa/kustomization.yaml:3`", "- spec.template.spec.containers[name=web].image: registry.example/web:1.0.0", "None of the pipeline's 2 other targets (2 in dev) reads these files.",
 		"(" + console + "/diff?component=web&environment=qa&kind=promotion&pipeline=shop&release=" + promotionRelease(w, n),
 	} {
 		if !strings.Contains(body, says) {
@@ -65,7 +70,7 @@ func TestTextsOfABatch(t *testing.T) {
 	n := w.open("3.0.0")
 	body := w.forge.pulls[n].Body
 	for _, c := range w.names {
-		for _, says := range []string{"**" + c + "**\n\n| field", c + ":" + w.promotionOf(c, n).Release} {
+		for _, says := range []string{"\n| " + c + " | `", c + ":" + w.promotionOf(c, n).Release} {
 			if !strings.Contains(body, says) {
 				t.Errorf("it doesn't say %q:\n%s", says, body)
 			}

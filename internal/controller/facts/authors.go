@@ -38,7 +38,7 @@ type authorGatherer struct {
 }
 
 func newAuthorGatherer(releases *releaseReader, now func() time.Time, ignoreUnlinked bool, group *cache.Group) *authorGatherer {
-	return &authorGatherer{releases: releases, now: now, ignoreUnlinked: ignoreUnlinked, landings: newCache[string, makers](group, "commit_authors", 10_000), made: newMadeCache(group)}
+	return &authorGatherer{releases: releases, now: now, ignoreUnlinked: ignoreUnlinked, landings: newCache[string, makers](group, "commit_authors", 10_000), made: newReleaseCommitsCache(group)}
 }
 
 // makers are those who made what came to a branch with a commit.

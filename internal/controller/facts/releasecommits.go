@@ -47,7 +47,7 @@ type ReleaseCommit struct {
 	At      time.Time
 }
 
-func newMadeCache(group *cache.Group) *cache.Cache[string, ReleaseCommits] {
+func newReleaseCommitsCache(group *cache.Group) *cache.Cache[string, ReleaseCommits] {
 	return newCache[string, ReleaseCommits](group, "release_commits", 10_000)
 }
 

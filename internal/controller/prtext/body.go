@@ -28,11 +28,14 @@ func (p *page) writeParagraph(format string, args ...any) {
 // writeFolded writes lines that belong together: the first ones openly, the rest
 // folded, and what is past maxFolded only counted. head is a table's head, empty
 // for a list.
-func (p *page) writeFolded(head string, lines []string) {
+func (p *page) writeFolded(head string, lines []string) { p.writeFoldedAfter(openRows, head, lines) }
+
+// writeFoldedAfter is writeFolded with so many lines openly.
+func (p *page) writeFoldedAfter(open int, head string, lines []string) {
 	if len(lines) == 0 {
 		return
 	}
-	shown := lines[:min(len(lines), openRows)]
+	shown := lines[:min(len(lines), open)]
 	hidden := lines[len(shown):min(len(lines), maxFolded)]
 	p.writeBlock(head, shown)
 	if len(hidden) == 0 {
@@ -63,6 +66,7 @@ func promotionBody(in Input) string {
 	}
 	writeOpening(&p, in)
 	writeMoves(&p, in)
+	writeReleaseCommits(&p, in)
 	writeReach(&p, in)
 	writeRendered(&p, in)
 	writeHistory(&p, in)
@@ -87,9 +91,13 @@ func writeReach(p *page, in Input) {
 		}
 		rows = append(rows, "- "+describeTarget(in, t))
 	}
-	p.writeFolded("", rows)
+	if in.Batch {
+		p.writeFoldedAfter(openMembers, "", rows)
+	} else {
+		p.writeFolded("", rows)
+	}
 	if len(rows) == 0 && in.UnaffectedErr == "" {
-		p.writeParagraph("No target reads these files.")
+		p.writeParagraph("No target of the pipeline reads these files.")
 	}
 	if len(in.UnchangedTargets) > 0 {
 		var names []string
@@ -107,7 +115,7 @@ func writeReach(p *page, in Input) {
 		p.writeParagraph("Which targets read these files could not be worked out: %s", escapeText(in.UnaffectedErr, maxReason))
 	case len(in.Reached) == 0:
 	case len(in.UnaffectedCounts) > 0:
-		p.writeParagraph("No other target reads these files: %s.", listUnaffected(in))
+		p.writeParagraph("%s.", describeUnaffected(in))
 	default:
 		p.writeParagraph("The pipeline has no other targets.")
 	}
@@ -140,8 +148,9 @@ func describeTarget(in Input, t Target) string {
 	return s
 }
 
-// listUnaffected are the counts of untouched targets, in the pipeline's order.
-func listUnaffected(in Input) string {
+// describeUnaffected says how many targets provably don't read what changes, by
+// environment in the pipeline's order.
+func describeUnaffected(in Input) string {
 	var names []string
 	for _, e := range in.component().Envs {
 		names = append(names, e.Name)
@@ -153,13 +162,18 @@ func listUnaffected(in Input) string {
 		}
 	}
 	slices.Sort(rest)
-	var out []string
+	total := 0
+	var each []string
 	for _, n := range append(names, rest...) {
-		if c := in.UnaffectedCounts[n]; c > 0 && len(out) < maxRows {
-			out = append(out, fmt.Sprintf("%d in %s", c, escapeText(n, maxName)))
+		c := in.UnaffectedCounts[n]
+		if total += c; c > 0 && len(each) < maxRows {
+			each = append(each, fmt.Sprintf("%d in %s", c, escapeText(n, maxName)))
 		}
 	}
-	return strings.Join(out, ", ")
+	if total == 1 {
+		return "The pipeline has one other target (" + strings.TrimPrefix(each[0], "1 ") + "), and it doesn't read these files"
+	}
+	return fmt.Sprintf("None of the pipeline's %d other targets (%s) reads these files", total, strings.Join(each, ", "))
 }
 
 // writeHistory says where the release has been and for how long it was healthy there.
@@ -196,35 +210,40 @@ func historyLines(in Input) []string {
 // describeHistory tells of a release's newest stay in an environment; empty when it was
 // never there.
 func describeHistory(e *promotion.Env, release string) string {
-	for i := range e.History {
-		a := &e.History[i]
-		if a.Release != release {
-			continue
-		}
-		s := "since " + formatTime(a.At)
-		var until string
-		if i > 0 {
-			next := &e.History[i-1]
-			until = formatTime(next.At)
-			s = "from " + formatTime(a.At) + " until " + until
-		}
-		s += originPhrase(a.By)
-		degraded := a.IsDegraded()
-		switch {
-		case a.VerifiedAt.IsZero() && degraded:
-			s += "; **degraded** " + formatTime(a.DegradedAt) + ", never verified"
-		case a.VerifiedAt.IsZero():
-			s += "; not verified"
-		case degraded:
-			s += fmt.Sprintf("; verified %s, healthy for %s, then **degraded** %s", formatTime(a.VerifiedAt), formatDuration(a.DegradedAt.Sub(a.VerifiedAt)), formatTime(a.DegradedAt))
-		case i > 0:
-			s += fmt.Sprintf("; verified %s, healthy until it was replaced (%s)", formatTime(a.VerifiedAt), formatDuration(e.History[i-1].At.Sub(a.VerifiedAt)))
-		default:
-			s += fmt.Sprintf("; verified %s, no degradation since", formatTime(a.VerifiedAt))
-		}
-		return s
+	stay, health := describeStay(e, release)
+	if stay == "" {
+		return ""
 	}
-	return ""
+	return stay + "; " + health
+}
+
+// describeStay tells from when to when a release was in an environment last, and how it
+// was there; both are empty when it was never there.
+func describeStay(e *promotion.Env, release string) (stay, health string) {
+	i := slices.IndexFunc(e.History, func(a promotion.Arrival) bool { return a.Release == release })
+	if i < 0 {
+		return "", ""
+	}
+	a := &e.History[i]
+	stay = "since " + formatTime(a.At)
+	if i > 0 {
+		stay = "from " + formatTime(a.At) + " until " + formatTime(e.History[i-1].At)
+	}
+	stay += originPhrase(a.By)
+	degraded := a.IsDegraded()
+	switch {
+	case a.VerifiedAt.IsZero() && degraded:
+		health = "**degraded** " + formatTime(a.DegradedAt) + ", never verified"
+	case a.VerifiedAt.IsZero():
+		health = "not verified"
+	case degraded:
+		health = fmt.Sprintf("verified %s, healthy for %s, then **degraded** %s", formatTime(a.VerifiedAt), formatDuration(a.DegradedAt.Sub(a.VerifiedAt)), formatTime(a.DegradedAt))
+	case i > 0:
+		health = fmt.Sprintf("verified %s, healthy until it was replaced (%s)", formatTime(a.VerifiedAt), formatDuration(e.History[i-1].At.Sub(a.VerifiedAt)))
+	default:
+		health = fmt.Sprintf("verified %s, no degradation since", formatTime(a.VerifiedAt))
+	}
+	return stay, health
 }
 
 func originPhrase(by string) string {

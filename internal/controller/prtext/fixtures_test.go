@@ -84,6 +84,12 @@ func promotionInput() Input {
 				Candidate: newRelease, CandidateName: "1.5.0", Pull: 14, Gates: []policies.Result{waits},
 			},
 		}},
+		Commits: []ReleaseCommits{{Source: "dev", Since: "1.4.2", CompareURL: "https://git.example/acme/fleet/compare/0f0f0f0f0f0f...c0ffee12c0ff",
+			Commits: []ReleaseCommit{
+				{SHA: commit, URL: "https://git.example/acme/fleet/commit/c0ffee12c0ff", Subject: "Release web 1.5.0 (#11)", Authors: []string{"Ada Lovelace"}, At: at(8, 0)},
+				{SHA: strings.Repeat("decade12", 5), Subject: "Release web 1.4.3, asked for by @grace", Authors: []string{"Grace Hopper", "Ada Lovelace"}, At: at(6, 30)},
+			},
+			Skipped: []promotion.Release{{ID: strings.Repeat("c3", 32), Name: "1.4.3"}}}},
 	}
 	return Input{
 		Members:     []Member{one},

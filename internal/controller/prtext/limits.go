@@ -33,14 +33,13 @@ func truncateBody(s string) string {
 		return s
 	}
 	const closing = "\n\n</details>"
-	s = s[:maxBody-len(cutNote)-len(closing)]
+	const nested = 2 // folds in one another, at most
+	s = s[:maxBody-len(cutNote)-nested*len(closing)]
 	if i := strings.LastIndexByte(s, '\n'); i >= 0 {
 		s = s[:i]
 	}
-	if strings.Count(s, "<details>") > strings.Count(s, "</details>") {
-		s += closing
-	}
-	return s + cutNote
+	open := strings.Count(s, "<details>") - strings.Count(s, "</details>")
+	return s + strings.Repeat(closing, min(max(0, open), nested)) + cutNote
 }
 
 // formatTime is an absolute time for people; empty when it isn't known.
@@ -49,6 +48,14 @@ func formatTime(t time.Time) string {
 		return ""
 	}
 	return t.UTC().Format("2006-01-02 15:04 UTC")
+}
+
+// formatDay is the day of a time for people; empty when it isn't known.
+func formatDay(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.DateOnly)
 }
 
 // formatDuration is a length of time between two facts, in whole minutes.

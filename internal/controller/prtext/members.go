@@ -50,73 +50,138 @@ func writeOpening(p *page, in Input) {
 	p.writeParagraph("All or nothing: it is merged when every one of them may be, goes on when all are verified, and is taken back as a whole.")
 }
 
-// writeMoves is the table of what changes, a row a field; of a batch a table for each
-// component.
+// writeMoves is the table of what changes, a row a field.
 func writeMoves(p *page, in Input) {
 	p.writeParagraph("### What moves")
-	if !in.Batch {
-		p.writeChanges(in.Changes)
-		return
-	}
-	of := map[string][]Change{}
-	for _, c := range in.Changes {
-		of[c.Component] = append(of[c.Component], c)
-	}
-	p.writeMembers(in.Members, func(q Member) {
-		p.writeParagraph("**%s**", escapeText(q.Component, maxName))
-		p.writeChanges(of[q.Component])
-	})
-	if shared := of[""]; len(shared) > 0 {
-		p.writeParagraph("In files that they share")
-		p.writeChanges(shared)
-	}
-}
-
-func (p *page) writeChanges(changes []Change) {
-	if len(changes) == 0 {
+	if len(in.Changes) == 0 {
 		p.writeParagraph("See the diff.")
 		return
 	}
+	head := "| field | from | to | where |\n|---|---|---|---|"
+	if in.Batch {
+		head = "| component | field | from | to | where |\n|---|---|---|---|---|"
+	}
 	var rows []string
-	for _, c := range changes {
+	for _, c := range orderChanges(in) {
 		where := c.File
 		if c.Line > 0 {
 			where = fmt.Sprintf("%s:%d", c.File, c.Line)
 		}
-		rows = append(rows, fmt.Sprintf("| %s | %s | %s | %s |", codeSpan(c.Path, maxAddress), codeSpan(c.Old, maxValue), codeSpan(c.New, maxValue), codeSpan(where, maxAddress)))
+		row := fmt.Sprintf("| %s | %s | %s | %s |", describeField(c), describeValue(c, c.Old), describeValue(c, c.New), codeSpan(where, maxAddress))
+		if in.Batch {
+			row = "| " + cmp.Or(escapeText(c.Component, maxName), "*shared*") + " " + row
+		}
+		rows = append(rows, row)
 	}
-	p.writeFolded("| field | from | to | where |\n|---|---|---|---|", rows)
+	p.writeFolded(head, rows)
 }
 
-// writeMemberHistories says of each component where its release has been.
+// orderChanges are the changes, of a batch in the order of its components; what these
+// share comes last.
+func orderChanges(in Input) []Change {
+	if !in.Batch {
+		return in.Changes
+	}
+	at := func(c Change) int {
+		i := slices.IndexFunc(in.Members, func(q Member) bool { return q.Component == c.Component })
+		if i < 0 {
+			return len(in.Members)
+		}
+		return i
+	}
+	return slices.SortedStableFunc(slices.Values(in.Changes), func(a, b Change) int { return cmp.Compare(at(a), at(b)) })
+}
+
+// describeField is a field's address; a whole file has none.
+func describeField(c Change) string {
+	if c.Path == "" {
+		return "*the whole file*"
+	}
+	return codeSpan(c.Path, maxAddress)
+}
+
+// describeValue is one side of a change. A whole file's is its mode and git's identity of
+// its content, of which the beginning is enough, and the mode where it changes.
+func describeValue(c Change, value string) string {
+	if c.Path != "" {
+		return codeSpan(value, maxValue)
+	}
+	mode, id, _ := strings.Cut(value, " ")
+	oldMode, _, _ := strings.Cut(c.Old, " ")
+	newMode, _, _ := strings.Cut(c.New, " ")
+	switch {
+	case value == "":
+		return "*not there*"
+	case c.Old != "" && c.New != "" && oldMode != newMode:
+		return codeSpan(mode+" "+wording.Short(id), maxValue)
+	}
+	return codeSpan(wording.Short(id), maxValue)
+}
+
+const (
+	openMembers  = 4 // rows of a batch's second table: a reviewer has one screen
+	maxEnvColumn = 6
+)
+
+// writeMemberHistories says of each component in a row who made its release and how that
+// fared where it has been.
 func writeMemberHistories(p *page, in Input) {
-	p.writeParagraph("### Where these releases have been")
-	p.writeMembers(in.Members, func(q Member) {
-		lines := historyLines(in.ofMember(q))
-		if len(lines) == 0 {
-			return
+	envs := historyColumns(in)
+	head := "| component | made by |"
+	for _, env := range envs {
+		head += " " + escapeText(env, maxName) + " |"
+	}
+	head += "\n|---|---|" + strings.Repeat("---|", len(envs))
+	var rows []string
+	for i := range in.Members {
+		q := &in.Members[i]
+		row := "| " + escapeText(q.Component, maxName) + " " + codeSpan(cmp.Or(q.Name, wording.Short(q.Release)), maxName) + " | " + describeMemberCommits(in, q) + " |"
+		for _, env := range envs {
+			health := ""
+			if e := q.envIn(env); e != nil {
+				_, health = describeStay(e, q.Release)
+			}
+			row += " " + cmp.Or(health, "never there as far as is known") + " |"
 		}
-		p.writeParagraph("**%s** %s", escapeText(q.Component, maxName), codeSpan(cmp.Or(q.Name, wording.Short(q.Release)), maxName))
-		p.writeFolded("", lines)
-	})
+		rows = append(rows, row)
+	}
+	p.writeParagraph("### Who made them, and where they have been")
+	p.writeFoldedAfter(openMembers, head, rows)
 }
 
-// openParts is how many components' parts are written openly: a reviewer has one
-// screen.
-const openParts = 4
-
-// writeMembers writes a part for each component, the first ones openly and the rest in a
-// fold.
-func (p *page) writeMembers(all []Member, write func(Member)) {
-	for i, q := range all {
-		if i == openParts {
-			p.writeParagraph("<details><summary>%s</summary>", wording.Count(len(all)-i, "more component"))
+// describeMemberCommits is who made a component's release, for a table's cell.
+func describeMemberCommits(in Input, q *Member) string {
+	if q.CommitsErr != "" {
+		return "can't be read: " + escapeText(q.CommitsErr, maxReason)
+	}
+	var parts []string
+	for i := range q.Commits {
+		parts = append(parts, describeReleaseCommits(in, &q.Commits[i], q.Name))
+		if skipped := describeSkipped(in, q, &q.Commits[i]); skipped != "" {
+			parts = append(parts, skipped)
 		}
-		write(q)
 	}
-	if len(all) > openParts {
-		p.writeParagraph("</details>")
+	return cmp.Or(strings.Join(parts, ". "), "not known")
+}
+
+// historyColumns are the environments that the releases have been in or should have been
+// in, in the pipeline's order: of many the last.
+func historyColumns(in Input) []string {
+	here := environmentOf(in)
+	var out []string
+	for _, e := range in.component().Envs {
+		been := here != nil && slices.Contains(here.Spec.After, e.Name)
+		for i := range in.Members {
+			if at := in.Members[i].envIn(e.Name); at != nil {
+				stay, _ := describeStay(at, in.Members[i].Release)
+				been = been || stay != ""
+			}
+		}
+		if been {
+			out = append(out, e.Name)
+		}
 	}
+	return out[max(0, len(out)-maxEnvColumn):]
 }
 
 // isOfComponent says that a target is of a component that moves.

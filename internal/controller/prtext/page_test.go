@@ -40,6 +40,11 @@ func filled(s string, revert bool) Input {
 				Pipeline: &pipeline.Pipeline{}, Envs: []promotion.Env{env},
 			},
 			Decision: &promotion.ComponentDecision{Envs: []promotion.EnvState{st}},
+			Commits: []ReleaseCommits{
+				{Source: s, Since: s, CompareURL: "https://git.example/compare", More: true, Commits: []ReleaseCommit{{SHA: s, Subject: s, URL: "https://git.example/commit", Authors: []string{s, "x" + s}, At: t}}, Skipped: []promotion.Release{{ID: "y" + s, Name: s}}},
+				{Source: s, Commits: []ReleaseCommit{{Subject: s}}},
+			},
+			CommitsErr: s,
 		}},
 		Environment: s, Revert: revert, Number: 14, Release: s, Name: s,
 		Changes:          []Change{{File: s, Path: s, Old: s, New: s, Line: 3}},
@@ -53,9 +58,11 @@ func filled(s string, revert bool) Input {
 
 // texts is everything that is written for an input in Markdown.
 func texts(in Input) map[string]string {
-	p := Render(in)
+	p, batch := Render(in), in
+	batch.Batch = true
 	return map[string]string{
-		"body": p.Body, "comment": p.Comment, "landed": LandedComment(in), "reverted": RevertedComment(in), "closed": ClosedComment(in, in.Reason),
+		"batch": Render(batch).Body,
+		"body":  p.Body, "comment": p.Comment, "landed": LandedComment(in), "reverted": RevertedComment(in), "closed": ClosedComment(in, in.Reason),
 		"why": Reply(in.Name, in.Name, WhyText(in.Members[0].Decision.Envs, in.Environment), 7), "status": Reply(in.Name, in.Name, StatusText(in.Members[0].Decision.Envs), 7),
 	}
 }

@@ -2,6 +2,8 @@ package prtext
 
 import (
 	"strings"
+
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // Rendered is what an edit does to one target's manifests.
@@ -21,6 +23,9 @@ const (
 	RenderedLines = 200
 	// RenderedObject is how many lines of one object a body shows.
 	RenderedObject = 60
+
+	openDiffLines = 20 // of all diffs together that are shown unfolded
+	openGroups    = 3  // of targets that change alike; more of them are one fold
 )
 
 // writeRendered says what the manifests gain and lose. Targets with the same
@@ -35,27 +40,87 @@ func writeRendered(p *page, in Input) {
 		writeDiffLink(p, in)
 		return
 	}
+	groups := groupByChange(in.Rendered)
+	open := countDiffLines(groups) <= openDiffLines
+	folded := !open && len(groups) > openGroups
+	if folded {
+		groups = p.writeNotRendered(groups)
+		targets := 0
+		for i := range groups {
+			targets += len(groups[i].targets)
+		}
+		p.writeParagraph("<details><summary>%s: %s</summary>", wording.Count(targets, "target"), wording.Plural(len(groups), "change", "different changes"))
+	}
 	left := min(maxRendered, max(0, maxBody/2-p.Len()))
-	for _, g := range groupByChange(in.Rendered) {
+	for i, g := range groups {
 		r := g.Rendered
-		p.writeLine("- %s: %s", targetNames(g.targets), g.describeOutcome(func(s string) string { return escapeText(s, maxReason) }))
+		p.writeLine("%s", g.describe())
 		if r.Diff == "" {
 			continue
 		}
+		p.writeGap()
 		if len(r.Diff) > left {
-			p.writeGap()
 			p.writeLine("  *Its diff doesn't fit here: %s.*", diffLocation(in))
 			continue
 		}
 		left -= len(r.Diff)
-		p.writeGap()
-		p.writeParagraph("  <details><summary>Show</summary>")
+		if open {
+			writeFenced(p, "  ", r.Diff)
+			if i < len(groups)-1 {
+				p.writeGap()
+			}
+			continue
+		}
+		p.writeParagraph("  <details><summary>Show %s</summary>", wording.Count(countLines(r.Diff), "line"))
 		writeFenced(p, "  ", r.Diff)
 		p.writeGap()
-		p.writeParagraph("  </details>")
+		p.writeLine("  </details>")
+		if i < len(groups)-1 {
+			p.writeGap()
+		}
 	}
 	p.writeGap()
+	if folded {
+		p.writeParagraph("</details>")
+	}
 	writeDiffLink(p, in)
+}
+
+// writeNotRendered writes the groups that can't be told, which no fold may hide, and gives
+// the others.
+func (p *page) writeNotRendered(groups []renderedGroup) (others []renderedGroup) {
+	var rows []string
+	for _, g := range groups {
+		if g.Why == "" {
+			others = append(others, g)
+			continue
+		}
+		rows = append(rows, g.describe())
+	}
+	p.writeFoldedAfter(openGroups, "", rows)
+	return others
+}
+
+// describe is the group's targets and what happens to them, an item of a list.
+func (g *renderedGroup) describe() string {
+	return "- " + targetNames(g.targets) + ": " + g.describeOutcome(func(s string) string { return escapeText(s, maxReason) })
+}
+
+// countDiffLines counts the lines that groups of targets have to show.
+func countDiffLines(groups []renderedGroup) int {
+	n := 0
+	for i := range groups {
+		n += countLines(groups[i].Diff)
+	}
+	return n
+}
+
+// countLines counts the lines of a diff, whose last may end or not.
+func countLines(diff string) int {
+	if diff == "" {
+		return 0
+	}
+	return strings.Count(strings.TrimSuffix(diff, "\n"), "\n") + 1
 }
 
 // writeDiffLink links to all of it: what is folded here is cut.

@@ -13,7 +13,7 @@ func revertBody(in Input) string {
 		p.writeParagraph("%s", in.BodyMarker)
 	}
 	if cause := causeOf(in); cause != "" {
-		p.writeParagraph("**%s**", escapeText(cause, maxReason))
+		p.writeParagraph("**%s**", linkReason(in, cause))
 	}
 	env, unit := escapeText(in.Environment, maxName), escapeText(subjectOf(in), maxName)
 	s := "Takes **" + unit + "** in **" + env + "** back from " + codeSpan(releaseNameOf(in), maxName)
@@ -22,18 +22,11 @@ func revertBody(in Input) string {
 	} else if to := previousReleaseName(in); to != "" {
 		s += " to " + codeSpan(to, maxName)
 	}
-	p.writeParagraph("%s: undoes %s.", s, pullRef(in.RevertedPull))
-	p.writeParagraph("### Why")
-	if in.By != "" {
-		p.writeLine("%s asked for it.", escapeText(in.By, maxName))
-		if in.Reason != "" {
-			p.writeGap()
-			p.writeLine("Reason given: %s", escapeText(in.Reason, maxReason))
-		}
-	} else {
-		p.writeLine("%s degraded after %s was merged.", env, pullRef(in.RevertedPull))
+	s += ": undoes " + pullRef(in.RevertedPull)
+	if in.By == "" {
+		s += ", after which " + env + " degraded"
 	}
-	p.writeGap()
+	p.writeParagraph("%s.", s)
 	writeEvidence(&p, in)
 	writeRuledOut(&p, in)
 	writeMoves(&p, in)
@@ -59,15 +52,23 @@ func revertBody(in Input) string {
 	return p.String()
 }
 
-// causeOf is what the body of a revert begins with: what broke, as the first line of the
-// evidence says it; empty where a person asked for the revert, or the evidence is gone.
+// causeOf is what the body of a revert begins with: who asked for it and why, or what
+// broke, as the first line of the evidence says it; empty where the evidence is gone.
 func causeOf(in Input) string {
-	lines := promotion.DescribeAll(in.Evidence)
-	if in.By != "" || len(lines) == 0 {
-		return ""
+	if in.By != "" {
+		if in.Reason != "" {
+			return in.By + " asked for it: " + in.Reason
+		}
+		return in.By + " asked for it"
 	}
-	return lines[0]
+	if lines := promotion.DescribeAll(in.Evidence); len(lines) > 0 {
+		return lines[0]
+	}
+	return ""
 }
+
+// openEvidence is how many of its lines are shown before the rest is folded.
+const openEvidence = 6
 
 // writeEvidence lists what speaks against the release; a long list is folded.
 func writeEvidence(p *page, in Input) {
@@ -76,16 +77,17 @@ func writeEvidence(p *page, in Input) {
 		if in.By == "" {
 			p.writeParagraph("The record of the evidence is gone.")
 		}
-		return
+		return // who asked, and why, leads the body
 	}
-	if causeOf(in) != "" {
+	if in.By == "" {
 		lines = lines[1:] // it leads the body
 	}
+	p.writeParagraph("### Evidence")
 	var rows []string
 	for _, s := range lines {
-		rows = append(rows, "- "+escapeText(s, maxReason))
+		rows = append(rows, "- "+linkReason(in, s))
 	}
-	p.writeFolded("", rows)
+	p.writeFoldedAfter(openEvidence, "", rows)
 }
 
 // ruledOutPhrase says what a check is about.

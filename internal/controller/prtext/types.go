@@ -61,6 +61,10 @@ type Member struct {
 	promotion.Member
 	Facts    *promotion.ComponentFacts
 	Decision *promotion.ComponentDecision
+	// Commits says what made its release, by source environment; CommitsErr why that could not
+	// be read. Of a revert neither.
+	Commits    []ReleaseCommits
+	CommitsErr string
 }
 
 // Target is a target as the body names it.

@@ -142,7 +142,7 @@ func (j *judgement) unhealthyVerdict() Verdict {
 		if m.BadSince.IsZero() {
 			m.BadSince = j.now
 		}
-		limit(m.BadSince.Add(j.Debounce), fmt.Sprintf("health is %s for %s or longer", j.health, formatDuration(j.Debounce)))
+		limit(m.BadSince.Add(j.Debounce), fmt.Sprintf("health is %s, and has been for %s", j.health, formatDuration(j.Debounce)))
 	}
 	if m.EverHealthy {
 		if m.NotReadySince.IsZero() {

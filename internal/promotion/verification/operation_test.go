@@ -250,5 +250,5 @@ func TestLaterFailureHidesNothing(t *testing.T) {
 		t.Error("no refresh is asked for")
 	}
 	s.refresh(3*second, Progressing, "health is Degraded")
-	s.judgeAt(33*second, Degraded, "health is Degraded for 30s or longer")
+	s.judgeAt(33*second, Degraded, "health is Degraded, and has been for 30s")
 }

@@ -546,7 +546,7 @@ func TestDegraded(t *testing.T) {
 			s.deploy(0, "Degraded", Progressing)
 			s.wantNext(30 * second)
 			s.judgeAt(29*second, Progressing, "")
-			s.judgeAt(30*second, Degraded, "health is Degraded for 30s or longer")
+			s.judgeAt(30*second, Degraded, "health is Degraded, and has been for 30s")
 		}},
 		{"Missing continuously for debounce", func(s *scenario) {
 			s.deploy(0, "Missing", Progressing)
@@ -556,13 +556,13 @@ func TestDegraded(t *testing.T) {
 			s.deploy(0, "Healthy", Soaking)
 			s.app.Health, s.app.SyncStatus, s.app.Unhealthy = "Missing", "OutOfSync", []Resource{{Group: "apps", Kind: "Deployment", Name: "web", Health: "Missing"}}
 			s.judgeAt(0, Progressing, "health is Missing: Deployment web is not there")
-			s.judgeAt(30*second, Degraded, "health is Missing for 30s or longer: Deployment web is not there")
+			s.judgeAt(30*second, Degraded, "health is Missing, and has been for 30s: Deployment web is not there")
 		}},
 		{"a lost resource, as Argo CD says it from 3.4 on", func(s *scenario) {
 			s.deploy(0, "Healthy", Soaking)
 			s.app.SyncStatus, s.app.Unhealthy = "OutOfSync", []Resource{{Group: "apps", Kind: "Deployment", Name: "web", Health: "Missing"}}
 			s.judgeAt(0, Progressing, "health is Missing: Deployment web is not there")
-			s.judgeAt(30*second, Degraded, "health is Missing for 30s or longer: Deployment web is not there")
+			s.judgeAt(30*second, Degraded, "health is Missing, and has been for 30s: Deployment web is not there")
 			if WasHealthy(s.app) || !s.app.HasBadHealth() {
 				s.t.Error("it is unhealthy for others too")
 			}
