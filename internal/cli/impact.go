@@ -11,8 +11,8 @@ import (
 	"github.com/liftlock/liftlock/internal/cli/checkout"
 )
 
-// exitMultiple is the code of --exit-code when a change reaches more than one
-// environment.
+// exitMultiple is the code when a change reaches more than one environment: with
+// --exit-code, or where the pipeline's file fails that.
 const exitMultiple = 3
 
 func impactCommand() *cobra.Command {
@@ -28,7 +28,8 @@ func impactCommand() *cobra.Command {
 			"--base, as in a pull request. The pipelines are the base's, so a change is not judged by rules\n" +
 			"that it brings along; without any, all ApplicationSets in YAML and JSON files count.\n\n" +
 			"Exits with 1 when the change brings a problem, such as an ApplicationSet that can't be resolved;\n" +
-			"with --exit-code, with 3 when it reaches more than one environment of a pipeline.",
+			"with 3 when it reaches more than one environment of a pipeline: with --exit-code, or where the\n" +
+			"pipeline says impact: {failOn: several}.",
 		Example: "  liftlock impact\n  liftlock impact --base origin/main --head HEAD -o json\n  liftlock impact --base v1.1.0 --head v1.2.0 --exit-code",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -57,7 +58,7 @@ func impactCommand() *cobra.Command {
 			if err := printNewProblems(cmd, found); err != nil {
 				return err
 			}
-			if exitCode && len(found.Report.Multiple()) > 0 {
+			if exitCode && len(found.Report.Multiple()) > 0 || len(found.Report.Refused()) > 0 {
 				return exitError{exitMultiple}
 			}
 			return nil

@@ -11,6 +11,7 @@ func (p *Pipeline) SetDefaults() {
 	p.Spec.Layout = LayoutDirectories
 	p.Spec.Batch = BatchComponent
 	p.Spec.Merge.Method = MethodMerge
+	p.Spec.Impact.FailOn = FailOnNothing
 	p.Spec.Limits = Limits{OpenPerEnvironment: 10, MergesPerHour: 20, RevertsPer10Minutes: 3}
 }
 

@@ -50,6 +50,7 @@ func TestParseSample(t *testing.T) {
 				{Files: &FilePick{Include: []string{"config/**"}, Exclude: []string{"**/*.env.yaml"}}, WhenAbsent: "add"},
 			},
 			Merge:  Merge{Method: "merge"},
+			Impact: Impact{FailOn: "nothing"},
 			Limits: Limits{OpenPerEnvironment: 10, MergesPerHour: 20, RevertsPer10Minutes: 3},
 			Environments: []Environment{
 				{Name: "dev", Open: "auto", Merge: "manual", OnDegraded: "hold", Verify: verify},
@@ -179,6 +180,7 @@ func TestParseRefuses(t *testing.T) {
 		"a mode":                    {"spec:\n", "spec:\n  mode: obsrve\n", []string{`5: spec.mode: "obsrve" is not one of act, observe; did you mean "observe"?`}},
 		"a merge method":            {"spec:\n", "spec:\n  merge: {method: ff}\n", []string{`5: spec.merge.method: "ff" is not one of merge, squash, rebase`}},
 		"limits":                    {"spec:\n", "spec:\n  limits: {openPerEnvironment: 0, mergesPerHour: -1}\n", []string{`5: spec.limits.openPerEnvironment: must be at least 1; it is 0`, `5: spec.limits.mergesPerHour: must be at least 1; it is -1`}},
+		"what fails the check":      {"spec:\n", "spec:\n  impact: {failOn: many}\n", []string{`5: spec.impact.failOn: "many" is not one of nothing, several`}},
 		"commands":                  {"spec:\n", "spec:\n  commands: \"\"\n", []string{`5: spec.commands: "" is not one of bare`}},
 		"adopting what":             {"spec:\n", "spec:\n  adopt: everything\n", []string{`5: spec.adopt: "everything" is not one of baseline, converge`}},
 		"branches without any":      {"spec:\n", "spec:\n  layout: branches\n", []string{"13: spec.environments[0]: with layout: branches every environment needs its `branch`, such as env/dev", "14: spec.environments[1]: with layout: branches every environment needs its `branch`, such as env/qa", "16: spec.environments[2]: with layout: branches every environment needs its `branch`, such as env/prod"}},

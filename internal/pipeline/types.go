@@ -113,6 +113,8 @@ type Spec struct {
 	Commands string `yaml:"commands" json:"commands" jsonschema:"enum=bare"`
 	// Who may let a promotion past one of its gates by /liftlock skip. Not set: nobody, but holders of an API token with the role breakglass.
 	BreakGlass *BreakGlass `yaml:"breakGlass" json:"breakGlass,omitempty"`
+	// The check of people's own pull requests.
+	Impact Impact `yaml:"impact" json:"impact,omitzero"`
 	// Who is told of what, outside of the pull requests.
 	Notify []Notification `yaml:"notify" json:"notify,omitempty"`
 	// The steps of the pipeline; at least one.
@@ -258,6 +260,18 @@ const (
 type Merge struct {
 	// The forge's merge method.
 	Method string `yaml:"method" json:"method" jsonschema:"enum=merge,enum=squash,enum=rebase,default=merge"`
+}
+
+// What fails the check of people's own pull requests.
+const (
+	FailOnNothing = "nothing"
+	FailOnSeveral = "several"
+)
+
+// Impact says how strict the check of people's own pull requests is.
+type Impact struct {
+	// several: a change that reaches more than one of the environments fails the commit status liftlock. nothing: it gets a warning.
+	FailOn string `yaml:"failOn" json:"failOn" jsonschema:"enum=nothing,enum=several,default=nothing"`
 }
 
 // Limits bound what Liftlock does at once.

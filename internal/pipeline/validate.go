@@ -64,6 +64,7 @@ func validatePipeline(doc *strictyaml.Document, p *Pipeline) strictyaml.Errors {
 	c.OneOf("spec.layout", s.Layout, LayoutDirectories, LayoutBranches)
 	c.OneOf("spec.batch", s.Batch, BatchComponent, BatchEnvironment)
 	c.OneOf("spec.merge.method", s.Merge.Method, MethodMerge, MethodSquash, MethodRebase)
+	c.OneOf("spec.impact.failOn", s.Impact.FailOn, FailOnNothing, FailOnSeveral)
 	if s.Commands != "" || c.Doc.Has("spec.commands") {
 		c.OneOf("spec.commands", s.Commands, CommandsBare)
 	}

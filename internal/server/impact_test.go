@@ -116,3 +116,18 @@ func TestImpactOfHostileChanges(t *testing.T) {
 	s.awaitMerged(s.awaitPromotion("web", "qa", "1.1.0").Number)
 	s.awaitVerified("web", "qa", "1.1.0")
 }
+
+// TestAChangeOfSeveralEnvironmentsFails holds that a pipeline can have the check fail a change that
+// reaches several environments at once, by the rules of the tracked branch.
+func TestAChangeOfSeveralEnvironmentsFails(t *testing.T) {
+	rules := pipelineYAML([]string{"impact: {failOn: several}"})
+	s := startHarness(t, harnessOptions{pipeline: rules})
+	s.awaitJudged()
+	wide := s.openUserPull("wide", map[string]string{"apps/web/base/kustomization.yaml": "resources:\n  - deployment.yaml\nnamePrefix: y-\n", ".liftlock.yaml": pipelineYAML(nil)})
+	s.awaitImpactCheck(wide, "failure", "it reaches 3 environments of shop at once (dev, qa and prod); split it", "**This fails the check: it reaches 3 environments of shop at once: dev, qa and prod.**")
+
+	_, err := s.Forge.CommitAs(repoName, "linus", "wide", "Only qa", map[string]string{"apps/web/base/kustomization.yaml": "resources:\n  - deployment.yaml\n", ".liftlock.yaml": rules,
+		overlayPath("web", "qa") + "/kustomization.yaml": "resources:\n  - ../../base\nimages:\n  - name: registry.example/web\n    newTag: 1.0.1\n"})
+	s.must("commit", err)
+	s.awaitImpactCheck(wide, "success", "touches qa: 1 changed", "This change touches qa: 1 changed.")
+}

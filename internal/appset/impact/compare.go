@@ -213,7 +213,7 @@ func (c *comparison) addTarget(environment string, t Target) {
 
 // buildReport puts the environments into the pipeline's order.
 func (c *comparison) buildReport() Pipeline {
-	out := Pipeline{Name: c.pipeline.Name(), Environments: []Environment{}, Problems: []appset.Problem{}, Preexisting: []appset.Problem{}, Fixed: []appset.Problem{}}
+	out := Pipeline{Name: c.pipeline.Name(), OneEnvironment: c.pipeline.Spec.Impact.FailOn == pipeline.FailOnSeveral, Environments: []Environment{}, Problems: []appset.Problem{}, Preexisting: []appset.Problem{}, Fixed: []appset.Problem{}}
 	var order []string
 	for _, e := range c.pipeline.Spec.Environments {
 		order = append(order, e.Name)

@@ -32,7 +32,11 @@ func WriteTable(w io.Writer, r *Report) error {
 	}
 	for _, p := range r.Multiple() {
 		reached := p.Reached()
-		fmt.Fprintf(&b, "warning: the change reaches %d environments of %s at once: %s\n", len(reached), p.Name, strings.Join(reached, ", "))
+		level, advice := "warning", ""
+		if p.OneEnvironment {
+			level, advice = "error", "; its impact.failOn wants one at a time: split the change"
+		}
+		fmt.Fprintf(&b, "%s: the change reaches %d environments of %s at once: %s%s\n", level, len(reached), p.Name, strings.Join(reached, ", "), advice)
 	}
 	if len(r.Rules) > 0 {
 		fmt.Fprintf(&b, "The pipeline files change, which this doesn't judge: %s\n", joinFew(r.Rules))

@@ -20,6 +20,8 @@ type Report struct {
 // Pipeline is one pipeline's part of a report.
 type Pipeline struct {
 	Name string `json:"name"` // empty for ApplicationSets without a pipeline
+	// OneEnvironment says that its file wants no change to reach several environments.
+	OneEnvironment bool `json:"oneEnvironment,omitempty"`
 	// Environments are those that the change touches, in the pipeline's order;
 	// last, with an empty name, the targets that are in none.
 	Environments []Environment `json:"environments"`
@@ -104,6 +106,11 @@ func (r *Report) Multiple() []*Pipeline {
 		}
 	}
 	return out
+}
+
+// Refused lists those of Multiple whose file wants no such change.
+func (r *Report) Refused() []*Pipeline {
+	return slices.DeleteFunc(r.Multiple(), func(p *Pipeline) bool { return !p.OneEnvironment })
 }
 
 // Count counts the targets to which the change does something.

@@ -57,7 +57,9 @@ func (in Impact) Status() Status {
 		return newStatus(statusFailure, wording.Count(n, "new problem")+": "+in.firstProblem())
 	}
 	places := strings.Join(in.targetCounts(), "; ")
-	switch {
+	switch refused := in.Report.Refused(); {
+	case len(refused) > 0:
+		return newStatus(statusFailure, fmt.Sprintf("it reaches %d environments of %s at once (%s); split it", len(refused[0].Reached()), escapeText(refused[0].Name, maxName), joinReached(refused[0])))
 	case len(in.Report.Multiple()) > 0:
 		return newStatus(statusSuccess, fmt.Sprintf("careful, it reaches %d environments: ", in.countEnvironments())+places)
 	case places != "":
@@ -101,6 +103,19 @@ func (in Impact) countEnvironments() int {
 		n += len(p.Reached())
 	}
 	return n
+}
+
+// joinReached names the environments that a change reaches, not too many of them.
+func joinReached(p *impact.Pipeline) string {
+	reached := p.Reached()
+	names := make([]string, 0, len(reached))
+	for _, n := range reached[:min(len(reached), maxImpactNames)] {
+		names = append(names, escapeText(n, maxName))
+	}
+	if more := len(reached) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return joinAnd(names)
 }
 
 // countTargets says how many targets are created, changed and deleted.
@@ -156,14 +171,13 @@ func (in Impact) Comment() string {
 func (in Impact) writeReport(p *page) {
 	r := in.Report
 	for _, m := range r.Multiple() {
-		reached := m.Reached()
-		names := make([]string, 0, len(reached))
-		for _, n := range reached[:min(len(reached), maxImpactNames)] {
-			names = append(names, escapeText(n, maxName))
+		if m.OneEnvironment {
+			p.writeParagraph("**This fails the check: it reaches %d environments of %s at once: %s.** The pipeline wants a change to reach one at a time (`impact: {failOn: several}`). Split it into a pull request for each environment, and merge the next when the one before is well. Where all at once is meant, it takes somebody who may merge without the status `liftlock`.",
+				len(m.Reached()), escapeText(m.Name, maxName), joinReached(m))
+			continue
 		}
-		p.writeLine("**Careful: this reaches %d environments of %s at once: %s.** A release moves through one at a time; split the change unless all at once is meant.",
-			len(reached), escapeText(m.Name, maxName), joinAnd(names))
-		p.writeGap()
+		p.writeParagraph("**Careful: this reaches %d environments of %s at once: %s.** A release moves through one at a time; split the change unless all at once is meant.",
+			len(m.Reached()), escapeText(m.Name, maxName), joinReached(m))
 	}
 	if len(r.Multiple()) == 0 && in.changesTargets() {
 		p.writeParagraph("This change touches %s.", strings.Join(in.targetCounts(), "; "))

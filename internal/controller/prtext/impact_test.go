@@ -38,6 +38,13 @@ func changes() map[string]Impact {
 			{Name: "prod", Targets: []impact.Target{{Name: "web-prod", What: impact.Deleted, Kept: "its resources stay: the ApplicationSet has preserveResourcesOnDeletion"}}},
 			{Targets: []impact.Target{{Name: "tools", What: impact.Changed, Fields: []impact.Field{{Path: "spec.source.targetRevision", Before: "1.0", After: "1.1"}, {Path: "spec.project", After: "x"}}, More: 3}}},
 		}}), ChangedOnBranch: []string{"apps/web/base/deployment.yaml"}, Unknown: []string{"the Argo CD hub: its list can't be read: forbidden"}},
+		"impact-refused": {Report: report(impact.Pipeline{Name: "shop", OneEnvironment: true, Environments: []impact.Environment{
+			{Name: "dev", Targets: []impact.Target{web(impact.Changed, "dev")}},
+			{Name: "prod", Targets: []impact.Target{web(impact.Changed, "prod")}}}}, impact.Pipeline{Name: "tools", Environments: []impact.Environment{
+			{Name: "dev", Targets: []impact.Target{web(impact.Changed, "dev")}},
+			{Name: "qa", Targets: []impact.Target{web(impact.Changed, "qa")}}}})},
+		"impact-one-wanted": {Report: report(impact.Pipeline{Name: "shop", OneEnvironment: true, Environments: []impact.Environment{
+			{Name: "prod", Targets: []impact.Target{web(impact.Changed, "prod")}}}})},
 		"impact-many": {Report: report(impact.Pipeline{Name: "shop", Environments: []impact.Environment{many}}, impact.Pipeline{Name: "tools", Environments: []impact.Environment{
 			{Name: "dev", Targets: []impact.Target{web(impact.Deleted, "dev")}}}})},
 		"impact-problems": {Report: report(impact.Pipeline{Name: "shop", Problems: []appset.Problem{problem}, Fixed: []appset.Problem{problem}, Preexisting: []appset.Problem{problem},
