@@ -3,6 +3,7 @@ package prtext
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -188,15 +189,60 @@ func codeSpan(s string, limit int) string {
 	return b.String()
 }
 
+// The lines between which a text for renderProse has a difference.
+const (
+	proseDiff = "```diff"
+	proseEnd  = "```"
+)
+
+// maxDiffIndent bounds the spaces at the beginning of a difference's line.
+const maxDiffIndent = 40
+
+// diffFence is what a block with a text in it begins and ends with, so that nothing in the
+// text can end it.
+func diffFence(text string) string {
+	longest, run := 0, 0
+	for _, r := range text {
+		if r != '`' {
+			run = 0
+			continue
+		}
+		run++
+		longest = max(longest, run)
+	}
+	return strings.Repeat("`", max(3, longest+1))
+}
+
 // renderProse is a text of several lines in the one markup that answers are written
-// in: blank lines, "- " items and `code`. All else in it is literal.
+// in: blank lines, "- " items, `code`, and between lines of proseDiff and proseEnd a
+// difference. All else in it is literal.
 func renderProse(s string) string {
-	var out []string
-	blank := true
+	var out, diff []string
+	blank, inDiff := true, false
+	endDiff := func() {
+		if inDiff = false; len(diff) > 0 {
+			fence := diffFence(strings.Join(diff, "\n"))
+			out = slices.Concat(out, []string{fence + "diff"}, diff, []string{fence})
+		}
+		diff = nil
+	}
 	for line := range strings.Lines(s) {
-		if len(out) == maxLines {
+		if len(out)+len(diff) >= maxLines {
+			endDiff()
 			out = append(out, "", ellipsis)
 			break
+		}
+		switch line = strings.TrimRight(line, "\r\n"); {
+		case inDiff && line == proseEnd:
+			endDiff()
+			continue
+		case inDiff:
+			text := strings.TrimLeft(line, " ")
+			diff = append(diff, line[:min(len(line)-len(text), maxDiffIndent)]+cleanLine(text, maxLine))
+			continue
+		case line == proseDiff:
+			inDiff, blank = true, false
+			continue
 		}
 		line = strings.TrimSpace(line)
 		if line == "" {
@@ -214,6 +260,7 @@ func renderProse(s string) string {
 			out = append(out, escapeSpans(cleanLine(line, maxLine)))
 		}
 	}
+	endDiff()
 	return strings.TrimSpace(strings.Join(out, "\n"))
 }
 

@@ -138,12 +138,12 @@ func checkText(t *testing.T, s string) {
 	checkProse(t, s)
 }
 
-// checkProse checks that prose makes nothing but paragraphs, items and code.
+// checkProse checks that prose makes nothing but paragraphs, items, code and differences.
 func checkProse(t *testing.T, s string) {
 	t.Helper()
 	got := read(t, renderProse(s))
 	for _, tag := range got.tags {
-		if !slices.Contains([]string{"p", "/p", "ul", "/ul", "li", "/li", "code", "/code", "br"}, tag) {
+		if !slices.Contains([]string{"p", "/p", "ul", "/ul", "li", "/li", "code", "/code", "pre", "/pre", "br"}, tag) {
 			t.Fatalf("%q makes <%s> in an answer:\n%s", s, tag, renderProse(s))
 		}
 	}
@@ -160,9 +160,32 @@ func TestEscape(t *testing.T) {
 	}
 }
 
+// TestProseDifference holds that a difference in an answer is one block, whatever is in it.
+func TestProseDifference(t *testing.T) {
+	for name, c := range map[string]struct{ in, want string }{
+		"a difference":            {"a:\n```diff\n@@ x @@\n- `b` @ada #1\n+   <b> ```\n```\nand on", "a:\n````diff\n@@ x @@\n- `b` @ada #1\n+ <b> ```\n````\nand on"},
+		"indented":                {"```diff\n  a\n```", "```diff\n  a\n```"},
+		"that doesn't end":        {"a\n```diff\n+ b", "a\n```diff\n+ b\n```"},
+		"without a line":          {"a\n```diff\n```\nb", "a\nb"},
+		"with an end in it":       {"```diff\n ```\n+ b\n```", "````diff\n ```\n+ b\n````"},
+		"what can't be seen":      {"```diff\n+ a\u202eb\n```", "```diff\n+ a[U+202E]b\n```"},
+		"another kind is no such": {"```go\n+ b\n```", "\\`\\`\\`go\n\\+ b\n\\`\\`\\`"},
+	} {
+		if got := renderProse(c.in); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+		checkProse(t, c.in)
+	}
+	long := renderProse("```diff\n" + strings.Repeat("+ a\n", 1000) + "```\nand on")
+	if n := strings.Count(long, "\n"); n > maxLines+4 || !strings.HasSuffix(long, "+ a\n```\n\n"+ellipsis) {
+		t.Errorf("%d lines, which end with %q", n, long[len(long)-20:])
+	}
+}
+
 func FuzzEscape(f *testing.F) {
 	for _, s := range hostile {
 		f.Add(s)
+		f.Add("```diff\n+ " + s + "\n```\n" + s)
 	}
 	f.Fuzz(checkText)
 }

@@ -186,16 +186,7 @@ func targetNames(targets []string) string {
 
 // writeFenced writes a diff as a block that nothing in it can end.
 func writeFenced(p *page, indent, diff string) {
-	longest, run := 0, 0
-	for _, r := range diff {
-		if r != '`' {
-			run = 0
-			continue
-		}
-		run++
-		longest = max(longest, run)
-	}
-	fence := strings.Repeat("`", max(3, longest+1))
+	fence := diffFence(diff)
 	p.writeLine("%s%sdiff", indent, fence)
 	for l := range strings.SplitSeq(strings.TrimSuffix(diff, "\n"), "\n") {
 		p.writeLine("%s%s", indent, l)
@@ -219,20 +210,43 @@ func DiffText(in Input) string {
 		p.writeGap()
 		p.writeLine("The rendered manifests could not be compared: %s", replyText(in.RenderedErr))
 	}
-	for _, g := range groupByChange(in.Rendered) {
+	writeProseRendered(&p, in.Rendered)
+	return p.String()
+}
+
+// writeProseRendered writes into an answer what manifests gain and lose, a difference for all
+// targets with the same.
+func writeProseRendered(p *page, rendered []Rendered) {
+	left := maxRendered
+	for _, g := range groupByChange(rendered) {
 		p.writeGap()
 		names := make([]string, len(g.targets))
 		for i, t := range g.targets {
 			names[i] = quoteName(t)
 		}
 		p.writeParagraph("%s: %s", strings.Join(names[:min(len(names), openRows)], ", "), g.describeOutcome(replyText))
-		if g.Diff != "" {
-			for l := range strings.SplitSeq(strings.TrimSuffix(g.Diff, "\n"), "\n") {
-				p.writeLine("- `%s`", strings.ReplaceAll(cleanLine(l, maxLine/2), "`", "'"))
-			}
+		if len(g.Diff) > left {
+			p.writeParagraph("- its difference doesn't fit here")
+			continue
 		}
+		left -= len(g.Diff)
+		writeProseDiff(p, g.Diff)
 	}
-	return p.String()
+}
+
+// writeProseDiff writes a difference into an answer.
+func writeProseDiff(p *page, diff string) {
+	if diff == "" {
+		return
+	}
+	p.writeLine("%s", proseDiff)
+	for l := range strings.SplitSeq(strings.TrimSuffix(diff, "\n"), "\n") {
+		if l == proseEnd {
+			l = " " + l
+		}
+		p.writeLine("%s", l)
+	}
+	p.writeLine("%s", proseEnd)
 }
 
 func commandPrefix(in Input) string {
