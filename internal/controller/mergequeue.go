@@ -160,11 +160,13 @@ func awaitsMergeability(ev *facts.Evaluation, d *promotion.Decision) bool {
 // mergeEvaluated merges what was just evaluated.
 func (e *Controller) mergeEvaluated(ctx context.Context, r *Repository, ev *facts.Evaluation, d *promotion.Decision, step promotion.Step, m promotion.Merge) error {
 	// What is merged shows that its gates passed, also when the run that queued the
-	// merge died before it said so: the forge may require it.
-	if err := e.opts.Actor.Present(ctx, ev, d); err != nil {
+	// merge died before it said so: the forge may require it. A comment that is put off
+	// comes with the unit's next look, after this.
+	_, err := e.opts.Actor.Present(ctx, ev, d)
+	if err != nil {
 		return err
 	}
-	err := e.opts.Actor.Do(ctx, ev, d, step)
+	err = e.opts.Actor.Do(ctx, ev, d, step)
 	switch {
 	case errors.Is(err, forge.ErrNotMergeable):
 		// The forge's own rules stand in the way: the next look says which.

@@ -69,7 +69,8 @@ func (e *Controller) runUnit(ctx context.Context, r *Repository, u promotion.Uni
 			return next, errors.Join(failed.joined(), err)
 		}
 	}
-	if err := e.opts.Actor.Present(ctx, ev, d); err != nil {
+	edit, err := e.opts.Actor.Present(ctx, ev, d)
+	if next = earliest(next, edit); err != nil {
 		return next, errors.Join(failed.joined(), err)
 	}
 	return next, errors.Join(failed.joined(), e.opts.Actor.DeleteLeftovers(ctx, ev))

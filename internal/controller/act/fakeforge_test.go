@@ -262,7 +262,7 @@ func (f *fakeForge) CreateComment(_ context.Context, _ forge.Repo, number int, b
 // say adds a comment.
 func (f *fakeForge) say(number int, by, body string) forge.Comment {
 	f.nextID++
-	k := forge.Comment{ID: f.nextID, User: by, Body: body}
+	k := forge.Comment{ID: f.nextID, User: by, Body: body, CreatedAt: f.w.now, UpdatedAt: f.w.now}
 	f.comments[number] = append(f.comments[number], k)
 	return k
 }
@@ -271,7 +271,7 @@ func (f *fakeForge) UpdateComment(_ context.Context, _ forge.Repo, number int, i
 	return f.pass(func() error {
 		for i := range f.comments[number] {
 			if k := &f.comments[number][i]; k.ID == id {
-				k.Body = body
+				k.Body, k.UpdatedAt = body, f.w.now
 				return nil
 			}
 		}

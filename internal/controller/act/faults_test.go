@@ -372,7 +372,7 @@ func TestPresentFails(t *testing.T) {
 		clear(w.forge.comments)
 		clear(w.forge.statuses)
 		ev, d := w.evaluate()
-		return func() error { return w.actor.Present(w.ctx(), ev, d) }, func() {
+		return func() error { return presentError(w.actor.Present(w.ctx(), ev, d)) }, func() {
 			w.compare("what it shows", []any{pr.Title, pr.Body, pr.Labels, len(w.forge.comments[n]), w.forge.statuses[pr.Head].State}, []any{opened.Title, opened.Body, opened.Labels, 1, forge.StatusPending})
 		}
 	})
@@ -393,7 +393,7 @@ func TestPresentLandedFails(t *testing.T) {
 		}
 		clear(w.forge.comments)
 		ev, d := w.evaluate()
-		return func() error { return w.actor.Present(w.ctx(), ev, d) }, func() {
+		return func() error { return presentError(w.actor.Present(w.ctx(), ev, d)) }, func() {
 			w.compare("comments", []int{len(w.forge.comments[1]), len(w.forge.comments[2])}, []int{1, 1})
 		}
 	})

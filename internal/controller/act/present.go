@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
@@ -40,22 +41,30 @@ func (a *Actor) openInput(ctx context.Context, s *subject) (prtext.Input, error)
 }
 
 // Present writes on our pull requests what the decision says of them: title,
-// body, labels, the comment and the commit status, each only when it changed.
-func (a *Actor) Present(ctx context.Context, ev *facts.Evaluation, d *promotion.Decision) error {
+// body, labels, the comment and the commit status, each only when it changed. It gives
+// when to look again because an edit of a comment was put off; zero: none was.
+func (a *Actor) Present(ctx context.Context, ev *facts.Evaluation, d *promotion.Decision) (next time.Time, err error) {
+	look := func(at time.Time) {
+		if next.IsZero() || !at.IsZero() && at.Before(next) {
+			next = at
+		}
+	}
 	for _, env := range ev.Environments() {
 		for _, n := range slices.Sorted(maps.Keys(ev.OpenPulls)) {
 			if p := ev.OpenPulls[n]; p.Environment == env.Name && isPresented(ev, p) {
 				s := subjectOf(ev, d, p)
-				if err := a.presentOpen(ctx, &s); err != nil {
-					return err
+				at, err := a.presentOpen(ctx, &s)
+				if err != nil {
+					return next, err
 				}
+				look(at)
 			}
 		}
-		if err := a.presentLanded(ctx, ev, d, env.Name); err != nil {
-			return err
+		if err := a.presentLanded(ctx, ev, d, env.Name, look); err != nil {
+			return next, err
 		}
 	}
-	return nil
+	return next, nil
 }
 
 // isPresented says that a pull request shows what is decided of it. One of the other
@@ -64,32 +73,54 @@ func isPresented(ev *facts.Evaluation, p *facts.OpenPull) bool {
 	return p.Batch == ev.IsBatch() || p.Revert && !p.Batch
 }
 
-func (a *Actor) presentOpen(ctx context.Context, s *subject) error {
+// presentOpen presents an open pull request; the time is Present's.
+func (a *Actor) presentOpen(ctx context.Context, s *subject) (time.Time, error) {
 	r, p := s.ev.Snapshot.Repo, s.pull
 	in, err := a.openInput(ctx, s)
 	if err != nil {
-		return err
+		return time.Time{}, err
 	}
 	page := prtext.Render(in)
+	if err := a.putPage(ctx, s, &in, page); err != nil {
+		return time.Time{}, err
+	}
+	if err := a.putLabels(ctx, s, page.Labels); err != nil {
+		return time.Time{}, err
+	}
+	next, err := a.putComment(ctx, r, p.Number, commentText{body: page.Comment, notice: page.Notice})
+	if err != nil {
+		return time.Time{}, err
+	}
+	return next, a.putStatus(ctx, r, p.Number, p.Head, page.Status, a.consoleURL(s))
+}
+
+// putPage writes title and body where ours are others than before. A person may edit our
+// text; it is only written again when ours changes. A head that isn't ours, or a revert
+// whose evidence is lost, keeps its text.
+func (a *Actor) putPage(ctx context.Context, s *subject, in *prtext.Input, page prtext.Page) error {
+	r, p := s.ev.Snapshot.Repo, s.pull
 	shown, err := a.readShown(ctx, r, p.Number)
 	if err != nil {
 		return err
 	}
-	// A person may edit our text; it is only written again when ours changes. A
-	// head that isn't ours, or a revert whose evidence is lost, keeps its text.
 	want := hashParts(page.Title, page.Body)
-	if shown.Page != want && p.HeadState != promotion.HeadModified && !(p.Revert && len(in.Evidence) == 0 && in.By == "") {
-		if p.PR.Title != page.Title || p.PR.Body != page.Body {
-			if err := r.Forge.UpdatePullRequest(ctx, r.Name, p.Number, forge.PullRequestUpdate{Title: &page.Title, Body: &page.Body}); err != nil {
-				return err
-			}
-		}
-		shown.Page = want
-		if err := a.putShown(ctx, r, p.Number, shown); err != nil {
+	if shown.Page == want || p.HeadState == promotion.HeadModified || p.Revert && len(in.Evidence) == 0 && in.By == "" {
+		return nil
+	}
+	if p.PR.Title != page.Title || p.PR.Body != page.Body {
+		if err := r.Forge.UpdatePullRequest(ctx, r.Name, p.Number, forge.PullRequestUpdate{Title: &page.Title, Body: &page.Body}); err != nil {
 			return err
 		}
 	}
-	missing := slices.DeleteFunc(slices.Clone(page.Labels), p.PR.HasLabel)
+	shown.Page = want
+	return a.putShown(ctx, r, p.Number, shown)
+}
+
+// putLabels sets the labels that should be there, and takes off those of ours that are
+// over.
+func (a *Actor) putLabels(ctx context.Context, s *subject, labels []string) error {
+	r, p := s.ev.Snapshot.Repo, s.pull
+	missing := slices.DeleteFunc(slices.Clone(labels), p.PR.HasLabel)
 	if len(missing) > 0 {
 		if err := r.Forge.AddLabels(ctx, r.Name, p.Number, missing...); err != nil {
 			return err
@@ -111,15 +142,13 @@ func (a *Actor) presentOpen(ctx context.Context, s *subject) error {
 			return err
 		}
 	}
-	if err := a.putComment(ctx, r, p.Number, page.Comment); err != nil {
-		return err
-	}
-	return a.putStatus(ctx, r, p.Number, p.Head, page.Status, a.consoleURL(s))
+	return nil
 }
 
 // presentLanded keeps the comments of merged pull requests up to date while anything
-// that they brought is there and looked after.
-func (a *Actor) presentLanded(ctx context.Context, ev *facts.Evaluation, d *promotion.Decision, env string) error {
+// that they brought is there and looked after. look is given when an edit that was put
+// off may be made.
+func (a *Actor) presentLanded(ctx context.Context, ev *facts.Evaluation, d *promotion.Decision, env string, look func(time.Time)) error {
 	landed, watched := map[int]subject{}, map[int]bool{}
 	reverts := map[int]bool{}
 	for i, c := range ev.Components {
@@ -144,13 +173,17 @@ func (a *Actor) presentLanded(ctx context.Context, ev *facts.Evaluation, d *prom
 			return err
 		}
 		in.Ungated = facts.ParseUngated(past)
-		if err := a.putComment(ctx, ev.Snapshot.Repo, n, prtext.LandedComment(in)); err != nil {
+		at, err := a.putComment(ctx, ev.Snapshot.Repo, n, commentText{body: prtext.LandedComment(in), notice: prtext.LandedNotice(in)})
+		if err != nil {
 			return err
 		}
+		look(at)
 		if reverts[n] {
-			if err := a.presentReverted(ctx, &s, in); err != nil {
+			at, err := a.presentReverted(ctx, &s, in)
+			if err != nil {
 				return err
 			}
+			look(at)
 		}
 	}
 	return nil
@@ -165,15 +198,15 @@ func (s *subject) identity() string {
 }
 
 // presentReverted tells the readers of the promotion that was taken back by a merged
-// revert.
-func (a *Actor) presentReverted(ctx context.Context, s *subject, in prtext.Input) error {
+// revert; the time is Present's.
+func (a *Actor) presentReverted(ctx context.Context, s *subject, in prtext.Input) (time.Time, error) {
 	of, release := s.ev.RevertedPull(s.env, s.number)
 	if of == 0 {
-		return nil
+		return time.Time{}, nil
 	}
 	in.Revert, in.Number, in.RevertedPull = false, of, s.number
 	if !s.batch {
 		in.Release, in.Name = release, s.ev.ReleaseName(release)
 	}
-	return a.putComment(ctx, s.ev.Snapshot.Repo, of, prtext.RevertedComment(in))
+	return a.putComment(ctx, s.ev.Snapshot.Repo, of, commentText{body: prtext.RevertedComment(in), notice: "reverted"})
 }

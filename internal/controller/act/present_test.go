@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/liftlock/liftlock/internal/controller/prtext"
 	"github.com/liftlock/liftlock/internal/forge"
@@ -11,14 +12,30 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion"
 )
 
-// present evaluates and presents, and gives the writing calls that it took.
+// present evaluates and presents, again when an edit of a comment was put off, and gives
+// the writing calls that it took.
 func (w *fixture) present() []string {
 	w.t.Helper()
 	ev, d := w.evaluate()
 	w.faults.calls = nil
-	w.must(w.actor.Present(w.ctx(), ev, d))
-	return w.writes()
+	for {
+		next, err := w.actor.Present(w.ctx(), ev, d)
+		w.must(err)
+		if next.IsZero() {
+			return w.writes()
+		}
+		if !next.After(w.now) || next.Sub(w.now) > commentInterval {
+			w.t.Fatalf("at %s an edit is put off until %s", w.now, next)
+		}
+		w.now = next
+		calls := w.faults.calls
+		ev, d = w.evaluate()
+		w.faults.calls = calls
+	}
 }
+
+// presentError is whether presenting failed.
+func presentError(_ time.Time, err error) error { return err }
 
 // writes are the calls so far that change something.
 func (w *fixture) writes() []string {
@@ -95,8 +112,8 @@ func TestPresentWhatIsLost(t *testing.T) {
 	} {
 		w.must(lose())
 		w.forge.comments[n][3].Body = "<!-- liftlock:status -->\nold"
-		w.compare("with nothing known", w.present(), []string{"store: put state", "forge: recomment #1", "store: put state", "forge: status", "store: put state"})
-		w.compare("comments", []any{len(w.forge.comments[n]), w.forge.comments[n][3]}, []any{4, ours})
+		w.compare("with nothing known", w.present(), []string{"store: put state", "forge: status", "store: put state", "forge: recomment #1", "store: put state"})
+		w.compare("comments", []any{len(w.forge.comments[n]), w.forge.comments[n][3].ID, w.forge.comments[n][3].Body}, []any{4, ours.ID, ours.Body})
 		w.compare("nothing happened", w.present(), []string(nil))
 	}
 	w.must(w.store.DeleteState(w.ctx(), shownKey(w.repo, n)))
@@ -153,7 +170,7 @@ func TestDiff(t *testing.T) {
 			w.t.Errorf("one of the other kind says %q", text)
 		}
 		w.faults.calls = nil
-		w.must(w.actor.Present(w.ctx(), ev, d))
+		w.must(presentError(w.actor.Present(w.ctx(), ev, d)))
 		w.compare("calls", w.writes(), []string(nil))
 		ev.OpenPulls[n].Revert = true // but for a revert from when each moved alone
 		if _, ok := w.actor.Diff(w.ctx(), ev, d, n); ok != !ev.OpenPulls[n].Batch {
@@ -188,7 +205,7 @@ func TestPresentRevert(t *testing.T) {
 		w.compare("title and body", []string{w.forge.pulls[n+1].Title, w.forge.pulls[n+1].Body}, []string{"mine", opened.Body})
 		w.must(w.store.PutState(w.ctx(), evidenceKey(w.repo.ID, n+1), []byte("{")))
 		ev, d = w.evaluate()
-		if err := w.actor.Present(w.ctx(), ev, d); err == nil || !strings.Contains(err.Error(), "evidence of #2") {
+		if _, err := w.actor.Present(w.ctx(), ev, d); err == nil || !strings.Contains(err.Error(), "evidence of #2") {
 			w.t.Errorf("evidence that can't be read: %v", err)
 		}
 		w.must(w.store.PutState(w.ctx(), evidenceKey(w.repo.ID, n+1), []byte(`{"records":[{"targets":[{"target":"web-qa","reason":"it burns"}]}]}`)))

@@ -207,7 +207,7 @@ func (a *Actor) closePull(ctx context.Context, s *subject, x promotion.Close) er
 	if err := r.Forge.AddLabels(ctx, r.Name, x.Pull, promotion.LabelSuperseded); err != nil {
 		return err
 	}
-	if err := a.putComment(ctx, r, x.Pull, prtext.ClosedComment(a.newTextInput(s, x.Revert), x.Why)); err != nil {
+	if _, err := a.putComment(ctx, r, x.Pull, commentText{body: prtext.ClosedComment(a.newTextInput(s, x.Revert), x.Why), last: true}); err != nil {
 		return err
 	}
 	closed := forge.Closed

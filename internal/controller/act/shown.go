@@ -25,6 +25,8 @@ type shownState struct {
 	Comment string `json:"comment,omitempty"` // digest
 	ID      int64  `json:"id,omitempty"`      // of the comment
 	Status  string `json:"status,omitempty"`  // head, state and description
+	// Pace is when the comment was edited last.
+	Pace commentPace `json:"pace,omitzero"`
 }
 
 func shownKey(r *facts.Repository, number int) string {
@@ -59,66 +61,88 @@ func (a *Actor) putShown(ctx context.Context, r *facts.Repository, number int, s
 	return a.opts.Store.PutState(ctx, shownKey(r, number), raw)
 }
 
+// commentText is what the one comment should say.
+type commentText struct {
+	body   string
+	notice string // what it asks of a person or the state that it ends, which is told at once; "": neither
+	last   bool   // nobody comes back to it: it is never put off
+}
+
 // putComment brings the one comment up to date: the one we know, the one that is found,
-// or a new one.
-func (a *Actor) putComment(ctx context.Context, r *facts.Repository, number int, text string) error {
+// or a new one. An edit that comes too soon after the last is put off: then it gives when
+// to look again; the zero time otherwise.
+func (a *Actor) putComment(ctx context.Context, r *facts.Repository, number int, text commentText) (time.Time, error) {
 	s, err := a.readShown(ctx, r, number)
 	if err != nil {
-		return err
+		return time.Time{}, err
 	}
-	if s.ID != 0 && s.Comment == hashParts(text) {
-		return nil
+	if s.ID != 0 && s.Comment == hashParts(text.body) {
+		return time.Time{}, nil
 	}
 	if s.ID == 0 {
-		if s.ID, err = a.findComment(ctx, r, number); err != nil {
-			return err
+		found, err := a.findComment(ctx, r, number)
+		if err != nil {
+			return time.Time{}, err
+		}
+		if found != nil {
+			s.ID, s.Pace = found.ID, commentPace{At: found.UpdatedAt}
 		}
 	}
+	now, notice := a.opts.Now(), text.notice
+	if notice != "" {
+		notice = hashParts(notice)
+	}
 	if s.ID != 0 {
-		err = r.Forge.UpdateComment(ctx, r.Name, number, s.ID, text)
+		if at := s.Pace.nextEdit(now, notice); at.After(now) && !text.last {
+			return at, nil
+		}
+		err = r.Forge.UpdateComment(ctx, r.Name, number, s.ID, text.body)
 		if errors.Is(err, forge.ErrNotFound) {
 			s.ID = 0 // somebody deleted it
 		}
 	}
 	if s.ID == 0 {
 		var k *forge.Comment
-		if k, err = r.Forge.CreateComment(ctx, r.Name, number, text); err == nil {
+		if k, err = r.Forge.CreateComment(ctx, r.Name, number, text.body); err == nil {
 			s.ID = k.ID
 		}
 	}
 	if err != nil {
-		return err
+		return time.Time{}, err
 	}
-	s.Comment = hashParts(text)
-	return a.putShown(ctx, r, number, s)
+	s.Comment, s.Pace = hashParts(text.body), s.Pace.edited(now, notice)
+	return time.Time{}, a.putShown(ctx, r, number, s)
 }
 
-// UpdateComment brings the one comment on a pull request that isn't ours up to date. With
-// worth false there is nothing to tell, and none is begun.
+// UpdateComment brings the one comment on a pull request that isn't ours up to date, at
+// once: what it says is of the newest push. With worth false there is nothing to tell, and
+// none is begun.
 func (a *Actor) UpdateComment(ctx context.Context, r *facts.Repository, number int, text string, worth bool) error {
 	s, err := a.readShown(ctx, r, number)
 	if err != nil {
 		return err
 	}
 	if !worth && s.ID == 0 {
-		if s.ID, err = a.findComment(ctx, r, number); err != nil || s.ID == 0 {
+		if found, err := a.findComment(ctx, r, number); err != nil || found == nil {
 			return err
 		}
 	}
-	return a.putComment(ctx, r, number, text)
+	_, err = a.putComment(ctx, r, number, commentText{body: text, last: true})
+	return err
 }
 
-func (a *Actor) findComment(ctx context.Context, r *facts.Repository, number int) (int64, error) {
+// findComment finds the one comment of ours on the forge; nil where there is none.
+func (a *Actor) findComment(ctx context.Context, r *facts.Repository, number int) (*forge.Comment, error) {
 	comments, err := r.Forge.Comments(ctx, r.Name, number, time.Time{})
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	for _, k := range comments {
-		if r.IsOurs(k.User, k.UserID) && prtext.IsStatusComment(k.Body) {
-			return k.ID, nil
+	for i := range comments {
+		if k := &comments[i]; r.IsOurs(k.User, k.UserID) && prtext.IsStatusComment(k.Body) {
+			return k, nil
 		}
 	}
-	return 0, nil
+	return nil, nil
 }
 
 // putStatus sets the commit status liftlock where it isn't so already.

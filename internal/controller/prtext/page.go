@@ -25,7 +25,7 @@ func Render(in Input) Page {
 	} else {
 		p.Body = truncateBody(promotionBody(in))
 	}
-	p.Comment = openComment(in)
+	p.Comment, p.Notice = openComment(in), openNotice(summarizeGates(in))
 	return p
 }
 

@@ -78,6 +78,7 @@ type Page struct {
 	Title   string
 	Body    string
 	Comment string // the one comment that is kept up to date
+	Notice  string // what the comment asks of a person, which is told at once; "" where nobody is asked
 	Labels  []string
 	Status  Status
 }

@@ -1,0 +1,63 @@
+package act
+
+import (
+	"slices"
+	"time"
+)
+
+const (
+	// commentInterval is the least time between two edits of a comment that neither ask
+	// something of a person nor end a state: who watches the page sees it move, and each
+	// edit counts against the forge's rate limit.
+	commentInterval = 30 * time.Second
+	// maxUrgentNotices bounds the edits within one interval that are made at once.
+	maxUrgentNotices = 8
+)
+
+// commentPace is when a comment was edited last. Its zero value is one that was never
+// edited, as far as is known.
+type commentPace struct {
+	At      time.Time    `json:"at,omitzero"`
+	Notices []paceNotice `json:"notices,omitempty"` // that were told within an interval of At, at most maxUrgentNotices
+}
+
+// paceNotice is what a comment told at once: a digest of it, and when.
+type paceNotice struct {
+	Digest string    `json:"digest"`
+	At     time.Time `json:"at"`
+}
+
+// nextEdit is when a comment may be edited: not after now where it may be now. The notice is
+// a digest of what the edit asks of a person or of the state that it ends; "": neither. A
+// notice goes out at once, but each of them once an interval, so that two that take turns
+// don't make a comment flap. A clock that went back makes nobody wait.
+func (p *commentPace) nextEdit(now time.Time, notice string) time.Time {
+	allowed := p.At.Add(commentInterval)
+	if p.At.IsZero() || p.At.After(now) || !allowed.After(now) {
+		return now
+	}
+	recent := p.recentNotices(now)
+	repeated := slices.ContainsFunc(recent, func(n paceNotice) bool { return n.Digest == notice })
+	if notice != "" && !repeated && len(recent) < maxUrgentNotices {
+		return now
+	}
+	return allowed
+}
+
+// edited is the pace after an edit.
+func (p *commentPace) edited(now time.Time, notice string) commentPace {
+	out := commentPace{At: now, Notices: p.recentNotices(now)}
+	if notice != "" {
+		out.Notices = slices.DeleteFunc(out.Notices, func(n paceNotice) bool { return n.Digest == notice })
+		out.Notices = append(out.Notices, paceNotice{notice, now})
+		out.Notices = out.Notices[max(0, len(out.Notices)-maxUrgentNotices):]
+	}
+	return out
+}
+
+// recentNotices are those of the last interval.
+func (p *commentPace) recentNotices(now time.Time) []paceNotice {
+	return slices.DeleteFunc(slices.Clone(p.Notices), func(n paceNotice) bool {
+		return n.At.After(now) || !n.At.Add(commentInterval).After(now)
+	})
+}
