@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 const (
@@ -24,6 +25,13 @@ type CommitAuthors struct {
 	Commit       string
 	Contributors []Contributor // its author, its committer and its co-authors, each once
 	Pusher       User          // of a pull request's: who brought it to its branch; zero: not known
+}
+
+// Commit is a commit for people: its author's name and its message are what anybody
+// wrote there.
+type Commit struct {
+	SHA, Author, Message string
+	At                   time.Time // when it was committed
 }
 
 // Contributor is somebody whom a commit names.

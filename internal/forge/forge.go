@@ -273,6 +273,10 @@ type Forge interface {
 	// CommitAuthors says who made the commits that head has and base hasn't, oldest
 	// first; an empty base: head alone. ErrTooMany as above.
 	CommitAuthors(ctx context.Context, r Repo, base, head string) ([]CommitAuthors, error)
+	// Commits are those that head has and base hasn't, oldest first. Either is a commit, a
+	// tag or a branch. ErrNotFound where the repository or one of them isn't there or can't
+	// be seen; ErrTooMany as above.
+	Commits(ctx context.Context, r Repo, base, head string) ([]Commit, error)
 	// Pushes gives the moves of a branch, newest first, as far back as the forge
 	// remembers, until enough says that it is. ErrTooMany when more than MaxPushes
 	// weren't enough.

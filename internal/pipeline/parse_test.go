@@ -42,7 +42,7 @@ func TestParseSample(t *testing.T) {
 				{Path: "argocd/*.yaml"},
 				{Path: "argocd/legacy-prod.yaml", Environment: "prod", ArgoCD: "prod-hub"},
 			},
-			Component: "{{ index .path.segments 1 }}", Environment: "{{ .path.basename }}",
+			Component: "{{ index .path.segments 1 }}", Environment: "{{ .path.basename }}", Source: "acme/{{component}}@v{{value}}",
 			Carry: []Carry{
 				{KustomizeImages: []string{"registry.example/*"}, WhenAbsent: "refuse"},
 				{YAML: &FieldPick{Files: []string{"values*.yaml"}, Paths: []string{"image.tag"}}, WhenAbsent: "refuse"},
@@ -182,6 +182,8 @@ func TestParseRefuses(t *testing.T) {
 		"limits":                    {"spec:\n", "spec:\n  limits: {openPerEnvironment: 0, mergesPerHour: -1}\n", []string{`5: spec.limits.openPerEnvironment: must be at least 1; it is 0`, `5: spec.limits.mergesPerHour: must be at least 1; it is -1`}},
 		"what fails the check":      {"spec:\n", "spec:\n  impact: {failOn: many}\n", []string{`5: spec.impact.failOn: "many" is not one of nothing, several`}},
 		"commands":                  {"spec:\n", "spec:\n  commands: \"\"\n", []string{`5: spec.commands: "" is not one of bare`}},
+		"a source":                  {"spec:\n", "spec:\n  source: acme/web@main\n", []string{`5: spec.source: the revision "main" is always the same: write {{value}} where the carried value goes`}},
+		"an empty source":           {"spec:\n", "spec:\n  source: \"\"\n", []string{`5: spec.source: "" is not a repository; write owner/repository@revision, like acme/{{component}}@v{{value}}`}},
 		"adopting what":             {"spec:\n", "spec:\n  adopt: everything\n", []string{`5: spec.adopt: "everything" is not one of baseline, converge`}},
 		"branches without any":      {"spec:\n", "spec:\n  layout: branches\n", []string{"13: spec.environments[0]: with layout: branches every environment needs its `branch`, such as env/dev", "14: spec.environments[1]: with layout: branches every environment needs its `branch`, such as env/qa", "16: spec.environments[2]: with layout: branches every environment needs its `branch`, such as env/prod"}},
 		"a layout":                  {"spec:\n", "spec:\n  layout: branch\n", []string{`5: spec.layout: "branch" is not one of directories, branches; did you mean "branches"?`}},

@@ -103,6 +103,8 @@ type Spec struct {
 	Layout string `yaml:"layout" json:"layout" jsonschema:"enum=directories,enum=branches,default=directories"`
 	// What a promotion moves; at least one entry.
 	Carry []Carry `yaml:"carry" json:"carry" jsonschema:"required,minItems=1"`
+	// Where the application's own code is, so that its commits are shown in the pull request: owner/repository@revision on the same forge, of the owner of this repository, like acme/{{component}}@v{{value}}. {{value}} stands for a carried value, an image's tag for example, before and after; without @ the value is the revision.
+	Source string `yaml:"source" json:"source,omitempty"`
 	// What one pull request holds. component: one component; environment: all components that are ready for the environment, all or nothing.
 	Batch string `yaml:"batch" json:"batch" jsonschema:"enum=component,enum=environment,default=component"`
 	// How pull requests are merged.

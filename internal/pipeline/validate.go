@@ -75,6 +75,11 @@ func validatePipeline(doc *strictyaml.Document, p *Pipeline) strictyaml.Errors {
 	c.checkTemplate("spec.environment", s.Environment)
 	c.checkApplicationSets(s)
 	c.checkCarry(s.Carry)
+	if s.Source != "" || c.Doc.Has("spec.source") {
+		if _, err := ParseSource(s.Source); err != nil {
+			c.Errorf("spec.source", "%v", err)
+		}
+	}
 	c.checkBreakGlass(s.BreakGlass)
 	c.checkNotifications(s.Notify)
 	c.checkEnvironments(s)

@@ -72,6 +72,10 @@ func (f *reachedForge) PullRequestAuthors(ctx context.Context, r forge.Repo, pr 
 	return call(ctx, f, "PullRequestAuthors", false, func() ([]forge.CommitAuthors, error) { return f.Forge.PullRequestAuthors(ctx, r, pr) })
 }
 
+func (f *reachedForge) Commits(ctx context.Context, r forge.Repo, base, head string) ([]forge.Commit, error) {
+	return call(ctx, f, "Commits", false, func() ([]forge.Commit, error) { return f.Forge.Commits(ctx, r, base, head) })
+}
+
 func (f *reachedForge) CommitAuthors(ctx context.Context, r forge.Repo, base, head string) ([]forge.CommitAuthors, error) {
 	return call(ctx, f, "CommitAuthors", false, func() ([]forge.CommitAuthors, error) { return f.Forge.CommitAuthors(ctx, r, base, head) })
 }

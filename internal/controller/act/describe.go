@@ -3,6 +3,7 @@ package act
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
 	"github.com/liftlock/liftlock/internal/fieldedit"
+	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/manifest/render"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
@@ -136,12 +138,35 @@ func (a *Actor) describeMaking(ctx context.Context, s *subject, in *prtext.Input
 				made.Since = c.Env(s.env).Release.Value.String()
 				made.CompareURL = r.Forge.CompareURL(r.Name, found.Base, found.Head)
 			}
-			for _, k := range found.Commits {
-				made.Commits = append(made.Commits, prtext.ReleaseCommit{SHA: k.SHA, Subject: k.Subject, Authors: k.Authors, At: k.At, URL: r.Forge.CommitURL(r.Name, k.SHA)})
-			}
+			made.Commits = listCommits(r.Forge, r.Name, found.Commits)
 			m.Commits = append(m.Commits, made)
 		}
+		for _, found := range a.opts.Gatherer.ApplicationCommits(ctx, c, s.env, m.Release) {
+			m.Commits = append(m.Commits, applicationCommits(r.Forge, found))
+		}
 	}
+}
+
+// applicationCommits is what is new in the application's own repository, for people.
+func applicationCommits(f forge.Forge, found facts.ApplicationCommits) prtext.ReleaseCommits {
+	out := prtext.ReleaseCommits{Repository: found.Repository.String(), From: found.From, To: found.To, More: found.More, Commits: listCommits(f, found.Repository, found.Commits)}
+	switch {
+	case errors.Is(found.Err, forge.ErrNotFound):
+		out.Err = "there are no such revisions, or Liftlock's account may not read that repository"
+	case found.Err != nil:
+		out.Err = found.Err.Error()
+	default:
+		out.CompareURL = f.CompareURL(found.Repository, found.From, found.To)
+	}
+	return out
+}
+
+func listCommits(f forge.Forge, r forge.Repo, all []facts.ReleaseCommit) []prtext.ReleaseCommit {
+	var out []prtext.ReleaseCommit
+	for _, k := range all {
+		out = append(out, prtext.ReleaseCommit{SHA: k.SHA, Subject: k.Subject, Authors: k.Authors, At: k.At, URL: f.CommitURL(r, k.SHA)})
+	}
+	return out
 }
 
 // renderEffects fills in what an edit does to the manifests. That it can't be told

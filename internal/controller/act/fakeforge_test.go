@@ -59,6 +59,13 @@ func (f *fakeForge) CommitURL(r forge.Repo, commit string) string {
 	return "https://git.example/" + r.String() + "/commit/" + commit
 }
 
+func (f *fakeForge) Commits(_ context.Context, r forge.Repo, base, head string) ([]forge.Commit, error) {
+	if r.String() != "acme/web-app" || base != "v1.0.0" || head != "v2.0.0" {
+		return nil, &forge.Error{Op: "compare", Kind: forge.ErrNotFound}
+	}
+	return []forge.Commit{{SHA: strings.Repeat("a", 40), Author: "Ada", Message: "Begin (#3)\n\nmore", At: f.w.now}, {SHA: strings.Repeat("b", 40), Author: "Grace", Message: "End", At: f.w.now}}, nil
+}
+
 func (f *fakeForge) CompareURL(r forge.Repo, base, head string) string {
 	return "https://git.example/" + r.String() + "/compare/" + base + "..." + head
 }

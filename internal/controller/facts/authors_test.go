@@ -23,6 +23,12 @@ type authorForge struct {
 	err     error
 	calls   int
 	single  bool // a push has one commit
+	between []forge.Commit
+}
+
+func (f *authorForge) Commits(context.Context, forge.Repo, string, string) ([]forge.Commit, error) {
+	f.calls++
+	return slices.Clone(f.between), f.err
 }
 
 func (f *authorForge) MergedPullRequests(_ context.Context, _ forge.Repo, commit string) ([]forge.PullRequest, error) {

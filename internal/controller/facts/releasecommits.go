@@ -137,7 +137,7 @@ func (o *authorGatherer) addCommitsBetween(ctx context.Context, c *ComponentEval
 				continue // it changed something else of these files
 			}
 		}
-		made.Commits = append(made.Commits, newReleaseCommit(ci))
+		made.Commits = append(made.Commits, newReleaseCommit(ci.SHA, ci.Subject, ci.Author.Name, ci.Message, ci.CommitTime))
 	}
 	return nil
 }
@@ -158,16 +158,16 @@ func (o *authorGatherer) addBringingCommits(ctx context.Context, c *ComponentEva
 		if err != nil {
 			return err
 		}
-		made.Commits = append(made.Commits, newReleaseCommit(ci))
+		made.Commits = append(made.Commits, newReleaseCommit(ci.SHA, ci.Subject, ci.Author.Name, ci.Message, ci.CommitTime))
 	}
 	slices.SortStableFunc(made.Commits, func(a, b ReleaseCommit) int { return b.At.Compare(a.At) })
 	return nil
 }
 
-func newReleaseCommit(ci *git.CommitInfo) ReleaseCommit {
-	out := ReleaseCommit{SHA: ci.SHA, Subject: wording.Clip(ci.Subject, maxSubjectBytes), At: ci.CommitTime}
-	named := []string{ci.Author.Name}
-	contributors, _ := forge.CoAuthors(ci.Message)
+func newReleaseCommit(sha, subject, author, message string, at time.Time) ReleaseCommit {
+	out := ReleaseCommit{SHA: sha, Subject: wording.Clip(subject, maxSubjectBytes), At: at}
+	named := []string{author}
+	contributors, _ := forge.CoAuthors(message)
 	for _, p := range contributors {
 		named = append(named, p.Name)
 	}

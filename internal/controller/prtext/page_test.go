@@ -43,6 +43,8 @@ func filled(s string, revert bool) Input {
 			Commits: []ReleaseCommits{
 				{Source: s, Since: s, CompareURL: "https://git.example/compare", More: true, Commits: []ReleaseCommit{{SHA: s, Subject: s, URL: "https://git.example/commit", Authors: []string{s, "x" + s}, At: t}}, Skipped: []promotion.Release{{ID: "y" + s, Name: s}}},
 				{Source: s, Commits: []ReleaseCommit{{Subject: s}}},
+				{Repository: s, From: s, To: s, Commits: []ReleaseCommit{{Subject: s}}},
+				{Repository: s, Err: s},
 			},
 			CommitsErr: s,
 		}},

@@ -18,9 +18,13 @@ const (
 )
 
 // ReleaseCommits are what made a release in one source environment, beyond what the
-// environment has that it moves into.
+// environment has that it moves into; or, with a Repository, what is new in the
+// application's own one from one revision to another.
 type ReleaseCommits struct {
 	Source     string
+	Repository string // owner/name of the application's own repository
+	From, To   string // revisions of it; both are empty where there are none
+	Err        string // why its commits can't be read; then there are none
 	Since      string // what people call the release that is there; empty: what is there was never in the source, as far as is known
 	CompareURL string // the forge's comparison of the two, empty without one
 	Commits    []ReleaseCommit
@@ -73,9 +77,14 @@ func writeReleaseCommits(p *page, in Input) {
 func describeReleaseCommits(in Input, made *ReleaseCommits, name string) string {
 	source := escapeText(made.Source, maxName)
 	s := countCommits(made) + " in " + source
-	if made.Since != "" {
+	switch {
+	case made.Repository != "" && made.Err != "":
+		return "The commits of " + codeSpan(made.Repository, maxName) + describeRange(made) + " can't be read: " + escapeText(strings.TrimSuffix(made.Err, "."), maxReason)
+	case made.Repository != "":
+		s = countCommits(made) + " in the application's own repository " + codeSpan(made.Repository, maxName) + describeRange(made)
+	case made.Since != "":
 		s += " since " + codeSpan(made.Since, maxName)
-	} else {
+	default:
 		s = "What " + escapeText(in.Environment, maxName) + " has now was never in " + source + ", as far as is known. " + s + " made " + codeSpan(name, maxName)
 	}
 	if by := listAuthors(made); by != "" {
@@ -87,7 +96,18 @@ func describeReleaseCommits(in Input, made *ReleaseCommits, name string) string 
 	return s
 }
 
+// describeRange is from where to where an application's commits are.
+func describeRange(made *ReleaseCommits) string {
+	if made.From == "" && made.To == "" {
+		return ""
+	}
+	return " from " + codeSpan(made.From, maxName) + " to " + codeSpan(made.To, maxName)
+}
+
 func countCommits(made *ReleaseCommits) string {
+	if made.More && len(made.Commits) == 0 {
+		return "More commits than the forge lists"
+	}
 	s := wording.Count(len(made.Commits), "commit")
 	if made.More {
 		s = "At least " + s

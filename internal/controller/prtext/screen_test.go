@@ -30,6 +30,11 @@ func screens() map[string]Input {
 		chart.Rendered = append(chart.Rendered, Rendered{Target: t.Name, Summary: "7 changed", Diff: diff.String()})
 	}
 
+	chart.Members[0].Commits = append(chart.Members[0].Commits, ReleaseCommits{Repository: "acme/web", From: "v1.4.2", To: "v1.5.0", CompareURL: "https://git.example/acme/web/compare/v1.4.2...v1.5.0", Commits: []ReleaseCommit{
+		{SHA: strings.Repeat("b0a710ad", 5), URL: "https://git.example/acme/web/commit/b0a710adb0a7", Subject: "Lift locks, not gates: closes #7", Authors: []string{"Mary Ward"}, At: at(7, 50)},
+		{SHA: strings.Repeat("5eafa2e5", 5), URL: "https://git.example/acme/web/commit/5eafa2e55eaf", Subject: "Ask less of the database", Authors: []string{"Ada Lovelace"}, At: at(7, 20)},
+	}})
+
 	file := promotionInput()
 	file.Name = "config/limits.yaml (3f2a9c1b77de)"
 	file.Members[0].Name = file.Name
@@ -120,6 +125,10 @@ func TestManyCommits(t *testing.T) {
 		if !strings.Contains(body, says) {
 			t.Errorf("it doesn't say %q:\n%s", says, body)
 		}
+	}
+	in.Members[0].Commits = []ReleaseCommits{{Repository: "acme/web", From: "v1", To: "v2", More: true, CompareURL: "https://x"}, {Repository: "acme/web", From: "v2", To: "v1"}}
+	if body := Render(in).Body; !strings.Contains(body, "More commits than the forge lists in the application's own repository `acme/web` from `v1` to `v2` ([compare](https://x)).\n\n0 commits in") {
+		t.Errorf("too many commits aren't told:\n%s", body)
 	}
 	in.Members[0].Commits, in.Members[0].CommitsErr = nil, "git: @ada is away"
 	if body := Render(in).Body; !strings.Contains(body, "### Who made it\n\nThe commits could not be read: git: @"+zeroWidthSpace+"ada is away\n") {

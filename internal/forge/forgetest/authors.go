@@ -51,6 +51,20 @@ func testCommitAuthors(t *testing.T, s *fixture) {
 			t.Errorf("the account of %s is %+v, want %+v", email, u, want)
 		}
 	}
+	listed, err := s.Forge.Commits(s.ctx, s.Repo, before, shas[1])
+	if err != nil || len(listed) != 2 || listed[0].SHA != shas[0] || listed[1].SHA != shas[1] {
+		t.Fatalf("the commits of a push: %+v, %v", listed, err)
+	}
+	for i, subject := range []string{"By an account", "By nobody known, with others"} {
+		if c := listed[i]; c.Author == "" || c.At.IsZero() || strings.Split(strings.TrimSpace(c.Message), "\n")[0] != subject {
+			t.Errorf("the commit %q is %+v", subject, c)
+		}
+	}
+	_, err = s.Forge.Commits(s.ctx, s.Repo, before, strings.Repeat("0123456789", 4))
+	wantKind(t, "the commits up to one that isn't there", err, forge.ErrNotFound)
+	if there, err := s.Forge.Commits(s.ctx, s.Repo, shas[1], before); err != nil || len(there) != 0 {
+		t.Errorf("an older commit has what a newer one hasn't: %+v, %v", there, err)
+	}
 	// A commit by itself: what another commit of the push said doesn't help.
 	one, err := s.Forge.CommitAuthors(s.ctx, s.Repo, "", shas[1])
 	if err != nil || len(one) != 1 || one[0].Commit != shas[1] {

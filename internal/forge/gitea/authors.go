@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	sdk "code.gitea.io/sdk/gitea"
 
@@ -56,27 +57,74 @@ func (d *Driver) CommitAuthors(ctx context.Context, r forge.Repo, base, head str
 		}
 		return d.toAuthors(ctx, op, []*sdk.Commit{&c})
 	}
-	op := "compare two commits of " + r.String()
+	commits, op, err := d.compareCommits(ctx, r, base, head)
+	if err != nil {
+		return nil, err
+	}
+	return d.toAuthors(ctx, op, commits)
+}
+
+// Commits compares the two, which Gitea does since 1.22.
+func (d *Driver) Commits(ctx context.Context, r forge.Repo, base, head string) ([]forge.Commit, error) {
+	commits, op, err := d.compareCommits(ctx, r, base, head)
+	if err != nil {
+		return nil, err
+	}
+	if err := requireFew(op, len(commits)); err != nil {
+		return nil, err
+	}
+	all := make([]forge.Commit, len(commits))
+	for i, c := range commits {
+		if err := requireAuthors(op, c); err != nil {
+			return nil, err
+		}
+		all[i] = forge.Commit{SHA: c.SHA, Author: c.RepoCommit.Author.Name, Message: c.RepoCommit.Message}
+		if at, err := time.Parse(time.RFC3339, c.RepoCommit.Committer.Date); err == nil {
+			all[i].At = at
+		}
+	}
+	return all, nil
+}
+
+// compareCommits lists what head has and base hasn't, oldest first.
+func (d *Driver) compareCommits(ctx context.Context, r forge.Repo, base, head string) (commits []*sdk.Commit, op string, err error) {
+	op = "compare two commits of " + r.String()
 	var compared struct {
 		Commits []*sdk.Commit `json:"commits"`
 	}
 	if err := d.getJSON(ctx, op, contributorsOnly(), &compared, "repos", r.Owner, r.Name, "compare", base+"..."+head); err != nil {
-		return nil, err
+		return nil, op, err
 	}
 	slices.Reverse(compared.Commits) // Gitea lists the newest first
-	return d.toAuthors(ctx, op, compared.Commits)
+	return compared.Commits, op, nil
+}
+
+// requireFew says that commits are too many.
+func requireFew(op string, n int) error {
+	if n < forge.MaxCommits {
+		return nil
+	}
+	return &forge.Error{Op: op, Kind: forge.ErrTooMany, Message: fmt.Sprintf("there are %d commits or more", forge.MaxCommits)}
+}
+
+// requireAuthors says that a commit names no author or no committer.
+func requireAuthors(op string, c *sdk.Commit) error {
+	if c.CommitMeta == nil || c.RepoCommit == nil || c.RepoCommit.Author == nil || c.RepoCommit.Committer == nil {
+		return &forge.Error{Op: op, Kind: forge.ErrInvalid, Message: "the answer has a commit without an author"}
+	}
+	return nil
 }
 
 // toAuthors says who made commits, or that they are too many.
 func (d *Driver) toAuthors(ctx context.Context, op string, commits []*sdk.Commit) ([]forge.CommitAuthors, error) {
-	if len(commits) >= forge.MaxCommits {
-		return nil, &forge.Error{Op: op, Kind: forge.ErrTooMany, Message: fmt.Sprintf("there are %d commits or more", forge.MaxCommits)}
+	if err := requireFew(op, len(commits)); err != nil {
+		return nil, err
 	}
 	known := map[string]forge.User{} // by address, in lower case
 	all := make([]forge.CommitAuthors, len(commits))
 	for i, c := range commits {
-		if c.CommitMeta == nil || c.RepoCommit == nil || c.RepoCommit.Author == nil || c.RepoCommit.Committer == nil {
-			return nil, &forge.Error{Op: op, Kind: forge.ErrInvalid, Message: "the answer has a commit without an author"}
+		if err := requireAuthors(op, c); err != nil {
+			return nil, err
 		}
 		all[i].Commit = c.SHA
 		for _, p := range []forge.Contributor{

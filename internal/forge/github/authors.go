@@ -101,8 +101,35 @@ func (d *Driver) CommitAuthors(ctx context.Context, r forge.Repo, base, head str
 		}
 		return d.toAuthors(ctx, op, r, append(commits, c))
 	}
-	op := "compare two commits of " + r.String()
-	err := forEachPage(op, func(page gh.ListOptions) (*gh.Response, bool, error) {
+	commits, op, err := d.compareCommits(ctx, r, base, head)
+	if err != nil {
+		return nil, err
+	}
+	return d.toAuthors(ctx, op, r, commits)
+}
+
+// Commits compares the two, page by page.
+func (d *Driver) Commits(ctx context.Context, r forge.Repo, base, head string) ([]forge.Commit, error) {
+	commits, op, err := d.compareCommits(ctx, r, base, head)
+	if err != nil {
+		return nil, err
+	}
+	if err := requireFew(op, len(commits)); err != nil {
+		return nil, err
+	}
+	all := make([]forge.Commit, len(commits))
+	for i, c := range commits {
+		of := c.GetCommit()
+		all[i] = forge.Commit{SHA: c.GetSHA(), Author: of.GetAuthor().GetName(), Message: of.GetMessage(), At: of.GetCommitter().GetDate().Time}
+	}
+	return all, nil
+}
+
+// compareCommits lists what head has and base hasn't, until they are too many.
+func (d *Driver) compareCommits(ctx context.Context, r forge.Repo, base, head string) (commits []*gh.RepositoryCommit, op string, err error) {
+	owner, name := repoPath(r)
+	op = "compare two commits of " + r.String()
+	err = forEachPage(op, func(page gh.ListOptions) (*gh.Response, bool, error) {
 		c, resp, err := d.api.Repositories.CompareCommits(ctx, owner, name, transport.Segment(base), transport.Segment(head), &page)
 		if err != nil {
 			return resp, false, err
@@ -110,16 +137,21 @@ func (d *Driver) CommitAuthors(ctx context.Context, r forge.Repo, base, head str
 		commits = append(commits, c.Commits...)
 		return resp, len(commits) >= forge.MaxCommits, nil
 	})
-	if err != nil {
-		return nil, err
+	return commits, op, err
+}
+
+// requireFew says that commits are too many.
+func requireFew(op string, n int) error {
+	if n < forge.MaxCommits {
+		return nil
 	}
-	return d.toAuthors(ctx, op, r, commits)
+	return &forge.Error{Op: op, Kind: forge.ErrTooMany, Message: fmt.Sprintf("there are %d commits or more", forge.MaxCommits)}
 }
 
 // toAuthors says who made commits, or that they are too many.
 func (d *Driver) toAuthors(ctx context.Context, op string, r forge.Repo, commits []*gh.RepositoryCommit) ([]forge.CommitAuthors, error) {
-	if len(commits) >= forge.MaxCommits {
-		return nil, &forge.Error{Op: op, Kind: forge.ErrTooMany, Message: fmt.Sprintf("there are %d commits or more", forge.MaxCommits)}
+	if err := requireFew(op, len(commits)); err != nil {
+		return nil, err
 	}
 	known := map[string]forge.User{} // by address, in lower case
 	all := make([]forge.CommitAuthors, len(commits))

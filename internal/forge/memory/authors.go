@@ -105,6 +105,29 @@ func (v *view) CommitAuthors(ctx context.Context, r forge.Repo, base, head strin
 	return all, err
 }
 
+// Commits are those that head has and base hasn't, oldest first; both are commits.
+func (v *view) Commits(ctx context.Context, r forge.Repo, base, head string) (all []forge.Commit, err error) {
+	err = v.read(ctx, "compare two commits of "+r.String(), r, func(c *call) error {
+		for _, sha := range []string{base, head} {
+			if err := c.requireCommit(sha); err != nil {
+				return err
+			}
+		}
+		commits, err := c.listCommits(base, head)
+		if err != nil {
+			return err
+		}
+		if len(commits) >= forge.MaxCommits {
+			return c.failure(forge.ErrTooMany, fmt.Sprintf("there are %d commits or more", forge.MaxCommits))
+		}
+		for _, found := range commits {
+			all = append(all, forge.Commit{SHA: found.SHA, Author: found.Author.Name, Message: found.Message, At: found.CommitTime})
+		}
+		return nil
+	})
+	return all, err
+}
+
 // Pushes gives the moves of a branch, newest first. enough is called without a lock.
 func (v *view) Pushes(ctx context.Context, r forge.Repo, branch string, enough func(forge.Push) bool) error {
 	op := "read who pushed to " + branch + " of " + r.String()

@@ -1,0 +1,101 @@
+package facts
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/liftlock/liftlock/internal/fieldedit"
+	"github.com/liftlock/liftlock/internal/forge"
+)
+
+// TestCompareApplication asks the forge once for what doesn't change, and again after a
+// while where it had no answer.
+func TestCompareApplication(t *testing.T) {
+	now := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+	f := &authorForge{}
+	r := &Repository{Forge: f, ForgeRef: "hub"}
+	o := newAuthorGatherer(nil, func() time.Time { return now }, false, nil)
+	app := forge.Repo{Owner: "acme", Name: "web"}
+	for i, step := range []struct {
+		after time.Duration
+		err   error
+		calls int
+		known bool
+	}{
+		{0, forge.ErrNotFound, 1, false},
+		{missingAge - time.Second, nil, 0, false},
+		{time.Second, forge.ErrRetryable, 1, false},
+		{unknownAge - time.Second, nil, 0, false},
+		{time.Second, nil, 1, true},
+		{1000 * time.Hour, forge.ErrNotFound, 0, true},
+	} {
+		now = now.Add(step.after)
+		f.err, f.calls = step.err, 0
+		f.between = []forge.Commit{{SHA: "a", Author: "Ann", Message: "One\n\nCo-authored-by: Bob <b@example.com>", At: now}, {SHA: "b", Author: "Bob", Message: "\nTwo\n"}}
+		got := o.compareApplication(t.Context(), r, app, "v1", "v2")
+		if f.calls != step.calls || (got.Err == nil) != step.known {
+			t.Errorf("step %d: %+v after %d calls", i, got, f.calls)
+		}
+		if want := []ReleaseCommit{{SHA: "b", Subject: "Two", Authors: []string{"Bob"}}, {SHA: "a", Subject: "One", Authors: []string{"Ann", "Bob"}}}; step.known && cmp.Diff(want, got.Commits, cmpopts.IgnoreFields(ReleaseCommit{}, "At")) != "" {
+			t.Errorf("step %d: %+v", i, got.Commits)
+		}
+	}
+	f.err = nil
+	for i := range maxReleaseCommits + 1 {
+		f.between = append(f.between, forge.Commit{SHA: fmt.Sprint(i)})
+	}
+	if got := o.compareApplication(t.Context(), r, app, "v2", "v3"); len(got.Commits) != maxReleaseCommits || !got.More {
+		t.Errorf("of many: %d, more %v", len(got.Commits), got.More)
+	}
+	f.between, f.err = nil, forge.ErrTooMany
+	if got := o.compareApplication(t.Context(), r, app, "v3", "v4"); got.Err != nil || !got.More || got.Commits != nil {
+		t.Errorf("of too many: %+v", got)
+	}
+}
+
+// TestApplicationCommits finds the revisions in what a release changes.
+func TestApplicationCommits(t *testing.T) {
+	d := newDevReleases(t)
+	o := newTestGatherer(d.testRepo)
+	d.Name = forge.Repo{Owner: "acme", Name: "fleet"}
+	d.release("ann", "One", "1", "1")
+	start := d.at
+	d.release("bob", "Two", "2", "3")
+	c, id := d.evaluate(o)
+	d.has(o, c, "prod", start)
+	for _, sha := range []string{start, d.at} {
+		rel, err := o.readRelease(d.Repository, sha, c.Pipeline, c.Unit.Envs["dev"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.contents == nil {
+			c.contents = map[string]fieldedit.Release{}
+		}
+		c.contents[rel.ID()] = rel
+	}
+	ranges := func(source string) (out []string) {
+		c.Pipeline.Spec.Source = source
+		for _, a := range o.ApplicationCommits(t.Context(), c, "prod", id) {
+			out = append(out, fmt.Sprintf("%s %s %s %v", a.Repository, a.From, a.To, a.Err != nil))
+		}
+		return out
+	}
+	for source, want := range map[string][]string{
+		"":                              nil,
+		"acme/{{component}}@v{{value}}": {"acme/web v1 v2 false", "acme/web v1 v3 false"},
+		"ACME/shop":                     {"ACME/shop 1 2 false", "ACME/shop 1 3 false"},
+		"other/web":                     {"other/web   true"},
+	} {
+		if diff := cmp.Diff(want, ranges(source)); diff != "" {
+			t.Errorf("%q: -want +got:\n%s", source, diff)
+		}
+	}
+	d.forge.err = forge.ErrNotFound
+	if diff := cmp.Diff([]string{"acme/none 1 2 true"}, ranges("acme/none")); diff != "" {
+		t.Errorf("where nothing is there: -want +got:\n%s", diff)
+	}
+}
