@@ -61,8 +61,8 @@ func TestBatchInOneFile(t *testing.T) {
 	s.updateApplication("api", "dev", "2.0.0")
 	p := s.awaitBatchPull("qa", "", "web 1.1.0", "api 2.0.0")
 	has(p.Branch, elementsYAML("1.1.0", "1.1.0", "2.0.0", "2.0.0"))
-	for _, component := range []string{"**web**", "**api**"} {
-		if !strings.Contains(p.Body, component) || strings.Contains(p.Body, "{{") || strings.Contains(p.Body, "In files that they share") {
+	for _, component := range []string{"\n| web | `", "\n| api | `"} {
+		if !strings.Contains(p.Body, component) || strings.Contains(p.Body, "{{") || strings.Contains(p.Body, "| *shared* |") {
 			t.Errorf("the body doesn't say what is whose:\n%s", p.Body)
 		}
 	}
