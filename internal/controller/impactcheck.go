@@ -44,7 +44,7 @@ func (e *Controller) checkPull(ctx context.Context, r *Repository, pr *forge.Pul
 	}
 	change, err := e.opts.Gatherer.ReadChange(ctx, s, line, pr)
 	if errors.Is(err, git.ErrTooLarge) {
-		return time.Time{}, e.reportTooLarge(ctx, r, pr, s, line)
+		return e.reportTooLarge(ctx, r, pr, s, line)
 	}
 	if err != nil {
 		return time.Time{}, err
@@ -69,20 +69,23 @@ func (e *Controller) checkPull(ctx context.Context, r *Repository, pr *forge.Pul
 	}
 	e.opts.Log.Info("a pull request was checked", zap.String("repository", r.ID), zap.Int("pull", pr.Number), zap.String("author", pr.Author),
 		zap.Duration("took", took), zap.String("failed", v.Failed))
-	if err := e.reportImpact(ctx, r, pr, s, change, v); err != nil {
-		return time.Time{}, err
+	again, err := e.reportImpact(ctx, r, pr, s, change, v)
+	if err != nil || !again.IsZero() {
+		return again, err // it isn't told yet
 	}
 	return time.Time{}, e.opts.Store.PutState(ctx, key, []byte(change.Key))
 }
 
-// reportTooLarge says on a pull request that its head was not looked at.
-func (e *Controller) reportTooLarge(ctx context.Context, r *Repository, pr *forge.PullRequest, s *facts.Snapshot, into facts.BranchHead) error {
+// reportTooLarge says on a pull request that its head was not looked at; the time is
+// reportImpact's.
+func (e *Controller) reportTooLarge(ctx context.Context, r *Repository, pr *forge.PullRequest, s *facts.Snapshot, into facts.BranchHead) (time.Time, error) {
 	e.opts.Log.Warn("the head of a pull request is too large to be looked at", zap.String("repository", r.ID), zap.Int("pull", pr.Number), zap.String("author", pr.Author))
 	v := &facts.ChangeReport{Failed: fmt.Sprintf("its head brings more than %d MiB that the repository doesn't have, which is more than Liftlock fetches; push it without the large files", git.DefaultMaxRefBytes>>20)}
-	if err := e.reportImpact(ctx, r, pr, s, &facts.ProposedChange{Into: into, Head: pr.Head}, v); err != nil {
-		return err
+	again, err := e.reportImpact(ctx, r, pr, s, &facts.ProposedChange{Into: into, Head: pr.Head}, v)
+	if err != nil || !again.IsZero() {
+		return again, err
 	}
-	return e.opts.Store.PutState(ctx, checkedKey(r, pr.Number), []byte(tooLargeKey(pr)))
+	return time.Time{}, e.opts.Store.PutState(ctx, checkedKey(r, pr.Number), []byte(tooLargeKey(pr)))
 }
 
 func tooLargeKey(pr *forge.PullRequest) string { return "too large " + pr.Head }
@@ -92,8 +95,9 @@ func checkedKey(r *Repository, number int) string {
 }
 
 // reportImpact writes a verdict: the commit status always, a comment where there is
-// something to say or something was said before.
-func (e *Controller) reportImpact(ctx context.Context, r *Repository, pr *forge.PullRequest, s *facts.Snapshot, c *facts.ProposedChange, v *facts.ChangeReport) error {
+// something to say or something was said before. The time is when to look again because
+// the comment's edit was put off; zero: it wasn't.
+func (e *Controller) reportImpact(ctx context.Context, r *Repository, pr *forge.PullRequest, s *facts.Snapshot, c *facts.ProposedChange, v *facts.ChangeReport) (time.Time, error) {
 	text := prtext.Impact{
 		Branch: c.Into.Branch, Base: c.Base, Report: v.Report, Failed: v.Failed, PipelineErr: v.PipelineErr, ChangedOnBranch: c.AlsoChanged, Unknown: v.Unknown,
 	}
@@ -102,7 +106,7 @@ func (e *Controller) reportImpact(ctx context.Context, r *Repository, pr *forge.
 		status = prtext.OtherStatus("", false)
 	}
 	if err := e.opts.Actor.SetStatus(ctx, r.Repository, pr.Number, pr.Head, status); err != nil {
-		return err
+		return time.Time{}, err
 	}
-	return e.opts.Actor.UpdateComment(ctx, r.Repository, pr.Number, text.Comment(), text.NeedsComment())
+	return e.opts.Actor.UpdateComment(ctx, r.Repository, pr.Number, pr.Head, text.Comment(), text.NeedsComment())
 }

@@ -425,10 +425,12 @@ func TestStoreFails(t *testing.T) {
 func TestCommentsOfOthers(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t, "", "web")
-	update := func(text string, worth bool) []string {
+	head := 0
+	update := func(text string, worth bool) []string { // of another head each time
 		t.Helper()
 		w.faults.calls = nil
-		w.must(w.actor.UpdateComment(w.ctx(), w.repo, 7, text, worth))
+		head++
+		w.must(presentError(w.actor.UpdateComment(w.ctx(), w.repo, 7, fmt.Sprint(head), text, worth)))
 		return w.writes()
 	}
 	const one, two = "<!-- liftlock:status -->\none", "<!-- liftlock:status -->\ntwo"
@@ -444,10 +446,25 @@ func TestCommentsOfOthers(t *testing.T) {
 	w.failEach(func() (func() error, func()) {
 		w.must(w.store.DeleteState(w.ctx(), shownKey(w.repo, 7)))
 		w.forge.comments[7][1].Body = one
-		return func() error { return w.actor.UpdateComment(w.ctx(), w.repo, 7, two, false) }, func() {
-			w.compare("comments", []any{len(w.forge.comments[7]), w.forge.comments[7][1].Body}, []any{2, two})
-		}
+		head++
+		return func() error {
+				return presentError(w.actor.UpdateComment(w.ctx(), w.repo, 7, fmt.Sprint(head), two, false))
+			}, func() {
+				w.compare("comments", []any{len(w.forge.comments[7]), w.forge.comments[7][1].Body}, []any{2, two})
+			}
 	})
+
+	w.now = w.now.Add(commentInterval)
+	for i, step := range []struct {
+		head, text string
+		put        bool
+	}{{"a", one, true}, {"a", two, false}, {"b", two, true}, {"a", one, false}} {
+		next, err := w.actor.UpdateComment(w.ctx(), w.repo, 7, step.head, step.text, true)
+		w.must(err)
+		if is := w.forge.comments[7][1].Body == step.text; is != step.put || next.IsZero() != step.put {
+			t.Errorf("step %d: written %v, next %s", i, is, next)
+		}
+	}
 
 	status := func(number int, commit string, st prtext.Status) []string {
 		t.Helper()

@@ -114,21 +114,21 @@ func (a *Actor) putComment(ctx context.Context, r *facts.Repository, number int,
 	return time.Time{}, a.putShown(ctx, r, number, s)
 }
 
-// UpdateComment brings the one comment on a pull request that isn't ours up to date, at
-// once: what it says is of the newest push. With worth false there is nothing to tell, and
-// none is begun.
-func (a *Actor) UpdateComment(ctx context.Context, r *facts.Repository, number int, text string, worth bool) error {
+// UpdateComment brings the one comment on a pull request that isn't ours up to date. What
+// it says of a head for the first time it says at once; else an edit may be put off, and the
+// time is when to look again: zero where it wasn't. With worth false there is nothing to
+// tell, and none is begun.
+func (a *Actor) UpdateComment(ctx context.Context, r *facts.Repository, number int, head, text string, worth bool) (time.Time, error) {
 	s, err := a.readShown(ctx, r, number)
 	if err != nil {
-		return err
+		return time.Time{}, err
 	}
 	if !worth && s.ID == 0 {
 		if found, err := a.findComment(ctx, r, number); err != nil || found == nil {
-			return err
+			return time.Time{}, err
 		}
 	}
-	_, err = a.putComment(ctx, r, number, commentText{body: text, last: true})
-	return err
+	return a.putComment(ctx, r, number, commentText{body: text, notice: "head " + head})
 }
 
 // findComment finds the one comment of ours on the forge; nil where there is none.
