@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/liftlock/liftlock/internal/controller/act"
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
 	"github.com/liftlock/liftlock/internal/forge"
@@ -59,7 +60,7 @@ func (e *Controller) checkPull(ctx context.Context, r *Repository, pr *forge.Pul
 		return e.opts.Clock.Now().Add(checkRetryDelay), nil
 	}
 	start := e.opts.Clock.Now()
-	v, err := e.opts.Gatherer.EvaluateChange(ctx, s, change)
+	v, err := e.opts.Gatherer.EvaluateChange(ctx, s, change, act.RenderLimit)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -99,6 +100,7 @@ func checkedKey(r *Repository, number int) string {
 // the comment's edit was put off; zero: it wasn't.
 func (e *Controller) reportImpact(ctx context.Context, r *Repository, pr *forge.PullRequest, s *facts.Snapshot, c *facts.ProposedChange, v *facts.ChangeReport) (time.Time, error) {
 	text := prtext.Impact{
+		Rendered: describeRendered(v), RenderedErr: v.RenderedErr, NotRendered: v.NotRendered,
 		Branch: c.Into.Branch, Base: c.Base, Report: v.Report, Failed: v.Failed, PipelineErr: v.PipelineErr, ChangedOnBranch: c.AlsoChanged, Unknown: v.Unknown,
 	}
 	status := text.Status()
@@ -109,4 +111,13 @@ func (e *Controller) reportImpact(ctx context.Context, r *Repository, pr *forge.
 		return time.Time{}, err
 	}
 	return e.opts.Actor.UpdateComment(ctx, r.Repository, pr.Number, pr.Head, text.Comment(), text.NeedsComment())
+}
+
+// describeRendered is what a change does to manifests, as texts show it.
+func describeRendered(v *facts.ChangeReport) []prtext.Rendered {
+	out := make([]prtext.Rendered, 0, len(v.Rendered))
+	for _, r := range v.Rendered {
+		out = append(out, prtext.Rendered{Target: r.Target, Spec: r.Spec, Summary: r.Summary, Diff: r.Diff, Why: r.Why})
+	}
+	return out
 }

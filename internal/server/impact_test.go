@@ -54,7 +54,8 @@ func TestImpact(t *testing.T) {
 	qa := overlayPath("web", "qa") + "/kustomization.yaml"
 
 	one := s.openUserPull("one", map[string]string{qa: "resources:\n  - ../../base\nimages:\n  - name: registry.example/web\n    newTag: 1.0.1\n"})
-	s.awaitImpactCheck(one, "success", "touches qa: 1 changed", "| qa | changed | `web-qa` |", "`"+qa+"`")
+	s.awaitImpactCheck(one, "success", "touches qa: 1 changed", "| qa | changed | `web-qa` |", "`"+qa+"`",
+		"### Rendered manifests", "- `web-qa`: 1 changed", "\n  - spec.template.spec.containers[name=web].image: registry.example/web:1.0.0\n  + spec.template.spec.containers[name=web].image: registry.example/web:1.0.1\n")
 
 	base := s.openUserPull("base", map[string]string{"apps/web/base/kustomization.yaml": "resources:\n  - deployment.yaml\nnamePrefix: y-\n"})
 	s.awaitImpactCheck(base, "success", "careful, it reaches 3 environments", "reaches 3 environments of shop at once: dev, qa and prod")

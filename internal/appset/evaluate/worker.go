@@ -17,7 +17,7 @@ import (
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
-// Task is the name of the worker's handler.
+// Task is the name of the worker's handler that evaluates.
 const Task = "evaluate"
 
 // slowSets is how many ApplicationSets may take all the time they have, one
@@ -47,6 +47,7 @@ func Handlers(log *zap.Logger) map[string]sandbox.Handler {
 			}
 			return newWorkerReply(w, in.Changed), nil
 		},
+		RenderTask: handleRender,
 	}
 }
 

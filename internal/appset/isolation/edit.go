@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/appset/evaluate"
 	"github.com/liftlock/liftlock/internal/cache"
 	"github.com/liftlock/liftlock/internal/manifest/render"
 )
@@ -132,7 +133,7 @@ func (r *Renderer) renderTarget(ctx context.Context, w *Resolution, t *appset.Ta
 	if t == nil {
 		return nil, "", nil
 	}
-	m, err = r.cache.Render(ctx, w.Tree, w.ID, w.renderInput(t, revision))
+	m, err = r.cache.Render(ctx, w.Tree, w.ID, evaluate.RenderInput(t, revision, w.Branches))
 	var cannot *render.Unrenderable
 	switch {
 	case err == nil:
@@ -140,7 +141,7 @@ func (r *Renderer) renderTarget(ctx context.Context, w *Resolution, t *appset.Ta
 	case ctx.Err() != nil:
 		return nil, "", fmt.Errorf("render %s: %w", t.Name, ctx.Err())
 	case errors.As(err, &cannot):
-		return nil, cannot.Reason + remotesText(cannot.Remote), nil
+		return nil, evaluate.DescribeUnrenderable(cannot), nil
 	}
 	return nil, err.Error(), nil
 }
@@ -152,25 +153,4 @@ func (r *Renderer) renderBoth(ctx context.Context, e *Edit, p targetPair) (befor
 	}
 	after, why, err = r.renderTarget(ctx, &e.After, p.after, e.Revision)
 	return before, after, why, true, err
-}
-
-func remotesText(list []string) string {
-	if len(list) == 0 {
-		return ""
-	}
-	return " (" + joinNames(list) + ")"
-}
-
-// renderInput is what a target asks to be rendered.
-func (w *Resolution) renderInput(t *appset.Target, revision string) render.Input {
-	in := render.Input{Application: t.Name, Namespace: t.DestNS, Revision: revision, Branches: map[string]render.Tree{}}
-	for _, s := range t.Sources {
-		out := render.Source{RepoURL: s.RepoURL, Path: s.Path, Chart: s.Chart, TargetRevision: s.TargetRevision,
-			Ref: s.Ref, InTree: s.Here, Options: s.Options}
-		if other, known := w.Branches[s.At]; known {
-			out.InTree, out.Branch, in.Branches[s.At] = true, s.At, other
-		}
-		in.Sources = append(in.Sources, out)
-	}
-	return in
 }

@@ -169,6 +169,9 @@ func listCommits(f forge.Forge, r forge.Repo, all []facts.ReleaseCommit) []prtex
 	return out
 }
 
+// RenderLimit bounds what a pull request shows of one target's manifests.
+var RenderLimit = render.TextLimit{Bytes: prtext.RenderedBytes, Lines: prtext.RenderedLines, ObjectLines: prtext.RenderedObject}
+
 // renderEffects fills in what an edit does to the manifests. That it can't be told
 // keeps nobody from reading the rest.
 func (a *Actor) renderEffects(ctx context.Context, s *subject, in *prtext.Input, base string, edits []fieldedit.Edit) {
@@ -177,11 +180,10 @@ func (a *Actor) renderEffects(ctx context.Context, s *subject, in *prtext.Input,
 		in.RenderedErr = err.Error()
 		return
 	}
-	limit := render.TextLimit{Bytes: prtext.RenderedBytes, Lines: prtext.RenderedLines, ObjectLines: prtext.RenderedObject}
 	for _, e := range effects {
 		r := prtext.Rendered{Target: e.Target.Name, Spec: e.Spec, Why: e.Why}
 		if !e.Changes.Empty() {
-			r.Summary, r.Diff = e.Changes.Summary(), e.Changes.Text(limit)
+			r.Summary, r.Diff = e.Changes.Summary(), e.Changes.Text(RenderLimit)
 		}
 		in.Rendered = append(in.Rendered, r)
 	}

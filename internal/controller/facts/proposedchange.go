@@ -15,6 +15,7 @@ import (
 	"github.com/liftlock/liftlock/internal/appset/impact"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/manifest/render"
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/sandbox"
 )
@@ -44,6 +45,12 @@ type ChangeReport struct {
 	Failed      string
 	PipelineErr string
 	Unknown     []string // what is not known of the running Argo CDs
+
+	// Rendered are what it does to the manifests of the targets that it touches, but for
+	// NotRendered of them, which are too many; RenderedErr says why that can't be told.
+	Rendered    []RenderedChange
+	NotRendered int
+	RenderedErr string
 }
 
 // BaseOf finds the branch that a pull request is to be merged into among those
@@ -121,8 +128,9 @@ func changedPaths(ctx context.Context, m *git.Mirror, from, to string) ([]string
 // EvaluateChange works out what a change does. Its base is a judged branch's history and
 // is evaluated here; its head is whatever a stranger wrote, and is evaluated in a
 // child process with limits. The error is for what may go well another time;
-// a head that can't be evaluated is a verdict.
-func (o *changeGatherer) EvaluateChange(ctx context.Context, s *Snapshot, c *ProposedChange) (*ChangeReport, error) {
+// a head that can't be evaluated is a verdict. What the manifests gain and lose is told
+// within the limit, target by target.
+func (o *changeGatherer) EvaluateChange(ctx context.Context, s *Snapshot, c *ProposedChange, limit render.TextLimit) (*ChangeReport, error) {
 	m := s.Repo.Mirror
 	v := &ChangeReport{}
 	if c.changesRules {
@@ -159,10 +167,10 @@ func (o *changeGatherer) EvaluateChange(ctx context.Context, s *Snapshot, c *Pro
 	}
 	tree = at(c.Head)
 	after, err := evaluate.InWorker(ctx, o.sandbox, tree, in)
-	var limit *sandbox.Error
+	var limited *sandbox.Error
 	var refused *sandbox.HandlerError
 	switch {
-	case errors.As(err, &limit), errors.As(err, &refused):
+	case errors.As(err, &limited), errors.As(err, &refused):
 		v.Failed = err.Error()
 		return v, nil
 	case err != nil:
@@ -170,6 +178,9 @@ func (o *changeGatherer) EvaluateChange(ctx context.Context, s *Snapshot, c *Pro
 	}
 	if v.Report, err = impact.Compare(impact.Input{Pipelines: c.pipelines, Before: before, After: after, Changed: c.changed, On: in.On}); err != nil {
 		return nil, err
+	}
+	if err := o.renderChange(ctx, s, c, before, after, limit, v); err != nil {
+		return nil, fmt.Errorf("render %s: %w", c.Head, err)
 	}
 	return v, nil
 }

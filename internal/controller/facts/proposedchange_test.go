@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/manifest/render"
 )
 
 // TestReadChange says what there is to judge about somebody's pull request: the same
@@ -60,7 +61,7 @@ func TestReadChange(t *testing.T) {
 	if change.Base != "" || len(change.AlsoChanged) > 0 {
 		t.Errorf("with nothing in common: %+v", change)
 	}
-	if report, err := o.EvaluateChange(t.Context(), snapshot, change); err != nil || report.Failed != "it has no commit in common with main" || report.Report != nil {
+	if report, err := o.EvaluateChange(t.Context(), snapshot, change, render.TextLimit{}); err != nil || report.Failed != "it has no commit in common with main" || report.Report != nil {
 		t.Errorf("with nothing in common: %+v, %v", report, err)
 	}
 	if _, ok := snapshot.BaseOf(&forge.PullRequest{Base: "feature"}); ok {

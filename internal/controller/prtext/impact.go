@@ -22,6 +22,11 @@ type Impact struct {
 	PipelineErr string
 	// ChangedOnBranch says that the branch has changed files that the change touches too.
 	ChangedOnBranch []string
+	// Rendered is what the change does to the manifests of the targets that it touches, but
+	// for NotRendered of them; RenderedErr says why that can't be told.
+	Rendered    []Rendered
+	NotRendered int
+	RenderedErr string
 	// Unknown is what could not be known of the running Argo CDs, for people.
 	Unknown []string
 }
@@ -192,6 +197,10 @@ func (in Impact) writeReport(p *page) {
 	}
 	for i := range r.Pipelines {
 		in.writePipeline(p, &r.Pipelines[i], len(r.Pipelines) > 1)
+	}
+	writeRendered(p, Input{Rendered: in.Rendered, RenderedErr: in.RenderedErr})
+	if in.NotRendered > 0 {
+		p.writeParagraph("%s not rendered here: the change touches too many.", wording.Plural(in.NotRendered, "more target is", "more targets are"))
 	}
 	for _, rest := range []struct {
 		heading string

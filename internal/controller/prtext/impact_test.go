@@ -43,6 +43,12 @@ func changes() map[string]Impact {
 			{Name: "prod", Targets: []impact.Target{web(impact.Changed, "prod")}}}}, impact.Pipeline{Name: "tools", Environments: []impact.Environment{
 			{Name: "dev", Targets: []impact.Target{web(impact.Changed, "dev")}},
 			{Name: "qa", Targets: []impact.Target{web(impact.Changed, "qa")}}}})},
+		"impact-rendered": {NotRendered: 3, Report: report(impact.Pipeline{Name: "shop", Environments: []impact.Environment{
+			{Name: "qa", Targets: []impact.Target{web(impact.Changed, "qa"), web(impact.Created, "qa-2"), web(impact.Changed, "qa-3")}}}}),
+			Rendered: []Rendered{{Target: "web-qa", Summary: "1 changed", Diff: "@@ v1 ConfigMap web @@\n- data.a: `1`\n+ data.a: </details>\n"}, {Target: "web-qa-2", Summary: "1 added", Diff: "@@ v1 Service web @@\n+ spec.type: ClusterIP\n"},
+				{Target: "web-qa-3", Why: "the chart x comes from a Helm repository"}}},
+		"impact-not-rendered": {RenderedErr: "rendering them needs more than 512 MiB of memory", Report: report(impact.Pipeline{Name: "shop", Environments: []impact.Environment{
+			{Name: "qa", Targets: []impact.Target{web(impact.Changed, "qa")}}}})},
 		"impact-one-wanted": {Report: report(impact.Pipeline{Name: "shop", OneEnvironment: true, Environments: []impact.Environment{
 			{Name: "prod", Targets: []impact.Target{web(impact.Changed, "prod")}}}})},
 		"impact-many": {Report: report(impact.Pipeline{Name: "shop", Environments: []impact.Environment{many}}, impact.Pipeline{Name: "tools", Environments: []impact.Environment{

@@ -1,0 +1,85 @@
+package facts
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+
+	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/appset/evaluate"
+	"github.com/liftlock/liftlock/internal/appset/impact"
+	"github.com/liftlock/liftlock/internal/manifest/render"
+	"github.com/liftlock/liftlock/internal/sandbox"
+)
+
+// RenderedChange is what somebody's pull request does to the manifests of a target.
+type RenderedChange struct {
+	Target string
+	Spec   bool // the Application itself changes
+	evaluate.RenderedPair
+}
+
+// renderChange works out what a change does to the manifests of the targets that it
+// touches, in a child process with limits, as what they are rendered from a stranger
+// wrote. That it can't be told is in the report; the error is for what may go well another
+// time.
+func (o *changeGatherer) renderChange(ctx context.Context, s *Snapshot, c *ProposedChange, before, after *evaluate.Resolution, limit render.TextLimit, v *ChangeReport) error {
+	request := evaluate.RenderRequest{Revision: c.Base, Branch: c.Into.Branch, Tracked: s.Repo.Branch, Limit: limit,
+		Before: s.Repo.Mirror.Tree(c.Base), After: s.Repo.Mirror.Tree(c.Head), Others: map[string]fs.FS{}}
+	for _, l := range s.otherBranches(c.Into) {
+		if l.Commit != "" {
+			request.Others[l.Branch] = s.Repo.Mirror.Tree(l.Commit)
+		}
+	}
+	var changes []RenderedChange
+	seen := map[string]bool{} // one that moves, or that several pipelines know, is here several times
+	for i := range v.Report.Pipelines {
+		p := &v.Report.Pipelines[i]
+		old, recent := targetsByID(before, p.Name), targetsByID(after, p.Name)
+		for j := range p.Environments {
+			for k := range p.Environments[j].Targets {
+				t := &p.Environments[j].Targets[k]
+				id := (&appset.Target{Name: t.Name, Namespace: t.Namespace, ArgoCD: t.ArgoCD}).ID()
+				if t.What == impact.Unknown || seen[id] || old[id] == nil && recent[id] == nil {
+					continue
+				}
+				if seen[id] = true; len(changes) == evaluate.MaxRenderPairs {
+					v.NotRendered++
+					continue
+				}
+				request.Pairs = append(request.Pairs, evaluate.RenderPair{Before: old[id], After: recent[id]})
+				changes = append(changes, RenderedChange{Target: t.Name, Spec: t.What == impact.Changed && len(t.Fields) > 0})
+			}
+		}
+	}
+	if len(request.Pairs) == 0 {
+		return nil
+	}
+	rendered, err := evaluate.RenderInWorker(ctx, o.sandbox, request)
+	var limited *sandbox.Error
+	var refused *sandbox.HandlerError
+	switch {
+	case errors.As(err, &limited), errors.As(err, &refused):
+		v.RenderedErr = err.Error()
+		return nil
+	case err != nil:
+		return err
+	}
+	for i := range changes {
+		changes[i].RenderedPair = rendered[i]
+	}
+	v.Rendered = changes
+	return nil
+}
+
+// targetsByID are a pipeline's targets by their IDs.
+func targetsByID(w *evaluate.Resolution, pipeline string) map[string]*appset.Target {
+	out := map[string]*appset.Target{}
+	if p := w.Pipelines[pipeline]; p != nil {
+		for i := range p.TargetSet.Targets {
+			t := &p.TargetSet.Targets[i]
+			out[t.ID()] = t
+		}
+	}
+	return out
+}
