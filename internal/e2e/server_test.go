@@ -42,6 +42,7 @@ type server struct {
 	// apiAlone: it reaches Argo CD by this address of its own API alone; empty: by
 	// Kubernetes, and its own API beside it.
 	apiAlone string
+	further  string // lines of its file
 	cmd      *exec.Cmd
 	done     chan error
 }
@@ -97,7 +98,7 @@ repositories:
   - {forge: gitea, name: %s, branch: main, manageWebhooks: true}
 %sargocd:
   - name: lab
-%s`, s.address, s.address, filepath.Join(s.dir, "data"), s.cluster.giteaURL, s.repo, s.manifestsYAML(), s.argocdYAML()+s.edgeYAML())
+%s`, s.address, s.address, filepath.Join(s.dir, "data"), s.cluster.giteaURL, s.repo, s.manifestsYAML(), s.argocdYAML()+s.edgeYAML()+s.further)
 }
 
 func (s *server) logFile() string { return filepath.Join(s.dir, "liftlock.log") }

@@ -2,7 +2,6 @@ package facts
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -43,7 +42,7 @@ func (o *teamGatherer) IsInTeam(ctx context.Context, r *Repository, team, login 
 	}
 	is, err := r.Forge.IsTeamMember(ctx, forge.Team{Organisation: organisation, Name: name}, login)
 	if err != nil {
-		return false, fmt.Errorf("read whether %s is in the team %s: %w", login, team, err)
+		return false, err // it says what couldn't be read
 	}
 	o.members.Put(key, membership{is, o.now()})
 	return is, nil

@@ -316,8 +316,8 @@ func TestIsTeamMember(t *testing.T) {
 		}
 	}
 	r.on("GET orgs/acme/teams", okResponse([]jsonObject{{"id": 4, "name": "sre"}}), okResponse([]jsonObject{}))
-	r.on("GET teams/4/members/ada", errorResponse(403, "no"))
-	if is, err := d.IsTeamMember(ctx, sre, "ada"); !errors.Is(err, forge.ErrForbidden) || is {
+	r.on("GET teams/4/members/ada", errorResponse(403, "Must be a team member"))
+	if is, err := d.IsTeamMember(ctx, sre, "ada"); !errors.Is(err, forge.ErrForbidden) || is || !strings.Contains(err.Error(), "add Liftlock's account to the team") {
 		t.Errorf("the members are nobody's to see: %v, %v", is, err)
 	}
 }

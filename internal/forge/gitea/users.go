@@ -68,11 +68,7 @@ func (d *Driver) Permission(ctx context.Context, r forge.Repo, user string) (for
 		return forge.PermissionNone, nil
 	case err != nil:
 		err = wrapError("read the permission of "+user+" in "+r.String(), resp, err)
-		var e *forge.Error
-		if errors.As(err, &e) && e.Kind == forge.ErrForbidden && e.Hint == "" {
-			e.Hint = "make Liftlock's account an administrator of the repository: Gitea tells others nobody's permission"
-		}
-		return forge.PermissionNone, err
+		return forge.PermissionNone, withHint(err, "make Liftlock's account an administrator of the repository: Gitea tells others nobody's permission")
 	}
 	switch level.Permission {
 	case sdk.AccessModeOwner, sdk.AccessModeAdmin:
@@ -117,7 +113,16 @@ func (d *Driver) IsTeamMember(ctx context.Context, t forge.Team, login string) (
 	case err != nil && resp != nil && resp.StatusCode == http.StatusNotFound:
 		return false, nil
 	case err != nil:
-		return false, wrapError(op, resp, err)
+		return false, withHint(wrapError(op, resp, err), "add Liftlock's account to the team: Gitea tells only its members, and the organisation's owners, who is in one")
 	}
 	return true, nil
+}
+
+// withHint adds to a forbidden call what would allow it, where Gitea itself doesn't say so.
+func withHint(err error, hint string) error {
+	var e *forge.Error
+	if errors.As(err, &e) && e.Kind == forge.ErrForbidden && e.Hint == "" {
+		e.Hint = hint
+	}
+	return err
 }
