@@ -117,6 +117,10 @@ func (a *Actor) describeEdits(ctx context.Context, s *subject, in *prtext.Input,
 	}
 }
 
+// maxApplications bounds the components of a batch whose application's own commits the
+// forge is asked for.
+const maxApplications = 12
+
 // describeMaking fills in who made what moves. That it can't be told keeps nobody from
 // reading the rest.
 func (a *Actor) describeMaking(ctx context.Context, s *subject, in *prtext.Input) {
@@ -140,6 +144,9 @@ func (a *Actor) describeMaking(ctx context.Context, s *subject, in *prtext.Input
 			}
 			made.Commits = listCommits(r.Forge, r.Name, found.Commits)
 			m.Commits = append(m.Commits, made)
+		}
+		if i >= maxApplications {
+			continue
 		}
 		for _, found := range a.opts.Gatherer.ApplicationCommits(ctx, c, s.env, m.Release) {
 			m.Commits = append(m.Commits, applicationCommits(r.Forge, found))

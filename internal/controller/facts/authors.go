@@ -35,14 +35,16 @@ type authorGatherer struct {
 
 	landings *cache.Cache[string, makers]         // by repository, branch and commit
 	made     *cache.Cache[string, ReleaseCommits] // by repository, environments and releases
+	heads    *cache.Cache[string, string]         // the commits that brought releases, by overlay and the branch's commit
 	// applications are the commits of applications' own repositories, by forge, repository
 	// and revisions.
 	applications *cache.Cache[string, rememberedCommits]
 }
 
 func newAuthorGatherer(releases *releaseReader, now func() time.Time, ignoreUnlinked bool, group *cache.Group) *authorGatherer {
-	return &authorGatherer{releases: releases, now: now, ignoreUnlinked: ignoreUnlinked, landings: newCache[string, makers](group, "commit_authors", 10_000), made: newReleaseCommitsCache(group),
-		applications: newCache[string, rememberedCommits](group, "application_commits", 2_000)}
+	return &authorGatherer{releases: releases, now: now, ignoreUnlinked: ignoreUnlinked, landings: newCache[string, makers](group, "commit_authors", 10_000), made: newCommitsCache(group, "release_commits", func(m ReleaseCommits) []ReleaseCommit { return m.Commits }),
+		heads:        newCache[string, string](group, "release_heads", 10_000),
+		applications: newCommitsCache(group, "application_commits", func(m rememberedCommits) []ReleaseCommit { return m.commits })}
 }
 
 // makers are those who made what came to a branch with a commit.

@@ -26,6 +26,10 @@ const (
 	// maxSubjectBytes and maxAuthorBytes bound what is kept of what anybody wrote.
 	maxSubjectBytes = 200
 	maxAuthorBytes  = 100
+	// maxCommitBytes bounds the commits that are remembered, and commitBytes is about what
+	// one of them takes beside its text.
+	maxCommitBytes = 16 << 20
+	commitBytes    = 200
 )
 
 // ReleaseCommits are what made a release in one source environment, beyond what another
@@ -47,8 +51,18 @@ type ReleaseCommit struct {
 	At      time.Time
 }
 
-func newReleaseCommitsCache(group *cache.Group) *cache.Cache[string, ReleaseCommits] {
-	return newCache[string, ReleaseCommits](group, "release_commits", 10_000)
+// newCommitsCache makes a cache of lists of commits, which differ much in size.
+func newCommitsCache[V any](group *cache.Group, name string, commits func(V) []ReleaseCommit) *cache.Cache[string, V] {
+	return cache.New(group, cache.Options[string, V]{Name: name, Entries: 10_000, Bytes: maxCommitBytes, Size: func(key string, v V) int64 {
+		n := int64(len(key)) + commitBytes
+		for _, k := range commits(v) {
+			n += commitBytes + int64(len(k.SHA)+len(k.Subject))
+			for _, a := range k.Authors {
+				n += int64(len(a))
+			}
+		}
+		return n
+	}})
 }
 
 // ReleaseCommits says for each source environment upstream which commits made a release,
@@ -65,16 +79,16 @@ func (o *authorGatherer) ReleaseCommits(ctx context.Context, c *ComponentEvaluat
 		if at == nil {
 			continue
 		}
-		arrivals, err := o.findArrivals(ctx, c, source, at, release)
+		head, err := o.findHead(ctx, c, at, release)
 		if err != nil {
 			return nil, fmt.Errorf("read what made it in %s: %w", source, err)
 		}
-		if len(arrivals) == 0 {
+		if head == "" {
 			continue
 		}
-		key := strings.Join([]string{c.Snapshot.Repo.ID, source, env, c.Pipeline.locationOf(at).key, arrivals[0], release, there}, "|")
+		key := strings.Join([]string{c.Snapshot.Repo.ID, source, env, c.Pipeline.locationOf(at).key, head, release, there}, "|")
 		made, err := o.made.GetOrLoad(key, func() (ReleaseCommits, error) {
-			return o.findReleaseCommits(ctx, c, at, env, release, there, arrivals[0])
+			return o.findReleaseCommits(ctx, c, at, env, release, there, head)
 		})
 		if err != nil {
 			return nil, fmt.Errorf("read what made it in %s: %w", source, err)
@@ -82,6 +96,23 @@ func (o *authorGatherer) ReleaseCommits(ctx context.Context, c *ComponentEvaluat
 		out = append(out, made)
 	}
 	return out, nil
+}
+
+// findHead finds the commit that brought a release to a source environment last; "" where
+// none is known. It is found once for each commit of the source's branch: a body is written
+// far more often than somebody pushes.
+func (o *authorGatherer) findHead(ctx context.Context, c *ComponentEvaluation, at *ResolvedEnv, release string) (string, error) {
+	tip := c.Snapshot.BranchFor(c.Pipeline.Pipeline, at.Name).Commit
+	key := strings.Join([]string{c.Snapshot.Repo.ID, at.Name, c.Pipeline.locationOf(at).key, tip, release}, "|")
+	if head, ok := o.heads.Get(key); ok {
+		return head, nil
+	}
+	arrivals, err := o.findArrivals(ctx, c, at.Name, at, release)
+	if err != nil || len(arrivals) == 0 {
+		return "", err
+	}
+	o.heads.Put(key, arrivals[0])
+	return arrivals[0], nil
 }
 
 // findReleaseCommits finds what made the release that head brought to a source
