@@ -74,6 +74,9 @@ func (e *Controller) handleComments(ctx context.Context, r *Repository, pr *forg
 // handleComment takes the commands in one comment. again is when it may be looked at,
 // where it has to wait; zero: it needn't.
 func (e *Controller) handleComment(ctx context.Context, r *Repository, pr *forge.PullRequest, ref promotion.BranchRef, k *forge.Comment) (again time.Time, err error) {
+	if ref == (promotion.BranchRef{}) && e.opts.Clock.Now().Sub(k.CreatedAt) > maxUserCommandAge {
+		return time.Time{}, nil
+	}
 	s, err := e.opts.Gatherer.Snapshot(ctx, r.Repository)
 	if err != nil {
 		return time.Time{}, err
@@ -97,7 +100,12 @@ func (e *Controller) handleComment(ctx context.Context, r *Repository, pr *forge
 	if pr, err = e.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, pr.Number); err != nil {
 		return time.Time{}, err
 	}
-	return time.Time{}, e.executeComment(ctx, r, pr, ref, p, k, cmds, errs)
+	if err := e.executeComment(ctx, r, pr, ref, p, k, cmds, errs); errors.Is(err, errNoCheckSlot) {
+		return e.opts.Clock.Now().Add(checkRetryDelay), nil
+	} else if err != nil {
+		return time.Time{}, err
+	}
+	return time.Time{}, nil
 }
 
 // executeComment does what the commands of a comment say, answers them and acknowledges
@@ -115,7 +123,14 @@ func (e *Controller) executeComment(ctx context.Context, r *Repository, pr *forg
 		if c.Environment == "" {
 			c.Environment = defaultEnvironment(p, c, pr, ref)
 		}
-		answer, err := e.ExecuteCommand(ctx, Command{Unit: u, Pull: pr.Number, Command: c, By: k.User, ByID: k.UserID, Via: "comment", Source: act.CommandSource(r.ID, pr.Number, k.ID, i), At: k.CreatedAt})
+		o := Command{Unit: u, Pull: pr.Number, Command: c, By: k.User, ByID: k.UserID, Via: "comment", Source: act.CommandSource(r.ID, pr.Number, k.ID, i), At: k.CreatedAt}
+		var answer string
+		var err error
+		if ref == (promotion.BranchRef{}) { // a person's own pull request
+			answer, err = e.runUserCommand(ctx, r, pr, o)
+		} else {
+			answer, err = e.ExecuteCommand(ctx, o)
+		}
 		var refused *RefusedError
 		switch {
 		case errors.As(err, &refused):

@@ -99,10 +99,7 @@ func checkedKey(r *Repository, number int) string {
 // something to say or something was said before. The time is when to look again because
 // the comment's edit was put off; zero: it wasn't.
 func (e *Controller) reportImpact(ctx context.Context, r *Repository, pr *forge.PullRequest, s *facts.Snapshot, c *facts.ProposedChange, v *facts.ChangeReport) (time.Time, error) {
-	text := prtext.Impact{
-		Rendered: describeRendered(v), RenderedErr: v.RenderedErr, NotRendered: v.NotRendered,
-		Branch: c.Into.Branch, Base: c.Base, Report: v.Report, Failed: v.Failed, PipelineErr: v.PipelineErr, ChangedOnBranch: c.AlsoChanged, Unknown: v.Unknown,
-	}
+	text := impactText(c, v)
 	status := text.Status()
 	if s.NoPipelines && v.PipelineErr == "" {
 		status = prtext.OtherStatus("", false)
@@ -111,6 +108,14 @@ func (e *Controller) reportImpact(ctx context.Context, r *Repository, pr *forge.
 		return time.Time{}, err
 	}
 	return e.opts.Actor.UpdateComment(ctx, r.Repository, pr.Number, pr.Head, text.Comment(), text.NeedsComment())
+}
+
+// impactText is what the texts about a change are made from.
+func impactText(c *facts.ProposedChange, v *facts.ChangeReport) prtext.Impact {
+	return prtext.Impact{
+		Rendered: describeRendered(v), RenderedErr: v.RenderedErr, NotRendered: v.NotRendered,
+		Branch: c.Into.Branch, Base: c.Base, Report: v.Report, Failed: v.Failed, PipelineErr: v.PipelineErr, ChangedOnBranch: c.AlsoChanged, Unknown: v.Unknown,
+	}
 }
 
 // describeRendered is what a change does to manifests, as texts show it.

@@ -244,7 +244,12 @@ func (e *Controller) runPull(ctx context.Context, r *Repository, number int) (ti
 				return time.Time{}, err
 			}
 		}
-		return e.checkPull(ctx, r, pr)
+		again, err := e.checkPull(ctx, r, pr)
+		if err != nil {
+			return time.Time{}, err
+		}
+		answerAgain, err := e.answerUserPull(ctx, r, pr)
+		return earliest(again, answerAgain), err
 	}
 	again, err := e.handleComments(ctx, r, pr, ref)
 	if err != nil {

@@ -132,3 +132,36 @@ func TestAChangeOfSeveralEnvironmentsFails(t *testing.T) {
 	s.must("commit", err)
 	s.awaitImpactCheck(wide, "success", "touches qa: 1 changed", "This change touches qa: 1 changed.")
 }
+
+// TestCommandsOnAPersonsPull holds that commands on people's own pull requests are answered, once, and
+// that those about promotions are refused with where to give them.
+func TestCommandsOnAPersonsPull(t *testing.T) {
+	s := startHarness(t, harnessOptions{})
+	s.awaitJudged()
+	n := s.openUserPull("one", map[string]string{overlayPath("web", "qa") + "/kustomization.yaml": "resources:\n  - ../../base\nimages:\n  - name: registry.example/web\n    newTag: 1.0.1\n"})
+	s.awaitImpactCheck(n, "success", "touches qa: 1 changed", "This change touches qa")
+	for _, c := range []struct{ command, reaction, want string }{
+		{"diff", "+1", "```diff\n@@ apps/v1 Deployment web @@\n- spec.template.spec.containers[name=web].image: registry.example/web:1.0.0\n+ spec.template.spec.containers[name=web].image: registry.example/web:1.0.1\n```"},
+		{"status", "+1", "- `dev`: `1.0.0` baseline"},
+		{"why qa", "+1", "`qa`: `1.0.0` baseline"},
+		{"help", "+1", "`/liftlock diff`: what this change does"},
+		{"promote qa", "confused", "promote is about a promotion"},
+		{"nonsense", "confused", "nonsense"},
+	} {
+		answer := s.awaitReaction(n, s.addComment(n, "ada", "/liftlock "+c.command), c.reaction)
+		if !strings.Contains(answer, c.want) {
+			t.Errorf("%s is answered with\n%s\nwant %s", c.command, answer, c.want)
+		}
+	}
+	s.addComment(n, "ada", "Looks good to me.")
+	s.awaitIdle()
+	if all := s.readPull(n).Comments; len(all) != 1+6*2+1 {
+		t.Errorf("there are %d comments", len(all))
+	}
+	nothing := s.openUserPull("nothing", map[string]string{"docs/readme.md": "Nothing that is deployed.\n"})
+	for command, want := range map[string]string{"diff": "This change touches no target", "status": "touches no component"} {
+		if answer := s.awaitReaction(nothing, s.addComment(nothing, "grace", "/liftlock "+command), "+1"); !strings.Contains(answer, want) {
+			t.Errorf("%s is answered with %s", command, answer)
+		}
+	}
+}

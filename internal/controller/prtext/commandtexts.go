@@ -40,6 +40,23 @@ func HelpText(bare bool) string {
 	return p.String()
 }
 
+// UserHelpText answers /liftlock help on a pull request that isn't Liftlock's.
+func UserHelpText() string {
+	var p page
+	p.writeParagraph("This pull request is none of Liftlock's. These commands are answered here, each on a line of its own:")
+	for _, c := range [][2]string{
+		{"diff", "what this change does to the rendered manifests of the targets that it touches"},
+		{"status", "what each environment carries of the components that it touches, and how it is"},
+		{"why [environment]", "what their releases wait for"},
+		{"help", "this"},
+	} {
+		p.writeLine("- `/liftlock %s`: %s", c[0], c[1])
+	}
+	p.writeGap()
+	p.writeLine("What is about a promotion is said in the promotion's pull request, the console or the command line.")
+	return p.String()
+}
+
 // StatusText answers /liftlock status: a line an environment.
 func StatusText(envs []promotion.EnvState) string {
 	if len(envs) == 0 {

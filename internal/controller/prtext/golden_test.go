@@ -249,6 +249,9 @@ func TestReplies(t *testing.T) {
 	for name, text := range map[string]string{
 		"help":       HelpText(false),
 		"help-bare":  HelpText(true),
+		"help-user":  UserHelpText(),
+		"diff-user":  changes()["impact-rendered"].DiffText(),
+		"diff-none":  changes()["impact-nothing"].DiffText(),
 		"status":     StatusText(envs),
 		"why":        WhyText(envs, ""),
 		"why-prod":   WhyText(envs, "prod"),

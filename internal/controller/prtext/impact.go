@@ -287,3 +287,22 @@ func describeChange(g *impact.Group) string {
 	}
 	return strings.Join(out, "<br>")
 }
+
+// DiffText answers /liftlock diff on a person's pull request: what it touches, and what
+// the rendered manifests gain and lose. The text is for Reply.
+func (in Impact) DiffText() string {
+	var p page
+	if !in.changesTargets() {
+		return "This change touches no target."
+	}
+	p.writeParagraph("This change touches %s.", replyText(strings.Join(in.targetCounts(), "; ")))
+	if in.RenderedErr != "" {
+		p.writeParagraph("The rendered manifests could not be compared: %s", replyText(in.RenderedErr))
+	}
+	writeProseRendered(&p, in.Rendered)
+	if in.NotRendered > 0 {
+		p.writeGap()
+		p.writeLine("%s not rendered here.", wording.Plural(in.NotRendered, "more target is", "more targets are"))
+	}
+	return p.String()
+}

@@ -1,0 +1,182 @@
+package controller
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/liftlock/liftlock/internal/controller/act"
+	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/prtext"
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/command"
+	"github.com/liftlock/liftlock/internal/store"
+)
+
+// maxDescribedComponents bounds the components that one answer on a person's pull request is about.
+const maxDescribedComponents = 5
+
+// maxUserCommandAge is how old a command on a person's pull request may be: what was asked long
+// before Liftlock was there is no question any more.
+const maxUserCommandAge = 24 * time.Hour
+
+// errNoCheckSlot says that a change can't be evaluated before others are.
+var errNoCheckSlot = errors.New("others are evaluated")
+
+// userCommentsKey is the store's key of when a person's pull request had changed last when its
+// comments were read.
+func userCommentsKey(r *Repository, number int) string {
+	return fmt.Sprintf("usercomments|%s|%d", r.ID, number)
+}
+
+// answerUserPull answers the commands in the comments of a person's own pull request. They
+// are read only when it has changed since: other people's pull requests are many. again is
+// when to look at one that has to wait; zero: none has.
+func (e *Controller) answerUserPull(ctx context.Context, r *Repository, pr *forge.PullRequest) (again time.Time, err error) {
+	key := userCommentsKey(r, pr.Number)
+	if pr.State != forge.Open {
+		return time.Time{}, e.opts.Store.DeleteState(ctx, key)
+	}
+	s, err := e.opts.Gatherer.Snapshot(ctx, r.Repository)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if _, ok := s.BaseOf(pr); !ok {
+		return time.Time{}, nil
+	}
+	changed := pr.UpdatedAt.UTC().Format(time.RFC3339Nano)
+	if seen, _, err := e.opts.Store.State(ctx, key); err != nil || string(seen) == changed {
+		return time.Time{}, err
+	}
+	settled := e.opts.Clock.Now().Sub(pr.UpdatedAt) > commentOverlap // forges stamp whole seconds
+	if again, err = e.handleComments(ctx, r, pr, promotion.BranchRef{}); err != nil || !again.IsZero() || !settled {
+		return again, err
+	}
+	return time.Time{}, e.opts.Store.PutState(ctx, key, []byte(changed))
+}
+
+// runUserCommand carries out a command on a person's own pull request: what only asks is
+// answered, and what is about a promotion refused with where to say it.
+func (e *Controller) runUserCommand(ctx context.Context, r *Repository, pr *forge.PullRequest, o Command) (answer string, err error) {
+	s, err := e.opts.Gatherer.Snapshot(ctx, r.Repository)
+	if err != nil {
+		return "", err
+	}
+	answer, err = e.answerUserCommand(ctx, r, s, pr, o)
+	var refused *RefusedError
+	outcome := "taken"
+	switch {
+	case errors.As(err, &refused):
+		outcome = "refused: " + refused.Why
+	case err != nil:
+		return "", err
+	}
+	e.opts.Log.Info("a command came on a person's pull request", zap.String("by", o.By), zap.String("command", command.Describe(o.Command)), zap.Int("pull", o.Pull), zap.String("outcome", outcome))
+	aerr := e.opts.Store.AddAudit(ctx, store.Audit{At: e.opts.Clock.Now(), Actor: o.By, Via: o.Via, Verb: o.Command.Verb,
+		Subject: fmt.Sprintf("%s #%d %s", r.ID, o.Pull, command.Describe(o.Command)), Reason: o.Command.Reason, Outcome: outcome, Source: o.Source})
+	if aerr != nil {
+		return "", aerr
+	}
+	return answer, err
+}
+
+func (e *Controller) answerUserCommand(ctx context.Context, r *Repository, s *facts.Snapshot, pr *forge.PullRequest, o Command) (string, error) {
+	if command.Needs(o.Command.Verb) != command.NeedRead {
+		return "", newRefusal("%s is about a promotion, and this pull request is none of Liftlock's: say it in the promotion's pull request, the console or the command line. Here there are diff, why, status and help", o.Command.Verb)
+	}
+	who, err := e.resolvePerson(ctx, r, s, nil, nil, o)
+	if err != nil {
+		return "", err
+	}
+	if err := command.Authorise(o.Command, who, false); err != nil {
+		return "", newRefusal("%v", err)
+	}
+	if o.Command.Verb == command.Help {
+		return prtext.UserHelpText(), nil
+	}
+	into, ok := s.BaseOf(pr)
+	if !ok {
+		return "", newRefusal("%s is no branch that Liftlock looks after", pr.Base)
+	}
+	select {
+	case e.checkSlots <- struct{}{}:
+		defer func() { <-e.checkSlots }()
+	default:
+		return "", errNoCheckSlot
+	}
+	if !e.queryLimit.Allow(o.By) {
+		return "", newRefusal(rateLimitedText)
+	}
+	const tooLarge = "its head brings more than Liftlock fetches"
+	if done, _, err := e.opts.Store.State(ctx, checkedKey(r, pr.Number)); err != nil || string(done) == tooLargeKey(pr) {
+		return "", cmp.Or(err, newRefusal(tooLarge))
+	}
+	change, err := e.opts.Gatherer.ReadChange(ctx, s, into, pr)
+	if errors.Is(err, git.ErrTooLarge) {
+		return "", newRefusal(tooLarge)
+	}
+	if err != nil {
+		return "", err
+	}
+	v, err := e.opts.Gatherer.EvaluateChange(ctx, s, change, act.RenderLimit)
+	switch {
+	case err != nil:
+		return "", err
+	case v.Report == nil:
+		return "", newRefusal("what this change touches can't be told: %s", v.Failed)
+	case o.Command.Verb == command.Diff:
+		return impactText(change, v).DiffText(), nil
+	}
+	return e.describeChanged(ctx, s, v, o)
+}
+
+// describeChanged answers status and why for the components that a change touches.
+func (e *Controller) describeChanged(ctx context.Context, s *facts.Snapshot, v *facts.ChangeReport, o Command) (string, error) {
+	var units []promotion.Unit
+	for i := range v.Report.Pipelines {
+		p := &v.Report.Pipelines[i]
+		for j := range p.Environments {
+			for _, t := range p.Environments[j].Targets {
+				u := promotion.Unit{Repo: s.Repo.ID, Pipeline: p.Name, Component: t.Component}
+				if _, unit := s.Unit(u); unit != nil && !slices.Contains(units, u) {
+					units = append(units, u)
+				}
+			}
+		}
+	}
+	if len(units) == 0 {
+		return "This change touches no component of a pipeline.", nil
+	}
+	var parts []string
+	for i, u := range units {
+		if i == maxDescribedComponents {
+			parts = append(parts, fmt.Sprintf("It touches %d more components.", len(units)-i))
+			break
+		}
+		ev, d, err := e.opts.Gatherer.Evaluate(ctx, s, u, false)
+		if errors.Is(err, facts.ErrNoUnit) {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		_, at := ev.Component(u.Component)
+		if at < 0 {
+			continue
+		}
+		text := prtext.StatusText(d.Components[at].Envs)
+		if o.Command.Verb == command.Why {
+			text = prtext.WhyText(d.Components[at].Envs, o.Command.Environment)
+		}
+		parts = append(parts, fmt.Sprintf("%s:\n\n%s", u.Component, text))
+	}
+	return strings.Join(parts, "\n\n"), nil
+}
