@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/liftlock/liftlock/internal/cache"
+	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
 )
 
@@ -24,9 +25,16 @@ type metrics struct {
 	runTime    *prometheus.HistogramVec
 	stages     *prometheus.HistogramVec
 	reverts    *prometheus.CounterVec
+	changes    *prometheus.CounterVec
+	failures   *prometheus.CounterVec
+	leadTime   *prometheus.HistogramVec
+	restores   *prometheus.HistogramVec
 	checkTime  *prometheus.HistogramVec
 	messages   *prometheus.CounterVec
 }
+
+// deliveryLabels are those of the metrics of delivery.
+var deliveryLabels = []string{"pipeline", "environment"}
 
 // stageBuckets span a promotion's life: seconds to days.
 var stageBuckets = []float64{1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 24 * 3600, 7 * 24 * 3600}
@@ -42,10 +50,14 @@ func newMetrics(s *store.Store, caches *cache.Group, now func() time.Time) *metr
 		runTime:    prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "liftlock_run_seconds", Help: "How long runs of keys took, by kind.", Buckets: prometheus.DefBuckets}, []string{"kind"}),
 		stages:     prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "liftlock_promotion_stage_seconds", Help: "How long promotions took to a stage: merged since opened, verified or degraded since landed.", Buckets: stageBuckets}, []string{"environment", "stage"}),
 		reverts:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_reverts_total", Help: "Reverts opened."}, []string{"environment"}),
+		changes:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_changes_total", Help: "Releases that promotions brought and that were verified or degraded."}, deliveryLabels),
+		failures:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_changes_failed_total", Help: "Releases that promotions brought and that degraded."}, deliveryLabels),
+		leadTime:   prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "liftlock_lead_time_seconds", Help: "How long releases took from the environment in which they began to being verified in another.", Buckets: stageBuckets}, deliveryLabels),
+		restores:   prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "liftlock_time_to_restore_seconds", Help: "For how long environments were degraded until something was verified there.", Buckets: stageBuckets}, deliveryLabels),
 		checkTime:  prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "liftlock_impact_check_seconds", Help: "How long checks of people's pull requests took, by result: told, or failed where a limit was reached.", Buckets: prometheus.DefBuckets}, []string{"result"}),
 		messages:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_notifications_total", Help: "Notifications sent, and tries that failed, by channel and result."}, []string{"channel", "result"}),
 	}
-	m.registry.MustRegister(m.calls, m.callTime, m.deliveries, m.closed, m.runs, m.runTime, m.stages, m.reverts, m.checkTime, m.messages, newQueueCollector(s), newStateCollector(s, now), newCacheCollector(caches),
+	m.registry.MustRegister(m.calls, m.callTime, m.deliveries, m.closed, m.runs, m.runTime, m.stages, m.reverts, m.changes, m.failures, m.leadTime, m.restores, m.checkTime, m.messages, newQueueCollector(s), newStateCollector(s, now), newCacheCollector(caches),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -93,6 +105,22 @@ func (m *metrics) Stage(environment, stage string, took time.Duration) {
 
 // Reverted implements act.Metrics.
 func (m *metrics) Reverted(environment string) { m.reverts.WithLabelValues(environment).Inc() }
+
+// Delivered implements act.Metrics.
+func (m *metrics) Delivered(pipeline, environment string, d promotion.Delivery) {
+	if d.Change {
+		m.changes.WithLabelValues(pipeline, environment).Inc()
+	}
+	if d.Failure {
+		m.failures.WithLabelValues(pipeline, environment).Inc()
+	}
+	if d.Lead > 0 {
+		m.leadTime.WithLabelValues(pipeline, environment).Observe(d.Lead.Seconds())
+	}
+	if d.Restore > 0 {
+		m.restores.WithLabelValues(pipeline, environment).Observe(d.Restore.Seconds())
+	}
+}
 
 // queueCollector reads the queue's depth when it is asked for.
 type queueCollector struct {

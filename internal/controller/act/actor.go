@@ -57,6 +57,7 @@ type Options struct {
 type Metrics interface {
 	Stage(environment, stage string, took time.Duration)
 	Reverted(environment string)
+	Delivered(pipeline, environment string, d promotion.Delivery)
 }
 
 // Actor performs actions. It is safe for concurrent use; one unit is acted on at
@@ -176,7 +177,8 @@ func (a *Actor) doComponentAction(ctx context.Context, c *facts.ComponentEvaluat
 // recordVerification writes down that what landed was verified or degraded.
 func (a *Actor) recordVerification(ctx context.Context, c *facts.ComponentEvaluation, x promotion.Record) error {
 	env := c.Env(x.Environment)
-	return a.opts.Store.Tx(ctx, "record", func(tx *store.Tx) error {
+	measure := func() {}
+	err := a.opts.Store.Tx(ctx, "record", func(tx *store.Tx) error {
 		for i := range env.History {
 			h := &env.History[i]
 			if h.Release != x.Release || h.Commit != x.Commit {
@@ -204,8 +206,9 @@ func (a *Actor) recordVerification(ctx context.Context, c *facts.ComponentEvalua
 			}
 			ev := newEvent(c, x.Environment, pull, kind, fmt.Sprintf("%s %s in %s%s", h.Name, verb, x.Environment, cause))
 			ev.IdempotencyKey = fmt.Sprintf("%s|%s|%s|%s|%d", kind, wake.UnitName(c.Facts.Unit), x.Environment, x.Commit, row.VerifiedAt.UnixMicro()+row.DegradedAt.UnixMicro())
-			if a.opts.Metrics != nil {
+			measure = func() {
 				a.opts.Metrics.Stage(x.Environment, kind, c.Facts.Now.Sub(h.At))
+				a.opts.Metrics.Delivered(c.Facts.Unit.Pipeline, x.Environment, c.Facts.MeasureDelivery(x))
 			}
 			if err := a.updatePromotion(ctx, tx, c, x.Environment, pull, x.Release, kind); err != nil {
 				return err
@@ -215,6 +218,10 @@ func (a *Actor) recordVerification(ctx context.Context, c *facts.ComponentEvalua
 		}
 		return nil
 	})
+	if err == nil && a.opts.Metrics != nil {
+		measure()
+	}
+	return err
 }
 
 // degradedCause says what is wrong with the first target that is degraded, and how many

@@ -58,7 +58,7 @@ func TestRecordVerification(t *testing.T) {
 			w.compare("the row", []any{w.promotionOf(name, n).State, w.promotionOf(name, n).Kind, w.promotionOf(name, n).Release}, []any{promotion.Verified, "promotion", record.Release})
 			w.compare("events", w.events("verified")[len(w.names):], []string{name + ": " + env.History[0].Name + " is verified in qa"})
 		}
-		w.compare("metrics", w.metrics.recorded[0], fmt.Sprintf("qa verified %s", took))
+		w.compare("metrics", w.metrics.recorded[:2], []string{fmt.Sprintf("qa verified %s", took), fmt.Sprintf("shop/qa %+v", c.Facts.MeasureDelivery(record))})
 
 		ev, d = w.evaluate()
 		record.Verified, record.Degraded = false, true

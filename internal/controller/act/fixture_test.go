@@ -407,6 +407,10 @@ func (m *fakeMetrics) Stage(environment, stage string, took time.Duration) {
 	m.recorded = append(m.recorded, fmt.Sprintf("%s %s %s", environment, stage, took))
 }
 
+func (m *fakeMetrics) Delivered(pipeline, environment string, d promotion.Delivery) {
+	m.recorded = append(m.recorded, fmt.Sprintf("%s/%s %+v", pipeline, environment, d))
+}
+
 func (m *fakeMetrics) Reverted(environment string) {
 	m.recorded = append(m.recorded, "reverted "+environment)
 }
