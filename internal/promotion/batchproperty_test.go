@@ -190,7 +190,7 @@ func (w *batchSimulation) membersVerified(t *rapid.T, f *Facts, a Action, env st
 // revertedAt is when a revert of a release was last opened or merged and nothing
 // brought it back since; zero when none was.
 func (w *batchSimulation) revertedAt(env string, q Member) time.Time {
-	var at time.Time
+	var at, back time.Time
 	for _, p := range w.pulls {
 		if r, in := FindMember(p.moves, q.Component); p.env != env || !in || r.Release != q.Release {
 			continue
@@ -198,11 +198,14 @@ func (w *batchSimulation) revertedAt(env string, q Member) time.Time {
 		switch {
 		case p.revert && p.open && p.made.After(at):
 			at = p.made
-		case p.revert && p.merged && !p.ended.Before(at):
+		case p.revert && p.merged && p.ended.After(at):
 			at = p.ended
-		case !p.revert && p.merged && p.ended.After(at):
-			at = time.Time{}
+		case !p.revert && p.merged && p.ended.After(back):
+			back = p.ended
 		}
+	}
+	if back.After(at) {
+		return time.Time{}
 	}
 	return at
 }
