@@ -109,6 +109,9 @@ func (sim *Simulation) noteHealth(x *app) {
 		sim.truth.health[d] = h
 	}
 	h.left = time.Time{}
+	if all := sim.truth.landings[x.target]; x.health != healthy && len(all) > 0 && all[len(all)-1].tag != x.tag {
+		all[len(all)-1].wasWell = false // unwell before the sync: a person has to decide
+	}
 	switch {
 	case x.health == healthy && h.wellSince.IsZero():
 		h.wellSince = sim.now
