@@ -36,7 +36,7 @@ demo: ## tell the main job as a story, on embedded parts
 
 .PHONY: test
 test: ## run the tests
-	$(GO) test ./...
+	$(GO) test -timeout 30m ./...
 
 .PHONY: race
 race: ## run the tests with the race detector, a package at a time
