@@ -80,3 +80,43 @@ func TestReviewersThatCannotBeRequested(t *testing.T) {
 	w.must(w.forge.Approve(repoName, p.Number, "grace"))
 	w.settle("web", "it is merged", func() bool { w.must(w.run(wake.ForPull(w.repo.ID, p.Number))); return w.pulls()[0].Merged })
 }
+
+// TestARevertDoesNotWaitForReviewRequests holds that requests for reviews which the forge fails, such
+// as those from a team that it chokes on, keep no revert of the same environment from being opened,
+// and are made when it doesn't fail any more.
+func TestARevertDoesNotWaitForReviewRequests(t *testing.T) {
+	for name, c := range kindsOfUnit {
+		t.Run(name, func(t *testing.T) {
+			w := newFixture(t, c.spec, "    - {name: qa, after: [dev], merge: auto, gates: [{approvals: {count: 1, from: {users: [ada]}}}], verify: "+quickly+"}\n", c.components...)
+			first := w.openOne(c.key, "2.0.0", c.components...)
+			w.must(w.forge.Approve(repoName, first.Number, "ada"))
+			w.settle(c.key, "it is merged", func() bool { w.must(w.run(wake.ForPull(w.repo.ID, first.Number))); return w.pulls()[0].Merged })
+			w.must(w.forge.InjectFault(emulator.Fault{Method: "POST", Path: "/requested_reviewers$", Times: -1, Status: 500}))
+			w.release("3.0.0", c.components...)
+			look := func(what string, so func() bool) {
+				t.Helper()
+				for range 30 {
+					if err := w.run(wake.ForUnit(w.unit(c.key))); err != nil && !strings.Contains(err.Error(), "request reviews") {
+						t.Fatal(err)
+					}
+					if w.runRepository(); so() {
+						return
+					}
+				}
+				t.Fatalf("it never came to that: %s", what)
+			}
+			look("the next is open", func() bool { return len(w.pulls()) == 2 })
+			w.mu.Lock()
+			for _, component := range c.components {
+				w.health[component+"-qa"] = "Degraded"
+			}
+			w.mu.Unlock()
+			look("a revert is open", func() bool { return len(w.pulls()) == 3 && strings.Contains(w.pulls()[2].Title, "evert") })
+			if second := w.pulls()[1]; len(second.Requested) > 0 {
+				t.Fatalf("requested are %q in spite of the fault", second.Requested)
+			}
+			w.forge.ClearFaults()
+			look("the review is requested", func() bool { return slices.Equal(w.pulls()[1].Requested, []string{"ada"}) })
+		})
+	}
+}

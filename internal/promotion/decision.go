@@ -120,13 +120,18 @@ type Step struct {
 }
 
 // Steps are all actions in the order in which they are to be done: the components' own
-// first, then the pull requests, and then the answers to what was done with those. What
-// fails in an environment keeps from being done what comes after it there: of the
-// component's own, or, where a pull request couldn't be acted on, of all.
+// first, then the pull requests, then the answers to what was done with those, and last the
+// requests for reviews, for which nothing else waits. What fails in an environment keeps from
+// being done what comes after it there: of the component's own, or, where a pull request
+// couldn't be acted on, of all.
 func (d *Decision) Steps() []Step {
-	var out []Step
+	var out, requests []Step
 	for i := range d.Components {
 		for _, a := range d.Components[i].Actions {
+			if _, is := a.(RequestReviewers); is {
+				requests = append(requests, Step{i, a})
+				continue
+			}
 			out = append(out, Step{i, a})
 		}
 	}
@@ -138,7 +143,7 @@ func (d *Decision) Steps() []Step {
 			out = append(out, Step{i, a})
 		}
 	}
-	return out
+	return append(out, requests...)
 }
 
 // Env finds an environment's state by name; nil when there is none.
