@@ -38,6 +38,7 @@ func openNotice(s gateSummary) string {
 // has come to, and why a person has to decide where one has.
 func LandedNotice(in Input) string {
 	var states []string
+	open := false
 	for _, m := range in.Members {
 		st := m.stateIn(in.Environment)
 		if st == nil {
@@ -48,7 +49,7 @@ func LandedNotice(in Input) string {
 			continue // something else is there by now
 		}
 		if in.Batch && state == promotion.Verifying {
-			state = "" // some of many: only what they come to is told at once
+			state, open = "", true // some of many: only what they come to is told at once
 		}
 		if st.Revert > 0 {
 			state += fmt.Sprintf(" #%d", st.Revert)
@@ -61,5 +62,8 @@ func LandedNotice(in Input) string {
 		}
 	}
 	slices.Sort(states)
+	if open && len(states) > 0 {
+		states = append(states, "and others to come") // the last of them ends the whole's
+	}
 	return "landed " + strings.Join(states, ";")
 }

@@ -43,10 +43,14 @@ func TestLandedNotice(t *testing.T) {
 		}
 	}
 	in := batchLandedInput()
-	if got := LandedNotice(in); got != "landed verified" {
+	if got := LandedNotice(in); got != "landed verified;and others to come" {
 		t.Errorf("one of two is verified: %q", got)
 	}
 	st := in.Members[1].Decision.Env("qa")
+	st.State = promotion.Verified
+	if got := LandedNotice(in); got != "landed verified" {
+		t.Errorf("both are verified, which is told at once: %q", got)
+	}
 	st.State = promotion.Degraded
 	if got := LandedNotice(in); got != "landed degraded;verified" {
 		t.Errorf("one of two is degraded: %q", got)
