@@ -101,7 +101,7 @@ func (e *Controller) handleComment(ctx context.Context, r *Repository, pr *forge
 		return time.Time{}, err
 	}
 	if err := e.executeComment(ctx, r, pr, ref, p, k, cmds, errs); errors.Is(err, errNoCheckSlot) {
-		return e.opts.Clock.Now().Add(checkRetryDelay), nil
+		return e.opts.Clock.Now().Add(commandRetryDelay), nil
 	} else if err != nil {
 		return time.Time{}, err
 	}
@@ -115,6 +115,8 @@ func (e *Controller) executeComment(ctx context.Context, r *Repository, pr *forg
 	source := act.CommentSource(r.ID, pr.Number, k.ID)
 	reaction := reactionDone
 	var answers []string
+	var change userChange
+	defer change.end()
 	for _, perr := range errs {
 		reaction = reactionRefused
 		answers = append(answers, perr.Error())
@@ -127,7 +129,7 @@ func (e *Controller) executeComment(ctx context.Context, r *Repository, pr *forg
 		var answer string
 		var err error
 		if ref == (promotion.BranchRef{}) { // a person's own pull request
-			answer, err = e.runUserCommand(ctx, r, pr, o)
+			answer, err = e.runUserCommand(ctx, r, pr, o, &change)
 		} else {
 			answer, err = e.ExecuteCommand(ctx, o)
 		}

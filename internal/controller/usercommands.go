@@ -28,6 +28,26 @@ const maxDescribedComponents = 5
 // before Liftlock was there is no question any more.
 const maxUserCommandAge = 24 * time.Hour
 
+// commandRetryDelay is when a command asks again that found no room among the checks: each time
+// it is read anew, which takes calls of the forge.
+const commandRetryDelay = 15 * time.Second
+
+// userChange is what a person's pull request does, as the commands of one comment need it: it is
+// evaluated for the first of them, and for all the others not again, as a stranger decides how
+// long that takes and how many commands a comment has. Its zero value is not evaluated yet.
+type userChange struct {
+	change *facts.ProposedChange
+	report *facts.ChangeReport
+	leave  func() // gives back the place among the checks; nil: there is none
+}
+
+// end is called when all commands of the comment are answered, or none can be.
+func (c *userChange) end() {
+	if c.leave != nil {
+		c.leave()
+	}
+}
+
 // errNoCheckSlot says that a change can't be evaluated before others are.
 var errNoCheckSlot = errors.New("others are evaluated")
 
@@ -65,12 +85,12 @@ func (e *Controller) answerUserPull(ctx context.Context, r *Repository, pr *forg
 
 // runUserCommand carries out a command on a person's own pull request: what only asks is
 // answered, and what is about a promotion refused with where to say it.
-func (e *Controller) runUserCommand(ctx context.Context, r *Repository, pr *forge.PullRequest, o Command) (answer string, err error) {
+func (e *Controller) runUserCommand(ctx context.Context, r *Repository, pr *forge.PullRequest, o Command, known *userChange) (answer string, err error) {
 	s, err := e.opts.Gatherer.Snapshot(ctx, r.Repository)
 	if err != nil {
 		return "", err
 	}
-	answer, err = e.answerUserCommand(ctx, r, s, pr, o)
+	answer, err = e.answerUserCommand(ctx, r, s, pr, o, known)
 	var refused *RefusedError
 	outcome := "taken"
 	switch {
@@ -88,7 +108,7 @@ func (e *Controller) runUserCommand(ctx context.Context, r *Repository, pr *forg
 	return answer, err
 }
 
-func (e *Controller) answerUserCommand(ctx context.Context, r *Repository, s *facts.Snapshot, pr *forge.PullRequest, o Command) (string, error) {
+func (e *Controller) answerUserCommand(ctx context.Context, r *Repository, s *facts.Snapshot, pr *forge.PullRequest, o Command, known *userChange) (string, error) {
 	if command.Needs(o.Command.Verb) != command.NeedRead {
 		return "", newRefusal("%s is about a promotion, and this pull request is none of Liftlock's: say it in the promotion's pull request, the console or the command line. Here there are diff, why, status and help", o.Command.Verb)
 	}
@@ -102,40 +122,58 @@ func (e *Controller) answerUserCommand(ctx context.Context, r *Repository, s *fa
 	if o.Command.Verb == command.Help {
 		return prtext.UserHelpText(), nil
 	}
-	into, ok := s.BaseOf(pr)
-	if !ok {
-		return "", newRefusal("%s is no branch that Liftlock looks after", pr.Base)
-	}
-	select {
-	case e.checkSlots <- struct{}{}:
-		defer func() { <-e.checkSlots }()
-	default:
-		return "", errNoCheckSlot
-	}
-	if !e.queryLimit.Allow(o.By) {
-		return "", newRefusal(rateLimitedText)
-	}
-	const tooLarge = "its head brings more than Liftlock fetches"
-	if done, _, err := e.opts.Store.State(ctx, checkedKey(r, pr.Number)); err != nil || string(done) == tooLargeKey(pr) {
-		return "", cmp.Or(err, newRefusal(tooLarge))
-	}
-	change, err := e.opts.Gatherer.ReadChange(ctx, s, into, pr)
-	if errors.Is(err, git.ErrTooLarge) {
-		return "", newRefusal(tooLarge)
-	}
-	if err != nil {
+	if err := e.evaluateUserChange(ctx, r, s, pr, o.By, known); err != nil {
 		return "", err
 	}
-	v, err := e.opts.Gatherer.EvaluateChange(ctx, s, change, act.RenderLimit)
-	switch {
-	case err != nil:
-		return "", err
+	switch v := known.report; {
 	case v.Report == nil:
 		return "", newRefusal("what this change touches can't be told: %s", v.Failed)
 	case o.Command.Verb == command.Diff:
-		return impactText(change, v).DiffText(), nil
+		return impactText(known.change, v).DiffText(), nil
 	}
-	return e.describeChanged(ctx, s, v, o)
+	return e.describeChanged(ctx, s, known.report, o)
+}
+
+// evaluateUserChange finds out what a person's pull request does, where that isn't known from a
+// command before; by asks for it. A refusal says why it can't be told; errNoCheckSlot, that
+// others are evaluated.
+func (e *Controller) evaluateUserChange(ctx context.Context, r *Repository, s *facts.Snapshot, pr *forge.PullRequest, by string, known *userChange) error {
+	into, ok := s.BaseOf(pr)
+	if !ok {
+		return newRefusal("%s is no branch that Liftlock looks after", pr.Base)
+	}
+	if known.leave == nil {
+		select {
+		case e.checkSlots <- struct{}{}:
+			known.leave = func() { <-e.checkSlots }
+		default:
+			return errNoCheckSlot
+		}
+	}
+	if !e.queryLimit.Allow(by) {
+		return newRefusal(rateLimitedText)
+	}
+	if known.report != nil {
+		return nil
+	}
+	const tooLarge = "its head brings more than Liftlock fetches"
+	if done, _, err := e.opts.Store.State(ctx, checkedKey(r, pr.Number)); err != nil || string(done) == tooLargeKey(pr) {
+		return cmp.Or(err, newRefusal(tooLarge))
+	}
+	change, err := e.opts.Gatherer.ReadChange(ctx, s, into, pr)
+	if errors.Is(err, git.ErrTooLarge) {
+		return newRefusal(tooLarge)
+	}
+	if err != nil {
+		return err
+	}
+	v, err := e.opts.Gatherer.EvaluateChange(ctx, s, change, act.RenderLimit)
+	if err != nil {
+		return err
+	}
+	e.opts.Log.Info("a pull request was evaluated for a command", zap.String("repository", r.ID), zap.Int("pull", pr.Number), zap.String("by", by))
+	known.change, known.report = change, v
+	return nil
 }
 
 // describeChanged answers status and why for the components that a change touches.

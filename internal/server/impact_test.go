@@ -158,6 +158,13 @@ func TestCommandsOnAPersonsPull(t *testing.T) {
 	if all := s.readPull(n).Comments; len(all) != 1+6*2+1 {
 		t.Errorf("there are %d comments", len(all))
 	}
+	// A comment with many commands is one evaluation: a stranger decides how long that takes.
+	const evaluated = "a pull request was evaluated for a command"
+	before := s.countLogged(evaluated)
+	answer := s.awaitReaction(n, s.addComment(n, "linus", "/liftlock diff\n/liftlock status\n/liftlock diff"), "+1")
+	if got := s.countLogged(evaluated) - before; got != 1 || strings.Count(answer, "```diff") != 2 || !strings.Contains(answer, "`dev`: `1.0.0`") {
+		t.Errorf("%d evaluations for three commands, answered with\n%s", got, answer)
+	}
 	nothing := s.openUserPull("nothing", map[string]string{"docs/readme.md": "Nothing that is deployed.\n"})
 	for command, want := range map[string]string{"diff": "This change touches no target", "status": "touches no component"} {
 		if answer := s.awaitReaction(nothing, s.addComment(nothing, "grace", "/liftlock "+command), "+1"); !strings.Contains(answer, want) {
