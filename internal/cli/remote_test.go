@@ -98,7 +98,7 @@ func TestAudit(t *testing.T) {
 		{[]string{"audit", "shop", "web", "--by", "ada", "--verb", "hold", "--since", "2000-01-01"}, entry, ""},
 		{[]string{"audit", "--since", "1h"}, "nothing is on record\n", ""},
 		{[]string{"audit", "--until", "2000-01-01"}, "nothing is on record\n", ""},
-		{[]string{"audit", "-o", "jsonl"}, `"verb":"hold","subject":"` + entry + `","reason":"odd","outcome":"taken"}` + "\n", ""},
+		{[]string{"audit", "-o", "jsonl"}, `"verb":"hold","subject":"` + entry + `","reason":"odd","outcome":"taken","repository":"hub:acme/fleet","pipeline":"shop","component":"web","pull":{"number":14},"command":"hold pr"}` + "\n", ""},
 		{[]string{"audit", "-o", "json"}, `"actor": "ada"`, ""},
 		{[]string{"audit", "-o", "yaml"}, "", "-o is table or json"},
 		{[]string{"audit", "--since", "ever"}, "", "--since is how long ago (24h)"},

@@ -1,88 +1,133 @@
 package console
 
 import (
+	"context"
+	"encoding/json"
+	"fmt"
 	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/liftlock/liftlock/internal/console/api"
+	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/internal/store"
 )
 
+const (
+	// maxAuditLines bounds one export as JSON lines; whoever wants more goes on from its
+	// last line.
+	maxAuditLines = 100_000
+	// maxAuditExports bounds the exports that run at once: each reads the store in a row.
+	maxAuditExports = 4
+)
+
+// auditParameters choose entries of the audit trail, on the page too.
+var auditParameters = []string{"actor", "verb", "via", "repository", "pipeline", "component", "since", "until", "before", "limit"}
+
+// auditVias are the ways on which a command comes.
+var auditVias = []string{"comment", "api"}
+
+// auditQuery is a query for a part of the audit trail.
+type auditQuery struct {
+	Filter store.AuditFilter // without the subject, see auditSubject
+
+	Repository, Pipeline, Component string
+
+	Limit int // 0: not given
+}
+
 // getAudit takes GET /api/v1/audit.
 func (c *server) getAudit(w http.ResponseWriter, r *http.Request) {
-	f, limit, err := c.parseAuditQuery(r)
+	v, err := parseQuery(r.URL.RawQuery, append([]string{"format"}, auditParameters...)...)
+	if err == nil && !slices.Contains([]string{"", "json", "jsonl"}, v["format"]) {
+		err = apiErrorf(http.StatusBadRequest, "the parameter format is json or jsonl, not %.40q", v["format"])
+	}
 	if err != nil {
 		c.writeError(w, r, err)
 		return
 	}
-	rows, err := c.opts.Store.AuditTrail(r.Context(), f, limit+1)
+	w.Header().Add("Vary", "Accept")
+	lines, most := v["format"] == "jsonl" || v["format"] == "" && prefersType(r, "application/x-ndjson"), maxLimit
+	if lines {
+		most = maxAuditLines
+	}
+	q, err := parseAuditQuery(v, most)
+	if err == nil {
+		q.Filter.SubjectPrefix, err = c.auditSubject(r.Context(), q)
+	}
 	if err != nil {
 		c.writeError(w, r, err)
 		return
 	}
-	page := api.AuditTrail{Entries: []api.AuditEntry{}}
-	for i := range rows {
-		if i == limit {
-			page.Next = rows[i-1].ID
-			break
-		}
-		a := &rows[i]
-		page.Entries = append(page.Entries, api.AuditEntry{ID: a.ID, At: a.At, Actor: a.Actor, Via: a.Via, Verb: a.Verb, Subject: a.Subject, Reason: a.Reason, Outcome: a.Outcome})
+	if lines {
+		c.exportAudit(w, r, q)
+		return
+	}
+	page, err := c.reader.readAudit(r.Context(), q)
+	if err != nil {
+		c.writeError(w, r, err)
+		return
 	}
 	writeJSON(w, http.StatusOK, page)
 }
 
-func (c *server) parseAuditQuery(r *http.Request) (f store.AuditFilter, limit int, err error) {
-	v, err := parseQuery(r.URL.RawQuery, "repository", "pipeline", "component", "actor", "via", "verb", "since", "until", "before", "limit")
-	if err != nil {
-		return f, 0, err
+// parseAuditQuery reads what parseQuery took apart; a limit is at most the given one.
+func parseAuditQuery(v map[string]string, mostEntries int) (q auditQuery, err error) {
+	q = auditQuery{Filter: store.AuditFilter{Actor: v["actor"], Via: v["via"], Verb: v["verb"]}, Repository: v["repository"], Pipeline: v["pipeline"], Component: v["component"]}
+	switch {
+	case q.Filter.Via != "" && !slices.Contains(auditVias, q.Filter.Via):
+		return q, apiErrorf(http.StatusBadRequest, "the parameter via is %s, not %.40q", strings.Join(auditVias, " or "), q.Filter.Via)
+	case q.Filter.Verb != "" && !slices.Contains(command.Verbs(), q.Filter.Verb):
+		return q, apiErrorf(http.StatusBadRequest, "the parameter verb is one of %s, not %.40q", strings.Join(command.Verbs(), ", "), q.Filter.Verb)
+	case q.Component != "" && q.Pipeline == "":
+		return q, apiErrorf(http.StatusBadRequest, "the parameter component needs the parameter pipeline")
 	}
-	f = store.AuditFilter{Actor: v["actor"], Via: v["via"], Verb: v["verb"]}
-	if f.Since, err = parseInstant("since", v["since"]); err != nil {
-		return f, 0, err
+	if q.Filter.Since, err = parseInstant("since", v["since"]); err != nil {
+		return q, err
 	}
-	if f.Until, err = parseInstant("until", v["until"]); err != nil {
-		return f, 0, err
+	if q.Filter.Until, err = parseInstant("until", v["until"]); err != nil {
+		return q, err
 	}
-	if f.Before, err = parsePositive(v, "before", 1<<62); err != nil {
-		return f, 0, err
+	if f := q.Filter; !f.Since.IsZero() && !f.Until.IsZero() && !f.Since.Before(f.Until) {
+		return q, apiErrorf(http.StatusBadRequest, "nothing lies since %s and until %s: since is the earlier one, and what happens at until is left out", v["since"], v["until"])
 	}
-	n, err := parsePositive(v, "limit", maxLimit)
-	if err != nil {
-		return f, 0, err
+	if q.Filter.Before, err = parsePositive(v, "before", 1<<62); err != nil {
+		return q, err
 	}
-	if limit = int(n); limit == 0 {
-		limit = defaultLimit
-	}
-	f.SubjectPrefix, err = c.auditSubject(r, v["repository"], v["pipeline"], v["component"])
-	return f, limit, err
+	n, err := parsePositive(v, "limit", int64(mostEntries))
+	q.Limit = int(n)
+	return q, err
 }
 
 // auditSubject is what the subjects of commands begin with that are about a component, a
 // pipeline or a repository; what the branch no longer has is found by its repository.
-func (c *server) auditSubject(r *http.Request, repository, pipeline, component string) (string, error) {
+func (c *server) auditSubject(ctx context.Context, q auditQuery) (string, error) {
+	repository := q.Repository
 	switch {
-	case component != "" && pipeline == "":
-		return "", apiErrorf(http.StatusBadRequest, "the parameter component needs the parameter pipeline")
-	case pipeline == "" && repository == "":
+	case q.Pipeline == "" && repository == "":
 		return "", nil
-	case pipeline == "":
+	case q.Pipeline == "":
 		return repository + "|", nil
 	case repository == "":
-		s, err := c.reader.sharedSnapshot(r.Context())
+		s, err := c.reader.sharedSnapshot(ctx)
 		if err != nil {
 			return "", err
 		}
-		p, err := c.reader.findPipeline(s, "", pipeline)
+		p, err := c.reader.findPipeline(s, "", q.Pipeline)
 		if err != nil {
 			return "", err
 		}
 		repository = p.Repository
 	}
-	if component == "" {
-		return repository + "|" + pipeline + "|", nil
+	if q.Component == "" {
+		return repository + "|" + q.Pipeline + "|", nil
 	}
-	return repository + "|" + pipeline + "|" + component + " ", nil
+	return repository + "|" + q.Pipeline + "|" + q.Component + " ", nil
 }
 
 // parseInstant reads a time with its offset, or a date, which is its first instant in UTC;
@@ -97,4 +142,118 @@ func parseInstant(name, s string) (time.Time, error) {
 		}
 	}
 	return time.Time{}, apiErrorf(http.StatusBadRequest, "the parameter %s is a date like 2026-03-02 or a time like 2026-03-02T09:00:00Z, not %.40q", name, s)
+}
+
+// readAudit reads one page of the audit trail, newest first.
+func (r *reader) readAudit(ctx context.Context, q auditQuery) (*api.AuditTrail, error) {
+	limit := q.Limit
+	if limit == 0 {
+		limit = defaultLimit
+	}
+	rows, err := r.store.AuditTrail(ctx, q.Filter, limit+1)
+	if err != nil {
+		return nil, err
+	}
+	page := &api.AuditTrail{Entries: []api.AuditEntry{}}
+	if len(rows) > limit {
+		rows = rows[:limit]
+		page.Next = rows[limit-1].ID
+	}
+	for i := range rows {
+		page.Entries = append(page.Entries, r.buildAuditEntry(&rows[i]))
+	}
+	return page, nil
+}
+
+func (r *reader) buildAuditEntry(a *store.Audit) api.AuditEntry {
+	e := api.AuditEntry{ID: a.ID, At: a.At, Actor: a.Actor, Via: a.Via, Verb: a.Verb, Subject: a.Subject, Reason: a.Reason, Outcome: a.Outcome}
+	if s, ok := parseAuditSubject(a.Subject); ok {
+		e.Repository, e.Pipeline, e.Component, e.Command, e.Pull = s.repository, s.pipeline, s.component, s.command, r.buildPull(s.repository, s.pull)
+	}
+	return e
+}
+
+// auditTarget is what a command was about.
+type auditTarget struct {
+	repository, pipeline, component string // pipeline and component are empty where it was about neither
+
+	pull    int // 0: none
+	command string
+}
+
+// auditSubjectForm is repository|pipeline|component #pull command, or without pipeline and
+// component on a person's own pull request.
+var auditSubjectForm = regexp.MustCompile(`^([^|]+?)(?:\|([^|]*)\|([^|]*?))? #([0-9]{1,10}) (.+)$`)
+
+// parseAuditSubject reads an entry's subject; false for one that isn't of the form.
+func parseAuditSubject(s string) (auditTarget, bool) {
+	m := auditSubjectForm.FindStringSubmatch(s)
+	if m == nil {
+		return auditTarget{}, false
+	}
+	n, err := strconv.ParseInt(m[4], 10, 32)
+	if err != nil {
+		return auditTarget{}, false
+	}
+	return auditTarget{repository: m[1], pipeline: m[2], component: m[3], pull: int(n), command: m[5]}, true
+}
+
+// exportAudit streams entries as JSON, a line each, newest first. What fails on the way
+// cuts the connection: an export that ends as it should is whole.
+func (c *server) exportAudit(w http.ResponseWriter, r *http.Request, q auditQuery) {
+	select {
+	case c.auditExports <- struct{}{}:
+		defer func() { <-c.auditExports }()
+	default:
+		c.writeError(w, r, apiErrorf(http.StatusServiceUnavailable, "%d exports of the audit trail run already; try again in a moment", maxAuditExports))
+		return
+	}
+	left := q.Limit
+	if left == 0 {
+		left = maxAuditLines
+	}
+	s := &eventStream{w: w, rc: http.NewResponseController(w)}
+	defer s.clearDeadline()
+	// The server's limit on reading a request would end the export.
+	if err := s.rc.SetReadDeadline(time.Time{}); err != nil {
+		c.opts.Log.Debug("an export keeps the server's read deadline", zap.Error(err))
+	}
+	for begun := false; left > 0; begun = true {
+		q.Limit = min(left, maxLimit)
+		page, err := c.reader.readAudit(r.Context(), q)
+		if err != nil && !begun {
+			c.writeError(w, r, err)
+			return
+		}
+		if !begun {
+			w.Header().Set("Content-Type", "application/x-ndjson; charset=utf-8")
+			w.Header().Set("Content-Disposition", `attachment; filename="liftlock-audit.jsonl"`)
+		}
+		if err == nil {
+			err = s.sendLines(page.Entries)
+		}
+		if err != nil {
+			if r.Context().Err() == nil {
+				c.opts.Log.Warn("an export of the audit trail was cut off", zap.Error(err))
+			}
+			panic(http.ErrAbortHandler)
+		}
+		if page.Next == 0 || r.Method == http.MethodHead {
+			return
+		}
+		q.Filter.Before = page.Next
+		left -= len(page.Entries)
+	}
+}
+
+// sendLines sends entries as JSON, a line each.
+func (s *eventStream) sendLines(entries []api.AuditEntry) error {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	for i := range entries {
+		if err := e.Encode(&entries[i]); err != nil {
+			return fmt.Errorf("write the entry %d: %w", entries[i].ID, err)
+		}
+	}
+	return s.send(b.String())
 }

@@ -102,8 +102,8 @@ const (
 	defaultPoll      = 2 * time.Second
 )
 
-// Console answers /, /pipelines/, /differences/, /promotions, /diff, /assets/ and
-// /api/v1/. Its answers are to go through WithSecurityHeaders. It is safe for
+// Console answers /, /pipelines/, /differences/, /promotions, /diff, /audit, /assets/
+// and /api/v1/. Its answers are to go through WithSecurityHeaders. It is safe for
 // concurrent use and needs no closing: streams end with their requests' contexts.
 type Console struct {
 	server *server
@@ -137,6 +137,8 @@ type server struct {
 	comparer   *liveComparer
 
 	diffCache *resultCache[*api.RenderedDiff]
+
+	auditExports chan struct{} // a place for each export that runs
 }
 
 // New makes a console.
@@ -169,7 +171,7 @@ func New(o Options) (*Console, error) {
 	if err != nil {
 		return nil, fmt.Errorf("build the console: externalURL: %w", err)
 	}
-	c := &server{opts: o, linkPrefix: strings.TrimRight(u.EscapedPath(), "/")}
+	c := &server{opts: o, linkPrefix: strings.TrimRight(u.EscapedPath(), "/"), auditExports: make(chan struct{}, maxAuditExports)}
 	if c.auth, err = newAuthenticator(o.Tokens); err != nil {
 		return nil, fmt.Errorf("build the console: %w", err)
 	}
@@ -211,6 +213,7 @@ func (c *server) buildRoutes() *router {
 	r.handlePage("/promotions/{id}", c.promotionPage)
 	r.handlePage("/promotions/{id}/diff", c.diffPage)
 	r.handlePage("/diff", c.findDiff)
+	r.handlePage("/audit", c.auditPage)
 	r.handlePage("/assets/{name}", c.pages.serveAsset)
 	r.handleRest(c.pageNotFound)
 	return r

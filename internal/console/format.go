@@ -17,6 +17,7 @@ var stateTones = map[string]string{
 	"degraded": "bad", "failed": "bad", "fail": "bad", "unreadable": "bad",
 	"reverting": "undo", "reverted": "undo",
 	"diverged": "hand", "mixed": "hand",
+	"taken": "ok", "refused": "bad",
 }
 
 // stateTone is the tone of a state; what isn't known is quiet.

@@ -48,7 +48,7 @@ type page struct {
 	Body     any
 }
 
-var pageNames = []string{"home", "component", "compare", "promotions", "promotion", "differences", "diff", "message"}
+var pageNames = []string{"home", "component", "compare", "promotions", "promotion", "differences", "diff", "audit", "message"}
 
 func newPages(base, version string, now func() time.Time, isAmbiguous func(string) bool) (*pages, error) {
 	p := &pages{base: base, version: version, now: now, isAmbiguous: isAmbiguous, templates: map[string]*template.Template{}, assets: map[string]assetFile{}}
@@ -89,6 +89,7 @@ func (p *pages) templateFuncs() template.FuncMap {
 		"byPull":    p.promotionByPullURL,
 		"asset":     func(name string) string { return p.base + "/assets/" + name + "?v=" + p.assets[name].digest },
 		"place":     withRepository,
+		"isDate":    isDateField,
 	}
 }
 
@@ -107,6 +108,15 @@ func (p *pages) pageURL(parts ...any) string {
 // componentURL is the address of a component's page.
 func (p *pages) componentURL(repo, pipeline, component string) string {
 	out := p.pageURL("pipelines", pipeline, component)
+	if p.isAmbiguous(pipeline) {
+		out += "?repository=" + url.QueryEscape(repo)
+	}
+	return out
+}
+
+// pipelineURL is the address of a pipeline's page.
+func (p *pages) pipelineURL(repo, pipeline string) string {
+	out := p.pageURL("pipelines", pipeline)
 	if p.isAmbiguous(pipeline) {
 		out += "?repository=" + url.QueryEscape(repo)
 	}

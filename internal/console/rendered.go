@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"mime"
 	"net/http"
 	"strconv"
 	"strings"
@@ -89,19 +88,12 @@ func (c *server) getDiff(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Add("Vary", "Accept")
-	if v["format"] == "text" || v["format"] == "" && wantsText(r) {
+	if v["format"] == "text" || v["format"] == "" && prefersType(r, "text/plain") {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		_, _ = w.Write([]byte(diffText(d))) // a reader that left is no failure of ours
 		return
 	}
 	writeJSON(w, http.StatusOK, d)
-}
-
-// wantsText says that a request asks for plain text before anything else.
-func wantsText(r *http.Request) bool {
-	first, _, _ := strings.Cut(r.Header.Get("Accept"), ",")
-	kind, _, err := mime.ParseMediaType(first)
-	return err == nil && kind == "text/plain"
 }
 
 // diffText is a difference for terminals.

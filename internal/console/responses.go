@@ -7,6 +7,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"strings"
 
 	"go.uber.org/zap"
 
@@ -87,4 +88,11 @@ func decodeBody(w http.ResponseWriter, r *http.Request, v any, mayBeEmpty bool) 
 		return apiErrorf(http.StatusBadRequest, "the body is not what is expected: %v", err)
 	}
 	return nil
+}
+
+// prefersType says that a request names a media type before any other that it accepts.
+func prefersType(r *http.Request, mediaType string) bool {
+	first, _, _ := strings.Cut(r.Header.Get("Accept"), ",")
+	kind, _, err := mime.ParseMediaType(first)
+	return err == nil && kind == mediaType
 }

@@ -322,6 +322,14 @@ type AuditEntry struct {
 	Subject string    `json:"subject"` // repository|pipeline|component #pull and the command in full
 	Reason  string    `json:"reason,omitempty"`
 	Outcome string    `json:"outcome"` // taken, or refused: and why
+
+	// What the subject is made of. Pipeline and Component are empty where it was about
+	// more than one, or given on a person's own pull request.
+	Repository string `json:"repository,omitempty"`
+	Pipeline   string `json:"pipeline,omitempty"`
+	Component  string `json:"component,omitempty"`
+	Pull       *Pull  `json:"pull,omitempty"`
+	Command    string `json:"command,omitempty"` // "hold environment prod"
 }
 
 // CommandReply answers a command that was taken.
