@@ -160,6 +160,9 @@ func applicationCommits(f forge.Forge, found facts.ApplicationCommits) prtext.Re
 	switch {
 	case errors.Is(found.Err, forge.ErrNotFound):
 		out.Err = "there are no such revisions, or Liftlock's account may not read that repository"
+	case forge.IsRetryable(found.Err):
+		// The forge's own words may be others each time, and each time the body would be too.
+		out.Err = "the forge can't answer now; it is asked again"
 	case found.Err != nil:
 		out.Err = found.Err.Error()
 	default:

@@ -160,6 +160,7 @@ func TestBodyHasTheApplicationsCommits(t *testing.T) {
 		"acme/{{component}}-app@v{{value}}": "2 commits in the application's own repository `acme/web-app` from `v1.0.0` to `v2.0.0`, by Grace and Ada as the commits say ([compare](https://git.example/acme/web-app/compare/v1.0.0...v2.0.0)):\n\n" +
 			"- [`bbbbbbbbbbbb`](https://git.example/acme/web-app/commit/" + strings.Repeat("b", 40) + ") End (Grace, 2026-05-01)\n- [`aaaaaaaaaaaa`](https://git.example/acme/web-app/commit/" + strings.Repeat("a", 40) + ") Begin (#&#8203;3) (Ada, 2026-05-01)\n",
 		"acme/other@{{value}}":     "The commits of `acme/other` from `1.0.0` to `2.0.0` can't be read: there are no such revisions, or Liftlock's account may not read that repository.\n",
+		"acme/slow@{{value}}":      "The commits of `acme/slow` from `1.0.0` to `2.0.0` can't be read: the forge can't answer now; it is asked again.\n",
 		"elsewhere/web@v{{value}}": "The commits of `elsewhere/web` can't be read: spec.source: only repositories of acme are read, the owner of this one.\n",
 	} {
 		w := newFixture(t, "  source: '"+source+"'\n", "web")

@@ -60,6 +60,9 @@ func (f *fakeForge) CommitURL(r forge.Repo, commit string) string {
 }
 
 func (f *fakeForge) Commits(_ context.Context, r forge.Repo, base, head string) ([]forge.Commit, error) {
+	if r.String() == "acme/slow" {
+		return nil, &forge.Error{Op: "compare", Kind: forge.ErrRateLimited, Message: "request ID " + f.w.now.String()}
+	}
 	if r.String() != "acme/web-app" || base != "v1.0.0" || head != "v2.0.0" {
 		return nil, &forge.Error{Op: "compare", Kind: forge.ErrNotFound}
 	}
