@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -67,13 +68,18 @@ func (e *Controller) admitComment(ctx context.Context, r *Repository, number int
 	return a == command.Serve, again, nil
 }
 
-// meetAuthor finds out what somebody may do who only talks.
+// meetAuthor finds out what somebody may do who only talks. Where the forge doesn't tell our
+// account anybody's permission, that is for who gives a command to hear.
 func (e *Controller) meetAuthor(ctx context.Context, r *Repository, k *forge.Comment) error {
 	worth := false
 	if err := updateStrangers(ctx, e.opts.Store, r.ID, func(s *command.Strangers) { worth = s.Meet(k.User, e.opts.Clock.Now()) }); err != nil || !worth {
 		return err
 	}
-	return e.learnPermission(ctx, r, k.User, func(*command.Strangers) {})
+	err := e.learnPermission(ctx, r, k.User, func(*command.Strangers) {})
+	if errors.Is(err, forge.ErrForbidden) {
+		return nil
+	}
+	return err
 }
 
 // learnPermission asks the forge what somebody may do, remembers it, and goes on with that.

@@ -126,3 +126,30 @@ func TestCommentsWaitForThePermission(t *testing.T) {
 		t.Error("the hold is not set")
 	}
 }
+
+// TestTalkWhereTheForgeTellsNoPermission holds that what people say among themselves is no failure
+// where the forge tells our account nobody's permission, on their own pull requests least of all.
+func TestTalkWhereTheForgeTellsNoPermission(t *testing.T) {
+	w := newFixture(t, "", manualQA, "web")
+	_, err := w.forge.CommitAs(repoName, "linus", "docs", "Write", map[string]string{"docs/x.md": "x\n"})
+	w.must(err)
+	own, err := w.forge.OpenPull(repoName, "linus", "docs", "main", "Docs", "")
+	w.must(err)
+	pr, err := w.repo.Forge.PullRequest(t.Context(), w.repo.Name, own)
+	w.must(err)
+	w.must(w.opts.Store.PutState(t.Context(), checkedKey(w.repo, own), []byte(tooLargeKey(pr)))) // nothing is evaluated
+	p := w.openOne("web", "2.0.0", "web")
+	w.must(w.forge.InjectFault(emulator.Fault{Path: "/permission$", Times: -1, Status: 403}))
+	for _, n := range []int{own, p.Number} {
+		_, err := w.forge.Comment(repoName, n, "grace", "Looks good to me.")
+		w.must(err)
+		if err := w.run(wake.ForPull(w.repo.ID, n)); err != nil {
+			t.Errorf("#%d: %v", n, err)
+		}
+	}
+	_, err = w.forge.Comment(repoName, own, "grace", "/liftlock diff")
+	w.must(err)
+	if err := w.run(wake.ForPull(w.repo.ID, own)); err == nil {
+		t.Error("a command that can't be authorised is no failure")
+	}
+}
