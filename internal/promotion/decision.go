@@ -128,8 +128,10 @@ func (d *Decision) Steps() []Step {
 	var out, requests []Step
 	for i := range d.Components {
 		for _, a := range d.Components[i].Actions {
-			if _, is := a.(RequestReviewers); is {
-				requests = append(requests, Step{i, a})
+			if r, is := a.(RequestReviewers); is {
+				if !d.closes(r.Pull) {
+					requests = append(requests, Step{i, a})
+				}
 				continue
 			}
 			out = append(out, Step{i, a})
@@ -144,6 +146,14 @@ func (d *Decision) Steps() []Step {
 		}
 	}
 	return append(out, requests...)
+}
+
+// closes says that a pull request is to be closed.
+func (d *Decision) closes(pull int) bool {
+	return slices.ContainsFunc(d.Actions, func(a Action) bool {
+		c, is := a.(Close)
+		return is && c.Pull == pull
+	})
 }
 
 // Env finds an environment's state by name; nil when there is none.

@@ -79,3 +79,19 @@ func TestRequestReviewersOfABatch(t *testing.T) {
 		t.Errorf("wanted, got:\n%s", diff)
 	}
 }
+
+// TestRequestsForReviewsAreLast holds that nothing waits for requests for reviews, and that none
+// are made of a pull request that is closed.
+func TestRequestsForReviewsAreLast(t *testing.T) {
+	request := func(pull int) RequestReviewers {
+		return RequestReviewers{Environment: "qa", Pull: pull, Reviewers: policies.Reviewers{Users: []string{"ada"}}}
+	}
+	d := Decision{Components: []ComponentDecision{
+		{Actions: []Action{request(7), Record{Environment: "qa", Release: "r1", Degraded: true}}, Answers: []FinishCommand{{Environment: "qa", ID: 1}}},
+		{Actions: []Action{request(8), RestartVerification{Environment: "qa"}}},
+	}, Actions: []Action{OpenRevert{Environment: "qa", Pull: 6}, Close{Environment: "qa", Pull: 8}}}
+	want := []Step{{0, d.Components[0].Actions[1]}, {1, d.Components[1].Actions[1]}, {-1, d.Actions[0]}, {-1, d.Actions[1]}, {0, d.Components[0].Answers[0]}, {0, request(7)}}
+	if diff := cmp.Diff(want, d.Steps()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
