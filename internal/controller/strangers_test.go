@@ -127,9 +127,9 @@ func TestCommentsWaitForThePermission(t *testing.T) {
 	}
 }
 
-// TestTalkWhereTheForgeTellsNoPermission holds that what people say among themselves is no failure
+// TestTalkWhereTheForgeShowsNoPermission holds that what people say among themselves is no failure
 // where the forge tells our account nobody's permission, on their own pull requests least of all.
-func TestTalkWhereTheForgeTellsNoPermission(t *testing.T) {
+func TestTalkWhereTheForgeShowsNoPermission(t *testing.T) {
 	w := newFixture(t, "", manualQA, "web")
 	_, err := w.forge.CommitAs(repoName, "linus", "docs", "Write", map[string]string{"docs/x.md": "x\n"})
 	w.must(err)

@@ -14,12 +14,13 @@ import (
 // Why a run came to no answer; callers tell them apart with errors.Is. All of
 // them are the input's doing as a rule, and would come again.
 var (
-	ErrMemory  = errors.New("too much memory")    // past Limits.Memory
-	ErrCPU     = errors.New("too much CPU time")  // past Limits.CPU
-	ErrTime    = errors.New("too much time")      // past Limits.Time
-	ErrReads   = errors.New("too much read")      // past Limits.Reads
-	ErrCrashed = errors.New("crashed")            // a panic, endless recursion, a signal from elsewhere, an exit without an answer
-	ErrAnswer  = errors.New("not a valid answer") // too large, or not the protocol
+	ErrInput   = errors.New("too much to begin with") // the input is too large to be sent
+	ErrMemory  = errors.New("too much memory")        // past Limits.Memory
+	ErrCPU     = errors.New("too much CPU time")      // past Limits.CPU
+	ErrTime    = errors.New("too much time")          // past Limits.Time
+	ErrReads   = errors.New("too much read")          // past Limits.Reads
+	ErrCrashed = errors.New("crashed")                // a panic, endless recursion, a signal from elsewhere, an exit without an answer
+	ErrAnswer  = errors.New("not a valid answer")     // too large, or not the protocol
 )
 
 // Error is a run that came to no answer.

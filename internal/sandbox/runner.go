@@ -102,7 +102,7 @@ func (r *Runner) Run(ctx context.Context, task string, trees Trees, input, outpu
 		return fmt.Errorf("%s: writing the input: %w", task, err)
 	}
 	if len(sent) > maxTask {
-		return fmt.Errorf("%s: the input has %d bytes, of at most %d", task, len(sent), maxTask)
+		return &Error{Task: task, Kind: ErrInput, Text: fmt.Sprintf("the input has %d bytes, of at most %d", len(sent), maxTask)}
 	}
 	select {
 	case r.slots <- struct{}{}:

@@ -109,6 +109,13 @@ func TestRenderInWorkerIsBounded(t *testing.T) {
 	if got, err = RenderInWorker(t.Context(), runner(t, sandbox.Limits{}), long); err != nil || got[0].Summary != "1 added" || len(got[0].Diff) > 1000 {
 		t.Errorf("a long difference: %+v, %v", got, err)
 	}
+	// Applications that are larger together than what is sent are a verdict about the change, which
+	// would be tried for ever otherwise.
+	large := renderedTarget("large", "calm", "")
+	large.Application = json.RawMessage(`"` + strings.Repeat("x", 1<<20) + `"`)
+	if _, err := RenderInWorker(t.Context(), runner(t, sandbox.Limits{}), RenderRequest{Pairs: slices.Repeat([]RenderPair{{large, large}}, 40)}); !errors.Is(err, sandbox.ErrInput) || !errors.As(err, &limited) {
+		t.Errorf("much to begin with: %v", err)
+	}
 	if _, err := RenderInWorker(t.Context(), runner(t, sandbox.Limits{}), RenderRequest{Pairs: slices.Repeat([]RenderPair{{}}, MaxRenderPairs+1)}); err == nil {
 		t.Error("too many targets are rendered")
 	}
