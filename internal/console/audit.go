@@ -34,7 +34,7 @@ var auditVias = []string{"comment", "api"}
 
 // auditQuery is a query for a part of the audit trail.
 type auditQuery struct {
-	Filter store.AuditFilter // without the subject, see auditSubject
+	Filter store.AuditFilter // without the subject, see auditSubjects
 
 	Repository, Pipeline, Component string
 
@@ -58,7 +58,7 @@ func (c *server) getAudit(w http.ResponseWriter, r *http.Request) {
 	}
 	q, err := parseAuditQuery(v, most)
 	if err == nil {
-		q.Filter.SubjectPrefix, err = c.auditSubject(r.Context(), q)
+		q.Filter.SubjectPrefixes, err = c.auditSubjects(r.Context(), q)
 	}
 	if err != nil {
 		c.writeError(w, r, err)
@@ -104,30 +104,31 @@ func parseAuditQuery(v map[string]string, mostEntries int) (q auditQuery, err er
 	return q, err
 }
 
-// auditSubject is what the subjects of commands begin with that are about a component, a
-// pipeline or a repository; what the branch no longer has is found by its repository.
-func (c *server) auditSubject(ctx context.Context, q auditQuery) (string, error) {
+// auditSubjects is what the subjects of commands begin with that are about a component, a
+// pipeline or a repository, people's own pull requests included; what the branch no longer
+// has is found by its repository. Nil: any.
+func (c *server) auditSubjects(ctx context.Context, q auditQuery) ([]string, error) {
 	repository := q.Repository
 	switch {
 	case q.Pipeline == "" && repository == "":
-		return "", nil
+		return nil, nil
 	case q.Pipeline == "":
-		return repository + "|", nil
+		return []string{repository + "|", repository + " #"}, nil
 	case repository == "":
 		s, err := c.reader.sharedSnapshot(ctx)
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		p, err := c.reader.findPipeline(s, "", q.Pipeline)
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		repository = p.Repository
 	}
 	if q.Component == "" {
-		return repository + "|" + q.Pipeline + "|", nil
+		return []string{repository + "|" + q.Pipeline + "|"}, nil
 	}
-	return repository + "|" + q.Pipeline + "|" + q.Component + " ", nil
+	return []string{repository + "|" + q.Pipeline + "|" + q.Component + " #"}, nil
 }
 
 // parseInstant reads a time with its offset, or a date, which is its first instant in UTC;

@@ -31,6 +31,8 @@ func TestAuditTrail(t *testing.T) {
 		{Actor: "ci", Via: "api", Verb: "promote", Subject: "hub:acme/fleet|shop|web #0 promote qa", Outcome: "taken"},
 		{Actor: "linus", Via: "comment", Verb: "skip", Subject: "hub:acme/fleet|shop|web-admin #9 skip soak", Outcome: "refused: it takes breakGlass"},
 		{Actor: "ada", Via: "comment", Verb: "unhold", Subject: "hub:acme/other|pay|api #3 unhold pr", Outcome: "taken"},
+		{Actor: "grace", Via: "comment", Verb: "diff", Subject: "hub:acme/other #4 diff", Outcome: "taken"},
+		{Actor: "grace", Via: "comment", Verb: "why", Subject: "hub:acme/other2 #4 why", Outcome: "taken"},
 	} {
 		a.At, a.Source = now.Add(time.Duration(i)*time.Hour), fmt.Sprint(i)
 		if err := w.store.AddAudit(t.Context(), a); err != nil {
@@ -38,15 +40,15 @@ func TestAuditTrail(t *testing.T) {
 		}
 	}
 	for query, want := range map[string]string{
-		"":                            "unhold skip promote hold",
+		"":                            "why diff unhold skip promote hold",
 		"actor=ada":                   "unhold hold",
 		"verb=skip":                   "skip",
 		"via=api":                     "promote",
-		"repository=hub:acme/other":   "unhold",
+		"repository=hub:acme/other":   "diff unhold",
 		"pipeline=shop":               "skip promote hold",
 		"pipeline=shop&component=web": "promote hold",
 		"pipeline=gone&repository=hub:acme/fleet":                  "",
-		"since=" + now.Add(2*time.Hour).UTC().Format(time.RFC3339): "unhold skip",
+		"since=" + now.Add(2*time.Hour).UTC().Format(time.RFC3339): "why diff unhold skip",
 		"until=" + now.Add(2*time.Hour).UTC().Format(time.RFC3339): "promote hold",
 		"since=2000-01-01&until=2000-01-02":                        "",
 	} {
@@ -72,7 +74,7 @@ func TestAuditTrail(t *testing.T) {
 			t.Fatal("it never ends")
 		}
 	}
-	if !slices.Equal(pages, []string{"unhold", "skip", "promote", "hold"}) {
+	if !slices.Equal(pages, []string{"why", "diff", "unhold", "skip", "promote", "hold"}) {
 		t.Errorf("the pages have %v", pages)
 	}
 	first := readJSON[api.AuditTrail](w, "/api/v1/audit?verb=hold").Entries[0]

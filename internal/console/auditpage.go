@@ -82,7 +82,7 @@ func (c *server) auditPage(w http.ResponseWriter, r *http.Request) {
 func (c *server) readAuditPage(r *http.Request, v map[string]string) (*api.AuditTrail, error) {
 	q, err := parseAuditQuery(v, maxLimit)
 	if err == nil {
-		q.Filter.SubjectPrefix, err = c.auditSubject(r.Context(), q)
+		q.Filter.SubjectPrefixes, err = c.auditSubjects(r.Context(), q)
 	}
 	if err != nil {
 		return nil, err

@@ -22,9 +22,9 @@ type Audit struct {
 type AuditFilter struct {
 	Actor, Via, Verb, Subject string
 
-	SubjectPrefix string    // what the subject begins with
-	Since, Until  time.Time // from then on; before then
-	Before        int64     // only those with a lower ID
+	SubjectPrefixes []string  // the subject begins with one of them; none: with anything
+	Since, Until    time.Time // from then on; before then
+	Before          int64     // only those with a lower ID
 }
 
 // AddAudit writes an entry down, once for a Source that isn't empty. A zero At is now.
@@ -54,9 +54,7 @@ func (r queries) AuditTrail(ctx context.Context, f AuditFilter, limit int) ([]Au
 	addEquals(&w, "via", f.Via)
 	addEquals(&w, "verb", f.Verb)
 	addEquals(&w, "subject", f.Subject)
-	if f.SubjectPrefix != "" {
-		w.addPrefix("subject", f.SubjectPrefix)
-	}
+	w.addPrefix("subject", f.SubjectPrefixes...)
 	if !f.Since.IsZero() {
 		w.addCondition("at >= $%d", toMicros(f.Since))
 	}

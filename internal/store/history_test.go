@@ -122,11 +122,13 @@ func TestAudit(t *testing.T) {
 			f    AuditFilter
 			want []Audit
 		}{
-			"a prefix":   {AuditFilter{SubjectPrefix: "shop/qa"}, all[:3]},
+			"a prefix":   {AuditFilter{SubjectPrefixes: []string{"shop/qa"}}, all[:3]},
+			"prefixes":   {AuditFilter{SubjectPrefixes: []string{"shop/qa2", "shop/prod"}, Actor: "ada", Before: all[0].ID}, all[3:]},
+			"any prefix": {AuditFilter{SubjectPrefixes: []string{"shop/qa2", ""}}, all},
 			"since":      {AuditFilter{Since: w.Now()}, all[:1]},
 			"until":      {AuditFilter{Until: w.Now()}, all[1:]},
 			"before":     {AuditFilter{Before: all[1].ID}, all[2:]},
-			"all of it":  {AuditFilter{SubjectPrefix: "shop/", Until: w.Now(), Before: all[1].ID, Actor: "ada"}, all[3:]},
+			"all of it":  {AuditFilter{SubjectPrefixes: []string{"shop/"}, Until: w.Now(), Before: all[1].ID, Actor: "ada"}, all[3:]},
 			"past those": {AuditFilter{Since: w.Now().Add(time.Minute)}, nil},
 		} {
 			if got := value(w.AuditTrail(ctx, c.f, 0))(t); len(got) != len(c.want) || len(got) > 0 && got[0].ID != c.want[0].ID {

@@ -119,15 +119,21 @@ func (m memoryReader) AuditTrail(ctx context.Context, f AuditFilter, limit int) 
 	if err != nil {
 		return nil, err
 	}
+	since, until := storedTime(f.Since), storedTime(f.Until) // entries are compared as they are stored
 	for a := range tables.audit.allDown() {
-		if chosen(f.Actor, a.Actor) && chosen(f.Via, a.Via) && chosen(f.Verb, a.Verb) && chosen(f.Subject, a.Subject) && strings.HasPrefix(a.Subject, f.SubjectPrefix) &&
-			!a.At.Before(f.Since) && (f.Until.IsZero() || a.At.Before(f.Until)) && (f.Before == 0 || a.ID < f.Before) {
+		if chosen(f.Actor, a.Actor) && chosen(f.Via, a.Via) && chosen(f.Verb, a.Verb) && chosen(f.Subject, a.Subject) && hasOnePrefix(a.Subject, f.SubjectPrefixes) &&
+			!a.At.Before(since) && (f.Until.IsZero() || a.At.Before(until)) && (f.Before == 0 || a.ID < f.Before) {
 			if out = append(out, *a); len(out) == clampLimit(limit) {
 				break
 			}
 		}
 	}
 	return out, nil
+}
+
+// hasOnePrefix says that s begins with one of the prefixes, of which none allow anything.
+func hasOnePrefix(s string, prefixes []string) bool {
+	return len(prefixes) == 0 || slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(s, p) })
 }
 
 func newMemoryEvents() memoryTable[Event] {

@@ -180,7 +180,7 @@ func drawRead(d draws) func(r reader) result {
 		func(r reader) result { v, err := r.Arrivals(ctx, unit); return returned(err, v) },
 		func(r reader) result { v, err := r.ArrivalsVersion(ctx, unit); return returned(err, v) },
 		func(r reader) result {
-			v, err := r.AuditTrail(ctx, AuditFilter{Actor: login, Subject: unit, SubjectPrefix: repo, Since: since}, number)
+			v, err := r.AuditTrail(ctx, AuditFilter{Actor: login, Subject: unit, SubjectPrefixes: []string{repo, unit}, Since: since}, number)
 			return returned(err, v)
 		},
 		func(r reader) result { v, err := r.MergeQueue(ctx, repo); return returned(err, v) },

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 )
@@ -170,12 +171,20 @@ func addEquals[T comparable](w *whereClause, column string, value T) {
 	}
 }
 
-func (w *whereClause) addPrefix(column, prefix string) {
-	if prefix != "" {
-		// A range, so that the index serves it: LIKE would need escaping and,
-		// on SQLite, ignores case.
-		w.addCondition(column+" >= $%d AND "+column+" < $%d", prefix, prefix+"\U0010FFFF")
+// addPrefix lets a column begin with one of the prefixes; none, or an empty one, allow
+// anything.
+func (w *whereClause) addPrefix(column string, prefixes ...string) {
+	if len(prefixes) == 0 || slices.Contains(prefixes, "") {
+		return
 	}
+	// Ranges, so that the index serves them: LIKE would need escaping and, on SQLite,
+	// ignores case.
+	ranges, args := make([]string, len(prefixes)), make([]any, 0, 2*len(prefixes))
+	for i, prefix := range prefixes {
+		ranges[i] = column + " >= $%d AND " + column + " < $%d"
+		args = append(args, prefix, prefix+"\U0010FFFF")
+	}
+	w.addCondition("("+strings.Join(ranges, " OR ")+")", args...)
 }
 
 func addIn[T any](w *whereClause, column string, values []T) {
