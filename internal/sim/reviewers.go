@@ -141,9 +141,7 @@ func (sim *Simulation) mergeByHand(pr *forge.PullRequest, ref promotion.BranchRe
 	}
 	sim.report("%s merges #%d", reviewer, pr.Number)
 	sim.noteLandings(before, landed, false)
-	if sim.now.Sub(pr.CreatedAt) < knownAfter {
-		sim.noteUnwatched(landed)
-	}
+	sim.noteUnwatched(landed, sim.now.Sub(pr.CreatedAt) < knownAfter)
 	if ref.Revert {
 		for _, c := range sim.componentsOf(ref) {
 			if p := (target{c, ref.Environment}); sim.tagAt(before, p) != sim.tagAt(landed, p) {

@@ -18,6 +18,7 @@ type health struct {
 	last      time.Duration // it was well, the last time
 	wellUntil time.Time     // and when that ended
 	badSince  time.Time     // degraded; zero: it isn't
+	wellSeen  bool          // since wellSince a process had nothing else to do
 	badSeen   bool          // while it has been so for knownAfter a process had nothing else to do
 	answered  bool          // a revert was opened while it has been so
 	beside    bool          // something else turned degraded at about the same time
@@ -117,6 +118,7 @@ func (sim *Simulation) noteHealth(x *app) {
 		h.wellSince = sim.now
 	case x.health != healthy && !h.wellSince.IsZero():
 		h.endWell(sim.now)
+		h.wellSeen = false
 	}
 	switch {
 	case x.health != degraded:
@@ -158,10 +160,14 @@ const knownAfter = time.Minute
 // noteIdle notes that a process has nothing to do.
 func (sim *Simulation) noteIdle() {
 	for _, x := range sim.argocd.apps {
+		h := sim.truth.health[deployment{x.target, x.tag}]
+		if h != nil && x.health == healthy && !h.wellSince.IsZero() && sim.now.After(h.wellSince) {
+			h.wellSeen = true
+		}
 		if x.health != degraded {
 			continue
 		}
-		if h := sim.truth.health[deployment{x.target, x.tag}]; h != nil && !h.badSince.IsZero() && sim.now.Sub(h.badSince) > knownAfter {
+		if h != nil && !h.badSince.IsZero() && sim.now.Sub(h.badSince) > knownAfter {
 			h.badSeen = true
 		}
 	}
@@ -223,14 +229,23 @@ func (sim *Simulation) noteLandings(before, after string, byPerson bool) {
 	}
 }
 
-// noteUnwatched notes of what has just landed that it may be that no process saw how its
-// targets were before.
-func (sim *Simulation) noteUnwatched(commit string) {
+// noteUnwatched notes of what a person has just merged that it may be that no process saw how
+// its targets were before: any of them where the pull request is young, and otherwise those
+// that got well while no process ran.
+func (sim *Simulation) noteUnwatched(commit string, young bool) {
 	for _, p := range sim.scenario.targets() {
-		if all := sim.truth.landings[p]; len(all) > 0 && all[len(all)-1].at.Equal(sim.now) && all[len(all)-1].tag == sim.tagAt(commit, p) {
+		if all := sim.truth.landings[p]; len(all) > 0 && all[len(all)-1].at.Equal(sim.now) && all[len(all)-1].tag == sim.tagAt(commit, p) && (young || !sim.isSeenWell(p)) {
 			all[len(all)-1].wasWell = false
 		}
 	}
+}
+
+// isSeenWell says whether a process had time to look since a target is healthy.
+func (sim *Simulation) isSeenWell(p target) bool {
+	return slices.ContainsFunc(sim.argocd.apps, func(x *app) bool {
+		h := sim.truth.health[deployment{x.target, x.tag}]
+		return x.target == p && h != nil && h.wellSeen
+	})
 }
 
 // isWell says whether a target is healthy right now.
