@@ -118,7 +118,6 @@ func (sim *Simulation) noteHealth(x *app) {
 		h.wellSince = sim.now
 	case x.health != healthy && !h.wellSince.IsZero():
 		h.endWell(sim.now)
-		h.wellSeen = false
 	}
 	switch {
 	case x.health != degraded:
@@ -187,7 +186,7 @@ func (sim *Simulation) badFor(d deployment) time.Duration {
 }
 
 func (h *health) endWell(now time.Time) {
-	h.last, h.wellUntil, h.wellSince = now.Sub(h.wellSince), now, time.Time{}
+	h.last, h.wellUntil, h.wellSince, h.wellSeen = now.Sub(h.wellSince), now, time.Time{}, false
 	h.longest = max(h.longest, h.last)
 }
 
