@@ -32,11 +32,16 @@ func ListActive(all []Holding, now time.Time) []Holding {
 }
 
 // AddHold adds a hold to those of the same that stand. Each holder has one: who holds again
-// makes it no weaker, so that the later end counts. What others hold stays theirs.
+// makes it no weaker, so that the later end counts, and holds from then on, so that an unhold
+// that was given before, and is only carried out later, doesn't lift it. What others hold
+// stays theirs.
 func AddHold(active []Holding, h Holding) []Holding {
 	out := slices.Clone(active)
 	if i := slices.IndexFunc(out, func(s Holding) bool { return s.IsOf(h.By, h.Via) }); i >= 0 {
 		out[i].Reverts = out[i].Reverts || h.Reverts
+		if h.At.After(out[i].At) {
+			out[i].At = h.At
+		}
 		if out[i].isWeaker(h) {
 			out[i].Until = h.Until
 		}

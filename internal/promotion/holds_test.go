@@ -15,6 +15,8 @@ func TestEverybodyHasAHold(t *testing.T) {
 	stops := func(h Holding) Holding { h.Reverts = true; return h }
 	token := ada
 	token.Via = "api"
+	again, behind := ada, ada
+	again.At, behind.At = at(1), at(-1)
 	for name, c := range map[string]struct {
 		active []Holding
 		add    Holding
@@ -27,6 +29,8 @@ func TestEverybodyHasAHold(t *testing.T) {
 		"one's own, for less":     {[]Holding{ada}, hold("ada", at(1)), []Holding{ada}},
 		"one's own, for ever":     {[]Holding{ada}, hold("ada", time.Time{}), []Holding{hold("ada", time.Time{})}},
 		"one's own, with an end":  {[]Holding{hold("ada", time.Time{})}, ada, []Holding{hold("ada", time.Time{})}},
+		"one's own, set again":    {[]Holding{ada}, again, []Holding{again}},
+		"by a clock far behind":   {[]Holding{ada}, behind, []Holding{ada}},
 		"one's own, reverts too":  {[]Holding{ada}, stops(hold("ada", at(1))), []Holding{stops(ada)}},
 		"beside one of nobody's":  {[]Holding{{Hold: Hold{Reverts: true}}}, Holding{}, []Holding{{Hold: Hold{Reverts: true}}, {}}},
 		"reverts aren't let free": {[]Holding{stops(ada)}, ada, []Holding{stops(ada)}},
@@ -76,6 +80,11 @@ func TestLiftHolds(t *testing.T) {
 		if got := c.lift.Of(c.from); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %+v", name, got)
 		}
+	}
+	again := ada
+	again.At = noon.Add(time.Hour)
+	if got := (Lift{Given: noon.Add(30 * time.Minute)}).Of(AddHold([]Holding{ada}, again)); !slices.Equal(got, []Holding{again}) {
+		t.Errorf("an unhold that comes late lifts what was set again since: %+v", got)
 	}
 	for _, c := range []struct {
 		holds []Holding
