@@ -144,7 +144,7 @@ func (sim *Simulation) mergeByHand(pr *forge.PullRequest, ref promotion.BranchRe
 	sim.noteUnwatched(landed, sim.now.Sub(pr.CreatedAt) < knownAfter)
 	if ref.Revert {
 		for _, c := range sim.componentsOf(ref) {
-			if p := (target{c, ref.Environment}); sim.tagAt(before, p) != sim.tagAt(landed, p) {
+			if p := (target{c, ref.Environment}); sim.tagAt(before, p) != sim.tagAt(landed, p) && sim.isBack(p) {
 				sim.truth.reverted[deployment{p, sim.tagAt(before, p)}] = sim.now
 				sim.result.Reverts++
 			}

@@ -239,6 +239,14 @@ func (sim *Simulation) noteUnwatched(commit string, young bool) {
 	}
 }
 
+// isBack says that what landed last in a target was there before: what somebody else put on a
+// revert's branch takes nothing back.
+func (sim *Simulation) isBack(p target) bool {
+	all := sim.truth.landings[p]
+	last := len(all) - 1
+	return last >= 0 && (all[last].tag == firstTag || slices.ContainsFunc(all[:last], func(l landing) bool { return l.tag == all[last].tag }))
+}
+
 // isSeenWell says whether a process had time to look since a target is healthy.
 func (sim *Simulation) isSeenWell(p target) bool {
 	return slices.ContainsFunc(sim.argocd.apps, func(x *app) bool {
