@@ -56,10 +56,7 @@ func (c *server) getAudit(w http.ResponseWriter, r *http.Request) {
 	if lines {
 		most = maxAuditLines
 	}
-	q, err := parseAuditQuery(v, most)
-	if err == nil {
-		q.Filter.SubjectPrefixes, err = c.auditSubjects(r.Context(), q)
-	}
+	q, err := c.resolveAuditQuery(r.Context(), v, most)
 	if err != nil {
 		c.writeError(w, r, err)
 		return
@@ -74,6 +71,16 @@ func (c *server) getAudit(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	writeJSON(w, http.StatusOK, page)
+}
+
+// resolveAuditQuery reads what parseQuery took apart, subjects included; a limit is at most
+// the given one.
+func (c *server) resolveAuditQuery(ctx context.Context, v map[string]string, mostEntries int) (auditQuery, error) {
+	q, err := parseAuditQuery(v, mostEntries)
+	if err == nil {
+		q.Filter.SubjectPrefixes, err = c.auditSubjects(ctx, q)
+	}
+	return q, err
 }
 
 // parseAuditQuery reads what parseQuery took apart; a limit is at most the given one.

@@ -80,10 +80,7 @@ func (c *server) auditPage(w http.ResponseWriter, r *http.Request) {
 }
 
 func (c *server) readAuditPage(r *http.Request, v map[string]string) (*api.AuditTrail, error) {
-	q, err := parseAuditQuery(v, maxLimit)
-	if err == nil {
-		q.Filter.SubjectPrefixes, err = c.auditSubjects(r.Context(), q)
-	}
+	q, err := c.resolveAuditQuery(r.Context(), v, maxLimit)
 	if err != nil {
 		return nil, err
 	}

@@ -67,6 +67,13 @@ func (e *Controller) ExecuteCommand(ctx context.Context, o Command) (string, err
 	p := s.Pipeline(o.Unit.Pipeline)
 	_, unit := s.Unit(o.Unit)
 	answer, err := e.authoriseAndRun(ctx, r, s, p, unit, o)
+	return e.auditCommand(ctx, o, wake.UnitName(o.Unit), answer, err)
+}
+
+// auditCommand puts a command about something, and what came of it, on record in the audit
+// trail and gives what it was answered. One that failed, and wasn't refused, is tried again:
+// it isn't on record yet.
+func (e *Controller) auditCommand(ctx context.Context, o Command, about, answer string, err error) (string, error) {
 	var refused *RefusedError
 	outcome := "taken"
 	switch {
@@ -78,7 +85,7 @@ func (e *Controller) ExecuteCommand(ctx context.Context, o Command) (string, err
 	e.opts.Log.Info("a command came", zap.String("by", o.By), zap.String("command", command.Describe(o.Command)),
 		zap.String("component", o.Unit.Component), zap.Int("pull", o.Pull), zap.String("outcome", outcome))
 	aerr := e.opts.Store.AddAudit(ctx, store.Audit{At: e.opts.Clock.Now(), Actor: o.By, Via: o.Via, Verb: o.Command.Verb,
-		Subject: fmt.Sprintf("%s #%d %s", wake.UnitName(o.Unit), o.Pull, command.Describe(o.Command)), Reason: o.Command.Reason, Outcome: outcome, Source: o.Source})
+		Subject: fmt.Sprintf("%s #%d %s", about, o.Pull, command.Describe(o.Command)), Reason: o.Command.Reason, Outcome: outcome, Source: o.Source})
 	if aerr != nil {
 		return "", aerr
 	}

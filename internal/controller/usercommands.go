@@ -18,7 +18,6 @@ import (
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/command"
-	"github.com/liftlock/liftlock/internal/store"
 )
 
 // maxDescribedComponents bounds the components that one answer on a person's pull request is about.
@@ -91,21 +90,7 @@ func (e *Controller) runUserCommand(ctx context.Context, r *Repository, pr *forg
 		return "", err
 	}
 	answer, err = e.answerUserCommand(ctx, r, s, pr, o, known)
-	var refused *RefusedError
-	outcome := "taken"
-	switch {
-	case errors.As(err, &refused):
-		outcome = "refused: " + refused.Why
-	case err != nil:
-		return "", err
-	}
-	e.opts.Log.Info("a command came on a person's pull request", zap.String("by", o.By), zap.String("command", command.Describe(o.Command)), zap.Int("pull", o.Pull), zap.String("outcome", outcome))
-	aerr := e.opts.Store.AddAudit(ctx, store.Audit{At: e.opts.Clock.Now(), Actor: o.By, Via: o.Via, Verb: o.Command.Verb,
-		Subject: fmt.Sprintf("%s #%d %s", r.ID, o.Pull, command.Describe(o.Command)), Reason: o.Command.Reason, Outcome: outcome, Source: o.Source})
-	if aerr != nil {
-		return "", aerr
-	}
-	return answer, err
+	return e.auditCommand(ctx, o, r.ID, answer, err)
 }
 
 func (e *Controller) answerUserCommand(ctx context.Context, r *Repository, s *facts.Snapshot, pr *forge.PullRequest, o Command, known *userChange) (string, error) {

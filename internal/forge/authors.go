@@ -1,6 +1,7 @@
 package forge
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -92,4 +93,13 @@ func ParseNoReply(email, host string) (User, bool) {
 	u := User{Login: m[2], Bot: strings.HasSuffix(m[2], "[bot]")}
 	u.ID, _ = strconv.ParseInt(m[1], 10, 64) // nothing but digits, or nothing: 0
 	return u, true
+}
+
+// RequireFewCommits is an error of the kind ErrTooMany where a call has found MaxCommits
+// commits or more; op says which call.
+func RequireFewCommits(op string, n int) error {
+	if n < MaxCommits {
+		return nil
+	}
+	return &Error{Op: op, Kind: ErrTooMany, Message: fmt.Sprintf("there are %d commits or more", MaxCommits)}
 }

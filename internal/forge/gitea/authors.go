@@ -70,7 +70,7 @@ func (d *Driver) Commits(ctx context.Context, r forge.Repo, base, head string) (
 	if err != nil {
 		return nil, err
 	}
-	if err := requireFew(op, len(commits)); err != nil {
+	if err := forge.RequireFewCommits(op, len(commits)); err != nil {
 		return nil, err
 	}
 	all := make([]forge.Commit, len(commits))
@@ -99,14 +99,6 @@ func (d *Driver) compareCommits(ctx context.Context, r forge.Repo, base, head st
 	return compared.Commits, op, nil
 }
 
-// requireFew says that commits are too many.
-func requireFew(op string, n int) error {
-	if n < forge.MaxCommits {
-		return nil
-	}
-	return &forge.Error{Op: op, Kind: forge.ErrTooMany, Message: fmt.Sprintf("there are %d commits or more", forge.MaxCommits)}
-}
-
 // requireAuthors says that a commit names no author or no committer.
 func requireAuthors(op string, c *sdk.Commit) error {
 	if c.CommitMeta == nil || c.RepoCommit == nil || c.RepoCommit.Author == nil || c.RepoCommit.Committer == nil {
@@ -117,7 +109,7 @@ func requireAuthors(op string, c *sdk.Commit) error {
 
 // toAuthors says who made commits, or that they are too many.
 func (d *Driver) toAuthors(ctx context.Context, op string, commits []*sdk.Commit) ([]forge.CommitAuthors, error) {
-	if err := requireFew(op, len(commits)); err != nil {
+	if err := forge.RequireFewCommits(op, len(commits)); err != nil {
 		return nil, err
 	}
 	known := map[string]forge.User{} // by address, in lower case

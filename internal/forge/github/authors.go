@@ -114,7 +114,7 @@ func (d *Driver) Commits(ctx context.Context, r forge.Repo, base, head string) (
 	if err != nil {
 		return nil, err
 	}
-	if err := requireFew(op, len(commits)); err != nil {
+	if err := forge.RequireFewCommits(op, len(commits)); err != nil {
 		return nil, err
 	}
 	all := make([]forge.Commit, len(commits))
@@ -140,17 +140,9 @@ func (d *Driver) compareCommits(ctx context.Context, r forge.Repo, base, head st
 	return commits, op, err
 }
 
-// requireFew says that commits are too many.
-func requireFew(op string, n int) error {
-	if n < forge.MaxCommits {
-		return nil
-	}
-	return &forge.Error{Op: op, Kind: forge.ErrTooMany, Message: fmt.Sprintf("there are %d commits or more", forge.MaxCommits)}
-}
-
 // toAuthors says who made commits, or that they are too many.
 func (d *Driver) toAuthors(ctx context.Context, op string, r forge.Repo, commits []*gh.RepositoryCommit) ([]forge.CommitAuthors, error) {
-	if err := requireFew(op, len(commits)); err != nil {
+	if err := forge.RequireFewCommits(op, len(commits)); err != nil {
 		return nil, err
 	}
 	known := map[string]forge.User{} // by address, in lower case

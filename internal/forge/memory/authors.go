@@ -16,8 +16,8 @@ const pusherPage = 100
 
 // toAuthors says who made commits, or that they are too many.
 func (c *call) toAuthors(commits []git.CommitInfo) ([]forge.CommitAuthors, error) {
-	if len(commits) >= forge.MaxCommits {
-		return nil, c.failure(forge.ErrTooMany, fmt.Sprintf("there are %d commits or more", forge.MaxCommits))
+	if err := forge.RequireFewCommits(c.op, len(commits)); err != nil {
+		return nil, err
 	}
 	all := make([]forge.CommitAuthors, len(commits))
 	for i, found := range commits {
@@ -117,8 +117,8 @@ func (v *view) Commits(ctx context.Context, r forge.Repo, base, head string) (al
 		if err != nil {
 			return err
 		}
-		if len(commits) >= forge.MaxCommits {
-			return c.failure(forge.ErrTooMany, fmt.Sprintf("there are %d commits or more", forge.MaxCommits))
+		if err := forge.RequireFewCommits(c.op, len(commits)); err != nil {
+			return err
 		}
 		for _, found := range commits {
 			all = append(all, forge.Commit{SHA: found.SHA, Author: found.Author.Name, Message: found.Message, At: found.CommitTime})
