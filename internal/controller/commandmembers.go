@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -184,11 +185,7 @@ func (e *Controller) setHoldsItself(ctx context.Context, r *Repository, s *facts
 // answer says when it ends, where that is what was said or isn't.
 func (e *Controller) setHolds(ctx context.Context, r *Repository, s *facts.Snapshot, p *facts.ResolvedPipeline, o Command) (string, error) {
 	now := e.opts.Clock.Now()
-	given := o.At
-	if given.IsZero() {
-		given = now
-	}
-	end, err := o.Command.End(given)
+	end, err := o.Command.End(cmp.Or(o.At, now))
 	if err != nil {
 		return "", newRefusal("%v", err)
 	}
@@ -249,7 +246,7 @@ func (e *Controller) setHold(ctx context.Context, r *Repository, p *facts.Resolv
 	if c.Scope == command.ScopeEnvironment && (p == nil || p.Spec.EnvironmentByName(c.Environment) == nil) {
 		return active, newRefusal("the pipeline %s has no environment %q", o.Unit.Pipeline, c.Environment)
 	}
-	active, err = e.opts.Actor.SetHold(ctx, r.Repository, o.Unit, act.Hold{Scope: c.Scope, Environment: c.Environment, By: o.By, Via: holdVia(o), Reason: c.Reason, Reverts: c.Reverts, Until: end, Set: set, Lift: o.lift()})
+	active, err = e.opts.Actor.SetHold(ctx, r.Repository, o.Unit, act.Hold{Scope: c.Scope, Environment: c.Environment, By: o.By, Via: holdVia(o), Reason: c.Reason, Reverts: c.Reverts, Until: end, Given: o.At, Set: set, Lift: o.lift()})
 	if err != nil {
 		return active, err
 	}

@@ -341,3 +341,33 @@ func TestALateUnholdLeavesALabelSetByHand(t *testing.T) {
 		t.Error("an unhold left the label")
 	}
 }
+
+// TestAHoldThatIsCarriedOutLateIsLiftedByWhatWasWrittenAfterIt holds that what counts is when
+// a hold and its unhold were written: a hold that is only carried out when its unhold has
+// been written is lifted by that, and one that was written after it stays.
+func TestAHoldThatIsCarriedOutLateIsLiftedByWhatWasWrittenAfterIt(t *testing.T) {
+	t.Parallel()
+	for _, scope := range []string{"environment", "pr", "component", "pipeline"} {
+		t.Run(scope, func(t *testing.T) {
+			w := newFixture(t, "", manualQA, "web")
+			p := w.openOne("web", "2.0.0", "web")
+			written := w.clock.Now()
+			give := func(verb string, minute int) string {
+				t.Helper()
+				answer, err := w.ExecuteCommand(t.Context(), Command{Unit: w.unit("web"), Pull: p.Number, By: "ada", Via: "comment", Source: fmt.Sprint(verb, minute),
+					At: written.Add(time.Duration(minute) * time.Minute), Command: command.Command{Verb: verb, Scope: scope, Environment: "qa"}})
+				w.must(err)
+				return answer
+			}
+			w.clock.Step(20 * time.Minute)
+			give(command.Hold, 0)
+			if answer := give(command.Unhold, 10); answer != "" {
+				t.Errorf("an unhold that was written after the hold: %q", answer)
+			}
+			give(command.Hold, 11)
+			if answer := give(command.Unhold, 10); !strings.HasPrefix(answer, "It stays on hold by ada") {
+				t.Errorf("an unhold that was written before the hold: %q", answer)
+			}
+		})
+	}
+}

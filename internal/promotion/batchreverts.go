@@ -5,14 +5,16 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 )
 
-// joinOpenReverts joins what is done to the open reverts: composed anew when one
-// component says so, merged or closed when all do.
+// joinOpenReverts joins what is done to the open reverts: composed anew or closed when one
+// component says so, merged when all do. One that can't take all of them back any more takes
+// none back, and would keep their next releases out for as long as it is open.
 func (b *batchPlanner) joinOpenReverts(env string) {
 	type open struct {
 		pull                       *Pull
-		components                 []string
+		components, overtaken      []string
 		recompose, merges, closing []PullAction
 	}
 	byNumber := map[int]*open{}
@@ -36,6 +38,7 @@ func (b *batchPlanner) joinOpenReverts(env string) {
 				u.merges = append(u.merges, a)
 			case Close:
 				u.closing = append(u.closing, a)
+				u.overtaken = append(u.overtaken, f.Unit.Component)
 			}
 		}
 	}
@@ -45,9 +48,9 @@ func (b *batchPlanner) joinOpenReverts(env string) {
 		case len(u.closing) == all, len(u.closing) > 0 && u.pull.HeadState == HeadModified:
 			b.addAction(u.closing[0])
 		case len(u.closing) > 0:
-			for _, component := range u.components {
-				b.addReason(component, env, "hold", fmt.Sprintf("the revert #%d takes several back at once, and of one of them it no longer can: %s; a person has to decide", n, u.closing[0].(Close).Why))
-			}
+			c := u.closing[0].(Close)
+			c.Why = fmt.Sprintf("it takes several back at once, and of %s it no longer can: %s", strings.Join(u.overtaken, ", "), c.Why)
+			b.addAction(c)
 		case len(u.recompose) > 0:
 			b.addAction(u.recompose[0])
 		case len(u.merges) == all:

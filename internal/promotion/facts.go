@@ -59,8 +59,8 @@ type Hold struct {
 	By          string    `json:"by"`
 	Reason      string    `json:"reason,omitempty"`
 	Reverts     bool      `json:"reverts,omitempty"` // reverts stand still too
-	At          time.Time `json:"at"`
-	Until       time.Time `json:"until,omitzero"` // zero: until somebody lifts it
+	At          time.Time `json:"at"`                // when it was given, which may be long before it was set
+	Until       time.Time `json:"until,omitzero"`    // zero: until somebody lifts it
 }
 
 // IsOver says whether a hold has come to its end.

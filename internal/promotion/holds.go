@@ -33,7 +33,7 @@ func ListActive(all []Holding, now time.Time) []Holding {
 
 // AddHold adds a hold to those of the same that stand. Each holder has one: who holds again
 // makes it no weaker, so that the later end counts, and holds from then on, so that an unhold
-// that was given before, and is only carried out later, doesn't lift it. What others hold
+// that was given in between, and is only carried out later, doesn't lift it. What others hold
 // stays theirs.
 func AddHold(active []Holding, h Holding) []Holding {
 	out := slices.Clone(active)
@@ -73,8 +73,9 @@ func FindStrongest(holds []Holding) (strongest Holding, held bool) {
 	return strongest, len(holds) > 0
 }
 
-// liftSlack is by how much a hold may be younger than the command that lifts it: the two are
-// stamped by different clocks.
+// liftSlack is by how much a hold may be younger than the command that lifts it where the
+// two are stamped by different clocks: the forge's for what is written there, ours for what
+// comes by the API.
 const liftSlack = time.Minute
 
 // Lift says which holds somebody lifts. Its zero value lifts all.
@@ -82,7 +83,7 @@ type Lift struct {
 	OwnOnly bool   // those that By set, and no others
 	By, Via string // as of a Hold
 	// Given is when the command was given, which may be long ago: it doesn't lift what was
-	// set later. Zero: now.
+	// given later. Zero: now.
 	Given time.Time
 }
 
@@ -95,7 +96,11 @@ func (l Lift) IsLate(now time.Time) bool {
 // Of are the holds that stand after it.
 func (l Lift) Of(active []Holding) []Holding {
 	return slices.DeleteFunc(slices.Clone(active), func(h Holding) bool {
-		isLater := !l.Given.IsZero() && h.At.After(l.Given.Add(liftSlack))
+		slack := liftSlack
+		if h.Via == l.Via {
+			slack = 0
+		}
+		isLater := !l.Given.IsZero() && h.At.After(l.Given.Add(slack))
 		return !isLater && (!l.OwnOnly || h.IsOf(l.By, l.Via))
 	})
 }

@@ -74,8 +74,10 @@ func TestLiftHolds(t *testing.T) {
 		"a token's of that name":      {Lift{OwnOnly: true, By: "ada", Via: "api"}, all, all},
 		"nobody's, by nobody":         {Lift{OwnOnly: true}, []Holding{nobody}, []Holding{nobody}},
 		"before the second":           {Lift{Given: noon.Add(30 * time.Minute)}, all, []Holding{grace}},
-		"nearly at once":              {Lift{Given: noon.Add(59 * time.Minute)}, all, nil},
-		"a moment too early for that": {Lift{Given: noon.Add(59*time.Minute - 1)}, all, []Holding{grace}},
+		"at the same time":            {Lift{Given: noon.Add(time.Hour)}, all, nil},
+		"a moment before it":          {Lift{Given: noon.Add(time.Hour - 1)}, all, []Holding{grace}},
+		"nearly at once, by a token":  {Lift{Via: "api", Given: noon.Add(59 * time.Minute)}, all, nil},
+		"a moment too early for that": {Lift{Via: "api", Given: noon.Add(59*time.Minute - 1)}, all, []Holding{grace}},
 	} {
 		if got := c.lift.Of(c.from); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %+v", name, got)
@@ -83,7 +85,7 @@ func TestLiftHolds(t *testing.T) {
 	}
 	again := ada
 	again.At = noon.Add(time.Hour)
-	if got := (Lift{Given: noon.Add(30 * time.Minute)}).Of(AddHold([]Holding{ada}, again)); !slices.Equal(got, []Holding{again}) {
+	if got := (Lift{Given: noon.Add(59 * time.Minute)}).Of(AddHold([]Holding{ada}, again)); !slices.Equal(got, []Holding{again}) {
 		t.Errorf("an unhold that comes late lifts what was set again since: %+v", got)
 	}
 	for _, c := range []struct {

@@ -1,6 +1,7 @@
 package act
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ type Hold struct {
 	By, Reason  string
 	Via         string         // api: By is the name of one of its tokens
 	Reverts     bool           // reverts stand still too
+	Given       time.Time      // when the command that sets it was given; zero: now
 	Until       time.Time      // zero: until somebody lifts it
 	Set         bool           // false: lift
 	Lift        promotion.Lift // which holds, where it isn't set
@@ -94,7 +96,7 @@ func (a *Actor) writeHold(ctx context.Context, r *facts.Repository, file string,
 	next := h.Lift.Of(promotion.ListActive(all, now))
 	if h.Set {
 		verb = "Hold"
-		next = promotion.AddHold(promotion.ListActive(all, now), promotion.Holding{Via: h.Via, Hold: promotion.Hold{By: h.By, Reason: h.Reason, At: now, Reverts: h.Reverts, Until: h.Until}})
+		next = promotion.AddHold(promotion.ListActive(all, now), promotion.Holding{Via: h.Via, Hold: promotion.Hold{By: h.By, Reason: h.Reason, At: cmp.Or(h.Given, now), Reverts: h.Reverts, Until: h.Until}})
 	}
 	strongest, held := promotion.FindStrongest(next)
 	active = strongest.Hold
