@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"strings"
@@ -50,8 +51,8 @@ func TestSomebodyElsesFailedSyncConvictsNobody(t *testing.T) {
 // sync` does, and waits until it ended so.
 func (s *scenario) syncByHand(env, phase, sync string) {
 	s.Helper()
-	name := s.prefix + "-web-" + env
-	patch := `{"operation": {"initiatedBy": {"username": "ada"}, "info": [{"name": "phase", "value": "` + phase + `"}], "sync": {` + sync + `}}}`
+	name, mark := s.prefix+"-web-"+env, rand.Text()
+	patch := `{"operation": {"initiatedBy": {"username": "ada"}, "info": [{"name": "story", "value": "` + mark + `"}], "sync": {` + sync + `}}}`
 	_, err := s.cluster.kube.Resource(applications).Namespace("argocd").Patch(s.ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	s.must(err)
 	eventually(s, ada+"'s sync in "+env+" ended "+phase, func() (bool, error) {
@@ -60,7 +61,7 @@ func (s *scenario) syncByHand(env, phase, sync string) {
 			return false, err
 		}
 		info, _, _ := unstructured.NestedSlice(u.Object, "status", "operationState", "operation", "info") // absent: it isn't this one
-		if a := parseAppState(u); a.phase != phase || !strings.Contains(fmt.Sprint(info), phase) {
+		if a := parseAppState(u); a.phase != phase || !strings.Contains(fmt.Sprint(info), mark) {
 			return false, errors.New(a.String())
 		}
 		return true, nil
@@ -113,6 +114,7 @@ func TestClosedSyncWindowIsWaitedFor(t *testing.T) {
 		}
 		return fmt.Errorf("the targets are %+v, not queued until %s", e.Targets, opens)
 	})
+	s.record("window", "web", "qa", nil)
 	s.checkNoPull(promotionBranch("web", "prod"))
 	s.createProject(nil)
 	s.awaitState("web", "qa", "1.1.0", promotion.Verified)

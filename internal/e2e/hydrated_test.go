@@ -140,6 +140,47 @@ func (s *scenario) mergeStaging(env, tag string) {
 	s.runGit("push", "-q", "origin", strings.TrimSpace(merge)+":refs/heads/hydrated/"+env)
 }
 
+// All components of a branch are hydrated together, or none is. While one of them can't be
+// rendered, another one's release waits and says that the hydrator failed; it hasn't failed
+// itself, and goes on when the other one is mended.
+func TestHydrationThatAnotherComponentBreaksIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	f := repoFixture{components: map[string][]string{"api": {"api"}, "web": {"web"}}, environments: threeSteps}
+	f.sets = map[string]string{"shop.yaml": hydrated}
+	s := newScenario(t, normalCluster, "group", f)
+	s.allowHydration(s.clone.url)
+	s.applySets(f, nil)
+	s.awaitSettled()
+	s.startServer()
+
+	s.pushEdits(dev, "Name a file that isn't there, in qa", map[string]edit{
+		overlayFile("api", "qa"): func(old string) string {
+			return strings.Replace(old, "  - ../../base\n", "  - ../../base\n  - absent.yaml\n", 1)
+		},
+	})
+	s.pushRelease("web", "dev", "1.1.0")
+	s.awaitMerged("web", "qa", "1.1.0", 0)
+	s.awaitWhy("web", "qa", "waits for the hydrator, which failed", func(e *api.EnvironmentWhy) error {
+		if len(e.Targets) == 1 && e.Targets[0].State == "arriving" && strings.Contains(e.Targets[0].Reason, "the source hydrator failed") {
+			return nil
+		}
+		return fmt.Errorf("the targets are %+v", e.Targets)
+	})
+	s.record("hydration-failed", "web", "qa", func(u *unstructured.Unstructured) error {
+		phase, _, err := unstructured.NestedString(u.Object, "status", "sourceHydrator", "currentOperation", "phase")
+		if err == nil && phase != "Failed" {
+			err = fmt.Errorf("the hydrator's phase is %s", phase)
+		}
+		return err
+	})
+	s.pushEdits(dev, "Name it no more", map[string]edit{
+		overlayFile("api", "qa"): func(old string) string { return strings.Replace(old, "  - absent.yaml\n", "", 1) },
+	})
+	s.awaitState("web", "qa", "1.1.0", promotion.Verified)
+	s.awaitRunning("web", "qa", "1.1.0")
+	s.checkNoPull(revertPrefix("web", "qa"))
+}
+
 // From 3.5 on the hydrator can write to another repository, which the server must know.
 func TestHydratedIntoAnotherRepository(t *testing.T) {
 	if normalCluster.argocd.version < "v3.5" { // versions of one digit, as the lab's are

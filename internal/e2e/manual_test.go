@@ -31,10 +31,7 @@ func TestManualTargetsAreSyncedAndPruned(t *testing.T) {
 	})
 	s.applySets(f, nil)
 	for _, env := range []string{"dev", "qa", "prod"} {
-		eventually(s, "the Application in "+env+" is there", func() (bool, error) {
-			_, err := s.cluster.kube.Resource(applications).Namespace("argocd").Get(s.ctx, s.prefix+"-web-"+env, metav1.GetOptions{})
-			return err == nil, err
-		})
+		s.awaitApplication("web", env)
 		s.syncByHand(env, "Succeeded", `"syncOptions": ["CreateNamespace=true"]`)
 	}
 	s.awaitSettled()

@@ -40,6 +40,7 @@ func TestRollingSyncStepIsWaitedFor(t *testing.T) {
 		}
 		return fmt.Errorf("the targets are %+v, not queued behind api's", e.Targets)
 	})
+	s.record("rolling", "web", "dev", nil)
 	s.checkNoPull(promotionBranch("web", "qa"))
 
 	s.pushRelease("api", "dev", "1.1.1")
