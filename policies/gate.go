@@ -76,6 +76,8 @@ type Facts struct {
 	ChecksErr string
 	// Soaked is for how long the release was verified in the environments before.
 	Soaked []Soaked
+	// SyncWindows are Argo CD's for each target of the environment, where a gate goes by them.
+	SyncWindows []TargetWindow `json:",omitempty"`
 	// Promotion is what expressions are asked about; nil: it isn't known.
 	Promotion *Promotion
 	// Metrics are what Prometheus servers answered.

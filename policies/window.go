@@ -1,7 +1,9 @@
 package policies
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -10,13 +12,16 @@ import (
 // wall of its zone: 22:00 for eight hours ends at 06:00 in every night, also in one in
 // which the clocks change. A start that the clocks skip opens when they have jumped; one
 // in an hour that comes twice opens twice. It includes its start and not its end.
+// Instead of cron, duration and timezone it may have argocd alone.
 type Window struct {
 	// When it opens: minute, hour, day of the month, month and day of the week, as cron has them. Days of the month and of the week can't both be given; 7 is Sunday too.
-	Cron string `yaml:"cron" json:"cron" jsonschema:"required,minLength=1"`
+	Cron string `yaml:"cron" json:"cron,omitempty" jsonschema:"minLength=1"`
 	// How long it stays open, by the clock on the wall; at most seven days (168h).
-	Duration time.Duration `yaml:"duration" json:"duration" jsonschema:"required"`
+	Duration time.Duration `yaml:"duration" json:"duration,omitempty"`
 	// Whose clock, as the IANA database names it: Europe/Berlin, UTC.
-	Timezone string `yaml:"timezone" json:"timezone" jsonschema:"required,minLength=1"`
+	Timezone string `yaml:"timezone" json:"timezone,omitempty" jsonschema:"minLength=1"`
+	// Open while the sync windows of the AppProjects in Argo CD let every target of the environment be synced.
+	ArgoCD bool `yaml:"argocd" json:"argocd,omitempty" jsonschema:"enum=true"`
 }
 
 // Windows is open while any of its windows is.
@@ -51,13 +56,16 @@ func (w Windows) describe() string {
 
 // String is the window as people write it: 0 9 * * MON-THU for 8h (Europe/Berlin).
 func (w *Window) String() string {
+	if w.ArgoCD {
+		return "Argo CD's sync windows"
+	}
 	return fmt.Sprintf("%s for %s (%s)", w.Cron, formatDuration(w.Duration), w.Timezone)
 }
 
 func (w *Window) validate() []Problem { return w.findProblems(w.kindName()) }
 
 func (w *Window) evaluate(f Facts) Result {
-	return evaluateWindows(w.kindName(), []Window{*w}, f.Now)
+	return evaluateWindows(w.kindName(), []Window{*w}, f)
 }
 
 func (w Windows) validate() []Problem {
@@ -74,7 +82,7 @@ func (w Windows) validate() []Problem {
 	return problems
 }
 
-func (w Windows) evaluate(f Facts) Result { return evaluateWindows(w.kindName(), w, f.Now) }
+func (w Windows) evaluate(f Facts) Result { return evaluateWindows(w.kindName(), w, f) }
 
 // findProblems says what is wrong with the window's settings.
 func (w *Window) findProblems(path string) []Problem {
@@ -83,6 +91,12 @@ func (w *Window) findProblems(path string) []Problem {
 		if err != nil {
 			problems = append(problems, Problem{Path: path + "." + key, Message: err.Error()})
 		}
+	}
+	if w.ArgoCD {
+		if w.Cron != "" || w.Duration != 0 || w.Timezone != "" {
+			add("argocd", errors.New("stands alone: Argo CD's sync windows have their own schedules, and another window is another gate"))
+		}
+		return problems
 	}
 	_, err := parseCron(w.Cron)
 	add("cron", err)
@@ -111,7 +125,30 @@ func (w *Window) newRecurrence() (*recurrence, error) {
 }
 
 // evaluateWindows answers for several windows of which one that is open is enough.
-func evaluateWindows(gate string, windows []Window, now time.Time) Result {
+func evaluateWindows(gate string, windows []Window, f Facts) Result {
+	timed := slices.DeleteFunc(slices.Clone(windows), func(w Window) bool { return w.ArgoCD })
+	switch len(timed) {
+	case len(windows):
+		return evaluateTimes(gate, timed, f.Now)
+	case 0:
+		return evaluateSyncWindows(gate, f)
+	}
+	r, other := evaluateTimes(gate, timed, f.Now), evaluateSyncWindows(gate, f)
+	switch {
+	case r.Outcome == Pass:
+		return r
+	case other.Outcome == Pass:
+		return other
+	}
+	r.Reason += "; " + other.Reason
+	if r.Until.IsZero() || !other.Until.IsZero() && other.Until.Before(r.Until) {
+		r.Until = other.Until
+	}
+	return r
+}
+
+// evaluateTimes answers for several windows with times of their own.
+func evaluateTimes(gate string, windows []Window, now time.Time) Result {
 	r := Result{Gate: gate, Outcome: Wait}
 	if now.IsZero() {
 		r.Reason = "what time it is isn't known"

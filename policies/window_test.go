@@ -29,63 +29,63 @@ func TestWindowNights(t *testing.T) {
 		changes []string // opens, closes, opens, …, as the zone's clock shows them
 	}{
 		"a working day in Berlin": {
-			window: Window{"0 9 * * MON-THU", 8 * time.Hour, "Europe/Berlin"}, from: "2026-11-22 12:00:00 +0000",
+			window: Window{Cron: "0 9 * * MON-THU", Duration: 8 * time.Hour, Timezone: "Europe/Berlin"}, from: "2026-11-22 12:00:00 +0000",
 			changes: []string{"Mon 2026-11-23 09:00 CET", "Mon 2026-11-23 17:00 CET", "Tue 2026-11-24 09:00 CET", "Tue 2026-11-24 17:00 CET", "Wed 2026-11-25 09:00 CET", "Wed 2026-11-25 17:00 CET", "Thu 2026-11-26 09:00 CET", "Thu 2026-11-26 17:00 CET", "Mon 2026-11-30 09:00 CET"},
 		},
 		"the night that is short, Berlin": {
-			window: Window{"0 22 * * *", 8 * time.Hour, "Europe/Berlin"}, from: "2027-03-27 12:00:00 +0000",
+			window: Window{Cron: "0 22 * * *", Duration: 8 * time.Hour, Timezone: "Europe/Berlin"}, from: "2027-03-27 12:00:00 +0000",
 			changes: []string{"Sat 2027-03-27 22:00 CET", "Sun 2027-03-28 06:00 CEST", "Sun 2027-03-28 22:00 CEST"},
 		},
 		"the night that is long, Berlin": {
-			window: Window{"0 22 * * *", 8 * time.Hour, "Europe/Berlin"}, from: "2026-10-24 12:00:00 +0000",
+			window: Window{Cron: "0 22 * * *", Duration: 8 * time.Hour, Timezone: "Europe/Berlin"}, from: "2026-10-24 12:00:00 +0000",
 			changes: []string{"Sat 2026-10-24 22:00 CEST", "Sun 2026-10-25 06:00 CET", "Sun 2026-10-25 22:00 CET"},
 		},
 		"a start that the clocks skip opens at the jump, Berlin": {
-			window: Window{"30 2 * * *", time.Hour, "Europe/Berlin"}, from: "2027-03-27 12:00:00 +0000",
+			window: Window{Cron: "30 2 * * *", Duration: time.Hour, Timezone: "Europe/Berlin"}, from: "2027-03-27 12:00:00 +0000",
 			changes: []string{"Sun 2027-03-28 03:00 CEST", "Sun 2027-03-28 03:30 CEST", "Mon 2027-03-29 02:30 CEST"},
 		},
 		"a start in the hour that comes twice opens twice, Berlin": {
-			window: Window{"30 2 * * *", time.Hour, "Europe/Berlin"}, from: "2026-10-24 12:00:00 +0000",
+			window: Window{Cron: "30 2 * * *", Duration: time.Hour, Timezone: "Europe/Berlin"}, from: "2026-10-24 12:00:00 +0000",
 			changes: []string{"Sun 2026-10-25 02:30 CEST", "Sun 2026-10-25 02:00 CET", "Sun 2026-10-25 02:30 CET", "Sun 2026-10-25 03:30 CET", "Mon 2026-10-26 02:30 CET"},
 		},
 		"an end in the hour that the clocks skip is the jump, New York": {
-			window: Window{"0 0 * * *", 150 * time.Minute, "America/New_York"}, from: "2027-03-13 17:00:00 +0000",
+			window: Window{Cron: "0 0 * * *", Duration: 150 * time.Minute, Timezone: "America/New_York"}, from: "2027-03-13 17:00:00 +0000",
 			changes: []string{"Sun 2027-03-14 00:00 EST", "Sun 2027-03-14 03:00 EDT", "Mon 2027-03-15 00:00 EDT"},
 		},
 		"the night that is long, New York": {
-			window: Window{"0 1 * * *", time.Hour, "America/New_York"}, from: "2026-10-31 17:00:00 +0000",
+			window: Window{Cron: "0 1 * * *", Duration: time.Hour, Timezone: "America/New_York"}, from: "2026-10-31 17:00:00 +0000",
 			changes: []string{"Sun 2026-11-01 01:00 EDT", "Sun 2026-11-01 02:00 EST", "Mon 2026-11-02 01:00 EST"},
 		},
 		"a midnight that there isn't, São Paulo 2018": {
-			window: Window{"0 0 * * *", 6 * time.Hour, "America/Sao_Paulo"}, from: "2018-11-03 15:00:00 +0000",
+			window: Window{Cron: "0 0 * * *", Duration: 6 * time.Hour, Timezone: "America/Sao_Paulo"}, from: "2018-11-03 15:00:00 +0000",
 			changes: []string{"Sun 2018-11-04 01:00 -02", "Sun 2018-11-04 06:00 -02", "Mon 2018-11-05 00:00 -02"},
 		},
 		"a day from a midnight that there isn't, São Paulo 2018": {
-			window: Window{"0 0 4 * *", 24 * time.Hour, "America/Sao_Paulo"}, from: "2018-11-03 15:00:00 +0000",
+			window: Window{Cron: "0 0 4 * *", Duration: 24 * time.Hour, Timezone: "America/Sao_Paulo"}, from: "2018-11-03 15:00:00 +0000",
 			changes: []string{"Sun 2018-11-04 01:00 -02", "Mon 2018-11-05 00:00 -02", "Tue 2018-12-04 00:00 -02"},
 		},
 		"a midnight that there isn't, Cairo": {
-			window: Window{"0 0 * * FRI", 3 * time.Hour, "Africa/Cairo"}, from: "2027-04-29 12:00:00 +0000",
+			window: Window{Cron: "0 0 * * FRI", Duration: 3 * time.Hour, Timezone: "Africa/Cairo"}, from: "2027-04-29 12:00:00 +0000",
 			changes: []string{"Fri 2027-04-30 01:00 EEST", "Fri 2027-04-30 03:00 EEST", "Fri 2027-05-07 00:00 EEST"},
 		},
 		"clocks that jump by half an hour, Lord Howe": {
-			window: Window{"15 2 * * *", 30 * time.Minute, "Australia/Lord_Howe"}, from: "2026-10-03 12:00:00 +0000",
+			window: Window{Cron: "15 2 * * *", Duration: 30 * time.Minute, Timezone: "Australia/Lord_Howe"}, from: "2026-10-03 12:00:00 +0000",
 			changes: []string{"Sun 2026-10-04 02:30 +11", "Sun 2026-10-04 02:45 +11", "Mon 2026-10-05 02:15 +11"},
 		},
 		"clocks that go back by half an hour, Lord Howe": {
-			window: Window{"0 2 * * *", time.Hour, "Australia/Lord_Howe"}, from: "2027-04-03 12:00:00 +0000",
+			window: Window{Cron: "0 2 * * *", Duration: time.Hour, Timezone: "Australia/Lord_Howe"}, from: "2027-04-03 12:00:00 +0000",
 			changes: []string{"Sun 2027-04-04 02:00 +1030", "Sun 2027-04-04 03:00 +1030", "Mon 2027-04-05 02:00 +1030"},
 		},
 		"7 is Sunday": {
-			window: Window{"0 9 * * 6-7", time.Hour, "UTC"}, from: "2026-11-20 12:00:00 +0000",
+			window: Window{Cron: "0 9 * * 6-7", Duration: time.Hour, Timezone: "UTC"}, from: "2026-11-20 12:00:00 +0000",
 			changes: []string{"Sat 2026-11-21 09:00 UTC", "Sat 2026-11-21 10:00 UTC", "Sun 2026-11-22 09:00 UTC", "Sun 2026-11-22 10:00 UTC", "Sat 2026-11-28 09:00 UTC"},
 		},
 		"windows that meet are one": {
-			window: Window{"0 9,10,11 * * *", time.Hour, "UTC"}, from: "2026-11-20 08:00:00 +0000",
+			window: Window{Cron: "0 9,10,11 * * *", Duration: time.Hour, Timezone: "UTC"}, from: "2026-11-20 08:00:00 +0000",
 			changes: []string{"Fri 2026-11-20 09:00 UTC", "Fri 2026-11-20 12:00 UTC", "Sat 2026-11-21 09:00 UTC"},
 		},
 		"a leap day": {
-			window: Window{"0 0 29 2 *", time.Hour, "UTC"}, from: "2026-11-20 08:00:00 +0000",
+			window: Window{Cron: "0 0 29 2 *", Duration: time.Hour, Timezone: "UTC"}, from: "2026-11-20 08:00:00 +0000",
 			changes: []string{"Tue 2028-02-29 00:00 UTC", "Tue 2028-02-29 01:00 UTC"},
 		},
 	} {
@@ -114,9 +114,9 @@ func TestWindowNights(t *testing.T) {
 }
 
 func TestWindows(t *testing.T) {
-	weekday := Window{"0 9 * * MON-THU", 8 * time.Hour, "Europe/Berlin"}
-	night := Window{"0 16 * * *", 8 * time.Hour, "UTC"}
-	always := Window{"* * * * *", time.Hour, "UTC"}
+	weekday := Window{Cron: "0 9 * * MON-THU", Duration: 8 * time.Hour, Timezone: "Europe/Berlin"}
+	night := Window{Cron: "0 16 * * *", Duration: 8 * time.Hour, Timezone: "UTC"}
+	always := Window{Cron: "* * * * *", Duration: time.Hour, Timezone: "UTC"}
 	for name, c := range map[string]struct {
 		gate Gate
 		at   string
@@ -162,27 +162,27 @@ func TestWindowProblems(t *testing.T) {
 		window Window
 		want   string
 	}{
-		"a descriptor":               {Window{"@every 1h", time.Hour, "UTC"}, `window.cron: "@every" is a descriptor, which says no hour; write five fields: minute, hour, day of the month, month, day of the week`},
-		"a zone in front":            {Window{"TZ=UTC 0 9 * * *", time.Hour, "UTC"}, "window.cron: has a zone in it; give it as timezone"},
-		"cron's zone in front":       {Window{"CRON_TZ=UTC 0 9 * * *", time.Hour, "UTC"}, "window.cron: has a zone in it; give it as timezone"},
-		"a zone alone":               {Window{"TZ=0", time.Hour, "UTC"}, "window.cron: has a zone in it; give it as timezone"},
-		"both days":                  {Window{"0 9 1 * MON", time.Hour, "UTC"}, "window.cron: sets the day of the month and the day of the week, of which cron takes either; set one of them, and use two windows for both"},
-		"both days, by steps":        {Window{"0 9 */2 * */2", time.Hour, "UTC"}, "window.cron: sets the day of the month and the day of the week, of which cron takes either; set one of them, and use two windows for both"},
-		"never":                      {Window{"0 9 31 2 *", time.Hour, "UTC"}, `window.cron: "0 9 31 2 *" never comes: there is no such day`},
-		"four fields":                {Window{"0 9 * *", time.Hour, "UTC"}, "window.cron: has 4 fields instead of five: minute, hour, day of the month, month, day of the week"},
-		"seconds":                    {Window{"0 0 9 * * *", time.Hour, "UTC"}, "window.cron: has 6 fields instead of five: minute, hour, day of the month, month, day of the week"},
-		"no cron":                    {Window{" ", time.Hour, "UTC"}, `window.cron: is missing; write it like "0 9 * * MON-THU"`},
-		"a long cron":                {Window{long, time.Hour, "UTC"}, "window.cron: is longer than 200 characters"},
-		"an hour that there isn't":   {Window{"0 24 * * *", time.Hour, "UTC"}, `window.cron: "0 24 * * *" is not a cron expression: end of range (24) above maximum (23): 24`},
-		"a weekday that there isn't": {Window{"0 9 * * 8", time.Hour, "UTC"}, `window.cron: "0 9 * * 8" is not a cron expression: end of range (8) above maximum (6): 8`},
-		"no duration":                {Window{"0 9 * * *", 0, "UTC"}, "window.duration: must be longer than 0; it is 0s"},
-		"a duration below zero":      {Window{"0 9 * * *", -time.Hour, "UTC"}, "window.duration: must be longer than 0; it is -1h0m0s"},
-		"a long duration":            {Window{"0 9 * * *", 168*time.Hour + 1, "UTC"}, "window.duration: must be at most seven days (168h); it is 168h0m0.000000001s"},
-		"no zone":                    {Window{"0 9 * * *", time.Hour, ""}, "window.timezone: " + missing},
-		"the machine's zone":         {Window{"0 9 * * *", time.Hour, "Local"}, `window.timezone: "Local" is another zone on every machine; write the zone like Europe/Berlin, or UTC`},
-		"an unknown zone":            {Window{"0 9 * * *", time.Hour, "Europe/Berln"}, `window.timezone: there is no time zone "Europe/Berln"; write it as the IANA database has it, like Europe/Berlin or UTC`},
-		"a file for a zone":          {Window{"0 9 * * *", time.Hour, "../../etc/localtime"}, `window.timezone: there is no time zone "../../etc/localtime"; write it as the IANA database has it, like Europe/Berlin or UTC`},
-		"none":                       {Window{"0 9 * * *", 168 * time.Hour, "UTC"}, ""},
+		"a descriptor":               {Window{Cron: "@every 1h", Duration: time.Hour, Timezone: "UTC"}, `window.cron: "@every" is a descriptor, which says no hour; write five fields: minute, hour, day of the month, month, day of the week`},
+		"a zone in front":            {Window{Cron: "TZ=UTC 0 9 * * *", Duration: time.Hour, Timezone: "UTC"}, "window.cron: has a zone in it; give it as timezone"},
+		"cron's zone in front":       {Window{Cron: "CRON_TZ=UTC 0 9 * * *", Duration: time.Hour, Timezone: "UTC"}, "window.cron: has a zone in it; give it as timezone"},
+		"a zone alone":               {Window{Cron: "TZ=0", Duration: time.Hour, Timezone: "UTC"}, "window.cron: has a zone in it; give it as timezone"},
+		"both days":                  {Window{Cron: "0 9 1 * MON", Duration: time.Hour, Timezone: "UTC"}, "window.cron: sets the day of the month and the day of the week, of which cron takes either; set one of them, and use two windows for both"},
+		"both days, by steps":        {Window{Cron: "0 9 */2 * */2", Duration: time.Hour, Timezone: "UTC"}, "window.cron: sets the day of the month and the day of the week, of which cron takes either; set one of them, and use two windows for both"},
+		"never":                      {Window{Cron: "0 9 31 2 *", Duration: time.Hour, Timezone: "UTC"}, `window.cron: "0 9 31 2 *" never comes: there is no such day`},
+		"four fields":                {Window{Cron: "0 9 * *", Duration: time.Hour, Timezone: "UTC"}, "window.cron: has 4 fields instead of five: minute, hour, day of the month, month, day of the week"},
+		"seconds":                    {Window{Cron: "0 0 9 * * *", Duration: time.Hour, Timezone: "UTC"}, "window.cron: has 6 fields instead of five: minute, hour, day of the month, month, day of the week"},
+		"no cron":                    {Window{Cron: " ", Duration: time.Hour, Timezone: "UTC"}, `window.cron: is missing; write it like "0 9 * * MON-THU"`},
+		"a long cron":                {Window{Cron: long, Duration: time.Hour, Timezone: "UTC"}, "window.cron: is longer than 200 characters"},
+		"an hour that there isn't":   {Window{Cron: "0 24 * * *", Duration: time.Hour, Timezone: "UTC"}, `window.cron: "0 24 * * *" is not a cron expression: end of range (24) above maximum (23): 24`},
+		"a weekday that there isn't": {Window{Cron: "0 9 * * 8", Duration: time.Hour, Timezone: "UTC"}, `window.cron: "0 9 * * 8" is not a cron expression: end of range (8) above maximum (6): 8`},
+		"no duration":                {Window{Cron: "0 9 * * *", Duration: 0, Timezone: "UTC"}, "window.duration: must be longer than 0; it is 0s"},
+		"a duration below zero":      {Window{Cron: "0 9 * * *", Duration: -time.Hour, Timezone: "UTC"}, "window.duration: must be longer than 0; it is -1h0m0s"},
+		"a long duration":            {Window{Cron: "0 9 * * *", Duration: 168*time.Hour + 1, Timezone: "UTC"}, "window.duration: must be at most seven days (168h); it is 168h0m0.000000001s"},
+		"no zone":                    {Window{Cron: "0 9 * * *", Duration: time.Hour, Timezone: ""}, "window.timezone: " + missing},
+		"the machine's zone":         {Window{Cron: "0 9 * * *", Duration: time.Hour, Timezone: "Local"}, `window.timezone: "Local" is another zone on every machine; write the zone like Europe/Berlin, or UTC`},
+		"an unknown zone":            {Window{Cron: "0 9 * * *", Duration: time.Hour, Timezone: "Europe/Berln"}, `window.timezone: there is no time zone "Europe/Berln"; write it as the IANA database has it, like Europe/Berlin or UTC`},
+		"a file for a zone":          {Window{Cron: "0 9 * * *", Duration: time.Hour, Timezone: "../../etc/localtime"}, `window.timezone: there is no time zone "../../etc/localtime"; write it as the IANA database has it, like Europe/Berlin or UTC`},
+		"none":                       {Window{Cron: "0 9 * * *", Duration: 168 * time.Hour, Timezone: "UTC"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			gate := Gate{Window: &c.window}
@@ -229,7 +229,7 @@ func FuzzWindow(f *testing.F) {
 	f.Add("*/5 * 1-7 * ?", int64(time.Minute), "Africa/Cairo", int64(0))
 	f.Add("TZ=0", int64(-1), "/", int64(-62135596800))
 	f.Fuzz(func(t *testing.T, expression string, duration int64, zone string, at int64) {
-		gate := Gate{Window: &Window{expression, time.Duration(duration), zone}}
+		gate := Gate{Window: &Window{Cron: expression, Duration: time.Duration(duration), Timezone: zone}}
 		now := time.Unix(at%(1<<33), 0)
 		got := gate.Evaluate(Facts{Now: now})
 		if gate.Validate() != nil {

@@ -7,10 +7,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
 	"go.uber.org/zap"
+
+	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
 
 // maxSetBytes bounds what is kept of all ApplicationSets together, in bytes.
@@ -175,10 +178,13 @@ type projectSink struct {
 	*appStore
 	names   map[string]bool         // by namespace/name, guarded by the store's mu
 	windows map[string][]syncWindow // likewise, of those that have some
+	// unreadable says of a project why its windows can't be read; likewise.
+	unreadable      map[string]error
+	onWindowsChange func(apps []verification.App)
 }
 
 func newProjectSink(s *appStore) *projectSink {
-	return &projectSink{appStore: s, names: map[string]bool{}, windows: map[string][]syncWindow{}}
+	return &projectSink{appStore: s, names: map[string]bool{}, windows: map[string][]syncWindow{}, unreadable: map[string]error{}, onWindowsChange: func([]verification.App) {}}
 }
 
 func (p *projectSink) decodeObject(raw []byte) (string, func()) {
@@ -192,23 +198,37 @@ func (p *projectSink) decodeObject(raw []byte) (string, func()) {
 	}
 	return key, func() {
 		p.setName(key, true)
-		p.setWindows(key, windows)
+		p.setWindows(key, windows, err)
 	}
 }
 
 func (p *projectSink) dropObject(key string) {
 	p.setName(key, false)
-	p.setWindows(key, nil)
+	p.setWindows(key, nil, nil)
 }
 
-// setWindows replaces a project's sync windows.
-func (p *projectSink) setWindows(key string, windows []syncWindow) {
+// setWindows replaces a project's sync windows, or why they can't be read.
+func (p *projectSink) setWindows(key string, windows []syncWindow, unreadable error) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(windows) == 0 {
-		delete(p.windows, key)
-	} else {
+	changed := (p.unreadable[key] == nil) != (unreadable == nil) || !slices.EqualFunc(p.windows[key], windows, func(a, b syncWindow) bool {
+		return reflect.DeepEqual(a.wireWindow, b.wireWindow)
+	})
+	delete(p.windows, key)
+	delete(p.unreadable, key)
+	if len(windows) > 0 {
 		p.windows[key] = windows
+	}
+	if unreadable != nil {
+		p.unreadable[key] = unreadable
+	}
+	p.mu.Unlock()
+	if !changed {
+		return
+	}
+	_, project, _ := strings.Cut(key, "/")
+	apps := slices.DeleteFunc(p.listApplications(), func(a verification.App) bool { return a.Project != project })
+	if len(apps) > 0 {
+		p.onWindowsChange(apps)
 	}
 }
 

@@ -62,6 +62,9 @@ type Options struct {
 	// OnVersionChange is told that Version is another one, under the same rules. nil:
 	// nobody is told.
 	OnVersionChange func()
+	// OnWindowsChange is told that the sync windows of an AppProject are others, with the
+	// Applications that are in it, under the same rules. nil: nobody is told.
+	OnWindowsChange func(apps []verification.App)
 	// OnReady is told that Ready has become nil, also the first time, under the
 	// same rules. nil: nobody is told.
 	OnReady func()
@@ -109,6 +112,9 @@ func New(o Options) (*Watcher, error) {
 	n := &versionCounter{onChange: o.OnVersionChange}
 	w := &Watcher{name: o.Name, refresh: o.Refresh, api: o.API, store: newAppStore(o.Name, log, o.OnChange, n), log: log}
 	w.projects = newProjectSink(w.store)
+	if o.OnWindowsChange != nil {
+		w.projects.onWindowsChange = o.OnWindowsChange
+	}
 	if o.API != nil {
 		w.trees = newTreeReader(o.API, o.Caches, o.Name)
 	}

@@ -2,6 +2,7 @@ package argocd
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -160,9 +161,10 @@ func allowsSync(windows []syncWindow, manual bool, at time.Time) bool {
 	return manual && closedManual
 }
 
-// findOpening is when syncs are possible again after a time when they aren't; zero: not
-// within a year.
-func findOpening(windows []syncWindow, manual bool, after time.Time) time.Time {
+// findChange is when syncs are possible again after a time when they aren't, or when they
+// no longer are after one when they are; zero: not within a year.
+func findChange(windows []syncWindow, manual bool, after time.Time) time.Time {
+	allowed := allowsSync(windows, manual, after)
 	at := after
 	for range maxBoundaries {
 		next := time.Time{}
@@ -175,7 +177,7 @@ func findOpening(windows []syncWindow, manual bool, after time.Time) time.Time {
 			return time.Time{}
 		}
 		at = next.Add(time.Second) // a window's very start isn't within it
-		if allowsSync(windows, manual, at) {
+		if allowsSync(windows, manual, at) != allowed {
 			return next
 		}
 	}
@@ -185,26 +187,51 @@ func findOpening(windows []syncWindow, manual bool, after time.Time) time.Time {
 // ClosedWindow is the sync window that keeps an Application from being synced at a time,
 // nil when there is none or its project's windows aren't known.
 func (w *Watcher) ClosedWindow(app *verification.App, at time.Time) *verification.Window {
-	windows := slices.DeleteFunc(w.projects.listWindows(app.Namespace, app.Project), func(s syncWindow) bool { return !s.matches(app) })
-	manual := !app.AutoSync
+	windows, _ := w.projects.listWindows(app) // what isn't known keeps nobody here
+	manual := !app.SyncsByItself()
 	if len(windows) == 0 || allowsSync(windows, manual, at) {
 		return nil
 	}
-	return &verification.Window{Project: app.Project, Opens: findOpening(windows, manual, at)}
+	return &verification.Window{Project: app.Project, Opens: findChange(windows, manual, at)}
 }
 
-// listWindows gives a copy of a project's windows. A project is in Argo CD's own namespace,
-// which only the server's file names: where several have one, the Application's counts.
-func (p *projectSink) listWindows(namespace, project string) []syncWindow {
+// SyncWindow says whether the sync windows of its project let an Application be synced at a
+// time, and when that changes; zero: not within a year. The error says why nobody can tell:
+// the projects can't be read, there is none of that name, or its windows make no sense.
+func (w *Watcher) SyncWindow(app *verification.App, at time.Time) (isOpen bool, changes time.Time, err error) {
+	if names, err := w.Projects(); err != nil {
+		return false, time.Time{}, fmt.Errorf("the AppProjects can't be read: %w", err)
+	} else if names == nil {
+		return false, time.Time{}, errors.New("the AppProjects haven't been read yet")
+	}
+	windows, err := w.projects.listWindows(app)
+	if err != nil {
+		return false, time.Time{}, err
+	}
+	manual := !app.SyncsByItself()
+	return allowsSync(windows, manual, at), findChange(windows, manual, at), nil
+}
+
+// listWindows gives a copy of those of a project's windows that are about an Application. A
+// project is in Argo CD's own namespace, which only the server's file names: where several
+// have one, the Application's counts.
+func (p *projectSink) listWindows(app *verification.App) ([]syncWindow, error) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	if windows, ok := p.windows[namespace+"/"+project]; ok {
-		return slices.Clone(windows)
-	}
-	for key, windows := range p.windows {
-		if strings.HasSuffix(key, "/"+project) {
-			return slices.Clone(windows)
+	found := app.Namespace + "/" + app.Project
+	if !p.names[found] {
+		found = ""
+		for key := range p.names {
+			if strings.HasSuffix(key, "/"+app.Project) && (found == "" || key < found) {
+				found = key
+			}
 		}
 	}
-	return nil
+	if found == "" {
+		return nil, fmt.Errorf("there is no AppProject %q", clipMessage(app.Project))
+	}
+	if err := p.unreadable[found]; err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(slices.Clone(p.windows[found]), func(s syncWindow) bool { return !s.matches(app) }), nil
 }

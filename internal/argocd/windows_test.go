@@ -2,8 +2,11 @@ package argocd
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
+
+	"go.uber.org/zap"
 
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
@@ -64,8 +67,8 @@ func TestSyncWindows(t *testing.T) {
 			windows := parseWindows(t, c.windows)
 			got := ""
 			if !allowsSync(windows, c.manual, at) {
-				if got = "-"; !findOpening(windows, c.manual, at).IsZero() {
-					got = findOpening(windows, c.manual, at).Format(time.RFC3339)
+				if got = "-"; !findChange(windows, c.manual, at).IsZero() {
+					got = findChange(windows, c.manual, at).Format(time.RFC3339)
 				}
 			}
 			if got != c.opens {
@@ -104,8 +107,82 @@ func TestSyncWindowsAreAboutSomeApplications(t *testing.T) {
 		t.Error("a project counts for Applications in any namespace")
 	}
 	w.projects.dropObject("argocd/shop")
+	if isOpen, _, err := w.SyncWindow(app, time.Now()); err == nil || isOpen || err.Error() != `there is no AppProject "shop"` {
+		t.Errorf("there is no such project any more: %t, %v", isOpen, err)
+	}
 	if w.ClosedWindow(app, time.Now()) != nil {
 		t.Error("there is no such project any more")
+	}
+}
+
+// TestSyncWindowsThatChange tells of the Applications of a project whose windows are others.
+func TestSyncWindowsThatChange(t *testing.T) {
+	sink := newProjectSink(newAppStore("hub", zap.NewNop(), nil, &versionCounter{onChange: func() {}}))
+	sink.apps["argocd/web-qa"] = &verification.App{Namespace: "argocd", Name: "web-qa", Project: "shop"}
+	sink.apps["argocd/api-qa"] = &verification.App{Namespace: "argocd", Name: "api-qa", Project: "other"}
+	calls := 0
+	sink.onWindowsChange = func(apps []verification.App) {
+		if calls++; len(apps) != 1 || apps[0].Name != "web-qa" {
+			t.Errorf("told of %+v", apps)
+		}
+	}
+	put := func(project, windows string) {
+		_, apply := sink.decodeObject([]byte(`{"metadata":{"namespace":"argocd","name":"` + project + `"},"spec":{"syncWindows":[` + windows + `]}}`))
+		apply()
+	}
+	const deny, allow, broken = `{"kind":"deny","schedule":"0 9 * * *","duration":"1h"}`, `{"kind":"allow","schedule":"0 9 * * *","duration":"1h"}`, `{"schedule":"x"}`
+	for i, step := range []struct {
+		project, windows string
+		want             int
+	}{{"shop", "", 0}, {"shop", deny, 1}, {"shop", deny, 1}, {"shop", allow, 2}, {"empty", deny, 2}, {"shop", broken, 3}, {"shop", broken, 3}, {"shop", allow, 4}} {
+		if put(step.project, step.windows); calls != step.want {
+			t.Errorf("step %d: told %d times, want %d", i, calls, step.want)
+		}
+	}
+	if sink.dropObject("argocd/shop"); calls != 5 {
+		t.Errorf("the project is gone: told %d times", calls)
+	}
+}
+
+// TestSyncWindowChanges says when the windows about an Application open and close, by who asks
+// for its syncs, and why that can't be told.
+func TestSyncWindowChanges(t *testing.T) {
+	const office = `{"kind":"allow","schedule":"0 9 * * *","duration":"8h","applications":["*"],"manualSync":true}`
+	noon := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+	automated := verification.App{Namespace: "argocd", Name: "web-qa", Project: "shop", AutoSync: true}
+	rolling, manual, leftOut := automated, automated, automated
+	rolling.AutoSync, rolling.SetStep = false, verification.SetStep{Status: "Waiting", Step: "2"}
+	manual.AutoSync, leftOut.AutoSync, leftOut.SetStep = false, false, verification.SetStep{Status: "Waiting", Step: "-1"}
+	for name, c := range map[string]struct {
+		app     verification.App
+		windows string
+		at      time.Time
+		isOpen  bool
+		changes time.Time
+		err     string
+	}{
+		"none":                                  {automated, "", noon, true, time.Time{}, ""},
+		"about others":                          {automated, `{"kind":"deny","schedule":"* * * * *","duration":"1h","applications":["api-*"]}`, noon, true, time.Time{}, ""},
+		"open":                                  {automated, office, noon, true, noon.Add(5 * time.Hour), ""},
+		"closed":                                {automated, office, noon.Add(6 * time.Hour), false, noon.Add(21 * time.Hour), ""},
+		"closed for a set's rolling sync":       {rolling, office, noon.Add(6 * time.Hour), false, noon.Add(21 * time.Hour), ""},
+		"open for who asks":                     {manual, office, noon.Add(6 * time.Hour), true, time.Time{}, ""},
+		"open for what a set's steps leave out": {leftOut, office, noon.Add(6 * time.Hour), true, time.Time{}, ""},
+		"one that makes no sense":               {automated, `{"kind":"allow","schedule":"now and then","duration":"1h"}`, noon, false, time.Time{}, "now and then"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := &Watcher{projects: newProjectSink(newAppStore("hub", zap.NewNop(), nil, &versionCounter{onChange: func() {}}))}
+			_, apply := w.projects.decodeObject([]byte(`{"metadata":{"namespace":"argocd","name":"shop"},"spec":{"syncWindows":[` + c.windows + `]}}`))
+			apply()
+			isOpen, changes, err := w.SyncWindow(&c.app, c.at)
+			if isOpen != c.isOpen || !changes.Equal(c.changes) || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+				t.Errorf("open %t, changes at %s, %v; want %t, %s, …%s…", isOpen, changes, err, c.isOpen, c.changes, c.err)
+			}
+			w.projectFeeds = []follower{&feed{feedState: feedState{title: "appprojects"}}}
+			if _, _, err := w.SyncWindow(&c.app, c.at); err == nil || !strings.Contains(err.Error(), "the AppProjects ") {
+				t.Errorf("they were never listed: %v", err)
+			}
+		})
 	}
 }
 

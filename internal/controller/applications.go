@@ -67,6 +67,13 @@ func (x *applicationIndex) keysOfChange(a verification.App, deleted bool) []wake
 	return out
 }
 
+// keysOfTarget are the units whose target an Application is.
+func (x *applicationIndex) keysOfTarget(a *verification.App) []wake.Key {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return slices.Collect(maps.Keys(x.units[applicationName(a.ArgoCD, a.Name)]))
+}
+
 // setChildren notes which Applications are below a unit's targets.
 func (x *applicationIndex) setChildren(key wake.Key, names map[string]bool) {
 	x.mu.Lock()

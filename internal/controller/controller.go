@@ -208,6 +208,14 @@ func isBreaking(a *verification.App) bool {
 	return a.HasBadHealth() || a.HasFailedSync()
 }
 
+// WindowsChanged is told that the sync windows that may be about some Applications are others,
+// and wakes the units whose targets those are.
+func (e *Controller) WindowsChanged(apps []verification.App) {
+	for i := range apps {
+		e.pending.add(false, store.Normal, e.apps.keysOfTarget(&apps[i])...)
+	}
+}
+
 // InputsChanged is told that something changed that targets depend on besides
 // Git: a live ApplicationSet, a project, a cluster, what is written into an
 // Application. It wakes the repositories whose targets were resolved from it.

@@ -103,6 +103,12 @@ func TestABatchIsWokenAsOne(t *testing.T) {
 	if !slices.Equal(got, []wake.Key{unitKey(promotion.BatchName)}) {
 		t.Errorf("got %v", got)
 	}
+	if got := x.keysOfTarget(&verification.App{ArgoCD: "main", Name: "api-dev"}); !slices.Equal(got, []wake.Key{unitKey(promotion.BatchName)}) {
+		t.Errorf("as a target it is of %v", got)
+	}
+	if got := x.keysOfTarget(&verification.App{ArgoCD: "edge", Name: "api-dev"}); len(got) > 0 {
+		t.Errorf("another Argo CD's is of %v", got)
+	}
 }
 
 // TestTheIndexForgets holds that what is gone takes no room for ever.

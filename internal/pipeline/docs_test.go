@@ -56,6 +56,7 @@ func schema(t *testing.T) *jsonschema.Schema {
 	exactlyOne(s.Definitions["Carry"], "kustomizeImages", "yaml", "json", "files")
 	exactlyOne(s.Definitions["Gate"], policies.Kinds()...)
 	exactlyOne(s.Definitions["ApplicationSetSource"], "path", "live")
+	s.Definitions["Window"].OneOf = []*jsonschema.Schema{{Required: []string{"cron", "duration", "timezone"}}, {Required: []string{"argocd"}}}
 	for _, k := range []string{"applicationSets", "applications"} {
 		someOf := &jsonschema.Schema{Properties: jsonschema.NewProperties(), Required: []string{k}}
 		someOf.Properties.Set(k, &jsonschema.Schema{MinItems: new(uint64(1))})
@@ -131,6 +132,7 @@ func TestSchemaAgrees(t *testing.T) {
 		"a gate's count":        {"count: 2", "count: none"},
 		"a gate to come":        {"approvals: {count: 2, from: {users: [ada, grace]}}", "metrics: {}"},
 		"another kind":          {"kind: Pipeline", "kind: Pipe"},
+		"a window's zone":       {"approvals: {count: 2, from: {users: [ada, grace]}}", `window: {cron: "0 9 * * *", duration: 8h}`},
 		"no ApplicationSet":     {"    - path: argocd/*.yaml\n", "    - environment: prod\n"},
 		"two places of sets":    {"    - path: argocd/*.yaml\n", "    - {path: a, live: {name: shop}}\n"},
 		"Applications at will":  {"  component:", "  applications: [{live: {argocd: hub}}]\n  component:"},

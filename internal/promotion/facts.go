@@ -201,8 +201,10 @@ type Env struct {
 	FieldsReason string               `json:"fieldsReason,omitempty"` // FieldsMixed: which disagree, where
 	Landed       Known[Landed]        `json:"landed"`
 	Targets      []Target             `json:"targets,omitempty"`
-	Open         *Pull                `json:"open,omitempty"`   // our open promotion
-	Revert       *Pull                `json:"revert,omitempty"` // our open revert
+	// SyncWindows are Argo CD's for each target, where a gate goes by them.
+	SyncWindows []policies.TargetWindow `json:"syncWindows,omitempty"`
+	Open        *Pull                   `json:"open,omitempty"`   // our open promotion
+	Revert      *Pull                   `json:"revert,omitempty"` // our open revert
 	// BatchPull is the open batch pull request that this component is no member of.
 	BatchPull *Pull `json:"batchPull,omitempty"`
 	// WrongKind is an open promotion of ours with this component that is of the other

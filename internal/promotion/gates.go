@@ -72,6 +72,7 @@ func (j *evaluator) evaluateGates(e *Env, p *Pull, revert bool) []policies.Resul
 	}
 	facts := p.Review
 	facts.Now, facts.Promotion, facts.Soaked = j.facts.Now, j.describePromotion(e, p), j.listSoaked(e, p.Release)
+	facts.SyncWindows = e.SyncWindows
 	out = append(out, j.evaluatePipelineGates(e, p, facts)...)
 	if limit := j.spec.Limits.MergesPerHour; limit > 0 && j.facts.Limits.MergesLastHour >= limit {
 		until := j.facts.Limits.OldestMerge

@@ -54,8 +54,16 @@ func TestGates(t *testing.T) {
 		f.env("qa").Open.Review.Endpoints = []policies.EndpointReading{{Endpoint: "board", Answered: true, Outcome: o, Reason: "CHG-7", At: f.Now.Add(-9 * time.Minute), NextAt: f.Now.Add(2 * time.Minute)}}
 		return f
 	}
+	synced := func(closed bool, changes time.Duration) *ComponentFacts {
+		f := gatedFacts(policies.Gate{Window: &policies.Window{ArgoCD: true}})
+		f.env("qa").SyncWindows = []policies.TargetWindow{{Target: "web-qa", Project: "shop", Closed: closed, Changes: f.Now.Add(changes)}}
+		return f
+	}
 	merge := []string{"merge #7 into qa at head"}
 	for name, c := range map[string]decisionCase{
+		"Argo CD's sync windows, open":               {facts: synced(false, time.Hour), want: merge, next: time.Hour},
+		"Argo CD's sync windows, closed":             {facts: synced(true, time.Hour), next: time.Hour, why: "Argo CD's sync windows keep web-qa (project shop) from being synced until Mon 2026-03-02 13:00 UTC"},
+		"Argo CD's sync windows, which nobody knows": {facts: gatedFacts(policies.Gate{Window: &policies.Window{ArgoCD: true}}), why: "Argo CD's sync windows can't be told"},
 		"no gate":                                   {facts: gatedFacts(), want: merge},
 		"a window that is open":                     {facts: gatedFacts(window("30 11 * * *")), want: merge, next: 30 * time.Minute},
 		"a window that opens now":                   {facts: gatedFacts(window("0 12 * * *")), want: merge, next: time.Hour},

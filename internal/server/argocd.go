@@ -33,7 +33,7 @@ func (s *Server) newArgoCD(a config.ArgoCD) (*argocdConnection, error) {
 	}
 	o := argocd.Options{
 		Name: a.Name, API: client, APIAlone: a.APIAlone, Caches: &s.caches, Namespaces: a.Kubernetes.Namespaces, Clusters: a.Clusters.Live,
-		Refresh: a.Refresh, Log: s.log.Named("argocd"), OnChange: s.appChanged, OnVersionChange: s.inputsChanged,
+		Refresh: a.Refresh, Log: s.log.Named("argocd"), OnChange: s.appChanged, OnVersionChange: s.inputsChanged, OnWindowsChange: s.windowsChanged,
 		OnReady: func() { s.argocdReconnected(a.Name) },
 	}
 	if a.APIAlone {
@@ -88,6 +88,12 @@ func (a *argocdConnection) factsArgoCD() facts.ArgoCD {
 func (s *Server) appChanged(a verification.App, deleted bool) {
 	if e := s.runningEngine(); e != nil {
 		e.AppChanged(a, deleted)
+	}
+}
+
+func (s *Server) windowsChanged(apps []verification.App) {
+	if e := s.runningEngine(); e != nil {
+		e.WindowsChanged(apps)
 	}
 }
 

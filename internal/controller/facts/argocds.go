@@ -46,6 +46,9 @@ type Windows interface {
 	// ClosedWindow is the one that keeps an Application from being synced; nil where there
 	// is none, or that isn't known.
 	ClosedWindow(app *verification.App, at time.Time) *verification.Window
+	// SyncWindow says whether they let an Application be synced, and when that changes; zero:
+	// not within a year. The error says why nobody can tell.
+	SyncWindow(app *verification.App, at time.Time) (isOpen bool, changes time.Time, err error)
 }
 
 // ArgoCD is one Argo CD of the server's file.

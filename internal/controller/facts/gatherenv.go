@@ -110,6 +110,7 @@ func (o *Gatherer) gatherComponentEnv(ctx context.Context, c *ComponentEvaluatio
 	if err := o.assignPulls(ctx, c, env, at); err != nil {
 		return err
 	}
+	o.gatherSyncWindows(env, at)
 	pulls := c.pulls.of(c, env.Name)
 	if err := o.ensureMergeFetched(ctx, c, env, pulls); err != nil {
 		return err

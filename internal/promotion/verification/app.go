@@ -51,6 +51,12 @@ func TrackRefresh(prev *App, next App) App {
 	return next
 }
 
+// SyncsByItself says that nobody has to ask for the Application's syncs: it is automated, or
+// its ApplicationSet's RollingSync, whose syncs Argo CD takes for automated too, has it in a step.
+func (a *App) SyncsByItself() bool {
+	return a.AutoSync || a.SetStep.Status != "" && !a.SetStep.isLeftOut()
+}
+
 // WasHealthy tells whether a target was certainly well: healthy, and Argo CD sure
 // of it. It is asked before a merge; a degradation after it is only the
 // promotion's doing if the answer was true. A nil App was not well.
