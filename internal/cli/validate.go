@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -101,8 +102,23 @@ func serverNames(files []string) (*pipeline.ServerNames, error) {
 		for i := range c.Endpoints {
 			names.Endpoints = append(names.Endpoints, c.Endpoints[i].Name)
 		}
+		names.NoDeployments = forgesWithoutDeployments(c)
 	}
 	return names, nil
+}
+
+// forgesWithoutDeployments are the types of a server's forges, where none keeps deployments.
+func forgesWithoutDeployments(c *config.Config) []string {
+	var types []string
+	for i := range c.Forges {
+		switch t := c.Forges[i].Type; {
+		case t == config.GitHub:
+			return nil
+		case !slices.Contains(types, t):
+			types = append(types, t)
+		}
+	}
+	return types
 }
 
 // validateFile checks a file; names are nil where no server's file is known.

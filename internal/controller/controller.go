@@ -346,3 +346,8 @@ func (e *Controller) ClusterFileProblems() map[string]string {
 // FailingRuns are the runs that failed last time, by key: what a person may have to
 // see to.
 func (e *Controller) FailingRuns() map[string]Failure { return e.failures.list() }
+
+// DeploymentRefusals are the repositories of which the forge takes no deployments, by ID.
+func (e *Controller) DeploymentRefusals() map[string]act.Refusal {
+	return e.opts.Actor.DeploymentRefusals()
+}

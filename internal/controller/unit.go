@@ -246,6 +246,9 @@ func (e *Controller) forgetUnit(ctx context.Context, u promotion.Unit) error {
 		if err := e.opts.Gatherer.DropQueued(ctx, tx, u); err != nil {
 			return err
 		}
+		if err := tx.DeleteState(ctx, facts.DeploymentsKey(u)); err != nil {
+			return err
+		}
 		return tx.DeleteUnit(ctx, wake.UnitName(u))
 	})
 }

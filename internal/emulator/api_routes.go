@@ -3,7 +3,7 @@ package emulator
 import "slices"
 
 // routes is the forge's REST API, by area. A path that isn't here is GitHub's 404.
-var routes = router(slices.Concat(accountRoutes, teamRoutes, repoRoutes, historyRoutes, pullRoutes, commentRoutes, labelRoutes, statusRoutes, hookRoutes))
+var routes = router(slices.Concat(accountRoutes, teamRoutes, repoRoutes, historyRoutes, pullRoutes, commentRoutes, labelRoutes, statusRoutes, deploymentRoutes, hookRoutes))
 
 const repoPath = "/repos/{owner}/{repo}"
 
@@ -81,6 +81,13 @@ var statusRoutes = []route{
 	{pattern: "GET " + repoPath + "/commits/{sha}/statuses", permission: Read, handle: withCommit(listStatuses)},
 	{pattern: "GET " + repoPath + "/commits/{sha}/status", permission: Read, handle: withCommit(combinedStatus)},
 	{pattern: "GET " + repoPath + "/commits/{sha}/check-runs", permission: Read, handle: withCommit(listCheckRuns)},
+}
+
+var deploymentRoutes = []route{
+	{pattern: "GET " + repoPath + "/deployments", permission: Read, handle: listDeployments},
+	{pattern: "POST " + repoPath + "/deployments", permission: Write, handle: createDeployment},
+	{pattern: "GET " + repoPath + "/deployments/{id}/statuses", permission: Read, handle: withDeployment(listDeploymentStatuses)},
+	{pattern: "POST " + repoPath + "/deployments/{id}/statuses", permission: Write, handle: withDeployment(createDeploymentStatus)},
 }
 
 var hookRoutes = []route{

@@ -50,6 +50,7 @@ type repository struct {
 	lastNumber   int
 	hooks        []*hook
 	statuses     map[string][]*status // by commit, oldest first
+	deployments  []*deployment        // oldest first
 
 	// refsMu serialises what moves references: a push over HTTP holds it while
 	// receive-pack runs, without holding the forge's lock.

@@ -47,6 +47,15 @@ type Comment struct {
 // Status is a commit status.
 type Status struct{ Context, State, Description, TargetURL, Creator string }
 
+// Deployment is one of a repository, with the states that it went through.
+type Deployment struct {
+	ID                                     int64
+	Environment, Task, Commit, Description string
+	Payload                                string // JSON
+	States                                 []string
+	LogURL                                 string // of the newest state
+}
+
 // CommitAs makes one commit on a branch and pushes it, as a person would: files
 // are path → content, remove are paths. A branch that doesn't exist starts at
 // the default branch. It returns the commit.
@@ -326,6 +335,25 @@ func (f *Forge) publicStatuses(r *repository, commit string) []Status {
 		all = append(all, Status{Context: s.context, State: s.state, Description: s.description, TargetURL: s.target, Creator: s.creator.login})
 	}
 	return all
+}
+
+// Deployments are all deployments of a repository, oldest first.
+func (f *Forge) Deployments(repo string) ([]Deployment, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r, err := f.findRepository(repo)
+	if err != nil {
+		return nil, err
+	}
+	var all []Deployment
+	for _, d := range r.deployments {
+		shown := Deployment{ID: d.id, Environment: d.environment, Task: d.task, Commit: d.sha, Description: d.description, Payload: string(d.payload)}
+		for _, s := range d.statuses {
+			shown.States, shown.LogURL = append(shown.States, s.state), s.logURL
+		}
+		all = append(all, shown)
+	}
+	return all, nil
 }
 
 // Pulls are all pull requests of a repository, by number.

@@ -304,6 +304,21 @@ type Forge interface {
 	// app are two.
 	Checks(ctx context.Context, r Repo, commit string) ([]Check, error)
 
+	// HasDeployments says whether the forge keeps deployments. Where it doesn't, the four
+	// calls about them are ErrInvalid, and cost no call.
+	HasDeployments() bool
+	// Deployments are the newest of a task in an environment, newest first and at most
+	// MaxDeployments; none also where there is no such environment.
+	Deployments(ctx context.Context, r Repo, environment, task string) ([]Deployment, error)
+	// CreateDeployment makes another one, also where there is one like it, and returns its
+	// ID. The forge neither merges anything for it nor waits for statuses.
+	CreateDeployment(ctx context.Context, r Repo, d Deployment) (int64, error)
+	// DeploymentState is the newest state of a deployment; empty where it has none yet.
+	DeploymentState(ctx context.Context, r Repo, id int64) (DeploymentState, error)
+	// SetDeploymentStatus gives a deployment a state. Other deployments of the environment
+	// stay as they are.
+	SetDeploymentStatus(ctx context.Context, r Repo, id int64, s DeploymentStatus) error
+
 	// EnsureHook creates the webhook, or repairs the one with the same URL
 	// (events, content type, active, secret). changed says whether it had to.
 	EnsureHook(ctx context.Context, r Repo, h Hook) (changed bool, err error)

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/liftlock/liftlock/internal/strictyaml"
 )
@@ -12,6 +13,8 @@ type ServerNames struct {
 	Channels   []string // of notify
 	Prometheus []string // of the gate metric
 	Endpoints  []string // of the gate http
+	// NoDeployments are the types of the forges, where none of them keeps deployments.
+	NoDeployments []string
 }
 
 // CheckNames checks that a valid pipeline file on disk uses only names that a server's
@@ -28,6 +31,9 @@ func CheckNames(file string, names ServerNames) error {
 	var errs strictyaml.Errors
 	for _, d := range documents {
 		c := &checker{strictyaml.Checker{Doc: d.Document}}
+		if d.pipeline.Spec.Deployments && len(names.NoDeployments) > 0 {
+			c.Errorf("spec.deployments", "no forge of the server's file keeps deployments (%s): leave it out", strings.Join(names.NoDeployments, ", "))
+		}
 		for i, n := range d.pipeline.Spec.Notify {
 			c.checkServerName(fmt.Sprintf("spec.notify[%d].to", i), "channel", n.To, names.Channels)
 		}

@@ -115,6 +115,8 @@ type Spec struct {
 	Commands string `yaml:"commands" json:"commands" jsonschema:"enum=bare"`
 	// Who may let a promotion past one of its gates by /liftlock skip. Not set: nobody, but holders of an API token with the role breakglass.
 	BreakGlass *BreakGlass `yaml:"breakGlass" json:"breakGlass,omitempty"`
+	// Keeps the forge's own page of environments up to date, where the forge has deployments (GitHub): each merge into an environment is one there, in progress until the environment is verified.
+	Deployments bool `yaml:"deployments" json:"deployments"`
 	// The check of people's own pull requests.
 	Impact Impact `yaml:"impact" json:"impact,omitzero"`
 	// Who is told of what, outside of the pull requests.

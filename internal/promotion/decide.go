@@ -35,6 +35,7 @@ func Decide(f Facts) Decision {
 			d.Actions = append(d.Actions, a)
 		}
 	}
+	d.planDeployments(&f)
 	return d
 }
 

@@ -121,11 +121,11 @@ type Step struct {
 
 // Steps are all actions in the order in which they are to be done: the components' own
 // first, then the pull requests, then the answers to what was done with those, and last the
-// requests for reviews, for which nothing else waits. What fails in an environment keeps from
+// requests for reviews and what the forge shows of deployments, for which nothing else waits. What fails in an environment keeps from
 // being done what comes after it there: of the component's own, or, where a pull request
 // couldn't be acted on, of all.
 func (d *Decision) Steps() []Step {
-	var out, requests []Step
+	var out, requests, deployments []Step
 	for i := range d.Components {
 		for _, a := range d.Components[i].Actions {
 			if r, is := a.(RequestReviewers); is {
@@ -138,6 +138,10 @@ func (d *Decision) Steps() []Step {
 		}
 	}
 	for _, a := range d.Actions {
+		if _, is := a.(SetDeployment); is {
+			deployments = append(deployments, Step{-1, a})
+			continue
+		}
 		out = append(out, Step{-1, a})
 	}
 	for i := range d.Components {
@@ -145,7 +149,7 @@ func (d *Decision) Steps() []Step {
 			out = append(out, Step{i, a})
 		}
 	}
-	return append(out, requests...)
+	return slices.Concat(out, requests, deployments)
 }
 
 // closes says that a pull request is to be closed.

@@ -35,6 +35,8 @@ type Facts struct {
 	Components []ComponentFacts `json:"components"`
 	// Compositions answers the shared requests for compositions: by environment and BatchID.
 	Compositions map[string]map[string]Composition `json:"compositions,omitempty"`
+	// Deployments are what the forge shows of the environments, where the pipeline wants that.
+	Deployments Deployments `json:"deployments,omitzero"`
 }
 
 // ComponentFacts are what is known of one component.

@@ -56,6 +56,9 @@ func (s *Server) listTroubles(context.Context) []api.Trouble {
 		for repo, why := range e.PipelineErrors() {
 			out = append(out, api.Trouble{Part: "pipeline file of " + repo, Message: why})
 		}
+		for repo, f := range e.DeploymentRefusals() {
+			out = append(out, api.Trouble{Part: "deployments of " + repo, Message: f.Reason, Since: f.Since})
+		}
 		for key, f := range e.FailingRuns() {
 			out = append(out, api.Trouble{Part: describeKey(key), Message: fmt.Sprintf("%s (tried again at %s)", f.Err, f.RetryAt.UTC().Format(time.RFC3339)), Since: f.Since})
 		}

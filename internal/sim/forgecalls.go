@@ -142,3 +142,19 @@ func (f *reachedForge) CreatePullRequest(ctx context.Context, r forge.Repo, n fo
 	})
 	return pr, created, err
 }
+
+func (f *reachedForge) Deployments(ctx context.Context, r forge.Repo, environment, task string) ([]forge.Deployment, error) {
+	return call(ctx, f, "Deployments", false, func() ([]forge.Deployment, error) { return f.Forge.Deployments(ctx, r, environment, task) })
+}
+
+func (f *reachedForge) CreateDeployment(ctx context.Context, r forge.Repo, d forge.Deployment) (int64, error) {
+	return call(ctx, f, "CreateDeployment", true, func() (int64, error) { return f.Forge.CreateDeployment(ctx, r, d) })
+}
+
+func (f *reachedForge) DeploymentState(ctx context.Context, r forge.Repo, id int64) (forge.DeploymentState, error) {
+	return call(ctx, f, "DeploymentState", false, func() (forge.DeploymentState, error) { return f.Forge.DeploymentState(ctx, r, id) })
+}
+
+func (f *reachedForge) SetDeploymentStatus(ctx context.Context, r forge.Repo, id int64, s forge.DeploymentStatus) error {
+	return effect(ctx, f, "SetDeploymentStatus", true, func() error { return f.Forge.SetDeploymentStatus(ctx, r, id, s) })
+}

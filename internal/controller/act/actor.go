@@ -65,6 +65,7 @@ type Metrics interface {
 type Actor struct {
 	opts        Options
 	undeletable sync.Map // facts.Leftover: branches whose deletion the forge refused
+	refusals    sync.Map // Refusal by the repository's ID: of deployments
 }
 
 // New makes an actor.
@@ -88,6 +89,8 @@ func (a *Actor) Do(ctx context.Context, ev *facts.Evaluation, d *promotion.Decis
 			return err
 		}
 		u, do = s.unit(), func() error { return a.doPullAction(ctx, &s, x) }
+	} else if x, ok := step.Action.(promotion.SetDeployment); ok {
+		do = func() error { return a.setDeployment(ctx, ev, x) }
 	} else if step.Component >= 0 {
 		c := ev.Components[step.Component]
 		u, do = c.Facts.Unit, func() error { return a.doComponentAction(ctx, c, step.Action) }

@@ -32,10 +32,14 @@ type fakeForge struct {
 
 	requested      []string // from whom reviews are requested
 	refuseRequests error    // what a request for reviews is answered with
+
+	deployments       []forge.Deployment // oldest first
+	deploymentStates  map[int64]forge.DeploymentState
+	refuseDeployments error // what a deployment is answered with
 }
 
 func newFakeForge(w *fixture) *fakeForge {
-	return &fakeForge{w: w, author: bot, pulls: map[int]*forge.PullRequest{}, comments: map[int][]forge.Comment{}, statuses: map[string]forge.Status{}, closed: map[int][]string{}}
+	return &fakeForge{w: w, author: bot, pulls: map[int]*forge.PullRequest{}, comments: map[int][]forge.Comment{}, statuses: map[string]forge.Status{}, closed: map[int][]string{}, deploymentStates: map[int64]forge.DeploymentState{}}
 }
 
 // pass runs an effect between the faults that the fixture has for a call.
@@ -305,4 +309,46 @@ func (w *fixture) remoteHead(branch string) string {
 // setRemoteHead moves a branch there behind the mirror's back; empty removes it.
 func (w *fixture) setRemoteHead(branch, commit string) {
 	w.remote.SetRef("refs/heads/"+branch, commit)
+}
+
+func (f *fakeForge) HasDeployments() bool { return true }
+
+func (f *fakeForge) Deployments(_ context.Context, _ forge.Repo, environment, task string) (out []forge.Deployment, err error) {
+	err = f.pass(func() error {
+		for _, d := range slices.Backward(f.deployments) {
+			if d.Environment == environment && d.Task == task {
+				out = append(out, d)
+			}
+		}
+		return nil
+	}, "list deployments")
+	return out, err
+}
+
+func (f *fakeForge) CreateDeployment(_ context.Context, _ forge.Repo, d forge.Deployment) (id int64, err error) {
+	err = f.pass(func() error {
+		if f.refuseDeployments != nil {
+			return f.refuseDeployments
+		}
+		f.nextID++
+		id, d.ID, d.CreatedAt = f.nextID, f.nextID, f.w.now
+		f.deployments = append(f.deployments, d)
+		return nil
+	}, "create a deployment")
+	return id, err
+}
+
+func (f *fakeForge) DeploymentState(_ context.Context, _ forge.Repo, id int64) (state forge.DeploymentState, err error) {
+	err = f.pass(func() error { state = f.deploymentStates[id]; return nil }, "read a deployment")
+	return state, err
+}
+
+func (f *fakeForge) SetDeploymentStatus(_ context.Context, _ forge.Repo, id int64, s forge.DeploymentStatus) error {
+	return f.pass(func() error {
+		if !slices.ContainsFunc(f.deployments, func(d forge.Deployment) bool { return d.ID == id }) {
+			return &forge.Error{Op: "deploy", Kind: forge.ErrNotFound, Message: "Not Found"}
+		}
+		f.deploymentStates[id] = s.State
+		return nil
+	}, "set a deployment")
 }

@@ -36,6 +36,7 @@ type Evaluation struct {
 	holdsCommit   string          // of the branch that keeps holds; empty: there is none
 	envs          []promotion.Env // the pipeline's, without what differs by component
 	pulls         pullIndex
+	deployments   promotion.Deployments
 	compositions  map[string]map[string]promotion.Composition // by environment and BatchID
 	edits         map[editKey][]fieldedit.Edit                // of the compositions
 	fieldOwners   map[fieldKey]string                         // the components that fields belong to, as far as they were composed
@@ -109,7 +110,7 @@ func (o *Gatherer) Decide(ctx context.Context, ev *Evaluation) (*promotion.Decis
 
 // Facts are what is decided on, as far as it was gathered.
 func (ev *Evaluation) Facts() promotion.Facts {
-	f := promotion.Facts{Compositions: ev.compositions}
+	f := promotion.Facts{Compositions: ev.compositions, Deployments: ev.deployments}
 	for _, c := range ev.Components {
 		f.Components = append(f.Components, c.Facts)
 	}
@@ -217,6 +218,9 @@ func (o *Gatherer) Gather(ctx context.Context, s *Snapshot, u promotion.Unit, fr
 		if c.Facts.Limits, err = o.gatherLimits(ctx, c); err != nil {
 			return nil, err
 		}
+	}
+	if err := o.gatherDeployments(ctx, ev); err != nil {
+		return nil, err
 	}
 	return ev, o.inspectLeftovers(ctx, ev)
 }

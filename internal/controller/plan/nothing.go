@@ -17,6 +17,9 @@ func (noPulls) PullRequests(context.Context, forge.Repo, time.Time) ([]forge.Pul
 	return nil, nil
 }
 
+// HasDeployments is true: nothing is said of what the forge lacks.
+func (noPulls) HasDeployments() bool { return true }
+
 // newStore is a store as a server finds it that has never run. What is written is
 // not kept: nothing is evaluated twice. What is read about our pull requests and
 // commands is never asked for, because there are none.
@@ -55,6 +58,7 @@ func (newStore) ArrivalsVersion(context.Context, string) (int64, error)    { ret
 func (newStore) PastPullsVersion(context.Context, string, string, string) (int64, error) {
 	return 0, nil
 }
+func (newStore) State(context.Context, string) ([]byte, bool, error) { return nil, false, nil }
 func (newStore) StateByPrefix(context.Context, string) (map[string][]byte, error) {
 	return nil, nil
 }

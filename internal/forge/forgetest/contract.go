@@ -100,6 +100,7 @@ func Run(t *testing.T, w Backend) {
 		{"permissions", testPermissions},
 		{"teams", testTeams},
 		{"commit statuses", testStatuses},
+		{"deployments", testDeployments},
 		{"merge by a merge commit", testMerge("merge", 2)},
 		{"merge by squash", testMerge("squash", 1)},
 		{"merge by rebase", testMerge("rebase", 1)},

@@ -71,6 +71,8 @@ type repository struct {
 	checks   map[string][]forge.Check // by commit: the newest of each name and account
 	statuses map[string][]*status     // by commit, newest first, one of each context
 	comments map[int64]*comment
+
+	deployments []*deployment // oldest first
 }
 
 // AddRepo puts a repository onto the forge. What its branches hold by now nobody

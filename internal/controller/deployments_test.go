@@ -1,0 +1,178 @@
+package controller
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+const (
+	createDeploymentRoute = "POST /repos/{owner}/{repo}/deployments"
+	revertingQA           = "    - {name: qa, after: [dev], merge: auto, onDegraded: revert-and-merge, verify: " + quickly + "}\n"
+)
+
+// deployments are those of the forge, each as its environment, task and states.
+func (w *fixture) deployments() []string {
+	w.t.Helper()
+	all, err := w.forge.Deployments(repoName)
+	w.must(err)
+	out := []string{}
+	for _, d := range all {
+		out = append(out, d.Environment+" "+d.Task+": "+strings.Join(d.States, " "))
+	}
+	return out
+}
+
+// shows waits for deployments to be shown so.
+func (w *fixture) shows(key, what string, want ...string) {
+	w.t.Helper()
+	for range 20 {
+		if err := w.run(wake.ForUnit(w.unit(key))); err != nil && !isStale(err) {
+			w.t.Fatal(err)
+		}
+		w.must(w.run(wake.ForMerge(w.repo.ID)))
+		w.runRepository()
+		if slices.Equal(w.deployments(), want) {
+			break
+		}
+	}
+	if diff := cmp.Diff(want, w.deployments()); diff != "" {
+		w.t.Fatalf("%s (-want +got):\n%s", what, diff)
+	}
+	calls := w.forge.Calls()[createDeploymentRoute]
+	looks := 0
+	w.settle(key, "it was looked at", func() bool { looks++; return looks > 2 })
+	if diff := cmp.Diff(want, w.deployments()); diff != "" || w.forge.Calls()[createDeploymentRoute] != calls {
+		w.t.Fatalf("%s, looked at again (-want +got):\n%s", what, diff)
+	}
+}
+
+// TestDeploymentsOfAnEnvironment holds what the forge's page of an environment shows while
+// releases come, degrade and go back, for one component and for several together, also when the
+// process dies after a deployment was created, and when the database is lost.
+func TestDeploymentsOfAnEnvironment(t *testing.T) {
+	for name, c := range kindsOfUnit {
+		t.Run(name, func(t *testing.T) {
+			w := newFixture(t, c.spec+"  deployments: true\n", revertingQA, c.components...)
+			at := "qa liftlock:shop/" + c.key + ": "
+			w.openOne(c.key, "2.0.0", c.components...)
+			w.shows(c.key, "the first is verified", at+"in_progress success")
+			all, err := w.forge.Deployments(repoName)
+			w.must(err)
+			first, pulls := all[0], w.pulls()
+			if first.Commit != pulls[0].MergeCommit || !strings.Contains(first.Payload, `"pull":"1"`) || !strings.HasPrefix(first.LogURL, "https://liftlock.example/pipelines/shop") || !strings.HasSuffix(first.Description, "(#1)") {
+				t.Errorf("it shows %+v of %+v", first, pulls[0])
+			}
+
+			w.release("3.0.0", c.components...)
+			w.shows(c.key, "the second is verified", at+"in_progress success inactive", at+"in_progress success")
+
+			w.setHealth("Degraded", c.components...)
+			w.settle(c.key, "a revert is merged", func() bool { p := w.pulls(); return len(p) == 3 && p[2].Merged })
+			w.setHealth("Healthy", c.components...)
+			w.shows(c.key, "it is taken back", at+"in_progress success inactive", at+"in_progress success failure", at+"in_progress success")
+
+			// Without the store's word it is found again, and what was before it too.
+			w.must(w.opts.Store.DeleteState(t.Context(), facts.DeploymentsKey(w.unit(c.key))))
+			w.shows(c.key, "nothing is known", at+"in_progress success inactive", at+"in_progress success failure", at+"in_progress success success")
+			w.clock.Step(time.Hour) // nobody looks at how it came out any more
+			w.must(w.opts.Store.DeleteState(t.Context(), facts.DeploymentsKey(w.unit(c.key))))
+			w.release("4.0.0", c.components...)
+			w.shows(c.key, "the next is verified", at+"in_progress success inactive", at+"in_progress success failure", at+"in_progress success success inactive", at+"in_progress success")
+		})
+	}
+}
+
+// isVerified says that a component is verified in qa, after its promotion was merged.
+func (w *fixture) isVerified(component string) bool {
+	w.t.Helper()
+	_, d := w.evaluate()
+	for i := range d.Components {
+		if st := d.Components[i].Env("qa"); st.LandedPull > 0 && st.State == promotion.Verified {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *fixture) setHealth(health string, components ...string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range components {
+		w.health[c+"-qa"] = health
+	}
+}
+
+// TestDeploymentsRefused holds that a forge that may not be told of deployments, or is down for
+// them, keeps nothing from being merged, verified and taken back, and is said where people look.
+func TestDeploymentsRefused(t *testing.T) {
+	w := newFixture(t, "  deployments: true\n", revertingQA, "web")
+	w.must(w.forge.InjectFault(emulator.Fault{Method: "POST", Path: "/deployments$", Times: -1, Status: 403}))
+	w.openOne("web", "2.0.0", "web")
+	w.settle("web", "it is verified", func() bool { return w.isVerified("web") })
+	refusals := w.DeploymentRefusals()
+	if r := refusals[w.repo.ID]; len(refusals) != 1 || r.Reason == "" || r.Since.IsZero() {
+		t.Errorf("the refusals are %v", refusals)
+	}
+	if calls := w.forge.Calls()[createDeploymentRoute]; calls != 1 {
+		t.Errorf("%d calls", calls)
+	}
+	if why := w.reasons("web", "qa"); !slices.ContainsFunc(why, func(r string) bool { return strings.Contains(r, "the forge takes no deployment of it") }) {
+		t.Errorf("why: %q", why)
+	}
+	w.forge.ClearFaults()
+	w.must(w.forge.InjectFault(emulator.Fault{Method: "POST", Path: "/deployments$", Times: -1, Status: 500}))
+	w.release("3.0.0", "web")
+	look := func(what string, so func() bool) {
+		t.Helper()
+		for range 30 {
+			if err := w.run(wake.ForUnit(w.unit("web"))); err != nil && !isStale(err) && !strings.Contains(err.Error(), "create a deployment") {
+				t.Fatal(err)
+			}
+			w.must(w.run(wake.ForMerge(w.repo.ID)))
+			if w.runRepository(); so() {
+				return
+			}
+		}
+		t.Fatalf("it never came to that: %s", what)
+	}
+	look("it is merged", func() bool { p := w.pulls(); return len(p) == 2 && p[1].Merged })
+	w.setHealth("Degraded", "web")
+	look("it is taken back", func() bool { p := w.pulls(); return len(p) == 3 && p[2].Merged })
+	w.setHealth("Healthy", "web")
+	w.forge.ClearFaults()
+	w.shows("web", "the forge is well", "qa liftlock:shop/web: in_progress success")
+	if refusals := w.DeploymentRefusals(); len(refusals) != 0 {
+		t.Errorf("the refusals are %v", refusals)
+	}
+}
+
+// noDeployments is a forge that keeps none.
+type noDeployments struct{ forge.Forge }
+
+func (noDeployments) HasDeployments() bool { return false }
+func (noDeployments) CreateDeployment(context.Context, forge.Repo, forge.Deployment) (int64, error) {
+	panic("it has none")
+}
+
+// TestForgeWithoutDeployments holds that it is said where the pipeline wants what the forge
+// doesn't have.
+func TestForgeWithoutDeployments(t *testing.T) {
+	w := newFixture(t, "  deployments: true\n", autoQA, "web")
+	w.repo.Forge = noDeployments{w.repo.Forge}
+	w.openOne("web", "2.0.0", "web")
+	w.settle("web", "it is verified", func() bool { return w.isVerified("web") })
+	if why := w.reasons("web", "qa"); !slices.ContainsFunc(why, func(r string) bool { return strings.Contains(r, "keeps no deployments; only GitHub does") }) {
+		t.Errorf("why: %q", why)
+	}
+}

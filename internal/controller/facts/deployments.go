@@ -1,0 +1,94 @@
+package facts
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+// StoredDeployment is what the store knows of a deployment on the forge.
+type StoredDeployment struct {
+	promotion.DeploymentRecord
+	ID int64 `json:"id,omitempty"` // the forge's; 0 where it took none
+}
+
+// StoredDeployments are those of a unit, by environment. An environment that isn't in it was
+// never looked at, or the database was lost: what the forge has of it isn't known.
+type StoredDeployments map[string][]StoredDeployment
+
+// DeploymentsKey is the store's key of a unit's deployments.
+func DeploymentsKey(u promotion.Unit) string { return "deployments|" + wake.UnitName(u) }
+
+// ReadDeployments reads a unit's deployments; none where they can't be understood: then the
+// forge is asked which there are.
+func ReadDeployments(ctx context.Context, s StateReader, u promotion.Unit) (StoredDeployments, error) {
+	raw, ok, err := s.State(ctx, DeploymentsKey(u))
+	if err != nil || !ok {
+		return nil, err
+	}
+	var d StoredDeployments
+	if json.Unmarshal(raw, &d) != nil {
+		return nil, nil
+	}
+	return d, nil
+}
+
+// Put changes what is known of one deployment, or adds it. What can't change any more is
+// dropped: the deployments of what keep says isn't there, whose state is a last one.
+func (d *StoredDeployments) Put(env string, changed StoredDeployment, keep func(commit string) bool) {
+	if *d == nil {
+		*d = StoredDeployments{}
+	}
+	all := slices.DeleteFunc((*d)[env], func(k StoredDeployment) bool { return k.Commit == changed.Commit })
+	all = append(all, changed)
+	(*d)[env] = slices.DeleteFunc(all, func(k StoredDeployment) bool {
+		over := k.State == promotion.DeploymentFailure || k.State == promotion.DeploymentError || k.State == promotion.DeploymentInactive || k.Refused != ""
+		return over && !keep(k.Commit)
+	})
+}
+
+// Find finds what is known of the deployment of a commit.
+func (d StoredDeployments) Find(env, commit string) (StoredDeployment, bool) {
+	i := slices.IndexFunc(d[env], func(k StoredDeployment) bool { return k.Commit == commit })
+	if i < 0 {
+		return StoredDeployment{}, false
+	}
+	return d[env][i], true
+}
+
+// Marshal is how the store keeps it.
+func (d StoredDeployments) Marshal() ([]byte, error) {
+	raw, err := json.Marshal(d)
+	if err != nil {
+		return nil, fmt.Errorf("note what the forge shows of deployments: %w", err)
+	}
+	return raw, nil
+}
+
+// gatherDeployments fills in what the forge was told of the unit's deployments, where the
+// pipeline wants it told.
+func (o *Gatherer) gatherDeployments(ctx context.Context, ev *Evaluation) error {
+	if !ev.Pipeline.Spec.Deployments {
+		return nil
+	}
+	r := ev.Snapshot.Repo
+	if !r.Forge.HasDeployments() {
+		ev.deployments.Unsupported = fmt.Sprintf("spec.deployments: the forge %s keeps no deployments; only GitHub does", r.ForgeRef)
+		return nil
+	}
+	stored, err := ReadDeployments(ctx, o.opts.Store, ev.Unit)
+	if err != nil {
+		return err
+	}
+	ev.deployments.Records = map[string][]promotion.DeploymentRecord{}
+	for env, all := range stored {
+		for _, d := range all {
+			ev.deployments.Records[env] = append(ev.deployments.Records[env], d.DeploymentRecord)
+		}
+	}
+	return nil
+}
