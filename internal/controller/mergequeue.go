@@ -27,8 +27,10 @@ func (e *Controller) enqueueMerge(ctx context.Context, u promotion.Unit) error {
 	})
 }
 
-// runMergeQueue serves the repository's merge wishes, one after the other: fetch, judge
-// again with fresh facts, merge what is still to be merged.
+// runMergeQueue serves the repository's merge wishes, one after the other: judge again with
+// fresh facts, merge what is still to be merged. It fetches before the first and after
+// whatever went wrong: a merge fetches what it made, and refuses to come when somebody else
+// has pushed since.
 func (e *Controller) runMergeQueue(ctx context.Context, r *Repository) (time.Time, error) {
 	slot := "merge|" + r.ID
 	ok, err := e.opts.Store.TakeSlot(ctx, slot, e.opts.Owner, mergeSlotLeases*e.opts.Lease)
@@ -48,11 +50,13 @@ func (e *Controller) runMergeQueue(ctx context.Context, r *Repository) (time.Tim
 		return time.Time{}, err
 	}
 	var failed error
+	isFetched := false
 	for _, w := range queued {
 		u, ok := wake.ParseUnitName(w)
 		var err error
 		if ok {
-			err = e.mergeUnit(ctx, r, u)
+			err = e.mergeUnit(ctx, r, u, !isFetched)
+			isFetched = err == nil
 		}
 		if err != nil && !isStale(err) {
 			// Its wish stays; the others' don't wait for it.
@@ -89,15 +93,18 @@ const mergeRetryDelay = 250 * time.Millisecond
 // minutes with the store's usual lease.
 const mergeSlotLeases = 4
 
-// mergeUnit merges one pull request of a unit that, evaluated again, may be merged.
-func (e *Controller) mergeUnit(ctx context.Context, r *Repository, u promotion.Unit) error {
+// mergeUnit merges one pull request of a unit that, evaluated again, after a fetch where one
+// is due, may be merged.
+func (e *Controller) mergeUnit(ctx context.Context, r *Repository, u promotion.Unit, fetch bool) error {
 	unlock, err := e.units.Lock(ctx, u)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	if _, err := e.fetch(ctx, r); err != nil {
-		return err
+	if fetch {
+		if _, err := e.fetch(ctx, r); err != nil {
+			return err
+		}
 	}
 	s, err := e.opts.Gatherer.Snapshot(ctx, r.Repository)
 	if err != nil {

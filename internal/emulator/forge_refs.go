@@ -104,16 +104,21 @@ func (f *Forge) pullsFrom(r *repository, branch string) []*pull {
 // followBase finds the pull requests that somebody merged by pushing: their head
 // has become reachable from the base branch.
 func (f *Forge) followBase(r *repository, by *account, branch, before, tip string) error {
+	var open []*pull
 	for _, n := range sortedKeys(r.pulls) {
-		p := r.pulls[n]
-		if !p.open || p.base != branch {
-			continue
+		if p := r.pulls[n]; p.open && p.base == branch {
+			open = append(open, p)
 		}
-		in, err := r.git.isAncestor(p.head, tip)
-		if err != nil {
-			return err
-		}
-		if !in {
+	}
+	if len(open) == 0 {
+		return nil
+	}
+	reachable, err := r.git.listMergedRefs("refs/pull/", tip)
+	if err != nil {
+		return err
+	}
+	for _, p := range open {
+		if !reachable[p.headRef()] {
 			continue
 		}
 		landed, err := r.git.findLandedCommit(p.head, before, tip)

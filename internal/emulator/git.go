@@ -103,6 +103,19 @@ func (b *bareRepo) listRefs() (map[string]string, error) {
 	return refs, nil
 }
 
+// listMergedRefs lists the references below a prefix whose commits are reachable from a tip.
+func (b *bareRepo) listMergedRefs(prefix, tip string) (map[string]bool, error) {
+	out, err := b.runGit("for-each-ref", "--format=%(refname)", "--merged="+tip, prefix)
+	if err != nil {
+		return nil, err
+	}
+	merged := map[string]bool{}
+	for _, name := range strings.Fields(out) {
+		merged[name] = true
+	}
+	return merged, nil
+}
+
 // resolveRevision gives the commit that a revision names; errNoObject when there is none.
 func (b *bareRepo) resolveRevision(rev string) (string, error) {
 	out, err := b.runGit("rev-parse", "--verify", "--quiet", "--end-of-options", rev+"^{commit}")

@@ -37,7 +37,7 @@ func (r *repository) Log(ctx context.Context, q LogQuery) ([]CommitInfo, error) 
 	if q.Limit <= 0 || q.Limit > maxLog {
 		q.Limit = maxLog
 	}
-	shas, err := r.engine.listCommits(ctx, q)
+	shas, err := r.listCommits(ctx, q)
 	if err != nil {
 		return nil, err
 	}

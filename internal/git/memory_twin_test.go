@@ -75,7 +75,7 @@ func (w *twins) drawHistory(rt *rapid.T) {
 	w.commits = nil
 	start := when.Add(time.Duration(rapid.IntRange(0, 1<<20).Draw(rt, "start")) * time.Hour) // no history has another one's commits
 	for i := range rapid.IntRange(2, 9).Draw(rt, "commits") {
-		s := CommitSpec{When: start, Message: rapid.SampledFrom([]string{"One", "Two\n\nKind: promotion", "Kind: promotion\n\nby hand"}).Draw(rt, "message")}
+		s := CommitSpec{When: start, Message: rapid.SampledFrom([]string{"One", "Two\n\nKind: promotion", "Kind: promotion\n\nby hand"}).Draw(rt, "message") + fmt.Sprintf("\n\n%d", i)} // no commit is there twice
 		parents := 0
 		if i > 0 {
 			parents = rapid.SampledFrom([]int{1, 1, 1, 1, 2, 2, 3, 0}).Draw(rt, "parents")
@@ -203,6 +203,7 @@ func TestMemoryIsGitsTwin(t *testing.T) {
 			if rapid.Bool().Draw(rt, "limited") {
 				q.Until = pick("until")
 			}
+			w.cli.line = rapid.SampledFrom([]int{0, 1, 2, 4, maxLine}).Draw(rt, "line")
 			compareAnswers(w, rt, fmt.Sprintf("Log %+v", q), func(m *Mirror) ([]string, error) { return idsOf(m.Log(ctx, q)) })
 		}
 		a, b := pick("a"), pick("b")

@@ -87,6 +87,7 @@ func Open(ctx context.Context, o Options) (*Mirror, error) {
 		return nil, err
 	}
 	m := newProgramsMirror(p, "the mirror of "+p.remote.url, "the next fetch makes the mirror anew")
+	m.line = maxLine // a mirror is never shallow: what a commit names as its parents is there
 	if err := p.prepareDir(ctx, m); err != nil {
 		p.closePrograms()
 		return nil, fmt.Errorf("open the mirror of %s in %s: %w", p.remote.url, p.dir, err)

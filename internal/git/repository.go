@@ -14,6 +14,7 @@ type repository struct {
 	caches caches
 	name   string // in messages: "the mirror of https://…"
 	remedy string // what to do when an object is missing
+	line   int    // how many commits of a history are walked without the engine
 }
 
 func newRepository(e engine, group *cache.Group, name, remedy string) repository {
