@@ -148,7 +148,10 @@ func (f *reachedForge) Deployments(ctx context.Context, r forge.Repo, environmen
 }
 
 func (f *reachedForge) CreateDeployment(ctx context.Context, r forge.Repo, d forge.Deployment) (int64, error) {
-	return call(ctx, f, "CreateDeployment", true, func() (int64, error) { return f.Forge.CreateDeployment(ctx, r, d) })
+	return call(ctx, f, "CreateDeployment", true, func() (int64, error) {
+		f.sim.noteDeployment(d)
+		return f.Forge.CreateDeployment(ctx, r, d)
+	})
 }
 
 func (f *reachedForge) DeploymentState(ctx context.Context, r forge.Repo, id int64) (forge.DeploymentState, error) {

@@ -24,6 +24,7 @@ const (
 	ruleNeedless    = "a revert without a degradation"
 	ruleRepeated    = "7: the same comment again and again"
 	ruleRerequested = "7: somebody's review is requested again and again"
+	ruleRedeployed  = "7: the same deployment is created again and again"
 	ruleNoRest      = "9: it doesn't come to rest"
 	ruleUnfinished  = "it doesn't come to its end"
 	ruleDegradation = "8: a degradation was lost"
@@ -318,6 +319,14 @@ func (sim *Simulation) noteRequested(number int, from forge.Reviewers) {
 		if sim.truth.requested[key]++; sim.truth.requested[key] > maxSame {
 			sim.broke(ruleRerequested, "#%d at %s: %s", number, pr.Head, login)
 		}
+	}
+}
+
+// noteDeployment judges what the service shows as deployments.
+func (sim *Simulation) noteDeployment(d forge.Deployment) {
+	key := fmt.Sprintf("%s %s %s", d.Environment, d.Task, d.Commit)
+	if sim.truth.deployed[key]++; sim.truth.deployed[key] > maxSame {
+		sim.broke(ruleRedeployed, "%s", key)
 	}
 }
 

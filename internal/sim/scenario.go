@@ -162,6 +162,7 @@ spec:
   component: '{{ index .path.segments 1 }}'
   environment: '{{ .path.basename }}'
   carry: [{kustomizeImages: ["registry.example/*"]}]
+  deployments: true
   batch: %s
   merge: {method: %s}
   limits: {mergesPerHour: 1000, revertsPer10Minutes: 10}

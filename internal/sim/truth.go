@@ -55,6 +55,7 @@ type truth struct {
 	brokenSince      time.Time          // the pipeline file; zero: it isn't broken
 	comments         map[string]int
 	requested        map[string]int // how often, by pull request, head and login
+	deployed         map[string]int // how often, by environment, task and commit
 	lastWrite        time.Time
 	excused          map[string]string // components that people left in a state of their own
 }
@@ -80,7 +81,7 @@ func (h wideHold) covers(p target) bool {
 
 func newTruth() truth {
 	return truth{quality: map[deployment]quality{}, health: map[deployment]*health{}, landings: map[target][]landing{}, arrived: map[string]string{}, reverted: map[deployment]time.Time{},
-		lifted: map[target]time.Time{}, liftedBefore: map[target]time.Time{}, requestedReverts: map[target]bool{}, approvals: map[int]map[string]string{}, reviewed: map[string]bool{}, heldSince: map[int]time.Time{}, holdComments: map[int64]int{}, acknowledged: map[int]time.Time{}, wideHolds: map[int64]wideHold{}, vetoed: map[deployment]int{}, comments: map[string]int{}, requested: map[string]int{},
+		lifted: map[target]time.Time{}, liftedBefore: map[target]time.Time{}, requestedReverts: map[target]bool{}, approvals: map[int]map[string]string{}, reviewed: map[string]bool{}, heldSince: map[int]time.Time{}, holdComments: map[int64]int{}, acknowledged: map[int]time.Time{}, wideHolds: map[int64]wideHold{}, vetoed: map[deployment]int{}, comments: map[string]int{}, requested: map[string]int{}, deployed: map[string]int{},
 		excused: map[string]string{}}
 }
 
