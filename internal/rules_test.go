@@ -82,7 +82,7 @@ var rooms = map[string][]string{
 	"internal/emulator/story":         {"internal/console/api", "internal/emulator", "internal/git", "internal/promotion"},
 	"internal/server":                 {"internal/appset", "internal/appset/evaluate", "internal/appset/isolation", "internal/argocd", "internal/argocd/api", "internal/config", "internal/console", "internal/console/api", "internal/controller", "internal/controller/act", "internal/controller/facts", "internal/controller/gateclient", "internal/controller/wake", "internal/forge", "internal/forge/gitea", "internal/forge/github", "internal/git", "internal/manifest/render", "internal/notify", "internal/promotion", "internal/promotion/command", "internal/promotion/verification", "internal/sandbox", "internal/store", "policies", "webhooks"},
 	"internal/cli":                    {"internal/appset", "internal/appset/evaluate", "internal/appset/impact", "internal/cli/checkout", "internal/config", "internal/console/api", "internal/console/client", "internal/controller/plan", "internal/emulator/story", "internal/fieldedit", "internal/pipeline", "internal/sandbox", "internal/server"},
-	"internal/cli/checkout":           {"internal/appset", "internal/appset/evaluate", "internal/appset/impact", "internal/argocd", "internal/controller/plan", "internal/fieldedit", "internal/git", "internal/pipeline", "internal/promotion"},
+	"internal/cli/checkout":           {"internal/appset", "internal/appset/evaluate", "internal/appset/impact", "internal/argocd", "internal/argocd/api", "internal/controller/plan", "internal/fieldedit", "internal/git", "internal/pipeline", "internal/promotion"},
 	"internal/e2e":                    {},
 	"cmd/liftlock":                    {"internal/cli"},
 }

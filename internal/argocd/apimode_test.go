@@ -340,7 +340,7 @@ func TestNothingMayBeSeen(t *testing.T) {
 	s.maySee = "no"
 	w := startByAPI(t, s, time.Hour, nil)
 	w.until("the reason", func() bool {
-		return strings.Contains(fmt.Sprint(w.Ready()), "the token of argocd[].api sees none; allow them to its account in argocd-rbac-cm: p, <role>, applications, get, */*, allow")
+		return strings.Contains(fmt.Sprint(w.Ready()), "the token of argocd[].api in the server's file sees none; allow them to its account in argocd-rbac-cm: p, <role>, applications, get, */*, allow")
 	})
 	w.until("why sets are unknown", func() bool {
 		_, err := w.Sets()

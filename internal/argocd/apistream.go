@@ -253,7 +253,7 @@ func checkMaySee(ctx context.Context, client *api.Client, which string, projects
 	case err != nil:
 		return fmt.Errorf("list %s: there are none; ask whether they may be seen: %w", which, err)
 	case !may:
-		return fmt.Errorf("list %s: the token of argocd[].api sees none; allow them to its account in argocd-rbac-cm: p, <role>, %s, get, %s, allow", which, which, api.AllOf(which, project))
+		return fmt.Errorf("list %s: the token of %s sees none; allow them to its account in argocd-rbac-cm: p, <role>, %s, get, %s, allow", which, client.Source(), which, api.AllOf(which, project))
 	}
 	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+
+	"github.com/liftlock/liftlock/internal/argocd/api"
 )
 
 // SetsAndProjects is what one look at an Argo CD finds besides its Applications. What
@@ -16,6 +18,15 @@ type SetsAndProjects struct {
 	Projects    []string // their names; nil: not known
 	ProjectsErr error
 	Line        string // the line of Argo CD that its kinds are of, as "3.5"; empty: not known
+}
+
+// checkMaySee tells what Argo CD's own API hides, which lists nothing where it should refuse,
+// from what there isn't.
+func (w *Watcher) checkMaySee(ctx context.Context, which string) error {
+	if w.client != nil {
+		return nil // the API server refuses
+	}
+	return checkMaySee(ctx, w.api, which)
 }
 
 // ListSetsAndProjects lists the ApplicationSets and the AppProjects once, for a program that
@@ -29,6 +40,9 @@ func (w *Watcher) ListSetsAndProjects(ctx context.Context) (*SetsAndProjects, er
 			a.Sets = append(a.Sets, set)
 			return err
 		})
+		if err == nil && len(a.Sets) == 0 {
+			err = w.checkMaySee(ctx, api.ApplicationSets)
+		}
 		if err != nil {
 			a.Sets, a.SetsErr = nil, err
 			break
@@ -46,6 +60,9 @@ func (w *Watcher) ListSetsAndProjects(ctx context.Context) (*SetsAndProjects, er
 			a.Projects = append(a.Projects, o.Metadata.Name)
 			return err
 		})
+		if err == nil && len(a.Projects) == 0 {
+			err = w.checkMaySee(ctx, api.Projects)
+		}
 		if err != nil {
 			a.Projects, a.ProjectsErr = nil, err
 		}

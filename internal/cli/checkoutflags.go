@@ -30,6 +30,7 @@ type checkoutFlags struct {
 	output   string
 
 	connection checkout.Connection
+	api        apiFlags
 	argocd     string
 }
 
@@ -42,7 +43,8 @@ func (c *checkoutFlags) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&c.clusters, "clusters", "", "a file of Argo CD's cluster Secrets, as kubectl get secret -o yaml prints them, or live to ask Argo CD; credentials in them are not looked at")
 	cmd.Flags().StringVar(&c.globbing, "globbing", appset.GlobbingGit, "how git file generators match paths: git, the controller's default, or doublestar, its new git file globbing")
 	cmd.Flags().StringVar(&c.version, "argocd-version", "", "the Argo CD that is meant, as v3.5.7 or 3.5: what ApplicationSets generate depends on it (default: that of the running one where there is a connection, else as 2.14 does)")
-	cmd.Flags().StringVar(&c.connection.Kubeconfig, "kubeconfig", "", "how to reach the running Argo CD (default: as kubectl does)")
+	c.api.addFlags(cmd)
+	cmd.Flags().StringVar(&c.connection.Kubeconfig, "kubeconfig", "", "how to reach the running Argo CD by its cluster (default: as kubectl does)")
 	cmd.Flags().StringVar(&c.connection.Context, "context", "", "the kubeconfig's context (default: the current one)")
 	cmd.Flags().StringSliceVar(&c.connection.Namespaces, "namespace", []string{"argocd"}, "namespaces with Applications and ApplicationSets; the first is Argo CD's own")
 	cmd.Flags().StringVar(&c.argocd, "argocd", "", "which of the Argo CDs that the pipelines name the running one is; needed only where they name several")
@@ -76,7 +78,10 @@ func (c *checkoutFlags) loadKnown(ctx context.Context, connect bool) (k checkout
 			return k, fmt.Errorf("--clusters %s: %w", c.clusters, err)
 		}
 	}
-	if connect {
+	if err := c.api.fillConnection(&c.connection); err != nil {
+		return k, err
+	}
+	if connect || c.connection.API.URL != "" {
 		if len(c.connection.Namespaces) == 0 {
 			return k, errors.New("--namespace is empty")
 		}

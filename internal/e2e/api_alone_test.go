@@ -9,6 +9,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -46,6 +47,22 @@ func newBreakingProxy(s *scenario) *breakingProxy {
 	return p
 }
 
+// checkNothingDiffers compares what the repository says with what runs, by the command and
+// without a kubeconfig.
+func (s *scenario) checkNothingDiffers(args ...string) {
+	s.Helper()
+	s.runGit("fetch", "-q", "origin")
+	ctx, cancel := context.WithTimeout(s.ctx, patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, append([]string{"resolve", "--repo", s.clone.dir, "--rev", "origin/main", "--diff"}, args...)...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG=/dev/null", "ARGOCD_AUTH_TOKEN=lab")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		s.Fatalf("resolve --diff: %v\n%s", err, out)
+	}
+	s.Logf("        resolve --diff: %s", strings.TrimSpace(string(out)))
+}
+
 // The story of every release, told to a server that has no kubeconfig and knows Argo CD by
 // its own API, of which every stream breaks after ten seconds: from dev to prod, and a
 // broken one back, with what its pods say.
@@ -56,6 +73,7 @@ func TestByArgoCDsOwnAPIAlone(t *testing.T) {
 	s.awaitSettled()
 	proxy := newBreakingProxy(s)
 	s.server.apiAlone = proxy.URL
+	s.checkNothingDiffers("--argocd-url", proxy.URL)
 	begun := time.Now()
 	s.startServer()
 	if config, err := os.ReadFile(filepath.Join(s.server.dir, "liftlock.yaml")); err != nil || strings.Contains(string(config), "kube") {

@@ -2,6 +2,7 @@ package emulator
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -68,7 +69,7 @@ func (a *ArgoCD) routeAPI(w http.ResponseWriter, r *http.Request, parts []string
 		a.mu.Unlock()
 		writeJSON(w, http.StatusOK, jsonObject{"metadata": jsonObject{}, "items": items})
 	case get && address == "clusters":
-		writeJSON(w, http.StatusOK, jsonObject{"metadata": jsonObject{}, "items": []any{jsonObject{"name": "in-cluster", "server": "https://kubernetes.default.svc"}}})
+		writeJSON(w, http.StatusOK, jsonObject{"metadata": jsonObject{}, "items": a.listClusters()})
 	case get && parts[0] == "applications" && len(parts) == 2:
 		a.getApplication(w, r, parts[1])
 	case get && parts[0] == "applications" && len(parts) == 3 && parts[2] == "resource-tree":
@@ -78,6 +79,28 @@ func (a *ArgoCD) routeAPI(w http.ResponseWriter, r *http.Request, parts []string
 	default:
 		writeAPIFailure(w, http.StatusNotFound, 5, "Not Found")
 	}
+}
+
+// listClusters are the clusters of the Secrets, without what marks those and without
+// credentials, and the one that Argo CD runs in.
+func (a *ArgoCD) listClusters() []any {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	out := []any{jsonObject{"name": "in-cluster", "server": "https://kubernetes.default.svc"}}
+	for _, raw := range a.recordsOf("secrets") {
+		var secret struct {
+			Metadata struct {
+				Labels map[string]string `json:"labels"`
+			} `json:"metadata"`
+			Data struct{ Name, Server []byte } `json:"data"`
+		}
+		if json.Unmarshal(raw, &secret) != nil || secret.Metadata.Labels["argocd.argoproj.io/secret-type"] != "cluster" {
+			continue
+		}
+		delete(secret.Metadata.Labels, "argocd.argoproj.io/secret-type")
+		out = append(out, jsonObject{"name": string(secret.Data.Name), "server": string(secret.Data.Server), "labels": secret.Metadata.Labels})
+	}
+	return out
 }
 
 // writeAPIFailure answers as the gRPC gateway does; code is gRPC's.

@@ -2,8 +2,6 @@ package server
 
 import (
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"sort"
 	"strings"
@@ -55,26 +53,16 @@ func (s *Server) newArgoCD(a config.ArgoCD) (*argocdConnection, error) {
 	return out, err
 }
 
-// maxCAFile bounds a file of certificates; the system's own bundle has 250 kB.
-const maxCAFile = 4 << 20
-
 // newArgoCDAPI builds what reaches an Argo CD's API; nil where the file names none.
 func newArgoCDAPI(a *config.ArgoCDAPI) (*api.Client, error) {
 	if a == nil {
 		return nil, nil
 	}
-	o := api.Options{URL: a.URL, Token: a.Token.Reveal(), Insecure: a.Insecure}
-	if a.CAFile != "" {
-		f, err := os.Open(a.CAFile)
-		if err != nil {
-			return nil, fmt.Errorf("read the file of the API's authority: %w", err)
-		}
-		defer f.Close()
-		if o.CA, err = io.ReadAll(io.LimitReader(f, maxCAFile)); err != nil {
-			return nil, fmt.Errorf("read the file of the API's authority: %w", err)
-		}
+	ca, err := api.ReadCAFile(a.CAFile)
+	if err != nil {
+		return nil, err
 	}
-	return api.New(o)
+	return api.New(api.Options{URL: a.URL, Token: a.Token.Reveal(), CA: ca, Insecure: a.Insecure})
 }
 
 // factsArgoCD is the Argo CD as the observer knows it.

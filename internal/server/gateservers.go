@@ -68,6 +68,9 @@ func readCallTLS(t *config.CallTLS) (gateclient.TLS, error) {
 	return out, nil
 }
 
+// maxCAFile bounds a file of certificates; the system's own bundle has 250 kB.
+const maxCAFile = 4 << 20
+
 // readPEM reads a file of certificates or of a key.
 func readPEM(file string) ([]byte, error) {
 	f, err := os.Open(file)

@@ -12,6 +12,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"path"
 	"strings"
 	"time"
@@ -43,6 +44,9 @@ type Options struct {
 	Token    string // of an account or a project's role
 	CA       []byte // authorities besides the system's, in PEM; nil: none
 	Insecure bool   // whoever answers is believed to be it
+	// Source is where people said all that, for what is wrong with it; empty: argocd[].api in
+	// the server's file.
+	Source string
 	// Wait is the first wait before a read is tried again; 0: 300 ms. Idle is after how long
 	// without a sign of life a stream counts as broken; 0: 45 s.
 	Wait, Idle time.Duration
@@ -52,6 +56,7 @@ type Options struct {
 type Client struct {
 	base       *url.URL
 	token      string
+	source     string // for people
 	wait, idle time.Duration
 	http       *http.Client
 	streams    *http.Client // which wait for an answer's beginning for as long as it takes
@@ -83,7 +88,30 @@ func New(o Options) (*Client, error) {
 	newClient := func(t http.RoundTripper) *http.Client {
 		return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	}
-	return &Client{base: base, token: o.Token, wait: cmp.Or(o.Wait, firstWait), idle: cmp.Or(o.Idle, streamIdle), http: newClient(transport), streams: newClient(patient)}, nil
+	return &Client{base: base, token: o.Token, source: cmp.Or(o.Source, "argocd[].api in the server's file"), wait: cmp.Or(o.Wait, firstWait), idle: cmp.Or(o.Idle, streamIdle), http: newClient(transport), streams: newClient(patient)}, nil
+}
+
+// Source is where people said how to reach it, for people.
+func (c *Client) Source() string { return c.source }
+
+// maxCAFile bounds a file of certificates; the system's own bundle has 250 kB.
+const maxCAFile = 4 << 20
+
+// ReadCAFile reads a file of authorities for Options.CA; nil where there is no name.
+func ReadCAFile(name string) ([]byte, error) {
+	if name == "" {
+		return nil, nil
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("read the file of the API's authority: %w", err)
+	}
+	defer f.Close()
+	raw, err := io.ReadAll(io.LimitReader(f, maxCAFile))
+	if err != nil {
+		return nil, fmt.Errorf("read the file of the API's authority: %w", err)
+	}
+	return raw, nil
 }
 
 // Host is where the API is, for people.

@@ -72,7 +72,7 @@ func TestFailures(t *testing.T) {
 		"not there":                 {404, "", `{"error": "gone"}`, 1, "404 Not Found: gone"},
 		"a proxy's page":            {502, "", `<html>`, maxTries, "Argo CD answers 502 Bad Gateway"},
 		"too many calls":            {429, "Retry-After: 0", `{}`, maxTries, "429"},
-		"another address":           {307, "Location: https://elsewhere.example.com/", ``, 1, "argocd[].api.url in the server's file is not where the API is"},
+		"another address":           {307, "Location: https://elsewhere.example.com/", ``, 1, "the address of argocd[].api in the server's file is not where the API is"},
 		"an answer of another kind": {200, "", `<html>`, 1, "not what an Argo CD says"},
 		"an endless answer":         {200, "", `{"nodes": "` + strings.Repeat("x", maxAnswer), 1, "larger than"},
 	} {

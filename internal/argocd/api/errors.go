@@ -26,6 +26,7 @@ type StatusError struct {
 	Code       int // HTTP's
 	Message    string
 	RetryAfter time.Duration // 0: the server didn't say
+	source     string        // of the address and the token, for people
 }
 
 // Error says what Argo CD answered, and what to do about it.
@@ -36,11 +37,11 @@ func (e *StatusError) Error() string {
 	}
 	switch {
 	case e.Code == http.StatusUnauthorized:
-		text += "; the token of argocd[].api in the server's file is not accepted"
+		text += "; the token of " + e.source + " is not accepted"
 	case e.Code == http.StatusForbidden:
 		text += "; allow it to Liftlock's account in argocd-rbac-cm"
 	case e.Code >= 300 && e.Code < 400:
-		text += "; argocd[].api.url in the server's file is not where the API is"
+		text += "; the address of " + e.source + " is not where the API is"
 	}
 	return text
 }
@@ -71,7 +72,7 @@ func isPassing(err error) bool {
 
 // readError makes an error of an answer, without the token, should it be repeated there.
 func (c *Client) readError(resp *http.Response) error {
-	e := &StatusError{Code: resp.StatusCode}
+	e := &StatusError{Code: resp.StatusCode, source: c.source}
 	if seconds, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && seconds > 0 {
 		e.RetryAfter = time.Duration(min(seconds, 3600)) * time.Second
 	}

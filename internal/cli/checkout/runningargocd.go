@@ -10,6 +10,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/argocd"
+	"github.com/liftlock/liftlock/internal/argocd/api"
 	"github.com/liftlock/liftlock/internal/pipeline"
 )
 
@@ -18,6 +19,17 @@ type Connection struct {
 	Kubeconfig, Context string   // empty: what kubectl would use
 	Namespaces          []string // with Applications and ApplicationSets; the first is Argo CD's own
 	Clusters            bool     // its cluster Secrets are read too; credentials in them are not looked at
+	API                 API      // asked instead of the cluster's API server; without URL it isn't
+}
+
+// API is how Argo CD's own API is reached. It tells of the clusters too; where Connection
+// doesn't insist on them, as far as the token may see them.
+type API struct {
+	URL, Token string
+	Source     string   // where people said both, for what is wrong with them
+	CAFile     string   // authorities besides the system's; empty: none
+	Insecure   bool     // Argo CD's certificate isn't checked
+	Projects   []string // whose Applications are asked for; none: all
 }
 
 // Running is an Argo CD as it was when it was asked.
@@ -26,15 +38,25 @@ type Running struct {
 	namespace string
 	liveState *argocd.SetsAndProjects
 	clusters  []appset.Cluster // nil: not known
+	// clustersErr is why they aren't, where nobody insists on them.
+	clustersErr error
 }
 
 // Connect asks a running Argo CD for its ApplicationSets, its projects and,
 // where that is wanted, its clusters.
 func Connect(ctx context.Context, c Connection) (*Running, error) {
-	w, err := argocd.New(argocd.Options{
-		Name: "of this kubeconfig", Kubeconfig: c.Kubeconfig, Context: c.Context, Namespaces: c.Namespaces,
-		Clusters: c.Clusters, Refresh: argocd.RefreshOff,
-	})
+	o := argocd.Options{Name: "of this kubeconfig", Kubeconfig: c.Kubeconfig, Context: c.Context, Namespaces: c.Namespaces, Clusters: c.Clusters, Refresh: argocd.RefreshOff}
+	if c.API.URL != "" {
+		ca, err := api.ReadCAFile(c.API.CAFile)
+		if err != nil {
+			return nil, err
+		}
+		if o.API, err = api.New(api.Options{URL: c.API.URL, Token: c.API.Token, CA: ca, Insecure: c.API.Insecure, Source: c.API.Source}); err != nil {
+			return nil, fmt.Errorf("%s: %w", c.API.Source, err)
+		}
+		o.Name, o.APIAlone, o.Projects, o.Clusters = "of this address", true, c.API.Projects, true
+	}
+	w, err := argocd.New(o)
 	if err != nil {
 		return nil, err
 	}
@@ -42,10 +64,14 @@ func Connect(ctx context.Context, c Connection) (*Running, error) {
 	if r.liveState, err = w.ListSetsAndProjects(ctx); err != nil {
 		return nil, err
 	}
-	if c.Clusters {
+	if o.Clusters {
 		found, err := w.Clusters(ctx)
-		if err != nil {
+		if err != nil && c.Clusters {
 			return nil, err
+		}
+		if err != nil {
+			r.clustersErr = err
+			return r, nil
 		}
 		r.clusters = []appset.Cluster{}
 		for _, f := range found {
@@ -67,10 +93,17 @@ type Known struct {
 
 // uncheckedNotes say what could not be asked, and what follows from that.
 func (k *Known) uncheckedNotes() []appset.Problem {
-	if k.Running == nil || k.Running.liveState.ProjectsErr == nil {
+	if k.Running == nil {
 		return nil
 	}
-	return []appset.Problem{{Message: fmt.Sprintf("whether the Applications' projects exist is not checked: %v", k.Running.liveState.ProjectsErr)}}
+	var out []appset.Problem
+	if err := k.Running.liveState.ProjectsErr; err != nil {
+		out = append(out, appset.Problem{Message: fmt.Sprintf("whether the Applications' projects exist is not checked: %v", err)})
+	}
+	if err := k.Running.clustersErr; err != nil && k.Clusters == nil {
+		out = append(out, appset.Problem{Message: fmt.Sprintf("the clusters are not known: %v", err)})
+	}
+	return out
 }
 
 // settledVersion is the version that was said, or else the line that the running Argo CD is of.
@@ -103,7 +136,7 @@ func (k *Known) resolverInput(pipes []*pipeline.Pipeline) (appset.Input, error) 
 		main = named[0]
 	}
 	clusters := k.Clusters
-	if k.Running.clusters != nil {
+	if k.Running.clusters != nil && clusters == nil { // a file says more
 		clusters = k.Running.clusters
 	}
 	in.Main = main
