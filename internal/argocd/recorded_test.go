@@ -18,14 +18,36 @@ var recordedLooks = []struct {
 	before string // as which it was verified before; empty: it wasn't
 	now    string
 	want   map[string]verification.State
-	why    string // in the reason of one that isn't verified
+	why    string                     // in the reason of one that isn't verified
+	expect func(*verification.Expect) // what else is expected of it; nil: nothing
+	step   verification.SetStep       // its turn, as its ApplicationSet says it
 }{
-	{"a dry run of a commit that there isn't ends in an error", "bystander", "bystander-dry-run", map[string]verification.State{"2.14.21": verification.Verified, "3.5.7": verification.Verified}, ""},
-	{"somebody syncs one resource, and fails", "bystander", "bystander-partial", map[string]verification.State{"2.14.21": verification.Verified, "3.5.7": verification.Verified}, ""},
-	{"a canary pauses", "", "rollout-paused", map[string]verification.State{"2.14.21": verification.Suspended, "3.5.7": verification.Suspended}, "suspended (a paused rollout)"},
-	{"somebody deletes the Deployment", "deleted-before", "deleted", map[string]verification.State{"2.14.21": verification.Degraded, "3.5.7": verification.Degraded}, "health is Missing"},
-	{"the release's migration fails", "", "hook-failed", map[string]verification.State{"2.14.21": verification.Degraded, "3.5.7": verification.Degraded}, "the PreSync hook Job migration"},
-	{"a nightly job fails", "nightly-before", "nightly-failed", map[string]verification.State{"3.5.7": verification.Degraded}, "health is Degraded"},
+	{"a dry run of a commit that there isn't ends in an error", "bystander", "bystander-dry-run", bothLines(verification.Verified), "", nil, noStep},
+	{"somebody syncs one resource, and fails", "bystander", "bystander-partial", bothLines(verification.Verified), "", nil, noStep},
+	{"a canary pauses", "", "rollout-paused", bothLines(verification.Suspended), "suspended (a paused rollout)", nil, noStep},
+	{"somebody deletes the Deployment", "deleted-before", "deleted", bothLines(verification.Degraded), "health is Missing", nil, noStep},
+	{"the release's migration fails", "", "hook-failed", bothLines(verification.Degraded), "the PreSync hook Job migration", nil, noStep},
+	{"a nightly job fails", "nightly-before", "nightly-failed", map[string]verification.State{"3.5.7": verification.Degraded}, "health is Degraded", nil, noStep},
+	{"nobody has synced it yet", "", "manual", bothLines(verification.Syncing), "there is no automated sync policy; sync it, or set verify.sync to trigger", nil, noStep},
+	{"Liftlock is to sync it", "", "manual", bothLines(verification.Syncing), "so Liftlock asks for the sync", func(e *verification.Expect) { e.Limits.Trigger = true }, noStep},
+	{"the repo-server is away while it is synced", "", "outage", bothLines(verification.Unclear), "Argo CD reports ComparisonError", nil, noStep},
+	{"the repo-server is back", "", "outage-over", bothLines(verification.Failed), "ended Error, asked for by ada", nil, noStep},
+	{"the repo-server is back, and Liftlock is to sync it", "", "outage-over", bothLines(verification.Syncing), "Liftlock asks for the sync once more", func(e *verification.Expect) { e.Limits.Trigger = true }, noStep},
+	{"somebody has synced it again", "", "outage-synced", bothLines(verification.Verified), "", nil, noStep},
+	{"a sync window is closed", "", "window", bothLines(verification.Queued), "a sync window of the project shop keeps it from being synced until 2026-03-02T12:00:00Z", func(e *verification.Expect) {
+		e.Window = &verification.Window{Project: "shop", Opens: time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)}
+	}, noStep},
+	{"its step waits for another one's", "", "rolling", bothLines(verification.Queued), "waits for step 1: shop-api-dev", nil,
+		verification.SetStep{Status: "Waiting", Step: "2", WaitsFor: &verification.StepMember{Application: "shop-api-dev", Step: "1", Status: "Progressing"}}},
+	{"no step syncs it", "", "rolling", bothLines(verification.Syncing), "its ApplicationSet's RollingSync never syncs it", nil, verification.SetStep{Status: "Waiting", Step: "-1"}},
+	{"the hydrator fails for another component of the branch", "", "hydration-failed", bothLines(verification.Arriving), "the source hydrator failed: Failed to hydrate", func(e *verification.Expect) { e.Commit = "of the dry branch" }, noStep},
+}
+
+var noStep verification.SetStep
+
+// bothLines says that it is the same on each.
+func bothLines(s verification.State) map[string]verification.State {
+	return map[string]verification.State{"2.14.21": s, "3.5.7": s}
 }
 
 // TestRecordedVerdicts says the same of what happened on each line of Argo CD, however that
@@ -34,12 +56,13 @@ func TestRecordedVerdicts(t *testing.T) {
 	for _, c := range recordedLooks {
 		for line, want := range c.want {
 			t.Run(c.name+" on "+line, func(t *testing.T) {
-				l := &recordedLook{t: t, line: line, now: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)}
+				l := &recordedLook{t: t, line: line, now: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC), expect: c.expect}
 				last := l.read(c.now)
-				l.commit = last.Revisions[0]
+				last.SetStep = c.step
+				l.commit = commitOf(last)
 				if c.before != "" {
 					before := l.read(c.before)
-					l.commit = before.Revisions[0]
+					l.commit = commitOf(before)
 					if v := l.judgeTwice(before); v.State != verification.Verified {
 						t.Fatalf("before, it is %s: %s", v.State, v.Reason)
 					}
@@ -58,6 +81,7 @@ type recordedLook struct {
 	t      *testing.T
 	line   string
 	commit string // that landed
+	expect func(*verification.Expect)
 	mem    verification.Memory
 	now    time.Time
 }
@@ -69,16 +93,28 @@ func (l *recordedLook) read(name string) *verification.App {
 		l.t.Fatal(err)
 	}
 	app, _, err := decodeApplication("hub", raw)
-	if err != nil || len(app.Revisions) != 1 {
+	if err != nil || len(app.Revisions) > 1 {
 		l.t.Fatalf("%v: %+v", err, app)
 	}
 	return &app
 }
 
+// commitOf is the commit that an Application is at or, where that can't be told, that it
+// was being synced to.
+func commitOf(app *verification.App) string {
+	if app.SyncStatus == "Unknown" {
+		return app.Operation.Revisions[0]
+	}
+	return app.Revisions[0]
+}
+
 // relation is how revisions stand to what landed, in a history with one release.
 func (l *recordedLook) relation(revisions []string) []verification.Relation {
-	if slices.Contains(revisions, l.commit) {
+	switch {
+	case slices.Contains(revisions, l.commit):
 		return []verification.Relation{verification.Holds}
+	case len(revisions) == 0:
+		return nil
 	}
 	return []verification.Relation{verification.Unresolved}
 }
@@ -88,6 +124,10 @@ func (l *recordedLook) relation(revisions []string) []verification.Relation {
 func (l *recordedLook) judgeTwice(app *verification.App) verification.Verdict {
 	e := verification.Expect{Commit: l.commit, Release: "r", Limits: verification.Limits{NoRefresh: true, Debounce: 30 * time.Second, HealthyFor: 30 * time.Second,
 		ArriveWithin: time.Hour, Timeout: time.Hour, SuspendedFor: time.Hour}}
+	if l.expect != nil {
+		l.expect(&e)
+		l.commit = e.Commit
+	}
 	if app.Operation != nil {
 		e.OperationRel = l.relation(app.Operation.Revisions)
 		e.DeployedBefore = slices.ContainsFunc(app.Deployed, func(d verification.Deployment) bool {
