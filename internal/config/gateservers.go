@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -48,6 +49,33 @@ func (c *checker) checkPrometheus(all []Prometheus) {
 			c.Errorf(at+".bearerToken", "the token holds a space or a character that can't be sent")
 		case strings.Contains(p.Username, ":"):
 			c.Errorf(at+".username", "must not have a colon")
+		}
+	}
+}
+
+// registryHost is a registry as image names have it: a domain, maybe with a port.
+var registryHost = regexp.MustCompile(`^([A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?\.)*[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(:[0-9]{1,5})?$`)
+
+func (c *checker) checkRegistries(all []Registry) {
+	first := map[string]int{}
+	for i := range all {
+		g := &all[i]
+		at := fmt.Sprintf("registries[%d]", i)
+		host := strings.ToLower(g.Host)
+		other, twice := first[host]
+		switch {
+		case g.Host == "":
+			c.Errorf(at, "host is missing: the registry as image names have it, like ghcr.io")
+		case !registryHost.MatchString(g.Host):
+			c.Errorf(at+".host", "%q is no registry's host; write it as image names have it, like ghcr.io or registry.example.com:5000", g.Host)
+		case twice:
+			c.Errorf(at+".host", "is there twice: registries[%d] has it too", other)
+		default:
+			first[host] = i
+		}
+		c.checkCallTLS(at+".tls", &g.TLS)
+		if hasPassword := c.Doc.Has(at+".password") || c.Doc.Has(at+".passwordFile"); hasPassword != (g.Username != "") {
+			c.Errorf(at, "username and password belong to each other; one of them is missing")
 		}
 	}
 }

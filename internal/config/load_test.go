@@ -22,28 +22,30 @@ import (
 )
 
 const (
-	githubToken   = "ghp_very-private-0001"
-	webhookSecret = "hook-private-0002"
-	ciToken       = "ci-private-0003-long-enough"
-	slackURL      = "https://hooks.slack.example/services/private-0004"
-	cabSecret     = "cab-private-0007-long-enough"
-	promToken     = "prom-private-0006"
-	busSecret     = "whsec_cHJpdmF0ZS1wcml2YXRlLXByaXZhdGUtMDAwNQ=="
+	githubToken      = "ghp_very-private-0001"
+	webhookSecret    = "hook-private-0002"
+	ciToken          = "ci-private-0003-long-enough"
+	slackURL         = "https://hooks.slack.example/services/private-0004"
+	cabSecret        = "cab-private-0007-long-enough"
+	promToken        = "prom-private-0006"
+	registryPassword = "registry-private-0007"
+	busSecret        = "whsec_cHJpdmF0ZS1wcml2YXRlLXByaXZhdGUtMDAwNQ=="
 )
 
 func environment(name string) (string, bool) {
 	value, ok := map[string]string{
-		"GITHUB_TOKEN":   githubToken,
-		"WEBHOOK_SECRET": webhookSecret,
-		"CI_TOKEN":       ciToken,
-		"SLACK_URL":      slackURL,
-		"CAB_SECRET":     cabSecret,
-		"PROM_TOKEN":     promToken,
-		"BUS_SECRET":     busSecret,
-		"EMPTY":          "",
-		"SHORT":          "private",
-		"DATABASE":       "postgres://liftlock:pa55word@db.example.com/liftlock",
-		"BAD_DATABASE":   "mysql://liftlock:pa55word@db.example.com/liftlock",
+		"GITHUB_TOKEN":      githubToken,
+		"WEBHOOK_SECRET":    webhookSecret,
+		"CI_TOKEN":          ciToken,
+		"SLACK_URL":         slackURL,
+		"CAB_SECRET":        cabSecret,
+		"PROM_TOKEN":        promToken,
+		"REGISTRY_PASSWORD": registryPassword,
+		"BUS_SECRET":        busSecret,
+		"EMPTY":             "",
+		"SHORT":             "private",
+		"DATABASE":          "postgres://liftlock:pa55word@db.example.com/liftlock",
+		"BAD_DATABASE":      "mysql://liftlock:pa55word@db.example.com/liftlock",
 	}[name]
 	return value, ok
 }
@@ -80,6 +82,7 @@ func TestLoadSample(t *testing.T) {
 		Freezes:    []Freeze{{Environments: []string{"prod*"}, From: "2026-12-20", To: "2027-01-03", Timezone: "UTC", Reason: "holidays"}},
 		Endpoints:  []Endpoint{{Name: "change-board", URL: "https://cab.example.com/gate", Secret: cabSecret}},
 		Prometheus: []Prometheus{{Name: "main", URL: "http://prometheus:9090", BearerToken: promToken, TLS: CallTLS{CAFile: filepath.Join("testdata", "ca.pem")}}},
+		Registries: []Registry{{Host: "ghcr.io", Username: "liftlock", Password: registryPassword}},
 		Channels:   []Channel{{Name: "releases", Type: ChannelSlack, URL: slackURL}, {Name: "bus", Type: ChannelWebhook, URL: "https://events.example.com/in", Secret: busSecret}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -318,6 +321,9 @@ func TestRefused(t *testing.T) {
 			[]string{`12: prometheus[0].url: holds a user name or password; give credentials under their own keys`, `12: prometheus[0].username: bearerToken is given too; keep one way to log in`, `13: prometheus[1]: username and password belong to each other; one of them is missing`, `13: prometheus[1].name: "a" is already prometheus[0]`, `13: prometheus[1].url: must be an address like https://liftlock.example.com`,
 				`13: prometheus[1].tls: certFile and keyFile belong to each other; one of them is missing`, `13: prometheus[1].tls.insecure: caFile is given too, which says whose certificates are believed; keep one of them`, `14: prometheus[2].bearerToken: the token holds a space or a character that can't be sent`,
 				`15: prometheus[3].bearerToken: the token is empty`, `15: prometheus[3].tls.caFile: the path of a file is missing`, `16: prometheus[4].username: must not have a colon`, `16: prometheus[4].passwordFile: can't read FOLDER/none: no such file or directory`}},
+		"a registry": {"", "registries:\n  - {host: \"https://ghcr.io\"}\n  - {host: ghcr.io, username: x}\n  - {host: GHCR.io, passwordFile: none}\n  - {username: x, password: y, tls: {keyFile: x}}\n",
+			[]string{`12: registries[0].host: "https://ghcr.io" is no registry's host; write it as image names have it, like ghcr.io or registry.example.com:5000`, `13: registries[1]: username and password belong to each other; one of them is missing`, `14: registries[2]: username and password belong to each other; one of them is missing`,
+				`14: registries[2].host: is there twice: registries[1] has it too`, `14: registries[2].passwordFile: can't read FOLDER/none: no such file or directory`, `15: registries[3]: host is missing: the registry as image names have it, like ghcr.io`, `15: registries[3].tls: certFile and keyFile belong to each other; one of them is missing`}},
 		"a freeze":                {"", "freezes:\n  - {environments: [], from: 2026-12-20, to: 2026-12-20T01:00:00+02:00, timezone: UTC}\n  - {environments: [prod], to: 2026-12-20, reason: \"a\\nb\"}\n", []string{`12: freezes[0].environments: at least one glob on environments' names is needed`, `12: freezes[0].to: 2026-12-20T01:00:00+02:00 is not after from, 2026-12-20`, `13: freezes[1].from: is missing; write a date like 2026-12-20, or a time with its offset like 2026-12-20T18:00:00+01:00`, `13: freezes[1].timezone: is missing; write the zone like Europe/Berlin, or UTC`, `13: freezes[1].reason: must be one line`}},
 		"a floor's glob":          {"", "floor: [{environments: [\"prod[\"], approvals: {count: 1}}]\n", []string{`11: floor[0].environments[0]: "prod[" is not a valid glob`}},
 		"a floor of nothing":      {"", "floor: [{environments: [prod]}]\n", []string{`11: floor[0]: approvals is missing: what these environments need at least`}},

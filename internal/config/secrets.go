@@ -32,6 +32,10 @@ func (c *checker) readSecrets(config *Config) {
 		c.readSecret(at, "bearerToken", &p.BearerToken, p.BearerTokenFile)
 		c.readSecret(at, "password", &p.Password, p.PasswordFile)
 	}
+	for i := range config.Registries {
+		g := &config.Registries[i]
+		c.readSecret(fmt.Sprintf("registries[%d].", i), "password", &g.Password, g.PasswordFile)
+	}
 	for i := range config.Endpoints {
 		p := &config.Endpoints[i]
 		at := fmt.Sprintf("endpoints[%d].", i)

@@ -44,6 +44,7 @@ type Config struct {
 	Floor        []Floor      `yaml:"floor"`
 	Freezes      []Freeze     `yaml:"freezes"`
 	Prometheus   []Prometheus `yaml:"prometheus"`
+	Registries   []Registry   `yaml:"registries"` // whose images may be looked into
 	Endpoints    []Endpoint   `yaml:"endpoints"`
 	Channels     []Channel    `yaml:"channels"`
 	Authors      Authors      `yaml:"authors"`
@@ -90,6 +91,16 @@ type Prometheus struct {
 	Password        Secret  `yaml:"password"`
 	PasswordFile    string  `yaml:"passwordFile"`
 	TLS             CallTLS `yaml:"tls"`
+}
+
+// Registry is a container registry whose images may be looked into for what they were built
+// from.
+type Registry struct {
+	Host         string  `yaml:"host"`     // as image names have it
+	Username     string  `yaml:"username"` // with password; neither: nobody logs in
+	Password     Secret  `yaml:"password"`
+	PasswordFile string  `yaml:"passwordFile"`
+	TLS          CallTLS `yaml:"tls"`
 }
 
 // Endpoint is a server that the gate http may ask, by its name.

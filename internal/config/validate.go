@@ -67,6 +67,9 @@ func (c *checker) fillDefaults(config *Config) {
 	for i := range config.Prometheus {
 		c.resolveTLS(&config.Prometheus[i].TLS)
 	}
+	for i := range config.Registries {
+		c.resolveTLS(&config.Registries[i].TLS)
+	}
 	for i := range config.Endpoints {
 		c.resolveTLS(&config.Endpoints[i].TLS)
 	}
@@ -101,6 +104,7 @@ func (c *checker) checkAll(config *Config) {
 	c.checkFloors(config.Floor)
 	c.checkFreezes(config.Freezes)
 	c.checkPrometheus(config.Prometheus)
+	c.checkRegistries(config.Registries)
 	c.checkEndpoints(config.Endpoints)
 	c.checkChannels(config.Channels)
 }

@@ -9,7 +9,9 @@ import (
 	"os"
 
 	"github.com/liftlock/liftlock/internal/config"
+	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/gateclient"
+	"github.com/liftlock/liftlock/internal/controller/registry"
 )
 
 // newGateMetrics makes what asks the Prometheus servers of the server's file.
@@ -38,6 +40,28 @@ func (s *Server) newGateEndpoints() (*gateclient.Endpoints, error) {
 		all = append(all, gateclient.Endpoint{Name: p.Name, URL: p.URL, Secret: p.Secret.Reveal(), Authorization: p.Authorization.Reveal(), TLS: known})
 	}
 	return gateclient.NewEndpoints(all, s.o.Config.ExternalURL, s.o.Clock.Now, &s.caches)
+}
+
+// newImages makes what looks into the images of the server's file's registries; nil where it has
+// none.
+func (s *Server) newImages() (facts.ImageSource, error) {
+	var all []registry.Host
+	for i := range s.o.Config.Registries {
+		g := &s.o.Config.Registries[i]
+		known, err := readCallTLS(&g.TLS)
+		if err != nil {
+			return nil, fmt.Errorf("the registry %s: %w", g.Host, err)
+		}
+		transport, err := gateclient.NewTransport(known)
+		if err != nil {
+			return nil, fmt.Errorf("the registry %s: %w", g.Host, err)
+		}
+		all = append(all, registry.Host{Name: g.Host, Username: g.Username, Password: g.Password.Reveal(), Transport: transport})
+	}
+	if all == nil {
+		return nil, nil
+	}
+	return registry.New(all, s.o.Clock.Now, &s.caches), nil
 }
 
 // readCallTLS reads the certificates that the server's file names.

@@ -79,9 +79,10 @@ type Server struct {
 	notifier      *notify.Notifier
 	gateMetrics   *gateclient.Metrics
 	gateEndpoints *gateclient.Endpoints
-	callbacks     *webhooks.Budget // of callbacks' bodies
-	main          *listener        // the console, the API and, where they have no other, webhooks
-	hooks         *listener        // webhooks; nil: they come in at main
+	images        facts.ImageSource // nil where no registry may be read
+	callbacks     *webhooks.Budget  // of callbacks' bodies
+	main          *listener         // the console, the API and, where they have no other, webhooks
+	hooks         *listener         // webhooks; nil: they come in at main
 
 	mu         sync.Mutex
 	controller *controller.Controller // nil until the repositories are reached
@@ -137,6 +138,9 @@ func New(ctx context.Context, o Options) (_ *Server, err error) {
 		return nil, err
 	}
 	if s.gateEndpoints, err = s.newGateEndpoints(); err != nil {
+		return nil, err
+	}
+	if s.images, err = s.newImages(); err != nil {
 		return nil, err
 	}
 	return s, s.openListeners(ctx)
@@ -335,7 +339,7 @@ func (s *Server) newEngine(first *controller.Repository) (*controller.Controller
 	}
 	gatherer := facts.New(facts.Options{
 		Store: s.store, Resolver: appset.New(appset.Options{Log: s.log.Named("appset"), Now: s.o.Clock.Now, Caches: &s.caches}), ArgoCDs: argocds, MainArgoCD: s.o.Config.ArgoCDByName("").Name,
-		Generators: appset.Generators(s.o.Config.Generators), Repos: []*facts.Repository{first.Repository}, Sandbox: children, Floor: s.applyFloor, Metrics: s.gateMetrics, Endpoints: s.gateEndpoints, IgnoreUnlinkedAuthors: s.o.Config.Authors.IgnoreUnlinked, Caches: &s.caches, Now: s.o.Clock.Now, Log: s.log.Named("facts"), MaxAge: maxAge, EditTimeout: s.o.Seams.JudgeTime,
+		Generators: appset.Generators(s.o.Config.Generators), Repos: []*facts.Repository{first.Repository}, Sandbox: children, Floor: s.applyFloor, Metrics: s.gateMetrics, Endpoints: s.gateEndpoints, Images: s.images, IgnoreUnlinkedAuthors: s.o.Config.Authors.IgnoreUnlinked, Caches: &s.caches, Now: s.o.Clock.Now, Log: s.log.Named("facts"), MaxAge: maxAge, EditTimeout: s.o.Seams.JudgeTime,
 	})
 	actor := act.New(act.Options{Store: s.store, Gatherer: gatherer, ArgoCDs: acts, Console: s.o.Config.ExternalURL, Now: s.o.Clock.Now,
 		Log: s.log.Named("act"), Metrics: s.metrics, Owner: owner, Lease: s.o.Seams.Lease})

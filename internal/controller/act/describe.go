@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
@@ -16,6 +17,7 @@ import (
 	"github.com/liftlock/liftlock/internal/manifest/render"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // differenceURL leads to the rendered difference of a pull request that may not have a
@@ -156,7 +158,10 @@ func (a *Actor) describeMaking(ctx context.Context, s *subject, in *prtext.Input
 
 // applicationCommits is what is new in the application's own repository, for people.
 func applicationCommits(f forge.Forge, found facts.ApplicationCommits) prtext.ReleaseCommits {
-	out := prtext.ReleaseCommits{Repository: found.Repository.String(), From: found.From, To: found.To, More: found.More, Commits: listCommits(f, found.Repository, found.Commits)}
+	if found.Image != "" {
+		return prtext.ReleaseCommits{Image: found.Image, Err: found.Err.Error()}
+	}
+	out := prtext.ReleaseCommits{Repository: found.Repository.String(), From: shortCommit(found.From), To: shortCommit(found.To), More: found.More, Commits: listCommits(f, found.Repository, found.Commits)}
 	switch {
 	case errors.Is(found.Err, forge.ErrNotFound):
 		out.Err = "there are no such revisions, or Liftlock's account may not read that repository"
@@ -169,6 +174,14 @@ func applicationCommits(f forge.Forge, found facts.ApplicationCommits) prtext.Re
 		out.CompareURL = f.CompareURL(found.Repository, found.From, found.To)
 	}
 	return out
+}
+
+// shortCommit shortens what is the whole name of a commit; a tag stays.
+func shortCommit(revision string) string {
+	if len(revision) >= 40 && strings.Trim(revision, "0123456789abcdef") == "" {
+		return wording.Short(revision)
+	}
+	return revision
 }
 
 func listCommits(f forge.Forge, r forge.Repo, all []facts.ReleaseCommit) []prtext.ReleaseCommit {

@@ -2,6 +2,7 @@ package act
 
 import (
 	"context"
+	"errors"
 	"net/url"
 	"strings"
 	"testing"
@@ -166,6 +167,37 @@ func TestBodyHasTheApplicationsCommits(t *testing.T) {
 		w := newFixture(t, "  source: '"+source+"'\n", "web")
 		if body := w.forge.pulls[w.open("2.0.0")].Body; !strings.Contains(body, says) {
 			t.Errorf("%s: it doesn't say %q:\n%s", source, says, body)
+		}
+	}
+}
+
+// fakeImages are what images say that they were built from: of each tag.
+type fakeImages map[string]string
+
+func (fakeImages) CanRead(string) bool { return true }
+
+func (i fakeImages) Source(_ context.Context, image string) (source, revision string, err error) {
+	_, tag, _ := strings.Cut(image, ":")
+	if revision = i[tag]; revision == "" {
+		return "", "", errors.New("the registry can't answer now; it is asked again")
+	}
+	return "https://git.example/acme/web-app", revision, nil
+}
+
+// TestBodyHasTheImagesCommits holds that what images say of themselves shows what is new in the
+// application's own repository, or why that can't be told.
+func TestBodyHasTheImagesCommits(t *testing.T) {
+	t.Parallel()
+	one, two := strings.Repeat("1", 40), strings.Repeat("2", 40)
+	for says, images := range map[string]fakeImages{
+		"2 commits in the application's own repository `acme/web-app` from `111111111111` to `222222222222`, by Grace and Ada as the commits say ([compare](https://git.example/acme/web-app/compare/" + one + "..." + two + ")):\n\n- ": {"1.0.0": one, "2.0.0": two},
+		"What the image `registry.example/web:2.0.0` was built from can't be read: the registry can't answer now; it is asked again.\n":                                                                                                  {"1.0.0": one},
+	} {
+		w := newFixture(t, "", "web")
+		w.images = images
+		w.start()
+		if body := w.forge.pulls[w.open("2.0.0")].Body; !strings.Contains(body, says) {
+			t.Errorf("it doesn't say %q:\n%s", says, body)
 		}
 	}
 }

@@ -67,7 +67,8 @@ func (f *fakeForge) Commits(_ context.Context, r forge.Repo, base, head string) 
 	if r.String() == "acme/slow" {
 		return nil, &forge.Error{Op: "compare", Kind: forge.ErrRateLimited, Message: "request ID " + f.w.now.String()}
 	}
-	if r.String() != "acme/web-app" || base != "v1.0.0" || head != "v2.0.0" {
+	tags, commits := base == "v1.0.0" && head == "v2.0.0", base == strings.Repeat("1", 40) && head == strings.Repeat("2", 40)
+	if r.String() != "acme/web-app" || !tags && !commits {
 		return nil, &forge.Error{Op: "compare", Kind: forge.ErrNotFound}
 	}
 	return []forge.Commit{{SHA: strings.Repeat("a", 40), Author: "Ada", Message: "Begin (#3)\n\nmore", At: f.w.now}, {SHA: strings.Repeat("b", 40), Author: "Grace", Message: "End", At: f.w.now}}, nil

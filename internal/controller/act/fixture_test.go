@@ -44,6 +44,7 @@ type fixture struct {
 	actor    *Actor
 	batch    bool
 	names    []string // of the components
+	images   facts.ImageSource
 
 	beforePush   func()
 	away         bool // the remote, so that no call of it arrives
@@ -131,7 +132,7 @@ func (w *fixture) start() {
 	core, logs := observer.New(zap.WarnLevel)
 	w.logs = logs
 	w.gatherer = facts.New(facts.Options{Store: w.store, Resolver: appset.New(appset.Options{}), MainArgoCD: "hub", Repos: []*facts.Repository{w.repo},
-		ArgoCDs: map[string]facts.ArgoCD{"hub": {Apps: w.argocd, Namespace: "argocd", NoRefresh: true}}, Now: now, MaxAge: time.Hour})
+		ArgoCDs: map[string]facts.ArgoCD{"hub": {Apps: w.argocd, Namespace: "argocd", NoRefresh: true}}, Images: w.images, Now: now, MaxAge: time.Hour})
 	w.actor = New(Options{Store: &faultyStore{w.store, &w.faults}, Gatherer: w.gatherer, ArgoCDs: map[string]ArgoCD{"hub": w.argocd}, Console: console, Now: now, Log: zap.New(core), Metrics: &w.metrics, Owner: "me"})
 }
 

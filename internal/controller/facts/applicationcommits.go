@@ -26,6 +26,7 @@ const (
 type ApplicationCommits struct {
 	Repository forge.Repo
 	From, To   string
+	Image      string          // with an error, whose source can't be read; then there is no repository
 	Commits    []ReleaseCommit // newest first, at most maxReleaseCommits
 	More       bool            // there are more than the forge lists or than these
 	Err        error           // why they can't be read; then there are none
@@ -41,13 +42,13 @@ type rememberedCommits struct {
 
 // ApplicationCommits reads what is new in the application's own repository with a
 // release, as it comes to an environment, where the pipeline's source says which one that
-// is. It has to be of the tracked repository's owner: who may merge there must not read
+// is, or else the images do. It has to be of the tracked repository's owner: who may merge there must not read
 // with our credentials what is somebody else's. Of values that name no revision nothing is
 // said, unless none does.
 func (o *authorGatherer) ApplicationCommits(ctx context.Context, c *ComponentEvaluation, env, release string) []ApplicationCommits {
 	source, err := pipeline.ParseSource(c.Pipeline.Spec.Source)
-	if err != nil {
-		return nil // there is none
+	if err != nil { // there is none
+		return o.imageCommits(ctx, c, env, release)
 	}
 	component := c.Unit.Unit.Component
 	owner, name, ok := source.Repository(component)

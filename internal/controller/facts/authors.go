@@ -32,6 +32,7 @@ type authorGatherer struct {
 	releases       *releaseReader
 	now            func() time.Time
 	ignoreUnlinked bool
+	images         ImageSource // nil: images aren't looked into
 
 	landings *cache.Cache[string, makers]         // by repository, branch and commit
 	made     *cache.Cache[string, ReleaseCommits] // by repository, environments and releases

@@ -59,7 +59,7 @@ type Store interface {
 	PendingCommands(ctx context.Context, unit string) ([]store.PendingCommand, error)
 }
 
-// Options are the gatherers' parts. All are required but Caches, Log, Floor, Metrics and Endpoints.
+// Options are the gatherers' parts. All are required but Caches, Log, Floor, Metrics, Endpoints and Images.
 type Options struct {
 	Store      Store
 	Resolver   *appset.Resolver
@@ -71,6 +71,7 @@ type Options struct {
 	Floor      Floor
 	Metrics    MetricSource   // nil: no server is asked
 	Endpoints  EndpointSource // nil: no endpoint is asked
+	Images     ImageSource    // nil: no image is looked into
 	// IgnoreUnlinkedAuthors lets releases be approved of which some author belongs to no
 	// account on the forge, and so might be the approver.
 	IgnoreUnlinkedAuthors bool
@@ -126,6 +127,8 @@ func New(o Options) *Gatherer {
 	targets := newTargetGatherer(&o, argocds, releases)
 	pulls := newPullGatherer(o.Store, o.Now, o.MaxAge, o.Caches)
 	effects := newEffectGatherer(targets, pulls, o.Now, o.EditTimeout, o.Caches)
+	authors := newAuthorGatherer(releases, o.Now, o.IgnoreUnlinkedAuthors, o.Caches)
+	authors.images = o.Images
 	return &Gatherer{
 		opts:           o,
 		argoCDs:        argocds,
@@ -136,7 +139,7 @@ func New(o Options) *Gatherer {
 		pullGatherer:   pulls,
 		reviewGatherer: newReviewGatherer(o.Now, o.Caches),
 		teamGatherer:   newTeamGatherer(o.Now, o.Caches),
-		authorGatherer: newAuthorGatherer(releases, o.Now, o.IgnoreUnlinkedAuthors, o.Caches),
+		authorGatherer: authors,
 		argocdGatherer: &argocdGatherer{argocds: argocds, health: health, releases: releases, store: o.Store, memories: newDecodedRows(o.Caches, "verification_memories", func(*verification.Memory) {}),
 			repos: &targets.repos, renderer: effects.renderer, hydrated: newCache[[sha256.Size]byte, string](o.Caches, "hydrated_manifests", maxEnvironments)},
 		effectGatherer: effects,

@@ -30,6 +30,16 @@ type TLS struct {
 // newHTTPClient makes a client that follows no redirects: credentials and signatures are
 // for whom the server's file names.
 func newHTTPClient(o TLS) (*http.Client, error) {
+	transport, err := NewTransport(o)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, nil
+}
+
+// NewTransport makes what calls one server, a few times at once. The error says what is wrong
+// with the certificates.
+func NewTransport(o TLS) (*http.Transport, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: o.Insecure} // #nosec G402 -- the server's file says so
 	if o.Client != nil {
 		config.Certificates = []tls.Certificate{*o.Client}
@@ -46,7 +56,7 @@ func newHTTPClient(o TLS) (*http.Client, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = config
 	transport.MaxConnsPerHost, transport.MaxIdleConnsPerHost = maxConnections, maxConnections
-	return &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, nil
+	return transport, nil
 }
 
 // reachError is an error of a call that got no whole answer, without the address.

@@ -24,6 +24,7 @@ type ReleaseCommits struct {
 	Source     string
 	Repository string // owner/name of the application's own repository
 	From, To   string // revisions of it; both are empty where there are none
+	Image      string // with Err: of which it can't be read what it was built from; then there is no Repository
 	Err        string // why its commits can't be read; then there are none
 	Since      string // what people call the release that is there; empty: what is there was never in the source, as far as is known
 	CompareURL string // the forge's comparison of the two, empty without one
@@ -78,6 +79,8 @@ func describeReleaseCommits(in Input, made *ReleaseCommits, name string) string 
 	source := escapeText(made.Source, maxName)
 	s := countCommits(made) + " in " + source
 	switch {
+	case made.Image != "":
+		return "What the image " + codeSpan(made.Image, maxName) + " was built from can't be read: " + escapeText(strings.TrimSuffix(made.Err, "."), maxReason)
 	case made.Repository != "" && made.Err != "":
 		return "The commits of " + codeSpan(made.Repository, maxName) + describeRange(made) + " can't be read: " + escapeText(strings.TrimSuffix(made.Err, "."), maxReason)
 	case made.Repository != "":
