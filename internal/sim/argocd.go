@@ -280,6 +280,9 @@ func (v *view) see(s verification.App) {
 // Get finds an Application as this process has seen it.
 func (v *view) Get(_, name string) (*verification.App, bool) {
 	s, ok := v.apps[name]
+	if s.Health == degraded {
+		v.sim.noteLook(name)
+	}
 	return &s, ok
 }
 

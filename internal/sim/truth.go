@@ -21,6 +21,7 @@ type health struct {
 	wellSeen  bool          // since wellSince a process had nothing else to do
 	badSeen   bool          // while it has been so for knownAfter a process had nothing else to do
 	answered  bool          // a revert was opened while it has been so
+	looked    bool          // a run has seen that it is so
 	beside    bool          // something else turned degraded at about the same time
 	left      time.Time     // it made way for another; zero: it is there
 	wasBad    bool          // ever, by itself
@@ -122,12 +123,21 @@ func (sim *Simulation) noteHealth(x *app) {
 	}
 	switch {
 	case x.health != degraded:
-		h.badSince, h.badSeen, h.answered, h.beside = time.Time{}, false, false, false
+		h.badSince, h.badSeen, h.answered, h.looked, h.beside = time.Time{}, false, false, false, false
 	case h.badSince.IsZero():
 		h.badSince = sim.now
 		sim.noteBeside(x, h)
 	}
 	h.wasBad = h.wasBad || x.health != healthy && !x.incident && sim.qualityOf(x.target, x.tag) != well
+}
+
+// noteLook keeps that a run has looked at an Application that is degraded.
+func (sim *Simulation) noteLook(name string) {
+	for _, x := range sim.argocd.apps {
+		if h := sim.truth.health[deployment{x.target, x.tag}]; x.state.Name == name && h != nil {
+			h.looked = true
+		}
+	}
 }
 
 // noteBeside notes of what turned degraded, and of what did so just before, that the other
