@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"strings"
 	"text/template"
 
@@ -25,7 +24,16 @@ const (
 	maxQuoted = 80
 )
 
-var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`)
+// isName says that a text is [a-z0-9][a-z0-9-]*.
+func isName(text string) bool {
+	for i := range len(text) {
+		c := text[i]
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && (c != '-' || i == 0) {
+			return false
+		}
+	}
+	return text != ""
+}
 
 // assigner evaluates one of a pipeline's two templates for targets.
 type assigner struct {
@@ -33,6 +41,7 @@ type assigner struct {
 	text   string
 	tmpl   *template.Template
 	parts  []templatePart // of a template of nothing but fields
+	fixed  *string        // what a template without anything to fill in gives; nil: there is something
 	limits templateLimits
 	// Building these costs more than the template itself, so only if asked for.
 	usesApplication, usesSet bool
@@ -51,6 +60,9 @@ func newAssigner(ctx context.Context, what, text string) (*assigner, error) {
 		return nil, fmt.Errorf("the %s template %q: %w", what, text, err)
 	}
 	a.parts = simpleParts(a.tmpl)
+	if a.parts == nil && !strings.Contains(text, "{{") {
+		a.fixed = &a.text
+	}
 	return a, nil
 }
 
@@ -115,6 +127,9 @@ func asMap(app *argov1alpha1.Application) (map[string]any, error) {
 // evaluateTemplate returns the template's answer, trimmed; empty means not managed.
 func (a *assigner) evaluateTemplate(data map[string]any) (string, error) {
 	out, ok := fillParts(a.parts, data)
+	if a.fixed != nil {
+		out, ok = *a.fixed, true
+	}
 	if !ok {
 		if a.limits.mutates { // into what others share
 			data = copyValue(data).(map[string]any)
@@ -132,7 +147,7 @@ func (a *assigner) evaluateTemplate(data map[string]any) (string, error) {
 		return "", nil
 	case strings.Contains(out, "<no value>"), strings.Contains(out, "<nil>"):
 		return "", fmt.Errorf("the %s template %q asks for a parameter that is not there (it gave %q)", a.what, a.text, out)
-	case len(out) > maxName || !nameForm.MatchString(out):
+	case len(out) > maxName || !isName(out):
 		return "", fmt.Errorf("the %s template %q gave %q, which is not a name: [a-z0-9][a-z0-9-]*, at most %d; `| normalize` makes one of most", a.what, a.text, wording.Clip(out, maxQuoted), maxName)
 	}
 	return out, nil

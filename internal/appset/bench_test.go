@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"os/exec"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -247,6 +248,15 @@ func BenchmarkResolveFasttemplate(b *testing.B) {
 	benchmarkCold(b, shapes)
 }
 
+// reportProcessorTime reports cpu-ms/op: what the work takes of the processors, the garbage
+// collection included, whatever else the machine does.
+func reportProcessorTime(b *testing.B) (end func()) {
+	b.Helper()
+	runtime.GC()
+	began := processorTime(b)
+	return func() { b.ReportMetric(float64(processorTime(b)-began)/float64(b.N)/1e6, "cpu-ms/op") }
+}
+
 func benchmarkCold(b *testing.B, shapes []benchShape) {
 	redirectLibraryLogs(zap.NewNop())
 	m, revisions := benchRepository(b, *benchTargets, 0, shapes)
@@ -254,6 +264,7 @@ func benchmarkCold(b *testing.B, shapes []benchShape) {
 		shape := &shapes[i]
 		l := shape.library(b, m, revisions[0])
 		b.Run("library/"+shape.name, func(b *testing.B) {
+			defer reportProcessorTime(b)()
 			b.ReportAllocs()
 			for b.Loop() {
 				l.generate(b)
@@ -265,6 +276,7 @@ func benchmarkCold(b *testing.B, shapes []benchShape) {
 			f, err := New(Options{}).Resolve(b.Context(), in)
 			must(b, err)
 			l.sameAs(b, f)
+			defer reportProcessorTime(b)()
 			b.ReportAllocs()
 			for b.Loop() {
 				f, err := New(Options{}).Resolve(b.Context(), shape.input(m, revisions[0]))
@@ -297,6 +309,7 @@ func BenchmarkResolveChanged(b *testing.B) {
 				return f
 			}
 			last, n := resolve(0), 0
+			defer reportProcessorTime(b)()
 			b.ReportAllocs()
 			for b.Loop() {
 				n++

@@ -26,7 +26,7 @@ const (
 
 // generatedApp is one Application with the parameters that led to it.
 type generatedApp struct {
-	app    argov1alpha1.Application
+	app    *argov1alpha1.Application // its own only as far as its specification's top level
 	params map[string]any
 	files  []string          // of this commit, that the parameters came of, sorted
 	newer  map[string]string // fields below the spec that 2.14's types don't have
@@ -125,6 +125,49 @@ func (g *generatorRun) renderResult(r generatorResult, to applicationSink) error
 	to.beginGenerator(r.template)
 	// A template may write into its parameters, which others share.
 	own := g.render.mutatesParams(&g.set.Spec.Template, r.template, g.set.Spec.TemplatePatch)
+	if g.set.Spec.TemplatePatch != nil {
+		return g.renderPatched(r, own, to)
+	}
+	tmpl, err := g.mergeTemplates(r.template)
+	if err != nil {
+		return err
+	}
+	for _, params := range r.params {
+		files := g.origins.filesOf(params)
+		if to.isKnown(params, files) {
+			continue
+		}
+		given := params
+		if own {
+			given = copyParams([]map[string]any{params})[0]
+		}
+		app, err := g.render.RenderTemplateParams(tmpl, g.set.Spec.SyncPolicy, given, g.set.Spec.GoTemplate, g.set.Spec.GoTemplateOptions)
+		if err != nil {
+			return err
+		}
+		if app == tmpl { // without parameters
+			app = tmpl.DeepCopy()
+		}
+		// As the controller does: a set makes no Applications elsewhere.
+		app.Namespace = g.set.Namespace
+		newer := takeNewerFields(app)
+		to.addApplication(&generatedApp{app, params, files, newer})
+	}
+	return nil
+}
+
+// mergeTemplates has the library put the set's template under a generator's own.
+func (g *generatorRun) mergeTemplates(over *argov1alpha1.ApplicationSetTemplate) (*argov1alpha1.Application, error) {
+	entry := argov1alpha1.ApplicationSetGenerator{List: &argov1alpha1.ListGenerator{Template: *over}}
+	out, err := generators.Transform(entry, map[string]generators.Generator{"List": &fixedGenerator{}}, g.set.Spec.Template, g.set, nil, g.client)
+	if err != nil {
+		return nil, err
+	}
+	return template.GetTempApplication(out[0].Template), nil
+}
+
+// renderPatched is renderResult for a set with a templatePatch, which the library applies.
+func (g *generatorRun) renderPatched(r generatorResult, own bool, to applicationSink) error {
 	var todo []map[string]any
 	for i, params := range r.params {
 		if !to.isKnown(params, g.origins.filesOf(params)) {
@@ -146,7 +189,7 @@ func (g *generatorRun) renderResult(r generatorResult, to applicationSink) error
 		}
 		for i := range apps {
 			newer := takeNewerFields(&apps[i])
-			to.addApplication(&generatedApp{apps[i], todo[i], g.origins.filesOf(todo[i]), newer})
+			to.addApplication(&generatedApp{&apps[i], todo[i], g.origins.filesOf(todo[i]), newer})
 		}
 		todo = todo[:0]
 	}

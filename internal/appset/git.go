@@ -153,10 +153,14 @@ func (g *gitGenerator) fileParams(f *fileAt, like string, git *argov1alpha1.GitG
 	return out, nil
 }
 
-// parseParams has the library make parameters of one file; "" is none.
+// parseParams makes parameters of one file, as the library does; "" is none, of which the
+// library says what is wrong with the rest.
 func (g *gitGenerator) parseParams(name string, data []byte, git *argov1alpha1.GitGenerator, set *argov1alpha1.ApplicationSet, c client.Client) ([]map[string]any, error) {
 	if g.version.skipsEmptyLists() && isEmptyList(data) {
 		return nil, nil
+	}
+	if out := plainParams(name, data, git.PathParamPrefix, set.Spec.GoTemplate); name != "" && out != nil {
+		return out, nil
 	}
 	g.file.name, g.file.data = name, asList(data)
 	spec := *git

@@ -251,7 +251,7 @@ func (e *pipelineEntry) liveTargets(in *Input, s *appSet, raws []json.RawMessage
 		if unknown != nil {
 			o.problems = append(o.problems, s.newProblem(g.app.Name, unknown.Error()))
 		}
-		if same := generated[g.app.Name]; same != nil && sameIdentity(&same.app, &g.app) {
+		if same := generated[g.app.Name]; same != nil && sameIdentity(same.app, g.app) {
 			g.params, g.files = same.params, same.files
 		}
 		before := len(o.problems)
@@ -282,7 +282,7 @@ func decodeApplication(raw json.RawMessage) (g *generatedApp, unknown, err error
 	if object.Metadata.Name == "" || len(object.Spec) == 0 {
 		return nil, nil, errors.New("it has no name or no spec")
 	}
-	g = &generatedApp{}
+	g = &generatedApp{app: &argov1alpha1.Application{}}
 	g.app.Name, g.app.Namespace = object.Metadata.Name, object.Metadata.Namespace
 	g.app.Labels, g.app.Annotations = object.Metadata.Labels, object.Metadata.Annotations
 	wrong, err := kjson.UnmarshalStrict(object.Spec, &g.app.Spec)

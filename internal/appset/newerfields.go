@@ -233,6 +233,13 @@ func movePatchFields(patch string) string {
 
 // takeNewerFields takes an Application's newer fields out of its annotations again.
 func takeNewerFields(app *argov1alpha1.Application) map[string]string {
+	some := false
+	for key := range app.Annotations {
+		some = some || strings.HasPrefix(key, newerField)
+	}
+	if !some {
+		return nil
+	}
 	var out, rest = map[string]string{}, map[string]string{}
 	for key, value := range app.Annotations {
 		if path, newer := strings.CutPrefix(key, newerField); newer {
@@ -240,9 +247,6 @@ func takeNewerFields(app *argov1alpha1.Application) map[string]string {
 		} else {
 			rest[key] = value
 		}
-	}
-	if len(out) == 0 {
-		return nil
 	}
 	if app.Annotations = rest; len(rest) == 0 { // the map of before is the template's
 		app.Annotations = nil
@@ -282,7 +286,7 @@ func (g *generatedApp) autoSyncs() bool {
 
 // asMap is the Application as a file would hold it, newer fields included.
 func (g *generatedApp) asMap() (map[string]any, error) {
-	object, err := asMap(&g.app)
+	object, err := asMap(g.app)
 	if err != nil {
 		return nil, err
 	}

@@ -142,7 +142,7 @@ func (r *resultCache) storeGroup(g *mergeGroup) {
 
 // findTarget finds what was made of the same parameters, files and template.
 func (r *resultCache) findTarget(over string, params map[string]any, files []string) *builtTarget {
-	if r.last.targetKey != r.next.targetKey {
+	if r.last.targetKey != r.next.targetKey || len(r.last.byHash) == 0 {
 		return nil
 	}
 	same := func(m *builtTarget) bool { return m.over == over && slices.Equal(m.files, files) }

@@ -2,6 +2,7 @@ package appset
 
 import (
 	"encoding/json"
+	"slices"
 
 	argov1alpha1 "github.com/argoproj/argo-cd/v2/pkg/apis/application/v1alpha1"
 	argoutil "github.com/argoproj/argo-cd/v2/util/argo"
@@ -67,12 +68,7 @@ func (m *targetBuilder) addApplication(g *generatedApp) {
 	m.pending = m.pending[1:]
 	out := &builtTarget{params: g.params, hash: hashMap(g.params), files: g.files, over: m.over, project: m.internString(g.app.Spec.Project)}
 	// As the controller does before it writes the Application.
-	g.app.Spec = *argoutil.NormalizeApplicationSpec(&g.app.Spec)
-	for i := range g.app.Spec.Sources {
-		if m.set.version.normalizesSources() {
-			argoutil.NormalizeSource(&g.app.Spec.Sources[i])
-		}
-	}
+	normalizeSpec(&g.app.Spec, m.set.version)
 	var o setOutcome
 	out.target = m.entry.buildTarget(m.in, m.set, g, m.here, &o)
 	for _, p := range o.problems {
@@ -87,6 +83,28 @@ func (m *targetBuilder) addApplication(g *generatedApp) {
 	}
 	m.all[at] = out
 	m.cache.storeTarget(out)
+}
+
+// normalizeSpec normalizes as the controller does, whose own way copies all there is. What
+// lies below the specification's top level is shared with others, so it is replaced and not
+// written to.
+func normalizeSpec(spec *argov1alpha1.ApplicationSpec, v Version) {
+	if spec.Project == "" {
+		spec.Project = argov1alpha1.DefaultAppProjectName
+	}
+	if spec.SyncPolicy.IsZero() {
+		spec.SyncPolicy = nil
+	}
+	switch {
+	case len(spec.Sources) > 0 && v.normalizesSources():
+		spec.Sources = slices.Clone(spec.Sources)
+		for i := range spec.Sources {
+			argoutil.NormalizeSource(&spec.Sources[i])
+		}
+	case len(spec.Sources) == 0 && spec.Source != nil:
+		own := *spec.Source
+		spec.Source = argoutil.NormalizeSource(&own)
+	}
 }
 
 // internString gives equal strings the same bytes.

@@ -74,7 +74,7 @@ func (e *pipelineEntry) buildTarget(in *Input, s *appSet, g *generatedApp, here 
 		Name: g.app.Name, Namespace: g.app.Namespace, Project: g.app.Spec.GetProject(), ArgoCD: e.argocd,
 		ApplicationSet: s.spec.Name, ApplicationSetFile: s.file, Params: g.params, Policy: s.policy,
 		Server: g.app.Spec.Destination.Server, Cluster: g.app.Spec.Destination.Name, DestNS: g.app.Spec.Destination.Namespace,
-		Sources:   sourcesOf(&g.app, here),
+		Sources:   sourcesOf(g.app, here),
 		AutoSync:  g.autoSyncs(),
 		Hydration: hydrationOf(g),
 
@@ -107,7 +107,11 @@ func (e *pipelineEntry) assignComponent(t *Target, g *generatedApp, s *appSet) e
 	if e.component == nil || e.environment == nil {
 		return nil
 	}
-	data, err := templateData(g, s, e.component.usesApplication || e.environment.usesApplication, e.component.usesSet || e.environment.usesSet)
+	var data map[string]any
+	var err error
+	if e.component.fixed == nil || e.environment.fixed == nil {
+		data, err = templateData(g, s, e.component.usesApplication || e.environment.usesApplication, e.component.usesSet || e.environment.usesSet)
+	}
 	if err != nil {
 		return err
 	}
