@@ -25,7 +25,11 @@ func (s *Server) newGateMetrics() (*gateclient.Metrics, error) {
 		}
 		all = append(all, gateclient.Prometheus{Name: p.Name, URL: p.URL, BearerToken: p.BearerToken.Reveal(), Username: p.Username, Password: p.Password.Reveal(), TLS: known})
 	}
-	return gateclient.NewMetrics(all, s.o.Clock.Now, &s.caches)
+	m, err := gateclient.NewMetrics(all, s.o.Clock.Now, &s.caches)
+	if err == nil {
+		m.OnCall = s.metrics.gateCall
+	}
+	return m, err
 }
 
 // newGateEndpoints makes what asks the endpoints of the server's file.
@@ -39,7 +43,11 @@ func (s *Server) newGateEndpoints() (*gateclient.Endpoints, error) {
 		}
 		all = append(all, gateclient.Endpoint{Name: p.Name, URL: p.URL, Secret: p.Secret.Reveal(), Authorization: p.Authorization.Reveal(), TLS: known})
 	}
-	return gateclient.NewEndpoints(all, s.o.Config.ExternalURL, s.o.Clock.Now, &s.caches)
+	e, err := gateclient.NewEndpoints(all, s.o.Config.ExternalURL, s.o.Clock.Now, &s.caches)
+	if err == nil {
+		e.OnCall = s.metrics.gateCall
+	}
+	return e, err
 }
 
 // newImages makes what looks into the images of the server's file's registries; nil where it has

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/liftlock/liftlock/internal/cache"
+	"github.com/liftlock/liftlock/internal/controller/gateclient"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
 )
@@ -31,6 +32,8 @@ type metrics struct {
 	restores   *prometheus.HistogramVec
 	checkTime  *prometheus.HistogramVec
 	messages   *prometheus.CounterVec
+	gateCalls  *prometheus.CounterVec
+	gateTime   *prometheus.HistogramVec
 }
 
 // deliveryLabels are those of the metrics of delivery.
@@ -56,8 +59,10 @@ func newMetrics(s *store.Store, caches *cache.Group, now func() time.Time) *metr
 		restores:   prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "liftlock_time_to_restore_seconds", Help: "For how long environments were degraded until something was verified there.", Buckets: stageBuckets}, deliveryLabels),
 		checkTime:  prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "liftlock_impact_check_seconds", Help: "How long checks of people's pull requests took, by result: told, or failed where a limit was reached.", Buckets: prometheus.DefBuckets}, []string{"result"}),
 		messages:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_notifications_total", Help: "Notifications sent, and tries that failed, by channel and result."}, []string{"channel", "result"}),
+		gateCalls:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_gate_calls_total", Help: "Calls of the servers that gates ask, by the gate's kind, the server's name and how it ended."}, []string{"gate", "server", "outcome"}),
+		gateTime:   prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "liftlock_gate_call_seconds", Help: "How long calls of the servers that gates ask took.", Buckets: prometheus.DefBuckets}, []string{"gate", "server"}),
 	}
-	m.registry.MustRegister(m.calls, m.callTime, m.deliveries, m.closed, m.runs, m.runTime, m.stages, m.reverts, m.changes, m.failures, m.leadTime, m.restores, m.checkTime, m.messages, newQueueCollector(s), newStateCollector(s, now), newCacheCollector(caches),
+	m.registry.MustRegister(m.calls, m.callTime, m.deliveries, m.closed, m.runs, m.runTime, m.stages, m.reverts, m.changes, m.failures, m.leadTime, m.restores, m.checkTime, m.messages, m.gateCalls, m.gateTime, newQueueCollector(s), newStateCollector(s, now), newCacheCollector(caches),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -96,6 +101,12 @@ func (m *metrics) notified(channel string, _ int, ok bool) {
 		result = "failed"
 	}
 	m.messages.WithLabelValues(channel, result).Inc()
+}
+
+// gateCall observes a call that was made for a gate.
+func (m *metrics) gateCall(c gateclient.Call) {
+	m.gateCalls.WithLabelValues(c.Gate, c.Server, c.Outcome).Inc()
+	m.gateTime.WithLabelValues(c.Gate, c.Server).Observe(c.Took.Seconds())
 }
 
 // Stage implements act.Metrics.

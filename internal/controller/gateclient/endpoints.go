@@ -28,6 +28,8 @@ type Endpoint struct {
 
 // Endpoints asks endpoints by their names. It may be used concurrently.
 type Endpoints struct {
+	OnCall func(Call) // is told every call that was made; set before the first one; nil: nobody is
+
 	now         func() time.Time
 	externalURL string // of this server, for callbacks; empty: none
 	byName      map[string]*endpoint
@@ -103,6 +105,13 @@ func (e *Endpoints) Call(ctx context.Context, name, path string, every, timeout 
 		r.Callback = e.externalURL + CallbackPath(r.ID, name)
 	}
 	a, pause, err := p.post(ctx, path, timeout, now, &r)
+	if e.OnCall != nil {
+		call := Call{Gate: "http", Server: name, Outcome: outcomeOf(err, outcomeOfAnswer(a)), Took: e.now().Sub(now)}
+		if ctx.Err() != nil {
+			call.Outcome = OutcomeGivenUp
+		}
+		e.OnCall(call)
+	}
 	if ctx.Err() != nil {
 		return a, now, ctx.Err() // it is we who gave up
 	}

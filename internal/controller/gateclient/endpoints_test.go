@@ -21,9 +21,10 @@ const testSecret = "a-secret-of-sixteen"
 // endpointFixture is an endpoint that answers what a test says.
 type endpointFixture struct {
 	*Endpoints
-	t     *testing.T
-	clock *clocktesting.FakeClock
-	calls atomic.Int64
+	t        *testing.T
+	clock    *clocktesting.FakeClock
+	calls    atomic.Int64
+	observed []Call
 }
 
 func newEndpointFixture(t *testing.T, answer func(w http.ResponseWriter, r *http.Request)) *endpointFixture {
@@ -39,6 +40,7 @@ func newEndpointFixture(t *testing.T, answer func(w http.ResponseWriter, r *http
 	if err != nil {
 		t.Fatal(err)
 	}
+	f.OnCall = func(c Call) { f.observed = append(f.observed, c) }
 	return f
 }
 

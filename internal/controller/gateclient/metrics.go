@@ -17,6 +17,8 @@ const maxRemembered = 2000
 
 // Metrics asks Prometheus servers by their names. It may be used concurrently.
 type Metrics struct {
+	OnCall func(Call) // is told every call that was made; set before the first one; nil: nobody is
+
 	now     func() time.Time
 	servers map[string]*metricServer
 	answers *cache.Cache[string, metricAnswer]
@@ -74,7 +76,10 @@ func (m *Metrics) Sample(ctx context.Context, server, query string, every, maxAg
 	}
 	answered := m.flights.DoChan(key, func() (any, error) {
 		// Whoever came first may give up; the others wait for the same answer.
-		a := s.query(context.WithoutCancel(ctx), query, m.now, every)
+		a, called := s.query(context.WithoutCancel(ctx), query, m.now, every)
+		if called && m.OnCall != nil {
+			m.OnCall(Call{Gate: "metric", Server: server, Outcome: outcomeOf(a.err, OutcomeAnswered), Took: m.now().Sub(a.at)})
+		}
 		if a.err != nil || !a.sample.At.IsZero() {
 			m.answers.Put(key, a)
 		} else {
@@ -91,20 +96,20 @@ func (m *Metrics) Sample(ctx context.Context, server, query string, every, maxAg
 	}
 }
 
-// query asks once, within the server's budget.
-func (s *metricServer) query(ctx context.Context, query string, clock func() time.Time, every time.Duration) metricAnswer {
+// query asks once, within the server's budget; called says that the budget wasn't used up.
+func (s *metricServer) query(ctx context.Context, query string, clock func() time.Time, every time.Duration) (a metricAnswer, called bool) {
 	now := clock()
 	done := s.begin(now)
 	if done == nil {
-		return metricAnswer{at: now, again: now.Add(busyDelay)}
+		return metricAnswer{at: now, again: now.Add(busyDelay)}, false
 	}
 	defer done()
 	sample, err := s.client.query(ctx, query, now)
-	a := metricAnswer{sample: sample, err: err, at: now}
+	a = metricAnswer{sample: sample, err: err, at: now}
 	if again := s.end(clock(), err); err != nil {
 		if a.again = again; again.IsZero() {
 			a.again = now.Add(every)
 		}
 	}
-	return a
+	return a, true
 }
