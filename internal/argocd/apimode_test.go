@@ -288,10 +288,10 @@ func TestListsBesideEvents(t *testing.T) {
 		}
 	}
 	f.takeListed(at(9, "Healthy"), now, listed)
-	if key := f.findUnchanged(at(9, "Healthy")); key != "argocd/web" {
+	if key, version := identify(at(9, "Healthy")); !f.isUnchanged(key, version) {
 		t.Errorf("the same version: %q", key)
 	}
-	if key := f.findUnchanged(at(10, "Healthy")); key != "" {
+	if key, version := identify(at(10, "Healthy")); f.isUnchanged(key, version) {
 		t.Errorf("another version: %q", key)
 	}
 	now = now.Add(time.Second)

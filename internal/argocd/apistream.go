@@ -2,6 +2,7 @@ package argocd
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -228,7 +229,11 @@ func (f *apiStream) listAll(ctx context.Context) error {
 	}
 	defer body.Close()
 	listed := map[string]bool{}
-	if _, err := readList(body, func(raw []byte) { f.takeListed(raw, began, listed) }); err != nil {
+	var broken error
+	list := newValueReader(body)
+	list.unchecked = true // each is decoded, or known by its version
+	_, err = list.readList(func(raw []byte) { broken = cmp.Or(broken, f.takeListed(raw, began, listed)) })
+	if err = cmp.Or(err, broken); err != nil {
 		return fmt.Errorf("list: %w", err)
 	}
 	f.lastTook = f.now()
@@ -259,24 +264,29 @@ func checkMaySee(ctx context.Context, client *api.Client, which string, projects
 }
 
 // takeListed takes an Application from a list, unless the stream has brought a newer state
-// since, or shortly before.
-func (f *apiStream) takeListed(raw []byte, began time.Time, listed map[string]bool) {
-	if key := f.findUnchanged(raw); key != "" {
+// since, or shortly before. The error is for what is no JSON, of which nobody knows what it is.
+func (f *apiStream) takeListed(raw []byte, began time.Time, listed map[string]bool) error {
+	key, version := identify(raw)
+	if key != "" && f.isUnchanged(key, version) {
 		listed[key] = true
-		return
+		return nil
 	}
-	key, version, put := f.decode(raw)
+	key, put := f.sink.decodeObject(raw)
 	if key == "" {
-		return
+		if !json.Valid(raw) {
+			return fmt.Errorf("what begins with %.40q is not JSON", raw)
+		}
+		return nil
 	}
 	listed[key] = true
 	f.order.Lock()
 	defer f.order.Unlock()
 	if seen := f.versions[key]; version < seen.version && seen.at.After(began.Add(-staleVersion)) {
-		return
+		return nil
 	}
 	f.versions[key] = seenVersion{version: version, at: f.now()}
 	put()
+	return nil
 }
 
 // dropUnlisted forgets what a list doesn't have and no event has brought since it began.
@@ -333,19 +343,18 @@ func identify(raw []byte) (key string, version uint64) {
 	return meta.Namespace + "/" + meta.Name, version
 }
 
-// findUnchanged is the key of an Application that is as it was when it was last seen; empty
-// where it isn't. It needn't be decoded again, which most of a list needn't.
-func (f *apiStream) findUnchanged(raw []byte) string {
-	key, version := identify(raw)
+// isUnchanged says that an Application is as it was when it was last seen. It needn't be
+// decoded again, which most of a list needn't.
+func (f *apiStream) isUnchanged(key string, version uint64) bool {
 	f.order.Lock()
 	defer f.order.Unlock()
 	seen, ok := f.versions[key]
 	if !ok || version == 0 || seen.gone || seen.version != version {
-		return ""
+		return false
 	}
 	seen.at = f.now()
 	f.versions[key] = seen
-	return key
+	return true
 }
 
 // covers says that a namespace's Applications may be among those that are seen.

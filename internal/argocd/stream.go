@@ -54,69 +54,6 @@ func readPage(r io.Reader, item func(raw []byte)) (listMeta, error) {
 	return meta, err
 }
 
-// readList reads a list and hands each object to item, whose argument is only valid
-// during the call. It holds one object at a time.
-func readList(r io.Reader, item func(raw []byte)) (listMeta, error) {
-	src := &allowance{r: r}
-	dec := json.NewDecoder(src)
-	var meta listMeta
-	src.renew()
-	if err := expectDelim(dec, '{'); err != nil {
-		return meta, err
-	}
-	var raw json.RawMessage
-	for dec.More() {
-		src.renew()
-		key, err := dec.Token()
-		if err != nil {
-			return meta, err
-		}
-		switch key {
-		case "metadata":
-			err = dec.Decode(&meta)
-		case "items":
-			err = readItems(dec, src, &raw, item)
-		default:
-			err = dec.Decode(&raw)
-		}
-		if err != nil {
-			return meta, fmt.Errorf("read the list's %v: %w", key, noEOF(err))
-		}
-	}
-	src.renew()
-	return meta, expectDelim(dec, '}')
-}
-
-func readItems(dec *json.Decoder, src *allowance, raw *json.RawMessage, item func([]byte)) error {
-	src.renew()
-	open, err := dec.Token()
-	if err != nil || open == nil { // null: no items
-		return err
-	}
-	if open != json.Delim('[') {
-		return fmt.Errorf("want a list, got %v", open)
-	}
-	for dec.More() {
-		src.renew()
-		if err := dec.Decode(raw); err != nil {
-			return err
-		}
-		item(*raw)
-	}
-	return expectDelim(dec, ']')
-}
-
-func expectDelim(dec *json.Decoder, want json.Delim) error {
-	got, err := dec.Token()
-	if err != nil {
-		return noEOF(err)
-	}
-	if got != want {
-		return fmt.Errorf("want %v, got %v", want, got)
-	}
-	return nil
-}
-
 // noEOF tells a cut answer from a complete one.
 func noEOF(err error) error {
 	if errors.Is(err, io.EOF) {
