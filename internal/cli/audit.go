@@ -12,7 +12,7 @@ import (
 
 func auditCommand() *cobra.Command {
 	r := &serverFlags{}
-	var by, verb, since, until string
+	var by, verb, env, since, until string
 	var limit int
 	c := &cobra.Command{
 		Use:   "audit [PIPELINE [COMPONENT]]",
@@ -22,7 +22,7 @@ func auditCommand() *cobra.Command {
 		Example: "  liftlock audit shop web --since 24h\n  liftlock audit --by ada --verb skip\n  liftlock audit --limit 100000 -o jsonl > audit.jsonl",
 		Args:    cobra.MaximumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			q := client.AuditQuery{Repository: r.repository, Actor: by, Verb: verb, Limit: limit}
+			q := client.AuditQuery{Repository: r.repository, Actor: by, Verb: verb, Environment: env, Limit: limit}
 			var err error
 			if q.Since, err = parseMoment("--since", since); err != nil {
 				return err
@@ -55,6 +55,7 @@ func auditCommand() *cobra.Command {
 	}
 	c.Flags().StringVar(&by, "by", "", "whose: a login, or a token's name")
 	c.Flags().StringVar(&verb, "verb", "", "which command: hold, promote, skip, …")
+	c.Flags().StringVar(&env, "environment", "", "about which environment")
 	c.Flags().StringVar(&since, "since", "", "from then on: 24h, a date (when it begins in UTC) or a time with its offset")
 	c.Flags().StringVar(&until, "until", "", "before then, likewise")
 	c.Flags().IntVar(&limit, "limit", 50, "how many at most")

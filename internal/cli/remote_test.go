@@ -96,6 +96,7 @@ func TestAudit(t *testing.T) {
 	}{
 		{[]string{"audit"}, "ada   comment   " + entry + "   taken     odd\n", ""},
 		{[]string{"audit", "shop", "web", "--by", "ada", "--verb", "hold", "--since", "2000-01-01"}, entry, ""},
+		{[]string{"audit", "shop", "web", "--environment", "prod"}, "nothing is on record\n", ""},
 		{[]string{"audit", "--since", "1h"}, "nothing is on record\n", ""},
 		{[]string{"audit", "--until", "2000-01-01"}, "nothing is on record\n", ""},
 		{[]string{"audit", "-o", "jsonl"}, `"verb":"hold","subject":"` + entry + `","reason":"odd","outcome":"taken","repository":"hub:acme/fleet","pipeline":"shop","component":"web","pull":{"number":14},"command":"hold pr"}` + "\n", ""},

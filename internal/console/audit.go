@@ -27,7 +27,7 @@ const (
 )
 
 // auditParameters choose entries of the audit trail, on the page too.
-var auditParameters = []string{"actor", "verb", "via", "repository", "pipeline", "component", "since", "until", "before", "limit"}
+var auditParameters = []string{"actor", "verb", "via", "repository", "pipeline", "component", "environment", "since", "until", "before", "limit"}
 
 // auditVias are the ways on which a command comes.
 var auditVias = []string{"comment", "api"}
@@ -85,7 +85,7 @@ func (c *server) resolveAuditQuery(ctx context.Context, v map[string]string, mos
 
 // parseAuditQuery reads what parseQuery took apart; a limit is at most the given one.
 func parseAuditQuery(v map[string]string, mostEntries int) (q auditQuery, err error) {
-	q = auditQuery{Filter: store.AuditFilter{Actor: v["actor"], Via: v["via"], Verb: v["verb"]}, Repository: v["repository"], Pipeline: v["pipeline"], Component: v["component"]}
+	q = auditQuery{Filter: store.AuditFilter{Actor: v["actor"], Via: v["via"], Verb: v["verb"], Environment: v["environment"]}, Repository: v["repository"], Pipeline: v["pipeline"], Component: v["component"]}
 	switch {
 	case q.Filter.Via != "" && !slices.Contains(auditVias, q.Filter.Via):
 		return q, apiErrorf(http.StatusBadRequest, "the parameter via is %s, not %.40q", strings.Join(auditVias, " or "), q.Filter.Via)
@@ -174,7 +174,7 @@ func (r *reader) readAudit(ctx context.Context, q auditQuery) (*api.AuditTrail, 
 }
 
 func (r *reader) buildAuditEntry(a *store.Audit) api.AuditEntry {
-	e := api.AuditEntry{ID: a.ID, At: a.At, Actor: a.Actor, Via: a.Via, Verb: a.Verb, Subject: a.Subject, Reason: a.Reason, Outcome: a.Outcome}
+	e := api.AuditEntry{ID: a.ID, At: a.At, Actor: a.Actor, Via: a.Via, Verb: a.Verb, Subject: a.Subject, Environment: a.Environment, Reason: a.Reason, Outcome: a.Outcome}
 	if s, ok := parseAuditSubject(a.Subject); ok {
 		e.Repository, e.Pipeline, e.Component, e.Command, e.Pull = s.repository, s.pipeline, s.component, s.command, r.buildPull(s.repository, s.pull)
 	}

@@ -27,8 +27,8 @@ func TestAuditTrail(t *testing.T) {
 	w := newTestConsole(t, nil)
 	w.unit(testRepo, "shop", "web", "", env("dev", promotion.Verified, "1", time.Hour, 1))
 	for i, a := range []store.Audit{
-		{Actor: "ada", Via: "comment", Verb: "hold", Subject: "hub:acme/fleet|shop|web #7 hold pr", Outcome: "taken", Reason: "odd"},
-		{Actor: "ci", Via: "api", Verb: "promote", Subject: "hub:acme/fleet|shop|web #0 promote qa", Outcome: "taken"},
+		{Actor: "ada", Via: "comment", Verb: "hold", Subject: "hub:acme/fleet|shop|web #7 hold pr", Environment: "qa", Outcome: "taken", Reason: "odd"},
+		{Actor: "ci", Via: "api", Verb: "promote", Subject: "hub:acme/fleet|shop|web #0 promote qa", Environment: "qa", Outcome: "taken"},
 		{Actor: "linus", Via: "comment", Verb: "skip", Subject: "hub:acme/fleet|shop|web-admin #9 skip soak", Outcome: "refused: it takes breakGlass"},
 		{Actor: "ada", Via: "comment", Verb: "unhold", Subject: "hub:acme/other|pay|api #3 unhold pr", Outcome: "taken"},
 		{Actor: "grace", Via: "comment", Verb: "diff", Subject: "hub:acme/other #4 diff", Outcome: "taken"},
@@ -44,6 +44,9 @@ func TestAuditTrail(t *testing.T) {
 		"actor=ada":                   "unhold hold",
 		"verb=skip":                   "skip",
 		"via=api":                     "promote",
+		"environment=qa":              "promote hold",
+		"environment=qa&actor=ci":     "promote",
+		"environment=prod":            "",
 		"repository=hub:acme/other":   "diff unhold",
 		"pipeline=shop":               "skip promote hold",
 		"pipeline=shop&component=web": "promote hold",
@@ -78,7 +81,7 @@ func TestAuditTrail(t *testing.T) {
 		t.Errorf("the pages have %v", pages)
 	}
 	first := readJSON[api.AuditTrail](w, "/api/v1/audit?verb=hold").Entries[0]
-	if first.Repository != "hub:acme/fleet" || first.Pipeline != "shop" || first.Component != "web" || first.Pull == nil || first.Pull.Number != 7 || first.Command != "hold pr" {
+	if first.Repository != "hub:acme/fleet" || first.Pipeline != "shop" || first.Component != "web" || first.Pull == nil || first.Pull.Number != 7 || first.Command != "hold pr" || first.Environment != "qa" {
 		t.Errorf("its subject is %+v", first)
 	}
 	if first.Actor != "ada" || first.Via != "comment" || first.Reason != "odd" || first.Outcome != "taken" || !first.At.Equal(now) || first.ID == 0 || !strings.HasSuffix(first.Subject, "#7 hold pr") {

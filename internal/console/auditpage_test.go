@@ -17,9 +17,9 @@ func (w *testConsole) seedAudit() {
 	for i, a := range []store.Audit{
 		{Actor: "grace", Via: "comment", Verb: "diff", Subject: testRepo + " #11 diff", Outcome: "taken"},
 		{Actor: "ada", Via: "comment", Verb: "hold", Subject: testRepo + "|shop|mail #19 hold component", Reason: "waits for the new certificate", Outcome: "taken"},
-		{Actor: "ci", Via: "api", Verb: "promote", Subject: testRepo + "|shop|web #0 promote prod", Outcome: "refused: prod has an approvals gate: promote takes somebody whose approval counts there, and an operator's token is not"},
-		{Actor: "oncall", Via: "api", Verb: "skip", Subject: testRepo + "|shop|web #14 skip soak", Reason: "the fix can't wait until tomorrow", Outcome: "taken"},
-		{Actor: "oncall", Via: "api", Verb: "hold", Subject: testRepo + "|shop| #0 hold environment prod for 2h0m0s reverts", Reason: "incident 4711", Outcome: "taken"},
+		{Actor: "ci", Via: "api", Verb: "promote", Subject: testRepo + "|shop|web #0 promote prod", Environment: "prod", Outcome: "refused: prod has an approvals gate: promote takes somebody whose approval counts there, and an operator's token is not"},
+		{Actor: "oncall", Via: "api", Verb: "skip", Subject: testRepo + "|shop|web #14 skip soak", Environment: "qa", Reason: "the fix can't wait until tomorrow", Outcome: "taken"},
+		{Actor: "oncall", Via: "api", Verb: "hold", Subject: testRepo + "|shop| #0 hold environment prod for 2h0m0s reverts", Environment: "prod", Reason: "incident 4711", Outcome: "taken"},
 		{Actor: "linus", Via: "comment", Verb: "revert", Subject: testRepo + "|shop|removed #8 revert", Reason: "no", Outcome: "refused: linus may not write to acme/fleet"},
 	} {
 		a.At, a.Source = before(time.Duration(70-10*i)*time.Minute), fmt.Sprint("s", i)

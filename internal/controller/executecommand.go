@@ -84,12 +84,31 @@ func (e *Controller) auditCommand(ctx context.Context, o Command, about, answer 
 	}
 	e.opts.Log.Info("a command came", zap.String("by", o.By), zap.String("command", command.Describe(o.Command)),
 		zap.String("component", o.Unit.Component), zap.Int("pull", o.Pull), zap.String("outcome", outcome))
-	aerr := e.opts.Store.AddAudit(ctx, store.Audit{At: e.opts.Clock.Now(), Actor: o.By, Via: o.Via, Verb: o.Command.Verb,
-		Subject: fmt.Sprintf("%s #%d %s", about, o.Pull, command.Describe(o.Command)), Reason: o.Command.Reason, Outcome: outcome, Source: o.Source})
+	env, aerr := e.auditedEnvironment(ctx, o)
+	if aerr != nil {
+		return "", aerr
+	}
+	aerr = e.opts.Store.AddAudit(ctx, store.Audit{At: e.opts.Clock.Now(), Actor: o.By, Via: o.Via, Verb: o.Command.Verb,
+		Subject: fmt.Sprintf("%s #%d %s", about, o.Pull, command.Describe(o.Command)), Environment: env, Reason: o.Command.Reason, Outcome: outcome, Source: o.Source})
 	if aerr != nil {
 		return "", aerr
 	}
 	return answer, err
+}
+
+// auditedEnvironment is the one environment that a command is about; empty where that is none or
+// several.
+func (e *Controller) auditedEnvironment(ctx context.Context, o Command) (string, error) {
+	switch c := o.Command; {
+	case c.Scope == command.ScopeComponent, c.Scope == command.ScopePipeline:
+		return "", nil
+	case c.Check() != nil:
+		return "", nil // it was refused for what it says
+	case c.Environment != "" || o.Pull == 0:
+		return c.Environment, nil
+	}
+	pr, _, err := e.opts.Store.Pull(ctx, o.Unit.Repo, o.Pull)
+	return pr.Environment, err
 }
 
 func (e *Controller) authoriseAndRun(ctx context.Context, r *Repository, s *facts.Snapshot, p *facts.ResolvedPipeline, unit *facts.ResolvedUnit, o Command) (string, error) {

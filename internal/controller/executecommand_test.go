@@ -126,3 +126,39 @@ func TestHoldsComeAndGo(t *testing.T) {
 		t.Errorf("a hundred questions at once: %v", err)
 	}
 }
+
+// TestAuditSaysTheEnvironment holds that the audit trail has the one environment that a command was
+// about, also where only its pull request tells, and none where it was about several.
+func TestAuditSaysTheEnvironment(t *testing.T) {
+	for name, c := range kindsOfUnit {
+		t.Run(name, func(t *testing.T) {
+			w := newFixture(t, c.spec, manualQA, c.components...)
+			p := w.openOne(c.key, "2.0.0", c.components...)
+			for i, k := range []struct {
+				pull int
+				c    command.Command
+				want string
+			}{
+				{p.Number, command.Command{Verb: command.Retry, Environment: "qa"}, "qa"},
+				{p.Number, command.Command{Verb: command.Hold}, "qa"},
+				{p.Number, command.Command{Verb: command.Unhold, Scope: command.ScopePR}, "qa"},
+				{p.Number, command.Command{Verb: command.Hold, Scope: command.ScopeComponent, Environment: "qa"}, ""},
+				{p.Number, command.Command{Verb: command.Hold, Scope: command.ScopePipeline}, ""},
+				{0, command.Command{Verb: command.Hold, Scope: command.ScopeEnvironment, Environment: "qa"}, "qa"},
+				{0, command.Command{Verb: command.Retry, Environment: "dev"}, "dev"},
+				{0, command.Command{Verb: command.Status}, ""},
+				{999, command.Command{Verb: command.Status}, ""},
+				{p.Number, command.Command{Verb: command.Retry, Environment: strings.Repeat("x", 100)}, ""},
+			} {
+				_, err := w.ExecuteCommand(t.Context(), Command{Unit: w.unit(c.key), Pull: k.pull, Command: k.c, By: "ada", Via: "comment", Source: fmt.Sprint("said ", i)})
+				if refused := (*RefusedError)(nil); err != nil && !errors.As(err, &refused) {
+					t.Fatalf("%+v: %v", k, err)
+				}
+				trail, err := w.opts.Store.AuditTrail(t.Context(), store.AuditFilter{}, 1)
+				if w.must(err); trail[0].Source != fmt.Sprint("said ", i) || trail[0].Environment != k.want {
+					t.Errorf("%+v left %+v", k.c, trail[0])
+				}
+			}
+		})
+	}
+}

@@ -13,14 +13,16 @@ type Audit struct {
 	Via     string // comment, api or cli
 	Verb    string
 	Subject string // what it was done to
-	Reason  string
-	Outcome string
-	Source  string // where it was said, unique in the world; empty: none
+	// Environment is the one that it was about; empty: none, or several.
+	Environment string
+	Reason      string
+	Outcome     string
+	Source      string // where it was said, unique in the world; empty: none
 }
 
 // AuditFilter chooses entries of the audit trail; an empty field chooses all.
 type AuditFilter struct {
-	Actor, Via, Verb, Subject string
+	Actor, Via, Verb, Subject, Environment string
 
 	SubjectPrefixes []string  // the subject begins with one of them; none: with anything
 	Since, Until    time.Time // from then on; before then
@@ -29,7 +31,7 @@ type AuditFilter struct {
 
 // AddAudit writes an entry down, once for a Source that isn't empty. A zero At is now.
 func (s *Store) AddAudit(ctx context.Context, a Audit) error {
-	if err := checkNames("its actor", a.Actor, "its way", a.Via, "its verb", a.Verb, "its subject", a.Subject, "its source", a.Source); err != nil {
+	if err := checkNames("its actor", a.Actor, "its way", a.Via, "its verb", a.Verb, "its subject", a.Subject, "its environment", a.Environment, "its source", a.Source); err != nil {
 		return wrapError(err, "store what %.80q did", a.Actor)
 	}
 	if a.At.IsZero() {
@@ -42,9 +44,9 @@ func (s *Store) AddAudit(ctx context.Context, a Audit) error {
 }
 
 func (t sqlTx) addAudit(ctx context.Context, a Audit) error {
-	_, err := t.db.exec(ctx, `INSERT INTO audit (at, actor, via, verb, subject, reason, outcome, source)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING`,
-		toMicros(a.At), a.Actor, a.Via, a.Verb, a.Subject, a.Reason, a.Outcome, a.Source)
+	_, err := t.db.exec(ctx, `INSERT INTO audit (at, actor, via, verb, subject, environment, reason, outcome, source)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING`,
+		toMicros(a.At), a.Actor, a.Via, a.Verb, a.Subject, a.Environment, a.Reason, a.Outcome, a.Source)
 	return err
 }
 
@@ -54,6 +56,7 @@ func (r queries) AuditTrail(ctx context.Context, f AuditFilter, limit int) ([]Au
 	addEquals(&w, "via", f.Via)
 	addEquals(&w, "verb", f.Verb)
 	addEquals(&w, "subject", f.Subject)
+	addEquals(&w, "environment", f.Environment)
 	w.addPrefix("subject", f.SubjectPrefixes...)
 	if !f.Since.IsZero() {
 		w.addCondition("at >= $%d", toMicros(f.Since))
@@ -66,8 +69,8 @@ func (r queries) AuditTrail(ctx context.Context, f AuditFilter, limit int) ([]Au
 	}
 	w.args = append(w.args, clampLimit(limit))
 	all, err := queryAll(ctx, r.db, func(a *Audit) []any {
-		return []any{&a.ID, timeColumn{&a.At}, &a.Actor, &a.Via, &a.Verb, &a.Subject, &a.Reason, &a.Outcome, &a.Source}
-	}, `SELECT id, at, actor, via, verb, subject, reason, outcome, source FROM audit`+
+		return []any{&a.ID, timeColumn{&a.At}, &a.Actor, &a.Via, &a.Verb, &a.Subject, &a.Environment, &a.Reason, &a.Outcome, &a.Source}
+	}, `SELECT id, at, actor, via, verb, subject, environment, reason, outcome, source FROM audit`+
 		w.String()+` ORDER BY id DESC`+limitTo(w.lastPlaceholder()), w.args...)
 	return all, wrapError(err, "read the audit trail")
 }

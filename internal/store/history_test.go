@@ -116,20 +116,22 @@ func TestAudit(t *testing.T) {
 		assertEqual(t, value(w.AuditTrail(ctx, AuditFilter{Actor: "ada", Subject: "shop/prod"}, 10))(t), all[2:])
 		assertEqual(t, value(w.AuditTrail(ctx, AuditFilter{Via: "api", Verb: "promote"}, 1))(t), all[:1])
 		w.Advance(time.Minute)
-		must(t, w.AddAudit(ctx, Audit{Actor: "ada", Verb: "hold", Subject: "shop/qa2"}))
+		must(t, w.AddAudit(ctx, Audit{Actor: "ada", Verb: "hold", Subject: "shop/qa2", Environment: "qa"}))
 		all = value(w.AuditTrail(ctx, AuditFilter{}, 0))(t)
 		for name, c := range map[string]struct {
 			f    AuditFilter
 			want []Audit
 		}{
-			"a prefix":   {AuditFilter{SubjectPrefixes: []string{"shop/qa"}}, all[:3]},
-			"prefixes":   {AuditFilter{SubjectPrefixes: []string{"shop/qa2", "shop/prod"}, Actor: "ada", Before: all[0].ID}, all[3:]},
-			"any prefix": {AuditFilter{SubjectPrefixes: []string{"shop/qa2", ""}}, all},
-			"since":      {AuditFilter{Since: w.Now()}, all[:1]},
-			"until":      {AuditFilter{Until: w.Now()}, all[1:]},
-			"before":     {AuditFilter{Before: all[1].ID}, all[2:]},
-			"all of it":  {AuditFilter{SubjectPrefixes: []string{"shop/"}, Until: w.Now(), Before: all[1].ID, Actor: "ada"}, all[3:]},
-			"past those": {AuditFilter{Since: w.Now().Add(time.Minute)}, nil},
+			"a prefix":       {AuditFilter{SubjectPrefixes: []string{"shop/qa"}}, all[:3]},
+			"prefixes":       {AuditFilter{SubjectPrefixes: []string{"shop/qa2", "shop/prod"}, Actor: "ada", Before: all[0].ID}, all[3:]},
+			"an environment": {AuditFilter{Environment: "qa"}, all[:1]},
+			"another one":    {AuditFilter{Environment: "prod"}, nil},
+			"any prefix":     {AuditFilter{SubjectPrefixes: []string{"shop/qa2", ""}}, all},
+			"since":          {AuditFilter{Since: w.Now()}, all[:1]},
+			"until":          {AuditFilter{Until: w.Now()}, all[1:]},
+			"before":         {AuditFilter{Before: all[1].ID}, all[2:]},
+			"all of it":      {AuditFilter{SubjectPrefixes: []string{"shop/"}, Until: w.Now(), Before: all[1].ID, Actor: "ada"}, all[3:]},
+			"past those":     {AuditFilter{Since: w.Now().Add(time.Minute)}, nil},
 		} {
 			if got := value(w.AuditTrail(ctx, c.f, 0))(t); len(got) != len(c.want) || len(got) > 0 && got[0].ID != c.want[0].ID {
 				t.Errorf("%s: %v, want %v", name, got, c.want)

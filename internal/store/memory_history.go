@@ -121,7 +121,7 @@ func (m memoryReader) AuditTrail(ctx context.Context, f AuditFilter, limit int) 
 	}
 	since, until := storedTime(f.Since), storedTime(f.Until) // entries are compared as they are stored
 	for a := range tables.audit.allDown() {
-		if chosen(f.Actor, a.Actor) && chosen(f.Via, a.Via) && chosen(f.Verb, a.Verb) && chosen(f.Subject, a.Subject) && hasOnePrefix(a.Subject, f.SubjectPrefixes) &&
+		if chosen(f.Actor, a.Actor) && chosen(f.Via, a.Via) && chosen(f.Verb, a.Verb) && chosen(f.Subject, a.Subject) && chosen(f.Environment, a.Environment) && hasOnePrefix(a.Subject, f.SubjectPrefixes) &&
 			!a.At.Before(since) && (f.Until.IsZero() || a.At.Before(until)) && (f.Before == 0 || a.ID < f.Before) {
 			if out = append(out, *a); len(out) == clampLimit(limit) {
 				break

@@ -175,12 +175,12 @@ func drawWrite(d draws) func(tx *Tx) result {
 func drawRead(d draws) func(r reader) result {
 	repo, pipeline, component, env, unit, release, number := d.repo(), d.pipeline(), d.component(), d.env(), d.unit(), d.release(), d.number()
 	place := PastPlace{Repo: repo, Pipeline: pipeline, Component: component, Rules: rapid.SampledFrom([][]string{nil, {"ra"}, {"ra", "rb"}}).Draw(d.t, "by rules")}
-	since, branch, login, rules := d.at(), d.branch(), d.login(), d.rules()
+	since, branch, login, rules, about := d.at(), d.branch(), d.login(), d.rules(), d.name("about", "", "qa")
 	questions := []func(r reader) result{
 		func(r reader) result { v, err := r.Arrivals(ctx, unit); return returned(err, v) },
 		func(r reader) result { v, err := r.ArrivalsVersion(ctx, unit); return returned(err, v) },
 		func(r reader) result {
-			v, err := r.AuditTrail(ctx, AuditFilter{Actor: login, Subject: unit, SubjectPrefixes: []string{repo, unit}, Since: since}, number)
+			v, err := r.AuditTrail(ctx, AuditFilter{Actor: login, Subject: unit, Environment: about, SubjectPrefixes: []string{repo, unit}, Since: since}, number)
 			return returned(err, v)
 		},
 		func(r reader) result { v, err := r.MergeQueue(ctx, repo); return returned(err, v) },
@@ -337,7 +337,7 @@ func TestMemoryTwin(t *testing.T) {
 			"one by one": func(rt *rapid.T) {
 				d := draws{rt, now}
 				delivery := Delivery{Forge: "hub", ID: fmt.Sprint(d.number()), ReceivedAt: d.at(), Keys: d.keys(), Urgency: d.urgency(), DueAt: d.at()}
-				a := Audit{At: d.at(), Actor: d.login(), Subject: d.unit(), Source: d.source()}
+				a := Audit{At: d.at(), Actor: d.login(), Subject: d.unit(), Environment: d.env(), Source: d.source()}
 				name, owner, free, prune := d.name("slot", "s1", "s2"), d.login(), d.yes("free"), d.yes("prune")
 				before := d.at()
 				both("delivery, audit and slot", func(s *Store) result {

@@ -323,6 +323,9 @@ type AuditEntry struct {
 	Reason  string    `json:"reason,omitempty"`
 	Outcome string    `json:"outcome"` // taken, or refused: and why
 
+	// The one environment that it was about; left out where that was none or several.
+	Environment string `json:"environment,omitempty"`
+
 	// What the subject is made of. Pipeline and Component are empty where it was about
 	// more than one, or given on a person's own pull request.
 	Repository string `json:"repository,omitempty"`

@@ -17,7 +17,7 @@ import (
 // many at most; 0: none.
 type AuditQuery struct {
 	Repository, Pipeline, Component string
-	Actor, Verb                     string
+	Actor, Verb, Environment        string
 	Since, Until                    time.Time
 	Limit                           int
 }
@@ -28,7 +28,7 @@ const maxAuditPage = 500
 // Audit lists the entries, newest first, a page after the other.
 func (c *Client) Audit(ctx context.Context, q AuditQuery) ([]api.AuditEntry, error) {
 	v := url.Values{}
-	for key, value := range map[string]string{"repository": q.Repository, "pipeline": q.Pipeline, "component": q.Component, "actor": q.Actor, "verb": q.Verb} {
+	for key, value := range map[string]string{"repository": q.Repository, "pipeline": q.Pipeline, "component": q.Component, "actor": q.Actor, "verb": q.Verb, "environment": q.Environment} {
 		if value != "" {
 			v.Set(key, value)
 		}
