@@ -369,3 +369,23 @@ func TestAddresses(t *testing.T) {
 		t.Errorf("asked %d times who we are", n)
 	}
 }
+
+// TestNoDeployments holds that Gitea says that it keeps none, and isn't called for any.
+func TestNoDeployments(t *testing.T) {
+	d, err := New(Options{URL: "http://127.0.0.1:1", Token: "t"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.HasDeployments() {
+		t.Error("it has some")
+	}
+	r := forge.Repo{Owner: "acme", Name: "fleet"}
+	_, listed := d.Deployments(t.Context(), r, "qa", "x")
+	_, created := d.CreateDeployment(t.Context(), r, forge.Deployment{})
+	_, read := d.DeploymentState(t.Context(), r, 1)
+	for _, err := range []error{listed, created, read, d.SetDeploymentStatus(t.Context(), r, 1, forge.DeploymentStatus{})} {
+		if !errors.Is(err, forge.ErrInvalid) || !strings.Contains(err.Error(), "Gitea keeps no deployments") {
+			t.Errorf("%v", err)
+		}
+	}
+}
