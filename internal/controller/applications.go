@@ -20,6 +20,7 @@ type applicationIndex struct {
 	last        map[applicationID]verification.App // what was last heard of each
 	units       map[string]map[wake.Key]bool       // by Argo CD and name: whose target it is
 	awaiting    map[wake.Key]map[string]bool       // by unit: the Applications, by Argo CD and name, of which even a mere reconciliation is news
+	passed      map[wake.Key]map[string]bool       // by unit that is being looked at: the Applications, by Argo CD and name, that were merely reconciled meanwhile
 	children    map[wake.Key]map[string]bool       // by unit: the Applications, by Argo CD and name, below its targets
 	unreachable map[string]map[wake.Key]bool       // by Argo CD: units that were evaluated while it couldn't be asked
 }
@@ -31,7 +32,7 @@ type applicationID struct{ argocd, namespace, name string }
 func applicationName(argocd, name string) string { return argocd + "/" + name }
 
 func newApplicationIndex() *applicationIndex {
-	return &applicationIndex{last: map[applicationID]verification.App{}, units: map[string]map[wake.Key]bool{}, awaiting: map[wake.Key]map[string]bool{}, children: map[wake.Key]map[string]bool{}, unreachable: map[string]map[wake.Key]bool{}}
+	return &applicationIndex{last: map[applicationID]verification.App{}, units: map[string]map[wake.Key]bool{}, awaiting: map[wake.Key]map[string]bool{}, passed: map[wake.Key]map[string]bool{}, children: map[wake.Key]map[string]bool{}, unreachable: map[string]map[wake.Key]bool{}}
 }
 
 // keysOfChange are the units that an Application's new state is news for. A mere
@@ -54,6 +55,9 @@ func (x *applicationIndex) keysOfChange(a verification.App, deleted bool) []wake
 	}
 	var out []wake.Key
 	name := applicationName(id.argocd, id.name)
+	for _, names := range x.passed {
+		names[name] = true
+	}
 	for k := range x.units[name] {
 		if matters || x.awaiting[k][name] {
 			out = append(out, k)
@@ -122,11 +126,32 @@ func (x *applicationIndex) setTargets(s *facts.Snapshot, argocdOf func(*appset.T
 	}
 }
 
-// setAwaiting notes for which Applications, by Argo CD and name, a unit waits, and which
-// Argo CDs could not be asked when it was evaluated.
-func (x *applicationIndex) setAwaiting(key wake.Key, awaited map[string]bool, unreachable []string) {
+// beginLook notes that a unit is about to be looked at: only then it is known for which
+// Applications it waits, of which one may be reconciled meanwhile. Another process may have
+// looked before, and this one knows nothing of that.
+func (x *applicationIndex) beginLook(key wake.Key) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	x.passed[key] = map[string]bool{}
+}
+
+// endLook forgets what was noted since beginLook, also of a look that failed.
+func (x *applicationIndex) endLook(key wake.Key) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	delete(x.passed, key)
+}
+
+// setAwaiting notes for which Applications, by Argo CD and name, a unit waits, and which
+// Argo CDs could not be asked when it was evaluated. It has to be looked at again when one
+// of them was reconciled since the look began.
+func (x *applicationIndex) setAwaiting(key wake.Key, awaited map[string]bool, unreachable []string) (again bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for name := range x.passed[key] {
+		again = again || awaited[name]
+	}
+	delete(x.passed, key)
 	delete(x.awaiting, key)
 	if len(awaited) > 0 {
 		x.awaiting[key] = awaited
@@ -142,6 +167,7 @@ func (x *applicationIndex) setAwaiting(key wake.Key, awaited map[string]bool, un
 		}
 		x.unreachable[argocd][key] = true
 	}
+	return again
 }
 
 // takeUnreachable gives, once, the units that were evaluated while an Argo CD

@@ -67,12 +67,12 @@ type Controller struct {
 
 	stepped int // claims of Step so far
 
-	apps     *applicationIndex
-	pending  *pendingWakes
-	slow     slowRuns
-	failures failingRuns
-	fetches  *fetchRequests
-	fresh    *freshness
+	apps          *applicationIndex
+	pending       *pendingWakes
+	slow          slowRuns
+	failures      failingRuns
+	fetchRequests *fetchRequests
+	fresh         *freshness
 
 	mu              sync.Mutex
 	reposByID       map[string]*Repository    // nil: not reached yet
@@ -93,7 +93,7 @@ func New(o Options) *Controller {
 		o.Retention = defaultRetention
 	}
 	e := &Controller{opts: o, reposByID: map[string]*Repository{}, queryLimit: command.NewRateLimit(o.Clock.Now), checkSlots: make(chan struct{}, maxConcurrentChecks),
-		apps: newApplicationIndex(), pending: newPendingWakes(), fetches: newFetchRequests(o.Caches), fresh: newFreshness(o.Owner), failures: failingRuns{now: o.Clock.Now, byKey: map[string]Failure{}},
+		apps: newApplicationIndex(), pending: newPendingWakes(), fetchRequests: newFetchRequests(o.Caches), fresh: newFreshness(o.Owner), failures: failingRuns{now: o.Clock.Now, byKey: map[string]Failure{}},
 		seenGenerations: map[string]uint64{}, lastLooks: map[string]repositoryLook{}, pipelineErrs: map[string]string{}}
 	for _, id := range o.Awaited {
 		e.reposByID[id] = nil

@@ -1,11 +1,13 @@
 package controller
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"sync"
 
 	"github.com/liftlock/liftlock/internal/cache"
+	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 )
 
@@ -13,45 +15,83 @@ import (
 const maxRequestedRevisions = 10_000
 
 // fetchRequests remember for which revisions, which Argo CD reports and Git doesn't
-// know, a repository was fetched, and which units wait for that. A revision that a
-// fetch didn't bring (a hydrated branch, another repository) is fetched for once.
+// know, this process has fetched a repository. A revision that a fetch didn't bring (a
+// hydrated branch, another repository) is fetched for once.
 type fetchRequests struct {
 	requested *cache.Cache[string, bool]
 
-	mu      sync.Mutex
-	waiting map[string]map[wake.Key]bool // units, by the repository that they wait for
+	mu     sync.Mutex
+	count  int            // of fetches
+	newest map[string]int // by repository: which of them was its newest
 }
 
 func newFetchRequests(group *cache.Group) *fetchRequests {
-	return &fetchRequests{requested: cache.New(group, cache.Options[string, bool]{Name: "requested_revisions", Entries: maxRequestedRevisions}), waiting: map[string]map[wake.Key]bool{}}
+	return &fetchRequests{requested: cache.New(group, cache.Options[string, bool]{Name: "requested_revisions", Entries: maxRequestedRevisions}), newest: map[string]int{}}
 }
 
-// add notes what of a repository a unit doesn't know; true when some of it is new.
-func (f *fetchRequests) add(unit wake.Key, repo string, revisions []string) bool {
-	if len(revisions) == 0 {
-		return false
+// isNew says that a repository wasn't fetched for some of these revisions.
+func (f *fetchRequests) isNew(repo string, revisions []string) bool {
+	return slices.ContainsFunc(revisions, func(rev string) bool {
+		_, known := f.requested.Get(repo + " " + rev)
+		return !known
+	})
+}
+
+// noteFetch notes that a repository was fetched, and for which revisions, if any.
+func (f *fetchRequests) noteFetch(repo string, revisions []string) {
+	f.mu.Lock()
+	f.count++
+	f.newest[repo] = f.count
+	f.mu.Unlock()
+	for _, rev := range revisions {
+		f.requested.Put(repo+" "+rev, true)
 	}
+}
+
+// fetches counts them, for fetchedSince.
+func (f *fetchRequests) fetches() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.waiting[repo] == nil {
-		f.waiting[repo] = map[wake.Key]bool{}
-	}
-	f.waiting[repo][unit] = true
-	isNew := false
-	for _, rev := range revisions {
-		if _, known := f.requested.Get(repo + " " + rev); !known {
-			f.requested.Put(repo+" "+rev, true)
-			isNew = true
+	return f.count
+}
+
+// fetchedSince says that a repository was fetched since there were so many fetches.
+func (f *fetchRequests) fetchedSince(repo string, count int) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.newest[repo] > count
+}
+
+// fetchUnknown fetches where Argo CD is ahead of what this process had fetched when it
+// looked: the push's own event may be lost or late, and may be served by another process,
+// with a mirror of its own. again is true where there is something new to look at;
+// fetches is how many there were before the look.
+func (e *Controller) fetchUnknown(ctx context.Context, ev *facts.Evaluation, fetches int) (again bool, err error) {
+	unknown := map[string][]string{}
+	for _, c := range ev.Components {
+		for repo, list := range c.FetchRequests {
+			unknown[repo] = append(unknown[repo], list...)
 		}
 	}
-	return isNew
+	for _, repo := range slices.Sorted(maps.Keys(unknown)) {
+		if e.fetchRequests.isNew(repo, unknown[repo]) {
+			if err := e.fetchFor(ctx, repo, unknown[repo]); err != nil {
+				return again, err
+			}
+		}
+		again = again || e.fetchRequests.fetchedSince(repo, fetches)
+	}
+	return again, nil
 }
 
-// takeWaiting gives, once, the units that waited for a fetch of a repository.
-func (f *fetchRequests) takeWaiting(repo string) []wake.Key {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	out := slices.Collect(maps.Keys(f.waiting[repo]))
-	delete(f.waiting, repo)
-	return out
+// fetchFor fetches a repository for some revisions, and has it looked at: what else the
+// fetch brought is news for others.
+func (e *Controller) fetchFor(ctx context.Context, repo string, revisions []string) error {
+	if r, _ := e.repository(repo); r != nil {
+		if _, err := e.fetch(ctx, r); err != nil {
+			return err
+		}
+	}
+	e.fetchRequests.noteFetch(repo, revisions)
+	return e.opts.Store.Wake(ctx, wake.ForRepository(repo).String())
 }

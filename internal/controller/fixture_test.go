@@ -40,6 +40,8 @@ type fixture struct {
 	calls  atomic.Int64 // to the forge
 	mu     sync.Mutex
 	health map[string]string // by Application
+	// revision is what Argo CD says that it compares with; empty: what is fetched.
+	revision string
 
 	beforeGet func(name string)    // of an Application; nil: nothing
 	endpoints facts.EndpointSource // likewise
@@ -160,6 +162,9 @@ func (w *worldApps) Get(_, name string) (*verification.App, bool) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.revision != "" {
+		head = w.revision
+	}
 	health := w.health[name]
 	if health == "" {
 		health = "Healthy"

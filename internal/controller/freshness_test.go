@@ -35,6 +35,33 @@ func TestTwoProcessesJudgeTheSame(t *testing.T) {
 	}
 }
 
+// TestAProcessFetchesWhatItLooksFor holds that a process whose mirror doesn't have what Argo
+// CD compares with fetches itself, and looks again at once: the repository's own key may be
+// served by another process, which brings nothing here.
+func TestAProcessFetchesWhatItLooksFor(t *testing.T) {
+	w := newFixture(t, "", manualQA, "web")
+	w.must(w.run(wake.ForUnit(w.unit("web"))))
+	look := func(want bool, what string) {
+		t.Helper()
+		next, err := w.runKey(t.Context(), wake.ForUnit(w.unit("web")).String())
+		if again := !next.IsZero() && !next.After(w.clock.Now()); err != nil || again != want {
+			t.Errorf("%s: it looks again at once: %t, %v", what, again, err)
+		}
+	}
+	look(false, "before")
+	landed, err := w.forge.CommitAs(repoName, "linus", "main", "Docs", map[string]string{"README.md": "new"})
+	w.must(err)
+	w.revision = landed
+	look(true, "Argo CD is ahead")
+	if has, err := w.repo.Mirror.Has(t.Context(), landed); err != nil || !has {
+		t.Errorf("it wasn't fetched: %t, %v", has, err)
+	}
+	look(false, "it is here")
+	w.revision = strings.Repeat("e", 40)
+	look(true, "it may be there")
+	look(false, "no fetch brings it")
+}
+
 // TestMarksOfTwoProcesses holds that a mark that was left over another's is nobody's: what
 // the other saw meanwhile isn't in this mirror.
 func TestMarksOfTwoProcesses(t *testing.T) {

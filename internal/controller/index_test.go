@@ -93,6 +93,47 @@ func TestWhatAnApplicationsChangeWakes(t *testing.T) {
 	}
 }
 
+// TestNothingIsMissedDuringALook holds that an Application that is reconciled while a unit
+// is looked at, which only then turns out to wait for it, isn't forgotten: another process may
+// have looked before.
+func TestNothingIsMissedDuringALook(t *testing.T) {
+	t.Parallel()
+	reconciled := func(minutes int) verification.App {
+		return verification.App{ArgoCD: "main", Name: "web-dev", ReconciledAt: time.Unix(int64(60*minutes), 0)}
+	}
+	for name, c := range map[string]struct {
+		during  bool
+		awaited string
+		want    bool
+	}{
+		"what it waits for":      {true, "main/web-dev", true},
+		"what it doesn't":        {true, "main/web-qa", false},
+		"before the look began":  {false, "main/web-dev", false},
+		"of a unit of that name": {true, "edge/web-dev", false},
+	} {
+		x := newApplicationIndex()
+		x.setTargets(targetSnapshot(testRepo, "", "web", "api"), mainArgoCD)
+		x.keysOfChange(reconciled(1), false)
+		if !c.during {
+			x.keysOfChange(reconciled(2), false)
+		}
+		x.beginLook(unitKey("web"))
+		x.beginLook(unitKey("api"))
+		if c.during {
+			if got := x.keysOfChange(reconciled(2), false); len(got) != 0 {
+				t.Errorf("%s: it wakes %v", name, got)
+			}
+		}
+		if got := x.setAwaiting(unitKey("web"), map[string]bool{c.awaited: true}, nil); got != c.want {
+			t.Errorf("%s: look again: %t", name, got)
+		}
+		x.endLook(unitKey("api"))
+		if x.setAwaiting(unitKey("api"), map[string]bool{c.awaited: true}, nil) || len(x.passed) != 0 {
+			t.Errorf("%s: a look that failed is remembered: %v", name, x.passed)
+		}
+	}
+}
+
 // TestABatchIsWokenAsOne holds that an application of a component that moves with
 // others wakes the key under which all of them are evaluated.
 func TestABatchIsWokenAsOne(t *testing.T) {
@@ -179,36 +220,27 @@ func TestABurstIsOneWake(t *testing.T) {
 }
 
 // TestARevisionIsFetchedForOnce holds that a revision that no fetch brings doesn't
-// make the server fetch for ever, and that who waits is woken after the fetch.
+// make the server fetch for ever, and that who looked before a fetch knows of it.
 func TestARevisionIsFetchedForOnce(t *testing.T) {
 	t.Parallel()
 	f := newFetchRequests(nil)
-	other := wake.ForUnit(promotion.Unit{Repo: "hub:acme/other", Pipeline: "shop", Component: "web"})
 	for _, c := range []struct {
-		unit      wake.Key
 		repo      string
 		revisions []string
 		want      bool
-	}{{unitKey("web"), testRepo, nil, false}, {unitKey("web"), testRepo, []string{"c1"}, true}, {unitKey("api"), testRepo, []string{"c1"}, false}, {unitKey("web"), testRepo, []string{"c1", "c2"}, true},
-		{other, "hub:acme/other", []string{"c3"}, true}, {other, "hub:acme/hydrated", []string{"c3"}, true}} {
-		if got := f.add(c.unit, c.repo, c.revisions); got != c.want {
-			t.Errorf("%v needs a fetch for %v: %t", c.unit, c.revisions, got)
+	}{{testRepo, nil, false}, {testRepo, []string{"c1"}, true}, {testRepo, []string{"c1"}, false}, {testRepo, []string{"c1", "c2"}, true},
+		{"hub:acme/other", []string{"c1"}, true}, {"hub:acme/other", []string{"c1"}, false}} {
+		before := f.fetches()
+		if got := f.isNew(c.repo, c.revisions); got != c.want {
+			t.Errorf("%s needs a fetch for %v: %t", c.repo, c.revisions, got)
+		}
+		f.noteFetch(c.repo, c.revisions)
+		if !f.fetchedSince(c.repo, before) || f.fetchedSince(c.repo, f.fetches()) || f.fetchedSince("hub:acme/another", before) {
+			t.Errorf("after a fetch of %s for %v it isn't told which were fetched since", c.repo, c.revisions)
 		}
 	}
-	if got := wake.Strings(f.takeWaiting(testRepo)...); !slices.Equal(got, wake.Strings(unitKey("api"), unitKey("web"))) {
-		t.Errorf("a fetch wakes %v", got)
-	}
-	if got := f.takeWaiting(testRepo); len(got) != 0 {
-		t.Errorf("the next one wakes %v", got)
-	}
-	if got := f.takeWaiting("hub:acme/other"); !slices.Equal(got, []wake.Key{other}) {
-		t.Errorf("the other repository's wakes %v", got)
-	}
-	if got := f.takeWaiting("hub:acme/hydrated"); !slices.Equal(got, []wake.Key{other}) {
-		t.Errorf("that of the repository that it is hydrated into wakes %v", got)
-	}
 	for i := range maxRequestedRevisions + 10 {
-		f.add(other, "hub:acme/other", []string{fmt.Sprint("r", i)})
+		f.noteFetch("hub:acme/other", []string{fmt.Sprint("r", i)})
 	}
 	if n := f.requested.Stats().Entries; n > maxRequestedRevisions {
 		t.Errorf("%d revisions are remembered", n)

@@ -52,9 +52,6 @@ func (e *Controller) runRepo(ctx context.Context, r *Repository) (time.Time, err
 	if err := e.setBranchStatus(ctx, r, s); err != nil {
 		return time.Time{}, err
 	}
-	if err := e.opts.Store.Wake(ctx, wake.Strings(e.fetches.takeWaiting(r.ID)...)...); err != nil {
-		return time.Time{}, err
-	}
 	var seen map[string]string
 	if json.Unmarshal(stored, &seen) != nil {
 		seen = nil // nobody looked, or an older version

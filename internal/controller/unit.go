@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -26,6 +25,7 @@ func (e *Controller) runUnit(ctx context.Context, r *Repository, u promotion.Uni
 	if err := e.ensureFresh(ctx, r); err != nil {
 		return time.Time{}, err
 	}
+	fetches := e.fetchRequests.fetches()
 	s, err := e.opts.Gatherer.Snapshot(ctx, r.Repository)
 	if err != nil {
 		return time.Time{}, err
@@ -37,6 +37,8 @@ func (e *Controller) runUnit(ctx context.Context, r *Repository, u promotion.Uni
 	case known != nil && s.RunsAs(u) != u:
 		return time.Time{}, e.opts.Store.Wake(ctx, wake.ForUnit(s.RunsAs(u)).String())
 	}
+	e.apps.beginLook(wake.ForUnit(u))
+	defer e.apps.endLook(wake.ForUnit(u))
 	ev, d, err := e.opts.Gatherer.Evaluate(ctx, s, u, false)
 	if errors.Is(err, facts.ErrNoUnit) {
 		if p := s.Pipeline(u.Pipeline); p != nil && len(p.Problems) > 0 {
@@ -50,9 +52,7 @@ func (e *Controller) runUnit(ctx context.Context, r *Repository, u promotion.Uni
 	if err := e.storeEvaluation(ctx, ev, d); err != nil {
 		return time.Time{}, err
 	}
-	if err := e.fetchUnknown(ctx, ev); err != nil {
-		return time.Time{}, err
-	}
+	again, unfetched := e.fetchUnknown(ctx, ev, fetches)
 	acted, failed := e.performSteps(ctx, ev, d)
 	if ctx.Err() != nil {
 		return time.Time{}, ctx.Err()
@@ -60,9 +60,9 @@ func (e *Controller) runUnit(ctx context.Context, r *Repository, u promotion.Uni
 	// What failed in one environment delays nothing elsewhere: what the others wait for
 	// comes at its time.
 	next := earliest(d.Next, ev.RetryAt)
-	if acted {
-		// What was done is news: look again with fresh eyes.
-		return e.opts.Clock.Now(), failed.joined()
+	if acted || again {
+		// What was done, or fetched, is news: look again with fresh eyes.
+		return e.opts.Clock.Now(), errors.Join(failed.joined(), unfetched)
 	}
 	if failed.report(d) {
 		if err := e.storeEvaluation(ctx, ev, d); err != nil {
@@ -73,7 +73,7 @@ func (e *Controller) runUnit(ctx context.Context, r *Repository, u promotion.Uni
 	if next = earliest(next, edit); err != nil {
 		return next, errors.Join(failed.joined(), err)
 	}
-	return next, errors.Join(failed.joined(), e.opts.Actor.DeleteLeftovers(ctx, ev))
+	return next, errors.Join(failed.joined(), unfetched, e.opts.Actor.DeleteLeftovers(ctx, ev))
 }
 
 // earliest is the earlier of two times; zero is never.
@@ -82,27 +82,6 @@ func earliest(a, b time.Time) time.Time {
 		return b
 	}
 	return a
-}
-
-// fetchUnknown looks at the repository when Argo CD is ahead of what was fetched: the
-// push's own event may be lost or late. The unit looks again after the fetch, also
-// when it only brought a branch that isn't tracked.
-func (e *Controller) fetchUnknown(ctx context.Context, ev *facts.Evaluation) error {
-	unknown := map[string][]string{}
-	for _, c := range ev.Components {
-		for repo, list := range c.FetchRequests {
-			unknown[repo] = append(unknown[repo], list...)
-		}
-	}
-	for _, repo := range slices.Sorted(maps.Keys(unknown)) {
-		if !e.fetches.add(wake.ForUnit(ev.Unit), repo, unknown[repo]) {
-			continue
-		}
-		if err := e.opts.Store.Wake(ctx, wake.ForRepository(repo).String()); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // storeEvaluation writes down what was seen and decided, in one transaction for each
@@ -114,7 +93,9 @@ func (e *Controller) storeEvaluation(ctx context.Context, ev *facts.Evaluation, 
 		e.addAwaited(awaited, children, c, d.Components[i].Envs)
 		unreachable = append(unreachable, c.UnreachableArgoCDs...)
 	}
-	e.apps.setAwaiting(wake.ForUnit(ev.Unit), awaited, unreachable)
+	if e.apps.setAwaiting(wake.ForUnit(ev.Unit), awaited, unreachable) {
+		e.pending.add(false, store.Normal, wake.ForUnit(ev.Unit))
+	}
 	e.apps.setChildren(wake.ForUnit(ev.Unit), children)
 	for i, c := range ev.Components {
 		if err := e.storeComponent(ctx, c, &d.Components[i]); err != nil {

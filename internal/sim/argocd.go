@@ -122,6 +122,7 @@ func (a *argocd) sync(x *app) {
 		sim.report("Argo CD deploys %s of %s", tag, x.target)
 		sim.leave(x)
 		x.tag = tag
+		sim.arrive(x)
 		x.turn++
 		x.stale = sim.chance.IntN(4) == 0
 		a.setHealth(x, progressing)

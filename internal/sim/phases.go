@@ -129,16 +129,16 @@ func (sim *Simulation) hasOpenRevert(env string) bool {
 // and what is tried again add up to, and shorter than a sweep comes round.
 const answeredWithin = 6 * time.Minute
 
-// lookedAtWithin is how long something may be degraded, while nothing is away and a process
-// has time to look, before a run has seen it: longer than one that fails is put off.
-const lookedAtWithin = 3 * time.Minute
+// lookedAtWithin is how long something may be degraded, while nothing is away and no process
+// is at anything, before a run has seen it: longer than one that fails is put off.
+const lookedAtWithin = 90 * time.Second
 
 // judgeLateness judges, while a process has nothing to do, whether something is unwell for
 // so long that a run should have seen it, or that a revert should be open.
 func (sim *Simulation) judgeLateness() {
 	for _, x := range sim.argocd.apps {
 		h := sim.truth.health[deployment{x.target, x.tag}]
-		if x.health == degraded && h != nil && !h.looked && !h.badSince.IsZero() && sim.now.Sub(h.badSince) > lookedAtWithin && sim.wholeSince(sim.now.Add(-lookedAtWithin)) {
+		if x.health == degraded && h != nil && !h.looked && !h.badSince.IsZero() && sim.now.Sub(h.badSince) > lookedAtWithin && sim.wholeSince(sim.now.Add(-lookedAtWithin)) && sim.allIdle() {
 			sim.broke(ruleLate, "%s is unwell in %s since %v, and nothing has looked at it since", x.tag, x.target, h.badSince.Sub(sim.began))
 		}
 		if x.health != degraded || h == nil || h.badSince.IsZero() || sim.now.Sub(h.badSince) < answeredWithin || h.answered {

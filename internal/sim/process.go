@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"time"
 
@@ -125,7 +126,8 @@ func (sim *Simulation) step(p *process) {
 			sim.sleep(t, time.Second)
 			return
 		}
-		sim.mayBeDue = sim.mayBeDue && (ran || err != nil)
+		hasUpdate := slices.ContainsFunc(sim.processes, func(p *process) bool { return !p.dead && p.hasUpdate })
+		sim.mayBeDue = sim.mayBeDue && (ran || err != nil || hasUpdate)
 	})
 }
 

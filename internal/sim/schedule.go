@@ -243,6 +243,11 @@ func (sim *Simulation) hasIdle() bool {
 	return slices.ContainsFunc(sim.processes, func(p *process) bool { return !p.dead && p.run == nil })
 }
 
+// allIdle says that every process could.
+func (sim *Simulation) allIdle() bool {
+	return !slices.ContainsFunc(sim.processes, func(p *process) bool { return !p.dead && p.run != nil })
+}
+
 // dueTime is when the next key is due, as long as that is known.
 type dueTime struct {
 	known, none bool

@@ -103,6 +103,11 @@ func (sim *Simulation) qualityOf(p target, tag string) quality {
 	return sim.truth.quality[deployment{p, tag}]
 }
 
+// endBad notes that it isn't degraded any more.
+func (h *health) endBad() {
+	h.badSince, h.badSeen, h.answered, h.looked, h.beside = time.Time{}, false, false, false, false
+}
+
 // noteHealth keeps how what is deployed has been.
 func (sim *Simulation) noteHealth(x *app) {
 	d := deployment{x.target, x.tag}
@@ -123,7 +128,7 @@ func (sim *Simulation) noteHealth(x *app) {
 	}
 	switch {
 	case x.health != degraded:
-		h.badSince, h.badSeen, h.answered, h.looked, h.beside = time.Time{}, false, false, false, false
+		h.endBad()
 	case h.badSince.IsZero():
 		h.badSince = sim.now
 		sim.noteBeside(x, h)
@@ -148,6 +153,14 @@ func (sim *Simulation) noteBeside(x *app, h *health) {
 		if o != x && other != nil && !other.badSince.IsZero() && h.badSince.Sub(other.badSince) < answeredWithin {
 			h.beside, other.beside = true, true
 		}
+	}
+}
+
+// arrive notes that a deployment is there: how it was when it was there before is another
+// story.
+func (sim *Simulation) arrive(x *app) {
+	if h := sim.truth.health[deployment{x.target, x.tag}]; h != nil {
+		h.endBad()
 	}
 }
 
