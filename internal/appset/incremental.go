@@ -94,12 +94,6 @@ func (s *cachedOutcome) rebasedOn(repos *commitRepos) *cachedOutcome {
 	return &out
 }
 
-// isCurrent says that a commit gives the same answers: no file that differs from
-// the commit before matters to a question, or asked again, all say the same.
-func (s *cachedOutcome) isCurrent(repos *commitRepos) bool {
-	return s.isUnchanged(repos) || s.repeatQueries(repos)
-}
-
 const (
 	// maxChangedFiles bounds the files that may differ for each to be held against
 	// the questions; past it, all files are listed.
@@ -120,9 +114,25 @@ type changedFile struct {
 	both bool
 }
 
+// answerChanges says what may differ in the answers of another commit.
+type answerChanges struct {
+	known bool // it can be told
+	other bool // more than what some of the resolved commit's files say
+	files []string
+}
+
+// none says that all answers are the same.
+func (a *answerChanges) none() bool { return a.known && !a.other && len(a.files) == 0 }
+
 // isUnchanged says that no file that differs could change an answer. False is
 // also that this can't be told.
 func (s *cachedOutcome) isUnchanged(repos *commitRepos) bool {
+	changes := s.findChanges(repos)
+	return changes.none()
+}
+
+// findChanges says what of the answers the files that differ could change.
+func (s *cachedOutcome) findChanges(repos *commitRepos) (out answerChanges) {
 	type pair struct {
 		at     *commit
 		before string
@@ -132,7 +142,7 @@ func (s *cachedOutcome) isUnchanged(repos *commitRepos) bool {
 	for i, q := range s.queries {
 		at, err := repos.resolveRef(q.url, q.revision)
 		if err != nil || s.commits[i] == "" || at.revision == "" {
-			return false
+			return answerChanges{}
 		}
 		if at.revision == s.commits[i] {
 			continue
@@ -141,20 +151,23 @@ func (s *cachedOutcome) isUnchanged(repos *commitRepos) bool {
 		list, ok := known[key]
 		if !ok {
 			if list, ok = listChangedFiles(repos.ctx, at.tree, key.before); !ok {
-				return false
+				return answerChanges{}
 			}
 			known[key] = list
 		}
 		if compared += len(list); compared > maxComparisons {
-			return false
+			return answerChanges{}
 		}
 		for _, d := range list {
-			if q.isAffectedBy(d, repos.globbing) {
-				return false
+			if !q.isAffectedBy(d, repos.globbing) {
+				continue
 			}
+			out.other = out.other || q.folders || !d.both || at != repos.commit
+			out.files = append(out.files, d.path)
 		}
 	}
-	return true
+	out.known, out.files = true, SortedUnique(out.files)
+	return out
 }
 
 func listChangedFiles(ctx context.Context, tree fs.FS, before string) (list []changedFile, ok bool) {
@@ -193,6 +206,9 @@ func (q *repoQuery) isAffectedBy(d changedFile, globbing string) bool {
 
 // repeatQueries asks all questions once more.
 func (s *cachedOutcome) repeatQueries(repos *commitRepos) bool {
+	if s.answers == "" { // nobody knows what they were
+		return false
+	}
 	again := newQueryLog()
 	for _, q := range s.queries {
 		var files []fileAt

@@ -325,18 +325,26 @@ func joinParams(a, b map[string]any, goTemplate bool) (map[string]any, error) {
 	return out, nil
 }
 
-// joinFlat combines strings; the same key with two values is an error.
+// joinFlat combines strings; the same key with two values is an error, of several the first
+// by name.
 func joinFlat(a, b map[string]any) (map[string]any, error) {
 	out := make(map[string]any, len(a)+len(b))
 	for k, v := range a {
 		out[k] = flattenValue(v)
 	}
+	var twice *string
 	for k, v := range b {
 		v := flattenValue(v)
 		if have, there := out[k]; there && have != v {
-			return nil, fmt.Errorf("failed to combine string maps with merging params for the matrix generator: found duplicate key %s with different value, a: %s ,b: %s", k, have, v)
+			if twice == nil || k < *twice {
+				twice = &k
+			}
+			continue
 		}
 		out[k] = v
+	}
+	if twice != nil {
+		return nil, fmt.Errorf("failed to combine string maps with merging params for the matrix generator: found duplicate key %s with different value, a: %s ,b: %s", *twice, out[*twice], flattenValue(b[*twice]))
 	}
 	return out, nil
 }

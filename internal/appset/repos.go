@@ -165,6 +165,9 @@ type commitRepos struct {
 	globbing string
 
 	bytes int // that were read
+	// only are the files of the resolved commit that there are, as far as the generators see;
+	// nil: all.
+	only []string
 }
 
 // fileAt is a file of a commit.
@@ -283,6 +286,9 @@ func (r *commitRepos) resolveRef(repoURL, revision string) (*commit, error) {
 }
 
 func (r *commitRepos) globFiles(at *commit, pattern string) ([]fileAt, error) {
+	if r.only != nil && at == r.commit {
+		return r.matchOnly(pattern)
+	}
 	l, err := at.listFiles(r.ctx)
 	if err != nil {
 		return nil, err
@@ -303,6 +309,21 @@ func (r *commitRepos) globFiles(at *commit, pattern string) ([]fileAt, error) {
 	for i := start; i < end; i++ {
 		if matchPathspec(spec, l.files[i]) {
 			out = append(out, fileAt{at, l.files[i], l.fileIDAt(i)})
+		}
+	}
+	return out, nil
+}
+
+// matchOnly are those of r.only that match.
+func (r *commitRepos) matchOnly(pattern string) ([]fileAt, error) {
+	spec, err := cleanPathspec(pattern)
+	if err != nil {
+		return nil, err
+	}
+	var out []fileAt
+	for _, name := range r.only {
+		if matchPathspec(spec, name) {
+			out = append(out, fileAt{at: r.commit, name: name})
 		}
 	}
 	return out, nil

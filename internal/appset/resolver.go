@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -290,6 +291,7 @@ func (r *Resolver) generateTargets(ctx context.Context, in *Input, s *appSet, e 
 		if err := g.runGenerators(r.log, s, m); err != nil {
 			return setOutcome{}, err
 		}
+		g.cache.next.built = slices.Clone(m.all)
 		return snap.validateTargets(s, m.all), nil
 	}
 	if in.Revision == "" { // not a commit: nothing is known, and nothing is kept
@@ -305,11 +307,18 @@ func (r *Resolver) generateTargets(ctx context.Context, in *Input, s *appSet, e 
 	}
 	parts := newResultCache(last, keys.targets)
 	g := newGeneratorRun(ctx, s, c, snap, access, parts)
-	if last.outcome != nil && last.outcome.inputs == keys.outcome && last.outcome.isCurrent(g.repos) {
-		next := *last
-		next.outcome = last.outcome.rebasedOn(g.repos)
-		r.setCache.Put(keys.set, &next)
-		return last.outcome.outcome, nil
+	if last.outcome != nil && last.outcome.inputs == keys.outcome {
+		changes := last.outcome.findChanges(g.repos)
+		if changes.known && !changes.other && len(changes.files) > 0 {
+			if o, ok := r.updateTargets(ctx, in, s, e, c, snap, access, last, keys, changes.files); ok {
+				return o, nil
+			}
+		} else if changes.none() || last.outcome.repeatQueries(g.repos) {
+			next := *last
+			next.outcome = last.outcome.rebasedOn(g.repos)
+			r.setCache.Put(keys.set, &next)
+			return last.outcome.outcome, nil
+		}
 	}
 	o, err := build(g)
 	if err != nil {

@@ -29,6 +29,7 @@ type setResults struct {
 	targetKey string                       // what targets depend on besides their parameters
 	byHash    map[uint64][]*builtTarget    // by their parameters' hash
 	byAddress map[uintptr]*builtTarget     // by their parameters' address
+	built     []*builtTarget               // all of them, in the order in which they were made
 	outcome   *cachedOutcome
 	entries   int64 // that all of these are
 }
