@@ -1,15 +1,68 @@
 package controller
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
 )
+
+// TestUngatedMergesAreForgotten holds that what was merged past its gates is known for as long as
+// it is in its environment, and no longer, also where the component is gone.
+func TestUngatedMergesAreForgotten(t *testing.T) {
+	t.Parallel()
+	gated := "    - {name: qa, after: [dev], merge: manual, gates: [{soak: {for: 720h}}], verify: " + quickly + "}\n"
+	for kind, k := range kindsOfUnit {
+		t.Run(kind, func(t *testing.T) {
+			w := newFixture(t, k.spec, gated, append([]string{"other"}, k.components...)...)
+			known := func() []string {
+				all, err := w.opts.Store.StateByPrefix(t.Context(), "ungated|")
+				w.must(err)
+				return slices.Sorted(maps.Keys(all))
+			}
+			merge := func(tag string, components ...string) (key string) {
+				p := w.openOne(k.key, tag, components...)
+				w.must(w.run(wake.ForUnit(w.unit(k.key))))
+				_, err := w.forge.MergePull(repoName, p.Number, "grace", "merge")
+				w.must(err)
+				w.must(w.run(wake.ForPull(w.repo.ID, p.Number)))
+				looks := 0
+				w.settle(k.key, "it is looked at", func() bool { looks++; return looks > 4 })
+				return facts.UngatedKey(w.repo.ID, p.Number)
+			}
+			first := merge("2.0.0", k.components...)
+			if got := known(); !slices.Equal(got, []string{first}) {
+				t.Fatalf("after the first: %q", got)
+			}
+			want := []string{merge("3.0.0", k.components[0])}
+			if len(k.components) > 1 {
+				want = []string{first, want[0]} // another component still has it
+			}
+			if got := known(); !slices.Equal(got, want) {
+				t.Fatalf("after the second: %q, want %q", got, want)
+			}
+			last := merge("4.0.0", k.components...)
+			if got := known(); !slices.Equal(got, []string{last}) {
+				t.Fatalf("after the last: %q, want %q", got, last)
+			}
+			for _, component := range k.components {
+				if got := known(); len(got) != 1 {
+					t.Fatalf("while %s is there: %q", component, got)
+				}
+				w.must(w.forgetUnit(t.Context(), w.unit(component)))
+			}
+			if got := known(); len(got) != 0 {
+				t.Errorf("when all is gone: %q", got)
+			}
+		})
+	}
+}
 
 // TestMergedPastItsGates holds that a merge by hand is told with the gates that it went
 // past, once, that the verification goes on, and that our own merges and those that wait

@@ -132,6 +132,11 @@ func (e *Controller) storeComponent(ctx context.Context, c *facts.ComponentEvalu
 				return err
 			}
 		}
+		if len(records) > 0 { // what is there may be something else by now
+			if err := facts.ForgetUngated(ctx, tx, c); err != nil {
+				return err
+			}
+		}
 		for _, m := range c.Metrics {
 			if err := m.Store(ctx, tx); err != nil {
 				return err
@@ -228,6 +233,9 @@ func (e *Controller) forgetUnit(ctx context.Context, u promotion.Unit) error {
 			return err
 		}
 		if err := tx.DeleteState(ctx, facts.DeploymentsKey(u)); err != nil {
+			return err
+		}
+		if err := facts.ForgetUngatedOf(ctx, tx, u); err != nil {
 			return err
 		}
 		return tx.DeleteUnit(ctx, wake.UnitName(u))

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/liftlock/liftlock/internal/controller/wake"
@@ -28,7 +29,9 @@ func (u UngatedMerge) String() string {
 }
 
 // UngatedKey is the store's key of a pull request that was merged past its gates.
-func UngatedKey(repo string, number int) string { return fmt.Sprintf("ungated|%s|%d", repo, number) }
+func UngatedKey(repo string, number int) string { return ungatedPrefix(repo) + strconv.Itoa(number) }
+
+func ungatedPrefix(repo string) string { return "ungated|" + repo + "|" }
 
 // ownConditions are Liftlock's own that a person goes past, beside the pipeline's gates.
 // The others say what the forge, or the next look, is about to change.
@@ -84,4 +87,81 @@ func ParseUngated(raw []byte) string {
 		return ""
 	}
 	return u.String()
+}
+
+// ForgetUngated forgets of what was merged past its gates what isn't in its environment any
+// more, as nobody is told of it there again. What landed too little ago to be known as landed
+// stays.
+func ForgetUngated(ctx context.Context, tx *store.Tx, c *ComponentEvaluation) error {
+	prefix := ungatedPrefix(c.Facts.Unit.Repo)
+	known, err := tx.StateByPrefix(ctx, prefix)
+	if err != nil || len(known) == 0 {
+		return err
+	}
+	for i := range c.Facts.Envs {
+		env := &c.Facts.Envs[i]
+		for k := range env.History {
+			pull := env.History[k].Pull
+			key := prefix + strconv.Itoa(pull)
+			if _, is := known[key]; !is || c.isInPlace(env.Name, pull) {
+				continue
+			}
+			if err := tx.DeleteState(ctx, key); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// isInPlace says that a pull request brought what some component of the unit has in an
+// environment, or that this can't be told.
+func (c *ComponentEvaluation) isInPlace(env string, pull int) bool {
+	return slices.ContainsFunc(c.Components, func(other *ComponentEvaluation) bool {
+		e := other.Env(env)
+		return e != nil && (!e.Landed.OK || e.Landed.Value.Pull == pull)
+	})
+}
+
+// ForgetUngatedOf forgets what was merged past its gates of a component that is gone, but for
+// what moved others too that are still there.
+func ForgetUngatedOf(ctx context.Context, tx *store.Tx, u promotion.Unit) error {
+	prefix := ungatedPrefix(u.Repo)
+	known, err := tx.StateByPrefix(ctx, prefix)
+	if err != nil || len(known) == 0 {
+		return err
+	}
+	var pulls []int
+	for key := range known {
+		if n, err := strconv.Atoi(strings.TrimPrefix(key, prefix)); err == nil {
+			pulls = append(pulls, n)
+		}
+	}
+	slices.Sort(pulls)
+	for some := range slices.Chunk(pulls, maxKnownRecords) {
+		rows, err := tx.Promotions(ctx, store.PromotionFilter{Repo: u.Repo, Pulls: some, Limit: maxKnownRecords})
+		if err != nil {
+			return err
+		}
+		others := map[int]bool{}
+		for _, row := range rows {
+			if row.Unit == wake.UnitName(u) {
+				continue
+			}
+			if _, there, err := tx.Unit(ctx, row.Unit); err != nil {
+				return err
+			} else if there {
+				others[row.Pull] = true
+			}
+		}
+		for _, row := range rows {
+			if row.Unit != wake.UnitName(u) || others[row.Pull] {
+				continue
+			}
+			if err := tx.DeleteState(ctx, UngatedKey(u.Repo, row.Pull)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
