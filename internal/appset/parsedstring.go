@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"regexp"
 	"strings"
 	"text/template"
@@ -25,8 +24,8 @@ type parsedString struct {
 	plain  bool               // it renders to itself, whatever the parameters
 	parts  []templatePart     // a Go template of nothing but text and fields
 	tmpl   *template.Template // any Go template
-	fast   *fasttemplate.Template
-	err    error // it doesn't parse
+	fast   []fastPart         // what isn't a Go template
+	err    error              // it doesn't parse
 	limits *templateLimits
 }
 
@@ -59,9 +58,11 @@ func newParsedString(raw string, goTemplate bool, options []string, g *templateL
 	case !fastForm.MatchString(raw):
 		t.plain = true
 	default:
-		if t.fast, t.err = fasttemplate.NewTemplate(raw, "{{", "}}"); t.err != nil {
+		if _, t.err = fasttemplate.NewTemplate(raw, "{{", "}}"); t.err != nil {
 			t.err = fmt.Errorf("invalid template: %w", t.err)
+			break
 		}
+		t.fast = splitFast(raw)
 	}
 	return t
 }
@@ -86,14 +87,7 @@ func (t *parsedString) render(params map[string]any) (string, error) {
 	case t.err != nil:
 		return "", t.err
 	case t.fast != nil:
-		return t.fast.ExecuteFuncString(func(w io.Writer, tag string) (int, error) {
-			name := strings.TrimSpace(tag)
-			value, ok := params[name].(string)
-			if name == "" || !ok {
-				return io.WriteString(w, "{{"+tag+"}}")
-			}
-			return io.WriteString(w, value)
-		}), nil
+		return fillFast(t.fast, params), nil
 	}
 	if out, ok := fillParts(t.parts, params); ok {
 		return out, nil
@@ -104,6 +98,52 @@ func (t *parsedString) render(params map[string]any) (string, error) {
 		return "", fmt.Errorf("failed to execute go template %s: %w", wording.Clip(t.raw, maxQuoted), err)
 	}
 	return w.String(), nil
+}
+
+// fastPart is a piece of a string that isn't a Go template: literal text, or a parameter,
+// in whose place the text stays where there is none of that name that is a string.
+type fastPart struct{ literal, name string }
+
+// splitFast takes a string apart as fasttemplate does, which took it.
+func splitFast(raw string) []fastPart {
+	var out []fastPart
+	for {
+		text, rest, found := strings.Cut(raw, "{{")
+		if text != "" {
+			out = append(out, fastPart{literal: text})
+		}
+		if !found {
+			return out
+		}
+		var tag string
+		tag, raw, _ = strings.Cut(rest, "}}")
+		out = append(out, fastPart{literal: "{{" + tag + "}}", name: strings.TrimSpace(tag)})
+	}
+}
+
+func fillFast(parts []fastPart, params map[string]any) string {
+	size := 0
+	var few [8]string
+	values := few[:0]
+	for i := range parts {
+		value := parts[i].literal
+		if name := parts[i].name; name != "" {
+			if s, ok := params[name].(string); ok {
+				value = s
+			}
+		}
+		size += len(value)
+		values = append(values, value)
+	}
+	if len(values) == 1 {
+		return values[0]
+	}
+	var b strings.Builder
+	b.Grow(size)
+	for _, value := range values {
+		b.WriteString(value)
+	}
+	return b.String()
 }
 
 // fillParts renders a template of nothing but text and fields, if each of them
