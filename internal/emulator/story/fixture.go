@@ -196,6 +196,7 @@ spec:
   environment: '{{ .path.basename }}'
   carry:
     - kustomizeImages: ["registry.example/*"]
+  deployments: true
   notify:
     - {to: bus, on: [waiting, degraded, reverted]}
   environments:

@@ -50,6 +50,7 @@ func (r *storyRun) checkEnd() {
 		}
 	}
 	r.eventually(r.checkForgeTidy)
+	r.eventually(r.checkDeployments)
 	r.eventually(r.checkRecorded)
 	r.checkInvariants()
 }
@@ -91,6 +92,27 @@ func (r *storyRun) checkForgeTidy() error {
 		wrong = append(wrong, fmt.Errorf("%d hooks", len(hooks)))
 	}
 	return errors.Join(wrong...)
+}
+
+// checkDeployments holds that the forge shows each merge once, and of each environment what is
+// there: the last one is a success, what was there before is over.
+func (r *storyRun) checkDeployments() error {
+	all, err := r.fixture.Forge.Deployments(story.Repo)
+	if err != nil {
+		return err
+	}
+	merged, shown := map[string]int{}, map[string][]string{}
+	for _, d := range all {
+		if merged[d.Environment+" "+d.Commit]++; len(d.States) == 0 || merged[d.Environment+" "+d.Commit] > 1 {
+			return fmt.Errorf("deployments are %+v", all)
+		}
+		shown[d.Environment] = append(shown[d.Environment], d.States[len(d.States)-1])
+	}
+	want := map[string][]string{"qa": {"inactive", "failure", "success"}, "prod": {"success"}}
+	if fmt.Sprint(shown) != fmt.Sprint(want) {
+		return fmt.Errorf("the deployments are %v, wanted %v", shown, want)
+	}
+	return nil
 }
 
 func checkOneComment(p *emulator.PullRequest) error {

@@ -229,6 +229,16 @@ func (d *crashingForge) UpdateComment(ctx context.Context, r forge.Repo, number 
 	return d.Forge.UpdateComment(ctx, r, number, id, body)
 }
 
+func (d *crashingForge) CreateDeployment(ctx context.Context, r forge.Repo, n forge.Deployment) (int64, error) {
+	defer d.points.bracketWrite("forge create deployment %s", n.Environment)()
+	return d.Forge.CreateDeployment(ctx, r, n)
+}
+
+func (d *crashingForge) SetDeploymentStatus(ctx context.Context, r forge.Repo, id int64, s forge.DeploymentStatus) error {
+	defer d.points.bracketWrite("forge set deployment %s", s.State)()
+	return d.Forge.SetDeploymentStatus(ctx, r, id, s)
+}
+
 func (d *crashingForge) React(ctx context.Context, r forge.Repo, number int, comment int64, reaction string) error {
 	defer d.points.bracketWrite("forge react #%d", number)()
 	return d.Forge.React(ctx, r, number, comment, reaction)
