@@ -54,10 +54,11 @@ func (f *reachedForge) Reviews(ctx context.Context, r forge.Repo, number int) ([
 }
 
 func (f *reachedForge) RequestReviewers(ctx context.Context, r forge.Repo, number int, from forge.Reviewers) ([]forge.RefusedReviewer, error) {
-	return call(ctx, f, "RequestReviewers", true, func() ([]forge.RefusedReviewer, error) {
+	refused, err := call(ctx, f, "RequestReviewers", true, func() ([]forge.RefusedReviewer, error) { return f.Forge.RequestReviewers(ctx, r, number, from) })
+	if err == nil { // without an answer it has to be done again
 		f.sim.noteRequested(number, from)
-		return f.Forge.RequestReviewers(ctx, r, number, from)
-	})
+	}
+	return refused, err
 }
 
 func (f *reachedForge) Permission(ctx context.Context, r forge.Repo, login string) (forge.Permission, error) {

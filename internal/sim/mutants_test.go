@@ -35,8 +35,8 @@ type edit struct {
 	new  string
 }
 
-// mutants are the planted bugs. What issue 9 showed of the shell is among them, and what
-// is at the heart of the service besides.
+// mutants are the planted bugs. What attacks once showed of the shell is among them, and
+// what is at the heart of the service besides.
 var mutants = []mutant{
 	{"what somebody else composed on our branch is taken for ours", []edit{{"controller/facts/pulls.go", "v.DeclaredRelease.Value != v.Release && !promotion", "v.DeclaredRelease.Value != v.Release && false && !promotion"}}},
 	{"a release's authors may approve it", []edit{{"../policies/countapprovals.go", "case slices.ContainsFunc(f.Authors, by.Matches):", "case false:"}}},
