@@ -54,6 +54,7 @@ func (sim *Simulation) forgeHead(r *rand.Rand) {
 		}
 		sim.report("%s pushes %s over %s", intruder, tag, describePull(pr.Number, pr.Branch))
 		sim.must(sim.forge.Push(sim.repo, intruder, pr.Branch, sha, true))
+		sim.truth.forged[pr.Number] = true
 		for _, c := range sim.componentsOf(ref) {
 			sim.truth.excused[c] = "somebody pushed to the service's branch"
 		}

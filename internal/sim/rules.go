@@ -266,6 +266,9 @@ func (sim *Simulation) judgeVetoes(pr *forge.PullRequest, ref promotion.BranchRe
 
 // sharesComponent says that two pull requests change something of the same component.
 func (sim *Simulation) sharesComponent(a, b *forge.PullRequest, env string) bool {
+	if sim.truth.forged[a.Number] || sim.truth.forged[b.Number] {
+		return false // what it is about isn't what its head changes
+	}
 	return slices.ContainsFunc(sim.scenario.components, func(c string) bool {
 		p := target{c, env}
 		return sim.changes(a, p) && sim.changes(b, p)

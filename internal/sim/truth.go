@@ -50,6 +50,7 @@ type truth struct {
 	reviewed         map[string]bool // who has approved which head
 	heldSince        map[int]time.Time
 	holdComments     map[int64]int      // what holds a pull request by a command, by comment
+	forged           map[int]bool       // pull requests whose head is somebody else's
 	acknowledged     map[int]time.Time  // since when the service says that it holds a pull request
 	wideHolds        map[int64]wideHold // holds on more than a pull request, by the comment that set them
 	vetoed           map[deployment]int // the pull request that a person closed
@@ -82,7 +83,7 @@ func (h wideHold) covers(p target) bool {
 
 func newTruth() truth {
 	return truth{quality: map[deployment]quality{}, health: map[deployment]*health{}, landings: map[target][]landing{}, arrived: map[string]string{}, reverted: map[deployment]time.Time{},
-		lifted: map[target]time.Time{}, liftedBefore: map[target]time.Time{}, requestedReverts: map[target]bool{}, approvals: map[int]map[string]string{}, reviewed: map[string]bool{}, heldSince: map[int]time.Time{}, holdComments: map[int64]int{}, acknowledged: map[int]time.Time{}, wideHolds: map[int64]wideHold{}, vetoed: map[deployment]int{}, comments: map[string]int{}, requested: map[string]int{}, deployed: map[string]int{},
+		lifted: map[target]time.Time{}, liftedBefore: map[target]time.Time{}, requestedReverts: map[target]bool{}, approvals: map[int]map[string]string{}, reviewed: map[string]bool{}, heldSince: map[int]time.Time{}, holdComments: map[int64]int{}, acknowledged: map[int]time.Time{}, forged: map[int]bool{}, wideHolds: map[int64]wideHold{}, vetoed: map[deployment]int{}, comments: map[string]int{}, requested: map[string]int{}, deployed: map[string]int{},
 		excused: map[string]string{}}
 }
 
