@@ -37,12 +37,16 @@ func (f *fetchRequests) isNew(repo string, revisions []string) bool {
 	})
 }
 
-// noteFetch notes that a repository was fetched, and for which revisions, if any.
-func (f *fetchRequests) noteFetch(repo string, revisions []string) {
+// noteFetch notes that a repository was fetched.
+func (f *fetchRequests) noteFetch(repo string) {
 	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.count++
 	f.newest[repo] = f.count
-	f.mu.Unlock()
+}
+
+// remember notes for which revisions a repository was fetched.
+func (f *fetchRequests) remember(repo string, revisions []string) {
 	for _, rev := range revisions {
 		f.requested.Put(repo+" "+rev, true)
 	}
@@ -92,6 +96,6 @@ func (e *Controller) fetchFor(ctx context.Context, repo string, revisions []stri
 			return err
 		}
 	}
-	e.fetchRequests.noteFetch(repo, revisions)
+	e.fetchRequests.remember(repo, revisions)
 	return e.opts.Store.Wake(ctx, wake.ForRepository(repo).String())
 }

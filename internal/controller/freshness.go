@@ -76,7 +76,7 @@ func (e *Controller) fetch(ctx context.Context, r *Repository) (mark string, err
 	if _, err := r.Mirror.Fetch(ctx); err != nil {
 		return "", err
 	}
-	e.fetchRequests.noteFetch(r.ID, nil)
+	e.fetchRequests.noteFetch(r.ID)
 	e.fresh.remember(r, string(found))
 	return string(found), nil
 }

@@ -234,13 +234,14 @@ func TestARevisionIsFetchedForOnce(t *testing.T) {
 		if got := f.isNew(c.repo, c.revisions); got != c.want {
 			t.Errorf("%s needs a fetch for %v: %t", c.repo, c.revisions, got)
 		}
-		f.noteFetch(c.repo, c.revisions)
+		f.noteFetch(c.repo)
+		f.remember(c.repo, c.revisions)
 		if !f.fetchedSince(c.repo, before) || f.fetchedSince(c.repo, f.fetches()) || f.fetchedSince("hub:acme/another", before) {
 			t.Errorf("after a fetch of %s for %v it isn't told which were fetched since", c.repo, c.revisions)
 		}
 	}
 	for i := range maxRequestedRevisions + 10 {
-		f.noteFetch("hub:acme/other", []string{fmt.Sprint("r", i)})
+		f.remember("hub:acme/other", []string{fmt.Sprint("r", i)})
 	}
 	if n := f.requested.Stats().Entries; n > maxRequestedRevisions {
 		t.Errorf("%d revisions are remembered", n)

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
-	"slices"
 	"strconv"
 	"time"
 
@@ -41,7 +39,7 @@ func (a *Actor) setDeployment(ctx context.Context, ev *facts.Evaluation, x promo
 		}
 	}
 	if err == nil {
-		err = a.putDeploymentState(ctx, r, known, x, a.deploymentURL(ev))
+		err = a.putDeploymentState(ctx, r, known, x, a.pageURL(ev.Unit, ev.IsBatch()))
 	}
 	if x.State == promotion.DeploymentInactive && errors.Is(err, forge.ErrNotFound) {
 		err = nil // somebody deleted it
@@ -58,7 +56,9 @@ func (a *Actor) setDeployment(ctx context.Context, ev *facts.Evaluation, x promo
 	default:
 		return err
 	}
-	stored.Put(x.Environment, known, func(commit string) bool { return isLanded(ev, x.Environment, commit) })
+	stored.Put(x.Environment, known, func(commit string) bool {
+		return ev.MayHaveLanded(x.Environment, func(l *promotion.Landed) bool { return l.Commit == commit })
+	})
 	raw, err := stored.Marshal()
 	if err != nil {
 		return err
@@ -83,14 +83,6 @@ func (a *Actor) DeploymentRefusals() map[string]Refusal {
 		return true
 	})
 	return out
-}
-
-// isLanded says that a commit brought what some component has in an environment.
-func isLanded(ev *facts.Evaluation, env, commit string) bool {
-	return slices.ContainsFunc(ev.Components, func(c *facts.ComponentEvaluation) bool {
-		e := c.Env(env)
-		return e != nil && (!e.Landed.OK || e.Landed.Value.Commit == commit)
-	})
 }
 
 // ensureDeployment finds the deployment of what landed, or creates it. Where nothing is known
@@ -151,16 +143,4 @@ func (a *Actor) putDeploymentState(ctx context.Context, r *facts.Repository, kno
 		}
 	}
 	return r.Forge.SetDeploymentStatus(ctx, r.Name, known.ID, forge.DeploymentStatus{State: forge.DeploymentState(x.State), Description: x.Reason, LogURL: logURL})
-}
-
-// deploymentURL is the console's page about what landed; empty without a console.
-func (a *Actor) deploymentURL(ev *facts.Evaluation) string {
-	if a.opts.Console == "" {
-		return ""
-	}
-	page := a.opts.Console + "/pipelines/" + url.PathEscape(ev.Unit.Pipeline)
-	if !ev.IsBatch() {
-		return page + "/" + url.PathEscape(ev.Unit.Component)
-	}
-	return page
 }

@@ -22,7 +22,7 @@ func (a *Actor) requestReviewers(ctx context.Context, c *facts.ComponentEvaluati
 	}
 	refused, err := r.Forge.RequestReviewers(ctx, r.Name, x.Pull, from)
 	switch {
-	case errors.Is(err, forge.ErrForbidden), errors.Is(err, forge.ErrNotFound), errors.Is(err, forge.ErrInvalid):
+	case isRefusal(err):
 		refused = nil
 		for _, name := range x.Reviewers.Names() {
 			refused = append(refused, forge.RefusedReviewer{Name: name, Reason: refusalWords(err)})

@@ -115,12 +115,15 @@ func (s *subject) pullActions() []promotion.Action {
 	})
 }
 
-func (a *Actor) consoleURL(s *subject) string {
-	u := s.unit()
+func (a *Actor) consoleURL(s *subject) string { return a.pageURL(s.unit(), s.batch) }
+
+// pageURL is the console's page about a component, or about the pipeline of those that move
+// together; empty without a console.
+func (a *Actor) pageURL(u promotion.Unit, batch bool) string {
 	switch {
 	case a.opts.Console == "":
 		return ""
-	case s.batch:
+	case batch:
 		return a.opts.Console + "/pipelines/" + url.PathEscape(u.Pipeline)
 	}
 	return a.opts.Console + "/pipelines/" + url.PathEscape(u.Pipeline) + "/" + url.PathEscape(u.Component)

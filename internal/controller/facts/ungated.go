@@ -103,7 +103,8 @@ func ForgetUngated(ctx context.Context, tx *store.Tx, c *ComponentEvaluation) er
 		for k := range env.History {
 			pull := env.History[k].Pull
 			key := prefix + strconv.Itoa(pull)
-			if _, is := known[key]; !is || c.isInPlace(env.Name, pull) {
+			inPlace := func(l *promotion.Landed) bool { return l.Pull == pull }
+			if _, is := known[key]; !is || c.MayHaveLanded(env.Name, inPlace) {
 				continue
 			}
 			if err := tx.DeleteState(ctx, key); err != nil {
@@ -114,12 +115,12 @@ func ForgetUngated(ctx context.Context, tx *store.Tx, c *ComponentEvaluation) er
 	return nil
 }
 
-// isInPlace says that a pull request brought what some component of the unit has in an
-// environment, or that this can't be told.
-func (c *ComponentEvaluation) isInPlace(env string, pull int) bool {
-	return slices.ContainsFunc(c.Components, func(other *ComponentEvaluation) bool {
-		e := other.Env(env)
-		return e != nil && (!e.Landed.OK || e.Landed.Value.Pull == pull)
+// MayHaveLanded says that what some component of the unit has in an environment landed with
+// something that is so, or that this can't be told.
+func (ev *Evaluation) MayHaveLanded(env string, is func(*promotion.Landed) bool) bool {
+	return slices.ContainsFunc(ev.Components, func(c *ComponentEvaluation) bool {
+		e := c.Env(env)
+		return e != nil && (!e.Landed.OK || is(&e.Landed.Value))
 	})
 }
 
