@@ -105,6 +105,7 @@ func TestRowsThatCannotBeWritten(t *testing.T) {
 		one := open
 		one.Members = m
 		fails(ev, d, one)
+		w.forgetOpening()
 	}
 	w.must(w.do(ev, d, open))
 	w.release("3.0.0")
@@ -318,9 +319,11 @@ func TestRevertFails(t *testing.T) {
 			w.fetch()
 			_, err := w.gatherer.RefreshPullRequest(w.ctx(), w.repo, n)
 			w.must(err)
+			w.hideRow(n) // what is judged doesn't know that a person closed it
 		}
 		w.must(w.store.FreeSlot(w.ctx(), revertSlot, "me/"+unitName(w, "web")))
 		w.forgetRow(1)
+		w.forgetOpening()
 		var err error
 		return func() error { err = w.do(ev, d, revert); return err }, func() {
 			w.compare("pull requests", len(w.forge.pulls), n+1)

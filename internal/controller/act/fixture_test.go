@@ -292,6 +292,22 @@ func (w *fixture) open(tag string) int {
 	return len(w.forge.pulls)
 }
 
+// forgetOpening lets no opening have been interrupted.
+func (w *fixture) forgetOpening() {
+	w.t.Helper()
+	s := subject{ev: &facts.Evaluation{Unit: w.unit(w.key())}, env: "qa"}
+	w.must(w.store.Tx(w.ctx(), "test", func(tx *store.Tx) error { return tx.DeleteState(w.ctx(), s.openingKey()) }))
+}
+
+// hideRow has the store's row of a pull request tell of no component.
+func (w *fixture) hideRow(number int) {
+	w.t.Helper()
+	row, _, err := w.store.Pull(w.ctx(), w.repo.ID, number)
+	w.must(err)
+	row.Component = ""
+	w.must(w.store.Tx(w.ctx(), "test", func(tx *store.Tx) error { return tx.PutPulls(w.ctx(), row) }))
+}
+
 // events are the messages of a kind, or of any, oldest first.
 func (w *fixture) events(kind string) []string {
 	w.t.Helper()

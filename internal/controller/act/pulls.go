@@ -34,6 +34,9 @@ func (a *Actor) openPromotion(ctx context.Context, s *subject, x promotion.Open)
 		return err
 	}
 	return a.opts.Store.Tx(ctx, "opened", func(tx *store.Tx) error {
+		if err := tx.DeleteState(ctx, s.openingKey()); err != nil {
+			return err
+		}
 		return s.eachMember(func(c *facts.ComponentEvaluation, m promotion.Member) error {
 			if err := a.recordOpened(ctx, tx, c, s.env, pr.Number, promotion.KindPromotion, m); err != nil {
 				return err
@@ -50,11 +53,35 @@ func (s *subject) promotionBranch() string {
 	return promotion.Branch(s.ev.Unit.Pipeline, s.env, s.unit().Component)
 }
 
+// openingKey is the state that is there from before a pull request is opened until it is
+// recorded.
+func (s *subject) openingKey() string {
+	u := s.unit()
+	return "opening|" + u.Repo + "|" + u.Pipeline + "|" + s.env + "|" + u.Component
+}
+
+// checkInterrupted reads the list of the forge where a pull request may have been opened
+// of which nothing was recorded. forge.ErrConflict: a person has closed it by now, and
+// what is decided without knowing that would open it again.
+func (a *Actor) checkInterrupted(ctx context.Context, s *subject) error {
+	_, interrupted, err := a.opts.Store.State(ctx, s.openingKey())
+	if err != nil || !interrupted {
+		return err
+	}
+	return a.opts.Gatherer.CheckClosedPulls(ctx, s.ev)
+}
+
 // openPull describes edits, pushes them and opens their pull request.
 func (a *Actor) openPull(ctx context.Context, s *subject, in *prtext.Input, branch, tip string, edits []fieldedit.Edit) (*forge.PullRequest, error) {
+	if err := a.checkInterrupted(ctx, s); err != nil {
+		return nil, err
+	}
 	a.describeEdits(ctx, s, in, tip, edits)
 	head, err := a.pushBranch(ctx, s, in, branch, tip, edits)
 	if err != nil {
+		return nil, err
+	}
+	if err := a.opts.Store.PutState(ctx, s.openingKey(), []byte(head)); err != nil {
 		return nil, err
 	}
 	return a.createPullRequest(ctx, s, *in, branch, head)
@@ -257,6 +284,9 @@ func (a *Actor) openRevert(ctx context.Context, s *subject, x promotion.OpenReve
 		a.opts.Metrics.Reverted(s.env)
 	}
 	return a.opts.Store.Tx(ctx, "revert-opened", func(tx *store.Tx) error {
+		if err := tx.DeleteState(ctx, s.openingKey()); err != nil {
+			return err
+		}
 		if err := a.putEvidence(ctx, tx, u.Repo, pr.Number, x); err != nil {
 			return err
 		}

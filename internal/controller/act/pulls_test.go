@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -117,6 +118,7 @@ func TestOpenFindsWhatIsThere(t *testing.T) {
 		w.compare("events", w.events("opened"), []string(nil))
 		w.compare("labels", w.forge.pulls[1].Labels, []string{"env/qa", "mine"})
 		w.forge.pulls[1].Author = bot
+		w.forgetOpening()
 		w.faults.calls = nil
 		w.must(w.do(ev, d, open))
 		w.compare("labels", w.forge.pulls[1].Labels, []string{"env/qa", "liftlock", "mine"})
@@ -129,6 +131,36 @@ func TestOpenFindsWhatIsThere(t *testing.T) {
 		clear(w.forge.pulls)
 		w.forge.author = "liftlock-app" // what we open is ours, whatever the forge calls us there
 		w.must(w.do(ev, d, open))
+	})
+}
+
+// TestOpenedUnseenAndClosed holds that what a person closed isn't opened again where the
+// run that opened it died before anything of it was read or recorded.
+func TestOpenedUnseenAndClosed(t *testing.T) {
+	eachKind(t, func(w *fixture) {
+		ev, d, open := w.ready("2.0.0")
+		w.faults.hook = func(call string) {
+			if call == "forge: read #1" {
+				w.faults.at = len(w.faults.calls)
+			}
+		}
+		if err := w.do(ev, d, open); !errors.Is(err, errInjected) {
+			w.t.Fatalf("opened: %v", err)
+		}
+		w.faults = faults{}
+		w.now = w.now.Add(10 * time.Second)
+		pr := w.forge.pulls[1]
+		pr.State, pr.ClosedAt, pr.UpdatedAt = forge.Closed, w.now, w.now
+
+		ev, d = w.evaluate() // nobody has heard of it
+		w.mustBeStale(w.do(ev, d, decided[promotion.Open](w, d)), "#1")
+		_, d = w.evaluate()
+		for _, s := range d.Steps() {
+			if _, opens := s.Action.(promotion.Open); opens {
+				w.t.Error("what was closed is to be opened again")
+			}
+		}
+		w.compare("pull requests", len(w.forge.pulls), 1)
 	})
 }
 

@@ -258,7 +258,16 @@ func (o *Gatherer) completePastPulls(ctx context.Context, ev *Evaluation) error 
 	if err := o.findOrphansMoved(ctx, ev); err != nil {
 		return err
 	}
-	return o.checkPullsCurrent(ctx, ev)
+	return o.checkPullsCurrent(ctx, ev, func(store.Pull) bool { return true })
+}
+
+// CheckClosedPulls reads what changed on the forge. forge.ErrConflict: a pull request is
+// closed that an evaluation doesn't know.
+func (o *Gatherer) CheckClosedPulls(ctx context.Context, ev *Evaluation) error {
+	if err := o.RefreshPullRequests(ctx, ev.Snapshot.Repo); err != nil {
+		return err
+	}
+	return o.checkPullsCurrent(ctx, ev, func(p store.Pull) bool { return p.State != string(forge.Open) })
 }
 
 // readRestraints reads those of one component.
@@ -342,15 +351,15 @@ func (o *Gatherer) findOrphansMoved(ctx context.Context, ev *Evaluation) error {
 }
 
 // checkPullsCurrent makes sure that nothing was heard of a settled pull request between
-// the readings, which would be in none of them.
-func (o *Gatherer) checkPullsCurrent(ctx context.Context, ev *Evaluation) error {
+// the readings, which would be in none of them, among those that matter.
+func (o *Gatherer) checkPullsCurrent(ctx context.Context, ev *Evaluation, matters func(store.Pull) bool) error {
 	for component, byEnv := range ev.pulls {
 		rows, err := o.pullGatherer.store.UnsettledPulls(ctx, ev.Unit.Repo, ev.Unit.Pipeline, component, ev.rulesOf(component))
 		if err != nil {
 			return err
 		}
 		for _, row := range rows {
-			if !slices.ContainsFunc(byEnv[row.Environment], func(p *pullRecord) bool { return p.PR.Number == row.Number && p.row.Rules != ev.rulesOf(component) }) {
+			if matters(row) && !slices.ContainsFunc(byEnv[row.Environment], func(p *pullRecord) bool { return p.PR.Number == row.Number && p.row.Rules != ev.rulesOf(component) }) {
 				return fmt.Errorf("%w: something was heard of #%d", forge.ErrConflict, row.Number)
 			}
 		}
