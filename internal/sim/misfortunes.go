@@ -96,10 +96,13 @@ func (sim *Simulation) killOne(r *rand.Rand) {
 	}
 }
 
-func (sim *Simulation) clockJump(r *rand.Rand) {
+// sleepMachines has a process's machine sleep for a moment: its clock is behind from then on by
+// that much more. That the time of day is set doesn't show between two readings of a clock
+// that only ever goes forward, which is what the store asks.
+func (sim *Simulation) sleepMachines(r *rand.Rand) {
 	for _, p := range sim.processes {
 		if !p.dead {
-			p.skew = pick(r, sim.skews)
+			p.skew -= pick(r, sim.skews).Abs()
 		}
 	}
 }

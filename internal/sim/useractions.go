@@ -66,7 +66,7 @@ var deeds = []deed{
 	{"incident", 2, (*Simulation).incident},
 	{"outage", 6, (*Simulation).outage},
 	{"kill", 3, (*Simulation).killOne},
-	{"clock jump", 2, (*Simulation).clockJump},
+	{"machines sleep", 2, (*Simulation).sleepMachines},
 	{"lose the database", 1, (*Simulation).loseStore},
 }
 
