@@ -17,6 +17,9 @@ type companions struct {
 	// revertCauses says, by environment, why the open revert of several is wanted, where
 	// that may be another component's doing.
 	revertCauses map[string]string
+	// overtaken says, by environment and commit, of which of those that came by a pull
+	// request a revert can no longer take back what it brought. All components share it.
+	overtaken map[string]string
 }
 
 func arrivalKey(env, commit string) string { return env + "|" + commit }
@@ -35,9 +38,10 @@ func relateComponents(components []ComponentFacts) []companions {
 	out := make([]companions, len(components))
 	byPull := map[string][]batchArrival{}
 	causes := map[int]string{} // by number of the open revert
+	overtaken := listOvertaken(components)
 	for i := range components {
 		f := &components[i]
-		out[i] = companions{blockedBy: map[string]string{}, revertCauses: map[string]string{}}
+		out[i] = companions{blockedBy: map[string]string{}, revertCauses: map[string]string{}, overtaken: overtaken}
 		if !f.isBatched() {
 			continue
 		}
@@ -76,6 +80,38 @@ func relateComponents(components []ComponentFacts) []companions {
 
 func (f *ComponentFacts) isBatched() bool {
 	return f.Pipeline != nil && f.Pipeline.Spec.BatchesByEnvironment()
+}
+
+// listOvertaken looks through what came by the pull requests of several that are still in
+// force in an environment, for what their reverts can no longer take back.
+func listOvertaken(components []ComponentFacts) map[string]string {
+	out, byName := map[string]string{}, map[string]*ComponentFacts{}
+	for i := range components {
+		byName[components[i].Unit.Component] = &components[i]
+	}
+	for i := range components {
+		for k := range components[i].Envs {
+			e := &components[i].Envs[k]
+			key := arrivalKey(e.Name, e.Landed.Value.Commit)
+			if _, done := out[key]; done || !e.Landed.Value.Batch || e.Landed.Value.By != ByPromotion {
+				continue
+			}
+			out[key] = ""
+			for _, m := range e.Landed.Value.Members {
+				f := byName[m.Component]
+				if f == nil {
+					continue
+				}
+				if at := f.findEnv(e.Name); at != nil && at.Release.OK && at.Landed.OK {
+					if why := overtakenReason(at, m.Release, true); why != "" {
+						out[key] = m.Component + ": " + why
+						break
+					}
+				}
+			}
+		}
+	}
+	return out
 }
 
 // revertCause says why a component wants the open revert in which it goes back with

@@ -305,6 +305,12 @@ func TestDecideBatch(t *testing.T) {
 			f.env("qa").Restore = Sure(Composition{Tip: tip, State: EditRefused, Reason: "api's fields changed since"})
 		}),
 			own: []string{"web: record 723200000000 degraded in qa"}, component: "web", env: "qa", why: "api's fields changed since"},
+		{name: "a way back that one has left", fixture: degraded().with("api", func(f *ComponentFacts) { f.land("qa", "r9", ByPerson, 0) }),
+			own: []string{"web: record 723200000000 degraded in qa"}, component: "web", env: "qa", why: "#5 brought 2 components together, and they can't all be taken back: api: qa no longer carries what it takes back; a person has to decide"},
+		{name: "one that a later revert has put back goes back too", fixture: degraded().with("api", func(f *ComponentFacts) { f.land("qa", "r2", ByRevert, 8) }),
+			want: []string{"open a revert of #5 in qa"}, own: []string{"api: record 723200000000 verified in qa", "web: record 723200000000 degraded in qa"}},
+		{name: "and its revert stays open", fixture: degraded().openBatchRevert("qa", both, nil).with("api", func(f *ComponentFacts) { f.land("qa", "r2", ByRevert, 8) }),
+			want: []string{"merge #9 into qa at undo"}, own: []string{"api: record 723200000000 verified in qa", "web: record 723200000000 degraded in qa"}},
 		{name: "what goes back doesn't go on", fixture: degraded().with("api", func(f *ComponentFacts) { f.composed("prod", "r2") }), compose: fine,
 			want: []string{"open a revert of #5 in qa"}, own: []string{"web: record 723200000000 degraded in qa"}, component: "api", env: "prod", why: "web r2 came with it and is not verified"},
 		{name: "what is open over it waits", fixture: degraded().arrived("api", "r3").openBatchPull("qa", makeMembers("api r3"), ada), compose: fine,

@@ -66,6 +66,15 @@ func (j *evaluator) evaluateDegradation(e *Env, st *EnvState) {
 		}
 		return
 	}
+	if overtaken := j.with.overtaken[arrivalKey(e.Name, l.Commit)]; overtaken != "" {
+		why := fmt.Sprintf("#%d brought %s together, and they can't all be taken back: %s", l.Pull, wording.Count(len(l.Members), "component"), overtaken)
+		if pending != nil {
+			j.finishCommand(pending, false, why)
+		} else {
+			j.holdDegradation(e, st, "hold", why+"; a person has to decide", Unclear)
+		}
+		return
+	}
 	if (pending != nil || j.facts.Now.Sub(l.At) <= e.Spec.Verify.WatchWindow()) && j.requestCulprits(e) {
 		return
 	}
@@ -408,16 +417,7 @@ func (j *evaluator) evaluateRevert(e *Env, st *EnvState) {
 		st.addReason("unreadable", st.Reason)
 		return
 	}
-	why := ""
-	switch l := e.Landed.Value; {
-	case !SameRelease(e.Release.Value.ID, u.Release):
-		why = e.Name + " no longer carries what it takes back"
-	case l.By == ByPerson:
-		why = fmt.Sprintf("%s changed %s by hand since", orSomebody(l.Author), e.Name)
-	case l.By != ByPromotion:
-		why = fmt.Sprintf("what %s carries was not brought by a promotion", e.Name)
-	}
-	if why != "" {
+	if why := overtakenReason(e, u.Release, u.Batch); why != "" {
 		j.addAction(Close{Environment: e.Name, Pull: u.Number, Revert: true, Members: j.membersOf(u), Why: why})
 		return
 	}
@@ -438,6 +438,20 @@ func (j *evaluator) evaluateRevert(e *Env, st *EnvState) {
 		return
 	}
 	j.addAction(Merge{Environment: e.Name, Pull: u.Number, Head: u.Head, Tip: e.Tip, Revert: true, Members: j.membersOf(u)})
+}
+
+// overtakenReason says why a revert can no longer take a release back; "" when it can.
+// In a batch, what the revert of a later promotion has put back goes back with the others.
+func overtakenReason(e *Env, release string, batch bool) string {
+	switch l := e.Landed.Value; {
+	case !SameRelease(e.Release.Value.ID, release):
+		return e.Name + " no longer carries what it takes back"
+	case l.By == ByPerson:
+		return fmt.Sprintf("%s changed %s by hand since", orSomebody(l.Author), e.Name)
+	case l.By == ByPromotion, batch && l.By == ByRevert:
+		return ""
+	}
+	return fmt.Sprintf("what %s carries was not brought by a promotion", e.Name)
 }
 
 // addRevertGates are a revert's own conditions. The pipeline's gates are not among

@@ -236,6 +236,13 @@ func (f *reachedForge) Merge(ctx context.Context, r forge.Repo, m forge.MergeReq
 			sim.report("%s is merged by %s", describePull(pr.Number, pr.Branch), sim.nameOf(taskOf(ctx)))
 			sim.judgeMerge(taskOf(ctx), pr, before, after)
 			sim.noteLandings(before, after, false)
+			if ref, _ := promotion.ParseBranch(pr.Branch); ref.Revert {
+				for _, p := range sim.scenario.targets() {
+					if sim.tagAt(before, p) != sim.tagAt(after, p) {
+						sim.noteRestored(p)
+					}
+				}
+			}
 		}
 		return landed, err
 	})

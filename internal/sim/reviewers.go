@@ -145,6 +145,7 @@ func (sim *Simulation) mergeByHand(pr *forge.PullRequest, ref promotion.BranchRe
 	if ref.Revert {
 		for _, c := range sim.componentsOf(ref) {
 			if p := (target{c, ref.Environment}); sim.tagAt(before, p) != sim.tagAt(landed, p) && sim.isBack(p) {
+				sim.noteRestored(p)
 				sim.truth.reverted[deployment{p, sim.tagAt(before, p)}] = sim.now
 				sim.result.Reverts++
 			}

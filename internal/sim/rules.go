@@ -117,7 +117,7 @@ func (sim *Simulation) isLifted(p target) bool {
 
 // judgeRevert judges what a revert took back from a target.
 func (sim *Simulation) judgeRevert(pr *forge.PullRequest, p target, before, after string) {
-	name, last := describePull(pr.Number, pr.Branch), sim.lastLanding(p)
+	name, last := describePull(pr.Number, pr.Branch), sim.broughtBy(p)
 	if last.byPerson {
 		sim.broke(ruleHandsOff, "%s took %s back from %s, which a person put there", name, last.tag, p)
 		return

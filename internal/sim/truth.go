@@ -34,6 +34,7 @@ type landing struct {
 	byPerson bool   // by a person's own push
 	before   string // the commit before it
 	wasWell  bool   // the target was healthy then, and a process had the time to see it
+	restores bool   // a revert put it back
 }
 
 // truth is what the world knows of what happened.
@@ -238,7 +239,7 @@ func (sim *Simulation) noteLandings(before, after string, byPerson bool) {
 		if was == is {
 			continue
 		}
-		sim.truth.landings[p] = append(sim.truth.landings[p], landing{is, sim.now, byPerson, before, sim.isWell(p)})
+		sim.truth.landings[p] = append(sim.truth.landings[p], landing{tag: is, at: sim.now, byPerson: byPerson, before: before, wasWell: sim.isWell(p)})
 		delete(sim.truth.vetoed, deployment{p, is})
 		if byPerson {
 			delete(sim.truth.lifted, p)
@@ -288,6 +289,30 @@ func (sim *Simulation) isWell(p target) bool {
 		}
 	}
 	return false
+}
+
+// noteRestored notes that what landed last in a target was put back by a revert.
+func (sim *Simulation) noteRestored(p target) {
+	if all := sim.truth.landings[p]; len(all) > 0 {
+		all[len(all)-1].restores = true
+	}
+}
+
+// broughtBy is the landing that first brought what a target has: the last one, or the one
+// whose successors were all taken back.
+func (sim *Simulation) broughtBy(p target) landing {
+	var inForce []landing
+	for _, l := range sim.truth.landings[p] {
+		if l.restores && len(inForce) > 0 {
+			inForce = inForce[:len(inForce)-1]
+		} else {
+			inForce = append(inForce, l)
+		}
+	}
+	if len(inForce) == 0 {
+		return landing{tag: firstTag}
+	}
+	return inForce[len(inForce)-1]
 }
 
 func (sim *Simulation) lastLanding(p target) landing {
