@@ -181,7 +181,7 @@ spec:
 			b.WriteString("      open: manual\n")
 		}
 		if e.approvals > 0 {
-			fmt.Fprintf(&b, "      gates: [{approvals: {count: %d, from: {users: [%s, %s, nobody]}}}]\n", e.approvals, reviewer, second)
+			fmt.Fprintf(&b, "      gates: [{approvals: {count: %d, from: {users: [%s, %s, %s, nobody]}}}]\n", e.approvals, reviewer, second, author)
 		}
 	}
 	return b.String()
