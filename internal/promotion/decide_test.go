@@ -346,6 +346,9 @@ func TestDecide(t *testing.T) {
 		{name: "degraded: the revert was closed by a person", facts: restorable().with(func(f *ComponentFacts) {
 			f.env("qa").PastPulls = append([]PastPull{{Number: 9, Revert: true, Release: wording.Short(id("r2")), At: noon}}, f.env("qa").PastPulls...)
 		}), want: []string{"record 723200000000 degraded in qa"}, env: "qa", why: "#9 was closed by a person"},
+		{name: "degraded: an earlier revert of it was merged", facts: restorable().with(func(f *ComponentFacts) {
+			f.env("qa").PastPulls = append([]PastPull{{Number: 9, Revert: true, Merged: true, Release: wording.Short(id("r2")), At: noon}}, f.env("qa").PastPulls...)
+		}), want: []string{"record 723200000000 degraded in qa", "open a revert of #5 in qa"}},
 		{name: "degraded: can't be restored", facts: degraded().with(func(f *ComponentFacts) {
 			f.env("qa").Restore = Sure(Composition{Tip: tip, State: EditRefused, Reason: "changed since"})
 		}), want: []string{"record 723200000000 degraded in qa"}, env: "qa", why: "changed since"},

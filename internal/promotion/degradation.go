@@ -307,7 +307,7 @@ func (j *evaluator) hasOtherRelease(name string, e *Env) bool {
 // hasFormerRelease says that an environment has what another had before its last promotion.
 func (j *evaluator) hasFormerRelease(name string, e *Env) bool {
 	u := j.facts.findEnv(name)
-	if u == nil || u.Name == e.Name || !u.Release.OK {
+	if u == nil || !u.Release.OK {
 		return false
 	}
 	former := e.formerRelease()

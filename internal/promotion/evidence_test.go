@@ -30,6 +30,7 @@ func TestRevertLeadsWithTheCause(t *testing.T) {
 		{"one that the promotion changed", []verification.Resource{api, web}, own, 0, "Deployment web: 0 of 2 pods ready: ImagePullBackOff (web-qa; #5 changed it)"},
 		{"none that it changed", []verification.Resource{api}, own, 0, "Deployment api: CrashLoopBackOff (web-qa)"},
 		{"one about which something is said", []verification.Resource{silent, api}, Known[[]Object]{}, 0, "Deployment api: CrashLoopBackOff (web-qa)"},
+		{"the first about which something is said", []verification.Resource{api, web}, Known[[]Object]{}, 0, "Deployment api: CrashLoopBackOff (web-qa)"},
 		{"nothing is said", []verification.Resource{silent}, Known[[]Object]{}, 0, "Service web: it is Missing (web-qa)"},
 		{"no resource is named", nil, Known[[]Object]{}, 0, "the sync of this commit ended Failed: the PreSync hook Job db-migrate: denied (web-qa)"},
 		{"several targets", []verification.Resource{web}, Known[[]Object]{}, 2, "Deployment web: 0 of 2 pods ready: ImagePullBackOff (web-qa and 2 more of 4 targets)"},
