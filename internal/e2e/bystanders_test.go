@@ -31,13 +31,13 @@ func TestSomebodyElsesFailedSyncConvictsNobody(t *testing.T) {
 	first := s.awaitMerged("web", "qa", "1.1.0", 0)
 	s.awaitState("web", "qa", "1.1.0", promotion.Verified)
 
-	s.syncByHand("qa", "Error", `"dryRun": true, "revision": "0123456789012345678901234567890123456789"`)
+	s.syncByHand("web", "qa", "Error", `"dryRun": true, "revision": "0123456789012345678901234567890123456789"`)
 	s.awaitState("web", "qa", "1.1.0", promotion.Verified)
 	try, err := s.clone.push(s.ctx, s.cluster.accounts[ada], "main", "try", "Another selector", map[string]edit{
 		"apps/web/base/deployment.yaml": func(old string) string { return strings.ReplaceAll(old, "{app: web}", "{app: other}") },
 	})
 	s.must(err)
-	s.syncByHand("qa", "Failed", `"revision": "`+try+`", "resources": [{"group": "apps", "kind": "Deployment", "name": "web"}]`)
+	s.syncByHand("web", "qa", "Failed", `"revision": "`+try+`", "resources": [{"group": "apps", "kind": "Deployment", "name": "web"}]`)
 
 	// The next release comes in as ever, and would be the one after a revert otherwise.
 	s.pushRelease("web", "dev", "1.2.0")
@@ -47,11 +47,11 @@ func TestSomebodyElsesFailedSyncConvictsNobody(t *testing.T) {
 	s.checkNoPull(revertPrefix("web", "qa"))
 }
 
-// syncByHand starts an operation on web's Application in an environment, as `argocd app
+// syncByHand starts an operation on a component's Application in an environment, as `argocd app
 // sync` does, and waits until it ended so.
-func (s *scenario) syncByHand(env, phase, sync string) {
+func (s *scenario) syncByHand(component, env, phase, sync string) {
 	s.Helper()
-	name, mark := s.prefix+"-web-"+env, rand.Text()
+	name, mark := s.prefix+"-"+component+"-"+env, rand.Text()
 	patch := `{"operation": {"initiatedBy": {"username": "ada"}, "info": [{"name": "story", "value": "` + mark + `"}], "sync": {` + sync + `}}}`
 	_, err := s.cluster.kube.Resource(applications).Namespace("argocd").Patch(s.ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	s.must(err)

@@ -32,7 +32,7 @@ func TestManualTargetsAreSyncedAndPruned(t *testing.T) {
 	s.applySets(f, nil)
 	for _, env := range []string{"dev", "qa", "prod"} {
 		s.awaitApplication("web", env)
-		s.syncByHand(env, "Succeeded", `"syncOptions": ["CreateNamespace=true"]`)
+		s.syncByHand("web", env, "Succeeded", `"syncOptions": ["CreateNamespace=true"]`)
 	}
 	s.awaitSettled()
 	s.startServer()

@@ -27,13 +27,13 @@ func TestRepoServerThatIsAwayConvictsNobody(t *testing.T) {
 	s.applySets(f, nil)
 	for _, env := range []string{"dev", "qa", "prod"} {
 		s.awaitApplication("web", env)
-		s.syncByHand(env, "Succeeded", `"syncOptions": ["CreateNamespace=true"]`)
+		s.syncByHand("web", env, "Succeeded", `"syncOptions": ["CreateNamespace=true"]`)
 	}
 	s.awaitSettled()
 	s.startServer()
 
 	s.awaitOutOfSync("web", "dev", s.pushRelease("web", "dev", "1.1.0"))
-	s.syncByHand("dev", "Succeeded", "")
+	s.syncByHand("web", "dev", "Succeeded", "")
 	commit := *s.awaitMerged("web", "qa", "1.1.0", 0).MergedCommitID
 	s.awaitOutOfSync("web", "qa", commit)
 	s.record("manual", "web", "qa", nil)
@@ -45,7 +45,7 @@ func TestRepoServerThatIsAwayConvictsNobody(t *testing.T) {
 			s.runLab("start", "argocd-repo-server")
 		}
 	})
-	s.syncByHand("qa", "Error", `"revision": "`+commit+`"`)
+	s.syncByHand("web", "qa", "Error", `"revision": "`+commit+`"`)
 	s.awaitWhy("web", "qa", "can't be told", func(e *api.EnvironmentWhy) error {
 		if len(e.Targets) == 1 && e.Targets[0].State == "unclear" && strings.Contains(e.Targets[0].Reason, "ComparisonError") {
 			return nil
@@ -63,7 +63,7 @@ func TestRepoServerThatIsAwayConvictsNobody(t *testing.T) {
 	})
 	s.checkNoPull(revertPrefix("web", "qa"))
 	s.record("outage-over", "web", "qa", nil)
-	s.syncByHand("qa", "Succeeded", `"revision": "`+commit+`"`)
+	s.syncByHand("web", "qa", "Succeeded", `"revision": "`+commit+`"`)
 	s.awaitState("web", "qa", "1.1.0", promotion.Verified)
 	s.awaitRunning("web", "qa", "1.1.0")
 	s.record("outage-synced", "web", "qa", nil)

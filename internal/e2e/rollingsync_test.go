@@ -11,22 +11,25 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion"
 )
 
+// rollingSet is a set that syncs one component after the other, and no others; limit is
+// what else each step says.
+func rollingSet(limit string, components ...string) string {
+	steps := ""
+	for _, c := range components {
+		steps += "        - {matchExpressions: [{key: component, operator: In, values: [" + c + "]}]" + limit + "}\n"
+	}
+	return strings.NewReplacer(
+		"  generators:\n", "  strategy:\n    type: RollingSync\n    rollingSync:\n      steps:\n"+steps+"  generators:\n",
+		"    spec:\n", "      labels: {component: '{{ index .path.segments 1 }}'}\n    spec:\n",
+	).Replace(byDirectory)
+}
+
 // Two components share an ApplicationSet that syncs one after the other. While the
 // first one is broken the second one waits its turn, and says for whom; it hasn't failed.
 func TestRollingSyncStepIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	f := repoFixture{components: map[string][]string{"api": {"api"}, "web": {"web"}}, environments: threeSteps}
-	f.sets = map[string]string{"shop.yaml": strings.NewReplacer(
-		"  generators:\n", `  strategy:
-    type: RollingSync
-    rollingSync:
-      steps:
-        - matchExpressions: [{key: component, operator: In, values: [api]}]
-        - matchExpressions: [{key: component, operator: In, values: [web]}]
-  generators:
-`,
-		"    spec:\n", "      labels: {component: '{{ index .path.segments 1 }}'}\n    spec:\n",
-	).Replace(byDirectory)}
+	f.sets = map[string]string{"shop.yaml": rollingSet("", "api", "web")}
 	s := startScenario(t, normalCluster, "rolling", f, nil)
 
 	s.pushRelease("api", "dev", "1.1.0-broken-in-dev")
@@ -48,4 +51,39 @@ func TestRollingSyncStepIsWaitedFor(t *testing.T) {
 	s.awaitRunning("web", "dev", "1.1.0")
 	s.awaitMerged("web", "qa", "1.1.0", 0)
 	s.awaitState("web", "qa", "1.1.0", promotion.Verified)
+}
+
+// One component is in a step that updates nothing by itself, another in none. Neither waits
+// for a turn, or has failed: each says that a person syncs it, and goes on once one did.
+func TestRollingSyncLeavesSomeToPeople(t *testing.T) {
+	t.Parallel()
+	f := repoFixture{components: map[string][]string{"api": {"api"}, "web": {"web"}}, environments: threeSteps}
+	f.sets = map[string]string{"shop.yaml": rollingSet(", maxUpdate: 0", "web")}
+	s := newScenario(t, normalCluster, "leftout", f)
+	s.applySets(f, nil)
+	for _, component := range []string{"api", "web"} {
+		for _, env := range []string{"dev", "qa", "prod"} {
+			s.awaitApplication(component, env)
+			s.syncByHand(component, env, "Succeeded", `"syncOptions": ["CreateNamespace=true"]`)
+		}
+	}
+	s.awaitSettled()
+	s.startServer()
+
+	for component, left := range map[string]struct{ recorded, why string }{"api": {"rolling-no-step", "it is in no step"}, "web": {"rolling-no-update", "its step's maxUpdate is 0"}} {
+		s.pushRelease(component, "dev", "1.1.0")
+		s.awaitWhy(component, "dev", "waits for a person's sync", func(e *api.EnvironmentWhy) error {
+			for _, target := range e.Targets {
+				if target.State == "syncing" && strings.Contains(target.Reason, "RollingSync never syncs it ("+left.why+")") {
+					return nil
+				}
+			}
+			return fmt.Errorf("the targets are %+v, not left to people", e.Targets)
+		})
+		s.record(left.recorded, component, "dev", nil)
+		s.checkNoPull(promotionBranch(component, "qa"))
+		s.syncByHand(component, "dev", "Succeeded", "")
+		s.awaitState(component, "dev", "1.1.0", promotion.Verified)
+		s.awaitMerged(component, "qa", "1.1.0", 0)
+	}
 }
