@@ -55,7 +55,7 @@ func TestRollingSyncStepIsWaitedFor(t *testing.T) {
 
 // One component is in a step that updates nothing by itself, another in none. Neither waits
 // for a turn, or has failed: each says that a person syncs it, and goes on once one did.
-func TestRollingSyncLeavesSomeToPeople(t *testing.T) {
+func TestRollingSyncNeverSyncs(t *testing.T) {
 	t.Parallel()
 	f := repoFixture{components: map[string][]string{"api": {"api"}, "web": {"web"}}, environments: threeSteps}
 	f.sets = map[string]string{"shop.yaml": rollingSet(", maxUpdate: 0", "web")}
