@@ -45,21 +45,13 @@ type route struct {
 
 // serveHTTP is the forge's front door: Git or REST, counted, and with its faults.
 func (f *Forge) serveHTTP(w http.ResponseWriter, r *http.Request) {
-	if rest, ok := strings.CutPrefix(r.URL.Path, "/api/v3"); ok && (rest == "" || rest[0] == '/') {
-		r = r.Clone(r.Context())
-		r.URL.Path = rest
-		r.URL.RawPath = strings.TrimPrefix(r.URL.RawPath, "/api/v3")
-	}
-	if r.URL.Path == "/api/graphql" { // beside the REST API, as on GitHub Enterprise
-		r = r.Clone(r.Context())
-		r.URL.Path, r.URL.RawPath = "/graphql", ""
-	}
-	git := parseGitCall(r)
+	r, rest := f.cutPrefixes(r)
+	git := f.parseGitCall(r)
 	var rt *route
 	name := r.Method + " " + r.URL.Path
 	if git != nil {
 		name = git.routeName()
-	} else if rt = routes.findRoute(r); rt != nil {
+	} else if rt = f.routes.findRoute(r); rt != nil && rest {
 		name = rt.pattern
 	}
 	f.mu.Lock()
@@ -78,7 +70,9 @@ func (f *Forge) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case git != nil:
 		f.serveGit(out, r, git)
-	case rt != nil:
+	case rt != nil && rest && f.face == GitLab:
+		f.serveGitLab(out, r, rt)
+	case rt != nil && rest:
 		f.serveREST(out, r, rt)
 	case !f.servePage(out, r):
 		f.writeError(out, notFound())
@@ -86,6 +80,29 @@ func (f *Forge) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	if broken != nil {
 		f.answerFault(w, broken)
 	}
+}
+
+// cutPrefixes takes off a call's path what is before the routes of its API; rest says that
+// it can be a call of it. GitHub's API answers without a prefix, too.
+func (f *Forge) cutPrefixes(r *http.Request) (cut *http.Request, rest bool) {
+	take := func(prefix string) bool {
+		if after, ok := strings.CutPrefix(r.URL.Path, prefix); prefix == "" || !ok || after != "" && after[0] != '/' {
+			return false
+		}
+		r = r.Clone(r.Context())
+		r.URL.Path, r.URL.RawPath = strings.TrimPrefix(r.URL.Path, prefix), strings.TrimPrefix(r.URL.RawPath, prefix)
+		return true
+	}
+	take(f.path)
+	if f.face == GitLab {
+		return r, take(gitlabAPI)
+	}
+	take("/api/v3")
+	if r.URL.Path == "/api/graphql" { // beside the REST API, as on GitHub Enterprise
+		r = r.Clone(r.Context())
+		r.URL.Path, r.URL.RawPath = "/graphql", ""
+	}
+	return r, true
 }
 
 // discardWriter takes the answer of a call whose client is going to see a fault.
@@ -239,6 +256,12 @@ func (f *Forge) writeError(w http.ResponseWriter, err error) {
 	}
 	for k, v := range e.Header {
 		w.Header()[k] = v
+	}
+	if f.face == GitLab {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(e.Status)
+		_ = json.NewEncoder(w).Encode(e.gitlabBody()) // a client that is gone needs no answer
+		return
 	}
 	shown := *e
 	shown.Code = strconv.Itoa(e.Status)

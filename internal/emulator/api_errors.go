@@ -17,6 +17,7 @@ type apiError struct {
 	Errors  []any       `json:"errors,omitempty"`
 	Docs    string      `json:"documentation_url"`
 	Code    string      `json:"status"`
+	body    any         // all of it, in GitLab's shape; nil: none was made
 }
 
 type fieldError struct {

@@ -116,6 +116,9 @@ func (f *Forge) hasTeamAccess(r *repository, t *team) bool {
 // endReviewRequests takes off those requests that somebody's review answers: to them, and to
 // the teams that they are in.
 func (f *Forge) endReviewRequests(p *pull, by *account) {
+	if f.face == GitLab {
+		return // reviewers stay, and their state says how they decided
+	}
 	p.reviewers = slices.DeleteFunc(p.reviewers, func(a *account) bool { return a == by })
 	p.teams = slices.DeleteFunc(p.teams, func(t *team) bool { return t.contains(by.login, f.teams) })
 }

@@ -1,12 +1,15 @@
 // Package emulator is a world in one process, for the demo and for tests: a
-// forge that answers as GitHub does, and an Argo CD that deploys what is in its
-// repositories.
+// forge that answers as GitHub or as GitLab does, and an Argo CD that deploys what
+// is in its repositories.
 //
 // The Forge has real bare repositories behind smart HTTP, the REST calls that
-// Liftlock's GitHub driver makes, branch protection, reviews, statuses, three
+// Liftlock's drivers make, branch protection, reviews, statuses, three
 // merge methods carried out in Git, and signed webhooks. Its answers to what
 // goes wrong (404, 405, 409, 422, conditional requests, rate limits) have
-// GitHub's shape and words, because those are what a driver gets wrong.
+// the forge's own shape and words, because those are what a driver gets wrong. Its face
+// is a choice (ForgeOptions.Face): world, Git and people are the same under both. What
+// the files called wire_gitlab hold is GitLab's; testdata/gitlab is its own description,
+// against which every answer is held.
 //
 // The ArgoCD serves Applications over the Kubernetes list and watch API and
 // follows branches of the forge's repositories: it notices, compares, syncs and

@@ -54,6 +54,10 @@ func (f *Forge) emitPush(r *repository, by *account, ref, before, after string) 
 	if err != nil {
 		return err
 	}
+	if f.face == GitLab {
+		f.emitGitLabPush(r, by, ref, before, after, commits)
+		return nil
+	}
 	fields := map[string]any{
 		"ref": ref, "before": cmp.Or(before, zeroCommit), "after": cmp.Or(after, zeroCommit),
 		"created": before == "", "deleted": after == "", "forced": forced, "base_ref": nil,
@@ -118,6 +122,10 @@ func (f *Forge) pushIdent(i gitIdent) wirePushIdent {
 // emitPull sends a pull_request event. The payload's mergeability is always
 // "unknown": GitHub sends it before it has computed any.
 func (f *Forge) emitPull(p *pull, by *account, action string, more map[string]any) {
+	if f.face == GitLab {
+		f.emitPullToGitLab(p, by, action, more)
+		return
+	}
 	w := f.wirePull(p)
 	w.wirePullDetail = &wirePullDetail{
 		Merged: p.merged, MergeableState: "unknown", MergedBy: f.wireUser(p.mergedBy),
@@ -129,12 +137,20 @@ func (f *Forge) emitPull(p *pull, by *account, action string, more map[string]an
 }
 
 func (f *Forge) emitReview(p *pull, by *account, v *review, action string) {
+	if f.face == GitLab {
+		f.emitReviewToGitLab(p, by, v, action)
+		return
+	}
 	w := f.wireReview(p, v)
 	w.State = strings.ToLower(w.State) // lower case in events, upper case in the API
 	f.emitEvent(p.repo, by, "pull_request_review", map[string]any{"action": action, "review": w, "pull_request": f.wirePull(p)})
 }
 
 func (f *Forge) emitComment(c *comment, by *account, action string, more map[string]any) {
+	if f.face == GitLab {
+		f.emitNote(c, by, action)
+		return
+	}
 	p := c.pull
 	state := "closed"
 	if p.open {

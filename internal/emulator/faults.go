@@ -12,7 +12,7 @@ import (
 )
 
 // Fault makes calls fail. Method and Path are regular expressions over the
-// whole method and the path without "/api/v3" (for example "PUT" and
+// whole method and the path without "/api/v3" or "/api/v4" (for example "PUT" and
 // "/pulls/[0-9]+/merge$"); an empty one matches all. Git's own requests
 // ("/acme/fleet.git/git-receive-pack") can fail like any other.
 type Fault struct {
@@ -23,7 +23,7 @@ type Fault struct {
 	Cut          bool // break the connection instead of answering
 	Status       int  // the answer: 0 is 502
 	Header       http.Header
-	Body         string // empty: an error message in GitHub's shape
+	Body         string // empty: an error message in the forge's shape
 }
 
 type activeFault struct {

@@ -1,10 +1,12 @@
 package emulator
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"sync"
 	"time"
@@ -18,16 +20,41 @@ type ForgeOptions struct {
 	Now          func() time.Time // the clock; nil: time.Now
 	Log          *zap.Logger      // nil: silent
 	WholeSeconds bool             // times without fractions of a second, as GitHub's are
-	RateLimit    int              // REST calls an hour and user; 0: DefaultRateLimit
+	RateLimit    int              // REST calls of a user, an hour on GitHub and a minute on GitLab; 0: DefaultRateLimit or DefaultGitLabRateLimit
+
+	Face         Face   // whose API it has; empty: GitHub's
+	Path         string // GitLab: the path of its relative URL, such as "/git"; empty: none
+	PublicLimits bool   // GitLab: also the limits that gitlab.com sets to single calls
+	// Record is given every REST call that was answered, one after the other; nil: nobody
+	// is. It must not call the forge.
+	Record func(Exchange)
 }
+
+// Face says whose API a Forge has. World, Git and people's actions are the same.
+type Face string
+
+// The faces.
+const (
+	GitHub Face = "github"
+	GitLab Face = "gitlab"
+)
 
 // DefaultRateLimit is GitHub Enterprise Cloud's: high enough for any story.
 const DefaultRateLimit = 15000
 
+// Exchange is one REST call and its answer.
+type Exchange struct {
+	Method, Route string // Route is the pattern of the path, such as /projects/{id}
+	Query         url.Values
+	Body          []byte
+	Status        int
+	Answer        []byte // JSON; empty: no body
+}
+
 // readHeaderTimeout ends connections that never ask anything.
 const readHeaderTimeout = 10 * time.Second
 
-// Forge is a Git hosting service that answers as GitHub does, on a port of
+// Forge is a Git hosting service that answers as GitHub or GitLab does, on a port of
 // 127.0.0.1. Its state is in memory, its repositories are on disk. All methods
 // may be called concurrently, and do not return before their effect is there;
 // only webhooks come later (WaitIdle).
@@ -36,6 +63,11 @@ type Forge struct {
 	clock        func() time.Time
 	wholeSeconds bool
 	rateLimit    int
+	publicLimits bool
+	face         Face
+	path         string // of the relative URL
+	routes       router
+	record       func(Exchange)
 	log          *zap.Logger
 	url          string
 	server       *http.Server
@@ -44,14 +76,17 @@ type Forge struct {
 
 	// mu guards everything below and the state of accounts, repositories and
 	// pull requests. Lock order: repository.refsMu, then mu.
-	mu     sync.Mutex
-	users  map[string]*account    // by lower-case login
-	repos  map[string]*repository // by lower-case owner/name
-	teams  map[string]*team       // by lower-case organisation/slug
-	lastID int64
-	quotas map[int64]*quota // by account
-	faults []*activeFault
-	calls  map[string]int
+	mu          sync.Mutex
+	users       map[string]*account    // by lower-case login
+	repos       map[string]*repository // by lower-case owner/name
+	formerNames map[string]*repository // likewise, by names that they had before
+	teams       map[string]*team       // by lower-case organisation/slug
+	lastID      int64
+	quotas      map[int64]*quota  // by account
+	limits      map[string]*quota // GitLab's for single calls, by call and account
+	cause       *eventCause       // what a GitLab call's webhooks have in common; nil: nothing
+	faults      []*activeFault
+	calls       map[string]int
 
 	latency time.Duration
 }
@@ -67,7 +102,16 @@ func NewForge(o ForgeOptions) (*Forge, error) {
 	f := &Forge{
 		dir: o.Dir, clock: o.Now, wholeSeconds: o.WholeSeconds, rateLimit: o.RateLimit, log: o.Log,
 		users: map[string]*account{}, repos: map[string]*repository{}, teams: map[string]*team{},
-		quotas: map[int64]*quota{}, calls: map[string]int{}, done: make(chan struct{}),
+		quotas: map[int64]*quota{}, calls: map[string]int{}, done: make(chan struct{}), formerNames: map[string]*repository{},
+		face: cmp.Or(o.Face, GitHub), path: o.Path, record: o.Record, publicLimits: o.PublicLimits, limits: map[string]*quota{}, routes: routes,
+	}
+	defaultLimit := DefaultRateLimit
+	switch f.face {
+	case GitHub:
+	case GitLab:
+		f.routes, defaultLimit = gitlabRoutes, DefaultGitLabRateLimit
+	default:
+		return nil, fmt.Errorf("starting the forge: it has no face %q", o.Face)
 	}
 	if f.clock == nil {
 		f.clock = time.Now
@@ -76,14 +120,14 @@ func NewForge(o ForgeOptions) (*Forge, error) {
 		f.log = zap.NewNop()
 	}
 	if f.rateLimit <= 0 {
-		f.rateLimit = DefaultRateLimit
+		f.rateLimit = defaultLimit
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("starting the forge: %w", err)
 	}
-	f.url = "http://" + listener.Addr().String()
-	f.sender = newWebhookSender(f.log)
+	f.url = "http://" + listener.Addr().String() + f.path
+	f.sender = newWebhookSender(f.log, f.now, f.url)
 	f.server = &http.Server{Handler: http.HandlerFunc(f.serveHTTP), ReadHeaderTimeout: readHeaderTimeout, ErrorLog: zap.NewStdLog(f.log)}
 	go func() {
 		defer close(f.done)
@@ -95,8 +139,8 @@ func NewForge(o ForgeOptions) (*Forge, error) {
 }
 
 // URL is the forge's address, without a slash at the end. Its REST API answers
-// under it and under URL()+"/api/v3"; a repository's clone address is
-// URL()+"/owner/name.git".
+// under URL()+"/api/v3", GitHub's also under URL() itself, and GitLab's under
+// URL()+"/api/v4"; a repository's clone address is URL()+"/owner/name.git".
 func (f *Forge) URL() string { return f.url }
 
 // Close stops the server and the webhooks, and breaks open connections. The

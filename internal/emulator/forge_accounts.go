@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Permission is what somebody may do in a repository, in rising order.
@@ -27,7 +28,9 @@ func (p Permission) String() string {
 type UserOptions struct {
 	Email  string   // connects commits to the account; empty: login@users.example
 	Bot    bool     // the account is an app's: its type is "Bot"
-	Scopes []string // the token's scopes; nil: repo. Without repo every write is 403
+	Scopes []string // the token's scopes; nil: repo (GitHub) or api (GitLab), without which every write is 403
+
+	TokenExpires time.Time // GitLab: when the token ends; zero: never
 }
 
 // account is a user, a bot or an organisation.
@@ -38,10 +41,29 @@ type account struct {
 	kind   string // User, Bot or Organization
 	token  string
 	scopes []string
+
+	tokenID                    int64
+	tokenCreated, tokenExpires time.Time
+	tokenUsed                  time.Time
 }
 
+// tokenEnded says whether the account's token has come to its end.
+func (a *account) tokenEnded(now time.Time) bool {
+	return !a.tokenExpires.IsZero() && !now.Before(a.tokenExpires)
+}
+
+// mayPush says whether the account's token may push over HTTP.
+func (a *account) mayPush() bool {
+	return a.mayWrite() || slices.Contains(a.scopes, "write_repository")
+}
+
+// mayRead says whether the account's token may be used for GitLab's API.
+func (a *account) mayRead() bool { return a.mayWrite() || slices.Contains(a.scopes, "read_api") }
+
 // mayWrite says whether the account's token may change anything at all.
-func (a *account) mayWrite() bool { return slices.Contains(a.scopes, "repo") }
+func (a *account) mayWrite() bool {
+	return slices.Contains(a.scopes, "repo") || slices.Contains(a.scopes, "api")
+}
 
 // AddUser creates an account. The token is its password for Git and its bearer
 // token for the API; an empty one can't sign in, but the account can act
@@ -60,7 +82,7 @@ func (f *Forge) AddUser(login, token string, o UserOptions) error {
 			return fmt.Errorf("adding user %s: its token is already %s's", login, u.login)
 		}
 	}
-	a := &account{id: f.nextID(), login: login, email: o.Email, kind: "User", token: token, scopes: o.Scopes}
+	a := &account{id: f.nextID(), login: login, email: o.Email, kind: "User", token: token, scopes: o.Scopes, tokenID: f.nextID(), tokenCreated: f.now(), tokenExpires: o.TokenExpires}
 	if a.email == "" {
 		a.email = login + "@users.example"
 	}
@@ -69,6 +91,9 @@ func (f *Forge) AddUser(login, token string, o UserOptions) error {
 	}
 	if a.scopes == nil {
 		a.scopes = []string{"repo"}
+		if f.face == GitLab {
+			a.scopes = []string{"api"}
+		}
 	}
 	f.users[strings.ToLower(login)] = a
 	return nil
@@ -83,7 +108,7 @@ func (f *Forge) SetToken(login, token string, scopes ...string) error {
 	if err != nil {
 		return err
 	}
-	a.token = token
+	a.token, a.tokenID, a.tokenCreated, a.tokenExpires = token, f.nextID(), f.now(), time.Time{}
 	if len(scopes) > 0 {
 		a.scopes = scopes
 	}

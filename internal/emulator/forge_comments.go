@@ -22,6 +22,9 @@ type comment struct {
 	body             string
 	created, updated time.Time
 	reactions        []*reaction
+
+	system, internal bool    // GitLab's own; not for everybody
+	thread           *thread // GitLab's discussion that it begins; nil: none
 }
 
 type reaction struct {
@@ -36,6 +39,8 @@ type status struct {
 	state, context, description, target string
 	creator                             *account
 	at                                  time.Time
+
+	word, ref string // GitLab's state, where it isn't the world's; the branch
 }
 
 // reactionContents that GitHub knows.
@@ -45,12 +50,17 @@ func (f *Forge) addComment(p *pull, by *account, body string) (*comment, error) 
 	if err := checkBody(body); err != nil {
 		return nil, err
 	}
+	return f.recordComment(p, by, body, false, nil), nil
+}
+
+// recordComment adds a comment that is in order.
+func (f *Forge) recordComment(p *pull, by *account, body string, internal bool, t *thread) *comment {
 	now := f.now() // one moment: a comment whose times differ was edited
-	c := &comment{id: f.nextID(), pull: p, user: by, body: body, created: now, updated: now}
+	c := &comment{id: f.nextID(), pull: p, user: by, body: body, created: now, updated: now, internal: internal, thread: t}
 	p.comments = append(p.comments, c)
 	f.markUpdated(p)
 	f.emitComment(c, by, "created", nil)
-	return c, nil
+	return c
 }
 
 func (f *Forge) editComment(c *comment, by *account, body string) error {
@@ -115,6 +125,9 @@ func (f *Forge) addLabels(p *pull, by *account, names []string) error {
 			return invalidField("Label", "name", "invalid", "")
 		}
 	}
+	if f.face == GitLab {
+		return f.setLabels(p, by, append(slices.Clone(p.labels), names...))
+	}
 	for _, name := range names {
 		f.ensureLabel(p.repo, name)
 		if slices.Contains(p.labels, name) {
@@ -131,6 +144,9 @@ func (f *Forge) removeLabel(p *pull, by *account, name string) error {
 	i := slices.Index(p.labels, name)
 	if i < 0 {
 		return newAPIError(http.StatusNotFound, "Label does not exist")
+	}
+	if f.face == GitLab {
+		return f.setLabels(p, by, slices.Delete(slices.Clone(p.labels), i, i+1))
 	}
 	p.labels = slices.Delete(p.labels, i, i+1)
 	f.markUpdated(p)
@@ -167,8 +183,21 @@ func (f *Forge) addStatus(r *repository, by *account, sha string, s *status) err
 	if same >= maxStatuses {
 		return invalidField("Status", "", "custom", "This SHA and context has reached the maximum number of statuses.")
 	}
-	s.id, s.creator, s.at = f.nextID(), by, f.now()
+	return f.recordStatus(r, by, sha, s)
+}
+
+// recordStatus adds a status that is in order; one with an identity is a step of what there
+// is. On GitLab it moves a pipeline, and callers hold refsMu: what waits for it merges.
+func (f *Forge) recordStatus(r *repository, by *account, sha string, s *status) error {
+	if s.id == 0 {
+		s.id = f.nextID()
+	}
+	s.creator, s.at = by, f.now()
 	r.statuses[sha] = append(r.statuses[sha], s)
+	if f.face == GitLab {
+		f.followStatus(r, by, sha, s)
+		return f.runAutoMerges(r, sha)
+	}
 	f.emitStatus(r, by, sha, s)
 	return nil
 }
@@ -177,7 +206,7 @@ func (f *Forge) addStatus(r *repository, by *account, sha string, s *status) err
 func (f *Forge) latestStatuses(r *repository, sha string) []*status {
 	var last []*status
 	for _, s := range r.statuses[sha] {
-		last = append(slices.DeleteFunc(last, func(o *status) bool { return o.context == s.context }), s)
+		last = append(slices.DeleteFunc(last, func(o *status) bool { return o.context == s.context && o.ref == s.ref }), s)
 	}
 	return last
 }

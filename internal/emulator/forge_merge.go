@@ -115,6 +115,10 @@ type mergeRequest struct {
 
 // mergePull merges, for real, and gives the commit that landed.
 func (f *Forge) mergePull(p *pull, by *account, o mergeRequest) (string, error) {
+	if f.face == GitLab { // the project says how; only squashing is a choice
+		err := f.acceptPull(p, by, acceptRequest{squash: o.Method == "squash" || p.gitlab.squash, removeBranch: p.gitlab.removeBranch})
+		return p.mergeSHA, err
+	}
 	cannot := func(words string) (string, error) { return "", newAPIError(http.StatusMethodNotAllowed, "%s", words) }
 	if !p.open {
 		return cannot("Pull Request is not mergeable")

@@ -40,6 +40,8 @@ type pull struct {
 	// "unknown". tested is the pair of commits that clean is about.
 	testedPair string
 	clean      bool
+
+	gitlab mergeRequestState // what only GitLab knows of it
 }
 
 type review struct {
@@ -53,7 +55,10 @@ type review struct {
 
 // headRef is where the pull request's head is kept in its own repository, whatever
 // happens to the branch.
-func (p *pull) headRef() string { return "refs/pull/" + strconv.Itoa(p.number) + "/head" }
+func (p *pull) headRef() string { return p.repo.pullRefs + strconv.Itoa(p.number) + "/head" }
+
+// pullRefs is where forges keep the heads of pull requests.
+var pullRefs = map[Face]string{GitHub: "refs/pull/", GitLab: "refs/merge-requests/"}
 
 func (f *Forge) markUpdated(p *pull) { p.updated = f.now() }
 
@@ -63,6 +68,10 @@ type pullSpec struct {
 	head         *repository
 	branch, base string
 	draft        bool
+
+	labels               []string
+	reviewers            []*account
+	squash, removeBranch bool // GitLab's wishes for the merge
 }
 
 // openPull opens a pull request, or says in GitHub's words why it can't.
@@ -79,20 +88,39 @@ func (f *Forge) openPull(r *repository, by *account, n pullSpec) (*pull, error) 
 	if head == "" {
 		return nil, invalidField(resource, "head", "invalid", "")
 	}
+	if f.findOpenPull(r, n.head, n.branch, n.base) != nil {
+		return nil, invalidField(resource, "", "custom", fmt.Sprintf("A pull request already exists for %s:%s.", n.head.owner.login, n.branch))
+	}
+	return f.createPull(r, by, n, head)
+}
+
+// findOpenPull finds the open pull request from a branch into another; nil: there is none.
+func (f *Forge) findOpenPull(r, head *repository, branch, base string) *pull {
 	for _, p := range r.pulls {
-		if p.open && p.headRepo == n.head && p.branch == n.branch && p.base == n.base {
-			return nil, invalidField(resource, "", "custom", fmt.Sprintf("A pull request already exists for %s:%s.", n.head.owner.login, n.branch))
+		if p.open && p.headRepo == head && p.branch == branch && p.base == base {
+			return p
 		}
 	}
+	return nil
+}
+
+// createPull opens a pull request whose request is in order. GitLab opens those too that have
+// nothing to merge.
+func (f *Forge) createPull(r *repository, by *account, n pullSpec, head string) (*pull, error) {
 	p := &pull{
 		number: r.lastNumber + 1, title: n.title, body: n.body, author: by, repo: r, headRepo: n.head,
-		branch: n.branch, base: n.base, draft: n.draft, open: true, created: f.now(),
+		branch: n.branch, base: n.base, draft: n.draft, open: true, created: f.now(), reviewers: n.reviewers,
+		gitlab: mergeRequestState{squash: n.squash, removeBranch: n.removeBranch},
 	}
 	if err := f.setHead(p, head); err != nil {
 		return nil, err
 	}
-	if len(p.commits) == 0 {
-		return nil, invalidField(resource, "", "custom", fmt.Sprintf("No commits between %s and %s", n.base, n.branch))
+	if len(p.commits) == 0 && f.face == GitHub {
+		return nil, invalidField("PullRequest", "", "custom", fmt.Sprintf("No commits between %s and %s", n.base, n.branch))
+	}
+	for _, name := range n.labels {
+		f.ensureLabel(r, name)
+		p.labels = append(p.labels, name)
 	}
 	r.lastNumber = p.number
 	p.id = f.nextID()
@@ -110,22 +138,29 @@ func (f *Forge) setHead(p *pull, head string) error {
 			return err
 		}
 	}
-	commits, err := git.revList(p.repo.branchHead(p.base), head)
-	if err != nil {
-		return err
+	var commits []string
+	base := p.repo.branchHead(p.base)
+	if base != "" { // GitLab takes a base that isn't there
+		var err error
+		if commits, err = git.revList(base, head); err != nil {
+			return err
+		}
 	}
-	if len(commits) > 0 {
+	if len(commits) > 0 || f.face == GitLab {
 		if err := git.updateRef(p.headRef(), head, ""); err != nil {
 			return err
 		}
 	}
-	p.head, p.commits, p.baseSHA = head, commits, p.repo.branchHead(p.base)
+	if p.head != head {
+		p.gitlab.versions = append(p.gitlab.versions, version{id: f.nextID(), head: head, base: base, at: f.now()})
+	}
+	p.head, p.commits, p.baseSHA = head, commits, base
 	return nil
 }
 
 // closePull closes a pull request without merging it.
 func (f *Forge) closePull(p *pull, by *account) {
-	p.open, p.closed = false, f.now()
+	p.open, p.closed, p.gitlab.closedBy, p.gitlab.autoMerge = false, f.now(), by, nil
 	f.markUpdated(p)
 	f.emitPull(p, by, "closed", nil)
 }
@@ -142,23 +177,22 @@ func (f *Forge) reopenPull(p *pull, by *account) error {
 	if tip == "" {
 		return refused(fmt.Sprintf("The %s branch has been deleted.", p.branch))
 	}
-	// GitHub compares with the head that it closed with.
-	grown, err := p.headRepo.git.isAncestor(p.head, tip)
-	if err != nil {
-		return err
-	}
-	if !grown {
-		return refused(fmt.Sprintf("The %s branch was force-pushed or recreated.", p.branch))
-	}
-	for _, o := range p.repo.pulls {
-		if o.open && o.headRepo == p.headRepo && o.branch == p.branch && o.base == p.base {
-			return refused(fmt.Sprintf("There is already an open pull request from %s to %s.", p.branch, p.base))
+	if f.face == GitHub { // compares with the head that it closed with
+		grown, err := p.headRepo.git.isAncestor(p.head, tip)
+		if err != nil {
+			return err
 		}
+		if !grown {
+			return refused(fmt.Sprintf("The %s branch was force-pushed or recreated.", p.branch))
+		}
+	}
+	if f.findOpenPull(p.repo, p.headRepo, p.branch, p.base) != nil {
+		return refused(fmt.Sprintf("There is already an open pull request from %s to %s.", p.branch, p.base))
 	}
 	if err := f.setHead(p, tip); err != nil {
 		return err
 	}
-	if len(p.commits) == 0 {
+	if len(p.commits) == 0 && f.face == GitHub {
 		return refused(fmt.Sprintf("There are no new commits on the %s branch.", p.branch))
 	}
 	p.open, p.closed = true, time.Time{}
@@ -180,13 +214,14 @@ func (f *Forge) editPull(p *pull, by *account, e pullEdit) error {
 	if e.Title != nil && *e.Title != p.title {
 		changes["title"] = changedFrom(p.title)
 		p.title = *e.Title
+		p.draft = p.draft && f.face == GitHub || f.face == GitLab && isDraftTitle(p.title)
 	}
 	if e.Body != nil && *e.Body != p.body {
 		changes["body"] = changedFrom(p.body)
 		p.body = *e.Body
 	}
 	if e.Base != nil && *e.Base != p.base {
-		if p.repo.branchHead(*e.Base) == "" {
+		if p.repo.branchHead(*e.Base) == "" && f.face == GitHub {
 			return invalidField("PullRequest", "base", "invalid", "")
 		}
 		changes["base"] = map[string]any{"ref": changedFrom(p.base), "sha": changedFrom(p.baseSHA)}
@@ -240,6 +275,9 @@ func (f *Forge) addReview(p *pull, by *account, event, body, commit string) (*re
 	f.endReviewRequests(p, by)
 	f.markUpdated(p)
 	f.emitReview(p, by, v, "submitted")
+	if f.face == GitLab {
+		return v, f.followReview(p, v)
+	}
 	return v, nil
 }
 

@@ -67,6 +67,10 @@ func (f *Forge) followHead(r *repository, by *account, branch, tip string) error
 		if err := f.setHead(p, tip); err != nil {
 			return err
 		}
+		if f.face == GitLab {
+			f.followPushedHead(p, by, before)
+			continue
+		}
 		if p.repo.protections[p.base].DismissStale {
 			for _, v := range p.reviews {
 				if v.state == "APPROVED" {
@@ -113,7 +117,7 @@ func (f *Forge) followBase(r *repository, by *account, branch, before, tip strin
 	if len(open) == 0 {
 		return nil
 	}
-	reachable, err := r.git.listMergedRefs("refs/pull/", tip)
+	reachable, err := r.git.listMergedRefs(r.pullRefs, tip)
 	if err != nil {
 		return err
 	}
@@ -133,7 +137,7 @@ func (f *Forge) followBase(r *repository, by *account, branch, before, tip strin
 func (f *Forge) markMerged(p *pull, by *account, commit string) {
 	p.open, p.merged, p.mergedBy, p.mergeSHA = false, true, by, commit
 	p.mergedAt = f.now()
-	p.closed = p.mergedAt
+	p.closed, p.gitlab.autoMerge = p.mergedAt, nil
 	f.markUpdated(p)
 	f.emitPull(p, by, "closed", nil)
 }

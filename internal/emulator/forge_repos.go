@@ -22,6 +22,18 @@ type RepoOptions struct {
 	Methods []string              // merge methods that are allowed: merge, squash, rebase; nil: all
 	// DeleteMergedBranches removes a pull request's branch after its merge.
 	DeleteMergedBranches bool
+	// GitLab is what only a GitLab project has; the zero value follows from Methods.
+	GitLab GitLabProject
+}
+
+// GitLabProject is what a project of GitLab has beyond what other forges' repositories have.
+type GitLabProject struct {
+	MergeMethod               string // merge, rebase_merge or ff; empty: ff where Methods has only rebase, otherwise merge
+	Squash                    string // never, always, default_on or default_off; empty: what Methods leaves
+	PipelineMustSucceed       bool   // also when a protection of the branch names contexts
+	DiscussionsMustBeResolved bool
+	QueueMerges               bool // merge trains are on
+	Free                      bool // no approval rules, no merge trains
 }
 
 // Protection is what a branch asks for before a pull request into it merges.
@@ -30,6 +42,8 @@ type Protection struct {
 	Contexts     []string // commit statuses that must be success on the head
 	DismissStale bool     // a push dismisses approvals
 	Strict       bool     // the head must contain the base branch's tip
+
+	MergeRole Permission // GitLab: who may merge; NoPermission: who may write
 }
 
 type repository struct {
@@ -44,6 +58,11 @@ type repository struct {
 	access       map[int64]Permission
 	methods      []string
 	deleteMerged bool // delete merged branches
+	gitlab       GitLabProject
+	archived     bool
+	pipelines    []*pipeline // oldest first
+	cars         []*mergeCar // of merge trains, oldest first
+	pullRefs     string      // where heads of pull requests are kept, such as refs/pull/
 	labels       map[string]*label
 	protections  map[string]Protection
 	pulls        map[int]*pull
@@ -99,7 +118,7 @@ func (f *Forge) CreateRepo(name string, o RepoOptions) error {
 	if err != nil {
 		return fail(err)
 	}
-	r.methods, r.deleteMerged = o.Methods, o.DeleteMergedBranches
+	r.methods, r.deleteMerged, r.gitlab = o.Methods, o.DeleteMergedBranches, o.GitLab
 	if r.methods == nil {
 		r.methods = mergeMethods
 	}
@@ -131,8 +150,8 @@ func (f *Forge) CreateRepo(name string, o RepoOptions) error {
 }
 
 func (f *Forge) newRepository(name, branch string) (*repository, error) {
-	owner, short, ok := strings.Cut(name, "/")
-	if !ok || owner == "" || short == "" || strings.ContainsAny(name, " \\\n") || strings.Contains(short, "/") || strings.Contains(name, "..") {
+	owner, short, ok := cutName(name)
+	if !ok || strings.ContainsAny(name, " \\\n") || strings.Contains(name, "//") || f.face == GitHub && strings.Contains(owner, "/") || strings.Contains(name, "..") {
 		return nil, errors.New("the name must be owner/name")
 	}
 	if _, ok := f.repos[strings.ToLower(name)]; ok {
@@ -143,10 +162,21 @@ func (f *Forge) newRepository(name, branch string) (*repository, error) {
 		return nil, err
 	}
 	return &repository{
-		id: f.nextID(), owner: f.ensureOwner(owner), name: short, branch: branch, created: f.now(), pushed: f.now(),
+		pullRefs: pullRefs[f.face],
+		id:       f.nextID(), owner: f.ensureOwner(owner), name: short, branch: branch, created: f.now(), pushed: f.now(),
 		git: git, access: map[int64]Permission{}, methods: mergeMethods, labels: map[string]*label{},
 		protections: map[string]Protection{}, pulls: map[int]*pull{}, statuses: map[string][]*status{}, refs: map[string]string{},
 	}, nil
+}
+
+// cutName cuts a repository's full name before its own name: a group of GitLab's can be in
+// another.
+func cutName(name string) (owner, short string, ok bool) {
+	i := strings.LastIndex(name, "/")
+	if i <= 0 || i == len(name)-1 {
+		return "", "", false
+	}
+	return name[:i], name[i+1:], true
 }
 
 // Fork copies a repository to an account, who owns the copy: pull requests can
@@ -192,6 +222,38 @@ func (f *Forge) Protect(repo, branch string, p Protection) error {
 		return err
 	}
 	r.protections[branch] = p
+	return nil
+}
+
+// MoveRepository gives a repository another full name, in the same or another group. On
+// GitLab the old one leads to it.
+func (f *Forge) MoveRepository(repo, to string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r, err := f.findRepository(repo)
+	if err != nil {
+		return fmt.Errorf("moving %s to %s: %w", repo, to, err)
+	}
+	owner, short, ok := cutName(to)
+	if _, exists := f.repos[strings.ToLower(to)]; !ok || exists {
+		return fmt.Errorf("moving %s to %s: the name must be a free owner/name", repo, to)
+	}
+	delete(f.repos, strings.ToLower(repo))
+	f.formerNames[strings.ToLower(repo)] = r
+	r.owner, r.name = f.ensureOwner(owner), short
+	f.repos[strings.ToLower(to)] = r
+	return nil
+}
+
+// ArchiveRepository makes a repository of GitLab's read-only, or writable again.
+func (f *Forge) ArchiveRepository(repo string, archived bool) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r, err := f.findRepository(repo)
+	if err != nil {
+		return err
+	}
+	r.archived = archived
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 )
 
 func FuzzRouter(f *testing.F) {
@@ -21,7 +22,7 @@ func FuzzRouter(f *testing.F) {
 			return
 		}
 		r := &http.Request{Method: method, URL: u}
-		if g := parseGitCall(r); g != nil && (strings.Count(g.repo, "/") != 1 || g.routeName() == "") {
+		if g := parseGitPath(gitPath, r); g != nil && (strings.Count(g.repo, "/") != 1 || g.routeName() == "") {
 			t.Errorf("%q is Git's with repository %q", path, g.repo)
 		}
 		rt := routes.findRoute(r)
@@ -34,6 +35,69 @@ func FuzzRouter(f *testing.F) {
 		for _, name := range []string{"owner", "repo"} {
 			if strings.Contains(rt.pattern, "{"+name+"}") && r.PathValue(name) == "" {
 				t.Errorf("%q has no %s for %s", path, name, rt.pattern)
+			}
+		}
+	})
+}
+
+func FuzzGitLabRouter(f *testing.F) {
+	for _, path := range []string{"/projects/a%2Fb%2Fc/merge_requests/1/merge", "/projects/7/repository/branches/x%2Fy", "/projects//hooks", "/groups/a%2Fb/members/all/3", "/a/b/c.git/info/refs?service=git-upload-pack", "/%zz"} {
+		f.Add("GET", path)
+		f.Add("DELETE", path)
+	}
+	f.Fuzz(func(t *testing.T, method, path string) {
+		u, err := url.Parse(path)
+		if err != nil {
+			return
+		}
+		r := &http.Request{Method: method, URL: u}
+		if g := parseGitPath(gitlabGitPath, r); g != nil && (strings.Count(g.repo, "/") < 1 || g.routeName() == "") {
+			t.Errorf("%q is Git's with repository %q", path, g.repo)
+		}
+		rt := gitlabRoutes.findRoute(r)
+		if rt == nil {
+			return
+		}
+		for _, part := range strings.Split(rt.pattern, "/") {
+			if name, ok := strings.CutPrefix(part, "{"); ok && r.PathValue(strings.TrimSuffix(name, "}")) == "" {
+				t.Errorf("%q has no %s for %s", path, name, rt.pattern)
+			}
+		}
+	})
+}
+
+func FuzzGitLabParams(f *testing.F) {
+	f.Add("labels[]=a&labels[]=b&state=opened", "application/json", `{"title":"T","squash":null,"reviewer_ids":[1,2]}`)
+	f.Add("", "application/x-www-form-urlencoded", "body=%2Fclose&internal=1")
+	f.Fuzz(func(t *testing.T, query, kind, body string) {
+		c := &call{r: &http.Request{URL: &url.URL{RawQuery: query}, Header: http.Header{"Content-Type": {kind}}}, body: []byte(body)}
+		p, err := c.params()
+		if err != nil {
+			return
+		}
+		for name := range p {
+			if p.number(name) != 0 && !p.has(name) || p.isTrue(name) && p.text(name) == "" {
+				t.Errorf("%s is %v", name, p[name])
+			}
+			p.list(name)
+			if _, err := p.when(name); err == nil && p.text(name) != "" && len(p.text(name)) < len(time.DateOnly) {
+				t.Errorf("%s is no time: %v", name, p[name])
+			}
+		}
+	})
+}
+
+func FuzzCutQuickActions(f *testing.F) {
+	f.Add("one\n/close\ntwo")
+	f.Add("```\n/close\n```\n/label ~a")
+	f.Fuzz(func(t *testing.T, text string) {
+		rest, found := cutQuickActions(text)
+		if len(found) == 0 && rest != text {
+			t.Errorf("%q became %q", text, rest)
+		}
+		for _, a := range found {
+			if quickActions[a.name] == nil || len(rest) >= len(text) {
+				t.Errorf("%q has %v and leaves %q", text, a, rest)
 			}
 		}
 	})

@@ -50,7 +50,7 @@ func initBareRepo(dir, branch string) (*bareRepo, error) {
 	// One write instead of a command a key. Durability is no concern of a
 	// world that ends with its process, and fsync is most of a push's time.
 	config := "[core]\n\tfsync = none\n[gc]\n\tauto = 0\n[http]\n\treceivepack = true\n" +
-		"[receive]\n\tautogc = false\n\thideRefs = refs/pull\n" +
+		"[receive]\n\tautogc = false\n\thideRefs = refs/pull\n\thideRefs = refs/merge-requests\n" +
 		"[uploadpack]\n\tallowFilter = true\n\tallowAnySHA1InWant = true\n"
 	f, err := os.OpenFile(filepath.Join(dir, "config"), os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {

@@ -26,8 +26,15 @@ type gitCall struct {
 var gitPath = regexp.MustCompile(`^/([^/]+/[^/]+?)(?:\.git)?/(info/refs|git-upload-pack|git-receive-pack)$`)
 
 // parseGitCall recognises Git's own requests; nil is somebody else's.
-func parseGitCall(r *http.Request) *gitCall {
-	m := gitPath.FindStringSubmatch(r.URL.Path)
+func (f *Forge) parseGitCall(r *http.Request) *gitCall {
+	if f.face == GitLab {
+		return parseGitPath(gitlabGitPath, r)
+	}
+	return parseGitPath(gitPath, r)
+}
+
+func parseGitPath(pattern *regexp.Regexp, r *http.Request) *gitCall {
+	m := pattern.FindStringSubmatch(r.URL.Path)
 	if m == nil {
 		return nil
 	}
@@ -104,17 +111,20 @@ func (f *Forge) admitGit(w http.ResponseWriter, r *http.Request, g *gitCall) (*r
 	if user == nil {
 		user = f.accountByToken(name) // a token alone, as the user name
 	}
-	if user == nil {
+	if user == nil || user.tokenEnded(f.now()) {
 		w.Header().Set("WWW-Authenticate", `Basic realm="GitHub"`)
 		http.Error(w, "remote: Invalid username or token. Password authentication is not supported for Git operations.", http.StatusUnauthorized)
 		return nil, nil, false
 	}
 	repo := f.repos[strings.ToLower(g.repo)]
+	if repo == nil {
+		repo = f.formerNames[strings.ToLower(g.repo)]
+	}
 	if repo == nil || repo.permissionOf(user) < Read {
 		http.Error(w, "Repository not found.", http.StatusNotFound)
 		return nil, nil, false
 	}
-	if g.service == "git-receive-pack" && (repo.permissionOf(user) < Write || !user.mayWrite()) {
+	if g.service == "git-receive-pack" && (repo.permissionOf(user) < Write || !user.mayPush() || repo.archived) {
 		http.Error(w, fmt.Sprintf("Permission to %s.git denied to %s.", repo.fullName(), user.login), http.StatusForbidden)
 		return nil, nil, false
 	}

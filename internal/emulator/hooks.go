@@ -24,6 +24,11 @@ type hook struct {
 	active      bool
 	created     time.Time
 	updated     time.Time
+
+	// GitLab's.
+	uuid, name, description string
+	branchFilter            string // of pushes; empty: all
+	signing                 []byte // the key of webhook-signature; nil: none
 }
 
 func (h *hook) wants(event string) bool {

@@ -13,7 +13,7 @@ import (
 // pullTemplate is a pull request for people who follow a link from a story. It needs no
 // credentials: it is on 127.0.0.1, and only shows.
 var pullTemplate = template.Must(template.New("pull").Parse(`<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>#{{.Number}} {{.Title}}</title>
+<html lang="en"><head><meta charset="utf-8"><title>{{.Sign}}{{.Number}} {{.Title}}</title>
 <style>
 body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1f2328}
 pre{background:#f6f8fa;padding:1rem;overflow-x:auto;white-space:pre-wrap}
@@ -21,7 +21,7 @@ pre{background:#f6f8fa;padding:1rem;overflow-x:auto;white-space:pre-wrap}
 .said{border:1px solid #d1d9e0;border-radius:.4rem;padding:.4rem 1rem;margin:.7rem 0}
 small{color:#59636e}
 </style></head><body>
-<h1>{{.Title}} <small>#{{.Number}}</small></h1>
+<h1>{{.Title}} <small>{{.Sign}}{{.Number}}</small></h1>
 <p><span class="state">{{if .Merged}}merged by {{.MergedBy}}{{else if .Open}}open{{else}}closed{{end}}</span>
 {{.Author}} wants to merge <code>{{.Branch}}</code> into <code>{{.Base}}</code>
 {{range .Labels}}<small>[{{.}}]</small> {{end}}</p>
@@ -37,7 +37,11 @@ var pagePath = regexp.MustCompile(`^/([^/]+/[^/]+)/pull/([0-9]{1,9})$`)
 
 // servePage shows a pull request's page, and says whether the request was for one.
 func (f *Forge) servePage(w http.ResponseWriter, r *http.Request) bool {
-	m := pagePath.FindStringSubmatch(r.URL.Path)
+	path := pagePath
+	if f.face == GitLab {
+		path = gitlabPagePath
+	}
+	m := path.FindStringSubmatch(r.URL.Path)
 	if m == nil || r.Method != http.MethodGet {
 		return false
 	}
@@ -49,8 +53,8 @@ func (f *Forge) servePage(w http.ResponseWriter, r *http.Request) bool {
 	}
 	shown := struct {
 		PullRequest
-		Diff string
-	}{PullRequest: pulls[i]}
+		Diff, Sign string
+	}{PullRequest: pulls[i], Sign: map[Face]string{GitHub: "#", GitLab: "!"}[f.face]}
 	if shown.Diff, err = f.diffPull(m[1], shown.Number); err != nil {
 		f.log.Error("a pull request's changes can't be shown", zap.Int("number", shown.Number), zap.Error(err))
 	}

@@ -180,7 +180,7 @@ func (f *Forge) findGit(repo string) (*bareRepo, error) {
 func (f *Forge) OpenPull(repo, login, branch, base, title, body string) (int, error) {
 	number := 0
 	err := f.withRepository(repo, login, func(r *repository, u *account) error {
-		p, err := f.openPull(r, u, pullSpec{title: title, body: body, head: r, branch: branch, base: base})
+		p, err := f.openPull(r, u, pullSpec{title: title, body: body, head: r, branch: branch, base: base, draft: f.face == GitLab && isDraftTitle(title)})
 		if err == nil {
 			number = p.number
 		}
@@ -262,6 +262,13 @@ func (f *Forge) DismissReviews(repo string, number int, login, of string) error 
 func (f *Forge) Comment(repo string, number int, login, body string) (int64, error) {
 	var id int64
 	err := f.withPull(repo, number, login, func(p *pull, u *account) error {
+		if f.face == GitLab {
+			var commands []quickAction
+			body, commands = cutQuickActions(body)
+			if err := f.runQuickActions(p, u, commands); err != nil || body == "" && commands != nil {
+				return err
+			}
+		}
 		c, err := f.addComment(p, u, body)
 		if err == nil {
 			id = c.id
@@ -313,8 +320,12 @@ func (f *Forge) RemoveLabel(repo string, number int, login, name string) error {
 
 // SetStatus sets a commit status, as a build system would.
 func (f *Forge) SetStatus(repo, login, commit string, s Status) error {
-	return f.withRepository(repo, login, func(r *repository, u *account) error {
-		return f.addStatus(r, u, commit, &status{context: s.Context, state: s.State, description: s.Description, target: s.TargetURL})
+	return f.withRepositoryRefs(repo, login, func(r *repository, u *account) error {
+		made := &status{context: s.Context, state: s.State, description: s.Description, target: s.TargetURL}
+		if f.face == GitLab {
+			made.ref = r.branchWith(commit)
+		}
+		return f.addStatus(r, u, commit, made)
 	})
 }
 
@@ -397,7 +408,9 @@ func (f *Forge) publicPull(p *pull) PullRequest {
 		s.Reviews = append(s.Reviews, Review{User: v.user.login, State: v.state, Body: v.body, Commit: v.commit})
 	}
 	for _, a := range p.reviewers {
-		s.Requested = append(s.Requested, a.login)
+		if f.face == GitHub || p.reviewerState(a) == "unreviewed" {
+			s.Requested = append(s.Requested, a.login)
+		}
 	}
 	for _, t := range p.teams {
 		s.Requested = append(s.Requested, t.organisation+"/"+t.slug)

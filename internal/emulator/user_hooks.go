@@ -28,7 +28,7 @@ func (f *Forge) Hooks(repo string) ([]Hook, error) {
 // AddHook creates a webhook that sends JSON, as an administrator would by hand.
 func (f *Forge) AddHook(repo, login string, n Hook) error {
 	return f.withRepository(repo, login, func(r *repository, u *account) error {
-		h := &hook{repo: r, events: slices.Clone(n.Events), active: n.Active, created: f.now(), updated: f.now()}
+		h := &hook{repo: r, events: slices.Clone(n.Events), active: n.Active, created: f.now(), updated: f.now(), uuid: newUUID()}
 		if len(h.events) == 0 {
 			h.events = []string{"*"}
 		}
@@ -37,7 +37,9 @@ func (f *Forge) AddHook(repo, login string, n Hook) error {
 		}
 		h.id = f.nextID()
 		r.hooks = append(r.hooks, h)
-		f.pingHook(h, u)
+		if f.face == GitHub {
+			f.pingHook(h, u)
+		}
 		return nil
 	})
 }

@@ -18,12 +18,16 @@ import (
 )
 
 const (
-	// deliveryTimeout is GitHub's: ten seconds, and it never tries again.
+	// deliveryTimeout is GitHub's and GitLab's: ten seconds. Neither tries again here.
 	deliveryTimeout = 10 * time.Second
 	// maxDeliveries bounds what is remembered of past deliveries.
 	maxDeliveries = 2000
 	// shuffleWindow is the time within which shuffled deliveries overtake each other.
 	shuffleWindow = 200 * time.Millisecond
+	// maxHookAnswer is how much of a receiver's answer is read.
+	maxHookAnswer = 8 << 10
+	// droppedDelivery is the error of one that was dropped on purpose.
+	droppedDelivery = "dropped"
 )
 
 // DeliveryOptions says how unreliable deliveries are. The zero value delivers each
@@ -38,8 +42,8 @@ type DeliveryOptions struct {
 
 // Delivery is what became of one webhook.
 type Delivery struct {
-	ID     string // X-GitHub-Delivery; equal for repetitions
-	Event  string
+	ID     string // X-GitHub-Delivery or Idempotency-Key; equal for repetitions
+	Event  string // X-GitHub-Event or X-Gitlab-Event
 	Action string
 	URL    string
 	Status int    // the receiver's answer; 0: none
@@ -48,6 +52,14 @@ type Delivery struct {
 
 	hook hook // as it was then
 	body []byte
+
+	// GitLab's.
+	log       int64 // of the hook's events
+	flag      string
+	eventUUID string
+	sent      http.Header
+	answer    string
+	took      time.Duration
 }
 
 // webhookSender delivers webhooks, one after the other.
@@ -67,13 +79,20 @@ type webhookSender struct {
 	idle       chan struct{} // closed when pending is 0
 	history    []Delivery
 	lastByHook map[int64]Delivery // by hook
+
+	// GitLab's.
+	now      func() time.Time
+	instance string               // the forge's address
+	health   map[int64]hookHealth // by hook
+	lastLog  int64
 }
 
-func newWebhookSender(log *zap.Logger) *webhookSender {
+func newWebhookSender(log *zap.Logger, now func() time.Time, instance string) *webhookSender {
 	c := &webhookSender{
 		log: log, client: &http.Client{Timeout: deliveryTimeout, Transport: &http.Transport{MaxIdleConnsPerHost: 2}},
 		done: make(chan struct{}), random: rand.New(rand.NewSource(1)), wake: make(chan struct{}, 1),
 		idle: make(chan struct{}), lastByHook: map[int64]Delivery{},
+		now: now, instance: instance, health: map[int64]hookHealth{},
 	}
 	c.ctx, c.stop = context.WithCancel(context.Background())
 	close(c.idle)
@@ -109,7 +128,7 @@ func (c *webhookSender) enqueue(d Delivery) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.options.Drop {
-		d.Err = "dropped"
+		d.Err = droppedDelivery
 		c.recordDelivery(d)
 		return
 	}
@@ -184,7 +203,12 @@ func (c *webhookSender) finishDelivery(d *Delivery) {
 }
 
 func (c *webhookSender) recordDelivery(d Delivery) {
-	d.At = time.Now()
+	d.At = c.now()
+	c.lastLog++
+	d.log = c.lastLog
+	if d.flag != "" && d.Err != droppedDelivery {
+		c.recordResult(&d)
+	}
 	c.history = append(c.history, d)
 	if len(c.history) > maxDeliveries {
 		c.history = c.history[len(c.history)-maxDeliveries:]
@@ -192,7 +216,7 @@ func (c *webhookSender) recordDelivery(d Delivery) {
 	c.lastByHook[d.hook.id] = d
 }
 
-// deliver makes the request that GitHub makes.
+// deliver makes the request that the forge makes.
 func (c *webhookSender) deliver(d *Delivery) {
 	body, contentType := d.body, "application/json"
 	if d.hook.contentType == "form" {
@@ -203,27 +227,40 @@ func (c *webhookSender) deliver(d *Delivery) {
 		d.Err = err.Error()
 		return
 	}
+	if d.flag != "" {
+		d.sent = c.gitlabHeaders(d)
+		req.Header = d.sent.Clone()
+	} else {
+		req.Header = githubHeaders(d, contentType, body)
+	}
+	start := time.Now()
+	res, err := c.client.Do(req)
+	d.took = time.Since(start)
+	if err != nil {
+		d.Err = err.Error()
+		return
+	}
+	answer, err := io.ReadAll(io.LimitReader(res.Body, maxHookAnswer))
+	if err := errors.Join(err, res.Body.Close()); err != nil {
+		d.Err = err.Error()
+	}
+	d.Status, d.answer = res.StatusCode, string(answer)
+}
+
+func githubHeaders(d *Delivery, contentType string, body []byte) http.Header {
+	h := http.Header{}
 	id := strconv.FormatInt(d.hook.id, 10)
 	for k, v := range map[string]string{
 		"Content-Type": contentType, "User-Agent": "GitHub-Hookshot/0000000", "Accept": "*/*",
 		"X-GitHub-Event": d.Event, "X-GitHub-Delivery": d.ID, "X-GitHub-Hook-ID": id,
 		"X-GitHub-Hook-Installation-Target-ID": id, "X-GitHub-Hook-Installation-Target-Type": "repository",
 	} {
-		req.Header.Set(k, v)
+		h.Set(k, v)
 	}
 	if d.hook.secret != "" {
-		req.Header.Set("X-Hub-Signature-256", signBody(d.hook.secret, body))
+		h.Set("X-Hub-Signature-256", signBody(d.hook.secret, body))
 	}
-	res, err := c.client.Do(req)
-	if err != nil {
-		d.Err = err.Error()
-		return
-	}
-	_, err = io.Copy(io.Discard, io.LimitReader(res.Body, 1<<20))
-	if err := errors.Join(err, res.Body.Close()); err != nil {
-		d.Err = err.Error()
-	}
-	d.Status = res.StatusCode
+	return h
 }
 
 // lastResponse is what the hook's receiver said last: a status code, nil when

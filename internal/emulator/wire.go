@@ -266,6 +266,9 @@ func (f *Forge) issueURL(p *pull) string {
 	return fmt.Sprintf("%s/issues/%d", f.repoURL(p.repo), p.number)
 }
 func (f *Forge) pullPage(p *pull) string {
+	if f.face == GitLab {
+		return fmt.Sprintf("%s/%s/-/merge_requests/%d", f.url, p.repo.fullName(), p.number)
+	}
 	return fmt.Sprintf("%s/%s/pull/%d", f.url, p.repo.fullName(), p.number)
 }
 
