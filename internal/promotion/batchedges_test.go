@@ -110,3 +110,19 @@ func TestDecideBatchEdges(t *testing.T) {
 		t.Run(c.name, c.check)
 	}
 }
+
+// TestBatchIsComposedOnTheTip composes what moves together anew where the branch has moved
+// since.
+func TestBatchIsComposedOnTheTip(t *testing.T) {
+	f, d := newBatchFixture("api", "web").arrived("api", "r2").arrived("web", "r2").facts(nil)
+	for _, of := range []string{"old", tip} {
+		if got := d.Actions[0].Describe(); len(d.Actions) != 1 || got != "look: compose in qa" {
+			t.Fatalf("before it was composed on %s it does %q", of, got)
+		}
+		f.Compositions = map[string]map[string]Composition{"qa": {BatchID(makeMembers("api r2", "web r2")): {Tip: of}}}
+		d = Decide(f)
+	}
+	if got := d.Actions[0].Describe(); got != "open a promotion of api r2, web r2 into qa" {
+		t.Errorf("composed on the tip it does %q", got)
+	}
+}

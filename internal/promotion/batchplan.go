@@ -270,7 +270,7 @@ func (b *batchPlanner) dropJoiners(j *batchPlan) bool {
 		return false
 	}
 	for _, p := range j.current {
-		if q, in := FindMember(j.next, p.Component); !in || q.Release != p.Release {
+		if _, in := FindMember(j.next, p.Component); !in {
 			return false
 		}
 	}

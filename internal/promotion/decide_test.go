@@ -315,6 +315,10 @@ func TestDecide(t *testing.T) {
 			f.env("prod").Gates = soakInQA
 			f.env("qa").History[1].Soak.Longest = time.Hour
 		}), want: []string{"merge #7 into prod at head"}},
+		{name: "approved, and what it left is back, so that it still can soak", facts: approvedForProd().with(func(f *ComponentFacts) {
+			f.env("prod").Gates = []policies.Gate{{Soak: &policies.Soak{Environment: "dev", For: time.Hour}}}
+			f.land("dev", "r2", ByPerson, 0)
+		}).verified("dev"), want: []string{"look: compose in qa"}, env: "prod", why: "r3 is newer and waits its turn"},
 		{name: "approved without a soak", facts: approvedForProd(), want: []string{"merge #7 into prod at head"}},
 		{name: "changed by hand meanwhile", facts: moved().pull("qa", "r2").with(func(f *ComponentFacts) { f.land("qa", "r9", ByPerson, 0) }), env: "qa", promo: Held, state: Diverged},
 		{name: "degraded upstream after opening", facts: moved().pull("qa", "r2").verdict("dev", verification.Degraded, "bad"), want: []string{"record 723200000000 degraded in dev", "close #7: r2 degraded in dev at 2026-03-02T12:00:00Z"}},
@@ -356,6 +360,8 @@ func TestDecide(t *testing.T) {
 		{name: "degraded after a revert", facts: inQA().with(func(f *ComponentFacts) { f.land("qa", "r1", ByRevert, 9) }).verdict("qa", verification.Degraded, "bad").with(func(f *ComponentFacts) {
 			f.env("qa").PastPulls = append([]PastPull{{Number: 9, Revert: true, Merged: true, Release: id("r2"), At: noon}}, f.env("qa").PastPulls...)
 		}), want: []string{"record 723100000000 degraded in qa"}, env: "qa", why: "not brought by a promotion"},
+		{name: "well after a revert", facts: linearFacts().with(func(f *ComponentFacts) { f.land("qa", "r1", ByRevert, 9) }).verified("qa"), env: "qa", state: Verified, promo: Reverted},
+		{name: "failed after a revert", facts: linearFacts().with(func(f *ComponentFacts) { f.land("qa", "r1", ByRevert, 9) }).verdict("qa", verification.Failed, "not noticed"), env: "qa", state: Failed, promo: Idle},
 		{name: "failed asks a person", facts: inQA().verdict("qa", verification.Failed, "not noticed"), env: "qa", state: Failed},
 		{name: "retry verifies again", facts: inQA().verdict("qa", verification.Failed, "not noticed").with(func(f *ComponentFacts) {
 			f.PendingCommands = []PendingCommand{{ID: 2, Verb: "retry", Environment: "qa"}}
@@ -474,6 +480,7 @@ func TestDecide(t *testing.T) {
 		}), want: []string{"record 723200000000 degraded in qa"}, env: "qa", promo: Reverting, why: "changes x"},
 		{name: "a stranger on the revert's branch", facts: restorable().with(func(f *ComponentFacts) { f.env("qa").MarkRevertUnmanaged("#3 by mallory") }), want: []string{"record 723200000000 degraded in qa"}, env: "qa", why: "#3 by mallory"},
 		{name: "undo over a person's change", facts: degraded().openRevert("qa", "r2").with(func(f *ComponentFacts) { f.env("qa").Landed.Value.By = ByPerson }), want: []string{"close #9: linus changed qa by hand since"}},
+		{name: "undo of what a revert brought", facts: degraded().openRevert("qa", "r2").with(func(f *ComponentFacts) { f.env("qa").Landed.Value.By = ByRevert }), want: []string{"record 723200000000 degraded in qa", "close #9: what qa carries was not brought by a promotion"}},
 		{name: "undo where nothing can be read", facts: degraded().openRevert("qa", "r2").with(func(f *ComponentFacts) { f.env("qa").Release = Unsure[Release]("gone") }), env: "qa", why: "gone"},
 		{name: "nothing moves in while a revert opens", facts: restorable().pull("qa", "r3").with(func(f *ComponentFacts) { f.land("dev", "r3", ByPerson, 0) }).verified("dev"), want: []string{"record 723200000000 degraded in qa", "open a revert of #5 in qa"}, env: "qa", why: "a revert is being opened"},
 		{name: "nothing merges in a storm", facts: moved().pull("qa", "r2").with(func(f *ComponentFacts) {

@@ -36,6 +36,7 @@ func TestMeasureDelivery(t *testing.T) {
 		"degraded after it was verified":         {source, []Arrival{verified, good}, Record{Release: release, Commit: "c2", Degraded: true}, Delivery{Failure: true}},
 		"degraded once more":                     {source, []Arrival{reverified, good}, Record{Release: release, Commit: "c2", Degraded: true}, Delivery{}},
 		"by hand, it is nobody's change":         {source, []Arrival{byHand, good}, Record{Release: release, Commit: "c2", Degraded: true}, Delivery{}},
+		"by hand, it has no lead time":           {source, []Arrival{byHand, good}, Record{Release: release, Commit: "c2", Verified: true}, Delivery{}},
 		"well again by itself":                   {source, []Arrival{degraded, good}, Record{Release: release, Commit: "c2", Verified: true}, Delivery{Lead: 30 * time.Minute, Restore: 4 * time.Minute}},
 		"well again by a revert":                 {source, []Arrival{back, degraded, good}, Record{Release: older, Commit: "c3", Verified: true}, Delivery{Restore: 4 * time.Minute}},
 		"by the next release, after one between": {source, []Arrival{{Release: "r4", Commit: "c4", By: ByPromotion, At: ago(1)}, {Release: "r3", Commit: "c3", By: ByPromotion, At: ago(2)}, degraded, good}, Record{Release: "r4", Commit: "c4", Verified: true}, Delivery{Change: true, Restore: 4 * time.Minute}},
@@ -51,5 +52,23 @@ func TestMeasureDelivery(t *testing.T) {
 				t.Errorf("got %+v, want %+v", got, x.want)
 			}
 		})
+	}
+}
+
+// TestLaterVerdictWins holds that of two verdicts on an arrival the one that was said last
+// counts, also where a clock says that both were at once, or the other way round.
+func TestLaterVerdictWins(t *testing.T) {
+	for name, since := range map[string]time.Duration{"later": time.Minute, "at once": 0, "by a clock that is behind": -time.Minute} {
+		a := Arrival{DegradedAt: noon}
+		if a.MarkVerified(noon.Add(since)); !a.IsVerified() || a.IsDegraded() {
+			t.Errorf("verified %s: %+v", name, a)
+		}
+		a = Arrival{VerifiedAt: noon}
+		if a.MarkDegraded(noon.Add(since)); a.IsVerified() || !a.IsDegraded() {
+			t.Errorf("degraded %s: %+v", name, a)
+		}
+		if a.DegradedAt.Equal(a.VerifiedAt) {
+			t.Errorf("%s, both are at %s", name, a.VerifiedAt)
+		}
 	}
 }

@@ -30,7 +30,7 @@ func shownDeployments(d Decision) []string {
 	out := []string{}
 	for _, s := range d.Steps() {
 		if x, is := s.Action.(SetDeployment); is {
-			out = append(out, x.Commit+" "+string(x.State))
+			out = append(out, x.Commit+" "+string(x.State)+map[bool]string{true: " of a revert"}[x.Revert])
 		}
 	}
 	return out
@@ -60,7 +60,7 @@ func TestDeployments(t *testing.T) {
 		next        time.Time
 	}{
 		"it landed":                  {facts: deploying(ByPromotion), want: []string{"qa-r2 in_progress"}},
-		"a revert landed":            {facts: deploying(ByRevert), want: []string{"qa-r2 in_progress"}},
+		"a revert landed":            {facts: deploying(ByRevert), want: []string{"qa-r2 in_progress of a revert"}},
 		"a person's change landed":   {facts: deploying(ByPerson)},
 		"nobody wants it":            {facts: deploying(ByPromotion).with(func(f *ComponentFacts) { f.Pipeline.Spec.Deployments = false })},
 		"it only watches":            {facts: deploying(ByPromotion).with(func(f *ComponentFacts) { f.Pipeline.Spec.Mode = pipeline.ModeDryRun })},

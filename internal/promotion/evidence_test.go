@@ -175,3 +175,20 @@ func TestEvidenceIsBounded(t *testing.T) {
 		t.Errorf("it ends with %q", lines[len(lines)-1])
 	}
 }
+
+// TestEvidenceOfAlikeResources has each resource once, also where others differ from it in
+// one word only.
+func TestEvidenceOfAlikeResources(t *testing.T) {
+	f, tg := degradedFacts()
+	tg.Unhealthy = Sure([]verification.Resource{
+		{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web", Health: "Degraded"},
+		{Group: "jobs.example", Kind: "Deployment", Namespace: "shop", Name: "web", Health: "Degraded"},
+		{Group: "apps", Kind: "StatefulSet", Namespace: "shop", Name: "web", Health: "Degraded"},
+		{Group: "apps", Kind: "Deployment", Namespace: "far", Name: "web", Health: "Degraded"},
+		{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "api", Health: "Degraded"},
+	})
+	x := (&evaluator{facts: f, spec: &f.Pipeline.Spec}).collectEvidence(f.env("qa"), Guilty)
+	if got := x.Targets[0].Resources; len(got) != len(tg.Unhealthy.Value) {
+		t.Errorf("of %d resources it has %+v", len(tg.Unhealthy.Value), got)
+	}
+}

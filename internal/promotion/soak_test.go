@@ -42,6 +42,7 @@ func TestSoakIsCounted(t *testing.T) {
 		"as far apart as may be":             {first, {10 * m, well, seen(10*m, 0, 10*m), true}},
 		"nobody looked":                      {first, {5 * m, well, seen(5*m, 0, 5*m), true}, {10*m + 1, well, seen(5*m, 0, 15*m+1), true}, {m, well, seen(6*m, 0, 16*m+1), false}},
 		"a clock that is behind":             {first, {5 * m, well, seen(5*m, 0, 5*m), true}, {-2 * m, well, seen(5*m, 0, 5*m), false}, {3 * m, well, seen(6*m, 0, 6*m), false}},
+		"as far behind as counts":            {first, {10 * m, well, seen(10*m, 0, 10*m), true}, {-10 * m, well, seen(10*m, 0, 10*m), false}, {11 * m, well, seen(11*m, 0, 11*m), false}},
 		"a clock that was far ahead":         {first, {5 * m, well, seen(5*m, 0, 5*m), true}, {9000 * time.Hour, well, seen(5*m, 0, 9000*time.Hour+5*m), true}, {m - 9000*time.Hour, well, seen(5*m, 0, 6*m), true}, {m, well, seen(6*m, 0, 7*m), false}},
 		"degraded":                           {first, {5 * m, as(verification.Degraded), Soak{}, true}, {m, well, seen(0, 0, 6*m), true}},
 		"degraded, after a while":            {first, {5 * m, well, seen(5*m, 0, 5*m), true}, {m, as(verification.Degraded), Soak{Longest: 5 * m}, true}, {m, as(verification.Degraded), Soak{Longest: 5 * m}, false}, {m, well, seen(0, 5*m, 8*m), true}},

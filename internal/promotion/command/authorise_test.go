@@ -66,6 +66,39 @@ func TestAuthorise(t *testing.T) {
 	}
 }
 
+// TestOwnHoldsAreLifted holds that whoever may write lifts what they set themselves behind an
+// approvals gate, and nothing else there.
+func TestOwnHoldsAreLifted(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		who     Person
+		gated   bool
+		allowed string // of the verbs that take an approver there
+		ownOnly bool
+	}{
+		{"who set them", Person{Login: "eve", Permission: Write, Holds: true}, true, "unhold", true},
+		{"who set them and may not write any more", Person{Login: "eve", Permission: Read, Holds: true}, true, "", true},
+		{"who set none", Person{Login: "eve", Permission: Write}, true, "", true},
+		{"who set them, without a gate", Person{Login: "eve", Permission: Write, Holds: true}, false, "promote revert unhold", false},
+		{"an approver who set them", Person{Login: "eve", Permission: Write, Approver: true, Holds: true}, true, "promote revert unhold", false},
+		{"an operator's token", Person{Login: "ci", Role: RoleOperator, Holds: true}, true, "unhold", true},
+		{"a token for emergencies", Person{Login: "ci", Role: RoleBreakGlass}, true, "promote revert unhold", false},
+	} {
+		var allowed []string
+		for _, verb := range []string{Promote, Revert, Unhold} {
+			if Authorise(Command{Verb: verb}, c.who, c.gated) == nil {
+				allowed = append(allowed, verb)
+			}
+		}
+		if got := strings.Join(allowed, " "); got != c.allowed {
+			t.Errorf("%s may give %q, want %q", c.name, got, c.allowed)
+		}
+		if got := LiftsOwnOnly(c.who, c.gated); got != c.ownOnly {
+			t.Errorf("%s lifts their own only: %t", c.name, got)
+		}
+	}
+}
+
 // TestRefusalNamesPermission holds that who is refused reads what the forge says.
 func TestRefusalNamesPermission(t *testing.T) {
 	for may, want := range map[Permission]string{

@@ -137,7 +137,7 @@ func (c Command) End(given time.Time) (time.Time, error) {
 	if c.For != 0 {
 		end = given.Add(c.For)
 	}
-	if c.For == 0 && !end.IsZero() && !end.After(given) {
+	if !end.IsZero() && !end.After(given) {
 		return time.Time{}, fmt.Errorf("%s is over; nothing is held", end.UTC().Format(time.RFC3339))
 	}
 	if end.Sub(given) > maxHold {

@@ -119,9 +119,8 @@ func parseHoldDuration(s string) (time.Duration, error) {
 
 // parseHoldEnd reads a date, which is its first instant in UTC, or a time with its offset.
 func parseHoldEnd(s string) (time.Time, error) {
-	s = strings.ToUpper(s)
 	for _, layout := range []string{time.DateOnly, "2006-01-02T15:04Z07:00", time.RFC3339} {
-		if t, err := time.Parse(layout, s); err == nil {
+		if t, err := time.Parse(layout, strings.ToUpper(s)); err == nil {
 			return t.UTC().Truncate(time.Second), nil
 		}
 	}

@@ -48,8 +48,8 @@ func TestParse(t *testing.T) {
 			"hold pipeline reverts: a long weekend\nhold pr reverts\nhold component reverts"},
 		{"holds with an end", "/liftlock hold for 2h\n/liftlock hold component for 3d: the audit\n/liftlock hold pipeline reverts for 1h30m\n/liftlock hold environment until 2027-01-03: reverts, holidays\n/liftlock hold until 2027-01-03T08:00+01:00 x\n/liftlock hold until 2027-01-03t08:00:30z", false,
 			"hold pr for 2h0m0s\nhold component for 72h0m0s: the audit\nhold pipeline for 1h30m0s reverts\nhold environment until 2027-01-03T00:00:00Z reverts: holidays\nhold pr until 2027-01-03T07:00:00Z: x\nhold pr until 2027-01-03T08:00:30Z"},
-		{"reasons that begin like an end", "/liftlock hold for the weekend\n/liftlock hold until ada is back\n/liftlock hold for\n/liftlock hold for 1h for 2h more", false,
-			"hold pr: for the weekend\nhold pr: until ada is back\nhold pr: for\nhold pr for 1h0m0s: for 2h more"},
+		{"reasons that begin like an end", "/liftlock hold for the weekend\n/liftlock hold until ada is back\n/liftlock hold for\n/liftlock hold for 1h for 2h more\n/liftlock hold until 2027-01-03 until 2027-01-04 maybe\n/liftlock hold reverts reverts went wrong\n/liftlock hold until (maybe) friday", false,
+			"hold pr: for the weekend\nhold pr: until ada is back\nhold pr: for\nhold pr for 1h0m0s: for 2h more\nhold pr until 2027-01-03T00:00:00Z: until 2027-01-04 maybe\nhold pr reverts: reverts went wrong\nhold pr: until (maybe) friday"},
 		{"ends that are none", "/liftlock hold for 2\n/liftlock hold for 0h\n/liftlock hold for 400d\n/liftlock hold for 99999999999999999999d\n/liftlock hold until 2027-13-01\n/liftlock hold for 1h until 2027-01-03", false,
 			"! hold for 2: that is no time; write it like 90m, 2h or 3d\n! hold for 0h: that is no time; write it like 90m, 2h or 3d\n! a hold lasts up to 366 days; without for and until it lasts until somebody lifts it\n" +
 				"! hold for 99999999999999999999d: that is no time; write it like 90m, 2h or 3d\n! hold until 2027-13-01: that is no date; write 2027-01-03 (when it begins in UTC) or 2027-01-03T08:00+01:00\n! a hold has one end: say for or until, not both"},
@@ -160,6 +160,10 @@ func TestCheck(t *testing.T) {
 		{Command{Verb: Unhold, Reverts: true}, "takes no reverts"},
 		{Command{Verb: Retry, For: time.Hour}, "takes no end"},
 		{Command{Verb: Unhold, Until: time.Unix(1, 0)}, "takes no end"},
+		{Command{Verb: Hold, For: maxHold}, ""},
+		{Command{Verb: Hold, For: maxHold + 1}, "up to 366 days"},
+		{Command{Verb: Skip, Gate: "soak", Reason: strings.Repeat("x", minSkipReason)}, ""},
+		{Command{Verb: Skip, Gate: "soak", Reason: strings.Repeat("x", minSkipReason-1)}, "at least 10 characters"},
 		{Command{Verb: Hold, For: -1}, "up to 366 days"},
 		{Command{Verb: Hold, Scope: "world"}, "pr, component, environment, pipeline"},
 		{Command{Verb: Promote, Environment: strings.Repeat("x", 64)}, "can't be an environment"},
@@ -185,11 +189,38 @@ func TestHoldEnd(t *testing.T) {
 		"for a while":  {Command{For: 2 * time.Hour}, given.Add(2 * time.Hour), ""},
 		"until a time": {Command{Until: given.Add(time.Hour)}, given.Add(time.Hour), ""},
 		"over":         {Command{Until: given}, time.Time{}, "2026-12-31T23:00:00Z is over; nothing is held"},
+		"at the last":  {Command{Until: given.Add(maxHold)}, given.Add(maxHold), ""},
+		"after that":   {Command{Until: given.Add(maxHold + 1)}, time.Time{}, "up to 366 days"},
 		"too far":      {Command{Until: given.Add(400 * day)}, time.Time{}, "up to 366 days"},
 	} {
 		got, err := c.in.End(given)
 		if !got.Equal(c.want) || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
 			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+}
+
+// TestParseHoldEnd holds that the API and the command line have a hold's end in the same
+// words as a comment.
+func TestParseHoldEnd(t *testing.T) {
+	third := time.Date(2027, 1, 3, 0, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		lasts, until string
+		d            time.Duration
+		t            time.Time
+		err          string
+	}{
+		"no end":           {},
+		"for a while":      {lasts: "3d", d: 3 * day},
+		"until a day":      {until: "2027-01-03", t: third},
+		"both":             {lasts: "1h", until: "2027-01-03", d: time.Hour, t: third}, // Check refuses it
+		"no time":          {lasts: "long", err: "hold for long: that is no time"},
+		"no date":          {until: "friday", err: "hold until friday: that is no date"},
+		"neither is right": {lasts: "long", until: "2027-01-03", err: "hold for long: that is no time"},
+	} {
+		d, end, err := ParseHoldEnd(c.lasts, c.until)
+		if d != c.d || !end.Equal(c.t) || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%s: %s, %s, %v", name, d, end, err)
 		}
 	}
 }
