@@ -39,7 +39,9 @@ var recordedLooks = []struct {
 	}, noStep},
 	{"its step waits for another one's", "", "rolling", bothLines(verification.Queued), "waits for step 1: shop-api-dev", nil,
 		verification.SetStep{Status: "Waiting", Step: "2", WaitsFor: &verification.StepMember{Application: "shop-api-dev", Step: "1", Status: "Progressing"}}},
-	{"no step syncs it", "", "rolling", bothLines(verification.Syncing), "its ApplicationSet's RollingSync never syncs it", nil, verification.SetStep{Status: "Waiting", Step: "-1"}},
+	{"no step syncs it", "", "rolling-no-step", bothLines(verification.Syncing), "its ApplicationSet's RollingSync never syncs it (it is in no step)", nil, verification.SetStep{Status: "Waiting", Step: "-1"}},
+	{"its step updates nothing", "", "rolling-no-update", bothLines(verification.Syncing), "RollingSync never syncs it (its step's maxUpdate is 0)", nil, verification.SetStep{Status: "Pending", Step: "1", NoUpdate: true}},
+	{"something breaks that no release changed", "incident-before", "incident", bothLines(verification.Degraded), "health is Degraded", nil, noStep},
 	{"the hydrator fails for another component of the branch", "", "hydration-failed", bothLines(verification.Arriving), "the source hydrator failed: Failed to hydrate", func(e *verification.Expect) { e.Commit = "of the dry branch" }, noStep},
 }
 

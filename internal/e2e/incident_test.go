@@ -32,6 +32,7 @@ func TestIncidentIsNotTheReleases(t *testing.T) {
 	s.pushRelease("web", "dev", "1.1.0")
 	s.awaitMerged("web", "qa", "1.1.0", 0)
 	s.awaitState("web", "qa", "1.1.0", promotion.Verified)
+	s.record("incident-before", "web", "qa", nil)
 
 	for _, c := range []string{"api", "cart", "web"} {
 		s.setCache(c, "qa", goodCache+"-broken-in-qa")
@@ -42,6 +43,7 @@ func TestIncidentIsNotTheReleases(t *testing.T) {
 		}
 		return fmt.Errorf("it is %s: %s", e.State, e.Text)
 	})
+	s.record("incident", "web", "qa", nil)
 	for _, c := range []string{"api", "cart", "web"} {
 		s.setCache(c, "qa", goodCache)
 	}
