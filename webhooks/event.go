@@ -27,7 +27,7 @@ const (
 // payload doesn't have are empty: callers fall back to the wider key (the
 // repository instead of the pull request).
 type Event struct {
-	Forge      string `json:"forge"`                 // the forge's type: github or gitea
+	Forge      string `json:"forge"`                 // the forge's type: github, gitea or gitlab
 	Delivery   string `json:"delivery"`              // the forge's identity of the delivery; a redelivery keeps it
 	Name       string `json:"name"`                  // the forge's own name for the event
 	Kind       Kind   `json:"kind"`                  // the neutral kind

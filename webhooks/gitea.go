@@ -16,11 +16,11 @@ const Gitea = "gitea"
 // body is signed before it is encoded, so its signature can't be checked
 // without interpreting unverified bytes: forms are refused.
 var gitea = dialect{
-	name:      Gitea,
-	delivery:  func(h http.Header) string { return h.Get("X-Gitea-Delivery") },
-	eventName: func(h http.Header) string { return cmp.Or(h.Get("X-Gitea-Event-Type"), h.Get("X-Gitea-Event")) },
-	signature: func(h http.Header) string { return h.Get("X-Gitea-Signature") },
-	parse:     parseGitea,
+	name:         Gitea,
+	delivery:     headerValue("X-Gitea-Delivery"),
+	eventName:    func(h http.Header) string { return cmp.Or(h.Get("X-Gitea-Event-Type"), h.Get("X-Gitea-Event")) },
+	authenticate: signedBody(func(h http.Header) string { return h.Get("X-Gitea-Signature") }),
+	parse:        parseGitea,
 }
 
 // giteaPayload is the union of the fields that are read of Gitea's payloads.

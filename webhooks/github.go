@@ -16,14 +16,14 @@ const GitHub = "github"
 // sent, also where the hook is configured to send forms.
 var github = dialect{
 	name:      GitHub,
-	delivery:  func(h http.Header) string { return h.Get("X-GitHub-Delivery") },
+	delivery:  headerValue("X-GitHub-Delivery"),
 	eventName: func(h http.Header) string { return h.Get("X-GitHub-Event") },
-	signature: func(h http.Header) string {
+	authenticate: signedBody(func(h http.Header) string {
 		if hex, ok := strings.CutPrefix(h.Get("X-Hub-Signature-256"), "sha256="); ok {
 			return hex
 		}
 		return ""
-	},
+	}),
 	forms: true,
 	parse: parseGitHub,
 }

@@ -25,9 +25,13 @@ func listPayloads(t testing.TB, forgeType string) []string {
 	return files
 }
 
-// eventName is the forge's event name that a fixture's file name begins with.
+// eventName is the forge's event name that a fixture's file name begins with; GitLab's have
+// spaces.
 func eventName(file string) string {
 	name, _, _ := strings.Cut(filepath.Base(file), ".")
+	if filepath.Base(filepath.Dir(file)) == GitLab {
+		return strings.ReplaceAll(name, "_", " ")
+	}
 	return name
 }
 
@@ -43,7 +47,7 @@ func readFixture(t testing.TB, file string) []byte {
 // TestPayloads compares the event of every recorded payload with its golden
 // file (go test ./webhooks -update writes them anew).
 func TestPayloads(t *testing.T) {
-	for _, forgeType := range []string{GitHub, Gitea} {
+	for _, forgeType := range []string{GitHub, Gitea, GitLab} {
 		for _, file := range listPayloads(t, forgeType) {
 			t.Run(forgeType+"/"+strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
 				e, err := Parse(forgeType, "00000000-0000-0000-0000-000000000001", eventName(file), readFixture(t, file))
@@ -74,7 +78,7 @@ func TestPayloads(t *testing.T) {
 // null in its place: an incomplete payload gives an event or an error, never a
 // panic (argo-cd#23024).
 func TestIncompletePayloads(t *testing.T) {
-	for _, forgeType := range []string{GitHub, Gitea} {
+	for _, forgeType := range []string{GitHub, Gitea, GitLab} {
 		for _, file := range listPayloads(t, forgeType) {
 			var doc map[string]any
 			if err := json.Unmarshal(readFixture(t, file), &doc); err != nil {
@@ -109,7 +113,7 @@ func eachPath(doc map[string]any, f func(path string)) {
 
 func TestParseRefuses(t *testing.T) {
 	for _, c := range []struct{ name, forge, event, body, want string }{
-		{"another forge", "gitlab", "push", `{}`, "not supported yet"},
+		{"another forge", "bitbucket", "push", `{}`, "not supported yet"},
 		{"not JSON", GitHub, "push", `{"ref":`, "not JSON"},
 		{"not JSON of an unknown event", GitHub, "star", `nope`, "not JSON"},
 		{"an array", GitHub, "push", `[]`, "not a JSON object"},
@@ -123,6 +127,8 @@ func TestParseRefuses(t *testing.T) {
 		{"too deep", GitHub, "star", strings.Repeat(`{"a":`, 20000), "nested more than 200 deep"},
 		{"a field twice", GitHub, "push", `{"ref":"refs/heads/main","ref":"refs/heads/qa"}`, "has a field twice (byte 25)"},
 		{"a field twice, once escaped", GitHub, "push", `{"ref":"refs/heads/main","\u0072ef":"refs/heads/qa"}`, "has a field twice"},
+		{"a merge request's number as text", GitLab, "Merge Request Hook", `{"object_kind":"merge_request","object_attributes":{"iid":"12"}}`, `"object_attributes.iid" has the wrong type`},
+		{"two kinds", GitLab, "Push Hook", `{"object_kind":"push","object_kind":"note"}`, "has a field twice"},
 		{"a field's field twice", Gitea, "push", `{"repository":{"full_name":"a/b","full_name":"a/c"}}`, "has a field twice"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -151,10 +157,11 @@ func TestUnknownEventKeepsWhatFits(t *testing.T) {
 	}
 }
 
-// FuzzGitHub and FuzzGitea hold: whatever the bytes, an event that comes out
+// FuzzGitHub, FuzzGitea and FuzzGitLab hold: whatever the bytes, an event that comes out
 // passes its own check, and no other outcome than an error is possible.
 func FuzzGitHub(f *testing.F) { fuzzParse(f, GitHub) }
 func FuzzGitea(f *testing.F)  { fuzzParse(f, Gitea) }
+func FuzzGitLab(f *testing.F) { fuzzParse(f, GitLab) }
 
 func fuzzParse(f *testing.F, forgeType string) {
 	for _, file := range listPayloads(f, forgeType) {

@@ -24,7 +24,8 @@ const (
 // may be called more than once for a delivery and must then succeed, and it
 // may be called concurrently. Only after it has returned nil is the delivery
 // acknowledged: 200, or 202 for kind Other (an authentic delivery is never
-// refused for its kind, because forges disable hooks that fail). An error of
+// refused for its kind, because forges disable hooks that fail; GitLab's, which disables
+// them for any refusal, not for what can't be read either: 202). An error of
 // accept is answered with 503 and Retry-After; its text is not shown to the
 // sender, so accept logs it. countOutcome, which may be nil, is called with the
 // outcome of every request.
@@ -44,6 +45,11 @@ func Handler(r *Receiver, accept func(context.Context, *Event) error, countOutco
 		h.Set("X-Content-Type-Options", "nosniff")
 		if refusal != nil {
 			countOutcome(refusal.Outcome)
+			if refusal.authentic && refusal.Outcome == OutcomeMalformed && r.dialect.acknowledge {
+				w.WriteHeader(http.StatusAccepted)
+				_, _ = io.WriteString(w, "not understood: "+refusal.Reason+"\n")
+				return
+			}
 			writeRefusal(w, refusal, r.budget)
 			return
 		}

@@ -38,6 +38,10 @@ func newDelivery(forgeType, event, secret string, body []byte) *http.Request {
 		req.Header.Set("X-Gitea-Event", event)
 		req.Header.Set("X-Gitea-Event-Type", event)
 		req.Header.Set("X-Gitea-Signature", sign(secret, body))
+	case GitLab:
+		req.Header.Set("Idempotency-Key", "e27bb1d8-6d6f-4d9a-a7ad-7d2f8b4f1c11")
+		req.Header.Set("X-Gitlab-Event", event)
+		req.Header.Set("X-Gitlab-Token", secret)
 	}
 	return req
 }
@@ -285,8 +289,9 @@ func TestNewRefuses(t *testing.T) {
 		secrets     [][]byte
 		want        string
 	}{
-		{"another forge", "gitlab", [][]byte{[]byte("s")}, "not supported yet"},
+		{"another forge", "bitbucket", [][]byte{[]byte("s")}, "not supported yet"},
 		{"no secret", GitHub, nil, "at least one secret"},
+		{"a signing token that isn't whole", GitLab, [][]byte{[]byte("whsec_#")}, "secret 1 for gitlab begins with whsec_ as a signing token does, and what follows is not Base64"},
 		{"an empty secret", GitHub, [][]byte{[]byte("s"), nil}, "secret 2 for github is empty"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -22,6 +22,8 @@ type Refusal struct {
 
 	// unread says that the body wasn't read to its end.
 	unread bool
+	// authentic says that the sender knows a secret.
+	authentic bool
 }
 
 func (r *Refusal) Error() string { return r.Reason }
@@ -57,6 +59,11 @@ func New(forgeType string, secrets [][]byte, budget *Budget) (*Receiver, error) 
 		if len(s) == 0 {
 			return nil, fmt.Errorf("webhook secret %d for %s is empty", i+1, forgeType)
 		}
+		if d.checkSecret != nil {
+			if err := d.checkSecret(s); err != nil {
+				return nil, fmt.Errorf("webhook secret %d for %s %w", i+1, forgeType, err)
+			}
+		}
 		r.secrets = append(r.secrets, append([]byte(nil), s...))
 	}
 	return r, nil
@@ -66,7 +73,7 @@ func New(forgeType string, secrets [][]byte, budget *Budget) (*Receiver, error) 
 // reading takes and its size; nothing is written to it. The body is not kept. Exactly one of
 // the results is nil.
 func (r *Receiver) Read(w http.ResponseWriter, req *http.Request) (*Event, *Refusal) {
-	form, sum, refusal := r.checkHeaders(req)
+	form, verify, refusal := r.checkHeaders(req)
 	if refusal != nil {
 		refusal.unread = true
 		return nil, refusal
@@ -80,16 +87,20 @@ func (r *Receiver) Read(w http.ResponseWriter, req *http.Request) (*Event, *Refu
 		refusal.unread = true
 		return nil, refusal
 	}
-	if !verifySignature(r.secrets, body.data, sum) {
+	if !verify(body.data) {
 		return nil, newUnsignedRefusal()
 	}
 	// From here on the sender knows a secret.
 	body.pending.trust()
-	return r.parseBody(req.Header, body, form)
+	e, refusal := r.parseBody(req.Header, body, form)
+	if refusal != nil {
+		refusal.authentic = true
+	}
+	return e, refusal
 }
 
-// checkHeaders refuses what can be told without the body, and finds the signature.
-func (r *Receiver) checkHeaders(req *http.Request) (form bool, sum []byte, refusal *Refusal) {
+// checkHeaders refuses what can be told without the body, and finds what verifies that.
+func (r *Receiver) checkHeaders(req *http.Request) (form bool, verify verifyBody, refusal *Refusal) {
 	if req.Method != http.MethodPost {
 		return false, nil, &Refusal{Status: http.StatusMethodNotAllowed, Outcome: OutcomeMalformed, Reason: "deliveries are POSTed"}
 	}
@@ -99,16 +110,16 @@ func (r *Receiver) checkHeaders(req *http.Request) (form bool, sum []byte, refus
 	if form, refusal = r.isForm(req.Header); refusal != nil {
 		return false, nil, refusal
 	}
-	sum, ok := decodeSignature(r.dialect.signature(req.Header))
+	verify, ok := r.dialect.authenticate(req.Header, r.secrets, r.budget.now())
 	if !ok {
 		return false, nil, newUnsignedRefusal()
 	}
-	return form, sum, nil
+	return form, verify, nil
 }
 
 // parseBody makes the event of an authentic body.
 func (r *Receiver) parseBody(header http.Header, body *bodyReader, form bool) (*Event, *Refusal) {
-	delivery, name := r.dialect.delivery(header), r.dialect.eventName(header)
+	delivery, name := r.dialect.delivery(header, body.data), r.dialect.eventName(header)
 	if delivery == "" {
 		return nil, newMalformedRefusal("the delivery's id is missing from its headers")
 	}
