@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/cel-go/cel"
 	celast "github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/ext"
 
 	"github.com/liftlock/liftlock/internal/wording"
@@ -19,63 +20,6 @@ import (
 // or false (wait), or a map of the outcome (pass, wait or fail) and the reason. It is
 // checked for its types where the pipeline file is read; what goes wrong later waits.
 type Expression string
-
-// Promotion is what an expression knows of the promotion that it is asked about.
-type Promotion struct {
-	Pipeline    string
-	Environment string
-	Component   string
-	// Release is nil where it can't be read; ReleaseErr says why.
-	Release    *Release
-	ReleaseErr string
-	Upstream   []UpstreamEnvironment
-	Pull       PullRequest
-	Targets    []Target
-}
-
-// Release is what is promoted.
-type Release struct {
-	ID     string  `cel:"id" json:"id"`       // 64 hex digits
-	Short  string  `cel:"short" json:"short"` // the first 12 of them
-	Name   string  `cel:"name" json:"name"`
-	Images []Image `cel:"images" json:"images,omitempty"`
-	Fields []Field `cel:"fields" json:"fields,omitempty"`
-}
-
-// Image is an image that a kustomization sets.
-type Image struct {
-	Name   string `cel:"name" json:"name"` // as the kustomization has it
-	Tag    string `cel:"tag" json:"tag,omitempty"`
-	Digest string `cel:"digest" json:"digest,omitempty"`
-	File   string `cel:"file" json:"file,omitempty"`
-}
-
-// Field is a carried field with its value in the release and in the environment.
-type Field struct {
-	File  string `cel:"file" json:"file"`
-	Field string `cel:"field" json:"field,omitempty"` // its address; empty: the whole file
-	Old   string `cel:"old" json:"old,omitempty"`     // empty: it isn't there
-	New   string `cel:"new" json:"new,omitempty"`
-}
-
-// UpstreamEnvironment is an environment that the promoted one comes after.
-type UpstreamEnvironment struct {
-	Name       string    `cel:"name" json:"name"`
-	Verified   bool      `cel:"verified" json:"verified"`     // the release, and it hasn't degraded there since
-	VerifiedAt time.Time `cel:"verifiedAt" json:"verifiedAt"` // where it is
-}
-
-// PullRequest is the promotion's pull request.
-type PullRequest struct {
-	Number int64    `cel:"number" json:"number"`
-	Labels []string `cel:"labels" json:"labels,omitempty"`
-}
-
-// Target is a target of the environment.
-type Target struct {
-	Name    string `cel:"name" json:"name"`
-	Cluster string `cel:"cluster" json:"cluster,omitempty"`
-}
 
 // Bounds on an expression, on what it may cost, and on what it says.
 const (
@@ -109,7 +53,7 @@ func (e *Expression) validate() []Problem {
 // compiledExpression can be evaluated.
 type compiledExpression struct {
 	program cel.Program
-	usesNow bool
+	moves   bool // what it says may change with nothing but the time
 	vacuous bool // it looks at all images, and nowhere at whether there is one
 }
 
@@ -117,7 +61,7 @@ type compiledExpression struct {
 func newExpressionEnv() (*cel.Env, error) {
 	list := func(name string) *cel.Type { return cel.ListType(cel.ObjectType("policies." + name)) }
 	return cel.NewEnv(
-		ext.NativeTypes(ext.ParseStructTags(true), reflect.TypeFor[Release](), reflect.TypeFor[UpstreamEnvironment](), reflect.TypeFor[PullRequest](), reflect.TypeFor[Target]()),
+		ext.NativeTypes(ext.ParseStructTags(true), reflect.TypeFor[Release](), reflect.TypeFor[UpstreamEnvironment](), reflect.TypeFor[PullRequest](), reflect.TypeFor[Target](), reflect.TypeFor[Diff]()),
 		ext.Strings(ext.StringsVersion(2)),
 		cel.HomogeneousAggregateLiterals(),
 		cel.ParserExpressionSizeLimit(maxExpressionLength),
@@ -130,6 +74,7 @@ func newExpressionEnv() (*cel.Env, error) {
 		cel.Variable("upstream", list("UpstreamEnvironment")),
 		cel.Variable("pull", cel.ObjectType("policies.PullRequest")),
 		cel.Variable("targets", list("Target")),
+		cel.Variable("diff", cel.ObjectType("policies.Diff")),
 		cel.Variable("now", cel.TimestampType),
 	)
 }
@@ -153,7 +98,7 @@ func (e *Expression) compile() (*compiledExpression, error) {
 	if out := checked.OutputType(); !out.IsExactType(cel.BoolType) && !out.IsExactType(cel.MapType(cel.StringType, cel.StringType)) {
 		return nil, fmt.Errorf(`must give true or false, or {"outcome": …, "reason": …}; it gives %s`, wording.ClipLine(out.String(), maxExpressionReason))
 	}
-	program, err := env.Program(checked, cel.CostLimit(maxExpressionCost), cel.InterruptCheckFrequency(interruptEvery))
+	program, err := env.Program(checked, cel.CostLimit(maxExpressionCost), cel.InterruptCheckFrequency(interruptEvery), cel.EvalOptions(cel.OptPartialEval))
 	if err != nil {
 		return nil, fmt.Errorf("can't be compiled: %s", wording.ClipLine(err.Error(), maxExpressionReason))
 	}
@@ -163,8 +108,8 @@ func (e *Expression) compile() (*compiledExpression, error) {
 	celast.PreOrderVisit(checked.NativeRep().Expr(), celast.NewExprVisitor(func(x celast.Expr) {
 		nodes++
 		switch {
-		case x.Kind() == celast.IdentKind && x.AsIdent() == "now":
-			c.usesNow = true
+		case x.Kind() == celast.IdentKind && x.AsIdent() == "now", x.Kind() == celast.SelectKind && x.AsSelect().FieldName() == "healthyFor":
+			c.moves = true
 		case isReleaseImages(x):
 			images++
 		case x.Kind() == celast.ComprehensionKind && isReleaseImages(x.AsComprehension().IterRange()):
@@ -206,15 +151,21 @@ func (e *Expression) evaluate(f Facts) Result {
 		r.Reason = "the expression " + err.Error()
 		return r
 	}
-	if c.usesNow {
+	if c.moves {
 		r.Next = f.Now.Add(expressionInterval)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), maxExpressionTime)
 	defer cancel()
-	out, _, err := c.program.ContextEval(ctx, map[string]any{
-		"pipeline": p.Pipeline, "environment": p.Environment, "component": p.Component, "release": *p.Release,
-		"upstream": p.Upstream, "pull": p.Pull, "targets": p.Targets, "now": f.Now.UTC(),
-	})
+	vars, unknown, err := newExpressionVariables(&f)
+	if err != nil {
+		r.Reason = "the expression can't be evaluated: " + err.Error()
+		return r
+	}
+	out, _, err := c.program.ContextEval(ctx, vars)
+	if err == nil && types.IsUnknown(out) {
+		r.Reason = "the expression can't be evaluated: " + explainUnknown(string(*e), unknown)
+		return r
+	}
 	if err != nil {
 		r.Reason = "the expression can't be evaluated: " + wording.ClipLine(err.Error(), maxExpressionReason)
 		if ctx.Err() != nil {

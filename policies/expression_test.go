@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,10 +15,14 @@ func promotionFacts() Facts {
 			Release: &Release{ID: strings.Repeat("a", 64), Short: "aaaaaaaaaaaa", Name: "v1.5.0",
 				Images: []Image{{Name: "registry.example/web", Tag: "v1.5.0", File: "kustomization.yaml"}},
 				Fields: []Field{{File: "kustomization.yaml", Field: "images[name=registry.example/web].newTag", Old: "v1.4.2", New: "v1.5.0"}}},
-			Upstream: []UpstreamEnvironment{{Name: "qa", Verified: true, VerifiedAt: time.Date(2026, 11, 23, 8, 0, 0, 0, time.UTC)}},
+			Commit: &Commit{SHA: strings.Repeat("b", 40), Message: "Release 1.5.0\n\nTicket: CHG-7\n", Trailers: map[string]string{"Ticket": "CHG-7"},
+				Time: time.Date(2026, 11, 23, 7, 0, 0, 0, time.UTC)},
+			Diff:     &Diff{Added: []string{"ConfigMap"}, Changed: []string{"ConfigMap", "Deployment"}},
+			Upstream: []UpstreamEnvironment{{Name: "qa", Verified: true, VerifiedAt: time.Date(2026, 11, 23, 8, 0, 0, 0, time.UTC), HealthyFor: 150 * time.Minute}},
 			Pull:     PullRequest{Number: 14, Labels: []string{"env/prod", "liftlock"}},
-			Targets:  []Target{{Name: "web-prod-eu", Cluster: "eu-1"}},
+			Targets:  []Target{{Name: "web-prod-eu", Cluster: "eu-1", Namespace: "shop"}},
 		},
+		Authors: []Account{{ID: 1, Login: "ada"}, {ID: 2, Login: "bob"}, {Login: "ada"}},
 	}
 }
 
@@ -29,12 +34,21 @@ func TestExpression(t *testing.T) {
 		`release.images.all(i, i.digest != "")`:                                                              {Outcome: Wait, Reason: "the expression is false"},
 		`release.fields.exists(f, f.field.endsWith("newTag") && f.old == "v1.4.2" && f.new.startsWith("v"))`: {Outcome: Pass, Reason: "the expression is true"},
 		`pipeline == "shop" && environment == "prod" && component == "web" && release.short == "aaaaaaaaaaaa" && release.id.startsWith(release.short) && release.name == "v1.5.0"`: {Outcome: Pass, Reason: "the expression is true"},
-		`"hotfix" in pull.labels || pull.number == 14`:                         {Outcome: Pass, Reason: "the expression is true"},
-		`targets.all(t, t.cluster == "eu-1" && t.name.lowerAscii() == t.name)`: {Outcome: Pass, Reason: "the expression is true"},
-		`upstream.all(u, u.verified && now - u.verifiedAt > duration("2h"))`:   {Outcome: Pass, Reason: "the expression is true"},
-		`now.getHours("Europe/Berlin") < 11`:                                   {Outcome: Wait, Reason: "the expression is false"},
-		`{"outcome": "wait", "reason": "ask " + component}`:                    {Outcome: Wait, Reason: "ask web"},
-		`{"outcome": "fail", "reason": "never\non a Monday"}`:                  {Outcome: Fail, Reason: "never on a Monday"},
+		`"hotfix" in pull.labels || pull.number == 14`:                                                                                            {Outcome: Pass, Reason: "the expression is true"},
+		`targets.all(t, t.cluster == "eu-1" && t.name.lowerAscii() == t.name)`:                                                                    {Outcome: Pass, Reason: "the expression is true"},
+		`upstream.all(u, u.verified && now - u.verifiedAt > duration("2h"))`:                                                                      {Outcome: Pass, Reason: "the expression is true"},
+		`upstream.all(u, u.healthyFor >= duration("2h30m"))`:                                                                                      {Outcome: Pass, Reason: "the expression is true"},
+		`release.authors == ["ada", "bob"] && !("eve" in release.authors)`:                                                                        {Outcome: Pass, Reason: "the expression is true"},
+		`release.commit.message.startsWith("Release") && release.commit.trailers["Ticket"].startsWith("CHG-") && release.commit.sha.size() == 40`: {Outcome: Pass, Reason: "the expression is true"},
+		`release.commit.trailers["Reviewed-By"] == "ada"`:                                                                                         {Outcome: Wait, Reason: "the expression can't be evaluated: no such key: Reviewed-By"},
+		`"Reviewed-By" in release.commit.trailers`:                                                                                                {Outcome: Wait, Reason: "the expression is false"},
+		`now - release.commit.time > duration("3h")`:                                                                                              {Outcome: Pass, Reason: "the expression is true"},
+		`diff.removed.size() == 0 && "Deployment" in diff.changed && diff.added == ["ConfigMap"]`:                                                 {Outcome: Pass, Reason: "the expression is true"},
+		`!diff.changed.exists(k, k in ["CustomResourceDefinition", "PersistentVolumeClaim"])`:                                                     {Outcome: Pass, Reason: "the expression is true"},
+		`!pull.draft && targets.all(t, t.namespace == "shop")`:                                                                                    {Outcome: Pass, Reason: "the expression is true"},
+		`now.getHours("Europe/Berlin") < 11`:                                                                                                      {Outcome: Wait, Reason: "the expression is false"},
+		`{"outcome": "wait", "reason": "ask " + component}`:                                                                                       {Outcome: Wait, Reason: "ask web"},
+		`{"outcome": "fail", "reason": "never\non a Monday"}`:                                                                                     {Outcome: Fail, Reason: "never on a Monday"},
 		`{"outcome": "pass"}`:           {Outcome: Pass, Reason: "the expression says pass"},
 		`{"outcome": "maybe"}`:          {Outcome: Wait, Reason: `the expression gives the outcome "maybe"; it must be pass, wait or fail`},
 		`{"reason": "none"}`:            {Outcome: Wait, Reason: `the expression gives the outcome ""; it must be pass, wait or fail`},
@@ -50,13 +64,87 @@ func TestExpression(t *testing.T) {
 				t.Errorf("it says %+v, want %+v", got, want)
 			}
 			next := time.Time{}
-			if strings.Contains(expression, "now") {
+			if strings.Contains(expression, "now") || strings.Contains(expression, "healthyFor") {
 				next = facts.Now.Add(time.Minute)
 			}
 			if !got.Next.Equal(next) || !got.Until.IsZero() {
 				t.Errorf("it looks again at %s and shows %s, want %s and nothing", got.Next, got.Until, next)
 			}
 		})
+	}
+}
+
+// TestExpressionOverTheUnknown holds that an expression waits for what nobody knows, with
+// the reason, and only where its answer hangs on it.
+func TestExpressionOverTheUnknown(t *testing.T) {
+	const authors, commit, diff = "the forge doesn't tell who pushed it", "no history tells which commit brought it", "web-prod: the chart can't be rendered"
+	for expression, want := range map[string]string{
+		`"ada" in release.authors`:                                            authors,
+		`release.authors.all(a, a != "bob")`:                                  authors,
+		`!release.authors.exists(a, a == "bob")`:                              authors,
+		`[release].all(r, r.authors.size() < 3)`:                              authors,
+		`size(release.authors) == 0`:                                          authors,
+		`has(release.authors)`:                                                authors,
+		`release.commit.time < now`:                                           commit,
+		`release.commit.trailers["Ticket"] != ""`:                             commit,
+		`has(release.commit.message)`:                                         commit,
+		`diff.removed.size() == 0`:                                            diff,
+		`!("Deployment" in diff.changed)`:                                     diff,
+		`diff == diff`:                                                        diff,
+		`{"outcome": "pass", "reason": release.authors[0]}`:                   authors,
+		`{"outcome": diff.removed.size() == 0 ? "pass" : "fail"}`:             diff,
+		`"ada" in release.authors && diff.removed.size() == 0`:                authors + "; " + diff,
+		`component == "web" || "ada" in release.authors`:                      "",
+		`diff.removed.size() == 0 || environment == "prod"`:                   "",
+		`environment == "prod" ? release.name == "v1.5.0" : diff.added == []`: "",
+		`release.name == "diff" || release.short == "aaaaaaaaaaaa"`:           "",
+	} {
+		e, facts := Expression(expression), promotionFacts()
+		facts.AuthorsErr, facts.Promotion.CommitErr, facts.Promotion.DiffErr = authors, commit, diff
+		facts.Promotion.Commit, facts.Promotion.Diff = nil, nil
+		got := (&Gate{Expression: &e}).Evaluate(facts)
+		switch {
+		case want == "" && got.Outcome != Pass:
+			t.Errorf("%s: it says %+v, and hangs on nothing unknown", expression, got)
+		case want != "" && (got.Outcome != Wait || got.Reason != "the expression can't be evaluated: "+want):
+			t.Errorf("%s: it says %+v, want %q", expression, got, want)
+		}
+	}
+	for expression, want := range map[string]string{
+		`release.authors.all(a, a != "bob")`: "who made the release isn't known",
+		`release.commit.sha != ""`:           "which commit brought the release isn't known",
+		`diff.added == []`:                   "what the rendered manifests gain and lose isn't known",
+	} {
+		e, facts := Expression(expression), promotionFacts()
+		facts.Authors, facts.Promotion.Commit, facts.Promotion.Diff = nil, nil, nil
+		if got := (&Gate{Expression: &e}).Evaluate(facts); got.Outcome != Wait || got.Reason != "the expression can't be evaluated: "+want {
+			t.Errorf("%s: it says %+v, want %q", expression, got, want)
+		}
+	}
+}
+
+// TestWhatGatesRequire holds what has to be gathered for a gate.
+func TestWhatGatesRequire(t *testing.T) {
+	expression := func(text Expression) Gate { return Gate{Expression: &text} }
+	for name, c := range map[string]struct {
+		gate                                         Gate
+		authors, commit, diff, soakQA, soakFartherUp bool
+	}{
+		"approvals":                   {gate: Gate{Approvals: &Approvals{Count: 1}}, authors: true},
+		"a soak in each before":       {gate: Gate{Soak: &Soak{For: time.Hour}}, soakQA: true},
+		"a soak farther up":           {gate: Gate{Soak: &Soak{Environment: "dev", For: time.Hour}}, soakFartherUp: true},
+		"a window":                    {gate: Gate{Window: &Window{Cron: "0 9 * * *"}}},
+		"an expression":               {gate: expression(`release.name == "v1" && commits != authored`)},
+		"one about authors":           {gate: expression(`"ada" in release.authors`), authors: true},
+		"one about the commit":        {gate: expression("release.commit.sha != ''"), commit: true},
+		"one about the difference":    {gate: expression("size(diff.removed)==0"), diff: true},
+		"one about how long":          {gate: expression("upstream.all(u,u.healthyFor>duration('1h'))"), soakQA: true, soakFartherUp: true},
+		"one with the word in a text": {gate: expression(`release.name != "diff"`), diff: true},
+	} {
+		got := []bool{c.gate.RequiresAuthors(), c.gate.RequiresCommit(), c.gate.RequiresDiff(), c.gate.RequiresSoak("qa", true), c.gate.RequiresSoak("dev", false)}
+		if want := []bool{c.authors, c.commit, c.diff, c.soakQA, c.soakFartherUp}; !slices.Equal(got, want) {
+			t.Errorf("%s: authors, commit, difference, soak in qa and dev are %v, want %v", name, got, want)
+		}
 	}
 }
 
@@ -107,12 +195,15 @@ func TestExpressionWaitsOnDoubt(t *testing.T) {
 
 func TestExpressionProblems(t *testing.T) {
 	for expression, want := range map[string]string{
-		"":                        "is empty; write a condition, like size(release.images) > 0",
-		strings.Repeat("x", 2049): "is longer than 2048 bytes",
-		`1 + 1`:                   `must give true or false, or {"outcome": …, "reason": …}; it gives int`,
-		`release.imagez.size()`:   "can't be compiled: line 1, column 8: undefined field 'imagez'",
-		"true &&\n  relase.id":    "can't be compiled: line 2, column 3: undeclared reference to 'relase' (in container '')",
-		`release.id.matches("[")`: "can't be compiled: line 1, column 20: invalid matches argument",
+		"":                              "is empty; write a condition, like size(release.images) > 0",
+		strings.Repeat("x", 2049):       "is longer than 2048 bytes",
+		`1 + 1`:                         `must give true or false, or {"outcome": …, "reason": …}; it gives int`,
+		`release.commit.author != ""`:   "can't be compiled: line 1, column 15: undefined field 'author'",
+		`diff.moved == []`:              "can't be compiled: line 1, column 5: undefined field 'moved'",
+		`upstream[0].healthyFor > 3600`: "can't be compiled: line 1, column 24: found no matching overload for '_>_' applied to '(duration, int)'",
+		`release.imagez.size()`:         "can't be compiled: line 1, column 8: undefined field 'imagez'",
+		"true &&\n  relase.id":          "can't be compiled: line 2, column 3: undeclared reference to 'relase' (in container '')",
+		`release.id.matches("[")`:       "can't be compiled: line 1, column 20: invalid matches argument",
 		`upstream.all(a, upstream.all(b, upstream.all(c, upstream.all(d, d.verified))))`: "can't be compiled: line 1, column 61: comprehension exceeds nesting limit",
 		`["a", 1].size() == 2`:             "can't be compiled: line 1, column 7: expected type 'string' but found 'int'",
 		`dyn(release.id)`:                  `must give true or false, or {"outcome": …, "reason": …}; it gives dyn`,

@@ -46,16 +46,22 @@ func (w *fixture) connectMetrics(url string) {
 // gateResult is what the gate of a kind says of a component's promotion into qa.
 func (w *fixture) gateResult(component, kind string) policies.Result {
 	w.t.Helper()
-	s, err := w.opts.Gatherer.Snapshot(w.t.Context(), w.repo.Repository)
-	w.must(err)
-	_, d, err := w.opts.Gatherer.Evaluate(w.t.Context(), s, w.unit(component), false)
-	w.must(err)
-	gates := d.Components[0].Env("qa").Gates
+	gates := w.gateResults(component)
 	i := slices.IndexFunc(gates, func(g policies.Result) bool { return g.Gate == kind })
 	if i < 0 {
 		w.t.Fatalf("no gate %s among %+v", kind, gates)
 	}
 	return gates[i]
+}
+
+// gateResults are what all gates of the pipeline say of a component's promotion into qa.
+func (w *fixture) gateResults(component string) []policies.Result {
+	w.t.Helper()
+	s, err := w.opts.Gatherer.Snapshot(w.t.Context(), w.repo.Repository)
+	w.must(err)
+	_, d, err := w.opts.Gatherer.Evaluate(w.t.Context(), s, w.unit(component), false)
+	w.must(err)
+	return d.Components[0].Env("qa").Gates
 }
 
 // TestMetricIsWaitedFor holds that a promotion is merged once a metric was good for long

@@ -233,7 +233,8 @@ type Target struct {
 	ID         string               `json:"id,omitempty"` // its name across Argo CDs
 	ArgoCD     string               `json:"argocd,omitempty"`
 	Cluster    string               `json:"cluster"`
-	LastSync   *SyncInfo            `json:"lastSync,omitempty"` // the Application's, while the target is degraded
+	Namespace  string               `json:"namespace,omitempty"` // where it is deployed to; empty: its manifests say
+	LastSync   *SyncInfo            `json:"lastSync,omitempty"`  // the Application's, while the target is degraded
 	Verdict    verification.Verdict `json:"verdict"`
 	NotHealthy bool                 `json:"notHealthy,omitempty"` // Argo CD calls it something else than Healthy
 	// Unhealthy are its resources that aren't Healthy, as far as Argo CD says; where it is

@@ -71,7 +71,8 @@ func (j *evaluator) evaluateGates(e *Env, p *Pull, revert bool) []policies.Resul
 		return out
 	}
 	facts := p.Review
-	facts.Now, facts.Promotion, facts.Soaked = j.facts.Now, j.describePromotion(e, p), j.listSoaked(e, p.Release)
+	facts.Now, facts.Soaked = j.facts.Now, j.listSoaked(e, p.Release)
+	facts.Promotion = j.describePromotion(e, p, facts.Soaked)
 	facts.SyncWindows = e.SyncWindows
 	out = append(out, j.evaluatePipelineGates(e, p, facts)...)
 	if limit := j.spec.Limits.MergesPerHour; limit > 0 && j.facts.Limits.MergesLastHour >= limit {
@@ -87,7 +88,7 @@ func (j *evaluator) evaluateGates(e *Env, p *Pull, revert bool) []policies.Resul
 }
 
 // describePromotion is what gates know of the promotion; nil where nobody read it.
-func (j *evaluator) describePromotion(e *Env, p *Pull) *policies.Promotion {
+func (j *evaluator) describePromotion(e *Env, p *Pull, soaked []policies.Soaked) *policies.Promotion {
 	if p.Review.Promotion == nil {
 		return nil
 	}
@@ -103,10 +104,15 @@ func (j *evaluator) describePromotion(e *Env, p *Pull) *policies.Promotion {
 				break // the newest arrival speaks
 			}
 		}
+		for _, s := range soaked {
+			if s.Environment == u.Name {
+				upstream.HealthyFor = max(s.Running, s.Longest)
+			}
+		}
 		known.Upstream = append(known.Upstream, upstream)
 	}
 	for _, t := range e.Targets {
-		known.Targets = append(known.Targets, policies.Target{Name: t.Name, Cluster: t.Cluster})
+		known.Targets = append(known.Targets, policies.Target{Name: t.Name, Cluster: t.Cluster, Namespace: t.Namespace})
 	}
 	return &known
 }

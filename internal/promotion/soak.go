@@ -146,7 +146,7 @@ func IsSoaking(spec *pipeline.Spec, all []EnvState, st *EnvState) bool {
 	return slices.ContainsFunc(all, func(to EnvState) bool {
 		e := spec.EnvironmentByName(to.Environment)
 		return e != nil && to.Release != st.Release && slices.ContainsFunc(e.Gates, func(g policies.Gate) bool {
-			return g.Soak != nil && (g.Soak.Environment == st.Environment || g.Soak.Environment == "" && slices.Contains(e.After, st.Environment))
+			return g.RequiresSoak(st.Environment, slices.Contains(e.After, st.Environment))
 		})
 	})
 }

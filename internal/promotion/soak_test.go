@@ -162,16 +162,19 @@ func TestWhatSoaksIsSwept(t *testing.T) {
 	spec := &pipeline.Spec{Environments: []pipeline.Environment{{Name: "dev"}, {Name: "qa", After: []string{"dev"}},
 		{Name: "prod", After: []string{"qa"}, Gates: []policies.Gate{{Soak: &policies.Soak{For: time.Hour}}}},
 		{Name: "late", After: []string{"prod"}, Gates: []policies.Gate{{Soak: &policies.Soak{Environment: "dev", For: time.Hour}}}}}}
+	expression := policies.Expression(`upstream.all(u, u.healthyFor > duration("1h"))`)
+	spec.Environments = append(spec.Environments, pipeline.Environment{Name: "last", After: []string{"late"}, Gates: []policies.Gate{{Expression: &expression}}})
 	all := []EnvState{{Environment: "dev", State: Verified, Release: "b"}, {Environment: "qa", State: Verified, Release: "b"},
-		{Environment: "prod", State: Verified, Release: "b"}, {Environment: "late", State: Verified, Release: "b"}}
+		{Environment: "prod", State: Verified, Release: "b"}, {Environment: "late", State: Verified, Release: "b"}, {Environment: "last", State: Verified, Release: "b"}}
 	for name, c := range map[string]struct {
 		change func(all []EnvState)
 		want   []bool
 	}{
-		"everything is everywhere":  {func([]EnvState) {}, []bool{false, false, false, false}},
-		"what prod waits for":       {func(all []EnvState) { all[2].Release, all[3].Release = "a", "b" }, []bool{false, true, false, false}},
-		"what is named farther up":  {func(all []EnvState) { all[3].Release = "a" }, []bool{true, false, false, false}},
-		"what isn't verified there": {func(all []EnvState) { all[2].Release, all[1].State = "a", Verifying }, []bool{false, false, false, false}},
+		"everything is everywhere":  {func([]EnvState) {}, []bool{false, false, false, false, false}},
+		"what prod waits for":       {func(all []EnvState) { all[2].Release, all[3].Release = "a", "b" }, []bool{false, true, true, false, false}},
+		"what is named farther up":  {func(all []EnvState) { all[3].Release = "a" }, []bool{true, false, false, true, false}},
+		"what an expression asks":   {func(all []EnvState) { all[4].Release = "a" }, []bool{true, true, true, true, false}},
+		"what isn't verified there": {func(all []EnvState) { all[2].Release, all[1].State = "a", Verifying }, []bool{false, false, true, false, false}},
 	} {
 		states := append([]EnvState(nil), all...)
 		c.change(states)

@@ -250,7 +250,7 @@ func (o *Gatherer) callEndpoint(ctx context.Context, c *ComponentEvaluation, env
 		Release: p.Review.Promotion.Release, Pull: int64(p.Number), PullURL: p.URL, Head: p.Head, Targets: []policies.Target{}, Attempt: s.Attempts + 1}
 	if at := c.Unit.Envs[env.Name]; at != nil {
 		for i := range at.Targets {
-			request.Targets = append(request.Targets, policies.Target{Name: at.Targets[i].Name, Cluster: o.ClusterOf(&at.Targets[i])})
+			request.Targets = append(request.Targets, policies.Target{Name: at.Targets[i].Name, Cluster: o.ClusterOf(&at.Targets[i]), Namespace: at.Targets[i].DestNS})
 		}
 	}
 	record := EndpointRecord{state: *s, index: endpointPrefix(c.Facts.Unit.Repo, p.Number) + s.ID}

@@ -202,7 +202,9 @@ func (o *Gatherer) assignOpenPull(ctx context.Context, c *ComponentEvaluation, e
 		if err := o.authorFacts(ctx, c, env, v); err != nil {
 			return fmt.Errorf("look at who made what #%d moves: %w", v.Number, err)
 		}
-		c.releaseFacts(env, open, v)
+		if err := o.releaseFacts(ctx, c, env, open, v); err != nil {
+			return fmt.Errorf("look at what #%d moves: %w", v.Number, err)
+		}
 		if err := o.metricFacts(ctx, c, env, v); err != nil {
 			return fmt.Errorf("look at the metrics that #%d waits for: %w", v.Number, err)
 		}

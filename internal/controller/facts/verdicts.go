@@ -64,7 +64,7 @@ func (o *argocdGatherer) judgeTargets(ctx context.Context, c *ComponentEvaluatio
 }
 
 func (o *argocdGatherer) newTarget(t *appset.Target, label string) promotion.Target {
-	return promotion.Target{Name: label, ID: o.argocds.TargetName(t), ArgoCD: o.argocds.ArgoCDOf(t), Cluster: o.argocds.ClusterOf(t)}
+	return promotion.Target{Name: label, ID: o.argocds.TargetName(t), ArgoCD: o.argocds.ArgoCDOf(t), Cluster: o.argocds.ClusterOf(t), Namespace: t.DestNS}
 }
 
 // judgeTarget adds a target with its verdict; true when it is done with what landed. What a
