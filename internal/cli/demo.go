@@ -71,7 +71,7 @@ func runDemo(ctx context.Context, out io.Writer, dir string, p story.Timings, on
 		return err
 	}
 	defer closeLog()
-	w, err := story.NewFixture(dir, p, zap.NewNop())
+	w, err := story.NewFixture(dir, "", p, zap.NewNop())
 	if err != nil {
 		return err
 	}

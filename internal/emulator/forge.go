@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strconv"
 	"sync"
 	"time"
 
@@ -142,6 +143,29 @@ func NewForge(o ForgeOptions) (*Forge, error) {
 // under URL()+"/api/v3", GitHub's also under URL() itself, and GitLab's under
 // URL()+"/api/v4"; a repository's clone address is URL()+"/owner/name.git".
 func (f *Forge) URL() string { return f.url }
+
+// Face says whose API the forge has.
+func (f *Forge) Face() Face { return f.face }
+
+// APIURL is the address of its REST API, as a client of such a forge is given it.
+func (f *Forge) APIURL() string {
+	if f.face == GitLab {
+		return f.url + gitlabAPI
+	}
+	return f.url + "/api/v3"
+}
+
+// PullName is how people name a pull request: #7, on GitLab !7.
+func (f *Forge) PullName(number int) string {
+	return f.face.pullSign() + strconv.Itoa(number)
+}
+
+func (f Face) pullSign() string {
+	if f == GitLab {
+		return "!"
+	}
+	return "#"
+}
 
 // Close stops the server and the webhooks, and breaks open connections. The
 // repositories stay on disk.

@@ -54,7 +54,7 @@ func (f *Forge) servePage(w http.ResponseWriter, r *http.Request) bool {
 	shown := struct {
 		PullRequest
 		Diff, Sign string
-	}{PullRequest: pulls[i], Sign: map[Face]string{GitHub: "#", GitLab: "!"}[f.face]}
+	}{PullRequest: pulls[i], Sign: f.face.pullSign()}
 	if shown.Diff, err = f.diffPull(m[1], shown.Number); err != nil {
 		f.log.Error("a pull request's changes can't be shown", zap.Int("number", shown.Number), zap.Error(err))
 	}

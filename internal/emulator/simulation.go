@@ -13,6 +13,7 @@ import (
 type Options struct {
 	Dir     string           // where the repositories go; created when missing; required
 	Timings Timings          // DemoTimings or FastTimings, or one's own
+	Face    Face             // whose API the forge has; empty: GitHub's
 	Now     func() time.Time // the clock of both parts; nil: time.Now
 	Log     *zap.Logger      // nil: silent
 }
@@ -26,7 +27,7 @@ type Simulation struct {
 // New starts a world without people, repositories or Applications. The caller
 // closes it.
 func New(o Options) (*Simulation, error) {
-	forge, err := NewForge(ForgeOptions{Dir: filepath.Join(o.Dir, "repositories"), Now: o.Now, Log: o.Log, WholeSeconds: o.Timings.WholeSeconds})
+	forge, err := NewForge(ForgeOptions{Dir: filepath.Join(o.Dir, "repositories"), Now: o.Now, Log: o.Log, Face: o.Face, WholeSeconds: o.Timings.WholeSeconds})
 	if err != nil {
 		return nil, err
 	}

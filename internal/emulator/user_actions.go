@@ -278,34 +278,6 @@ func (f *Forge) Comment(repo string, number int, login, body string) (int64, err
 	return id, err
 }
 
-// ClosePull closes a pull request without merging it; ReopenPull opens it again.
-func (f *Forge) ClosePull(repo string, number int, login string) error {
-	return f.setState(repo, number, login, "closed")
-}
-
-// ReopenPull opens a closed pull request again.
-func (f *Forge) ReopenPull(repo string, number int, login string) error {
-	return f.setState(repo, number, login, "open")
-}
-
-func (f *Forge) setState(repo string, number int, login, state string) error {
-	return f.withPull(repo, number, login, func(p *pull, u *account) error {
-		return f.editPull(p, u, pullEdit{State: &state})
-	})
-}
-
-// MergePull merges by the method (merge, squash or rebase) and returns the
-// commit that landed.
-func (f *Forge) MergePull(repo string, number int, login, method string) (string, error) {
-	var sha string
-	err := f.withPull(repo, number, login, func(p *pull, u *account) error {
-		var err error
-		sha, err = f.mergePull(p, u, mergeRequest{Method: method})
-		return err
-	})
-	return sha, err
-}
-
 // AddLabel adds a label; Unlabel removes it.
 func (f *Forge) AddLabel(repo string, number int, login, name string) error {
 	return f.withPull(repo, number, login, func(p *pull, u *account) error {

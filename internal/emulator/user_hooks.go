@@ -1,6 +1,9 @@
 package emulator
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // Hook is a repository's webhook as an administrator sees it.
 type Hook struct {
@@ -23,6 +26,22 @@ func (f *Forge) Hooks(repo string) ([]Hook, error) {
 		all = append(all, Hook{URL: h.url, Events: slices.Clone(h.events), Active: h.active})
 	}
 	return all, nil
+}
+
+// SetHookEvents changes what a webhook is sent, as an administrator can by mistake.
+func (f *Forge) SetHookEvents(repo, url string, events ...string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r, err := f.findRepository(repo)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(r.hooks, func(h *hook) bool { return h.url == url })
+	if i < 0 {
+		return fmt.Errorf("%s has no webhook to %s", repo, url)
+	}
+	r.hooks[i].events = slices.Clone(events)
+	return nil
 }
 
 // AddHook creates a webhook that sends JSON, as an administrator would by hand.

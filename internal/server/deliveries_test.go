@@ -6,10 +6,8 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"path/filepath"
 	"strconv"
@@ -140,62 +138,18 @@ func TestHookIsManaged(t *testing.T) {
 	good := func() (bool, string) {
 		hooks, err := s.Forge.Hooks(repoName)
 		s.must("list the hooks", err)
-		return len(hooks) == 1 && hooks[0].Active && hooks[0].URL == s.url+"/webhooks/hub", fmt.Sprintf("%+v", hooks)
+		return len(hooks) == 1 && hooks[0].Active && len(hooks[0].Events) > 3 && hooks[0].URL == s.url+"/webhooks/hub", fmt.Sprintf("%+v", hooks)
 	}
 	s.waitFor("the hook is made", good)
 	s.awaitJudged()
-	s.callForge(http.MethodPatch, "/repos/"+repoName+"/hooks/"+s.hookID(), map[string]any{"active": false, "events": []string{"push"}})
+	s.must("spoil the hook", s.Forge.SetHookEvents(repoName, s.url+"/webhooks/hub", map[emulator.Face]string{emulator.GitHub: "push", emulator.GitLab: "push_events"}[s.Forge.Face()]))
 	s.waitFor("the hook is spoilt", func() (bool, string) { ok, seen := good(); return !ok, seen })
 	s.waitFor("the hook is repaired", good)
 	s.commitRelease("web", "1.1.0")
 	s.awaitPromotion("web", "qa", "1.1.0")
 }
 
-// hookID is the id of the repository's only hook.
-func (s *harness) hookID() string {
-	s.t.Helper()
-	var hooks []struct{ ID int64 }
-	s.must("read the hooks", json.Unmarshal(s.callForge(http.MethodGet, "/repos/"+repoName+"/hooks", nil), &hooks))
-	if len(hooks) != 1 {
-		s.t.Fatalf("%d hooks", len(hooks))
-	}
-	return strconv.FormatInt(hooks[0].ID, 10)
-}
-
-// openPullFrom opens a pull request from "owner:branch", as only the API can.
-func (s *harness) openPullFrom(login, head, title string) int {
-	s.t.Helper()
-	var p struct{ Number int }
-	s.must("read a pull request", json.Unmarshal(s.callForgeAs(login, http.MethodPost, "/repos/"+repoName+"/pulls",
-		map[string]any{"title": title, "head": head, "base": "main"}), &p))
-	return p.Number
-}
-
 func itoa(n int) string { return strconv.Itoa(n) }
-
-// callForge calls the forge's API as its administrator.
-func (s *harness) callForge(method, path string, body any) []byte {
-	s.t.Helper()
-	return s.callForgeAs("the-bot", method, path, body)
-}
-
-func (s *harness) callForgeAs(login, method, path string, body any) []byte {
-	s.t.Helper()
-	raw, err := json.Marshal(body)
-	s.must("write a body", err)
-	req, err := http.NewRequest(method, s.Forge.URL()+"/api/v3"+path, bytes.NewReader(raw))
-	s.must("make a request", err)
-	req.Header.Set("Authorization", "Bearer token-of-"+login)
-	res, err := http.DefaultClient.Do(req)
-	s.must("call the forge", err)
-	defer res.Body.Close() // it was read
-	answer, err := io.ReadAll(res.Body)
-	s.must("read the answer", err)
-	if res.StatusCode >= 300 {
-		s.t.Fatalf("%s %s: HTTP %d: %s", method, path, res.StatusCode, answer)
-	}
-	return answer
-}
 
 // TestStoreIsFull refuses deliveries while nothing more can be written, stays
 // up, and loses nothing that it took.

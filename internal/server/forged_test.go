@@ -24,10 +24,8 @@ func (s *harness) forgeHead(p *emulator.PullRequest, tag string) {
 	}
 	head := s.editTagOn("grace", "somewhere-else", "web", "prod", tag)
 	s.must("push over a branch of ours", s.Forge.SetBranch(repoName, "grace", p.Branch, head))
-	s.callForgeAs("grace", "PATCH", "/repos/"+repoName+"/pulls/"+itoa(p.Number), map[string]string{
-		"title": strings.ReplaceAll(p.Title, "1.1.0", tag),
-		"body":  strings.ReplaceAll(body, releaseID("web", "1.1.0"), releaseID("web", tag)),
-	})
+	s.must("write it anew", s.Forge.EditPull(repoName, p.Number, "grace", strings.ReplaceAll(p.Title, "1.1.0", tag),
+		strings.ReplaceAll(body, releaseID("web", "1.1.0"), releaseID("web", tag))))
 	s.approve(p.Number, "ada")
 	s.approve(p.Number, "grace")
 }

@@ -88,6 +88,7 @@ type harnessOptions struct {
 	seams           server.Seams
 	timings         emulator.Timings // of Argo CD; zero: FastTimings
 	botScopes       []string
+	face            emulator.Face // of the forge; empty: FORGE's
 }
 
 // harness is a world with a server in it.
@@ -106,6 +107,10 @@ type harness struct {
 var accounts = map[string]emulator.Permission{
 	"linus": emulator.Write, "ada": emulator.Write, "grace": emulator.Write, "rita": emulator.Read, "mallory": emulator.NoPermission,
 }
+
+// forgeFace is the face of the forge that the stories are told on: GitHub's, unless the
+// environment has another FORGE.
+func forgeFace() emulator.Face { return cmp.Or(emulator.Face(os.Getenv("FORGE")), emulator.GitHub) }
 
 // newHarness makes a world; the server is not started yet.
 func newHarness(t testing.TB, p harnessOptions) *harness {
@@ -138,7 +143,7 @@ func newHarness(t testing.TB, p harnessOptions) *harness {
 		p.timings = emulator.FastTimings()
 	}
 	s := &harness{t: t, opts: p, dir: t.TempDir()}
-	o := emulator.Options{Dir: filepath.Join(s.dir, "world"), Timings: p.timings}
+	o := emulator.Options{Dir: filepath.Join(s.dir, "world"), Timings: p.timings, Face: cmp.Or(p.face, forgeFace())}
 	if p.clock != nil {
 		o.Now = p.clock.Now
 	}
@@ -254,8 +259,8 @@ store: %s
 dataDir: %s
 forges:
   - name: hub
-    type: github
-    url: %s/api/v3
+    type: %s
+    url: %s
     auth: {token: token-of-the-bot}
     webhookSecrets: [%s, an-older-secret]
 repositories:
@@ -267,7 +272,7 @@ repositories:
   tokens:
     - {name: ops, role: operator, token: a-token-of-an-operator}
     - {name: eyes, role: viewer, token: a-token-of-a-viewer}
-%s`, cmp.Or(s.opts.store, "sqlite://"+filepath.Join(s.dir, "data", "liftlock.db")), filepath.Join(s.dir, "data"), s.Forge.URL(), secret, repoName, s.opts.manageHook, s.opts.repositoryLines,
+%s`, cmp.Or(s.opts.store, "sqlite://"+filepath.Join(s.dir, "data", "liftlock.db")), filepath.Join(s.dir, "data"), s.Forge.Face(), s.Forge.APIURL(), secret, repoName, s.opts.manageHook, s.opts.repositoryLines,
 		filepath.Join(s.dir, "kubeconfig"), s.opts.argocdLines, s.opts.serverLines)
 	s.must("write the server's file", os.WriteFile(file, []byte(text), 0o600))
 	cfg, err := config.Load(file, os.LookupEnv)

@@ -129,7 +129,8 @@ func TestOthersPullRequests(t *testing.T) {
 	}
 	_, err = s.Forge.CommitAs(fork, "rita", "theirs", "A change", map[string]string{".liftlock.yaml": brokenFile()})
 	s.must("commit to the fork", err)
-	n := s.openPullFrom("rita", "rita:theirs", "From a fork")
+	n, err := s.Forge.OpenPullFrom(repoName, "rita", fork, "theirs", "main", "From a fork")
+	s.must("open a pull request from the fork", err)
 	s.awaitPull(n, "has the failing status though it is a fork's", func(p *emulator.PullRequest) bool {
 		st := liftlockStatus(p.Statuses)
 		return st.State == "failure" && strings.Contains(st.Description, where)

@@ -73,10 +73,10 @@ func (f *Fixture) Close() error {
 	return f.Simulation.Close()
 }
 
-// NewFixture makes the world in a folder: the repository, its people, the
-// Applications, and the server's file.
-func NewFixture(dir string, p Timings, log *zap.Logger) (_ *Fixture, err error) {
-	w, err := emulator.New(emulator.Options{Dir: filepath.Join(dir, "world"), Timings: p.Emulator, Log: log})
+// NewFixture makes the world in a folder, on a forge with the face: the repository, its
+// people, the Applications, and the server's file. No face is GitHub's.
+func NewFixture(dir string, face emulator.Face, p Timings, log *zap.Logger) (_ *Fixture, err error) {
+	w, err := emulator.New(emulator.Options{Dir: filepath.Join(dir, "world"), Timings: p.Emulator, Face: face, Log: log})
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func NewFixture(dir string, p Timings, log *zap.Logger) (_ *Fixture, err error) 
 			return nil, err
 		}
 	}
-	if err := w.Forge.CreateRepo(Repo, emulator.RepoOptions{Branch: Branch, Author: Author, Message: "Overlays, an ApplicationSet and a pipeline", Files: repositoryFiles(w.Forge.URL(), p),
+	if err := w.Forge.CreateRepo(Repo, emulator.RepoOptions{Branch: Branch, Author: Author, Message: "Overlays, an ApplicationSet and a pipeline", Files: repositoryFiles(w.Forge, p),
 		Access: map[string]emulator.Permission{Bot: emulator.Admin, Author: emulator.Write, FirstApprover: emulator.Write, SecondApprover: emulator.Write}}); err != nil {
 		return nil, err
 	}
@@ -140,10 +140,10 @@ func overlayDir(env string) string { return "apps/" + Component + "/overlays/" +
 // Kustomization is the file that a promotion into an environment edits.
 func Kustomization(env string) string { return overlayDir(env) + "/kustomization.yaml" }
 
-func repositoryFiles(forge string, p Timings) map[string]string {
+func repositoryFiles(forge *emulator.Forge, p Timings) map[string]string {
 	out := map[string]string{
-		"argocd/shop.yaml": strings.ReplaceAll(applicationSetTemplate, "REPO", forge+"/"+Repo+".git"),
-		".liftlock.yaml":   strings.NewReplacer("VERIFY", p.Verify, "SOAK", p.Soak.String()).Replace(pipelineTemplate),
+		"argocd/shop.yaml": strings.ReplaceAll(applicationSetTemplate, "REPO", forge.CloneURL(Repo)),
+		".liftlock.yaml":   strings.NewReplacer("VERIFY", p.Verify, "SOAK", p.Soak.String(), "DEPLOYMENTS", fmt.Sprint(forge.Face() == emulator.GitHub)).Replace(pipelineTemplate),
 		"apps/web/base/kustomization.yaml": `resources:
   - deployment.yaml
 `,
@@ -196,7 +196,7 @@ spec:
   environment: '{{ .path.basename }}'
   carry:
     - kustomizeImages: ["registry.example/*"]
-  deployments: true
+  deployments: DEPLOYMENTS
   notify:
     - {to: bus, on: [waiting, degraded, reverted]}
   environments:
@@ -257,8 +257,8 @@ dataDir: %s
 sweepInterval: %s
 forges:
   - name: hub
-    type: github
-    url: %s/api/v3
+    type: %s
+    url: %s
     auth: {token: %s}
     webhookSecrets: [%s]
 repositories:
@@ -269,5 +269,5 @@ argocd:
     api: {url: %s, token: %s, caFile: argocd-ca.pem}
 api:
   tokens: [{name: demo, role: operator, token: %s}]
-`, addr, addr, filepath.Join(dir, "data", "liftlock.db"), filepath.Join(dir, "data"), p.Sweep, w.Forge.URL(), botToken, secret, Repo, Branch, p.Poll, w.ArgoCD.APIURL(), w.ArgoCD.APIToken(), apiToken)
+`, addr, addr, filepath.Join(dir, "data", "liftlock.db"), filepath.Join(dir, "data"), p.Sweep, w.Forge.Face(), w.Forge.APIURL(), botToken, secret, Repo, Branch, p.Poll, w.ArgoCD.APIURL(), w.ArgoCD.APIToken(), apiToken)
 }

@@ -109,6 +109,9 @@ func (r *storyRun) checkDeployments() error {
 		shown[d.Environment] = append(shown[d.Environment], d.States[len(d.States)-1])
 	}
 	want := map[string][]string{"qa": {"inactive", "failure", "success"}, "prod": {"success"}}
+	if r.fixture.Forge.Face() != emulator.GitHub {
+		want = map[string][]string{} // only GitHub's driver keeps them
+	}
 	if fmt.Sprint(shown) != fmt.Sprint(want) {
 		return fmt.Errorf("the deployments are %v, wanted %v", shown, want)
 	}

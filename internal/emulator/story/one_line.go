@@ -14,7 +14,7 @@ import (
 
 // checkOneLine holds that what a pull request landed is one line of one overlay.
 func (s *Story) checkOneLine(ctx context.Context, p *emulator.PullRequest) error {
-	step := fmt.Sprintf("#%d moves exactly one line of one overlay", p.Number)
+	step := fmt.Sprintf("%s moves exactly one line of one overlay", s.pullName(p.Number))
 	ref, ok := promotion.ParseBranch(p.Branch)
 	if !ok {
 		return &StepError{Step: step, Seen: p.Branch}

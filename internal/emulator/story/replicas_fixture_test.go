@@ -154,7 +154,7 @@ func (r *replicaRun) makeParts() {
 	timings.Tick, timings.Resync = 20*time.Millisecond, 10*time.Second // there are many Applications, and the machine has more to do
 	var err error
 	// A forge gives a server that is restarted all the time far less than it asks for.
-	if r.forge, err = emulator.NewForge(emulator.ForgeOptions{Dir: filepath.Join(r.dir, "repositories"), RateLimit: 1 << 30}); err != nil {
+	if r.forge, err = emulator.NewForge(emulator.ForgeOptions{Dir: filepath.Join(r.dir, "repositories"), RateLimit: 1 << 30, Face: forgeFace()}); err != nil {
 		r.t.Fatal(err)
 	}
 	if r.argocd, err = emulator.NewArgoCD(emulator.ArgoCDOptions{Repos: r.forge, Timings: timings}); err != nil {
@@ -216,15 +216,15 @@ dataDir: %s
 sweepInterval: 10h
 forges:
   - name: hub
-    type: github
-    url: %s/api/v3
+    type: %s
+    url: %s
     auth: {token: token-of-%s}
     webhookSecrets: [%s]
 repositories:
 %sargocd:
   - name: hub
     kubernetes: {kubeconfig: kubeconfig, namespaces: [argocd]}
-`, address, r.relay.front.URL, r.database.address(), filepath.Join(r.dir, name), r.forge.URL(), story.Bot, hooksSecret, lines.String())
+`, address, r.relay.front.URL, r.database.address(), filepath.Join(r.dir, name), r.forge.Face(), r.forge.APIURL(), story.Bot, hooksSecret, lines.String())
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		return nil, err
 	}

@@ -66,6 +66,9 @@ func (s *Story) Run(ctx context.Context) error {
 	return nil
 }
 
+// pullName is how people name a pull request on the story's forge.
+func (s *Story) pullName(number int) string { return s.Fixture.Forge.PullName(number) }
+
 // AwaitNothingToDo waits until the server has looked and found nothing to do.
 func (s *Story) AwaitNothingToDo(ctx context.Context) error {
 	err := s.awaitStep(ctx, "liftlock looks at the repository and finds nothing to promote", func() (bool, string, error) {
@@ -114,7 +117,7 @@ func (s *Story) GoodRelease(ctx context.Context) error {
 		if err := s.Fixture.Forge.Approve(Repo, prod.Number, who); err != nil {
 			return &StepError{Step: who + " approves prod's pull request", Err: err}
 		}
-		s.Narrate(who, fmt.Sprintf("approves #%d", prod.Number))
+		s.Narrate(who, fmt.Sprintf("approves %s", s.pullName(prod.Number)))
 	}
 	if err := s.awaitMerge(ctx, prod, "with two approvals, in its window, after the soak"); err != nil {
 		return err
@@ -167,8 +170,8 @@ func (s *Story) BadRelease(ctx context.Context) error {
 		return &StepError{Step: "the revert's body begins with the cause", Seen: revert.Body}
 	}
 	s.Narrate("argo cd", "web-qa is Degraded: the new pods never get ready")
-	s.Narrate("liftlock", fmt.Sprintf("opens the revert #%d with the evidence, quarantines %s", revert.Number, BadTag))
-	s.Narrate("liftlock", fmt.Sprintf("#%d begins: %s", revert.Number, cause))
+	s.Narrate("liftlock", fmt.Sprintf("opens the revert %s with the evidence, quarantines %s", s.pullName(revert.Number), BadTag))
+	s.Narrate("liftlock", fmt.Sprintf("%s begins: %s", s.pullName(revert.Number), cause))
 	if err := s.awaitNotification(ctx, "degraded"); err != nil {
 		return err
 	}
@@ -207,7 +210,7 @@ func (s *Story) checkNeverInProd(ctx context.Context) error {
 	}
 	for _, p := range all {
 		if p.Branch == promotion.Branch(Pipeline, "prod", Component) && strings.Contains(p.Title+p.Body, BadTag) {
-			return &StepError{Step: "prod never has a pull request for " + BadTag, Seen: fmt.Sprintf("#%d %s", p.Number, p.Title)}
+			return &StepError{Step: "prod never has a pull request for " + BadTag, Seen: fmt.Sprintf("%s %s", s.pullName(p.Number), p.Title)}
 		}
 	}
 	s.Narrate("liftlock", fmt.Sprintf("prod never had a pull request for %s and still runs %s", BadTag, GoodTag))
@@ -237,7 +240,7 @@ func (s *Story) awaitPromotion(ctx context.Context, env, tag string) (*emulator.
 	if err != nil {
 		return nil, err
 	}
-	s.Narrate("liftlock", fmt.Sprintf("%s is healthy with %s; opens #%d: %s", map[string]string{"qa": "dev", "prod": "qa"}[env], tag, p.Number, p.Title))
+	s.Narrate("liftlock", fmt.Sprintf("%s is healthy with %s; opens %s: %s", map[string]string{"qa": "dev", "prod": "qa"}[env], tag, s.pullName(p.Number), p.Title))
 	return p, nil
 }
 
@@ -251,7 +254,7 @@ func (s *Story) awaitPull(ctx context.Context, step, branch string, match func(*
 		var titles []string
 		for i := range all {
 			p := &all[i]
-			titles = append(titles, fmt.Sprintf("#%d %s", p.Number, p.Title))
+			titles = append(titles, fmt.Sprintf("%s %s", s.pullName(p.Number), p.Title))
 			if strings.HasPrefix(p.Branch, branch) && match(p) {
 				found = p
 			}
@@ -263,7 +266,7 @@ func (s *Story) awaitPull(ctx context.Context, step, branch string, match func(*
 
 // checkApprovalsAwaited holds that prod's pull request is not merged without its approvals.
 func (s *Story) checkApprovalsAwaited(ctx context.Context, p *emulator.PullRequest) error {
-	err := s.awaitStep(ctx, fmt.Sprintf("#%d says that it waits for two approvals", p.Number), func() (bool, string, error) {
+	err := s.awaitStep(ctx, fmt.Sprintf("%s says that it waits for two approvals", s.pullName(p.Number)), func() (bool, string, error) {
 		now, err := s.Fixture.Forge.Pull(Repo, p.Number)
 		if err != nil {
 			return false, "", err
@@ -278,7 +281,7 @@ func (s *Story) checkApprovalsAwaited(ctx context.Context, p *emulator.PullReque
 	if err != nil {
 		return err
 	}
-	s.Narrate("liftlock", fmt.Sprintf("#%d waits for two approvals (commit status liftlock: pending)", p.Number))
+	s.Narrate("liftlock", fmt.Sprintf("%s waits for two approvals (commit status liftlock: pending)", s.pullName(p.Number)))
 	return nil
 }
 
@@ -320,7 +323,7 @@ func (s *Story) awaitNotification(ctx context.Context, word string) error {
 
 // awaitMerge waits for a merge, and holds that what landed is one line of one file.
 func (s *Story) awaitMerge(ctx context.Context, p *emulator.PullRequest, how string) error {
-	step := fmt.Sprintf("#%d (%s) merges", p.Number, p.Title)
+	step := fmt.Sprintf("%s (%s) merges", s.pullName(p.Number), p.Title)
 	var now emulator.PullRequest
 	err := s.awaitStep(ctx, step, func() (bool, string, error) {
 		var err error
@@ -334,7 +337,7 @@ func (s *Story) awaitMerge(ctx context.Context, p *emulator.PullRequest, how str
 	if err != nil {
 		return err
 	}
-	s.Narrate("liftlock", fmt.Sprintf("merges #%d %s", p.Number, how))
+	s.Narrate("liftlock", fmt.Sprintf("merges %s %s", s.pullName(p.Number), how))
 	return s.checkOneLine(ctx, &now)
 }
 

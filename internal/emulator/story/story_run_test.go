@@ -1,6 +1,7 @@
 package story_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,6 +35,7 @@ type runOptions struct {
 	deliveries emulator.DeliveryOptions
 	timings    story.Timings // Fast when zero
 	apiAlone   bool          // the server has no access to Kubernetes
+	face       emulator.Face // of the forge; empty: FORGE's
 }
 
 // skipUnderRace skips what is told in the story's time.
@@ -43,6 +45,10 @@ func skipUnderRace(t *testing.T) {
 		t.Skip("the story's times are too short for the race detector; internal/server runs the same parts under it")
 	}
 }
+
+// forgeFace is the face of the forge that the stories are told on: GitHub's, unless the
+// environment has another FORGE.
+func forgeFace() emulator.Face { return cmp.Or(emulator.Face(os.Getenv("FORGE")), emulator.GitHub) }
 
 // startRun makes a world and starts its server.
 func startRun(t *testing.T, h runOptions) *storyRun {
@@ -56,7 +62,7 @@ func startRun(t *testing.T, h runOptions) *storyRun {
 	if h.timings.Wait == 0 {
 		h.timings = story.FastTimings()
 	}
-	w, err := story.NewFixture(dir, h.timings, zap.NewNop())
+	w, err := story.NewFixture(dir, cmp.Or(h.face, forgeFace()), h.timings, zap.NewNop())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package story_test
 
 import (
 	"bytes"
+	"cmp"
 	"io"
 	"maps"
 	"net/http"
@@ -74,11 +75,11 @@ func (w *webhookRelay) forward(in *http.Request, address string, body []byte) (s
 }
 
 func (w *webhookRelay) recordStatus(server int, delivery http.Header, body []byte, status int) int {
-	event, ok := delivery.Get("X-GitHub-Event"), status >= 200 && status < 300
+	event, ok := cmp.Or(delivery.Get("X-GitHub-Event"), delivery.Get("X-Gitlab-Event")), status >= 200 && status < 300
 	w.mu.Lock()
 	onAccepted := w.onAccepted
 	if ok {
-		w.accepted[delivery.Get("X-GitHub-Delivery")] = event
+		w.accepted[cmp.Or(delivery.Get("X-GitHub-Delivery"), delivery.Get("Idempotency-Key"))] = event
 	} else {
 		w.refused++
 	}
