@@ -55,6 +55,7 @@ func TestTurnedByChange(t *testing.T) {
 		"nobody says since when": {App{Operation: synced}, "unknown"},
 		"just synced":            {App{Operation: synced, HealthSince: at.Add(30 * time.Second)}, "true"},
 		"long after":             {App{Operation: synced, HealthSince: at.Add(time.Hour)}, "false"},
+		"to be synced":           {App{Operation: synced, Pending: true, HealthSince: at.Add(time.Hour)}, "true"},
 		"being synced":           {App{Operation: &Operation{Phase: "Running"}, HealthSince: at}, "true"},
 		"just made":              {App{CreatedAt: at, HealthSince: at}, "true"},
 	} {

@@ -43,6 +43,29 @@ func TestDrift(t *testing.T) {
 			s.operate("Running", "")
 			s.judgeAt(2*minute, Verified, "synced and healthy")
 		}, -1},
+		{"while a sync of it was asked for", func(s *scenario) {
+			s.verify()
+			drift(s)
+			s.app.Pending = true
+			s.judgeAt(2*minute, Verified, "synced and healthy")
+		}, -1},
+		{"while it is being deleted", func(s *scenario) {
+			s.verify()
+			drift(s)
+			s.app.Deleting = true
+			s.judgeAt(2*minute, Verified, "being deleted")
+		}, -1},
+		{"while it isn't said whether it is synced", func(s *scenario) {
+			s.verify()
+			drift(s)
+			s.app.SyncStatus = ""
+			s.judgeAt(2*minute, Verified, "synced and healthy")
+		}, -1},
+		{"before Argo CD has reported a revision", func(s *scenario) {
+			drift(s)
+			s.rel, s.app.Revisions = nil, nil
+			s.judgeAt(0, Arriving, "")
+		}, -1},
 		{"a newer commit that waits to be synced", func(s *scenario) {
 			s.verify()
 			drift(s)
@@ -78,6 +101,12 @@ func TestDrift(t *testing.T) {
 			s.notice()
 			drift(s)
 			s.app.Deployed = []Deployment{{Revisions: []string{commitX}, At: s.app.ReconciledAt, OfSpec: true}}
+			s.judgeAt(minute, Syncing, "")
+		}, -1},
+		{"deployed from another revision", func(s *scenario) {
+			s.notice()
+			drift(s)
+			s.app.Deployed = []Deployment{{Revisions: []string{commitW}, At: cluster, OfSpec: true}}
 			s.judgeAt(minute, Syncing, "")
 		}, -1},
 		{"deployed from other sources", func(s *scenario) {
@@ -146,12 +175,33 @@ func TestDescribeDrift(t *testing.T) {
 		many[i] = Difference{Kind: "Pod", Name: string(rune('a' + i)), How: IsMissing}
 	}
 	for want, d := range map[string]Drift{
-		"differs from Git": {Total: 0},
+		"differs from Git":                        {Total: 0},
+		"differs from Git; Argo CD is to heal it": {Total: 5, SelfHeal: true}, // nobody says which
 		"differs from Git in 2 resources: Pod a (missing), Pod b (missing); Argo CD is to heal it":     {Resources: many[:2], Total: 2, SelfHeal: true},
 		"differs from Git in 70 resources: Pod a (missing), Pod b (missing), Pod c (missing), 67 more": {Resources: many, Total: 70},
 	} {
 		if got := d.Describe(); got != want {
 			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestIsOverwritten tells whether what was changed by hand is gone with the next sync.
+func TestIsOverwritten(t *testing.T) {
+	extra, other := Difference{Kind: "Pod", Name: "a", How: IsExtra}, Difference{Kind: "Pod", Name: "b", How: IsDifferent}
+	for name, c := range map[string]struct {
+		drift Drift
+		want  bool
+	}{
+		"a change":                                {Drift{AutoSync: true, Resources: []Difference{other}, Total: 1}, true},
+		"a change beside what is too many":        {Drift{AutoSync: true, Resources: []Difference{extra, other}, Total: 2}, true},
+		"what is too many isn't overwritten":      {Drift{AutoSync: true, Resources: []Difference{extra}, Total: 1}, false},
+		"of others nobody knows":                  {Drift{AutoSync: true, Resources: []Difference{extra}, Total: 2}, true},
+		"nobody says which":                       {Drift{AutoSync: true}, true},
+		"a change, where somebody asks for syncs": {Drift{Resources: []Difference{other}, Total: 1}, false},
+	} {
+		if got := c.drift.IsOverwritten(); got != c.want {
+			t.Errorf("%s: %t", name, got)
 		}
 	}
 }

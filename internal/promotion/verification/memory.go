@@ -92,11 +92,11 @@ func (m *Memory) resume(now time.Time) {
 // rememberVerdict writes the verdict into the memory and completes it with Since.
 func (j *judgement) rememberVerdict(v *Verdict) {
 	m, health := &j.mem, ""
-	if j.app != nil && j.e.Unreachable == "" {
+	if j.e.Unreachable == "" {
 		health = j.health
 	}
 	if m.State != v.State || m.Health != health {
-		if m.State != v.State || m.Since.IsZero() {
+		if m.State != v.State {
 			m.Since = j.now
 		}
 		m.State, m.Health = v.State, health
@@ -159,7 +159,7 @@ func scheduleRequest(requestedAt *time.Time, requests *int, now time.Time, pendi
 	switch {
 	case pending:
 		return false, time.Time{}
-	case *requests > 0 && now.Before(due):
+	case now.Before(due):
 		return false, due
 	}
 	*requestedAt = now

@@ -86,6 +86,7 @@ func TestFirstSync(t *testing.T) {
 	}{
 		{"a resource can't be applied", Operation{Phase: "Failed", Results: failing}, Degraded, "ended Failed: Deployment web: admission denied"},
 		{"a hook fails", Operation{Phase: "Failed", Results: []SyncResult{{Kind: "Job", Name: "migrate", Hook: "PreSync", Phase: "Failed", Message: "backoff limit"}}}, Degraded, "the PreSync hook Job migrate: backoff limit"},
+		{"a hook ends in an error", Operation{Phase: "Failed", Results: []SyncResult{{Kind: "Job", Name: "migrate", Hook: "PreSync", Phase: "Error", Message: "no node"}}}, Degraded, "the PreSync hook Job migrate: no node"},
 		{"a resource degrades in its wave", Operation{Phase: "Failed", Results: []SyncResult{{Kind: "Deployment", Name: "web", Status: "Synced", Phase: "Failed", Message: "progress deadline"}}}, Degraded, "Deployment web: progress deadline"},
 		{"a person asked for it", Operation{Phase: "Failed", By: "ada", Results: failing}, Degraded, "asked for by ada: Deployment web"},
 		{"nothing is named", Operation{Phase: "Failed", Message: "the destination is unknown"}, Failed, "names no resource or hook"},
@@ -189,6 +190,9 @@ func TestTurnedByItself(t *testing.T) {
 		"just made":                                {App{Health: "Progressing", HealthSince: at(9), CreatedAt: at(9)}, false},
 		"right after its sync":                     {App{Health: "Progressing", HealthSince: at(1), Operation: finished(1)}, false},
 		"right after its sync, then a dry run":     {App{Health: "Progressing", HealthSince: at(1), Operation: &Operation{Phase: "Failed", DryRun: true, FinishedAt: at(9)}, Deployed: []Deployment{{At: at(1)}}}, false},
+		"a minute after its sync":                  {App{Health: "Progressing", HealthSince: at(1), Operation: finished(0)}, false},
+		"later than that":                          {App{Health: "Progressing", HealthSince: at(1).Add(time.Second), Operation: finished(0)}, true},
+		"just made again, with an older sync":      {App{Health: "Progressing", HealthSince: at(9), CreatedAt: at(9), Operation: finished(0)}, false},
 		"since before a later sync":                {App{Health: "Progressing", HealthSince: at(1), Operation: finished(9)}, false},
 		"a sync runs":                              {App{Health: "Progressing", HealthSince: at(9), Operation: &Operation{Phase: "Running", StartedAt: at(8)}}, false},
 		"a sync was asked for":                     {App{Health: "Progressing", HealthSince: at(9), Pending: true}, false},

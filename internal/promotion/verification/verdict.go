@@ -262,7 +262,7 @@ func (j *judgement) degradedVerdict(why string) Verdict {
 // sync of it that failed speaks against its still being so.
 func (j *judgement) isSettled() bool {
 	a := j.app
-	return !j.mem.Done.IsZero() && a.ComparedToSpec && a.SyncStatus == synced && !a.Pending && !inProgress(a) && j.failedLater()
+	return !j.mem.Done.IsZero() && a.ComparedToSpec && a.SyncStatus == synced && !a.Pending && j.failedLater()
 }
 
 // whyNotDone says what keeps the target from being done with the commit it is

@@ -1,0 +1,435 @@
+package verification
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestVerdictEdges has the looks at which two rules meet, or only one of two conditions holds.
+func TestVerdictEdges(t *testing.T) {
+	unasked := func(s *scenario) { // nobody but Liftlock syncs it
+		s.e.Limits.Trigger, s.app.AutoSync = true, false
+		s.notice()
+	}
+	window := func(s *scenario) { s.e.Window = &Window{Project: "shop", Opens: start.Add(time.Hour)} }
+	// laterFailed is a target that was done, and of which a later sync failed before
+	// anybody knew how it was.
+	laterFailed := func(s *scenario) {
+		s.sync()
+		s.judgeAt(0, Refreshing, "")
+		s.operate("Error", "the repo-server is away")
+		s.app.Health = "Degraded"
+	}
+	held := func(s *scenario) { // by a window that has opened
+		window(s)
+		s.notice()
+		s.judgeAt(0, Queued, "")
+		s.e.Window = nil
+	}
+	for _, c := range []struct {
+		name string
+		run  func(s *scenario)
+	}{
+		{"a relation without a revision", func(s *scenario) {
+			s.app.Revisions = nil
+			s.judgeAt(0, Arriving, "Argo CD has not reported a revision yet")
+		}},
+		{"revisions of other repositories only", func(s *scenario) {
+			s.rel = nil
+			s.judgeAt(0, Arriving, "Argo CD has not reported a revision yet")
+		}},
+		{"no revision after it was done is only unclear", func(s *scenario) {
+			s.verify()
+			s.rel, s.app.Revisions = nil, nil
+			s.judgeAt(2*minute, Verified, "it can't be told how it is: Argo CD has not reported a revision yet")
+		}},
+		{"an operation that ended where a window blocked it", func(s *scenario) {
+			s.notice()
+			s.operate("Failed", "Sync operation blocked by sync window")
+			s.judgeAt(0, Failed, "ended Failed")
+		}},
+		{"an object without an identity is the one before", func(s *scenario) {
+			s.verify()
+			s.app.UID = ""
+			s.judgeAt(2*minute, Verified, "synced and healthy")
+			s.app.UID = "u1"
+			s.judgeAt(3*minute, Verified, "synced and healthy")
+		}},
+		{"a refresh that is pending changes nothing about when it is too late", func(s *scenario) {
+			s.app.RefreshPending = true
+			s.judgeAt(0, Arriving, "")
+			s.wantNext(15 * minute)
+		}},
+		{"somebody's refresh proves nothing where refreshes are off", func(s *scenario) {
+			s.e.Limits.NoRefresh = true
+			s.sync()
+			s.judgeAt(0, Refreshing, "")
+			s.refresh(second, Refreshing, "")
+			s.reconcile()
+			s.judgeAt(3*second, Soaking, "")
+		}},
+
+		{"degraded in the middle of a sync counts", func(s *scenario) {
+			s.deploy(0, "Healthy", Soaking)
+			s.app.Health = "Degraded"
+			s.operate("Running", "")
+			s.judgeAt(second, Progressing, "health is Degraded")
+			s.judgeAt(31*second, Degraded, "health is Degraded")
+		}},
+		{"missing before a sync that was asked for waits", func(s *scenario) {
+			s.deploy(0, "Healthy", Soaking)
+			s.app.Health, s.app.Pending = "Missing", true
+			s.judgeAt(second, Progressing, "while a sync is under way")
+			s.judgeAt(20*minute, Progressing, "")
+		}},
+		{"suspended for long after it was verified", func(s *scenario) {
+			s.verify()
+			s.app.Health = "Suspended"
+			s.judgeAt(2*minute, Verified, "at the moment suspended")
+			s.wantNext(24*time.Hour + 2*minute)
+			s.judgeAt(24*time.Hour+2*minute, Verified, "at the moment suspended")
+			s.judgeAt(48*time.Hour, Verified, "at the moment suspended")
+		}},
+		{"the earliest of two limits is the one", func(s *scenario) {
+			s.verify()
+			s.app.Health = "Progressing"
+			s.judgeAt(2*minute, Verified, "")
+			s.app.Health = "Degraded"
+			s.judgeAt(12*minute-10*second, Verified, "")
+			s.wantNext(12 * minute)
+			s.judgeAt(12*minute, Degraded, "was healthy, and has not been again for longer than 10m")
+		}},
+		{"the Application's own message comes first", func(s *scenario) {
+			s.app.HealthMessage, s.app.Unhealthy = "two of its hooks are gone", []Resource{{Kind: "Pod", Name: "web", Health: "Degraded", Message: "CrashLoopBackOff"}}
+			s.deploy(0, "Degraded", Progressing)
+			s.judgeAt(minute, Degraded, "for 30s: two of its hooks are gone")
+		}},
+		{"of resources without a message the first that is absent is named", func(s *scenario) {
+			s.app.Unhealthy = []Resource{{Kind: "Pod", Name: "web", Health: "Degraded"}, {Kind: "ConfigMap", Name: "web", Health: "Missing"}, {Kind: "Service", Name: "web", Health: "Missing"}, {Kind: "Service", Name: "api", Health: "Missing"}}
+			s.deploy(0, "Degraded", Progressing)
+			if v := s.judgeAt(minute, Degraded, "for 30s: Service web is not there"); strings.Contains(v.Reason, "api") {
+				s.t.Error(v.Reason)
+			}
+		}},
+
+		{"trigger: it says when it asks again", func(s *scenario) {
+			unasked(s)
+			s.judgeAt(0, Syncing, "")
+			s.wantNext(2 * second)
+			s.judgeAt(second, Syncing, "")
+			s.wantNext(2 * second)
+		}},
+		{"trigger: nothing was ever synced", func(s *scenario) {
+			unasked(s)
+			s.app.Operation, s.e.OperationRel = nil, nil
+			if v := s.judgeAt(0, Syncing, "so Liftlock asks for the sync"); !v.Sync {
+				s.t.Error("it asks for none")
+			}
+		}},
+		{"trigger: somebody synced a part of it only", func(s *scenario) {
+			unasked(s)
+			s.operate("Succeeded", "")
+			s.app.Operation.Partial = true
+			if v := s.judgeAt(0, Syncing, "OutOfSync: there is no automated sync policy, so Liftlock asks for the sync"); !v.Sync {
+				s.t.Error("it asks for none")
+			}
+		}},
+		{"trigger: not while the sync of another commit runs", func(s *scenario) {
+			unasked(s)
+			s.app.Operation, s.e.OperationRel = &Operation{Phase: "Running", Revisions: []string{commitW}}, []Relation{Before}
+			if v := s.judgeAt(0, Syncing, "the sync is running"); v.Sync {
+				s.t.Error("it asks for one more")
+			}
+		}},
+		{"trigger: not for what is synced", func(s *scenario) {
+			unasked(s)
+			s.app.SyncStatus, s.app.Conditions = "Synced", []Condition{{"SyncError", "the last one failed"}}
+			s.app.Operation, s.e.OperationRel = nil, nil
+			if v := s.judgeAt(0, Syncing, "Argo CD reports SyncError: the last one failed"); v.Sync {
+				s.t.Error("it asks for one")
+			}
+		}},
+		{"trigger: a set without a RollingSync syncs nothing", func(s *scenario) {
+			unasked(s)
+			s.e.Generated = &Generated{Set: "shop"}
+			if v := s.judgeAt(0, Syncing, "so Liftlock asks for the sync"); !v.Sync {
+				s.t.Error("it asks for none")
+			}
+		}},
+		{"no trigger: a mark that is missing is no matter", func(s *scenario) {
+			s.app.AutoSync, s.e.Unmarked = false, "shop"
+			s.notice()
+			s.judgeAt(0, Syncing, "sync it, or set verify.sync to trigger")
+		}},
+
+		{"a sync that was asked for while another one runs", func(s *scenario) {
+			s.notice()
+			s.operate("Running", "wave 2")
+			s.app.Pending = true
+			s.judgeAt(0, Syncing, "the sync is running: wave 2")
+		}},
+		{"a sync of a revision that Git doesn't know, which succeeded", func(s *scenario) {
+			s.sync()
+			s.app.Operation, s.e.OperationRel = &Operation{Phase: "Succeeded", Revisions: []string{commitY}}, []Relation{Unresolved}
+			s.judgeAt(0, Refreshing, "")
+		}},
+		{"a failed sync of some resources at a revision that Git doesn't know", func(s *scenario) {
+			s.sync()
+			s.app.Operation, s.e.OperationRel = &Operation{Phase: "Failed", Partial: true, Revisions: []string{commitY}}, []Relation{Unresolved}
+			s.judgeAt(0, Refreshing, "")
+		}},
+		{"a sync of some resources brought nothing into sync", func(s *scenario) {
+			s.notice()
+			s.operate("Succeeded", "")
+			s.app.Operation.Partial = true
+			s.judgeAt(0, Syncing, "OutOfSync, and no sync has begun")
+		}},
+		{"a failed sync that runs again convicts nobody", func(s *scenario) {
+			s.notice()
+			s.fail("boom")
+			s.judgeAt(0, Degraded, "")
+			s.operate("Running", "Retrying attempt #2")
+			s.judgeAt(second, Syncing, "the sync is running")
+		}},
+		{"after it was verified, the sync of another commit failed", func(s *scenario) {
+			s.verify()
+			s.fail("boom")
+			s.app.Operation.Revisions, s.e.OperationRel = []string{commitW}, []Relation{Before}
+			if v := s.judgeAt(2*minute, Verified, "synced and healthy"); strings.Contains(v.Reason, "later sync") {
+				s.t.Error(v.Reason)
+			}
+		}},
+		{"what the message of the sync says already is said once", func(s *scenario) {
+			s.notice()
+			s.fail("one task failed: admission denied")
+			if v := s.judgeAt(0, Degraded, "ended Failed: Deployment web: admission denied"); strings.Count(v.Reason, "admission denied") != 1 {
+				s.t.Error(v.Reason)
+			}
+		}},
+		{"a resource that failed without a message", func(s *scenario) {
+			s.notice()
+			s.fail("one task failed")
+			s.app.Operation.Results[0].Message = ""
+			s.judgeAt(0, Degraded, "ended Failed: Deployment web: one task failed")
+		}},
+
+		{"settled: not where only its history knows of the sync", func(s *scenario) {
+			s.sync()
+			s.operate("Error", "the repo-server is away")
+			s.e.DeployedBefore, s.app.Health = true, "Degraded"
+			s.judgeAt(0, Syncing, "a later sync of this commit ended Error")
+		}},
+		{"settled: not with another specification", func(s *scenario) {
+			laterFailed(s)
+			s.app.ComparedToSpec = false
+			s.judgeAt(second, Syncing, "present spec")
+		}},
+		{"settled: not out of sync", func(s *scenario) {
+			laterFailed(s)
+			s.app.SyncStatus = "OutOfSync"
+			s.judgeAt(second, Syncing, "OutOfSync: a later sync of this commit ended Error")
+		}},
+		{"settled: not while another sync is due", func(s *scenario) {
+			laterFailed(s)
+			s.app.Pending = true
+			s.judgeAt(second, Syncing, "has not begun")
+		}},
+		{"settled: not for an error of which no sync tells", func(s *scenario) {
+			laterFailed(s)
+			s.operate("Succeeded", "")
+			s.app.Conditions = []Condition{{"SyncError", "x"}}
+			s.judgeAt(second, Syncing, "Argo CD reports SyncError: x")
+		}},
+
+		{"queued: a blocker that lacks a resource", func(s *scenario) {
+			s.app.AutoSync, s.app.SetStep = false, SetStep{Status: "Waiting", Step: "2", WaitsFor: &StepMember{Application: "web-eu", Step: "1", Status: "Progressing", Health: "Missing"}}
+			s.notice()
+			s.judgeAt(0, Queued, "web-eu (Missing, so it is blocked)")
+		}},
+		{"queued: not what is being synced", func(s *scenario) {
+			s.app.AutoSync, s.app.SetStep = false, SetStep{Status: "Waiting", Step: "2"}
+			s.notice()
+			s.operate("Running", "")
+			s.judgeAt(0, Syncing, "the sync is running")
+		}},
+		{"queued: never synced by its set, and by nobody else", func(s *scenario) {
+			s.app.AutoSync, s.app.SetStep = false, SetStep{Status: "Pending", Step: "1", NoUpdate: true}
+			s.notice()
+			s.judgeAt(0, Syncing, "RollingSync never syncs it (its step's maxUpdate is 0); sync it")
+		}},
+		{"queued: a window that should have opened by now", func(s *scenario) {
+			s.e.Window = &Window{Project: "shop", Opens: start}
+			s.notice()
+			s.judgeAt(0, Queued, "")
+			s.wantNext(24 * time.Hour)
+		}},
+		{"queued: a window for what Liftlock syncs", func(s *scenario) {
+			window(s)
+			unasked(s)
+			if v := s.judgeAt(0, Queued, "a sync window of the project shop"); v.Sync {
+				s.t.Error("it asks for a sync that can't run")
+			}
+		}},
+		{"queued: a window says nothing of a sync that runs", func(s *scenario) {
+			window(s)
+			s.notice()
+			s.operate("Running", "")
+			s.judgeAt(0, Syncing, "the sync is running")
+		}},
+		{"queued: nor of one that was asked for", func(s *scenario) {
+			window(s)
+			s.notice()
+			s.app.Pending = true
+			s.judgeAt(0, Syncing, "has not begun")
+		}},
+		{"held: Argo CD is made to look", func(s *scenario) {
+			held(s)
+			if !s.judgeAt(time.Hour, Syncing, "").Refresh {
+				s.t.Error("it isn't")
+			}
+		}},
+		{"held: but not where a sync was asked for", func(s *scenario) {
+			held(s)
+			s.app.Pending = true
+			if s.judgeAt(time.Hour, Syncing, "has not begun").Refresh {
+				s.t.Error("it is")
+			}
+		}},
+		{"held: nor where one runs", func(s *scenario) {
+			held(s)
+			s.operate("Running", "")
+			if s.judgeAt(time.Hour, Syncing, "the sync is running").Refresh {
+				s.t.Error("it is")
+			}
+		}},
+		{"held: nor where it is in sync", func(s *scenario) {
+			held(s)
+			s.app.SyncStatus, s.app.ComparedToSpec = "Synced", false
+			if s.judgeAt(time.Hour, Syncing, "present spec").Refresh {
+				s.t.Error("it is")
+			}
+		}},
+		{"held: nor where it never was", func(s *scenario) {
+			s.notice()
+			if s.judgeAt(0, Syncing, "").Refresh {
+				s.t.Error("it is")
+			}
+		}},
+
+		{"paused: not before the sync has begun", func(s *scenario) {
+			s.notice()
+			s.app.Health = "Suspended"
+			s.judgeAt(0, Syncing, "OutOfSync")
+		}},
+		{"paused: not where the sync waits for nothing", func(s *scenario) {
+			s.notice()
+			s.operate("Running", "wave 1")
+			s.app.Health = "Suspended"
+			s.judgeAt(0, Syncing, "the sync is running: wave 1")
+		}},
+		{"paused: not in the sync of another commit", func(s *scenario) {
+			s.notice()
+			s.app.Operation, s.e.OperationRel = &Operation{Phase: "Running", Message: "waiting for healthy state of argoproj.io/Rollout/web", Revisions: []string{commitW}}, []Relation{Before}
+			s.app.Health = "Suspended"
+			s.judgeAt(0, Syncing, "the sync is running")
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.run(newScenario(t)) })
+	}
+}
+
+// TestUnhealthyBeforeByItsHistory asks for how a target was only as long as nothing tells
+// that the sync of the commit began.
+func TestUnhealthyBeforeByItsHistory(t *testing.T) {
+	for name, c := range map[string]struct {
+		see  func(s *scenario)
+		want bool
+	}{
+		"noticed, and not begun":     {func(*scenario) {}, true},
+		"by the Application's past":  {func(s *scenario) { s.e.DeployedBefore = true }, false},
+		"nothing differed":           {func(s *scenario) { s.app.SyncStatus = "Synced" }, false},
+		"its sync runs":              {func(s *scenario) { s.operate("Running", "") }, false},
+		"an older commit's sync ran": {func(s *scenario) { s.app.Operation, s.e.OperationRel = nil, nil }, true},
+	} {
+		s := newScenario(t)
+		s.notice()
+		s.app.Health = "Degraded"
+		c.see(s)
+		if _, mem := Judge(s.e, s.app, s.rel, s.mem, start); mem.UnhealthyBefore != c.want {
+			t.Errorf("%s: it was unhealthy before: %t", name, mem.UnhealthyBefore)
+		}
+	}
+	s := newScenario(t)
+	s.verify()
+	s.app.Operation, s.e.OperationRel = &Operation{Phase: "Succeeded", Revisions: []string{commitW}}, []Relation{Before}
+	s.app.Health, s.app.SyncStatus = "Degraded", "OutOfSync"
+	if v := s.judgeAt(2*minute, Verified, ""); v.UnhealthyBefore {
+		t.Error("what was done had been unhealthy before")
+	}
+}
+
+// TestTimeline has a mark for each change of a state or a health, and none for a look that
+// shows the same again. Since is when the state changed, whatever the health did.
+func TestTimeline(t *testing.T) {
+	s := newScenario(t)
+	looks := []struct {
+		at    time.Duration
+		see   func()
+		state State
+		since time.Duration
+	}{
+		{0, func() {}, Arriving, 0},
+		{second, func() {}, Arriving, 0},
+		{2 * second, func() { s.app.Health = "Progressing" }, Arriving, 0},
+		{3 * second, func() { s.app.Health = "Healthy"; s.sync() }, Refreshing, 3 * second},
+		{4 * second, s.reconcile, Refreshing, 3 * second},
+		{5 * second, s.reconcile, Soaking, 5 * second},
+		{65 * second, func() {}, Verified, 65 * second},
+		{70 * second, func() { s.e.Unreachable = "timeout" }, Verified, 65 * second},
+		{80 * second, func() {}, Verified, 65 * second},
+		{90 * second, func() { s.e.Unreachable = "" }, Verified, 65 * second},
+		{95 * second, func() { s.app = nil }, Absent, 95 * second},
+	}
+	for _, l := range looks {
+		l.see()
+		if v := s.judgeAt(l.at, l.state, ""); !v.Since.Equal(start.Add(l.since)) {
+			t.Errorf("at %s it has been so since %s", l.at, v.Since)
+		}
+	}
+	var got []string
+	for _, c := range s.mem.Timeline {
+		note, _, _ := strings.Cut(c.Note, ":")
+		got = append(got, c.At.Sub(start).String()+" "+string(c.State)+" "+note)
+	}
+	want := []string{
+		"0s arriving Argo CD has not noticed the commit", "2s arriving Argo CD has not noticed the commit",
+		"3s refreshing synced; waiting for Argo CD to compare again, because its health may be about an older state",
+		"5s soaking healthy, but not yet for 1m", "1m5s verified synced and healthy for 1m",
+		"1m10s verified verified before; at the moment Argo CD can't be asked", "1m30s verified synced and healthy",
+		"1m35s absent no such Application exists yet",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestHeldUpAt is when a target last waited for somebody else.
+func TestHeldUpAt(t *testing.T) {
+	s := newScenario(t)
+	s.sync()
+	s.app.Health = "Suspended"
+	if v := s.judgeAt(0, Refreshing, ""); !v.HeldUpAt.IsZero() {
+		t.Errorf("before it was ever held up: %s", v.HeldUpAt)
+	}
+	s.refresh(second, Suspended, "")
+	if v := s.judgeAt(2*second, Suspended, ""); !v.HeldUpAt.Equal(s.now) {
+		t.Errorf("suspended: %s", v.HeldUpAt)
+	}
+	s.app.Health = "Healthy"
+	if v := s.judgeAt(3*second, Soaking, ""); !v.HeldUpAt.Equal(start.Add(2 * second)) {
+		t.Errorf("no longer suspended: %s", v.HeldUpAt)
+	}
+}
