@@ -141,9 +141,7 @@ func (a *Approvals) evaluate(f Facts) Result {
 		return r
 	}
 	t := a.countApprovals(f)
-	if a.MaxAge > 0 {
-		r.Until = t.expires
-	}
+	r.Until = t.expires
 	counted := fmt.Sprintf("%d of %s", len(t.counted), wording.Count(a.Count, "approval"))
 	if len(t.counted) > a.Count {
 		counted = fmt.Sprintf("%d approvals, %d needed", len(t.counted), a.Count)

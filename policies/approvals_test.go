@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -258,22 +259,37 @@ func TestApplyFloor(t *testing.T) {
 	gate := func(count int, users ...string) Gate {
 		return Gate{Approvals: &Approvals{Count: count, From: From{Users: users}}}
 	}
+	yes, no := true, false
+	like := func(a Approvals) Gate { return Gate{Approvals: &a} }
 	for name, test := range map[string]struct {
 		gates []Gate
 		floor *Approvals
 		want  []Gate
 	}{
-		"no floor":                      {[]Gate{gate(1)}, nil, []Gate{gate(1)}},
-		"no gates":                      {nil, gate(2).Approvals, []Gate{gate(2)}},
-		"high enough":                   {[]Gate{gate(3)}, gate(2).Approvals, []Gate{gate(3)}},
-		"high enough by fewer people":   {[]Gate{gate(2, "ada", "grace")}, gate(2).Approvals, []Gate{gate(2, "ada", "grace"), gate(2)}},
-		"too low":                       {[]Gate{gate(1)}, gate(2).Approvals, []Gate{gate(2)}},
-		"too low, by name":              {[]Gate{gate(1, "ada")}, gate(2).Approvals, []Gate{gate(1, "ada"), gate(2)}},
-		"a floor by name":               {[]Gate{gate(3)}, gate(1, "ada").Approvals, []Gate{gate(3), gate(1, "ada")}},
-		"a floor by the same names":     {[]Gate{gate(1, "Ada", "grace")}, gate(2, "grace", "ada").Approvals, []Gate{gate(2, "Ada", "grace")}},
-		"the second gate is enough":     {[]Gate{gate(1), gate(2, "ada", "ken")}, gate(2).Approvals, []Gate{gate(2), gate(2, "ada", "ken")}},
-		"a gate without a kind":         {[]Gate{{}}, gate(2).Approvals, []Gate{{}, gate(2)}},
-		"the second gate can be raised": {[]Gate{gate(1, "ada"), gate(1)}, gate(2).Approvals, []Gate{gate(1, "ada"), gate(2)}},
+		"no floor":                         {[]Gate{gate(1)}, nil, []Gate{gate(1)}},
+		"no gates":                         {nil, gate(2).Approvals, []Gate{gate(2)}},
+		"high enough":                      {[]Gate{gate(3)}, gate(2).Approvals, []Gate{gate(3)}},
+		"high enough by fewer people":      {[]Gate{gate(2, "ada", "grace")}, gate(2).Approvals, []Gate{gate(2, "ada", "grace"), gate(2)}},
+		"too low":                          {[]Gate{gate(1)}, gate(2).Approvals, []Gate{gate(2)}},
+		"too low, by name":                 {[]Gate{gate(1, "ada")}, gate(2).Approvals, []Gate{gate(1, "ada"), gate(2)}},
+		"a floor by name":                  {[]Gate{gate(3)}, gate(1, "ada").Approvals, []Gate{gate(3), gate(1, "ada")}},
+		"a floor by the same names":        {[]Gate{gate(1, "Ada", "grace")}, gate(2, "grace", "ada").Approvals, []Gate{gate(2, "Ada", "grace")}},
+		"the second gate is enough":        {[]Gate{gate(1), gate(2, "ada", "ken")}, gate(2).Approvals, []Gate{gate(2), gate(2, "ada", "ken")}},
+		"as high":                          {[]Gate{gate(2)}, gate(2).Approvals, []Gate{gate(2)}},
+		"a veto that is written out":       {[]Gate{like(Approvals{Count: 2, Veto: &yes})}, gate(2).Approvals, []Gate{like(Approvals{Count: 2, Veto: &yes})}},
+		"without the floor's veto":         {[]Gate{like(Approvals{Count: 2, Veto: &no})}, gate(2).Approvals, []Gate{like(Approvals{Count: 2, Veto: &no}), gate(2)}},
+		"a floor without a veto":           {[]Gate{gate(3)}, &Approvals{Count: 2, Veto: &no}, []Gate{gate(3)}},
+		"a veto of fewer, and none needed": {[]Gate{gate(1, "ada")}, &Approvals{Count: 1, Veto: &no}, []Gate{gate(1, "ada")}},
+		"distinct":                         {[]Gate{like(Approvals{Count: 2, Distinct: true})}, &Approvals{Count: 2, Distinct: true}, []Gate{like(Approvals{Count: 2, Distinct: true})}},
+		"distinct where it needn't be":     {[]Gate{like(Approvals{Count: 2, Distinct: true})}, gate(2).Approvals, []Gate{like(Approvals{Count: 2, Distinct: true})}},
+		"not distinct":                     {[]Gate{gate(2)}, &Approvals{Count: 2, Distinct: true}, []Gate{gate(2), like(Approvals{Count: 2, Distinct: true})}},
+		"too low, and not distinct":        {[]Gate{gate(1)}, &Approvals{Count: 2, Distinct: true}, []Gate{gate(1), like(Approvals{Count: 2, Distinct: true})}},
+		"young enough":                     {[]Gate{like(Approvals{Count: 2, MaxAge: time.Hour})}, &Approvals{Count: 2, MaxAge: time.Hour}, []Gate{like(Approvals{Count: 2, MaxAge: time.Hour})}},
+		"not young enough":                 {[]Gate{like(Approvals{Count: 2, MaxAge: 2 * time.Hour})}, &Approvals{Count: 2, MaxAge: time.Hour}, []Gate{like(Approvals{Count: 2, MaxAge: 2 * time.Hour}), like(Approvals{Count: 2, MaxAge: time.Hour})}},
+		"of any age":                       {[]Gate{gate(2)}, &Approvals{Count: 2, MaxAge: time.Hour}, []Gate{gate(2), like(Approvals{Count: 2, MaxAge: time.Hour})}},
+		"too low, and younger than asked":  {[]Gate{like(Approvals{Count: 1, MaxAge: time.Hour})}, gate(2).Approvals, []Gate{like(Approvals{Count: 1, MaxAge: time.Hour}), gate(2)}},
+		"a gate without a kind":            {[]Gate{{}}, gate(2).Approvals, []Gate{{}, gate(2)}},
+		"the second gate can be raised":    {[]Gate{gate(1, "ada"), gate(1)}, gate(2).Approvals, []Gate{gate(1, "ada"), gate(2)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := fmt.Sprint(test.gates)

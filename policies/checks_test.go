@@ -19,22 +19,23 @@ func TestChecks(t *testing.T) {
 		want   Outcome
 		reason string
 	}{
-		"all passed":                        {ci, []Check{test, build, check("lint", "x", CheckFailed)}, Pass, "passed: ci/build, ci/test"},
-		"none":                              {ci, nil, Wait, nothing},
-		"none of that name":                 {ci, []Check{check("lint", "x", CheckPassed)}, Wait, nothing},
-		"one pattern of two matches":        {Checks{Require: []string{"ci/*", "e2e"}}, []Check{build}, Wait, "no check named e2e has reported; is it spelt so?"},
-		"one isn't done":                    {ci, []Check{build, check("ci/test", "ci-bot", CheckPending)}, Wait, "not done: ci/test (pending)"},
-		"one failed":                        {ci, []Check{build, check("ci/test", "ci-bot", CheckFailed), check("ci/x", "ci-bot", CheckPending)}, Fail, "failed: ci/test (failed); not done: ci/x (pending)"},
-		"a state that nobody knows":         {ci, []Check{{Name: "ci/test", State: "odd", Word: "odd"}}, Fail, "failed: ci/test (odd)"},
-		"skipped":                           {ci, []Check{check("ci/test", "ci-bot", CheckSkipped)}, Wait, "not done: ci/test (skipped), which needs allowSkipped"},
-		"skipped, which is allowed":         {Checks{Require: []string{"ci/*"}, AllowSkipped: true}, []Check{check("ci/test", "ci-bot", CheckSkipped)}, Pass, "passed: ci/test (skipped)"},
-		"by whom it is asked for":           {fromBot, []Check{build}, Pass, "passed: ci/build"},
-		"by somebody else":                  {fromBot, []Check{check("ci/build", "mallory", CheckPassed)}, Wait, "no check named ci/* from CI-bot has reported; is it spelt so?; by nobody who is asked: ci/build by mallory"},
-		"somebody else's failure":           {fromBot, []Check{build, check("ci/build", "mallory", CheckFailed)}, Pass, "passed: ci/build"},
-		"anybody's failure, from anybody":   {ci, []Check{build, check("ci/build", "mallory", CheckFailed)}, Fail, "failed: ci/build (failed)"},
-		"Liftlock's own doesn't count":      {Checks{Require: []string{"*"}}, []Check{check("liftlock", "bot", CheckPending)}, Wait, "no check named * has reported; is it spelt so?"},
-		"Liftlock's own doesn't block":      {Checks{Require: []string{"*"}}, []Check{check("liftlock", "bot", CheckPending), build}, Pass, "passed: ci/build"},
-		"an app isn't a person of its name": {Checks{Require: []string{"ci/*"}, From: []string{"ci[bot]"}}, []Check{check("ci/build", "ci", CheckPassed)}, Wait, "no check named ci/* from ci[bot] has reported; is it spelt so?; by nobody who is asked: ci/build by ci"},
+		"all passed":                         {ci, []Check{test, build, check("lint", "x", CheckFailed)}, Pass, "passed: ci/build, ci/test"},
+		"none":                               {ci, nil, Wait, nothing},
+		"none of that name":                  {ci, []Check{check("lint", "x", CheckPassed)}, Wait, nothing},
+		"one pattern of two matches":         {Checks{Require: []string{"ci/*", "e2e"}}, []Check{build}, Wait, "no check named e2e has reported; is it spelt so?"},
+		"one isn't done":                     {ci, []Check{build, check("ci/test", "ci-bot", CheckPending)}, Wait, "not done: ci/test (pending)"},
+		"one failed":                         {ci, []Check{build, check("ci/test", "ci-bot", CheckFailed), check("ci/x", "ci-bot", CheckPending)}, Fail, "failed: ci/test (failed); not done: ci/x (pending)"},
+		"a state that nobody knows":          {ci, []Check{{Name: "ci/test", State: "odd", Word: "odd"}}, Fail, "failed: ci/test (odd)"},
+		"skipped":                            {ci, []Check{check("ci/test", "ci-bot", CheckSkipped)}, Wait, "not done: ci/test (skipped), which needs allowSkipped"},
+		"not done, where skipped is allowed": {Checks{Require: []string{"ci/*"}, AllowSkipped: true}, []Check{check("ci/test", "ci-bot", CheckPending)}, Wait, "not done: ci/test (pending)"},
+		"skipped, which is allowed":          {Checks{Require: []string{"ci/*"}, AllowSkipped: true}, []Check{check("ci/test", "ci-bot", CheckSkipped)}, Pass, "passed: ci/test (skipped)"},
+		"by whom it is asked for":            {fromBot, []Check{build}, Pass, "passed: ci/build"},
+		"by somebody else":                   {fromBot, []Check{check("ci/build", "mallory", CheckPassed)}, Wait, "no check named ci/* from CI-bot has reported; is it spelt so?; by nobody who is asked: ci/build by mallory"},
+		"somebody else's failure":            {fromBot, []Check{build, check("ci/build", "mallory", CheckFailed)}, Pass, "passed: ci/build"},
+		"anybody's failure, from anybody":    {ci, []Check{build, check("ci/build", "mallory", CheckFailed)}, Fail, "failed: ci/build (failed)"},
+		"Liftlock's own doesn't count":       {Checks{Require: []string{"*"}}, []Check{check("liftlock", "bot", CheckPending)}, Wait, "no check named * has reported; is it spelt so?"},
+		"Liftlock's own doesn't block":       {Checks{Require: []string{"*"}}, []Check{check("liftlock", "bot", CheckPending), build}, Pass, "passed: ci/build"},
+		"an app isn't a person of its name":  {Checks{Require: []string{"ci/*"}, From: []string{"ci[bot]"}}, []Check{check("ci/build", "ci", CheckPassed)}, Wait, "no check named ci/* from ci[bot] has reported; is it spelt so?; by nobody who is asked: ci/build by ci"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := (&Gate{Checks: &c.gate}).Evaluate(Facts{Checks: c.checks, ChecksRead: true})
@@ -56,7 +57,7 @@ func TestCheckPatterns(t *testing.T) {
 		want          bool
 	}{
 		{"ci", "ci", true}, {"ci", "ci/x", false}, {"ci/*", "ci/", true}, {"ci/*", "ci/a/b", true}, {"ci/*", "xci/a", false}, {"*", "", true}, {"*/test", "a/test", true}, {"*/test", "a/tests", false},
-		{"a*b*c", "a1b2c", true}, {"a*b*c", "a1c2b", false}, {"a*a", "a", false}, {"a*a", "aa", true}, {"**", "x", true}, {"ci.", "cix", false}, {"[c]i", "ci", false},
+		{"a*b*c", "a1b2c", true}, {"a*b*c", "a1c2b", false}, {"a*b*c", "axc", false}, {"a*a", "a", false}, {"a*a", "aa", true}, {"**", "x", true}, {"ci.", "cix", false}, {"[c]i", "ci", false},
 	} {
 		if got := matchesPattern(c.pattern, c.name); got != c.want {
 			t.Errorf("%q matches %q: %v", c.pattern, c.name, got)
@@ -74,6 +75,8 @@ func TestCheckProblems(t *testing.T) {
 		"checks.require: 51 names are too many; at most 50":                               {Require: many},
 		"checks.from: 51 logins are too many; at most 50":                                 {Require: []string{"ci"}, From: many},
 		`checks.require[0]: " " is not a check's name`:                                    {Require: []string{" "}},
+		`checks.require[0]: "c i" is not a check's name`:                                  {Require: []string{"c\ti"}},
+		`checks.from[1]: " " is not a login; write it without @ and spaces`:               {Require: []string{"ci"}, From: []string{"ci-bot", ""}},
 		`checks.require[1]: "ci" is given twice`:                                          {Require: []string{"ci", "ci"}},
 		"checks.require[0]: liftlock is Liftlock's own status, which waits for the gates": {Require: []string{"liftlock"}},
 		`checks.from[0]: "@ci" is not a login; write it without @ and spaces`:             {Require: []string{"ci"}, From: []string{"@ci"}},

@@ -122,7 +122,7 @@ func (a *assignment) findHardest() (hardest ownedPart, open bool) {
 // fillPlaces says how many places can be filled, at most, each by a person of its own. The
 // people are given to the places one by one, and moved on where another can take theirs;
 // who was given to a gate stays there.
-func (a *assignment) fillPlaces() int {
+func (a *assignment) fillPlaces() (filled int) {
 	holds := map[string]int{} // by person: the place
 	var fill func(place int, tried map[string]bool) bool
 	fill = func(place int, tried map[string]bool) bool {
@@ -139,7 +139,9 @@ func (a *assignment) fillPlaces() int {
 		return false
 	}
 	for place := range a.places {
-		fill(place, map[string]bool{})
+		if fill(place, map[string]bool{}) {
+			filled++
+		}
 	}
-	return len(holds)
+	return filled
 }

@@ -8,9 +8,12 @@ import (
 
 func TestEndpointAnswer(t *testing.T) {
 	for body, want := range map[string]EndpointAnswer{
-		`{"id":"a","outcome":"pass"}`: {ID: "a", Outcome: Pass},
-		`{"id":"a","outcome":"wait","reason":"the\nboard","until":"2026-11-23T12:00:00+01:00"}`:   {ID: "a", Outcome: Wait, Reason: "the board", Until: time.Date(2026, 11, 23, 11, 0, 0, 0, time.UTC)},
-		`{"id":"a","outcome":"fail","other":{"x":1},"reason":"` + strings.Repeat("x", 500) + `"}`: {ID: "a", Outcome: Fail, Reason: strings.Repeat("x", maxHTTPReason-len("…")) + "…"},
+		`{"id":"a","outcome":"pass"}`:                                                                             {ID: "a", Outcome: Pass},
+		`{"id":"a","outcome":"pass","until":"2000-01-01T00:00:00Z"}`:                                              {ID: "a", Outcome: Pass, Until: time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)},
+		`{"id":"a","outcome":"pass","until":"9000-12-31T00:00:00Z"}`:                                              {ID: "a", Outcome: Pass, Until: time.Date(9000, 12, 31, 0, 0, 0, 0, time.UTC)},
+		`{"id":"a","outcome":"pass"}` + strings.Repeat(" ", MaxEndpointAnswer-len(`{"id":"a","outcome":"pass"}`)): {ID: "a", Outcome: Pass},
+		`{"id":"a","outcome":"wait","reason":"the\nboard","until":"2026-11-23T12:00:00+01:00"}`:                   {ID: "a", Outcome: Wait, Reason: "the board", Until: time.Date(2026, 11, 23, 11, 0, 0, 0, time.UTC)},
+		`{"id":"a","outcome":"fail","other":{"x":1},"reason":"` + strings.Repeat("x", 500) + `"}`:                 {ID: "a", Outcome: Fail, Reason: strings.Repeat("x", maxHTTPReason-len("…")) + "…"},
 	} {
 		got, err := ParseEndpointAnswer([]byte(body), "a")
 		if err != nil || got.ID != want.ID || got.Outcome != want.Outcome || got.Reason != want.Reason || !got.Until.Equal(want.Until) {
@@ -23,9 +26,11 @@ func TestEndpointAnswer(t *testing.T) {
 		`{"id":"a","outcome":"ok"}`:               `the answer has the outcome "ok"; it must be pass, wait or fail`,
 		`{"id":"a"}`:                              `the answer has the outcome ""`,
 		`{"id":"a","outcome":"pass","until":"x"}`: `the answer's until is "x"`,
-		`{"id":"a","outcome":true}`:               `the answer is not a JSON object`,
-		`ok`:                                      `the answer is not a JSON object`,
-		``:                                        `the answer is not a JSON object`,
+		`{"id":"a","outcome":"pass","until":"1999-12-31T23:59:59Z"}`: `the answer's until is "1999-12-31T23:59:59Z"`,
+		`{"id":"a","outcome":"pass","until":"9001-01-01T00:00:00Z"}`: `the answer's until is "9001-01-01T00:00:00Z"`,
+		`{"id":"a","outcome":true}`:                                  `the answer is not a JSON object`,
+		`ok`:                                                         `the answer is not a JSON object`,
+		``:                                                           `the answer is not a JSON object`,
 		"{\"id\":\"a\",\"outcome\":\"pass\xff\"}":    `the answer is not a JSON object`,
 		strings.Repeat(" ", MaxEndpointAnswer) + "x": `the answer is larger than 65536 bytes`,
 	} {
@@ -63,6 +68,9 @@ func TestEndpointSignature(t *testing.T) {
 		"nothing":                 {string(secret), "", string(body), at, "the header Liftlock-Signature is missing or isn't t=SECONDS,v1=HEX"},
 		"no signature":            {string(secret), "t=1795435200", string(body), at, "the header Liftlock-Signature is missing or isn't t=SECONDS,v1=HEX"},
 		"half a signature":        {string(secret), header[:len(header)-2], string(body), at, "the signature is not that of the endpoint's secret"},
+		"no time":                 {string(secret), strings.Replace(header, "t=1795435200", "t=noon", 1), string(body), at, "the header Liftlock-Signature is missing or isn't t=SECONDS,v1=HEX"},
+		"a time without its name": {string(secret), strings.TrimPrefix(header, "t="), string(body), at, "the header Liftlock-Signature is missing or isn't t=SECONDS,v1=HEX"},
+		"what is no hex":          {string(secret), header + "zz", string(body), at, "the header Liftlock-Signature is missing or isn't t=SECONDS,v1=HEX"},
 		"another scheme":          {string(secret), strings.Replace(header, "v1=", "v0=", 1), string(body), at, "the header Liftlock-Signature is missing or isn't t=SECONDS,v1=HEX"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,120 @@
+package policies
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestDescribe has what people read of a gate before anything is known.
+func TestDescribe(t *testing.T) {
+	expression := Expression("size(release.images) > 0")
+	nightly := Window{Cron: "0 22 * * *", Duration: 8 * time.Hour, Timezone: "Europe/Berlin"}
+	for want, gate := range map[string]Gate{
+		"": {},
+		"1 approval from anybody who may write to the repository; not from the release's authors":         {Approvals: &Approvals{Count: 1}},
+		"2 approvals from the owners of the changed files, acme/sre, ada; not from the release's authors": {Approvals: &Approvals{Count: 2, From: From{Codeowners: true, Teams: []string{"acme/sre"}, Users: []string{"ada"}}}},
+		"a window: 0 22 * * * for 8h (Europe/Berlin)":                                                     {Window: &nightly},
+		"one of several windows: 0 22 * * * for 8h (Europe/Berlin), or Argo CD's sync windows":            {Windows: Windows{nightly, {ArgoCD: true}}},
+		"no freeze: from 2026-12-20 to 2027-01-03":                                                        {Freeze: &Freeze{From: "2026-12-20", To: "2027-01-03"}},
+		"no freeze: from 2026-12-20 to 2027-01-03 (UTC): holidays":                                        {Freeze: &Freeze{From: "2026-12-20", To: "2027-01-03", Timezone: "UTC", Reason: "holidays"}},
+		"checks that pass: ci/*, e2e":                                                                     {Checks: &Checks{Require: []string{"ci/*", "e2e"}}},
+		"checks that pass: ci/* from ci-bot, e2e-bot":                                                     {Checks: &Checks{Require: []string{"ci/*"}, From: []string{"ci-bot", "e2e-bot"}}},
+		"an expression: size(release.images) > 0":                                                         {Expression: &expression},
+	} {
+		if got := gate.Describe(); got != want {
+			t.Errorf("it is %q, want %q", got, want)
+		}
+	}
+}
+
+// TestLimits has the largest that each setting may be, and what is one more.
+func TestLimits(t *testing.T) {
+	names := func(n int, prefix string) (out []string) {
+		for i := range n {
+			out = append(out, prefix+strings.Repeat("x", i))
+		}
+		return out
+	}
+	expression := func(length int) *Expression {
+		e := Expression("true" + strings.Repeat(" ", length-len("true")))
+		return &e
+	}
+	window := func(d time.Duration) Window { return Window{Cron: "0 9 * * *", Duration: d, Timezone: "UTC"} }
+	metric := func(change func(*Metric)) *Metric { m := newMetric(); change(&m); return &m }
+	for name, c := range map[string]struct {
+		valid, invalid Gate
+		want           string
+	}{
+		"users":                {Gate{Approvals: &Approvals{Count: 1, From: From{Users: names(maxFromEntries, "a")}}}, Gate{Approvals: &Approvals{Count: 1, From: From{Users: names(maxFromEntries+1, "a")}}}, "approvals.from.users: 101 are too many; at most 100"},
+		"as many as asked for": {Gate{Approvals: &Approvals{Count: 2, From: From{Users: names(2, "a")}}}, Gate{Approvals: &Approvals{Count: 3, From: From{Users: names(2, "a")}}}, "approvals.count: 3 approvals can't come from 2 people"},
+		"owners beside users":  {Gate{Approvals: &Approvals{Count: 2, From: From{Users: names(1, "a"), Codeowners: true}}}, Gate{Approvals: &Approvals{Count: 2, From: From{Users: names(1, "a")}}}, "approvals.count: 2 approvals can't come from 1 person"},
+		"checks":               {Gate{Checks: &Checks{Require: names(maxCheckPatterns, "c")}}, Gate{Checks: &Checks{Require: names(maxCheckPatterns+1, "c")}}, "checks.require: 51 names are too many; at most 50"},
+		"a check":              {Gate{Checks: &Checks{Require: []string{strings.Repeat("c", maxCheckLength)}}}, Gate{Checks: &Checks{Require: []string{strings.Repeat("c", maxCheckLength+1)}}}, "is not a check's name"},
+		"accounts":             {Gate{Checks: &Checks{Require: []string{"ci"}, From: names(maxCheckPatterns, "c")}}, Gate{Checks: &Checks{Require: []string{"ci"}, From: names(maxCheckPatterns+1, "c")}}, "checks.from: 51 logins are too many; at most 50"},
+		"an account":           {Gate{Checks: &Checks{Require: []string{"ci"}, From: []string{strings.Repeat("c", maxCheckLength)}}}, Gate{Checks: &Checks{Require: []string{"ci"}, From: []string{strings.Repeat("c", maxCheckLength+1)}}}, "is not a login"},
+		"expressions":          {Gate{Expression: expression(maxExpressionLength)}, Gate{Expression: expression(maxExpressionLength + 1)}, "expression: is longer than 2048 bytes"},
+		"windows":              {Gate{Windows: slices.Repeat(Windows{window(time.Hour)}, maxWindows)}, Gate{Windows: slices.Repeat(Windows{window(time.Hour)}, maxWindows+1)}, "windows: 21 windows are too many; at most 20"},
+		"a window":             {Gate{Windows: Windows{window(maxWindowDuration)}}, Gate{Windows: Windows{window(maxWindowDuration + 1)}}, "windows[0].duration: must be at most seven days (168h)"},
+		"a soak":               {Gate{Soak: &Soak{For: maxSoak}}, Gate{Soak: &Soak{For: maxSoak + time.Second}}, "soak.for: must be at most 90 days (2160h)"},
+		"a query":              {Gate{Metric: metric(func(m *Metric) { m.Query = strings.Repeat("x", maxMetricQuery) })}, Gate{Metric: metric(func(m *Metric) { m.Query = strings.Repeat("x", maxMetricQuery+1) })}, "metric.query: is longer than 4096 bytes"},
+		"a condition":          {Gate{Metric: metric(func(m *Metric) { m.When = "value < 1" + strings.Repeat(" ", maxMetricWhen-len("value < 1")) })}, Gate{Metric: metric(func(m *Metric) { m.When = "value < 1" + strings.Repeat(" ", maxMetricWhen+1-len("value < 1")) })}, "metric.when: is longer than 512 bytes"},
+		"often":                {Gate{Metric: metric(func(m *Metric) { m.Every, m.For = minMetricEvery, time.Minute })}, Gate{Metric: metric(func(m *Metric) { m.Every, m.For = minMetricEvery-1, time.Minute })}, "metric.every: must be from 10s to 1h"},
+		"rarely":               {Gate{Metric: metric(func(m *Metric) { m.Every, m.For = maxMetricEvery, 2*time.Hour })}, Gate{Metric: metric(func(m *Metric) { m.Every, m.For = maxMetricEvery+1, 3*time.Hour })}, "metric.every: must be from 10s to 1h"},
+		"for a short while":    {Gate{Metric: metric(func(m *Metric) { m.For = 2 * time.Minute })}, Gate{Metric: metric(func(m *Metric) { m.For = 2*time.Minute - 1 })}, "metric.for: must be from 2m to 58m"},
+		"for long":             {Gate{Metric: metric(func(m *Metric) { m.For = 58 * time.Minute })}, Gate{Metric: metric(func(m *Metric) { m.For = 58*time.Minute + 1 })}, "metric.for: must be from 2m to 58m"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := c.valid.Validate(); err != nil {
+				t.Errorf("as much as may be: %v", err)
+			}
+			if err := c.invalid.Validate(); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("one more: %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// TestListTeams has each team once of which somebody must know who is in it.
+func TestListTeams(t *testing.T) {
+	gates := []Gate{
+		{Soak: &Soak{For: time.Hour}},
+		{Approvals: &Approvals{Count: 1, From: From{Teams: []string{"acme/sre"}}}},
+		{Approvals: &Approvals{Count: 1, From: From{Teams: []string{"Acme/SRE", "acme/db"}, Codeowners: true}}},
+	}
+	files := []OwnedFile{{Path: "a", Owners: []string{"ada", "acme/web", "acme/DB"}}, {Path: "b", Owners: []string{"acme/web"}}}
+	if diff := cmp.Diff([]string{"acme/sre", "acme/db", "acme/web"}, ListTeams(gates, files)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := ListTeams(gates[:2], files); !slices.Equal(got, []string{"acme/sre"}) {
+		t.Errorf("where nobody asks for owners: %q", got)
+	}
+}
+
+// TestAgeNeedsATime doesn't take an approval for young where nobody knows what time it is.
+func TestAgeNeedsATime(t *testing.T) {
+	gate := Gate{Approvals: &Approvals{Count: 1, MaxAge: time.Hour}}
+	if got := gate.Evaluate(Facts{Approvals: approved("ada")}); got.Outcome != Wait || got.Reason != "what time it is isn't known" {
+		t.Errorf("it says %+v", got)
+	}
+}
+
+// TestDistinctSpeaksLast says of a gate that waits for people only that.
+func TestDistinctSpeaksLast(t *testing.T) {
+	a := &Approvals{Count: 1, Distinct: true}
+	got := (&Gate{Approvals: a}).Evaluate(Facts{ApprovalGates: []*Approvals{a, {Count: 1}}})
+	if want := "0 of 1 approval; waiting for 1 more from people who may write to the repository"; got.Reason != want {
+		t.Errorf("it says %q, want %q", got.Reason, want)
+	}
+}
+
+// TestFreezeProblemsAlone has the paths of a freeze that is no gate's.
+func TestFreezeProblemsAlone(t *testing.T) {
+	f := Freeze{From: "2026-12-20", To: "2026-12-19", Timezone: "UTC"}
+	if diff := cmp.Diff([]Problem{{Path: "to", Message: "2026-12-19 is not after from, 2026-12-20"}}, f.Problems()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
