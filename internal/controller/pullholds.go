@@ -100,7 +100,7 @@ func (e *Controller) keepPullHold(ctx context.Context, r *Repository, number int
 	if err := r.Forge.AddLabels(ctx, r.Name, number, promotion.LabelHold); err != nil {
 		return time.Time{}, err
 	}
-	if _, err := r.Forge.CreateComment(ctx, r.Name, number, prtext.HoldIsBack(h.By)); err != nil {
+	if _, err := r.Forge.CreateComment(ctx, r.Name, number, r.Words(prtext.HoldIsBack(h.By))); err != nil {
 		return time.Time{}, err
 	}
 	_, err = e.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, number)

@@ -65,7 +65,7 @@ func (e *Controller) skipGate(ctx context.Context, r *Repository, s *facts.Snaps
 		return "", err
 	}
 	if added && skip.Via != "" { // who wrote a comment is answered by one
-		if _, err := r.Forge.CreateComment(ctx, r.Name, o.Pull, text); err != nil {
+		if _, err := r.Forge.CreateComment(ctx, r.Name, o.Pull, r.Words(text)); err != nil {
 			return "", err
 		}
 	}

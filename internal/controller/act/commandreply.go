@@ -27,7 +27,7 @@ func (a *Actor) replyForCommand(ctx context.Context, r *facts.Repository, source
 func (a *Actor) replyForMember(ctx context.Context, r *facts.Repository, source, to, command, text string) error {
 	return a.replyOnce(ctx, r, source, time.Time{}, to, command, text, func(answer string) bool {
 		_, id, _ := parseSource(source)
-		return strings.TrimSpace(answer) == strings.TrimSpace(prtext.Reply(to, command, text, id))
+		return strings.TrimSpace(answer) == strings.TrimSpace(r.Words(prtext.Reply(to, command, text, id)))
 	})
 }
 
@@ -46,7 +46,7 @@ func (a *Actor) replyOnce(ctx context.Context, r *facts.Repository, source strin
 			return nil
 		}
 	}
-	_, err = r.Forge.CreateComment(ctx, r.Name, number, prtext.Reply(to, command, text, id))
+	_, err = r.Forge.CreateComment(ctx, r.Name, number, r.Words(prtext.Reply(to, command, text, id)))
 	return err
 }
 

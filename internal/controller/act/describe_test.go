@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
@@ -62,6 +63,33 @@ func TestBodyHasTheEffect(t *testing.T) {
 }
 
 func promotionRelease(w *fixture, n int) string { return w.promotionOf("web", n).Release }
+
+// TestTextsAreInTheForgesWords has a GitLab's people read of merge requests in all that is
+// written: body, comments, status, answer and the merge's message.
+func TestTextsAreInTheForgesWords(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t, "", "web")
+	w.repo.ForgeType = "gitlab"
+	n := w.open("2.0.0")
+	ev, d := w.evaluate()
+	if _, err := w.actor.Present(w.ctx(), ev, d); err != nil {
+		t.Fatal(err)
+	}
+	w.must(w.actor.Reply(w.ctx(), w.repo, CommentSource(w.repo.ID, n, 7), time.Time{}, "ada", "/liftlock why", "it waits for pull request #3\n/merge"))
+	texts := []string{w.forge.pulls[n].Title, w.forge.pulls[n].Body}
+	comments, err := w.forge.Comments(w.ctx(), w.repo.Name, n, time.Time{})
+	w.must(err)
+	for _, k := range comments {
+		texts = append(texts, k.Body)
+	}
+	all := strings.Join(texts, "\n")
+	if len(comments) < 2 || !strings.Contains(all, "waits for merge request") {
+		t.Errorf("%d comments:\n%s", len(comments), all)
+	}
+	if strings.Contains(strings.ToLower(all), "pull request") || strings.Contains(all, "\n/") {
+		t.Errorf("it reads as another forge's, or as a quick action:\n%s", all)
+	}
+}
 
 // TestTextsOfABatch holds that what moves together is told by whose it is.
 func TestTextsOfABatch(t *testing.T) {

@@ -33,7 +33,7 @@ func (a *Actor) mergePull(ctx context.Context, s *subject, x promotion.Merge) er
 		return fmt.Errorf("%w: somebody pushed to %s while #%d was judged", ErrStale, strings.Join(moved, ", "), x.Pull)
 	}
 	title, message := prtext.MergeMessage(in)
-	landed, err := r.Forge.Merge(ctx, r.Name, forge.MergeRequest{Number: x.Pull, Head: x.Head, Method: s.ev.Pipeline.Spec.Merge.Method, Title: title, Message: message})
+	landed, err := r.Forge.Merge(ctx, r.Name, forge.MergeRequest{Number: x.Pull, Head: x.Head, Method: s.ev.Pipeline.Spec.Merge.Method, Title: r.Words(title), Message: r.Words(message)})
 	if err != nil {
 		return err
 	}

@@ -80,7 +80,7 @@ func (a *Actor) presentOpen(ctx context.Context, s *subject) (time.Time, error) 
 	if err != nil {
 		return time.Time{}, err
 	}
-	page := prtext.Render(in)
+	page := renderPage(r, in)
 	if err := a.putPage(ctx, s, &in, page); err != nil {
 		return time.Time{}, err
 	}
@@ -92,6 +92,13 @@ func (a *Actor) presentOpen(ctx context.Context, s *subject) (time.Time, error) 
 		return time.Time{}, err
 	}
 	return next, a.putStatus(ctx, r, p.Number, p.Head, page.Status, a.consoleURL(s))
+}
+
+// renderPage renders a pull request's page in the words of its forge.
+func renderPage(r *facts.Repository, in prtext.Input) prtext.Page {
+	page := prtext.Render(in)
+	page.Title, page.Body = r.Words(page.Title), r.Words(page.Body)
+	return page
 }
 
 // putPage writes title and body where ours are others than before. A person may edit our

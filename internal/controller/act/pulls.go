@@ -107,7 +107,7 @@ func (a *Actor) pushBranch(ctx context.Context, s *subject, in *prtext.Input, br
 	if len(edits) == 0 {
 		return "", errors.New("there is nothing to commit")
 	}
-	head, err := facts.CommitEdits(ctx, m, base, edits, prtext.CommitMessage(*in))
+	head, err := facts.CommitEdits(ctx, m, base, edits, r.Words(prtext.CommitMessage(*in)))
 	if err != nil {
 		return "", err
 	}
@@ -150,7 +150,7 @@ func putOnlyPushed(ctx context.Context, tx *store.Tx, s *subject, branch, head s
 // interrupted run opened.
 func (a *Actor) createPullRequest(ctx context.Context, s *subject, in prtext.Input, branch, head string) (*forge.PullRequest, error) {
 	r := s.ev.Snapshot.Repo
-	page := prtext.Render(in)
+	page := renderPage(r, in)
 	pr, created, err := r.Forge.CreatePullRequest(ctx, r.Name, forge.NewPullRequest{Title: page.Title, Body: page.Body, Branch: branch, Base: s.ev.Environment(s.env).Branch, Labels: page.Labels})
 	if err != nil {
 		return nil, err
@@ -189,7 +189,7 @@ func (a *Actor) replaceHead(ctx context.Context, s *subject, x promotion.Replace
 	if err != nil {
 		return err
 	}
-	page := prtext.Render(in)
+	page := renderPage(r, in)
 	change := forge.PullRequestUpdate{Title: &page.Title, Body: &page.Body}
 	if err := r.Forge.UpdatePullRequest(ctx, r.Name, x.Pull, change); err != nil {
 		return err

@@ -76,6 +76,7 @@ func (a *Actor) putComment(ctx context.Context, r *facts.Repository, number int,
 	if err != nil {
 		return time.Time{}, err
 	}
+	text.body = r.Words(text.body)
 	if s.ID != 0 && s.Comment == hashParts(text.body) {
 		return time.Time{}, nil
 	}
@@ -151,6 +152,7 @@ func (a *Actor) putStatus(ctx context.Context, r *facts.Repository, number int, 
 	if err != nil {
 		return err
 	}
+	st.Description = r.Words(st.Description)
 	want := hashParts(commit, st.State, st.Description)
 	if s.Status == want {
 		return nil

@@ -14,6 +14,7 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/internal/sandbox"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/wording"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -33,6 +34,9 @@ type Repository struct {
 	BotID     int64    // our own account; it stays when the login is changed
 	Marks     MarkSigner
 }
+
+// Words is one of Liftlock's texts in the words of the repository's forge.
+func (r *Repository) Words(text string) string { return wording.ForForge(r.ForgeType, text) }
 
 // IsOurs says whether an account is our own, also under another login.
 func (r *Repository) IsOurs(login string, id int64) bool {

@@ -1,0 +1,42 @@
+package wording
+
+import "testing"
+
+func TestForForge(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"a number", "#12 is open (#13), see [#14] and **#15**.", "!12 is open (!13), see [!14] and **!15**."},
+		{"the word", "Pull request #3: close this pull request; several pull requests wait.", "Merge request !3: close this merge request; several merge requests wait."},
+		{"a number of somebody else's", "fixes #&#8203;12", "fixes #&#8203;12"},
+		{"code", "`/liftlock hold pr` on `#12`, and #13", "`/liftlock hold pr` on `#12`, and !13"},
+		{"code as HTML", "<code>#12 | pull request</code> #13", "<code>#12 | pull request</code> !13"},
+		{"a block", "```diff\n+ see #12\n/merge\n```\n#13", "```diff\n+ see #12\n/merge\n```\n!13"},
+		{"a block that doesn't end", "#13\n```\n#12", "!13\n```\n#12"},
+		{"a mark", "<!-- liftlock: #12 -->\n#13", "<!-- liftlock: #12 -->\n!13"},
+		{"an address", "[#7](https://git.example/a/b/-/merge_requests/7#note_12) https://git.example/#12 #8", "[!7](https://git.example/a/b/-/merge_requests/7#note_12) https://git.example/#12 !8"},
+		{"a heading", "## Gates\n#nothing", "## Gates\n#nothing"},
+		{"a line that would be a command", "/merge\n  /close\nand /or\n`x`/y", "\\/merge\n  \\/close\nand /or\n`x`/y"},
+		{"nothing", "", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := ForForge("gitlab", c.text); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+			for _, other := range []string{"github", "gitea", ""} {
+				if got := ForForge(other, c.text); got != c.text {
+					t.Errorf("on %q it is %q", other, got)
+				}
+			}
+		})
+	}
+}
+
+// FuzzForForge holds that no line of what GitLab is given begins with a slash, but in code.
+func FuzzForForge(f *testing.F) {
+	f.Add("a\n/merge `x` #12")
+	f.Fuzz(func(t *testing.T, text string) {
+		got := ForForge("gitlab", text)
+		if plain := literal.ReplaceAllString(got, "x"); slashLine.MatchString(plain) {
+			t.Errorf("%q became %q", text, got)
+		}
+	})
+}
