@@ -370,4 +370,4 @@ func (p params) require(names ...string) error {
 var gitlabPagePath = regexp.MustCompile(`^/(.+)/-/merge_requests/([0-9]{1,9})$`)
 
 // gitlabGitPath is gitPath with groups in groups.
-var gitlabGitPath = regexp.MustCompile(`^/([^/]+(?:/[^/]+)+?)(?:\.git)?/(info/refs|git-upload-pack|git-receive-pack)$`)
+var gitlabGitPath = regexp.MustCompile(`^/([^/]+(?:/[^/]+?)+?)(?:\.git)?/(info/refs|git-upload-pack|git-receive-pack)$`)

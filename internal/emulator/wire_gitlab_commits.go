@@ -54,6 +54,45 @@ func getGitLabCommit(c *call, sha string) (any, error) {
 	return w, nil
 }
 
+// compareGitLabCommits lists what one commit has and another hasn't, oldest first
+// (api/repositories.md, "Compare branches, tags or commits"). What changed is left out.
+func compareGitLabCommits(c *call) (any, error) {
+	p, err := c.params()
+	if err != nil {
+		return nil, err
+	}
+	if err := p.require("from", "to"); err != nil {
+		return nil, err
+	}
+	var ends [2]string
+	for i, name := range []string{"from", "to"} {
+		ends[i], err = c.repo.git.resolveRevision(p.text(name))
+		if errors.Is(err, errNoObject) {
+			return nil, gitlabNotFound("Ref")
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	shas, err := c.repo.git.revList(ends[0], ends[1])
+	if err != nil {
+		return nil, err
+	}
+	w := restObject{"commit": nil, "diffs": []any{}, "compare_timeout": false, "compare_same_ref": ends[0] == ends[1],
+		"web_url": c.url + "/" + c.repo.fullName() + "/-/compare/" + ends[0] + "..." + ends[1]}
+	commits := []restObject{}
+	for _, sha := range shas {
+		found, err := c.repo.git.readCommit(sha)
+		if err != nil {
+			return nil, err
+		}
+		commits = append(commits, c.gitlabCommit(c.repo, found))
+		w["commit"] = commits[len(commits)-1]
+	}
+	w["commits"] = commits
+	return w, nil
+}
+
 // listCommitMergeRequests are those that have a commit among theirs, or made it when they
 // merged.
 func listCommitMergeRequests(c *call, sha string) (any, error) {

@@ -37,7 +37,7 @@ func readOperations(t *testing.T) map[string]gitlabOperation {
 		all[o.Method+" "+o.Path] = o
 	}
 	add := func(name, code string, schema any, body ...string) {
-		o := gitlabOperation{Body: map[string]any{}, Query: map[string]any{"username": "", "search": ""}, Responses: map[string]struct{ Schema any }{code: {Schema: schema}}}
+		o := gitlabOperation{Body: map[string]any{}, Query: map[string]any{"username": "", "search": "", "from": "", "to": ""}, Responses: map[string]struct{ Schema any }{code: {Schema: schema}}}
 		for _, b := range body {
 			o.Body[b] = ""
 		}
@@ -51,6 +51,9 @@ func readOperations(t *testing.T) map[string]gitlabOperation {
 	add("GET "+discussions, "200", []any{discussion})
 	add("POST "+discussions, "201", discussion, "body")
 	add("PUT "+discussions+"/{discussion_id}", "200", discussion, "resolved")
+	listed := of("GET /projects/{id}/merge_requests/{merge_request_iid}/commits").([]any)
+	add("GET /projects/{id}/repository/compare", "200", map[string]any{"commit": listed[0], "commits": listed, "diffs": []any{"object"},
+		"compare_timeout": "boolean", "compare_same_ref": "boolean", "web_url": "string"})
 	for _, name := range []string{"approve", "unapprove"} {
 		add("POST /projects/{id}/merge_requests/{merge_request_iid}/"+name, "201", of("GET /projects/{id}/merge_requests/{merge_request_iid}/approvals"), "sha")
 	}
@@ -241,6 +244,7 @@ func TestGitLabShapes(t *testing.T) {
 	w.call(bot, "POST", p+"/statuses/"+head, map[string]any{"state": "success", "name": "liftlock", "ref": "topic"}, 201)
 	w.call(bot, "GET", p+"/repository/commits/"+head+"/statuses?all=true&ref=topic", nil, 200)
 	w.call(bot, "GET", p+"/repository/commits/"+head, nil, 200)
+	w.call(bot, "GET", p+"/repository/compare?from=main&to="+head, nil, 200)
 	w.call(bot, "GET", p+"/repository/branches/topic", nil, 200)
 
 	w.call(bot, "PUT", mr+"/merge", map[string]any{"sha": head, "merge_commit_message": "M", "squash": true, "squash_commit_message": "S", "should_remove_source_branch": true}, 200)

@@ -78,45 +78,48 @@ func testCommitAuthors(t *testing.T, s *fixture) {
 }
 
 // testMergedPull says who opened and who merged what landed, whatever the method.
-func testMergedPull(method string) func(t *testing.T, s *fixture) {
-	return func(t *testing.T, s *fixture) {
-		bot, reviewer := me(t, s, s.Forge), me(t, s, s.Reviewer)
-		s.pushCommit(t, branchA, "main", "one.txt", "one\n")
-		head := s.pushCommits(t, branchA, [2]string{s.ReviewerEmail, "Another"})[0]
-		pr, _, err := s.Reviewer.CreatePullRequest(s.ctx, s.Repo, forge.NewPullRequest{Title: "T", Branch: branchA, Base: "main"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		landed := s.mergePull(t, pr, method)
-		list, err := s.Forge.MergedPullRequests(s.ctx, s.Repo, landed)
-		if err != nil || len(list) != 1 {
-			t.Fatalf("the pull requests of what landed: %+v, %v", list, err)
-		}
-		if p := list[0]; p.Number != pr.Number || p.MergeCommit != landed || p.Base != "main" || p.State != forge.Merged ||
-			p.Author != reviewer.Login || p.AuthorID != reviewer.ID || p.MergedBy != bot.Login || p.MergedByID != bot.ID {
-			t.Errorf("the pull request that landed: %+v", p)
-		}
-		all, err := s.Forge.PullRequestAuthors(s.ctx, s.Repo, &list[0])
-		if err != nil || len(all) != 2 {
-			t.Fatalf("the authors of a merged pull request: %+v, %v", all, err)
-		}
-		for _, c := range all {
-			if c.Commit == head {
-				if u := linkedUser(t, c, s.ReviewerEmail); u != reviewer {
-					t.Errorf("the account of an author is %+v, want %+v", u, reviewer)
-				}
-			} else if u := linkedUser(t, c, unlinked); u != (forge.User{}) {
-				t.Errorf("an unknown address belongs to %+v", u)
+func testMergedPull(t *testing.T, s *fixture, method string) {
+	bot, reviewer := me(t, s, s.Forge), me(t, s, s.Reviewer)
+	s.pushCommit(t, branchA, "main", "one.txt", "one\n")
+	head := s.pushCommits(t, branchA, [2]string{s.ReviewerEmail, "Another"})[0]
+	pr, _, err := s.Reviewer.CreatePullRequest(s.ctx, s.Repo, forge.NewPullRequest{Title: "T", Branch: branchA, Base: "main"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	landed := s.mergePull(t, pr, method)
+	list, err := s.Forge.MergedPullRequests(s.ctx, s.Repo, landed)
+	if err != nil || len(list) != 1 {
+		t.Fatalf("the pull requests of what landed: %+v, %v", list, err)
+	}
+	if p := list[0]; p.Number != pr.Number || p.MergeCommit != landed || p.Base != "main" || p.State != forge.Merged ||
+		p.Author != reviewer.Login || p.AuthorID != reviewer.ID || p.MergedBy != bot.Login || p.MergedByID != bot.ID {
+		t.Errorf("the pull request that landed: %+v", p)
+	}
+	all, err := s.Forge.PullRequestAuthors(s.ctx, s.Repo, &list[0])
+	if err != nil || len(all) != 2 {
+		t.Fatalf("the authors of a merged pull request: %+v, %v", all, err)
+	}
+	for _, c := range all {
+		if c.Commit == head {
+			if u := linkedUser(t, c, s.ReviewerEmail); u != reviewer {
+				t.Errorf("the account of an author is %+v, want %+v", u, reviewer)
 			}
+		} else if u := linkedUser(t, c, unlinked); u != (forge.User{}) {
+			t.Errorf("an unknown address belongs to %+v", u)
 		}
-		direct := s.pushCommits(t, "main", [2]string{unlinked, "Direct"})[0]
-		if list, err := s.Forge.MergedPullRequests(s.ctx, s.Repo, direct); err != nil || len(list) != 0 {
-			t.Errorf("the pull requests of a pushed commit: %+v, %v", list, err)
-		}
+	}
+	direct := s.pushCommits(t, "main", [2]string{unlinked, "Direct"})[0]
+	if list, err := s.Forge.MergedPullRequests(s.ctx, s.Repo, direct); err != nil || len(list) != 0 {
+		t.Errorf("the pull requests of a pushed commit: %+v, %v", list, err)
 	}
 }
 
 func testPushes(t *testing.T, s *fixture) {
+	if s.NoPushes {
+		err := s.Forge.Pushes(s.ctx, s.Repo, "main", func(forge.Push) bool { return true })
+		wantKind(t, "the pushes to main", err, forge.ErrInvalid)
+		return
+	}
 	bot, reviewer := me(t, s, s.Forge), me(t, s, s.Reviewer)
 	before := s.branchTip(t, "main")
 	s.pushCommit(t, branchA, "main", "elsewhere.txt", "another branch's\n")

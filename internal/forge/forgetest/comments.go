@@ -209,15 +209,19 @@ func testStatuses(t *testing.T, s *fixture) {
 		!strings.HasPrefix(st.Description, "long long") || !strings.HasSuffix(st.Description, "…") {
 		t.Errorf("ours: %+v", st)
 	}
-	if st := byContext["ci/test"]; st.State != forge.StatusError || st.Description != "broke" || st.Creator == s.ownLogin(t) {
+	failed, word := forge.StatusError, "error"
+	if s.FailedWord != "" {
+		failed, word = forge.StatusFailure, s.FailedWord
+	}
+	if st := byContext["ci/test"]; st.State != failed || st.Description != "broke" || st.Creator == s.ownLogin(t) {
 		t.Errorf("the other: %+v", st)
 	}
-	s.checkChecks(t, head, set)
+	s.checkChecks(t, head, word, set)
 }
 
 // checkChecks holds that of checks the newest of each name and app is told: what somebody
 // else says by the same name replaces nothing.
-func (s *fixture) checkChecks(t *testing.T, head string, set func(forge.Forge, forge.Status)) {
+func (s *fixture) checkChecks(t *testing.T, head, failed string, set func(forge.Forge, forge.Status)) {
 	t.Helper()
 	set(s.Forge, forge.Status{Context: "ci/test", State: forge.StatusPending})
 	set(s.Forge, forge.Status{Context: "ci/test", State: forge.StatusSuccess})
@@ -227,7 +231,7 @@ func (s *fixture) checkChecks(t *testing.T, head string, set func(forge.Forge, f
 	}
 	want := []forge.Check{
 		{Name: "ci/test", App: s.ownLogin(t), State: forge.CheckPassed, Word: "success"},
-		{Name: "ci/test", App: reviewer.Login, State: forge.CheckFailed, Word: "error"},
+		{Name: "ci/test", App: reviewer.Login, State: forge.CheckFailed, Word: failed},
 		{Name: "liftlock", App: s.ownLogin(t), State: forge.CheckPassed, Word: "success"},
 	}
 	if want[0].App > want[1].App {

@@ -27,9 +27,25 @@ type Backend struct {
 	// WithBadToken is the driver with credentials that the forge doesn't know.
 	WithBadToken func(t *testing.T) forge.Forge
 
+	// NewRepositoryFor gives one that merges by a method (merge, squash or rebase), where
+	// that is the repository's choice. nil: NewRepository.
+	NewRepositoryFor func(t *testing.T, method string) *Repository
+
+	// Differences is where the forge can't do as others do.
+	Differences Differences
+
 	// Timeout is how long to wait for what the forge does in its own time: check
 	// for conflicts, deliver a webhook.
 	Timeout time.Duration
+}
+
+// Differences is what the contract leaves to a forge; the zero value is GitHub's and Gitea's.
+type Differences struct {
+	SquashMerges bool   // what is squashed lands by a merge commit
+	ForwardOnly  bool   // rebase only moves the base forward, to a branch that isn't behind it
+	FailedWord   string // its word for a status that failed, by an error or not; empty: it has two
+	ReviewedOnce bool   // of who has reviewed no other review can be requested
+	NoPushes     bool   // who pushed isn't told, and that is ErrInvalid
 }
 
 // Repository is a fresh repository, with one commit on its branch main, and the
@@ -101,16 +117,10 @@ func Run(t *testing.T, w Backend) {
 		{"teams", testTeams},
 		{"commit statuses", testStatuses},
 		{"deployments", testDeployments},
-		{"merge by a merge commit", testMerge("merge", 2)},
-		{"merge by squash", testMerge("squash", 1)},
-		{"merge by rebase", testMerge("rebase", 1)},
 		{"merge a head that moved", testMergeStale},
 		{"merge what is closed", testMergeClosed},
 		{"conflict", testConflict},
 		{"authors of commits", testCommitAuthors},
-		{"authors of a pull request, merge", testMergedPull("merge")},
-		{"authors of a pull request, squash", testMergedPull("squash")},
-		{"authors of a pull request, rebase", testMergedPull("rebase")},
 		{"pushes", testPushes},
 		{"delete a branch", testDeleteBranch},
 		{"webhook", testHook},
@@ -119,8 +129,18 @@ func Run(t *testing.T, w Backend) {
 		{"canceled", testCanceled},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			c.run(t, newFixture(t, w))
+			c.run(t, newFixture(t, w, w.NewRepository(t)))
 		})
+	}
+	for _, method := range []string{"merge", "squash", "rebase"} {
+		newRepository := func(t *testing.T) *Repository {
+			if w.NewRepositoryFor != nil {
+				return w.NewRepositoryFor(t, method)
+			}
+			return w.NewRepository(t)
+		}
+		t.Run("merge by "+method, func(t *testing.T) { testMerge(t, newFixture(t, w, newRepository(t)), method) })
+		t.Run("authors of a pull request, "+method, func(t *testing.T) { testMergedPull(t, newFixture(t, w, newRepository(t)), method) })
 	}
 	t.Run("bad credentials", func(t *testing.T) { testBadCredentials(t, w) })
 }

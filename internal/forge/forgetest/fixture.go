@@ -14,17 +14,18 @@ import (
 // fixture is a repository with the means to write to it, for one case.
 type fixture struct {
 	*Repository
+	Differences
 	ctx     context.Context
 	timeout time.Duration
 	remote  string
 	pusher  forge.Forge // with whose credentials is pushed
 }
 
-func newFixture(t *testing.T, w Backend) *fixture {
+func newFixture(t *testing.T, w Backend, r *Repository) *fixture {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(cancel)
-	s := &fixture{Repository: w.NewRepository(t), ctx: ctx, timeout: w.Timeout}
+	s := &fixture{Repository: r, Differences: w.Differences, ctx: ctx, timeout: w.Timeout}
 	s.pusher = s.Forge
 	var err error
 	if s.remote, err = s.Forge.CloneURL(ctx, s.Repo); err != nil {

@@ -11,46 +11,53 @@ import (
 
 // testMerge merges by a method and looks at what landed. The base has moved since
 // the branch was made, so that no method can do without a new commit.
-func testMerge(method string, parents int) func(t *testing.T, s *fixture) {
-	return func(t *testing.T, s *fixture) {
-		pr := s.openPull(t, branchA)
-		s.pushCommit(t, "main", "", "moved.txt", "moved\n")
-		landed := s.mergePull(t, pr, method)
-		if tip := s.branchTip(t, "main"); landed == "" || landed != tip {
-			t.Fatalf("Merge gives %q, main is at %q", landed, tip)
+func testMerge(t *testing.T, s *fixture, method string) {
+	pr := s.openPull(t, branchA)
+	s.pushCommit(t, "main", "", "moved.txt", "moved\n")
+	if s.ForwardOnly && method == "rebase" {
+		s.awaitPull(t, pr.Number, "behind", func(p *forge.PullRequest) bool { return p.Mergeable == forge.MergeableBehind })
+		moved := s.pushCommit(t, branchA, "main", "liftlock-shop-qa-web.txt", "from "+branchA+"\n")
+		pr = s.awaitPull(t, pr.Number, "the new head", func(p *forge.PullRequest) bool { return p.Head == moved })
+	}
+	landed := s.mergePull(t, pr, method)
+	if tip := s.branchTip(t, "main"); landed == "" || landed != tip {
+		t.Fatalf("Merge gives %q, main is at %q", landed, tip)
+	}
+	p := s.readPull(t, pr.Number)
+	if p.State != forge.Merged || p.MergeCommit != landed || p.MergedBy != s.ownLogin(t) || p.MergedAt.IsZero() || p.ClosedAt.IsZero() || p.Head != pr.Head {
+		t.Errorf("merged: %+v", p)
+	}
+	c := s.Git.ReadCommit(t, landed)
+	parents := 1
+	if method == "merge" || method == "squash" && s.SquashMerges {
+		parents = 2
+	}
+	if c.Parents != parents {
+		t.Errorf("the commit has %d parents, want %d", c.Parents, parents)
+	}
+	for _, f := range []string{"liftlock-shop-qa-web.txt", "moved.txt"} {
+		if !slices.Contains(c.Files, f) {
+			t.Errorf("the tree has no %s: %s", f, c.Files)
 		}
-		p := s.readPull(t, pr.Number)
-		if p.State != forge.Merged || p.MergeCommit != landed || p.MergedBy != s.ownLogin(t) || p.MergedAt.IsZero() || p.ClosedAt.IsZero() || p.Head != pr.Head {
-			t.Errorf("merged: %+v", p)
-		}
-		c := s.Git.ReadCommit(t, landed)
-		if c.Parents != parents {
-			t.Errorf("the commit has %d parents, want %d", c.Parents, parents)
-		}
-		for _, f := range []string{"liftlock-shop-qa-web.txt", "moved.txt"} {
-			if !slices.Contains(c.Files, f) {
-				t.Errorf("the tree has no %s: %s", f, c.Files)
-			}
-		}
-		if method != "rebase" && (!strings.HasPrefix(c.Message, "Merge title") || !strings.Contains(c.Message, "\nLiftlock-Kind: promotion")) {
-			t.Errorf("the message is %q", c.Message)
-		}
-		// Again: success, and nothing more lands.
-		again, err := s.Forge.Merge(s.ctx, s.Repo, forge.MergeRequest{Number: pr.Number, Head: pr.Head, Method: method})
-		if err != nil || again != landed || s.branchTip(t, "main") != landed {
-			t.Errorf("the second time: %s, %v; main at %s", again, err, s.branchTip(t, "main"))
-		}
-		// And once its branch is gone.
-		if err := s.Forge.DeleteBranch(s.ctx, s.Repo, branchA); err != nil {
-			t.Fatal(err)
-		}
-		again, err = s.Forge.Merge(s.ctx, s.Repo, forge.MergeRequest{Number: pr.Number, Head: pr.Head, Method: method})
-		if err != nil || again != landed {
-			t.Errorf("without its branch: %s, %v", again, err)
-		}
-		if p := s.readPull(t, pr.Number); p.Branch != branchA || p.Head != pr.Head || p.Fork {
-			t.Errorf("without its branch: %+v", p)
-		}
+	}
+	if method != "rebase" && (!strings.HasPrefix(c.Message, "Merge title") || !strings.Contains(c.Message, "\nLiftlock-Kind: promotion")) {
+		t.Errorf("the message is %q", c.Message)
+	}
+	// Again: success, and nothing more lands.
+	again, err := s.Forge.Merge(s.ctx, s.Repo, forge.MergeRequest{Number: pr.Number, Head: pr.Head, Method: method})
+	if err != nil || again != landed || s.branchTip(t, "main") != landed {
+		t.Errorf("the second time: %s, %v; main at %s", again, err, s.branchTip(t, "main"))
+	}
+	// And once its branch is gone.
+	if err := s.Forge.DeleteBranch(s.ctx, s.Repo, branchA); err != nil {
+		t.Fatal(err)
+	}
+	again, err = s.Forge.Merge(s.ctx, s.Repo, forge.MergeRequest{Number: pr.Number, Head: pr.Head, Method: method})
+	if err != nil || again != landed {
+		t.Errorf("without its branch: %s, %v", again, err)
+	}
+	if p := s.readPull(t, pr.Number); p.Branch != branchA || p.Head != pr.Head || p.Fork {
+		t.Errorf("without its branch: %+v", p)
 	}
 }
 

@@ -8,10 +8,11 @@ import (
 // pathWords are the path segments that name a thing of a forge's API. Everything
 // else in a path (owners, numbers, branches) is left out of an endpoint's name.
 var pathWords = map[string]bool{
-	"activities": true, "activity": true, "branches": true, "collaborators": true, "comments": true, "commits": true, "compare": true,
-	"feeds": true, "git": true, "graphql": true, "hooks": true, "issues": true, "labels": true, "members": true, "memberships": true, "merge": true, "orgs": true, "permission": true,
-	"pull": true, "pulls": true, "reactions": true, "refs": true, "reviews": true,
-	"search": true, "status": true, "statuses": true, "teams": true, "user": true, "users": true, "version": true,
+	"activities": true, "activity": true, "approvals": true, "award_emoji": true, "branches": true, "collaborators": true, "comments": true, "commits": true, "compare": true,
+	"feeds": true, "git": true, "graphql": true, "groups": true, "hooks": true, "issues": true, "labels": true, "members": true, "memberships": true, "merge": true,
+	"merge_requests": true, "notes": true, "orgs": true, "permission": true,
+	"pull": true, "pulls": true, "reactions": true, "refs": true, "reviewers": true, "reviews": true,
+	"search": true, "status": true, "statuses": true, "teams": true, "user": true, "test": true, "users": true, "version": true, "versions": true,
 }
 
 // maxWords keeps names short and their number bounded, whatever a branch is called.
@@ -26,6 +27,12 @@ func Endpoint(method, base, path string) string {
 		if len(segments) == 0 {
 			return method + " repos"
 		}
+	}
+	if segments[0] == "projects" { // by number; by path only itself
+		if len(segments) < 3 || strings.Trim(segments[1], "0123456789") != "" {
+			return method + " projects"
+		}
+		segments = segments[2:]
 	}
 	var named []string
 	for _, s := range segments {

@@ -33,6 +33,7 @@ var ErrTooLarge = fmt.Errorf("the answer is larger than %d bytes", maxResponseBy
 type Options struct {
 	Base          *url.URL     // the API's root; credentials are sent below its scheme and host only
 	Authorization string       // the header's value; empty sends none
+	Header        string       // which carries it; empty: Authorization
 	UserAgent     string       // empty: "liftlock"
 	HTTPClient    *http.Client // its Transport is used (proxies, certificates); nil: the default one
 	CacheBytes    int64        // room for conditional requests; 0 switches them off
@@ -65,6 +66,9 @@ func New(o Options) *http.Client {
 	}
 	if t.UserAgent == "" {
 		t.UserAgent = "liftlock"
+	}
+	if t.Header == "" {
+		t.Header = "Authorization"
 	}
 	return &http.Client{Transport: t, Timeout: callTimeout, CheckRedirect: t.checkRedirect}
 }
@@ -112,8 +116,9 @@ func (t *roundTripper) RoundTrip(original *http.Request) (*http.Response, error)
 	req := original.Clone(original.Context()) // a RoundTripper must not change its request
 	req.Header.Set("User-Agent", t.UserAgent)
 	req.Header.Del("Authorization")
+	req.Header.Del(t.Header)
 	if t.Authorization != "" && t.isForgeURL(req.URL) {
-		req.Header.Set("Authorization", t.Authorization)
+		req.Header.Set(t.Header, t.Authorization)
 	}
 	key := ""
 	var seen *conditionalAnswer
@@ -163,7 +168,7 @@ func (t *roundTripper) RoundTrip(original *http.Request) (*http.Response, error)
 // contentHeaders are the headers that belong to the content.
 func contentHeaders(h http.Header) http.Header {
 	kept := http.Header{}
-	for _, name := range []string{"Content-Type", "Link", "X-Total-Count"} {
+	for _, name := range []string{"Content-Type", "Link", "X-Next-Page", "X-Total-Count"} {
 		if v := h.Values(name); len(v) > 0 {
 			kept[http.CanonicalHeaderKey(name)] = v
 		}

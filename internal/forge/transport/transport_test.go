@@ -166,6 +166,37 @@ func TestCredentialsStayAtHome(t *testing.T) {
 	resp.Body.Close()
 }
 
+// TestHeaderOfCredentials has them in a header of the forge's own: there they are on a
+// redirect within it, and nowhere else.
+func TestHeaderOfCredentials(t *testing.T) {
+	base, _, client := startServer(t, func(w http.ResponseWriter, r *http.Request) {
+		if token, other := r.Header.Get("PRIVATE-TOKEN"), r.Header.Get("Authorization"); token != "t0ken" || other != "" {
+			t.Errorf("%s: the headers are %q and %q", r.URL.Path, token, other)
+		}
+		if r.URL.Path == "/api/v3/old" {
+			http.Redirect(w, r, "/api/v3/new", http.StatusMovedPermanently)
+		}
+	})
+	c := client(Options{Header: "PRIVATE-TOKEN", Authorization: "t0ken"})
+	getURL(t, c, base.String()+"old")
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if got := r.Header.Get("PRIVATE-TOKEN"); got != "" {
+			t.Errorf("another host got %q", got)
+		}
+	}))
+	defer other.Close()
+	req, err := http.NewRequest(http.MethodGet, other.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("PRIVATE-TOKEN", "t0ken")
+	resp, err := c.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+}
+
 func TestAnswersAreBounded(t *testing.T) {
 	base, _, client := startServer(t, func(w http.ResponseWriter, r *http.Request) {
 		chunk := make([]byte, 1<<20)
@@ -219,6 +250,11 @@ func TestEndpoint(t *testing.T) {
 		"/api/v3/repos/acme/fleet/git/refs/heads/liftlock/shop/qa/pulls":  "GET git/refs/pulls",
 		"/api/v3/repos/acme/fleet/git/refs/pulls/pulls/pulls/pulls/pulls": "GET git/refs/pulls",
 		"/api/v3/repos/acme/fleet/commits/abc/statuses":                   "GET commits/statuses",
+		"/api/v3/projects/12":                                             "GET projects",
+		"/api/v3/projects/acme/merge_requests/web":                        "GET projects",
+		"/api/v3/projects/12/merge_requests/7/approvals":                  "GET merge_requests/approvals",
+		"/api/v3/projects/12/merge_requests/7/notes/9/award_emoji":        "GET merge_requests/notes/award_emoji",
+		"/api/v3/projects/12/repository/commits/abc/merge_requests":       "GET commits/merge_requests",
 		"/elsewhere": "GET ",
 	} {
 		if got := Endpoint("GET", "/api/v3/", path); got != want {

@@ -1,0 +1,264 @@
+package gitlab_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/forgetest"
+	"github.com/liftlock/liftlock/internal/forge/gitlab"
+	"github.com/liftlock/liftlock/webhooks"
+)
+
+const (
+	botLogin, botToken           = "liftlock-bot", "bot-token"
+	reviewerLogin, reviewerToken = "grace", "grace-token"
+	strangerLogin, strangerToken = "mallory", "mallory-token"
+)
+
+// TestContract runs the contract against the emulator, in projects of a group in a group.
+func TestContract(t *testing.T) {
+	em, err := emulator.NewForge(emulator.ForgeOptions{Dir: t.TempDir(), Face: emulator.GitLab})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := em.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	for login, token := range map[string]string{botLogin: botToken, reviewerLogin: reviewerToken, strangerLogin: strangerToken} {
+		if err := em.AddUser(login, token, emulator.UserOptions{Scopes: []string{"api"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, err := range []error{em.SetTeam("people/sre", "", reviewerLogin), em.SetTeam("people/web", "", botLogin, strangerLogin)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var places atomic.Int64
+	newRepository := func(t *testing.T, project emulator.GitLabProject) *forgetest.Repository {
+		r := forge.Repo{Owner: "acme/platform", Name: fmt.Sprintf("fleet-%d", places.Add(1))}
+		err := em.CreateRepo(r.String(), emulator.RepoOptions{
+			Author: botLogin, Files: map[string]string{"README.md": "the fleet\n"}, GitLab: project,
+			Access: map[string]emulator.Permission{botLogin: emulator.Admin, reviewerLogin: emulator.Write},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &testProject{em: em, repo: r}
+		return &forgetest.Repository{
+			Repo:     r,
+			Forge:    newDriver(t, em, botToken),
+			Reviewer: newDriver(t, em, reviewerToken),
+			Stranger: strangerLogin,
+			Nobody:   "nobody",
+
+			Team:          forge.Team{Organisation: "people", Name: "sre"},
+			ReviewerEmail: reviewerLogin + "@users.example",
+			Review:        p.review,
+			Requested:     p.requested,
+			RemoveRequest: p.removeRequest,
+			Fork:          p.fork,
+			Hooks:         p.hooks,
+			AddHook:       p.addHook,
+		}
+	}
+	forgetest.Run(t, forgetest.Backend{
+		Type:          webhooks.GitLab,
+		Timeout:       20 * time.Second,
+		WithBadToken:  func(t *testing.T) forge.Forge { return newDriver(t, em, "no-such-token") },
+		NewRepository: func(t *testing.T) *forgetest.Repository { return newRepository(t, emulator.GitLabProject{}) },
+		NewRepositoryFor: func(t *testing.T, method string) *forgetest.Repository {
+			return newRepository(t, emulator.GitLabProject{MergeMethod: map[string]string{"rebase": "ff"}[method]})
+		},
+		Differences: forgetest.Differences{SquashMerges: true, ForwardOnly: true, FailedWord: "failed", ReviewedOnce: true, NoPushes: true},
+	})
+}
+
+func newDriver(t *testing.T, em *emulator.Forge, token string) forge.Forge {
+	t.Helper()
+	d, err := gitlab.New(gitlab.Options{URL: em.URL(), Token: token})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// testProject is one project, handled beside the driver.
+type testProject struct {
+	em   *emulator.Forge
+	repo forge.Repo
+}
+
+// call makes a call of GitLab's API below a project.
+func (p *testProject) call(t *testing.T, token, method, project, path string, body, out any) {
+	t.Helper()
+	var in bytes.Buffer
+	if body != nil {
+		if err := json.NewEncoder(&in).Encode(body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	req, err := http.NewRequest(method, p.em.URL()+"/api/v4/projects/"+url.PathEscape(project)+path, &in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("PRIVATE-TOKEN", token)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp.StatusCode/100 != 2 {
+		t.Fatalf("%s %s: %d %s", method, path, resp.StatusCode, raw)
+	}
+	if out == nil {
+		return
+	}
+	if err := json.Unmarshal(raw, out); err != nil {
+		t.Fatal(err)
+	}
+}
+
+type jsonObject = map[string]any
+
+type shownReviewer struct {
+	User struct {
+		ID       int64
+		Username string
+	}
+	State string
+}
+
+func (p *testProject) reviewers(t *testing.T, number int) (list []shownReviewer) {
+	t.Helper()
+	p.call(t, botToken, http.MethodGet, p.repo.String(), fmt.Sprintf("/merge_requests/%d/reviewers", number), nil, &list)
+	return list
+}
+
+// review gives a review. Who reviews is a reviewer from then on.
+func (p *testProject) review(t *testing.T, number int, v forgetest.Verdict, commit string) {
+	t.Helper()
+	if v == forgetest.CommentOnly && len(p.reviewers(t, number)) == 0 {
+		var me struct{ ID int64 }
+		list := []struct{ ID int64 }{}
+		p.callUsers(t, reviewerLogin, &list)
+		me = list[0]
+		p.call(t, reviewerToken, http.MethodPut, p.repo.String(), fmt.Sprintf("/merge_requests/%d", number), jsonObject{"reviewer_ids": []int64{me.ID}}, nil)
+	}
+	event := map[forgetest.Verdict]string{
+		forgetest.Approve: "APPROVE", forgetest.Reject: "REQUEST_CHANGES", forgetest.CommentOnly: "COMMENT",
+	}[v]
+	if err := p.em.Review(p.repo.String(), number, reviewerLogin, event, string(v), commit); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (p *testProject) callUsers(t *testing.T, login string, out any) {
+	t.Helper()
+	req, err := http.NewRequest(http.MethodGet, p.em.URL()+"/api/v4/users?username="+login, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("PRIVATE-TOKEN", botToken)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (p *testProject) requested(t *testing.T, number int) []string {
+	t.Helper()
+	var names []string
+	for _, v := range p.reviewers(t, number) {
+		if v.State == "unreviewed" {
+			names = append(names, v.User.Username)
+		}
+	}
+	return names
+}
+
+func (p *testProject) removeRequest(t *testing.T, number int, login string) {
+	t.Helper()
+	ids := []int64{}
+	for _, v := range p.reviewers(t, number) {
+		if v.User.Username != login {
+			ids = append(ids, v.User.ID)
+		}
+	}
+	p.call(t, botToken, http.MethodPut, p.repo.String(), fmt.Sprintf("/merge_requests/%d", number), jsonObject{"reviewer_ids": ids}, nil)
+}
+
+func (p *testProject) fork(t *testing.T, branch string) int {
+	t.Helper()
+	name, err := p.em.Fork(p.repo.String(), strangerLogin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.em.Grant(p.repo.String(), strangerLogin, emulator.Read); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.em.CommitAs(name, strangerLogin, branch, "from a fork", map[string]string{"fork.txt": "fork\n"}); err != nil {
+		t.Fatal(err)
+	}
+	var target, made struct{ ID, IID int64 }
+	p.call(t, strangerToken, http.MethodGet, p.repo.String(), "", nil, &target)
+	p.call(t, strangerToken, http.MethodPost, name, "/merge_requests", jsonObject{
+		"title": "from a fork", "source_branch": branch, "target_branch": "main", "target_project_id": target.ID,
+	}, &made)
+	return int(made.IID)
+}
+
+// switchedOff is how the contract's hooks that aren't active are made: GitLab has no others.
+const switchedOff = "no-such-branch"
+
+func (p *testProject) hooks(t *testing.T) []forgetest.Hook {
+	t.Helper()
+	var list []jsonObject
+	p.call(t, botToken, http.MethodGet, p.repo.String(), "/hooks", nil, &list)
+	var hooks []forgetest.Hook
+	for _, h := range list {
+		shown := forgetest.Hook{URL: h["url"].(string), Active: h["push_events_branch_filter"] != switchedOff}
+		for name, on := range h {
+			if on == true && strings.HasSuffix(name, "_events") {
+				shown.Events = append(shown.Events, name)
+			}
+		}
+		slices.Sort(shown.Events)
+		hooks = append(hooks, shown)
+	}
+	return hooks
+}
+
+func (p *testProject) addHook(t *testing.T, h forgetest.Hook) {
+	t.Helper()
+	wanted := jsonObject{"url": h.URL, "push_events": false}
+	for _, e := range h.Events {
+		wanted[e+"_events"] = true
+	}
+	if !h.Active {
+		wanted["push_events_branch_filter"] = switchedOff
+	}
+	p.call(t, botToken, http.MethodPost, p.repo.String(), "/hooks", wanted, nil)
+}

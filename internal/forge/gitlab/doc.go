@@ -1,0 +1,31 @@
+// Package gitlab is the forge driver for GitLab, of gitlab.com or one's own, over its REST
+// API with an access token. It is the only place that knows GitLab's client.
+//
+// It translates, and makes up for what GitLab's API doesn't say: an approval carries no
+// commit (the heads that a merge request had are looked through for the one that was there),
+// a commit carries addresses and no accounts, and a webhook's token isn't shown again. Where
+// something can't be told, the answer is the one with which a gate waits. Projects are found
+// once by their path and called by their number from then on, as GitLab takes no writes by a
+// path that has moved. It doesn't retry and decides nothing.
+//
+// What GitLab can't do: it has no word for a status that failed by an error; it doesn't
+// request reviews of groups, nor a second one of who has reviewed; how a merge request is
+// merged is the project's choice, so a method that isn't the project's is refused before
+// anything lands; merge trains aren't joined yet; and who pushed isn't told by what is read
+// here. It also acts upon lines of texts that begin with a slash: those of ours are written
+// with a backslash before them, which isn't shown and is taken off again when they are read.
+//
+// Not verified against a GitLab, but held against its own description and pages:
+//
+//   - that the head of a merge request which is closed or merged stays what it was when its
+//     branch is used again;
+//   - that times of approvals and of versions come from one clock, and that GitLab's notes of
+//     its own say "approved this merge request" and "requested changes" in every edition;
+//   - which of the accounts that GET /users shows to a token without an administrator's rights
+//     can be found by an address, and the order of the commits of repository/compare;
+//   - that a hook's description is kept and shown (it carries a fingerprint of the token);
+//     where it isn't, the hook is written again each time;
+//   - that a test of a hook that GitLab has disabled enables it again in every edition;
+//   - what a status joins where a commit has several pipelines;
+//   - the length of every list beyond 10,000 entries.
+package gitlab

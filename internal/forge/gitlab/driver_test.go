@@ -1,0 +1,164 @@
+package gitlab
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/forge"
+)
+
+// TestProjectsByNumber looks a project up once, by its whole path, and anew where its number
+// is gone.
+func TestProjectsByNumber(t *testing.T) {
+	r, d := newReplayServer(t)
+	r.on("GET merge_requests/7", okResponse(mergeRequestJSON(nil)))
+	for range 2 {
+		if _, err := d.PullRequest(ctx, testRepoName, 7); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := r.calls("GET projects/acme%2Fplatform%2Ffleet?"); len(got) != 1 {
+		t.Errorf("looked up %d times", len(got))
+	}
+	r.on("GET merge_requests/7", errorResponse(404, "404 Project Not Found"))
+	r.on("GET projects/acme%2Fplatform%2Ffleet", okResponse(jsonObject{"id": 8}))
+	if _, err := d.PullRequest(ctx, testRepoName, 7); !errors.Is(err, forge.ErrNotFound) {
+		t.Errorf("got %v", err)
+	}
+	r.on("GET projects/8/merge_requests/7", okResponse(mergeRequestJSON(nil)))
+	if _, err := d.PullRequest(ctx, testRepoName, 7); err != nil {
+		t.Errorf("the project that has its path now: %v", err)
+	}
+}
+
+func TestPages(t *testing.T) {
+	r, d := newReplayServer(t)
+	page := func(next string, numbers ...int) response {
+		var list []jsonObject
+		for _, n := range numbers {
+			list = append(list, mergeRequestJSON(jsonObject{"iid": n}))
+		}
+		answer := okResponse(list)
+		answer.header = map[string]string{"x-next-page": next}
+		return answer
+	}
+	r.on("GET merge_requests", page("2", 9, 8), page("3", 8, 7), page("", 6))
+	list, err := d.PullRequests(ctx, testRepoName, time.Date(2026, 3, 2, 10, 0, 0, 5, time.UTC))
+	if err != nil || len(list) != 4 {
+		t.Fatalf("got %+v, %v", list, err)
+	}
+	if first := r.calls("GET merge_requests?")[0]; !strings.Contains(first, "updated_after=2026-03-02T10%3A00%3A00Z") || !strings.Contains(first, "per_page=100") {
+		t.Errorf("asked %s", first)
+	}
+	for i := 1; i <= maxPages+1; i++ {
+		r.responses["GET merge_requests/7/commits"] = append(r.responses["GET merge_requests/7/commits"], response{200, map[string]string{"x-next-page": fmt.Sprint(i + 1)}, `[{"id":"` + head1 + `"}]`})
+	}
+	_, err = d.PullRequestAuthors(ctx, testRepoName, &forge.PullRequest{Number: 7})
+	if !errors.Is(err, forge.ErrTooMany) {
+		t.Errorf("a list without an end: %v", err)
+	}
+}
+
+func TestStatusesThatStay(t *testing.T) {
+	r, d := newReplayServer(t)
+	r.on("POST statuses/"+head1, errorResponse(400, `Cannot transition status via :enqueue from :pending (Reason(s): Status cannot transition via "enqueue")`))
+	if err := d.SetStatus(ctx, testRepoName, head1, forge.Status{Context: "liftlock", State: forge.StatusPending}); err != nil {
+		t.Errorf("set to what it is: %v", err)
+	}
+	r.on("POST statuses/"+head1, errorResponse(400, "name is too long"))
+	if err := d.SetStatus(ctx, testRepoName, head1, forge.Status{Context: "liftlock", State: forge.StatusPending}); !errors.Is(err, forge.ErrInvalid) {
+		t.Errorf("refused: %v", err)
+	}
+}
+
+func TestChecks(t *testing.T) {
+	r, d := newReplayServer(t)
+	ci := jsonObject{"id": 5, "username": "ci"}
+	for state, want := range map[string]forge.CheckState{
+		"success": forge.CheckPassed, "failed": forge.CheckFailed, "canceled": forge.CheckFailed, "skipped": forge.CheckSkipped,
+		"pending": forge.CheckPending, "running": forge.CheckPending, "created": forge.CheckPending, "manual": forge.CheckPending,
+		"scheduled": forge.CheckPending, "a_word_of_tomorrow": forge.CheckFailed,
+	} {
+		r.on("GET repository/commits/"+head1+"/statuses", okResponse([]jsonObject{
+			{"id": 1, "name": "test", "status": "success", "author": ci}, {"id": 2, "name": "test", "status": state, "author": ci},
+		}))
+		got, err := d.Checks(ctx, testRepoName, head1)
+		if err != nil || len(got) != 1 || got[0] != (forge.Check{Name: "test", App: "ci", State: want, Word: state}) {
+			t.Errorf("%s: %+v, %v", state, got, err)
+		}
+	}
+}
+
+// TestDisabledHook is enabled by a test.
+func TestDisabledHook(t *testing.T) {
+	h := forge.Hook{URL: "https://liftlock.example.com/webhooks/hub", Secret: "s3cret"}
+	shown := jsonObject{"id": 4, "url": h.URL, "description": secretFingerprint(h.Secret), "enable_ssl_verification": true, "token_present": true, "alert_status": "executable"}
+	for _, e := range DefaultEvents {
+		shown[e] = true
+	}
+	r, d := newReplayServer(t)
+	ensure := func(what string, wantChanged bool, kind error) {
+		t.Helper()
+		r.on("GET hooks", okResponse([]jsonObject{shown}))
+		if changed, err := d.EnsureHook(ctx, testRepoName, h); changed != wantChanged || !errors.Is(err, kind) {
+			t.Errorf("%s: changed %v, %v", what, changed, err)
+		}
+	}
+	ensure("in order", false, nil)
+	r.on("POST hooks/4/test/push_events", response{201, nil, `{"message":"201 Created"}`})
+	for _, status := range []string{"temporarily_disabled", "disabled"} {
+		shown["alert_status"] = status
+		ensure(status, true, nil)
+	}
+	r.on("POST hooks/4/test/push_events", errorResponse(422, "Hook executed successfully but returned HTTP 502"))
+	ensure("disabled, and the receiver is down", false, forge.ErrInvalid)
+	shown["alert_status"], shown["token_present"] = "executable", false
+	r.on("PUT hooks/4", okResponse(shown))
+	ensure("without a token", true, nil)
+	if sent := r.calls("PUT hooks/4"); len(sent) != 1 || !strings.Contains(sent[0], `"token":"s3cret"`) {
+		t.Errorf("sent %s", sent)
+	}
+}
+
+// TestReviewersThatStay keeps those that a merge request has, and says who was left out.
+func TestReviewersThatStay(t *testing.T) {
+	r, d := newReplayServer(t)
+	ada, grace := jsonObject{"id": 1, "username": "ada"}, jsonObject{"id": 2, "username": "grace"}
+	r.on("GET merge_requests/7", okResponse(mergeRequestJSON(jsonObject{"reviewers": []jsonObject{ada}})))
+	r.on("GET users", okResponse([]jsonObject{grace}))
+	r.on("PUT merge_requests/7", okResponse(mergeRequestJSON(jsonObject{"reviewers": []jsonObject{ada}}))) // the free edition has one
+	refused, err := d.RequestReviewers(ctx, testRepoName, 7, forge.Reviewers{Users: []string{"grace"}, Teams: []forge.Team{{Organisation: "acme", Name: "sre"}}})
+	if err != nil || len(refused) != 2 || refused[0].Name != "acme/sre" || refused[1].Name != "grace" {
+		t.Errorf("refused are %+v, %v", refused, err)
+	}
+	if sent := r.calls("PUT merge_requests/7"); len(sent) != 1 || !strings.Contains(sent[0], `{"reviewer_ids":[1,2]}`) {
+		t.Errorf("sent %s", sent)
+	}
+}
+
+func TestNotesThatCount(t *testing.T) {
+	r, d := newReplayServer(t)
+	ada := jsonObject{"id": 1, "username": "ada"}
+	noteJSON := func(id int, change jsonObject) jsonObject {
+		o := jsonObject{"id": id, "body": "b", "author": ada, "created_at": "2026-03-02T09:00:00.5Z", "updated_at": "2026-03-02T09:00:00.5Z"}
+		for k, v := range change {
+			o[k] = v
+		}
+		return o
+	}
+	r.on("GET merge_requests/7/notes", okResponse([]jsonObject{
+		noteJSON(5, jsonObject{"body": `\/close`}), noteJSON(4, jsonObject{"system": true}), noteJSON(3, jsonObject{"internal": true}),
+		noteJSON(2, nil), noteJSON(1, jsonObject{"updated_at": "2026-03-02T08:00:00Z"}),
+	}))
+	list, err := d.Comments(ctx, testRepoName, 7, time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC))
+	if err != nil || len(list) != 2 || list[0].ID != 2 || list[1].ID != 5 || list[1].Body != "/close" || !strings.HasSuffix(list[0].URL, "/git/acme/platform/fleet/-/merge_requests/7#note_2") {
+		t.Errorf("got %+v, %v", list, err)
+	}
+	r.on("POST merge_requests/7/notes", response{202, nil, `{"commands_changes":{},"summary":["Closed this merge request."]}`})
+	if _, err := d.CreateComment(ctx, testRepoName, 7, "x"); !errors.Is(err, forge.ErrInvalid) {
+		t.Errorf("nothing but commands: %v", err)
+	}
+}

@@ -1,0 +1,134 @@
+package gitlab
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	sdk "github.com/xanzy/go-gitlab"
+
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/wording"
+)
+
+const (
+	// maxMessage bounds what is repeated of the server's words.
+	maxMessage = 500
+	// rateLimitWait is how long to wait after a 429 without a time: limits of one call have none.
+	rateLimitWait = time.Minute
+)
+
+// wrapError gives an error of the client its kind. resp may be nil; said is the answer's body.
+func (d *Driver) wrapError(op string, resp *sdk.Response, said []byte, err error) error {
+	if resp != nil && resp.Response != nil && resp.StatusCode/100 != 2 {
+		return classifyResponse(op, resp.Response, d.clipMessage(readMessage(said)), err)
+	}
+	e := &forge.Error{Op: op, Kind: forge.ErrRetryable, Err: err}
+	switch {
+	case errors.Is(err, context.Canceled):
+		e.Message = "canceled"
+	case errors.Is(err, context.DeadlineExceeded):
+		e.Message = "no answer in time"
+	default:
+		e.Message = d.clipMessage(err.Error())
+	}
+	return e
+}
+
+// readMessage reads GitLab's words out of a refusal: a text, a list of them, or either by field.
+func readMessage(body []byte) string {
+	var said map[string]any
+	if json.Unmarshal(body, &said) != nil {
+		return string(body)
+	}
+	for _, name := range []string{"message", "error_description", "error"} {
+		if v, ok := said[name]; ok {
+			return flatten(v)
+		}
+	}
+	return ""
+}
+
+// flatten writes a value of JSON as people read it.
+func flatten(v any) string {
+	var parts []string
+	switch v := v.(type) {
+	case string:
+		return v
+	case []any:
+		for _, x := range v {
+			parts = append(parts, flatten(x))
+		}
+	case map[string]any:
+		for name, x := range v {
+			parts = append(parts, name+" "+flatten(x))
+		}
+		slices.Sort(parts)
+	default:
+		return fmt.Sprint(v)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// classifyResponse reads the kind out of an answer.
+func classifyResponse(op string, resp *http.Response, message string, cause error) *forge.Error {
+	e := &forge.Error{Op: op, Kind: forge.ErrInvalid, Status: resp.StatusCode, Message: message, Err: cause}
+	switch e.Status {
+	case http.StatusUnauthorized:
+		e.Kind, e.Hint = forge.ErrUnauthorized, "give Liftlock a valid token; this one is wrong, expired or revoked"
+	case http.StatusForbidden:
+		e.Kind = forge.ErrForbidden
+		if strings.Contains(message, "insufficient_scope") || strings.Contains(message, "higher privileges") {
+			e.Hint = "the token needs the scope api"
+		}
+	case http.StatusNotFound, http.StatusGone:
+		e.Kind = forge.ErrNotFound
+	case http.StatusConflict, http.StatusPreconditionFailed:
+		e.Kind = forge.ErrConflict
+	case http.StatusTooManyRequests:
+		e.Kind, e.RetryAfter = forge.ErrRateLimited, time.Now().Add(rateLimitWait)
+	default:
+		if e.Status >= 500 {
+			e.Kind = forge.ErrRetryable
+		}
+	}
+	if s, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && s >= 0 && (e.Kind == forge.ErrRateLimited || e.Kind == forge.ErrRetryable) {
+		e.RetryAfter = time.Now().Add(time.Duration(s) * time.Second)
+	}
+	return e
+}
+
+// clipMessage makes one bounded line of a text from outside, without our own token.
+func (d *Driver) clipMessage(s string) string {
+	return wording.ClipLine(strings.ReplaceAll(s, d.token, "(the token)"), maxMessage)
+}
+
+// asError is the forge's error behind one; a zero one where there is none.
+func asError(err error) *forge.Error {
+	var e *forge.Error
+	errors.As(err, &e)
+	return cmp.Or(e, &forge.Error{})
+}
+
+// statusOf is the HTTP status behind an error; 0 when there was no answer.
+func statusOf(err error) int { return asError(err).Status }
+
+// isMissingProject says that an answer is about the project, not about something in it.
+func isMissingProject(err error) bool {
+	return statusOf(err) == http.StatusNotFound && strings.Contains(asError(err).Message, "Project Not Found")
+}
+
+// withHint adds to a call what would allow it, where GitLab itself doesn't say so.
+func withHint(err error, hint string) error {
+	if e := asError(err); e.Kind == forge.ErrForbidden && e.Hint == "" {
+		e.Hint = hint
+	}
+	return err
+}

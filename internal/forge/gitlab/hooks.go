@@ -1,0 +1,137 @@
+package gitlab
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/liftlock/liftlock/internal/forge"
+)
+
+// The events of a project's hook that Liftlock listens to, by GitLab's names.
+const (
+	pushEvents         = "push_events"
+	mergeRequestEvents = "merge_requests_events"
+	noteEvents         = "note_events"
+	pipelineEvents     = "pipeline_events"
+)
+
+// DefaultEvents are the events that Liftlock listens to. Approvals come with those of merge
+// requests, statuses with those of pipelines, and a deleted branch is a push.
+var DefaultEvents = []string{pushEvents, mergeRequestEvents, noteEvents, pipelineEvents}
+
+// knownEvents are the fields of a hook that say what it is told. Each is written, so that one
+// that isn't wanted is off.
+var knownEvents = []string{
+	pushEvents, "tag_push_events", mergeRequestEvents, "issues_events", "confidential_issues_events", noteEvents, "confidential_note_events",
+	"job_events", pipelineEvents, "wiki_page_events", "deployment_events", "releases_events",
+}
+
+// executable is the alert_status of a hook that GitLab hasn't disabled.
+const executable = "executable"
+
+// hook is a hook as GitLab shows it: by field, because its events are fields.
+type hook map[string]any
+
+func (h hook) text(name string) string {
+	s, _ := h[name].(string)
+	return s
+}
+
+func (h hook) is(name string) bool {
+	b, _ := h[name].(bool)
+	return b
+}
+
+func (h hook) id() string {
+	n, _ := h["id"].(float64)
+	return strconv.FormatInt(int64(n), 10)
+}
+
+// isRight says whether a hook is as it is wanted: where it says whether it has a token or is
+// disabled, that too.
+func (h hook) isRight(events []string, mark string) bool {
+	if present, shown := h["token_present"].(bool); shown && !present {
+		return false
+	}
+	missing := slices.ContainsFunc(events, func(e string) bool { return !h.is(e) })
+	return !missing && h.is("enable_ssl_verification") && h.text("push_events_branch_filter") == "" && h.text("description") == mark
+}
+
+// isDisabled says that GitLab sends it nothing after failures, for a while or for good.
+func (h hook) isDisabled() bool {
+	s := h.text("alert_status")
+	return s != "" && s != executable
+}
+
+// EnsureHook finds the hook by its URL and repairs it where it isn't right. GitLab doesn't
+// show a hook's token: to know it again, a fingerprint of it stands in the hook's description,
+// which maintainers of the project can read. One that GitLab has disabled is enabled by a test,
+// which the receiver must answer.
+func (d *Driver) EnsureHook(ctx context.Context, r forge.Repo, h forge.Hook) (bool, error) {
+	events := h.Events
+	if len(events) == 0 {
+		events = DefaultEvents
+	}
+	mark := secretFingerprint(h.Secret)
+	var ours []hook
+	err := forEach(ctx, d, "list the webhooks of "+r.String(), r, maxPages, query{}, func(o hook) bool {
+		if o.text("url") == h.URL {
+			ours = append(ours, o)
+		}
+		return false
+	}, "hooks")
+	if err != nil {
+		return false, withHint(err, hookHint)
+	}
+	if len(ours) == 0 {
+		_, err := d.callProject(ctx, "create the webhook of "+r.String(), r, http.MethodPost, newHook(h, events, mark), nil, "hooks")
+		return err == nil, withHint(err, hookHint)
+	}
+	changed := false
+	keep := max(0, slices.IndexFunc(ours, func(o hook) bool { return o.isRight(events, mark) }))
+	if !ours[keep].isRight(events, mark) {
+		_, err := d.callProject(ctx, "repair the webhook of "+r.String(), r, http.MethodPut, newHook(h, events, mark), nil, "hooks", ours[keep].id())
+		if err != nil {
+			return false, withHint(err, hookHint)
+		}
+		changed = true
+	}
+	for i, o := range ours {
+		if i == keep {
+			continue
+		}
+		_, err := d.callProject(ctx, "remove a second webhook of "+r.String(), r, http.MethodDelete, nil, nil, "hooks", o.id())
+		if err != nil && statusOf(err) != http.StatusNotFound {
+			return changed, err
+		}
+		changed = true
+	}
+	if ours[keep].isDisabled() {
+		_, err := d.callProject(ctx, "enable the webhook of "+r.String()+", which GitLab has disabled", r, http.MethodPost, nil, nil, "hooks", ours[keep].id(), "test", pushEvents)
+		return err == nil || changed, err
+	}
+	return changed, nil
+}
+
+const hookHint = "make Liftlock's account a Maintainer of the project: only those may see its webhooks"
+
+// newHook is what is written of a hook.
+func newHook(h forge.Hook, events []string, mark string) hook {
+	o := hook{"url": h.URL, "token": h.Secret, "description": mark, "enable_ssl_verification": true, "push_events_branch_filter": ""}
+	for _, e := range append(slices.Clone(knownEvents), events...) {
+		o[e] = slices.Contains(events, e)
+	}
+	return o
+}
+
+// secretFingerprint tells secrets apart without giving them away.
+func secretFingerprint(secret string) string {
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte("liftlock webhook secret"))
+	return "Liftlock " + hex.EncodeToString(mac.Sum(nil)[:8])
+}

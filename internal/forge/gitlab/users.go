@@ -1,0 +1,174 @@
+package gitlab
+
+import (
+	"context"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/forge"
+)
+
+// Me reads the token's own account; once read it is remembered.
+func (d *Driver) Me(ctx context.Context) (forge.User, error) {
+	d.mu.Lock()
+	me := d.me
+	d.mu.Unlock()
+	if me.Login != "" {
+		return me, nil
+	}
+	var a account
+	if _, err := d.call(ctx, "read the token's own account", http.MethodGet, nil, &a, "user"); err != nil {
+		return forge.User{}, err
+	}
+	me = a.user()
+	d.mu.Lock()
+	d.me = me
+	d.mu.Unlock()
+	return me, nil
+}
+
+// GitAuth is how GitLab takes an access token over HTTP: as a password, of whatever name.
+func (d *Driver) GitAuth(context.Context) (username, password string, err error) {
+	return "liftlock", d.token, nil
+}
+
+// findUser finds an account by its login, in whatever letters; nil when nobody has it.
+func (d *Driver) findUser(ctx context.Context, login string) (*account, error) {
+	if strings.Trim(login, ".") == "" {
+		return nil, nil // no account's name
+	}
+	var found []account
+	if _, err := d.call(ctx, "find the account "+login, http.MethodGet, query{Username: login}, &found, "users"); err != nil {
+		return nil, err
+	}
+	for i := range found {
+		if strings.EqualFold(found[i].Username, login) {
+			return &found[i], nil
+		}
+	}
+	return nil, nil
+}
+
+// privateAddress is one that GitLab gives to an account for its commits.
+var privateAddress = regexp.MustCompile(`(?i)^([0-9]{1,18})-([^@]+)@users\.noreply\.(.+)$`)
+
+// findUserByEmail finds the account that shows an address, or that GitLab gave it to; the zero
+// user when none does.
+func (d *Driver) findUserByEmail(ctx context.Context, email string) (forge.User, error) {
+	if m := privateAddress.FindStringSubmatch(email); m != nil && strings.EqualFold(m[3], d.base.Hostname()) {
+		if id, err := strconv.ParseInt(m[1], 10, 64); err == nil {
+			a := account{ID: id, Username: m[2]}
+			return a.user(), nil
+		}
+	}
+	if local, _, ok := strings.Cut(email, "@"); !ok || local == "" {
+		return forge.User{}, nil
+	}
+	var found []account
+	_, err := d.call(ctx, "find the account of an address", http.MethodGet, query{Search: email}, &found, "users")
+	if forge.IsRetryable(err) || statusOf(err) == http.StatusUnauthorized || err != nil && statusOf(err) == 0 {
+		return forge.User{}, err
+	}
+	for i := range found {
+		if err == nil && strings.EqualFold(found[i].PublicEmail, email) {
+			return found[i].user(), nil
+		}
+	}
+	return forge.User{}, nil
+}
+
+// member is an account in a project or a group, by itself or by a group above.
+type member struct {
+	account
+	AccessLevel int    `json:"access_level"`
+	ExpiresAt   string `json:"expires_at"`       // a day; empty: never
+	State       string `json:"state"`            // of the account
+	Membership  string `json:"membership_state"` // not shown by all versions
+	Locked      bool   `json:"locked"`
+}
+
+// counts says whether a membership is one now.
+func (m *member) counts(now time.Time) bool {
+	if m.State != "" && m.State != "active" || m.Membership != "" && m.Membership != "active" || m.Locked {
+		return false
+	}
+	if m.ExpiresAt == "" {
+		return true
+	}
+	day, err := time.Parse(time.DateOnly, m.ExpiresAt[:min(len(m.ExpiresAt), len(time.DateOnly))])
+	return err == nil && now.Before(day)
+}
+
+// The levels of access with which more is allowed. Between them are those that differ in what
+// doesn't matter here, and roles of one's own have the level that they are made from.
+const (
+	guestLevel      = 10
+	developerLevel  = 30
+	maintainerLevel = 40
+)
+
+// permission is what a member may do.
+func (m *member) permission(now time.Time) forge.Permission {
+	switch {
+	case !m.counts(now) || m.AccessLevel < guestLevel:
+		return forge.PermissionNone
+	case m.AccessLevel >= maintainerLevel:
+		return forge.PermissionAdmin
+	case m.AccessLevel >= developerLevel:
+		return forge.PermissionWrite
+	}
+	return forge.PermissionRead
+}
+
+// Permission is the user's effective permission, by groups too. An administrator of the whole
+// GitLab who is no member has none.
+func (d *Driver) Permission(ctx context.Context, r forge.Repo, login string) (forge.Permission, error) {
+	a, err := d.findUser(ctx, login)
+	if err != nil || a == nil {
+		return forge.PermissionNone, err
+	}
+	var m member
+	_, err = d.callProject(ctx, "read the permission of "+login+" in "+r.String(), r, http.MethodGet, nil, &m, "members", "all", strconv.FormatInt(a.ID, 10))
+	switch {
+	case statusOf(err) == http.StatusNotFound && !isMissingProject(err):
+		return forge.PermissionNone, nil
+	case err != nil:
+		return forge.PermissionNone, withHint(err, "make Liftlock's account a member of the project: GitLab doesn't tell others who is one")
+	}
+	return m.permission(d.now()), nil
+}
+
+// IsTeamMember says whether an account is in a group, which is organisation/name, by itself or
+// by a group above it. GitLab's groups give their members to those below, not above.
+func (d *Driver) IsTeamMember(ctx context.Context, t forge.Team, login string) (bool, error) {
+	op := "read whether " + login + " is in " + t.String()
+	if strings.Trim(login, ".") == "" {
+		return false, nil // no account's name
+	}
+	var group struct {
+		ID int64 `json:"id"`
+	}
+	_, err := d.call(ctx, op, http.MethodGet, query{WithProjects: no}, &group, "groups", t.String())
+	switch {
+	case statusOf(err) == http.StatusNotFound:
+		return false, forge.MissingTeam(t, op)
+	case err != nil:
+		return false, err
+	}
+	a, err := d.findUser(ctx, login)
+	if err != nil || a == nil {
+		return false, err
+	}
+	var m member
+	_, err = d.call(ctx, op, http.MethodGet, nil, &m, "groups", strconv.FormatInt(group.ID, 10), "members", "all", strconv.FormatInt(a.ID, 10))
+	switch {
+	case statusOf(err) == http.StatusNotFound:
+		return false, nil
+	case err != nil:
+		return false, withHint(err, "make Liftlock's account a member of the group: GitLab doesn't tell others who is one")
+	}
+	return m.counts(d.now()), nil
+}
