@@ -160,7 +160,12 @@ func (a *argocd) deployed(x *app, turn int) {
 		later(sim.between(20*time.Second, 100*time.Second), degraded)
 	case degradesLater:
 		later(start, healthy)
-		later(start+sim.between(10*time.Second, 4*time.Minute), degraded)
+		breaks := start + sim.between(10*time.Second, 4*time.Minute)
+		if sim.faulty && sim.chance.IntN(4) == 0 { // what is heard of it can't be written down
+			hiccup := sim.between(3*time.Second, 20*time.Second)
+			sim.after(breaks, func() { sim.takeAway(theStore, hiccup) })
+		}
+		later(breaks, degraded)
 	default:
 		later(start, healthy)
 	}

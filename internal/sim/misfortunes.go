@@ -82,9 +82,15 @@ func (sim *Simulation) incident(r *rand.Rand) {
 
 func (sim *Simulation) outage(r *rand.Rand) {
 	of := pick(r, []part{theStore, theStore, theForge, theGit, theArgoCD})
-	d := time.Duration(1+r.IntN(120)) * time.Second
+	sim.takeAway(of, time.Duration(1+r.IntN(120))*time.Second)
+}
+
+// takeAway lets a part be away for a while.
+func (sim *Simulation) takeAway(of part, d time.Duration) {
 	sim.report("%s is away for %v", of, d)
-	sim.away[of] = sim.now.Add(d)
+	if until := sim.now.Add(d); until.After(sim.away[of]) {
+		sim.away[of] = until
+	}
 }
 
 func (sim *Simulation) killOne(r *rand.Rand) {
