@@ -79,6 +79,11 @@ func TestDecideBatchEdges(t *testing.T) {
 		{name: "a gate of one is named to the others", fixture: ready().openBatchPull("qa", both, nil).with("web", func(f *ComponentFacts) { f.env("qa").Open.Held = true }), compose: fine,
 			component: "api", env: "qa", why: "#7 also moves web, which may not be merged yet: hold: the pull request has the label"},
 
+		{name: "and that a person merges one", fixture: ready().openBatchPull("qa", both, nil).with("web", func(f *ComponentFacts) { f.env("qa").Spec.Merge = pipeline.Manual }), compose: fine,
+			component: "api", env: "qa", why: "#7 also moves web, which may not be merged yet: every gate passes; merge: manual, so a person merges it"},
+		{name: "what was composed for several is refused for all", fixture: ready(), compose: refusedBatch, component: "web", env: "qa", why: "it could not be shown in time"},
+		{name: "the revert of several isn't wanted for what a person or nobody knows brought", fixture: degraded().openBatchRevert("qa", both, nil).with("api", func(f *ComponentFacts) { f.env("qa").Landed.Value.By = ByBaseline }), own: []string{degradedWeb}, want: []string{"close #9: it takes several back at once, and of api it no longer can: what qa carries was not brought by a promotion"}},
+
 		{name: "downstream waits for who is degraded now", fixture: verifiedInQA().with("api", func(f *ComponentFacts) { f.verdict("qa", verification.Degraded, "bad") }), compose: fine,
 			want: nil, own: []string{"api: record 723200000000 degraded in qa"}, component: "web", env: "prod", why: "api r2 came with it and is not verified in qa: api-qa: bad"},
 		{name: "and for who can't be read", fixture: verifiedInQA().with("api", func(f *ComponentFacts) { f.env("qa").Release = Unsure[Release]("line 3") }), compose: fine,

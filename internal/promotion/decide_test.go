@@ -319,6 +319,22 @@ func TestDecide(t *testing.T) {
 			f.env("prod").Gates = []policies.Gate{{Soak: &policies.Soak{Environment: "dev", For: time.Hour}}}
 			f.land("dev", "r2", ByPerson, 0)
 		}).verified("dev"), want: []string{"look: compose in qa"}, env: "prod", why: "r3 is newer and waits its turn"},
+		{name: "approved, it can't soak any more, and that is skipped", facts: approvedForProd().with(func(f *ComponentFacts) {
+			f.env("prod").Gates, f.env("prod").Spec.Gates = soakInQA, soakInQA
+			f.env("prod").Open.Skips = []Skip{{Gate: "soak", By: "ken", Reason: "the outage of today", Until: noon.Add(time.Hour)}}
+		}), want: []string{"merge #7 into prod at head"}},
+		{name: "approved, and it can't soak in the environment before any more", facts: approvedForProd().with(func(f *ComponentFacts) {
+			f.env("prod").Gates = []policies.Gate{{Soak: &policies.Soak{For: time.Hour}}}
+		}), want: []string{"compose #7 anew for r3: r3 is newer"}},
+		{name: "approved, and it has soaked in the environment before, which is enough", facts: approvedForProd().with(func(f *ComponentFacts) {
+			f.env("prod").Gates = []policies.Gate{{Soak: &policies.Soak{For: time.Hour}}}
+			f.env("qa").History[1].Soak.Longest = time.Hour
+		}), want: []string{"merge #7 into prod at head"}},
+		{name: "approved, and it can't be told whether it has left", facts: approvedForProd().with(func(f *ComponentFacts) {
+			f.env("prod").Gates = soakInQA
+			f.env("qa").Release = Unsure[Release]("line 3")
+		}), env: "prod", why: "r3 is newer and waits its turn"},
+		{name: "approved, and what took its place is degraded", facts: approvedForProd().verdict("qa", verification.Degraded, "bad"), want: []string{"record 723300000000 degraded in qa", "look: restore in qa", "merge #7 into prod at head"}},
 		{name: "approved without a soak", facts: approvedForProd(), want: []string{"merge #7 into prod at head"}},
 		{name: "changed by hand meanwhile", facts: moved().pull("qa", "r2").with(func(f *ComponentFacts) { f.land("qa", "r9", ByPerson, 0) }), env: "qa", promo: Held, state: Diverged},
 		{name: "degraded upstream after opening", facts: moved().pull("qa", "r2").verdict("dev", verification.Degraded, "bad"), want: []string{"record 723200000000 degraded in dev", "close #7: r2 degraded in dev at 2026-03-02T12:00:00Z"}},

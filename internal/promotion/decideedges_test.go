@@ -53,6 +53,10 @@ func TestDecideCurrent(t *testing.T) {
 	runCases(t, []decisionCase{
 		{name: "a target is looked after as long as it is watched", facts: landedInProd(watchWindow).with(refresh), want: []string{"refresh web-prod", "sync web-prod to cccccccccccc"}, env: "prod", state: Verifying},
 		{name: "and no longer", facts: landedInProd(watchWindow + time.Second).with(refresh), env: "prod", state: Idle},
+		{name: "but for as long after it waited its turn", facts: landedInProd(2 * watchWindow).with(refresh).with(func(f *ComponentFacts) { f.env("prod").Targets[0].Verdict.HeldUpAt = noon.Add(-watchWindow) }), want: []string{"refresh web-prod", "sync web-prod to cccccccccccc"}, env: "prod", state: Verifying},
+		{name: "and no longer either", facts: landedInProd(2 * watchWindow).with(refresh).with(func(f *ComponentFacts) {
+			f.env("prod").Targets[0].Verdict.HeldUpAt = noon.Add(-watchWindow - time.Second)
+		}), env: "prod", state: Idle},
 		{name: "well at last is written down all the same", facts: landedInProd(2 * watchWindow), want: []string{"record 723200000000 verified in prod"}, env: "prod", state: Verified},
 		{name: "nobody needs to know how a source is long ago where downstream can't be read", facts: arrivedFacts().with(func(f *ComponentFacts) {
 			f.env("dev").Landed.Value.At, f.env("qa").Release = noon.Add(-2*watchWindow), Unsure[Release]("line 3")
@@ -95,6 +99,9 @@ func TestDecideCandidate(t *testing.T) {
 			want: []string{"answer 3: there is nothing to promote to qa: gone can't be read"}},
 		{name: "a close at the same time as the promote wins", facts: ready().with(past(PastPull{Number: 4, Release: id("r2"), At: noon})).with(request("promote", "qa", "", noon)),
 			want: []string{"answer 3: there is nothing to promote to qa: #4 with r2 was closed by a person; it stays closed until /liftlock retry or a new release"}},
+		{name: "a revert's commit of another release", facts: ready().with(func(f *ComponentFacts) { f.env("qa").RevertedReleases = []string{wording.Short(id("r7"))} }), want: open},
+		{name: "a revert's commit of it", facts: ready().with(func(f *ComponentFacts) { f.env("qa").RevertedReleases = []string{wording.Short(id("r2"))} }), env: "qa", why: "r2 was reverted from qa by a commit"},
+		{name: "a promotion that was closed lifts no revert before it", facts: ready().with(past(PastPull{Number: 6, Release: id("r2"), Superseded: true, At: noon}, PastPull{Number: 9, Revert: true, Merged: true, Release: id("r2"), At: noon.Add(-time.Hour)})), env: "qa", why: "was reverted from qa by #9"},
 		{name: "a revert that a person closed is no veto", facts: ready().with(past(PastPull{Number: 4, Revert: true, Release: id("r2"), At: noon})), want: open},
 		{name: "a close of which the release is unknown ends with another's merge", facts: ready().with(past(PastPull{Number: 6, Release: id("r7"), Merged: true, At: noon}, PastPull{Number: 4, At: noon.Add(-time.Hour)})), want: open},
 		{name: "a close ends with the merge of the very release", facts: ready().with(past(PastPull{Number: 6, Release: id("r2"), Merged: true, Superseded: true, At: noon}, PastPull{Number: 4, Release: id("r2"), At: noon.Add(-time.Hour)})), want: open},
@@ -252,6 +259,12 @@ func TestDecideOpen(t *testing.T) {
 		{name: "a promote of another release is answered", facts: open().with(request("promote", "qa", "r7", noon)), want: []string{"answer 3: another release took its place", "merge #7 into qa at head"}},
 		{name: "a promote while it is on hold means the open one", facts: open().with(newer).with(func(f *ComponentFacts) { f.env("qa").Open.Held = true }).with(request("promote", "qa", "", noon)), want: []string{"bind 3 to 723200000000 in qa"}, env: "qa", promo: Held},
 		{name: "a promote while the environment is on hold too", facts: open().with(newer).with(func(f *ComponentFacts) { f.Holds = Sure([]Hold{{Scope: "environment", Environment: "qa"}}) }).with(request("promote", "qa", "", noon)), want: []string{"bind 3 to 723200000000 in qa"}, env: "qa", promo: Held},
+		{name: "a newer takes its place, whose files changed too", facts: open().with(newer).with(func(f *ComponentFacts) { f.env("qa").Open.Stale = true }), want: replaced},
+		{name: "one that the pipeline doesn't know upstream keeps nothing from being judged", facts: open().with(func(f *ComponentFacts) { f.env("qa").Spec.After = []string{"dev", "gone"} }), want: []string{"merge #7 into qa at head"}},
+		{name: "the pipeline is on hold", facts: open().with(func(f *ComponentFacts) {
+			f.Holds = Sure([]Hold{{Scope: "pipeline", By: "ada", At: noon, Reason: "the audit"}})
+		}), env: "qa", promo: Held, why: "the pipeline is on hold by ada since 2026-03-02T12:00:00Z: the audit"},
+		{name: "a person's change that was taken over isn't held", facts: open().with(func(f *ComponentFacts) { f.land("qa", "r9", ByPerson, 0) }).with(request("promote", "qa", "r2", noon)), want: []string{"merge #7 into qa at head"}, env: "qa", promo: Opened},
 		{name: "a newer takes its place", facts: open().with(newer), want: replaced},
 		{name: "an approval of an older diff keeps nothing", facts: open().with(newer).with(func(f *ComponentFacts) {
 			f.env("qa").Open.Review.Approvals = []policies.Approval{{User: "ada", MayWrite: true}}
@@ -277,6 +290,11 @@ func TestDecideOpen(t *testing.T) {
 		}), env: "qa", promo: Opened, why: "it is composed anew"},
 
 		{name: "retry with a stranger on the branch", facts: open().with(spoilt).with(unmanaged).with(request("retry", "qa", "", noon)), want: []string{"answer 3: #3 by mallory"}},
+		{name: "retry of what is fine", facts: open().with(request("retry", "qa", "", noon)), want: []string{"answer 3: there is nothing to retry in qa: nothing failed and nothing was closed", "merge #7 into qa at head"}},
+		{name: "retry of what an endpoint failed", facts: open().with(func(f *ComponentFacts) {
+			f.env("qa").Open.Review.Endpoints = []policies.EndpointReading{{Outcome: policies.Fail}}
+		}).with(request("retry", "qa", "", noon)), want: []string{"have the endpoints of #7 answer anew", "answer 3: the endpoints that #7 waits for are asked again", "merge #7 into qa at head"}},
+		{name: "retry leaves a revert of ours alone", facts: degradedInQA().openRevert("qa", "r2").with(request("retry", "qa", "", noon)), want: []string{"record 723200000000 degraded in qa", "verify qa again", "answer 3: the verification starts again"}, env: "qa", promo: Reverting},
 		{name: "retry under a broken pipeline file", facts: open().with(spoilt).with(func(f *ComponentFacts) { f.PipelineErr = "x" }).with(request("retry", "qa", "", noon)), want: []string{"answer 3: the pipeline file on the default branch is broken: x"}},
 		{name: "retry while targets can't be resolved", facts: open().with(spoilt).with(func(f *ComponentFacts) { f.Problems = []string{"x"} }).with(request("retry", "qa", "", noon)), want: []string{"answer 3: x"}},
 		{name: "retry composes first", facts: open().with(spoilt).with(request("retry", "qa", "", noon)), want: []string{"look: compose in qa"}},

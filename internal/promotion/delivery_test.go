@@ -41,6 +41,10 @@ func TestMeasureDelivery(t *testing.T) {
 		"well again by a revert":                 {source, []Arrival{back, degraded, good}, Record{Release: older, Commit: "c3", Verified: true}, Delivery{Restore: 4 * time.Minute}},
 		"by the next release, after one between": {source, []Arrival{{Release: "r4", Commit: "c4", By: ByPromotion, At: ago(1)}, {Release: "r3", Commit: "c3", By: ByPromotion, At: ago(2)}, degraded, good}, Record{Release: "r4", Commit: "c4", Verified: true}, Delivery{Change: true, Restore: 4 * time.Minute}},
 		"it had been well in between":            {source, []Arrival{back, reverified, degraded}, Record{Release: older, Commit: "c3", Verified: true}, Delivery{}},
+		"it came again since":                    {source, []Arrival{{Release: release, Commit: "c4", By: ByPromotion, At: ago(1), DegradedAt: ago(1)}, landed, good}, Record{Release: release, Commit: "c2", Verified: true}, Delivery{Change: true, Lead: 30 * time.Minute}},
+		"its commit brought something else too":  {source, []Arrival{{Release: "r5", Commit: "c2", By: ByPerson, At: ago(10)}, landed, good}, Record{Release: release, Commit: "c2", Verified: true}, Delivery{Change: true, Lead: 30 * time.Minute}},
+		"the source has it since that very time": {[]Arrival{{Release: release, Commit: "s2", By: ByPerson, At: ago(10)}}, []Arrival{landed}, Record{Release: release, Commit: "c2", Verified: true}, Delivery{Change: true, Lead: 10 * time.Minute}},
+		"degraded as far as is known":            {source, []Arrival{{Release: "r4", Commit: "c4", By: ByPromotion, At: ago(1)}, degraded}, Record{Release: "r4", Commit: "c4", Verified: true}, Delivery{Change: true, Restore: 4 * time.Minute}},
 		"an arrival that is gone":                {source, []Arrival{good}, Record{Release: release, Commit: "c2", Verified: true}, Delivery{}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -70,5 +74,52 @@ func TestLaterVerdictWins(t *testing.T) {
 		if a.DegradedAt.Equal(a.VerifiedAt) {
 			t.Errorf("%s, both are at %s", name, a.VerifiedAt)
 		}
+	}
+}
+
+// TestLeadFromTheFirstSource begins where a release came in first.
+func TestLeadFromTheFirstSource(t *testing.T) {
+	came := func(minutes int) []Arrival {
+		return []Arrival{{Release: "r2", Commit: "s2", At: noon.Add(-time.Duration(minutes) * time.Minute)}}
+	}
+	for name, sources := range map[string][2]int{"in the first": {30, 20}, "in the second": {20, 30}} {
+		f := &ComponentFacts{Now: noon, Envs: []Env{{Name: "dev", History: came(sources[0])}, {Name: "lab", History: came(sources[1])},
+			{Name: "prod", Spec: pipeline.Environment{After: []string{"dev", "lab"}}, History: []Arrival{{Release: "r2", Commit: "c2", By: ByPromotion, At: noon}}}}}
+		if got := f.MeasureDelivery(Record{Environment: "prod", Release: "r2", Commit: "c2", Verified: true}); got.Lead != 30*time.Minute {
+			t.Errorf("%s: %s", name, got.Lead)
+		}
+	}
+}
+
+// TestIsReverted tells what was found out before a revert from what was since.
+func TestIsReverted(t *testing.T) {
+	for name, c := range map[string]struct {
+		history []Arrival // newest first
+		want    string    // of each whether it is
+	}{
+		"never":                    {[]Arrival{{Release: "b"}, {Release: "a"}}, "--"},
+		"taken back":               {[]Arrival{{Release: "a", By: ByRevert}, {Release: "b"}, {Release: "a"}}, "-r-"},
+		"taken back, and back now": {[]Arrival{{Release: "b"}, {Release: "a", By: ByRevert}, {Release: "b"}, {Release: "a"}}, "--r-"},
+		"another was taken back":   {[]Arrival{{Release: "c"}, {Release: "a", By: ByRevert}, {Release: "b"}, {Release: "c"}}, "--r-"},
+	} {
+		got := ""
+		for i := range c.history {
+			got += map[bool]string{true: "r", false: "-"}[(&Env{History: c.history}).isReverted(i)]
+		}
+		if got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// TestMarkModified keeps the first reason.
+func TestMarkModified(t *testing.T) {
+	var p Pull
+	if p.MarkModified(""); p.HeadState != HeadComposed {
+		t.Errorf("without a reason: %+v", p)
+	}
+	p.MarkModified("it changes base/x")
+	if p.MarkModified("it is old"); p.HeadState != HeadModified || p.HeadReason != "it changes base/x" {
+		t.Errorf("it is %q: %q", p.HeadState, p.HeadReason)
 	}
 }

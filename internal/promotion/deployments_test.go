@@ -78,7 +78,10 @@ func TestDeployments(t *testing.T) {
 		"a person took its place": {facts: deploying(ByPerson), records: []DeploymentRecord{before}, want: []string{"qa-r1 inactive"}},
 		"nobody knows what is there": {facts: deploying(ByPerson).with(func(f *ComponentFacts) { f.env("qa").Landed = Unsure[Landed]("the log can't be read") }),
 			records: []DeploymentRecord{before}},
-		"it landed long ago": {facts: verified().with(func(f *ComponentFacts) { f.env("qa").Landed.Value.At = noon.Add(-24 * time.Hour) })},
+		"it landed long ago":                     {facts: verified().with(func(f *ComponentFacts) { f.env("qa").Landed.Value.At = noon.Add(-24 * time.Hour) })},
+		"it landed as long ago as it is watched": {facts: deploying(ByPromotion).with(func(f *ComponentFacts) { f.env("qa").Landed.Value.At = noon.Add(-watchWindow) }), want: []string{"qa-r2 in_progress"}},
+		"nobody knows which release is there": {facts: deploying(ByPerson).with(func(f *ComponentFacts) { f.env("qa").Release = Unsure[Release]("line 3") }),
+			records: []DeploymentRecord{before}},
 		"it landed long ago and degrades": {facts: deploying(ByPromotion).verdict("qa", verification.Degraded, "health").with(func(f *ComponentFacts) { f.env("qa").Landed.Value.At = noon.Add(-24 * time.Hour) }),
 			records: []DeploymentRecord{record("qa-r2", DeploymentSuccess)}, want: []string{"qa-r2 failure"}},
 		"the forge has none":                   {facts: deploying(ByPromotion), unsupported: "hub has none", why: "hub has none"},
@@ -143,6 +146,8 @@ func TestDeploymentOfABatch(t *testing.T) {
 	y["web"].land("qa", "r3", ByPromotion, 6).Landed.Value.At = noon
 	y["web"].verdict("qa", verification.Verified, "").verified("qa")
 	check("web has moved on", decide(landed), "qa-r3 success")
+	y["db"].Envs = y["db"].Envs[:1] // it has no qa
+	check("one has no such environment", decide(landed), "qa-r3 success")
 	y["api"].land("qa", "r9", ByPerson, 0)
 	check("so has api", decide(landed), "qa-r3 success", "merge-5 inactive")
 }

@@ -192,3 +192,63 @@ func TestEvidenceOfAlikeResources(t *testing.T) {
 		t.Errorf("of %d resources it has %+v", len(tg.Unhealthy.Value), got)
 	}
 }
+
+// TestDescribeEvidence has every line that a person reads.
+func TestDescribeEvidence(t *testing.T) {
+	since := noon.Add(-time.Minute)
+	yes := true
+	x := Evidence{Pull: 5, AllTargets: 1, Targets: []TargetEvidence{{Target: "web-qa", Reason: "health is Degraded", Since: since,
+		Resources: []ResourceEvidence{{Kind: "Deployment", Name: "web", Health: "Degraded", ChangedByPromotion: &yes}},
+		Timeline:  []verification.StateChange{{At: noon, State: verification.Degraded, Note: "bad"}}}}}
+	want := []string{
+		"Deployment web: it is Degraded (web-qa; #5 changed it)",
+		"web-qa on its cluster: health is Degraded since 2026-03-02T11:59:00Z",
+		"web-qa: Deployment web is Degraded: no message",
+		"web-qa: 2026-03-02T12:00:00Z degraded bad",
+	}
+	if diff := cmp.Diff(want, x.Describe()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(append(slices.Clone(want), want...), DescribeAll([]Evidence{x, {}, x})); diff != "" {
+		t.Errorf("several (-want +got):\n%s", diff)
+	}
+	x.Pull, x.Targets[0].Since = 0, time.Time{}
+	if got := x.Describe(); got[0] != "Deployment web: it is Degraded (web-qa)" || got[1] != "web-qa on its cluster: health is Degraded" {
+		t.Errorf("without a pull request and a time: %q", got)
+	}
+}
+
+// TestFindCulprit prefers what the promotion changed to what says something, and both to
+// what comes first.
+func TestFindCulprit(t *testing.T) {
+	yes := true
+	of := func(name, message string, changed *bool) ResourceEvidence {
+		return ResourceEvidence{Kind: "Pod", Name: name, Health: "Degraded", Message: message, ChangedByPromotion: changed}
+	}
+	for name, c := range map[string]struct {
+		list []ResourceEvidence
+		want string
+	}{
+		"the first":                           {[]ResourceEvidence{of("a", "", nil), of("b", "", nil)}, "a"},
+		"one that says something":             {[]ResourceEvidence{of("a", "", nil), of("b", "x", nil)}, "b"},
+		"the first that does":                 {[]ResourceEvidence{of("a", "x", nil), of("b", "x", nil)}, "a"},
+		"what was changed, though it is mute": {[]ResourceEvidence{of("a", "x", nil), of("b", "", &yes)}, "b"},
+		"and stays so":                        {[]ResourceEvidence{of("a", "", &yes), of("b", "x", nil)}, "a"},
+		"the first that was changed":          {[]ResourceEvidence{of("a", "x", &yes), of("b", "x", &yes)}, "a"},
+		"of those the one that says it":       {[]ResourceEvidence{of("a", "", &yes), of("b", "x", &yes)}, "b"},
+	} {
+		if got := (&TargetEvidence{Resources: c.list}).findCulprit(); got == nil || got.Name != c.want {
+			t.Errorf("%s: %+v, want %s", name, got, c.want)
+		}
+	}
+}
+
+// TestEvidenceOfOthers names only those that may have to do with it.
+func TestEvidenceOfOthers(t *testing.T) {
+	f, _ := degradedFacts()
+	f.ClusterIncidents = []ClusterIncident{{ID: "far", Cluster: "two", Since: noon}, {ID: "long-ago", Cluster: "one", Since: noon.Add(-time.Hour)}, {ID: "near", Cluster: "one", Since: noon}}
+	x := (&evaluator{facts: f, spec: &f.Pipeline.Spec}).collectEvidence(f.env("qa"), Guilty)
+	if others := x.Targets[0].OtherTargets; len(others) != 1 || others[0].Application != "near" {
+		t.Errorf("it names %+v", others)
+	}
+}

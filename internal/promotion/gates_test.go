@@ -112,6 +112,13 @@ func TestFreezeSpeaksFirst(t *testing.T) {
 	for _, g := range d.Env("qa").Gates {
 		got = append(got, g.Gate)
 	}
+	freeze := policies.Gate{Freeze: &policies.Freeze{}}
+	soak := policies.Gate{Soak: &policies.Soak{}}
+	for _, gates := range [][]policies.Gate{{freeze, soak, freeze}, {soak, freeze, freeze}, {freeze, freeze, soak}} {
+		if o := orderGates(gates); o[0].Freeze == nil || o[1].Freeze == nil || o[2].Soak == nil {
+			t.Errorf("of %d gates with two freezes: %+v", len(gates), o)
+		}
+	}
 	if want := []string{"freeze", "approvals", "window"}; !slices.Equal(got, want) {
 		t.Errorf("the gates are %q, want %q", got, want)
 	}

@@ -40,6 +40,10 @@ func TestSkips(t *testing.T) {
 		"that is over":             {facts: gated(with(func(s *Skip) { s.Until = noon }), nil, approvals(1)), why: "0 of 1 approval"},
 		"by who may not any more":  {facts: gated(with(func(s *Skip) { s.Err = "ada left" }), nil, approvals(1)), why: "the skip doesn't count: ada left"},
 		"by an author":             {facts: gated([]Skip{skip("approvals")}, func(_ *ComponentFacts, e *Env) { e.Open.Review.Authors = []policies.Account{{ID: 7, Login: "ada-l"}} }, approvals(1)), why: "ada is an author of the release by now"},
+		"by an author, where nothing says that they may": {facts: gated([]Skip{skip("approvals")}, func(f *ComponentFacts, e *Env) {
+			f.Pipeline.Spec.BreakGlass = &pipeline.BreakGlass{}
+			e.Open.Review.Authors = []policies.Account{{ID: 7, Login: "ada"}}
+		}, approvals(1)), why: "ada is an author of the release by now"},
 		"by an author who may": {facts: gated([]Skip{skip("approvals")}, func(f *ComponentFacts, e *Env) {
 			f.Pipeline.Spec.BreakGlass = &pipeline.BreakGlass{AllowSelf: true}
 			e.Open.Review.Authors = []policies.Account{{ID: 7, Login: "ada"}}

@@ -1,6 +1,7 @@
 package promotion
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -42,6 +43,8 @@ func TestSoakIsCounted(t *testing.T) {
 		"as far apart as may be":             {first, {10 * m, well, seen(10*m, 0, 10*m), true}},
 		"nobody looked":                      {first, {5 * m, well, seen(5*m, 0, 5*m), true}, {10*m + 1, well, seen(5*m, 0, 15*m+1), true}, {m, well, seen(6*m, 0, 16*m+1), false}},
 		"a clock that is behind":             {first, {5 * m, well, seen(5*m, 0, 5*m), true}, {-2 * m, well, seen(5*m, 0, 5*m), false}, {3 * m, well, seen(6*m, 0, 6*m), false}},
+		"a quarter of the gap is written":    {first, {150 * time.Second, well, seen(150*time.Second, 0, 150*time.Second), true}},
+		"nobody knows who brought it":        {first, {5 * m, func(f *ComponentFacts) { f.env("qa").Landed.OK = false }, paused(0, 0), true}},
 		"as far behind as counts":            {first, {10 * m, well, seen(10*m, 0, 10*m), true}, {-10 * m, well, seen(10*m, 0, 10*m), false}, {11 * m, well, seen(11*m, 0, 11*m), false}},
 		"a clock that was far ahead":         {first, {5 * m, well, seen(5*m, 0, 5*m), true}, {9000 * time.Hour, well, seen(5*m, 0, 9000*time.Hour+5*m), true}, {m - 9000*time.Hour, well, seen(5*m, 0, 6*m), true}, {m, well, seen(6*m, 0, 7*m), false}},
 		"degraded":                           {first, {5 * m, as(verification.Degraded), Soak{}, true}, {m, well, seen(0, 0, 6*m), true}},
@@ -147,6 +150,14 @@ func TestSoakGate(t *testing.T) {
 			e := f.env("dev")
 			e.History = append(e.History, Arrival{Release: id("r2"), Commit: "older", Soak: Soak{Served: time.Hour, Seen: noon}})
 		}), want: merge},
+		"of an arrival before, for less": {facts: gated(Soak{}, func(f *ComponentFacts) {
+			e := f.env("dev")
+			e.History = append(e.History, Arrival{Release: id("r2"), Commit: "older", Soak: Soak{Served: 20 * time.Minute, Seen: noon}})
+		}), why: "it was verified in dev for 20m without a break, 1h needed"},
+		"of an arrival before it was reverted": {facts: gated(Soak{}, func(f *ComponentFacts) {
+			e := f.env("dev")
+			e.History = append(e.History[:1], Arrival{Release: id("r1"), Commit: "back", By: ByRevert}, Arrival{Release: id("r2"), Commit: "older", Soak: Soak{Served: time.Hour, Seen: noon}})
+		}), why: "isn't yet"},
 		"of another release": {facts: gated(Soak{}, func(f *ComponentFacts) { f.env("dev").History[1].Soak = Soak{Longest: time.Hour} }), why: "isn't yet"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -166,6 +177,13 @@ func TestWhatSoaksIsSwept(t *testing.T) {
 	spec.Environments = append(spec.Environments, pipeline.Environment{Name: "last", After: []string{"late"}, Gates: []policies.Gate{{Expression: &expression}}})
 	all := []EnvState{{Environment: "dev", State: Verified, Release: "b"}, {Environment: "qa", State: Verified, Release: "b"},
 		{Environment: "prod", State: Verified, Release: "b"}, {Environment: "late", State: Verified, Release: "b"}, {Environment: "last", State: Verified, Release: "b"}}
+	spec.Environments[3].Gates = append([]policies.Gate{{Approvals: &policies.Approvals{Count: 1}}}, spec.Environments[3].Gates...)
+	stale := append(slices.Clone(all), EnvState{Environment: "gone", Release: "a"}) // the pipeline has it no more
+	for i := range stale {
+		if IsSoaking(spec, stale, &stale[i]) {
+			t.Errorf("%s soaks for an environment that isn't there", stale[i].Environment)
+		}
+	}
 	for name, c := range map[string]struct {
 		change func(all []EnvState)
 		want   []bool
@@ -183,5 +201,16 @@ func TestWhatSoaksIsSwept(t *testing.T) {
 				t.Errorf("%s: %s: %t", name, states[i].Environment, got)
 			}
 		}
+	}
+}
+
+// TestSourceSoaks counts what people bring into a source environment: nothing else comes there.
+func TestSourceSoaks(t *testing.T) {
+	f := arrivedFacts()
+	e := f.env("dev")
+	e.AdvanceSoaks(noon, soakGap)
+	e.AdvanceSoaks(noon.Add(5*time.Minute), soakGap)
+	if got := e.History[0].Soak.Served; got != 5*time.Minute {
+		t.Errorf("it served %s", got)
 	}
 }
