@@ -46,15 +46,18 @@ func TestFreezeProblems(t *testing.T) {
 		freeze Freeze
 		want   string
 	}{
-		"nothing":            {Freeze{}, "freeze.from: " + missing + "\nfreeze.to: " + missing},
-		"dates without zone": {Freeze{From: "2026-12-20", To: "2027-01-03"}, "freeze.timezone: is missing; write the zone like Europe/Berlin, or UTC"},
-		"no such zone":       {Freeze{From: "2026-12-20T00:00:00Z", To: "2027-01-03T00:00:00Z", Timezone: "Berlin"}, `freeze.timezone: there is no time zone "Berlin"; write it as the IANA database has it, like Europe/Berlin or UTC`},
-		"the same day":       {Freeze{From: "2026-12-20", To: "2026-12-20", Timezone: "UTC"}, "freeze.to: 2026-12-20 is not after from, 2026-12-20"},
-		"no such day":        {Freeze{From: "2026-02-30", To: "2026-12-20", Timezone: "UTC"}, `freeze.from: "2026-02-30" is neither a date like 2026-12-20 nor a time with its offset like 2026-12-20T18:00:00+01:00`},
-		"no offset":          {Freeze{From: "2026-02-20T10:00:00", To: "2026-12-20", Timezone: "UTC"}, `freeze.from: "2026-02-20T10:00:00" is neither a date like 2026-12-20 nor a time with its offset like 2026-12-20T18:00:00+01:00`},
-		"a long reason":      {Freeze{From: "2026-02-20", To: "2026-12-20", Timezone: "UTC", Reason: strings.Repeat("x", 201)}, "freeze.reason: is longer than 200 bytes"},
-		"lines of reasons":   {Freeze{From: "2026-02-20", To: "2026-12-20", Timezone: "UTC", Reason: "a\nb"}, "freeze.reason: must be one line"},
-		"none":               {Freeze{From: "2026-02-20", To: "2026-12-20T00:00:00Z", Timezone: "UTC", Reason: strings.Repeat("x", 200)}, ""},
+		"nothing":                  {Freeze{}, "freeze.from: " + missing + "\nfreeze.to: " + missing},
+		"dates without zone":       {Freeze{From: "2026-12-20", To: "2027-01-03"}, "freeze.timezone: is missing; write the zone like Europe/Berlin, or UTC"},
+		"no such zone":             {Freeze{From: "2026-12-20T00:00:00Z", To: "2027-01-03T00:00:00Z", Timezone: "Berlin"}, `freeze.timezone: there is no time zone "Berlin"; write it as the IANA database has it, like Europe/Berlin or UTC`},
+		"only an end without zone": {Freeze{From: "2026-12-20T00:00:00Z", To: "2027-01-03"}, "freeze.timezone: is missing; write the zone like Europe/Berlin, or UTC"},
+		"only a beginning without": {Freeze{From: "2026-12-20", To: "2027-01-03T00:00:00Z"}, "freeze.timezone: is missing; write the zone like Europe/Berlin, or UTC"},
+		"no such day at the end":   {Freeze{From: "2026-12-20", To: "2027-02-30", Timezone: "UTC"}, `freeze.to: "2027-02-30" is neither a date like 2026-12-20 nor a time with its offset like 2026-12-20T18:00:00+01:00`},
+		"the same day":             {Freeze{From: "2026-12-20", To: "2026-12-20", Timezone: "UTC"}, "freeze.to: 2026-12-20 is not after from, 2026-12-20"},
+		"no such day":              {Freeze{From: "2026-02-30", To: "2026-12-20", Timezone: "UTC"}, `freeze.from: "2026-02-30" is neither a date like 2026-12-20 nor a time with its offset like 2026-12-20T18:00:00+01:00`},
+		"no offset":                {Freeze{From: "2026-02-20T10:00:00", To: "2026-12-20", Timezone: "UTC"}, `freeze.from: "2026-02-20T10:00:00" is neither a date like 2026-12-20 nor a time with its offset like 2026-12-20T18:00:00+01:00`},
+		"a long reason":            {Freeze{From: "2026-02-20", To: "2026-12-20", Timezone: "UTC", Reason: strings.Repeat("x", 201)}, "freeze.reason: is longer than 200 bytes"},
+		"lines of reasons":         {Freeze{From: "2026-02-20", To: "2026-12-20", Timezone: "UTC", Reason: "a\nb"}, "freeze.reason: must be one line"},
+		"none":                     {Freeze{From: "2026-02-20", To: "2026-12-20T00:00:00Z", Timezone: "UTC", Reason: strings.Repeat("x", 200)}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			gate := Gate{Freeze: &c.freeze}

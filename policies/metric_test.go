@@ -51,6 +51,11 @@ func TestMetric(t *testing.T) {
 		"not for long enough":                {newMetric(), MetricReading{Samples: good(9)}, Wait, "value < 0.01 has held since Mon 2026-11-23 10:21 UTC, and must until Mon 2026-11-23 10:31 UTC"},
 		"one sample":                         {newMetric(), MetricReading{Samples: good(0)}, Wait, "value < 0.01 has held since Mon 2026-11-23 10:30 UTC, and must until Mon 2026-11-23 10:40 UTC"},
 		"two samples are too few":            {Metric{Prometheus: "main", Query: "errors", When: "value < 0.01", For: 2 * time.Minute, Every: time.Minute}, MetricReading{Samples: without(good(2), 1, 2)}, Wait, "value < 0.01 has held since Mon 2026-11-23 10:28 UTC, and must until Mon 2026-11-23 10:30 UTC"},
+		"a value that is no number, let in":  {Metric{Prometheus: "main", Query: "errors", When: "value != 1.0", For: 2 * time.Minute, Every: time.Minute}, MetricReading{Samples: replaced(good(10), 10, at(0, math.NaN()))}, Wait, "value != 1.0 doesn't hold since Mon 2026-11-23 10:30 UTC (NaN)"},
+		"bad, where nothing is well":         {empty, MetricReading{Samples: replaced(good(10), 10, at(0, 0.5))}, Wait, "value < 0.01 doesn't hold since Mon 2026-11-23 10:30 UTC (0.5)"},
+		"three samples are enough":           {Metric{Prometheus: "main", Query: "errors", When: "value < 0.01", For: 2 * time.Minute, Every: time.Minute}, MetricReading{Samples: good(2)}, Pass, "value < 0.01 has held for 2m"},
+		"the last is as old as may be":       {newMetric(), MetricReading{Samples: without(good(14), 13, 15)}, Pass, holds},
+		"bad as far as is known but for one": {newMetric(), MetricReading{Samples: append([]MetricSample{at(time.Hour, 0)}, bad(MaxMetricSamples-1)...)}, Wait, "value < 0.01 doesn't hold since Mon 2026-11-23 09:32 UTC (0.5)"},
 		"one bad in the middle":              {newMetric(), MetricReading{Samples: replaced(good(10), 4, at(0, 0.02))}, Wait, "value < 0.01 has held since Mon 2026-11-23 10:25 UTC, and must until Mon 2026-11-23 10:35 UTC"},
 		"bad now":                            {newMetric(), MetricReading{Samples: replaced(good(10), 10, at(0, 0.02))}, Wait, "value < 0.01 doesn't hold since Mon 2026-11-23 10:30 UTC (0.02)"},
 		"bad for a while":                    {newMetric(), MetricReading{Samples: append([]MetricSample{at(5*time.Minute, 0)}, bad(3)...)}, Wait, "value < 0.01 doesn't hold since Mon 2026-11-23 10:28 UTC (0.5)"},
@@ -165,6 +170,15 @@ func TestMetricTag(t *testing.T) {
 		"several alike":     {&Release{Images: []Image{{Tag: "a"}, {Tag: "a"}}}, "the Prometheus main hasn't been asked yet"},
 		"what is no tag":    {&Release{Images: []Image{{Tag: `x"} or vector(0)`}}}, `the query can't be written: "x\"} or vector(0)" is not an image's tag`},
 		"what matches all":  {&Release{Images: []Image{{Tag: "a|.*"}}}, `the query can't be written: "a|.*" is not an image's tag`},
+		"every character":   {&Release{Images: []Image{{Tag: "azAZ09_.-"}}}, "the Prometheus main hasn't been asked yet"},
+		"a long tag":        {&Release{Images: []Image{{Tag: strings.Repeat("a", 128)}}}, "the Prometheus main hasn't been asked yet"},
+		"a longer tag":      {&Release{Images: []Image{{Tag: strings.Repeat("a", 129)}}}, `the query can't be written: "` + strings.Repeat("a", 125) + `…" is not an image's tag`},
+		"beside a":          {&Release{Images: []Image{{Tag: "`"}}}, "the query can't be written: \"`\" is not an image's tag"},
+		"beside z":          {&Release{Images: []Image{{Tag: "{"}}}, `the query can't be written: "{" is not an image's tag`},
+		"beside A":          {&Release{Images: []Image{{Tag: "@"}}}, `the query can't be written: "@" is not an image's tag`},
+		"beside Z":          {&Release{Images: []Image{{Tag: "["}}}, `the query can't be written: "[" is not an image's tag`},
+		"beside 0":          {&Release{Images: []Image{{Tag: "/"}}}, `the query can't be written: "/" is not an image's tag`},
+		"beside 9":          {&Release{Images: []Image{{Tag: ":"}}}, `the query can't be written: ":" is not an image's tag`},
 		"a tag with a sign": {&Release{Images: []Image{{Tag: "v1.0_rc-1"}}}, "the Prometheus main hasn't been asked yet"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -253,4 +267,26 @@ func FuzzMetricQuery(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestMetricAlone finds the one reading that there is.
+func TestMetricAlone(t *testing.T) {
+	m, facts := newMetric(), promotionFacts()
+	facts.Metrics = []MetricReading{{Prometheus: "main", Query: "errors", Every: m.Every, Err: "it answers 503"}}
+	if got := (&Gate{Metric: &m}).Evaluate(facts); got.Reason != "the Prometheus main can't be asked: it answers 503" {
+		t.Errorf("it says %+v", got)
+	}
+}
+
+// TestMetricSaysWhen tells when it may have held for long enough, as long as that is to come.
+func TestMetricSaysWhen(t *testing.T) {
+	m, facts := newMetric(), promotionFacts()
+	for ago, want := range map[time.Duration]time.Time{9 * time.Minute: facts.Now.Add(time.Minute), 10 * time.Minute: {}, 11 * time.Minute: {}} {
+		m.Every = 10 * time.Minute // so that two samples are too few
+		m.For = 10 * time.Minute
+		facts.Metrics = []MetricReading{{Prometheus: "main", Query: "errors", Every: m.Every, Samples: []MetricSample{{At: facts.Now.Add(-ago), Values: []float64{0}}, {At: facts.Now, Values: []float64{0}}}}}
+		if got := m.evaluate(facts); got.Outcome != Wait || !got.Until.Equal(want) {
+			t.Errorf("since %s: it is %s until %s, want %s", ago, got.Outcome, got.Until, want)
+		}
+	}
 }

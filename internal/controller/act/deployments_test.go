@@ -36,7 +36,7 @@ func TestSetDeploymentFails(t *testing.T) {
 			w.compare("how many there are", len(w.forge.deployments), 3)
 			made := w.forge.deployments[2]
 			w.compare("its state", w.forge.deploymentStates[made.ID], forge.DeploymentInProgress)
-			w.compare("what is made", []any{made.Environment, made.Task, made.Commit, made.Description, made.Payload["release"]}, []any{"qa", "liftlock:shop/web", "merged", "web 2.0.0 (#1)", "r2"})
+			w.compare("what is made", []any{made.Environment, made.Task, made.Commit, made.Description, made.Payload["release"], made.Payload["kind"]}, []any{"qa", "liftlock:shop/web", "merged", "web 2.0.0 (#1)", "r2", "promotion"})
 			w.compare("written down", known(), facts.StoredDeployments{"qa": {
 				{DeploymentRecord: promotion.DeploymentRecord{Commit: "before", At: at.Add(-time.Hour)}, ID: 901},
 				{DeploymentRecord: promotion.DeploymentRecord{Commit: "merged", At: at, State: promotion.DeploymentInProgress}, ID: made.ID},
