@@ -9,24 +9,21 @@ import (
 type forgeWords struct {
 	pullRequest string // in the middle of a sentence
 	sigil       string // in front of a pull request's number
-	commands    bool   // a line that begins with a slash is the forge's own command
 }
 
 // wordsOf has the types of forges whose words aren't GitHub's.
-var wordsOf = map[string]forgeWords{"gitlab": {pullRequest: "merge request", sigil: "!", commands: true}}
+var wordsOf = map[string]forgeWords{"gitlab": {pullRequest: "merge request", sigil: "!"}}
 
 var (
 	// literal is what stands in a text as it is: code, hidden marks, and where links lead to.
 	literal     = regexp.MustCompile("(?s)```.*?(?:```|$)|`[^`\n]*`|<code>.*?</code>|<!--.*?(?:-->|$)|\\]\\([^)\n]*\\)|https?://\\S+")
 	pullNumber  = regexp.MustCompile(`(^|[\s(\[*"])#([0-9]+)\b`)
 	pullRequest = regexp.MustCompile(`\b([Pp])ull request`)
-	slashLine   = regexp.MustCompile(`(?m)^([ \t]*)/`)
 )
 
 // ForForge is one of Liftlock's own texts, in Markdown or plain, in the words of a type of
-// forge: on GitLab pull request #12 is merge request !12, and no line begins with a slash,
-// which would make it a quick action. The text of an unknown type stays as it is. What is
-// quoted of others must be in code, or have its references defused.
+// forge: on GitLab pull request #12 is merge request !12. The text of an unknown type stays as
+// it is. What is quoted of others must be in code, or have its references defused.
 func ForForge(forgeType, text string) string {
 	w, ok := wordsOf[forgeType]
 	if !ok {
@@ -35,32 +32,21 @@ func ForForge(forgeType, text string) string {
 	var b strings.Builder
 	end := 0
 	for _, at := range literal.FindAllStringIndex(text, -1) {
-		b.WriteString(w.apply(text[end:at[0]], end == 0 || text[end-1] == '\n'))
+		b.WriteString(w.apply(text[end:at[0]]))
 		b.WriteString(text[at[0]:at[1]])
 		end = at[1]
 	}
-	b.WriteString(w.apply(text[end:], end == 0 || text[end-1] == '\n'))
+	b.WriteString(w.apply(text[end:]))
 	return b.String()
 }
 
-// apply words a part without literals; starts says that it begins a line.
-func (w *forgeWords) apply(part string, starts bool) string {
+// apply words a part without literals.
+func (w *forgeWords) apply(part string) string {
 	part = pullNumber.ReplaceAllString(part, "${1}"+w.sigil+"${2}")
-	part = pullRequest.ReplaceAllStringFunc(part, func(m string) string {
+	return pullRequest.ReplaceAllStringFunc(part, func(m string) string {
 		if m[0] == 'P' {
 			return strings.ToUpper(w.pullRequest[:1]) + w.pullRequest[1:]
 		}
 		return w.pullRequest
 	})
-	if !w.commands {
-		return part
-	}
-	first, rest, more := strings.Cut(part, "\n")
-	if starts {
-		first = slashLine.ReplaceAllString(first, `${1}\/`)
-	}
-	if !more {
-		return first
-	}
-	return first + "\n" + slashLine.ReplaceAllString(rest, `${1}\/`)
 }
