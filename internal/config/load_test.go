@@ -257,6 +257,35 @@ api: {tokens: [{name: ci, role: breakglass, tokenFile: ci}]}
 	}
 }
 
+// TestGitLab has a project in a group of a group, and no address: that is gitlab.com.
+func TestGitLab(t *testing.T) {
+	ofGitLab := strings.Replace(small, "type: github", "type: gitlab", 1)
+	for name, want := range map[string][2]string{
+		"acme/fleet":         {"acme", "fleet"},
+		"acme/ops/fleet":     {"acme/ops", "fleet"},
+		"acme/ops/eu/a.b-_c": {"acme/ops/eu", "a.b-_c"},
+	} {
+		got, err := load(t, strings.Replace(ofGitLab, "acme/fleet", name, 1))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if owner, own := got.Repositories[0].Split(); got.Forges[0].Type != GitLab || owner != want[0] || own != want[1] {
+			t.Errorf("%s is %s and %s", name, owner, own)
+		}
+	}
+	for _, name := range []string{"fleet", "acme//fleet", "acme/ops/", "/acme/fleet", "acme/../fleet", "acme/ops/..", strings.Repeat("a/", 21) + "fleet"} {
+		_, err := load(t, strings.Replace(ofGitLab, "acme/fleet", name, 1))
+		if err == nil || !strings.Contains(err.Error(), "write it as group/project or group/subgroup/project") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	_, err := load(t, strings.Replace(small, "acme/fleet", "acme/ops/fleet", 1))
+	if err == nil || !strings.Contains(err.Error(), "write it as owner/name") {
+		t.Errorf("a group in a group on GitHub: %v", err)
+	}
+}
+
 func TestRefused(t *testing.T) {
 	// Each case changes the small file: old is replaced by new, or new is added
 	// at the end. The message is the whole of what must be said, without the
@@ -275,8 +304,7 @@ func TestRefused(t *testing.T) {
 		"no webhook secrets":       {"    webhookSecrets: [\"${WEBHOOK_SECRET}\"]\n", "", []string{`2: forges[0].webhookSecrets: at least one secret is needed; what isn't signed can't be believed`}},
 		"a short webhook secret":   {"WEBHOOK_SECRET", "SHORT", []string{`5: forges[0].webhookSecrets[0]: the secret is shorter than 8 characters`}},
 		"a forge's bad name":       {"- name: hub\n    type", "- name: Hub\n    type", []string{`2: forges[0].name: "Hub" is not a name; use at most 63 lower-case letters, digits and hyphens, and no hyphen first`, `7: repositories[0].forge: there is no forge "hub"; did you mean "Hub"?`}},
-		"gitlab":                   {"github", "gitlab", []string{`3: forges[0].type: gitlab is not supported yet; only github and gitea`}},
-		"another type":             {"github", "githb", []string{`3: forges[0].type: "githb" is not one of github, gitea; did you mean "github"?`}},
+		"another type":             {"github", "githb", []string{`3: forges[0].type: "githb" is not one of github, gitea, gitlab; did you mean "github"?`}},
 		"gitea without a url":      {"github", "gitea", []string{`2: forges[0]: url is missing: where this Gitea is, like https://gitea.example.com`}},
 		"credentials in a url":     {"    type", "    url: https://x:pa55word@example.com\n    type", []string{`3: forges[0].url: holds a user name or password; give credentials under their own keys`}},
 		"not a url":                {"    type", "    url: pa55word\n    type", []string{`3: forges[0].url: must be an address like https://liftlock.example.com`}},
@@ -354,7 +382,7 @@ func TestRefused(t *testing.T) {
 		"proxies":                 {"", "trustedProxies: [10.0.0.0/8, proxy, 10.0.0.1]\n", []string{`11: trustedProxies[1]: "proxy" is neither an IP address nor a range like 10.0.0.0/8`}},
 		"another read access":     {"", "readAccess: all\n", []string{`11: readAccess: "all" is not one of open, token`}},
 		"tokens that aren't":      {"", "readAccess: token\n", []string{`11: readAccess: nobody could read: there are no api.tokens`}},
-		"several things":          {"github", "svn\n    shell: true", []string{`3: forges[0].type: "svn" is not one of github, gitea`, `4: forges[0]: unknown key "shell"`}},
+		"several things":          {"github", "svn\n    shell: true", []string{`3: forges[0].type: "svn" is not one of github, gitea, gitlab`, `4: forges[0]: unknown key "shell"`}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -164,13 +164,14 @@ func (c *Config) ArgoCDByName(name string) *ArgoCD {
 const (
 	GitHub = "github"
 	Gitea  = "gitea"
+	GitLab = "gitlab"
 )
 
 // Forge is a Git hosting service and how to speak to it.
 type Forge struct {
 	Name string `yaml:"name"` // also in the webhooks' address, /webhooks/<name>
-	Type string `yaml:"type"` // github or gitea
-	URL  string `yaml:"url"`  // of its API; empty: the public github.com
+	Type string `yaml:"type"` // github, gitea or gitlab
+	URL  string `yaml:"url"`  // of its API; empty: the public github.com or gitlab.com
 	Auth Auth   `yaml:"auth"`
 	// WebhookSecrets: the first signs new hooks, all are accepted.
 	WebhookSecrets     []Secret `yaml:"webhookSecrets"`
@@ -186,7 +187,7 @@ type Auth struct {
 // Repository is a repository that Liftlock looks after.
 type Repository struct {
 	Forge  string `yaml:"forge"`
-	Name   string `yaml:"name"`   // owner/name
+	Name   string `yaml:"name"`   // owner/name; on a GitLab the owner may be a group in others
 	Branch string `yaml:"branch"` // the tracked branch
 	// ManageWebhooks creates and repairs the webhook; needs externalURL.
 	ManageWebhooks bool `yaml:"manageWebhooks"`
@@ -200,10 +201,12 @@ func (r *Repository) SetDefaults() {
 	r.PollInterval = 3 * time.Minute
 }
 
-// Split is the repository's owner and its own name.
+// Split is the repository's owner and its own name, which is what follows the last slash.
 func (r *Repository) Split() (owner, name string) {
-	owner, name, _ = strings.Cut(r.Name, "/")
-	return owner, name
+	if i := strings.LastIndexByte(r.Name, '/'); i >= 0 {
+		return r.Name[:i], r.Name[i+1:]
+	}
+	return r.Name, ""
 }
 
 // How Argo CD is asked to look again.

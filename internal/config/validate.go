@@ -33,6 +33,7 @@ const (
 var (
 	namePattern      = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`)
 	ownerNamePattern = regexp.MustCompile(`^[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+$`)
+	projectPattern   = regexp.MustCompile(`^[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+){1,20}$`) // GitLab nests groups 20 deep
 	branchPattern    = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_./-]*$`)
 	namespacePattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
 )
@@ -145,7 +146,7 @@ func (c *checker) checkForges(forges []Forge) {
 	for i, f := range forges {
 		at := fmt.Sprintf("forges[%d]", i)
 		c.checkUniqueName("forges", i, f.Name, first)
-		c.Supported(at+".type", f.Type, []string{"gitlab"}, GitHub, Gitea)
+		c.OneOf(at+".type", f.Type, GitHub, Gitea, GitLab)
 		if f.URL != "" || c.Doc.Has(at+".url") {
 			c.checkHTTPURL(at+".url", f.URL)
 		} else if f.Type == Gitea {
@@ -191,10 +192,7 @@ func (c *checker) checkRepositories(config *Config) {
 			}
 			c.Errorf(at+".forge", "there is no forge %q%s", r.Forge, strictyaml.DidYouMean(r.Forge, names))
 		}
-		owner, name := r.Split()
-		if !ownerNamePattern.MatchString(r.Name) || strings.Trim(owner, ".") == "" || strings.Trim(name, ".") == "" {
-			c.Errorf(at+".name", "%q is not a repository; write it as owner/name", r.Name)
-		}
+		c.checkRepositoryName(at+".name", r.Name, config.ForgeByName(r.Forge))
 		// Forges compare names without regard to case.
 		key := r.Forge + "\x00" + strings.ToLower(r.Name)
 		if j, duplicate := first[key]; duplicate {
@@ -209,6 +207,18 @@ func (c *checker) checkRepositories(config *Config) {
 			c.Errorf(at+".manageWebhooks", "needs externalURL, the address that the forge sends events to")
 		}
 		c.checkInterval(at+".pollInterval", r.PollInterval)
+	}
+}
+
+// checkRepositoryName checks a repository's name: GitLab's groups may be in others.
+func (c *checker) checkRepositoryName(at, name string, of *Forge) {
+	form, pattern := "owner/name", ownerNamePattern
+	if of != nil && of.Type == GitLab {
+		form, pattern = "group/project or group/subgroup/project", projectPattern
+	}
+	onlyDots := func(part string) bool { return strings.Trim(part, ".") == "" }
+	if !pattern.MatchString(name) || slices.ContainsFunc(strings.Split(name, "/"), onlyDots) {
+		c.Errorf(at, "%q is not a repository; write it as %s", name, form)
 	}
 }
 

@@ -34,6 +34,7 @@ type metrics struct {
 	messages   *prometheus.CounterVec
 	gateCalls  *prometheus.CounterVec
 	gateTime   *prometheus.HistogramVec
+	tokenEnds  *prometheus.GaugeVec
 }
 
 // deliveryLabels are those of the metrics of delivery.
@@ -61,8 +62,9 @@ func newMetrics(s *store.Store, caches *cache.Group, now func() time.Time) *metr
 		messages:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_notifications_total", Help: "Notifications sent, and tries that failed, by channel and result."}, []string{"channel", "result"}),
 		gateCalls:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_gate_calls_total", Help: "Calls of the servers that gates ask, by the gate's kind, the server's name and how it ended."}, []string{"gate", "server", "outcome"}),
 		gateTime:   prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "liftlock_gate_call_seconds", Help: "How long calls of the servers that gates ask took.", Buckets: prometheus.DefBuckets}, []string{"gate", "server"}),
+		tokenEnds:  prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "liftlock_forge_token_expiry_timestamp_seconds", Help: "When the token for a forge ends, in Unix time, where it ends and the forge says so."}, []string{"forge"}),
 	}
-	m.registry.MustRegister(m.calls, m.callTime, m.deliveries, m.closed, m.runs, m.runTime, m.stages, m.reverts, m.changes, m.failures, m.leadTime, m.restores, m.checkTime, m.messages, m.gateCalls, m.gateTime, newQueueCollector(s), newStateCollector(s, now), newCacheCollector(caches),
+	m.registry.MustRegister(m.calls, m.callTime, m.deliveries, m.closed, m.runs, m.runTime, m.stages, m.reverts, m.changes, m.failures, m.leadTime, m.restores, m.checkTime, m.messages, m.gateCalls, m.gateTime, m.tokenEnds, newQueueCollector(s), newStateCollector(s, now), newCacheCollector(caches),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

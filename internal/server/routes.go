@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -166,7 +167,7 @@ func (s *Server) serveReadyz(w http.ResponseWriter, r *http.Request) {
 	} else {
 		lines = append(lines, "store: ok")
 	}
-	for _, p := range append(s.argocdStatuses(), s.clusterFileStatuses()...) {
+	for _, p := range slices.Concat(s.argocdStatuses(), s.clusterFileStatuses(), s.tokens.statuses()) {
 		if p.err != nil {
 			lines = append(lines, p.name+": "+p.err.Error())
 		} else {

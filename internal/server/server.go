@@ -1,8 +1,10 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -29,6 +31,7 @@ import (
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/forge/gitea"
 	"github.com/liftlock/liftlock/internal/forge/github"
+	"github.com/liftlock/liftlock/internal/forge/gitlab"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/notify"
 	"github.com/liftlock/liftlock/internal/sandbox"
@@ -71,6 +74,7 @@ type Server struct {
 	argocds map[string]*argocdConnection
 	repos   []*controller.Repository
 	forges  map[string]forge.Forge
+	tokens  *tokenWatch
 	health  *health
 
 	clients       clientResolver
@@ -115,6 +119,7 @@ func New(ctx context.Context, o Options) (_ *Server, err error) {
 	}
 	s.o.Clock = s.store.Clock(o.Clock)
 	s.metrics = newMetrics(s.store, &s.caches, s.o.Clock.Now)
+	s.tokens = &tokenWatch{forges: map[string]tokenExpirer{}, clock: s.o.Clock, shown: s.metrics.tokenEnds, log: s.log.Named("forge"), ends: map[string]time.Time{}}
 	for _, f := range o.Config.Forges {
 		if s.forges[f.Name], err = s.newForge(f); err != nil {
 			return nil, fmt.Errorf("forge %s: %w", f.Name, err)
@@ -163,6 +168,9 @@ func (s *Server) openListeners(ctx context.Context) (err error) {
 	return err
 }
 
+// publicGitLab is where a GitLab is that no address is given of.
+const publicGitLab = "https://gitlab.com"
+
 // newForge builds the driver of one forge.
 func (s *Server) newForge(f config.Forge) (forge.Forge, error) {
 	onCall := s.metrics.forgeCall(f.Name)
@@ -174,11 +182,16 @@ func (s *Server) newForge(f config.Forge) (forge.Forge, error) {
 		d, err = github.New(github.Options{URL: f.URL, Token: f.Auth.Token.Reveal(), UserAgent: agent, Caches: &s.caches, OnCall: onCall})
 	case config.Gitea:
 		d, err = gitea.New(gitea.Options{URL: f.URL, Token: f.Auth.Token.Reveal(), UserAgent: agent, Caches: &s.caches, OnCall: onCall})
+	case config.GitLab:
+		d, err = gitlab.New(gitlab.Options{URL: cmp.Or(f.URL, publicGitLab), Token: f.Auth.Token.Reveal(), UserAgent: agent, Caches: &s.caches, OnCall: onCall})
 	default:
 		err = fmt.Errorf("type %q is not supported", f.Type)
 	}
 	if err != nil {
 		return nil, err
+	}
+	if e, ok := d.(tokenExpirer); ok {
+		s.tokens.forges[f.Name] = e
 	}
 	if s.o.Seams.Forge != nil {
 		d = s.o.Seams.Forge(d)
@@ -253,6 +266,7 @@ func (s *Server) Run(ctx context.Context) error {
 		s.log.Warn("nobody can read the console and the API: reading needs a token because the server can be reached from elsewhere, and there is none; add one under api.tokens, or set readAccess: open")
 	}
 	wg.Go(func() { s.notifier.Run(ctx) })
+	wg.Go(func() { s.tokens.run(ctx) })
 	reached := make(chan *controller.Repository)
 	wg.Go(func() { s.connectRepositories(ctx, reached) })
 	if err := s.runEngine(ctx, reached); err != nil {
@@ -375,5 +389,10 @@ const mirrorsFolder = "mirrors"
 
 // mirrorDir is where a repository's mirror lies.
 func (s *Server) mirrorDir(id string) string {
-	return filepath.Join(s.o.Config.DataDir, mirrorsFolder, strings.NewReplacer("/", "_", ":", "_").Replace(id)+".git")
+	name := strings.NewReplacer("/", "_", ":", "_").Replace(id)
+	if strings.Count(id, "/") > 1 { // acme/ops/fleet isn't acme_ops/fleet
+		sum := sha256.Sum256([]byte(id))
+		name += "-" + hex.EncodeToString(sum[:8])
+	}
+	return filepath.Join(s.o.Config.DataDir, mirrorsFolder, name+".git")
 }

@@ -162,3 +162,28 @@ func TestNotesThatCount(t *testing.T) {
 		t.Errorf("nothing but commands: %v", err)
 	}
 }
+
+func TestTokenExpiry(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		answer response
+		want   time.Time
+		kind   error
+	}{
+		{"a day", okResponse(jsonObject{"expires_at": "2026-12-01", "scopes": []string{"api"}}), time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC), nil},
+		{"a time", okResponse(jsonObject{"expires_at": "2026-12-01T10:00:00Z"}), time.Date(2026, 12, 1, 10, 0, 0, 0, time.UTC), nil},
+		{"for ever", okResponse(jsonObject{"expires_at": nil}), time.Time{}, nil},
+		{"an old GitLab", errorResponse(404, "404 Not Found"), time.Time{}, nil},
+		{"another kind of token", errorResponse(403, "403 Forbidden"), time.Time{}, nil},
+		{"it has ended", errorResponse(401, "401 Unauthorized"), time.Time{}, forge.ErrUnauthorized},
+		{"nobody knows when", okResponse(jsonObject{"expires_at": "soon"}), time.Time{}, forge.ErrInvalid},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r, d := newReplayServer(t)
+			r.on("GET personal_access_tokens/self", c.answer)
+			if got, err := d.TokenExpiry(ctx); !got.Equal(c.want) || !errors.Is(err, c.kind) {
+				t.Errorf("got %v, %v; want %v, %v", got, err, c.want, c.kind)
+			}
+		})
+	}
+}
