@@ -206,10 +206,12 @@ func readMakers(ctx context.Context, r *Repository, branch, commit string) (make
 			}
 		}
 		if findLandedPull(pulls, branch, landed) == nil {
-			return m, m.addPushed(ctx, r, push, commit, pulls)
+			err = m.addPushed(ctx, r, push, commit, pulls)
+			return m, err
 		}
 	}
-	return m, m.addPull(ctx, r, findLandedPull(pulls, branch, landed))
+	err = m.addPull(ctx, r, findLandedPull(pulls, branch, landed))
+	return m, err
 }
 
 // findLandedPull finds the pull request that landed on a branch as a commit.

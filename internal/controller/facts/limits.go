@@ -21,7 +21,8 @@ func (o *recordGatherer) gatherLimits(ctx context.Context, c *ComponentEvaluatio
 	if c.Pipeline.Spec.BatchesByEnvironment() {
 		return l, nil // one pull request an environment: nobody waits for a place
 	}
-	return l, o.countAhead(ctx, c.Facts.Unit, &l)
+	err = o.countAhead(ctx, c.Facts.Unit, &l)
+	return l, err
 }
 
 // CountUsedLimits counts what is open and what was opened and merged lately, as the

@@ -139,10 +139,12 @@ func (o *authorGatherer) findReleaseCommits(ctx context.Context, c *ComponentEva
 	}
 	if made.Base == "" {
 		made.Skipped = nil
-		return made, o.addBringingCommits(ctx, c, at, env, release, &made)
+		err = o.addBringingCommits(ctx, c, at, env, release, &made)
+		return made, err
 	}
 	made.Skipped = made.Skipped[:min(len(made.Skipped), maxSkippedReleases)]
-	return made, o.addCommitsBetween(ctx, c, at, &made)
+	err = o.addCommitsBetween(ctx, c, at, &made)
+	return made, err
 }
 
 // addCommitsBetween adds the commits of both lines of a merge that changed carried fields
