@@ -4,24 +4,39 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
-// Checks asks for what programs say of the pull request's head: commit statuses, and check
-// runs where the forge has those. Every pattern must match at least one, and all that
+// Checks asks for what programs say of the pull request's head, or of the commits by which
+// the release landed before: commit statuses, and check runs where the forge has those. Every pattern must match at least one, and all that
 // match must have passed. Liftlock's own status never counts.
 type Checks struct {
 	// Names of checks that must have passed: ci/*. A * stands for any text, also for none.
 	Require []string `yaml:"require" json:"require" jsonschema:"required,minItems=1"`
 	// Whose checks count, by login; of an app with its [bot]: github-actions[bot]. Not set: those of anybody who may write to the repository, because that is who can set one.
 	From []string `yaml:"from" json:"from,omitempty"`
+	// Of which commit: head, the pull request's, or release, those by which the release landed in each environment in this one's after.
+	On string `yaml:"on" json:"on,omitempty" jsonschema:"enum=head,enum=release,default=head"`
 	// A check that was skipped counts as passed. GitHub takes a required job that was skipped for passed.
 	AllowSkipped bool `yaml:"allowSkipped" json:"allowSkipped,omitempty"`
 }
 
-// Check is what a program says of the head. There is at most one of a name and app: the
+// OnRelease has the checks of the commits looked at by which the release landed before.
+const OnRelease = "release"
+
+// ReleaseChecks are those on the commit by which the release landed in an environment.
+type ReleaseChecks struct {
+	Environment string
+	Commit      string // empty where Err says that it isn't known
+	Checks      []Check
+	Err         string    // why they could not be read; then the gate waits
+	NextAt      time.Time // when they are read again
+}
+
+// Check is what a program says of a commit. There is at most one of a name and app: the
 // newest.
 type Check struct {
 	Name  string
@@ -56,7 +71,11 @@ var _ evaluator = (*Checks)(nil)
 func (*Checks) kindName() string { return "checks" }
 
 func (c *Checks) describe() string {
-	s := "checks that pass: " + strings.Join(c.Require, ", ")
+	s := "checks that pass: "
+	if c.On == OnRelease {
+		s = "checks that pass where the release landed before: "
+	}
+	s += strings.Join(c.Require, ", ")
 	if len(c.From) > 0 {
 		s += " from " + strings.Join(c.From, ", ")
 	}
@@ -85,6 +104,9 @@ func (c *Checks) validate() []Problem {
 			add(at, "%q is given twice", pattern)
 		}
 	}
+	if c.On != "" && c.On != "head" && c.On != OnRelease {
+		add("checks.on", "%q is neither head nor release", wording.ClipLine(c.On, maxCheckLength))
+	}
 	if len(c.From) > maxCheckPatterns {
 		add("checks.from", "%d logins are too many; at most %d", len(c.From), maxCheckPatterns)
 	}
@@ -106,14 +128,55 @@ type checkTally struct {
 func (c *Checks) evaluate(f Facts) Result {
 	r := Result{Gate: c.kindName(), Outcome: Wait}
 	switch {
+	case c.On == OnRelease:
+		c.evaluateOnRelease(f, &r)
 	case f.ChecksErr != "":
 		r.Reason = "the checks can't be read: " + f.ChecksErr
-		return r
 	case !f.ChecksRead:
 		r.Reason = "the checks aren't read yet"
-		return r
+	default:
+		r.Outcome, r.Reason = c.judgeChecks(f.Checks)
 	}
-	t := c.countChecks(f.Checks)
+	return r
+}
+
+// evaluateOnRelease passes where the checks of every commit by which the release landed
+// before do. One that failed fails it, whatever is said of the others.
+func (c *Checks) evaluateOnRelease(f Facts, r *Result) {
+	if len(f.ReleaseChecks) == 0 {
+		r.Reason = "the checks aren't read yet"
+		return
+	}
+	outcome := Pass
+	var reasons []string
+	for _, on := range f.ReleaseChecks {
+		one, why := Wait, "the checks can't be read: "+on.Err
+		if on.Err == "" {
+			one, why = c.judgeChecks(on.Checks)
+			why = fmt.Sprintf("%s in %s: %s", wording.Short(on.Commit), on.Environment, why)
+		}
+		if one == Pass {
+			continue
+		}
+		if reasons = append(reasons, why); outcome != Fail {
+			outcome = one
+		}
+		if !on.NextAt.IsZero() && (r.Next.IsZero() || on.NextAt.Before(r.Next)) {
+			r.Next = on.NextAt
+		}
+	}
+	if r.Outcome, r.Reason = outcome, strings.Join(reasons, "; "); outcome == Pass {
+		commits := make([]string, len(f.ReleaseChecks))
+		for i, on := range f.ReleaseChecks {
+			commits[i] = fmt.Sprintf("%s in %s", wording.Short(on.Commit), on.Environment)
+		}
+		r.Reason = "passed on " + wording.JoinFew(commits, maxNamedChecks)
+	}
+}
+
+// judgeChecks says what the checks on one commit come to, and why.
+func (c *Checks) judgeChecks(checks []Check) (Outcome, string) {
+	t := c.countChecks(checks)
 	var reasons []string
 	say := func(names []string, format string) {
 		if len(names) > 0 {
@@ -130,14 +193,14 @@ func (c *Checks) evaluate(f Facts) Result {
 		reasons = append(reasons, fmt.Sprintf("no check named %s%s has reported; is it spelt so?", wording.JoinFew(t.missing, maxNamedChecks), from))
 	}
 	say(t.notFrom, "by nobody who is asked: %s")
+	outcome := Wait
 	switch {
 	case len(t.failed) > 0:
-		r.Outcome = Fail
+		outcome = Fail
 	case len(t.pending)+len(t.missing) == 0:
-		r.Outcome, reasons = Pass, []string{"passed: " + wording.JoinFew(t.passed, maxNamedChecks)}
+		return Pass, "passed: " + wording.JoinFew(t.passed, maxNamedChecks)
 	}
-	r.Reason = strings.Join(reasons, "; ")
-	return r
+	return outcome, strings.Join(reasons, "; ")
 }
 
 func (c *Checks) countChecks(checks []Check) checkTally {

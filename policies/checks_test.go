@@ -3,6 +3,7 @@ package policies
 import (
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestChecks(t *testing.T) {
@@ -51,6 +52,54 @@ func TestChecks(t *testing.T) {
 	}
 }
 
+// TestReleaseChecks holds what the commits by which a release landed before come to: all
+// must pass, and whatever isn't known waits.
+func TestReleaseChecks(t *testing.T) {
+	at := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	on := func(environment string, minutes int, states ...CheckState) ReleaseChecks {
+		c := ReleaseChecks{Environment: environment, Commit: "0123456789abcdef-of-" + environment, NextAt: at.Add(time.Duration(minutes) * time.Minute)}
+		for _, s := range states {
+			c.Checks = append(c.Checks, Check{Name: "smoke", App: "ci-bot", State: s, Word: string(s)})
+		}
+		return c
+	}
+	unknown := ReleaseChecks{Environment: "qa", Err: "403", NextAt: at.Add(5 * time.Minute)}
+	for name, c := range map[string]struct {
+		known  []ReleaseChecks
+		want   Outcome
+		reason string
+		next   int // in minutes; 0: never
+	}{
+		"nothing is read":             {nil, Wait, "the checks aren't read yet", 0},
+		"passed":                      {[]ReleaseChecks{on("qa", 1, CheckPassed)}, Pass, "passed on 0123456789ab in qa", 0},
+		"passed in both":              {[]ReleaseChecks{on("qa", 1, CheckPassed), on("perf", 2, CheckPassed)}, Pass, "passed on 0123456789ab in qa, 0123456789ab in perf", 0},
+		"nothing has reported":        {[]ReleaseChecks{on("qa", 1)}, Wait, "0123456789ab in qa: no check named smoke has reported; is it spelt so?", 1},
+		"passed in one of two":        {[]ReleaseChecks{on("qa", 1, CheckPassed), on("perf", 2, CheckPending)}, Wait, "0123456789ab in perf: not done: smoke (pending)", 2},
+		"failed in one, not done yet": {[]ReleaseChecks{on("qa", 2, CheckFailed), on("perf", 1, CheckPending)}, Fail, "0123456789ab in qa: failed: smoke (failed); 0123456789ab in perf: not done: smoke (pending)", 1},
+		"can't be read":               {[]ReleaseChecks{unknown}, Wait, "the checks can't be read: 403", 5},
+		"can't be read in one":        {[]ReleaseChecks{on("perf", 1, CheckPassed), unknown}, Wait, "the checks can't be read: 403", 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			gate := &Gate{Checks: &Checks{Require: []string{"smoke"}, On: OnRelease}}
+			// What is said of the head is nothing to it.
+			got := gate.Evaluate(Facts{ReleaseChecks: c.known, ChecksRead: true, Checks: []Check{{Name: "smoke", State: CheckPassed}}})
+			if got.Outcome != c.want || got.Reason != c.reason {
+				t.Errorf("it says %+v, want %s: %s", got, c.want, c.reason)
+			}
+			next := time.Time{}
+			if c.next > 0 {
+				next = at.Add(time.Duration(c.next) * time.Minute)
+			}
+			if !got.Next.Equal(next) {
+				t.Errorf("it is evaluated again at %s, want %s", got.Next, next)
+			}
+			if got := (&Gate{Checks: &Checks{Require: []string{"smoke"}}}).Evaluate(Facts{ReleaseChecks: c.known}); got.Outcome != Wait {
+				t.Errorf("of the head it says %+v", got)
+			}
+		})
+	}
+}
+
 func TestCheckPatterns(t *testing.T) {
 	for _, c := range []struct {
 		pattern, name string
@@ -77,6 +126,7 @@ func TestCheckProblems(t *testing.T) {
 		`checks.require[0]: " " is not a check's name`:                                    {Require: []string{" "}},
 		`checks.require[0]: "c i" is not a check's name`:                                  {Require: []string{"c\ti"}},
 		`checks.from[1]: " " is not a login; write it without @ and spaces`:               {Require: []string{"ci"}, From: []string{"ci-bot", ""}},
+		`checks.on: "upstream" is neither head nor release`:                               {Require: []string{"ci"}, On: "upstream"},
 		`checks.require[1]: "ci" is given twice`:                                          {Require: []string{"ci", "ci"}},
 		"checks.require[0]: liftlock is Liftlock's own status, which waits for the gates": {Require: []string{"liftlock"}},
 		`checks.from[0]: "@ci" is not a login; write it without @ and spaces`:             {Require: []string{"ci"}, From: []string{"@ci"}},

@@ -74,6 +74,9 @@ type Facts struct {
 	ChecksRead bool
 	// ChecksErr says why the checks could not be read; then the gate waits.
 	ChecksErr string
+	// ReleaseChecks are those on the commits by which the release landed before, where a
+	// gate goes by them.
+	ReleaseChecks []ReleaseChecks `json:",omitempty"`
 	// Soaked is for how long the release was verified in the environments before.
 	Soaked []Soaked
 	// SyncWindows are Argo CD's for each target of the environment, where a gate goes by them.

@@ -32,7 +32,7 @@ func drawGate(t *rapid.T) policies.Gate {
 		text := policies.Expression(pick("expression", "true", "false", `release.images.all(i, i.tag == "r2")`, "now.getMinutes() < 30", "targets[9].name == ''", `{"outcome": "fail"}`))
 		return policies.Gate{Expression: &text}
 	case 4:
-		return policies.Gate{Checks: &policies.Checks{Require: []string{pick("check", "ci", "*", "e2e")}}}
+		return policies.Gate{Checks: &policies.Checks{Require: []string{pick("check", "ci", "*", "e2e")}, On: pick("on", "", "head", "release")}}
 	case 5:
 		return policies.Gate{Soak: &policies.Soak{Environment: pick("soak", "", "dev", "prod"), For: time.Duration(rapid.IntRange(1, 3).Draw(t, "hours")) * time.Hour}}
 	case 6:
@@ -94,6 +94,10 @@ func drawReview(t *rapid.T) policies.Facts {
 	f.ApprovalsErr = rapid.SampledFrom([]string{"", "", "", "away"}).Draw(t, "approvalsErr")
 	f.AuthorsErr = rapid.SampledFrom([]string{"", "", "", "away"}).Draw(t, "authorsErr")
 	f.ChecksErr = rapid.SampledFrom([]string{"", "", "", "away"}).Draw(t, "checksErr")
+	if rapid.Bool().Draw(t, "releaseChecksRead") {
+		f.ReleaseChecks = []policies.ReleaseChecks{{Environment: "dev", Commit: "c", Err: rapid.SampledFrom([]string{"", "", "away"}).Draw(t, "releaseChecksErr"),
+			Checks: []policies.Check{{Name: "ci", State: rapid.SampledFrom([]policies.CheckState{policies.CheckPassed, policies.CheckPassed, policies.CheckFailed}).Draw(t, "releaseCheck")}}}}
+	}
 	if f.ChecksRead = rapid.IntRange(0, 3).Draw(t, "checksRead") > 0; f.ChecksRead {
 		f.Checks = []policies.Check{{Name: "ci", State: rapid.SampledFrom([]policies.CheckState{policies.CheckPassed, policies.CheckPassed, policies.CheckPending, policies.CheckFailed}).Draw(t, "check")}}
 	}

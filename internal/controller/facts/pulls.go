@@ -205,6 +205,9 @@ func (o *Gatherer) assignOpenPull(ctx context.Context, c *ComponentEvaluation, e
 		if err := o.releaseFacts(ctx, c, env, open, v); err != nil {
 			return fmt.Errorf("look at what #%d moves: %w", v.Number, err)
 		}
+		if err := o.releaseCheckFacts(ctx, c, env, v); err != nil {
+			return fmt.Errorf("look at the checks of where #%d's release landed before: %w", v.Number, err)
+		}
 		if err := o.metricFacts(ctx, c, env, v); err != nil {
 			return fmt.Errorf("look at the metrics that #%d waits for: %w", v.Number, err)
 		}

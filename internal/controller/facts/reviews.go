@@ -13,14 +13,15 @@ import (
 	"github.com/liftlock/liftlock/policies"
 )
 
-// reviewGatherer says who approved a pull request.
+// reviewGatherer says who approved a pull request, and what programs say of commits.
 type reviewGatherer struct {
-	now         func() time.Time
-	permissions *cache.Cache[string, permission] // by repository and login
+	now          func() time.Time
+	permissions  *cache.Cache[string, permission]   // by repository and login
+	commitChecks *cache.Cache[string, commitChecks] // by repository and commit
 }
 
 func newReviewGatherer(now func() time.Time, group *cache.Group) *reviewGatherer {
-	return &reviewGatherer{now: now, permissions: newCache[string, permission](group, "permissions", 10_000)}
+	return &reviewGatherer{now: now, permissions: newCache[string, permission](group, "permissions", 10_000), commitChecks: newCache[string, commitChecks](group, "commit_checks", 1000)}
 }
 
 type permission struct {
@@ -97,9 +98,9 @@ func (o *reviewGatherer) userPermission(ctx context.Context, r *Repository, logi
 	return level, nil
 }
 
-// requiresChecks says whether a gate of an environment asks for checks.
+// requiresChecks says whether a gate of an environment asks for checks on the head.
 func requiresChecks(env *promotion.Env) bool {
-	return slices.ContainsFunc(env.Gates, func(g policies.Gate) bool { return g.Checks != nil })
+	return slices.ContainsFunc(env.Gates, func(g policies.Gate) bool { return g.Checks != nil && g.Checks.On != policies.OnRelease })
 }
 
 // addChecks fills in the checks on a head, as far as they were read of that very one.
@@ -108,9 +109,15 @@ func addChecks(f *policies.Facts, head string, d *pullDetail) {
 	if !f.ChecksRead {
 		return
 	}
-	for _, c := range d.checks {
-		f.Checks = append(f.Checks, policies.Check{Name: c.Name, App: c.App, State: policies.CheckState(c.State), Word: c.Word})
+	f.Checks = listChecks(d.checks)
+}
+
+func listChecks(all []forge.Check) []policies.Check {
+	var out []policies.Check
+	for _, c := range all {
+		out = append(out, policies.Check{Name: c.Name, App: c.App, State: policies.CheckState(c.State), Word: c.Word})
 	}
+	return out
 }
 
 // Gates are an environment's gates, raised to the server's floor.

@@ -1,0 +1,86 @@
+package facts
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/wording"
+	"github.com/liftlock/liftlock/policies"
+)
+
+const (
+	// minChecksInterval and maxChecksInterval bound how often the checks on a commit that
+	// landed are read again: after a tenth of the time since it landed. What reports late
+	// was mostly going to take long.
+	minChecksInterval = time.Minute
+	maxChecksInterval = 10 * time.Minute
+)
+
+// commitChecks are the checks on a commit as they were read.
+type commitChecks struct {
+	checks []forge.Check
+	why    string // why they can't be, where trying again at once can't help
+	at     time.Time
+}
+
+// releaseCheckFacts fills in the checks on the commits by which what a pull request moves
+// landed in the environments right before, where a gate goes by them.
+func (o *Gatherer) releaseCheckFacts(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, p *promotion.Pull) error {
+	if !slices.ContainsFunc(env.Gates, func(g policies.Gate) bool { return g.Checks != nil && g.Checks.On == policies.OnRelease }) {
+		return nil
+	}
+	now := o.opts.Now()
+	p.Review.ReleaseChecks = nil
+	for _, name := range env.Spec.After {
+		on := policies.ReleaseChecks{Environment: name}
+		a := findLanding(c.Env(name), p.Release)
+		if a == nil {
+			on.Err = "no history tells by which commit " + wording.Short(p.Release) + " landed in " + name
+			p.Review.ReleaseChecks = append(p.Review.ReleaseChecks, on)
+			continue
+		}
+		interval := min(max(now.Sub(a.At)/10, minChecksInterval), maxChecksInterval)
+		read, err := o.readCommitChecks(ctx, c.Snapshot.Repo, a.Commit, interval, c.fresh)
+		if err != nil {
+			return err
+		}
+		on.Commit, on.Checks, on.Err, on.NextAt = a.Commit, listChecks(read.checks), read.why, read.at.Add(interval)
+		p.Review.ReleaseChecks = append(p.Review.ReleaseChecks, on)
+	}
+	return nil
+}
+
+// findLanding is the newest arrival of a release in an environment that wasn't a revert's;
+// nil where there is none.
+func findLanding(env *promotion.Env, release string) *promotion.Arrival {
+	if env == nil {
+		return nil
+	}
+	for i := range env.History { // newest first
+		if a := &env.History[i]; a.Release == release && a.By != promotion.ByRevert && a.Commit != "" {
+			return a
+		}
+	}
+	return nil
+}
+
+// readCommitChecks gives the checks on a commit as they were at most an interval ago.
+func (o *reviewGatherer) readCommitChecks(ctx context.Context, r *Repository, commit string, interval time.Duration, fresh bool) (commitChecks, error) {
+	key := r.ID + "|" + commit
+	if known, ok := o.commitChecks.Get(key); ok && !fresh && o.now().Sub(known.at) < interval {
+		return known, nil
+	}
+	read := commitChecks{at: o.now()}
+	var err error
+	if read.checks, err = r.Forge.Checks(ctx, r.Name, commit); err != nil {
+		if forge.IsRetryable(err) || ctx.Err() != nil {
+			return commitChecks{}, err
+		}
+		read.why = err.Error()
+	}
+	o.commitChecks.Put(key, read)
+	return read, nil
+}
