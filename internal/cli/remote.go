@@ -261,6 +261,7 @@ func onPromotionCommand(verb, short string) *cobra.Command {
 
 func skipCommand() *cobra.Command {
 	r := &serverFlags{}
+	var head string
 	c := &cobra.Command{
 		Use:   "skip PROMOTION GATE REASON",
 		Short: "Let a promotion past one gate of its pipeline file, as it is and for four hours, on record",
@@ -270,8 +271,9 @@ It takes a token with the role breakglass.`,
 		Example: "  liftlock skip '#14' soak 'the fix for the outage of today'",
 		Args:    cobra.ExactArgs(3),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return r.onPromotion(cmd, args[0], "skip", api.PromotionCommand{Gate: args[1], Reason: args[2]})
+			return r.onPromotion(cmd, args[0], "skip", api.PromotionCommand{Gate: args[1], Head: head, Reason: args[2]})
 		},
 	}
+	c.Flags().StringVar(&head, "head", "", "the commit that you looked at; where the pull request has another head by now, the server refuses")
 	return r.addFlags(c)
 }

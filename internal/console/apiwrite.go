@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"go.uber.org/zap"
 
@@ -139,6 +140,12 @@ func (c *server) parsePromotionCommand(r *http.Request, verb string, b *api.Prom
 	if b.Gate != "" && verb != command.Skip {
 		return nil, apiErrorf(http.StatusBadRequest, "%s takes no gate", verb)
 	}
+	if b.Head != "" && verb != command.Skip {
+		return nil, apiErrorf(http.StatusBadRequest, "%s takes no head", verb)
+	}
+	if b.Head != "" && (len(b.Head) < 7 || len(b.Head) > 64 || strings.Trim(b.Head, "0123456789abcdefABCDEF") != "") {
+		return nil, apiErrorf(http.StatusBadRequest, "the head %.70q is not a commit; write its hex digits, at least 7 of them", b.Head)
+	}
 	row, ok, err := c.opts.Store.Promotion(r.Context(), id)
 	if err != nil {
 		return nil, err
@@ -149,7 +156,7 @@ func (c *server) parsePromotionCommand(r *http.Request, verb string, b *api.Prom
 	if row.Pull == 0 {
 		return nil, apiErrorf(http.StatusConflict, "the promotion %d has no pull request that could be meant", id)
 	}
-	o := &Command{Repo: row.Repo, Pipeline: row.Pipeline, Component: row.Component, Environment: row.Environment, Pull: row.Pull, Verb: verb, Gate: b.Gate, Reason: b.Reason}
+	o := &Command{Repo: row.Repo, Pipeline: row.Pipeline, Component: row.Component, Environment: row.Environment, Pull: row.Pull, Verb: verb, Gate: b.Gate, Head: b.Head, Reason: b.Reason}
 	if verb == command.Hold || verb == command.Unhold {
 		o.Scope = command.ScopePR
 	}

@@ -105,15 +105,16 @@ func TestCommandsAreParsed(t *testing.T) {
 func TestSkipIsParsed(t *testing.T) {
 	w := newTestConsole(t, nil)
 	w.seed()
-	for body, says := range map[string]string{`{"reason":"production burns"}`: "takes a gate's name", `{"gate":"soak"}`: "at least 10 characters"} {
+	for body, says := range map[string]string{`{"reason":"production burns"}`: "takes a gate's name", `{"gate":"soak"}`: "at least 10 characters",
+		`{"gate":"soak","reason":"production burns","head":"main"}`: "is not a commit", `{"gate":"soak","reason":"production burns","head":"0123456789abcdefg"}`: "is not a commit"} {
 		if status, _, answer := w.request("POST", "/api/v1/promotions/2/skip", body, bearer("break")); status != 400 || !strings.Contains(answer, says) {
 			t.Errorf("%s: %d %s", body, status, answer)
 		}
 	}
-	if status, _, answer := w.request("POST", "/api/v1/promotions/2/skip", `{"gate":"soak","reason":"production burns"}`, bearer("break")); status != 200 {
+	if status, _, answer := w.request("POST", "/api/v1/promotions/2/skip", `{"gate":"soak","reason":"production burns","head":"0123456789AB"}`, bearer("break")); status != 200 {
 		t.Fatalf("%d %s", status, answer)
 	}
-	if c := w.commands; len(c) != 1 || c[0].Verb != "skip" || c[0].Gate != "soak" || c[0].Reason != "production burns" || c[0].Pull != 14 || c[0].Role != "breakglass" {
+	if c := w.commands; len(c) != 1 || c[0].Verb != "skip" || c[0].Gate != "soak" || c[0].Reason != "production burns" || c[0].Pull != 14 || c[0].Head != "0123456789AB" || c[0].Role != "breakglass" {
 		t.Errorf("the commands are %+v", c)
 	}
 }

@@ -38,6 +38,7 @@ type Command struct {
 	Pull           int           // the promotion's pull request; 0: it is about none
 	Verb           string        // promote, hold, unhold, retry, revert or skip
 	Gate           string        // skip: which
+	Head           string        // skip: the head that it is about, or how that begins; empty: what is there
 	Reverts        bool          // hold: reverts stand still too
 	For            time.Duration // hold: how long; 0: until somebody lifts it
 	Until          time.Time     // hold: until when; zero: as For says

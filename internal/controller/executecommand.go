@@ -32,6 +32,7 @@ type Command struct {
 	Via     string    // comment or api
 	Source  string    // unique in the world; a command is recorded once for it
 	At      time.Time // when it was given; zero: now
+	Head    string    // skip: the head that it is about, or how that begins; empty: At says
 
 	ownHoldsOnly bool // it lifts what its author holds, and nothing that others do
 }
@@ -284,6 +285,11 @@ func (e *Controller) runCommand(ctx context.Context, r *Repository, s *facts.Sna
 		}
 		if p.Spec.EnvironmentByName(c.Environment) == nil {
 			return "", newRefusal("the pipeline %s has no environment %q", o.Unit.Pipeline, c.Environment)
+		}
+		if c.Verb == command.Retry && o.Pull != 0 {
+			if err := facts.ForgetRefusedReviewers(ctx, e.opts.Store, o.Unit.Repo, o.Pull); err != nil {
+				return "", err
+			}
 		}
 		return "", e.recordCommand(ctx, s, o)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/promotion/command"
 )
 
 const requestRoute = "POST /repos/{owner}/{repo}/pulls/{number}/requested_reviewers"
@@ -76,6 +77,13 @@ func TestReviewersThatCannotBeRequested(t *testing.T) {
 	w.settle("web", "it was looked at", func() bool { return true })
 	if n := w.forge.Calls()[requestRoute]; n != calls {
 		t.Errorf("%d calls more", n-calls)
+	}
+	// A retry tries those again, and nobody else.
+	_, err := w.command("grace", p.Number, "web", command.Command{Verb: command.Retry, Environment: "qa"})
+	w.must(err)
+	w.settle("web", "they are tried again", func() bool { return w.forge.Calls()[requestRoute] > calls })
+	if got := w.gateResult("web", "approvals").Reason; !strings.Contains(got, said) || !slices.Equal(w.pulls()[0].Requested, []string{"grace"}) {
+		t.Errorf("after a retry the gate says %s, requested are %q", got, w.pulls()[0].Requested)
 	}
 	w.must(w.forge.Approve(repoName, p.Number, "grace"))
 	w.settle("web", "it is merged", func() bool { w.must(w.run(wake.ForPull(w.repo.ID, p.Number))); return w.pulls()[0].Merged })

@@ -48,6 +48,9 @@ func (e *Controller) skipGate(ctx context.Context, r *Repository, s *facts.Snaps
 	if err := checkSkipTime(open, o, now, given); err != nil {
 		return "", err
 	}
+	if !strings.HasPrefix(open.Head, strings.ToLower(o.Head)) {
+		return "", newRefusal("the head of #%d is %s by now, and this is about %s. Look at it as it is now, and send it again", open.Number, wording.Short(open.Head), wording.Short(o.Head))
+	}
 	if err := e.checkSkippable(p, open.Environment, o.Command.Gate); err != nil {
 		return "", err
 	}

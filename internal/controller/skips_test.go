@@ -45,6 +45,13 @@ func TestSkipsAreGiven(t *testing.T) {
 					t.Errorf("%s: %v", gate, err)
 				}
 			}
+			about := func(head string) (string, error) {
+				return w.ExecuteCommand(t.Context(), Command{Unit: w.unit(c.key), Pull: p.Number, Command: skip, By: "oncall", Role: "breakglass", Via: "api", Source: "about " + head, Head: head})
+			}
+			var refused *RefusedError
+			if _, err := about("0123456789ab"); !errors.As(err, &refused) || !strings.Contains(refused.Why, "and this is about 0123456789ab") {
+				t.Errorf("about another head: %v", err)
+			}
 			if labelled(w) || w.pulls()[0].Merged {
 				t.Fatal("what was refused has an effect")
 			}

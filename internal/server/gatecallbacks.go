@@ -29,11 +29,13 @@ func (s *Server) serveGateCallback(w http.ResponseWriter, r *http.Request) {
 	// Whether there is an endpoint of that name is only for who has its secret.
 	signedAt, err := policies.VerifyEndpoint(s.gateEndpoints.Secret(gate), r.Header.Get(policies.EndpointSignature), body, s.o.Clock.Now())
 	if err != nil {
+		s.metrics.gateCallback("", "unsigned")
 		writeCallbackAnswer(w, http.StatusUnauthorized, err.Error())
 		return
 	}
 	a, err := policies.ParseEndpointAnswer(body, id)
 	if err != nil {
+		s.metrics.gateCallback(gate, "malformed")
 		writeCallbackAnswer(w, http.StatusBadRequest, err.Error())
 		return
 	}
@@ -41,12 +43,16 @@ func (s *Server) serveGateCallback(w http.ResponseWriter, r *http.Request) {
 	err = facts.AcceptCallback(r.Context(), s.store, gate, a)
 	switch {
 	case err == nil:
+		s.metrics.gateCallback(gate, string(a.Outcome))
 		writeCallbackAnswer(w, http.StatusOK, "")
 	case errors.Is(err, facts.ErrNoRequest):
+		s.metrics.gateCallback(gate, "unknown")
 		writeCallbackAnswer(w, http.StatusNotFound, err.Error())
 	case errors.Is(err, facts.ErrFinal), errors.Is(err, facts.ErrStaleCallback):
+		s.metrics.gateCallback(gate, "late")
 		writeCallbackAnswer(w, http.StatusConflict, err.Error())
 	default:
+		s.metrics.gateCallback(gate, "failed")
 		s.log.Error("what an endpoint said could not be stored; it is asked again", zap.String("endpoint", gate), zap.String("request", id), zap.Error(err))
 		writeCallbackAnswer(w, http.StatusServiceUnavailable, "it could not be stored; send it again")
 	}

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -83,6 +85,11 @@ func TestGateCallbacks(t *testing.T) {
 				t.Errorf("it is kept as %+v", got)
 			}
 		})
+	}
+	counted := []string{`liftlock_gate_callbacks_total{outcome="malformed",server="board"} 2`, `liftlock_gate_callbacks_total{outcome="pass",server="board"} 1`, `liftlock_gate_callbacks_total{outcome="unknown",server="board"} 1`,
+		`liftlock_gate_callbacks_total{outcome="unknown",server="other"} 1`, `liftlock_gate_callbacks_total{outcome="unsigned",server=""} 7`}
+	if diff := cmp.Diff(counted, scrape(s.metrics.callbacks)); diff != "" {
+		t.Errorf("counted (-want +got):\n%s", diff)
 	}
 	// What is seen on the way and sent again takes nothing back.
 	reset()

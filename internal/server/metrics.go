@@ -33,6 +33,7 @@ type metrics struct {
 	checkTime  *prometheus.HistogramVec
 	messages   *prometheus.CounterVec
 	gateCalls  *prometheus.CounterVec
+	callbacks  *prometheus.CounterVec
 	gateTime   *prometheus.HistogramVec
 	tokenEnds  *prometheus.GaugeVec
 }
@@ -61,10 +62,11 @@ func newMetrics(s *store.Store, caches *cache.Group, now func() time.Time) *metr
 		checkTime:  prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "liftlock_impact_check_seconds", Help: "How long checks of people's pull requests took, by result: told, or failed where a limit was reached.", Buckets: prometheus.DefBuckets}, []string{"result"}),
 		messages:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_notifications_total", Help: "Notifications sent, and tries that failed, by channel and result."}, []string{"channel", "result"}),
 		gateCalls:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_gate_calls_total", Help: "Calls of the servers that gates ask, by the gate's kind, the server's name and how it ended."}, []string{"gate", "server", "outcome"}),
+		callbacks:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_gate_callbacks_total", Help: "Callbacks of endpoints that gates ask, by the endpoint's name (empty for who isn't believed to be one) and what they said or why they don't count."}, []string{"server", "outcome"}),
 		gateTime:   prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "liftlock_gate_call_seconds", Help: "How long calls of the servers that gates ask took.", Buckets: prometheus.DefBuckets}, []string{"gate", "server"}),
 		tokenEnds:  prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "liftlock_forge_token_expiry_timestamp_seconds", Help: "When the token for a forge ends, in Unix time, where it ends and the forge says so."}, []string{"forge"}),
 	}
-	m.registry.MustRegister(m.calls, m.callTime, m.deliveries, m.closed, m.runs, m.runTime, m.stages, m.reverts, m.changes, m.failures, m.leadTime, m.restores, m.checkTime, m.messages, m.gateCalls, m.gateTime, m.tokenEnds, newQueueCollector(s), newStateCollector(s, now), newCacheCollector(caches),
+	m.registry.MustRegister(m.calls, m.callTime, m.deliveries, m.closed, m.runs, m.runTime, m.stages, m.reverts, m.changes, m.failures, m.leadTime, m.restores, m.checkTime, m.messages, m.gateCalls, m.gateTime, m.callbacks, m.tokenEnds, newQueueCollector(s), newStateCollector(s, now), newCacheCollector(caches),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -109,6 +111,12 @@ func (m *metrics) notified(channel string, _ int, ok bool) {
 func (m *metrics) gateCall(c gateclient.Call) {
 	m.gateCalls.WithLabelValues(c.Gate, c.Server, c.Outcome).Inc()
 	m.gateTime.WithLabelValues(c.Gate, c.Server).Observe(c.Took.Seconds())
+}
+
+// gateCallback counts what an endpoint called back; server is empty where whoever did isn't
+// believed to be one.
+func (m *metrics) gateCallback(server, outcome string) {
+	m.callbacks.WithLabelValues(server, outcome).Inc()
 }
 
 // Stage implements act.Metrics.

@@ -301,6 +301,7 @@ type PipelineCommand struct {
 // it may be left out.
 type PromotionCommand struct {
 	Gate   string `json:"gate,omitempty"`  // skip: which
+	Head   string `json:"head,omitempty"`  // skip: the commit that it is about, or its first 7 digits or more; where the pull request's head is another, it is refused
 	For    string `json:"for,omitempty"`   // hold: as in PipelineCommand
 	Until  string `json:"until,omitempty"` // hold: as in PipelineCommand
 	Reason string `json:"reason,omitempty"`

@@ -49,6 +49,7 @@ func TestCodeownersThatCantBeRead(t *testing.T) {
 		"a long line":  {fstest.MapFS{"CODEOWNERS": {Data: []byte("apps/ @acme/web\n#" + strings.Repeat("x", 70_000) + "\napps/web/prod/ @acme/sre\n")}}, "line 2 is longer than"},
 		"many rules":   {fstest.MapFS{"CODEOWNERS": {Data: []byte(strings.Repeat("a* @b\n", maxOwnerRules+1))}}, "5001 rules"},
 		"of Gitea":     {fstest.MapFS{".gitea/CODEOWNERS": {Data: []byte("* @a")}}, "has no CODEOWNERS (.github/CODEOWNERS,"},
+		"of Forgejo":   {fstest.MapFS{".forgejo/CODEOWNERS": {Data: []byte("* @a")}}, "has no CODEOWNERS (.github/CODEOWNERS,"},
 		"a long error": {fstest.MapFS{"CODEOWNERS": {Data: []byte("* " + strings.Repeat("x", 5000))}}, "line 1"},
 	} {
 		_, err := readCodeowners(c.files, "github")
@@ -77,6 +78,9 @@ ab|cd @ken
 	rules, err := readCodeowners(fstest.MapFS{"docs/CODEOWNERS": {Data: []byte(file)}, ".github/CODEOWNERS": {Data: []byte("* @nobody")}}, giteaForge)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if forgejo, err := readCodeowners(fstest.MapFS{".forgejo/CODEOWNERS": {Data: []byte(file)}}, giteaForge); err != nil || len(forgejo.rules) != len(rules.rules) {
+		t.Errorf("in .forgejo/ are %d rules, %v", len(forgejo.rules), err)
 	}
 	for path, want := range map[string][][]string{
 		"apps/web/prod/k.yaml": {{"acme/sre"}},

@@ -20,10 +20,11 @@ import (
 const giteaForge = "gitea"
 
 // listCodeownersFiles lists where a forge looks for the file; the first that is there
-// counts. Gitea's documentation: "Code Owners"; GitHub's: "About code owners".
+// counts. Gitea's documentation: "Code Owners"; GitHub's: "About code owners". Forgejo, which
+// its API doesn't always tell from Gitea, has one place more, where it looks last.
 func listCodeownersFiles(forgeType string) []string {
 	if forgeType == giteaForge {
-		return []string{"CODEOWNERS", "docs/CODEOWNERS", ".gitea/CODEOWNERS"}
+		return []string{"CODEOWNERS", "docs/CODEOWNERS", ".gitea/CODEOWNERS", ".forgejo/CODEOWNERS"}
 	}
 	return []string{".github/CODEOWNERS", "CODEOWNERS", "docs/CODEOWNERS"}
 }

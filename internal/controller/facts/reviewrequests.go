@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
@@ -31,6 +32,35 @@ func ReadReviewRequests(ctx context.Context, s StateReader, repo string, number 
 	return r, nil
 }
 
+// ForgetRefusedReviewers forgets from whom the forge took no request for a review of a pull
+// request, so that it is made again: a person has it tried again, and may have given them
+// access meanwhile. Who was requested stays so.
+func ForgetRefusedReviewers(ctx context.Context, s stateWriter, repo string, number int) error {
+	known, err := ReadReviewRequests(ctx, s, repo, number)
+	if err != nil || len(known.Refused) == 0 {
+		return err
+	}
+	known.Names = slices.DeleteFunc(known.Names, func(name string) bool {
+		return slices.ContainsFunc(known.Refused, func(r policies.RefusedReviewer) bool { return strings.EqualFold(r.Name, name) })
+	})
+	known.Refused = nil
+	return putReviewRequests(ctx, s, repo, number, known)
+}
+
+// stateWriter is where what was requested is kept: the store.
+type stateWriter interface {
+	StateReader
+	PutState(ctx context.Context, key string, data []byte) error
+}
+
+func putReviewRequests(ctx context.Context, s stateWriter, repo string, number int, known policies.ReviewRequests) error {
+	raw, err := json.Marshal(known)
+	if err != nil {
+		return fmt.Errorf("note whose reviews of #%d were requested: %w", number, err)
+	}
+	return s.PutState(ctx, ReviewRequestsKey(repo, number), raw)
+}
+
 // ReviewersToRequest are those whose reviews an action requests, as the forge names them.
 func ReviewersToRequest(x promotion.RequestReviewers) (forge.Reviewers, error) {
 	from := forge.Reviewers{Users: x.Reviewers.Users}
@@ -46,10 +76,7 @@ func ReviewersToRequest(x promotion.RequestReviewers) (forge.Reviewers, error) {
 
 // PutReviewRequests writes down that reviews were requested, and from whom the forge took no
 // request.
-func PutReviewRequests(ctx context.Context, s interface {
-	StateReader
-	PutState(ctx context.Context, key string, data []byte) error
-}, repo string, x promotion.RequestReviewers, refused []forge.RefusedReviewer) error {
+func PutReviewRequests(ctx context.Context, s stateWriter, repo string, x promotion.RequestReviewers, refused []forge.RefusedReviewer) error {
 	known, err := ReadReviewRequests(ctx, s, repo, x.Pull)
 	if err != nil {
 		return err
@@ -64,9 +91,5 @@ func PutReviewRequests(ctx context.Context, s interface {
 	for _, r := range refused {
 		known.Refused = append(known.Refused, policies.RefusedReviewer{Name: r.Name, Reason: r.Reason})
 	}
-	raw, err := json.Marshal(known)
-	if err != nil {
-		return fmt.Errorf("note whose reviews of #%d were requested: %w", x.Pull, err)
-	}
-	return s.PutState(ctx, ReviewRequestsKey(repo, x.Pull), raw)
+	return putReviewRequests(ctx, s, repo, x.Pull, known)
 }
