@@ -187,3 +187,26 @@ func TestTokenExpiry(t *testing.T) {
 		})
 	}
 }
+
+// TestSigningToken writes a secret that signs where it signs: sent as a token it would be no
+// secret any more, and is refused by the receiver.
+func TestSigningToken(t *testing.T) {
+	h := forge.Hook{URL: "https://liftlock.example.com/webhooks/hub", Secret: "whsec_MDEyMzQ1Njc4OWFiY2RlZg=="}
+	r, d := newReplayServer(t)
+	r.on("GET hooks", okResponse([]jsonObject{}))
+	r.on("POST hooks", response{201, nil, `{"id":4}`})
+	if changed, err := d.EnsureHook(ctx, testRepoName, h); err != nil || !changed {
+		t.Fatalf("changed %v, %v", changed, err)
+	}
+	if sent := r.calls("POST hooks"); len(sent) != 1 || !strings.Contains(sent[0], `"signing_token":"whsec_`) || strings.Contains(sent[0], `"token"`) {
+		t.Errorf("sent %s", sent)
+	}
+	shown := jsonObject{"id": 4, "url": h.URL, "description": secretFingerprint(h.Secret), "enable_ssl_verification": true, "token_present": false, "signing_token_present": true}
+	for _, e := range DefaultEvents {
+		shown[e] = true
+	}
+	r.on("GET hooks", okResponse([]jsonObject{shown}))
+	if changed, err := d.EnsureHook(ctx, testRepoName, h); err != nil || changed {
+		t.Errorf("in order: changed %v, %v", changed, err)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/liftlock/liftlock/internal/forge"
 )
@@ -55,7 +56,8 @@ func (h hook) id() string {
 // isRight says whether a hook is as it is wanted: where it says whether it has a token or is
 // disabled, that too.
 func (h hook) isRight(events []string, mark string) bool {
-	if present, shown := h["token_present"].(bool); shown && !present {
+	present, shown := h["token_present"].(bool)
+	if signs, _ := h["signing_token_present"].(bool); shown && !present && !signs {
 		return false
 	}
 	missing := slices.ContainsFunc(events, func(e string) bool { return !h.is(e) })
@@ -122,7 +124,11 @@ const hookHint = "make Liftlock's account a Maintainer of the project: only thos
 
 // newHook is what is written of a hook.
 func newHook(h forge.Hook, events []string, mark string) hook {
-	o := hook{"url": h.URL, "token": h.Secret, "description": mark, "enable_ssl_verification": true, "push_events_branch_filter": ""}
+	token := "token"
+	if strings.HasPrefix(h.Secret, "whsec_") { // it signs, and is never sent (GitLab 19.0)
+		token = "signing_token"
+	}
+	o := hook{"url": h.URL, token: h.Secret, "description": mark, "enable_ssl_verification": true, "push_events_branch_filter": ""}
 	for _, e := range append(slices.Clone(knownEvents), events...) {
 		o[e] = slices.Contains(events, e)
 	}
