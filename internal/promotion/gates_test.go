@@ -132,3 +132,20 @@ func TestGatesDontStopReverts(t *testing.T) {
 	f.verified("qa").openRevert("qa", "r2").verdict("qa", verification.Degraded, "it crashes")
 	decisionCase{facts: f, want: []string{"record 723200000000 degraded in qa", "merge #9 into qa at undo"}, env: "qa"}.check(t)
 }
+
+// TestNoTargetIsOneReason waits for a target, and not also for what none would tell of.
+func TestNoTargetIsOneReason(t *testing.T) {
+	f := arrivedFacts()
+	f.land("qa", "r0", ByPromotion, 4).Targets = nil
+	f.pull("qa", "r2")
+	var waits []string
+	d := decideAlone(t, *f)
+	for _, g := range d.Env("qa").Gates {
+		if g.Outcome != policies.Pass {
+			waits = append(waits, g.Gate)
+		}
+	}
+	if !slices.Equal(waits, []string{"targets"}) {
+		t.Errorf("it waits for %q", waits)
+	}
+}

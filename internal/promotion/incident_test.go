@@ -204,6 +204,8 @@ func TestUnsettledOtherTarget(t *testing.T) {
 		{"it lasted, and is over", ago(60), ago(30), false, "became unwell too", ago(-60)},
 		{"it was a blip", ago(60), ago(31), true, "", time.Time{}},
 		{"it began before the target degraded, and may last", ago(20), time.Time{}, false, "whether that lasts is known at 2026-03-02T12:00:10Z", ago(-10)},
+		{"it was a blip just before", ago(20), ago(10), true, "", time.Time{}},
+		{"it began when the target degraded, and may last", ago(5), time.Time{}, false, "whether that lasts is known at 2026-03-02T12:00:25Z", ago(-25)},
 		{"it began after the target degraded", ago(4), time.Time{}, true, "", time.Time{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

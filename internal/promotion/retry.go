@@ -25,7 +25,7 @@ func (j *evaluator) evaluateRetry(e *Env, st *EnvState) {
 		j.addAction(ResetEndpoints{Environment: e.Name, Pull: e.Open.Number})
 		j.finishCommand(pending, true, fmt.Sprintf("the endpoints that #%d waits for are asked again", e.Open.Number))
 	case j.liftVeto(e, pending):
-	case e.Release.OK && e.Landed.OK && (st.State == Failed || st.State == Degraded):
+	case st.State == Failed || st.State == Degraded:
 		j.addAction(RestartVerification{Environment: e.Name})
 		j.rollups[e.Name] = rollup{state: Verifying, reason: "the verification starts again"}
 		j.finishCommand(pending, true, "the verification starts again")

@@ -38,8 +38,11 @@ func TestSkips(t *testing.T) {
 		"of both":                  {facts: gated([]Skip{skip("approvals"), skip("window")}, nil, approvals(1), window), want: merge, next: time.Hour},
 		"of another gate":          {facts: gated([]Skip{skip("window")}, nil, approvals(1)), next: 3 * time.Hour, why: "0 of 1 approval"},
 		"that is over":             {facts: gated(with(func(s *Skip) { s.Until = noon }), nil, approvals(1)), why: "0 of 1 approval"},
-		"by who may not any more":  {facts: gated(with(func(s *Skip) { s.Err = "ada left" }), nil, approvals(1)), why: "the skip doesn't count: ada left"},
-		"by an author":             {facts: gated([]Skip{skip("approvals")}, func(_ *ComponentFacts, e *Env) { e.Open.Review.Authors = []policies.Account{{ID: 7, Login: "ada-l"}} }, approvals(1)), why: "ada is an author of the release by now"},
+		"that doesn't count, where nothing is to be skipped": {facts: gated(with(func(s *Skip) { s.Err = "ada left" }), func(_ *ComponentFacts, e *Env) {
+			e.Open.Review.Approvals = []policies.Approval{{User: "grace", MayWrite: true, Current: true}}
+		}, approvals(1)), want: merge, why: "approvals pass 1 of 1 approval (grace) []"},
+		"by who may not any more": {facts: gated(with(func(s *Skip) { s.Err = "ada left" }), nil, approvals(1)), why: "the skip doesn't count: ada left"},
+		"by an author":            {facts: gated([]Skip{skip("approvals")}, func(_ *ComponentFacts, e *Env) { e.Open.Review.Authors = []policies.Account{{ID: 7, Login: "ada-l"}} }, approvals(1)), why: "ada is an author of the release by now"},
 		"by an author, where nothing says that they may": {facts: gated([]Skip{skip("approvals")}, func(f *ComponentFacts, e *Env) {
 			f.Pipeline.Spec.BreakGlass = &pipeline.BreakGlass{}
 			e.Open.Review.Authors = []policies.Account{{ID: 7, Login: "ada"}}
