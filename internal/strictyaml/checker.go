@@ -31,15 +31,6 @@ func (c *Checker) OneOf(path, value string, choices ...string) {
 	}
 }
 
-// Supported checks a choice of which some values are for later.
-func (c *Checker) Supported(path, value string, later []string, choices ...string) {
-	if slices.Contains(later, value) {
-		c.Errorf(path, "%s is not supported yet; only %s", value, strings.Join(choices, " and "))
-		return
-	}
-	c.OneOf(path, value, choices...)
-}
-
 // NotEmpty checks that a list has entries; what names one.
 func (c *Checker) NotEmpty(path string, n int, what string) {
 	if n == 0 {

@@ -142,3 +142,11 @@ func FuzzCodeowners(f *testing.F) {
 		}
 	})
 }
+
+// TestGitLabCodeowners isn't read as GitHub's, which would take its sections for rules.
+func TestGitLabCodeowners(t *testing.T) {
+	_, err := readCodeowners(fstest.MapFS{".gitlab/CODEOWNERS": {Data: []byte("[Database][2] @dba\ndb/\n")}}, gitlabForge)
+	if err == nil || !strings.Contains(err.Error(), "aren't read yet") {
+		t.Errorf("got %v", err)
+	}
+}

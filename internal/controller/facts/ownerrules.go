@@ -19,12 +19,18 @@ import (
 // giteaForge is the type of forge whose CODEOWNERS is of regular expressions.
 const giteaForge = "gitea"
 
+// gitlabForge is the type of forge whose CODEOWNERS has sections, which aren't read yet.
+const gitlabForge = "gitlab"
+
 // listCodeownersFiles lists where a forge looks for the file; the first that is there
 // counts. Gitea's documentation: "Code Owners"; GitHub's: "About code owners". Forgejo, which
 // its API doesn't always tell from Gitea, has one place more, where it looks last.
 func listCodeownersFiles(forgeType string) []string {
 	if forgeType == giteaForge {
 		return []string{"CODEOWNERS", "docs/CODEOWNERS", ".gitea/CODEOWNERS", ".forgejo/CODEOWNERS"}
+	}
+	if forgeType == gitlabForge {
+		return []string{"CODEOWNERS", "docs/CODEOWNERS", ".gitlab/CODEOWNERS"}
 	}
 	return []string{".github/CODEOWNERS", "CODEOWNERS", "docs/CODEOWNERS"}
 }
@@ -102,8 +108,11 @@ func parseCodeowners(raw []byte, forgeType string) (ownerRules, error) {
 	if rules > maxOwnerRules {
 		return ownerRules{}, fmt.Errorf("it has %d rules, more than %d", rules, maxOwnerRules)
 	}
-	if forgeType == giteaForge {
+	switch forgeType {
+	case giteaForge:
 		return parseGiteaOwners(lines)
+	case gitlabForge: // read as GitHub's, a section would be a rule and its approvals forgotten
+		return ownerRules{}, errors.New("the owners that GitLab reads in it aren't read yet; name the owners in users or teams")
 	}
 	parsed, err := codeowners.ParseFile(bytes.NewReader(raw))
 	if err != nil {

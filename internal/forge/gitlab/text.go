@@ -8,27 +8,21 @@ import (
 // GitLab acts upon lines that begin with a slash and a word, and takes them out of a text
 // (user/project/quick_actions). A backslash keeps it from that, and isn't shown.
 var (
-	actionLine  = regexp.MustCompile(`^\\*/[A-Za-z]`)
-	escapedLine = regexp.MustCompile(`^\\+/[A-Za-z]`)
+	actionLine  = regexp.MustCompile(`^([ \t]*)(\\*/[A-Za-z])`)
+	escapedLine = regexp.MustCompile(`^([ \t]*)\\(\\*/[A-Za-z])`)
 )
 
 // escapeActions writes a text so that GitLab acts upon no line of it.
 func escapeActions(s string) string {
 	return mapLines(s, func(line string) string {
-		if actionLine.MatchString(line) {
-			return `\` + line
-		}
-		return line
+		return actionLine.ReplaceAllString(line, `${1}\${2}`)
 	})
 }
 
 // unescapeActions is the text that escapeActions was given.
 func unescapeActions(s string) string {
 	return mapLines(s, func(line string) string {
-		if escapedLine.MatchString(line) {
-			return line[1:]
-		}
-		return line
+		return escapedLine.ReplaceAllString(line, `${1}${2}`)
 	})
 }
 

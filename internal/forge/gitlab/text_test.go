@@ -10,6 +10,7 @@ func TestEscapeActions(t *testing.T) {
 		{"nothing", "a *body*\nof lines", "a *body*\nof lines"},
 		{"an action", "/close", `\/close`},
 		{"one of our commands", "Say:\n/liftlock approve\nor don't.", "Say:\n\\/liftlock approve\nor don't."},
+		{"after spaces", " \t/close", " \t\\/close"},
 		{"within a line", "say /close", "say /close"},
 		{"a path", "/ is the root, //host too", "/ is the root, //host too"},
 		{"escaped by hand", `\/close`, `\\/close`},
