@@ -1,6 +1,10 @@
 package emulator
 
-import "fmt"
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
 
 // EditPull gives a pull request another title and body.
 func (f *Forge) EditPull(repo string, number int, login, title, body string) error {
@@ -67,4 +71,39 @@ func (f *Forge) MergePull(repo string, number int, login, method string) (string
 		return err
 	})
 	return sha, err
+}
+
+// landingPrefix begins the branches from which LandAs brings changes.
+const landingPrefix = "change-"
+
+// IsLanding says whether a pull request is one that LandAs made.
+func (p *PullRequest) IsLanding() bool { return strings.HasPrefix(p.Branch, landingPrefix) }
+
+// LandAs brings a change to a branch in the way in which the forge can tell afterwards who did
+// it: on GitHub a push, as with CommitAs; on GitLab, whose commits carry no accounts, a merge
+// request of its own, merged by its author. It returns the commit that the branch is at then.
+func (f *Forge) LandAs(repo, login, branch, message string, files map[string]string, remove ...string) (string, error) {
+	tip, err := f.Head(repo, branch)
+	if err != nil || tip == "" || f.face == GitHub {
+		return f.CommitAs(repo, login, branch, message, files, remove...)
+	}
+	f.mu.Lock()
+	from := landingPrefix + strconv.FormatInt(f.nextID(), 10)
+	f.mu.Unlock()
+	if err := f.SetBranch(repo, login, from, tip); err != nil {
+		return "", err
+	}
+	if _, err := f.CommitAs(repo, login, from, message, files, remove...); err != nil {
+		return "", err
+	}
+	title, _, _ := strings.Cut(message, "\n")
+	n, err := f.OpenPull(repo, login, from, branch, title, "")
+	if err != nil {
+		return "", err
+	}
+	landed, err := f.MergePull(repo, n, login, "merge")
+	if err != nil {
+		return "", err
+	}
+	return landed, f.SetBranch(repo, login, from, "")
 }

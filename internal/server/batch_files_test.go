@@ -137,7 +137,7 @@ func TestBranchInUse(t *testing.T) {
 	s.awaitReason("web", "qa", "the branch liftlock/shop/qa/batch exists with a commit by")
 	s.awaitReason("api", "qa", "delete or rename it")
 	s.awaitIdle()
-	if all, err := s.Forge.Pulls(repoName); err != nil || len(all) != 0 {
+	if all, err := s.ownPulls(); err != nil || len(all) != 0 {
 		t.Fatalf("%d pull requests (%v)", len(all), err)
 	}
 	s.must("delete it", s.Forge.SetBranch(repoName, "linus", "liftlock/shop/qa/batch", ""))

@@ -94,7 +94,7 @@ func TestBatch(t *testing.T) {
 	s.awaitVerified("web", "prod", "1.1.0")
 	s.awaitVerified("api", "prod", "2.0.0")
 	s.awaitIdle()
-	all, err := s.Forge.Pulls(repoName)
+	all, err := s.ownPulls()
 	s.must("list the pull requests", err)
 	if len(all) != 2 {
 		t.Errorf("%d pull requests were made, want 2", len(all))

@@ -165,7 +165,7 @@ func TestStoryOnBranches(t *testing.T) {
 	s.start()
 	s.awaitJudged()
 	s.awaitIdle()
-	if all, err := s.Forge.Pulls(repoName); err != nil || len(all) != 2 {
+	if all, err := s.ownPulls(); err != nil || len(all) != 2 {
 		t.Errorf("after the database was lost there are %d pull requests (%v), want 2", len(all), err)
 	}
 	for _, env := range s.environmentNames() {

@@ -108,7 +108,7 @@ func (s *harness) promoteAndRevert(kinds map[string]carryCase, method string) {
 			}
 		}
 	}
-	_, err := s.Forge.CommitAs(repoName, "linus", s.branchOf("dev"), "A release of everything", write, remove...)
+	_, err := s.Forge.LandAs(repoName, "linus", s.branchOf("dev"), "A release of everything", write, remove...)
 	s.must("release", err)
 	promotions := map[string]emulator.PullRequest{}
 	for _, c := range s.opts.components {

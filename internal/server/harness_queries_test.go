@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -114,7 +115,7 @@ func (s *harness) awaitReason(component, env, text string) *api.EnvironmentWhy {
 // listPulls are all pull requests of ours into an environment, oldest first.
 func (s *harness) listPulls(component, env string) []emulator.PullRequest {
 	s.t.Helper()
-	all, err := s.Forge.Pulls(repoName)
+	all, err := s.ownPulls()
 	s.must("list the pull requests", err)
 	return slices.DeleteFunc(all, func(p emulator.PullRequest) bool {
 		return p.Branch != promotion.Branch("shop", env, component) || p.Author != bot
@@ -124,7 +125,7 @@ func (s *harness) listPulls(component, env string) []emulator.PullRequest {
 // listReverts are all reverts of ours in an environment.
 func (s *harness) listReverts(component, env string) []emulator.PullRequest {
 	s.t.Helper()
-	all, err := s.Forge.Pulls(repoName)
+	all, err := s.ownPulls()
 	s.must("list the pull requests", err)
 	return slices.DeleteFunc(all, func(p emulator.PullRequest) bool {
 		return !strings.HasPrefix(p.Branch, promotion.RevertPrefix+"shop/"+env+"/"+component+"/")
@@ -222,7 +223,11 @@ func (s *harness) editTagOn(login, branch, component, env, tag string) string {
 
 func (s *harness) commitFiles(login, branch, message string, files map[string]string) string {
 	s.t.Helper()
-	sha, err := s.Forge.CommitAs(repoName, login, branch, message, files)
+	commit := s.Forge.CommitAs
+	if branch == "main" || slices.Contains(slices.Collect(maps.Values(s.opts.branches)), branch) {
+		commit = s.Forge.LandAs
+	}
+	sha, err := commit(repoName, login, branch, message, files)
 	s.must("commit", err)
 	return sha
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -111,6 +112,12 @@ var accounts = map[string]emulator.Permission{
 // forgeFace is the face of the forge that the stories are told on: GitHub's, unless the
 // environment has another FORGE.
 func forgeFace() emulator.Face { return cmp.Or(emulator.Face(os.Getenv("FORGE")), emulator.GitHub) }
+
+// ownPulls are the repository's pull requests, without those that only bring people's changes.
+func (s *harness) ownPulls() ([]emulator.PullRequest, error) {
+	all, err := s.Forge.Pulls(repoName)
+	return slices.DeleteFunc(all, func(p emulator.PullRequest) bool { return p.IsLanding() }), err
+}
 
 // newHarness makes a world; the server is not started yet.
 func newHarness(t testing.TB, p harnessOptions) *harness {
@@ -349,7 +356,7 @@ func (s *harness) logState() {
 			s.t.Logf("%s %s: %s %v", e.Level, e.LoggerName, e.Message, e.ContextMap())
 		}
 	}
-	all, err := s.Forge.Pulls(repoName)
+	all, err := s.ownPulls()
 	if err != nil {
 		return
 	}

@@ -48,7 +48,7 @@ func TestFirstDay(t *testing.T) {
 	s.awaitVerified("c07", "qa", "1.3.0")
 	s.awaitPromotion("c07", "prod", "1.3.0")
 	s.awaitIdle()
-	all, err := s.Forge.Pulls(repoName)
+	all, err := s.ownPulls()
 	s.must("list the pull requests", err)
 	if len(all) != 2 {
 		t.Errorf("%d pull requests after one release, want 2 (qa's and prod's)", len(all))

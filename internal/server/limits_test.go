@@ -153,7 +153,7 @@ func TestModeThatOnlyReports(t *testing.T) {
 	s.commitRelease("web", "1.1.0")
 	s.awaitReason("web", "qa", "mode is observe; otherwise: open a promotion of 1.1.0 into qa")
 	s.awaitIdle()
-	all, err := s.Forge.Pulls(repoName)
+	all, err := s.ownPulls()
 	s.must("list the pull requests", err)
 	if n := s.countCalls("POST", "git-receive-pack") + s.countCalls("POST", "/repos/") + s.countCalls("PATCH", "/repos/") + s.countCalls("PUT", "/repos/"); n != 0 || len(all) != 0 {
 		t.Errorf("observing made %d writes and %d pull requests:\n%s", n, len(all), formatCalls(s.Forge.Calls()))

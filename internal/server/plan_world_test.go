@@ -181,7 +181,7 @@ func (w *planWorld) writeTag(e planEvent, name, env string) {
 			return ref.Component == name || ref.Component == promotion.BatchName
 		})
 		if _, there, err := w.Forge.File(repoName, "main", first); err == nil && there && !moved {
-			_, err := w.Forge.CommitAs(repoName, "linus", "main", e.String(), nil, first)
+			_, err := w.Forge.LandAs(repoName, "linus", "main", e.String(), nil, first)
 			w.must("commit", err)
 		}
 		return

@@ -115,7 +115,7 @@ func promoteWithReplicas(b *testing.B, replicas int) {
 		for _, c := range f.components {
 			files[overlayPath(c, "dev")+"/kustomization.yaml"] = strings.NewReplacer("NAME", c, "TAG", "1.1.0").Replace(kustomizationTemplate)
 		}
-		_, err := s.Forge.CommitAs(f.name, "linus", "main", "Release", files)
+		_, err := s.Forge.LandAs(f.name, "linus", "main", "Release", files)
 		s.must("release", err)
 	}
 	s.awaitAllMerged(repositories)

@@ -19,7 +19,7 @@ func (s *harness) runStory() emulator.PullRequest {
 	s.approve(p.Number, "grace")
 	p = s.awaitMerged(p.Number)
 	s.awaitVerified("web", "prod", "1.1.0")
-	all, err := s.Forge.Pulls(repoName)
+	all, err := s.ownPulls()
 	s.must("list the pull requests", err)
 	if len(all) != 2 {
 		s.t.Errorf("the story made %d pull requests, want 2", len(all))
@@ -44,7 +44,7 @@ func TestStory(t *testing.T) {
 	s.start()
 	s.awaitJudged()
 	s.awaitIdle()
-	if all, err := s.Forge.Pulls(repoName); err != nil || len(all) != 2 {
+	if all, err := s.ownPulls(); err != nil || len(all) != 2 {
 		t.Errorf("after the database was lost there are %d pull requests (%v), want 2", len(all), err)
 	}
 }

@@ -21,7 +21,7 @@ func TestStrangersBranch(t *testing.T) {
 	if head, err := s.Forge.Head(repoName, branch); err != nil || head != theirs {
 		t.Errorf("the stranger's branch is at %s (%v), want %s", head, err, theirs)
 	}
-	if all, err := s.Forge.Pulls(repoName); err != nil || len(all) != 0 {
+	if all, err := s.ownPulls(); err != nil || len(all) != 0 {
 		t.Errorf("%d pull requests (%v)", len(all), err)
 	}
 	// Gone, the way is free.

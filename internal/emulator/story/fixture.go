@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -71,6 +72,12 @@ func (f *Fixture) Close() error {
 		f.channel.close()
 	}
 	return f.Simulation.Close()
+}
+
+// Pulls are the repository's pull requests, without those that only bring releases to dev.
+func (f *Fixture) Pulls() ([]emulator.PullRequest, error) {
+	all, err := f.Forge.Pulls(Repo)
+	return slices.DeleteFunc(all, func(p emulator.PullRequest) bool { return p.IsLanding() }), err
 }
 
 // NewFixture makes the world in a folder, on a forge with the face: the repository, its

@@ -20,7 +20,7 @@ import (
 // promotion once, and nothing anywhere that shouldn't be.
 func (r *storyRun) checkEnd() {
 	r.t.Helper()
-	all, err := r.fixture.Forge.Pulls(story.Repo)
+	all, err := r.fixture.Pulls()
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func (r *storyRun) checkEnd() {
 // checkForgeTidy holds what readers of the forge see: one comment kept up to date, the
 // status that its gates passed, one hook, and no branch that nobody needs.
 func (r *storyRun) checkForgeTidy() error {
-	all, err := r.fixture.Forge.Pulls(story.Repo)
+	all, err := r.fixture.Pulls()
 	if err != nil {
 		return err
 	}
@@ -214,7 +214,7 @@ func (r *storyRun) getJSON(path string, into any) error {
 // ever was on the tracked branch and on the forge.
 func (r *storyRun) checkInvariants() {
 	r.t.Helper()
-	all, err := r.fixture.Forge.Pulls(story.Repo)
+	all, err := r.fixture.Pulls()
 	if err != nil {
 		r.t.Fatal(err)
 	}

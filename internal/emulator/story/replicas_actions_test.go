@@ -53,7 +53,7 @@ func (r *replicaRun) actIn(f *replicatedRepository, random *rand.Rand) error {
 			continue
 		}
 		c.released++
-		if _, err := r.forge.CommitAs(f.name, story.Author, story.Branch, "Release "+c.name,
+		if _, err := r.forge.LandAs(f.name, story.Author, story.Branch, "Release "+c.name,
 			map[string]string{replicatedOverlay(c.name, "dev"): replicatedKustomization(c.name, releaseTag(c.released))}); err != nil {
 			return err
 		}

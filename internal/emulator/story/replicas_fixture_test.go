@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -286,7 +287,7 @@ func (r *replicaRun) listPulls(repository, env string) []emulator.PullRequest {
 		r.t.Errorf("list the pull requests: %v", err)
 	}
 	var out []emulator.PullRequest
-	for _, p := range all {
+	for _, p := range slices.DeleteFunc(all, func(p emulator.PullRequest) bool { return p.IsLanding() }) {
 		if ref, _ := promotion.ParseBranch(p.Branch); env == "" || ref.Environment == env {
 			out = append(out, p)
 		}

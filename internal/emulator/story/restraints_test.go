@@ -152,7 +152,7 @@ func (r *storyRun) awaitOpenInProd() *emulator.PullRequest {
 
 func (r *storyRun) pullsOf(env string) []emulator.PullRequest {
 	r.t.Helper()
-	all, err := r.fixture.Forge.Pulls(story.Repo)
+	all, err := r.fixture.Pulls()
 	if err != nil {
 		r.t.Fatal(err)
 	}

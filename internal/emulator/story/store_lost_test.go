@@ -134,7 +134,7 @@ func commitRelease(w *story.Fixture, tag string) error {
 	}
 	before, rest, _ := strings.Cut(text, "newTag: ")
 	_, after, _ := strings.Cut(rest, " ")
-	_, err = w.Forge.CommitAs(story.Repo, story.Author, story.Branch, "Release web "+tag+" to dev",
+	_, err = w.Forge.LandAs(story.Repo, story.Author, story.Branch, "Release web "+tag+" to dev",
 		map[string]string{story.Kustomization("dev"): before + "newTag: " + tag + " " + after})
 	return err
 }
@@ -174,7 +174,7 @@ func (r *storyRun) awaitNewerOrHeld() {
 
 // approveAll approves what is open in prod and isn't approved as it is.
 func (r *storyRun) approveAll() error {
-	all, err := r.fixture.Forge.Pulls(story.Repo)
+	all, err := r.fixture.Pulls()
 	if err != nil {
 		return err
 	}

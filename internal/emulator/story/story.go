@@ -224,7 +224,7 @@ func (s *Story) commitRelease(tag, from string) error {
 	if err != nil || !ok {
 		return &StepError{Step: "a change lands in dev", Err: err}
 	}
-	commit, err := s.Fixture.Forge.CommitAs(Repo, Author, Branch, "Release web "+tag+" to dev", map[string]string{file: strings.Replace(text, "newTag: "+from, "newTag: "+tag, 1)})
+	commit, err := s.Fixture.Forge.LandAs(Repo, Author, Branch, "Release web "+tag+" to dev", map[string]string{file: strings.Replace(text, "newTag: "+from, "newTag: "+tag, 1)})
 	if err != nil {
 		return &StepError{Step: "a change lands in dev", Err: err}
 	}
