@@ -168,8 +168,9 @@ func (r *repository) branchWith(sha string) string {
 	return strings.TrimPrefix(first, "refs/heads/")
 }
 
-// checkTransition refuses a step to the state that a status is in, or backwards. One that has
-// ended isn't changed but followed by another of its name.
+// checkTransition refuses a step to the state that a status is in, or backwards; what the
+// status says changes all the same. One that has ended isn't changed but followed by another of
+// its name.
 func (c *call) checkTransition(sha string, s *status) error {
 	for _, o := range c.latestStatuses(c.repo, sha) {
 		if o.context != s.context || o.ref != s.ref || o.state != "pending" {
@@ -177,6 +178,8 @@ func (c *call) checkTransition(sha string, s *status) error {
 		}
 		event := map[string]string{"pending": "enqueue", "running": "run"}[s.word]
 		if s.word == "pending" || s.word == o.gitlabState() {
+			// Known from GitLab's source, not from its documentation: its texts change before the step is tried.
+			o.description, o.target = cmp.Or(s.description, o.description), cmp.Or(s.target, o.target)
 			return gitlabRefusal(http.StatusBadRequest, "Cannot transition status via :"+event+" from :"+o.gitlabState()+
 				` (Reason(s): Status cannot transition via "`+event+`")`)
 		}

@@ -263,6 +263,12 @@ func TestGitLabAutoMerge(t *testing.T) {
 		}
 	}
 	status("second", "pending", 201) // again, after it had ended
+	head, err := w.Head(gitlabTestRepo, "second")
+	w.must(err)
+	w.call("grace", "POST", gitlabTestProject+"/statuses/"+head, map[string]any{"state": "pending", "ref": "second", "name": "ci", "description": "almost"}, 400)
+	if all, err := w.Statuses(gitlabTestRepo, head); err != nil || len(all) != 1 || all[0].Description != "almost" {
+		t.Errorf("a step that was refused leaves %+v, %v", all, err)
+	}
 	w.call("liftlock", "POST", first+"/cancel_merge_when_pipeline_succeeds", nil, 201)
 	w.call("liftlock", "PUT", second, map[string]any{"state_event": "close"}, 200)
 	w.call("liftlock", "POST", second+"/cancel_merge_when_pipeline_succeeds", nil, 406)
