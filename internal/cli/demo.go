@@ -15,17 +15,18 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/liftlock/liftlock/internal/config"
+	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/emulator/story"
 	"github.com/liftlock/liftlock/internal/server"
 )
 
 func demoCommand() *cobra.Command {
 	var once, keep bool
-	var pace, dir string
+	var pace, dir, forge string
 	c := &cobra.Command{
 		Use:   "demo",
 		Short: "Tell the main job as a story, on embedded parts",
-		Long: "Starts a forge emulator (real Git over HTTP, GitHub's REST API), a simulated Argo CD and the\n" +
+		Long: "Starts a forge emulator (real Git over HTTP, GitHub's or GitLab's REST API), a simulated Argo CD and the\n" +
 			"server itself, and tells a release's way from dev to prod and another one's way back, as it\n" +
 			"happens. The console is served meanwhile, and afterwards until Ctrl-C, unless --once is given.",
 		Args: cobra.NoArgs,
@@ -33,6 +34,9 @@ func demoCommand() *cobra.Command {
 			p, ok := map[string]story.Timings{"demo": story.DemoTimings(), "fast": story.FastTimings()}[pace]
 			if !ok {
 				return fmt.Errorf("--pace: %q is neither demo nor fast", pace)
+			}
+			if f := emulator.Face(forge); f != emulator.GitHub && f != emulator.GitLab {
+				return fmt.Errorf("--forge: %q is neither github nor gitlab", forge)
 			}
 			if dir == "" {
 				tmp, err := os.MkdirTemp("", "liftlock-demo-")
@@ -48,17 +52,18 @@ func demoCommand() *cobra.Command {
 					}
 				}()
 			}
-			return runDemo(cmd.Context(), cmd.OutOrStdout(), dir, p, once)
+			return runDemo(cmd.Context(), cmd.OutOrStdout(), dir, emulator.Face(forge), p, once)
 		},
 	}
 	c.Flags().BoolVar(&once, "once", false, "end when the story is told: 0, or 1 naming the step that was not reached")
 	c.Flags().StringVar(&pace, "pace", "demo", "demo for people, fast for machines")
+	c.Flags().StringVar(&forge, "forge", "github", "whose API the forge has: github or gitlab")
 	c.Flags().StringVar(&dir, "dir", "", "where the world lives (default: a temporary folder)")
 	c.Flags().BoolVar(&keep, "keep", false, "keep the temporary folder")
 	return c
 }
 
-func runDemo(ctx context.Context, out io.Writer, dir string, p story.Timings, once bool) (err error) {
+func runDemo(ctx context.Context, out io.Writer, dir string, face emulator.Face, p story.Timings, once bool) (err error) {
 	// The world's programs run in folders of their own.
 	if dir, err = filepath.Abs(dir); err != nil {
 		return err
@@ -71,7 +76,7 @@ func runDemo(ctx context.Context, out io.Writer, dir string, p story.Timings, on
 		return err
 	}
 	defer closeLog()
-	w, err := story.NewFixture(dir, "", p, zap.NewNop())
+	w, err := story.NewFixture(dir, face, p, zap.NewNop())
 	if err != nil {
 		return err
 	}

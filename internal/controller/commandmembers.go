@@ -81,6 +81,10 @@ func (e *Controller) recordCommand(ctx context.Context, s *facts.Snapshot, o Com
 	if len(units) == 0 {
 		return newRefusal("nothing that #%d brought is in %s any more, so there is nothing to take back", o.Pull, o.Command.Environment)
 	}
+	at := e.opts.Clock.Now()
+	if o.Command.Verb == command.Promote {
+		at = o.written(at) // over what was there then, not over what somebody put there since
+	}
 	return e.opts.Store.Tx(ctx, "command", func(tx *store.Tx) error {
 		for _, u := range units {
 			source := o.Source
@@ -88,7 +92,7 @@ func (e *Controller) recordCommand(ctx context.Context, s *facts.Snapshot, o Com
 				source += " for " + u.Component
 			}
 			if _, err := tx.PutPendingCommand(ctx, store.PendingCommand{Unit: wake.UnitName(u), Environment: o.Command.Environment, Verb: o.Command.Verb,
-				By: o.By, Reason: o.Command.Reason, Source: source, At: e.opts.Clock.Now()}); err != nil {
+				By: o.By, Reason: o.Command.Reason, Source: source, At: at}); err != nil {
 				return err
 			}
 		}

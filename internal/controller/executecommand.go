@@ -37,6 +37,14 @@ type Command struct {
 	ownHoldsOnly bool // it lifts what its author holds, and nothing that others do
 }
 
+// written is when the command was given at the latest: forges tell whole seconds.
+func (o *Command) written(now time.Time) time.Time {
+	if at := o.At.Add(time.Second); !o.At.IsZero() && at.Before(now) {
+		return at
+	}
+	return now
+}
+
 // RefusedError is a command that is not carried out, with the reason for its author.
 type RefusedError struct{ Why string }
 

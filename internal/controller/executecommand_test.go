@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/liftlock/liftlock/internal/appset/history"
 	"github.com/liftlock/liftlock/internal/controller/wake"
@@ -76,6 +77,34 @@ func TestCommandsAreRecorded(t *testing.T) {
 				t.Errorf("another repository: %v", err)
 			}
 		})
+	}
+}
+
+// TestPromoteIsOfWhenItWasWritten holds that a promote that is read late is about what was
+// there when it was written, and that a clock that is ahead makes none of later.
+func TestPromoteIsOfWhenItWasWritten(t *testing.T) {
+	w := newFixture(t, "", manualQA, "web")
+	p := w.openOne("web", "2.0.0", "web")
+	now := w.opts.Clock.Now()
+	for i, c := range []struct {
+		verb    string
+		written time.Time
+		want    time.Time
+	}{
+		{command.Promote, now.Add(-5 * time.Minute), now.Add(-5*time.Minute + time.Second)},
+		{command.Promote, now.Add(time.Hour), now},
+		{command.Promote, time.Time{}, now},
+		{command.Retry, now.Add(-5 * time.Minute), now},
+	} {
+		source := fmt.Sprint("written ", i)
+		_, err := w.ExecuteCommand(t.Context(), Command{Unit: w.unit("web"), Pull: p.Number, Command: command.Command{Verb: c.verb, Environment: "qa"}, By: "ada", Via: "comment", Source: source, At: c.written})
+		w.must(err)
+		pending, err := w.opts.Store.PendingCommands(t.Context(), wake.UnitName(w.unit("web")))
+		w.must(err)
+		k := slices.IndexFunc(pending, func(k store.PendingCommand) bool { return k.Source == source })
+		if k < 0 || pending[k].At.Sub(c.want).Abs() > time.Minute {
+			t.Errorf("%s written at %v is of %+v, want %v", c.verb, c.written, pending, c.want)
+		}
 	}
 }
 
