@@ -11,6 +11,7 @@ LOAD_FOR ?= 20s
 SIM_SEED ?= 0
 SIM_FOR ?= 10m
 SIM_WORLDS ?= 0
+FORGE ?= github
 MUTANTS ?= .
 MUTANT_WORLDS ?= 200
 PKG ?= internal/promotion
@@ -45,6 +46,10 @@ race: ## run the tests with the race detector, a package at a time
 .PHONY: crash
 crash: ## kill the server at every point of the story and at random, and three replicas with their PostgreSQL 1,000 times (an hour; CRASH=ReplicasKilled KILLS=1000 CRASH_SEED=1)
 	$(GO) test ./internal/emulator/story -count=1 -timeout 120m -v -long -run '$(CRASH)' -kills $(KILLS) -seed $(CRASH_SEED)
+
+.PHONY: stories
+stories: ## tell the emulator's stories, kills and a lost database included, on one face of its forge (FORGE=github or gitlab)
+	FORGE=$(FORGE) $(GO) test ./internal/emulator/story -count=1 -timeout 30m
 
 .PHONY: sim
 sim: ## simulate the whole service under faults, a world a seed (SIM_SEED=, SIM_FOR=10m or SIM_WORLDS=; SIM_FOR=0: tell the story of SIM_SEED)

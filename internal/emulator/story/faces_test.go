@@ -1,0 +1,21 @@
+package story_test
+
+import (
+	"testing"
+
+	"github.com/liftlock/liftlock/internal/emulator"
+)
+
+// TestEitherForge tells the story on each face of the emulated forge: the same end.
+func TestEitherForge(t *testing.T) {
+	for _, face := range []emulator.Face{emulator.GitHub, emulator.GitLab} {
+		t.Run(string(face), func(t *testing.T) {
+			t.Parallel()
+			r := startRun(t, runOptions{face: face})
+			if err := r.runStory(); err != nil {
+				t.Fatal(err)
+			}
+			r.checkEnd()
+		})
+	}
+}
