@@ -102,11 +102,17 @@ func listOvertaken(components []ComponentFacts) map[string]string {
 				if f == nil {
 					continue
 				}
-				if at := f.findEnv(e.Name); at != nil && at.Release.OK && at.Landed.OK {
-					if why := overtakenReason(at, m.Release, true); why != "" {
-						out[key] = m.Component + ": " + why
-						break
-					}
+				at := f.findEnv(e.Name)
+				if at == nil || !at.Release.OK || !at.Landed.OK {
+					continue
+				}
+				why := overtakenReason(at, m.Release, true)
+				if l := at.Landed.Value; why == "" && l.By == ByPromotion && l.Commit != e.Landed.Value.Commit {
+					why = fmt.Sprintf("#%d has brought it anew", l.Pull)
+				}
+				if why != "" {
+					out[key] = m.Component + ": " + why
+					break
 				}
 			}
 		}

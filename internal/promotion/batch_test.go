@@ -307,6 +307,8 @@ func TestDecideBatch(t *testing.T) {
 			own: []string{"web: record 723200000000 degraded in qa"}, component: "web", env: "qa", why: "api's fields changed since"},
 		{name: "a way back that one has left", fixture: degraded().with("api", func(f *ComponentFacts) { f.land("qa", "r9", ByPerson, 0) }),
 			own: []string{"web: record 723200000000 degraded in qa"}, component: "web", env: "qa", why: "#5 brought 2 components together, and they can't all be taken back: api: qa no longer carries what it takes back; a person has to decide"},
+		{name: "a way back that one has left and come back to", fixture: degraded().with("api", func(f *ComponentFacts) { f.land("qa", "r2", ByPromotion, 8) }),
+			own: []string{"api: record 723200000000 verified in qa", "web: record 723200000000 degraded in qa"}, component: "web", env: "qa", why: "they can't all be taken back: api: #8 has brought it anew; a person has to decide"},
 		{name: "one that a later revert has put back goes back too", fixture: degraded().with("api", func(f *ComponentFacts) { f.land("qa", "r2", ByRevert, 8) }),
 			want: []string{"open a revert of #5 in qa"}, own: []string{"api: record 723200000000 verified in qa", "web: record 723200000000 degraded in qa"}},
 		{name: "and its revert stays open", fixture: degraded().openBatchRevert("qa", both, nil).with("api", func(f *ComponentFacts) { f.land("qa", "r2", ByRevert, 8) }),
