@@ -66,7 +66,7 @@ var mutants = []mutant{
 	{"what was done isn't looked at again", []edit{{"controller/unit.go", "return e.opts.Clock.Now(), errors.Join(failed.joined(), unfetched)", "return next, errors.Join(failed.joined(), unfetched)"}}},
 	{"a broken pipeline file keeps nothing from merging", []edit{{"promotion/gates.go", "if j.facts.PipelineErr != \"\" {", "if false {"}}},
 	{"an approval of an older diff counts", []edit{{"../policies/countapprovals.go", "case !v.Current:", "case false:"}}},
-	{"the signature of a delivery isn't checked", []edit{{"../webhooks/receiver.go", "if !verifySignature(r.secrets, body.data, sum) {", "if !verifySignature(r.secrets, body.data, sum) && false {"}}},
+	{"the signature of a delivery isn't checked", []edit{{"../webhooks/receiver.go", "if !verify(body.data) {", "if !verify(body.data) && false {"}}},
 	{"a revert restores what was there ten commits before", []edit{{"controller/facts/compose.go", "files, err := changedPaths(ctx, m, info.Parents[0], commit)", "for range 10 {\n\t\tif p, err := m.Commit(ctx, info.Parents[0]); err == nil && len(p.Parents) > 0 {\n\t\t\tinfo = p\n\t\t}\n\t}\n\tfiles, err := changedPaths(ctx, m, info.Parents[0], commit)"}}},
 }
 
