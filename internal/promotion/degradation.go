@@ -50,29 +50,17 @@ func (j *evaluator) evaluateDegradation(e *Env, st *EnvState) {
 	}
 	if l.By != ByPromotion {
 		why := fmt.Sprintf("what %s carries was not brought by a promotion, so there is nothing to take back", e.Name)
-		if pending != nil {
-			j.finishCommand(pending, false, why)
-		} else {
-			j.holdDegradation(e, st, "hold", why+"; a person has to decide", Unclear)
-		}
+		j.refuseRevert(e, st, pending, why, "; a person has to decide")
 		return
 	}
 	if l.Batch && !j.spec.BatchesByEnvironment() {
 		why := fmt.Sprintf("#%d brought %s together, when spec.batch was environment; taking them back is left to people", l.Pull, wording.Count(len(l.Members), "component"))
-		if pending != nil {
-			j.finishCommand(pending, false, why)
-		} else {
-			j.holdDegradation(e, st, "hold", why, Unclear)
-		}
+		j.refuseRevert(e, st, pending, why, "")
 		return
 	}
 	if overtaken := j.with.overtaken[arrivalKey(e.Name, l.Commit)]; overtaken != "" {
 		why := fmt.Sprintf("#%d brought %s together, and they can't all be taken back: %s", l.Pull, wording.Count(len(l.Members), "component"), overtaken)
-		if pending != nil {
-			j.finishCommand(pending, false, why)
-		} else {
-			j.holdDegradation(e, st, "hold", why+"; a person has to decide", Unclear)
-		}
+		j.refuseRevert(e, st, pending, why, "; a person has to decide")
 		return
 	}
 	if (pending != nil || j.facts.Now.Sub(l.At) <= e.Spec.Verify.WatchWindow()) && j.requestCulprits(e) {
@@ -91,6 +79,16 @@ func (j *evaluator) evaluateDegradation(e *Env, st *EnvState) {
 		return
 	}
 	j.openRevert(e, st, pending)
+}
+
+// refuseRevert answers the command that asks for a revert that can't be; without one the
+// degradation is held, with what else is to be said then.
+func (j *evaluator) refuseRevert(e *Env, st *EnvState, pending *PendingCommand, why, held string) {
+	if pending != nil {
+		j.finishCommand(pending, false, why)
+		return
+	}
+	j.holdDegradation(e, st, "hold", why+held, Unclear)
 }
 
 // requestCulprits asks which resources of the degraded targets are unhealthy, where nobody

@@ -70,13 +70,9 @@ var _ forge.Forge = (*Driver)(nil)
 
 // New makes a driver. It makes no call: whether the token is good shows at the first one.
 func New(o Options) (*Driver, error) {
-	base, err := url.Parse(o.URL)
-	if err != nil || (base.Scheme != "https" && base.Scheme != "http") || base.Host == "" || base.User != nil || base.RawQuery != "" || base.Fragment != "" {
-		shown := "(unreadable)"
-		if base != nil {
-			shown = base.Redacted()
-		}
-		return nil, fmt.Errorf("forge url %q is not a server's address: write https://HOST", shown)
+	base, err := transport.ParseServerURL(o.URL)
+	if err != nil {
+		return nil, err
 	}
 	if o.Token == "" {
 		return nil, errors.New("the GitLab driver needs a token")
