@@ -176,6 +176,9 @@ func (e *Controller) setHoldsItself(ctx context.Context, r *Repository, s *facts
 			return false, err
 		}
 	}
+	if _, err := e.fetch(ctx, r); err != nil { // another process may have set them
+		return false, err
+	}
 	for _, u := range units {
 		active, err := e.opts.Actor.ListHolds(ctx, r.Repository, u, scope, o.Command.Environment)
 		if err != nil || !slices.ContainsFunc(active, isOwn) {

@@ -123,7 +123,7 @@ func TestOpenAndFetchRepair(t *testing.T) {
 		says   string // in the log of Open; "" where only a read or fetch notices
 	}{
 		"stale locks": {says: "killed git", damage: func(t *testing.T, dir, _, _, _ string) {
-			for _, f := range []string{"packed-refs.lock", "HEAD.lock", "config.lock", "shallow.lock", "refs/heads/main.lock", "objects/info/commit-graphs/commit-graph-chain.lock", "gc.pid", "objects/pack/pack-x.keep", "objects/pack/tmp_pack_x", "objects/aa/tmp_obj_x", "fast_import_crash_1", "objects/incoming-x/pack/y"} {
+			for _, f := range []string{"packed-refs.lock", "packed-refs.new", "HEAD.lock", "config.lock", "shallow.lock", "refs/heads/main.lock", "objects/info/commit-graphs/commit-graph-chain.lock", "gc.pid", "objects/pack/pack-x.keep", "objects/pack/tmp_pack_x", "objects/aa/tmp_obj_x", "fast_import_crash_1", "objects/incoming-x/pack/y"} {
 				write(t, filepath.Join(dir, f), "")
 			}
 		}},
@@ -184,7 +184,7 @@ func TestOpenAndFetchRepair(t *testing.T) {
 				t.Errorf("Open logs %v, not %q", logs.All(), tc.says)
 			}
 			if name == "stale locks" {
-				for _, pattern := range []string{"*.lock", "*/*.lock", "*/*/*.lock", "objects/*/tmp_*", "gc.pid", "objects/pack/*.keep", "fast_import*", "objects/incoming*"} {
+				for _, pattern := range []string{"*.lock", "packed-refs.new", "*/*.lock", "*/*/*.lock", "objects/*/tmp_*", "gc.pid", "objects/pack/*.keep", "fast_import*", "objects/incoming*"} {
 					if left, _ := filepath.Glob(filepath.Join(dir, pattern)); len(left) > 0 {
 						t.Errorf("left: %v", left)
 					}

@@ -14,7 +14,7 @@ import (
 // leftoverPattern are what git's programs leave outside refs/ when they are killed.
 // Nobody else works here, so nobody needs them. Below refs/ a branch may have
 // such a name; there only ".lock" can't be one's end.
-var leftoverPattern = regexp.MustCompile(`\.lock$|^pack-.*\.keep$|^tmp_|^gc\.pid|^fast_import_crash_|^\.tmp-|^incoming-`)
+var leftoverPattern = regexp.MustCompile(`\.lock$|^packed-refs\.new$|^pack-.*\.keep$|^tmp_|^gc\.pid|^fast_import_crash_|^\.tmp-|^incoming-`)
 
 // looseRefPattern is what a file below refs/ holds when it was written completely.
 var looseRefPattern = regexp.MustCompile(`^([0-9a-f]{40}|ref: refs/[^\n]+)\n?$`)

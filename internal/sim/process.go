@@ -28,6 +28,7 @@ type process struct {
 	ctx        context.Context
 	cancel     context.CancelFunc
 	dead       bool
+	started    time.Time
 	tasks      []*task
 	run        *task // the key that it runs, or its start
 	view       *view
@@ -49,7 +50,7 @@ const (
 // startProcess starts a server: its parts are the real ones, over the world's.
 func (sim *Simulation) startProcess() {
 	sim.processCount++
-	p := &process{sim: sim, name: "server " + string(rune('A'+(sim.processCount-1)%26)), skew: sim.drawSkew()}
+	p := &process{sim: sim, name: "server " + string(rune('A'+(sim.processCount-1)%26)), skew: sim.drawSkew(), started: sim.now}
 	p.ctx, p.cancel = context.WithCancel(sim.ctx)
 	p.view = &view{sim: sim, process: p, apps: map[string]verification.App{}}
 	for _, x := range sim.argocd.apps {

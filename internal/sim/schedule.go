@@ -248,6 +248,11 @@ func (sim *Simulation) allIdle() bool {
 	return !slices.ContainsFunc(sim.processes, func(p *process) bool { return !p.dead && p.run != nil })
 }
 
+// hasRunSince says that a process has been there since then.
+func (sim *Simulation) hasRunSince(at time.Time) bool {
+	return slices.ContainsFunc(sim.processes, func(p *process) bool { return !p.dead && !p.started.After(at) })
+}
+
 // dueTime is when the next key is due, as long as that is known.
 type dueTime struct {
 	known, none bool

@@ -40,10 +40,15 @@ func (a *Actor) SetHold(ctx context.Context, r *facts.Repository, u promotion.Un
 	if err != nil {
 		return active, err
 	}
-	for range holdTries {
-		if active, err = a.writeHold(ctx, r, file, h); !errors.Is(err, git.ErrLeaseLost) {
+	for i := range holdTries {
+		var written bool
+		active, written, err = a.writeHold(ctx, r, file, h)
+		switch {
+		case errors.Is(err, git.ErrLeaseLost):
+		case err != nil, written, i > 0:
 			return active, err
 		}
+		// What was there was another process's meanwhile; so may be that there is nothing to do.
 		if _, ferr := r.Mirror.Fetch(ctx); ferr != nil {
 			return active, ferr
 		}
@@ -63,8 +68,8 @@ func holdFile(u promotion.Unit, scope, environment string) (string, error) {
 	return history.HoldPath(u.Pipeline, scope, name), nil
 }
 
-// ListHolds lists the holds on something that stand, as its file has them; none when there
-// are none.
+// ListHolds lists the holds on something that stand, as its file had them when the state
+// branch was fetched last; none when there are none.
 func (a *Actor) ListHolds(ctx context.Context, r *facts.Repository, u promotion.Unit, scope, environment string) ([]promotion.Holding, error) {
 	file, err := holdFile(u, scope, environment)
 	if err != nil {
@@ -78,18 +83,20 @@ func (a *Actor) ListHolds(ctx context.Context, r *facts.Repository, u promotion.
 	return promotion.ListActive(all, a.opts.Now()), err
 }
 
-func (a *Actor) writeHold(ctx context.Context, r *facts.Repository, file string, h Hold) (active promotion.Hold, err error) {
+// writeHold does what SetHold does, once, on the state branch as it was fetched last. written
+// says that it changed something there.
+func (a *Actor) writeHold(ctx context.Context, r *facts.Repository, file string, h Hold) (active promotion.Hold, written bool, err error) {
 	m, now := r.Mirror, a.opts.Now()
 	head, ok, err := m.Head(ctx, history.StateBranch)
 	if err != nil {
-		return active, err
+		return active, false, err
 	}
 	var all []promotion.Holding
 	spec := git.CommitSpec{When: now}
 	if ok {
 		spec.Parents, spec.Base = []string{head}, head
 		if all, err = history.ReadHolds(m.Tree(head), file); err != nil {
-			return active, err
+			return active, false, err
 		}
 	}
 	verb, w := "Lift the hold on", git.FileWrite{Path: file, Delete: true}
@@ -101,11 +108,11 @@ func (a *Actor) writeHold(ctx context.Context, r *facts.Repository, file string,
 	strongest, held := promotion.FindStrongest(next)
 	active = strongest.Hold
 	if slices.Equal(next, all) {
-		return active, nil
+		return active, false, nil
 	}
 	if held {
 		if w.Content, err = history.EncodeHolds(next); err != nil {
-			return active, fmt.Errorf("write the hold %s: %w", file, err)
+			return active, false, fmt.Errorf("write the hold %s: %w", file, err)
 		}
 		w.Delete = false
 	}
@@ -113,7 +120,7 @@ func (a *Actor) writeHold(ctx context.Context, r *facts.Repository, file string,
 	spec.Message = fmt.Sprintf("%s %s\n\nBy: %s\n", verb, strings.TrimSuffix(strings.TrimPrefix(file, "holds/"), ".yaml"), h.By)
 	commit, err := m.Write(ctx, spec)
 	if err != nil {
-		return active, err
+		return active, false, err
 	}
-	return active, m.Push(ctx, git.PushSpec{Branch: history.StateBranch, New: commit, Old: head})
+	return active, true, m.Push(ctx, git.PushSpec{Branch: history.StateBranch, New: commit, Old: head})
 }

@@ -150,6 +150,32 @@ func TestLiftNothing(t *testing.T) {
 	w.compare("the branch", w.remoteHead(history.StateBranch), "")
 }
 
+// TestLiftOthersHold holds that a hold which another process has set is lifted, and one that it
+// has lifted is set again, though this one hasn't fetched since.
+func TestLiftOthersHold(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t, "", "web")
+	w.setHold(Hold{Scope: "pipeline", By: "ada", Set: true})
+	held := w.remoteHead(history.StateBranch)
+	w.setHold(Hold{Scope: "pipeline", By: "ada"})
+	lifted := w.remoteHead(history.StateBranch)
+
+	w.setRemoteHead(history.StateBranch, held)
+	w.compare("what stands after lifting", w.setHold(Hold{Scope: "pipeline", By: "ada"}), promotion.Hold{})
+	_, active := w.stateFile("holds/shop/pipeline.yaml")
+	if active || w.remoteHead(history.StateBranch) == held {
+		t.Error("the pipeline is held still")
+	}
+	w.setRemoteHead(history.StateBranch, held)
+	_, err := w.repo.Mirror.Fetch(w.ctx())
+	w.must(err)
+	w.setRemoteHead(history.StateBranch, lifted)
+	w.setHold(Hold{Scope: "pipeline", By: "ada", Set: true})
+	if _, ok := w.stateFile("holds/shop/pipeline.yaml"); !ok {
+		t.Error("the pipeline isn't held")
+	}
+}
+
 // TestHoldsMeet holds that a hold is written over what somebody else wrote at the same
 // moment, without losing that, a few times over.
 func TestHoldsMeet(t *testing.T) {
