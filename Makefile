@@ -17,6 +17,7 @@ MUTANT_WORLDS ?= 200
 PKG ?= internal/promotion
 N ?= 100
 SEED ?= 1
+SIM ?= 0
 CRASH ?= .
 CRASH_SEED ?= 1
 KILLS ?= 1000
@@ -60,8 +61,8 @@ sim-mutants: ## plant small bugs into the service and see that the simulation fi
 	$(GO) test ./internal/sim -count=1 -timeout 0 -run '^TestMutants$$' -v -sim.mutants '$(MUTANTS)' -sim.worlds $(MUTANT_WORLDS)
 
 .PHONY: mutants
-mutants: ## change a package's code at random, and count what its own tests notice (PKG=internal/promotion N=100 SEED=1)
-	$(GO) test ./internal -count=1 -timeout 0 -run '^TestMutants$$' -v -mutants '$(PKG)' -mutants.n $(N) -mutants.seed $(SEED)
+mutants: ## change a package's code at random, and count what its own tests notice, and the simulation of the rest (PKG=internal/promotion N=100 SEED=1 SIM=1m)
+	$(GO) test ./internal -count=1 -timeout 0 -run '^TestMutants$$' -v -mutants '$(PKG)' -mutants.n $(N) -mutants.seed $(SEED) -mutants.sim $(SIM)
 
 .PHONY: load
 load: ## send webhooks as fast as they are taken, with a kill in the middle, and among strangers (LOAD_FOR=20s)

@@ -24,11 +24,18 @@ var (
 	mutantsFlag     = flag.String("mutants", "", "the package whose code is mutated, to see whether its own tests notice, such as policies")
 	mutantsNumber   = flag.Int("mutants.n", 100, "how many mutants")
 	mutantsSeedFlag = flag.Uint64("mutants.seed", 1, "which mutants")
+	mutantsSimFlag  = flag.Duration("mutants.sim", 0, "how long a mutant that the package's own tests don't notice is simulated; 0: not at all")
 )
 
-// mutantMemory is what a mutant may use, in KiB: one that never ends also tends to
-// fill the memory.
-const mutantMemory = 2 << 20
+// What a mutant may use of the memory, in KiB: one that never ends also tends to fill it.
+// The simulation collects its garbage only when there are 2 GiB of it.
+const (
+	mutantMemory    = 2 << 20
+	simulatedMemory = 4 << 20
+)
+
+// simulatedSeed is the first world in which mutants are simulated: each in the same ones.
+const simulatedSeed = 1
 
 // fate is what became of a mutant.
 type fate int
@@ -39,13 +46,20 @@ const (
 	survived               // no test noticed
 )
 
-// mutantTester runs a package's own tests with mutated code.
-type mutantTester struct {
+// mutantJudge is a package whose tests may notice a mutant.
+type mutantJudge struct {
+	name    string // what it is called in the report
 	pkg     string // its path
 	folder  string // where it is, and where its tests run
-	scratch string
 	timeout time.Duration
+	memory  int // in KiB
 	flags   []string
+}
+
+// mutantTester shows mutated code to one judge after the other, until one notices.
+type mutantTester struct {
+	scratch string
+	judges  []mutantJudge
 }
 
 // loadPackage reads a package of this module.
@@ -69,22 +83,64 @@ func loadPackage(t *testing.T, name string) *packages.Package {
 	return pkgs[0]
 }
 
+// newMutantTester has a package's own tests as the first judge.
 func newMutantTester(t *testing.T, pkg *packages.Package) *mutantTester {
 	t.Helper()
-	m := &mutantTester{pkg: pkg.PkgPath, folder: filepath.Dir(pkg.GoFiles[0]), scratch: t.TempDir(), timeout: 20 * time.Minute}
-	imports, err := exec.CommandContext(t.Context(), "go", "list", "-f", "{{.TestImports}} {{.XTestImports}}", m.pkg).Output()
+	own := mutantJudge{name: "its own tests", pkg: pkg.PkgPath, folder: filepath.Dir(pkg.GoFiles[0]), timeout: 20 * time.Minute, memory: mutantMemory}
+	imports, err := exec.CommandContext(t.Context(), "go", "list", "-f", "{{.TestImports}} {{.XTestImports}}", own.pkg).Output()
 	if err != nil {
-		t.Fatalf("list what the tests of %s import: %v", m.pkg, err)
+		t.Fatalf("list what the tests of %s import: %v", own.pkg, err)
 	}
 	if strings.Contains(string(imports), "pgregory.net/rapid") {
 		// That a property fails is enough: nobody reads the smallest case.
-		m.flags = []string{"-rapid.nofailfile", "-rapid.shrinktime", "0"}
+		own.flags = []string{"-rapid.nofailfile", "-rapid.shrinktime", "0"}
 	}
-	return m
+	return &mutantTester{scratch: t.TempDir(), judges: []mutantJudge{own}}
 }
 
-// run plants a mutation and runs the tests.
-func (m *mutantTester) run(ctx context.Context, c mutation) (fate, error) {
+// addSimulation has what the own tests don't notice run in the simulation's worlds.
+func (m *mutantTester) addSimulation(t *testing.T, lasts time.Duration) {
+	t.Helper()
+	sim := loadPackage(t, "internal/sim")
+	runs, err := exec.CommandContext(t.Context(), "go", "list", "-deps", sim.PkgPath).Output()
+	if err != nil {
+		t.Fatalf("list what %s runs: %v", sim.PkgPath, err)
+	}
+	if own := m.judges[0].pkg; !slices.Contains(strings.Fields(string(runs)), own) {
+		t.Fatalf("the simulation doesn't run %s; leave -mutants.sim (SIM=) out", own)
+	}
+	m.judges = append(m.judges, mutantJudge{
+		name: "the simulation", pkg: sim.PkgPath, folder: filepath.Dir(sim.GoFiles[0]), timeout: lasts + 20*time.Minute, memory: simulatedMemory,
+		flags: []string{"-test.run", "^TestSimulation$", "-sim.brief", "-sim.seed", fmt.Sprint(simulatedSeed), "-sim.for", lasts.String()},
+	})
+}
+
+// limitTimes runs the code as it is, which must pass, and gives each judge four times as
+// long for a mutant.
+func (m *mutantTester) limitTimes(t *testing.T, unchanged mutation) {
+	t.Helper()
+	for i := range m.judges {
+		j, start := &m.judges[i], time.Now()
+		if became, err := m.runOne(t.Context(), *j, unchanged); err != nil || became != survived {
+			t.Fatalf("the tests of %s don't pass as the code is: %v", j.pkg, err)
+		}
+		j.timeout = 10*time.Second + 4*time.Since(start)
+	}
+}
+
+// run plants a mutation and shows it to the judges. Of one that was killed it gives the
+// name of who noticed.
+func (m *mutantTester) run(ctx context.Context, c mutation) (became fate, by string, err error) {
+	for _, j := range m.judges {
+		if became, err := m.runOne(ctx, j, c); err != nil || became != survived {
+			return became, j.name, err
+		}
+	}
+	return survived, "", nil
+}
+
+// runOne builds a judge's tests with a mutation, and runs them.
+func (m *mutantTester) runOne(ctx context.Context, j mutantJudge, c mutation) (fate, error) {
 	dir, err := os.MkdirTemp(m.scratch, "mutant")
 	if err != nil {
 		return uncompiled, fmt.Errorf("make room for a mutant: %w", err)
@@ -99,14 +155,14 @@ func (m *mutantTester) run(ctx context.Context, c mutation) (fate, error) {
 		return uncompiled, fmt.Errorf("write the mutant: %w", err)
 	}
 	var failed *exec.ExitError
-	if err := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", binary, m.pkg).Run(); errors.As(err, &failed) {
+	if err := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", binary, j.pkg).Run(); errors.As(err, &failed) {
 		return uncompiled, ctx.Err()
 	} else if err != nil {
 		return uncompiled, fmt.Errorf("build the mutant: %w", err)
 	}
-	limited := fmt.Sprintf(`ulimit -d %d; exec "$@"`, mutantMemory)
-	cmd := exec.CommandContext(ctx, "sh", append([]string{"-c", limited, "mutant", binary, "-test.failfast", "-test.timeout", m.timeout.String()}, m.flags...)...)
-	cmd.Dir = m.folder
+	limited := fmt.Sprintf(`ulimit -d %d; exec "$@"`, j.memory)
+	cmd := exec.CommandContext(ctx, "sh", append([]string{"-c", limited, "mutant", binary, "-test.failfast", "-test.timeout", j.timeout.String()}, j.flags...)...)
+	cmd.Dir = j.folder
 	cmd.WaitDelay = time.Second
 	switch err := cmd.Run(); {
 	case ctx.Err() != nil:
@@ -128,6 +184,7 @@ type mutantQueue struct {
 
 	next, running int
 	fates         map[fate]int
+	killedBy      map[string]int // by the judge's name
 }
 
 // take is the next mutation; false when enough compiled. The same are given out however
@@ -146,11 +203,14 @@ func (q *mutantQueue) take() (mutation, bool) {
 	return q.all[q.next-1], true
 }
 
-func (q *mutantQueue) finish(c mutation, became fate) {
+func (q *mutantQueue) finish(c mutation, became fate, by string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.running--
 	q.fates[became]++
+	if became == killed {
+		q.killedBy[by]++
+	}
 	q.changed.Broadcast()
 	if became == survived {
 		fmt.Println(c.describe())
@@ -169,8 +229,8 @@ func (c mutation) describe() string {
 }
 
 // TestMutants changes comparisons, conditions and results of a package at random, and
-// counts how many of the changes its own tests notice. What survives is a rule that no
-// test holds, code that nothing needs, or another way to say the same.
+// counts how many of the changes its own tests notice, and how many of the rest the
+// simulation does, where it is asked for. What survives is a rule that no test holds, code that nothing needs, or another way to say the same.
 func TestMutants(t *testing.T) {
 	if *mutantsFlag == "" {
 		t.Skip("-mutants says what is to be mutated")
@@ -186,28 +246,30 @@ func TestMutants(t *testing.T) {
 	}
 	rand.New(rand.NewPCG(*mutantsSeedFlag, 0)).Shuffle(found, func(i, k int) { all[i], all[k] = all[k], all[i] })
 	m := newMutantTester(t, pkg)
-	start := time.Now()
-	if became, err := m.run(t.Context(), mutation{path: all[0].path, source: all[0].source}); err != nil || became != survived {
-		t.Fatalf("the tests of %s don't pass as the code is: %v", m.pkg, err)
+	if *mutantsSimFlag > 0 {
+		m.addSimulation(t, *mutantsSimFlag)
 	}
-	m.timeout = 10*time.Second + 4*time.Since(start)
-	q := &mutantQueue{all: all, wanted: *mutantsNumber, fates: map[fate]int{}}
+	m.limitTimes(t, mutation{path: all[0].path, source: all[0].source})
+	q := &mutantQueue{all: all, wanted: *mutantsNumber, fates: map[fate]int{}, killedBy: map[string]int{}}
 	q.changed.L = &q.mu
 	var wg sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
 			for c, more := q.take(); more; c, more = q.take() {
-				became, err := m.run(t.Context(), c)
+				became, by, err := m.run(t.Context(), c)
 				if err != nil {
 					t.Errorf("%s: %v", c.describe(), err)
 				}
-				q.finish(c, became)
+				q.finish(c, became, by)
 			}
 		})
 	}
 	wg.Wait()
 	n := q.fates[killed] + q.fates[survived]
-	fmt.Printf("of %d possible mutants in %s, %d didn't compile\n", found, m.pkg, q.fates[uncompiled])
+	fmt.Printf("of %d possible mutants in %s, %d didn't compile\n", found, pkg.PkgPath, q.fates[uncompiled])
+	for _, j := range m.judges {
+		fmt.Printf("%d killed by %s\n", q.killedBy[j.name], j.name)
+	}
 	fmt.Printf("killed %d of %d (%.0f %%) seed %d\n", q.fates[killed], n, 100*float64(q.fates[killed])/float64(max(n, 1)), *mutantsSeedFlag)
 }
 
@@ -231,29 +293,34 @@ func TestMutationsOfSample(t *testing.T) {
 		t.Errorf("found:\n%s\nwant:\n%s", got, golden)
 	}
 	m := newMutantTester(t, pkg)
+	m.judges = append(m.judges, mutantJudge{
+		name: "others", pkg: pkg.PkgPath + "/user", folder: filepath.Join(m.judges[0].folder, "user"), timeout: time.Minute, memory: mutantMemory,
+	})
 	for name, test := range map[string]struct {
 		became  string
 		timeout time.Duration
 		want    fate
+		by      string
 	}{
-		"a test fails":    {"left == 0", time.Minute, killed},
-		"it never ends":   {"left <= 0", time.Second, killed},
-		"no test notices": {"b", time.Minute, survived},
+		"a test fails":                 {"left == 0", time.Minute, killed, "its own tests"},
+		"it never ends":                {"left <= 0", time.Second, killed, "its own tests"},
+		"only another judge notices":   {`return "", zero`, time.Minute, killed, "others"},
+		"no test of any judge notices": {"b", time.Minute, survived, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			i := slices.IndexFunc(all, func(c mutation) bool { return c.becomes == test.became })
 			if i < 0 {
 				t.Fatal("no such mutation")
 			}
-			tester := *m
-			tester.timeout = test.timeout
-			if became, err := tester.run(t.Context(), all[i]); err != nil || became != test.want {
-				t.Errorf("it became %v (%v), want %v", became, err, test.want)
+			tester := mutantTester{scratch: m.scratch, judges: slices.Clone(m.judges)}
+			tester.judges[0].timeout = test.timeout
+			if became, by, err := tester.run(t.Context(), all[i]); err != nil || became != test.want || by != test.by {
+				t.Errorf("it became %v by %q (%v), want %v by %q", became, by, err, test.want, test.by)
 			}
 		})
 	}
 	broken := mutation{path: all[0].path, source: all[0].source, code: "no program"}
-	if became, err := m.run(t.Context(), broken); err != nil || became != uncompiled {
+	if became, _, err := m.run(t.Context(), broken); err != nil || became != uncompiled {
 		t.Errorf("what is no program became %v (%v)", became, err)
 	}
 }
