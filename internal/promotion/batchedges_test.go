@@ -81,6 +81,9 @@ func TestDecideBatchEdges(t *testing.T) {
 
 		{name: "and that a person merges one", fixture: ready().openBatchPull("qa", both, nil).with("web", func(f *ComponentFacts) { f.env("qa").Spec.Merge = pipeline.Manual }), compose: fine,
 			component: "api", env: "qa", why: "#7 also moves web, which may not be merged yet: every gate passes; merge: manual, so a person merges it"},
+		{name: "one whose newer release is refused is told as well that all are", fixture: ready().openBatchPull("qa", both, nil).arrived("api", "r3").with("api", func(f *ComponentFacts) {
+			f.env("qa").Compositions[id("r3")] = Composition{Tip: tip, State: EditRefused, Reason: "db-qa reads it too"}
+		}).with("web", func(f *ComponentFacts) { f.env("qa").Open.Stale = true }), compose: refusedBatch, component: "api", env: "qa", why: "it could not be shown in time"},
 		{name: "what was composed for several is refused for all", fixture: ready(), compose: refusedBatch, component: "web", env: "qa", why: "it could not be shown in time"},
 		{name: "the revert of several isn't wanted for what a person or nobody knows brought", fixture: degraded().openBatchRevert("qa", both, nil).with("api", func(f *ComponentFacts) { f.env("qa").Landed.Value.By = ByBaseline }), own: []string{degradedWeb}, want: []string{"close #9: it takes several back at once, and of api it no longer can: what qa carries was not brought by a promotion"}},
 
@@ -99,6 +102,9 @@ func TestDecideBatchEdges(t *testing.T) {
 		{name: "what took its place and is degraded is waited for", fixture: inQA().verifyAll("qa", "web").with("web", func(f *ComponentFacts) { f.composed("prod", "r2") }).arrived("api", "r3").landed("qa", 6, makeMembers("api r3")).verifyAll("qa", "api").with("api", func(f *ComponentFacts) {
 			f.verdict("qa", verification.Degraded, "bad").env("qa").Spec.OnDegraded = pipeline.OnDegradedHold
 		}), compose: fine, own: []string{"api: record 723300000000 degraded in qa"}, component: "web", env: "prod", why: "r3, which took its place in qa, is not verified: api-qa: bad"},
+
+		{name: "what is open further on waits while what it moves is taken back", fixture: degraded().openBatchPull("prod", both, nil), compose: fine, want: []string{"open a revert of #5 in qa"}, own: []string{degradedWeb},
+			component: "api", env: "prod", why: "what moves together can't be composed now: api r2 is being taken back"},
 
 		{name: "an incident of one that came along in another environment counts", fixture: degraded().with("web", func(f *ComponentFacts) {
 			f.ClusterIncidents = []ClusterIncident{{Cluster: "one", Target: "api-prod", Component: "api", Environment: "prod", Since: noon}}

@@ -77,10 +77,10 @@ func isAbout(a PullAction, pull *Pull) bool {
 	return !opens && pull != nil && number == pull.Number
 }
 
-// addReason adds a reason to what is said of a component in an environment.
+// addReason adds a reason to what is said of a component in an environment that it has.
 func (b *batchPlanner) addReason(component, env, code, text string) {
 	st := b.decision.Components[b.components[component]].Env(env)
-	if st != nil && !slices.ContainsFunc(st.Why, func(w Reason) bool { return w.Code == code && w.Text == text }) {
+	if !slices.ContainsFunc(st.Why, func(w Reason) bool { return w.Code == code && w.Text == text }) {
 		st.addReason(code, text)
 	}
 }
@@ -350,9 +350,6 @@ func (b *batchPlanner) mergeWhenAllReady(j *batchPlan) {
 // firstObstacle is the first thing that keeps a component's part from merging.
 func (b *batchPlanner) firstObstacle(j *batchPlan, component string) string {
 	st := b.decision.Components[b.components[component]].Env(j.env)
-	if st == nil {
-		return "it is not judged yet"
-	}
 	for _, g := range st.Gates {
 		if g.Outcome != "pass" {
 			return g.Gate + ": " + g.Reason

@@ -56,7 +56,7 @@ type evaluator struct {
 type rollup struct {
 	state  string // Verifying, Verified, Degraded, Failed
 	reason string
-	clear  bool // every target is verified right now, not only once
+	clear  bool // every target is verified right now, not only once; never but where it is Verified
 }
 
 // evaluateComponent evaluates one component.
@@ -207,7 +207,7 @@ func (j *evaluator) evaluateCurrent(e *Env, st *EnvState) {
 	}
 	if a != nil && l.By != ByBaseline && !(l.By == ByPerson && !e.Source()) || a != nil && j.needsVerdict(e) {
 		switch {
-		case r.state == Verified && r.clear && !a.IsVerified():
+		case r.clear && !a.IsVerified():
 			j.addAction(Record{Environment: e.Name, Release: a.Release, Commit: a.Commit, Verified: true})
 			a.MarkVerified(j.facts.Now)
 			st.VerifiedAt = a.VerifiedAt

@@ -1,6 +1,7 @@
 package promotion
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -166,6 +167,9 @@ func TestDecideOpening(t *testing.T) {
 		}).with(request("promote", "qa", "", noon)), want: open},
 		{name: "an unknown command from before a person's change", facts: ready().with(func(f *ComponentFacts) { f.land("qa", "r9", ByPerson, 0) }).with(request("dance", "qa", "", noon.Add(-time.Hour))), want: []string{"answer 3: there is no command dance"}},
 		{name: "a command for an environment that isn't there", facts: linearFacts().with(request("retry", "moon", "", noon)), want: []string{"answer 3: this component has no environment moon"}},
+		{name: "a second retry of a source environment waits its turn", facts: linearFacts().with(func(f *ComponentFacts) {
+			f.PendingCommands = []PendingCommand{{ID: 1, Verb: "retry", Environment: "dev"}, {ID: 2, Verb: "retry", Environment: "dev"}}
+		}), want: []string{"answer 1: there is nothing to retry in dev: nothing failed and nothing was closed"}},
 		{name: "a revert of a source environment", facts: linearFacts().with(request("revert", "dev", "", noon)), want: []string{"answer 3: dev is a source environment: releases arrive there by commits, not by promotions"}},
 	})
 }
@@ -211,6 +215,8 @@ func TestDecideGates(t *testing.T) {
 			f.env("dev").Release, f.env("dev").Fields, f.env("dev").FieldsReason = Unsure[Release]("mixed"), FieldsMixed, "a has 1, b has 2"
 		}), env: "qa", why: "can't be told: a has 1, b has 2"},
 		{name: "nothing is deployed there", facts: open().with(func(f *ComponentFacts) { f.env("qa").Targets = nil }), env: "qa", why: "{targets wait no ApplicationSet generates a target for this component in qa"},
+		{name: "nor is a promotion awaited that reaches no target", facts: open().with(landedBefore(ByPromotion, time.Minute)).with(func(f *ComponentFacts) { f.env("qa").Targets = nil }), env: "qa",
+			why: "[{targets wait no ApplicationSet generates a target for this component in qa"},
 		{name: "so many reverts hold everything until the oldest is over", facts: open().with(func(f *ComponentFacts) {
 			f.Limits.RevertsByEnv, f.Limits.OldestRecentRevert = map[string]int{"qa": 3}, noon.Add(-time.Minute)
 		}), env: "qa", why: "3 reverts were opened in qa within 10 minutes", next: 9 * time.Minute},
@@ -242,6 +248,12 @@ func TestDecideOpen(t *testing.T) {
 		f.land("dev", "r1", ByPerson, 0)
 		f.verified("dev")
 	}
+	// vetoedBefore has the pull request of r2 closed by a person before r1 was merged into qa.
+	vetoedBefore := func() *ComponentFacts {
+		f := arrivedFacts().composed("qa", "r2")
+		f.env("qa").PastPulls = []PastPull{{Number: 6, Release: id("r1"), Merged: true, At: noon}, {Number: 4, Release: id("r2"), At: noon.Add(-time.Hour)}}
+		return f
+	}
 	unmanaged := func(f *ComponentFacts) { f.env("qa").MarkUnmanaged("#3 by mallory") }
 	spoilt := func(f *ComponentFacts) { f.env("qa").Open.MarkModified("it changes base/x") }
 	replaced := []string{"compose #7 anew for r3: r3 is newer"}
@@ -259,6 +271,12 @@ func TestDecideOpen(t *testing.T) {
 		{name: "a promote of another release is answered", facts: open().with(request("promote", "qa", "r7", noon)), want: []string{"answer 3: another release took its place", "merge #7 into qa at head"}},
 		{name: "a promote while it is on hold means the open one", facts: open().with(newer).with(func(f *ComponentFacts) { f.env("qa").Open.Held = true }).with(request("promote", "qa", "", noon)), want: []string{"bind 3 to 723200000000 in qa"}, env: "qa", promo: Held},
 		{name: "a promote while the environment is on hold too", facts: open().with(newer).with(func(f *ComponentFacts) { f.Holds = Sure([]Hold{{Scope: "environment", Environment: "qa"}}) }).with(request("promote", "qa", "", noon)), want: []string{"bind 3 to 723200000000 in qa"}, env: "qa", promo: Held},
+		{name: "a promote of what a revert upstream brought back means the open one", facts: arrivedFacts().with(func(f *ComponentFacts) {
+			f.land("qa", "r2", ByPromotion, 5)
+			f.verified("qa").land("qa", "r3", ByPromotion, 6)
+			f.land("qa", "r2", ByRevert, 9)
+			f.verified("qa").pull("prod", "r2", "ada", "grace")
+		}).with(request("promote", "prod", "", noon)), want: []string{"bind 3 to 723200000000 in prod", "merge #7 into prod at head"}},
 		{name: "a newer takes its place, whose files changed too", facts: open().with(newer).with(func(f *ComponentFacts) { f.env("qa").Open.Stale = true }), want: replaced},
 		{name: "one that the pipeline doesn't know upstream keeps nothing from being judged", facts: open().with(func(f *ComponentFacts) { f.env("qa").Spec.After = []string{"dev", "gone"} }), want: []string{"merge #7 into qa at head"}},
 		{name: "the pipeline is on hold", facts: open().with(func(f *ComponentFacts) {
@@ -316,6 +334,11 @@ func TestDecideOpen(t *testing.T) {
 			f.env("qa").PastPulls = []PastPull{{Number: 4, Release: id("r7"), Superseded: true}}
 		}).with(request("retry", "qa", "", noon)),
 			want: []string{"answer 3: there is nothing to retry in qa: nothing failed and nothing was closed"}},
+		{name: "retry lifts no close from before the last merge where it can't be told what is there", facts: vetoedBefore().with(func(f *ComponentFacts) { f.env("qa").Release = Unsure[Release]("line 3") }).with(request("retry", "qa", "", noon)),
+			want: []string{"answer 3: there is nothing to retry in qa: nothing failed and nothing was closed"}},
+		{name: "nor who brought it", facts: vetoedBefore().with(func(f *ComponentFacts) { f.env("qa").Landed = Unsure[Landed]("the clone is shallow") }).with(request("retry", "qa", "", noon)),
+			want: []string{"answer 3: there is nothing to retry in qa: nothing failed and nothing was closed"}},
+		{name: "but where it can it lifts the close that keeps a release out", facts: vetoedBefore().with(request("retry", "qa", "", noon)), want: []string{"forgive the closed #4", "answer 3: the closed #4 no longer counts", "open a promotion of r2 into qa"}},
 		{name: "retry lifts what was closed before a revert", facts: arrivedFacts().with(func(f *ComponentFacts) {
 			f.env("qa").PastPulls = []PastPull{{Number: 9, Revert: true, Merged: true, Release: id("r0"), At: noon}, {Number: 4, Release: id("r2"), At: noon.Add(-time.Hour)}}
 		}).composed("qa", "r2").with(request("retry", "qa", "", noon)), want: []string{"forgive the closed #4", "answer 3: the closed #4 no longer counts", "open a promotion of r2 into qa"}},
@@ -429,6 +452,32 @@ func TestSameRelease(t *testing.T) {
 	for short, want := range map[string]bool{full: true, full[:12]: true, full[:11]: false, "": false, id("r3")[:12]: false} {
 		if got := SameRelease(full, short); got != want {
 			t.Errorf("%q: %t, want %t", short, got, want)
+		}
+	}
+}
+
+// TestUpstreamIsListedOnce holds that an environment that several ways lead from is looked at
+// once, and that a circle ends.
+func TestUpstreamIsListedOnce(t *testing.T) {
+	after := func(name string, names ...string) Env {
+		return Env{Name: name, Spec: pipeline.Environment{After: names}}
+	}
+	for name, c := range map[string]struct {
+		envs []Env
+		want []string
+	}{
+		"two ways from dev":           {[]Env{after("dev"), after("eu", "dev"), after("us", "dev"), after("prod", "eu", "us")}, []string{"eu", "dev", "us"}},
+		"a circle":                    {[]Env{after("eu", "us"), after("us", "eu"), after("prod", "eu")}, []string{"eu", "us"}},
+		"one that the pipeline lacks": {[]Env{after("dev"), after("prod", "moon", "dev")}, []string{"dev"}},
+		"a source":                    {[]Env{after("prod")}, nil},
+	} {
+		var got []string
+		j := &evaluator{facts: &ComponentFacts{Envs: c.envs}}
+		for _, u := range j.listUpstream(j.facts.findEnv("prod")) {
+			got = append(got, u.Name)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
 }

@@ -194,19 +194,20 @@ func TestIncidentThatIsOver(t *testing.T) {
 func TestUnsettledOtherTarget(t *testing.T) {
 	ago := func(seconds int) time.Time { return noon.Add(-time.Duration(seconds) * time.Second) }
 	for _, c := range []struct {
-		name         string
+		name, on     string // which cluster
 		since, until time.Time
 		want         bool // a revert
 		why          string
 		next         time.Time
 	}{
-		{"it lasts", ago(30), time.Time{}, false, "became unwell too", time.Time{}},
-		{"it lasted, and is over", ago(60), ago(30), false, "became unwell too", ago(-60)},
-		{"it was a blip", ago(60), ago(31), true, "", time.Time{}},
-		{"it began before the target degraded, and may last", ago(20), time.Time{}, false, "whether that lasts is known at 2026-03-02T12:00:10Z", ago(-10)},
-		{"it was a blip just before", ago(20), ago(10), true, "", time.Time{}},
-		{"it began when the target degraded, and may last", ago(5), time.Time{}, false, "whether that lasts is known at 2026-03-02T12:00:25Z", ago(-25)},
-		{"it began after the target degraded", ago(4), time.Time{}, true, "", time.Time{}},
+		{"it lasts", "one", ago(30), time.Time{}, false, "became unwell too", time.Time{}},
+		{"it lasted, and is over", "one", ago(60), ago(30), false, "became unwell too", ago(-60)},
+		{"it was a blip", "one", ago(60), ago(31), true, "", time.Time{}},
+		{"it began before the target degraded, and may last", "one", ago(20), time.Time{}, false, "whether that lasts is known at 2026-03-02T12:00:10Z", ago(-10)},
+		{"it was a blip just before", "one", ago(20), ago(10), true, "", time.Time{}},
+		{"it began when the target degraded, and may last", "one", ago(5), time.Time{}, false, "whether that lasts is known at 2026-03-02T12:00:25Z", ago(-25)},
+		{"it began after the target degraded", "one", ago(4), time.Time{}, true, "", time.Time{}},
+		{"it may last, on another cluster", "two", ago(20), time.Time{}, true, "", time.Time{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := linearFacts()
@@ -216,7 +217,7 @@ func TestUnsettledOtherTarget(t *testing.T) {
 			e.Restore = Sure(Composition{Tip: tip, Files: []string{"f"}})
 			e.Targets[0].ChangedObjects = Sure([]Object(nil))
 			e.Targets[0].Verdict.Since = ago(5)
-			f.ClusterIncidents = []ClusterIncident{{Cluster: "one", Target: "db", Since: c.since, Until: c.until, Unsettled: true}}
+			f.ClusterIncidents = []ClusterIncident{{Cluster: c.on, Target: "db", Since: c.since, Until: c.until, Unsettled: true}}
 			d := decideAlone(t, *f)
 			got := slices.ContainsFunc(d.Actions, func(a Action) bool { _, ok := a.(OpenRevert); return ok })
 			said := c.why == "" || slices.ContainsFunc(d.Env("qa").Why, func(r Reason) bool { return strings.Contains(r.Text, c.why) })

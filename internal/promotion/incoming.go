@@ -260,7 +260,7 @@ func (j *evaluator) replaceOpen(e *Env, st *EnvState, own, forced *PendingComman
 	p := e.Open
 	release, name, why := p.Release, p.Name, ""
 	var sub EnvState
-	if c, _ := j.pickCandidate(e, &sub, forced); c != nil && c.Release != p.Release && c.Rank > j.releaseRank(e, p.Release) {
+	if c, _ := j.pickCandidate(e, &sub, forced); c != nil && c.Rank > j.releaseRank(e, p.Release) {
 		keeps := j.reasonNotToReplace(e)
 		switch {
 		case forced != nil:

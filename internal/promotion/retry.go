@@ -101,7 +101,7 @@ func (j *evaluator) findLiftableVeto(e *Env) *PastPull {
 			return p
 		}
 	}
-	if e.Source() || !e.Release.OK || !e.Landed.OK {
+	if !e.Release.OK || !e.Landed.OK {
 		return nil
 	}
 	var sub EnvState
