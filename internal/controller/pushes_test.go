@@ -109,7 +109,9 @@ func (w *fixture) runDue(within time.Duration) map[wake.Kind]int {
 			}
 			for _, c := range claims {
 				k, _ := wake.Parse(c.Key)
-				out[k.Kind]++
+				if out[k.Kind]++; out[k.Kind] > 10_000 {
+					w.t.Fatalf("it doesn't come to rest: %v runs", out)
+				}
 				w.runClaim(w.t.Context(), c)
 			}
 		}
@@ -152,5 +154,27 @@ func TestAPushCostsWhatItChanged(t *testing.T) {
 	t.Logf("one release cost %v", runs)
 	if total > 8 || len(w.pulls()) != 1 {
 		t.Errorf("one release cost %v and led to %d pull requests", runs, len(w.pulls()))
+	}
+}
+
+// TestConflictWithAnUnknownPush holds that a conflict with a push that nobody has told of is
+// found by a fetch, once, and not by composing the same again and again.
+func TestConflictWithAnUnknownPush(t *testing.T) {
+	w := newFixture(t, "", manualQA, "web")
+	before := w.openOne("web", "1.1.0", "web")
+	w.runDue(time.Minute)
+	_, err := w.forge.CommitAs(repoName, "linus", "main", "A line beside it", map[string]string{kustomizationOf("web", "qa"): kustomization("web", "1.0.0") + "namePrefix: eu-\n"})
+	w.must(err)
+	w.must(w.opts.Store.Wake(t.Context(), wake.ForPull(w.repo.ID, before.Number).String()))
+	if runs := w.runDue(time.Minute); runs[wake.Unit] > 12 {
+		t.Errorf("runs: %v", runs)
+	}
+	head, _, err := w.repo.Mirror.Head(t.Context(), "main")
+	w.must(err)
+	after := w.pulls()[before.Number-1]
+	info, err := w.repo.Mirror.Commit(t.Context(), after.Head)
+	w.must(err)
+	if after.Head == before.Head || len(info.Parents) != 1 || info.Parents[0] != head {
+		t.Errorf("composed on %v, and not on %s", info.Parents, head)
 	}
 }

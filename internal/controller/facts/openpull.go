@@ -119,8 +119,7 @@ func ReadPullHolds(ctx context.Context, s StateReader, repo string, number int) 
 func (o *Gatherer) describeOpenPull(ctx context.Context, ev *Evaluation, env *promotion.Env, r *pullRecord) (*OpenPull, error) {
 	repo, pr := ev.Snapshot.Repo, &r.PR
 	p := &OpenPull{Environment: env.Name, Revert: r.ref.Revert, PR: pr, HeadSince: r.HeadSince, Pull: promotion.Pull{Number: pr.Number, URL: pr.URL, Head: pr.Head, CreatedAt: pr.CreatedAt, UpdatedAt: pr.UpdatedAt,
-		Held: pr.HasLabel(promotion.LabelHold), Batch: r.batch, Mergeable: promotion.MergeState(pr.Mergeable), MergeNote: pr.MergeReason}}
-	p.UncomputedSince = o.uncomputedSince(repo, pr, env.Tip)
+		Held: pr.HasLabel(promotion.LabelHold), Batch: r.batch, MergeNote: pr.MergeReason}}
 	holds, err := ReadPullHolds(ctx, o.opts.Store, repo.ID, pr.Number)
 	if err != nil {
 		return nil, err
@@ -151,9 +150,19 @@ func (o *Gatherer) describeOpenPull(ctx context.Context, ev *Evaluation, env *pr
 	if why != "" {
 		p.MarkModified(notComposed(p.Number, why))
 	}
-	if pr.Mergeable == forge.MergeableDirty {
-		p.Stale = true
+	mergeable := pr.Mergeable
+	if mergeable == forge.MergeableDirty {
+		if p.Stale = p.Base != env.Tip; !p.Stale {
+			// Composed on the newest that is known here, it can't conflict: the forge knows
+			// something newer, or answers about what was.
+			mergeable = forge.MergeableUnknown
+			for _, c := range ev.Components[:min(1, len(ev.Components))] {
+				c.requestFetch(repo, fmt.Sprintf("what conflicts with #%d at %s", p.Number, p.Head))
+			}
+		}
 	}
+	p.Mergeable = promotion.MergeState(mergeable)
+	p.UncomputedSince = o.uncomputedSince(repo, p.Number, p.Head, mergeable, env.Tip)
 	if err := o.inspectReach(ctx, ev, env, p); err != nil {
 		return nil, err
 	}

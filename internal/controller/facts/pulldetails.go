@@ -29,7 +29,7 @@ func (o *pullGatherer) readDetail(ctx context.Context, r *Repository, e *cachedP
 	key := detailKey(r, e.PR.Number)
 	d, _ := o.details.Get(key)
 	if d == nil || fresh || d.at.Before(e.NotifiedAt) || o.now().Sub(d.at) >= o.maxAge || d.pr.Head != e.PR.Head ||
-		d.pr.State != e.PR.State || d.pr.Mergeable == forge.MergeableUnknown {
+		d.pr.State != e.PR.State || d.pr.Mergeable == forge.MergeableUnknown || d.pr.Mergeable == forge.MergeableDirty {
 		if _, err := o.RefreshPullRequest(ctx, r, e.PR.Number); err != nil {
 			return nil, err
 		}
@@ -98,15 +98,15 @@ type uncomputed struct {
 
 // uncomputedSince is since when the forge says that it is still computing whether a head
 // can be merged onto a branch's tip; zero when it doesn't.
-func (o *pullGatherer) uncomputedSince(r *Repository, pr *forge.PullRequest, tip string) time.Time {
-	key := detailKey(r, pr.Number)
-	if pr.Mergeable != forge.MergeableUnknown && pr.Mergeable != "" {
+func (o *pullGatherer) uncomputedSince(r *Repository, number int, head string, mergeable forge.Mergeable, tip string) time.Time {
+	key := detailKey(r, number)
+	if mergeable != forge.MergeableUnknown && mergeable != "" {
 		o.uncomputed.Remove(key)
 		return time.Time{}
 	}
 	known, ok := o.uncomputed.Get(key)
-	if !ok || known.head != pr.Head || known.tip != tip {
-		known = uncomputed{pr.Head, tip, o.now()}
+	if !ok || known.head != head || known.tip != tip {
+		known = uncomputed{head, tip, o.now()}
 		o.uncomputed.Put(key, known)
 	}
 	return known.since

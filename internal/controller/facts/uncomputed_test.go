@@ -31,7 +31,7 @@ func TestUncomputedSince(t *testing.T) {
 		if c.name == "unknown" {
 			began = now
 		}
-		if got, want := g.uncomputedSince(r, &forge.PullRequest{Number: 1, Head: c.head, Mergeable: c.mergeable}, c.tip), c.want(); !got.Equal(want) {
+		if got, want := g.uncomputedSince(r, 1, c.head, c.mergeable, c.tip), c.want(); !got.Equal(want) {
 			t.Errorf("%s: since %v, wanted %v", c.name, got, want)
 		}
 	}
