@@ -68,7 +68,7 @@ var rooms = map[string][]string{
 	"internal/appset/impact":          {"internal/appset", "internal/appset/evaluate", "internal/pipeline"},
 	"internal/appset/isolation":       {"internal/appset", "internal/appset/evaluate", "internal/manifest/deps", "internal/manifest/render"},
 	"internal/appset/randomset":       {},
-	"internal/console":                {"internal/console/api", "internal/promotion", "internal/promotion/command", "internal/store"},
+	"internal/console":                {"internal/console/api", "internal/promotion", "internal/promotion/command", "internal/store", "policies"},
 	"internal/console/api":            {},
 	"internal/console/client":         {"internal/console/api"},
 	"internal/controller":             {"internal/appset", "internal/appset/history", "internal/controller/act", "internal/controller/facts", "internal/controller/prtext", "internal/controller/wake", "internal/forge", "internal/git", "internal/promotion", "internal/promotion/command", "internal/promotion/verification", "internal/store", "policies", "webhooks"},

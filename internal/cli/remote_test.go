@@ -38,6 +38,11 @@ func serveConsole(t *testing.T) *[]console.Command {
 	if err := s.AddAudit(t.Context(), entry); err != nil {
 		t.Fatal(err)
 	}
+	merge := store.Audit{At: entry.At.AddDate(-1, 0, 0), Actor: "lock", Via: "server", Verb: "merge", Subject: "hub:acme/fleet|shop|web #13 merge", Environment: "qa", Reason: "soak skipped by ada", Outcome: "merged as c",
+		Data: []byte(`{"kind":"promotion","inputs":"00ff","gates":[{"gate":"soak","outcome":"pass","reason":"skipped by ada"}]}`)}
+	if err := s.AddAudit(t.Context(), merge); err != nil {
+		t.Fatal(err)
+	}
 	orders := &[]console.Command{}
 	h, err := console.New(console.Options{Store: s, Tokens: []console.Token{{Name: "ci", Role: "breakglass", Secret: "do"}},
 		Command: func(_ context.Context, o console.Command) (string, error) {
@@ -101,6 +106,7 @@ func TestAudit(t *testing.T) {
 		{[]string{"audit", "--until", "2000-01-01"}, "nothing is on record\n", ""},
 		{[]string{"audit", "-o", "jsonl"}, `"verb":"hold","subject":"` + entry + `","reason":"odd","outcome":"taken","repository":"hub:acme/fleet","pipeline":"shop","component":"web","pull":{"number":14},"command":"hold pr"}` + "\n", ""},
 		{[]string{"audit", "-o", "json"}, `"actor": "ada"`, ""},
+		{[]string{"audit", "--verb", "merge"}, "merged as c   soak skipped by ada\n                                      gate soak                       pass          skipped by ada\n                                      inputs                          sha256        00ff\n", ""},
 		{[]string{"audit", "-o", "yaml"}, "", "-o is table or json"},
 		{[]string{"audit", "--since", "ever"}, "", "--since is how long ago (24h)"},
 		{[]string{"audit", "--limit", "0"}, "", "1 or more"},

@@ -11,6 +11,7 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/wording"
+	"github.com/liftlock/liftlock/policies"
 )
 
 // buildComponent makes a unit's API shape.
@@ -34,24 +35,28 @@ func (r *reader) buildEnvironment(repo string, s *promotion.EnvState) api.Enviro
 	sort.Slice(e.Targets, func(a, b int) bool { return e.Targets[a].Name < e.Targets[b].Name })
 	if s.Candidate != "" || s.Pull != 0 {
 		in := &api.Incoming{State: s.Promotion, Release: s.Candidate, Name: s.CandidateName, ReadySince: s.ReadySince, Pull: r.buildPull(repo, s.Pull)}
-		for _, g := range s.Gates {
-			in.Gates = append(in.Gates, api.Gate{Gate: g.Gate, Outcome: string(g.Outcome), Reason: g.Reason, Who: g.Who, Until: g.Until})
-		}
+		in.Gates = buildGates(s.Gates)
 		if in.Name == "" {
 			in.Name = wording.Short(in.Release)
 		}
 		e.Incoming = in
 	}
 	if s.Revert != 0 {
-		e.Revert = &api.OpenRevert{Pull: *r.buildPull(repo, s.Revert)}
-		for _, g := range s.RevertGates {
-			e.Revert.Gates = append(e.Revert.Gates, api.Gate{Gate: g.Gate, Outcome: string(g.Outcome), Reason: g.Reason, Who: g.Who, Until: g.Until})
-		}
+		e.Revert = &api.OpenRevert{Pull: *r.buildPull(repo, s.Revert), Gates: buildGates(s.RevertGates)}
 	}
 	for _, w := range s.Why {
 		e.Why = append(e.Why, api.Reason{Code: w.Code, Text: w.Text, Who: w.Who, When: w.When})
 	}
 	return e
+}
+
+// buildGates makes the API shape of what gates answered.
+func buildGates(all []policies.Result) []api.Gate {
+	var out []api.Gate
+	for _, g := range all {
+		out = append(out, api.Gate{Gate: g.Gate, Outcome: string(g.Outcome), Reason: g.Reason, Who: g.Who, Until: g.Until, SkippedBy: g.SkippedBy})
+	}
+	return out
 }
 
 // buildDrift makes a target's drift's API shape.

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/liftlock/liftlock/internal/console/api"
+	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/internal/store"
 )
@@ -29,8 +30,11 @@ const (
 // auditParameters choose entries of the audit trail, on the page too.
 var auditParameters = []string{"actor", "verb", "via", "repository", "pipeline", "component", "environment", "since", "until", "before", "limit"}
 
-// auditVias are the ways on which a command comes.
-var auditVias = []string{"comment", "api"}
+// auditVias are the ways on which a command comes, and how a merge was made.
+var auditVias = []string{"comment", "api", promotion.AuditViaServer, promotion.AuditViaForge}
+
+// listAuditVerbs lists what the trail has: commands, and merges.
+func listAuditVerbs() []string { return append(command.Verbs(), promotion.AuditMerge) }
 
 // auditQuery is a query for a part of the audit trail.
 type auditQuery struct {
@@ -88,9 +92,9 @@ func parseAuditQuery(v map[string]string, mostEntries int) (q auditQuery, err er
 	q = auditQuery{Filter: store.AuditFilter{Actor: v["actor"], Via: v["via"], Verb: v["verb"], Environment: v["environment"]}, Repository: v["repository"], Pipeline: v["pipeline"], Component: v["component"]}
 	switch {
 	case q.Filter.Via != "" && !slices.Contains(auditVias, q.Filter.Via):
-		return q, apiErrorf(http.StatusBadRequest, "the parameter via is %s, not %.40q", strings.Join(auditVias, " or "), q.Filter.Via)
-	case q.Filter.Verb != "" && !slices.Contains(command.Verbs(), q.Filter.Verb):
-		return q, apiErrorf(http.StatusBadRequest, "the parameter verb is one of %s, not %.40q", strings.Join(command.Verbs(), ", "), q.Filter.Verb)
+		return q, apiErrorf(http.StatusBadRequest, "the parameter via is one of %s, not %.40q", strings.Join(auditVias, ", "), q.Filter.Via)
+	case q.Filter.Verb != "" && !slices.Contains(listAuditVerbs(), q.Filter.Verb):
+		return q, apiErrorf(http.StatusBadRequest, "the parameter verb is one of %s, not %.40q", strings.Join(listAuditVerbs(), ", "), q.Filter.Verb)
 	case q.Component != "" && q.Pipeline == "":
 		return q, apiErrorf(http.StatusBadRequest, "the parameter component needs the parameter pipeline")
 	}
@@ -177,6 +181,10 @@ func (r *reader) buildAuditEntry(a *store.Audit) api.AuditEntry {
 	e := api.AuditEntry{ID: a.ID, At: a.At, Actor: a.Actor, Via: a.Via, Verb: a.Verb, Subject: a.Subject, Environment: a.Environment, Reason: a.Reason, Outcome: a.Outcome}
 	if s, ok := parseAuditSubject(a.Subject); ok {
 		e.Repository, e.Pipeline, e.Component, e.Command, e.Pull = s.repository, s.pipeline, s.component, s.command, r.buildPull(s.repository, s.pull)
+	}
+	var m promotion.MergeRecord
+	if a.Verb == promotion.AuditMerge && json.Unmarshal(a.Data, &m) == nil {
+		e.Merge = &api.AuditedMerge{Kind: m.Kind, Release: m.Release, Head: m.Head, Tip: m.Tip, Commit: m.Commit, JudgedAt: m.JudgedAt, Inputs: m.Inputs, Gates: append([]api.Gate{}, buildGates(m.Gates)...)}
 	}
 	return e
 }

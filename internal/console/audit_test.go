@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -20,6 +21,7 @@ import (
 	"github.com/liftlock/liftlock/internal/console/api"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/policies"
 )
 
 // TestAuditTrail holds whom each filter chooses, newest first, and that pages meet.
@@ -86,6 +88,29 @@ func TestAuditTrail(t *testing.T) {
 	}
 	if first.Actor != "ada" || first.Via != "comment" || first.Reason != "odd" || first.Outcome != "taken" || !first.At.Equal(now) || first.ID == 0 || !strings.HasSuffix(first.Subject, "#7 hold pr") {
 		t.Errorf("an entry is %+v", first)
+	}
+}
+
+// TestAuditedMerges holds that by what a merge was judged is told, and that a merge of which
+// that can't be read is told all the same.
+func TestAuditedMerges(t *testing.T) {
+	w := newTestConsole(t, nil)
+	record := promotion.MergeRecord{Kind: promotion.KindPromotion, Release: "r", Head: "h", Tip: "t", Commit: "c", JudgedAt: now, Inputs: "00",
+		Gates: []policies.Result{{Gate: "soak", Outcome: policies.Pass, Reason: "skipped", SkippedBy: "ada", Until: now}}}
+	for i, data := range []json.RawMessage{mustJSON(record), mustJSON("odd"), nil} {
+		w.must(w.store.AddAudit(t.Context(), store.Audit{At: now, Actor: "lock", Via: "server", Verb: "merge", Subject: fmt.Sprintf("%s|shop|web #%d merge", testRepo, i+1), Outcome: "merged", Data: data}))
+	}
+	w.must(w.store.AddAudit(t.Context(), store.Audit{At: now, Actor: "ada", Via: "comment", Verb: "hold", Outcome: "taken", Data: mustJSON(record)}))
+	entries := readJSON[api.AuditTrail](w, "/api/v1/audit?verb=merge&via=server").Entries
+	if len(entries) != 3 || entries[0].Merge != nil || entries[1].Merge != nil || entries[2].Command != "merge" {
+		t.Fatalf("the merges are %+v", entries)
+	}
+	want := api.AuditedMerge{Kind: "promotion", Release: "r", Head: "h", Tip: "t", Commit: "c", JudgedAt: now, Inputs: "00", Gates: []api.Gate{{Gate: "soak", Outcome: "pass", Reason: "skipped", Until: now, SkippedBy: "ada"}}}
+	if got := entries[2].Merge; got == nil || !reflect.DeepEqual(*got, want) {
+		t.Errorf("it was judged by %+v", got)
+	}
+	if got := readJSON[api.AuditTrail](w, "/api/v1/audit?verb=hold").Entries[0].Merge; got != nil {
+		t.Errorf("a command was judged by %+v", got)
 	}
 }
 

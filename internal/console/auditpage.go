@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/console/api"
-	"github.com/liftlock/liftlock/internal/promotion/command"
 )
 
 // maxPipelineHints bounds the pipelines that the filter's field offers.
@@ -33,7 +32,7 @@ type auditBody struct {
 // shownAuditEntry is an entry with where its parts are shown.
 type shownAuditEntry struct {
 	api.AuditEntry
-	State   string // taken or refused
+	State   string // taken, refused or merged
 	Refusal string // why
 
 	// Pages; empty: there is none.
@@ -48,7 +47,7 @@ func (c *server) auditPage(w http.ResponseWriter, r *http.Request) {
 		c.renderError(w, r, err)
 		return
 	}
-	b := auditBody{Verbs: command.Verbs(), Vias: auditVias, Pipelines: listPipelineHints(s), Form: map[string]string{}}
+	b := auditBody{Verbs: listAuditVerbs(), Vias: auditVias, Pipelines: listPipelineHints(s), Form: map[string]string{}}
 	for _, name := range auditParameters {
 		if value := r.URL.Query().Get(name); checkText(value, maxValue) == nil {
 			b.Form[name] = value
@@ -140,6 +139,9 @@ func (c *server) buildShownAuditEntry(s *snapshot, e *api.AuditEntry) shownAudit
 	out := shownAuditEntry{AuditEntry: *e, State: e.Outcome, ActorURL: c.auditURL(map[string]string{"actor": e.Actor}, "")}
 	if why, ok := strings.CutPrefix(e.Outcome, "refused: "); ok {
 		out.State, out.Refusal = "refused", why
+	}
+	if e.Merge != nil {
+		out.State = "merged"
 	}
 	out.Command = cmp.Or(e.Command, e.Verb)
 	if e.Pipeline == "" {

@@ -9,12 +9,17 @@ import (
 
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/policies"
 )
 
 // seedAudit puts what people and tokens said about the seed's story on record.
 func (w *testConsole) seedAudit() {
 	w.t.Helper()
+	merged := mustJSON(promotion.MergeRecord{Kind: promotion.KindPromotion, Release: "r", Head: "1111111111111111", Tip: "2222222222222222", Commit: "3333333333333333", JudgedAt: before(time.Hour), Inputs: strings.Repeat("ab", 32),
+		Gates: []policies.Result{{Gate: "approvals", Outcome: policies.Pass, Reason: "1 of 1 approvals: ada"}, {Gate: "soak", Outcome: policies.Pass, Reason: "skipped by oncall", SkippedBy: "oncall"}}})
 	for i, a := range []store.Audit{
+		{Actor: "lock", Via: "server", Verb: "merge", Subject: testRepo + "|shop|web #14 merge", Environment: "qa", Reason: "approvals pass, soak skipped by oncall", Outcome: "merged as 333333333333", Data: merged},
+		{Actor: "linus", Via: "forge", Verb: "merge", Subject: testRepo + "|shop|web #12 merge", Environment: "prod", Reason: "nobody had looked at its gates", Outcome: "merged", Data: mustJSON(promotion.MergeRecord{Kind: promotion.KindPromotion, Head: "4444444444444444"})},
 		{Actor: "grace", Via: "comment", Verb: "diff", Subject: testRepo + " #11 diff", Outcome: "taken"},
 		{Actor: "ada", Via: "comment", Verb: "hold", Subject: testRepo + "|shop|mail #19 hold component", Reason: "waits for the new certificate", Outcome: "taken"},
 		{Actor: "ci", Via: "api", Verb: "promote", Subject: testRepo + "|shop|web #0 promote prod", Environment: "prod", Outcome: "refused: prod has an approvals gate: promote takes somebody whose approval counts there, and an operator's token is not"},
@@ -22,7 +27,7 @@ func (w *testConsole) seedAudit() {
 		{Actor: "oncall", Via: "api", Verb: "hold", Subject: testRepo + "|shop| #0 hold environment prod for 2h0m0s reverts", Environment: "prod", Reason: "incident 4711", Outcome: "taken"},
 		{Actor: "linus", Via: "comment", Verb: "revert", Subject: testRepo + "|shop|removed #8 revert", Reason: "no", Outcome: "refused: linus may not write to acme/fleet"},
 	} {
-		a.At, a.Source = before(time.Duration(70-10*i)*time.Minute), fmt.Sprint("s", i)
+		a.At, a.Source = before(time.Duration(90-10*i)*time.Minute), fmt.Sprint("s", i)
 		w.must(w.store.AddAudit(w.t.Context(), a))
 	}
 }
@@ -69,7 +74,7 @@ func TestAuditPageSaysWhatIsWrong(t *testing.T) {
 		"actor=x1&until=31.12.":                      {400, "the parameter until is a date like 2026-03-02"},
 		"actor=x1&since=2026-03-02&until=2026-03-01": {400, "nothing lies since 2026-03-02 and until 2026-03-01"},
 		"actor=x1&component=web":                     {400, "the parameter component needs the parameter pipeline"},
-		"actor=x1&via=pigeon":                        {400, "comment or api, not"},
+		"actor=x1&via=pigeon":                        {400, "one of comment, api, server, forge, not"},
 		"actor=x1&verb=revrt":                        {400, "one of help, status"},
 		"actor=x1&pipeline=none":                     {404, "there is no pipeline"},
 		"actor=x1&pipeline=shop":                     {409, "hub:acme/copy, hub:acme/fleet"},

@@ -132,6 +132,11 @@ func (e *Controller) storeComponent(ctx context.Context, c *facts.ComponentEvalu
 				return err
 			}
 		}
+		for _, m := range c.Merges {
+			if err := tx.AddAudit(ctx, m); err != nil {
+				return err
+			}
+		}
 		if len(records) > 0 { // what is there may be something else by now
 			if err := facts.ForgetUngated(ctx, tx, c); err != nil {
 				return err
@@ -167,6 +172,9 @@ func (e *Controller) storeComponent(ctx context.Context, c *facts.ComponentEvalu
 			}
 			if p.State != promotion.Opened {
 				if err := facts.ForgetGates(ctx, tx, p.Repo, p.Pull); err != nil {
+					return err
+				}
+				if err := tx.DeleteState(ctx, facts.MergingKey(c.Facts.Unit, p.Pull)); err != nil {
 					return err
 				}
 			}

@@ -1,16 +1,18 @@
 package store
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"time"
 )
 
-// Audit is one thing that a person did, or was refused.
+// Audit is one thing that a person did, or was refused, or a merge.
 type Audit struct {
 	ID      int64 // given by the store, rising
 	At      time.Time
 	Actor   string // login, or the API token's name
-	Via     string // comment, api or cli
+	Via     string // comment, api or cli; of a merge server or forge
 	Verb    string
 	Subject string // what it was done to
 	// Environment is the one that it was about; empty: none, or several.
@@ -18,6 +20,8 @@ type Audit struct {
 	Reason      string
 	Outcome     string
 	Source      string // where it was said, unique in the world; empty: none
+	// Data is what else is to be kept of it, such as what a merge was judged by; nil: nothing.
+	Data json.RawMessage
 }
 
 // AuditFilter chooses entries of the audit trail; an empty field chooses all.
@@ -31,22 +35,25 @@ type AuditFilter struct {
 
 // AddAudit writes an entry down, once for a Source that isn't empty. A zero At is now.
 func (s *Store) AddAudit(ctx context.Context, a Audit) error {
-	if err := checkNames("its actor", a.Actor, "its way", a.Via, "its verb", a.Verb, "its subject", a.Subject, "its environment", a.Environment, "its source", a.Source); err != nil {
+	return s.Tx(ctx, "addAudit", func(tx *Tx) error { return tx.AddAudit(ctx, a) })
+}
+
+// AddAudit is Store.AddAudit.
+func (t *Tx) AddAudit(ctx context.Context, a Audit) error {
+	if err := cmp.Or(checkNames("its actor", a.Actor, "its way", a.Via, "its verb", a.Verb, "its subject", a.Subject, "its environment", a.Environment, "its source", a.Source), checkJSON(a.Data)); err != nil {
 		return wrapError(err, "store what %.80q did", a.Actor)
 	}
 	if a.At.IsZero() {
-		a.At = s.time.now()
+		a.At = t.now()
 	}
 	a.Reason, a.Outcome = limitText(a.Reason), limitText(a.Outcome)
-	return s.Tx(ctx, "addAudit", func(tx *Tx) error {
-		return wrapError(tx.db.addAudit(ctx, a), "store that %s did %s to %s", a.Actor, a.Verb, a.Subject)
-	})
+	return wrapError(t.db.addAudit(ctx, a), "store that %s did %s to %s", a.Actor, a.Verb, a.Subject)
 }
 
 func (t sqlTx) addAudit(ctx context.Context, a Audit) error {
-	_, err := t.db.exec(ctx, `INSERT INTO audit (at, actor, via, verb, subject, environment, reason, outcome, source)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING`,
-		toMicros(a.At), a.Actor, a.Via, a.Verb, a.Subject, a.Environment, a.Reason, a.Outcome, a.Source)
+	_, err := t.db.exec(ctx, `INSERT INTO audit (at, actor, via, verb, subject, environment, reason, outcome, source, data)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING`,
+		toMicros(a.At), a.Actor, a.Via, a.Verb, a.Subject, a.Environment, a.Reason, a.Outcome, a.Source, string(a.Data))
 	return err
 }
 
@@ -69,8 +76,8 @@ func (r queries) AuditTrail(ctx context.Context, f AuditFilter, limit int) ([]Au
 	}
 	w.args = append(w.args, clampLimit(limit))
 	all, err := queryAll(ctx, r.db, func(a *Audit) []any {
-		return []any{&a.ID, timeColumn{&a.At}, &a.Actor, &a.Via, &a.Verb, &a.Subject, &a.Environment, &a.Reason, &a.Outcome, &a.Source}
-	}, `SELECT id, at, actor, via, verb, subject, environment, reason, outcome, source FROM audit`+
+		return []any{&a.ID, timeColumn{&a.At}, &a.Actor, &a.Via, &a.Verb, &a.Subject, &a.Environment, &a.Reason, &a.Outcome, &a.Source, payloadColumn{&a.Data}}
+	}, `SELECT id, at, actor, via, verb, subject, environment, reason, outcome, source, data FROM audit`+
 		w.String()+` ORDER BY id DESC`+limitTo(w.lastPlaceholder()), w.args...)
 	return all, wrapError(err, "read the audit trail")
 }

@@ -101,7 +101,7 @@ func TestEvents(t *testing.T) {
 
 func TestAudit(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, w *testStore) {
-		a := Audit{At: w.Now(), Actor: "ada", Via: "comment", Verb: "hold", Subject: "shop/prod", Reason: "r", Outcome: "held", Source: "c1"}
+		a := Audit{At: w.Now(), Actor: "ada", Via: "comment", Verb: "hold", Subject: "shop/prod", Reason: "r", Outcome: "held", Source: "c1", Data: []byte(`{"gates":[]}`)}
 		must(t, w.AddAudit(ctx, a))
 		must(t, w.AddAudit(ctx, a))
 		b := Audit{Actor: "ci", Via: "api", Verb: "promote", Subject: "shop/qa", Outcome: "refused"}

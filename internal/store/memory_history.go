@@ -109,7 +109,7 @@ func (t *memoryTx) addAudit(_ context.Context, a Audit) error {
 	if a.Source != "" && t.tables.audit.findBy(auditBySource, &a) != nil {
 		return nil
 	}
-	a.ID, a.At = t.tables.last.audit, storedTime(a.At)
+	a.ID, a.At, a.Data = t.tables.last.audit, storedTime(a.At), copyPayload(a.Data)
 	t.tables.audit.put(&a)
 	return nil
 }
@@ -123,7 +123,9 @@ func (m memoryReader) AuditTrail(ctx context.Context, f AuditFilter, limit int) 
 	for a := range tables.audit.allDown() {
 		if chosen(f.Actor, a.Actor) && chosen(f.Via, a.Via) && chosen(f.Verb, a.Verb) && chosen(f.Subject, a.Subject) && chosen(f.Environment, a.Environment) && hasOnePrefix(a.Subject, f.SubjectPrefixes) &&
 			!a.At.Before(since) && (f.Until.IsZero() || a.At.Before(until)) && (f.Before == 0 || a.ID < f.Before) {
-			if out = append(out, *a); len(out) == clampLimit(limit) {
+			found := *a
+			found.Data = copyPayload(a.Data)
+			if out = append(out, found); len(out) == clampLimit(limit) {
 				break
 			}
 		}

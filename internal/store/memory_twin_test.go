@@ -337,7 +337,7 @@ func TestMemoryTwin(t *testing.T) {
 			"one by one": func(rt *rapid.T) {
 				d := draws{rt, now}
 				delivery := Delivery{Forge: "hub", ID: fmt.Sprint(d.number()), ReceivedAt: d.at(), Keys: d.keys(), Urgency: d.urgency(), DueAt: d.at()}
-				a := Audit{At: d.at(), Actor: d.login(), Subject: d.unit(), Environment: d.env(), Source: d.source()}
+				a := Audit{At: d.at(), Actor: d.login(), Subject: d.unit(), Environment: d.env(), Source: d.source(), Data: d.data()}
 				name, owner, free, prune := d.name("slot", "s1", "s2"), d.login(), d.yes("free"), d.yes("prune")
 				before := d.at()
 				both("delivery, audit and slot", func(s *Store) result {

@@ -123,6 +123,8 @@ type Gate struct {
 	Reason  string    `json:"reason"`
 	Who     []string  `json:"who,omitempty"`  // who can change it
 	Until   time.Time `json:"until,omitzero"` // when it may change by itself
+	// SkippedBy is who had it pass by /liftlock skip; left out where it answers itself.
+	SkippedBy string `json:"skippedBy,omitempty"`
 }
 
 // Reason is why something doesn't happen.
@@ -307,22 +309,23 @@ type PromotionCommand struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// AuditTrail answers GET /api/v1/audit: what people and tokens asked for, newest first.
+// AuditTrail answers GET /api/v1/audit: what people and tokens asked for, and what was
+// merged by which gates, newest first.
 type AuditTrail struct {
 	Entries []AuditEntry `json:"entries"`
 	Next    int64        `json:"next,omitempty"` // before, for the next page; 0: there is none
 }
 
-// AuditEntry is one command, carried out or refused.
+// AuditEntry is one command, carried out or refused, or one merge.
 type AuditEntry struct {
 	ID      int64     `json:"id"`
 	At      time.Time `json:"at"`
-	Actor   string    `json:"actor"`   // login, or the API token's name
-	Via     string    `json:"via"`     // comment or api
-	Verb    string    `json:"verb"`    // hold, promote, …
-	Subject string    `json:"subject"` // repository|pipeline|component #pull and the command in full
-	Reason  string    `json:"reason,omitempty"`
-	Outcome string    `json:"outcome"` // taken, or refused: and why
+	Actor   string    `json:"actor"`            // login, or the API token's name; of a merge, who merged
+	Via     string    `json:"via"`              // comment or api; of a merge server (Liftlock merged) or forge (a person did)
+	Verb    string    `json:"verb"`             // hold, promote, …, or merge
+	Subject string    `json:"subject"`          // repository|pipeline|component #pull and the command in full
+	Reason  string    `json:"reason,omitempty"` // of a merge, what each gate answered, on one line
+	Outcome string    `json:"outcome"`          // taken, or refused: and why; of a merge merged, and as which commit
 
 	// The one environment that it was about; left out where that was none or several.
 	Environment string `json:"environment,omitempty"`
@@ -334,6 +337,25 @@ type AuditEntry struct {
 	Component  string `json:"component,omitempty"`
 	Pull       *Pull  `json:"pull,omitempty"`
 	Command    string `json:"command,omitempty"` // "hold environment prod"
+
+	// Merge is by what a merge was judged; left out of commands.
+	Merge *AuditedMerge `json:"merge,omitempty"`
+}
+
+// AuditedMerge is by what one component's part of a merge was judged.
+type AuditedMerge struct {
+	Kind    string `json:"kind"`              // promotion or revert
+	Release string `json:"release,omitempty"` // that moved, or was taken back
+	Head    string `json:"head"`              // the pull request's, which was merged
+	Tip     string `json:"tip,omitempty"`     // the head of the branch into which, when it was judged
+	Commit  string `json:"commit,omitempty"`  // as which it landed
+	// JudgedAt is when the gates gave their answers: at the merge, or, where a person merged,
+	// when the component was last looked at before; left out where nobody had looked.
+	JudgedAt time.Time `json:"judgedAt,omitzero"`
+	// Inputs is the sha256 of the facts that they were evaluated over; left out where those
+	// weren't kept, such as of a merge by a person.
+	Inputs string `json:"inputs,omitempty"`
+	Gates  []Gate `json:"gates"`
 }
 
 // CommandReply answers a command that was taken.

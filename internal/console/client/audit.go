@@ -65,8 +65,23 @@ func PrintAudit(w io.Writer, entries []api.AuditEntry) error {
 	for i := range entries {
 		e := &entries[i]
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", e.At.UTC().Format(time.RFC3339), replaceUnprintable(e.Actor), replaceUnprintable(e.Via), replaceUnprintable(e.Subject), replaceUnprintable(e.Outcome), replaceUnprintable(e.Reason))
+		printMergeGates(t, e.Merge)
 	}
 	return t.Flush()
+}
+
+// printMergeGates writes by what a merge was judged below its entry: a line a gate, and the
+// hash of the facts.
+func printMergeGates(w io.Writer, m *api.AuditedMerge) {
+	if m == nil {
+		return
+	}
+	for _, g := range m.Gates {
+		fmt.Fprintf(w, "\t\t\t  gate %s\t%s\t%s\n", replaceUnprintable(g.Gate), replaceUnprintable(g.Outcome), replaceUnprintable(g.Reason))
+	}
+	if m.Inputs != "" {
+		fmt.Fprintf(w, "\t\t\t  inputs\tsha256\t%s\n", replaceUnprintable(m.Inputs))
+	}
 }
 
 // WriteAuditLines writes entries as JSON, a line each.

@@ -1,7 +1,9 @@
 package act
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -22,6 +24,10 @@ import (
 func (a *Actor) mergePull(ctx context.Context, s *subject, x promotion.Merge) error {
 	r, env := s.ev.Snapshot.Repo, s.ev.Environment(s.env)
 	in, err := a.openInput(ctx, s)
+	if err != nil {
+		return err
+	}
+	judged, err := a.putMerging(ctx, s, x)
 	if err != nil {
 		return err
 	}
@@ -54,7 +60,35 @@ func (a *Actor) mergePull(ctx context.Context, s *subject, x promotion.Merge) er
 	if unjudged != "" {
 		a.opts.Log.Warn(unjudged, unitFields(s.unit())...)
 	}
-	return a.recordMerged(ctx, s, env.Branch, landed, unjudged)
+	return a.recordMerged(ctx, s, mergeDone{branch: env.Branch, landed: landed, unjudged: unjudged, judged: judged})
+}
+
+// putMerging writes down by what a merge is judged that is about to be made: where the
+// process dies right after it, whoever finds the merge puts that on record.
+func (a *Actor) putMerging(ctx context.Context, s *subject, x promotion.Merge) (map[string]promotion.MergeRecord, error) {
+	judged := make(map[string]promotion.MergeRecord, len(s.members))
+	return judged, a.opts.Store.Tx(ctx, "merging", func(tx *store.Tx) error {
+		return s.eachMember(func(c *facts.ComponentEvaluation, m promotion.Member) error {
+			_, i := s.ev.Component(m.Component)
+			record, err := promotion.NewMergeRecord(&c.Facts, &s.d.Components[i], x, m.Release)
+			if err != nil {
+				return err
+			}
+			judged[m.Component] = record
+			raw, err := json.Marshal(record)
+			if err != nil {
+				return fmt.Errorf("write down by what the merge of #%d was judged: %w", x.Pull, err)
+			}
+			return tx.PutState(ctx, facts.MergingKey(c.Facts.Unit, x.Pull), raw)
+		})
+	})
+}
+
+// mergeDone is a merge that was made.
+type mergeDone struct {
+	branch, landed string
+	unjudged       string                           // what is wrong with it; empty: nothing
+	judged         map[string]promotion.MergeRecord // by component
 }
 
 // whyUnjudged says that what landed didn't land on the commit that it was judged on:
@@ -71,8 +105,9 @@ func whyUnjudged(ctx context.Context, m *git.Mirror, number int, landed, tip str
 	return fmt.Sprintf("#%d landed on %s and was judged on %s: somebody pushed in the same moment; look at what came between", number, wording.Short(info.Parents[0]), wording.Short(tip)), nil
 }
 
-// recordMerged writes down that it was merged, and what is wrong with that, if anything.
-func (a *Actor) recordMerged(ctx context.Context, s *subject, branch, landed, unjudged string) error {
+// recordMerged writes down that it was merged, by what it was judged, and what is wrong with
+// that, if anything.
+func (a *Actor) recordMerged(ctx context.Context, s *subject, x mergeDone) error {
 	kind := promotion.KindPromotion
 	if s.pull.Revert {
 		kind = promotion.KindRevert
@@ -97,16 +132,34 @@ func (a *Actor) recordMerged(ctx context.Context, s *subject, branch, landed, un
 			if err := a.putPromotionRow(ctx, tx, c, s.env, s.number, kind, m.Release, "merged"); err != nil {
 				return err
 			}
-			ev := newEvent(c, s.env, s.number, "merged", fmt.Sprintf("#%d merged into %s as %s", s.number, branch, wording.Short(landed)))
+			ev := newEvent(c, s.env, s.number, "merged", fmt.Sprintf("#%d merged into %s as %s", s.number, x.branch, wording.Short(x.landed)))
 			ev.IdempotencyKey = facts.MergedEventKey(u, s.number)
 			events := []store.Event{ev}
-			if unjudged != "" {
-				ev = newEvent(c, s.env, s.number, "unjudged", unjudged)
-				ev.IdempotencyKey = fmt.Sprintf("unjudged|%s|%d|%s", wake.UnitName(u), s.number, landed)
+			if x.unjudged != "" {
+				ev = newEvent(c, s.env, s.number, "unjudged", x.unjudged)
+				ev.IdempotencyKey = fmt.Sprintf("unjudged|%s|%d|%s", wake.UnitName(u), s.number, x.landed)
 				events = append(events, ev)
+			}
+			if err := a.auditMerge(ctx, tx, c, s, x); err != nil {
+				return err
 			}
 			_, err = tx.AddEvents(ctx, events...)
 			return err
 		})
 	})
+}
+
+// auditMerge puts a component's part of a merge on record in the audit trail.
+func (a *Actor) auditMerge(ctx context.Context, tx *store.Tx, c *facts.ComponentEvaluation, s *subject, x mergeDone) error {
+	record := x.judged[c.Facts.Unit.Component]
+	record.Commit = x.landed
+	entry, err := facts.MergeAudit(c, s.env, s.number, cmp.Or(s.ev.Snapshot.Repo.BotLogin, "liftlock"), promotion.AuditViaServer, &record)
+	if err != nil {
+		return err
+	}
+	entry.At = a.opts.Now()
+	if err := tx.AddAudit(ctx, entry); err != nil {
+		return err
+	}
+	return tx.DeleteState(ctx, facts.MergingKey(c.Facts.Unit, s.number))
 }

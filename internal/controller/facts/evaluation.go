@@ -53,6 +53,7 @@ type ComponentEvaluation struct {
 	Metrics            []MetricRecord              // what Prometheus servers answered, likewise
 	Endpoints          []EndpointRecord            // what endpoints said, likewise
 	Ungated            []UngatedMerge              // promotions that were merged by hand past their gates, likewise
+	Merges             []store.Audit               // that were just seen and are not on record yet
 	FetchRequests      map[string][]string         // by the repository's ID: what Argo CD reports and Git doesn't know yet, mostly revisions
 	UnreachableArgoCDs []string                    // the Argo CDs that can't be asked about targets of the component
 	restored           map[string][]fieldedit.Edit // what reverts what landed, by environment

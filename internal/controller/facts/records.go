@@ -29,6 +29,7 @@ type recordStore interface {
 	PullUsage(ctx context.Context, repo, pipeline, author, component, branchPrefix string, since time.Time) (store.PullUsage, error)
 	RevertPulls(ctx context.Context, repo, pipeline string, since time.Time) ([]store.Pull, error)
 	StateByPrefix(ctx context.Context, prefix string) (map[string][]byte, error)
+	State(ctx context.Context, key string) ([]byte, bool, error)
 	Unit(ctx context.Context, key string) (store.Unit, bool, error)
 }
 
@@ -65,15 +66,12 @@ func (o *recordGatherer) Records(ctx context.Context, c *ComponentEvaluation) ([
 			}
 			rows = append(rows, now)
 			events = append(events, c.recordEvents(env, pr, now)...)
-			if was.State == promotion.Opened && pr.State == forge.Merged && now.Kind == promotion.KindPromotion {
-				past, err := o.findUngated(ctx, c, env.Name, pr)
+			if was.State == promotion.Opened && pr.State == forge.Merged {
+				merged, err := o.addMerge(ctx, c, env.Name, pr, now)
 				if err != nil {
 					return nil, nil, err
 				}
-				if past != nil {
-					c.Ungated = append(c.Ungated, *past)
-					events = append(events, ungatedEvent(c, env.Name, past))
-				}
+				events = append(events, merged...)
 			}
 		}
 		for k := range env.PastPulls { // settled long ago: only whether it was reverted may be news
@@ -88,6 +86,29 @@ func (o *recordGatherer) Records(ctx context.Context, c *ComponentEvaluation) ([
 	rows = append(rows, c.supersededRecords(known)...)
 	slices.SortFunc(rows, func(a, b store.Promotion) int { return a.Pull - b.Pull })
 	return rows, events, nil
+}
+
+// addMerge adds to the evaluation what is to be kept of a merge that was just seen, which
+// isn't on record, and gives what is to be told of it.
+func (o *recordGatherer) addMerge(ctx context.Context, c *ComponentEvaluation, env string, pr *forge.PullRequest, now store.Promotion) ([]store.Event, error) {
+	pr, err := o.withMerger(ctx, c, pr)
+	if err != nil || pr.State != forge.Merged {
+		return nil, err
+	}
+	entry, err := o.findMerge(ctx, c, env, pr, now)
+	if err != nil {
+		return nil, err
+	}
+	c.Merges = append(c.Merges, entry)
+	if now.Kind != promotion.KindPromotion {
+		return nil, nil
+	}
+	past, err := o.findUngated(ctx, c, env, pr)
+	if err != nil || past == nil {
+		return nil, err
+	}
+	c.Ungated = append(c.Ungated, *past)
+	return []store.Event{ungatedEvent(c, env, past)}, nil
 }
 
 // knownRecords are the records of the pull requests that the facts name, by number.

@@ -59,12 +59,7 @@ func (o *recordGatherer) findUngated(ctx context.Context, c *ComponentEvaluation
 	if len(gates) == 0 {
 		return nil, nil
 	}
-	if pr.MergedBy == "" { // a list doesn't say who merged
-		if pr, err = o.pulls.RefreshPullRequest(ctx, c.Snapshot.Repo, pr.Number); err != nil {
-			return nil, err
-		}
-	}
-	if pr.State != forge.Merged || pr.MergedBy == "" || c.Snapshot.Repo.IsOurs(pr.MergedBy, pr.MergedByID) {
+	if pr.MergedBy == "" || c.Snapshot.Repo.IsOurs(pr.MergedBy, pr.MergedByID) {
 		return nil, nil
 	}
 	return &UngatedMerge{Pull: pr.Number, By: pr.MergedBy, Gates: gates}, nil

@@ -1,0 +1,86 @@
+package facts
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store"
+)
+
+// MergingKey is the store's key of by what a merge of a component's is judged that is about
+// to be made: a process may die between the forge's merge and its record.
+func MergingKey(u promotion.Unit, pull int) string {
+	return fmt.Sprintf("merging|%s|%d", wake.UnitName(u), pull)
+}
+
+// MergeAudit is a merge's entry of the audit trail. However often it is found, it is written
+// once.
+func MergeAudit(c *ComponentEvaluation, env string, pull int, by, via string, r *promotion.MergeRecord) (store.Audit, error) {
+	raw, err := json.Marshal(r)
+	if err != nil {
+		return store.Audit{}, fmt.Errorf("write down by what #%d was judged: %w", pull, err)
+	}
+	unit := wake.UnitName(c.Facts.Unit)
+	return store.Audit{At: c.Facts.Now, Actor: by, Via: via, Verb: promotion.AuditMerge, Subject: fmt.Sprintf("%s #%d %s", unit, pull, promotion.AuditMerge), Environment: env,
+		Reason: r.Describe(), Outcome: r.Outcome(), Source: fmt.Sprintf("merge|%s|%d", unit, pull), Data: raw}, nil
+}
+
+// withMerger is a merged pull request with who merged it: a list doesn't say that.
+func (o *recordGatherer) withMerger(ctx context.Context, c *ComponentEvaluation, pr *forge.PullRequest) (*forge.PullRequest, error) {
+	if pr.MergedBy != "" {
+		return pr, nil
+	}
+	return o.pulls.RefreshPullRequest(ctx, c.Snapshot.Repo, pr.Number)
+}
+
+// findMerge is the entry of the audit trail for a merge that was just seen and isn't on
+// record: by what we judged it before the process that merged died, or, of a person's, how
+// the gates stood when the component was last looked at.
+func (o *recordGatherer) findMerge(ctx context.Context, c *ComponentEvaluation, env string, pr *forge.PullRequest, row store.Promotion) (store.Audit, error) {
+	record := promotion.MergeRecord{Kind: row.Kind, Release: row.Release, Head: pr.Head, Commit: pr.MergeCommit}
+	by, via := pr.MergedBy, promotion.AuditViaForge
+	if c.Snapshot.Repo.IsOurs(pr.MergedBy, pr.MergedByID) {
+		via = promotion.AuditViaServer
+	}
+	var own promotion.MergeRecord
+	raw, ok, err := o.store.State(ctx, MergingKey(c.Facts.Unit, pr.Number))
+	if err != nil {
+		return store.Audit{}, err
+	}
+	switch {
+	case via == promotion.AuditViaServer && ok && json.Unmarshal(raw, &own) == nil && own.Head == record.Head:
+		own.Commit = record.Commit
+		record = own
+	case via == promotion.AuditViaForge:
+		if err := o.addLastSeen(ctx, c, env, pr.Number, &record); err != nil {
+			return store.Audit{}, err
+		}
+	}
+	return MergeAudit(c, env, pr.Number, cmp.Or(by, "somebody"), via, &record)
+}
+
+// addLastSeen fills in how the gates stood when the component was last looked at.
+func (o *recordGatherer) addLastSeen(ctx context.Context, c *ComponentEvaluation, env string, pull int, r *promotion.MergeRecord) error {
+	row, ok, err := o.store.Unit(ctx, wake.UnitName(c.Facts.Unit))
+	var v UnitView
+	if err != nil || !ok || json.Unmarshal(row.Data, &v) != nil {
+		return err
+	}
+	i := slices.IndexFunc(v.Decision.Envs, func(st promotion.EnvState) bool {
+		return st.Environment == env && (st.Pull == pull || st.Revert == pull)
+	})
+	if i < 0 {
+		return nil
+	}
+	r.JudgedAt, r.Gates = v.At, v.Decision.Envs[i].Gates
+	if v.Decision.Envs[i].Revert == pull {
+		r.Gates = v.Decision.Envs[i].RevertGates
+	}
+	return nil
+}
