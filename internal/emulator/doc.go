@@ -8,8 +8,8 @@
 // goes wrong (404, 405, 409, 422, conditional requests, rate limits) have
 // the forge's own shape and words, because those are what a driver gets wrong. Its face
 // is a choice (ForgeOptions.Face): world, Git and people are the same under both. What
-// the files called wire_gitlab hold is GitLab's; testdata/gitlab is its own description,
-// against which every answer is held.
+// the files called wire_gitlab hold is GitLab's; gitlabshape has its own description, against
+// which every answer is held.
 //
 // The ArgoCD serves Applications over the Kubernetes list and watch API and
 // follows branches of the forge's repositories: it notices, compares, syncs and

@@ -26,6 +26,7 @@ type ForgeOptions struct {
 	Face         Face   // whose API it has; empty: GitHub's
 	Path         string // GitLab: the path of its relative URL, such as "/git"; empty: none
 	PublicLimits bool   // GitLab: also the limits that gitlab.com sets to single calls
+	OldGitLab    bool   // GitLab: it is a 17.0, which doesn't know what came since, and not a 19.4
 	// Record is given every REST call that was answered, one after the other; nil: nobody
 	// is. It must not call the forge.
 	Record func(Exchange)
@@ -65,6 +66,7 @@ type Forge struct {
 	wholeSeconds bool
 	rateLimit    int
 	publicLimits bool
+	oldGitLab    bool
 	face         Face
 	path         string // of the relative URL
 	routes       router
@@ -104,7 +106,7 @@ func NewForge(o ForgeOptions) (*Forge, error) {
 		dir: o.Dir, clock: o.Now, wholeSeconds: o.WholeSeconds, rateLimit: o.RateLimit, log: o.Log,
 		users: map[string]*account{}, repos: map[string]*repository{}, teams: map[string]*team{},
 		quotas: map[int64]*quota{}, calls: map[string]int{}, done: make(chan struct{}), formerNames: map[string]*repository{},
-		face: cmp.Or(o.Face, GitHub), path: o.Path, record: o.Record, publicLimits: o.PublicLimits, limits: map[string]*quota{}, routes: routes,
+		face: cmp.Or(o.Face, GitHub), path: o.Path, record: o.Record, publicLimits: o.PublicLimits, oldGitLab: o.OldGitLab, limits: map[string]*quota{}, routes: routes,
 	}
 	defaultLimit := DefaultRateLimit
 	switch f.face {

@@ -29,7 +29,10 @@ func (c *call) gitlabHook(h *hook) restObject {
 		"id": h.id, "url": h.url, "name": orNull(h.name), "description": orNull(h.description), "project_id": h.repo.id, "created_at": formatGitLabTime(h.created),
 		"push_events_branch_filter": orNull(h.branchFilter), "branch_filter_strategy": "wildcard", "repository_update_events": false,
 		"enable_ssl_verification": h.insecure != "1", "alert_status": status, "disabled_until": gitlabTimeOrNull(until), "url_variables": []any{},
-		"custom_headers": []any{}, "custom_webhook_template": nil, "token_present": h.secret != "", "signing_token_present": h.signing != nil,
+		"custom_headers": []any{}, "custom_webhook_template": nil, "token_present": h.secret != "",
+	}
+	if !c.oldGitLab {
+		w["signing_token_present"] = h.signing != nil
 	}
 	for _, flag := range gitlabHookFlags {
 		w[flag] = slices.Contains(h.events, flag) || slices.Contains(h.events, "*")
@@ -62,7 +65,7 @@ func createGitLabHook(c *call) (any, error) {
 		return nil, err
 	}
 	h := &hook{repo: c.repo, contentType: "json", insecure: "0", active: true, events: []string{"push_events"}, created: c.now(), updated: c.now(), uuid: newUUID()}
-	if err := h.configureGitLab(q); err != nil {
+	if err := c.configureHook(h, q); err != nil {
 		return nil, err
 	}
 	h.id = c.nextID()
@@ -78,7 +81,7 @@ func updateGitLabHook(c *call, h *hook) (any, error) {
 	}
 	changed := *h
 	changed.events = slices.Clone(h.events)
-	if err := changed.configureGitLab(q); err != nil {
+	if err := c.configureHook(&changed, q); err != nil {
 		return nil, err
 	}
 	changed.updated = c.now()
@@ -86,9 +89,9 @@ func updateGitLabHook(c *call, h *hook) (any, error) {
 	return c.gitlabHook(h), nil
 }
 
-// configureGitLab sets what a call names. Another address without a token takes the token
+// configureHook sets what a call names. Another address without a token takes the token
 // away.
-func (h *hook) configureGitLab(q params) error {
+func (c *call) configureHook(h *hook, q params) error {
 	if q.has("url") {
 		u, err := url.Parse(q.text("url"))
 		if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
@@ -102,7 +105,7 @@ func (h *hook) configureGitLab(q params) error {
 	if q.has("token") {
 		h.secret = q.text("token")
 	}
-	if token := q.text("signing_token"); token != "" {
+	if token := q.text("signing_token"); token != "" && !c.oldGitLab {
 		key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(token, signingPrefix))
 		if err != nil || len(key) != 32 || !strings.HasPrefix(token, signingPrefix) {
 			return gitlabRefusal(http.StatusUnprocessableEntity, restObject{"signing_token": []string{"must be whsec_ and 32 bytes in base64"}})

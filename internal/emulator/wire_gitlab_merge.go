@@ -135,7 +135,7 @@ func acceptMergeRequest(c *call, p *pull) (any, error) {
 	}
 	o := acceptRequest{
 		sha: q.text("sha"), mergeMessage: q.text("merge_commit_message"), squashMessage: q.text("squash_commit_message"),
-		squash: p.gitlab.squash, removeBranch: p.gitlab.removeBranch, whenPipelineSucceeds: q.isTrue("auto_merge") || q.isTrue("merge_when_pipeline_succeeds"),
+		squash: p.gitlab.squash, removeBranch: p.gitlab.removeBranch, whenPipelineSucceeds: q.isTrue("auto_merge") && !c.oldGitLab || q.isTrue("merge_when_pipeline_succeeds"),
 	}
 	if q.has("squash") {
 		o.squash = q.isTrue("squash")

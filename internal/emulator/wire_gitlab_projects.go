@@ -116,8 +116,12 @@ func getOwnToken(c *call) (any, error) {
 	}, nil
 }
 
-func getGitLabVersion(*call) (any, error) {
-	return restObject{"version": "17.11.0-ee", "revision": "emulated", "enterprise": true}, nil
+func getGitLabVersion(c *call) (any, error) {
+	version := "19.4.0-ee"
+	if c.oldGitLab {
+		version = "17.0.0-ee"
+	}
+	return restObject{"version": version, "revision": "emulated", "enterprise": true}, nil
 }
 
 // withGroup finds the group of the path: one that owns projects, or a team.

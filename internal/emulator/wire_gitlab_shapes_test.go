@@ -3,180 +3,11 @@ package emulator
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
-	"os"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/liftlock/liftlock/internal/emulator/gitlabshape"
 )
-
-// gitlabOperation is a call as GitLab describes it.
-type gitlabOperation struct {
-	Method, Path string
-	Query, Body  map[string]any
-	Responses    map[string]struct{ Schema any }
-	Labels       any `json:"with_labels_details_label"`
-}
-
-// readOperations reads GitLab's description, and adds what it lacks of what the emulator
-// answers: each is made of what the description has.
-func readOperations(t *testing.T) map[string]gitlabOperation {
-	t.Helper()
-	raw, err := os.ReadFile("testdata/gitlab/operations.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var list []gitlabOperation
-	if err := json.Unmarshal(raw, &list); err != nil {
-		t.Fatal(err)
-	}
-	all := map[string]gitlabOperation{}
-	for _, o := range list {
-		all[o.Method+" "+o.Path] = o
-	}
-	add := func(name, code string, schema any, body ...string) {
-		o := gitlabOperation{Body: map[string]any{}, Query: map[string]any{"username": "", "search": "", "from": "", "to": ""}, Responses: map[string]struct{ Schema any }{code: {Schema: schema}}}
-		for _, b := range body {
-			o.Body[b] = ""
-		}
-		all[name] = o
-	}
-	of := func(name string) any { return all[name].Responses["200"].Schema }
-	note := of("GET /projects/{id}/merge_requests/{noteable_id}/notes/{note_id}")
-	discussion := map[string]any{"id": "string", "individual_note": "boolean", "notes": []any{note}}
-	const discussions = "/projects/{id}/merge_requests/{merge_request_iid}/discussions"
-	add("GET /users", "200", []any{of("GET /users/{id}")})
-	add("GET "+discussions, "200", []any{discussion})
-	add("POST "+discussions, "201", discussion, "body")
-	add("PUT "+discussions+"/{discussion_id}", "200", discussion, "resolved")
-	listed := of("GET /projects/{id}/merge_requests/{merge_request_iid}/commits").([]any)
-	add("GET /projects/{id}/repository/compare", "200", map[string]any{"commit": listed[0], "commits": listed, "diffs": []any{"object"},
-		"compare_timeout": "boolean", "compare_same_ref": "boolean", "web_url": "string"})
-	for _, name := range []string{"approve", "unapprove"} {
-		add("POST /projects/{id}/merge_requests/{merge_request_iid}/"+name, "201", of("GET /projects/{id}/merge_requests/{merge_request_iid}/approvals"), "sha")
-	}
-	notes := all["POST /projects/{id}/merge_requests/{noteable_id}/notes"]
-	notes.Responses["202"] = struct{ Schema any }{map[string]any{"commands_changes": "object", "summary": []any{"string"}}}
-	// The description has one car, GitLab's documentation and payloads a list of them.
-	const car = "POST /projects/{id}/merge_trains/merge_requests/{merge_request_iid}"
-	for code, r := range all[car].Responses {
-		if r.Schema != nil {
-			all[car].Responses[code] = struct{ Schema any }{[]any{r.Schema}}
-		}
-	}
-	return all
-}
-
-// checkShape says what in a value isn't as a schema has it.
-func checkShape(at string, schema, value any) []string {
-	wrong := []string{fmt.Sprintf("%s is %v, want %v", at, value, schema)}
-	switch s := schema.(type) {
-	case nil:
-		return []string{at + " has no schema"}
-	case []any:
-		list, ok := value.([]any)
-		if value == nil {
-			return nil
-		}
-		if !ok {
-			return wrong
-		}
-		var all []string
-		for i, v := range list {
-			all = append(all, checkShape(fmt.Sprintf("%s[%d]", at, i), s[0], v)...)
-		}
-		return all
-	case map[string]any:
-		object, ok := value.(map[string]any)
-		if value == nil {
-			return nil
-		}
-		if !ok {
-			return wrong
-		}
-		var all []string
-		for _, name := range sortedKeys(object) {
-			if _, known := s[name]; !known {
-				all = append(all, at+"."+name+" isn't GitLab's")
-				continue
-			}
-			all = append(all, checkShape(at+"."+name, s[name], object[name])...)
-		}
-		return all
-	}
-	ok := false
-	switch v := value.(type) {
-	case nil:
-		ok = true
-	case string:
-		_, instant := time.Parse(time.RFC3339, v)
-		_, hookInstant := time.Parse(hookTime, v)
-		_, day := time.Parse(time.DateOnly, v)
-		ok = schema == "string" || schema == "any" || schema == "datetime" && (instant == nil || hookInstant == nil || day == nil) || schema == "date" && day == nil
-	case bool:
-		ok = schema == "boolean" || schema == "any"
-	case float64:
-		ok = schema == "number" || schema == "any" || schema == "integer" && v == float64(int64(v))
-	case map[string]any:
-		ok = schema == "object" || schema == "any"
-	}
-	if !ok {
-		return wrong
-	}
-	return nil
-}
-
-// checkExchange says what in a call or its answer isn't as GitLab describes it.
-func checkExchange(all map[string]gitlabOperation, x Exchange) []string {
-	name := x.Method + " " + x.Route
-	o, ok := all[name]
-	if !ok {
-		return []string{name + " isn't GitLab's"}
-	}
-	var wrong []string
-	for q := range x.Query {
-		if _, ok := o.Query[strings.TrimSuffix(q, "[]")]; !ok && q != "page" && q != "per_page" {
-			wrong = append(wrong, name+": it has no parameter "+q)
-		}
-	}
-	var body map[string]any
-	if len(x.Body) > 0 {
-		if err := json.Unmarshal(x.Body, &body); err != nil {
-			wrong = append(wrong, name+": the body is no JSON")
-		}
-	}
-	for b := range body {
-		if _, ok := o.Body[b]; !ok {
-			wrong = append(wrong, name+": its body has no field "+b)
-		}
-	}
-	r, ok := o.Responses[strconv.Itoa(x.Status)]
-	if x.Status >= 400 {
-		if everywhere := []int{401, 403, 404, 405, 429}; !ok && !slices.Contains(everywhere, x.Status) {
-			wrong = append(wrong, fmt.Sprintf("%s: it never answers %d", name, x.Status))
-		}
-		return wrong
-	}
-	if !ok {
-		return append(wrong, fmt.Sprintf("%s: it never answers %d", name, x.Status))
-	}
-	if len(x.Answer) == 0 {
-		return wrong
-	}
-	var answer any
-	if err := json.Unmarshal(x.Answer, &answer); err != nil {
-		return append(wrong, name+": "+err.Error())
-	}
-	schema := r.Schema
-	if x.Query.Get("with_labels_details") == "true" {
-		entity := maps.Clone(schema.([]any)[0].(map[string]any))
-		entity["labels"] = []any{o.Labels}
-		schema = []any{entity}
-	}
-	return append(wrong, checkShape(name, schema, answer)...)
-}
 
 // TestGitLabShapes makes every call there is and holds what is answered, and what is sent to a
 // hook, against GitLab's own description.
@@ -270,11 +101,12 @@ func TestGitLabShapes(t *testing.T) {
 	w.call(ada, "POST", fmt.Sprintf("%s/events/%v/resend", hook, events[0]["id"]), nil, 201)
 	w.call(ada, "DELETE", hook, nil, 204)
 
-	all := readOperations(t)
+	all, err := gitlabshape.Describe(gitlabshape.Newest)
+	w.must(err)
 	seen := map[string]bool{}
 	for _, x := range w.exchanges {
 		seen[x.Method+" "+x.Route] = true
-		for _, wrong := range checkExchange(all, x) {
+		for _, wrong := range gitlabshape.Check(all, gitlabshape.Call(x)) {
 			t.Error(wrong)
 		}
 	}
@@ -288,27 +120,15 @@ func TestGitLabShapes(t *testing.T) {
 
 func checkHookShapes(t *testing.T, hooked []receivedHook) {
 	t.Helper()
-	raw, err := os.ReadFile("testdata/gitlab/webhooks.json")
+	events, err := gitlabshape.Hooks()
 	if err != nil {
 		t.Fatal(err)
-	}
-	var events map[string]struct {
-		Name   string `json:"x_gitlab_event"`
-		Fields any
-	}
-	if err := json.Unmarshal(raw, &events); err != nil {
-		t.Fatal(err)
-	}
-	// The payloads that the description is of changed neither; GitLab names whatever changed.
-	changes := events["merge_request"].Fields.(map[string]any)["changes"].(map[string]any)
-	for _, name := range []string{"title", "description"} {
-		changes[name] = map[string]any{"previous": "string", "current": "string"}
 	}
 	seen := map[string]bool{}
 	for _, h := range hooked {
 		name := strings.Replace(h.header.Get("X-Gitlab-Event"), confidentialNoteHook, noteHook, 1)
 		for _, e := range events {
-			if e.Name != name {
+			if e.Event != name {
 				continue
 			}
 			seen[name] = true
@@ -316,7 +136,7 @@ func checkHookShapes(t *testing.T, hooked []receivedHook) {
 			if err := json.Unmarshal(h.body, &payload); err != nil {
 				t.Fatal(err)
 			}
-			for _, wrong := range checkShape(name, e.Fields, payload) {
+			for _, wrong := range e.Check(payload) {
 				t.Error(wrong)
 			}
 		}

@@ -3,6 +3,7 @@ package gitlab_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/emulator/gitlabshape"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/forge/forgetest"
 	"github.com/liftlock/liftlock/internal/forge/gitlab"
@@ -26,12 +28,38 @@ const (
 	strangerLogin, strangerToken = "mallory", "mallory-token"
 )
 
-// TestContract runs the contract against the emulator, in projects of a group in a group.
+// TestContract runs the contract against the emulator, in projects of a group in a group, as the
+// oldest and the newest GitLab that is known. Every call that was made must be as GitLab's own
+// description has it, and so must every answer: the driver reads nothing else.
 func TestContract(t *testing.T) {
-	em, err := emulator.NewForge(emulator.ForgeOptions{Dir: t.TempDir(), Face: emulator.GitLab})
+	for _, release := range []string{gitlabshape.Oldest, gitlabshape.Newest} {
+		t.Run(release, func(t *testing.T) {
+			t.Parallel()
+			testContract(t, release)
+		})
+	}
+}
+
+func testContract(t *testing.T, release string) {
+	described, err := gitlabshape.Describe(release)
 	if err != nil {
 		t.Fatal(err)
 	}
+	calls := map[string]bool{}
+	em, err := emulator.NewForge(emulator.ForgeOptions{Dir: t.TempDir(), Face: emulator.GitLab, OldGitLab: release == gitlabshape.Oldest, Record: func(x emulator.Exchange) {
+		calls[x.Method+" "+x.Route] = true
+		for _, wrong := range gitlabshape.Check(described, gitlabshape.Call(x)) {
+			t.Errorf("GitLab %s: %s", release, wrong)
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if len(calls) < 25 {
+			t.Errorf("only %d calls of GitLab's were judged", len(calls))
+		}
+	})
 	t.Cleanup(func() {
 		if err := em.Close(); err != nil {
 			t.Error(err)
@@ -85,6 +113,31 @@ func TestContract(t *testing.T) {
 		},
 		Differences: forgetest.Differences{SquashMerges: true, ForwardOnly: true, FailedWord: "failed", ReviewedOnce: true, NoPushes: true},
 	})
+}
+
+// TestSigningTokenOfAnOldGitLab holds that a key by which it can't sign isn't thought to be in force.
+func TestSigningTokenOfAnOldGitLab(t *testing.T) {
+	t.Parallel()
+	for old, kind := range map[bool]error{true: forge.ErrInvalid, false: nil} {
+		em, err := emulator.NewForge(emulator.ForgeOptions{Dir: t.TempDir(), Face: emulator.GitLab, OldGitLab: old})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer em.Close()
+		r := forge.Repo{Owner: "acme", Name: "fleet"}
+		for _, err := range []error{em.AddUser(botLogin, botToken, emulator.UserOptions{Scopes: []string{"api"}}),
+			em.CreateRepo(r.String(), emulator.RepoOptions{Author: botLogin, Files: map[string]string{"a": "b"}, Access: map[string]emulator.Permission{botLogin: emulator.Admin}})} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		hook := forge.Hook{URL: "https://liftlock.example.com/webhooks/hub", Secret: "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="}
+		for range 2 {
+			if _, err := newDriver(t, em, botToken).EnsureHook(t.Context(), r, hook); !errors.Is(err, kind) {
+				t.Errorf("old %v: %v", old, err)
+			}
+		}
+	}
 }
 
 func newDriver(t *testing.T, em *emulator.Forge, token string) forge.Forge {

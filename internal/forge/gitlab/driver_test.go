@@ -195,6 +195,12 @@ func TestSigningToken(t *testing.T) {
 	r, d := newReplayServer(t)
 	r.on("GET hooks", okResponse([]jsonObject{}))
 	r.on("POST hooks", response{201, nil, `{"id":4}`})
+	if changed, err := d.EnsureHook(ctx, testRepoName, h); !errors.Is(err, forge.ErrInvalid) || changed || !strings.Contains(err.Error(), "19.0") {
+		t.Fatalf("a GitLab that doesn't sign: changed %v, %v", changed, err)
+	}
+	r, d = newReplayServer(t)
+	r.on("GET hooks", okResponse([]jsonObject{}))
+	r.on("POST hooks", response{201, nil, `{"id":4,"signing_token_present":true}`})
 	if changed, err := d.EnsureHook(ctx, testRepoName, h); err != nil || !changed {
 		t.Fatalf("changed %v, %v", changed, err)
 	}

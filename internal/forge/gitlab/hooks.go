@@ -5,6 +5,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -31,6 +32,9 @@ var knownEvents = []string{
 	pushEvents, "tag_push_events", mergeRequestEvents, "issues_events", "confidential_issues_events", noteEvents, "confidential_note_events",
 	"job_events", pipelineEvents, "wiki_page_events", "deployment_events", "releases_events",
 }
+
+// signingToken is the field of a hook's key by which GitLab signs.
+const signingToken = "signing_token"
 
 // executable is the alert_status of a hook that GitLab hasn't disabled.
 const executable = "executable"
@@ -91,15 +95,14 @@ func (d *Driver) EnsureHook(ctx context.Context, r forge.Repo, h forge.Hook) (bo
 		return false, withHint(err, hookHint)
 	}
 	if len(ours) == 0 {
-		_, err := d.callProject(ctx, "create the webhook of "+r.String(), r, http.MethodPost, newHook(h, events, mark), nil, "hooks")
-		return err == nil, withHint(err, hookHint)
+		err := d.writeHook(ctx, "create the webhook of ", r, http.MethodPost, newHook(h, events, mark), "hooks")
+		return err == nil, err
 	}
 	changed := false
 	keep := max(0, slices.IndexFunc(ours, func(o hook) bool { return o.isRight(events, mark) }))
 	if !ours[keep].isRight(events, mark) {
-		_, err := d.callProject(ctx, "repair the webhook of "+r.String(), r, http.MethodPut, newHook(h, events, mark), nil, "hooks", ours[keep].id())
-		if err != nil {
-			return false, withHint(err, hookHint)
+		if err := d.writeHook(ctx, "repair the webhook of ", r, http.MethodPut, newHook(h, events, mark), "hooks", ours[keep].id()); err != nil {
+			return false, err
 		}
 		changed = true
 	}
@@ -120,13 +123,26 @@ func (d *Driver) EnsureHook(ctx context.Context, r forge.Repo, h forge.Hook) (bo
 	return changed, nil
 }
 
+// writeHook writes a hook, and makes sure that what is to sign its deliveries was taken: a GitLab
+// before 19.0 passes over a field that it doesn't know, and every delivery would be refused.
+func (d *Driver) writeHook(ctx context.Context, what string, r forge.Repo, method string, h hook, path ...string) error {
+	var written hook
+	if _, err := d.callProject(ctx, what+r.String(), r, method, h, &written, path...); err != nil {
+		return withHint(err, hookHint)
+	}
+	if h.text(signingToken) != "" && !written.is("signing_token_present") {
+		return fmt.Errorf("%w: %s%s: this GitLab signs no webhooks, which came with 19.0; give it one among webhookSecrets that doesn't begin with whsec_ first", forge.ErrInvalid, what, r)
+	}
+	return nil
+}
+
 const hookHint = "make Liftlock's account a Maintainer of the project: only those may see its webhooks"
 
 // newHook is what is written of a hook.
 func newHook(h forge.Hook, events []string, mark string) hook {
 	token := "token"
 	if strings.HasPrefix(h.Secret, "whsec_") { // it signs, and is never sent (GitLab 19.0)
-		token = "signing_token"
+		token = signingToken
 	}
 	o := hook{"url": h.URL, token: h.Secret, "description": mark, "enable_ssl_verification": true, "push_events_branch_filter": ""}
 	for _, e := range append(slices.Clone(knownEvents), events...) {

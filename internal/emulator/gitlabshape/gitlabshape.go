@@ -1,0 +1,269 @@
+// Package gitlabshape holds calls and webhooks against GitLab's own description of its API, of
+// which operations.json and webhooks.json are an extract. It is for tests: of the emulator, which
+// must answer nothing that GitLab doesn't, and of the driver, which must ask nothing that GitLab
+// doesn't take.
+package gitlabshape
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+//go:embed operations.json
+var operationsJSON []byte
+
+//go:embed webhooks.json
+var webhooksJSON []byte
+
+// The releases of GitLab by which a call can be judged. The extract is of the newest; the oldest
+// lacks the fields that came since.
+const (
+	Newest = "19.4"
+	Oldest = "17.0"
+)
+
+// newFields are the fields that Oldest doesn't have: auto_merge came with 17.11, merge_after with
+// 17.8, signing tokens with 19.0.
+var newFields = []string{"auto_merge", "merge_after", "signing_token", "signing_token_present"}
+
+// hookTime is how webhooks write some of their times.
+const hookTime = "2006-01-02 15:04:05 UTC"
+
+// Operation is a call as GitLab describes it.
+type Operation struct {
+	Method, Path string
+	Query, Body  map[string]any
+	Responses    map[string]struct{ Schema any }
+	Labels       any `json:"with_labels_details_label"`
+}
+
+// Call is a call that was made, and its answer.
+type Call struct {
+	Method, Route string // Route is the pattern of the path, such as /projects/{id}
+	Query         url.Values
+	Body          []byte
+	Status        int
+	Answer        []byte // JSON; empty: no body
+}
+
+// Describe gives the calls that a release has, by method and route: those of the extract, and
+// what it lacks of what is called, each made of what the extract has.
+func Describe(release string) (map[string]Operation, error) {
+	var list []Operation
+	if err := json.Unmarshal(operationsJSON, &list); err != nil {
+		return nil, fmt.Errorf("read GitLab's description: %w", err)
+	}
+	all := map[string]Operation{}
+	for _, o := range list {
+		if release == Oldest {
+			o = o.withoutNewFields()
+		}
+		all[o.Method+" "+o.Path] = o
+	}
+	addMissing(all)
+	return all, nil
+}
+
+func (o Operation) withoutNewFields() Operation {
+	for _, field := range newFields {
+		delete(o.Query, field)
+		delete(o.Body, field)
+	}
+	for code, r := range o.Responses {
+		dropNewFields(r.Schema)
+		o.Responses[code] = r
+	}
+	return o
+}
+
+func dropNewFields(schema any) {
+	switch s := schema.(type) {
+	case []any:
+		for _, each := range s {
+			dropNewFields(each)
+		}
+	case map[string]any:
+		for _, field := range newFields {
+			delete(s, field)
+		}
+		for _, each := range s {
+			dropNewFields(each)
+		}
+	}
+}
+
+func addMissing(all map[string]Operation) {
+	add := func(name, code string, schema any, body ...string) {
+		o := Operation{Body: map[string]any{}, Query: map[string]any{"username": "", "search": "", "from": "", "to": ""}, Responses: map[string]struct{ Schema any }{code: {Schema: schema}}}
+		for _, b := range body {
+			o.Body[b] = ""
+		}
+		all[name] = o
+	}
+	of := func(name string) any { return all[name].Responses["200"].Schema }
+	note := of("GET /projects/{id}/merge_requests/{noteable_id}/notes/{note_id}")
+	discussion := map[string]any{"id": "string", "individual_note": "boolean", "notes": []any{note}}
+	const discussions = "/projects/{id}/merge_requests/{merge_request_iid}/discussions"
+	add("GET /users", "200", []any{of("GET /users/{id}")})
+	add("GET "+discussions, "200", []any{discussion})
+	add("POST "+discussions, "201", discussion, "body")
+	add("PUT "+discussions+"/{discussion_id}", "200", discussion, "resolved")
+	listed := of("GET /projects/{id}/merge_requests/{merge_request_iid}/commits").([]any)
+	add("GET /projects/{id}/repository/compare", "200", map[string]any{"commit": listed[0], "commits": listed, "diffs": []any{"object"},
+		"compare_timeout": "boolean", "compare_same_ref": "boolean", "web_url": "string"})
+	for _, name := range []string{"approve", "unapprove"} {
+		add("POST /projects/{id}/merge_requests/{merge_request_iid}/"+name, "201", of("GET /projects/{id}/merge_requests/{merge_request_iid}/approvals"), "sha")
+	}
+	notes := all["POST /projects/{id}/merge_requests/{noteable_id}/notes"]
+	notes.Responses["202"] = struct{ Schema any }{map[string]any{"commands_changes": "object", "summary": []any{"string"}}}
+	// The description has one car, GitLab's documentation and payloads a list of them.
+	const car = "POST /projects/{id}/merge_trains/merge_requests/{merge_request_iid}"
+	for code, r := range all[car].Responses {
+		if r.Schema != nil {
+			all[car].Responses[code] = struct{ Schema any }{[]any{r.Schema}}
+		}
+	}
+}
+
+// checkShape says what in a value isn't as a schema has it.
+func checkShape(at string, schema, value any) []string {
+	wrong := []string{fmt.Sprintf("%s is %v, want %v", at, value, schema)}
+	switch s := schema.(type) {
+	case nil:
+		return []string{at + " has no schema"}
+	case []any:
+		list, ok := value.([]any)
+		if value == nil {
+			return nil
+		}
+		if !ok {
+			return wrong
+		}
+		var all []string
+		for i, v := range list {
+			all = append(all, checkShape(fmt.Sprintf("%s[%d]", at, i), s[0], v)...)
+		}
+		return all
+	case map[string]any:
+		object, ok := value.(map[string]any)
+		if value == nil {
+			return nil
+		}
+		if !ok {
+			return wrong
+		}
+		var all []string
+		for _, name := range slices.Sorted(maps.Keys(object)) {
+			if _, known := s[name]; !known {
+				all = append(all, at+"."+name+" isn't GitLab's")
+				continue
+			}
+			all = append(all, checkShape(at+"."+name, s[name], object[name])...)
+		}
+		return all
+	}
+	ok := false
+	switch v := value.(type) {
+	case nil:
+		ok = true
+	case string:
+		_, instant := time.Parse(time.RFC3339, v)
+		_, hookInstant := time.Parse(hookTime, v)
+		_, day := time.Parse(time.DateOnly, v)
+		ok = schema == "string" || schema == "any" || schema == "datetime" && (instant == nil || hookInstant == nil || day == nil) || schema == "date" && day == nil
+	case bool:
+		ok = schema == "boolean" || schema == "any"
+	case float64:
+		ok = schema == "number" || schema == "any" || schema == "integer" && v == float64(int64(v))
+	case map[string]any:
+		ok = schema == "object" || schema == "any"
+	}
+	if !ok {
+		return wrong
+	}
+	return nil
+}
+
+// Check says what in a call or its answer isn't as the calls that there are have it; nothing where
+// all is.
+func Check(all map[string]Operation, x Call) []string {
+	name := x.Method + " " + x.Route
+	o, ok := all[name]
+	if !ok {
+		return []string{name + " isn't GitLab's"}
+	}
+	var wrong []string
+	for q := range x.Query {
+		if _, ok := o.Query[strings.TrimSuffix(q, "[]")]; !ok && q != "page" && q != "per_page" {
+			wrong = append(wrong, name+": it has no parameter "+q)
+		}
+	}
+	var body map[string]any
+	if len(x.Body) > 0 {
+		if err := json.Unmarshal(x.Body, &body); err != nil {
+			wrong = append(wrong, name+": the body is no JSON")
+		}
+	}
+	for b := range body {
+		if _, ok := o.Body[b]; !ok {
+			wrong = append(wrong, name+": its body has no field "+b)
+		}
+	}
+	r, ok := o.Responses[strconv.Itoa(x.Status)]
+	if x.Status >= 400 {
+		if everywhere := []int{401, 403, 404, 405, 429}; !ok && !slices.Contains(everywhere, x.Status) {
+			wrong = append(wrong, fmt.Sprintf("%s: it never answers %d", name, x.Status))
+		}
+		return wrong
+	}
+	if !ok {
+		return append(wrong, fmt.Sprintf("%s: it never answers %d", name, x.Status))
+	}
+	if len(x.Answer) == 0 {
+		return wrong
+	}
+	var answer any
+	if err := json.Unmarshal(x.Answer, &answer); err != nil {
+		return append(wrong, name+": "+err.Error())
+	}
+	schema := r.Schema
+	if x.Query.Get("with_labels_details") == "true" {
+		entity := maps.Clone(schema.([]any)[0].(map[string]any))
+		entity["labels"] = []any{o.Labels}
+		schema = []any{entity}
+	}
+	return append(wrong, checkShape(name, schema, answer)...)
+}
+
+// Hook is what a webhook's payload is.
+type Hook struct {
+	Event  string `json:"x_gitlab_event"` // as the header says
+	Fields any
+}
+
+// Hooks gives the webhooks that GitLab describes, by kind.
+func Hooks() (map[string]Hook, error) {
+	var all map[string]Hook
+	if err := json.Unmarshal(webhooksJSON, &all); err != nil {
+		return nil, fmt.Errorf("read GitLab's description of webhooks: %w", err)
+	}
+	// The payloads that the description is of changed neither; GitLab names whatever changed.
+	changes, ok := all["merge_request"].Fields.(map[string]any)["changes"].(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("read GitLab's description of webhooks: merge_request has no changes")
+	}
+	for _, name := range []string{"title", "description"} {
+		changes[name] = map[string]any{"previous": "string", "current": "string"}
+	}
+	return all, nil
+}
+
+// Check says what in a payload isn't as GitLab describes the webhook.
+func (h Hook) Check(payload any) []string { return checkShape(h.Event, h.Fields, payload) }
