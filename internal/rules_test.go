@@ -17,7 +17,7 @@ const module = "github.com/liftlock/liftlock/"
 // floors are the rooms from the ground up: none imports one above it, so there is no
 // circle between them. docs/architecture.md tells what lives where.
 var floors = []string{
-	"wording", "policies", "webhooks", "strictyaml", "cache", "lock", "proc", "config", "pipeline", "manifest", "git", "sandbox", "store", "notify", "forge", "fieldedit", "promotion",
+	"wording", "cache", "policies", "webhooks", "strictyaml", "lock", "proc", "config", "pipeline", "manifest", "git", "sandbox", "store", "notify", "forge", "fieldedit", "promotion",
 	"argocd", "appset", "console", "controller", "sim", "emulator", "server", "cli", "e2e", "cmd",
 }
 

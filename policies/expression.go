@@ -6,13 +6,16 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/cel-go/cel"
 	celast "github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/ext"
 
+	"github.com/liftlock/liftlock/internal/cache"
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
@@ -79,14 +82,29 @@ func newExpressionEnv() (*cel.Env, error) {
 	)
 }
 
+// maxCompiledExpressions bounds how many compiled expressions are remembered.
+const maxCompiledExpressions = 200
+
+var (
+	expressionEnv = sync.OnceValues(newExpressionEnv)
+	// compiledExpressions are what expressions compile to, by their text: that takes a
+	// thousand times as long as an evaluation, and every look evaluates.
+	compiledExpressions = cache.New(nil, cache.Options[Expression, *compiledExpression]{Name: "expressions", Entries: maxCompiledExpressions})
+)
+
+// compile gives what the expression compiles to. Its error says what is wrong with it.
 func (e *Expression) compile() (*compiledExpression, error) {
+	return compiledExpressions.GetOrLoad(*e, e.compileAnew)
+}
+
+func (e *Expression) compileAnew() (*compiledExpression, error) {
 	switch {
 	case strings.TrimSpace(string(*e)) == "":
 		return nil, errors.New("is empty; write a condition, like size(release.images) > 0")
 	case len(*e) > maxExpressionLength:
 		return nil, fmt.Errorf("is longer than %d bytes", maxExpressionLength)
 	}
-	env, err := newExpressionEnv()
+	env, err := expressionEnv()
 	if err != nil {
 		return nil, fmt.Errorf("make the environment of expressions: %w", err)
 	}
@@ -120,7 +138,7 @@ func (e *Expression) compile() (*compiledExpression, error) {
 		return nil, fmt.Errorf("is too large: it has %d parts with what its macros stand for; at most %d", nodes, maxExpressionNodes)
 	}
 	c.vacuous = ranges > 0 && ranges == images
-	return c, nil
+	return c, checkCost(env, checked)
 }
 
 // isReleaseImages says that a part of an expression is release.images.
@@ -173,6 +191,15 @@ func (e *Expression) evaluate(f Facts) Result {
 		}
 		return r
 	}
+	r.setAnswer(out)
+	if r.Outcome == Pass && c.vacuous && len(p.Release.Images) == 0 {
+		r.Outcome, r.Reason = Wait, "no image in this release, so the expression would be true of nothing; where that is meant, say so with size(release.images) == 0"
+	}
+	return r
+}
+
+// setAnswer takes what an expression gives for the answer.
+func (r *Result) setAnswer(out ref.Val) {
 	if passed, is := out.Value().(bool); is {
 		r.Reason = "the expression is false"
 		if passed {
@@ -183,10 +210,6 @@ func (e *Expression) evaluate(f Facts) Result {
 	} else {
 		r.setOutcome(said.(map[string]string))
 	}
-	if r.Outcome == Pass && c.vacuous && len(p.Release.Images) == 0 {
-		r.Outcome, r.Reason = Wait, "no image in this release, so the expression would be true of nothing; where that is meant, say so with size(release.images) == 0"
-	}
-	return r
 }
 
 // setOutcome takes an expression's map for the answer.

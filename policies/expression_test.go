@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -148,11 +149,98 @@ func TestWhatGatesRequire(t *testing.T) {
 	}
 }
 
-// TestExpressionIsStopped holds that one that costs too much, or takes too long, waits.
+// TestExpressionIsStopped holds that one that costs more than what it goes through was taken
+// to have waits.
 func TestExpressionIsStopped(t *testing.T) {
-	e := Expression(`[1,2,3,4,5,6,7,8,9,10].map(a, [1,2,3,4,5,6,7,8,9,10].map(b, [1,2,3,4,5,6,7,8,9,10].map(c, (release.name+release.id+release.id+release.id+release.id+release.id).matches("(a*)*b")))).size() == 10`)
-	if got := (&Gate{Expression: &e}).Evaluate(promotionFacts()); got.Outcome != Wait || !strings.HasPrefix(got.Reason, "the expression can't be evaluated: operation ") {
+	e, facts := Expression(`targets.all(a, targets.all(b, a.name + b.name != release.name))`), promotionFacts()
+	for len(facts.Promotion.Targets) < 2000 {
+		facts.Promotion.Targets = append(facts.Promotion.Targets, facts.Promotion.Targets...)
+	}
+	if got := (&Gate{Expression: &e}).Evaluate(facts); got.Outcome != Wait || !strings.HasPrefix(got.Reason, "the expression can't be evaluated: operation ") {
 		t.Errorf("it says %+v", got)
+	}
+}
+
+// TestExpressionCost holds which expressions are refused for what they may cost, and that no
+// usual one is.
+func TestExpressionCost(t *testing.T) {
+	semver := `"^(0|[1-9]\\d*)\\.(0|[1-9]\\d*)\\.(0|[1-9]\\d*)(?:-((?:0|[1-9]\\d*|\\d*[a-zA-Z-][0-9a-zA-Z-]*)(?:\\.(?:0|[1-9]\\d*|\\d*[a-zA-Z-][0-9a-zA-Z-]*))*))?$"`
+	for expression, refused := range map[string]bool{
+		`release.images.all(i, i.tag.matches(` + semver + `))`:                                                        false,
+		`upstream.all(u, u.verified && release.images.all(i, i.tag != "" || targets.exists(t, t.cluster == u.name)))`: false,
+		`release.images.all(i, release.fields.exists(f, f.new == i.tag))`:                                             false,
+		`release.commit.message.matches("(?m)^Ticket: CHG-[0-9]+$")`:                                                  false,
+		`upstream.filter(u, u.verified).map(u, u.name).all(n, n != "")`:                                               false,
+		`diff == diff`: false,
+		`targets.all(a, targets.all(b, targets.all(c, (a.name + b.name + c.name).matches("(a*)*b"))))`:                                                                               true,
+		`release.fields.all(f, release.images.all(i, f.new.matches(` + semver + `)))`:                                                                                                true,
+		`[1,2,3,4,5,6,7,8,9,10].map(a, [1,2,3,4,5,6,7,8,9,10].map(b, [1,2,3,4,5,6,7,8,9,10].map(c, (release.name+release.id+release.id).matches("(a*)*(b*)*c(a*)*")))).size() == 10`: true,
+	} {
+		e := Expression(expression)
+		err := (&Gate{Expression: &e}).Validate()
+		if (err != nil) != refused || refused && !strings.HasPrefix(err.Error(), "expression: costs too much: up to ") {
+			t.Errorf("%s: %v, want it refused: %t", expression, err, refused)
+		}
+	}
+}
+
+// TestExpressionWarnings holds which expressions are told to mean nothing: those whose answer
+// hangs on nothing that is promoted.
+func TestExpressionWarnings(t *testing.T) {
+	const passes, waits, fails = "expression: is true whatever is promoted, so this gate keeps nothing from merging", "expression: gives wait whatever is promoted, so nothing ever merges", "expression: gives fail whatever is promoted, so nothing ever merges"
+	for expression, want := range map[string]string{
+		`true`:                                     passes,
+		`1 < 2 || environment == "prod"`:           passes,
+		`component == "web" || !false`:             passes,
+		`{"outcome": "pass", "reason": "later"}`:   passes,
+		`[1, 2].all(n, n > 0)`:                     passes,
+		`false`:                                    waits,
+		`component == "web" && 1 > 2`:              waits,
+		`{"outcome": "maybe"}`:                     waits,
+		`{"outcome": "fail"}`:                      fails,
+		`component == "web"`:                       "",
+		`now > timestamp("2026-01-01T00:00:00Z")`:  "",
+		`size(release.images) >= 0`:                "",
+		`[1][7] == 1`:                              "", // it can't be evaluated, which the gate says itself
+		`{"outcome": "pass", "reason": component}`: "",
+		`1 +`: "",
+	} {
+		e, got := Expression(expression), ""
+		for _, w := range (&Gate{Expression: &e}).Warnings() {
+			got += w.Error()
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", expression, got, want)
+		}
+	}
+	if got := (&Gate{Soak: &Soak{For: time.Hour}}).Warnings(); got != nil {
+		t.Errorf("a soak is warned of: %v", got)
+	}
+}
+
+// TestExpressionIsCompiledOnce holds that an evaluation compiles nothing that was compiled
+// before, and that no more than a few are remembered.
+func TestExpressionIsCompiledOnce(t *testing.T) {
+	e := Expression(`release.name == "compiled once"`)
+	first, err := e.compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := Expression(string(e))
+	if second, err := again.compile(); err != nil || second != first {
+		t.Errorf("it is compiled again: %v", err)
+	}
+	for i := range maxCompiledExpressions + 1 {
+		other := Expression(fmt.Sprintf("pull.number == %d", i))
+		if _, err := other.compile(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := compiledExpressions.Stats().Entries; n != maxCompiledExpressions {
+		t.Errorf("%d are remembered", n)
+	}
+	if third, err := e.compile(); err != nil || third == first {
+		t.Errorf("it is remembered past the bound: %v", err)
 	}
 }
 

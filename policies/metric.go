@@ -13,6 +13,7 @@ import (
 	"github.com/google/cel-go/cel"
 	celast "github.com/google/cel-go/common/ast"
 
+	"github.com/liftlock/liftlock/internal/cache"
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
@@ -118,8 +119,15 @@ func (m *Metric) validate() []Problem {
 	return problems
 }
 
+// compiledConditions are what conditions compile to, by their text, as compiledExpressions.
+var compiledConditions = cache.New(nil, cache.Options[string, cel.Program]{Name: "conditions", Entries: maxCompiledExpressions})
+
 // compile makes the condition ready to be evaluated.
 func (m *Metric) compile() (cel.Program, error) {
+	return compiledConditions.GetOrLoad(m.When, m.compileAnew)
+}
+
+func (m *Metric) compileAnew() (cel.Program, error) {
 	switch {
 	case strings.TrimSpace(m.When) == "":
 		return nil, errors.New("what must be true is missing, like value < 0.01")

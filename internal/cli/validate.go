@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -20,7 +21,7 @@ func validateCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "validate [FILE...]",
 		Short: "Check pipeline and server files",
-		Long:  "Checks pipeline files and server files, told apart by their content. Given a server's\nfile too, pipeline files may name only the channels, Prometheus servers and endpoints\nthat it has. Without files, those of\nthe checkout in the current folder: .liftlock.yaml or .liftlock/*.yaml.\nThen the targets are checked\ntoo: one that follows a tag, a commit or another branch is reached by no merge.\nPrints file:line: messages and exits with 1 when anything is wrong.",
+		Long:  "Checks pipeline files and server files, told apart by their content. Given a server's\nfile too, pipeline files may name only the channels, Prometheus servers and endpoints\nthat it has. Without files, those of\nthe checkout in the current folder: .liftlock.yaml or .liftlock/*.yaml.\nThen the targets are checked\ntoo: one that follows a tag, a commit or another branch is reached by no merge.\nPrints file:line: messages and exits with 1 when anything is wrong. A warning is none of that:\nit names what means something else than it looks like, such as a gate that is always true.",
 		RunE: func(cmd *cobra.Command, files []string) error {
 			whole := len(files) == 0
 			if whole {
@@ -41,6 +42,9 @@ func validateCommand() *cobra.Command {
 					continue
 				}
 				fmt.Fprintf(cmd.OutOrStdout(), "%s: ok\n", f)
+				if err := printWarnings(cmd.ErrOrStderr(), f); err != nil {
+					return err
+				}
 			}
 			if whole && !bad {
 				unreached, err := checkout.UnreachedTargets(cmd.Context())
@@ -119,6 +123,21 @@ func forgesWithoutDeployments(c *config.Config) []string {
 		}
 	}
 	return types
+}
+
+// printWarnings prints what a valid pipeline file says that most likely isn't meant; of another
+// file nothing.
+func printWarnings(w io.Writer, file string) error {
+	data, err := os.ReadFile(file)
+	if err != nil || !pipeline.LooksLikePipeline(data) {
+		return err
+	}
+	warnings, err := pipeline.FindWarnings(file)
+	for _, e := range warnings {
+		e.Message = "warning: " + e.Message
+		fmt.Fprintln(w, e)
+	}
+	return err
 }
 
 // validateFile checks a file; names are nil where no server's file is known.
