@@ -229,13 +229,11 @@ func (j *evaluator) evaluateCurrent(e *Env, st *EnvState) {
 	}
 }
 
-// needsVerdict says whether anybody needs to know how this environment is: it landed
-// within its watch, or a target still waited its turn within that time, or what is
-// there may still have to go further. Without this a start on a large repository would have Argo CD refresh everything.
+// needsVerdict says whether anybody needs to know how this environment, which can be read,
+// is: it landed within its watch, or a target still waited its turn within that time, or
+// what is there may still have to go further. Without this a start on a large repository
+// would have Argo CD refresh everything.
 func (j *evaluator) needsVerdict(e *Env) bool {
-	if !e.Landed.OK || !e.Release.OK {
-		return false
-	}
 	l := e.Landed.Value
 	if l.By == ByPerson && !e.Source() {
 		return false

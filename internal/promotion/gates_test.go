@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/policies"
 )
@@ -147,5 +149,26 @@ func TestNoTargetIsOneReason(t *testing.T) {
 	}
 	if !slices.Equal(waits, []string{"targets"}) {
 		t.Errorf("it waits for %q", waits)
+	}
+}
+
+// TestGatesKnowHowLongEachWasHealthy holds that what a gate is told of an environment before is
+// that one's own.
+func TestGatesKnowHowLongEachWasHealthy(t *testing.T) {
+	f := arrivedFacts()
+	f.land("qa", "r2", ByPromotion, 5)
+	f.verified("qa").pull("prod", "r2").env("prod").Open.Review.Promotion = &policies.Promotion{}
+	j := &evaluator{facts: f, spec: &f.Pipeline.Spec}
+	e := f.env("prod")
+	known := j.describePromotion(e, e.Open, []policies.Soaked{
+		{Environment: "qa", Direct: true, Running: 20 * time.Minute, Longest: 5 * time.Minute},
+		{Environment: "dev", Running: time.Minute, Longest: time.Hour},
+	})
+	got := map[string]time.Duration{}
+	for _, u := range known.Upstream {
+		got[u.Name] = u.HealthyFor
+	}
+	if diff := cmp.Diff(map[string]time.Duration{"qa": 20 * time.Minute, "dev": time.Hour}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

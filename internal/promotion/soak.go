@@ -33,7 +33,7 @@ const (
 func (s Soak) advance(state soakState, now time.Time, maxGap time.Duration) Soak {
 	isOpen := !s.Seen.IsZero()
 	switch {
-	case state == soakBroken && isOpen:
+	case state == soakBroken:
 		return Soak{Longest: max(s.Longest, s.Served)}
 	case state == soakUnclear && isOpen:
 		s.Paused = true
