@@ -45,6 +45,13 @@ func (p *pendingWakes) notify() {
 	}
 }
 
+// isEmpty says that there is nothing to take.
+func (p *pendingWakes) isEmpty() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.inputs && len(p.keys) == 0
+}
+
 // take gives what was added since the last time, by urgency.
 func (p *pendingWakes) take() (inputs bool, keys urgentKeys) {
 	p.mu.Lock()

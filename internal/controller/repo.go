@@ -257,8 +257,11 @@ func (e *Controller) runPull(ctx context.Context, r *Repository, number int) (ti
 		return time.Time{}, err
 	}
 	again = earliest(again, ends)
-	u := promotion.Unit{Repo: r.ID, Pipeline: ref.Pipeline, Component: ref.Component}
-	if err := e.opts.Store.WakeAs(ctx, store.Urgent, wake.ForUnit(u).String()); err != nil {
+	u, urgency := promotion.Unit{Repo: r.ID, Pipeline: ref.Pipeline, Component: ref.Component}, store.Urgent
+	if facts.IsLate(pr, e.opts.Clock.Now()) {
+		urgency = store.Background // its commands, if any, have said how urgent they are
+	}
+	if err := e.opts.Store.WakeAs(ctx, urgency, wake.ForUnit(u).String()); err != nil {
 		return time.Time{}, err
 	}
 	if pr.State != forge.Open {

@@ -96,6 +96,10 @@ func (e *Controller) Step(ctx context.Context) (ran bool, err error) {
 	return true, nil
 }
 
+// HasPendingWakes says that a Step has something to write down that came from Argo CD, whether
+// or not a key is due.
+func (e *Controller) HasPendingWakes() bool { return !e.pending.isEmpty() }
+
 // oldestEvery is how many claims there are to one that goes to whoever has waited
 // longest, however little urgent: nobody waits for ever.
 const oldestEvery = 8

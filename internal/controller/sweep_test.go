@@ -1,10 +1,15 @@
 package controller
 
 import (
+	"fmt"
+	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store"
 )
 
 // TestWhatASweepLooksAt holds that whatever may have to become something else by itself is
@@ -36,5 +41,30 @@ func TestWhatASweepLooksAt(t *testing.T) {
 		if got := isUnsettled(&st, time.Hour+3*time.Minute, now); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
+	}
+}
+
+// TestClosedPullsWaitAfterALostStore holds that what was closed a while ago is looked at after
+// everything else when the store is empty: there may be hundreds, and one may be open.
+func TestClosedPullsWaitAfterALostStore(t *testing.T) {
+	w := newFixture(t, "", manualQA, "api", "web")
+	p := w.openOne("web", "2.0.0", "web")
+	w.must(w.forge.ClosePull(repoName, p.Number, "ada"))
+	w.clock.Step(time.Hour)
+	open := w.openOne("api", "2.0.0", "api")
+	st, err := store.Open(t.Context(), "sqlite://"+filepath.Join(t.TempDir(), "liftlock.db"), store.Options{Now: w.clock.Now})
+	w.must(err)
+	t.Cleanup(func() { _ = st.Close() })
+	w.addProcess(st, "me again")
+	w.must(w.opts.Gatherer.RefreshPullRequests(t.Context(), w.repo.Repository))
+	claims, err := st.Claim(t.Context(), "others", 1000)
+	w.must(err)
+	var keys []string
+	for _, c := range claims {
+		keys = append(keys, fmt.Sprintf("%s %d", c.Key, c.Urgency))
+	}
+	want := []string{fmt.Sprintf("%s %d", wake.ForPull(w.repo.ID, open.Number), store.Normal), fmt.Sprintf("%s %d", wake.ForPull(w.repo.ID, p.Number), store.Background)}
+	if !slices.Equal(keys, want) {
+		t.Errorf("due are %q, wanted %q", keys, want)
 	}
 }

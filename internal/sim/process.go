@@ -122,6 +122,7 @@ func (sim *Simulation) step(p *process) {
 	}
 	sim.spawnRun(p, func(ctx context.Context, t *task) {
 		ran, err := p.controller.Step(ctx)
+		p.hasUpdate = p.hasUpdate || p.controller.HasPendingWakes()
 		if err != nil && !p.dead {
 			sim.report("%s can't read the queue: %v", p.name, err)
 			sim.sleep(t, time.Second)

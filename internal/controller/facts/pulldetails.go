@@ -29,7 +29,7 @@ func (o *pullGatherer) readDetail(ctx context.Context, r *Repository, e *cachedP
 	key := detailKey(r, e.PR.Number)
 	d, _ := o.details.Get(key)
 	if d == nil || fresh || d.at.Before(e.NotifiedAt) || o.now().Sub(d.at) >= o.maxAge || d.pr.Head != e.PR.Head ||
-		d.pr.State != e.PR.State || d.pr.Mergeable == forge.MergeableUnknown || d.pr.Mergeable == forge.MergeableDirty {
+		d.pr.State != e.PR.State || d.pr.Mergeable == forge.MergeableUnknown {
 		if _, err := o.RefreshPullRequest(ctx, r, e.PR.Number); err != nil {
 			return nil, err
 		}
@@ -67,6 +67,17 @@ func (o *pullGatherer) readDetail(ctx context.Context, r *Repository, e *cachedP
 		o.details.Put(key, &full)
 	}
 	return &full, nil
+}
+
+// forgetMergeable has an open pull request read again with the next look.
+func (o *pullGatherer) forgetMergeable(r *Repository, number int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if d, ok := o.details.Get(detailKey(r, number)); ok {
+		again := *d
+		again.pr.Mergeable = forge.MergeableUnknown
+		o.details.Put(detailKey(r, number), &again)
+	}
 }
 
 // refusal is a merge that the forge refused for a reason of its own.

@@ -83,6 +83,15 @@ type cachedPull struct {
 // every pull request that there ever was.
 const lateChangeWindow = 7 * 24 * time.Hour
 
+// lateAfter is how long after its last change a closed pull request has nothing urgent to tell.
+const lateAfter = 10 * time.Minute
+
+// IsLate says of a pull request that all there can be is a command that nobody has served for a
+// while: with an empty store that is every one of the last days, and what is open goes first.
+func IsLate(pr *forge.PullRequest, now time.Time) bool {
+	return pr.State != forge.Open && now.Sub(pr.UpdatedAt) > lateAfter
+}
+
 // RefreshPullRequests reads what changed on the forge since the last time, and wakes the
 // pull requests that did, ours or not, in the same transaction: whoever reads the
 // list first, no change in it is lost.
@@ -99,7 +108,7 @@ func (o *pullGatherer) RefreshPullRequests(ctx context.Context, r *Repository) e
 	if err != nil {
 		return fmt.Errorf("list the pull requests of %s: %w", r.ID, err)
 	}
-	var wakes []string
+	var wakes, late []string
 	var rows []store.Pull
 	for _, pr := range prs {
 		if pr.UpdatedAt.After(cursor) {
@@ -123,8 +132,11 @@ func (o *pullGatherer) RefreshPullRequests(ctx context.Context, r *Repository) e
 			wakes = append(wakes, wake.ForPull(r.ID, pr.Number).String())
 			continue
 		}
-		if pr.State == forge.Open || o.now().Sub(pr.UpdatedAt) < lateChangeWindow {
-			wakes = append(wakes, wake.ForPull(r.ID, pr.Number).String())
+		switch key := wake.ForPull(r.ID, pr.Number).String(); {
+		case !IsLate(&pr, o.now()):
+			wakes = append(wakes, key)
+		case o.now().Sub(pr.UpdatedAt) < lateChangeWindow:
+			late = append(late, key)
 		}
 		rows = append(rows, o.pullRow(r, pr, known))
 	}
@@ -133,6 +145,9 @@ func (o *pullGatherer) RefreshPullRequests(ctx context.Context, r *Repository) e
 			return err
 		}
 		if err := tx.SetPullCursor(ctx, r.ID, cursor); err != nil {
+			return err
+		}
+		if err := tx.WakeAs(ctx, store.Background, late...); err != nil {
 			return err
 		}
 		return tx.Wake(ctx, wakes...)
