@@ -76,21 +76,30 @@ func generateApplications(ctx context.Context, log *zap.Logger, s *appSet, c *co
 // applicationSink takes what a generation gives.
 type applicationSink interface {
 	// beginGenerator is called before the parameters that a generator gave, with its
-	// own template.
-	beginGenerator(over *argov1alpha1.ApplicationSetTemplate)
+	// own template and their number.
+	beginGenerator(over *argov1alpha1.ApplicationSetTemplate, n int)
 	// isKnown says that the taker knows the Application of these parameters,
 	// which came of some files, already. It is called for all of them, in order.
 	isKnown(params map[string]any, files []string) bool
 	// addApplication takes the Application of parameters that were not known, in the
-	// order in which it was asked for them.
+	// order in which it was asked for them. The Application may be written to, and is
+	// the next one after the call.
 	addApplication(g *generatedApp)
+	// readsMetadata says that the Applications' labels and annotations are looked at.
+	readsMetadata() bool
 }
 
-func (r *generatedApps) beginGenerator(*argov1alpha1.ApplicationSetTemplate) {}
+func (r *generatedApps) beginGenerator(*argov1alpha1.ApplicationSetTemplate, int) {}
 
 func (r *generatedApps) isKnown(map[string]any, []string) bool { return false }
 
-func (r *generatedApps) addApplication(g *generatedApp) { r.apps = append(r.apps, *g) }
+func (r *generatedApps) addApplication(g *generatedApp) {
+	own, app := *g, *g.app
+	own.app = &app
+	r.apps = append(r.apps, own)
+}
+
+func (r *generatedApps) readsMetadata() bool { return true }
 
 // runGenerators runs the generators and templates. With an error, what was taken counts
 // for nothing, as in the controller.
@@ -122,7 +131,7 @@ func (g *generatorRun) runGenerators(log *zap.Logger, s *appSet, to applicationS
 
 // renderResult renders what isn't known of one generator's parameters.
 func (g *generatorRun) renderResult(r generatorResult, to applicationSink) error {
-	to.beginGenerator(r.template)
+	to.beginGenerator(r.template, len(r.params))
 	// A template may write into its parameters, which others share.
 	own := g.render.mutatesParams(&g.set.Spec.Template, r.template, g.set.Spec.TemplatePatch)
 	if g.set.Spec.TemplatePatch != nil {
@@ -132,6 +141,10 @@ func (g *generatorRun) renderResult(r generatorResult, to applicationSink) error
 	if err != nil {
 		return err
 	}
+	if !to.readsMetadata() {
+		tmpl = g.render.withoutMetadata(tmpl)
+	}
+	app := &argov1alpha1.Application{}
 	for _, params := range r.params {
 		files := g.origins.filesOf(params)
 		if to.isKnown(params, files) {
@@ -141,12 +154,10 @@ func (g *generatorRun) renderResult(r generatorResult, to applicationSink) error
 		if own {
 			given = copyParams([]map[string]any{params})[0]
 		}
-		app, err := g.render.RenderTemplateParams(tmpl, g.set.Spec.SyncPolicy, given, g.set.Spec.GoTemplate, g.set.Spec.GoTemplateOptions)
-		if err != nil {
+		if len(given) == 0 { // nothing is rendered, as in the controller
+			tmpl.DeepCopyInto(app)
+		} else if err := g.render.renderInto(app, tmpl, g.set.Spec.SyncPolicy, given); err != nil {
 			return err
-		}
-		if app == tmpl { // without parameters
-			app = tmpl.DeepCopy()
 		}
 		// As the controller does: a set makes no Applications elsewhere.
 		app.Namespace = g.set.Namespace

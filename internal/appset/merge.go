@@ -101,27 +101,24 @@ func groupParams(given [][]map[string]any, keys []string, goTemplate bool) ([]*m
 	if err != nil {
 		return nil, err
 	}
-	var out []*mergeGroup
-	by := map[string]*mergeGroup{}
+	sorted := SortedUnique(slices.Clone(keys))
+	out := make([]*mergeGroup, 0, len(given[0]))
+	by := make(map[string]*mergeGroup, len(given[0]))
 	for i, list := range given {
 		seen := make(map[string]bool, len(list))
 		for _, params := range list {
-			values := map[string]any{}
-			for _, key := range keys {
-				values[key] = params[key]
-			}
-			key, err := json.Marshal(values)
+			key, err := appendMergeKey(how, sorted, params)
 			if err != nil {
 				return nil, fmt.Errorf("error marshalling param set key json: %w", err)
 			}
-			if seen[string(key)] {
-				return nil, fmt.Errorf("%w. Duplicate key was %s", generators.ErrNonUniqueParamSets, key)
+			if seen[key] {
+				return nil, fmt.Errorf("%w. Duplicate key was %s", generators.ErrNonUniqueParamSets, key[len(how):])
 			}
-			seen[string(key)] = true
-			one := by[string(key)]
+			seen[key] = true
+			one := by[key]
 			if one == nil && i == 0 {
-				one = &mergeGroup{key: string(how) + string(key)}
-				by[string(key)] = one
+				one = &mergeGroup{key: key, parts: make([]map[string]any, 0, len(given))}
+				by[key] = one
 				out = append(out, one)
 			}
 			if one != nil {
@@ -130,6 +127,43 @@ func groupParams(given [][]map[string]any, keys []string, goTemplate bool) ([]*m
 		}
 	}
 	return out, nil
+}
+
+// appendMergeKey appends an object of parameters' values, by sorted keys, as encoding/json
+// writes it.
+func appendMergeKey(prefix []byte, sorted []string, params map[string]any) (string, error) {
+	out := append(make([]byte, 0, len(prefix)+64), prefix...)
+	next := byte('{')
+	for _, key := range sorted {
+		out = append(out, next)
+		next = ','
+		for i, value := range [...]any{key, params[key]} {
+			if i > 0 {
+				out = append(out, ':')
+			}
+			if s, ok := value.(string); ok && isPlainText(s) {
+				out = append(append(append(out, '"'), s...), '"')
+				continue
+			}
+			raw, err := json.Marshal(value)
+			if err != nil {
+				return "", err
+			}
+			out = append(out, raw...)
+		}
+	}
+	return string(append(out, '}')), nil
+}
+
+// isPlainText says that encoding/json writes a text as it is, in quotation marks.
+func isPlainText(s string) bool {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c < ' ', c > '~', c == '"', c == '\\', c == '<', c == '>', c == '&':
+			return false
+		}
+	}
+	return true
 }
 
 // mergeParts merges as the controller does, into the first part if inPlace. Without Go

@@ -116,7 +116,7 @@ func (s *snapshot) newGenerators(g *generatorRun, a *generatorAccess) (client.Cl
 		return &cachedGenerator{Generator: g, kind: kind, argocd: s.name, access: a}
 	}
 	terminal := map[string]generators.Generator{
-		"List":                    generators.NewListGenerator(),
+		"List":                    &listGenerator{generators.NewListGenerator()},
 		"Clusters":                &clustersGenerator{generators.NewClusterGenerator(c, g.ctx, clientset, namespace), g.render, g.version},
 		"Git":                     newGitGenerator(g, namespace, false),
 		"SCMProvider":             asking("scmProvider", generators.NewSCMProviderGenerator(c, scm)),

@@ -16,6 +16,7 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -256,13 +257,20 @@ func (o *oracle) ours(t rapid.TB, manifest []byte, urls ...string) (map[string]s
 	tree := overlaid{os.DirFS(o.dir), "set.yaml", manifest}
 	p := shop("set.yaml")
 	p.Spec.Component, p.Spec.Environment = "", ""
-	f, err := New(Options{}).Resolve(context.Background(), Input{
+	in := Input{
 		Pipeline: p, Tree: tree, Branch: "main", RepoURLs: urls, Manifests: true,
 		Generators: Generators{SCMProvider: true, PullRequest: true, Plugin: true},
 		ArgoCDs: map[string]ArgoCD{"": {Clusters: o.clusters, Projects: o.projects, Globbing: o.globbing,
 			Kube: &Kube{client: kubefake.NewSimpleClientset(o.objects...), dynamic: o.dynamic()}}},
-	})
+	}
+	f, err := New(Options{}).Resolve(context.Background(), in)
 	must(t, err)
+	in.Manifests = false // then less is rendered
+	without, err := New(Options{}).Resolve(context.Background(), in)
+	must(t, err)
+	if d := cmp.Diff(f, without, cmpopts.IgnoreUnexported(TargetSet{}), cmpopts.IgnoreFields(Target{}, "Application"), cmpopts.IgnoreFields(TargetSet{}, "RefreshAfter")); d != "" {
+		t.Errorf("without manifests (-with +without):\n%s\nset:\n%s", d, manifest)
+	}
 	apps := map[string]string{}
 	for _, x := range f.Targets {
 		app := &argov1alpha1.Application{}

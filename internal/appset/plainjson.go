@@ -2,7 +2,6 @@ package appset
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"path"
 	"strconv"
@@ -66,21 +65,8 @@ func isPlainJSON(data []byte) bool {
 // plainParams makes parameters of a file of plain JSON, as the library does of any; nil
 // where the file is none, or isn't what the library takes.
 func plainParams(name string, data []byte, prefix string, goTemplate bool) []map[string]any {
-	var objects []map[string]any
-	switch trimmed := bytes.TrimLeft(data, " \n"); {
-	case len(trimmed) == 0 || !isPlainJSON(data):
-		return nil
-	case trimmed[0] == '{':
-		object := map[string]any{}
-		if json.Unmarshal(data, &object) != nil {
-			return nil
-		}
-		objects = append(objects, object)
-	case trimmed[0] == '[':
-		if json.Unmarshal(data, &objects) != nil || len(objects) == 0 {
-			return nil
-		}
-	default:
+	objects := readObjects(data)
+	if len(objects) == 0 {
 		return nil
 	}
 	out := make([]map[string]any, len(objects))

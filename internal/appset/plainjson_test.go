@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"pgregory.net/rapid"
 
 	"github.com/argoproj/argo-cd/v2/applicationset/generators"
@@ -115,6 +116,64 @@ func FuzzPlainParams(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name string, data []byte, prefix string, goTemplate bool) {
 		if name != "" {
 			checkPlainParams(t, name, data, prefix, goTemplate)
+		}
+	})
+}
+
+// checkListElements holds the list generator against the library's.
+func checkListElements(t interface{ Fatalf(string, ...any) }, elements [][]byte, goTemplate bool) {
+	set := &argov1alpha1.ApplicationSet{}
+	set.Spec.GoTemplate = goTemplate
+	spec := &argov1alpha1.ApplicationSetGenerator{List: &argov1alpha1.ListGenerator{}}
+	for _, raw := range elements {
+		spec.List.Elements = append(spec.List.Elements, apiextensionsv1.JSON{Raw: raw})
+	}
+	library := generators.NewListGenerator()
+	want, wrong := library.GenerateParams(spec, set, nil)
+	got, err := (&listGenerator{library}).GenerateParams(spec, set, nil)
+	if (err != nil) != (wrong != nil) || !reflect.DeepEqual(got, want) {
+		t.Fatalf("%q, Go templates %t: the library says %v, and we %v (-library +liftlock)\n%s", elements, goTemplate, wrong, err, cmp.Diff(want, got))
+	}
+}
+
+func TestListElements(t *testing.T) {
+	for name, texts := range map[string][]string{
+		"strings":      {`{"app": "web", "env": "dev"}`, `{"app":"web","app":"api"}`},
+		"escapes":      {`{"app": "w\u00e9b"}`, `{"app": "é"}`, "{\"app\":\t\"web\"}"},
+		"other values": {`{"n": 1, "ratio": -1.50, "on": [true, null, {"a": {}}], "big": 12345678901234567890, "e": 1e3}`},
+		"values":       {`{"app": "web", "values": {"a": "b"}}`}, "values of others": {`{"values": {"a": 1}}`}, "values as text": {`{"values": "x"}`},
+		"empty": {`{"a": "b"}`, `{}`}, "null": {`null`}, "no object": {`[{"a": "b"}]`}, "two": {`{"a": "b"} {"c": "d"}`},
+		"a text": {`"a"`}, "no JSON": {`{"a": "b",}`}, "nothing": {``}, "leading zero": {`{"a": 01}`}, "a dot": {`{"a": 1.}`}, "a word": {`{"a": nul}`},
+		"spaces": {" {\"a\" :\n\"b\" }\n"}, "deep": {`{"a":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `}`}, "none": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			raw := make([][]byte, len(texts))
+			for i, text := range texts {
+				raw[i] = []byte(text)
+			}
+			checkListElements(t, raw, true)
+			checkListElements(t, raw, false)
+		})
+	}
+}
+
+func FuzzListElements(f *testing.F) {
+	f.Add([]byte(`{"app": "web"}`), []byte(`{"n": [1, -2.5, null, {"a b": {}}]}`), true)
+	f.Add([]byte("{\"a\":\n\"x\"}"), []byte(`{"values": {"a": "b"}}`), false)
+	f.Fuzz(func(t *testing.T, a, b []byte, goTemplate bool) { checkListElements(t, [][]byte{a, b}, goTemplate) })
+}
+
+// FuzzMergeKey holds what merges go by against encoding/json.
+func FuzzMergeKey(f *testing.F) {
+	f.Add("app", "web", "env", "<dev> & \"qa\"")
+	f.Fuzz(func(t *testing.T, k1, v1, k2, v2 string) {
+		params := map[string]any{k1: v1, k2: v2, "other": 1}
+		want, err := json.Marshal(map[string]any{k1: params[k1], k2: params[k2], "none": params["none"]})
+		must(t, err)
+		got, err := appendMergeKey(nil, SortedUnique([]string{k1, k2, "none", k1}), params)
+		must(t, err)
+		if got != string(want) {
+			t.Errorf("%s, and encoding/json writes %s", got, want)
 		}
 	})
 }

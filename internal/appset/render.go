@@ -79,13 +79,20 @@ func newGeneratorPlan(r *renderer, copied *argov1alpha1.ApplicationSetGenerator)
 
 // render makes a value for one set of parameters. Only its top level is its own.
 func (p *renderPlan[T]) render(params map[string]any) (*T, error) {
-	out := *p.value
-	if p.fill != nil {
-		if err := p.fill(reflect.ValueOf(&out).Elem(), params); err != nil {
-			return nil, err
-		}
+	out := new(T)
+	if err := p.renderInto(out, params); err != nil {
+		return nil, err
 	}
-	return &out, nil
+	return out, nil
+}
+
+// renderInto is render into a value of the caller's, whatever that was before.
+func (p *renderPlan[T]) renderInto(out *T, params map[string]any) error {
+	*out = *p.value
+	if p.fill == nil {
+		return nil
+	}
+	return p.fill(reflect.ValueOf(out).Elem(), params)
 }
 
 // RenderTemplateParams renders an Application from a template and one set of
@@ -94,23 +101,51 @@ func (r *renderer) RenderTemplateParams(tmpl *argov1alpha1.Application, policy *
 	if tmpl == nil {
 		return nil, errors.New("the Application template is empty")
 	}
-	if err := r.limits.ctx.Err(); err != nil {
+	if len(params) == 0 {
+		return tmpl, r.limits.ctx.Err()
+	}
+	app := &argov1alpha1.Application{}
+	if err := r.renderInto(app, tmpl, policy, params); err != nil {
 		return nil, err
 	}
-	if len(params) == 0 {
-		return tmpl, nil
+	return app, nil
+}
+
+// renderInto renders an Application into one of the caller's, whatever that was before.
+// There must be parameters.
+func (r *renderer) renderInto(app, tmpl *argov1alpha1.Application, policy *argov1alpha1.ApplicationSetSyncPolicy, params map[string]any) error {
+	if err := r.limits.ctx.Err(); err != nil {
+		return err
 	}
 	if r.lastTemplate != tmpl {
 		r.lastTemplate, r.lastPlan = tmpl, newRenderPlan(r, tmpl.DeepCopy())
 	}
-	app, err := r.lastPlan.render(params)
-	if err != nil {
-		return nil, err
+	if err := r.lastPlan.renderInto(app, params); err != nil {
+		return err
 	}
 	if (policy == nil || !policy.PreserveResourcesOnDeletion) && len(app.Finalizers) == 0 {
 		app.Finalizers = []string{resourcesFinalizer}
 	}
-	return app, nil
+	return nil
+}
+
+// withoutMetadata is a template whose labels and annotations nobody will look at, without
+// those, if rendering them could neither fail nor say anything else: a newer field may be
+// among the annotations.
+func (r *renderer) withoutMetadata(tmpl *argov1alpha1.Application) *argov1alpha1.Application {
+	if r.goTemplate {
+		return tmpl
+	}
+	for _, texts := range []map[string]string{tmpl.Labels, tmpl.Annotations} {
+		for key, value := range texts {
+			if name := r.parseText(key); !name.plain || r.parseText(value).err != nil || strings.HasPrefix(key, newerField) {
+				return tmpl
+			}
+		}
+	}
+	out := *tmpl
+	out.Labels, out.Annotations = nil, nil
+	return &out
 }
 
 // mutatesParams says that a template may write into its parameters, parsing the

@@ -3,6 +3,7 @@ package appset
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -187,6 +188,9 @@ func (p *renderPlanner) planSlice(v reflect.Value) templateFiller {
 // planMap renders values and string keys. Which value wins when two keys
 // render to the same is random in the controller, and the last by name here.
 func (p *renderPlanner) planMap(v reflect.Value) templateFiller {
+	if texts, ok := v.Interface().(map[string]string); ok {
+		return p.planTexts(texts)
+	}
 	type entry struct {
 		key   reflect.Value
 		name  *parsedString // nil: not a string
@@ -233,6 +237,37 @@ func (p *renderPlanner) planMap(v reflect.Value) templateFiller {
 			fresh.SetMapIndex(key, value)
 		}
 		into.Set(fresh)
+		return nil
+	}
+}
+
+// planTexts is planMap for the most common of them.
+func (p *renderPlanner) planTexts(texts map[string]string) templateFiller {
+	type entry struct{ key, value *parsedString }
+	entries := make([]entry, 0, len(texts))
+	some := false
+	for _, key := range slices.Sorted(maps.Keys(texts)) {
+		e := entry{p.parse(key), p.parse(texts[key])}
+		some = some || !e.key.plain || !e.value.plain
+		entries = append(entries, e)
+	}
+	if !some {
+		return nil
+	}
+	return func(into reflect.Value, params map[string]any) error {
+		fresh := make(map[string]string, len(entries))
+		for _, e := range entries {
+			value, err := e.value.render(params)
+			if err != nil {
+				return err
+			}
+			key, err := e.key.render(params)
+			if err != nil {
+				return err
+			}
+			fresh[key] = value
+		}
+		into.Set(reflect.ValueOf(fresh))
 		return nil
 	}
 }

@@ -291,7 +291,7 @@ func (r *Resolver) generateTargets(ctx context.Context, in *Input, s *appSet, e 
 		if err := g.runGenerators(r.log, s, m); err != nil {
 			return setOutcome{}, err
 		}
-		g.cache.next.built = slices.Clone(m.all)
+		g.cache.next.keepBuilt(slices.Clone(m.all))
 		return snap.validateTargets(s, m.all), nil
 	}
 	if in.Revision == "" { // not a commit: nothing is known, and nothing is kept

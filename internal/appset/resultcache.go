@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"sync"
 
 	argov1alpha1 "github.com/argoproj/argo-cd/v2/pkg/apis/application/v1alpha1"
 
@@ -30,6 +31,7 @@ type setResults struct {
 	byHash    map[uint64][]*builtTarget    // by their parameters' hash
 	byAddress map[uintptr]*builtTarget     // by their parameters' address
 	built     []*builtTarget               // all of them, in the order in which they were made
+	byFile    func() map[string][]int      // their places in built by each of their files
 	outcome   *cachedOutcome
 	entries   int64 // that all of these are
 }
@@ -158,6 +160,38 @@ func (r *resultCache) findTarget(over string, params map[string]any, files []str
 		}
 	}
 	return nil
+}
+
+// expectTargets makes room for as many.
+func (r *resultCache) expectTargets(n int) {
+	if len(r.next.byHash) == 0 {
+		r.next.byHash, r.next.byAddress = make(map[uint64][]*builtTarget, n), make(map[uintptr]*builtTarget, n)
+	}
+}
+
+// keepBuilt remembers what was built. What takes a target's place later has the same files.
+func (m *setResults) keepBuilt(built []*builtTarget) {
+	m.built = built
+	m.byFile = sync.OnceValue(func() map[string][]int {
+		out := make(map[string][]int, len(built))
+		for i, b := range built {
+			for _, f := range b.files {
+				out[f] = append(out[f], i)
+			}
+		}
+		return out
+	})
+}
+
+// placesOf are the places of what came of some of the files, in order.
+func (m *setResults) placesOf(files []string) []int {
+	byFile := m.byFile()
+	var out []int
+	for _, f := range files {
+		out = append(out, byFile[f]...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 func (r *resultCache) storeTarget(m *builtTarget) {

@@ -46,12 +46,14 @@ func newTargetBuilder(in *Input, s *appSet, e *pipelineEntry, c *commit, cache *
 	}}
 }
 
-func (m *targetBuilder) beginGenerator(over *argov1alpha1.ApplicationSetTemplate) {
+func (m *targetBuilder) beginGenerator(over *argov1alpha1.ApplicationSetTemplate, n int) {
 	raw, err := json.Marshal(over)
 	if err != nil {
 		panic(err) // it was decoded from JSON
 	}
 	m.over = string(raw)
+	m.cache.expectTargets(n)
+	m.all = slices.Grow(m.all, n)
 }
 
 func (m *targetBuilder) isKnown(params map[string]any, files []string) bool {
@@ -83,6 +85,13 @@ func (m *targetBuilder) addApplication(g *generatedApp) {
 	}
 	m.all[at] = out
 	m.cache.storeTarget(out)
+}
+
+// readsMetadata says that the manifest is wanted, or that one of the pipeline's templates
+// may look at it.
+func (m *targetBuilder) readsMetadata() bool {
+	reads := func(a *assigner) bool { return a != nil && a.usesApplication }
+	return m.in.Manifests || reads(m.entry.component) || reads(m.entry.environment)
 }
 
 // normalizeSpec normalizes as the controller does, whose own way copies all there is. What

@@ -22,12 +22,7 @@ func (r *Resolver) updateTargets(ctx context.Context, in *Input, s *appSet, e *p
 	if len(files) > maxUpdated || len(o.problems) > 0 || len(last.built) == 0 || len(o.targets) != len(last.built) || snap.argocd.Globbing == GlobbingDoublestar || !isMadeByFile(s.spec.Spec.Generators) {
 		return o, false
 	}
-	var places []int
-	for i, m := range last.built {
-		if slices.ContainsFunc(m.files, func(f string) bool { return slices.Contains(files, f) }) {
-			places = append(places, i)
-		}
-	}
+	places := last.placesOf(files)
 	g := newGeneratorRun(ctx, s, c, snap, access, newResultCache(last, keys.targets))
 	g.repos.only = files
 	m := newTargetBuilder(in, s, e, c, g.cache)
