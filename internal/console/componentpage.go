@@ -15,6 +15,7 @@ type componentBody struct {
 	History    []arrival
 	Promotions []api.Promotion
 	Events     []api.Event
+	Skips      []api.AuditEntry // of gates, lately
 }
 
 // environmentDistance is how far an environment is from another.
@@ -83,5 +84,6 @@ func (c *server) fillComponentPage(r *http.Request, b *componentBody) error {
 		return err
 	}
 	b.Events = c.reader.buildEvents(events)
-	return nil
+	b.Skips, err = c.reader.listSkips(ctx, &b.Component, c.opts.Now())
+	return err
 }

@@ -22,6 +22,7 @@ type homeBody struct {
 	Compares  bool   // a pipeline can be compared with what runs
 	Filters   []filter
 	Events    []api.Event
+	Skips     skipCount
 }
 
 // shownPipeline is a pipeline with the components that are shown.
@@ -118,6 +119,10 @@ func (c *server) renderGrid(w http.ResponseWriter, r *http.Request, name string)
 		return
 	}
 	h.Events = c.reader.buildEvents(events)
+	if h.Skips, err = c.countSkips(r.Context(), all, name); err != nil {
+		c.renderError(w, r, err)
+		return
+	}
 	c.renderPage(w, r, http.StatusOK, "home", page{Title: cmp.Or(name, "Pipelines"), Nav: "pipelines", Troubles: s.troubles, Body: h})
 }
 

@@ -48,10 +48,12 @@ type Options struct {
 	Caches    *cache.Group  // for metrics; nil: nobody asks
 }
 
-// Metrics is told how runs, and the checks of people's pull requests, end.
+// Metrics is told how runs, and the checks of people's pull requests, end, and which gates
+// are skipped.
 type Metrics interface {
 	Run(kind string, took time.Duration, err error)
 	Check(took time.Duration, failed bool)
+	Skipped(pipeline, environment, gate string)
 }
 
 // Controller runs the keys. Run may be called once.

@@ -59,6 +59,8 @@ func (m *runMetrics) Run(kind string, _ time.Duration, err error) {
 
 func (m *runMetrics) Check(time.Duration, bool) {}
 
+func (*runMetrics) Skipped(string, string, string) {}
+
 func newRunnerFixture(t *testing.T) *runnerFixture {
 	t.Helper()
 	t.Parallel()

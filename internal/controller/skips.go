@@ -67,6 +67,9 @@ func (e *Controller) skipGate(ctx context.Context, r *Repository, s *facts.Snaps
 	if err := r.Forge.AddLabels(ctx, r.Name, o.Pull, promotion.LabelSkipped+skip.Gate); err != nil {
 		return "", err
 	}
+	if added && e.opts.Metrics != nil {
+		e.opts.Metrics.Skipped(o.Unit.Pipeline, open.Environment, skip.Gate)
+	}
 	if added && skip.Via != "" { // who wrote a comment is answered by one
 		if _, err := r.Forge.CreateComment(ctx, r.Name, o.Pull, r.Words(text)); err != nil {
 			return "", err

@@ -55,8 +55,13 @@ func TestSkipsAreGiven(t *testing.T) {
 			if labelled(w) || w.pulls()[0].Merged {
 				t.Fatal("what was refused has an effect")
 			}
+			counted := &skipCounter{}
+			w.opts.Metrics = counted
 			answer, err := w.command("ada", p.Number, c.key, skip)
 			w.must(err)
+			if _, err := w.command("ada", p.Number, c.key, skip); err != nil || !slices.Equal(counted.skips, []string{"shop qa soak"}) {
+				t.Errorf("given twice it is counted as %q (%v)", counted.skips, err)
+			}
 			if !strings.Contains(answer, "skipped the gate `soak`") || !labelled(w) {
 				t.Errorf("it answers %q, the labels are %v", answer, w.pulls()[0].Labels)
 			}
@@ -191,4 +196,13 @@ func (w *fixture) skipEvents(component string) []store.Event {
 	all, err := w.opts.Store.Events(w.t.Context(), store.EventFilter{Component: component, Limit: 100})
 	w.must(err)
 	return slices.DeleteFunc(all, func(e store.Event) bool { return e.Kind != "skipped" })
+}
+
+// skipCounter has which gates were skipped.
+type skipCounter struct{ skips []string }
+
+func (*skipCounter) Run(string, time.Duration, error) {}
+func (*skipCounter) Check(time.Duration, bool)        {}
+func (c *skipCounter) Skipped(pipeline, environment, gate string) {
+	c.skips = append(c.skips, pipeline+" "+environment+" "+gate)
 }

@@ -212,7 +212,8 @@ func (c runCounter) Run(kind string, _ time.Duration, err error) {
 	c.sim.noteRun(kind, err)
 }
 
-func (c runCounter) Check(time.Duration, bool) {}
+func (c runCounter) Check(time.Duration, bool)      {}
+func (c runCounter) Skipped(string, string, string) {}
 
 // reachedForge is the forge as a process reaches it.
 type reachedForge struct {
