@@ -13,6 +13,7 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
 	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/internal/store"
@@ -78,13 +79,13 @@ func (e *Controller) recordCommand(ctx context.Context, s *facts.Snapshot, o Com
 	if err != nil {
 		return err
 	}
+	if err := e.checkStillLanded(ctx, s, o); err != nil {
+		return err
+	}
 	if len(units) == 0 {
 		return newRefusal("nothing that #%d brought is in %s any more, so there is nothing to take back", o.Pull, o.Command.Environment)
 	}
-	at := e.opts.Clock.Now()
-	if o.Command.Verb == command.Promote {
-		at = o.written(at) // over what was there then, not over what somebody put there since
-	}
+	at := o.written(e.opts.Clock.Now()) // it is about what was there then, not about what came since
 	return e.opts.Store.Tx(ctx, "command", func(tx *store.Tx) error {
 		for _, u := range units {
 			source := o.Source
@@ -98,6 +99,31 @@ func (e *Controller) recordCommand(ctx context.Context, s *facts.Snapshot, o Com
 		}
 		return tx.WakeAs(ctx, store.Urgent, wake.ForUnit(o.Unit).String())
 	})
+}
+
+// checkStillLanded refuses a revert that is about a promotion of one component, merged into the
+// environment, of which something else has taken the place there: what is there now isn't
+// what its author speaks of.
+func (e *Controller) checkStillLanded(ctx context.Context, s *facts.Snapshot, o Command) error {
+	if o.Command.Verb != command.Revert || o.Pull == 0 || s.IsBatch(o.Unit) {
+		return nil
+	}
+	pr, known, err := e.opts.Store.Pull(ctx, o.Unit.Repo, o.Pull)
+	if err != nil || !known || pr.State != string(forge.Merged) || pr.Revert || pr.Environment != o.Command.Environment {
+		return err
+	}
+	ev, _, err := e.opts.Gatherer.Evaluate(ctx, s, o.Unit, false)
+	if errors.Is(err, facts.ErrNoUnit) {
+		return newRefusal("%v", err)
+	}
+	if err != nil {
+		return err
+	}
+	c, _ := ev.Component(o.Unit.Component)
+	if env := c.Env(o.Command.Environment); env != nil && env.Landed.OK && env.Landed.Value.By == promotion.ByPromotion && env.Landed.Value.Pull != o.Pull {
+		return newRefusal("what #%d brought isn't in %s any more: #%d has brought %s since. To take that back, say so in #%d", o.Pull, o.Command.Environment, env.Landed.Value.Pull, env.Release.Value, env.Landed.Value.Pull)
+	}
+	return nil
 }
 
 // replyStatus answers /liftlock status and why from a fresh look.

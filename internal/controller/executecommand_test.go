@@ -80,9 +80,9 @@ func TestCommandsAreRecorded(t *testing.T) {
 	}
 }
 
-// TestPromoteIsOfWhenItWasWritten holds that a promote that is read late is about what was
+// TestCommandsAreOfWhenTheyWereWritten holds that a command that is read late is about what was
 // there when it was written, and that a clock that is ahead makes none of later.
-func TestPromoteIsOfWhenItWasWritten(t *testing.T) {
+func TestCommandsAreOfWhenTheyWereWritten(t *testing.T) {
 	w := newFixture(t, "", manualQA, "web")
 	p := w.openOne("web", "2.0.0", "web")
 	now := w.opts.Clock.Now()
@@ -94,7 +94,8 @@ func TestPromoteIsOfWhenItWasWritten(t *testing.T) {
 		{command.Promote, now.Add(-5 * time.Minute), now.Add(-5*time.Minute + time.Second)},
 		{command.Promote, now.Add(time.Hour), now},
 		{command.Promote, time.Time{}, now},
-		{command.Retry, now.Add(-5 * time.Minute), now},
+		{command.Retry, now.Add(-5 * time.Minute), now.Add(-5*time.Minute + time.Second)},
+		{command.Revert, now.Add(-5 * time.Minute), now.Add(-5*time.Minute + time.Second)},
 	} {
 		source := fmt.Sprint("written ", i)
 		_, err := w.ExecuteCommand(t.Context(), Command{Unit: w.unit("web"), Pull: p.Number, Command: command.Command{Verb: c.verb, Environment: "qa"}, By: "ada", Via: "comment", Source: source, At: c.written})
@@ -190,4 +191,34 @@ func TestAuditSaysTheEnvironment(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRevertIsOfWhatItsPullRequestBrought holds that a revert in the thread of a promotion of
+// which a newer one has taken the place takes nothing back, and that one in the newer's does.
+func TestRevertIsOfWhatItsPullRequestBrought(t *testing.T) {
+	w := newFixture(t, "", autoQA, "web")
+	merge := func(tag string) int {
+		p := w.openOne("web", tag, "web")
+		w.settle("web", "it is verified", func() bool {
+			all, err := w.opts.Store.Promotions(t.Context(), store.PromotionFilter{Pulls: []int{p.Number}})
+			w.must(err)
+			return len(all) > 0 && all[0].State == promotion.Verified
+		})
+		return p.Number
+	}
+	first := merge("2.0.0")
+	second := merge("3.0.0")
+	revert := command.Command{Verb: command.Revert, Environment: "qa", Reason: "it leaks"}
+	var refused *RefusedError
+	want := fmt.Sprintf("what #%d brought isn't in qa any more: #%d has brought 3.0.0 since", first, second)
+	if _, err := w.command("ada", first, "web", revert); !errors.As(err, &refused) || !strings.Contains(refused.Why, want) {
+		t.Errorf("of the one before: %v, want %q", err, want)
+	}
+	if _, err := w.command("ada", second, "web", revert); err != nil {
+		t.Errorf("of what is there: %v", err)
+	}
+	w.settle("web", "the revert is open", func() bool {
+		all := w.pulls()
+		return len(all) == 3 && strings.HasPrefix(all[2].Title, "Revert")
+	})
 }

@@ -338,6 +338,7 @@ func TestDecideOpen(t *testing.T) {
 			want: []string{"answer 3: there is nothing to retry in qa: nothing failed and nothing was closed"}},
 		{name: "nor who brought it", facts: vetoedBefore().with(func(f *ComponentFacts) { f.env("qa").Landed = Unsure[Landed]("the clone is shallow") }).with(request("retry", "qa", "", noon)),
 			want: []string{"answer 3: there is nothing to retry in qa: nothing failed and nothing was closed"}},
+		{name: "that was written before somebody closed it lifts nothing", facts: vetoedBefore().with(request("retry", "qa", "", noon.Add(-24*time.Hour))), want: []string{"answer 3: #4 was closed only after this was written; /liftlock retry again takes that back"}},
 		{name: "but where it can it lifts the close that keeps a release out", facts: vetoedBefore().with(request("retry", "qa", "", noon)), want: []string{"forgive the closed #4", "answer 3: the closed #4 no longer counts", "open a promotion of r2 into qa"}},
 		{name: "retry lifts what was closed before a revert", facts: arrivedFacts().with(func(f *ComponentFacts) {
 			f.env("qa").PastPulls = []PastPull{{Number: 9, Revert: true, Merged: true, Release: id("r0"), At: noon}, {Number: 4, Release: id("r2"), At: noon.Add(-time.Hour)}}
@@ -366,7 +367,13 @@ func TestDecideRequestedRevert(t *testing.T) {
 		{name: "and before", facts: closed(nil).with(request("revert", "qa", "", before)), want: []string{"answer 3: the revert #9 was closed by a person since", "look: compose in prod"}},
 		{name: "before we closed one", facts: closed(func(p *PastPull) { p.Superseded = true }).with(request("revert", "qa", "", before)), want: opens},
 		{name: "before a person closed one of something else", facts: closed(func(p *PastPull) { p.Release = id("r7") }).with(request("revert", "qa", "", before)), want: opens},
-		{name: "before a person closed one that was there before this landed", facts: closed(func(p *PastPull) { p.At = noon.Add(-5 * time.Minute) }).with(request("revert", "qa", "", noon.Add(-time.Hour))), want: opens},
+		{name: "of the very second in which what is there landed", facts: closed(func(p *PastPull) { p.At = noon.Add(-5 * time.Minute) }).with(request("revert", "qa", "", noon.Add(-5*time.Minute))), want: opens},
+		{name: "before what is there landed", facts: closed(func(p *PastPull) { p.At = noon.Add(-5 * time.Minute) }).with(request("revert", "qa", "", noon.Add(-5*time.Minute-time.Second))),
+			want: []string{"answer 3: #5 brought r2 to qa only after this was written; /liftlock revert again takes that back", "look: compose in prod"}},
+		{name: "before what is there landed, while its revert is open", facts: closed(nil).with(func(f *ComponentFacts) { f.openRevert("qa", "r2") }).with(request("revert", "qa", "", noon.Add(-time.Hour))),
+			want: []string{"answer 3: #5 brought r2 to qa only after this was written; /liftlock revert again takes that back"}},
+		{name: "before somebody changed it by hand", facts: closed(nil).with(func(f *ComponentFacts) { f.land("qa", "r9", ByPerson, 0) }).with(request("revert", "qa", "", noon.Add(-time.Hour))),
+			want: []string{"answer 3: what qa carries was not brought by a promotion, so there is nothing to take back", "look: compose in prod"}},
 		{name: "before a promotion was closed", facts: closed(func(p *PastPull) { p.Revert = false }).with(request("revert", "qa", "", before)), want: opens},
 		{name: "where nothing can be read", facts: closed(nil).with(request("revert", "qa", "", after)).with(func(f *ComponentFacts) { f.env("qa").Landed = Unsure[Landed]("gone") }), want: []string{"answer 3: qa can't be read: gone", "look: compose in prod"}},
 		{name: "with a stranger on its branch", facts: closed(nil).with(request("revert", "qa", "", after)).with(func(f *ComponentFacts) { f.env("qa").MarkRevertUnmanaged("#3 by mallory") }), want: []string{"answer 3: #3 by mallory", "look: compose in prod"}},

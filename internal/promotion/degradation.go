@@ -34,6 +34,10 @@ func (j *evaluator) evaluateDegradation(e *Env, st *EnvState) {
 		return
 	}
 	l, r := e.Landed.Value, j.rollups[e.Name]
+	if l.By == ByPromotion && pending.isOlderThan(l.At) {
+		j.finishCommand(pending, false, fmt.Sprintf("#%d brought %s to %s only after this was written; /liftlock revert again takes that back", l.Pull, e.Release.Value, e.Name))
+		pending = nil
+	}
 	j.finishCommand(j.findOtherBoundCommand("revert", e.Name, e.Release.Value.ID), true, e.Name+" no longer carries it")
 	if e.Revert != nil {
 		if pending != nil {

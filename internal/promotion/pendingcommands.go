@@ -1,5 +1,7 @@
 package promotion
 
+import "time"
+
 // findCommand finds a person's command that waits for this environment; the oldest first.
 func (j *evaluator) findCommand(verb, env string) *PendingCommand {
 	return j.findFirstCommand(func(a *PendingCommand) bool { return a.Verb == verb && a.Environment == env })
@@ -31,6 +33,12 @@ func (j *evaluator) findFirstCommand(is func(*PendingCommand) bool) *PendingComm
 		}
 	}
 	return nil
+}
+
+// isOlderThan says that a command was written before something happened, so that it can't be
+// about that. One of which it isn't known when it was written, or none, isn't.
+func (a *PendingCommand) isOlderThan(happened time.Time) bool {
+	return a != nil && !a.At.IsZero() && a.At.Before(happened)
 }
 
 // finishCommand answers a command, if there is one.

@@ -85,6 +85,10 @@ func (j *evaluator) liftVeto(e *Env, pending *PendingCommand) bool {
 	if p == nil {
 		return false
 	}
+	if pending.isOlderThan(p.At) {
+		j.finishCommand(pending, false, fmt.Sprintf("#%d was closed only after this was written; /liftlock retry again takes that back", p.Number))
+		return true
+	}
 	j.addAction(LiftVeto{Environment: e.Name, Pull: p.Number})
 	p.Superseded = true
 	j.finishCommand(pending, true, fmt.Sprintf("the closed #%d no longer counts", p.Number))
