@@ -38,6 +38,7 @@ type Credentials func(ctx context.Context) (username, password string, err error
 // Options say what to mirror and how.
 type Options struct {
 	Dir         string       // of the mirror alone; made when it isn't there
+	FormerDir   string       // where an earlier version had it: moved to Dir if it is this URL's and Dir isn't there; empty: nowhere
 	URL         string       // http(s)://, file:// or an absolute path; without credentials
 	Credentials Credentials  // nil: none
 	Log         *zap.Logger  // nil: silent

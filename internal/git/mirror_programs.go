@@ -65,8 +65,33 @@ func newMirrorPrograms(ctx context.Context, o Options) (*mirrorPrograms, error) 
 	return p, nil
 }
 
+// adoptFormerDir moves a mirror of the same address to where it belongs now. What can't be
+// moved is fetched again.
+func (p *mirrorPrograms) adoptFormerDir() {
+	if p.opts.FormerDir == "" {
+		return
+	}
+	former, err := filepath.Abs(p.opts.FormerDir)
+	if err != nil || former == p.dir {
+		return
+	}
+	url, err := os.ReadFile(filepath.Join(former, markerFile))
+	if err != nil || strings.TrimSpace(string(url)) != p.remote.url {
+		return
+	}
+	if _, err := os.Lstat(p.dir); !errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	if err := os.Rename(former, p.dir); err != nil {
+		p.log.Warn("an earlier version's mirror can't be moved, so the repository is fetched anew", zap.String("from", former), zap.Error(err))
+		return
+	}
+	p.log.Info("moved an earlier version's mirror", zap.String("from", former))
+}
+
 // prepareDir leaves a usable mirror in p.dir.
 func (p *mirrorPrograms) prepareDir(ctx context.Context, m *Mirror) error {
+	p.adoptFormerDir()
 	for _, leftover := range []string{p.dir + ".new", p.dir + ".old"} {
 		if err := os.RemoveAll(leftover); err != nil {
 			return err

@@ -41,6 +41,47 @@ func TestOpenAgain(t *testing.T) {
 	}
 }
 
+// TestOpenFormerDir says which folder of an earlier version becomes the mirror.
+func TestOpenFormerDir(t *testing.T) {
+	t.Parallel()
+	o, other := newOrigin(t), newOrigin(t)
+	sha := o.commit("main", "First", map[string]string{"a": "1"})
+	for name, c := range map[string]struct {
+		formerOf string // whose mirror the former folder is; empty: there is none
+		there    bool   // a mirror is in the new one already
+		moved    bool
+	}{
+		"ours":            {formerOf: o.url(), moved: true},
+		"another address": {formerOf: other.url()},
+		"none":            {},
+		"both are there":  {formerOf: o.url(), there: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			former, dir := filepath.Join(t.TempDir(), "former.git"), filepath.Join(t.TempDir(), "new.git")
+			if c.formerOf != "" {
+				m := open(t, Options{Dir: former, URL: c.formerOf})
+				mustFetch(t, m)
+				if err := m.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if c.there {
+				if err := open(t, Options{Dir: dir, URL: o.url()}).Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			m := open(t, Options{Dir: dir, FormerDir: former, URL: o.url()})
+			head, known, err := m.Head(t.Context(), "main")
+			if err != nil || known != c.moved || (known && head != sha) {
+				t.Errorf("its main is %q (known: %t, %v)", head, known, err)
+			}
+			if _, err := os.Stat(former); (err == nil) != (c.formerOf != "" && !c.moved) {
+				t.Errorf("the former folder: %v", err)
+			}
+		})
+	}
+}
+
 func TestOpenLeavesOtherFoldersAlone(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)

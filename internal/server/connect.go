@@ -83,7 +83,8 @@ func (s *Server) connectRepository(ctx context.Context, r config.Repository) (*c
 		return nil, err
 	}
 	id := r.Forge + ":" + r.Name
-	m, err := git.Open(ctx, git.Options{Dir: s.mirrorDir(id), URL: url, Credentials: f.GitAuth, Caches: &s.caches, Log: s.log.Named("git"), Author: commitAuthor,
+	dir, former := s.mirrorDirs(id)
+	m, err := git.Open(ctx, git.Options{Dir: dir, FormerDir: former, URL: url, Credentials: f.GitAuth, Caches: &s.caches, Log: s.log.Named("git"), Author: commitAuthor,
 		BeforePush: s.o.Seams.BeforePush, AfterPush: s.o.Seams.AfterPush, Now: s.o.Clock.Now})
 	if err != nil {
 		return nil, err

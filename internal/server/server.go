@@ -387,12 +387,18 @@ func ownerName() (string, error) {
 // mirrorsFolder is the data directory's folder of mirrors.
 const mirrorsFolder = "mirrors"
 
-// mirrorDir is where a repository's mirror lies.
-func (s *Server) mirrorDir(id string) string {
+// mirrorDirs are where a repository's mirror lies, and where an earlier version had it:
+// that one's names were the same for acme/ops_fleet and acme_ops/fleet.
+func (s *Server) mirrorDirs(id string) (dir, former string) {
 	name := strings.NewReplacer("/", "_", ":", "_").Replace(id)
-	if strings.Count(id, "/") > 1 { // acme/ops/fleet isn't acme_ops/fleet
-		sum := sha256.Sum256([]byte(id))
-		name += "-" + hex.EncodeToString(sum[:8])
+	sum := sha256.Sum256([]byte(id))
+	unique := name + "-" + hex.EncodeToString(sum[:8])
+	at := func(name string) string { return filepath.Join(s.o.Config.DataDir, mirrorsFolder, name+".git") }
+	switch {
+	case strings.Count(id, "/") > 1: // acme/ops/fleet isn't acme_ops/fleet
+		return at(unique), ""
+	case strings.Contains(id, "_"):
+		return at(unique), at(name)
 	}
-	return filepath.Join(s.o.Config.DataDir, mirrorsFolder, name+".git")
+	return at(name), "" // the only one that is written so: its underscores are separators
 }
