@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 
@@ -30,6 +32,9 @@ func serveCommand() *cobra.Command {
 			}
 			defer func() { _ = log.Sync() }() // standard error can't always be synced
 			s, err := server.New(cmd.Context(), server.Options{Config: cfg, Log: log, Version: Version()})
+			if errors.Is(err, context.Canceled) && cmd.Context().Err() != nil {
+				return nil // told to end while it waited for its database
+			}
 			if err != nil {
 				return err
 			}

@@ -36,14 +36,27 @@ type listener struct {
 	http *http.Server
 }
 
-// openListener listens on an address; nothing is answered yet. The name is the
-// listener's in metrics.
-func (s *Server) openListener(ctx context.Context, name, address string) (*listener, error) {
+// listenEverywhere opens the main listener and, where webhooks have an address of their own,
+// theirs. countClosed gives, by a listener's name, what counts the connections that it closes.
+func (s *Server) listenEverywhere(ctx context.Context, countClosed func(name string) func()) ([]*listener, error) {
+	first, err := s.openListener(ctx, s.o.Config.Listen, countClosed("main"))
+	if err != nil || s.o.Config.Webhooks.Listen == "" {
+		return []*listener{first}, err
+	}
+	second, err := s.openListener(ctx, s.o.Config.Webhooks.Listen, countClosed("webhooks"))
+	if err != nil {
+		return nil, errors.Join(err, first.Close())
+	}
+	return []*listener{first, second}, nil
+}
+
+// openListener listens on an address; nothing is answered yet.
+func (s *Server) openListener(ctx context.Context, address string, countClosed func()) (*listener, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", address, err)
 	}
-	out := &listener{Listener: newLimitedListener(l, s.clients, s.metrics.closed.WithLabelValues(name).Inc, s.log.Named("http"))}
+	out := &listener{Listener: newLimitedListener(l, s.clients, countClosed, s.log.Named("http"))}
 	if s.certificate != nil {
 		out.tls = s.certificate.tlsConfig()
 	}

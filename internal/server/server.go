@@ -95,8 +95,9 @@ type Server struct {
 // commitAuthor is who our commits are by.
 var commitAuthor = git.Ident{Name: "Liftlock", Email: "liftlock@users.noreply.liftlock.dev"}
 
-// New opens what is local (the store, the mirrors, the port) and builds the rest.
-// Nothing outside is spoken to yet. The caller runs or closes it.
+// New opens the store and the ports, and builds the rest. Forges and Argo CDs aren't spoken
+// to yet; a PostgreSQL that can't be reached is waited for until the context ends, which is
+// an error then. The caller runs or closes the server.
 func New(ctx context.Context, o Options) (_ *Server, err error) {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
@@ -113,7 +114,12 @@ func New(ctx context.Context, o Options) (_ *Server, err error) {
 			s.Close()
 		}
 	}()
-	s.store, err = store.Open(ctx, o.Config.Store.Reveal(), store.Options{Log: o.Log.Named("store"), Now: o.Clock.Now, Lease: o.Seams.Lease, OnCommit: o.Seams.OnCommit, MaxPages: o.Seams.StoreMaxPages})
+	if c := o.Config.TLS; c.CertFile != "" {
+		if s.certificate, err = loadCertificate(c, o.Clock.Now, o.Log.Named("http")); err != nil {
+			return nil, err
+		}
+	}
+	s.store, err = s.awaitStore(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -152,20 +158,15 @@ func New(ctx context.Context, o Options) (_ *Server, err error) {
 }
 
 // openListeners takes the ports.
-func (s *Server) openListeners(ctx context.Context) (err error) {
-	c := s.o.Config
-	if c.TLS.CertFile != "" {
-		if s.certificate, err = loadCertificate(c.TLS, s.o.Clock.Now, s.log.Named("http")); err != nil {
-			return err
-		}
-	}
-	if s.main, err = s.openListener(ctx, "main", c.Listen); err != nil {
+func (s *Server) openListeners(ctx context.Context) error {
+	all, err := s.listenEverywhere(ctx, func(name string) func() { return s.metrics.closed.WithLabelValues(name).Inc })
+	if err != nil {
 		return err
 	}
-	if c.Webhooks.Listen != "" {
-		s.hooks, err = s.openListener(ctx, "webhooks", c.Webhooks.Listen)
+	if s.main = all[0]; len(all) > 1 {
+		s.hooks = all[1]
 	}
-	return err
+	return nil
 }
 
 // publicGitLab is where a GitLab is that no address is given of.

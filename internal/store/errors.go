@@ -1,8 +1,12 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"modernc.org/sqlite"
@@ -22,6 +26,9 @@ var (
 	// ErrCorrupt: the file is damaged or isn't a database at all.
 	ErrCorrupt = errors.New("the database is damaged: restore it from a backup, or move it away and start without it" +
 		" (Liftlock finds what is in flight again from Git, the forge and Argo CD; the history is lost)")
+	// ErrUnreachable: PostgreSQL can't be reached, or takes no connections yet; Open may
+	// succeed later without anybody changing anything.
+	ErrUnreachable = errors.New("PostgreSQL can't be reached: is it running, and is the address in store right?")
 	// ErrNewer: a newer version of Liftlock has changed the tables.
 	ErrNewer = errors.New("the database was written by a newer version of Liftlock: run that version, or start with another database")
 	// ErrClosed: the store was closed.
@@ -40,6 +47,11 @@ const (
 	pgDeadlock             = "40P01"
 	pgDataCorrupted        = "XX001"
 	pgIndexCorrupted       = "XX002"
+	pgTooManyConnections   = "53300"
+	pgConnectionClass      = "08" // the beginning of its codes
+	pgAdminShutdown        = "57P01"
+	pgCrashShutdown        = "57P02"
+	pgCannotConnectNow     = "57P03" // it starts, stops or recovers
 )
 
 // wrapError says what was being done and adds the kind, where the database's error
@@ -80,6 +92,38 @@ func errorKind(err error) error {
 		}
 	}
 	return nil
+}
+
+// withReach puts ErrUnreachable in front of an error that waiting may mend.
+func withReach(err error) error {
+	if !isUnreachable(err) {
+		return err
+	}
+	return fmt.Errorf("%w (%w)", ErrUnreachable, err)
+}
+
+// isUnreachable says that a connection to PostgreSQL failed for a reason that may pass by
+// itself: nobody listens, no name, no answer, or it isn't ready. What a person must mend, a
+// password or a certificate, doesn't.
+func isUnreachable(err error) bool {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) { // it answered
+		switch pg.Code {
+		case pgTooManyConnections, pgAdminShutdown, pgCrashShutdown, pgCannotConnectNow:
+			return true
+		}
+		return strings.HasPrefix(pg.Code, pgConnectionClass)
+	}
+	var op *net.OpError
+	var name *net.DNSError
+	switch {
+	case errors.Is(err, context.Canceled):
+		return false
+	case errors.As(err, &op):
+		return op.Op != "remote error" && op.Op != "local error" // as TLS calls its alerts
+	}
+	return errors.As(err, &name) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, context.DeadlineExceeded) || pgconn.Timeout(err)
 }
 
 // isRetryable says whether PostgreSQL gave up a transaction only because of another

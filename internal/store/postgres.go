@@ -48,7 +48,7 @@ func openPostgres(ctx context.Context, dsn string, o Options, s *signals) (_ *po
 	defer func() {
 		if err != nil {
 			db.closeDB()
-			err = wrapError(err, "open %s", where)
+			err = wrapError(withReach(err), "open %s", where)
 		}
 	}()
 	db.reading = o.interceptReads(plainSession{db: db.pool})
