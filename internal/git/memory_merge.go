@@ -63,6 +63,9 @@ func (m *treeMerge) mergeTrees() (tree string, conflicts []string, err error) {
 		if changedByUs[c.Path] {
 			edit, merged = m.mergeFile(c.Path, theirs)
 		}
+		if at, _ := m.objects.findPath(m.ours, c.Path); merged && edit.sha == "" && at.mode == Directory {
+			continue // our side removed the file too, and put a folder in its place
+		}
 		if !merged || edit.sha != "" && m.isInTheWay(c.Path, theirChanges) {
 			conflicts = append(conflicts, c.Path)
 			continue

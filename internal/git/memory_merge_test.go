@@ -1,6 +1,7 @@
 package git
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,7 +20,6 @@ func TestMergeAsGitDoes(t *testing.T) {
 	if programsOf(w.cli).git.isOlderThan(mergeTreeSince) {
 		t.Skip("this git can't merge without a working tree")
 	}
-	r := w.memory.engine.(*memoryMirror).remote
 	clean, conflicting := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		w.commits = nil
@@ -50,34 +50,71 @@ func TestMergeAsGitDoes(t *testing.T) {
 			}
 			w.write(rt, s)
 		}
-		w.importAll(rt)
-		ours, theirs := w.commits[1].SHA, w.commits[2].SHA
-		p := programsOf(w.cli)
-		out, err := p.runGit(t.Context(), p.gitCommand("merge-tree", "--write-tree", "--name-only", "--no-messages", ours, theirs))
-		if err != nil && exitCode(err) != 1 {
-			rt.Fatal(err)
-		}
-		want := strings.Fields(string(out))
-		for _, c := range w.commits {
-			if err := r.engine.learn(c.SHA); err != nil {
-				rt.Fatal(err)
-			}
-		}
-		tree, conflicts, merr := r.Merge(t.Context(), ours, theirs)
-		if merr != nil {
-			rt.Fatal(merr)
-		}
-		if err == nil {
+		if w.compareMerge(rt) {
 			clean++
-			if tree != want[0] || len(conflicts) > 0 {
-				rt.Fatalf("git makes %s, in memory it is %s with the conflicts %v\n%s", want[0], tree, conflicts, w)
-			}
-			return
-		}
-		conflicting++
-		if tree != "" || len(conflicts) == 0 || !slices.IsSorted(conflicts) {
-			rt.Fatalf("git finds the conflicts %v, in memory it is %s, %v\n%s", want[1:], tree, conflicts, w)
+		} else {
+			conflicting++
 		}
 	})
 	t.Logf("%d merges were clean, %d had conflicts", clean, conflicting)
+}
+
+// TestMergeWhereBothRemove holds that a file which both sides removed leaves alone what one
+// of them put in its place.
+func TestMergeWhereBothRemove(t *testing.T) {
+	t.Parallel()
+	remove := FileWrite{Path: "a", Delete: true}
+	inPlace, beside := FileWrite{Path: "a/b", Content: []byte("x")}, FileWrite{Path: "a/c", Content: []byte("y")}
+	for name, sides := range map[string][2][]FileWrite{
+		"a folder of ours":   {{remove, inPlace}, {remove}},
+		"a folder of theirs": {{remove}, {remove, inPlace}},
+		"folders of both":    {{remove, inPlace}, {remove, beside}},
+		"nothing":            {{remove}, {remove}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newTwins(t)
+			if programsOf(w.cli).git.isOlderThan(mergeTreeSince) {
+				t.Skip("this git can't merge without a working tree")
+			}
+			w.write(t, CommitSpec{Message: "base", When: when, Files: []FileWrite{{Path: "a", Content: []byte("one\n")}, {Path: "d", Content: []byte("two\n")}}})
+			parent := w.commits[0].SHA
+			for i, files := range sides {
+				w.write(t, CommitSpec{Parents: []string{parent}, Base: parent, Message: []string{"ours", "theirs"}[i], When: when, Files: files})
+			}
+			if !w.compareMerge(t) {
+				t.Error("there are conflicts")
+			}
+		})
+	}
+}
+
+// compareMerge merges the third commit into the second by both; false: both find conflicts.
+func (w *twins) compareMerge(t rapid.TB) (isClean bool) {
+	t.Helper()
+	r := w.memory.engine.(*memoryMirror).remote
+	w.importAll(t)
+	ours, theirs := w.commits[1].SHA, w.commits[2].SHA
+	p := programsOf(w.cli)
+	ctx := context.Background()
+	out, err := p.runGit(ctx, p.gitCommand("merge-tree", "--write-tree", "--name-only", "--no-messages", ours, theirs))
+	if err != nil && exitCode(err) != 1 {
+		t.Fatal(err)
+	}
+	want := strings.Fields(string(out))
+	for _, c := range w.commits {
+		if err := r.engine.learn(c.SHA); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tree, conflicts, merr := r.Merge(ctx, ours, theirs)
+	if merr != nil {
+		t.Fatal(merr)
+	}
+	if isClean = err == nil; isClean && (tree != want[0] || len(conflicts) > 0) {
+		t.Fatalf("git makes %s, in memory it is %s with the conflicts %v\n%s", want[0], tree, conflicts, w)
+	}
+	if !isClean && (tree != "" || len(conflicts) == 0 || !slices.IsSorted(conflicts)) {
+		t.Fatalf("git finds the conflicts %v, in memory it is %s, %v\n%s", want[1:], tree, conflicts, w)
+	}
+	return isClean
 }

@@ -29,7 +29,7 @@ func newTwins(t testing.TB) *twins {
 }
 
 // write writes a commit into memory, and for git to import.
-func (w *twins) write(rt *rapid.T, s CommitSpec) {
+func (w *twins) write(rt rapid.TB, s CommitSpec) {
 	sha, err := w.memory.Write(w.t.Context(), s)
 	if err != nil {
 		rt.Fatal(err)
@@ -54,7 +54,7 @@ func (w *twins) write(rt *rapid.T, s CommitSpec) {
 }
 
 // importAll has git make the same commits, which must have the same ids.
-func (w *twins) importAll(rt *rapid.T) {
+func (w *twins) importAll(rt rapid.TB) {
 	p := programsOf(w.cli)
 	c := p.gitCommand("fast-import", "--quiet", "--force", "--date-format=raw")
 	c.Stdin = w.stream.Bytes()
