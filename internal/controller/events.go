@@ -2,22 +2,29 @@ package controller
 
 import (
 	"context"
+	"encoding/json"
+	"slices"
 
+	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/policies"
 	"github.com/liftlock/liftlock/webhooks"
 )
 
-// PullReader finds pull requests that the store has of a repository by their heads.
-type PullReader interface {
+// EventStore is what is asked of the store about an event: pull requests by their heads, and
+// whose releases arrived by a commit, with what was last decided of them.
+type EventStore interface {
 	PullsAt(ctx context.Context, repo, head string) ([]store.Pull, error)
+	UnitsArrivedBy(ctx context.Context, commit string) ([]string, error)
+	Unit(ctx context.Context, key string) (store.Unit, bool, error)
 }
 
 // KeysOfEvent says where a verified event about a repository of ours makes us look
 // again. It only ever widens: an event that says too little wakes the whole
 // repository. botLogin is our own account, empty while it isn't known: what it did
 // was looked at when it was done.
-func KeysOfEvent(ctx context.Context, pulls PullReader, repo, botLogin string, ev *webhooks.Event) []wake.Key {
+func KeysOfEvent(ctx context.Context, st EventStore, repo, botLogin string, ev *webhooks.Event) []wake.Key {
 	if ev.Kind != webhooks.Push && botLogin != "" && ev.Sender == botLogin {
 		return nil
 	}
@@ -30,7 +37,7 @@ func KeysOfEvent(ctx context.Context, pulls PullReader, repo, botLogin string, e
 		}
 		return []wake.Key{wake.ForSweep(repo)}
 	case webhooks.Status:
-		return keysOfStatus(ctx, pulls, repo, ev.Commit)
+		return keysOfStatus(ctx, st, repo, ev.Commit)
 	}
 	return nil
 }
@@ -44,12 +51,13 @@ func UrgencyOfEvent(ev *webhooks.Event) store.Urgency {
 	return store.Urgent
 }
 
-// keysOfStatus finds our open pull requests whose head a status is about.
-func keysOfStatus(ctx context.Context, pulls PullReader, repo, commit string) []wake.Key {
+// keysOfStatus finds our open pull requests that a status may concern: those whose head it is
+// about, and those that wait for the checks on the commit by which their release landed before.
+func keysOfStatus(ctx context.Context, st EventStore, repo, commit string) []wake.Key {
 	if commit == "" {
 		return nil
 	}
-	rows, err := pulls.PullsAt(ctx, repo, commit)
+	rows, err := st.PullsAt(ctx, repo, commit)
 	if err != nil {
 		return []wake.Key{wake.ForSweep(repo)}
 	}
@@ -59,5 +67,40 @@ func keysOfStatus(ctx context.Context, pulls PullReader, repo, commit string) []
 			keys = append(keys, wake.ForPull(repo, row.Number))
 		}
 	}
+	units, err := st.UnitsArrivedBy(ctx, commit)
+	for _, unit := range units {
+		var row store.Unit
+		var known bool
+		if row, known, err = st.Unit(ctx, unit); err != nil {
+			break
+		}
+		if !known || row.Repo != repo {
+			continue
+		}
+		for _, number := range listCheckedPulls(row.Data) {
+			if key := wake.ForPull(repo, number); !slices.Contains(keys, key) {
+				keys = append(keys, key)
+			}
+		}
+	}
+	if err != nil {
+		return []wake.Key{wake.ForSweep(repo)}
+	}
 	return keys
+}
+
+// listCheckedPulls lists the open promotions of a unit, as it was last decided, that have a
+// gate of checks: whether it passes or not, a check may change that.
+func listCheckedPulls(view []byte) []int {
+	var v facts.UnitView
+	if json.Unmarshal(view, &v) != nil {
+		return nil // it is written again with the next look
+	}
+	var out []int
+	for _, st := range v.Decision.Envs {
+		if st.Pull != 0 && slices.ContainsFunc(st.Gates, func(g policies.Result) bool { return g.Gate == "checks" }) {
+			out = append(out, st.Pull)
+		}
+	}
+	return out
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,8 +17,21 @@ import (
 )
 
 type storedPulls struct {
-	rows []store.Pull
-	err  error
+	rows    []store.Pull
+	err     error
+	arrived map[string][]string // units by commit
+	views   map[string]string   // by unit
+	failing error               // of units
+}
+
+func (p storedPulls) UnitsArrivedBy(_ context.Context, commit string) ([]string, error) {
+	return p.arrived[commit], nil
+}
+
+func (p storedPulls) Unit(_ context.Context, key string) (store.Unit, bool, error) {
+	view, is := p.views[key]
+	repo, _, _ := strings.Cut(key, "|")
+	return store.Unit{Key: key, Repo: repo, Data: []byte(view)}, is, p.failing
 }
 
 func (p storedPulls) PullsAt(_ context.Context, _, head string) ([]store.Pull, error) {
@@ -35,11 +49,19 @@ func TestKeysOfEvent(t *testing.T) {
 		return p
 	}
 	pulls := storedPulls{rows: []store.Pull{row(1, forge.Open, "c1"), row(2, forge.Merged, "c1"), row(3, forge.Open, "c2"), row(4, forge.Open, "c1"), row(5, forge.Open, "")}}
+	unit := func(component string) string { return testRepo + "|shop|" + component }
+	const checked = `{"decision":{"envs":[{"environment":"dev"},{"environment":"qa","pull":8,"gates":[{"gate":"checks","outcome":"wait"}]}]}}`
+	landed := storedPulls{rows: []store.Pull{row(8, forge.Open, "both")}, arrived: map[string][]string{"landed": {unit("web"), unit("api"), unit("soaked"), unit("odd"), unit("gone"), unit("twice"), "hub:acme/other|shop|web"}, "both": {unit("web")}},
+		views: map[string]string{unit("web"): checked, unit("twice"): checked, "hub:acme/other|shop|web": checked, unit("odd"): "{",
+			unit("api"):    `{"decision":{"envs":[{"environment":"qa","pull":9,"gates":[{"gate":"soak","outcome":"pass"},{"gate":"checks","outcome":"pass"}]}]}}`,
+			unit("soaked"): `{"decision":{"envs":[{"environment":"qa","pull":10,"gates":[{"gate":"soak","outcome":"wait"}]},{"environment":"prod","gates":[{"gate":"checks"}]}]}}`}}
+	failing := landed
+	failing.failing = errors.New("locked")
 	repo, sweep, pull := []wake.Key{wake.ForRepository(testRepo)}, []wake.Key{wake.ForSweep(testRepo)}, []wake.Key{wake.ForPull(testRepo, 7)}
 	for _, c := range []struct {
 		name  string
 		ev    webhooks.Event
-		pulls PullReader
+		pulls EventStore
 		want  []wake.Key
 	}{
 		{name: "a push", ev: webhooks.Event{Kind: webhooks.Push}, want: repo},
@@ -53,6 +75,9 @@ func TestKeysOfEvent(t *testing.T) {
 		{name: "a status of a commit that is no head", ev: webhooks.Event{Kind: webhooks.Status, Commit: "c3"}},
 		{name: "a status of no commit", ev: webhooks.Event{Kind: webhooks.Status}},
 		{name: "a status while the store can't be read", ev: webhooks.Event{Kind: webhooks.Status, Commit: "c1"}, pulls: storedPulls{err: errors.New("locked")}, want: sweep},
+		{name: "a status of a commit that landed", ev: webhooks.Event{Kind: webhooks.Status, Commit: "landed"}, pulls: landed, want: []wake.Key{wake.ForPull(testRepo, 8), wake.ForPull(testRepo, 9)}},
+		{name: "a status of one that is a head too", ev: webhooks.Event{Kind: webhooks.Status, Commit: "both"}, pulls: landed, want: []wake.Key{wake.ForPull(testRepo, 8)}},
+		{name: "a status of one that landed while units can't be read", ev: webhooks.Event{Kind: webhooks.Status, Commit: "landed"}, pulls: failing, want: sweep},
 		{name: "anything else", ev: webhooks.Event{Kind: webhooks.Other, Number: 7}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -81,3 +81,8 @@ func (r queries) Arrivals(ctx context.Context, unit string) ([]Arrival, error) {
 		FROM arrived WHERE unit = $1 ORDER BY seq DESC`, unit)
 	return all, wrapError(err, "read the arrivals of %s", unit)
 }
+
+func (r queries) UnitsArrivedBy(ctx context.Context, commit string) ([]string, error) {
+	units, err := queryAll(ctx, r.db, oneColumn[string], `SELECT DISTINCT unit FROM arrived WHERE commit_id = $1 ORDER BY unit`+limitTo("$2"), commit, maxLimit)
+	return units, wrapError(err, "read whose releases arrived by %s", commit)
+}

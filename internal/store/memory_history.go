@@ -13,6 +13,7 @@ import (
 // The orders of the history, beside that of its numbers.
 const (
 	arrivalsBySeq     = 1
+	arrivalsByCommit  = 2
 	auditBySource     = 1
 	eventsOnce        = 1
 	eventsByPull      = 2
@@ -41,7 +42,27 @@ func newMemoryArrivals() memoryTable[Arrival] {
 		memoryOrder[Arrival]{compare: func(a, b *Arrival) int {
 			return cmp.Or(strings.Compare(a.Unit, b.Unit), strings.Compare(a.Environment, b.Environment), strings.Compare(a.Commit, b.Commit), strings.Compare(a.Release, b.Release))
 		}},
-		memoryOrder[Arrival]{compare: func(a, b *Arrival) int { return cmp.Or(strings.Compare(a.Unit, b.Unit), cmp.Compare(a.Seq, b.Seq)) }})
+		memoryOrder[Arrival]{compare: func(a, b *Arrival) int { return cmp.Or(strings.Compare(a.Unit, b.Unit), cmp.Compare(a.Seq, b.Seq)) }},
+		memoryOrder[Arrival]{compare: func(a, b *Arrival) int {
+			return cmp.Or(strings.Compare(a.Commit, b.Commit), strings.Compare(a.Unit, b.Unit), cmp.Compare(a.Seq, b.Seq))
+		}})
+}
+
+func (m memoryReader) UnitsArrivedBy(ctx context.Context, commit string) (out []string, err error) {
+	tables, err := m.tables(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rows := takeWhile(tables.arrivals.from(arrivalsByCommit, &Arrival{Commit: commit}), func(a *Arrival) bool { return a.Commit == commit })
+	for a := range rows {
+		if n := len(out); n > 0 && out[n-1] == a.Unit {
+			continue
+		}
+		if out = append(out, a.Unit); len(out) == maxLimit {
+			break
+		}
+	}
+	return out, nil
 }
 
 // arrivalsOf are a unit's, the newest first.

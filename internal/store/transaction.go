@@ -13,6 +13,9 @@ type reader interface {
 	// ArrivalsVersion is 0 where nothing ever arrived; as long as it is the same, so are
 	// the unit's Arrivals, but for those that were pruned with the unit.
 	ArrivalsVersion(ctx context.Context, unit string) (int64, error)
+	// UnitsArrivedBy are the units of which a release arrived somewhere by a commit, sorted;
+	// at most 1000.
+	UnitsArrivedBy(ctx context.Context, commit string) ([]string, error)
 	// AuditTrail are the entries that the filter chooses, newest first; limit 0: 100,
 	// at most 1000.
 	AuditTrail(ctx context.Context, f AuditFilter, limit int) ([]Audit, error)

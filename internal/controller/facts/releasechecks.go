@@ -27,12 +27,13 @@ type commitChecks struct {
 }
 
 // releaseCheckFacts fills in the checks on the commits by which what a pull request moves
-// landed in the environments right before, where a gate goes by them.
+// landed in the environments right before, where a gate goes by them. They are read again
+// where something was heard of the pull request since, as a status of such a commit is.
 func (o *Gatherer) releaseCheckFacts(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, p *promotion.Pull) error {
 	if !slices.ContainsFunc(env.Gates, func(g policies.Gate) bool { return g.Checks != nil && g.Checks.On == policies.OnRelease }) {
 		return nil
 	}
-	now := o.opts.Now()
+	now, notBefore := o.opts.Now(), c.notifiedAt(env, p.Number)
 	p.Review.ReleaseChecks = nil
 	for _, name := range env.Spec.After {
 		on := policies.ReleaseChecks{Environment: name}
@@ -43,7 +44,7 @@ func (o *Gatherer) releaseCheckFacts(ctx context.Context, c *ComponentEvaluation
 			continue
 		}
 		interval := min(max(now.Sub(a.At)/10, minChecksInterval), maxChecksInterval)
-		read, err := o.readCommitChecks(ctx, c.Snapshot.Repo, a.Commit, interval, c.fresh)
+		read, err := o.readCommitChecks(ctx, c.Snapshot.Repo, a.Commit, notBefore, interval, c.fresh)
 		if err != nil {
 			return err
 		}
@@ -51,6 +52,17 @@ func (o *Gatherer) releaseCheckFacts(ctx context.Context, c *ComponentEvaluation
 		p.Review.ReleaseChecks = append(p.Review.ReleaseChecks, on)
 	}
 	return nil
+}
+
+// notifiedAt is when something was last heard of a pull request, by our clock; zero where it
+// isn't known.
+func (c *ComponentEvaluation) notifiedAt(env *promotion.Env, pull int) time.Time {
+	for _, p := range c.pulls.of(c, env.Name) {
+		if p.PR.Number == pull {
+			return p.NotifiedAt
+		}
+	}
+	return time.Time{}
 }
 
 // findLanding is the newest arrival of a release in an environment that wasn't a revert's;
@@ -67,10 +79,11 @@ func findLanding(env *promotion.Env, release string) *promotion.Arrival {
 	return nil
 }
 
-// readCommitChecks gives the checks on a commit as they were at most an interval ago.
-func (o *reviewGatherer) readCommitChecks(ctx context.Context, r *Repository, commit string, interval time.Duration, fresh bool) (commitChecks, error) {
+// readCommitChecks gives the checks on a commit as they were at most an interval ago, and not
+// before a time.
+func (o *reviewGatherer) readCommitChecks(ctx context.Context, r *Repository, commit string, notBefore time.Time, interval time.Duration, fresh bool) (commitChecks, error) {
 	key := r.ID + "|" + commit
-	if known, ok := o.commitChecks.Get(key); ok && !fresh && o.now().Sub(known.at) < interval {
+	if known, ok := o.commitChecks.Get(key); ok && !fresh && !known.at.Before(notBefore) && o.now().Sub(known.at) < interval {
 		return known, nil
 	}
 	read := commitChecks{at: o.now()}
