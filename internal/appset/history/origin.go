@@ -20,18 +20,29 @@ type Origin struct {
 // FindOrigin finds where a release came from among the commits that may have changed
 // it, newest first: the first whose parent has another identity. idAt gives the
 // release's identity at a commit, "" where there is none or it can't be read;
-// absent tells these two apart.
+// absent tells these two apart. Where it can't be read a release neither comes nor
+// goes: broken and put back as it was, it is there since before; something else
+// before, and it came with the commit after which it could be read.
 func FindOrigin(log []git.CommitInfo, now string, idAt func(commit string) string, absent func(commit string) bool) Origin {
 	var o Origin
+	var readable *git.CommitInfo // the oldest after which the release can be read again
 	for _, c := range log {
 		o.Commit = c
-		if len(c.Parents) == 0 {
-			o.First, o.Found = true, true
-			return o
+		before, none := "", true
+		if len(c.Parents) > 0 {
+			before = idAt(c.Parents[0])
+			none = before == "" && absent(c.Parents[0])
 		}
-		if before := idAt(c.Parents[0]); before != now {
-			o.First, o.Found = before == "" && absent(c.Parents[0]), true
-			return o
+		switch {
+		case before == now:
+			readable = nil
+		case before != "" || none:
+			if readable != nil {
+				return Origin{Commit: *readable, Found: true}
+			}
+			return Origin{Commit: c, First: none, Found: true}
+		case readable == nil:
+			readable = &c
 		}
 	}
 	return o

@@ -15,6 +15,7 @@ import (
 
 func TestFindOrigin(t *testing.T) {
 	log := []git.CommitInfo{{SHA: "c", Parents: []string{"b", "side"}}, {SHA: "b", Parents: []string{"a"}}, {SHA: "a"}}
+	longer := []git.CommitInfo{log[0], log[1], {SHA: "a", Parents: []string{"z"}}, {SHA: "z"}}
 	for name, c := range map[string]struct {
 		now string
 		ids map[string]string // identity by commit; "?" can't be read
@@ -27,6 +28,10 @@ func TestFindOrigin(t *testing.T) {
 		"there from the first commit": {"v2", map[string]string{"b": "v2", "a": "v2"}, log, "a", Origin{Found: true, First: true}},
 		"nothing was there before":    {"v2", map[string]string{"b": "v2"}, log, "b", Origin{Found: true, First: true}},
 		"it couldn't be read before":  {"v2", map[string]string{"b": "v2", "a": "?"}, log, "b", Origin{Found: true}},
+		"unreadable in between":       {"v2", map[string]string{"b": "?", "a": "v2", "z": "v2"}, longer, "z", Origin{Found: true, First: true}},
+		"unreadable, another before":  {"v2", map[string]string{"b": "?", "a": "?", "z": "v1"}, longer, "c", Origin{Found: true}},
+		"unreadable further back":     {"v2", map[string]string{"b": "?", "a": "?"}, longer[:2], "b", Origin{}},
+		"unreadable from the first":   {"v2", map[string]string{"b": "v2", "a": "?", "z": "?"}, longer, "b", Origin{Found: true}},
 		"further back":                {"v2", map[string]string{"b": "v2", "a": "v2"}, log[:2], "b", Origin{}},
 		"no history":                  {"v2", nil, nil, "", Origin{}},
 	} {

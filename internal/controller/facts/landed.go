@@ -97,10 +97,15 @@ func (o *gitGatherer) searchOrigin(ctx context.Context, r *Repository, m originM
 
 // extendOrigin brings a memo of an earlier tip up to date, where no more than what
 // came since has to be looked at: in a file that many share most commits are
-// others', and walking it all after each would never end.
+// others', and walking it all after each would never end. What it finds is what a
+// walk from the start finds: replicas look at different tips and have to agree.
 func (o *gitGatherer) extendOrigin(ctx context.Context, r *Repository, m *originMemo, tip string, p *ResolvedPipeline, e *ResolvedEnv, now fieldedit.Release) (bool, error) {
 	before := m.tip
-	still, err := o.isUnchanged(ctx, r, before, tip, m.scope.Covers)
+	line, follows, err := lineSince(ctx, r, before, tip)
+	if err != nil || !follows {
+		return false, err
+	}
+	still, err := o.isLineUnrelated(ctx, r, line, m.scope.Covers)
 	if err != nil {
 		return false, err
 	}
@@ -108,14 +113,43 @@ func (o *gitGatherer) extendOrigin(ctx context.Context, r *Repository, m *origin
 	if still || !m.scope.Shared() || o.releases.releaseIDAt(r, before, p, e) != now.ID() {
 		return still, nil
 	}
-	if follows, err := r.Mirror.IsAncestor(ctx, before, tip); err != nil || !follows {
-		return false, nil // an unknown commit only means to walk again
-	}
 	since, all, err := o.searchOrigin(ctx, r, *m, before, originDepth, p, e, now)
 	if since.Found {
 		m.origin = since
 	}
 	return all || since.Found, err
+}
+
+// lineSince lists the commits after from on the line of first parents that ends at tip,
+// newest first. follows is false where from isn't on that line, or more than
+// originDepth commits down it: that only means to walk again.
+func lineSince(ctx context.Context, r *Repository, from, tip string) (line []git.CommitInfo, follows bool, err error) {
+	for at := tip; at != from; {
+		if len(line) == originDepth {
+			return nil, false, nil
+		}
+		c, err := r.Mirror.Commit(ctx, at)
+		if err != nil {
+			return nil, false, err
+		}
+		if len(c.Parents) == 0 {
+			return nil, false, nil
+		}
+		line = append(line, *c)
+		at = c.Parents[0]
+	}
+	return line, true, nil
+}
+
+// isLineUnrelated says that no commit of a line changed a file that counts: one that is
+// alike at both ends may have been changed and put back.
+func (o *gitGatherer) isLineUnrelated(ctx context.Context, r *Repository, line []git.CommitInfo, counts func(file string) bool) (bool, error) {
+	for _, c := range line {
+		if unchanged, err := o.isAlike(ctx, r, c.Parents[0], c.SHA, counts); err != nil || !unchanged {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // maxWalkDepth is how many commits of an environment's files are walked at most: in
@@ -134,22 +168,19 @@ func (o *gitGatherer) carriesNothing(r *Repository, commit string, p *ResolvedPi
 	return err == nil && len(places) == 0
 }
 
-// isUnchanged says that no file that counts changed between two commits of which
+// isUnchanged says that no file that counts differs between two commits of which
 // the first is an ancestor of the second.
 func (o *gitGatherer) isUnchanged(ctx context.Context, r *Repository, from, to string, counts func(file string) bool) (bool, error) {
 	if ok, err := r.Mirror.IsAncestor(ctx, from, to); err != nil || !ok {
-		return false, nil // an unknown commit only means to walk again
+		return false, nil // an unknown commit only means to look again
 	}
+	return o.isAlike(ctx, r, from, to, counts)
+}
+
+// isAlike says that no file that counts differs between two commits.
+func (o *gitGatherer) isAlike(ctx context.Context, r *Repository, from, to string, counts func(file string) bool) (bool, error) {
 	changed, err := r.Mirror.Changed(ctx, from, to)
-	if err != nil {
-		return false, err
-	}
-	for _, c := range changed {
-		if counts(c.Path) {
-			return false, nil
-		}
-	}
-	return true, nil
+	return err == nil && !slices.ContainsFunc(changed, func(c git.FileChange) bool { return counts(c.Path) }), err
 }
 
 // describeLanded joins what Git knows with our pull requests: who brought it.

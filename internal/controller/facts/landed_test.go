@@ -9,58 +9,104 @@ import (
 	"github.com/liftlock/liftlock/internal/pipeline"
 )
 
-// TestFindOriginInSharedFile finds the commit that brought an environment's element
-// behind hundreds of commits of others' elements in the same file, and looks at
-// no more than the new ones when there are more.
-func TestFindOriginInSharedFile(t *testing.T) {
+// originStory is a repository whose commits set the tags of two components that share
+// a file, and one replica's or several's walks back to where web's came from.
+type originStory struct {
+	*testing.T
+	c    *testRepo
+	tip  string
+	when time.Time
+	p    *ResolvedPipeline
+	web  *ResolvedEnv
+}
+
+func newOriginStory(t *testing.T) *originStory {
 	c := newTestRepo(t, "fleet", map[string]string{"list.yaml": "- {component: web, tag: 0}\n- {component: api, tag: 0}\n"})
 	tip, _, err := c.Mirror.Head(t.Context(), "main")
 	if err != nil {
 		t.Fatal(err)
 	}
-	when := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
-	commit := func(web, api int) string {
-		t.Helper()
-		when = when.Add(time.Minute)
-		text := fmt.Sprintf("- {component: web, tag: %d}\n- {component: api, tag: %d}\n", web, api)
-		tip, err = c.Mirror.Write(t.Context(), git.CommitSpec{Parents: []string{tip}, Base: tip, Message: "x", When: when,
-			Files: []git.FileWrite{{Path: "list.yaml", Mode: 0o100644, Content: []byte(text)}}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return tip
+	return &originStory{T: t, c: c, tip: tip, when: time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC),
+		p: &ResolvedPipeline{Pipeline: &pipeline.Pipeline{Metadata: pipeline.Metadata{Name: "shop"}, Spec: pipeline.Spec{Carry: []pipeline.Carry{
+			{YAML: &pipeline.FieldPick{Files: []string{"list.yaml"}, Paths: []string{"[component={{component}}].tag"}}}}}}},
+		web: &ResolvedEnv{Component: "web", Name: "qa", Files: []string{"list.yaml"}}}
+}
+
+// commit sets both tags; a text in place of web's breaks the file.
+func (s *originStory) commit(web any, api int) string {
+	s.Helper()
+	s.when = s.when.Add(time.Minute)
+	text := fmt.Sprintf("- {component: web, tag: %v}\n- {component: api, tag: %d}\n", web, api)
+	var err error
+	s.tip, err = s.c.Mirror.Write(s.Context(), git.CommitSpec{Parents: []string{s.tip}, Base: s.tip, Message: "x", When: s.when,
+		Files: []git.FileWrite{{Path: "list.yaml", Mode: 0o100644, Content: []byte(text)}}})
+	if err != nil {
+		s.Fatal(err)
 	}
-	p := &ResolvedPipeline{Pipeline: &pipeline.Pipeline{Metadata: pipeline.Metadata{Name: "shop"}, Spec: pipeline.Spec{Carry: []pipeline.Carry{
-		{YAML: &pipeline.FieldPick{Files: []string{"list.yaml"}, Paths: []string{"[component={{component}}].tag"}}}}}}}
-	web := &ResolvedEnv{Component: "web", Name: "qa", Files: []string{"list.yaml"}}
-	o := New(Options{})
-	expectOrigin := func(what, want string) {
-		t.Helper()
-		now, err := o.readRelease(c.Repository, tip, p, web)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m, err := o.findOrigin(t.Context(), c.Repository, tip, "web in qa", p, web, now)
-		if err != nil || !m.origin.Found || m.origin.Commit.SHA != want {
-			t.Errorf("%s: got %+v, %v; want %s", what, m.origin, err, want)
-		}
+	return s.tip
+}
+
+// expect holds that a replica finds a commit as where web's tag came from.
+func (s *originStory) expect(o *Gatherer, what, want string) {
+	s.Helper()
+	now, err := o.readRelease(s.c.Repository, s.tip, s.p, s.web)
+	if err != nil {
+		s.Fatal(err)
 	}
-	brought := commit(1, 0)
+	m, err := o.findOrigin(s.Context(), s.c.Repository, s.tip, "web in qa", s.p, s.web, now)
+	if err != nil || !m.origin.Found || m.origin.Commit.SHA != want {
+		s.Errorf("%s: got %+v, %v; want %s", what, m.origin, err, want)
+	}
+}
+
+// TestFindOriginInSharedFile finds the commit that brought an environment's element
+// behind hundreds of commits of others' elements in the same file, and looks at
+// no more than the new ones when there are more.
+func TestFindOriginInSharedFile(t *testing.T) {
+	s, o := newOriginStory(t), New(Options{})
+	brought := s.commit(1, 0)
 	for i := range originDepth + 20 {
-		commit(1, i+1)
+		s.commit(1, i+1)
 	}
-	expectOrigin("behind the others'", brought)
+	s.expect(o, "behind the others'", brought)
 	before := o.readings.Stats().Entries
-	commit(1, 0)
-	commit(1, 1)
-	expectOrigin("with more of the others'", brought)
+	s.commit(1, 0)
+	s.commit(1, 1)
+	s.expect(o, "with more of the others'", brought)
 	if n := o.readings.Stats().Entries - before; n > 3 {
 		t.Errorf("%d commits were read again for two new ones", n)
 	}
-	commit(2, 1)
-	brought = commit(1, 1)
-	commit(1, 2)
-	expectOrigin("there and back since", brought)
-	brought = commit(3, 2)
-	expectOrigin("anew", brought)
+	s.commit(2, 1)
+	brought = s.commit(1, 1)
+	s.commit(1, 2)
+	s.expect(o, "there and back since", brought)
+	brought = s.commit(3, 2)
+	s.expect(o, "anew", brought)
+}
+
+// TestReplicasAgreeOnOrigin holds that a replica that missed a commit finds what one that
+// looked after each commit finds, and what one finds that starts now.
+func TestReplicasAgreeOnOrigin(t *testing.T) {
+	s, seldom, often := newOriginStory(t), New(Options{}), New(Options{})
+	brought := s.commit(1, 0)
+	expect := func(what string) {
+		t.Helper()
+		for name, o := range map[string]*Gatherer{"a replica that looks seldom": seldom, "one that looks often": often, "one that starts": New(Options{})} {
+			s.expect(o, what+", "+name, brought)
+		}
+	}
+	expect("brought")
+	s.commit(2, 0)
+	s.expect(often, "replaced", s.tip)
+	brought = s.commit(1, 0)
+	expect("there and back, with the file as it was")
+	s.commit("[", 0)
+	s.commit(1, 0)
+	expect("broken and mended")
+	s.commit("[", 0)
+	s.commit(2, 0)
+	s.expect(often, "broken and replaced", s.tip)
+	s.commit("[", 0)
+	brought = s.commit(1, 0)
+	expect("there and back with breakage on the way")
 }
