@@ -6,6 +6,7 @@ import (
 	"path"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/openapi"
@@ -13,7 +14,16 @@ import (
 
 // openAPILock guards the OpenAPI schema that kustomize keeps in one variable for
 // the whole process, and leaves there: builds that bring a schema run alone.
-var openAPILock sync.RWMutex // global, as what it guards is
+//
+// It also guards schemaParsed. kustomize parses its built-in schema when a build
+// first asks for it, under a lock of its own that openapi.IsNamespaceScoped, with
+// which another build asks about a kind that Kubernetes doesn't have, does not
+// take (kyaml 0.17): builds may only run side by side once it is parsed.
+var (
+	openAPILock  sync.RWMutex // global, as what it guards is
+	schemaParsed bool
+	sharedBuilds atomic.Int32 // under way or waiting
+)
 
 // errOwnSchema stops a build that turns out to bring an OpenAPI schema.
 var errOwnSchema = errors.New("the kustomization brings an OpenAPI schema")
@@ -34,21 +44,43 @@ func (r *rendering) renderKustomize(dir string, o *kustomizeOptions, env buildEn
 	return r.out.addYAML(out)
 }
 
-// buildShared builds beside other builds, unless a schema comes along.
+// buildShared builds beside other builds, unless a schema comes along. Who builds
+// alone needn't pay for parsing the built-in schema (a fifth of a second).
 func (k *kustomizeFS) buildShared(dir string) ([]byte, error) {
-	openAPILock.RLock()
-	defer openAPILock.RUnlock()
+	alone := sharedBuilds.Add(1) == 1
+	defer sharedBuilds.Add(-1)
 	k.exclusive = false
-	return k.build(dir)
+	for {
+		openAPILock.RLock()
+		if schemaParsed {
+			defer openAPILock.RUnlock()
+			return k.build(dir)
+		}
+		openAPILock.RUnlock()
+		openAPILock.Lock()
+		if alone {
+			defer openAPILock.Unlock()
+			return k.build(dir)
+		}
+		openapi.Schema()
+		schemaParsed = true
+		openAPILock.Unlock()
+	}
 }
 
 // buildExclusive builds with a schema of its own, which is gone afterwards.
 func (k *kustomizeFS) buildExclusive(dir string) ([]byte, error) {
 	openAPILock.Lock()
 	defer openAPILock.Unlock()
-	defer openapi.ResetOpenAPI()
+	defer resetSchema()
 	k.exclusive, k.fatalErr, k.kustomizationCount = true, nil, 0
 	return k.build(dir)
+}
+
+// resetSchema drops the schema; whoever calls it holds openAPILock.
+func resetSchema() {
+	openapi.ResetOpenAPI()
+	schemaParsed = false
 }
 
 func (k *kustomizeFS) build(dir string) ([]byte, error) {

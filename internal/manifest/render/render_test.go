@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -249,6 +250,64 @@ func TestConcurrently(t *testing.T) {
 		}
 	}
 	wg.Wait()
+}
+
+// TestBuildsShareAParsedSchema holds that no build reads kustomize's schema while
+// another one has it parsed, which the race detector sees once in a hundred runs
+// and a process that dies of it never forgets: who builds alone leaves the schema
+// unparsed, and whoever builds beside others finds it parsed.
+func TestBuildsShareAParsedSchema(t *testing.T) {
+	silenceLogs(t)
+	openAPILock.Lock()
+	resetSchema()
+	openAPILock.Unlock()
+	tree := &hookedTree{memoryTree(map[string]string{
+		"first/kustomization.yaml": "resources: [x.yaml]\n", "first/x.yaml": configMapNamed("first"),
+		"second/kustomization.yaml": "resources: [x.yaml]\n", "second/x.yaml": configMapNamed("second"),
+	}), map[string]func(){}}
+	build := func(path string) {
+		if _, err := Render(context.Background(), tree, singleSource(path, "")); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	seen := map[string]bool{}
+	for _, path := range []string{"first", "second"} {
+		tree.opened[path+"/x.yaml"] = func() { seen[path] = schemaParsed }
+		build(path)
+	}
+	if seen["first"] || seen["second"] {
+		t.Errorf("the schema was parsed for builds that run alone: %v", seen)
+	}
+
+	reached, goOn := make(chan struct{}), make(chan struct{})
+	tree.opened["first/x.yaml"] = sync.OnceFunc(func() { close(reached); <-goOn })
+	var wg sync.WaitGroup
+	wg.Go(func() { build("first") })
+	<-reached
+	wg.Go(func() { build("second") })
+	for deadline := time.Now().Add(time.Minute); sharedBuilds.Load() < 2; runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatal("the second build never came")
+		}
+	}
+	close(goOn)
+	wg.Wait()
+	if !seen["second"] {
+		t.Error("a build ran beside another one although the schema wasn't parsed")
+	}
+}
+
+// hookedTree calls a function when a file is opened.
+type hookedTree struct {
+	fs.FS
+	opened map[string]func() // by path
+}
+
+func (h *hookedTree) Open(name string) (fs.File, error) {
+	if f := h.opened[name]; f != nil {
+		f()
+	}
+	return h.FS.Open(name)
 }
 
 // offlineTransport makes every request of the process fail the test.
