@@ -114,6 +114,7 @@ func (e *Controller) mergeUnit(ctx context.Context, r *Repository, u promotion.U
 		return nil // it is merged for all of its pipeline by now
 	}
 	for delay := firstMergeableDelay; ; delay *= 2 {
+		clock := e.opts.Store.ReadClock()
 		ev, d, err := e.opts.Gatherer.Evaluate(ctx, s, u, true)
 		if errors.Is(err, facts.ErrNoUnit) {
 			return nil
@@ -121,7 +122,7 @@ func (e *Controller) mergeUnit(ctx context.Context, r *Repository, u promotion.U
 		if err != nil {
 			return err
 		}
-		if err := e.storeEvaluation(ctx, ev, d); err != nil {
+		if err := e.storeEvaluation(ctx, ev, d, clock); err != nil {
 			return err
 		}
 		for _, step := range d.Steps() {

@@ -9,6 +9,7 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/act"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/store"
 )
 
 // retryDelay is when a failed run is tried again: soon at first, then ever more
@@ -44,7 +45,7 @@ const (
 
 // isStale says that a run ended because the world moved: look again at once.
 func isStale(err error) bool {
-	return errors.Is(err, act.ErrStale) || errors.Is(err, forge.ErrConflict) || errors.Is(err, git.ErrLeaseLost)
+	return errors.Is(err, act.ErrStale) || errors.Is(err, forge.ErrConflict) || errors.Is(err, git.ErrLeaseLost) || errors.Is(err, store.ErrClockMoved)
 }
 
 // Failure is a run that failed and is tried again.

@@ -39,6 +39,7 @@ func (e *Controller) runUnit(ctx context.Context, r *Repository, u promotion.Uni
 	}
 	e.apps.beginLook(wake.ForUnit(u))
 	defer e.apps.endLook(wake.ForUnit(u))
+	clock := e.opts.Store.ReadClock()
 	ev, d, err := e.opts.Gatherer.Evaluate(ctx, s, u, false)
 	if errors.Is(err, facts.ErrNoUnit) {
 		if p := s.Pipeline(u.Pipeline); p != nil && len(p.Problems) > 0 {
@@ -49,7 +50,7 @@ func (e *Controller) runUnit(ctx context.Context, r *Repository, u promotion.Uni
 	if err != nil {
 		return time.Time{}, err
 	}
-	if err := e.storeEvaluation(ctx, ev, d); err != nil {
+	if err := e.storeEvaluation(ctx, ev, d, clock); err != nil {
 		return time.Time{}, err
 	}
 	again, unfetched := e.fetchUnknown(ctx, ev, fetches)
@@ -65,7 +66,7 @@ func (e *Controller) runUnit(ctx context.Context, r *Repository, u promotion.Uni
 		return e.opts.Clock.Now(), errors.Join(failed.joined(), unfetched)
 	}
 	if failed.report(d) {
-		if err := e.storeEvaluation(ctx, ev, d); err != nil {
+		if err := e.storeEvaluation(ctx, ev, d, clock); err != nil {
 			return next, errors.Join(failed.joined(), err)
 		}
 	}
@@ -85,8 +86,9 @@ func earliest(a, b time.Time) time.Time {
 }
 
 // storeEvaluation writes down what was seen and decided, in one transaction for each
-// component.
-func (e *Controller) storeEvaluation(ctx context.Context, ev *facts.Evaluation, d *promotion.Decision) error {
+// component. clock is from before the evaluation: where a machine sleeps in the middle of
+// one, what is Healthy from now on is not written down as Healthy for as long as it slept.
+func (e *Controller) storeEvaluation(ctx context.Context, ev *facts.Evaluation, d *promotion.Decision, clock store.ClockReading) error {
 	awaited, children := map[string]bool{}, map[string]bool{}
 	var unreachable []string
 	for i, c := range ev.Components {
@@ -98,14 +100,14 @@ func (e *Controller) storeEvaluation(ctx context.Context, ev *facts.Evaluation, 
 	}
 	e.apps.setChildren(wake.ForUnit(ev.Unit), children)
 	for i, c := range ev.Components {
-		if err := e.storeComponent(ctx, c, &d.Components[i]); err != nil {
+		if err := e.storeComponent(ctx, c, &d.Components[i], clock); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (e *Controller) storeComponent(ctx context.Context, c *facts.ComponentEvaluation, d *promotion.ComponentDecision) error {
+func (e *Controller) storeComponent(ctx context.Context, c *facts.ComponentEvaluation, d *promotion.ComponentDecision, clock store.ClockReading) error {
 	row, err := facts.PackView(c, d)
 	if err != nil {
 		return err
@@ -120,6 +122,9 @@ func (e *Controller) storeComponent(ctx context.Context, c *facts.ComponentEvalu
 	}
 	events = slices.Concat(events, states, revertLimitEvents(c, d), driftEvents(c))
 	return e.opts.Store.Tx(ctx, "judged", func(tx *store.Tx) error {
+		if err := tx.ConfirmClock(ctx, clock); err != nil {
+			return fmt.Errorf("write down what was seen of %s: %w", c.Facts.Unit.Component, err)
+		}
 		if err := tx.PutObservations(ctx, c.Observations...); err != nil {
 			return err
 		}

@@ -20,9 +20,10 @@ const clockTolerance = 100 * time.Millisecond
 type sharedTime struct {
 	own func() time.Time
 
-	mu    sync.Mutex
-	at    time.Time // the database's time, zero when it has none of its own or wasn't asked yet
-	ownAt time.Time // and the process's own then
+	mu          sync.Mutex
+	at          time.Time // the database's time, zero when it has none of its own or wasn't asked yet
+	ownAt       time.Time // and the process's own then
+	corrections int       // how often it was set right
 }
 
 func (c *sharedTime) now() time.Time {
@@ -46,21 +47,61 @@ func (c *sharedTime) learn(now, before, after time.Time) {
 	defer c.mu.Unlock()
 	switch {
 	case now.Before(c.sharedAt(before).Add(-clockTolerance)):
-		c.at, c.ownAt = now, before
+		c.at, c.ownAt, c.corrections = now, before, c.corrections+1
 	case now.After(c.sharedAt(after).Add(clockTolerance)):
-		c.at, c.ownAt = now, after
+		c.at, c.ownAt, c.corrections = now, after, c.corrections+1
 	}
+}
+
+// ClockReading stands for the times that were read of a store's clock since it was taken,
+// until the clock had to be set right.
+type ClockReading struct{ corrections int }
+
+// ReadClock takes a reading. Times that are read of the clock after it are confirmed by
+// Tx.ConfirmClock.
+func (s *Store) ReadClock() ClockReading {
+	s.time.mu.Lock()
+	defer s.time.mu.Unlock()
+	return ClockReading{s.time.corrections}
+}
+
+// ConfirmClock asks the database for its time, sets the process's right by it, and gives
+// ErrClockMoved where that was necessary now or has been since r: the machine slept, say,
+// which no clock that only counts what passes notices. What a transaction is about to write
+// down may then have begun earlier than it says. Without a clock of the database's own there
+// is nothing to ask, and it gives nil.
+func (t *Tx) ConfirmClock(ctx context.Context, r ClockReading) error {
+	if !t.store.hasOwnClock {
+		return nil
+	}
+	before := t.store.time.own()
+	now, err := t.db.databaseTime(ctx)
+	if err != nil {
+		return wrapError(err, "ask the database for its time")
+	}
+	t.store.time.learn(now, before, t.store.time.own())
+	if t.store.ReadClock() != r {
+		return ErrClockMoved
+	}
+	return nil
 }
 
 // learnTime asks the database for its time.
 func (s *Store) learnTime(ctx context.Context, db session) error {
 	before := s.time.own()
-	now, _, err := queryOne(ctx, db, oneColumn[int64], `SELECT liftlock_now()`)
+	now, err := queryTime(ctx, db)
 	if err == nil {
-		s.time.learn(fromMicros(now), before, s.time.own())
+		s.time.learn(now, before, s.time.own())
 	}
 	return wrapError(err, "ask the database for its time")
 }
+
+func queryTime(ctx context.Context, db session) (time.Time, error) {
+	now, _, err := queryOne(ctx, db, oneColumn[int64], `SELECT liftlock_now()`)
+	return fromMicros(now), err
+}
+
+func (t sqlTx) databaseTime(ctx context.Context) (time.Time, error) { return queryTime(ctx, t.db) }
 
 // Clock is the time that all processes on this database share, with the timers of the
 // process's own clock. Everything that writes times down, or compares them with some that

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -51,6 +52,59 @@ func testProcessesShareATime(t *testing.T, open func(Options) *Store) {
 		}
 		now = now.Add(time.Hour)
 	}
+}
+
+// TestConfirmClock holds that a transaction knows when times that were read before it were
+// those of a clock that had fallen behind, also where a claim has set that right meanwhile.
+func TestConfirmClock(t *testing.T) {
+	t.Run("memory", func(t *testing.T) {
+		testConfirmClock(t, func(o Options) *Store { return OpenMemory(o) })
+	})
+	t.Run("sqlite", func(t *testing.T) {
+		testConfirmClock(t, func(o Options) *Store { return mustOpen(t, onSQLiteAddress(t), o) })
+	})
+	t.Run("postgres", func(t *testing.T) {
+		w := onPostgres(t)
+		testConfirmClock(t, func(o Options) *Store {
+			w.clock.Advance(o.DatabaseNow().Sub(w.Now()))
+			return w.Store
+		})
+	})
+}
+
+func testConfirmClock(t *testing.T, open func(Options) *Store) {
+	s := open(Options{DatabaseNow: func() time.Time { return start }})
+	slept := time.Duration(0)
+	p := s.ForProcess(func() time.Time { return start.Add(-slept) })
+	confirm := func(r ClockReading) error {
+		return p.Tx(ctx, "confirm", func(tx *Tx) error { return tx.ConfirmClock(ctx, r) })
+	}
+	first := p.ReadClock()
+	must(t, confirm(first))
+	slept = clockTolerance / 2
+	must(t, confirm(first))
+	slept = 30 * time.Second
+	if err := confirm(first); !errors.Is(err, ErrClockMoved) {
+		t.Errorf("a clock that is 30 s behind was confirmed: %v", err)
+	}
+	if err := confirm(first); !errors.Is(err, ErrClockMoved) {
+		t.Errorf("what was read of a clock that was set right since was confirmed: %v", err)
+	}
+	must(t, confirm(p.ReadClock()))
+
+	second := p.ReadClock()
+	slept = time.Minute
+	must(t, p.Wake(ctx, "key"))
+	if got := value(p.Claim(ctx, "owner", 1))(t); len(got) != 1 {
+		t.Fatalf("claimed %v", got)
+	}
+	if err := confirm(second); !errors.Is(err, ErrClockMoved) {
+		t.Errorf("what was read before a claim set the clock right was confirmed: %v", err)
+	}
+
+	alone := OpenMemory(Options{Now: func() time.Time { return start.Add(-slept) }})
+	slept = time.Hour
+	must(t, alone.Tx(ctx, "confirm", func(tx *Tx) error { return tx.ConfirmClock(ctx, ClockReading{}) }))
 }
 
 // TestLearningATime holds that a time is set right by as little as makes it agree with

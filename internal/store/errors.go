@@ -21,6 +21,9 @@ var (
 	// ErrLost: the claim's lease ended and the key is somebody else's by now, or
 	// it was finished already. Nothing of the transaction was stored.
 	ErrLost = errors.New("the claim was lost: its lease ended before the run did")
+	// ErrClockMoved: the process's clock wasn't the database's, and was set right. Nothing
+	// of the transaction was stored.
+	ErrClockMoved = errors.New("this machine's clock had fallen out of step with the database's, and was set right")
 	// ErrInUse: another process has the database open.
 	ErrInUse = errors.New("another liftlock is running on this database")
 	// ErrCorrupt: the file is damaged or isn't a database at all.

@@ -79,6 +79,10 @@ func (t *memoryTables) wakeKey(next nextWake, now int64) {
 	t.wakes.put(&woken)
 }
 
+func (t *memoryTx) databaseTime(context.Context) (time.Time, error) {
+	return fromMicros(t.databaseNow()), nil
+}
+
 func (t *memoryTx) claimDue(_ context.Context, owner string, n int, u Urgency, lease time.Duration) (claims []Claim, now time.Time, err error) {
 	at := t.databaseNow()
 	order, first := wakesByUrgency, &memoryWake{urgency: u, due: math.MinInt64, notBefore: math.MinInt64}

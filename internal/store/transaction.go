@@ -131,6 +131,8 @@ type transaction interface {
 	pruneRows(ctx context.Context, p prunableTable, before time.Time) (int64, error)
 
 	wakeKeys(ctx context.Context, wakes []nextWake) error
+	// databaseTime is the time by the database's clock.
+	databaseTime(ctx context.Context) (time.Time, error)
 	// claimDue also says what time it is by the database's clock.
 	claimDue(ctx context.Context, owner string, n int, u Urgency, lease time.Duration) (claims []Claim, now time.Time, err error)
 	// finishRun returns when the key is due next.
