@@ -173,6 +173,9 @@ type Forge struct {
 	Type string `yaml:"type"` // github, gitea or gitlab
 	URL  string `yaml:"url"`  // of its API; empty: the public github.com or gitlab.com
 	Auth Auth   `yaml:"auth"`
+	// CAFile has the authorities of its certificate, in PEM: besides the system's for its
+	// API, alone for Git. Empty: the system's.
+	CAFile string `yaml:"caFile"`
 	// WebhookSecrets: the first signs new hooks, all are accepted.
 	WebhookSecrets     []Secret `yaml:"webhookSecrets"`
 	WebhookSecretsFile string   `yaml:"webhookSecretsFile"`

@@ -65,6 +65,11 @@ func (c *checker) fillDefaults(config *Config) {
 	if !c.Doc.Has("store") && !c.Doc.Has("storeFile") {
 		config.Store = Secret("sqlite://" + filepath.ToSlash(filepath.Join(config.DataDir, "liftlock.db")))
 	}
+	for i := range config.Forges {
+		if file := &config.Forges[i].CAFile; *file != "" {
+			*file = c.resolvePath(*file)
+		}
+	}
 	for i := range config.Prometheus {
 		c.resolveTLS(&config.Prometheus[i].TLS)
 	}
@@ -151,6 +156,12 @@ func (c *checker) checkForges(forges []Forge) {
 			c.checkHTTPURL(at+".url", f.URL)
 		} else if f.Type == Gitea {
 			c.Errorf(at, "url is missing: where this Gitea is, like https://gitea.example.com")
+		}
+		switch {
+		case f.CAFile == "" && c.Doc.Has(at+".caFile"):
+			c.Errorf(at+".caFile", "the path of a file is missing")
+		case f.CAFile != "" && strings.HasPrefix(f.URL, "http://"):
+			c.Errorf(at+".caFile", "url is http://, which shows no certificate: leave caFile out, or write https://")
 		}
 		switch {
 		case !c.Doc.Has(at+".auth.token") && !c.Doc.Has(at+".auth.tokenFile"):

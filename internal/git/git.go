@@ -55,9 +55,10 @@ func gitVersion(ctx context.Context) (version, error) {
 	return v, nil
 }
 
-// mirrorEnv is the environment of git on a mirror in dir.
-func mirrorEnv(dir, scheme string) []string {
-	return []string{
+// mirrorEnv is the environment of git on a mirror in dir, whose remote has a certificate of
+// the authorities in caFile, or, where that is empty, of the system's.
+func mirrorEnv(dir, scheme, caFile string) []string {
+	env := []string{
 		"GIT_CONFIG_NOSYSTEM=1",
 		// Ours alone; before git 2.32 it is found as HOME's. That HOME also
 		// keeps curl from somebody's ~/.netrc.
@@ -69,6 +70,10 @@ func mirrorEnv(dir, scheme string) []string {
 		"GIT_OPTIONAL_LOCKS=0",
 		"GIT_NO_LAZY_FETCH=1",
 	}
+	if caFile != "" {
+		env = append(env, "GIT_SSL_CAINFO="+caFile)
+	}
+	return env
 }
 
 // userConfig is the file that git takes for the user's own configuration.

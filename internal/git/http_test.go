@@ -3,9 +3,11 @@ package git
 import (
 	"context"
 	"encoding/base64"
+	"encoding/pem"
 	"errors"
 	"io"
 	"io/fs"
+	"log"
 	"net/http"
 	"net/http/cgi"
 	"net/http/httptest"
@@ -22,6 +24,38 @@ const (
 	testUser     = "x-access-token"
 	testPassword = "correct-horse-battery"
 )
+
+// certificateOf writes a test server's certificate to a file.
+func certificateOf(t *testing.T, s *httptest.Server) (file string) {
+	t.Helper()
+	file = filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func TestOwnAuthority(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	sha := o.commit("main", "One", map[string]string{"a": "1"})
+	plain := serveGit(t, o)
+	s := httptest.NewUnstartedServer(plain.Config.Handler)
+	s.Config.ErrorLog = log.New(io.Discard, "", 0) // of handshakes that end
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	with := Options{URL: s.URL + "/acme/fleet.git", Credentials: staticCredentials(testUser, testPassword), CAFile: certificateOf(t, s)}
+	m := open(t, with)
+	mustFetch(t, m)
+	if heads := must(m.Heads(t.Context(), "")); heads["main"] != sha {
+		t.Errorf("fetched %v", heads)
+	}
+	without := with
+	without.CAFile = ""
+	if _, err := open(t, without).Fetch(t.Context()); err == nil || !strings.Contains(err.Error(), "certificate") {
+		t.Errorf("a certificate of nobody's: %v", err)
+	}
+}
 
 // secretForms are the forms in which the password must not be seen.
 var secretForms = []string{testPassword, base64.StdEncoding.EncodeToString([]byte(testUser + ":" + testPassword))}

@@ -41,6 +41,7 @@ type Options struct {
 	FormerDir   string       // where an earlier version had it: moved to Dir if it is this URL's and Dir isn't there; empty: nowhere
 	URL         string       // http(s)://, file:// or an absolute path; without credentials
 	Credentials Credentials  // nil: none
+	CAFile      string       // of the authorities of the remote's certificate, in PEM; empty: the system's
 	Log         *zap.Logger  // nil: silent
 	Author      Ident        // of the commits that Write makes
 	Caches      *cache.Group // where its caches are counted; nil: nowhere

@@ -9,10 +9,12 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"fmt"
 	"math/big"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,6 +49,33 @@ func writeCertificate(t *testing.T, dir string, serial int64) (certFile, keyFile
 		}
 	}
 	return certFile, keyFile, cert
+}
+
+func TestForgesAuthority(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	certFile, keyFile, cert := writeCertificate(t, dir, 1)
+	known, err := readAuthorities(certFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cert.Verify(x509.VerifyOptions{Roots: known, DNSName: "liftlock.example"}); err != nil {
+		t.Errorf("its own authority isn't believed: %v", err)
+	}
+	if known, err := readAuthorities(""); known != nil || err != nil {
+		t.Errorf("without a file: %v, %v", known, err)
+	}
+	s := newTestServer(t, "")
+	for file, says := range map[string]string{keyFile: "no certificate in", filepath.Join(dir, "none.pem"): "no such file"} {
+		f := s.o.Config.Forges[0]
+		f.CAFile = file
+		if _, err := s.newForge(f); err == nil || !strings.Contains(err.Error(), "caFile: ") || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), file) {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+	if hint := connectHint(fmt.Errorf("ask: %w", x509.UnknownAuthorityError{Cert: cert})); !strings.Contains(hint, "forges[].caFile") {
+		t.Errorf("the hint for an unknown authority: %s", hint)
+	}
 }
 
 func TestCertificateIsReadAgain(t *testing.T) {

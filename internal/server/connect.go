@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"sync"
@@ -61,6 +62,8 @@ func connectHint(err error) string {
 	switch {
 	case errors.Is(err, forge.ErrUnauthorized), errors.Is(err, git.ErrAuth):
 		return "correct forges[].auth in the server's file"
+	case errors.As(err, &x509.UnknownAuthorityError{}):
+		return "name the authority of its certificate in forges[].caFile"
 	case errors.Is(err, forge.ErrForbidden):
 		return "give the token the permission that is named, or use another one"
 	case errors.Is(err, forge.ErrNotFound), errors.Is(err, git.ErrNoRepository):
@@ -84,7 +87,7 @@ func (s *Server) connectRepository(ctx context.Context, r config.Repository) (*c
 	}
 	id := r.Forge + ":" + r.Name
 	dir, former := s.mirrorDirs(id)
-	m, err := git.Open(ctx, git.Options{Dir: dir, FormerDir: former, URL: url, Credentials: f.GitAuth, Caches: &s.caches, Log: s.log.Named("git"), Author: commitAuthor,
+	m, err := git.Open(ctx, git.Options{Dir: dir, FormerDir: former, URL: url, Credentials: f.GitAuth, CAFile: fc.CAFile, Caches: &s.caches, Log: s.log.Named("git"), Author: commitAuthor,
 		BeforePush: s.o.Seams.BeforePush, AfterPush: s.o.Seams.AfterPush, Now: s.o.Clock.Now})
 	if err != nil {
 		return nil, err

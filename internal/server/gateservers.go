@@ -2,6 +2,7 @@ package server
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -98,6 +99,26 @@ func readCallTLS(t *config.CallTLS) (gateclient.TLS, error) {
 	}
 	out.Client = &pair
 	return out, nil
+}
+
+// readAuthorities reads a file of authorities, in PEM, that are believed besides the
+// system's; nil without a file.
+func readAuthorities(file string) (*x509.CertPool, error) {
+	if file == "" {
+		return nil, nil
+	}
+	pem, err := readPEM(file)
+	if err != nil {
+		return nil, err
+	}
+	known, err := x509.SystemCertPool()
+	if err != nil {
+		known = x509.NewCertPool()
+	}
+	if !known.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("there is no certificate in %s", file)
+	}
+	return known, nil
 }
 
 // maxCAFile bounds a file of certificates; the system's own bundle has 250 kB.

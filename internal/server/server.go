@@ -177,14 +177,17 @@ func (s *Server) newForge(f config.Forge) (forge.Forge, error) {
 	onCall := s.metrics.forgeCall(f.Name)
 	agent := "liftlock/" + s.o.Version
 	var d forge.Forge
-	var err error
+	authorities, err := readAuthorities(f.CAFile)
+	if err != nil {
+		return nil, fmt.Errorf("caFile: %w", err)
+	}
 	switch f.Type {
 	case config.GitHub:
-		d, err = github.New(github.Options{URL: f.URL, Token: f.Auth.Token.Reveal(), UserAgent: agent, Caches: &s.caches, OnCall: onCall})
+		d, err = github.New(github.Options{URL: f.URL, Token: f.Auth.Token.Reveal(), UserAgent: agent, RootCAs: authorities, Caches: &s.caches, OnCall: onCall})
 	case config.Gitea:
-		d, err = gitea.New(gitea.Options{URL: f.URL, Token: f.Auth.Token.Reveal(), UserAgent: agent, Caches: &s.caches, OnCall: onCall})
+		d, err = gitea.New(gitea.Options{URL: f.URL, Token: f.Auth.Token.Reveal(), UserAgent: agent, RootCAs: authorities, Caches: &s.caches, OnCall: onCall})
 	case config.GitLab:
-		d, err = gitlab.New(gitlab.Options{URL: cmp.Or(f.URL, publicGitLab), Token: f.Auth.Token.Reveal(), UserAgent: agent, Caches: &s.caches, OnCall: onCall})
+		d, err = gitlab.New(gitlab.Options{URL: cmp.Or(f.URL, publicGitLab), Token: f.Auth.Token.Reveal(), UserAgent: agent, RootCAs: authorities, Caches: &s.caches, OnCall: onCall})
 	default:
 		err = fmt.Errorf("type %q is not supported", f.Type)
 	}

@@ -2,6 +2,7 @@ package gitea
 
 import (
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -43,11 +44,12 @@ const (
 
 // Options say which Gitea, and who we are.
 type Options struct {
-	URL        string       // the server's root, https://git.example.com; with /api/v1 behind it is fine too; required
-	Token      string       // an access token with the scopes read:user and write:repository; required
-	HTTPClient *http.Client // its Transport is used (proxies, certificates); nil: the default one
-	UserAgent  string       // empty: "liftlock"
-	Caches     *cache.Group // where its caches are counted; nil: nowhere
+	URL        string         // the server's root, https://git.example.com; with /api/v1 behind it is fine too; required
+	Token      string         // an access token with the scopes read:user and write:repository; required
+	HTTPClient *http.Client   // its Transport is used (proxies, certificates); nil: the default one
+	RootCAs    *x509.CertPool // whose certificates are believed where HTTPClient has no Transport; nil: the system\'s
+	UserAgent  string         // empty: "liftlock"
+	Caches     *cache.Group   // where its caches are counted; nil: nowhere
 
 	// CheckTime is for how long a pull request that Gitea calls not mergeable is
 	// thought to be still checked for conflicts; 0: 30 s.
@@ -100,6 +102,7 @@ func New(o Options) (*Driver, error) {
 			Authorization: "token " + o.Token,
 			UserAgent:     o.UserAgent,
 			HTTPClient:    o.HTTPClient,
+			RootCAs:       o.RootCAs,
 			CacheBytes:    cacheBytes,
 			Caches:        o.Caches,
 			OnCall:        o.OnCall,

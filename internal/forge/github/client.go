@@ -2,6 +2,7 @@ package github
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/http"
@@ -38,11 +39,12 @@ const (
 
 // Options say which GitHub, and who we are.
 type Options struct {
-	URL        string       // the API's root: https://api.github.com, https://ghe.example/api/v3; empty: the public service
-	Token      string       // a personal access token, classic or fine-grained; required
-	HTTPClient *http.Client // its Transport is used (proxies, certificates); nil: the default one
-	UserAgent  string       // empty: "liftlock"
-	Caches     *cache.Group // where its caches are counted; nil: nowhere
+	URL        string         // the API's root: https://api.github.com, https://ghe.example/api/v3; empty: the public service
+	Token      string         // a personal access token, classic or fine-grained; required
+	HTTPClient *http.Client   // its Transport is used (proxies, certificates); nil: the default one
+	RootCAs    *x509.CertPool // whose certificates are believed where HTTPClient has no Transport; nil: the system\'s
+	UserAgent  string         // empty: "liftlock"
+	Caches     *cache.Group   // where its caches are counted; nil: nowhere
 
 	// OnCall is told every call, for metrics: a name of bounded cardinality such
 	// as "GET pulls/reviews", the HTTP status (0 without an answer), how long it
@@ -82,6 +84,7 @@ func New(o Options) (*Driver, error) {
 		Authorization: "Bearer " + o.Token,
 		UserAgent:     o.UserAgent,
 		HTTPClient:    o.HTTPClient,
+		RootCAs:       o.RootCAs,
 		CacheBytes:    cacheBytes,
 		Caches:        o.Caches,
 		OnCall:        o.OnCall,

@@ -3,6 +3,7 @@ package gitlab
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -41,11 +42,12 @@ const (
 
 // Options say which GitLab, and who we are.
 type Options struct {
-	URL        string       // the server's root, https://git.example.com or with a path; with /api/v4 behind it is fine too; required
-	Token      string       // a personal, project or group access token with the scope api; required
-	HTTPClient *http.Client // its Transport is used (proxies, certificates); nil: the default one
-	UserAgent  string       // empty: "liftlock"
-	Caches     *cache.Group // where its caches are counted; nil: nowhere
+	URL        string         // the server's root, https://git.example.com or with a path; with /api/v4 behind it is fine too; required
+	Token      string         // a personal, project or group access token with the scope api; required
+	HTTPClient *http.Client   // its Transport is used (proxies, certificates); nil: the default one
+	RootCAs    *x509.CertPool // whose certificates are believed where HTTPClient has no Transport; nil: the system\'s
+	UserAgent  string         // empty: "liftlock"
+	Caches     *cache.Group   // where its caches are counted; nil: nowhere
 
 	// OnCall is told every call, for metrics: a name of bounded cardinality such as
 	// "GET merge_requests/approvals", the HTTP status (0 without an answer), how long it
@@ -85,6 +87,7 @@ func New(o Options) (*Driver, error) {
 		Authorization: o.Token,
 		UserAgent:     o.UserAgent,
 		HTTPClient:    o.HTTPClient,
+		RootCAs:       o.RootCAs,
 		CacheBytes:    cacheBytes,
 		Caches:        o.Caches,
 		OnCall:        o.OnCall,

@@ -2,6 +2,8 @@ package transport
 
 import (
 	"bytes"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -31,13 +33,14 @@ var ErrTooLarge = fmt.Errorf("the answer is larger than %d bytes", maxResponseBy
 
 // Options say how to reach a forge.
 type Options struct {
-	Base          *url.URL     // the API's root; credentials are sent below its scheme and host only
-	Authorization string       // the header's value; empty sends none
-	Header        string       // which carries it; empty: Authorization
-	UserAgent     string       // empty: "liftlock"
-	HTTPClient    *http.Client // its Transport is used (proxies, certificates); nil: the default one
-	CacheBytes    int64        // room for conditional requests; 0 switches them off
-	Caches        *cache.Group // where that is counted; nil: nowhere
+	Base          *url.URL       // the API's root; credentials are sent below its scheme and host only
+	Authorization string         // the header's value; empty sends none
+	Header        string         // which carries it; empty: Authorization
+	UserAgent     string         // empty: "liftlock"
+	HTTPClient    *http.Client   // its Transport is used (proxies, certificates); nil: the default one
+	RootCAs       *x509.CertPool // whose certificates are believed where HTTPClient has no Transport; nil: the system's
+	CacheBytes    int64          // room for conditional requests; 0 switches them off
+	Caches        *cache.Group   // where that is counted; nil: nowhere
 
 	// OnCall is told every call that went out: a name of bounded cardinality
 	// ("GET pulls/reviews"), the HTTP status as it came over the wire (0 without
@@ -56,6 +59,9 @@ func New(o Options) *http.Client {
 		base.MaxIdleConnsPerHost = 16 // the default of 2 reconnects all the time
 		base.MaxConnsPerHost = 32     // GitHub: no more than 100 calls at once
 		base.ResponseHeaderTimeout = callTimeout
+		if o.RootCAs != nil {
+			base.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: o.RootCAs}
+		}
 		t.next = base
 	}
 	if o.CacheBytes > 0 {

@@ -2,9 +2,11 @@ package transport
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -41,6 +43,26 @@ func startServer(t *testing.T, h http.HandlerFunc) (*url.URL, *callLog, func(Opt
 	return base, c, func(o Options) *http.Client {
 		o.Base, o.OnCall = base, c.recordCall
 		return New(o)
+	}
+}
+
+func TestOwnAuthority(t *testing.T) {
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte("here")) }))
+	s.Config.ErrorLog = log.New(io.Discard, "", 0) // of handshakes that end
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	base, err := url.Parse(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := x509.NewCertPool()
+	known.AddCert(s.Certificate())
+	if _, body := getURL(t, New(Options{Base: base, RootCAs: known}), s.URL); body != "here" {
+		t.Errorf("answered %q", body)
+	}
+	var unknown x509.UnknownAuthorityError
+	if resp, err := New(Options{Base: base}).Get(s.URL); !errors.As(err, &unknown) {
+		t.Errorf("a certificate of nobody's: %v, %v", resp, err)
 	}
 }
 
