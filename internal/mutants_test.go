@@ -155,7 +155,7 @@ func (m *mutantTester) runOne(ctx context.Context, j mutantJudge, c mutation) (f
 		return uncompiled, fmt.Errorf("write the mutant: %w", err)
 	}
 	var failed *exec.ExitError
-	if err := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", binary, j.pkg).Run(); errors.As(err, &failed) {
+	if err := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", overlay, "-o", binary, j.pkg).Run(); errors.As(err, &failed) {
 		return uncompiled, ctx.Err()
 	} else if err != nil {
 		return uncompiled, fmt.Errorf("build the mutant: %w", err)

@@ -123,7 +123,7 @@ func (m mutant) plant(t *testing.T) (binary string) {
 		t.Fatal(err)
 	}
 	binary = filepath.Join(dir, "sim.test")
-	if out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", binary, ".").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", overlay, "-o", binary, ".").CombinedOutput(); err != nil {
 		t.Fatalf("build it with the bug: %v\n%s", err, out)
 	}
 	return binary
