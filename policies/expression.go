@@ -63,9 +63,13 @@ type compiledExpression struct {
 // newExpressionEnv is what expressions know.
 func newExpressionEnv() (*cel.Env, error) {
 	list := func(name string) *cel.Type { return cel.ListType(cel.ObjectType("policies." + name)) }
+	texts, err := boundedStrings()
+	if err != nil {
+		return nil, err
+	}
 	return cel.NewEnv(
 		ext.NativeTypes(ext.ParseStructTags(true), reflect.TypeFor[Release](), reflect.TypeFor[UpstreamEnvironment](), reflect.TypeFor[PullRequest](), reflect.TypeFor[Target](), reflect.TypeFor[Diff]()),
-		ext.Strings(ext.StringsVersion(2)),
+		texts,
 		cel.HomogeneousAggregateLiterals(),
 		cel.ParserExpressionSizeLimit(maxExpressionLength),
 		cel.ParserRecursionLimit(maxExpressionDepth),

@@ -161,6 +161,39 @@ func TestExpressionIsStopped(t *testing.T) {
 	}
 }
 
+// TestExpressionTexts holds that no function makes a text that is longer than is fit for a
+// gate, however short the expression is, and that usual ones are made.
+func TestExpressionTexts(t *testing.T) {
+	tenfold := strings.Repeat(`.replace("a", "aaaaaaaaaa")`, 40)
+	for expression, want := range map[string]string{
+		`"a"` + tenfold + ` != component`:                                                                                                                       "replace makes a text of more than 65536 bytes",
+		`"a"` + strings.ReplaceAll(tenfold, `")`, `", 10)`) + ` != component`:                                                                                   "", // the first ten only
+		`"a"` + strings.Repeat(`.replace("", "aaaaaaaaaa")`, 40) + ` != component`:                                                                              "replace makes a text of more than 65536 bytes",
+		`"aa"` + strings.Repeat(`.split("").join("aaaaaaaaaa")`, 20) + ` != component`:                                                                          "join makes a text of more than 65536 bytes",
+		`targets.map(x, "` + strings.Repeat("a", 1000) + `").map(x, x.split("")).all(x, x.join("` + strings.Repeat("b", 100) + `") != component)`:               "join makes a text of more than 65536 bytes",
+		`["` + strings.Repeat("a", 1000) + `"].map(x, "` + strings.Repeat("%s", 100) + `".format([x` + strings.Repeat(", x", 99) + `])).all(x, x != component)`: "format makes a text of more than 65536 bytes",
+		`"%s".format([[[[[[[[[[[[component]]]]]]]]]]]]) != component`:                                                                                           "format makes a text of more than 65536 bytes",
+		`"%s %s %d".format([component, {"a": [release.name]}, 7]) == "web {\"a\":[\"v1.5.0\"]} 7"`:                                                              "",
+		`[component, release.name].join("-") == "web-v1.5.0" && [component, "x"].join() == "webx"`:                                                              "",
+		`component.replace("", "-") == "-w-e-b-" && release.name.replace(".", "", 1) == "v15.0"`:                                                                "",
+		`strings.quote(component) == "\"web\"" && release.name.upperAscii() == "V1.5.0"`:                                                                        "",
+		`release.name.replace("v", "` + strings.Repeat("v", 1500) + `").replace("x", "y").size() == 1505`:                                                       "",
+	} {
+		e := Expression(expression)
+		got := (&Gate{Expression: &e}).Evaluate(promotionFacts())
+		if want == "" && got.Outcome != Pass || want != "" && (got.Outcome != Wait || got.Reason != "the expression can't be evaluated: "+want) {
+			t.Errorf("%.100s\nsays %s: %s, want %q", expression, got.Outcome, got.Reason, want)
+		}
+	}
+	long := promotionFacts()
+	long.Promotion.Commit.Message = strings.Repeat("m", maxExpressionText+1)
+	for expression, want := range map[Expression]Outcome{`release.commit.message.replace("a", "b") != ""`: Wait, `strings.quote(release.commit.message) != ""`: Wait, `release.commit.message.size() > 65536`: Pass} {
+		if got := (&Gate{Expression: &expression}).Evaluate(long); got.Outcome != want {
+			t.Errorf("%s says %+v", expression, got)
+		}
+	}
+}
+
 // TestExpressionCost holds which expressions are refused for what they may cost, and that no
 // usual one is.
 func TestExpressionCost(t *testing.T) {
