@@ -45,6 +45,14 @@ const (
 	Fail Outcome = "fail"
 )
 
+// MaxClockAhead is how far ahead of now the time of a fact may be that loosens something: it
+// may have been gathered a moment later, or by another's clock. What is of a later time was
+// noted by a clock that was wrong, and would count for as long as that was ahead.
+const MaxClockAhead = 5 * time.Minute
+
+// isAhead says that a time was noted by a clock that was wrong.
+func isAhead(at, now time.Time) bool { return at.After(now.Add(MaxClockAhead)) }
+
 // Facts are what gates are evaluated over.
 type Facts struct {
 	Now       time.Time

@@ -116,6 +116,8 @@ func (h *HTTP) evaluate(f Facts) Result {
 		r.Reason = fmt.Sprintf("%s can't be asked: %s", h.Endpoint, wording.ClipLine(reading.Err, maxHTTPReason))
 	case !reading.Answered:
 		r.Reason = h.Endpoint + " hasn't been asked yet"
+	case reading.Outcome == Pass && isAhead(reading.At, f.Now):
+		r.Reason = fmt.Sprintf("%s said pass at %s, by a clock that was ahead; it is asked again", h.Endpoint, formatInstant(reading.At, time.UTC))
 	case reading.Outcome == Pass && !f.Now.Before(expires):
 		r.Reason = fmt.Sprintf("%s said pass at %s, which counts for %s; it is asked again", h.Endpoint, formatInstant(reading.At, time.UTC), formatDuration(h.MaxAge))
 	case reading.Outcome == Pass:

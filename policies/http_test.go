@@ -30,6 +30,8 @@ func TestHTTP(t *testing.T) {
 		"a pass that isn't renewed":   {with(said(Pass, time.Minute), func(r *EndpointReading) { r.NextAt = time.Time{} }), Pass, "board says pass: CHG-7", now.Add(9 * time.Minute)},
 		"a pass that has expired":     {said(Pass, 10*time.Minute), Wait, "board said pass at Mon 2026-11-23 10:20 UTC, which counts for 10m; it is asked again", next},
 		"a pass, and it's away":       {with(said(Pass, 0), func(r *EndpointReading) { r.Err = "it answers 503" }), Wait, "board can't be asked: it answers 503", next},
+		"a pass of a moment from now": {said(Pass, -MaxClockAhead), Pass, "board says pass: CHG-7", next},
+		"a pass of tomorrow":          {said(Pass, -24*time.Hour), Wait, "board said pass at Tue 2026-11-24 10:30 UTC, by a clock that was ahead; it is asked again", next},
 		"wait":                        {said(Wait, 0), Wait, "board says wait: CHG-7", next},
 		"wait until a time":           {with(said(Wait, 0), func(r *EndpointReading) { r.Until = now.Add(time.Hour) }), Wait, "board says wait: CHG-7, until Mon 2026-11-23 11:30 UTC", next},
 		"wait until what is over":     {with(said(Wait, 0), func(r *EndpointReading) { r.Until = now }), Wait, "board says wait: CHG-7", next},

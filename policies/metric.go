@@ -186,6 +186,8 @@ func (m *Metric) evaluate(f Facts) Result {
 		r.Reason = fmt.Sprintf("the Prometheus %s can't be asked: %s", m.Prometheus, wording.ClipLine(reading.Err, maxExpressionReason))
 	case n == 0:
 		r.Reason = fmt.Sprintf("the Prometheus %s hasn't been asked yet", m.Prometheus)
+	case isAhead(reading.Samples[n-1].At, f.Now):
+		r.Reason = fmt.Sprintf("the Prometheus %s was asked last at %s, by a clock that was ahead; what is so now isn't known", m.Prometheus, formatInstant(reading.Samples[n-1].At, time.UTC))
 	case f.Now.Sub(reading.Samples[n-1].At) > 2*m.Every:
 		r.Reason = fmt.Sprintf("the Prometheus %s was asked last at %s, and what was since isn't known", m.Prometheus, formatInstant(reading.Samples[n-1].At, time.UTC))
 	default:

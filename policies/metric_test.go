@@ -30,6 +30,12 @@ func TestMetric(t *testing.T) {
 		all[i] = with
 		return all
 	}
+	later := func(all []MetricSample, by time.Duration) []MetricSample {
+		for i := range all {
+			all[i].At = all[i].At.Add(by)
+		}
+		return all
+	}
 	without := func(all []MetricSample, from, to int) []MetricSample { return append(all[:from], all[to:]...) }
 	bad := func(n int) (out []MetricSample) {
 		for i := range n {
@@ -64,6 +70,8 @@ func TestMetric(t *testing.T) {
 		"one missing sample":                 {newMetric(), MetricReading{Samples: without(good(10), 3, 4)}, Pass, holds},
 		"two missing samples":                {newMetric(), MetricReading{Samples: without(good(10), 3, 5)}, Wait, "value < 0.01 has held since Mon 2026-11-23 10:25 UTC, and must until Mon 2026-11-23 10:35 UTC"},
 		"the last is of long ago":            {newMetric(), MetricReading{Samples: without(good(14), 12, 15)}, Wait, "the Prometheus main was asked last at Mon 2026-11-23 10:27 UTC, and what was since isn't known"},
+		"the last is of a moment from now":   {newMetric(), MetricReading{Samples: append(good(10), at(-MaxClockAhead, 0.001))}, Wait, "value < 0.01 has held since Mon 2026-11-23 10:35 UTC, and must until Mon 2026-11-23 10:45 UTC"},
+		"all are of tomorrow":                {newMetric(), MetricReading{Samples: later(good(10), 24*time.Hour)}, Wait, "the Prometheus main was asked last at Tue 2026-11-24 10:30 UTC, by a clock that was ahead; what is so now isn't known"},
 		"several series, all well":           {newMetric(), MetricReading{Samples: replaced(good(10), 5, at(0, 0, 0.002, 0.003))}, Pass, holds},
 		"several series, one bad":            {newMetric(), MetricReading{Samples: replaced(good(10), 10, at(0, 0, 0.5, 0.003))}, Wait, "value < 0.01 doesn't hold since Mon 2026-11-23 10:30 UTC (0.5)"},
 		"nothing":                            {newMetric(), MetricReading{Samples: replaced(good(10), 10, at(0))}, Wait, "value < 0.01 doesn't hold since Mon 2026-11-23 10:30 UTC (the query gives nothing)"},

@@ -167,6 +167,43 @@ func TestMetricIsReadRightBeforeTheMerge(t *testing.T) {
 	}
 }
 
+// TestClockThatWasAhead holds that what a gate was told while the clock was ahead counts for
+// nothing afterwards, and that servers are asked at once.
+func TestClockThatWasAhead(t *testing.T) {
+	w := newFixture(t, "", metricQA, "web")
+	var value atomic.Value
+	value.Store("0.001")
+	calls := w.withPrometheus(func(string) (int, string) { return 200, value.Load().(string) })
+	w.openOne("web", "2.0.0", "web")
+	w.clock.Step(24 * time.Hour)
+	for range 4 {
+		w.clock.Step(time.Minute)
+		w.must(w.run(wake.ForUnit(w.unit("web"))))
+	}
+	if g := w.gateResult("web", "metric"); g.Outcome != policies.Pass {
+		t.Fatalf("it says %+v", g)
+	}
+	w.clock.Step(-24 * time.Hour)
+	value.Store("0.5")
+	before := calls.Load()
+	w.must(w.run(wake.ForMerge(w.repo.ID)))
+	w.must(w.run(wake.ForUnit(w.unit("web"))))
+	if w.pulls()[0].Merged {
+		t.Fatal("it is merged on samples of tomorrow")
+	}
+	if g := w.gateResult("web", "metric"); calls.Load() == before || g.Outcome != policies.Wait || !strings.Contains(g.Reason, "(0.5)") {
+		t.Errorf("it was asked %d times and says %+v", calls.Load()-before, g)
+	}
+	value.Store("0.001")
+	for range 4 {
+		w.clock.Step(time.Minute)
+		w.must(w.run(wake.ForUnit(w.unit("web"))))
+	}
+	if g := w.gateResult("web", "metric"); g.Outcome != policies.Pass {
+		t.Errorf("once it is well for long enough it says %+v", g)
+	}
+}
+
 // TestUnknownPrometheus holds that a name that the server's file doesn't have is said.
 func TestUnknownPrometheus(t *testing.T) {
 	w := newFixture(t, "", metricQA, "web")

@@ -36,6 +36,8 @@ func (j *evaluator) findSkip(p *Pull, gate string) (skip *Skip, why string) {
 		second := s.Via == "" && !(b != nil && b.AllowSelf) // it takes a second person
 		switch {
 		case s.Gate != gate || !j.facts.Now.Before(s.Until):
+		case s.At.After(j.facts.Now.Add(policies.MaxClockAhead)):
+			why = "it was given at " + s.At.UTC().Format(time.RFC3339) + ", by a clock that was ahead"
 		case s.Err != "":
 			why = s.Err
 		case second && slices.ContainsFunc(p.Review.Authors, own):

@@ -38,6 +38,8 @@ func TestSkips(t *testing.T) {
 		"of both":                  {facts: gated([]Skip{skip("approvals"), skip("window")}, nil, approvals(1), window), want: merge, next: time.Hour},
 		"of another gate":          {facts: gated([]Skip{skip("window")}, nil, approvals(1)), next: 3 * time.Hour, why: "0 of 1 approval"},
 		"that is over":             {facts: gated(with(func(s *Skip) { s.Until = noon }), nil, approvals(1)), why: "0 of 1 approval"},
+		"of tomorrow":              {facts: gated(with(func(s *Skip) { s.At, s.Until = noon.Add(24*time.Hour), noon.Add(28*time.Hour) }), nil, approvals(1)), why: "the skip doesn't count: it was given at 2026-03-03T12:00:00Z, by a clock that was ahead"},
+		"of a moment from now":     {facts: gated(with(func(s *Skip) { s.At = noon.Add(policies.MaxClockAhead) }), nil, approvals(1)), want: merge, next: 3 * time.Hour},
 		"that doesn't count, where nothing is to be skipped": {facts: gated(with(func(s *Skip) { s.Err = "ada left" }), func(_ *ComponentFacts, e *Env) {
 			e.Open.Review.Approvals = []policies.Approval{{User: "grace", MayWrite: true, Current: true}}
 		}, approvals(1)), want: merge, why: "approvals pass 1 of 1 approval (grace) []"},

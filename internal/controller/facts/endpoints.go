@@ -86,6 +86,7 @@ func (s *endpointState) applyAnswer(a policies.EndpointAnswer, nextAt time.Time,
 	if failed {
 		return
 	}
+	s.forgetFuture(a.At)
 	if a.At.After(s.CalledAt) {
 		s.CalledAt, s.NextAt = a.At, nextAt
 	}
@@ -95,6 +96,18 @@ func (s *endpointState) applyAnswer(a policies.EndpointAnswer, nextAt time.Time,
 	case a.At.Before(s.At): // another process's is newer
 	default:
 		s.Outcome, s.Reason, s.Until, s.At, s.Callback = a.Outcome, a.Reason, a.Until, a.At, false
+	}
+}
+
+// forgetFuture forgets what was noted by a clock that was ahead: nothing that is said now would
+// be newer, and nobody would be asked, until that time comes. A fail is final all the same.
+func (s *endpointState) forgetFuture(now time.Time) {
+	isAhead := func(at time.Time) bool { return at.After(now.Add(policies.MaxClockAhead)) }
+	if isAhead(s.CalledAt) {
+		s.CalledAt, s.NextAt = time.Time{}, time.Time{}
+	}
+	if isAhead(s.At) && s.Outcome != policies.Fail {
+		s.Outcome, s.Reason, s.Until, s.At, s.Callback = "", "", time.Time{}, time.Time{}, false
 	}
 }
 
@@ -210,6 +223,7 @@ func (o *Gatherer) endpointFacts(ctx context.Context, c *ComponentEvaluation, en
 			return err
 		}
 		s := parseEndpointState(raw, id)
+		s.forgetFuture(c.Facts.Now)
 		s.Endpoint, s.Unit = g.HTTP.Endpoint, wake.ForUnit(c.Evaluation.Unit).String()
 		reading := policies.EndpointReading{Endpoint: g.HTTP.Endpoint, Path: g.HTTP.Path}
 		if err := o.callEndpoint(ctx, c, env, p, g.HTTP, &s, &reading); err != nil {

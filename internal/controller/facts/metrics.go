@@ -77,6 +77,12 @@ func addSample(samples []policies.MetricSample, s policies.MetricSample) []polic
 	return samples[max(len(samples)-policies.MaxMetricSamples, 0):]
 }
 
+// forgetFuture leaves out what was measured by a clock that was ahead: while such samples are
+// the newest, nothing would be asked until their time comes.
+func forgetFuture(samples []policies.MetricSample, now time.Time) []policies.MetricSample {
+	return slices.DeleteFunc(samples, func(s policies.MetricSample) bool { return s.At.After(now.Add(policies.MaxClockAhead)) })
+}
+
 // Store keeps the answer with those that are there, which another process may have
 // written meanwhile.
 func (m *MetricRecord) Store(ctx context.Context, tx *store.Tx) error {
@@ -84,7 +90,7 @@ func (m *MetricRecord) Store(ctx context.Context, tx *store.Tx) error {
 	if err != nil {
 		return err
 	}
-	data, err := json.Marshal(addSample(parseSamples(raw), m.sample))
+	data, err := json.Marshal(addSample(forgetFuture(parseSamples(raw), m.sample.At), m.sample))
 	if err != nil {
 		return fmt.Errorf("keep the answer of a Prometheus: %w", err)
 	}
@@ -146,7 +152,7 @@ func (o *Gatherer) metricFacts(ctx context.Context, c *ComponentEvaluation, env 
 		if err != nil {
 			return err
 		}
-		reading := policies.MetricReading{Prometheus: g.Metric.Prometheus, Query: query, Every: g.Metric.Every, Samples: parseSamples(raw)}
+		reading := policies.MetricReading{Prometheus: g.Metric.Prometheus, Query: query, Every: g.Metric.Every, Samples: forgetFuture(parseSamples(raw), c.Facts.Now)}
 		if err := o.readMetric(ctx, c, key, g.Metric, &reading); err != nil {
 			return err
 		}
@@ -161,7 +167,7 @@ func (o *Gatherer) readMetric(ctx context.Context, c *ComponentEvaluation, key s
 	if n := len(r.Samples); n > 0 {
 		age := now.Sub(r.Samples[n-1].At)
 		r.NextAt = r.Samples[n-1].At.Add(m.Every)
-		if age < m.Every && (!c.fresh || age <= c.freshAge()) {
+		if age < m.Every && (!c.fresh || age.Abs() <= c.freshAge()) {
 			return nil
 		}
 	}

@@ -36,6 +36,9 @@ func TestAddSample(t *testing.T) {
 	if read := parseSamples(raw); len(read) != 3 || !read[2].At.Equal(between[2].At) {
 		t.Errorf("it is read as %+v", read)
 	}
+	if left := forgetFuture(parseSamples(raw), at(2).At.Add(-policies.MaxClockAhead)); len(left) != 2 {
+		t.Errorf("of a clock that was ahead is left %+v", left)
+	}
 	for name, raw := range map[string]string{
 		"nothing": "", "no list": "{}", "the wrong order": `[{"at":"2026-11-23T12:01:00Z"},{"at":"2026-11-23T12:00:00Z"}]`, "too many": "[" + strings.Repeat(`{"at":"2026-11-23T12:00:00Z"},`, policies.MaxMetricSamples) + `{"at":"2026-11-23T12:00:00Z"}]`,
 	} {

@@ -42,7 +42,8 @@ func newBudget() *budget {
 func (b *budget) isAway(now time.Time) (until time.Time, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if now.Before(b.until) {
+	// Nobody is left alone for longer than that: later than that the clock was ahead when it failed.
+	if now.Before(b.until) && b.until.Sub(now) <= max(maxDelay, maxRetryAfter) {
 		return b.until, errors.New(b.failed)
 	}
 	return time.Time{}, nil

@@ -93,7 +93,7 @@ func (e *Endpoints) Call(ctx context.Context, name, path string, every, timeout 
 	if until, err := p.isAway(now); err != nil {
 		return a, until.Add(jitter(r.ID, busyDelay)), err
 	}
-	if x, ok := e.refused.Get(r.ID); ok && now.Before(x.again) {
+	if x, ok := e.refused.Get(r.ID); ok && now.Before(x.again) && x.again.Sub(now) <= every { // for longer where the clock was ahead
 		return a, x.again, x.err
 	}
 	done := p.begin(now)

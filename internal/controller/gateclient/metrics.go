@@ -63,11 +63,11 @@ func (m *Metrics) Sample(ctx context.Context, server, query string, every, maxAg
 	}
 	key := server + "\x00" + query
 	now := m.now()
-	if a, ok := m.answers.Get(key); ok {
+	if a, ok := m.answers.Get(key); ok && !a.at.After(now.Add(policies.MaxClockAhead)) { // else the clock was ahead
 		if a.err != nil && now.Before(a.again) {
 			return sample, a.again, a.err
 		}
-		if a.err == nil && now.Sub(a.at) <= maxAge {
+		if a.err == nil && now.Sub(a.at).Abs() <= maxAge {
 			return a.sample, time.Time{}, nil
 		}
 	}
