@@ -2,32 +2,56 @@ package promotion
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
+	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/policies"
 )
+
+// drawApprovals is an approvals gate at random.
+func drawApprovals(t *rapid.T) *policies.Approvals {
+	a := &policies.Approvals{Count: rapid.IntRange(1, 2).Draw(t, "count"), Distinct: rapid.Bool().Draw(t, "distinct"), MaxAge: rapid.SampledFrom([]time.Duration{0, 0, time.Hour}).Draw(t, "maxAge")}
+	switch rapid.SampledFrom([]string{"", "", "team", "user", "owners"}).Draw(t, "from") {
+	case "team":
+		a.From.Teams = []string{"acme/sre"}
+	case "user":
+		a.From.Users = []string{"ada", "grace"}
+	case "owners":
+		a.From.Codeowners = true
+	}
+	return a
+}
+
+// drawWindow is a window at random: one with times of its own, or Argo CD's.
+func drawWindow(t *rapid.T) policies.Window {
+	if rapid.IntRange(0, 2).Draw(t, "argocd") == 0 {
+		return policies.Window{ArgoCD: true}
+	}
+	pick := func(label string, from ...string) string { return rapid.SampledFrom(from).Draw(t, label) }
+	return policies.Window{Cron: pick("cron", "0 9 * * *", "30 11 * * MON-7", "* * * * *", "0 0 31 * *", "@daily"), Duration: time.Duration(rapid.IntRange(1, 600).Draw(t, "minutes")) * time.Minute, Timezone: pick("zone", "UTC", "Europe/Berlin", "Asia/Kolkata")}
+}
+
+// drawFreeze is a freeze at random around the days of these tests.
+func drawFreeze(t *rapid.T) *policies.Freeze {
+	days := rapid.SampledFrom([]policies.Moment{"2026-03-01", "2026-03-02", "2026-03-03", "2026-03-04"})
+	return &policies.Freeze{From: days.Draw(t, "from"), To: days.Draw(t, "to"), Timezone: "Europe/Berlin"}
+}
 
 // drawGate is a gate at random, some of which pass now and then.
 func drawGate(t *rapid.T) policies.Gate {
 	pick := func(label string, from ...string) string { return rapid.SampledFrom(from).Draw(t, label) }
-	switch rapid.IntRange(0, 8).Draw(t, "kind") {
+	switch rapid.IntRange(0, 9).Draw(t, "kind") {
 	case 0:
-		a := &policies.Approvals{Count: rapid.IntRange(1, 2).Draw(t, "count"), Distinct: rapid.Bool().Draw(t, "distinct"), MaxAge: rapid.SampledFrom([]time.Duration{0, 0, time.Hour}).Draw(t, "maxAge")}
-		switch pick("from", "", "", "team", "owners") {
-		case "team":
-			a.From.Teams = []string{"acme/sre"}
-		case "owners":
-			a.From.Codeowners = true
-		}
-		return policies.Gate{Approvals: a}
+		return policies.Gate{Approvals: drawApprovals(t)}
 	case 1:
-		return policies.Gate{Window: &policies.Window{Cron: pick("cron", "0 9 * * *", "30 11 * * MON-7", "* * * * *", "0 0 31 * *", "@daily"), Duration: time.Duration(rapid.IntRange(1, 600).Draw(t, "minutes")) * time.Minute, Timezone: pick("zone", "UTC", "Europe/Berlin", "Asia/Kolkata")}}
+		w := drawWindow(t)
+		return policies.Gate{Window: &w}
 	case 2:
-		days := []string{"2026-03-01", "2026-03-02", "2026-03-03", "2026-03-04"}
-		return policies.Gate{Freeze: &policies.Freeze{From: policies.Moment(pick("from", days...)), To: policies.Moment(pick("to", days...)), Timezone: "Europe/Berlin"}}
+		return policies.Gate{Freeze: drawFreeze(t)}
 	case 3:
 		text := policies.Expression(pick("expression", "true", "false", `release.images.all(i, i.tag == "r2")`, "now.getMinutes() < 30", "targets[9].name == ''", `{"outcome": "fail"}`))
 		return policies.Gate{Expression: &text}
@@ -39,8 +63,41 @@ func drawGate(t *rapid.T) policies.Gate {
 		return policies.Gate{Metric: &policies.Metric{Prometheus: "main", Query: pick("query", "up", "up{v={{ .tag }}}"), When: "value < 1", For: 2 * time.Minute, Every: time.Minute, OnEmpty: pick("onEmpty", "wait", "pass")}}
 	case 7:
 		return policies.Gate{HTTP: &policies.HTTP{Endpoint: "board", Every: time.Minute, Timeout: time.Second, MaxAge: 10 * time.Minute}}
+	case 8:
+		all := policies.Windows{}
+		for range rapid.IntRange(0, 3).Draw(t, "windows") {
+			all = append(all, drawWindow(t))
+		}
+		return policies.Gate{Windows: all}
 	}
 	return policies.Gate{}
+}
+
+// drawFloor is what the server's file asks for, whatever the pipeline's does.
+func drawFloor(t *rapid.T) (floor *policies.Approvals, freezes []policies.Gate) {
+	if rapid.IntRange(0, 3).Draw(t, "floor") == 0 {
+		floor = drawApprovals(t)
+	}
+	if rapid.IntRange(0, 3).Draw(t, "serverFreeze") == 0 {
+		freezes = []policies.Gate{{Freeze: drawFreeze(t)}}
+	}
+	return floor, freezes
+}
+
+// drawSyncWindows is how Argo CD's sync windows stand for the targets of an environment.
+func drawSyncWindows(t *rapid.T, now time.Time) []policies.TargetWindow {
+	var all []policies.TargetWindow
+	for range rapid.IntRange(0, 2).Draw(t, "targets") {
+		w := policies.TargetWindow{Target: "web", Project: "shop", Closed: rapid.IntRange(0, 3).Draw(t, "closed") == 0}
+		if rapid.Bool().Draw(t, "changes") {
+			w.Changes = now.Add(time.Hour)
+		}
+		if rapid.IntRange(0, 9).Draw(t, "windowErr") == 0 {
+			w.Err = "no such Application exists yet"
+		}
+		all = append(all, w)
+	}
+	return all
 }
 
 // drawReadings adds what servers answered until now, or that they didn't.
@@ -93,6 +150,7 @@ func drawReview(t *rapid.T) policies.Facts {
 	}
 	f.ApprovalsErr = rapid.SampledFrom([]string{"", "", "", "away"}).Draw(t, "approvalsErr")
 	f.AuthorsErr = rapid.SampledFrom([]string{"", "", "", "away"}).Draw(t, "authorsErr")
+	f.Authors = rapid.SampledFrom([][]policies.Account{nil, {{ID: 1, Login: "bob"}}, {{ID: 5, Login: "linus-t"}}, {{ID: 1, Login: "bob"}, {Login: "linus"}}, {{ID: 2, Login: "grace"}, {ID: 9, Login: "Eve"}}}).Draw(t, "authors")
 	f.ChecksErr = rapid.SampledFrom([]string{"", "", "", "away"}).Draw(t, "checksErr")
 	if rapid.Bool().Draw(t, "releaseChecksRead") {
 		f.ReleaseChecks = []policies.ReleaseChecks{{Environment: "dev", Commit: "c", Err: rapid.SampledFrom([]string{"", "", "away"}).Draw(t, "releaseChecksErr"),
@@ -110,56 +168,95 @@ func drawReview(t *rapid.T) policies.Facts {
 	return f
 }
 
-// drawSkips are skips at random, of which some count.
-func drawSkips(t *rapid.T, now time.Time) []Skip {
+// drawSkips are skips at random, of which some count: of gates of any kind, by an author of the
+// release (who may have another name by now), by who gave the command to promote it, by a second
+// person, and by a token.
+func drawSkips(t *rapid.T, now time.Time, kinds []string) []Skip {
 	var out []Skip
-	for range rapid.IntRange(0, 2).Draw(t, "skips") {
-		out = append(out, Skip{Gate: rapid.SampledFrom(policies.Kinds()).Draw(t, "skip"), By: "linus", Until: now.Add(time.Duration(rapid.IntRange(-1, 2).Draw(t, "for")) * time.Hour),
-			Via: rapid.SampledFrom([]string{"", "api"}).Draw(t, "via"), Err: rapid.SampledFrom([]string{"", "", "left"}).Draw(t, "skipErr")})
+	for range rapid.IntRange(0, 3).Draw(t, "skips") {
+		at := now.Add(rapid.SampledFrom([]time.Duration{-5 * time.Hour, -SkipDuration, time.Second - SkipDuration, -time.Hour, 0, policies.MaxClockAhead, policies.MaxClockAhead + 1, 24 * time.Hour}).Draw(t, "skippedAt"))
+		out = append(out, Skip{Gate: rapid.SampledFrom(kinds).Draw(t, "skip"), By: rapid.SampledFrom([]string{"linus", "LINUS", "eve", "ken"}).Draw(t, "by"), ByID: rapid.SampledFrom([]int64{0, 5}).Draw(t, "byID"), At: at, Until: at.Add(SkipDuration),
+			Via: rapid.SampledFrom([]string{"", "", "api"}).Draw(t, "via"), Err: rapid.SampledFrom([]string{"", "", "", "left"}).Draw(t, "skipErr")})
 	}
 	return out
 }
 
-// TestNothingMergesPastAGate holds, over random gates, facts and times, that a merge is
-// decided exactly while every gate passes at that very moment, of the head that was
-// judged, and that it is looked at again no later than any of them says.
+// countsAt says whether a skip counts: that of a second person, while it holds.
+func (k *Skip) countsAt(now time.Time, r *policies.Facts, allowSelf bool) bool {
+	isAuthor := slices.ContainsFunc(r.Authors, func(a policies.Account) bool {
+		return strings.EqualFold(a.Login, k.By) || a.ID != 0 && a.ID == k.ByID
+	})
+	second := k.Via == "api" || allowSelf || r.AuthorsErr == "" && !isAuthor
+	return second && k.Err == "" && now.Before(k.Until) && !k.At.After(now.Add(policies.MaxClockAhead))
+}
+
+// TestNothingMergesPastAGate holds, over random gates, floors, facts, skips and times, that a
+// merge is decided exactly while every gate passes at that very moment, of the head that was
+// judged, that no skip passes what the server's file asks for, and that it is looked at again
+// no later than any gate says.
 func TestNothingMergesPastAGate(t *testing.T) {
-	merges, waits := 0, 0
+	merges, waits, skipped, kept := 0, 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
-		var gates []policies.Gate
+		var own []policies.Gate
 		for range rapid.IntRange(0, 3).Draw(t, "gates") {
-			gates = append(gates, drawGate(t))
+			own = append(own, drawGate(t))
 		}
-		f := gatedFacts(gates...)
+		limit, freezes := drawFloor(t)
+		f := gatedFacts(slices.Concat(policies.ApplyFloor(own, limit), freezes)...)
 		f.Now = noon.Add(time.Duration(rapid.IntRange(-30*60, 30*60).Draw(t, "now")) * time.Minute)
-		p := f.env("qa").Open
+		e := f.env("qa")
+		p := e.Open
 		p.Review = drawReview(t)
 		drawReadings(t, f.Now, &p.Review)
 		soak := drawSoak(t, f.Now)
-		e := f.env("qa")
-		e.Spec.Gates = gates
-		e.Open.Skips = drawSkips(t, f.Now)
 		f.env("dev").History[0].Soak = soak
-		d := decideAlone(t, *f)
-		facts := p.Review
-		facts.Now = f.Now
-		facts.Soaked = []policies.Soaked{{Environment: "dev", Direct: true, Running: soak.Served, Goes: !soak.Seen.IsZero() && !soak.Paused, Longest: soak.Longest}}
-		isSkipped := func(g *policies.Gate) bool {
-			return slices.ContainsFunc(p.Skips, func(k Skip) bool {
-				return k.Gate == g.Name() && k.Err == "" && f.Now.Before(k.Until) && (k.Via == "api" || p.Review.AuthorsErr == "")
-			})
+		e.Spec.Gates, e.Floor = own, slices.Concat(policies.ApplyFloor(nil, limit), freezes)
+		e.SyncWindows = drawSyncWindows(t, f.Now)
+		kinds := []string{"window", "approvals", "freeze"}
+		for i := range own {
+			kinds = append(kinds, own[i].Name())
 		}
-		for i := range gates {
-			if gates[i].Approvals != nil && !isSkipped(&gates[i]) {
-				facts.ApprovalGates = append(facts.ApprovalGates, gates[i].Approvals)
+		p.Skips = drawSkips(t, f.Now, kinds)
+		allowSelf := rapid.IntRange(0, 3).Draw(t, "allowSelf") == 0
+		f.Pipeline.Spec.BreakGlass = rapid.SampledFrom([]*pipeline.BreakGlass{nil, {}}).Draw(t, "breakGlass")
+		if allowSelf {
+			f.Pipeline.Spec.BreakGlass = &pipeline.BreakGlass{AllowSelf: true}
+		}
+		d := decideAlone(t, *f)
+
+		isSkipped := func(kind string) bool {
+			return slices.ContainsFunc(p.Skips, func(k Skip) bool { return k.Gate == kind && k.countsAt(f.Now, &p.Review, allowSelf) })
+		}
+		facts := p.Review
+		facts.Now, facts.SyncWindows = f.Now, e.SyncWindows
+		facts.Soaked = []policies.Soaked{{Environment: "dev", Direct: true, Running: soak.Served, Goes: !soak.Seen.IsZero() && !soak.Paused, Longest: soak.Longest}}
+		var asked []policies.Gate
+		for _, g := range e.Gates {
+			if !isSkipped(g.Name()) {
+				asked = append(asked, g)
+			}
+		}
+		for _, g := range e.Floor {
+			if isSkipped(g.Name()) {
+				asked = append(asked, g)
+			}
+		}
+		for _, g := range asked {
+			if g.Approvals != nil {
+				facts.ApprovalGates = append(facts.ApprovalGates, g.Approvals)
 			}
 		}
 		pass := true
-		for i := range gates {
-			r := gates[i].Evaluate(facts)
-			pass = pass && (r.Outcome == policies.Pass || isSkipped(&gates[i]))
+		for _, g := range asked {
+			r := g.Evaluate(facts)
+			pass = pass && r.Outcome == policies.Pass
 			if !r.Next.IsZero() && (d.Next.IsZero() || d.Next.After(r.Next)) || !r.Until.IsZero() && (d.Next.IsZero() || d.Next.After(r.Until)) {
 				t.Fatalf("it looks again at %s, the gate says %+v", d.Next, r)
+			}
+		}
+		for _, k := range p.Skips {
+			if isSkipped(k.Gate) && k.countsAt(f.Now, &p.Review, allowSelf) && (d.Next.IsZero() || d.Next.After(k.Until)) && slices.ContainsFunc(own, func(g policies.Gate) bool { return g.Name() == k.Gate }) && len(p.Skips) == 1 {
+				t.Fatalf("it looks again at %s, and a skip ends at %s", d.Next, k.Until)
 			}
 		}
 		i := slices.IndexFunc(d.Actions, func(a Action) bool { _, is := a.(Merge); return is })
@@ -168,16 +265,32 @@ func TestNothingMergesPastAGate(t *testing.T) {
 			t.Fatalf("it merges past its gates: %+v", d.Env("qa").Gates)
 		case i < 0 && pass:
 			t.Fatalf("it waits although all gates pass: %+v", d.Env("qa"))
-		case i >= 0:
-			merges++
-			if m := d.Actions[i].(Merge); m.Head != p.Head {
-				t.Fatalf("it merges %s, judged was %s", m.Head, p.Head)
-			}
-		default:
+		case i < 0:
 			waits++
+			return
+		}
+		merges++
+		if m := d.Actions[i].(Merge); m.Head != p.Head {
+			t.Fatalf("it merges %s, judged was %s", m.Head, p.Head)
+		}
+		// What the server's file asks for passes by itself, whatever was skipped.
+		alone := facts
+		alone.ApprovalGates = nil
+		if limit != nil {
+			alone.ApprovalGates = []*policies.Approvals{limit}
+		}
+		for _, g := range e.Floor {
+			kept++
+			if r := g.Evaluate(alone); r.Outcome != policies.Pass {
+				t.Fatalf("it merges past the server's floor %+v: %+v", r, d.Env("qa").Gates)
+			}
+		}
+		if slices.ContainsFunc(own, func(g policies.Gate) bool { return isSkipped(g.Name()) }) {
+			skipped++
 		}
 	})
 	if merges < 20 || waits < 20 {
 		t.Errorf("only %d merges and %d waits were tried", merges, waits)
 	}
+	t.Logf("%d merges, of which %d by a skip, past %d conditions of the server's that passed; %d waits", merges, skipped, kept, waits)
 }
