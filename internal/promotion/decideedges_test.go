@@ -312,6 +312,19 @@ func TestDecideOpen(t *testing.T) {
 		{name: "retry of what an endpoint failed", facts: open().with(func(f *ComponentFacts) {
 			f.env("qa").Open.Review.Endpoints = []policies.EndpointReading{{Outcome: policies.Fail}}
 		}).with(request("retry", "qa", "", noon)), want: []string{"have the endpoints of #7 answer anew", "answer 3: the endpoints that #7 waits for are asked again", "merge #7 into qa at head"}},
+		{name: "retry that was written before an endpoint failed", facts: open().with(func(f *ComponentFacts) {
+			f.env("qa").Open.Review.Endpoints = []policies.EndpointReading{{Endpoint: "other", Outcome: policies.Fail, At: noon.Add(-2 * time.Hour)}, {Endpoint: "board", Outcome: policies.Fail, At: noon.Add(-time.Hour)}, {Endpoint: "third", Outcome: policies.Wait, At: noon}}
+		}).with(request("retry", "qa", "", noon.Add(-90*time.Minute))), want: []string{"answer 3: board said fail only after this was written; /liftlock retry again has it asked again", "merge #7 into qa at head"}},
+		{name: "retry after several endpoints failed", facts: open().with(func(f *ComponentFacts) {
+			f.env("qa").Open.Review.Endpoints = []policies.EndpointReading{{Endpoint: "board", Outcome: policies.Fail, At: noon.Add(-time.Hour)}, {Endpoint: "other", Outcome: policies.Fail, At: noon.Add(-2 * time.Hour)}}
+		}).with(request("retry", "qa", "", noon.Add(-time.Hour))), want: []string{"have the endpoints of #7 answer anew", "answer 3: the endpoints that #7 waits for are asked again", "merge #7 into qa at head"}},
+		{name: "retry that was written before somebody pushed drops nothing", facts: open().with(spoilt).composed("qa", "r2").with(func(f *ComponentFacts) { f.env("qa").Open.HeadSince = noon }).with(request("retry", "qa", "", noon.Add(-time.Second))),
+			want: []string{"answer 3: #7 has had its head head only since about when this was written, so it may be about what was there before; look at it, and write /liftlock retry again to drop it"}},
+		{name: "retry that was written once somebody had pushed drops it", facts: open().with(spoilt).composed("qa", "r2").with(func(f *ComponentFacts) { f.env("qa").Open.HeadSince = noon }).with(request("retry", "qa", "", noon)), want: []string{"compose #7 anew for r2: taken over by /liftlock retry", "answer 3: the pull request is composed anew"}},
+		{name: "retry that was written before somebody pushed to the revert", facts: degradedInQA().openRevert("qa", "r2").with(func(f *ComponentFacts) {
+			f.env("qa").Revert.HeadState, f.env("qa").Revert.HeadSince = HeadModified, noon
+		}).with(request("retry", "qa", "", noon.Add(-time.Second))),
+			want: []string{"record 723200000000 degraded in qa", "answer 3: #9 has had its head undo only since about when this was written, so it may be about what was there before; look at it, and write /liftlock retry again to drop it"}},
 		{name: "retry leaves a revert of ours alone", facts: degradedInQA().openRevert("qa", "r2").with(request("retry", "qa", "", noon)), want: []string{"record 723200000000 degraded in qa", "verify qa again", "answer 3: the verification starts again"}, env: "qa", promo: Reverting},
 		{name: "retry under a broken pipeline file", facts: open().with(spoilt).with(func(f *ComponentFacts) { f.PipelineErr = "x" }).with(request("retry", "qa", "", noon)), want: []string{"answer 3: the pipeline file on the default branch is broken: x"}},
 		{name: "retry while targets can't be resolved", facts: open().with(spoilt).with(func(f *ComponentFacts) { f.Problems = []string{"x"} }).with(request("retry", "qa", "", noon)), want: []string{"answer 3: x"}},

@@ -271,8 +271,9 @@ type Pull struct {
 	Number          int            `json:"number"`
 	URL             string         `json:"url,omitempty"`
 	Head            string         `json:"head"`
-	Release         string         `json:"release"`         // the identity its head carries (a revert: the one it takes back; only its short form where its promotion isn't known)
-	DeclaredRelease Known[string]  `json:"declaredRelease"` // the release that its description says we put there
+	HeadSince       time.Time      `json:"headSince,omitzero"` // since when that is known to be its head; zero: that isn't known
+	Release         string         `json:"release"`            // the identity its head carries (a revert: the one it takes back; only its short form where its promotion isn't known)
+	DeclaredRelease Known[string]  `json:"declaredRelease"`    // the release that its description says we put there
 	Name            string         `json:"name"`
 	CreatedAt       time.Time      `json:"createdAt"`
 	UpdatedAt       time.Time      `json:"updatedAt,omitzero"`

@@ -3,8 +3,8 @@ package promotion
 import (
 	"cmp"
 	"fmt"
-	"slices"
 
+	"github.com/liftlock/liftlock/internal/wording"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -15,13 +15,18 @@ func (j *evaluator) evaluateRetry(e *Env, st *EnvState) {
 	if pending == nil {
 		return
 	}
+	failed := findFailedEndpoint(e.Open)
 	switch {
+	case e.Revert != nil && e.Revert.HeadState == HeadModified && j.answersLateRetry(pending, e.Revert):
 	case e.Revert != nil && e.Revert.HeadState == HeadModified:
 		j.addAction(Close{Environment: e.Name, Pull: e.Revert.Number, Revert: true, Members: j.membersOf(e.Revert), Why: "its branch was changed by somebody else; where it is still needed it is opened anew"})
 		j.finishCommand(pending, true, fmt.Sprintf("#%d is closed; where it is still needed it is opened anew", e.Revert.Number))
+	case e.Open != nil && e.Open.HeadState == HeadModified && j.answersLateRetry(pending, e.Open):
 	case e.Open != nil && e.Open.HeadState == HeadModified:
 		j.takeOverHead(e, st, pending)
-	case e.Open != nil && slices.ContainsFunc(e.Open.Review.Endpoints, func(r policies.EndpointReading) bool { return r.Outcome == policies.Fail }):
+	case failed != nil && pending.isOlderThan(failed.At):
+		j.finishCommand(pending, false, fmt.Sprintf("%s said fail only after this was written; /liftlock retry again has it asked again", failed.Endpoint))
+	case failed != nil:
 		j.addAction(ResetEndpoints{Environment: e.Name, Pull: e.Open.Number})
 		j.finishCommand(pending, true, fmt.Sprintf("the endpoints that #%d waits for are asked again", e.Open.Number))
 	case j.liftVeto(e, pending):
@@ -32,6 +37,31 @@ func (j *evaluator) evaluateRetry(e *Env, st *EnvState) {
 	default:
 		j.finishCommand(pending, false, "there is nothing to retry in "+e.Name+": "+cmp.Or(e.BranchReason, e.RevertBranchReason, "nothing failed and nothing was closed"))
 	}
+}
+
+// answersLateRetry answers a retry that was written before the head of an open pull request came,
+// which isn't ours: its author doesn't speak of what would be dropped.
+func (j *evaluator) answersLateRetry(pending *PendingCommand, p *Pull) bool {
+	if !pending.isOlderThan(p.HeadSince) {
+		return false
+	}
+	j.finishCommand(pending, false, fmt.Sprintf("#%d has had its head %s only since about when this was written, so it may be about what was there before; look at it, and write /liftlock retry again to drop it", p.Number, wording.Short(p.Head)))
+	return true
+}
+
+// findFailedEndpoint is what an endpoint said that failed a promotion, the newest; nil where
+// none did.
+func findFailedEndpoint(p *Pull) *policies.EndpointReading {
+	if p == nil {
+		return nil
+	}
+	var newest *policies.EndpointReading
+	for i := range p.Review.Endpoints {
+		if r := &p.Review.Endpoints[i]; r.Outcome == policies.Fail && (newest == nil || r.At.After(newest.At)) {
+			newest = r
+		}
+	}
+	return newest
 }
 
 // takeOverHead composes an open promotion anew whose head somebody else changed.
