@@ -146,7 +146,8 @@ func (n *Notifier) runChannel(ctx context.Context, name string) {
 
 // position is how far a channel has come.
 type position struct {
-	After     int64     `json:"after"` // everything up to here was sent, or isn't for it
+	After     int64     `json:"after"`          // everything up to here was sent, or isn't for it
+	Sent      []int64   `json:"sent,omitempty"` // what was sent behind that, before others of which it has to be told
 	Tries     int       `json:"tries,omitempty"`
 	NotBefore time.Time `json:"notBefore,omitzero"`
 }
@@ -198,10 +199,10 @@ func (n *Notifier) Step(ctx context.Context, name string) (next time.Time, err e
 	if err != nil || len(all) == 0 {
 		return time.Time{}, err
 	}
-	batch, until, wait := n.choose(ctx, name, all)
+	batch, until, wait := n.choose(ctx, name, all, p.Sent)
 	if len(batch) == 0 {
 		if until > p.After {
-			p = position{After: until}
+			p = p.moveOn(until, nil)
 			if err := n.writePosition(ctx, name, p); err != nil {
 				return now.Add(lookEvery), err
 			}
@@ -223,12 +224,12 @@ func (n *Notifier) send(ctx context.Context, name string, p position, batch []st
 	var failed *sendError
 	switch {
 	case err == nil:
-		p = position{After: until}
+		p = p.moveOn(until, batch)
 	case ctx.Err() != nil:
 		return now, err
 	case errors.As(err, &failed) && failed.refused && p.Tries+1 >= maxRefusals:
 		n.o.Log.Error("a notification was refused and is left out", zap.String("channel", name), zap.Int("events", len(batch)), zap.String("first", batch[0].Message), zap.Error(err))
-		p = position{After: until}
+		p = p.moveOn(until, batch)
 	default:
 		p.Tries++
 		p.NotBefore = now.Add(retryDelay(p.Tries, failed))
@@ -242,16 +243,32 @@ func (n *Notifier) send(ctx context.Context, name string, p position, batch []st
 	return p.NotBefore, err
 }
 
-// choose picks of the events behind a channel's place those that make its next message;
-// until is the place behind them, and wait when to look again where they aren't all there
-// yet. Without any, until is behind what isn't for the channel.
-func (n *Notifier) choose(ctx context.Context, name string, all []store.Event) (batch []store.Event, until int64, wait time.Time) {
+// moveOn is the place of a channel when it was sent a batch and everything up to a place.
+func (p position) moveOn(until int64, batch []store.Event) position {
+	sent := slices.Clone(p.Sent)
+	for i := range batch {
+		sent = append(sent, batch[i].Seq)
+	}
+	sent = slices.DeleteFunc(sent, func(seq int64) bool { return seq <= until })
+	slices.Sort(sent)
+	return position{After: until, Sent: sent}
+}
+
+// choose picks of the events behind a channel's place those that make its next message, sent
+// being those that it was told of already. until is the place up to which nothing is left then,
+// and wait when to look again where they aren't all there yet. Others may come in between what
+// belongs together, as a revert opens between two of many that degrade, and are told after it;
+// but of one component nothing is told before what was earlier.
+func (n *Notifier) choose(ctx context.Context, name string, all []store.Event, sent []int64) (batch []store.Event, until int64, wait time.Time) {
 	now := n.o.Clock.Now()
 	single := n.senders[name].single()
+	left := map[string]bool{} // components of which something is left for a later message
 	for i := range all {
 		e := &all[i]
 		wanted, known := n.isWanted(ctx, name, e)
+		isDone := slices.Contains(sent, e.Seq)
 		switch {
+		case isDone:
 		case !known && now.Sub(e.At) < rulesWithin:
 			if len(batch) == 0 {
 				return nil, until, now.Add(lookEvery)
@@ -261,10 +278,7 @@ func (n *Notifier) choose(ctx context.Context, name string, all []store.Event) (
 			if wanted || !known {
 				n.o.Log.Warn("a notification is too old and is left out", zap.String("channel", name), zap.Time("of", e.At), zap.String("message", e.Message))
 			}
-			if len(batch) == 0 {
-				until = e.Seq
-			}
-			continue
+			isDone = true
 		case single:
 			return []store.Event{*e}, e.Seq, time.Time{}
 		case len(batch) == 0:
@@ -272,11 +286,14 @@ func (n *Notifier) choose(ctx context.Context, name string, all []store.Event) (
 			if due := e.At.Add(gatherFor); now.Before(due) && due.Sub(now) <= gatherFor {
 				return nil, until, due
 			}
-			batch, until = []store.Event{*e}, e.Seq
-		case isSameHappening(&batch[0], e):
-			batch, until = append(batch, *e), e.Seq
+			batch, isDone = []store.Event{*e}, true
+		case isSameHappening(&batch[0], e) && !left[e.Component]:
+			batch, isDone = append(batch, *e), true
 		default:
-			return batch, until, time.Time{}
+			left[e.Component] = true
+		}
+		if isDone && len(left) == 0 {
+			until = e.Seq
 		}
 	}
 	return batch, until, time.Time{}

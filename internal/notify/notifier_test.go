@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -193,6 +195,115 @@ func TestOneIncidentIsOneMessage(t *testing.T) {
 	f.run(n, time.Minute)
 	if got := f.bodies(); len(got) != 2 || !strings.Contains(got[1], `*shop/web/prod: opened*\n#7 opened: web to prod`) {
 		t.Errorf("alone it says %v", got)
+	}
+}
+
+// texts are the first lines of the messages, and the events' own words in each.
+func (f *fixture) texts() (titles []string, events [][]string) {
+	for _, body := range f.bodies() {
+		var m struct{ Text string }
+		if err := json.Unmarshal([]byte(body), &m); err != nil {
+			f.t.Fatal(err)
+		}
+		lines := strings.Split(m.Text, "\n")
+		var own []string
+		for _, line := range lines[1:] {
+			own = append(own, strings.Fields(strings.TrimPrefix(line[strings.Index(line, ": ")+1:], " "))[0])
+		}
+		titles, events = append(titles, lines[0]), append(events, own)
+	}
+	return titles, events
+}
+
+// TestWhatComesInBetween holds that what belongs together is one message also where something
+// else happens in between, which is told after it, and that of one component nothing is told
+// before what was earlier.
+func TestWhatComesInBetween(t *testing.T) {
+	f := newFixture(t)
+	n := f.notifier("me", Slack)
+	for i := range 40 {
+		f.add("degraded", fmt.Sprintf("svc-%d", i), fmt.Sprintf("d%d", i))
+		if i%10 == 0 {
+			f.add("opened", fmt.Sprintf("other-%d", i), fmt.Sprintf("o%d", i))
+		}
+		if i == 20 {
+			f.add("verified", "svc-1", "nobody asked")
+		}
+	}
+	f.run(n, time.Minute)
+	if titles, _ := f.texts(); !slices.Equal(titles, []string{":rotating_light: *shop: degraded, 40 times*", "*shop: opened, 4 times*"}) {
+		t.Errorf("it says %q", titles)
+	}
+
+	f = newFixture(t)
+	n = f.notifier("me", Slack)
+	for _, e := range [][3]string{{"degraded", "web", "1"}, {"opened", "web", "2"}, {"degraded", "web", "3"}, {"degraded", "api", "4"}, {"opened", "api", "5"}, {"opened", "db", "6"}} {
+		f.add(e[0], e[1], e[2])
+	}
+	f.run(n, time.Minute)
+	if _, events := f.texts(); cmp.Diff([][]string{{"1", "4"}, {"2", "5", "6"}, {"3"}}, events) != "" {
+		t.Errorf("it says %q", events)
+	}
+}
+
+// TestRandomEventsAreTold holds, over random events, outages and restarts, that each is told,
+// that of one component none is told before an earlier one, and that none is told twice where
+// the receiver took all of it.
+func TestRandomEventsAreTold(t *testing.T) {
+	for seed := range uint64(40) {
+		rnd := rand.New(rand.NewPCG(seed, 5))
+		f := newFixture(t)
+		n := f.notifier("me", Slack)
+		isDown := rnd.IntN(2) == 0
+		refused := map[int]bool{}
+		f.answer = func(k int) (int, map[string]string) {
+			if isDown && rnd.IntN(2) == 0 {
+				refused[k] = true
+				return http.StatusServiceUnavailable, nil
+			}
+			return http.StatusOK, nil
+		}
+		component := map[string]string{}
+		want := 0
+		for i := range 30 {
+			kind := []string{"degraded", "opened", "verified"}[rnd.IntN(3)]
+			text := fmt.Sprintf("e%d", i)
+			component[text] = []string{"web", "api", "db", ""}[rnd.IntN(4)]
+			if f.add(kind, component[text], text); kind != "verified" {
+				want++
+			}
+			f.clock.Step(time.Duration(rnd.IntN(8)) * time.Second)
+			switch step := rnd.IntN(6); {
+			case step == 0:
+				_, _ = n.Step(t.Context(), "main") // it fails where the receiver is down
+			case step == 1 && len(f.bodies()) > 0:
+				f.clock.Step(2 * slotFor)
+				n = f.notifier(fmt.Sprint("another-", i), Slack)
+			}
+		}
+		f.clock.Step(2 * slotFor)
+		f.run(n, time.Hour)
+		_, events := f.texts()
+		told, last := map[string]bool{}, map[string]int{}
+		for k, texts := range events {
+			if refused[k+1] {
+				continue
+			}
+			for _, text := range texts {
+				i, err := strconv.Atoi(strings.TrimPrefix(text, "e"))
+				if err != nil {
+					t.Fatalf("seed %d: %q is no event", seed, text)
+				}
+				c := component[text]
+				if at, is := last[c]; is && at >= i {
+					t.Errorf("seed %d: %s of %q is told after e%d", seed, text, c, at)
+				}
+				last[c], told[text] = i, true
+			}
+		}
+		if len(told) != want {
+			t.Errorf("seed %d: %d of %d events are told: %q", seed, len(told), want, events)
+		}
 	}
 }
 
