@@ -204,6 +204,40 @@ func TestClockThatWasAhead(t *testing.T) {
 	}
 }
 
+// TestGateThatClosesMeanwhile holds that nothing is merged by a gate that stopped passing while
+// the others were still asked.
+func TestGateThatClosesMeanwhile(t *testing.T) {
+	for name, c := range kindsOfUnit {
+		t.Run(name, func(t *testing.T) {
+			frozen := time.Now().Add(time.Hour).Truncate(time.Second)
+			moment := func(at time.Time) string { return at.UTC().Format(time.RFC3339) }
+			w := newFixture(t, c.spec, fmt.Sprintf("    - {name: qa, after: [dev], merge: auto, gates: [{freeze: {from: %q, to: %q}}, {metric: {prometheus: main, query: up, when: value < 1, for: 3m, every: 1m}}], verify: %s}\n",
+				moment(frozen), moment(frozen.Add(time.Hour)), quickly), c.components...)
+			var slow atomic.Bool
+			w.withPrometheus(func(string) (int, string) {
+				if slow.CompareAndSwap(true, false) {
+					w.clock.SetTime(frozen)
+				}
+				return 200, "0"
+			})
+			w.openOne(c.key, "2.0.0", c.components...)
+			for range 4 {
+				w.clock.Step(time.Minute)
+				w.must(w.run(wake.ForUnit(w.unit(c.key))))
+			}
+			w.clock.SetTime(frozen.Add(-30 * time.Second))
+			slow.Store(true)
+			w.must(w.run(wake.ForMerge(w.repo.ID)))
+			if slow.Load() || w.pulls()[0].Merged {
+				t.Fatalf("it is merged in the freeze; it was asked: %t", !slow.Load())
+			}
+			if g := w.gateResult(c.components[0], "freeze"); g.Outcome != policies.Wait {
+				t.Errorf("it says %+v", g)
+			}
+		})
+	}
+}
+
 // TestUnknownPrometheus holds that a name that the server's file doesn't have is said.
 func TestUnknownPrometheus(t *testing.T) {
 	w := newFixture(t, "", metricQA, "web")

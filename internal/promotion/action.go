@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"time"
 
 	"github.com/liftlock/liftlock/internal/wording"
 	"github.com/liftlock/liftlock/policies"
@@ -95,6 +96,7 @@ type Merge struct {
 	Head, Tip   string
 	Revert      bool
 	Members     []Member
+	Until       time.Time `json:",omitzero"` // from then on a gate doesn't pass any more, so it is judged again; zero: none is known to end
 }
 
 // OpenRevert opens the revert of a landed promotion.

@@ -339,6 +339,9 @@ func (b *batchPlanner) mergeWhenAllReady(j *batchPlan) {
 	if late < 0 {
 		m := j.merges[j.current[0].Component]
 		m.Members = j.current
+		for _, p := range j.current {
+			m.Until = earliest(m.Until, j.merges[p.Component].Until)
+		}
 		b.addAction(m)
 		return
 	}

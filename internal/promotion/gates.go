@@ -189,6 +189,16 @@ func (j *evaluator) addPromotionGates(e *Env, p *Pull, add func(string, policies
 	}
 }
 
+// findEarliestEnd is when the first of gates that all pass may not do so any more, as far as
+// they say: a window closes, a freeze begins, an approval or a skip is over.
+func findEarliestEnd(rs []policies.Result) time.Time {
+	var first time.Time
+	for _, r := range rs {
+		first = earliest(first, r.Until)
+	}
+	return first
+}
+
 func allPass(rs []policies.Result) bool {
 	return !slices.ContainsFunc(rs, func(r policies.Result) bool { return r.Outcome != policies.Pass })
 }

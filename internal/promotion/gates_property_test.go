@@ -270,8 +270,22 @@ func TestNothingMergesPastAGate(t *testing.T) {
 			return
 		}
 		merges++
-		if m := d.Actions[i].(Merge); m.Head != p.Head {
-			t.Fatalf("it merges %s, judged was %s", m.Head, p.Head)
+		m := d.Actions[i].(Merge)
+		if m.Head != p.Head || !m.Until.IsZero() && !m.Until.After(f.Now) {
+			t.Fatalf("it merges %s until %s, judged was %s", m.Head, m.Until, p.Head)
+		}
+		for _, g := range asked {
+			if r := g.Evaluate(facts); !r.Until.IsZero() && (m.Until.IsZero() || m.Until.After(r.Until)) {
+				t.Fatalf("it merges until %s, a gate says %+v", m.Until, r)
+			}
+		}
+		for _, g := range own {
+			lasts := func(k Skip) bool {
+				return k.Gate == g.Name() && k.countsAt(f.Now, &p.Review, allowSelf) && !m.Until.IsZero() && !k.Until.Before(m.Until)
+			}
+			if isSkipped(g.Name()) && g.Evaluate(facts).Outcome != policies.Pass && !slices.ContainsFunc(p.Skips, lasts) {
+				t.Fatalf("it merges until %s, by skips that are over then: %+v", m.Until, p.Skips)
+			}
 		}
 		// What the server's file asks for passes by itself, whatever was skipped.
 		alone := facts

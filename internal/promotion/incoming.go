@@ -238,7 +238,7 @@ func (j *evaluator) evaluateOpen(e *Env, st *EnvState) {
 		st.addReason("manual", "every gate passes; merge: manual, so a person merges it")
 		return
 	}
-	j.addAction(Merge{Environment: e.Name, Pull: p.Number, Head: p.Head, Tip: e.Tip, Members: j.membersOf(p)})
+	j.addAction(Merge{Environment: e.Name, Pull: p.Number, Head: p.Head, Tip: e.Tip, Members: j.membersOf(p), Until: findEarliestEnd(st.Gates)})
 }
 
 // meansNewerRelease says whether a promote that was given while a pull request is open

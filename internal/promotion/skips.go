@@ -109,7 +109,7 @@ func (j *evaluator) evaluatePipelineGates(e *Env, p *Pull, facts policies.Facts)
 		j.recheckAt(r.Until)
 		j.recheckAt(r.Next)
 		if r.Outcome != policies.Pass {
-			r = policies.Result{Gate: r.Gate, Outcome: policies.Pass, SkippedBy: cmp.Or(s.By, "somebody"),
+			r = policies.Result{Gate: r.Gate, Outcome: policies.Pass, SkippedBy: cmp.Or(s.By, "somebody"), Until: s.Until,
 				Reason: fmt.Sprintf("skipped by %s until %s: %s (without that: %s)", orSomebody(s.By), s.Until.UTC().Format(time.RFC3339), s.Reason, r.Reason)}
 		}
 		out = append(out, r)

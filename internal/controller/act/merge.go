@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -37,6 +38,10 @@ func (a *Actor) mergePull(ctx context.Context, s *subject, x promotion.Merge) er
 	}
 	if len(moved) > 0 {
 		return fmt.Errorf("%w: somebody pushed to %s while #%d was judged", ErrStale, strings.Join(moved, ", "), x.Pull)
+	}
+	// To judge takes a while: what was open when that began may have closed.
+	if now := a.opts.Now(); !x.Until.IsZero() && !now.Before(x.Until) {
+		return fmt.Errorf("%w: a gate of #%d passed until %s only, which came while it was judged", ErrStale, x.Pull, x.Until.UTC().Format(time.RFC3339))
 	}
 	title, message := prtext.MergeMessage(in)
 	landed, err := r.Forge.Merge(ctx, r.Name, forge.MergeRequest{Number: x.Pull, Head: x.Head, Method: s.ev.Pipeline.Spec.Merge.Method, Title: r.Words(title), Message: r.Words(message)})

@@ -86,6 +86,22 @@ func TestMergeOnlyWhatWasJudged(t *testing.T) {
 	w.compare("the branch", w.remoteHead(w.forge.pulls[n].Branch), merge.Head)
 }
 
+// TestMergeWhileItsGatesPass merges nothing once a gate doesn't pass any more that did when the
+// merge was judged.
+func TestMergeWhileItsGatesPass(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t, "", "web")
+	n := w.open("2.0.0")
+	ev, d := w.evaluate()
+	merge := w.merge(ev, n)
+	merge.Until = w.now
+	w.mustBeStale(w.do(ev, d, merge), "merge #1 into qa", "a gate of #1 passed until "+w.now.UTC().Format(time.RFC3339)+" only, which came while it was judged")
+	w.compare("merges", len(w.forge.merges), 0)
+	merge.Until = w.now.Add(time.Nanosecond)
+	w.must(w.do(ev, d, merge))
+	w.compare("merges", len(w.forge.merges), 1)
+}
+
 // TestMergeWhatMovedMeanwhile merges nothing when a branch that it was judged on isn't
 // where it was: with what it promotes into, with the rules, or with the holds. The
 // mirror hasn't heard of it yet.
