@@ -10,6 +10,7 @@ func TestFreeze(t *testing.T) {
 	holidays := Freeze{From: "2026-12-20", To: "2027-01-03", Timezone: "Europe/Berlin", Reason: "holidays"}
 	exact := Freeze{From: "2026-12-20T18:00:00+01:00", To: "2026-12-20T20:00:00+01:00"}
 	saoPaulo := Freeze{From: "2018-11-04", To: "2018-11-05", Timezone: "America/Sao_Paulo"}
+	day := func(date, next Moment, zone string) Freeze { return Freeze{From: date, To: next, Timezone: zone} }
 	const before = "not frozen before Sun 2026-12-20 00:00 CET"
 	for name, c := range map[string]struct {
 		freeze Freeze
@@ -18,14 +19,20 @@ func TestFreeze(t *testing.T) {
 		reason string
 		until  string
 	}{
-		"before":                            {holidays, "2026-12-19 22:59:59 +0000", Pass, before, "2026-12-19 23:00:00 +0000"},
-		"it begins at local midnight":       {holidays, "2026-12-19 23:00:00 +0000", Wait, "frozen until Sun 2027-01-03 00:00 CET: holidays", "2027-01-02 23:00:00 +0000"},
-		"until the last moment":             {holidays, "2027-01-02 22:59:59 +0000", Wait, "frozen until Sun 2027-01-03 00:00 CET: holidays", "2027-01-02 23:00:00 +0000"},
-		"its end is no part of it":          {holidays, "2027-01-02 23:00:00 +0000", Pass, "not frozen since Sun 2027-01-03 00:00 CET", ""},
-		"times with an offset need no zone": {exact, "2026-12-20 17:00:00 +0000", Wait, "frozen until Sun 2026-12-20 19:00 UTC", "2026-12-20 19:00:00 +0000"},
-		"a midnight that there isn't":       {saoPaulo, "2018-11-04 02:59:59 +0000", Pass, "not frozen before Sun 2018-11-04 01:00 -02", "2018-11-04 03:00:00 +0000"},
-		"from the jump on":                  {saoPaulo, "2018-11-04 03:00:00 +0000", Wait, "frozen until Mon 2018-11-05 00:00 -02", "2018-11-05 02:00:00 +0000"},
-		"the time isn't known":              {holidays, "0001-01-01 00:00:00 +0000", Wait, "what time it is isn't known", ""},
+		"before":                             {holidays, "2026-12-19 22:59:59 +0000", Pass, before, "2026-12-19 23:00:00 +0000"},
+		"it begins at local midnight":        {holidays, "2026-12-19 23:00:00 +0000", Wait, "frozen until Sun 2027-01-03 00:00 CET: holidays", "2027-01-02 23:00:00 +0000"},
+		"until the last moment":              {holidays, "2027-01-02 22:59:59 +0000", Wait, "frozen until Sun 2027-01-03 00:00 CET: holidays", "2027-01-02 23:00:00 +0000"},
+		"its end is no part of it":           {holidays, "2027-01-02 23:00:00 +0000", Pass, "not frozen since Sun 2027-01-03 00:00 CET", ""},
+		"times with an offset need no zone":  {exact, "2026-12-20 17:00:00 +0000", Wait, "frozen until Sun 2026-12-20 19:00 UTC", "2026-12-20 19:00:00 +0000"},
+		"a midnight that there isn't":        {saoPaulo, "2018-11-04 02:59:59 +0000", Pass, "not frozen before Sun 2018-11-04 01:00 -02", "2018-11-04 03:00:00 +0000"},
+		"from the jump on":                   {saoPaulo, "2018-11-04 03:00:00 +0000", Wait, "frozen until Mon 2018-11-05 00:00 -02", "2018-11-05 02:00:00 +0000"},
+		"the short day of Berlin is over":    {day("2027-03-28", "2027-03-29", "Europe/Berlin"), "2027-03-28 22:00:00 +0000", Pass, "not frozen since Mon 2027-03-29 00:00 CEST", ""},
+		"and an hour before it isn't":        {day("2027-03-28", "2027-03-29", "Europe/Berlin"), "2027-03-28 21:59:59 +0000", Wait, "frozen until Mon 2027-03-29 00:00 CEST", "2027-03-28 22:00:00 +0000"},
+		"the long day of New York goes on":   {day("2026-11-01", "2026-11-02", "America/New_York"), "2026-11-02 04:59:59 +0000", Wait, "frozen until Mon 2026-11-02 00:00 EST", "2026-11-02 05:00:00 +0000"},
+		"Cairo's day without a midnight":     {day("2027-04-30", "2027-05-01", "Africa/Cairo"), "2027-04-29 21:59:59 +0000", Pass, "not frozen before Fri 2027-04-30 01:00 EEST", "2027-04-29 22:00:00 +0000"},
+		"Lord Howe's day of 24 and a half":   {day("2027-04-04", "2027-04-05", "Australia/Lord_Howe"), "2027-04-04 13:29:59 +0000", Wait, "frozen until Mon 2027-04-05 00:00 +1030", "2027-04-04 13:30:00 +0000"},
+		"a midnight that comes twice begins": {day("2018-02-18", "2018-02-19", "America/Sao_Paulo"), "2018-02-18 02:59:59 +0000", Pass, "not frozen before Sun 2018-02-18 00:00 -03", "2018-02-18 03:00:00 +0000"},
+		"the time isn't known":               {holidays, "0001-01-01 00:00:00 +0000", Wait, "what time it is isn't known", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			gate := Gate{Freeze: &c.freeze}

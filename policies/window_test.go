@@ -76,6 +76,22 @@ func TestWindowNights(t *testing.T) {
 			window: Window{Cron: "0 2 * * *", Duration: time.Hour, Timezone: "Australia/Lord_Howe"}, from: "2027-04-03 12:00:00 +0000",
 			changes: []string{"Sun 2027-04-04 02:00 +1030", "Sun 2027-04-04 03:00 +1030", "Mon 2027-04-05 02:00 +1030"},
 		},
+		"a start in the half hour that comes twice opens twice, Lord Howe": {
+			window: Window{Cron: "45 1 * * *", Duration: time.Hour, Timezone: "Australia/Lord_Howe"}, from: "2027-04-03 12:00:00 +0000",
+			changes: []string{"Sun 2027-04-04 01:45 +11", "Sun 2027-04-04 01:30 +1030", "Sun 2027-04-04 01:45 +1030", "Sun 2027-04-04 02:45 +1030", "Mon 2027-04-05 01:45 +1030"},
+		},
+		"the night that is short, New York": {
+			window: Window{Cron: "0 22 * * *", Duration: 8 * time.Hour, Timezone: "America/New_York"}, from: "2027-03-13 17:00:00 +0000",
+			changes: []string{"Sat 2027-03-13 22:00 EST", "Sun 2027-03-14 06:00 EDT", "Sun 2027-03-14 22:00 EDT"},
+		},
+		"a midnight that comes twice, Cairo": {
+			window: Window{Cron: "0 22 * * THU", Duration: 3 * time.Hour, Timezone: "Africa/Cairo"}, from: "2026-10-29 12:00:00 +0000",
+			changes: []string{"Thu 2026-10-29 22:00 EEST", "Fri 2026-10-30 01:00 EET", "Thu 2026-11-05 22:00 EET"},
+		},
+		"an hour before midnight that comes twice, São Paulo 2018": {
+			window: Window{Cron: "30 23 * * SAT", Duration: time.Hour, Timezone: "America/Sao_Paulo"}, from: "2018-02-17 15:00:00 +0000",
+			changes: []string{"Sat 2018-02-17 23:30 -02", "Sat 2018-02-17 23:00 -03", "Sat 2018-02-17 23:30 -03", "Sun 2018-02-18 00:30 -03", "Sat 2018-02-24 23:30 -03"},
+		},
 		"7 is Sunday": {
 			window: Window{Cron: "0 9 * * 6-7", Duration: time.Hour, Timezone: "UTC"}, from: "2026-11-20 12:00:00 +0000",
 			changes: []string{"Sat 2026-11-21 09:00 UTC", "Sat 2026-11-21 10:00 UTC", "Sun 2026-11-22 09:00 UTC", "Sun 2026-11-22 10:00 UTC", "Sat 2026-11-28 09:00 UTC"},

@@ -25,6 +25,7 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/policies"
 )
 
 // fixture is a controller over a real repository on an emulated forge, a real store
@@ -46,6 +47,7 @@ type fixture struct {
 	beforeGet func(name string)    // of an Application; nil: nothing
 	endpoints facts.EndpointSource // likewise
 	metrics   facts.MetricSource   // what gates ask; nil: nobody is asked
+	floor     *policies.Approvals  // what the server's file asks for; nil: nothing
 }
 
 const (
@@ -100,7 +102,8 @@ func (w *fixture) addProcess(st *store.Store, owner string) {
 	w.repo = &Repository{PollInterval: time.Hour, SweepInterval: time.Hour, Repository: &facts.Repository{ID: "hub:" + repoName, Name: forge.Repo{Owner: "acme", Name: "fleet"},
 		Forge: driver, ForgeRef: "hub", Branch: "main", Mirror: m, URLs: []string{f.CloneURL(repoName)}, BotLogin: bot}}
 	gatherer := facts.New(facts.Options{Store: st, Resolver: appset.New(appset.Options{}), MainArgoCD: "hub", Repos: []*facts.Repository{w.repo.Repository},
-		ArgoCDs: map[string]facts.ArgoCD{"hub": {Apps: (*worldApps)(w), Namespace: "argocd", NoRefresh: true}}, Metrics: w.metrics, Endpoints: w.endpoints, Now: w.clock.Now, MaxAge: time.Hour})
+		ArgoCDs: map[string]facts.ArgoCD{"hub": {Apps: (*worldApps)(w), Namespace: "argocd", NoRefresh: true}}, Metrics: w.metrics, Endpoints: w.endpoints, Now: w.clock.Now, MaxAge: time.Hour,
+		Floor: func(_ string, gates []policies.Gate) []policies.Gate { return policies.ApplyFloor(gates, w.floor) }})
 	actor := act.New(act.Options{Store: st, Gatherer: gatherer, Now: w.clock.Now, Log: zap.NewNop(), Owner: owner, Console: "https://liftlock.example"})
 	w.Controller = New(Options{Store: st, Gatherer: gatherer, Actor: actor, Repos: []*Repository{w.repo}, Clock: w.clock, Log: zap.NewNop(), Owner: owner})
 }

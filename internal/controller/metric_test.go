@@ -209,23 +209,26 @@ func TestClockThatWasAhead(t *testing.T) {
 func TestGateThatClosesMeanwhile(t *testing.T) {
 	for name, c := range kindsOfUnit {
 		t.Run(name, func(t *testing.T) {
-			frozen := time.Now().Add(time.Hour).Truncate(time.Second)
+			frozen := time.Now().Add(30 * time.Minute).Truncate(time.Second)
 			moment := func(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 			w := newFixture(t, c.spec, fmt.Sprintf("    - {name: qa, after: [dev], merge: auto, gates: [{freeze: {from: %q, to: %q}}, {metric: {prometheus: main, query: up, when: value < 1, for: 3m, every: 1m}}], verify: %s}\n",
 				moment(frozen), moment(frozen.Add(time.Hour)), quickly), c.components...)
 			var slow atomic.Bool
 			w.withPrometheus(func(string) (int, string) {
 				if slow.CompareAndSwap(true, false) {
-					w.clock.SetTime(frozen)
+					w.clock.SetTime(frozen) // the others were judged by then
 				}
 				return 200, "0"
 			})
 			w.openOne(c.key, "2.0.0", c.components...)
-			for range 4 {
+			for w.clock.Now().Before(frozen.Add(-90 * time.Second)) {
 				w.clock.Step(time.Minute)
 				w.must(w.run(wake.ForUnit(w.unit(c.key))))
 			}
-			w.clock.SetTime(frozen.Add(-30 * time.Second))
+			w.clock.SetTime(frozen.Add(-15 * time.Second))
+			if g := w.gateResult(c.components[0], "metric"); g.Outcome != policies.Pass {
+				t.Fatalf("it says %+v", g)
+			}
 			slow.Store(true)
 			w.must(w.run(wake.ForMerge(w.repo.ID)))
 			if slow.Load() || w.pulls()[0].Merged {

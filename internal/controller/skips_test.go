@@ -13,6 +13,7 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/policies"
 )
 
 const soakedQA = "    - {name: qa, after: [dev], merge: auto, gates: [{soak: {for: 720h}}], verify: " + quickly + "}\n"
@@ -105,6 +106,28 @@ func TestSkipsAreGiven(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestASkipLeavesTheFloor holds that where the pipeline's own gate is skipped, what the server's
+// file asks for stays, and that everybody counts whom that names.
+func TestASkipLeavesTheFloor(t *testing.T) {
+	w := newFixture(t, "  breakGlass: {users: [ada]}\n", "    - {name: qa, after: [dev], merge: auto, gates: [{approvals: {count: 2, from: {users: [grace, rita]}}}], verify: "+quickly+"}\n", "web")
+	w.must(w.forge.SetTeam("acme/sre", "", "ada"))
+	noVeto := false // so that the pipeline's gate says as much as the floor does
+	w.floor = &policies.Approvals{Count: 1, Veto: &noVeto, From: policies.From{Teams: []string{"acme/sre"}, Users: []string{"grace", "rita"}}}
+	w.addProcess(w.opts.Store, "with a floor")
+	w.runRepository()
+	p := w.openOne("web", "2.0.0", "web")
+	_, err := w.command("ada", p.Number, "web", command.Command{Verb: command.Skip, Gate: "approvals", Reason: "the outage of today"})
+	w.must(err)
+	w.must(w.run(wake.ForPull(w.repo.ID, p.Number)))
+	looks := 0
+	w.settle("web", "it was looked at", func() bool { looks++; return looks > 2 })
+	if w.pulls()[0].Merged {
+		t.Fatal("it is merged past the server's floor")
+	}
+	w.must(w.forge.Approve(repoName, p.Number, "ada"))
+	w.settle("web", "it is merged", func() bool { w.must(w.run(wake.ForPull(w.repo.ID, p.Number))); return w.pulls()[0].Merged })
 }
 
 // TestASkipIsOfWhatItsAuthorSaw holds that a comment skips a gate of the head that was there

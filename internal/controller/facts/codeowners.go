@@ -39,7 +39,8 @@ func (o *Gatherer) addOwners(ctx context.Context, ev *Evaluation, env *promotion
 // are in. A team that can't be read is said; what is worth another try is an error.
 func (o *Gatherer) addTeams(ctx context.Context, ev *Evaluation, env *promotion.Env, p *OpenPull) error {
 	f := &p.Review
-	for _, team := range policies.ListTeams(env.Gates, f.Files) {
+	// Where the pipeline's own gate is skipped, the server's stands by itself.
+	for _, team := range policies.ListTeams(slices.Concat(env.Gates, env.Floor), f.Files) {
 		for _, reviews := range [][]policies.Approval{f.Approvals, f.Rejections} {
 			for i := range reviews {
 				is, err := o.IsInTeam(ctx, ev.Snapshot.Repo, team, reviews[i].User, ev.fresh)
