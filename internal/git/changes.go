@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -146,10 +147,11 @@ func (r *repository) Diff(ctx context.Context, a, b string, paths ...string) (st
 
 // PatchID identifies what a change does, whatever it is based on: two pairs of
 // commits have the same id when their diffs are the same but for line numbers
-// and the files' other content further than three lines away. Unlike git
-// patch-id it does not ignore white space, which means something in YAML. The
-// id is 64 hex digits; a change of nothing has the id "". ErrTooLarge for a
-// diff of more than 64 MiB.
+// and the files' other content further than three lines away, and each part of
+// them is in the same one of the places that look alike. Unlike git patch-id it
+// does not ignore white space, which means something in YAML. The id is 64 hex
+// digits; a change of nothing has the id "". ErrTooLarge for a diff of more than
+// 64 MiB, and for a file past MaxFileSize.
 func (r *repository) PatchID(ctx context.Context, a, b string) (string, error) {
 	if err := r.requirePair(ctx, a, b); err != nil {
 		return "", err
@@ -158,7 +160,13 @@ func (r *repository) PatchID(ctx context.Context, a, b string) (string, error) {
 	if err != nil || len(out) == 0 {
 		return "", err
 	}
-	return patchID(out), nil
+	return patchID(out, func(id string) ([]byte, error) {
+		o, err := r.engine.readObject(id)
+		if err != nil {
+			return nil, fmt.Errorf("read a file of %s: %w", a, err)
+		}
+		return o.data, nil
+	})
 }
 
 func (p *programs) writePatch(ctx context.Context, a, b string, o patchOptions) ([]byte, error) {
@@ -173,24 +181,107 @@ func (p *programs) writePatch(ctx context.Context, a, b string, o patchOptions) 
 	return out, err
 }
 
-// patchID hashes a diff without its line numbers. Lines of content begin with
-// '+', '-', ' ' or '\', so the lines that are treated here can't be content.
-func patchID(diff []byte) string {
+// patchID hashes a diff without its line numbers; read gives a file by its id. Lines
+// of content begin with '+', '-', ' ' or '\\', so the lines that are treated here
+// can't be content.
+func patchID(diff []byte, read func(id string) ([]byte, error)) (string, error) {
 	h := sha256.New()
 	var index []byte // held back: only a binary file's says what changed
+	var before []byte
+	isRead := false
 	for line := range bytes.Lines(diff) {
 		switch {
 		case bytes.HasPrefix(line, []byte("index ")):
-			index = line
+			index, before, isRead = line, nil, false
 			continue
 		case bytes.HasPrefix(line, []byte("Binary files ")):
 			h.Write(index)
 		case bytes.HasPrefix(line, []byte("@@ ")):
-			line = []byte("@@\n") // line numbers, and git's guess at the function
+			first, count := parseHunk(line)
+			if !isRead && count > 0 {
+				id, _, _ := strings.Cut(strings.TrimPrefix(string(index), "index "), "..")
+				var err error
+				if before, err = read(id); err != nil {
+					return "", err
+				}
+				isRead = true
+			}
+			line = []byte("@@" + describePlace(before, first, count) + "\n") // without git's guess at the function
 		}
 		h.Write(line)
 	}
-	return hex.EncodeToString(h.Sum(nil))
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// hunkHeader begins a part of a diff: where it is in the file before, and how long.
+var hunkHeader = regexp.MustCompile(`^@@ -([0-9]+)(?:,([0-9]+))? `)
+
+// parseHunk reads the first line of a part, from 1, and how many lines it has of the
+// file before.
+func parseHunk(line []byte) (first, count int) {
+	m := hunkHeader.FindSubmatch(line)
+	if m == nil {
+		return 0, 0
+	}
+	count = 1
+	if len(m[2]) > 0 {
+		count, _ = strconv.Atoi(string(m[2])) // it is digits
+	}
+	first, _ = strconv.Atoi(string(m[1]))
+	return first, count
+}
+
+// maxAlike bounds how many places that look alike are counted.
+const maxAlike = 100
+
+// describePlace says in which of the places of a file that look alike some lines of it
+// are: the same value is changed in another place by a diff that reads the same, and
+// whoever looked at one hasn't seen the other. Empty where there is one such place; where
+// there are very many, their line.
+func describePlace(file []byte, first, count int) string {
+	start := skipLines(file, first-1)
+	part := file[start : start+skipLines(file[start:], count)]
+	if count == 0 || len(part) == 0 {
+		return ""
+	}
+	earlier, all := 0, 0
+	isAlike := func(at int) {
+		if all++; at < start {
+			earlier++
+		}
+	}
+	if bytes.HasPrefix(file, part) {
+		isAlike(0)
+	}
+	onItsOwnLine := append([]byte{'\n'}, part...)
+	for at := 0; all <= maxAlike; {
+		i := bytes.Index(file[at:], onItsOwnLine)
+		if i < 0 {
+			break
+		}
+		at += i + 1
+		isAlike(at)
+	}
+	switch {
+	case all > maxAlike:
+		return fmt.Sprintf(" line %d", first)
+	case all < 2:
+		return ""
+	}
+	return fmt.Sprintf(" place %d", earlier+1)
+}
+
+// skipLines is where so many lines of a text end.
+func skipLines(text []byte, lines int) int {
+	at := 0
+	for ; lines > 0 && at < len(text); lines-- {
+		i := bytes.IndexByte(text[at:], '\n')
+		if i < 0 {
+			return len(text)
+		}
+		at += i + 1
+	}
+	return at
 }
 
 // diffTree compares two commits' trees. The output comes back also with an error.

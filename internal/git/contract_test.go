@@ -451,6 +451,17 @@ func TestContractPatchIDs(t *testing.T) {
 		}
 		f.compare("elsewhere in the file", id(one, two) == id(three, four), true)
 		f.compare("nothing", id(one, one), "")
+		twins := func(first, second string) string {
+			return "a\n" + strings.Repeat("x\n", 3) + first + "\n" + strings.Repeat("x\n", 9) + second + "\n" + strings.Repeat("x\n", 3) + "b\n"
+		}
+		eight := f.push("main", "Eight", map[string]string{"f": twins("old", "old")})
+		nine := f.push("main", "Nine", map[string]string{"f": twins("new", "old")})
+		ten := f.push("main", "Ten", map[string]string{"f": twins("old", "new")})
+		eleven := f.push("main", "Eleven", map[string]string{"f": "c\n" + twins("old", "old")})
+		twelve := f.push("main", "Twelve", map[string]string{"f": "c\n" + twins("old", "new")})
+		mustFetch(f.t, f.mirror)
+		f.compare("one of two places that look alike, and the other", id(eight, nine) == id(eight, ten), false)
+		f.compare("the same of two places that look alike, elsewhere in the file", id(eight, ten) == id(eleven, twelve), true)
 		ids := map[string]bool{id(one, two): true, id(two, one): true, id(four, five): true, id(three, five): true, id(five, six): true, id(five, seven): true, id("", one): true}
 		f.compare("all different", len(ids), 7)
 	})
