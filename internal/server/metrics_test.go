@@ -48,6 +48,7 @@ func TestStateMetrics(t *testing.T) {
 	want := []string{
 		`liftlock_components{environment="qa",pipeline="shop",state="degraded"} 1`,
 		`liftlock_components{environment="qa",pipeline="shop",state="verified"} 2`,
+		`liftlock_gate_oldest_seconds{environment="qa",gate="approvals",pipeline="shop"} 3600`,
 		`liftlock_gates_waiting{environment="qa",gate="approvals",pipeline="shop"} 2`,
 		`liftlock_promotion_oldest_seconds{environment="qa",pipeline="shop"} 3600`,
 		`liftlock_promotions{environment="qa",pipeline="shop",state="held"} 1`,

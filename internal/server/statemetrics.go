@@ -18,7 +18,7 @@ type stateCollector struct {
 	store *store.Store
 	now   func() time.Time
 
-	components, promotions, oldest, gates, drifted *prometheus.Desc
+	components, promotions, oldest, gates, gateAge, drifted *prometheus.Desc
 }
 
 func newStateCollector(s *store.Store, now func() time.Time) *stateCollector {
@@ -30,13 +30,14 @@ func newStateCollector(s *store.Store, now func() time.Time) *stateCollector {
 		promotions: describe("promotions", "Components by the state of the release that would come into an environment.", "state"),
 		oldest:     describe("promotion_oldest_seconds", "For how long the release that has waited for longest could have come in."),
 		gates:      describe("gates_waiting", "Open promotions that don't pass a gate.", "gate"),
+		gateAge:    describe("gate_oldest_seconds", "For how long the release that has waited for longest, of those that don't pass a gate, could have come in.", "gate"),
 		drifted:    describe("targets_drifted", "Targets that were changed in the cluster and differ from what was synced to them."),
 	}
 }
 
 // Describe implements prometheus.Collector.
 func (c *stateCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.components, c.promotions, c.oldest, c.gates, c.drifted} {
+	for _, d := range []*prometheus.Desc{c.components, c.promotions, c.oldest, c.gates, c.gateAge, c.drifted} {
 		ch <- d
 	}
 }
@@ -70,7 +71,7 @@ func (c *stateCollector) Collect(ch chan<- prometheus.Metric) {
 		return
 	}
 	now := c.now()
-	values := map[*prometheus.Desc]map[[3]string]float64{c.components: {}, c.promotions: {}, c.oldest: {}, c.gates: {}, c.drifted: {}}
+	values := map[*prometheus.Desc]map[[3]string]float64{c.components: {}, c.promotions: {}, c.oldest: {}, c.gates: {}, c.gateAge: {}, c.drifted: {}}
 	for _, u := range units {
 		var row storedStates
 		if json.Unmarshal(u.Data, &row) != nil {
@@ -90,6 +91,9 @@ func (c *stateCollector) Collect(ch chan<- prometheus.Metric) {
 				if g.Outcome != policies.Pass && !waits[g.Gate] {
 					waits[g.Gate] = true
 					values[c.gates][at(g.Gate)]++
+					if !e.ReadySince.IsZero() {
+						values[c.gateAge][at(g.Gate)] = max(values[c.gateAge][at(g.Gate)], now.Sub(e.ReadySince).Seconds())
+					}
 				}
 			}
 			for _, t := range e.Targets {
