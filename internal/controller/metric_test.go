@@ -300,6 +300,44 @@ func TestMetricWithoutATurn(t *testing.T) {
 	}
 }
 
+// TestManyMetricsAreReadRightBeforeTheMerge holds that a batch of more components than servers
+// are asked about at once isn't merged before each was asked about.
+func TestManyMetricsAreReadRightBeforeTheMerge(t *testing.T) {
+	var components []string
+	for i := range 25 {
+		components = append(components, fmt.Sprintf("c%02d", i))
+	}
+	w := newFixture(t, "  batch: environment\n", metricQA, components...)
+	m := &countingMetrics{w: w, most: 1000}
+	w.metrics = m
+	w.addProcess(w.opts.Store, "another")
+	w.runRepository()
+	w.openOne("batch", "2.0.0", components...)
+	for range 10 {
+		w.clock.Step(30 * time.Second)
+		w.must(w.run(wake.ForUnit(w.unit("batch"))))
+	}
+	w.clock.Step(28 * time.Second)
+	s, err := w.opts.Gatherer.Snapshot(t.Context(), w.repo.Repository)
+	w.must(err)
+	passes := func() (n int) {
+		t.Helper()
+		_, d, err := w.opts.Gatherer.Evaluate(t.Context(), s, w.unit("batch"), true)
+		w.must(err)
+		for i := range d.Components {
+			if g := d.Components[i].Env("qa").Gates; len(g) == 1 && g[0].Outcome == policies.Pass {
+				n++
+			}
+		}
+		return n
+	}
+	before := m.calls
+	if n := passes(); n != m.calls-before || n == len(components) {
+		t.Errorf("%d pass, asked about %d of %d", n, m.calls-before, len(components))
+	}
+	w.settle("batch", "it is merged", func() bool { return w.pulls()[0].Merged })
+}
+
 // TestManyMetrics holds that a batch of more components than a server may be asked about at
 // once is measured and merged all the same.
 func TestManyMetrics(t *testing.T) {
