@@ -34,6 +34,8 @@ type wireWindow struct {
 	ManualSync   bool     `json:"manualSync"`
 	TimeZone     string   `json:"timeZone"`
 	AndOperator  bool     `json:"andOperator"`
+	// SyncOverrun lets a sync go on that began while the windows let it; of Argo CD 3.5 and later.
+	SyncOverrun bool `json:"syncOverrun"`
 }
 
 // syncWindow is one that can be evaluated.
@@ -137,34 +139,54 @@ func (w *syncWindow) nextBoundary(at time.Time) time.Time {
 	return at.Add(start.Sub(wall))
 }
 
-// allowsSync decides as Argo CD does: a deny wins over an allow, and where there are
-// allows one has to be open. manual is about a sync that somebody asks for.
-func allowsSync(windows []syncWindow, manual bool, at time.Time) bool {
-	denied, denyManual := false, true
-	allowed, closed, closedManual := false, false, true
+// syncAttempt is a sync that windows let through or don't.
+type syncAttempt struct {
+	manual bool      // somebody asks for it
+	began  time.Time // zero: it is yet to begin
+}
+
+// attemptOf is the sync that an Application is in, or else the one that it would be synced by.
+func attemptOf(app *verification.App) syncAttempt {
+	if op := app.Operation; op != nil && op.Phase == "Running" {
+		return syncAttempt{manual: !op.Automated, began: op.StartedAt}
+	}
+	return syncAttempt{manual: !app.SyncsByItself()}
+}
+
+// allowsSync decides as Argo CD does (SyncWindows.CanSync): a deny wins over an allow, and
+// where there are allows one has to be open. A sync that began while it was let through goes
+// on if every deny that is open, or else every allow that is closed, says syncOverrun.
+func allowsSync(windows []syncWindow, sync syncAttempt, at time.Time) bool {
+	denied, denyManual, denyOverrun := false, true, true
+	allowed, closed, closedManual, closedOverrun := false, false, true, true
 	for i := range windows {
 		switch w := &windows[i]; {
 		case w.Kind == "deny" && w.isActive(at):
-			denied, denyManual = true, denyManual && w.ManualSync
+			denied, denyManual, denyOverrun = true, denyManual && w.ManualSync, denyOverrun && w.SyncOverrun
 		case w.Kind == "allow" && w.isActive(at):
 			allowed = true
 		case w.Kind == "allow":
-			closed, closedManual = true, closedManual && w.ManualSync
+			closed, closedManual, closedOverrun = true, closedManual && w.ManualSync, closedOverrun && w.SyncOverrun
 		}
 	}
 	switch {
 	case denied:
-		return manual && denyManual
+		return sync.manual && denyManual || denyOverrun && sync.wasAllowed(windows)
 	case allowed || !closed:
 		return true
 	}
-	return manual && closedManual
+	return sync.manual && closedManual || closedOverrun && sync.wasAllowed(windows)
 }
 
-// findChange is when syncs are possible again after a time when they aren't, or when they
-// no longer are after one when they are; zero: not within a year.
-func findChange(windows []syncWindow, manual bool, after time.Time) time.Time {
-	allowed := allowsSync(windows, manual, after)
+// wasAllowed says that the sync has begun, and was let through then.
+func (s syncAttempt) wasAllowed(windows []syncWindow) bool {
+	return !s.began.IsZero() && allowsSync(windows, syncAttempt{manual: s.manual}, s.began)
+}
+
+// findChange is when a sync is possible again after a time when it isn't, or when it
+// no longer is after one when it is; zero: not within a year.
+func findChange(windows []syncWindow, sync syncAttempt, after time.Time) time.Time {
+	allowed := allowsSync(windows, sync, after)
 	at := after
 	for range maxBoundaries {
 		next := time.Time{}
@@ -177,26 +199,27 @@ func findChange(windows []syncWindow, manual bool, after time.Time) time.Time {
 			return time.Time{}
 		}
 		at = next.Add(time.Second) // a window's very start isn't within it
-		if allowsSync(windows, manual, at) != allowed {
+		if allowsSync(windows, sync, at) != allowed {
 			return next
 		}
 	}
 	return time.Time{}
 }
 
-// ClosedWindow is the sync window that keeps an Application from being synced at a time,
-// nil when there is none or its project's windows aren't known.
+// ClosedWindow is the sync window that keeps an Application from being synced at a time, or
+// the sync that it is in from going on; nil when there is none or its project's windows
+// aren't known.
 func (w *Watcher) ClosedWindow(app *verification.App, at time.Time) *verification.Window {
 	windows, _ := w.projects.listWindows(app) // what isn't known keeps nobody here
-	manual := !app.SyncsByItself()
-	if len(windows) == 0 || allowsSync(windows, manual, at) {
+	sync := attemptOf(app)
+	if len(windows) == 0 || allowsSync(windows, sync, at) {
 		return nil
 	}
-	return &verification.Window{Project: app.Project, Opens: findChange(windows, manual, at)}
+	return &verification.Window{Project: app.Project, Opens: findChange(windows, sync, at)}
 }
 
-// SyncWindow says whether the sync windows of its project let an Application be synced at a
-// time, and when that changes; zero: not within a year. The error says why nobody can tell:
+// SyncWindow says whether the sync windows of its project let a sync of an Application begin at
+// a time, and when that changes; zero: not within a year. The error says why nobody can tell:
 // the projects can't be read, there is none of that name, or its windows make no sense.
 func (w *Watcher) SyncWindow(app *verification.App, at time.Time) (isOpen bool, changes time.Time, err error) {
 	if names, err := w.Projects(); err != nil {
@@ -208,8 +231,8 @@ func (w *Watcher) SyncWindow(app *verification.App, at time.Time) (isOpen bool, 
 	if err != nil {
 		return false, time.Time{}, err
 	}
-	manual := !app.SyncsByItself()
-	return allowsSync(windows, manual, at), findChange(windows, manual, at), nil
+	sync := syncAttempt{manual: !app.SyncsByItself()}
+	return allowsSync(windows, sync, at), findChange(windows, sync, at), nil
 }
 
 // listWindows gives a copy of those of a project's windows that are about an Application. A

@@ -1,6 +1,7 @@
 package argocd
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"testing"
@@ -65,14 +66,116 @@ func TestSyncWindows(t *testing.T) {
 				t.Fatal(err)
 			}
 			windows := parseWindows(t, c.windows)
-			got := ""
-			if !allowsSync(windows, c.manual, at) {
-				if got = "-"; !findChange(windows, c.manual, at).IsZero() {
-					got = findChange(windows, c.manual, at).Format(time.RFC3339)
-				}
-			}
-			if got != c.opens {
+			if got := describeOpening(windows, syncAttempt{manual: c.manual}, at); got != c.opens {
 				t.Errorf("syncs are possible again at %q, want %q", got, c.opens)
+			}
+		})
+	}
+}
+
+// describeOpening is when a sync is possible again; empty: it is; -: not within a year.
+func describeOpening(windows []syncWindow, sync syncAttempt, at time.Time) string {
+	if allowsSync(windows, sync, at) {
+		return ""
+	}
+	if opens := findChange(windows, sync, at); !opens.IsZero() {
+		return opens.Format(time.RFC3339)
+	}
+	return "-"
+}
+
+// TestSyncOverrun has the cases of Argo CD's own documentation (Sync Windows, "Transition
+// Scenarios"), and when a sync goes on that doesn't overrun. From 9 to 12 syncs are allowed,
+// from 11 to 13 denied; a sync has begun at 10 where nothing else is said.
+func TestSyncOverrun(t *testing.T) {
+	const (
+		allow  = `{"kind":"allow","schedule":"0 9 * * *","duration":"3h"`
+		longer = `{"kind":"allow","schedule":"0 9 * * *","duration":"4h"`
+		deny   = `{"kind":"deny","schedule":"0 11 * * *","duration":"2h"`
+		wider  = `{"kind":"deny","schedule":"0 11 * * *","duration":"3h"`
+		over   = `,"syncOverrun":true}`
+		byHand = `,"manualSync":true}`
+		no     = `}`
+	)
+	for _, c := range []struct {
+		name, windows, at string
+		began             string // empty: at 10; -: not yet
+		manual            bool
+		opens             string
+	}{
+		{"no window, then a deny with overrun", deny + over, "11:30", "", false, ""},
+		{"no window, then a deny without", deny + no, "11:30", "", false, "13:00"},
+		{"an allow with overrun, then a deny with it", allow + over + "," + deny + over, "11:30", "", false, ""},
+		{"an allow with overrun, then a deny without", allow + over + "," + deny + no, "11:30", "", false, "13:00"},
+		{"an allow without, then a deny with overrun", allow + no + "," + deny + over, "11:30", "", false, ""},
+		{"an allow without, then a deny without", allow + no + "," + deny + no, "11:30", "", false, "09:00 tomorrow"},
+		{"an allow with overrun ends", allow + over, "12:30", "", false, ""},
+		{"an allow without ends", allow + no, "12:30", "", false, "09:00 tomorrow"},
+		{"allows with overrun end", allow + over + "," + longer + over, "13:30", "", false, ""},
+		{"allows end, one of them without", allow + over + "," + longer + no, "13:30", "", false, "09:00 tomorrow"},
+		{"one of two denies is without", deny + over + "," + wider + no, "11:30", "", false, "14:00"},
+		{"an allow ends while a deny with overrun is open", allow + no + "," + deny + over, "12:30", "", false, ""},
+		{"and the deny ends too", allow + no + "," + deny + over, "13:30", "", false, "09:00 tomorrow"},
+		{"one that is yet to begin", deny + over, "11:30", "-", false, "13:00"},
+		{"one that is yet to begin, after an allow", allow + over, "12:30", "-", false, "09:00 tomorrow"},
+		{"one that began while it was denied", deny + over, "12:30", "11:30", false, "13:00"},
+		{"one that began before the allow", allow + over, "12:30", "08:30", false, "09:00 tomorrow"},
+		{"one by hand that began while only that was let through", allow + byHand + "," + deny + over, "11:30", "08:30", true, ""},
+		{"one by itself that began then", allow + byHand + "," + deny + over, "11:30", "08:30", false, "09:00 tomorrow"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			clock := func(text string) time.Time {
+				at, err := time.Parse(time.RFC3339, "2026-03-03T"+text+":00Z")
+				if err != nil {
+					t.Fatal(err)
+				}
+				return at
+			}
+			sync := syncAttempt{manual: c.manual}
+			if c.began != "-" {
+				sync.began = clock(cmp.Or(c.began, "10:00"))
+			}
+			windows, want := parseWindows(t, c.windows), c.opens
+			if on, ok := strings.CutSuffix(want, " tomorrow"); ok {
+				want = clock(on).AddDate(0, 0, 1).Format(time.RFC3339)
+			} else if want != "" {
+				want = clock(want).Format(time.RFC3339)
+			}
+			if got := describeOpening(windows, sync, clock(c.at)); got != want {
+				t.Errorf("it goes on at %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+// TestSyncWindowsOfRunningSyncs holds a sync that runs to the windows as who began it, and
+// when, and one that is yet to begin as the Application is synced.
+func TestSyncWindowsOfRunningSyncs(t *testing.T) {
+	w := &Watcher{projects: newProjectSink(newAppStore("hub", zap.NewNop(), nil, &versionCounter{onChange: func() {}}))}
+	noon := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+	running := func(phase string, automated bool, began time.Time) *verification.Operation {
+		return &verification.Operation{Phase: phase, Automated: automated, StartedAt: began}
+	}
+	const overrun, byHand = `"syncOverrun":true`, `"manualSync":true`
+	for name, c := range map[string]struct {
+		window string
+		op     *verification.Operation
+		closed bool
+	}{
+		"nothing has begun":                         {overrun, nil, true},
+		"it began before":                           {overrun, running("Running", true, noon.Add(-2*time.Hour)), false},
+		"it began since":                            {overrun, running("Running", true, noon.Add(-time.Minute)), true},
+		"it is over":                                {overrun, running("Succeeded", true, noon.Add(-2*time.Hour)), true},
+		"the window has no overrun":                 {byHand, running("Running", true, noon.Add(-2*time.Hour)), true},
+		"a person has begun it, and may":            {byHand, running("Running", false, noon.Add(-time.Minute)), false},
+		"a person has ended it, Argo CD comes next": {byHand, running("Succeeded", false, noon.Add(-time.Minute)), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, apply := w.projects.decodeObject([]byte(`{"metadata":{"namespace":"argocd","name":"shop"},"spec":{"syncWindows":[{"kind":"deny","schedule":"0 11 * * *","duration":"2h","applications":["*"],` + c.window + `}]}}`))
+			apply()
+			app := verification.App{Namespace: "argocd", Name: "web-qa", Project: "shop", AutoSync: true, Operation: c.op}
+			if got := w.ClosedWindow(&app, noon); (got != nil) != c.closed {
+				t.Errorf("the window that keeps it: %+v", got)
 			}
 		})
 	}

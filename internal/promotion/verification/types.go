@@ -112,6 +112,7 @@ type Operation struct {
 
 	// Whose it is and what it was about; see IsWhole.
 	By               string       `json:",omitempty"` // who asked for it, empty: Argo CD itself, or it isn't said
+	Automated        bool         `json:",omitempty"` // Argo CD's own doing, or its ApplicationSet controller's
 	DryRun           bool         `json:",omitempty"` // it applied nothing
 	Local            bool         `json:",omitempty"` // it synced manifests from somebody's machine
 	Partial          bool         `json:",omitempty"` // it synced some of the resources only
