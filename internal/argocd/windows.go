@@ -117,11 +117,12 @@ func (w *syncWindow) wallClock(at time.Time) time.Time {
 	return at.UTC().Add(time.Duration(offset) * time.Second)
 }
 
-// isActive says that a time is within the window; its very start isn't.
+// isActive says that a time is within the window; its very start isn't. A schedule that
+// never comes (31 February) has no next start, which Argo CD takes for one in the past: such
+// a window is always open there, and so it is here.
 func (w *syncWindow) isActive(at time.Time) bool {
 	wall := w.wallClock(at)
-	next := w.starts.Next(wall.Add(-w.duration))
-	return !next.IsZero() && next.Before(wall)
+	return w.starts.Next(wall.Add(-w.duration)).Before(wall)
 }
 
 // nextBoundary is when the window opens or closes next; zero: never.

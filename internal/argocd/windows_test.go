@@ -31,7 +31,8 @@ func TestSyncWindows(t *testing.T) {
 		berlin   = `{"kind":"allow","schedule":"0 9 * * *","duration":"1h","timeZone":"Europe/Berlin"}`
 		odd      = `{"kind":"allow","schedule":"0 9 * * *","duration":"1h","timeZone":"Nowhere/Land"}`
 		always   = `{"kind":"deny","schedule":"* * * * *","duration":"1h"}`
-		never    = `{"kind":"allow","schedule":"0 0 31 2 *","duration":"1h"}`
+		noAllow  = `{"kind":"allow","schedule":"0 0 31 2 *","duration":"1h"}`
+		noDeny   = `{"kind":"deny","schedule":"0 0 31 2 *","duration":"1h"}`
 		overlaps = `{"kind":"deny","schedule":"0 12,13 * * *","duration":"90m"}`
 	)
 	for _, c := range []struct {
@@ -58,7 +59,8 @@ func TestSyncWindows(t *testing.T) {
 		{"a zone, within", berlin, "2025-07-04T07:30:00Z", false, ""},
 		{"an unknown zone is UTC", odd, "2025-07-04T09:30:00Z", false, ""},
 		{"always denied", always, "2025-07-04T09:30:00Z", false, "-"},
-		{"never allowed", never, "2025-07-04T09:30:00Z", false, "-"},
+		{"an allow that never comes is open", noAllow, "2025-07-04T09:30:00Z", false, ""},
+		{"a deny that never comes is open too", noDeny, "2025-07-04T09:30:00Z", false, "-"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			at, err := time.Parse(time.RFC3339, c.at)
