@@ -75,7 +75,7 @@ func TestLoadSample(t *testing.T) {
 		ArgoCD: []ArgoCD{{
 			Name: "hub", Kubernetes: Kubernetes{Namespaces: []string{"argocd"}},
 			Refresh: RefreshAnnotation, Globbing: GlobbingGit, Version: "v3.5.7",
-			Clusters: Clusters{File: filepath.Join("testdata", "clusters.yaml")},
+			Clusters: Clusters{File: filepath.Join("testdata", "clusters.yaml"), Alias: map[string][]string{"prod-eu": {"in-cluster", "https://10.0.0.1/"}}},
 		}},
 		API:        API{Tokens: []Token{{Name: "ci", Role: Operator, Token: ciToken}}},
 		Floor:      []Floor{{Environments: []string{"prod*"}, Approvals: &policies.Approvals{Count: 1}}},
@@ -87,6 +87,9 @@ func TestLoadSample(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the sample (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]string{"in-cluster": "prod-eu", "https://10.0.0.1": "prod-eu"}, got.ArgoCD[0].Clusters.Aliases()); diff != "" {
+		t.Errorf("what its clusters are called (-want +got):\n%s", diff)
 	}
 	if !strings.HasPrefix(got.Store.Reveal(), "sqlite://") {
 		t.Errorf("the store is %s", got.Store.Reveal())
@@ -335,13 +338,17 @@ func TestRefused(t *testing.T) {
 		"a version":                {"", "    version: newest\n", []string{`11: argocd[0].version: "newest" is no version of Argo CD; v3.5.7 is one, and 3.5 names its line`}},
 		"no clusters' file":        {"", "    clusters: {file: \"\"}\n", []string{`11: argocd[0].clusters.file: the path of a file is missing`}},
 		"clusters in a word":       {"", "    clusters: live\n", []string{`11: argocd[0].clusters: expected a mapping, found text`}},
-		"no namespaces":            {"", "    kubernetes: {namespaces: []}\n", []string{`11: argocd[0].kubernetes.namespaces: at least one namespace is needed`}},
-		"a namespace's name":       {"", "    kubernetes: {namespaces: [argocd, argocd, Argo]}\n", []string{`11: argocd[0].kubernetes.namespaces[1]: "argocd" is given twice`, `11: argocd[0].kubernetes.namespaces[2]: "Argo" is not a namespace's name`}},
-		"a role":                   {"", "api: {tokens: [{name: ci, role: admin, token: \"${CI_TOKEN}\"}]}\n", []string{`11: api.tokens[0].role: "admin" is not one of viewer, operator, breakglass`}},
-		"a short API token":        {"", "api: {tokens: [{name: ci, role: viewer, token: \"${SHORT}\"}]}\n", []string{`11: api.tokens[0].token: the token is shorter than 16 characters; make one with: openssl rand -hex 32`}},
-		"no API token":             {"", "api: {tokens: [{name: ci, role: viewer}]}\n", []string{`11: api.tokens[0]: token or tokenFile is missing`}},
-		"one API token for two":    {"", "api:\n  tokens:\n  - {name: ci, role: viewer, token: \"${CI_TOKEN}\"}\n  - {name: cd, role: operator, token: \"${CI_TOKEN}\"}\n", []string{`14: api.tokens[1].token: is the same as that of "ci"; whose it is could not be told`}},
-		"an API token's file":      {"", "api: {tokens: [{name: ci, role: viewer, tokenFile: none}]}\n", []string{`11: api.tokens[0].tokenFile: can't read FOLDER/none: no such file or directory`}},
+		"clusters' names": {"", "    clusters:\n      alias:\n        in-cluster: [a]\n        b: []\n        c: [a, in-cluster, \"https://10.0.0.1/\"]\n        d: [\"https://10.0.0.1\", \"https://kubernetes.default.svc\", \"\"]\n        e f: [x]\n        g: h\n", []string{
+			`13: argocd[0].clusters.alias.in-cluster: each Argo CD calls the cluster so that it runs in; call it something that is one cluster's among all of them`, `13: argocd[0].clusters.alias.in-cluster[0]: "a" is already called c`, `14: argocd[0].clusters.alias.b: at least one name or address of a cluster is needed`,
+			`16: argocd[0].clusters.alias.d[0]: "https://10.0.0.1" is already called c`, `16: argocd[0].clusters.alias.d[1]: "https://kubernetes.default.svc" is already called c`,
+			`16: argocd[0].clusters.alias.d[2]: "" is neither the name nor the address of a cluster`, `17: argocd[0].clusters.alias.e f: "e f" can't be what a cluster is called`, `18: argocd[0].clusters.alias.g: expected a list, found text`}},
+		"no namespaces":         {"", "    kubernetes: {namespaces: []}\n", []string{`11: argocd[0].kubernetes.namespaces: at least one namespace is needed`}},
+		"a namespace's name":    {"", "    kubernetes: {namespaces: [argocd, argocd, Argo]}\n", []string{`11: argocd[0].kubernetes.namespaces[1]: "argocd" is given twice`, `11: argocd[0].kubernetes.namespaces[2]: "Argo" is not a namespace's name`}},
+		"a role":                {"", "api: {tokens: [{name: ci, role: admin, token: \"${CI_TOKEN}\"}]}\n", []string{`11: api.tokens[0].role: "admin" is not one of viewer, operator, breakglass`}},
+		"a short API token":     {"", "api: {tokens: [{name: ci, role: viewer, token: \"${SHORT}\"}]}\n", []string{`11: api.tokens[0].token: the token is shorter than 16 characters; make one with: openssl rand -hex 32`}},
+		"no API token":          {"", "api: {tokens: [{name: ci, role: viewer}]}\n", []string{`11: api.tokens[0]: token or tokenFile is missing`}},
+		"one API token for two": {"", "api:\n  tokens:\n  - {name: ci, role: viewer, token: \"${CI_TOKEN}\"}\n  - {name: cd, role: operator, token: \"${CI_TOKEN}\"}\n", []string{`14: api.tokens[1].token: is the same as that of "ci"; whose it is could not be told`}},
+		"an API token's file":   {"", "api: {tokens: [{name: ci, role: viewer, tokenFile: none}]}\n", []string{`11: api.tokens[0].tokenFile: can't read FOLDER/none: no such file or directory`}},
 		"channels": {"", "channels:\n  - {name: a, type: pager, url: ftp://private}\n  - {name: a, type: slack, url: \"https://x.example\", secret: \"${CI_TOKEN}\"}\n  - {name: b, type: webhook}\n  - {name: c, type: webhook, url: \"https://x.example\", secret: \"${CI_TOKEN}\"}\n",
 			[]string{`12: channels[0].type: "pager" is not one of webhook, slack, teams`, `12: channels[0].url: is not an address that begins with https:// (or http://)`, `13: channels[1]: a channel of the type slack has no secret: its address is one`, `13: channels[1].name: "a" is already channels[0]`,
 				`14: channels[2]: secret or secretFile is missing: what messages are signed with; make one with: echo whsec_$(openssl rand -base64 32)`, `14: channels[2]: url or urlFile is missing: where messages are posted`, `15: channels[3].secret: is not whsec_ and a key of at least 24 bytes in base64; make one with: echo whsec_$(openssl rand -base64 32)`}},

@@ -273,14 +273,6 @@ func (a *ArgoCD) Namespace() string {
 	return a.Kubernetes.Namespaces[0]
 }
 
-// Clusters is where the clusters are known from that Argo CD deploys to: without
-// either, ApplicationSets that ask for clusters can't be resolved, and
-// destinations are not checked. With both, the two together are all there are.
-type Clusters struct {
-	Live bool   `yaml:"live"` // list Argo CD's cluster Secrets; needs list on secrets
-	File string `yaml:"file"` // cluster Secrets as kubectl get secret -o yaml prints them
-}
-
 // Role is what the holder of an API token may do, in rising order.
 type Role string
 

@@ -257,6 +257,7 @@ func (c *checker) checkArgoCDs(instances []ArgoCD) {
 		if a.Clusters.File == "" && c.Doc.Has(at+".clusters.file") {
 			c.Errorf(at+".clusters.file", "the path of a file is missing")
 		}
+		c.checkClusterAlias(at+".clusters.alias", &a.Clusters)
 		c.checkArgoCDAPI(at, a.API, a.APIAlone)
 		c.NotEmpty(at+".kubernetes.namespaces", len(a.Kubernetes.Namespaces), "namespace")
 		for j, n := range a.Kubernetes.Namespaces {

@@ -70,6 +70,7 @@ func (a *argocdConnection) factsArgoCD() facts.ArgoCD {
 	return facts.ArgoCD{
 		Apps: a.watcher, Live: a.watcher, Windows: a.watcher, Trees: a.watcher, Namespace: a.config.Namespace(), Globbing: a.config.Globbing, Version: a.version,
 		NoRefresh: a.config.Refresh == config.RefreshOff, ClustersFile: a.config.Clusters.File, Kube: a.kube,
+		ClusterAliases: a.config.Clusters.Aliases(),
 	}
 }
 

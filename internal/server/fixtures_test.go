@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"cmp"
 	"net"
 	"strings"
 	"testing"
@@ -29,7 +30,7 @@ func (s *harness) repositoryFiles() map[string]string {
 		return s.branchFiles("main")
 	}
 	out := map[string]string{
-		"argocd/shop.yaml": strings.ReplaceAll(applicationSetTemplate, "REPO", s.Forge.URL()+"/"+repoName+".git"),
+		"argocd/shop.yaml": strings.NewReplacer("REPO", s.Forge.URL()+"/"+repoName+".git", inCluster, cmp.Or(s.opts.destination, inCluster)).Replace(applicationSetTemplate),
 		".liftlock.yaml":   s.opts.pipeline,
 	}
 	s.addComponentFiles(out, s.opts.components)
@@ -49,6 +50,9 @@ func (s *harness) addComponentFiles(files map[string]string, components []string
 		}
 	}
 }
+
+// inCluster is the server of the cluster that an Argo CD runs in.
+const inCluster = "https://kubernetes.default.svc"
 
 const applicationSetTemplate = `apiVersion: argoproj.io/v1alpha1
 kind: ApplicationSet

@@ -72,6 +72,7 @@ type harnessOptions struct {
 	components      []string
 	tag             func(component, env string) string // what it carries at first; nil: 1.0.0
 	cluster         func(component, env string) string // nil: one for all
+	destination     string                             // the server that its set says; empty: the cluster that Argo CD runs in
 	pipeline        string                             // empty: pipelineYAML(nil)
 	branches        map[string]string                  // layout: branches, by environment; nil: directories
 	folder          func(component, env string) string // of its Application; nil: its overlay's

@@ -65,6 +65,9 @@ type ArgoCD struct {
 	// given, they are all that there are. Empty: none.
 	ClustersFile string
 	Kube         *appset.Kube // for generators that ask the cluster; nil: none may
+	// ClusterAliases is what clusters are called among all Argo CDs, by the names and
+	// addresses that this one has for them: in-cluster, and addresses without a slash at the end.
+	ClusterAliases map[string]string
 }
 
 // argoCDs are all Argo CDs of the server's file.
@@ -128,16 +131,25 @@ const (
 	inClusterAddress = "https://kubernetes.default.svc"
 )
 
-// clusterOf is a destination's cluster, the same for all that name it alike. The one that
-// an Argo CD runs in has two names, and is another one for each Argo CD.
+// clusterOf is a destination's cluster, the same for all that name it alike or that the
+// server's file says are one. The one that an Argo CD runs in has two names, and is another
+// one for each Argo CD.
 func (a *argoCDs) clusterOf(argocd string, d verification.Destination) string {
-	switch {
-	case d.Name != inCluster && (d.Name != "" || strings.TrimSuffix(d.Server, "/") != inClusterAddress):
-		return d.Cluster()
-	case len(a.byName) < 2:
-		return inCluster
+	server := strings.TrimSuffix(d.Server, "/")
+	if server == inClusterAddress {
+		server = inCluster
 	}
-	return argocd + "/" + inCluster
+	known := a.byName[argocd].ClusterAliases
+	for _, name := range []string{d.Name, server} {
+		if alias, ok := known[name]; ok && name != "" {
+			return alias
+		}
+	}
+	name := cmp.Or(d.Name, server)
+	if name == inCluster && len(a.byName) > 1 {
+		return argocd + "/" + inCluster
+	}
+	return name
 }
 
 // ClusterOf is the cluster that a target deploys to.

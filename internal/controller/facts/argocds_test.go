@@ -237,6 +237,29 @@ func TestManyArgoCDs(t *testing.T) {
 			t.Errorf("%+v is on %s, and with two Argo CDs on %s", c.target, a, b)
 		}
 	}
+	aliased := &argoCDs{main: "hub", byName: map[string]ArgoCD{
+		"hub":  {ClusterAliases: map[string]string{"in-cluster": "eu", "prod-eu": "prod", "https://10.0.0.2": "prod"}},
+		"edge": {ClusterAliases: map[string]string{"https://10.0.0.1": "eu"}}, "away": {},
+	}}
+	for _, c := range []struct {
+		target appset.Target
+		want   string
+	}{
+		{appset.Target{Cluster: "in-cluster"}, "eu"},
+		{appset.Target{Server: "https://kubernetes.default.svc/"}, "eu"},
+		{appset.Target{Server: "https://10.0.0.1/", ArgoCD: "edge"}, "eu"},
+		{appset.Target{Cluster: "main", Server: "https://10.0.0.1", ArgoCD: "edge"}, "eu"},
+		{appset.Target{Cluster: "in-cluster", ArgoCD: "edge"}, "edge/in-cluster"},
+		{appset.Target{Server: "https://10.0.0.1/", ArgoCD: "away"}, "https://10.0.0.1"},
+		{appset.Target{Cluster: "prod-eu"}, "prod"},
+		{appset.Target{Server: "https://10.0.0.2"}, "prod"},
+		{appset.Target{Cluster: "prod-eu", ArgoCD: "away"}, "prod-eu"},
+		{appset.Target{ArgoCD: "away"}, ""},
+	} {
+		if got := aliased.ClusterOf(&c.target); got != c.want {
+			t.Errorf("%+v is on %s, want %s", c.target, got, c.want)
+		}
+	}
 	at := &ResolvedEnv{Targets: []appset.Target{{Namespace: "argocd", Name: "web-prod"}, {Namespace: "argocd", Name: "web-prod", ArgoCD: "edge"}, {Namespace: "argocd", Name: "web-test"}}}
 	for i, want := range []string{"hub/argocd/web-prod", "edge/argocd/web-prod", "web-test"} {
 		if got := two.TargetLabel(at, &at.Targets[i]); got != want {

@@ -141,17 +141,3 @@ func TestSameResource(t *testing.T) {
 		}
 	}
 }
-
-// TestCluster prefers the name that people gave a cluster.
-func TestCluster(t *testing.T) {
-	for want, d := range map[string]Destination{
-		"":                  {},
-		"eu":                {Name: "eu", Server: "https://10.0.0.1"},
-		"https://10.0.0.2":  {Server: "https://10.0.0.2"},
-		"https://10.0.0.3/": {Server: "https://10.0.0.3/", Namespace: "shop"},
-	} {
-		if got := d.Cluster(); got != want {
-			t.Errorf("%+v is %q", d, got)
-		}
-	}
-}

@@ -1,9 +1,6 @@
 package verification
 
-import (
-	"cmp"
-	"time"
-)
+import "time"
 
 // App is one Argo CD Application reduced to what a verdict needs.
 type App struct {
@@ -93,11 +90,6 @@ type Hydration struct {
 // Destination is where an Application deploys to.
 type Destination struct {
 	Server, Name, Namespace string
-}
-
-// Cluster is the destination's identity: its name, else its server address.
-func (d Destination) Cluster() string {
-	return cmp.Or(d.Name, d.Server)
 }
 
 // Operation is the running or last sync.
