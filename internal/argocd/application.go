@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/liftlock/liftlock/internal/promotion/verification"
@@ -31,6 +32,8 @@ const (
 	maxResults    = 20 // of an operation
 	maxDeployed   = 3
 	maxDiffering  = 20
+
+	maxUncheckedKinds = 5
 )
 
 // wireMeta is the metadata that is used of any object.
@@ -260,7 +263,7 @@ func (w *wireApplication) toApp(argoCD string) verification.App {
 	}
 	// Where it is in the tree, the API puts it into some of its answers and not into others.
 	if a.HealthInTree = w.Status.ResourceHealthSource == healthInTree; !a.HealthInTree {
-		a.Unhealthy = w.unhealthyResources()
+		a.Unhealthy, a.Unchecked = w.unhealthyResources(), w.uncheckedResources()
 	}
 	a.Differences, a.Differing = w.outOfSyncResources()
 	a.Children = w.childApplications()
@@ -321,6 +324,24 @@ func (w *wireApplication) unhealthyResources() []verification.Resource {
 		all = slices.Clone(all[:maxUnhealthy])
 	}
 	return all
+}
+
+// uncheckedResources are those that have no health although their kind may have some. Argo CD
+// has checks for Kubernetes's own kinds where those need one, and an Application among the
+// resources is looked at itself.
+func (w *wireApplication) uncheckedResources() verification.Unchecked {
+	var out verification.Unchecked
+	for _, r := range w.Status.Resources {
+		if r.Health != nil && r.Health.Status != "" || r.Hook || r.RequiresPruning || !strings.Contains(r.Group, ".") || strings.HasSuffix(r.Group, ".k8s.io") || r.Group == "argoproj.io" && r.Kind == "Application" {
+			continue
+		}
+		out.Total++
+		if kind := clipMessage(r.Kind); len(out.Kinds) < maxUncheckedKinds && !slices.Contains(out.Kinds, kind) {
+			out.Kinds = append(out.Kinds, kind)
+		}
+	}
+	slices.Sort(out.Kinds)
+	return out
 }
 
 // outOfSyncResources are the resources that aren't in the cluster as Git says, the worst

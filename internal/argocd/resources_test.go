@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
 
 func TestSetsAreKeptWithoutWhatIsNoise(t *testing.T) {
@@ -322,4 +324,26 @@ func FuzzDecodeCluster(f *testing.F) {
 			t.Error("kubectl's copy of the Secret is kept")
 		}
 	})
+}
+
+// TestUncheckedResources counts what Argo CD can't tell the health of, where the Application
+// would say it.
+func TestUncheckedResources(t *testing.T) {
+	decode := func(status string) verification.Unchecked {
+		app, _, err := decodeApplication("hub", []byte(`{"metadata":{"namespace":"argocd","name":"web"},"status":{"resources":[`+
+			`{"kind":"ConfigMap","name":"a"},{"group":"apps","kind":"Deployment","name":"b"},{"group":"rbac.authorization.k8s.io","kind":"Role","name":"c"},`+
+			`{"group":"argoproj.io","kind":"Application","name":"d"},{"group":"kafka.strimzi.io","kind":"KafkaTopic","name":"e"},{"group":"kafka.strimzi.io","kind":"Kafka","name":"f"},`+
+			`{"group":"kafka.strimzi.io","kind":"Kafka","name":"g","requiresPruning":true},{"group":"x.io","kind":"Migration","name":"h","hook":true},`+
+			`{"group":"cert-manager.io","kind":"Certificate","name":"i","health":{"status":"Healthy"}},{"group":"kafka.strimzi.io","kind":"Kafka","name":"j"}]`+status+`}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return app.Unchecked
+	}
+	if diff := cmp.Diff(verification.Unchecked{Total: 3, Kinds: []string{"Kafka", "KafkaTopic"}}, decode("")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := decode(`,"resourceHealthSource":"appTree"`); got.Total != 0 {
+		t.Errorf("the Application doesn't say it, and it is %+v", got)
+	}
 }

@@ -107,6 +107,7 @@ func writeReach(p *page, in Input) {
 		p.writeParagraph("These read a changed file too, and stay exactly as they are, which their Applications and manifests before and after show: %s.", targetNames(names))
 	}
 	writeDrift(p, in)
+	writeUnchecked(p, in)
 	if outside > 0 {
 		p.writeParagraph("**Careful: it reaches %s %s in %s.**", wording.Plural(outside, "target (⚠) that isn't", "targets (⚠) that aren't"), componentPhrase(in), escapeText(in.Environment, maxName))
 	}

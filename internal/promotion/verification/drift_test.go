@@ -1,6 +1,7 @@
 package verification
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -203,5 +204,20 @@ func TestIsOverwritten(t *testing.T) {
 		if got := c.drift.IsOverwritten(); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
+	}
+}
+
+// TestUncheckedIsPassedOn says of every state what of the target nobody can tell.
+func TestUncheckedIsPassedOn(t *testing.T) {
+	want := Unchecked{Total: 1, Kinds: []string{"Kafka"}}
+	s := newScenario(t)
+	s.app.Unchecked = want
+	for _, e := range []Expect{s.e, {Commit: s.e.Commit, Unreachable: "timeout"}} {
+		if v, _ := Judge(e, s.app, []Relation{Holds}, Memory{}, s.now); v.Unchecked.Total != want.Total || !slices.Equal(v.Unchecked.Kinds, want.Kinds) {
+			t.Errorf("%s: %+v", v.State, v.Unchecked)
+		}
+	}
+	if v, _ := Judge(s.e, nil, nil, Memory{}, s.now); v.Unchecked.Total != 0 {
+		t.Errorf("of no Application: %+v", v.Unchecked)
 	}
 }

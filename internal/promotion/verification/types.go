@@ -42,10 +42,19 @@ type App struct {
 	Conditions   []Condition
 	Unhealthy    []Resource   // resources whose health is neither Healthy nor empty
 	HealthInTree bool         `json:",omitempty"` // the health of resources is kept outside the Application: Unhealthy says nothing
+	Unchecked    Unchecked    `json:",omitzero"`  // resources of which Argo CD can't tell how they are
 	Differences  []Difference `json:",omitempty"` // resources that are OutOfSync, the worst first, bounded
 	Differing    int          `json:",omitempty"` // how many are
 	SetStep      SetStep      `json:",omitzero"`  // its turn in its ApplicationSet's RollingSync
 	Children     []ChildRef   `json:",omitempty"` // the Applications among its resources that are to stay, bounded
+}
+
+// Unchecked are resources of kinds that aren't Kubernetes's own and that Argo CD has no health
+// check for: they count as healthy as soon as they are applied. Where the health of
+// resources is kept outside the Application it isn't known which they are.
+type Unchecked struct {
+	Total int
+	Kinds []string `json:",omitempty"` // each once, sorted, bounded
 }
 
 // ChildRef names an Application that is a resource of another one.
@@ -347,6 +356,8 @@ type Verdict struct {
 	// that is news, however long ago the commit landed.
 	HeldUpAt time.Time `json:",omitzero"`
 	Drift    *Drift    `json:",omitempty"` // nil: none, or it can't be told
+	// Unchecked are the resources that count as healthy without anybody knowing.
+	Unchecked Unchecked `json:",omitzero"`
 	// Culprits are what failed in the sync of the commit, where that is what makes the
 	// target degraded: resources and hooks that Argo CD needn't list as unhealthy.
 	Culprits []Resource `json:",omitempty"`

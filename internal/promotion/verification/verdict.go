@@ -31,6 +31,9 @@ func Judge(e Expect, app *App, rel []Relation, mem Memory, now time.Time) (Verdi
 	j.drift = j.findDrift()
 	v := j.decideVerdict()
 	v.Drift = j.drift
+	if app != nil {
+		v.Unchecked = app.Unchecked
+	}
 	j.rememberVerdict(&v)
 	return v, j.mem
 }

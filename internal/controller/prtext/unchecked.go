@@ -1,0 +1,37 @@
+package prtext
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/liftlock/liftlock/internal/promotion/verification"
+	"github.com/liftlock/liftlock/internal/wording"
+)
+
+// writeUnchecked says which targets have resources that no verification sees, because Argo CD
+// has no health check for them.
+func writeUnchecked(p *page, in Input) {
+	if in.Revert {
+		return
+	}
+	var rows []string
+	for i := range in.Members {
+		e := in.Members[i].envIn(in.Environment)
+		if e == nil {
+			continue
+		}
+		for k := range e.Targets {
+			if u := &e.Targets[k].Verdict.Unchecked; u.Total > 0 {
+				rows = append(rows, "- "+describeUnchecked(e.Targets[k].Name, u))
+			}
+		}
+	}
+	if len(rows) > 0 {
+		p.writeParagraph("Argo CD has no health check for some resources, so they count as healthy as soon as they are applied:")
+		p.writeFolded("", rows)
+	}
+}
+
+func describeUnchecked(target string, u *verification.Unchecked) string {
+	return fmt.Sprintf("%s: %s (%s).", codeSpan(target, maxName), wording.Count(u.Total, "resource"), escapeText(strings.Join(u.Kinds, ", "), maxName))
+}
