@@ -246,10 +246,10 @@ func TestWhatComesInBetween(t *testing.T) {
 	}
 }
 
-// TestRandomEventsAreTold holds, over random events, outages and restarts, that each is told,
+// TestRandomEventsAreSent holds, over random events, outages and restarts, that each is told,
 // that of one component none is told before an earlier one, and that none is told twice where
 // the receiver took all of it.
-func TestRandomEventsAreTold(t *testing.T) {
+func TestRandomEventsAreSent(t *testing.T) {
 	for seed := range uint64(40) {
 		rnd := rand.New(rand.NewPCG(seed, 5))
 		f := newFixture(t)
@@ -284,7 +284,7 @@ func TestRandomEventsAreTold(t *testing.T) {
 		f.clock.Step(2 * slotFor)
 		f.run(n, time.Hour)
 		_, events := f.texts()
-		told, last := map[string]bool{}, map[string]int{}
+		sent, last := map[string]bool{}, map[string]int{}
 		for k, texts := range events {
 			if refused[k+1] {
 				continue
@@ -298,11 +298,11 @@ func TestRandomEventsAreTold(t *testing.T) {
 				if at, is := last[c]; is && at >= i {
 					t.Errorf("seed %d: %s of %q is told after e%d", seed, text, c, at)
 				}
-				last[c], told[text] = i, true
+				last[c], sent[text] = i, true
 			}
 		}
-		if len(told) != want {
-			t.Errorf("seed %d: %d of %d events are told: %q", seed, len(told), want, events)
+		if len(sent) != want {
+			t.Errorf("seed %d: %d of %d events are told: %q", seed, len(sent), want, events)
 		}
 	}
 }

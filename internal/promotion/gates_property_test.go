@@ -230,24 +230,24 @@ func TestNothingMergesPastAGate(t *testing.T) {
 		facts := p.Review
 		facts.Now, facts.SyncWindows = f.Now, e.SyncWindows
 		facts.Soaked = []policies.Soaked{{Environment: "dev", Direct: true, Running: soak.Served, Goes: !soak.Seen.IsZero() && !soak.Paused, Longest: soak.Longest}}
-		var asked []policies.Gate
+		var evaluated []policies.Gate
 		for _, g := range e.Gates {
 			if !isSkipped(g.Name()) {
-				asked = append(asked, g)
+				evaluated = append(evaluated, g)
 			}
 		}
 		for _, g := range e.Floor {
 			if isSkipped(g.Name()) {
-				asked = append(asked, g)
+				evaluated = append(evaluated, g)
 			}
 		}
-		for _, g := range asked {
+		for _, g := range evaluated {
 			if g.Approvals != nil {
 				facts.ApprovalGates = append(facts.ApprovalGates, g.Approvals)
 			}
 		}
 		pass := true
-		for _, g := range asked {
+		for _, g := range evaluated {
 			r := g.Evaluate(facts)
 			pass = pass && r.Outcome == policies.Pass
 			if !r.Next.IsZero() && (d.Next.IsZero() || d.Next.After(r.Next)) || !r.Until.IsZero() && (d.Next.IsZero() || d.Next.After(r.Until)) {
@@ -274,7 +274,7 @@ func TestNothingMergesPastAGate(t *testing.T) {
 		if m.Head != p.Head || !m.Until.IsZero() && !m.Until.After(f.Now) {
 			t.Fatalf("it merges %s until %s, judged was %s", m.Head, m.Until, p.Head)
 		}
-		for _, g := range asked {
+		for _, g := range evaluated {
 			if r := g.Evaluate(facts); !r.Until.IsZero() && (m.Until.IsZero() || m.Until.After(r.Until)) {
 				t.Fatalf("it merges until %s, a gate says %+v", m.Until, r)
 			}
