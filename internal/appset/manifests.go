@@ -17,7 +17,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	kjson "sigs.k8s.io/json"
-	"sigs.k8s.io/yaml"
 
 	argov1alpha1 "github.com/argoproj/argo-cd/v2/pkg/apis/application/v1alpha1"
 
@@ -124,7 +123,7 @@ func readSets(tree fs.FS, file string) (sets []appSet, problems []Problem, trans
 		return nil, []Problem{{File: file, Message: err.Error()}}, errors.Is(err, errTree)
 	}
 	err = eachDocument(data, func(n int, doc []byte) error {
-		raw, err := yaml.YAMLToJSONStrict(doc)
+		raw, err := yamlToJSON(doc)
 		if err != nil {
 			return fmt.Errorf("document %d is not YAML: %w", n, err)
 		}

@@ -49,6 +49,9 @@ func normalURL(raw string) string {
 
 // withoutCredentials is the URL as it may be shown.
 func withoutCredentials(raw string) string {
+	if !strings.Contains(raw, "@") {
+		return raw
+	}
 	u, err := url.Parse(raw)
 	if err != nil || u.User == nil {
 		return raw
