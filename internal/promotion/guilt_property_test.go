@@ -89,7 +89,11 @@ func (w *guiltModel) step(t *rapid.T) {
 	case 8:
 		w.incidents = nil
 		if pick("incident", "no", "no", "yes") == "yes" {
-			w.incidents = []ClusterIncident{{ID: "db", Cluster: pick("cluster", "one", "two"), Target: "db", Since: w.now, Unsettled: rapid.Bool().Draw(t, "unsettled")}}
+			other := ClusterIncident{ID: "db", Cluster: pick("cluster", "one", "two"), Target: "db", Since: w.now, Unsettled: rapid.Bool().Draw(t, "unsettled")}
+			if pick("who", "another", "another", "the old release") == "the old release" {
+				other.ID, other.Target, other.Component, other.Environment = "web-prod", "web-prod", "web", "prod"
+			}
+			w.incidents = []ClusterIncident{other}
 		}
 	case 9:
 		w.treeErr = pick("tree", "", "", "403 Forbidden")
@@ -116,6 +120,14 @@ func (w *guiltModel) compare() {
 // Argo CD, a person or a self-heal.
 func (w *guiltModel) operate(t *rapid.T) {
 	op := &verification.Operation{Phase: rapid.SampledFrom([]string{"Running", "Succeeded", "Succeeded", "Failed", "Failed", "Error"}).Draw(t, "phase"), Revisions: []string{"w"}}
+	switch rapid.SampledFrom([]string{"Argo CD", "its ApplicationSet controller", "a person"}).Draw(t, "whose") {
+	case "Argo CD":
+		op.Automated = true
+	case "its ApplicationSet controller":
+		op.Automated, op.By = true, "applicationset-controller"
+	case "a person":
+		op.By = "ada"
+	}
 	w.opRel, w.deployedBefore = verification.Before, w.deployed
 	if w.rel == verification.Holds && rapid.IntRange(0, 4).Draw(t, "of") > 0 {
 		w.opRel, op.Revisions = verification.Holds, []string{"x"}
@@ -216,7 +228,11 @@ func (w *guiltModel) innocent(bySync bool) string {
 	}
 	guilty := bySync || w.treeErr == "" && slices.ContainsFunc(w.culprits, func(r verification.Resource) bool { return r.Name == ownObject.Name })
 	for _, i := range w.incidents {
-		if i.Cluster == "one" && !guilty && (!i.Unsettled || w.now.Sub(i.Since) >= guiltDebounce) {
+		switch lasts := !i.Unsettled || w.now.Sub(i.Since) >= guiltDebounce; {
+		case !lasts:
+		case i.Environment == "prod":
+			return "what was there before is unwell elsewhere"
+		case i.Cluster == "one" && !guilty:
 			return "there is an incident on its cluster"
 		}
 	}
@@ -256,7 +272,8 @@ func (w *guiltModel) evaluate(t *rapid.T) (verification.Verdict, bool) {
 }
 
 // TestOnlyTheGuiltyIsReverted looks at a target over random histories of operations, whosever
-// and of whatever kind, revisions, health, culprits, incidents and trouble with Argo CD. No
+// and of whatever kind, revisions, health, culprits and whether they can be told, incidents on
+// its cluster and of the release before elsewhere, and trouble with Argo CD. No
 // revert opens but where the release's own first whole sync failed in a resource, or the
 // target became unwell with it and nothing else explains that. And where that sync has failed
 // so, or the target is Degraded or Missing for certain, and nothing else ever could explain

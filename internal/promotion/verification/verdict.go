@@ -191,6 +191,10 @@ func (j *judgement) comparedVerdict() Verdict {
 		}
 		return j.healthVerdict(true, "")
 	}
+	if j.mem.Done.IsZero() && j.e.DeployedBefore && j.isSyncedButForFailure() {
+		// The sync that succeeded and the one that failed came between two looks.
+		j.mem.Done, j.mem.TimeoutFrom = j.now, j.now
+	}
 	if j.isSettled() && !j.isHealthFresh() && j.app.HasBadHealth() {
 		return j.refreshingVerdict() // a later sync that failed doesn't hide what the first one did
 	}
@@ -264,8 +268,14 @@ func (j *judgement) degradedVerdict(why string) Verdict {
 // isSettled says that the target was done with the commit, and that nothing but a later
 // sync of it that failed speaks against its still being so.
 func (j *judgement) isSettled() bool {
+	return !j.mem.Done.IsZero() && j.isSyncedButForFailure()
+}
+
+// isSyncedButForFailure says that nothing but a later sync that failed speaks against the
+// target's being done with the commit.
+func (j *judgement) isSyncedButForFailure() bool {
 	a := j.app
-	return !j.mem.Done.IsZero() && a.ComparedToSpec && a.SyncStatus == synced && !a.Pending && j.failedLater()
+	return a.ComparedToSpec && a.SyncStatus == synced && !a.Pending && j.failedLater()
 }
 
 // whyNotDone says what keeps the target from being done with the commit it is

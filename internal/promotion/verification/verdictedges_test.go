@@ -216,11 +216,22 @@ func TestVerdictEdges(t *testing.T) {
 			s.judgeAt(0, Degraded, "ended Failed: Deployment web: one task failed")
 		}},
 
-		{"settled: not where only its history knows of the sync", func(s *scenario) {
+		{"settled: also where only its history knows of the sync", func(s *scenario) {
 			s.sync()
 			s.operate("Error", "the repo-server is away")
-			s.e.DeployedBefore, s.app.Health = true, "Degraded"
-			s.judgeAt(0, Syncing, "a later sync of this commit ended Error")
+			s.e.DeployedBefore, s.app.Health, s.e.Limits.NoRefresh = true, "Degraded", true
+			s.judgeAt(0, Refreshing, "may be about an older state")
+			for i := range time.Duration(2) {
+				s.app.ReconciledAt = s.app.ReconciledAt.Add(second)
+				s.judgeAt((i+1)*second, []State{Refreshing, Progressing}[i], "")
+			}
+			s.judgeAt(32*second, Degraded, "health is Degraded, and has been for 30s")
+		}},
+		{"settled: not where its history doesn't either", func(s *scenario) {
+			s.sync()
+			s.operate("Error", "the repo-server is away")
+			s.app.Health = "Degraded"
+			s.judgeAt(0, Failed, "ended Error")
 		}},
 		{"settled: not with another specification", func(s *scenario) {
 			laterFailed(s)
