@@ -67,6 +67,9 @@ type TargetView struct {
 // Drift is how a target differs from what was synced to it, as its verification found it.
 type Drift = verification.Drift
 
+// Unchecked are resources of a target that count as healthy without anybody knowing.
+type Unchecked = verification.Unchecked
+
 // Reason is why something doesn't happen, and who can change that.
 type Reason struct {
 	Code string    `json:"code"` // stable, for programs

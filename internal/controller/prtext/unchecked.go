@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/liftlock/liftlock/internal/promotion/verification"
+	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
@@ -32,6 +32,6 @@ func writeUnchecked(p *page, in Input) {
 	}
 }
 
-func describeUnchecked(target string, u *verification.Unchecked) string {
+func describeUnchecked(target string, u *promotion.Unchecked) string {
 	return fmt.Sprintf("%s: %s (%s).", codeSpan(target, maxName), wording.Count(u.Total, "resource"), escapeText(strings.Join(u.Kinds, ", "), maxName))
 }
