@@ -85,23 +85,18 @@ func mergedPull(commit, base, opener, merger string) forge.PullRequest {
 // made what need of Git.
 type lines struct {
 	*testRepo
-	base, one, two, side, merge string
+	base, one, two, side, merged string
 }
 
 func newLines(t *testing.T) lines {
 	c := lines{testRepo: newTestRepo(t, "fleet", map[string]string{"a": "1\n"})}
-	c.base = runGit(t, c.work, "rev-parse", "HEAD")
+	c.base = c.at
 	c.one = c.commit("main", map[string]string{"a": "2\n"})
 	c.two = c.commit("main", map[string]string{"a": "3\n"})
-	runGit(t, c.work, "checkout", "-q", "--detach", c.base)
+	c.at = c.base
 	c.side = c.commit("topic", map[string]string{"b": "1\n"})
-	runGit(t, c.work, "checkout", "-q", "--detach", c.two)
-	runGit(t, c.work, "merge", "-q", "--no-ff", "-m", "Merge\n\nCo-authored-by: Coral <coral@example.com>", c.side)
-	c.merge = runGit(t, c.work, "rev-parse", "HEAD")
-	runGit(t, c.work, "push", "-q", "origin", "HEAD:refs/heads/main")
-	if _, err := c.Mirror.Fetch(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	c.at = c.two
+	c.merged = c.merge("main", "Merge\n\nCo-authored-by: Coral <coral@example.com>", c.side)
 	c.BotLogin, c.BotID = "liftlock", 1
 	return c
 }
@@ -115,7 +110,7 @@ func TestReadMakers(t *testing.T) {
 		return forge.Push{Before: before, After: after, By: forgeUser(by)}
 	}
 	both := map[string]forge.CommitAuthors{c.one: madeBy(c.one, "ann"), c.two: madeBy(c.two, "bob")}
-	coral := map[string]forge.CommitAuthors{c.merge: madeBy(c.merge, "someone", "coral")}
+	coral := map[string]forge.CommitAuthors{c.merged: madeBy(c.merged, "someone", "coral")}
 	for name, test := range map[string]struct {
 		forge    authorForge
 		commit   string
@@ -123,7 +118,7 @@ func TestReadMakers(t *testing.T) {
 		unlinked []string
 		err      string
 	}{
-		"a push of two":            {forge: authorForge{commits: both, pushes: []forge.Push{push(c.two, c.merge, "late"), push(c.base, c.two, "mallory")}}, commit: c.one, want: []string{"ann", "bob", "mallory"}},
+		"a push of two":            {forge: authorForge{commits: both, pushes: []forge.Push{push(c.two, c.merged, "late"), push(c.base, c.two, "mallory")}}, commit: c.one, want: []string{"ann", "bob", "mallory"}},
 		"a push by a deleted one":  {forge: authorForge{commits: both, pushes: []forge.Push{{Before: c.base, After: c.two}}}, commit: c.one, want: []string{"ann", "bob"}, unlinked: []string{"whoever pushed " + short(c.two) + " to main has no account any more"}},
 		"a new branch":             {forge: authorForge{commits: both, pushes: []forge.Push{push("", c.two, "mallory")}}, commit: c.one, want: []string{"ann", "mallory"}},
 		"pushes that lead nowhere": {forge: authorForge{commits: both, pushes: []forge.Push{push(c.base, strings.Repeat("1", 40), "x"), push(strings.Repeat("1", 40), c.two, "y"), push(c.two, "", "z")}}, commit: c.one, err: "the forge doesn't tell who pushed it"},
@@ -136,10 +131,10 @@ func TestReadMakers(t *testing.T) {
 			listed: []forge.CommitAuthors{{Commit: c.side, Contributors: madeBy("", "ann").Contributors, Pusher: forgeUser("mallory")}}}, commit: c.one, want: []string{"ann", "carol", "mallory", "opener"}},
 		"a squash of a deleted account": {forge: authorForge{merged: map[string][]forge.PullRequest{c.one: {mergedPull(c.one, "main", "", "carol")}},
 			listed: []forge.CommitAuthors{madeBy(c.side, "ann")}}, commit: c.one, want: []string{"ann", "carol"}, unlinked: []string{"who opened #7 has no account any more"}},
-		"a merge": {forge: authorForge{merged: map[string][]forge.PullRequest{c.merge: {mergedPull(c.merge, "main", "opener", "carol")}},
-			listed: []forge.CommitAuthors{madeBy(c.side, "ann")}, commits: coral}, commit: c.merge, want: []string{"ann", "carol", "coral", "opener"}},
-		"a merge of more than is listed": {forge: authorForge{merged: map[string][]forge.PullRequest{c.merge: {mergedPull(c.merge, "main", "opener", "carol")}},
-			listed: []forge.CommitAuthors{madeBy(c.one, "ann")}}, commit: c.merge, err: "#7 brought " + short(c.side) + ", which the forge doesn't list"},
+		"a merge": {forge: authorForge{merged: map[string][]forge.PullRequest{c.merged: {mergedPull(c.merged, "main", "opener", "carol")}},
+			listed: []forge.CommitAuthors{madeBy(c.side, "ann")}, commits: coral}, commit: c.merged, want: []string{"ann", "carol", "coral", "opener"}},
+		"a merge of more than is listed": {forge: authorForge{merged: map[string][]forge.PullRequest{c.merged: {mergedPull(c.merged, "main", "opener", "carol")}},
+			listed: []forge.CommitAuthors{madeBy(c.one, "ann")}}, commit: c.merged, err: "#7 brought " + short(c.side) + ", which the forge doesn't list"},
 		"a pull request of nothing": {forge: authorForge{merged: map[string][]forge.PullRequest{c.one: {mergedPull(c.one, "main", "opener", "carol")}}}, commit: c.one, err: "the forge lists no commits of #7"},
 		"in the middle of a rebase": {forge: authorForge{merged: map[string][]forge.PullRequest{c.two: {mergedPull(c.two, "main", "opener", "carol")}}, pushes: []forge.Push{push(c.base, c.two, "carol")},
 			listed: []forge.CommitAuthors{madeBy(c.side, "ann")}}, commit: c.one, want: []string{"ann", "carol", "opener"}},
@@ -228,29 +223,24 @@ func TestUnlinkedAreExplained(t *testing.T) {
 type devReleases struct {
 	*testRepo
 	forge *authorForge
-	at    string
+	last  string // release of dev
 }
 
 func newDevReleases(t *testing.T) *devReleases {
 	d := &devReleases{testRepo: newBranchRepo(t, nil), forge: &authorForge{commits: map[string]forge.CommitAuthors{}, single: true}}
 	d.Forge = d.forge
 	d.checkoutBranch("env/dev")
-	d.at = runGit(t, d.work, "rev-parse", "HEAD")
+	d.last = d.at
 	return d
 }
 
 func (d *devReleases) release(who, message, one, other string) {
 	d.t.Helper()
 	d.commit("env/dev", map[string]string{"apps/web/kustomization.yaml": fmt.Sprintf("resources: [../../base]\nimages:\n- {name: x, newTag: '%s'}\n- {name: y, newTag: '%s'}\n", one, other)})
-	runGit(d.t, d.work, "commit", "-q", "--amend", "-m", message)
-	sha := runGit(d.t, d.work, "rev-parse", "HEAD")
-	runGit(d.t, d.work, "push", "-q", "--force", "origin", "HEAD:refs/heads/env/dev")
-	if _, err := d.Mirror.Fetch(d.t.Context()); err != nil {
-		d.t.Fatal(err)
-	}
+	sha := d.amend("env/dev", message)
 	d.forge.commits[sha] = madeBy(sha, who)
-	d.forge.pushes = slices.Insert(d.forge.pushes, 0, forge.Push{Before: d.at, After: sha, By: forgeUser(who)})
-	d.at = sha
+	d.forge.pushes = slices.Insert(d.forge.pushes, 0, forge.Push{Before: d.last, After: sha, By: forgeUser(who)})
+	d.last = sha
 }
 
 // evaluate gives what is known of web, and the identity of what dev has.
@@ -263,7 +253,7 @@ func (d *devReleases) evaluate(o *Gatherer) (c *ComponentEvaluation, release str
 		ev.envs = append(ev.envs, promotion.Env{Name: env, Tip: s.BranchFor(p.Pipeline, env).Commit})
 	}
 	c = &ComponentEvaluation{Evaluation: ev, Unit: p.Units["web"], Facts: promotion.ComponentFacts{Envs: ev.envs}}
-	return c, o.releaseIDAt(d.Repository, d.at, p, c.Unit.Envs["dev"])
+	return c, o.releaseIDAt(d.Repository, d.last, p, c.Unit.Envs["dev"])
 }
 
 func loginsOf(accounts []policies.Account) (logins []string) {

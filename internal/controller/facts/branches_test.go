@@ -73,10 +73,7 @@ func newBranchRepo(t *testing.T, more map[string]string) *testRepo {
 	maps.Copy(files, more)
 	c := newTestRepo(t, "fleet", files)
 	for _, b := range []string{"env/dev", "env/qa"} {
-		runGit(t, c.work, "push", "-q", "origin", "HEAD:refs/heads/"+b)
-	}
-	if _, err := c.Mirror.Fetch(t.Context()); err != nil {
-		t.Fatal(err)
+		c.push(b)
 	}
 	return c
 }
@@ -84,8 +81,7 @@ func newBranchRepo(t *testing.T, more map[string]string) *testRepo {
 // checkoutBranch checks a branch out, so that commit goes on top of it.
 func (c *testRepo) checkoutBranch(branch string) {
 	c.t.Helper()
-	runGit(c.t, c.work, "fetch", "-q", "origin")
-	runGit(c.t, c.work, "checkout", "-q", "--detach", "origin/"+branch)
+	c.at, _ = c.remote.Head(branch)
 }
 
 func newTestGatherer(c *testRepo) *Gatherer {
@@ -127,12 +123,11 @@ func TestSnapshotFollowsBranches(t *testing.T) {
 		t.Errorf("prod is at %v", l)
 	}
 	c.checkoutBranch("main") // as if somebody had rewritten qa's branch
-	runGit(t, c.work, "push", "-q", "--force", "origin", "HEAD:refs/heads/env/qa")
-	fetchMirror(t, c)
+	c.push("env/qa")
 	if s := takeSnapshot(t, o, c); s.BranchTips["env/qa"] != s.Commit {
 		t.Errorf("after it was rewritten: %v", s.BranchTips)
 	}
-	runGit(t, c.work, "push", "-q", "origin", ":refs/heads/env/qa")
+	c.remote.SetRef("refs/heads/env/qa", "")
 	fetchMirror(t, c)
 	s = takeSnapshot(t, o, c)
 	if l := s.BranchFor(s.Pipelines[0].Pipeline, "qa"); l != (BranchHead{"env/qa", ""}) || len(s.Pipelines[0].Problems) != 0 {

@@ -14,9 +14,9 @@ import (
 func TestEnsureMergeFetched(t *testing.T) {
 	c := newTestRepo(t, "fleet", map[string]string{"a": "1\n"})
 	c.BotLogin = "liftlock"
-	before := runGit(t, c.work, "rev-parse", "HEAD")
+	before := c.at
 	after := c.commit("main", map[string]string{"a": "2\n"})
-	runGit(t, c.work, "checkout", "-q", "--detach", before)
+	c.at = before
 	rewritten := c.commit("gone", map[string]string{"a": "3\n"})
 	at := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 	merge := func(number int, commit string, minutes int) *pullRecord {

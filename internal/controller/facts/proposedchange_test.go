@@ -14,12 +14,12 @@ import (
 func TestReadChange(t *testing.T) {
 	c := newBranchRepo(t, nil)
 	o := newTestGatherer(c)
-	start := runGit(t, c.work, "rev-parse", "HEAD")
+	start := c.at
 	head := c.commit("feature", map[string]string{"a": "1\n", "apps/web/x": "1\n"})
 	rules := c.commit("rules", map[string]string{".liftlock.yaml": branchPipeline + "# x\n"})
-	runGit(t, c.work, "checkout", "-q", "--orphan", "stranger")
+	c.at = "" // with nothing before it
 	stranger := c.commit("stranger", map[string]string{"a": "2\n"})
-	runGit(t, c.work, "checkout", "-q", "--detach", start)
+	c.at = start
 
 	var snapshot *Snapshot
 	read := func(base, branch, head string) *ProposedChange {

@@ -37,19 +37,17 @@ func TestReleaseCommits(t *testing.T) {
 	d := newDevReleases(t)
 	o := newTestGatherer(d.testRepo)
 	d.release("ann", "Start", "1", "1")
-	start := d.at
+	start := d.last
 	d.release("bob", "Two (#7)", "2", "1")
 	d.release("carol", "Other\n\nCo-authored-by: @dave <dave@example.com>\nCo-authored-by: T <t@example.com>", "2", "2")
 	d.commit("env/dev", map[string]string{"apps/web/deployment.yaml": "kind: Deployment\n"})
-	before := runGit(t, d.work, "rev-parse", "HEAD")
+	before := d.at
 	d.release("erin", "On a branch", "3", "2")
-	branch := d.at
-	runGit(t, d.work, "checkout", "-q", "--detach", before)
-	runGit(t, d.work, "merge", "-q", "--no-ff", "-m", "Merge it", branch)
-	head := runGit(t, d.work, "rev-parse", "HEAD")
-	runGit(t, d.work, "push", "-q", "--force", "origin", "HEAD:refs/heads/env/dev")
+	branch := d.last
+	d.at = before
+	head := d.merge("env/dev", "Merge it", branch)
 	d.commit("env/dev", map[string]string{"apps/web/deployment.yaml": "kind: Deployment # newer\n"})
-	d.at = runGit(t, d.work, "rev-parse", "HEAD")
+	d.last = d.at
 	c, id := d.evaluate(o)
 	d.has(o, c, "prod", start)
 	got, err := o.ReleaseCommits(t.Context(), c, "prod", id)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -49,42 +48,20 @@ func (r *fakeArgoCD) Selected(context.Context, string, string) ([]json.RawMessag
 }
 func (r *fakeArgoCD) Each(context.Context, func(json.RawMessage) error) error { return nil }
 
-// testRepo is a repository with its mirror.
+// testRepo is a repository in memory with its mirror. A commit goes on top of the one that
+// is checked out, and is checked out then.
 type testRepo struct {
 	*Repository
-	t    *testing.T
-	work string
-}
-
-func runGit(t *testing.T, dir string, args ...string) string {
-	t.Helper()
-	cmd := exec.Command("git", args...)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.com")
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("git %v: %v\n%s", args, err, out)
-	}
-	return strings.TrimSpace(string(out))
+	t      *testing.T
+	remote *git.MemoryRemote
+	at     string
+	when   time.Time
 }
 
 func newTestRepo(t *testing.T, name string, files map[string]string) *testRepo {
 	t.Helper()
-	dir := t.TempDir()
-	bare := filepath.Join(dir, name+".git")
-	c := &testRepo{t: t, work: filepath.Join(dir, "work")}
-	runGit(t, dir, "init", "-q", "--bare", "-b", "main", bare)
-	runGit(t, dir, "init", "-q", "-b", "main", c.work)
-	runGit(t, c.work, "remote", "add", "origin", bare)
-	m, err := git.Open(t.Context(), git.Options{Dir: filepath.Join(dir, "mirror.git"), URL: "file://" + bare, Author: git.Ident{Name: "a", Email: "a@example.com"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := m.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	c := &testRepo{t: t, remote: git.NewMemoryRemote(), when: time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)}
+	m := git.OpenMemory(c.remote, git.MemoryOptions{Author: git.Ident{Name: "a", Email: "a@example.com"}})
 	c.Repository = &Repository{ID: "hub:acme/" + name, Branch: "main", Mirror: m, URLs: []string{"https://git.example/acme/" + name + ".git"}}
 	c.commit("main", files)
 	return c
@@ -93,22 +70,55 @@ func newTestRepo(t *testing.T, name string, files map[string]string) *testRepo {
 // commit pushes files to a branch, and the mirror fetches it.
 func (c *testRepo) commit(branch string, files map[string]string) string {
 	c.t.Helper()
-	for name, text := range files {
-		file := filepath.Join(c.work, name)
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			c.t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-			c.t.Fatal(err)
-		}
+	spec := git.CommitSpec{Message: "x"}
+	if c.at != "" {
+		spec.Parents, spec.Base = []string{c.at}, c.at
 	}
-	runGit(c.t, c.work, "add", ".")
-	runGit(c.t, c.work, "commit", "-q", "-m", "x")
-	runGit(c.t, c.work, "push", "-q", "origin", "HEAD:refs/heads/"+branch)
-	if _, err := c.Mirror.Fetch(c.t.Context()); err != nil {
+	for name, text := range files {
+		spec.Files = append(spec.Files, git.FileWrite{Path: name, Content: []byte(text)})
+	}
+	return c.write(branch, spec)
+}
+
+// write pushes a commit to a branch, and the mirror fetches it.
+func (c *testRepo) write(branch string, spec git.CommitSpec) string {
+	c.t.Helper()
+	c.when = c.when.Add(time.Second)
+	spec.When, spec.Author, spec.Committer = c.when, &git.Ident{Name: "a", Email: "a@example.com"}, &git.Ident{Name: "a", Email: "a@example.com"}
+	sha, err := c.remote.Write(c.t.Context(), spec)
+	if err != nil {
 		c.t.Fatal(err)
 	}
-	return runGit(c.t, c.work, "rev-parse", "HEAD")
+	c.at = sha
+	c.push(branch)
+	return sha
+}
+
+// push brings a branch to what is checked out, whatever it is at.
+func (c *testRepo) push(branch string) {
+	c.t.Helper()
+	c.remote.SetRef("refs/heads/"+branch, c.at)
+	fetchMirror(c.t, c)
+}
+
+// amend gives the commit that is checked out another message, on a branch.
+func (c *testRepo) amend(branch, message string) string {
+	c.t.Helper()
+	info, err := c.Mirror.Commit(c.t.Context(), c.at)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return c.write(branch, git.CommitSpec{Message: message, Parents: info.Parents, Base: c.at})
+}
+
+// merge merges a commit into the one that is checked out, on a branch.
+func (c *testRepo) merge(branch, message, other string) string {
+	c.t.Helper()
+	tree, conflicts, err := c.remote.Merge(c.t.Context(), c.at, other)
+	if err != nil || len(conflicts) > 0 {
+		c.t.Fatal(conflicts, err)
+	}
+	return c.write(branch, git.CommitSpec{Message: message, Parents: []string{c.at, other}, Base: tree})
 }
 
 const externalPipeline = `apiVersion: liftlock.dev/v1alpha1

@@ -64,12 +64,12 @@ func TestPermissionsAreRememberedShortly(t *testing.T) {
 // head changes now.
 func TestApprovalFacts(t *testing.T) {
 	c := newTestRepo(t, "fleet", map[string]string{"a": "1\n", "b": "1\n"})
-	base := runGit(t, c.work, "rev-parse", "HEAD")
+	base := c.at
 	first := c.commit("promote", map[string]string{"a": "2\n"})
-	runGit(t, c.work, "reset", "-q", "--hard", base)
+	c.at = base
 	newBase := c.commit("main", map[string]string{"b": "2\n"})
 	head := c.commit("again", map[string]string{"a": "2\n"}) // the same on a newer base
-	runGit(t, c.work, "reset", "-q", "--hard", newBase)
+	c.at = newBase
 	other := c.commit("other", map[string]string{"a": "3\n"})
 	f := &permissionForge{levels: map[string]forge.Permission{"ann": forge.PermissionWrite, "bob": forge.PermissionRead}}
 	c.Forge, c.BotLogin = f, "liftlock"
