@@ -224,7 +224,9 @@ func (w *story) evaluate(component string, fresh bool) (*Evaluation, *promotion.
 	s, err := w.o.Snapshot(w.ctx(), w.repo)
 	w.must(err)
 	ev, d, err := w.o.Evaluate(w.ctx(), s, w.unit(component), fresh)
-	w.must(err)
+	if err != nil {
+		w.t.Fatalf("%v (%s)", err, s.PipelineErr)
+	}
 	return ev, d
 }
 

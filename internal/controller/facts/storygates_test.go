@@ -1,0 +1,260 @@
+package facts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/appset/history"
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/memory"
+	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/policies"
+)
+
+// storyServers are a Prometheus and an endpoint that are asked by gates.
+type storyServers struct {
+	w     *story
+	asked []string
+	err   error
+	again time.Time
+	busy  bool // it isn't anybody's turn
+	value float64
+	said  policies.EndpointAnswer
+}
+
+func (s *storyServers) Sample(_ context.Context, server, query string, every, maxAge time.Duration) (policies.MetricSample, time.Time, error) {
+	s.asked = append(s.asked, fmt.Sprintf("%s %s every %s, of at most %s ago", server, query, every, maxAge))
+	if s.err != nil || s.busy {
+		return policies.MetricSample{}, s.again, s.err
+	}
+	return policies.MetricSample{At: s.w.now, Values: []float64{s.value}}, time.Time{}, nil
+}
+
+func (s *storyServers) Call(_ context.Context, name, path string, every, timeout time.Duration, r policies.EndpointRequest) (policies.EndpointAnswer, time.Time, error) {
+	s.asked = append(s.asked, fmt.Sprintf("%s%s every %s within %s, attempt %d: %s of %s/%s into %s by #%d at %s, %v", name, path, every, timeout, r.Attempt, r.Release.Name, r.Pipeline, r.Component, r.Environment, r.Pull, s.w.replacer().Replace(r.Head), r.Targets))
+	if s.err != nil || s.busy {
+		return policies.EndpointAnswer{}, s.again, s.err
+	}
+	a := s.said
+	a.ID, a.At = r.ID, s.w.now
+	return a, s.again, nil
+}
+
+// take is what was asked since the last time.
+func (s *storyServers) take() (asked []string) {
+	asked, s.asked = s.asked, nil
+	return asked
+}
+
+const gatedEnvs = `  breakGlass: {users: [grace], teams: [acme/ops]}
+  environments:
+    - {name: dev}
+    - name: qa
+      after: [dev]
+      gates:
+        - approvals: {count: 1, from: {codeowners: true}}
+        - checks: {on: release, require: [build]}
+        - expression: 'release.commit.message.contains("Release") || diff.added.size() == 0'
+        - metric: {prometheus: main, query: 'errors{component={{ .component }}}', when: value < 1, for: 10m}
+        - metric: {prometheus: main, query: 'errors{component={{ .component }}}', when: value < 2, for: 10m}
+        - http: {endpoint: changes, path: /ask}
+        - window: {argocd: true}
+`
+
+// TestGates follows what the gates of an environment ask: people, programs, servers and
+// Argo CD, while they answer, while they can't be asked, and what is kept of it.
+func TestGates(t *testing.T) {
+	w := newStory(t, gatedEnvs, []string{"dev", "qa"}, "web")
+	servers := &storyServers{w: w, value: 0.5}
+	windows := &knownWindows{}
+	w.options.Metrics, w.options.Endpoints = servers, servers
+	w.options.Floor = func(_ string, g []policies.Gate) []policies.Gate {
+		return append(g[:len(g):len(g)], policies.Gate{Soak: &policies.Soak{For: time.Hour}})
+	}
+	w.startProcess()
+	w.o.argoCDs.byName["hub"] = ArgoCD{Apps: storyArgoCD{w}, Windows: windows, Namespace: "argocd"}
+	w.forge.SetTeam(forge.Team{Organisation: "acme", Name: "ops"}, "linus")
+	w.commit("ada", "Owners", map[string]string{"CODEOWNERS": "apps/web/ @grace @acme/ops\n"})
+	w.evaluate("web", false)
+	commit := w.release("ada", "dev", "1.1.0", "web")
+	w.must(w.forge.As("ada").SetStatus(w.ctx(), storyRepo, commit, forge.Status{Context: "build", State: forge.StatusPending}))
+	w.soak("web")
+	ev, d := w.evaluate("web", false)
+	w.record(ev, d)
+	n := w.openPromotion(ev, d)
+	expectAsked := func(step string, want ...string) {
+		t.Helper()
+		if got := servers.take(); fmt.Sprintf("%q", got) != fmt.Sprintf("%q", want) {
+			t.Errorf("%s: asked was %q, want %q", step, got, want)
+		}
+	}
+	query := `main errors{component="web"} every 1m0s, of at most 10s ago`
+	call := func(attempt int, head string) string {
+		return fmt.Sprintf("changes/ask every 1m0s within 10s, attempt %d: 1.1.0 of shop/web into qa by #1 at <%s>, [{web-qa in-cluster shop}]", attempt, head)
+	}
+	servers.said = policies.EndpointAnswer{Outcome: policies.Wait, Reason: "nobody is there", Until: w.now.Add(90 * time.Second)}
+	ev, d = w.look("everybody is asked")
+	expectAsked("at first", query, call(1, "Promote 1.1.0 to qa"))
+	w.wait(30 * time.Second)
+	w.look("too soon to ask again")
+	expectAsked("soon")
+
+	w.must(w.forge.Review(storyRepo, n, "linus", memory.Approve, ""))
+	w.must(w.forge.As("ada").SetStatus(w.ctx(), storyRepo, commit, forge.Status{Context: "build", State: forge.StatusSuccess}))
+	w.putState(SkipsKey(w.repo.ID, n), []StoredSkip{
+		{Skip: promotion.Skip{Gate: "soak", By: "grace", Until: w.now.Add(time.Hour)}, Head: w.heardOf(n).Head, Release: ev.OpenPulls[n].Release},
+		{Skip: promotion.Skip{Gate: "metric", By: "linus", Until: w.now.Add(time.Hour)}, Head: w.heardOf(n).Head, Release: ev.OpenPulls[n].Release},
+		{Skip: promotion.Skip{Gate: "checks", By: "ada", Until: w.now.Add(time.Hour)}, Head: w.heardOf(n).Head, Release: ev.OpenPulls[n].Release},
+		{Skip: promotion.Skip{Gate: "http", By: "a token", Via: "api", Until: w.now.Add(time.Hour)}, Head: w.heardOf(n).Head, Release: ev.OpenPulls[n].Release},
+		{Skip: promotion.Skip{Gate: "window", By: "grace", Until: w.now}, Head: w.heardOf(n).Head, Release: ev.OpenPulls[n].Release},
+		{Skip: promotion.Skip{Gate: "approvals", By: "grace", Until: w.now.Add(time.Hour)}, Head: "another", Release: ev.OpenPulls[n].Release},
+		{Skip: promotion.Skip{Gate: "expression", By: "grace", Until: w.now.Add(time.Hour)}, Head: w.heardOf(n).Head, Release: "another"},
+	})
+	w.must(PutReviewRequests(w.ctx(), w.store, w.repo.ID, promotion.RequestReviewers{Environment: "qa", Pull: n, Release: ev.OpenPulls[n].Release, Reviewers: policies.Reviewers{Users: []string{"grace"}, Teams: []string{"acme/ops"}}}, []forge.RefusedReviewer{{Name: "acme/ops", Reason: "no access"}}))
+	windows.closed = map[string]time.Time{"web-qa": w.now.Add(time.Hour)}
+	w.wait(70 * time.Second)
+	servers.value, servers.said = 2, policies.EndpointAnswer{Outcome: policies.Pass, Reason: "well"}
+	w.look("they have answered")
+	expectAsked("after a minute", query, call(2, "Promote 1.1.0 to qa"))
+	w.wait(20 * time.Second)
+	fresh, d2 := w.evaluate("web", true)
+	expectAsked("before a merge", query, call(3, "Promote 1.1.0 to qa"))
+	w.tell("before a merge", fresh, d2)
+
+	w.wait(2 * time.Minute)
+	servers.busy, servers.again = true, w.now.Add(7*time.Second)
+	w.look("it isn't our turn")
+	servers.take()
+	fresh, d2 = w.evaluate("web", true)
+	w.tell("nor before a merge", fresh, d2)
+	servers.busy, servers.err = false, errors.New("connection refused")
+	forbidden := &forge.Error{Op: "read", Kind: forge.ErrForbidden, Message: "no"}
+	w.fails["reviews"], w.fails["checks"], w.fails["permission"] = forbidden, forbidden, forbidden
+	windows.err = errors.New("no project")
+	w.wait(20 * time.Minute)
+	w.heardOf(n)
+	w.look("nobody can be asked")
+	servers.take()
+	servers.again = time.Time{}
+	w.wait(time.Minute)
+	w.look("nor will they be")
+	servers.take()
+	clear(w.fails)
+	servers.err, windows.err = nil, nil
+	w.fails["team"] = forbidden
+	servers.said = policies.EndpointAnswer{Outcome: policies.Fail, Reason: "never"}
+	w.wait(11 * time.Minute)
+	w.heardOf(n)
+	w.look("the endpoint says never, and teams can't be read")
+	servers.take()
+	w.wait(11 * time.Minute)
+	w.look("which is final")
+	expectAsked("after a fail", query)
+	w.commitTo("ada", history.StateBranch, "", "Hold", map[string]string{"holds/shop/pipeline.yaml": "by: ada\nreason: load test\nat: \"2026-01-02T03:04:05Z\"\n"})
+	w.must(w.store.Tx(w.ctx(), "forget", func(tx *store.Tx) error { return ForgetGates(w.ctx(), tx, w.repo.ID, n) }))
+	w.options.Metrics, w.options.Endpoints = nil, nil
+	clear(w.fails)
+	w.startProcess()
+	w.look("what they said is forgotten, and no server is known")
+	for _, retryable := range []string{"reviews", "checks", "permission", "team"} {
+		w.fails[retryable] = forge.ErrRetryable
+		w.startProcess()
+		s, err := w.o.Snapshot(w.ctx(), w.repo)
+		w.must(err)
+		if _, _, err := w.o.Evaluate(w.ctx(), s, w.unit("web"), false); !errors.Is(err, forge.ErrRetryable) {
+			t.Errorf("%s that may be read another time: %v", retryable, err)
+		}
+		delete(w.fails, retryable)
+	}
+	w.end()
+}
+
+// TestMaySkip says who may let a promotion past a gate, and who might.
+func TestMaySkip(t *testing.T) {
+	w := newStory(t, gatedEnvs, []string{"dev", "qa"}, "web")
+	w.forge.SetTeam(forge.Team{Organisation: "acme", Name: "ops"}, "linus")
+	w.forge.SetTeam(forge.Team{Organisation: "acme", Name: "more"}, "ada")
+	w.commit("ada", "Owners", map[string]string{"CODEOWNERS": "apps/web/ @grace @acme/ops\n"})
+	both := []string{"acme/gone", "acme/ops"}
+	for name, c := range map[string]struct {
+		b     *pipeline.BreakGlass
+		login string
+		want  bool
+		err   bool
+	}{
+		"nobody":               {nil, "grace", false, false},
+		"no name":              {&pipeline.BreakGlass{Users: []string{"grace", ""}}, "", false, false},
+		"named":                {&pipeline.BreakGlass{Users: []string{"Grace"}}, "grace", true, false},
+		"in a team":            {&pipeline.BreakGlass{Teams: both}, "linus", true, false},
+		"not named":            {&pipeline.BreakGlass{Users: []string{"grace"}, Teams: []string{"acme/ops"}}, "ada", false, false},
+		"a team that is gone":  {&pipeline.BreakGlass{Teams: both}, "ada", false, true},
+		"in none of the teams": {&pipeline.BreakGlass{Teams: []string{"acme/ops", "acme/more"}}, "mallory", false, false},
+	} {
+		if got, err := w.o.MaySkip(w.ctx(), w.repo, c.b, c.login, true); got != c.want || (err != nil) != c.err {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+	for name, c := range map[string]struct {
+		from  *policies.From
+		login string
+		want  bool
+		err   bool
+	}{
+		"anybody":              {&policies.From{}, "mallory", true, false},
+		"named":                {&policies.From{Users: []string{"Mallory"}}, "mallory", true, false},
+		"in a team":            {&policies.From{Teams: both}, "linus", true, false},
+		"in another team":      {&policies.From{Teams: []string{"acme/more"}}, "linus", false, false},
+		"a team that is gone":  {&policies.From{Teams: both}, "ada", false, true},
+		"an owner":             {&policies.From{Codeowners: true}, "grace", true, false},
+		"in a team that owns":  {&policies.From{Codeowners: true}, "linus", true, false},
+		"not an owner":         {&policies.From{Codeowners: true}, "ada", false, false},
+		"owners don't matter":  {&policies.From{Users: []string{"ada"}}, "grace", false, false},
+		"an owner and in none": {&policies.From{Codeowners: true, Teams: []string{"acme/more"}}, "ada", true, false},
+	} {
+		if got, err := w.o.MayApprove(w.ctx(), w.repo, c.from, w.head("main"), c.login); got != c.want || (err != nil) != c.err {
+			t.Errorf("%s may approve: %v, %v", name, got, err)
+		}
+	}
+	w.commit("ada", "Owners' file is gone", map[string]string{"CODEOWNERS": ""})
+	if _, err := w.o.MayApprove(w.ctx(), w.repo, &policies.From{Codeowners: true}, w.head("main"), "grace"); err == nil {
+		t.Error("without a CODEOWNERS it is told who owns what")
+	}
+}
+
+// TestRememberedTeams asks a forge again about who is in a team after some minutes, and
+// before a merge at once.
+func TestRememberedTeams(t *testing.T) {
+	w := newStory(t, gatedEnvs, []string{"dev", "qa"}, "web")
+	ops := forge.Team{Organisation: "acme", Name: "ops"}
+	w.forge.SetTeam(ops, "linus")
+	ask := func(fresh bool) bool {
+		t.Helper()
+		is, err := w.o.IsInTeam(w.ctx(), w.repo, "acme/ops", "linus", fresh)
+		w.must(err)
+		return is
+	}
+	if !ask(false) {
+		t.Error("at first")
+	}
+	w.forge.SetTeam(ops)
+	w.wait(membershipAge - time.Second)
+	if !ask(false) {
+		t.Error("it is asked again at once")
+	}
+	w.wait(time.Second)
+	if ask(false) {
+		t.Error("it isn't asked again")
+	}
+	w.forge.SetTeam(ops, "linus")
+	if ask(false) || !ask(true) {
+		t.Error("before a merge")
+	}
+	if _, err := w.o.IsInTeam(w.ctx(), w.repo, "ops", "linus", true); err == nil {
+		t.Error("a team without an organisation")
+	}
+}
