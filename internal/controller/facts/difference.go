@@ -152,11 +152,14 @@ func editedFiles(edits []fieldedit.Edit) []string {
 func (o *effectGatherer) landedDifference(ctx context.Context, c *Evaluation, components []string, env string, pr *forge.PullRequest) (*Difference, error) {
 	m, commit := c.Snapshot.Repo.Mirror, pr.MergeCommit
 	line := c.Snapshot.BranchFor(c.Pipeline.Pipeline, env)
-	on, err := m.IsAncestor(ctx, commit, line.Commit)
-	if err != nil && !errors.Is(err, git.ErrUnknownCommit) {
-		return nil, err
+	on := false
+	if commit != "" {
+		var err error
+		if on, err = m.IsAncestor(ctx, commit, line.Commit); err != nil && !errors.Is(err, git.ErrUnknownCommit) {
+			return nil, err
+		}
 	}
-	if commit == "" || !on {
+	if !on {
 		return nil, newNoDifference("#%d was merged as %s, which is not on %s: it was rewritten, or has not been fetched yet", pr.Number, describeCommit(commit), line.Branch)
 	}
 	info, err := m.Commit(ctx, commit)
