@@ -123,7 +123,7 @@ func (f *From) listTeams(files []OwnedFile) []string {
 	if f.Codeowners {
 		for _, file := range files {
 			for _, owner := range file.Owners {
-				if _, _, err := ParseTeam(owner); err == nil && !containsLogin(teams, owner) {
+				if _, _, err := ParseTeam(owner); err == nil {
 					teams = append(teams, owner)
 				}
 			}

@@ -147,11 +147,8 @@ func (e *Expression) compileAnew() (*compiledExpression, error) {
 
 // isReleaseImages says that a part of an expression is release.images.
 func isReleaseImages(x celast.Expr) bool {
-	if x.Kind() != celast.SelectKind || x.AsSelect().FieldName() != "images" {
-		return false
-	}
-	of := x.AsSelect().Operand()
-	return of.Kind() == celast.IdentKind && of.AsIdent() == "release"
+	of := x.AsSelect() // of anything else both are empty
+	return of.FieldName() == "images" && of.Operand().AsIdent() == "release"
 }
 
 func (e *Expression) evaluate(f Facts) Result {

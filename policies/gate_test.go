@@ -162,6 +162,35 @@ func TestIsWithin(t *testing.T) {
 	}
 }
 
+// TestIsAsStrict tells whether one gate takes nothing for an approval that another doesn't.
+func TestIsAsStrict(t *testing.T) {
+	no := false
+	plain, noVeto, distinct := &Approvals{}, &Approvals{Veto: &no}, &Approvals{Distinct: true}
+	young := func(age time.Duration) *Approvals { return &Approvals{MaxAge: age} }
+	for _, c := range []struct {
+		name     string
+		a, floor *Approvals
+		want     bool
+	}{
+		{"the same", plain, plain, true},
+		{"without a veto", noVeto, plain, false},
+		{"with a veto that isn't asked for", plain, noVeto, true},
+		{"both without a veto", noVeto, noVeto, true},
+		{"not distinct", plain, distinct, false},
+		{"distinct", distinct, distinct, true},
+		{"distinct where that isn't asked for", distinct, plain, true},
+		{"of any age", plain, young(time.Hour), false},
+		{"too old", young(time.Hour + 1), young(time.Hour), false},
+		{"just as old", young(time.Hour), young(time.Hour), true},
+		{"younger", young(time.Hour - 1), young(time.Hour), true},
+		{"young where any age is fine", young(time.Hour), plain, true},
+	} {
+		if got := c.a.isAsStrict(c.floor); got != c.want {
+			t.Errorf("%s: %t", c.name, got)
+		}
+	}
+}
+
 // TestHTTPThatWaitedLong repeats what an endpoint said, however long ago: only a pass is forgotten.
 func TestHTTPThatWaitedLong(t *testing.T) {
 	h, now := newHTTP(), time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)

@@ -143,7 +143,7 @@ func replaceSeven(field string) string {
 // parseStep is a step of days; before is what was wrong until then.
 func parseStep(text string, before error) (int, error) {
 	step, err := strconv.Atoi(text)
-	if err == nil && step < 1 {
+	if step < 1 {
 		err = strconv.ErrRange
 	}
 	if before != nil {

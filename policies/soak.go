@@ -79,7 +79,7 @@ func (s *Soak) evaluate(f Facts) Result {
 		}
 		r.Outcome = Wait
 		waits = append(waits, reason)
-		if rest > 0 && f.Now.Add(rest).After(r.Until) {
+		if f.Now.Add(rest).After(r.Until) {
 			r.Until = f.Now.Add(rest)
 		}
 	}

@@ -29,6 +29,7 @@ func TestSoak(t *testing.T) {
 		"two halves are no whole":           {qa, []Soaked{{Environment: "qa", Direct: true, Running: time.Hour, Longest: time.Hour, Goes: true}}, Wait, "2h in qa without a break is full at Mon 2026-03-02 13:00 UTC", time.Hour},
 		"it has left too early":             {qa, []Soaked{{Environment: "qa", Direct: true, Longest: time.Hour}}, Wait, "it was verified in qa for 1h without a break, 2h needed", 0},
 		"hardly at all":                     {qa, []Soaked{{Environment: "qa", Direct: true, Longest: time.Second}}, Wait, "it was verified in qa for less than a minute without a break, 2h needed", 0},
+		"a minute":                          {qa, []Soaked{{Environment: "qa", Direct: true, Longest: time.Minute}}, Wait, "it was verified in qa for 1m without a break, 2h needed", 0},
 		"never verified":                    {qa, []Soaked{{Environment: "qa", Direct: true}}, Wait, "it has to be verified in qa for 2h without a break, and isn't yet", 0},
 		"in quarantine":                     {qa, []Soaked{{Environment: "qa", Direct: true, Err: "it was reverted from qa by #7"}}, Wait, "2h in qa: it was reverted from qa by #7", 0},
 		"nothing is known":                  {qa, nil, Wait, "for how long the release was verified before isn't known", 0},

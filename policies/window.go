@@ -200,17 +200,17 @@ func findOpening(all []*recurrence, now time.Time) (opens time.Time, zone *time.
 }
 
 // findClosing is when none of several windows is open any more, and the zone of the one
-// that closes last. Not known: one or another is open for so long that nobody needs to
+// that closes last. Not known, and without a zone: one or another is open for so long that nobody needs to
 // know for how long; then closes is when to look again.
 func findClosing(all []*recurrence, now time.Time) (closes time.Time, zone *time.Location, known bool) {
 	closes = now
 	for open := findOpen(all, now); open != nil; open = findOpen(all, closes) {
 		zone = open.zone
 		if closes, known = open.findChange(closes); closes.IsZero() {
-			return time.Time{}, zone, false
+			return time.Time{}, nil, false
 		}
 		if !known || closes.Sub(now) > maxWindowDuration+maxWindowChain {
-			return closes, zone, false
+			return closes, nil, false
 		}
 	}
 	return closes, zone, true
