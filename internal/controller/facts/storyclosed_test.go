@@ -1,0 +1,142 @@
+package facts
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/verification"
+	"github.com/liftlock/liftlock/internal/store"
+)
+
+// TestClosedPulls follows what is known of pull requests that were closed: replaced,
+// refused, taken back, with their commits and without them.
+func TestClosedPulls(t *testing.T) {
+	w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web")
+	w.promote("1.1.0")
+	w.soak("web")
+	openNext := func(tag string) int {
+		t.Helper()
+		w.release("ada", "dev", tag, "web")
+		w.soak("web")
+		ev, d := w.evaluate("web", false)
+		w.record(ev, d)
+		ev, d = w.evaluate("web", false)
+		return w.openPromotion(ev, d)
+	}
+	closed := func(number int, login, branch string) {
+		t.Helper()
+		w.wait(time.Minute)
+		w.must(w.forge.Close(storyRepo, number, login))
+		w.heardOf(number)
+		if branch != "" {
+			w.must(w.forge.Push(storyRepo, "ada", branch, "", true))
+			w.fetch()
+		}
+	}
+	branch := promotion.Branch("shop", "qa", "web")
+	replaced := openNext("1.2.0")
+	w.must(w.forge.SetLabels(storyRepo, replaced, "ada", promotion.LabelOurs, promotion.LabelSuperseded))
+	closed(replaced, storyBot, branch)
+	refused := openNext("1.3.0")
+	w.look("the third is open")
+	closed(refused, "grace", branch)
+	ev, _ := w.look("one was replaced, and one refused")
+	w.unhealthy["web-qa"] = []verification.Resource{{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web", Health: "Degraded"}}
+	w.becomes("web-qa", func(app *verification.App) { app.Health = "Degraded" })
+	w.command("web", store.PendingCommand{Environment: "qa", Verb: "revert", By: "grace", Source: "comment"})
+	ev, d := w.evaluate("web", false)
+	revert := w.openRevert(ev, d)
+	ev, _ = w.look("a revert is open")
+	open := ev.OpenPulls[revert]
+	edits, err := w.o.ComposeRevertOnto(w.ctx(), ev, open, w.head("main"))
+	w.must(err)
+	if len(edits) != 1 || edits[0].File != overlayFile("web", "qa") || string(edits[0].After) != overlayText("web", "1.0.0") {
+		t.Errorf("composed anew it is %+v", edits)
+	}
+	closed(revert, "grace", open.PR.Branch)
+	w.look("the revert was refused")
+	w.startProcess()
+	w.look("another process")
+	w.startProcess()
+	w.wait(2 * time.Hour)
+	w.look("another process, later: nothing more can come")
+	w.startProcess()
+	w.look("it is settled")
+
+	w.repo.Mirror = git.OpenMemory(w.remote, git.MemoryOptions{Author: w.forge.Ident(storyBot), Now: func() time.Time { return w.now }})
+	w.fetch()
+	w.must(w.forge.EditBody(storyRepo, refused, storyBot, "Somebody's words. "+Marker{Kind: promotion.KindPromotion, Release: ev.Components[0].Env("dev").Release.Value.ID}.String()))
+	w.restart()
+	w.look("the store is lost, and the closed heads with the mirror")
+	w.end()
+}
+
+// TestStaleMergeability doesn't believe that a head conflicts which was composed on the
+// newest commit: it has the repository fetched, and the forge asked again.
+func TestStaleMergeability(t *testing.T) {
+	w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web")
+	w.evaluate("web", false)
+	w.release("ada", "dev", "1.1.0", "web")
+	w.soak("web")
+	ev, d := w.evaluate("web", false)
+	n := w.openPromotion(ev, d)
+	behind := w.repo.Mirror
+	asked := func(ev *Evaluation) bool {
+		return slices.Contains(ev.Components[0].FetchRequests[w.repo.ID], fmt.Sprintf("what conflicts with #%d at %s", n, ev.OpenPulls[n].Head))
+	}
+	w.evaluate("web", false)
+	head := w.head("main")
+	who := w.forge.Ident("linus")
+	sha, err := w.remote.Write(w.ctx(), git.CommitSpec{Message: "By hand", When: w.now, Author: &who, Committer: &who, Parents: []string{head}, Base: head,
+		Files: []git.FileWrite{{Path: overlayFile("web", "qa"), Content: []byte(overlayText("web", "1.0.9"))}}})
+	w.must(err)
+	w.wait(time.Second)
+	w.must(w.forge.Push(storyRepo, "linus", "main", sha, false))
+	w.repo.Mirror = behind // and nobody fetches
+	w.heardOf(n)
+	ev, _ = w.evaluate("web", false)
+	p := ev.OpenPulls[n]
+	if p.Stale || p.Mergeable != promotion.MergeUnknown || !asked(ev) {
+		t.Errorf("it is %+v, and %q is to be fetched", p.Pull, ev.Components[0].FetchRequests)
+	}
+	if !p.UncomputedSince.Equal(w.now) {
+		t.Errorf("the forge computes since %s", p.UncomputedSince)
+	}
+	since := w.now
+	w.wait(time.Second)
+	ev, _ = w.evaluate("web", false)
+	if p = ev.OpenPulls[n]; p.Mergeable != promotion.MergeUnknown || !p.UncomputedSince.Equal(since) {
+		t.Errorf("a second later: %+v", p.Pull)
+	}
+	w.fetch()
+	ev, _ = w.evaluate("web", false)
+	if p = ev.OpenPulls[n]; !p.Stale || p.Mergeable != promotion.MergeDirty || !p.UncomputedSince.IsZero() || asked(ev) {
+		t.Errorf("when it was fetched: %+v, %q", p.Pull, ev.Components[0].FetchRequests)
+	}
+}
+
+// TestHeadIsFetched fetches the head of a pull request of ours that the mirror doesn't have,
+// and has the run tried again where it isn't there yet.
+func TestHeadIsFetched(t *testing.T) {
+	w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web")
+	w.evaluate("web", false)
+	w.release("ada", "dev", "1.1.0", "web")
+	w.soak("web")
+	ev, d := w.evaluate("web", false)
+	n := w.openPromotion(ev, d)
+	head := w.heardOf(n).Head
+	mirror := git.OpenMemory(w.remote, git.MemoryOptions{Author: w.forge.Ident(storyBot), Now: func() time.Time { return w.now }})
+	w.repo.Mirror = mirror
+	w.must(w.o.ensureCommit(w.ctx(), w.repo, head))
+	if ok, err := mirror.Has(w.ctx(), head); !ok || err != nil {
+		t.Errorf("the head is not there: %v", err)
+	}
+	if err := w.o.ensureCommit(w.ctx(), w.repo, "1111111111111111111111111111111111111111"); !forge.IsRetryable(err) {
+		t.Errorf("a commit that nobody knows: %v", err)
+	}
+}
