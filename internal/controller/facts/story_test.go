@@ -306,6 +306,9 @@ func (w *story) tell(step string, ev *Evaluation, d *promotion.Decision) {
 		add(name+"/ungated", c.Ungated)
 		add(name+"/fetch", c.FetchRequests)
 		add(name+"/unreachable", c.UnreachableArgoCDs)
+		for _, m := range c.Observations {
+			add(name+"/remembered/"+m.Environment+"/"+m.Target, true)
+		}
 		for _, s := range c.Soaks {
 			add(name+"/soaks/"+s.Environment, s.Commit)
 		}

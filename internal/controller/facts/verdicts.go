@@ -135,7 +135,7 @@ func (o *argocdGatherer) judgeWithMemory(l *targetLook, t *appset.Target, e veri
 		verdict, next = verification.Judge(e, full, rel, mem, o.health.now())
 	}
 	out.Verdict = verdict
-	if known < 0 || !reflect.DeepEqual(mem, next) {
+	if !reflect.DeepEqual(mem, next) {
 		data, err := json.Marshal(next)
 		if err != nil {
 			panic(err) // plain data always marshals
