@@ -216,21 +216,21 @@ func TestDifference(t *testing.T) {
 	refused("no such environment", n, "prod", "web", "in prod any more")
 	w.evaluate("web", false)
 	show("open", n, false)
-	branch, ours := promotion.Branch("shop", "qa", "web"), w.heardOf(n).Head
+	branch, ours := promotion.Branch("shop", "qa", "web"), w.refreshPull(n).Head
 	w.commitTo("mallory", branch, w.head("main"), "Mine", map[string]string{overlayFile("web", "qa"): "resources: []\n"})
-	w.heardOf(n)
+	w.refreshPull(n)
 	refused("another head", n, "qa", "web", "has not been looked at yet")
 	w.evaluate("web", false)
 	refused("somebody else's head", n, "qa", "web", "What somebody else wrote is not rendered here")
 	w.must(w.forge.Push(storyRepo, "ada", branch, ours, true))
 	w.fetch()
-	w.heardOf(n)
+	w.refreshPull(n)
 	w.evaluate("web", false)
 	landed := w.merge(n, "linus")
 	show("merged", n, true)
 	other, err := w.forge.OpenPull(storyRepo, "mallory", branch, "main", "Mine", "")
 	if err == nil {
-		w.heardOf(other)
+		w.refreshPull(other)
 		refused("somebody else's", other, "qa", "web", "nothing is known")
 	}
 	row, _, err := w.store.Pull(w.ctx(), w.repo.ID, n)
@@ -414,9 +414,9 @@ func TestStoredDeployments(t *testing.T) {
 	}
 }
 
-// TestCallbackIsTakenIn takes an endpoint's later answer in where somebody waits for it,
+// TestCallbacksAreAccepted takes an endpoint's later answer in where somebody waits for it,
 // and wakes them.
-func TestCallbackIsTakenIn(t *testing.T) {
+func TestCallbacksAreAccepted(t *testing.T) {
 	w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web")
 	answer := policies.EndpointAnswer{ID: "abc", Outcome: policies.Pass, Reason: "well", At: w.now}
 	accept := func(endpoint string, a policies.EndpointAnswer) error {
@@ -433,10 +433,10 @@ func TestCallbackIsTakenIn(t *testing.T) {
 	for range 2 {
 		w.must(accept("changes", answer))
 	}
-	claimed, err := w.store.Claim(w.ctx(), "me", 10)
+	woken, err := w.store.Claim(w.ctx(), "me", 10)
 	w.must(err)
-	if len(claimed) != 1 || claimed[0].Key != "unit:hub:acme/fleet|shop|web" {
-		t.Errorf("woken are %+v", claimed)
+	if len(woken) != 1 || woken[0].Key != "unit:hub:acme/fleet|shop|web" {
+		t.Errorf("woken are %+v", woken)
 	}
 	raw, _, err := w.store.State(w.ctx(), endpointKey("abc"))
 	w.must(err)

@@ -57,9 +57,9 @@ type story struct {
 	bases map[int]string   // to what people changed the base of pull requests
 	fails map[string]error // what calls of the forge are answered with
 
-	names map[string]string // what goldens call commits and releases
-	last  map[string]string
-	told  strings.Builder
+	names  map[string]string // what goldens call commits and releases
+	last   map[string]string
+	golden strings.Builder
 }
 
 // newStory has components in environments of a pipeline, all at 1.0.0.
@@ -206,8 +206,8 @@ func (w *story) fetch() {
 	w.must(err)
 }
 
-// heardOf reads a pull request as a webhook would have it read.
-func (w *story) heardOf(number int) *forge.PullRequest {
+// refreshPull reads a pull request as a webhook would have it read.
+func (w *story) refreshPull(number int) *forge.PullRequest {
 	w.t.Helper()
 	pr, err := w.o.RefreshPullRequest(w.ctx(), w.repo, number)
 	w.must(err)
@@ -230,9 +230,9 @@ func (w *story) evaluate(component string, fresh bool) (*Evaluation, *promotion.
 	return ev, d
 }
 
-// look looks at the first component's unit, compares what was gathered with the golden,
+// lookAtUnit looks at the first component's unit, compares what was gathered with the golden,
 // and writes down what the controller does.
-func (w *story) look(step string) (*Evaluation, *promotion.Decision) {
+func (w *story) lookAtUnit(step string) (*Evaluation, *promotion.Decision) {
 	w.t.Helper()
 	return w.lookAt(w.components[0], step)
 }
@@ -240,7 +240,7 @@ func (w *story) look(step string) (*Evaluation, *promotion.Decision) {
 func (w *story) lookAt(component, step string) (*Evaluation, *promotion.Decision) {
 	w.t.Helper()
 	ev, d := w.evaluate(component, false)
-	w.tell(step, ev, d)
+	w.addStep(step, ev, d)
 	return ev, d
 }
 
@@ -253,15 +253,15 @@ func (w *story) soak(component string) {
 		for i, c := range ev.Components {
 			records, events, err := w.o.Records(w.ctx(), c)
 			w.must(err)
-			w.keep(c, &d.Components[i], records, events)
+			w.storeComponent(c, &d.Components[i], records, events)
 		}
 		w.record(ev, d)
 		w.wait(time.Minute)
 	}
 }
 
-// tell adds to the golden what is other than before, and stores the evaluation.
-func (w *story) tell(step string, ev *Evaluation, d *promotion.Decision) {
+// addStep adds to the golden what is other than before, and stores the evaluation.
+func (w *story) addStep(step string, ev *Evaluation, d *promotion.Decision) {
 	w.t.Helper()
 	now := map[string]string{}
 	add := func(prefix string, v any) {
@@ -318,7 +318,7 @@ func (w *story) tell(step string, ev *Evaluation, d *promotion.Decision) {
 		for _, e := range c.Endpoints {
 			add(name+"/endpoints/"+e.index, map[string]any{"answer": e.answer, "nextAt": e.nextAt, "failed": e.failed})
 		}
-		w.keep(c, &d.Components[i], records, events)
+		w.storeComponent(c, &d.Components[i], records, events)
 	}
 	w.nameReleases(ev)
 	replacer := w.replacer()
@@ -326,21 +326,21 @@ func (w *story) tell(step string, ev *Evaluation, d *promotion.Decision) {
 	for key, value := range now {
 		clean[replacer.Replace(key)] = replacer.Replace(value)
 	}
-	fmt.Fprintf(&w.told, "== %s, at %s\n", step, w.now.Format("15:04:05"))
+	fmt.Fprintf(&w.golden, "== %s, at %s\n", step, w.now.Format("15:04:05"))
 	for _, key := range slices.Sorted(maps.Keys(clean)) {
 		switch was, had := w.last[key]; {
 		case !had:
-			fmt.Fprintf(&w.told, "+ %s: %s\n", key, clean[key])
+			fmt.Fprintf(&w.golden, "+ %s: %s\n", key, clean[key])
 		case was != clean[key]:
-			fmt.Fprintf(&w.told, "~ %s: %s\n", key, clean[key])
+			fmt.Fprintf(&w.golden, "~ %s: %s\n", key, clean[key])
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(w.last)) {
 		if _, is := clean[key]; !is {
-			fmt.Fprintf(&w.told, "- %s\n", key)
+			fmt.Fprintf(&w.golden, "- %s\n", key)
 		}
 	}
-	w.told.WriteString("\n")
+	w.golden.WriteString("\n")
 	w.last = clean
 }
 
@@ -402,8 +402,8 @@ func (w *story) replacer() *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }
 
-// keep writes down what the controller does after a look.
-func (w *story) keep(c *ComponentEvaluation, d *promotion.ComponentDecision, records []store.Promotion, events []store.Event) {
+// storeComponent writes down what the controller does after a look.
+func (w *story) storeComponent(c *ComponentEvaluation, d *promotion.ComponentDecision, records []store.Promotion, events []store.Event) {
 	w.t.Helper()
 	row, err := PackView(c, d)
 	w.must(err)
@@ -437,16 +437,16 @@ func cmpError(a, b error) error {
 	return b
 }
 
-// end compares what was told with the golden.
+// end compares the steps with the golden.
 func (w *story) end() {
 	w.t.Helper()
 	file := filepath.Join("testdata", "stories", strings.TrimPrefix(w.t.Name(), "Test")+".txt")
 	if *update {
-		w.must(os.WriteFile(file, []byte(w.told.String()), 0o600))
+		w.must(os.WriteFile(file, []byte(w.golden.String()), 0o600))
 	}
 	want, err := os.ReadFile(file)
 	w.must(err)
-	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(w.told.String(), "\n")); diff != "" {
+	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(w.golden.String(), "\n")); diff != "" {
 		w.t.Errorf("-want +got:\n%s", diff)
 	}
 }
@@ -565,7 +565,7 @@ func (w *story) openPull(branch, title, head string, k Marker) int {
 	pr, _, err := w.repo.Forge.CreatePullRequest(w.ctx(), storyRepo, forge.NewPullRequest{Title: title, Branch: branch, Base: "main", Labels: []string{promotion.LabelOurs},
 		Body: "What a person reads.\n" + w.repo.Marks.Sign(w.repo.ID, branch, head, k)})
 	w.must(err)
-	w.heardOf(pr.Number)
+	w.refreshPull(pr.Number)
 	return pr.Number
 }
 
@@ -576,7 +576,7 @@ func (w *story) merge(number int, login string) string {
 	landed, err := w.forge.MergeByHand(storyRepo, number, login, "merge")
 	w.must(err)
 	w.fetch()
-	w.heardOf(number)
+	w.refreshPull(number)
 	w.name(landed, fmt.Sprintf("merge of #%d", number))
 	return landed
 }

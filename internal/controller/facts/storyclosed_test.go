@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -32,7 +33,7 @@ func TestClosedPulls(t *testing.T) {
 		t.Helper()
 		w.wait(time.Minute)
 		w.must(w.forge.Close(storyRepo, number, login))
-		w.heardOf(number)
+		w.refreshPull(number)
 		if branch != "" {
 			w.must(w.forge.Push(storyRepo, "ada", branch, "", true))
 			w.fetch()
@@ -43,15 +44,15 @@ func TestClosedPulls(t *testing.T) {
 	w.must(w.forge.SetLabels(storyRepo, replaced, "ada", promotion.LabelOurs, promotion.LabelSuperseded))
 	closed(replaced, storyBot, branch)
 	refused := openNext("1.3.0")
-	w.look("the third is open")
+	w.lookAtUnit("the third is open")
 	closed(refused, "grace", branch)
-	ev, _ := w.look("one was replaced, and one refused")
+	ev, _ := w.lookAtUnit("one was replaced, and one refused")
 	w.unhealthy["web-qa"] = []verification.Resource{{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web", Health: "Degraded"}}
 	w.becomes("web-qa", func(app *verification.App) { app.Health = "Degraded" })
 	w.command("web", store.PendingCommand{Environment: "qa", Verb: "revert", By: "grace", Source: "comment"})
 	ev, d := w.evaluate("web", false)
 	revert := w.openRevert(ev, d)
-	ev, _ = w.look("a revert is open")
+	ev, _ = w.lookAtUnit("a revert is open")
 	open := ev.OpenPulls[revert]
 	edits, err := w.o.ComposeRevertOnto(w.ctx(), ev, open, w.head("main"))
 	w.must(err)
@@ -59,20 +60,20 @@ func TestClosedPulls(t *testing.T) {
 		t.Errorf("composed anew it is %+v", edits)
 	}
 	closed(revert, "grace", open.PR.Branch)
-	w.look("the revert was refused")
+	w.lookAtUnit("the revert was refused")
 	w.startProcess()
-	w.look("another process")
+	w.lookAtUnit("another process")
 	w.startProcess()
 	w.wait(2 * time.Hour)
-	w.look("another process, later: nothing more can come")
+	w.lookAtUnit("another process, later: nothing more can come")
 	w.startProcess()
-	w.look("it is settled")
+	w.lookAtUnit("it is settled")
 
 	w.repo.Mirror = git.OpenMemory(w.remote, git.MemoryOptions{Author: w.forge.Ident(storyBot), Now: func() time.Time { return w.now }})
 	w.fetch()
 	w.must(w.forge.EditBody(storyRepo, refused, storyBot, "Somebody's words. "+Marker{Kind: promotion.KindPromotion, Release: ev.Components[0].Env("dev").Release.Value.ID}.String()))
 	w.restart()
-	w.look("the store is lost, and the closed heads with the mirror")
+	w.lookAtUnit("the store is lost, and the closed heads with the mirror")
 	w.end()
 }
 
@@ -86,7 +87,7 @@ func TestStaleMergeability(t *testing.T) {
 	ev, d := w.evaluate("web", false)
 	n := w.openPromotion(ev, d)
 	behind := w.repo.Mirror
-	asked := func(ev *Evaluation) bool {
+	fetchRequested := func(ev *Evaluation) bool {
 		return slices.Contains(ev.Components[0].FetchRequests[w.repo.ID], fmt.Sprintf("what conflicts with #%d at %s", n, ev.OpenPulls[n].Head))
 	}
 	w.evaluate("web", false)
@@ -98,10 +99,10 @@ func TestStaleMergeability(t *testing.T) {
 	w.wait(time.Second)
 	w.must(w.forge.Push(storyRepo, "linus", "main", sha, false))
 	w.repo.Mirror = behind // and nobody fetches
-	w.heardOf(n)
+	w.refreshPull(n)
 	ev, _ = w.evaluate("web", false)
 	p := ev.OpenPulls[n]
-	if p.Stale || p.Mergeable != promotion.MergeUnknown || !asked(ev) {
+	if p.Stale || p.Mergeable != promotion.MergeUnknown || !fetchRequested(ev) {
 		t.Errorf("it is %+v, and %q is to be fetched", p.Pull, ev.Components[0].FetchRequests)
 	}
 	if !p.UncomputedSince.Equal(w.now) {
@@ -115,7 +116,7 @@ func TestStaleMergeability(t *testing.T) {
 	}
 	w.fetch()
 	ev, _ = w.evaluate("web", false)
-	if p = ev.OpenPulls[n]; !p.Stale || p.Mergeable != promotion.MergeDirty || !p.UncomputedSince.IsZero() || asked(ev) {
+	if p = ev.OpenPulls[n]; !p.Stale || p.Mergeable != promotion.MergeDirty || !p.UncomputedSince.IsZero() || fetchRequested(ev) {
 		t.Errorf("when it was fetched: %+v, %q", p.Pull, ev.Components[0].FetchRequests)
 	}
 }
@@ -129,7 +130,7 @@ func TestHeadIsFetched(t *testing.T) {
 	w.soak("web")
 	ev, d := w.evaluate("web", false)
 	n := w.openPromotion(ev, d)
-	head := w.heardOf(n).Head
+	head := w.refreshPull(n).Head
 	mirror := git.OpenMemory(w.remote, git.MemoryOptions{Author: w.forge.Ident(storyBot), Now: func() time.Time { return w.now }})
 	w.repo.Mirror = mirror
 	w.must(w.o.ensureCommit(w.ctx(), w.repo, head))
@@ -138,5 +139,18 @@ func TestHeadIsFetched(t *testing.T) {
 	}
 	if err := w.o.ensureCommit(w.ctx(), w.repo, "1111111111111111111111111111111111111111"); !forge.IsRetryable(err) {
 		t.Errorf("a commit that nobody knows: %v", err)
+	}
+}
+
+// TestDetailOfNobody has a run start again where what it takes for an open pull request of
+// ours is somebody else's by now.
+func TestDetailOfNobody(t *testing.T) {
+	w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web")
+	head := w.commitTo("ada", "topic", w.head("main"), "Topic", map[string]string{"x": "x"})
+	n, err := w.forge.OpenPull(storyRepo, "ada", "topic", "main", "Topic", "")
+	w.must(err)
+	known := &cachedPull{PR: forge.PullRequest{Number: n, State: forge.Open, Head: head}}
+	if d, err := w.o.readDetail(w.ctx(), w.repo, known, true, true, false); !errors.Is(err, forge.ErrConflict) || d != nil {
+		t.Errorf("it is %+v, %v", d, err)
 	}
 }

@@ -18,17 +18,17 @@ import (
 
 // storyServers are a Prometheus and an endpoint that are asked by gates.
 type storyServers struct {
-	w     *story
-	asked []string
-	err   error
-	again time.Time
-	busy  bool // it isn't anybody's turn
-	value float64
-	said  policies.EndpointAnswer
+	w        *story
+	requests []string
+	err      error
+	again    time.Time
+	busy     bool // it isn't anybody's turn
+	value    float64
+	said     policies.EndpointAnswer
 }
 
 func (s *storyServers) Sample(_ context.Context, server, query string, every, maxAge time.Duration) (policies.MetricSample, time.Time, error) {
-	s.asked = append(s.asked, fmt.Sprintf("%s %s every %s, of at most %s ago", server, query, every, maxAge))
+	s.requests = append(s.requests, fmt.Sprintf("%s %s every %s, of at most %s ago", server, query, every, maxAge))
 	if s.err != nil || s.busy {
 		return policies.MetricSample{}, s.again, s.err
 	}
@@ -36,7 +36,7 @@ func (s *storyServers) Sample(_ context.Context, server, query string, every, ma
 }
 
 func (s *storyServers) Call(_ context.Context, name, path string, every, timeout time.Duration, r policies.EndpointRequest) (policies.EndpointAnswer, time.Time, error) {
-	s.asked = append(s.asked, fmt.Sprintf("%s%s every %s within %s, attempt %d: %s of %s/%s into %s by #%d at %s, %v", name, path, every, timeout, r.Attempt, r.Release.Name, r.Pipeline, r.Component, r.Environment, r.Pull, s.w.replacer().Replace(r.Head), r.Targets))
+	s.requests = append(s.requests, fmt.Sprintf("%s%s every %s within %s, attempt %d: %s of %s/%s into %s by #%d at %s, %v", name, path, every, timeout, r.Attempt, r.Release.Name, r.Pipeline, r.Component, r.Environment, r.Pull, s.w.replacer().Replace(r.Head), r.Targets))
 	if s.err != nil || s.busy {
 		return policies.EndpointAnswer{}, s.again, s.err
 	}
@@ -46,9 +46,9 @@ func (s *storyServers) Call(_ context.Context, name, path string, every, timeout
 }
 
 // take is what was asked since the last time.
-func (s *storyServers) take() (asked []string) {
-	asked, s.asked = s.asked, nil
-	return asked
+func (s *storyServers) take() (requests []string) {
+	requests, s.requests = s.requests, nil
+	return requests
 }
 
 const gatedEnvs = `  breakGlass: {users: [grace], teams: [acme/ops]}
@@ -87,7 +87,7 @@ func TestGates(t *testing.T) {
 	ev, d := w.evaluate("web", false)
 	w.record(ev, d)
 	n := w.openPromotion(ev, d)
-	expectAsked := func(step string, want ...string) {
+	expectRequests := func(step string, want ...string) {
 		t.Helper()
 		if got := servers.take(); fmt.Sprintf("%q", got) != fmt.Sprintf("%q", want) {
 			t.Errorf("%s: asked was %q, want %q", step, got, want)
@@ -98,69 +98,69 @@ func TestGates(t *testing.T) {
 		return fmt.Sprintf("changes/ask every 1m0s within 10s, attempt %d: 1.1.0 of shop/web into qa by #1 at <%s>, [{web-qa in-cluster shop}]", attempt, head)
 	}
 	servers.said = policies.EndpointAnswer{Outcome: policies.Wait, Reason: "nobody is there", Until: w.now.Add(90 * time.Second)}
-	ev, d = w.look("everybody is asked")
-	expectAsked("at first", query, call(1, "Promote 1.1.0 to qa"))
+	ev, d = w.lookAtUnit("everybody is asked")
+	expectRequests("at first", query, call(1, "Promote 1.1.0 to qa"))
 	w.wait(30 * time.Second)
-	w.look("too soon to ask again")
-	expectAsked("soon")
+	w.lookAtUnit("too soon to ask again")
+	expectRequests("soon")
 
 	w.must(w.forge.Review(storyRepo, n, "linus", memory.Approve, ""))
 	w.must(w.forge.As("ada").SetStatus(w.ctx(), storyRepo, commit, forge.Status{Context: "build", State: forge.StatusSuccess}))
 	w.putState(SkipsKey(w.repo.ID, n), []StoredSkip{
-		{Skip: promotion.Skip{Gate: "soak", By: "grace", Until: w.now.Add(time.Hour)}, Head: w.heardOf(n).Head, Release: ev.OpenPulls[n].Release},
-		{Skip: promotion.Skip{Gate: "metric", By: "linus", Until: w.now.Add(time.Hour)}, Head: w.heardOf(n).Head, Release: ev.OpenPulls[n].Release},
-		{Skip: promotion.Skip{Gate: "checks", By: "ada", Until: w.now.Add(time.Hour)}, Head: w.heardOf(n).Head, Release: ev.OpenPulls[n].Release},
-		{Skip: promotion.Skip{Gate: "http", By: "a token", Via: "api", Until: w.now.Add(time.Hour)}, Head: w.heardOf(n).Head, Release: ev.OpenPulls[n].Release},
-		{Skip: promotion.Skip{Gate: "window", By: "grace", Until: w.now}, Head: w.heardOf(n).Head, Release: ev.OpenPulls[n].Release},
+		{Skip: promotion.Skip{Gate: "soak", By: "grace", Until: w.now.Add(time.Hour)}, Head: w.refreshPull(n).Head, Release: ev.OpenPulls[n].Release},
+		{Skip: promotion.Skip{Gate: "metric", By: "linus", Until: w.now.Add(time.Hour)}, Head: w.refreshPull(n).Head, Release: ev.OpenPulls[n].Release},
+		{Skip: promotion.Skip{Gate: "checks", By: "ada", Until: w.now.Add(time.Hour)}, Head: w.refreshPull(n).Head, Release: ev.OpenPulls[n].Release},
+		{Skip: promotion.Skip{Gate: "http", By: "a token", Via: "api", Until: w.now.Add(time.Hour)}, Head: w.refreshPull(n).Head, Release: ev.OpenPulls[n].Release},
+		{Skip: promotion.Skip{Gate: "window", By: "grace", Until: w.now}, Head: w.refreshPull(n).Head, Release: ev.OpenPulls[n].Release},
 		{Skip: promotion.Skip{Gate: "approvals", By: "grace", Until: w.now.Add(time.Hour)}, Head: "another", Release: ev.OpenPulls[n].Release},
-		{Skip: promotion.Skip{Gate: "expression", By: "grace", Until: w.now.Add(time.Hour)}, Head: w.heardOf(n).Head, Release: "another"},
+		{Skip: promotion.Skip{Gate: "expression", By: "grace", Until: w.now.Add(time.Hour)}, Head: w.refreshPull(n).Head, Release: "another"},
 	})
 	w.must(PutReviewRequests(w.ctx(), w.store, w.repo.ID, promotion.RequestReviewers{Environment: "qa", Pull: n, Release: ev.OpenPulls[n].Release, Reviewers: policies.Reviewers{Users: []string{"grace"}, Teams: []string{"acme/ops"}}}, []forge.RefusedReviewer{{Name: "acme/ops", Reason: "no access"}}))
 	windows.closed = map[string]time.Time{"web-qa": w.now.Add(time.Hour)}
 	w.wait(70 * time.Second)
 	servers.value, servers.said = 2, policies.EndpointAnswer{Outcome: policies.Pass, Reason: "well"}
-	w.look("they have answered")
-	expectAsked("after a minute", query, call(2, "Promote 1.1.0 to qa"))
+	w.lookAtUnit("they have answered")
+	expectRequests("after a minute", query, call(2, "Promote 1.1.0 to qa"))
 	w.wait(20 * time.Second)
 	fresh, d2 := w.evaluate("web", true)
-	expectAsked("before a merge", query, call(3, "Promote 1.1.0 to qa"))
-	w.tell("before a merge", fresh, d2)
+	expectRequests("before a merge", query, call(3, "Promote 1.1.0 to qa"))
+	w.addStep("before a merge", fresh, d2)
 
 	w.wait(2 * time.Minute)
 	servers.busy, servers.again = true, w.now.Add(7*time.Second)
-	w.look("it isn't our turn")
+	w.lookAtUnit("it isn't our turn")
 	servers.take()
 	fresh, d2 = w.evaluate("web", true)
-	w.tell("nor before a merge", fresh, d2)
+	w.addStep("nor before a merge", fresh, d2)
 	servers.busy, servers.err = false, errors.New("connection refused")
 	forbidden := &forge.Error{Op: "read", Kind: forge.ErrForbidden, Message: "no"}
 	w.fails["reviews"], w.fails["checks"], w.fails["permission"] = forbidden, forbidden, forbidden
 	windows.err = errors.New("no project")
 	w.wait(20 * time.Minute)
-	w.heardOf(n)
-	w.look("nobody can be asked")
+	w.refreshPull(n)
+	w.lookAtUnit("nobody can be asked")
 	servers.take()
 	servers.again = time.Time{}
 	w.wait(time.Minute)
-	w.look("nor will they be")
+	w.lookAtUnit("nor will they be")
 	servers.take()
 	clear(w.fails)
 	servers.err, windows.err = nil, nil
 	w.fails["team"] = forbidden
 	servers.said = policies.EndpointAnswer{Outcome: policies.Fail, Reason: "never"}
 	w.wait(11 * time.Minute)
-	w.heardOf(n)
-	w.look("the endpoint says never, and teams can't be read")
+	w.refreshPull(n)
+	w.lookAtUnit("the endpoint says never, and teams can't be read")
 	servers.take()
 	w.wait(11 * time.Minute)
-	w.look("which is final")
-	expectAsked("after a fail", query)
+	w.lookAtUnit("which is final")
+	expectRequests("after a fail", query)
 	w.commitTo("ada", history.StateBranch, "", "Hold", map[string]string{"holds/shop/pipeline.yaml": "by: ada\nreason: load test\nat: \"2026-01-02T03:04:05Z\"\n"})
 	w.must(w.store.Tx(w.ctx(), "forget", func(tx *store.Tx) error { return ForgetGates(w.ctx(), tx, w.repo.ID, n) }))
 	w.options.Metrics, w.options.Endpoints = nil, nil
 	clear(w.fails)
 	w.startProcess()
-	w.look("what they said is forgotten, and no server is known")
+	w.lookAtUnit("what they said is forgotten, and no server is known")
 	for _, retryable := range []string{"reviews", "checks", "permission", "team"} {
 		w.fails[retryable] = forge.ErrRetryable
 		w.startProcess()
@@ -232,26 +232,26 @@ func TestRememberedTeams(t *testing.T) {
 	w := newStory(t, gatedEnvs, []string{"dev", "qa"}, "web")
 	ops := forge.Team{Organisation: "acme", Name: "ops"}
 	w.forge.SetTeam(ops, "linus")
-	ask := func(fresh bool) bool {
+	isMember := func(fresh bool) bool {
 		t.Helper()
 		is, err := w.o.IsInTeam(w.ctx(), w.repo, "acme/ops", "linus", fresh)
 		w.must(err)
 		return is
 	}
-	if !ask(false) {
+	if !isMember(false) {
 		t.Error("at first")
 	}
 	w.forge.SetTeam(ops)
 	w.wait(membershipAge - time.Second)
-	if !ask(false) {
+	if !isMember(false) {
 		t.Error("it is asked again at once")
 	}
 	w.wait(time.Second)
-	if ask(false) {
+	if isMember(false) {
 		t.Error("it isn't asked again")
 	}
 	w.forge.SetTeam(ops, "linus")
-	if ask(false) || !ask(true) {
+	if isMember(false) || !isMember(true) {
 		t.Error("before a merge")
 	}
 	if _, err := w.o.IsInTeam(w.ctx(), w.repo, "ops", "linus", true); err == nil {

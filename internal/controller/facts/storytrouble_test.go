@@ -55,24 +55,24 @@ func TestDegradedInIncident(t *testing.T) {
 		w.wait(time.Minute)
 		ev, d := w.evaluate("web", false)
 		for i, c := range ev.Components {
-			w.keep(c, &d.Components[i], nil, nil)
+			w.storeComponent(c, &d.Components[i], nil, nil)
 		}
 		w.record(ev, d)
 	}
-	w.look("degraded, with a neighbour")
+	w.lookAtUnit("degraded, with a neighbour")
 	w.becomes("api-qa", nil)
 	w.wait(time.Second)
-	w.look("the neighbour is well again")
+	w.lookAtUnit("the neighbour is well again")
 	w.apps["web-qa"] = func(app *verification.App) {
 		failed(app)
 		app.Deployed = nil
 		app.Revisions = []string{strings.Repeat("1", 40)}
 	}
 	w.wait(time.Second)
-	w.look("it has a commit that nobody knows")
+	w.lookAtUnit("it has a commit that nobody knows")
 	w.argocdErr = errors.New("the watch is broken")
 	w.wait(time.Second)
-	w.look("Argo CD can't be asked")
+	w.lookAtUnit("Argo CD can't be asked")
 	w.argocdErr = nil
 	w.apps["web-qa"] = func(app *verification.App) {
 		info, err := w.repo.Mirror.Commit(w.ctx(), landed)
@@ -80,7 +80,7 @@ func TestDegradedInIncident(t *testing.T) {
 		app.Revisions = info.Parents[:1]
 	}
 	w.wait(time.Second)
-	w.look("it has the commit before")
+	w.lookAtUnit("it has the commit before")
 	w.end()
 }
 
@@ -92,19 +92,19 @@ func TestUnreadable(t *testing.T) {
     - {name: qa, after: [dev]}
     - {name: prod, after: [qa]}
 `, []string{"dev", "qa"}, "web")
-	w.look("there are no targets in prod")
+	w.lookAtUnit("there are no targets in prod")
 	w.commit("ada", "Break it", map[string]string{overlayFile("web", "qa"): "images: ["})
-	w.look("no YAML")
+	w.lookAtUnit("no YAML")
 	w.commit("ada", "Mend it", map[string]string{overlayFile("web", "qa"): overlayText("web", "1.0.0")})
-	w.look("mended: it came when it came")
+	w.lookAtUnit("mended: it came when it came")
 	w.commit("ada", "Nothing to carry", map[string]string{overlayFile("web", "qa"): "resources: [../../../base/web]\n"})
-	w.look("nothing is carried")
+	w.lookAtUnit("nothing is carried")
 	w.commit("ada", "Break the pipeline", map[string]string{overlayFile("web", "qa"): overlayText("web", "1.0.0"), ".liftlock.yaml": "spec: ["})
-	w.look("the pipeline file is broken")
+	w.lookAtUnit("the pipeline file is broken")
 	w.commit("ada", "Break the set", map[string]string{".liftlock.yaml": storyPipeline(twoEnvs), "argocd/shop.yaml": "spec: ["})
-	w.look("the ApplicationSet is broken, and its last targets stay")
+	w.lookAtUnit("the ApplicationSet is broken, and its last targets stay")
 	w.startProcess()
-	w.look("another process finds the last targets")
+	w.lookAtUnit("another process finds the last targets")
 	w.commit("ada", "No sets", map[string]string{"argocd/shop.yaml": ""})
 	s, err := w.o.Snapshot(w.ctx(), w.repo)
 	w.must(err)
@@ -124,9 +124,9 @@ func TestBranches(t *testing.T) {
 	w.must(w.forge.Push(storyRepo, "ada", "env/dev", w.head("main"), false))
 	w.must(w.forge.Push(storyRepo, "ada", "env/qa", w.head("main"), false))
 	w.fetch()
-	w.look("what was there before")
+	w.lookAtUnit("what was there before")
 	w.commitTo("ada", "env/dev", w.head("env/dev"), "Release", map[string]string{"apps/web/kustomization.yaml": overlayText("web", "1.1.0")})
-	ev, _ := w.look("a release on dev's branch")
+	ev, _ := w.lookAtUnit("a release on dev's branch")
 	for env, want := range map[string][]string{"dev": nil, "qa": nil} {
 		if moved, err := w.o.MovedBranches(w.ctx(), ev, env); err != nil || !slices.Equal(moved, want) {
 			t.Errorf("nothing has moved, and %s says %q, %v", env, moved, err)
@@ -141,7 +141,7 @@ func TestBranches(t *testing.T) {
 	}
 	w.must(w.forge.Push(storyRepo, "ada", "env/qa", "", true))
 	w.fetch()
-	w.look("qa's branch is gone")
+	w.lookAtUnit("qa's branch is gone")
 	w.end()
 }
 
@@ -157,7 +157,7 @@ func TestSharedFiles(t *testing.T) {
 	w.evaluate("web", false)
 	w.release("ada", "dev", "1.1.0", "web", "api")
 	w.soak("web")
-	ev, _ := w.look("one of them is read by who stays behind")
+	ev, _ := w.lookAtUnit("one of them is read by who stays behind")
 	if got := ev.FieldOwner("qa", []promotion.Member{{Component: "api"}, {Component: "web"}}, overlayFile("web", "qa"), "images[registry.example/web].newTag"); got != "web" {
 		t.Errorf("the field is %q's", got)
 	}
