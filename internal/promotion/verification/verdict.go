@@ -86,7 +86,7 @@ func (j *judgement) decideVerdict() Verdict {
 // recordHealthBefore remembers how the target is while the sync of the commit has not
 // begun: what is wrong by then is nothing of the release's making.
 func (j *judgement) recordHealthBefore(relation Relation) {
-	begun := j.app.Operation != nil && j.operationRelation() == Holds || !j.mem.Done.IsZero() || j.e.DeployedBefore
+	begun := j.operationRelation() == Holds || !j.mem.Done.IsZero() || j.e.DeployedBefore
 	if begun || relation == Holds && j.app.SyncStatus != outOfSync {
 		return
 	}
