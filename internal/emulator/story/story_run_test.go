@@ -233,10 +233,15 @@ func lastOccurrence(point string, passed []string) string {
 	return ""
 }
 
+// patience is how long a condition may take that the server is still working on: seconds
+// on an idle machine, and a multiple of that where several servers and other packages'
+// tests share two processors.
+const patience = 90 * time.Second
+
 // eventually waits until a condition holds that the server is still working on.
 func (r *storyRun) eventually(what func() error) {
 	r.t.Helper()
-	deadline := time.NewTimer(20 * time.Second)
+	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
