@@ -46,7 +46,7 @@ func TestClosedPulls(t *testing.T) {
 	refused := openNext("1.3.0")
 	w.lookAtUnit("the third is open")
 	closed(refused, "grace", branch)
-	ev, _ := w.lookAtUnit("one was replaced, and one refused")
+	w.lookAtUnit("one was replaced, and one refused")
 	w.unhealthy["web-qa"] = []verification.Resource{{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web", Health: "Degraded"}}
 	w.becomes("web-qa", func(app *verification.App) { app.Health = "Degraded" })
 	w.command("web", store.PendingCommand{Environment: "qa", Verb: "revert", By: "grace", Source: "comment"})

@@ -98,7 +98,7 @@ func TestGates(t *testing.T) {
 		return fmt.Sprintf("changes/ask every 1m0s within 10s, attempt %d: 1.1.0 of shop/web into qa by #1 at <%s>, [{web-qa in-cluster shop}]", attempt, head)
 	}
 	servers.said = policies.EndpointAnswer{Outcome: policies.Wait, Reason: "nobody is there", Until: w.now.Add(90 * time.Second)}
-	ev, d = w.lookAtUnit("everybody is asked")
+	ev, _ = w.lookAtUnit("everybody is asked")
 	expectRequests("at first", query, call(1, "Promote 1.1.0 to qa"))
 	w.wait(30 * time.Second)
 	w.lookAtUnit("too soon to ask again")
