@@ -10,18 +10,12 @@ func writeDrift(p *page, in Input) {
 	if in.Revert {
 		return
 	}
-	var rows []string
-	for i := range in.Members {
-		e := in.Members[i].envIn(in.Environment)
-		if e == nil {
-			continue
+	rows := listTargetRows(in, func(t *promotion.Target) string {
+		if d := t.Verdict.Drift; d != nil && !d.SelfHeal {
+			return describeDrift(t.Name, d)
 		}
-		for k := range e.Targets {
-			if d := e.Targets[k].Verdict.Drift; d != nil && !d.SelfHeal {
-				rows = append(rows, "- "+describeDrift(e.Targets[k].Name, d))
-			}
-		}
-	}
+		return ""
+	})
 	if len(rows) > 0 {
 		p.writeParagraph("Changed in the cluster, so that Git doesn't say what runs there:")
 		p.writeFolded("", rows)
@@ -38,4 +32,22 @@ func describeDrift(target string, d *promotion.Drift) string {
 		s += "; this promotion's sync will overwrite them"
 	}
 	return s + "."
+}
+
+// listTargetRows has a row for each of the members' targets in the environment of which
+// describe says something.
+func listTargetRows(in Input, describe func(*promotion.Target) string) []string {
+	var rows []string
+	for i := range in.Members {
+		e := in.Members[i].envIn(in.Environment)
+		if e == nil {
+			continue
+		}
+		for k := range e.Targets {
+			if text := describe(&e.Targets[k]); text != "" {
+				rows = append(rows, "- "+text)
+			}
+		}
+	}
+	return rows
 }

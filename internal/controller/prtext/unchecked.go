@@ -14,18 +14,12 @@ func writeUnchecked(p *page, in Input) {
 	if in.Revert {
 		return
 	}
-	var rows []string
-	for i := range in.Members {
-		e := in.Members[i].envIn(in.Environment)
-		if e == nil {
-			continue
+	rows := listTargetRows(in, func(t *promotion.Target) string {
+		if u := &t.Verdict.Unchecked; u.Total > 0 {
+			return describeUnchecked(t.Name, u)
 		}
-		for k := range e.Targets {
-			if u := &e.Targets[k].Verdict.Unchecked; u.Total > 0 {
-				rows = append(rows, "- "+describeUnchecked(e.Targets[k].Name, u))
-			}
-		}
-	}
+		return ""
+	})
 	if len(rows) > 0 {
 		p.writeParagraph("Argo CD has no health check for some resources, so they count as healthy as soon as they are applied:")
 		p.writeFolded("", rows)
