@@ -5,12 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/wording"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -20,6 +22,7 @@ const (
 	eventHeld     = "held"
 	eventDiverged = "diverged"
 	eventWaiting  = "waiting"
+	eventUntold   = "untold" // nobody has been able to tell for long how it is
 )
 
 // stateEvents tells what has become of a component's environments since the last look
@@ -79,6 +82,13 @@ func noteworthyStates(env *promotion.EnvState) map[string]noteworthyState {
 	case promotion.Diverged:
 		out[eventDiverged] = noteworthyState{about: env.Release, text: fmt.Sprintf("%s: %s", env.Environment, env.Reason)}
 	}
+	if untold := untoldTargets(env); len(untold) > 0 {
+		first := fmt.Sprintf("%s in %s: %s", untold[0], env.Environment, env.Targets[untold[0]].Reason)
+		if more := len(untold) - 1; more > 0 {
+			first += fmt.Sprintf(" (and %s)", wording.Count(more, "other target"))
+		}
+		out[eventUntold] = noteworthyState{about: env.Release + env.Commit, pull: env.LandedPull, text: first}
+	}
 	if env.Promotion == promotion.Held && env.Pull > 0 {
 		text := fmt.Sprintf("#%d into %s is held", env.Pull, env.Environment)
 		if i := slices.IndexFunc(env.Gates, func(g policies.Result) bool { return g.Gate == "hold" }); i >= 0 {
@@ -90,4 +100,10 @@ func noteworthyStates(env *promotion.EnvState) map[string]noteworthyState {
 		out[eventWaiting] = noteworthyState{about: fmt.Sprint(env.Pull), pull: env.Pull, text: fmt.Sprintf("#%d brings %s to %s and waits: %s", env.Pull, what(env.CandidateName), env.Environment, env.Gates[i].Reason)}
 	}
 	return out
+}
+
+// untoldTargets are the names of those targets of which nobody has been able to tell for
+// long how they are.
+func untoldTargets(env *promotion.EnvState) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(env.Targets)), func(name string) bool { return !env.Targets[name].Untold })
 }

@@ -19,10 +19,14 @@ func TestNoteworthyStates(t *testing.T) {
 		env  promotion.EnvState
 		want map[string]string
 	}{
-		"nothing":           {promotion.EnvState{State: promotion.Verified, Promotion: promotion.Opened, Pull: 3, Gates: []policies.Result{{Gate: "approvals", Outcome: policies.Pass}}}, nil},
-		"failed":            {promotion.EnvState{State: promotion.Failed, Name: "1.2", LandedPull: 2, Reason: "not synced"}, map[string]string{"failed": "1.2 failed in qa: not synced"}},
-		"failed, unnamed":   {promotion.EnvState{State: promotion.Failed, Reason: "not synced"}, map[string]string{"failed": "what is there failed in qa: not synced"}},
-		"diverged":          {promotion.EnvState{State: promotion.Diverged, Reason: "linus changed it by hand"}, map[string]string{"diverged": "qa: linus changed it by hand"}},
+		"nothing":         {promotion.EnvState{State: promotion.Verified, Promotion: promotion.Opened, Pull: 3, Gates: []policies.Result{{Gate: "approvals", Outcome: policies.Pass}}}, nil},
+		"failed":          {promotion.EnvState{State: promotion.Failed, Name: "1.2", LandedPull: 2, Reason: "not synced"}, map[string]string{"failed": "1.2 failed in qa: not synced"}},
+		"failed, unnamed": {promotion.EnvState{State: promotion.Failed, Reason: "not synced"}, map[string]string{"failed": "what is there failed in qa: not synced"}},
+		"diverged":        {promotion.EnvState{State: promotion.Diverged, Reason: "linus changed it by hand"}, map[string]string{"diverged": "qa: linus changed it by hand"}},
+		"untold": {promotion.EnvState{State: promotion.Verifying, Targets: map[string]promotion.TargetView{
+			"web-c": {Reason: "well"}, "web-b": {Untold: true, Reason: "health is Unknown"}, "web-a": {Untold: true, Reason: "it is away"},
+		}}, map[string]string{"untold": "web-a in qa: it is away (and 1 other target)"}},
+		"untold, one":       {promotion.EnvState{State: promotion.Verified, Targets: map[string]promotion.TargetView{"web-b": {Untold: true, Reason: "health is Unknown"}}}, map[string]string{"untold": "web-b in qa: health is Unknown"}},
 		"held and waiting":  {promotion.EnvState{Promotion: promotion.Held, Pull: 3, CandidateName: "1.3", Gates: wait}, map[string]string{"held": "#3 into qa is held: the pull request has the label", "waiting": "#3 brings 1.3 to qa and waits: 1 of 2 approvals"}},
 		"held without one":  {promotion.EnvState{Promotion: promotion.Held}, nil},
 		"gates without one": {promotion.EnvState{Promotion: promotion.Waiting, Gates: wait}, nil},

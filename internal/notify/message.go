@@ -13,7 +13,7 @@ import (
 // words are what a pipeline's file calls the kinds of events that can be told.
 var words = map[string]string{
 	"opened": "opened", "waiting": "waiting", "merged": "merged", "unjudged": "unjudged", "ungated": "unjudged", "verified": "verified", "degraded": "degraded", "revert-opened": "reverted",
-	"failed": "failed", "held": "held", "diverged": "diverged", "skipped": "skipped", "drifted": "drifted", "storm": "limit",
+	"failed": "failed", "untold": "failed", "held": "held", "diverged": "diverged", "skipped": "skipped", "drifted": "drifted", "storm": "limit",
 }
 
 // wordOf is an event's word; empty: nobody is told of such.

@@ -236,7 +236,7 @@ type FilePick struct {
 type Notification struct {
 	// The channel's name in the server's file.
 	To string `yaml:"to" json:"to" jsonschema:"required"`
-	// What is told: opened and merged (a promotion), waiting (for people, at its gates), verified, degraded, reverted (a revert was opened), failed (a release never arrived, or can't be verified), held, diverged, skipped (a gate), unjudged (merged past the gates), drifted (a target from what was synced), limit (so many reverts that everything holds).
+	// What is told: opened and merged (a promotion), waiting (for people, at its gates), verified, degraded, reverted (a revert was opened), failed (a release never arrived, or can't be verified, or it can't be told for long how a target is), held, diverged, skipped (a gate), unjudged (merged past the gates), drifted (a target from what was synced), limit (so many reverts that everything holds).
 	On []string `yaml:"on" json:"on" jsonschema:"required,minItems=1,enum=opened,enum=waiting,enum=merged,enum=verified,enum=degraded,enum=reverted,enum=failed,enum=held,enum=diverged,enum=skipped,enum=unjudged,enum=drifted,enum=limit"`
 }
 

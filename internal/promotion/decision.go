@@ -62,6 +62,9 @@ type TargetView struct {
 	// Drift is how it differs from Git although that was synced to it; nothing is done
 	// about it. nil: it doesn't, or that can't be told.
 	Drift *Drift `json:"drift,omitempty"`
+	// Untold says that nobody has been able to tell for so long how it is that a person
+	// should look why.
+	Untold bool `json:"untold,omitempty"`
 }
 
 // Drift is how a target differs from what was synced to it, as its verification found it.

@@ -6,6 +6,8 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/argocd"
 	"github.com/liftlock/liftlock/internal/argocd/api"
@@ -130,6 +132,26 @@ func (s *Server) argocdStatuses() []partStatus {
 		}
 	}
 	return out
+}
+
+// argocdCollector shows which Argo CDs can be asked, by their names; each function says
+// why that one can't, or nil.
+type argocdCollector map[string]func() error
+
+var argocdReachable = prometheus.NewDesc("liftlock_argocd_reachable", "Whether what an Argo CD says of its Applications is heard: 1, or 0 while it can't be reached.", []string{"argocd"}, nil)
+
+// Describe implements prometheus.Collector.
+func (c argocdCollector) Describe(ch chan<- *prometheus.Desc) { ch <- argocdReachable }
+
+// Collect implements prometheus.Collector.
+func (c argocdCollector) Collect(ch chan<- prometheus.Metric) {
+	for name, ready := range c {
+		value := 0.0
+		if ready() == nil {
+			value = 1
+		}
+		ch <- prometheus.MustNewConstMetric(argocdReachable, prometheus.GaugeValue, value, name)
+	}
 }
 
 // clusterFileStatuses says which files of cluster Secrets can't be used, as of the last

@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -31,7 +32,7 @@ func TestStateMetrics(t *testing.T) {
 	}
 	err = db.Tx(t.Context(), "judged", func(tx *store.Tx) error {
 		for name, data := range map[string]string{
-			"web":    env(promotion.Verified, promotion.Opened, `,"readySince":"2026-03-02T08:00:00Z","gates":[{"gate":"approvals","outcome":"wait"},{"gate":"approvals","outcome":"fail"},{"gate":"soak","outcome":"pass"}],"targets":{"a":{"drift":{"since":"2026-03-02T08:10:00Z","total":1}},"b":{"drift":{"total":2}},"c":{}}`),
+			"web":    env(promotion.Verified, promotion.Opened, `,"readySince":"2026-03-02T08:00:00Z","gates":[{"gate":"approvals","outcome":"wait"},{"gate":"approvals","outcome":"fail"},{"gate":"soak","outcome":"pass"}],"targets":{"a":{"drift":{"since":"2026-03-02T08:10:00Z","total":1}},"b":{"drift":{"total":2}},"c":{"untold":true}}`),
 			"api":    env(promotion.Degraded, promotion.Idle, `,"readySince":"2026-03-02T07:00:00Z","targets":{"a":{"reason":"\"drift\":{"}}`),
 			"worker": env(promotion.Verified, promotion.Held, `,"readySince":"2026-03-02T08:59:00Z","gates":[{"gate":"approvals","outcome":"wait"}]`),
 			"old":    "{",
@@ -54,6 +55,7 @@ func TestStateMetrics(t *testing.T) {
 		`liftlock_promotions{environment="qa",pipeline="shop",state="held"} 1`,
 		`liftlock_promotions{environment="qa",pipeline="shop",state="open"} 1`,
 		`liftlock_targets_drifted{environment="qa",pipeline="shop"} 2`,
+		`liftlock_targets_untold{environment="qa",pipeline="shop"} 1`,
 	}
 	if diff := cmp.Diff(want, scrape(newStateCollector(db, func() time.Time { return now }))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -72,6 +74,15 @@ func scrape(c prometheus.Collector) (lines []string) {
 		}
 	}
 	return lines
+}
+
+// TestArgoCDMetrics shows which Argo CDs can be asked.
+func TestArgoCDMetrics(t *testing.T) {
+	got := scrape(argocdCollector(map[string]func() error{"hub": func() error { return nil }, "edge": func() error { return errors.New("away") }}))
+	want := []string{`liftlock_argocd_reachable{argocd="edge"} 0`, `liftlock_argocd_reachable{argocd="hub"} 1`}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
 }
 
 // TestCacheMetrics shows what a cache has done by its name.

@@ -131,11 +131,14 @@ func New(ctx context.Context, o Options) (_ *Server, err error) {
 			return nil, fmt.Errorf("forge %s: %w", f.Name, err)
 		}
 	}
+	reachable := argocdCollector{}
 	for _, a := range o.Config.ArgoCD {
 		if s.argocds[a.Name], err = s.newArgoCD(a); err != nil {
 			return nil, fmt.Errorf("argocd %s: %w", a.Name, err)
 		}
+		reachable[a.Name] = s.argocds[a.Name].watcher.Ready
 	}
+	s.metrics.registry.MustRegister(reachable)
 	if s.console, err = s.newConsole(); err != nil {
 		return nil, err
 	}

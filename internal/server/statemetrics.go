@@ -18,7 +18,7 @@ type stateCollector struct {
 	store *store.Store
 	now   func() time.Time
 
-	components, promotions, oldest, gates, gateAge, drifted *prometheus.Desc
+	components, promotions, oldest, gates, gateAge, drifted, untold *prometheus.Desc
 }
 
 func newStateCollector(s *store.Store, now func() time.Time) *stateCollector {
@@ -32,12 +32,13 @@ func newStateCollector(s *store.Store, now func() time.Time) *stateCollector {
 		gates:      describe("gates_waiting", "Open promotions that don't pass a gate.", "gate"),
 		gateAge:    describe("gate_oldest_seconds", "For how long the release that has waited for longest, of those that don't pass a gate, could have come in.", "gate"),
 		drifted:    describe("targets_drifted", "Targets that were changed in the cluster and differ from what was synced to them."),
+		untold:     describe("targets_untold", "Targets of which nobody has been able to tell for long how they are."),
 	}
 }
 
 // Describe implements prometheus.Collector.
 func (c *stateCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.components, c.promotions, c.oldest, c.gates, c.gateAge, c.drifted} {
+	for _, d := range []*prometheus.Desc{c.components, c.promotions, c.oldest, c.gates, c.gateAge, c.drifted, c.untold} {
 		ch <- d
 	}
 }
@@ -55,7 +56,8 @@ type storedStates struct {
 				Outcome policies.Outcome `json:"outcome"`
 			} `json:"gates"`
 			Targets map[string]struct {
-				Drift *struct{} `json:"drift"`
+				Drift  *struct{} `json:"drift"`
+				Untold bool      `json:"untold"`
 			} `json:"targets"`
 		} `json:"envs"`
 	} `json:"decision"`
@@ -71,7 +73,7 @@ func (c *stateCollector) Collect(ch chan<- prometheus.Metric) {
 		return
 	}
 	now := c.now()
-	values := map[*prometheus.Desc]map[[3]string]float64{c.components: {}, c.promotions: {}, c.oldest: {}, c.gates: {}, c.gateAge: {}, c.drifted: {}}
+	values := map[*prometheus.Desc]map[[3]string]float64{c.components: {}, c.promotions: {}, c.oldest: {}, c.gates: {}, c.gateAge: {}, c.drifted: {}, c.untold: {}}
 	for _, u := range units {
 		var row storedStates
 		if json.Unmarshal(u.Data, &row) != nil {
@@ -100,13 +102,16 @@ func (c *stateCollector) Collect(ch chan<- prometheus.Metric) {
 				if t.Drift != nil {
 					values[c.drifted][at("")]++
 				}
+				if t.Untold {
+					values[c.untold][at("")]++
+				}
 			}
 		}
 	}
 	for desc, counts := range values {
 		for at, n := range counts {
 			labels := at[:]
-			if desc == c.oldest || desc == c.drifted {
+			if desc == c.oldest || desc == c.drifted || desc == c.untold {
 				labels = at[:2]
 			}
 			ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, n, labels...)

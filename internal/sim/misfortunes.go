@@ -27,7 +27,8 @@ func hash(s string) string {
 }
 
 // forgeHead pushes another release over the service's branch: an intruder's own, or the
-// newest there is, which people would approve.
+// newest there is, which people would approve. Half of the times the intruder approves it
+// besides.
 func (sim *Simulation) forgeHead(r *rand.Rand) {
 	sim.onOne(r, func(pr forge.PullRequest, ref promotion.BranchRef) {
 		c := sim.componentsOf(ref)[0]
@@ -57,6 +58,12 @@ func (sim *Simulation) forgeHead(r *rand.Rand) {
 		sim.truth.forged[pr.Number] = true
 		for _, c := range sim.componentsOf(ref) {
 			sim.truth.excused[c] = "somebody pushed to the service's branch"
+		}
+		if r.IntN(2) == 0 {
+			// What somebody who may write approves keeps its place before what is newer.
+			pr.Head = sha
+			carried, _ := sim.carriedBy(&pr, ref)
+			sim.approve(&pr, intruder, carried)
 		}
 	})
 }

@@ -163,7 +163,7 @@ func (sim *Simulation) judgeGates(t *task, pr *forge.PullRequest, ref promotion.
 	}
 	approved := 0
 	for who, what := range sim.truth.approvals[pr.Number] {
-		if what == carried && who != author {
+		if what == carried && (who == reviewer || who == second) {
 			approved++
 		}
 	}

@@ -184,17 +184,18 @@ type unhealthySpan struct {
 
 // healthClock remembers since when Applications are unhealthy, by our clock, and for a
 // while that they were. It is no cache: a limit on reverts rests on it, so nothing of it
-// may be dropped. It holds no more than there are unhealthy Applications, and a watch
-// that starts reports all of them again.
+// may be dropped. It holds no more than there are Applications, and a watch that starts
+// reports all of them again.
 type healthClock struct {
 	now func() time.Time
 
 	mu    sync.Mutex
 	spans map[appKey]unhealthySpan
+	well  map[appKey]time.Time // when they were last seen well
 }
 
 func newHealthClock(now func() time.Time) *healthClock {
-	return &healthClock{now: now, spans: map[appKey]unhealthySpan{}}
+	return &healthClock{now: now, spans: map[appKey]unhealthySpan{}, well: map[appKey]time.Time{}}
 }
 
 // unhealthy are the Applications that are, or were a while ago, unhealthy.
@@ -220,17 +221,26 @@ func (h *healthClock) RecordApp(a verification.App, deleted bool) {
 	switch {
 	case deleted:
 		delete(h.spans, key)
+		delete(h.well, key)
+		return
 	case !bad && known && span.until.IsZero():
 		span.until = h.now()
 		h.spans[key] = span
 	case bad && (!known || !span.until.IsZero()):
+		// HealthSince is by its Argo CD's clock, which may be any.
 		since := h.now()
 		if !a.HealthSince.IsZero() && a.HealthSince.Before(since) {
 			since = a.HealthSince
+			if well := h.well[key]; well.After(since) {
+				since = well
+			}
 		}
 		h.spans[key] = unhealthySpan{since: since, unsettled: unsettled}
 	case bad && !unsettled:
 		span.unsettled = false
 		h.spans[key] = span
+	}
+	if !bad {
+		h.well[key] = h.now()
 	}
 }

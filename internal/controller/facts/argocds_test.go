@@ -84,6 +84,10 @@ func TestHealthClock(t *testing.T) {
 		{app("api", "Degraded", start), true, "db 4, web 6"},
 		{app("web", "Healthy", time.Time{}), false, "db 4, web 6 to 8"},
 		{app("web", "Healthy", time.Time{}), false, "db 4, web 6 to 8"},
+		{app("web", "Degraded", start.Add(-3*time.Hour)), false, "db 4, web 9"}, // it was seen well since
+		{app("db", "Healthy", start), false, "db 4 to 11, web 9"},
+		{app("db", "Healthy", start), true, "web 9"},
+		{app("db", "Degraded", start.Add(2*time.Minute)), false, "db 2, web 9"}, // another one by its name
 	} {
 		now = start.Add(time.Duration(i) * time.Minute)
 		h.RecordApp(step.app, step.deleted)

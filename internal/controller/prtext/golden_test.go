@@ -183,6 +183,11 @@ func merged() map[string]Input {
 		st.State, st.Reason, st.VerifiedAt = promotion.Verifying, "web-qa-us: has not taken the commit yet", time.Time{}
 		st.Targets["web-qa-us"] = promotion.TargetView{State: "arriving", Reason: "Argo CD has not noticed the commit yet"}
 	})
+	with("landed-untold", promotionInput(), func(_ *Input, st *promotion.EnvState) {
+		st.State, st.VerifiedAt = promotion.Verifying, time.Time{}
+		st.Reason = "web-qa-us: health is Unknown; it could not be told for longer than 1h"
+		st.Targets["web-qa-us"] = promotion.TargetView{State: "unclear", Reason: "health is Unknown; it could not be told for longer than 1h", Since: at(9, 10), Untold: true}
+	})
 	with("landed-degraded", revertInput(), nil)
 	with("landed-degraded-hold", revertInput(), func(_ *Input, st *promotion.EnvState) {
 		st.Revert = 0

@@ -116,6 +116,8 @@ func landedNext(in Input, st *promotion.EnvState) string {
 	switch {
 	case st.Revert > 0:
 		return ""
+	case isUntold(st):
+		return "A person is asked: Liftlock can't learn from Argo CD how it is. Look at the Application there, and at whether Argo CD reaches its cluster; nothing is taken back by this, and it goes on by itself once that can be told again."
 	case st.State == promotion.Verifying:
 		return "Nothing to do: Liftlock watches until every target is synced and healthy for long enough."
 	case st.State == promotion.Verified && !in.Revert:
@@ -136,6 +138,16 @@ func landedNext(in Input, st *promotion.EnvState) string {
 		return "Liftlock looks whether this promotion did it and opens a revert if so."
 	}
 	return ""
+}
+
+// isUntold says that of some target nobody has been able to tell for long how it is.
+func isUntold(st *promotion.EnvState) bool {
+	for _, t := range st.Targets {
+		if t.Untold && (st.State == promotion.Verifying || st.State == promotion.Verified) {
+			return true
+		}
+	}
+	return false
 }
 
 // watchEnd is until when a degradation is answered with a revert.

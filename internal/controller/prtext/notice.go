@@ -48,7 +48,9 @@ func LandedNotice(in Input) string {
 		if in.Batch && st.LandedPull != in.Number {
 			continue // something else is there by now
 		}
-		if in.Batch && state == promotion.Verifying {
+		if isUntold(st) {
+			state += " untold"
+		} else if in.Batch && state == promotion.Verifying {
 			state, open = "", true // some of many: only what they come to is told at once
 		}
 		if st.Revert > 0 {

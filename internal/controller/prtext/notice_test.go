@@ -36,7 +36,7 @@ func TestOpenNotice(t *testing.T) {
 func TestLandedNotice(t *testing.T) {
 	for name, want := range map[string]string{
 		"landed-verified": "landed verified", "landed-verifying": "landed verifying", "landed-degraded": "landed degraded #15", "landed-degraded-hold": "landed degraded hold",
-		"landed-failed": "landed failed", "landed-by-hand": "landed diverged",
+		"landed-failed": "landed failed", "landed-untold": "landed verifying untold", "landed-by-hand": "landed diverged",
 	} {
 		if got := LandedNotice(merged()[name]); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)

@@ -173,6 +173,17 @@ func (a *App) TurnedByChange() *bool {
 	return &by
 }
 
+// inconclusiveAnalysis names an AnalysisRun among the resources that is Unknown: Argo CD
+// shows one that ended Inconclusive so. "" when there is none.
+func (a *App) inconclusiveAnalysis() string {
+	for _, r := range a.Unhealthy {
+		if a.Health == unknown && r.Group == "argoproj.io" && r.Kind == "AnalysisRun" && r.Health == unknown {
+			return clipMessage(r.Kind+" "+r.Name) + messageSuffix(r.Message)
+		}
+	}
+	return ""
+}
+
 // HasBadHealth says that the Application is Degraded or lacks a resource that it needs.
 func (a *App) HasBadHealth() bool {
 	h := a.assessHealth()

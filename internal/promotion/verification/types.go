@@ -319,6 +319,7 @@ type Memory struct {
 	BadSince        time.Time // continuously degraded or missing since
 	NotReadySince   time.Time // not healthy since, after having been healthy
 	SuspendedSince  time.Time
+	UnclearSince    time.Time  `json:",omitzero"`  // since when nobody has been able to tell, without a break; zero: it can be told
 	UnhealthyBefore bool       `json:",omitempty"` // Degraded or Missing when last seen before the sync of the commit began
 	SyncFailedSince time.Time  // the release's own sync ended Failed or Error
 	SyncFailure     string     `json:",omitempty"` // how that convicts the release; empty: it doesn't
@@ -355,7 +356,10 @@ type Verdict struct {
 	// HeldUpAt is when the target was last seen queued or suspended: what it does after
 	// that is news, however long ago the commit landed.
 	HeldUpAt time.Time `json:",omitzero"`
-	Drift    *Drift    `json:",omitempty"` // nil: none, or it can't be told
+	// Untold says that nobody has been able to tell how the target is for so long that a
+	// person should look why: untoldTimeouts times the timeout.
+	Untold bool   `json:",omitempty"`
+	Drift  *Drift `json:",omitempty"` // nil: none, or it can't be told
 	// Unchecked are the resources that count as healthy without anybody knowing.
 	Unchecked Unchecked `json:",omitzero"`
 	// Culprits are what failed in the sync of the commit, where that is what makes the

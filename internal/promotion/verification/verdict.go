@@ -30,6 +30,7 @@ func Judge(e Expect, app *App, rel []Relation, mem Memory, now time.Time) (Verdi
 	}
 	j.drift = j.findDrift()
 	v := j.decideVerdict()
+	j.noteUntold(&v)
 	v.Drift = j.drift
 	if app != nil {
 		v.Unchecked = app.Unchecked
@@ -50,6 +51,7 @@ type judgement struct {
 	health string // the Application's, empty without one
 	drift  *Drift
 	queued bool // this look found that the target waits its turn
+	untold bool // this look couldn't tell how the target is
 }
 
 // decideVerdict goes through the questions in PROMOTION's order; whatever can't be
@@ -104,6 +106,7 @@ func (j *judgement) unreachableVerdict() Verdict {
 	j.mem.Arrival, j.mem.UndoneSince = time.Time{}, time.Time{}
 	j.mem.resetStreaks()
 	j.mem.pause(j.now)
+	j.untold = true
 	why := "Argo CD can't be asked: " + clipMessage(j.e.Unreachable)
 	// No news will come from there: look whether it is back.
 	return j.keepVerified(Verdict{State: Unclear, Reason: why, Next: j.now.Add(unreachableRecheck)})
@@ -111,10 +114,12 @@ func (j *judgement) unreachableVerdict() Verdict {
 
 // unclearVerdict answers while Argo CD itself can't tell. Before the commit was taken
 // the time to arrive goes on: a commit that can't be compared is not synced.
-// Afterwards it is neither healthy nor unhealthy, without a limit.
+// Afterwards it is neither healthy nor unhealthy, without a limit; only an analysis that
+// came to no result has one, because nothing but a person brings it to any.
 func (j *judgement) unclearVerdict(why string) Verdict {
 	j.mem.resetStreaks()
 	j.mem.pause(j.now)
+	j.untold = true
 	if j.mem.isVerified() {
 		return Verdict{State: Verified, Lapsed: true, Reason: "verified before; at the moment it can't be told how it is: " + why}
 	}
@@ -125,7 +130,48 @@ func (j *judgement) unclearVerdict(why string) Verdict {
 		return j.waitingVerdict(Unclear, why)
 	}
 	j.mem.UndoneSince = time.Time{}
+	if run := j.app.inconclusiveAnalysis(); run != "" {
+		until := j.untoldSince().Add(j.Timeout)
+		if why = run + " came to no result"; !j.now.Before(until) {
+			return Verdict{State: Failed, Reason: fmt.Sprintf("%s, and hasn't for %s", why, formatDuration(j.Timeout))}
+		}
+		return Verdict{State: Unclear, Reason: why, Next: until}
+	}
 	return Verdict{State: Unclear, Reason: why}
+}
+
+// untoldTimeouts is for how many timeouts nobody may be able to tell how a target is before
+// a person is told of it: by then it is no matter of a restart or of a short failure.
+const untoldTimeouts = 6
+
+// untoldSince is since when nobody has been able to tell: until now somebody was, where
+// there is no earlier time.
+func (j *judgement) untoldSince() time.Time {
+	if at := j.mem.UnclearSince; !at.IsZero() {
+		return at
+	}
+	return j.now
+}
+
+// noteUntold remembers since when nobody can tell, and says so of the verdict when that has
+// been too long.
+func (j *judgement) noteUntold(v *Verdict) {
+	if !j.untold {
+		j.mem.UnclearSince = time.Time{}
+		return
+	}
+	j.mem.UnclearSince = j.untoldSince()
+	if v.State != Unclear && !v.Lapsed {
+		return // it waits for its turn, or a person is asked already
+	}
+	limit := untoldTimeouts * j.Timeout
+	until := j.mem.UnclearSince.Add(limit)
+	if j.now.Before(until) {
+		v.lowerNext(until)
+		return
+	}
+	v.Untold = true
+	v.Reason += "; it could not be told for longer than " + formatDuration(limit)
 }
 
 // arrivingVerdict answers while the compared revision isn't known to hold the commit.

@@ -1,0 +1,108 @@
+package verification
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestUntold says of a target that a person should look why nobody can tell how it is, once
+// that has been so for six timeouts without a break, and convicts nothing by it.
+func TestUntold(t *testing.T) {
+	untell := map[string]func(s *scenario, on bool){
+		"Unknown": func(s *scenario, on bool) {
+			s.app.Health = map[bool]string{true: "Unknown", false: "Healthy"}[on]
+		},
+		"ComparisonError": func(s *scenario, on bool) {
+			s.app.Conditions = nil
+			if on {
+				s.app.Conditions = []Condition{{Type: "ComparisonError", Message: "cluster is away"}}
+			}
+		},
+		"unreachable": func(s *scenario, on bool) {
+			s.e.Unreachable = map[bool]string{true: "connection refused"}[on]
+		},
+	}
+	for name, set := range untell {
+		t.Run(name, func(t *testing.T) {
+			s := newScenario(t)
+			s.deploy(0, "Healthy", Soaking)
+			set(s, true)
+			s.judgeAt(10*second, Unclear, "")
+			set(s, false)
+			s.judgeAt(59*minute, Soaking, "")
+			set(s, true)
+			s.judgeAt(60*minute-10*second, Unclear, "")
+			v := s.judgeAt(2*time.Hour-11*second, Unclear, "")
+			if v.Untold || strings.Contains(v.Reason, "for longer than") {
+				t.Errorf("told after less than an hour: %+v", v)
+			}
+			if until := start.Add(2*time.Hour - 10*second); v.Next.After(until) {
+				t.Errorf("it is looked at again at %v, want %v at the latest", v.Next, until)
+			}
+			if v = s.judgeAt(2*time.Hour-10*second, Unclear, "; it could not be told for longer than 1h"); !v.Untold {
+				t.Error("not told after an hour")
+			}
+			set(s, false)
+			if v = s.judgeAt(3*time.Hour, Soaking, ""); v.Untold {
+				t.Error("told of what can be told again")
+			}
+			s.judgeAt(3*time.Hour+minute, Verified, "")
+			set(s, true)
+			s.judgeAt(3*time.Hour+2*minute, Verified, "")
+			if v = s.judgeAt(4*time.Hour+2*minute, Verified, "it could not be told for longer than 1h"); !v.Untold || !v.Lapsed {
+				t.Errorf("%+v, want one that was verified, of which nobody could tell for an hour", v)
+			}
+		})
+	}
+}
+
+// TestUntoldInTurn asks nobody to look at a target that waits for its turn, however little
+// is known of it.
+func TestUntoldInTurn(t *testing.T) {
+	s := newScenario(t)
+	s.notice()
+	s.operate("Running", windowMessage)
+	s.app.Conditions = []Condition{{Type: "ComparisonError", Message: "cluster is away"}}
+	s.judgeAt(0, Queued, "")
+	if v := s.judgeAt(2*time.Hour, Queued, ""); v.Untold {
+		t.Errorf("%+v, want nobody asked to look", v)
+	}
+}
+
+// TestInconclusiveAnalysis asks a person about an analysis without a result when the
+// timeout is over, and leaves what was verified.
+func TestInconclusiveAnalysis(t *testing.T) {
+	inconclude := func(s *scenario) {
+		s.app.Health = "Unknown"
+		s.app.Unhealthy = []Resource{{Group: "argoproj.io", Kind: "AnalysisRun", Name: "smoke", Health: "Unknown", Message: "3 of 3 inconclusive"}}
+	}
+	s := newScenario(t)
+	s.deploy(0, "Healthy", Soaking)
+	inconclude(s)
+	s.judgeAt(10*second, Unclear, "AnalysisRun smoke: 3 of 3 inconclusive came to no result")
+	s.wantNext(10*minute + 10*second)
+	s.judgeAt(10*minute+9*second, Unclear, "")
+	s.judgeAt(10*minute+10*second, Failed, "AnalysisRun smoke: 3 of 3 inconclusive came to no result, and hasn't for 10m")
+	s.judgeAt(3*time.Hour, Failed, "for 10m")
+	s.app.Health, s.app.Unhealthy = "Healthy", nil
+	s.judgeAt(4*time.Hour, Soaking, "")
+	s.judgeAt(4*time.Hour+minute, Verified, "")
+	inconclude(s)
+	s.judgeAt(5*time.Hour, Verified, "")
+	s.judgeAt(5*time.Hour+20*minute, Verified, "")
+
+	for name, r := range map[string]Resource{
+		"another group": {Group: "example.com", Kind: "AnalysisRun", Name: "smoke", Health: "Unknown"},
+		"another kind":  {Group: "argoproj.io", Kind: "Rollout", Name: "smoke", Health: "Unknown"},
+		"under way":     {Group: "argoproj.io", Kind: "AnalysisRun", Name: "smoke", Health: "Progressing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScenario(t)
+			s.deploy(0, "Healthy", Soaking)
+			s.app.Health, s.app.Unhealthy = "Unknown", []Resource{r}
+			s.judgeAt(10*second, Unclear, "")
+			s.judgeAt(30*minute, Unclear, "")
+		})
+	}
+}
