@@ -22,6 +22,13 @@ CRASH ?= .
 CRASH_SEED ?= 1
 KILLS ?= 1000
 STORIES ?= .
+SHORT ?= -short
+# Where goroutines share memory. The other rooms have one, and the emulator and the
+# simulation have a lock or run one thing at a time.
+RACE ?= ./internal/appset ./internal/appset/evaluate ./internal/argocd/... ./internal/cache ./internal/cli/checkout ./internal/console/... \
+	./internal/controller ./internal/controller/act ./internal/controller/facts ./internal/controller/gateclient ./internal/controller/plan \
+	./internal/controller/registry ./internal/controller/wake ./internal/forge/transport ./internal/git ./internal/lock ./internal/manifest/... \
+	./internal/notify ./internal/proc ./internal/sandbox ./internal/server ./internal/store/... ./webhooks/...
 # The random tests draw the same cases on every run, so that a change is judged
 # by what it changed; RAPID_SEED=0 draws new ones.
 export RAPID_SEED ?= 20261121
@@ -41,8 +48,8 @@ test: ## run the tests
 	$(GO) test -timeout 30m ./...
 
 .PHONY: race
-race: ## run the tests with the race detector, a package at a time
-	$(GO) test -race -p 1 -timeout 20m ./...
+race: ## run the tests of what several goroutines share with the race detector, in short form (RACE=./... and SHORT=: everything)
+	$(GO) test -race $(SHORT) -timeout 30m $(RACE)
 
 .PHONY: crash
 crash: ## kill the server at every point of the story and at random, and three replicas with their PostgreSQL 1,000 times (an hour; CRASH=ReplicasKilled KILLS=1000 CRASH_SEED=1)

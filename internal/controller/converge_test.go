@@ -6,7 +6,7 @@ import "testing"
 // comes to qa, verified and by a pull request, once.
 func TestWhatDiffersIsAdopted(t *testing.T) {
 	t.Parallel()
-	for name, c := range kindsOfUnit {
+	for name, c := range listKindsOfUnit() {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t, c.spec+"  adopt: converge\n", autoQA, c.components...)
 			w.settle(c.key, "it is merged", func() bool { p := w.pulls(); return len(p) == 1 && p[0].Merged })

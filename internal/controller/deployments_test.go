@@ -61,7 +61,7 @@ func (w *fixture) shows(key, what string, want ...string) {
 // releases come, degrade and go back, for one component and for several together, also when the
 // process dies after a deployment was created, and when the database is lost.
 func TestDeploymentsOfAnEnvironment(t *testing.T) {
-	for name, c := range kindsOfUnit {
+	for name, c := range listKindsOfUnit() {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t, c.spec+"  deployments: true\n", revertingQA, c.components...)
 			at := "qa liftlock:shop/" + c.key + ": "

@@ -31,7 +31,7 @@ func (w *fixture) outcomes() []string {
 // whether it is taken or refused, once for each place in which it was given, and what the
 // decision is to see of it.
 func TestCommandsAreRecorded(t *testing.T) {
-	for name, c := range kindsOfUnit {
+	for name, c := range listKindsOfUnit() {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t, c.spec, manualQA, c.components...)
 			p := w.openOne(c.key, "2.0.0", c.components...)
@@ -160,7 +160,7 @@ func TestHoldsComeAndGo(t *testing.T) {
 // TestAuditSaysTheEnvironment holds that the audit trail has the one environment that a command was
 // about, also where only its pull request tells, and none where it was about several.
 func TestAuditSaysTheEnvironment(t *testing.T) {
-	for name, c := range kindsOfUnit {
+	for name, c := range listKindsOfUnit() {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t, c.spec, manualQA, c.components...)
 			p := w.openOne(c.key, "2.0.0", c.components...)

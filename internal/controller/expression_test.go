@@ -25,7 +25,7 @@ func TestExpressionKnowsThePromotion(t *testing.T) {
 		gates.WriteString("        - expression: '" + e + "'\n")
 	}
 	qa := "    - name: qa\n      after: [dev]\n      merge: auto\n      verify: " + quickly + "\n      gates:\n" + gates.String()
-	for name, c := range kindsOfUnit {
+	for name, c := range listKindsOfUnit() {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t, c.spec, qa, c.components...)
 			files := map[string]string{}

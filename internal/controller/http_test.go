@@ -105,7 +105,7 @@ func (w *fixture) callback(r policies.EndpointRequest, o policies.Outcome) error
 // that very moment: what it said before doesn't count when it is away.
 func TestEndpointIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	for name, c := range kindsOfUnit {
+	for name, c := range listKindsOfUnit() {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t, c.spec, httpQA, c.components...)
 			b := w.withEndpoint()

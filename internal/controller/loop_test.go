@@ -13,19 +13,26 @@ import (
 	"github.com/liftlock/liftlock/internal/store"
 )
 
-var kindsOfUnit = map[string]struct {
+// kindOfUnit is a way in which releases move: by themselves, or several at once.
+type kindOfUnit struct {
 	spec, key, branch string
 	components        []string
-}{
-	"one component": {"", "web", "liftlock/shop/qa/web", []string{"web"}},
-	"several":       {"  batch: environment\n", "batch", "liftlock/shop/qa/batch", []string{"api", "web"}},
+}
+
+// listKindsOfUnit are both, and the one that does more when time is short.
+func listKindsOfUnit() map[string]kindOfUnit {
+	kinds := map[string]kindOfUnit{"several": {"  batch: environment\n", "batch", "liftlock/shop/qa/batch", []string{"api", "web"}}}
+	if !testing.Short() {
+		kinds["one component"] = kindOfUnit{"", "web", "liftlock/shop/qa/web", []string{"web"}}
+	}
+	return kinds
 }
 
 // TestAReleaseIsPromoted holds the loop's own way, from a push to a merge, and that a
 // newer release takes the open pull request's place instead of a second one's.
 func TestAReleaseIsPromoted(t *testing.T) {
 	t.Parallel()
-	for name, c := range kindsOfUnit {
+	for name, c := range listKindsOfUnit() {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t, c.spec, manualQA, c.components...)
 			first := w.openOne(c.key, "2.0.0", c.components...)
@@ -51,7 +58,7 @@ func TestAReleaseIsPromoted(t *testing.T) {
 // and that what can't be read stays in nobody's way.
 func TestMergesAreServed(t *testing.T) {
 	t.Parallel()
-	for name, c := range kindsOfUnit {
+	for name, c := range listKindsOfUnit() {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t, c.spec, autoQA, c.components...)
 			w.openOne(c.key, "2.0.0", c.components...)
@@ -72,7 +79,7 @@ func TestMergesAreServed(t *testing.T) {
 // TestCommandsAreAuthorised holds who may do what, and that what is refused does nothing.
 func TestCommandsAreAuthorised(t *testing.T) {
 	t.Parallel()
-	for name, c := range kindsOfUnit {
+	for name, c := range listKindsOfUnit() {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t, c.spec, manualQA, c.components...)
 			p := w.openOne(c.key, "2.0.0", c.components...)
@@ -115,7 +122,7 @@ func TestCommandsAreAuthorised(t *testing.T) {
 // somebody else pushed to the branch that it would use.
 func TestABranchOfSomebodyElseStaysItsOwn(t *testing.T) {
 	t.Parallel()
-	for name, c := range kindsOfUnit {
+	for name, c := range listKindsOfUnit() {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t, c.spec, manualQA, c.components...)
 			w.must(w.run(wake.ForUnit(w.unit(c.key))))
@@ -140,7 +147,7 @@ func TestABranchOfSomebodyElseStaysItsOwn(t *testing.T) {
 // its pipeline are one unit: nothing is evaluated in its name.
 func TestAComponentThatIsGoneIsForgotten(t *testing.T) {
 	t.Parallel()
-	for name, c := range kindsOfUnit {
+	for name, c := range listKindsOfUnit() {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t, c.spec, manualQA, c.components...)
 			w.must(w.run(wake.ForUnit(w.unit(c.key))))

@@ -47,7 +47,7 @@ func TestMergesAreAudited(t *testing.T) {
 		"by us, who died then": {env: after + "manual, gates: [{expression: 'true'}], verify: " + quickly + "}\n", by: bot, via: promotion.AuditViaServer,
 			before: func(w *fixture, p int) { w.dieAfterMerge(p) }, reason: "expression pass", judged: true},
 	} {
-		for kind, k := range kindsOfUnit {
+		for kind, k := range listKindsOfUnit() {
 			t.Run(name+", "+kind, func(t *testing.T) {
 				w := newFixture(t, k.spec, c.env, k.components...)
 				p := w.openOne(k.key, "2.0.0", k.components...)

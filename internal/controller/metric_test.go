@@ -69,7 +69,7 @@ func (w *fixture) gateResults(component string) []policies.Result {
 // database begin it anew, and that what was measured goes with the pull request.
 func TestMetricIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	for name, c := range kindsOfUnit {
+	for name, c := range listKindsOfUnit() {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t, c.spec, metricQA, c.components...)
 			var value atomic.Value
@@ -207,7 +207,7 @@ func TestClockThatWasAhead(t *testing.T) {
 // TestGateThatClosesMeanwhile holds that nothing is merged by a gate that stopped passing while
 // the others were still asked.
 func TestGateThatClosesMeanwhile(t *testing.T) {
-	for name, c := range kindsOfUnit {
+	for name, c := range listKindsOfUnit() {
 		t.Run(name, func(t *testing.T) {
 			frozen := time.Now().Add(30 * time.Minute).Truncate(time.Second)
 			moment := func(at time.Time) string { return at.UTC().Format(time.RFC3339) }

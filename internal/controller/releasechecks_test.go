@@ -16,7 +16,7 @@ import (
 func TestChecksOnTheRelease(t *testing.T) {
 	t.Parallel()
 	const gated = "    - {name: qa, after: [dev], merge: auto, gates: [{checks: {require: [smoke], from: [linus], on: release}}], verify: " + quickly + "}\n"
-	for name, c := range kindsOfUnit {
+	for name, c := range listKindsOfUnit() {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t, c.spec, gated, c.components...)
 			w.must(w.run(wake.ForUnit(w.unit(c.key)))) // the baseline is written down

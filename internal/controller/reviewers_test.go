@@ -17,7 +17,7 @@ const requestRoute = "POST /repos/{owner}/{repo}/pulls/{number}/requested_review
 // forge with one call and once, that nobody is fought who takes themselves off, and that who
 // reviewed a release is asked about the next.
 func TestReviewersAreRequested(t *testing.T) {
-	for name, c := range kindsOfUnit {
+	for name, c := range listKindsOfUnit() {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t, c.spec, "    - {name: qa, after: [dev], merge: auto, gates: [{approvals: {count: 2, from: {users: [ada, linus, grace], teams: [acme/sre]}}}], verify: "+quickly+"}\n", c.components...)
 			w.must(w.forge.SetTeam("acme/sre", "", "ada"))
@@ -93,7 +93,7 @@ func TestReviewersThatCannotBeRequested(t *testing.T) {
 // as those from a team that it chokes on, keep no revert of the same environment from being opened,
 // and are made when it doesn't fail any more.
 func TestARevertDoesNotWaitForReviewRequests(t *testing.T) {
-	for name, c := range kindsOfUnit {
+	for name, c := range listKindsOfUnit() {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t, c.spec, "    - {name: qa, after: [dev], merge: auto, gates: [{approvals: {count: 1, from: {users: [ada]}}}], verify: "+quickly+"}\n", c.components...)
 			first := w.openOne(c.key, "2.0.0", c.components...)

@@ -31,7 +31,7 @@ func TestSkipsAreGiven(t *testing.T) {
 		w.must(w.forge.SetTeam("acme/oncall", "", "ada", "rita"))
 		return w, w.openOne(key, "2.0.0", components...)
 	}
-	for name, c := range kindsOfUnit {
+	for name, c := range listKindsOfUnit() {
 		t.Run(name, func(t *testing.T) {
 			w, p := newOpen(t, c.spec, soakedQA, c.key, c.components)
 			for who, want := range map[string]string{"grace": "breakGlass names", "rita": "write to", "linus": "author of the release"} {

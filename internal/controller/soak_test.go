@@ -12,7 +12,7 @@ import (
 // down what moved by next to nothing.
 func TestSoakIsServed(t *testing.T) {
 	t.Parallel()
-	for name, c := range kindsOfUnit {
+	for name, c := range listKindsOfUnit() {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t, c.spec, "    - {name: qa, after: [dev], merge: auto, gates: [{soak: {for: 3h}}], verify: "+quickly+"}\n", c.components...)
 			w.openOne(c.key, "2.0.0", c.components...)

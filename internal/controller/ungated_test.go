@@ -18,7 +18,7 @@ import (
 func TestUngatedMergesAreForgotten(t *testing.T) {
 	t.Parallel()
 	gated := "    - {name: qa, after: [dev], merge: manual, gates: [{soak: {for: 720h}}], verify: " + quickly + "}\n"
-	for kind, k := range kindsOfUnit {
+	for kind, k := range listKindsOfUnit() {
 		t.Run(kind, func(t *testing.T) {
 			w := newFixture(t, k.spec, gated, append([]string{"other"}, k.components...)...)
 			known := func() []string {
@@ -75,7 +75,7 @@ func TestMergedPastItsGates(t *testing.T) {
 		"where nothing waits":  {manualQA, ""},
 		"by us, when all pass": {autoQA, ""},
 	} {
-		for kind, k := range kindsOfUnit {
+		for kind, k := range listKindsOfUnit() {
 			t.Run(name+", "+kind, func(t *testing.T) {
 				w := newFixture(t, k.spec, c.env, k.components...)
 				p := w.openOne(k.key, "2.0.0", k.components...)

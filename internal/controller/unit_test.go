@@ -64,7 +64,7 @@ func TestAFailureDelaysNothingElse(t *testing.T) {
 // of it wants to run.
 func TestAFailureIsShownInItsEnvironment(t *testing.T) {
 	t.Parallel()
-	for name, c := range kindsOfUnit {
+	for name, c := range listKindsOfUnit() {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t, c.spec, manualQA, c.components...)
 			w.must(w.run(wake.ForUnit(w.unit(c.key))))

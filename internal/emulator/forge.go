@@ -77,6 +77,9 @@ type Forge struct {
 	sender       *webhookSender
 	done         chan struct{} // closed when the server has stopped
 
+	advertisedMu sync.Mutex
+	advertised   []byte // what git-upload-pack can do by protocol version 2; nil: not asked yet
+
 	// mu guards everything below and the state of accounts, repositories and
 	// pull requests. Lock order: repository.refsMu, then mu.
 	mu          sync.Mutex

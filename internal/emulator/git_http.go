@@ -1,10 +1,11 @@
 package emulator
 
 import (
+	"bytes"
+	"compress/gzip"
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/cgi"
 	"os"
 	"os/exec"
 	"regexp"
@@ -59,47 +60,88 @@ func (g *gitCall) routeName() string {
 	return "POST /{owner}/{repo}.git/" + g.tail
 }
 
-// serveGit authenticates a Git request and hands it to git http-backend. After
-// a push everything follows that follows from its new references, before the
-// client hears that it is done.
+// serveGit authenticates a Git request and hands it to Git's own program for it, as
+// git http-backend would with three programs a request. After a push everything follows
+// that follows from its new references, before the client hears that it is done.
 func (f *Forge) serveGit(w http.ResponseWriter, r *http.Request, g *gitCall) {
 	repo, user, ok := f.admitGit(w, r, g)
 	if !ok {
 		return
 	}
-	r, done, err := spoolBody(w, r)
+	body, done, err := spoolBody(w, r)
 	if err != nil {
 		http.Error(w, "the request can't be read", http.StatusBadRequest)
 		return
 	}
 	defer done()
-	program, err := exec.LookPath("git")
-	if err != nil {
-		f.log.Error("git is needed to serve repositories", zap.Error(err))
-		http.Error(w, "git is missing", http.StatusInternalServerError)
-		return
+	w.Header().Set("Cache-Control", "no-cache")
+	switch {
+	case g.tail == "info/refs":
+		err = f.advertise(w, r, repo, g.service)
+	case g.service == "git-receive-pack":
+		repo.refsMu.Lock()
+		defer repo.refsMu.Unlock()
+		err = runGitService(w, r, repo, g.service, body)
+		f.followPush(repo, user)
+	default:
+		err = runGitService(w, r, repo, g.service, body)
 	}
-	r.URL.Path = "/" + g.tail
-	r.Header.Del("Authorization")
-	backend := &cgi.Handler{
-		Path: program, Args: []string{"http-backend"}, Dir: repo.git.dir,
-		Env: append(gitEnv(repo.git.dir),
-			"GIT_PROJECT_ROOT="+repo.git.dir, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER="+user.login,
-			"GIT_PROTOCOL="+gitProtocol(r)),
-		Logger: zap.NewStdLog(f.log), Stderr: io.Discard,
+	if err != nil && r.Context().Err() == nil {
+		f.log.Error("a Git request wasn't served", zap.String("repository", g.repo), zap.String("service", g.service), zap.Error(err))
 	}
-	if g.tail != "git-receive-pack" {
-		backend.ServeHTTP(w, r)
-		return
-	}
-	repo.refsMu.Lock()
-	defer repo.refsMu.Unlock()
-	backend.ServeHTTP(w, r)
+}
+
+func (f *Forge) followPush(repo *repository, user *account) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.noticeRefs(repo, user); err != nil {
-		f.log.Error("a push wasn't followed", zap.String("repository", g.repo), zap.Error(err))
+		f.log.Error("a push wasn't followed", zap.String("repository", repo.fullName()), zap.Error(err))
 	}
+}
+
+// advertise answers with what a service can do and, before protocol version 2, with the
+// references. Version 2's answer is the same for every repository of the emulator's.
+func (f *Forge) advertise(w http.ResponseWriter, r *http.Request, repo *repository, service string) error {
+	w.Header().Set("Content-Type", "application/x-"+service+"-advertisement")
+	if service != "git-upload-pack" || gitProtocol(r) != "version=2" {
+		first := "# service=" + service + "\n"
+		if _, err := fmt.Fprintf(w, "%04x%s0000", len(first)+4, first); err != nil {
+			return err
+		}
+		return gitService(r, repo, service, w, nil, "--advertise-refs")
+	}
+	f.advertisedMu.Lock()
+	defer f.advertisedMu.Unlock()
+	if f.advertised == nil {
+		var out bytes.Buffer
+		if err := gitService(r, repo, service, &out, nil, "--advertise-refs"); err != nil {
+			return err
+		}
+		f.advertised = out.Bytes()
+	}
+	_, err := w.Write(f.advertised)
+	return err
+}
+
+// runGitService answers with what a service says to the body.
+func runGitService(w http.ResponseWriter, r *http.Request, repo *repository, service string, body io.Reader) error {
+	if r.Header.Get("Content-Encoding") == "gzip" {
+		unzipped, err := gzip.NewReader(body)
+		if err != nil {
+			http.Error(w, "the request can't be read", http.StatusBadRequest)
+			return fmt.Errorf("the request's body: %w", err)
+		}
+		body = unzipped
+	}
+	w.Header().Set("Content-Type", "application/x-"+service+"-result")
+	return gitService(r, repo, service, w, body)
+}
+
+func gitService(r *http.Request, repo *repository, service string, out io.Writer, body io.Reader, args ...string) error {
+	cmd := exec.CommandContext(r.Context(), "git", append(append([]string{strings.TrimPrefix(service, "git-"), "--stateless-rpc"}, args...), ".")...)
+	cmd.Dir, cmd.Env = repo.git.dir, append(append(gitEnv(repo.git.dir), "PATH="+os.Getenv("PATH")), "GIT_PROTOCOL="+gitProtocol(r))
+	cmd.Stdin, cmd.Stdout = body, out
+	return cmd.Run()
 }
 
 // admitGit finds the repository and the user, or answers why not.
@@ -131,13 +173,11 @@ func (f *Forge) admitGit(w http.ResponseWriter, r *http.Request, g *gitCall) (*r
 	return repo, user, true
 }
 
-// spoolBody gives the request with its whole body already read: CGI needs to know
-// its length, and a client that is killed in the middle must not hold the
-// repository's lock. done frees it.
-func spoolBody(w http.ResponseWriter, r *http.Request) (whole *http.Request, done func(), err error) {
-	whole = r.Clone(r.Context())
+// spoolBody is the request's whole body, already read: a client that is killed in the
+// middle must not hold the repository's lock. done frees it.
+func spoolBody(w http.ResponseWriter, r *http.Request) (body io.Reader, done func(), err error) {
 	if r.Method != http.MethodPost {
-		return whole, func() {}, nil
+		return nil, func() {}, nil
 	}
 	file, err := os.CreateTemp("", "emulator-pack-")
 	if err != nil {
@@ -147,7 +187,7 @@ func spoolBody(w http.ResponseWriter, r *http.Request) (whole *http.Request, don
 		_ = file.Close() // it was only read since the last error that was looked at
 		_ = os.Remove(file.Name())
 	}
-	n, err := io.Copy(file, http.MaxBytesReader(w, r.Body, maxPack))
+	_, err = io.Copy(file, http.MaxBytesReader(w, r.Body, maxPack))
 	if err == nil {
 		_, err = file.Seek(0, io.SeekStart)
 	}
@@ -155,8 +195,7 @@ func spoolBody(w http.ResponseWriter, r *http.Request) (whole *http.Request, don
 		done()
 		return nil, nil, err
 	}
-	whole.Body, whole.ContentLength, whole.TransferEncoding = file, n, nil
-	return whole, done, nil
+	return file, done, nil
 }
 
 // gitProtocol is the Git protocol version that the client asks for. Anything but
