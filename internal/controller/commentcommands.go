@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -92,8 +93,11 @@ func (e *Controller) handleComment(ctx context.Context, r *Repository, pr *forge
 		return again, err
 	}
 	done, err := r.Forge.HasReacted(ctx, r.Name, pr.Number, k.ID)
-	if err != nil || done {
+	if err != nil {
 		return time.Time{}, err
+	}
+	if done {
+		return time.Time{}, e.rememberRequester(ctx, r, pr, ref, k, cmds)
 	}
 	// The pull request was read before the comment, and what the comment is about,
 	// such as a close, may have come between the two.
@@ -106,6 +110,27 @@ func (e *Controller) handleComment(ctx context.Context, r *Repository, pr *forge
 		return time.Time{}, err
 	}
 	return time.Time{}, nil
+}
+
+// rememberRequester keeps that a comment which was served before asked for a pull request's
+// own promotion: where the store was lost nothing else says so, and who asks for a promotion
+// doesn't approve it.
+func (e *Controller) rememberRequester(ctx context.Context, r *Repository, pr *forge.PullRequest, ref promotion.BranchRef, k *forge.Comment, cmds []command.Command) error {
+	asked := slices.ContainsFunc(cmds, func(c command.Command) bool {
+		return c.Verb == command.Promote && (c.Environment == "" || c.Environment == ref.Environment)
+	})
+	if !asked || ref.Revert || pr.State != forge.Open {
+		return nil
+	}
+	known, err := facts.ReadRequesters(ctx, e.opts.Store, r.ID, pr.Number)
+	if err != nil || slices.Contains(known, k.User) {
+		return err
+	}
+	raw, err := json.Marshal(append(known, k.User))
+	if err != nil {
+		return fmt.Errorf("keep who asked for #%d: %w", pr.Number, err)
+	}
+	return e.opts.Store.PutState(ctx, facts.RequestersKey(r.ID, pr.Number), raw)
 }
 
 // executeComment does what the commands of a comment say, answers them and acknowledges

@@ -29,7 +29,8 @@ const (
 	TrailerComponent   = "Liftlock-Component"
 	TrailerRelease     = "Liftlock-Release"
 	TrailerKind        = "Liftlock-Kind"
-	TrailerMembers     = "Liftlock-Passengers" // of a pull request that moves several components
+	TrailerMembers     = "Liftlock-Passengers"   // of a pull request that moves several components
+	TrailerRequesters  = "Liftlock-Requested-By" // of a promotion: the logins of who gave the commands for it
 
 	KindPromotion = "promotion"
 	KindRevert    = "revert"

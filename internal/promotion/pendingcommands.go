@@ -1,6 +1,10 @@
 package promotion
 
-import "time"
+import (
+	"slices"
+	"strings"
+	"time"
+)
 
 // findCommand finds a person's command that waits for this environment; the oldest first.
 func (j *evaluator) findCommand(verb, env string) *PendingCommand {
@@ -74,4 +78,31 @@ func (j *evaluator) finishLeftoverCommands() {
 			j.finishCommand(a, false, a.Environment+" is a source environment: releases arrive there by commits, not by promotions")
 		}
 	}
+}
+
+// Requesters are the logins of those whose commands promote a release into an environment,
+// as far as the store has them, sorted.
+func (f *ComponentFacts) Requesters(env, release string) []string {
+	var out []string
+	for _, k := range f.PendingCommands {
+		if k.Verb == "promote" && k.Environment == env && (k.Release == "" || k.Release == release) {
+			out = append(out, k.By)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// requesterSeparator can be in nobody's login.
+const requesterSeparator = ", "
+
+// RequestersTrailer writes requesters as a commit's trailer has them; "" for none.
+func RequestersTrailer(logins []string) string { return strings.Join(logins, requesterSeparator) }
+
+// ParseRequesters reads what RequestersTrailer wrote.
+func ParseRequesters(trailer string) []string {
+	if trailer == "" {
+		return nil
+	}
+	return strings.Split(trailer, requesterSeparator)
 }

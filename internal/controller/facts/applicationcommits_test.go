@@ -18,7 +18,7 @@ func TestCompareApplication(t *testing.T) {
 	now := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 	f := &authorForge{}
 	r := &Repository{Forge: f, ForgeRef: "hub"}
-	o := newAuthorGatherer(nil, func() time.Time { return now }, false, nil)
+	o := newAuthorGatherer(nil, nil, func() time.Time { return now }, false, nil)
 	app := forge.Repo{Owner: "acme", Name: "web"}
 	for i, step := range []struct {
 		after time.Duration

@@ -1,7 +1,9 @@
 package facts
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -30,6 +32,7 @@ const (
 // authorGatherer says who made releases.
 type authorGatherer struct {
 	releases       *releaseReader
+	states         StateReader
 	now            func() time.Time
 	ignoreUnlinked bool
 	images         ImageSource // nil: images aren't looked into
@@ -42,8 +45,8 @@ type authorGatherer struct {
 	applications *cache.Cache[string, rememberedCommits]
 }
 
-func newAuthorGatherer(releases *releaseReader, now func() time.Time, ignoreUnlinked bool, group *cache.Group) *authorGatherer {
-	return &authorGatherer{releases: releases, now: now, ignoreUnlinked: ignoreUnlinked, landings: newCache[string, makers](group, "commit_authors", 10_000), made: newCommitsCache(group, "release_commits", func(m ReleaseCommits) []ReleaseCommit { return m.Commits }),
+func newAuthorGatherer(releases *releaseReader, states StateReader, now func() time.Time, ignoreUnlinked bool, group *cache.Group) *authorGatherer {
+	return &authorGatherer{releases: releases, states: states, now: now, ignoreUnlinked: ignoreUnlinked, landings: newCache[string, makers](group, "commit_authors", 10_000), made: newCommitsCache(group, "release_commits", func(m ReleaseCommits) []ReleaseCommit { return m.Commits }),
 		heads:        newCache[string, string](group, "release_heads", 10_000),
 		applications: newCommitsCache(group, "application_commits", func(m rememberedCommits) []ReleaseCommit { return m.commits })}
 }
@@ -105,13 +108,48 @@ func (o *authorGatherer) authorFacts(ctx context.Context, c *ComponentEvaluation
 	if err != nil {
 		f.AuthorsErr = err.Error()
 	}
-	for _, k := range c.Facts.PendingCommands {
-		if k.Verb == "promote" && k.Environment == env.Name && (k.Release == "" || k.Release == release) {
-			authors = append(authors, policies.Account{Login: k.By})
+	requesters, err := ReadRequesters(ctx, o.states, c.Snapshot.Repo.ID, p.Number)
+	if err != nil {
+		return err
+	}
+	head, err := c.Snapshot.Repo.Mirror.Commit(ctx, p.Head)
+	switch {
+	case ctx.Err() != nil:
+		return err
+	case err != nil:
+		f.AuthorsErr = cmp.Or(f.AuthorsErr, "who asked for it can't be told: "+err.Error())
+	default:
+		requesters = append(requesters, promotion.ParseRequesters(head.Trailers[promotion.TrailerRequesters])...)
+	}
+	// The store has them too, as long as it isn't lost.
+	requesters = append(requesters, c.Facts.Requesters(env.Name, release)...)
+	for _, login := range requesters {
+		if a := (policies.Account{Login: login}); !slices.Contains(authors, a) {
+			authors = append(authors, a)
 		}
 	}
 	f.Authors = authors
 	return nil
+}
+
+// RequestersKey is the store's key of who is known from comments to have asked for a pull
+// request's promotion.
+func RequestersKey(repo string, number int) string {
+	return fmt.Sprintf("requesters|%s|%d", repo, number)
+}
+
+// ReadRequesters are the logins of those who are known from comments to have asked for a
+// pull request's promotion, sorted; none when there are none.
+func ReadRequesters(ctx context.Context, s StateReader, repo string, number int) ([]string, error) {
+	raw, ok, err := s.State(ctx, RequestersKey(repo, number))
+	if err != nil || !ok {
+		return nil, err
+	}
+	var out []string
+	if err := json.Unmarshal(raw, &out); err != nil {
+		return nil, fmt.Errorf("read from the store who asked for #%d: %w", number, err)
+	}
+	return out, nil
 }
 
 // ReleaseAuthors are the accounts that made a release, as it comes to an environment:

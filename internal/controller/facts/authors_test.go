@@ -170,7 +170,7 @@ func TestMakersAreRemembered(t *testing.T) {
 	now := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 	f := &authorForge{pushes: []forge.Push{{Before: c.base, After: c.one, By: forgeUser("ann")}}, commits: map[string]forge.CommitAuthors{c.one: madeBy(c.one, "s@home.example")}}
 	c.Forge = f
-	g := newAuthorGatherer(nil, func() time.Time { return now }, false, nil)
+	g := newAuthorGatherer(nil, nil, func() time.Time { return now }, false, nil)
 	const perRelease = 3 // the pull requests, the pushes, the commits
 	for i, step := range []struct {
 		after  time.Duration
@@ -208,7 +208,7 @@ func TestMakersAreRemembered(t *testing.T) {
 
 // TestUnlinkedAreExplained names some of them, and what helps.
 func TestUnlinkedAreExplained(t *testing.T) {
-	g := newAuthorGatherer(nil, time.Now, false, nil)
+	g := newAuthorGatherer(nil, nil, time.Now, false, nil)
 	if err := g.explainUnlinked([]string{"a", "b", "c", "d", "e"}); err == nil || !strings.HasPrefix(err.Error(), "a; b; c; and 2 more. ") {
 		t.Errorf("the explanation is %v", err)
 	}
@@ -293,15 +293,25 @@ func TestReleaseAuthors(t *testing.T) {
 	}
 }
 
+// storedStates are the store's, by key.
+type storedStates map[string]string
+
+func (s storedStates) State(_ context.Context, key string) ([]byte, bool, error) {
+	v, ok := s[key]
+	return []byte(v), ok, nil
+}
+
 // TestAuthorFacts asks for authors only where a gate does, and counts who gave the command
 // to promote.
 func TestAuthorFacts(t *testing.T) {
 	d := newDevReleases(t)
 	o := newTestGatherer(d.testRepo)
-	d.release("ann", "Both", "2", "2")
+	states := storedStates{}
+	o.states = states
+	d.release("ann", "Both\n\nLiftlock-Requested-By: ken, lea", "2", "2")
 	c, id := d.evaluate(o)
 	prod := &c.Facts.Envs[2]
-	p := &promotion.Pull{Release: id}
+	p := &promotion.Pull{Number: 7, Release: id, Head: d.at}
 	f := &p.Review
 	if err := o.authorFacts(t.Context(), c, prod, p); err != nil || d.forge.calls != 0 || f.Authors != nil {
 		t.Errorf("without a gate: %+v, %v after %d calls", f, err, d.forge.calls)
@@ -311,7 +321,7 @@ func TestAuthorFacts(t *testing.T) {
 		t.Errorf("with a token's skip: %+v, %v after %d calls", f, err, d.forge.calls)
 	}
 	p.Skips = []promotion.Skip{{Gate: "soak", By: "ada"}}
-	if err := o.authorFacts(t.Context(), c, prod, p); err != nil || !slices.Equal(loginsOf(f.Authors), []string{"ann"}) {
+	if err := o.authorFacts(t.Context(), c, prod, p); err != nil || !slices.Equal(loginsOf(f.Authors), []string{"ann", "ken", "lea"}) {
 		t.Errorf("with a person's skip: %+v, %v", f, err)
 	}
 	p.Skips = nil
@@ -320,9 +330,15 @@ func TestAuthorFacts(t *testing.T) {
 		{Verb: "promote", Environment: "prod", Release: id, By: "grace"}, {Verb: "promote", Environment: "prod", Release: "another", By: "heidi"},
 		{Verb: "promote", Environment: "qa", Release: id, By: "ivan"}, {Verb: "retry", Environment: "prod", Release: id, By: "judy"},
 	}
-	if err := o.authorFacts(t.Context(), c, prod, p); err != nil || f.AuthorsErr != "" || !slices.Equal(loginsOf(f.Authors), []string{"ann", "grace"}) {
+	states[RequestersKey(c.Snapshot.Repo.ID, 7)] = `["lea", "mia"]`
+	if err := o.authorFacts(t.Context(), c, prod, p); err != nil || f.AuthorsErr != "" || !slices.Equal(loginsOf(f.Authors), []string{"ann", "lea", "mia", "ken", "grace"}) {
 		t.Errorf("with a gate: %+v, %v", f, err)
 	}
+	p.Head = strings.Repeat("0", 40)
+	if err := o.authorFacts(t.Context(), c, prod, p); err != nil || !strings.Contains(f.AuthorsErr, "who asked for it can't be told: ") {
+		t.Errorf("with a head that is gone: %+v, %v", f, err)
+	}
+	p.Head, f.AuthorsErr = d.at, ""
 	d.forge.pushes = nil
 	o.landings.Clear()
 	if err := o.authorFacts(t.Context(), c, prod, p); err != nil || !strings.Contains(f.AuthorsErr, "who made "+d.at[:12]+" can't be told: ") {

@@ -131,7 +131,7 @@ func New(o Options) *Gatherer {
 	targets := newTargetGatherer(&o, argocds, releases)
 	pulls := newPullGatherer(o.Store, o.Now, o.MaxAge, o.Caches)
 	effects := newEffectGatherer(targets, pulls, o.Now, o.EditTimeout, o.Caches)
-	authors := newAuthorGatherer(releases, o.Now, o.IgnoreUnlinkedAuthors, o.Caches)
+	authors := newAuthorGatherer(releases, o.Store, o.Now, o.IgnoreUnlinkedAuthors, o.Caches)
 	authors.images = o.Images
 	return &Gatherer{
 		opts:           o,

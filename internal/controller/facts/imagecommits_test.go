@@ -76,7 +76,7 @@ func TestImageCommits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &pageForge{}
-			o := newAuthorGatherer(nil, time.Now, false, nil)
+			o := newAuthorGatherer(nil, nil, time.Now, false, nil)
 			o.images = c.known
 			id, next := c.old.ID(), c.new.ID()
 			ev := &Evaluation{Snapshot: &Snapshot{Repo: &Repository{Name: forge.Repo{Owner: "acme", Name: "fleet"}, Forge: f, ForgeRef: "hub"}}, Pipeline: &ResolvedPipeline{Pipeline: &pipeline.Pipeline{}}, contents: map[string]fieldedit.Release{id: c.old, next: c.new}}

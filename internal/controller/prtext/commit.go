@@ -2,6 +2,7 @@ package prtext
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/liftlock/liftlock/internal/promotion"
@@ -81,6 +82,21 @@ func commitTrailers(in Input) string {
 		}
 		add(promotion.TrailerMembers, promotion.MembersTrailer(members))
 	}
+	if !in.Revert {
+		add(promotion.TrailerRequesters, plainLine(promotion.RequestersTrailer(requestersOf(in)), maxAddress))
+	}
 	add(promotion.TrailerKind, kind)
 	return b.String()
+}
+
+// requestersOf are those whose commands bring what moves.
+func requestersOf(in Input) []string {
+	var out []string
+	for _, m := range in.Members {
+		if m.Facts != nil {
+			out = append(out, m.Facts.Requesters(in.Environment, m.Release)...)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }

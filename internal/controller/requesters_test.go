@@ -1,0 +1,68 @@
+package controller
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/promotion/command"
+	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/policies"
+)
+
+// TestRequestersDontApprove holds that who asked for a promotion doesn't approve it, after
+// the database was lost too: by the commit that the command brought, or by the comment on
+// the pull request that bears our reaction.
+func TestRequestersDontApprove(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		open    string
+		request func(w *fixture)
+	}{
+		"by the commit": {"manual", func(w *fixture) {
+			w.must(w.run(wake.ForUnit(w.unit("web"))))
+			w.release("2.0.0", "web")
+			_, err := w.command("grace", 0, "web", command.Command{Verb: command.Promote, Environment: "qa"})
+			w.must(err)
+			w.settle("web", "it is open", func() bool { return len(w.pulls()) > 0 })
+		}},
+		"by the comment": {"auto", func(w *fixture) {
+			p := w.openOne("web", "2.0.0", "web")
+			_, err := w.forge.Comment(repoName, p.Number, "grace", "/liftlock promote")
+			w.must(err)
+			w.must(w.run(wake.ForPull(w.repo.ID, p.Number)))
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newFixture(t, "", "    - {name: qa, after: [dev], open: "+c.open+", merge: auto, gates: [{approvals: {count: 1}}], verify: "+quickly+"}\n", "web")
+			c.request(w)
+			st, err := store.Open(t.Context(), "sqlite://"+filepath.Join(t.TempDir(), "liftlock.db"), store.Options{Now: w.clock.Now})
+			w.must(err)
+			t.Cleanup(func() { _ = st.Close() })
+			w.addProcess(st, "another")
+			w.runRepository()
+			merged := func() bool {
+				w.must(w.run(wake.ForPull(w.repo.ID, 1)))
+				return w.pulls()[0].Merged
+			}
+			w.must(w.forge.Approve(repoName, 1, "grace"))
+			w.settle("web", "only her own approval is there", func() bool {
+				if merged() {
+					t.Fatal("who asked for it approved it")
+				}
+				s, err := w.opts.Gatherer.Snapshot(t.Context(), w.repo.Repository)
+				w.must(err)
+				_, d, err := w.opts.Gatherer.Evaluate(t.Context(), s, w.unit("web"), true)
+				w.must(err)
+				waits := slices.DeleteFunc(d.Components[0].Env("qa").Gates, func(g policies.Result) bool { return g.Outcome == policies.Pass })
+				return len(waits) == 1 && waits[0].Gate == "approvals" && strings.Contains(waits[0].Reason, "grace")
+			})
+			w.clock.Step(time.Minute)
+			w.must(w.forge.Approve(repoName, 1, "ada"))
+			w.settle("web", "it is merged", merged)
+		})
+	}
+}
