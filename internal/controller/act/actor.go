@@ -180,7 +180,7 @@ func (a *Actor) doComponentAction(ctx context.Context, c *facts.ComponentEvaluat
 // recordVerification writes down that what landed was verified or degraded.
 func (a *Actor) recordVerification(ctx context.Context, c *facts.ComponentEvaluation, x promotion.Record) error {
 	env := c.Env(x.Environment)
-	measure := func() {}
+	measure, history := func() {}, env.History
 	err := a.opts.Store.Tx(ctx, "record", func(tx *store.Tx) error {
 		for i := range env.History {
 			h := &env.History[i]
@@ -216,15 +216,21 @@ func (a *Actor) recordVerification(ctx context.Context, c *facts.ComponentEvalua
 			if err := a.updatePromotion(ctx, tx, c, x.Environment, pull, x.Release, kind); err != nil {
 				return err
 			}
+			history = slices.Clone(env.History) // others have it too
+			history[i] = said
 			_, err = tx.AddEvents(ctx, ev)
 			return err
 		}
 		return nil
 	})
-	if err == nil && a.opts.Metrics != nil {
+	if err != nil {
+		return err
+	}
+	if a.opts.Metrics != nil {
 		measure()
 	}
-	return err
+	env.History = history // what is opened right after it says so
+	return nil
 }
 
 // degradedCause says what is wrong with the first target that is degraded, and how many

@@ -42,7 +42,7 @@ func TestRecordVerification(t *testing.T) {
 		env := c.Env("qa")
 		name := c.Facts.Unit.Component
 		record := promotion.Record{Environment: "qa", Release: env.Release.Value.ID, Commit: env.Landed.Value.Commit, Verified: true}
-		took := c.Facts.Now.Sub(env.History[0].At)
+		took, measured := c.Facts.Now.Sub(env.History[0].At), c.Facts.MeasureDelivery(record)
 
 		other := record
 		other.Release = "another"
@@ -58,7 +58,7 @@ func TestRecordVerification(t *testing.T) {
 			w.compare("the row", []any{w.promotionOf(name, n).State, w.promotionOf(name, n).Kind, w.promotionOf(name, n).Release}, []any{promotion.Verified, "promotion", record.Release})
 			w.compare("events", w.events("verified")[len(w.names):], []string{name + ": " + env.History[0].Name + " is verified in qa"})
 		}
-		w.compare("metrics", w.metrics.recorded[:2], []string{fmt.Sprintf("qa verified %s", took), fmt.Sprintf("shop/qa %+v", c.Facts.MeasureDelivery(record))})
+		w.compare("metrics", w.metrics.recorded[:2], []string{fmt.Sprintf("qa verified %s", took), fmt.Sprintf("shop/qa %+v", measured)})
 
 		ev, d = w.evaluate()
 		record.Verified, record.Degraded = false, true

@@ -235,15 +235,11 @@ func TestMergeFails(t *testing.T) {
 				w.compare("the row", w.promotionOf("web", n).State, "merged")
 				w.compare("events", len(w.events("merged")), 1)
 			}
-	}, "forge: delete")
+	})
 	w.forge.pulls[n].State = forge.Open
 	w.setRemoteHead("main", merge.Tip)
 	w.setRemoteHead(opened.Branch, merge.Head)
-	w.faults.hook = func(call string) {
-		if strings.HasPrefix(call, "forge: delete") {
-			w.breakRemote()
-		}
-	}
+	w.beforePush = w.breakRemote
 	if err := w.do(ev, d, merge); err == nil || errors.Is(err, ErrStale) || !strings.Contains(err.Error(), "fetch") {
 		t.Errorf("a fetch that fails: %v", err)
 	}
@@ -390,6 +386,7 @@ func TestPresentLandedFails(t *testing.T) {
 	w.must(w.do(ev, d, revert))
 	ev, d = w.evaluate()
 	w.must(w.do(ev, d, w.merge(ev, 2)))
+	w.now = w.now.Add(landingGrace)
 	w.failEach(func() (func() error, func()) {
 		for n := range w.forge.pulls {
 			w.must(w.store.DeleteState(w.ctx(), shownKey(w.repo, n)))

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/pipeline"
 )
@@ -36,7 +37,7 @@ func (a *Actor) DeleteLeftovers(ctx context.Context, ev *facts.Evaluation) error
 	}
 	for _, l := range left {
 		a.opts.Log.Info("deleting a branch that is left over", append(unitFields(ev.Unit), zap.String("branch", l.Branch))...)
-		err := ev.Snapshot.Repo.Mirror.Push(ctx, git.PushSpec{Branch: l.Branch, Old: l.Head})
+		err := a.deleteBranch(ctx, ev.Snapshot.Repo, l.Branch, l.Head)
 		switch {
 		case errors.Is(err, git.ErrLeaseLost): // somebody pushed to it: no longer left over
 		case errors.Is(err, git.ErrRejected):
@@ -48,6 +49,32 @@ func (a *Actor) DeleteLeftovers(ctx context.Context, ev *facts.Evaluation) error
 	}
 	if len(left) < known {
 		return fmt.Errorf("%w: a branch has a pull request that wasn't known", ErrStale)
+	}
+	return nil
+}
+
+// deleteOver deletes the branch of a pull request that is over, while it is where the pull
+// request left it. What remains is left over.
+func (a *Actor) deleteOver(ctx context.Context, r *facts.Repository, pr *forge.PullRequest) {
+	err := a.deleteBranch(ctx, r, pr.Branch, pr.Head)
+	if err != nil && !errors.Is(err, git.ErrLeaseLost) { // gone, or somebody pushed to it
+		a.opts.Log.Warn("a branch of ours could not be deleted; it is tried again, and the next promotion takes it over", zap.String("branch", pr.Branch), zap.Error(err))
+	}
+}
+
+// deleteBranch deletes a branch of ours while it is at a commit: by Git, which costs no call
+// of the forge's and is refused when the branch has moved. GitLab lets nobody delete a
+// protected branch by Git, and those who may by its API.
+func (a *Actor) deleteBranch(ctx context.Context, r *facts.Repository, branch, head string) error {
+	err := r.Mirror.Push(ctx, git.PushSpec{Branch: branch, Old: head})
+	if !errors.Is(err, git.ErrRejected) {
+		return err
+	}
+	if now, herr := r.Mirror.RemoteHeads(ctx, branch); herr != nil || now[branch] != head {
+		return err
+	}
+	if derr := r.Forge.DeleteBranch(ctx, r.Name, branch); derr != nil {
+		return fmt.Errorf("%w; and by the forge's API: %w", err, derr)
 	}
 	return nil
 }

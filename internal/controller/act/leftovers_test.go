@@ -12,9 +12,17 @@ import (
 // leave has a branch of ours left over by a merge.
 func (w *fixture) leave() (branch, head string) {
 	w.t.Helper()
-	w.forge.undeleted = true
-	n := w.land("2.0.0")
+	n := w.open("2.0.0")
+	ev, d := w.evaluate()
+	defer w.refuseDeletions()()
+	w.must(w.do(ev, d, w.merge(ev, n)))
 	return w.forge.pulls[n].Branch, w.forge.pulls[n].Head
+}
+
+// refuseDeletions has the forge refuse that branches are deleted, until end is called.
+func (w *fixture) refuseDeletions() (end func()) {
+	w.forge.undeleted, w.refusePushes = true, true
+	return func() { w.forge.undeleted, w.refusePushes = false, false }
 }
 
 func TestDeleteLeftovers(t *testing.T) {
@@ -51,13 +59,13 @@ func TestDeleteLeftoversOnlyWhereTheyWere(t *testing.T) {
 
 	pushes := 0
 	w.beforePush = func() { pushes++ }
-	w.refusePushes = true
+	end := w.refuseDeletions()
 	for range 2 {
 		w.must(w.actor.DeleteLeftovers(w.ctx(), ev))
 	}
 	w.compare("warnings", w.logs.FilterMessageSnippet("can't be deleted").Len(), 1)
 	w.compare("a refused deletion", []any{pushes, w.remoteHead(branch)}, []any{1, head})
-	w.refusePushes = false
+	end()
 	w.start() // another process may
 	ev, _ = w.evaluate()
 	w.beforePush = func() { w.breakRemote() }

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"go.uber.org/zap"
-
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
 	"github.com/liftlock/liftlock/internal/controller/wake"
@@ -52,9 +50,7 @@ func (a *Actor) mergePull(ctx context.Context, s *subject, x promotion.Merge) er
 	if err != nil {
 		return err
 	}
-	if err := r.Forge.DeleteBranch(ctx, r.Name, pr.Branch); err != nil {
-		a.opts.Log.Warn("a merged branch could not be deleted; it is tried again", zap.String("branch", pr.Branch), zap.Error(err))
-	}
+	a.deleteOver(ctx, r, pr)
 	if _, err := r.Mirror.Fetch(ctx); err != nil {
 		return err
 	}

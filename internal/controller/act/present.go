@@ -173,6 +173,10 @@ func (a *Actor) presentLanded(ctx context.Context, ev *facts.Evaluation, d *prom
 			continue
 		}
 		s := landed[n]
+		if at := a.landingToldAt(&s); at.After(a.opts.Now()) {
+			look(at)
+			continue
+		}
 		in := a.newTextInput(&s, reverts[n])
 		in.Release, in.Name = s.identity(), s.name()
 		past, _, err := a.opts.Store.State(ctx, facts.UngatedKey(ev.Snapshot.Repo.ID, n))
@@ -194,6 +198,31 @@ func (a *Actor) presentLanded(ctx context.Context, ev *facts.Evaluation, d *prom
 		}
 	}
 	return nil
+}
+
+// landingGrace is for how long what has landed may be verified without a word: where that
+// doesn't take longer, its comment is written once less.
+const landingGrace = 20 * time.Second
+
+// landingToldAt is when a merged pull request's comment is to say that what landed is being
+// verified; zero: now, or there is more to say.
+func (a *Actor) landingToldAt(s *subject) time.Time {
+	var landed time.Time
+	for _, m := range s.members {
+		c, i := s.ev.Component(m.Component)
+		if c == nil {
+			return time.Time{}
+		}
+		st := s.d.Components[i].Env(s.env)
+		if st == nil || st.State != promotion.Verifying || st.LandedPull != s.number {
+			return time.Time{}
+		}
+		if st.Since.After(landed) {
+			landed = st.Since
+		}
+	}
+	// The forge's clock may be ahead.
+	return slices.MinFunc([]time.Time{landed, a.opts.Now()}, time.Time.Compare).Add(landingGrace)
 }
 
 // identity is the release that moves, or the identity of all that move.

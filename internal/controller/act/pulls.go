@@ -162,11 +162,19 @@ func (a *Actor) createPullRequest(ctx context.Context, s *subject, in prtext.Inp
 		if err := r.Forge.AddLabels(ctx, r.Name, pr.Number, missing...); err != nil {
 			return nil, err
 		}
+		pr.Labels = append(slices.Clone(pr.Labels), missing...)
+		slices.Sort(pr.Labels)
 	}
 	if pr.Head != head {
 		a.opts.Log.Debug("the forge has not seen the push yet", zap.Int("pull", pr.Number))
 	}
-	return a.opts.Gatherer.RefreshPullRequest(ctx, r, pr.Number)
+	if !created || pr.Head != head {
+		return a.opts.Gatherer.RefreshPullRequest(ctx, r, pr.Number)
+	}
+	if err := a.putShown(ctx, r, pr.Number, shownState{Page: hashParts(page.Title, page.Body), Bare: true}); err != nil {
+		return nil, err
+	}
+	return a.opts.Gatherer.RecordCreated(ctx, r, pr)
 }
 
 // replaceHead composes an open promotion anew, in place.
@@ -245,9 +253,7 @@ func (a *Actor) closePull(ctx context.Context, s *subject, x promotion.Close) er
 	if err != nil {
 		return err
 	}
-	if err := r.Forge.DeleteBranch(ctx, r.Name, pr.Branch); err != nil {
-		a.opts.Log.Warn("a branch of ours could not be deleted; the next promotion takes it over", zap.String("branch", pr.Branch), zap.Error(err))
-	}
+	a.deleteOver(ctx, r, pr)
 	return a.opts.Store.Tx(ctx, "closed", func(tx *store.Tx) error {
 		return s.eachMember(func(c *facts.ComponentEvaluation, m promotion.Member) error {
 			release := ""

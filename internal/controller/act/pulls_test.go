@@ -140,8 +140,8 @@ func TestOpenedUnseenAndClosed(t *testing.T) {
 	eachKind(t, func(w *fixture) {
 		ev, d, open := w.ready("2.0.0")
 		w.faults.hook = func(call string) {
-			if call == "forge: read #1" {
-				w.faults.at = len(w.faults.calls)
+			if strings.HasPrefix(call, "forge: create ") {
+				w.faults.at, w.faults.after = len(w.faults.calls), true
 			}
 		}
 		if err := w.do(ev, d, open); !errors.Is(err, errInjected) {
@@ -393,7 +393,7 @@ func TestCloseWithoutDeletion(t *testing.T) {
 	w := newFixture(t, "", "web")
 	n := w.open("2.0.0")
 	ev, d := w.evaluate()
-	w.forge.undeleted = true
+	w.refuseDeletions()
 	w.must(w.do(ev, d, promotion.Close{Environment: "qa", Pull: n, Revert: true, Why: "it is well again", Members: append(ev.OpenPulls[n].Members, promotion.Member{Component: "gone"})}))
 	w.compare("events", w.events("closed"), w.each("%s: #1 closed: it is well again"))
 	w.compare("warnings", w.logs.Len(), 1)

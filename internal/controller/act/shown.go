@@ -25,6 +25,8 @@ type shownState struct {
 	Comment string `json:"comment,omitempty"` // digest
 	ID      int64  `json:"id,omitempty"`      // of the comment
 	Status  string `json:"status,omitempty"`  // head, state and description
+	// Bare says that there is no comment of ours yet for sure.
+	Bare bool `json:"bare,omitempty"`
 	// Pace is when the comment was edited last.
 	Pace commentPace `json:"pace,omitzero"`
 }
@@ -80,7 +82,14 @@ func (a *Actor) putComment(ctx context.Context, r *facts.Repository, number int,
 	if s.ID != 0 && s.Comment == hashParts(text.body) {
 		return time.Time{}, nil
 	}
-	if s.ID == 0 {
+	switch {
+	case s.ID != 0:
+	case s.Bare: // whoever comes after us, where we die right after it was written, has to look
+		s.Bare = false
+		if err := a.putShown(ctx, r, number, s); err != nil {
+			return time.Time{}, err
+		}
+	default:
 		found, err := a.findComment(ctx, r, number)
 		if err != nil {
 			return time.Time{}, err

@@ -13,6 +13,7 @@ import (
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/wording"
+	"github.com/liftlock/liftlock/policies"
 )
 
 // OpenPull is an open pull request of ours with what acting on it needs. Its Pull is
@@ -62,12 +63,19 @@ func (o *Gatherer) gatherOpenPulls(ctx context.Context, ev *Evaluation, env *pro
 			if !p.isOpen() || !r.IsOurs(p.PR.Author, p.PR.AuthorID) || !p.batch && ev.envAt(env.Name, component) == nil {
 				continue
 			}
-			// Also without a gate that counts them: an approved promotion keeps its place.
-			d, err := o.readDetail(ctx, r, &p.cachedPull, !p.ref.Revert, !p.ref.Revert && requiresChecks(env), fresh)
+			d, err := o.readDetail(ctx, r, &p.cachedPull, false, !p.ref.Revert && requiresChecks(env), fresh)
 			if err != nil {
 				return err
 			}
 			p.PR, p.detail = d.pr, d
+			if wanted, err := o.wantsReviews(ctx, ev, env, p); err != nil {
+				return err
+			} else if wanted {
+				if p.detail, err = o.readDetail(ctx, r, &p.cachedPull, true, false, false); err != nil {
+					return err
+				}
+				p.PR = p.detail.pr
+			}
 			open = append(open, p)
 		}
 	}
@@ -82,6 +90,36 @@ func (o *Gatherer) gatherOpenPulls(ctx context.Context, ev *Evaluation, env *pro
 		ev.OpenPulls[p.PR.Number] = described
 	}
 	return nil
+}
+
+// wantsReviews says whether who reviewed a pull request matters: to a gate, or because an
+// approved promotion keeps its place before something newer. With neither a gate nor
+// anything newer upstream nobody need be asked.
+func (o *Gatherer) wantsReviews(ctx context.Context, ev *Evaluation, env *promotion.Env, p *pullRecord) (bool, error) {
+	if p.ref.Revert || !p.isOpen() {
+		return false, nil
+	}
+	if p.batch || slices.ContainsFunc(env.Gates, func(g policies.Gate) bool { return g.Approvals != nil }) {
+		return true, nil
+	}
+	if err := o.ensureCommit(ctx, ev.Snapshot.Repo, p.PR.Head); err != nil {
+		return false, err
+	}
+	c, _ := ev.Component(p.ref.Component)
+	rel, err := o.readRelease(ev.Snapshot.Repo, p.PR.Head, ev.Pipeline, ev.envAt(env.Name, p.ref.Component))
+	if err != nil || c == nil {
+		return true, nil // it is somebody's own doing, which the head's inspection tells
+	}
+	id := ev.RememberRelease(rel).ID
+	return slices.ContainsFunc(env.Spec.After, func(name string) bool {
+		u := c.Env(name)
+		return u == nil || !u.Release.OK || u.Release.Value.ID != id || slices.ContainsFunc(u.History, func(a promotion.Arrival) bool { return a.Release != id && isNewest(u.History, a) })
+	}), nil
+}
+
+// isNewest says that nothing arrived after an arrival.
+func isNewest(history []promotion.Arrival, a promotion.Arrival) bool {
+	return !slices.ContainsFunc(history, func(b promotion.Arrival) bool { return b.Seq > a.Seq })
 }
 
 // PullHoldKey is the store's key of a hold that a command set on a pull request.

@@ -221,6 +221,28 @@ func (o *pullGatherer) RefreshPullRequest(ctx context.Context, r *Repository, nu
 	return nil, fmt.Errorf("read #%d of %s, which others read all the time: %w", number, r.ID, forge.ErrConflict)
 }
 
+// RecordCreated writes a pull request into the book as the forge answered when it was made,
+// which spares reading it; where something else is known of it by now it is read all the same.
+func (o *pullGatherer) RecordCreated(ctx context.Context, r *Repository, pr *forge.PullRequest) (*forge.PullRequest, error) {
+	_, known, err := o.store.Pull(ctx, r.ID, pr.Number)
+	if err != nil {
+		return nil, err
+	}
+	if !known {
+		made := *pr
+		made.Mergeable = forge.MergeableUnknown
+		version, err := o.store.PutPullSince(ctx, o.pullRow(r, made, nil), 0)
+		if err != nil {
+			return nil, err
+		}
+		if version != 0 {
+			o.putDetail(r, &made, version)
+			return &made, nil
+		}
+	}
+	return o.RefreshPullRequest(ctx, r, pr.Number)
+}
+
 // putDetail remembers an answer, unless a newer one is.
 func (o *pullGatherer) putDetail(r *Repository, pr *forge.PullRequest, version int64) {
 	o.mu.Lock()
