@@ -37,6 +37,7 @@ type process struct {
 	skew       time.Duration // of its own clock
 	hasUpdate  bool          // of an Application, and it has not written that down yet
 	store      *store.Store
+	mirror     *git.Mirror
 }
 
 const (
@@ -88,6 +89,7 @@ func (p *process) build(ctx context.Context) error {
 			}
 			return sim.reach(taskOf(ctx), theGit, "git "+op, true)
 		}})
+	p.mirror = mirror
 	if _, err := mirror.Fetch(ctx); err != nil {
 		return err
 	}

@@ -29,6 +29,7 @@ const (
 	ruleUnfinished  = "it doesn't come to its end"
 	ruleDegradation = "8: a degradation was lost"
 	ruleLate        = "8: a degradation was answered late"
+	ruleStale       = "10: judged on less than another process had seen"
 )
 
 // judgeMerge judges a merge by the service itself.
@@ -297,6 +298,39 @@ func (sim *Simulation) leavesNobody(ref promotion.BranchRef, base string) bool {
 		}
 	}
 	return true
+}
+
+// noteSeen notes what a process has just told all others of the branch.
+func (sim *Simulation) noteSeen(t *task) {
+	if t == nil || t.process.mirror == nil {
+		return
+	}
+	head, ok, err := t.process.mirror.Head(sim.ctx, trunk)
+	if err != nil || !ok {
+		return
+	}
+	if last := sim.truth.seen; last.store != sim.stores || sim.isBefore(last.head, head) {
+		sim.truth.seen = seenBranch{head, sim.now, sim.stores}
+	}
+}
+
+// judgeFreshness judges, when a run writes down what it has judged, whether it knew what
+// another process had told before it began.
+func (sim *Simulation) judgeFreshness(t *task) {
+	seen := sim.truth.seen
+	if t == nil || t.process.mirror == nil || seen.store != sim.stores || !t.began.After(seen.at) {
+		return
+	}
+	head, ok, err := t.process.mirror.Head(sim.ctx, trunk)
+	if err == nil && ok && sim.isBefore(head, seen.head) {
+		sim.broke(ruleStale, "%s judges at %s, and since %v it is known that the branch is at %s", t.process.name, head[:8], seen.at.Sub(sim.began), seen.head[:8])
+	}
+}
+
+// isBefore says that one commit of the branch is older than another.
+func (sim *Simulation) isBefore(a, b string) bool {
+	base, ok, err := sim.remote.MergeBase(sim.ctx, a, b)
+	return err == nil && ok && a != b && base == a
 }
 
 // maxSame is how often the same may be said on one pull request.

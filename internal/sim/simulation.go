@@ -175,8 +175,13 @@ func (sim *Simulation) openStore() (err error) {
 			if answered {
 				sim.due.known, sim.mayBeDue = false, sim.mayBeDue || name != "claim"
 			}
-			if name == "" {
+			switch {
+			case name == "":
 				return sim.reachRead(taskOf(ctx))
+			case name == "fetched" && answered:
+				sim.noteSeen(taskOf(ctx))
+			case name == "judged" && !answered:
+				sim.judgeFreshness(taskOf(ctx))
 			}
 			return sim.reach(taskOf(ctx), theStore, "store "+name, answered)
 		}}

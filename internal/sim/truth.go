@@ -51,6 +51,7 @@ type truth struct {
 	reviewed         map[string]bool // who has approved which head
 	heldSince        map[int]time.Time
 	holdComments     map[int64]int      // what holds a pull request by a command, by comment
+	seen             seenBranch         // what a process has told the others of the branch last
 	forged           map[int]bool       // pull requests whose head is somebody else's
 	acknowledged     map[int]time.Time  // since when the service says that it holds a pull request
 	wideHolds        map[int64]wideHold // holds on more than a pull request, by the comment that set them
@@ -80,6 +81,13 @@ func (h wideHold) covers(p target) bool {
 		return h.env == p.env
 	}
 	return true
+}
+
+// seenBranch is where a process saw the branch, which it wrote into a database.
+type seenBranch struct {
+	head  string
+	at    time.Time
+	store int // which of the databases that there were
 }
 
 func newTruth() truth {
