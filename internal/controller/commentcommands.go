@@ -116,10 +116,10 @@ func (e *Controller) handleComment(ctx context.Context, r *Repository, pr *forge
 // own promotion: where the store was lost nothing else says so, and who asks for a promotion
 // doesn't approve it.
 func (e *Controller) rememberRequester(ctx context.Context, r *Repository, pr *forge.PullRequest, ref promotion.BranchRef, k *forge.Comment, cmds []command.Command) error {
-	asked := slices.ContainsFunc(cmds, func(c command.Command) bool {
+	requests := slices.ContainsFunc(cmds, func(c command.Command) bool {
 		return c.Verb == command.Promote && (c.Environment == "" || c.Environment == ref.Environment)
 	})
-	if !asked || ref.Revert || pr.State != forge.Open {
+	if !requests || ref.Revert || pr.State != forge.Open {
 		return nil
 	}
 	known, err := facts.ReadRequesters(ctx, e.opts.Store, r.ID, pr.Number)

@@ -173,7 +173,7 @@ func (a *Actor) presentLanded(ctx context.Context, ev *facts.Evaluation, d *prom
 			continue
 		}
 		s := landed[n]
-		if at := a.landingToldAt(&s); at.After(a.opts.Now()) {
+		if at := a.landingShownAt(&s); !reverts[n] && at.After(a.opts.Now()) {
 			look(at)
 			continue
 		}
@@ -204,9 +204,9 @@ func (a *Actor) presentLanded(ctx context.Context, ev *facts.Evaluation, d *prom
 // doesn't take longer, its comment is written once less.
 const landingGrace = 20 * time.Second
 
-// landingToldAt is when a merged pull request's comment is to say that what landed is being
+// landingShownAt is when a merged pull request's comment is to say that what landed is being
 // verified; zero: now, or there is more to say.
-func (a *Actor) landingToldAt(s *subject) time.Time {
+func (a *Actor) landingShownAt(s *subject) time.Time {
 	var landed time.Time
 	for _, m := range s.members {
 		c, i := s.ev.Component(m.Component)
