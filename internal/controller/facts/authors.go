@@ -115,7 +115,7 @@ func (o *authorGatherer) authorFacts(ctx context.Context, c *ComponentEvaluation
 	head, err := c.Snapshot.Repo.Mirror.Commit(ctx, p.Head)
 	switch {
 	case ctx.Err() != nil:
-		return err
+		return ctx.Err()
 	case err != nil:
 		f.AuthorsErr = cmp.Or(f.AuthorsErr, "who asked for it can't be told: "+err.Error())
 	default:
@@ -139,7 +139,7 @@ func RequestersKey(repo string, number int) string {
 }
 
 // ReadRequesters are the logins of those who are known from comments to have asked for a
-// pull request's promotion, sorted; none when there are none.
+// pull request's promotion; none when there are none.
 func ReadRequesters(ctx context.Context, s StateReader, repo string, number int) ([]string, error) {
 	raw, ok, err := s.State(ctx, RequestersKey(repo, number))
 	if err != nil || !ok {
