@@ -63,18 +63,17 @@ func (o *Gatherer) gatherOpenPulls(ctx context.Context, ev *Evaluation, env *pro
 			if !p.isOpen() || !r.IsOurs(p.PR.Author, p.PR.AuthorID) || !p.batch && ev.envAt(env.Name, component) == nil {
 				continue
 			}
-			d, err := o.readDetail(ctx, r, &p.cachedPull, false, !p.ref.Revert && requiresChecks(env), fresh)
+			d, err := o.readDetail(ctx, r, &p.cachedPull, fresh)
 			if err != nil {
 				return err
 			}
-			p.PR, p.detail = d.pr, d
-			if wanted, err := o.wantsReviews(ctx, ev, env, p); err != nil {
+			p.PR = d.pr
+			reviews, err := o.wantsReviews(ctx, ev, env, p)
+			if err != nil {
 				return err
-			} else if wanted {
-				if p.detail, err = o.readDetail(ctx, r, &p.cachedPull, true, false, false); err != nil {
-					return err
-				}
-				p.PR = p.detail.pr
+			}
+			if p.detail, err = o.completeDetail(ctx, r, d, reviews, !p.ref.Revert && requiresChecks(env)); err != nil {
+				return err
 			}
 			open = append(open, p)
 		}
@@ -113,13 +112,8 @@ func (o *Gatherer) wantsReviews(ctx context.Context, ev *Evaluation, env *promot
 	id := ev.RememberRelease(rel).ID
 	return slices.ContainsFunc(env.Spec.After, func(name string) bool {
 		u := c.Env(name)
-		return u == nil || !u.Release.OK || u.Release.Value.ID != id || slices.ContainsFunc(u.History, func(a promotion.Arrival) bool { return a.Release != id && isNewest(u.History, a) })
+		return u == nil || !u.Release.OK || u.Release.Value.ID != id || len(u.History) > 0 && u.History[0].Release != id
 	}), nil
-}
-
-// isNewest says that nothing arrived after an arrival.
-func isNewest(history []promotion.Arrival, a promotion.Arrival) bool {
-	return !slices.ContainsFunc(history, func(b promotion.Arrival) bool { return b.Seq > a.Seq })
 }
 
 // PullHoldKey is the store's key of a hold that a command set on a pull request.

@@ -24,8 +24,8 @@ type pullDetail struct {
 func detailKey(r *Repository, number int) string { return fmt.Sprintf("%s#%d", r.ID, number) }
 
 // readDetail reads an open pull request again unless nothing was heard of it since
-// the last time; fresh always reads.
-func (o *pullGatherer) readDetail(ctx context.Context, r *Repository, e *cachedPull, reviews, checks, fresh bool) (*pullDetail, error) {
+// the last time; fresh always reads. What completeDetail added to it before is there.
+func (o *pullGatherer) readDetail(ctx context.Context, r *Repository, e *cachedPull, fresh bool) (*pullDetail, error) {
 	key := detailKey(r, e.PR.Number)
 	d, _ := o.details.Get(key)
 	if d == nil || fresh || d.at.Before(e.NotifiedAt) || o.now().Sub(d.at) >= o.maxAge || d.pr.Head != e.PR.Head ||
@@ -37,6 +37,13 @@ func (o *pullGatherer) readDetail(ctx context.Context, r *Repository, e *cachedP
 			return nil, fmt.Errorf("read #%d of %s: %w", e.PR.Number, r.ID, forge.ErrConflict) // forgotten meanwhile: look again
 		}
 	}
+	return d, nil
+}
+
+// completeDetail is what was read of an open pull request with its reviews and its checks,
+// as far as they are asked for; what was read of them before isn't read again.
+func (o *pullGatherer) completeDetail(ctx context.Context, r *Repository, d *pullDetail, reviews, checks bool) (*pullDetail, error) {
+	number := d.pr.Number
 	reviews, checks = reviews && !d.hasReviews, checks && !d.hasChecks
 	if !reviews && !checks || d.pr.State != forge.Open {
 		return d, nil
@@ -45,9 +52,9 @@ func (o *pullGatherer) readDetail(ctx context.Context, r *Repository, e *cachedP
 	var err error
 	if reviews {
 		full.hasReviews = true
-		if full.reviews, err = r.Forge.Reviews(ctx, r.Name, e.PR.Number); err != nil {
+		if full.reviews, err = r.Forge.Reviews(ctx, r.Name, number); err != nil {
 			if forge.IsRetryable(err) {
-				return nil, fmt.Errorf("read the reviews of #%d: %w", e.PR.Number, err)
+				return nil, fmt.Errorf("read the reviews of #%d: %w", number, err)
 			}
 			full.reviewsErr = err.Error()
 		}
@@ -56,13 +63,14 @@ func (o *pullGatherer) readDetail(ctx context.Context, r *Repository, e *cachedP
 		full.hasChecks = true
 		if full.checks, err = r.Forge.Checks(ctx, r.Name, d.pr.Head); err != nil {
 			if forge.IsRetryable(err) {
-				return nil, fmt.Errorf("read the checks of #%d: %w", e.PR.Number, err)
+				return nil, fmt.Errorf("read the checks of #%d: %w", number, err)
 			}
 			full.checksErr = err.Error()
 		}
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	key := detailKey(r, number)
 	if now, _ := o.details.Get(key); now == d {
 		o.details.Put(key, &full)
 	}
