@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
@@ -82,7 +81,7 @@ func noteworthyStates(env *promotion.EnvState) map[string]noteworthyState {
 	case promotion.Diverged:
 		out[eventDiverged] = noteworthyState{about: env.Release, text: fmt.Sprintf("%s: %s", env.Environment, env.Reason)}
 	}
-	if untold := untoldTargets(env); len(untold) > 0 {
+	if untold := env.UntoldTargets(); len(untold) > 0 {
 		first := fmt.Sprintf("%s in %s: %s", untold[0], env.Environment, env.Targets[untold[0]].Reason)
 		if more := len(untold) - 1; more > 0 {
 			first += fmt.Sprintf(" (and %s)", wording.Count(more, "other target"))
@@ -100,10 +99,4 @@ func noteworthyStates(env *promotion.EnvState) map[string]noteworthyState {
 		out[eventWaiting] = noteworthyState{about: fmt.Sprint(env.Pull), pull: env.Pull, text: fmt.Sprintf("#%d brings %s to %s and waits: %s", env.Pull, what(env.CandidateName), env.Environment, env.Gates[i].Reason)}
 	}
 	return out
-}
-
-// untoldTargets are the names of those targets of which nobody has been able to tell for
-// long how they are.
-func untoldTargets(env *promotion.EnvState) []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(env.Targets)), func(name string) bool { return !env.Targets[name].Untold })
 }

@@ -2,6 +2,7 @@ package promotion
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"time"
 
@@ -65,6 +66,12 @@ type TargetView struct {
 	// Untold says that nobody has been able to tell for so long how it is that a person
 	// should look why.
 	Untold bool `json:"untold,omitempty"`
+}
+
+// UntoldTargets are the names, sorted, of those targets of which nobody has been able to
+// tell for so long how they are that a person should look why; none when there are none.
+func (st *EnvState) UntoldTargets() []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(st.Targets)), func(name string) bool { return !st.Targets[name].Untold })
 }
 
 // Drift is how a target differs from what was synced to it, as its verification found it.

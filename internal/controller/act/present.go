@@ -221,8 +221,10 @@ func (a *Actor) landingShownAt(s *subject) time.Time {
 			landed = st.Since
 		}
 	}
-	// The forge's clock may be ahead.
-	return slices.MinFunc([]time.Time{landed, a.opts.Now()}, time.Time.Compare).Add(landingGrace)
+	if now := a.opts.Now(); landed.After(now) {
+		landed = now // the forge's clock is ahead
+	}
+	return landed.Add(landingGrace)
 }
 
 // identity is the release that moves, or the identity of all that move.

@@ -140,14 +140,10 @@ func landedNext(in Input, st *promotion.EnvState) string {
 	return ""
 }
 
-// isUntold says that of some target nobody has been able to tell for long how it is.
+// isUntold says that of some target nobody has been able to tell for long how it is, and that
+// nothing worse is known of the others.
 func isUntold(st *promotion.EnvState) bool {
-	for _, t := range st.Targets {
-		if t.Untold && (st.State == promotion.Verifying || st.State == promotion.Verified) {
-			return true
-		}
-	}
-	return false
+	return (st.State == promotion.Verifying || st.State == promotion.Verified) && len(st.UntoldTargets()) > 0
 }
 
 // watchEnd is until when a degradation is answered with a revert.

@@ -176,8 +176,11 @@ func (a *App) TurnedByChange() *bool {
 // inconclusiveAnalysis names an AnalysisRun among the resources that is Unknown: Argo CD
 // shows one that ended Inconclusive so. "" when there is none.
 func (a *App) inconclusiveAnalysis() string {
+	if a.Health != unknown {
+		return ""
+	}
 	for _, r := range a.Unhealthy {
-		if a.Health == unknown && r.Group == "argoproj.io" && r.Kind == "AnalysisRun" && r.Health == unknown {
+		if r.Group == "argoproj.io" && r.Kind == "AnalysisRun" && r.Health == unknown {
 			return clipMessage(r.Kind+" "+r.Name) + messageSuffix(r.Message)
 		}
 	}
