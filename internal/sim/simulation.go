@@ -82,6 +82,7 @@ type Simulation struct {
 	faulty bool
 	faults faults
 	away   map[part]time.Time
+	limits time.Time // until when the forge wants to be left alone
 	skews  []time.Duration
 
 	scenario scenario
