@@ -322,7 +322,11 @@ func TestChangedFilesAffectQueries(t *testing.T) {
 			t.Fatalf("nothing that differs concerns %+v, and the answer is another one", q)
 		}
 	})
-	if concerned < 10 || spared < 10 {
+	enough := 10
+	if testing.Short() { // rapid draws a fifth then
+		enough = 1
+	}
+	if concerned < enough || spared < enough {
 		t.Errorf("%d differences concerned a question, %d did not", concerned, spared)
 	}
 }
