@@ -128,6 +128,7 @@ func (sim *Simulation) step(p *process) {
 		if err != nil && !p.dead {
 			sim.report("%s can't read the queue: %v", p.name, err)
 			sim.sleep(t, time.Second)
+			sim.mayBeDue = true // it tries again, whatever is due
 			return
 		}
 		hasUpdate := slices.ContainsFunc(sim.processes, func(p *process) bool { return !p.dead && p.hasUpdate })
