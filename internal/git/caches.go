@@ -16,6 +16,9 @@ const (
 	// maxDifferences bounds those of Changed, and maxDifference the paths in one.
 	maxDifferences = 1000
 	maxDifference  = 1000
+	// maxWritten bounds the commits that are known to have been written: a fleet's open
+	// promotions are composed anew at every look.
+	maxWritten = 50_000
 )
 
 // caches are what is known of objects and of pairs of commits. Neither ever
@@ -26,6 +29,7 @@ type caches struct {
 	roots       *cache.Cache[string, string]      // commit id → its tree's id
 	ancestries  *cache.Cache[commitPair, bool]
 	differences *cache.Cache[commitPair, []FileChange]
+	written     *cache.Cache[writtenSpec, string] // by what was asked for, the commit
 }
 
 type commitPair struct{ a, b string }
@@ -37,6 +41,7 @@ func newCaches(group *cache.Group) caches {
 		roots:       cache.New(group, cache.Options[string, string]{Name: "git-roots", Entries: maxRoots}),
 		ancestries:  cache.New(group, cache.Options[commitPair, bool]{Name: "git-ancestries", Entries: maxAncestries}),
 		differences: cache.New(group, cache.Options[commitPair, []FileChange]{Name: "git-differences", Entries: maxDifferences}),
+		written:     cache.New(group, cache.Options[writtenSpec, string]{Name: "git-written", Entries: maxWritten}),
 	}
 }
 
@@ -46,4 +51,5 @@ func (c *caches) forgetAll() {
 	c.roots.Clear()
 	c.ancestries.Clear()
 	c.differences.Clear()
+	c.written.Clear()
 }

@@ -35,7 +35,7 @@ func OpenMemory(r *MemoryRemote, o MemoryOptions) *Mirror {
 		o.Now = time.Now
 	}
 	e := &memoryMirror{memory: memory{objects: r.engine.objects}, remote: r, opts: o, refs: map[string]string{}, kept: map[string]time.Time{}}
-	m := newMirror(e, newRepository(e, o.Caches, "the mirror in memory", "it never had it"))
+	m := newMirror(e, newRepository(e, o.Caches, "the mirror in memory", "it never had it"), o.Now)
 	m.url, m.author = "memory:", o.Author
 	return m
 }

@@ -68,6 +68,7 @@ type Mirror struct {
 	dir    string // empty: in memory
 	author Ident  // also who commits
 	log    *zap.Logger
+	now    func() time.Time
 
 	beforePush, afterPush func(ref string) // nil: nothing
 
@@ -99,7 +100,7 @@ func Open(ctx context.Context, o Options) (*Mirror, error) {
 
 // newProgramsMirror is a mirror over git's programs, whatever is in their folder.
 func newProgramsMirror(p *mirrorPrograms, name, remedy string) *Mirror {
-	m := newMirror(p, newRepository(p, p.opts.Caches, name, remedy))
+	m := newMirror(p, newRepository(p, p.opts.Caches, name, remedy), p.opts.Now)
 	m.url, m.dir, m.author, m.log = p.remote.url, p.dir, p.opts.Author, p.log
 	m.beforePush, m.afterPush = p.opts.BeforePush, p.opts.AfterPush
 	p.forget = func() {
@@ -109,8 +110,8 @@ func newProgramsMirror(p *mirrorPrograms, name, remedy string) *Mirror {
 	return m
 }
 
-func newMirror(e mirrorEngine, r repository) *Mirror {
-	m := &Mirror{repository: r, engine: e, log: zap.NewNop(), writing: make(chan struct{}, 1)}
+func newMirror(e mirrorEngine, r repository, now func() time.Time) *Mirror {
+	m := &Mirror{repository: r, engine: e, now: now, log: zap.NewNop(), writing: make(chan struct{}, 1)}
 	m.writing <- struct{}{}
 	return m
 }

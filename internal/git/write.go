@@ -3,6 +3,7 @@ package git
 import (
 	"bufio"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -48,7 +49,8 @@ type CommitSpec struct {
 }
 
 // Write makes a commit in the mirror, without a work tree and without touching
-// a branch; Push brings it to the remote. The same spec makes the same commit.
+// a branch; Push brings it to the remote. The same spec makes the same commit, and
+// isn't written twice in a day.
 // It is kept from maintenance for two weeks, on a branch or not.
 //
 // Refused with ErrInvalid: paths that are not plain (see checkWritePath), that
@@ -66,7 +68,26 @@ func (m *Mirror) Write(ctx context.Context, s CommitSpec) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return m.engine.writeCommit(ctx, s, base, files)
+	spec := hashSpec(s, base, files, m.now().UTC().Format(keepDay))
+	if sha, ok := m.caches.written.Get(spec); ok {
+		return sha, nil
+	}
+	sha, err := m.engine.writeCommit(ctx, s, base, files)
+	if err == nil {
+		m.caches.written.Put(spec, sha)
+	}
+	return sha, err
+}
+
+// writtenSpec is what a commit was written from, and the day from which on it is kept.
+type writtenSpec [sha256.Size]byte
+
+func hashSpec(s CommitSpec, base string, files []FileWrite, day string) (spec writtenSpec) {
+	h := sha256.New()
+	fmt.Fprintln(h, day)
+	streamSpec(h, s, base, files)
+	h.Sum(spec[:0])
+	return spec
 }
 
 // planCommit checks a spec, fills in who wrote and committed it where it doesn't say,

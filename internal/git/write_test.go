@@ -1,6 +1,7 @@
 package git
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -52,6 +53,63 @@ func TestWriteIsDeterministic(t *testing.T) {
 	for _, sha := range shas {
 		if sha != shas[0] {
 			t.Errorf("the same spec made %s and %s", shas[0], sha)
+		}
+	}
+}
+
+// countedEngine counts the commits that are really written.
+type countedEngine struct {
+	mirrorEngine
+	written int
+}
+
+func (e *countedEngine) writeCommit(ctx context.Context, s CommitSpec, base string, files []FileWrite) (string, error) {
+	e.written++
+	return e.mirrorEngine.writeCommit(ctx, s, base, files)
+}
+
+// TestWriteOnce holds that a commit is written once a day, as long as its mirror is the
+// same, and one that differs in anything by itself.
+func TestWriteOnce(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	base := o.commit("main", "Base", map[string]string{"a": "1"})
+	now := when
+	m := open(t, Options{URL: o.url(), Now: func() time.Time { return now }})
+	mustFetch(t, m)
+	engine := &countedEngine{mirrorEngine: m.engine}
+	m.engine = engine
+	same := CommitSpec{Parents: []string{base}, Base: base, When: when, Message: "Promote web", Files: []FileWrite{{Path: "a", Content: []byte("2")}}}
+	var first string
+	for _, c := range []struct {
+		name    string
+		change  func(s *CommitSpec)
+		written int
+		same    bool
+	}{
+		{"the first", func(*CommitSpec) {}, 1, true},
+		{"again", func(*CommitSpec) {}, 0, true},
+		{"another message", func(s *CommitSpec) { s.Message = "Promote it" }, 1, false},
+		{"another file", func(s *CommitSpec) { s.Files = []FileWrite{{Path: "b", Content: []byte("2")}} }, 1, false},
+		{"another content", func(s *CommitSpec) { s.Files = []FileWrite{{Path: "a", Content: []byte("3")}} }, 1, false},
+		{"a deletion", func(s *CommitSpec) { s.Files = []FileWrite{{Path: "a", Delete: true}} }, 1, false},
+		{"another time", func(s *CommitSpec) { s.When = when.Add(time.Second) }, 1, false},
+		{"somebody else", func(s *CommitSpec) { s.Committer = &Ident{"Ada", "ada@example.com"} }, 1, false},
+		{"no parent", func(s *CommitSpec) { s.Parents = nil }, 1, false},
+		{"the next day", func(*CommitSpec) { now = now.Add(24 * time.Hour) }, 1, true},
+		{"a mirror made anew", func(*CommitSpec) { m.caches.forgetAll() }, 1, true},
+	} {
+		before, spec := engine.written, same
+		c.change(&spec)
+		sha, err := m.Write(t.Context(), spec)
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		if first == "" {
+			first = sha
+		}
+		if engine.written-before != c.written || (sha == first) != c.same {
+			t.Errorf("%s: %d were written, %s", c.name, engine.written-before, sha)
 		}
 	}
 }
