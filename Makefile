@@ -28,7 +28,10 @@ SHORT ?= -short
 RACE ?= ./internal/appset ./internal/appset/evaluate ./internal/argocd/... ./internal/cache ./internal/cli/checkout ./internal/console/... \
 	./internal/controller ./internal/controller/act ./internal/controller/facts ./internal/controller/gateclient ./internal/controller/plan \
 	./internal/controller/registry ./internal/controller/wake ./internal/forge/transport ./internal/git ./internal/lock ./internal/manifest/... \
-	./internal/notify ./internal/proc ./internal/sandbox ./internal/server ./internal/store/... ./webhooks/...
+	./internal/notify ./internal/proc ./internal/sandbox ./internal/store/... ./webhooks/...
+# Of the server's stories, which walk the same code again and again, those in which most
+# happens at once.
+RACE_SERVER ?= ManyAtOnce|Deliver|Connections|Clients|Strangers|Story$$|TestBatch$$|Questions|Notifications|GateCallbacks|TestIncident$$|OutOfReach|AtStart|Flaky|Again$$|Live
 # The random tests draw the same cases on every run, so that a change is judged
 # by what it changed; RAPID_SEED=0 draws new ones.
 export RAPID_SEED ?= 20261121
@@ -48,8 +51,9 @@ test: ## run the tests
 	$(GO) test -timeout 30m ./...
 
 .PHONY: race
-race: ## run the tests of what several goroutines share with the race detector, in short form (RACE=./... and SHORT=: everything)
+race: ## run the tests of what several goroutines share with the race detector, in short form (RACE=./... SHORT= RACE_SERVER=.: everything)
 	$(GO) test -race $(SHORT) -timeout 30m $(RACE)
+	$(GO) test -race $(SHORT) -timeout 30m ./internal/server -run '$(RACE_SERVER)'
 
 .PHONY: crash
 crash: ## kill the server at every point of the story and at random, and three replicas with their PostgreSQL 1,000 times (an hour; CRASH=ReplicasKilled KILLS=1000 CRASH_SEED=1)
