@@ -24,7 +24,7 @@ const (
 // deployments are those of the forge, each as its environment, task and states.
 func (w *fixture) deployments() []string {
 	w.t.Helper()
-	all, err := w.forge.Deployments(repoName)
+	all, err := w.emulated.Deployments(repoName)
 	w.must(err)
 	out := []string{}
 	for _, d := range all {
@@ -49,10 +49,10 @@ func (w *fixture) shows(key, what string, want ...string) {
 	if diff := cmp.Diff(want, w.deployments()); diff != "" {
 		w.t.Fatalf("%s (-want +got):\n%s", what, diff)
 	}
-	calls := w.forge.Calls()[createDeploymentRoute]
+	calls := w.emulated.Calls()[createDeploymentRoute]
 	looks := 0
 	w.settle(key, "it was looked at", func() bool { looks++; return looks > 2 })
-	if diff := cmp.Diff(want, w.deployments()); diff != "" || w.forge.Calls()[createDeploymentRoute] != calls {
+	if diff := cmp.Diff(want, w.deployments()); diff != "" || w.emulated.Calls()[createDeploymentRoute] != calls {
 		w.t.Fatalf("%s, looked at again (-want +got):\n%s", what, diff)
 	}
 }
@@ -63,11 +63,11 @@ func (w *fixture) shows(key, what string, want ...string) {
 func TestDeploymentsOfAnEnvironment(t *testing.T) {
 	for name, c := range listKindsOfUnit() {
 		t.Run(name, func(t *testing.T) {
-			w := newFixture(t, c.spec+"  deployments: true\n", revertingQA, c.components...)
+			w := newEmulatedFixture(t, c.spec+"  deployments: true\n", revertingQA, c.components...)
 			at := "qa liftlock:shop/" + c.key + ": "
 			w.openOne(c.key, "2.0.0", c.components...)
 			w.shows(c.key, "the first is verified", at+"in_progress success")
-			all, err := w.forge.Deployments(repoName)
+			all, err := w.emulated.Deployments(repoName)
 			w.must(err)
 			first, pulls := all[0], w.pulls()
 			if first.Commit != pulls[0].MergeCommit || !strings.Contains(first.Payload, `"pull":"1"`) || !strings.HasPrefix(first.LogURL, "https://liftlock.example/pipelines/shop") || !strings.HasSuffix(first.Description, "(#1)") {
@@ -116,22 +116,22 @@ func (w *fixture) setHealth(health string, components ...string) {
 // TestDeploymentsRefused holds that a forge that may not be told of deployments, or is down for
 // them, keeps nothing from being merged, verified and taken back, and is said where people look.
 func TestDeploymentsRefused(t *testing.T) {
-	w := newFixture(t, "  deployments: true\n", revertingQA, "web")
-	w.must(w.forge.InjectFault(emulator.Fault{Method: "POST", Path: "/deployments$", Times: -1, Status: 403}))
+	w := newEmulatedFixture(t, "  deployments: true\n", revertingQA, "web")
+	w.must(w.emulated.InjectFault(emulator.Fault{Method: "POST", Path: "/deployments$", Times: -1, Status: 403}))
 	w.openOne("web", "2.0.0", "web")
 	w.settle("web", "it is verified", func() bool { return w.isVerified("web") })
 	refusals := w.DeploymentRefusals()
 	if r := refusals[w.repo.ID]; len(refusals) != 1 || r.Reason == "" || r.Since.IsZero() {
 		t.Errorf("the refusals are %v", refusals)
 	}
-	if calls := w.forge.Calls()[createDeploymentRoute]; calls != 1 {
+	if calls := w.emulated.Calls()[createDeploymentRoute]; calls != 1 {
 		t.Errorf("%d calls", calls)
 	}
 	if why := w.reasons("web", "qa"); !slices.ContainsFunc(why, func(r string) bool { return strings.Contains(r, "the forge takes no deployment of it") }) {
 		t.Errorf("why: %q", why)
 	}
-	w.forge.ClearFaults()
-	w.must(w.forge.InjectFault(emulator.Fault{Method: "POST", Path: "/deployments$", Times: -1, Status: 500}))
+	w.emulated.ClearFaults()
+	w.must(w.emulated.InjectFault(emulator.Fault{Method: "POST", Path: "/deployments$", Times: -1, Status: 500}))
 	w.release("3.0.0", "web")
 	look := func(what string, so func() bool) {
 		t.Helper()
@@ -150,7 +150,7 @@ func TestDeploymentsRefused(t *testing.T) {
 	w.setHealth("Degraded", "web")
 	look("it is taken back", func() bool { p := w.pulls(); return len(p) == 3 && p[2].Merged })
 	w.setHealth("Healthy", "web")
-	w.forge.ClearFaults()
+	w.emulated.ClearFaults()
 	w.shows("web", "the forge is well", "qa liftlock:shop/web: in_progress success")
 	if refusals := w.DeploymentRefusals(); len(refusals) != 0 {
 		t.Errorf("the refusals are %v", refusals)
@@ -168,7 +168,7 @@ func (noDeployments) CreateDeployment(context.Context, forge.Repo, forge.Deploym
 // TestForgeWithoutDeployments holds that it is said where the pipeline wants what the forge
 // doesn't have.
 func TestForgeWithoutDeployments(t *testing.T) {
-	w := newFixture(t, "  deployments: true\n", autoQA, "web")
+	w := newEmulatedFixture(t, "  deployments: true\n", autoQA, "web")
 	w.repo.Forge = noDeployments{w.repo.Forge}
 	w.openOne("web", "2.0.0", "web")
 	w.settle("web", "it is verified", func() bool { return w.isVerified("web") })

@@ -28,19 +28,27 @@ import (
 	"github.com/liftlock/liftlock/policies"
 )
 
-// fixture is a controller over a real repository on an emulated forge, a real store
+// fixture is a controller over a repository on a forge, a real store
 // and an Argo CD where every Application is what a test says, healthy unless told
 // otherwise. Nothing runs by itself: a test runs one key after the other.
 type fixture struct {
 	*Controller
 	t     *testing.T
-	forge *emulator.Forge
-	clock *clocktesting.FakeClock
-	repo  *Repository
+	forge userForge
+	// emulated is the forge where it is the emulated one.
+	emulated *emulator.Forge
+	clock    *clocktesting.FakeClock
+	repo     *Repository
+	// newProcess makes what a process of its own has of the forge and of Git.
+	newProcess func() (forge.Forge, *git.Mirror)
 
 	calls  atomic.Int64 // to the forge
 	mu     sync.Mutex
 	health map[string]string // by Application
+	// Of the driver's calls of a forge in memory, by what they are for: how many there were,
+	// and how those end whose purpose has the words.
+	callsOf map[string]int
+	faults  map[string]error
 	// revision is what Argo CD says that it compares with; empty: what is fetched.
 	revision string
 
@@ -60,47 +68,114 @@ const (
 	quickly     = "{arriveWithin: 1m, timeout: 1m, healthyFor: 1s, watch: 10m, debounce: 1s}"
 )
 
-// newFixture has components in dev and, as an environment after it, what the lines say.
+// worldAccess is who may do what in the repository.
+var worldAccess = map[string]emulator.Permission{bot: emulator.Admin, "ada": emulator.Write, "grace": emulator.Write, "rita": emulator.Read, "linus": emulator.Write, "mallory": emulator.NoPermission}
+
+var liftlockIdent = git.Ident{Name: "Liftlock", Email: "liftlock@example.org"}
+
+// newFixture has components in dev and, as an environment after it, what the lines say, on a
+// forge in memory.
 func newFixture(t *testing.T, spec, after string, components ...string) *fixture {
 	t.Helper()
 	t.Parallel()
-	clock := clocktesting.NewFakeClock(time.Now())
-	f, err := emulator.NewForge(emulator.ForgeOptions{Dir: filepath.Join(t.TempDir(), "repositories"), Now: clock.Now})
-	if err != nil {
-		t.Fatal(err)
+	w := &fixture{t: t, clock: clocktesting.NewFakeClock(time.Now()), health: map[string]string{}, callsOf: map[string]int{}, faults: map[string]error{}}
+	f := newMemoryForge(t, w.clock.Now, worldAccess, w.beforeCall)
+	w.must(f.addRepo(worldFiles(f.CloneURL(repoName), spec, after, components), worldAccess))
+	w.forge = f
+	w.newProcess = func() (forge.Forge, *git.Mirror) {
+		return f.forge.As(bot), git.OpenMemory(f.remote, git.MemoryOptions{Author: liftlockIdent, Now: w.clock.Now})
 	}
+	w.begin(components)
+	return w
+}
+
+// newEmulatedFixture is one over HTTP and git's programs, for what is about those.
+func newEmulatedFixture(t *testing.T, spec, after string, components ...string) *fixture {
+	t.Helper()
+	t.Parallel()
+	w := &fixture{t: t, clock: clocktesting.NewFakeClock(time.Now()), health: map[string]string{}}
+	f, err := emulator.NewForge(emulator.ForgeOptions{Dir: filepath.Join(t.TempDir(), "repositories"), Now: w.clock.Now})
+	w.must(err)
 	t.Cleanup(func() { _ = f.Close() })
-	w := &fixture{t: t, forge: f, clock: clock, health: map[string]string{}}
-	access := map[string]emulator.Permission{bot: emulator.Admin, "ada": emulator.Write, "grace": emulator.Write, "rita": emulator.Read, "linus": emulator.Write, "mallory": emulator.NoPermission}
-	for login := range access {
+	for login := range worldAccess {
 		w.must(f.AddUser(login, "token-of-"+login, emulator.UserOptions{}))
 	}
-	w.must(f.CreateRepo(repoName, emulator.RepoOptions{Author: "linus", Message: "Overlays", Files: worldFiles(f.CloneURL(repoName), spec, after, components), Access: access}))
-	st, err := store.Open(t.Context(), "sqlite://"+filepath.Join(t.TempDir(), "liftlock.db"), store.Options{Now: w.clock.Now})
+	w.must(f.CreateRepo(repoName, emulator.RepoOptions{Author: "linus", Message: "Overlays", Files: worldFiles(f.CloneURL(repoName), spec, after, components), Access: worldAccess}))
+	w.forge, w.emulated = f, f
+	w.newProcess = func() (forge.Forge, *git.Mirror) {
+		driver, err := github.New(github.Options{URL: f.URL() + "/api/v3", Token: "token-of-" + bot, OnCall: func(string, int, time.Duration) { w.calls.Add(1) }})
+		w.must(err)
+		m, err := git.Open(t.Context(), git.Options{Dir: filepath.Join(t.TempDir(), "mirror"), URL: f.CloneURL(repoName), MaxRefBytes: maxRefBytes, Credentials: driver.GitAuth, Author: liftlockIdent})
+		w.must(err)
+		t.Cleanup(func() { _ = m.Close() })
+		return driver, m
+	}
+	w.begin(components)
+	return w
+}
+
+// begin starts the fixture's first process, and has it look at the repository.
+func (w *fixture) begin(components []string) {
+	w.t.Helper()
+	st, err := store.Open(w.t.Context(), "sqlite://"+filepath.Join(w.t.TempDir(), "liftlock.db"), store.Options{Now: w.clock.Now})
 	w.must(err)
-	t.Cleanup(func() { _ = st.Close() })
+	w.t.Cleanup(func() { _ = st.Close() })
 	w.addProcess(st, "me")
 	w.runRepository()
-	if s, err := w.opts.Gatherer.Snapshot(t.Context(), w.repo.Repository); err != nil || len(s.Pipelines) != 1 || len(s.Pipelines[0].Problems) > 0 || len(s.AllUnits()) != len(components) {
-		t.Fatalf("the pipeline is not in force: %q %v %d, %v", s.PipelineErr, s.Pipelines[0].Problems, len(s.AllUnits()), err)
+	if s, err := w.opts.Gatherer.Snapshot(w.t.Context(), w.repo.Repository); err != nil || len(s.Pipelines) != 1 || len(s.Pipelines[0].Problems) > 0 || len(s.AllUnits()) != len(components) {
+		w.t.Fatalf("the pipeline is not in force: %q %v %d, %v", s.PipelineErr, s.Pipelines[0].Problems, len(s.AllUnits()), err)
 	}
-	return w
+}
+
+// beforeCall counts the driver's calls of a forge in memory, and fails those that shall fail.
+func (w *fixture) beforeCall(op string) error {
+	w.calls.Add(1)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.callsOf[op]++
+	for words, kind := range w.faults {
+		if strings.Contains(op, words) {
+			return &forge.Error{Op: op, Kind: kind, Message: "it shall fail"}
+		}
+	}
+	return nil
+}
+
+// fail has the driver's calls fail that are for what the words say.
+func (w *fixture) fail(words string, kind error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.faults[words] = kind
+}
+
+// failNothing ends all faults.
+func (w *fixture) failNothing() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	clear(w.faults)
+}
+
+// callsFor are how many of the driver's calls were for what the words say.
+func (w *fixture) callsFor(words string) (n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for op, count := range w.callsOf {
+		if strings.Contains(op, words) {
+			n += count
+		}
+	}
+	return n
 }
 
 // addProcess makes the fixture run in a process of its own, with its own mirror, on a
 // store that others may use too.
 func (w *fixture) addProcess(st *store.Store, owner string) {
 	w.t.Helper()
-	f, t := w.forge, w.t
-	driver, err := github.New(github.Options{URL: f.URL() + "/api/v3", Token: "token-of-" + bot, OnCall: func(string, int, time.Duration) { w.calls.Add(1) }})
-	w.must(err)
-	m, err := git.Open(t.Context(), git.Options{Dir: filepath.Join(t.TempDir(), "mirror"), URL: f.CloneURL(repoName), MaxRefBytes: maxRefBytes, Credentials: driver.GitAuth, Author: git.Ident{Name: "Liftlock", Email: "liftlock@example.org"}})
-	w.must(err)
-	t.Cleanup(func() { _ = m.Close() })
-	_, err = m.Fetch(t.Context())
+	driver, m := w.newProcess()
+	_, err := m.Fetch(w.t.Context())
 	w.must(err)
 	w.repo = &Repository{PollInterval: time.Hour, SweepInterval: time.Hour, Repository: &facts.Repository{ID: "hub:" + repoName, Name: forge.Repo{Owner: "acme", Name: "fleet"},
-		Forge: driver, ForgeRef: "hub", Branch: "main", Mirror: m, URLs: []string{f.CloneURL(repoName)}, BotLogin: bot}}
+		Forge: driver, ForgeRef: "hub", Branch: "main", Mirror: m, URLs: []string{w.forge.CloneURL(repoName)}, BotLogin: bot}}
 	gatherer := facts.New(facts.Options{Store: st, Resolver: appset.New(appset.Options{}), MainArgoCD: "hub", Repos: []*facts.Repository{w.repo.Repository},
 		ArgoCDs: map[string]facts.ArgoCD{"hub": {Apps: (*worldApps)(w), Namespace: "argocd", NoRefresh: true}}, Metrics: w.metrics, Endpoints: w.endpoints, Now: w.clock.Now, MaxAge: time.Hour,
 		Floor: func(_ string, gates []policies.Gate) []policies.Gate { return policies.ApplyFloor(gates, w.floor) }})

@@ -13,7 +13,7 @@ import (
 func TestTwoProcessesJudgeTheSame(t *testing.T) {
 	one := newFixture(t, "", manualQA, "web")
 	one.must(one.run(wake.ForUnit(one.unit("web"))))
-	two := &fixture{t: t, forge: one.forge, clock: one.clock, health: map[string]string{}}
+	two := &fixture{t: t, forge: one.forge, newProcess: one.newProcess, clock: one.clock, health: map[string]string{}}
 	two.addProcess(one.opts.Store, "somebody else")
 	two.must(two.run(wake.ForUnit(two.unit("web"))))
 	for _, tag := range []string{"2.0.0", "3.0.0", "4.0.0"} {

@@ -13,8 +13,8 @@ import (
 // TestALargeHeadIsRefused holds that a head which brings too much is not kept, that the
 // pull request says so, and that it isn't fetched again only to be refused again.
 func TestALargeHeadIsRefused(t *testing.T) {
-	w := newFixture(t, "", manualQA, "web")
-	fork, err := w.forge.Fork(repoName, "rita")
+	w := newEmulatedFixture(t, "", manualQA, "web")
+	fork, err := w.emulated.Fork(repoName, "rita")
 	w.must(err)
 	r, text := rand.New(rand.NewPCG(1, 2)), make([]byte, 2*maxRefBytes)
 	for i := range text {
@@ -22,7 +22,7 @@ func TestALargeHeadIsRefused(t *testing.T) {
 	}
 	_, err = w.forge.CommitAs(fork, "rita", "theirs", "Large", map[string]string{"apps/web/dev/large": string(text)})
 	w.must(err)
-	rita, err := github.New(github.Options{URL: w.forge.URL() + "/api/v3", Token: "token-of-rita"})
+	rita, err := github.New(github.Options{URL: w.emulated.URL() + "/api/v3", Token: "token-of-rita"})
 	w.must(err)
 	p, _, err := rita.CreatePullRequest(t.Context(), w.repo.Name, forge.NewPullRequest{Title: "Large", Branch: "rita:theirs", Base: "main"})
 	w.must(err)

@@ -45,7 +45,7 @@ func TestChecksOnTheRelease(t *testing.T) {
 			calls := w.calls.Load()
 			w.gateWaits(c.key, "checks", policies.Fail, "failed")
 			if n := w.calls.Load() - calls; n != 0 {
-				t.Errorf("it is read again at once, with %d calls", n)
+				t.Errorf("it is read again at once, with %d calls: %v", n, w.callsOf)
 			}
 			says("linus", "success")
 			// The forge tells of it: it is read at once, long before it is looked again.

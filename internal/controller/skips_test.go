@@ -10,6 +10,7 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/internal/store"
@@ -137,7 +138,6 @@ func TestASkipIsOfWhatItsAuthorSaw(t *testing.T) {
 	t.Parallel()
 	const comment = "/liftlock skip soak the outage of today"
 	waits := strings.Replace(soakedQA, "gates: [", "gates: [{approvals: {count: 1}}, ", 1)
-	noReaction := emulator.Fault{Method: "POST", Path: ".*/reactions$", Status: 403, Times: -1}
 	for name, c := range map[string]struct {
 		act    func(w *fixture, pull wake.Key, another func())
 		merges bool
@@ -147,15 +147,15 @@ func TestASkipIsOfWhatItsAuthorSaw(t *testing.T) {
 		"heard of late, of another head": {func(_ *fixture, _ wake.Key, another func()) { another() }, false, "write it again"},
 		"heard of after hours":           {func(w *fixture, _ wake.Key, _ func()) { w.clock.Step(promotion.SkipDuration) }, false, "write it again"},
 		"taken again, of another head": {func(w *fixture, pull wake.Key, another func()) {
-			w.must(w.forge.InjectFault(noReaction))
+			w.fail("react to", forge.ErrForbidden)
 			_ = w.run(pull)
-			w.forge.ClearFaults()
+			w.failNothing()
 			another()
 		}, false, ""},
 		"taken again, after hours": {func(w *fixture, pull wake.Key, _ func()) {
-			w.must(w.forge.InjectFault(noReaction))
+			w.fail("react to", forge.ErrForbidden)
 			_ = w.run(pull)
-			w.forge.ClearFaults()
+			w.failNothing()
 			w.clock.Step(promotion.SkipDuration)
 		}, false, ""},
 		"written again": {func(w *fixture, pull wake.Key, another func()) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/internal/store"
@@ -139,7 +140,7 @@ func TestTalkWhereTheForgeShowsNoPermission(t *testing.T) {
 	w.must(err)
 	w.must(w.opts.Store.PutState(t.Context(), checkedKey(w.repo, own), []byte(tooLargeKey(pr)))) // nothing is evaluated
 	p := w.openOne("web", "2.0.0", "web")
-	w.must(w.forge.InjectFault(emulator.Fault{Path: "/permission$", Times: -1, Status: 403}))
+	w.fail("read the permission", forge.ErrForbidden)
 	for _, n := range []int{own, p.Number} {
 		_, err := w.forge.Comment(repoName, n, "grace", "Looks good to me.")
 		w.must(err)

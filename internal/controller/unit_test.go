@@ -3,7 +3,6 @@ package controller
 import (
 	"encoding/json"
 	"errors"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -12,7 +11,6 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/act"
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/wake"
-	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
@@ -68,7 +66,7 @@ func TestAFailureIsShownInItsEnvironment(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t, c.spec, manualQA, c.components...)
 			w.must(w.run(wake.ForUnit(w.unit(c.key))))
-			w.must(w.forge.InjectFault(emulator.Fault{Method: "POST", Path: "/pulls$", Times: -1, Status: http.StatusForbidden}))
+			w.fail("open a pull request", forge.ErrForbidden)
 			w.release("2.0.0", c.components...)
 			var failed error
 			for range 9 {
@@ -82,7 +80,7 @@ func TestAFailureIsShownInItsEnvironment(t *testing.T) {
 			if dev, qa := w.reasons(c.components[0], "dev"), w.reasons(c.components[0], "qa"); len(dev) > 0 || len(qa) == 0 || !strings.Contains(qa[len(qa)-1], "it is tried again") {
 				t.Errorf("dev says %q, qa %q", dev, qa)
 			}
-			w.forge.ClearFaults()
+			w.failNothing()
 			w.settle(c.key, "a pull request is open", func() bool { return len(w.pulls()) == 1 })
 			if qa := w.reasons(c.components[0], "qa"); slices.ContainsFunc(qa, func(s string) bool { return strings.Contains(s, "it is tried again") }) {
 				t.Errorf("qa still says %q", qa)

@@ -104,3 +104,19 @@ func (c *call) addReaction(id int64, content string) error {
 	}
 	return nil
 }
+
+// Reactions are those to a comment, each as "login content", oldest first; none where
+// there is no such comment.
+func (f *Forge) Reactions(r forge.Repo, id int64) []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	repo := f.repos[strings.ToLower(r.String())]
+	if repo == nil || repo.comments[id] == nil {
+		return nil
+	}
+	var out []string
+	for _, given := range repo.comments[id].reactions {
+		out = append(out, given.by.user.Login+" "+given.content)
+	}
+	return out
+}

@@ -24,6 +24,12 @@ type Options struct {
 	// SlowMergeable has Mergeable unknown when a pull request is read for the first
 	// time after its head or its base moved, as on GitHub.
 	SlowMergeable bool
+	// Public has everybody see the repositories and talk in them, whatever they may do beside
+	// that.
+	Public bool
+	// BeforeCall is asked before everything that somebody does, in words (create a comment
+	// on acme/fleet#1), under the forge's lock; its error is the answer. nil: nobody is.
+	BeforeCall func(login, op string) error
 	// OnEvent is told of every change, by people and by drivers alike, when it is
 	// done, by whoever made it and without a lock: it may call the forge. nil: nobody is.
 	OnEvent func(Event)
@@ -138,7 +144,7 @@ func (c *call) runLocked(login string, r forge.Repo, need forge.Permission, do f
 	// As on GitHub, what somebody may not see isn't there, and hooks are
 	// administrators' alone to see.
 	switch has := c.repo.permissionOf(c.by); {
-	case has >= need:
+	case has >= need, need == forge.PermissionRead && c.options.Public:
 	case has < forge.PermissionRead, need == forge.PermissionAdmin:
 		return c.failure(forge.ErrNotFound, "Not Found")
 	default:
@@ -158,6 +164,11 @@ func (c *call) runLocked(login string, r forge.Repo, need forge.Permission, do f
 func (c *call) signIn(login string) error {
 	if err := c.ctx.Err(); err != nil {
 		return &forge.Error{Op: c.op, Kind: forge.ErrRetryable, Message: "canceled", Err: err}
+	}
+	if before := c.options.BeforeCall; before != nil {
+		if err := before(login, c.op); err != nil {
+			return err
+		}
 	}
 	if c.by = c.findAccount(login); c.by == nil {
 		return &forge.Error{Op: c.op, Kind: forge.ErrUnauthorized, Message: "Bad credentials", Hint: "add the account " + login + " first"}

@@ -434,3 +434,45 @@ func TestCopies(t *testing.T) {
 		t.Errorf("it has become %+v", p)
 	}
 }
+
+// TestPublicAndBeforeCall has somebody without rights talk where everybody may, and a call
+// refused before it is made.
+func TestPublicAndBeforeCall(t *testing.T) {
+	s := newScene(t)
+	var calls []string
+	refuse := false
+	s.Forge = memory.New(memory.Options{Now: steppingClock(), Bot: botLogin, Public: true, BeforeCall: func(login, op string) error {
+		calls = append(calls, login+": "+op)
+		if refuse {
+			return &forge.Error{Op: op, Kind: forge.ErrRetryable, Message: "down"}
+		}
+		return nil
+	}})
+	s.AddRepo(s.repo, s.remote, "main")
+	s.AddUser("passer-by", 7, false)
+	s.AddUser(reviewerLogin, 2, false)
+	allow(t, s.Forge, s.repo, reviewerLogin, forge.PermissionWrite)
+	allow(t, s.Forge, s.repo, botLogin, forge.PermissionWrite)
+	s.bot = s.As(botLogin)
+	number := s.open("topic")
+	id, err := s.Comment(s.repo, number, "passer-by", "hello")
+	s.must(err)
+	if has, err := s.bot.Permission(context.Background(), s.repo, "passer-by"); err != nil || has != forge.PermissionNone {
+		t.Errorf("they may %v, %v", has, err)
+	}
+	s.expectKind("a label by somebody without rights", s.SetLabels(s.repo, number, "passer-by", "x"), forge.ErrForbidden)
+	s.must(s.bot.React(context.Background(), s.repo, number, id, "eyes"))
+	if got := s.Reactions(s.repo, id); len(got) != 1 || got[0] != botLogin+" eyes" {
+		t.Errorf("the reactions are %q", got)
+	}
+	refuse = true
+	_, err = s.bot.CreateComment(context.Background(), s.repo, number, "hello")
+	s.expectKind("a call that is refused", err, forge.ErrRetryable)
+	if last := calls[len(calls)-1]; last != botLogin+": comment on "+s.repo.Number(number) {
+		t.Errorf("the last call is %q", last)
+	}
+	refuse = false
+	if list, err := s.bot.Comments(context.Background(), s.repo, number, time.Time{}); err != nil || len(list) != 1 {
+		t.Errorf("there are %d comments, %v", len(list), err)
+	}
+}
