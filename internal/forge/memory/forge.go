@@ -145,7 +145,7 @@ func (c *call) runLocked(login string, r forge.Repo, need forge.Permission, do f
 	// administrators' alone to see.
 	switch has := c.repo.permissionOf(c.by); {
 	case has >= need, need == forge.PermissionRead && c.options.Public:
-	case has < forge.PermissionRead, need == forge.PermissionAdmin:
+	case has < forge.PermissionRead && !c.options.Public, need == forge.PermissionAdmin:
 		return c.failure(forge.ErrNotFound, "Not Found")
 	default:
 		return c.failure(forge.ErrForbidden, "Must have write access to Repository.")
