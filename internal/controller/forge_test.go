@@ -39,7 +39,7 @@ type userForge interface {
 
 // memoryForge has one repository.
 type memoryForge struct {
-	t      *testing.T
+	t      testing.TB
 	forge  *memory.Forge
 	remote *git.MemoryRemote
 	repo   forge.Repo

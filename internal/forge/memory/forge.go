@@ -27,8 +27,9 @@ type Options struct {
 	// Public has everybody see the repositories and talk in them, whatever they may do beside
 	// that.
 	Public bool
-	// BeforeCall is asked before everything that somebody does, in words (create a comment
-	// on acme/fleet#1), under the forge's lock; its error is the answer. nil: nobody is.
+	// BeforeCall is asked before everything that somebody does, in words (comment on
+	// acme/fleet#1), without a lock: it may take its time. Its error is the answer. nil:
+	// nobody is.
 	BeforeCall func(login, op string) error
 	// OnEvent is told of every change, by people and by drivers alike, when it is
 	// done, by whoever made it and without a lock: it may call the forge. nil: nobody is.
@@ -120,6 +121,9 @@ func (f *Forge) withRepository(ctx context.Context, op, login string, r forge.Re
 
 // runAs runs do and then, without the lock, tells of what it did.
 func (c *call) runAs(login string, r forge.Repo, need forge.Permission, do func(c *call) error) error {
+	if err := c.askBefore(login); err != nil {
+		return err
+	}
 	err := c.runLocked(login, r, need, do)
 	if c.options.OnEvent != nil {
 		for _, e := range c.events {
@@ -160,15 +164,17 @@ func (c *call) runLocked(login string, r forge.Repo, need forge.Permission, do f
 	return c.wrapError(do(c))
 }
 
+func (c *call) askBefore(login string) error {
+	if c.options.BeforeCall == nil {
+		return nil
+	}
+	return c.options.BeforeCall(login, c.op)
+}
+
 // signIn finds who calls.
 func (c *call) signIn(login string) error {
 	if err := c.ctx.Err(); err != nil {
 		return &forge.Error{Op: c.op, Kind: forge.ErrRetryable, Message: "canceled", Err: err}
-	}
-	if before := c.options.BeforeCall; before != nil {
-		if err := before(login, c.op); err != nil {
-			return err
-		}
 	}
 	if c.by = c.findAccount(login); c.by == nil {
 		return &forge.Error{Op: c.op, Kind: forge.ErrUnauthorized, Message: "Bad credentials", Hint: "add the account " + login + " first"}

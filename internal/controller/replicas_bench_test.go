@@ -1,0 +1,238 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"k8s.io/utils/clock"
+
+	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/controller/act"
+	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/memory"
+	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/promotion/verification"
+	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/storetest"
+	"github.com/liftlock/liftlock/policies"
+	"github.com/liftlock/liftlock/webhooks"
+)
+
+// The benchmark's forge is far away, and takes none of the replicas' processors: it and its
+// Git are in memory, and every call of them takes a while. A repository's merges come one
+// after the other, whoever makes them, so there are many repositories.
+const (
+	benchRepositories = 25
+	benchComponents   = 20 // of each
+	benchLatency      = 50 * time.Millisecond
+	benchComparison   = 1100 * time.Millisecond // Argo CD's times are of whole seconds
+	benchWorkers      = 2 // of each replica
+	benchPatience     = 20 * time.Minute
+)
+
+// BenchmarkReplicas promotes 500 components by one replica and by three on one PostgreSQL,
+// each with the same number of workers.
+func BenchmarkReplicas(b *testing.B) {
+	for _, replicas := range []int{1, 3} {
+		b.Run(fmt.Sprintf("replicas=%d", replicas), func(b *testing.B) {
+			for range b.N {
+				b.StopTimer()
+				promoteFleets(b, replicas)
+				b.StartTimer()
+			}
+			b.ReportMetric(float64(b.N*benchRepositories*benchComponents)/b.Elapsed().Seconds(), "promotions/s")
+		})
+	}
+}
+
+// benchWorld is the forge, and the Argo CD that deploys its branches at once.
+type benchWorld struct {
+	b          *testing.B
+	fleets     map[string]*memoryForge // by repository
+	fleetOf    map[string]*memoryForge // by component
+	forge      *memory.Forge
+	slow       atomic.Bool
+	store      *store.Store // that takes what the forge tells
+	deliveries atomic.Int64
+	merged     atomic.Int64
+	compared   sync.Map // when Argo CD did so last, by Application
+	replicas   []*Controller
+	telling    sync.WaitGroup
+}
+
+func (w *benchWorld) must(err error) {
+	w.b.Helper()
+	if err != nil {
+		w.b.Fatal(err)
+	}
+}
+
+// wait is the way to the forge and back.
+func (w *benchWorld) wait() {
+	if w.slow.Load() {
+		time.Sleep(benchLatency)
+	}
+}
+
+// tell takes an event as the server takes the forge's delivery.
+func (w *benchWorld) tell(e memory.Event) {
+	if e.Kind == memory.PullRequestEvent && e.Action == "closed" && strings.HasPrefix(e.Branch, "liftlock/") {
+		w.merged.Add(1)
+	}
+	if w.store == nil {
+		return
+	}
+	w.telling.Go(func() {
+		ctx, id := context.Background(), "hub:"+e.Repo.String()
+		ev := &webhooks.Event{Kind: webhooks.Kind(e.Kind), Action: e.Action, Number: e.Number, Branch: e.Branch, HeadBranch: e.Branch, Fork: e.Fork, Before: e.Before, After: e.After, Commit: e.Commit, Sender: e.Actor}
+		_, err := w.store.Accept(ctx, store.Delivery{Forge: "hub", ID: fmt.Sprint(w.deliveries.Add(1)), Event: string(e.Kind), Repo: e.Repo.String(), ReceivedAt: time.Now(),
+			Keys: wake.Strings(KeysOfEvent(ctx, w.store, id, bot, ev)...), Urgency: UrgencyOfEvent(ev)})
+		if err != nil {
+			w.b.Error(err)
+		}
+	})
+}
+
+// Refresh has Argo CD compare an Application a moment later, and tell of it.
+func (w *benchWorld) Refresh(_ context.Context, _, name string) error {
+	w.telling.Go(func() {
+		time.Sleep(benchComparison)
+		w.compared.Store(name, time.Now())
+		app, ok := w.Get("", name)
+		for _, c := range w.replicas {
+			if ok {
+				c.AppChanged(*app, false)
+			}
+		}
+	})
+	return nil
+}
+
+// Sync isn't asked for: the Applications sync by themselves.
+func (w *benchWorld) Sync(context.Context, string, string, verification.SyncRequest) error { return nil }
+
+// Get is an Application that has what its repository's branch has.
+func (w *benchWorld) Get(_, name string) (*verification.App, bool) {
+	i := strings.LastIndexByte(name, '-')
+	fleet := w.fleetOf[name[:i]]
+	if fleet == nil {
+		return nil, false
+	}
+	head, _ := fleet.remote.Head("main")
+	compared, _ := w.compared.Load(name)
+	at, _ := compared.(time.Time)
+	return &verification.App{ArgoCD: "hub", Name: name, Namespace: "argocd", UID: name, SyncStatus: "Synced", ComparedToSpec: true, Health: "Healthy", Revisions: []string{head},
+		ReconciledAt: at, Sources: []verification.Source{{RepoURL: fleet.CloneURL(""), Path: "apps/" + name[:i] + "/" + name[i+1:], TargetRevision: "main"}},
+		Destination: verification.Destination{Server: "https://kubernetes.default.svc", Namespace: "shop"}}, true
+}
+
+func (w *benchWorld) List() []verification.App { return nil }
+func (w *benchWorld) Ready() error             { return nil }
+
+// newReplica makes a server's controller with a store, mirrors and memory of its own.
+func (w *benchWorld) newReplica(dsn, owner string) *Controller {
+	w.b.Helper()
+	st, err := store.Open(w.b.Context(), dsn, store.Options{})
+	w.must(err)
+	w.b.Cleanup(func() { _ = st.Close() })
+	var repos []*Repository
+	var known []*facts.Repository
+	for name, fleet := range w.fleets {
+		m := git.OpenMemory(fleet.remote, git.MemoryOptions{Author: liftlockIdent, BeforeRemote: func(context.Context, string) error {
+			w.wait()
+			return nil
+		}})
+		_, err := m.Fetch(w.b.Context())
+		w.must(err)
+		r := &Repository{PollInterval: time.Hour, SweepInterval: time.Hour, Repository: &facts.Repository{ID: "hub:" + name, Name: fleet.repo,
+			Forge: w.forge.As(bot), ForgeRef: "hub", Branch: "main", Mirror: m, URLs: []string{fleet.CloneURL("")}, BotLogin: bot}}
+		repos, known = append(repos, r), append(known, r.Repository)
+	}
+	gatherer := facts.New(facts.Options{Store: st, Resolver: appset.New(appset.Options{}), MainArgoCD: "hub", Repos: known, Now: time.Now, MaxAge: time.Hour,
+		ArgoCDs: map[string]facts.ArgoCD{"hub": {Apps: w, Namespace: "argocd"}}, Floor: func(_ string, gates []policies.Gate) []policies.Gate { return gates }})
+	actor := act.New(act.Options{Store: st, Gatherer: gatherer, ArgoCDs: map[string]act.ArgoCD{"hub": w}, Now: time.Now, Log: zap.NewNop(), Owner: owner, Console: "https://liftlock.example"})
+	c := New(Options{Store: st, Gatherer: gatherer, Actor: actor, Repos: repos, Clock: clock.RealClock{}, Log: zap.NewNop(), Owner: owner, Workers: benchWorkers, Retention: time.Hour})
+	w.must(c.Start(w.b.Context()))
+	return c
+}
+
+func promoteFleets(b *testing.B, replicas int) {
+	w := &benchWorld{b: b, fleets: map[string]*memoryForge{}, fleetOf: map[string]*memoryForge{}}
+	w.forge = memory.New(memory.Options{Now: time.Now, Bot: bot, SlowMergeable: true, OnEvent: w.tell, BeforeCall: func(login, _ string) error {
+		if login == bot {
+			w.wait()
+		}
+		return nil
+	}})
+	w.forge.AddUser("linus", 2, false)
+	components := map[string][]string{}
+	for i := range benchRepositories {
+		fleet := &memoryForge{t: b, forge: w.forge, remote: git.NewMemoryRemote(), repo: forge.Repo{Owner: "acme", Name: fmt.Sprint("fleet-", i)}, now: time.Now}
+		name := fleet.repo.String()
+		for k := range benchComponents {
+			component := fmt.Sprintf("c%d-%d", i, k)
+			components[name], w.fleetOf[component] = append(components[name], component), fleet
+		}
+		w.fleets[name] = fleet
+		w.must(fleet.addRepo(worldFiles(fleet.CloneURL(""), "  limits: {openPerEnvironment: 1000, mergesPerHour: 10000}\n", autoQA, components[name]), worldAccess))
+	}
+	dsn := storetest.PostgresSchema(b)
+	for i := range replicas {
+		w.replicas = append(w.replicas, w.newReplica(dsn, fmt.Sprint("replica-", i)))
+	}
+	w.store = w.replicas[0].opts.Store
+	ctx, cancel := context.WithCancel(b.Context())
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+	for _, c := range w.replicas {
+		running.Go(func() {
+			if err := c.Run(ctx); err != nil && !errors.Is(err, context.Canceled) {
+				b.Error(err)
+			}
+		})
+	}
+	deadline := time.Now().Add(benchPatience)
+	await := func(what string, so func() bool) {
+		b.Helper()
+		for !so() {
+			if time.Now().After(deadline) {
+				b.Fatalf("it never came to that: %s", what)
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
+	await("every component was looked at", func() bool {
+		n := 0
+		for name := range w.fleets {
+			units, err := w.store.Units(ctx, store.UnitFilter{Repo: "hub:" + name})
+			w.must(err)
+			n += len(units)
+		}
+		return n == benchRepositories*benchComponents
+	})
+	w.slow.Store(true)
+	b.StartTimer()
+	for name, fleet := range w.fleets {
+		files := map[string]string{}
+		for _, c := range components[name] {
+			files[kustomizationOf(c, "dev")] = kustomization(c, "2.0.0")
+		}
+		_, err := fleet.CommitAs("", "linus", "main", "Release", files)
+		w.must(err)
+	}
+	await("all are merged", func() bool { return w.merged.Load() == benchRepositories*benchComponents })
+	b.StopTimer()
+	cancel()
+	running.Wait()
+	w.telling.Wait()
+}
