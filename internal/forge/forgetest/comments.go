@@ -124,6 +124,42 @@ func testReviews(t *testing.T, s *fixture) {
 	}
 }
 
+// testApprovalHead asks only for approvals, which every forge takes by its API.
+func testApprovalHead(t *testing.T, s *fixture) {
+	pr := s.openPull(t, branchA)
+	reviewer, err := s.Reviewer.Me(s.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	approvedOn := func(what, head string, dismissible bool) {
+		t.Helper()
+		list, err := s.Forge.Reviews(s.ctx, s.Repo, pr.Number)
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		count := 0
+		for _, v := range list {
+			if !v.Approved {
+				continue
+			}
+			count++
+			if v.User != reviewer.Login || v.Commit != head {
+				t.Errorf("%s: %+v, want %s's approval of %s", what, v, reviewer.Login, head)
+			}
+		}
+		if count > 1 || count == 0 && !dismissible {
+			t.Errorf("%s: %d approvals stand: %+v", what, count, list)
+		}
+	}
+	s.Review(t, pr.Number, Approve, pr.Head)
+	approvedOn("approved", pr.Head, false)
+	moved := s.pushCommit(t, branchA, "", "more.txt", "more\n")
+	s.awaitPull(t, pr.Number, "the new head", func(p *forge.PullRequest) bool { return p.Head == moved })
+	approvedOn("after a push, which may dismiss it", pr.Head, true)
+	s.Review(t, pr.Number, Approve, moved)
+	approvedOn("approved again", moved, false)
+}
+
 func testPermissions(t *testing.T, s *fixture) {
 	reviewer, err := s.Reviewer.Me(s.ctx)
 	if err != nil {

@@ -112,6 +112,7 @@ func Run(t *testing.T, w Backend) {
 		{"comments", testComments},
 		{"reactions", testReactions},
 		{"reviews", testReviews},
+		{"an approval's head", testApprovalHead},
 		{"requested reviews", testReviewRequests},
 		{"permissions", testPermissions},
 		{"teams", testTeams},

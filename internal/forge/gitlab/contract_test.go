@@ -85,11 +85,11 @@ func testContract(t *testing.T, release string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := &testProject{em: em, repo: r}
+		p := &emulatedProject{em: em, testProject: testProject{url: em.URL(), client: http.DefaultClient, repo: r, bot: botToken, reviewer: reviewerToken}}
 		return &forgetest.Repository{
 			Repo:     r,
-			Forge:    newDriver(t, em, botToken),
-			Reviewer: newDriver(t, em, reviewerToken),
+			Forge:    newDriver(t, em.URL(), botToken),
+			Reviewer: newDriver(t, em.URL(), reviewerToken),
 			Stranger: strangerLogin,
 			Nobody:   "nobody",
 
@@ -106,12 +106,12 @@ func testContract(t *testing.T, release string) {
 	forgetest.Run(t, forgetest.Backend{
 		Type:          webhooks.GitLab,
 		Timeout:       20 * time.Second,
-		WithBadToken:  func(t *testing.T) forge.Forge { return newDriver(t, em, "no-such-token") },
+		WithBadToken:  func(t *testing.T) forge.Forge { return newDriver(t, em.URL(), "no-such-token") },
 		NewRepository: func(t *testing.T) *forgetest.Repository { return newRepository(t, emulator.GitLabProject{}) },
 		NewRepositoryFor: func(t *testing.T, method string) *forgetest.Repository {
 			return newRepository(t, emulator.GitLabProject{MergeMethod: map[string]string{"rebase": "ff"}[method]})
 		},
-		Differences: forgetest.Differences{SquashMerges: true, ForwardOnly: true, FailedWord: "failed", ReviewedOnce: true, NoPushes: true},
+		Differences: differences,
 	})
 }
 
@@ -133,30 +133,47 @@ func TestSigningTokenOfAnOldGitLab(t *testing.T) {
 		}
 		hook := forge.Hook{URL: "https://liftlock.example.com/webhooks/hub", Secret: "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="}
 		for range 2 {
-			if _, err := newDriver(t, em, botToken).EnsureHook(t.Context(), r, hook); !errors.Is(err, kind) {
+			if _, err := newDriver(t, em.URL(), botToken).EnsureHook(t.Context(), r, hook); !errors.Is(err, kind) {
 				t.Errorf("old %v: %v", old, err)
 			}
 		}
 	}
 }
 
-func newDriver(t *testing.T, em *emulator.Forge, token string) forge.Forge {
+func newDriver(t *testing.T, url, token string) forge.Forge {
 	t.Helper()
-	d, err := gitlab.New(gitlab.Options{URL: em.URL(), Token: token})
+	d, err := gitlab.New(gitlab.Options{URL: url, Token: token})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return d
 }
 
+// differences is where GitLab can't do as others do.
+var differences = forgetest.Differences{SquashMerges: true, ForwardOnly: true, FailedWord: "failed", ReviewedOnce: true, NoPushes: true}
+
 // testProject is one project, handled beside the driver.
 type testProject struct {
-	em   *emulator.Forge
-	repo forge.Repo
+	url           string // GitLab's
+	client        *http.Client
+	repo          forge.Repo
+	bot, reviewer string // their tokens
+}
+
+// emulatedProject is one of the emulator's, which can do what GitLab's API can't.
+type emulatedProject struct {
+	testProject
+	em *emulator.Forge
 }
 
 // call makes a call of GitLab's API below a project.
 func (p *testProject) call(t *testing.T, token, method, project, path string, body, out any) {
+	t.Helper()
+	callGitLab(t, p.client, p.url, token, method, "projects/"+url.PathEscape(project)+path, body, out)
+}
+
+// callGitLab makes a call of GitLab's API.
+func callGitLab(t *testing.T, client *http.Client, base, token, method, path string, body, out any) {
 	t.Helper()
 	var in bytes.Buffer
 	if body != nil {
@@ -164,18 +181,18 @@ func (p *testProject) call(t *testing.T, token, method, project, path string, bo
 			t.Fatal(err)
 		}
 	}
-	req, err := http.NewRequest(method, p.em.URL()+"/api/v4/projects/"+url.PathEscape(project)+path, &in)
+	req, err := http.NewRequest(method, strings.TrimSuffix(base, "/")+"/api/v4/"+path, &in)
 	if err != nil {
 		t.Fatal(err)
 	}
 	req.Header.Set("PRIVATE-TOKEN", token)
 	req.Header.Set("Content-Type", "application/json")
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	raw, err := io.ReadAll(resp.Body)
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, 16<<20))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,41 +219,22 @@ type shownReviewer struct {
 
 func (p *testProject) reviewers(t *testing.T, number int) (list []shownReviewer) {
 	t.Helper()
-	p.call(t, botToken, http.MethodGet, p.repo.String(), fmt.Sprintf("/merge_requests/%d/reviewers", number), nil, &list)
+	p.call(t, p.bot, http.MethodGet, p.repo.String(), fmt.Sprintf("/merge_requests/%d/reviewers", number), nil, &list)
 	return list
 }
 
 // review gives a review. Who reviews is a reviewer from then on.
-func (p *testProject) review(t *testing.T, number int, v forgetest.Verdict, commit string) {
+func (p *emulatedProject) review(t *testing.T, number int, v forgetest.Verdict, commit string) {
 	t.Helper()
 	if v == forgetest.CommentOnly && len(p.reviewers(t, number)) == 0 {
 		var me struct{ ID int64 }
-		list := []struct{ ID int64 }{}
-		p.callUsers(t, reviewerLogin, &list)
-		me = list[0]
-		p.call(t, reviewerToken, http.MethodPut, p.repo.String(), fmt.Sprintf("/merge_requests/%d", number), jsonObject{"reviewer_ids": []int64{me.ID}}, nil)
+		callGitLab(t, p.client, p.url, p.reviewer, http.MethodGet, "user", nil, &me)
+		p.call(t, p.reviewer, http.MethodPut, p.repo.String(), fmt.Sprintf("/merge_requests/%d", number), jsonObject{"reviewer_ids": []int64{me.ID}}, nil)
 	}
 	event := map[forgetest.Verdict]string{
 		forgetest.Approve: "APPROVE", forgetest.Reject: "REQUEST_CHANGES", forgetest.CommentOnly: "COMMENT",
 	}[v]
 	if err := p.em.Review(p.repo.String(), number, reviewerLogin, event, string(v), commit); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (p *testProject) callUsers(t *testing.T, login string, out any) {
-	t.Helper()
-	req, err := http.NewRequest(http.MethodGet, p.em.URL()+"/api/v4/users?username="+login, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("PRIVATE-TOKEN", botToken)
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -260,10 +258,10 @@ func (p *testProject) removeRequest(t *testing.T, number int, login string) {
 			ids = append(ids, v.User.ID)
 		}
 	}
-	p.call(t, botToken, http.MethodPut, p.repo.String(), fmt.Sprintf("/merge_requests/%d", number), jsonObject{"reviewer_ids": ids}, nil)
+	p.call(t, p.bot, http.MethodPut, p.repo.String(), fmt.Sprintf("/merge_requests/%d", number), jsonObject{"reviewer_ids": ids}, nil)
 }
 
-func (p *testProject) fork(t *testing.T, branch string) int {
+func (p *emulatedProject) fork(t *testing.T, branch string) int {
 	t.Helper()
 	name, err := p.em.Fork(p.repo.String(), strangerLogin)
 	if err != nil {
@@ -289,7 +287,7 @@ const switchedOff = "no-such-branch"
 func (p *testProject) hooks(t *testing.T) []forgetest.Hook {
 	t.Helper()
 	var list []jsonObject
-	p.call(t, botToken, http.MethodGet, p.repo.String(), "/hooks", nil, &list)
+	p.call(t, p.bot, http.MethodGet, p.repo.String(), "/hooks", nil, &list)
 	var hooks []forgetest.Hook
 	for _, h := range list {
 		shown := forgetest.Hook{URL: h["url"].(string), Active: h["push_events_branch_filter"] != switchedOff}
@@ -313,5 +311,5 @@ func (p *testProject) addHook(t *testing.T, h forgetest.Hook) {
 	if !h.Active {
 		wanted["push_events_branch_filter"] = switchedOff
 	}
-	p.call(t, botToken, http.MethodPost, p.repo.String(), "/hooks", wanted, nil)
+	p.call(t, p.bot, http.MethodPost, p.repo.String(), "/hooks", wanted, nil)
 }

@@ -15,7 +15,8 @@
 // here. It also acts upon lines of texts that begin with a slash: those of ours are written
 // with a backslash before them, which isn't shown and is taken off again when they are read.
 //
-// Not verified against a GitLab, but held against its own description and pages:
+// Not verified against a GitLab, but held against its own description and pages (where there is
+// one, deploy/lab/gitlab.sh runs the contract on it):
 //
 //   - that the head of a merge request which is closed or merged stays what it was when its
 //     branch is used again;
