@@ -43,6 +43,8 @@ func (e *Environment) SetDefaults() {
 		QueueFor:     Duration(24 * time.Hour),
 		Suspended:    SuspendedWait,
 		SuspendedFor: Duration(24 * time.Hour),
+
+		IgnoreMissingHealth: true,
 	}
 }
 

@@ -32,7 +32,7 @@ func TestParseSample(t *testing.T) {
 	verify := Verify{
 		ArriveWithin: Duration(15 * time.Minute), Timeout: Duration(10 * time.Minute), HealthyFor: Duration(time.Minute),
 		Watch: Duration(30 * time.Minute), Debounce: Duration(30 * time.Second), Sync: "wait", Prune: "auto",
-		QueueFor: Duration(24 * time.Hour), Suspended: "wait", SuspendedFor: Duration(24 * time.Hour),
+		QueueFor: Duration(24 * time.Hour), Suspended: "wait", SuspendedFor: Duration(24 * time.Hour), IgnoreMissingHealth: true,
 	}
 	want := []*Pipeline{{
 		APIVersion: APIVersion, Kind: Kind, Metadata: Metadata{Name: "shop"}, File: "argo/.liftlock.yaml",
@@ -256,6 +256,7 @@ func TestParseRefuses(t *testing.T) {
 		"a time of zero":            {dev, dev + "      verify: {healthyFor: 0s, watch: -1m}\n", []string{`13: spec.environments[0].verify.healthyFor: must be longer than 0; it is 0s`, `13: spec.environments[0].verify.watch: must be longer than 0; it is -1m`}},
 		"not a time":                {dev, dev + "      verify: {timeout: 2d}\n", []string{`13: spec.environments[0].verify.timeout: not a duration; write it like 90s, 15m or 1h30m`}},
 		"who syncs":                 {dev, dev + "      verify: {sync: now}\n", []string{`13: spec.environments[0].verify.sync: "now" is not one of wait, trigger`}},
+		"what has no health check":  {dev, dev + "      verify: {ignoreMissingHealth: never}\n", []string{`13: spec.environments[0].verify.ignoreMissingHealth: expected true or false, found text`}},
 		"not a mapping":             {minimalPipeline, "[1]\n", []string{`1: expected a mapping, found a list`}},
 		"empty":                     {minimalPipeline, "# nothing\n", []string{` the file is empty; a pipeline file begins with apiVersion: liftlock.dev/v1alpha1`}},
 		"not YAML":                  {minimalPipeline, "a: b: c\n", []string{`1: not valid YAML: mapping values are not allowed in this context`}},

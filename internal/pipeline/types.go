@@ -365,6 +365,8 @@ type Verify struct {
 	Suspended string `yaml:"suspended" json:"suspended" jsonschema:"enum=wait,enum=fail,default=wait"`
 	// How long a target may be suspended until a person is asked.
 	SuspendedFor Duration `yaml:"suspendedFor" json:"suspendedFor" jsonschema:"default=24h"`
+	// Whether resources that Argo CD has no health check for count as healthy as soon as they are applied. false: a target that has such resources, or of which that isn't known, isn't verified, and a person is asked.
+	IgnoreMissingHealth bool `yaml:"ignoreMissingHealth" json:"ignoreMissingHealth" jsonschema:"default=true"`
 }
 
 // WatchWindow is how long after its merge a promotion may still be taken back by itself,

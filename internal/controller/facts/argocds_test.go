@@ -275,3 +275,17 @@ func TestManyArgoCDs(t *testing.T) {
 		t.Errorf("one hides the other: %v", got)
 	}
 }
+
+// TestVerificationLimits has the switches of verify in what a verdict goes by.
+func TestVerificationLimits(t *testing.T) {
+	var e pipeline.Environment
+	e.SetDefaults()
+	o, target := &argocdGatherer{argocds: &argoCDs{main: "hub"}}, &appset.Target{Name: "web"}
+	if l := o.verificationLimits(e.Verify, target); l.RequireHealthChecks || l.SuspendedFails || l.Trigger {
+		t.Errorf("by default: %+v", l)
+	}
+	e.Verify.IgnoreMissingHealth, e.Verify.Suspended, e.Verify.Sync = false, pipeline.SuspendedFail, pipeline.SyncTrigger
+	if l := o.verificationLimits(e.Verify, target); !l.RequireHealthChecks || !l.SuspendedFails || !l.Trigger {
+		t.Errorf("with all switched: %+v", l)
+	}
+}

@@ -158,7 +158,8 @@ func (o *argocdGatherer) verificationLimits(v pipeline.Verify, t *appset.Target)
 	return verification.Limits{
 		ArriveWithin: v.ArriveWithin.AsDuration(), Timeout: v.Timeout.AsDuration(), HealthyFor: v.HealthyFor.AsDuration(), Watch: v.Watch.AsDuration(), Debounce: v.Debounce.AsDuration(),
 		QueueFor: v.QueueFor.AsDuration(), SuspendedFor: v.SuspendedFor.AsDuration(), SuspendedFails: v.Suspended == pipeline.SuspendedFail,
-		Trigger: v.Sync == "trigger", NoRefresh: o.argocds.byName[o.argocds.ArgoCDOf(t)].NoRefresh,
+		RequireHealthChecks: !v.IgnoreMissingHealth,
+		Trigger:             v.Sync == "trigger", NoRefresh: o.argocds.byName[o.argocds.ArgoCDOf(t)].NoRefresh,
 	}
 }
 

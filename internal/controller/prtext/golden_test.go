@@ -130,6 +130,10 @@ func pages() map[string]Input {
 		e.Targets = append(e.Targets, promotion.Target{Name: "web-prod-eu", Verdict: verification.Verdict{Unchecked: verification.Unchecked{Total: 3, Kinds: []string{"Kafka", "Topic_@ada"}}}},
 			promotion.Target{Name: "web-prod-us", Verdict: verification.Verdict{Unchecked: verification.Unchecked{Total: 1, Kinds: []string{"Kafka"}}}}, promotion.Target{Name: "web-prod-zz"})
 	})
+	with("promotion-requires-checks", promotionInput(), func(_ *Input, e *promotion.Env, _ *promotion.EnvState) {
+		e.Spec.Verify.IgnoreMissingHealth = false
+		e.Targets = append(e.Targets, promotion.Target{Name: "web-prod-eu", Verdict: verification.Verdict{Unchecked: verification.Unchecked{Total: 1, Kinds: []string{"Kafka"}}}})
+	})
 	with("promotion-not-rendered", promotionInput(), func(in *Input, _ *promotion.Env, _ *promotion.EnvState) {
 		in.RenderedErr, in.DiffURL = "rendering took longer than 30s", ""
 	})

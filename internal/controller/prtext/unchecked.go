@@ -2,6 +2,7 @@ package prtext
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/liftlock/liftlock/internal/promotion"
@@ -21,9 +22,21 @@ func writeUnchecked(p *page, in Input) {
 		return ""
 	})
 	if len(rows) > 0 {
-		p.writeParagraph("Argo CD has no health check for some resources, so they count as healthy as soon as they are applied:")
+		effect := "so they count as healthy as soon as they are applied"
+		if requiresHealthChecks(in) {
+			effect = "so these targets can't be verified (`verify.ignoreMissingHealth: false`)"
+		}
+		p.writeParagraph("Argo CD has no health check for some resources, %s:", effect)
 		p.writeFolded("", rows)
 	}
+}
+
+// requiresHealthChecks says that the environment verifies nothing that has no health check.
+func requiresHealthChecks(in Input) bool {
+	return slices.ContainsFunc(in.Members, func(m Member) bool {
+		e := m.envIn(in.Environment)
+		return e != nil && !e.Spec.Verify.IgnoreMissingHealth
+	})
 }
 
 func describeUnchecked(target string, u *promotion.Unchecked) string {

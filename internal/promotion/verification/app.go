@@ -2,6 +2,7 @@ package verification
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -265,4 +266,16 @@ func (d *Difference) isAbout(r Resource) bool {
 // isAbsent says that a resource that Argo CD assesses isn't in the cluster.
 func (r Resource) isAbsent() bool {
 	return r.Health == missing && slices.Contains(assessedKinds[r.Group], r.Kind)
+}
+
+// missingHealthChecks says what of an Application that is healthy may not be, because Argo CD
+// can't tell, and what to do about it; empty when it tells of all.
+func (a *App) missingHealthChecks() string {
+	switch {
+	case a.HealthInTree:
+		return "this Argo CD keeps the health of resources outside the Application, so which have no health check is not known; set controller.resource.health.persist in argocd-cmd-params-cm"
+	case a.Unchecked.Total > 0:
+		return fmt.Sprintf("Argo CD has no health check for %s (%s); add one to argocd-cm", wording.Count(a.Unchecked.Total, "resource"), strings.Join(a.Unchecked.Kinds, ", "))
+	}
+	return ""
 }

@@ -221,3 +221,33 @@ func TestUncheckedIsPassedOn(t *testing.T) {
 		t.Errorf("of no Application: %+v", v.Unchecked)
 	}
 }
+
+// TestMissingHealthChecks verifies what Argo CD can't tell the health of, but not where the
+// environment asks for health checks; with them it is verified after all.
+func TestMissingHealthChecks(t *testing.T) {
+	for name, c := range map[string]struct {
+		lacks func(*App)
+		why   string
+	}{
+		"two kinds have none": {func(a *App) { a.Unchecked = Unchecked{Total: 3, Kinds: []string{"Kafka", "Topic"}} }, "Argo CD has no health check for 3 resources (Kafka, Topic); add one to argocd-cm (verify.ignoreMissingHealth: false)"},
+		"nobody knows":        {func(a *App) { a.HealthInTree = true }, "set controller.resource.health.persist"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScenario(t)
+			c.lacks(s.app)
+			s.verify()
+
+			s = newScenario(t)
+			s.e.Limits.RequireHealthChecks = true
+			c.lacks(s.app)
+			s.deploy(time.Second, "Healthy", Soaking)
+			if v := s.judgeAt(61*time.Second, Failed, c.why); !v.Next.IsZero() || !s.mem.VerifiedAt.IsZero() {
+				t.Errorf("it changes by itself: %+v", v)
+			}
+			s.app.Unchecked, s.app.HealthInTree = Unchecked{}, false
+			s.judgeAt(2*time.Minute, Verified, "")
+			c.lacks(s.app)
+			s.judgeAt(3*time.Minute, Verified, "")
+		})
+	}
+}

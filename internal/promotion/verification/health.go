@@ -96,6 +96,10 @@ func (j *judgement) healthyVerdict(done bool, notDone string) Verdict {
 		return j.syncingVerdict(notDone)
 	case j.now.Before(until):
 		return Verdict{State: Soaking, Reason: fmt.Sprintf("healthy, but not yet for %s", formatDuration(j.HealthyFor)), Next: until}
+	case j.RequireHealthChecks:
+		if why := j.app.missingHealthChecks(); why != "" {
+			return Verdict{State: Failed, Reason: "healthy, but " + why + " (verify.ignoreMissingHealth: false)"}
+		}
 	}
 	if m.VerifiedAt.IsZero() {
 		m.VerifiedAt = j.now

@@ -39,7 +39,7 @@ func (w *applicationModel) step(t *rapid.T) {
 	next := *w.app
 	a := &next
 	for range rapid.IntRange(1, 4).Draw(t, "changes") {
-		switch rapid.IntRange(0, 11).Draw(t, "change") {
+		switch rapid.IntRange(0, 12).Draw(t, "change") {
 		case 0, 1:
 			a.ReconciledAt = a.ReconciledAt.Add(time.Duration(rapid.IntRange(0, 2).Draw(t, "tick")) * time.Second)
 		case 2:
@@ -69,7 +69,10 @@ func (w *applicationModel) step(t *rapid.T) {
 			a.SetStep = SetStep{Status: pick("step", "", "", "Waiting", "Healthy"), Step: pick("which", "1", "2", "2", "-1")}
 		case 10:
 			a.ComparedToSpec = rapid.IntRange(0, 5).Draw(t, "spec") > 0
-		case 11: // all is well
+		case 11:
+			a.HealthInTree = rapid.IntRange(0, 3).Draw(t, "in the tree") == 0
+			a.Unchecked.Total = rapid.IntRange(0, 1).Draw(t, "unchecked")
+		case 12: // all is well
 			w.rel, a.Revisions, w.op, a.Operation = []Relation{Holds}, []string{"x"}, nil, nil
 			a.SyncStatus, a.Health, a.ComparedToSpec, a.Pending, a.Conditions = "Synced", "Healthy", true, false, nil
 		}
@@ -102,6 +105,7 @@ func TestJudgeKeepsItsPromises(t *testing.T) {
 		e := Expect{Commit: "x", Release: "r", Limits: limits()}
 		e.Limits.NoRefresh = rapid.Bool().Draw(t, "norefresh")
 		e.Limits.Trigger = rapid.Bool().Draw(t, "trigger")
+		e.Limits.RequireHealthChecks = rapid.Bool().Draw(t, "health checks")
 		w := &applicationModel{rel: []Relation{Holds}}
 		var mem Memory
 		now, last := start, Verdict{}
@@ -124,6 +128,9 @@ func TestJudgeKeepsItsPromises(t *testing.T) {
 
 			if v.State == Verified && last.State != Verified && before.VerifiedAt.IsZero() && !(done && w.reconciled) {
 				t.Fatalf("verified, but done=%v reconciled=%v: %+v", done, w.reconciled, w.app)
+			}
+			if v.State == Verified && before.VerifiedAt.IsZero() && e.Limits.RequireHealthChecks && (w.app.HealthInTree || w.app.Unchecked.Total > 0) {
+				t.Fatalf("verified without a health check: %+v", w.app)
 			}
 			if v.State == Verified && mem.VerifiedAt.IsZero() {
 				t.Fatal("verified without remembering it")

@@ -196,6 +196,7 @@ type Limits struct {
 	QueueFor                                           time.Duration // 0: for ever
 	SuspendedFor                                       time.Duration
 	SuspendedFails                                     bool // suspended: fail
+	RequireHealthChecks                                bool // ignoreMissingHealth: false
 	Trigger                                            bool // sync: trigger
 	NoRefresh                                          bool // the server's refresh: off
 }
