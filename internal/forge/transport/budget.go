@@ -28,8 +28,8 @@ const (
 	maxWait        = 15 * time.Minute
 	repeatedWithin = time.Hour
 
-	// maxToldWait bounds what a forge can ask for: limits begin anew within the hour.
-	maxToldWait = 24 * time.Hour
+	// maxRetryAfter bounds what a forge can ask for: limits begin anew within the hour.
+	maxRetryAfter = 24 * time.Hour
 )
 
 // Limit is a published limit of calls that the forge's answers say nothing of. Three
@@ -70,7 +70,7 @@ func RefusedCall(op string, err error) *forge.Error {
 // budget is what one identity may call at one forge. It may be used concurrently.
 type budget struct {
 	now       func() time.Time
-	paces     []*pace
+	paces     []*callLimiter
 	onLimited func(until time.Time)
 	places    chan struct{} // a token for each call under way
 	lower     chan struct{} // as well, for each that isn't urgent
@@ -89,7 +89,7 @@ type budget struct {
 func newBudget(now func() time.Time, limits []Limit, onLimited func(time.Time)) *budget {
 	b := &budget{now: now, onLimited: onLimited, places: make(chan struct{}, maxInFlight), lower: make(chan struct{}, maxInFlight-urgentPlaces)}
 	for _, l := range limits {
-		b.paces = append(b.paces, newPace(l))
+		b.paces = append(b.paces, newLimiter(l))
 	}
 	return b
 }
@@ -127,8 +127,8 @@ func (b *budget) takePlace(ctx context.Context, p forge.Priority) (release func(
 		select {
 		case q <- struct{}{}:
 		case <-ctx.Done():
-			for _, taken := range queues[:i] {
-				<-taken
+			for _, q := range queues[:i] {
+				<-q
 			}
 			return nil, ctx.Err()
 		}
@@ -191,7 +191,7 @@ func (b *budget) end(began time.Time, resp *http.Response, body []byte) {
 	if !isLimited(resp, body) {
 		return
 	}
-	until := toldUntil(resp.Header, now, offset)
+	until := parseRetryTime(resp.Header, now, offset)
 	if !began.After(b.limitedAt) {
 		// It was under way when the forge refused another: the same refusal.
 		if until.After(b.closedUntil) {
@@ -232,7 +232,7 @@ func (b *budget) readRemaining(h http.Header, offset time.Duration) {
 			continue
 		}
 		at := time.Unix(reset, 0).Add(-offset)
-		if at.Sub(b.now()) > maxToldWait {
+		if at.Sub(b.now()) > maxRetryAfter {
 			continue
 		}
 		b.limit, b.remaining, b.reset = limit, left-b.inFlight, at
@@ -260,14 +260,14 @@ func isLimited(resp *http.Response, body []byte) bool {
 	return false
 }
 
-// toldUntil is when a refusal wants to be asked again, by our clock: Retry-After, in seconds
+// parseRetryTime is when a refusal wants to be asked again, by our clock: Retry-After, in seconds
 // or as a date, or where nothing is left when the limit begins anew; zero where it doesn't
 // say.
-func toldUntil(h http.Header, now time.Time, offset time.Duration) time.Time {
+func parseRetryTime(h http.Header, now time.Time, offset time.Duration) time.Time {
 	until := time.Time{}
 	after := h.Get("Retry-After")
 	if s, err := strconv.Atoi(after); err == nil {
-		until = now.Add(time.Duration(min(max(s, 0), int(maxToldWait/time.Second))) * time.Second)
+		until = now.Add(time.Duration(min(max(s, 0), int(maxRetryAfter/time.Second))) * time.Second)
 	} else if at, err := http.ParseTime(after); err == nil {
 		until = at.Add(-offset)
 	} else if h.Get("X-RateLimit-Remaining") == "0" || h.Get("RateLimit-Remaining") == "0" {
@@ -277,28 +277,28 @@ func toldUntil(h http.Header, now time.Time, offset time.Duration) time.Time {
 			}
 		}
 	}
-	if most := now.Add(maxToldWait); until.After(most) {
+	if most := now.Add(maxRetryAfter); until.After(most) {
 		return most
 	}
 	return until
 }
 
-// pace keeps the calls to a limit. The budget's lock guards it.
-type pace struct {
+// callLimiter keeps the calls to a limit. The budget's lock guards it.
+type callLimiter struct {
 	Limit
-	limiter *rate.Limiter
-	urgent  float64   // how far urgent calls may overdraw it
-	told    time.Time // the last turn that was given to a call that has to wait
+	limiter  *rate.Limiter
+	urgent   float64   // how far urgent calls may overdraw it
+	lastTurn time.Time // the last turn that was given to a call that has to wait
 }
 
-func newPace(l Limit) *pace {
+func newLimiter(l Limit) *callLimiter {
 	perSecond := rate.Limit(float64(l.Calls) * 3 / 4 / l.Every.Seconds())
-	return &pace{Limit: l, limiter: rate.NewLimiter(perSecond, max(l.Calls/8, 1)), urgent: float64(l.Calls / 8)}
+	return &callLimiter{Limit: l, limiter: rate.NewLimiter(perSecond, max(l.Calls/8, 1)), urgent: float64(l.Calls / 8)}
 }
 
 // blocked is when to try a call again that can't be made now; zero where it can. Who has to
 // wait is given turns one after the other, so that not all come at once.
-func (p *pace) blocked(now time.Time, priority forge.Priority, endpoint string) time.Time {
+func (p *callLimiter) blocked(now time.Time, priority forge.Priority, endpoint string) time.Time {
 	cost, left := float64(p.Cost(endpoint)), p.limiter.TokensAt(now)
 	if priority == forge.PriorityUrgent {
 		left += p.urgent
@@ -311,16 +311,16 @@ func (p *pace) blocked(now time.Time, priority forge.Priority, endpoint string) 
 	if priority == forge.PriorityUrgent {
 		return first
 	}
-	next := p.told.Add(seconds(cost / perSecond))
+	next := p.lastTurn.Add(seconds(cost / perSecond))
 	if next.Before(first) || next.After(now.Add(p.Every)) {
 		next = first
 	}
-	p.told = next
+	p.lastTurn = next
 	return next
 }
 
 // take takes a call's cost; below nothing it leaves the others the longer to wait.
-func (p *pace) take(now time.Time, endpoint string) {
+func (p *callLimiter) take(now time.Time, endpoint string) {
 	for range p.Cost(endpoint) {
 		p.limiter.ReserveN(now, 1)
 	}

@@ -122,9 +122,9 @@ func TestNoCallAfterRefusal(t *testing.T) {
 		{"a time without bound", answerOf(429, "Retry-After", "999999999"), 24 * time.Hour},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			told := 0
+			reported := 0
 			f := &limitedForge{now: start, answer: func() *http.Response { return c.answer }}
-			client := f.client(nil, func(until time.Time) { told++ })
+			client := f.client(nil, func(until time.Time) { reported++ })
 			if status, _ := call(t, client, forge.PriorityNormal, "GET pulls"); status != c.answer.StatusCode {
 				t.Fatalf("the refusal is %d", status)
 			}
@@ -137,8 +137,8 @@ func TestNoCallAfterRefusal(t *testing.T) {
 					}
 				}
 			}
-			if len(f.calls) != 1 || told != 1 {
-				t.Fatalf("%d calls, told %d times", len(f.calls), told)
+			if len(f.calls) != 1 || reported != 1 {
+				t.Fatalf("%d calls, told %d times", len(f.calls), reported)
 			}
 			f.now = start.Add(c.until)
 			_, later := call(t, client, forge.PriorityBackground, "GET pulls")
