@@ -52,7 +52,7 @@ var rooms = map[string][]string{
 	"internal/forge/github":           {"internal/forge", "internal/forge/transport"},
 	"internal/forge/gitlab":           {"internal/forge", "internal/forge/transport"},
 	"internal/forge/memory":           {"internal/forge", "internal/git"},
-	"internal/forge/transport":        {},
+	"internal/forge/transport":        {"internal/forge"},
 	"internal/fieldedit":              {"internal/pipeline", "internal/pipeline/fieldpath", "internal/pipeline/placeholder"},
 	"internal/manifest/deps":          {},
 	"internal/manifest/render":        {"internal/manifest/textdiff"},

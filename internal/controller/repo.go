@@ -168,7 +168,7 @@ func (e *Controller) setBranchStatus(ctx context.Context, r *Repository, s *fact
 func (e *Controller) runSweep(ctx context.Context, r *Repository) (time.Time, error) {
 	next := e.opts.Clock.Now().Add(r.SweepInterval)
 	if r.Hook != nil {
-		changed, err := r.Forge.EnsureHook(ctx, r.Name, *r.Hook)
+		changed, err := r.Forge.EnsureHook(forge.WithPriority(ctx, forge.PriorityBackground), r.Name, *r.Hook)
 		if err != nil {
 			e.opts.Log.Warn("the webhook can't be managed; polling finds what it would have told", zap.String("repository", r.ID), zap.Error(err))
 		} else if changed {

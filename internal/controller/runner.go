@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
+	"math"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -134,6 +136,27 @@ func urgencyAfter(c store.Claim, now, next time.Time) store.Urgency {
 	return store.Normal
 }
 
+// priorityOf is how soon the calls of a key's run are wanted, where what they are for doesn't
+// say otherwise. Pull requests' own runs are where commands are executed.
+func priorityOf(c store.Claim) forge.Priority {
+	k, _ := wake.Parse(c.Key)
+	switch {
+	case k.Kind == wake.Sweep:
+		return forge.PriorityBackground
+	case c.Urgency == store.Urgent, k.Kind == wake.Merge, k.Kind == wake.PullRequest:
+		return forge.PriorityUrgent
+	}
+	return forge.PriorityNormal
+}
+
+// spread is up to a tenth of a wait, always the same for a key, so that those who wait for
+// the same time don't all come at once.
+func spread(key string, wait time.Duration) time.Duration {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(key)) // never fails
+	return time.Duration(float64(wait) / 10 * float64(h.Sum32()) / math.MaxUint32).Truncate(time.Millisecond)
+}
+
 // waitForWork sleeps until something may be due, a run has ended, or the context has.
 func (e *Controller) waitForWork(ctx context.Context, done <-chan struct{}) bool {
 	next, ok, err := e.opts.Store.NextDue(ctx)
@@ -177,7 +200,7 @@ func (e *Controller) runLeased(ctx context.Context, c store.Claim, keepLease fun
 	defer cancel(nil)
 	go keepLease(run, cancel, c)
 	began := e.opts.Clock.Now()
-	next, err := e.runKeySafely(run, c.Key)
+	next, err := e.runKeySafely(forge.WithPriority(run, priorityOf(c)), c.Key)
 	if err != nil && run.Err() != nil && ctx.Err() == nil {
 		err = fmt.Errorf("%w (%w)", context.Cause(run), err)
 	}
@@ -204,10 +227,20 @@ func (e *Controller) runLeased(ctx context.Context, c store.Claim, keepLease fun
 		out.Failed, out.Next = true, retryTime(now, delay, next)
 		out.NotBefore = earliest(out.Next, now.Add(maxHoldOff))
 		if at := forge.RetryAfter(err); at.After(out.Next) {
-			out.Next, out.NotBefore = at, at
+			out.Next = at
+			if errors.Is(err, forge.ErrRateLimited) {
+				out.Next = at.Add(spread(c.Key, at.Sub(now)))
+			}
+			if !forge.LeavesHigher(err) { // else what wakes it may be more urgent than what was refused
+				out.NotBefore = out.Next
+			}
 		}
 		e.failures.record(c.Key, err, out.Next)
-		e.opts.Log.Warn("a run failed and is tried again", zap.String("key", c.Key), zap.Int("failed before", c.Fails), zap.Time("again", out.Next), zap.Error(err))
+		level := zap.WarnLevel
+		if errors.Is(err, forge.ErrRateLimited) {
+			level = zap.DebugLevel // said once for all keys, where the forge's limit is met
+		}
+		e.opts.Log.Log(level, "a run failed and is tried again", zap.String("key", c.Key), zap.Int("failed before", c.Fails), zap.Time("again", out.Next), zap.Error(err))
 	}
 	out.Urgency = urgencyAfter(c, e.opts.Clock.Now(), out.Next)
 	finish := func() error { return e.opts.Store.Finish(context.WithoutCancel(ctx), e.opts.Owner, c, out) }

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
 )
 
@@ -135,6 +137,11 @@ func TestRunClaim(t *testing.T) {
 		}
 		if c.name == "the forge says when" {
 			c.again = forge.RetryAfter(c.answer).Sub(w.clock.Now())
+			late := spread(key, c.again)
+			if late <= 0 || late > c.again/10 {
+				t.Errorf("it comes %s late", late)
+			}
+			c.again += late
 		}
 		w.runClaim(t.Context(), w.claim())
 		if got := w.due(); got != c.again {
@@ -151,6 +158,46 @@ func TestRunClaim(t *testing.T) {
 	}
 	if n := len(w.runs.kinds); n != 11 || w.runs.kinds[0] != "pr" || w.runs.kinds[1] != "pr failed" {
 		t.Errorf("counted %q", w.runs.kinds)
+	}
+}
+
+// TestUrgentWakePassesReserve holds that a key whose call the forge's limits put off, while
+// they allow what is more urgent, runs when something wakes it, and one of a forge that
+// refuses all doesn't.
+func TestUrgentWakePassesReserve(t *testing.T) {
+	for _, onlyLower := range []bool{true, false} {
+		t.Run(fmt.Sprint("only lower priorities wait: ", onlyLower), func(t *testing.T) {
+			w := newRunnerFixture(t)
+			key := wake.ForPull("hub:acme/fleet", 7).String()
+			w.must(w.opts.Store.Wake(t.Context(), key))
+			w.forge.answer = func(context.Context, int) error {
+				return &forge.Error{Op: "comment", Kind: forge.ErrRateLimited, RetryAfter: w.clock.Now().Add(time.Hour), OnlyLower: onlyLower}
+			}
+			w.runClaim(t.Context(), w.claim())
+			w.must(w.opts.Store.WakeAs(t.Context(), store.Urgent, key))
+			if got := w.due(); (got <= maxHoldOff) != onlyLower {
+				t.Errorf("it runs after %s", got)
+			}
+		})
+	}
+}
+
+// TestPriorityOfRuns holds how urgent the calls of each kind of run are.
+func TestPriorityOfRuns(t *testing.T) {
+	unit := wake.ForUnit(promotion.Unit{Repo: "hub:acme/fleet", Pipeline: "main", Component: "api"}).String()
+	for _, c := range []struct {
+		claim store.Claim
+		want  forge.Priority
+	}{
+		{store.Claim{Key: wake.ForMerge("hub:acme/fleet").String()}, forge.PriorityUrgent},
+		{store.Claim{Key: wake.ForPull("hub:acme/fleet", 7).String()}, forge.PriorityUrgent},
+		{store.Claim{Key: unit, Urgency: store.Urgent}, forge.PriorityUrgent},
+		{store.Claim{Key: unit}, forge.PriorityNormal},
+		{store.Claim{Key: wake.ForSweep("hub:acme/fleet").String(), Urgency: store.Background}, forge.PriorityBackground},
+	} {
+		if got := priorityOf(c.claim); got != c.want {
+			t.Errorf("%s: %d, not %d", c.claim.Key, got, c.want)
+		}
 	}
 }
 

@@ -37,6 +37,7 @@ type metrics struct {
 	gateTime   *prometheus.HistogramVec
 	skips      *prometheus.CounterVec
 	tokenEnds  *prometheus.GaugeVec
+	limited    *prometheus.CounterVec
 }
 
 // deliveryLabels are those of the metrics of delivery.
@@ -66,9 +67,10 @@ func newMetrics(s *store.Store, caches *cache.Group, now func() time.Time) *metr
 		callbacks:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_gate_callbacks_total", Help: "Callbacks of endpoints that gates ask, by the endpoint's name (empty for who isn't believed to be one) and what they said or why they don't count."}, []string{"server", "outcome"}),
 		gateTime:   prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "liftlock_gate_call_seconds", Help: "How long calls of the servers that gates ask took.", Buckets: prometheus.DefBuckets}, []string{"gate", "server"}),
 		skips:      prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_gate_skips_total", Help: "Gates that somebody had a promotion pass by /liftlock skip."}, []string{"pipeline", "environment", "gate"}),
+		limited:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_forge_limited_total", Help: "How often a forge refused a call for the number of them, after which none is made for a while."}, []string{"forge"}),
 		tokenEnds:  prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "liftlock_forge_token_expiry_timestamp_seconds", Help: "When the token for a forge ends, in Unix time, where it ends and the forge says so."}, []string{"forge"}),
 	}
-	m.registry.MustRegister(m.calls, m.callTime, m.deliveries, m.closed, m.runs, m.runTime, m.stages, m.reverts, m.changes, m.failures, m.leadTime, m.restores, m.checkTime, m.messages, m.gateCalls, m.gateTime, m.callbacks, m.skips, m.tokenEnds, newQueueCollector(s), newStateCollector(s, now), newCacheCollector(caches),
+	m.registry.MustRegister(m.calls, m.callTime, m.deliveries, m.closed, m.runs, m.runTime, m.stages, m.reverts, m.changes, m.failures, m.leadTime, m.restores, m.checkTime, m.messages, m.gateCalls, m.gateTime, m.callbacks, m.skips, m.tokenEnds, m.limited, newQueueCollector(s), newStateCollector(s, now), newCacheCollector(caches),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

@@ -178,6 +178,10 @@ const publicGitLab = "https://gitlab.com"
 // newForge builds the driver of one forge.
 func (s *Server) newForge(f config.Forge) (forge.Forge, error) {
 	onCall := s.metrics.forgeCall(f.Name)
+	onLimited := func(until time.Time) {
+		s.metrics.limited.WithLabelValues(f.Name).Inc()
+		s.log.Warn("the forge limits the rate of calls; none is made for a while", zap.String("forge", f.Name), zap.Time("until", until))
+	}
 	agent := "liftlock/" + s.o.Version
 	var d forge.Forge
 	authorities, err := readAuthorities(f.CAFile)
@@ -186,11 +190,11 @@ func (s *Server) newForge(f config.Forge) (forge.Forge, error) {
 	}
 	switch f.Type {
 	case config.GitHub:
-		d, err = github.New(github.Options{URL: f.URL, Token: f.Auth.Token.Reveal(), UserAgent: agent, RootCAs: authorities, Caches: &s.caches, OnCall: onCall})
+		d, err = github.New(github.Options{URL: f.URL, Token: f.Auth.Token.Reveal(), UserAgent: agent, RootCAs: authorities, Caches: &s.caches, OnCall: onCall, OnLimited: onLimited})
 	case config.Gitea:
-		d, err = gitea.New(gitea.Options{URL: f.URL, Token: f.Auth.Token.Reveal(), UserAgent: agent, RootCAs: authorities, Caches: &s.caches, OnCall: onCall})
+		d, err = gitea.New(gitea.Options{URL: f.URL, Token: f.Auth.Token.Reveal(), UserAgent: agent, RootCAs: authorities, Caches: &s.caches, OnCall: onCall, OnLimited: onLimited})
 	case config.GitLab:
-		d, err = gitlab.New(gitlab.Options{URL: cmp.Or(f.URL, publicGitLab), Token: f.Auth.Token.Reveal(), UserAgent: agent, RootCAs: authorities, Caches: &s.caches, OnCall: onCall})
+		d, err = gitlab.New(gitlab.Options{URL: cmp.Or(f.URL, publicGitLab), Token: f.Auth.Token.Reveal(), UserAgent: agent, RootCAs: authorities, Caches: &s.caches, OnCall: onCall, OnLimited: onLimited})
 	default:
 		err = fmt.Errorf("type %q is not supported", f.Type)
 	}

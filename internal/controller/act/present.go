@@ -115,7 +115,7 @@ func (a *Actor) putPage(ctx context.Context, s *subject, in *prtext.Input, page 
 		return nil
 	}
 	if p.PR.Title != page.Title || p.PR.Body != page.Body {
-		if err := r.Forge.UpdatePullRequest(ctx, r.Name, p.Number, forge.PullRequestUpdate{Title: &page.Title, Body: &page.Body}); err != nil {
+		if err := r.Forge.UpdatePullRequest(forge.WithPriority(ctx, forge.PriorityComment), r.Name, p.Number, forge.PullRequestUpdate{Title: &page.Title, Body: &page.Body}); err != nil {
 			return err
 		}
 	}

@@ -149,6 +149,11 @@ func putOnlyPushed(ctx context.Context, tx *store.Tx, s *subject, branch, head s
 // createPullRequest opens the pull request of a pushed branch, or finds the one that an
 // interrupted run opened.
 func (a *Actor) createPullRequest(ctx context.Context, s *subject, in prtext.Input, branch, head string) (*forge.PullRequest, error) {
+	priority := forge.PriorityNormal
+	if in.Revert {
+		priority = forge.PriorityUrgent
+	}
+	ctx = forge.WithPriority(ctx, priority)
 	r := s.ev.Snapshot.Repo
 	page := renderPage(r, in)
 	pr, created, err := r.Forge.CreatePullRequest(ctx, r.Name, forge.NewPullRequest{Title: page.Title, Body: page.Body, Branch: branch, Base: s.ev.Environment(s.env).Branch, Labels: page.Labels})

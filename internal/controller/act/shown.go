@@ -74,6 +74,7 @@ type commentText struct {
 // or a new one. An edit that comes too soon after the last is put off: then it gives when
 // to look again; the zero time otherwise.
 func (a *Actor) putComment(ctx context.Context, r *facts.Repository, number int, text commentText) (time.Time, error) {
+	ctx = forge.WithPriority(ctx, forge.PriorityComment)
 	s, err := a.readShown(ctx, r, number)
 	if err != nil {
 		return time.Time{}, err
@@ -166,7 +167,7 @@ func (a *Actor) putStatus(ctx context.Context, r *facts.Repository, number int, 
 	if s.Status == want {
 		return nil
 	}
-	err = r.Forge.SetStatus(ctx, r.Name, commit, forge.Status{Context: StatusContext, State: forge.StatusState(st.State), Description: st.Description, TargetURL: target})
+	err = r.Forge.SetStatus(forge.WithPriority(ctx, forge.PriorityNormal), r.Name, commit, forge.Status{Context: StatusContext, State: forge.StatusState(st.State), Description: st.Description, TargetURL: target})
 	if err != nil {
 		return err
 	}

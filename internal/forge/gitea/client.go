@@ -59,6 +59,10 @@ type Options struct {
 	// as "GET pulls/reviews", the HTTP status (0 without an answer), how long it
 	// took. It may be nil and is called concurrently.
 	OnCall func(endpoint string, status int, d time.Duration)
+
+	// OnLimited is told when the forge refuses a call for the number of them, once for
+	// all those that were under way, and until when nothing is called. It may be nil.
+	OnLimited func(until time.Time)
 }
 
 // Driver talks to one Gitea with one identity. Safe for concurrent use.
@@ -106,6 +110,7 @@ func New(o Options) (*Driver, error) {
 			CacheBytes:    cacheBytes,
 			Caches:        o.Caches,
 			OnCall:        o.OnCall,
+			OnLimited:     o.OnLimited,
 		}),
 		base:        base,
 		token:       o.Token,

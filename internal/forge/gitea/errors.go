@@ -13,6 +13,7 @@ import (
 	sdk "code.gitea.io/sdk/gitea"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/transport"
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
@@ -28,6 +29,9 @@ func wrapError(op string, resp *sdk.Response, err error) error {
 	var known *forge.Error
 	if errors.As(err, &known) {
 		return err
+	}
+	if refused := transport.RefusedCall(op, err); refused != nil {
+		return refused
 	}
 	if resp != nil && resp.Response != nil && resp.StatusCode/100 != 2 {
 		return classifyResponse(op, resp, clipMessage(err.Error()), err)

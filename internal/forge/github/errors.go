@@ -13,6 +13,7 @@ import (
 	gh "github.com/google/go-github/v60/github"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/transport"
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
@@ -27,6 +28,9 @@ const (
 
 // wrapError gives an error of go-github its kind. resp may be nil.
 func wrapError(op string, resp *gh.Response, err error) error {
+	if refused := transport.RefusedCall(op, err); refused != nil {
+		return refused
+	}
 	e := &forge.Error{Op: op, Kind: forge.ErrRetryable, Err: err}
 	var limited *gh.RateLimitError
 	var secondary *gh.AbuseRateLimitError

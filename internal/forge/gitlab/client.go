@@ -53,6 +53,10 @@ type Options struct {
 	// "GET merge_requests/approvals", the HTTP status (0 without an answer), how long it
 	// took. It may be nil and is called concurrently.
 	OnCall func(endpoint string, status int, d time.Duration)
+
+	// OnLimited is told when the forge refuses a call for the number of them, once for
+	// all those that were under way, and until when nothing is called. It may be nil.
+	OnLimited func(until time.Time)
 }
 
 // Driver talks to one GitLab with one identity. Safe for concurrent use.
@@ -91,6 +95,8 @@ func New(o Options) (*Driver, error) {
 		CacheBytes:    cacheBytes,
 		Caches:        o.Caches,
 		OnCall:        o.OnCall,
+		Limits:        limitsOf(base),
+		OnLimited:     o.OnLimited,
 	})
 	calls.Transport = refusalKeeper{calls.Transport}
 	// The token is the transport's: the client would send it wherever it is led.

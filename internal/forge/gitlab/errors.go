@@ -15,6 +15,7 @@ import (
 	sdk "github.com/xanzy/go-gitlab"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/transport"
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
@@ -29,6 +30,9 @@ const (
 func (d *Driver) wrapError(op string, resp *sdk.Response, said []byte, err error) error {
 	if resp != nil && resp.Response != nil && resp.StatusCode/100 != 2 {
 		return classifyResponse(op, resp.Response, d.clipMessage(readMessage(said)), err)
+	}
+	if refused := transport.RefusedCall(op, err); refused != nil {
+		return refused
 	}
 	e := &forge.Error{Op: op, Kind: forge.ErrRetryable, Err: err}
 	switch {

@@ -47,11 +47,23 @@ type Options struct {
 	// an answer) and how long it took with its body read. It may be nil and is
 	// called concurrently.
 	OnCall func(endpoint string, status int, d time.Duration)
+
+	// Limits are the forge's published ones; none: what its answers say is kept to alone.
+	Limits []Limit
+	// OnLimited is told when the forge refuses a call for the number of them, once for
+	// all those that were under way, and until when nothing is called. It must not call
+	// back and may be nil.
+	OnLimited func(until time.Time)
+	Now       func() time.Time // the clock of the limits; nil: time.Now
 }
 
 // New makes the client that a driver hands to its SDK.
 func New(o Options) *http.Client {
 	t := &roundTripper{Options: o}
+	if t.Now == nil {
+		t.Now = time.Now
+	}
+	t.budget = newBudget(t.Now, o.Limits, o.OnLimited)
 	if o.HTTPClient != nil && o.HTTPClient.Transport != nil {
 		t.next = o.HTTPClient.Transport
 	} else {
@@ -82,6 +94,7 @@ func New(o Options) *http.Client {
 type roundTripper struct {
 	Options
 	next    http.RoundTripper
+	budget  *budget
 	answers *cache.Cache[string, *conditionalAnswer] // by address; nil: requests aren't conditional
 }
 
@@ -117,7 +130,8 @@ func (t *roundTripper) isForgeURL(u *url.URL) bool {
 	return u.Scheme == t.Base.Scheme && u.Host == t.Base.Host
 }
 
-// RoundTrip sends one request. The answer's body has been read and is in memory.
+// RoundTrip sends one request. The answer's body has been read and is in memory. A
+// RefusedError is a request that wasn't sent.
 func (t *roundTripper) RoundTrip(original *http.Request) (*http.Response, error) {
 	req := original.Clone(original.Context()) // a RoundTripper must not change its request
 	req.Header.Set("User-Agent", t.UserAgent)
@@ -135,6 +149,11 @@ func (t *roundTripper) RoundTrip(original *http.Request) (*http.Response, error)
 		}
 	}
 
+	endpoint := Endpoint(req.Method, t.Base.Path, req.URL.Path)
+	end, err := t.budget.begin(req.Context(), endpoint)
+	if err != nil {
+		return nil, err
+	}
 	start := time.Now()
 	resp, err := t.next.RoundTrip(req)
 	status := 0
@@ -143,8 +162,9 @@ func (t *roundTripper) RoundTrip(original *http.Request) (*http.Response, error)
 		status = resp.StatusCode
 		body, err = readAll(resp.Body)
 	}
+	end(resp, body)
 	if t.OnCall != nil {
-		t.OnCall(Endpoint(req.Method, t.Base.Path, req.URL.Path), status, time.Since(start))
+		t.OnCall(endpoint, status, time.Since(start))
 	}
 	if err != nil {
 		return nil, err

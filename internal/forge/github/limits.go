@@ -1,0 +1,41 @@
+package github
+
+import (
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/forge/transport"
+)
+
+// limitsOf are the limits that GitHub publishes and sends no state of ("Rate limits for the
+// REST API", secondary limits): of its public service, and of what it hosts for an
+// enterprise. A GitHub Enterprise Server has none unless somebody turns them on.
+func limitsOf(base *url.URL) []transport.Limit {
+	if base.Host != "api.github.com" && !strings.HasSuffix(base.Host, ".ghe.com") {
+		return nil
+	}
+	return []transport.Limit{
+		{Name: "points", Calls: 900, Every: time.Minute, Cost: pointsOf},
+		{Name: "new content", Calls: 80, Every: time.Minute, Cost: contentOf},
+		{Name: "new content", Calls: 500, Every: time.Hour, Cost: contentOf},
+	}
+}
+
+// pointsOf is what a call counts: one that changes something as much as five others.
+func pointsOf(endpoint string) int {
+	if strings.HasPrefix(endpoint, "GET ") {
+		return 1
+	}
+	return 5
+}
+
+// contentOf is 1 for what makes something that people see: pull requests, requests of
+// reviews and comments. Edits of comments are taken for it too; GitHub doesn't say.
+func contentOf(endpoint string) int {
+	switch endpoint {
+	case "POST pulls", "POST issues/comments", "PATCH issues/comments":
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,331 @@
+package transport
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/liftlock/liftlock/internal/forge"
+)
+
+const (
+	// maxInFlight is how many calls are under way at once; GitHub allows 100, of all that
+	// use the account. urgentPlaces of them are kept for urgent calls.
+	maxInFlight  = 10
+	urgentPlaces = 2
+
+	// firstWait is how long nothing is called after a refusal that names no time: "wait for
+	// at least one minute" (GitHub, "Rate limits for the REST API"). It doubles up to
+	// maxWait while the refusals come within repeatedWithin of each other.
+	firstWait      = time.Minute
+	maxWait        = 15 * time.Minute
+	repeatedWithin = time.Hour
+
+	// maxRetryAfter bounds what a forge can ask for: limits begin anew within the hour.
+	maxRetryAfter = 24 * time.Hour
+)
+
+// Limit is a published limit of calls that the forge's answers say nothing of. Three
+// quarters of it are used at a steady pace, an eighth at once, and the last eighth by
+// urgent calls alone, so that it holds in every stretch of time so long.
+type Limit struct {
+	Name  string        // what is limited, for people: "content"
+	Calls int           // how many calls, or points, there may be
+	Every time.Duration // in how long a time
+	// Cost is what a call takes of it, by its endpoint ("POST pulls"): 0, nothing. It is
+	// called concurrently.
+	Cost func(endpoint string) int
+}
+
+// RefusedError is a call that was not made, because the forge's limits don't allow it yet.
+type RefusedError struct {
+	Until time.Time // when to try again
+	Why   string    // for people
+	// Others says that calls of a higher priority may be made before Until.
+	Others bool
+}
+
+// Error says why the call wasn't made, and until when it won't be.
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("not called before %s: %s", e.Until.UTC().Format(time.RFC3339), e.Why)
+}
+
+// RefusedCall is the forge's error where err is of a call that was not made; nil where it
+// isn't.
+func RefusedCall(op string, err error) *forge.Error {
+	var r *RefusedError
+	if !errors.As(err, &r) {
+		return nil
+	}
+	return &forge.Error{Op: op, Kind: forge.ErrRateLimited, Message: r.Error(), RetryAfter: r.Until, OnlyLower: r.Others, Err: err}
+}
+
+// budget is what one identity may call at one forge. It may be used concurrently.
+type budget struct {
+	now       func() time.Time
+	paces     []*callLimiter
+	onLimited func(until time.Time)
+	places    chan struct{} // a token for each call under way
+	lower     chan struct{} // as well, for each that isn't urgent
+
+	mu       sync.Mutex
+	inFlight int
+
+	closedUntil time.Time // nothing is called before
+	limitedAt   time.Time // when the forge last refused
+	repeated    int       // how often it did, each within the hour after the one before
+
+	limit, remaining int // as the last answer said, less what is under way
+	reset            time.Time
+}
+
+func newBudget(now func() time.Time, limits []Limit, onLimited func(time.Time)) *budget {
+	b := &budget{now: now, onLimited: onLimited, places: make(chan struct{}, maxInFlight), lower: make(chan struct{}, maxInFlight-urgentPlaces)}
+	for _, l := range limits {
+		b.paces = append(b.paces, newLimiter(l))
+	}
+	return b
+}
+
+// begin takes a call out of the budget, or says why it can't be made now. It waits for a
+// place only. end is called with the answer when the call is over, nil where there was none.
+func (b *budget) begin(ctx context.Context, endpoint string) (end func(*http.Response, []byte), err error) {
+	p := forge.PriorityOf(ctx)
+	release, err := b.takePlace(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.now()
+	if err := b.check(now, p, endpoint); err != nil {
+		release()
+		return nil, err
+	}
+	b.inFlight++
+	b.remaining--
+	return func(resp *http.Response, body []byte) {
+		defer release()
+		b.end(now, resp, body)
+	}, nil
+}
+
+// takePlace waits for one of the places of calls under way.
+func (b *budget) takePlace(ctx context.Context, p forge.Priority) (release func(), err error) {
+	queues := []chan struct{}{b.places}
+	if p != forge.PriorityUrgent {
+		queues = []chan struct{}{b.lower, b.places}
+	}
+	for i, q := range queues {
+		select {
+		case q <- struct{}{}:
+		case <-ctx.Done():
+			for _, q := range queues[:i] {
+				<-q
+			}
+			return nil, ctx.Err()
+		}
+	}
+	return func() {
+		for _, q := range queues {
+			<-q
+		}
+	}, nil
+}
+
+// reserve is the share of what the forge allows, in percent, that is left to calls of higher
+// priorities.
+func reserve(p forge.Priority) int {
+	switch p {
+	case forge.PriorityUrgent:
+		return 0
+	case forge.PriorityComment:
+		return 15
+	case forge.PriorityBackground:
+		return 30
+	default:
+		return 5
+	}
+}
+
+// check says why a call can't be made now, and takes it from the limits where it can.
+// Callers hold mu.
+func (b *budget) check(now time.Time, p forge.Priority, endpoint string) error {
+	// Who is less urgent comes back later, so that merges aren't behind comments again. What
+	// is spread over a tenth of the wait has come by then.
+	if until := b.closedUntil.Add(b.closedUntil.Sub(b.limitedAt) * time.Duration(2*reserve(p)) / 100); now.Before(until) {
+		return &RefusedError{Until: until, Why: "the forge has refused a call for too many of them", Others: p != forge.PriorityUrgent}
+	}
+	if now.Before(b.reset) && (b.remaining <= 0 || b.remaining*100 < reserve(p)*b.limit) {
+		return &RefusedError{Until: b.reset, Why: fmt.Sprintf("of %d calls %d are left, for what is more urgent", b.limit, max(b.remaining, 0)), Others: b.remaining > 0}
+	}
+	for _, pc := range b.paces {
+		if until := pc.blocked(now, p, endpoint); !until.IsZero() {
+			return &RefusedError{Until: until, Why: fmt.Sprintf("the forge allows %d of %s in %s", pc.Calls, pc.Name, pc.Every), Others: p != forge.PriorityUrgent}
+		}
+	}
+	for _, pc := range b.paces {
+		pc.take(now, endpoint)
+	}
+	return nil
+}
+
+// end takes note of an answer to a call that began at a time.
+func (b *budget) end(began time.Time, resp *http.Response, body []byte) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.inFlight--
+	if resp == nil {
+		return
+	}
+	now := b.now()
+	offset := clockOffset(resp.Header, now)
+	b.readRemaining(resp.Header, offset)
+	if !isLimited(resp, body) {
+		return
+	}
+	until := parseRetryTime(resp.Header, now, offset)
+	if !began.After(b.limitedAt) {
+		// It was under way when the forge refused another: the same refusal.
+		if until.After(b.closedUntil) {
+			b.closedUntil = until
+		}
+		return
+	}
+	if b.limitedAt.IsZero() || now.Sub(b.limitedAt) >= repeatedWithin {
+		b.repeated = 0
+	} else {
+		b.repeated++
+	}
+	if wait := min(firstWait<<min(b.repeated, 10), maxWait); until.IsZero() || b.repeated > 0 && now.Add(wait).After(until) {
+		until = now.Add(wait)
+	}
+	b.limitedAt, b.closedUntil = now, until
+	if b.onLimited != nil {
+		b.onLimited(until)
+	}
+}
+
+// readRemaining reads how many calls are left of the limit that all calls of the account
+// share; others' answers (GitHub's search, GitLab's single calls) say nothing of it.
+func (b *budget) readRemaining(h http.Header, offset time.Duration) {
+	for _, names := range [][4]string{
+		{"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "X-RateLimit-Resource"},
+		{"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "RateLimit-Name"},
+	} {
+		switch h.Get(names[3]) {
+		case "", "core", "throttle_authenticated_api":
+		default:
+			continue
+		}
+		limit, err1 := strconv.Atoi(h.Get(names[0]))
+		left, err2 := strconv.Atoi(h.Get(names[1]))
+		reset, err3 := strconv.ParseInt(h.Get(names[2]), 10, 64)
+		if err1 != nil || err2 != nil || err3 != nil || limit <= 0 || limit > 1e9 || left < 0 || left > limit {
+			continue
+		}
+		at := time.Unix(reset, 0).Add(-offset)
+		if at.Sub(b.now()) > maxRetryAfter {
+			continue
+		}
+		b.limit, b.remaining, b.reset = limit, left-b.inFlight, at
+	}
+}
+
+// clockOffset is how far the forge's clock is ahead of ours, or up to a second less; 0 where
+// it doesn't say its time.
+func clockOffset(h http.Header, now time.Time) time.Duration {
+	at, err := http.ParseTime(h.Get("Date"))
+	if err != nil {
+		return 0
+	}
+	return at.Sub(now)
+}
+
+// isLimited says that an answer refuses a call for the number of them.
+func isLimited(resp *http.Response, body []byte) bool {
+	switch resp.StatusCode {
+	case http.StatusTooManyRequests:
+		return true
+	case http.StatusForbidden: // GitHub, which doesn't always send the headers
+		return resp.Header.Get("Retry-After") != "" || resp.Header.Get("X-RateLimit-Remaining") == "0" || bytes.Contains(bytes.ToLower(body), []byte("rate limit"))
+	}
+	return false
+}
+
+// parseRetryTime is when a refusal wants to be asked again, by our clock: Retry-After, in seconds
+// or as a date, or where nothing is left when the limit begins anew; zero where it doesn't
+// say.
+func parseRetryTime(h http.Header, now time.Time, offset time.Duration) time.Time {
+	until := time.Time{}
+	after := h.Get("Retry-After")
+	if s, err := strconv.Atoi(after); err == nil {
+		until = now.Add(time.Duration(min(max(s, 0), int(maxRetryAfter/time.Second))) * time.Second)
+	} else if at, err := http.ParseTime(after); err == nil {
+		until = at.Add(-offset)
+	} else if h.Get("X-RateLimit-Remaining") == "0" || h.Get("RateLimit-Remaining") == "0" {
+		for _, name := range []string{"X-RateLimit-Reset", "RateLimit-Reset"} {
+			if s, err := strconv.ParseInt(h.Get(name), 10, 64); err == nil {
+				until = time.Unix(s, 0).Add(-offset)
+			}
+		}
+	}
+	if most := now.Add(maxRetryAfter); until.After(most) {
+		return most
+	}
+	return until
+}
+
+// callLimiter keeps the calls to a limit. The budget's lock guards it.
+type callLimiter struct {
+	Limit
+	limiter  *rate.Limiter
+	urgent   float64   // how far urgent calls may overdraw it
+	lastTurn time.Time // the last turn that was given to a call that has to wait
+}
+
+func newLimiter(l Limit) *callLimiter {
+	perSecond := rate.Limit(float64(l.Calls) * 3 / 4 / l.Every.Seconds())
+	return &callLimiter{Limit: l, limiter: rate.NewLimiter(perSecond, max(l.Calls/8, 1)), urgent: float64(l.Calls / 8)}
+}
+
+// blocked is when to try a call again that can't be made now; zero where it can. Who has to
+// wait is given turns one after the other, so that not all come at once.
+func (p *callLimiter) blocked(now time.Time, priority forge.Priority, endpoint string) time.Time {
+	cost, left := float64(p.Cost(endpoint)), p.limiter.TokensAt(now)
+	if priority == forge.PriorityUrgent {
+		left += p.urgent
+	}
+	if cost == 0 || left >= cost {
+		return time.Time{}
+	}
+	perSecond := float64(p.limiter.Limit())
+	first := now.Add(seconds((cost - left) / perSecond))
+	if priority == forge.PriorityUrgent {
+		return first
+	}
+	next := p.lastTurn.Add(seconds(cost / perSecond))
+	if next.Before(first) || next.After(now.Add(p.Every)) {
+		next = first
+	}
+	p.lastTurn = next
+	return next
+}
+
+// take takes a call's cost; below nothing it leaves the others the longer to wait.
+func (p *callLimiter) take(now time.Time, endpoint string) {
+	for range p.Cost(endpoint) {
+		p.limiter.ReserveN(now, 1)
+	}
+}
+
+func seconds(s float64) time.Duration {
+	return time.Duration(s*float64(time.Second)) + time.Millisecond
+}
