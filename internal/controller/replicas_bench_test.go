@@ -34,8 +34,8 @@ const (
 	benchRepositories = 25
 	benchComponents   = 20 // of each
 	benchLatency      = 50 * time.Millisecond
-	benchComparison   = 1100 * time.Millisecond // Argo CD's times are of whole seconds
-	benchWorkers      = 2 // of each replica
+	benchComparison   = 2 * time.Second
+	benchWorkers      = 4 // of each replica
 	benchPatience     = 20 * time.Minute
 )
 
@@ -64,7 +64,7 @@ type benchWorld struct {
 	store      *store.Store // that takes what the forge tells
 	deliveries atomic.Int64
 	merged     atomic.Int64
-	compared   sync.Map // when Argo CD did so last, by Application
+	compared   atomic.Int64 // when Argo CD did so last, in nanoseconds
 	replicas   []*Controller
 	telling    sync.WaitGroup
 }
@@ -102,23 +102,27 @@ func (w *benchWorld) tell(e memory.Event) {
 	})
 }
 
-// Refresh has Argo CD compare an Application a moment later, and tell of it.
-func (w *benchWorld) Refresh(_ context.Context, _, name string) error {
-	w.telling.Go(func() {
-		time.Sleep(benchComparison)
-		w.compared.Store(name, time.Now())
-		app, ok := w.Get("", name)
-		for _, c := range w.replicas {
-			if ok {
-				c.AppChanged(*app, false)
+// compare has Argo CD compare every Application again and again, and tell the replicas.
+func (w *benchWorld) compare(ctx context.Context) {
+	tick := time.NewTicker(benchComparison)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick.C:
+			w.compared.Store(now.UnixNano())
+		}
+		for component := range w.fleetOf {
+			for _, env := range []string{"dev", "qa"} {
+				app, _ := w.Get("", component+"-"+env)
+				for _, c := range w.replicas {
+					c.AppChanged(*app, false)
+				}
 			}
 		}
-	})
-	return nil
+	}
 }
-
-// Sync isn't asked for: the Applications sync by themselves.
-func (w *benchWorld) Sync(context.Context, string, string, verification.SyncRequest) error { return nil }
 
 // Get is an Application that has what its repository's branch has.
 func (w *benchWorld) Get(_, name string) (*verification.App, bool) {
@@ -128,10 +132,8 @@ func (w *benchWorld) Get(_, name string) (*verification.App, bool) {
 		return nil, false
 	}
 	head, _ := fleet.remote.Head("main")
-	compared, _ := w.compared.Load(name)
-	at, _ := compared.(time.Time)
 	return &verification.App{ArgoCD: "hub", Name: name, Namespace: "argocd", UID: name, SyncStatus: "Synced", ComparedToSpec: true, Health: "Healthy", Revisions: []string{head},
-		ReconciledAt: at, Sources: []verification.Source{{RepoURL: fleet.CloneURL(""), Path: "apps/" + name[:i] + "/" + name[i+1:], TargetRevision: "main"}},
+		ReconciledAt: time.Unix(0, w.compared.Load()), Sources: []verification.Source{{RepoURL: fleet.CloneURL(""), Path: "apps/" + name[:i] + "/" + name[i+1:], TargetRevision: "main"}},
 		Destination: verification.Destination{Server: "https://kubernetes.default.svc", Namespace: "shop"}}, true
 }
 
@@ -158,8 +160,8 @@ func (w *benchWorld) newReplica(dsn, owner string) *Controller {
 		repos, known = append(repos, r), append(known, r.Repository)
 	}
 	gatherer := facts.New(facts.Options{Store: st, Resolver: appset.New(appset.Options{}), MainArgoCD: "hub", Repos: known, Now: time.Now, MaxAge: time.Hour,
-		ArgoCDs: map[string]facts.ArgoCD{"hub": {Apps: w, Namespace: "argocd"}}, Floor: func(_ string, gates []policies.Gate) []policies.Gate { return gates }})
-	actor := act.New(act.Options{Store: st, Gatherer: gatherer, ArgoCDs: map[string]act.ArgoCD{"hub": w}, Now: time.Now, Log: zap.NewNop(), Owner: owner, Console: "https://liftlock.example"})
+		ArgoCDs: map[string]facts.ArgoCD{"hub": {Apps: w, Namespace: "argocd", NoRefresh: true}}, Floor: func(_ string, gates []policies.Gate) []policies.Gate { return gates }})
+	actor := act.New(act.Options{Store: st, Gatherer: gatherer, Now: time.Now, Log: zap.NewNop(), Owner: owner, Console: "https://liftlock.example"})
 	c := New(Options{Store: st, Gatherer: gatherer, Actor: actor, Repos: repos, Clock: clock.RealClock{}, Log: zap.NewNop(), Owner: owner, Workers: benchWorkers, Retention: time.Hour})
 	w.must(c.Start(w.b.Context()))
 	return c
@@ -194,6 +196,7 @@ func promoteFleets(b *testing.B, replicas int) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
+	running.Go(func() { w.compare(ctx) })
 	for _, c := range w.replicas {
 		running.Go(func() {
 			if err := c.Run(ctx); err != nil && !errors.Is(err, context.Canceled) {

@@ -2,7 +2,9 @@ package controller
 
 import (
 	"errors"
+	"hash/fnv"
 	"maps"
+	"math"
 	"sync"
 	"time"
 
@@ -32,6 +34,32 @@ func retryTime(now time.Time, delay time.Duration, next time.Time) time.Time {
 		next = now.Add(minRetryDelay)
 	}
 	return earliest(now.Add(delay), next)
+}
+
+// spread is up to a tenth of a wait, always the same for a key, so that those who wait for
+// the same time don't all come at once.
+func spread(key string, wait time.Duration) time.Duration {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(key)) // never fails
+	return time.Duration(float64(wait) / 10 * float64(h.Sum32()) / math.MaxUint32).Truncate(time.Millisecond)
+}
+
+// retryTimes is when a key whose run failed runs again, and before when nothing that wakes it
+// brings that about; next is when the run wanted to run again.
+func retryTimes(now time.Time, c store.Claim, next time.Time, err error) (at, notBefore time.Time) {
+	at = retryTime(now, retryDelay(c.Fails), next)
+	notBefore = earliest(at, now.Add(maxHoldOff))
+	after := forge.RetryAfter(err)
+	if !after.After(at) {
+		return at, notBefore
+	}
+	if errors.Is(err, forge.ErrRateLimited) {
+		after = after.Add(spread(c.Key, after.Sub(now)))
+	}
+	if forge.LeavesHigher(err) { // what wakes it, or what it wants to do by then, may be more urgent than what was refused
+		return retryTime(now, after.Sub(now), next), notBefore
+	}
+	return after, after
 }
 
 const (

@@ -9,6 +9,7 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/act"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/store"
 )
 
 func TestDelays(t *testing.T) {
@@ -27,6 +28,42 @@ func TestDelays(t *testing.T) {
 	for _, c := range []struct{ a, b, want time.Time }{{time.Time{}, time.Time{}, time.Time{}}, {at, time.Time{}, at}, {time.Time{}, at, at}, {at, at.Add(1), at}, {at.Add(1), at, at}} {
 		if got := earliest(c.a, c.b); !got.Equal(c.want) {
 			t.Errorf("the earlier of %s and %s is %s", c.a, c.b, got)
+		}
+	}
+}
+
+// TestRetryTimes holds when a run that failed runs again, and that a forge's limit which
+// only concerns calls that are less urgent keeps nothing else from its time.
+func TestRetryTimes(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	limited := func(onlyLower bool) error {
+		return fmt.Errorf("comment: %w", &forge.Error{Kind: forge.ErrRateLimited, RetryAfter: now.Add(time.Hour), OnlyLower: onlyLower})
+	}
+	c := store.Claim{Key: "unit:hub:acme/fleet|shop|web", Fails: 3}
+	hour := time.Hour + spread(c.Key, time.Hour)
+	for name, test := range map[string]struct {
+		err                 error
+		next, at, notBefore time.Duration // next 0: never
+	}{
+		"a failure":                                        {errors.New("no"), 0, 8 * time.Second, 8 * time.Second},
+		"a failure of a part":                              {errors.New("no"), 3 * time.Second, 3 * time.Second, 3 * time.Second},
+		"the limit of all":                                 {limited(false), 0, hour, hour},
+		"the limit of all, before its time":                {limited(false), time.Minute, hour, hour},
+		"the limit of lower ones":                          {limited(true), 0, hour, 8 * time.Second},
+		"the limit of lower ones, before its time":         {limited(true), time.Minute, time.Minute, 8 * time.Second},
+		"the limit of lower ones, at its time":             {limited(true), -time.Minute, time.Second, time.Second},
+		"the limit of lower ones, long before its time":    {limited(true), 3 * time.Hour, hour, 8 * time.Second},
+		"a forge that is away, and says for how long":      {&forge.Error{Kind: forge.ErrRetryable, RetryAfter: now.Add(time.Minute)}, 0, time.Minute, time.Minute},
+		"a forge that is away for less than we would wait": {&forge.Error{Kind: forge.ErrRetryable, RetryAfter: now.Add(time.Second)}, 0, 8 * time.Second, 8 * time.Second},
+	} {
+		next := time.Time{}
+		if test.next != 0 {
+			next = now.Add(test.next)
+		}
+		at, notBefore := retryTimes(now, c, next, test.err)
+		if at.Sub(now) != test.at || notBefore.Sub(now) != test.notBefore {
+			t.Errorf("%s: after %s, not before %s; want %s and %s", name, at.Sub(now), notBefore.Sub(now), test.at, test.notBefore)
 		}
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
-	"math"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -149,14 +147,6 @@ func priorityOf(c store.Claim) forge.Priority {
 	return forge.PriorityNormal
 }
 
-// spread is up to a tenth of a wait, always the same for a key, so that those who wait for
-// the same time don't all come at once.
-func spread(key string, wait time.Duration) time.Duration {
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(key)) // never fails
-	return time.Duration(float64(wait) / 10 * float64(h.Sum32()) / math.MaxUint32).Truncate(time.Millisecond)
-}
-
 // waitForWork sleeps until something may be due, a run has ended, or the context has.
 func (e *Controller) waitForWork(ctx context.Context, done <-chan struct{}) bool {
 	next, ok, err := e.opts.Store.NextDue(ctx)
@@ -223,18 +213,8 @@ func (e *Controller) runLeased(ctx context.Context, c store.Claim, keepLease fun
 		out.Next = e.opts.Clock.Now().Add(staleDelay(c.Fails))
 		out.Failed = true
 	default:
-		now, delay := e.opts.Clock.Now(), retryDelay(c.Fails)
-		out.Failed, out.Next = true, retryTime(now, delay, next)
-		out.NotBefore = earliest(out.Next, now.Add(maxHoldOff))
-		if at := forge.RetryAfter(err); at.After(out.Next) {
-			out.Next = at
-			if errors.Is(err, forge.ErrRateLimited) {
-				out.Next = at.Add(spread(c.Key, at.Sub(now)))
-			}
-			if !forge.LeavesHigher(err) { // else what wakes it may be more urgent than what was refused
-				out.NotBefore = out.Next
-			}
-		}
+		out.Failed = true
+		out.Next, out.NotBefore = retryTimes(e.opts.Clock.Now(), c, next, err)
 		e.failures.record(c.Key, err, out.Next)
 		level := zap.WarnLevel
 		if errors.Is(err, forge.ErrRateLimited) {

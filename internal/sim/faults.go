@@ -61,8 +61,9 @@ func (sim *Simulation) failure(of part, op string, answered bool) error {
 			e.Status, e.Err = 0, errAnswerLost
 		} else if sim.chance.IntN(4) == 0 {
 			e.Kind, e.Status, e.RetryAfter = forge.ErrRateLimited, 429, sim.now.Add(time.Duration(1+sim.chance.IntN(60))*time.Second)
-			if e.RetryAfter.After(sim.limits) {
-				sim.limits = e.RetryAfter
+			// Runs that it puts off come up to a tenth later than it says.
+			if until := e.RetryAfter.Add(e.RetryAfter.Sub(sim.now) / 10); until.After(sim.limits) {
+				sim.limits = until
 			}
 		}
 		return e
