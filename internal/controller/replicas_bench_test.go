@@ -46,7 +46,7 @@ func BenchmarkReplicas(b *testing.B) {
 		b.Run(fmt.Sprintf("replicas=%d", replicas), func(b *testing.B) {
 			for range b.N {
 				b.StopTimer()
-				promoteFleets(b, replicas)
+				promoteWorlds(b, replicas)
 				b.StartTimer()
 			}
 			b.ReportMetric(float64(b.N*benchRepositories*benchComponents)/b.Elapsed().Seconds(), "promotions/s")
@@ -57,8 +57,8 @@ func BenchmarkReplicas(b *testing.B) {
 // benchWorld is the forge, and the Argo CD that deploys its branches at once.
 type benchWorld struct {
 	b          *testing.B
-	fleets     map[string]*memoryForge // by repository
-	fleetOf    map[string]*memoryForge // by component
+	worlds     map[string]*memoryForge // by repository
+	worldOf    map[string]*memoryForge // by component
 	forge      *memory.Forge
 	slow       atomic.Bool
 	store      *store.Store // that takes what the forge tells
@@ -66,7 +66,7 @@ type benchWorld struct {
 	merged     atomic.Int64
 	compared   atomic.Int64 // when Argo CD did so last, in nanoseconds
 	replicas   []*Controller
-	telling    sync.WaitGroup
+	delivering sync.WaitGroup
 }
 
 func (w *benchWorld) must(err error) {
@@ -83,15 +83,15 @@ func (w *benchWorld) wait() {
 	}
 }
 
-// tell takes an event as the server takes the forge's delivery.
-func (w *benchWorld) tell(e memory.Event) {
+// deliver takes an event as the server takes the forge's delivery.
+func (w *benchWorld) deliver(e memory.Event) {
 	if e.Kind == memory.PullRequestEvent && e.Action == "closed" && strings.HasPrefix(e.Branch, "liftlock/") {
 		w.merged.Add(1)
 	}
 	if w.store == nil {
 		return
 	}
-	w.telling.Go(func() {
+	w.delivering.Go(func() {
 		ctx, id := context.Background(), "hub:"+e.Repo.String()
 		ev := &webhooks.Event{Kind: webhooks.Kind(e.Kind), Action: e.Action, Number: e.Number, Branch: e.Branch, HeadBranch: e.Branch, Fork: e.Fork, Before: e.Before, After: e.After, Commit: e.Commit, Sender: e.Actor}
 		_, err := w.store.Accept(ctx, store.Delivery{Forge: "hub", ID: fmt.Sprint(w.deliveries.Add(1)), Event: string(e.Kind), Repo: e.Repo.String(), ReceivedAt: time.Now(),
@@ -113,7 +113,7 @@ func (w *benchWorld) compare(ctx context.Context) {
 		case now := <-tick.C:
 			w.compared.Store(now.UnixNano())
 		}
-		for component := range w.fleetOf {
+		for component := range w.worldOf {
 			for _, env := range []string{"dev", "qa"} {
 				app, _ := w.Get("", component+"-"+env)
 				for _, c := range w.replicas {
@@ -127,13 +127,13 @@ func (w *benchWorld) compare(ctx context.Context) {
 // Get is an Application that has what its repository's branch has.
 func (w *benchWorld) Get(_, name string) (*verification.App, bool) {
 	i := strings.LastIndexByte(name, '-')
-	fleet := w.fleetOf[name[:i]]
-	if fleet == nil {
+	world := w.worldOf[name[:i]]
+	if world == nil {
 		return nil, false
 	}
-	head, _ := fleet.remote.Head("main")
+	head, _ := world.remote.Head("main")
 	return &verification.App{ArgoCD: "hub", Name: name, Namespace: "argocd", UID: name, SyncStatus: "Synced", ComparedToSpec: true, Health: "Healthy", Revisions: []string{head},
-		ReconciledAt: time.Unix(0, w.compared.Load()), Sources: []verification.Source{{RepoURL: fleet.CloneURL(""), Path: "apps/" + name[:i] + "/" + name[i+1:], TargetRevision: "main"}},
+		ReconciledAt: time.Unix(0, w.compared.Load()), Sources: []verification.Source{{RepoURL: world.CloneURL(""), Path: "apps/" + name[:i] + "/" + name[i+1:], TargetRevision: "main"}},
 		Destination: verification.Destination{Server: "https://kubernetes.default.svc", Namespace: "shop"}}, true
 }
 
@@ -148,15 +148,15 @@ func (w *benchWorld) newReplica(dsn, owner string) *Controller {
 	w.b.Cleanup(func() { _ = st.Close() })
 	var repos []*Repository
 	var known []*facts.Repository
-	for name, fleet := range w.fleets {
-		m := git.OpenMemory(fleet.remote, git.MemoryOptions{Author: liftlockIdent, BeforeRemote: func(context.Context, string) error {
+	for name, world := range w.worlds {
+		m := git.OpenMemory(world.remote, git.MemoryOptions{Author: liftlockIdent, BeforeRemote: func(context.Context, string) error {
 			w.wait()
 			return nil
 		}})
 		_, err := m.Fetch(w.b.Context())
 		w.must(err)
-		r := &Repository{PollInterval: time.Hour, SweepInterval: time.Hour, Repository: &facts.Repository{ID: "hub:" + name, Name: fleet.repo,
-			Forge: w.forge.As(bot), ForgeRef: "hub", Branch: "main", Mirror: m, URLs: []string{fleet.CloneURL("")}, BotLogin: bot}}
+		r := &Repository{PollInterval: time.Hour, SweepInterval: time.Hour, Repository: &facts.Repository{ID: "hub:" + name, Name: world.repo,
+			Forge: w.forge.As(bot), ForgeRef: "hub", Branch: "main", Mirror: m, URLs: []string{world.CloneURL("")}, BotLogin: bot}}
 		repos, known = append(repos, r), append(known, r.Repository)
 	}
 	gatherer := facts.New(facts.Options{Store: st, Resolver: appset.New(appset.Options{}), MainArgoCD: "hub", Repos: known, Now: time.Now, MaxAge: time.Hour,
@@ -167,9 +167,9 @@ func (w *benchWorld) newReplica(dsn, owner string) *Controller {
 	return c
 }
 
-func promoteFleets(b *testing.B, replicas int) {
-	w := &benchWorld{b: b, fleets: map[string]*memoryForge{}, fleetOf: map[string]*memoryForge{}}
-	w.forge = memory.New(memory.Options{Now: time.Now, Bot: bot, SlowMergeable: true, OnEvent: w.tell, BeforeCall: func(login, _ string) error {
+func promoteWorlds(b *testing.B, replicas int) {
+	w := &benchWorld{b: b, worlds: map[string]*memoryForge{}, worldOf: map[string]*memoryForge{}}
+	w.forge = memory.New(memory.Options{Now: time.Now, Bot: bot, SlowMergeable: true, OnEvent: w.deliver, BeforeCall: func(login, _ string) error {
 		if login == bot {
 			w.wait()
 		}
@@ -178,14 +178,14 @@ func promoteFleets(b *testing.B, replicas int) {
 	w.forge.AddUser("linus", 2, false)
 	components := map[string][]string{}
 	for i := range benchRepositories {
-		fleet := &memoryForge{t: b, forge: w.forge, remote: git.NewMemoryRemote(), repo: forge.Repo{Owner: "acme", Name: fmt.Sprint("fleet-", i)}, now: time.Now}
-		name := fleet.repo.String()
+		world := &memoryForge{t: b, forge: w.forge, remote: git.NewMemoryRemote(), repo: forge.Repo{Owner: "acme", Name: fmt.Sprint("world-", i)}, now: time.Now}
+		name := world.repo.String()
 		for k := range benchComponents {
 			component := fmt.Sprintf("c%d-%d", i, k)
-			components[name], w.fleetOf[component] = append(components[name], component), fleet
+			components[name], w.worldOf[component] = append(components[name], component), world
 		}
-		w.fleets[name] = fleet
-		w.must(fleet.addRepo(worldFiles(fleet.CloneURL(""), "  limits: {openPerEnvironment: 1000, mergesPerHour: 10000}\n", autoQA, components[name]), worldAccess))
+		w.worlds[name] = world
+		w.must(world.addRepo(worldFiles(world.CloneURL(""), "  limits: {openPerEnvironment: 1000, mergesPerHour: 10000}\n", autoQA, components[name]), worldAccess))
 	}
 	dsn := storetest.PostgresSchema(b)
 	for i := range replicas {
@@ -216,7 +216,7 @@ func promoteFleets(b *testing.B, replicas int) {
 	}
 	await("every component was looked at", func() bool {
 		n := 0
-		for name := range w.fleets {
+		for name := range w.worlds {
 			units, err := w.store.Units(ctx, store.UnitFilter{Repo: "hub:" + name})
 			w.must(err)
 			n += len(units)
@@ -225,17 +225,17 @@ func promoteFleets(b *testing.B, replicas int) {
 	})
 	w.slow.Store(true)
 	b.StartTimer()
-	for name, fleet := range w.fleets {
+	for name, world := range w.worlds {
 		files := map[string]string{}
 		for _, c := range components[name] {
 			files[kustomizationOf(c, "dev")] = kustomization(c, "2.0.0")
 		}
-		_, err := fleet.CommitAs("", "linus", "main", "Release", files)
+		_, err := world.CommitAs("", "linus", "main", "Release", files)
 		w.must(err)
 	}
 	await("all are merged", func() bool { return w.merged.Load() == benchRepositories*benchComponents })
 	b.StopTimer()
 	cancel()
 	running.Wait()
-	w.telling.Wait()
+	w.delivering.Wait()
 }

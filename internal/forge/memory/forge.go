@@ -121,7 +121,7 @@ func (f *Forge) withRepository(ctx context.Context, op, login string, r forge.Re
 
 // runAs runs do and then, without the lock, tells of what it did.
 func (c *call) runAs(login string, r forge.Repo, need forge.Permission, do func(c *call) error) error {
-	if err := c.askBefore(login); err != nil {
+	if err := c.beforeCall(login); err != nil {
 		return err
 	}
 	err := c.runLocked(login, r, need, do)
@@ -164,7 +164,7 @@ func (c *call) runLocked(login string, r forge.Repo, need forge.Permission, do f
 	return c.wrapError(do(c))
 }
 
-func (c *call) askBefore(login string) error {
+func (c *call) beforeCall(login string) error {
 	if c.options.BeforeCall == nil {
 		return nil
 	}

@@ -38,7 +38,7 @@ func (v *view) withPull(ctx context.Context, op string, r forge.Repo, number int
 // Me is the account.
 func (v *view) Me(ctx context.Context) (forge.User, error) {
 	c := &call{Forge: v.forge, ctx: ctx, op: "read who the credentials belong to"}
-	if err := c.askBefore(v.login); err != nil {
+	if err := c.beforeCall(v.login); err != nil {
 		return forge.User{}, err
 	}
 	v.forge.mu.Lock()
@@ -72,7 +72,7 @@ func (v *view) GitAuth(context.Context) (username, password string, err error) {
 // IsTeamMember looks into what SetTeam said.
 func (v *view) IsTeamMember(ctx context.Context, t forge.Team, login string) (bool, error) {
 	c := &call{Forge: v.forge, ctx: ctx, op: "read whether " + login + " is in " + t.String()}
-	if err := c.askBefore(v.login); err != nil {
+	if err := c.beforeCall(v.login); err != nil {
 		return false, err
 	}
 	v.forge.mu.Lock()
