@@ -388,6 +388,9 @@ func gitlabLimits(share int) []Limit {
 // the published ones none is refused; at a tenth, of which the transport learns by refusals
 // alone, all end, merges long before the rest.
 func TestCallsOf500PromotionsKeepToLimits(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes half a minute, one thing after the other")
+	}
 	for _, c := range []struct {
 		name   string
 		limits func(share int) []Limit
