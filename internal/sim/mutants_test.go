@@ -62,7 +62,7 @@ var mutants = []mutant{
 	{"a revert is merged that people are to merge", []edit{{"promotion/degradation.go", "if e.Spec.OnDegraded != pipeline.OnDegradedRevertAndMerge {", "if e.Spec.OnDegraded != pipeline.OnDegradedRevertAndMerge && false {"}}},
 	{"a promotion is merged that people are to merge", []edit{{"promotion/incoming.go", "if e.Spec.Merge == pipeline.Manual {", "if false {"}}},
 	{"an incident is taken for the promotion's doing", []edit{{"promotion/degradation.go", "if pending == nil && !j.ruledOutIncident(e, st) {", "if false {"}}},
-	{"a run that failed isn't tried again", []edit{{"controller/runner.go", "out.Failed, out.Next = true, retryTime(now, delay, next)", "_ = delay\n\t\tout.Failed, out.Next = true, next"}}},
+	{"a run that failed isn't tried again", []edit{{"controller/runner.go", "out.Next, out.NotBefore = retryTimes(e.opts.Clock.Now(), c, next, err)", "out.Next = next"}}},
 	{"what was done isn't looked at again", []edit{{"controller/unit.go", "return e.opts.Clock.Now(), errors.Join(failed.joined(), unfetched)", "return next, errors.Join(failed.joined(), unfetched)"}}},
 	{"a broken pipeline file keeps nothing from merging", []edit{{"promotion/gates.go", "if j.facts.PipelineErr != \"\" {", "if false {"}}},
 	{"an approval of an older diff counts", []edit{{"../policies/countapprovals.go", "case !v.Current:", "case false:"}}},
