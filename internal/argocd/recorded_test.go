@@ -43,6 +43,10 @@ var recordedLooks = []struct {
 	{"its step updates nothing", "", "rolling-no-update", bothLines(verification.Syncing), "RollingSync never syncs it (its step's maxUpdate is 0)", nil, verification.SetStep{Status: "Pending", Step: "1", NoUpdate: true}},
 	{"something breaks that no release changed", "incident-before", "incident", bothLines(verification.Degraded), "health is Degraded", nil, noStep},
 	{"the hydrator fails for another component of the branch", "", "hydration-failed", bothLines(verification.Arriving), "the source hydrator failed: Failed to hydrate", func(e *verification.Expect) { e.Commit = "of the dry branch" }, noStep},
+	{"by Argo CD's own API, without a kubeconfig: it is well", "", "api-verified", bothLines(verification.Verified), "", nil, noStep},
+	{"by Argo CD's own API: its image can't be had", "", "api-degraded", bothLines(verification.Degraded), "health is Degraded", nil, noStep},
+	{"its namesake in another Argo CD is unwell", "", "namesake", bothLines(verification.Verified), "", nil, noStep},
+	{"its namesake in another Argo CD is well", "", "namesake-degraded", bothLines(verification.Degraded), "health is Degraded", nil, noStep},
 }
 
 var noStep verification.SetStep

@@ -89,10 +89,12 @@ func TestByArgoCDsOwnAPIAlone(t *testing.T) {
 	s.awaitMerged("web", "prod", "1.1.0", 0)
 	s.awaitState("web", "prod", "1.1.0", promotion.Verified)
 	s.awaitRunning("web", "prod", "1.1.0")
+	s.recordByAPI("api-verified", "web", "qa", nil)
 
 	s.pushRelease("web", "dev", "1.2.0-broken-in-qa")
 	broken := s.awaitMerged("web", "qa", "1.2.0-broken-in-qa", qa.Index)
 	before, _ := s.checkOneEnvironment(broken, "web", "qa", 1)
+	s.recordByAPI("api-degraded", "web", "qa", isDegraded)
 	revert := s.awaitPull(revertPrefix("web", "qa"), "the revert in qa is merged", 0, isMerged)
 	if !strings.Contains(revert.Body, "pods ready: ImagePullBackOff") {
 		t.Errorf("the revert doesn't say what the pods do:\n%s", revert.Body)

@@ -4,7 +4,9 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,6 +46,23 @@ func (w *testCluster) getApplication(ctx context.Context, name string) (appState
 		return appState{}, err
 	}
 	return parseAppState(u), nil
+}
+
+// getByAPI reads an answer of Argo CD's own API, which asks nobody who they are in the lab.
+func (w *testCluster) getByAPI(ctx context.Context, path string, into any) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+w.argocd.server+path, http.NoBody)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answers %s", path, resp.Status)
+	}
+	return json.NewDecoder(resp.Body).Decode(into)
 }
 
 func parseAppState(u *unstructured.Unstructured) appState {

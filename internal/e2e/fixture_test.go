@@ -22,7 +22,7 @@ type repoFixture struct {
 
 // verify are a story's times: short, but with room for a busy machine where
 // running out of it would mean something (arriveWithin, timeout).
-const verify = "{arriveWithin: 4m, timeout: 40s, healthyFor: 3s, watch: 5m, debounce: 3s}"
+const verify = "{arriveWithin: 4m, timeout: 90s, healthyFor: 3s, watch: 5m, debounce: 3s}"
 
 // threeSteps is the pipeline of most stories.
 const threeSteps = `    - name: dev
@@ -147,7 +147,8 @@ func kustomizationYAML(component, env string, images []string) string {
 	return b.String()
 }
 
-// deploymentYAML gives up on a rollout after 12 s: then Argo CD says Degraded.
+// deploymentYAML gives up on a rollout after 12 s: then Argo CD says Degraded. An image that
+// fails late has 45 s until then, so that a busy machine verifies it before.
 func deploymentYAML(component string, images []string) string {
 	s := fmt.Sprintf(`apiVersion: apps/v1
 kind: Deployment
@@ -161,6 +162,7 @@ spec:
   template:
     metadata:
       labels: {app: %[1]s}
+      annotations: {lab/late-after: 45s}
     spec:
       containers:
 `, component)

@@ -83,8 +83,8 @@ func TestGatesOpenOneAfterAnother(t *testing.T) {
 		fmt.Sprintf(`window: {cron: "%d %d * * *", duration: 2h, timezone: UTC}`, opens.Minute(), opens.Hour()),
 	}, []string{
 		`approvals: {count: 1, from: {teams: [` + s.cluster.org + `/reviewers]}}`,
-		`soak: {environment: qa, for: 30s}`,
-	}), "timeout: 40s", "timeout: 15s") // see TestFailureAfterItWasHealthyIsReverted
+		`soak: {environment: qa, for: 90s}`,
+	}), "timeout: 90s", "timeout: 30s") // see TestFailureAfterItWasHealthyIsReverted
 	s.setPipeline(f)
 
 	s.pushRelease("web", "dev", "2.0.0")
@@ -119,7 +119,7 @@ func TestGatesOpenOneAfterAnother(t *testing.T) {
 	s.awaitGate("web", "prod", "approvals", "wait")
 	s.approve(ada, prod)
 	prod = s.awaitMerged("web", "prod", "1.1.0", 0)
-	if soaked := prod.Merged.Sub(*qa.Merged); soaked < 30*time.Second {
+	if soaked := prod.Merged.Sub(*qa.Merged); soaked < 90*time.Second {
 		t.Errorf("#%d was merged %s after #%d", prod.Index, soaked, qa.Index)
 	}
 	s.awaitState("web", "prod", "1.1.0", promotion.Verified)

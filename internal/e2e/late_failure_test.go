@@ -17,9 +17,9 @@ import (
 func TestFailureAfterItWasHealthyIsReverted(t *testing.T) {
 	t.Parallel()
 	f := singleComponent()
-	// The pods fail 20 s after they got ready; Argo CD then says Progressing, for
+	// The pods fail 45 s after they got ready; Argo CD then says Progressing, for
 	// ever. Longer than timeout counts as degraded.
-	f.environments = strings.ReplaceAll(threeSteps, "timeout: 40s", "timeout: 15s")
+	f.environments = strings.ReplaceAll(threeSteps, "timeout: 90s", "timeout: 30s")
 	s := startScenario(t, normalCluster, "late", f, nil)
 
 	s.pushRelease("web", "dev", "1.1.0-late-in-qa")

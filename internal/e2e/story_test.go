@@ -24,7 +24,7 @@ const (
 	pollInterval = 300 * time.Millisecond
 	// patience is what one step of a story may take: Argo CD's resync, the sync,
 	// the times in verify, and a machine that tells all stories at once.
-	patience = 2 * time.Minute
+	patience = 4 * time.Minute
 )
 
 // scenario is one test's part of the world.

@@ -56,6 +56,8 @@ func TestTwoArgoCDsWithApplicationsOfOneName(t *testing.T) {
 	s.awaitState("web", "prod", "1.1.0", promotion.Verified)
 	s.pushRelease("web", "dev", "1.2.0-broken-in-prod")
 	s.awaitMerged("web", "prod", "1.2.0-broken-in-prod", good.Index)
+	s.recordIn(slowCluster, "namesake-degraded", "web", "qa", isDegraded)
+	s.recordIn(normalCluster, "namesake", "web", "qa", nil)
 	s.awaitPull(revertPrefix("web", "prod"), "the revert in prod is merged", 0, isMerged)
 	s.awaitState("web", "prod", "1.1.0", promotion.Verified)
 	awaitProd("1.1.0")
