@@ -21,9 +21,10 @@ func (o *effectGatherer) answerChangedObjects(ctx context.Context, c *ComponentE
 	if ctx.Err() != nil {
 		return err
 	}
+	at := c.Unit.Envs[env.Name]
 	for i := range env.Targets {
-		t := &env.Targets[i]
-		if c.findChild(env.Name, t.Name) != nil {
+		t, judged := &env.Targets[i], c.targetAt(env, at, i)
+		if judged == nil || c.findChild(env.Name, t.Name) != nil {
 			t.ChangedObjects = promotion.Unsure[[]promotion.Object]("it is an Application of an app of apps, whose manifests aren't compared")
 			continue
 		}
@@ -33,9 +34,12 @@ func (o *effectGatherer) answerChangedObjects(ctx context.Context, c *ComponentE
 		}
 		t.ChangedObjects = promotion.Sure[[]promotion.Object](nil) // it reads nothing that was changed
 		for k := range effects {
-			if e := &effects[k]; e.Target.Name == t.Name && e.Why != "" {
+			e := &effects[k]
+			switch {
+			case e.Target.ID() != judged.ID():
+			case e.Why != "":
 				t.ChangedObjects = promotion.Unsure[[]promotion.Object](e.Why)
-			} else if e.Target.Name == t.Name {
+			default:
 				t.ChangedObjects = promotion.Sure(affectedObjects(e))
 			}
 		}

@@ -247,7 +247,7 @@ func (o *Gatherer) answerBlame(ctx context.Context, c *ComponentEvaluation, env 
 // those after what landed; on another, which what landed isn't on, those that
 // are no older.
 func (o *Gatherer) addChangesOn(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, l BranchHead, ix *lazyIndex, changed map[string][]string) error {
-	m, landed := c.Snapshot.Repo.Mirror, env.Landed.Value
+	m, landed, at := c.Snapshot.Repo.Mirror, env.Landed.Value, c.Unit.Envs[env.Name]
 	own := l.Branch == env.Branch
 	q := git.LogQuery{From: l.Commit, FirstParent: true, Limit: originDepth}
 	if own {
@@ -275,11 +275,18 @@ func (o *Gatherer) addChangesOn(ctx context.Context, c *ComponentEvaluation, env
 		readers := index.AffectedReaders(paths)
 		for i := range env.Targets {
 			name := env.Targets[i].Name
-			// Which files an Application below a target reads is not known.
-			k := c.findChild(env.Name, name)
-			if k == nil && readers[ix.targetID(name)] != nil || k != nil && own && !hasNoLocalSource(&k.Target) {
-				changed[name] = append(changed[name], ci.SHA)
+			t := c.targetAt(env, at, i)
+			switch {
+			case t == nil:
+				continue
+			case c.findChild(env.Name, name) != nil: // which files one below a target reads is not known
+				if !own || hasNoLocalSource(t) {
+					continue
+				}
+			case readers[t.ID()] == nil:
+				continue
 			}
+			changed[name] = append(changed[name], ci.SHA)
 		}
 	}
 	return nil

@@ -95,16 +95,6 @@ func (l *lazyIndex) buildIndex(ctx context.Context, previous *lazyIndex, readers
 	return previous.index.Update(ctx, tree, readers, files)
 }
 
-// targetID finds a target's identity by its name.
-func (l *lazyIndex) targetID(name string) string {
-	for i := range l.targets {
-		if l.targets[i].Name == name {
-			return l.targets[i].ID()
-		}
-	}
-	return ""
-}
-
 // AffectedReaders says which of a pipeline's targets read which of some files of a
 // branch, by the targets' IDs.
 func (p *ResolvedPipeline) AffectedReaders(ctx context.Context, branch string, files []string) (map[string][]string, error) {

@@ -90,6 +90,9 @@ func (j *judgement) decideVerdict() Verdict {
 func (j *judgement) recordHealthBefore(relation Relation) {
 	begun := j.operationRelation() == Holds || !j.mem.Done.IsZero() || j.e.DeployedBefore
 	if begun || relation == Holds && j.app.SyncStatus != outOfSync {
+		if j.brokeBeforeItsSync() {
+			j.mem.UnhealthyBefore = true
+		}
 		return
 	}
 	switch {
@@ -98,6 +101,16 @@ func (j *judgement) recordHealthBefore(relation Relation) {
 	case j.health == healthy:
 		j.mem.UnhealthyBefore = false
 	}
+}
+
+// brokeBeforeItsSync says, by Argo CD's own times, that the target has been unwell since
+// before the first sync of the commit began, though nobody looked then. Where an earlier
+// sync of it is known, that one may have done it.
+func (j *judgement) brokeBeforeItsSync() bool {
+	op := j.app.Operation
+	first := op != nil && op.IsWhole() && op.Retries == 0 && j.operationRelation() == Holds &&
+		j.mem.Done.IsZero() && !j.e.DeployedBefore && j.mem.SyncFailedSince.IsZero() && !j.mem.ErrorRetried
+	return first && j.app.HasBadHealth() && !j.app.HealthSince.IsZero() && j.app.HealthSince.Before(op.StartedAt)
 }
 
 // unreachableVerdict suspends every clock: neither the time to arrive nor the time to
