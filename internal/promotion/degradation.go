@@ -216,7 +216,7 @@ func (j *evaluator) ruledOutIncident(e *Env, st *EnvState) bool {
 		}
 		bad, but := verification.Culprits(t.Unhealthy.Value), ""
 		switch {
-		case w.Component == j.facts.Unit.Component && j.hasFormerRelease(w.Environment, e):
+		case w.Component == j.facts.Unit.Component && j.runsFormerRelease(w, e):
 			j.holdDegradation(e, st, "hold", fmt.Sprintf("%s, which still has what %s had before this promotion, became unwell too: an incident is likely; a person has to decide (/liftlock revert)", w.Target, e.Name), LikelyIncident)
 			return false
 		case !t.Unhealthy.OK:
@@ -276,7 +276,7 @@ func (j *evaluator) speaksForIncident(w *ClusterIncident, e *Env, t *Target) boo
 	case w.Since.Before(e.Landed.Value.At.Add(-incidentClockSkew)):
 		return false
 	case w.Component == j.facts.Unit.Component:
-		return j.hasFormerRelease(w.Environment, e) || w.Cluster == t.Cluster && j.hasOtherRelease(w.Environment, e)
+		return j.runsFormerRelease(w, e) || w.Cluster == t.Cluster && j.hasOtherRelease(w.Environment, e)
 	}
 	return w.Cluster == t.Cluster && !e.Landed.Value.broughtTarget(w, e.Name)
 }
@@ -304,6 +304,18 @@ func (j *evaluator) awaitsIncident(e *Env, t *Target) (*ClusterIncident, time.Ti
 func (j *evaluator) hasOtherRelease(name string, e *Env) bool {
 	u := j.facts.findEnv(name)
 	return u != nil && u.Name != e.Name && u.Release.OK && u.Release.Value.ID != e.Release.Value.ID
+}
+
+// runsFormerRelease says that a target of this component runs what an environment had before
+// its last promotion: in another environment, or in this one, where the promotion hasn't come
+// to it yet.
+func (j *evaluator) runsFormerRelease(w *ClusterIncident, e *Env) bool {
+	if w.Environment != e.Name {
+		return j.hasFormerRelease(w.Environment, e)
+	}
+	return slices.ContainsFunc(e.Targets, func(t Target) bool {
+		return t.ID == w.ID && (t.Verdict.State == verification.Arriving || t.Verdict.State == verification.Queued)
+	})
 }
 
 // hasFormerRelease says that an environment has what another had before its last promotion.

@@ -189,6 +189,46 @@ func TestIncidentThatIsOver(t *testing.T) {
 	}
 }
 
+// TestFormerReleaseInTheSameEnvironment holds where a target that the promotion hasn't come to
+// yet became unwell as well: RollingSync brings it to one after the other.
+func TestFormerReleaseInTheSameEnvironment(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		second   verification.State
+		incident ClusterIncident
+		want     bool // a revert
+	}{
+		{"it waits its turn", verification.Queued, ClusterIncident{ID: "web-qa-2", Since: noon}, false},
+		{"it hasn't noticed the commit", verification.Arriving, ClusterIncident{ID: "web-qa-2", Since: noon}, false},
+		{"it is being synced", verification.Syncing, ClusterIncident{ID: "web-qa-2", Since: noon}, true},
+		{"it runs the release", verification.Degraded, ClusterIncident{ID: "web-qa-2", Since: noon}, true},
+		{"another one is unwell", verification.Queued, ClusterIncident{ID: "web-qa-3", Since: noon}, true},
+		{"it was unwell before the merge", verification.Queued, ClusterIncident{ID: "web-qa-2", Since: noon.Add(-time.Hour)}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := linearFacts()
+			f.land("dev", "r2", ByPerson, 0)
+			e := f.verified("dev").land("qa", "r2", ByPromotion, 5)
+			f.verdict("qa", verification.Degraded, "health is Degraded")
+			e.Restore = Sure(Composition{Tip: tip, Files: []string{"f"}})
+			e.Targets[0].Unhealthy, e.Targets[0].ChangedObjects = Sure([]verification.Resource{{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web", Health: "Degraded"}}), Sure([]Object{{"apps", "Deployment", "shop", "web"}})
+			e.Targets = append(e.Targets, e.Targets[0])
+			e.Targets[1].Name, e.Targets[1].ID, e.Targets[1].Cluster, e.Targets[1].Verdict.State = "web-qa-2", "web-qa-2", "two", c.second
+			c.incident.Target, c.incident.Cluster, c.incident.Component, c.incident.Environment = c.incident.ID, "two", "web", "qa"
+			f.ClusterIncidents = []ClusterIncident{c.incident}
+			d := decideAlone(t, *f)
+			if got := slices.ContainsFunc(d.Actions, func(a Action) bool { _, ok := a.(OpenRevert); return ok }); got != c.want {
+				t.Errorf("it does %v and says %+v", d.Actions, d.Env("qa").Why)
+			}
+			if said := slices.ContainsFunc(d.Env("qa").Why, func(r Reason) bool {
+				return strings.Contains(r.Text, "web-qa-2, which still has what qa had before this promotion, became unwell too")
+			}); said == c.want {
+				t.Errorf("it says %+v", d.Env("qa").Why)
+			}
+		})
+	}
+}
+
 // TestUnsettledOtherTarget counts a neighbour that turned Progressing or Unknown by itself
 // once that has lasted, waits to know while the target degraded after it, and no longer.
 func TestUnsettledOtherTarget(t *testing.T) {

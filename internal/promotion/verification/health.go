@@ -2,6 +2,7 @@ package verification
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -179,9 +180,14 @@ func (j *judgement) keepVerified(v Verdict) Verdict {
 	return v
 }
 
+// causedBy begins a message of Argo CD 3.6 that only names resources, whose own messages
+// say more.
+const causedBy = "Caused by "
+
 // healthDetail is what Argo CD says about why the target is not healthy.
 func (j *judgement) healthDetail() string {
-	if j.app.HealthMessage != "" {
+	names := strings.HasPrefix(j.app.HealthMessage, causedBy)
+	if j.app.HealthMessage != "" && !names {
 		return clipMessage(j.app.HealthMessage)
 	}
 	absent := ""
@@ -192,6 +198,9 @@ func (j *judgement) healthDetail() string {
 		case absent == "" && r.isAbsent():
 			absent = clipMessage(fmt.Sprintf("%s %s is not there", r.Kind, r.Name))
 		}
+	}
+	if absent == "" && names {
+		return clipMessage(j.app.HealthMessage)
 	}
 	return absent
 }

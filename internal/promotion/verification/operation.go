@@ -128,8 +128,28 @@ func (j *judgement) failedSyncVerdict(done bool) (Verdict, bool) {
 	case op.firstFailure() == nil:
 		return Verdict{State: Failed, Reason: why + "; Argo CD names no resource or hook that failed: sync it again, or revert"}, true
 	}
-	m.SyncFailure, m.SyncCulprits = why, op.listFailed()
+	m.SyncFailure, m.SyncCulprits = why+op.describeWhatRuns(), op.listFailed()
 	return j.convictBySync(), true
+}
+
+// describeWhatRuns says which release a failed sync left running, where its hooks tell;
+// empty where they don't.
+func (op *Operation) describeWhatRuns() string {
+	hooks := map[string]bool{}
+	for i := range op.Results {
+		if r := &op.Results[i]; r.HasFailed() {
+			hooks[r.Hook] = true
+		}
+	}
+	switch {
+	case len(hooks) != 1:
+		return ""
+	case hooks["PreSync"]:
+		return "; nothing of the release was applied: what was there before still runs"
+	case hooks["PostSync"]:
+		return "; the release itself was applied and runs"
+	}
+	return ""
 }
 
 // convictBySync convicts the release by its own sync, which failed.

@@ -85,8 +85,9 @@ func TestFirstSync(t *testing.T) {
 		because string
 	}{
 		{"a resource can't be applied", Operation{Phase: "Failed", Results: failing}, Degraded, "ended Failed: Deployment web: admission denied"},
-		{"a hook fails", Operation{Phase: "Failed", Results: []SyncResult{{Kind: "Job", Name: "migrate", Hook: "PreSync", Phase: "Failed", Message: "backoff limit"}}}, Degraded, "the PreSync hook Job migrate: backoff limit"},
+		{"a hook fails", Operation{Phase: "Failed", Results: []SyncResult{{Kind: "Job", Name: "migrate", Hook: "PreSync", Phase: "Failed", Message: "backoff limit"}}}, Degraded, "the PreSync hook Job migrate: backoff limit; nothing of the release was applied: what was there before still runs"},
 		{"a hook ends in an error", Operation{Phase: "Failed", Results: []SyncResult{{Kind: "Job", Name: "migrate", Hook: "PreSync", Phase: "Error", Message: "no node"}}}, Degraded, "the PreSync hook Job migrate: no node"},
+		{"a hook fails at the end", Operation{Phase: "Failed", Results: []SyncResult{{Kind: "Job", Name: "smoke", Hook: "PostSync", Phase: "Failed", Message: "404"}}}, Degraded, "the PostSync hook Job smoke: 404; the release itself was applied and runs"},
 		{"a resource degrades in its wave", Operation{Phase: "Failed", Results: []SyncResult{{Kind: "Deployment", Name: "web", Status: "Synced", Phase: "Failed", Message: "progress deadline"}}}, Degraded, "Deployment web: progress deadline"},
 		{"a person asked for it", Operation{Phase: "Failed", By: "ada", Results: failing}, Degraded, "asked for by ada: Deployment web"},
 		{"nothing is named", Operation{Phase: "Failed", Message: "the destination is unknown"}, Failed, "names no resource or hook"},

@@ -30,6 +30,11 @@ func TestQueued(t *testing.T) {
 			s.app.AutoSync, s.app.SetStep = false, SetStep{Status: "Waiting", Step: "2", WaitsFor: &ill}
 			s.notice()
 			s.judgeAt(0, Queued, "web-eu (Degraded, so it is blocked since")
+			s.judgeAt(23*time.Hour, Queued, "")
+			s.judgeAt(48*time.Hour, Queued, "so it is blocked") // that one is what a person is told of
+			s.app.SetStep.WaitsFor = blocker
+			s.judgeAt(49*time.Hour, Queued, "")
+			s.wantNext(72 * time.Hour)
 		}},
 		{"for ever", func(s *scenario) {
 			s.e.Limits.QueueFor = 0

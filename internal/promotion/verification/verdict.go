@@ -372,6 +372,8 @@ func (j *judgement) whyOutOfSync() string {
 		return status + ": " + j.describeFailedSync("a later sync of this commit")
 	case a.Operation != nil && a.Operation.Phase == succeeded && a.Operation.IsWhole() && j.operationRelation() == Holds:
 		return status + " although the sync of this commit succeeded" + messageSuffix(a.Operation.Message)
+	case hasFailed(a.Operation) && !a.Operation.IsWhole() && j.operationRelation() == Holds:
+		return status + ": " + j.describeFailedSync("a sync that says nothing of the release")
 	case a.AutoSync:
 		return status + ", and no sync has begun although one is automated: a closed sync window, or a prune that isn't automated"
 	case j.app.SetStep.isLeftOut() && !j.Trigger:

@@ -107,6 +107,19 @@ func TestVerdictEdges(t *testing.T) {
 			s.deploy(0, "Degraded", Progressing)
 			s.judgeAt(minute, Degraded, "for 30s: two of its hooks are gone")
 		}},
+		{"one that only names resources doesn't", func(s *scenario) {
+			s.app.HealthMessage, s.app.Unhealthy = "Caused by apps/Deployment:shop/web", []Resource{{Kind: "Pod", Name: "web", Health: "Degraded", Message: "CrashLoopBackOff"}}
+			s.deploy(0, "Degraded", Progressing)
+			s.judgeAt(minute, Degraded, "for 30s: Pod web: CrashLoopBackOff")
+			s.app.Unhealthy = nil
+			s.judgeAt(2*minute, Degraded, ": Caused by apps/Deployment:shop/web")
+		}},
+		{"a sync of a part that failed is said", func(s *scenario) {
+			s.notice()
+			s.operate("Failed", "one or more objects failed to apply")
+			s.app.Operation.Partial, s.app.Operation.By = true, "ada"
+			s.judgeAt(0, Syncing, "OutOfSync: a sync that says nothing of the release ended Failed, asked for by ada: one or more objects failed to apply")
+		}},
 		{"of resources without a message the first that is absent is named", func(s *scenario) {
 			s.app.Unhealthy = []Resource{{Kind: "Pod", Name: "web", Health: "Degraded"}, {Kind: "ConfigMap", Name: "web", Health: "Missing"}, {Kind: "Service", Name: "web", Health: "Missing"}, {Kind: "Service", Name: "api", Health: "Missing"}}
 			s.deploy(0, "Degraded", Progressing)
