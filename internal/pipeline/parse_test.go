@@ -53,10 +53,10 @@ func TestParseSample(t *testing.T) {
 			Impact: Impact{FailOn: "nothing"},
 			Limits: Limits{OpenPerEnvironment: 10, MergesPerHour: 20, RevertsPer10Minutes: 3},
 			Environments: []Environment{
-				{Name: "dev", Open: "auto", Merge: "manual", OnDegraded: "hold", Verify: verify},
-				{Name: "qa", After: []string{"dev"}, Open: "auto", Merge: "auto", OnDegraded: "revert", Verify: verify},
+				{Name: "dev", Open: "auto", Merge: "manual", OnDegraded: OnDegraded{Action: "hold"}, Verify: verify},
+				{Name: "qa", After: []string{"dev"}, Open: "auto", Merge: "auto", OnDegraded: OnDegraded{Action: "revert"}, Verify: verify},
 				{
-					Name: "prod", After: []string{"qa"}, Open: "auto", Merge: "auto", OnDegraded: "revert", Verify: verify,
+					Name: "prod", After: []string{"qa"}, Open: "auto", Merge: "auto", OnDegraded: OnDegraded{Action: "revert"}, Verify: verify,
 					Gates: []policies.Gate{{Approvals: &policies.Approvals{Count: 2, From: policies.From{Users: []string{"ada", "grace"}}}},
 						{Window: &policies.Window{Cron: "0 9 * * MON-THU", Duration: 8 * time.Hour, Timezone: "Europe/Berlin"}},
 						{Freeze: &policies.Freeze{From: "2026-12-20", To: "2027-01-03", Timezone: "Europe/Berlin", Reason: "holidays"}},
@@ -116,7 +116,7 @@ func TestDefaults(t *testing.T) {
 		if e.IsSource() {
 			want = OnDegradedHold
 		}
-		if e.Open != Auto || e.Merge != Manual || e.OnDegraded != want {
+		if e.Open != Auto || e.Merge != Manual || e.OnDegraded != (OnDegraded{Action: want}) {
 			t.Errorf("the defaults of %s are %+v", e.Name, e)
 		}
 	}
@@ -247,6 +247,21 @@ func TestParseRefuses(t *testing.T) {
 		"who opens":                 {prod, prod + "      open: always\n", []string{`16: spec.environments[2].open: "always" is not one of auto, manual`}},
 		"who merges":                {prod, prod + "      merge: atuo\n", []string{`16: spec.environments[2].merge: "atuo" is not one of auto, manual; did you mean "auto"?`}},
 		"what a degradation does":   {prod, prod + "      onDegraded: rollback\n", []string{`16: spec.environments[2].onDegraded: "rollback" is not one of revert, revert-and-merge, hold`}},
+		"another key of it":         {prod, prod + "      onDegraded:\n        action: revert\n        qourum: 2\n", []string{`18: spec.environments[2].onDegraded: unknown key "qourum"; did you mean "quorum"?`}},
+		"an action of it":           {prod, prod + "      onDegraded:\n        action: rollback\n", []string{`17: spec.environments[2].onDegraded.action: "rollback" is not one of revert, revert-and-merge, hold`}},
+		"a list of it":              {prod, prod + "      onDegraded: [revert]\n", []string{`16: spec.environments[2].onDegraded: expected text or a mapping, found a list`}},
+		"a number for it":           {prod, prod + "      onDegraded: 2\n", []string{`16: spec.environments[2].onDegraded: expected text, found a whole number; put it in quotes`}},
+		"no quorum":                 {prod, prod + "      onDegraded: {quorum: most}\n", []string{`16: spec.environments[2].onDegraded.quorum: not a quorum; write a share of the targets in whole percent, like 50%, or a number of them, like 2`}},
+		"a quorum of half percents": {prod, prod + "      onDegraded: {quorum: 12.5%}\n", []string{`16: spec.environments[2].onDegraded.quorum: not a quorum; write a share of the targets in whole percent, like 50%, or a number of them, like 2`}},
+		"a quorum in octal":         {prod, prod + "      onDegraded: {quorum: 010}\n", []string{`16: spec.environments[2].onDegraded.quorum: not a quorum; write a share of the targets in whole percent, like 50%, or a number of them, like 2`}},
+		"a quorum of 0":             {prod, prod + "      onDegraded: {quorum: 0}\n", []string{`16: spec.environments[2].onDegraded.quorum: must be at least 1; it is 0; leave it out for any one target, or write action: hold for no revert by itself`}},
+		"a quorum of 0 %":           {prod, prod + "      onDegraded: {quorum: 0%}\n", []string{`16: spec.environments[2].onDegraded.quorum: must be at least 1%; it is 0%`}},
+		"a quorum of more than all": {prod, prod + "      onDegraded: {quorum: 101%}\n", []string{`16: spec.environments[2].onDegraded.quorum: must be at most 100%; it is 101%; write action: hold where no revert is to open by itself`}},
+		"a quorum below nothing":    {prod, prod + "      onDegraded: {quorum: -3}\n", []string{`16: spec.environments[2].onDegraded.quorum: must be at least 1; it is -3; leave it out for any one target, or write action: hold for no revert by itself`}},
+		"a share below nothing":     {prod, prod + "      onDegraded: {quorum: -3%}\n", []string{`16: spec.environments[2].onDegraded.quorum: must be at least 1%; it is -3%`}},
+		"a quorum beyond any":       {prod, prod + "      onDegraded: {quorum: 1000001}\n", []string{`16: spec.environments[2].onDegraded.quorum: must be at most 1000000; it is 1000001`}},
+		"a quorum of what is held":  {prod, prod + "      onDegraded: {action: hold, quorum: 2}\n", []string{`16: spec.environments[2].onDegraded.quorum: does nothing with action: hold, where no revert opens by itself; remove it, or write action: revert`}},
+		"a quorum in a source":      {dev, dev + "      onDegraded: {quorum: 2}\n", []string{"13: spec.environments[0].onDegraded: is always hold in a source environment, where releases arrive from outside; remove it or give `after`"}},
 		"keys idle in a source":     {dev, dev + "      merge: auto\n      gates: []\n      onDegraded: revert\n", []string{"13: spec.environments[0].merge: does nothing in a source environment, which has no pull requests; remove it or give `after`", "14: spec.environments[0].gates: does nothing in a source environment, which has no pull requests; remove it or give `after`", "15: spec.environments[0].onDegraded: is always hold in a source environment, where releases arrive from outside; remove it or give `after`"}},
 		"a metric":                  {prod, prod + "      gates:\n      - metric: {prometheus: main, query: up, when: vaule < 1, for: 1m}\n      - metric: {prometheus: main, qurey: up, when: value < 1, for: 10m, onEmpty: fail}\n", []string{`17: spec.environments[2].gates[0].metric.when: can't be compiled: line 1, column 1: undeclared reference to 'vaule' (in container '')`, `17: spec.environments[2].gates[0].metric.for: must be from 2m to 58m, which is 2 to 58 times every; it is 1m. For longer, ask less often, or let the query look back: max_over_time(…[1d])`, `18: spec.environments[2].gates[1].metric: unknown key "qurey"; did you mean "query"?`}},
 		"an http gate":              {prod, prod + "      gates:\n      - http: {endpoint: board, path: \"https://x\"}\n      - http: {every: 1s}\n", []string{`17: spec.environments[2].gates[0].http.path: "https://x" is not a path like /change/approve`, `18: spec.environments[2].gates[1].http.endpoint: who is asked is missing: its name in the server's file, under endpoints`, `18: spec.environments[2].gates[1].http.every: must be from 10s to 1h; it is 1s`}},

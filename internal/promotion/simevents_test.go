@@ -29,11 +29,12 @@ func newSimulation(t *rapid.T) *simulation {
 	names := []string{"diamond", "fan", "line", "two sources"}
 	verify := pipeline.Verify{ArriveWithin: mins(15), Timeout: mins(10), HealthyFor: mins(1), Watch: mins(30), Debounce: pipeline.Duration(30 * time.Second)}
 	for _, def := range simShapes[rapid.SampledFrom(names).Draw(t, "shape")] {
-		s := pipeline.Environment{Name: def[0], After: def[1:], Verify: verify, OnDegraded: pipeline.OnDegradedHold}
+		s := pipeline.Environment{Name: def[0], After: def[1:], Verify: verify, OnDegraded: pipeline.OnDegraded{Action: pipeline.OnDegradedHold}}
 		if !s.IsSource() {
 			s.Open = rapid.SampledFrom([]string{pipeline.Auto, pipeline.Auto, pipeline.Manual}).Draw(t, "open")
 			s.Merge = rapid.SampledFrom([]string{pipeline.Auto, pipeline.Auto, pipeline.Manual}).Draw(t, "merge")
-			s.OnDegraded = rapid.SampledFrom([]string{pipeline.OnDegradedRevert, pipeline.OnDegradedRevertAndMerge, pipeline.OnDegradedRevertAndMerge, pipeline.OnDegradedHold}).Draw(t, "onDegraded")
+			s.OnDegraded.Action = rapid.SampledFrom([]string{pipeline.OnDegradedRevert, pipeline.OnDegradedRevertAndMerge, pipeline.OnDegradedRevertAndMerge, pipeline.OnDegradedHold}).Draw(t, "onDegraded")
+			s.OnDegraded.Quorum = rapid.SampledFrom([]pipeline.Quorum{{}, {}, {Targets: 1}, {Targets: 2}, {Percent: 50}, {Percent: 51}, {Percent: 100}}).Draw(t, "quorum")
 			if n := rapid.IntRange(0, 2).Draw(t, "approvals"); n > 0 {
 				s.Gates = []policies.Gate{{Approvals: &policies.Approvals{Count: n}}}
 			}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/policies"
@@ -140,8 +141,14 @@ func pages() map[string]Input {
 	all["revert-manual"] = revertInput()
 	with("revert-asked", revertInput(), func(in *Input, e *promotion.Env, st *promotion.EnvState) {
 		in.By, in.Reason, in.Evidence = "ada", "checkout is slow; see #99 | fixes #100", nil
-		e.Spec.OnDegraded = "revert-and-merge"
+		e.Spec.OnDegraded.Action = "revert-and-merge"
 		st.Why, in.Actions = nil, []promotion.Action{promotion.Merge{Environment: "qa", Pull: 15, Revert: true}}
+	})
+	with("revert-quorum", revertInput(), func(in *Input, e *promotion.Env, st *promotion.EnvState) {
+		e.Spec.OnDegraded = pipeline.OnDegraded{Action: "revert-and-merge", Quorum: pipeline.Quorum{Percent: 50}}
+		e.Targets = make([]promotion.Target, 12)
+		in.Evidence[0].RuledOut = append([]promotion.RuledOut{{Check: promotion.CheckQuorum, Answer: "6 of 12 targets are degraded (web-qa-0, web-qa-1 and 4 more), and onDegraded.quorum (50%) asks for 6"}}, in.Evidence[0].RuledOut...)
+		st.RevertGates = []policies.Result{{Gate: "degraded", Outcome: policies.Wait, Reason: "5 of 12 targets are degraded (web-qa-0 and 4 more), and onDegraded.quorum (50%) asks for 6; a person merges or closes it"}}
 	})
 	with("revert-long", revertInput(), func(in *Input, _ *promotion.Env, st *promotion.EnvState) {
 		for i := range 70 {
