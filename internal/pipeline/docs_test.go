@@ -149,6 +149,7 @@ func TestSchemaAgrees(t *testing.T) {
 		"a gate's count":        {"count: 2", "count: none"},
 		"a gate to come":        {"approvals: {count: 2, from: {users: [ada, grace]}}", "metrics: {}"},
 		"another kind":          {"kind: Pipeline", "kind: Pipe"},
+		"what drifted":          {"approvals: {count: 2, from: {users: [ada, grace]}}", "settled: {drift: wait}"},
 		"a window's zone":       {"approvals: {count: 2, from: {users: [ada, grace]}}", `window: {cron: "0 9 * * *", duration: 8h}`},
 		"no ApplicationSet":     {"    - path: argocd/*.yaml\n", "    - environment: prod\n"},
 		"two places of sets":    {"    - path: argocd/*.yaml\n", "    - {path: a, live: {name: shop}}\n"},

@@ -10,6 +10,7 @@ import (
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/internal/wording"
+	"github.com/liftlock/liftlock/policies"
 )
 
 // checkOnePullEach holds that there is at most one of each kind of pull request (2).
@@ -192,6 +193,12 @@ func (w *simulation) mayMerge(t *rapid.T, f *ComponentFacts, a Merge) {
 	}
 	for _, g := range e.Gates {
 		n := 0
+		if g.Settled != nil {
+			if tg := slices.IndexFunc(w.targets[e.Name], func(tg *simTarget) bool { return tg.drift != "" }); tg >= 0 && g.Settled.Drift == policies.DriftBlock {
+				t.Fatalf("%s: %s is %s (4)", a.Describe(), w.targets[e.Name][tg].name, w.targets[e.Name][tg].drift)
+			}
+			continue
+		}
 		for _, what := range p.approvals {
 			if what == p.release {
 				n++

@@ -38,6 +38,9 @@ func newSimulation(t *rapid.T) *simulation {
 			if n := rapid.IntRange(0, 2).Draw(t, "approvals"); n > 0 {
 				s.Gates = []policies.Gate{{Approvals: &policies.Approvals{Count: n}}}
 			}
+			if drift := rapid.SampledFrom([]string{"", "", policies.DriftBlock, policies.DriftWarn}).Draw(t, "drift"); drift != "" {
+				s.Gates = append(s.Gates, policies.Gate{Settled: &policies.Settled{Drift: drift}})
+			}
 		}
 		w.specs = append(w.specs, s)
 		release := id(rapid.SampledFrom([]string{"r0", "r1", "r1"}).Draw(t, "start"))
@@ -134,6 +137,9 @@ func (w *simulation) event(t *rapid.T) {
 	case "verdict":
 		tg := rapid.SampledFrom(w.targets[env()]).Draw(t, "target")
 		tg.state, tg.since = rapid.SampledFrom(simNext[tg.state]).Draw(t, "state"), w.now
+	case "drift":
+		tg := rapid.SampledFrom(w.targets[down()]).Draw(t, "target")
+		tg.drift = rapid.SampledFrom([]string{"", "drifted", "untold"}).Draw(t, "drift")
 	case "well":
 		w.settle(env(), verification.Verified)
 	case "bad":
@@ -248,7 +254,7 @@ func (w *simulation) smooth(t *rapid.T) {
 
 // simEvents can happen. In each world some are more likely than others, so that
 // every few of them meet often in some world.
-var simEvents = []string{"release", "release one", "change by hand", "noise", "verdict", "well", "bad", "approve", "label", "hold", "holds unreadable",
+var simEvents = []string{"release", "release one", "change by hand", "noise", "verdict", "drift", "well", "bad", "approve", "label", "hold", "holds unreadable",
 	"pipeline file", "targets", "person closes", "person merges", "person pushes", "stranger", "promote", "revert", "retry", "store lost", "mergeable",
 	"weather", "places", "refused", "hours"}
 

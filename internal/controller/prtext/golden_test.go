@@ -127,6 +127,14 @@ func pages() map[string]Input {
 		differs("web-prod-za", true, true, edited)
 		e.Targets = append(e.Targets, promotion.Target{Name: "web-prod-zz"})
 	})
+	with("promotion-drift-blocked", promotionInput(), func(_ *Input, e *promotion.Env, st *promotion.EnvState) {
+		d := &verification.Drift{Since: at(8, 10), Resources: []verification.Difference{{Kind: "Deployment", Name: "web", How: verification.IsDifferent}}, Total: 1, AutoSync: true}
+		e.Targets = append(e.Targets, promotion.Target{Name: "web-prod-eu", Verdict: verification.Verdict{Drift: d}})
+		gate := policies.Gate{Settled: &policies.Settled{Drift: policies.DriftBlock}}
+		e.Gates = append(e.Gates[:len(e.Gates):len(e.Gates)], gate)
+		facts := policies.Facts{Drift: []policies.TargetDrift{{Target: "web-prod-eu", Differs: d.Describe(), Since: d.Since}}}
+		st.Gates = append(st.Gates[:len(st.Gates):len(st.Gates)], gate.Evaluate(facts))
+	})
 	with("promotion-unchecked", promotionInput(), func(_ *Input, e *promotion.Env, _ *promotion.EnvState) {
 		e.Targets = append(e.Targets, promotion.Target{Name: "web-prod-eu", Verdict: verification.Verdict{Unchecked: verification.Unchecked{Total: 3, Kinds: []string{"Kafka", "Topic_@ada"}}}},
 			promotion.Target{Name: "web-prod-us", Verdict: verification.Verdict{Unchecked: verification.Unchecked{Total: 1, Kinds: []string{"Kafka"}}}}, promotion.Target{Name: "web-prod-zz"})
