@@ -191,6 +191,8 @@ spec:
 		}
 		if e.approvals > 0 {
 			fmt.Fprintf(&b, "      gates: [{approvals: {count: %d, from: {users: [%s, %s, %s, nobody]}}}]\n", e.approvals, reviewer, second, author)
+		} else if e.auto {
+			b.WriteString("      gates: [{settled: {drift: block}}]\n")
 		}
 	}
 	return b.String()
