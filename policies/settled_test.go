@@ -40,6 +40,9 @@ func TestSettled(t *testing.T) {
 					want = Pass
 				}
 				r := gate.Evaluate(Facts{Drift: c.targets})
+				if strings.Contains(r.Reason, "0001") {
+					t.Errorf("it is said since when, which nobody knows: %s", r.Reason)
+				}
 				if r.Gate != "settled" || r.Outcome != want || !strings.Contains(r.Reason, c.reason) || !r.Until.IsZero() {
 					t.Errorf("drift: %s: %+v; want %s: …%s…", drift, r, want, c.reason)
 				}

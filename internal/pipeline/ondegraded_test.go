@@ -70,6 +70,7 @@ func TestQuorumOf(t *testing.T) {
 		{Quorum{Percent: 1}, 12, 1},
 		{Quorum{Percent: 34}, 3, 2},
 		{Quorum{Percent: 33}, 3, 1},
+		{Quorum{Percent: 67}, 3, 3}, // two are a little less
 		{Quorum{Percent: 100}, 12, 12},
 		{Quorum{Percent: 100}, 0, 1},
 	} {
