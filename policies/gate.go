@@ -19,6 +19,8 @@ type Gate struct {
 	Freeze *Freeze `yaml:"freeze" json:"freeze,omitempty"`
 	// Asks that the release was verified before for a while.
 	Soak *Soak `yaml:"soak" json:"soak,omitempty"`
+	// Asks that the environment's targets don't differ from Git.
+	Settled *Settled `yaml:"settled" json:"settled,omitempty"`
 	// Asks for commit statuses and check runs on the pull request's head.
 	Checks *Checks `yaml:"checks" json:"checks,omitempty"`
 	// A condition in CEL.
@@ -31,7 +33,7 @@ type Gate struct {
 
 // Kinds are the keys of which a gate has exactly one.
 func Kinds() []string {
-	return []string{"approvals", "window", "windows", "freeze", "soak", "checks", "expression", "metric", "http"}
+	return []string{"approvals", "window", "windows", "freeze", "soak", "settled", "checks", "expression", "metric", "http"}
 }
 
 // Outcome is a gate's answer.
@@ -89,6 +91,8 @@ type Facts struct {
 	Soaked []Soaked
 	// SyncWindows are Argo CD's for each target of the environment, where a gate goes by them.
 	SyncWindows []TargetWindow `json:",omitempty"`
+	// Drift is how each target of the environment differs from Git.
+	Drift []TargetDrift `json:",omitempty"`
 	// Promotion is what expressions are asked about; nil: it isn't known.
 	Promotion *Promotion
 	// Metrics are what Prometheus servers answered.
@@ -136,6 +140,9 @@ func (g *Gate) setKinds() []evaluator {
 	}
 	if g.Soak != nil {
 		set = append(set, g.Soak)
+	}
+	if g.Settled != nil {
+		set = append(set, g.Settled)
 	}
 	if g.Checks != nil {
 		set = append(set, g.Checks)

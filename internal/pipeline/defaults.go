@@ -31,7 +31,7 @@ func (c *Carry) SetDefaults() { c.WhenAbsent = WhenAbsentRefuse }
 func (e *Environment) SetDefaults() {
 	e.Open = Auto
 	e.Merge = Manual
-	e.OnDegraded = OnDegradedRevert
+	e.OnDegraded = OnDegraded{Action: OnDegradedRevert}
 	e.Verify = Verify{
 		ArriveWithin: Duration(15 * time.Minute),
 		Timeout:      Duration(10 * time.Minute),
@@ -52,7 +52,7 @@ func (e *Environment) SetDefaults() {
 func (p *Pipeline) applyDependentDefaults() {
 	for i := range p.Spec.Environments {
 		if e := &p.Spec.Environments[i]; e.IsSource() {
-			e.OnDegraded = OnDegradedHold // there is no promotion of ours to revert
+			e.OnDegraded = OnDegraded{Action: OnDegradedHold} // there is no promotion of ours to revert
 		}
 	}
 }

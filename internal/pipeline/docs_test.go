@@ -18,6 +18,7 @@ import (
 	validator "github.com/santhosh-tekuri/jsonschema/v6"
 	"gopkg.in/yaml.v3"
 
+	"github.com/liftlock/liftlock/internal/strictyaml"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -39,6 +40,9 @@ func schema(t *testing.T) *jsonschema.Schema {
 			if of == reflect.TypeFor[Duration]() || of == reflect.TypeFor[time.Duration]() {
 				return &jsonschema.Schema{Type: "string", Pattern: `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`}
 			}
+			if of == reflect.TypeFor[Quorum]() {
+				return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "integer", Minimum: "1", Maximum: json.Number(fmt.Sprint(maxQuorumTargets))}, {Type: "string", Pattern: `^([1-9][0-9]?|100)%$|^([1-9][0-9]{0,5}|1000000)$`}}}
+			}
 			return nil
 		},
 	}
@@ -56,6 +60,7 @@ func schema(t *testing.T) *jsonschema.Schema {
 	exactlyOne(s.Definitions["Carry"], "kustomizeImages", "yaml", "json", "files")
 	exactlyOne(s.Definitions["Gate"], policies.Kinds()...)
 	exactlyOne(s.Definitions["ApplicationSetSource"], "path", "live")
+	orItsShorthand(s, "Environment", "onDegraded", &OnDegraded{})
 	s.Definitions["Window"].OneOf = []*jsonschema.Schema{{Required: []string{"cron", "duration", "timezone"}}, {Required: []string{"argocd"}}}
 	for _, k := range []string{"applicationSets", "applications"} {
 		someOf := &jsonschema.Schema{Properties: jsonschema.NewProperties(), Required: []string{k}}
@@ -70,6 +75,13 @@ func exactlyOne(s *jsonschema.Schema, keys ...string) {
 	for _, k := range keys {
 		s.OneOf = append(s.OneOf, &jsonschema.Schema{Required: []string{k}})
 	}
+}
+
+// orItsShorthand lets a key have what may stand for its mapping.
+func orItsShorthand(s *jsonschema.Schema, of, key string, short strictyaml.Shorthand) {
+	p, _ := s.Definitions[of].Properties.Get(key)
+	alone, _ := s.Definitions[strings.TrimPrefix(p.Ref, "#/$defs/")].Properties.Get(short.ShorthandKey())
+	s.Definitions[of].Properties.Set(key, &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: alone.Type, Enum: alone.Enum}, {Ref: p.Ref}}, Default: alone.Default, Description: p.Description})
 }
 
 // golden compares a generated file with the one in docs/, or writes it.
@@ -128,10 +140,16 @@ func TestSchemaAgrees(t *testing.T) {
 		"a duration":            {"arriveWithin: 15m", "arriveWithin: 15"},
 		"a limit":               {"mergesPerHour: 20", "mergesPerHour: 0"},
 		"a name":                {"name: dev", "name: Dev"},
+		"a quorum":              {"onDegraded: revert", "onDegraded: {quorum: 0%}"},
+		"a quorum of too many":  {"onDegraded: revert", "onDegraded: {quorum: 101%}"},
+		"a quorum of nothing":   {"onDegraded: revert", "onDegraded: {quorum: 0}"},
+		"a quorum by name":      {"onDegraded: revert", "onDegraded: {action: revert, qourum: 2}"},
+		"what else degrades":    {"onDegraded: revert", "onDegraded: rollback"},
 		"no gate":               {"approvals: {count: 2, from: {users: [ada, grace]}}", "{}"},
 		"a gate's count":        {"count: 2", "count: none"},
 		"a gate to come":        {"approvals: {count: 2, from: {users: [ada, grace]}}", "metrics: {}"},
 		"another kind":          {"kind: Pipeline", "kind: Pipe"},
+		"what drifted":          {"approvals: {count: 2, from: {users: [ada, grace]}}", "settled: {drift: wait}"},
 		"a window's zone":       {"approvals: {count: 2, from: {users: [ada, grace]}}", `window: {cron: "0 9 * * *", duration: 8h}`},
 		"no ApplicationSet":     {"    - path: argocd/*.yaml\n", "    - environment: prod\n"},
 		"two places of sets":    {"    - path: argocd/*.yaml\n", "    - {path: a, live: {name: shop}}\n"},
@@ -145,6 +163,10 @@ func TestSchemaAgrees(t *testing.T) {
 		}
 		examples[name] = changed
 	}
+	accepted := map[string]bool{"the sample": true}
+	for _, text := range []string{"hold", "{}", "{action: revert-and-merge}", "{quorum: 50%}", "{action: revert, quorum: 2}", "{quorum: \"2\"}", "{quorum: 100%}", "{quorum: 1000000}"} {
+		examples[text], accepted[text] = strings.Replace(string(valid), "onDegraded: revert", "onDegraded: "+text, 1), true
+	}
 	for name, text := range examples {
 		var document any
 		if err := yaml.Unmarshal([]byte(text), &document); err != nil {
@@ -152,7 +174,7 @@ func TestSchemaAgrees(t *testing.T) {
 		}
 		_, parseErr := Parse("p.yaml", []byte(text))
 		schemaErr := compiled.Validate(asText(document))
-		if wantOK := name == "the sample"; (parseErr == nil) != wantOK || (schemaErr == nil) != wantOK {
+		if wantOK := accepted[name]; (parseErr == nil) != wantOK || (schemaErr == nil) != wantOK {
 			t.Errorf("%s: Parse says %v, the schema %v", name, parseErr, schemaErr)
 		}
 	}
@@ -268,6 +290,15 @@ func valueOf(p *jsonschema.Schema) (text, refersTo string) {
 		return fmt.Sprintf("[%s](#%s)", ref, strings.ToLower(ref)), ref
 	}
 	switch {
+	case len(p.OneOf) > 0:
+		var choices []string
+		for _, one := range p.OneOf {
+			choice, of := valueOf(one)
+			if choices = append(choices, choice); of != "" {
+				refersTo = of
+			}
+		}
+		return strings.Join(choices, ", or "), refersTo
 	case len(p.Enum) > 0:
 		var choices []string
 		for _, e := range p.Enum {
@@ -281,6 +312,8 @@ func valueOf(p *jsonschema.Schema) (text, refersTo string) {
 		return "whole number, at least " + p.Minimum.String(), ""
 	case p.Type == "integer":
 		return "whole number", ""
+	case p.Type == "string" && strings.Contains(p.Pattern, "%"):
+		return "share like `50%`", ""
 	case p.Type == "string" && strings.Contains(p.Pattern, "µs"):
 		return "duration", ""
 	case p.Pattern == namePattern.String():

@@ -53,14 +53,15 @@ func TestParseSample(t *testing.T) {
 			Impact: Impact{FailOn: "nothing"},
 			Limits: Limits{OpenPerEnvironment: 10, MergesPerHour: 20, RevertsPer10Minutes: 3},
 			Environments: []Environment{
-				{Name: "dev", Open: "auto", Merge: "manual", OnDegraded: "hold", Verify: verify},
-				{Name: "qa", After: []string{"dev"}, Open: "auto", Merge: "auto", OnDegraded: "revert", Verify: verify},
+				{Name: "dev", Open: "auto", Merge: "manual", OnDegraded: OnDegraded{Action: "hold"}, Verify: verify},
+				{Name: "qa", After: []string{"dev"}, Open: "auto", Merge: "auto", OnDegraded: OnDegraded{Action: "revert"}, Verify: verify},
 				{
-					Name: "prod", After: []string{"qa"}, Open: "auto", Merge: "auto", OnDegraded: "revert", Verify: verify,
+					Name: "prod", After: []string{"qa"}, Open: "auto", Merge: "auto", OnDegraded: OnDegraded{Action: "revert"}, Verify: verify,
 					Gates: []policies.Gate{{Approvals: &policies.Approvals{Count: 2, From: policies.From{Users: []string{"ada", "grace"}}}},
 						{Window: &policies.Window{Cron: "0 9 * * MON-THU", Duration: 8 * time.Hour, Timezone: "Europe/Berlin"}},
 						{Freeze: &policies.Freeze{From: "2026-12-20", To: "2027-01-03", Timezone: "Europe/Berlin", Reason: "holidays"}},
 						{Soak: &policies.Soak{Environment: "qa", For: 2 * time.Hour}},
+						{Settled: &policies.Settled{Drift: "block"}},
 						{Checks: &policies.Checks{Require: []string{"ci/*"}, From: []string{"ci-bot"}}},
 						{Metric: &policies.Metric{Prometheus: "main", Query: `sum(rate(errors_total{env="qa", version="{{ .tag }}"}[5m]))`, When: "value < 0.01", For: 10 * time.Minute, Every: time.Minute, OnEmpty: "wait"}},
 						{HTTP: &policies.HTTP{Endpoint: "change-board", Every: 2 * time.Minute, Timeout: 10 * time.Second, MaxAge: 10 * time.Minute}},
@@ -116,7 +117,7 @@ func TestDefaults(t *testing.T) {
 		if e.IsSource() {
 			want = OnDegradedHold
 		}
-		if e.Open != Auto || e.Merge != Manual || e.OnDegraded != want {
+		if e.Open != Auto || e.Merge != Manual || e.OnDegraded != (OnDegraded{Action: want}) {
 			t.Errorf("the defaults of %s are %+v", e.Name, e)
 		}
 	}
@@ -207,6 +208,7 @@ func TestParseRefuses(t *testing.T) {
 		"breakGlass of nobody":      {"  environments:\n", "  breakGlass: {allowSelf: true}\n  environments:\n", []string{`11: spec.breakGlass: who may is missing: give teams or users`}},
 		"breakGlass by whom":        {"  environments:\n", "  breakGlass: {teams: [sre], users: [\"@ada\"]}\n  environments:\n", []string{`11: spec.breakGlass.teams[0]: "sre" is not a team; write organisation/team, like acme/sre, without @`, `11: spec.breakGlass.users[0]: "@ada" is not a login; write it without @ and spaces`}},
 		"a soak":                    {qa, qa + "      gates:\n      - soak: {}\n      - soak: {environment: dve, for: 1h}\n      - soak: {environment: prod, for: 1h}\n      - soak: {environment: qa, for: 1h}\n      - soak: {environment: dev, for: 1h}\n", []string{`15: spec.environments[1].gates[0].soak.for: must be longer than 0; it is 0s`, `16: spec.environments[1].gates[1].soak.environment: there is no environment "dve"; did you mean "dev"?`, `17: spec.environments[1].gates[2].soak.environment: prod doesn't come before qa, so no release was there first`, `18: spec.environments[1].gates[3].soak.environment: qa doesn't come before qa, so no release was there first`}},
+		"what drifted":              {prod, prod + "      gates:\n      - settled: {}\n      - settled: {drift: wait}\n      - settled: {drfit: block}\n      - settled: block\n", []string{`17: spec.environments[2].gates[0].settled.drift: is missing: block, to wait while a target differs from Git, or warn`, `18: spec.environments[2].gates[1].settled.drift: must be block or warn; it is "wait"`, `19: spec.environments[2].gates[2].settled: unknown key "drfit"; did you mean "drift"?`, `20: spec.environments[2].gates[3].settled: expected a mapping, found text`}},
 		"checks":                    {prod, prod + "      gates:\n      - checks: {require: [liftlock, a, a], from: [\"@ci\"]}\n      - checks: {}\n", []string{`17: spec.environments[2].gates[0].checks.require[0]: liftlock is Liftlock's own status, which waits for the gates`, `17: spec.environments[2].gates[0].checks.require[2]: "a" is given twice`, `17: spec.environments[2].gates[0].checks.from[0]: "@ci" is not a login; write it without @ and spaces`, `18: spec.environments[2].gates[1].checks.require: at least one check's name is needed, like ci/*`}},
 		"an expression":             {prod, prod + "      gates:\n      - expression: size(release.image) > 0\n      - expression: \"\"\n", []string{`17: spec.environments[2].gates[0].expression: can't be compiled: line 1, column 13: undefined field 'image'`, `18: spec.environments[2].gates[1].expression: is empty; write a condition, like size(release.images) > 0`}},
 		"a freeze":                  {prod, prod + "      gates:\n      - freeze: {from: 2027-01-03, to: 2026-12-20, timezone: Local}\n      - freeze:\n          from: soon\n          to: 2026-12-20T00:00:00\n", []string{`17: spec.environments[2].gates[0].freeze.to: 2026-12-20 is not after from, 2027-01-03`, `17: spec.environments[2].gates[0].freeze.timezone: "Local" is another zone on every machine; write the zone like Europe/Berlin, or UTC`, `19: spec.environments[2].gates[1].freeze.from: "soon" is neither a date like 2026-12-20 nor a time with its offset like 2026-12-20T18:00:00+01:00`, `20: spec.environments[2].gates[1].freeze.to: "2026-12-20T00:00:00" is neither a date like 2026-12-20 nor a time with its offset like 2026-12-20T18:00:00+01:00`}},
@@ -247,10 +249,25 @@ func TestParseRefuses(t *testing.T) {
 		"who opens":                 {prod, prod + "      open: always\n", []string{`16: spec.environments[2].open: "always" is not one of auto, manual`}},
 		"who merges":                {prod, prod + "      merge: atuo\n", []string{`16: spec.environments[2].merge: "atuo" is not one of auto, manual; did you mean "auto"?`}},
 		"what a degradation does":   {prod, prod + "      onDegraded: rollback\n", []string{`16: spec.environments[2].onDegraded: "rollback" is not one of revert, revert-and-merge, hold`}},
+		"another key of it":         {prod, prod + "      onDegraded:\n        action: revert\n        qourum: 2\n", []string{`18: spec.environments[2].onDegraded: unknown key "qourum"; did you mean "quorum"?`}},
+		"an action of it":           {prod, prod + "      onDegraded:\n        action: rollback\n", []string{`17: spec.environments[2].onDegraded.action: "rollback" is not one of revert, revert-and-merge, hold`}},
+		"a list of it":              {prod, prod + "      onDegraded: [revert]\n", []string{`16: spec.environments[2].onDegraded: expected text or a mapping, found a list`}},
+		"a number for it":           {prod, prod + "      onDegraded: 2\n", []string{`16: spec.environments[2].onDegraded: expected text, found a whole number; put it in quotes`}},
+		"no quorum":                 {prod, prod + "      onDegraded: {quorum: most}\n", []string{`16: spec.environments[2].onDegraded.quorum: not a quorum; write a share of the targets in whole percent, like 50%, or a number of them, like 2`}},
+		"a quorum of half percents": {prod, prod + "      onDegraded: {quorum: 12.5%}\n", []string{`16: spec.environments[2].onDegraded.quorum: not a quorum; write a share of the targets in whole percent, like 50%, or a number of them, like 2`}},
+		"a quorum in octal":         {prod, prod + "      onDegraded: {quorum: 010}\n", []string{`16: spec.environments[2].onDegraded.quorum: not a quorum; write a share of the targets in whole percent, like 50%, or a number of them, like 2`}},
+		"a quorum of 0":             {prod, prod + "      onDegraded: {quorum: 0}\n", []string{`16: spec.environments[2].onDegraded.quorum: must be at least 1; it is 0; leave it out for any one target, or write action: hold for no revert by itself`}},
+		"a quorum of 0 %":           {prod, prod + "      onDegraded: {quorum: 0%}\n", []string{`16: spec.environments[2].onDegraded.quorum: must be at least 1%; it is 0%`}},
+		"a quorum of more than all": {prod, prod + "      onDegraded: {quorum: 101%}\n", []string{`16: spec.environments[2].onDegraded.quorum: must be at most 100%; it is 101%; write action: hold where no revert is to open by itself`}},
+		"a quorum below nothing":    {prod, prod + "      onDegraded: {quorum: -3}\n", []string{`16: spec.environments[2].onDegraded.quorum: must be at least 1; it is -3; leave it out for any one target, or write action: hold for no revert by itself`}},
+		"a share below nothing":     {prod, prod + "      onDegraded: {quorum: -3%}\n", []string{`16: spec.environments[2].onDegraded.quorum: must be at least 1%; it is -3%`}},
+		"a quorum beyond any":       {prod, prod + "      onDegraded: {quorum: 1000001}\n", []string{`16: spec.environments[2].onDegraded.quorum: must be at most 1000000; it is 1000001`}},
+		"a quorum of what is held":  {prod, prod + "      onDegraded: {action: hold, quorum: 2}\n", []string{`16: spec.environments[2].onDegraded.quorum: does nothing with action: hold, where no revert opens by itself; remove it, or write action: revert`}},
+		"a quorum in a source":      {dev, dev + "      onDegraded: {quorum: 2}\n", []string{"13: spec.environments[0].onDegraded: is always hold in a source environment, where releases arrive from outside; remove it or give `after`"}},
 		"keys idle in a source":     {dev, dev + "      merge: auto\n      gates: []\n      onDegraded: revert\n", []string{"13: spec.environments[0].merge: does nothing in a source environment, which has no pull requests; remove it or give `after`", "14: spec.environments[0].gates: does nothing in a source environment, which has no pull requests; remove it or give `after`", "15: spec.environments[0].onDegraded: is always hold in a source environment, where releases arrive from outside; remove it or give `after`"}},
 		"a metric":                  {prod, prod + "      gates:\n      - metric: {prometheus: main, query: up, when: vaule < 1, for: 1m}\n      - metric: {prometheus: main, qurey: up, when: value < 1, for: 10m, onEmpty: fail}\n", []string{`17: spec.environments[2].gates[0].metric.when: can't be compiled: line 1, column 1: undeclared reference to 'vaule' (in container '')`, `17: spec.environments[2].gates[0].metric.for: must be from 2m to 58m, which is 2 to 58 times every; it is 1m. For longer, ask less often, or let the query look back: max_over_time(…[1d])`, `18: spec.environments[2].gates[1].metric: unknown key "qurey"; did you mean "query"?`}},
 		"an http gate":              {prod, prod + "      gates:\n      - http: {endpoint: board, path: \"https://x\"}\n      - http: {every: 1s}\n", []string{`17: spec.environments[2].gates[0].http.path: "https://x" is not a path like /change/approve`, `18: spec.environments[2].gates[1].http.endpoint: who is asked is missing: its name in the server's file, under endpoints`, `18: spec.environments[2].gates[1].http.every: must be from 10s to 1h; it is 1s`}},
-		"a gate of no kind":         {prod, prod + "      gates:\n        - {}\n", []string{`17: spec.environments[2].gates[0]: a gate has exactly one kind (approvals, window, windows, freeze, soak, checks, expression, metric, http); this one has 0`}},
+		"a gate of no kind":         {prod, prod + "      gates:\n        - {}\n", []string{`17: spec.environments[2].gates[0]: a gate has exactly one kind (approvals, window, windows, freeze, soak, settled, checks, expression, metric, http); this one has 0`}},
 		"a gate's settings":         {prod, prod + "      gates:\n        - approvals:\n            count: 0\n            from: {users: [\"@ada\"]}\n", []string{`18: spec.environments[2].gates[0].approvals.count: must be at least 1; it is 0`, `19: spec.environments[2].gates[0].approvals.from.users[0]: "@ada" is not a login; write it without @ and spaces`}},
 		"a gate without a value":    {prod, prod + "      gates:\n        - approvals:\n", []string{`17: spec.environments[2].gates[0].approvals: no value; give one or remove the key`}},
 		"a time of zero":            {dev, dev + "      verify: {healthyFor: 0s, watch: -1m}\n", []string{`13: spec.environments[0].verify.healthyFor: must be longer than 0; it is 0s`, `13: spec.environments[0].verify.watch: must be longer than 0; it is -1m`}},

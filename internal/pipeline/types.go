@@ -294,13 +294,6 @@ const (
 	Manual = "manual"
 )
 
-// What happens when an environment degrades.
-const (
-	OnDegradedRevert         = "revert"
-	OnDegradedRevertAndMerge = "revert-and-merge"
-	OnDegradedHold           = "hold"
-)
-
 // Environment is one step of the pipeline.
 type Environment struct {
 	// What the environment template yields for its targets.
@@ -313,8 +306,8 @@ type Environment struct {
 	Open string `yaml:"open" json:"open" jsonschema:"enum=auto,enum=manual,default=auto"`
 	// manual: people merge; auto: Liftlock merges when all gates pass. Not in a source environment.
 	Merge string `yaml:"merge" json:"merge" jsonschema:"enum=manual,enum=auto,default=manual"`
-	// What happens when a promotion's targets degrade: open a revert, open and merge it, or hold and ask. In a source environment it is always hold.
-	OnDegraded string `yaml:"onDegraded" json:"onDegraded" jsonschema:"enum=revert,enum=revert-and-merge,enum=hold,default=revert"`
+	// What happens when a promotion's targets degrade: open a revert, open and merge it, or hold and ask; and from how many degraded targets on. In a source environment it is always hold.
+	OnDegraded OnDegraded `yaml:"onDegraded" json:"onDegraded"`
 	// What must pass before the merge. Not in a source environment.
 	Gates []policies.Gate `yaml:"gates" json:"gates"`
 	// The times of the verification.

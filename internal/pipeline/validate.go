@@ -269,7 +269,7 @@ func (c *checker) checkEnvironments(s *Spec) {
 		c.checkBranch(at, i, s)
 		c.OneOf(at+".open", e.Open, Auto, Manual)
 		c.OneOf(at+".merge", e.Merge, Auto, Manual)
-		c.OneOf(at+".onDegraded", e.OnDegraded, OnDegradedRevert, OnDegradedRevertAndMerge, OnDegradedHold)
+		c.checkOnDegraded(at+".onDegraded", e.OnDegraded)
 		c.checkSourceKeys(at, e)
 		c.checkGates(at, e.Gates)
 		c.checkSoaks(at, e, s)
@@ -304,8 +304,19 @@ func (c *checker) checkSourceKeys(at string, e *Environment) {
 			c.Errorf(at+"."+key, "does nothing in a source environment, which has no pull requests; remove it or give `after`")
 		}
 	}
-	if c.Doc.Has(at+".onDegraded") && e.OnDegraded != OnDegradedHold {
+	if c.Doc.Has(at+".onDegraded") && e.OnDegraded.Action != OnDegradedHold {
 		c.Errorf(at+".onDegraded", "is always hold in a source environment, where releases arrive from outside; remove it or give `after`")
+	}
+}
+
+func (c *checker) checkOnDegraded(at string, o OnDegraded) {
+	action := at
+	if key := at + ".action"; c.Doc.Has(key) {
+		action = key
+	}
+	c.OneOf(action, o.Action, OnDegradedRevert, OnDegradedRevertAndMerge, OnDegradedHold)
+	if c.Doc.Has(at+".quorum") && o.Action == OnDegradedHold {
+		c.Errorf(at+".quorum", "does nothing with action: hold, where no revert opens by itself; remove it, or write action: revert")
 	}
 }
 

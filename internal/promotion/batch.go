@@ -123,7 +123,7 @@ func listOvertaken(components []ComponentFacts) map[string]string {
 // revertCause says why a component wants the open revert in which it goes back with
 // others; "" when it doesn't.
 func revertCause(f *ComponentFacts, e *Env) string {
-	if r := rollUpTargets(e); r.state == Degraded {
+	if r := rollUpTargets(e); r.state == Degraded && e.reachesQuorum() {
 		return f.Unit.Component + " is degraded: " + r.reason
 	}
 	if slices.ContainsFunc(f.PendingCommands, func(a PendingCommand) bool {

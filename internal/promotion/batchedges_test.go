@@ -100,7 +100,7 @@ func TestDecideBatchEdges(t *testing.T) {
 		{name: "nor who was verified and moved on", fixture: verifiedInQA().arrived("api", "r3").landed("qa", 6, makeMembers("api r3")).with("api", func(f *ComponentFacts) { f.verdict("qa", verification.Soaking, "not yet") }), compose: fine,
 			want: []string{"open a promotion of web r2 into prod"}},
 		{name: "what took its place and is degraded is waited for", fixture: inQA().verifyAll("qa", "web").with("web", func(f *ComponentFacts) { f.composed("prod", "r2") }).arrived("api", "r3").landed("qa", 6, makeMembers("api r3")).verifyAll("qa", "api").with("api", func(f *ComponentFacts) {
-			f.verdict("qa", verification.Degraded, "bad").env("qa").Spec.OnDegraded = pipeline.OnDegradedHold
+			f.verdict("qa", verification.Degraded, "bad").env("qa").Spec.OnDegraded.Action = pipeline.OnDegradedHold
 		}), compose: fine, own: []string{"api: record 723300000000 degraded in qa"}, component: "web", env: "prod", why: "r3, which took its place in qa, is not verified: api-qa: bad"},
 
 		{name: "what is open further on waits while what it moves is taken back", fixture: degraded().openBatchPull("prod", both, nil), compose: fine, want: []string{"open a revert of #5 in qa"}, own: []string{degradedWeb},

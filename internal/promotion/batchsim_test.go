@@ -73,10 +73,10 @@ func newBatchSimulation(t *rapid.T) *batchSimulation {
 		pending: map[string][]PendingCommand{}, verified: map[string]bool{}, promotedAt: map[string]time.Time{}, components: []string{"api", "db", "web"}[:rapid.IntRange(2, 3).Draw(t, "components")]}
 	verify := pipeline.Verify{ArriveWithin: mins(15), Timeout: mins(10), HealthyFor: mins(1), Watch: mins(30), Debounce: pipeline.Duration(30 * time.Second)}
 	for _, def := range simShapes[rapid.SampledFrom([]string{"diamond", "fan", "line"}).Draw(t, "shape")] {
-		s := pipeline.Environment{Name: def[0], After: def[1:], Verify: verify, Open: pipeline.Auto, OnDegraded: pipeline.OnDegradedHold}
+		s := pipeline.Environment{Name: def[0], After: def[1:], Verify: verify, Open: pipeline.Auto, OnDegraded: pipeline.OnDegraded{Action: pipeline.OnDegradedHold}}
 		if !s.IsSource() {
 			s.Merge = rapid.SampledFrom([]string{pipeline.Auto, pipeline.Auto, pipeline.Manual}).Draw(t, "merge")
-			s.OnDegraded = rapid.SampledFrom([]string{pipeline.OnDegradedRevert, pipeline.OnDegradedRevertAndMerge, pipeline.OnDegradedRevertAndMerge}).Draw(t, "onDegraded")
+			s.OnDegraded.Action = rapid.SampledFrom([]string{pipeline.OnDegradedRevert, pipeline.OnDegradedRevertAndMerge, pipeline.OnDegradedRevertAndMerge}).Draw(t, "onDegraded")
 			if n := rapid.IntRange(0, 1).Draw(t, "approvals"); n > 0 {
 				s.Gates = []policies.Gate{{Approvals: &policies.Approvals{Count: n}}}
 			}

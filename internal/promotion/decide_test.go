@@ -31,9 +31,9 @@ func linearFacts() *ComponentFacts {
 	verify := pipeline.Verify{ArriveWithin: mins(15), Timeout: mins(10), HealthyFor: mins(1), Watch: mins(30), Debounce: pipeline.Duration(30 * time.Second)}
 	p.Spec = pipeline.Spec{Mode: pipeline.ModeAct, Limits: pipeline.Limits{OpenPerEnvironment: 10, MergesPerHour: 20, RevertsPer10Minutes: 3},
 		Environments: []pipeline.Environment{
-			{Name: "dev", Verify: verify, OnDegraded: pipeline.OnDegradedHold},
-			{Name: "qa", After: []string{"dev"}, Open: pipeline.Auto, Merge: pipeline.Auto, OnDegraded: pipeline.OnDegradedRevertAndMerge, Verify: verify},
-			{Name: "prod", After: []string{"qa"}, Open: pipeline.Auto, Merge: pipeline.Auto, OnDegraded: pipeline.OnDegradedRevert, Verify: verify,
+			{Name: "dev", Verify: verify, OnDegraded: pipeline.OnDegraded{Action: pipeline.OnDegradedHold}},
+			{Name: "qa", After: []string{"dev"}, Open: pipeline.Auto, Merge: pipeline.Auto, OnDegraded: pipeline.OnDegraded{Action: pipeline.OnDegradedRevertAndMerge}, Verify: verify},
+			{Name: "prod", After: []string{"qa"}, Open: pipeline.Auto, Merge: pipeline.Auto, OnDegraded: pipeline.OnDegraded{Action: pipeline.OnDegradedRevert}, Verify: verify,
 				Gates: []policies.Gate{{Approvals: &policies.Approvals{Count: 2}}}},
 		}}
 	f.Pipeline = p
@@ -350,7 +350,7 @@ func TestDecide(t *testing.T) {
 		{name: "degraded: blame first", facts: degraded().with(func(f *ComponentFacts) { f.env("qa").Targets[0].ChangedSince = Known[[]string]{} }), want: []string{"record 723200000000 degraded in qa", "look: blame in qa"}, env: "qa", state: Degraded},
 		{name: "degraded: compose the way back", facts: degraded(), want: []string{"record 723200000000 degraded in qa", "look: restore in qa"}},
 		{name: "degraded: revert", facts: restorable(), want: []string{"record 723200000000 degraded in qa", "open a revert of #5 in qa"}, env: "qa", promo: Reverting},
-		{name: "degraded: onDegraded hold", facts: restorable().with(func(f *ComponentFacts) { f.env("qa").Spec.OnDegraded = pipeline.OnDegradedHold }), want: []string{"record 723200000000 degraded in qa"}, env: "qa", why: "onDegraded: hold"},
+		{name: "degraded: onDegraded hold", facts: restorable().with(func(f *ComponentFacts) { f.env("qa").Spec.OnDegraded.Action = pipeline.OnDegradedHold }), want: []string{"record 723200000000 degraded in qa"}, env: "qa", why: "onDegraded: hold"},
 		{name: "degraded: then what is unhealthy", facts: degraded().with(func(f *ComponentFacts) { f.env("qa").Targets[0].Unhealthy = Known[[]verification.Resource]{} }), want: []string{"record 723200000000 degraded in qa", "look: culprits in qa"}, env: "qa", state: Degraded},
 		{name: "degraded: was unwell before", facts: restorable().with(func(f *ComponentFacts) { f.env("qa").Targets[0].HealthyBefore = Sure(false) }), want: []string{"record 723200000000 degraded in qa"}, env: "qa", why: "already unwell before"},
 		{name: "degraded: not known how it was", facts: restorable().with(func(f *ComponentFacts) { f.env("qa").Targets[0].HealthyBefore = Unsure[bool]("the record is lost") }), want: []string{"record 723200000000 degraded in qa"}, env: "qa", why: "the record is lost"},
@@ -391,7 +391,7 @@ func TestDecide(t *testing.T) {
 		}), want: []string{"answer 4: what qa carries was not brought by a promotion, so there is nothing to take back"}},
 
 		{name: "undo merges by itself", facts: degraded().openRevert("qa", "r2"), want: []string{"record 723200000000 degraded in qa", "merge #9 into qa at undo"}},
-		{name: "undo waits for a person", facts: degraded().openRevert("qa", "r2").with(func(f *ComponentFacts) { f.env("qa").Spec.OnDegraded = pipeline.OnDegradedRevert }), want: []string{"record 723200000000 degraded in qa"}, env: "qa", why: "waits for a person"},
+		{name: "undo waits for a person", facts: degraded().openRevert("qa", "r2").with(func(f *ComponentFacts) { f.env("qa").Spec.OnDegraded.Action = pipeline.OnDegradedRevert }), want: []string{"record 723200000000 degraded in qa"}, env: "qa", why: "waits for a person"},
 		{name: "undo held", facts: degraded().openRevert("qa", "r2").with(func(f *ComponentFacts) { f.Holds = Sure([]Hold{{Scope: "component", Reverts: true}}) }), want: []string{"record 723200000000 degraded in qa"}},
 		{name: "undo while something larger is held", facts: degraded().openRevert("qa", "r2").with(func(f *ComponentFacts) {
 			f.Holds = Sure([]Hold{{Scope: "component"}, {Scope: "environment", Environment: "qa"}, {Scope: "pipeline"}})

@@ -110,7 +110,7 @@ func (j *evaluator) requestCulprits(e *Env) bool {
 // reasonNotToRevert gives the cheap reasons for which a degradation is left to people.
 func (j *evaluator) reasonNotToRevert(e *Env) (code, why string) {
 	l := e.Landed.Value
-	if e.Spec.OnDegraded == pipeline.OnDegradedHold {
+	if e.Spec.OnDegraded.Action == pipeline.OnDegradedHold {
 		return "hold", "onDegraded: hold; a person decides (/liftlock revert)"
 	}
 	if age := j.facts.Now.Sub(l.At); age > e.Spec.Verify.WatchWindow() {
@@ -118,6 +118,10 @@ func (j *evaluator) reasonNotToRevert(e *Env) (code, why string) {
 	}
 	if p := findRefusedRevert(e); p != nil {
 		return "hold", fmt.Sprintf("the revert #%d was closed by a person (/liftlock retry opens it again)", p.Number)
+	}
+	if !e.reachesQuorum() {
+		// Before a storm is told of: with less than the quorum nothing would be reverted anyway.
+		return "hold", e.describeQuorum() + ": it may be something of theirs alone; a person has to decide (/liftlock revert)"
 	}
 	for _, t := range e.degradedTargets() {
 		if !t.HealthyBefore.OK {
@@ -136,6 +140,9 @@ func (j *evaluator) reasonNotToRevert(e *Env) (code, why string) {
 	if n := j.facts.Limits.RevertsByEnv[e.Name]; j.revertLimitReached(n) {
 		return "storm", j.revertLimitReason(n, "in "+e.Name)
 	}
+	if !e.Spec.OnDegraded.Quorum.IsZero() {
+		j.ruleOut(e, CheckQuorum, "%s", e.describeQuorum())
+	}
 	j.ruleOut(e, CheckUnhealthyBefore, "every degraded target was well just before #%d was merged, and until its sync began", l.Pull)
 	return "", ""
 }
@@ -149,6 +156,30 @@ func (e *Env) degradedTargets() []*Target {
 		}
 	}
 	return out
+}
+
+// reachesQuorum says that so many targets are degraded that a revert may open, or be merged,
+// by itself.
+func (e *Env) reachesQuorum() bool {
+	n := len(e.degradedTargets())
+	return n > 0 && n >= e.Spec.OnDegraded.Quorum.Of(len(e.Targets))
+}
+
+// maxNamedTargets is how many targets a sentence names.
+const maxNamedTargets = 5
+
+// describeQuorum says which targets are degraded, how many of how many, and how many it takes.
+func (e *Env) describeQuorum() string {
+	var names []string
+	for _, t := range e.degradedTargets() {
+		names = append(names, t.Name)
+	}
+	quorum, are := e.Spec.OnDegraded.Quorum, "are"
+	if len(names) == 1 {
+		are = "is"
+	}
+	return fmt.Sprintf("%d of %s %s degraded (%s), and onDegraded.quorum (%s) asks for %d", len(names), wording.Count(len(e.Targets), "target"), are,
+		wording.JoinFew(names, maxNamedTargets), quorum, quorum.Of(len(e.Targets)))
 }
 
 // broughtTarget says that an incident is about a target that the same pull request moved.
@@ -447,7 +478,7 @@ func (j *evaluator) evaluateRevert(e *Env, st *EnvState) {
 	if !allPass(st.RevertGates) {
 		return
 	}
-	if e.Spec.OnDegraded != pipeline.OnDegradedRevertAndMerge {
+	if e.Spec.OnDegraded.Action != pipeline.OnDegradedRevertAndMerge {
 		st.addReason("manual", fmt.Sprintf("the revert #%d waits for a person to merge it (onDegraded: %s)", u.Number, e.Spec.OnDegraded))
 		return
 	}
@@ -472,7 +503,11 @@ func overtakenReason(e *Env, release string, batch bool) string {
 // them: it restores bytes that passed them before.
 func (j *evaluator) addRevertGates(e *Env, u *Pull, add func(string, policies.Outcome, string)) {
 	requested := j.findBoundCommand("revert", e.Name, u.Release) != nil
-	if r := j.rollups[e.Name]; r.state != Degraded && !requested && j.with.revertCauses[e.Name] == "" {
+	switch r := j.rollups[e.Name]; {
+	case requested || j.with.revertCauses[e.Name] != "":
+	case r.state != Degraded:
 		add("degraded", policies.Wait, fmt.Sprintf("%s is not degraded right now (%s); a person merges or closes it", e.Name, r.reason))
+	case !e.reachesQuorum():
+		add("degraded", policies.Wait, e.describeQuorum()+"; a person merges or closes it")
 	}
 }

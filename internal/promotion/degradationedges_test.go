@@ -38,7 +38,7 @@ func TestDegradationEdges(t *testing.T) {
 		{name: "nobody looked what is unhealthy, as long as it is watched", facts: degradedInQA().with(landed(watchWindow)).with(unseen), want: []string{recorded, "look: culprits in qa"}},
 		{name: "and no longer", facts: degradedInQA().with(landed(watchWindow + time.Second)).with(unseen), want: only, env: "qa", why: "longer ago than its watch"},
 		{name: "but where somebody asks for the revert", facts: degradedInQA().with(landed(watchWindow + time.Second)).with(unseen).with(requested), want: []string{recorded, "look: culprits in qa"}},
-		{name: "onDegraded: hold", facts: degradedInQA().with(qa(func(e *Env) { e.Spec.OnDegraded = pipeline.OnDegradedHold })), want: only, env: "qa", why: "{hold onDegraded: hold"},
+		{name: "onDegraded: hold", facts: degradedInQA().with(qa(func(e *Env) { e.Spec.OnDegraded.Action = pipeline.OnDegradedHold })), want: only, env: "qa", why: "{hold onDegraded: hold"},
 		{name: "a person closed its revert", facts: degradedInQA().with(qa(func(e *Env) {
 			e.PastPulls = append([]PastPull{{Number: 9, Revert: true, Release: id("r2"), At: noon}}, e.PastPulls...)
 		})), want: only, env: "qa", why: "{hold the revert #9 was closed by a person"},

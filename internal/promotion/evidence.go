@@ -48,6 +48,7 @@ type RuledOut struct {
 
 // The checks.
 const (
+	CheckQuorum          = "quorum"
 	CheckUnhealthyBefore = "unhealthy-before"
 	CheckOtherCommit     = "other-commit"
 	CheckSelfRunning     = "self-running"

@@ -73,7 +73,7 @@ func (j *evaluator) evaluateGates(e *Env, p *Pull, revert bool) []policies.Resul
 	facts := p.Review
 	facts.Now, facts.Soaked = j.facts.Now, j.listSoaked(e, p.Release)
 	facts.Promotion = j.describePromotion(e, p, facts.Soaked)
-	facts.SyncWindows = e.SyncWindows
+	facts.SyncWindows, facts.Drift = e.SyncWindows, e.listDrift()
 	out = append(out, j.evaluatePipelineGates(e, p, facts)...)
 	if limit := j.spec.Limits.MergesPerHour; limit > 0 && j.facts.Limits.MergesLastHour >= limit {
 		until := j.facts.Limits.OldestMerge
@@ -83,6 +83,20 @@ func (j *evaluator) evaluateGates(e *Env, p *Pull, revert bool) []policies.Resul
 		out = append(out, policies.Result{Gate: "limit", Outcome: policies.Wait, Until: until,
 			Reason: fmt.Sprintf("%d merges in the last hour (limits.mergesPerHour: %d)", j.facts.Limits.MergesLastHour, limit)})
 		j.recheckAt(until)
+	}
+	return out
+}
+
+// listDrift is how the environment's targets differ from Git, or why that can't be told.
+func (e *Env) listDrift() []policies.TargetDrift {
+	var out []policies.TargetDrift
+	for i := range e.Targets {
+		t := &e.Targets[i]
+		d := policies.TargetDrift{Target: t.Name, InSync: t.Verdict.InSync, Err: t.Verdict.DriftUntold}
+		if drift := t.Verdict.Drift; drift != nil {
+			d.InSync, d.Differs, d.Since = false, drift.Describe(), drift.Since
+		}
+		out = append(out, d)
 	}
 	return out
 }
@@ -160,7 +174,7 @@ func (j *evaluator) addPromotionGates(e *Env, p *Pull, add func(string, policies
 	// replaces every release before it is verified, and nothing ever gets past here.
 	if r, l := j.rollups[e.Name], e.Landed.Value; r.state == Verifying && len(e.Targets) > 0 && (l.By == ByPromotion || l.By == ByRevert) {
 		if until := l.At.Add(e.Spec.Verify.WatchWindow()); j.facts.Now.Before(until) {
-			add("settled", policies.Wait, fmt.Sprintf("%s is still verifying %s: %s", e.Name, e.Release.Value, r.reason))
+			add("verifying", policies.Wait, fmt.Sprintf("%s is still verifying %s: %s", e.Name, e.Release.Value, r.reason))
 			j.recheckAt(until)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -44,7 +45,7 @@ func drawFreeze(t *rapid.T) *policies.Freeze {
 // drawGate is a gate at random, some of which pass now and then.
 func drawGate(t *rapid.T) policies.Gate {
 	pick := func(label string, from ...string) string { return rapid.SampledFrom(from).Draw(t, label) }
-	switch rapid.IntRange(0, 9).Draw(t, "kind") {
+	switch rapid.IntRange(0, 10).Draw(t, "kind") {
 	case 0:
 		return policies.Gate{Approvals: drawApprovals(t)}
 	case 1:
@@ -69,6 +70,8 @@ func drawGate(t *rapid.T) policies.Gate {
 			all = append(all, drawWindow(t))
 		}
 		return policies.Gate{Windows: all}
+	case 9:
+		return policies.Gate{Settled: &policies.Settled{Drift: pick("drift", "block", "block", "warn", "")}}
 	}
 	return policies.Gate{}
 }
@@ -98,6 +101,20 @@ func drawSyncWindows(t *rapid.T, now time.Time) []policies.TargetWindow {
 		all = append(all, w)
 	}
 	return all
+}
+
+// drawDrift is how a target differs from Git, as its verdict has it and as gates are to know.
+func drawDrift(t *rapid.T) (verification.Verdict, policies.TargetDrift) {
+	v, d := verification.Verdict{State: verification.Verified}, policies.TargetDrift{Target: "web-qa"}
+	switch rapid.SampledFrom([]string{"in sync", "in sync", "in sync", "drifted", "untold", "not looked"}).Draw(t, "drifted") {
+	case "in sync":
+		v.InSync, d.InSync = true, true
+	case "drifted":
+		v.Drift, d.Differs, d.Since = &verification.Drift{Since: noon}, "differs from Git", noon
+	case "untold":
+		v.DriftUntold, d.Err = "away", "away"
+	}
+	return v, d
 }
 
 // drawReadings adds what servers answered until now, or that they didn't.
@@ -212,6 +229,8 @@ func TestNothingMergesPastAGate(t *testing.T) {
 		f.env("dev").History[0].Soak = soak
 		e.Spec.Gates, e.Floor = own, slices.Concat(policies.ApplyFloor(nil, limit), freezes)
 		e.SyncWindows = drawSyncWindows(t, f.Now)
+		verdict, drift := drawDrift(t)
+		e.Targets[0].Verdict = verdict
 		kinds := []string{"window", "approvals", "freeze"}
 		for i := range own {
 			kinds = append(kinds, own[i].Name())
@@ -228,7 +247,7 @@ func TestNothingMergesPastAGate(t *testing.T) {
 			return slices.ContainsFunc(p.Skips, func(k Skip) bool { return k.Gate == kind && k.countsAt(f.Now, &p.Review, allowSelf) })
 		}
 		facts := p.Review
-		facts.Now, facts.SyncWindows = f.Now, e.SyncWindows
+		facts.Now, facts.SyncWindows, facts.Drift = f.Now, e.SyncWindows, []policies.TargetDrift{drift}
 		facts.Soaked = []policies.Soaked{{Environment: "dev", Direct: true, Running: soak.Served, Goes: !soak.Seen.IsZero() && !soak.Paused, Longest: soak.Longest}}
 		var evaluated []policies.Gate
 		for _, g := range e.Gates {

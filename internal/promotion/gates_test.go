@@ -61,8 +61,23 @@ func TestGates(t *testing.T) {
 		f.env("qa").SyncWindows = []policies.TargetWindow{{Target: "web-qa", Project: "shop", Closed: closed, Changes: f.Now.Add(changes)}}
 		return f
 	}
+	settled := func(drift string, change func(*verification.Verdict)) *ComponentFacts {
+		f := gatedFacts(policies.Gate{Settled: &policies.Settled{Drift: drift}})
+		change(&f.env("qa").Targets[0].Verdict)
+		return f
+	}
+	drifts := func(v *verification.Verdict) {
+		v.Drift = &verification.Drift{Since: noon.Add(-time.Hour), Total: 2, Resources: []verification.Difference{{Kind: "Deployment", Name: "web", How: verification.IsMissing}}}
+	}
 	merge := []string{"merge #7 into qa at head"}
 	for name, c := range map[string]decisionCase{
+		"targets as Git says":                        {facts: settled("block", func(v *verification.Verdict) { v.InSync = true }), want: merge},
+		"a target that drifted":                      {facts: settled("block", drifts), why: "web-qa differs from Git in 2 resources: Deployment web (missing), 1 more, since Mon 2026-03-02 11:00 UTC; sync what differs, or put into Git what was changed"},
+		"a target that drifted, which is only told":  {facts: settled("warn", drifts), want: merge, why: "1 more, since Mon 2026-03-02 11:00 UTC (drift: warn)"},
+		"a target that drifted, and no gate":         {facts: gatedFacts().with(func(f *ComponentFacts) { drifts(&f.env("qa").Targets[0].Verdict) }), want: merge},
+		"a target of which drift can't be told":      {facts: settled("block", func(v *verification.Verdict) { v.DriftUntold = "a sync is under way" }), why: "whether web-qa is as Git says can't be told: a sync is under way"},
+		"a target that nobody looked at":             {facts: settled("block", func(*verification.Verdict) {}), why: "whether web-qa is as Git says can't be told: nobody has looked yet"},
+		"another environment's drift":                {facts: settled("block", func(v *verification.Verdict) { v.InSync = true }).with(func(f *ComponentFacts) { drifts(&f.env("prod").Targets[0].Verdict) }), want: merge},
 		"Argo CD's sync windows, open":               {facts: synced(false, time.Hour), want: merge, next: time.Hour},
 		"Argo CD's sync windows, closed":             {facts: synced(true, time.Hour), next: time.Hour, why: "Argo CD's sync windows keep web-qa (project shop) from being synced until Mon 2026-03-02 13:00 UTC"},
 		"Argo CD's sync windows, which nobody knows": {facts: gatedFacts(policies.Gate{Window: &policies.Window{ArgoCD: true}}), why: "Argo CD's sync windows can't be told"},
@@ -130,8 +145,9 @@ func TestFreezeSpeaksFirst(t *testing.T) {
 func TestGatesDontStopReverts(t *testing.T) {
 	f := linearFacts()
 	e := f.land("qa", "r2", ByPromotion, 5)
-	e.Gates = []policies.Gate{{Freeze: &policies.Freeze{From: "2026-03-01", To: "2026-03-09", Timezone: "UTC"}}, {Window: &policies.Window{Cron: "0 13 * * *", Duration: time.Hour, Timezone: "UTC"}}}
+	e.Gates = []policies.Gate{{Settled: &policies.Settled{Drift: "block"}}, {Freeze: &policies.Freeze{From: "2026-03-01", To: "2026-03-09", Timezone: "UTC"}}, {Window: &policies.Window{Cron: "0 13 * * *", Duration: time.Hour, Timezone: "UTC"}}}
 	f.verified("qa").openRevert("qa", "r2").verdict("qa", verification.Degraded, "it crashes")
+	e.Targets[0].Verdict.Drift = &verification.Drift{Since: noon, Total: 1}
 	decisionCase{facts: f, want: []string{"record 723200000000 degraded in qa", "merge #9 into qa at undo"}, env: "qa"}.check(t)
 }
 

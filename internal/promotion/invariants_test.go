@@ -10,6 +10,7 @@ import (
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/internal/wording"
+	"github.com/liftlock/liftlock/policies"
 )
 
 // checkOnePullEach holds that there is at most one of each kind of pull request (2).
@@ -175,8 +176,11 @@ func (w *simulation) mayMerge(t *rapid.T, f *ComponentFacts, a Merge) {
 	}
 	l := e.Landed.Value
 	if a.Revert {
-		if l.By != ByPromotion || e.Release.Value.ID != p.release || e.Spec.OnDegraded != pipeline.OnDegradedRevertAndMerge {
+		if l.By != ByPromotion || e.Release.Value.ID != p.release || e.Spec.OnDegraded.Action != pipeline.OnDegradedRevertAndMerge {
 			t.Fatalf("%s: what is there is by %s (5, 6)", a.Describe(), l.By)
+		}
+		if requested := slices.ContainsFunc(f.PendingCommands, func(k PendingCommand) bool { return k.Verb == "revert" && k.Environment == e.Name }); !requested && !degradedEnough(e) {
+			t.Fatalf("%s: with fewer degraded targets than the quorum %s of %d", a.Describe(), e.Spec.OnDegraded.Quorum, len(e.Targets))
 		}
 		if before := w.log[w.landed(e.Name)].before; before != p.back {
 			t.Fatalf("%s: restores %s, before was %s (5)", a.Describe(), p.back, before)
@@ -189,6 +193,12 @@ func (w *simulation) mayMerge(t *rapid.T, f *ComponentFacts, a Merge) {
 	}
 	for _, g := range e.Gates {
 		n := 0
+		if g.Settled != nil {
+			if tg := slices.IndexFunc(w.targets[e.Name], func(tg *simTarget) bool { return tg.drift != "" }); tg >= 0 && g.Settled.Drift == policies.DriftBlock {
+				t.Fatalf("%s: %s is %s (4)", a.Describe(), w.targets[e.Name][tg].name, w.targets[e.Name][tg].drift)
+			}
+			continue
+		}
 		for _, what := range p.approvals {
 			if what == p.release {
 				n++
@@ -215,10 +225,8 @@ func (w *simulation) mayRevert(t *rapid.T, f *ComponentFacts, a OpenRevert, forg
 			t.Fatalf("%s: a person closed #%d (8)", a.Describe(), p.number)
 		}
 	}
-	bad := false
 	for _, tg := range e.Targets {
 		if tg.Verdict.State == verification.Degraded {
-			bad = true
 			if !tg.HealthyBefore.OK || !tg.HealthyBefore.Value || !tg.ChangedSince.OK || len(tg.ChangedSince.Value) > 0 {
 				t.Fatalf("%s: on doubt about %s", a.Describe(), tg.Name)
 			}
@@ -229,7 +237,24 @@ func (w *simulation) mayRevert(t *rapid.T, f *ComponentFacts, a OpenRevert, forg
 			}
 		}
 	}
-	if !bad || e.Spec.OnDegraded == pipeline.OnDegradedHold || f.Now.Sub(l.At) > e.Spec.Verify.WatchWindow() || f.Limits.RevertsByEnv[e.Name] >= 3 {
+	if bad := degradedEnough(e); !bad || e.Spec.OnDegraded.Action == pipeline.OnDegradedHold || f.Now.Sub(l.At) > e.Spec.Verify.WatchWindow() || f.Limits.RevertsByEnv[e.Name] >= 3 {
 		t.Fatalf("%s: degraded %t, onDegraded %s, landed %s ago", a.Describe(), bad, e.Spec.OnDegraded, f.Now.Sub(l.At))
 	}
+}
+
+// degradedEnough says that a target is degraded, and as many of them as the quorum says.
+func degradedEnough(e *Env) bool {
+	n, quorum := 0, e.Spec.OnDegraded.Quorum
+	for _, tg := range e.Targets {
+		if tg.Verdict.State == verification.Degraded {
+			n++
+		}
+	}
+	switch {
+	case n == 0 || n == len(e.Targets):
+		return n > 0
+	case quorum.Percent > 0:
+		return n*100 >= quorum.Percent*len(e.Targets)
+	}
+	return n >= quorum.Targets
 }

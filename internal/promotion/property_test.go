@@ -204,6 +204,10 @@ func (w *simulation) actAsPerson(t *rapid.T) {
 		case e.Open != nil:
 			p := w.pull(e.Open.Number)
 			switch {
+			case waitsFor(st.Gates, "settled"):
+				for _, tg := range w.targets[e.Name] {
+					tg.drift = "" // synced, as the reason says
+				}
 			case waitsFor(st.Gates, "approvals"):
 				p.approvals["ada"], p.approvals["grace"] = p.release, p.release
 			case waitsFor(st.Gates, "diverged"):

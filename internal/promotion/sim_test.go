@@ -80,6 +80,7 @@ type simTarget struct {
 	name, cluster string
 	state         verification.State
 	since         time.Time
+	drift         string // drifted, untold; empty: it is as Git says
 }
 
 // simStore is what may be deleted at any time.
@@ -123,7 +124,7 @@ func (w *simulation) commit(env, release, by string) *simCommit {
 	w.log = append(w.log, c)
 	if c.moves() {
 		for _, t := range w.targets[env] {
-			t.state, t.since = verification.Arriving, w.now
+			t.state, t.since, t.drift = verification.Arriving, w.now, ""
 		}
 	}
 	return &w.log[len(w.log)-1]
@@ -252,6 +253,14 @@ func (w *simulation) env(s pipeline.Environment, before []Env) Env {
 	w.addPulls(&e, before)
 	for _, t := range w.targets[s.Name] {
 		v := Target{Name: t.name, Cluster: t.cluster, Verdict: verification.Verdict{State: t.state, Reason: string(t.state), Since: t.since}}
+		switch t.drift {
+		case "drifted":
+			v.Verdict.Drift = &verification.Drift{Since: t.since, Total: 1}
+		case "untold":
+			v.Verdict.DriftUntold = "a sync is under way"
+		default:
+			v.Verdict.InSync = true
+		}
 		switch {
 		case w.rest:
 		case t.state == verification.Refreshing:

@@ -29,13 +29,17 @@ func newSimulation(t *rapid.T) *simulation {
 	names := []string{"diamond", "fan", "line", "two sources"}
 	verify := pipeline.Verify{ArriveWithin: mins(15), Timeout: mins(10), HealthyFor: mins(1), Watch: mins(30), Debounce: pipeline.Duration(30 * time.Second)}
 	for _, def := range simShapes[rapid.SampledFrom(names).Draw(t, "shape")] {
-		s := pipeline.Environment{Name: def[0], After: def[1:], Verify: verify, OnDegraded: pipeline.OnDegradedHold}
+		s := pipeline.Environment{Name: def[0], After: def[1:], Verify: verify, OnDegraded: pipeline.OnDegraded{Action: pipeline.OnDegradedHold}}
 		if !s.IsSource() {
 			s.Open = rapid.SampledFrom([]string{pipeline.Auto, pipeline.Auto, pipeline.Manual}).Draw(t, "open")
 			s.Merge = rapid.SampledFrom([]string{pipeline.Auto, pipeline.Auto, pipeline.Manual}).Draw(t, "merge")
-			s.OnDegraded = rapid.SampledFrom([]string{pipeline.OnDegradedRevert, pipeline.OnDegradedRevertAndMerge, pipeline.OnDegradedRevertAndMerge, pipeline.OnDegradedHold}).Draw(t, "onDegraded")
+			s.OnDegraded.Action = rapid.SampledFrom([]string{pipeline.OnDegradedRevert, pipeline.OnDegradedRevertAndMerge, pipeline.OnDegradedRevertAndMerge, pipeline.OnDegradedHold}).Draw(t, "onDegraded")
+			s.OnDegraded.Quorum = rapid.SampledFrom([]pipeline.Quorum{{}, {}, {Targets: 1}, {Targets: 2}, {Percent: 50}, {Percent: 51}, {Percent: 100}}).Draw(t, "quorum")
 			if n := rapid.IntRange(0, 2).Draw(t, "approvals"); n > 0 {
 				s.Gates = []policies.Gate{{Approvals: &policies.Approvals{Count: n}}}
+			}
+			if drift := rapid.SampledFrom([]string{"", "", policies.DriftBlock, policies.DriftWarn}).Draw(t, "drift"); drift != "" {
+				s.Gates = append(s.Gates, policies.Gate{Settled: &policies.Settled{Drift: drift}})
 			}
 		}
 		w.specs = append(w.specs, s)
@@ -133,6 +137,9 @@ func (w *simulation) event(t *rapid.T) {
 	case "verdict":
 		tg := rapid.SampledFrom(w.targets[env()]).Draw(t, "target")
 		tg.state, tg.since = rapid.SampledFrom(simNext[tg.state]).Draw(t, "state"), w.now
+	case "drift":
+		tg := rapid.SampledFrom(w.targets[down()]).Draw(t, "target")
+		tg.drift = rapid.SampledFrom([]string{"", "drifted", "untold"}).Draw(t, "drift")
 	case "well":
 		w.settle(env(), verification.Verified)
 	case "bad":
@@ -247,7 +254,7 @@ func (w *simulation) smooth(t *rapid.T) {
 
 // simEvents can happen. In each world some are more likely than others, so that
 // every few of them meet often in some world.
-var simEvents = []string{"release", "release one", "change by hand", "noise", "verdict", "well", "bad", "approve", "label", "hold", "holds unreadable",
+var simEvents = []string{"release", "release one", "change by hand", "noise", "verdict", "drift", "well", "bad", "approve", "label", "hold", "holds unreadable",
 	"pipeline file", "targets", "person closes", "person merges", "person pushes", "stranger", "promote", "revert", "retry", "store lost", "mergeable",
 	"weather", "places", "refused", "hours"}
 

@@ -70,6 +70,15 @@ func drawScenario(r *rand.Rand) scenario {
 	return f
 }
 
+// describeOnDegraded is how the pipeline file says what happens when it degrades. A component
+// has one target in an environment, which reaches any quorum.
+func (e *environment) describeOnDegraded() string {
+	if e.onDegraded == "hold" || e.approvals > 0 {
+		return e.onDegraded
+	}
+	return fmt.Sprintf("{action: %s, quorum: 50%%}", e.onDegraded)
+}
+
 func (f *scenario) environment(name string) *environment {
 	for i := range f.environments {
 		if f.environments[i].name == name {
@@ -173,7 +182,7 @@ spec:
 		if i == 0 {
 			continue
 		}
-		fmt.Fprintf(&b, "      after: [%s]\n      onDegraded: %s\n", strings.Join(e.after, ", "), e.onDegraded)
+		fmt.Fprintf(&b, "      after: [%s]\n      onDegraded: %s\n", strings.Join(e.after, ", "), e.describeOnDegraded())
 		if e.auto {
 			b.WriteString("      merge: auto\n")
 		}
@@ -182,6 +191,8 @@ spec:
 		}
 		if e.approvals > 0 {
 			fmt.Fprintf(&b, "      gates: [{approvals: {count: %d, from: {users: [%s, %s, %s, nobody]}}}]\n", e.approvals, reviewer, second, author)
+		} else if e.auto {
+			b.WriteString("      gates: [{settled: {drift: block}}]\n")
 		}
 	}
 	return b.String()

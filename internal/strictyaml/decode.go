@@ -17,6 +17,10 @@ import (
 // pointer points to) before it is decoded into.
 type Defaulter interface{ SetDefaults() }
 
+// Shorthand is a struct that may be written without its mapping too: a value that is none
+// is that of the key that ShorthandKey names.
+type Shorthand interface{ ShorthandKey() string }
+
 // Option changes how a document is decoded.
 type Option func(*decoder)
 
@@ -121,7 +125,11 @@ func (d *decoder) decodeValue(n *yaml.Node, v reflect.Value, path string) {
 		setDefaults(v.Elem())
 		d.decodeValue(n, v.Elem(), path)
 	case reflect.Struct:
-		if d.expectKind(n, yaml.MappingNode, path, "a mapping") {
+		if field, ok := findShorthand(v); ok && content.Kind == yaml.ScalarNode {
+			d.decodeValue(n, field, path)
+		} else if ok && content.Kind != yaml.MappingNode {
+			d.errorf(n, path, "expected text or a mapping, found %s", describeKind(n))
+		} else if d.expectKind(n, yaml.MappingNode, path, "a mapping") {
 			d.decodeStruct(content, v, path)
 		}
 	case reflect.Map:
@@ -163,6 +171,23 @@ func (d *decoder) decodeStruct(n *yaml.Node, v reflect.Value, path string) {
 		}
 		d.errorf(e.key, path, "unknown key %s%s", quoteKey(key), DidYouMean(key, names))
 	}
+}
+
+// findShorthand is the field of a struct that may stand for all of it.
+func findShorthand(v reflect.Value) (reflect.Value, bool) {
+	if !v.CanAddr() {
+		return reflect.Value{}, false
+	}
+	s, ok := v.Addr().Interface().(Shorthand)
+	if !ok {
+		return reflect.Value{}, false
+	}
+	fields, _ := structFields(v.Type())
+	i, known := fields[s.ShorthandKey()]
+	if !known {
+		panic(fmt.Sprintf("strictyaml: %s has no key %s", v.Type(), s.ShorthandKey()))
+	}
+	return v.Field(i), true
 }
 
 // structFields maps the keys of a struct's yaml tags to field indexes. A field

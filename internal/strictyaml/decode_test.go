@@ -25,6 +25,7 @@ type boat struct {
 	Flags    map[string]member `yaml:"flags"`
 	Colour   colour            `yaml:"colour"`
 	Shape    shape             `yaml:"shape"`
+	Steward  steward           `yaml:"steward"`
 	Ignored  string            `yaml:"-"`
 	Untagged string
 }
@@ -37,6 +38,14 @@ type member struct {
 }
 
 func (m *member) SetDefaults() { m.Role = "hand" }
+
+// steward may be written as a name alone.
+type steward struct {
+	Name  string `yaml:"name"`
+	Meals int    `yaml:"meals"`
+}
+
+func (*steward) ShorthandKey() string { return "name" }
 
 // colour reads itself from text.
 type colour string
@@ -82,6 +91,8 @@ func TestDecode(t *testing.T) {
 		"aliases":                                 {"owner: &a {name: ada}\ncrew: [*a, *a]\n", boat{Length: 7, Owner: &member{"ada", "hand"}, Crew: []member{{"ada", "hand"}, {"ada", "hand"}}}},
 		"a merged mapping, own keys first":        {"owner: &a {name: ada, role: captain}\ncrew:\n- <<: *a\n  name: grace\n", boat{Length: 7, Owner: &member{"ada", "captain"}, Crew: []member{{"grace", "captain"}}}},
 		"a list of merged mappings, first wins":   {"owner: &a {name: ada}\ncrew:\n- &b {name: bo, role: cook}\n- <<: [*a, *b]\n", boat{Length: 7, Owner: &member{"ada", "hand"}, Crew: []member{{"bo", "cook"}, {"ada", "cook"}}}},
+		"a mapping's one value":                   {"steward: ada\n", boat{Length: 7, Steward: steward{Name: "ada"}}},
+		"the mapping that it may stand for":       {"steward: {name: ada, meals: 3}\n", boat{Length: 7, Steward: steward{"ada", 3}}},
 		"a map":                                   {"cargo: {coal: 3, 7: 1}\n", boat{Length: 7, Cargo: map[string]int{"coal": 3, "7": 1}}},
 		"a byte order mark and Windows lines":     {"\ufeffname: Rosa\r\nsteam: true\r\n", boat{Length: 7, Name: "Rosa", Steam: true}},
 	}
@@ -121,6 +132,9 @@ func TestErrors(t *testing.T) {
 		"a list for text":                 {"name: [a]\n", []string{`1:7 name: expected text, found a list`}},
 		"a mapping for a list":            {"crew: {name: ada}\n", []string{`1:7 crew: expected a list, found a mapping`}},
 		"text for a mapping":              {"owner: ada\n", []string{`1:8 owner: expected a mapping, found text`}},
+		"a number for a mapping's text":   {"steward: 7\n", []string{`1:10 steward: expected text, found a whole number; put it in quotes`}},
+		"a list for text or a mapping":    {"steward: [ada]\n", []string{`1:10 steward: expected text or a mapping, found a list`}},
+		"an unknown key of such a one":    {"steward: {nam: ada}\n", []string{`1:11 steward: unknown key "nam"; did you mean "name"?`}},
 		"text for the whole":              {"Rosa\n", []string{`1:1 expected a mapping, found text`}},
 		"a list for a map":                {"cargo: [1]\n", []string{`1:8 cargo: expected a mapping, found a list`}},
 		"nothing given":                   {"name:\nowner: ~\ncrew: [null]\n", []string{`1:6 name: no value; give one or remove the key`, `2:8 owner: no value; give one or remove the key`, `3:8 crew[0]: no value; give one or remove the key`}},

@@ -21,7 +21,7 @@ type Evidence struct {
 
 // RuledOut is another explanation that was looked into and doesn't hold.
 type RuledOut struct {
-	Check  string `json:"check"` // unhealthy-before, other-commit, self-running or incident
+	Check  string `json:"check"` // quorum, unhealthy-before, other-commit, self-running or incident
 	Answer string `json:"answer"`
 }
 

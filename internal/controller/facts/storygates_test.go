@@ -12,6 +12,7 @@ import (
 	"github.com/liftlock/liftlock/internal/forge/memory"
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/policies"
 )
@@ -256,5 +257,50 @@ func TestRememberedTeams(t *testing.T) {
 	}
 	if _, err := w.o.IsInTeam(w.ctx(), w.repo, "ops", "linus", true); err == nil {
 		t.Error("a team without an organisation")
+	}
+}
+
+// TestDriftGate has a promotion wait while somebody has changed its target in the cluster, and
+// while nobody can tell whether anybody has.
+func TestDriftGate(t *testing.T) {
+	w := newStory(t, `  environments:
+    - {name: dev}
+    - {name: qa, after: [dev], merge: auto, gates: [{settled: {drift: block}}]}
+`, []string{"dev", "qa"}, "web")
+	w.evaluate("web", false)
+	w.release("ada", "dev", "1.1.0", "web")
+	w.soak("web")
+	ev, d := w.evaluate("web", false)
+	w.record(ev, d)
+	w.openPromotion(ev, d)
+	since := w.now
+	deployed := func(a *verification.App) {
+		a.Deployed = []verification.Deployment{{Revisions: a.Revisions, At: w.now.Add(-time.Hour), OfSpec: true}}
+	}
+	for _, step := range []struct {
+		name   string
+		change func(*verification.App)
+		want   policies.Outcome
+		reason string
+	}{
+		{"as Git says", deployed, policies.Pass, "as Git says on 1 target"},
+		{"changed in the cluster", func(a *verification.App) {
+			deployed(a)
+			a.SyncStatus, a.Differing, a.Differences = "OutOfSync", 1, []verification.Difference{{Kind: "Deployment", Name: "web", How: verification.IsDifferent}}
+		}, policies.Wait, "web-qa differs from Git in 1 resource: Deployment web (different), since " + since.Add(time.Minute).Format("Mon 2006-01-02 15:04") + " UTC; sync what differs, or put into Git what was changed"},
+		{"being synced", func(a *verification.App) {
+			deployed(a)
+			a.SyncStatus, a.Operation = "OutOfSync", &verification.Operation{Phase: "Running"}
+		}, policies.Wait, "whether web-qa is as Git says can't be told: a sync is under way"},
+		{"synced", deployed, policies.Pass, "as Git says on 1 target"},
+	} {
+		w.becomes("web-qa", step.change)
+		ev, d := w.evaluate("web", true)
+		w.record(ev, d)
+		g := d.Components[0].Env("qa").Gates
+		if len(g) != 1 || g[0].Gate != "settled" || g[0].Outcome != step.want || g[0].Reason != step.reason {
+			t.Errorf("%s: %+v, want %s: %s", step.name, g, step.want, step.reason)
+		}
+		w.wait(time.Minute)
 	}
 }

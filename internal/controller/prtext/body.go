@@ -276,6 +276,7 @@ func mergeRules(in Input) []string {
 	if e == nil {
 		return []string{"the gates of its environment"}
 	}
+	onDegraded := escapeText(e.Spec.OnDegraded.String(), maxName)
 	var out []string
 	if !in.Revert {
 		for i := range e.Gates {
@@ -285,12 +286,12 @@ func mergeRules(in Input) []string {
 	switch {
 	case isDryRun(in):
 		out = append(out, "a person who merges it (mode: observe)")
-	case in.Revert && e.Spec.OnDegraded == revertAndMerge && in.By != "":
-		out = append(out, "nothing else: Liftlock merges it (onDegraded: revert-and-merge); a hold stops that")
-	case in.Revert && e.Spec.OnDegraded == revertAndMerge:
-		out = append(out, fmt.Sprintf("nothing else: Liftlock merges it while %s is degraded (onDegraded: revert-and-merge); a hold stops that", escapeText(e.Name, maxName)))
+	case in.Revert && e.Spec.OnDegraded.Action == revertAndMerge && in.By != "":
+		out = append(out, fmt.Sprintf("nothing else: Liftlock merges it (onDegraded: %s); a hold stops that", onDegraded))
+	case in.Revert && e.Spec.OnDegraded.Action == revertAndMerge:
+		out = append(out, fmt.Sprintf("nothing else: Liftlock merges it while %s is degraded%s (onDegraded: %s); a hold stops that", escapeText(e.Name, maxName), quorumPhrase(in, e), onDegraded))
 	case in.Revert:
-		out = append(out, "a person who merges it (onDegraded: "+escapeText(e.Spec.OnDegraded, maxName)+")")
+		out = append(out, "a person who merges it (onDegraded: "+onDegraded+")")
 	case e.Spec.Merge == mergeAuto && len(out) == 0:
 		out = append(out, "nothing else: Liftlock merges it (merge: auto); a hold stops that")
 	case e.Spec.Merge == mergeAuto:
@@ -299,6 +300,18 @@ func mergeRules(in Input) []string {
 		out = append(out, "a person who merges it (merge: manual)")
 	}
 	return out
+}
+
+// quorumPhrase says on how many targets, where the pipeline file does.
+func quorumPhrase(in Input, e *promotion.Env) string {
+	quorum := e.Spec.OnDegraded.Quorum
+	switch {
+	case quorum.IsZero():
+		return ""
+	case in.Batch:
+		return " on as many targets of a component as the quorum asks for"
+	}
+	return fmt.Sprintf(" on at least %d of %s", quorum.Of(len(e.Targets)), wording.Count(len(e.Targets), "target"))
 }
 
 // joinLogins lists logins without mentioning anybody.

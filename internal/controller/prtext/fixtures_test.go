@@ -41,13 +41,13 @@ func promotionInput() Input {
 			},
 		},
 		{
-			Name: "qa", Spec: pipeline.Environment{Name: "qa", After: []string{"dev"}, Merge: "auto", OnDegraded: "revert", Verify: verify},
+			Name: "qa", Spec: pipeline.Environment{Name: "qa", After: []string{"dev"}, Merge: "auto", OnDegraded: pipeline.OnDegraded{Action: "revert"}, Verify: verify},
 			Release: promotion.Sure(promotion.Release{ID: newRelease, Name: "1.5.0"}),
 			Landed:  promotion.Sure(promotion.Landed{Commit: commit, At: at(9, 0), By: promotion.ByPromotion, Pull: 12}),
 			History: []promotion.Arrival{arrival(4, newRelease, "1.5.0", promotion.ByPromotion, 9, 0), arrival(2, oldRelease, "1.4.2", promotion.ByPromotion, 7, 0)},
 		},
 		{
-			Name: "prod", Spec: pipeline.Environment{Name: "prod", After: []string{"qa"}, Merge: "auto", OnDegraded: "revert", Gates: []policies.Gate{approvals}, Verify: verify},
+			Name: "prod", Spec: pipeline.Environment{Name: "prod", After: []string{"qa"}, Merge: "auto", OnDegraded: pipeline.OnDegraded{Action: "revert"}, Gates: []policies.Gate{approvals}, Verify: verify},
 			Gates:   []policies.Gate{approvals},
 			Release: promotion.Sure(promotion.Release{ID: oldRelease, Name: "1.4.2"}),
 			Landed:  promotion.Sure(promotion.Landed{Commit: commit, At: at(7, 30), By: promotion.ByPromotion, Pull: 8}),

@@ -92,7 +92,7 @@ func needsPerson(in Input) bool {
 	case e == nil || isDryRun(in):
 		return true
 	case in.Revert:
-		return e.Spec.OnDegraded != revertAndMerge
+		return e.Spec.OnDegraded.Action != revertAndMerge
 	}
 	return e.Spec.Merge != mergeAuto
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/policies"
@@ -126,6 +127,14 @@ func pages() map[string]Input {
 		differs("web-prod-za", true, true, edited)
 		e.Targets = append(e.Targets, promotion.Target{Name: "web-prod-zz"})
 	})
+	with("promotion-drift-blocked", promotionInput(), func(_ *Input, e *promotion.Env, st *promotion.EnvState) {
+		d := &verification.Drift{Since: at(8, 10), Resources: []verification.Difference{{Kind: "Deployment", Name: "web", How: verification.IsDifferent}}, Total: 1, AutoSync: true}
+		e.Targets = append(e.Targets, promotion.Target{Name: "web-prod-eu", Verdict: verification.Verdict{Drift: d}})
+		gate := policies.Gate{Settled: &policies.Settled{Drift: policies.DriftBlock}}
+		e.Gates = append(e.Gates[:len(e.Gates):len(e.Gates)], gate)
+		facts := policies.Facts{Drift: []policies.TargetDrift{{Target: "web-prod-eu", Differs: d.Describe(), Since: d.Since}}}
+		st.Gates = append(st.Gates[:len(st.Gates):len(st.Gates)], gate.Evaluate(facts))
+	})
 	with("promotion-unchecked", promotionInput(), func(_ *Input, e *promotion.Env, _ *promotion.EnvState) {
 		e.Targets = append(e.Targets, promotion.Target{Name: "web-prod-eu", Verdict: verification.Verdict{Unchecked: verification.Unchecked{Total: 3, Kinds: []string{"Kafka", "Topic_@ada"}}}},
 			promotion.Target{Name: "web-prod-us", Verdict: verification.Verdict{Unchecked: verification.Unchecked{Total: 1, Kinds: []string{"Kafka"}}}}, promotion.Target{Name: "web-prod-zz"})
@@ -140,8 +149,14 @@ func pages() map[string]Input {
 	all["revert-manual"] = revertInput()
 	with("revert-asked", revertInput(), func(in *Input, e *promotion.Env, st *promotion.EnvState) {
 		in.By, in.Reason, in.Evidence = "ada", "checkout is slow; see #99 | fixes #100", nil
-		e.Spec.OnDegraded = "revert-and-merge"
+		e.Spec.OnDegraded.Action = "revert-and-merge"
 		st.Why, in.Actions = nil, []promotion.Action{promotion.Merge{Environment: "qa", Pull: 15, Revert: true}}
+	})
+	with("revert-quorum", revertInput(), func(in *Input, e *promotion.Env, st *promotion.EnvState) {
+		e.Spec.OnDegraded = pipeline.OnDegraded{Action: "revert-and-merge", Quorum: pipeline.Quorum{Percent: 50}}
+		e.Targets = make([]promotion.Target, 12)
+		in.Evidence[0].RuledOut = append([]promotion.RuledOut{{Check: promotion.CheckQuorum, Answer: "6 of 12 targets are degraded (web-qa-0, web-qa-1 and 4 more), and onDegraded.quorum (50%) asks for 6"}}, in.Evidence[0].RuledOut...)
+		st.RevertGates = []policies.Result{{Gate: "degraded", Outcome: policies.Wait, Reason: "5 of 12 targets are degraded (web-qa-0 and 4 more), and onDegraded.quorum (50%) asks for 6; a person merges or closes it"}}
 	})
 	with("revert-long", revertInput(), func(in *Input, _ *promotion.Env, st *promotion.EnvState) {
 		for i := range 70 {

@@ -149,7 +149,7 @@ func isUntold(st *promotion.EnvState) bool {
 // watchEnd is until when a degradation is answered with a revert.
 func watchEnd(in Input, st *promotion.EnvState) string {
 	e := environmentOf(in)
-	if e == nil || st.Since.IsZero() || e.Spec.OnDegraded == "hold" {
+	if e == nil || st.Since.IsZero() || e.Spec.OnDegraded.Action == "hold" {
 		return ""
 	}
 	v := e.Spec.Verify

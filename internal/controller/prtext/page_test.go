@@ -18,7 +18,7 @@ import (
 func filled(s string, revert bool) Input {
 	t := at(9, 0)
 	env := promotion.Env{
-		Name: s, Spec: pipeline.Environment{Name: s, OnDegraded: s},
+		Name: s, Spec: pipeline.Environment{Name: s, OnDegraded: pipeline.OnDegraded{Action: s}},
 		Gates:   []policies.Gate{{Approvals: &policies.Approvals{Count: 1, From: policies.From{Users: []string{s}}}}},
 		Release: promotion.Sure(promotion.Release{ID: s, Name: s}),
 		Landed:  promotion.Sure(promotion.Landed{At: t, By: promotion.ByPerson, Author: s}),

@@ -93,6 +93,8 @@ func writeEvidence(p *page, in Input) {
 // ruledOutPhrase says what a check is about.
 func ruledOutPhrase(check string) string {
 	switch check {
+	case promotion.CheckQuorum:
+		return "That it is a few targets' own matter: "
 	case promotion.CheckUnhealthyBefore:
 		return "That it was unwell before: "
 	case promotion.CheckOtherCommit:

@@ -12,7 +12,7 @@ import (
 )
 
 // Drift is how a target differs from what Git says although what Git says was synced to
-// it: somebody changed it in the cluster. It is shown, and never acted on.
+// it: somebody changed it in the cluster. Nothing is reverted or synced by it.
 type Drift struct {
 	Since     time.Time    `json:"since"`
 	Resources []Difference `json:"resources,omitempty"` // the worst of them first
@@ -81,7 +81,7 @@ func (d *Drift) IsOverwritten() bool {
 // sync is under way nobody can tell.
 func (j *judgement) findDrift() *Drift {
 	a, m := j.app, &j.mem
-	if a == nil || j.e.Unreachable != "" || unclearReason(a) != "" || !a.ComparedToSpec || a.Pending || inProgress(a) {
+	if j.driftUntold = j.whyDriftUntold(); j.driftUntold != "" {
 		return nil
 	}
 	compared := a.comparedWith()
@@ -89,8 +89,14 @@ func (j *judgement) findDrift() *Drift {
 	case a.SyncStatus == synced:
 		m.SyncedWith, m.DriftSince = compared, time.Time{}
 		return nil
-	case a.SyncStatus != outOfSync || compared == "" || compared != m.SyncedWith && !a.wasDeployed():
-		m.DriftSince = time.Time{}
+	case a.SyncStatus != outOfSync:
+		m.DriftSince, j.driftUntold = time.Time{}, "Argo CD has not said yet whether it is synced"
+		return nil
+	case compared == "" || compared != m.SyncedWith && !a.wasDeployed():
+		m.DriftSince, j.driftUntold = time.Time{}, "it waits to be synced with what Git says by now"
+		if hasFailed(a.Operation) {
+			j.driftUntold += ", and its last sync ended " + a.Operation.Phase
+		}
 		return nil
 	}
 	if m.DriftSince.IsZero() {
@@ -98,6 +104,25 @@ func (j *judgement) findDrift() *Drift {
 	}
 	return &Drift{Since: m.DriftSince, Resources: a.Differences, Total: a.Differing, SelfHeal: a.SelfHeal,
 		AutoSync: a.AutoSync || j.usesRollingSync() || j.isTriggered()}
+}
+
+// whyDriftUntold says why nobody can tell whether the target has drifted; empty where that
+// can be told by its sync status.
+func (j *judgement) whyDriftUntold() string {
+	a := j.app
+	switch {
+	case j.e.Unreachable != "":
+		return "Argo CD can't be asked: " + clipMessage(j.e.Unreachable)
+	case a == nil:
+		return "no such Application exists yet"
+	case unclearReason(a) != "":
+		return unclearReason(a)
+	case !a.ComparedToSpec:
+		return "Argo CD has not compared with the Application's present spec yet"
+	case a.Pending || inProgress(a):
+		return "a sync is under way"
+	}
+	return ""
 }
 
 // comparedWith stands for the revisions and sources that Argo CD compares with; empty

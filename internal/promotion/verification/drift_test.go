@@ -18,104 +18,116 @@ func TestDrift(t *testing.T) {
 		name  string
 		run   func(s *scenario)
 		since time.Duration // of the drift; below 0: there is none
+		why   string        // it can't be told; empty: it can
 	}{
 		{"changed in the cluster", func(s *scenario) {
 			s.verify()
 			drift(s)
 			s.judgeAt(2*minute, Verified, "verified and healthy; it differs from Git in 1 resource: Deployment web (different)")
 			s.judgeAt(3*minute, Verified, "")
-		}, 2 * minute},
+		}, 2 * minute, ""},
 		{"and healed", func(s *scenario) {
 			s.verify()
 			drift(s)
 			s.judgeAt(2*minute, Verified, "")
 			s.app.SyncStatus, s.app.Differences, s.app.Differing = "Synced", nil, 0
 			s.judgeAt(3*minute, Verified, "synced and healthy")
-		}, -1},
+		}, -1, ""},
 		{"what Argo CD heals", func(s *scenario) {
 			s.verify()
 			s.app.SelfHeal = true
 			drift(s)
 			s.judgeAt(2*minute, Verified, "Argo CD is to heal it")
-		}, 2 * minute},
+		}, 2 * minute, ""},
 		{"while it is being synced", func(s *scenario) {
 			s.verify()
 			drift(s)
 			s.operate("Running", "")
 			s.judgeAt(2*minute, Verified, "synced and healthy")
-		}, -1},
+		}, -1, "a sync is under way"},
 		{"while a sync of it was asked for", func(s *scenario) {
 			s.verify()
 			drift(s)
 			s.app.Pending = true
 			s.judgeAt(2*minute, Verified, "synced and healthy")
-		}, -1},
+		}, -1, "a sync is under way"},
 		{"while it is being deleted", func(s *scenario) {
 			s.verify()
 			drift(s)
 			s.app.Deleting = true
 			s.judgeAt(2*minute, Verified, "being deleted")
-		}, -1},
+		}, -1, "the Application is being deleted"},
 		{"while it isn't said whether it is synced", func(s *scenario) {
 			s.verify()
 			drift(s)
 			s.app.SyncStatus = ""
 			s.judgeAt(2*minute, Verified, "synced and healthy")
-		}, -1},
+		}, -1, "Argo CD has not said yet whether it is synced"},
 		{"before Argo CD has reported a revision", func(s *scenario) {
 			drift(s)
 			s.rel, s.app.Revisions = nil, nil
 			s.judgeAt(0, Arriving, "")
-		}, -1},
+		}, -1, "it waits to be synced with what Git says by now"},
 		{"a newer commit that waits to be synced", func(s *scenario) {
 			s.verify()
 			drift(s)
 			s.app.Revisions = []string{commitY}
 			s.judgeAt(2*minute, Verified, "synced and healthy")
-		}, -1},
+		}, -1, "it waits to be synced with what Git says by now"},
 		{"a newer specification", func(s *scenario) {
 			s.verify()
 			drift(s)
 			s.app.Sources = []Source{{Path: "other"}}
 			s.judgeAt(2*minute, Verified, "synced and healthy")
-		}, -1},
+		}, -1, "it waits to be synced with what Git says by now"},
 		{"not compared with the newest specification", func(s *scenario) {
 			s.verify()
 			drift(s)
 			s.app.ComparedToSpec = false
 			s.judgeAt(2*minute, Verified, "")
-		}, -1},
+		}, -1, "Argo CD has not compared with the Application's present spec yet"},
 		{"Argo CD can't tell", func(s *scenario) {
 			s.verify()
 			drift(s)
 			s.judgeAt(2*minute, Verified, "differs")
 			s.e.Unreachable = "timeout"
 			s.judgeAt(3*minute, Verified, "can't be asked")
-		}, -1},
+		}, -1, "Argo CD can't be asked: timeout"},
 		{"before Liftlock looked, by the Application's own history", func(s *scenario) {
 			s.notice()
 			drift(s)
 			s.app.Deployed = []Deployment{{Revisions: []string{commitX}, At: cluster, OfSpec: true}}
 			s.judgeAt(minute, Syncing, "")
-		}, minute},
+		}, minute, ""},
 		{"deployed a moment ago, not compared since", func(s *scenario) {
 			s.notice()
 			drift(s)
 			s.app.Deployed = []Deployment{{Revisions: []string{commitX}, At: s.app.ReconciledAt, OfSpec: true}}
 			s.judgeAt(minute, Syncing, "")
-		}, -1},
+		}, -1, "it waits to be synced with what Git says by now"},
 		{"deployed from another revision", func(s *scenario) {
 			s.notice()
 			drift(s)
 			s.app.Deployed = []Deployment{{Revisions: []string{commitW}, At: cluster, OfSpec: true}}
 			s.judgeAt(minute, Syncing, "")
-		}, -1},
+		}, -1, "it waits to be synced with what Git says by now"},
 		{"deployed from other sources", func(s *scenario) {
 			s.notice()
 			drift(s)
 			s.app.Deployed = []Deployment{{Revisions: []string{commitX}, At: cluster}}
 			s.judgeAt(minute, Syncing, "")
-		}, -1},
+		}, -1, "it waits to be synced with what Git says by now"},
+		{"a newer commit whose sync failed", func(s *scenario) {
+			s.verify()
+			drift(s)
+			s.app.Revisions = []string{commitY}
+			s.operate("Failed", "denied")
+			s.judgeAt(2*minute, Verified, "")
+		}, -1, "it waits to be synced with what Git says by now, and its last sync ended Failed"},
+		{"there is no such Application", func(s *scenario) {
+			s.app = nil
+			s.judgeAt(0, Absent, "")
+		}, -1, "no such Application exists yet"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -126,6 +138,9 @@ func TestDrift(t *testing.T) {
 				t.Error("no drift")
 			case d != nil && (c.since < 0 || !d.Since.Equal(start.Add(c.since)) || d.Total != 1 || len(d.Resources) != 1):
 				t.Errorf("drift %+v", d)
+			}
+			if s.v.DriftUntold != c.why || s.v.InSync != (c.since < 0 && c.why == "") {
+				t.Errorf("in sync: %t, it can't be told: %q, want %q", s.v.InSync, s.v.DriftUntold, c.why)
 			}
 		})
 	}

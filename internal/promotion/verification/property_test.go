@@ -153,6 +153,12 @@ func TestJudgeKeepsItsPromises(t *testing.T) {
 			if v.Sync && (!e.Limits.Trigger || w.app.AutoSync || w.app.SetStep.Status != "" && !w.app.SetStep.isLeftOut()) {
 				t.Fatal("a sync that somebody else does")
 			}
+			if answers := []bool{v.InSync, v.Drift != nil, v.DriftUntold != ""}; count(answers) != 1 {
+				t.Fatalf("whether it has drifted has not one answer: %+v", v)
+			}
+			if v.InSync && (!w.sure || w.app.SyncStatus != "Synced" || !w.app.ComparedToSpec || w.app.Pending || inProgress(w.app)) {
+				t.Fatalf("in sync on doubt: %+v", w.app)
+			}
 			if v.Reason == "" || len(mem.Timeline) > maxTimeline {
 				t.Fatalf("reason %q, %d marks", v.Reason, len(mem.Timeline))
 			}
@@ -164,6 +170,17 @@ func TestJudgeKeepsItsPromises(t *testing.T) {
 			last = v
 		}
 	})
+}
+
+// count counts what is so.
+func count(answers []bool) int {
+	n := 0
+	for _, is := range answers {
+		if is {
+			n++
+		}
+	}
+	return n
 }
 
 // With nothing changing, looking only when Next says so ends in a state that

@@ -361,6 +361,10 @@ type Verdict struct {
 	// person should look why: untoldTimeouts times the timeout.
 	Untold bool   `json:",omitempty"`
 	Drift  *Drift `json:",omitempty"` // nil: none, or it can't be told
+	// InSync says that it is known not to have drifted, and DriftUntold why it can't be told
+	// whether it has.
+	InSync      bool   `json:",omitempty"`
+	DriftUntold string `json:",omitempty"`
 	// Unchecked are the resources that count as healthy without anybody knowing.
 	Unchecked Unchecked `json:",omitzero"`
 	// Culprits are what failed in the sync of the commit, where that is what makes the

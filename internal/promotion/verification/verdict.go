@@ -31,7 +31,7 @@ func Judge(e Expect, app *App, rel []Relation, mem Memory, now time.Time) (Verdi
 	j.drift = j.findDrift()
 	v := j.decideVerdict()
 	j.noteUntold(&v)
-	v.Drift = j.drift
+	v.Drift, v.DriftUntold, v.InSync = j.drift, j.driftUntold, j.drift == nil && j.driftUntold == ""
 	if app != nil {
 		v.Unchecked = app.Unchecked
 	}
@@ -50,8 +50,10 @@ type judgement struct {
 
 	health string // the Application's, empty without one
 	drift  *Drift
-	queued bool // this look found that the target waits its turn
-	untold bool // this look couldn't tell how the target is
+	// driftUntold says why it can't be told whether it has drifted; empty: it can.
+	driftUntold string
+	queued      bool // this look found that the target waits its turn
+	untold      bool // this look couldn't tell how the target is
 }
 
 // decideVerdict goes through the questions in PROMOTION's order; whatever can't be
