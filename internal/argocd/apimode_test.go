@@ -251,6 +251,26 @@ func TestBusyApplicationsAreFollowed(t *testing.T) {
 	}
 }
 
+// TestReliedUponApplicationsAreFollowed sees that an Application degraded which was well and
+// under verification, where the stream has lost it and the next list is far off; and asks
+// for it no longer than somebody relies on it.
+func TestReliedUponApplicationsAreFollowed(t *testing.T) {
+	s := newArgoServer(t)
+	s.set("applications", "argocd", "web", object("Healthy"))
+	s.set("applications", "argocd", "db", object("Healthy"))
+	w := startByAPI(t, s, time.Hour, nil)
+	w.next("the first state", healthIs("web", "Healthy"))
+	w.until("ready", func() bool { return w.Ready() == nil })
+	w.Follow("argocd", "db", time.Now().Add(-time.Second))
+	w.Follow("argocd", "web", time.Now().Add(time.Hour))
+	s.adjust(func() { s.dropping = true })
+	s.set("applications", "argocd", "web", object("Degraded"))
+	w.next("that it degraded", healthIs("web", "Degraded"))
+	if got := s.count("GET v1/applications/db"); got != 0 {
+		t.Errorf("of one that nobody relies on any more it was asked %d times", got)
+	}
+}
+
 // TestListsBesideEvents keeps the order of what comes by two ways.
 func TestListsBesideEvents(t *testing.T) {
 	now := time.Unix(1000, 0)

@@ -79,6 +79,7 @@ type apiStream struct {
 
 	order    sync.Mutex // one Application at a time
 	versions map[string]seenVersion
+	followed map[string]time.Time // until when those are asked for too that aren't busy
 }
 
 // run follows until ctx ends, pausing longer and longer while nothing works.
@@ -186,13 +187,28 @@ func (f *apiStream) followBusy(ctx context.Context, apps *appStore) {
 	}
 }
 
-// overdue are Applications of which news is due and none has come for a while, those that
-// have waited longest.
+// followUntil has an Application asked for by itself until then, also while no news of it is
+// due.
+func (f *apiStream) followUntil(namespace, name string, until time.Time) {
+	f.order.Lock()
+	defer f.order.Unlock()
+	if f.followed == nil {
+		f.followed = map[string]time.Time{}
+	}
+	f.followed[namespace+"/"+name] = until
+}
+
+// overdue are Applications of which news is due, or that somebody relies on, and of which
+// nothing has come for a while, those that have waited longest.
 func (f *apiStream) overdue(apps *appStore) []verification.App {
 	f.order.Lock()
 	defer f.order.Unlock()
+	maps.DeleteFunc(f.followed, func(_ string, until time.Time) bool { return until.Before(f.now()) })
 	seen := func(a verification.App) time.Time { return f.versions[a.Namespace+"/"+a.Name].at }
-	out := slices.DeleteFunc(apps.listApplications(), func(a verification.App) bool { return !a.IsBusy() || f.now().Sub(seen(a)) < f.pace.busy })
+	out := slices.DeleteFunc(apps.listApplications(), func(a verification.App) bool {
+		_, followed := f.followed[a.Namespace+"/"+a.Name]
+		return !a.IsBusy() && !followed || f.now().Sub(seen(a)) < f.pace.busy
+	})
 	slices.SortStableFunc(out, func(a, b verification.App) int { return seen(a).Compare(seen(b)) })
 	return out[:min(len(out), maxBusy)]
 }

@@ -255,6 +255,17 @@ func (w *Watcher) Get(namespace, name string) (*verification.App, bool) {
 	return w.store.getApplication(namespace, name)
 }
 
+// Follow says that somebody relies until then on how an Application is: where changes are
+// only heard of by Argo CD's own API, which loses some, it is asked for by itself. By
+// Kubernetes nothing is lost, and nothing is done.
+func (w *Watcher) Follow(namespace, name string, until time.Time) {
+	for _, f := range w.appFeeds {
+		if apps, ok := f.(*apiStream); ok {
+			apps.followUntil(namespace, name, until)
+		}
+	}
+}
+
 // List returns the last state of every Application, by namespace and name, under
 // the same conditions as Get.
 func (w *Watcher) List() []verification.App { return w.store.listApplications() }

@@ -25,6 +25,12 @@ type Apps interface {
 	Ready() error
 }
 
+// Follower looks by itself after Applications that somebody relies on. *argocd.Watcher is
+// one.
+type Follower interface {
+	Follow(namespace, name string, until time.Time)
+}
+
 // Live is what a resolver and a comparison need of a running Argo CD.
 // *argocd.Watcher is one.
 type Live interface {
@@ -54,10 +60,11 @@ type Windows interface {
 // ArgoCD is one Argo CD of the server's file.
 type ArgoCD struct {
 	Apps      Apps
-	Live      Live    // nil: only its Applications are known
-	Windows   Windows // nil: sync windows are not known
-	Trees     Trees   // nil: what an Application itself says of its resources is all that is known
-	Namespace string  // its own, where its projects and clusters are
+	Live      Live     // nil: only its Applications are known
+	Windows   Windows  // nil: sync windows are not known
+	Follower  Follower // nil: every change of an Application is heard of
+	Trees     Trees    // nil: what an Application itself says of its resources is all that is known
+	Namespace string   // its own, where its projects and clusters are
 	Globbing  string
 	Version   appset.Version // as the server's file says; else what Live finds
 	NoRefresh bool           // refresh: off

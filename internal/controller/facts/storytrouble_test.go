@@ -84,6 +84,35 @@ func TestDegradedInIncident(t *testing.T) {
 	w.end()
 }
 
+// followed notes which Applications are relied on, and until when.
+type followed map[string]time.Time
+
+func (f followed) Follow(namespace, name string, until time.Time) { f[namespace+"/"+name] = until }
+
+// TestTargetsUnderVerificationAreFollowed relies on how a target is while that decides about
+// its release, until after the next look, and not once it is verified.
+func TestTargetsUnderVerificationAreFollowed(t *testing.T) {
+	w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web")
+	follower := followed{}
+	argo := w.options.ArgoCDs["hub"]
+	argo.Follower = follower
+	w.o.argoCDs.byName["hub"] = argo
+	w.promote("1.1.0")
+	clear(follower)
+	ev, _ := w.evaluate("web", false)
+	v := ev.Components[0].Env("qa").Targets[0].Verdict
+	if until := follower["argocd/web-qa"]; !isBeingVerified(v.State) || until.Before(v.Next.Add(followedAfter)) || until.Before(w.now) {
+		t.Errorf("it is %s, looked at again at %s and followed until %s", v.State, v.Next, until)
+	}
+	w.soak("web")
+	w.soak("web")
+	clear(follower)
+	ev, _ = w.evaluate("web", false)
+	if v := ev.Components[0].Env("qa").Targets[0].Verdict; v.State != verification.Verified || len(follower) > 0 {
+		t.Errorf("it is %s, and %v are followed", v.State, follower)
+	}
+}
+
 // TestUnreadable follows environments whose fields can't be read, are not there, or
 // contradict each other, and one without targets.
 func TestUnreadable(t *testing.T) {

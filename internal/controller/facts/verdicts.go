@@ -135,6 +135,9 @@ func (o *argocdGatherer) judgeWithMemory(l *targetLook, t *appset.Target, e veri
 		verdict, next = verification.Judge(e, full, rel, mem, o.health.now())
 	}
 	out.Verdict = verdict
+	if follower := o.argocds.byName[o.argocds.ArgoCDOf(t)].Follower; follower != nil && app != nil && isBeingVerified(verdict.State) {
+		follower.Follow(app.Namespace, app.Name, laterOf(verdict.Next, now).Add(followedAfter))
+	}
 	if !reflect.DeepEqual(mem, next) {
 		data, err := json.Marshal(next)
 		if err != nil {
@@ -143,6 +146,27 @@ func (o *argocdGatherer) judgeWithMemory(l *targetLook, t *appset.Target, e veri
 		c.Observations = append(c.Observations, store.Observation{Unit: wake.UnitName(c.Facts.Unit), Environment: l.env.Name, Target: name, Data: data})
 	}
 	return next
+}
+
+// followedAfter is for how long a target under verification is still followed after the next
+// look at it was due.
+const followedAfter = time.Minute
+
+// isBeingVerified says of a target that what its Application does next decides about the
+// release.
+func isBeingVerified(s verification.State) bool {
+	switch s {
+	case verification.Syncing, verification.Refreshing, verification.Progressing, verification.Suspended, verification.Soaking:
+		return true
+	}
+	return false
+}
+
+func laterOf(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // lastSyncOf is an Application's last sync; nil where there was none.
