@@ -31,6 +31,9 @@ func (s *Server) newArgoCD(a config.ArgoCD) (*argocdConnection, error) {
 	if err != nil {
 		return nil, fmt.Errorf("argocd %s: %w", a.Name, err)
 	}
+	if client != nil {
+		s.argocdTokens.tokens[a.Name] = client
+	}
 	o := argocd.Options{
 		Name: a.Name, API: client, APIAlone: a.APIAlone, Caches: &s.caches, Namespaces: a.Kubernetes.Namespaces, Clusters: a.Clusters.Live,
 		Refresh: a.Refresh, Log: s.log.Named("argocd"), OnChange: s.appChanged, OnVersionChange: s.inputsChanged, OnWindowsChange: s.windowsChanged,

@@ -17,27 +17,28 @@ import (
 // metrics are what /metrics shows. They implement the interfaces of the rooms
 // that report to them.
 type metrics struct {
-	registry   *prometheus.Registry
-	calls      *prometheus.CounterVec
-	callTime   *prometheus.HistogramVec
-	deliveries *prometheus.CounterVec
-	closed     *prometheus.CounterVec
-	runs       *prometheus.CounterVec
-	runTime    *prometheus.HistogramVec
-	stages     *prometheus.HistogramVec
-	reverts    *prometheus.CounterVec
-	changes    *prometheus.CounterVec
-	failures   *prometheus.CounterVec
-	leadTime   *prometheus.HistogramVec
-	restores   *prometheus.HistogramVec
-	checkTime  *prometheus.HistogramVec
-	messages   *prometheus.CounterVec
-	gateCalls  *prometheus.CounterVec
-	callbacks  *prometheus.CounterVec
-	gateTime   *prometheus.HistogramVec
-	skips      *prometheus.CounterVec
-	tokenEnds  *prometheus.GaugeVec
-	limited    *prometheus.CounterVec
+	registry        *prometheus.Registry
+	calls           *prometheus.CounterVec
+	callTime        *prometheus.HistogramVec
+	deliveries      *prometheus.CounterVec
+	closed          *prometheus.CounterVec
+	runs            *prometheus.CounterVec
+	runTime         *prometheus.HistogramVec
+	stages          *prometheus.HistogramVec
+	reverts         *prometheus.CounterVec
+	changes         *prometheus.CounterVec
+	failures        *prometheus.CounterVec
+	leadTime        *prometheus.HistogramVec
+	restores        *prometheus.HistogramVec
+	checkTime       *prometheus.HistogramVec
+	messages        *prometheus.CounterVec
+	gateCalls       *prometheus.CounterVec
+	callbacks       *prometheus.CounterVec
+	gateTime        *prometheus.HistogramVec
+	skips           *prometheus.CounterVec
+	tokenEnds       *prometheus.GaugeVec
+	argocdTokenEnds *prometheus.GaugeVec
+	limited         *prometheus.CounterVec
 }
 
 // deliveryLabels are those of the metrics of delivery.
@@ -48,29 +49,30 @@ var stageBuckets = []float64{1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 24 * 3600, 
 
 func newMetrics(s *store.Store, caches *cache.Group, now func() time.Time) *metrics {
 	m := &metrics{
-		registry:   prometheus.NewRegistry(),
-		calls:      prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_forge_calls_total", Help: "Calls to a forge's API, by endpoint and HTTP status (0: no answer)."}, []string{"forge", "endpoint", "status"}),
-		callTime:   prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "liftlock_forge_call_seconds", Help: "How long calls to a forge's API took.", Buckets: prometheus.DefBuckets}, []string{"forge"}),
-		deliveries: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_webhook_deliveries_total", Help: "Webhook deliveries by outcome."}, []string{"forge", "outcome"}),
-		closed:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_connections_closed_total", Help: "Connections that were closed or refused because too many were open, by listener."}, []string{"listener"}),
-		runs:       prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_runs_total", Help: "Runs of keys by kind and result."}, []string{"kind", "result"}),
-		runTime:    prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "liftlock_run_seconds", Help: "How long runs of keys took, by kind.", Buckets: prometheus.DefBuckets}, []string{"kind"}),
-		stages:     prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "liftlock_promotion_stage_seconds", Help: "How long promotions took to a stage: merged since opened, verified or degraded since landed.", Buckets: stageBuckets}, []string{"environment", "stage"}),
-		reverts:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_reverts_total", Help: "Reverts opened."}, []string{"environment"}),
-		changes:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_changes_total", Help: "Releases that promotions brought and that were verified or degraded."}, deliveryLabels),
-		failures:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_changes_failed_total", Help: "Releases that promotions brought and that degraded."}, deliveryLabels),
-		leadTime:   prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "liftlock_lead_time_seconds", Help: "How long releases took from the environment in which they began to being verified in another.", Buckets: stageBuckets}, deliveryLabels),
-		restores:   prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "liftlock_time_to_restore_seconds", Help: "For how long environments were degraded until something was verified there.", Buckets: stageBuckets}, deliveryLabels),
-		checkTime:  prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "liftlock_impact_check_seconds", Help: "How long checks of people's pull requests took, by result: told, or failed where a limit was reached.", Buckets: prometheus.DefBuckets}, []string{"result"}),
-		messages:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_notifications_total", Help: "Notifications sent, and tries that failed, by channel and result."}, []string{"channel", "result"}),
-		gateCalls:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_gate_calls_total", Help: "Calls of the servers that gates ask, by the gate's kind, the server's name and how it ended."}, []string{"gate", "server", "outcome"}),
-		callbacks:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_gate_callbacks_total", Help: "Callbacks of endpoints that gates ask, by the endpoint's name (empty for who isn't believed to be one) and what they said or why they don't count."}, []string{"server", "outcome"}),
-		gateTime:   prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "liftlock_gate_call_seconds", Help: "How long calls of the servers that gates ask took.", Buckets: prometheus.DefBuckets}, []string{"gate", "server"}),
-		skips:      prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_gate_skips_total", Help: "Gates that somebody had a promotion pass by /liftlock skip."}, []string{"pipeline", "environment", "gate"}),
-		limited:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_forge_limited_total", Help: "How often a forge refused a call for the number of them, after which none is made for a while."}, []string{"forge"}),
-		tokenEnds:  prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "liftlock_forge_token_expiry_timestamp_seconds", Help: "When the token for a forge ends, in Unix time, where it ends and the forge says so."}, []string{"forge"}),
+		registry:        prometheus.NewRegistry(),
+		calls:           prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_forge_calls_total", Help: "Calls to a forge's API, by endpoint and HTTP status (0: no answer)."}, []string{"forge", "endpoint", "status"}),
+		callTime:        prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "liftlock_forge_call_seconds", Help: "How long calls to a forge's API took.", Buckets: prometheus.DefBuckets}, []string{"forge"}),
+		deliveries:      prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_webhook_deliveries_total", Help: "Webhook deliveries by outcome."}, []string{"forge", "outcome"}),
+		closed:          prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_connections_closed_total", Help: "Connections that were closed or refused because too many were open, by listener."}, []string{"listener"}),
+		runs:            prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_runs_total", Help: "Runs of keys by kind and result."}, []string{"kind", "result"}),
+		runTime:         prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "liftlock_run_seconds", Help: "How long runs of keys took, by kind.", Buckets: prometheus.DefBuckets}, []string{"kind"}),
+		stages:          prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "liftlock_promotion_stage_seconds", Help: "How long promotions took to a stage: merged since opened, verified or degraded since landed.", Buckets: stageBuckets}, []string{"environment", "stage"}),
+		reverts:         prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_reverts_total", Help: "Reverts opened."}, []string{"environment"}),
+		changes:         prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_changes_total", Help: "Releases that promotions brought and that were verified or degraded."}, deliveryLabels),
+		failures:        prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_changes_failed_total", Help: "Releases that promotions brought and that degraded."}, deliveryLabels),
+		leadTime:        prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "liftlock_lead_time_seconds", Help: "How long releases took from the environment in which they began to being verified in another.", Buckets: stageBuckets}, deliveryLabels),
+		restores:        prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "liftlock_time_to_restore_seconds", Help: "For how long environments were degraded until something was verified there.", Buckets: stageBuckets}, deliveryLabels),
+		checkTime:       prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "liftlock_impact_check_seconds", Help: "How long checks of people's pull requests took, by result: told, or failed where a limit was reached.", Buckets: prometheus.DefBuckets}, []string{"result"}),
+		messages:        prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_notifications_total", Help: "Notifications sent, and tries that failed, by channel and result."}, []string{"channel", "result"}),
+		gateCalls:       prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_gate_calls_total", Help: "Calls of the servers that gates ask, by the gate's kind, the server's name and how it ended."}, []string{"gate", "server", "outcome"}),
+		callbacks:       prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_gate_callbacks_total", Help: "Callbacks of endpoints that gates ask, by the endpoint's name (empty for who isn't believed to be one) and what they said or why they don't count."}, []string{"server", "outcome"}),
+		gateTime:        prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "liftlock_gate_call_seconds", Help: "How long calls of the servers that gates ask took.", Buckets: prometheus.DefBuckets}, []string{"gate", "server"}),
+		skips:           prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_gate_skips_total", Help: "Gates that somebody had a promotion pass by /liftlock skip."}, []string{"pipeline", "environment", "gate"}),
+		limited:         prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_forge_limited_total", Help: "How often a forge refused a call for the number of them, after which none is made for a while."}, []string{"forge"}),
+		tokenEnds:       prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "liftlock_forge_token_expiry_timestamp_seconds", Help: "When the token for a forge ends, in Unix time, where it ends and the forge says so."}, []string{"forge"}),
+		argocdTokenEnds: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "liftlock_argocd_token_expiry_timestamp_seconds", Help: "When the token for an Argo CD's API ends, in Unix time, where it ends."}, []string{"argocd"}),
 	}
-	m.registry.MustRegister(m.calls, m.callTime, m.deliveries, m.closed, m.runs, m.runTime, m.stages, m.reverts, m.changes, m.failures, m.leadTime, m.restores, m.checkTime, m.messages, m.gateCalls, m.gateTime, m.callbacks, m.skips, m.tokenEnds, m.limited, newQueueCollector(s), newStateCollector(s, now), newCacheCollector(caches),
+	m.registry.MustRegister(m.calls, m.callTime, m.deliveries, m.closed, m.runs, m.runTime, m.stages, m.reverts, m.changes, m.failures, m.leadTime, m.restores, m.checkTime, m.messages, m.gateCalls, m.gateTime, m.callbacks, m.skips, m.tokenEnds, m.argocdTokenEnds, m.limited, newQueueCollector(s), newStateCollector(s, now), newCacheCollector(caches),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

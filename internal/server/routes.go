@@ -167,7 +167,7 @@ func (s *Server) serveReadyz(w http.ResponseWriter, r *http.Request) {
 	} else {
 		lines = append(lines, "store: ok")
 	}
-	for _, p := range slices.Concat(s.argocdStatuses(), s.clusterFileStatuses(), s.tokens.statuses()) {
+	for _, p := range slices.Concat(s.argocdStatuses(), s.clusterFileStatuses(), s.tokens.statuses(), s.argocdTokens.statuses()) {
 		if p.err != nil {
 			lines = append(lines, p.name+": "+p.err.Error())
 		} else {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"k8s.io/utils/clock"
 
@@ -66,16 +67,16 @@ type Seams struct {
 
 // Server is a built server. Run runs it once.
 type Server struct {
-	o       Options
-	log     *zap.Logger
-	store   *store.Store
-	metrics *metrics
-	caches  cache.Group
-	argocds map[string]*argocdConnection
-	repos   []*controller.Repository
-	forges  map[string]forge.Forge
-	tokens  *tokenWatch
-	health  *health
+	o                    Options
+	log                  *zap.Logger
+	store                *store.Store
+	metrics              *metrics
+	caches               cache.Group
+	argocds              map[string]*argocdConnection
+	repos                []*controller.Repository
+	forges               map[string]forge.Forge
+	tokens, argocdTokens *tokenWatch
+	health               *health
 
 	clients       clientResolver
 	certificate   *certificateFiles // nil: plain HTTP
@@ -125,7 +126,11 @@ func New(ctx context.Context, o Options) (_ *Server, err error) {
 	}
 	s.o.Clock = s.store.Clock(o.Clock)
 	s.metrics = newMetrics(s.store, &s.caches, s.o.Clock.Now)
-	s.tokens = &tokenWatch{forges: map[string]tokenExpirer{}, clock: s.o.Clock, shown: s.metrics.tokenEnds, log: s.log.Named("forge"), ends: map[string]time.Time{}}
+	watchTokens := func(what, key string, shown *prometheus.GaugeVec, log *zap.Logger) *tokenWatch {
+		return &tokenWatch{what: what, key: key, tokens: map[string]tokenExpirer{}, clock: s.o.Clock, shown: shown, log: log, ends: map[string]time.Time{}}
+	}
+	s.tokens = watchTokens("forge", "forges[].auth", s.metrics.tokenEnds, s.log.Named("forge"))
+	s.argocdTokens = watchTokens("Argo CD", "argocd[].api", s.metrics.argocdTokenEnds, s.log.Named("argocd"))
 	for _, f := range o.Config.Forges {
 		if s.forges[f.Name], err = s.newForge(f); err != nil {
 			return nil, fmt.Errorf("forge %s: %w", f.Name, err)
@@ -202,7 +207,7 @@ func (s *Server) newForge(f config.Forge) (forge.Forge, error) {
 		return nil, err
 	}
 	if e, ok := d.(tokenExpirer); ok {
-		s.tokens.forges[f.Name] = e
+		s.tokens.tokens[f.Name] = e
 	}
 	if s.o.Seams.Forge != nil {
 		d = s.o.Seams.Forge(d)
@@ -278,6 +283,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	wg.Go(func() { s.notifier.Run(ctx) })
 	wg.Go(func() { s.tokens.run(ctx) })
+	wg.Go(func() { s.argocdTokens.run(ctx) })
 	reached := make(chan *controller.Repository)
 	wg.Go(func() { s.connectRepositories(ctx, reached) })
 	if err := s.runEngine(ctx, reached); err != nil {

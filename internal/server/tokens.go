@@ -22,15 +22,17 @@ const (
 	tokenWarning = 14 * 24 * time.Hour
 )
 
-// tokenExpirer is a driver that can say until when its token is good; the zero time: for
-// ever, or the forge doesn't say.
+// tokenExpirer can say until when its token is good; the zero time: for ever, or nobody says.
 type tokenExpirer interface {
 	TokenExpiry(ctx context.Context) (time.Time, error)
 }
 
-// tokenWatch knows until when the tokens of forges are good, where those say so.
+// tokenWatch knows until when the tokens for forges, or for Argo CDs, are good, where that is
+// said.
 type tokenWatch struct {
-	forges map[string]tokenExpirer // by name
+	what   string                  // they are for: forge, Argo CD
+	key    string                  // of the server's file where they are
+	tokens map[string]tokenExpirer // by the name of what they are for
 	clock  clock.WithTicker
 	shown  *prometheus.GaugeVec
 	log    *zap.Logger
@@ -41,7 +43,7 @@ type tokenWatch struct {
 
 // run looks at the tokens until the context ends.
 func (w *tokenWatch) run(ctx context.Context) {
-	if len(w.forges) == 0 {
+	if len(w.tokens) == 0 {
 		return
 	}
 	for {
@@ -62,11 +64,11 @@ func (w *tokenWatch) run(ctx context.Context) {
 // readExpiries reads the end of each token; false where one can't be read: what was known of it stays.
 func (w *tokenWatch) readExpiries(ctx context.Context) (ok bool) {
 	ok = true
-	for name, f := range w.forges {
+	for name, f := range w.tokens {
 		end, err := f.TokenExpiry(ctx)
 		if err != nil {
 			if ctx.Err() == nil {
-				w.log.Warn("until when the forge's token is good can't be read", zap.String("forge", name), zap.Error(err))
+				w.log.Warn("until when the token for a "+w.what+" is good can't be read", zap.String("name", name), zap.Error(err))
 			}
 			ok = false
 			continue
@@ -74,7 +76,7 @@ func (w *tokenWatch) readExpiries(ctx context.Context) (ok bool) {
 		w.remember(name, end)
 	}
 	for _, s := range w.statuses() {
-		w.log.Warn(s.err.Error(), zap.String("forge", s.name))
+		w.log.Warn(s.err.Error(), zap.String("part", s.name))
 	}
 	return ok
 }
@@ -105,7 +107,7 @@ func (w *tokenWatch) statuses() []partStatus {
 		if left <= 0 {
 			when = "ended on " + end.UTC().Format(time.DateOnly)
 		}
-		out = append(out, partStatus{"token of forge " + name, fmt.Errorf("it %s: make a new one, put it where forges[].auth has it, and restart Liftlock", when)})
+		out = append(out, partStatus{"token of " + w.what + " " + name, fmt.Errorf("it %s: make a new one, put it where %s has it, and restart Liftlock", when, w.key)})
 	}
 	slices.SortFunc(out, func(a, b partStatus) int { return strings.Compare(a.name, b.name) })
 	return out

@@ -26,7 +26,7 @@ func TestTokensThatEnd(t *testing.T) {
 	clk := clocktesting.NewFakeClock(now)
 	hub, forever := &givenExpiry{end: time.Date(2026, 3, 20, 0, 0, 0, 0, time.UTC)}, &givenExpiry{}
 	w := &tokenWatch{
-		forges: map[string]tokenExpirer{"hub": hub, "forever": forever}, clock: clk, log: zap.NewNop(), ends: map[string]time.Time{},
+		what: "forge", key: "forges[].auth", tokens: map[string]tokenExpirer{"hub": hub, "forever": forever}, clock: clk, log: zap.NewNop(), ends: map[string]time.Time{},
 		shown: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "expiry"}, []string{"forge"}),
 	}
 	warnings := func() string {
@@ -50,7 +50,7 @@ func TestTokensThatEnd(t *testing.T) {
 		t.Errorf("the metric is %v", got)
 	}
 	clk.Step(5 * 24 * time.Hour)
-	want("13 days before", true, "token of forge hub: it ends in 12 days, on 2026-03-20: make a new one")
+	want("13 days before", true, "token of forge hub: it ends in 12 days, on 2026-03-20: make a new one, put it where forges[].auth has it, and restart Liftlock")
 	hub.err = errors.New("away")
 	want("when the forge can't be asked", false, "it ends in 12 days")
 	clk.Step(13 * 24 * time.Hour)
@@ -66,7 +66,7 @@ func TestTokensAreLookedAtAgain(t *testing.T) {
 	clk := clocktesting.NewFakeClock(time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC))
 	looks := make(chan bool)
 	w := &tokenWatch{
-		forges: map[string]tokenExpirer{"hub": expiryFunc(func() { looks <- true })}, clock: clk, log: zap.NewNop(), ends: map[string]time.Time{},
+		tokens: map[string]tokenExpirer{"hub": expiryFunc(func() { looks <- true })}, clock: clk, log: zap.NewNop(), ends: map[string]time.Time{},
 		shown: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "expiry"}, []string{"forge"}),
 	}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
+	"github.com/golang-jwt/jwt/v4"
 )
 
 const (
@@ -93,6 +94,17 @@ func New(o Options) (*Client, error) {
 
 // Source is where people said how to reach it, for people.
 func (c *Client) Source() string { return c.source }
+
+// TokenExpiry is when the token ends, as it says itself: Argo CD's are JWTs with a claim for
+// that. The zero time: it doesn't end, or says nothing. It asks nobody, and never fails.
+func (c *Client) TokenExpiry(context.Context) (time.Time, error) {
+	var claims jwt.RegisteredClaims
+	// Whether it is genuine is for Argo CD to say.
+	if _, _, err := jwt.NewParser().ParseUnverified(c.token, &claims); err != nil || claims.ExpiresAt == nil {
+		return time.Time{}, nil
+	}
+	return claims.ExpiresAt.Time, nil
+}
 
 // maxCAFile bounds a file of certificates; the system's own bundle has 250 kB.
 const maxCAFile = 4 << 20

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/golang-jwt/jwt/v4"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -245,4 +246,33 @@ func FuzzReadEvents(f *testing.F) {
 			t.Errorf("%d events of %q", events, raw)
 		}
 	})
+}
+
+// TestTokenExpiry reads when Argo CD's tokens end, and takes others for what doesn't.
+func TestTokenExpiry(t *testing.T) {
+	sign := func(claims jwt.Claims) string {
+		t.Helper()
+		token, err := jwt.NewWithClaims(jwt.SigningMethodHS256, claims).SignedString([]byte("a key that nobody here knows"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return token
+	}
+	end := time.Date(2027, 1, 2, 3, 4, 5, 0, time.UTC)
+	for token, want := range map[string]time.Time{
+		sign(jwt.RegisteredClaims{Subject: "liftlock:apiKey", ExpiresAt: jwt.NewNumericDate(end)}): end,
+		sign(jwt.RegisteredClaims{Subject: "proj:shop:liftlock"}):                                  {},
+		"opaque":            {},
+		"a.b.c":             {},
+		"e30.eyJleHAiOi19.": {},
+		"":                  {},
+	} {
+		c, err := New(Options{URL: "https://argocd.example.com", Token: token})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := c.TokenExpiry(t.Context()); err != nil || !got.Equal(want) {
+			t.Errorf("%q ends at %v, %v; want %v", token, got, err, want)
+		}
+	}
 }
