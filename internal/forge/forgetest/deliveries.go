@@ -11,6 +11,83 @@ import (
 	"github.com/liftlock/liftlock/webhooks"
 )
 
+// failingReceiver is the receiver of a hook, which fails while it is down.
+type failingReceiver struct {
+	*fixture
+	forgeType string
+	url       string
+	down      atomic.Bool
+	events    chan *webhooks.Event
+}
+
+func newFailingReceiver(t *testing.T, s *fixture, forgeType string) *failingReceiver {
+	t.Helper()
+	const secret = "the secret"
+	receiver, err := webhooks.New(forgeType, [][]byte{[]byte(secret)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &failingReceiver{fixture: s, forgeType: forgeType, events: make(chan *webhooks.Event, 100)}
+	server := httptest.NewServer(webhooks.Handler(receiver, func(_ context.Context, e *webhooks.Event) error {
+		if f.down.Load() {
+			return errors.New("down")
+		}
+		select {
+		case f.events <- e:
+		default: // more than anybody waits for
+		}
+		return nil
+	}, nil))
+	t.Cleanup(server.Close)
+	f.url = server.URL + "/webhooks/hub"
+	if _, err := s.Forge.EnsureHook(s.ctx, s.Repo, forge.Hook{URL: f.url, Secret: secret}); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// awaitPullEvent waits until an event of a pull request was delivered.
+func (f *failingReceiver) awaitPullEvent(t *testing.T) {
+	t.Helper()
+	f.eventually(t, "the pull request is delivered", func() bool {
+		for {
+			select {
+			case e := <-f.events:
+				if e.Kind == webhooks.PullRequest {
+					return true
+				}
+			default:
+				return false
+			}
+		}
+	})
+}
+
+// list reads what was missed since a cursor.
+func (f *failingReceiver) list(t *testing.T, cursor, known string) forge.MissedDeliveries {
+	t.Helper()
+	out, err := f.Forge.MissedDeliveries(f.ctx, f.Repo, forge.DeliveryQuery{URL: f.url, Cursor: cursor, IsKnown: func(id string) bool { return id == known }})
+	if err != nil {
+		t.Fatalf("from %q: %v", cursor, err)
+	}
+	if out.Incomplete {
+		t.Errorf("from %q it is incomplete: %+v", cursor, out)
+	}
+	return out
+}
+
+// findComment is the identity of the delivery about a comment on a pull request; empty where
+// there is none.
+func (f *failingReceiver) findComment(missed forge.MissedDeliveries, number int) string {
+	for _, d := range missed.Deliveries {
+		e, err := webhooks.Parse(f.forgeType, d.ID, d.Event, d.Payload)
+		if err == nil && e.Kind == webhooks.Comment && e.Number == number && e.Repo == f.Repo.String() && d.Answer != "" {
+			return d.ID
+		}
+	}
+	return ""
+}
+
 // testMissedDeliveries has the receiver of a hook fail for a while, and finds in the forge's list
 // what it was that failed: with the identity and the payload that a delivery has, and once.
 func testMissedDeliveries(forgeType string) func(t *testing.T, s *fixture) {
@@ -18,106 +95,51 @@ func testMissedDeliveries(forgeType string) func(t *testing.T, s *fixture) {
 		if s.AddHook == nil {
 			t.Skip("this world has no webhooks over HTTP")
 		}
-		const secret = "the secret"
-		receiver, err := webhooks.New(forgeType, [][]byte{[]byte(secret)}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var down atomic.Bool
-		taken := make(chan *webhooks.Event, 100)
-		server := httptest.NewServer(webhooks.Handler(receiver, func(_ context.Context, e *webhooks.Event) error {
-			if down.Load() {
-				return errors.New("down")
-			}
-			select {
-			case taken <- e:
-			default: // more than anybody waits for
-			}
-			return nil
-		}, nil))
-		t.Cleanup(server.Close)
-		q := forge.DeliveryQuery{URL: server.URL + "/webhooks/hub", IsKnown: func(string) bool { return false }}
-		if _, err := s.Forge.EnsureHook(s.ctx, s.Repo, forge.Hook{URL: q.URL, Secret: secret}); err != nil {
-			t.Fatal(err)
-		}
+		f := newFailingReceiver(t, s, forgeType)
+		nobody := func(string) bool { return false }
 		if s.NoDeliveries {
-			_, err := s.Forge.MissedDeliveries(s.ctx, s.Repo, q)
+			_, err := s.Forge.MissedDeliveries(s.ctx, s.Repo, forge.DeliveryQuery{URL: f.url, IsKnown: nobody})
 			wantKind(t, "list them", err, forge.ErrUnsupported)
 			return
 		}
-		_, err = s.Forge.MissedDeliveries(s.ctx, s.Repo, forge.DeliveryQuery{URL: q.URL + "2", IsKnown: q.IsKnown})
+		_, err := s.Forge.MissedDeliveries(s.ctx, s.Repo, forge.DeliveryQuery{URL: f.url + "2", IsKnown: nobody})
 		wantKind(t, "of a hook that isn't there", err, forge.ErrNotFound)
 
-		list := func(what string) forge.MissedDeliveries {
-			t.Helper()
-			out, err := s.Forge.MissedDeliveries(s.ctx, s.Repo, q)
-			if err != nil {
-				t.Fatalf("%s: %v", what, err)
-			}
-			if out.Incomplete {
-				t.Errorf("%s: it is incomplete: %+v", what, out)
-			}
-			return out
-		}
 		pr := s.openPull(t, branchA)
-		s.eventually(t, "the pull request is delivered", func() bool {
-			for {
-				select {
-				case e := <-taken:
-					if e.Kind == webhooks.PullRequest {
-						return true
-					}
-				default:
-					return false
-				}
-			}
-		})
-		if got := list("nothing failed"); len(got.Deliveries) != 0 {
-			t.Errorf("nothing failed, and it lists %+v", got.Deliveries)
-		} else {
-			q.Cursor = got.Cursor
+		f.awaitPullEvent(t)
+		before := f.list(t, "", "")
+		if len(before.Deliveries) != 0 {
+			t.Errorf("nothing failed, and it lists %+v", before.Deliveries)
 		}
-		down.Store(true)
+		f.down.Store(true)
 		if _, err := s.Reviewer.CreateComment(s.ctx, s.Repo, pr.Number, "/liftlock status"); err != nil {
 			t.Fatal(err)
 		}
 		var missed forge.MissedDeliveries
 		id := ""
 		s.eventually(t, "the comment is listed", func() bool {
-			missed = list("the comment failed")
-			for _, d := range missed.Deliveries {
-				e, err := webhooks.Parse(forgeType, d.ID, d.Event, d.Payload)
-				if err == nil && e.Kind == webhooks.Comment && e.Number == pr.Number && e.Repo == s.Repo.String() && d.Answer != "" {
-					id = d.ID
-				}
-			}
+			missed = f.list(t, before.Cursor, "")
+			id = f.findComment(missed, pr.Number)
 			return id != ""
 		})
-		count := func(deliveries []forge.MissedDelivery) (n int) {
-			for _, d := range deliveries {
+		count := func(m forge.MissedDeliveries) (n int) {
+			for _, d := range m.Deliveries {
 				if d.ID == id {
 					n++
 				}
 			}
 			return n
 		}
-		if n := count(missed.Deliveries); n != 1 {
-			t.Errorf("it is listed %d times", n)
-		}
-		if n := count(list("again").Deliveries); n != 1 {
-			t.Errorf("again from where it was, it is listed %d times", n)
-		}
-		known := q
-		known.IsKnown = func(delivery string) bool { return delivery == id }
-		for _, cursor := range []string{"", "nonsense", q.Cursor, missed.Cursor} {
-			known.Cursor = cursor
-			if got, err := s.Forge.MissedDeliveries(s.ctx, s.Repo, known); err != nil || count(got.Deliveries) != 0 {
-				t.Errorf("known, from %q: %+v, %v", cursor, got.Deliveries, err)
+		// Whoever lost the cursor finds it again; whoever knows it, never.
+		for _, cursor := range []string{before.Cursor, "", "nonsense"} {
+			if n := count(f.list(t, cursor, "")); n != 1 {
+				t.Errorf("from %q it is listed %d times", cursor, n)
 			}
 		}
-		q.Cursor = "" // whoever lost it finds it again
-		if n := count(list("from the beginning").Deliveries); n != 1 {
-			t.Errorf("from the beginning, it is listed %d times", n)
+		for _, cursor := range []string{before.Cursor, "", "nonsense", missed.Cursor} {
+			if n := count(f.list(t, cursor, id)); n != 0 {
+				t.Errorf("known, from %q, it is listed %d times", cursor, n)
+			}
 		}
 	}
 }

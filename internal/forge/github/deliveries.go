@@ -27,12 +27,9 @@ const (
 func (d *Driver) MissedDeliveries(ctx context.Context, r forge.Repo, q forge.DeliveryQuery) (forge.MissedDeliveries, error) {
 	owner, name := repoPath(r)
 	op := "list the deliveries of the webhook of " + r.String()
-	hook, err := d.findHook(ctx, r, q.URL)
+	id, err := d.hookID(ctx, r, q.URL)
 	if err != nil {
 		return forge.MissedDeliveries{}, err
-	}
-	if hook == nil {
-		return forge.MissedDeliveries{}, &forge.Error{Op: op, Kind: forge.ErrNotFound, Message: "there is no webhook to " + q.URL}
 	}
 	since, err := time.Parse(time.RFC3339, q.Cursor)
 	if err != nil {
@@ -42,8 +39,9 @@ func (d *Driver) MissedDeliveries(ctx context.Context, r forge.Repo, q forge.Del
 	page := gh.ListCursorOptions{PerPage: perPage}
 	calls := 0
 	for more := true; more && calls < maxDeliveryCalls; calls++ {
-		list, resp, err := d.api.Repositories.ListHookDeliveries(ctx, owner, name, hook.GetID(), &page)
-		if err != nil && resp != nil && resp.StatusCode == http.StatusNotFound { // the hook is there: this server is older
+		list, resp, err := d.api.Repositories.ListHookDeliveries(ctx, owner, name, id, &page)
+		if err != nil && resp != nil && resp.StatusCode == http.StatusNotFound { // the hook is there, or was: this server is older
+			d.hooks.Remove(hookPlace{r, q.URL})
 			return forge.MissedDeliveries{}, &forge.Error{Op: op, Kind: forge.ErrUnsupported, Status: resp.StatusCode, Err: err}
 		}
 		if err != nil {
@@ -62,7 +60,7 @@ func (d *Driver) MissedDeliveries(ctx context.Context, r forge.Repo, q forge.Del
 	for _, m := range missed {
 		found := forge.MissedDelivery{ID: m.GetGUID(), Event: m.GetEvent(), Answer: clipMessage(strconv.Itoa(m.GetStatusCode()) + " " + m.GetStatus())}
 		if withPayloads {
-			whole, resp, err := d.api.Repositories.GetHookDelivery(ctx, owner, name, hook.GetID(), m.GetID())
+			whole, resp, err := d.api.Repositories.GetHookDelivery(ctx, owner, name, id, m.GetID())
 			if err != nil {
 				return forge.MissedDeliveries{}, wrapError("read a delivery of the webhook of "+r.String(), resp, err)
 			}
@@ -73,6 +71,18 @@ func (d *Driver) MissedDeliveries(ctx context.Context, r forge.Repo, q forge.Del
 		out.Deliveries = append(out.Deliveries, found)
 	}
 	return out, nil
+}
+
+// hookID is a hook's number, which is asked for where nobody has looked at the hook yet.
+func (d *Driver) hookID(ctx context.Context, r forge.Repo, url string) (int64, error) {
+	if id, ok := d.hooks.Get(hookPlace{r, url}); ok {
+		return id, nil
+	}
+	hook, err := d.findHook(ctx, r, url)
+	if err == nil && hook == nil {
+		err = &forge.Error{Op: "find the webhook of " + r.String(), Kind: forge.ErrNotFound, Message: "there is none to " + url}
+	}
+	return hook.GetID(), err
 }
 
 // deliveryLog is what was read of a hook's deliveries, newest first.

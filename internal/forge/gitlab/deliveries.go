@@ -40,18 +40,9 @@ type hookEvent struct {
 // have no time. All events are read: a list by status leaves out those without an answer.
 func (d *Driver) MissedDeliveries(ctx context.Context, r forge.Repo, q forge.DeliveryQuery) (forge.MissedDeliveries, error) {
 	op := "list the events of the webhook of " + r.String()
-	id := ""
-	err := forEach(ctx, d, "list the webhooks of "+r.String(), r, maxPages, query{}, func(o hook) bool {
-		if o.text("url") == q.URL {
-			id = o.id()
-		}
-		return id != ""
-	}, "hooks")
+	id, err := d.hookID(ctx, r, q.URL)
 	if err != nil {
-		return forge.MissedDeliveries{}, withHint(err, hookHint)
-	}
-	if id == "" {
-		return forge.MissedDeliveries{}, &forge.Error{Op: op, Kind: forge.ErrNotFound, Message: "there is no webhook to " + q.URL}
+		return forge.MissedDeliveries{}, err
 	}
 	after, err := strconv.ParseInt(q.Cursor, 10, 64)
 	if err != nil {
@@ -63,7 +54,8 @@ func (d *Driver) MissedDeliveries(ctx context.Context, r forge.Repo, q forge.Del
 		var list []hookEvent
 		resp, err := d.callProject(ctx, op, r, http.MethodGet, page, &list, "hooks", id, "events")
 		if statusOf(err) == http.StatusNotFound && !isMissingProject(err) {
-			asError(err).Kind = forge.ErrUnsupported // the hook is there: this GitLab is older
+			d.hooks.Remove(hookPlace{r, q.URL})
+			asError(err).Kind = forge.ErrUnsupported // the hook is there, or was: this GitLab is older
 		}
 		if err != nil {
 			return forge.MissedDeliveries{}, err

@@ -104,9 +104,9 @@ func TestMissedDeliveries(t *testing.T) {
 			if strings.Join(ids, " ") != c.want || got.Incomplete != c.incomplete || got.Cursor != c.after {
 				t.Errorf("got %q, incomplete %t, cursor %q; want %q, %t, %q", ids, got.Incomplete, got.Cursor, c.want, c.incomplete, c.after)
 			}
-			asked := r.calls("hooks/4/events")
-			if len(asked) != c.calls || !strings.Contains(asked[0], "per_page=20") {
-				t.Errorf("it made %d calls, want %d: %v", len(asked), c.calls, asked)
+			made := r.calls("hooks/4/events")
+			if len(made) != c.calls || !strings.Contains(made[0], "per_page=20") {
+				t.Errorf("it made %d calls, want %d: %v", len(made), c.calls, made)
 			}
 		})
 	}
