@@ -51,7 +51,7 @@ func (e *Controller) runHook(ctx context.Context, r *Repository) (time.Time, err
 		return next, nil
 	}
 	var refused *forge.Error
-	if errors.As(err, &refused) {
+	if errors.As(err, &refused) && ctx.Err() == nil {
 		e.opts.Log.Warn("what the forge couldn't deliver to the webhook isn't known; sweeping finds what it was about", zap.String("repository", r.ID), zap.Error(err))
 		return next, nil
 	}

@@ -17,6 +17,18 @@ var facesWithLists = map[emulator.Face]string{emulator.GitHub: "deliveries", emu
 
 const missedText = "deliveries of the webhook were missed"
 
+// refusingStore takes no deliveries while it is refusing.
+type refusingStore struct{ refusing atomic.Bool }
+
+func (r *refusingStore) seams() server.Seams {
+	return server.Seams{StoreIntercept: func(_ context.Context, name string, _ bool) error {
+		if name == "accept" && r.refusing.Load() {
+			return errors.New("the disk is gone")
+		}
+		return nil
+	}}
+}
+
 // openManually opens a promotion that waits for a person, and comes to rest.
 func (s *harness) openManually() emulator.PullRequest {
 	s.t.Helper()
@@ -27,36 +39,35 @@ func (s *harness) openManually() emulator.PullRequest {
 	return p
 }
 
+func (s *harness) awaitLogged(text string) {
+	s.t.Helper()
+	s.waitFor("the log says "+text, func() (bool, string) { return s.countLogged(text) > 0, "it doesn't" })
+}
+
 // TestMissedDeliveries holds that what happened while deliveries were refused, or no server ran, is
 // looked at right after, although polls and sweeps are an hour apart.
 func TestMissedDeliveries(t *testing.T) {
 	for face := range facesWithLists {
 		t.Run(string(face), func(t *testing.T) {
-			var refusing atomic.Bool
-			s := startHarness(t, harnessOptions{face: face, manageHook: true, pipeline: pipelineYAML(nil, dev, manualQA), seams: server.Seams{StoreIntercept: func(_ context.Context, name string, _ bool) error {
-				if name == "accept" && refusing.Load() {
-					return errors.New("the disk is gone")
-				}
-				return nil
-			}}})
+			r := &refusingStore{}
+			s := startHarness(t, harnessOptions{face: face, manageHook: true, pipeline: pipelineYAML(nil, dev, manualQA), seams: r.seams()})
 			p := s.openManually()
-			refusing.Store(true)
+			r.refusing.Store(true)
 			id := s.addComment(p.Number, "ada", "/liftlock status")
 			s.waitFor("its delivery is refused", func() (bool, string) {
 				all := s.Forge.Deliveries()
 				return all[len(all)-1].Status == 503, all[len(all)-1].Event
 			})
-			refusing.Store(false)
+			r.refusing.Store(false)
 			s.awaitReaction(p.Number, id, "+1")
-			if s.countLogged(missedText) == 0 {
-				t.Error("the log doesn't say that deliveries were missed")
-			}
+			s.awaitLogged(missedText)
 			s.awaitIdle()
 			s.stop()
 			id = s.addComment(p.Number, "ada", "/liftlock status")
+			s.must("let the delivery fail", s.Forge.WaitIdle(t.Context()))
 			s.start()
 			s.awaitReaction(p.Number, id, "+1")
-			s.waitFor("it is found in the list", func() (bool, string) { return s.countLogged(missedText) > 0, "the log doesn't say it" })
+			s.awaitLogged(missedText)
 			s.awaitIdle()
 			s.stop()
 			s.start() // with its store it knows how far it read
@@ -67,7 +78,7 @@ func TestMissedDeliveries(t *testing.T) {
 			}
 			s.deleteDatabase()
 			s.start()
-			s.waitFor("with an empty store all is found again", func() (bool, string) { return s.countLogged(missedText) > 0, "the log doesn't say it" })
+			s.awaitLogged(missedText) // with an empty store all is found again
 			s.awaitPromotion("web", "qa", "1.1.0")
 		})
 	}
@@ -96,4 +107,32 @@ func TestDroppedDeliveries(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestWhatADisabledHookMissed has so many deliveries refused that GitLab sends nothing for a while:
+// what happens then is in no list, and is looked at all the same.
+func TestWhatADisabledHookMissed(t *testing.T) {
+	r := &refusingStore{}
+	s := startHarness(t, harnessOptions{face: emulator.GitLab, manageHook: true, pipeline: pipelineYAML(nil, dev, manualQA), seams: r.seams()})
+	p := s.openManually()
+	r.refusing.Store(true)
+	for range 4 {
+		before := len(s.Forge.Deliveries())
+		s.addComment(p.Number, "ada", "a word")
+		s.waitFor("its delivery is refused", func() (bool, string) {
+			all := s.Forge.Deliveries()
+			return len(all) > before && all[len(all)-1].Status == 503, all[len(all)-1].Event
+		})
+	}
+	before := len(s.Forge.Deliveries())
+	id := s.addComment(p.Number, "ada", "/liftlock status")
+	s.must("let nothing be delivered", s.Forge.WaitIdle(t.Context()))
+	for _, d := range s.Forge.Deliveries()[before:] {
+		if d.Event == "Note Hook" {
+			t.Fatal("the hook isn't disabled")
+		}
+	}
+	r.refusing.Store(false)
+	s.awaitReaction(p.Number, id, "+1")
+	s.awaitLogged("maybe more:true")
 }
