@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -119,6 +120,9 @@ func (e *Controller) Start(ctx context.Context) error {
 	for _, r := range e.repositories() {
 		keys.add(store.Normal, wake.ForRepository(r.ID))
 		keys.add(store.Background, wake.ForSweep(r.ID))
+		if r.Hook != nil {
+			keys.add(store.Background, wake.ForHook(r.ID))
+		}
 	}
 	if err := e.wakeAll(ctx, "start", keys); err != nil {
 		return fmt.Errorf("wake the repositories: %w", err)
@@ -184,6 +188,8 @@ func (e *Controller) runKey(ctx context.Context, key string) (time.Time, error) 
 		return e.runRepo(ctx, r)
 	case wake.Sweep:
 		return e.runSweep(ctx, r)
+	case wake.Hook:
+		return e.runHook(ctx, r)
 	case wake.Merge:
 		return e.runMergeQueue(ctx, r)
 	case wake.PullRequest:
@@ -268,13 +274,11 @@ func (e *Controller) wakeAll(ctx context.Context, why string, keys urgentKeys) e
 }
 
 func (e *Controller) wakePending(ctx context.Context, keys urgentKeys) error {
-	urgent := maps.Clone(keys)
-	delete(urgent, store.Normal)
+	now := e.opts.Clock.Now()
 	return e.opts.Store.Tx(ctx, "heard", func(tx *store.Tx) error {
-		if err := tx.WakeAt(ctx, e.opts.Clock.Now().Add(burstDelay), wake.Strings(keys[store.Normal]...)...); err != nil {
-			return err
-		}
-		return urgent.wake(ctx, tx)
+		return cmp.Or(tx.WakeAt(ctx, now.Add(burstDelay), wake.Strings(keys[store.Normal]...)...),
+			tx.WakeAt(ctx, now.Add(refusalDelay), wake.Strings(keys[store.Background]...)...),
+			tx.WakeAs(ctx, store.Urgent, wake.Strings(keys[store.Urgent]...)...))
 	})
 }
 
@@ -297,7 +301,7 @@ func (e *Controller) storePending(ctx context.Context, write func(context.Contex
 	}
 	e.pending.add(inputsChanged, store.Normal)
 	if ctx.Err() == nil {
-		e.opts.Log.Error("news of Argo CD could not be noted; trying again", zap.Int("urgent", len(wakes[store.Urgent])), zap.Int("others", len(wakes[store.Normal])), zap.Error(err))
+		e.opts.Log.Error("news of Argo CD, or of a refused delivery, could not be noted; trying again", zap.Int("urgent", len(wakes[store.Urgent])), zap.Int("others", len(wakes[store.Normal])), zap.Error(err))
 	}
 	return false
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/liftlock/liftlock/internal/store"
 )
 
-// pendingWakes are keys about which something was heard from Argo CD and that are
-// not in the store yet: the watch doesn't wait for a commit, and a burst of
-// changes is one.
+// pendingWakes are keys about which something was heard from Argo CD, or that a delivery was
+// refused, and that are not in the store yet: the watch doesn't wait for a commit, a burst of
+// changes is one, and a delivery is refused when the store can't be written.
 type pendingWakes struct {
 	mu       sync.Mutex
 	keys     map[wake.Key]store.Urgency

@@ -7,8 +7,6 @@ import (
 	"maps"
 	"time"
 
-	"go.uber.org/zap"
-
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
 	"github.com/liftlock/liftlock/internal/controller/wake"
@@ -167,14 +165,6 @@ func (e *Controller) setBranchStatus(ctx context.Context, r *Repository, s *fact
 // same keys as an event would.
 func (e *Controller) runSweep(ctx context.Context, r *Repository) (time.Time, error) {
 	next := e.opts.Clock.Now().Add(r.SweepInterval)
-	if r.Hook != nil {
-		changed, err := r.Forge.EnsureHook(forge.WithPriority(ctx, forge.PriorityBackground), r.Name, *r.Hook)
-		if err != nil {
-			e.opts.Log.Warn("the webhook can't be managed; polling finds what it would have told", zap.String("repository", r.ID), zap.Error(err))
-		} else if changed {
-			e.opts.Log.Info("the webhook was created or repaired", zap.String("repository", r.ID))
-		}
-	}
 	if err := e.opts.Gatherer.RefreshPullRequests(ctx, r.Repository); err != nil {
 		return time.Time{}, err
 	}

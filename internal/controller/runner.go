@@ -126,7 +126,7 @@ const urgentFor = 5 * time.Minute
 func urgencyAfter(c store.Claim, now, next time.Time) store.Urgency {
 	k, _ := wake.Parse(c.Key)
 	switch {
-	case k.Kind == wake.Sweep:
+	case k.Kind == wake.Sweep, k.Kind == wake.Hook:
 		return store.Background
 	case c.Urgency == store.Urgent && next.Sub(now) <= urgentFor:
 		return store.Urgent
@@ -139,7 +139,7 @@ func urgencyAfter(c store.Claim, now, next time.Time) store.Urgency {
 func priorityOf(c store.Claim) forge.Priority {
 	k, _ := wake.Parse(c.Key)
 	switch {
-	case k.Kind == wake.Sweep:
+	case k.Kind == wake.Sweep, k.Kind == wake.Hook:
 		return forge.PriorityBackground
 	case c.Urgency == store.Urgent, k.Kind == wake.Merge, k.Kind == wake.PullRequest:
 		return forge.PriorityUrgent

@@ -194,6 +194,7 @@ func TestPriorityOfRuns(t *testing.T) {
 		{store.Claim{Key: unit, Urgency: store.Urgent}, forge.PriorityUrgent},
 		{store.Claim{Key: unit}, forge.PriorityNormal},
 		{store.Claim{Key: wake.ForSweep("hub:acme/fleet").String(), Urgency: store.Background}, forge.PriorityBackground},
+		{store.Claim{Key: wake.ForHook("hub:acme/fleet").String(), Urgency: store.Background}, forge.PriorityBackground},
 	} {
 		if got := priorityOf(c.claim); got != c.want {
 			t.Errorf("%s: %d, not %d", c.claim.Key, got, c.want)

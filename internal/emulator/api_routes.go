@@ -97,4 +97,7 @@ var hookRoutes = []route{
 	{pattern: "PATCH " + repoPath + "/hooks/{id}", permission: Admin, handle: withHook(patchHook)},
 	{pattern: "DELETE " + repoPath + "/hooks/{id}", permission: Admin, handle: withHook(deleteHook)},
 	{pattern: "POST " + repoPath + "/hooks/{id}/pings", permission: Admin, handle: withHook(pingHook)},
+	{pattern: "GET " + repoPath + "/hooks/{id}/deliveries", permission: Admin, handle: withHook(listDeliveries)},
+	{pattern: "GET " + repoPath + "/hooks/{id}/deliveries/{delivery}", permission: Admin, handle: withDelivery(getDelivery)},
+	{pattern: "POST " + repoPath + "/hooks/{id}/deliveries/{delivery}/attempts", permission: Admin, handle: withDelivery(redeliver)},
 }

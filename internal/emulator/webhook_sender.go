@@ -50,16 +50,17 @@ type Delivery struct {
 	Err    string // why there was no answer, or the event was dropped
 	At     time.Time
 
-	hook hook // as it was then
-	body []byte
+	hook   hook // as it was then
+	body   []byte
+	log    int64 // its number among all deliveries and attempts
+	again  bool  // an attempt after the first
+	answer string
+	took   time.Duration
 
 	// GitLab's.
-	log       int64 // of the hook's events
 	flag      string
 	eventUUID string
 	sent      http.Header
-	answer    string
-	took      time.Duration
 }
 
 // webhookSender delivers webhooks, one after the other.
@@ -79,12 +80,12 @@ type webhookSender struct {
 	idle       chan struct{} // closed when pending is 0
 	history    []Delivery
 	lastByHook map[int64]Delivery // by hook
+	lastLog    int64
+	now        func() time.Time
 
 	// GitLab's.
-	now      func() time.Time
 	instance string               // the forge's address
 	health   map[int64]hookHealth // by hook
-	lastLog  int64
 }
 
 func newWebhookSender(log *zap.Logger, now func() time.Time, instance string) *webhookSender {
@@ -294,7 +295,7 @@ func (f *Forge) Deliveries() []Delivery {
 func (f *Forge) Redeliver(id string) error {
 	for _, d := range f.Deliveries() {
 		if d.ID == id {
-			d.Status, d.Err = 0, ""
+			d.Status, d.Err, d.again = 0, "", true
 			f.sender.enqueue(d)
 			return nil
 		}

@@ -147,8 +147,11 @@ const (
 	hookEventsKept = 7 * 24 * time.Hour
 )
 
-// listHookEvents are a hook's deliveries, newest first.
+// listHookEvents are a hook's deliveries, newest first (since 17.3).
 func listHookEvents(c *call, h *hook) (any, error) {
+	if c.oldGitLab {
+		return nil, &apiError{Status: http.StatusNotFound, Message: "404 Not Found", body: restObject{"error": "404 Not Found"}}
+	}
 	q, err := c.params()
 	if err != nil {
 		return nil, err
@@ -167,7 +170,8 @@ func listHookEvents(c *call, h *hook) (any, error) {
 	return pageOf(c, found, hookEvent), nil
 }
 
-// hasStatus says whether a delivery ended in a way, or with a status.
+// hasStatus says whether a delivery ended in a way, or with a status. Without an answer it is
+// in none of the ways, which are of numbers.
 func (d *Delivery) hasStatus(word string) bool {
 	switch word {
 	case "successful":
@@ -175,7 +179,7 @@ func (d *Delivery) hasStatus(word string) bool {
 	case "client_failure":
 		return d.Status >= 400 && d.Status < 500
 	case "server_failure":
-		return d.Status >= 500 || d.Status == 0
+		return d.Status >= 500
 	}
 	return strconv.Itoa(d.Status) == word
 }

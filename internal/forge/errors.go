@@ -24,6 +24,8 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrInvalid: the forge refuses the request as such.
 	ErrInvalid = errors.New("refused by the forge")
+	// ErrUnsupported: this forge, or its version, has no such thing.
+	ErrUnsupported = errors.New("not supported by the forge")
 	// ErrTooMany: there is more of it than is read.
 	ErrTooMany = errors.New("more than can be read")
 )

@@ -322,4 +322,8 @@ type Forge interface {
 	// EnsureHook creates the webhook, or repairs the one with the same URL
 	// (events, content type, active, secret). changed says whether it had to.
 	EnsureHook(ctx context.Context, r Repo, h Hook) (changed bool, err error)
+	// MissedDeliveries lists what the forge couldn't deliver to a webhook, in a few calls
+	// however much that is. ErrUnsupported where the forge doesn't show it; ErrNotFound where
+	// there is no such webhook.
+	MissedDeliveries(ctx context.Context, r Repo, q DeliveryQuery) (MissedDeliveries, error)
 }

@@ -84,6 +84,8 @@ func describeKey(key string) string {
 		return "merging in " + rest
 	case "sweep":
 		return "sweep of " + rest
+	case "hook":
+		return "webhook of " + rest
 	}
 	return key
 }

@@ -134,7 +134,8 @@ func TestWebhooksOff(t *testing.T) {
 
 // TestHookIsManaged makes the hook, and repairs it after somebody spoilt it.
 func TestHookIsManaged(t *testing.T) {
-	s := startHarness(t, harnessOptions{manageHook: true, sweep: 300 * time.Millisecond})
+	clock := newSteppedClock()
+	s := startHarness(t, harnessOptions{manageHook: true, clock: clock})
 	good := func() (bool, string) {
 		hooks, err := s.Forge.Hooks(repoName)
 		s.must("list the hooks", err)
@@ -144,6 +145,7 @@ func TestHookIsManaged(t *testing.T) {
 	s.awaitJudged()
 	s.must("spoil the hook", s.Forge.SetHookEvents(repoName, s.url+"/webhooks/hub", map[emulator.Face]string{emulator.GitHub: "push", emulator.GitLab: "push_events"}[s.Forge.Face()]))
 	s.waitFor("the hook is spoilt", func() (bool, string) { ok, seen := good(); return !ok, seen })
+	clock.Step(10 * time.Minute)
 	s.waitFor("the hook is repaired", good)
 	s.commitRelease("web", "1.1.0")
 	s.awaitPromotion("web", "qa", "1.1.0")

@@ -62,10 +62,10 @@ func hasCode(why []api.Reason, code string) bool {
 	return slices.ContainsFunc(why, func(r api.Reason) bool { return r.Code == code })
 }
 
-// TestIdleForgeCalls counts an hour's calls to the forge with nothing new: the poll's
-// and the sweep's, to the last one, and the same in /metrics.
+// TestIdleForgeCalls counts an hour's calls to the forge with nothing new: the poll's,
+// the sweep's and the hook's, to the last one, and the same in /metrics.
 func TestIdleForgeCalls(t *testing.T) {
-	const polls, sweeps = 20, 12
+	const polls, sweeps, hooks = 20, 12, 6
 	for _, c := range []struct {
 		name  string
 		begin func(*harness)
@@ -102,7 +102,8 @@ func TestIdleForgeCalls(t *testing.T) {
 				s.awaitIdle()
 			}
 			want := map[string]int{
-				"GET /repos/{owner}/{repo}/hooks":                           sweeps,
+				"GET /repos/{owner}/{repo}/hooks":                           hooks,
+				"GET /repos/{owner}/{repo}/hooks/{id}/deliveries":           hooks,
 				"GET /repos/{owner}/{repo}/pulls":                           sweeps,
 				"GET /{owner}/{repo}.git/info/refs?service=git-upload-pack": polls,
 				"POST /{owner}/{repo}.git/git-upload-pack":                  polls,

@@ -122,8 +122,22 @@ func (s *Server) acceptDelivery(ctx context.Context, name string, ev *webhooks.E
 	if err != nil {
 		s.log.Error("a delivery could not be stored and was refused; the forge may deliver it again, the sweep finds what it was about",
 			zap.String("forge", name), zap.String("delivery", ev.Delivery), zap.String("event", ev.Name), zap.Error(err))
+		s.noteRefusal(name, ev)
 	}
 	return err
+}
+
+// noteRefusal has the controller see to a delivery that was refused.
+func (s *Server) noteRefusal(name string, ev *webhooks.Event) {
+	c := s.runningEngine()
+	if c == nil {
+		return // it looks at everything when it starts
+	}
+	for _, r := range s.o.Config.Repositories {
+		if r.Forge == name && strings.EqualFold(r.Name, ev.Repo) {
+			c.DeliveryRefused(r.Forge + ":" + r.Name)
+		}
+	}
 }
 
 // addKeys adds to a delivery what an event about a repository of ours wakes, and when.

@@ -59,10 +59,12 @@ type Seams struct {
 	BeforePush    func(ref string)
 	AfterPush     func(ref string)
 	StoreMaxPages int
-	JudgeTime     func() time.Duration // how long an edit may be judged; nil: as long as a server gives it
-	Sandbox       sandbox.Limits       // the zero value: those that a server has
-	Workers       int                  // how many keys run at once; 0: as many as a server runs
-	Lease         time.Duration        // how long what a dead process was at is kept from others; 0: as long as a server keeps it
+	// StoreIntercept is asked before the store is: store.Options.
+	StoreIntercept func(ctx context.Context, name string, answered bool) error
+	JudgeTime      func() time.Duration // how long an edit may be judged; nil: as long as a server gives it
+	Sandbox        sandbox.Limits       // the zero value: those that a server has
+	Workers        int                  // how many keys run at once; 0: as many as a server runs
+	Lease          time.Duration        // how long what a dead process was at is kept from others; 0: as long as a server keeps it
 }
 
 // Server is a built server. Run runs it once.

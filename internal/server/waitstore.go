@@ -24,7 +24,7 @@ const maxStoreWait = 15 * time.Second
 func (s *Server) awaitStore(ctx context.Context) (*store.Store, error) {
 	open := func() (*store.Store, error) {
 		return store.Open(ctx, s.o.Config.Store.Reveal(), store.Options{Log: s.log.Named("store"), Now: s.o.Clock.Now, Lease: s.o.Seams.Lease,
-			OnCommit: s.o.Seams.OnCommit, MaxPages: s.o.Seams.StoreMaxPages})
+			OnCommit: s.o.Seams.OnCommit, MaxPages: s.o.Seams.StoreMaxPages, Intercept: s.o.Seams.StoreIntercept})
 	}
 	st, err := open()
 	if !errors.Is(err, store.ErrUnreachable) {

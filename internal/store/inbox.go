@@ -53,6 +53,11 @@ func (t sqlTx) addDelivery(ctx context.Context, d Delivery) (fresh bool, err err
 	return n > 0, err
 }
 
+func (r queries) HasDelivery(ctx context.Context, forge, id string) (bool, error) {
+	_, ok, err := queryOne(ctx, r.db, oneColumn[string], `SELECT id FROM deliveries WHERE forge = $1 AND id = $2`, forge, id)
+	return ok, wrapError(err, "look for the delivery %.80q of %s", id, forge)
+}
+
 func (d Delivery) checkFields() error {
 	if len(d.Keys) > maxKeys {
 		return fmt.Errorf("%w: it wakes %d keys, at most %d are allowed", ErrInvalid, len(d.Keys), maxKeys)

@@ -37,6 +37,14 @@ func (t *memoryTx) addDelivery(_ context.Context, d Delivery) (fresh bool, err e
 	return true, nil
 }
 
+func (m memoryReader) HasDelivery(ctx context.Context, forge, id string) (bool, error) {
+	tables, err := m.tables(ctx)
+	if err != nil {
+		return false, err
+	}
+	return tables.deliveries.find(&Delivery{Forge: forge, ID: id}) != nil, nil
+}
+
 func newMemoryArrivals() memoryTable[Arrival] {
 	return newMemoryTable(
 		memoryOrder[Arrival]{compare: func(a, b *Arrival) int {

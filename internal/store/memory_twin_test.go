@@ -223,6 +223,10 @@ func drawRead(d draws) func(r reader) result {
 		},
 		func(r reader) result { v, ok, err := r.State(ctx, "a/1"); return returned(err, v, ok) },
 		func(r reader) result { v, err := r.StateByPrefix(ctx, "a/"); return returned(err, v) },
+		func(r reader) result {
+			v, err := r.HasDelivery(ctx, "hub", fmt.Sprint(number))
+			return returned(err, v)
+		},
 		func(r reader) result { v, ok, err := r.Unit(ctx, unit); return returned(err, v, ok) },
 		func(r reader) result { v, at, err := r.NextDue(ctx); return returned(err, v, at) },
 		func(r reader) result { v, err := r.Depth(ctx); return returned(err, v) },

@@ -24,8 +24,15 @@ func assertEqual(t testing.TB, got, want any) {
 func TestDeliveries(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, w *testStore) {
 		d := Delivery{Forge: "hub", ID: "1", Event: "push", Repo: "acme/fleet", ReceivedAt: w.Now(), Keys: []string{"repo:acme/fleet", "pr:7"}}
+		has := func(d Delivery) bool { return value(w.HasDelivery(ctx, d.Forge, d.ID))(t) }
+		if has(d) {
+			t.Fatal("it is there before it came")
+		}
 		if !value(w.Accept(ctx, d))(t) {
 			t.Fatal("the first is not fresh")
+		}
+		if !has(d) || has(Delivery{Forge: "other", ID: d.ID}) || has(Delivery{Forge: d.Forge, ID: "2"}) {
+			t.Fatal("only it must be there")
 		}
 		c := w.claim(t, me, "repo:acme/fleet", "pr:7")
 		must(t, w.Finish(ctx, me, c[0], Outcome{}))
@@ -46,6 +53,9 @@ func TestDeliveries(t *testing.T) {
 		w.Advance(time.Second)
 		if n := value(w.PruneDeliveries(ctx, w.Now()))(t); n != 3 {
 			t.Fatalf("pruned %d, want 3", n)
+		}
+		if has(d) {
+			t.Fatal("it is there after it was forgotten")
 		}
 		if !value(w.Accept(ctx, d))(t) {
 			t.Fatal("after it was forgotten, it is not fresh")

@@ -72,6 +72,8 @@ type reader interface {
 	CountSlots(ctx context.Context, prefix string) (int, error)
 	// State is what was kept under the key; false when nothing is.
 	State(ctx context.Context, key string) ([]byte, bool, error)
+	// HasDelivery says whether a forge's delivery was accepted and isn't forgotten yet.
+	HasDelivery(ctx context.Context, forge, id string) (bool, error)
 	// StateByPrefix is everything whose key begins with the prefix, by key.
 	StateByPrefix(ctx context.Context, prefix string) (map[string][]byte, error)
 	// Units are the units that the filter chooses, sorted by pipeline, component and key.

@@ -19,6 +19,7 @@ type Kind string
 const (
 	Repository  Kind = "repo"  // fetch, resolve and wake the units that changed
 	Sweep       Kind = "sweep" // look at everything that is open
+	Hook        Kind = "hook"  // create or repair the webhook, and find what was missed by it
 	PullRequest Kind = "pr"    // read one pull request again, with the commands in it
 	Unit        Kind = "unit"  // evaluate one component, or all of a pipeline's that move by one pull request
 	Merge       Kind = "merge" // one a repository: evaluate again and merge, one after the other
@@ -38,6 +39,9 @@ func ForRepository(repo string) Key { return Key{Kind: Repository, Repository: r
 
 // ForSweep is the key of a repository's sweep.
 func ForSweep(repo string) Key { return Key{Kind: Sweep, Repository: repo} }
+
+// ForHook is the key of a repository's webhook.
+func ForHook(repo string) Key { return Key{Kind: Hook, Repository: repo} }
 
 // ForMerge is the key of a repository's merges.
 func ForMerge(repo string) Key { return Key{Kind: Merge, Repository: repo} }
@@ -72,7 +76,7 @@ func (k Key) String() string {
 func Parse(s string) (Key, bool) {
 	kind, rest, _ := strings.Cut(s, ":")
 	switch k := (Key{Kind: Kind(kind), Repository: rest}); k.Kind {
-	case Repository, Sweep, Merge:
+	case Repository, Sweep, Hook, Merge:
 		return k, rest != ""
 	case PullRequest:
 		i := strings.LastIndexByte(rest, '#')

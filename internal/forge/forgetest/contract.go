@@ -46,6 +46,7 @@ type Differences struct {
 	FailedWord   string // its word for a status that failed, by an error or not; empty: it has two
 	ReviewedOnce bool   // of who has reviewed no other review can be requested
 	NoPushes     bool   // who pushed isn't told, and that is ErrInvalid
+	NoDeliveries bool   // what it couldn't deliver to a webhook isn't told
 }
 
 // Repository is a fresh repository, with one commit on its branch main, and the
@@ -126,6 +127,7 @@ func Run(t *testing.T, w Backend) {
 		{"delete a branch", testDeleteBranch},
 		{"webhook", testHook},
 		{"webhook delivers", testHookDelivers(w.Type)},
+		{"missed deliveries", testMissedDeliveries(w.Type)},
 		{"what isn't there", testNotFound},
 		{"canceled", testCanceled},
 	} {

@@ -35,6 +35,9 @@ const (
 
 	// cacheBytes holds the conditional answers of some hundred pull requests.
 	cacheBytes = 32 << 20
+
+	// maxHooks bounds how many hooks' numbers are remembered.
+	maxHooks = 10_000
 )
 
 // Options say which GitHub, and who we are.
@@ -61,6 +64,7 @@ type Driver struct {
 	api   *gh.Client
 	base  *url.URL
 	token string
+	hooks *cache.Cache[hookPlace, int64] // their numbers
 
 	mu      sync.Mutex
 	me      forge.User       // once it is known; a token's owner doesn't change
@@ -96,7 +100,10 @@ func New(o Options) (*Driver, error) {
 		OnLimited:     o.OnLimited,
 	}))
 	client.BaseURL = base
-	return &Driver{api: client, base: base, token: o.Token, secrets: map[int64]string{}}, nil
+	return &Driver{
+		api: client, base: base, token: o.Token, secrets: map[int64]string{},
+		hooks: cache.New(o.Caches, cache.Options[hookPlace, int64]{Name: "github-hooks", Entries: maxHooks}),
+	}, nil
 }
 
 // redactURL is an address that can be shown: somebody may have put credentials in.

@@ -58,6 +58,13 @@ func (d *Driver) EnsureHook(ctx context.Context, r forge.Repo, h forge.Hook) (bo
 	return wrong || known, nil
 }
 
+// hookPlace is where a hook is, and delivers to.
+type hookPlace struct {
+	repo forge.Repo
+	url  string
+}
+
+// findHook finds the hook by its URL, and remembers its number.
 func (d *Driver) findHook(ctx context.Context, r forge.Repo, url string) (*gh.Hook, error) {
 	owner, name := repoPath(r)
 	var found *gh.Hook
@@ -70,6 +77,11 @@ func (d *Driver) findHook(ctx context.Context, r forge.Repo, url string) (*gh.Ho
 		}
 		return resp, found != nil, err
 	})
+	if found != nil {
+		d.hooks.Put(hookPlace{r, url}, found.GetID())
+	} else {
+		d.hooks.Remove(hookPlace{r, url})
+	}
 	return found, err
 }
 

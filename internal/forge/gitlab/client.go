@@ -38,6 +38,9 @@ const (
 
 	// maxProjects bounds how many projects' numbers are remembered.
 	maxProjects = 10_000
+
+	// maxHooks bounds how many hooks' numbers are remembered.
+	maxHooks = 10_000
 )
 
 // Options say which GitLab, and who we are.
@@ -67,6 +70,7 @@ type Driver struct {
 	token    string
 	now      func() time.Time
 	projects *cache.Cache[forge.Repo, int64] // numbers by path
+	hooks    *cache.Cache[hookPlace, string] // likewise
 
 	mu sync.Mutex
 	me forge.User // once it is known
@@ -111,6 +115,7 @@ func New(o Options) (*Driver, error) {
 		token:    o.Token,
 		now:      time.Now,
 		projects: cache.New(o.Caches, cache.Options[forge.Repo, int64]{Name: "gitlab-projects", Entries: maxProjects}),
+		hooks:    cache.New(o.Caches, cache.Options[hookPlace, string]{Name: "gitlab-hooks", Entries: maxHooks}),
 	}, nil
 }
 

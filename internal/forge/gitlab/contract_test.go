@@ -111,8 +111,14 @@ func testContract(t *testing.T, release string) {
 		NewRepositoryFor: func(t *testing.T, method string) *forgetest.Repository {
 			return newRepository(t, emulator.GitLabProject{MergeMethod: map[string]string{"rebase": "ff"}[method]})
 		},
-		Differences: differences,
+		Differences: differencesOf(release),
 	})
+}
+
+func differencesOf(release string) forgetest.Differences {
+	d := differences
+	d.NoDeliveries = release == gitlabshape.Oldest
+	return d
 }
 
 // TestSigningTokenOfAnOldGitLab holds that a key by which it can't sign isn't thought to be in force.

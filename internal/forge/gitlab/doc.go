@@ -27,6 +27,7 @@
 //   - that a hook's description is kept and shown (it carries a fingerprint of the token);
 //     where it isn't, the hook is written again each time;
 //   - that a test of a hook that GitLab has disabled enables it again in every edition;
+//   - that a hook's events are listed newest first, and those without an answer too;
 //   - what a status joins where a commit has several pipelines;
 //   - the length of every list beyond 10,000 entries.
 package gitlab

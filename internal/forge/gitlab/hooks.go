@@ -84,22 +84,18 @@ func (d *Driver) EnsureHook(ctx context.Context, r forge.Repo, h forge.Hook) (bo
 		events = DefaultEvents
 	}
 	mark := secretFingerprint(h.Secret)
-	var ours []hook
-	err := forEach(ctx, d, "list the webhooks of "+r.String(), r, maxPages, query{}, func(o hook) bool {
-		if o.text("url") == h.URL {
-			ours = append(ours, o)
-		}
-		return false
-	}, "hooks")
+	ours, err := d.listHooks(ctx, r, h.URL)
 	if err != nil {
-		return false, withHint(err, hookHint)
+		return false, err
 	}
 	if len(ours) == 0 {
+		d.hooks.Remove(hookPlace{r, h.URL})
 		err := d.writeHook(ctx, "create the webhook of ", r, http.MethodPost, newHook(h, events, mark), "hooks")
 		return err == nil, err
 	}
 	changed := false
 	keep := max(0, slices.IndexFunc(ours, func(o hook) bool { return o.isRight(events, mark) }))
+	d.hooks.Put(hookPlace{r, h.URL}, ours[keep].id())
 	if !ours[keep].isRight(events, mark) {
 		if err := d.writeHook(ctx, "repair the webhook of ", r, http.MethodPut, newHook(h, events, mark), "hooks", ours[keep].id()); err != nil {
 			return false, err
@@ -121,6 +117,40 @@ func (d *Driver) EnsureHook(ctx context.Context, r forge.Repo, h forge.Hook) (bo
 		return err == nil || changed, err
 	}
 	return changed, nil
+}
+
+// hookPlace is where a hook is, and delivers to.
+type hookPlace struct {
+	repo forge.Repo
+	url  string
+}
+
+// listHooks gives the hooks with the URL.
+func (d *Driver) listHooks(ctx context.Context, r forge.Repo, url string) (found []hook, err error) {
+	err = forEach(ctx, d, "list the webhooks of "+r.String(), r, maxPages, query{}, func(o hook) bool {
+		if o.text("url") == url {
+			found = append(found, o)
+		}
+		return false
+	}, "hooks")
+	return found, withHint(err, hookHint)
+}
+
+// hookID is a hook's number, which is asked for where nobody has looked at the hook yet.
+func (d *Driver) hookID(ctx context.Context, r forge.Repo, url string) (string, error) {
+	place := hookPlace{r, url}
+	if id, ok := d.hooks.Get(place); ok {
+		return id, nil
+	}
+	found, err := d.listHooks(ctx, r, url)
+	if err != nil {
+		return "", err
+	}
+	if len(found) == 0 {
+		return "", &forge.Error{Op: "find the webhook of " + r.String(), Kind: forge.ErrNotFound, Message: "there is none to " + url}
+	}
+	d.hooks.Put(place, found[0].id())
+	return found[0].id(), nil
 }
 
 // writeHook writes a hook, and makes sure that what is to sign its deliveries was taken: a GitLab

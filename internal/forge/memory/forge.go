@@ -65,7 +65,8 @@ type repository struct {
 	access        map[string]forge.Permission // by login, in lower case
 	protections   map[string]Protection       // by branch
 	deleteMerged  bool
-	hooks         map[string]string // secret by URL
+	hooks         map[string]string                 // secret by URL
+	missed        map[string][]forge.MissedDelivery // by the hook's URL, oldest first
 
 	pulls    []*pull            // by number, from 1
 	open     map[int]*pull      // by number
@@ -89,7 +90,7 @@ func (f *Forge) AddRepo(r forge.Repo, remote *git.MemoryRemote, defaultBranch st
 	defer f.mu.Unlock()
 	f.repos[strings.ToLower(r.String())] = &repository{
 		name: r, remote: remote, defaultBranch: defaultBranch, access: map[string]forge.Permission{}, protections: map[string]Protection{},
-		hooks: map[string]string{}, open: map[int]*pull{}, byBranch: map[string][]*pull{}, byCommit: map[string][]*pull{},
+		hooks: map[string]string{}, missed: map[string][]forge.MissedDelivery{}, open: map[int]*pull{}, byBranch: map[string][]*pull{}, byCommit: map[string][]*pull{},
 		heads: remote.Heads(), pushes: map[string][]forge.Push{}, statuses: map[string][]*status{}, checks: map[string][]forge.Check{}, comments: map[int64]*comment{},
 	}
 }

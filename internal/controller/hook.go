@@ -1,0 +1,133 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/webhooks"
+)
+
+const (
+	// hookInterval is how often a webhook is looked after. Sweeps may be rarer, or more frequent.
+	hookInterval = 10 * time.Minute
+
+	// refusalDelay is how long after a delivery that we refused the forge's list is read: it
+	// has the delivery only once it was answered.
+	refusalDelay = 5 * time.Second
+)
+
+// runHook creates or repairs a repository's webhook, and looks at what the forge couldn't deliver
+// to it. Nothing rests on either: what isn't found here is found by polling and sweeping, later.
+func (e *Controller) runHook(ctx context.Context, r *Repository) (time.Time, error) {
+	if r.Hook == nil {
+		return time.Time{}, nil // it isn't managed any more
+	}
+	ctx = forge.WithPriority(ctx, forge.PriorityBackground)
+	next := e.opts.Clock.Now().Add(hookInterval)
+	changed, err := r.Forge.EnsureHook(ctx, r.Name, *r.Hook)
+	if err != nil {
+		e.opts.Log.Warn("the webhook can't be managed; polling finds what it would have told", zap.String("repository", r.ID), zap.Error(err))
+	}
+	if changed {
+		e.opts.Log.Info("the webhook was created or repaired", zap.String("repository", r.ID))
+		// Nobody knows what it would have told until now: a forge doesn't list what it never sent.
+		if err := e.opts.Store.WakeAs(ctx, store.Normal, wake.Strings(keysOfEverything(r)...)...); err != nil {
+			e.pending.add(false, store.Normal, keysOfEverything(r)...) // the next run finds it right
+			return time.Time{}, err
+		}
+	}
+	if err != nil && !errors.Is(err, forge.ErrInvalid) {
+		return next, nil // the list wouldn't be answered either
+	}
+	err = e.wakeMissed(ctx, r)
+	if errors.Is(err, forge.ErrUnsupported) {
+		return next, nil
+	}
+	var refused *forge.Error
+	if errors.As(err, &refused) && ctx.Err() == nil {
+		e.opts.Log.Warn("what the forge couldn't deliver to the webhook isn't known; sweeping finds what it was about", zap.String("repository", r.ID), zap.Error(err))
+		return next, nil
+	}
+	return next, err
+}
+
+// keysOfEverything look at a whole repository.
+func keysOfEverything(r *Repository) []wake.Key {
+	return []wake.Key{wake.ForRepository(r.ID), wake.ForSweep(r.ID)}
+}
+
+func deliveriesKey(r *Repository) string { return "deliveries|" + r.ID }
+
+// wakeMissed wakes what the deliveries were about that the forge couldn't make since the last
+// look. Each is written down as one that came, so it wakes once, whether it is listed or
+// delivered again. How far was read is written down last: whoever ends before reads again.
+func (e *Controller) wakeMissed(ctx context.Context, r *Repository) error {
+	cursor, _, err := e.opts.Store.State(ctx, deliveriesKey(r))
+	if err != nil {
+		return err
+	}
+	var unread error // of the store
+	list, err := r.Forge.MissedDeliveries(ctx, r.Name, forge.DeliveryQuery{URL: r.Hook.URL, Cursor: string(cursor), IsKnown: func(id string) bool {
+		known, err := e.opts.Store.HasDelivery(ctx, r.ForgeRef, id)
+		unread = errors.Join(unread, err)
+		return known
+	}})
+	if err != nil || unread != nil {
+		return errors.Join(err, unread)
+	}
+	for i := range list.Deliveries {
+		if err := e.acceptMissed(ctx, r, &list.Deliveries[i]); err != nil {
+			return err
+		}
+	}
+	if list.Incomplete {
+		if err := e.opts.Store.WakeAs(ctx, store.Normal, wake.Strings(keysOfEverything(r)...)...); err != nil {
+			return err
+		}
+	}
+	if n := len(list.Deliveries); n > 0 || list.Incomplete {
+		answer := ""
+		if n > 0 {
+			answer = list.Deliveries[0].Answer
+		}
+		e.opts.Log.Info("deliveries of the webhook were missed; looking at what they were about", zap.String("repository", r.ID),
+			zap.Int("deliveries", n), zap.Bool("maybe more", list.Incomplete), zap.String("last answered", answer))
+	}
+	return e.opts.Store.PutState(ctx, deliveriesKey(r), []byte(list.Cursor))
+}
+
+// acceptMissed takes a delivery up as if it had come. What it says is only where to look; where
+// that can't be read, or is said of another repository, the whole repository is looked at.
+func (e *Controller) acceptMissed(ctx context.Context, r *Repository, missed *forge.MissedDelivery) error {
+	d := store.Delivery{Forge: r.ForgeRef, ID: missed.ID, Event: missed.Event, Repo: r.Name.String(), ReceivedAt: e.opts.Clock.Now(), Urgency: store.Normal}
+	keys := keysOfEverything(r)
+	if ev, err := webhooks.Parse(r.ForgeType, missed.ID, missed.Event, missed.Payload); err == nil && strings.EqualFold(ev.Repo, d.Repo) {
+		keys, d.Urgency = KeysOfEvent(ctx, e.opts.Store, r.ID, r.BotLogin, ev), UrgencyOfEvent(ev)
+		if len(keys) > 0 {
+			if d.DueAt, err = TimeOfEvent(ctx, e.opts.Store, r.ID, ev, d.ReceivedAt); err != nil {
+				return err
+			}
+		}
+	}
+	d.Keys = wake.Strings(keys...)
+	_, err := e.opts.Store.Accept(ctx, d)
+	if errors.Is(err, store.ErrInvalid) { // no name of a delivery that anybody gives
+		return e.opts.Store.WakeAs(ctx, store.Normal, wake.Strings(keysOfEverything(r)...)...)
+	}
+	return err
+}
+
+// DeliveryRefused is told of a delivery that couldn't be taken, and has the forge's list read soon
+// once the store can be written again. Nothing is kept of a repository whose webhook isn't managed.
+func (e *Controller) DeliveryRefused(repo string) {
+	if r, _ := e.repository(repo); r != nil && r.Hook != nil {
+		e.pending.add(false, store.Background, wake.ForHook(repo))
+	}
+}

@@ -1,0 +1,134 @@
+package github
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+
+	gh "github.com/google/go-github/v60/github"
+
+	"github.com/liftlock/liftlock/internal/forge"
+)
+
+const (
+	// maxDeliveryCalls bounds what a look at a hook's deliveries costs: pages of a hundred,
+	// and what is left of it for payloads, which the pages don't have.
+	maxDeliveryCalls = 3
+
+	// deliveryOverlap is how much of what was read is read again: a delivery is listed once
+	// it was answered, so a slow one comes up behind those that began after it.
+	deliveryOverlap = 5 * time.Minute
+)
+
+// MissedDeliveries lists the failed deliveries that GitHub remembers (three days), of which no
+// other attempt succeeded. It never sends one again by itself, and isn't asked to: that needs
+// a server that it can reach. The cursor is a time of GitHub's.
+func (d *Driver) MissedDeliveries(ctx context.Context, r forge.Repo, q forge.DeliveryQuery) (forge.MissedDeliveries, error) {
+	owner, name := repoPath(r)
+	op := "list the deliveries of the webhook of " + r.String()
+	id, err := d.hookID(ctx, r, q.URL)
+	if err != nil {
+		return forge.MissedDeliveries{}, err
+	}
+	since, err := time.Parse(time.RFC3339, q.Cursor)
+	if err != nil {
+		since = time.Time{}
+	}
+	var log deliveryLog
+	page := gh.ListCursorOptions{PerPage: perPage}
+	calls := 0
+	for more := true; more && calls < maxDeliveryCalls; calls++ {
+		list, resp, err := d.api.Repositories.ListHookDeliveries(ctx, owner, name, id, &page)
+		if err != nil && resp != nil && resp.StatusCode == http.StatusNotFound { // the hook is there, or was: this server is older
+			d.hooks.Remove(hookPlace{r, q.URL})
+			return forge.MissedDeliveries{}, &forge.Error{Op: op, Kind: forge.ErrUnsupported, Status: resp.StatusCode, Err: err}
+		}
+		if err != nil {
+			return forge.MissedDeliveries{}, wrapError(op, resp, err)
+		}
+		page.Cursor = resp.Cursor
+		more = log.add(list, since) && page.Cursor != ""
+		log.cut = more
+	}
+	missed := log.missed(q.IsKnown)
+	out := forge.MissedDeliveries{Incomplete: log.cut && len(missed) > 0, Cursor: q.Cursor}
+	if at := log.newest.Add(-deliveryOverlap); !log.newest.IsZero() && at.After(since) {
+		out.Cursor = at.UTC().Format(time.RFC3339)
+	}
+	withPayloads := len(missed) <= maxDeliveryCalls-calls
+	for _, m := range missed {
+		found := forge.MissedDelivery{ID: m.GetGUID(), Event: m.GetEvent(), Answer: clipMessage(strconv.Itoa(m.GetStatusCode()) + " " + m.GetStatus())}
+		if withPayloads {
+			whole, resp, err := d.api.Repositories.GetHookDelivery(ctx, owner, name, id, m.GetID())
+			if err != nil {
+				return forge.MissedDeliveries{}, wrapError("read a delivery of the webhook of "+r.String(), resp, err)
+			}
+			if whole.Request != nil && whole.Request.RawPayload != nil {
+				found.Payload = *whole.Request.RawPayload
+			}
+		}
+		out.Deliveries = append(out.Deliveries, found)
+	}
+	return out, nil
+}
+
+// hookID is a hook's number, which is asked for where nobody has looked at the hook yet.
+func (d *Driver) hookID(ctx context.Context, r forge.Repo, url string) (int64, error) {
+	if id, ok := d.hooks.Get(hookPlace{r, url}); ok {
+		return id, nil
+	}
+	hook, err := d.findHook(ctx, r, url)
+	if err == nil && hook == nil {
+		err = &forge.Error{Op: "find the webhook of " + r.String(), Kind: forge.ErrNotFound, Message: "there is none to " + url}
+	}
+	return hook.GetID(), err
+}
+
+// deliveryLog is what was read of a hook's deliveries, newest first.
+type deliveryLog struct {
+	read   []*gh.HookDelivery
+	newest time.Time
+	cut    bool // there were more
+}
+
+// add takes up a page, as far as it isn't older than since; more says that what follows may not be either.
+func (l *deliveryLog) add(page []*gh.HookDelivery, since time.Time) (more bool) {
+	for _, v := range page {
+		at := v.GetDeliveredAt().Time
+		if at.Before(since) {
+			return false
+		}
+		if at.After(l.newest) {
+			l.newest = at
+		}
+		l.read = append(l.read, v)
+	}
+	return len(page) > 0
+}
+
+// missed are the deliveries of which no attempt succeeded, each once.
+func (l *deliveryLog) missed(isKnown func(string) bool) []*gh.HookDelivery {
+	done := map[string]bool{}
+	for _, v := range l.read {
+		if isDelivered(v) {
+			done[v.GetGUID()] = true
+		}
+	}
+	var missed []*gh.HookDelivery
+	for _, v := range l.read {
+		id := v.GetGUID()
+		if done[id] {
+			continue
+		}
+		done[id] = true
+		if !isKnown(id) {
+			missed = append(missed, v)
+		}
+	}
+	return missed
+}
+
+// isDelivered says that a delivery was taken. Whatever else GitHub says of one (throttled, no
+// connection, timed out) it has a status that isn't a success.
+func isDelivered(v *gh.HookDelivery) bool { return v.GetStatusCode()/100 == 2 }

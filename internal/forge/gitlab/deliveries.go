@@ -1,0 +1,160 @@
+package gitlab
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/wording"
+)
+
+const (
+	// eventsPerPage is the most that GitLab gives of a hook's events at once.
+	eventsPerPage = 20
+
+	// maxEventPages bounds what a look at a hook's events costs.
+	maxEventPages = 10
+
+	// failuresToPause is how many failures in a row make GitLab send a hook nothing for a
+	// while (user/project/integrations/webhooks, "Auto-disabled webhooks").
+	failuresToPause = 4
+)
+
+// hookEvent is a delivery as GitLab remembers it. The headers' and the status's types are
+// read loosely: nothing else of the list shall be lost for one of them.
+type hookEvent struct {
+	ID       int64           `json:"id"`
+	Headers  json.RawMessage `json:"request_headers"`
+	Payload  json.RawMessage `json:"request_data"`
+	Response any             `json:"response_status"` // "200", or words where there was no answer
+}
+
+// MissedDeliveries lists the failed deliveries among the hook's events, which reach back a few
+// days (API: project webhooks, "List project webhook events", since 17.3). What GitLab didn't
+// send while it had disabled the hook isn't among them. The cursor is an event's number; they
+// have no time. All events are read: a list by status leaves out those without an answer.
+func (d *Driver) MissedDeliveries(ctx context.Context, r forge.Repo, q forge.DeliveryQuery) (forge.MissedDeliveries, error) {
+	op := "list the events of the webhook of " + r.String()
+	id, err := d.hookID(ctx, r, q.URL)
+	if err != nil {
+		return forge.MissedDeliveries{}, err
+	}
+	after, err := strconv.ParseInt(q.Cursor, 10, 64)
+	if err != nil {
+		after = 0
+	}
+	log := eventLog{after: after}
+	page := query{Page: 1, PerPage: eventsPerPage}
+	for more := true; more; {
+		var list []hookEvent
+		resp, err := d.callProject(ctx, op, r, http.MethodGet, page, &list, "hooks", id, "events")
+		if statusOf(err) == http.StatusNotFound && !isMissingProject(err) {
+			d.hooks.Remove(hookPlace{r, q.URL})
+			asError(err).Kind = forge.ErrUnsupported // the hook is there, or was: this GitLab is older
+		}
+		if err != nil {
+			return forge.MissedDeliveries{}, err
+		}
+		more = log.add(list) && resp.NextPage > page.Page
+		if log.cut = more && page.Page >= maxEventPages; log.cut {
+			break
+		}
+		page.Page = resp.NextPage
+	}
+	return log.missed(q.IsKnown), nil
+}
+
+// eventLog is what was read of a hook's events, newest first.
+type eventLog struct {
+	after int64       // up to which they were read before
+	read  []hookEvent // some of those too: the rest of a page
+	cut   bool        // there are more that are new
+	whole bool        // the last one read is the hook's first
+}
+
+// add takes up a page; more says that what follows may be new.
+func (l *eventLog) add(page []hookEvent) (more bool) {
+	l.read = append(l.read, page...)
+	l.whole = len(page) < eventsPerPage
+	return len(page) > 0 && page[len(page)-1].ID > l.after
+}
+
+// missed are the deliveries that are new and failed, each once.
+func (l *eventLog) missed(isKnown func(string) bool) forge.MissedDeliveries {
+	out := forge.MissedDeliveries{Cursor: strconv.FormatInt(l.after, 10)}
+	newest, done := l.after, map[string]bool{}
+	for _, e := range l.read {
+		newest = max(newest, e.ID)
+		if e.isDelivered() {
+			done[e.delivery()] = true
+		}
+	}
+	for _, e := range l.read {
+		id := e.delivery()
+		if e.ID <= l.after || done[id] {
+			continue
+		}
+		done[id] = true
+		if !isKnown(id) {
+			out.Deliveries = append(out.Deliveries, forge.MissedDelivery{ID: id, Event: e.header("X-Gitlab-Event"), Payload: e.Payload, Answer: e.status()})
+		}
+	}
+	out.Cursor = strconv.FormatInt(newest, 10)
+	out.Incomplete = l.cut && len(out.Deliveries) > 0 || l.wasPaused()
+	return out
+}
+
+// wasPaused says that so many deliveries failed in a row, new ones among them, that GitLab may
+// have sent nothing after them: how long the row is isn't known where it was not read to its end.
+func (l *eventLog) wasPaused() bool {
+	row, fresh := 0, false
+	for _, e := range l.read {
+		if e.isDelivered() {
+			row, fresh = 0, false
+			continue
+		}
+		row++
+		if fresh = fresh || e.ID > l.after; fresh && row >= failuresToPause {
+			return true
+		}
+	}
+	return fresh && !l.whole
+}
+
+// isDelivered says that the receiver has taken it.
+func (e *hookEvent) isDelivered() bool {
+	s := e.status()
+	return len(s) == 3 && s[0] == '2'
+}
+
+// maxAnswer bounds what is repeated of a status.
+const maxAnswer = 40
+
+func (e *hookEvent) status() string {
+	return wording.ClipLine(fmt.Sprint(e.Response), maxAnswer)
+}
+
+// delivery is the identity that the receiver knows it by. Before 17.4 there was none, and what
+// stands for it there can't be told from here.
+func (e *hookEvent) delivery() string {
+	return cmp.Or(e.header("Idempotency-Key"), e.header("Webhook-Id"), "event "+strconv.FormatInt(e.ID, 10))
+}
+
+// header is a header of the request; empty when it has none.
+func (e *hookEvent) header(name string) string {
+	var all map[string]any
+	if json.Unmarshal(bytes.TrimSpace(e.Headers), &all) != nil {
+		return ""
+	}
+	for key, v := range all {
+		if s, ok := v.(string); ok && http.CanonicalHeaderKey(key) == http.CanonicalHeaderKey(name) {
+			return s
+		}
+	}
+	return ""
+}
