@@ -87,6 +87,7 @@ type Watcher struct {
 	projects     *projectSink
 	clusters     *clusterCache // nil: the cluster Secrets may not be listed
 	trees        *treeReader   // nil: there is no API to read them by
+	renderings   *renderingQueue
 	refreshes    *refresher    // nil: refreshes don't go by the API
 }
 
@@ -117,6 +118,7 @@ func New(o Options) (*Watcher, error) {
 	}
 	if o.API != nil {
 		w.trees = newTreeReader(o.API, o.Caches, o.Name)
+		w.renderings = newRenderingQueue()
 	}
 	if o.Refresh == RefreshAPI {
 		w.refreshes = newRefresher(o.API, log)
