@@ -88,7 +88,7 @@ type Watcher struct {
 	clusters     *clusterCache // nil: the cluster Secrets may not be listed
 	trees        *treeReader   // nil: there is no API to read them by
 	renderings   *renderingQueue
-	refreshes    *refresher    // nil: refreshes don't go by the API
+	refreshes    *refresher // nil: refreshes don't go by the API
 }
 
 // New makes a Watcher. It doesn't dial: an Argo CD out of reach is no error but
