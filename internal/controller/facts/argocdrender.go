@@ -188,10 +188,17 @@ func (r *argocdRenderer) newRendering(e *isolation.Effect, argo ArgoCD, at Commi
 		}
 		return nil, noApplicationYet
 	}
-	p = &remoteRendering{effect: e, source: argo.Manifests, app: app, at: at}
 	if why = describeOtherSources(t.Sources, app.Sources); why != "" {
 		return nil, why
 	}
+	// What the API lists may have the revisions that somebody had the Application rendered at.
+	own := *app
+	own.Sources = slices.Clone(app.Sources)
+	for i, s := range t.Sources {
+		own.Sources[i].TargetRevision = s.TargetRevision
+	}
+	app = &own
+	p = &remoteRendering{effect: e, source: argo.Manifests, app: app, at: at}
 	for i, commit := range []string{at.Base, at.Head} {
 		for _, s := range t.Sources {
 			revision := ""
@@ -217,7 +224,8 @@ func describeOtherSources(want []appset.Source, has []verification.Source) strin
 		return explanation
 	}
 	for i, s := range want {
-		if h := has[i]; s.RepoURL != h.RepoURL || s.Path != h.Path || s.Chart != h.Chart || s.Ref != h.Ref {
+		h := has[i]
+		if s.RepoURL != h.RepoURL || s.Path != h.Path || s.Chart != h.Chart || s.Ref != h.Ref || !s.Here && s.TargetRevision != h.TargetRevision {
 			return explanation
 		}
 	}
