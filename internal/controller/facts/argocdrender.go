@@ -172,7 +172,7 @@ func setWhy(e *isolation.Effect, why string) {
 }
 
 const (
-	notRenderedYet   = "Argo CD is asked for it; it is shown here in a moment"
+	notRenderedYet   = "Argo CD is still rendering it"
 	tooManyWait      = "too many targets wait for Argo CD already; it is asked later"
 	notPushedYet     = "Argo CD is asked for it when the branch is there"
 	noApplicationYet = "Argo CD doesn't have the Application yet"
