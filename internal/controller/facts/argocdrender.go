@@ -118,7 +118,7 @@ type remoteRendering struct {
 func (r *argocdRenderer) replaceEffects(ctx context.Context, effects []isolation.Effect, at Commits, patience time.Duration) (out []isolation.Effect, retries []retryState) {
 	out = slices.Clone(effects)
 	var all []*remoteRendering
-	left := map[string]int{}
+	requested := map[string]int{}
 	for i := range out {
 		e := &out[i]
 		name := r.argocds.ArgoCDOf(&e.Target)
@@ -131,10 +131,10 @@ func (r *argocdRenderer) replaceEffects(ctx context.Context, effects []isolation
 		case local != "" && e.NeedsMore:
 			e.Why += "; its Argo CD isn't asked: " + local
 		case local != "":
-		case left[name] == maxRemoteTargets:
+		case requested[name] == maxRemoteTargets:
 			setWhy(e, fmt.Sprintf("Argo CD is asked about %d targets of one change at most", maxRemoteTargets))
 		default:
-			left[name]++
+			requested[name]++
 			rendering, why := r.newRendering(e, argo, at)
 			if why != "" {
 				setWhy(e, why)

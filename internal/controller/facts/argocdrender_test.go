@@ -126,7 +126,8 @@ func TestArgoCDRendererWaits(t *testing.T) {
 	if got, retries := r.replaceEffects(t.Context(), effects, Commits{Base: baseCommit}, time.Minute); got[0].Why != notPushedYet || !retries[0].isPending() || len(source.calls) != 0 {
 		t.Errorf("before the push: %q, %+v, %q", got[0].Why, retries, source.calls)
 	}
-	got, retries := r.replaceEffects(t.Context(), effects, bothCommits, 300*time.Millisecond)
+	r.replaceEffects(t.Context(), effects[1:], bothCommits, time.Minute)
+	got, retries := r.replaceEffects(t.Context(), effects, bothCommits, time.Millisecond)
 	if got[0].Why != notRenderedYet || !retries[0].isPending() || !retries[0].retryAt.Equal(now.Add(remoteLook)) {
 		t.Errorf("while it is rendered: %q, %+v", got[0].Why, retries[0])
 	}
