@@ -233,6 +233,7 @@ func (w *wireApplication) toApp(argoCD string) verification.App {
 	a := verification.App{
 		ArgoCD: argoCD, Namespace: w.Metadata.Namespace, Name: w.Metadata.Name, UID: w.Metadata.UID, CreatedAt: timeOrZero(w.Metadata.CreationTimestamp),
 		Sources:        w.Spec.decodeSources(),
+		SourceList:     len(w.Spec.Sources) > 0 && w.Spec.SourceHydrator == nil,
 		Destination:    verification.Destination(w.Spec.Destination),
 		Project:        w.Spec.Project,
 		AutoSync:       w.Spec.isAutomated(),

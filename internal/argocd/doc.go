@@ -12,7 +12,8 @@
 // Application is as a whole is not kept but listed anew when it is wanted (Each).
 //
 // By the API it also says which resources of an Application are unhealthy, and what
-// their pods say (UnhealthyResources). The API's stream of changes replays nothing and
+// their pods say (UnhealthyResources), and has Argo CD render an Application at other
+// revisions (Manifests). The API's stream of changes replays nothing and
 // loses some: it is a hint, and the list, which is asked for from time to time, the truth.
 //
 // What a state means for a commit is decided in verification; what to do about

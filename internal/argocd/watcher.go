@@ -87,7 +87,8 @@ type Watcher struct {
 	projects     *projectSink
 	clusters     *clusterCache // nil: the cluster Secrets may not be listed
 	trees        *treeReader   // nil: there is no API to read them by
-	refreshes    *refresher    // nil: refreshes don't go by the API
+	renderings   *renderingQueue
+	refreshes    *refresher // nil: refreshes don't go by the API
 }
 
 // New makes a Watcher. It doesn't dial: an Argo CD out of reach is no error but
@@ -117,6 +118,7 @@ func New(o Options) (*Watcher, error) {
 	}
 	if o.API != nil {
 		w.trees = newTreeReader(o.API, o.Caches, o.Name)
+		w.renderings = newRenderingQueue()
 	}
 	if o.Refresh == RefreshAPI {
 		w.refreshes = newRefresher(o.API, log)

@@ -74,7 +74,7 @@ func TestLoadSample(t *testing.T) {
 		}},
 		ArgoCD: []ArgoCD{{
 			Name: "hub", Kubernetes: Kubernetes{Namespaces: []string{"argocd"}},
-			Refresh: RefreshAnnotation, Globbing: GlobbingGit, Version: "v3.5.7",
+			Refresh: RefreshAnnotation, Render: RenderLocal, Globbing: GlobbingGit, Version: "v3.5.7",
 			Clusters: Clusters{File: filepath.Join("testdata", "clusters.yaml"), Alias: map[string][]string{"prod-eu": {"in-cluster", "https://10.0.0.1/"}}},
 		}},
 		API:        API{Tokens: []Token{{Name: "ci", Role: Operator, Token: ciToken}}},
@@ -141,7 +141,7 @@ func TestDefaults(t *testing.T) {
 		t.Errorf("a repository's defaults are %+v", r)
 	}
 	if diff := cmp.Diff(ArgoCD{
-		Name: "hub", Kubernetes: Kubernetes{Namespaces: []string{"argocd"}}, Refresh: "annotation", Globbing: "git",
+		Name: "hub", Kubernetes: Kubernetes{Namespaces: []string{"argocd"}}, Refresh: "annotation", Render: "local", Globbing: "git",
 	}, got.ArgoCD[0]); diff != "" {
 		t.Errorf("an Argo CD's defaults (-want +got):\n%s", diff)
 	}
@@ -236,7 +236,7 @@ forges:
     auth: {tokenFile: token}
     webhookSecretsFile: ./hooks
 repositories: [{forge: hub, name: acme/fleet}]
-argocd: [{name: hub, kubernetes: {kubeconfig: hub.kubeconfig}, api: {url: "https://argocd.example.com", tokenFile: token, caFile: ca.pem}}]
+argocd: [{name: hub, kubernetes: {kubeconfig: hub.kubeconfig}, api: {url: "https://argocd.example.com", tokenFile: token, caFile: ca.pem}, render: argocd}]
 api: {tokens: [{name: ci, role: breakglass, tokenFile: ci}]}
 `)
 	got, err := Load(file, environment)
@@ -254,6 +254,9 @@ api: {tokens: [{name: ci, role: breakglass, tokenFile: ci}]}
 	}
 	if want := filepath.Join(folder, "hub.kubeconfig"); got.ArgoCD[0].Kubernetes.Kubeconfig != want {
 		t.Errorf("the kubeconfig is %s, want %s", got.ArgoCD[0].Kubernetes.Kubeconfig, want)
+	}
+	if got.ArgoCD[0].Render != RenderArgoCD {
+		t.Errorf("manifests are rendered by %s", got.ArgoCD[0].Render)
 	}
 	if a := got.ArgoCD[0].API; a.Token != githubToken || a.CAFile != filepath.Join(folder, "ca.pem") {
 		t.Errorf("the API's token is not what its file holds, or its authority's file is %s", a.CAFile)
@@ -334,6 +337,8 @@ func TestRefused(t *testing.T) {
 		"Argo CD's API, no file":   {"", "    kubernetes: {}\n    api:\n      url: https://argocd.example.com\n      token: \"${CI_TOKEN}\"\n      caFile: \"\"\n", []string{`15: argocd[0].api.caFile: the path of a file is missing`}},
 		"Argo CD's API, anybody":   {"", "    kubernetes: {}\n    api:\n      url: https://argocd.example.com\n      token: \"${CI_TOKEN}\"\n      caFile: ca.pem\n      insecure: true\n", []string{`16: argocd[0].api.insecure: caFile is given too, which says whose certificates are believed; keep one of them`}},
 		"refresh by API":           {"", "    refresh: api\n", []string{`11: argocd[0].refresh: needs api, the address and the token of Argo CD's own`}},
+		"rendering without API":    {"", "    render: argocd\n", []string{`11: argocd[0].render: needs api, by which Argo CD is asked for manifests`}},
+		"another rendering":        {"", "    render: remote\n", []string{`11: argocd[0].render: "remote" is not one of local, argocd`}},
 		"another globbing":         {"", "    globbing: bash\n", []string{`11: argocd[0].globbing: "bash" is not one of git, doublestar`}},
 		"a version":                {"", "    version: newest\n", []string{`11: argocd[0].version: "newest" is no version of Argo CD; v3.5.7 is one, and 3.5 names its line`}},
 		"no clusters' file":        {"", "    clusters: {file: \"\"}\n", []string{`11: argocd[0].clusters.file: the path of a file is missing`}},

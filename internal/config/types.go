@@ -219,6 +219,12 @@ const (
 	RefreshOff        = "off"
 )
 
+// Who renders the manifests that our pull requests show.
+const (
+	RenderLocal  = "local"
+	RenderArgoCD = "argocd" // needs an api
+)
+
 // How the git file generator reads its globs.
 const (
 	GlobbingGit        = "git"        // * crosses /, the controller's default
@@ -233,6 +239,7 @@ type ArgoCD struct {
 	// APIAlone says that there is an api and no kubernetes: everything goes by the API.
 	APIAlone bool     `yaml:"-"`
 	Refresh  string   `yaml:"refresh"`
+	Render   string   `yaml:"render"`
 	Globbing string   `yaml:"globbing"`
 	Version  string   `yaml:"version"` // its own, as v3.5.7, or its line; empty: what its kinds show
 	Clusters Clusters `yaml:"clusters"`
@@ -242,6 +249,7 @@ type ArgoCD struct {
 func (a *ArgoCD) SetDefaults() {
 	a.Kubernetes.Namespaces = []string{"argocd"}
 	a.Globbing = GlobbingGit
+	a.Render = RenderLocal
 }
 
 // Kubernetes is where an Argo CD's Applications are read.

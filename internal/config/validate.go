@@ -250,6 +250,9 @@ func (c *checker) checkArgoCDs(instances []ArgoCD) {
 		at := fmt.Sprintf("argocd[%d]", i)
 		c.checkUniqueName("argocd", i, a.Name, first)
 		c.checkRefresh(at+".refresh", &a)
+		if c.OneOf(at+".render", a.Render, RenderLocal, RenderArgoCD); a.Render == RenderArgoCD && a.API == nil {
+			c.Errorf(at+".render", "needs api, by which Argo CD is asked for manifests")
+		}
 		c.OneOf(at+".globbing", a.Globbing, GlobbingGit, GlobbingDoublestar)
 		if (a.Version != "" || c.Doc.Has(at+".version")) && !argoCDVersion.MatchString(a.Version) {
 			c.Errorf(at+".version", "%q is no version of Argo CD; v3.5.7 is one, and 3.5 names its line", a.Version)

@@ -27,6 +27,7 @@ const (
 	landedCacheTime  = 10 * time.Minute
 	openCacheTime    = 15 * time.Second
 	refusedCacheTime = 30 * time.Second
+	pendingCacheTime = 5 * time.Second
 	// maxRenderedDiffs bounds the answers that are remembered: each has a few megabytes.
 	maxRenderedDiffs = 16
 	// maxShownBytes bounds what a page shows of one; the API has all.
@@ -63,6 +64,9 @@ func (c *server) renderDiff(ctx context.Context, id int64) (*api.RenderedDiff, e
 		p := c.reader.buildPromotion(row)
 		d.ID, d.Kind, d.Repository, d.Pipeline, d.Component, d.Environment = p.ID, p.Kind, p.Repository, p.Pipeline, p.Component, p.Environment
 		d.Release, d.Name, d.Pull, d.At = p.Release, p.Name, p.Pull, c.opts.Now()
+		if d.Pending {
+			return d, pendingCacheTime, nil
+		}
 		if d.Landed {
 			return d, landedCacheTime, nil
 		}
@@ -140,7 +144,7 @@ func quoteUnprintable(s string) string {
 func describeOutcome(t *api.TargetsDiff) string {
 	switch {
 	case t.Why != "":
-		return "can't be rendered here: " + t.Why
+		return "not rendered: " + t.Why
 	case t.Summary == "" && t.Spec:
 		return "the Application changes, its manifests stay as they are"
 	case t.Summary == "":

@@ -114,6 +114,26 @@ func TestDiffAPI(t *testing.T) {
 	}
 }
 
+// TestDiffThatIsStillRendered is asked for again soon, also of what landed.
+func TestDiffThatIsStillRendered(t *testing.T) {
+	clock := now
+	w := newTestConsole(t, func(o *Options) { o.Now = func() time.Time { return clock } })
+	w.seed()
+	calls := 0
+	w.rendered = func(store.Promotion) (*api.RenderedDiff, error) {
+		calls++
+		d := renderedDiff(true)
+		d.Pending = calls == 1
+		return d, nil
+	}
+	for i, want := range []int{1, 2, 2} {
+		if status, _, body := w.get("/api/v1/promotions/2/diff"); status != http.StatusOK || calls != want || strings.Contains(body, `"pending":true`) != (i == 0) {
+			t.Errorf("HTTP %d, %d calls, want %d: %s", status, calls, want, body)
+		}
+		clock = clock.Add(pendingCacheTime)
+	}
+}
+
 // TestDiffIsFound follows the link that a pull request's body has.
 func TestDiffIsFound(t *testing.T) {
 	w := newTestConsole(t, nil)

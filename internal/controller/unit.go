@@ -71,7 +71,7 @@ func (e *Controller) runUnit(ctx context.Context, r *Repository, u promotion.Uni
 		}
 	}
 	edit, err := e.opts.Actor.Present(ctx, ev, d)
-	if next = earliest(next, edit); err != nil {
+	if next = earliest(next, earliest(edit, ev.RetryAt)); err != nil {
 		return next, errors.Join(failed.joined(), err)
 	}
 	return next, errors.Join(failed.joined(), unfetched, e.opts.Actor.DeleteLeftovers(ctx, ev))

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -16,13 +17,15 @@ import (
 	"testing"
 	"time"
 
+	"code.gitea.io/sdk/gitea"
+
 	"github.com/liftlock/liftlock/internal/promotion"
 )
 
 // breakingProxy passes on calls of Argo CD's API, and breaks every stream after ten seconds.
 type breakingProxy struct {
 	*httptest.Server
-	streams, lists atomic.Int64
+	streams, lists, renderings atomic.Int64
 }
 
 func newBreakingProxy(s *scenario) *breakingProxy {
@@ -40,6 +43,9 @@ func newBreakingProxy(s *scenario) *breakingProxy {
 			r = r.WithContext(ctx)
 		case "/api/v1/applications":
 			p.lists.Add(1)
+		}
+		if strings.HasSuffix(r.URL.Path, "/manifests") {
+			p.renderings.Add(1)
 		}
 		forward.ServeHTTP(w, r)
 	}))
@@ -64,8 +70,8 @@ func (s *scenario) checkNothingDiffers(args ...string) {
 }
 
 // The story of every release, told to a server that has no kubeconfig and knows Argo CD by
-// its own API, of which every stream breaks after ten seconds: from dev to prod, and a
-// broken one back, with what its pods say.
+// its own API, of which every stream breaks after ten seconds: from dev to prod, with what
+// Argo CD renders of it, and a broken one back, with what its pods say.
 func TestByArgoCDsOwnAPIAlone(t *testing.T) {
 	t.Parallel()
 	s := newScenario(t, normalCluster, "api", singleComponent())
@@ -84,6 +90,15 @@ func TestByArgoCDsOwnAPIAlone(t *testing.T) {
 	qa := s.awaitMerged("web", "qa", "1.1.0", 0)
 	s.checkOneEnvironment(qa, "web", "qa", 1)
 	prod := s.awaitOpen("web", "prod", "1.1.0", 0)
+	prod = s.awaitPull(promotionBranch("web", "prod"), "prod's pull request shows what Argo CD renders", 0, func(p *gitea.PullRequest) error {
+		if strings.Contains(p.Body, "not rendered") || !strings.Contains(p.Body, "image: registry.example/web:1.1.0") {
+			return fmt.Errorf("the body is\n%s", p.Body)
+		}
+		return nil
+	})
+	if proxy.renderings.Load() == 0 {
+		t.Error("Argo CD was not asked to render anything")
+	}
 	s.approve(ada, prod)
 	s.approve(grace, prod)
 	s.awaitMerged("web", "prod", "1.1.0", 0)

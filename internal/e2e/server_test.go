@@ -62,7 +62,7 @@ func newServer(w *testCluster, dir, repo string) (*server, error) {
 // argocdYAML is how the server's file reaches Argo CD, whose API lets everybody in.
 func (s *server) argocdYAML() string {
 	if s.apiAlone != "" {
-		return fmt.Sprintf("    api: {url: %q, token: lab}\n", s.apiAlone)
+		return fmt.Sprintf("    api: {url: %q, token: lab}\n    render: argocd\n", s.apiAlone)
 	}
 	return fmt.Sprintf("    kubernetes: {kubeconfig: %s, namespaces: [argocd]}\n    api: {url: \"http://%s\", token: lab}\n    refresh: %s\n", s.cluster.kubeconfig, s.cluster.argocd.server, s.refresh)
 }

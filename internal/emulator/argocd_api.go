@@ -74,6 +74,8 @@ func (a *ArgoCD) routeAPI(w http.ResponseWriter, r *http.Request, parts []string
 		a.getApplication(w, r, parts[1])
 	case get && parts[0] == "applications" && len(parts) == 3 && parts[2] == "resource-tree":
 		a.serveTree(w, r, parts[1])
+	case get && parts[0] == "applications" && len(parts) == 3 && parts[2] == "manifests":
+		a.serveManifests(w, r, parts[1])
 	case post && parts[0] == "applications" && len(parts) == 3 && parts[2] == "sync":
 		a.requestSync(w, r, parts[1])
 	default:

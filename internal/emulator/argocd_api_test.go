@@ -60,6 +60,32 @@ func TestResourceTree(t *testing.T) {
 	}
 }
 
+// TestAPIManifests renders an Application at a commit, or says why it can't.
+func TestAPIManifests(t *testing.T) {
+	c := newAPIHarness(t, emulator.FastTimings(), 1)
+	client := c.newAPIClient(c.ArgoCD.APIToken())
+	commit, err := c.Forge.CommitAs(repo, "ada", "other", "a release", map[string]string{
+		"a0/kustomization.yaml": "images: [{name: registry.example/web, newTag: 1.1.0}]\nreplicas: [{name: web, count: 2}]\n"})
+	c.must(err)
+	q := api.ManifestQuery{Namespace: "argocd", Name: "a0", Project: "default", Revision: commit}
+	got, err := client.Manifests(c.ctx, q)
+	if all := strings.Join(got, "\n"); err != nil || len(got) != 3 || !strings.Contains(all, `"image":"registry.example/web:1.1.0"`) || !strings.Contains(all, `"replicas":2`) || !strings.Contains(all, `"password":"++++++++"`) {
+		t.Errorf("%v, %v", got, err)
+	}
+	q.Revision = ""
+	if own, err := client.Manifests(c.ctx, q); err != nil || strings.Contains(strings.Join(own, ""), "1.1.0") {
+		t.Errorf("at its own revision: %v, %v", own, err)
+	}
+	c.must(c.ArgoCD.SetFault("argocd", "a0", emulator.AppFault{RenderError: "plugin sidecar failed"}))
+	if _, err := client.Manifests(c.ctx, q); !api.IsRendering(err) || !strings.Contains(err.Error(), "plugin sidecar failed") {
+		t.Errorf("while a plugin fails: %v", err)
+	}
+	q.Name = "none"
+	if _, err := client.Manifests(c.ctx, q); !api.IsNotFound(err) {
+		t.Errorf("an Application that isn't there: %v", err)
+	}
+}
+
 // TestAPI lists, streams, refreshes and syncs as Argo CD's own API does.
 func TestAPI(t *testing.T) {
 	c := newAPIHarness(t, emulator.FastTimings(), 2)

@@ -196,8 +196,7 @@ func (a *ArgoCD) actualHealth(app *application, now time.Time) health {
 
 // deploymentHealth is the health of the Deployment that runs an image.
 func (a *ArgoCD) deploymentHealth(app *application, image string, now time.Time) resource {
-	name := path.Base(strings.SplitN(path.Base(image), ":", 2)[0])
-	name, _, _ = strings.Cut(name, "@")
+	name := deploymentName(image)
 	r := resource{name: name, status: "Progressing", message: "Waiting for rollout to finish: 0 of 1 updated replicas are available...", pod: podState{health: "Progressing", reason: "ContainerCreating"}}
 	age := now.Sub(app.live.startedAt)
 	failed := resource{name: name, status: "Degraded", message: fmt.Sprintf("Deployment %q exceeded its progress deadline", name)}
@@ -214,6 +213,12 @@ func (a *ArgoCD) deploymentHealth(app *application, image string, now time.Time)
 		return resource{name: name, status: "Healthy", pod: podState{health: "Healthy", reason: "Running"}}
 	}
 	return r
+}
+
+// deploymentName is the name of the Deployment that runs an image.
+func deploymentName(image string) string {
+	name, _, _ := strings.Cut(path.Base(strings.SplitN(path.Base(image), ":", 2)[0]), "@")
+	return name
 }
 
 // imageFails says whether an image has a way of failing that applies in a namespace:

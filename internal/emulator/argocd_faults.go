@@ -8,6 +8,7 @@ type AppFault struct {
 	Resource        string // a Deployment that is reported so too; empty: no resource says why
 	ComparisonError string // comparisons end with it, and say Unknown
 	SyncError       string // syncs end Failed with it
+	RenderError     string // its manifests can't be rendered on request, because of it
 }
 
 // SetFault makes something wrong with an Application, or right again. A

@@ -33,11 +33,23 @@ func (s *harness) repositoryFiles() map[string]string {
 		"argocd/shop.yaml": strings.NewReplacer("REPO", s.Forge.URL()+"/"+repoName+".git", inCluster, cmp.Or(s.opts.destination, inCluster)).Replace(applicationSetTemplate),
 		".liftlock.yaml":   s.opts.pipeline,
 	}
+	if s.opts.plugin != "" {
+		const folder = "        path: '{{ .path.path }}'\n"
+		out["argocd/shop.yaml"] = strings.Replace(out["argocd/shop.yaml"], folder, folder+"        plugin: {name: "+s.opts.plugin+"}\n", 1)
+	}
 	s.addComponentFiles(out, s.opts.components)
 	for name, text := range s.opts.files {
 		out[name] = text
 	}
 	return out
+}
+
+// pluginOptions are the options of a source that a plugin renders; nil without one.
+func pluginOptions(name string) map[string]any {
+	if name == "" {
+		return nil
+	}
+	return map[string]any{"plugin": map[string]any{"name": name}}
 }
 
 // addComponentFiles adds the bases and overlays of components.

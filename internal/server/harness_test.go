@@ -80,6 +80,7 @@ type harnessOptions struct {
 	serverLines     string                             // further keys of the server's file
 	repositoryLines string                             // further repositories of the server's file
 	argocdLines     string                             // further lines of its Argo CD's entry
+	plugin          string                             // of Argo CD's, which renders every target; empty: none
 	poll            time.Duration                      // 0: an hour
 	sweep           time.Duration                      // 0: an hour
 	manageHook      bool                               // manageWebhooks
@@ -177,7 +178,7 @@ func newHarness(t testing.TB, p harnessOptions) *harness {
 	for _, c := range p.components {
 		for _, env := range s.environmentNames() {
 			s.must("add an Application", w.ArgoCD.AddApplication(emulator.AppSpec{Name: c + "-" + env, Repo: repoName, Branch: p.branches[env], Path: s.applicationDir(c, env),
-				DestinationNamespace: c + "-" + env, Cluster: p.cluster(c, env), ApplicationSet: "shop"}))
+				DestinationNamespace: c + "-" + env, Cluster: p.cluster(c, env), ApplicationSet: "shop", Options: pluginOptions(p.plugin)}))
 		}
 	}
 	s.must("write the kubeconfig", w.ArgoCD.WriteKubeconfig(filepath.Join(s.dir, "kubeconfig")))

@@ -124,33 +124,43 @@ func New(group *cache.Group, bytes int) *Renderer {
 // read. why says for people why it can't be rendered; the error is that of a context that
 // ended.
 func (r *Renderer) RenderTarget(ctx context.Context, at Resolution, t *appset.Target, revision string) (m *render.Manifests, why string, err error) {
-	return r.renderTarget(ctx, &at, t, revision)
+	m, failed, err := r.renderTarget(ctx, &at, t, revision)
+	return m, failed.why, err
+}
+
+// failedRendering is why a target has no manifests here. The zero value is that it has.
+type failedRendering struct {
+	why   string // for people
+	after bool   // it is about the side after the edit
+	// needsMore says that the files alone don't make them: Argo CD may well.
+	needsMore bool
 }
 
 // renderTarget renders a target of a resolution; a target that isn't there has no
-// manifests. why says for people why there are none; err is the context's.
-func (r *Renderer) renderTarget(ctx context.Context, w *Resolution, t *appset.Target, revision string) (m *render.Manifests, why string, err error) {
+// manifests. err is the context's.
+func (r *Renderer) renderTarget(ctx context.Context, w *Resolution, t *appset.Target, revision string) (*render.Manifests, failedRendering, error) {
 	if t == nil {
-		return nil, "", nil
+		return nil, failedRendering{}, nil
 	}
-	m, err = r.cache.Render(ctx, w.Tree, w.ID, evaluate.RenderInput(t, revision, w.Branches))
+	m, err := r.cache.Render(ctx, w.Tree, w.ID, evaluate.RenderInput(t, revision, w.Branches))
 	var cannot *render.Unrenderable
 	switch {
 	case err == nil:
-		return m, "", nil
+		return m, failedRendering{}, nil
 	case ctx.Err() != nil:
-		return nil, "", fmt.Errorf("render %s: %w", t.Name, ctx.Err())
+		return nil, failedRendering{}, fmt.Errorf("render %s: %w", t.Name, ctx.Err())
 	case errors.As(err, &cannot):
-		return nil, evaluate.DescribeUnrenderable(cannot), nil
+		return nil, failedRendering{why: evaluate.DescribeUnrenderable(cannot), needsMore: true}, nil
 	}
-	return nil, err.Error(), nil
+	return nil, failedRendering{why: err.Error()}, nil
 }
 
-// renderBoth renders a target on both sides; late says that why is of the side after.
-func (r *Renderer) renderBoth(ctx context.Context, e *Edit, p targetPair) (before, after *render.Manifests, why string, late bool, err error) {
-	if before, why, err = r.renderTarget(ctx, &e.Before, p.before, e.Revision); err != nil || why != "" {
-		return nil, nil, why, false, err
+// renderBoth renders a target on both sides.
+func (r *Renderer) renderBoth(ctx context.Context, e *Edit, p targetPair) (before, after *render.Manifests, failed failedRendering, err error) {
+	if before, failed, err = r.renderTarget(ctx, &e.Before, p.before, e.Revision); err != nil || failed.why != "" {
+		return nil, nil, failed, err
 	}
-	after, why, err = r.renderTarget(ctx, &e.After, p.after, e.Revision)
-	return before, after, why, true, err
+	after, failed, err = r.renderTarget(ctx, &e.After, p.after, e.Revision)
+	failed.after = failed.why != ""
+	return before, after, failed, err
 }

@@ -19,6 +19,8 @@ type Effect struct {
 	// differ, and those that use one of them.
 	Affected []render.ObjectRef
 	Why      string
+	// NeedsMore says that Why is that the files alone don't make them: Argo CD may well.
+	NeedsMore bool
 }
 
 // Effects says what an edit does to the targets that it is for: to each that
@@ -33,14 +35,15 @@ func (r *Renderer) Effects(ctx context.Context, e *Edit) ([]Effect, error) {
 			continue
 		}
 		f := Effect{Target: *p.latestTarget(), Spec: spec}
-		before, after, why, late, err := r.renderBoth(ctx, e, p)
+		before, after, failed, err := r.renderBoth(ctx, e, p)
 		switch {
 		case err != nil:
 			return nil, err
-		case why != "" && late:
-			f.Why = "after the change: " + why
-		case why != "":
-			f.Why = why
+		case failed.why != "":
+			f.NeedsMore = failed.needsMore
+			if f.Why = failed.why; failed.after {
+				f.Why = "after the change: " + f.Why
+			}
 		default:
 			f.Changes = render.Diff(before, after)
 			f.Affected = f.Changes.Affected(after)

@@ -36,15 +36,15 @@ func (r *Renderer) WhyNotIsolated(ctx context.Context, e *Edit) (string, error) 
 	var changed, unknown []string
 	files, reason := map[string]bool{}, ""
 	for _, p := range readers {
-		before, after, why, _, err := r.renderBoth(ctx, e, p)
+		before, after, failed, err := r.renderBoth(ctx, e, p)
 		switch {
 		case err != nil:
 			return "", err
-		case why == "" && before.Digest != after.Digest:
+		case failed.why == "" && before.Digest != after.Digest:
 			changed = append(changed, p.targetName())
-		case why != "":
+		case failed.why != "":
 			unknown = append(unknown, p.targetName())
-			reason = cmp.Or(reason, fmt.Sprintf("%s can't be rendered here: %s", p.targetName(), why))
+			reason = cmp.Or(reason, fmt.Sprintf("%s can't be rendered here: %s", p.targetName(), failed.why))
 		default:
 			continue
 		}

@@ -60,7 +60,7 @@ type Client struct {
 	source     string // for people
 	wait, idle time.Duration
 	http       *http.Client
-	streams    *http.Client // which wait for an answer's beginning for as long as it takes
+	streams    *http.Client // which wait for an answer's beginning for as long as it takes; patient calls are made by it, too
 }
 
 // New makes a client. It doesn't dial.
@@ -135,6 +135,7 @@ type request struct {
 	address string // escaped, below the root path
 	query   url.Values
 	stream  bool // of server-sent events
+	patient bool // its answer may take longer to begin than others
 	body    any  // nil: none
 }
 
@@ -163,8 +164,10 @@ func (c *Client) open(ctx context.Context, r request) (io.ReadCloser, error) {
 	req.Header.Set("User-Agent", "liftlock")
 	client := c.http
 	req.Header.Set("Accept", "application/json")
-	if r.stream {
+	if r.stream || r.patient {
 		client = c.streams
+	}
+	if r.stream {
 		req.Header.Set("Accept", "text/event-stream")
 	}
 	if r.body != nil {
@@ -208,14 +211,27 @@ func (c *Client) read(ctx context.Context, address string, query url.Values, int
 
 // decodeAnswer reads a whole answer, of at most maxAnswer bytes, and closes it.
 func decodeAnswer(body io.ReadCloser, into any) error {
+	raw, err := readAnswer(body, maxAnswer)
+	if err != nil {
+		return err
+	}
+	return unmarshalAnswer(raw, into)
+}
+
+// readAnswer reads a whole answer of so many bytes at most, and closes it.
+func readAnswer(body io.ReadCloser, most int64) ([]byte, error) {
 	defer body.Close()
-	raw, err := io.ReadAll(io.LimitReader(body, maxAnswer+1))
+	raw, err := io.ReadAll(io.LimitReader(body, most+1))
 	switch {
 	case err != nil:
-		return fmt.Errorf("read the answer: %w", err)
-	case len(raw) > maxAnswer:
-		return backoff.Permanent(fmt.Errorf("the answer is larger than %d bytes", maxAnswer))
+		return nil, fmt.Errorf("read the answer: %w", err)
+	case int64(len(raw)) > most:
+		return nil, backoff.Permanent(fmt.Errorf("the answer is larger than %d bytes", most))
 	}
+	return raw, nil
+}
+
+func unmarshalAnswer(raw []byte, into any) error {
 	if err := json.Unmarshal(raw, into); err != nil {
 		return backoff.Permanent(fmt.Errorf("the answer is not what an Argo CD says: %w", err))
 	}

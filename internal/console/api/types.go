@@ -421,6 +421,7 @@ type RenderedDiff struct {
 	Targets  []TargetsDiff `json:"targets"`
 	Problems []string      `json:"problems,omitempty"` // what of the two commits can't be resolved
 	LeftOut  int           `json:"leftOut,omitempty"`  // objects that are too much for one answer
+	Pending  bool          `json:"pending,omitempty"`  // an Argo CD is still rendering some of it
 }
 
 // TargetsDiff is what changes for some targets, for all of them alike.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
@@ -69,7 +70,7 @@ func setMarker(s *subject, in *prtext.Input, branch, head string) {
 
 // describeEdits fills in what an edit on a commit moves, whom it reaches and what it
 // does to their manifests.
-func (a *Actor) describeEdits(ctx context.Context, s *subject, in *prtext.Input, base string, edits []fieldedit.Edit) {
+func (a *Actor) describeEdits(ctx context.Context, s *subject, in *prtext.Input, commits facts.Commits, edits []fieldedit.Edit, patience time.Duration) {
 	if !in.Revert {
 		a.describeMaking(ctx, s, in)
 	}
@@ -102,7 +103,7 @@ func (a *Actor) describeEdits(ctx context.Context, s *subject, in *prtext.Input,
 			continue
 		}
 		if !proven && len(edits) > 0 {
-			why, err := a.opts.Gatherer.WhyNotIsolated(ctx, s.ev, s.components(), in.Environment, base, edits)
+			why, err := a.opts.Gatherer.WhyNotIsolated(ctx, s.ev, s.components(), in.Environment, commits.Base, edits)
 			proven = err == nil && why == ""
 		}
 		if proven {
@@ -112,7 +113,7 @@ func (a *Actor) describeEdits(ctx context.Context, s *subject, in *prtext.Input,
 		}
 	}
 	in.DiffURL = a.differenceURL(s, kind, in.Release)
-	a.renderEffects(ctx, s, in, base, edits)
+	a.renderEffects(ctx, s, in, commits, edits, patience)
 	in.UnaffectedCounts = map[string]int{}
 	for _, t := range others {
 		in.UnaffectedCounts[t.Environment]++
@@ -195,10 +196,15 @@ func listCommits(f forge.Forge, r forge.Repo, all []facts.ReleaseCommit) []prtex
 // RenderLimit bounds what a pull request shows of one target's manifests.
 var RenderLimit = render.TextLimit{Bytes: prtext.RenderedBytes, Lines: prtext.RenderedLines, ObjectLines: prtext.RenderedObject}
 
+// presentPatience is how long a look at a pull request waits for an Argo CD that renders
+// what it changes: as long as one takes that has the rendering already.
+const presentPatience = 2 * time.Second
+
 // renderEffects fills in what an edit does to the manifests. That it can't be told
 // keeps nobody from reading the rest.
-func (a *Actor) renderEffects(ctx context.Context, s *subject, in *prtext.Input, base string, edits []fieldedit.Edit) {
-	effects, err := a.opts.Gatherer.Effects(ctx, s.ev, s.components(), in.Environment, base, edits)
+func (a *Actor) renderEffects(ctx context.Context, s *subject, in *prtext.Input, commits facts.Commits, edits []fieldedit.Edit, patience time.Duration) {
+	effects, pending, err := a.opts.Gatherer.ShownEffects(ctx, s.ev, s.components(), in.Environment, commits, edits, patience)
+	s.rendering = pending
 	if err != nil {
 		in.RenderedErr = err.Error()
 		return

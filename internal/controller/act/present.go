@@ -23,7 +23,7 @@ func (a *Actor) Diff(ctx context.Context, ev *facts.Evaluation, d *promotion.Dec
 	s := subjectOf(ev, d, p)
 	in := a.newTextInput(&s, p.Revert)
 	in.RevertedPull = 0
-	a.describeEdits(ctx, &s, &in, p.Base, p.Edits)
+	a.describeEdits(ctx, &s, &in, facts.Commits{Base: p.Base, Head: p.Head}, p.Edits, facts.ReaderPatience)
 	return prtext.DiffText(in), true
 }
 
@@ -36,7 +36,7 @@ func (a *Actor) openInput(ctx context.Context, s *subject) (prtext.Input, error)
 		}
 	}
 	setMarker(s, &in, s.pull.PR.Branch, s.pull.Head)
-	a.describeEdits(ctx, s, &in, s.pull.Base, s.pull.Edits)
+	a.describeEdits(ctx, s, &in, facts.Commits{Base: s.pull.Base, Head: s.pull.Head}, s.pull.Edits, presentPatience)
 	return in, nil
 }
 
@@ -103,7 +103,8 @@ func renderPage(r *facts.Repository, in prtext.Input) prtext.Page {
 
 // putPage writes title and body where ours are others than before. A person may edit our
 // text; it is only written again when ours changes. A head that isn't ours, or a revert
-// whose evidence is lost, keeps its text.
+// whose evidence is lost, keeps its text, and so does one that is still being rendered: what
+// another server, or this one before it was started again, has shown need not go meanwhile.
 func (a *Actor) putPage(ctx context.Context, s *subject, in *prtext.Input, page prtext.Page) error {
 	r, p := s.ev.Snapshot.Repo, s.pull
 	shown, err := a.readShown(ctx, r, p.Number)
@@ -111,7 +112,7 @@ func (a *Actor) putPage(ctx context.Context, s *subject, in *prtext.Input, page 
 		return err
 	}
 	want := hashParts(page.Title, page.Body)
-	if shown.Page == want || p.HeadState == promotion.HeadModified || p.Revert && len(in.Evidence) == 0 && in.By == "" {
+	if shown.Page == want || s.rendering || p.HeadState == promotion.HeadModified || p.Revert && len(in.Evidence) == 0 && in.By == "" {
 		return nil
 	}
 	if p.PR.Title != page.Title || p.PR.Body != page.Body {

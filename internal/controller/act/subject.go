@@ -23,6 +23,8 @@ type subject struct {
 	number  int
 	batch   bool // it is the one pull request of all components that are ready
 	members []promotion.Member
+	// rendering says that an Argo CD is still rendering some of what it changes.
+	rendering bool
 }
 
 // subjectOf is what an open pull request is about.

@@ -60,11 +60,13 @@ type Windows interface {
 // ArgoCD is one Argo CD of the server's file.
 type ArgoCD struct {
 	Apps      Apps
-	Live      Live     // nil: only its Applications are known
-	Windows   Windows  // nil: sync windows are not known
-	Follower  Follower // nil: every change of an Application is heard of
-	Trees     Trees    // nil: what an Application itself says of its resources is all that is known
-	Namespace string   // its own, where its projects and clusters are
+	Live      Live           // nil: only its Applications are known
+	Windows   Windows        // nil: sync windows are not known
+	Follower  Follower       // nil: every change of an Application is heard of
+	Trees     Trees          // nil: what an Application itself says of its resources is all that is known
+	Manifests ManifestSource // renders what our pull requests show; nil: that is rendered here
+	MayRender bool           // it isn't asked to render, but has an API by which it could be
+	Namespace string         // its own, where its projects and clusters are
 	Globbing  string
 	Version   appset.Version // as the server's file says; else what Live finds
 	NoRefresh bool           // refresh: off

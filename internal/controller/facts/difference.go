@@ -42,6 +42,7 @@ type Difference struct {
 	Files         []string
 	Effects       []isolation.Effect
 	Problems      []string // of a landed one: what of its commits can't be resolved with the rules of today
+	Pending       bool     // an Argo CD is still rendering some of it
 }
 
 // inspectedHead is the head of an open pull request of ours that was looked at, and
@@ -107,7 +108,7 @@ func (o *effectGatherer) openDifference(ctx context.Context, c *Evaluation, comp
 		return nil, err
 	}
 	out := &Difference{Before: seen.base, After: seen.head, Files: editedFiles(edits)}
-	out.Effects, err = o.Effects(ctx, c, components, env, seen.base, edits)
+	out.Effects, out.Pending, err = o.ShownEffects(ctx, c, components, env, Commits{seen.base, seen.head}, edits, ReaderPatience)
 	if err != nil && ctx.Err() == nil {
 		return nil, newNoDifference("the rendered manifests could not be compared: %v", err)
 	}
@@ -182,7 +183,13 @@ func (o *effectGatherer) landedDifference(ctx context.Context, c *Evaluation, co
 	if ranOutOfTime(ctx, err) {
 		return nil, newNoDifference("rendering both sides took longer than %s", editTimeout)
 	}
-	return out, err
+	if err != nil {
+		return nil, err
+	}
+	var retries []retryState
+	out.Effects, retries = o.remote.replaceEffects(ctx, out.Effects, Commits{out.Before, out.After}, ReaderPatience)
+	out.Pending = slices.ContainsFunc(retries, retryState.isPending)
+	return out, ctx.Err()
 }
 
 // compareLanded fills in the effects of a commit of the past. Nothing of it is

@@ -42,7 +42,8 @@ type effectGatherer struct {
 	timeout func() time.Duration
 
 	renderer       *isolation.Renderer
-	pastRenderer   *isolation.Renderer                 // for what landed long ago
+	pastRenderer   *isolation.Renderer // for what landed long ago
+	remote         *argocdRenderer
 	inspectedHeads *cache.Cache[string, inspectedHead] // by detailKey
 
 	judgements *cache.Cache[judgementKey, judgement]
@@ -54,6 +55,7 @@ func newEffectGatherer(targets *targetGatherer, pulls *pullGatherer, now func() 
 	}
 	return &effectGatherer{targets: targets, pulls: pulls, now: now, timeout: timeout,
 		renderer: isolation.New(group, maxRendered), pastRenderer: isolation.New(group, maxPastRendered),
+		remote:         newArgoCDRenderer(targets.argocds, now, group),
 		inspectedHeads: newCache[string, inspectedHead](group, "inspected_heads", 10_000),
 		judgements:     newCache[judgementKey, judgement](group, "judgements", 1000)}
 }

@@ -94,7 +94,7 @@ func writePromotion(b *strings.Builder, p *Promotion, short bool) {
 			what = "the Application itself changes; manifests: " + what
 		}
 		if r.Why != "" {
-			what = "can't be rendered here: " + r.Why
+			what = "not rendered: " + r.Why
 		}
 		fmt.Fprintf(b, "  %s: %s\n", appset.Printable(r.Target), appset.Printable(what))
 		if !short {

@@ -70,7 +70,7 @@ type Rendered struct {
 	Spec    bool   `json:"spec,omitempty"` // the Application itself changes
 	Summary string `json:"summary"`
 	Diff    string `json:"diff,omitempty"` // secrets are hidden in it
-	Why     string `json:"why,omitempty"`  // it can't be rendered here
+	Why     string `json:"why,omitempty"`  // it isn't rendered
 }
 
 // Waiting is an environment of a component into which nothing would open.

@@ -168,7 +168,7 @@ func groupByChange(list []Rendered) []renderedGroup {
 func (g *renderedGroup) describeOutcome(said func(string) string) string {
 	switch {
 	case g.Why != "":
-		return "can't be rendered here: " + said(g.Why)
+		return "not rendered: " + said(g.Why)
 	case g.Summary == "" && g.Spec:
 		return "the Application changes, its manifests stay as they are"
 	case g.Summary == "":

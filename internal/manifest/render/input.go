@@ -50,7 +50,12 @@ type sourceOptions struct {
 	Kustomize *kustomizeOptions `json:"kustomize"`
 	Helm      *helmOptions      `json:"helm"`
 	Directory *directoryOptions `json:"directory"`
-	Plugin    *struct{}         `json:"plugin"`
+	Plugin    *pluginOptions    `json:"plugin"`
+}
+
+// pluginOptions name the plugin; without a name one of Argo CD's takes the source by itself.
+type pluginOptions struct {
+	Name string `json:"name"`
 }
 
 type kustomizeOptions struct {

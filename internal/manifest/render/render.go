@@ -141,7 +141,10 @@ func (r *rendering) renderSource(s *Source) error {
 	case layoutDirectory:
 		return r.renderDirectory(found.path, cmp.Or(opts.Directory, &directoryOptions{}))
 	}
-	return newUnrenderable("a config management plugin renders it")
+	if opts.Plugin == nil || opts.Plugin.Name == "" {
+		return newUnrenderable("a config management plugin")
+	}
+	return newUnrenderable("plugin " + opts.Plugin.Name)
 }
 
 // applyOverrides applies the folder's .argocd-source files, which may change a

@@ -50,7 +50,8 @@ func TestDirectory(t *testing.T) {
 		{name: "broken", path: "bad", wantErr: "bad/x.yaml: a manifest is not valid YAML"},
 		{name: "two JSON objects", path: "two", wantErr: "two/x.json: it has more than one JSON object"},
 		{name: "two kinds of options", path: "d", options: `{"directory":{},"helm":{}}`, wantErr: "more than one kind"},
-		{name: "plugin", path: "d", options: `{"plugin":{"name":"x"}}`, wantErr: "can't be rendered (d): a config management plugin renders it"},
+		{name: "plugin", path: "d", options: `{"plugin":{"name":"x"}}`, wantErr: "can't be rendered (d): plugin x"},
+		{name: "some plugin", path: "d", options: `{"plugin":{}}`, wantErr: "can't be rendered (d): a config management plugin"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m, err := Render(context.Background(), memoryTree(contents), singleSource(tt.path, tt.options))

@@ -11,6 +11,7 @@ type App struct {
 	CreatedAt time.Time `json:",omitzero"` // by the API server's clock
 
 	Sources     []Source // spec.source or spec.sources, in order
+	SourceList  bool     `json:",omitempty"` // it is spec.sources, however many
 	Destination Destination
 	Project     string `json:",omitempty"`
 	AutoSync    bool   // spec.syncPolicy.automated is set

@@ -1,0 +1,350 @@
+package facts
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/appset/isolation"
+	"github.com/liftlock/liftlock/internal/argocd"
+	"github.com/liftlock/liftlock/internal/cache"
+	"github.com/liftlock/liftlock/internal/fieldedit"
+	"github.com/liftlock/liftlock/internal/manifest/render"
+	"github.com/liftlock/liftlock/internal/promotion/verification"
+	"github.com/liftlock/liftlock/internal/wording"
+)
+
+const (
+	// maxRemoteTargets is how many targets of one change an Argo CD is asked to render.
+	maxRemoteTargets = 50
+	// maxRemoteRenderings bounds the targets that are being rendered, or wait for it.
+	maxRemoteRenderings = 500
+	// remoteTimeout bounds the rendering of one target on both sides, with the wait for its turn.
+	remoteTimeout = 10 * time.Minute
+	// remoteLook is how long after a look at a change that is still being rendered the next
+	// one comes.
+	remoteLook = 5 * time.Second
+	// maxRemoteChanges bounds what is remembered of renderings, in bytes, and maxRemoteChange
+	// one of them: a change that is larger is none that somebody reads.
+	maxRemoteChanges = 32 << 20
+	maxRemoteChange  = 4 << 20
+	// maxRemoteWhy bounds the words of an Argo CD.
+	maxRemoteWhy = 500
+
+	// ReaderPatience is how long somebody who asks for a difference waits for Argo CD.
+	ReaderPatience = 20 * time.Second
+)
+
+// ManifestSource renders Applications as they run. *argocd.Watcher does.
+type ManifestSource interface {
+	// Manifests gives an object's JSON each, for each set of revisions, one a source; "" is
+	// its own. With an error, it gives those of the sets before.
+	Manifests(ctx context.Context, app *verification.App, sets ...[]string) ([][]string, error)
+}
+
+// Commits are the two that are compared. Head is empty while it isn't pushed: no Argo CD
+// can render it.
+type Commits struct{ Base, Head string }
+
+// argocdRenderer has Argo CDs render what our pull requests change. What a stranger wrote
+// never gets there: a plugin would run it.
+type argocdRenderer struct {
+	argocds *argoCDs
+	now     func() time.Time
+	results *cache.Cache[remoteKey, remoteResult]
+
+	mu      sync.Mutex
+	running map[remoteKey]chan struct{} // closed when the result is there
+}
+
+// remoteKey is everything that a result depends on, as far as it is known here.
+type remoteKey [sha256.Size]byte
+
+// remoteResult is what a change does to a target, by Argo CD.
+type remoteResult struct {
+	changes *render.Changes // nil: why says why it isn't known
+	why     string
+	retry   retryState // of one that failed
+	size    int
+}
+
+func newArgoCDRenderer(argocds *argoCDs, now func() time.Time, group *cache.Group) *argocdRenderer {
+	return &argocdRenderer{argocds: argocds, now: now, running: map[remoteKey]chan struct{}{},
+		results: cache.New(group, cache.Options[remoteKey, remoteResult]{Name: "argocd_renderings", Entries: 10_000, Bytes: maxRemoteChanges,
+			Size: func(_ remoteKey, r remoteResult) int64 { return int64(200 + len(r.why) + r.size) }})}
+}
+
+// ShownEffects are Effects for people: where the server's file says so, as Argo CD renders
+// the commits, which is waited for up to patience. pending says that some of it isn't there
+// yet; the evaluation is then looked at again soon. What is decided goes by Effects.
+func (o *effectGatherer) ShownEffects(ctx context.Context, c *Evaluation, components []string, env string, at Commits, edits []fieldedit.Edit, patience time.Duration) (effects []isolation.Effect, pending bool, err error) {
+	if effects, err = o.Effects(ctx, c, components, env, at.Base, edits); err != nil {
+		return nil, false, err
+	}
+	effects, retries := o.remote.replaceEffects(ctx, effects, at, patience)
+	for _, r := range retries {
+		c.scheduleRetry(r)
+		pending = pending || r.isPending()
+	}
+	return effects, pending, ctx.Err()
+}
+
+// pendingTries marks a retry of what hasn't failed.
+const pendingTries = -1
+
+func (l retryState) isPending() bool { return l.tries == pendingTries }
+
+// remoteRendering is one target on its way through an Argo CD.
+type remoteRendering struct {
+	key    remoteKey
+	effect *isolation.Effect
+	source ManifestSource
+	app    *verification.App
+	at     Commits
+	sets   [2][]string // of revisions
+	known  remoteResult
+	done   <-chan struct{}
+}
+
+// replaceEffects are effects as the Argo CDs of their targets render them, where they are to.
+// The retries say when to look again.
+func (r *argocdRenderer) replaceEffects(ctx context.Context, effects []isolation.Effect, at Commits, patience time.Duration) (out []isolation.Effect, retries []retryState) {
+	out = slices.Clone(effects)
+	var all []*remoteRendering
+	requested := map[string]int{}
+	for i := range out {
+		e := &out[i]
+		name := r.argocds.ArgoCDOf(&e.Target)
+		argo := r.argocds.byName[name]
+		local := whyRenderedHere(e)
+		switch {
+		case argo.Manifests == nil && e.NeedsMore && argo.MayRender && local == "":
+			e.Why += "; with render: argocd in the server's file its Argo CD is asked"
+		case argo.Manifests == nil:
+		case local != "" && e.NeedsMore:
+			e.Why += "; its Argo CD isn't asked: " + local
+		case local != "":
+		case requested[name] == maxRemoteTargets:
+			setWhy(e, fmt.Sprintf("Argo CD is asked about %d targets of one change at most", maxRemoteTargets))
+		default:
+			requested[name]++
+			rendering, why := r.newRendering(e, argo, at)
+			if why != "" {
+				setWhy(e, why)
+				continue
+			}
+			all = append(all, rendering)
+		}
+	}
+	for _, p := range all {
+		p.done = r.start(ctx, p)
+	}
+	over := time.NewTimer(patience)
+	defer over.Stop()
+	for _, p := range all {
+		retries = append(retries, r.await(ctx, p, over))
+	}
+	return out, retries
+}
+
+// whyRenderedHere says why a target is rendered here, whatever the server's file says; empty
+// when it need not be.
+func whyRenderedHere(e *isolation.Effect) string {
+	switch {
+	case e.Spec:
+		return "the Application itself changes, and Argo CD renders the one that runs"
+	case e.Target.Hydration != nil:
+		return "which of its branches Argo CD renders is another one from version to version"
+	}
+	return ""
+}
+
+// setWhy says that what happens to a target isn't known.
+func setWhy(e *isolation.Effect, why string) {
+	e.Changes, e.Affected, e.NeedsMore, e.Why = nil, nil, false, why
+}
+
+const (
+	notRenderedYet   = "Argo CD is still rendering it"
+	tooManyWait      = "too many targets wait for Argo CD already; it is asked later"
+	notPushedYet     = "Argo CD is asked for it when the branch is there"
+	noApplicationYet = "Argo CD doesn't have the Application yet"
+)
+
+// newRendering prepares what an Argo CD is asked about a target; why says that it can't be.
+func (r *argocdRenderer) newRendering(e *isolation.Effect, argo ArgoCD, at Commits) (p *remoteRendering, why string) {
+	t := &e.Target
+	app, _ := argo.Apps.Get(t.Namespace, t.Name)
+	if app == nil {
+		if err := argo.Apps.Ready(); err != nil {
+			return nil, "its Argo CD can't be reached"
+		}
+		return nil, noApplicationYet
+	}
+	if why = describeOtherSources(t.Sources, app.Sources); why != "" {
+		return nil, why
+	}
+	// What the API lists may have the revisions that somebody had the Application rendered at.
+	own := *app
+	own.Sources = slices.Clone(app.Sources)
+	for i, s := range t.Sources {
+		own.Sources[i].TargetRevision = s.TargetRevision
+	}
+	app = &own
+	p = &remoteRendering{effect: e, source: argo.Manifests, app: app, at: at}
+	for i, commit := range []string{at.Base, at.Head} {
+		for _, s := range t.Sources {
+			revision := ""
+			if s.Here {
+				revision = commit
+			}
+			p.sets[i] = append(p.sets[i], revision)
+		}
+	}
+	raw, err := json.Marshal([]any{app.ArgoCD, app.Namespace, app.Name, app.UID, app.Project, app.Destination, app.Sources, app.SourceList, p.sets, at})
+	if err != nil {
+		return nil, err.Error()
+	}
+	p.key = sha256.Sum256(raw)
+	return p, ""
+}
+
+// describeOtherSources says how an Application's sources are others than its target's, so
+// that rendering it would say nothing about the target.
+func describeOtherSources(want []appset.Source, has []verification.Source) string {
+	const explanation = "the Application that runs has other sources than the one in Git, and Argo CD renders the one that runs"
+	if len(want) != len(has) {
+		return explanation
+	}
+	for i, s := range want {
+		h := has[i]
+		if s.RepoURL != h.RepoURL || s.Path != h.Path || s.Chart != h.Chart || s.Ref != h.Ref || !s.Here && s.TargetRevision != h.TargetRevision {
+			return explanation
+		}
+	}
+	return ""
+}
+
+// start lets a target be rendered, unless its result is known or on its way; nil when there
+// is nothing to wait for.
+func (r *argocdRenderer) start(ctx context.Context, p *remoteRendering) <-chan struct{} {
+	known, ok := r.results.Get(p.key)
+	if p.known = known; ok && !known.retry.isDue(r.now()) {
+		return nil
+	}
+	if p.at.Head == "" {
+		p.known = remoteResult{why: notPushedYet, retry: r.pendingRetry()}
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	done := r.running[p.key]
+	switch {
+	case done != nil:
+		return done
+	case len(r.running) >= maxRemoteRenderings:
+		p.known = remoteResult{why: tooManyWait, retry: r.pendingRetry()}
+		return nil
+	}
+	done = make(chan struct{})
+	r.running[p.key] = done
+	job := *p // the effect is its caller's, who may be gone by then
+	job.effect = nil
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), remoteTimeout)
+	go func() {
+		defer cancel()
+		result := job.render(ctx)
+		if result.why != "" {
+			result.retry = known.retry.nextRetry(r.now())
+		}
+		r.results.Put(job.key, result)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.running, job.key)
+		close(done)
+	}()
+	return done
+}
+
+func (r *argocdRenderer) pendingRetry() retryState {
+	return retryState{tries: pendingTries, retryAt: r.now().Add(remoteLook)}
+}
+
+// await fills in what happens to a target, when that is known in time. What failed last time
+// is said until it is known better.
+func (r *argocdRenderer) await(ctx context.Context, p *remoteRendering, over *time.Timer) retryState {
+	if p.done != nil {
+		select {
+		case <-p.done:
+		case <-over.C:
+			over.Reset(0) // for whoever is next
+		case <-ctx.Done():
+			return retryState{}
+		}
+		known, ok := r.results.Get(p.key)
+		if ok && !known.retry.isDue(r.now()) {
+			p.known = known
+		} else {
+			p.known = remoteResult{why: cmp.Or(known.why, notRenderedYet), retry: r.pendingRetry()}
+		}
+	}
+	setWhy(p.effect, p.known.why)
+	p.effect.Changes = p.known.changes
+	return p.known.retry
+}
+
+// render has both sides rendered and compares them.
+func (p *remoteRendering) render(ctx context.Context) remoteResult {
+	rendered, err := p.source.Manifests(ctx, p.app, p.sets[0], p.sets[1])
+	if err != nil {
+		return remoteResult{why: p.explain(len(rendered), argocd.ExplainRendering(err))}
+	}
+	var sides [2]*render.Manifests
+	for i, manifests := range rendered {
+		if sides[i], err = render.FromArgoCD(p.renameCommits(manifests)); err != nil {
+			return remoteResult{why: p.explain(i, err.Error())}
+		}
+	}
+	changes := render.Diff(sides[0], sides[1])
+	raw, err := json.Marshal(changes)
+	switch {
+	case err != nil:
+		return remoteResult{why: p.explain(1, err.Error())}
+	case len(raw) > maxRemoteChange:
+		return remoteResult{why: fmt.Sprintf("what changes has more than %d bytes", maxRemoteChange)}
+	}
+	return remoteResult{changes: changes, size: len(raw)}
+}
+
+// explain says on which side an Argo CD gave no manifests, and what it said.
+func (p *remoteRendering) explain(side int, text string) string {
+	before := "Argo CD: "
+	if side > 0 {
+		before = "after the change: " + before
+	}
+	return before + wording.ClipLine(render.HideSecrets(text), maxRemoteWhy)
+}
+
+// renameCommits gives both commits one name, where manifests ask for it
+// ($ARGOCD_APP_REVISION and its short forms): a new commit alone is no change. On both
+// sides, as a short name may be a part of something else.
+func (p *remoteRendering) renameCommits(manifests []string) []string {
+	const short, shorter = 8, 7
+	base, head := p.at.Base, p.at.Head
+	if len(base) <= short || len(head) <= short {
+		return manifests
+	}
+	names := strings.NewReplacer(head, base, head[:short], base[:short], head[:shorter], base[:shorter])
+	out := make([]string, len(manifests))
+	for i, m := range manifests {
+		out[i] = names.Replace(m)
+	}
+	return out
+}

@@ -1,0 +1,219 @@
+package facts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/appset/isolation"
+	"github.com/liftlock/liftlock/internal/manifest/render"
+	"github.com/liftlock/liftlock/internal/promotion/verification"
+)
+
+const (
+	baseCommit = "b5a1c3d2e4f60718293a4b5c6d7e8f9012345678"
+	headCommit = "1e4d5c6b7a8990a1b2c3d4e5f60718293a4b5c6d"
+)
+
+// fakeManifests renders Applications as render says, for each set of revisions.
+type fakeManifests struct {
+	render func(app *verification.App, revisions []string) ([]string, error)
+
+	mu    sync.Mutex
+	calls []string
+}
+
+func (f *fakeManifests) Manifests(_ context.Context, app *verification.App, sets ...[]string) (out [][]string, err error) {
+	for _, revisions := range sets {
+		f.mu.Lock()
+		f.calls = append(f.calls, fmt.Sprint(app.Name, revisions))
+		f.mu.Unlock()
+		manifests, err := f.render(app, revisions)
+		if err != nil {
+			return out, err
+		}
+		out = append(out, manifests)
+	}
+	return out, nil
+}
+
+// configMap is a manifest with one value.
+func configMap(value string) []string {
+	return []string{fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"web"},"data":{"a":%q}}`, value)}
+}
+
+// renderingWorld makes a renderer for one Argo CD with the Applications of some targets, each of
+// one source.
+func renderingWorld(source ManifestSource, names ...string) (r *argocdRenderer, apps *knownApps, effects []isolation.Effect, now *time.Time) {
+	apps = &knownApps{apps: map[string]*verification.App{}}
+	for _, name := range names {
+		apps.apps["argocd/"+name] = &verification.App{ArgoCD: "hub", Namespace: "argocd", Name: name, Sources: []verification.Source{{RepoURL: "r", Path: name, TargetRevision: "main"}}}
+		effects = append(effects, isolation.Effect{Changes: &render.Changes{Objects: []render.Change{{Kind: "Local"}}},
+			Target: appset.Target{Namespace: "argocd", Name: name, Sources: []appset.Source{{RepoURL: "r", Path: name, TargetRevision: "main", Here: true}}}})
+	}
+	clock := time.Unix(1000, 0)
+	argocds := &argoCDs{main: "hub", byName: map[string]ArgoCD{"hub": {Apps: apps, Manifests: source}}}
+	return newArgoCDRenderer(argocds, func() time.Time { return clock }, nil), apps, effects, &clock
+}
+
+var bothCommits = Commits{Base: baseCommit, Head: headCommit}
+
+// TestArgoCDRenderer replaces what was rendered here, asks once, and says of one target that
+// it can't be told without keeping the others.
+func TestArgoCDRenderer(t *testing.T) {
+	source := &fakeManifests{render: func(app *verification.App, revisions []string) ([]string, error) {
+		switch {
+		case app.Name == "broken" && revisions[0] == headCommit:
+			return nil, errors.New("plugin sidecar failed: password=hunter2 https://me:hunter2@charts.example")
+		case app.Name == "garbled":
+			return []string{"<html>"}, nil
+		}
+		return configMap("built from " + revisions[0][:7] + " " + app.Name + map[string]string{headCommit: "!"}[revisions[0]]), nil
+	}}
+	r, _, effects, now := renderingWorld(source, "broken", "garbled", "web")
+	want := []string{
+		"after the change: Argo CD: plugin sidecar failed: password=(hidden) https://charts.example",
+		"Argo CD: a manifest is no object",
+		"",
+	}
+	for range 2 {
+		got, retries := r.replaceEffects(t.Context(), effects, bothCommits, time.Minute)
+		for i := range want {
+			if !strings.HasPrefix(got[i].Why, want[i]) || (got[i].Changes == nil) != (want[i] != "") || want[i] == "" && got[i].Why != "" {
+				t.Errorf("%s: %q, %+v", got[i].Target.Name, got[i].Why, got[i].Changes)
+			}
+		}
+		text := got[2].Changes.Text(render.TextLimit{Bytes: 1000, Lines: 10, ObjectLines: 10})
+		if !strings.Contains(text, "- data.a: built from "+baseCommit[:7]+" web\n+ data.a: built from "+baseCommit[:7]+" web!") {
+			t.Errorf("the commit's own name is a change:\n%s", text)
+		}
+		if len(retries) != 3 || !retries[0].retryAt.Equal(now.Add(firstRetryDelay)) || retries[0].isPending() || retries[2].tries != 0 {
+			t.Errorf("it is looked at again: %+v", retries)
+		}
+	}
+	if effects[0].Changes == nil || effects[0].Why != "" {
+		t.Error("what was rendered here has changed")
+	}
+	slices.Sort(source.calls)
+	wantCalls := []string{"broken[" + headCommit + "]", "broken[" + baseCommit + "]", "garbled[" + headCommit + "]", "garbled[" + baseCommit + "]", "web[" + headCommit + "]", "web[" + baseCommit + "]"}
+	if !slices.Equal(source.calls, wantCalls) {
+		t.Errorf("it asks for %q", source.calls)
+	}
+	// What failed is tried again, later each time; what is known isn't.
+	*now = now.Add(firstRetryDelay)
+	_, retries := r.replaceEffects(t.Context(), effects, bothCommits, time.Minute)
+	if len(source.calls) != len(wantCalls)+4 || !retries[0].retryAt.Equal(now.Add(2*firstRetryDelay)) {
+		t.Errorf("%d calls; again: %+v", len(source.calls), retries[0])
+	}
+}
+
+// TestArgoCDRendererWaits gives up waiting, not asking: whoever looks again has it.
+func TestArgoCDRendererWaits(t *testing.T) {
+	release := make(chan struct{})
+	source := &fakeManifests{render: func(app *verification.App, revisions []string) ([]string, error) {
+		if app.Name == "slow" {
+			<-release
+		}
+		return configMap(revisions[0]), nil
+	}}
+	r, _, effects, now := renderingWorld(source, "slow", "web")
+	if got, retries := r.replaceEffects(t.Context(), effects, Commits{Base: baseCommit}, time.Minute); got[0].Why != notPushedYet || !retries[0].isPending() || len(source.calls) != 0 {
+		t.Errorf("before the push: %q, %+v, %q", got[0].Why, retries, source.calls)
+	}
+	r.replaceEffects(t.Context(), effects[1:], bothCommits, time.Minute)
+	got, retries := r.replaceEffects(t.Context(), effects, bothCommits, time.Millisecond)
+	if got[0].Why != notRenderedYet || !retries[0].isPending() || !retries[0].retryAt.Equal(now.Add(remoteLook)) {
+		t.Errorf("while it is rendered: %q, %+v", got[0].Why, retries[0])
+	}
+	if got[1].Changes == nil || retries[1].isPending() {
+		t.Errorf("the other waits for it: %q", got[1].Why)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	r.replaceEffects(ctx, effects, bothCommits, time.Minute) // its caller has left
+	close(release)
+	if got, retries = r.replaceEffects(t.Context(), effects, bothCommits, time.Minute); got[0].Changes == nil || retries[0].tries != 0 {
+		t.Errorf("when it is there: %q, %+v", got[0].Why, retries[0])
+	}
+	if len(source.calls) != 4 {
+		t.Errorf("it was asked for more than once: %q", source.calls)
+	}
+}
+
+// TestRenderedHere says why an Argo CD isn't asked about a target, and leaves to the files what
+// they can tell.
+func TestRenderedHere(t *testing.T) {
+	plugin := func(e *isolation.Effect) { e.Changes, e.Why, e.NeedsMore = nil, "plugin x", true }
+	for name, c := range map[string]struct {
+		change func(e *isolation.Effect, apps *knownApps, hub *ArgoCD)
+		why    string
+		calls  int
+	}{
+		"the Application changes": {func(e *isolation.Effect, _ *knownApps, _ *ArgoCD) { e.Spec = true }, "", 0},
+		"and has a plugin": {func(e *isolation.Effect, _ *knownApps, _ *ArgoCD) { e.Spec = true; plugin(e) },
+			"plugin x; its Argo CD isn't asked: the Application itself changes, and Argo CD renders the one that runs", 0},
+		"it is hydrated": {func(e *isolation.Effect, _ *knownApps, _ *ArgoCD) { e.Target.Hydration = &appset.Hydration{} }, "", 0},
+		"it isn't there": {func(_ *isolation.Effect, apps *knownApps, _ *ArgoCD) { clear(apps.apps) }, noApplicationYet, 0},
+		"another path":   {func(e *isolation.Effect, _ *knownApps, _ *ArgoCD) { e.Target.Sources[0].Path = "other" }, "the Application that runs has other sources than the one in Git", 0},
+		"another source": {func(e *isolation.Effect, _ *knownApps, _ *ArgoCD) {
+			e.Target.Sources = append(e.Target.Sources, appset.Source{})
+		}, "the Application that runs has other sources", 0},
+		"another version": {func(e *isolation.Effect, _ *knownApps, _ *ArgoCD) {
+			e.Target.Sources[0].Here, e.Target.Sources[0].TargetRevision = false, "2"
+		}, "the Application that runs has other sources", 0},
+		"a revision of ours": {func(_ *isolation.Effect, apps *knownApps, _ *ArgoCD) {
+			apps.apps["argocd/web"].Sources[0].TargetRevision = headCommit
+		}, "", 2},
+		"local, with an API": {func(e *isolation.Effect, _ *knownApps, hub *ArgoCD) {
+			hub.Manifests, hub.MayRender = nil, true
+			plugin(e)
+		},
+			"plugin x; with render: argocd in the server's file its Argo CD is asked", 0},
+		"local, without one": {func(e *isolation.Effect, _ *knownApps, hub *ArgoCD) { hub.Manifests = nil; plugin(e) }, "plugin x", 0},
+		"local, no plugin":   {func(e *isolation.Effect, _ *knownApps, hub *ArgoCD) { hub.Manifests, hub.MayRender = nil, true }, "", 0},
+		"a plugin":           {func(e *isolation.Effect, _ *knownApps, _ *ArgoCD) { plugin(e) }, "", 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			source := &fakeManifests{render: func(app *verification.App, revisions []string) ([]string, error) {
+				if app.Sources[0].TargetRevision != "main" {
+					t.Errorf("its own revision is %s", app.Sources[0].TargetRevision)
+				}
+				return configMap(revisions[0]), nil
+			}}
+			r, apps, effects, _ := renderingWorld(source, "web")
+			hub := r.argocds.byName["hub"]
+			c.change(&effects[0], apps, &hub)
+			r.argocds.byName["hub"] = hub
+			got, _ := r.replaceEffects(t.Context(), effects, bothCommits, time.Minute)
+			if !strings.HasPrefix(got[0].Why, c.why) || c.why == "" && got[0].Why != "" || (got[0].Changes == nil) != (c.why != "") || len(source.calls) != c.calls {
+				t.Errorf("%q, %+v, %q", got[0].Why, got[0].Changes, source.calls)
+			}
+		})
+	}
+}
+
+// TestArgoCDRendererLimits bounds the targets of a change and what changes of one.
+func TestArgoCDRendererLimits(t *testing.T) {
+	var names []string
+	for i := range maxRemoteTargets + 1 {
+		names = append(names, fmt.Sprintf("web-%03d", i))
+	}
+	source := &fakeManifests{render: func(app *verification.App, revisions []string) ([]string, error) {
+		if app.Name == names[0] {
+			side := map[string]string{baseCommit: "old", headCommit: "new"}[revisions[0]]
+			return configMap(side + strings.Repeat("x", maxRemoteChange)), nil
+		}
+		return configMap(revisions[0]), nil
+	}}
+	r, _, effects, _ := renderingWorld(source, names...)
+	got, _ := r.replaceEffects(t.Context(), effects, bothCommits, time.Minute)
+	if !strings.HasPrefix(got[0].Why, "what changes has more than") || got[1].Why != "" || got[maxRemoteTargets].Why != "Argo CD is asked about 50 targets of one change at most" {
+		t.Errorf("%q, %q, %q", got[0].Why, got[1].Why, got[maxRemoteTargets].Why)
+	}
+}
