@@ -327,22 +327,30 @@ func (w *wireApplication) unhealthyResources() []verification.Resource {
 	return all
 }
 
-// uncheckedResources are those that have no health although their kind may have some. Argo CD
-// has checks for Kubernetes's own kinds where those need one, and an Application among the
-// resources is looked at itself.
+// uncheckedResources are those that have no health although they need one.
 func (w *wireApplication) uncheckedResources() verification.Unchecked {
 	var out verification.Unchecked
 	for _, r := range w.Status.Resources {
-		if r.Health != nil && r.Health.Status != "" || r.Hook || r.RequiresPruning || !strings.Contains(r.Group, ".") || strings.HasSuffix(r.Group, ".k8s.io") || r.Group == "argoproj.io" && r.Kind == "Application" {
-			continue
-		}
-		out.Total++
-		if kind := clipMessage(r.Kind); len(out.Kinds) < maxUncheckedKinds && !slices.Contains(out.Kinds, kind) {
-			out.Kinds = append(out.Kinds, kind)
+		if (r.Health == nil || r.Health.Status == "") && !r.Hook && !r.RequiresPruning && needsHealthCheck(r.Group, r.Kind) {
+			addUnchecked(&out, r.Kind)
 		}
 	}
 	slices.Sort(out.Kinds)
 	return out
+}
+
+// needsHealthCheck says that resources of a kind may be unwell, and that nobody knows
+// without a check. Argo CD has checks for Kubernetes's own kinds where those need one, and
+// an Application among the resources is looked at itself.
+func needsHealthCheck(group, kind string) bool {
+	return strings.Contains(group, ".") && !strings.HasSuffix(group, ".k8s.io") && (group != "argoproj.io" || kind != "Application")
+}
+
+func addUnchecked(to *verification.Unchecked, kind string) {
+	to.Total++
+	if kind = clipMessage(kind); len(to.Kinds) < maxUncheckedKinds && !slices.Contains(to.Kinds, kind) {
+		to.Kinds = append(to.Kinds, kind)
+	}
 }
 
 // outOfSyncResources are the resources that aren't in the cluster as Git says, the worst

@@ -46,7 +46,13 @@ var errTreeBehind = errors.New("all in it is Healthy, so it is older than the Ap
 type treeReader struct {
 	api   *api.Client
 	limit *rate.Limiter
-	kept  *cache.Cache[treeKey, []verification.Resource]
+	kept  *cache.Cache[treeKey, treeFindings]
+}
+
+// treeFindings is what a tree says of an Application.
+type treeFindings struct {
+	unhealthy []verification.Resource
+	unchecked verification.Unchecked
 }
 
 // treeKey is one state of an Application: a comparison may have found others unhealthy.
@@ -58,7 +64,7 @@ type treeKey struct {
 
 func newTreeReader(client *api.Client, caches *cache.Group, argoCD string) *treeReader {
 	return &treeReader{api: client, limit: rate.NewLimiter(treesPerSecond, treeBurst),
-		kept: cache.New(caches, cache.Options[treeKey, []verification.Resource]{Name: "resource_trees_" + argoCD, Entries: maxKeptTrees})}
+		kept: cache.New(caches, cache.Options[treeKey, treeFindings]{Name: "resource_trees_" + argoCD, Entries: maxKeptTrees})}
 }
 
 // UnhealthyResources are the resources of an Application that aren't Healthy, each with
@@ -69,9 +75,9 @@ func newTreeReader(client *api.Client, caches *cache.Group, argoCD string) *tree
 func (w *Watcher) UnhealthyResources(ctx context.Context, app *verification.App) ([]verification.Resource, error) {
 	err := ErrHealthNotKept
 	if w.trees != nil {
-		var out []verification.Resource
-		if out, err = w.trees.unhealthyResources(ctx, app); err == nil {
-			return verification.AddCulprits(app.Unhealthy, out), nil
+		var found treeFindings
+		if found, err = w.trees.read(ctx, app); err == nil {
+			return verification.AddCulprits(app.Unhealthy, found.unhealthy), nil
 		}
 	}
 	if !app.HealthInTree {
@@ -80,10 +86,31 @@ func (w *Watcher) UnhealthyResources(ctx context.Context, app *verification.App)
 	if causes := healthCauses(app); causes != nil {
 		return causes, nil
 	}
-	if w.trees == nil {
-		return nil, err
+	return nil, w.treeError(app, err)
+}
+
+// UncheckedResources are those of an Application that Argo CD has no health check for, also
+// where it keeps the health of resources outside the Application. The errors are those of
+// UnhealthyResources.
+func (w *Watcher) UncheckedResources(ctx context.Context, app *verification.App) (verification.Unchecked, error) {
+	switch {
+	case !app.HealthInTree:
+		return app.Unchecked, nil
+	case w.trees == nil:
+		return verification.Unchecked{}, ErrHealthNotKept
 	}
-	return nil, fmt.Errorf("argocd %s: read the resource tree of Application %s/%s: %w", w.name, app.Namespace, app.Name, err)
+	found, err := w.trees.read(ctx, app)
+	if err != nil {
+		return verification.Unchecked{}, w.treeError(app, err)
+	}
+	return found.unchecked, nil
+}
+
+func (w *Watcher) treeError(app *verification.App, err error) error {
+	if w.trees == nil {
+		return err
+	}
+	return fmt.Errorf("argocd %s: read the resource tree of Application %s/%s: %w", w.name, app.Namespace, app.Name, err)
 }
 
 // healthCauses reads the resources that an Application's health is by, from its message:
@@ -113,7 +140,8 @@ func healthCauses(app *verification.App) []verification.Resource {
 	return out
 }
 
-func (t *treeReader) unhealthyResources(ctx context.Context, app *verification.App) ([]verification.Resource, error) {
+// read reads an Application's tree, or what is remembered of it in this state.
+func (t *treeReader) read(ctx context.Context, app *verification.App) (treeFindings, error) {
 	key := treeKey{app.UID, app.Health, app.HealthSince, app.ReconciledAt}
 	if out, ok := t.kept.Get(key); ok {
 		return out, nil
@@ -121,15 +149,16 @@ func (t *treeReader) unhealthyResources(ctx context.Context, app *verification.A
 	waiting, cancel := context.WithTimeout(ctx, treePatience)
 	defer cancel()
 	if err := t.limit.Wait(waiting); err != nil {
-		return nil, errors.New("too many Applications are unhealthy at once; it is read later")
+		return treeFindings{}, errors.New("too many Applications are unhealthy at once; it is read later")
 	}
 	nodes, err := t.api.ResourceTree(ctx, app.Namespace, app.Name, app.Project)
 	if err != nil {
-		return nil, err
+		return treeFindings{}, err
 	}
-	out := newResourceTree(nodes).unhealthyResources()
-	if len(out) == 0 && len(app.Unhealthy) == 0 && app.HasBadHealth() {
-		return nil, errTreeBehind
+	tree := newResourceTree(nodes)
+	out := treeFindings{tree.unhealthyResources(), tree.uncheckedResources()}
+	if len(out.unhealthy) == 0 && len(app.Unhealthy) == 0 && app.HasBadHealth() {
+		return treeFindings{}, errTreeBehind
 	}
 	t.kept.Put(key, out)
 	return out, nil
@@ -181,6 +210,18 @@ func (t *resourceTree) unhealthyResources() []verification.Resource {
 		return cmp.Compare(healthSeverity(b.Health), healthSeverity(a.Health))
 	})
 	return slices.Clone(out[:min(len(out), maxUnhealthy)])
+}
+
+// uncheckedResources are the Application's own that have no health although they need one.
+func (t *resourceTree) uncheckedResources() verification.Unchecked {
+	var out verification.Unchecked
+	for _, n := range t.roots {
+		if n.Health.Status == "" && needsHealthCheck(n.Group, n.Kind) {
+			addUnchecked(&out, n.Kind)
+		}
+	}
+	slices.Sort(out.Kinds)
+	return out
 }
 
 // explain is what is said of a resource: first what its pods, or others below it, say,

@@ -122,6 +122,12 @@ func TestTreesAreReadSparingly(t *testing.T) {
 	if got, err := w.UnhealthyResources(t.Context(), own); err != nil || cmp.Diff(inline, got) != "" {
 		t.Errorf("what the Application says itself: %v, %v", got, err)
 	}
+	if got, err := w.UncheckedResources(t.Context(), &verification.App{Unchecked: verification.Unchecked{Total: 1}}); err != nil || got.Total != 1 {
+		t.Errorf("what the Application says itself: %v, %v", got, err)
+	}
+	if _, err := w.UncheckedResources(t.Context(), app); err == nil || !strings.Contains(err.Error(), "read the resource tree of Application argocd/web: Argo CD answers 403") {
+		t.Errorf("forbidden: %v", err)
+	}
 	w.trees.limit.SetBurst(0)
 	if _, err := w.UnhealthyResources(t.Context(), app); err == nil || !strings.Contains(err.Error(), "too many Applications are unhealthy at once") {
 		t.Errorf("too many: %v", err)
@@ -246,4 +252,23 @@ func FuzzResourceTree(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestUncheckedInATree counts an Application's own resources that have no health and need
+// one, and nothing that they brought forth.
+func TestUncheckedInATree(t *testing.T) {
+	node := func(group, kind, name, health string, parents ...api.Resource) api.Node {
+		n := api.Node{Resource: api.Resource{Group: group, Kind: kind, Namespace: "shop", Name: name}, Parents: parents}
+		n.Health.Status = health
+		return n
+	}
+	kafka := node("kafka.strimzi.io", "Kafka", "events", "")
+	got := newResourceTree([]api.Node{
+		kafka, node("kafka.strimzi.io", "KafkaTopic", "orders", ""), node("kafka.strimzi.io", "Kafka", "logs", "Healthy"),
+		node("kafka.strimzi.io", "StrimziPodSet", "events", "", kafka.Resource), node("", "ConfigMap", "web", ""), node("apps", "Deployment", "web", "Healthy"),
+		node("networking.k8s.io", "NetworkPolicy", "web", ""), node("argoproj.io", "Application", "child", ""),
+	}).uncheckedResources()
+	if diff := cmp.Diff(verification.Unchecked{Total: 2, Kinds: []string{"Kafka", "KafkaTopic"}}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
 }

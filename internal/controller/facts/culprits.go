@@ -16,6 +16,7 @@ import (
 // itself doesn't. *argocd.Watcher does.
 type Trees interface {
 	UnhealthyResources(ctx context.Context, app *verification.App) ([]verification.Resource, error)
+	UncheckedResources(ctx context.Context, app *verification.App) (verification.Unchecked, error)
 }
 
 const (
@@ -59,6 +60,26 @@ func (o *argocdGatherer) lookForAbsent(ctx context.Context, c *ComponentEvaluati
 		return nil
 	}
 	return app.WithAbsent(list)
+}
+
+// lookForUnchecked finds out which resources of a target have no health check, where its
+// environment asks for them, its Application doesn't say it, and nothing else keeps it from
+// being verified; nil where it isn't asked or nobody can tell.
+func (o *argocdGatherer) lookForUnchecked(ctx context.Context, c *ComponentEvaluation, t *appset.Target, app *verification.App, e *verification.Expect, v *verification.Verdict) *verification.App {
+	trees := o.argocds.byName[o.argocds.ArgoCDOf(t)].Trees
+	if app == nil || trees == nil || !e.Limits.RequireHealthChecks || !app.HealthInTree || app.UncheckedTold || v.State != verification.Failed || !verification.WasHealthy(app) {
+		return nil
+	}
+	within, cancel := context.WithTimeout(ctx, treesTimeout)
+	defer cancel()
+	unchecked, err := trees.UncheckedResources(within, app)
+	if errors.Is(err, argocd.ErrHealthNotKept) {
+		return nil
+	}
+	if err != nil {
+		c.scheduleRetry(retryState{tries: 1, retryAt: c.Now.Add(treesRetry)})
+	}
+	return app.WithUnchecked(unchecked, err)
 }
 
 // answerCulprits says which resources of the degraded targets are unhealthy. That this is

@@ -18,14 +18,20 @@ import (
 
 // knownTrees are resource trees by Application.
 type knownTrees struct {
-	lists map[string][]verification.Resource
-	err   error
-	calls int
+	lists     map[string][]verification.Resource
+	unchecked verification.Unchecked
+	err       error
+	calls     int
 }
 
 func (k *knownTrees) UnhealthyResources(_ context.Context, app *verification.App) ([]verification.Resource, error) {
 	k.calls++
 	return k.lists[app.Name], k.err
+}
+
+func (k *knownTrees) UncheckedResources(context.Context, *verification.App) (verification.Unchecked, error) {
+	k.calls++
+	return k.unchecked, k.err
 }
 
 // degradedTargets makes an environment of so many degraded targets of one Argo CD.
@@ -98,6 +104,55 @@ func TestCulprits(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	})
+}
+
+// TestUncheckedResources asks which resources have no health check only where the environment
+// wants to know, the Application doesn't say it, and it matters now.
+func TestUncheckedResources(t *testing.T) {
+	kafka := verification.Unchecked{Total: 1, Kinds: []string{"Kafka"}}
+	for name, c := range map[string]struct {
+		change func(app *verification.App, e *verification.Expect, v *verification.Verdict)
+		err    error
+		want   *verification.App // nil: the Application as it is
+		calls  int
+		again  bool
+	}{
+		"it is told":      {want: &verification.App{Name: "web-0", Health: "Healthy", HealthInTree: true, Unchecked: kafka, UncheckedTold: true}, calls: 1},
+		"the API fails":   {err: errors.New("502"), want: &verification.App{Name: "web-0", Health: "Healthy", HealthInTree: true, UncheckedError: "502"}, calls: 1, again: true},
+		"nobody can tell": {err: argocd.ErrHealthNotKept, calls: 1},
+		"nobody wants to know": {change: func(_ *verification.App, e *verification.Expect, _ *verification.Verdict) {
+			e.Limits.RequireHealthChecks = false
+		}},
+		"the Application says it": {change: func(app *verification.App, _ *verification.Expect, _ *verification.Verdict) { app.HealthInTree = false }},
+		"it isn't healthy": {change: func(app *verification.App, _ *verification.Expect, _ *verification.Verdict) {
+			app.Health = "Progressing"
+		}},
+		"it has yet to be verified": {change: func(_ *verification.App, _ *verification.Expect, v *verification.Verdict) {
+			v.State = verification.Soaking
+		}},
+		"it was verified in its time": {change: func(_ *verification.App, _ *verification.Expect, v *verification.Verdict) {
+			v.State = verification.Verified
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			trees := &knownTrees{unchecked: kafka, err: c.err}
+			if c.err != nil {
+				trees.unchecked = verification.Unchecked{}
+			}
+			o, eval, _, at := degradedTargets(1, trees)
+			app := &verification.App{Name: "web-0", Health: "Healthy", HealthInTree: true}
+			e, v := verification.Expect{Limits: verification.Limits{RequireHealthChecks: true}}, verification.Verdict{State: verification.Failed}
+			if c.change != nil {
+				c.change(app, &e, &v)
+			}
+			if diff := cmp.Diff(c.want, o.lookForUnchecked(t.Context(), eval, &at.Targets[0], app, &e, &v)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if trees.calls != c.calls || eval.RetryAt.IsZero() == c.again {
+				t.Errorf("it is asked %d times, and again at %s", trees.calls, eval.RetryAt)
+			}
+		})
+	}
 }
 
 // TestUnhealthyAtFirst says what an Application itself says, where nobody need be asked.

@@ -63,7 +63,7 @@ spec:
 	r := newTestRepo(t, "fleet", files)
 	parent := r.at
 	landed := r.commit("main", overlay("prod-edge-2", "config-prod-edge-2", "b"))
-	foreign := r.commit("main", overlay("prod-edge", "config-prod-edge", "c"))
+	other := r.commit("main", overlay("prod-edge", "config-prod-edge", "c"))
 	o := newTestGatherer(r)
 	s := takeSnapshot(t, o, r)
 	p := s.Pipelines[0]
@@ -75,7 +75,7 @@ spec:
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := &promotion.Env{Name: "prod", Branch: "main", Tip: foreign, Landed: promotion.Sure(promotion.Landed{Commit: landed, Parent: parent, At: info.CommitTime})}
+	env := &promotion.Env{Name: "prod", Branch: "main", Tip: other, Landed: promotion.Sure(promotion.Landed{Commit: landed, Parent: parent, At: info.CommitTime})}
 	for i := range at.Targets {
 		env.Targets = append(env.Targets, o.newTarget(&at.Targets[i], o.argocdGatherer.argocds.TargetLabel(at, &at.Targets[i])))
 	}
@@ -89,8 +89,8 @@ spec:
 	}
 	for i := range env.Targets {
 		target, dir := &env.Targets[i], at.Targets[i].Sources[0].Path
-		if want := dir == "apps/prod-edge"; !target.ChangedSince.OK || slices.Contains(target.ChangedSince.Value, foreign) != want {
-			t.Errorf("%s (%s) was changed by %v; want by the foreign commit: %t", target.Name, dir, target.ChangedSince, want)
+		if want := dir == "apps/prod-edge"; !target.ChangedSince.OK || slices.Contains(target.ChangedSince.Value, other) != want {
+			t.Errorf("%s (%s) was changed by %v; want by the other commit: %t", target.Name, dir, target.ChangedSince, want)
 		}
 		if want := dir == "apps/prod-edge-2"; !target.ChangedObjects.OK || len(target.ChangedObjects.Value) > 0 != want {
 			t.Errorf("in %s (%s) the promotion changed %+v; want something: %t", target.Name, dir, target.ChangedObjects, want)

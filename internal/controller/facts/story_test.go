@@ -623,6 +623,10 @@ func (a storyArgoCD) UnhealthyResources(_ context.Context, app *verification.App
 	return a.w.unhealthy[app.Name], nil
 }
 
+func (a storyArgoCD) UncheckedResources(_ context.Context, app *verification.App) (verification.Unchecked, error) {
+	return app.Unchecked, nil
+}
+
 // becomes has an Application change, as the watch reports it.
 func (w *story) becomes(app string, change func(*verification.App)) {
 	w.t.Helper()

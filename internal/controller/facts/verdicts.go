@@ -132,6 +132,10 @@ func (o *argocdGatherer) judgeWithMemory(l *targetLook, t *appset.Target, e veri
 	}
 	verdict, next := verification.Judge(e, app, rel, mem, now)
 	if full := o.lookForAbsent(l.ctx, c, t, app, &verdict, &next); full != nil {
+		app = full
+		verdict, next = verification.Judge(e, app, rel, mem, o.health.now())
+	}
+	if full := o.lookForUnchecked(l.ctx, c, t, app, &e, &verdict); full != nil {
 		verdict, next = verification.Judge(e, full, rel, mem, o.health.now())
 	}
 	out.Verdict = verdict

@@ -231,6 +231,18 @@ func (a *App) MayLackResource() bool {
 	return a.HealthInTree && lesser && a.SyncStatus == outOfSync && a.Differing > 0 && !a.Pending && !inProgress(a)
 }
 
+// WithUnchecked is the Application with what was found out of resources without a health
+// check, or with why that can't be told for the moment.
+func (a *App) WithUnchecked(unchecked Unchecked, err error) *App {
+	out := *a
+	if err != nil {
+		out.UncheckedError = err.Error()
+		return &out
+	}
+	out.Unchecked, out.UncheckedTold = unchecked, true
+	return &out
+}
+
 // WithAbsent is the Application with those of its unhealthy resources that aren't in the
 // cluster and should be, also among what differs; nil when there are none.
 func (a *App) WithAbsent(unhealthy []Resource) *App {
@@ -272,8 +284,8 @@ func (r Resource) isAbsent() bool {
 // can't tell, and what to do about it; empty when it tells of all.
 func (a *App) missingHealthChecks() string {
 	switch {
-	case a.HealthInTree:
-		return "this Argo CD keeps the health of resources outside the Application, so which have no health check is not known; set controller.resource.health.persist in argocd-cmd-params-cm"
+	case a.HealthInTree && !a.UncheckedTold:
+		return "this Argo CD keeps the health of resources outside the Application, so which have no health check is not known; give Liftlock its API (argocd[].api in the server's file), or set controller.resource.health.persist in argocd-cmd-params-cm"
 	case a.Unchecked.Total > 0:
 		return fmt.Sprintf("Argo CD has no health check for %s (%s); add one to argocd-cm", wording.Count(a.Unchecked.Total, "resource"), strings.Join(a.Unchecked.Kinds, ", "))
 	}

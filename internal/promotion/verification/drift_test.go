@@ -1,6 +1,7 @@
 package verification
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -235,6 +236,22 @@ func TestUncheckedIsPassedOn(t *testing.T) {
 	if v, _ := Judge(s.e, nil, nil, Memory{}, s.now); v.Unchecked.Total != 0 {
 		t.Errorf("of no Application: %+v", v.Unchecked)
 	}
+}
+
+// TestHealthChecksByTheTree goes by what the resource tree says where the Application doesn't,
+// and waits while that can't be read.
+func TestHealthChecksByTheTree(t *testing.T) {
+	s := newScenario(t)
+	s.e.Limits.RequireHealthChecks = true
+	s.app.HealthInTree = true
+	s.deploy(time.Second, "Healthy", Soaking)
+	s.app = s.app.WithUnchecked(Unchecked{}, errors.New("502"))
+	s.judgeAt(61*time.Second, Unclear, "healthy, but which resources have no health check can't be told: 502")
+	s.app.UncheckedError = ""
+	s.app = s.app.WithUnchecked(Unchecked{Total: 1, Kinds: []string{"Kafka"}}, nil)
+	s.judgeAt(3*time.Minute, Failed, "Argo CD has no health check for 1 resource (Kafka)")
+	s.app = s.app.WithUnchecked(Unchecked{}, nil)
+	s.judgeAt(4*time.Minute, Verified, "")
 }
 
 // TestMissingHealthChecks verifies what Argo CD can't tell the health of, but not where the

@@ -97,6 +97,8 @@ func (j *judgement) healthyVerdict(done bool, notDone string) Verdict {
 		return j.syncingVerdict(notDone)
 	case j.now.Before(until):
 		return Verdict{State: Soaking, Reason: fmt.Sprintf("healthy, but not yet for %s", formatDuration(j.HealthyFor)), Next: until}
+	case j.RequireHealthChecks && j.app.UncheckedError != "":
+		return Verdict{State: Unclear, Reason: "healthy, but which resources have no health check can't be told: " + clipMessage(j.app.UncheckedError)}
 	case j.RequireHealthChecks:
 		if why := j.app.missingHealthChecks(); why != "" {
 			return Verdict{State: Failed, Reason: "healthy, but " + why + " (verify.ignoreMissingHealth: false)"}

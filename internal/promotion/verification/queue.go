@@ -21,21 +21,21 @@ func (j *judgement) queuedVerdict() (Verdict, bool) {
 	why := fmt.Sprintf("its step of the ApplicationSet's RollingSync waits its turn (%s)", step.Status)
 	if w := step.WaitsFor; w != nil {
 		why += fmt.Sprintf(": waits for step %s: %s (%s)", w.Step, w.Application, w.describe())
-		if w.isUnwell() {
+		if w.isUnhealthy() {
 			j.mem.QueuedSince = j.now // whoever looks after that one is told of it there
 		}
 	}
 	return j.waitTurn(why), true
 }
 
-// isUnwell says that the step after another Application's doesn't begin before somebody has
+// isUnhealthy says that the step after another Application's doesn't begin before somebody has
 // mended that one.
-func (w *StepMember) isUnwell() bool { return w.Health == degradedHealth || w.Health == missing }
+func (w *StepMember) isUnhealthy() bool { return w.Health == degradedHealth || w.Health == missing }
 
 // describe says how another Application of the set is.
 func (w *StepMember) describe() string {
 	said := w.Status
-	if w.isUnwell() {
+	if w.isUnhealthy() {
 		said = w.Health + ", so it is blocked"
 	}
 	if !w.Since.IsZero() {

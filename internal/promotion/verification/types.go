@@ -41,13 +41,17 @@ type App struct {
 	HydratedFrom []HydratedCommit `json:",omitempty"`
 	ComparedDry  string           `json:",omitempty"` // the last commit that the hydrator looked at, whether or not it changed a manifest; from 3.5 on
 	Conditions   []Condition
-	Unhealthy    []Resource   // resources whose health is neither Healthy nor empty
-	HealthInTree bool         `json:",omitempty"` // the health of resources is kept outside the Application: Unhealthy says nothing
-	Unchecked    Unchecked    `json:",omitzero"`  // resources of which Argo CD can't tell how they are
-	Differences  []Difference `json:",omitempty"` // resources that are OutOfSync, the worst first, bounded
-	Differing    int          `json:",omitempty"` // how many are
-	SetStep      SetStep      `json:",omitzero"`  // its turn in its ApplicationSet's RollingSync
-	Children     []ChildRef   `json:",omitempty"` // the Applications among its resources that are to stay, bounded
+	Unhealthy    []Resource // resources whose health is neither Healthy nor empty
+	HealthInTree bool       `json:",omitempty"` // the health of resources is kept outside the Application: Unhealthy says nothing
+	Unchecked    Unchecked  `json:",omitzero"`  // resources of which Argo CD can't tell how they are
+	// UncheckedTold says that Unchecked is known although HealthInTree, and UncheckedError why
+	// it can't be told for the moment.
+	UncheckedTold  bool         `json:",omitempty"`
+	UncheckedError string       `json:",omitempty"`
+	Differences    []Difference `json:",omitempty"` // resources that are OutOfSync, the worst first, bounded
+	Differing      int          `json:",omitempty"` // how many are
+	SetStep        SetStep      `json:",omitzero"`  // its turn in its ApplicationSet's RollingSync
+	Children       []ChildRef   `json:",omitempty"` // the Applications among its resources that are to stay, bounded
 }
 
 // Unchecked are resources of kinds that aren't Kubernetes's own and that Argo CD has no health

@@ -365,13 +365,13 @@ func TestVerdictEdges(t *testing.T) {
 	}
 }
 
-// unwellFor lets the first sync of the commit begin at one time, and the target be unwell
+// unhealthyFor lets the first sync of the commit begin at one time, and the target be unwell
 // since another, both by the cluster's clock.
-func unwellFor(began, unwell time.Duration) func(*scenario) {
+func unhealthyFor(began, unhealthy time.Duration) func(*scenario) {
 	return func(s *scenario) {
 		s.sync()
 		s.mem.Commit, s.mem.Release, s.mem.UID = s.e.Commit, s.e.Release, s.app.UID
-		s.app.Operation.StartedAt, s.app.HealthSince = cluster.Add(began), cluster.Add(unwell)
+		s.app.Operation.StartedAt, s.app.HealthSince = cluster.Add(began), cluster.Add(unhealthy)
 	}
 }
 
@@ -387,14 +387,14 @@ func TestUnhealthyBeforeByItsHistory(t *testing.T) {
 		"nothing differed":           {func(s *scenario) { s.app.SyncStatus = "Synced" }, false},
 		"its sync runs":              {func(s *scenario) { s.operate("Running", "") }, false},
 		"an older commit's sync ran": {func(s *scenario) { s.app.Operation, s.e.OperationRel = nil, nil }, true},
-		"by Argo CD's own times":     {unwellFor(minute, minute-second), true},
-		"since its sync began":       {unwellFor(minute, minute), false},
-		"since when isn't told":      {func(s *scenario) { unwellFor(minute, minute-second)(s); s.app.HealthSince = time.Time{} }, false},
-		"before a part was synced":   {func(s *scenario) { unwellFor(minute, minute-second)(s); s.app.Operation.Partial = true }, false},
-		"after it was tried again":   {func(s *scenario) { unwellFor(minute, minute-second)(s); s.app.Operation.Retries = 1 }, false},
-		"after another sync of it":   {func(s *scenario) { unwellFor(minute, minute-second)(s); s.e.DeployedBefore = true }, false},
-		"after one of it had failed": {func(s *scenario) { unwellFor(minute, minute-second)(s); s.mem.SyncFailedSince = start }, false},
-		"and is well since":          {func(s *scenario) { unwellFor(minute, minute-second)(s); s.app.Health = "Healthy" }, false},
+		"by Argo CD's own times":     {unhealthyFor(minute, minute-second), true},
+		"since its sync began":       {unhealthyFor(minute, minute), false},
+		"since when isn't told":      {func(s *scenario) { unhealthyFor(minute, minute-second)(s); s.app.HealthSince = time.Time{} }, false},
+		"before a part was synced":   {func(s *scenario) { unhealthyFor(minute, minute-second)(s); s.app.Operation.Partial = true }, false},
+		"after it was tried again":   {func(s *scenario) { unhealthyFor(minute, minute-second)(s); s.app.Operation.Retries = 1 }, false},
+		"after another sync of it":   {func(s *scenario) { unhealthyFor(minute, minute-second)(s); s.e.DeployedBefore = true }, false},
+		"after one of it had failed": {func(s *scenario) { unhealthyFor(minute, minute-second)(s); s.mem.SyncFailedSince = start }, false},
+		"and is well since":          {func(s *scenario) { unhealthyFor(minute, minute-second)(s); s.app.Health = "Healthy" }, false},
 	} {
 		s := newScenario(t)
 		s.notice()
