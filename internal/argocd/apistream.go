@@ -179,6 +179,10 @@ func (f *apiStream) followBusy(ctx context.Context, apps *appStore) {
 		}
 		for _, app := range f.overdue(apps) {
 			raw, err := f.client.Application(ctx, app.Namespace, app.Name, app.Project, false)
+			if api.IsNotFound(err) || api.IsForbidden(err) {
+				f.stopFollowing(app.Namespace, app.Name) // it is gone, as the list will say
+				continue
+			}
 			if err != nil {
 				break // the list comes, and says why if it doesn't
 			}
@@ -196,6 +200,12 @@ func (f *apiStream) followUntil(namespace, name string, until time.Time) {
 		f.followed = map[string]time.Time{}
 	}
 	f.followed[namespace+"/"+name] = until
+}
+
+func (f *apiStream) stopFollowing(namespace, name string) {
+	f.order.Lock()
+	defer f.order.Unlock()
+	delete(f.followed, namespace+"/"+name)
 }
 
 // overdue are Applications of which news is due, or that somebody relies on, and of which

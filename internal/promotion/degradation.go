@@ -345,7 +345,7 @@ func (j *evaluator) runsFormerRelease(w *ClusterIncident, e *Env) bool {
 		return j.hasFormerRelease(w.Environment, e)
 	}
 	return slices.ContainsFunc(e.Targets, func(t Target) bool {
-		return t.ID == w.ID && (t.Verdict.State == verification.Arriving || t.Verdict.State == verification.Queued)
+		return t.ID == w.ID && t.Verdict.RunsFormer
 	})
 }
 

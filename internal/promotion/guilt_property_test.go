@@ -41,7 +41,8 @@ type guiltModel struct {
 	badSince       time.Time // Degraded or Missing, for certain about X, at every look since
 	unhealthySince time.Time // not Healthy with X, at every look since
 	wasUnhealthy   bool      // for debounce, and not Healthy since
-	illBefore      bool      // Degraded or Missing before its sync began
+	illBefore      bool      // Degraded or Missing before its sync began, and not well since it ended
+	missingBefore  bool      // Missing when compared with the release before its sync began, and ever since
 	meddled        bool      // at some time there was something that may explain it, or hides it
 }
 
@@ -165,16 +166,21 @@ func (w *guiltModel) recordTruth() {
 	a := &w.app
 	running := a.Operation != nil && a.Operation.Phase == "Running"
 	if w.down == "" && w.rel == verification.Superseded { // whatever comes back has to arrive anew
-		w.everDone, w.fresh, w.reconciles, w.illBefore, w.wasUnhealthy = false, false, 0, false, false
+		w.everDone, w.fresh, w.reconciles, w.illBefore, w.missingBefore, w.wasUnhealthy = false, false, 0, false, false, false
 	}
 	sure := w.down == "" && len(a.Conditions) == 0 && w.rel != verification.Superseded
 	begun := a.Operation != nil && w.opRel == verification.Holds || w.everDone || w.deployedBefore
 	if sure && !begun && !(w.rel == verification.Holds && a.SyncStatus == "Synced") {
-		if a.Health == "Degraded" || a.Health == "Missing" {
+		switch {
+		case a.Health == "Missing" && w.rel == verification.Holds:
+			w.missingBefore = true
+		case a.Health == "Degraded" || a.Health == "Missing":
 			w.illBefore = true
-		} else if a.Health == "Healthy" {
-			w.illBefore = false
+		case a.Health == "Healthy":
+			w.illBefore, w.missingBefore = false, false
 		}
+	} else if sure && a.Health != "Missing" {
+		w.missingBefore = false
 	}
 	failed := a.HasFailedSync() && w.opRel == verification.Holds && !w.everDone && !w.deployedBefore
 	convicted := failed && a.Operation.Phase == "Failed" && len(a.Operation.Results) > 0 && a.Operation.Message == ""
@@ -196,9 +202,10 @@ func (w *guiltModel) recordTruth() {
 	w.unhealthySince = keepSince(w.unhealthySince, sure && w.everDone && w.rel == verification.Holds && unhealthy, w.now)
 	if sure && a.Health == "Healthy" {
 		w.wasUnhealthy = false
+		w.illBefore = w.illBefore && !w.everDone
 	}
 	w.wasUnhealthy = w.wasUnhealthy || !w.unhealthySince.IsZero() && w.now.Sub(w.unhealthySince) >= guiltDebounce
-	w.meddled = w.meddled || !w.wellThen || w.illBefore || len(w.others) > 0 || len(w.incidents) > 0
+	w.meddled = w.meddled || !w.wellThen || w.illBefore || w.missingBefore || len(w.others) > 0 || len(w.incidents) > 0
 }
 
 func keepSince(since time.Time, holds bool, now time.Time) time.Time {
@@ -217,7 +224,7 @@ func (w *guiltModel) innocent(bySync bool) string {
 	switch {
 	case !w.wellThen:
 		return "it was unwell before the merge"
-	case w.illBefore:
+	case w.illBefore || w.missingBefore:
 		return "it was unwell before its sync began"
 	case len(w.others) > 0:
 		return "another commit changed what it reads"

@@ -194,16 +194,17 @@ func TestIncidentThatIsOver(t *testing.T) {
 func TestFormerReleaseInTheSameEnvironment(t *testing.T) {
 	for _, c := range []struct {
 		name     string
-		second   verification.State
+		second   verification.Verdict
 		incident ClusterIncident
 		want     bool // a revert
 	}{
-		{"it waits its turn", verification.Queued, ClusterIncident{ID: "web-qa-2", Since: noon}, false},
-		{"it hasn't noticed the commit", verification.Arriving, ClusterIncident{ID: "web-qa-2", Since: noon}, false},
-		{"it is being synced", verification.Syncing, ClusterIncident{ID: "web-qa-2", Since: noon}, true},
-		{"it runs the release", verification.Degraded, ClusterIncident{ID: "web-qa-2", Since: noon}, true},
-		{"another one is unwell", verification.Queued, ClusterIncident{ID: "web-qa-3", Since: noon}, true},
-		{"it was unwell before the merge", verification.Queued, ClusterIncident{ID: "web-qa-2", Since: noon.Add(-time.Hour)}, true},
+		{"it waits its turn", verification.Verdict{State: verification.Queued, RunsFormer: true}, ClusterIncident{ID: "web-qa-2", Since: noon}, false},
+		{"it hasn't noticed the commit", verification.Verdict{State: verification.Arriving, RunsFormer: true}, ClusterIncident{ID: "web-qa-2", Since: noon}, false},
+		{"which commit it has isn't known", verification.Verdict{State: verification.Arriving}, ClusterIncident{ID: "web-qa-2", Since: noon}, true},
+		{"it is being synced", verification.Verdict{State: verification.Syncing}, ClusterIncident{ID: "web-qa-2", Since: noon}, true},
+		{"it runs the release", verification.Verdict{State: verification.Degraded}, ClusterIncident{ID: "web-qa-2", Since: noon}, true},
+		{"another one is unwell", verification.Verdict{State: verification.Queued, RunsFormer: true}, ClusterIncident{ID: "web-qa-3", Since: noon}, true},
+		{"it was unwell before the merge", verification.Verdict{State: verification.Queued, RunsFormer: true}, ClusterIncident{ID: "web-qa-2", Since: noon.Add(-time.Hour)}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := linearFacts()
@@ -213,7 +214,7 @@ func TestFormerReleaseInTheSameEnvironment(t *testing.T) {
 			e.Restore = Sure(Composition{Tip: tip, Files: []string{"f"}})
 			e.Targets[0].Unhealthy, e.Targets[0].ChangedObjects = Sure([]verification.Resource{{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web", Health: "Degraded"}}), Sure([]Object{{"apps", "Deployment", "shop", "web"}})
 			e.Targets = append(e.Targets, e.Targets[0])
-			e.Targets[1].Name, e.Targets[1].ID, e.Targets[1].Cluster, e.Targets[1].Verdict.State = "web-qa-2", "web-qa-2", "two", c.second
+			e.Targets[1].Name, e.Targets[1].ID, e.Targets[1].Cluster, e.Targets[1].Verdict = "web-qa-2", "web-qa-2", "two", c.second
 			c.incident.Target, c.incident.Cluster, c.incident.Component, c.incident.Environment = c.incident.ID, "two", "web", "qa"
 			f.ClusterIncidents = []ClusterIncident{c.incident}
 			d := decideAlone(t, *f)

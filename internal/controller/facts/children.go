@@ -102,7 +102,7 @@ func (o *argocdGatherer) judgeChildren(l *targetLook, at *ResolvedEnv, isDone ma
 	children, overflown := o.findChildren(l.c, l.env, at)
 	for i := range l.env.Targets {
 		if t := &l.env.Targets[i]; slices.Contains(overflown, t.Name) {
-			t.Verdict = verification.Verdict{State: verification.Unclear, Reason: fmt.Sprintf("there are more than %d Applications below it, and not all of them can be looked at", maxChildren)}
+			t.Verdict = unjudged(verification.Unclear, fmt.Sprintf("there are more than %d Applications below it, and not all of them can be looked at", maxChildren))
 		}
 	}
 	if len(children) > 0 {
@@ -115,7 +115,7 @@ func (o *argocdGatherer) judgeChildren(l *targetLook, at *ResolvedEnv, isDone ma
 			continue
 		}
 		out := o.newTarget(&k.Target, k.label)
-		out.Verdict = verification.Verdict{State: verification.Arriving, Reason: k.parent + ", which it is a part of, is not done with the commit yet"}
+		out.Verdict = unjudged(verification.Arriving, k.parent+", which it is a part of, is not done with the commit yet")
 		l.env.Targets = append(l.env.Targets, out)
 	}
 }

@@ -67,7 +67,7 @@ func (o *argocdGatherer) lookForAbsent(ctx context.Context, c *ComponentEvaluati
 // being verified; nil where it isn't asked or nobody can tell.
 func (o *argocdGatherer) lookForUnchecked(ctx context.Context, c *ComponentEvaluation, t *appset.Target, app *verification.App, e *verification.Expect, v *verification.Verdict) *verification.App {
 	trees := o.argocds.byName[o.argocds.ArgoCDOf(t)].Trees
-	if app == nil || trees == nil || !e.Limits.RequireHealthChecks || !app.HealthInTree || app.UncheckedTold || v.State != verification.Failed || !verification.WasHealthy(app) {
+	if app == nil || trees == nil || !e.Limits.RequireHealthChecks || !app.HealthInTree || app.UncheckedKnown || v.State != verification.Failed || !verification.WasHealthy(app) {
 		return nil
 	}
 	within, cancel := context.WithTimeout(ctx, treesTimeout)

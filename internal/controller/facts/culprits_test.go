@@ -117,7 +117,7 @@ func TestUncheckedResources(t *testing.T) {
 		calls  int
 		again  bool
 	}{
-		"it is told":      {want: &verification.App{Name: "web-0", Health: "Healthy", HealthInTree: true, Unchecked: kafka, UncheckedTold: true}, calls: 1},
+		"it is told":      {want: &verification.App{Name: "web-0", Health: "Healthy", HealthInTree: true, Unchecked: kafka, UncheckedKnown: true}, calls: 1},
 		"the API fails":   {err: errors.New("502"), want: &verification.App{Name: "web-0", Health: "Healthy", HealthInTree: true, UncheckedError: "502"}, calls: 1, again: true},
 		"nobody can tell": {err: argocd.ErrHealthNotKept, calls: 1},
 		"nobody wants to know": {change: func(_ *verification.App, e *verification.Expect, _ *verification.Verdict) {

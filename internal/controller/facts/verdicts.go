@@ -67,6 +67,11 @@ func (o *argocdGatherer) newTarget(t *appset.Target, label string) promotion.Tar
 	return promotion.Target{Name: label, ID: o.argocds.TargetName(t), ArgoCD: o.argocds.ArgoCDOf(t), Cluster: o.argocds.ClusterOf(t), Namespace: t.DestNS}
 }
 
+// unjudged is the verdict about a target that can't be judged yet.
+func unjudged(state verification.State, why string) verification.Verdict {
+	return verification.Verdict{State: state, Reason: why, DriftUntold: why}
+}
+
 // judgeTarget adds a target with its verdict; true when it is done with what landed. What a
 // child has through its parent it has as soon as that one is done.
 func (o *argocdGatherer) judgeTarget(l *targetLook, at *ResolvedEnv, t *appset.Target, label string, isChild bool) bool {
@@ -78,7 +83,7 @@ func (o *argocdGatherer) judgeTarget(l *targetLook, at *ResolvedEnv, t *appset.T
 		c.UnreachableArgoCDs = append(c.UnreachableArgoCDs, name)
 	}
 	if !env.Release.OK || !env.Landed.OK {
-		out.Verdict = verification.Verdict{State: verification.Unclear, Reason: "what should be there can't be read"}
+		out.Verdict = unjudged(verification.Unclear, "what should be there can't be read")
 		env.Targets = append(env.Targets, out)
 		return false
 	}
@@ -102,7 +107,7 @@ func (o *argocdGatherer) judgeTarget(l *targetLook, at *ResolvedEnv, t *appset.T
 		rel, e.NotHydrated = o.revisionRelations(l, at, t, app, app.Revisions, isChild)
 		if app.Operation != nil {
 			e.OperationRel, _ = o.revisionRelations(l, at, t, app, app.Operation.Revisions, isChild)
-			e.DeployedBefore = app.HasFailedSync() && o.wasDeployedBefore(l, at, t, app, isChild)
+			e.DeployedBefore = app.NeedsHistory() && o.wasDeployedBefore(l, at, t, app, isChild)
 		}
 		if hasNoLocalSource(t) && (isChild || e.Generated != nil && e.Generated.Carries) {
 			rel = []verification.Relation{verification.Holds} // as soon as its sources are the generated ones

@@ -239,7 +239,7 @@ func (a *App) WithUnchecked(unchecked Unchecked, err error) *App {
 		out.UncheckedError = err.Error()
 		return &out
 	}
-	out.Unchecked, out.UncheckedTold = unchecked, true
+	out.Unchecked, out.UncheckedKnown = unchecked, true
 	return &out
 }
 
@@ -284,7 +284,7 @@ func (r Resource) isAbsent() bool {
 // can't tell, and what to do about it; empty when it tells of all.
 func (a *App) missingHealthChecks() string {
 	switch {
-	case a.HealthInTree && !a.UncheckedTold:
+	case a.HealthInTree && !a.UncheckedKnown:
 		return "this Argo CD keeps the health of resources outside the Application, so which have no health check is not known; give Liftlock its API (argocd[].api in the server's file), or set controller.resource.health.persist in argocd-cmd-params-cm"
 	case a.Unchecked.Total > 0:
 		return fmt.Sprintf("Argo CD has no health check for %s (%s); add one to argocd-cm", wording.Count(a.Unchecked.Total, "resource"), strings.Join(a.Unchecked.Kinds, ", "))

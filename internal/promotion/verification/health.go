@@ -85,6 +85,7 @@ func (j *judgement) healthyVerdict(done bool, notDone string) Verdict {
 		m.HealthySince = j.now
 	}
 	m.HealthMark, m.EverHealthy, m.Unhealed = mark, true, false
+	m.UnhealthyBefore, m.MissingBefore = false, false // it got well with the release: what becomes of it now may be that one's doing
 	m.BadSince, m.NotReadySince, m.SuspendedSince = time.Time{}, time.Time{}, time.Time{}
 	switch until := m.HealthySince.Add(j.HealthyFor); {
 	case m.isVerified() && j.failedLater():

@@ -109,7 +109,7 @@ func (j *judgement) rememberVerdict(v *Verdict) {
 		m.QueuedSince = time.Time{}
 	}
 	v.HeldUpAt = m.HeldUpAt
-	v.Since, v.UnhealthyBefore = m.Since, m.UnhealthyBefore
+	v.Since, v.UnhealthyBefore = m.Since, m.UnhealthyBefore || m.MissingBefore
 }
 
 // appendTimeline appends to a copy of the Timeline, so that an earlier Memory keeps its own.

@@ -24,6 +24,12 @@ func hasFailed(op *Operation) bool {
 // HasFailedSync says that the last sync of the whole Application failed.
 func (a *App) HasFailedSync() bool { return hasFailed(a.Operation) && a.Operation.IsWhole() }
 
+// NeedsHistory says that it depends on what was synced before the last sync whether that one,
+// or the health that it met, speaks of a release.
+func (a *App) NeedsHistory() bool {
+	return a.Operation != nil && a.Operation.IsWhole() && (hasFailed(a.Operation) || a.Health == degradedHealth)
+}
+
 // IsWhole says that the operation synced the whole Application to what Git says, so
 // that how it ended says something of the commit. A dry run, a sync of manifests from
 // somebody's machine, one of some resources, and one that undoes a change in the

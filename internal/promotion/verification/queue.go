@@ -25,7 +25,9 @@ func (j *judgement) queuedVerdict() (Verdict, bool) {
 			j.mem.QueuedSince = j.now // whoever looks after that one is told of it there
 		}
 	}
-	return j.waitTurn(why), true
+	v := j.waitTurn(why)
+	v.RunsFormer = j.mem.Done.IsZero() && j.operationRelation() == Before
+	return v, true
 }
 
 // isUnhealthy says that the step after another Application's doesn't begin before somebody has

@@ -44,9 +44,9 @@ type App struct {
 	Unhealthy    []Resource // resources whose health is neither Healthy nor empty
 	HealthInTree bool       `json:",omitempty"` // the health of resources is kept outside the Application: Unhealthy says nothing
 	Unchecked    Unchecked  `json:",omitzero"`  // resources of which Argo CD can't tell how they are
-	// UncheckedTold says that Unchecked is known although HealthInTree, and UncheckedError why
+	// UncheckedKnown says that Unchecked is known although HealthInTree, and UncheckedError why
 	// it can't be told for the moment.
-	UncheckedTold  bool         `json:",omitempty"`
+	UncheckedKnown bool         `json:",omitempty"`
 	UncheckedError string       `json:",omitempty"`
 	Differences    []Difference `json:",omitempty"` // resources that are OutOfSync, the worst first, bounded
 	Differing      int          `json:",omitempty"` // how many are
@@ -327,6 +327,7 @@ type Memory struct {
 	SuspendedSince  time.Time
 	UnclearSince    time.Time  `json:",omitzero"`  // since when nobody has been able to tell, without a break; zero: it can be told
 	UnhealthyBefore bool       `json:",omitempty"` // Degraded or Missing when last seen before the sync of the commit began
+	MissingBefore   bool       `json:",omitempty"` // Missing in a comparison with the commit before its sync began, and ever since
 	SyncFailedSince time.Time  // the release's own sync ended Failed or Error
 	SyncFailure     string     `json:",omitempty"` // how that convicts the release; empty: it doesn't
 	SyncCulprits    []Resource `json:",omitempty"` // what failed in it
@@ -366,6 +367,8 @@ type Verdict struct {
 	// person should look why: untoldTimeouts times the timeout.
 	Untold bool   `json:",omitempty"`
 	Drift  *Drift `json:",omitempty"` // nil: none, or it can't be told
+	// RunsFormer says that it is known to run what was there before the commit still.
+	RunsFormer bool `json:",omitempty"`
 	// InSync says that it is known not to have drifted, and DriftUntold why it can't be told
 	// whether it has.
 	InSync      bool   `json:",omitempty"`

@@ -95,13 +95,16 @@ func (j *judgement) recordHealthBefore(relation Relation) {
 		if j.brokeBeforeItsSync() {
 			j.mem.UnhealthyBefore = true
 		}
+		j.mem.MissingBefore = j.mem.MissingBefore && j.health == missing
 		return
 	}
 	switch {
+	case j.health == missing && relation == Holds: // maybe what the commit brings, and its sync makes
+		j.mem.MissingBefore = true
 	case j.app.HasBadHealth():
 		j.mem.UnhealthyBefore = true
 	case j.health == healthy:
-		j.mem.UnhealthyBefore = false
+		j.mem.UnhealthyBefore, j.mem.MissingBefore = false, false
 	}
 }
 
@@ -112,7 +115,7 @@ func (j *judgement) brokeBeforeItsSync() bool {
 	op := j.app.Operation
 	first := op != nil && op.IsWhole() && op.Retries == 0 && j.operationRelation() == Holds &&
 		j.mem.Done.IsZero() && !j.e.DeployedBefore && j.mem.SyncFailedSince.IsZero() && !j.mem.ErrorRetried
-	return first && j.app.HasBadHealth() && !j.app.HealthSince.IsZero() && j.app.HealthSince.Before(op.StartedAt)
+	return first && j.app.Health == degradedHealth && !j.app.HealthSince.IsZero() && j.app.HealthSince.Before(op.StartedAt)
 }
 
 // unreachableVerdict suspends every clock: neither the time to arrive nor the time to
@@ -203,6 +206,7 @@ func (j *judgement) arrivingVerdict() Verdict {
 		return v
 	}
 	v := j.waitingVerdict(Arriving, j.whyNotArrived())
+	v.RunsFormer = combineRelations(j.rel) == Before && j.operationRelation() == Before
 	if v.State == Arriving {
 		// With manifest-generate-paths, or a long revision cache, the
 		// revision lags until a refresh.

@@ -413,6 +413,60 @@ func TestUnhealthyBeforeByItsHistory(t *testing.T) {
 	}
 }
 
+// TestUnhealthyBeforeAndAfter goes on blaming what was before only for as long as the target
+// never was anything else with the release.
+func TestUnhealthyBeforeAndAfter(t *testing.T) {
+	s := newScenario(t) // it brings a Deployment, which is Missing until its sync has made it
+	s.notice()
+	s.app.Health = "Missing"
+	s.judgeAt(0, Syncing, "")
+	s.sync()
+	if v := s.judgeAt(second, Refreshing, ""); !v.UnhealthyBefore {
+		t.Error("what was Missing before is Missing still, and the release is blamed")
+	}
+	s.refresh(2*second, Progressing, "")
+	s.app.Health = "Degraded"
+	s.judgeAt(3*second, Progressing, "")
+	if v := s.judgeAt(minute, Degraded, ""); v.UnhealthyBefore {
+		t.Error("what is Degraded with the release was only Missing before")
+	}
+
+	s = newScenario(t)
+	unhealthyFor(minute, minute-second)(s)
+	s.app.Health = "Degraded"
+	if v := s.judgeAt(0, Refreshing, ""); !v.UnhealthyBefore {
+		t.Error("it has been Degraded since before the sync")
+	}
+	s.refresh(second, Progressing, "")
+	s.app.Health = "Healthy"
+	s.judgeAt(2*second, Soaking, "")
+	s.judgeAt(2*minute, Verified, "")
+	s.app.Health = "Degraded"
+	s.judgeAt(3*minute, Verified, "")
+	if v := s.judgeAt(4*minute, Degraded, ""); v.UnhealthyBefore {
+		t.Error("it got well with the release, and degraded after")
+	}
+}
+
+// TestNeedsHistory reads what was synced before only where it matters.
+func TestNeedsHistory(t *testing.T) {
+	for name, c := range map[string]struct {
+		app  App
+		want bool
+	}{
+		"nothing was synced":             {App{Health: "Degraded"}, false},
+		"well":                           {App{Health: "Healthy", Operation: &Operation{Phase: "Succeeded"}}, false},
+		"its sync failed":                {App{Health: "Healthy", Operation: &Operation{Phase: "Failed"}}, true},
+		"it is Degraded":                 {App{Health: "Degraded", Operation: &Operation{Phase: "Succeeded"}}, true},
+		"only a part of it was synced":   {App{Health: "Degraded", Operation: &Operation{Phase: "Failed", Partial: true}}, false},
+		"it has yet to make a resource ": {App{Health: "Missing", Operation: &Operation{Phase: "Running"}}, false},
+	} {
+		if got := c.app.NeedsHistory(); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
 // TestTimeline has a mark for each change of a state or a health, and none for a look that
 // shows the same again. Since is when the state changed, whatever the health did.
 func TestTimeline(t *testing.T) {
