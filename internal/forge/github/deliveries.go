@@ -53,7 +53,9 @@ func (d *Driver) MissedDeliveries(ctx context.Context, r forge.Repo, q forge.Del
 		log.cut = more
 	}
 	missed := log.missed(q.IsKnown)
-	out := forge.MissedDeliveries{Incomplete: log.cut && len(missed) > 0, Cursor: q.Cursor}
+	// What lies between the last page and the cursor is passed by for good, also where all that
+	// was read was taken: the failures may be older than it.
+	out := forge.MissedDeliveries{Incomplete: log.cut && (len(missed) > 0 || !since.IsZero()), Cursor: q.Cursor}
 	if at := log.newest.Add(-deliveryOverlap); !log.newest.IsZero() && at.After(since) {
 		out.Cursor = at.UTC().Format(time.RFC3339)
 	}

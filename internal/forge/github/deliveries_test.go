@@ -69,6 +69,8 @@ func TestMissedDeliveries(t *testing.T) {
 		{"a cursor that nobody wrote", "yesterday", "", [][]jsonObject{{deliveryJSON(9, "a", 500, 10)}}, "a", 1, false, 2},
 		{"three pages and no more", "", "", [][]jsonObject{fails(10, 2), fails(20, 2), fails(30, 2), fails(40, 2)}, "guid-10 guid-11 guid-20 guid-21 guid-30 guid-31", 0, true, 3},
 		{"three pages of what was taken", "", "", [][]jsonObject{{deliveryJSON(9, "a", 200, 0)}, {deliveryJSON(8, "b", 200, 0)}, {deliveryJSON(7, "c", 200, 0)}, fails(1, 1)}, "", 0, false, 3},
+		{"three pages of what was taken, and more up to the cursor", "2026-03-02T08:50:00Z", "", [][]jsonObject{{deliveryJSON(9, "a", 200, 0)}, {deliveryJSON(8, "b", 200, 0)}, {deliveryJSON(7, "c", 200, 0)}, fails(1, 1)}, "", 0, true, 3},
+		{"three pages of what was taken, up to the cursor", "2026-03-02T08:50:00Z", "", [][]jsonObject{{deliveryJSON(9, "a", 200, 0)}, {deliveryJSON(8, "b", 200, 0)}, {deliveryJSON(7, "c", 200, 11)}, fails(1, 1)}, "", 0, false, 3},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r, list := listDeliveries(t, c.cursor, c.known)

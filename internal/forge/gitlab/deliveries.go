@@ -105,7 +105,9 @@ func (l *eventLog) missed(isKnown func(string) bool) forge.MissedDeliveries {
 		}
 	}
 	out.Cursor = strconv.FormatInt(newest, 10)
-	out.Incomplete = l.cut && len(out.Deliveries) > 0 || l.wasPaused()
+	// What lies between the last page and the cursor is passed by for good, also where all that
+	// was read was taken: the failures may be older than it.
+	out.Incomplete = l.cut && (len(out.Deliveries) > 0 || l.after > 0) || l.wasPaused()
 	return out
 }
 

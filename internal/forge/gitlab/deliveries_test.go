@@ -88,6 +88,8 @@ func TestMissedDeliveries(t *testing.T) {
 		{"pages up to the cursor", "25", []any{eventsJSON(60, 41, every(45)), eventsJSON(40, 21, every(30)), eventsJSON(20, 1, every(1))}, "key-45 key-30", false, "60", 2},
 		{"ten pages and no more", "", long, "key-1000 key-950 key-900 key-850", true, "1000", 10},
 		{"ten pages of what was taken", "", fine, "", false, "1000", 10},
+		{"ten pages of what was taken, and more up to the cursor", "800", fine, "", true, "1000", 10},
+		{"ten pages of what was taken, up to the cursor", "801", fine, "", false, "1000", 10},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r, got, err := listEvents(t, forge.DeliveryQuery{Cursor: c.cursor, IsKnown: func(id string) bool { return id == "known" }}, c.pages...)
