@@ -2,6 +2,7 @@ package github
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strconv"
 	"time"
@@ -52,7 +53,9 @@ func (d *Driver) MissedDeliveries(ctx context.Context, r forge.Repo, q forge.Del
 		log.cut = more
 	}
 	missed := log.missed(q.IsKnown)
-	out := forge.MissedDeliveries{Incomplete: log.cut && len(missed) > 0, Cursor: q.Cursor}
+	// What lies between the last page and the cursor is passed by for good, also where all that
+	// was read was taken: the failures may be older than it.
+	out := forge.MissedDeliveries{Incomplete: log.cut && (len(missed) > 0 || !since.IsZero()), Cursor: q.Cursor}
 	if at := log.newest.Add(-deliveryOverlap); !log.newest.IsZero() && at.After(since) {
 		out.Cursor = at.UTC().Format(time.RFC3339)
 	}
@@ -60,17 +63,29 @@ func (d *Driver) MissedDeliveries(ctx context.Context, r forge.Repo, q forge.Del
 	for _, m := range missed {
 		found := forge.MissedDelivery{ID: m.GetGUID(), Event: m.GetEvent(), Answer: clipMessage(strconv.Itoa(m.GetStatusCode()) + " " + m.GetStatus())}
 		if withPayloads {
-			whole, resp, err := d.api.Repositories.GetHookDelivery(ctx, owner, name, id, m.GetID())
-			if err != nil {
-				return forge.MissedDeliveries{}, wrapError("read a delivery of the webhook of "+r.String(), resp, err)
+			found.Payload, err = d.readPayload(ctx, r, id, m.GetID())
+			if err != nil && (ctx.Err() != nil || errors.Is(err, forge.ErrRateLimited)) {
+				return forge.MissedDeliveries{}, err
 			}
-			if whole.Request != nil && whole.Request.RawPayload != nil {
-				found.Payload = *whole.Request.RawPayload
-			}
+			// Any other failure may last (a payload larger than an answer may be, a delivery
+			// that is gone), and would keep all others from being looked at.
 		}
 		out.Deliveries = append(out.Deliveries, found)
 	}
 	return out, nil
+}
+
+// readPayload reads what a delivery said; nothing, also without an error, where that isn't shown.
+func (d *Driver) readPayload(ctx context.Context, r forge.Repo, hook, delivery int64) ([]byte, error) {
+	owner, name := repoPath(r)
+	whole, resp, err := d.api.Repositories.GetHookDelivery(ctx, owner, name, hook, delivery)
+	if err != nil {
+		return nil, wrapError("read a delivery of the webhook of "+r.String(), resp, err)
+	}
+	if whole.Request == nil || whole.Request.RawPayload == nil {
+		return nil, nil
+	}
+	return *whole.Request.RawPayload, nil
 }
 
 // hookID is a hook's number, which is asked for where nobody has looked at the hook yet.

@@ -1,6 +1,7 @@
 package github
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -68,6 +69,8 @@ func TestMissedDeliveries(t *testing.T) {
 		{"a cursor that nobody wrote", "yesterday", "", [][]jsonObject{{deliveryJSON(9, "a", 500, 10)}}, "a", 1, false, 2},
 		{"three pages and no more", "", "", [][]jsonObject{fails(10, 2), fails(20, 2), fails(30, 2), fails(40, 2)}, "guid-10 guid-11 guid-20 guid-21 guid-30 guid-31", 0, true, 3},
 		{"three pages of what was taken", "", "", [][]jsonObject{{deliveryJSON(9, "a", 200, 0)}, {deliveryJSON(8, "b", 200, 0)}, {deliveryJSON(7, "c", 200, 0)}, fails(1, 1)}, "", 0, false, 3},
+		{"three pages of what was taken, and more up to the cursor", "2026-03-02T08:50:00Z", "", [][]jsonObject{{deliveryJSON(9, "a", 200, 0)}, {deliveryJSON(8, "b", 200, 0)}, {deliveryJSON(7, "c", 200, 0)}, fails(1, 1)}, "", 0, true, 3},
+		{"three pages of what was taken, up to the cursor", "2026-03-02T08:50:00Z", "", [][]jsonObject{{deliveryJSON(9, "a", 200, 0)}, {deliveryJSON(8, "b", 200, 0)}, {deliveryJSON(7, "c", 200, 11)}, fails(1, 1)}, "", 0, false, 3},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r, list := listDeliveries(t, c.cursor, c.known)
@@ -117,6 +120,44 @@ func TestDeliveryCursor(t *testing.T) {
 		if got, err := list(c.page); err != nil || got.Cursor != c.want {
 			t.Errorf("from %q: %q, %v; want %q", c.cursor, got.Cursor, err, c.want)
 		}
+	}
+}
+
+// TestUnreadablePayload holds that a payload which can't be read is left out, and keeps neither the
+// others nor the cursor back; a limit of calls, or a process that ends, is waited for instead.
+func TestUnreadablePayload(t *testing.T) {
+	page := []jsonObject{deliveryJSON(2, "b", 500, 0), deliveryJSON(1, "a", 500, 1)}
+	payload := okResponse(jsonObject{"id": 1, "request": jsonObject{"payload": jsonObject{"ref": "refs/heads/main"}}})
+	for name, answer := range map[string]response{
+		"gone":                {status: 404, body: `{"message":"Not Found"}`},
+		"not allowed":         {status: 403, body: `{"message":"Resource not accessible by integration"}`},
+		"broken":              {status: 502, body: `{"message":"Server Error"}`},
+		"larger than is read": okResponse(jsonObject{"id": 2, "request": jsonObject{"payload": strings.Repeat("x", 17<<20)}}),
+		"not what it says":    {status: 200, body: `{"id":`},
+		"without a request":   okResponse(jsonObject{"id": 2}),
+	} {
+		r, list := listDeliveries(t, "")
+		r.on("GET repos/acme/fleet/hooks/2/deliveries/2", answer)
+		r.on("GET repos/acme/fleet/hooks/2/deliveries/1", payload)
+		got, err := list(page)
+		if err != nil || len(got.Deliveries) != 2 || len(got.Deliveries[0].Payload) != 0 || string(got.Deliveries[1].Payload) != `{"ref":"refs/heads/main"}` || got.Cursor != "2026-03-02T08:55:00Z" {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+
+	r, list := listDeliveries(t, "")
+	r.on("GET repos/acme/fleet/hooks/2/deliveries/2", response{status: 429, header: map[string]string{"Retry-After": "60"}, body: `{"message":"slow down"}`})
+	if got, err := list(page); !errors.Is(err, forge.ErrRateLimited) || got.Cursor != "" {
+		t.Errorf("limited: %+v, %v", got, err)
+	}
+
+	r, d := newReplayServer(t)
+	r.on("GET repos/acme/fleet/hooks", okResponse([]jsonObject{{"id": 2, "config": jsonObject{"url": hookURL}}}))
+	r.on("GET repos/acme/fleet/hooks/2/deliveries", okResponse(page))
+	ending, end := context.WithCancel(ctx)
+	got, err := d.MissedDeliveries(ending, testRepoName, forge.DeliveryQuery{URL: hookURL, IsKnown: func(string) bool { end(); return false }})
+	if !errors.Is(err, context.Canceled) || len(got.Deliveries) != 0 || got.Cursor != "" {
+		t.Errorf("ending: %+v, %v", got, err)
 	}
 }
 

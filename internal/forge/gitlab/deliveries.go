@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/wording"
@@ -36,19 +38,15 @@ type hookEvent struct {
 
 // MissedDeliveries lists the failed deliveries among the hook's events, which reach back a few
 // days (API: project webhooks, "List project webhook events", since 17.3). What GitLab didn't
-// send while it had disabled the hook isn't among them. The cursor is an event's number; they
-// have no time. All events are read: a list by status leaves out those without an answer.
+// send while it had disabled the hook isn't among them. The cursor is the hook's number and an
+// event's; they have no time. All events are read: a list by status leaves out those without an answer.
 func (d *Driver) MissedDeliveries(ctx context.Context, r forge.Repo, q forge.DeliveryQuery) (forge.MissedDeliveries, error) {
 	op := "list the events of the webhook of " + r.String()
 	id, err := d.hookID(ctx, r, q.URL)
 	if err != nil {
 		return forge.MissedDeliveries{}, err
 	}
-	after, err := strconv.ParseInt(q.Cursor, 10, 64)
-	if err != nil {
-		after = 0
-	}
-	log := eventLog{after: after}
+	log := eventLog{hook: id, after: lastRead(q.Cursor, id)}
 	page := query{Page: 1, PerPage: eventsPerPage}
 	for more := true; more; {
 		var list []hookEvent
@@ -69,16 +67,35 @@ func (d *Driver) MissedDeliveries(ctx context.Context, r forge.Repo, q forge.Del
 	return log.missed(q.IsKnown), nil
 }
 
+// lastRead is the event up to which a hook's were read; 0 where the cursor is another hook's: one
+// that was made anew has none of its events.
+func lastRead(cursor, hook string) int64 {
+	of, event, _ := strings.Cut(cursor, "/")
+	n, err := strconv.ParseInt(event, 10, 64)
+	if err != nil || of != hook {
+		return 0
+	}
+	return n
+}
+
 // eventLog is what was read of a hook's events, newest first.
 type eventLog struct {
+	hook  string
 	after int64       // up to which they were read before
 	read  []hookEvent // some of those too: the rest of a page
 	cut   bool        // there are more that are new
 	whole bool        // the last one read is the hook's first
+	reset bool        // what was read before isn't in this list
 }
 
 // add takes up a page; more says that what follows may be new.
 func (l *eventLog) add(page []hookEvent) (more bool) {
+	byID := func(a, b hookEvent) int { return cmp.Compare(a.ID, b.ID) }
+	if len(l.read) == 0 && len(page) > 0 && slices.MaxFunc(page, byID).ID < l.after {
+		// Events are forgotten oldest first, so this isn't the GitLab that was read before: it
+		// was restored, or another one took its place, and counts on from a smaller number.
+		l.after, l.reset = 0, true
+	}
 	l.read = append(l.read, page...)
 	l.whole = len(page) < eventsPerPage
 	return len(page) > 0 && page[len(page)-1].ID > l.after
@@ -86,7 +103,7 @@ func (l *eventLog) add(page []hookEvent) (more bool) {
 
 // missed are the deliveries that are new and failed, each once.
 func (l *eventLog) missed(isKnown func(string) bool) forge.MissedDeliveries {
-	out := forge.MissedDeliveries{Cursor: strconv.FormatInt(l.after, 10)}
+	var out forge.MissedDeliveries
 	newest, done := l.after, map[string]bool{}
 	for _, e := range l.read {
 		newest = max(newest, e.ID)
@@ -104,8 +121,10 @@ func (l *eventLog) missed(isKnown func(string) bool) forge.MissedDeliveries {
 			out.Deliveries = append(out.Deliveries, forge.MissedDelivery{ID: id, Event: e.header("X-Gitlab-Event"), Payload: e.Payload, Answer: e.status()})
 		}
 	}
-	out.Cursor = strconv.FormatInt(newest, 10)
-	out.Incomplete = l.cut && len(out.Deliveries) > 0 || l.wasPaused()
+	out.Cursor = l.hook + "/" + strconv.FormatInt(newest, 10)
+	// What lies between the last page and the cursor is passed by for good, also where all that
+	// was read was taken: the failures may be older than it.
+	out.Incomplete = l.cut && (len(out.Deliveries) > 0 || l.after > 0) || l.reset || l.wasPaused()
 	return out
 }
 

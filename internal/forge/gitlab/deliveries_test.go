@@ -73,21 +73,29 @@ func TestMissedDeliveries(t *testing.T) {
 		after      string
 		calls      int
 	}{
-		{"none", "", []any{[]jsonObject{}}, "", false, "0", 1},
-		{"refused, without an answer, redirected", "", []any{[]jsonObject{eventJSON(9, "d", "200"), eventJSON(8, "c", "internal error"), eventJSON(7, "b", "401"), eventJSON(6, "e", "201"), eventJSON(5, "a", "302")}}, "c b a", false, "9", 1},
-		{"sent again, and taken", "", []any{[]jsonObject{eventJSON(9, "a", "200"), eventJSON(8, "b", "500"), eventJSON(7, "a", "500")}}, "b", false, "9", 1},
-		{"sent again, in vain", "", []any{[]jsonObject{eventJSON(9, "a", "500"), eventJSON(8, "a", "500")}}, "a", false, "9", 1},
-		{"known", "", []any{[]jsonObject{eventJSON(9, "known", "500"), eventJSON(8, "b", "500")}}, "b", false, "9", 1},
-		{"read before", "8", []any{[]jsonObject{eventJSON(9, "a", "500"), eventJSON(8, "b", "500"), eventJSON(7, "c", "500")}}, "a", false, "9", 1},
-		{"nothing new", "9", []any{eventsJSON(9, 1, every(1))}, "", false, "9", 1},
-		{"a cursor that nobody wrote", "x", []any{[]jsonObject{eventJSON(9, "a", "500")}}, "a", false, "9", 1},
-		{"four in a row", "", []any{eventsJSON(20, 1, func(id int) bool { return id > 8 && id <= 12 })}, "key-12 key-11 key-10 key-9", true, "20", 1},
-		{"four in a row, one of them new", "19", []any{eventsJSON(20, 1, func(id int) bool { return id > 16 })}, "key-20", true, "20", 1},
-		{"four in a row, none of them new", "18", []any{eventsJSON(20, 1, func(id int) bool { return id > 14 && id <= 18 })}, "", false, "20", 1},
-		{"a row whose beginning isn't read", "39", []any{eventsJSON(40, 21, func(id int) bool { return id == 40 || id < 30 }), eventsJSON(20, 1, never)}, "key-40", false, "40", 1},
-		{"pages up to the cursor", "25", []any{eventsJSON(60, 41, every(45)), eventsJSON(40, 21, every(30)), eventsJSON(20, 1, every(1))}, "key-45 key-30", false, "60", 2},
-		{"ten pages and no more", "", long, "key-1000 key-950 key-900 key-850", true, "1000", 10},
-		{"ten pages of what was taken", "", fine, "", false, "1000", 10},
+		{"none", "", []any{[]jsonObject{}}, "", false, "4/0", 1},
+		{"refused, without an answer, redirected", "", []any{[]jsonObject{eventJSON(9, "d", "200"), eventJSON(8, "c", "internal error"), eventJSON(7, "b", "401"), eventJSON(6, "e", "201"), eventJSON(5, "a", "302")}}, "c b a", false, "4/9", 1},
+		{"sent again, and taken", "", []any{[]jsonObject{eventJSON(9, "a", "200"), eventJSON(8, "b", "500"), eventJSON(7, "a", "500")}}, "b", false, "4/9", 1},
+		{"sent again, in vain", "", []any{[]jsonObject{eventJSON(9, "a", "500"), eventJSON(8, "a", "500")}}, "a", false, "4/9", 1},
+		{"known", "", []any{[]jsonObject{eventJSON(9, "known", "500"), eventJSON(8, "b", "500")}}, "b", false, "4/9", 1},
+		{"read before", "4/8", []any{[]jsonObject{eventJSON(9, "a", "500"), eventJSON(8, "b", "500"), eventJSON(7, "c", "500")}}, "a", false, "4/9", 1},
+		{"nothing new", "4/9", []any{eventsJSON(9, 1, every(1))}, "", false, "4/9", 1},
+		{"a cursor that nobody wrote", "x", []any{[]jsonObject{eventJSON(9, "a", "500")}}, "a", false, "4/9", 1},
+		{"a cursor without its hook", "9", []any{[]jsonObject{eventJSON(9, "a", "500")}}, "a", false, "4/9", 1},
+		{"another hook's cursor", "3/9", []any{[]jsonObject{eventJSON(9, "a", "500"), eventJSON(8, "b", "200")}}, "a", false, "4/9", 1},
+		{"another hook's, far ahead", "3/900", []any{[]jsonObject{eventJSON(9, "a", "500"), eventJSON(8, "b", "200")}}, "a", false, "4/9", 1},
+		{"a GitLab from before the cursor", "4/900", []any{eventsJSON(40, 21, every(35)), eventsJSON(20, 16, every(18))}, "key-35 key-18", true, "4/40", 2},
+		{"a GitLab from before the cursor, where nothing failed", "4/900", []any{eventsJSON(40, 38, never)}, "", true, "4/40", 1},
+		{"a GitLab that has forgotten all", "4/900", []any{[]jsonObject{}}, "", false, "4/900", 1},
+		{"four in a row", "", []any{eventsJSON(20, 1, func(id int) bool { return id > 8 && id <= 12 })}, "key-12 key-11 key-10 key-9", true, "4/20", 1},
+		{"four in a row, one of them new", "4/19", []any{eventsJSON(20, 1, func(id int) bool { return id > 16 })}, "key-20", true, "4/20", 1},
+		{"four in a row, none of them new", "4/18", []any{eventsJSON(20, 1, func(id int) bool { return id > 14 && id <= 18 })}, "", false, "4/20", 1},
+		{"a row whose beginning isn't read", "4/39", []any{eventsJSON(40, 21, func(id int) bool { return id == 40 || id < 30 }), eventsJSON(20, 1, never)}, "key-40", false, "4/40", 1},
+		{"pages up to the cursor", "4/25", []any{eventsJSON(60, 41, every(45)), eventsJSON(40, 21, every(30)), eventsJSON(20, 1, every(1))}, "key-45 key-30", false, "4/60", 2},
+		{"ten pages and no more", "", long, "key-1000 key-950 key-900 key-850", true, "4/1000", 10},
+		{"ten pages of what was taken", "", fine, "", false, "4/1000", 10},
+		{"ten pages of what was taken, and more up to the cursor", "4/800", fine, "", true, "4/1000", 10},
+		{"ten pages of what was taken, up to the cursor", "4/801", fine, "", false, "4/1000", 10},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r, got, err := listEvents(t, forge.DeliveryQuery{Cursor: c.cursor, IsKnown: func(id string) bool { return id == "known" }}, c.pages...)
@@ -164,7 +172,7 @@ func TestMissedDeliveriesRefused(t *testing.T) {
 }
 
 // FuzzHookEvents holds that no list of events, however it is made, makes more of itself than it
-// has, or moves the cursor back.
+// has, or moves the cursor back but to where the list ends.
 func FuzzHookEvents(f *testing.F) {
 	seed, err := json.Marshal(eventsJSON(9, 5, func(id int) bool { return id%2 == 0 }))
 	if err != nil {
@@ -177,7 +185,7 @@ func FuzzHookEvents(f *testing.F) {
 		if json.Unmarshal(body, &list) != nil || after < 0 {
 			return
 		}
-		log := eventLog{after: after, cut: cut}
+		log := eventLog{hook: "4", after: after, cut: cut}
 		log.add(list)
 		seen := map[string]bool{}
 		out := log.missed(func(id string) bool { return id == "known" })
@@ -188,8 +196,13 @@ func FuzzHookEvents(f *testing.F) {
 			seen[d.ID] = true
 		}
 		var cursor int64
-		if _, err := fmt.Sscan(out.Cursor, &cursor); err != nil || cursor < after || len(out.Deliveries) > len(list) {
+		if _, err := fmt.Sscanf(out.Cursor, "4/%d", &cursor); err != nil || cursor < after && !out.Incomplete || len(out.Deliveries) > len(list) {
 			t.Errorf("the cursor went from %d to %q with %d of %d", after, out.Cursor, len(out.Deliveries), len(list))
+		}
+		for _, e := range list {
+			if e.ID > cursor {
+				t.Errorf("the cursor went from %d to %q, and leaves out %d", after, out.Cursor, e.ID)
+			}
 		}
 	})
 }

@@ -123,6 +123,46 @@ func TestDisabledHook(t *testing.T) {
 	}
 }
 
+// TestDescriptionThatIsNotKept holds that a hook whose secret can't be known again is written at
+// every look, and that this is no change of it; one whose secret was another one has changed.
+func TestDescriptionThatIsNotKept(t *testing.T) {
+	h := forge.Hook{URL: "https://liftlock.example.com/webhooks/hub", Secret: "s3cret"}
+	mark := secretFingerprint(h.Secret)
+	for _, c := range []struct {
+		name          string
+		before, after any // the description
+		noteEvents    bool
+		want          bool
+	}{
+		{"no description is kept", nil, nil, true, false},
+		{"nor is another one changed", "ours", "ours", true, false},
+		{"none is kept, and an event was missing", nil, nil, false, true},
+		{"another secret", secretFingerprint("old"), mark, true, true},
+		{"another secret, and an event was missing", secretFingerprint("old"), mark, false, true},
+	} {
+		shown := func(description any) jsonObject {
+			o := jsonObject{"id": 4, "url": h.URL, "description": description, "enable_ssl_verification": true}
+			for _, e := range DefaultEvents {
+				o[e] = true
+			}
+			return o
+		}
+		before := shown(c.before)
+		before[noteEvents] = c.noteEvents
+		r, d := newReplayServer(t)
+		r.on("GET hooks", okResponse([]jsonObject{before}))
+		r.on("PUT hooks/4", okResponse(shown(c.after)))
+		for range 2 {
+			if changed, err := d.EnsureHook(ctx, testRepoName, h); err != nil || changed != c.want {
+				t.Errorf("%s: changed %t, %v", c.name, changed, err)
+			}
+		}
+		if n := len(r.calls("PUT hooks/4")); n != 2 {
+			t.Errorf("%s: it was written %d times at two looks", c.name, n)
+		}
+	}
+}
+
 // TestReviewersThatStay keeps those that a merge request has, and says who was left out.
 func TestReviewersThatStay(t *testing.T) {
 	r, d := newReplayServer(t)

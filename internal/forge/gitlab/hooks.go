@@ -57,15 +57,20 @@ func (h hook) id() string {
 	return strconv.FormatInt(int64(n), 10)
 }
 
-// isRight says whether a hook is as it is wanted: where it says whether it has a token or is
-// disabled, that too.
+// isRight says whether a hook is as it is wanted, and made with the secret that is wanted.
 func (h hook) isRight(events []string, mark string) bool {
+	return h.delivers(events) && h.text("description") == mark
+}
+
+// delivers says whether a hook is as it is wanted, whatever its secret is: where it says whether
+// it has one, that too.
+func (h hook) delivers(events []string) bool {
 	present, shown := h["token_present"].(bool)
 	if signs, _ := h["signing_token_present"].(bool); shown && !present && !signs {
 		return false
 	}
 	missing := slices.ContainsFunc(events, func(e string) bool { return !h.is(e) })
-	return !missing && h.is("enable_ssl_verification") && h.text("push_events_branch_filter") == "" && h.text("description") == mark
+	return !missing && h.is("enable_ssl_verification") && h.text("push_events_branch_filter") == ""
 }
 
 // isDisabled says that GitLab sends it nothing after failures, for a while or for good.
@@ -76,8 +81,9 @@ func (h hook) isDisabled() bool {
 
 // EnsureHook finds the hook by its URL and repairs it where it isn't right. GitLab doesn't
 // show a hook's token: to know it again, a fingerprint of it stands in the hook's description,
-// which maintainers of the project can read. One that GitLab has disabled is enabled by a test,
-// which the receiver must answer.
+// which maintainers of the project can read. A GitLab that keeps no description has the hook
+// written at every look, and that alone is no change: it would have everything looked at each
+// time. One that GitLab has disabled is enabled by a test, which the receiver must answer.
 func (d *Driver) EnsureHook(ctx context.Context, r forge.Repo, h forge.Hook) (bool, error) {
 	events := h.Events
 	if len(events) == 0 {
@@ -90,17 +96,18 @@ func (d *Driver) EnsureHook(ctx context.Context, r forge.Repo, h forge.Hook) (bo
 	}
 	if len(ours) == 0 {
 		d.hooks.Remove(hookPlace{r, h.URL})
-		err := d.writeHook(ctx, "create the webhook of ", r, http.MethodPost, newHook(h, events, mark), "hooks")
+		_, err := d.writeHook(ctx, "create the webhook of ", r, http.MethodPost, newHook(h, events, mark), "hooks")
 		return err == nil, err
 	}
 	changed := false
 	keep := max(0, slices.IndexFunc(ours, func(o hook) bool { return o.isRight(events, mark) }))
 	d.hooks.Put(hookPlace{r, h.URL}, ours[keep].id())
 	if !ours[keep].isRight(events, mark) {
-		if err := d.writeHook(ctx, "repair the webhook of ", r, http.MethodPut, newHook(h, events, mark), "hooks", ours[keep].id()); err != nil {
+		written, err := d.writeHook(ctx, "repair the webhook of ", r, http.MethodPut, newHook(h, events, mark), "hooks", ours[keep].id())
+		if err != nil {
 			return false, err
 		}
-		changed = true
+		changed = !ours[keep].delivers(events) || written.text("description") == mark
 	}
 	for i, o := range ours {
 		if i == keep {
@@ -153,17 +160,17 @@ func (d *Driver) hookID(ctx context.Context, r forge.Repo, url string) (string, 
 	return found[0].id(), nil
 }
 
-// writeHook writes a hook, and makes sure that what is to sign its deliveries was taken: a GitLab
-// before 19.0 passes over a field that it doesn't know, and every delivery would be refused.
-func (d *Driver) writeHook(ctx context.Context, what string, r forge.Repo, method string, h hook, path ...string) error {
-	var written hook
+// writeHook writes a hook, gives what GitLab made of it, and makes sure that what is to sign its
+// deliveries was taken: a GitLab before 19.0 passes over a field that it doesn't know, and every
+// delivery would be refused.
+func (d *Driver) writeHook(ctx context.Context, what string, r forge.Repo, method string, h hook, path ...string) (written hook, err error) {
 	if _, err := d.callProject(ctx, what+r.String(), r, method, h, &written, path...); err != nil {
-		return withHint(err, hookHint)
+		return nil, withHint(err, hookHint)
 	}
 	if h.text(signingToken) != "" && !written.is("signing_token_present") {
-		return fmt.Errorf("%w: %s%s: this GitLab signs no webhooks, which came with 19.0; give it one among webhookSecrets that doesn't begin with whsec_ first", forge.ErrInvalid, what, r)
+		return nil, fmt.Errorf("%w: %s%s: this GitLab signs no webhooks, which came with 19.0; give it one among webhookSecrets that doesn't begin with whsec_ first", forge.ErrInvalid, what, r)
 	}
-	return nil
+	return written, nil
 }
 
 const hookHint = "make Liftlock's account a Maintainer of the project: only those may see its webhooks"
