@@ -12,6 +12,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/appset/isolation"
+	"github.com/liftlock/liftlock/internal/cache"
 	"github.com/liftlock/liftlock/internal/manifest/render"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
@@ -205,15 +206,58 @@ func TestArgoCDRendererLimits(t *testing.T) {
 		names = append(names, fmt.Sprintf("web-%03d", i))
 	}
 	source := &fakeManifests{render: func(app *verification.App, revisions []string) ([]string, error) {
-		if app.Name == names[0] {
-			side := map[string]string{baseCommit: "old", headCommit: "new"}[revisions[0]]
-			return configMap(side + strings.Repeat("x", maxRemoteChange)), nil
+		side := map[string]string{baseCommit: "old", headCommit: "new"}[revisions[0]]
+		var out []string
+		for i := range 60 {
+			out = append(out, strings.Replace(configMap(side + strings.Repeat("x", 8<<10))[0], `"web"`, fmt.Sprintf(`"web-%03d"`, i), 1))
 		}
-		return configMap(revisions[0]), nil
+		return out, nil
 	}}
 	r, _, effects, _ := renderingWorld(source, names...)
 	got, _ := r.replaceEffects(t.Context(), effects, bothCommits, time.Minute)
-	if !strings.HasPrefix(got[0].Why, "what changes has more than") || got[1].Why != "" || got[maxRemoteTargets].Why != "Argo CD is asked about 50 targets of one change at most" {
+	if kept := r.results.Stats(); kept.Entries != maxRemoteTargets || kept.Bytes > maxRemoteChanges/5 {
+		t.Errorf("it remembers %+v", kept)
+	}
+	if got[0].Changes.Summary() != "60 changed" || !strings.Contains(got[0].Changes.Text(render.TextLimit{}), "more objects") {
+		t.Errorf("what is clipped says %s", got[0].Changes.Summary())
+	}
+	if got[0].Why != "" || got[1].Why != "" || got[maxRemoteTargets].Why != "Argo CD is asked about 50 targets of one change at most" {
 		t.Errorf("%q, %q, %q", got[0].Why, got[1].Why, got[maxRemoteTargets].Why)
+	}
+}
+
+// TestArgoCDRendererComesToRest holds that what can't be remembered is shown when it is there,
+// and not rendered again and again.
+func TestArgoCDRendererComesToRest(t *testing.T) {
+	source := &fakeManifests{render: func(_ *verification.App, revisions []string) ([]string, error) { return configMap(revisions[0]), nil }}
+	r, _, effects, now := renderingWorld(source, "one", "web")
+	r.results = cache.New(nil, cache.Options[remoteKey, remoteResult]{Name: "small", Entries: 1})
+	look := func() (unknown int, again time.Time) {
+		got, retries := r.replaceEffects(t.Context(), effects, bothCommits, time.Minute)
+		for i := range got {
+			if retries[i].isPending() {
+				t.Errorf("%s is pending: %s", got[i].Target.Name, got[i].Why)
+			}
+			if got[i].Changes == nil {
+				unknown++
+				again = retries[i].retryAt
+			}
+		}
+		return unknown, again
+	}
+	if unknown, _ := look(); unknown != 0 {
+		t.Errorf("%d are forgotten before they are shown", unknown)
+	}
+	var again time.Time
+	for range 20 {
+		*now = now.Add(remoteLook)
+		_, again = look()
+	}
+	if len(source.calls) > 2*2*maxRemoteAgain || !again.Equal(time.Unix(1000, 0).Add(remoteAgainTime)) {
+		t.Errorf("%d calls; again at %s", len(source.calls), again)
+	}
+	*now = again
+	if unknown, _ := look(); unknown != 0 {
+		t.Errorf("an hour later %d are unknown still", unknown)
 	}
 }

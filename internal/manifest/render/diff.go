@@ -25,6 +25,8 @@ const (
 // digests. They marshal to JSON; what is hidden isn't in them at all.
 type Changes struct {
 	Objects []Change `json:"objects"` // sorted as manifests are
+	// LeftOut counts the objects that differ besides, where they were clipped.
+	LeftOut map[Op]int `json:"leftOut,omitempty"`
 }
 
 // Change is one object that differs.
@@ -34,8 +36,9 @@ type Change struct {
 	Kind         string  `json:"kind"`
 	Namespace    string  `json:"namespace,omitempty"`
 	Name         string  `json:"name"`
-	PreviousName string  `json:"was,omitempty"` // its name before, where only the hash of its content in it changed
-	Fields       []Field `json:"fields"`        // of an added or removed object all, but its identity
+	PreviousName string  `json:"was,omitempty"`        // its name before, where only the hash of its content in it changed
+	Fields       []Field `json:"fields"`               // of an added or removed object all, but its identity
+	MoreFields   int     `json:"moreFields,omitempty"` // that differ besides, where they were clipped
 }
 
 // Field is one field that differs.
@@ -243,6 +246,7 @@ func (c *Changes) Summary() string {
 		return "no changes"
 	}
 	count := map[Op]int{}
+	maps.Copy(count, c.LeftOut)
 	for _, o := range c.Objects {
 		count[o.Op]++
 	}
