@@ -128,6 +128,7 @@ type remoteRendering struct {
 	app    *verification.App
 	at     Commits
 	sets   [2][]string // of revisions
+	plain  bool        // see isPlain
 	known  remoteResult
 	job    *remoteJob // nil: there is nothing to wait for
 }
@@ -218,7 +219,7 @@ func (r *argocdRenderer) newRendering(e *isolation.Effect, argo ArgoCD, at Commi
 		own.Sources[i].TargetRevision = s.TargetRevision
 	}
 	app = &own
-	p = &remoteRendering{effect: e, source: argo.Manifests, app: app, at: at}
+	p = &remoteRendering{effect: e, source: argo.Manifests, app: app, at: at, plain: isPlain(e, app.Sources)}
 	for i, commit := range []string{at.Base, at.Head} {
 		for _, s := range t.Sources {
 			revision := ""
@@ -228,12 +229,34 @@ func (r *argocdRenderer) newRendering(e *isolation.Effect, argo ArgoCD, at Commi
 			p.sets[i] = append(p.sets[i], revision)
 		}
 	}
-	raw, err := json.Marshal([]any{app.ArgoCD, app.Namespace, app.Name, app.UID, app.Project, app.Destination, app.Sources, app.SourceList, p.sets, at})
+	raw, err := json.Marshal([]any{app.ArgoCD, app.Namespace, app.Name, app.UID, app.Project, app.Destination, app.Sources, app.SourceList, p.sets, at, p.plain})
 	if err != nil {
 		return nil, err.Error()
 	}
 	p.key = sha256.Sum256(raw)
 	return p, ""
+}
+
+// isPlain says that everything in a target's manifests is in the repository already: the files
+// alone make them, and each source says that kustomize, Helm or nothing does. Where none is
+// named Argo CD lets its plugins look first whether it is theirs, and what they, ksops or
+// helm-secrets make has secrets in every kind of object.
+func isPlain(e *isolation.Effect, running []verification.Source) bool {
+	if e.NeedsMore || e.Changes == nil {
+		return false
+	}
+	for i, s := range e.Target.Sources {
+		if running[i].Options != argocd.OptionsOf(s.Options) {
+			return false
+		}
+		switch {
+		case s.Type == appset.Kustomize, s.Type == appset.Helm, s.Type == appset.Directory:
+		case s.Type == appset.Detected && s.Ref != "" && s.Path == "" && s.Chart == "": // it makes nothing
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 // describeOtherSources says how an Application's sources are others than its target's, so
@@ -354,7 +377,11 @@ func (p *remoteRendering) render(ctx context.Context) remoteResult {
 			return remoteResult{why: p.explain(i, err.Error())}
 		}
 	}
-	changes := render.Diff(sides[0], sides[1]).Clip(maxRemoteChange)
+	diff := render.DiffNames
+	if p.plain {
+		diff = render.Diff
+	}
+	changes := diff(sides[0], sides[1]).Clip(maxRemoteChange)
 	raw, err := json.Marshal(changes)
 	if err != nil {
 		return remoteResult{why: p.explain(1, err.Error())}

@@ -56,7 +56,7 @@ func renderingWorld(source ManifestSource, names ...string) (r *argocdRenderer, 
 	for _, name := range names {
 		apps.apps["argocd/"+name] = &verification.App{ArgoCD: "hub", Namespace: "argocd", Name: name, Sources: []verification.Source{{RepoURL: "r", Path: name, TargetRevision: "main"}}}
 		effects = append(effects, isolation.Effect{Changes: &render.Changes{Objects: []render.Change{{Kind: "Local"}}},
-			Target: appset.Target{Namespace: "argocd", Name: name, Sources: []appset.Source{{RepoURL: "r", Path: name, TargetRevision: "main", Here: true}}}})
+			Target: appset.Target{Namespace: "argocd", Name: name, Sources: []appset.Source{{RepoURL: "r", Path: name, TargetRevision: "main", Here: true, Type: appset.Kustomize}}}})
 	}
 	clock := time.Unix(1000, 0)
 	argocds := &argoCDs{main: "hub", byName: map[string]ArgoCD{"hub": {Apps: apps, Manifests: source}}}
@@ -259,5 +259,40 @@ func TestArgoCDRendererComesToRest(t *testing.T) {
 	*now = again
 	if unknown, _ := look(); unknown != 0 {
 		t.Errorf("an hour later %d are unknown still", unknown)
+	}
+}
+
+// TestArgoCDRendererHidesValues shows no values of what a plugin may have made, and all of
+// what the files alone make.
+func TestArgoCDRendererHidesValues(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(e *isolation.Effect, app *verification.App)
+		shown  bool
+	}{
+		"kustomize": {func(*isolation.Effect, *verification.App) {}, true},
+		"Helm with values": {func(e *isolation.Effect, app *verification.App) {
+			e.Target.Sources[0].Type = appset.Helm
+			e.Target.Sources = append(e.Target.Sources, appset.Source{RepoURL: "v", Ref: "values", TargetRevision: "main"})
+			app.Sources = append(app.Sources, verification.Source{RepoURL: "v", Ref: "values", TargetRevision: "main"})
+		}, true},
+		"a plugin":         {func(e *isolation.Effect, _ *verification.App) { e.Target.Sources[0].Type = appset.Plugin }, false},
+		"whoever finds it": {func(e *isolation.Effect, _ *verification.App) { e.Target.Sources[0].Type = appset.Detected }, false},
+		"kustomize and ksops": {func(e *isolation.Effect, _ *verification.App) {
+			e.Changes, e.Why, e.NeedsMore = nil, "plugin ksops", true
+		}, false},
+		"a plugin that runs": {func(_ *isolation.Effect, app *verification.App) { app.Sources[0].Options = "1f" }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			source := &fakeManifests{render: func(_ *verification.App, revisions []string) ([]string, error) {
+				return configMap("hunter" + map[string]string{baseCommit: "1", headCommit: "2"}[revisions[0]]), nil
+			}}
+			r, apps, effects, _ := renderingWorld(source, "web")
+			c.change(&effects[0], apps.apps["argocd/web"])
+			got, _ := r.replaceEffects(t.Context(), effects, bothCommits, time.Minute)
+			text := got[0].Changes.Text(render.TextLimit{})
+			if strings.Contains(text, "hunter") != c.shown || !strings.Contains(text, "+ data.a: ") {
+				t.Errorf("it shows\n%s%s", text, got[0].Why)
+			}
+		})
 	}
 }
