@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -90,6 +91,7 @@ type remoteResult struct {
 	changes *render.Changes // nil: why says why it isn't known
 	why     string
 	retry   retryState // of one that failed
+	lasting bool       // it failed, and would again: the commits stay what they are
 	size    int
 }
 
@@ -309,7 +311,7 @@ func (r *argocdRenderer) start(ctx context.Context, p *remoteRendering) *remoteJ
 	go func() {
 		defer cancel()
 		result := rendering.render(ctx)
-		if result.why != "" {
+		if result.why != "" && !result.lasting {
 			result.retry = known.retry.nextRetry(r.now())
 		}
 		r.results.Put(rendering.key, result)
@@ -369,12 +371,12 @@ func (r *argocdRenderer) await(ctx context.Context, p *remoteRendering, over *ti
 func (p *remoteRendering) render(ctx context.Context) remoteResult {
 	rendered, err := p.source.Manifests(ctx, p.app, p.sets[0], p.sets[1])
 	if err != nil {
-		return remoteResult{why: p.explain(len(rendered), argocd.ExplainRendering(err))}
+		return remoteResult{why: p.explain(len(rendered), argocd.ExplainRendering(err)), lasting: errors.Is(err, argocd.ErrTooLarge)}
 	}
 	var sides [2]*render.Manifests
 	for i, manifests := range rendered {
 		if sides[i], err = render.FromArgoCD(p.renameCommits(manifests)); err != nil {
-			return remoteResult{why: p.explain(i, err.Error())}
+			return remoteResult{why: p.explain(i, err.Error()), lasting: true}
 		}
 	}
 	diff := render.DiffNames
@@ -384,7 +386,7 @@ func (p *remoteRendering) render(ctx context.Context) remoteResult {
 	changes := diff(sides[0], sides[1]).Clip(maxRemoteChange)
 	raw, err := json.Marshal(changes)
 	if err != nil {
-		return remoteResult{why: p.explain(1, err.Error())}
+		return remoteResult{why: p.explain(1, err.Error()), lasting: true}
 	}
 	return remoteResult{changes: changes, size: len(raw)}
 }

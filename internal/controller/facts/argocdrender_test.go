@@ -12,6 +12,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/appset/isolation"
+	"github.com/liftlock/liftlock/internal/argocd"
 	"github.com/liftlock/liftlock/internal/cache"
 	"github.com/liftlock/liftlock/internal/manifest/render"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
@@ -74,13 +75,16 @@ func TestArgoCDRenderer(t *testing.T) {
 			return nil, errors.New("plugin sidecar failed: password=hunter2 https://me:hunter2@charts.example")
 		case app.Name == "garbled":
 			return []string{"<html>"}, nil
+		case app.Name == "large":
+			return nil, fmt.Errorf("render: %w 9 bytes", argocd.ErrTooLarge)
 		}
 		return configMap("built from " + revisions[0][:7] + " " + app.Name + map[string]string{headCommit: "!"}[revisions[0]]), nil
 	}}
-	r, _, effects, now := renderingWorld(source, "broken", "garbled", "web")
+	r, _, effects, now := renderingWorld(source, "broken", "garbled", "large", "web")
 	want := []string{
 		"after the change: Argo CD: plugin sidecar failed: password=(hidden) https://charts.example",
 		"Argo CD: a manifest is no object",
+		"Argo CD: render: the answer is larger than 9 bytes",
 		"",
 	}
 	for range 2 {
@@ -90,11 +94,11 @@ func TestArgoCDRenderer(t *testing.T) {
 				t.Errorf("%s: %q, %+v", got[i].Target.Name, got[i].Why, got[i].Changes)
 			}
 		}
-		text := got[2].Changes.Text(render.TextLimit{Bytes: 1000, Lines: 10, ObjectLines: 10})
+		text := got[3].Changes.Text(render.TextLimit{Bytes: 1000, Lines: 10, ObjectLines: 10})
 		if !strings.Contains(text, "- data.a: built from "+baseCommit[:7]+" web\n+ data.a: built from "+baseCommit[:7]+" web!") {
 			t.Errorf("the commit's own name is a change:\n%s", text)
 		}
-		if len(retries) != 3 || !retries[0].retryAt.Equal(now.Add(firstRetryDelay)) || retries[0].isPending() || retries[2].tries != 0 {
+		if len(retries) != 4 || !retries[0].retryAt.Equal(now.Add(firstRetryDelay)) || retries[0].isPending() || retries[3].tries != 0 {
 			t.Errorf("it is looked at again: %+v", retries)
 		}
 	}
@@ -102,14 +106,15 @@ func TestArgoCDRenderer(t *testing.T) {
 		t.Error("what was rendered here has changed")
 	}
 	slices.Sort(source.calls)
-	wantCalls := []string{"broken[" + headCommit + "]", "broken[" + baseCommit + "]", "garbled[" + headCommit + "]", "garbled[" + baseCommit + "]", "web[" + headCommit + "]", "web[" + baseCommit + "]"}
+	wantCalls := []string{"broken[" + headCommit + "]", "broken[" + baseCommit + "]", "garbled[" + headCommit + "]", "garbled[" + baseCommit + "]", "large[" + baseCommit + "]", "web[" + headCommit + "]", "web[" + baseCommit + "]"}
 	if !slices.Equal(source.calls, wantCalls) {
 		t.Errorf("it asks for %q", source.calls)
 	}
-	// What failed is tried again, later each time; what is known isn't.
+	// What failed is tried again, later each time; what is known isn't, nor what would fail
+	// again: these commits' manifests stay what they are.
 	*now = now.Add(firstRetryDelay)
 	_, retries := r.replaceEffects(t.Context(), effects, bothCommits, time.Minute)
-	if len(source.calls) != len(wantCalls)+4 || !retries[0].retryAt.Equal(now.Add(2*firstRetryDelay)) {
+	if len(source.calls) != len(wantCalls)+2 || retries[1].tries != 0 || retries[2].tries != 0 || !retries[0].retryAt.Equal(now.Add(2*firstRetryDelay)) {
 		t.Errorf("%d calls; again: %+v", len(source.calls), retries[0])
 	}
 }
