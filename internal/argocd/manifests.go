@@ -138,6 +138,9 @@ func newManifestQuery(app *verification.App, revisions []string) (api.ManifestQu
 	return q, nil
 }
 
+// ErrTooLarge is of manifests that are too many to be read, which they stay.
+var ErrTooLarge = api.ErrTooLarge
+
 // ExplainRendering is what Argo CD says of why an Application can't be rendered, without
 // what stands before it each time; of any other error it is that.
 func ExplainRendering(err error) string {

@@ -67,6 +67,9 @@ func addEffects(out *api.RenderedDiff, effects []isolation.Effect, most int) err
 				}
 				t.Objects = append(t.Objects, o)
 			}
+			for _, n := range f.Changes.LeftOut {
+				out.LeftOut += n
+			}
 		}
 		out.Targets = append(out.Targets, t)
 	}

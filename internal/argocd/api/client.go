@@ -218,6 +218,9 @@ func decodeAnswer(body io.ReadCloser, into any) error {
 	return unmarshalAnswer(raw, into)
 }
 
+// ErrTooLarge is of an answer that is larger than any may be.
+var ErrTooLarge = errors.New("the answer is larger than")
+
 // readAnswer reads a whole answer of so many bytes at most, and closes it.
 func readAnswer(body io.ReadCloser, most int64) ([]byte, error) {
 	defer body.Close()
@@ -226,7 +229,7 @@ func readAnswer(body io.ReadCloser, most int64) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("read the answer: %w", err)
 	case int64(len(raw)) > most:
-		return nil, backoff.Permanent(fmt.Errorf("the answer is larger than %d bytes", most))
+		return nil, backoff.Permanent(fmt.Errorf("%w %d bytes", ErrTooLarge, most))
 	}
 	return raw, nil
 }

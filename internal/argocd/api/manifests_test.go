@@ -79,6 +79,9 @@ func TestManifestFailures(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(fmt.Sprintf("%+v", err), secretToken) || IsRendering(err) != c.rendering {
 				t.Errorf("the error is %v, want %s", err, c.want)
 			}
+			if errors.Is(err, ErrTooLarge) != (name == "too large") {
+				t.Errorf("%v is too large, or isn't", err)
+			}
 			if tries != c.tries {
 				t.Errorf("it was tried %d times, want %d", tries, c.tries)
 			}

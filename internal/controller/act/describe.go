@@ -68,9 +68,8 @@ func setMarker(s *subject, in *prtext.Input, branch, head string) {
 	in.BodyMarker = s.ev.Snapshot.Repo.Marks.Sign(s.ev.Snapshot.Repo.ID, branch, head, k)
 }
 
-// describeEdits fills in what an edit on a commit moves, whom it reaches and what it
-// does to their manifests.
-func (a *Actor) describeEdits(ctx context.Context, s *subject, in *prtext.Input, commits facts.Commits, edits []fieldedit.Edit, patience time.Duration) {
+// describeEdits fills in what an edit on a commit moves and whom it reaches.
+func (a *Actor) describeEdits(ctx context.Context, s *subject, in *prtext.Input, commits facts.Commits, edits []fieldedit.Edit) {
 	if !in.Revert {
 		a.describeMaking(ctx, s, in)
 	}
@@ -113,7 +112,6 @@ func (a *Actor) describeEdits(ctx context.Context, s *subject, in *prtext.Input,
 		}
 	}
 	in.DiffURL = a.differenceURL(s, kind, in.Release)
-	a.renderEffects(ctx, s, in, commits, edits, patience)
 	in.UnaffectedCounts = map[string]int{}
 	for _, t := range others {
 		in.UnaffectedCounts[t.Environment]++

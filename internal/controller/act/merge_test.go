@@ -170,3 +170,22 @@ func TestMergeRevert(t *testing.T) {
 		}
 	})
 }
+
+// TestMergeRendersNothing holds that a merge, which keeps all else of the repository waiting,
+// waits for no manifests: its message has none.
+func TestMergeRendersNothing(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t, "", "web")
+	n := w.open("2.0.0")
+	ev, d := w.evaluate()
+	s := subjectOf(ev, d, ev.OpenPulls[n])
+	in, err := w.actor.openInput(w.ctx(), &s)
+	w.must(err)
+	if len(in.Rendered) != 0 || in.RenderedErr != "" || len(in.Changes) == 0 {
+		t.Errorf("the merge's message is made from %+v", in)
+	}
+	w.actor.renderEffects(w.ctx(), &s, &in, openCommits(&s), s.pull.Edits, 0)
+	if len(in.Rendered) == 0 {
+		t.Error("the page shows no manifests")
+	}
+}

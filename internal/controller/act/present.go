@@ -23,11 +23,12 @@ func (a *Actor) Diff(ctx context.Context, ev *facts.Evaluation, d *promotion.Dec
 	s := subjectOf(ev, d, p)
 	in := a.newTextInput(&s, p.Revert)
 	in.RevertedPull = 0
-	a.describeEdits(ctx, &s, &in, facts.Commits{Base: p.Base, Head: p.Head}, p.Edits, facts.ReaderPatience)
+	a.describeEdits(ctx, &s, &in, openCommits(&s), p.Edits)
+	a.renderEffects(ctx, &s, &in, openCommits(&s), p.Edits, facts.ReaderPatience)
 	return prtext.DiffText(in), true
 }
 
-// openInput is what the texts of an open pull request are made from.
+// openInput is what the texts of an open pull request are made from, but for the manifests.
 func (a *Actor) openInput(ctx context.Context, s *subject) (prtext.Input, error) {
 	in := a.newTextInput(s, s.pull.Revert)
 	if s.pull.Revert {
@@ -36,8 +37,12 @@ func (a *Actor) openInput(ctx context.Context, s *subject) (prtext.Input, error)
 		}
 	}
 	setMarker(s, &in, s.pull.PR.Branch, s.pull.Head)
-	a.describeEdits(ctx, s, &in, facts.Commits{Base: s.pull.Base, Head: s.pull.Head}, s.pull.Edits, presentPatience)
+	a.describeEdits(ctx, s, &in, openCommits(s), s.pull.Edits)
 	return in, nil
+}
+
+func openCommits(s *subject) facts.Commits {
+	return facts.Commits{Base: s.pull.Base, Head: s.pull.Head}
 }
 
 // Present writes on our pull requests what the decision says of them: title,
@@ -80,6 +85,7 @@ func (a *Actor) presentOpen(ctx context.Context, s *subject) (time.Time, error) 
 	if err != nil {
 		return time.Time{}, err
 	}
+	a.renderEffects(ctx, s, &in, openCommits(s), p.Edits, presentPatience)
 	page := renderPage(r, in)
 	if err := a.putPage(ctx, s, &in, page); err != nil {
 		return time.Time{}, err

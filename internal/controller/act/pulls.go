@@ -76,7 +76,8 @@ func (a *Actor) openPull(ctx context.Context, s *subject, in *prtext.Input, bran
 	if err := a.checkInterrupted(ctx, s); err != nil {
 		return nil, err
 	}
-	a.describeEdits(ctx, s, in, facts.Commits{Base: tip}, edits, 0)
+	a.describeEdits(ctx, s, in, facts.Commits{Base: tip}, edits)
+	a.renderEffects(ctx, s, in, facts.Commits{Base: tip}, edits, 0)
 	head, err := a.pushBranch(ctx, s, in, branch, tip, edits)
 	if err != nil {
 		return nil, err
@@ -197,7 +198,8 @@ func (a *Actor) replaceHead(ctx context.Context, s *subject, x promotion.Replace
 	in := a.newTextInput(s, false)
 	in.Release, in.Name = x.Release, x.Name
 	edits := s.ev.ComposedEdits(s.env, x.Release)
-	a.describeEdits(ctx, s, &in, facts.Commits{Base: x.Tip}, edits, 0)
+	a.describeEdits(ctx, s, &in, facts.Commits{Base: x.Tip}, edits)
+	a.renderEffects(ctx, s, &in, facts.Commits{Base: x.Tip}, edits, 0)
 	head, err := a.pushBranch(ctx, s, &in, branch, x.Tip, edits)
 	if err != nil {
 		return err
@@ -333,7 +335,7 @@ func (a *Actor) recomposeRevert(ctx context.Context, s *subject, x promotion.Rec
 	if err := a.readEvidence(ctx, s, &in); err != nil {
 		return err
 	}
-	a.describeEdits(ctx, s, &in, facts.Commits{Base: x.Tip}, edits, 0)
+	a.describeEdits(ctx, s, &in, facts.Commits{Base: x.Tip}, edits)
 	if _, err := a.pushBranch(ctx, s, &in, s.pull.PR.Branch, x.Tip, edits); err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -32,9 +33,14 @@ const (
 	// one comes.
 	remoteLook = 5 * time.Second
 	// maxRemoteChanges bounds what is remembered of renderings, in bytes, and maxRemoteChange
-	// one of them: a change that is larger is none that somebody reads.
+	// one of them: somebody reads no more of it, and that of ten changes with as many targets
+	// as they may have has room.
 	maxRemoteChanges = 32 << 20
-	maxRemoteChange  = 4 << 20
+	maxRemoteChange  = 64 << 10
+	// maxRemoteAgain is how often what was forgotten is rendered within remoteAgainTime:
+	// where there is too little room for what is looked at, it would be for ever.
+	maxRemoteAgain  = 3
+	remoteAgainTime = time.Hour
 	// maxRemoteWhy bounds the words of an Argo CD.
 	maxRemoteWhy = 500
 
@@ -59,9 +65,22 @@ type argocdRenderer struct {
 	argocds *argoCDs
 	now     func() time.Time
 	results *cache.Cache[remoteKey, remoteResult]
+	begun   *cache.Cache[remoteKey, remoteBegun]
 
 	mu      sync.Mutex
-	running map[remoteKey]chan struct{} // closed when the result is there
+	running map[remoteKey]*remoteJob
+}
+
+// remoteJob is a rendering that is under way.
+type remoteJob struct {
+	done   chan struct{} // closed when result is there
+	result remoteResult
+}
+
+// remoteBegun is how often something was rendered of which no result was known.
+type remoteBegun struct {
+	times int
+	since time.Time
 }
 
 // remoteKey is everything that a result depends on, as far as it is known here.
@@ -72,11 +91,13 @@ type remoteResult struct {
 	changes *render.Changes // nil: why says why it isn't known
 	why     string
 	retry   retryState // of one that failed
+	lasting bool       // it failed, and would again: the commits stay what they are
 	size    int
 }
 
 func newArgoCDRenderer(argocds *argoCDs, now func() time.Time, group *cache.Group) *argocdRenderer {
-	return &argocdRenderer{argocds: argocds, now: now, running: map[remoteKey]chan struct{}{},
+	return &argocdRenderer{argocds: argocds, now: now, running: map[remoteKey]*remoteJob{},
+		begun: cache.New(group, cache.Options[remoteKey, remoteBegun]{Name: "argocd_renderings_begun", Entries: 20_000}),
 		results: cache.New(group, cache.Options[remoteKey, remoteResult]{Name: "argocd_renderings", Entries: 10_000, Bytes: maxRemoteChanges,
 			Size: func(_ remoteKey, r remoteResult) int64 { return int64(200 + len(r.why) + r.size) }})}
 }
@@ -109,8 +130,9 @@ type remoteRendering struct {
 	app    *verification.App
 	at     Commits
 	sets   [2][]string // of revisions
+	plain  bool        // see isPlain
 	known  remoteResult
-	done   <-chan struct{}
+	job    *remoteJob // nil: there is nothing to wait for
 }
 
 // replaceEffects are effects as the Argo CDs of their targets render them, where they are to.
@@ -144,7 +166,7 @@ func (r *argocdRenderer) replaceEffects(ctx context.Context, effects []isolation
 		}
 	}
 	for _, p := range all {
-		p.done = r.start(ctx, p)
+		p.job = r.start(ctx, p)
 	}
 	over := time.NewTimer(patience)
 	defer over.Stop()
@@ -176,6 +198,7 @@ const (
 	tooManyWait      = "too many targets wait for Argo CD already; it is asked later"
 	notPushedYet     = "Argo CD is asked for it when the branch is there"
 	noApplicationYet = "Argo CD doesn't have the Application yet"
+	renderedTooOften = "Argo CD has rendered it, and there is no room to remember all that is looked at; it is asked again within the hour"
 )
 
 // newRendering prepares what an Argo CD is asked about a target; why says that it can't be.
@@ -198,7 +221,7 @@ func (r *argocdRenderer) newRendering(e *isolation.Effect, argo ArgoCD, at Commi
 		own.Sources[i].TargetRevision = s.TargetRevision
 	}
 	app = &own
-	p = &remoteRendering{effect: e, source: argo.Manifests, app: app, at: at}
+	p = &remoteRendering{effect: e, source: argo.Manifests, app: app, at: at, plain: isPlain(e, app.Sources)}
 	for i, commit := range []string{at.Base, at.Head} {
 		for _, s := range t.Sources {
 			revision := ""
@@ -208,12 +231,34 @@ func (r *argocdRenderer) newRendering(e *isolation.Effect, argo ArgoCD, at Commi
 			p.sets[i] = append(p.sets[i], revision)
 		}
 	}
-	raw, err := json.Marshal([]any{app.ArgoCD, app.Namespace, app.Name, app.UID, app.Project, app.Destination, app.Sources, app.SourceList, p.sets, at})
+	raw, err := json.Marshal([]any{app.ArgoCD, app.Namespace, app.Name, app.UID, app.Project, app.Destination, app.Sources, app.SourceList, p.sets, at, p.plain})
 	if err != nil {
 		return nil, err.Error()
 	}
 	p.key = sha256.Sum256(raw)
 	return p, ""
+}
+
+// isPlain says that everything in a target's manifests is in the repository already: the files
+// alone make them, and each source says that kustomize, Helm or nothing does. Where none is
+// named Argo CD lets its plugins look first whether it is theirs, and what they, ksops or
+// helm-secrets make has secrets in every kind of object.
+func isPlain(e *isolation.Effect, running []verification.Source) bool {
+	if e.NeedsMore || e.Changes == nil {
+		return false
+	}
+	for i, s := range e.Target.Sources {
+		if running[i].Options != argocd.OptionsOf(s.Options) {
+			return false
+		}
+		switch {
+		case s.Type == appset.Kustomize, s.Type == appset.Helm, s.Type == appset.Directory:
+		case s.Type == appset.Detected && s.Ref != "" && s.Path == "" && s.Chart == "": // it makes nothing
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 // describeOtherSources says how an Application's sources are others than its target's, so
@@ -234,7 +279,7 @@ func describeOtherSources(want []appset.Source, has []verification.Source) strin
 
 // start lets a target be rendered, unless its result is known or on its way; nil when there
 // is nothing to wait for.
-func (r *argocdRenderer) start(ctx context.Context, p *remoteRendering) <-chan struct{} {
+func (r *argocdRenderer) start(ctx context.Context, p *remoteRendering) *remoteJob {
 	known, ok := r.results.Get(p.key)
 	if p.known = known; ok && !known.retry.isDue(r.now()) {
 		return nil
@@ -245,32 +290,54 @@ func (r *argocdRenderer) start(ctx context.Context, p *remoteRendering) <-chan s
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	done := r.running[p.key]
-	switch {
-	case done != nil:
-		return done
-	case len(r.running) >= maxRemoteRenderings:
+	if job := r.running[p.key]; job != nil {
+		return job
+	}
+	if len(r.running) >= maxRemoteRenderings {
 		p.known = remoteResult{why: tooManyWait, retry: r.pendingRetry()}
 		return nil
 	}
-	done = make(chan struct{})
-	r.running[p.key] = done
-	job := *p // the effect is its caller's, who may be gone by then
-	job.effect = nil
+	if !ok {
+		if again := r.countBegun(p.key); !again.IsZero() {
+			p.known = remoteResult{why: renderedTooOften, retry: retryState{tries: 1, retryAt: again}}
+			return nil
+		}
+	}
+	job := &remoteJob{done: make(chan struct{})}
+	r.running[p.key] = job
+	rendering := *p // the effect is its caller's, who may be gone by then
+	rendering.effect = nil
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), remoteTimeout)
 	go func() {
 		defer cancel()
-		result := job.render(ctx)
-		if result.why != "" {
+		result := rendering.render(ctx)
+		if result.why != "" && !result.lasting {
 			result.retry = known.retry.nextRetry(r.now())
 		}
-		r.results.Put(job.key, result)
+		r.results.Put(rendering.key, result)
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		delete(r.running, job.key)
-		close(done)
+		delete(r.running, rendering.key)
+		job.result = result
+		close(job.done)
 	}()
-	return done
+	return job
+}
+
+// countBegun counts a rendering of which no result is known; where that was often enough, it
+// gives when it may be rendered again instead. r.mu is held.
+func (r *argocdRenderer) countBegun(key remoteKey) (again time.Time) {
+	now := r.now()
+	b, _ := r.begun.Get(key)
+	if again = b.since.Add(remoteAgainTime); !now.Before(again) {
+		b = remoteBegun{since: now}
+	}
+	if b.times == maxRemoteAgain {
+		return again
+	}
+	b.times++
+	r.begun.Put(key, b)
+	return time.Time{}
 }
 
 func (r *argocdRenderer) pendingRetry() retryState {
@@ -280,19 +347,19 @@ func (r *argocdRenderer) pendingRetry() retryState {
 // await fills in what happens to a target, when that is known in time. What failed last time
 // is said until it is known better.
 func (r *argocdRenderer) await(ctx context.Context, p *remoteRendering, over *time.Timer) retryState {
-	if p.done != nil {
+	if p.job != nil {
 		select {
-		case <-p.done:
+		case <-p.job.done:
 		case <-over.C:
 			over.Reset(0) // for whoever is next
 		case <-ctx.Done():
 			return retryState{}
 		}
-		known, ok := r.results.Get(p.key)
-		if ok && !known.retry.isDue(r.now()) {
-			p.known = known
-		} else {
-			p.known = remoteResult{why: cmp.Or(known.why, notRenderedYet), retry: r.pendingRetry()}
+		select {
+		case <-p.job.done: // what is remembered may be forgotten already, for others
+			p.known = p.job.result
+		default:
+			p.known = remoteResult{why: cmp.Or(p.known.why, notRenderedYet), retry: r.pendingRetry()}
 		}
 	}
 	setWhy(p.effect, p.known.why)
@@ -304,21 +371,22 @@ func (r *argocdRenderer) await(ctx context.Context, p *remoteRendering, over *ti
 func (p *remoteRendering) render(ctx context.Context) remoteResult {
 	rendered, err := p.source.Manifests(ctx, p.app, p.sets[0], p.sets[1])
 	if err != nil {
-		return remoteResult{why: p.explain(len(rendered), argocd.ExplainRendering(err))}
+		return remoteResult{why: p.explain(len(rendered), argocd.ExplainRendering(err)), lasting: errors.Is(err, argocd.ErrTooLarge)}
 	}
 	var sides [2]*render.Manifests
 	for i, manifests := range rendered {
 		if sides[i], err = render.FromArgoCD(p.renameCommits(manifests)); err != nil {
-			return remoteResult{why: p.explain(i, err.Error())}
+			return remoteResult{why: p.explain(i, err.Error()), lasting: true}
 		}
 	}
-	changes := render.Diff(sides[0], sides[1])
+	diff := render.DiffNames
+	if p.plain {
+		diff = render.Diff
+	}
+	changes := diff(sides[0], sides[1]).Clip(maxRemoteChange)
 	raw, err := json.Marshal(changes)
-	switch {
-	case err != nil:
-		return remoteResult{why: p.explain(1, err.Error())}
-	case len(raw) > maxRemoteChange:
-		return remoteResult{why: fmt.Sprintf("what changes has more than %d bytes", maxRemoteChange)}
+	if err != nil {
+		return remoteResult{why: p.explain(1, err.Error()), lasting: true}
 	}
 	return remoteResult{changes: changes, size: len(raw)}
 }

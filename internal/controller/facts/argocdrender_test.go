@@ -12,6 +12,8 @@ import (
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/appset/isolation"
+	"github.com/liftlock/liftlock/internal/argocd"
+	"github.com/liftlock/liftlock/internal/cache"
 	"github.com/liftlock/liftlock/internal/manifest/render"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
@@ -55,7 +57,7 @@ func renderingWorld(source ManifestSource, names ...string) (r *argocdRenderer, 
 	for _, name := range names {
 		apps.apps["argocd/"+name] = &verification.App{ArgoCD: "hub", Namespace: "argocd", Name: name, Sources: []verification.Source{{RepoURL: "r", Path: name, TargetRevision: "main"}}}
 		effects = append(effects, isolation.Effect{Changes: &render.Changes{Objects: []render.Change{{Kind: "Local"}}},
-			Target: appset.Target{Namespace: "argocd", Name: name, Sources: []appset.Source{{RepoURL: "r", Path: name, TargetRevision: "main", Here: true}}}})
+			Target: appset.Target{Namespace: "argocd", Name: name, Sources: []appset.Source{{RepoURL: "r", Path: name, TargetRevision: "main", Here: true, Type: appset.Kustomize}}}})
 	}
 	clock := time.Unix(1000, 0)
 	argocds := &argoCDs{main: "hub", byName: map[string]ArgoCD{"hub": {Apps: apps, Manifests: source}}}
@@ -73,13 +75,16 @@ func TestArgoCDRenderer(t *testing.T) {
 			return nil, errors.New("plugin sidecar failed: password=hunter2 https://me:hunter2@charts.example")
 		case app.Name == "garbled":
 			return []string{"<html>"}, nil
+		case app.Name == "large":
+			return nil, fmt.Errorf("render: %w 9 bytes", argocd.ErrTooLarge)
 		}
 		return configMap("built from " + revisions[0][:7] + " " + app.Name + map[string]string{headCommit: "!"}[revisions[0]]), nil
 	}}
-	r, _, effects, now := renderingWorld(source, "broken", "garbled", "web")
+	r, _, effects, now := renderingWorld(source, "broken", "garbled", "large", "web")
 	want := []string{
 		"after the change: Argo CD: plugin sidecar failed: password=(hidden) https://charts.example",
 		"Argo CD: a manifest is no object",
+		"Argo CD: render: the answer is larger than 9 bytes",
 		"",
 	}
 	for range 2 {
@@ -89,11 +94,11 @@ func TestArgoCDRenderer(t *testing.T) {
 				t.Errorf("%s: %q, %+v", got[i].Target.Name, got[i].Why, got[i].Changes)
 			}
 		}
-		text := got[2].Changes.Text(render.TextLimit{Bytes: 1000, Lines: 10, ObjectLines: 10})
+		text := got[3].Changes.Text(render.TextLimit{Bytes: 1000, Lines: 10, ObjectLines: 10})
 		if !strings.Contains(text, "- data.a: built from "+baseCommit[:7]+" web\n+ data.a: built from "+baseCommit[:7]+" web!") {
 			t.Errorf("the commit's own name is a change:\n%s", text)
 		}
-		if len(retries) != 3 || !retries[0].retryAt.Equal(now.Add(firstRetryDelay)) || retries[0].isPending() || retries[2].tries != 0 {
+		if len(retries) != 4 || !retries[0].retryAt.Equal(now.Add(firstRetryDelay)) || retries[0].isPending() || retries[3].tries != 0 {
 			t.Errorf("it is looked at again: %+v", retries)
 		}
 	}
@@ -101,14 +106,15 @@ func TestArgoCDRenderer(t *testing.T) {
 		t.Error("what was rendered here has changed")
 	}
 	slices.Sort(source.calls)
-	wantCalls := []string{"broken[" + headCommit + "]", "broken[" + baseCommit + "]", "garbled[" + headCommit + "]", "garbled[" + baseCommit + "]", "web[" + headCommit + "]", "web[" + baseCommit + "]"}
+	wantCalls := []string{"broken[" + headCommit + "]", "broken[" + baseCommit + "]", "garbled[" + headCommit + "]", "garbled[" + baseCommit + "]", "large[" + baseCommit + "]", "web[" + headCommit + "]", "web[" + baseCommit + "]"}
 	if !slices.Equal(source.calls, wantCalls) {
 		t.Errorf("it asks for %q", source.calls)
 	}
-	// What failed is tried again, later each time; what is known isn't.
+	// What failed is tried again, later each time; what is known isn't, nor what would fail
+	// again: these commits' manifests stay what they are.
 	*now = now.Add(firstRetryDelay)
 	_, retries := r.replaceEffects(t.Context(), effects, bothCommits, time.Minute)
-	if len(source.calls) != len(wantCalls)+4 || !retries[0].retryAt.Equal(now.Add(2*firstRetryDelay)) {
+	if len(source.calls) != len(wantCalls)+2 || retries[1].tries != 0 || retries[2].tries != 0 || !retries[0].retryAt.Equal(now.Add(2*firstRetryDelay)) {
 		t.Errorf("%d calls; again: %+v", len(source.calls), retries[0])
 	}
 }
@@ -205,15 +211,93 @@ func TestArgoCDRendererLimits(t *testing.T) {
 		names = append(names, fmt.Sprintf("web-%03d", i))
 	}
 	source := &fakeManifests{render: func(app *verification.App, revisions []string) ([]string, error) {
-		if app.Name == names[0] {
-			side := map[string]string{baseCommit: "old", headCommit: "new"}[revisions[0]]
-			return configMap(side + strings.Repeat("x", maxRemoteChange)), nil
+		side := map[string]string{baseCommit: "old", headCommit: "new"}[revisions[0]]
+		var out []string
+		for i := range 60 {
+			out = append(out, strings.Replace(configMap(side + strings.Repeat("x", 8<<10))[0], `"web"`, fmt.Sprintf(`"web-%03d"`, i), 1))
 		}
-		return configMap(revisions[0]), nil
+		return out, nil
 	}}
 	r, _, effects, _ := renderingWorld(source, names...)
 	got, _ := r.replaceEffects(t.Context(), effects, bothCommits, time.Minute)
-	if !strings.HasPrefix(got[0].Why, "what changes has more than") || got[1].Why != "" || got[maxRemoteTargets].Why != "Argo CD is asked about 50 targets of one change at most" {
+	if kept := r.results.Stats(); kept.Entries != maxRemoteTargets || kept.Bytes > maxRemoteChanges/5 {
+		t.Errorf("it remembers %+v", kept)
+	}
+	if got[0].Changes.Summary() != "60 changed" || !strings.Contains(got[0].Changes.Text(render.TextLimit{}), "more objects") {
+		t.Errorf("what is clipped says %s", got[0].Changes.Summary())
+	}
+	if got[0].Why != "" || got[1].Why != "" || got[maxRemoteTargets].Why != "Argo CD is asked about 50 targets of one change at most" {
 		t.Errorf("%q, %q, %q", got[0].Why, got[1].Why, got[maxRemoteTargets].Why)
+	}
+}
+
+// TestArgoCDRendererComesToRest holds that what can't be remembered is shown when it is there,
+// and not rendered again and again.
+func TestArgoCDRendererComesToRest(t *testing.T) {
+	source := &fakeManifests{render: func(_ *verification.App, revisions []string) ([]string, error) { return configMap(revisions[0]), nil }}
+	r, _, effects, now := renderingWorld(source, "one", "web")
+	r.results = cache.New(nil, cache.Options[remoteKey, remoteResult]{Name: "small", Entries: 1})
+	look := func() (unknown int, again time.Time) {
+		got, retries := r.replaceEffects(t.Context(), effects, bothCommits, time.Minute)
+		for i := range got {
+			if retries[i].isPending() {
+				t.Errorf("%s is pending: %s", got[i].Target.Name, got[i].Why)
+			}
+			if got[i].Changes == nil {
+				unknown++
+				again = retries[i].retryAt
+			}
+		}
+		return unknown, again
+	}
+	if unknown, _ := look(); unknown != 0 {
+		t.Errorf("%d are forgotten before they are shown", unknown)
+	}
+	var again time.Time
+	for range 20 {
+		*now = now.Add(remoteLook)
+		_, again = look()
+	}
+	if len(source.calls) > 2*2*maxRemoteAgain || !again.Equal(time.Unix(1000, 0).Add(remoteAgainTime)) {
+		t.Errorf("%d calls; again at %s", len(source.calls), again)
+	}
+	*now = again
+	if unknown, _ := look(); unknown != 0 {
+		t.Errorf("an hour later %d are unknown still", unknown)
+	}
+}
+
+// TestArgoCDRendererHidesValues shows no values of what a plugin may have made, and all of
+// what the files alone make.
+func TestArgoCDRendererHidesValues(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(e *isolation.Effect, app *verification.App)
+		shown  bool
+	}{
+		"kustomize": {func(*isolation.Effect, *verification.App) {}, true},
+		"Helm with values": {func(e *isolation.Effect, app *verification.App) {
+			e.Target.Sources[0].Type = appset.Helm
+			e.Target.Sources = append(e.Target.Sources, appset.Source{RepoURL: "v", Ref: "values", TargetRevision: "main"})
+			app.Sources = append(app.Sources, verification.Source{RepoURL: "v", Ref: "values", TargetRevision: "main"})
+		}, true},
+		"a plugin":         {func(e *isolation.Effect, _ *verification.App) { e.Target.Sources[0].Type = appset.Plugin }, false},
+		"whoever finds it": {func(e *isolation.Effect, _ *verification.App) { e.Target.Sources[0].Type = appset.Detected }, false},
+		"kustomize and ksops": {func(e *isolation.Effect, _ *verification.App) {
+			e.Changes, e.Why, e.NeedsMore = nil, "plugin ksops", true
+		}, false},
+		"a plugin that runs": {func(_ *isolation.Effect, app *verification.App) { app.Sources[0].Options = "1f" }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			source := &fakeManifests{render: func(_ *verification.App, revisions []string) ([]string, error) {
+				return configMap("hunter" + map[string]string{baseCommit: "1", headCommit: "2"}[revisions[0]]), nil
+			}}
+			r, apps, effects, _ := renderingWorld(source, "web")
+			c.change(&effects[0], apps.apps["argocd/web"])
+			got, _ := r.replaceEffects(t.Context(), effects, bothCommits, time.Minute)
+			text := got[0].Changes.Text(render.TextLimit{})
+			if strings.Contains(text, "hunter") != c.shown || !strings.Contains(text, "+ data.a: ") {
+				t.Errorf("it shows\n%s%s", text, got[0].Why)
+			}
+		})
 	}
 }

@@ -92,3 +92,44 @@ func FuzzFromArgoCD(f *testing.F) {
 		changes.Text(TextLimit{Bytes: 1000, Lines: 10, ObjectLines: 10})
 	})
 }
+
+// TestDiffNames hides whatever may be a secret, wherever a plugin put it, and shows images.
+func TestDiffNames(t *testing.T) {
+	objects := func(v, image string) []string {
+		return []string{
+			`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","annotations":{"name":"S` + v + `"}},"data":{"name":"S` + v + `","image":"S` + v + `"}}`,
+			`{"apiVersion":"x.io/v1","kind":"Custom","metadata":{"name":"c"},"spec":{"image":"S` + v + `","list":[{"name":"S` + v + `","v":1}],"hosts":[{"host":"S` + v + `"}],"n":` + v + `}}`,
+			`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"},"spec":{"replicas":` + v + `,"template":{"spec":{"containers":[{"name":"web","image":"` + image + `","args":["S` + v + `"],"command":["a","S` + v + `"],"env":[{"name":"PLAIN","value":"S` + v + `"}],"httpHeaders":[{"key":"S` + v + `"}]}]}}}}`,
+			`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"only-` + v + `"},"spec":{"replicas":3,"template":{"spec":{"containers":[{"name":"web","image":"` + image + `","args":["S` + v + `"],"env":[{"name":"PLAIN","value":"S` + v + `"}]}]}}}}`,
+			`{"apiVersion":"x.io/v1","kind":"Custom","metadata":{"name":"only-` + v + `"},"spec":{"list":[{"name":"S` + v + `"}],"text":"S` + v + `"}}`,
+		}
+	}
+	before, err := FromArgoCD(objects("111111", "web:1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := FromArgoCD(objects("222222", "web:2"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes := DiffNames(before, after)
+	raw, err := json.Marshal(changes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := changes.Text(TextLimit{})
+	for _, secret := range []string{"S111111", "S222222", "spec.n: 1"} {
+		if strings.Contains(text, secret) || strings.Contains(string(raw), secret) {
+			t.Errorf("%s is shown in\n%s\n%s", secret, text, raw)
+		}
+	}
+	for _, want := range []string{
+		"- spec.template.spec.containers[name=web].image: web:1\n+ spec.template.spec.containers[name=web].image: web:2",
+		"+ spec.replicas: 222222", "+ data.name: (hidden, changed)", "+ spec.n: (hidden, changed)", "+ spec.image: (hidden, changed)",
+		"env[name=PLAIN].value: (hidden, changed)", "args[0]: (hidden, changed)", "@@ x.io/v1 Custom only-222222 added @@", "+ spec.template.spec.containers[name=web].image: web:2",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("there is no %q in\n%s", want, text)
+		}
+	}
+}

@@ -25,6 +25,8 @@ const (
 // digests. They marshal to JSON; what is hidden isn't in them at all.
 type Changes struct {
 	Objects []Change `json:"objects"` // sorted as manifests are
+	// LeftOut counts the objects that differ besides, where they were clipped.
+	LeftOut map[Op]int `json:"leftOut,omitempty"`
 }
 
 // Change is one object that differs.
@@ -34,8 +36,9 @@ type Change struct {
 	Kind         string  `json:"kind"`
 	Namespace    string  `json:"namespace,omitempty"`
 	Name         string  `json:"name"`
-	PreviousName string  `json:"was,omitempty"` // its name before, where only the hash of its content in it changed
-	Fields       []Field `json:"fields"`        // of an added or removed object all, but its identity
+	PreviousName string  `json:"was,omitempty"`        // its name before, where only the hash of its content in it changed
+	Fields       []Field `json:"fields"`               // of an added or removed object all, but its identity
+	MoreFields   int     `json:"moreFields,omitempty"` // that differ besides, where they were clipped
 }
 
 // Field is one field that differs.
@@ -63,7 +66,13 @@ func (f *Field) UnmarshalJSON(data []byte) error {
 // Diff says what changed from before to after; nil stands for no objects.
 // Objects are the same when group, kind, namespace and name are; ConfigMaps and
 // Secrets also when their names differ in nothing but kustomize's hash.
-func Diff(before, after *Manifests) *Changes {
+func Diff(before, after *Manifests) *Changes { return compareManifests(before, after, false) }
+
+// DiffNames is Diff where any value may be a secret, as in what a plugin made: all are hidden
+// but a few harmless ones, such as images.
+func DiffNames(before, after *Manifests) *Changes { return compareManifests(before, after, true) }
+
+func compareManifests(before, after *Manifests, namesOnly bool) *Changes {
 	old, recent := byIdentity(before), byIdentity(after)
 	for from, to := range pairRenamed(old, recent) {
 		old[to] = old[from]
@@ -73,7 +82,7 @@ func Diff(before, after *Manifests) *Changes {
 	slices.SortFunc(ids, identity.compare)
 	out := &Changes{Objects: []Change{}}
 	for _, id := range slices.Compact(ids) {
-		if c, differs := compareObjects(old[id], recent[id]); differs {
+		if c, differs := compareObjects(old[id], recent[id], namesOnly); differs {
 			out.Objects = append(out.Objects, c)
 		}
 	}
@@ -125,12 +134,12 @@ func listUnmatched(side, other map[identity]*Object) map[identity][]identity {
 }
 
 // compareObjects says how an object changed; nil stands for none.
-func compareObjects(old, recent *Object) (Change, bool) {
+func compareObjects(old, recent *Object, namesOnly bool) (Change, bool) {
 	switch {
 	case old == nil:
-		return newWholeChange(Added, recent), true
+		return newWholeChange(Added, recent, namesOnly), true
 	case recent == nil:
-		return newWholeChange(Removed, old), true
+		return newWholeChange(Removed, old, namesOnly), true
 	case bytes.Equal(old.JSON, recent.JSON):
 		return Change{}, false
 	}
@@ -139,7 +148,7 @@ func compareObjects(old, recent *Object) (Change, bool) {
 		c.PreviousName = old.Name
 	}
 	d := fieldDiffer{}
-	d.compareValues("", fieldsOf(old), fieldsOf(recent), newRedactor(recent))
+	d.compareValues("", fieldsOf(old), fieldsOf(recent), newRedactor(recent, namesOnly))
 	if c.PreviousName != "" {
 		d.fields = slices.DeleteFunc(d.fields, func(f Field) bool { return f.Path == "metadata.name" })
 	}
@@ -152,7 +161,7 @@ func newChange(op Op, o *Object) Change {
 }
 
 // newWholeChange lists an added or removed object's fields, one each.
-func newWholeChange(op Op, o *Object) Change {
+func newWholeChange(op Op, o *Object, namesOnly bool) Change {
 	c := newChange(op, o)
 	fields := fieldsOf(o)
 	delete(fields, "apiVersion")
@@ -166,7 +175,7 @@ func newWholeChange(op Op, o *Object) Change {
 	}
 	d := fieldDiffer{}
 	for _, key := range sortedKeys(fields) {
-		d.recordOneSided(op, appendKey("", key), fields[key], newRedactor(o).enterKey(fields, key))
+		d.recordOneSided(op, appendKey("", key), fields[key], newRedactor(o, namesOnly).enterKey(fields, key))
 	}
 	c.Fields = d.fields
 	return c
@@ -243,6 +252,7 @@ func (c *Changes) Summary() string {
 		return "no changes"
 	}
 	count := map[Op]int{}
+	maps.Copy(count, c.LeftOut)
 	for _, o := range c.Objects {
 		count[o.Op]++
 	}

@@ -32,7 +32,7 @@ func (d *fieldDiffer) compareValues(path string, old, recent any, v redactor) {
 			return
 		}
 	}
-	if v.hidden {
+	if v.hides(old) && v.hides(recent) {
 		d.fields = append(d.fields, Field{Path: path, Op: Changed, Hidden: true})
 		return
 	}
@@ -65,8 +65,8 @@ func (d *fieldDiffer) recordOneSided(op Op, path string, value any, v redactor) 
 		}
 		return
 	}
-	f := Field{Path: path, Op: op, Hidden: v.hidden}
-	if !v.hidden {
+	f := Field{Path: path, Op: op, Hidden: v.hides(value)}
+	if !f.Hidden {
 		if op == Added {
 			f.New = v.maskSecrets(value)
 		} else {
@@ -77,7 +77,7 @@ func (d *fieldDiffer) recordOneSided(op Op, path string, value any, v redactor) 
 }
 
 func (d *fieldDiffer) compareLists(path string, old, recent []any, v redactor) {
-	if key := itemKey(old, recent); key != "" {
+	if key := v.itemKey(old, recent); key != "" {
 		d.compareKeyedLists(path, key, old, recent, v)
 		return
 	}

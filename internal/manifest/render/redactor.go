@@ -17,6 +17,44 @@ type redactor struct {
 	hidden       bool
 	depth        int
 	inConfigData bool // within a ConfigMap's data
+	// namesOnly says that every value may be a secret but the harmless ones.
+	namesOnly bool
+	harmless  bool // with namesOnly: here is one of those
+	free      bool // with namesOnly: within a mapping whose keys are anybody's
+}
+
+// What is shown where any value may be a secret: of the kinds that are known to have nothing
+// else under these names.
+var (
+	harmlessKeys   = []string{"image", "replicas", "minReplicas", "maxReplicas", "name", "namespace", "kind", "apiVersion"}
+	harmlessGroups = []string{"", "apps", "batch", "autoscaling", "networking.k8s.io", "policy", "rbac.authorization.k8s.io"}
+	freeKeys       = []string{"annotations", "labels", "matchLabels", "selector", "nodeSelector", "data", "binaryData", "stringData", "volumeAttributes", "options"}
+)
+
+// isKnown says that an object's kind is Kubernetes' own, or Argo's Rollout, which is like them.
+func (id identity) isKnown() bool {
+	return slices.Contains(harmlessGroups, id.group) || id.group == "argoproj.io" && id.kind == "Rollout"
+}
+
+// hides says that a value is not shown; what is in a mapping or list is looked at for itself.
+func (v redactor) hides(value any) bool {
+	if v.hidden || !v.namesOnly || v.harmless {
+		return v.hidden
+	}
+	switch value.(type) {
+	case map[string]any, []any:
+		return false
+	}
+	return true
+}
+
+// itemKey is the field that tells lists' items apart, whose values become part of paths.
+func (v redactor) itemKey(lists ...[]any) string {
+	key := itemKey(lists...)
+	if v.namesOnly && (key != "name" || v.free) {
+		return ""
+	}
+	return key
 }
 
 // secretKinds hold what only few may read, as it is or encrypted.
@@ -25,12 +63,16 @@ var secretKinds = []string{"Secret", "SealedSecret", "SopsSecret"}
 // secretNamePattern matches names whose values had better not be shown.
 var secretNamePattern = regexp.MustCompile(`(?i)passw(or)?d|passphrase|secret|token|credential|api[-_.]?key|private[-_.]?key|access[-_.]?key`)
 
-func newRedactor(o *Object) redactor { return redactor{kind: o.Kind} }
+func newRedactor(o *Object, namesOnly bool) redactor {
+	return redactor{kind: o.Kind, namesOnly: namesOnly, free: namesOnly && !o.toIdentity().isKnown()}
+}
 
 // enterKey goes into one field of a mapping.
 func (v redactor) enterKey(parent map[string]any, key string) redactor {
 	out := v
 	out.depth++
+	out.free = v.free || v.namesOnly && slices.Contains(freeKeys, key)
+	out.harmless = v.namesOnly && (!v.free && slices.Contains(harmlessKeys, key) || v.depth == 0 && (key == "apiVersion" || key == "kind"))
 	out.inConfigData = v.depth == 0 && v.kind == "ConfigMap" && (key == "data" || key == "binaryData")
 	switch {
 	case v.hidden:
@@ -72,7 +114,7 @@ func (v redactor) maskSecrets(value any) any {
 		}
 		return out
 	}
-	if v.hidden {
+	if v.hides(value) {
 		return Placeholder
 	}
 	return value

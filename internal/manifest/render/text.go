@@ -34,6 +34,10 @@ func (c *Changes) Text(limit TextLimit) string {
 	const reserve = 60 // for the last line, which says how much more there is
 	var b strings.Builder
 	lines, leftLines, leftObjects := 0, 0, 0
+	clipped := 0 // objects of which there is nothing here
+	for _, n := range c.LeftOut {
+		clipped += n
+	}
 	for i := range c.Objects {
 		all := c.Objects[i].diffLines()
 		shown := all
@@ -54,7 +58,10 @@ func (c *Changes) Text(limit TextLimit) string {
 			leftLines += len(all) - wrote
 		}
 	}
-	if leftObjects > 0 {
+	switch {
+	case clipped > 0:
+		fmt.Fprintf(&b, "… and %s\n", wording.Count(leftObjects+clipped, "more object"))
+	case leftObjects > 0:
 		fmt.Fprintf(&b, "… and %s in %s\n", wording.Count(leftLines, "more line"), wording.Count(leftObjects, "object"))
 	}
 	return b.String()
@@ -76,6 +83,9 @@ func (c *Change) diffLines() []string {
 	out := []string{"@@ " + escapeLine(title) + " @@"}
 	for i := range c.Fields {
 		out = append(out, c.Fields[i].diffLines()...)
+	}
+	if c.MoreFields > 0 {
+		out = append(out, fmt.Sprintf("  … and %s", wording.Count(c.MoreFields, "more field")))
 	}
 	return out
 }
