@@ -89,8 +89,8 @@ func TestByArgoCDsOwnAPIAlone(t *testing.T) {
 	s.pushRelease("web", "dev", "1.1.0")
 	qa := s.awaitMerged("web", "qa", "1.1.0", 0)
 	s.checkOneEnvironment(qa, "web", "qa", 1)
-	prod := s.awaitOpen("web", "prod", "1.1.0", 0)
-	prod = s.awaitPull(promotionBranch("web", "prod"), "prod's pull request shows what Argo CD renders", 0, func(p *gitea.PullRequest) error {
+	s.awaitOpen("web", "prod", "1.1.0", 0)
+	prod := s.awaitPull(promotionBranch("web", "prod"), "prod's pull request shows what Argo CD renders", 0, func(p *gitea.PullRequest) error {
 		if strings.Contains(p.Body, "not rendered") || !strings.Contains(p.Body, "image: registry.example/web:1.1.0") {
 			return fmt.Errorf("the body is\n%s", p.Body)
 		}

@@ -145,7 +145,11 @@ func (o *argocdGatherer) judgeWithMemory(l *targetLook, t *appset.Target, e veri
 	}
 	out.Verdict = verdict
 	if follower := o.argocds.byName[o.argocds.ArgoCDOf(t)].Follower; follower != nil && app != nil && isBeingVerified(verdict.State) {
-		follower.Follow(app.Namespace, app.Name, laterOf(verdict.Next, now).Add(followedAfter))
+		until := now
+		if verdict.Next.After(now) {
+			until = verdict.Next
+		}
+		follower.Follow(app.Namespace, app.Name, until.Add(followedAfter))
 	}
 	if !reflect.DeepEqual(mem, next) {
 		data, err := json.Marshal(next)
@@ -169,13 +173,6 @@ func isBeingVerified(s verification.State) bool {
 		return true
 	}
 	return false
-}
-
-func laterOf(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // lastSyncOf is an Application's last sync; nil where there was none.
