@@ -13,15 +13,6 @@ import (
 	"github.com/liftlock/liftlock/policies"
 )
 
-// incidentClockSkew is how much earlier than the forge's merge time another target
-// may have become unhealthy and still count as the same window: the two times come
-// from different clocks.
-const incidentClockSkew = time.Minute
-
-// incidentAftermath is how long after another target recovered, besides debounce, what is
-// degraded may still be degraded by the same: they don't all recover at once.
-const incidentAftermath = time.Minute
-
 // revertWindow is what limits.revertsPer10Minutes counts over.
 const revertWindow = 10 * time.Minute
 
@@ -158,35 +149,6 @@ func (e *Env) degradedTargets() []*Target {
 	return out
 }
 
-// reachesQuorum says that so many targets are degraded that a revert may open, or be merged,
-// by itself.
-func (e *Env) reachesQuorum() bool {
-	n := len(e.degradedTargets())
-	return n > 0 && n >= e.Spec.OnDegraded.Quorum.Of(len(e.Targets))
-}
-
-// maxNamedTargets is how many targets a sentence names.
-const maxNamedTargets = 5
-
-// describeQuorum says which targets are degraded, how many of how many, and how many it takes.
-func (e *Env) describeQuorum() string {
-	var names []string
-	for _, t := range e.degradedTargets() {
-		names = append(names, t.Name)
-	}
-	quorum, are := e.Spec.OnDegraded.Quorum, "are"
-	if len(names) == 1 {
-		are = "is"
-	}
-	return fmt.Sprintf("%d of %s %s degraded (%s), and onDegraded.quorum (%s) asks for %d", len(names), wording.Count(len(e.Targets), "target"), are,
-		wording.JoinFew(names, maxNamedTargets), quorum, quorum.Of(len(e.Targets)))
-}
-
-// broughtTarget says that an incident is about a target that the same pull request moved.
-func (l *Landed) broughtTarget(incident *ClusterIncident, env string) bool {
-	return incident.Environment == env && slices.ContainsFunc(l.Members, func(p Member) bool { return p.Component == incident.Component })
-}
-
 // findRefusedRevert is the revert of what is there now that a person closed; nil
 // when there is none.
 func findRefusedRevert(e *Env) *PastPull {
@@ -228,145 +190,6 @@ func (j *evaluator) ruledOutOtherCommits(e *Env, st *EnvState) bool {
 	}
 	j.ruleOut(e, CheckOtherCommit, "no other commit has changed what the degraded targets read since")
 	return true
-}
-
-// ruledOutIncident finds out, where targets that the promotion didn't touch became unhealthy
-// on the same cluster too, whether it changed what is degraded: if it did, it is
-// to blame all the same. If it didn't, or that can't be told, a person decides.
-func (j *evaluator) ruledOutIncident(e *Env, st *EnvState) bool {
-	var blamed []string
-	for _, t := range e.degradedTargets() {
-		w := j.findClusterIncident(e, t)
-		if w == nil {
-			if w, until := j.awaitsIncident(e, t); w != nil {
-				j.holdDegradation(e, st, "hold", fmt.Sprintf("%s on the same cluster (%s), which this promotion didn't touch, has just stopped being Healthy without a change of its own: whether that lasts is known at %s", w.Target, w.Cluster, until.UTC().Format(time.RFC3339)), Unclear)
-				j.recheckAt(until)
-				return false
-			}
-			continue
-		}
-		bad, but := verification.Culprits(t.Unhealthy.Value), ""
-		switch {
-		case w.Component == j.facts.Unit.Component && j.runsFormerRelease(w, e):
-			j.holdDegradation(e, st, "hold", fmt.Sprintf("%s, which still has what %s had before this promotion, became unwell too: an incident is likely; a person has to decide (/liftlock revert)", w.Target, e.Name), LikelyIncident)
-			return false
-		case !t.Unhealthy.OK:
-			but = fmt.Sprintf("which resources of %s are degraded is not known: %s", t.Name, t.Unhealthy.Err)
-		case len(bad) == 0:
-			but = fmt.Sprintf("Argo CD doesn't say which resources of %s are degraded", t.Name)
-		case !t.ChangedObjects.OK && t.ChangedObjects.Err == "":
-			j.addAction(FactRequest{What: RequestChangedObjects, Environment: e.Name})
-			return false
-		case !t.ChangedObjects.OK:
-			but = fmt.Sprintf("whether the promotion changed what is degraded in %s can't be told: %s", t.Name, t.ChangedObjects.Err)
-		case filterChanged(t, bad) == nil:
-			but = fmt.Sprintf("what is degraded in %s (%s) is nothing that the promotion changed", t.Name, formatResources(bad))
-		default:
-			blamed = append(blamed, fmt.Sprintf("%s, which #%d didn't touch, became unwell too, but what is degraded in %s (%s) is what #%[2]d changed", w.Target, e.Landed.Value.Pull, t.Name, formatResources(filterChanged(t, bad))))
-			continue
-		}
-		j.holdDegradation(e, st, "hold", fmt.Sprintf("%s on the same cluster (%s), which this promotion didn't touch, became unwell too, and %s: an incident is likely; a person has to decide (/liftlock revert)", w.Target, w.Cluster, but), LikelyIncident)
-		return false
-	}
-	if blamed == nil {
-		blamed = []string{fmt.Sprintf("no target that #%d didn't touch became unwell in the same window", e.Landed.Value.Pull)}
-	}
-	for _, answer := range blamed[:min(len(blamed), maxEvidenceTargets)] {
-		j.ruleOut(e, CheckIncident, "%s", answer)
-	}
-	return true
-}
-
-// findClusterIncident is a target that the promotion didn't touch and that became unhealthy
-// since the promotion landed, on a target's cluster or, with what was there before, in
-// another environment; nil when there is none. One that has recovered counts for a while,
-// after which this is decided again.
-func (j *evaluator) findClusterIncident(e *Env, t *Target) *ClusterIncident {
-	for i := range j.facts.ClusterIncidents {
-		w := &j.facts.ClusterIncidents[i]
-		over := w.Until.Add(incidentAftermath + e.Spec.Verify.Debounce.AsDuration())
-		switch {
-		case !j.speaksForIncident(w, e, t), !w.Until.IsZero() && !over.After(j.facts.Now):
-		case w.Unsettled && lastsUntil(w, e).After(cmp.Or(w.Until, j.facts.Now)): // it hasn't lasted
-		default:
-			if !w.Until.IsZero() {
-				j.recheckAt(over)
-			}
-			return w
-		}
-	}
-	return nil
-}
-
-// speaksForIncident says that what became of another target may have to do with a target's
-// being degraded: it is on the same cluster and has nothing of what the promotion brought,
-// or it is the same component with what was there before, wherever that is; and it wasn't
-// so already before the merge.
-func (j *evaluator) speaksForIncident(w *ClusterIncident, e *Env, t *Target) bool {
-	switch {
-	case w.Since.Before(e.Landed.Value.At.Add(-incidentClockSkew)):
-		return false
-	case w.Component == j.facts.Unit.Component:
-		return j.runsFormerRelease(w, e) || w.Cluster == t.Cluster && j.hasOtherRelease(w.Environment, e)
-	}
-	return w.Cluster == t.Cluster && !e.Landed.Value.broughtTarget(w, e.Name)
-}
-
-// lastsUntil is how long another target that only isn't settled must be so to count.
-func lastsUntil(w *ClusterIncident, e *Env) time.Time {
-	return w.Since.Add(e.Spec.Verify.Debounce.AsDuration())
-}
-
-// awaitsIncident is when it is known of another target, which turned Progressing or Unknown
-// before the target degraded, whether that lasts; zero when there is none. It is
-// never later than a debounce after the degradation.
-func (j *evaluator) awaitsIncident(e *Env, t *Target) (*ClusterIncident, time.Time) {
-	for i := range j.facts.ClusterIncidents {
-		w := &j.facts.ClusterIncidents[i]
-		until := lastsUntil(w, e)
-		if w.Unsettled && w.Until.IsZero() && until.After(j.facts.Now) && !w.Since.After(t.Verdict.Since) && j.speaksForIncident(w, e, t) {
-			return w, until
-		}
-	}
-	return nil, time.Time{}
-}
-
-// hasOtherRelease says that an environment is known to have something else than another.
-func (j *evaluator) hasOtherRelease(name string, e *Env) bool {
-	u := j.facts.findEnv(name)
-	return u != nil && u.Name != e.Name && u.Release.OK && u.Release.Value.ID != e.Release.Value.ID
-}
-
-// runsFormerRelease says that a target of this component runs what an environment had before
-// its last promotion: in another environment, or in this one, where the promotion hasn't come
-// to it yet.
-func (j *evaluator) runsFormerRelease(w *ClusterIncident, e *Env) bool {
-	if w.Environment != e.Name {
-		return j.hasFormerRelease(w.Environment, e)
-	}
-	return slices.ContainsFunc(e.Targets, func(t Target) bool {
-		return t.ID == w.ID && t.Verdict.RunsFormer
-	})
-}
-
-// hasFormerRelease says that an environment has what another had before its last promotion.
-func (j *evaluator) hasFormerRelease(name string, e *Env) bool {
-	u := j.facts.findEnv(name)
-	if u == nil || !u.Release.OK {
-		return false
-	}
-	former := e.formerRelease()
-	return former != "" && u.Release.Value.ID == former
-}
-
-// formerRelease is what an environment had before what it has; empty when that isn't known.
-func (e *Env) formerRelease() string {
-	for i := range e.History {
-		if a := &e.History[i]; a.Release != e.Release.Value.ID {
-			return a.Release
-		}
-	}
-	return ""
 }
 
 // filterChanged are those of a target's resources that what landed changed.
