@@ -275,7 +275,7 @@ func (e *Controller) wakeAll(ctx context.Context, why string, keys urgentKeys) e
 
 func (e *Controller) wakePending(ctx context.Context, keys urgentKeys) error {
 	now := e.opts.Clock.Now()
-	return e.opts.Store.Tx(ctx, "heard", func(tx *store.Tx) error {
+	return e.opts.Store.Tx(ctx, "notified", func(tx *store.Tx) error {
 		return cmp.Or(tx.WakeAt(ctx, now.Add(burstDelay), wake.Strings(keys[store.Normal]...)...),
 			tx.WakeAt(ctx, now.Add(refusalDelay), wake.Strings(keys[store.Background]...)...),
 			tx.WakeAs(ctx, store.Urgent, wake.Strings(keys[store.Urgent]...)...))

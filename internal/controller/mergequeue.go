@@ -19,7 +19,7 @@ import (
 
 // enqueueMerge asks the repository's merge key to merge for a unit.
 func (e *Controller) enqueueMerge(ctx context.Context, u promotion.Unit) error {
-	return e.opts.Store.Tx(ctx, "wish", func(tx *store.Tx) error {
+	return e.opts.Store.Tx(ctx, "enqueueMerge", func(tx *store.Tx) error {
 		if err := tx.EnqueueMerge(ctx, u.Repo, wake.UnitName(u)); err != nil {
 			return err
 		}
@@ -70,7 +70,7 @@ func (e *Controller) runMergeQueue(ctx context.Context, r *Repository) (time.Tim
 		if err != nil {
 			again = again.Add(mergeRetryDelay)
 		}
-		if err := e.opts.Store.Tx(ctx, "wish-served", func(tx *store.Tx) error {
+		if err := e.opts.Store.Tx(ctx, "dequeueMerges", func(tx *store.Tx) error {
 			if err := tx.DequeueMerge(ctx, r.ID, w); err != nil {
 				return err
 			}

@@ -384,7 +384,7 @@ func (a *Actor) finishCommand(ctx context.Context, c *facts.ComponentEvaluation,
 				return err
 			}
 		}
-		return a.opts.Store.Tx(ctx, "finishAsk", func(tx *store.Tx) error {
+		return a.opts.Store.Tx(ctx, "finishPendingCommand", func(tx *store.Tx) error {
 			if err := tx.FinishPendingCommand(ctx, x.ID, x.Outcome); err != nil {
 				return err
 			}

@@ -88,7 +88,7 @@ func prodPull() string {
 func TestKilledWhileAnswering(t *testing.T) {
 	pull := prodPull()
 	for _, point := range everyThird(t, beforeAndAfter("forge comment "+pull+"2", "forge react "+pull+"1", "forge react "+pull+"2", "forge react "+pull+"3", "forge react "+pull+"4",
-		"forge label "+pull+"1", "forge unlabel "+pull+"1", "forge label "+pull+"2", "store addAudit#1", "store addAudit#4", "store ask#1", "store finishAsk#1")) {
+		"forge label "+pull+"1", "forge unlabel "+pull+"1", "forge label "+pull+"2", "store addAudit#1", "store addAudit#4", "store command#1", "store finishPendingCommand#1")) {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
 			runWithCrash(t, point, runOptions{}, giveCommands)
