@@ -105,6 +105,9 @@ func (sim *Simulation) reach(t *task, of part, op string, answered bool) error {
 func (sim *Simulation) meetFault(t *task, of part, op string, answered bool) error {
 	draw := sim.chance.IntN(1000)
 	f := sim.faults
+	if draw < f.crash+f.before || draw >= 1000-f.slow {
+		sim.trouble = sim.now
+	}
 	switch {
 	case draw < f.crash:
 		sim.report("%s is killed at %s%s", t.process.name, op, map[bool]string{true: ", after its effect"}[answered])

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -156,6 +157,33 @@ func (sim *Simulation) judgeLateness() {
 			sim.broke(ruleLate, "%s is unwell in %s since %v, and no revert is open", x.tag, x.target, h.badSince.Sub(sim.began))
 		}
 	}
+}
+
+// seenWithin is how long a head that the service gave one of its pull requests may be without a
+// status, while nothing goes wrong: nothing but a run has to come for it, whatever the forge
+// reports, and when.
+const seenWithin = time.Minute
+
+// judgeSeen judges, while no process is at anything, whether what the service did was looked at
+// again by itself: only the run after shows where the pull request stands.
+func (sim *Simulation) judgeSeen() {
+	for _, branch := range slices.Sorted(maps.Keys(sim.truth.pushed)) {
+		p := sim.truth.pushed[branch]
+		if sim.now.Sub(p.at) < seenWithin || !sim.allIdle() {
+			continue
+		}
+		delete(sim.truth.pushed, branch)
+		i := slices.IndexFunc(sim.ours(), func(pr forge.PullRequest) bool { return pr.Branch == branch && pr.Head == p.commit })
+		if i >= 0 && !sim.wasTroubledSince(p.at.Add(-seenWithin)) {
+			sim.broke(ruleUnseen, "%s has been composed at %v and doesn't show where it stands", branch, p.at.Sub(sim.began))
+		}
+	}
+}
+
+// wasTroubledSince says that something went wrong since then that can put off what a process
+// is at.
+func (sim *Simulation) wasTroubledSince(at time.Time) bool {
+	return sim.trouble.After(at) || !sim.wholeSince(at) || sim.limits.After(at) || !sim.hasRunSince(at)
 }
 
 // isWatched says that what a target has turned unwell while it was watched.
