@@ -84,6 +84,7 @@ type Simulation struct {
 	away    map[part]time.Time
 	limits  time.Time // until when the forge wants to be left alone
 	trouble time.Time // when something last went wrong that puts off what a process is at
+	slow    []span    // calls that took long, of late
 	skews   []time.Duration
 
 	scenario scenario
