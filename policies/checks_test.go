@@ -64,6 +64,8 @@ func TestReleaseChecks(t *testing.T) {
 		return c
 	}
 	unknown := ReleaseChecks{Environment: "qa", Err: "403", NextAt: at.Add(5 * time.Minute)}
+	untimed := on("eu", 0, CheckPending)
+	untimed.NextAt = time.Time{}
 	for name, c := range map[string]struct {
 		known  []ReleaseChecks
 		want   Outcome
@@ -77,6 +79,7 @@ func TestReleaseChecks(t *testing.T) {
 		"passed in one of two":        {[]ReleaseChecks{on("qa", 1, CheckPassed), on("perf", 2, CheckPending)}, Wait, "0123456789ab in perf: not done: smoke (pending)", 2},
 		"failed in one, not done yet": {[]ReleaseChecks{on("qa", 2, CheckFailed), on("perf", 1, CheckPending)}, Fail, "0123456789ab in qa: failed: smoke (failed); 0123456789ab in perf: not done: smoke (pending)", 1},
 		"can't be read":               {[]ReleaseChecks{unknown}, Wait, "the checks can't be read: 403", 5},
+		"it isn't said when again":    {[]ReleaseChecks{on("qa", 1, CheckPending), untimed}, Wait, "0123456789ab in qa: not done: smoke (pending); 0123456789ab in eu: not done: smoke (pending)", 1},
 		"can't be read in one":        {[]ReleaseChecks{on("perf", 1, CheckPassed), unknown}, Wait, "the checks can't be read: 403", 5},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -82,6 +82,17 @@ func TestFreezeProblems(t *testing.T) {
 	}
 }
 
+// TestFreezeWaitsOnDoubt holds that a freeze of which one end can't be told never passes.
+func TestFreezeWaitsOnDoubt(t *testing.T) {
+	for _, f := range []Freeze{{From: "soon", To: "2026-12-20T00:00:00Z"}, {From: "2026-12-20T00:00:00Z", To: "later"}} {
+		for _, at := range []string{"2026-12-19 00:00:00 +0000", "2026-12-21 00:00:00 +0000"} {
+			if got := f.evaluate(Facts{Now: zoned(t, at, "UTC")}); got.Outcome != Wait || got.Reason != "the freeze can't be evaluated: its beginning or end can't be told" {
+				t.Errorf("from %s to %s, at %s it says %+v", f.From, f.To, at, got)
+			}
+		}
+	}
+}
+
 // TestDayStart compares the first instant of days with a search minute by minute.
 func TestDayStart(t *testing.T) {
 	for _, c := range []struct{ day, zone string }{

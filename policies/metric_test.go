@@ -126,6 +126,11 @@ func TestMetricQuery(t *testing.T) {
 			t.Errorf("%s\ngives %s, %v\nwant  %s", query, got, err, want)
 		}
 	}
+	m := newMetric()
+	m.Query = `e{env={{ .environment }}}`
+	if got, err := m.Render(nil); err == nil || err.Error() != "what is promoted isn't known" {
+		t.Errorf("of nothing it gives %s, %v", got, err)
+	}
 	for query, want := range map[string]string{
 		`{{ .environment`:         "a {{ has no }}",
 		`{{ .secret }}`:           "knows only {{ .pipeline }}, {{ .environment }}, {{ .component }}, {{ .release }} and {{ .tag }}, not {{ .secret }}",

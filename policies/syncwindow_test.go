@@ -27,6 +27,7 @@ func TestSyncWindows(t *testing.T) {
 	}{
 		"no window anywhere":         {follows, []TargetWindow{open("web-eu", time.Time{})}, Pass, "open for 1 target", time.Time{}},
 		"the first that closes":      {follows, []TargetWindow{open("web-eu", at(3)), open("web-us", at(2)), open("web-ap", time.Time{})}, Pass, "open for 3 targets until Mon 2026-03-02 14:00 UTC", at(2)},
+		"whatever their order":       {follows, []TargetWindow{open("web-us", at(2)), open("web-eu", at(3))}, Pass, "open for 2 targets until Mon 2026-03-02 14:00 UTC", at(2)},
 		"one is closed":              {follows, []TargetWindow{open("web-eu", at(1)), closed("web-us", at(2))}, Wait, "Argo CD's sync windows keep web-us (project shop) from being synced until Mon 2026-03-02 14:00 UTC", at(2)},
 		"the last that opens":        {follows, []TargetWindow{closed("web-eu", at(1)), closed("web-us", at(2)), closed("web-ap", at(1))}, Wait, "Argo CD's sync windows keep web-us (project shop) and 2 others from being synced until Mon 2026-03-02 14:00 UTC", at(2)},
 		"one that never opens":       {follows, []TargetWindow{closed("web-eu", at(1)), closed("web-us", time.Time{}), closed("web-ap", at(5))}, Wait, "Argo CD's sync windows keep web-us (project shop) and 2 others from being synced", time.Time{}},

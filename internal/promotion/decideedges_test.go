@@ -353,6 +353,9 @@ func TestDecideOpen(t *testing.T) {
 			want: []string{"answer 3: there is nothing to retry in qa: nothing failed and nothing was closed"}},
 		{name: "that was written before somebody closed it lifts nothing", facts: vetoedBefore().with(request("retry", "qa", "", noon.Add(-24*time.Hour))), want: []string{"answer 3: #4 was closed only after this was written; /liftlock retry again takes that back"}},
 		{name: "but where it can it lifts the close that keeps a release out", facts: vetoedBefore().with(request("retry", "qa", "", noon)), want: []string{"forgive the closed #4", "answer 3: the closed #4 no longer counts", "open a promotion of r2 into qa"}},
+		{name: "retry lifts what was closed before a revert, also what would not come", facts: arrivedFacts().with(func(f *ComponentFacts) {
+			f.env("qa").PastPulls = []PastPull{{Number: 9, Revert: true, Merged: true, Release: id("r0"), At: noon}, {Number: 4, Release: id("r7"), At: noon.Add(-time.Hour)}}
+		}).with(request("retry", "qa", "", noon)), want: []string{"forgive the closed #4", "answer 3: the closed #4 no longer counts", "look: compose in qa"}},
 		{name: "retry lifts what was closed before a revert", facts: arrivedFacts().with(func(f *ComponentFacts) {
 			f.env("qa").PastPulls = []PastPull{{Number: 9, Revert: true, Merged: true, Release: id("r0"), At: noon}, {Number: 4, Release: id("r2"), At: noon.Add(-time.Hour)}}
 		}).composed("qa", "r2").with(request("retry", "qa", "", noon)), want: []string{"forgive the closed #4", "answer 3: the closed #4 no longer counts", "open a promotion of r2 into qa"}},

@@ -238,7 +238,7 @@ func (j *evaluator) openRevert(e *Env, st *EnvState, pending *PendingCommand) {
 		return
 	}
 	switch c := e.Restore.Value; {
-	case !e.Restore.OK && e.Restore.Err != "", c.Tip == e.Tip && c.State == EditRefused:
+	case e.Restore.Err != "", c.Tip == e.Tip && c.State == EditRefused:
 		why := "the revert can't be composed: " + cmp.Or(e.Restore.Err, c.Reason)
 		st.addReason("hold", why)
 		j.finishCommand(pending, false, why)

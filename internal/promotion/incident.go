@@ -127,7 +127,7 @@ func (j *evaluator) awaitsIncident(e *Env, t *Target) (*ClusterIncident, time.Ti
 // hasOtherRelease says that an environment is known to have something else than another.
 func (j *evaluator) hasOtherRelease(name string, e *Env) bool {
 	u := j.facts.findEnv(name)
-	return u != nil && u.Name != e.Name && u.Release.OK && u.Release.Value.ID != e.Release.Value.ID
+	return u != nil && u.Release.OK && u.Release.Value.ID != e.Release.Value.ID
 }
 
 // runsFormerRelease says that a target of this component runs what an environment had before

@@ -97,6 +97,7 @@ func TestSelfRunning(t *testing.T) {
 		another   []verification.Resource // of a second target that is degraded too
 		failed    bool                    // in the release's own sync
 		changed   Known[[]Object]
+		unchanged bool // the second target by the promotion, whatever it changed of the first
 		want, why string
 	}{
 		{name: "what was changed is asked for", unhealthy: []verification.Resource{nightly}, want: look},
@@ -111,6 +112,7 @@ func TestSelfRunning(t *testing.T) {
 		{name: "something else only isn't ready", unhealthy: []verification.Resource{nightly, {Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web", Health: "Progressing"}}, changed: Sure([]Object(nil)), why: "(CronJob nightly) also fails by itself"},
 		{name: "another target is degraded by something else", unhealthy: []verification.Resource{nightly}, another: []verification.Resource{web}, changed: Sure([]Object(nil)), want: revert},
 		{name: "another target is degraded by the same", unhealthy: []verification.Resource{nightly}, another: []verification.Resource{nightly}, changed: Sure([]Object(nil)), why: "; all that is degraded in web-qa-2 (CronJob nightly)"},
+		{name: "of two targets it changed one", unhealthy: []verification.Resource{nightly}, another: []verification.Resource{nightly}, changed: Sure([]Object{{"batch", "CronJob", "shop", "nightly"}}), unchanged: true, want: revert},
 		{name: "a hook of the release's own sync", unhealthy: []verification.Resource{resource("batch", "Job", "db-migrate")}, failed: true, want: revert},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -126,6 +128,9 @@ func TestSelfRunning(t *testing.T) {
 			if c.another != nil {
 				e.Targets = append(e.Targets, e.Targets[0])
 				e.Targets[1].Name, e.Targets[1].ID, e.Targets[1].Unhealthy = "web-qa-2", "web-qa-2", Sure(c.another)
+				if c.unchanged {
+					e.Targets[1].ChangedObjects = Sure([]Object(nil))
+				}
 			}
 			d := decideAlone(t, *f)
 			var done []string

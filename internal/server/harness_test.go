@@ -43,6 +43,10 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, runLoadedServer(os.Args[2]))
 		os.Exit(1)
 	}
+	if len(os.Args) > 3 && os.Args[1] == plainCommand {
+		fmt.Fprintln(os.Stderr, runPlainHandler(os.Args[2], os.Args[3]))
+		os.Exit(1)
+	}
 	flag.Parse()
 	if f := flag.Lookup("test.parallel"); f.Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
 		if err := f.Value.Set(strconv.Itoa(3 * runtime.GOMAXPROCS(0))); err != nil {

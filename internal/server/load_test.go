@@ -11,6 +11,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -24,6 +25,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-github/v60/github"
 	"go.uber.org/zap"
 
 	"github.com/liftlock/liftlock/internal/config"
@@ -39,10 +41,7 @@ const serveCommand = "serve-under-load"
 // runLoadedServer runs the server of a file until it is killed, or until nobody is
 // left who would.
 func runLoadedServer(file string) error {
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // ends with the test
-		os.Exit(1)
-	}()
+	go exitWithParent()
 	cfg, err := config.Load(file, os.LookupEnv)
 	if err != nil {
 		return err
@@ -54,11 +53,57 @@ func runLoadedServer(file string) error {
 	return s.Run(context.Background())
 }
 
+// plainCommand makes the test's own program one of the plain handlers.
+const plainCommand = "serve-without-storing"
+
+// plainHandlers are what the server is compared with on a machine that may be busy: they
+// answer deliveries and store nothing. What the second does is what bots do that are made
+// with go-githubapp.
+var plainHandlers = map[string]func(r *http.Request) error{
+	"reading and verifying": func(r *http.Request) error {
+		_, err := github.ValidatePayload(r, []byte(secret))
+		return err
+	},
+	"reading, verifying and decoding": func(r *http.Request) error {
+		body, err := github.ValidatePayload(r, []byte(secret))
+		if err != nil {
+			return err
+		}
+		_, err = github.ParseWebHook(github.WebHookType(r), body)
+		return err
+	},
+}
+
+// runPlainHandler runs a plain handler on an address until it is killed, or until nobody is
+// left who would.
+func runPlainHandler(name, address string) error {
+	go exitWithParent()
+	handle, ok := plainHandlers[name]
+	if !ok {
+		return fmt.Errorf("there is no plain handler for %s", name)
+	}
+	return http.ListenAndServe(address, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			return // it is asked whether it is there
+		}
+		if err := handle(r); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+		}
+	}))
+}
+
+// exitWithParent ends the process when the test does that started it.
+func exitWithParent() {
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	os.Exit(1)
+}
+
 // loadedServer is a server in a process of its own, of which nothing but webhooks is
 // wanted: its forge can't be reached.
 type loadedServer struct {
 	t       *testing.T
 	dir     string
+	command []string
 	address string
 	cmd     *exec.Cmd
 	cpu     time.Duration // of the processes that have ended
@@ -70,6 +115,7 @@ func newLoadedServer(t *testing.T) *loadedServer {
 		t.Skip("make load runs this")
 	}
 	s := &loadedServer{t: t, dir: t.TempDir(), address: freeAddress(t)}
+	s.command = []string{serveCommand, filepath.Join(s.dir, "liftlock.yaml")}
 	s.write("kubeconfig", `{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {cluster: x, user: x}}], clusters: [{name: x, cluster: {server: "http://127.0.0.1:1"}}], users: [{name: x, user: {}}]}`)
 	s.write("liftlock.yaml", fmt.Sprintf(`listen: %s
 dataDir: %s
@@ -78,6 +124,17 @@ repositories: [{forge: hub, name: %s}]
 argocd: [{name: hub, kubernetes: {kubeconfig: kubeconfig}}]
 `, s.address, filepath.Join(s.dir, "data"), secret, repoName))
 	t.Cleanup(s.kill)
+	return s
+}
+
+// newPlainServer is a plain handler in a process of its own, which has begun.
+func newPlainServer(t *testing.T, name string) *loadedServer {
+	t.Helper()
+	s := &loadedServer{t: t, address: freeAddress(t)}
+	s.command = []string{plainCommand, name, s.address}
+	s.start()
+	t.Cleanup(s.kill)
+	s.awaitAnswer()
 	return s
 }
 
@@ -91,7 +148,7 @@ func (s *loadedServer) write(name, text string) {
 // start starts the process; it answers a little later.
 func (s *loadedServer) start() {
 	s.t.Helper()
-	s.cmd = exec.Command(os.Args[0], serveCommand, filepath.Join(s.dir, "liftlock.yaml"))
+	s.cmd = exec.Command(os.Args[0], s.command...)
 	s.cmd.Stderr = os.Stderr
 	if _, err := s.cmd.StdinPipe(); err != nil { // closed by the system when this process ends
 		s.t.Fatal(err)
@@ -284,8 +341,40 @@ func sendUntil(end time.Time, connections int, address, name string, requests []
 	return all
 }
 
+// rate is how much was acknowledged in a time, in deliveries a second, and what it cost.
+func (s *loadedServer) describe(got *deliveryResults, in time.Duration) string {
+	return fmt.Sprintf("%.0f deliveries/s, p50 %s, p99 %s, %s of CPU each", float64(len(got.acknowledged))/in.Seconds(), got.percentile(0.5), got.percentile(0.99),
+		(s.cpu / time.Duration(max(1, len(got.acknowledged)))).Round(time.Microsecond))
+}
+
+// comparison is a plain handler and what came of deliveries to it.
+type comparison struct {
+	name   string
+	server *loadedServer
+	got    deliveryResults
+	took   time.Duration
+}
+
+// startComparisons starts every plain handler.
+func startComparisons(t *testing.T) []*comparison {
+	t.Helper()
+	var all []*comparison
+	for _, name := range slices.Sorted(maps.Keys(plainHandlers)) {
+		all = append(all, &comparison{name: name, server: newPlainServer(t, name)})
+	}
+	return all
+}
+
+// send delivers to a plain handler for a while.
+func (c *comparison) send(lasts time.Duration, connections int, requests []signedRequest) {
+	begun := time.Now()
+	c.got.add(sendUntil(begun.Add(lasts), connections, c.server.address, "plain", requests, 0))
+	c.took += time.Since(begun)
+}
+
 // TestLoad delivers usual payloads as fast as the server takes them. The server is
-// killed in the middle and started again: all that it acknowledged is in the store.
+// killed in the middle and started again: all that it acknowledged is in the store. Before
+// and after it, the same goes to plain handlers, which tell how fast the machine is meanwhile.
 func TestLoad(t *testing.T) {
 	for _, connections := range []int{16, 64} {
 		t.Run(fmt.Sprintf("connections=%d", connections), func(t *testing.T) {
@@ -293,6 +382,10 @@ func TestLoad(t *testing.T) {
 			var requests []signedRequest
 			for i := range 64 {
 				requests = append(requests, newSignedRequest(pullPayload(i+1, 25<<10), secret))
+			}
+			plain := startComparisons(t)
+			for _, p := range plain {
+				p.send(*loadFor/4, connections, requests)
 			}
 			s.start()
 			s.awaitAnswer()
@@ -309,6 +402,10 @@ func TestLoad(t *testing.T) {
 			got := sendUntil(begun.Add(*loadFor), connections, s.address, "load", requests, 0)
 			took, away := time.Since(begun), <-killed
 			s.kill()
+			for _, p := range plain {
+				p.send(*loadFor/4, connections, requests)
+				p.server.kill()
+			}
 			stored := s.storedDeliveries()
 			lost := 0
 			for _, id := range got.acknowledged {
@@ -316,8 +413,11 @@ func TestLoad(t *testing.T) {
 					lost++
 				}
 			}
-			fmt.Printf("%d connections: %.0f deliveries/s of %d bytes, p50 %s, p99 %s; %s of CPU each; killed once (away for %s), %d not acknowledged\n", connections,
-				float64(len(got.acknowledged))/(took-away).Seconds(), len(requests[0].body), got.percentile(0.5), got.percentile(0.99), (s.cpu / time.Duration(max(1, len(got.acknowledged)))).Round(time.Microsecond), away.Round(time.Millisecond), got.failed)
+			fmt.Printf("%d connections, %d bytes: %s; killed once (away for %s), %d not acknowledged\n", connections, len(requests[0].body), s.describe(&got, took-away), away.Round(time.Millisecond), got.failed)
+			for _, p := range plain {
+				ratio := float64(len(got.acknowledged)) / (took - away).Seconds() / (float64(len(p.got.acknowledged)) / p.took.Seconds())
+				fmt.Printf("beside it, %s without storing: %s; that makes %.2f of its rate\n", p.name, p.server.describe(&p.got, p.took), ratio)
+			}
 			fmt.Printf("acknowledged %d, of these stored %d\n", len(got.acknowledged), len(got.acknowledged)-lost)
 			if lost > 0 || len(got.acknowledged) == 0 {
 				t.Errorf("%d of %d acknowledged deliveries are lost", lost, len(got.acknowledged))

@@ -23,6 +23,8 @@ func (sim *Simulation) onForgeEvent(e memory.Event) {
 			if sim.argocd != nil {
 				sim.argocd.noticePush()
 			}
+		} else if e.Actor == bot && e.After != "" {
+			sim.truth.pushed[e.Branch] = pushedHead{e.After, sim.now}
 		}
 	case memory.PullRequestEvent:
 		if e.Action == "opened" && e.Actor == bot {

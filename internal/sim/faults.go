@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/liftlock/liftlock/internal/forge"
@@ -105,6 +106,9 @@ func (sim *Simulation) reach(t *task, of part, op string, answered bool) error {
 func (sim *Simulation) meetFault(t *task, of part, op string, answered bool) error {
 	draw := sim.chance.IntN(1000)
 	f := sim.faults
+	if draw < f.crash+f.before || draw >= 1000-f.slow {
+		sim.trouble = sim.now
+	}
 	switch {
 	case draw < f.crash:
 		sim.report("%s is killed at %s%s", t.process.name, op, map[bool]string{true: ", after its effect"}[answered])
@@ -119,7 +123,28 @@ func (sim *Simulation) meetFault(t *task, of part, op string, answered bool) err
 			d = 45 * time.Second // its lease ends meanwhile
 		}
 		sim.report("%s: %s takes %v", t.process.name, op, d)
+		sim.noteSlow(d)
 		sim.sleep(t, d)
 	}
 	return nil
+}
+
+// noteSlow keeps that a call takes long.
+func (sim *Simulation) noteSlow(d time.Duration) {
+	sim.slow = slices.DeleteFunc(sim.slow, func(s span) bool { return sim.now.Sub(s.to) > lookedAtWithin })
+	sim.slow = append(sim.slow, span{sim.now, sim.now.Add(d)})
+}
+
+// slowedSince is how much of the time since then slow calls took, of all processes together.
+func (sim *Simulation) slowedSince(at time.Time) (sum time.Duration) {
+	for _, s := range sim.slow {
+		if s.from.Before(at) {
+			s.from = at
+		}
+		if s.to.After(sim.now) {
+			s.to = sim.now
+		}
+		sum += max(s.to.Sub(s.from), 0)
+	}
+	return sum
 }

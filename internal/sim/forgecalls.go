@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	"github.com/liftlock/liftlock/internal/forge"
@@ -128,7 +129,10 @@ func (f *reachedForge) React(ctx context.Context, r forge.Repo, number int, comm
 }
 
 func (f *reachedForge) SetStatus(ctx context.Context, r forge.Repo, commit string, s forge.Status) error {
-	return effect(ctx, f, "SetStatus", true, func() error { return f.Forge.SetStatus(ctx, r, commit, s) })
+	return effect(ctx, f, "SetStatus", true, func() error {
+		maps.DeleteFunc(f.sim.truth.pushed, func(_ string, p pushedHead) bool { return p.commit == commit })
+		return f.Forge.SetStatus(ctx, r, commit, s)
+	})
 }
 
 func (f *reachedForge) AddLabels(ctx context.Context, r forge.Repo, number int, labels ...string) error {

@@ -113,6 +113,7 @@ func (sim *Simulation) killOne(r *rand.Rand) {
 // that much more. That the time of day is set doesn't show between two readings of a clock
 // that only ever goes forward, which is what the store asks.
 func (sim *Simulation) sleepMachines(r *rand.Rand) {
+	sim.trouble = sim.now
 	for _, p := range sim.processes {
 		if !p.dead {
 			p.skew -= pick(r, sim.skews).Abs()

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -130,8 +131,9 @@ func (sim *Simulation) hasOpenRevert(env string) bool {
 const answeredWithin = 6 * time.Minute
 
 // lookedAtWithin is how long Argo CD may say that something is degraded, while nothing is away,
-// the forge has put nobody off, a process has run all the while and none is at anything, before
-// a run has seen it: longer than one that fails is put off.
+// the forge has put nobody off, slow calls have taken less than a third of it, a process has run
+// all the while and none is at anything, before a run has seen it: longer than one that fails is
+// put off.
 const lookedAtWithin = 90 * time.Second
 
 // judgeLateness judges, while a process has nothing to do, whether something is unwell for
@@ -140,7 +142,7 @@ func (sim *Simulation) judgeLateness() {
 	for _, x := range sim.argocd.apps {
 		h := sim.truth.health[deployment{x.target, x.tag}]
 		shows := x.state.Health == degraded && sim.now.Sub(x.state.HealthSince) > lookedAtWithin
-		if shows && x.health == degraded && h != nil && !h.looked && !h.badSince.IsZero() && sim.now.Sub(h.badSince) > lookedAtWithin && sim.wholeSince(sim.now.Add(-lookedAtWithin)) && !sim.limits.After(sim.now.Add(-lookedAtWithin)) && sim.hasRunSince(sim.now.Add(-lookedAtWithin)) && sim.allIdle() {
+		if shows && x.health == degraded && h != nil && !h.looked && !h.badSince.IsZero() && sim.now.Sub(h.badSince) > lookedAtWithin && sim.wholeSince(sim.now.Add(-lookedAtWithin)) && !sim.limits.After(sim.now.Add(-lookedAtWithin)) && sim.hasRunSince(sim.now.Add(-lookedAtWithin)) && sim.slowedSince(sim.now.Add(-lookedAtWithin)) < lookedAtWithin/3 && sim.allIdle() {
 			sim.broke(ruleLate, "%s is unwell in %s since %v, and nothing has looked at it since", x.tag, x.target, h.badSince.Sub(sim.began))
 		}
 		if x.health != degraded || h == nil || h.badSince.IsZero() || sim.now.Sub(h.badSince) < answeredWithin || h.answered {
@@ -156,6 +158,33 @@ func (sim *Simulation) judgeLateness() {
 			sim.broke(ruleLate, "%s is unwell in %s since %v, and no revert is open", x.tag, x.target, h.badSince.Sub(sim.began))
 		}
 	}
+}
+
+// seenWithin is how long a head that the service gave one of its pull requests may be without a
+// status, while nothing goes wrong: nothing but a run has to come for it, whatever the forge
+// reports, and when.
+const seenWithin = time.Minute
+
+// judgeSeen judges, while no process is at anything, whether what the service did was looked at
+// again by itself: only the run after shows where the pull request stands.
+func (sim *Simulation) judgeSeen() {
+	for _, branch := range slices.Sorted(maps.Keys(sim.truth.pushed)) {
+		p := sim.truth.pushed[branch]
+		if sim.now.Sub(p.at) < seenWithin || !sim.allIdle() {
+			continue
+		}
+		delete(sim.truth.pushed, branch)
+		i := slices.IndexFunc(sim.ours(), func(pr forge.PullRequest) bool { return pr.Branch == branch && pr.Head == p.commit })
+		if i >= 0 && !sim.wasTroubledSince(p.at.Add(-seenWithin)) {
+			sim.broke(ruleUnseen, "%s has been composed at %v and doesn't show where it stands", branch, p.at.Sub(sim.began))
+		}
+	}
+}
+
+// wasTroubledSince says that something went wrong since then that can put off what a process
+// is at.
+func (sim *Simulation) wasTroubledSince(at time.Time) bool {
+	return sim.trouble.After(at) || !sim.wholeSince(at) || sim.limits.After(at) || !sim.hasRunSince(at)
 }
 
 // isWatched says that what a target has turned unwell while it was watched.

@@ -141,7 +141,7 @@ func (sim *Simulation) kill(p *process) {
 	if p.dead {
 		return
 	}
-	p.dead = true
+	p.dead, sim.trouble = true, sim.now
 	p.cancel()
 	for _, t := range p.tasks {
 		t.dead = true

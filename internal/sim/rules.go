@@ -30,6 +30,7 @@ const (
 	ruleDegradation = "8: a degradation was lost"
 	ruleLate        = "8: a degradation was answered late"
 	ruleStale       = "10: judged on less than another process had seen"
+	ruleUnseen      = "11: what was done isn't looked at again"
 )
 
 // judgeMerge judges a merge by the service itself.

@@ -227,6 +227,7 @@ func (sim *Simulation) passTime(end time.Time) {
 	if sim.hasIdle() {
 		sim.noteIdle()
 		sim.judgeLateness()
+		sim.judgeSeen()
 		if due, ok := sim.nextDue(); ok && due.Before(next) {
 			next = due
 		}

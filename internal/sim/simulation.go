@@ -79,11 +79,13 @@ type Simulation struct {
 	mayBeDue     bool // a key may be due now
 	due          dueTime
 
-	faulty bool
-	faults faults
-	away   map[part]time.Time
-	limits time.Time // until when the forge wants to be left alone
-	skews  []time.Duration
+	faulty  bool
+	faults  faults
+	away    map[part]time.Time
+	limits  time.Time // until when the forge wants to be left alone
+	trouble time.Time // when something last went wrong that puts off what a process is at
+	slow    []span    // calls that took long, of late
+	skews   []time.Duration
 
 	scenario scenario
 	repo     forge.Repo

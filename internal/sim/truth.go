@@ -58,10 +58,17 @@ type truth struct {
 	vetoed           map[deployment]int // the pull request that a person closed
 	brokenSince      time.Time          // the pipeline file; zero: it isn't broken
 	comments         map[string]int
-	requested        map[string]int // how often, by pull request, head and login
-	deployed         map[string]int // how often, by environment, task and commit
+	requested        map[string]int        // how often, by pull request, head and login
+	deployed         map[string]int        // how often, by environment, task and commit
+	pushed           map[string]pushedHead // heads of the service's branches that don't show where they stand, by branch
 	lastWrite        time.Time
 	excused          map[string]string // components that people left in a state of their own
+}
+
+// pushedHead is a head that the service gave a branch of its own.
+type pushedHead struct {
+	commit string
+	at     time.Time
 }
 
 // wideHold is a hold on more than a pull request.
@@ -92,7 +99,7 @@ type seenBranch struct {
 
 func newTruth() truth {
 	return truth{quality: map[deployment]quality{}, health: map[deployment]*health{}, landings: map[target][]landing{}, arrived: map[string]string{}, reverted: map[deployment]time.Time{},
-		lifted: map[target]time.Time{}, liftedBefore: map[target]time.Time{}, requestedReverts: map[target]bool{}, approvals: map[int]map[string]string{}, reviewed: map[string]bool{}, heldSince: map[int]time.Time{}, holdComments: map[int64]int{}, acknowledged: map[int]time.Time{}, forged: map[int]bool{}, wideHolds: map[int64]wideHold{}, vetoed: map[deployment]int{}, comments: map[string]int{}, requested: map[string]int{}, deployed: map[string]int{},
+		lifted: map[target]time.Time{}, liftedBefore: map[target]time.Time{}, requestedReverts: map[target]bool{}, approvals: map[int]map[string]string{}, reviewed: map[string]bool{}, heldSince: map[int]time.Time{}, holdComments: map[int64]int{}, acknowledged: map[int]time.Time{}, forged: map[int]bool{}, wideHolds: map[int64]wideHold{}, vetoed: map[deployment]int{}, comments: map[string]int{}, requested: map[string]int{}, deployed: map[string]int{}, pushed: map[string]pushedHead{},
 		excused: map[string]string{}}
 }
 
