@@ -441,6 +441,35 @@ func TestSyncByAPI(t *testing.T) {
 	}
 }
 
+// TestSyncBarred says beforehand whether a sync would be refused, by either way to ask for it.
+func TestSyncBarred(t *testing.T) {
+	app := &verification.App{Namespace: "argocd", Name: "web", Project: "shop"}
+	s := newArgoServer(t)
+	byAPI := startByAPI(t, s, time.Hour, nil)
+	k := newAPIServer(t)
+	byPatch := startWatcher(t, k, nil)
+	for _, c := range []struct {
+		name string
+		of   *testWatcher
+		make func()
+		want string
+		err  string
+	}{
+		{"by the API", byAPI, func() {}, "", ""},
+		{"the token may not", byAPI, func() { s.maySee = "no" }, "the token of argocd[].api in the server's file may not; allow it in argocd-rbac-cm: p, <role>, applications, sync, shop/*, allow", ""},
+		{"the API refuses", byAPI, func() { s.refused["v1/account/can-i/applications/sync/shop/web"] = http.StatusForbidden }, "", "ask Argo CD whether it may be synced: Argo CD answers 403"},
+		{"by a patch", byPatch, func() {}, "", ""},
+		{"the account may not", byPatch, func() { k.failures["patch"] = http.StatusForbidden }, "resources [applications], verbs [patch]", ""},
+		{"no review", byPatch, func() { k.failures["review"] = http.StatusForbidden }, "", "ask Kubernetes whether it may be synced: "},
+	} {
+		s.adjust(c.make)
+		got, err := c.of.SyncBarred(t.Context(), app)
+		if !strings.Contains(got, c.want) || (c.want == "") != (got == "") || (c.err == "") != (err == nil) || !strings.Contains(fmt.Sprint(err), c.err) {
+			t.Errorf("%s: %q, %v", c.name, got, err)
+		}
+	}
+}
+
 // TestIdentify reads what is in front, whatever is behind.
 func TestIdentify(t *testing.T) {
 	for raw, want := range map[string]string{

@@ -162,6 +162,10 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write(s.schema)
 		return
 	}
+	if r.URL.Path == "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews" {
+		s.serveReview(w, r)
+		return
+	}
 	path, ok := strings.CutPrefix(r.URL.Path, "/apis/argoproj.io/v1alpha1/")
 	if !ok {
 		path, ok = strings.CutPrefix(r.URL.Path, "/api/v1/")
@@ -196,6 +200,25 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		s.serveList(w, r, resource, namespace)
 	}
+}
+
+// serveReview allows what isn't refused.
+func (s *apiServer) serveReview(w http.ResponseWriter, r *http.Request) {
+	var review struct {
+		Spec struct {
+			ResourceAttributes struct{ Namespace, Verb, Group, Resource string }
+		}
+	}
+	err := json.NewDecoder(r.Body).Decode(&review)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	about := review.Spec.ResourceAttributes
+	if s.failures["review"] != 0 || err != nil || about.Group != "argoproj.io" || about.Resource != "applications" || about.Namespace != "argocd" {
+		writeStatus(w, http.StatusForbidden, "Forbidden", "no review for the likes of you")
+		return
+	}
+	w.WriteHeader(http.StatusCreated)
+	_, _ = fmt.Fprintf(w, `{"status": {"allowed": %t}}`, s.failures[about.Verb] == 0)
 }
 
 func writeStatus(w http.ResponseWriter, code int, reason, message string) {

@@ -37,6 +37,7 @@ const (
 	RequestBlame          = "blame"
 	RequestCulprits       = "culprits"
 	RequestChangedObjects = "changed"
+	RequestSyncRights     = "syncRights"
 )
 
 // FactRequest asks for an expensive fact about an environment. As an action of a
@@ -129,8 +130,12 @@ type Refresh struct{ Environment, Target string }
 // landed: nobody else's newer commit is rolled back.
 type Sync struct{ Environment, Target, Tip string }
 
-// RestartVerification starts the verification of what landed in an environment again.
-type RestartVerification struct{ Environment string }
+// RestartVerification starts the verification of what landed in an environment again, with
+// another sync of the targets that Resync names.
+type RestartVerification struct {
+	Environment string
+	Resync      []string `json:",omitempty"`
+}
 
 // RequestReviewers requests reviews of an open promotion on the forge. Done again it changes
 // nothing for who hasn't answered yet.
@@ -168,6 +173,7 @@ type FinishCommand struct {
 	ID          int64
 	Done        bool
 	Outcome     string
+	Reply       bool `json:",omitempty"` // it is done, and leaves somebody something to do: the outcome is answered
 }
 
 func (a FactRequest) environment() string         { return a.Environment }
@@ -228,7 +234,13 @@ func (a Refresh) Describe() string { return "refresh " + a.Target }
 
 func (a Sync) Describe() string { return "sync " + a.Target + " to " + wording.Short(a.Tip) }
 
-func (a RestartVerification) Describe() string { return "verify " + a.Environment + " again" }
+func (a RestartVerification) Describe() string {
+	text := "verify " + a.Environment + " again"
+	if len(a.Resync) > 0 {
+		text += " with another sync of " + strings.Join(a.Resync, ", ")
+	}
+	return text
+}
 
 // Describe says it in a few words.
 func (a RequestReviewers) Describe() string {
@@ -246,7 +258,14 @@ func (a BindCommand) Describe() string {
 	return fmt.Sprintf("bind %d to %s in %s", a.ID, wording.Short(a.Release), a.Environment)
 }
 
-func (a FinishCommand) Describe() string { return fmt.Sprintf("answer %d: %s", a.ID, a.Outcome) }
+// Describe says it in a few words.
+func (a FinishCommand) Describe() string {
+	reply := ""
+	if a.Reply {
+		reply = ", and reply"
+	}
+	return fmt.Sprintf("answer %d%s: %s", a.ID, reply, a.Outcome)
+}
 
 // actionList writes actions as JSON, each under its kind, so that a decision can be
 // kept as a golden and read by people.

@@ -202,6 +202,14 @@ func TestDecide(t *testing.T) {
 		f.land("qa", "r2", ByPromotion, 5)
 		return f
 	}
+	// retried is r2 that failed in QA, and that a person has verified again.
+	retried := func(u verification.Unsynced, barred Known[string]) *ComponentFacts {
+		f := inQA().verdict("qa", verification.Failed, "ended Error")
+		t := &f.env("qa").Targets[0]
+		t.Verdict.Unsynced, t.SyncBarred = &u, barred
+		f.PendingCommands = []PendingCommand{{ID: 2, Verb: "retry", Environment: "qa"}}
+		return f
+	}
 	degraded := func() *ComponentFacts {
 		return inQA().verdict("qa", verification.Degraded, "Deployment web is Degraded")
 	}
@@ -382,6 +390,15 @@ func TestDecide(t *testing.T) {
 		{name: "retry verifies again", facts: inQA().verdict("qa", verification.Failed, "not noticed").with(func(f *ComponentFacts) {
 			f.PendingCommands = []PendingCommand{{ID: 2, Verb: "retry", Environment: "qa"}}
 		}), want: []string{"verify qa again", "answer 2: the verification starts again"}},
+		{name: "retry asks first who may have it synced", facts: retried(verification.Unsynced{}, Known[string]{}), want: []string{"look: syncRights in qa"}},
+		{name: "retry has it synced again", facts: retried(verification.Unsynced{}, Sure("")),
+			want: []string{"verify qa again with another sync of web-qa", "answer 2: the verification starts again; Argo CD is asked for another sync of web-qa"}},
+		{name: "retry where the rights are missing", facts: retried(verification.Unsynced{}, Sure("allow it")),
+			want: []string{"verify qa again", "answer 2, and reply: the verification starts again; Argo CD doesn't try again by itself, and Liftlock can't ask for another sync of web-qa (allow it; or sync it in Argo CD)"}},
+		{name: "retry where nobody knows the rights", facts: retried(verification.Unsynced{}, Unsure[string]("it is away")),
+			want: []string{"verify qa again", "answer 2, and reply: the verification starts again; Argo CD doesn't try again by itself, and Liftlock can't ask for another sync of web-qa (whether Liftlock may is not known: it is away: sync it in Argo CD, or /liftlock retry once that is known)"}},
+		{name: "retry where people sync", facts: retried(verification.Unsynced{Barred: "verify.sync is wait: sync it"}, Known[string]{}),
+			want: []string{"verify qa again", "answer 2, and reply: the verification starts again; Argo CD doesn't try again by itself, and Liftlock can't ask for another sync of web-qa (verify.sync is wait: sync it)"}},
 		{name: "revert asked for", facts: inQA().verified("qa").with(func(f *ComponentFacts) {
 			f.env("qa").Restore = Sure(Composition{Tip: tip})
 			f.PendingCommands = []PendingCommand{{ID: 4, Verb: "revert", Environment: "qa", By: "ada"}}

@@ -244,6 +244,9 @@ type Target struct {
 	// HealthyBefore: was a degraded one well just before the promotion was merged? Not OK
 	// when that evidence is gone; then the degradation is left to a person.
 	HealthyBefore Known[bool] `json:"healthyBefore"`
+	// SyncBarred says why Liftlock may not ask for a sync by what Argo CD allows it, and what to
+	// do about it; empty: it may. The answer to RequestSyncRights.
+	SyncBarred Known[string] `json:"syncBarred,omitzero"`
 	// ChangedSince are commits other than the landed one that changed what the target
 	// reads since; the answer to RequestBlame.
 	ChangedSince Known[[]string] `json:"changedSince"`

@@ -47,11 +47,16 @@ func (a *PendingCommand) isOlderThan(happened time.Time) bool {
 
 // finishCommand answers a command, if there is one.
 func (j *evaluator) finishCommand(a *PendingCommand, done bool, outcome string) {
-	if a == nil {
-		return
+	if a != nil {
+		j.finish(a, FinishCommand{Done: done, Outcome: outcome})
 	}
+}
+
+// finish answers a command with all that there is to say of how it ended.
+func (j *evaluator) finish(a *PendingCommand, end FinishCommand) {
 	j.finished[a.ID] = true
-	j.addAction(FinishCommand{Environment: a.Environment, ID: a.ID, Done: done, Outcome: outcome})
+	end.Environment, end.ID = a.Environment, a.ID
+	j.addAction(end)
 }
 
 // bindCommand ties a command to a release, for the rest of this decision too.

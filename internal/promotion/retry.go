@@ -31,12 +31,44 @@ func (j *evaluator) evaluateRetry(e *Env, st *EnvState) {
 		j.finishCommand(pending, true, fmt.Sprintf("the endpoints that #%d waits for are asked again", e.Open.Number))
 	case j.liftVeto(e, pending):
 	case st.State == Failed || st.State == Degraded:
-		j.addAction(RestartVerification{Environment: e.Name})
-		j.rollups[e.Name] = rollup{state: Verifying, reason: "the verification starts again"}
-		j.finishCommand(pending, true, "the verification starts again")
+		j.retryVerification(e, pending)
 	default:
 		j.finishCommand(pending, false, "there is nothing to retry in "+e.Name+": "+cmp.Or(e.BranchReason, e.RevertBranchReason, "nothing failed and nothing was closed"))
 	}
+}
+
+// retryVerification starts the verification of what landed again. Where a target's sync failed,
+// or never began, looking again would find the same: Argo CD is asked for another one where
+// Liftlock may ask, and the answer says what to do where it may not.
+func (j *evaluator) retryVerification(e *Env, pending *PendingCommand) {
+	var resync, barred []string
+	for i := range e.Targets {
+		t := &e.Targets[i]
+		switch u := t.Verdict.Unsynced; {
+		case u == nil:
+		case u.Barred != "":
+			barred = append(barred, t.Name+" ("+u.Barred+")")
+		case !t.SyncBarred.OK && t.SyncBarred.Err == "":
+			j.addAction(FactRequest{What: RequestSyncRights, Environment: e.Name})
+			return
+		case !t.SyncBarred.OK:
+			barred = append(barred, t.Name+" (whether Liftlock may is not known: "+t.SyncBarred.Err+": sync it in Argo CD, or /liftlock retry once that is known)")
+		case t.SyncBarred.Value != "":
+			barred = append(barred, t.Name+" ("+t.SyncBarred.Value+"; or sync it in Argo CD)")
+		default:
+			resync = append(resync, t.Name)
+		}
+	}
+	answer := "the verification starts again"
+	if resync != nil {
+		answer += "; Argo CD is asked for another sync of " + wording.JoinFew(resync, maxNamedTargets)
+	}
+	if barred != nil {
+		answer += "; Argo CD doesn't try again by itself, and Liftlock can't ask for another sync of " + wording.JoinFew(barred, maxNamedTargets)
+	}
+	j.addAction(RestartVerification{Environment: e.Name, Resync: resync})
+	j.rollups[e.Name] = rollup{state: Verifying, reason: "the verification starts again"}
+	j.finish(pending, FinishCommand{Done: true, Outcome: answer, Reply: barred != nil})
 }
 
 // answersLateRetry answers a retry that was written before the head of an open pull request came,

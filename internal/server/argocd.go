@@ -73,7 +73,7 @@ func newArgoCDAPI(a *config.ArgoCDAPI) (*api.Client, error) {
 // factsArgoCD is the Argo CD as the observer knows it.
 func (a *argocdConnection) factsArgoCD() facts.ArgoCD {
 	out := facts.ArgoCD{
-		Apps: a.watcher, Live: a.watcher, Windows: a.watcher, Follower: a.watcher, Trees: a.watcher, Namespace: a.config.Namespace(), Globbing: a.config.Globbing, Version: a.version,
+		Apps: a.watcher, Live: a.watcher, Windows: a.watcher, Follower: a.watcher, Trees: a.watcher, Rights: a.watcher, Namespace: a.config.Namespace(), Globbing: a.config.Globbing, Version: a.version,
 		NoRefresh: a.config.Refresh == config.RefreshOff, ClustersFile: a.config.Clusters.File, Kube: a.kube,
 		ClusterAliases: a.config.Clusters.Aliases(), MayRender: a.config.API != nil,
 	}

@@ -124,6 +124,21 @@ func (c *Client) MaySee(ctx context.Context, which, project string) (bool, error
 	return answer.Value == "yes", err
 }
 
+// MaySync says whether the token may have an Application synced. Argo CD's policies name one that
+// isn't in its own namespace with that, which the client doesn't know: either will do.
+func (c *Client) MaySync(ctx context.Context, namespace, name, project string) (bool, error) {
+	project, namespace, name = escapeSegment(project), escapeSegment(namespace), escapeSegment(name)
+	for _, object := range []string{project + "/" + name, project + "/" + namespace + "/" + name} {
+		var answer struct {
+			Value string `json:"value"`
+		}
+		if err := c.read(ctx, "/api/v1/account/can-i/applications/sync/"+object, nil, &answer); err != nil || answer.Value == "yes" {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
 // AllOf is how Argo CD's policies name all of a kind, of what is in projects all of one
 // where that is named.
 func AllOf(which, project string) string {

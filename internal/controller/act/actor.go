@@ -2,6 +2,7 @@ package act
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -331,7 +332,7 @@ func (a *Actor) restartVerification(ctx context.Context, c *facts.ComponentEvalu
 	targets := slices.Concat(c.Unit.Envs[x.Environment].Targets, c.ChildTargets(x.Environment))
 	return a.opts.Store.Tx(ctx, "forget", func(tx *store.Tx) error {
 		for i := range targets {
-			if err := tx.DeleteObservation(ctx, wake.UnitName(c.Facts.Unit), x.Environment, a.opts.Gatherer.TargetName(&targets[i])); err != nil {
+			if err := a.forgetTarget(ctx, tx, c, env, &targets[i], x.Resync); err != nil {
 				return err
 			}
 		}
@@ -354,6 +355,21 @@ func (a *Actor) restartVerification(ctx context.Context, c *facts.ComponentEvalu
 	})
 }
 
+// forgetTarget has a target judged anew, and another sync of it asked for where its name is among resync.
+func (a *Actor) forgetTarget(ctx context.Context, tx *store.Tx, c *facts.ComponentEvaluation, env *promotion.Env, t *appset.Target, resync []string) error {
+	unit, name := wake.UnitName(c.Facts.Unit), a.opts.Gatherer.TargetName(t)
+	at := slices.IndexFunc(env.Targets, func(out promotion.Target) bool { return out.ID == name })
+	if at < 0 || env.Targets[at].Verdict.Unsynced == nil || !slices.Contains(resync, env.Targets[at].Name) {
+		return tx.DeleteObservation(ctx, unit, env.Name, name)
+	}
+	memory := verification.RetrySync(env.Landed.Value.Commit, env.Release.Value.ID, env.Targets[at].Verdict.Unsynced, c.Facts.Now)
+	data, err := json.Marshal(memory)
+	if err != nil {
+		panic(err) // plain data always marshals
+	}
+	return tx.PutObservations(ctx, store.Observation{Unit: unit, Environment: env.Name, Target: name, Data: data})
+}
+
 // liftVeto marks a closed pull request as superseded: it is no veto any more.
 func (a *Actor) liftVeto(ctx context.Context, c *facts.ComponentEvaluation, x promotion.LiftVeto) error {
 	r := c.Snapshot.Repo
@@ -374,7 +390,7 @@ func (a *Actor) finishCommand(ctx context.Context, c *facts.ComponentEvaluation,
 		if k.ID != x.ID {
 			continue
 		}
-		if !x.Done {
+		if !x.Done || x.Reply {
 			reply := a.replyForCommand
 			if c.Pipeline.Spec.BatchesByEnvironment() { // it may have been given for several, and each has its answer
 				x.Outcome = c.Facts.Unit.Component + ": " + x.Outcome

@@ -1,6 +1,7 @@
 package act
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/internal/store"
 )
 
@@ -146,6 +148,31 @@ func TestRestartVerification(t *testing.T) {
 	w.now = w.now.Add(time.Hour)
 	w.must(w.do(ev, d, promotion.RestartVerification{Environment: "dev"}))
 	w.compare("what isn't known to have landed", w.arrival("web", "dev").At, at)
+}
+
+// TestRestartVerificationWithASync remembers of the targets that are to be synced again which
+// sync failed, and nothing of others.
+func TestRestartVerificationWithASync(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t, "", "web")
+	w.verifyDev()
+	ev, d := w.evaluate()
+	env := ev.Components[0].Env("dev")
+	began := w.now.Add(-time.Minute)
+	env.Targets[0].Verdict.Unsynced = &verification.Unsynced{LastSync: began}
+	for _, resync := range [][]string{{"another"}, {env.Targets[0].Name}} {
+		w.must(w.do(ev, d, promotion.RestartVerification{Environment: "dev", Resync: resync}))
+		left, err := w.store.Observations(w.ctx(), unitName(w, "web"))
+		w.must(err)
+		if len(left) == 0 {
+			w.compare("who is remembered", resync, []string{"another"})
+			continue
+		}
+		var memory verification.Memory
+		w.must(json.Unmarshal(left[0].Data, &memory))
+		w.compare("what is remembered", []any{left[0].Target, memory.Commit, memory.Release, memory.RetriedAfter.Equal(began)},
+			[]any{env.Targets[0].ID, env.Landed.Value.Commit, env.Release.Value.ID, true})
+	}
 }
 
 func TestLiftVeto(t *testing.T) {

@@ -100,6 +100,10 @@ func TestFinishCommand(t *testing.T) {
 		w.must(finish(promotion.FinishCommand{Environment: "qa", ID: id, Done: true, Outcome: "#8 takes it back"})) // the pull request says it
 		w.compare("answers", len(w.forge.comments[7]), 1)
 		w.compare("events", w.events("command")[1:], []string{w.names[0] + ": linus's revert qa: #8 takes it back"})
+
+		id = w.command(w.names[0], "retry", CommentSource(w.repo.ID, 7, 7))
+		w.must(finish(promotion.FinishCommand{Environment: "qa", ID: id, Done: true, Reply: true, Outcome: "sync it"})) // nothing else says it
+		w.compare("answers", len(w.forge.comments[7]), 2)
 	})
 }
 

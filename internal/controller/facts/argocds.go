@@ -64,6 +64,7 @@ type ArgoCD struct {
 	Windows   Windows        // nil: sync windows are not known
 	Follower  Follower       // nil: every change of an Application is heard of
 	Trees     Trees          // nil: what an Application itself says of its resources is all that is known
+	Rights    Rights         // nil: it can only be looked at
 	Manifests ManifestSource // renders what our pull requests show; nil: that is rendered here
 	MayRender bool           // it isn't asked to render, but has an API by which it could be
 	Namespace string         // its own, where its projects and clusters are

@@ -163,6 +163,8 @@ func (o *Gatherer) answerRequest(ctx context.Context, c *ComponentEvaluation, l 
 		return o.answerCulprits(ctx, c, env, at)
 	case promotion.RequestChangedObjects:
 		return o.answerChangedObjects(ctx, c, env)
+	case promotion.RequestSyncRights:
+		return o.answerSyncRights(ctx, c, env, at)
 	}
 	return fmt.Errorf("unknown fact request %q", l.What)
 }

@@ -132,13 +132,13 @@ func (j *judgement) requestRefresh(v *Verdict) {
 	v.lowerNext(next)
 }
 
-// requestSync sets Sync where Liftlock is to trigger syncs and nobody else will: the
-// target is out of sync with the commit, has no automated policy, is in no
-// RollingSync, and has not been synced to this commit already.
+// requestSync sets Sync where a person has one asked for, or Liftlock is to trigger syncs and
+// nobody else will: the target is out of sync with the commit, has no automated policy, is in
+// no RollingSync, and has not been synced to this commit already.
 func (j *judgement) requestSync(v *Verdict) {
 	a := j.app
-	if !j.isTriggered() || a.SyncStatus != outOfSync || a.Pending || inProgress(a) ||
-		a.Operation != nil && a.Operation.IsWhole() && j.operationRelation() == Holds {
+	isSynced := a.SyncStatus != outOfSync || a.Operation != nil && a.Operation.IsWhole() && j.operationRelation() == Holds
+	if a.Pending || inProgress(a) || !j.awaitsRetriedSync() && (!j.isTriggered() || isSynced) {
 		return
 	}
 	request, next := scheduleRequest(&j.mem.SyncRequestedAt, &j.mem.SyncRequests, j.now, false)

@@ -108,7 +108,7 @@ func (j *judgement) hasBeenSynced() bool { return !j.mem.Done.IsZero() || j.e.De
 func (j *judgement) failedSyncVerdict(done bool) (Verdict, bool) {
 	op, m := j.app.Operation, &j.mem
 	switch {
-	case op != nil && j.app.Pending && !isRunning(op):
+	case op != nil && j.app.Pending && !isRunning(op), j.awaitsRetriedSync():
 		return Verdict{}, false // nobody can tell yet what was asked for
 	case op != nil && !op.IsWhole() && !done && m.SyncFailure != "":
 		// Somebody else's operation took the place of the release's own.

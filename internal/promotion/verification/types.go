@@ -306,6 +306,9 @@ type Memory struct {
 	UndoneSince     time.Time // after Done: since when that no longer holds; zero: it does
 	SyncRequestedAt time.Time `json:"SyncAsked"` // when a sync was last wanted
 	SyncRequests    int       `json:"SyncAsks"`  // how often in a row
+	// RetriedAfter is when the operation began whose failure counts no longer, because a person
+	// has another sync asked for; zero: there had been none. nil: nobody has, or it has begun.
+	RetriedAfter *time.Time `json:",omitempty"`
 
 	// Being sure that the health is about it.
 	DoneReconciled     time.Time // the ReconciledAt that was seen with Done and no refresh pending; zero: not seen yet
@@ -378,4 +381,14 @@ type Verdict struct {
 	// Culprits are what failed in the sync of the commit, where that is what makes the
 	// target degraded: resources and hooks that Argo CD needn't list as unhealthy.
 	Culprits []Resource `json:",omitempty"`
+	// Unsynced says that the target is Failed or Degraded for want of a sync of the commit that
+	// succeeds; nil where another sync would mend nothing, or one is under way.
+	Unsynced *Unsynced `json:",omitempty"`
+}
+
+// Unsynced is a target whose first sync of the commit failed or never began. An automated policy
+// doesn't begin another one by itself.
+type Unsynced struct {
+	LastSync time.Time `json:",omitzero"`  // when the Application's last operation began; zero: there was none
+	Barred   string    `json:",omitempty"` // why Liftlock may not ask for one; empty: it may, as far as its rights go
 }

@@ -30,6 +30,7 @@ func Judge(e Expect, app *App, rel []Relation, mem Memory, now time.Time) (Verdi
 	}
 	j.drift = j.findDrift()
 	v := j.decideVerdict()
+	v.Unsynced = j.findUnsynced(&v)
 	j.noteUntold(&v)
 	v.Drift, v.DriftUntold, v.InSync = j.drift, j.driftUntold, j.drift == nil && j.driftUntold == ""
 	if app != nil {
@@ -53,6 +54,7 @@ type judgement struct {
 	// driftUntold says why it can't be told whether it has drifted; empty: it can.
 	driftUntold string
 	queued      bool // this look found that the target waits its turn
+	compared    bool // this look found that the target is compared with the commit
 	untold      bool // this look couldn't tell how the target is
 }
 
@@ -75,6 +77,9 @@ func (j *judgement) decideVerdict() Verdict {
 		return j.unclearVerdict(why)
 	}
 	j.mem.resume(j.now)
+	if !j.awaitsRetriedSync() {
+		j.mem.RetriedAfter = nil
+	}
 	j.recordHealthBefore(relation)
 	if relation != Holds {
 		return j.arrivingVerdict()
@@ -241,6 +246,7 @@ func (j *judgement) whyNotArrived() string {
 
 // comparedVerdict answers when the compared revision holds the commit.
 func (j *judgement) comparedVerdict() Verdict {
+	j.compared = true
 	notDone := j.whyNotDone()
 	if v, ok := j.failedSyncVerdict(notDone == ""); ok {
 		return v
@@ -356,6 +362,8 @@ func (j *judgement) whyNotDone() string {
 		return "a sync was asked for and has not begun"
 	case inProgress(a):
 		return "the sync is running" + messageSuffix(op.Message)
+	case j.awaitsRetriedSync():
+		return "the sync that /liftlock retry has asked for has not begun"
 	case a.SyncStatus != synced:
 		return j.whyOutOfSync()
 	case hasFailed(op) && op.IsWhole() && j.operationRelation() == Unresolved:
