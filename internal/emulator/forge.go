@@ -26,6 +26,7 @@ type ForgeOptions struct {
 	Face         Face   // whose API it has; empty: GitHub's
 	Path         string // GitLab: the path of its relative URL, such as "/git"; empty: none
 	PublicLimits bool   // GitLab: also the limits that gitlab.com sets to single calls
+	KeepHooks    bool   // GitLab: hooks that fail aren't disabled, as self-managed ones do at first
 	OldGitLab    bool   // GitLab: it is a 17.0, which doesn't know what came since, and not a 19.4
 	// Record is given every REST call that was answered, one after the other; nil: nobody
 	// is. It must not call the forge.
@@ -134,6 +135,7 @@ func NewForge(o ForgeOptions) (*Forge, error) {
 	}
 	f.url = "http://" + listener.Addr().String() + f.path
 	f.sender = newWebhookSender(f.log, f.now, f.url)
+	f.sender.keepHooks = o.KeepHooks
 	f.server = &http.Server{Handler: http.HandlerFunc(f.serveHTTP), ReadHeaderTimeout: readHeaderTimeout, ErrorLog: zap.NewStdLog(f.log)}
 	go func() {
 		defer close(f.done)

@@ -161,6 +161,7 @@ func (f *Forge) setHead(p *pull, head string) error {
 // closePull closes a pull request without merging it.
 func (f *Forge) closePull(p *pull, by *account) {
 	p.open, p.closed, p.gitlab.closedBy, p.gitlab.autoMerge = false, f.now(), by, nil
+	f.dropCar(p, by)
 	f.markUpdated(p)
 	f.emitPull(p, by, "closed", nil)
 }

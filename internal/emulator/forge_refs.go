@@ -138,6 +138,9 @@ func (f *Forge) markMerged(p *pull, by *account, commit string) {
 	p.open, p.merged, p.mergedBy, p.mergeSHA = false, true, by, commit
 	p.mergedAt = f.now()
 	p.closed, p.gitlab.autoMerge = p.mergedAt, nil
+	if o := p.findCar(); o != nil && o.active() && o.status != "merging" { // it went past its train
+		o.status, o.updated, o.mergedAt = "skip_merged", p.mergedAt, p.mergedAt
+	}
 	f.markUpdated(p)
 	f.emitPull(p, by, "closed", nil)
 }

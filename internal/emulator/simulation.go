@@ -11,11 +11,14 @@ import (
 
 // Options say how a World is made.
 type Options struct {
-	Dir     string           // where the repositories go; created when missing; required
-	Timings Timings          // DemoTimings or FastTimings, or one's own
-	Face    Face             // whose API the forge has; empty: GitHub's
-	Now     func() time.Time // the clock of both parts; nil: time.Now
-	Log     *zap.Logger      // nil: silent
+	Dir     string  // where the repositories go; created when missing; required
+	Timings Timings // DemoTimings or FastTimings, or one's own
+	Face    Face    // whose API the forge has; empty: GitHub's
+	// KeepHooks, PublicLimits and RateLimit are the forge's, as in ForgeOptions.
+	KeepHooks, PublicLimits bool
+	RateLimit               int
+	Now                     func() time.Time // the clock of both parts; nil: time.Now
+	Log                     *zap.Logger      // nil: silent
 }
 
 // Simulation is a forge and an Argo CD that deploys from it.
@@ -27,7 +30,8 @@ type Simulation struct {
 // New starts a world without people, repositories or Applications. The caller
 // closes it.
 func New(o Options) (*Simulation, error) {
-	forge, err := NewForge(ForgeOptions{Dir: filepath.Join(o.Dir, "repositories"), Now: o.Now, Log: o.Log, Face: o.Face, WholeSeconds: o.Timings.WholeSeconds})
+	forge, err := NewForge(ForgeOptions{Dir: filepath.Join(o.Dir, "repositories"), Now: o.Now, Log: o.Log, Face: o.Face, WholeSeconds: o.Timings.WholeSeconds,
+		KeepHooks: o.KeepHooks, PublicLimits: o.PublicLimits, RateLimit: o.RateLimit})
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,8 @@ import (
 )
 
 // GitLab disables hooks that fail (user/project/integrations/webhooks, "Auto-disabled
-// webhooks", as it is since 17.11).
+// webhooks", as it is since 17.11); a self-managed one only where that was switched on
+// (auto_disabling_web_hooks).
 const (
 	failuresToDisable  = 4
 	failuresForGood    = 40
@@ -36,7 +37,7 @@ func (c *webhookSender) recordResult(d *Delivery) {
 		h = hookHealth{}
 	} else {
 		h.failures++
-		if h.failures >= failuresToDisable {
+		if h.failures >= failuresToDisable && !c.keepHooks {
 			h.until = c.now().Add(min(longestDisabling, firstHookDisabling<<min(h.backoffs, 11)))
 			h.backoffs++
 		}
@@ -51,6 +52,7 @@ func (c *webhookSender) healthOf(id int64) (status string, until time.Time) {
 	defer c.mu.Unlock()
 	h := c.health[id]
 	switch {
+	case c.keepHooks:
 	case h.failures >= failuresForGood:
 		return "disabled", time.Time{}
 	case c.now().Before(h.until):

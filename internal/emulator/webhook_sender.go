@@ -71,6 +71,8 @@ type webhookSender struct {
 	stop   context.CancelFunc
 	done   chan struct{}
 
+	keepHooks bool // no hook is disabled because it fails
+
 	mu         sync.Mutex
 	options    DeliveryOptions
 	random     *rand.Rand

@@ -174,10 +174,12 @@ func (f *Forge) followReview(p *pull, v *review) error {
 	return err
 }
 
-// followPushedHead follows a push to a merge request's branch. Approvals that it takes back
+// followPushedHead follows a push to a merge request's branch, which ends what would have
+// merged it by itself. Approvals that it takes back
 // are still shown for a while.
 func (f *Forge) followPushedHead(p *pull, by *account, before string) {
 	p.gitlab.autoMerge = nil
+	f.dropCar(p, by)
 	need := p.repo.protections[p.base]
 	p.gitlab.resetDue = p.gitlab.resetDue || need.DismissStale && len(p.approvals()) > 0
 	p.gitlab.resetShown = false

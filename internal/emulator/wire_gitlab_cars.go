@@ -114,8 +114,25 @@ func addCar(c *call, p *pull) (any, error) {
 	return []restObject{c.carObject(o)}, nil
 }
 
+// onQueue says that a merge request is on a merge train, or joins one when its pipeline is through.
+func (p *pull) onQueue() bool {
+	o := p.findCar()
+	return o != nil && o.active()
+}
+
+// dropCar takes a merge request off its merge train, if it is on one: by a person, a push or
+// its end. A car that is gone is shown by nothing (api/merge_trains.md has no word for it).
+func (f *Forge) dropCar(p *pull, by *account) {
+	if !p.onQueue() {
+		return
+	}
+	p.repo.cars = slices.DeleteFunc(p.repo.cars, func(o *mergeCar) bool { return o.pull == p && o.active() })
+	f.addSystemNote(p, by, "removed this merge request from the merge train")
+	f.markUpdated(p)
+}
+
 // RunMergeQueue lets the merge trains of a project come to their end: what can be merged is, in
-// the order in which it joined, and what can't is put off its train.
+// the order in which it joined and as who had it join, and what can't is put off its train.
 func (f *Forge) RunMergeQueue(repo, login string) error {
 	err := f.withRepositoryRefs(repo, login, func(r *repository, _ *account) error {
 		for _, o := range slices.Clone(r.cars) {
@@ -125,17 +142,15 @@ func (f *Forge) RunMergeQueue(repo, login string) error {
 			if err := f.finishCheck(o.pull); err != nil {
 				return err
 			}
-			o.updated = f.now()
 			if !o.pull.open || f.findGitLabBlocker(o.pull) != "mergeable" {
-				r.cars = slices.DeleteFunc(r.cars, func(c *mergeCar) bool { return c == o })
-				f.addSystemNote(o.pull, o.by, "removed this merge request from the merge train")
-				f.markUpdated(o.pull)
+				f.dropCar(o.pull, o.by)
 				continue
 			}
+			o.status, o.updated = "merging", f.now()
 			if err := f.landMergeRequest(o.pull, o.by, o.request); err != nil {
 				return err
 			}
-			o.status, o.mergedAt = "merged", f.now()
+			o.status, o.updated, o.mergedAt = "merged", f.now(), f.now()
 		}
 		return nil
 	})

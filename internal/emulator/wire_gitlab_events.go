@@ -228,7 +228,7 @@ func (f *Forge) hookMergeRequest(p *pull) restObject {
 		"state_id": map[string]int{"opened": 1, "closed": 2, "merged": 3, "locked": 4}[p.gitlabMRState()], "url": f.pullPage(p), "source": source, "target": target,
 		"blocking_discussions_resolved": p.openThreads() == 0, "work_in_progress": p.draft, "draft": p.draft, "first_contribution": false,
 		"merge_status": "checking", "detailed_merge_status": "checking", "last_edited_at": nil, "last_edited_by_id": nil, "head_pipeline_id": nil,
-		"merge_commit_sha": orNull(p.gitlab.mergeCommit), "merge_error": nil, "merge_user_id": nil, "merge_when_pipeline_succeeds": p.gitlab.autoMerge != nil,
+		"merge_commit_sha": orNull(p.gitlab.mergeCommit), "merge_error": nil, "merge_user_id": nil, "merge_when_pipeline_succeeds": p.open && p.mergesByItself(),
 		"merge_params": restObject{"force_remove_source_branch": strconv.FormatBool(p.gitlab.removeBranch)}, "labels": f.gitlabLabels(p.repo, p.labels),
 		"last_commit": nil, "time_estimate": 0, "total_time_spent": 0, "prepared_at": formatHookTime(p.created),
 	}

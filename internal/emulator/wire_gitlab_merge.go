@@ -273,14 +273,28 @@ func (f *Forge) runAutoMerges(r *repository, sha string) error {
 	return nil
 }
 
-// cancelAutoMerge is 201 also for what is merged already, and 406 for what is closed.
+// mergesByItself says that a merge request is merged when its conditions are met: by
+// auto-merge, which a merge train is one strategy of.
+func (p *pull) mergesByItself() bool { return p.queuedBy() != nil }
+
+// queuedBy is who wants it merged by itself; nil: nobody.
+func (p *pull) queuedBy() *account {
+	if o := p.findCar(); o != nil && o.active() {
+		return o.by
+	}
+	return p.gitlab.autoMerge
+}
+
+// cancelAutoMerge also takes what is on a merge train off it. It is 201 also for what is merged
+// already, and 406 for what is closed.
 func cancelAutoMerge(c *call, p *pull) (any, error) {
-	if !mayMergeInto(p.repo, p.base, c.user) && p.gitlab.autoMerge != c.user {
+	if !mayMergeInto(p.repo, p.base, c.user) && p.queuedBy() != c.user {
 		return nil, gitlabUnauthorized()
 	}
 	if !p.open && !p.merged {
 		return nil, gitlabRefusal(http.StatusNotAcceptable, "406 Not Acceptable")
 	}
+	c.dropCar(p, c.user)
 	if p.gitlab.autoMerge != nil {
 		p.gitlab.autoMerge = nil
 		c.markUpdated(p)

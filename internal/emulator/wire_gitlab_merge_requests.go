@@ -87,13 +87,13 @@ func (f *Forge) mergeRequest(p *pull) restObject {
 	}
 	w := restObject{
 		"id": p.id, "iid": p.number, "project_id": p.repo.id, "title": p.title, "description": p.body, "state": p.gitlabMRState(),
-		"created_at": formatGitLabTime(p.created), "updated_at": formatGitLabTime(p.updated), "merged_by": nil, "merge_user": f.gitlabUser(p.gitlab.autoMerge),
+		"created_at": formatGitLabTime(p.created), "updated_at": formatGitLabTime(p.updated), "merged_by": nil, "merge_user": f.gitlabUser(p.queuedBy()),
 		"merged_at": gitlabTimeOrNull(p.mergedAt), "prepared_at": formatGitLabTime(p.created), "closed_by": f.gitlabUser(p.gitlab.closedBy), "closed_at": nil,
 		"target_branch": p.base, "source_branch": p.branch, "user_notes_count": len(p.comments), "upvotes": 0, "downvotes": 0,
 		"author": f.gitlabUser(p.author), "assignee": nil, "assignees": []any{}, "reviewers": f.gitlabUsers(p.reviewers),
 		"source_project_id": p.headRepo.id, "target_project_id": p.repo.id, "labels": orEmpty(slices.Sorted(slices.Values(p.labels))),
 		"draft": p.draft, "work_in_progress": p.draft, "imported": false, "imported_from": "none", "milestone": nil,
-		"merge_when_pipeline_succeeds": p.gitlab.autoMerge != nil, "merge_status": old, "detailed_merge_status": status, "sha": p.head,
+		"merge_when_pipeline_succeeds": p.open && p.mergesByItself(), "merge_status": old, "detailed_merge_status": status, "sha": p.head,
 		"merge_commit_sha": orNull(p.gitlab.mergeCommit), "squash_commit_sha": orNull(p.gitlab.squashCommit), "discussion_locked": nil,
 		"should_remove_source_branch": nil, "force_remove_source_branch": p.gitlab.removeBranch, "reference": self,
 		"references": restObject{"short": self, "relative": self, "full": full}, "web_url": f.pullPage(p),

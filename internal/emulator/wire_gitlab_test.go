@@ -544,3 +544,43 @@ func TestGitLabMergeQueue(t *testing.T) {
 	}
 	w.call("liftlock", "GET", cars+"2", nil, 404)
 }
+
+// TestGitLabLeavesTheMergeQueue takes merge requests off a merge train in every way.
+func TestGitLabLeavesTheMergeQueue(t *testing.T) {
+	for name, leave := range map[string]func(w *gitlabHarness, mr string){
+		"a person": func(w *gitlabHarness, mr string) {
+			w.call("liftlock", "POST", mr+"/cancel_merge_when_pipeline_succeeds", nil, 201)
+		},
+		"a push": func(w *gitlabHarness, _ string) { w.branch("good") },
+		"its end": func(w *gitlabHarness, mr string) {
+			w.call("ada", "PUT", mr, map[string]any{"state_event": "close"}, 200)
+		},
+		"a merge": func(w *gitlabHarness, mr string) { w.call("ada", "PUT", mr+"/merge", nil, 200) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newGitLabHarness(t, RepoOptions{GitLab: GitLabProject{QueueMerges: true}}, nil)
+			mr := w.open("good", nil)
+			car := gitlabTestProject + "/merge_trains/merge_requests/1"
+			w.call("liftlock", "POST", car, nil, 201)
+			if on := w.call("liftlock", "GET", mr, nil, 200); on["merge_when_pipeline_succeeds"] != true {
+				t.Errorf("on it: %v", on)
+			}
+			leave(w, mr)
+			off := w.call("liftlock", "GET", mr, nil, 200)
+			if off["merge_when_pipeline_succeeds"] != false {
+				t.Errorf("off it: %v", off)
+			}
+			if name == "a merge" {
+				if o := w.call("liftlock", "GET", car, nil, 200); o["status"] != "skip_merged" {
+					t.Errorf("its car is %v", o["status"])
+				}
+				return
+			}
+			w.call("liftlock", "GET", car, nil, 404)
+			w.must(w.RunMergeQueue(gitlabTestRepo, "ada"))
+			if now := w.call("liftlock", "GET", mr, nil, 200); now["state"] != off["state"] {
+				t.Errorf("it is %v", now["state"])
+			}
+		})
+	}
+}

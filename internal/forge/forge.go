@@ -43,6 +43,16 @@ const (
 	MergeableBehind  Mergeable = "behind"
 )
 
+// QueueState is how an open pull request stands to the forge's own merge queue.
+type QueueState string
+
+// What a forge can say of its queue. Queued is also one that the forge merges by itself
+// once its conditions are met.
+const (
+	NotQueued QueueState = ""
+	Queued    QueueState = "queued"
+)
+
 // PullRequest is a pull (merge) request as it was read from the forge.
 type PullRequest struct {
 	Number      int
@@ -61,6 +71,7 @@ type PullRequest struct {
 	Labels      []string // sorted
 	Mergeable   Mergeable
 	MergeReason string // the forge's word for a Mergeable that isn't yes, as it spells it
+	Queue       QueueState
 	MergeCommit string // when Merged: the commit that landed on the base branch
 	MergedBy    string // when Merged: login
 	MergedByID  int64  // of the account; 0: not known
@@ -235,10 +246,17 @@ type Forge interface {
 	CreatePullRequest(ctx context.Context, r Repo, n NewPullRequest) (pr *PullRequest, created bool, err error)
 	UpdatePullRequest(ctx context.Context, r Repo, number int, c PullRequestUpdate) error
 	// Merge merges exactly m.Head and returns the commit that landed. Merging
-	// what is already merged with that head is success. ErrConflict: the head
+	// what is already merged with that head is success. Where the forge merges by a
+	// queue, that head joins it, which is no error, and the commit is empty: it lands
+	// later, or never, and with a message of the forge's. ErrConflict: the head
 	// moved or the base was modified meanwhile; ErrNotMergeable: the forge
 	// refuses for a reason that it names.
 	Merge(ctx context.Context, r Repo, m MergeRequest) (commit string, err error)
+	// LeaveQueue takes a pull request out of the forge's merge queue; one that isn't in
+	// it, or is closed, is success. ErrConflict: it is merged, or being merged;
+	// ErrRetryable: it is in the queue still; ErrForbidden: the credentials may not;
+	// ErrUnsupported: Liftlock knows no queue of this forge.
+	LeaveQueue(ctx context.Context, r Repo, number int) error
 	// DeleteBranch removes a branch; one that is already gone is success.
 	DeleteBranch(ctx context.Context, r Repo, branch string) error
 

@@ -35,6 +35,7 @@ func Decide(f Facts) Decision {
 			d.Actions = append(d.Actions, a)
 		}
 	}
+	d.planQueue(&f)
 	d.planDeployments(&f)
 	return d
 }

@@ -301,7 +301,7 @@ func (j *evaluator) evaluateRevert(e *Env, st *EnvState) {
 	if !allPass(st.RevertGates) {
 		return
 	}
-	if e.Spec.OnDegraded.Action != pipeline.OnDegradedRevertAndMerge {
+	if e.Spec.OnDegraded.Action != pipeline.OnDegradedRevertAndMerge && !u.Queued {
 		st.addReason("manual", fmt.Sprintf("the revert #%d waits for a person to merge it (onDegraded: %s)", u.Number, e.Spec.OnDegraded))
 		return
 	}

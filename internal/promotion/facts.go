@@ -284,6 +284,7 @@ type Pull struct {
 	HeldUntil       time.Time      `json:"heldUntil,omitzero"` // when that is lifted by itself; zero: never
 	HeadState       HeadState      `json:"headState,omitempty"`
 	HeadReason      string         `json:"headReason,omitempty"` // HeadModified: why
+	Queued          bool           `json:"queued,omitempty"`     // in the forge's merge queue, or else set to merge by itself
 	Stale           bool           `json:"stale,omitempty"`      // the files it edits changed on its base since, or it conflicts
 	Mergeable       MergeState     `json:"mergeable,omitempty"`
 	MergeNote       string         `json:"mergeNote,omitempty"`

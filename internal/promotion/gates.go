@@ -53,7 +53,11 @@ func (j *evaluator) evaluateGates(e *Env, p *Pull, revert bool) []policies.Resul
 	} else {
 		j.addPromotionGates(e, p, add)
 	}
-	switch p.Mergeable {
+	mergeable := p.Mergeable
+	if p.Queued {
+		mergeable = MergeClean // whether it still can be merged is the queue's to find out
+	}
+	switch mergeable {
 	case MergeClean:
 	case MergeUnknown, MergeUntold:
 		add("mergeable", policies.Wait, "the forge is still computing whether it can be merged")

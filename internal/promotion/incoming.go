@@ -234,7 +234,7 @@ func (j *evaluator) evaluateOpen(e *Env, st *EnvState) {
 	if !allPass(st.Gates) {
 		return
 	}
-	if e.Spec.Merge == pipeline.Manual {
+	if e.Spec.Merge == pipeline.Manual && !p.Queued { // who queued it merges it
 		st.addReason("manual", "every gate passes; merge: manual, so a person merges it")
 		return
 	}

@@ -165,7 +165,7 @@ func TestBatchRevert(t *testing.T) {
 				t.Errorf("the way back (-want +got):\n%s", d)
 			}
 			back := s.listReverts(batchName, "qa")[0]
-			for _, want := range []string{"#" + itoa(p.Number), "api", "web-qa", "2 components"} {
+			for _, want := range []string{s.mention(p.Number), "api", "web-qa", "2 components"} {
 				if !strings.Contains(back.Title+back.Body, want) {
 					t.Errorf("the revert lacks %q:\n%s\n%s", want, back.Title, back.Body)
 				}

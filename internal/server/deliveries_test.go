@@ -23,7 +23,7 @@ import (
 
 // testDelivery is one request to the webhook's address.
 type testDelivery struct {
-	event, id, key string // key signs; empty: no signature
+	event, id, key string // key signs, or is sent as it is; empty: neither
 	body           []byte
 }
 
@@ -32,12 +32,19 @@ func (s *harness) postDelivery(d testDelivery) (int, http.Header) {
 	req, err := http.NewRequest(http.MethodPost, s.url+"/webhooks/hub", bytes.NewReader(d.body))
 	s.must("make a request", err)
 	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("X-GitHub-Event", d.event)
-	req.Header.Set("X-GitHub-Delivery", d.id)
-	if d.key != "" {
-		mac := hmac.New(sha256.New, []byte(d.key))
-		mac.Write(d.body)
-		req.Header.Set("X-Hub-Signature-256", "sha256="+hex.EncodeToString(mac.Sum(nil)))
+	switch {
+	case s.Forge.Face() == emulator.GitLab:
+		req.Header.Set("X-Gitlab-Event", d.event)
+		req.Header.Set("Idempotency-Key", d.id)
+		req.Header.Set("X-Gitlab-Token", d.key)
+	default:
+		req.Header.Set("X-GitHub-Event", d.event)
+		req.Header.Set("X-GitHub-Delivery", d.id)
+		if d.key != "" {
+			mac := hmac.New(sha256.New, []byte(d.key))
+			mac.Write(d.body)
+			req.Header.Set("X-Hub-Signature-256", "sha256="+hex.EncodeToString(mac.Sum(nil)))
+		}
 	}
 	res, err := http.DefaultClient.Do(req)
 	s.must("deliver", err)
@@ -55,7 +62,11 @@ func (s *harness) countDeliveries() int {
 	return n
 }
 
-func pushPayload(repo string) []byte {
+// pushPayload is what the forge sends of a push to main.
+func (s *harness) pushPayload(repo string) []byte {
+	if s.Forge.Face() == emulator.GitLab {
+		return []byte(fmt.Sprintf(`{"object_kind":"push","ref":"refs/heads/main","before":"%040d","after":"%040d","project":{"path_with_namespace":%q},"user_username":"linus"}`, 1, 2, repo))
+	}
 	return []byte(fmt.Sprintf(`{"ref":"refs/heads/main","before":"%040d","after":"%040d","repository":{"full_name":%q},"sender":{"login":"linus"}}`, 1, 2, repo))
 }
 
@@ -65,7 +76,11 @@ func TestDeliveries(t *testing.T) {
 	s.awaitJudged()
 	s.awaitIdle()
 	s.Forge.ResetCalls()
-	push := pushPayload(repoName)
+	push := s.pushPayload(repoName)
+	malformed := 400
+	if s.Forge.Face() == emulator.GitLab {
+		malformed = 202 // it switches a hook off whose deliveries are refused
+	}
 	for _, c := range []struct {
 		name   string
 		d      testDelivery
@@ -75,7 +90,7 @@ func TestDeliveries(t *testing.T) {
 		{"a wrong signature", testDelivery{event: "push", id: "wrong", key: "not-the-secret", body: push}, 401},
 		{"a wrong signature on nonsense", testDelivery{event: "push", id: "worse", key: "not-the-secret", body: []byte("{")}, 401},
 		{"26 MB", testDelivery{event: "push", id: "large", key: secret, body: bytes.Repeat([]byte(" "), 26<<20)}, 413},
-		{"malformed JSON, well signed", testDelivery{event: "push", id: "malformed", key: secret, body: []byte(`{"ref":`)}, 400},
+		{"malformed JSON, well signed", testDelivery{event: "push", id: "malformed", key: secret, body: []byte(`{"ref":`)}, malformed},
 	} {
 		if got, _ := s.postDelivery(c.d); got != c.status {
 			t.Errorf("%s: HTTP %d, want %d", c.name, got, c.status)
@@ -94,7 +109,7 @@ func TestDeliveries(t *testing.T) {
 		{"a push", testDelivery{event: "push", id: "good", key: secret, body: push}, 200},
 		{"the same again", testDelivery{event: "push", id: "good", key: secret, body: push}, 200},
 		{"signed with the older secret", testDelivery{event: "push", id: "older", key: "an-older-secret", body: push}, 200},
-		{"of a repository that isn't looked after", testDelivery{event: "push", id: "elsewhere", key: secret, body: pushPayload("acme/other")}, 200},
+		{"of a repository that isn't looked after", testDelivery{event: "push", id: "elsewhere", key: secret, body: s.pushPayload("acme/other")}, 200},
 	} {
 		if got, _ := s.postDelivery(c.d); got != c.status {
 			t.Errorf("%s: HTTP %d, want %d", c.name, got, c.status)
@@ -164,7 +179,7 @@ func TestStoreIsFull(t *testing.T) {
 	s.waitFor("the store is full", func() (bool, string) {
 		for range 50 {
 			id = fmt.Sprintf("%0120d", accepted)
-			status, header := s.postDelivery(testDelivery{event: "push", id: id, key: secret, body: pushPayload("acme/" + strings.Repeat("o", 400))})
+			status, header := s.postDelivery(testDelivery{event: "push", id: id, key: secret, body: s.pushPayload("acme/" + strings.Repeat("o", 400))})
 			switch {
 			case status == http.StatusServiceUnavailable && header.Get("Retry-After") != "":
 				return true, ""
@@ -184,7 +199,7 @@ func TestStoreIsFull(t *testing.T) {
 	// There is room again; the forge delivers what was refused.
 	s.opts.seams.StoreMaxPages = 0
 	s.start()
-	if status, _ := s.postDelivery(testDelivery{event: "push", id: id, key: secret, body: pushPayload(repoName)}); status != http.StatusOK {
+	if status, _ := s.postDelivery(testDelivery{event: "push", id: id, key: secret, body: s.pushPayload(repoName)}); status != http.StatusOK {
 		t.Errorf("a delivery after the store has room again: HTTP %d", status)
 	}
 	s.awaitMerged(s.awaitPromotion("web", "qa", "1.1.0").Number)
@@ -207,7 +222,7 @@ func TestManyAtOnce(t *testing.T) {
 			if ctx.Err() != nil {
 				return
 			}
-			if got, _ := s.postDelivery(testDelivery{event: "push", id: fmt.Sprintf("n%d", i%ids), key: secret, body: pushPayload(repoName)}); got != http.StatusOK {
+			if got, _ := s.postDelivery(testDelivery{event: "push", id: fmt.Sprintf("n%d", i%ids), key: secret, body: s.pushPayload(repoName)}); got != http.StatusOK {
 				t.Errorf("HTTP %d", got)
 			}
 		})

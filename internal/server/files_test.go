@@ -70,6 +70,9 @@ func TestPromoteAndRevertEveryCarry(t *testing.T) {
 	for layout, branches := range map[string]map[string]string{"directories": nil, "branches": {"dev": "env/dev", "qa": "env/qa"}} {
 		for _, method := range []string{"merge", "squash", "rebase"} {
 			t.Run(layout+"/"+method, func(t *testing.T) {
+				if method == "rebase" {
+					skipOnGitLab(t, "by fast-forward a person merges one only of several that are open: the others are behind then")
+				}
 				kinds := carryCases()
 				components := slices.Sorted(maps.Keys(kinds))
 				p := harnessOptions{components: components, branches: branches, files: map[string]string{},

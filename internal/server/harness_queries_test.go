@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/liftlock/liftlock/internal/console/api"
 	"github.com/liftlock/liftlock/internal/emulator"
@@ -269,7 +270,20 @@ func findReply(p *emulator.PullRequest, id int64) string {
 
 func (s *harness) approve(number int, login string) {
 	s.t.Helper()
+	if s.Forge.Face() == emulator.GitLab {
+		// An approval names no commit: it counts for what was there a moment before.
+		seen := s.now()
+		s.waitFor("a moment has passed", func() (bool, string) { return s.now().Sub(seen) > time.Millisecond, "" })
+	}
 	s.must("approve", s.Forge.Approve(repoName, number, login))
+}
+
+// now is the forge's time.
+func (s *harness) now() time.Time {
+	if s.opts.clock != nil {
+		return s.opts.clock.Now()
+	}
+	return time.Now()
 }
 
 // countCalls counts the calls of a kind that reached the forge.
@@ -282,6 +296,23 @@ func (s *harness) countCalls(method, word string) int {
 	}
 	return n
 }
+
+// apiPaths are parts of the addresses of the forge's API, which differ by its face.
+type apiPaths struct {
+	repositories string // of everything in a repository
+	pulls        string // of pull requests
+	open         string // the call that opens one
+}
+
+var pathsByFace = map[emulator.Face]apiPaths{
+	emulator.GitHub: {repositories: "/repos", pulls: "/pulls", open: "POST /repos/{owner}/{repo}/pulls"},
+	emulator.GitLab: {repositories: "/projects", pulls: "/merge_requests", open: "POST /projects/{id}/merge_requests"},
+}
+
+func (s *harness) paths() apiPaths { return pathsByFace[s.Forge.Face()] }
+
+// countOpenings counts the calls that were to open a pull request.
+func (s *harness) countOpenings() int { return s.Forge.Calls()[s.paths().open] }
 
 // awaitIdle waits until no key is due or running and no webhook is under way.
 func (s *harness) awaitIdle() {

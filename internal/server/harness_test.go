@@ -63,7 +63,7 @@ const (
 
 	// patience is how long a test waits for what must happen: long, because the
 	// machine may be busy; nothing waits that long when all is well.
-	patience = 5 * time.Minute
+	patience = 100 * time.Second
 	// pollInterval is how often a test looks.
 	pollInterval = 20 * time.Millisecond
 
@@ -95,7 +95,18 @@ type harnessOptions struct {
 	seams           server.Seams
 	timings         emulator.Timings // of Argo CD; zero: FastTimings
 	botScopes       []string
-	face            emulator.Face // of the forge; empty: FORGE's
+	face            emulator.Face          // of the forge; empty: FORGE's
+	publicLimits    bool                   // GitLab's face: those of gitlab.com to single calls
+	gitlab          emulator.GitLabProject // the repository's, on GitLab's face
+}
+
+// project is the repository as a project of GitLab's, where how it is merged is the project's choice.
+func (p *harnessOptions) project() emulator.GitLabProject {
+	o := p.gitlab
+	if strings.Contains(p.pipeline, "merge: {method: rebase}") {
+		o.MergeMethod = "ff"
+	}
+	return o
 }
 
 // harness is a world with a server in it.
@@ -118,6 +129,30 @@ var accounts = map[string]emulator.Permission{
 // forgeFace is the face of the forge that the stories are told on: GitHub's, unless the
 // environment has another FORGE.
 func forgeFace() emulator.Face { return cmp.Or(emulator.Face(os.Getenv("FORGE")), emulator.GitHub) }
+
+// skipOnGitLab skips what can't hold on GitLab's face.
+func skipOnGitLab(t *testing.T, why string) {
+	t.Helper()
+	if forgeFace() == emulator.GitLab {
+		t.Skip("not on GitLab: " + why)
+	}
+}
+
+// mention is how people write a pull request's number.
+func (s *harness) mention(number int) string {
+	if s.Forge.Face() == emulator.GitLab {
+		return "!" + itoa(number)
+	}
+	return "#" + itoa(number)
+}
+
+// pullPage is the end of the address of a pull request's page.
+func (s *harness) pullPage(number int) string {
+	if s.Forge.Face() == emulator.GitLab {
+		return "/" + repoName + "/-/merge_requests/" + itoa(number)
+	}
+	return "/" + repoName + "/pull/" + itoa(number)
+}
 
 // ownPulls are the repository's pull requests, without those that only bring people's changes.
 func (s *harness) ownPulls() ([]emulator.PullRequest, error) {
@@ -156,7 +191,9 @@ func newHarness(t testing.TB, p harnessOptions) *harness {
 		p.timings = emulator.FastTimings()
 	}
 	s := &harness{t: t, opts: p, dir: t.TempDir()}
-	o := emulator.Options{Dir: filepath.Join(s.dir, "world"), Timings: p.timings, Face: cmp.Or(p.face, forgeFace())}
+	o := emulator.Options{Dir: filepath.Join(s.dir, "world"), Timings: p.timings, Face: cmp.Or(p.face, forgeFace()),
+		KeepHooks:    !p.manageHook, // nobody would enable one again that was made by hand
+		PublicLimits: p.publicLimits}
 	if p.clock != nil {
 		o.Now = p.clock.Now
 	}
@@ -177,7 +214,7 @@ func newHarness(t testing.TB, p harnessOptions) *harness {
 	for login, perm := range p.access {
 		access[login] = perm
 	}
-	s.must("make the repository", w.Forge.CreateRepo(repoName, emulator.RepoOptions{Author: "linus", Message: "Overlays", Files: s.repositoryFiles(), Access: access}))
+	s.must("make the repository", w.Forge.CreateRepo(repoName, emulator.RepoOptions{Author: "linus", Message: "Overlays", Files: s.repositoryFiles(), Access: access, GitLab: p.project()}))
 	s.createBranches()
 	for _, c := range p.components {
 		for _, env := range s.environmentNames() {

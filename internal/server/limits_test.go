@@ -155,7 +155,7 @@ func TestModeThatOnlyReports(t *testing.T) {
 	s.awaitIdle()
 	all, err := s.ownPulls()
 	s.must("list the pull requests", err)
-	if n := s.countCalls("POST", "git-receive-pack") + s.countCalls("POST", "/repos/") + s.countCalls("PATCH", "/repos/") + s.countCalls("PUT", "/repos/"); n != 0 || len(all) != 0 {
+	if n := s.countCalls("POST", "git-receive-pack") + s.countCalls("POST", s.paths().repositories) + s.countCalls("PATCH", s.paths().repositories) + s.countCalls("PUT", s.paths().repositories); n != 0 || len(all) != 0 {
 		t.Errorf("observing made %d writes and %d pull requests:\n%s", n, len(all), formatCalls(s.Forge.Calls()))
 	}
 	if n := s.ArgoCD.Requests()["PATCH applications"]; n != 0 {

@@ -2,7 +2,6 @@ package server_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -110,7 +109,7 @@ func TestNotifications(t *testing.T) {
 			t.Errorf("%s was told twice: %s", e.ID, e.Data.Message)
 		}
 		ids[e.ID] = true
-		if e.Data.ConsoleURL != "http://server.example/pipelines/shop/web" || e.Data.Pull > 0 && !strings.HasSuffix(e.Data.PullURL, fmt.Sprintf("/acme/fleet/pull/%d", e.Data.Pull)) {
+		if e.Data.ConsoleURL != "http://server.example/pipelines/shop/web" || e.Data.Pull > 0 && !strings.HasSuffix(e.Data.PullURL, s.pullPage(e.Data.Pull)) {
 			t.Errorf("where to look: %+v", e)
 		}
 		if e.Type == "dev.liftlock.degraded.v1" && !strings.Contains(e.Data.Message, "is degraded in qa: web-qa: ") {

@@ -42,7 +42,7 @@ func TestForgeIsDownAtStart(t *testing.T) {
 		t.Errorf("the API's troubles are %s (%v)", seen, err)
 	}
 	// What comes meanwhile is taken.
-	if status, _ := s.postDelivery(testDelivery{event: "push", id: "early", key: secret, body: pushPayload(repoName)}); status != http.StatusOK {
+	if status, _ := s.postDelivery(testDelivery{event: "push", id: "early", key: secret, body: s.pushPayload(repoName)}); status != http.StatusOK {
 		t.Errorf("a delivery before the forge was reached: HTTP %d", status)
 	}
 	s.Forge.ClearFaults()
@@ -82,7 +82,7 @@ func TestOneRepositoryIsOutOfReach(t *testing.T) {
 func TestMissingScope(t *testing.T) {
 	s := startHarness(t, harnessOptions{})
 	s.awaitJudged()
-	s.injectFault(emulator.Fault{Method: "POST", Path: "/pulls$", Times: -1, Status: http.StatusForbidden,
+	s.injectFault(emulator.Fault{Method: "POST", Path: s.paths().pulls + "$", Times: -1, Status: http.StatusForbidden,
 		Header: http.Header{"X-Accepted-Oauth-Scopes": {"repo"}, "X-Oauth-Scopes": {"read:org"}},
 		Body:   `{"message":"Resource not accessible by personal access token"}`})
 	s.commitRelease("web", "1.1.0")
@@ -200,16 +200,16 @@ func TestRetryAfter(t *testing.T) {
 			clock := newSteppedClock()
 			s := startHarness(t, harnessOptions{clock: clock})
 			s.awaitJudged()
-			s.injectFault(emulator.Fault{Method: "POST", Path: "/pulls$", Times: 1, Status: c.status, Header: http.Header{"Retry-After": {"120"}}, Body: c.body})
+			s.injectFault(emulator.Fault{Method: "POST", Path: s.paths().pulls + "$", Times: 1, Status: c.status, Header: http.Header{"Retry-After": {"120"}}, Body: c.body})
 			s.commitRelease("web", "1.1.0")
-			s.waitFor("the call was refused", func() (bool, string) { return s.countCalls("POST", "/pulls") == 1, "" })
+			s.waitFor("the call was refused", func() (bool, string) { return s.countOpenings() == 1, "" })
 			began := clock.Now()
 			s.awaitIdle()
 			for clock.Now().Sub(began) < 110*time.Second {
 				clock.Step(10 * time.Second)
 				s.awaitIdle()
 			}
-			if n := s.countCalls("POST", "/pulls"); n != 1 {
+			if n := s.countOpenings(); n != 1 {
 				t.Errorf("the call was made %d times within the 120 s that the forge asked for", n)
 			}
 			clock.Step(15 * time.Second)
@@ -231,7 +231,7 @@ func TestFlakyForge(t *testing.T) {
 			s := startHarness(t, harnessOptions{})
 			s.awaitJudged()
 			for range 6 {
-				s.injectFault(emulator.Fault{Path: "^/repos|git-", Skip: chance.IntN(50), Times: 1, After: chance.IntN(2) == 0, Cut: chance.IntN(3) == 0,
+				s.injectFault(emulator.Fault{Path: "^" + s.paths().repositories + "|git-", Skip: chance.IntN(50), Times: 1, After: chance.IntN(2) == 0, Cut: chance.IntN(3) == 0,
 					Status: []int{http.StatusBadGateway, http.StatusInternalServerError, http.StatusGatewayTimeout}[chance.IntN(3)]})
 			}
 			s.runStory()
@@ -265,7 +265,7 @@ func TestBlockedMerge(t *testing.T) {
 	// Our own status passes, or the two would wait for each other.
 	s.awaitPull(p.Number, "has our status", func(p *emulator.PullRequest) bool { return liftlockStatus(p.Statuses).State == "success" })
 	s.Forge.ResetCalls()
-	s.waitFor("a few sweeps pass", func() (bool, string) { return s.countCalls("GET", "/pulls") >= 4, "" })
+	s.waitFor("a few sweeps pass", func() (bool, string) { return s.countCalls("GET", s.paths().pulls) >= 4, "" })
 	if n := s.countCalls("PUT", "/merge"); n > 1 {
 		t.Errorf("a blocked merge was tried %d times", n)
 	}

@@ -102,6 +102,10 @@ func (f *reachedForge) UpdatePullRequest(ctx context.Context, r forge.Repo, numb
 	return effect(ctx, f, "UpdatePullRequest", true, func() error { return f.Forge.UpdatePullRequest(ctx, r, number, u) })
 }
 
+func (f *reachedForge) LeaveQueue(ctx context.Context, r forge.Repo, number int) error {
+	return effect(ctx, f, "LeaveQueue", true, func() error { return f.Forge.LeaveQueue(ctx, r, number) })
+}
+
 func (f *reachedForge) DeleteBranch(ctx context.Context, r forge.Repo, branch string) error {
 	return effect(ctx, f, "DeleteBranch", true, func() error { return f.Forge.DeleteBranch(ctx, r, branch) })
 }

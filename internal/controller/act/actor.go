@@ -144,6 +144,8 @@ func (a *Actor) doPullAction(ctx context.Context, s *subject, action promotion.P
 		return a.closePull(ctx, s, x)
 	case promotion.Merge:
 		return a.mergePull(ctx, s, x)
+	case promotion.LeaveQueue:
+		return a.leaveQueue(ctx, s, x)
 	case promotion.OpenRevert:
 		return a.openRevert(ctx, s, x)
 	case promotion.RecomposeRevert:

@@ -28,6 +28,7 @@ type fakeForge struct {
 	refuse    error  // what a merge is answered with
 	merging   func() // comes between a merge's request and its effect
 	landed    string // what a merge makes of the base; empty: the head
+	queues    bool   // it merges by a queue, which never moves
 	undeleted bool   // branches can't be deleted
 
 	requested      []string // from whom reviews are requested
@@ -185,6 +186,8 @@ func (f *fakeForge) Merge(_ context.Context, _ forge.Repo, m forge.MergeRequest)
 			return err
 		case pr.Head != m.Head:
 			return &forge.Error{Op: "merge", Kind: forge.ErrConflict}
+		case f.queues && pr.State == forge.Open:
+			pr.Queue, pr.UpdatedAt = forge.Queued, f.w.now
 		case pr.State != forge.Merged:
 			if f.merging != nil {
 				f.merging()
@@ -197,6 +200,20 @@ func (f *fakeForge) Merge(_ context.Context, _ forge.Repo, m forge.MergeRequest)
 		return nil
 	}, "merge #%d", m.Number)
 	return landed, err
+}
+
+func (f *fakeForge) LeaveQueue(_ context.Context, _ forge.Repo, number int) error {
+	return f.pass(func() error {
+		pr, err := f.find(number)
+		switch {
+		case err != nil:
+			return err
+		case pr.State == forge.Merged:
+			return &forge.Error{Op: "leave the queue", Kind: forge.ErrConflict}
+		}
+		pr.Queue, pr.UpdatedAt = forge.NotQueued, f.w.now
+		return nil
+	}, "leave queue #%d", number)
 }
 
 func (f *fakeForge) DeleteBranch(_ context.Context, _ forge.Repo, branch string) error {

@@ -19,7 +19,8 @@ import (
 )
 
 // mergePull merges exactly the head that was judged, and nothing when what it was
-// judged on has moved since.
+// judged on has moved since. Where the forge merges by a queue the head has joined that then:
+// what lands later is found and put on record by whoever looks.
 func (a *Actor) mergePull(ctx context.Context, s *subject, x promotion.Merge) error {
 	r, env := s.ev.Snapshot.Repo, s.ev.Environment(s.env)
 	in, err := a.openInput(ctx, s)
@@ -49,6 +50,9 @@ func (a *Actor) mergePull(ctx context.Context, s *subject, x promotion.Merge) er
 	pr, err := a.opts.Gatherer.RefreshPullRequest(ctx, r, x.Pull)
 	if err != nil {
 		return err
+	}
+	if landed == "" {
+		return a.recordQueued(ctx, s, "queued", fmt.Sprintf("#%d joined the forge's merge queue into %s", x.Pull, env.Branch))
 	}
 	a.deleteOver(ctx, r, pr)
 	if _, err := r.Mirror.Fetch(ctx); err != nil {

@@ -149,7 +149,7 @@ func ReadPullHolds(ctx context.Context, s StateReader, repo string, number int) 
 func (o *Gatherer) describeOpenPull(ctx context.Context, ev *Evaluation, env *promotion.Env, r *pullRecord) (*OpenPull, error) {
 	repo, pr := ev.Snapshot.Repo, &r.PR
 	p := &OpenPull{Environment: env.Name, Revert: r.ref.Revert, PR: pr, Pull: promotion.Pull{Number: pr.Number, URL: pr.URL, Head: pr.Head, HeadSince: r.HeadSince, CreatedAt: pr.CreatedAt, UpdatedAt: pr.UpdatedAt,
-		Held: pr.HasLabel(promotion.LabelHold), Batch: r.batch, MergeNote: pr.MergeReason}}
+		Held: pr.HasLabel(promotion.LabelHold), Queued: pr.Queue == forge.Queued, Batch: r.batch, MergeNote: pr.MergeReason}}
 	holds, err := ReadPullHolds(ctx, o.opts.Store, repo.ID, pr.Number)
 	if err != nil {
 		return nil, err

@@ -23,12 +23,20 @@ type pullDetail struct {
 
 func detailKey(r *Repository, number int) string { return fmt.Sprintf("%s#%d", r.ID, number) }
 
+// queuedMaxAge is how old what is known of a pull request in the forge's merge queue gets: no
+// forge tells of all that befalls one there.
+const queuedMaxAge = 30 * time.Second
+
 // readDetail reads an open pull request again unless nothing was heard of it since
-// the last time; fresh always reads. What completeDetail added to it before is there.
+// the last time, and it isn't in a queue; fresh always reads. What completeDetail added to it before is there.
 func (o *pullGatherer) readDetail(ctx context.Context, r *Repository, e *cachedPull, fresh bool) (*pullDetail, error) {
 	key := detailKey(r, e.PR.Number)
 	d, _ := o.details.Get(key)
-	if d == nil || fresh || d.at.Before(e.NotifiedAt) || o.now().Sub(d.at) >= o.maxAge || d.pr.Head != e.PR.Head ||
+	maxAge := o.maxAge
+	if d != nil && d.pr.Queue == forge.Queued {
+		maxAge = min(maxAge, queuedMaxAge)
+	}
+	if d == nil || fresh || d.at.Before(e.NotifiedAt) || o.now().Sub(d.at) >= maxAge || d.pr.Head != e.PR.Head ||
 		d.pr.State != e.PR.State || d.pr.Mergeable == forge.MergeableUnknown {
 		if _, err := o.RefreshPullRequest(ctx, r, e.PR.Number); err != nil {
 			return nil, err

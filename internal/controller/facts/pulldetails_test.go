@@ -3,6 +3,7 @@ package facts
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/liftlock/liftlock/internal/forge"
 )
@@ -44,6 +45,47 @@ func TestReviewsAndChecksOfOneReading(t *testing.T) {
 		}
 		if f.reads != look {
 			t.Errorf("look %d read it %d times", look, f.reads)
+		}
+	}
+}
+
+// queueForge is one that keeps a pull request in its queue, and says so.
+type queueForge struct {
+	forge.Forge
+	reads int
+}
+
+func (f *queueForge) PullRequest(ctx context.Context, r forge.Repo, number int) (*forge.PullRequest, error) {
+	f.reads++
+	pr, err := f.Forge.PullRequest(ctx, r, number)
+	if err == nil {
+		pr.Queue, pr.Mergeable = forge.Queued, forge.MergeableYes
+	}
+	return pr, err
+}
+
+// TestQueuedIsReadAgain holds that what is in the forge's queue is read again although nothing
+// was heard of it.
+func TestQueuedIsReadAgain(t *testing.T) {
+	w := newStory(t, `  environments:
+    - {name: dev}
+    - {name: qa, after: [dev], merge: auto}
+`, []string{"dev", "qa"}, "web")
+	w.evaluate("web", false)
+	w.release("ada", "dev", "1.1.0", "web")
+	w.soak("web")
+	ev, d := w.evaluate("web", false)
+	n := w.openPromotion(ev, d)
+	f := &queueForge{Forge: w.repo.Forge}
+	w.repo.Forge = f
+	for _, c := range []struct {
+		later time.Duration
+		reads int
+	}{{0, 1}, {queuedMaxAge / 2, 1}, {queuedMaxAge, 2}} {
+		w.now = w.now.Add(c.later)
+		ev, _ = w.evaluate("web", false)
+		if !ev.OpenPulls[n].Queued || f.reads != c.reads {
+			t.Errorf("%s later: queued %t, read %d times, want %d", c.later, ev.OpenPulls[n].Queued, f.reads, c.reads)
 		}
 	}
 }

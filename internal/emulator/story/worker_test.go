@@ -204,6 +204,11 @@ func (d *crashingForge) Merge(ctx context.Context, r forge.Repo, m forge.MergeRe
 	return d.Forge.Merge(ctx, r, m)
 }
 
+func (d *crashingForge) LeaveQueue(ctx context.Context, r forge.Repo, number int) error {
+	defer d.points.bracketWrite("forge leave queue #%d", number)()
+	return d.Forge.LeaveQueue(ctx, r, number)
+}
+
 func (d *crashingForge) DeleteBranch(ctx context.Context, r forge.Repo, branch string) error {
 	defer d.points.bracketWrite("forge delete %s", branch)()
 	return d.Forge.DeleteBranch(ctx, r, branch)

@@ -31,6 +31,10 @@ type Backend struct {
 	// that is the repository's choice. nil: NewRepository.
 	NewRepositoryFor func(t *testing.T, method string) *Repository
 
+	// NewQueueRepository gives one that merges by the forge's merge queue; nil: Liftlock knows
+	// none of this forge.
+	NewQueueRepository func(t *testing.T) *Repository
+
 	// Differences is where the forge can't do as others do.
 	Differences Differences
 
@@ -80,6 +84,9 @@ type Repository struct {
 	// Git is how the repository is read and written beside the driver; nil: by the git
 	// program, over CloneURL.
 	Git Git
+
+	// RunQueue lets the merge queue come to its end. nil where the repository has none.
+	RunQueue func(t *testing.T)
 
 	// Hooks lists the repository's webhooks as they are; AddHook makes one. nil where
 	// the world delivers none over HTTP.
@@ -144,6 +151,12 @@ func Run(t *testing.T, w Backend) {
 		}
 		t.Run("merge by "+method, func(t *testing.T) { testMerge(t, newFixture(t, w, newRepository(t)), method) })
 		t.Run("authors of a pull request, "+method, func(t *testing.T) { testMergedPull(t, newFixture(t, w, newRepository(t)), method) })
+	}
+	if w.NewQueueRepository == nil {
+		t.Run("no merge queue", func(t *testing.T) { testNoQueue(t, newFixture(t, w, w.NewRepository(t))) })
+	} else {
+		t.Run("merge queue", func(t *testing.T) { testQueue(t, newFixture(t, w, w.NewQueueRepository(t))) })
+		t.Run("dropped from the merge queue", func(t *testing.T) { testQueueDrops(t, newFixture(t, w, w.NewQueueRepository(t))) })
 	}
 	t.Run("bad credentials", func(t *testing.T) { testBadCredentials(t, w) })
 }

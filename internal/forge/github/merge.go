@@ -55,3 +55,8 @@ func (d *Driver) Merge(ctx context.Context, r forge.Repo, m forge.MergeRequest) 
 	}
 	return "", refusal
 }
+
+// LeaveQueue is ErrUnsupported. GitHub's merge queue is only left by GraphQL, and Liftlock doesn't join it.
+func (d *Driver) LeaveQueue(_ context.Context, r forge.Repo, n int) error {
+	return &forge.Error{Op: "take " + r.Number(n) + " out of the merge queue", Kind: forge.ErrUnsupported, Message: "Liftlock knows no merge queue of GitHub"}
+}

@@ -101,6 +101,11 @@ func testContract(t *testing.T, release string) {
 			Fork:          p.fork,
 			Hooks:         p.hooks,
 			AddHook:       p.addHook,
+			RunQueue: func(t *testing.T) {
+				if err := em.RunMergeQueue(r.String(), botLogin); err != nil {
+					t.Fatal(err)
+				}
+			},
 		}
 	}
 	forgetest.Run(t, forgetest.Backend{
@@ -110,6 +115,9 @@ func testContract(t *testing.T, release string) {
 		NewRepository: func(t *testing.T) *forgetest.Repository { return newRepository(t, emulator.GitLabProject{}) },
 		NewRepositoryFor: func(t *testing.T, method string) *forgetest.Repository {
 			return newRepository(t, emulator.GitLabProject{MergeMethod: map[string]string{"rebase": "ff"}[method]})
+		},
+		NewQueueRepository: func(t *testing.T) *forgetest.Repository {
+			return newRepository(t, emulator.GitLabProject{QueueMerges: true})
 		},
 		Differences: differencesOf(release),
 	})

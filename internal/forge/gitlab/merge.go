@@ -2,6 +2,7 @@ package gitlab
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 
 	"github.com/liftlock/liftlock/internal/forge"
@@ -15,9 +16,10 @@ type acceptRequest struct {
 	SquashMessage string `json:"squash_commit_message,omitempty"`
 }
 
-// Merge merges one head. How is the project's choice, so a method that isn't the project's is
-// refused first. GitLab's refusals don't say which of its checks failed: what they mean is
-// decided by looking at the merge request, so that a merge whose answer was lost is recognised.
+// Merge merges one head, or has it join the merge train of its target branch. How is the
+// project's choice, so a method that isn't the project's is refused first. GitLab's refusals
+// don't say which of its checks failed: what they mean is decided by looking at the merge
+// request, so that a merge whose answer was lost is recognised.
 func (d *Driver) Merge(ctx context.Context, r forge.Repo, m forge.MergeRequest) (string, error) {
 	op := "merge " + number(r, m.Number)
 	if m.Head == "" {
@@ -31,15 +33,15 @@ func (d *Driver) Merge(ctx context.Context, r forge.Repo, m forge.MergeRequest) 
 	if why, what := refuseMethod(p, m.Method); why != "" {
 		refusal = &forge.Error{Op: op, Kind: forge.ErrNotMergeable, Message: why, Hint: what}
 	} else {
-		var merged mergeRequest
-		_, err := d.callMergeRequest(ctx, op, r, m.Number, http.MethodPut, newAcceptRequest(m), &merged, "merge")
-		switch {
-		case err == nil && merged.State == "merged":
-			return merged.landed(), nil
-		case err == nil:
-			return "", &forge.Error{Op: op, Kind: forge.ErrRetryable, Message: "GitLab is merging it: it is " + merged.State + " still"}
+		land := d.acceptNow
+		if p.QueueMerges {
+			land = d.joinQueue
 		}
-		if refusal = asError(err); !mayBeMerged(refusal.Status) {
+		commit, err := land(ctx, op, r, m)
+		if err == nil {
+			return commit, nil
+		}
+		if refusal = asError(err); !mayBeMerged(refusal.Status) && !(p.QueueMerges && refusal.Status == refusedByQueue) {
 			return "", err
 		}
 	}
@@ -47,11 +49,66 @@ func (d *Driver) Merge(ctx context.Context, r forge.Repo, m forge.MergeRequest) 
 	if err != nil {
 		return "", err
 	}
-	if pr.State == forge.Merged && pr.Head == m.Head {
+	switch {
+	case pr.State == forge.Merged && pr.Head == m.Head:
 		return pr.MergeCommit, nil
+	case pr.Queue == forge.Queued && pr.Head == m.Head && p.QueueMerges:
+		return "", nil // it has joined before
 	}
 	explainRefusal(refusal, pr, m.Head)
 	return "", refusal
+}
+
+// acceptNow merges a head, and gives the commit that landed.
+func (d *Driver) acceptNow(ctx context.Context, op string, r forge.Repo, m forge.MergeRequest) (string, error) {
+	var merged mergeRequest
+	_, err := d.callMergeRequest(ctx, op, r, m.Number, http.MethodPut, newAcceptRequest(m), &merged, "merge")
+	switch {
+	case err != nil:
+		return "", err
+	case merged.State != "merged":
+		return "", &forge.Error{Op: op, Kind: forge.ErrRetryable, Message: "GitLab is merging it: it is " + merged.State + " still"}
+	}
+	return merged.landed(), nil
+}
+
+// queueRequest has a head join a merge train, which takes no message for what lands.
+type queueRequest struct {
+	SHA    string `json:"sha"`
+	Squash bool   `json:"squash"`
+}
+
+// joinQueue has a head join the merge train of its target branch; nothing has landed then. A
+// plain merge would go past the train.
+func (d *Driver) joinQueue(ctx context.Context, op string, r forge.Repo, m forge.MergeRequest) (string, error) {
+	_, err := d.callProject(ctx, op, r, http.MethodPost, queueRequest{SHA: m.Head, Squash: m.Method == "squash"}, nil, "merge_trains", "merge_requests", fmt.Sprint(m.Number))
+	return "", err
+}
+
+// LeaveQueue takes a merge request off its merge train, and cancels what merges it by itself
+// otherwise. GitLab has one call for both; that answers with success also where nothing was
+// canceled, so what it did is read afterwards.
+func (d *Driver) LeaveQueue(ctx context.Context, r forge.Repo, n int) error {
+	op := "take " + number(r, n) + " off its merge train"
+	_, err := d.callMergeRequest(ctx, op, r, n, http.MethodPost, nil, nil, "cancel_merge_when_pipeline_succeeds")
+	var refusal *forge.Error
+	if err != nil {
+		if refusal = asError(err); !mayBeMerged(refusal.Status) {
+			return err
+		}
+	}
+	pr, err := d.PullRequest(ctx, r, n)
+	switch {
+	case err != nil:
+		return err
+	case pr.State == forge.Merged, pr.MergeReason == mergeLocked:
+		return &forge.Error{Op: op, Kind: forge.ErrConflict, Message: "it is merged, or being merged"}
+	case pr.State == forge.Closed, pr.Queue == forge.NotQueued:
+		return nil
+	case refusal != nil && refusal.Status == http.StatusUnauthorized: // the token is good: it has just read
+		return &forge.Error{Op: op, Kind: forge.ErrForbidden, Status: refusal.Status, Message: "Liftlock's account may not take it off", Hint: "make it a Maintainer, or one of those allowed to merge in the settings of the protected branch"}
+	}
+	return &forge.Error{Op: op, Kind: forge.ErrRetryable, Message: "it is in the queue still"}
 }
 
 func newAcceptRequest(m forge.MergeRequest) acceptRequest {
@@ -69,8 +126,6 @@ func newAcceptRequest(m forge.MergeRequest) acceptRequest {
 // refuseMethod says why a project doesn't merge by a method, and what to do; empty: it does.
 func refuseMethod(p project, method string) (why, what string) {
 	switch {
-	case p.QueueMerges:
-		return "the project merges by merge trains, which Liftlock doesn't join yet", "switch them off for the project, or merge it by hand"
 	case method == "rebase" && p.MergeMethod != "ff":
 		return "the project makes merge commits, so nothing is merged by rebase", "set merge.method to merge or squash, or the project's merge method to fast-forward"
 	case method == "merge" && p.MergeMethod == "ff":
@@ -82,6 +137,9 @@ func refuseMethod(p project, method string) (why, what string) {
 	}
 	return "", ""
 }
+
+// refusedByQueue is what a merge train says to what can't join it.
+const refusedByQueue = http.StatusBadRequest
 
 // mayBeMerged says that a refusal leaves open what became of the merge request. 406 is what
 // old versions say for 422.
@@ -108,6 +166,9 @@ func explainRefusal(refusal *forge.Error, pr *forge.PullRequest, head string) {
 		refusal.Hint = "make it a Maintainer, or one of those allowed to merge in the settings of the protected branch"
 	case pr.Mergeable == forge.MergeableDirty, pr.Mergeable == forge.MergeableBlocked, pr.Mergeable == forge.MergeableBehind:
 		why(forge.ErrNotMergeable, pr.MergeReason)
+	case refusal.Status == refusedByQueue && pr.Mergeable == forge.MergeableYes:
+		why(forge.ErrNotMergeable, "GitLab doesn't let it onto the merge train: "+refusal.Message)
+		refusal.Hint = "look at the project's merge trains, or switch them off in its settings"
 	default:
 		// Still being worked out, or the base moved while it was merged.
 		refusal.Kind = forge.ErrConflict

@@ -136,7 +136,6 @@ func TestMergeByProject(t *testing.T) {
 		{"squash where nothing is", jsonObject{"squash_option": "never"}, "squash", "doesn't allow squashing", ""},
 		{"merge where everything is squashed", jsonObject{"squash_option": "always"}, "merge", "always squashes", ""},
 		{"squash where everything is", jsonObject{"squash_option": "always"}, "squash", "", `"squash":true`},
-		{"by trains", jsonObject{"merge_trains_enabled": true}, "merge", "merge trains", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r, d := newReplayServer(t)
@@ -154,6 +153,74 @@ func TestMergeByProject(t *testing.T) {
 			}
 			if !errors.Is(err, forge.ErrNotMergeable) || !strings.Contains(err.Error(), c.words) || asError(err).Hint == "" || sent != "" {
 				t.Errorf("got %v after %s", err, sent)
+			}
+		})
+	}
+}
+
+// TestQueueAnswers has a head join a merge train, and says what GitLab's answers mean.
+func TestQueueAnswers(t *testing.T) {
+	queued := jsonObject{"merge_when_pipeline_succeeds": true}
+	for _, c := range []struct {
+		name   string
+		answer response
+		after  jsonObject // how the merge request is then
+		landed string
+		kind   error // nil: it has joined, or landed
+		words  string
+	}{
+		{"joined", response{201, nil, "[]"}, queued, "", nil, ""},
+		{"joins when its pipeline is through", response{202, nil, "[]"}, queued, "", nil, ""},
+		{"on it already", errorResponse(409, "The merge request is already on a merge train."), queued, "", nil, ""},
+		{"on it with another head", errorResponse(409, "SHA does not match"), jsonObject{"merge_when_pipeline_succeeds": true, "sha": head2}, "", forge.ErrConflict, head2},
+		{"landed meanwhile", errorResponse(400, "not open"), jsonObject{"state": "merged", "merge_commit_sha": land1}, land1, nil, ""},
+		{"not approved", errorResponse(400, "not mergeable"), jsonObject{"detailed_merge_status": "not_approved"}, "", forge.ErrNotMergeable, "not_approved"},
+		{"still being checked", errorResponse(400, "not mergeable"), jsonObject{"detailed_merge_status": "checking"}, "", forge.ErrConflict, ""},
+		{"for a reason of the train's", errorResponse(400, "no pipeline"), jsonObject{"detailed_merge_status": "mergeable"}, "", forge.ErrNotMergeable, "no pipeline"},
+		{"no trains in this edition", errorResponse(403, "403 Forbidden"), nil, "", forge.ErrForbidden, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r, d := newReplayServer(t)
+			r.on("GET projects/7", okResponse(jsonObject{"id": 7, "merge_trains_enabled": true}))
+			r.on("POST merge_trains/merge_requests/7", c.answer)
+			r.on("GET merge_requests/7", okResponse(mergeRequestJSON(c.after)))
+			landed, err := d.Merge(ctx, testRepoName, forge.MergeRequest{Number: 7, Head: head1, Method: "squash", Title: "T"})
+			if sent := strings.Join(r.calls("POST merge_trains/merge_requests/7"), "\n"); !strings.HasSuffix(sent, ` {"sha":"`+head1+`","squash":true}`) {
+				t.Errorf("sent %s", sent)
+			}
+			if landed != c.landed || !errors.Is(err, c.kind) {
+				t.Fatalf("got %q, %v; want %q, %v", landed, err, c.landed, c.kind)
+			}
+			if err != nil && !strings.Contains(err.Error(), c.words) {
+				t.Errorf("it says %v, want %q", err, c.words)
+			}
+		})
+	}
+}
+
+// TestLeaveQueue believes what the merge request is then, and not the answer.
+func TestLeaveQueue(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		answer response
+		after  jsonObject
+		kind   error // nil: it isn't in the queue
+	}{
+		{"off it", response{201, nil, "{}"}, nil, nil},
+		{"closed", errorResponse(406, "406 Not Acceptable"), jsonObject{"state": "closed"}, nil},
+		{"on it still, whatever the answer", response{201, nil, "{}"}, jsonObject{"merge_when_pipeline_succeeds": true}, forge.ErrRetryable},
+		{"it can't be canceled", errorResponse(405, "405 Method Not Allowed"), jsonObject{"merge_when_pipeline_succeeds": true}, forge.ErrRetryable},
+		{"no right", errorResponse(401, "401 Unauthorized"), jsonObject{"merge_when_pipeline_succeeds": true}, forge.ErrForbidden},
+		{"merged", response{201, nil, "{}"}, jsonObject{"state": "merged"}, forge.ErrConflict},
+		{"being merged", errorResponse(405, "405 Method Not Allowed"), jsonObject{"state": "locked", "merge_when_pipeline_succeeds": true}, forge.ErrConflict},
+		{"GitLab is down", response{502, nil, ""}, nil, forge.ErrRetryable},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r, d := newReplayServer(t)
+			r.on("POST merge_requests/7/cancel_merge_when_pipeline_succeeds", c.answer)
+			r.on("GET merge_requests/7", okResponse(mergeRequestJSON(c.after)))
+			if err := d.LeaveQueue(ctx, testRepoName, 7); !errors.Is(err, c.kind) {
+				t.Errorf("got %v, want %v", err, c.kind)
 			}
 		})
 	}

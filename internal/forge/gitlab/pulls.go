@@ -16,7 +16,7 @@ type mergeRequest struct {
 	IID             int        `json:"iid"`
 	Title           string     `json:"title"`
 	Description     string     `json:"description"`
-	State           string     `json:"state"` // opened, closed, locked or merged
+	State           string     `json:"state"` // opened, closed, mergeLocked or merged
 	WebURL          string     `json:"web_url"`
 	Author          *account   `json:"author"`
 	Reviewers       []account  `json:"reviewers"`
@@ -30,8 +30,9 @@ type mergeRequest struct {
 	MergeCommitSHA  string     `json:"merge_commit_sha"`
 	SquashCommitSHA string     `json:"squash_commit_sha"`
 	MergeStatus     string     `json:"detailed_merge_status"`
-	MergeUser       *account   `json:"merge_user"` // also who wants it merged later
-	MergedBy        *account   `json:"merged_by"`  // before 14.7
+	MergesByItself  bool       `json:"merge_when_pipeline_succeeds"` // on a merge train, or by auto-merge
+	MergeUser       *account   `json:"merge_user"`                   // also who wants it merged later
+	MergedBy        *account   `json:"merged_by"`                    // before 14.7
 	CreatedAt       *time.Time `json:"created_at"`
 	UpdatedAt       *time.Time `json:"updated_at"`
 	ClosedAt        *time.Time `json:"closed_at"`
@@ -70,6 +71,9 @@ func (m *mergeRequest) pullRequest() forge.PullRequest {
 		UpdatedAt: timeOrZero(m.UpdatedAt),
 	}
 	pr.Mergeable, pr.MergeReason = toMergeable(m.State, m.MergeStatus)
+	if m.MergesByItself && (m.State == "opened" || m.State == mergeLocked) {
+		pr.Queue = forge.Queued
+	}
 	switch m.State {
 	case "merged":
 		pr.State, pr.MergeCommit, pr.MergedAt = forge.Merged, m.landed(), timeOrZero(m.MergedAt)
@@ -84,12 +88,15 @@ func (m *mergeRequest) pullRequest() forge.PullRequest {
 	return pr
 }
 
+// mergeLocked is the state of a merge request that is being merged.
+const mergeLocked = "locked"
+
 // toMergeable reads GitLab's opinion (api/merge_requests, "Merge status"). A word that isn't
 // known is of something new that keeps it from merging.
 func toMergeable(state, status string) (forge.Mergeable, string) {
 	switch {
-	case state == "locked": // a merge is under way
-		return forge.MergeableUnknown, "locked"
+	case state == mergeLocked:
+		return forge.MergeableUnknown, mergeLocked
 	case state != "opened":
 		return forge.MergeableUnknown, ""
 	}

@@ -36,35 +36,48 @@ func TestContract(t *testing.T) {
 	sre := forge.Team{Organisation: "acme", Name: "sre"}
 	f.SetTeam(sre, reviewerLogin)
 	count := 0
+	newRepository := func(t *testing.T) *forgetest.Repository {
+		count++
+		r := forge.Repo{Owner: "acme", Name: fmt.Sprintf("apps-%d", count)}
+		s := &userGit{forge: f, repo: r, remote: newRemote(t)}
+		f.AddRepo(r, s.remote, "main")
+		allow(t, f, r, botLogin, forge.PermissionAdmin)
+		allow(t, f, r, reviewerLogin, forge.PermissionWrite)
+		return &forgetest.Repository{
+			Repo: r, Forge: f.As(botLogin), Reviewer: f.As(reviewerLogin), Stranger: strangerLogin, Nobody: "nobody",
+			Team: sre, ReviewerEmail: f.Ident(reviewerLogin).Email, Git: s, Fork: s.openFork,
+			Requested: func(_ *testing.T, number int) []string { return f.RequestedReviewers(r, number) },
+			RemoveRequest: func(t *testing.T, number int, login string) {
+				if err := f.RemoveReviewRequest(r, number, botLogin, login); err != nil {
+					t.Fatal(err)
+				}
+			},
+			Review: func(t *testing.T, number int, v forgetest.Verdict, commit string) {
+				verdict := map[forgetest.Verdict]memory.Verdict{
+					forgetest.Approve: memory.Approve, forgetest.Reject: memory.RequestChanges, forgetest.CommentOnly: memory.Remark,
+				}[v]
+				if err := f.Review(r, number, reviewerLogin, verdict, commit); err != nil {
+					t.Fatal(err)
+				}
+			},
+			RunQueue: func(t *testing.T) {
+				if err := f.RunMergeQueue(r, botLogin); err != nil {
+					t.Fatal(err)
+				}
+			},
+		}
+	}
 	forgetest.Run(t, forgetest.Backend{
-		Type:         webhooks.GitHub,
-		Timeout:      5 * time.Second,
-		WithBadToken: func(*testing.T) forge.Forge { return f.As("no-such-account") },
-		NewRepository: func(t *testing.T) *forgetest.Repository {
-			count++
-			r := forge.Repo{Owner: "acme", Name: fmt.Sprintf("apps-%d", count)}
-			s := &userGit{forge: f, repo: r, remote: newRemote(t)}
-			f.AddRepo(r, s.remote, "main")
-			allow(t, f, r, botLogin, forge.PermissionAdmin)
-			allow(t, f, r, reviewerLogin, forge.PermissionWrite)
-			return &forgetest.Repository{
-				Repo: r, Forge: f.As(botLogin), Reviewer: f.As(reviewerLogin), Stranger: strangerLogin, Nobody: "nobody",
-				Team: sre, ReviewerEmail: f.Ident(reviewerLogin).Email, Git: s, Fork: s.openFork,
-				Requested: func(_ *testing.T, number int) []string { return f.RequestedReviewers(r, number) },
-				RemoveRequest: func(t *testing.T, number int, login string) {
-					if err := f.RemoveReviewRequest(r, number, botLogin, login); err != nil {
-						t.Fatal(err)
-					}
-				},
-				Review: func(t *testing.T, number int, v forgetest.Verdict, commit string) {
-					verdict := map[forgetest.Verdict]memory.Verdict{
-						forgetest.Approve: memory.Approve, forgetest.Reject: memory.RequestChanges, forgetest.CommentOnly: memory.Remark,
-					}[v]
-					if err := f.Review(r, number, reviewerLogin, verdict, commit); err != nil {
-						t.Fatal(err)
-					}
-				},
+		Type:          webhooks.GitHub,
+		Timeout:       5 * time.Second,
+		WithBadToken:  func(*testing.T) forge.Forge { return f.As("no-such-account") },
+		NewRepository: newRepository,
+		NewQueueRepository: func(t *testing.T) *forgetest.Repository {
+			r := newRepository(t)
+			if err := f.QueueMerges(r.Repo); err != nil {
+				t.Fatal(err)
 			}
+			return r
 		},
 	})
 }

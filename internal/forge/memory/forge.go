@@ -65,6 +65,8 @@ type repository struct {
 	access        map[string]forge.Permission // by login, in lower case
 	protections   map[string]Protection       // by branch
 	deleteMerged  bool
+	queueMerges   bool
+	queue         []queuedMerge                     // in the order in which they joined
 	hooks         map[string]string                 // secret by URL
 	missed        map[string][]forge.MissedDelivery // by the hook's URL, oldest first
 

@@ -138,33 +138,46 @@ func (c *call) findMergeBlocker(p *pull) (why string, behind bool, err error) {
 
 // mergePull merges one head, and gives the commit that landed.
 func (c *call) mergePull(p *pull, m forge.MergeRequest) (string, error) {
-	switch {
-	case p.info.State == forge.Merged && p.info.Head == m.Head:
+	if p.isMergedAt(m.Head) {
 		return p.info.MergeCommit, nil
+	}
+	if err := c.checkMerge(p, m); err != nil {
+		return "", err
+	}
+	return c.landPull(p, m)
+}
+
+func (p *pull) isMergedAt(head string) bool {
+	return p.info.State == forge.Merged && p.info.Head == head
+}
+
+// checkMerge says why one head can't be merged now; nil: it can.
+func (c *call) checkMerge(p *pull, m forge.MergeRequest) error {
+	switch {
 	case p.info.Head != m.Head:
-		return "", c.failure(forge.ErrConflict, "its head is "+p.info.Head+", not "+m.Head)
+		return c.failure(forge.ErrConflict, "its head is "+p.info.Head+", not "+m.Head)
 	case p.info.State == forge.Closed:
-		return "", c.failure(forge.ErrNotMergeable, "it is closed")
+		return c.failure(forge.ErrNotMergeable, "it is closed")
 	case !slices.Contains(mergeMethods, m.Method):
-		return "", c.failure(forge.ErrInvalid, "Validation Failed: merge_method is invalid")
+		return c.failure(forge.ErrInvalid, "Validation Failed: merge_method is invalid")
 	case p.info.Draft:
-		return "", c.failure(forge.ErrNotMergeable, "Pull Request is still a draft (draft)")
+		return c.failure(forge.ErrNotMergeable, "Pull Request is still a draft (draft)")
 	}
 	known, err := c.testMerge(p)
 	if err != nil {
-		return "", err
+		return err
 	}
 	switch why, _, err := c.findMergeBlocker(p); {
 	case err != nil:
-		return "", err
+		return err
 	case why != "":
-		return "", c.failure(forge.ErrNotMergeable, why)
+		return c.failure(forge.ErrNotMergeable, why)
 	case p.tree == "" && !known: // what GitHub says while it computes
-		return "", c.failure(forge.ErrConflict, "Pull Request is not mergeable")
+		return c.failure(forge.ErrConflict, "Pull Request is not mergeable")
 	case p.tree == "":
-		return "", c.failure(forge.ErrNotMergeable, "Pull Request is not mergeable (dirty)")
+		return c.failure(forge.ErrNotMergeable, "Pull Request is not mergeable (dirty)")
 	}
-	return c.landPull(p, m)
+	return nil
 }
 
 // landPull puts what a pull request brings onto its base.
@@ -259,6 +272,7 @@ func (c *call) rebaseCommits(p *pull, base string, _ forge.MergeRequest) (string
 // that came onto the base with it.
 func (c *call) markMerged(p *pull, by *account, landed string, brought []git.CommitInfo) {
 	at := c.now()
+	c.leaveQueue(p)
 	p.info.State, p.info.MergeCommit, p.info.MergedBy, p.info.MergedByID = forge.Merged, landed, by.user.Login, by.user.ID
 	p.info.MergedAt, p.info.ClosedAt = at, at
 	delete(c.repo.open, p.info.Number)

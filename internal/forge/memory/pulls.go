@@ -169,6 +169,7 @@ func (c *call) listCommits(base, head string) ([]git.CommitInfo, error) {
 
 // closePull closes a pull request without merging it.
 func (c *call) closePull(p *pull, by *account) {
+	c.leaveQueue(p)
 	p.info.State, p.info.ClosedAt = forge.Closed, c.now()
 	delete(c.repo.open, p.info.Number)
 	c.markUpdated(p)

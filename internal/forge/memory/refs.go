@@ -77,6 +77,7 @@ func (c *call) followHead(by *account, branch, tip string) error {
 // moveHead brings an open pull request to another head.
 func (c *call) moveHead(p *pull, by *account, tip string) error {
 	before := p.info.Head
+	c.leaveQueue(p)
 	if err := c.setHead(p, tip); err != nil {
 		return err
 	}

@@ -173,6 +173,9 @@ func (v *view) Merge(ctx context.Context, r forge.Repo, m forge.MergeRequest) (l
 		if m.Head == "" {
 			return c.failure(forge.ErrInvalid, "no head to merge was given")
 		}
+		if c.repo.queueMerges && !p.isMergedAt(m.Head) {
+			return c.joinQueue(p, m)
+		}
 		landed, err = c.mergePull(p, m)
 		return err
 	})

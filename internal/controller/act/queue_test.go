@@ -1,0 +1,52 @@
+package act
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+// TestMergeByQueue has a head join the forge's queue, where nothing lands and what it was judged
+// by is kept, and takes it out again.
+func TestMergeByQueue(t *testing.T) {
+	eachKindAndStore(t, func(w *fixture) {
+		w.forge.queues = true
+		n := w.open("2.0.0")
+		ev, d := w.evaluate()
+		before := w.remoteHead("main")
+		merging := func(c string) bool {
+			_, ok, err := w.store.State(w.ctx(), facts.MergingKey(w.unit(c), n))
+			w.must(err)
+			return ok
+		}
+		for range 2 { // done again it is the same
+			w.must(w.do(ev, d, w.merge(ev, n)))
+			w.compare("what happened", []any{w.remoteHead("main"), w.forge.pulls[n].State, w.forge.pulls[n].Queue, len(w.events("merged"))}, []any{before, forge.Open, forge.Queued, 0})
+		}
+		for _, c := range w.names {
+			w.compare("the row of "+c, w.promotionOf(c, n).State, promotion.Opened)
+			w.compare("by what it is judged is kept of "+c, merging(c), true)
+		}
+		ev, d = w.evaluate()
+		w.compare("in the queue", ev.OpenPulls[n].Queued, true)
+		_, members := w.merge(ev, n).Subject()
+		leave := promotion.LeaveQueue{Environment: "qa", Pull: n, Members: members, Why: "it is held"}
+		w.must(w.do(ev, d, leave))
+		w.compare("it left", w.forge.pulls[n].Queue, forge.NotQueued)
+		w.compare("events", w.events("unqueued"), w.each("%s: #1 left the forge's merge queue: it is held"))
+		for _, c := range w.names {
+			w.compare("by what it was judged is gone of "+c, merging(c), false)
+		}
+		w.forge.queues = false
+		w.must(w.do(ev, d, w.merge(ev, n)))
+		err := w.do(ev, d, leave)
+		if !errors.Is(err, ErrStale) {
+			w.t.Errorf("leaving with what has landed: %v", err)
+		}
+		ev, _ = w.evaluate()
+		w.compare("what is open", len(ev.OpenPulls), 0)
+	})
+}

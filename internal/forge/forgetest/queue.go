@@ -1,0 +1,98 @@
+package forgetest
+
+import (
+	"testing"
+
+	"github.com/liftlock/liftlock/internal/forge"
+)
+
+// joinQueue has a pull request join the merge queue.
+func (s *fixture) joinQueue(t *testing.T, branch string) *forge.PullRequest {
+	t.Helper()
+	pr := s.openPull(t, branch)
+	if landed := s.mergePull(t, pr, "merge"); landed != "" {
+		t.Fatalf("%s landed as %s", branch, landed)
+	}
+	return s.wantQueue(t, pr, forge.Queued)
+}
+
+// wantQueue reads a pull request, which must be open, with its head as it was, and in the
+// queue or not.
+func (s *fixture) wantQueue(t *testing.T, pr *forge.PullRequest, want forge.QueueState) *forge.PullRequest {
+	t.Helper()
+	now := s.readPull(t, pr.Number)
+	if now.State != forge.Open || now.Head != pr.Head || now.Queue != want {
+		t.Errorf("#%d is %s at %s, queue %q; want queue %q at %s", pr.Number, now.State, now.Head, now.Queue, want, pr.Head)
+	}
+	return now
+}
+
+// testQueue merges by the forge's queue: what joins it lands later, in its turn.
+func testQueue(t *testing.T, s *fixture) {
+	before := s.branchTip(t, "main")
+	first, second := s.joinQueue(t, branchA), s.joinQueue(t, branchB)
+	ask := func(pr *forge.PullRequest) (string, error) {
+		return s.Forge.Merge(s.ctx, s.Repo, forge.MergeRequest{Number: pr.Number, Head: pr.Head, Method: "merge"})
+	}
+	if landed, err := ask(first); err != nil || landed != "" { // again
+		t.Errorf("joining twice: %q, %v", landed, err)
+	}
+	for range 2 { // leaving what it isn't in is success
+		if err := s.Forge.LeaveQueue(s.ctx, s.Repo, second.Number); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.wantQueue(t, second, forge.NotQueued)
+	if tip := s.branchTip(t, "main"); tip != before {
+		t.Fatalf("main moved to %s", tip)
+	}
+	s.RunQueue(t)
+	s.wantQueue(t, second, forge.NotQueued)
+	p := s.awaitPull(t, first.Number, "merged", func(p *forge.PullRequest) bool { return p.State == forge.Merged })
+	if tip := s.branchTip(t, "main"); p.MergeCommit != tip || tip == before || p.Head != first.Head || p.Queue != forge.NotQueued || p.MergedBy != s.ownLogin(t) {
+		t.Errorf("merged: %+v; main is at %s", p, tip)
+	}
+	if landed, err := ask(first); err != nil || landed != p.MergeCommit {
+		t.Errorf("merging what has landed: %q, %v", landed, err)
+	}
+	wantKind(t, "leaving with what has landed", s.Forge.LeaveQueue(s.ctx, s.Repo, first.Number), forge.ErrConflict)
+}
+
+// testQueueDrops takes out of the queue what is no longer what joined it.
+func testQueueDrops(t *testing.T, s *fixture) {
+	pushed, closed := s.joinQueue(t, branchA), s.joinQueue(t, branchB)
+	stale := pushed.Head
+	head := s.pushCommit(t, branchA, "", "more.txt", "more\n")
+	pushed = s.awaitPull(t, pushed.Number, "the new head", func(p *forge.PullRequest) bool {
+		return p.Head == head && p.Mergeable == forge.MergeableYes
+	})
+	s.wantQueue(t, pushed, forge.NotQueued)
+	_, err := s.Forge.Merge(s.ctx, s.Repo, forge.MergeRequest{Number: pushed.Number, Head: stale, Method: "merge"})
+	wantKind(t, "joining with a stale head", err, forge.ErrConflict)
+	state := forge.Closed
+	if err := s.Forge.UpdatePullRequest(s.ctx, s.Repo, closed.Number, forge.PullRequestUpdate{State: &state}); err != nil {
+		t.Fatal(err)
+	}
+	before := s.branchTip(t, "main")
+	s.RunQueue(t)
+	if tip := s.branchTip(t, "main"); tip != before {
+		t.Errorf("main moved to %s", tip)
+	}
+	if p := s.readPull(t, closed.Number); p.State != forge.Closed || p.Queue != forge.NotQueued {
+		t.Errorf("the closed one: %+v", p)
+	}
+	if err := s.Forge.LeaveQueue(s.ctx, s.Repo, closed.Number); err != nil {
+		t.Errorf("leaving with what is closed: %v", err)
+	}
+	_, err = s.Forge.Merge(s.ctx, s.Repo, forge.MergeRequest{Number: closed.Number, Head: closed.Head, Method: "merge"})
+	wantKind(t, "joining with what is closed", err, forge.ErrNotMergeable)
+}
+
+// testNoQueue leaves a queue that isn't there: nothing to be done, or nothing that the forge has.
+func testNoQueue(t *testing.T, s *fixture) {
+	pr := s.openPull(t, branchA)
+	if err := s.Forge.LeaveQueue(s.ctx, s.Repo, pr.Number); err != nil {
+		wantKind(t, "leaving a queue that isn't there", err, forge.ErrUnsupported)
+	}
+	s.wantQueue(t, pr, forge.NotQueued)
+}

@@ -1,0 +1,133 @@
+package promotion
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/policies"
+)
+
+// LeaveQueue takes an open pull request out of the forge's merge queue, in which it would be
+// merged later than it was judged.
+type LeaveQueue struct {
+	Environment string
+	Pull        int
+	Revert      bool
+	Why         string
+	Members     []Member
+}
+
+func (a LeaveQueue) environment() string { return a.Environment }
+
+// Subject is the pull request and whom it moves.
+func (a LeaveQueue) Subject() (int, []Member) { return a.Pull, a.Members }
+
+// Describe says it in a few words.
+func (a LeaveQueue) Describe() string {
+	return fmt.Sprintf("take #%d out of the merge queue: %s", a.Pull, a.Why)
+}
+
+// queueRecheckDelay is how often a pull request in the forge's queue is looked at at the
+// latest: no forge tells of all that befalls one there.
+const queueRecheckDelay = time.Minute
+
+// queuedPull is an open pull request in the forge's queue, as the first component that knows
+// of it does.
+type queuedPull struct {
+	*Pull
+	environment string
+	revert      bool
+	members     []Member
+	components  []int // who knows of it
+}
+
+// planQueue keeps in the forge's merge queue what would be merged now, and nothing else: what is
+// in it lands without being judged again. What isn't merged any more, or is changed or closed,
+// leaves it first. A head that isn't ours is left alone, in the queue as anywhere.
+func (d *Decision) planQueue(f *Facts) {
+	for _, q := range listQueued(f) {
+		i := slices.IndexFunc(d.Actions, func(a Action) bool {
+			p, is := a.(PullAction)
+			return is && isAbout(p, q.Pull)
+		})
+		if i >= 0 {
+			if _, merges := d.Actions[i].(Merge); merges {
+				d.Actions = slices.Delete(d.Actions, i, i+1)
+				d.stayQueued(f, q)
+				continue
+			}
+		}
+		leave := LeaveQueue{Environment: q.environment, Pull: q.Number, Revert: q.revert, Members: q.members, Why: "it may not be merged now"}
+		if i < 0 {
+			i = len(d.Actions)
+			leave.Why = cmp.Or(d.firstQueueObstacle(q), leave.Why)
+		} else {
+			leave.Why = "it is changed or closed"
+		}
+		d.Actions = slices.Insert(d.Actions, i, Action(leave))
+	}
+}
+
+// listQueued lists what is in the forge's queue and ours to take out of it.
+func listQueued(f *Facts) []*queuedPull {
+	var out []*queuedPull
+	for i := range f.Components {
+		c := &f.Components[i]
+		if c.Pipeline == nil || c.Pipeline.Spec.Mode == pipeline.ModeDryRun {
+			continue
+		}
+		for k := range c.Envs {
+			e := &c.Envs[k]
+			for _, p := range []*Pull{e.Open, e.Revert, e.WrongKind, e.BatchPull} {
+				if p == nil || !p.Queued || p.HeadState == HeadModified {
+					continue
+				}
+				at := slices.IndexFunc(out, func(q *queuedPull) bool { return q.Number == p.Number })
+				if at < 0 {
+					at = len(out)
+					members := p.Members
+					if len(members) == 0 {
+						members = []Member{{Component: c.Unit.Component, Release: p.Release, Name: p.Name}}
+					}
+					out = append(out, &queuedPull{Pull: p, environment: e.Name, revert: p == e.Revert, members: members})
+				}
+				out[at].components = append(out[at].components, i)
+			}
+		}
+	}
+	return out
+}
+
+// stayQueued says that a pull request is in the queue, and when it is looked at again.
+func (d *Decision) stayQueued(f *Facts, q *queuedPull) {
+	for _, i := range q.components {
+		at := f.Components[i].Now.Add(queueRecheckDelay)
+		c := &d.Components[i]
+		c.Next, d.Next = earliest(c.Next, at), earliest(d.Next, at)
+		c.Env(q.environment).addReason("queued", fmt.Sprintf("#%d is in the forge's merge queue and lands in its turn", q.Number))
+	}
+}
+
+// firstQueueObstacle is the first thing that keeps a pull request from being merged; empty
+// where the decision names none.
+func (d *Decision) firstQueueObstacle(q *queuedPull) string {
+	for _, i := range q.components {
+		st := d.Components[i].Env(q.environment)
+		gates := st.Gates
+		if q.revert {
+			gates = st.RevertGates
+		}
+		for _, g := range gates {
+			if g.Outcome != policies.Pass {
+				return g.Gate + ": " + g.Reason
+			}
+		}
+		if len(st.Why) > 0 {
+			return st.Why[0].Text
+		}
+	}
+	return ""
+}

@@ -1,0 +1,113 @@
+package promotion
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/promotion/verification"
+)
+
+// queuedInQA has an open promotion into qa, which may be merged, in the forge's queue.
+func queuedInQA() *ComponentFacts {
+	f := linearFacts()
+	f.land("dev", "r2", ByPerson, 0)
+	f.verified("dev").pull("qa", "r2")
+	f.env("qa").Open.Queued = true
+	return f
+}
+
+// queuedRevertInQA has an open revert in qa, where its release is degraded, in the forge's queue.
+func queuedRevertInQA() *ComponentFacts {
+	f := linearFacts()
+	f.land("qa", "r2", ByPromotion, 5)
+	f.verdict("qa", verification.Degraded, "no replica is ready").openRevert("qa", "r2")
+	f.env("qa").Revert.Queued = true
+	return f
+}
+
+func describeAll(actions []Action) []string {
+	var out []string
+	for _, a := range actions {
+		out = append(out, a.Describe())
+	}
+	return out
+}
+
+// TestQueued keeps in the forge's queue what would be merged, and takes out first what wouldn't.
+func TestQueued(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		facts *ComponentFacts
+		want  []string // the actions about pull requests; none: it stays
+	}{
+		{"stays", queuedInQA(), nil},
+		{"whatever the forge says of merging it", queuedInQA().with(func(f *ComponentFacts) { f.env("qa").Open.Mergeable = MergeState("blocked") }), nil},
+		{"a person queued it where a person merges", queuedInQA().with(func(f *ComponentFacts) { f.env("qa").Spec.Merge = pipeline.Manual }), nil},
+		{"a revert stays", queuedRevertInQA(), nil},
+		{"a person queued a revert that a person merges", queuedRevertInQA().with(func(f *ComponentFacts) {
+			f.env("qa").Spec.OnDegraded = pipeline.OnDegraded{Action: pipeline.OnDegradedRevert}
+		}), nil},
+		{"a head that isn't ours", queuedInQA().with(func(f *ComponentFacts) { f.env("qa").Open.MarkModified("somebody pushed to it") }), nil},
+		{"observed only", queuedInQA().with(func(f *ComponentFacts) {
+			f.Pipeline.Spec.Mode = pipeline.ModeDryRun
+			f.env("qa").Open.Held = true
+		}), nil},
+		{"its label holds it", queuedInQA().with(func(f *ComponentFacts) { f.env("qa").Open.Held = true }),
+			[]string{"take #7 out of the merge queue: hold: the pull request has the label liftlock/hold"}},
+		{"the holds can't be read", queuedInQA().with(func(f *ComponentFacts) { f.Holds = Unsure[[]Hold]("no answer") }),
+			[]string{"take #7 out of the merge queue: hold: the holds can't be read"}},
+		{"upstream isn't well", queuedInQA().verdict("dev", verification.Progressing, "progressing"),
+			[]string{"take #7 out of the merge queue: upstream: dev carries"}},
+		{"the pipeline file is broken", queuedInQA().with(func(f *ComponentFacts) { f.PipelineErr = "x.yaml:1: no" }),
+			[]string{"take #7 out of the merge queue: pipeline-file: "}},
+		{"it is composed anew", queuedInQA().composed("qa", "r2").with(func(f *ComponentFacts) { f.env("qa").Open.Stale = true }),
+			[]string{"take #7 out of the merge queue: it is changed or closed", "compose #7 anew"}},
+		{"its release is there already", queuedInQA().with(func(f *ComponentFacts) { f.env("qa").Release = Sure(rel("r2")) }),
+			[]string{"take #7 out of the merge queue: it is changed or closed", "close #7"}},
+		{"a revert that nothing needs any more", queuedRevertInQA().verdict("qa", verification.Verified, ""),
+			[]string{"take #9 out of the merge queue: degraded: qa is not degraded right now"}},
+		{"a revert that is composed anew", queuedRevertInQA().with(func(f *ComponentFacts) { f.env("qa").Revert.Stale = true }),
+			[]string{"take #9 out of the merge queue: it is changed or closed", "compose revert #9 anew"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := Decide(Facts{Components: []ComponentFacts{*c.facts}})
+			got := describeAll(d.Actions)
+			if !slices.EqualFunc(got, c.want, strings.HasPrefix) {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+			if len(c.want) > 0 {
+				return
+			}
+			i := slices.IndexFunc(d.Components[0].Env("qa").Why, func(w Reason) bool { return w.Code == "queued" })
+			if stays := c.facts.Pipeline.Spec.Mode != pipeline.ModeDryRun && (c.facts.env("qa").Open == nil || c.facts.env("qa").Open.HeadState != HeadModified); (i >= 0) != stays {
+				t.Errorf("it says %+v", d.Components[0].Env("qa").Why)
+			} else if stays && (d.Next.IsZero() || d.Next.After(noon.Add(time.Minute))) {
+				t.Errorf("looked at again at %s", d.Next)
+			}
+		})
+	}
+}
+
+// TestQueuedBatch leaves the queue once one member may not be merged, and says which.
+func TestQueuedBatch(t *testing.T) {
+	members := makeMembers("api r2", "web r2")
+	queued := func() batchFixture {
+		return newBatchFixture("api", "web").arrived("api", "r2").arrived("web", "r2").openBatchPull("qa", members, func(p *Pull) { p.Queued = true })
+	}
+	if _, d := queued().facts(nil); len(d.Actions) != 0 {
+		t.Errorf("it doesn't stay: %q", describeAll(d.Actions))
+	}
+	y := queued()
+	y["web"].verdict("dev", verification.Progressing, "progressing")
+	_, d := y.facts(nil)
+	got := describeAll(d.Actions)
+	if len(got) != 1 || !strings.HasPrefix(got[0], "take #7 out of the merge queue: ") || !strings.Contains(got[0], "dev carries the same release and is not well") && !strings.Contains(got[0], "web") {
+		t.Fatalf("got %q", got)
+	}
+	if _, moved := d.Actions[0].(PullAction).Subject(); len(moved) != 2 {
+		t.Errorf("it moves %v", moved)
+	}
+}
