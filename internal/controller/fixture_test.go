@@ -105,7 +105,7 @@ func newEmulatedFixture(t *testing.T, spec, after string, components ...string) 
 	w.newProcess = func() (forge.Forge, *git.Mirror) {
 		driver, err := github.New(github.Options{URL: f.URL() + "/api/v3", Token: "token-of-" + bot, OnCall: func(string, int, time.Duration) { w.calls.Add(1) }})
 		w.must(err)
-		m, err := git.Open(t.Context(), git.Options{Dir: filepath.Join(t.TempDir(), "mirror"), URL: f.CloneURL(repoName), MaxRefBytes: maxRefBytes, Credentials: driver.GitAuth, Author: liftlockIdent})
+		m, err := git.Open(t.Context(), git.Options{Dir: filepath.Join(t.TempDir(), "mirror"), URL: f.CloneURL(repoName), MaxRefBytes: maxRefBytes, Credentials: gitCredentials(driver), Author: liftlockIdent})
 		w.must(err)
 		t.Cleanup(func() { _ = m.Close() })
 		return driver, m
@@ -346,4 +346,12 @@ func (w *fixture) command(by string, pull int, component string, c command.Comma
 	w.t.Helper()
 	w.clock.Step(2 * time.Second)
 	return w.ExecuteCommand(w.t.Context(), Command{Unit: w.unit(component), Pull: pull, Command: c, By: by, Via: "comment", Source: fmt.Sprintf("test %d %s %s", pull, by, c.Verb)})
+}
+
+// gitCredentials are those that a driver has for the repository.
+func gitCredentials(driver forge.Forge) git.Credentials {
+	owner, name, _ := strings.Cut(repoName, "/")
+	return func(ctx context.Context) (string, string, error) {
+		return driver.GitAuth(ctx, forge.Repo{Owner: owner, Name: name})
+	}
 }

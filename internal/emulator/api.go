@@ -25,6 +25,8 @@ type call struct {
 	*Forge
 	r      *http.Request
 	user   *account
+	app    *app               // whose own token it is made with; nil: it isn't
+	token  *installationToken // it is made with; nil: with an account's own
 	repo   *repository
 	body   []byte
 	status int
@@ -40,7 +42,14 @@ type route struct {
 	pattern    string     // see router
 	permission Permission // in the repository of the path
 	movesRefs  bool       // it moves references: pushes wait
+	byApp      bool       // it is an App's own, also where the path has a repository
 	handle     handler
+}
+
+// isApps says whether an App's own token is what the call is made with.
+func (rt *route) isApps() bool {
+	_, path, _ := strings.Cut(rt.pattern, " ")
+	return rt.byApp || path == "/app" || strings.HasPrefix(path, "/app/")
 }
 
 // serveHTTP is the forge's front door: Git or REST, counted, and with its faults.
@@ -172,7 +181,10 @@ func (c *call) handleRoute(rt *route) (any, error) {
 	if err := c.signIn(); err != nil {
 		return nil, err
 	}
-	if owner := c.r.PathValue("owner"); owner != "" {
+	if c.app != nil && !rt.isApps() {
+		return nil, notPermitted(c)
+	}
+	if owner := c.r.PathValue("owner"); owner != "" && !rt.byApp {
 		c.repo = c.repos[strings.ToLower(owner+"/"+c.r.PathValue("repo"))]
 		if c.repo == nil || c.repo.permissionOf(c.user) < Read {
 			return nil, notFound() // what may not be read isn't said to exist
@@ -185,8 +197,13 @@ func (c *call) handleRoute(rt *route) (any, error) {
 			return nil, newAPIError(http.StatusForbidden, "Must have %s access to Repository.", rt.permission)
 		}
 	}
+	if c.token != nil {
+		if err := c.requireToken(rt); err != nil {
+			return nil, err
+		}
+	}
 	if c.r.Method != http.MethodGet && !c.user.mayWrite() {
-		return nil, notPermitted()
+		return nil, notPermitted(c)
 	}
 	return rt.handle(c)
 }
@@ -194,6 +211,7 @@ func (c *call) handleRoute(rt *route) (any, error) {
 // setHeaders sets the headers that every answer has.
 func (c *call) setHeaders() {
 	c.header.Set("X-GitHub-Request-Id", fmt.Sprintf("EMUL:%X:%X", time.Now().UnixNano()&0xffffff, c.nextID()))
+	c.header.Set("Date", c.now().UTC().Format(http.TimeFormat))
 	c.header.Set("X-GitHub-Media-Type", "github.v3; format=json")
 	c.header.Set("Content-Type", "application/json; charset=utf-8")
 }
@@ -209,6 +227,12 @@ func (c *call) signIn() error {
 	}
 	if token == "" {
 		return newAPIError(http.StatusUnauthorized, "Requires authentication")
+	}
+	if isSigned(token) {
+		return c.signInApp(token)
+	}
+	if t := c.installationTokens[token]; t != nil {
+		return c.signInInstallation(t)
 	}
 	c.user = c.accountByToken(token)
 	if c.user == nil {
@@ -232,7 +256,8 @@ func (c *call) writeAnswer(w http.ResponseWriter, answer any) {
 		return
 	}
 	if c.r.Method == http.MethodGet && c.status == http.StatusOK {
-		sum := sha256.Sum256(body)
+		// Another token has other tags for the same content, as installations' tokens show.
+		sum := sha256.Sum256(append([]byte(c.r.Header.Get("Accept")+":"+c.r.Header.Get("Authorization")+":"), body...))
 		tag := `W/"` + hex.EncodeToString(sum[:16]) + `"`
 		w.Header().Set("ETag", tag)
 		w.Header().Set("Cache-Control", "private, max-age=60, s-maxage=60")

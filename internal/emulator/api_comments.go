@@ -112,7 +112,7 @@ func getComment(c *call, o *comment) (any, error) { return c.wireComment(o), nil
 
 func patchComment(c *call, o *comment) (any, error) {
 	if o.user != c.user && c.repo.permissionOf(c.user) < Write {
-		return nil, notPermitted()
+		return nil, notPermitted(c)
 	}
 	body, err := c.bodyField()
 	if err != nil {
@@ -126,7 +126,7 @@ func patchComment(c *call, o *comment) (any, error) {
 
 func removeComment(c *call, o *comment) (any, error) {
 	if o.user != c.user && c.repo.permissionOf(c.user) < Write {
-		return nil, notPermitted()
+		return nil, notPermitted(c)
 	}
 	c.deleteComment(o, c.user)
 	c.status = http.StatusNoContent
@@ -166,7 +166,7 @@ func deleteReaction(c *call, o *comment) (any, error) {
 		return nil, notFound()
 	}
 	if o.reactions[i].user != c.user {
-		return nil, notPermitted()
+		return nil, notPermitted(c)
 	}
 	o.reactions = slices.Delete(o.reactions, i, i+1)
 	c.status = http.StatusNoContent

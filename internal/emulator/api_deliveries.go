@@ -30,7 +30,7 @@ type wireDelivery struct {
 	Event        string     `json:"event"`
 	Action       *string    `json:"action"`
 	Installation *int64     `json:"installation_id"`
-	Repository   int64      `json:"repository_id"`
+	Repository   *int64     `json:"repository_id"`
 	ThrottledAt  *time.Time `json:"throttled_at"`
 }
 
@@ -43,7 +43,13 @@ type wholeDelivery struct {
 }
 
 func wireDeliveryOf(d Delivery) wireDelivery {
-	w := wireDelivery{ID: d.log, GUID: d.ID, DeliveredAt: d.At.UTC(), Redelivery: d.again, Duration: d.took.Seconds(), StatusCode: d.Status, Event: d.Event, Repository: d.hook.repo.id}
+	w := wireDelivery{ID: d.log, GUID: d.ID, DeliveredAt: d.At.UTC(), Redelivery: d.again, Duration: d.took.Seconds(), StatusCode: d.Status, Event: d.Event}
+	if d.hook.repo != nil {
+		w.Repository = &d.hook.repo.id
+	}
+	if d.hook.installation != 0 {
+		w.Installation = &d.hook.installation
+	}
 	if d.Action != "" {
 		w.Action = &d.Action
 	}
@@ -101,18 +107,21 @@ func listDeliveries(c *call, h *hook) (any, error) {
 
 // withDelivery finds the delivery of the path.
 func withDelivery(answer func(*call, *hook, Delivery) (any, error)) handler {
-	return withHook(func(c *call, h *hook) (any, error) {
-		id, err := c.pathNumber("delivery")
-		if err != nil {
-			return nil, err
-		}
-		all := c.hookDeliveries(h)
-		i := slices.IndexFunc(all, func(d Delivery) bool { return d.log == id })
-		if i < 0 {
-			return nil, notFound()
-		}
-		return answer(c, h, all[i])
-	})
+	return withHook(func(c *call, h *hook) (any, error) { return readDelivery(c, h, answer) })
+}
+
+// readDelivery answers about the delivery of the path.
+func readDelivery(c *call, h *hook, answer func(*call, *hook, Delivery) (any, error)) (any, error) {
+	id, err := c.pathNumber("delivery")
+	if err != nil {
+		return nil, err
+	}
+	all := c.hookDeliveries(h)
+	i := slices.IndexFunc(all, func(d Delivery) bool { return d.log == id })
+	if i < 0 {
+		return nil, notFound()
+	}
+	return answer(c, h, all[i])
 }
 
 func getDelivery(_ *call, _ *hook, d Delivery) (any, error) {

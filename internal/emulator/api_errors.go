@@ -46,8 +46,12 @@ func newAPIError(status int, format string, args ...any) *apiError {
 
 func notFound() *apiError { return newAPIError(http.StatusNotFound, "Not Found") }
 
-func notPermitted() *apiError {
-	return newAPIError(http.StatusForbidden, "Resource not accessible by personal access token")
+func notPermitted(c *call) *apiError {
+	by := "personal access token"
+	if c.app != nil || c.token != nil {
+		by = "integration"
+	}
+	return newAPIError(http.StatusForbidden, "Resource not accessible by %s", by)
 }
 
 // invalidField is GitHub's answer to a field that fails its validation.

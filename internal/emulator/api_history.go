@@ -241,7 +241,7 @@ func answerGraphQL(c *call) (any, error) {
 		return map[string]any{"errors": []map[string]any{{"message": "the emulator knows only the authors of a commit"}}}, nil
 	}
 	r := c.repos[strings.ToLower(in.Variables.Owner+"/"+in.Variables.Name)]
-	if r == nil || r.permissionOf(c.user) < Read {
+	if r == nil || r.permissionOf(c.user) < Read || c.token != nil && !c.token.covers(r) {
 		return map[string]any{"data": map[string]any{"repository": nil}, "errors": []map[string]any{{"type": "NOT_FOUND"}}}, nil
 	}
 	found, err := r.git.readCommit(in.Variables.OID)

@@ -95,7 +95,7 @@ func patchPull(c *call, p *pull) (any, error) {
 		return nil, err
 	}
 	if c.user != p.author && c.repo.permissionOf(c.user) < Write {
-		return nil, notPermitted()
+		return nil, notPermitted(c)
 	}
 	if err := c.editPull(p, c.user, in); err != nil {
 		return nil, err

@@ -14,16 +14,20 @@ type quota struct {
 
 // chargeQuota counts the call against its user's hourly limit. Callers hold mu.
 func (c *call) chargeQuota() error {
-	q := c.quotas[c.user.id]
+	id, whose := c.user.id, "user"
+	if c.token != nil {
+		id, whose = c.token.installation.quotaID, "installation"
+	}
+	q := c.quotas[id]
 	if q == nil || !c.now().Before(q.reset) {
 		q = &quota{reset: c.now().Add(time.Hour)}
-		c.quotas[c.user.id] = q
+		c.quotas[id] = q
 	}
 	q.used++
 	c.quota = q
 	c.setQuotaHeaders()
 	if q.used > c.rateLimit {
-		return newAPIError(http.StatusForbidden, "API rate limit exceeded for user ID %d.", c.user.id)
+		return newAPIError(http.StatusForbidden, "API rate limit exceeded for %s ID %d.", whose, id)
 	}
 	return nil
 }

@@ -3,12 +3,17 @@ package emulator
 import "slices"
 
 // routes is the forge's REST API, by area. A path that isn't here is GitHub's 404.
-var routes = router(slices.Concat(accountRoutes, teamRoutes, repoRoutes, historyRoutes, pullRoutes, commentRoutes, labelRoutes, statusRoutes, deploymentRoutes, hookRoutes))
+var routes = router(slices.Concat(accountRoutes, appRoutes, teamRoutes, repoRoutes, historyRoutes, pullRoutes, commentRoutes, labelRoutes, statusRoutes, deploymentRoutes, hookRoutes))
 
 const repoPath = "/repos/{owner}/{repo}"
 
 var accountRoutes = []route{
-	{pattern: "GET /user", handle: func(c *call) (any, error) { return c.wireUser(c.user), nil }},
+	{pattern: "GET /user", handle: func(c *call) (any, error) {
+		if c.token != nil {
+			return nil, notPermitted(c) // an App is nobody
+		}
+		return c.wireUser(c.user), nil
+	}},
 	{pattern: "GET /users/{login}", handle: func(c *call) (any, error) {
 		a, err := c.findAccount(c.r.PathValue("login"))
 		if err != nil {

@@ -39,15 +39,21 @@ func (f *Forge) emitEvent(r *repository, by *account, event string, fields map[s
 		payload["organization"] = map[string]any{"login": r.owner.login, "id": r.owner.id, "url": f.url + "/orgs/" + r.owner.login}
 	}
 	maps.Copy(payload, fields)
-	for _, h := range r.hooks {
-		if h.wants(event) {
-			f.sender.sendEvent(h, event, payload)
+	for _, h := range f.hooksOf(r) {
+		if !h.wants(event) {
+			continue
 		}
+		sent := payload
+		if h.app != nil {
+			sent = maps.Clone(payload)
+			sent["installation"] = map[string]any{"id": h.installation, "node_id": nodeID("MDIzOklu", h.installation)}
+		}
+		f.sender.sendEvent(h, event, sent)
 	}
 }
 
 func (f *Forge) emitPush(r *repository, by *account, ref, before, after string) error {
-	if len(r.hooks) == 0 {
+	if len(f.hooksOf(r)) == 0 {
 		return nil
 	}
 	commits, forced, err := f.listPushedCommits(r, ref, before, after)

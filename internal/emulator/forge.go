@@ -83,17 +83,19 @@ type Forge struct {
 
 	// mu guards everything below and the state of accounts, repositories and
 	// pull requests. Lock order: repository.refsMu, then mu.
-	mu          sync.Mutex
-	users       map[string]*account    // by lower-case login
-	repos       map[string]*repository // by lower-case owner/name
-	formerNames map[string]*repository // likewise, by names that they had before
-	teams       map[string]*team       // by lower-case organisation/slug
-	lastID      int64
-	quotas      map[int64]*quota  // by account
-	limits      map[string]*quota // GitLab's for single calls, by call and account
-	cause       *eventCause       // what a GitLab call's webhooks have in common; nil: nothing
-	faults      []*activeFault
-	calls       map[string]int
+	mu                 sync.Mutex
+	users              map[string]*account    // by lower-case login
+	repos              map[string]*repository // by lower-case owner/name
+	formerNames        map[string]*repository // likewise, by names that they had before
+	teams              map[string]*team       // by lower-case organisation/slug
+	apps               map[string]*app        // by slug
+	installationTokens map[string]*installationToken
+	lastID             int64
+	quotas             map[int64]*quota  // by account
+	limits             map[string]*quota // GitLab's for single calls, by call and account
+	cause              *eventCause       // what a GitLab call's webhooks have in common; nil: nothing
+	faults             []*activeFault
+	calls              map[string]int
 
 	latency time.Duration
 }
@@ -108,7 +110,7 @@ func NewForge(o ForgeOptions) (*Forge, error) {
 	}
 	f := &Forge{
 		dir: o.Dir, clock: o.Now, wholeSeconds: o.WholeSeconds, rateLimit: o.RateLimit, log: o.Log,
-		users: map[string]*account{}, repos: map[string]*repository{}, teams: map[string]*team{},
+		users: map[string]*account{}, repos: map[string]*repository{}, teams: map[string]*team{}, apps: map[string]*app{}, installationTokens: map[string]*installationToken{},
 		quotas: map[int64]*quota{}, calls: map[string]int{}, done: make(chan struct{}), formerNames: map[string]*repository{},
 		face: cmp.Or(o.Face, GitHub), path: o.Path, record: o.Record, publicLimits: o.PublicLimits, oldGitLab: o.OldGitLab, limits: map[string]*quota{}, routes: routes,
 	}

@@ -41,6 +41,7 @@ type account struct {
 	kind   string // User, Bot or Organization
 	token  string
 	scopes []string
+	app    *app // whose bot it is; nil: it is nobody's
 
 	tokenID                    int64
 	tokenCreated, tokenExpires time.Time

@@ -94,6 +94,9 @@ func (r *repository) permissionOf(a *account) Permission {
 	if a == nil {
 		return NoPermission
 	}
+	if a.app != nil {
+		return a.app.permissionOf(r)
+	}
 	if a.id == r.owner.id {
 		return Admin
 	}

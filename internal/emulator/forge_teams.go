@@ -65,6 +65,9 @@ func (f *Forge) SetTeam(name, parent string, members ...string) error {
 
 // findTeam finds the team of the path.
 func (c *call) findTeam() *team {
+	if c.token != nil && !strings.EqualFold(c.token.installation.owner.login, c.r.PathValue("org")) {
+		return nil // the App is nobody there
+	}
 	return c.teams[strings.ToLower(c.r.PathValue("org")+"/"+c.r.PathValue("slug"))]
 }
 

@@ -153,6 +153,10 @@ func (f *Forge) admitGit(w http.ResponseWriter, r *http.Request, g *gitCall) (*r
 	if user == nil {
 		user = f.accountByToken(name) // a token alone, as the user name
 	}
+	token := f.installationTokens[password]
+	if token != nil && f.now().Before(token.expires) && token.installation.suspended.IsZero() {
+		user = token.installation.app.bot
+	}
 	if user == nil || user.tokenEnded(f.now()) {
 		w.Header().Set("WWW-Authenticate", `Basic realm="GitHub"`)
 		http.Error(w, "remote: Invalid username or token. Password authentication is not supported for Git operations.", http.StatusUnauthorized)
@@ -162,11 +166,11 @@ func (f *Forge) admitGit(w http.ResponseWriter, r *http.Request, g *gitCall) (*r
 	if repo == nil {
 		repo = f.formerNames[strings.ToLower(g.repo)]
 	}
-	if repo == nil || repo.permissionOf(user) < Read {
+	if repo == nil || repo.permissionOf(user) < Read || token != nil && (!token.covers(repo) || token.permissions["contents"] == "") {
 		http.Error(w, "Repository not found.", http.StatusNotFound)
 		return nil, nil, false
 	}
-	if g.service == "git-receive-pack" && (repo.permissionOf(user) < Write || !user.mayPush() || repo.archived) {
+	if g.service == "git-receive-pack" && (repo.permissionOf(user) < Write || !user.mayPush() || repo.archived || token != nil && token.permissions["contents"] != "write") {
 		http.Error(w, fmt.Sprintf("Permission to %s.git denied to %s.", repo.fullName(), user.login), http.StatusForbidden)
 		return nil, nil, false
 	}

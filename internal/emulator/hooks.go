@@ -15,7 +15,7 @@ import (
 // hook is a webhook on a repository. The courier reads copies of it.
 type hook struct {
 	id          int64
-	repo        *repository
+	repo        *repository // of an App's, what a delivery is about; nil: nothing in a repository
 	url         string
 	secret      string
 	contentType string // json or form
@@ -24,6 +24,9 @@ type hook struct {
 	active      bool
 	created     time.Time
 	updated     time.Time
+
+	app          *app  // whose it is; nil: a repository's
+	installation int64 // of an App's, what a delivery is about
 
 	// GitLab's.
 	uuid, name, description string

@@ -252,11 +252,14 @@ func (c *webhookSender) deliver(d *Delivery) {
 
 func githubHeaders(d *Delivery, contentType string, body []byte) http.Header {
 	h := http.Header{}
-	id := strconv.FormatInt(d.hook.id, 10)
+	id, target, kind := strconv.FormatInt(d.hook.id, 10), d.hook.id, "repository"
+	if d.hook.app != nil {
+		target, kind = d.hook.app.id, "integration"
+	}
 	for k, v := range map[string]string{
 		"Content-Type": contentType, "User-Agent": "GitHub-Hookshot/0000000", "Accept": "*/*",
 		"X-GitHub-Event": d.Event, "X-GitHub-Delivery": d.ID, "X-GitHub-Hook-ID": id,
-		"X-GitHub-Hook-Installation-Target-ID": id, "X-GitHub-Hook-Installation-Target-Type": "repository",
+		"X-GitHub-Hook-Installation-Target-ID": strconv.FormatInt(target, 10), "X-GitHub-Hook-Installation-Target-Type": kind,
 	} {
 		h.Set(k, v)
 	}

@@ -216,6 +216,7 @@ type User struct {
 	ID    int64 // stays when the login is changed; 0: not known
 	Login string
 	Bot   bool
+	Email string // Me's alone: the address by which the forge connects commits with it; empty: none is known
 }
 
 // Forge is what Liftlock needs of a Git hosting service. A driver is safe for
@@ -225,9 +226,9 @@ type Forge interface {
 	// Me is the identity that the credentials belong to.
 	Me(ctx context.Context) (User, error)
 	// CloneURL is where Git finds the repository over HTTP, without
-	// credentials; GitAuth gives the credentials for it.
+	// credentials; GitAuth gives the credentials for it, good for ten minutes at least.
 	CloneURL(ctx context.Context, r Repo) (string, error)
-	GitAuth(ctx context.Context) (username, password string, err error)
+	GitAuth(ctx context.Context, r Repo) (username, password string, err error)
 	// CommitURL and CompareURL are pages for people, which may not be there: of a commit,
 	// and of what head has and base hasn't.
 	CommitURL(r Repo, commit string) string

@@ -87,7 +87,7 @@ func (s *Server) connectRepository(ctx context.Context, r config.Repository) (*c
 	}
 	id := r.Forge + ":" + r.Name
 	dir, former := s.mirrorDirs(id)
-	m, err := git.Open(ctx, git.Options{Dir: dir, FormerDir: former, URL: url, Credentials: f.GitAuth, CAFile: fc.CAFile, Caches: &s.caches, Log: s.log.Named("git"), Author: commitAuthor,
+	m, err := git.Open(ctx, git.Options{Dir: dir, FormerDir: former, URL: url, Credentials: func(ctx context.Context) (string, string, error) { return f.GitAuth(ctx, repo) }, CAFile: fc.CAFile, Caches: &s.caches, Log: s.log.Named("git"), Author: commitAuthor,
 		BeforePush: s.o.Seams.BeforePush, AfterPush: s.o.Seams.AfterPush, Now: s.o.Clock.Now})
 	if err != nil {
 		return nil, err

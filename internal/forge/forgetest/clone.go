@@ -41,13 +41,14 @@ type Commit struct {
 type clone struct {
 	ctx    context.Context
 	owner  forge.Forge // whose credentials read
+	repo   forge.Repo
 	dir    string
 	remote string
 }
 
-func newClone(ctx context.Context, t *testing.T, owner forge.Forge, remote string) *clone {
+func newClone(ctx context.Context, t *testing.T, owner forge.Forge, repo forge.Repo, remote string) *clone {
 	t.Helper()
-	s := &clone{ctx: ctx, owner: owner, dir: filepath.Join(t.TempDir(), "clone"), remote: remote}
+	s := &clone{ctx: ctx, owner: owner, repo: repo, dir: filepath.Join(t.TempDir(), "clone"), remote: remote}
 	s.runGit(t, owner, "", "clone", "--quiet", remote, s.dir)
 	return s
 }
@@ -96,7 +97,7 @@ func (s *clone) fetchBranches(t *testing.T) {
 // runGit runs git in a folder, with a driver's credentials.
 func (s *clone) runGit(t *testing.T, as forge.Forge, dir string, args ...string) string {
 	t.Helper()
-	user, password, err := as.GitAuth(s.ctx)
+	user, password, err := as.GitAuth(s.ctx, s.repo)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ func testComments(t *testing.T, s *fixture) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if first.ID == 0 || first.Body != "first\nof **lines**" || first.User != s.ownLogin(t) || first.Bot || first.CreatedAt.IsZero() || !strings.Contains(first.URL, "://") {
+	if first.ID == 0 || first.Body != "first\nof **lines**" || first.User != s.ownLogin(t) || first.Bot != s.App || first.CreatedAt.IsZero() || !strings.Contains(first.URL, "://") {
 		t.Errorf("created %+v", first)
 	}
 	if _, err := s.Reviewer.CreateComment(s.ctx, s.Repo, pr.Number, "/liftlock status"); err != nil {
@@ -165,11 +165,15 @@ func testPermissions(t *testing.T, s *fixture) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	own := forge.PermissionAdmin
+	if s.App {
+		own = forge.PermissionWrite
+	}
 	for _, c := range []struct {
 		who, login string
 		want       forge.Permission
 	}{
-		{"the administrator", s.ownLogin(t), forge.PermissionAdmin},
+		{"the account itself", s.ownLogin(t), own},
 		{"a collaborator", reviewer.Login, forge.PermissionWrite},
 		{"a stranger", s.Stranger, forge.PermissionNone},
 		{"nobody", s.Nobody, forge.PermissionNone},

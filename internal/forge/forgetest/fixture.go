@@ -32,7 +32,7 @@ func newFixture(t *testing.T, w Backend, r *Repository) *fixture {
 		t.Fatal(err)
 	}
 	if s.Git == nil {
-		s.Git = newClone(ctx, t, s.Forge, s.remote)
+		s.Git = newClone(ctx, t, s.Forge, s.Repo, s.remote)
 	}
 	return s
 }

@@ -14,7 +14,7 @@ const branchA, branchB = "liftlock/shop/qa/web", "liftlock/shop/qa/api"
 
 func testIdentity(t *testing.T, s *fixture) {
 	me, err := s.Forge.Me(s.ctx)
-	if err != nil || me.Login == "" || me.Bot {
+	if err != nil || me.Login == "" || me.Bot != s.App {
 		t.Errorf("Me: %+v, %v", me, err)
 	}
 	other, err := s.Reviewer.Me(s.ctx)

@@ -361,7 +361,7 @@ func TestAddresses(t *testing.T) {
 	r, d, _ := newReplayServer(t)
 	r.on("GET user", okResponse(jsonObject{"id": 1, "login": "liftlock-bot"}))
 	for range 2 {
-		if user, password, err := d.GitAuth(ctx); user != "liftlock-bot" || password != "t0ken" || err != nil {
+		if user, password, err := d.GitAuth(ctx, testRepoName); user != "liftlock-bot" || password != "t0ken" || err != nil {
 			t.Errorf("credentials %s %s %v", user, password, err)
 		}
 	}

@@ -47,7 +47,7 @@ func (d *Driver) CompareURL(r forge.Repo, base, head string) string {
 }
 
 // GitAuth is how Gitea takes a token over HTTP: as the password of its owner.
-func (d *Driver) GitAuth(ctx context.Context) (username, password string, err error) {
+func (d *Driver) GitAuth(ctx context.Context, _ forge.Repo) (username, password string, err error) {
 	me, err := d.Me(ctx)
 	if err != nil {
 		return "", "", err

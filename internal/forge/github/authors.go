@@ -191,7 +191,7 @@ func (d *Driver) addCoAuthors(ctx context.Context, r forge.Repo, c *forge.Commit
 	for _, p := range contributors {
 		p.User = known[strings.ToLower(p.Email)]
 		if p.User == (forge.User{}) {
-			p.User, _ = forge.ParseNoReply(p.Email, d.noReplyHost())
+			p.User, _ = forge.ParseNoReply(p.Email, noReplyHost(d.base))
 		}
 		if p.User == (forge.User{}) && !queried {
 			queried = true
@@ -209,11 +209,9 @@ func (d *Driver) addCoAuthors(ctx context.Context, r forge.Repo, c *forge.Commit
 
 // noReplyHost is the host of the addresses that GitHub gives to accounts, without
 // users.noreply.
-func (d *Driver) noReplyHost() string {
-	if d.base.Hostname() == "api.github.com" {
-		return "github.com"
-	}
-	return d.base.Hostname()
+func noReplyHost(base *url.URL) string {
+	pages := url.URL{Host: pageHost(base)}
+	return pages.Hostname()
 }
 
 // linkAuthors asks for the accounts of a commit's author and co-authors, by address. An

@@ -33,6 +33,11 @@ const (
 	// ever, to 200,000 entries.
 	maxPullPages = 20 * maxPages
 
+	// apiVersion is the version of the API that this driver is written for: the next one,
+	// 2026-03-10, no longer says which commit a pull request landed as (merge_commit_sha).
+	apiVersion    = "2022-11-28"
+	versionHeader = "X-Github-Api-Version"
+
 	// cacheBytes holds the conditional answers of some hundred pull requests.
 	cacheBytes = 32 << 20
 
@@ -57,14 +62,16 @@ type Options struct {
 	// OnLimited is told when the forge refuses a call for the number of them, once for
 	// all those that were under way, and until when nothing is called. It may be nil.
 	OnLimited func(until time.Time)
+	Now       func() time.Time // the clock of limits and of an App's tokens; nil: time.Now
 }
 
 // Driver talks to one GitHub with one identity. Safe for concurrent use.
 type Driver struct {
-	api   *gh.Client
-	base  *url.URL
-	token string
-	hooks *cache.Cache[hookPlace, int64] // their numbers
+	api     *gh.Client
+	base    *url.URL
+	token   func(ctx context.Context) (string, error)     // that is good now
+	account func(ctx context.Context) (forge.User, error) // whose it is
+	hooks   *cache.Cache[hookPlace, int64]                // their numbers
 
 	mu      sync.Mutex
 	me      forge.User       // once it is known; a token's owner doesn't change
@@ -76,34 +83,47 @@ var _ forge.Forge = (*Driver)(nil)
 // New makes a driver. It makes no call: whether the token is good shows at the
 // first one.
 func New(o Options) (*Driver, error) {
-	if o.URL == "" {
-		o.URL = DefaultURL
-	}
-	base, err := url.Parse(o.URL)
-	if err != nil || (base.Scheme != "https" && base.Scheme != "http") || base.Host == "" || base.User != nil || base.RawQuery != "" || base.Fragment != "" {
-		return nil, fmt.Errorf("forge url %q is not the address of an API: write https://HOST/api/v3 (or omit it for github.com)", redactURL(base, o.URL))
+	base, err := parseBase(o.URL)
+	if err != nil {
+		return nil, err
 	}
 	if o.Token == "" {
 		return nil, errors.New("the GitHub driver needs a token")
 	}
+	d := newDriver(base, o.Caches, newClient(o, base, transport.Options{
+		Authorization: "Bearer " + o.Token, CacheBytes: cacheBytes, Limits: limitsOf(base), OnLimited: o.OnLimited,
+	}), func(context.Context) (string, error) { return o.Token, nil }, nil)
+	d.account = d.readAccount
+	return d, nil
+}
+
+// parseBase reads the address of an API; empty: the public service's.
+func parseBase(text string) (*url.URL, error) {
+	if text == "" {
+		text = DefaultURL
+	}
+	base, err := url.Parse(text)
+	if err != nil || (base.Scheme != "https" && base.Scheme != "http") || base.Host == "" || base.User != nil || base.RawQuery != "" || base.Fragment != "" {
+		return nil, fmt.Errorf("forge url %q is not the address of an API: write https://HOST/api/v3 (or omit it for github.com)", redactURL(base, text))
+	}
 	base.Path = strings.TrimRight(base.Path, "/") + "/"
-	client := gh.NewClient(transport.New(transport.Options{
-		Base:          base,
-		Authorization: "Bearer " + o.Token,
-		UserAgent:     o.UserAgent,
-		HTTPClient:    o.HTTPClient,
-		RootCAs:       o.RootCAs,
-		CacheBytes:    cacheBytes,
-		Caches:        o.Caches,
-		OnCall:        o.OnCall,
-		Limits:        limitsOf(base),
-		OnLimited:     o.OnLimited,
-	}))
+	return base, nil
+}
+
+// newClient makes a client of the API over a transport of t, and what o says of every one.
+func newClient(o Options, base *url.URL, t transport.Options) *gh.Client {
+	t.Base, t.UserAgent, t.HTTPClient, t.RootCAs, t.Caches, t.OnCall, t.Now = base, o.UserAgent, o.HTTPClient, o.RootCAs, o.Caches, o.OnCall, o.Now
+	t.Headers = http.Header{versionHeader: {apiVersion}}
+	client := gh.NewClient(transport.New(t))
 	client.BaseURL = base
+	return client
+}
+
+func newDriver(base *url.URL, caches *cache.Group, api *gh.Client, token func(context.Context) (string, error), account func(context.Context) (forge.User, error)) *Driver {
 	return &Driver{
-		api: client, base: base, token: o.Token, secrets: map[int64]string{},
-		hooks: cache.New(o.Caches, cache.Options[hookPlace, int64]{Name: "github-hooks", Entries: maxHooks}),
-	}, nil
+		api: api, base: base, token: token, account: account, secrets: map[int64]string{},
+		hooks: cache.New(caches, cache.Options[hookPlace, int64]{Name: "github-hooks", Entries: maxHooks}),
+	}
 }
 
 // redactURL is an address that can be shown: somebody may have put credentials in.
@@ -147,8 +167,11 @@ func forEachPageUpTo(op string, most int, list func(o gh.ListOptions) (resp *gh.
 // isBot says whether an account is an app's.
 func isBot(u *gh.User) bool { return u.GetType() == "Bot" }
 
-// Me reads the token's own account; once read it is remembered.
-func (d *Driver) Me(ctx context.Context) (forge.User, error) {
+// Me is the account that the driver works as.
+func (d *Driver) Me(ctx context.Context) (forge.User, error) { return d.account(ctx) }
+
+// readAccount reads the token's own account; once read it is remembered.
+func (d *Driver) readAccount(ctx context.Context) (forge.User, error) {
 	d.mu.Lock()
 	me := d.me
 	d.mu.Unlock()

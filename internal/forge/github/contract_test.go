@@ -26,6 +26,30 @@ const (
 // TestContract runs the contract against the emulator, with times in whole
 // seconds as GitHub's are.
 func TestContract(t *testing.T) {
+	runContract(t, forgetest.Differences{}, func(t *testing.T, em *emulator.Forge, _ forge.Repo) forge.Forge {
+		return newDriver(t, em, botToken)
+	}, func(t *testing.T, em *emulator.Forge) forge.Forge { return newDriver(t, em, "no-such-token") })
+}
+
+// TestContractAsApp runs it as a GitHub App that is installed in the organisation.
+func TestContractAsApp(t *testing.T) {
+	var app registeredApp
+	runContract(t, forgetest.Differences{App: true}, func(t *testing.T, em *emulator.Forge, r forge.Repo) forge.Forge {
+		if app.ID == 0 {
+			app = registerApp(t, em)
+			install(t, em, r.Owner)
+		}
+		return newApp(t, em, app, github.AppOptions{Repositories: []forge.Repo{r}, ManageWebhook: true})
+	}, func(t *testing.T, em *emulator.Forge) forge.Forge {
+		stranger := app
+		stranger.PrivateKey = registerApp(t, em, "stranger").PrivateKey
+		return newApp(t, em, stranger, github.AppOptions{Repositories: []forge.Repo{testRepoName}})
+	})
+}
+
+// runContract runs the contract with drivers for its repositories, and one whose credentials
+// aren't taken.
+func runContract(t *testing.T, differences forgetest.Differences, driver func(*testing.T, *emulator.Forge, forge.Repo) forge.Forge, bad func(*testing.T, *emulator.Forge) forge.Forge) {
 	em, err := emulator.NewForge(emulator.ForgeOptions{Dir: t.TempDir(), WholeSeconds: true})
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +73,8 @@ func TestContract(t *testing.T) {
 	forgetest.Run(t, forgetest.Backend{
 		Type:         webhooks.GitHub,
 		Timeout:      20 * time.Second,
-		WithBadToken: func(t *testing.T) forge.Forge { return newDriver(t, em, "no-such-token") },
+		Differences:  differences,
+		WithBadToken: func(t *testing.T) forge.Forge { return bad(t, em) },
 		NewRepository: func(t *testing.T) *forgetest.Repository {
 			r := forge.Repo{Owner: "acme", Name: fmt.Sprintf("fleet-%d", places.Add(1))}
 			err := em.CreateRepo(r.String(), emulator.RepoOptions{
@@ -62,7 +87,7 @@ func TestContract(t *testing.T) {
 			p := &testRepo{em: em, repo: r, bot: newTestClient(t, em, botToken), reviewer: newTestClient(t, em, reviewerToken)}
 			return &forgetest.Repository{
 				Repo:     r,
-				Forge:    newDriver(t, em, botToken),
+				Forge:    driver(t, em, r),
 				Reviewer: newDriver(t, em, reviewerToken),
 				Stranger: strangerLogin,
 				Nobody:   "nobody",

@@ -27,22 +27,44 @@ const (
 // a server that it can reach. The cursor is a time of GitHub's.
 func (d *Driver) MissedDeliveries(ctx context.Context, r forge.Repo, q forge.DeliveryQuery) (forge.MissedDeliveries, error) {
 	owner, name := repoPath(r)
-	op := "list the deliveries of the webhook of " + r.String()
 	id, err := d.hookID(ctx, r, q.URL)
 	if err != nil {
 		return forge.MissedDeliveries{}, err
 	}
+	out, err := readMissed(ctx, "list the deliveries of the webhook of "+r.String(), q, deliverySource{
+		list: func(ctx context.Context, page *gh.ListCursorOptions) ([]*gh.HookDelivery, *gh.Response, error) {
+			return d.api.Repositories.ListHookDeliveries(ctx, owner, name, id, page)
+		},
+		read: func(ctx context.Context, delivery int64) (*gh.HookDelivery, *gh.Response, error) {
+			return d.api.Repositories.GetHookDelivery(ctx, owner, name, id, delivery)
+		},
+	})
+	if errors.Is(err, forge.ErrUnsupported) { // or the hook is gone
+		d.hooks.Remove(hookPlace{r, q.URL})
+	}
+	return out, err
+}
+
+// deliverySource is where a hook's deliveries are read.
+type deliverySource struct {
+	list    func(ctx context.Context, page *gh.ListCursorOptions) ([]*gh.HookDelivery, *gh.Response, error)
+	read    func(ctx context.Context, delivery int64) (*gh.HookDelivery, *gh.Response, error)
+	concern func(*gh.HookDelivery) bool // which ones are looked for; nil: all
+}
+
+// readMissed is MissedDeliveries over a source. ErrUnsupported: the server is older than the
+// list, or there is no such hook any more.
+func readMissed(ctx context.Context, op string, q forge.DeliveryQuery, src deliverySource) (forge.MissedDeliveries, error) {
 	since, err := time.Parse(time.RFC3339, q.Cursor)
 	if err != nil {
 		since = time.Time{}
 	}
-	var log deliveryLog
+	log := deliveryLog{concern: src.concern}
 	page := gh.ListCursorOptions{PerPage: perPage}
 	calls := 0
 	for more := true; more && calls < maxDeliveryCalls; calls++ {
-		list, resp, err := d.api.Repositories.ListHookDeliveries(ctx, owner, name, id, &page)
-		if err != nil && resp != nil && resp.StatusCode == http.StatusNotFound { // the hook is there, or was: this server is older
-			d.hooks.Remove(hookPlace{r, q.URL})
+		list, resp, err := src.list(ctx, &page)
+		if err != nil && resp != nil && resp.StatusCode == http.StatusNotFound {
 			return forge.MissedDeliveries{}, &forge.Error{Op: op, Kind: forge.ErrUnsupported, Status: resp.StatusCode, Err: err}
 		}
 		if err != nil {
@@ -63,7 +85,7 @@ func (d *Driver) MissedDeliveries(ctx context.Context, r forge.Repo, q forge.Del
 	for _, m := range missed {
 		found := forge.MissedDelivery{ID: m.GetGUID(), Event: m.GetEvent(), Answer: clipMessage(strconv.Itoa(m.GetStatusCode()) + " " + m.GetStatus())}
 		if withPayloads {
-			found.Payload, err = d.readPayload(ctx, r, id, m.GetID())
+			found.Payload, err = readPayload(ctx, op, m.GetID(), src)
 			if err != nil && (ctx.Err() != nil || errors.Is(err, forge.ErrRateLimited)) {
 				return forge.MissedDeliveries{}, err
 			}
@@ -76,11 +98,10 @@ func (d *Driver) MissedDeliveries(ctx context.Context, r forge.Repo, q forge.Del
 }
 
 // readPayload reads what a delivery said; nothing, also without an error, where that isn't shown.
-func (d *Driver) readPayload(ctx context.Context, r forge.Repo, hook, delivery int64) ([]byte, error) {
-	owner, name := repoPath(r)
-	whole, resp, err := d.api.Repositories.GetHookDelivery(ctx, owner, name, hook, delivery)
+func readPayload(ctx context.Context, op string, delivery int64, src deliverySource) ([]byte, error) {
+	whole, resp, err := src.read(ctx, delivery)
 	if err != nil {
-		return nil, wrapError("read a delivery of the webhook of "+r.String(), resp, err)
+		return nil, wrapError(op, resp, err)
 	}
 	if whole.Request == nil || whole.Request.RawPayload == nil {
 		return nil, nil
@@ -102,9 +123,10 @@ func (d *Driver) hookID(ctx context.Context, r forge.Repo, url string) (int64, e
 
 // deliveryLog is what was read of a hook's deliveries, newest first.
 type deliveryLog struct {
-	read   []*gh.HookDelivery
-	newest time.Time
-	cut    bool // there were more
+	concern func(*gh.HookDelivery) bool // which ones are looked for; nil: all
+	read    []*gh.HookDelivery
+	newest  time.Time
+	cut     bool // there were more
 }
 
 // add takes up a page, as far as it isn't older than since; more says that what follows may not be either.
@@ -133,7 +155,7 @@ func (l *deliveryLog) missed(isKnown func(string) bool) []*gh.HookDelivery {
 	var missed []*gh.HookDelivery
 	for _, v := range l.read {
 		id := v.GetGUID()
-		if done[id] {
+		if done[id] || l.concern != nil && !l.concern(v) {
 			continue
 		}
 		done[id] = true

@@ -477,7 +477,7 @@ func TestAddresses(t *testing.T) {
 		if got := d.CompareURL(testRepoName, "c0ffee", "decade"); got != page+"/compare/c0ffee...decade" {
 			t.Errorf("%q: a comparison is at %s", base, got)
 		}
-		if user, password, err := d.GitAuth(ctx); user != "x-access-token" || password != "t0ken" || err != nil {
+		if user, password, err := d.GitAuth(ctx, testRepoName); user != "x-access-token" || password != "t0ken" || err != nil {
 			t.Errorf("credentials %s %s %v", user, password, err)
 		}
 	}

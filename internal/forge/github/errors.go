@@ -31,6 +31,12 @@ func wrapError(op string, resp *gh.Response, err error) error {
 	if refused := transport.RefusedCall(op, err); refused != nil {
 		return refused
 	}
+	var own *forge.Error // of the credentials, before there was a call
+	if errors.As(err, &own) {
+		of := *own
+		of.Op = op
+		return &of
+	}
 	e := &forge.Error{Op: op, Kind: forge.ErrRetryable, Err: err}
 	var limited *gh.RateLimitError
 	var secondary *gh.AbuseRateLimitError

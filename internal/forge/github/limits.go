@@ -12,7 +12,7 @@ import (
 // REST API", secondary limits): of its public service, and of what it hosts for an
 // enterprise. A GitHub Enterprise Server has none unless somebody turns them on.
 func limitsOf(base *url.URL) []transport.Limit {
-	if base.Host != "api.github.com" && !strings.HasSuffix(base.Host, ".ghe.com") {
+	if base.Host != "api.github.com" && !strings.HasSuffix(base.Host, hostedSuffix) {
 		return nil
 	}
 	return []transport.Limit{

@@ -10,38 +10,61 @@ import (
 	"github.com/liftlock/liftlock/internal/forge/transport"
 )
 
-// CloneURL follows from the API's address: github.com for the public service,
-// the API's own host without /api/v3 for others.
+// CloneURL follows from the API's address.
 func (d *Driver) CloneURL(_ context.Context, r forge.Repo) (string, error) {
-	u := d.pageURL(r)
-	u.Path += ".git"
-	return u.String(), nil
+	return cloneURL(d.base, r), nil
 }
 
 // CommitURL is the page of a commit.
-func (d *Driver) CommitURL(r forge.Repo, commit string) string {
-	return d.pageURL(r).JoinPath("commit", commit).String()
-}
+func (d *Driver) CommitURL(r forge.Repo, commit string) string { return commitURL(d.base, r, commit) }
 
 // CompareURL is the page of what head has and base hasn't.
 func (d *Driver) CompareURL(r forge.Repo, base, head string) string {
-	return d.pageURL(r).JoinPath("compare", base+"..."+head).String()
+	return compareURL(d.base, r, base, head)
 }
 
-// pageURL is the repository's page.
-func (d *Driver) pageURL(r forge.Repo) *url.URL {
+func cloneURL(api *url.URL, r forge.Repo) string {
+	u := pageURL(api, r)
+	u.Path += ".git"
+	return u.String()
+}
+
+func commitURL(api *url.URL, r forge.Repo, commit string) string {
+	return pageURL(api, r).JoinPath("commit", commit).String()
+}
+
+func compareURL(api *url.URL, r forge.Repo, base, head string) string {
+	return pageURL(api, r).JoinPath("compare", base+"..."+head).String()
+}
+
+// pageURL is the repository's page, beside the API: at github.com for api.github.com, at
+// SUB.ghe.com for api.SUB.ghe.com, and on a GitHub Enterprise Server without /api/v3.
+func pageURL(base *url.URL, r forge.Repo) *url.URL {
 	owner, name := repoPath(r)
-	u := *d.base
-	if u.Host == "api.github.com" {
-		u.Host, u.Path = "github.com", "/"
+	u := *base
+	u.Host = pageHost(base)
+	if u.Host != base.Host {
+		u.Path = "/"
 	}
 	u.Path = strings.TrimSuffix(u.Path, "api/v3/")
 	return u.JoinPath(owner, name)
 }
 
+// pageHost is the host, maybe with a port, of the pages and of Git.
+func pageHost(base *url.URL) string {
+	if host, ok := strings.CutPrefix(base.Host, "api."); ok && (host == "github.com" || strings.HasSuffix(host, hostedSuffix)) {
+		return host
+	}
+	return base.Host
+}
+
+// hostedSuffix ends the names of what GitHub hosts for an enterprise.
+const hostedSuffix = ".ghe.com"
+
 // GitAuth is how GitHub takes a token over HTTP.
-func (d *Driver) GitAuth(context.Context) (username, password string, err error) {
-	return "x-access-token", d.token, nil
+func (d *Driver) GitAuth(ctx context.Context, _ forge.Repo) (username, password string, err error) {
+	token, err := d.token(ctx)
+	return "x-access-token", token, err
 }
 
 // Permission is the user's effective permission; teams and the organisation's

@@ -31,7 +31,7 @@ func (d *Driver) Me(ctx context.Context) (forge.User, error) {
 }
 
 // GitAuth is how GitLab takes an access token over HTTP: as a password, of whatever name.
-func (d *Driver) GitAuth(context.Context) (username, password string, err error) {
+func (d *Driver) GitAuth(context.Context, forge.Repo) (username, password string, err error) {
 	return "liftlock", d.token, nil
 }
 

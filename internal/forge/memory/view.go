@@ -65,7 +65,7 @@ func (v *view) CompareURL(r forge.Repo, base, head string) string {
 }
 
 // GitAuth gives the login alone.
-func (v *view) GitAuth(context.Context) (username, password string, err error) {
+func (v *view) GitAuth(context.Context, forge.Repo) (username, password string, err error) {
 	return v.login, "", nil
 }
 

@@ -67,8 +67,9 @@ func RefusedCall(op string, err error) *forge.Error {
 	return &forge.Error{Op: op, Kind: forge.ErrRateLimited, Message: r.Error(), RetryAfter: r.Until, OnlyLower: r.Others, Err: err}
 }
 
-// budget is what one identity may call at one forge. It may be used concurrently.
-type budget struct {
+// Budget is what one identity may call at one forge, by however many clients. It may be
+// used concurrently.
+type Budget struct {
 	now       func() time.Time
 	paces     []*callLimiter
 	onLimited func(until time.Time)
@@ -86,8 +87,11 @@ type budget struct {
 	reset            time.Time
 }
 
-func newBudget(now func() time.Time, limits []Limit, onLimited func(time.Time)) *budget {
-	b := &budget{now: now, onLimited: onLimited, places: make(chan struct{}, maxInFlight), lower: make(chan struct{}, maxInFlight-urgentPlaces)}
+// NewBudget makes one. now is the clock, limits are the forge's published ones, and onLimited
+// is told when the forge refuses a call for the number of them, once for all those that were
+// under way, and until when nothing is called: it must not call back and may be nil.
+func NewBudget(now func() time.Time, limits []Limit, onLimited func(time.Time)) *Budget {
+	b := &Budget{now: now, onLimited: onLimited, places: make(chan struct{}, maxInFlight), lower: make(chan struct{}, maxInFlight-urgentPlaces)}
 	for _, l := range limits {
 		b.paces = append(b.paces, newLimiter(l))
 	}
@@ -96,7 +100,7 @@ func newBudget(now func() time.Time, limits []Limit, onLimited func(time.Time)) 
 
 // begin takes a call out of the budget, or says why it can't be made now. It waits for a
 // place only. end is called with the answer when the call is over, nil where there was none.
-func (b *budget) begin(ctx context.Context, endpoint string) (end func(*http.Response, []byte), err error) {
+func (b *Budget) begin(ctx context.Context, endpoint string) (end func(*http.Response, []byte), err error) {
 	p := forge.PriorityOf(ctx)
 	release, err := b.takePlace(ctx, p)
 	if err != nil {
@@ -118,7 +122,7 @@ func (b *budget) begin(ctx context.Context, endpoint string) (end func(*http.Res
 }
 
 // takePlace waits for one of the places of calls under way.
-func (b *budget) takePlace(ctx context.Context, p forge.Priority) (release func(), err error) {
+func (b *Budget) takePlace(ctx context.Context, p forge.Priority) (release func(), err error) {
 	queues := []chan struct{}{b.places}
 	if p != forge.PriorityUrgent {
 		queues = []chan struct{}{b.lower, b.places}
@@ -157,7 +161,7 @@ func reserve(p forge.Priority) int {
 
 // check says why a call can't be made now, and takes it from the limits where it can.
 // Callers hold mu.
-func (b *budget) check(now time.Time, p forge.Priority, endpoint string) error {
+func (b *Budget) check(now time.Time, p forge.Priority, endpoint string) error {
 	// Who is less urgent comes back later, so that merges aren't behind comments again. What
 	// is spread over a tenth of the wait has come by then.
 	if until := b.closedUntil.Add(b.closedUntil.Sub(b.limitedAt) * time.Duration(2*reserve(p)) / 100); now.Before(until) {
@@ -178,7 +182,7 @@ func (b *budget) check(now time.Time, p forge.Priority, endpoint string) error {
 }
 
 // end takes note of an answer to a call that began at a time.
-func (b *budget) end(began time.Time, resp *http.Response, body []byte) {
+func (b *Budget) end(began time.Time, resp *http.Response, body []byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.inFlight--
@@ -215,7 +219,7 @@ func (b *budget) end(began time.Time, resp *http.Response, body []byte) {
 
 // readRemaining reads how many calls are left of the limit that all calls of the account
 // share; others' answers (GitHub's search, GitLab's single calls) say nothing of it.
-func (b *budget) readRemaining(h http.Header, offset time.Duration) {
+func (b *Budget) readRemaining(h http.Header, offset time.Duration) {
 	for _, names := range [][4]string{
 		{"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "X-RateLimit-Resource"},
 		{"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "RateLimit-Name"},

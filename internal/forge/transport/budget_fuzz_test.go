@@ -19,7 +19,7 @@ func FuzzAnswerLimits(f *testing.F) {
 	f.Add(200, "-9223372036854775808", "60", "61", "0", "core", "?", "")
 	f.Fuzz(func(t *testing.T, status int, after, limit, left, reset, name, date, body string) {
 		now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-		b := newBudget(func() time.Time { return now }, nil, nil)
+		b := NewBudget(func() time.Time { return now }, nil, nil)
 		h := http.Header{}
 		for key, value := range map[string]string{"Retry-After": after, "X-RateLimit-Limit": limit, "X-RateLimit-Remaining": left, "X-RateLimit-Reset": reset, "X-RateLimit-Resource": name, "Date": date} {
 			h.Set(key, value)

@@ -209,7 +209,7 @@ func TestReserves(t *testing.T) {
 
 // TestUrgentCallsHavePlaces: calls that hang leave places to what is urgent.
 func TestUrgentCallsHavePlaces(t *testing.T) {
-	b := newBudget(func() time.Time { return start }, nil, nil)
+	b := NewBudget(func() time.Time { return start }, nil, nil)
 	var ends []func(*http.Response, []byte)
 	begin := func(p forge.Priority, want bool) {
 		t.Helper()

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -35,11 +36,15 @@ var ErrTooLarge = fmt.Errorf("the answer is larger than %d bytes", maxResponseBy
 type Options struct {
 	Base          *url.URL       // the API's root; credentials are sent below its scheme and host only
 	Authorization string         // the header's value; empty sends none
+	Credentials   Credentials    // who gives that value for each call; nil: Authorization has it
 	Header        string         // which carries it; empty: Authorization
+	Headers       http.Header    // further ones, which every call has instead of its own
 	UserAgent     string         // empty: "liftlock"
 	HTTPClient    *http.Client   // its Transport is used (proxies, certificates); nil: the default one
 	RootCAs       *x509.CertPool // whose certificates are believed where HTTPClient has no Transport; nil: the system's
 	CacheBytes    int64          // room for conditional requests; 0 switches them off
+	Answers       *AnswerCache   // that room where several clients share it; nil: one of the client's own
+	Identity      string         // whose answers they are in a shared room
 	Caches        *cache.Group   // where that is counted; nil: nowhere
 
 	// OnCall is told every call that went out: a name of bounded cardinality
@@ -48,6 +53,9 @@ type Options struct {
 	// called concurrently.
 	OnCall func(endpoint string, status int, d time.Duration)
 
+	// Budget is the identity's where several clients share it; nil: the client's own, of
+	// Limits and OnLimited.
+	Budget *Budget
 	// Limits are the forge's published ones; none: what its answers say is kept to alone.
 	Limits []Limit
 	// OnLimited is told when the forge refuses a call for the number of them, once for
@@ -57,13 +65,42 @@ type Options struct {
 	Now       func() time.Time // the clock of the limits; nil: time.Now
 }
 
+// Credentials are the value that proves to a forge who calls it, where one doesn't do for
+// ever. It may be used concurrently.
+type Credentials interface {
+	// Authorization is the header's value for the next call. It may call the forge for one.
+	Authorization(ctx context.Context) (string, error)
+	// Answered takes note of the answer to a call that was made with a value. renew says that
+	// the forge did nothing because it doesn't take that value (any more), and that the next
+	// one may do.
+	Answered(value string, resp *http.Response, body []byte) (renew bool)
+}
+
+// maxValues is how many values of the credentials a call is tried with.
+const maxValues = 3
+
+// AnswerCache is room for answers that can be asked for again with their ETags.
+type AnswerCache struct {
+	answers *cache.Cache[string, *conditionalAnswer] // by identity, address and accepted content
+}
+
+// NewAnswerCache makes one of so many bytes, counted in the group, which may be nil.
+func NewAnswerCache(group *cache.Group, bytes int64) *AnswerCache {
+	return &AnswerCache{cache.New(group, cache.Options[string, *conditionalAnswer]{Name: "forge-answers", Entries: maxAnswers, Bytes: bytes,
+		Size: func(key string, a *conditionalAnswer) int64 {
+			return int64(len(key) + len(a.etag) + len(a.body) + answerOverhead)
+		}})}
+}
+
 // New makes the client that a driver hands to its SDK.
 func New(o Options) *http.Client {
 	t := &roundTripper{Options: o}
 	if t.Now == nil {
 		t.Now = time.Now
 	}
-	t.budget = newBudget(t.Now, o.Limits, o.OnLimited)
+	if t.Budget == nil {
+		t.Budget = NewBudget(t.Now, o.Limits, o.OnLimited)
+	}
 	if o.HTTPClient != nil && o.HTTPClient.Transport != nil {
 		t.next = o.HTTPClient.Transport
 	} else {
@@ -76,11 +113,8 @@ func New(o Options) *http.Client {
 		}
 		t.next = base
 	}
-	if o.CacheBytes > 0 {
-		t.answers = cache.New(o.Caches, cache.Options[string, *conditionalAnswer]{Name: "forge-answers", Entries: maxAnswers, Bytes: o.CacheBytes,
-			Size: func(key string, a *conditionalAnswer) int64 {
-				return int64(len(key) + len(a.etag) + len(a.body) + answerOverhead)
-			}})
+	if o.Answers == nil && o.CacheBytes > 0 {
+		t.Answers = NewAnswerCache(o.Caches, o.CacheBytes)
 	}
 	if t.UserAgent == "" {
 		t.UserAgent = "liftlock"
@@ -93,9 +127,7 @@ func New(o Options) *http.Client {
 
 type roundTripper struct {
 	Options
-	next    http.RoundTripper
-	budget  *budget
-	answers *cache.Cache[string, *conditionalAnswer] // by address; nil: requests aren't conditional
+	next http.RoundTripper
 }
 
 const (
@@ -119,6 +151,11 @@ func (t *roundTripper) checkRedirect(req *http.Request, via []*http.Request) err
 	if !t.isForgeURL(req.URL) {
 		return errors.New("the forge redirects to another host, which is not followed: correct the forge's url in the server's file")
 	}
+	if first := via[0].Method; req.Method != first {
+		// 301, 302 and 303 make a GET of what was to change something; its answer would look
+		// like success.
+		return fmt.Errorf("the forge redirects a %s to a %s, which would change nothing: correct the forge's url or the repository's name in the server's file", first, req.Method)
+	}
 	if len(via) > maxRedirects {
 		return fmt.Errorf("more than %d redirects", maxRedirects)
 	}
@@ -131,28 +168,80 @@ func (t *roundTripper) isForgeURL(u *url.URL) bool {
 }
 
 // RoundTrip sends one request. The answer's body has been read and is in memory. A
-// RefusedError is a request that wasn't sent.
+// RefusedError is a request that wasn't sent. One that the forge did nothing about because
+// its credentials had come to their end is sent again with the next ones.
 func (t *roundTripper) RoundTrip(original *http.Request) (*http.Response, error) {
-	req := original.Clone(original.Context()) // a RoundTripper must not change its request
+	for try := 1; ; try++ {
+		req, err := cloneRequest(original, try)
+		if err != nil {
+			return nil, err
+		}
+		value, err := t.authorize(req)
+		if err != nil {
+			return nil, err
+		}
+		resp, body, err := t.send(req)
+		if err != nil {
+			return nil, err
+		}
+		again := t.Credentials != nil && value != "" && t.Credentials.Answered(value, resp, body)
+		if !again || try == maxValues || original.Body != nil && original.GetBody == nil {
+			return resp, nil
+		}
+	}
+}
+
+// cloneRequest is the request for another try: a RoundTripper must not change its own.
+func cloneRequest(original *http.Request, try int) (*http.Request, error) {
+	req := original.Clone(original.Context())
+	if try > 1 && original.GetBody != nil {
+		body, err := original.GetBody()
+		if err != nil {
+			return nil, err
+		}
+		req.Body = body
+	}
+	return req, nil
+}
+
+// authorize gives a request on the forge itself its credentials, and takes any others off.
+func (t *roundTripper) authorize(req *http.Request) (value string, err error) {
+	for name, values := range t.Headers {
+		req.Header[name] = values
+	}
 	req.Header.Set("User-Agent", t.UserAgent)
 	req.Header.Del("Authorization")
 	req.Header.Del(t.Header)
-	if t.Authorization != "" && t.isForgeURL(req.URL) {
-		req.Header.Set(t.Header, t.Authorization)
+	if !t.isForgeURL(req.URL) {
+		return "", nil
 	}
+	value = t.Authorization
+	if t.Credentials != nil {
+		if value, err = t.Credentials.Authorization(req.Context()); err != nil {
+			return "", err
+		}
+	}
+	if value != "" {
+		req.Header.Set(t.Header, value)
+	}
+	return value, nil
+}
+
+// send sends a request, conditionally where its answer has been seen before.
+func (t *roundTripper) send(req *http.Request) (*http.Response, []byte, error) {
 	key := ""
 	var seen *conditionalAnswer
-	if t.answers != nil && req.Method == http.MethodGet && req.Header.Get("If-None-Match") == "" {
-		key = req.URL.String() + "\n" + req.Header.Get("Accept")
-		if seen, _ = t.answers.Get(key); seen != nil {
+	if t.Answers != nil && req.Method == http.MethodGet && req.Header.Get("If-None-Match") == "" {
+		key = t.Identity + "\n" + req.URL.String() + "\n" + req.Header.Get("Accept")
+		if seen, _ = t.Answers.answers.Get(key); seen != nil {
 			req.Header.Set("If-None-Match", seen.etag)
 		}
 	}
 
 	endpoint := Endpoint(req.Method, t.Base.Path, req.URL.Path)
-	end, err := t.budget.begin(req.Context(), endpoint)
+	end, err := t.Budget.begin(req.Context(), endpoint)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	start := time.Now()
 	resp, err := t.next.RoundTrip(req)
@@ -167,7 +256,7 @@ func (t *roundTripper) RoundTrip(original *http.Request) (*http.Response, error)
 		t.OnCall(endpoint, status, time.Since(start))
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 
 	switch {
@@ -182,13 +271,13 @@ func (t *roundTripper) RoundTrip(original *http.Request) (*http.Response, error)
 		body = seen.body
 	case key != "" && status == http.StatusOK:
 		if etag := resp.Header.Get("ETag"); etag != "" && len(body) <= maxAnswerBytes {
-			t.answers.Put(key, &conditionalAnswer{etag: etag, header: contentHeaders(resp.Header), body: body})
+			t.Answers.answers.Put(key, &conditionalAnswer{etag: etag, header: contentHeaders(resp.Header), body: body})
 		}
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(body))
 	resp.ContentLength = int64(len(body))
 	resp.Header.Set("Content-Length", strconv.Itoa(len(body)))
-	return resp, nil
+	return resp, body, nil
 }
 
 // contentHeaders are the headers that belong to the content.

@@ -1,0 +1,439 @@
+package github
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	gh "github.com/google/go-github/v60/github"
+
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/transport"
+	"github.com/liftlock/liftlock/internal/lock"
+)
+
+const (
+	// installationsAge is how long the list of installations is believed while all is well,
+	// restInterval how long where something is missing in it. Events make it be read at once.
+	installationsAge = 10 * time.Minute
+	restInterval     = time.Minute
+
+	// installationsKey locks the list, appKey what is known of the App itself.
+	installationsKey, appKey = "installations", "app"
+)
+
+// AppOptions say which App we are, and what it works for.
+type AppOptions struct {
+	ID             string       // the App's ID or its client ID; required
+	PrivateKeyFile string       // its RSA key in PEM, or several; required
+	Owners         []string     // whose installations are used; none: all
+	InstallationID int64        // the one installation that is used, whoever's; 0: they are found
+	Repositories   []forge.Repo // that Liftlock looks after: only these are written to
+	ManageWebhook  bool         // the App's webhook is pointed at us
+}
+
+// App talks to one GitHub as a GitHub App, in the organisations where it is installed. Each
+// repository has a driver with tokens of its own, good for this repository and what the
+// App's manifest asks for; what is read of others is read with tokens that only read. Calls
+// of an installation share one budget, as GitHub counts them. Safe for concurrent use.
+type App struct {
+	options Options
+	app     AppOptions
+	base    *url.URL
+	api     *gh.Client // with the App's own token: no repository's
+	answers *transport.AnswerCache
+	locks   lock.Keyed[string]
+
+	mu            sync.Mutex
+	about         aboutApp
+	installations map[string]*installation // by its owner in lower case, also a former name
+	readAt        time.Time                // when they were; zero: they are to be read again
+	drivers       map[string]*appDriver    // by installation and repository
+	budgets       map[int64]*transport.Budget
+	hookSet       string           // digest of the hook's configuration that this process has set
+	log           recentDeliveries // guarded by the lock of deliveries
+}
+
+var _ forge.Forge = (*App)(nil)
+
+// aboutApp is what GitHub says of the App itself.
+type aboutApp struct {
+	slug, page string
+	events     []string
+	me         forge.User // Login is empty until it is known
+	readAt     time.Time
+}
+
+// installation is one of the App's, in an organisation or at a person's.
+type installation struct {
+	id          int64
+	owner       string
+	page        string
+	suspended   bool
+	permissions map[string]string // granted: read, write or admin by name
+}
+
+// appDriver is a repository's driver, with its tokens.
+type appDriver struct {
+	*Driver
+	tokens *tokenSource
+}
+
+// NewApp makes a driver that works as an App. It makes no call, but reads the private key.
+func NewApp(o Options, a AppOptions) (*App, error) {
+	base, err := parseBase(o.URL)
+	if err != nil {
+		return nil, err
+	}
+	if a.ID == "" || a.PrivateKeyFile == "" {
+		return nil, errors.New("a GitHub App needs its ID and its private key")
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	keys, err := newAppKeys(a.PrivateKeyFile, a.ID, o.Now)
+	if err != nil {
+		return nil, err
+	}
+	p := &App{options: o, app: a, base: base, answers: transport.NewAnswerCache(o.Caches, cacheBytes),
+		installations: map[string]*installation{}, drivers: map[string]*appDriver{}, budgets: map[int64]*transport.Budget{}}
+	p.api = newClient(o, base, transport.Options{Credentials: keys, Answers: p.answers, Identity: "app", Limits: limitsOf(base), OnLimited: o.OnLimited})
+	return p, nil
+}
+
+// InstallationsChanged says that somebody has installed, suspended, moved or taken away the
+// App, or given it other repositories: all of it is read again before it is used.
+func (p *App) InstallationsChanged() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.readAt = time.Time{}
+	for _, d := range p.drivers {
+		d.tokens.drop("")
+	}
+}
+
+// expireInstallations has the list read again before it is next used.
+func (p *App) expireInstallations() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.readAt = time.Time{}
+}
+
+// InstallationProblem is why an installation, or a repository's part of it, rests or can't do
+// all that it should.
+type InstallationProblem struct {
+	Owner string
+	Err   error
+}
+
+// Problems are those of the repositories' owners, as far as it is known without a call: where
+// the App isn't installed or suspended, or lacks a permission.
+func (p *App) Problems() []InstallationProblem {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.installations) == 0 && p.readAt.IsZero() {
+		return nil // nobody has looked
+	}
+	var out []InstallationProblem
+	seen := map[string]bool{}
+	for _, r := range p.app.Repositories {
+		key := strings.ToLower(r.Owner)
+		if seen[key] {
+			continue
+		}
+		seen[key] = true
+		i := p.installations[key]
+		switch err := p.checkInstallation(i, r.Owner); {
+		case err != nil:
+			out = append(out, InstallationProblem{r.Owner, errors.New(err.Message + ": " + err.Hint)})
+		case len(i.missing()) > 0:
+			out = append(out, InstallationProblem{r.Owner, fmt.Errorf("the App's installation lacks the permissions %s: accept them on %s", strings.Join(i.missing(), ", "), i.page)})
+		}
+	}
+	return out
+}
+
+// missing are the permissions that nothing works without and that weren't granted.
+func (i *installation) missing() (names []string) {
+	for _, q := range Permissions() {
+		if !q.Optional && !grants(i.permissions[q.Name], q.Level) {
+			names = append(names, q.Name+": "+q.Level)
+		}
+	}
+	return names
+}
+
+// grants says whether a granted level includes another one.
+func grants(granted, level string) bool {
+	levels := []string{"", "read", "write", "admin"}
+	return slices.Index(levels, granted) >= slices.Index(levels, level)
+}
+
+// checkInstallation says why an owner's installation can't be used; nil: it can. Callers hold
+// mu.
+func (p *App) checkInstallation(i *installation, owner string) *forge.Error {
+	e := &forge.Error{Op: "work as the App in " + owner, Kind: forge.ErrNotInstalled, RetryAfter: p.options.Now().Add(restInterval)}
+	switch {
+	case p.app.InstallationID == 0 && len(p.app.Owners) > 0 && !slices.ContainsFunc(p.app.Owners, func(o string) bool { return strings.EqualFold(o, owner) }):
+		e.Message, e.Hint = owner+" isn't among auth.app.installations", "add it there in the server's file"
+	case i == nil:
+		e.Message, e.Hint = "the App isn't installed in "+owner, "install it there: "+cmp.Or(p.about.page, "on the App's page")
+	case i.suspended:
+		e.Message, e.Hint = "the App's installation in "+owner+" is suspended", "an owner can end that on "+i.page
+	default:
+		return nil
+	}
+	return e
+}
+
+// findInstallation is an owner's installation; ErrNotInstalled where it can't be used. With a
+// repository's name, one is also found whose owner has another name by now.
+func (p *App) findInstallation(ctx context.Context, owner, repo string) (*installation, error) {
+	i, wrong := p.knownInstallation(owner)
+	if i != nil && wrong == nil {
+		return i, nil
+	}
+	unlock, err := p.locks.Lock(ctx, installationsKey)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if i, wrong = p.knownInstallation(owner); i == nil && wrong == nil { // nobody else has read it meanwhile
+		if err := p.readInstallations(ctx); err != nil {
+			if i := p.usableInstallation(owner); i != nil && forge.IsRetryable(err) {
+				return i, nil // what can't be read now is most likely as it was
+			}
+			return nil, err
+		}
+		if err := p.findRenamed(ctx, owner, repo); err != nil {
+			return nil, err
+		}
+		i, wrong = p.knownInstallation(owner)
+	}
+	if wrong != nil {
+		return nil, wrong
+	}
+	return i, nil
+}
+
+// usableInstallation is an owner's as it was when it was last read, if it could be used then.
+func (p *App) usableInstallation(owner string) *installation {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := p.installations[strings.ToLower(owner)]
+	if p.checkInstallation(i, owner) != nil {
+		return nil
+	}
+	return i
+}
+
+// knownInstallation is what is known of an owner's: both nil where it is to be read (again).
+func (p *App) knownInstallation(owner string) (*installation, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := p.installations[strings.ToLower(owner)]
+	wrong := p.checkInstallation(i, owner)
+	age := p.options.Now().Sub(p.readAt)
+	if p.readAt.IsZero() || wrong != nil && age >= restInterval || age >= installationsAge {
+		return nil, nil
+	}
+	if wrong != nil {
+		wrong.RetryAfter = p.readAt.Add(restInterval)
+		return nil, wrong
+	}
+	return i, nil
+}
+
+// readInstallations reads where the App is installed.
+func (p *App) readInstallations(ctx context.Context) error {
+	found := map[string]*installation{}
+	add := func(in *gh.Installation) {
+		found[strings.ToLower(in.GetAccount().GetLogin())] = toInstallation(in)
+	}
+	if err := p.readAbout(ctx); err != nil {
+		return err
+	}
+	if id := p.app.InstallationID; id != 0 {
+		in, resp, err := p.api.Apps.GetInstallation(ctx, id)
+		switch {
+		case err == nil:
+			add(in)
+		case !hasStatus(err, http.StatusNotFound):
+			return p.wrapAppError("read the App's installation "+strconv.FormatInt(id, 10), resp, err)
+		}
+	} else if err := forEachPage("list the App's installations", func(page gh.ListOptions) (*gh.Response, bool, error) {
+		list, resp, err := p.api.Apps.ListInstallations(ctx, &page)
+		for _, in := range list {
+			add(in)
+		}
+		return resp, false, err
+	}); err != nil {
+		return p.wrapAppError("list the App's installations", nil, err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for owner, was := range p.installations {
+		// What a former name was found for stays so.
+		if now := found[strings.ToLower(was.owner)]; found[owner] == nil && now != nil && now.id == was.id {
+			found[owner] = now
+		}
+	}
+	p.installations, p.readAt = found, p.options.Now()
+	return nil
+}
+
+func toInstallation(in *gh.Installation) *installation {
+	i := &installation{id: in.GetID(), owner: in.GetAccount().GetLogin(), page: in.GetHTMLURL(), suspended: !in.GetSuspendedAt().IsZero(), permissions: map[string]string{}}
+	if text, err := json.Marshal(in.Permissions); err == nil {
+		// Only those that the SDK knows; all that are needed are among them.
+		if err := json.Unmarshal(text, &i.permissions); err != nil {
+			i.permissions = map[string]string{}
+		}
+	}
+	return i
+}
+
+// findRenamed looks for the installation of an owner that isn't in the list by a repository's
+// address, which GitHub follows to where it is now.
+func (p *App) findRenamed(ctx context.Context, owner, repo string) error {
+	p.mu.Lock()
+	known := p.installations[strings.ToLower(owner)] != nil
+	p.mu.Unlock()
+	if known || repo == "" || p.app.InstallationID != 0 {
+		return nil
+	}
+	in, resp, err := p.api.Apps.FindRepositoryInstallation(ctx, transport.Segment(owner), transport.Segment(repo))
+	switch {
+	case hasStatus(err, http.StatusNotFound):
+		return nil
+	case err != nil:
+		return p.wrapAppError("find the App's installation for "+owner+"/"+repo, resp, err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.installations[strings.ToLower(owner)] = toInstallation(in)
+	return nil
+}
+
+// wrapAppError is wrapError for calls with the App's own token.
+func (p *App) wrapAppError(op string, resp *gh.Response, err error) error {
+	var e *forge.Error
+	if errors.As(wrapError(op, resp, err), &e) && errors.Is(e, forge.ErrUnauthorized) {
+		e.Hint = "check auth.app in the server's file: the App's ID and its private key belong together, and this key is none of the App's (any more); it can be exchanged while Liftlock runs"
+	}
+	return e
+}
+
+// readAbout reads what GitHub says of the App itself, where that isn't known yet.
+func (p *App) readAbout(ctx context.Context) error {
+	p.mu.Lock()
+	known := p.about.slug != "" && p.options.Now().Sub(p.about.readAt) < installationsAge
+	p.mu.Unlock()
+	if known {
+		return nil
+	}
+	app, resp, err := p.api.Apps.Get(ctx, "")
+	if err != nil {
+		return p.wrapAppError("read the App itself", resp, err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.about.slug, p.about.page, p.about.events, p.about.readAt = app.GetSlug(), app.GetHTMLURL(), app.Events, p.options.Now()
+	return nil
+}
+
+// Me is the App's bot. Its number is read with an installation's token: the App's own isn't
+// taken for accounts.
+func (p *App) Me(ctx context.Context) (forge.User, error) {
+	unlock, err := p.locks.Lock(ctx, appKey)
+	if err != nil {
+		return forge.User{}, err
+	}
+	defer unlock()
+	p.mu.Lock()
+	me := p.about.me
+	p.mu.Unlock()
+	if me.Login != "" {
+		return me, nil
+	}
+	if err := p.readAbout(ctx); err != nil {
+		return forge.User{}, err
+	}
+	p.mu.Lock()
+	login := p.about.slug + "[bot]"
+	p.mu.Unlock()
+	d, err := p.anyDriver(ctx)
+	if err != nil {
+		return forge.User{}, err
+	}
+	u, resp, err := d.api.Users.Get(ctx, transport.Segment(login))
+	if err != nil {
+		return forge.User{}, wrapError("read the App's account "+login, resp, err)
+	}
+	me = toUser(u)
+	me.Email = fmt.Sprintf("%d+%s@users.noreply.%s", me.ID, me.Login, noReplyHost(p.base))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.about.me = me
+	return me, nil
+}
+
+// anyDriver reads with the token of whichever installation can be used.
+func (p *App) anyDriver(ctx context.Context) (*Driver, error) {
+	var first error
+	for _, r := range p.app.Repositories {
+		i, err := p.findInstallation(ctx, r.Owner, r.Name)
+		if err == nil {
+			return p.driverOf(i, "").Driver, nil
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return nil, first
+}
+
+// driver is the driver for a repository: that of its own where it is one that Liftlock looks
+// after, else one that only reads.
+func (p *App) driver(ctx context.Context, r forge.Repo) (*Driver, error) {
+	i, err := p.findInstallation(ctx, r.Owner, r.Name)
+	own := slices.ContainsFunc(p.app.Repositories, func(o forge.Repo) bool { return strings.EqualFold(o.String(), r.String()) })
+	switch {
+	case err == nil && own:
+		return p.driverOf(i, r.Name).Driver, nil
+	case err == nil:
+		return p.driverOf(i, "").Driver, nil
+	case own || !errors.Is(err, forge.ErrNotInstalled):
+		return nil, err
+	}
+	return p.anyDriver(ctx) // a public one can be read from anywhere
+}
+
+// driverOf is the driver for one of an installation's repositories; without a name, the one
+// that reads all of them.
+func (p *App) driverOf(i *installation, repo string) *appDriver {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	key := fmt.Sprintf("%d/%s", i.id, strings.ToLower(repo))
+	if d := p.drivers[key]; d != nil {
+		return d
+	}
+	if p.budgets[i.id] == nil {
+		p.budgets[i.id] = transport.NewBudget(p.options.Now, limitsOf(p.base), p.options.OnLimited)
+	}
+	tokens := &tokenSource{app: p, installation: i.id, owner: i.owner, repo: repo}
+	d := &appDriver{tokens: tokens, Driver: newDriver(p.base, p.options.Caches,
+		newClient(p.options, p.base, transport.Options{Credentials: tokens, Answers: p.answers, Identity: key, Budget: p.budgets[i.id]}),
+		tokens.token, p.Me)}
+	p.drivers[key] = d
+	return d
+}

@@ -1,0 +1,122 @@
+package github
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	gh "github.com/google/go-github/v60/github"
+
+	"github.com/liftlock/liftlock/internal/forge"
+)
+
+// EnsureHook looks after the App's one webhook, whichever the repository: it points it at h
+// where that is ours to do, and says which events the App isn't subscribed to. Only a person
+// can change that, on its page.
+func (p *App) EnsureHook(ctx context.Context, r forge.Repo, h forge.Hook) (bool, error) {
+	unlock, err := p.locks.Lock(ctx, appKey)
+	if err != nil {
+		return false, err
+	}
+	defer unlock()
+	changed := false
+	if p.app.ManageWebhook {
+		if changed, err = p.setHook(ctx, h); err != nil {
+			return false, err
+		}
+	}
+	if err := p.readAbout(ctx); err != nil {
+		return changed, err
+	}
+	p.mu.Lock()
+	missing := slices.DeleteFunc(AppEvents(), func(e string) bool { return slices.Contains(p.about.events, e) })
+	page := p.about.page
+	p.mu.Unlock()
+	if len(missing) > 0 {
+		return changed, &forge.Error{Op: "look after the App's webhook for " + r.String(), Kind: forge.ErrInvalid,
+			Message: "the App isn't subscribed to " + strings.Join(missing, ", "), Hint: "subscribe it under Permissions & events of " + page}
+	}
+	return changed, nil
+}
+
+// setHook points the App's webhook at h. GitHub shows no secret, so the first call of a process
+// sets it in any case. Callers hold the lock of appKey.
+func (p *App) setHook(ctx context.Context, h forge.Hook) (changed bool, err error) {
+	config, resp, err := p.api.Apps.GetHookConfig(ctx)
+	if err != nil {
+		return false, p.wrapAppError("read the App's webhook", resp, err)
+	}
+	wrong := config.GetURL() != h.URL || config.GetContentType() != "json" || config.GetInsecureSSL() == "1"
+	digest := digestOf(h.URL + "\n" + h.Secret)
+	if !wrong && digest == p.hookSet {
+		return false, nil
+	}
+	if _, resp, err := p.api.Apps.UpdateHookConfig(ctx, &gh.HookConfig{URL: &h.URL, Secret: &h.Secret, ContentType: gh.String("json"), InsecureSSL: gh.String("0")}); err != nil {
+		return false, p.wrapAppError("point the App's webhook at "+h.URL, resp, err)
+	}
+	known := p.hookSet != ""
+	p.hookSet = digest
+	return wrong || known, nil
+}
+
+// MissedDeliveries lists those of the App's webhook that were about the repository. It is one
+// list for all repositories, which is read once for those that look at the same time.
+func (p *App) MissedDeliveries(ctx context.Context, r forge.Repo, q forge.DeliveryQuery) (forge.MissedDeliveries, error) {
+	i, err := p.findInstallation(ctx, r.Owner, r.Name)
+	if err != nil {
+		return forge.MissedDeliveries{}, err
+	}
+	tokens := p.driverOf(i, r.Name).tokens
+	if _, err := tokens.token(ctx); err != nil { // with it comes the repository's number
+		return forge.MissedDeliveries{}, err
+	}
+	tokens.mu.Lock()
+	id := tokens.repositoryID
+	tokens.mu.Unlock()
+	return readMissed(ctx, "list the deliveries of the App's webhook", q, deliverySource{
+		list: p.listDeliveries, read: p.api.Apps.GetHookDelivery,
+		concern: func(v *gh.HookDelivery) bool {
+			if strings.HasPrefix(v.GetEvent(), "installation") && !isDelivered(v) {
+				p.expireInstallations() // it may have been installed, suspended or taken away
+			}
+			return v.GetRepositoryID() == id
+		},
+	})
+}
+
+// recentAge is how old a page of deliveries may be: who looks because of a failure does so
+// later than that.
+const recentAge = 3 * time.Second
+
+// recentDeliveries are the pages that were read last, guarded by their lock.
+type recentDeliveries struct {
+	at    time.Time
+	pages map[string]deliveryPage // by cursor
+}
+
+type deliveryPage struct {
+	list []*gh.HookDelivery
+	resp *gh.Response
+}
+
+// listDeliveries reads a page of the App's deliveries, or has just read it.
+func (p *App) listDeliveries(ctx context.Context, page *gh.ListCursorOptions) ([]*gh.HookDelivery, *gh.Response, error) {
+	const key = "deliveries"
+	unlock, err := p.locks.Lock(ctx, key)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer unlock()
+	if now := p.options.Now(); p.log.pages == nil || now.Sub(p.log.at) > recentAge {
+		p.log.at, p.log.pages = now, map[string]deliveryPage{}
+	}
+	if known, ok := p.log.pages[page.Cursor]; ok {
+		return known.list, known.resp, nil
+	}
+	list, resp, err := p.api.Apps.ListHookDeliveries(ctx, page)
+	if err == nil {
+		p.log.pages[page.Cursor] = deliveryPage{list, resp}
+	}
+	return list, resp, err
+}
