@@ -6,12 +6,9 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 
 	"github.com/spf13/cobra"
-
-	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // exitError ends the program with a code of its own; what is to be said was said.
@@ -48,31 +45,7 @@ func Root() *cobra.Command {
 		SilenceErrors: true,
 		Version:       Version(),
 	}
-	root.AddCommand(serveCommand(), demoCommand(), validateCommand(), setCommand(), resolveCommand(), impactCommand(), planCommand(), sandboxCommand())
+	root.AddCommand(serveCommand(), demoCommand(), validateCommand(), setCommand(), resolveCommand(), impactCommand(), planCommand(), sandboxCommand(), versionCommand())
 	root.AddCommand(remoteCommands()...)
 	return root
-}
-
-// version is set by release builds.
-var version = ""
-
-// Version is the build's version: what a release build was given, else the
-// module's version or commit, else "dev".
-func Version() string {
-	if version != "" {
-		return version
-	}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "dev"
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
-			return wording.Short(s.Value)
-		}
-	}
-	if info.Main.Version != "" && info.Main.Version != "(devel)" {
-		return info.Main.Version
-	}
-	return "dev"
 }

@@ -140,8 +140,12 @@ func (s *server) awaitReady(ctx context.Context) error {
 			return fmt.Errorf("liftlock serve is not ready: %w", last)
 		case <-time.After(pollInterval):
 		}
-		if last = s.getJSON(ctx, "/readyz", nil); last == nil {
+		var lines string
+		if lines, last = s.getText(ctx, "/readyz"); last == nil && strings.HasPrefix(lines, "engine: ok\n") {
 			return nil
+		}
+		if last == nil {
+			last = errors.New(lines)
 		}
 	}
 }
@@ -169,28 +173,34 @@ func (s *server) stop() error {
 // maxAnswer bounds an answer of the API.
 const maxAnswer = 8 << 20
 
-// getJSON reads from the API; nil: only the status counts.
-func (s *server) getJSON(ctx context.Context, path string, into any) error {
+// getText reads from the server; an answer that is none is an error.
+func (s *server) getText(ctx context.Context, path string) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.address+path, http.NoBody)
 	if err != nil {
-		return err
+		return "", err
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
-		return err
+		return "", err
 	}
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("GET %s: %s: %s", path, resp.Status, bytes.TrimSpace(body))
+		return "", fmt.Errorf("GET %s: %s: %s", path, resp.Status, bytes.TrimSpace(body))
 	}
-	if into == nil {
-		return nil
+	return string(body), nil
+}
+
+// getJSON reads from the API.
+func (s *server) getJSON(ctx context.Context, path string, into any) error {
+	body, err := s.getText(ctx, path)
+	if err != nil {
+		return err
 	}
-	return json.Unmarshal(body, into)
+	return json.Unmarshal([]byte(body), into)
 }
 
 // getWhy asks what Liftlock thinks of a component.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/argocd"
@@ -43,7 +44,8 @@ func (s *Server) newArgoCD(a config.ArgoCD) (*argocdConnection, error) {
 		o.Projects = a.API.Projects
 	} else {
 		if o.Config, err = argocd.RESTConfig(a.Kubernetes.Kubeconfig, a.Kubernetes.Context); err != nil {
-			return nil, err
+			s.log.Error("an Argo CD can't be reached yet; its kubeconfig is read again until it can be", zap.String("argocd", a.Name), zap.Error(err))
+			o.Config = argocd.AwaitedRESTConfig(a.Kubernetes.Kubeconfig, a.Kubernetes.Context)
 		}
 		if out.kube, err = appset.NewKube(o.Config); err != nil {
 			return nil, err

@@ -138,9 +138,6 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 			}
 		}
 		want := map[access][2]int{forReaders: {401, 200}, access(console.ForCommands): {401, 403}, forAnybody: {200, 200}, forForges: {415, 415}, forEndpoints: {401, 401}}[r.access]
-		if r.path == "/readyz" {
-			want = [2]int{503, 503}
-		}
 		if stranger.Code != want[0] || (reader.Code == 401 || reader.Code == 403) != (want[1] == 401 || want[1] == 403) {
 			t.Errorf("%s %s (for %s) is answered with %d to a stranger and %d to a reader", r.method, r.path, r.access, stranger.Code, reader.Code)
 		}
@@ -150,16 +147,26 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 	}
 }
 
-// TestReadyzSaysWhyToReaders holds that a probe needs no token, and gets no names.
+// TestReadyzSaysWhyToReaders holds that a probe needs no token, and gets no names; and that
+// only a store that can't be read takes the server out of service.
 func TestReadyzSaysWhyToReaders(t *testing.T) {
 	t.Parallel()
-	main, _ := newTestServer(t, "readAccess: token\n").handlers(t)
-	if got := (frontRequest{"GET", "/readyz", "127.0.0.1", ""}).send(main).Body.String(); strings.Contains(got, "engine") || !strings.Contains(got, "not ready") {
-		t.Errorf("a stranger reads %q", got)
+	s := newTestServer(t, "readAccess: token\n")
+	main, _ := s.handlers(t)
+	check := func(token string, status int, want string) {
+		t.Helper()
+		got := (frontRequest{"GET", "/readyz", "127.0.0.1", token}).send(main)
+		if got.Code != status || !strings.Contains(got.Body.String(), want) || token == "" && strings.Contains(got.Body.String(), "engine") {
+			t.Errorf("with token %q it answers %d %q, not %d with %q", token, got.Code, got.Body, status, want)
+		}
 	}
-	if got := (frontRequest{"GET", "/readyz", "127.0.0.1", readerToken}).send(main).Body.String(); !strings.Contains(got, "engine: not started") {
-		t.Errorf("a reader reads %q", got)
+	check("", http.StatusOK, "ready\n")
+	check(readerToken, http.StatusOK, "engine: not started")
+	if err := s.store.Close(); err != nil {
+		t.Fatal(err)
 	}
+	check("", http.StatusServiceUnavailable, "not ready; with one of the server's API tokens this says why")
+	check(readerToken, http.StatusServiceUnavailable, "store: ")
 }
 
 // TestWebhooksHaveTheirOwnListener holds that neither listener answers what is the other's.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -33,7 +35,7 @@ func TestForgeIsDownAtStart(t *testing.T) {
 	s.start()
 	s.waitFor("/readyz names the repository", func() (bool, string) {
 		status, text := s.getText("/readyz")
-		return status == http.StatusServiceUnavailable && strings.Contains(text, repoName), text
+		return status == http.StatusOK && strings.Contains(text, "engine: not started") && strings.Contains(text, repoName), text
 	})
 	if status, _ := s.getText("/healthz"); status != http.StatusOK {
 		t.Errorf("/healthz: HTTP %d", status)
@@ -52,6 +54,25 @@ func TestForgeIsDownAtStart(t *testing.T) {
 	}
 	s.commitRelease("web", "1.1.0")
 	s.awaitMerged(s.awaitPromotion("web", "qa", "1.1.0").Number)
+}
+
+// TestKubeconfigIsMissingAtStart serves and says so until the file is there.
+func TestKubeconfigIsMissingAtStart(t *testing.T) {
+	s := newHarness(t, harnessOptions{})
+	file := filepath.Join(s.dir, "kubeconfig")
+	s.must("take the kubeconfig away", os.Rename(file, file+".later"))
+	s.start()
+	says := func(wanted string) {
+		t.Helper()
+		s.waitFor("/readyz says "+wanted, func() (bool, string) {
+			status, text := s.getText("/readyz")
+			return status == http.StatusOK && strings.Contains(text, "argocd hub") && strings.Contains(text, wanted), text
+		})
+	}
+	says(file + ": no such file or directory")
+	s.must("bring it back", os.Rename(file+".later", file))
+	says("argocd hub: ok")
+	s.awaitJudged()
 }
 
 // TestOneRepositoryIsOutOfReach works for those that are reached, says which isn't, and

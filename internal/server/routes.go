@@ -167,19 +167,18 @@ func (s *Server) botLogin(id string) string {
 	return ""
 }
 
-// serveReadyz says whether Liftlock can do its work and, to those who may read the
-// console, a line a part. It answers 503
-// while no repository has been reached or the store can't be read; one of several
-// repositories that can't be reached, and an
-// Argo CD that can't be reached is said but doesn't take the server out of
-// service: webhooks must still be accepted.
+// serveReadyz says whether the server can answer and, to those who may read the console, a
+// line a part. It answers 503 while the store can't be read. A forge, a repository or an Argo
+// CD that can't be reached is said, but takes the server out of service for nobody: webhooks
+// must still be accepted, and the console is where people see what is wrong.
 func (s *Server) serveReadyz(w http.ResponseWriter, r *http.Request) {
-	lines, ok := s.health.statusLines()
-	if _, err := s.store.Depth(r.Context()); err != nil {
-		ok = false
-		lines = append(lines, "store: "+err.Error())
-	} else {
+	lines := s.health.statusLines()
+	_, err := s.store.Depth(r.Context())
+	ok := err == nil
+	if ok {
 		lines = append(lines, "store: ok")
+	} else {
+		lines = append(lines, "store: "+err.Error())
 	}
 	for _, p := range slices.Concat(s.argocdStatuses(), s.clusterFileStatuses(), s.tokens.statuses(), s.argocdTokens.statuses()) {
 		if p.err != nil {
@@ -234,7 +233,8 @@ func (h *health) setReady() {
 	h.isReady = true
 }
 
-func (h *health) statusLines() ([]string, bool) {
+// statusLines are a line about the engine, and one for each trouble, sorted.
+func (h *health) statusLines() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	out := []string{"engine: ok"}
@@ -245,5 +245,5 @@ func (h *health) statusLines() ([]string, bool) {
 		out = append(out, fmt.Sprintf("%s: %s (since %s)", part, why.why, why.since.UTC().Format(time.RFC3339)))
 	}
 	sort.Strings(out[1:])
-	return out, h.isReady
+	return out
 }
