@@ -101,6 +101,11 @@ func (p *App) Merge(ctx context.Context, r forge.Repo, m forge.MergeRequest) (st
 	return onRepository(ctx, p, r, func(d *Driver) (string, error) { return d.Merge(ctx, r, m) })
 }
 
+// LeaveQueue is the repository's driver's.
+func (p *App) LeaveQueue(ctx context.Context, r forge.Repo, number int) error {
+	return p.runOnRepository(ctx, r, func(d *Driver) error { return d.LeaveQueue(ctx, r, number) })
+}
+
 // DeleteBranch is the repository's driver's.
 func (p *App) DeleteBranch(ctx context.Context, r forge.Repo, branch string) error {
 	return p.runOnRepository(ctx, r, func(d *Driver) error { return d.DeleteBranch(ctx, r, branch) })
