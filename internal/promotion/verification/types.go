@@ -159,6 +159,8 @@ type Descendant struct {
 	Health  string `json:"health"`
 	Reason  string `json:"reason,omitempty"` // such as ImagePullBackOff
 	Message string `json:"message,omitempty"`
+	// Images are a pod's, where it can't pull one of them and doesn't say which; bounded.
+	Images []string `json:"images,omitempty"`
 }
 
 // Relation is how a revision that Argo CD reports stands to the commit that is
