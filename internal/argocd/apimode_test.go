@@ -425,7 +425,7 @@ func TestSyncByAPI(t *testing.T) {
 		s.set("applications", "argocd", c.name, c.app)
 		w.next(c.name, isNamed(c.name))
 		s.adjust(func() { s.bodies = nil })
-		if err := w.Sync(t.Context(), "argocd", c.name, verification.SyncRequest{Revision: "abc", Prune: verification.PruneAuto, Reason: "why"}); err != nil {
+		if err := w.Sync(t.Context(), "argocd", c.name, verification.SyncRequest{Revisions: []string{"abc"}, Prune: verification.PruneAuto, Reason: "why"}); err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
 		if got := strings.Join(s.bodies, "\n"); got != c.want {

@@ -180,11 +180,12 @@ const (
 
 // SyncRequest is how a sync is asked for.
 type SyncRequest struct {
-	// Revision is the commit to sync; empty: what the Application's targetRevision says,
-	// which is all that several sources, a chart or a hydrated source can be synced to.
-	Revision string
-	Prune    Prune
-	Reason   string // for people, shown with the operation
+	// Revisions are the commits to sync, one a source; of an empty one, and of all where there
+	// are none, what its targetRevision says, which is all that a chart or a hydrated source
+	// can be synced to.
+	Revisions []string
+	Prune     Prune
+	Reason    string // for people, shown with the operation
 }
 
 // Prune says whether a sync removes what Git no longer has.
