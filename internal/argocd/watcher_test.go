@@ -481,7 +481,7 @@ func TestSyncedRevisions(t *testing.T) {
 		if got, err := json.Marshal(now.newOperation(request)["sync"]); string(got) != c.want {
 			t.Errorf("%s to %q by a patch: %s, %v", c.app, c.revisions, got, err)
 		}
-		if got, err := json.Marshal(now.newAPISync("web", "", "", request)); string(got) != `{"name":"web",`+c.byAPI+`"prune":false}` {
+		if got, err := json.Marshal(now.newAPISync("", "web", "", request)); string(got) != `{"name":"web",`+c.byAPI+`"prune":false}` {
 			t.Errorf("%s to %q by the API: %s, %v", c.app, c.revisions, got, err)
 		}
 	}
