@@ -86,6 +86,7 @@ type wireSyncable struct {
 			SyncOptions []string        `json:"syncOptions"`
 			Retry       json.RawMessage `json:"retry"`
 		} `json:"syncPolicy"`
+		Sources []struct{} `json:"sources"` // none: it has a single one, in another field
 	} `json:"spec"`
 }
 
@@ -118,12 +119,27 @@ func (now *wireSyncable) prunes(request verification.SyncRequest) bool {
 	return request.Prune == verification.PruneAlways || request.Prune == verification.PruneAuto && automated
 }
 
+// revisions are what a request says of the Application's sources: revision for a single one,
+// all for a list of them. Both are empty where it leaves them to their targetRevisions, or is
+// about other sources than the Application has by now.
+func (now *wireSyncable) revisions(request verification.SyncRequest) (revision string, all []string) {
+	switch {
+	case len(now.Spec.Sources) == 0 && len(request.Revisions) == 1:
+		return request.Revisions[0], nil
+	case len(now.Spec.Sources) == len(request.Revisions):
+		return "", request.Revisions
+	}
+	return "", nil
+}
+
 // newOperation is the operation that a request comes to.
 func (now *wireSyncable) newOperation(request verification.SyncRequest) map[string]any {
 	policy := &now.Spec.SyncPolicy
 	sync := map[string]any{}
-	if request.Revision != "" {
-		sync["revision"] = request.Revision
+	if revision, all := now.revisions(request); revision != "" {
+		sync["revision"] = revision
+	} else if len(all) > 0 {
+		sync["revisions"] = all // of an empty one Argo CD takes the targetRevision (GetRepoObjs)
 	}
 	if now.prunes(request) {
 		sync["prune"] = true

@@ -155,7 +155,13 @@ func (now *wireSyncable) newAPISync(namespace, name, project string, wanted veri
 	policy := &now.Spec.SyncPolicy
 	out := api.SyncRequest{Name: name, Namespace: namespace, Project: project, Prune: now.prunes(wanted)}
 	if a := policy.Automated; a == nil || a.Enabled != nil && !*a.Enabled {
-		out.Revision = wanted.Revision
+		var all []string
+		out.Revision, all = now.revisions(wanted)
+		for i, revision := range all {
+			if revision != "" {
+				out.Revisions, out.SourcePositions = append(out.Revisions, revision), append(out.SourcePositions, i+1)
+			}
+		}
 	}
 	if len(policy.SyncOptions) > 0 {
 		out.SyncOptions = &api.SyncOptions{Items: policy.SyncOptions}

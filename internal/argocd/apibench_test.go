@@ -99,7 +99,7 @@ func BenchmarkListByAPI10000(b *testing.B) {
 			}
 		}()
 		s := newAppStore("hub", zap.NewNop(), func(verification.App, bool) {}, &versionCounter{onChange: func() {}})
-		f := &apiStream{feedState: feedState{log: zap.NewNop(), now: time.Now, onReadyChange: func(bool) {}}, client: client, sink: appSink{s}, versions: map[string]seenVersion{}}
+		f := &apiStream{feedState: feedState{log: zap.NewNop(), now: time.Now, onReadyChange: func(bool) {}}, client: client, sink: appSink{s}, apps: s, versions: map[string]seenVersion{}}
 		calls.Store(0)
 		began := processorTime(b)
 		if err := f.listAll(b.Context()); err != nil {

@@ -18,6 +18,7 @@ type apiList struct {
 	which    string
 	sink     sink
 	interval time.Duration
+	onListed func(ctx context.Context) error // called with each list that was read; nil: nobody is
 }
 
 // run lists until ctx ends.
@@ -59,6 +60,11 @@ func (f *apiList) listAll(ctx context.Context) error {
 	}
 	if len(listed) == 0 {
 		if err := checkMaySee(ctx, f.client, f.which); err != nil {
+			return err
+		}
+	}
+	if f.onListed != nil {
+		if err := f.onListed(ctx); err != nil {
 			return err
 		}
 	}

@@ -31,6 +31,7 @@ type argoServer struct {
 	dropping bool // events are lost
 	silent   bool // streams say nothing
 	maySee   string
+	hidden   string         // the project that the token may not see
 	refused  map[string]int // address → status
 	bodies   []string       // of syncs
 	queries  []string       // of lists
@@ -104,11 +105,22 @@ func (s *argoServer) serveApplication(w http.ResponseWriter, r *http.Request, na
 	s.apiServer.mu.Lock()
 	raw, ok := s.objects["applications/"+r.URL.Query().Get("appNamespace")+"/"+name]
 	s.apiServer.mu.Unlock()
+	if s.hides(raw) {
+		w.WriteHeader(http.StatusForbidden)
+		return
+	}
 	if !ok {
 		w.WriteHeader(http.StatusNotFound)
 		return
 	}
 	_, _ = w.Write(raw) // a client that is gone needs no answer
+}
+
+// hides says that an Application is of the project that may not be seen.
+func (s *argoServer) hides(raw []byte) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.hidden != "" && strings.Contains(string(raw), `"project":"`+s.hidden+`"`)
 }
 
 // listed are the stored objects of a resource.
@@ -117,7 +129,7 @@ func (s *argoServer) listed(resource string) []string {
 	defer s.apiServer.mu.Unlock()
 	var out []string
 	for key, raw := range s.objects {
-		if strings.HasPrefix(key, resource+"/") {
+		if strings.HasPrefix(key, resource+"/") && !s.hides(raw) {
 			out = append(out, string(raw))
 		}
 	}
@@ -275,7 +287,7 @@ func TestReliedUponApplicationsAreFollowed(t *testing.T) {
 func TestListsBesideEvents(t *testing.T) {
 	now := time.Unix(1000, 0)
 	store := newAppStore("hub", zap.NewNop(), nil, &versionCounter{onChange: func() {}})
-	f := &apiStream{feedState: feedState{now: func() time.Time { return now }}, sink: appSink{store}, versions: map[string]seenVersion{}}
+	f := &apiStream{feedState: feedState{now: func() time.Time { return now }}, sink: appSink{store}, apps: store, versions: map[string]seenVersion{}}
 	at := func(version int, health string) json.RawMessage {
 		return json.RawMessage(fmt.Sprintf(`{"metadata": {"namespace": "argocd", "name": "web", "resourceVersion": "%d"}, "spec": {}, "status": {"health": {"status": %q}}}`, version, health))
 	}
@@ -298,8 +310,8 @@ func TestListsBesideEvents(t *testing.T) {
 		{func() { f.takeEvent(api.Event{Type: "DELETED", Application: at(8, "Degraded")}) }, "gone"},
 		{func() { f.takeListed(at(7, "Degraded"), now, listed) }, "gone"},
 		{func() { now = now.Add(2 * staleVersion); f.takeListed(at(7, "Progressing"), now, listed) }, "Progressing"}, // the list is the truth
-		{func() { f.dropUnlisted(now.Add(-time.Second), map[string]bool{}) }, "Progressing"},                         // it came since
-		{func() { now = now.Add(time.Second); f.dropUnlisted(now, map[string]bool{}) }, "gone"},
+		{func() { f.dropUnlisted(now.Add(-time.Second), map[string]bool{}, nil) }, "Progressing"},                    // it came since
+		{func() { now = now.Add(time.Second); f.dropUnlisted(now, map[string]bool{}, nil) }, "gone"},
 		{func() { f.takeEvent(api.Event{Type: "MODIFIED", Application: json.RawMessage(`{"metadata": {}}`)}) }, "gone"},
 	} {
 		step.do()
@@ -315,9 +327,61 @@ func TestListsBesideEvents(t *testing.T) {
 		t.Errorf("another version: %q", key)
 	}
 	now = now.Add(time.Second)
-	f.dropUnlisted(now, map[string]bool{})
+	f.dropUnlisted(now, map[string]bool{}, nil)
 	if len(f.versions) != 0 {
 		t.Errorf("%v is still remembered", f.versions)
+	}
+}
+
+// TestProjectsThatAreHidden keeps apart what is gone from what the token may no longer see: that
+// a list leaves out as well.
+func TestProjectsThatAreHidden(t *testing.T) {
+	s := newArgoServer(t)
+	in := func(project string) string {
+		return fmt.Sprintf(`{"spec": {"project": %q}, "status": {"health": {"status": "Healthy"}}}`, project)
+	}
+	for i := range 3 {
+		s.set("applications", "argocd", fmt.Sprint("shop-", i), in("shop"))
+	}
+	for i := range maxVanished + 2 {
+		s.set("applications", "argocd", fmt.Sprint("bank-", i), in("bank"))
+	}
+	w := startByAPI(t, s, 50*time.Millisecond, nil)
+	w.until("all", func() bool { return w.Ready() == nil && len(w.List()) == 3+maxVanished+2 })
+	s.adjust(func() { s.dropping, s.hidden = true, "bank" })
+	s.remove("applications", "argocd", "shop-1")
+	unreadable := func(name string) bool {
+		app, ok := w.Get("argocd", name)
+		return ok && len(app.Conditions) == 1 && app.Conditions[0].Type == unreadableCondition &&
+			strings.Contains(app.Conditions[0].Message, "may no longer see it; allow it to its account in argocd-rbac-cm: p, <role>, applications, get, bank/*, allow")
+	}
+	w.until("one is gone", func() bool { _, ok := w.Get("argocd", "shop-1"); return !ok })
+	for _, name := range []string{"bank-0", fmt.Sprint("bank-", maxVanished+1)} {
+		w.until("nobody knows of "+name, func() bool { return unreadable(name) })
+	}
+	if app, ok := w.Get("argocd", "shop-0"); !ok || app.Conditions != nil || w.Ready() != nil {
+		t.Errorf("what is seen still: %+v, %v", app, w.Ready())
+	}
+	s.adjust(func() { s.hidden = "" })
+	w.until("they are seen again", func() bool {
+		app, ok := w.Get("argocd", "bank-0")
+		return ok && app.Conditions == nil && app.Health == "Healthy"
+	})
+}
+
+// TestSomeProjects doesn't take the projects that a token may see for all that there are.
+func TestSomeProjects(t *testing.T) {
+	s := newArgoServer(t)
+	s.maySee = "no"
+	s.set("applications", "argocd", "web", object("Healthy"))
+	s.set("appprojects", "argocd", "shop", `{"spec": {"syncWindows": [{"kind": "deny", "schedule": "* * * * *", "duration": "1h", "applications": ["*"]}]}}`)
+	w := startByAPI(t, s, time.Hour, nil)
+	w.until("why others aren't known", func() bool {
+		names, err := w.Projects()
+		return names == nil && err != nil && strings.Contains(err.Error(), "projects, get, *, allow")
+	})
+	if isOpen, _, err := w.SyncWindow(&verification.App{Namespace: "argocd", Name: "web", Project: "shop"}, time.Now()); isOpen || err != nil {
+		t.Errorf("the windows of those that are seen count: %t, %v", isOpen, err)
 	}
 }
 
@@ -425,7 +489,7 @@ func TestSyncByAPI(t *testing.T) {
 		s.set("applications", "argocd", c.name, c.app)
 		w.next(c.name, isNamed(c.name))
 		s.adjust(func() { s.bodies = nil })
-		if err := w.Sync(t.Context(), "argocd", c.name, verification.SyncRequest{Revision: "abc", Prune: verification.PruneAuto, Reason: "why"}); err != nil {
+		if err := w.Sync(t.Context(), "argocd", c.name, verification.SyncRequest{Revisions: []string{"abc"}, Prune: verification.PruneAuto, Reason: "why"}); err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
 		if got := strings.Join(s.bodies, "\n"); got != c.want {

@@ -73,6 +73,7 @@ type apiStream struct {
 	client *api.Client
 	filter api.ApplicationFilter
 	sink   sink
+	apps   *appStore // behind the sink
 	pace   apiPace
 
 	lastList, lastTook time.Time // when a list last began and ended
@@ -168,7 +169,7 @@ func (f *apiStream) untilList() time.Duration {
 
 // followBusy asks for Applications by themselves of which news is due and none has come,
 // until ctx ends.
-func (f *apiStream) followBusy(ctx context.Context, apps *appStore) {
+func (f *apiStream) followBusy(ctx context.Context) {
 	tick := time.NewTicker(f.pace.busy)
 	defer tick.Stop()
 	for {
@@ -177,7 +178,7 @@ func (f *apiStream) followBusy(ctx context.Context, apps *appStore) {
 			return
 		case <-tick.C:
 		}
-		for _, app := range f.overdue(apps) {
+		for _, app := range f.overdue() {
 			raw, err := f.client.Application(ctx, app.Namespace, app.Name, app.Project, false)
 			if api.IsNotFound(err) || api.IsForbidden(err) {
 				f.stopFollowing(app.Namespace, app.Name) // it is gone, as the list will say
@@ -210,12 +211,12 @@ func (f *apiStream) stopFollowing(namespace, name string) {
 
 // overdue are Applications of which news is due, or that somebody relies on, and of which
 // nothing has come for a while, those that have waited longest.
-func (f *apiStream) overdue(apps *appStore) []verification.App {
+func (f *apiStream) overdue() []verification.App {
 	f.order.Lock()
 	defer f.order.Unlock()
 	maps.DeleteFunc(f.followed, func(_ string, until time.Time) bool { return until.Before(f.now()) })
 	seen := func(a verification.App) time.Time { return f.versions[a.Namespace+"/"+a.Name].at }
-	out := slices.DeleteFunc(apps.listApplications(), func(a verification.App) bool {
+	out := slices.DeleteFunc(f.apps.listApplications(), func(a verification.App) bool {
 		_, followed := f.followed[a.Namespace+"/"+a.Name]
 		return !a.IsBusy() && !followed || f.now().Sub(seen(a)) < f.pace.busy
 	})
@@ -268,7 +269,7 @@ func (f *apiStream) listAll(ctx context.Context) error {
 			return err
 		}
 	}
-	f.dropUnlisted(began, listed)
+	f.dropUnlisted(began, listed, f.findHidden(ctx, began, listed))
 	f.changeState(func(f *feedState) { f.listed, f.lastErr = true, nil })
 	return nil
 }
@@ -315,12 +316,17 @@ func (f *apiStream) takeListed(raw []byte, began time.Time, listed map[string]bo
 	return nil
 }
 
-// dropUnlisted forgets what a list doesn't have and no event has brought since it began.
-func (f *apiStream) dropUnlisted(began time.Time, listed map[string]bool) {
+// dropUnlisted forgets what a list doesn't have and no event has brought since it began. Of
+// what is hidden nobody knows that it is gone.
+func (f *apiStream) dropUnlisted(began time.Time, listed map[string]bool, hidden map[string]string) {
 	f.order.Lock()
 	defer f.order.Unlock()
 	for _, key := range f.sink.listKeys("") {
-		if !listed[key] && f.versions[key].at.Before(began) {
+		switch why, isHidden := hidden[key]; {
+		case listed[key] || !f.versions[key].at.Before(began):
+		case isHidden:
+			f.apps.markUnreadable(key, why)
+		default:
 			f.sink.dropObject(key)
 		}
 	}

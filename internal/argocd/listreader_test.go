@@ -122,7 +122,7 @@ func TestListWithSomethingThatIsNoJSON(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.apps["argocd/b"] = &verification.App{Namespace: "argocd", Name: "b"}
-			f := &apiStream{feedState: feedState{log: zap.NewNop(), now: time.Now, onReadyChange: func(bool) {}}, client: client, sink: appSink{s}, versions: map[string]seenVersion{}}
+			f := &apiStream{feedState: feedState{log: zap.NewNop(), now: time.Now, onReadyChange: func(bool) {}}, client: client, sink: appSink{s}, apps: s, versions: map[string]seenVersion{}}
 			if err := f.listAll(t.Context()); err == nil || s.apps["argocd/b"] == nil {
 				t.Errorf("%v; there are %v", err, s.apps)
 			}

@@ -179,7 +179,9 @@ type projectSink struct {
 	names   map[string]bool         // by namespace/name, guarded by the store's mu
 	windows map[string][]syncWindow // likewise, of those that have some
 	// unreadable says of a project why its windows can't be read; likewise.
-	unreadable      map[string]error
+	unreadable map[string]error
+	// partial is why there may be others than those that are listed; nil: there are none. Likewise.
+	partial         error
 	onWindowsChange func(apps []verification.App)
 }
 
@@ -229,6 +231,24 @@ func (p *projectSink) setWindows(key string, windows []syncWindow, unreadable er
 	apps := slices.DeleteFunc(p.listApplications(), func(a verification.App) bool { return a.Project != project })
 	if len(apps) > 0 {
 		p.onWindowsChange(apps)
+	}
+}
+
+// whyPartial says why there may be projects that aren't listed; nil: there are none.
+func (p *projectSink) whyPartial() error {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.partial
+}
+
+// setPartial notes whether there may be projects that aren't listed.
+func (p *projectSink) setPartial(why error) {
+	p.mu.Lock()
+	changed := (p.partial == nil) != (why == nil)
+	p.partial = why
+	p.mu.Unlock()
+	if changed {
+		p.versions.countChange(ofProjects)
 	}
 }
 

@@ -33,6 +33,8 @@ const (
 	// maxRemark the bytes that are kept of what each of them says.
 	maxDescendants = 5
 	maxRemark      = 300
+	// maxPodImages bounds the images of a pod that can't pull one.
+	maxPodImages = 20
 )
 
 // ErrHealthNotKept says that nobody tells Liftlock which resources are unhealthy.
@@ -256,13 +258,39 @@ func (t *resourceTree) tellingDescendants(root *api.Node) []verification.Descend
 			all = append(all, n)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b *api.Node) int { return -compareTelling(a, b) })
+	slices.SortStableFunc(all, func(a, b *api.Node) int {
+		return cmp.Or(-compareTelling(a, b), comparePulls(a, b))
+	})
 	var out []verification.Descendant
 	for _, n := range all[:min(len(all), maxDescendants)] {
-		out = append(out, verification.Descendant{Kind: n.Kind, Name: n.Name, Health: n.Health.Status,
-			Reason: wording.Clip(statusReason(n), maxRemark), Message: wording.Clip(strings.TrimSpace(n.Health.Message), maxRemark)})
+		d := verification.Descendant{Kind: n.Kind, Name: n.Name, Health: n.Health.Status,
+			Reason: wording.Clip(statusReason(n), maxRemark), Message: wording.Clip(strings.TrimSpace(n.Health.Message), maxRemark)}
+		if isPod(n) && verification.FailsToPull(d.Reason) {
+			d.Images = boundedImages(n.Images)
+		}
+		out = append(out, d)
 	}
 	return out
+}
+
+// comparePulls puts a pod that can't pull an image after others: where all that are kept only
+// can't pull one, so does each that is as unhealthy.
+func comparePulls(a, b *api.Node) int {
+	pulls := func(n *api.Node) int {
+		if isPod(n) && verification.FailsToPull(statusReason(n)) {
+			return 1
+		}
+		return 0
+	}
+	return pulls(a) - pulls(b)
+}
+
+// boundedImages are a pod's images, none where they are more or longer than is kept.
+func boundedImages(images []string) []string {
+	if len(images) > maxPodImages || slices.ContainsFunc(images, func(image string) bool { return len(image) > maxRemark }) {
+		return nil
+	}
+	return images
 }
 
 // descendants are all below a node, from the top down.

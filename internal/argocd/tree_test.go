@@ -209,7 +209,7 @@ func TestRecordedTree(t *testing.T) {
 	want := []verification.Resource{{Group: "apps", Kind: "Deployment", Namespace: "web-qa", Name: "web", Health: "Degraded",
 		Message: `0 of 1 pods ready: ImagePullBackOff: Back-off pulling image "registry.example/web:1.2.0-broken-in-qa" (Deployment "web" exceeded its progress deadline)`,
 		Descendants: []verification.Descendant{
-			{Kind: "Pod", Name: "web-6bb8c8b5c-r9l59", Health: "Degraded", Reason: "ImagePullBackOff", Message: `Back-off pulling image "registry.example/web:1.2.0-broken-in-qa"`},
+			{Kind: "Pod", Name: "web-6bb8c8b5c-r9l59", Health: "Degraded", Reason: "ImagePullBackOff", Message: `Back-off pulling image "registry.example/web:1.2.0-broken-in-qa"`, Images: []string{"registry.example/web:1.2.0-broken-in-qa"}},
 			{Kind: "ReplicaSet", Name: "web-6bb8c8b5c", Health: "Progressing", Message: "Waiting for rollout to finish: 0 out of 1 new replicas are available..."},
 		}}}
 	if diff := cmp.Diff(want, newResourceTree(tree.Nodes).unhealthyResources()); diff != "" {
@@ -230,6 +230,14 @@ func TestTellingDescendants(t *testing.T) {
 	got := newResourceTree(all).unhealthyResources()[0].Descendants
 	if len(got) != 5 || got[0].Name != "bad-0" || got[0].Reason != "CrashLoopBackOff" || len(got[0].Message) > maxRemark || got[4].Name != "bad-4" {
 		t.Errorf("%+v", got)
+	}
+	for i := range all[3:9] { // the first six of eight can't pull an image
+		all[3+i].Info[0].Value = "ImagePullBackOff"
+		all[3+i].Images = []string{strings.Repeat("x", 200*i)}
+	}
+	got = newResourceTree(all).unhealthyResources()[0].Descendants
+	if got[0].Name != "bad-6" || got[1].Name != "bad-7" || got[2].Name != "bad-0" || len(got[2].Images) != 1 || got[4].Images != nil {
+		t.Errorf("what says more comes first: %+v", got)
 	}
 	few := newResourceTree(all[:3]).unhealthyResources()[0].Descendants
 	if diff := cmp.Diff([]verification.Descendant{{Kind: "Pod", Name: "slow", Health: "Progressing", Message: "starting"}}, few); diff != "" {

@@ -200,10 +200,10 @@ func (w *Watcher) watchByAPI(o *Options) {
 	}
 	counts := func(k changeKind) func(bool) { return func(bool) { w.store.versions.countChange(k) } }
 	apps := &apiStream{feedState: state("Applications by the API", false, "", w.whenReady(o.OnReady)), client: o.API,
-		filter: api.ApplicationFilter{Projects: o.Projects}, sink: appSink{w.store}, pace: defaultPace, versions: map[string]seenVersion{}}
+		filter: api.ApplicationFilter{Projects: o.Projects}, sink: appSink{w.store}, apps: w.store, pace: defaultPace, versions: map[string]seenVersion{}}
 	w.appFeeds = []follower{apps}
 	w.setFeeds = []follower{&apiList{feedState: state("ApplicationSets by the API", true, missingSets, counts(ofSets)), client: o.API, which: api.ApplicationSets, sink: setSink{w.store}, interval: defaultPace.sets}}
-	w.projectFeeds = []follower{&apiList{feedState: state("projects by the API", true, missingProjects, counts(ofProjects)), client: o.API, which: api.Projects, sink: w.projects, interval: defaultPace.rest}}
+	w.projectFeeds = []follower{&apiList{feedState: state("projects by the API", true, missingProjects, counts(ofProjects)), client: o.API, which: api.Projects, sink: w.projects, interval: defaultPace.rest, onListed: w.noteHiddenProjects}}
 	if w.refreshes != nil {
 		w.refreshes.take = func(raw json.RawMessage) { w.takeRefreshed(apps, raw) }
 	}
@@ -242,7 +242,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	}
 	for _, f := range w.appFeeds {
 		if apps, ok := f.(*apiStream); ok {
-			wg.Go(func() { apps.followBusy(ctx, w.store) })
+			wg.Go(func() { apps.followBusy(ctx) })
 		}
 	}
 	wg.Go(func() { w.followLine(ctx) })
@@ -305,13 +305,16 @@ func (w *Watcher) Sets() ([]ApplicationSet, error) {
 }
 
 // Projects lists the names of the AppProjects as last seen, sorted, under the
-// same conditions as Sets. It is nil while they were never listed: then nothing
-// is known, which is something else than that there are none.
+// same conditions as Sets. It is nil while they were never listed, and where not all of them
+// may be seen: then nothing is known, which is something else than that there are none.
 func (w *Watcher) Projects() ([]string, error) {
 	for _, f := range w.projectFeeds {
 		if !f.isListed() {
 			return nil, w.readyOf(w.projectFeeds)
 		}
+	}
+	if err := w.projects.whyPartial(); err != nil {
+		return nil, fmt.Errorf("argocd %s (%s): %w", w.name, w.host, err)
 	}
 	return w.projects.listNames(), w.readyOf(w.projectFeeds)
 }

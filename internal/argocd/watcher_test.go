@@ -407,7 +407,7 @@ func TestSync(t *testing.T) {
 	w := startWatcher(t, s, nil)
 	ctx := context.Background()
 	w.next("web", isNamed("web"))
-	if err := w.Sync(ctx, "argocd", "web", verification.SyncRequest{Revision: "abc", Prune: verification.PruneAuto, Reason: "web 1.2 in qa"}); err != nil {
+	if err := w.Sync(ctx, "argocd", "web", verification.SyncRequest{Revisions: []string{"abc"}, Prune: verification.PruneAuto, Reason: "web 1.2 in qa"}); err != nil {
 		t.Fatal(err)
 	}
 	if c := w.next("the operation", isNamed("web")); !c.app.Pending {
@@ -424,7 +424,7 @@ func TestSync(t *testing.T) {
 	if got := operation(); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if err := w.Sync(ctx, "argocd", "web", verification.SyncRequest{Revision: "other"}); err != nil || operation() != want {
+	if err := w.Sync(ctx, "argocd", "web", verification.SyncRequest{Revisions: []string{"other"}}); err != nil || operation() != want {
 		t.Errorf("one is pending already: %v, %s", err, operation())
 	}
 	if err := w.Sync(ctx, "argocd", "none", verification.SyncRequest{}); !errors.Is(err, ErrNotFound) {
@@ -453,6 +453,36 @@ func TestSyncPrunes(t *testing.T) {
 		sync, _ := now.newOperation(verification.SyncRequest{Prune: c.prune})["sync"].(map[string]any)
 		if got := sync["prune"] == true; got != c.want || sync["revision"] != nil {
 			t.Errorf("%s with prune: %s: %v", c.app, c.prune, sync)
+		}
+	}
+}
+
+// TestSyncedRevisions are each source's own, and none of an Application whose sources have
+// become others.
+func TestSyncedRevisions(t *testing.T) {
+	for _, c := range []struct {
+		app       string
+		revisions []string
+		want      string
+		byAPI     string
+	}{
+		{`{"spec":{"source":{}}}`, []string{"abc"}, `{"revision":"abc"}`, `"revision":"abc",`},
+		{`{"spec":{"sources":[{}]}}`, []string{"abc"}, `{"revisions":["abc"]}`, `"revisions":["abc"],"sourcePositions":[1],`},
+		{`{"spec":{"sources":[{},{},{}]}}`, []string{"", "abc", "abc"}, `{"revisions":["","abc","abc"]}`, `"revisions":["abc","abc"],"sourcePositions":[2,3],`},
+		{`{"spec":{"sources":[{},{}]}}`, nil, `{}`, ""},
+		{`{"spec":{"sources":[{},{}]}}`, []string{"abc"}, `{}`, ""},
+		{`{"spec":{"source":{}}}`, []string{"abc", ""}, `{}`, ""},
+	} {
+		var now wireSyncable
+		if err := json.Unmarshal([]byte(c.app), &now); err != nil {
+			t.Fatal(err)
+		}
+		request := verification.SyncRequest{Revisions: c.revisions}
+		if got, err := json.Marshal(now.newOperation(request)["sync"]); string(got) != c.want {
+			t.Errorf("%s to %q by a patch: %s, %v", c.app, c.revisions, got, err)
+		}
+		if got, err := json.Marshal(now.newAPISync("", "web", "", request)); string(got) != `{"name":"web",`+c.byAPI+`"prune":false}` {
+			t.Errorf("%s to %q by the API: %s, %v", c.app, c.revisions, got, err)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package argocd
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -223,10 +222,8 @@ func (w *Watcher) ClosedWindow(app *verification.App, at time.Time) *verificatio
 // a time, and when that changes; zero: not within a year. The error says why nobody can tell:
 // the projects can't be read, there is none of that name, or its windows make no sense.
 func (w *Watcher) SyncWindow(app *verification.App, at time.Time) (isOpen bool, changes time.Time, err error) {
-	if names, err := w.Projects(); err != nil {
+	if err := w.readyOf(w.projectFeeds); err != nil {
 		return false, time.Time{}, fmt.Errorf("the AppProjects can't be read: %w", err)
-	} else if names == nil {
-		return false, time.Time{}, errors.New("the AppProjects haven't been read yet")
 	}
 	windows, err := w.projects.listWindows(app)
 	if err != nil {

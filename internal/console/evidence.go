@@ -82,7 +82,7 @@ func buildTargetEvidence(t *promotion.TargetEvidence) api.TargetEvidence {
 		k := &t.Resources[i]
 		res := api.ResourceEvidence{Group: k.Group, Kind: k.Kind, Namespace: k.Namespace, Name: k.Name, Health: k.Health, Message: k.Message, ChangedByPromotion: k.ChangedByPromotion}
 		for _, d := range k.Children {
-			res.Children = append(res.Children, api.Descendant(d))
+			res.Children = append(res.Children, api.Descendant{Kind: d.Kind, Name: d.Name, Health: d.Health, Reason: d.Reason, Message: d.Message})
 		}
 		out.Resources = append(out.Resources, res)
 	}

@@ -66,7 +66,7 @@ func (j *evaluator) evaluateDegradation(e *Env, st *EnvState) {
 			j.holdDegradation(e, st, code, why, Unclear)
 			return
 		}
-		if !j.ruledOutOtherCommits(e, st) || !j.ruledOutSelfRunning(e, st) {
+		if !j.ruledOutOtherCommits(e, st) || !j.ruledOutSelfRunning(e, st) || !j.ruledOutImagePulls(e, st) {
 			return
 		}
 	}

@@ -52,6 +52,7 @@ const (
 	CheckUnhealthyBefore = "unhealthy-before"
 	CheckOtherCommit     = "other-commit"
 	CheckSelfRunning     = "self-running"
+	CheckImagePull       = "image-pull"
 	CheckIncident        = "incident"
 )
 

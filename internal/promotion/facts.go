@@ -253,6 +253,9 @@ type Target struct {
 	// ChangedObjects are the target's objects that what landed may have made unhealthy: those
 	// that it changed, and those that use one of them; the answer to RequestChangedObjects.
 	ChangedObjects Known[[]Object] `json:"changedObjects"`
+	// BroughtImages are those of the images that its pods can't pull which what landed brought,
+	// or may have kept from being pulled; known as ChangedObjects is.
+	BroughtImages []string `json:"broughtImages,omitempty"`
 }
 
 // Object names an object in a target's cluster. The namespace of one that its

@@ -19,6 +19,7 @@ type guiltModel struct {
 	opRel     verification.Relation
 	down      string
 	culprits  []verification.Resource
+	brought   bool   // the promotion brought the image that can't be pulled
 	treeErr   string // why the culprits can't be read; empty: they can
 	incidents []ClusterIncident
 	others    []string // other commits that changed what the target reads
@@ -45,6 +46,9 @@ type guiltModel struct {
 	missingBefore  bool      // Missing when compared with the release before its sync began, and ever since
 	meddled        bool      // at some time there was something that may explain it, or hides it
 }
+
+// unpulledPod is a pod that can't pull an image.
+var unpulledPod = verification.Descendant{Kind: "Pod", Name: "web-7c", Health: "Degraded", Reason: "ImagePullBackOff", Message: `Back-off pulling image "proxy:1"`}
 
 var ownObject = Object{"apps", "Deployment", "shop", "web"}
 
@@ -73,7 +77,10 @@ func (w *guiltModel) step(t *rapid.T) {
 		w.app.Health = pick("health", "Healthy", "Healthy", "Degraded", "Degraded", "Missing", "Progressing", "Suspended", "Unknown")
 		w.culprits = nil
 		if w.app.Health == "Degraded" || w.app.Health == "Missing" {
-			switch pick("culprit", "own", "own", "another", "untold") {
+			switch pick("culprit", "own", "own", "another", "untold", "unpulled") {
+			case "unpulled":
+				w.brought = rapid.Bool().Draw(t, "brought")
+				w.culprits = []verification.Resource{{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web", Health: w.app.Health, Descendants: []verification.Descendant{unpulledPod}}}
 			case "own":
 				w.culprits = []verification.Resource{{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web", Health: w.app.Health}}
 			case "another":
@@ -232,6 +239,8 @@ func (w *guiltModel) innocent(bySync bool) string {
 		return "it isn't known to run the release"
 	case !bySync && w.treeErr == "" && len(w.culprits) > 0 && w.culprits[0].Kind == "CronJob":
 		return "what is degraded fails by itself, and wasn't changed"
+	case !bySync && w.treeErr == "" && len(w.culprits) > 0 && w.culprits[0].Descendants != nil && !w.brought:
+		return "an image can't be pulled that it didn't change"
 	}
 	guilty := bySync || w.treeErr == "" && slices.ContainsFunc(w.culprits, func(r verification.Resource) bool { return r.Name == ownObject.Name })
 	for _, i := range w.incidents {
@@ -254,7 +263,7 @@ func (w *guiltModel) evaluate(t *rapid.T) (verification.Verdict, bool) {
 	e.Landed.Value.At = noon
 	f.Now = w.now
 	v := e.Spec.Verify
-	expect := verification.Expect{Commit: "x", Release: "r2", Landed: noon, OperationRel: []verification.Relation{w.opRel}, DeployedBefore: w.deployedBefore && w.app.HasFailedSync(), Unreachable: w.down, Limits: verification.Limits{
+	expect := verification.Expect{Commit: "x", Release: "r2", Landed: noon, OperationRel: []verification.Relation{w.opRel}, DeployedBefore: w.deployedBefore && w.app.NeedsHistory(), Unreachable: w.down, Limits: verification.Limits{
 		ArriveWithin: v.ArriveWithin.AsDuration(), Timeout: v.Timeout.AsDuration(), HealthyFor: v.HealthyFor.AsDuration(), Watch: v.Watch.AsDuration(), Debounce: v.Debounce.AsDuration(),
 		QueueFor: 24 * time.Hour, SuspendedFor: 24 * time.Hour}}
 	app := verification.TrackRefresh(w.prev, w.app)
@@ -266,6 +275,9 @@ func (w *guiltModel) evaluate(t *rapid.T) (verification.Verdict, bool) {
 	}
 	e.Targets[0].Verdict, e.Targets[0].Unhealthy, e.Targets[0].HealthyBefore = verdict, Known[[]verification.Resource]{}, Sure(w.wellThen)
 	e.Targets[0].ChangedSince, e.Targets[0].ChangedObjects = Sure(w.others), Sure([]Object{ownObject})
+	if w.brought {
+		e.Targets[0].BroughtImages = []string{"proxy:1"}
+	}
 	e.Restore = Sure(Composition{Tip: tip, Files: []string{"f"}})
 	f.ClusterIncidents = w.incidents
 	d := Decide(Facts{Components: []ComponentFacts{*f}})
@@ -279,7 +291,7 @@ func (w *guiltModel) evaluate(t *rapid.T) (verification.Verdict, bool) {
 }
 
 // TestOnlyTheGuiltyIsReverted looks at a target over random histories of operations, whosever
-// and of whatever kind, revisions, health, culprits and whether they can be told, incidents on
+// and of whatever kind, revisions, health, culprits (also with images that can't be pulled) and whether they can be told, incidents on
 // its cluster and of the release before elsewhere, and trouble with Argo CD. No
 // revert opens but where the release's own first whole sync failed in a resource, or the
 // target became unwell with it and nothing else explains that. And where that sync has failed

@@ -83,6 +83,68 @@ func TestIncident(t *testing.T) {
 	}
 }
 
+// TestUnpulledImages degrades, while nobody else is unwell, what can't pull an image: only one
+// that the promotion has to do with is its doing.
+func TestUnpulledImages(t *testing.T) {
+	web := func(pods ...verification.Descendant) []verification.Resource {
+		return []verification.Resource{{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web", Health: "Degraded", Descendants: pods}}
+	}
+	crashing := verification.Descendant{Kind: "Pod", Name: "web-8d", Health: "Degraded", Reason: "CrashLoopBackOff"}
+	const revert, look = "open a revert of #5 in qa", "look: changed in qa"
+	own := Sure([]Object{{"apps", "Deployment", "shop", "web"}})
+	for _, c := range []struct {
+		name      string
+		unhealthy []verification.Resource
+		another   []verification.Resource // of a second target that is degraded too
+		failed    bool                    // in the release's own sync
+		changed   Known[[]Object]
+		brought   []string
+		want, why string
+		ruledOut  string
+	}{
+		{name: "what was changed is asked for", unhealthy: web(unpulledPod), want: look},
+		{name: "it wasn't changed", unhealthy: web(unpulledPod), changed: own, why: "all that is wrong with web-qa is that proxy:1 can't be pulled, which #5 didn't change; a person has to decide (/liftlock revert)"},
+		{name: "it was brought", unhealthy: web(unpulledPod), changed: own, brought: []string{"proxy:1"}, want: revert, ruledOut: "web-qa can't pull proxy:1, which #5 brought or may have kept from being pulled"},
+		{name: "it can't be told", unhealthy: web(unpulledPod), changed: Unsure[[]Object]("a plugin renders it"), want: revert},
+		{name: "something else is wrong too", unhealthy: web(unpulledPod, crashing), changed: own, want: revert},
+		{name: "another target crashes", unhealthy: web(unpulledPod), another: web(crashing), changed: own, want: revert},
+		{name: "another target can't pull it either", unhealthy: web(unpulledPod), another: web(unpulledPod), changed: own, why: "; all that is wrong with web-qa-2 is that proxy:1"},
+		{name: "its own sync failed", unhealthy: web(unpulledPod), failed: true, changed: own, want: revert},
+		{name: "nothing is known of its pods", unhealthy: web(), want: revert},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := linearFacts()
+			f.land("dev", "r2", ByPerson, 0)
+			e := f.verified("dev").land("qa", "r2", ByPromotion, 5)
+			f.verdict("qa", verification.Degraded, "health is Degraded")
+			e.Restore = Sure(Composition{Tip: tip, Files: []string{"f"}})
+			e.Targets[0].Unhealthy, e.Targets[0].ChangedObjects, e.Targets[0].BroughtImages = Sure(c.unhealthy), c.changed, c.brought
+			if c.failed {
+				e.Targets[0].Verdict.Culprits = c.unhealthy
+			}
+			if c.another != nil {
+				e.Targets = append(e.Targets, e.Targets[0])
+				e.Targets[1].Name, e.Targets[1].ID, e.Targets[1].Unhealthy = "web-qa-2", "web-qa-2", Sure(c.another)
+			}
+			d := decideAlone(t, *f)
+			var done []string
+			for _, a := range d.Actions[1:] { // the first one writes down that it is degraded
+				done = append(done, a.Describe())
+				if r, ok := a.(OpenRevert); ok && c.ruledOut != "" && !slices.Contains(r.Evidence[0].RuledOut, RuledOut{CheckImagePull, c.ruledOut}) {
+					t.Errorf("the evidence is %+v", r.Evidence[0].RuledOut)
+				}
+			}
+			if want := slices.DeleteFunc([]string{c.want}, func(s string) bool { return s == "" }); !slices.Equal(done, want) {
+				t.Errorf("it does %q, want %q", done, want)
+			}
+			said := slices.ContainsFunc(d.Env("qa").Why, func(r Reason) bool { return r.Code == "hold" && strings.Contains(r.Text, c.why) })
+			if said != (c.why != "") {
+				t.Errorf("it says %+v, want %q", d.Env("qa").Why, c.why)
+			}
+		})
+	}
+}
+
 // TestSelfRunning degrades, while nobody else is unwell, what also fails by itself: only what
 // the promotion changed of it, and what failed in the release's own sync, is its doing.
 func TestSelfRunning(t *testing.T) {

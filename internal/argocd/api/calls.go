@@ -71,14 +71,18 @@ func (c *Client) List(ctx context.Context, which string) (io.ReadCloser, error) 
 
 // SyncRequest is how a sync is asked for; what is empty isn't sent.
 type SyncRequest struct {
-	Name          string          `json:"name"`
-	Namespace     string          `json:"appNamespace,omitempty"`
-	Project       string          `json:"project,omitempty"`
-	Revision      string          `json:"revision,omitempty"`
-	Prune         bool            `json:"prune"`
-	Infos         []SyncInfo      `json:"infos,omitempty"`
-	RetryStrategy json.RawMessage `json:"retryStrategy,omitempty"`
-	SyncOptions   *SyncOptions    `json:"syncOptions,omitempty"`
+	Name      string `json:"name"`
+	Namespace string `json:"appNamespace,omitempty"`
+	Project   string `json:"project,omitempty"`
+	Revision  string `json:"revision,omitempty"` // of a single source
+	// Revisions and SourcePositions, which count from 1, are of some of several sources; the
+	// others are synced to their targetRevisions. All lines from 2.14 on know them.
+	Revisions       []string        `json:"revisions,omitempty"`
+	SourcePositions []int           `json:"sourcePositions,omitempty"`
+	Prune           bool            `json:"prune"`
+	Infos           []SyncInfo      `json:"infos,omitempty"`
+	RetryStrategy   json.RawMessage `json:"retryStrategy,omitempty"`
+	SyncOptions     *SyncOptions    `json:"syncOptions,omitempty"`
 }
 
 // SyncOptions are a sync's options, Name=value each.

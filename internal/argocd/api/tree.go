@@ -24,6 +24,7 @@ type Node struct {
 		Name  string `json:"name"`
 		Value string `json:"value"`
 	} `json:"info"`
+	Images []string `json:"images"` // a pod's, also those of its init containers
 }
 
 // ResourceTree lists the resources of an Application with all that they brought forth, as

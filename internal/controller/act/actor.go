@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -312,20 +311,26 @@ func (a *Actor) syncTarget(ctx context.Context, c *facts.ComponentEvaluation, x 
 	}
 	env := c.Env(x.Environment)
 	request := verification.SyncRequest{Prune: verification.Prune(env.Spec.Verify.Prune), Reason: fmt.Sprintf("Liftlock: %s of %s in %s", env.Release.Value.Name, c.Facts.Unit.Component, env.Name)}
-	if followsBranch(t, env.Branch) {
-		request.Revision = x.Tip
-	}
+	request.Revisions = revisionsOnBranch(t, env.Branch, x.Tip)
 	return w.Sync(ctx, t.Namespace, t.Name, request)
 }
 
-// followsBranch says that a target deploys what a branch of this repository holds, and
-// nothing else, so that it can be synced to one of its commits.
-func followsBranch(t *appset.Target, branch string) bool {
-	if len(t.Sources) != 1 || t.Hydration != nil || !t.Sources[0].Here || t.Sources[0].Chart != "" {
-		return false
+// revisionsOnBranch are a commit of a branch for each of a target's sources that deploys what
+// this branch of this repository holds; nil where none does, or it is hydrated.
+func revisionsOnBranch(t *appset.Target, branch, commit string) []string {
+	out := make([]string, len(t.Sources))
+	follows := false
+	for i := range t.Sources {
+		s := &t.Sources[i]
+		at := appset.BranchName(s.TargetRevision) // none: the tracked branch, which has the target as Here then
+		if s.Here && s.Chart == "" && t.Hydration == nil && (at == "" || at == branch) {
+			out[i], follows = commit, true
+		}
 	}
-	at := strings.TrimPrefix(t.Sources[0].TargetRevision, "refs/heads/")
-	return at == "" || at == "HEAD" || at == branch
+	if !follows {
+		return nil
+	}
+	return out
 }
 
 // restartVerification starts the verification of what landed again.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -240,26 +241,28 @@ func TestFailingFetch(t *testing.T) {
 	}
 }
 
-// TestSyncRevision syncs to a commit only where the target follows nothing but the branch.
+// TestSyncRevision syncs those of a target's sources to a commit that follow the branch.
 func TestSyncRevision(t *testing.T) {
 	t.Parallel()
-	own := appset.Source{Here: true, TargetRevision: "main"}
+	own, elsewhere, chart := appset.Source{Here: true, TargetRevision: "main"}, appset.Source{TargetRevision: "main"}, appset.Source{Here: true, Chart: "web", TargetRevision: "main"}
 	for name, c := range map[string]struct {
 		target appset.Target
-		want   bool
+		want   []string
 	}{
-		"the branch":         {appset.Target{Sources: []appset.Source{own}}, true},
-		"its full name":      {appset.Target{Sources: []appset.Source{{Here: true, TargetRevision: "refs/heads/main"}}}, true},
-		"HEAD":               {appset.Target{Sources: []appset.Source{{Here: true, TargetRevision: "HEAD"}}}, true},
-		"another branch":     {appset.Target{Sources: []appset.Source{{Here: true, TargetRevision: "release"}}}, false},
-		"a tag":              {appset.Target{Sources: []appset.Source{{Here: true, TargetRevision: "v1.2"}}}, false},
-		"another repository": {appset.Target{Sources: []appset.Source{{TargetRevision: "main"}}}, false},
-		"a chart":            {appset.Target{Sources: []appset.Source{{Here: true, Chart: "web", TargetRevision: "main"}}}, false},
-		"several sources":    {appset.Target{Sources: []appset.Source{own, own}}, false},
-		"hydrated":           {appset.Target{Sources: []appset.Source{own}, Hydration: &appset.Hydration{Branch: "env/qa"}}, false},
+		"the branch":         {appset.Target{Sources: []appset.Source{own}}, []string{"c1"}},
+		"its full name":      {appset.Target{Sources: []appset.Source{{Here: true, TargetRevision: "refs/heads/main"}}}, []string{"c1"}},
+		"HEAD":               {appset.Target{Sources: []appset.Source{{Here: true, TargetRevision: "HEAD"}}}, []string{"c1"}},
+		"another branch":     {appset.Target{Sources: []appset.Source{{Here: true, TargetRevision: "release"}}}, nil},
+		"a tag":              {appset.Target{Sources: []appset.Source{{Here: true, TargetRevision: "v1.2"}}}, nil},
+		"another repository": {appset.Target{Sources: []appset.Source{elsewhere}}, nil},
+		"a chart":            {appset.Target{Sources: []appset.Source{chart}}, nil},
+		"several sources":    {appset.Target{Sources: []appset.Source{own, own}}, []string{"c1", "c1"}},
+		"some of several":    {appset.Target{Sources: []appset.Source{chart, elsewhere, own}}, []string{"", "", "c1"}},
+		"none of several":    {appset.Target{Sources: []appset.Source{chart, elsewhere}}, nil},
+		"hydrated":           {appset.Target{Sources: []appset.Source{own}, Hydration: &appset.Hydration{Branch: "env/qa"}}, nil},
 	} {
-		if got := followsBranch(&c.target, "main"); got != c.want {
-			t.Errorf("%s: %v", name, got)
+		if got := revisionsOnBranch(&c.target, "main", "c1"); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q", name, got)
 		}
 	}
 }

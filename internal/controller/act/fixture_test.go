@@ -412,7 +412,7 @@ func (f *fakeArgoCD) Refresh(_ context.Context, namespace, name string) error {
 
 func (f *fakeArgoCD) Sync(_ context.Context, namespace, name string, request verification.SyncRequest) error {
 	return f.w.faults.pass("argocd: sync", func() error {
-		f.requests = append(f.requests, fmt.Sprintf("sync %s/%s to %s, prune %s: %s", namespace, name, request.Revision, request.Prune, request.Reason))
+		f.requests = append(f.requests, fmt.Sprintf("sync %s/%s to %s, prune %s: %s", namespace, name, strings.Join(request.Revisions, " "), request.Prune, request.Reason))
 		return nil
 	})
 }

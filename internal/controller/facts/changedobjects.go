@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/liftlock/liftlock/internal/appset/isolation"
 	"github.com/liftlock/liftlock/internal/promotion"
@@ -40,11 +41,17 @@ func (o *effectGatherer) answerChangedObjects(ctx context.Context, c *ComponentE
 			case e.Why != "":
 				t.ChangedObjects = promotion.Unsure[[]promotion.Object](e.Why)
 			default:
-				t.ChangedObjects = promotion.Sure(affectedObjects(e))
+				t.ChangedObjects, t.BroughtImages = promotion.Sure(affectedObjects(e)), broughtImages(e, t)
 			}
 		}
 	}
 	return nil
+}
+
+// broughtImages are those of the images that a target's pods can't pull which an effect may
+// explain.
+func broughtImages(e *isolation.Effect, t *promotion.Target) []string {
+	return slices.DeleteFunc(t.UnpulledImages(), func(image string) bool { return !e.Changes.MayExplainPull(image) })
 }
 
 // commitEffects says what a commit did to the targets of an environment, by the

@@ -2,9 +2,11 @@ package facts
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
 
 // namesakesPipeline has Applications of two Argo CDs: qa and one prod have one name, and
@@ -62,7 +64,7 @@ spec:
 	}
 	r := newTestRepo(t, "fleet", files)
 	parent := r.at
-	landed := r.commit("main", overlay("prod-edge-2", "config-prod-edge-2", "b"))
+	landed := r.commit("main", overlay("prod-edge-2", "config-prod-edge-2", "web:2"))
 	other := r.commit("main", overlay("prod-edge", "config-prod-edge", "c"))
 	o := newTestGatherer(r)
 	s := takeSnapshot(t, o, r)
@@ -79,6 +81,9 @@ spec:
 	for i := range at.Targets {
 		env.Targets = append(env.Targets, o.newTarget(&at.Targets[i], o.argocdGatherer.argocds.TargetLabel(at, &at.Targets[i])))
 	}
+	for i := range env.Targets { // each of them can't pull a new image and an old one
+		env.Targets[i].Unhealthy = promotion.Sure([]verification.Resource{{Kind: "Pod", Name: "a", Message: `Back-off pulling image "web:2"`}, {Kind: "Pod", Name: "b", Message: `Back-off pulling image "proxy:1"`}})
+	}
 	c := &ComponentEvaluation{Evaluation: &Evaluation{Snapshot: s, Pipeline: p}, Unit: p.Units["web"]}
 	c.Facts.Unit = promotion.Unit{Repo: s.Repo.ID, Pipeline: "shop", Component: "web"}
 	if err := o.answerBlame(t.Context(), c, env); err != nil {
@@ -94,6 +99,9 @@ spec:
 		}
 		if want := dir == "apps/prod-edge-2"; !target.ChangedObjects.OK || len(target.ChangedObjects.Value) > 0 != want {
 			t.Errorf("in %s (%s) the promotion changed %+v; want something: %t", target.Name, dir, target.ChangedObjects, want)
+		}
+		if want := dir == "apps/prod-edge-2"; strings.Join(target.BroughtImages, " ") == "web:2" != want || !want && target.BroughtImages != nil {
+			t.Errorf("in %s (%s) the promotion brought %q; want web:2: %t", target.Name, dir, target.BroughtImages, want)
 		}
 	}
 }

@@ -27,7 +27,7 @@ func (a *App) HasFailedSync() bool { return hasFailed(a.Operation) && a.Operatio
 // NeedsHistory says that it depends on what was synced before the last sync whether that one,
 // or the health that it met, speaks of a release.
 func (a *App) NeedsHistory() bool {
-	return a.Operation != nil && a.Operation.IsWhole() && (hasFailed(a.Operation) || a.Health == degradedHealth)
+	return a.Operation != nil && (!a.Operation.IsWhole() || hasFailed(a.Operation) || a.Health == degradedHealth)
 }
 
 // IsWhole says that the operation synced the whole Application to what Git says, so
@@ -110,8 +110,9 @@ func (j *judgement) failedSyncVerdict(done bool) (Verdict, bool) {
 	switch {
 	case op != nil && j.app.Pending && !isRunning(op), j.awaitsRetriedSync():
 		return Verdict{}, false // nobody can tell yet what was asked for
-	case op != nil && !op.IsWhole() && !done && m.SyncFailure != "":
-		// Somebody else's operation took the place of the release's own.
+	case op != nil && !op.IsWhole() && !done && m.SyncFailure != "" && !j.e.DeployedBefore:
+		// Somebody else's operation took the place of the release's own, and none that
+		// succeeded came between two looks.
 		return j.convictBySync(), true
 	case !j.app.HasFailedSync() || j.operationRelation() != Holds || j.hasBeenSynced():
 		m.SyncFailedSince, m.SyncFailure, m.SyncCulprits = time.Time{}, "", nil

@@ -67,6 +67,9 @@ func TestWhatABystanderHides(t *testing.T) {
 			if v := s.judgeAt(2*minute, Degraded, "admission denied"); len(v.Culprits) != 1 || v.Culprits[0].Name != "web" || v.Culprits[0].Message != "admission denied" {
 				t.Errorf("it names %+v", v.Culprits)
 			}
+			s.e.DeployedBefore = true // another one of its own came between two looks
+			s.judgeAt(2*minute+second, Syncing, "OutOfSync")
+			s.e.DeployedBefore = false
 			s.app.SyncStatus = "Synced" // it mended what had failed
 			s.judgeAt(3*minute, Refreshing, "")
 			s.app.SyncStatus = "OutOfSync"

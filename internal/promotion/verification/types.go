@@ -159,6 +159,8 @@ type Descendant struct {
 	Health  string `json:"health"`
 	Reason  string `json:"reason,omitempty"` // such as ImagePullBackOff
 	Message string `json:"message,omitempty"`
+	// Images are a pod's, where it can't pull one of them and doesn't say which; bounded.
+	Images []string `json:"images,omitempty"`
 }
 
 // Relation is how a revision that Argo CD reports stands to the commit that is
@@ -178,11 +180,12 @@ const (
 
 // SyncRequest is how a sync is asked for.
 type SyncRequest struct {
-	// Revision is the commit to sync; empty: what the Application's targetRevision says,
-	// which is all that several sources, a chart or a hydrated source can be synced to.
-	Revision string
-	Prune    Prune
-	Reason   string // for people, shown with the operation
+	// Revisions are the commits to sync, one a source; of an empty one, and of all where there
+	// are none, what its targetRevision says, which is all that a chart or a hydrated source
+	// can be synced to.
+	Revisions []string
+	Prune     Prune
+	Reason    string // for people, shown with the operation
 }
 
 // Prune says whether a sync removes what Git no longer has.

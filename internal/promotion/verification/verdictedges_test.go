@@ -458,7 +458,7 @@ func TestNeedsHistory(t *testing.T) {
 		"well":                           {App{Health: "Healthy", Operation: &Operation{Phase: "Succeeded"}}, false},
 		"its sync failed":                {App{Health: "Healthy", Operation: &Operation{Phase: "Failed"}}, true},
 		"it is Degraded":                 {App{Health: "Degraded", Operation: &Operation{Phase: "Succeeded"}}, true},
-		"only a part of it was synced":   {App{Health: "Degraded", Operation: &Operation{Phase: "Failed", Partial: true}}, false},
+		"only a part of it was synced":   {App{Health: "Healthy", Operation: &Operation{Phase: "Succeeded", Partial: true}}, true}, // it hides the sync before
 		"it has yet to make a resource ": {App{Health: "Missing", Operation: &Operation{Phase: "Running"}}, false},
 	} {
 		if got := c.app.NeedsHistory(); got != c.want {
