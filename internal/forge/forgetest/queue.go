@@ -31,10 +31,10 @@ func (s *fixture) wantQueue(t *testing.T, pr *forge.PullRequest, want forge.Queu
 func testQueue(t *testing.T, s *fixture) {
 	before := s.branchTip(t, "main")
 	first, second := s.joinQueue(t, branchA), s.joinQueue(t, branchB)
-	merge := func(pr *forge.PullRequest) (string, error) {
+	mergeAgain := func(pr *forge.PullRequest) (string, error) {
 		return s.Forge.Merge(s.ctx, s.Repo, forge.MergeRequest{Number: pr.Number, Head: pr.Head, Method: "merge"})
 	}
-	if landed, err := merge(first); err != nil || landed != "" { // again
+	if landed, err := mergeAgain(first); err != nil || landed != "" { // again
 		t.Errorf("joining twice: %q, %v", landed, err)
 	}
 	for range 2 { // leaving what it isn't in is success
@@ -52,7 +52,7 @@ func testQueue(t *testing.T, s *fixture) {
 	if tip := s.branchTip(t, "main"); p.MergeCommit != tip || tip == before || p.Head != first.Head || p.Queue != forge.NotQueued || p.MergedBy != s.ownLogin(t) {
 		t.Errorf("merged: %+v; main is at %s", p, tip)
 	}
-	if landed, err := merge(first); err != nil || landed != p.MergeCommit {
+	if landed, err := mergeAgain(first); err != nil || landed != p.MergeCommit {
 		t.Errorf("merging what has landed: %q, %v", landed, err)
 	}
 	wantKind(t, "leaving with what has landed", s.Forge.LeaveQueue(s.ctx, s.Repo, first.Number), forge.ErrConflict)

@@ -1,0 +1,119 @@
+package server_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/liftlock/liftlock/internal/console/api"
+	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+// startWithQueue starts a server in a world whose forge merges by a queue.
+func startWithQueue(t *testing.T, p harnessOptions) *harness {
+	t.Helper()
+	p.face, p.gitlab.QueueMerges = emulator.GitLab, true
+	s := startHarness(t, p)
+	s.awaitJudged()
+	return s
+}
+
+// awaitQueued waits until a pull request is in the forge's queue, or isn't.
+func (s *harness) awaitQueued(number int, queued bool) {
+	s.t.Helper()
+	what := map[bool]string{true: "is in the queue", false: "is out of the queue"}[queued]
+	s.awaitPull(number, what, func(p *emulator.PullRequest) bool { return p.Open && p.Queued == queued })
+}
+
+// runQueue lets the forge's queue come to its end.
+func (s *harness) runQueue() { s.must("run the merge queue", s.Forge.RunMergeQueue(repoName, "linus")) }
+
+// TestMergeQueue has promotions join the forge's queue and land in their turn, and goes on with
+// what landed.
+func TestMergeQueue(t *testing.T) {
+	s := startWithQueue(t, harnessOptions{components: []string{"web", "api"}, pipeline: pipelineYAML(nil, dev, qa)})
+	s.commitRelease("web", "1.1.0")
+	web := s.awaitPromotion("web", "qa", "1.1.0").Number
+	s.awaitQueued(web, true)
+	s.awaitReason("web", "qa", "is in the forge's merge queue and lands in its turn")
+	s.commitRelease("api", "2.0.0")
+	second := s.awaitPromotion("api", "qa", "2.0.0").Number
+	s.awaitQueued(second, true)
+	s.awaitIdle()
+	s.Forge.ResetCalls()
+	s.runQueue()
+	s.awaitMerged(web)
+	s.awaitMerged(second) // behind another one, on which it wasn't judged
+	s.awaitVerified("web", "qa", "1.1.0")
+	s.awaitVerified("api", "qa", "2.0.0")
+	s.awaitIdle()
+	if n := s.countCalls("POST", "merge_trains") + s.countCalls("POST", "cancel_merge"); n != 0 {
+		t.Errorf("landing took %d calls of the queue", n)
+	}
+	for _, component := range []string{"web", "api"} {
+		var rows api.Promotions
+		if _, err := s.getJSON("/api/v1/promotions?component="+component, &rows); err != nil || len(rows.Promotions) != 1 || rows.Promotions[0].State != "verified" {
+			t.Errorf("%s: %+v (%v)", component, rows.Promotions, err)
+		}
+	}
+	if n := s.countLogged("somebody pushed in the same moment"); n != 0 {
+		t.Errorf("%d merges are called unjudged", n)
+	}
+
+	// What it broke goes back by the queue, too.
+	s.commitRelease("web", "1.2.0-broken-in-qa")
+	bad := s.awaitPromotion("web", "qa", "1.2.0").Number
+	s.awaitQueued(bad, true)
+	s.runQueue()
+	s.awaitMerged(bad)
+	s.waitFor("the revert is in the queue", func() (bool, string) {
+		rs := s.listReverts("web", "qa")
+		_, seen := s.readEnvironment("web", "qa")
+		return len(rs) == 1 && rs[0].Queued, seen
+	})
+	s.runQueue()
+	s.awaitVerified("web", "qa", "1.1.0")
+}
+
+// TestLeavesTheMergeQueue takes a promotion out of the forge's queue once it may not be merged any
+// more, and lets nothing land that isn't what was judged.
+func TestLeavesTheMergeQueue(t *testing.T) {
+	s := startWithQueue(t, harnessOptions{pipeline: pipelineYAML(nil, dev, qa)})
+	s.commitRelease("web", "1.1.0")
+	p := s.awaitPromotion("web", "qa", "1.1.0")
+	s.awaitQueued(p.Number, true)
+
+	s.awaitReaction(p.Number, s.addComment(p.Number, "linus", "/liftlock hold pr the database is moving"), "+1")
+	s.awaitQueued(p.Number, false)
+	s.awaitReason("web", "qa", promotion.LabelHold)
+	s.awaitIdle()
+	s.runQueue()
+	if s.readPull(p.Number).Merged {
+		t.Fatal("it landed although it is on hold")
+	}
+	s.awaitReaction(p.Number, s.addComment(p.Number, "ada", "/liftlock unhold"), "+1")
+	s.awaitQueued(p.Number, true)
+
+	// A newer release takes its place: it is composed anew outside of the queue, and joins again.
+	s.commitRelease("web", "1.2.0")
+	newer := s.awaitPull(p.Number, "carries the newer release and is in the queue", func(now *emulator.PullRequest) bool {
+		return strings.Contains(now.Title, "1.2.0") && now.Head != p.Head && now.Queued
+	})
+
+	_, err := s.Forge.CommitAs(repoName, "grace", p.Branch, "One more thing", map[string]string{"more.txt": "more\n"})
+	s.must("push to the branch", err)
+	s.awaitQueued(p.Number, false)
+	s.awaitReason("web", "qa", "is not what Liftlock composed")
+	s.awaitIdle()
+	s.runQueue()
+	if s.readPull(p.Number).Merged {
+		t.Fatal("what somebody pushed landed")
+	}
+	s.awaitReaction(p.Number, s.addComment(p.Number, "ada", "/liftlock retry"), "+1")
+	s.awaitPull(p.Number, "is composed anew and in the queue", func(now *emulator.PullRequest) bool {
+		return now.Queued && now.Head == newer.Head
+	})
+	s.runQueue()
+	s.awaitMerged(p.Number)
+	s.awaitVerified("web", "qa", "1.2.0")
+}
