@@ -41,6 +41,7 @@ func (s *Server) acceptInstallation(d *store.Delivery, ev *webhooks.Event) {
 		return // with a token, nothing changes
 	}
 	app.InstallationsChanged()
+	s.tryAgain(d.Forge)
 	s.log.Info("the App's installations have changed", zap.String("forge", d.Forge), zap.String("event", ev.Name), zap.String("action", ev.Action), zap.String("by", ev.Sender))
 	var keys []wake.Key
 	for _, r := range s.o.Config.Repositories {

@@ -43,10 +43,12 @@ func (s *Server) connectRepositories(ctx context.Context, reached chan<- *contro
 // awaitRepository tries to connect a repository until it succeeds or the context ends (nil).
 func (s *Server) awaitRepository(ctx context.Context, r config.Repository) *controller.Repository {
 	wait := backoff.NewExponentialBackOff(backoff.WithMaxInterval(maxConnectWait), backoff.WithMaxElapsedTime(0))
-	er, err := backoff.RetryNotifyWithData(func() (*controller.Repository, error) { return s.connectRepository(ctx, r) }, backoff.WithContext(wait, ctx), func(err error, d time.Duration) {
+	timer := s.newRetryTimer(r.Forge)
+	defer s.dropRetryTimer(timer)
+	er, err := backoff.RetryNotifyWithTimerAndData(func() (*controller.Repository, error) { return s.connectRepository(ctx, r) }, backoff.WithContext(wait, ctx), func(err error, d time.Duration) {
 		s.health.setTrouble("repository "+r.Name, err)
 		s.log.Error("a repository can't be reached; trying again", zap.String("repository", r.Name), zap.Duration("in", d), zap.String("hint", connectHint(err)), zap.Error(err))
-	})
+	}, timer)
 	if err != nil {
 		return nil
 	}
