@@ -26,8 +26,8 @@ var appPermissions = map[string]string{
 	"contents": "write", "metadata": "read", "pull_requests": "write", "issues": "read", "statuses": "write", "checks": "read", "deployments": "write", "members": "read",
 }
 
-// AppEvents are the events that such an App is subscribed to.
-var AppEvents = []string{"push", "pull_request", "pull_request_review", "issue_comment", "status", "check_suite"}
+// appEvents are the events that such an App is subscribed to.
+var appEvents = []string{"push", "pull_request", "pull_request_review", "issue_comment", "status", "check_suite"}
 
 // NewIdentity makes the server's account on a forge: a person's with a token or, on
 // emulator.GitHubApp, an App's that is installed at the repositories' owner. Its key lies in
@@ -36,7 +36,7 @@ func NewIdentity(f *emulator.Forge, face emulator.Face, dir, owner string) (Iden
 	if face != emulator.GitHubApp {
 		return Identity{Login: Bot, Auth: "{token: " + botToken + "}", Manage: true}, f.AddUser(Bot, botToken, emulator.UserOptions{})
 	}
-	made, err := f.RegisterApp(emulator.App{Slug: appSlug, Permissions: appPermissions, Events: AppEvents})
+	made, err := f.RegisterApp(emulator.App{Slug: appSlug, Permissions: appPermissions, Events: appEvents})
 	if err != nil {
 		return Identity{}, err
 	}
