@@ -68,7 +68,7 @@ crash: ## kill the server at every point of the story and at random, and three r
 	$(GO) test ./internal/emulator/story -count=1 -timeout 120m -v -long -run '$(CRASH)' -kills $(KILLS) -seed $(CRASH_SEED)
 
 .PHONY: stories
-stories: ## tell the emulator's stories, kills and a lost database included, on one face of its forge (FORGE=github or gitlab)
+stories: ## tell the emulator's stories, kills and a lost database included, on one face of its forge (FORGE=github, github-app or gitlab)
 	FORGE=$(FORGE) $(GO) test ./internal/emulator/story -count=1 -timeout 30m
 
 .PHONY: sim

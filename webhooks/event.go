@@ -14,13 +14,14 @@ type Kind string
 
 // The kinds of events. Other is authentic, and nothing that a wake-up depends on.
 const (
-	Push        Kind = "push"         // a branch or tag was created, moved or deleted
-	PullRequest Kind = "pull_request" // a pull request was opened, changed or closed
-	Review      Kind = "review"       // a review was given, edited or dismissed
-	Comment     Kind = "comment"      // a comment in a pull request's conversation
-	Status      Kind = "status"       // a commit status, check run or check suite
-	Ping        Kind = "ping"         // the forge tries the hook
-	Other       Kind = "other"
+	Push         Kind = "push"         // a branch or tag was created, moved or deleted
+	PullRequest  Kind = "pull_request" // a pull request was opened, changed or closed
+	Review       Kind = "review"       // a review was given, edited or dismissed
+	Comment      Kind = "comment"      // a comment in a pull request's conversation
+	Status       Kind = "status"       // a commit status, check run or check suite
+	Installation Kind = "installation" // an app was installed, suspended or taken away, or given other repositories
+	Ping         Kind = "ping"         // the forge tries the hook
+	Other        Kind = "other"
 )
 
 // Event is one delivery, reduced to what a wake-up key needs. Fields that the

@@ -75,7 +75,7 @@ type checkSuite struct {
 }
 
 func parseGitHub(name string, body []byte) (*Event, error) {
-	if !slices.Contains([]string{"push", "pull_request", "pull_request_review", "issue_comment", "status", "check_run", "check_suite"}, name) {
+	if !slices.Contains([]string{"push", "pull_request", "pull_request_review", "issue_comment", "status", "check_run", "check_suite", "installation", "installation_repositories", "installation_target"}, name) {
 		return parseEnvelope(name, body)
 	}
 	var p githubPayload
@@ -84,6 +84,9 @@ func parseGitHub(name string, body []byte) (*Event, error) {
 	}
 	e := &Event{Kind: Other, Action: p.Action, Repo: p.Repository.FullName, Sender: p.Sender.Login}
 	switch name {
+	case "installation", "installation_repositories", "installation_target":
+		// They are about an owner; one that names a repository means it as a part of that.
+		e.Kind, e.Repo = Installation, ""
 	case "push":
 		e.setPush(p.Ref, p.Before, p.After, p.Deleted)
 	case "pull_request", "pull_request_review":

@@ -10,11 +10,6 @@ import (
 	"github.com/liftlock/liftlock/internal/strictyaml"
 )
 
-// unsupportedKeys are the keys of the format that Liftlock doesn't act on yet.
-var unsupportedKeys = strictyaml.UnsupportedKeys(
-	"forges[].auth.app",
-)
-
 // Load reads the server's file. getenv is os.LookupEnv, or a test's. The error
 // is a [strictyaml.Errors] with everything that is wrong with the file, or one
 // of reading it.
@@ -46,7 +41,7 @@ func parseConfig(path string, data []byte, getenv func(string) (string, bool)) (
 		return value, ok
 	}
 	var errs strictyaml.Errors
-	if err := docs[0].Decode(config, unsupportedKeys, strictyaml.Expand(lookup)); err != nil && !errors.As(err, &errs) {
+	if err := docs[0].Decode(config, strictyaml.Expand(lookup)); err != nil && !errors.As(err, &errs) {
 		return nil, fmt.Errorf("read the server's file %s: %w", path, err)
 	}
 	c.readSecrets(config)

@@ -305,7 +305,11 @@ func TestRefused(t *testing.T) {
 		"an empty token":           {"GITHUB_TOKEN", "EMPTY", []string{`4: forges[0].auth.token: the token is empty`}},
 		"no token":                 {`{token: "${GITHUB_TOKEN}"}`, "{}", []string{`4: forges[0].auth: token or tokenFile is missing`}},
 		"a token twice":            {`"}`, `", tokenFile: x}`, []string{`4: forges[0].auth.tokenFile: token is given too; keep one of them`}},
-		"a GitHub App":             {`{token: "${GITHUB_TOKEN}"}`, `{app: {id: 1}}`, []string{`4: forges[0].auth.app: not supported yet`}},
+		"an App without a key":     {`{token: "${GITHUB_TOKEN}"}`, `{app: {id: 1}}`, []string{`4: forges[0].auth.app: privateKeyFile is missing: the private key that the App's page gives once`}},
+		"an App without a file":    {`{token: "${GITHUB_TOKEN}"}`, `{app: {id: 1, privateKeyFile: key.pem}}`, []string{`4: forges[0].auth.app.privateKeyFile: can't read FOLDER/key.pem: no such file or directory`}},
+		"an App without a number":  {`{token: "${GITHUB_TOKEN}"}`, `{app: {privateKeyFile: key.pem}}`, []string{`4: forges[0].auth.app: id or clientID is missing: the App's page has both`, `4: forges[0].auth.app.privateKeyFile: can't read FOLDER/key.pem: no such file or directory`}},
+		"an App and a token":       {`"}`, `", app: {id: 1, clientID: Iv1}}`, []string{`4: forges[0].auth.app: a token is given too; keep one of them`, `4: forges[0].auth.app: privateKeyFile is missing: the private key that the App's page gives once`, `4: forges[0].auth.app.clientID: id is given too; keep one of them`}},
+		"another owner's App":      {`{token: "${GITHUB_TOKEN}"}`, `{app: {id: 1, installations: [globex]}}`, []string{`4: forges[0].auth.app: privateKeyFile is missing: the private key that the App's page gives once`, `8: repositories[0].name: acme isn't among the installations of the forge's App`}},
 		"an unusable token":        {`"${GITHUB_TOKEN}"`, `"pri vate"`, []string{`4: forges[0].auth.token: the token holds a space or a character that can't be sent`}},
 		"no webhook secrets":       {"    webhookSecrets: [\"${WEBHOOK_SECRET}\"]\n", "", []string{`2: forges[0].webhookSecrets: at least one secret is needed; what isn't signed can't be believed`}},
 		"a short webhook secret":   {"WEBHOOK_SECRET", "SHORT", []string{`5: forges[0].webhookSecrets[0]: the secret is shorter than 8 characters`}},
@@ -531,4 +535,21 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("accepted %+v", config)
 		}
 	})
+}
+
+func TestApp(t *testing.T) {
+	folder := t.TempDir()
+	key := write(t, folder, "key.pem", "a key")
+	text := strings.Replace(small, `{token: "${GITHUB_TOKEN}"}`, `{app: {clientID: Iv1.0123, privateKeyFile: key.pem, installations: [Acme], manageWebhook: true}}`, 1) + "externalURL: https://liftlock.example.com\n"
+	got, err := Load(write(t, folder, "liftlock.yaml", text), func(string) (string, bool) { return "a-long-enough-secret", true })
+	if err != nil {
+		t.Fatal(err)
+	}
+	app := got.Forges[0].Auth.App
+	if app == nil || app.PrivateKeyFile != key || app.Issuer() != "Iv1.0123" || !app.ManageWebhook {
+		t.Errorf("%+v", app)
+	}
+	if n := (&App{ID: 12}).Issuer(); n != "12" {
+		t.Errorf("a number's: %s", n)
+	}
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"strconv"
 	"strings"
 	"time"
 
@@ -185,6 +186,28 @@ type Forge struct {
 type Auth struct {
 	Token     Secret `yaml:"token"`
 	TokenFile string `yaml:"tokenFile"`
+	App       *App   `yaml:"app"` // instead of a token: as a GitHub App; nil: it isn't one
+}
+
+// App is the GitHub App that Liftlock works as, wherever it is installed.
+type App struct {
+	ID       int64  `yaml:"id"`       // or ClientID
+	ClientID string `yaml:"clientID"` // or ID
+	// PrivateKeyFile has the App's key in PEM, or several while one is exchanged for another;
+	// it is read again when it changes.
+	PrivateKeyFile string   `yaml:"privateKeyFile"`
+	Installations  []string `yaml:"installations"`  // the owners whose installations are used; none: all
+	InstallationID int64    `yaml:"installationID"` // the only one that is used; 0: they are found
+	// ManageWebhook points the App's webhook at the server; needs externalURL.
+	ManageWebhook bool `yaml:"manageWebhook"`
+}
+
+// Issuer is by what GitHub knows the App.
+func (a *App) Issuer() string {
+	if a.ClientID != "" {
+		return a.ClientID
+	}
+	return strconv.FormatInt(a.ID, 10)
 }
 
 // Repository is a repository that Liftlock looks after.

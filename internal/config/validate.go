@@ -66,8 +66,14 @@ func (c *checker) fillDefaults(config *Config) {
 		config.Store = Secret("sqlite://" + filepath.ToSlash(filepath.Join(config.DataDir, "liftlock.db")))
 	}
 	for i := range config.Forges {
-		if file := &config.Forges[i].CAFile; *file != "" {
-			*file = c.resolvePath(*file)
+		files := []*string{&config.Forges[i].CAFile}
+		if a := config.Forges[i].Auth.App; a != nil {
+			files = append(files, &a.PrivateKeyFile)
+		}
+		for _, file := range files {
+			if *file != "" {
+				*file = c.resolvePath(*file)
+			}
 		}
 	}
 	for i := range config.Prometheus {
@@ -104,6 +110,7 @@ func (c *checker) checkAll(config *Config) {
 	c.checkServer(config)
 	c.checkStore(config)
 	c.checkForges(config.Forges)
+	c.checkAppHooks(config)
 	c.checkRepositories(config)
 	c.checkArgoCDs(config.ArgoCD)
 	c.checkTokens(config.API.Tokens)
@@ -164,6 +171,8 @@ func (c *checker) checkForges(forges []Forge) {
 			c.Errorf(at+".caFile", "url is http://, which shows no certificate: leave caFile out, or write https://")
 		}
 		switch {
+		case c.Doc.Has(at + ".auth.app"):
+			c.checkApp(at+".auth", &f)
 		case !c.Doc.Has(at+".auth.token") && !c.Doc.Has(at+".auth.tokenFile"):
 			c.Errorf(at+".auth", "token or tokenFile is missing")
 		case f.Auth.Token == "" && c.Doc.Has(at+".auth.token"):
@@ -213,6 +222,10 @@ func (c *checker) checkRepositories(config *Config) {
 		}
 		if !validBranch(r.Branch) {
 			c.Errorf(at+".branch", "%q is not a branch's name", r.Branch)
+		}
+		of := config.ForgeByName(r.Forge)
+		if of != nil && of.Auth.App != nil {
+			c.checkAppRepository(at, &r, of.Auth.App)
 		}
 		if r.ManageWebhooks && config.Webhooks.ExternalURL == "" {
 			c.Errorf(at+".manageWebhooks", "needs externalURL, the address that the forge sends events to")

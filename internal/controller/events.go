@@ -45,7 +45,7 @@ func KeysOfEvent(ctx context.Context, st EventStore, repo, botLogin string, ev *
 // UrgencyOfEvent says how urgent the keys of an event are: what people say, and what
 // the forge says of pull requests, may hold or release a merge.
 func UrgencyOfEvent(ev *webhooks.Event) store.Urgency {
-	if ev.Kind == webhooks.Push {
+	if ev.Kind == webhooks.Push || ev.Kind == webhooks.Installation {
 		return store.Normal
 	}
 	return store.Urgent

@@ -40,6 +40,9 @@ type Face string
 const (
 	GitHub Face = "github"
 	GitLab Face = "gitlab"
+	// GitHubApp is GitHub's, for those who are going to work there as a GitHub App. A forge
+	// that has it says that it is GitHub's.
+	GitHubApp Face = "github-app"
 )
 
 // DefaultRateLimit is GitHub Enterprise Cloud's: high enough for any story.
@@ -117,6 +120,8 @@ func NewForge(o ForgeOptions) (*Forge, error) {
 	defaultLimit := DefaultRateLimit
 	switch f.face {
 	case GitHub:
+	case GitHubApp:
+		f.face = GitHub
 	case GitLab:
 		f.routes, defaultLimit = gitlabRoutes, DefaultGitLabRateLimit
 	default:

@@ -43,10 +43,12 @@ func (s *Server) connectRepositories(ctx context.Context, reached chan<- *contro
 // awaitRepository tries to connect a repository until it succeeds or the context ends (nil).
 func (s *Server) awaitRepository(ctx context.Context, r config.Repository) *controller.Repository {
 	wait := backoff.NewExponentialBackOff(backoff.WithMaxInterval(maxConnectWait), backoff.WithMaxElapsedTime(0))
-	er, err := backoff.RetryNotifyWithData(func() (*controller.Repository, error) { return s.connectRepository(ctx, r) }, backoff.WithContext(wait, ctx), func(err error, d time.Duration) {
+	timer := s.newRetryTimer(r.Forge)
+	defer s.dropRetryTimer(timer)
+	er, err := backoff.RetryNotifyWithTimerAndData(func() (*controller.Repository, error) { return s.connectRepository(ctx, r) }, backoff.WithContext(wait, ctx), func(err error, d time.Duration) {
 		s.health.setTrouble("repository "+r.Name, err)
 		s.log.Error("a repository can't be reached; trying again", zap.String("repository", r.Name), zap.Duration("in", d), zap.String("hint", connectHint(err)), zap.Error(err))
-	})
+	}, timer)
 	if err != nil {
 		return nil
 	}
@@ -59,7 +61,10 @@ func (s *Server) awaitRepository(ctx context.Context, r config.Repository) *cont
 
 // connectHint says what a person can do about an error at start.
 func connectHint(err error) string {
+	var refused *forge.Error
 	switch {
+	case errors.Is(err, forge.ErrNotInstalled) && errors.As(err, &refused):
+		return refused.Hint
 	case errors.Is(err, forge.ErrUnauthorized), errors.Is(err, git.ErrAuth):
 		return "correct forges[].auth in the server's file"
 	case errors.As(err, &x509.UnknownAuthorityError{}):
@@ -87,7 +92,7 @@ func (s *Server) connectRepository(ctx context.Context, r config.Repository) (*c
 	}
 	id := r.Forge + ":" + r.Name
 	dir, former := s.mirrorDirs(id)
-	m, err := git.Open(ctx, git.Options{Dir: dir, FormerDir: former, URL: url, Credentials: func(ctx context.Context) (string, string, error) { return f.GitAuth(ctx, repo) }, CAFile: fc.CAFile, Caches: &s.caches, Log: s.log.Named("git"), Author: commitAuthor,
+	m, err := git.Open(ctx, git.Options{Dir: dir, FormerDir: former, URL: url, Credentials: func(ctx context.Context) (string, string, error) { return f.GitAuth(ctx, repo) }, CAFile: fc.CAFile, Caches: &s.caches, Log: s.log.Named("git"), Author: commitAuthorOf(me),
 		BeforePush: s.o.Seams.BeforePush, AfterPush: s.o.Seams.AfterPush, Now: s.o.Clock.Now})
 	if err != nil {
 		return nil, err
@@ -107,7 +112,9 @@ func (s *Server) connectRepository(ctx context.Context, r config.Repository) (*c
 		Repository:   &facts.Repository{Marks: marks, ID: id, Name: repo, Forge: f, ForgeRef: r.Forge, ForgeType: fc.Type, Branch: r.Branch, Mirror: m, URLs: []string{url}, BotLogin: me.Login, BotID: me.ID},
 		PollInterval: r.PollInterval, SweepInterval: s.o.Config.SweepInterval,
 	}
-	if r.ManageWebhooks {
+	// An App's webhook is looked after by whoever has set it; what it couldn't deliver is found
+	// in any case.
+	if r.ManageWebhooks || fc.Auth.App != nil {
 		er.Hook = &forge.Hook{URL: fmt.Sprintf("%s/webhooks/%s", s.o.Config.Webhooks.ExternalURL, r.Forge), Secret: fc.WebhookSecrets[0].Reveal()}
 	}
 	return er, nil

@@ -21,6 +21,7 @@ import (
 	"github.com/liftlock/liftlock/internal/appset/evaluate"
 	"github.com/liftlock/liftlock/internal/config"
 	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/emulator/story"
 	"github.com/liftlock/liftlock/internal/sandbox"
 	"github.com/liftlock/liftlock/internal/server"
 )
@@ -89,6 +90,7 @@ type harnessOptions struct {
 	sweep           time.Duration                      // 0: an hour
 	manageHook      bool                               // manageWebhooks
 	noHook          bool                               // webhooks off
+	app             bool                               // it works as a GitHub App, installed in acme, whose webhook it manages
 	access          map[string]emulator.Permission     // changes to who may do what
 	store           string                             // address of the database; empty: SQLite
 	clock           *steppedClock                      // nil: the real one
@@ -118,6 +120,7 @@ type harness struct {
 	logs *observer.ObservedLogs
 	url  string // the server's
 
+	auth string // how it proves who it is
 	stop func() // ends the server; nil when none runs
 }
 
@@ -207,6 +210,12 @@ func newHarness(t testing.TB, p harnessOptions) *harness {
 	s.Simulation = w
 	s.must("add the bot", w.Forge.AddUser(bot, "token-of-the-bot", emulator.UserOptions{Scopes: p.botScopes}))
 	access := map[string]emulator.Permission{bot: emulator.Admin}
+	s.auth = "{token: token-of-the-bot}"
+	if p.app {
+		as, err := story.NewIdentity(w.Forge, emulator.GitHubApp, s.dir, "acme")
+		s.must("register the App", err)
+		s.auth = as.Auth
+	}
 	for login, perm := range accounts {
 		s.must("add "+login, w.Forge.AddUser(login, "token-of-"+login, emulator.UserOptions{}))
 		access[login] = perm
@@ -263,7 +272,7 @@ func (s *harness) start() {
 	s.must("build the server", err)
 	first := s.url == ""
 	s.url = srv.URL()
-	if first && !s.opts.noHook && !s.opts.manageHook {
+	if first && !s.opts.noHook && !s.opts.manageHook && !s.opts.app {
 		s.must("make a hook", s.Forge.AddHook(repoName, bot, emulator.Hook{URL: s.url + "/webhooks/hub", Secret: secret, Active: true}))
 	}
 	end := s.run(srv)
@@ -311,7 +320,7 @@ forges:
   - name: hub
     type: %s
     url: %s
-    auth: {token: token-of-the-bot}
+    auth: %s
     webhookSecrets: [%s, an-older-secret]
 repositories:
   - {forge: hub, name: %s, manageWebhooks: %t}
@@ -322,7 +331,7 @@ repositories:
   tokens:
     - {name: ops, role: operator, token: a-token-of-an-operator}
     - {name: eyes, role: viewer, token: a-token-of-a-viewer}
-%s`, cmp.Or(s.opts.store, "sqlite://"+filepath.Join(s.dir, "data", "liftlock.db")), filepath.Join(s.dir, "data"), s.Forge.Face(), s.Forge.APIURL(), secret, repoName, s.opts.manageHook, s.opts.repositoryLines,
+%s`, cmp.Or(s.opts.store, "sqlite://"+filepath.Join(s.dir, "data", "liftlock.db")), filepath.Join(s.dir, "data"), s.Forge.Face(), s.Forge.APIURL(), s.auth, secret, repoName, s.opts.manageHook, s.opts.repositoryLines,
 		filepath.Join(s.dir, "kubeconfig"), s.opts.argocdLines, s.opts.serverLines)
 	s.must("write the server's file", os.WriteFile(file, []byte(text), 0o600))
 	cfg, err := config.Load(file, os.LookupEnv)
@@ -330,7 +339,7 @@ repositories:
 	cfg.Listen = listen
 	// Tests are in more of a hurry than the file allows.
 	cfg.SweepInterval, cfg.Repositories[0].PollInterval = s.opts.sweep, s.opts.poll
-	if s.opts.manageHook {
+	if s.opts.manageHook || s.opts.app {
 		if s.url == "" {
 			s.url = "http://" + freeAddress(s.t)
 			cfg.Listen = strings.TrimPrefix(s.url, "http://")

@@ -142,6 +142,10 @@ func (s *Server) noteRefusal(name string, ev *webhooks.Event) {
 
 // addKeys adds to a delivery what an event about a repository of ours wakes, and when.
 func (s *Server) addKeys(ctx context.Context, d *store.Delivery, ev *webhooks.Event) (err error) {
+	if ev.Kind == webhooks.Installation {
+		s.acceptInstallation(d, ev)
+		return nil
+	}
 	for _, r := range s.o.Config.Repositories {
 		if r.Forge != d.Forge || !strings.EqualFold(r.Name, ev.Repo) {
 			continue
@@ -180,7 +184,7 @@ func (s *Server) serveReadyz(w http.ResponseWriter, r *http.Request) {
 	} else {
 		lines = append(lines, "store: "+err.Error())
 	}
-	for _, p := range slices.Concat(s.argocdStatuses(), s.clusterFileStatuses(), s.tokens.statuses(), s.argocdTokens.statuses()) {
+	for _, p := range slices.Concat(s.argocdStatuses(), s.clusterFileStatuses(), s.tokens.statuses(), s.appStatuses(), s.argocdTokens.statuses()) {
 		if p.err != nil {
 			lines = append(lines, p.name+": "+p.err.Error())
 		} else {

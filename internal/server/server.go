@@ -77,6 +77,7 @@ type Server struct {
 	argocds              map[string]*argocdConnection
 	repos                []*controller.Repository
 	forges               map[string]forge.Forge
+	apps                 map[string]*github.App // the forges where we work as an App, by name
 	tokens, argocdTokens *tokenWatch
 	health               *health
 
@@ -93,10 +94,17 @@ type Server struct {
 
 	mu         sync.Mutex
 	controller *controller.Controller // nil until the repositories are reached
+	connecting map[*retryTimer]bool   // of repositories that aren't
 }
 
-// commitAuthor is who our commits are by.
-var commitAuthor = git.Ident{Name: "Liftlock", Email: "liftlock@users.noreply.liftlock.dev"}
+// commitAuthorOf is who our commits are by: the account, where its forge connects them with it
+// by an address of its own making.
+func commitAuthorOf(me forge.User) git.Ident {
+	if me.Email != "" {
+		return git.Ident{Name: me.Login, Email: me.Email}
+	}
+	return git.Ident{Name: "Liftlock", Email: "liftlock@users.noreply.liftlock.dev"}
+}
 
 // New opens the store and the ports, and builds the rest. Forges and Argo CDs aren't spoken
 // to yet; a PostgreSQL that can't be reached is waited for until the context ends, which is
@@ -111,7 +119,7 @@ func New(ctx context.Context, o Options) (_ *Server, err error) {
 	if err := makeDataDir(o.Config.DataDir, o.Log); err != nil {
 		return nil, err
 	}
-	s := &Server{o: o, log: o.Log, argocds: map[string]*argocdConnection{}, forges: map[string]forge.Forge{}, health: newHealth(o.Clock.Now), clients: clientResolver{o.Config.ProxyRanges()}}
+	s := &Server{o: o, log: o.Log, argocds: map[string]*argocdConnection{}, forges: map[string]forge.Forge{}, apps: map[string]*github.App{}, connecting: map[*retryTimer]bool{}, health: newHealth(o.Clock.Now), clients: clientResolver{o.Config.ProxyRanges()}}
 	defer func() {
 		if err != nil {
 			s.Close()
@@ -197,7 +205,12 @@ func (s *Server) newForge(f config.Forge) (forge.Forge, error) {
 	}
 	switch f.Type {
 	case config.GitHub:
-		d, err = github.New(github.Options{URL: f.URL, Token: f.Auth.Token.Reveal(), UserAgent: agent, RootCAs: authorities, Caches: &s.caches, OnCall: onCall, OnLimited: onLimited})
+		o := github.Options{URL: f.URL, Token: f.Auth.Token.Reveal(), UserAgent: agent, RootCAs: authorities, Caches: &s.caches, OnCall: onCall, OnLimited: onLimited, Now: s.o.Clock.Now}
+		if f.Auth.App != nil {
+			d, err = s.newApp(f, o)
+		} else {
+			d, err = github.New(o)
+		}
 	case config.Gitea:
 		d, err = gitea.New(gitea.Options{URL: f.URL, Token: f.Auth.Token.Reveal(), UserAgent: agent, RootCAs: authorities, Caches: &s.caches, OnCall: onCall, OnLimited: onLimited})
 	case config.GitLab:

@@ -126,20 +126,20 @@ func giveCommands(t *testing.T, r *storyRun) {
 		if len(all) != 2 {
 			return fmt.Errorf("%d pull requests in prod, wanted the closed one and its retry", len(all))
 		}
-		return checkAnswered(&all[0], question)
+		return r.checkAnswered(&all[0], question)
 	})
 	r.checkInvariants()
 }
 
 // checkAnswered holds that a comment has one answer and every command one reaction.
-func checkAnswered(p *emulator.PullRequest, question int64) error {
+func (r *storyRun) checkAnswered(p *emulator.PullRequest, question int64) error {
 	answers := 0
 	var wrong []error
 	for _, c := range p.Comments {
 		switch {
 		case prtext.IsReplyTo(c.Body, question):
 			answers++
-		case c.User == story.FirstApprover && !slices.Equal(c.Reactions, []string{story.Bot + " +1"}):
+		case c.User == story.FirstApprover && !slices.Equal(c.Reactions, []string{r.fixture.Server.Login + " +1"}):
 			wrong = append(wrong, fmt.Errorf("%q has the reactions %q", c.Body, c.Reactions))
 		}
 	}

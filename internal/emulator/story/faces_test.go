@@ -8,7 +8,7 @@ import (
 
 // TestEitherForge tells the story on each face of the emulated forge: the same end.
 func TestEitherForge(t *testing.T) {
-	for _, face := range []emulator.Face{emulator.GitHub, emulator.GitLab} {
+	for _, face := range []emulator.Face{emulator.GitHub, emulator.GitHubApp, emulator.GitLab} {
 		t.Run(string(face), func(t *testing.T) {
 			t.Parallel()
 			r := startRun(t, runOptions{face: face})

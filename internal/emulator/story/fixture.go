@@ -62,6 +62,7 @@ type Fixture struct {
 	Config  string // path of the server's file
 	URL     string // where the server will listen
 	Start   string // the commit that the story starts from
+	Server  Identity
 	timings Timings
 	channel *channel // nil: nobody is told
 }
@@ -92,13 +93,17 @@ func NewFixture(dir string, face emulator.Face, p Timings, log *zap.Logger) (_ *
 			err = errors.Join(err, w.Close())
 		}
 	}()
-	for login, token := range map[string]string{"acme": "demo-token-of-acme", Bot: botToken, Author: "demo-token-of-linus", FirstApprover: "demo-token-of-ada", SecondApprover: "demo-token-of-grace"} {
+	for login, token := range map[string]string{"acme": "demo-token-of-acme", Author: "demo-token-of-linus", FirstApprover: "demo-token-of-ada", SecondApprover: "demo-token-of-grace"} {
 		if err := w.Forge.AddUser(login, token, emulator.UserOptions{}); err != nil {
 			return nil, err
 		}
 	}
+	identity, err := NewIdentity(w.Forge, face, dir, "acme")
+	if err != nil {
+		return nil, err
+	}
 	if err := w.Forge.CreateRepo(Repo, emulator.RepoOptions{Branch: Branch, Author: Author, Message: "Overlays, an ApplicationSet and a pipeline", Files: repositoryFiles(w.Forge, p),
-		Access: map[string]emulator.Permission{Bot: emulator.Admin, Author: emulator.Write, FirstApprover: emulator.Write, SecondApprover: emulator.Write}}); err != nil {
+		Access: map[string]emulator.Permission{identity.Login: emulator.Admin, Author: emulator.Write, FirstApprover: emulator.Write, SecondApprover: emulator.Write}}); err != nil {
 		return nil, err
 	}
 	for _, env := range []string{"dev", "qa", "prod"} {
@@ -121,8 +126,8 @@ func NewFixture(dir string, face emulator.Face, p Timings, log *zap.Logger) (_ *
 	if err != nil {
 		return nil, err
 	}
-	out := &Fixture{Simulation: w, Dir: dir, Config: filepath.Join(dir, "liftlock.yaml"), URL: "http://" + addr, Start: start, timings: p}
-	text := serverConfig(dir, addr, w, p)
+	out := &Fixture{Simulation: w, Dir: dir, Config: filepath.Join(dir, "liftlock.yaml"), URL: "http://" + addr, Start: start, Server: identity, timings: p}
+	text := serverConfig(dir, addr, w, identity, p)
 	if p.Notify {
 		if out.channel, err = openChannel(); err != nil {
 			return nil, err
@@ -256,7 +261,7 @@ replicas:
     count: REPLICAS
 `
 
-func serverConfig(dir, addr string, w *emulator.Simulation, p Timings) string {
+func serverConfig(dir, addr string, w *emulator.Simulation, as Identity, p Timings) string {
 	return fmt.Sprintf(`listen: %s
 externalURL: http://%s
 store: sqlite://%s
@@ -266,15 +271,15 @@ forges:
   - name: hub
     type: %s
     url: %s
-    auth: {token: %s}
+    auth: %s
     webhookSecrets: [%s]
 repositories:
-  - {forge: hub, name: %s, branch: %s, manageWebhooks: true, pollInterval: %s}
+  - {forge: hub, name: %s, branch: %s, manageWebhooks: %t, pollInterval: %s}
 argocd:
   - name: hub
     kubernetes: {kubeconfig: kubeconfig, namespaces: [argocd]}
     api: {url: %s, token: %s, caFile: argocd-ca.pem}
 api:
   tokens: [{name: demo, role: operator, token: %s}]
-`, addr, addr, filepath.Join(dir, "data", "liftlock.db"), filepath.Join(dir, "data"), p.Sweep, w.Forge.Face(), w.Forge.APIURL(), botToken, secret, Repo, Branch, p.Poll, w.ArgoCD.APIURL(), w.ArgoCD.APIToken(), apiToken)
+`, addr, addr, filepath.Join(dir, "data", "liftlock.db"), filepath.Join(dir, "data"), p.Sweep, w.Forge.Face(), w.Forge.APIURL(), as.Auth, secret, Repo, Branch, as.Manage, p.Poll, w.ArgoCD.APIURL(), w.ArgoCD.APIToken(), apiToken)
 }

@@ -31,7 +31,7 @@ func (r *storyRun) checkEnd() {
 			tag = story.BadTag
 		}
 		ref, ok := promotion.ParseBranch(p.Branch)
-		if !ok || p.Author != story.Bot {
+		if !ok || p.Author != r.fixture.Server.Login {
 			r.t.Errorf("a pull request that nobody should have opened: #%d %s by %s", p.Number, p.Branch, p.Author)
 		}
 		count[fmt.Sprintf("%s %s revert=%t", ref.Environment, tag, ref.Revert)]++
@@ -65,7 +65,7 @@ func (r *storyRun) checkForgeTidy() error {
 	wanted := map[string]bool{story.Branch: true}
 	var wrong []error
 	for _, p := range all {
-		wrong = append(wrong, checkOneComment(&p), checkGatesPassed(&p), checkEvidence(&p))
+		wrong = append(wrong, r.checkOneComment(&p), checkGatesPassed(&p), checkEvidence(&p))
 		if p.Open {
 			wanted[p.Branch] = true
 		}
@@ -84,12 +84,12 @@ func (r *storyRun) checkForgeTidy() error {
 			break
 		}
 	}
-	hooks, err := r.fixture.Forge.Hooks(story.Repo)
+	hooks, err := r.fixture.Server.CountHooks(r.fixture.Forge, story.Repo)
 	if err != nil {
 		return err
 	}
-	if len(hooks) != 1 {
-		wrong = append(wrong, fmt.Errorf("%d hooks", len(hooks)))
+	if hooks != 1 {
+		wrong = append(wrong, fmt.Errorf("%d hooks", hooks))
 	}
 	return errors.Join(wrong...)
 }
@@ -118,10 +118,10 @@ func (r *storyRun) checkDeployments() error {
 	return nil
 }
 
-func checkOneComment(p *emulator.PullRequest) error {
+func (r *storyRun) checkOneComment(p *emulator.PullRequest) error {
 	status := 0
 	for _, c := range p.Comments {
-		if c.User != story.Bot {
+		if c.User != r.fixture.Server.Login {
 			continue
 		}
 		if !prtext.IsStatusComment(c.Body) {

@@ -83,6 +83,7 @@ const commentedRepository = "acme/commented"
 
 // replicaRun is three servers on one PostgreSQL with the world that they look after.
 type replicaRun struct {
+	identity     story.Identity
 	t            *testing.T
 	dir          string
 	database     *postgresServer
@@ -161,7 +162,10 @@ func (r *replicaRun) makeParts() {
 	if r.argocd, err = emulator.NewArgoCD(emulator.ArgoCDOptions{Repos: r.forge, Timings: timings}); err != nil {
 		r.t.Fatal(err)
 	}
-	for _, login := range []string{story.Bot, story.Author, story.FirstApprover, story.SecondApprover} {
+	if r.identity, err = story.NewIdentity(r.forge, forgeFace(), r.dir, "acme"); err != nil {
+		r.t.Fatal(err)
+	}
+	for _, login := range []string{story.Author, story.FirstApprover, story.SecondApprover} {
 		if err := r.forge.AddUser(login, "token-of-"+login, emulator.UserOptions{}); err != nil {
 			r.t.Fatal(err)
 		}
@@ -183,7 +187,7 @@ func (r *replicaRun) makeRepository(f *replicatedRepository) error {
 			files[replicatedOverlay(c.name, env)] = replicatedKustomization(c.name, "1.0.0")
 		}
 	}
-	access := map[string]emulator.Permission{story.Bot: emulator.Admin, story.Author: emulator.Write, story.FirstApprover: emulator.Write, story.SecondApprover: emulator.Write}
+	access := map[string]emulator.Permission{r.identity.Login: emulator.Admin, story.Author: emulator.Write, story.FirstApprover: emulator.Write, story.SecondApprover: emulator.Write}
 	if err := r.forge.CreateRepo(f.name, emulator.RepoOptions{Branch: story.Branch, Author: story.Author, Message: "Overlays", Files: files, Access: access}); err != nil {
 		return err
 	}
@@ -205,7 +209,7 @@ func (r *replicaRun) newReplica(name string, port int) (*replica, error) {
 	address := fmt.Sprintf("127.0.0.1:%d", port)
 	var lines strings.Builder
 	for _, f := range r.repositories {
-		fmt.Fprintf(&lines, "  - {forge: hub, name: %s, branch: %s, manageWebhooks: true, pollInterval: 10h}\n", f.name, story.Branch)
+		fmt.Fprintf(&lines, "  - {forge: hub, name: %s, branch: %s, manageWebhooks: %t, pollInterval: 10h}\n", f.name, story.Branch, r.identity.Manage)
 	}
 	config := filepath.Join(r.dir, name+".yaml")
 	// Nobody looks by itself: what isn't taken from a delivery is found by a server that
@@ -219,13 +223,13 @@ forges:
   - name: hub
     type: %s
     url: %s
-    auth: {token: token-of-%s}
+    auth: %s
     webhookSecrets: [%s]
 repositories:
 %sargocd:
   - name: hub
     kubernetes: {kubeconfig: kubeconfig, namespaces: [argocd]}
-`, address, r.relay.front.URL, r.database.address(), filepath.Join(r.dir, name), r.forge.Face(), r.forge.APIURL(), story.Bot, hooksSecret, lines.String())
+`, address, r.relay.front.URL, r.database.address(), filepath.Join(r.dir, name), r.forge.Face(), r.forge.APIURL(), r.identity.Auth, hooksSecret, lines.String())
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		return nil, err
 	}

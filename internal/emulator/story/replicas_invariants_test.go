@@ -44,7 +44,7 @@ func (r *replicaRun) checkEnded(f *replicatedRepository) error {
 		if !p.Merged {
 			return fmt.Errorf("%s#%d %s was not merged (open: %t, labels %q)", f.name, p.Number, p.Title, p.Open, p.Labels)
 		}
-		if err := checkStatusComment(&p); err != nil {
+		if err := r.checkStatusComment(&p); err != nil {
 			return fmt.Errorf("%s: %w", f.name, err)
 		}
 	}
@@ -62,18 +62,18 @@ func (r *replicaRun) checkEnded(f *replicatedRepository) error {
 	if len(branches) != 1 {
 		return fmt.Errorf("%s has the branches %s", f.name, joinNames(branches))
 	}
-	hooks, err := r.forge.Hooks(f.name)
-	if err == nil && len(hooks) != 1 {
-		err = fmt.Errorf("%s has %d hooks", f.name, len(hooks))
+	hooks, err := r.identity.CountHooks(r.forge, f.name)
+	if err == nil && hooks != 1 {
+		err = fmt.Errorf("%s has %d hooks", f.name, hooks)
 	}
 	return err
 }
 
 // checkStatusComment holds that a pull request tells its state once.
-func checkStatusComment(p *emulator.PullRequest) error {
+func (r *replicaRun) checkStatusComment(p *emulator.PullRequest) error {
 	n := 0
 	for _, c := range p.Comments {
-		if c.User == story.Bot && prtext.IsStatusComment(c.Body) {
+		if c.User == r.identity.Login && prtext.IsStatusComment(c.Body) {
 			n++
 		}
 	}
@@ -119,7 +119,7 @@ func (r *replicaRun) checkReplicated() {
 	r.t.Helper()
 	for _, f := range r.repositories {
 		pulls := r.listPulls(f.name, "")
-		checkEachOnce(r.t.Errorf, f.name, pulls)
+		checkEachOnce(r.identity.Login, r.t.Errorf, f.name, pulls)
 		r.checkReplies(f, pulls)
 		if err := r.checkArrivals(f); err != nil {
 			r.t.Errorf("%s: %v", f.name, err)
@@ -129,12 +129,12 @@ func (r *replicaRun) checkReplicated() {
 
 // checkEachOnce holds that no release had two pull requests in a place, and that nobody
 // opened one where none may be.
-func checkEachOnce(errorf func(string, ...any), repository string, pulls []emulator.PullRequest) {
+func checkEachOnce(bot string, errorf func(string, ...any), repository string, pulls []emulator.PullRequest) {
 	first := map[string]int{}
 	for _, p := range pulls {
 		ref, ours := promotion.ParseBranch(p.Branch)
 		tag := releaseTags.FindString(p.Title)
-		if !ours || p.Author != story.Bot || tag == "" {
+		if !ours || p.Author != bot || tag == "" {
 			errorf("%s: a pull request that nobody should have opened: #%d %q %s by %s", repository, p.Number, p.Title, p.Branch, p.Author)
 		}
 		if ref.Environment == "prod" && isBrokenTag(tag) || ref.Revert && !isBrokenTag(tag) {
@@ -161,7 +161,7 @@ func (r *replicaRun) checkReplies(f *replicatedRepository, pulls []emulator.Pull
 	for _, p := range pulls {
 		said := map[string]int{}
 		for _, c := range p.Comments {
-			if c.User != story.Bot {
+			if c.User != r.identity.Login {
 				continue
 			}
 			what := "what nobody asked for: " + c.Body

@@ -181,7 +181,7 @@ func (r *storyRun) giveCommand(pull int, text string) (comment int64) {
 			return err
 		}
 		for _, c := range p.Comments {
-			if c.ID == id && slices.Contains(c.Reactions, story.Bot+" +1") {
+			if c.ID == id && slices.Contains(c.Reactions, r.fixture.Server.Login+" +1") {
 				return nil
 			}
 		}

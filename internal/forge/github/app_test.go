@@ -3,6 +3,7 @@ package github_test
 import (
 	"bytes"
 	"crypto/x509"
+	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -358,9 +359,29 @@ func TestAppManifest(t *testing.T) {
 			t.Errorf("%+v", p)
 		}
 	}
-	for _, e := range github.DefaultEvents {
-		if !slices.Contains(m.Events, e) {
-			t.Errorf("%s isn't subscribed to", e)
+	if !slices.Equal(m.Events, github.DefaultEvents) {
+		t.Errorf("it is subscribed to %v", m.Events)
+	}
+	// The documentation has it too.
+	docs, err := os.ReadFile("../../../docs/github-app.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.URL = "https://liftlock.example.com"
+	text, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range github.Permissions() {
+		optional := ""
+		if p.Optional {
+			optional = " (may be left out)"
 		}
+		if row := fmt.Sprintf("| %s | %s | %s%s |", p.Name, p.Level, p.Why, optional); !strings.Contains(string(docs), row) {
+			t.Errorf("docs/github-app.md has no row %s", row)
+		}
+	}
+	if !strings.Contains(string(docs), string(text)) {
+		t.Errorf("docs/github-app.md has not this manifest:\n%s", text)
 	}
 }

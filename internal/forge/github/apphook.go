@@ -30,7 +30,7 @@ func (p *App) EnsureHook(ctx context.Context, r forge.Repo, h forge.Hook) (bool,
 		return changed, err
 	}
 	p.mu.Lock()
-	missing := slices.DeleteFunc(AppEvents(), func(e string) bool { return slices.Contains(p.about.events, e) })
+	missing := slices.DeleteFunc(slices.Clone(DefaultEvents), func(e string) bool { return slices.Contains(p.about.events, e) })
 	page := p.about.page
 	p.mu.Unlock()
 	if len(missing) > 0 {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strconv"
 	"strings"
@@ -459,6 +461,9 @@ func TestAddresses(t *testing.T) {
 		"":                               "https://github.com/acme/fleet.git",
 		"https://api.github.com":         "https://github.com/acme/fleet.git",
 		"https://ghe.example/api/v3/":    "https://ghe.example/acme/fleet.git",
+		"https://api.octo.ghe.com":       "https://octo.ghe.com/acme/fleet.git",
+		"https://api.octo.ghe.com/":      "https://octo.ghe.com/acme/fleet.git",
+		"https://api.example/api/v3":     "https://api.example/acme/fleet.git",
 		"http://127.0.0.1:8080/api/v3":   "http://127.0.0.1:8080/acme/fleet.git",
 		"https://example.com/ghe/api/v3": "https://example.com/ghe/acme/fleet.git",
 	} {
@@ -495,5 +500,22 @@ func TestReacted(t *testing.T) {
 	}
 	if got := r.calls("GET user"); len(got) != 1 {
 		t.Errorf("asked %d times who we are", len(got))
+	}
+}
+
+// TestVersionIsPinned: the next version of the API no longer has merge_commit_sha.
+func TestVersionIsPinned(t *testing.T) {
+	seen := ""
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen = strings.Join(r.Header.Values("X-GitHub-Api-Version"), ",")
+		fmt.Fprint(w, `{"login":"liftlock-bot"}`)
+	}))
+	t.Cleanup(server.Close)
+	d, err := New(Options{URL: server.URL, Token: "t0ken"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Me(ctx); err != nil || seen != "2022-11-28" {
+		t.Errorf("called with the version %q, %v", seen, err)
 	}
 }

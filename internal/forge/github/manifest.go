@@ -27,10 +27,6 @@ func Permissions() []Permission {
 	}
 }
 
-// AppEvents are the events that an App is subscribed to. Those about its installations it is
-// sent without.
-func AppEvents() []string { return append(slices.Clone(DefaultEvents), "repository") }
-
 // Manifest is what GitHub makes an App of ("Registering a GitHub App from a manifest").
 type Manifest struct {
 	Name           string            `json:"name"`
@@ -40,7 +36,7 @@ type Manifest struct {
 	HookAttributes ManifestHook      `json:"hook_attributes"`
 	RedirectURL    string            `json:"redirect_url,omitempty"`
 	Permissions    map[string]string `json:"default_permissions"`
-	Events         []string          `json:"default_events"`
+	Events         []string          `json:"default_events"` // those of its installations every App is sent
 }
 
 // ManifestHook is the App's one webhook. Its secret GitHub makes, and shows with the key.
@@ -57,7 +53,7 @@ func NewManifest(name, externalURL, forge, redirectURL string, public bool) Mani
 	m := Manifest{
 		Name: name, URL: externalURL, Description: "Liftlock moves releases from environment to environment through pull requests.", Public: public,
 		HookAttributes: ManifestHook{URL: strings.TrimRight(externalURL, "/") + "/webhooks/" + forge, Active: true},
-		RedirectURL:    redirectURL, Permissions: map[string]string{}, Events: AppEvents(),
+		RedirectURL:    redirectURL, Permissions: map[string]string{}, Events: slices.Clone(DefaultEvents),
 	}
 	for _, p := range Permissions() {
 		m.Permissions[p.Name] = p.Level

@@ -1,0 +1,66 @@
+package server
+
+import (
+	"slices"
+	"strings"
+
+	"go.uber.org/zap"
+
+	"github.com/liftlock/liftlock/internal/config"
+	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/github"
+	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/webhooks"
+)
+
+// newApp builds the driver of a forge where we work as a GitHub App.
+func (s *Server) newApp(f config.Forge, o github.Options) (forge.Forge, error) {
+	a := f.Auth.App
+	app := github.AppOptions{ID: a.Issuer(), PrivateKeyFile: a.PrivateKeyFile, Owners: a.Installations, InstallationID: a.InstallationID, ManageWebhook: a.ManageWebhook}
+	for _, r := range s.o.Config.Repositories {
+		if r.Forge == f.Name {
+			owner, name := r.Split()
+			app.Repositories = append(app.Repositories, forge.Repo{Owner: owner, Name: name})
+		}
+	}
+	d, err := github.NewApp(o, app)
+	if err != nil {
+		return nil, err
+	}
+	s.apps[f.Name] = d
+	return d, nil
+}
+
+// acceptInstallation has what an App's installations are read again, and everything looked at
+// that it may work for by now, or not any more: which repositories that are isn't said, or only
+// by names that may be old.
+func (s *Server) acceptInstallation(d *store.Delivery, ev *webhooks.Event) {
+	app := s.apps[d.Forge]
+	if app == nil {
+		return // with a token, nothing changes
+	}
+	app.InstallationsChanged()
+	s.tryAgain(d.Forge)
+	s.log.Info("the App's installations have changed", zap.String("forge", d.Forge), zap.String("event", ev.Name), zap.String("action", ev.Action), zap.String("by", ev.Sender))
+	var keys []wake.Key
+	for _, r := range s.o.Config.Repositories {
+		if r.Forge == d.Forge {
+			id := r.Forge + ":" + r.Name
+			keys = append(keys, wake.ForRepository(id), wake.ForSweep(id))
+		}
+	}
+	d.Keys = wake.Strings(keys...)
+}
+
+// appStatuses are the installations of Apps that rest, or lack a permission.
+func (s *Server) appStatuses() []partStatus {
+	var out []partStatus
+	for name, app := range s.apps {
+		for _, p := range app.Problems() {
+			out = append(out, partStatus{"installation in " + p.Owner + " on " + name, p.Err})
+		}
+	}
+	slices.SortFunc(out, func(a, b partStatus) int { return strings.Compare(a.name, b.name) })
+	return out
+}
