@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/argoproj/argo-cd/v2/applicationset/services/github_app_auth"
@@ -22,7 +22,7 @@ const kubeTimeout = 15 * time.Second
 // Secrets that generators' tokens are in, ConfigMaps, and the resources that
 // clusterDecisionResource generators name. It never writes, and keeps nothing.
 type Kube struct {
-	client  kubernetes.Interface
+	core    typedcorev1.CoreV1Interface
 	dynamic dynamic.Interface
 }
 
@@ -32,7 +32,7 @@ func NewKube(config *rest.Config) (*Kube, error) {
 	c.Timeout = kubeTimeout
 	c.UserAgent = "liftlock"
 	c.WarningHandler = rest.NoWarnings{}
-	client, err := kubernetes.NewForConfig(c)
+	core, err := typedcorev1.NewForConfig(c) // the whole client set would keep a client for every kind in the program
 	if err != nil {
 		return nil, fmt.Errorf("preparing to read from the cluster for generators: %w", err)
 	}
@@ -40,7 +40,7 @@ func NewKube(config *rest.Config) (*Kube, error) {
 	if err != nil {
 		return nil, fmt.Errorf("preparing to read from the cluster for generators: %w", err)
 	}
-	return &Kube{client: client, dynamic: dyn}, nil
+	return &Kube{core: core, dynamic: dyn}, nil
 }
 
 // appCredentials finds a GitHub App's in the Secret that a generator names

@@ -214,7 +214,7 @@ func networkInput(s *recordingServer, generator string) Input {
 	in := input(tree, p)
 	in.Revision = strings.Repeat("a", 40)
 	in.Generators = Generators{SCMProvider: true, PullRequest: true, Plugin: true}
-	in.ArgoCDs = map[string]ArgoCD{"": {Clusters: []Cluster{}, Kube: &Kube{client: kubefake.NewSimpleClientset(networkObjects(s.URL)...)}}}
+	in.ArgoCDs = map[string]ArgoCD{"": {Clusters: []Cluster{}, Kube: &Kube{core: kubefake.NewSimpleClientset(networkObjects(s.URL)...).CoreV1()}}}
 	return in
 }
 
@@ -305,12 +305,12 @@ func TestOurOwnTokenIsNotSent(t *testing.T) {
 }
 
 func TestGitHubAppCredentials(t *testing.T) {
-	kube := &Kube{client: kubefake.NewSimpleClientset(
+	kube := &Kube{core: kubefake.NewSimpleClientset(
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "app", Namespace: "argocd"}, Data: map[string][]byte{
 			"githubAppID": []byte("1"), "githubAppInstallationID": []byte("2"), "githubAppEnterpriseBaseUrl": []byte("https://ghe.example.com/api/v3"), "githubAppPrivateKey": []byte("key")}},
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "odd", Namespace: "argocd"}, Data: map[string][]byte{"githubAppID": []byte("one"), "githubAppPrivateKey": []byte("key")}},
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "bare", Namespace: "argocd"}},
-	)}
+	).CoreV1()}
 	a := appCredentials{&snapshotClient{kube: kube, namespace: "argocd"}}
 	got, err := a.GetAuthSecret(context.Background(), "app")
 	if err != nil || got.Id != 1 || got.InstallationId != 2 || got.EnterpriseBaseURL != "https://ghe.example.com/api/v3" || got.PrivateKey != "key" {

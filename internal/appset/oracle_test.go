@@ -261,7 +261,7 @@ func (o *oracle) ours(t rapid.TB, manifest []byte, urls ...string) (map[string]s
 		Pipeline: p, Tree: tree, Branch: "main", RepoURLs: urls, Manifests: true,
 		Generators: Generators{SCMProvider: true, PullRequest: true, Plugin: true},
 		ArgoCDs: map[string]ArgoCD{"": {Clusters: o.clusters, Projects: o.projects, Globbing: o.globbing,
-			Kube: &Kube{client: kubefake.NewSimpleClientset(o.objects...), dynamic: o.dynamic()}}},
+			Kube: &Kube{core: kubefake.NewSimpleClientset(o.objects...).CoreV1(), dynamic: o.dynamic()}}},
 	}
 	f, err := New(Options{}).Resolve(context.Background(), in)
 	must(t, err)

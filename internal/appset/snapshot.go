@@ -38,7 +38,7 @@ type snapshotClient struct {
 
 func (c *snapshotClient) Get(ctx context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
 	if c.kube != nil {
-		core, namespace := c.kube.client.CoreV1(), cmp.Or(key.Namespace, c.namespace)
+		core, namespace := c.kube.core, cmp.Or(key.Namespace, c.namespace)
 		switch into := obj.(type) {
 		case *corev1.Secret:
 			secret, err := core.Secrets(namespace).Get(ctx, key.Name, metav1.GetOptions{})
@@ -99,7 +99,7 @@ type snapshotCore struct {
 
 // ConfigMaps are the cluster's own: only sets that were allowed to ask it get here.
 func (c *snapshotCore) ConfigMaps(namespace string) typedcorev1.ConfigMapInterface {
-	return c.kube.client.CoreV1().ConfigMaps(namespace)
+	return c.kube.core.ConfigMaps(namespace)
 }
 
 func (c *snapshotCore) Secrets(string) typedcorev1.SecretInterface {

@@ -36,6 +36,8 @@ type testCluster struct {
 	name       string
 	kubeconfig string
 	argocd     argocdClient
+	helm       string // the program
+	kubectl    string // the program
 	giteaURL   string // URL
 	adminToken string
 	kube       dynamic.Interface
@@ -102,14 +104,14 @@ func findCluster(variable, name string) (*testCluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := exec.Command("bash", "-c", `set -eu; vars=$("$0" env); eval "$vars"; printf '%s\n' "$KUBECONFIG" "$GITEA_URL" "$GITEA_TOKEN" "$(command -v argocd)" "$ARGOCD_SERVER" "$ARGOCD_VERSION"`, lab)
+	c := exec.Command("bash", "-c", `set -eu; vars=$("$0" env); eval "$vars"; printf '%s\n' "$KUBECONFIG" "$GITEA_URL" "$GITEA_TOKEN" "$(command -v argocd)" "$ARGOCD_SERVER" "$ARGOCD_VERSION" "$(command -v helm)" "$(command -v kubectl)"`, lab)
 	c.Env = append(os.Environ(), "LIFTLOCK_LAB_RUN="+name)
 	out, err := c.CombinedOutput()
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-	if err != nil || len(lines) != 6 {
+	if err != nil || len(lines) != 8 {
 		return nil, fmt.Errorf("the lab's world %q is not up; make e2e brings it up: %w\n%s", name, err, out)
 	}
-	w := &testCluster{name: name, kubeconfig: lines[0], giteaURL: lines[1], adminToken: lines[2], argocd: argocdClient{lines[3], lines[4], lines[5]}}
+	w := &testCluster{name: name, kubeconfig: lines[0], giteaURL: lines[1], adminToken: lines[2], argocd: argocdClient{lines[3], lines[4], lines[5]}, helm: lines[6], kubectl: lines[7]}
 	rest, err := clientcmd.BuildConfigFromFlags("", w.kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("read the kubeconfig of the world %q: %w", name, err)

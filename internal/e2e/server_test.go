@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -39,6 +40,9 @@ type server struct {
 	// manifests is another repository, which manifests are hydrated into; empty: none.
 	manifests string
 	edge      *testCluster // of another Argo CD, by that name; nil: there is one only
+	// kubeconfig is whom Kubernetes takes it for; empty: the cluster's administrator.
+	kubeconfig string
+	live       bool // clusters are known from Argo CD's Secrets
 	// apiAlone: it reaches Argo CD by this address of its own API alone; empty: by
 	// Kubernetes, and its own API beside it.
 	apiAlone string
@@ -64,7 +68,8 @@ func (s *server) argocdYAML() string {
 	if s.apiAlone != "" {
 		return fmt.Sprintf("    api: {url: %q, token: lab}\n    render: argocd\n", s.apiAlone)
 	}
-	return fmt.Sprintf("    kubernetes: {kubeconfig: %s, namespaces: [argocd]}\n    api: {url: \"http://%s\", token: lab}\n    refresh: %s\n", s.cluster.kubeconfig, s.cluster.argocd.server, s.refresh)
+	return fmt.Sprintf("    kubernetes: {kubeconfig: %s, namespaces: [argocd]}\n    api: {url: \"http://%s\", token: lab}\n    refresh: %s\n    clusters: {live: %t}\n",
+		cmp.Or(s.kubeconfig, s.cluster.kubeconfig), s.cluster.argocd.server, s.refresh, s.live)
 }
 
 // edgeYAML is how the server's file reaches another Argo CD.
