@@ -48,7 +48,7 @@ func Root() *cobra.Command {
 		SilenceErrors: true,
 		Version:       Version(),
 	}
-	root.AddCommand(serveCommand(), demoCommand(), validateCommand(), setCommand(), resolveCommand(), impactCommand(), planCommand(), sandboxCommand())
+	root.AddCommand(serveCommand(), demoCommand(), initCommand(), validateCommand(), setCommand(), resolveCommand(), impactCommand(), planCommand(), sandboxCommand())
 	root.AddCommand(remoteCommands()...)
 	return root
 }
