@@ -37,7 +37,14 @@ type checkoutFlags struct {
 // clustersLive is the value of --clusters that asks the running Argo CD.
 const clustersLive = "live"
 
+// addFlags are those of a command that also prints an answer in several formats.
 func (c *checkoutFlags) addFlags(cmd *cobra.Command) {
+	c.addCheckoutFlags(cmd)
+	cmd.Flags().StringVarP(&c.output, "output", "o", "table", "table, yaml or json")
+}
+
+// addCheckoutFlags are those that say what the checkout is, and what is known beside it.
+func (c *checkoutFlags) addCheckoutFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&c.repo, "repo", "", "a folder in the checkout, or a bare repository (default: the current folder)")
 	cmd.Flags().StringArrayVar(&c.urls, "repo-url", nil, "an address that manifests use for this repository, besides those of its remotes; may be repeated")
 	cmd.Flags().StringVar(&c.clusters, "clusters", "", "a file of Argo CD's cluster Secrets, as kubectl get secret -o yaml prints them, or live to ask Argo CD; credentials in them are not looked at")
@@ -48,7 +55,6 @@ func (c *checkoutFlags) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&c.connection.Context, "context", "", "the kubeconfig's context (default: the current one)")
 	cmd.Flags().StringSliceVar(&c.connection.Namespaces, "namespace", []string{"argocd"}, "namespaces with Applications and ApplicationSets; the first is Argo CD's own")
 	cmd.Flags().StringVar(&c.argocd, "argocd", "", "which of the Argo CDs that the pipelines name the running one is; needed only where they name several")
-	cmd.Flags().StringVarP(&c.output, "output", "o", "table", "table, yaml or json")
 }
 
 // loadKnown reads what the flags say of Argo CD, and asks a running one if they say
@@ -166,12 +172,7 @@ func readAll(from io.Reader, name string, most int64) ([]byte, error) {
 // code that says so.
 func printProblems(cmd *cobra.Command, problems, notes []appset.Problem) error {
 	w := cmd.ErrOrStderr()
-	for _, n := range notes {
-		fmt.Fprintln(w, "note: "+appset.Printable(n.String()))
-	}
-	for _, p := range problems {
-		fmt.Fprintln(w, "problem: "+appset.Printable(p.String()))
-	}
+	printNotes(cmd, problems, notes)
 	switch len(problems) {
 	case 0:
 		return nil
@@ -181,4 +182,15 @@ func printProblems(cmd *cobra.Command, problems, notes []appset.Problem) error {
 		fmt.Fprintf(w, "liftlock: because of these %d problems the answer is not complete\n", len(problems))
 	}
 	return exitError{1}
+}
+
+// printNotes prints what is wrong and what should be known on standard error.
+func printNotes(cmd *cobra.Command, problems, notes []appset.Problem) {
+	w := cmd.ErrOrStderr()
+	for _, n := range notes {
+		fmt.Fprintln(w, "note: "+appset.Printable(n.String()))
+	}
+	for _, p := range problems {
+		fmt.Fprintln(w, "problem: "+appset.Printable(p.String()))
+	}
 }

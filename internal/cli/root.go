@@ -45,7 +45,7 @@ func Root() *cobra.Command {
 		SilenceErrors: true,
 		Version:       Version(),
 	}
-	root.AddCommand(serveCommand(), demoCommand(), validateCommand(), setCommand(), resolveCommand(), impactCommand(), planCommand(), sandboxCommand(), versionCommand())
+	root.AddCommand(serveCommand(), demoCommand(), initCommand(), validateCommand(), setCommand(), resolveCommand(), impactCommand(), planCommand(), sandboxCommand(), versionCommand())
 	root.AddCommand(remoteCommands()...)
 	return root
 }

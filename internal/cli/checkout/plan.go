@@ -24,6 +24,8 @@ type PlanQuery struct {
 	Pipeline string // this pipeline alone; "" is all
 	Rendered bool   // say what the promotions do to the rendered manifests
 	Now      time.Time
+	// Proposed stands for the pipeline files, of which there need be none; nil: they count.
+	Proposed []byte
 
 	Known Known
 }
@@ -110,6 +112,10 @@ func loadPlanPipelines(tree fs.FS, looked, name string) ([]*pipeline.Pipeline, [
 // applyPipelineFiles is a commit with the pipeline files as they lie in the working
 // tree, where a revision isn't asked for; the commit itself where they are the same.
 func (r *Repository) applyPipelineFiles(ctx context.Context, s *git.Scratch, q PlanQuery, commit string) (string, []appset.Problem, error) {
+	if q.Proposed != nil {
+		planned, err := r.commitProposed(ctx, s, q, commit)
+		return planned, nil, err
+	}
 	if q.Rev != "" || r.git.Bare() {
 		return commit, nil, nil
 	}
@@ -140,6 +146,14 @@ func (r *Repository) applyPipelineFiles(ctx context.Context, s *git.Scratch, q P
 	}
 	commit, err = s.Write(ctx, spec)
 	return commit, []appset.Problem{{Message: fmt.Sprintf("%s: taken as in the working tree, which differs from HEAD; --rev HEAD plans with what is committed", strings.Join(names, ", "))}}, err
+}
+
+// commitProposed is a commit with the proposed pipeline file.
+func (r *Repository) commitProposed(ctx context.Context, s *git.Scratch, q PlanQuery, commit string) (string, error) {
+	return s.Write(ctx, git.CommitSpec{
+		Parents: []string{commit}, Base: commit, Message: "The proposed pipeline file", When: q.Now,
+		Files: []git.FileWrite{{Path: pipeline.FileName, Content: q.Proposed}},
+	})
 }
 
 // setBranches gives a scratch repository the branches that the server would see,

@@ -89,6 +89,9 @@ type Known struct {
 
 	Running *Running // nil: no connection
 	ArgoCD  string   // the pipelines' name of the Argo CD that Running is; "" where they name one at most
+
+	// manifests are plain Applications that are taken as running, as the checkout has them.
+	manifests *manifestApplications
 }
 
 // uncheckedNotes say what could not be asked, and what follows from that.
@@ -122,6 +125,7 @@ func (k *Known) settledVersion() appset.Version {
 func (k *Known) resolverInput(pipes []*pipeline.Pipeline) (appset.Input, error) {
 	in := appset.Input{Clusters: k.Clusters, Globbing: k.Globbing, Version: k.Version}
 	if k.Running == nil {
+		in.Live = k.manifests.liveObjects()
 		return in, nil
 	}
 	names := argoCDs(pipes)

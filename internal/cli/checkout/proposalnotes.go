@@ -1,0 +1,70 @@
+package checkout
+
+import (
+	"fmt"
+
+	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/controller/plan"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/wording"
+)
+
+// describe writes what was found, and what the proof showed, into the proposal's comments.
+func (d *deployed) describe(managed *appset.TargetSet, proven *Proposal) {
+	p := &d.proposal
+	from := wording.Count(len(d.sets), "file") + " with ApplicationSets"
+	if d.selector != "" {
+		from = "plain Applications, taken as their manifests here say"
+	}
+	p.Header = []string{
+		fmt.Sprintf("Proposed by liftlock init from %s: %s, %s in %s.", from, wording.Count(len(managed.Targets), "Application"),
+			wording.Count(len(p.Assignment.Components), "component"), wording.Count(len(p.Assignment.Environments), "environment")),
+		"Nothing is merged by itself: gates and `merge: auto` are yours to add to environments.",
+	}
+	if d.selector != "" {
+		p.Header = append(p.Header, "Plain Applications are read as they run: plan needs --clusters live, and Argo CD syncs those that carry the annotation liftlock.dev/pipeline: "+p.Name+".")
+	}
+	if n := len(managed.Targets) - p.Assignment.Targets; n > 0 {
+		var names []string
+		for _, t := range managed.Targets {
+			if !t.Managed() {
+				names = append(names, t.Name)
+			}
+		}
+		p.Notes = append(p.Notes, fmt.Sprintf("In no environment, and so left alone: %s.", wording.JoinFew(names, 8)))
+	}
+	if proven.PlanError != nil {
+		p.Notes = append(p.Notes, fmt.Sprintf("Not planned: %v.", proven.PlanError))
+		return
+	}
+	p.Notes = append(p.Notes, planNotes(proven.Plan)...)
+}
+
+// planNotes say which environments of which components can't be read, and why: one line a reason.
+func planNotes(pl *plan.Plan) []string {
+	places := map[string][]string{}
+	var order []string
+	promotions := 0
+	for _, part := range pl.Pipelines {
+		promotions += len(part.Promotions)
+		for _, w := range part.Waiting {
+			if w.State != promotion.Mixed && w.State != promotion.Unreadable {
+				continue
+			}
+			for _, why := range w.Why {
+				if places[why.Text] == nil {
+					order = append(order, why.Text)
+				}
+				places[why.Text] = append(places[why.Text], w.Component+" in "+w.Environment)
+			}
+		}
+	}
+	var out []string
+	for _, why := range order {
+		out = append(out, fmt.Sprintf("Not promoted, %s: %s.", wording.JoinFew(places[why], 4), why))
+	}
+	if promotions > 0 {
+		out = append(out, fmt.Sprintf("As of now %s would open: liftlock plan shows them.", wording.Count(promotions, "promotion")))
+	}
+	return out
+}

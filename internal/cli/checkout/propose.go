@@ -1,0 +1,438 @@
+package checkout
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/appset/history"
+	"github.com/liftlock/liftlock/internal/cli/propose"
+	"github.com/liftlock/liftlock/internal/controller/plan"
+	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/wording"
+)
+
+// ProposalQuery says what a person has chosen already, and what is known beside the checkout.
+type ProposalQuery struct {
+	Name      string // the pipeline's; "" is made of what is there
+	Templates propose.Templates
+	Order     []string // of the environments, those of one step joined by +; none: inferred
+	Now       time.Time
+
+	Known Known
+}
+
+// Proposal is a pipeline file that was inferred from a checkout, and proven.
+type Proposal struct {
+	Text []byte
+	// Plan is what it would open; nil where that can't be said, as PlanError says.
+	Plan      *plan.Plan
+	PlanError error
+	// Problems and Notes are those of resolving with it.
+	Problems, Notes []appset.Problem
+}
+
+// ExistingPipelineError says that there is a pipeline file already.
+type ExistingPipelineError struct{ File string }
+
+func (e *ExistingPipelineError) Error() string {
+	return fmt.Sprintf("%s is there already: liftlock validate checks it, and liftlock plan says what it would open; move it away to have another one proposed", e.File)
+}
+
+// maxHistory bounds the commits that are looked at.
+const maxHistory = 300
+
+// Propose infers a pipeline file from the working tree and its history, and proves it. A
+// *propose.ChoiceError is what a person has to settle; [propose.ErrNothingUsable], wrapped with
+// what was looked for and where, is that there is nothing to make a pipeline of.
+func (r *Repository) Propose(ctx context.Context, q ProposalQuery) (*Proposal, error) {
+	t, err := r.At(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	if err := refuseExisting(t); err != nil {
+		return nil, err
+	}
+	d := &deployed{repository: r, tree: t, query: &q, resolver: appset.New(appset.Options{})}
+	if err := d.find(ctx); err != nil {
+		return nil, err
+	}
+	return d.propose(ctx)
+}
+
+func refuseExisting(t *Tree) error {
+	_, err := pipeline.Load(t.FS)
+	if errors.Is(err, pipeline.ErrNoPipeline) {
+		return nil
+	}
+	file := pipeline.FolderName
+	if _, err := fs.Stat(t.FS, pipeline.FileName); err == nil {
+		file = pipeline.FileName
+	}
+	return &ExistingPipelineError{file}
+}
+
+// deployed is what a checkout deploys, while a pipeline is inferred from it.
+type deployed struct {
+	repository *Repository
+	tree       *Tree
+	query      *ProposalQuery
+	resolver   *appset.Resolver
+
+	sets     []string // the files of ApplicationSets; none: plain Applications
+	selector string   // of plain Applications
+	targets  *appset.TargetSet
+	proposal propose.Proposal
+}
+
+// find finds ApplicationSets, or else plain Applications, and resolves them without components.
+func (d *deployed) find(ctx context.Context) error {
+	sets, templates, err := d.tree.findSets(ctx)
+	if err != nil {
+		return err
+	}
+	d.sets = sets
+	if len(sets) > 0 {
+		d.targets, err = d.resolve(ctx, pipelineOfSets(sets))
+		if err != nil {
+			return err
+		}
+		if len(d.targets.Targets) == 0 {
+			return d.nothing("the ApplicationSets in %s generate no Application%s", wording.JoinFew(sets, 5), firstProblem(d.targets.Problems))
+		}
+		return nil
+	}
+	all, err := d.tree.findApplications(ctx)
+	if err != nil {
+		return err
+	}
+	if len(all.applications) == 0 {
+		why := fmt.Sprintf("looked for kind: ApplicationSet and kind: Application in the *.yaml, *.yml and *.json files of %s; there is none", d.tree.Name)
+		if templates = append(templates, all.templates...); len(templates) > 0 {
+			return d.nothing("%s but in the templates of Helm charts (%s): name the live sets in a pipeline file as applicationSets: [{live: {name: …}}], or commit what helm template makes of them", why, wording.JoinFew(templates, 3))
+		}
+		return d.nothing("%s. If they are in another repository, name them in a pipeline file here as applicationSets: [{live: {name: …}}]", why)
+	}
+	return d.findPlain(ctx, all)
+}
+
+// findPlain takes plain Applications as they will run.
+func (d *deployed) findPlain(ctx context.Context, all *manifestApplications) error {
+	const everyone = "!liftlock.dev/no-application-has-this"
+	d.query.Known.manifests = all
+	targets, err := d.resolve(ctx, pipelineOfApplications(everyone))
+	if err != nil {
+		return err
+	}
+	leaves := all.leaves(targets.Targets)
+	selector, ok := leaves.selector(all)
+	if !ok {
+		return d.nothing("the plain Applications in %s have no label in common by which a pipeline could select them: give each one of its own, such as `liftlock.dev/pipeline: shop`, and run this again", wording.JoinFew(all.files, 5))
+	}
+	d.selector = selector
+	d.targets, err = d.resolve(ctx, pipelineOfApplications(selector))
+	return err
+}
+
+func pipelineOfApplications(selector string) *pipeline.Pipeline {
+	p := &pipeline.Pipeline{}
+	p.Spec.Applications = []pipeline.ApplicationSource{{Live: &pipeline.LiveApplications{Namespace: "argocd", Selector: selector}}}
+	return p
+}
+
+func (d *deployed) nothing(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", propose.ErrNothingUsable, fmt.Sprintf(format, args...))
+}
+
+func firstProblem(list []appset.Problem) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return ": " + list[0].String()
+}
+
+// resolve resolves a pipeline over the working tree, with the Applications' manifests.
+func (d *deployed) resolve(ctx context.Context, p *pipeline.Pipeline) (*appset.TargetSet, error) {
+	in, err := d.query.Known.resolverInput([]*pipeline.Pipeline{p})
+	if err != nil {
+		return nil, err
+	}
+	in.Pipeline = p
+	files, _ := d.repository.overlayFiles(d.tree, nil)
+	return d.repository.resolvePipeline(ctx, d.resolver, files, d.tree, in, true)
+}
+
+// propose infers the pipeline, and proves it.
+func (d *deployed) propose(ctx context.Context) (*Proposal, error) {
+	p := &d.proposal
+	if err := d.assign(ctx); err != nil {
+		return nil, err
+	}
+	if err := d.findBranches(ctx); err != nil {
+		return nil, err
+	}
+	managed, err := d.resolveManaged(ctx)
+	if err != nil {
+		return nil, err
+	}
+	source := propose.Source{
+		Components: history.Components(managed, d.branch()), Tracked: d.branch(),
+		Branch: func(environment string) string { return p.Branches[environment] },
+	}
+	if err := d.readHistory(ctx, &source); err != nil {
+		return nil, err
+	}
+	if p.Carried, err = propose.FindCarry(ctx, &source); err != nil {
+		return nil, err
+	}
+	if len(p.Carried.Entries) == 0 {
+		return nil, d.nothing("%s in %s, but no image, tag, version or revision is at the same place in two environments of a component: looked at the YAML and JSON files in %s",
+			wording.Count(len(p.Assignment.Components), "component"), strings.Join(p.Assignment.Environments, ", "), wording.JoinFew(lookedAt(source.Components), 6))
+	}
+	if p.Steps, p.OrderWhy, err = propose.OrderEnvironments(p.Assignment.Environments, p.Carried, d.query.Order); err != nil {
+		return nil, err
+	}
+	p.Name = cmp.Or(d.query.Name, d.name())
+	return d.prove(ctx, managed)
+}
+
+func (d *deployed) branch() string { return cmp.Or(d.repository.main, "main") }
+
+// lookedAt are the folders and files that environments may have fields in, sorted.
+func lookedAt(components map[string]map[string]*history.Environment) []string {
+	var out []string
+	for _, envs := range components {
+		for _, e := range envs {
+			out = append(out, slices.Concat(e.Roots, e.Shared, e.Files)...)
+		}
+	}
+	return appset.SortedUnique(out)
+}
+
+// assign finds the templates: those that fit all targets or, where sets have parameters of
+// different kinds, the rest's by themselves.
+func (d *deployed) assign(ctx context.Context) error {
+	chosen := d.query.Templates
+	a, err := propose.Assign(ctx, d.targets.Targets, chosen)
+	if err != nil {
+		return err
+	}
+	p := &d.proposal
+	p.Assignment, p.Selector = a, d.selector
+	if a.Targets == len(d.targets.Targets) || chosen != (propose.Templates{}) {
+		p.Sets = setEntries(d.sets, nil)
+		return nil
+	}
+	managed, err := d.resolve(ctx, d.provisional(a.Templates, setEntries(d.sets, nil)))
+	if err != nil {
+		return err
+	}
+	rest := map[string][]appset.Target{}
+	for _, t := range managed.Targets {
+		if !t.Managed() && t.ApplicationSetFile != "" {
+			rest[t.ApplicationSetFile] = append(rest[t.ApplicationSetFile], t)
+		}
+	}
+	own := map[string]propose.Templates{}
+	for _, file := range slices.Sorted(maps.Keys(rest)) {
+		if slices.ContainsFunc(managed.Targets, func(t appset.Target) bool { return t.ApplicationSetFile == file && t.Managed() }) {
+			continue
+		}
+		b, err := propose.Assign(ctx, rest[file], propose.Templates{})
+		if err != nil {
+			continue // the proposal says that they are in no environment
+		}
+		own[file] = b.Templates
+		a.Components = appset.SortedUnique(append(a.Components, b.Components...))
+		a.Environments = appset.SortedUnique(append(a.Environments, b.Environments...))
+		a.Targets += b.Targets
+	}
+	p.Sets = setEntries(d.sets, own)
+	return nil
+}
+
+// setEntries are the entries of applicationSets: a glob where a folder has many, without
+// templates of their own.
+func setEntries(files []string, own map[string]propose.Templates) []propose.Set {
+	const many = 4
+	count := map[string]int{}
+	for _, f := range files {
+		if own[f] == (propose.Templates{}) {
+			count[path.Dir(f)+"/*"+path.Ext(f)]++
+		}
+	}
+	var out, last []propose.Set
+	for _, f := range files {
+		glob := path.Dir(f) + "/*" + path.Ext(f)
+		switch s := (propose.Set{Path: escapeGlob(f), Templates: own[f]}); {
+		case s.Templates != (propose.Templates{}):
+			last = append(last, s) // of two entries for one file the last counts
+		case count[glob] < many:
+			out = append(out, s)
+		case !slices.ContainsFunc(out, func(o propose.Set) bool { return o.Path == path.Clean(glob) }):
+			out = append(out, propose.Set{Path: path.Clean(glob)})
+		}
+	}
+	return append(out, last...)
+}
+
+// provisional is the pipeline as far as it is known.
+func (d *deployed) provisional(t propose.Templates, sets []propose.Set) *pipeline.Pipeline {
+	out := &pipeline.Pipeline{}
+	if d.selector != "" {
+		out = pipelineOfApplications(d.selector)
+	}
+	for _, s := range sets {
+		out.Spec.ApplicationSets = append(out.Spec.ApplicationSets, pipeline.ApplicationSetSource{Path: s.Path, Component: s.Component, Environment: s.Environment})
+	}
+	out.Spec.Component, out.Spec.Environment = t.Component, t.Environment
+	for _, name := range d.proposal.Assignment.Environments {
+		e := pipeline.Environment{Name: name, Branch: d.proposal.Branches[name]}
+		out.Spec.Environments = append(out.Spec.Environments, e)
+	}
+	if len(d.proposal.Branches) > 0 {
+		out.Spec.Layout = pipeline.LayoutBranches
+	}
+	return out
+}
+
+// resolveManaged resolves with components and environments.
+func (d *deployed) resolveManaged(ctx context.Context) (*appset.TargetSet, error) {
+	return d.resolve(ctx, d.provisional(d.proposal.Assignment.Templates, d.proposal.Sets))
+}
+
+// findBranches finds out whether each environment's targets follow a branch of their own.
+func (d *deployed) findBranches(ctx context.Context) error {
+	managed, err := d.resolveManaged(ctx)
+	if err != nil {
+		return err
+	}
+	heads, err := d.repository.git.Branches(ctx)
+	if err != nil {
+		return err
+	}
+	branches, distinct := map[string]string{}, map[string]bool{}
+	for _, t := range managed.Targets {
+		for _, s := range t.Sources {
+			if !t.Managed() || !s.Here {
+				continue
+			}
+			branch := strings.TrimPrefix(s.TargetRevision, "refs/heads/")
+			if branch == "" || branch == "HEAD" {
+				branch = d.branch()
+			}
+			if old, ok := branches[t.Environment]; heads[branch] == "" || ok && old != branch {
+				return nil // not a branch for each
+			}
+			branches[t.Environment] = branch
+		}
+	}
+	for _, b := range branches {
+		distinct[b] = true
+	}
+	if len(distinct) == len(branches) && len(branches) == len(d.proposal.Assignment.Environments) {
+		d.proposal.Branches = branches
+	}
+	return nil
+}
+
+// readHistory gives the inference its trees: the working tree for the tracked branch, the
+// heads of the others, and what the commits on them changed.
+func (d *deployed) readHistory(ctx context.Context, s *propose.Source) error {
+	heads, err := d.repository.git.Branches(ctx)
+	if err != nil {
+		return err
+	}
+	s.Tree = func(branch string) fs.FS {
+		if branch == "" || heads[branch] == "" {
+			return d.tree.FS
+		}
+		return d.repository.git.Tree(heads[branch])
+	}
+	branches := []string{""}
+	if len(d.proposal.Branches) > 0 {
+		branches = slices.Sorted(maps.Values(d.proposal.Branches))
+	}
+	type dated struct {
+		propose.Moment
+		when time.Time
+	}
+	var all []dated
+	for _, branch := range branches {
+		from, err := d.repository.git.Resolve(ctx, cmp.Or(heads[branch], "HEAD"))
+		if errors.Is(err, git.ErrUnknownCommit) {
+			continue // nothing has been committed yet
+		}
+		if err != nil {
+			return err
+		}
+		log, err := d.repository.git.Log(ctx, git.LogQuery{From: from, FirstParent: true, Limit: maxHistory})
+		if err != nil {
+			return err
+		}
+		log[len(log)-1].Parents = nil // what was there before came with it
+		changed, err := d.repository.git.PathsChanged(ctx, log)
+		if err != nil {
+			return err
+		}
+		for i := len(log) - 1; i >= 0; i-- {
+			all = append(all, dated{propose.Moment{Branch: branch, Tree: d.repository.git.Tree(log[i].SHA), Changed: changed[i]}, log[i].CommitTime})
+		}
+	}
+	if len(branches) > 1 {
+		slices.SortStableFunc(all, func(a, b dated) int { return a.when.Compare(b.when) })
+	}
+	for _, m := range all {
+		s.History = append(s.History, m.Moment)
+	}
+	return nil
+}
+
+var notName = regexp.MustCompile(`[^a-z0-9]+`)
+
+// name is what the pipeline is called: as the one ApplicationSet, else as the repository.
+func (d *deployed) name() string {
+	names := map[string]bool{}
+	for _, t := range d.targets.Targets {
+		names[t.ApplicationSet] = true
+	}
+	candidates := []string{path.Base(strings.TrimSuffix(strings.TrimRight(slices.Concat(d.repository.urls, []string{""})[0], "/"), ".git")), path.Base(d.repository.Dir())}
+	if len(names) == 1 && !names[""] {
+		candidates = append(slices.Collect(maps.Keys(names)), candidates...)
+	}
+	for _, c := range candidates {
+		name := strings.Trim(notName.ReplaceAllString(strings.ToLower(c), "-"), "-")
+		if name = name[:min(len(name), 40)]; pipeline.ValidName(name) == nil {
+			return name
+		}
+	}
+	return "releases"
+}
+
+// prove writes the file, and checks it by the code that validates and plans.
+func (d *deployed) prove(ctx context.Context, managed *appset.TargetSet) (*Proposal, error) {
+	out := &Proposal{}
+	pipes, err := pipeline.Parse(pipeline.FileName, d.proposal.Write())
+	if err != nil {
+		return nil, fmt.Errorf("the proposal isn't a valid pipeline file, which is a bug in liftlock init: %w", err)
+	}
+	set, err := d.resolve(ctx, pipes[0])
+	if err != nil {
+		return nil, err
+	}
+	out.Problems, out.Notes = set.Problems, append(set.Notes, appset.UnreachedTargets(pipes[0], set.Targets, d.branch())...)
+	out.Plan, out.PlanError = d.repository.Plan(ctx, PlanQuery{Now: d.query.Now, Proposed: d.proposal.Write(), Known: d.query.Known})
+	d.describe(managed, out)
+	out.Text = d.proposal.Write()
+	return out, nil
+}

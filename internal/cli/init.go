@@ -1,0 +1,180 @@
+package cli
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/liftlock/liftlock/internal/cli/checkout"
+	"github.com/liftlock/liftlock/internal/cli/propose"
+	"github.com/liftlock/liftlock/internal/pipeline"
+)
+
+// exitChoice is the code of init where a person has to choose.
+const exitChoice = 3
+
+func initCommand() *cobra.Command {
+	var at checkoutFlags
+	var q checkout.ProposalQuery
+	var write bool
+	c := &cobra.Command{
+		Use:   "init",
+		Short: "Propose a pipeline file from a checkout's ApplicationSets",
+		Long: "Proposes a pipeline file from the ApplicationSets of a checkout, or from its plain Applications\n" +
+			"where it has no sets: which parameters are component and environment, the environments' order,\n" +
+			"and which fields a promotion moves. Comments say what speaks for each. The file says\n" +
+			"mode: observe: Liftlock then says what it would do, and does nothing.\n\n" +
+			"It needs nothing but the checkout with its history, and gives the same file for the same files.\n" +
+			"What is proposed was checked as liftlock validate and liftlock plan do it.\n\n" +
+			"Exits with 0 when the file can be used, with 1 when there is nothing to make one of, and with 3\n" +
+			"when something has to be chosen: on a terminal it asks, else it prints the flags to choose by.",
+		Example: "  liftlock init\n  liftlock init --write\n  liftlock init --order dev,qa,prod-eu+prod-us",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if q.Known, err = at.loadKnown(cmd.Context(), false); err != nil {
+				return err
+			}
+			r, err := checkout.Open(cmd.Context(), at.repo, at.urls)
+			if err != nil {
+				return err
+			}
+			defer r.Close() // only read
+			q.Now = time.Now()
+			p, err := proposeWithChoices(cmd, r, &q)
+			if err != nil {
+				return err
+			}
+			if write {
+				err = writeProposal(cmd, r.Dir(), p.Text)
+			} else {
+				_, err = cmd.OutOrStdout().Write(p.Text)
+			}
+			if err != nil {
+				return err
+			}
+			printNotes(cmd, p.Problems, p.Notes)
+			return nil
+		},
+	}
+	at.addCheckoutFlags(c)
+	c.Flags().BoolVar(&write, "write", false, "write the file into the checkout; one that is there is left as it is")
+	c.Flags().StringVar(&q.Name, "name", "", "the pipeline's name (default: the ApplicationSet's, else the repository's)")
+	c.Flags().StringVar(&q.Templates.Component, "component", "", "the template that gives each target's component (default: inferred)")
+	c.Flags().StringVar(&q.Templates.Environment, "environment", "", "the template that gives each target's environment (default: inferred)")
+	c.Flags().StringSliceVar(&q.Order, "order", nil, "the environments in their order; those of one step joined by +, as in dev,qa,prod-eu+prod-us (default: inferred)")
+	return c
+}
+
+// proposeWithChoices proposes, and has a person settle on a terminal what the files don't.
+func proposeWithChoices(cmd *cobra.Command, r *checkout.Repository, q *checkout.ProposalQuery) (*checkout.Proposal, error) {
+	in := bufio.NewReader(cmd.InOrStdin())
+	for {
+		p, err := r.Propose(cmd.Context(), *q)
+		var choice *propose.ChoiceError
+		if !errors.As(err, &choice) {
+			return p, err
+		}
+		if !onTerminal(cmd.InOrStdin()) {
+			printChoice(cmd, choice)
+			return nil, exitError{exitChoice}
+		}
+		if err := promptChoice(cmd, in, choice); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// onTerminal says that somebody can answer.
+func onTerminal(in io.Reader) bool {
+	f, ok := in.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&fs.ModeCharDevice != 0 && f.Name() != os.DevNull
+}
+
+// printChoice lists what can be chosen, and the commands that choose it: with the flags that
+// were given already.
+func printChoice(cmd *cobra.Command, choice *propose.ChoiceError) {
+	given := []string{"liftlock init"}
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		value := f.Value.String()
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			value = strings.Join(list.GetSlice(), ",")
+		}
+		given = append(given, quoteArgument("--"+f.Name+"="+value))
+	})
+	w := cmd.ErrOrStderr()
+	fmt.Fprintln(w, "liftlock: "+choice.Question)
+	for _, o := range choice.Options {
+		words := slices.Clone(given)
+		for _, f := range o.Flags {
+			words = append(words, quoteArgument(f))
+		}
+		fmt.Fprintf(w, "  %s\n      %s\n", strings.Join(words, " "), o.Meaning)
+	}
+}
+
+// quoteArgument writes an argument as a POSIX shell takes it.
+func quoteArgument(s string) string {
+	if !strings.ContainsAny(s, " \t\n'\"\\$`|&;<>(){}*?[]#~!") {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// promptChoice asks a person on a terminal, and sets the flags of the answer.
+func promptChoice(cmd *cobra.Command, in *bufio.Reader, choice *propose.ChoiceError) error {
+	w := cmd.ErrOrStderr()
+	fmt.Fprintln(w, choice.Question)
+	for i, o := range choice.Options {
+		fmt.Fprintf(w, "  %d  %s (%s)\n", i+1, o.Meaning, strings.Join(o.Flags, " "))
+	}
+	for {
+		fmt.Fprintf(w, "1 to %d: ", len(choice.Options))
+		line, err := in.ReadString('\n')
+		if err != nil {
+			return exitError{exitChoice}
+		}
+		n, err := strconv.Atoi(strings.TrimSpace(line))
+		if err != nil || n < 1 || n > len(choice.Options) {
+			continue
+		}
+		for _, f := range choice.Options[n-1].Flags {
+			name, value, _ := strings.Cut(strings.TrimPrefix(f, "--"), "=")
+			if err := cmd.Flags().Set(name, value); err != nil {
+				return fmt.Errorf("take the answer as --%s: %w", name, err)
+			}
+		}
+		return nil
+	}
+}
+
+// writeProposal makes the file; one that is there stays.
+func writeProposal(cmd *cobra.Command, dir string, text []byte) error {
+	name := filepath.Join(dir, pipeline.FileName)
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return fmt.Errorf("write the proposal: %w", err)
+	}
+	if _, err := f.Write(text); err != nil {
+		return errors.Join(fmt.Errorf("write the proposal: %w", err), f.Close())
+	}
+	if err := f.Close(); err != nil {
+		return fmt.Errorf("write the proposal: %w", err)
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "%s is written. Read it, see `liftlock plan`, and commit it; it is in mode: observe.\n", name)
+	return nil
+}

@@ -1,0 +1,243 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/liftlock/liftlock/internal/pipeline"
+)
+
+// layoutsFolder has a small repository for each common layout, with the pipeline file that
+// init proposes for it.
+const layoutsFolder = "../../testdata/layouts"
+
+// layoutStories are what the layouts are tested by: a release in the first environment, and
+// what is planned then.
+var layoutStories = map[string]struct {
+	set  []string // of liftlock set
+	want []string // lines of liftlock plan --short
+	// problem is what plan says instead, where a checkout alone isn't enough.
+	problem string
+}{
+	"app-of-apps": {
+		set:     []string{"apps/web/dev/kustomization.yaml", "--image", "registry.example/web=1.5.0"},
+		problem: ".liftlock.yaml: applications[0]: there is no connection to Argo CD",
+	},
+	"environment-branches": {
+		set:  []string{"deploy/web/kustomization.yaml", "--image", "registry.example/web=1.5.0"},
+		want: []string{"web into prod (branch env/prod): 1.4.2 → 1.5.0"},
+	},
+	"generator-config-json": {
+		set:  []string{"services/mail/dev/config.json", "chartVersion=1.1.0"},
+		want: []string{"mail into qa: 1.0.7 → 1.1.0"},
+	},
+	"helm-values-per-folder": {
+		set:  []string{"apps/test/web/values.yaml", "image.tag=1.5.0"},
+		want: []string{"web into uat: 1.4.2 → 1.5.0"},
+	},
+	"helm-values-side-by-side": {
+		set:  []string{"charts/web/values-dev.yaml", "image.tag=1.5.0"},
+		want: []string{"web into staging: 1.4.2 → 1.5.0"},
+	},
+	"kustomize-overlays": {
+		set:  []string{"apps/web/overlays/dev/kustomization.yaml", "--image", "registry.example/web=1.5.0"},
+		want: []string{"web into qa: 1.4.2 → 1.5.0"},
+	},
+	"list-generator": {
+		set:  []string{"argocd/web.yaml", "spec.generators[0].list.elements[env=dev].tag=1.5.0"},
+		want: []string{"web into test: 1.4.2 → 1.5.0"},
+	},
+	"matrix": {
+		set:  []string{"components/web/dev/kustomization.yaml", "--image", "ghcr.io/acme/web=v1.5.0"},
+		want: []string{"web into prod-eu: v1.30.1, v1.4.2 → v1.30.1, v1.5.0", "web into prod-us: v1.30.1, v1.4.2 → v1.30.1, v1.5.0"},
+	},
+	"plain-manifests": {
+		set:  []string{"manifests/dev/web/deployment.yaml", "spec.template.spec.containers[name=web].image=registry.example/web:1.5.0"},
+		want: []string{"web into preprod: registry.example/proxy:0.3, registry.example/web:1.4.2 → registry.example/proxy:0.3, registry.example/web:1.5.0"},
+	},
+	"umbrella-charts": {
+		set:  []string{"environments/dev/checkout/Chart.yaml", "dependencies[name=cart].version=1.9.0"},
+		want: []string{"checkout into stage: 1.8.0, 4.2.1 → 1.9.0, 4.2.1"},
+	},
+}
+
+// checkoutOfLayout makes a repository of a layout's files but for the pipeline file, with a first
+// commit, and makes it the current folder.
+func checkoutOfLayout(t *testing.T, name string) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join(layoutsFolder, name))); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(dir, pipeline.FileName)); err != nil && !*update {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+	runGit(t, "init", "--quiet", "--initial-branch=main")
+	runGit(t, "remote", "add", "origin", "git@git.example:acme/deploy.git")
+	commitAll(t, "First")
+	runGit(t, "branch", "env/prod")
+}
+
+func commitAll(t *testing.T, message string) {
+	t.Helper()
+	runGit(t, "add", "--all")
+	runGit(t, "commit", "--quiet", "--message="+message)
+}
+
+func runGit(t *testing.T, args ...string) {
+	t.Helper()
+	cmd := exec.Command("git", args...)
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL="+os.DevNull)
+	for _, who := range []string{"AUTHOR", "COMMITTER"} {
+		cmd.Env = append(cmd.Env, "GIT_"+who+"_NAME=ada", "GIT_"+who+"_EMAIL=ada@example.com", "GIT_"+who+"_DATE=2026-01-02T03:04:05Z")
+	}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("git %v: %v\n%s", args, err, out)
+	}
+}
+
+// runLiftlock runs a command in the current folder.
+func runLiftlock(t *testing.T, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	var out, wrong bytes.Buffer
+	root := Root()
+	root.SetArgs(args)
+	root.SetIn(strings.NewReader(""))
+	root.SetOut(&out)
+	root.SetErr(&wrong)
+	err := root.ExecuteContext(t.Context())
+	var exit exitError
+	switch {
+	case errors.As(err, &exit):
+		code = exit.code
+	case err != nil:
+		code = 1
+		wrong.WriteString(err.Error() + "\n")
+	}
+	return out.String(), wrong.String(), code
+}
+
+// For each layout init proposes the file that lies there and is documented; it is valid,
+// resolves every component, and with one line less the next release moves on.
+func TestLayouts(t *testing.T) {
+	folders, err := os.ReadDir(layoutsFolder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(folders) != len(layoutStories) {
+		t.Errorf("there are %d layouts and %d stories", len(folders), len(layoutStories))
+	}
+	for _, f := range folders {
+		golden, err := filepath.Abs(filepath.Join(layoutsFolder, f.Name(), pipeline.FileName))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(f.Name(), func(t *testing.T) {
+			story := layoutStories[f.Name()]
+			checkoutOfLayout(t, f.Name())
+			proposed, stderr, code := runLiftlock(t, "init")
+			if code != 0 || stderr != "" {
+				t.Fatalf("init exits with %d and says\n%s%s", code, proposed, stderr)
+			}
+			if *update {
+				if err := os.WriteFile(golden, []byte(proposed), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), proposed); diff != "" {
+				t.Fatalf("init (-want +got):\n%s", diff)
+			}
+			if strings.Contains(proposed, "Not promoted") || strings.Contains(proposed, "Not planned") || strings.Contains(proposed, "In no environment") {
+				t.Errorf("not all is resolved:\n%s", proposed)
+			}
+			act := regexp.MustCompile("(?m)^  mode: observe.*\n").ReplaceAllString(proposed, "")
+			if strings.Count(act, "\n") != strings.Count(proposed, "\n")-1 {
+				t.Fatal("mode: observe isn't one line")
+			}
+			if err := os.WriteFile(pipeline.FileName, []byte(act), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if stdout, stderr, code := runLiftlock(t, "validate"); code != 0 {
+				t.Errorf("validate exits with %d and says\n%s%s", code, stdout, stderr)
+			}
+			commitAll(t, "Take Liftlock up")
+			if _, stderr, code := runLiftlock(t, append([]string{"set"}, story.set...)...); code != 0 {
+				t.Fatalf("set exits with %d and says\n%s", code, stderr)
+			}
+			commitAll(t, "A release")
+			stdout, stderr, code := runLiftlock(t, "plan", "--short")
+			if story.problem != "" {
+				if code != 1 || !strings.Contains(stderr, story.problem) {
+					t.Errorf("plan exits with %d and says\n%s", code, stderr)
+				}
+				return
+			}
+			var opened []string
+			for line := range strings.Lines(stdout) {
+				if strings.Contains(line, " into ") {
+					opened = append(opened, strings.TrimSpace(line))
+				}
+			}
+			if code != 0 || !slices.Equal(opened, story.want) {
+				t.Errorf("plan exits with %d and says\n%s%s", code, stdout, stderr)
+			}
+		})
+	}
+}
+
+// Running it again writes nothing, and says what is there.
+func TestInitAgain(t *testing.T) {
+	checkoutOfLayout(t, "kustomize-overlays")
+	if stdout, _, code := runLiftlock(t, "init", "--write"); code != 0 || !strings.Contains(stdout, "is written") {
+		t.Fatalf("init exits with %d and says %s", code, stdout)
+	}
+	before, err := os.ReadFile(pipeline.FileName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, stderr, code := runLiftlock(t, "init", "--write"); code != 1 || !strings.Contains(stderr, ".liftlock.yaml is there already") {
+		t.Errorf("again it exits with %d and says %s", code, stderr)
+	}
+	if after, err := os.ReadFile(pipeline.FileName); err != nil || !bytes.Equal(before, after) {
+		t.Errorf("the file is another one: %v", err)
+	}
+}
+
+// The page of recipes shows the pipeline files that init proposes, of every layout.
+func TestRecipes(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/recipes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := map[string]bool{}
+	for _, b := range regexp.MustCompile("(?s)\\(\\.\\./testdata/layouts/([a-z-]+)\\).*?```yaml\n(.*?)```").FindAllStringSubmatch(string(doc), -1) {
+		want, err := os.ReadFile(filepath.Join(layoutsFolder, b[1], pipeline.FileName))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if diff := cmp.Diff(string(want), b[2]); diff != "" {
+			t.Errorf("%s (-file +documented):\n%s", b[1], diff)
+		}
+		shown[b[1]] = true
+	}
+	for name := range layoutStories {
+		if !shown[name] {
+			t.Errorf("%s isn't documented", name)
+		}
+	}
+}

@@ -1,0 +1,262 @@
+package propose
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/wording"
+)
+
+// Templates are the two templates of a pipeline; an empty one is not chosen yet.
+type Templates struct{ Component, Environment string }
+
+// Assignment is how a pipeline's two templates tell targets apart.
+type Assignment struct {
+	Templates
+	Environments, Components []string // sorted
+	Targets                  int      // that they give both
+	Alternatives             []string // other environment templates with as good a claim, with what they give
+}
+
+// ErrNothingUsable says that no templates give a pipeline.
+var ErrNothingUsable = errors.New("no component and environment can be made out")
+
+// ChoiceError is what the files don't settle, and how a person does.
+type ChoiceError struct {
+	Question string
+	Options  []Option
+}
+
+// Option is one answer, as the flags that give it.
+type Option struct {
+	Flags   []string // each --name=value, unquoted
+	Meaning string
+}
+
+func (e *ChoiceError) Error() string { return e.Question }
+
+// maxEnvironments bounds what is taken for environments: past it they are something else.
+const maxEnvironments = 24
+
+// Assign finds the templates that tell the targets' components and environments apart, within
+// those that are chosen already. ErrNothingUsable where there are none, a *ChoiceError where
+// two are as good.
+func Assign(ctx context.Context, targets []appset.Target, chosen Templates) (*Assignment, error) {
+	if len(targets) == 0 {
+		return nil, fmt.Errorf("%w: there is no target", ErrNothingUsable)
+	}
+	data := make([]map[string]any, len(targets))
+	for i := range targets {
+		var err error
+		if data[i], err = targets[i].TemplateData(); err != nil {
+			return nil, err
+		}
+	}
+	all, err := findCandidates(ctx, data)
+	if err != nil {
+		return nil, err
+	}
+	components, err := chosenOr(ctx, "component", chosen.Component, data, all)
+	if err != nil {
+		return nil, err
+	}
+	environments, err := chosenOr(ctx, "environment", chosen.Environment, data, all)
+	if err != nil {
+		return nil, err
+	}
+	folders := sourceFolders(targets)
+	var pairs []pair
+	for e := range environments {
+		if n := len(environments[e].distinct()); n < 2 || n > maxEnvironments {
+			continue
+		}
+		best := pair{}
+		for c := range components {
+			p := pair{component: &components[c], environment: &environments[e]}
+			if p.component.text == p.environment.text {
+				continue
+			}
+			if p.weigh(folders); best.environment == nil || p.better(best) {
+				best = p
+			}
+		}
+		if best.environment != nil {
+			pairs = append(pairs, best)
+		}
+	}
+	if len(pairs) == 0 {
+		return nil, fmt.Errorf("%w: no parameter has a value for each of several environments", ErrNothingUsable)
+	}
+	slices.SortStableFunc(pairs, func(a, b pair) int {
+		switch {
+		case a.better(b):
+			return -1
+		case b.better(a):
+			return 1
+		}
+		return 0
+	})
+	return pairs[0].settle(pairs[1:], chosen)
+}
+
+// chosenOr is the one candidate that a person chose, or all.
+func chosenOr(ctx context.Context, what, chosen string, data []map[string]any, all []candidate) ([]candidate, error) {
+	if chosen == "" {
+		return all, nil
+	}
+	e, err := appset.ParseExpression(ctx, what, chosen)
+	if err != nil {
+		return nil, err
+	}
+	c := candidate{text: chosen, values: make([]string, len(data))}
+	var why error
+	for i, d := range data {
+		v, err := e.Evaluate(d)
+		if err != nil {
+			why = cmp.Or(why, err)
+			continue
+		}
+		c.values[i] = v
+	}
+	if c.coverage() == 0 {
+		if why == nil {
+			why = fmt.Errorf("the template %q gives nothing for any target", chosen)
+		}
+		return nil, fmt.Errorf("%w: %w", ErrNothingUsable, why)
+	}
+	return []candidate{c}, nil
+}
+
+// sourceFolders is what each target is made from, in one text: targets of which that is the
+// same have one release.
+func sourceFolders(targets []appset.Target) []string {
+	out := make([]string, len(targets))
+	for i := range targets {
+		var parts []string
+		for _, s := range targets[i].Sources {
+			parts = append(parts, s.RepoURL, s.Path, s.Chart, s.TargetRevision, strings.Join(s.ValueFiles, ","))
+		}
+		out[i] = strings.Join(parts, "|") + "|" + targets[i].GeneratorFile
+	}
+	return out
+}
+
+// pair is a component template and an environment template.
+type pair struct {
+	component, environment *candidate
+	score                  float64
+	known                  float64 // how much of it is known environments' names
+	targets                int
+}
+
+// The weights of what speaks for a pair: that it leaves no target out comes first, then that
+// the environments are called as people call them, that each target has a place of its own,
+// that components are in all environments, and that what one folder makes is one component.
+const (
+	weightCoverage = 1000
+	weightKnown    = 400
+	weightOwn      = 200
+	weightFull     = 200
+	weightFolder   = 150
+	weightEach     = 4   // against each environment
+	weightCost     = 0.1 // against what is hard to read
+)
+
+func (p *pair) weigh(folders []string) {
+	type place struct{ component, environment string }
+	places, components, environments := map[place]bool{}, map[string]bool{}, map[string]bool{}
+	ofFolder := map[string]place{}
+	known, split, named := 0, 0, 0
+	for i, c := range p.component.values {
+		e := p.environment.values[i]
+		if c == "" || e == "" {
+			continue
+		}
+		p.targets++
+		at := place{c, e}
+		places[at], components[c], environments[e] = true, true, true
+		if _, ok := rankOf(e); ok {
+			known++
+		}
+		if _, ok := rankOf(c); ok {
+			named++
+		}
+		if first, ok := ofFolder[folders[i]]; ok && first != at {
+			split++
+		} else {
+			ofFolder[folders[i]] = at
+		}
+	}
+	if p.targets == 0 || len(environments) < 2 {
+		p.score = -1
+		return
+	}
+	n := float64(p.targets)
+	p.known = float64(known) / n
+	p.score = weightCoverage*n/float64(len(p.environment.values)) +
+		weightKnown*p.known - weightKnown/2*float64(named)/n +
+		weightOwn*float64(len(places))/n +
+		weightFull*float64(len(places))/float64(len(components)*len(environments)) -
+		weightFolder*float64(split)/n -
+		weightEach*float64(len(environments)) -
+		weightCost*float64(p.component.cost+p.environment.cost)
+}
+
+// better is a total order, so that the answer never depends on what was tried first.
+func (p pair) better(o pair) bool {
+	if p.score != o.score {
+		return p.score > o.score
+	}
+	return cmp.Or(cmp.Compare(p.environment.text, o.environment.text), cmp.Compare(p.component.text, o.component.text)) < 0
+}
+
+// closeScore is how near another pair is that has as good a claim.
+const closeScore = 60
+
+// maxAlternatives bounds what a person is offered.
+const maxAlternatives = 4
+
+// settle makes the assignment of the best pair, or a choice where others are as good and no
+// known word speaks for it.
+func (p pair) settle(others []pair, chosen Templates) (*Assignment, error) {
+	if p.score < 0 {
+		return nil, fmt.Errorf("%w: no two parameters give targets of one component in several environments", ErrNothingUsable)
+	}
+	out := &Assignment{Templates: Templates{p.component.text, p.environment.text}, Targets: p.targets}
+	components, environments := map[string]bool{}, map[string]bool{}
+	for i, c := range p.component.values {
+		if e := p.environment.values[i]; c != "" && e != "" {
+			components[c], environments[e] = true, true
+		}
+	}
+	out.Components, out.Environments = slices.Sorted(maps.Keys(components)), slices.Sorted(maps.Keys(environments))
+	near := []pair{p}
+	for _, o := range others {
+		// With fewer components it tells components apart by their environments.
+		if o.score > p.score-closeScore && o.targets == p.targets && len(o.component.distinct()) >= min(len(components), 2) && len(near) <= maxAlternatives {
+			near = append(near, o)
+		}
+	}
+	if p.known == 0 && chosen.Environment == "" && len(near) > 1 {
+		choice := &ChoiceError{Question: "Which parameter is the environment? No value is a name that environments usually have."}
+		for _, o := range near {
+			choice.Options = append(choice.Options, Option{
+				Flags:   []string{"--component=" + o.component.text, "--environment=" + o.environment.text},
+				Meaning: fmt.Sprintf("environments %s; components %s", wording.JoinFew(o.environment.distinct(), 5), wording.JoinFew(o.component.distinct(), 5)),
+			})
+		}
+		return nil, choice
+	}
+	for _, o := range near[1:] {
+		if o.known > 0 && chosen.Environment == "" {
+			out.Alternatives = append(out.Alternatives, fmt.Sprintf("'%s', which gives %s", o.environment.text, wording.JoinFew(o.environment.distinct(), 5)))
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,290 @@
+package propose
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/liftlock/liftlock/internal/fieldedit"
+	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/pipeline/fieldpath"
+	"github.com/liftlock/liftlock/internal/wording"
+)
+
+// Carry is one entry of what a promotion moves, with what speaks for it.
+type Carry struct {
+	pipeline.Carry
+	Evidence string
+}
+
+// Carried is what was inferred about the fields.
+type Carried struct {
+	Entries []Carry
+	order   orderEvidence
+}
+
+// versionKey are the keys by which people call what a release changes.
+var versionKey = regexp.MustCompile(`(?i)^(new)?(tag|version|revision|digest|image|release|build|sha|commit)$|(tag|version|revision|digest|image|release)$`)
+
+// otherVersions are keys that only look so.
+var otherVersions = []string{"apiversion", "resourceversion", "kubeversion", "argocdversion", "schemaversion"}
+
+// isVersion says that a field is one that releases usually change, by its key and its value.
+func (f *field) isVersion(tracked string) bool {
+	if f.kind == fieldedit.KindImage {
+		return true
+	}
+	if !versionKey.MatchString(f.key) || slices.Contains(otherVersions, strings.ToLower(f.key)) {
+		return false
+	}
+	if path.Base(f.file) == "Chart.yaml" && len(f.segments) == 1 {
+		return false // the chart's own, which nothing deploys
+	}
+	for _, u := range f.uses {
+		switch v := u.value; {
+		case v == "", v == "true", v == "false", v == "HEAD", v == tracked:
+			return false
+		case strings.HasSuffix(strings.ToLower(f.key), "image") && !strings.ContainsAny(v, ":@/"):
+			return false
+		}
+	}
+	return true
+}
+
+// evidence is what the uses of a field say about whether releases go through it.
+type evidence struct {
+	shared  int    // values that several environments of one component had
+	moved   int    // of those, the ones that came after another value
+	example string // of one of them
+}
+
+func (f *field) weigh() evidence {
+	var out evidence
+	type key struct{ component, value string }
+	envs, moved := map[key][]string{}, map[key]int{}
+	var order []key
+	for _, u := range f.uses {
+		seen := map[string]bool{}
+		for i, v := range u.values {
+			k := key{u.component, v.value}
+			if i > 0 {
+				moved[k]++
+			}
+			if seen[v.value] {
+				continue
+			}
+			seen[v.value] = true
+			if envs[k] == nil {
+				order = append(order, k)
+			}
+			if !slices.Contains(envs[k], u.environment) {
+				envs[k] = append(envs[k], u.environment)
+			}
+		}
+	}
+	for _, k := range order {
+		if len(envs[k]) < 2 {
+			continue
+		}
+		out.shared++
+		if moved[k] > 1 {
+			out.moved++
+		}
+		if out.example == "" || moved[k] > 1 && out.moved == 1 {
+			slices.Sort(envs[k])
+			out.example = fmt.Sprintf("%s of %s was %s in %s", describe(f), k.component, quoteValue(k.value), wording.JoinFew(envs[k], 3))
+		}
+	}
+	return out
+}
+
+func describe(f *field) string {
+	if f.kind == fieldedit.KindImage {
+		return "image " + f.path
+	}
+	return f.file + ": " + f.path
+}
+
+// quoteValue is a value for a comment, in one short line.
+func quoteValue(v string) string { return wording.ClipLine(v, 60) }
+
+// FindCarry infers what a promotion moves: the fields by whose keys people call versions where
+// several environments had the same values, and all others that were seen to go from one
+// environment to another. Where no values were the same, those that are called versions.
+func FindCarry(ctx context.Context, s *Source) (*Carried, error) {
+	fields, err := s.findFields(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var chosen, named []*field
+	evidences := map[*field]evidence{}
+	for _, f := range fields {
+		e := f.weigh()
+		evidences[f] = e
+		switch version := f.isVersion(s.Tracked); {
+		case version && e.shared > 0, e.moved > 0 && !slices.ContainsFunc(f.uses, func(u *use) bool { return u.value == u.environment }):
+			chosen = append(chosen, f)
+		case version:
+			named = append(named, f)
+		}
+	}
+	chosen = append(chosen, otherImages(chosen, named)...)
+	if len(chosen) == 0 {
+		chosen = named
+	}
+	out := &Carried{order: newOrderEvidence(chosen)}
+	out.Entries = append(imageEntries(chosen, fields, evidences), pathEntries(chosen, evidences)...)
+	return out, nil
+}
+
+// otherImages are the images that have never been the same in two environments, where others
+// have: those of a component whose first release is still on its way.
+func otherImages(chosen, named []*field) []*field {
+	isImage := func(f *field) bool { return f.kind == fieldedit.KindImage }
+	if !slices.ContainsFunc(chosen, isImage) {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(named), func(f *field) bool { return !isImage(f) })
+}
+
+// summarize says what speaks for some fields together.
+func summarize(fields []*field, evidences map[*field]evidence) string {
+	shared, example := 0, ""
+	for _, f := range fields {
+		e := evidences[f]
+		shared += e.shared
+		example = cmp.Or(example, e.example)
+	}
+	if shared == 0 {
+		return "no two environments have had the same value yet: taken because of the name"
+	}
+	return fmt.Sprintf("%s that several environments had, such as: %s", wording.Count(shared, "value"), example)
+}
+
+// maxImageNames bounds the images that are listed one by one.
+const maxImageNames = 12
+
+// imageEntries is the entry for images, if there are any.
+func imageEntries(chosen, all []*field, evidences map[*field]evidence) []Carry {
+	var names []string
+	var images []*field
+	for _, f := range chosen {
+		if f.kind == fieldedit.KindImage {
+			names, images = append(names, f.path), append(images, f)
+		}
+	}
+	if len(images) == 0 {
+		return nil
+	}
+	globs := slices.Clone(names)
+	if prefix := path.Dir(names[0]); prefix != "." && !slices.ContainsFunc(names, func(n string) bool { return path.Dir(n) != prefix }) &&
+		!slices.ContainsFunc(all, func(f *field) bool {
+			return f.kind == fieldedit.KindImage && path.Dir(f.path) == prefix && !slices.Contains(names, f.path)
+		}) {
+		globs = []string{prefix + "/*"}
+	}
+	if len(globs) > maxImageNames {
+		globs = []string{"**"}
+	}
+	return []Carry{{pipeline.Carry{KustomizeImages: globs}, summarize(images, evidences)}}
+}
+
+// pathEntries are the entries for fields of YAML and JSON files: an entry for all files with
+// the same paths.
+func pathEntries(chosen []*field, evidences map[*field]evidence) []Carry {
+	type file struct{ kind, name string }
+	paths, of := map[file][]string{}, map[file][]*field{}
+	for _, f := range chosen {
+		if f.kind == fieldedit.KindImage {
+			continue
+		}
+		at := file{f.kind, escapeGlob(f.file)}
+		p := fieldpathText(generalize(f, chosen))
+		if !slices.Contains(paths[at], p) {
+			paths[at] = append(paths[at], p)
+		}
+		of[at] = append(of[at], f)
+	}
+	type group struct{ kind, paths string }
+	files := map[group][]file{}
+	var order []group
+	for _, at := range slices.SortedFunc(maps.Keys(paths), func(a, b file) int { return cmp.Or(cmp.Compare(b.kind, a.kind), cmp.Compare(a.name, b.name)) }) {
+		slices.Sort(paths[at])
+		g := group{at.kind, strings.Join(paths[at], "\x00")}
+		if files[g] == nil {
+			order = append(order, g)
+		}
+		files[g] = append(files[g], at)
+	}
+	var out []Carry
+	for _, g := range order {
+		pick := &pipeline.FieldPick{Paths: strings.Split(g.paths, "\x00")}
+		var fields []*field
+		for _, f := range files[g] {
+			pick.Files = append(pick.Files, f.name)
+			fields = append(fields, of[f]...)
+		}
+		entry := Carry{pipeline.Carry{YAML: pick}, summarize(fields, evidences)}
+		if g.kind == fieldedit.KindJSON {
+			entry.Carry = pipeline.Carry{JSON: pick}
+		}
+		out = append(out, entry)
+	}
+	return out
+}
+
+var globMeta = regexp.MustCompile(`[\\*?\[\]]`)
+
+// escapeGlob makes a glob of a file's name, whose placeholders stay.
+func escapeGlob(name string) string { return globMeta.ReplaceAllString(name, `\$0`) }
+
+// generalize writes a wildcard for what picks a list's items where several are carried alike:
+// the containers of a Deployment, a chart's dependencies.
+func generalize(f *field, chosen []*field) []fieldpath.Segment {
+	out := slices.Clone(f.segments)
+	for i := range out {
+		if out[i].Kind != fieldpath.Match || out[i].Value == "{{environment}}" {
+			continue
+		}
+		alike := slices.ContainsFunc(chosen, func(o *field) bool {
+			return o.kind == f.kind && o.file == f.file && len(o.segments) == len(f.segments) && o.segments[i].Kind == fieldpath.Match && o.segments[i].Value != f.segments[i].Value &&
+				slices.EqualFunc(o.segments[:i], f.segments[:i], fieldpath.Segment.Equal) && slices.EqualFunc(o.segments[i+1:], f.segments[i+1:], fieldpath.Segment.Equal)
+		})
+		if alike {
+			out[i] = fieldpath.Segment{Kind: fieldpath.Any}
+		}
+	}
+	return out
+}
+
+// fieldpathText writes a path that may have wildcards: of Any it is [*].
+func fieldpathText(segments []fieldpath.Segment) string {
+	var b strings.Builder
+	var run []fieldpath.Segment
+	flush := func() {
+		if len(run) == 0 {
+			return
+		}
+		text := fieldpath.New(run...).String()
+		if b.Len() > 0 && !strings.HasPrefix(text, "[") {
+			b.WriteByte('.')
+		}
+		b.WriteString(text)
+		run = nil
+	}
+	for _, s := range segments {
+		if s.Kind == fieldpath.Any {
+			flush()
+			b.WriteString("[*]")
+			continue
+		}
+		run = append(run, s)
+	}
+	flush()
+	return b.String()
+}

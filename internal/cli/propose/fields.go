@@ -1,0 +1,295 @@
+package propose
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/liftlock/liftlock/internal/appset/history"
+	"github.com/liftlock/liftlock/internal/fieldedit"
+	"github.com/liftlock/liftlock/internal/pipeline/fieldpath"
+)
+
+// Bounds of what is read below one folder.
+const (
+	maxFolderFiles = 200
+	maxFolderDepth = 3
+	maxFileSize    = 1 << 20
+)
+
+// Moment is the repository after one commit of a branch.
+type Moment struct {
+	Branch  string // "" is the tracked one
+	Tree    fs.FS
+	Changed []string
+}
+
+// Source is where fields are read.
+type Source struct {
+	Components map[string]map[string]*history.Environment
+	// Tree is a branch's files; "" is the tracked one.
+	Tree func(branch string) fs.FS
+	// Branch is an environment's own one; "" where it lives on the tracked one.
+	Branch func(environment string) string
+	// Tracked is the tracked branch's name: a revision that is that is nothing to carry.
+	Tracked string
+	// History is what was, oldest first.
+	History []Moment
+}
+
+// fieldLocation is a carried field's place, the same in every environment.
+type fieldLocation struct {
+	kind, file, path string
+}
+
+// use is a field in one environment of one component.
+type use struct {
+	component, environment string
+	file                   string // from the repository's root
+	scalar
+	values []valueAt // oldest first; each another one than that before
+}
+
+type valueAt struct {
+	value string
+	at    int // the moment, as a place in History
+}
+
+// field is what may be carried, with all of its uses.
+type field struct {
+	fieldLocation
+	key      string
+	segments []fieldpath.Segment // with placeholders, of YAML and JSON
+	uses     []*use
+}
+
+// findFields lists the fields that several environments of a component have at the same place,
+// sorted.
+func (s *Source) findFields(ctx context.Context) ([]*field, error) {
+	found := map[fieldLocation]*field{}
+	reader := scalarReader{}
+	for _, component := range slices.Sorted(maps.Keys(s.Components)) {
+		envs := s.Components[component]
+		for _, name := range slices.Sorted(maps.Keys(envs)) {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			s.findInEnvironment(found, reader, envs[name])
+		}
+	}
+	var out []*field
+	for _, f := range found {
+		if f.shared() {
+			out = append(out, f)
+		}
+	}
+	slices.SortFunc(out, func(a, b *field) int {
+		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.file, b.file), cmp.Compare(a.path, b.path))
+	})
+	s.readHistory(out)
+	return out, ctx.Err()
+}
+
+// shared says that a component has the field in several environments.
+func (f *field) shared() bool {
+	of := map[string]string{}
+	for _, u := range f.uses {
+		if e, ok := of[u.component]; ok && e != u.environment {
+			return true
+		}
+		of[u.component] = u.environment
+	}
+	return false
+}
+
+func (s *Source) findInEnvironment(found map[fieldLocation]*field, reader scalarReader, e *history.Environment) {
+	branch := s.Branch(e.Name)
+	tree := s.Tree(branch)
+	if tree == nil {
+		return
+	}
+	seen := map[string]bool{}
+	look := func(root, name string, own bool) {
+		file := path.Join(root, name)
+		if seen[file] {
+			return
+		}
+		seen[file] = true
+		for _, v := range reader.read(tree, branch, file) {
+			p := fieldLocation{v.kind, withPlaceholder(name, e.Name, "{{environment}}"), v.path}
+			segments := v.segments
+			if v.kind != fieldedit.KindImage {
+				segments = segmentsWithPlaceholder(v.segments, e.Name)
+				p.path = fieldpath.New(segments...).String()
+				if !own {
+					if !strings.Contains(p.file+p.path, "{{environment}}") {
+						continue // another environment's as well
+					}
+					p.file = withPlaceholder(p.file, e.Component, "{{component}}")
+				}
+			} else if !own || strings.Contains(name, "/") {
+				continue // kustomize builds another folder's, or this environment isn't the only one
+			} else {
+				p.file = ""
+			}
+			f := found[p]
+			if f == nil {
+				f = &field{fieldLocation: p, key: v.key, segments: segments}
+				found[p] = f
+			}
+			f.uses = append(f.uses, &use{component: e.Component, environment: e.Name, file: file, scalar: v})
+		}
+	}
+	for _, root := range e.Roots {
+		for _, name := range listFiles(tree, root) {
+			look(root, name, true)
+		}
+	}
+	for _, root := range e.Shared {
+		for _, name := range listFiles(tree, root) {
+			look(root, name, false)
+		}
+	}
+	for _, file := range e.Files {
+		look(path.Dir(file), path.Base(file), false)
+	}
+}
+
+// withPlaceholder writes a placeholder for a name where it is a word of its own, once in each
+// part of a path.
+func withPlaceholder(text, name, placeholder string) string {
+	parts := strings.Split(text, "/")
+	for n, part := range parts {
+		if strings.Contains(part, "{{") {
+			continue
+		}
+		for from := 0; ; {
+			i := strings.Index(part[from:], name)
+			if i < 0 {
+				break
+			}
+			i += from
+			end := i + len(name)
+			if (i == 0 || isSeparator(rune(part[i-1]))) && (end == len(part) || isSeparator(rune(part[end]))) {
+				parts[n] = part[:i] + placeholder + part[end:]
+				break
+			}
+			from = i + 1
+		}
+	}
+	return strings.Join(parts, "/")
+}
+
+// segmentsWithPlaceholder writes the placeholder for an environment where a key, or what picks
+// an item, is its name.
+func segmentsWithPlaceholder(segments []fieldpath.Segment, environment string) []fieldpath.Segment {
+	out := slices.Clone(segments)
+	for i := range out {
+		switch s := &out[i]; {
+		case s.Kind == fieldpath.Key && s.Key == environment:
+			s.Key = "{{environment}}"
+		case s.Kind == fieldpath.Match && s.Value == environment:
+			s.Value = "{{environment}}"
+		}
+	}
+	return out
+}
+
+// listFiles are the YAML and JSON files below a folder, by their names from there, sorted.
+func listFiles(tree fs.FS, root string) []string {
+	var out []string
+	err := fs.WalkDir(tree, root, func(name string, entry fs.DirEntry, err error) error {
+		rel := strings.TrimPrefix(strings.TrimPrefix(name, root), "/")
+		if root == "." {
+			rel = name
+		}
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil:
+			return err
+		case entry.IsDir() && (strings.Count(rel, "/") >= maxFolderDepth || name != root && path.Base(name) == "templates"):
+			return fs.SkipDir
+		case entry.Type().IsRegular() && (isKustomization(rel) || slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(rel))):
+			out = append(out, rel)
+		}
+		if len(out) >= maxFolderFiles {
+			return fs.SkipAll
+		}
+		return nil
+	})
+	if err != nil {
+		return nil // a folder that can't be read is said by the proof
+	}
+	slices.Sort(out)
+	return out
+}
+
+// scalarReader remembers the values of files by branch and file.
+type scalarReader map[string][]scalar
+
+func (r scalarReader) read(tree fs.FS, branch, file string) []scalar {
+	key := branch + "\x00" + file
+	if all, ok := r[key]; ok {
+		return all
+	}
+	r[key] = readFileScalars(tree, file)
+	return r[key]
+}
+
+func readFileScalars(tree fs.FS, file string) []scalar {
+	info, err := fs.Stat(tree, file)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxFileSize {
+		return nil
+	}
+	data, err := fs.ReadFile(tree, file)
+	if err != nil {
+		return nil
+	}
+	return readScalars(path.Base(file), data)
+}
+
+// readHistory fills in which values the uses had, and when.
+func (s *Source) readHistory(fields []*field) {
+	type fileAt struct{ branch, file string }
+	uses := map[fileAt]map[string][]*use{} // by path
+	for _, f := range fields {
+		for _, u := range f.uses {
+			at := fileAt{s.Branch(u.environment), u.file}
+			if uses[at] == nil {
+				uses[at] = map[string][]*use{}
+			}
+			uses[at][u.kind+u.path] = append(uses[at][u.kind+u.path], u)
+		}
+	}
+	for i, m := range s.History {
+		for _, file := range m.Changed {
+			of := uses[fileAt{m.Branch, file}]
+			if of == nil {
+				continue
+			}
+			for _, v := range readFileScalars(m.Tree, file) {
+				for _, u := range of[v.kind+v.path] {
+					u.add(v.value, i)
+				}
+			}
+		}
+	}
+	for _, f := range fields {
+		for _, u := range f.uses {
+			u.add(u.value, len(s.History)) // what the working tree has
+		}
+	}
+}
+
+func (u *use) add(value string, at int) {
+	if n := len(u.values); n > 0 && u.values[n-1].value == value {
+		return
+	}
+	u.values = append(u.values, valueAt{value, at})
+}

@@ -1,0 +1,202 @@
+package propose
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/appset/history"
+)
+
+// rows are targets whose parameters are written as key=value pairs.
+func rows(list ...string) []appset.Target {
+	var out []appset.Target
+	for i, row := range list {
+		t := appset.Target{Name: fmt.Sprintf("t%d", i), Params: map[string]any{}, ApplicationSet: "set", ApplicationSetFile: "sets.yaml"}
+		for pair := range strings.FieldsSeq(row) {
+			key, value, _ := strings.Cut(pair, "=")
+			t.Params[key] = value
+			t.Sources = append(t.Sources, appset.Source{Path: value})
+		}
+		out = append(out, t)
+	}
+	return out
+}
+
+func TestAssign(t *testing.T) {
+	for name, c := range map[string]struct {
+		targets []appset.Target
+		chosen  Templates
+		want    Templates
+		envs    string
+		choice  bool
+		nothing bool
+	}{
+		"names that people use": {targets: rows("app=web env=dev", "app=web env=prod", "app=api env=dev", "app=api env=prod"),
+			want: Templates{"{{ .app }}", "{{ .env }}"}, envs: "dev,prod"},
+		"a prefix and a suffix": {targets: rows("app=web file=values-dev.yaml", "app=web file=values-prod.yaml", "app=api file=values-dev.yaml", "app=api file=values-prod.yaml"),
+			want: Templates{"{{ .app }}", `{{ .file | trimPrefix "values-" | trimSuffix ".yaml" }}`}, envs: "dev,prod"},
+		"both in one name": {targets: rows("dir=my-web-dev", "dir=my-web-prod", "dir=api-dev", "dir=api-prod"),
+			want: Templates{`{{ .dir | splitList "-" | initial | join "-" }}`, `{{ .dir | splitList "-" | last }}`}, envs: "dev,prod"},
+		"clusters of an environment are no environments": {targets: rows("app=web env=dev cluster=a", "app=web env=prod cluster=b", "app=web env=prod cluster=c", "app=api env=dev cluster=a", "app=api env=prod cluster=b", "app=api env=prod cluster=c"),
+			want: Templates{"{{ .app }}", "{{ .env }}"}, envs: "dev,prod"},
+		"capitals": {targets: rows("app=Web env=DEV", "app=Web env=PROD", "app=Api env=DEV", "app=Api env=PROD"),
+			want: Templates{"{{ .app | normalize }}", "{{ .env | normalize }}"}, envs: "dev,prod"},
+		"keys that a template can't name after a dot": {targets: rows("app=web my-env=dev", "app=web my-env=prod"),
+			want: Templates{"{{ .app }}", `{{ index . "my-env" }}`}, envs: "dev,prod"},
+		"what a person chose": {targets: rows("app=web env=dev zone=a", "app=web env=prod zone=b"), chosen: Templates{Environment: "{{ .zone }}"},
+			want: Templates{"{{ .app }}", "{{ .zone }}"}, envs: "a,b"},
+		"nobody knows the names":  {targets: rows("x=a y=m", "x=a y=n", "x=b y=m", "x=b y=n"), choice: true},
+		"one environment":         {targets: rows("app=web env=dev", "app=web env=dev"), nothing: true},
+		"nothing":                 {nothing: true},
+		"a choice without values": {targets: rows("app=web env=dev", "app=web env=prod"), chosen: Templates{Component: "{{ .no }}"}, nothing: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := Assign(t.Context(), c.targets, c.chosen)
+			var choice *ChoiceError
+			switch {
+			case c.choice:
+				if !errors.As(err, &choice) || len(choice.Options) < 2 {
+					t.Fatalf("it gives %+v, %v", got, err)
+				}
+				return
+			case c.nothing:
+				if !errors.Is(err, ErrNothingUsable) {
+					t.Fatalf("it gives %+v, %v", got, err)
+				}
+				return
+			case err != nil:
+				t.Fatal(err)
+			}
+			if got.Templates != c.want || strings.Join(got.Environments, ",") != c.envs || got.Targets != len(c.targets) {
+				t.Errorf("it gives %+v", got)
+			}
+		})
+	}
+}
+
+func TestRankOf(t *testing.T) {
+	var last int
+	for _, name := range []string{"sandbox", "dev-1", "integration", "eu-test", "QA", "uat2", "stage", "pre-prod", "canary", "prod_us"} {
+		r, ok := rankOf(name)
+		if !ok || r <= last && name != "sandbox" {
+			t.Errorf("%s is %d, %v after %d", name, r, ok, last)
+		}
+		last = r
+	}
+	for _, name := range []string{"web", "product", "developer", "non-prod", ""} {
+		if r, ok := rankOf(name); ok {
+			t.Errorf("%s is known as %d", name, r)
+		}
+	}
+}
+
+// newSource is a component in environments, each with a folder of its own, and what happened to it.
+func newSource(envs []string, moments ...fstest.MapFS) *Source {
+	s := &Source{Components: map[string]map[string]*history.Environment{"web": {}}, Branch: func(string) string { return "" }, Tracked: "main"}
+	for _, e := range envs {
+		s.Components["web"][e] = &history.Environment{Component: "web", Name: e, Roots: []string{e}}
+	}
+	now := fstest.MapFS{}
+	for _, m := range moments {
+		next := fstest.MapFS{}
+		var changed []string
+		for name, f := range now {
+			next[name] = f
+		}
+		for name, f := range m {
+			next[name] = f
+			changed = append(changed, name)
+		}
+		now = next
+		s.History = append(s.History, Moment{Tree: now, Changed: changed})
+	}
+	s.Tree = func(string) fs.FS { return now }
+	return s
+}
+
+func files(pairs ...string) fstest.MapFS {
+	out := fstest.MapFS{}
+	for i := 0; i < len(pairs); i += 2 {
+		out[pairs[i]] = &fstest.MapFile{Data: []byte(pairs[i+1])}
+	}
+	return out
+}
+
+func TestFindCarry(t *testing.T) {
+	two := []string{"a", "b"}
+	for name, c := range map[string]struct {
+		source *Source
+		want   []string
+	}{
+		"tags, not what differs": {newSource(two, files("a/values.yaml", "image: {tag: v1}\nreplicas: 1", "b/values.yaml", "image: {tag: v1}\nreplicas: 2")),
+			[]string{`yaml: {files: ["values.yaml"], paths: ["image.tag"]}`}},
+		"not a branch that is followed": {newSource(two, files("a/c.json", `{"revision": "main"}`, "b/c.json", `{"revision": "main"}`)), nil},
+		"a value that went from one to the other": {newSource(two,
+			files("a/c.json", `{"flavour": "x"}`, "b/c.json", `{"flavour": "x"}`), files("a/c.json", `{"flavour": "y"}`), files("b/c.json", `{"flavour": "y"}`)),
+			[]string{`json: {files: ["c.json"], paths: ["flavour"]}`}},
+		"never the same, but called so": {newSource(two, files("a/values.yaml", "tag: v2", "b/values.yaml", "tag: v1")),
+			[]string{`yaml: {files: ["values.yaml"], paths: ["tag"]}`}},
+		"nothing of a chart's own version": {newSource(two, files("a/Chart.yaml", "version: 1.0.0\ndependencies: [{name: x, version: 2.0.0}]", "b/Chart.yaml", "version: 1.0.0\ndependencies: [{name: x, version: 2.0.0}]")),
+			[]string{`yaml: {files: ["Chart.yaml"], paths: ["dependencies[name=x].version"]}`}},
+		"images of one registry": {newSource(two,
+			files("a/kustomization.yaml", "images: [{name: r/web, newTag: v1}, {name: r/db, newTag: v9}]", "b/kustomization.yaml", "images: [{name: r/web, newTag: v1}]")),
+			[]string{`kustomizeImages: ["r/*"]`}},
+		"a file that isn't YAML has nothing": {newSource(two, files("a/values.yaml", "{", "b/values.yaml", "tag: v1")), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := FindCarry(t.Context(), c.source)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var texts []string
+			for _, e := range got.Entries {
+				texts = append(texts, carryText(e))
+			}
+			if diff := cmp.Diff(c.want, texts); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestOrder(t *testing.T) {
+	tag := func(env, v string) []string { return []string{env + "/values.yaml", "tag: " + v} }
+	for name, c := range map[string]struct {
+		envs    []string
+		moments []fstest.MapFS
+		order   []string
+		want    Steps
+		choice  bool
+	}{
+		"by names":                 {envs: []string{"prod-us", "dev", "prod-eu", "qa"}, want: Steps{{"dev"}, {"qa"}, {"prod-us", "prod-eu"}}},
+		"by history":               {envs: []string{"blue", "red"}, moments: []fstest.MapFS{files(append(tag("blue", "1"), tag("red", "1")...)...), files(tag("red", "2")...), files(tag("blue", "2")...)}, want: Steps{{"red"}, {"blue"}}},
+		"one unknown name":         {envs: []string{"dev", "demo", "prod"}, moments: []fstest.MapFS{files(append(append(tag("dev", "1"), tag("demo", "1")...), tag("prod", "1")...)...), files(tag("dev", "2")...), files(tag("demo", "2")...), files(tag("prod", "2")...)}, want: Steps{{"dev"}, {"demo"}, {"prod"}}},
+		"at once says nothing":     {envs: []string{"blue", "red"}, moments: []fstest.MapFS{files(append(tag("blue", "1"), tag("red", "1")...)...), files(append(tag("blue", "2"), tag("red", "2")...)...)}, choice: true},
+		"nobody knows":             {envs: []string{"blue", "red"}, choice: true},
+		"a person says":            {envs: []string{"blue", "red", "dev"}, order: []string{"red", "blue+dev"}, want: Steps{{"red"}, {"blue", "dev"}}},
+		"a person forgets one":     {envs: []string{"blue", "red"}, order: []string{"red"}},
+		"a person names one twice": {envs: []string{"blue", "red"}, order: []string{"red", "red", "blue"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			carried, err := FindCarry(t.Context(), newSource(c.envs, c.moments...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, _, err := OrderEnvironments(c.envs, carried, c.order)
+			var choice *ChoiceError
+			if errors.As(err, &choice) != c.choice || (err == nil) != (c.want != nil) {
+				t.Fatalf("it gives %v, %v", got, err)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

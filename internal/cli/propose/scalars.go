@@ -1,0 +1,137 @@
+package propose
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/liftlock/liftlock/internal/fieldedit"
+	"github.com/liftlock/liftlock/internal/pipeline/fieldpath"
+)
+
+// scalar is one value of a file.
+type scalar struct {
+	kind     string // fieldedit's
+	segments []fieldpath.Segment
+	path     string // as a pipeline file has it
+	key      string // the mapping's key that it is under
+	value    string
+}
+
+// maxScalars bounds the values of one file that are looked at.
+const maxScalars = 5000
+
+// readScalars lists the values of a file: of a kustomization its images. What can't be read
+// has none: the proof says of it what is wrong.
+func readScalars(base string, data []byte) []scalar {
+	var root yaml.Node
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	if err := dec.Decode(&root); err != nil || len(root.Content) != 1 {
+		return nil
+	}
+	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+		return nil // several documents are told apart by what they are, which no release moves
+	}
+	if isKustomization(base) {
+		return readImages(root.Content[0])
+	}
+	kind := fieldedit.KindYAML
+	if strings.HasSuffix(base, ".json") {
+		kind = fieldedit.KindJSON
+	}
+	var out []scalar
+	var walk func(n *yaml.Node, at []fieldpath.Segment, key string)
+	walk = func(n *yaml.Node, at []fieldpath.Segment, key string) {
+		if len(out) >= maxScalars || len(at) > maxDepth*2 {
+			return
+		}
+		switch n.Kind {
+		case yaml.MappingNode:
+			for i := 0; i+1 < len(n.Content); i += 2 {
+				if name := n.Content[i].Value; name != "" && name != "<<" {
+					walk(n.Content[i+1], appendSegment(at, fieldpath.Segment{Kind: fieldpath.Key, Key: name}), name)
+				}
+			}
+		case yaml.SequenceNode:
+			by := identifyingKey(n)
+			for i, item := range n.Content {
+				segment := fieldpath.Segment{Kind: fieldpath.Index, Index: i}
+				if by != "" {
+					segment = fieldpath.Segment{Kind: fieldpath.Match, KeyPath: []string{by}, Value: mappingValue(item, by)}
+				}
+				walk(item, appendSegment(at, segment), key)
+			}
+		case yaml.ScalarNode:
+			if n.Style == yaml.LiteralStyle || n.Style == yaml.FoldedStyle || n.Tag == "!!null" || len(at) == 0 {
+				return
+			}
+			out = append(out, scalar{kind: kind, segments: at, path: fieldpath.New(at...).String(), key: key, value: n.Value})
+		}
+	}
+	walk(root.Content[0], nil, "")
+	return out
+}
+
+func appendSegment(at []fieldpath.Segment, s fieldpath.Segment) []fieldpath.Segment {
+	return append(at[:len(at):len(at)], s)
+}
+
+// identifyingKeys are those by which people tell the items of a list apart.
+var identifyingKeys = []string{"name", "env", "environment", "cluster", "stage", "component", "app", "id"}
+
+// identifyingKey is the key that all items of a list have with a value of its own each.
+func identifyingKey(list *yaml.Node) string {
+	for _, key := range identifyingKeys {
+		seen := map[string]bool{}
+		for _, item := range list.Content {
+			if v := mappingValue(item, key); v != "" {
+				seen[v] = true
+			}
+		}
+		if len(seen) == len(list.Content) {
+			return key
+		}
+	}
+	return ""
+}
+
+// mappingValue is the text that a mapping has under a key; "" where it has none.
+func mappingValue(n *yaml.Node, key string) string {
+	if n.Kind != yaml.MappingNode {
+		return ""
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key && n.Content[i+1].Kind == yaml.ScalarNode {
+			return n.Content[i+1].Value
+		}
+	}
+	return ""
+}
+
+func isKustomization(base string) bool {
+	return base == "kustomization.yaml" || base == "kustomization.yml" || base == "Kustomization"
+}
+
+// readImages are the images of a kustomization, by name: a tag or a digest is the value.
+func readImages(root *yaml.Node) []scalar {
+	var out []scalar
+	for i := 0; root.Kind == yaml.MappingNode && i+1 < len(root.Content); i += 2 {
+		if root.Content[i].Value != "images" || root.Content[i+1].Kind != yaml.SequenceNode {
+			continue
+		}
+		for _, item := range root.Content[i+1].Content {
+			name := mappingValue(item, "name")
+			value := mappingValue(item, "newTag")
+			if value == "" {
+				value = mappingValue(item, "digest")
+			}
+			if name != "" && value != "" {
+				out = append(out, scalar{kind: fieldedit.KindImage, path: name, value: value})
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,170 @@
+package propose
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/wording"
+)
+
+// Proposal is a pipeline that was inferred, and what speaks for it.
+type Proposal struct {
+	Name string
+	// Sets are where ApplicationSets are; Selector picks plain Applications instead.
+	Sets     []Set
+	Selector string
+
+	Assignment *Assignment
+	Steps      Steps
+	OrderWhy   string
+	Branches   map[string]string // by environment; empty: they are on the tracked branch
+	Carried    *Carried
+
+	// Header and Notes are what a person should know of the whole, a line each.
+	Header, Notes []string
+}
+
+// Set is a file of ApplicationSets, with templates of its own where the pipeline's don't fit.
+type Set struct {
+	Path string
+	Templates
+}
+
+// Write is the pipeline file.
+func (p *Proposal) Write() []byte {
+	w := &writer{}
+	for _, line := range p.Header {
+		w.writeComment("", line)
+	}
+	w.writeLine("apiVersion: %s", pipeline.APIVersion)
+	w.writeLine("kind: %s", pipeline.Kind)
+	w.writeLine("metadata:")
+	w.writeLine("  name: %s", p.Name)
+	w.writeLine("spec:")
+	w.writeLine("  mode: observe # it says what it would do, and does nothing; without this line it acts")
+	p.writeSources(w)
+	w.writeComment("  ", fmt.Sprintf("Components: %s.", wording.JoinFew(p.Assignment.Components, 8)))
+	w.writeLine("  component: %s", quoteTemplate(p.Assignment.Component))
+	for _, a := range p.Assignment.Alternatives {
+		w.writeComment("  ", "It could also be "+a+": choose that with --environment.")
+	}
+	w.writeLine("  environment: %s", quoteTemplate(p.Assignment.Environment))
+	if len(p.Branches) > 0 {
+		w.writeComment("  ", "Each environment's targets follow a branch of their own.")
+		w.writeLine("  layout: branches")
+	}
+	w.writeLine("  carry:")
+	for _, c := range p.Carried.Entries {
+		w.writeComment("    ", capitalize(c.Evidence)+".")
+		w.writeLine("    - %s", carryText(c))
+	}
+	w.writeComment("  ", "The order is "+p.OrderWhy+".")
+	w.writeLine("  environments:")
+	for i, step := range p.Steps {
+		for _, name := range step {
+			w.writeLine("    - name: %s", name)
+			if branch := p.Branches[name]; branch != "" {
+				w.writeLine("      branch: %s", quoteText(branch))
+			}
+			if i > 0 {
+				w.writeLine("      after: [%s]", strings.Join(p.Steps[i-1], ", "))
+			}
+		}
+	}
+	for _, n := range p.Notes {
+		w.writeComment("", n)
+	}
+	return w.Bytes()
+}
+
+func (p *Proposal) writeSources(w *writer) {
+	if p.Selector != "" {
+		w.writeLine("  applications:")
+		w.writeLine("    - live: {selector: %s}", quoteText(p.Selector))
+		return
+	}
+	w.writeLine("  applicationSets:")
+	for _, s := range p.Sets {
+		w.writeLine("    - path: %s", quotePath(s.Path))
+		if s.Component != "" && s.Component != p.Assignment.Component {
+			w.writeLine("      component: %s", quoteTemplate(s.Component))
+		}
+		if s.Environment != "" && s.Environment != p.Assignment.Environment {
+			w.writeLine("      environment: %s", quoteTemplate(s.Environment))
+		}
+	}
+}
+
+// carryText is an entry of carry in flow style, as the documentation has it.
+func carryText(c Carry) string {
+	switch {
+	case len(c.KustomizeImages) > 0:
+		return "kustomizeImages: " + flowList(c.KustomizeImages)
+	case c.JSON != nil:
+		return fmt.Sprintf("json: {files: %s, paths: %s}", flowList(c.JSON.Files), flowList(c.JSON.Paths))
+	default:
+		return fmt.Sprintf("yaml: {files: %s, paths: %s}", flowList(c.YAML.Files), flowList(c.YAML.Paths))
+	}
+}
+
+type writer struct{ bytes.Buffer }
+
+func (w *writer) writeLine(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
+
+// commentWidth is where comments are wrapped.
+const commentWidth = 110
+
+// writeComment writes a text as comments, wrapped at its spaces. It may hold what is written in the
+// repository, so that it is made one line first.
+func (w *writer) writeComment(indent, text string) {
+	line := indent + "#"
+	for _, word := range strings.Fields(text) {
+		if len(line)+1+len(word) > commentWidth && line != indent+"#" {
+			w.writeLine("%s", line)
+			line = indent + "#"
+		}
+		line += " " + word
+	}
+	w.writeLine("%s", line)
+}
+
+func capitalize(s string) string {
+	if s == "" {
+		return ""
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+// quoteTemplate writes a template in single quotes, in which YAML escapes nothing else.
+func quoteTemplate(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
+
+// quoteText writes a text in double quotes: every JSON string is one of YAML. What JSON would
+// escape for HTML's sake stays.
+func quoteText(s string) string {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(s) // a string is always written
+	return strings.TrimSpace(b.String())
+}
+
+// quotePath leaves a path as it is where YAML reads it so.
+func quotePath(s string) string {
+	for _, r := range s {
+		if !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-", r) {
+			return quoteText(s)
+		}
+	}
+	return s
+}
+
+func flowList(list []string) string {
+	out := make([]string, len(list))
+	for i, s := range list {
+		out[i] = quoteText(s)
+	}
+	return "[" + strings.Join(out, ", ") + "]"
+}
