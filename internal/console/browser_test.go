@@ -73,7 +73,7 @@ func TestPagesFitTheirWindows(t *testing.T) {
 	w.compared = func(repo, pipeline string) (*api.Differences, error) { return differencesFixture(repo, pipeline), nil }
 	w.rendered = func(store.Promotion) (*api.RenderedDiff, error) { return renderedDiff(false), nil }
 	w.troubles = []api.Trouble{{Part: "pipeline file of hub:acme/data", Message: `.liftlock.yaml:14: spec.environments[1].afer: unknown key; did you mean "after"?`, Since: before(7 * time.Minute)}}
-	for name, path := range map[string]string{"home": "/", "component": "/pipelines/shop/web", "compare": "/pipelines/shop/web/compare", "promotions": "/promotions", "audit": "/audit", "audit-bad": "/audit?since=yesterday&actor=ada", "promotion": "/promotions/3", "revert": "/promotions/4", "open": "/promotions/2", "differences": "/differences/shop", "diff": "/promotions/2/diff"} {
+	for name, path := range map[string]string{"home": "/", "pipeline": "/pipelines/shop", "component": "/pipelines/shop/web", "compare": "/pipelines/shop/web/compare", "promotions": "/promotions", "audit": "/audit", "audit-bad": "/audit?since=yesterday&actor=ada", "promotion": "/promotions/3", "revert": "/promotions/4", "open": "/promotions/2", "differences": "/differences/shop", "diff": "/promotions/2/diff"} {
 		for _, size := range []struct {
 			name          string
 			width, height int64

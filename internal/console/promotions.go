@@ -76,18 +76,15 @@ func nameRelease(fields []carriedField) string {
 	return summarizeList(vals)
 }
 
-// readPromotion reads one promotion with everything that is known of it.
-func (r *reader) readPromotion(ctx context.Context, id int64) (*api.Promotion, error) {
+// readPromotion reads one promotion with everything that is known of it; the snapshot has
+// what is true of it now, and teaches names and addresses.
+func (r *reader) readPromotion(ctx context.Context, s *snapshot, id int64) (*api.Promotion, error) {
 	row, ok, err := r.store.Promotion(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	if !ok {
 		return nil, apiErrorf(http.StatusNotFound, "there is no promotion %d", id)
-	}
-	s, err := r.sharedSnapshot(ctx) // also teaches names and addresses
-	if err != nil {
-		return nil, err
 	}
 	if err := r.learnReleaseName(ctx, row); err != nil {
 		return nil, err
@@ -154,12 +151,11 @@ func (r *reader) addRelated(ctx context.Context, row store.Promotion, d *api.Pro
 // addCurrentState fills in what is true of the promotion at this moment: its gates while it
 // is open, its targets while what it brought is there.
 func (r *reader) addCurrentState(ctx context.Context, s *snapshot, row store.Promotion, d *api.PromotionDetail) error {
-	v := s.findUnit(row.Unit)
-	if row.Pull == 0 || v == nil {
+	u := s.findUnit(row.Unit)
+	if row.Pull == 0 || u == nil {
 		return nil
 	}
-	c := r.buildComponent(v)
-	e, err := environmentOf(&c, row.Environment)
+	e, err := environmentOf(&u.component, row.Environment)
 	if err != nil {
 		return nil // the pipeline has no such environment any more
 	}
@@ -170,7 +166,7 @@ func (r *reader) addCurrentState(ctx context.Context, s *snapshot, row store.Pro
 		d.Gates, d.Why = e.Revert.Gates, e.Why
 	case e.LandedIn != nil && e.LandedIn.Number == row.Pull:
 		d.Current, d.Targets = true, e.Targets
-		if held := findHeldEvidence(v, row.Environment); held != nil {
+		if held := findHeldEvidence(u, row.Environment); held != nil {
 			d.Records = r.buildEvidence(row.Repo, []promotion.Evidence{*held})
 		}
 		return r.addTimelines(ctx, row, e.Commit, d)
