@@ -78,6 +78,9 @@ type Options struct {
 	// errors: *Refusal with why it can't be shown, ErrNotReady, or what went wrong.
 	// Nil: nothing is rendered.
 	Diff func(context.Context, store.Promotion) (*api.RenderedDiff, error)
+	// CommitURL is the address of a commit's page on the forge or, with a base, of the page
+	// with what it has and the base hasn't; empty: not known. Nil: none is.
+	CommitURL func(repository, base, commit string) string
 	// ApplicationURL is the address of an Application's page in an Argo CD, given as
 	// namespace/name; empty: not known. Nil: none is.
 	ApplicationURL func(argocd, application string) string
@@ -159,6 +162,9 @@ func New(o Options) (*Console, error) {
 	}
 	if o.Health == nil {
 		o.Health = func(context.Context) []api.Trouble { return nil }
+	}
+	if o.CommitURL == nil {
+		o.CommitURL = func(string, string, string) string { return "" }
 	}
 	if o.ApplicationURL == nil {
 		o.ApplicationURL = func(string, string) string { return "" }

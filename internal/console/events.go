@@ -84,9 +84,11 @@ const (
 	// restAfterLook is for how long changes gather after a look, so that what comes at the
 	// same moment is one.
 	restAfterLook = 200 * time.Millisecond
-	// restFactor is how many times as long as a look took it rests after it: many open
-	// pages make each of them a little later, and take no more than a tenth of a core.
+	// restFactor is how many times as long as a look took it rests after it: many different
+	// open pages make each of them a little later, and take about a tenth of a core.
 	restFactor = 9
+	// maxRest bounds that: what happens is seen within a second or two all the same.
+	maxRest = time.Second
 )
 
 // pollChanges looks whenever the store says that there is something, and now and then: of
@@ -98,7 +100,7 @@ func (h *changeNotifier) pollChanges(ctx context.Context) {
 	defer tick.Stop()
 	var last *snapshot
 	for {
-		begun := time.Now()
+		begun, rest := time.Now(), min(restAfterLook, h.interval)
 		// A store that can't be read now is looked at again with the next tick.
 		if s, err := h.reader.sharedSnapshot(ctx); err == nil {
 			if last != nil && s.version != last.version {
@@ -107,12 +109,15 @@ func (h *changeNotifier) pollChanges(ctx context.Context) {
 			if last == nil || s.version != last.version {
 				h.refreshViews(ctx, last, s)
 			}
+			if last != nil { // the first one may have had to read everything
+				rest = max(rest, min(maxRest, restFactor*time.Since(begun)))
+			}
 			last = s
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(max(min(restAfterLook, h.interval), restFactor*time.Since(begun))):
+		case <-time.After(rest):
 		}
 		select {
 		case <-ctx.Done():

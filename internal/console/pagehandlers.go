@@ -5,7 +5,6 @@ import (
 	"strconv"
 
 	"github.com/liftlock/liftlock/internal/console/api"
-	"github.com/liftlock/liftlock/internal/promotion"
 )
 
 // promotionsBody is the body of the list of promotions.
@@ -39,34 +38,4 @@ func (c *server) promotionsPage(w http.ResponseWriter, r *http.Request) {
 		b.Older = c.linkPrefix + "/promotions?" + q.Encode()
 	}
 	c.renderPage(w, r, http.StatusOK, "promotions", newPage(s, "Promotions", "promotions", b))
-}
-
-// promotionBody is the body of a promotion's page.
-type promotionBody struct {
-	api.Promotion
-	Steps   []progressStep
-	Renders bool // there is a page with what it changes
-}
-
-func (c *server) promotionPage(w http.ResponseWriter, r *http.Request) {
-	id, err := parsePromotionID(r)
-	var s *snapshot
-	if err == nil {
-		s, err = c.reader.sharedSnapshot(r.Context())
-	}
-	var p *api.Promotion
-	if err == nil {
-		p, err = c.reader.readPromotion(r.Context(), s, id)
-	}
-	if err != nil {
-		c.renderError(w, r, err)
-		return
-	}
-	title := p.Component + " to " + p.Environment
-	if p.Kind == "revert" {
-		title = p.Component + " back in " + p.Environment
-	}
-	pg := newPage(s, title, "promotions", promotionBody{*p, buildSteps(p), c.opts.Diff != nil})
-	pg.unit = unitKey(promotion.Unit{Repo: p.Repository, Pipeline: p.Pipeline, Component: p.Component})
-	c.renderPage(w, r, http.StatusOK, "promotion", pg)
 }

@@ -28,6 +28,7 @@ type reader struct {
 
 	releaseNames *cache.Cache[string, string] // by a release's identity: what people call it
 
+	commitURL      func(repository, base, commit string) string
 	applicationURL func(argocd, application string) string // of an Application's page; empty: not known
 
 	mu             sync.Mutex
@@ -38,7 +39,7 @@ type reader struct {
 }
 
 func newReader(o *Options) *reader {
-	return &reader{store: o.Store, health: o.Health, applicationURL: o.ApplicationURL, decoded: map[string]*shownUnit{}, pullBaseURLs: map[string]string{},
+	return &reader{store: o.Store, health: o.Health, commitURL: o.CommitURL, applicationURL: o.ApplicationURL, decoded: map[string]*shownUnit{}, pullBaseURLs: map[string]string{},
 		releaseNames: cache.New(o.Caches, cache.Options[string, string]{Name: "console-release-names", Entries: maxReleaseNames})}
 }
 

@@ -154,7 +154,7 @@ func (w *testConsole) unitRow(repo, pipeline, component, broken string, after ma
 		"tip": releaseID("tip")[:40], "broken": broken, "decision": map[string]any{"envs": envs}}
 	raw := mustJSON(v)
 	return store.Unit{Key: repo + "|" + pipeline + "|" + component, Repo: repo, Pipeline: pipeline, Component: component,
-			Digest: releaseID(string(raw)), UpdatedAt: now, Data: raw}
+		Digest: releaseID(string(raw)), UpdatedAt: now, Data: raw}
 }
 
 // env makes an environment's state with healthy targets.

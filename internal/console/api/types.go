@@ -213,6 +213,21 @@ type PromotionDetail struct {
 	Gates   []Gate   `json:"gates,omitempty"` // while it is open
 	Why     []Reason `json:"why,omitempty"`   // while it is open
 	Targets []Target `json:"targets,omitempty"`
+	// Cause says in one sentence why it is as it is: what degraded, what it waits for; left
+	// out where nothing says so.
+	Cause string `json:"cause,omitempty"`
+	// Merge is who merged it, and by what it was judged then; nil where it wasn't merged, or
+	// that isn't on record.
+	Merge    *AuditEntry `json:"merge,omitempty"`
+	MergedAt time.Time   `json:"mergedAt,omitzero"`
+	// Commit is as which it landed, with its page and that of what it brought; left out
+	// where that isn't known.
+	Commit     string `json:"commit,omitempty"`
+	CommitURL  string `json:"commitURL,omitempty"`
+	CompareURL string `json:"compareURL,omitempty"`
+	// Audit is what people asked for on it and what came of that, and its merge, newest
+	// first, at most 50.
+	Audit []AuditEntry `json:"audit,omitempty"`
 	// Timelines are the changes of the targets' states and health, while Current.
 	Timelines []Timeline `json:"timelines,omitempty"`
 	Events    []Event    `json:"events"` // oldest first, at most 200
