@@ -291,7 +291,7 @@ func TestAddressesWithOddNames(t *testing.T) {
 	w.unit(testRepo, "shop", "web", "", env("dev", promotion.Verified, "1", time.Hour, 1))
 	w.unit("hub:acme/copy", "shop", "web", "", env("dev", promotion.Verified, "1", time.Hour, 1))
 	_, _, body := w.get("/")
-	for _, want := range []string{`href="/liftlock/pipelines/shop/a%2Fb%20c%25?repository=hub%3Aacme%2Ffleet"`, `href="/liftlock/assets/console.css`, `data-events="/liftlock/api/v1/events"`} {
+	for _, want := range []string{`href="/liftlock/pipelines/shop/a%2Fb%20c%25?repository=hub%3Aacme%2Ffleet"`, `href="/liftlock/assets/console.css`, `data-stream="/liftlock/live?page=`} {
 		if !strings.Contains(body, want) {
 			t.Errorf("the page has no %s", want)
 		}
@@ -331,24 +331,5 @@ func TestClosedStoreIsReported(t *testing.T) {
 	}
 	if status, _, body := w.get("/"); status != 503 || !strings.Contains(body, "can&#39;t be read right now") {
 		t.Errorf("the page: %d %s", status, body)
-	}
-}
-
-func TestManyComponents(t *testing.T) {
-	w := newTestConsole(t, nil)
-	for i := range 300 {
-		w.unit(testRepo, "shop", fmt.Sprintf("c%03d", i), "", env("dev", promotion.Verified, "1", time.Hour, 1), env("qa", promotion.Baseline, "1", time.Hour, 1))
-	}
-	if got := readJSON[api.Pipeline](w, "/api/v1/pipelines/shop"); len(got.Components) != 300 || got.Components[299].Component != "c299" {
-		t.Errorf("%d components", len(got.Components))
-	}
-	w.unit(testRepo, "shop", "zzz", "", env("dev", promotion.Degraded, "1", time.Hour, 1), env("qa", promotion.Baseline, "1", time.Hour, 1))
-	_, _, body := w.get("/")
-	if n := strings.Count(body, `<tr role="row" id=`); n != maxComponentRows || !strings.Contains(body, "101 more components") || !strings.Contains(body, ">zzz</a>") {
-		t.Errorf("the page shows %d components, want %d with the one that needs a look", n, maxComponentRows)
-	}
-	_, _, body = w.get("/?q=c29+verified")
-	if n := strings.Count(body, `<tr role="row" id=`); n != 10 {
-		t.Errorf("the filter shows %d components, want 10", n)
 	}
 }

@@ -75,7 +75,12 @@ func (c *server) getPromotion(w http.ResponseWriter, r *http.Request) {
 		c.writeError(w, r, err)
 		return
 	}
-	p, err := c.reader.readPromotion(r.Context(), id)
+	s, err := c.reader.sharedSnapshot(r.Context())
+	if err != nil {
+		c.writeError(w, r, err)
+		return
+	}
+	p, err := c.reader.readPromotion(r.Context(), s, id)
 	if err != nil {
 		c.writeError(w, r, err)
 		return
@@ -118,10 +123,10 @@ func (c *server) getWhy(w http.ResponseWriter, r *http.Request) {
 	}
 	out := api.Why{Repository: comp.Repository, Pipeline: comp.Pipeline, Component: comp.Component, At: comp.At, Troubles: s.troubles,
 		Environments: make([]api.EnvironmentWhy, 0, len(envs))}
-	record := s.findUnit(unitKey(promotion.Unit{Repo: comp.Repository, Pipeline: comp.Pipeline, Component: comp.Component}))
+	unit := s.findUnit(unitKey(promotion.Unit{Repo: comp.Repository, Pipeline: comp.Pipeline, Component: comp.Component}))
 	for i := range envs {
 		e := api.EnvironmentWhy{Text: envs[i].Explain(), Environment: envs[i]}
-		if held := findHeldEvidence(record, envs[i].Environment); held != nil {
+		if held := findHeldEvidence(unit, envs[i].Environment); held != nil {
 			e.Evidence = &c.reader.buildEvidence(comp.Repository, []promotion.Evidence{*held})[0]
 		}
 		out.Environments = append(out.Environments, e)

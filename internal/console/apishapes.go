@@ -3,7 +3,6 @@ package console
 import (
 	"fmt"
 	"net/http"
-	"slices"
 	"sort"
 	"strings"
 
@@ -19,18 +18,22 @@ func (r *reader) buildComponent(v *unitRecord) api.Component {
 	c := api.Component{Repository: v.Unit.Repo, Pipeline: v.Unit.Pipeline, Component: v.Unit.Component, At: v.At, Tip: v.Tip, Broken: v.Broken,
 		Environments: make([]api.Environment, 0, len(v.Decision.Envs))}
 	for i := range v.Decision.Envs {
-		c.Environments = append(c.Environments, r.buildEnvironment(v.Unit.Repo, &v.Decision.Envs[i]))
+		s := &v.Decision.Envs[i]
+		c.Environments = append(c.Environments, r.buildEnvironment(v.Unit.Repo, s, v.environment(s.Environment)))
+	}
+	for _, h := range v.Holds {
+		c.Holds = append(c.Holds, api.Hold{Scope: h.Scope, Environment: h.Environment, By: h.By, Reason: h.Reason, Reverts: h.Reverts, At: h.At, Until: h.Until})
 	}
 	return c
 }
 
-func (r *reader) buildEnvironment(repo string, s *promotion.EnvState) api.Environment {
+func (r *reader) buildEnvironment(repo string, s *promotion.EnvState, in environmentRecord) api.Environment {
 	e := api.Environment{
-		Environment: s.Environment, State: s.State, Reason: s.Reason, Release: s.Release, Name: s.Name, Since: s.Since,
+		Environment: s.Environment, After: in.After, Branch: in.Branch, State: s.State, Reason: s.Reason, Release: s.Release, Name: s.Name, Since: s.Since,
 		VerifiedAt: s.VerifiedAt, Commit: s.Commit, LandedBy: s.LandedBy, LandedIn: r.buildPull(repo, s.LandedPull),
 	}
 	for name, t := range s.Targets {
-		e.Targets = append(e.Targets, api.Target{Name: name, State: t.State, Reason: t.Reason, Since: t.Since, Drift: buildDrift(t.Drift)})
+		e.Targets = append(e.Targets, r.buildTarget(name, t, in.Targets[name]))
 	}
 	sort.Slice(e.Targets, func(a, b int) bool { return e.Targets[a].Name < e.Targets[b].Name })
 	if s.Candidate != "" || s.Pull != 0 {
@@ -48,6 +51,14 @@ func (r *reader) buildEnvironment(repo string, s *promotion.EnvState) api.Enviro
 		e.Why = append(e.Why, api.Reason{Code: w.Code, Text: w.Text, Who: w.Who, When: w.When})
 	}
 	return e
+}
+
+func (r *reader) buildTarget(name string, t promotion.TargetView, of targetRecord) api.Target {
+	out := api.Target{Name: name, State: t.State, Reason: t.Reason, Since: t.Since, Untold: t.Untold, Drift: buildDrift(t.Drift), Cluster: of.Cluster, ApplicationSet: of.ApplicationSet}
+	if argocd, application, ok := strings.Cut(of.ID, "/"); ok {
+		out.ArgoCD, out.Application, out.URL = argocd, strings.TrimPrefix(application, "/"), webAddress(r.applicationURL(argocd, application))
+	}
+	return out
 }
 
 // buildGates makes the API shape of what gates answered.
@@ -72,11 +83,33 @@ func buildDrift(d *promotion.Drift) *api.Drift {
 }
 
 // groupPipelines groups what is shown by repository and pipeline, with components;
-// empty arguments mean all.
+// empty arguments mean all. The components are shared: nothing in them may be changed.
 func (r *reader) groupPipelines(s *snapshot, repo, name string) []api.Pipeline {
-	var out []api.Pipeline
+	grouped := s.groupUnits(repo, name)
+	out := make([]api.Pipeline, 0, len(grouped))
+	for i := range grouped {
+		p := grouped[i].Pipeline
+		p.Components = make([]api.Component, 0, len(grouped[i].units))
+		for _, u := range grouped[i].units {
+			p.Components = append(p.Components, u.component)
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// pipelineUnits is a pipeline, without its components, and its units.
+type pipelineUnits struct {
+	api.Pipeline
+	units []*shownUnit // sorted by component
+}
+
+// groupUnits groups units by repository and pipeline; empty arguments mean all.
+func (s *snapshot) groupUnits(repo, name string) []pipelineUnits {
+	var out []pipelineUnits
 	at := map[string]int{}
-	for _, v := range s.units {
+	for _, u := range s.units {
+		v := u.record
 		if repo != "" && v.Unit.Repo != repo || name != "" && v.Unit.Pipeline != name {
 			continue
 		}
@@ -85,22 +118,20 @@ func (r *reader) groupPipelines(s *snapshot, repo, name string) []api.Pipeline {
 		if !ok {
 			i = len(out)
 			at[key] = i
-			out = append(out, api.Pipeline{Name: v.Unit.Pipeline, Repository: v.Unit.Repo})
+			out = append(out, pipelineUnits{Pipeline: api.Pipeline{Name: v.Unit.Pipeline, Repository: v.Unit.Repo}})
 		}
-		p, c := &out[i], r.buildComponent(v)
-		p.Components = append(p.Components, c)
+		p := &out[i]
+		p.units = append(p.units, u)
 		p.Counts.Components++
-		p.Counts.Moving += boolToInt(c.Moving())
-		p.Counts.Waiting += boolToInt(c.Waiting())
-		p.Counts.Attention += boolToInt(c.Attention())
+		p.Counts.Moving += boolToInt(u.moving)
+		p.Counts.Waiting += boolToInt(u.waiting)
+		p.Counts.Attention += boolToInt(u.attention)
 		if p.Broken == "" {
 			p.Broken = v.Broken
 		}
-		for _, e := range c.Environments {
-			if !slices.Contains(p.Environments, e.Environment) {
-				p.Environments = append(p.Environments, e.Environment)
-			}
-		}
+	}
+	for i := range out {
+		out[i].addEnvironments()
 	}
 	sort.SliceStable(out, func(a, b int) bool {
 		if out[a].Name != out[b].Name {
@@ -109,6 +140,35 @@ func (r *reader) groupPipelines(s *snapshot, repo, name string) []api.Pipeline {
 		return out[a].Repository < out[b].Repository
 	})
 	return out
+}
+
+// addEnvironments lists the pipeline's environments as the component says that was judged
+// last; those that only others still have come behind.
+func (p *pipelineUnits) addEnvironments() {
+	var newest *unitRecord
+	for _, u := range p.units {
+		if len(u.record.Environments) > 0 && (newest == nil || u.record.At.After(newest.At)) {
+			newest = u.record
+		}
+	}
+	if newest != nil {
+		for _, e := range newest.Environments {
+			p.Graph = append(p.Graph, api.PipelineEnvironment{Name: e.Name, After: append([]string{}, e.After...), Branch: e.Branch})
+			p.Environments = append(p.Environments, e.Name)
+		}
+	}
+	known := map[string]bool{}
+	for _, e := range p.Environments {
+		known[e] = true
+	}
+	for _, u := range p.units {
+		for i := range u.component.Environments {
+			if e := u.component.Environments[i].Environment; !known[e] {
+				known[e] = true
+				p.Environments = append(p.Environments, e)
+			}
+		}
+	}
 }
 
 func boolToInt(b bool) int {

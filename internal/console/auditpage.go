@@ -75,7 +75,7 @@ func (c *server) auditPage(w http.ResponseWriter, r *http.Request) {
 		}
 		b.addLinks(c, v, trail.Next)
 	}
-	c.renderPage(w, r, status, "audit", page{Title: "Audit trail", Nav: "audit", Troubles: s.troubles, Body: b})
+	c.renderPage(w, r, status, "audit", newPage(s, "Audit trail", "audit", b))
 }
 
 func (c *server) readAuditPage(r *http.Request, v map[string]string) (*api.AuditTrail, error) {
@@ -150,7 +150,9 @@ func (c *server) buildShownAuditEntry(s *snapshot, e *api.AuditEntry) shownAudit
 	if s.findUnit(e.Repository+"|"+e.Pipeline+"|"+e.Component) != nil {
 		out.ComponentURL = c.pages.componentURL(e.Repository, e.Pipeline, e.Component)
 	}
-	if slices.ContainsFunc(s.units, func(u *unitRecord) bool { return u.Unit.Repo == e.Repository && u.Unit.Pipeline == e.Pipeline }) {
+	if slices.ContainsFunc(s.units, func(u *shownUnit) bool {
+		return u.record.Unit.Repo == e.Repository && u.record.Unit.Pipeline == e.Pipeline
+	}) {
 		out.PipelineURL = c.pages.pipelineURL(e.Repository, e.Pipeline)
 	}
 	if e.Pull != nil {
@@ -163,7 +165,7 @@ func (c *server) buildShownAuditEntry(s *snapshot, e *api.AuditEntry) shownAudit
 func listPipelineHints(s *snapshot) []string {
 	var out []string
 	for _, u := range s.units {
-		out = append(out, u.Unit.Pipeline)
+		out = append(out, u.record.Unit.Pipeline)
 	}
 	slices.Sort(out)
 	out = slices.Compact(out)

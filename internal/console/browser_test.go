@@ -3,10 +3,13 @@ package console
 import (
 	"context"
 	"flag"
+	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -70,10 +73,11 @@ func TestPagesFitTheirWindows(t *testing.T) {
 	w := newTestConsole(t, nil)
 	w.seed()
 	w.seedAudit()
+	w.forked()
 	w.compared = func(repo, pipeline string) (*api.Differences, error) { return differencesFixture(repo, pipeline), nil }
 	w.rendered = func(store.Promotion) (*api.RenderedDiff, error) { return renderedDiff(false), nil }
 	w.troubles = []api.Trouble{{Part: "pipeline file of hub:acme/data", Message: `.liftlock.yaml:14: spec.environments[1].afer: unknown key; did you mean "after"?`, Since: before(7 * time.Minute)}}
-	for name, path := range map[string]string{"home": "/", "component": "/pipelines/shop/web", "compare": "/pipelines/shop/web/compare", "promotions": "/promotions", "audit": "/audit", "audit-bad": "/audit?since=yesterday&actor=ada", "promotion": "/promotions/3", "revert": "/promotions/4", "open": "/promotions/2", "differences": "/differences/shop", "diff": "/promotions/2/diff"} {
+	for name, path := range map[string]string{"home": "/", "pipeline": "/pipelines/shop", "forked": "/pipelines/forked", "forked-component": "/pipelines/forked/web", "component": "/pipelines/shop/web", "compare": "/pipelines/shop/web/compare", "promotions": "/promotions", "audit": "/audit", "audit-bad": "/audit?since=yesterday&actor=ada", "promotion": "/promotions/3", "revert": "/promotions/4", "open": "/promotions/2", "differences": "/differences/shop", "diff": "/promotions/2/diff"} {
 		for _, size := range []struct {
 			name          string
 			width, height int64
@@ -101,6 +105,22 @@ func TestPagesFitTheirWindows(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// forked puts a pipeline into the store that forks and joins, with a way past a stage.
+func (w *testConsole) forked() {
+	w.t.Helper()
+	after := map[string][]string{"qa": {"dev"}, "load": {"dev"}, "prod-eu": {"qa", "load"}, "prod-us": {"qa"}, "archive": {"prod-eu", "prod-us", "dev"}}
+	for _, name := range []string{"web", "api", "mail", "cart", "search", "stock"} {
+		envs := []promotion.EnvState{env("dev", promotion.Verified, "2.1.0", time.Hour, 1), env("qa", promotion.Verified, "2.1.0", time.Hour, 2), env("load", promotion.Verifying, "2.1.0", time.Hour, 1),
+			env("prod-eu", promotion.Verified, "2.0.0", 48*time.Hour, 3), env("prod-us", promotion.Verified, "2.0.0", 48*time.Hour, 3), env("archive", promotion.Baseline, "2.0.0", 48*time.Hour, 1)}
+		envs[4].Promotion, envs[4].Candidate, envs[4].CandidateName, envs[4].Pull = promotion.Opened, releaseID("2.1.0"), "2.1.0", 31
+		gates(&envs[4], `[{"gate":"approvals","outcome":"wait","reason":"1 of 2 approvals: grace","who":["ada","edsger"]},{"gate":"window","outcome":"wait","reason":"closed","until":"2026-03-03T09:00:00Z"}]`)
+		if name != "web" {
+			envs[3].State, envs[3].Reason = promotion.Degraded, "prod-eu-b: Degraded for 31 s: Deployment "+name+": ImagePullBackOff"
+		}
+		w.unitInGraph(testRepo, "forked", name, "", after, envs...)
 	}
 }
 
@@ -132,5 +152,122 @@ func TestPageFollowsWhatHappens(t *testing.T) {
 	}
 	if !strings.HasSuffix(found, "/?q=cart") {
 		t.Errorf("the address is %s", found)
+	}
+}
+
+// The graph, the filters and the pages of a thousand components, as somebody uses them.
+func TestGridIsUsed(t *testing.T) {
+	ctx := browser(t)
+	w := newTestConsole(t, nil)
+	w.thousand()
+	var edges, rows int
+	var address, first string
+	err := chromedp.Run(ctx,
+		chromedp.Navigate(w.url+"/pipelines/shop"), chromedp.WaitVisible(`//p[@id="live" and text()="Live"]`),
+		chromedp.Evaluate(`document.querySelectorAll(".wide-graph path.edge").length`, &edges),
+		chromedp.Evaluate(`document.querySelectorAll("tbody[data-list] tr").length`, &rows))
+	if err != nil || edges != 3 || rows != rowsPerPage {
+		t.Fatalf("%d edges, %d rows: %v", edges, rows, err)
+	}
+	// To the second page and back, by the links.
+	if err := chromedp.Run(ctx, chromedp.Click(`a[rel=next]`), chromedp.WaitVisible(`//span[text()="101 to 200 of 1000"]`), chromedp.Click(`a[rel=prev]`), chromedp.WaitVisible(`//span[text()="1 to 100 of 1000"]`), chromedp.WaitVisible(`//p[@id="live" and text()="Live"]`)); err != nil {
+		t.Fatalf("paging: %v", err)
+	}
+	// By the keyboard alone: find, and choose an environment.
+	err = chromedp.Run(ctx, chromedp.KeyEvent("/"), chromedp.KeyEvent("svc-01"), chromedp.WaitNotPresent(`a[rel=next]`),
+		chromedp.SetValue("#state", "degraded"), chromedp.Evaluate(`document.getElementById("state").dispatchEvent(new Event("change", {bubbles: true}))`, nil),
+		chromedp.WaitVisible(`//tbody[@data-list and count(tr)=1]`), chromedp.Location(&address), chromedp.Text(`tbody[data-list] th`, &first))
+	if err != nil || first != "svc-0107" || !strings.HasSuffix(address, "/pipelines/shop?q=svc-01&state=degraded") {
+		t.Fatalf("%s shows %s: %v", address, first, err)
+	}
+	// What is filtered stays live: the component leaves when it is well again, the page stays as it is.
+	w.service(108, "9.9.9")
+	recovered := w.serviceRow(107, "1.0.0")
+	recovered.Digest, recovered.Data = "recovered", []byte(strings.ReplaceAll(string(recovered.Data), `"state":"degraded"`, `"state":"verified"`))
+	w.putRecord(func(tx *store.Tx) error { return tx.PutUnit(t.Context(), recovered) })
+	if err := chromedp.Run(ctx, chromedp.WaitVisible(`//h2[text()="No component matches"]`)); err != nil {
+		t.Fatalf("the filtered page didn't follow: %v", err)
+	}
+}
+
+// A connection that is lost is shown, and mends itself, with what happened meanwhile.
+func TestLostConnectionMends(t *testing.T) {
+	ctx := browser(t)
+	w := newTestConsole(t, nil)
+	w.seed()
+	proxy := newCutter(t, w.url)
+	if err := chromedp.Run(ctx, chromedp.Navigate(proxy.url+"/"), chromedp.WaitVisible(`//p[@id="live" and text()="Live"]`)); err != nil {
+		t.Fatal(err)
+	}
+	proxy.cut(true)
+	if err := chromedp.Run(ctx, chromedp.WaitVisible(`//p[@id="live" and text()="Reconnecting…"]`)); err != nil {
+		t.Fatalf("the loss isn't shown: %v", err)
+	}
+	w.event("web", "prod", "merged", 14, 0, "#14 merged meanwhile")
+	proxy.cut(false)
+	if err := chromedp.Run(ctx, chromedp.WaitVisible(`//p[@id="live" and text()="Live"]`), chromedp.WaitVisible(`//li[contains(., "#14 merged meanwhile")]`)); err != nil {
+		t.Fatalf("it didn't mend: %v", err)
+	}
+}
+
+// cutter is a proxy whose connections can be cut.
+type cutter struct {
+	url string
+
+	mu    sync.Mutex
+	isCut bool
+	open  map[net.Conn]bool
+}
+
+func newCutter(t *testing.T, to string) *cutter {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cutter{url: "http://" + l.Addr().String(), open: map[net.Conn]bool{}}
+	t.Cleanup(func() { _ = l.Close(); c.cut(true) })
+	go func() {
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			out, err := net.Dial("tcp", strings.TrimPrefix(to, "http://"))
+			if err != nil || !c.add(in, out) {
+				_ = in.Close()
+				continue
+			}
+			for from, to := range map[net.Conn]net.Conn{in: out, out: in} {
+				go func() {
+					_, _ = io.Copy(to, from)
+					_, _ = in.Close(), out.Close()
+				}()
+			}
+		}
+	}()
+	return c
+}
+
+func (c *cutter) add(conns ...net.Conn) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, n := range conns {
+		if c.isCut {
+			_ = n.Close()
+		}
+		c.open[n] = true
+	}
+	return !c.isCut
+}
+
+func (c *cutter) cut(is bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.isCut = is; is {
+		for n := range c.open {
+			_ = n.Close()
+		}
+		clear(c.open)
 	}
 }

@@ -153,7 +153,7 @@ func (c *server) getComparison(w http.ResponseWriter, r *http.Request) {
 	}
 	var k *api.Component
 	if err == nil {
-		_, k, err = c.findRequestedComponent(r, v["component"], v["repository"])
+		_, _, k, err = c.findRequestedComponent(r, v["component"], v["repository"])
 	}
 	var out *api.Comparison
 	if err == nil {
@@ -176,7 +176,7 @@ type comparisonBody struct {
 // query says otherwise.
 func (c *server) comparisonPage(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
-	s, k, err := c.findRequestedComponent(r, r.PathValue("component"), q.Get("repository"))
+	s, _, k, err := c.findRequestedComponent(r, r.PathValue("component"), q.Get("repository"))
 	var b comparisonBody
 	if err == nil {
 		for _, e := range k.Environments {
@@ -189,5 +189,7 @@ func (c *server) comparisonPage(w http.ResponseWriter, r *http.Request) {
 		c.renderError(w, r, err)
 		return
 	}
-	c.renderPage(w, r, http.StatusOK, "compare", page{Title: k.Component + ": " + b.From + " and " + b.To, Nav: "pipelines", Troubles: s.troubles, Body: b})
+	pg := newPage(s, k.Component+": "+b.From+" and "+b.To, "pipelines", b)
+	pg.unit = unitKey(promotion.Unit{Repo: k.Repository, Pipeline: k.Pipeline, Component: k.Component})
+	c.renderPage(w, r, http.StatusOK, "compare", pg)
 }

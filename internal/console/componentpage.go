@@ -4,12 +4,15 @@ import (
 	"net/http"
 
 	"github.com/liftlock/liftlock/internal/console/api"
+	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
 )
 
 // componentBody is the body of a component's page.
 type componentBody struct {
 	api.Component
+	Graph      *pipelineGraph                  // nil: not known
+	Chain      bool                            // it is a row of environments, and needs no drawing
 	Carries    map[string][]carriedField       // by environment: what its release consists of
 	Apart      map[string]*environmentDistance // by environment: how far from the pipeline's first one, where both are known
 	History    []arrival
@@ -29,31 +32,33 @@ type environmentDistance struct {
 const maxHistoryRows = 30
 
 func (c *server) componentPage(w http.ResponseWriter, r *http.Request) {
-	s, comp, err := c.findRequestedComponent(r, r.PathValue("component"), r.URL.Query().Get("repository"))
+	s, p, comp, err := c.findRequestedComponent(r, r.PathValue("component"), r.URL.Query().Get("repository"))
 	if err != nil {
 		c.renderError(w, r, err)
 		return
 	}
-	b := componentBody{Component: *comp}
+	b := componentBody{Component: *comp, Graph: drawComponent(p, comp), Chain: isChain(p)}
 	if err := c.fillComponentPage(r, &b); err != nil {
 		c.renderError(w, r, err)
 		return
 	}
-	c.renderPage(w, r, http.StatusOK, "component", page{Title: comp.Component, Nav: "pipelines", Troubles: s.troubles, Body: b})
+	pg := newPage(s, comp.Component, "pipelines", b)
+	pg.unit = unitKey(promotion.Unit{Repo: comp.Repository, Pipeline: comp.Pipeline, Component: comp.Component})
+	c.renderPage(w, r, http.StatusOK, "component", pg)
 }
 
 // findRequestedComponent finds a component of the pipeline that a request's address names.
-func (c *server) findRequestedComponent(r *http.Request, component, repo string) (*snapshot, *api.Component, error) {
+func (c *server) findRequestedComponent(r *http.Request, component, repo string) (*snapshot, *api.Pipeline, *api.Component, error) {
 	s, err := c.reader.sharedSnapshot(r.Context())
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	p, err := c.reader.findPipeline(s, repo, r.PathValue("pipeline"))
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	comp, err := componentOf(p, component)
-	return s, comp, err
+	return s, p, comp, err
 }
 
 // fillComponentPage adds to a component what is, and what has been, in its environments.

@@ -77,8 +77,14 @@ type Options struct {
 	// is filled in by the console, and its answers are remembered for a while. Its
 	// errors: *Refusal with why it can't be shown, ErrNotReady, or what went wrong.
 	// Nil: nothing is rendered.
-	Diff   func(context.Context, store.Promotion) (*api.RenderedDiff, error)
-	Tokens []Token // empty: everything only reads
+	Diff func(context.Context, store.Promotion) (*api.RenderedDiff, error)
+	// CommitURL is the address of a commit's page on the forge or, with a base, of the page
+	// with what it has and the base hasn't; empty: not known. Nil: none is.
+	CommitURL func(repository, base, commit string) string
+	// ApplicationURL is the address of an Application's page in an Argo CD, given as
+	// namespace/name; empty: not known. Nil: none is.
+	ApplicationURL func(argocd, application string) string
+	Tokens         []Token // empty: everything only reads
 	// ReadToken: only who has one of the tokens may read.
 	ReadToken bool
 	// Client says whose request it is, in any form; nil: the address that the
@@ -92,18 +98,18 @@ type Options struct {
 	Log         *zap.Logger      // nil: nothing is logged
 	Caches      *cache.Group     // where what is kept is counted; nil: nowhere
 
-	Streams   int           // how many event streams may be open at once; 0: 128. A quarter of them by one client
+	Streams   int           // how many event streams may be open at once; 0: 512. A quarter of them by one client
 	Heartbeat time.Duration // between signs of life on a silent stream; 0: 15 s
 	Poll      time.Duration // between looks for changes that are no event; 0: 2 s
 }
 
 const (
-	defaultStreams   = 128
+	defaultStreams   = 512
 	defaultHeartbeat = 15 * time.Second
 	defaultPoll      = 2 * time.Second
 )
 
-// Console answers /, /pipelines/, /differences/, /promotions, /diff, /audit, /assets/
+// Console answers /, /pipelines/, /differences/, /promotions, /diff, /audit, /live, /assets/
 // and /api/v1/. Its answers are to go through WithSecurityHeaders. It is safe for
 // concurrent use and needs no closing: streams end with their requests' contexts.
 type Console struct {
@@ -135,6 +141,7 @@ type server struct {
 	reader     *reader
 	changes    *changeNotifier
 	pages      *pages
+	live       *http.ServeMux // the pages that are followed, for whoever may read them
 	comparer   *liveComparer
 
 	diffCache *resultCache[*api.RenderedDiff]
@@ -156,6 +163,12 @@ func New(o Options) (*Console, error) {
 	if o.Health == nil {
 		o.Health = func(context.Context) []api.Trouble { return nil }
 	}
+	if o.CommitURL == nil {
+		o.CommitURL = func(string, string, string) string { return "" }
+	}
+	if o.ApplicationURL == nil {
+		o.ApplicationURL = func(string, string) string { return "" }
+	}
 	if o.Client == nil {
 		o.Client = peerOf
 	}
@@ -176,19 +189,28 @@ func New(o Options) (*Console, error) {
 	if c.auth, err = newAuthenticator(o.Tokens); err != nil {
 		return nil, fmt.Errorf("build the console: %w", err)
 	}
-	c.reader = newReader(o.Store, o.Health, o.Caches)
-	c.changes = newChangeNotifier(c.reader, o.Streams, o.Poll)
+	c.reader = newReader(&o)
+	c.changes = &changeNotifier{reader: c.reader, refresh: c.refreshView, log: o.Log, interval: o.Poll, maxSubscribers: o.Streams,
+		subs: map[chan struct{}]struct{}{}, byClient: map[string]int{}, views: map[string]*liveView{}}
 	c.comparer = newLiveComparer(o.Caches, o.Differences, o.Now)
 	c.diffCache = newResultCache[*api.RenderedDiff](o.Caches, "render what it changes", renderTimeout, maxRenderedDiffs, o.Now)
 	if c.pages, err = newPages(c.linkPrefix, o.Version, o.Now, c.reader.isAmbiguous); err != nil {
 		return nil, fmt.Errorf("build the console: %w", err)
 	}
-	return &Console{server: c, router: c.buildRoutes()}, nil
+	routes, err := c.buildRoutes()
+	if err != nil {
+		return nil, fmt.Errorf("build the console: %w", err)
+	}
+	c.live = routes.live
+	return &Console{server: c, router: routes}, nil
 }
 
 // buildRoutes lists every address that the console answers.
-func (c *server) buildRoutes() *router {
-	r := newRouter(c.readersOnly)
+func (c *server) buildRoutes() (*router, error) {
+	r, err := newRouter(c.readersOnly)
+	if err != nil {
+		return nil, err
+	}
 	r.handleQuestion("/api/v1/pipelines", c.getPipelines)
 	r.handleQuestion("/api/v1/pipelines/{pipeline}", c.getPipeline)
 	r.handleQuestion("/api/v1/pipelines/{pipeline}/differences", c.getDifferences)
@@ -197,8 +219,8 @@ func (c *server) buildRoutes() *router {
 	r.handleQuestion("/api/v1/promotions/{id}", c.getPromotion)
 	r.handleQuestion("/api/v1/promotions/{id}/diff", c.getDiff)
 	r.handleQuestion("/api/v1/why", c.getWhy)
-	r.handleQuestion("/api/v1/audit", c.getAudit)
-	r.handleQuestion("/api/v1/events", c.getEvents)
+	r.handleLongQuestion("/api/v1/audit", c.getAudit)
+	r.handleLongQuestion("/api/v1/events", c.getEvents)
 	for _, verb := range []string{command.Promote, command.Hold, command.Unhold} {
 		r.handleCommand("/api/v1/pipelines/{pipeline}/"+verb, c.handlePipelineCommand(verb))
 	}
@@ -209,13 +231,14 @@ func (c *server) buildRoutes() *router {
 	r.handlePage("/pipelines/{pipeline}", c.pipelinePage)
 	r.handlePage("/pipelines/{pipeline}/{component}", c.componentPage)
 	r.handlePage("/pipelines/{pipeline}/{component}/compare", c.comparisonPage)
-	r.handlePage("/differences/{pipeline}", c.differencesPage)
+	r.handleStill("/differences/{pipeline}", c.differencesPage)
 	r.handlePage("/promotions", c.promotionsPage)
 	r.handlePage("/promotions/{id}", c.promotionPage)
-	r.handlePage("/promotions/{id}/diff", c.diffPage)
-	r.handlePage("/diff", c.findDiff)
+	r.handleStill("/promotions/{id}/diff", c.diffPage)
+	r.handleStill("/diff", c.findDiff)
 	r.handlePage("/audit", c.auditPage)
-	r.handlePage("/assets/{name}", c.pages.serveAsset)
+	r.handleStream("/live", c.followPage)
+	r.handleStill("/assets/{name}", c.pages.serveAsset)
 	r.handleRest(c.pageNotFound)
-	return r
+	return r, nil
 }

@@ -136,5 +136,5 @@ func (c *server) differencesPage(w http.ResponseWriter, r *http.Request) {
 			{"different", "Different", "wait", "live, but not as they are resolved", d.Different},
 		}
 	}
-	c.renderPage(w, r, status, "differences", page{Title: "What runs of " + p.Name, Nav: "pipelines", Troubles: s.troubles, Still: true, Body: body})
+	c.renderPage(w, r, status, "differences", stillPage(s, "What runs of "+p.Name, "pipelines", body))
 }

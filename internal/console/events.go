@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
 
 	"go.uber.org/zap"
 
+	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
 )
 
@@ -23,22 +25,22 @@ const (
 	reconnectDelay = 2 * time.Second
 )
 
-// changeNotifier tells streams that something that is shown has changed although no event
-// says so, such as a target that goes from syncing to progressing. It looks for
-// all of them together, and only while there are any.
+// changeNotifier tells streams that something that is shown has changed: those of pages
+// what, and those of the API that it was something of which no event says so, such as a
+// target that goes from syncing to progressing. It looks for all of them at once, and only
+// while there are any.
 type changeNotifier struct {
 	reader         *reader
+	refresh        func(context.Context, *liveView) (version string, err error)
+	log            *zap.Logger
 	interval       time.Duration
 	maxSubscribers int
 
 	mu       sync.Mutex
 	subs     map[chan struct{}]struct{}
 	byClient map[string]int
-	stop     context.CancelFunc // of the running watch; nil: there is none
-}
-
-func newChangeNotifier(r *reader, maxSubscribers int, interval time.Duration) *changeNotifier {
-	return &changeNotifier{reader: r, maxSubscribers: maxSubscribers, interval: interval, subs: map[chan struct{}]struct{}{}, byClient: map[string]int{}}
+	views    map[string]*liveView // by the page's address
+	stop     context.CancelFunc   // of the running watch; nil: there is none
 }
 
 // maxOfClient is how many streams one client may have open: a quarter of all, so that
@@ -78,24 +80,91 @@ func (h *changeNotifier) subscribe(client string) (changed <-chan struct{}, leav
 	}, ""
 }
 
+const (
+	// restAfterLook is for how long changes gather after a look, so that what comes at the
+	// same moment is one.
+	restAfterLook = 200 * time.Millisecond
+	// restFactor is how many times as long as a look took it rests after it: many different
+	// open pages make each of them a little later, and take about a tenth of a core.
+	restFactor = 9
+	// maxRest bounds that: what happens is seen within a second or two all the same.
+	maxRest = time.Second
+)
+
+// pollChanges looks whenever the store says that there is something, and now and then: of
+// what is only in memory, such as an Argo CD that is away, nothing is said.
 func (h *changeNotifier) pollChanges(ctx context.Context) {
+	changes, cancel := h.reader.store.SubscribeShown()
+	defer cancel()
 	tick := time.NewTicker(h.interval)
 	defer tick.Stop()
 	var last *snapshot
 	for {
+		begun, rest := time.Now(), min(restAfterLook, h.interval)
 		// A store that can't be read now is looked at again with the next tick.
 		if s, err := h.reader.sharedSnapshot(ctx); err == nil {
-			if last != nil && s.digest != last.digest {
+			if last != nil && s.version != last.version {
 				h.notifySubscribers()
+			}
+			if last == nil || s.version != last.version {
+				h.refreshViews(ctx, last, s)
+			}
+			if last != nil { // the first one may have had to read everything
+				rest = max(rest, min(maxRest, restFactor*time.Since(begun)))
 			}
 			last = s
 		}
 		select {
 		case <-ctx.Done():
 			return
+		case <-time.After(rest):
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-changes:
 		case <-tick.C:
 		}
 	}
+}
+
+// refreshViews has those views follow that a change between two snapshots may concern.
+func (h *changeNotifier) refreshViews(ctx context.Context, old, s *snapshot) {
+	for _, v := range h.listViews(h.findChanged(ctx, old, s)) {
+		if _, err := h.refresh(ctx, v); err != nil && ctx.Err() == nil {
+			h.log.Debug("a page that somebody has open can't be shown any more", zap.Error(err))
+			v.mu.Lock()
+			v.send(viewMessage{s.version, "stale", []byte("{}")})
+			v.mu.Unlock()
+		}
+	}
+}
+
+// findChanged finds the units that differ between two snapshots, or that something happened
+// to; nil: it may concern any.
+func (h *changeNotifier) findChanged(ctx context.Context, old, s *snapshot) map[string]bool {
+	if old == nil || !slices.Equal(old.troubles, s.troubles) {
+		return nil
+	}
+	events, err := h.reader.store.Events(ctx, store.EventFilter{After: old.newest, Limit: eventsAtOnce})
+	if err != nil || len(events) == eventsAtOnce || s.newest < old.newest {
+		return nil
+	}
+	changed := map[string]bool{}
+	for i := range events {
+		changed[unitKey(promotion.Unit{Repo: events[i].Repo, Pipeline: events[i].Pipeline, Component: events[i].Component})] = true
+	}
+	for key, u := range s.byKey {
+		if old.byKey[key] != u {
+			changed[key] = true
+		}
+	}
+	for key := range old.byKey {
+		if s.byKey[key] == nil {
+			changed[key] = true
+		}
+	}
+	return changed
 }
 
 func (h *changeNotifier) notifySubscribers() {
@@ -137,14 +206,8 @@ func (c *server) getEvents(w http.ResponseWriter, r *http.Request) {
 	defer leave()
 	events, cancel := c.opts.Store.Subscribe()
 	defer cancel()
-	s := &eventStream{w: w, rc: http.NewResponseController(w)}
+	s := c.openStream(w)
 	defer s.clearDeadline()
-	// The server's limit on reading a request would end the stream.
-	if err := s.rc.SetReadDeadline(time.Time{}); err != nil {
-		c.opts.Log.Debug("an event stream keeps the server's read deadline", zap.Error(err))
-	}
-	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
-	w.Header().Set("X-Accel-Buffering", "no") // nginx would hold the events back
 	if s.send(fmt.Sprintf("retry: %d\n\n", reconnectDelay.Milliseconds())) != nil {
 		return
 	}
@@ -216,6 +279,18 @@ func (c *server) streamEvents(ctx context.Context, s *eventStream, f store.Event
 type eventStream struct {
 	w  http.ResponseWriter
 	rc *http.ResponseController
+}
+
+// openStream begins the answer that is a stream of events.
+func (c *server) openStream(w http.ResponseWriter) *eventStream {
+	s := &eventStream{w: w, rc: http.NewResponseController(w)}
+	// The server's limit on reading a request would end the stream.
+	if err := s.rc.SetReadDeadline(time.Time{}); err != nil {
+		c.opts.Log.Debug("an event stream keeps the server's read deadline", zap.Error(err))
+	}
+	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+	w.Header().Set("X-Accel-Buffering", "no") // nginx would hold the events back
+	return s
 }
 
 // send writes and flushes; a reader that doesn't take it in time is given up.

@@ -97,12 +97,12 @@ func buildTargetEvidence(t *promotion.TargetEvidence) api.TargetEvidence {
 
 // findHeldEvidence is what a degradation that is left to people was judged by; nil where
 // there is none, or no record.
-func findHeldEvidence(v *unitRecord, environment string) *promotion.Evidence {
-	if v == nil {
+func findHeldEvidence(u *shownUnit, environment string) *promotion.Evidence {
+	if u == nil {
 		return nil
 	}
-	for i := range v.Decision.Envs {
-		if s := &v.Decision.Envs[i]; s.Environment == environment {
+	for i := range u.record.Decision.Envs {
+		if s := &u.record.Decision.Envs[i]; s.Environment == environment {
 			return s.Evidence
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"path"
 	"strconv"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -27,6 +28,7 @@ type pages struct {
 	version     string
 	now         func() time.Time
 	isAmbiguous func(pipeline string) bool // several repositories have one of this name
+	marks       marks
 	templates   map[string]*template.Template
 	assets      map[string]assetFile
 }
@@ -42,16 +44,32 @@ type page struct {
 	Title    string
 	Nav      string // the entry that is the current one
 	Now      time.Time
-	Version  string
-	Troubles []api.Trouble
-	Still    bool // it is made with effort and isn't made anew at every event
+	Troubles []troubleGroup
+	Still    bool   // it is made with effort and isn't made anew at every event
+	Version  string // of the server
+	State    string // the snapshot's version that it is not older than
+	Stream   string // the address of its changes; empty: it has none
 	Body     any
+
+	unit string // the key of the unit that alone it is about; empty: of others as well
+}
+
+// stillPage is newPage for one that takes effort.
+func stillPage(s *snapshot, title, nav string, body any) page {
+	pg := newPage(s, title, nav, body)
+	pg.Still = true
+	return pg
+}
+
+// newPage is a page about what a snapshot has; newer things may be on it too.
+func newPage(s *snapshot, title, nav string, body any) page {
+	return page{Title: title, Nav: nav, Troubles: groupTroubles(s.troubles), State: s.version, Body: body}
 }
 
 var pageNames = []string{"home", "component", "compare", "promotions", "promotion", "differences", "diff", "audit", "message"}
 
 func newPages(base, version string, now func() time.Time, isAmbiguous func(string) bool) (*pages, error) {
-	p := &pages{base: base, version: version, now: now, isAmbiguous: isAmbiguous, templates: map[string]*template.Template{}, assets: map[string]assetFile{}}
+	p := &pages{base: base, version: version, now: now, isAmbiguous: isAmbiguous, marks: newMarks(), templates: map[string]*template.Template{}, assets: map[string]assetFile{}}
 	all, err := fs.ReadDir(embeddedFiles, "assets")
 	if err != nil {
 		return nil, err
@@ -77,7 +95,7 @@ func newPages(base, version string, now func() time.Time, isAmbiguous func(strin
 func (p *pages) templateFuncs() template.FuncMap {
 	return template.FuncMap{
 		"tone": stateTone, "eventTone": eventTone, "plural": wording.Count,
-		"ago":       func(t time.Time) string { return formatAge(p.now(), t) },
+		"ago": p.marks.age, "part": p.marks.part, "endpart": p.marks.endPart, "items": p.marks.list, "enditems": p.marks.endList, "item": p.marks.item, "cell": p.marks.cell,
 		"stamp":     func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 		"clock":     func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
 		"short":     func(id string) string { return id[:min(len(id), 12)] },
@@ -90,7 +108,14 @@ func (p *pages) templateFuncs() template.FuncMap {
 		"asset":     func(name string) string { return p.base + "/assets/" + name + "?v=" + p.assets[name].digest },
 		"place":     withRepository,
 		"isDate":    isDateField,
+		"drawing":   newGraphDrawing, "lineAt": lineAt,
 	}
+}
+
+// hashID makes an element's id of a word and of what it is about.
+func hashID(word string, about ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(about, "\n")))
+	return word + "-" + hex.EncodeToString(sum[:6])
 }
 
 // pageURL is an address inside the console: its parts are escaped one by one.
@@ -154,18 +179,26 @@ type repoEnvironment struct {
 
 func withRepository(e api.Environment, repo string) repoEnvironment { return repoEnvironment{&e, repo} }
 
-// renderPage renders a page whole before anything of it is sent.
+// renderPage renders a page whole before anything of it is sent. For a stream that
+// follows the page it is only captured.
 func (c *server) renderPage(w http.ResponseWriter, r *http.Request, status int, name string, pg page) {
 	pg.Now, pg.Version = c.opts.Now(), c.opts.Version
+	if !pg.Still && pg.State != "" {
+		pg.Stream = c.pages.streamURL(r.URL, pg.State)
+	}
 	var b bytes.Buffer
 	if err := c.pages.templates[name].Execute(&b, pg); err != nil {
 		c.opts.Log.Error("a page could not be rendered", zap.String("path", r.URL.Path), zap.Error(err))
 		http.Error(w, "the page could not be rendered; the server's log says why", http.StatusInternalServerError)
 		return
 	}
+	if at := capturedBy(r.Context()); at != nil {
+		at.page, at.body = pg, b.Bytes()
+		return
+	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write(b.Bytes()) // a reader that left is no failure of ours
+	_, _ = w.Write(c.pages.marks.finish(b.Bytes(), pg.Now)) // a reader that left is no failure of ours
 }
 
 // renderError shows what went wrong with a page.

@@ -1,10 +1,13 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
 	"sort"
+	"strconv"
+	"strings"
 
 	"github.com/liftlock/liftlock/internal/console/api"
 	"github.com/liftlock/liftlock/internal/promotion"
@@ -76,18 +79,15 @@ func nameRelease(fields []carriedField) string {
 	return summarizeList(vals)
 }
 
-// readPromotion reads one promotion with everything that is known of it.
-func (r *reader) readPromotion(ctx context.Context, id int64) (*api.Promotion, error) {
+// readPromotion reads one promotion with everything that is known of it; the snapshot has
+// what is true of it now, and teaches names and addresses.
+func (r *reader) readPromotion(ctx context.Context, s *snapshot, id int64) (*api.Promotion, error) {
 	row, ok, err := r.store.Promotion(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	if !ok {
 		return nil, apiErrorf(http.StatusNotFound, "there is no promotion %d", id)
-	}
-	s, err := r.sharedSnapshot(ctx) // also teaches names and addresses
-	if err != nil {
-		return nil, err
 	}
 	if err := r.learnReleaseName(ctx, row); err != nil {
 		return nil, err
@@ -123,7 +123,102 @@ func (r *reader) readPromotion(ctx context.Context, id int64) (*api.Promotion, e
 	}
 	sort.Slice(events, func(a, b int) bool { return events[a].Seq < events[b].Seq })
 	d.Events = r.buildEvents(events)
+	if err := r.addAudit(ctx, row, &p); err != nil {
+		return nil, err
+	}
+	d.Cause = describeCause(s.findUnit(row.Unit), &p)
 	return &p, nil
+}
+
+// maxPromotionAudit bounds what a promotion shows of the audit trail.
+const maxPromotionAudit = 50
+
+// addAudit fills in what people asked for on a promotion, and its merge.
+func (r *reader) addAudit(ctx context.Context, row store.Promotion, p *api.Promotion) error {
+	d := p.Detail
+	for i := range d.Events {
+		if d.Events[i].Kind == "merged" && d.Events[i].Component == row.Component {
+			d.MergedAt = d.Events[i].At
+		}
+	}
+	if row.Pull == 0 {
+		return nil
+	}
+	// Commands on a batch's pull request are about the batch.
+	number := " #" + strconv.Itoa(row.Pull) + " "
+	pipeline := row.Repo + "|" + row.Pipeline + "|"
+	rows, err := r.store.AuditTrail(ctx, store.AuditFilter{SubjectPrefixes: []string{pipeline + row.Component + number, pipeline + promotion.BatchName + number}}, maxPromotionAudit)
+	if err != nil {
+		return err
+	}
+	for i := range rows {
+		e := r.buildAuditEntry(&rows[i])
+		d.Audit = append(d.Audit, e)
+		if e.Merge == nil || d.Merge != nil {
+			continue
+		}
+		d.Merge = &d.Audit[i]
+		if d.MergedAt.IsZero() {
+			d.MergedAt = e.At
+		}
+		if d.Commit = e.Merge.Commit; d.Commit != "" {
+			d.CommitURL = webAddress(r.commitURL(row.Repo, "", d.Commit))
+			if e.Merge.Tip != "" {
+				d.CompareURL = webAddress(r.commitURL(row.Repo, e.Merge.Tip, d.Commit))
+			}
+		}
+	}
+	return nil
+}
+
+// describeCause says in one sentence why a promotion is as it is: what degraded first, who
+// asked for it to be taken back, what it waits for.
+func describeCause(u *shownUnit, p *api.Promotion) string {
+	d := p.Detail
+	if len(d.Records) > 0 && len(d.Records[0].Targets) > 0 {
+		t := &d.Records[0].Targets[0]
+		if len(t.Resources) > 0 {
+			return t.Target + ": " + describeCulprit(&t.Resources[0])
+		}
+		return t.Target + ": " + strings.TrimPrefix(t.Reason, t.Target+": ")
+	}
+	if d.By != "" || d.Reason != "" {
+		return strings.TrimSuffix("asked for by "+cmp.Or(d.By, "somebody")+": "+d.Reason, ": ")
+	}
+	for i := range d.Gates {
+		if d.Gates[i].Outcome != "pass" {
+			return d.Gates[i].Sentence()
+		}
+	}
+	if len(d.Why) > 0 {
+		return d.Why[0].Text
+	}
+	if u != nil && d.Current {
+		if e, err := environmentOf(&u.component, p.Environment); err == nil {
+			return e.Reason
+		}
+	}
+	if p.State == "closed" || p.State == "superseded" {
+		for i := len(d.Events) - 1; i >= 0; i-- {
+			if d.Events[i].Kind == "closed" || d.Events[i].Kind == "replaced" {
+				return d.Events[i].Message
+			}
+		}
+	}
+	return ""
+}
+
+// describeCulprit says how a resource is, by what it brought forth where that says more.
+func describeCulprit(r *api.ResourceEvidence) string {
+	text := r.Kind + " " + r.Name + " is " + r.Health
+	if len(r.Children) > 0 {
+		c := &r.Children[0]
+		return text + ": " + c.Kind + " " + c.Name + " " + cmp.Or(strings.TrimSuffix(c.Reason+": "+c.Message, ": "), c.Health)
+	}
+	if r.Message != "" {
+		text += ": " + r.Message
+	}
+	return text
 }
 
 // addRelated fills in the two ends of a way back: a revert carries the release that
@@ -154,12 +249,11 @@ func (r *reader) addRelated(ctx context.Context, row store.Promotion, d *api.Pro
 // addCurrentState fills in what is true of the promotion at this moment: its gates while it
 // is open, its targets while what it brought is there.
 func (r *reader) addCurrentState(ctx context.Context, s *snapshot, row store.Promotion, d *api.PromotionDetail) error {
-	v := s.findUnit(row.Unit)
-	if row.Pull == 0 || v == nil {
+	u := s.findUnit(row.Unit)
+	if row.Pull == 0 || u == nil {
 		return nil
 	}
-	c := r.buildComponent(v)
-	e, err := environmentOf(&c, row.Environment)
+	e, err := environmentOf(&u.component, row.Environment)
 	if err != nil {
 		return nil // the pipeline has no such environment any more
 	}
@@ -170,7 +264,7 @@ func (r *reader) addCurrentState(ctx context.Context, s *snapshot, row store.Pro
 		d.Gates, d.Why = e.Revert.Gates, e.Why
 	case e.LandedIn != nil && e.LandedIn.Number == row.Pull:
 		d.Current, d.Targets = true, e.Targets
-		if held := findHeldEvidence(v, row.Environment); held != nil {
+		if held := findHeldEvidence(u, row.Environment); held != nil {
 			d.Records = r.buildEvidence(row.Repo, []promotion.Evidence{*held})
 		}
 		return r.addTimelines(ctx, row, e.Commit, d)

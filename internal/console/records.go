@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/liftlock/liftlock/internal/promotion"
@@ -21,6 +22,31 @@ type unitRecord struct {
 		Next time.Time            `json:"next"`
 		Envs []promotion.EnvState `json:"envs"`
 	} `json:"decision"`
+	Environments []environmentRecord `json:"environments"`
+	Holds        []promotion.Hold    `json:"holds"`
+}
+
+// environmentRecord is where one of a unit's environments is in the pipeline.
+type environmentRecord struct {
+	Name    string                  `json:"name"`
+	After   []string                `json:"after"`
+	Branch  string                  `json:"branch"`
+	Targets map[string]targetRecord `json:"targets"`
+}
+
+// targetRecord says which Application a target is.
+type targetRecord struct {
+	ID             string `json:"id"` // argocd/namespace/name
+	Cluster        string `json:"cluster"`
+	ApplicationSet string `json:"applicationSet"`
+}
+
+// environment is where an environment is; zero where that isn't known.
+func (v *unitRecord) environment(name string) (e environmentRecord) {
+	if i := slices.IndexFunc(v.Environments, func(e environmentRecord) bool { return e.Name == name }); i >= 0 {
+		return v.Environments[i]
+	}
+	return e
 }
 
 // pullRecord is a pull request in the store (a store.Pull's data).

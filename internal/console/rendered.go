@@ -210,7 +210,7 @@ func (c *server) diffPage(w http.ResponseWriter, r *http.Request) {
 		body.RenderedDiff = d
 		body.fillGroups()
 	}
-	c.renderPage(w, r, status, "diff", page{Title: "What " + row.Component + " changes in " + row.Environment, Nav: "promotions", Troubles: s.troubles, Still: true, Body: body})
+	c.renderPage(w, r, status, "diff", stillPage(s, "What "+row.Component+" changes in "+row.Environment, "promotions", body))
 }
 
 // fillGroups makes the page's lines, as many as a browser shows with ease.

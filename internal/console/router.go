@@ -1,9 +1,12 @@
 package console
 
 import (
+	"fmt"
 	"net/http"
 	"sort"
 	"strings"
+
+	"github.com/klauspost/compress/gzhttp"
 )
 
 // Access says who is answered.
@@ -25,17 +28,30 @@ type Route struct {
 // method is answered as the rest is: the API's errors are JSON.
 type router struct {
 	mux        *http.ServeMux
+	live       *http.ServeMux // the pages alone, for streams that follow them
+	compress   func(http.Handler) http.HandlerFunc
 	readers    func(http.HandlerFunc) http.HandlerFunc // lets only readers pass
 	routes     []Route
 	apiMethods map[string][]string // methods by the API's paths
 }
 
-func newRouter(readers func(http.HandlerFunc) http.HandlerFunc) *router {
-	return &router{mux: http.NewServeMux(), readers: readers, apiMethods: map[string][]string{}}
+func newRouter(readers func(http.HandlerFunc) http.HandlerFunc) (*router, error) {
+	// Nothing that is answered holds a secret beside what a stranger can put into it, which
+	// its compressed size could give away.
+	compress, err := gzhttp.NewWrapper(gzhttp.ContentTypes([]string{"text/html", "text/plain", "text/css", "text/javascript", "application/json", "image/svg+xml"}))
+	if err != nil {
+		return nil, fmt.Errorf("compress answers: %w", err)
+	}
+	return &router{compress: compress, mux: http.NewServeMux(), live: http.NewServeMux(), readers: readers, apiMethods: map[string][]string{}}, nil
 }
 
 // handleQuestion is a route of the API that readers are answered.
 func (r *router) handleQuestion(path string, h http.HandlerFunc) {
+	r.handleAPI(Route{http.MethodGet, path, ForReaders}, r.readers(r.compress(h)))
+}
+
+// handleLongQuestion is one whose answer is sent while it is made, and not compressed.
+func (r *router) handleLongQuestion(path string, h http.HandlerFunc) {
 	r.handleAPI(Route{http.MethodGet, path, ForReaders}, r.readers(h))
 }
 
@@ -49,7 +65,19 @@ func (r *router) handleAPI(route Route, h http.HandlerFunc) {
 	r.handle(route, h)
 }
 
+// handlePage is a page that streams can follow.
 func (r *router) handlePage(path string, h http.HandlerFunc) {
+	r.handleStill(path, h)
+	r.live.HandleFunc(http.MethodGet+" "+path, h)
+}
+
+// handleStill is what readers are answered that no stream follows: it takes effort, or is no page.
+func (r *router) handleStill(path string, h http.HandlerFunc) {
+	r.handle(Route{http.MethodGet, path, ForReaders}, r.readers(r.compress(h)))
+}
+
+// handleStream is an answer that lasts.
+func (r *router) handleStream(path string, h http.HandlerFunc) {
 	r.handle(Route{http.MethodGet, path, ForReaders}, r.readers(h))
 }
 

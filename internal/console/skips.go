@@ -27,7 +27,7 @@ type skipCount struct {
 
 // countSkips counts the gates that were skipped lately in a pipeline, or, with an empty
 // name, in all.
-func (c *server) countSkips(ctx context.Context, pipelines []api.Pipeline, name string) (skipCount, error) {
+func (c *server) countSkips(ctx context.Context, pipelines []pipelineUnits, name string) (skipCount, error) {
 	since := c.opts.Now().Add(-skipsShownFor)
 	f := store.AuditFilter{Verb: command.Skip, Since: since}
 	if name != "" {

@@ -35,6 +35,8 @@ type testConsole struct {
 	options Options
 	url     string
 
+	holds map[string][]promotion.Hold // by component, of those that are put
+
 	mu       sync.Mutex
 	commands []Command
 	refuse   error
@@ -122,16 +124,37 @@ func releaseID(name string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// unit puts a judged unit into the store.
+// unit puts a judged unit into the store, whose environments come one after the other.
 func (w *testConsole) unit(repo, pipeline, component, broken string, envs ...promotion.EnvState) {
 	w.t.Helper()
-	v := map[string]any{"unit": promotion.Unit{Repo: repo, Pipeline: pipeline, Component: component}, "at": before(40 * time.Second),
+	after := map[string][]string{}
+	for i := 1; i < len(envs); i++ {
+		after[envs[i].Environment] = []string{envs[i-1].Environment}
+	}
+	w.unitInGraph(repo, pipeline, component, broken, after, envs...)
+}
+
+// unitInGraph is unit for environments that come after others.
+func (w *testConsole) unitInGraph(repo, pipeline, component, broken string, after map[string][]string, envs ...promotion.EnvState) {
+	w.t.Helper()
+	row := w.unitRow(repo, pipeline, component, broken, after, envs...)
+	w.putRecord(func(tx *store.Tx) error { return tx.PutUnit(w.t.Context(), row) })
+}
+
+func (w *testConsole) unitRow(repo, pipeline, component, broken string, after map[string][]string, envs ...promotion.EnvState) store.Unit {
+	var shape []map[string]any
+	for _, e := range envs {
+		targets := map[string]any{}
+		for name := range e.Targets {
+			targets[name] = map[string]any{"id": "hub/argocd/" + component + "-" + name, "cluster": "cluster-of-" + name, "applicationSet": pipeline}
+		}
+		shape = append(shape, map[string]any{"name": e.Environment, "after": after[e.Environment], "targets": targets})
+	}
+	v := map[string]any{"environments": shape, "holds": w.holds[component], "unit": promotion.Unit{Repo: repo, Pipeline: pipeline, Component: component}, "at": before(40 * time.Second),
 		"tip": releaseID("tip")[:40], "broken": broken, "decision": map[string]any{"envs": envs}}
 	raw := mustJSON(v)
-	w.putRecord(func(tx *store.Tx) error {
-		return tx.PutUnit(w.t.Context(), store.Unit{Key: repo + "|" + pipeline + "|" + component, Repo: repo, Pipeline: pipeline, Component: component,
-			Digest: releaseID(string(raw)), UpdatedAt: now, Data: raw})
-	})
+	return store.Unit{Key: repo + "|" + pipeline + "|" + component, Repo: repo, Pipeline: pipeline, Component: component,
+		Digest: releaseID(string(raw)), UpdatedAt: now, Data: raw}
 }
 
 // env makes an environment's state with healthy targets.

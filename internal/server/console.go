@@ -12,6 +12,7 @@ import (
 	"github.com/liftlock/liftlock/internal/console"
 	"github.com/liftlock/liftlock/internal/console/api"
 	"github.com/liftlock/liftlock/internal/controller"
+	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 )
 
@@ -22,8 +23,35 @@ func (s *Server) newConsole() (*console.Console, error) {
 		tokens = append(tokens, console.Token{Name: t.Name, Role: string(t.Role), Secret: t.Token.Reveal()})
 	}
 	return console.New(console.Options{Store: s.store, Health: s.listTroubles, Command: s.runCommand, Differences: s.compareLive, Diff: s.renderDiff, Tokens: tokens,
+		CommitURL: s.commitURL, ApplicationURL: s.applicationURL,
 		ReadToken: s.o.Config.ReadAccess != config.ReadOpen, Client: s.clients.clientOf,
 		ExternalURL: s.o.Config.ExternalURL, Version: s.o.Version, Now: s.o.Clock.Now, Log: s.log.Named("console"), Caches: &s.caches})
+}
+
+// commitURL is the forge's page of a commit or, with a base, of what it has and the base
+// hasn't; empty where the repository isn't known.
+func (s *Server) commitURL(repository, base, commit string) string {
+	name, path, _ := strings.Cut(repository, ":")
+	f, i := s.forges[name], strings.LastIndexByte(path, '/')
+	if f == nil || i < 0 {
+		return ""
+	}
+	repo := forge.Repo{Owner: path[:i], Name: path[i+1:]}
+	if base != "" {
+		return f.CompareURL(repo, base, commit)
+	}
+	return f.CommitURL(repo, commit)
+}
+
+// applicationURL is the page of an Application, given as namespace/name, in an Argo CD whose
+// API's address is known; else empty.
+func (s *Server) applicationURL(argocd, application string) string {
+	for i := range s.o.Config.ArgoCD {
+		if a := &s.o.Config.ArgoCD[i]; a.Name == argocd && a.API != nil {
+			return strings.TrimRight(a.API.URL, "/") + "/applications/" + application
+		}
+	}
+	return ""
 }
 
 // runCommand hands an order of the API to the engine.

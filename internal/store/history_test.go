@@ -66,11 +66,21 @@ func TestPromotions(t *testing.T) {
 func TestEvents(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, w *testStore) {
 		newEvents, cancel := w.Subscribe()
+		shown, leave := w.SubscribeShown()
+		defer leave()
+		must(t, w.PutUnit(ctx, Unit{Key: "u", Digest: "1"}))
+		await(t, shown, "a unit")
+		select {
+		case <-newEvents:
+			t.Error("a unit was signalled as an event")
+		default:
+		}
 		event := func(component, once string, pull int) Event {
 			return Event{At: w.Now(), Repo: "acme/fleet", Pipeline: "shop", Component: component, Environment: "qa", Pull: pull, Kind: "opened", Message: "m", IdempotencyKey: once}
 		}
 		assertEqual(t, value(w.AddEvents(ctx, event("web", "1", 1), event("api", "2", 2), event("web", "1", 1)))(t), 2)
 		await(t, newEvents, "new events")
+		await(t, shown, "new events")
 		assertEqual(t, value(w.AddEvents(ctx, event("web", "", 1), event("web", "", 1), event("web", "2", 1)))(t), 2)
 		await(t, newEvents, "new events")
 		cancel()

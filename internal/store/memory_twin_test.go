@@ -239,7 +239,7 @@ func drawRead(d draws) func(r reader) result {
 		{Repo: repo, Pull: number}} {
 		questions = append(questions, func(r reader) result { v, err := r.Promotions(ctx, f); return returned(err, v) })
 	}
-	for _, f := range []UnitFilter{{}, {Repo: repo, Pipeline: pipeline}, {Contains: `"n":1`}} {
+	for _, f := range []UnitFilter{{}, {Repo: repo, Pipeline: pipeline}, {Contains: `"n":1`}, {WithoutData: true}} {
 		questions = append(questions, func(r reader) result { v, err := r.Units(ctx, f); return returned(err, v) })
 	}
 	return func(r reader) (all result) {

@@ -24,13 +24,13 @@ func newMemoryUnits() memoryTable[Unit] {
 		}})
 }
 
-func (t *memoryTx) putUnit(_ context.Context, u Unit) error {
+func (t *memoryTx) putUnit(_ context.Context, u Unit) (changed bool, err error) {
 	if old := t.tables.units.find(&u); old != nil && old.Digest == u.Digest {
-		return nil
+		return false, nil
 	}
 	u.UpdatedAt, u.Data = storedTime(u.UpdatedAt), copyPayload(u.Data)
 	t.tables.units.put(&u)
-	return nil
+	return true, nil
 }
 
 func (t *memoryTx) deleteUnit(_ context.Context, key string) error {
@@ -55,7 +55,11 @@ func (m memoryReader) Units(ctx context.Context, f UnitFilter) (out []Unit, err 
 	}
 	for u := range tables.units.allBy(unitsByPlace) {
 		if chosen(f.Repo, u.Repo) && chosen(f.Pipeline, u.Pipeline) && (f.Contains == "" || strings.Contains(string(u.Data), f.Contains)) {
-			out = append(out, u.copy())
+			found := u.copy()
+			if f.WithoutData {
+				found.Data = nil
+			}
+			out = append(out, found)
 		}
 	}
 	return out, nil

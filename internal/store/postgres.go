@@ -125,6 +125,7 @@ func relayNotifications(ctx context.Context, conn *pgx.Conn, cfg *pgx.ConnConfig
 		}
 		s.notifySubject(subjectWakes)
 		s.notifySubject(subjectEvents)
+		s.notifySubject(subjectUnits)
 	}
 }
 

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"encoding/json"
 	"errors"
 	"sync"
 	"testing"
@@ -14,6 +15,12 @@ func TestReplicasNotifyEachOther(t *testing.T) {
 	a, b := mustOpen(t, dsn, Options{}), mustOpen(t, dsn, Options{})
 	newEvents, cancel := b.Subscribe()
 	defer cancel()
+	shown, leave := b.SubscribeShown()
+	defer leave()
+	must(t, a.PutUnit(ctx, Unit{Key: "u", Digest: "1", Data: json.RawMessage(`{}`)}))
+	await(t, shown, "the other replica's unit")
+	must(t, a.DeleteUnit(ctx, "u"))
+	await(t, shown, "the unit that is gone")
 	must(t, a.Wake(ctx, "a"))
 	await(t, b.Wakeups(), "the other replica's wake")
 	value(a.AddEvents(ctx, Event{Kind: "k"}))(t)

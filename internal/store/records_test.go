@@ -137,6 +137,9 @@ func TestUnits(t *testing.T) {
 		assertEqual(t, value(w.Units(ctx, UnitFilter{Repo: "acme/ads", Pipeline: "shop"}))(t), []Unit(nil))
 
 		assertEqual(t, value(w.Units(ctx, UnitFilter{Contains: `"n":1`}))(t), []Unit{web})
+		bare := web
+		bare.Data = nil
+		assertEqual(t, value(w.Units(ctx, UnitFilter{Contains: `"n":1`, WithoutData: true}))(t), []Unit{bare})
 		unchanged := web
 		unchanged.UpdatedAt, unchanged.Data = w.Now().Add(time.Hour), json.RawMessage(`{"n":2}`)
 		must(t, w.PutUnit(ctx, unchanged))

@@ -134,4 +134,12 @@ func (s *Store) Wakeups() <-chan struct{} { return s.signals.wakes }
 
 // Subscribe returns a channel that is signalled when there are new events; read
 // them with Events. Several signals may be one. Call cancel when done.
-func (s *Store) Subscribe() (events <-chan struct{}, cancel func()) { return s.signals.subscribe() }
+func (s *Store) Subscribe() (events <-chan struct{}, cancel func()) {
+	return s.signals.subscribe(subscription{})
+}
+
+// SubscribeShown is Subscribe for whoever shows units too: the channel is also signalled
+// when one was changed or forgotten.
+func (s *Store) SubscribeShown() (changes <-chan struct{}, cancel func()) {
+	return s.signals.subscribe(subscription{units: true})
+}

@@ -96,7 +96,7 @@ type transaction interface {
 	updateArrivalData(ctx context.Context, a Arrival) error
 	putObservation(ctx context.Context, o Observation) error
 	deleteObservation(ctx context.Context, unit, environment, target string) error
-	putUnit(ctx context.Context, u Unit) error
+	putUnit(ctx context.Context, u Unit) (changed bool, err error)
 	deleteUnit(ctx context.Context, key string) error
 	putState(ctx context.Context, key string, data []byte) error
 	deleteState(ctx context.Context, key string) error

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"strings"
 	"time"
 )
 
@@ -23,6 +24,7 @@ type Unit struct {
 type UnitFilter struct {
 	Repo, Pipeline string
 	Contains       string // a piece of the data's text, without % and _
+	WithoutData    bool   // the units come without their Data
 }
 
 // PutUnit writes the unit down, unless its Digest is what is there already.
@@ -30,16 +32,20 @@ func (t *Tx) PutUnit(ctx context.Context, u Unit) error {
 	if err := u.checkFields(); err != nil {
 		return wrapError(err, "store the unit %.80q", u.Key)
 	}
-	return wrapError(t.db.putUnit(ctx, u), "store the unit %s", u.Key)
+	changed, err := t.db.putUnit(ctx, u)
+	if changed {
+		t.subjects[subjectUnits] = true
+	}
+	return wrapError(err, "store the unit %s", u.Key)
 }
 
-func (t sqlTx) putUnit(ctx context.Context, u Unit) error {
-	_, err := t.db.exec(ctx, `INSERT INTO units (key, repo, pipeline, component, digest, updated_at, data) VALUES ($1, $2, $3, $4, $5, $6, $7)
+func (t sqlTx) putUnit(ctx context.Context, u Unit) (changed bool, err error) {
+	n, err := t.db.exec(ctx, `INSERT INTO units (key, repo, pipeline, component, digest, updated_at, data) VALUES ($1, $2, $3, $4, $5, $6, $7)
 		ON CONFLICT (key) DO UPDATE SET repo = excluded.repo, pipeline = excluded.pipeline, component = excluded.component,
 			digest = excluded.digest, updated_at = excluded.updated_at, data = excluded.data
 		WHERE excluded.digest <> units.digest`,
 		u.Key, u.Repo, u.Pipeline, u.Component, u.Digest, toMicros(u.UpdatedAt), string(u.Data))
-	return err
+	return n > 0, err
 }
 
 func (u Unit) checkFields() error {
@@ -50,6 +56,7 @@ func (u Unit) checkFields() error {
 // DeleteUnit forgets the unit, what was observed of its targets, and its entry in the merge queue.
 // Its history stays. A unit that isn't known is success.
 func (t *Tx) DeleteUnit(ctx context.Context, key string) error {
+	t.subjects[subjectUnits] = true
 	return wrapError(t.db.deleteUnit(ctx, key), "forget the unit %s", key)
 }
 
@@ -77,7 +84,11 @@ func (r queries) Units(ctx context.Context, f UnitFilter) ([]Unit, error) {
 	if f.Contains != "" {
 		w.addCondition("data LIKE $%d", "%"+f.Contains+"%")
 	}
-	units, err := queryAll(ctx, r.db, (*Unit).columns, `SELECT `+unitColumns+` FROM units`+w.String()+` ORDER BY pipeline, component, key`, w.args...)
+	columns := unitColumns
+	if f.WithoutData {
+		columns = strings.Replace(columns, ", data", ", ''", 1)
+	}
+	units, err := queryAll(ctx, r.db, (*Unit).columns, `SELECT `+columns+` FROM units`+w.String()+` ORDER BY pipeline, component, key`, w.args...)
 	return units, wrapError(err, "read the units")
 }
 

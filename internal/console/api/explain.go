@@ -2,6 +2,7 @@ package api
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -119,11 +120,19 @@ func (e *Environment) Drifted() int {
 	return n
 }
 
+// stuckReasons are the codes of reasons that don't go away by themselves: a release that
+// was taken back or degraded and doesn't come again, one whose edit is refused, a step that
+// fails, somebody else's work on the branch.
+var stuckReasons = []string{"quarantined", "refused", "failing", "unsound", "foreign"}
+
 // Attention says that a person should look: something failed, was changed by
-// hand, is held or can't be read.
+// hand, is held, is stuck, or can't be read or told.
 func (e *Environment) Attention() bool {
 	switch e.State {
 	case "degraded", "failed", "diverged", "mixed", "unreadable":
+		return true
+	}
+	if e.Stuck() != nil || slices.ContainsFunc(e.Targets, func(t Target) bool { return t.Untold }) {
 		return true
 	}
 	if e.Incoming != nil && e.Incoming.State == "held" {
@@ -135,6 +144,16 @@ func (e *Environment) Attention() bool {
 		}
 	}
 	return e.Revert != nil
+}
+
+// Stuck is why a release doesn't move and won't by itself; nil where nothing says so.
+func (e *Environment) Stuck() *Reason {
+	for i := range e.Why {
+		if slices.Contains(stuckReasons, e.Why[i].Code) {
+			return &e.Why[i]
+		}
+	}
+	return nil
 }
 
 // Moving says that something is under way here: a release is being verified, or

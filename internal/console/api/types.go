@@ -18,12 +18,22 @@ type Pipelines struct {
 
 // Pipeline is one pipeline of one repository. Components are left out of lists.
 type Pipeline struct {
-	Name         string      `json:"name"`
-	Repository   string      `json:"repository"`       // "forge:owner/name"
-	Environments []string    `json:"environments"`     // in the order of the pipeline
-	Broken       string      `json:"broken,omitempty"` // file:line: why the file on the default branch can't be used
-	Counts       Counts      `json:"counts"`
-	Components   []Component `json:"components,omitempty"`
+	Name         string   `json:"name"`
+	Repository   string   `json:"repository"`   // "forge:owner/name"
+	Environments []string `json:"environments"` // in the order of the pipeline
+	// Graph are the environments with those right before each, in the same order; left out
+	// where that isn't known yet.
+	Graph      []PipelineEnvironment `json:"graph,omitempty"`
+	Broken     string                `json:"broken,omitempty"` // file:line: why the file on the default branch can't be used
+	Counts     Counts                `json:"counts"`
+	Components []Component           `json:"components,omitempty"`
+}
+
+// PipelineEnvironment is where an environment is in its pipeline.
+type PipelineEnvironment struct {
+	Name   string   `json:"name"`
+	After  []string `json:"after"` // those that must have verified a release before it comes here; empty: releases begin here
+	Branch string   `json:"branch,omitempty"`
 }
 
 // Counts are how many components of a pipeline there are, and in how many of
@@ -44,11 +54,25 @@ type Component struct {
 	Tip          string        `json:"tip,omitempty"` // the tracked branch's head that it was judged on
 	Broken       string        `json:"broken,omitempty"`
 	Environments []Environment `json:"environments"`
+	Holds        []Hold        `json:"holds,omitempty"` // on more than a pull request
+}
+
+// Hold is a person's stop.
+type Hold struct {
+	Scope       string    `json:"scope"`                 // component, environment or pipeline
+	Environment string    `json:"environment,omitempty"` // the one that stands still; left out: all of them
+	By          string    `json:"by"`
+	Reason      string    `json:"reason,omitempty"`
+	Reverts     bool      `json:"reverts,omitempty"` // reverts stand still too
+	At          time.Time `json:"at"`
+	Until       time.Time `json:"until,omitzero"` // left out: until somebody lifts it
 }
 
 // Environment is one step of the pipeline for one component.
 type Environment struct {
 	Environment string      `json:"environment"`
+	After       []string    `json:"after,omitempty"` // as in PipelineEnvironment
+	Branch      string      `json:"branch,omitempty"`
 	State       string      `json:"state"` // of the release that is there
 	Reason      string      `json:"reason"`
 	Release     string      `json:"release,omitempty"` // its identity, 64 hex digits
@@ -76,6 +100,15 @@ type Target struct {
 	State  string    `json:"state"`
 	Reason string    `json:"reason"`
 	Since  time.Time `json:"since,omitzero"`
+	// Which Application it is; left out where that isn't known yet.
+	ArgoCD         string `json:"argocd,omitempty"`
+	Application    string `json:"application,omitempty"` // with its namespace, "argocd/web-qa"
+	ApplicationSet string `json:"applicationSet,omitempty"`
+	Cluster        string `json:"cluster,omitempty"`
+	URL            string `json:"url,omitempty"` // of its page in Argo CD
+	// Untold says that nobody has been able to tell for so long how it is that a person
+	// should look why.
+	Untold bool `json:"untold,omitempty"`
 	// Drift is how it differs from Git although that was synced to it. Nothing is done
 	// about it. Absent: it doesn't, or that can't be told.
 	Drift *Drift `json:"drift,omitempty"`
@@ -180,6 +213,21 @@ type PromotionDetail struct {
 	Gates   []Gate   `json:"gates,omitempty"` // while it is open
 	Why     []Reason `json:"why,omitempty"`   // while it is open
 	Targets []Target `json:"targets,omitempty"`
+	// Cause says in one sentence why it is as it is: what degraded, what it waits for; left
+	// out where nothing says so.
+	Cause string `json:"cause,omitempty"`
+	// Merge is who merged it, and by what it was judged then; nil where it wasn't merged, or
+	// that isn't on record.
+	Merge    *AuditEntry `json:"merge,omitempty"`
+	MergedAt time.Time   `json:"mergedAt,omitzero"`
+	// Commit is as which it landed, with its page and that of what it brought; left out
+	// where that isn't known.
+	Commit     string `json:"commit,omitempty"`
+	CommitURL  string `json:"commitURL,omitempty"`
+	CompareURL string `json:"compareURL,omitempty"`
+	// Audit is what people asked for on it and what came of that, and its merge, newest
+	// first, at most 50.
+	Audit []AuditEntry `json:"audit,omitempty"`
 	// Timelines are the changes of the targets' states and health, while Current.
 	Timelines []Timeline `json:"timelines,omitempty"`
 	Events    []Event    `json:"events"` // oldest first, at most 200

@@ -1,0 +1,112 @@
+package console
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/console/api"
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+// promotionBody is the body of a promotion's page.
+type promotionBody struct {
+	api.Promotion
+	Steps   []progressStep
+	Bars    []healthBar
+	Renders bool // there is a page with what it changes
+}
+
+// FromMerge says when something was from the merge: "+5 min" or "−2 h"; empty where
+// there was no merge.
+func (b *promotionBody) FromMerge(t time.Time) string {
+	at := b.Detail.MergedAt
+	switch d := t.Sub(at); {
+	case at.IsZero() || t.IsZero():
+		return ""
+	case d < 0:
+		return "−" + formatDuration(-d)
+	default:
+		return "+" + formatDuration(d)
+	}
+}
+
+// healthBar is how one target was since the merge.
+type healthBar struct {
+	Target   string
+	Now      string // its state
+	Text     string // the same in words
+	Segments []barSegment
+	Changes  []api.StateChange
+}
+
+// barSegment is for how long a target was in a state, in thousandths of the bar.
+type barSegment struct {
+	State       string
+	From, Width int
+	Text        string
+}
+
+// barLength is a bar's length in its own units.
+const barLength = 1000
+
+// buildHealthBars draws the targets' timelines on one scale, which ends some time after the
+// last change: what is now lasts, and the same page is the same a minute later.
+func buildHealthBars(all []api.Timeline, sinceMerge func(time.Time) string) []healthBar {
+	var first, last time.Time
+	for _, t := range all {
+		for _, k := range t.Changes {
+			if first.IsZero() || k.At.Before(first) {
+				first = k.At
+			}
+			if k.At.After(last) {
+				last = k.At
+			}
+		}
+	}
+	whole := max(last.Sub(first)*5/4, time.Minute)
+	var out []healthBar
+	for _, t := range all {
+		b := healthBar{Target: t.Target, Changes: t.Changes}
+		var said []string
+		for i, k := range t.Changes {
+			s := barSegment{State: k.State, From: int(barLength * k.At.Sub(first) / whole), Text: strings.TrimSpace(k.State + " " + sinceMerge(k.At))}
+			end := barLength
+			if i+1 < len(t.Changes) {
+				end = int(barLength * t.Changes[i+1].At.Sub(first) / whole)
+			}
+			s.Width = max(end-s.From, 4)
+			b.Segments = append(b.Segments, s)
+			b.Now = k.State
+			said = append(said, s.Text)
+		}
+		b.Text = strings.Join(said, ", ")
+		out = append(out, b)
+	}
+	return out
+}
+
+func (c *server) promotionPage(w http.ResponseWriter, r *http.Request) {
+	id, err := parsePromotionID(r)
+	var s *snapshot
+	if err == nil {
+		s, err = c.reader.sharedSnapshot(r.Context())
+	}
+	var p *api.Promotion
+	if err == nil {
+		p, err = c.reader.readPromotion(r.Context(), s, id)
+	}
+	if err != nil {
+		c.renderError(w, r, err)
+		return
+	}
+	title := p.Component + " to " + p.Environment
+	if p.Kind == "revert" {
+		title = p.Component + " back in " + p.Environment
+	}
+	b := &promotionBody{Promotion: *p, Steps: buildSteps(p), Renders: c.opts.Diff != nil}
+	b.Bars = buildHealthBars(p.Detail.Timelines, b.FromMerge)
+	pg := newPage(s, title, "promotions", b)
+	pg.unit = unitKey(promotion.Unit{Repo: p.Repository, Pipeline: p.Pipeline, Component: p.Component})
+	c.renderPage(w, r, http.StatusOK, "promotion", pg)
+}

@@ -1,0 +1,216 @@
+package console
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/console/api"
+	"github.com/liftlock/liftlock/internal/store"
+)
+
+// shownUnit is a unit with what is worked out of it once, when it has changed. It is read
+// only, but for the rows.
+type shownUnit struct {
+	digest      string
+	at          time.Time
+	learnedURLs int // the reader's, when component was made
+	record      *unitRecord
+	component   api.Component
+
+	attention, moving, waiting bool
+	names                      string   // what it is found by besides its environments, in lower case
+	texts                      []string // likewise, by environment
+	rows                       rowCache
+}
+
+// snapshot is everything that is shown, as of one moment. It is read only.
+type snapshot struct {
+	units    []*shownUnit // sorted by pipeline, component and repository
+	byKey    map[string]*shownUnit
+	troubles []api.Trouble
+	newest   int64  // the newest event's number
+	version  string // the same: nothing that is shown has changed; also on another replica that is as well
+}
+
+// findUnit finds a unit by its key; nil where there is none.
+func (s *snapshot) findUnit(key string) *shownUnit { return s.byKey[key] }
+
+// sharedSnapshot reads everything anew, or joins a read that is under way.
+func (r *reader) sharedSnapshot(ctx context.Context) (*snapshot, error) {
+	ch := r.inFlight.DoChan("", func() (any, error) {
+		// Others may be waiting for it when the first one leaves.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
+		defer cancel()
+		return r.readSnapshot(ctx)
+	})
+	select {
+	case <-ctx.Done():
+		return nil, fmt.Errorf("read what is shown: %w", ctx.Err())
+	case res := <-ch:
+		if res.Err != nil {
+			return nil, res.Err
+		}
+		return res.Val.(*snapshot), nil
+	}
+}
+
+// maxSingleReads is up to how many changed units are read one by one: then, of a thousand,
+// only those.
+const maxSingleReads = 32
+
+func (r *reader) readSnapshot(ctx context.Context) (*snapshot, error) {
+	// First, so that what is read with the version is never older than it says.
+	events, err := r.store.Events(ctx, store.EventFilter{Newest: true, Limit: 1})
+	if err != nil {
+		return nil, err
+	}
+	rows, err := r.store.Units(ctx, store.UnitFilter{WithoutData: true})
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	old := r.decoded
+	r.mu.Unlock()
+	if rows, err = r.readChanged(ctx, rows, old); err != nil {
+		return nil, err
+	}
+	s := &snapshot{units: make([]*shownUnit, 0, len(rows)), byKey: make(map[string]*shownUnit, len(rows)), troubles: r.health(ctx)}
+	sum := sha256.New()
+	for i := range rows {
+		row := &rows[i]
+		fmt.Fprintf(sum, "%s %s %d\n", row.Key, row.Digest, row.UpdatedAt.UnixMicro())
+		u := old[row.Key]
+		if !u.isOf(row) {
+			u = &shownUnit{digest: row.Digest, at: row.UpdatedAt, record: &unitRecord{}, learnedURLs: -1}
+			if err := json.Unmarshal(row.Data, u.record); err != nil {
+				s.troubles = append(s.troubles, api.Trouble{Part: row.Pipeline + "/" + row.Component, Message: "what was last judged of it can't be read; it is written again at its next change"})
+				continue
+			}
+		}
+		s.units = append(s.units, u)
+	}
+	s.troubles = addBrokenPipelines(s.troubles, s.units)
+	for _, t := range s.troubles {
+		fmt.Fprintf(sum, "%q %q %d\n", t.Part, t.Message, t.Since.UnixMicro())
+	}
+	if len(events) > 0 {
+		s.newest = events[0].Seq
+	}
+	s.version = strconv.FormatInt(s.newest, 10) + "-" + hex.EncodeToString(sum.Sum(nil)[:12])
+	r.learnPullURLs(ctx, s.units)
+	r.rememberUnits(s)
+	return s, nil
+}
+
+// isOf says whether a unit is what a row has.
+func (u *shownUnit) isOf(row *store.Unit) bool {
+	return u != nil && u.digest == row.Digest && u.at.Equal(row.UpdatedAt)
+}
+
+// readChanged fills in the data of the rows that aren't known yet.
+func (r *reader) readChanged(ctx context.Context, rows []store.Unit, known map[string]*shownUnit) ([]store.Unit, error) {
+	var changed []int
+	for i := range rows {
+		if !known[rows[i].Key].isOf(&rows[i]) {
+			changed = append(changed, i)
+		}
+	}
+	if len(changed) > maxSingleReads {
+		return r.store.Units(ctx, store.UnitFilter{})
+	}
+	gone := map[string]bool{}
+	for _, i := range changed {
+		row, ok, err := r.store.Unit(ctx, rows[i].Key)
+		if err != nil {
+			return nil, err
+		}
+		if gone[rows[i].Key] = !ok; ok {
+			rows[i] = row
+		}
+	}
+	out := rows[:0]
+	for i := range rows {
+		if !gone[rows[i].Key] {
+			out = append(out, rows[i])
+		}
+	}
+	return out, nil
+}
+
+// addBrokenPipelines adds the broken pipeline files that units tell of, once each,
+// where the health doesn't tell already.
+func addBrokenPipelines(troubles []api.Trouble, units []*shownUnit) []api.Trouble {
+	for _, u := range units {
+		v := u.record
+		if v.Broken == "" {
+			continue
+		}
+		known := false
+		for _, t := range troubles {
+			known = known || strings.Contains(t.Message, v.Broken)
+		}
+		if !known {
+			troubles = append(troubles, api.Trouble{Part: "pipeline file of " + v.Unit.Repo, Message: v.Broken})
+		}
+	}
+	return troubles
+}
+
+// maxReleaseNames bounds the memory of what releases are called.
+const maxReleaseNames = 20_000
+
+// rememberUnits works out what is shown of the units that have changed, and keeps them all.
+func (r *reader) rememberUnits(s *snapshot) {
+	r.mu.Lock()
+	learned := r.learnedURLs
+	r.mu.Unlock()
+	repos := map[string]string{}
+	for i, u := range s.units {
+		v := u.record
+		if u.learnedURLs != learned {
+			u = r.newShownUnit(u, learned)
+			s.units[i] = u
+		}
+		s.byKey[unitKey(v.Unit)] = u
+		repo := v.Unit.Repo
+		if other, ok := repos[v.Unit.Pipeline]; ok && other != repo {
+			repo = ""
+		}
+		repos[v.Unit.Pipeline] = repo
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.decoded, r.repoByPipeline = s.byKey, repos
+}
+
+// newShownUnit is a unit with what is shown of it. Another snapshot may have the old one.
+func (r *reader) newShownUnit(old *shownUnit, learnedURLs int) *shownUnit {
+	u := &shownUnit{digest: old.digest, at: old.at, record: old.record, learnedURLs: learnedURLs, component: r.buildComponent(old.record)}
+	c := &u.component
+	u.attention, u.moving, u.waiting = c.Attention(), c.Moving(), c.Waiting()
+	u.names = strings.ToLower(c.Component + "\n" + c.Pipeline + "\n" + c.Repository)
+	for i := range c.Environments {
+		e := &c.Environments[i]
+		text := []string{e.Name, e.State, e.Release}
+		if e.Incoming != nil {
+			text = append(text, e.Incoming.Name, e.Incoming.State)
+		}
+		u.texts = append(u.texts, strings.ToLower(strings.Join(text, "\n")))
+	}
+	for i := range u.record.Decision.Envs {
+		e := &u.record.Decision.Envs[i]
+		if e.Release != "" && e.Name != "" {
+			r.releaseNames.Put(e.Release, e.Name)
+		}
+		if e.Candidate != "" && e.CandidateName != "" {
+			r.releaseNames.Put(e.Candidate, e.CandidateName)
+		}
+	}
+	return u
+}

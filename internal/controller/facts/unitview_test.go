@@ -1,0 +1,47 @@
+package facts
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+// The console draws the pipeline and finds Argo CD's pages by what is kept with a unit.
+func TestViewHasThePipelinesShape(t *testing.T) {
+	now := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+	lasting := promotion.Hold{Scope: "component", By: "ada", At: now.Add(-time.Hour)}
+	c := &ComponentEvaluation{
+		Facts: promotion.ComponentFacts{Now: now, Unit: promotion.Unit{Repo: "hub:acme/fleet", Pipeline: "shop", Component: "web"},
+			Holds: promotion.Sure([]promotion.Hold{{Scope: "component", By: "grace", Until: now}, lasting}),
+			Envs: []promotion.Env{
+				{Name: "dev", Spec: pipeline.Environment{Name: "dev", Branch: "env/dev"}},
+				{Name: "qa", Spec: pipeline.Environment{Name: "qa", After: []string{"dev"}}, Targets: []promotion.Target{{Name: "web-qa", ID: "hub/argocd/web-qa", Cluster: "eu-1"}, {Name: "plain", ID: "hub/argocd/plain"}}},
+			}},
+		Unit: &ResolvedUnit{Envs: map[string]*ResolvedEnv{"qa": {Targets: []appset.Target{{Name: "web-qa", Namespace: "argocd", ApplicationSet: "shop"}}}}},
+	}
+	row, err := PackView(c, &promotion.ComponentDecision{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got UnitView
+	if err := json.Unmarshal(row.Data, &got); err != nil {
+		t.Fatal(err)
+	}
+	want := []UnitEnvironment{{Name: "dev", Branch: "env/dev"}, {Name: "qa", After: []string{"dev"}, Targets: map[string]UnitTarget{"web-qa": {"hub/argocd/web-qa", "eu-1", "shop"}, "plain": {ID: "hub/argocd/plain"}}}}
+	if diff := cmp.Diff(want, got.Environments); diff != "" {
+		t.Errorf("environments (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]promotion.Hold{lasting}, got.Holds); diff != "" {
+		t.Errorf("holds (-want +got):\n%s", diff)
+	}
+	c.Facts.Holds = promotion.Sure([]promotion.Hold{})
+	if lifted, err := PackView(c, &promotion.ComponentDecision{}); err != nil || lifted.Digest == row.Digest {
+		t.Errorf("the same digest without the hold: %v", err)
+	}
+}
