@@ -240,6 +240,10 @@ func TestDecide(t *testing.T) {
 			f.land("qa", "r9", ByPerson, 0)
 			f.PendingCommands = []PendingCommand{{ID: 1, Verb: "promote", Environment: "qa", Release: id("r2"), At: noon.Add(-time.Hour)}}
 		}), want: []string{"answer 1: linus changed qa by hand since (qa-r9); /liftlock promote qa again takes that over"}, env: "qa", promo: Held},
+		{name: "diverged after something else was asked for", facts: moved().pull("qa", "r2").with(func(f *ComponentFacts) {
+			f.land("qa", "r9", ByPerson, 0)
+			f.PendingCommands = []PendingCommand{{ID: 1, Verb: "promote", Environment: "prod", At: noon.Add(-time.Hour)}}
+		}), want: []string{"answer 1: there is nothing to promote to prod: qa was changed by hand to r9; that is not carried on"}, env: "qa", promo: Held},
 		{name: "observe", facts: moved().composed("qa", "r2").with(func(f *ComponentFacts) { f.Pipeline.Spec.Mode = pipeline.ModeDryRun }), env: "qa", why: "mode is observe; otherwise: open a promotion of r2 into qa"},
 		{name: "broken pipeline file", facts: moved().composed("qa", "r2").with(func(f *ComponentFacts) { f.PipelineErr = ".liftlock.yaml:3: bad" }), env: "qa", why: ".liftlock.yaml:3: bad"},
 		{name: "unresolved targets", facts: moved().composed("qa", "r2").with(func(f *ComponentFacts) { f.Problems = []string{"argocd/x.yaml: no such file"} }), env: "qa", why: "argocd/x.yaml"},

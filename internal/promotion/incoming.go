@@ -286,7 +286,7 @@ func (j *evaluator) replaceOpen(e *Env, st *EnvState, own, forced *PendingComman
 		}
 		return true
 	}
-	if own != nil && release != p.Release {
+	if release != p.Release {
 		j.finishCommand(own, false, "a newer release took its place")
 	}
 	j.addAction(Replace{Environment: e.Name, Pull: p.Number, Head: p.Head, Release: release, Name: name, Tip: e.Tip, Why: why, Members: []Member{j.member(release, name, forced)}})

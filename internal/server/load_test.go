@@ -341,86 +341,98 @@ func sendUntil(end time.Time, connections int, address, name string, requests []
 	return all
 }
 
-// rate is how much was acknowledged in a time, in deliveries a second, and what it cost.
-func (s *loadedServer) describe(got *deliveryResults, in time.Duration) string {
-	return fmt.Sprintf("%.0f deliveries/s, p50 %s, p99 %s, %s of CPU each", float64(len(got.acknowledged))/in.Seconds(), got.percentile(0.5), got.percentile(0.99),
-		(s.cpu / time.Duration(max(1, len(got.acknowledged)))).Round(time.Microsecond))
-}
-
-// comparison is a plain handler and what came of deliveries to it.
-type comparison struct {
+// loadRun is a server with what came of the deliveries to it.
+type loadRun struct {
 	name   string
 	server *loadedServer
 	got    deliveryResults
-	took   time.Duration
+	took   time.Duration // in which it was there
 }
 
-// startComparisons starts every plain handler.
-func startComparisons(t *testing.T) []*comparison {
+// send delivers for a while.
+func (r *loadRun) send(round int, lasts time.Duration, connections int, requests []signedRequest) {
+	begun := time.Now()
+	r.got.add(sendUntil(begun.Add(lasts), connections, r.server.address, fmt.Sprint("round-", round), requests, 0))
+	r.took += time.Since(begun)
+}
+
+// rate is how many deliveries were acknowledged a second.
+func (r *loadRun) rate() float64 { return float64(len(r.got.acknowledged)) / r.took.Seconds() }
+
+// describe says what was reached, and what it cost; the server has ended.
+func (r *loadRun) describe() string {
+	return fmt.Sprintf("%.0f deliveries/s, p50 %s, p99 %s, %s of CPU each", r.rate(), r.got.percentile(0.5), r.got.percentile(0.99),
+		(r.server.cpu / time.Duration(max(1, len(r.got.acknowledged)))).Round(time.Microsecond))
+}
+
+// startPlainRuns starts every plain handler.
+func startPlainRuns(t *testing.T) []*loadRun {
 	t.Helper()
-	var all []*comparison
+	var all []*loadRun
 	for _, name := range slices.Sorted(maps.Keys(plainHandlers)) {
-		all = append(all, &comparison{name: name, server: newPlainServer(t, name)})
+		all = append(all, &loadRun{name: name, server: newPlainServer(t, name)})
 	}
 	return all
 }
 
-// send delivers to a plain handler for a while.
-func (c *comparison) send(lasts time.Duration, connections int, requests []signedRequest) {
-	begun := time.Now()
-	c.got.add(sendUntil(begun.Add(lasts), connections, c.server.address, "plain", requests, 0))
-	c.took += time.Since(begun)
-}
+// loadRounds is how often the servers that are compared take turns: what else the machine
+// does then slows all of them alike.
+const loadRounds = 10
 
 // TestLoad delivers usual payloads as fast as the server takes them. The server is
-// killed in the middle and started again: all that it acknowledged is in the store. Before
-// and after it, the same goes to plain handlers, which tell how fast the machine is meanwhile.
+// killed in the middle and started again: all that it acknowledged is in the store. By turns
+// the same goes to plain handlers.
 func TestLoad(t *testing.T) {
 	for _, connections := range []int{16, 64} {
 		t.Run(fmt.Sprintf("connections=%d", connections), func(t *testing.T) {
-			s := newLoadedServer(t)
+			own := &loadRun{server: newLoadedServer(t)}
 			var requests []signedRequest
 			for i := range 64 {
 				requests = append(requests, newSignedRequest(pullPayload(i+1, 25<<10), secret))
 			}
-			plain := startComparisons(t)
-			for _, p := range plain {
-				p.send(*loadFor/4, connections, requests)
-			}
+			plain := startPlainRuns(t)
+			s := own.server
 			s.start()
 			s.awaitAnswer()
-			begun := time.Now()
-			killed := make(chan time.Duration)
-			go func() {
-				<-time.After(*loadFor / 2)
-				s.kill()
-				at := time.Now()
-				s.start()
-				s.awaitAnswer()
-				killed <- time.Since(at)
-			}()
-			got := sendUntil(begun.Add(*loadFor), connections, s.address, "load", requests, 0)
-			took, away := time.Since(begun), <-killed
-			s.kill()
-			for _, p := range plain {
-				p.send(*loadFor/4, connections, requests)
-				p.server.kill()
+			turn := *loadFor / loadRounds
+			var away time.Duration
+			for round := range loadRounds {
+				for _, p := range plain {
+					p.send(round, turn/2, connections, requests)
+				}
+				killed := make(chan time.Duration, 1)
+				if round == loadRounds/2 {
+					go func() {
+						<-time.After(turn / 2)
+						s.kill()
+						at := time.Now()
+						s.start()
+						s.awaitAnswer()
+						killed <- time.Since(at)
+					}()
+				}
+				own.send(round, turn, connections, requests)
+				if round == loadRounds/2 {
+					away = <-killed
+					own.took -= min(away, turn/2)
+				}
 			}
+			s.kill()
 			stored := s.storedDeliveries()
 			lost := 0
-			for _, id := range got.acknowledged {
+			for _, id := range own.got.acknowledged {
 				if !stored[id] {
 					lost++
 				}
 			}
-			fmt.Printf("%d connections, %d bytes: %s; killed once (away for %s), %d not acknowledged\n", connections, len(requests[0].body), s.describe(&got, took-away), away.Round(time.Millisecond), got.failed)
+			fmt.Printf("%d connections, %d bytes: %s; killed once (away for %s), %d not acknowledged\n", connections, len(requests[0].body), own.describe(), away.Round(time.Millisecond), own.got.failed)
 			for _, p := range plain {
-				ratio := float64(len(got.acknowledged)) / (took - away).Seconds() / (float64(len(p.got.acknowledged)) / p.took.Seconds())
-				fmt.Printf("beside it, %s without storing: %s; that makes %.2f of its rate\n", p.name, p.server.describe(&p.got, p.took), ratio)
+				p.server.kill()
+				fmt.Printf("beside it, %s without storing: %s; the server reaches %.2f of that rate\n", p.name, p.describe(), own.rate()/p.rate())
 			}
-			fmt.Printf("acknowledged %d, of these stored %d\n", len(got.acknowledged), len(got.acknowledged)-lost)
-			if lost > 0 || len(got.acknowledged) == 0 {
-				t.Errorf("%d of %d acknowledged deliveries are lost", lost, len(got.acknowledged))
+			fmt.Printf("acknowledged %d, of these stored %d\n", len(own.got.acknowledged), len(own.got.acknowledged)-lost)
+			if lost > 0 || len(own.got.acknowledged) == 0 {
+				t.Errorf("%d of %d acknowledged deliveries are lost", lost, len(own.got.acknowledged))
 			}
 		})
 	}

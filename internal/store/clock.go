@@ -121,7 +121,9 @@ func (c storeClock) Now() time.Time { return c.shared.now() }
 func (c storeClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
 // ForProcess is the same open database as another process has it, whose own clock is now:
-// so that processes can be simulated side by side. Closing one closes all.
+// so that processes can be simulated side by side. Each of its deliveries is a transaction of
+// its own: whoever moves processes by hand doesn't know of one that waits for another. Closing
+// one closes all.
 func (s *Store) ForProcess(now func() time.Time) *Store {
 	c := &sharedTime{own: now}
 	return &Store{reader: s.backend.readsBy(c.now), log: s.log, time: c, hasOwnClock: s.hasOwnClock, lease: s.lease, backend: s.backend, intercept: s.intercept, signals: s.signals}

@@ -29,17 +29,37 @@ func (s *Store) Accept(ctx context.Context, d Delivery) (fresh bool, err error) 
 	if err := d.checkFields(); err != nil {
 		return false, wrapError(err, "accept the delivery %.80q of %s", d.ID, d.Forge)
 	}
-	return txWithResult(ctx, s, "accept", func(tx *Tx) (bool, error) {
-		fresh, err := tx.db.addDelivery(ctx, d)
-		if err != nil || !fresh {
-			return false, wrapError(err, "accept the delivery %s of %s", d.ID, d.Forge)
+	if s.accepts != nil {
+		// What the others' transaction fails of, or whose caller gives up, is none of this one's.
+		if a, alone := s.accepts.accept(ctx, d, s.acceptAll); a.err == nil || alone {
+			return a.fresh, a.err
 		}
-		distance := int64(0)
-		if !d.DueAt.IsZero() {
-			distance = microsUntil(tx.now(), d.DueAt)
+	}
+	return txWithResult(ctx, s, "accept", func(tx *Tx) (bool, error) { return tx.accept(ctx, d) })
+}
+
+// acceptAll accepts deliveries in one transaction, all of them or none.
+func (s *Store) acceptAll(ctx context.Context, all []*acceptance) error {
+	return s.Tx(ctx, "accept", func(tx *Tx) (err error) {
+		for _, a := range all {
+			if a.fresh, err = tx.accept(ctx, a.delivery); err != nil {
+				return err
+			}
 		}
-		return true, tx.wakeIn(distance, d.Urgency, d.Keys)
+		return nil
 	})
+}
+
+// accept writes a delivery down and wakes its keys, unless it is known already.
+func (t *Tx) accept(ctx context.Context, d Delivery) (fresh bool, err error) {
+	if fresh, err = t.db.addDelivery(ctx, d); err != nil || !fresh {
+		return false, wrapError(err, "accept the delivery %s of %s", d.ID, d.Forge)
+	}
+	distance := int64(0)
+	if !d.DueAt.IsZero() {
+		distance = microsUntil(t.now(), d.DueAt)
+	}
+	return true, t.wakeIn(distance, d.Urgency, d.Keys)
 }
 
 func (t sqlTx) addDelivery(ctx context.Context, d Delivery) (fresh bool, err error) {

@@ -50,6 +50,7 @@ type Store struct {
 	backend     backend
 	intercept   func(ctx context.Context, name string, answered bool) error // Options.Intercept
 	signals     *signals
+	accepts     *acceptGroup // nil: each delivery is a transaction of its own
 	closed      sync.Once
 }
 
@@ -80,6 +81,7 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 			return nil, err
 		}
 		s.useBackend(db)
+		s.accepts = &acceptGroup{}
 	case "postgres", "postgresql":
 		db, err := openPostgres(ctx, dsn, o, s.signals)
 		if err != nil {

@@ -1,0 +1,65 @@
+package store
+
+import (
+	"context"
+	"sync"
+)
+
+// acceptGroup lets deliveries that come while others are being written share the next
+// transaction, where the database runs one at a time: a burst of them costs a savepoint,
+// a wake of each key and a turn of the writer together, and not each. One of those who
+// wait writes for all of them, and then hands over to the first that has come since.
+type acceptGroup struct {
+	mu      sync.Mutex
+	busy    bool
+	waiting []*acceptance // in the order they came
+}
+
+// acceptance is one delivery that is to be accepted, and what came of it.
+type acceptance struct {
+	delivery Delivery
+	leads    chan bool // true: it is its turn to write; false: it was written, or not
+	fresh    bool
+	err      error
+}
+
+// accept has a delivery written by write, with those that wait at that moment. alone says
+// that it was the only one.
+func (g *acceptGroup) accept(ctx context.Context, d Delivery, write func(context.Context, []*acceptance) error) (a *acceptance, alone bool) {
+	a = &acceptance{delivery: d, leads: make(chan bool, 1), err: errAborted}
+	g.mu.Lock()
+	g.waiting = append(g.waiting, a)
+	leads := !g.busy
+	g.busy = true
+	g.mu.Unlock()
+	if leads || <-a.leads {
+		return a, g.writeNext(ctx, write) == 1
+	}
+	return a, false
+}
+
+// writeNext writes those that wait, the caller being the first of them, and says how many
+// they were.
+func (g *acceptGroup) writeNext(ctx context.Context, write func(context.Context, []*acceptance) error) int {
+	g.mu.Lock()
+	members := g.waiting[:min(len(g.waiting), groupLimit):min(len(g.waiting), groupLimit)]
+	g.waiting = g.waiting[len(members):]
+	g.mu.Unlock()
+	defer func() { // also when write panics: nobody waits for ever
+		g.mu.Lock()
+		if g.busy = len(g.waiting) > 0; g.busy {
+			g.waiting[0].leads <- true
+		} else {
+			g.waiting = nil
+		}
+		g.mu.Unlock()
+		for _, a := range members[1:] {
+			a.leads <- false
+		}
+	}()
+	err := write(ctx, members)
+	for _, a := range members {
+		a.err = err
+	}
+	return len(members)
+}
