@@ -17,6 +17,8 @@ import (
 type Trees interface {
 	UnhealthyResources(ctx context.Context, app *verification.App) ([]verification.Resource, error)
 	UncheckedResources(ctx context.Context, app *verification.App) (verification.Unchecked, error)
+	// RememberedUnchecked is what was read of it last, for people; false: nothing was.
+	RememberedUnchecked(app *verification.App) (verification.Unchecked, bool)
 }
 
 const (
@@ -80,6 +82,18 @@ func (o *argocdGatherer) lookForUnchecked(ctx context.Context, c *ComponentEvalu
 		c.scheduleRetry(retryState{tries: 1, retryAt: c.Now.Add(treesRetry)})
 	}
 	return app.WithUnchecked(unchecked, err)
+}
+
+// showUnchecked completes a verdict with what was read before of resources without a health
+// check, where its Application doesn't say which they are.
+func (o *argocdGatherer) showUnchecked(t *appset.Target, app *verification.App, v *verification.Verdict) {
+	trees := o.argocds.byName[o.argocds.ArgoCDOf(t)].Trees
+	if !v.UncheckedUnknown || trees == nil {
+		return
+	}
+	if unchecked, ok := trees.RememberedUnchecked(app); ok {
+		v.Unchecked, v.UncheckedUnknown = unchecked, false
+	}
 }
 
 // answerCulprits says which resources of the degraded targets are unhealthy. That this is

@@ -125,7 +125,8 @@ func pages() map[string]Input {
 		differs("web-prod-ap", true, false, edited)
 		differs("web-prod-sa", true, false, verification.Difference{Kind: "Job", Name: "old", How: verification.IsExtra})
 		differs("web-prod-za", true, true, edited)
-		e.Targets = append(e.Targets, promotion.Target{Name: "web-prod-zz"})
+		e.Targets = append(e.Targets, promotion.Target{Name: "web-prod-zz"},
+			promotion.Target{Name: "web-prod-3x", Verdict: verification.Verdict{UncheckedUnknown: true}})
 	})
 	with("promotion-drift-blocked", promotionInput(), func(_ *Input, e *promotion.Env, st *promotion.EnvState) {
 		d := &verification.Drift{Since: at(8, 10), Resources: []verification.Difference{{Kind: "Deployment", Name: "web", How: verification.IsDifferent}}, Total: 1, AutoSync: true}

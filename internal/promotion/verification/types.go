@@ -381,6 +381,8 @@ type Verdict struct {
 	DriftUntold string `json:",omitempty"`
 	// Unchecked are the resources that count as healthy without anybody knowing.
 	Unchecked Unchecked `json:",omitzero"`
+	// UncheckedUnknown says that it isn't known which they are.
+	UncheckedUnknown bool `json:",omitempty"`
 	// Culprits are what failed in the sync of the commit, where that is what makes the
 	// target degraded: resources and hooks that Argo CD needn't list as unhealthy.
 	Culprits []Resource `json:",omitempty"`

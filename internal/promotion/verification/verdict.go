@@ -34,7 +34,7 @@ func Judge(e Expect, app *App, rel []Relation, mem Memory, now time.Time) (Verdi
 	j.noteUntold(&v)
 	v.Drift, v.DriftUntold, v.InSync = j.drift, j.driftUntold, j.drift == nil && j.driftUntold == ""
 	if app != nil {
-		v.Unchecked = app.Unchecked
+		v.Unchecked, v.UncheckedUnknown = app.Unchecked, app.HealthInTree && !app.UncheckedKnown
 	}
 	j.rememberVerdict(&v)
 	return v, j.mem
