@@ -64,6 +64,25 @@ func (o *argocdGatherer) lookForAbsent(ctx context.Context, c *ComponentEvaluati
 	return app.WithAbsent(list)
 }
 
+// lookForInconclusive finds out whether an analysis without a result is what a target waits
+// for, where its Application doesn't say so; nil when it isn't, or that can't be told.
+func (o *argocdGatherer) lookForInconclusive(ctx context.Context, c *ComponentEvaluation, t *appset.Target, app *verification.App, v *verification.Verdict) *verification.App {
+	trees := o.argocds.byName[o.argocds.ArgoCDOf(t)].Trees
+	if app == nil || trees == nil || v.State != verification.Suspended && v.State != verification.Unclear || !app.MayBeInconclusive() {
+		return nil
+	}
+	within, cancel := context.WithTimeout(ctx, treesTimeout)
+	defer cancel()
+	list, err := trees.UnhealthyResources(within, app)
+	if err != nil {
+		if !errors.Is(err, argocd.ErrHealthNotKept) {
+			c.scheduleRetry(retryState{tries: 1, retryAt: c.Now.Add(treesRetry)})
+		}
+		return nil
+	}
+	return app.WithInconclusive(list)
+}
+
 // lookForUnchecked finds out which resources of a target have no health check, where its
 // environment asks for them, its Application doesn't say it, and nothing else keeps it from
 // being verified; nil where it isn't asked or nobody can tell.

@@ -253,3 +253,28 @@ func TestShowUnchecked(t *testing.T) {
 		t.Errorf("%d trees were read", trees.calls)
 	}
 }
+
+// TestLookForInconclusive reads the tree of what is paused or Unknown, and of nothing else.
+func TestLookForInconclusive(t *testing.T) {
+	rollout := []verification.Resource{{Group: "argoproj.io", Kind: "Rollout", Name: "web", Health: "Suspended", Descendants: []verification.Descendant{{Kind: "AnalysisRun", Name: "web-1", Health: "Unknown"}}}}
+	for name, c := range map[string]struct {
+		state  verification.State
+		health string
+		err    error
+		calls  int
+		found  bool
+	}{
+		"paused":          {verification.Suspended, "Suspended", nil, 1, true},
+		"Unknown":         {verification.Unclear, "Unknown", nil, 1, true},
+		"can't be read":   {verification.Suspended, "Suspended", errors.New("502"), 1, false},
+		"verified before": {verification.Verified, "Suspended", nil, 0, false},
+		"out of reach":    {verification.Unclear, "Healthy", nil, 0, false},
+	} {
+		trees := &knownTrees{lists: map[string][]verification.Resource{"web": rollout}, err: c.err}
+		o := &argocdGatherer{argocds: &argoCDs{main: "hub", byName: map[string]ArgoCD{"hub": {Trees: trees}}}}
+		got := o.lookForInconclusive(t.Context(), &ComponentEvaluation{Evaluation: &Evaluation{}}, &appset.Target{Name: "web"}, &verification.App{Name: "web", Health: c.health}, &verification.Verdict{State: c.state})
+		if (got != nil) != c.found || trees.calls != c.calls || got != nil && got.Inconclusive != "AnalysisRun web-1 of Rollout web" {
+			t.Errorf("%s: %+v after %d calls", name, got, trees.calls)
+		}
+	}
+}

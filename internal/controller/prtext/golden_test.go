@@ -125,8 +125,7 @@ func pages() map[string]Input {
 		differs("web-prod-ap", true, false, edited)
 		differs("web-prod-sa", true, false, verification.Difference{Kind: "Job", Name: "old", How: verification.IsExtra})
 		differs("web-prod-za", true, true, edited)
-		e.Targets = append(e.Targets, promotion.Target{Name: "web-prod-zz"},
-			promotion.Target{Name: "web-prod-3x", Verdict: verification.Verdict{UncheckedUnknown: true}})
+		e.Targets = append(e.Targets, promotion.Target{Name: "web-prod-zz"})
 	})
 	with("promotion-drift-blocked", promotionInput(), func(_ *Input, e *promotion.Env, st *promotion.EnvState) {
 		d := &verification.Drift{Since: at(8, 10), Resources: []verification.Difference{{Kind: "Deployment", Name: "web", How: verification.IsDifferent}}, Total: 1, AutoSync: true}
@@ -138,7 +137,8 @@ func pages() map[string]Input {
 	})
 	with("promotion-unchecked", promotionInput(), func(_ *Input, e *promotion.Env, _ *promotion.EnvState) {
 		e.Targets = append(e.Targets, promotion.Target{Name: "web-prod-eu", Verdict: verification.Verdict{Unchecked: verification.Unchecked{Total: 3, Kinds: []string{"Kafka", "Topic_@ada"}}}},
-			promotion.Target{Name: "web-prod-us", Verdict: verification.Verdict{Unchecked: verification.Unchecked{Total: 1, Kinds: []string{"Kafka"}}}}, promotion.Target{Name: "web-prod-zz"})
+			promotion.Target{Name: "web-prod-us", Verdict: verification.Verdict{Unchecked: verification.Unchecked{Total: 1, Kinds: []string{"Kafka"}}}}, promotion.Target{Name: "web-prod-zz"},
+			promotion.Target{Name: "web-prod-3x", Verdict: verification.Verdict{UncheckedUnknown: true}})
 	})
 	with("promotion-requires-checks", promotionInput(), func(_ *Input, e *promotion.Env, _ *promotion.EnvState) {
 		e.Spec.Verify.IgnoreMissingHealth = false

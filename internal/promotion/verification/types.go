@@ -46,7 +46,10 @@ type App struct {
 	Unchecked    Unchecked  `json:",omitzero"`  // resources of which Argo CD can't tell how they are
 	// UncheckedKnown says that Unchecked is known although HealthInTree, and UncheckedError why
 	// it can't be told for the moment.
-	UncheckedKnown bool         `json:",omitempty"`
+	UncheckedKnown bool `json:",omitempty"`
+	// Inconclusive says of an analysis that ended without a result what and how, where it is
+	// known from the resource tree only; empty: there is none, or nobody has looked.
+	Inconclusive   string       `json:",omitempty"`
 	UncheckedError string       `json:",omitempty"`
 	Differences    []Difference `json:",omitempty"` // resources that are OutOfSync, the worst first, bounded
 	Differing      int          `json:",omitempty"` // how many are
