@@ -49,6 +49,16 @@ type treeReader struct {
 	api   *api.Client
 	limit *rate.Limiter
 	kept  *cache.Cache[treeKey, treeFindings]
+	// unchecked is what trees said last of the resources of a revision without a health check.
+	// A check that has been added since makes it too large, so nothing is decided by it.
+	unchecked *cache.Cache[revisionKey, verification.Unchecked]
+}
+
+// revisionKey is an Application at what it was compared with.
+type revisionKey struct{ uid, revisions string }
+
+func newRevisionKey(app *verification.App) revisionKey {
+	return revisionKey{app.UID, strings.Join(app.Revisions, " ")}
 }
 
 // treeFindings is what a tree says of an Application.
@@ -66,7 +76,8 @@ type treeKey struct {
 
 func newTreeReader(client *api.Client, caches *cache.Group, argoCD string) *treeReader {
 	return &treeReader{api: client, limit: rate.NewLimiter(treesPerSecond, treeBurst),
-		kept: cache.New(caches, cache.Options[treeKey, treeFindings]{Name: "resource_trees_" + argoCD, Entries: maxKeptTrees})}
+		kept:      cache.New(caches, cache.Options[treeKey, treeFindings]{Name: "resource_trees_" + argoCD, Entries: maxKeptTrees}),
+		unchecked: cache.New(caches, cache.Options[revisionKey, verification.Unchecked]{Name: "unchecked_resources_" + argoCD, Entries: maxKeptTrees})}
 }
 
 // UnhealthyResources are the resources of an Application that aren't Healthy, each with
@@ -106,6 +117,15 @@ func (w *Watcher) UncheckedResources(ctx context.Context, app *verification.App)
 		return verification.Unchecked{}, w.treeError(app, err)
 	}
 	return found.unchecked, nil
+}
+
+// RememberedUnchecked is what the last tree that was read of an Application at its revisions
+// said, as UncheckedResources does; nothing is asked for it. False: none was read.
+func (w *Watcher) RememberedUnchecked(app *verification.App) (verification.Unchecked, bool) {
+	if w.trees == nil {
+		return verification.Unchecked{}, false
+	}
+	return w.trees.unchecked.Get(newRevisionKey(app))
 }
 
 func (w *Watcher) treeError(app *verification.App, err error) error {
@@ -163,6 +183,7 @@ func (t *treeReader) read(ctx context.Context, app *verification.App) (treeFindi
 		return treeFindings{}, errTreeBehind
 	}
 	t.kept.Put(key, out)
+	t.unchecked.Put(newRevisionKey(app), out.unchecked)
 	return out, nil
 }
 

@@ -111,6 +111,12 @@ func TestTreesAreReadSparingly(t *testing.T) {
 		t.Errorf("one state was asked for %d times", calls)
 	}
 	app.ReconciledAt = time.Unix(2, 0)
+	if _, ok := w.RememberedUnchecked(app); !ok {
+		t.Error("what has no health check is forgotten with a comparison")
+	}
+	if _, ok := w.RememberedUnchecked(&verification.App{UID: app.UID, Revisions: []string{"another"}}); ok {
+		t.Error("it is remembered of another revision")
+	}
 	code = http.StatusForbidden
 	if _, err := w.UnhealthyResources(t.Context(), app); err == nil || !strings.Contains(err.Error(), "argocd hub: read the resource tree of Application argocd/web: Argo CD answers 403") {
 		t.Errorf("forbidden: %v", err)
@@ -133,6 +139,9 @@ func TestTreesAreReadSparingly(t *testing.T) {
 		t.Errorf("too many: %v", err)
 	}
 	w.trees = nil
+	if _, ok := w.RememberedUnchecked(app); ok {
+		t.Error("it is remembered without trees")
+	}
 	if _, err := w.UnhealthyResources(t.Context(), app); !errors.Is(err, ErrHealthNotKept) {
 		t.Errorf("without the API: %v", err)
 	}

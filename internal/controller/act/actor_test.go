@@ -244,7 +244,7 @@ func TestFailingFetch(t *testing.T) {
 // TestSyncRevision syncs those of a target's sources to a commit that follow the branch.
 func TestSyncRevision(t *testing.T) {
 	t.Parallel()
-	own, elsewhere, chart := appset.Source{Here: true, TargetRevision: "main"}, appset.Source{TargetRevision: "main"}, appset.Source{Here: true, Chart: "web", TargetRevision: "main"}
+	own, otherRepo, chart := appset.Source{Here: true, TargetRevision: "main"}, appset.Source{TargetRevision: "main"}, appset.Source{Here: true, Chart: "web", TargetRevision: "main"}
 	for name, c := range map[string]struct {
 		target appset.Target
 		want   []string
@@ -254,11 +254,11 @@ func TestSyncRevision(t *testing.T) {
 		"HEAD":               {appset.Target{Sources: []appset.Source{{Here: true, TargetRevision: "HEAD"}}}, []string{"c1"}},
 		"another branch":     {appset.Target{Sources: []appset.Source{{Here: true, TargetRevision: "release"}}}, nil},
 		"a tag":              {appset.Target{Sources: []appset.Source{{Here: true, TargetRevision: "v1.2"}}}, nil},
-		"another repository": {appset.Target{Sources: []appset.Source{elsewhere}}, nil},
+		"another repository": {appset.Target{Sources: []appset.Source{otherRepo}}, nil},
 		"a chart":            {appset.Target{Sources: []appset.Source{chart}}, nil},
 		"several sources":    {appset.Target{Sources: []appset.Source{own, own}}, []string{"c1", "c1"}},
-		"some of several":    {appset.Target{Sources: []appset.Source{chart, elsewhere, own}}, []string{"", "", "c1"}},
-		"none of several":    {appset.Target{Sources: []appset.Source{chart, elsewhere}}, nil},
+		"some of several":    {appset.Target{Sources: []appset.Source{chart, otherRepo, own}}, []string{"", "", "c1"}},
+		"none of several":    {appset.Target{Sources: []appset.Source{chart, otherRepo}}, nil},
 		"hydrated":           {appset.Target{Sources: []appset.Source{own}, Hydration: &appset.Hydration{Branch: "env/qa"}}, nil},
 	} {
 		if got := revisionsOnBranch(&c.target, "main", "c1"); !slices.Equal(got, c.want) {

@@ -17,6 +17,8 @@ import (
 type Trees interface {
 	UnhealthyResources(ctx context.Context, app *verification.App) ([]verification.Resource, error)
 	UncheckedResources(ctx context.Context, app *verification.App) (verification.Unchecked, error)
+	// RememberedUnchecked is what was read of it last, for people; false: nothing was.
+	RememberedUnchecked(app *verification.App) (verification.Unchecked, bool)
 }
 
 const (
@@ -62,6 +64,25 @@ func (o *argocdGatherer) lookForAbsent(ctx context.Context, c *ComponentEvaluati
 	return app.WithAbsent(list)
 }
 
+// lookForInconclusive finds out whether an analysis without a result is what a target waits
+// for, where its Application doesn't say so; nil when it isn't, or that can't be told.
+func (o *argocdGatherer) lookForInconclusive(ctx context.Context, c *ComponentEvaluation, t *appset.Target, app *verification.App, v *verification.Verdict) *verification.App {
+	trees := o.argocds.byName[o.argocds.ArgoCDOf(t)].Trees
+	if app == nil || trees == nil || v.State != verification.Suspended && v.State != verification.Unclear || !app.MayBeInconclusive() {
+		return nil
+	}
+	within, cancel := context.WithTimeout(ctx, treesTimeout)
+	defer cancel()
+	list, err := trees.UnhealthyResources(within, app)
+	if err != nil {
+		if !errors.Is(err, argocd.ErrHealthNotKept) {
+			c.scheduleRetry(retryState{tries: 1, retryAt: c.Now.Add(treesRetry)})
+		}
+		return nil
+	}
+	return app.WithInconclusive(list)
+}
+
 // lookForUnchecked finds out which resources of a target have no health check, where its
 // environment asks for them, its Application doesn't say it, and nothing else keeps it from
 // being verified; nil where it isn't asked or nobody can tell.
@@ -80,6 +101,18 @@ func (o *argocdGatherer) lookForUnchecked(ctx context.Context, c *ComponentEvalu
 		c.scheduleRetry(retryState{tries: 1, retryAt: c.Now.Add(treesRetry)})
 	}
 	return app.WithUnchecked(unchecked, err)
+}
+
+// showUnchecked completes a verdict with what was read before of resources without a health
+// check, where its Application doesn't say which they are.
+func (o *argocdGatherer) showUnchecked(t *appset.Target, app *verification.App, v *verification.Verdict) {
+	trees := o.argocds.byName[o.argocds.ArgoCDOf(t)].Trees
+	if !v.UncheckedUnknown || trees == nil {
+		return
+	}
+	if unchecked, ok := trees.RememberedUnchecked(app); ok {
+		v.Unchecked, v.UncheckedUnknown = unchecked, false
+	}
 }
 
 // answerCulprits says which resources of the degraded targets are unhealthy. That this is

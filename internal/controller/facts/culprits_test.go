@@ -29,6 +29,10 @@ func (k *knownTrees) UnhealthyResources(_ context.Context, app *verification.App
 	return k.lists[app.Name], k.err
 }
 
+func (k *knownTrees) RememberedUnchecked(app *verification.App) (verification.Unchecked, bool) {
+	return k.unchecked, app.Name == "seen"
+}
+
 func (k *knownTrees) UncheckedResources(context.Context, *verification.App) (verification.Unchecked, error) {
 	k.calls++
 	return k.unchecked, k.err
@@ -219,5 +223,58 @@ func TestLookForAbsent(t *testing.T) {
 				t.Errorf("it is looked for again at %s", eval.RetryAt)
 			}
 		})
+	}
+}
+
+// TestShowUnchecked says what was read of resources without a health check, and whether nothing
+// was, without reading anything for it.
+func TestShowUnchecked(t *testing.T) {
+	seen := verification.Unchecked{Total: 1, Kinds: []string{"Kafka"}}
+	trees := &knownTrees{unchecked: seen}
+	unknown := verification.Verdict{UncheckedUnknown: true}
+	for name, c := range map[string]struct {
+		trees Trees
+		of    string
+		v     verification.Verdict
+		want  verification.Verdict
+	}{
+		"it was read":             {trees, "seen", unknown, verification.Verdict{Unchecked: seen}},
+		"it wasn't":               {trees, "web", unknown, unknown},
+		"there are no trees":      {nil, "seen", unknown, unknown},
+		"the Application says it": {trees, "seen", verification.Verdict{}, verification.Verdict{}},
+	} {
+		o := &argocdGatherer{argocds: &argoCDs{main: "hub", byName: map[string]ArgoCD{"hub": {Trees: c.trees}}}}
+		o.showUnchecked(&appset.Target{Name: c.of}, &verification.App{Name: c.of}, &c.v)
+		if diff := cmp.Diff(c.want, c.v); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+	if trees.calls != 0 {
+		t.Errorf("%d trees were read", trees.calls)
+	}
+}
+
+// TestLookForInconclusive reads the tree of what is paused or Unknown, and of nothing else.
+func TestLookForInconclusive(t *testing.T) {
+	rollout := []verification.Resource{{Group: "argoproj.io", Kind: "Rollout", Name: "web", Health: "Suspended", Descendants: []verification.Descendant{{Kind: "AnalysisRun", Name: "web-1", Health: "Unknown"}}}}
+	for name, c := range map[string]struct {
+		state  verification.State
+		health string
+		err    error
+		calls  int
+		found  bool
+	}{
+		"paused":          {verification.Suspended, "Suspended", nil, 1, true},
+		"Unknown":         {verification.Unclear, "Unknown", nil, 1, true},
+		"can't be read":   {verification.Suspended, "Suspended", errors.New("502"), 1, false},
+		"verified before": {verification.Verified, "Suspended", nil, 0, false},
+		"out of reach":    {verification.Unclear, "Healthy", nil, 0, false},
+	} {
+		trees := &knownTrees{lists: map[string][]verification.Resource{"web": rollout}, err: c.err}
+		o := &argocdGatherer{argocds: &argoCDs{main: "hub", byName: map[string]ArgoCD{"hub": {Trees: trees}}}}
+		got := o.lookForInconclusive(t.Context(), &ComponentEvaluation{Evaluation: &Evaluation{}}, &appset.Target{Name: "web"}, &verification.App{Name: "web", Health: c.health}, &verification.Verdict{State: c.state})
+		if (got != nil) != c.found || trees.calls != c.calls || got != nil && got.Inconclusive != "AnalysisRun web-1 of Rollout web" {
+			t.Errorf("%s: %+v after %d calls", name, got, trees.calls)
+		}
 	}
 }

@@ -627,6 +627,10 @@ func (a storyArgoCD) UncheckedResources(_ context.Context, app *verification.App
 	return app.Unchecked, nil
 }
 
+func (a storyArgoCD) RememberedUnchecked(*verification.App) (verification.Unchecked, bool) {
+	return verification.Unchecked{}, false
+}
+
 // becomes has an Application change, as the watch reports it.
 func (w *story) becomes(app string, change func(*verification.App)) {
 	w.t.Helper()

@@ -140,9 +140,14 @@ func (o *argocdGatherer) judgeWithMemory(l *targetLook, t *appset.Target, e veri
 		app = full
 		verdict, next = verification.Judge(e, app, rel, mem, o.health.now())
 	}
+	if full := o.lookForInconclusive(l.ctx, c, t, app, &verdict); full != nil {
+		app = full
+		verdict, next = verification.Judge(e, app, rel, mem, o.health.now())
+	}
 	if full := o.lookForUnchecked(l.ctx, c, t, app, &e, &verdict); full != nil {
 		verdict, next = verification.Judge(e, full, rel, mem, o.health.now())
 	}
+	o.showUnchecked(t, app, &verdict)
 	out.Verdict = verdict
 	if follower := o.argocds.byName[o.argocds.ArgoCDOf(t)].Follower; follower != nil && app != nil && isBeingVerified(verdict.State) {
 		until := now

@@ -137,7 +137,8 @@ func pages() map[string]Input {
 	})
 	with("promotion-unchecked", promotionInput(), func(_ *Input, e *promotion.Env, _ *promotion.EnvState) {
 		e.Targets = append(e.Targets, promotion.Target{Name: "web-prod-eu", Verdict: verification.Verdict{Unchecked: verification.Unchecked{Total: 3, Kinds: []string{"Kafka", "Topic_@ada"}}}},
-			promotion.Target{Name: "web-prod-us", Verdict: verification.Verdict{Unchecked: verification.Unchecked{Total: 1, Kinds: []string{"Kafka"}}}}, promotion.Target{Name: "web-prod-zz"})
+			promotion.Target{Name: "web-prod-us", Verdict: verification.Verdict{Unchecked: verification.Unchecked{Total: 1, Kinds: []string{"Kafka"}}}}, promotion.Target{Name: "web-prod-zz"},
+			promotion.Target{Name: "web-prod-3x", Verdict: verification.Verdict{UncheckedUnknown: true}})
 	})
 	with("promotion-requires-checks", promotionInput(), func(_ *Input, e *promotion.Env, _ *promotion.EnvState) {
 		e.Spec.Verify.IgnoreMissingHealth = false

@@ -29,6 +29,16 @@ func writeUnchecked(p *page, in Input) {
 		p.writeParagraph("Argo CD has no health check for some resources, %s:", effect)
 		p.writeFolded("", rows)
 	}
+	unknown := listTargetRows(in, func(t *promotion.Target) string {
+		if t.Verdict.UncheckedUnknown {
+			return codeSpan(t.Name, maxName)
+		}
+		return ""
+	})
+	if len(unknown) > 0 {
+		p.writeParagraph("Which resources of these targets have no health check isn't known, because their Argo CD keeps health outside the Application; such a resource counts as healthy as soon as it is applied:")
+		p.writeFolded("", unknown)
+	}
 }
 
 // requiresHealthChecks says that the environment verifies nothing that has no health check.

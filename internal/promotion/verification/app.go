@@ -28,6 +28,8 @@ const (
 
 	syncFailed = "SyncFailed"
 
+	analysisRun = "AnalysisRun" // of argoproj.io
+
 	// windowMessage is what a sync that was asked for says while a window
 	// forbids it; an automated one is skipped without a trace in the Application.
 	windowMessage = "blocked by sync window"
@@ -177,15 +179,47 @@ func (a *App) TurnedByChange() *bool {
 // inconclusiveAnalysis names an AnalysisRun among the resources that is Unknown: Argo CD
 // shows one that ended Inconclusive so. "" when there is none.
 func (a *App) inconclusiveAnalysis() string {
-	if a.Health != unknown {
-		return ""
+	switch {
+	case a.Inconclusive != "":
+		return a.Inconclusive
+	case a.Health == unknown:
+		return findInconclusive(a.Unhealthy)
 	}
-	for _, r := range a.Unhealthy {
-		if r.Group == "argoproj.io" && r.Kind == "AnalysisRun" && r.Health == unknown {
+	return ""
+}
+
+// findInconclusive names an AnalysisRun that is Unknown among resources and what they brought
+// forth: a Rollout's own. "" when there is none.
+func findInconclusive(list []Resource) string {
+	for _, r := range list {
+		if r.Group == "argoproj.io" && r.Kind == analysisRun && r.Health == unknown {
 			return clipMessage(r.Kind+" "+r.Name) + messageSuffix(r.Message)
+		}
+		for _, d := range r.Descendants {
+			if d.Kind == analysisRun && d.Health == unknown {
+				return clipMessage(fmt.Sprintf("%s %s of %s %s", d.Kind, d.Name, r.Kind, r.Name)) + messageSuffix(d.Message)
+			}
 		}
 	}
 	return ""
+}
+
+// MayBeInconclusive says that an analysis without a result may be why the Application isn't
+// well, and that only its resource tree would say so.
+func (a *App) MayBeInconclusive() bool {
+	return a.inconclusiveAnalysis() == "" && (a.Health == suspended || a.Health == unknown || inProgress(a) && strings.Contains(a.Operation.Message, waitingForHealth))
+}
+
+// WithInconclusive is the Application with the analysis without a result that its unhealthy
+// resources tell of; nil when they tell of none.
+func (a *App) WithInconclusive(unhealthy []Resource) *App {
+	run := findInconclusive(unhealthy)
+	if run == "" {
+		return nil
+	}
+	out := *a
+	out.Inconclusive = run
+	return &out
 }
 
 // HasBadHealth says that the Application is Degraded or lacks a resource that it needs.

@@ -223,6 +223,18 @@ func TestIsOverwritten(t *testing.T) {
 	}
 }
 
+// TestUncheckedIsUnknown where the Application keeps health elsewhere, until a tree was read.
+func TestUncheckedIsUnknown(t *testing.T) {
+	s := newScenario(t)
+	s.sync()
+	for _, c := range []struct{ inTree, known, want bool }{{false, false, false}, {true, false, true}, {true, true, false}} {
+		s.app.HealthInTree, s.app.UncheckedKnown = c.inTree, c.known
+		if v := s.judgeAt(0, Refreshing, ""); v.UncheckedUnknown != c.want {
+			t.Errorf("%+v: %t", c, v.UncheckedUnknown)
+		}
+	}
+}
+
 // TestUncheckedIsPassedOn says of every state what of the target nobody can tell.
 func TestUncheckedIsPassedOn(t *testing.T) {
 	want := Unchecked{Total: 1, Kinds: []string{"Kafka"}}

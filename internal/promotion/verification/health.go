@@ -120,6 +120,9 @@ func (j *judgement) suspendedVerdict() Verdict {
 	if j.SuspendedFails && !j.mem.isVerified() {
 		return Verdict{State: Failed, Reason: why + ", and verify.suspended is fail"}
 	}
+	if run := j.app.inconclusiveAnalysis(); run != "" && !j.mem.isVerified() {
+		return j.inconclusiveVerdict(Suspended, run, j.mem.SuspendedSince)
+	}
 	until := j.mem.SuspendedSince.Add(j.SuspendedFor)
 	if j.now.Before(until) || j.mem.isVerified() {
 		v := Verdict{State: Suspended, Reason: why}

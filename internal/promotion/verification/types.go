@@ -46,7 +46,10 @@ type App struct {
 	Unchecked    Unchecked  `json:",omitzero"`  // resources of which Argo CD can't tell how they are
 	// UncheckedKnown says that Unchecked is known although HealthInTree, and UncheckedError why
 	// it can't be told for the moment.
-	UncheckedKnown bool         `json:",omitempty"`
+	UncheckedKnown bool `json:",omitempty"`
+	// Inconclusive says of an analysis that ended without a result what and how, where it is
+	// known from the resource tree only; empty: there is none, or nobody has looked.
+	Inconclusive   string       `json:",omitempty"`
 	UncheckedError string       `json:",omitempty"`
 	Differences    []Difference `json:",omitempty"` // resources that are OutOfSync, the worst first, bounded
 	Differing      int          `json:",omitempty"` // how many are
@@ -381,6 +384,8 @@ type Verdict struct {
 	DriftUntold string `json:",omitempty"`
 	// Unchecked are the resources that count as healthy without anybody knowing.
 	Unchecked Unchecked `json:",omitzero"`
+	// UncheckedUnknown says that it isn't known which they are.
+	UncheckedUnknown bool `json:",omitempty"`
 	// Culprits are what failed in the sync of the commit, where that is what makes the
 	// target degraded: resources and hooks that Argo CD needn't list as unhealthy.
 	Culprits []Resource `json:",omitempty"`

@@ -70,6 +70,30 @@ func TestUntoldInTurn(t *testing.T) {
 	}
 }
 
+// TestInconclusiveBelowARollout asks a person about an analysis without a result that a Rollout
+// made, which pauses for it, when the timeout is over, and not about one of a verified target.
+func TestInconclusiveBelowARollout(t *testing.T) {
+	tree := []Resource{{Group: "argoproj.io", Kind: "Rollout", Name: "web", Health: "Suspended", Descendants: []Descendant{{Kind: "AnalysisRun", Name: "web-1", Health: "Unknown", Message: "3 of 3 inconclusive"}}}}
+	s := newScenario(t)
+	s.deploy(0, "Suspended", Suspended)
+	if !s.app.MayBeInconclusive() || s.app.WithInconclusive(nil) != nil {
+		t.Error("a pause may be an analysis'")
+	}
+	s.app = s.app.WithInconclusive(tree)
+	s.judgeAt(minute, Suspended, "AnalysisRun web-1 of Rollout web: 3 of 3 inconclusive came to no result")
+	s.wantNext(10 * minute)
+	s.judgeAt(10*minute, Failed, "came to no result, and hasn't for 10m")
+	if s.app.MayBeInconclusive() {
+		t.Error("it is known")
+	}
+	s.app.Inconclusive, s.app.Health = "", "Healthy"
+	s.judgeAt(11*minute, Soaking, "")
+	s.judgeAt(12*minute, Verified, "")
+	s.app.Health = "Suspended"
+	s.app = s.app.WithInconclusive(tree)
+	s.judgeAt(13*minute, Verified, "suspended")
+}
+
 // TestInconclusiveAnalysis asks a person about an analysis without a result when the
 // timeout is over, and leaves what was verified.
 func TestInconclusiveAnalysis(t *testing.T) {

@@ -34,7 +34,7 @@ func Judge(e Expect, app *App, rel []Relation, mem Memory, now time.Time) (Verdi
 	j.noteUntold(&v)
 	v.Drift, v.DriftUntold, v.InSync = j.drift, j.driftUntold, j.drift == nil && j.driftUntold == ""
 	if app != nil {
-		v.Unchecked = app.Unchecked
+		v.Unchecked, v.UncheckedUnknown = app.Unchecked, app.HealthInTree && !app.UncheckedKnown
 	}
 	j.rememberVerdict(&v)
 	return v, j.mem
@@ -154,13 +154,19 @@ func (j *judgement) unclearVerdict(why string) Verdict {
 	}
 	j.mem.UndoneSince = time.Time{}
 	if run := j.app.inconclusiveAnalysis(); run != "" {
-		until := j.untoldSince().Add(j.Timeout)
-		if why = run + " came to no result"; !j.now.Before(until) {
-			return Verdict{State: Failed, Reason: fmt.Sprintf("%s, and hasn't for %s", why, formatDuration(j.Timeout))}
-		}
-		return Verdict{State: Unclear, Reason: why, Next: until}
+		return j.inconclusiveVerdict(Unclear, run, j.untoldSince())
 	}
 	return Verdict{State: Unclear, Reason: why}
+}
+
+// inconclusiveVerdict answers for an analysis that has been without a result since then: only a
+// person brings it to any, and is asked after timeout.
+func (j *judgement) inconclusiveVerdict(state State, run string, since time.Time) Verdict {
+	why, until := run+" came to no result", since.Add(j.Timeout)
+	if j.now.Before(until) {
+		return Verdict{State: state, Reason: why, Next: until}
+	}
+	return Verdict{State: Failed, Reason: fmt.Sprintf("%s, and hasn't for %s", why, formatDuration(j.Timeout))}
 }
 
 // untoldTimeouts is for how many timeouts nobody may be able to tell how a target is before
