@@ -93,6 +93,7 @@ type harnessOptions struct {
 	botScopes       []string
 	face            emulator.Face          // of the forge; empty: FORGE's
 	publicLimits    bool                   // GitLab's face: those of gitlab.com to single calls
+	rateLimit       int                    // of the forge, calls of an account; 0: its own
 	gitlab          emulator.GitLabProject // the repository's, on GitLab's face
 }
 
@@ -189,7 +190,7 @@ func newHarness(t testing.TB, p harnessOptions) *harness {
 	s := &harness{t: t, opts: p, dir: t.TempDir()}
 	o := emulator.Options{Dir: filepath.Join(s.dir, "world"), Timings: p.timings, Face: cmp.Or(p.face, forgeFace()),
 		KeepHooks:    !p.manageHook, // nobody would enable one again that was made by hand
-		PublicLimits: p.publicLimits}
+		PublicLimits: p.publicLimits, RateLimit: p.rateLimit}
 	if p.clock != nil {
 		o.Now = p.clock.Now
 	}
