@@ -59,7 +59,7 @@ const (
 
 	// patience is how long a test waits for what must happen: long, because the
 	// machine may be busy; nothing waits that long when all is well.
-	patience = 100 * time.Second
+	patience = 5 * time.Minute
 	// pollInterval is how often a test looks.
 	pollInterval = 20 * time.Millisecond
 
