@@ -68,8 +68,8 @@ crash: ## kill the server at every point of the story and at random, and three r
 	$(GO) test ./internal/emulator/story -count=1 -timeout 120m -v -long -run '$(CRASH)' -kills $(KILLS) -seed $(CRASH_SEED)
 
 .PHONY: stories
-stories: ## tell the emulator's stories, kills and a lost database included, on one face of its forge (FORGE=github, github-app or gitlab)
-	FORGE=$(FORGE) $(GO) test ./internal/emulator/story -count=1 -timeout 30m
+stories: ## tell the emulator's stories and the server's, kills and a lost database included, on one face of the forge (FORGE=github, github-app or gitlab)
+	FORGE=$(FORGE) $(GO) test ./internal/emulator/story ./internal/server -count=1 -timeout 60m
 
 .PHONY: sim
 sim: ## simulate the whole service under faults, a world a seed (SIM_SEED=, SIM_FOR=10m or SIM_WORLDS=; SIM_FOR=0: tell the story of SIM_SEED)

@@ -31,7 +31,7 @@ func stateTone(state string) string {
 // eventTones are the tones of the timeline's kinds of events.
 var eventTones = map[string]string{
 	"opened": "busy", "replaced": "busy", "merged": "ok", "verified": "ok", "degraded": "bad", "broken": "bad", "revert-opened": "undo",
-	"closed": "quiet", "command": "hand", "landed": "quiet", "retry": "hand", "drifted": "hand",
+	"queued": "busy", "unqueued": "hand", "closed": "quiet", "command": "hand", "landed": "quiet", "retry": "hand", "drifted": "hand",
 }
 
 func eventTone(kind string) string {

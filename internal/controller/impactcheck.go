@@ -95,7 +95,8 @@ func checkedKey(r *Repository, number int) string {
 	return "checked|" + r.ID + "|" + strconv.Itoa(number)
 }
 
-// reportImpact writes a verdict: the commit status always, a comment where there is
+// reportImpact writes a verdict: the commit status where the forge keeps one of that commit
+// (GitLab doesn't of a fork's), a comment where there is
 // something to say or something was said before. The time is when to look again because
 // the comment's edit was put off; zero: it wasn't.
 func (e *Controller) reportImpact(ctx context.Context, r *Repository, pr *forge.PullRequest, s *facts.Snapshot, c *facts.ProposedChange, v *facts.ChangeReport) (time.Time, error) {
@@ -104,7 +105,7 @@ func (e *Controller) reportImpact(ctx context.Context, r *Repository, pr *forge.
 	if s.NoPipelines && v.PipelineErr == "" {
 		status = prtext.OtherStatus("", false)
 	}
-	if err := e.opts.Actor.SetStatus(ctx, r.Repository, pr.Number, pr.Head, status); err != nil {
+	if err := e.opts.Actor.SetStatus(ctx, r.Repository, pr.Number, pr.Head, status); err != nil && !errors.Is(err, forge.ErrUnsupported) {
 		return time.Time{}, err
 	}
 	return e.opts.Actor.UpdateComment(ctx, r.Repository, pr.Number, pr.Head, text.Comment(), text.NeedsComment())

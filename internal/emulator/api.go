@@ -63,6 +63,7 @@ func (f *Forge) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	} else if rt = f.routes.findRoute(r); rt != nil && rest {
 		name = rt.pattern
 	}
+	w.Header().Set("Date", f.now().UTC().Format(http.TimeFormat)) // which limits are told by
 	f.mu.Lock()
 	f.countCall(name)
 	broken := f.takeFault(r.Method, r.URL.Path)

@@ -314,7 +314,8 @@ type Forge interface {
 	// HasReacted says whether Me has left any reaction on the comment.
 	HasReacted(ctx context.Context, r Repo, number int, comment int64) (bool, error)
 
-	// SetStatus sets a commit status.
+	// SetStatus sets a commit status. ErrUnsupported where the forge keeps none of a commit
+	// that is a fork's alone.
 	SetStatus(ctx context.Context, r Repo, commit string, s Status) error
 	// Statuses are the newest status of each context on a commit.
 	Statuses(ctx context.Context, r Repo, commit string) ([]Status, error)

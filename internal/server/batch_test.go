@@ -65,8 +65,10 @@ func (s *harness) readTree() map[string]string {
 
 // TestBatch moves two components by one pull request an environment, and
 // loses the database on the way.
-func TestBatch(t *testing.T) {
-	s := startHarness(t, harnessOptions{components: []string{"web", "api", "db"}, pipeline: batchPipeline(dev, gatedQA, prod)})
+func TestBatch(t *testing.T) { testBatch(t, forgeFace()) }
+
+func testBatch(t *testing.T, face emulator.Face) {
+	s := startHarness(t, harnessOptions{face: face, components: []string{"web", "api", "db"}, pipeline: batchPipeline(dev, gatedQA, prod)})
 	s.awaitJudged()
 	s.commitReleases("web", "1.1.0", "api", "2.0.0")
 	p := s.awaitBatchPull("qa", "", "api 2.0.0", "web 1.1.0")

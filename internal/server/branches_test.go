@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/liftlock/liftlock/internal/console/api"
+	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/promotion"
 )
 
@@ -138,8 +139,10 @@ ELEMENTS
 // its own. It also holds that every pull request is for the branch of its
 // environment, that the rest of each branch stays as it is, and that a restart
 // without a database finds nothing to do.
-func TestStoryOnBranches(t *testing.T) {
-	s := startHarness(t, harnessOptions{branches: environmentBranches()})
+func TestStoryOnBranches(t *testing.T) { testStoryOnBranches(t, forgeFace()) }
+
+func testStoryOnBranches(t *testing.T, face emulator.Face) {
+	s := startHarness(t, harnessOptions{face: face, branches: environmentBranches()})
 	before := map[string]string{}
 	for _, env := range s.environmentNames() {
 		text, _, err := s.Forge.File(repoName, s.branchOf(env), s.overlayDir("web", env)+"/kustomization.yaml")

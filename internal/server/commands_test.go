@@ -36,7 +36,8 @@ func (s *harness) releaseToProd(tag string) emulator.PullRequest {
 // no new comment by a person is left alone.
 func TestQuestions(t *testing.T) {
 	s := startHarness(t, harnessOptions{})
-	s.must("add an app", s.Forge.AddUser("robot", "token-of-robot", emulator.UserOptions{Bot: true}))
+	robot := map[emulator.Face]string{emulator.GitHub: "robot", emulator.GitLab: "project_1_bot_4ffca233d8298ea1"}[s.Forge.Face()] // GitLab shows a bot by its name
+	s.must("add an app", s.Forge.AddUser(robot, "token-of-robot", emulator.UserOptions{Bot: true}))
 	p := s.releaseToProd("1.1.0")
 	for _, c := range []struct{ name, who, body, reaction, answer string }{
 		{"status by a reader", "rita", "/liftlock status", "+1", "`prod`"},
@@ -62,7 +63,7 @@ func TestQuestions(t *testing.T) {
 		{"linus", "```\n/liftlock hold\n```"},
 		{"linus", "write /liftlock hold to stop it"},
 		{"linus", "/hold"},
-		{"robot", "/liftlock hold"},
+		{robot, "/liftlock hold"},
 	} {
 		ignored = append(ignored, s.addComment(p.Number, c.who, c.body))
 	}
@@ -293,8 +294,10 @@ func TestQuarantineIsLifted(t *testing.T) {
 }
 
 // TestRevertByCommand takes a healthy release back because a person says so.
-func TestRevertByCommand(t *testing.T) {
-	s := startHarness(t, harnessOptions{})
+func TestRevertByCommand(t *testing.T) { testRevertByCommand(t, forgeFace()) }
+
+func testRevertByCommand(t *testing.T, face emulator.Face) {
+	s := startHarness(t, harnessOptions{face: face})
 	p := s.runStory()
 	if a := s.awaitReaction(p.Number, s.addComment(p.Number, "linus", "/liftlock revert"), "confused"); !strings.Contains(a, "approvals gate") {
 		t.Errorf("a revert by no approver: %q", a)

@@ -301,18 +301,21 @@ func (s *harness) countCalls(method, word string) int {
 type apiPaths struct {
 	repositories string // of everything in a repository
 	pulls        string // of pull requests
-	open         string // the call that opens one
+	open, merge  string // the calls that open one and merge one
 }
 
 var pathsByFace = map[emulator.Face]apiPaths{
-	emulator.GitHub: {repositories: "/repos", pulls: "/pulls", open: "POST /repos/{owner}/{repo}/pulls"},
-	emulator.GitLab: {repositories: "/projects", pulls: "/merge_requests", open: "POST /projects/{id}/merge_requests"},
+	emulator.GitHub: {repositories: "/repos", pulls: "/pulls", open: "POST /repos/{owner}/{repo}/pulls", merge: "PUT /repos/{owner}/{repo}/pulls/{number}/merge"},
+	emulator.GitLab: {repositories: "/projects", pulls: "/merge_requests", open: "POST /projects/{id}/merge_requests", merge: "PUT /projects/{id}/merge_requests/{merge_request_iid}/merge"},
 }
 
 func (s *harness) paths() apiPaths { return pathsByFace[s.Forge.Face()] }
 
 // countOpenings counts the calls that were to open a pull request.
 func (s *harness) countOpenings() int { return s.Forge.Calls()[s.paths().open] }
+
+// countMerges counts the calls that were to merge one.
+func (s *harness) countMerges() int { return s.Forge.Calls()[s.paths().merge] }
 
 // awaitIdle waits until no key is due or running and no webhook is under way.
 func (s *harness) awaitIdle() {

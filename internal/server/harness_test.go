@@ -64,7 +64,7 @@ const (
 
 	// patience is how long a test waits for what must happen: long, because the
 	// machine may be busy; nothing waits that long when all is well.
-	patience = 100 * time.Second
+	patience = 5 * time.Minute
 	// pollInterval is how often a test looks.
 	pollInterval = 20 * time.Millisecond
 
@@ -99,6 +99,7 @@ type harnessOptions struct {
 	botScopes       []string
 	face            emulator.Face          // of the forge; empty: FORGE's
 	publicLimits    bool                   // GitLab's face: those of gitlab.com to single calls
+	rateLimit       int                    // of the forge, calls of an account; 0: its own
 	gitlab          emulator.GitLabProject // the repository's, on GitLab's face
 }
 
@@ -196,7 +197,7 @@ func newHarness(t testing.TB, p harnessOptions) *harness {
 	s := &harness{t: t, opts: p, dir: t.TempDir()}
 	o := emulator.Options{Dir: filepath.Join(s.dir, "world"), Timings: p.timings, Face: cmp.Or(p.face, forgeFace()),
 		KeepHooks:    !p.manageHook, // nobody would enable one again that was made by hand
-		PublicLimits: p.publicLimits}
+		PublicLimits: p.publicLimits, RateLimit: p.rateLimit}
 	if p.clock != nil {
 		o.Now = p.clock.Now
 	}

@@ -272,7 +272,7 @@ func TestChecksGate(t *testing.T) {
 	report("ada", "ci/build", "pending")
 	s.awaitGate("not done: ci/build (pending)")
 	report("ada", "ci/build", "failure")
-	s.awaitGate("failed: ci/build (failure)")
+	s.awaitGate("failed: ci/build (" + map[emulator.Face]string{emulator.GitHub: "failure", emulator.GitLab: "failed"}[s.Forge.Face()] + ")")
 	report("ada", "ci/build", "success")
 	s.awaitMerged(p.Number)
 }

@@ -214,7 +214,7 @@ func (s *Server) newForge(f config.Forge) (forge.Forge, error) {
 	case config.Gitea:
 		d, err = gitea.New(gitea.Options{URL: f.URL, Token: f.Auth.Token.Reveal(), UserAgent: agent, RootCAs: authorities, Caches: &s.caches, OnCall: onCall, OnLimited: onLimited})
 	case config.GitLab:
-		d, err = gitlab.New(gitlab.Options{URL: cmp.Or(f.URL, publicGitLab), Token: f.Auth.Token.Reveal(), UserAgent: agent, RootCAs: authorities, Caches: &s.caches, OnCall: onCall, OnLimited: onLimited})
+		d, err = gitlab.New(gitlab.Options{URL: cmp.Or(f.URL, publicGitLab), Token: f.Auth.Token.Reveal(), UserAgent: agent, RootCAs: authorities, Caches: &s.caches, OnCall: onCall, OnLimited: onLimited, Now: s.o.Clock.Now})
 	default:
 		err = fmt.Errorf("type %q is not supported", f.Type)
 	}

@@ -29,8 +29,10 @@ func (s *harness) runStory() emulator.PullRequest {
 
 // TestStory also holds that neither file of another environment changed, and
 // that a restart without a database finds nothing to do.
-func TestStory(t *testing.T) {
-	s := startHarness(t, harnessOptions{})
+func TestStory(t *testing.T) { testStory(t, forgeFace()) }
+
+func testStory(t *testing.T, face emulator.Face) {
+	s := startHarness(t, harnessOptions{face: face})
 	s.runStory()
 	for _, env := range []string{"dev", "qa", "prod"} {
 		text, _, err := s.Forge.File(repoName, "main", overlayPath("web", env)+"/kustomization.yaml")

@@ -224,9 +224,11 @@ func TestUnhealthyBeforeMerge(t *testing.T) {
 
 // TestSquashByPerson merges by hand with a squash: found, verified, and not
 // opened a second time, in whatever order the news comes.
-func TestSquashByPerson(t *testing.T) {
+func TestSquashByPerson(t *testing.T) { testSquashByPerson(t, forgeFace()) }
+
+func testSquashByPerson(t *testing.T, face emulator.Face) {
 	components := []string{"a", "b", "c", "d"}
-	s := startHarness(t, harnessOptions{components: components, pipeline: pipelineYAML(nil, dev, manualQA)})
+	s := startHarness(t, harnessOptions{face: face, components: components, pipeline: pipelineYAML(nil, dev, manualQA)})
 	s.awaitJudged()
 	s.Forge.SetDeliveryOptions(emulator.DeliveryOptions{Shuffle: true, Seed: 3})
 	for _, c := range components {

@@ -60,6 +60,8 @@ type Options struct {
 	// OnLimited is told when the forge refuses a call for the number of them, once for
 	// all those that were under way, and until when nothing is called. It may be nil.
 	OnLimited func(until time.Time)
+
+	Now func() time.Time // the clock that limits and tokens' ends are compared with; nil: time.Now
 }
 
 // Driver talks to one GitLab with one identity. Safe for concurrent use.
@@ -87,6 +89,9 @@ func New(o Options) (*Driver, error) {
 	if o.Token == "" {
 		return nil, errors.New("the GitLab driver needs a token")
 	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	base.Path = strings.TrimSuffix(strings.TrimRight(base.Path, "/"), "/api/v4")
 	api := base.JoinPath("api", "v4")
 	calls := transport.New(transport.Options{
@@ -101,6 +106,7 @@ func New(o Options) (*Driver, error) {
 		OnCall:        o.OnCall,
 		Limits:        limitsOf(base),
 		OnLimited:     o.OnLimited,
+		Now:           o.Now,
 	})
 	calls.Transport = refusalKeeper{calls.Transport}
 	// The token is the transport's: the client would send it wherever it is led.
@@ -113,7 +119,7 @@ func New(o Options) (*Driver, error) {
 		client:   client,
 		base:     base,
 		token:    o.Token,
-		now:      time.Now,
+		now:      o.Now,
 		projects: cache.New(o.Caches, cache.Options[forge.Repo, int64]{Name: "gitlab-projects", Entries: maxProjects}),
 		hooks:    cache.New(o.Caches, cache.Options[hookPlace, string]{Name: "gitlab-hooks", Entries: maxHooks}),
 	}, nil

@@ -11,9 +11,10 @@
 // What GitLab can't do: it has no word for a status that failed by an error; it doesn't
 // request reviews of groups, nor a second one of who has reviewed; how a merge request is
 // merged is the project's choice, so a method that isn't the project's is refused before
-// anything lands; merge trains aren't joined yet; and who pushed isn't told by what is read
-// here. It also acts upon lines of texts that begin with a slash: those of ours are written
-// with a backslash before them, which isn't shown and is taken off again when they are read.
+// anything lands; it keeps no status of a commit that is a fork's alone; what lands by a merge
+// train has a message of its own; and who pushed isn't told by what is read here. It also acts
+// upon lines of texts that begin with a slash: those of ours are written with a backslash
+// before them, which isn't shown and is taken off again when they are read.
 //
 // Not verified against a GitLab, but held against its own description and pages (where there is
 // one, deploy/lab/gitlab.sh runs the contract on it):
@@ -28,6 +29,9 @@
 //     where it isn't, the hook is written again each time;
 //   - that a test of a hook that GitLab has disabled enables it again in every edition;
 //   - that a hook's events are listed newest first, and those without an answer too;
+//   - that merge_when_pipeline_succeeds is true of what is on a merge train, that canceling it
+//     takes it off in every edition, and how soon after joining and leaving it is shown so;
+//   - what merge_commit_sha and squash_commit_sha are of what a train lands by fast-forward;
 //   - what a status joins where a commit has several pipelines;
 //   - the length of every list beyond 10,000 entries.
 package gitlab

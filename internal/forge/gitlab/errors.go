@@ -29,7 +29,7 @@ const (
 // wrapError gives an error of the client its kind. resp may be nil; said is the answer's body.
 func (d *Driver) wrapError(op string, resp *sdk.Response, said []byte, err error) error {
 	if resp != nil && resp.Response != nil && resp.StatusCode/100 != 2 {
-		return classifyResponse(op, resp.Response, d.clipMessage(readMessage(said)), err)
+		return classifyResponse(op, resp.Response, d.clipMessage(readMessage(said)), err, d.now())
 	}
 	if refused := transport.RefusedCall(op, err); refused != nil {
 		return refused
@@ -81,8 +81,8 @@ func flatten(v any) string {
 	return strings.Join(parts, ", ")
 }
 
-// classifyResponse reads the kind out of an answer.
-func classifyResponse(op string, resp *http.Response, message string, cause error) *forge.Error {
+// classifyResponse reads the kind out of an answer that came now.
+func classifyResponse(op string, resp *http.Response, message string, cause error, now time.Time) *forge.Error {
 	e := &forge.Error{Op: op, Kind: forge.ErrInvalid, Status: resp.StatusCode, Message: message, Err: cause}
 	switch e.Status {
 	case http.StatusUnauthorized:
@@ -97,14 +97,14 @@ func classifyResponse(op string, resp *http.Response, message string, cause erro
 	case http.StatusConflict, http.StatusPreconditionFailed:
 		e.Kind = forge.ErrConflict
 	case http.StatusTooManyRequests:
-		e.Kind, e.RetryAfter = forge.ErrRateLimited, time.Now().Add(rateLimitWait)
+		e.Kind, e.RetryAfter = forge.ErrRateLimited, now.Add(rateLimitWait)
 	default:
 		if e.Status >= 500 {
 			e.Kind = forge.ErrRetryable
 		}
 	}
 	if s, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && s >= 0 && (e.Kind == forge.ErrRateLimited || e.Kind == forge.ErrRetryable) {
-		e.RetryAfter = time.Now().Add(time.Duration(s) * time.Second)
+		e.RetryAfter = now.Add(time.Duration(s) * time.Second)
 	}
 	return e
 }

@@ -38,13 +38,17 @@ var setStates = map[forge.StatusState]string{
 }
 
 // SetStatus sets a commit status. GitLab refuses to set one to the state that it is in, and
-// keeps its description then.
+// keeps its description then. ErrUnsupported: the commit is a fork's alone, and has its
+// pipelines there.
 func (d *Driver) SetStatus(ctx context.Context, r forge.Repo, commit string, s forge.Status) error {
 	_, err := d.callProject(ctx, "set the status "+s.Context+" on a commit of "+r.String(), r, http.MethodPost, newStatus{
 		State: setStates[s.State], Name: s.Context, TargetURL: s.TargetURL, Description: wording.ClipRunes(s.Description, maxDescription),
 	}, nil, "statuses", commit)
 	if statusOf(err) == http.StatusBadRequest && strings.Contains(asError(err).Message, "Cannot transition status") {
 		return nil
+	}
+	if statusOf(err) == http.StatusNotFound && strings.Contains(asError(err).Message, "References for commit") {
+		asError(err).Kind = forge.ErrUnsupported // the commit is there, and on none of the project's branches
 	}
 	return err
 }

@@ -1,0 +1,76 @@
+package server_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+// TestPromotionsAtOnce has many releases promoted at once on a GitLab that enforces what
+// gitlab.com publishes of its limits: all end, none is refused for good or reverted for the wait.
+// The short form has a tenth of the promotions, and of the calls that an account has a minute.
+func TestPromotionsAtOnce(t *testing.T) {
+	if raceDetector && !*runLong {
+		t.Skip("fifty components' times are too short for the race detector")
+	}
+	promotions := 50
+	if *runLong {
+		promotions = 500
+	}
+	const verify = "{arriveWithin: 1h, timeout: 1h, healthyFor: 50ms, watch: 2h, debounce: 1m}"
+	var components []string
+	for i := range promotions {
+		components = append(components, fmt.Sprintf("c%03d", i))
+	}
+	clock := newSteppedClock()
+	s := startHarness(t, harnessOptions{face: emulator.GitLab, publicLimits: true, rateLimit: emulator.DefaultGitLabRateLimit * promotions / 500, clock: clock, components: components,
+		pipeline: pipelineYAML([]string{"limits: {openPerEnvironment: 1000, mergesPerHour: 1000}"},
+			"name: dev\nverify: "+verify, "name: qa\nafter: [dev]\nmerge: auto\nverify: "+verify)})
+	s.awaitJudged()
+	s.awaitIdle()
+	released := map[string]string{}
+	for _, c := range components {
+		released[overlayPath(c, "dev")+"/kustomization.yaml"] = newTag.ReplaceAllString(s.overlayText(c, "dev"), "newTag: 1.1.0")
+	}
+	s.Forge.ResetCalls()
+	began := clock.Now()
+	s.commitFiles("linus", "main", "Release everything", released)
+	s.waitFor("every promotion ends", func() (bool, string) {
+		clock.Step(5 * time.Second)
+		s.awaitIdle()
+		verified, open := 0, 0
+		for _, c := range components {
+			e, _ := s.readEnvironment(c, "qa")
+			if e != nil && e.State == promotion.Verified && e.Incoming == nil {
+				verified++
+			} else {
+				open++
+			}
+		}
+		return open == 0, fmt.Sprintf("%d of %d after %s", verified, promotions, clock.Now().Sub(began))
+	})
+	all, err := s.ownPulls()
+	s.must("list the pull requests", err)
+	for _, p := range all {
+		if !p.Merged {
+			t.Errorf("#%d %q is not merged", p.Number, p.Title)
+		}
+	}
+	if len(all) != promotions {
+		t.Errorf("%d pull requests for %d promotions", len(all), promotions)
+	}
+	t.Logf("%d promotions ended within %s; calls:\n%s", promotions, clock.Now().Sub(began), formatCalls(s.Forge.Calls()))
+}
+
+// overlayText is what an overlay says on its branch.
+func (s *harness) overlayText(component, env string) string {
+	s.t.Helper()
+	text, ok, err := s.Forge.File(repoName, s.branchOf(env), s.overlayDir(component, env)+"/kustomization.yaml")
+	if err != nil || !ok {
+		s.t.Fatalf("read the overlay of %s in %s: %t %v", component, env, ok, err)
+	}
+	return text
+}
