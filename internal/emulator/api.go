@@ -182,6 +182,9 @@ func (c *call) handleRoute(rt *route) (any, error) {
 	if err := c.signIn(); err != nil {
 		return nil, err
 	}
+	if err := c.chargeSecondary(rt.pattern); err != nil {
+		return nil, err
+	}
 	if c.app != nil && !rt.isApps() {
 		return nil, notPermitted(c)
 	}

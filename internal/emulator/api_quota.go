@@ -12,11 +12,19 @@ type quota struct {
 	reset time.Time
 }
 
+// quotaID is whose limits the call counts against: an account's, or an installation's.
+func (c *call) quotaID() int64 {
+	if c.token != nil {
+		return c.token.installation.quotaID
+	}
+	return c.user.id
+}
+
 // chargeQuota counts the call against its user's hourly limit. Callers hold mu.
 func (c *call) chargeQuota() error {
-	id, whose := c.user.id, "user"
+	id, whose := c.quotaID(), "user"
 	if c.token != nil {
-		id, whose = c.token.installation.quotaID, "installation"
+		whose = "installation"
 	}
 	q := c.quotas[id]
 	if q == nil || !c.now().Before(q.reset) {
@@ -27,6 +35,7 @@ func (c *call) chargeQuota() error {
 	c.quota = q
 	c.setQuotaHeaders()
 	if q.used > c.rateLimit {
+		c.limited++
 		return newAPIError(http.StatusForbidden, "API rate limit exceeded for %s ID %d.", whose, id)
 	}
 	return nil

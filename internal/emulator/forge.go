@@ -23,6 +23,10 @@ type ForgeOptions struct {
 	WholeSeconds bool             // times without fractions of a second, as GitHub's are
 	RateLimit    int              // REST calls of a user, an hour on GitHub and a minute on GitLab; 0: DefaultRateLimit or DefaultGitLabRateLimit
 
+	// SecondaryShare says which part of GitHub's secondary limits is enforced: 1, as they are
+	// published; 10, a tenth; 0: none.
+	SecondaryShare int
+
 	Face         Face   // whose API it has; empty: GitHub's
 	Path         string // GitLab: the path of its relative URL, such as "/git"; empty: none
 	PublicLimits bool   // GitLab: also the limits that gitlab.com sets to single calls
@@ -65,21 +69,22 @@ const readHeaderTimeout = 10 * time.Second
 // may be called concurrently, and do not return before their effect is there;
 // only webhooks come later (WaitIdle).
 type Forge struct {
-	dir          string
-	clock        func() time.Time
-	wholeSeconds bool
-	rateLimit    int
-	publicLimits bool
-	oldGitLab    bool
-	face         Face
-	path         string // of the relative URL
-	routes       router
-	record       func(Exchange)
-	log          *zap.Logger
-	url          string
-	server       *http.Server
-	sender       *webhookSender
-	done         chan struct{} // closed when the server has stopped
+	dir            string
+	clock          func() time.Time
+	wholeSeconds   bool
+	rateLimit      int
+	publicLimits   bool
+	secondaryShare int
+	oldGitLab      bool
+	face           Face
+	path           string // of the relative URL
+	routes         router
+	record         func(Exchange)
+	log            *zap.Logger
+	url            string
+	server         *http.Server
+	sender         *webhookSender
+	done           chan struct{} // closed when the server has stopped
 
 	advertisedMu sync.Mutex
 	advertised   []byte // what git-upload-pack can do by protocol version 2; nil: not asked yet
@@ -94,9 +99,11 @@ type Forge struct {
 	apps               map[string]*app        // by slug
 	installationTokens map[string]*installationToken
 	lastID             int64
-	quotas             map[int64]*quota  // by account
-	limits             map[string]*quota // GitLab's for single calls, by call and account
-	cause              *eventCause       // what a GitLab call's webhooks have in common; nil: nothing
+	quotas             map[int64]*quota        // by account
+	past               map[int64][][]time.Time // what counts against GitHub's secondary limits, by account
+	limited            int                     // calls that were refused for the number of them
+	limits             map[string]*quota       // GitLab's for single calls, by call and account
+	cause              *eventCause             // what a GitLab call's webhooks have in common; nil: nothing
 	faults             []*activeFault
 	calls              map[string]int
 
@@ -115,7 +122,7 @@ func NewForge(o ForgeOptions) (*Forge, error) {
 		dir: o.Dir, clock: o.Now, wholeSeconds: o.WholeSeconds, rateLimit: o.RateLimit, log: o.Log,
 		users: map[string]*account{}, repos: map[string]*repository{}, teams: map[string]*team{}, apps: map[string]*app{}, installationTokens: map[string]*installationToken{},
 		quotas: map[int64]*quota{}, calls: map[string]int{}, done: make(chan struct{}), formerNames: map[string]*repository{},
-		face: cmp.Or(o.Face, GitHub), path: o.Path, record: o.Record, publicLimits: o.PublicLimits, oldGitLab: o.OldGitLab, limits: map[string]*quota{}, routes: routes,
+		face: cmp.Or(o.Face, GitHub), path: o.Path, record: o.Record, publicLimits: o.PublicLimits, secondaryShare: o.SecondaryShare, past: map[int64][][]time.Time{}, oldGitLab: o.OldGitLab, limits: map[string]*quota{}, routes: routes,
 	}
 	defaultLimit := DefaultRateLimit
 	switch f.face {

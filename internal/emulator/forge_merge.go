@@ -9,6 +9,9 @@ import (
 
 var mergeMethods = []string{"merge", "squash", "rebase"}
 
+// notUpToDate keeps a pull request from merging where the branch's checks are strict.
+const notUpToDate = "The head branch is not up to date with the base branch."
+
 // computeMergeability is what GitHub says about a pull request: mergeable is nil while
 // it is computing, state is its mergeable_state. Asking starts the computation.
 func (f *Forge) computeMergeability(p *pull) (mergeable *bool, state string, err error) {
@@ -30,8 +33,13 @@ func (f *Forge) computeMergeability(p *pull) (mergeable *bool, state string, err
 	if p.draft {
 		return &clean, "draft", nil
 	}
-	if why, err := f.findMergeBlocker(p); err != nil || why != "" {
-		return &clean, "blocked", err
+	switch why, err := f.findMergeBlocker(p); {
+	case err != nil:
+		return nil, "", err
+	case why == notUpToDate:
+		return &clean, "behind", nil
+	case why != "":
+		return &clean, "blocked", nil
 	}
 	if f.combinedState(p.repo, p.head) != "success" && len(f.latestStatuses(p.repo, p.head)) > 0 {
 		return &clean, "unstable", nil
@@ -65,7 +73,7 @@ func (f *Forge) findMergeBlocker(p *pull) (string, error) {
 			return "", err
 		}
 		if !up {
-			return "The head branch is not up to date with the base branch.", nil
+			return notUpToDate, nil
 		}
 	}
 	latest := f.latestStatuses(p.repo, p.head)

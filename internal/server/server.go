@@ -81,6 +81,7 @@ type Server struct {
 	tokens, argocdTokens *tokenWatch
 	health               *health
 
+	owner         string // names this process to the others
 	clients       clientResolver
 	certificate   *certificateFiles // nil: plain HTTP
 	console       *console.Console
@@ -125,6 +126,9 @@ func New(ctx context.Context, o Options) (_ *Server, err error) {
 			s.Close()
 		}
 	}()
+	if s.owner, err = ownerName(); err != nil {
+		return nil, err
+	}
 	if c := o.Config.TLS; c.CertFile != "" {
 		if s.certificate, err = loadCertificate(c, o.Clock.Now, o.Log.Named("http")); err != nil {
 			return nil, err
@@ -205,16 +209,16 @@ func (s *Server) newForge(f config.Forge) (forge.Forge, error) {
 	}
 	switch f.Type {
 	case config.GitHub:
-		o := github.Options{URL: f.URL, Token: f.Auth.Token.Reveal(), UserAgent: agent, RootCAs: authorities, Caches: &s.caches, OnCall: onCall, OnLimited: onLimited, Now: s.o.Clock.Now}
+		o := github.Options{URL: f.URL, Token: f.Auth.Token.Reveal(), UserAgent: agent, RootCAs: authorities, Caches: &s.caches, OnCall: onCall, OnLimited: onLimited, Exchange: s.exchangeLimits(f.Name), Now: s.o.Clock.Now}
 		if f.Auth.App != nil {
 			d, err = s.newApp(f, o)
 		} else {
 			d, err = github.New(o)
 		}
 	case config.Gitea:
-		d, err = gitea.New(gitea.Options{URL: f.URL, Token: f.Auth.Token.Reveal(), UserAgent: agent, RootCAs: authorities, Caches: &s.caches, OnCall: onCall, OnLimited: onLimited})
+		d, err = gitea.New(gitea.Options{URL: f.URL, Token: f.Auth.Token.Reveal(), UserAgent: agent, RootCAs: authorities, Caches: &s.caches, OnCall: onCall, OnLimited: onLimited, Exchange: s.exchangeLimits(f.Name), Now: s.o.Clock.Now})
 	case config.GitLab:
-		d, err = gitlab.New(gitlab.Options{URL: cmp.Or(f.URL, publicGitLab), Token: f.Auth.Token.Reveal(), UserAgent: agent, RootCAs: authorities, Caches: &s.caches, OnCall: onCall, OnLimited: onLimited, Now: s.o.Clock.Now})
+		d, err = gitlab.New(gitlab.Options{URL: cmp.Or(f.URL, publicGitLab), Token: f.Auth.Token.Reveal(), UserAgent: agent, RootCAs: authorities, Caches: &s.caches, OnCall: onCall, OnLimited: onLimited, Exchange: s.exchangeLimits(f.Name), Now: s.o.Clock.Now})
 	default:
 		err = fmt.Errorf("type %q is not supported", f.Type)
 	}
@@ -364,10 +368,6 @@ func (s *Server) addRepository(ctx context.Context, e *controller.Controller, r 
 // newEngine builds the engine with one repository; the others of the server's file are
 // awaited.
 func (s *Server) newEngine(first *controller.Repository) (*controller.Controller, error) {
-	owner, err := ownerName()
-	if err != nil {
-		return nil, err
-	}
 	argocds, acts := map[string]facts.ArgoCD{}, map[string]act.ArgoCD{}
 	for name, a := range s.argocds {
 		argocds[name], acts[name] = a.factsArgoCD(), a.watcher
@@ -388,8 +388,8 @@ func (s *Server) newEngine(first *controller.Repository) (*controller.Controller
 		Generators: appset.Generators(s.o.Config.Generators), Repos: []*facts.Repository{first.Repository}, Sandbox: children, Floor: s.applyFloor, Metrics: s.gateMetrics, Endpoints: s.gateEndpoints, Images: s.images, IgnoreUnlinkedAuthors: s.o.Config.Authors.IgnoreUnlinked, Caches: &s.caches, Now: s.o.Clock.Now, Log: s.log.Named("facts"), MaxAge: maxAge, EditTimeout: s.o.Seams.JudgeTime,
 	})
 	actor := act.New(act.Options{Store: s.store, Gatherer: gatherer, ArgoCDs: acts, Console: s.o.Config.ExternalURL, Now: s.o.Clock.Now,
-		Log: s.log.Named("act"), Metrics: s.metrics, Owner: owner, Lease: s.o.Seams.Lease})
-	return controller.New(controller.Options{Store: s.store, Gatherer: gatherer, Actor: actor, Repos: []*controller.Repository{first}, Awaited: awaited, Clock: s.o.Clock, Log: s.log.Named("controller"), Metrics: s.metrics, Caches: &s.caches, Owner: owner, Workers: s.o.Seams.Workers, Lease: s.o.Seams.Lease}), nil
+		Log: s.log.Named("act"), Metrics: s.metrics, Owner: s.owner, Lease: s.o.Seams.Lease})
+	return controller.New(controller.Options{Store: s.store, Gatherer: gatherer, Actor: actor, Repos: []*controller.Repository{first}, Awaited: awaited, Clock: s.o.Clock, Log: s.log.Named("controller"), Metrics: s.metrics, Caches: &s.caches, Owner: s.owner, Workers: s.o.Seams.Workers, Lease: s.o.Seams.Lease}), nil
 }
 
 // applyFloor raises an environment's gates to what the server's file demands.

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
 	"github.com/liftlock/liftlock/internal/forge"
@@ -118,6 +120,12 @@ func (a *Actor) putComment(ctx context.Context, r *facts.Repository, number int,
 			s.ID = k.ID
 		}
 	}
+	if errors.Is(err, forge.ErrForbidden) || errors.Is(err, forge.ErrInvalid) {
+		// As where somebody has locked the conversation. What is only said must not keep a
+		// merge or a revert back: with the next run it is tried again.
+		a.opts.Log.Warn("the comment on a pull request can't be written; everything else goes on", zap.String("repository", r.ID), zap.Int("number", number), zap.Error(err))
+		return time.Time{}, nil
+	}
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -168,6 +176,12 @@ func (a *Actor) putStatus(ctx context.Context, r *facts.Repository, number int, 
 		return nil
 	}
 	err = r.Forge.SetStatus(forge.WithPriority(ctx, forge.PriorityNormal), r.Name, commit, forge.Status{Context: StatusContext, State: forge.StatusState(st.State), Description: st.Description, TargetURL: target})
+	if errors.Is(err, forge.ErrInvalid) {
+		// GitHub takes a thousand statuses of a context for a commit. It would refuse the next
+		// one too, so this one is taken for set; the pull request says the same in its comment.
+		a.opts.Log.Warn("the commit status can't be set; everything else goes on", zap.String("repository", r.ID), zap.String("commit", commit), zap.Error(err))
+		err = nil
+	}
 	if err != nil {
 		return err
 	}

@@ -63,6 +63,10 @@ type Options struct {
 	// OnLimited is told when the forge refuses a call for the number of them, once for
 	// all those that were under way, and until when nothing is called. It may be nil.
 	OnLimited func(until time.Time)
+	// Exchange is of what is known of the limits, with other processes that go by the same
+	// clock, Now; nil: there are none.
+	Exchange forge.Exchange
+	Now      func() time.Time // nil: time.Now
 }
 
 // Driver talks to one Gitea with one identity. Safe for concurrent use.
@@ -111,6 +115,9 @@ func New(o Options) (*Driver, error) {
 			Caches:        o.Caches,
 			OnCall:        o.OnCall,
 			OnLimited:     o.OnLimited,
+			Identity:      "token",
+			Exchange:      o.Exchange,
+			Now:           o.Now,
 		}),
 		base:        base,
 		token:       o.Token,

@@ -428,7 +428,7 @@ func (p *App) driverOf(i *installation, repo string) *appDriver {
 		return d
 	}
 	if p.budgets[i.id] == nil {
-		p.budgets[i.id] = transport.NewBudget(p.options.Now, limitsOf(p.base), p.options.OnLimited)
+		p.budgets[i.id] = transport.NewBudget(p.options.Now, limitsOf(p.base), p.options.OnLimited).Share(fmt.Sprintf("installation %d", i.id), p.options.Exchange)
 	}
 	tokens := &tokenSource{app: p, installation: i.id, owner: i.owner, repo: repo}
 	d := &appDriver{tokens: tokens, Driver: newDriver(p.base, p.options.Caches,

@@ -62,6 +62,7 @@ type Options struct {
 	// OnLimited is told when the forge refuses a call for the number of them, once for
 	// all those that were under way, and until when nothing is called. It may be nil.
 	OnLimited func(until time.Time)
+	Exchange  forge.Exchange   // of what is known of the limits, with other processes that go by the same clock; nil: there are none
 	Now       func() time.Time // the clock of limits and of an App's tokens; nil: time.Now
 }
 
@@ -91,7 +92,7 @@ func New(o Options) (*Driver, error) {
 		return nil, errors.New("the GitHub driver needs a token")
 	}
 	d := newDriver(base, o.Caches, newClient(o, base, transport.Options{
-		Authorization: "Bearer " + o.Token, CacheBytes: cacheBytes, Limits: limitsOf(base), OnLimited: o.OnLimited,
+		Authorization: "Bearer " + o.Token, CacheBytes: cacheBytes, Identity: "token", Limits: limitsOf(base), OnLimited: o.OnLimited,
 	}), func(context.Context) (string, error) { return o.Token, nil }, nil)
 	d.account = d.readAccount
 	return d, nil
@@ -112,7 +113,7 @@ func parseBase(text string) (*url.URL, error) {
 
 // newClient makes a client of the API over a transport of t, and what o says of every one.
 func newClient(o Options, base *url.URL, t transport.Options) *gh.Client {
-	t.Base, t.UserAgent, t.HTTPClient, t.RootCAs, t.Caches, t.OnCall, t.Now = base, o.UserAgent, o.HTTPClient, o.RootCAs, o.Caches, o.OnCall, o.Now
+	t.Base, t.UserAgent, t.HTTPClient, t.RootCAs, t.Caches, t.OnCall, t.Exchange, t.Now = base, o.UserAgent, o.HTTPClient, o.RootCAs, o.Caches, o.OnCall, o.Exchange, o.Now
 	t.Headers = http.Header{versionHeader: {apiVersion}}
 	client := gh.NewClient(transport.New(t))
 	client.BaseURL = base

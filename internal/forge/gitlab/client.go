@@ -60,8 +60,10 @@ type Options struct {
 	// OnLimited is told when the forge refuses a call for the number of them, once for
 	// all those that were under way, and until when nothing is called. It may be nil.
 	OnLimited func(until time.Time)
-
-	Now func() time.Time // the clock that limits and tokens' ends are compared with; nil: time.Now
+	// Exchange is of what is known of the limits, with other processes that go by the same
+	// clock, Now; nil: there are none.
+	Exchange forge.Exchange
+	Now      func() time.Time // nil: time.Now
 }
 
 // Driver talks to one GitLab with one identity. Safe for concurrent use.
@@ -106,6 +108,8 @@ func New(o Options) (*Driver, error) {
 		OnCall:        o.OnCall,
 		Limits:        limitsOf(base),
 		OnLimited:     o.OnLimited,
+		Identity:      "token",
+		Exchange:      o.Exchange,
 		Now:           o.Now,
 	})
 	calls.Transport = refusalKeeper{calls.Transport}

@@ -76,8 +76,12 @@ type Budget struct {
 	places    chan struct{} // a token for each call under way
 	lower     chan struct{} // as well, for each that isn't urgent
 
-	mu       sync.Mutex
-	inFlight int
+	identity string         // as exchange knows it
+	exchange forge.Exchange // with other processes; nil: there are none
+
+	mu          sync.Mutex
+	inFlight    int
+	exchangedAt time.Time
 
 	closedUntil time.Time // nothing is called before
 	limitedAt   time.Time // when the forge last refused
@@ -106,6 +110,7 @@ func (b *Budget) begin(ctx context.Context, endpoint string) (end func(*http.Res
 	if err != nil {
 		return nil, err
 	}
+	b.exchangeIfDue(ctx)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.now()
@@ -117,7 +122,10 @@ func (b *Budget) begin(ctx context.Context, endpoint string) (end func(*http.Res
 	b.remaining--
 	return func(resp *http.Response, body []byte) {
 		defer release()
-		b.end(now, resp, body)
+		if limited := b.end(now, resp, body); limited && b.exchange != nil {
+			// This process may call nothing for long: the others are told now.
+			b.exchangeNow(context.WithoutCancel(ctx))
+		}
 	}, nil
 }
 
@@ -181,19 +189,20 @@ func (b *Budget) check(now time.Time, p forge.Priority, endpoint string) error {
 	return nil
 }
 
-// end takes note of an answer to a call that began at a time.
-func (b *Budget) end(began time.Time, resp *http.Response, body []byte) {
+// end takes note of an answer to a call that began at a time. limited says that it was refused
+// for the number of calls.
+func (b *Budget) end(began time.Time, resp *http.Response, body []byte) (limited bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.inFlight--
 	if resp == nil {
-		return
+		return false
 	}
 	now := b.now()
 	offset := clockOffset(resp.Header, now)
 	b.readRemaining(resp.Header, offset)
 	if !isLimited(resp, body) {
-		return
+		return false
 	}
 	until := parseRetryTime(resp.Header, now, offset)
 	if !began.After(b.limitedAt) {
@@ -201,7 +210,7 @@ func (b *Budget) end(began time.Time, resp *http.Response, body []byte) {
 		if until.After(b.closedUntil) {
 			b.closedUntil = until
 		}
-		return
+		return true
 	}
 	if b.limitedAt.IsZero() || now.Sub(b.limitedAt) >= repeatedWithin {
 		b.repeated = 0
@@ -215,6 +224,7 @@ func (b *Budget) end(began time.Time, resp *http.Response, body []byte) {
 	if b.onLimited != nil {
 		b.onLimited(until)
 	}
+	return true
 }
 
 // readRemaining reads how many calls are left of the limit that all calls of the account
@@ -291,13 +301,33 @@ func parseRetryTime(h http.Header, now time.Time, offset time.Duration) time.Tim
 type callLimiter struct {
 	Limit
 	limiter  *rate.Limiter
+	among    int       // how many processes share it
 	urgent   float64   // how far urgent calls may overdraw it
 	lastTurn time.Time // the last turn that was given to a call that has to wait
 }
 
 func newLimiter(l Limit) *callLimiter {
-	perSecond := rate.Limit(float64(l.Calls) * 3 / 4 / l.Every.Seconds())
-	return &callLimiter{Limit: l, limiter: rate.NewLimiter(perSecond, max(l.Calls/8, 1)), urgent: float64(l.Calls / 8)}
+	p := &callLimiter{Limit: l, among: 1}
+	perSecond, burst := p.part()
+	p.limiter, p.urgent = rate.NewLimiter(perSecond, burst), float64(l.Calls/8)
+	return p
+}
+
+// part is a process's part of the limit.
+func (p *callLimiter) part() (perSecond rate.Limit, burst int) {
+	return rate.Limit(float64(p.Calls) * 3 / 4 / p.Every.Seconds() / float64(p.among)), max(p.Calls/8/p.among, 1)
+}
+
+// shareAmong leaves this process its part of the limit.
+func (p *callLimiter) shareAmong(now time.Time, processes int) {
+	if p.among == processes {
+		return
+	}
+	p.among = processes
+	perSecond, burst := p.part()
+	p.limiter.SetLimitAt(now, perSecond)
+	p.limiter.SetBurstAt(now, burst)
+	p.urgent = float64(p.Calls / 8 / processes)
 }
 
 // blocked is when to try a call again that can't be made now; zero where it can. Who has to

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/cache"
+	"github.com/liftlock/liftlock/internal/forge"
 )
 
 const (
@@ -44,7 +45,7 @@ type Options struct {
 	RootCAs       *x509.CertPool // whose certificates are believed where HTTPClient has no Transport; nil: the system's
 	CacheBytes    int64          // room for conditional requests; 0 switches them off
 	Answers       *AnswerCache   // that room where several clients share it; nil: one of the client's own
-	Identity      string         // whose answers they are in a shared room
+	Identity      string         // whose answers they are in a shared room, and whose limits are exchanged
 	Caches        *cache.Group   // where that is counted; nil: nowhere
 
 	// OnCall is told every call that went out: a name of bounded cardinality
@@ -62,7 +63,10 @@ type Options struct {
 	// all those that were under way, and until when nothing is called. It must not call
 	// back and may be nil.
 	OnLimited func(until time.Time)
-	Now       func() time.Time // the clock of the limits; nil: time.Now
+	// Exchange is with other processes that call as Identity and go by the same clock; nil:
+	// there are none. A Budget has its own.
+	Exchange forge.Exchange
+	Now      func() time.Time // the clock of the limits; nil: time.Now
 }
 
 // Credentials are the value that proves to a forge who calls it, where one doesn't do for
@@ -99,7 +103,7 @@ func New(o Options) *http.Client {
 		t.Now = time.Now
 	}
 	if t.Budget == nil {
-		t.Budget = NewBudget(t.Now, o.Limits, o.OnLimited)
+		t.Budget = NewBudget(t.Now, o.Limits, o.OnLimited).Share(o.Identity, o.Exchange)
 	}
 	if o.HTTPClient != nil && o.HTTPClient.Transport != nil {
 		t.next = o.HTTPClient.Transport

@@ -1,0 +1,48 @@
+package server_test
+
+import (
+	"testing"
+
+	"github.com/liftlock/liftlock/internal/emulator"
+)
+
+// approvedProd takes releases from dev after two approvals.
+const approvedProd = "name: prod\nafter: [dev]\nmerge: auto\ngates:\n  - approvals: {count: 2, from: {users: [ada, grace]}}\nverify: " + verifyFast
+
+// What a promotion with two approvals calls besides, from the release to its verification.
+var approvedCalls = []forgeCall{
+	{"POST /repos/{owner}/{repo}/pulls", 1, "it is opened"},
+	{"POST /repos/{owner}/{repo}/issues/{number}/labels", 1, "GitHub takes none when it is opened"},
+	{"POST /repos/{owner}/{repo}/pulls/{number}/requested_reviewers", 1, "whom the gate names"},
+	{"GET /repos/{owner}/{repo}/commits/{sha}/pulls", 1, "who made the release, whose approval doesn't count: by the pull request that brought it"},
+	{"GET /repos/{owner}/{repo}/compare/{basehead}", 1, "by its commits"},
+	{"GET /repos/{owner}/{repo}/activity", 1, "by who pushed them"},
+	{"POST /repos/{owner}/{repo}/issues/{number}/comments", 1, "what it waits for"},
+	{"PATCH /repos/{owner}/{repo}/issues/comments/{id}", 2, "that one is missing; that it is verified"},
+	{"POST /repos/{owner}/{repo}/statuses/{sha}", 3, "that two are missing, that one is, and none"},
+	{"GET /repos/{owner}/{repo}/pulls/{number}", 5, "whether it can be merged; at each approval; again right before the merge; what the merge made of it"},
+	{"GET /repos/{owner}/{repo}/pulls/{number}/reviews", 4, "when it is open; at each approval; again right before the merge"},
+	{"GET /repos/{owner}/{repo}/issues/{number}/comments", 2, "commands, at each approval: an event doesn't say that there is none"},
+	{"GET /repos/{owner}/{repo}/collaborators/{login}/permission", 4, "whether who approved may; again right before the merge, where that isn't known since less than a minute"},
+	{"PUT /repos/{owner}/{repo}/pulls/{number}/merge", 1, "the merge"},
+}
+
+// TestForgeCallsWithApprovals counts the calls of a promotion that two people approve, one after
+// the other, and says what each is good for.
+func TestForgeCallsWithApprovals(t *testing.T) {
+	s := startHarness(t, harnessOptions{face: emulator.GitHub, pipeline: pipelineYAML(nil, dev, approvedProd)})
+	s.awaitJudged()
+	for _, tag := range []string{"1.1.0", "1.2.0"} {
+		s.awaitIdle()
+		s.Forge.ResetCalls()
+		s.commitRelease("web", tag)
+		p := s.awaitPromotion("web", "prod", tag)
+		for _, login := range []string{"ada", "grace"} {
+			s.awaitIdle()
+			s.approve(p.Number, login)
+		}
+		s.awaitVerified("web", "prod", tag)
+		s.awaitIdle()
+		s.checkForgeCalls(approvedCalls, nil)
+	}
+}
