@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -224,13 +225,18 @@ func TestChartRefuses(t *testing.T) {
 // secretsFolder is where the chart mounts the Secret.
 const secretsFolder = "/etc/liftlock/secrets/"
 
+// firstWord is what a path goes on with up to its end in YAML.
+func firstWord(s string) string {
+	return strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune("\n \"',}", r) })[0]
+}
+
 // loadServerFile loads a server's file as liftlock serve does, with a Secret that has every
 // file that it names.
 func loadServerFile(t *testing.T, content string) *config.Config {
 	t.Helper()
 	dir := t.TempDir()
 	for _, part := range strings.Split(content, secretsFolder)[1:] {
-		name := strings.FieldsFunc(part, func(r rune) bool { return strings.ContainsRune("\n \"',}", r) })[0]
+		name := firstWord(part)
 		secret := "a-secret-of-many-characters-" + name
 		if name == "store" {
 			secret = "postgres://liftlock:secret@db.example.com/liftlock"
@@ -294,6 +300,35 @@ func TestServerFile(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestSystemd: the server takes the file of the unit, and the unit loads what it names.
+func TestSystemd(t *testing.T) {
+	const credentials = "${CREDENTIALS_DIRECTORY}/"
+	file, unit := readFile(t, "systemd/liftlock.yaml"), readFile(t, "systemd/liftlock.service")
+	loadServerFile(t, strings.ReplaceAll(file, credentials, secretsFolder))
+	parts := strings.Split(file, credentials)[1:]
+	if len(parts) < 4 {
+		t.Errorf("the file names %d credentials", len(parts))
+	}
+	for _, part := range parts {
+		name := firstWord(part)
+		if line := "LoadCredential=" + name + ":"; !strings.Contains(unit, "\n"+line) {
+			t.Errorf("the unit has no %s", line)
+		}
+	}
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		return // the unit's own syntax is checked where systemd is installed
+	}
+	// Only a program that is there is none to complain about.
+	checked := filepath.Join(t.TempDir(), "liftlock.service")
+	if err := os.WriteFile(checked, []byte(strings.ReplaceAll(unit, "/usr/local/bin/liftlock", "/bin/true")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), analyze, "verify", "--man=no", checked).CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("%v: %s", err, out)
 	}
 }
 

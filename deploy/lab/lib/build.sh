@@ -69,14 +69,14 @@ from_install() {
 }
 
 # Gitea's go.mod has replacements, which go install refuses; it also needs its
-# templates and locales beside it, and to be told its version, which clients ask for.
+# templates and locales beside it, to be told its version, which clients ask for, and C for its SQLite.
 build_gitea() {
   local version="main.Version=${GITEA_VERSION#v}"
   built gitea "$version" && [ -d "$SRC/gitea/templates" ] && return
   say "building gitea $GITEA_VERSION"
   rm -rf "$SRC/gitea"; mkdir -p "$SRC"
   cp -R "$(module_dir "code.gitea.io/gitea@$GITEA_VERSION")" "$SRC/gitea"; chmod -R u+w "$SRC/gitea"
-  (cd "$SRC/gitea" && GOFLAGS="-mod=mod -buildvcs=false" go build -tags 'sqlite sqlite_unlock_notify' -ldflags "-X $version" -o "$BIN/gitea" .)
+  (cd "$SRC/gitea" && CGO_ENABLED=1 GOFLAGS="-mod=mod -buildvcs=false" go build -tags 'sqlite sqlite_unlock_notify' -ldflags "-X $version" -o "$BIN/gitea" .)
   mark_built gitea "$version"
 }
 
