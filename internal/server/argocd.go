@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sort"
@@ -43,6 +44,10 @@ func (s *Server) newArgoCD(a config.ArgoCD) (*argocdConnection, error) {
 		o.Projects = a.API.Projects
 	} else {
 		if o.Config, err = argocd.RESTConfig(a.Kubernetes.Kubeconfig, a.Kubernetes.Context); err != nil {
+			var unread *argocd.KubeconfigError
+			if errors.As(err, &unread) {
+				err = fmt.Errorf("%w; set argocd[].kubernetes.kubeconfig and context in the server's file", err)
+			}
 			return nil, err
 		}
 		if out.kube, err = appset.NewKube(o.Config); err != nil {
