@@ -44,10 +44,23 @@ func RESTConfig(kubeconfig, kubeContext string) (*rest.Config, error) {
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: kubeContext}
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("read the kubeconfig from %s: %w; set argocd[].kubernetes.kubeconfig and context in the server's file", from, err)
+		return nil, &KubeconfigError{From: from, Err: err}
 	}
 	return config, nil
 }
+
+// KubeconfigError is that how to reach a Kubernetes API can't be read. What to set instead is
+// for the caller to say, who knows where it was set.
+type KubeconfigError struct {
+	From string // where it was looked for
+	Err  error
+}
+
+func (e *KubeconfigError) Error() string {
+	return fmt.Sprintf("read the kubeconfig from %s: %v", e.From, e.Err)
+}
+
+func (e *KubeconfigError) Unwrap() error { return e.Err }
 
 // Bursts of refreshes (a wide environment's targets all at once) must not queue
 // behind client-go's default of 5 requests a second; the API server has its own

@@ -40,7 +40,7 @@ func TestRESTConfig(t *testing.T) {
 		{"no such context", "", file, "three", "three"},
 		{"no such file", "", file + ".gone", "", file + ".gone"},
 		{"a broken file", "", broken, "", broken},
-		{"nothing anywhere", file + ".gone", "", "", "server's file"},
+		{"nothing anywhere", file + ".gone", "", "", "the usual places (KUBECONFIG, then ~/.kube/config)"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

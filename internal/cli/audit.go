@@ -20,8 +20,9 @@ func auditCommand() *cobra.Command {
 		Long: "The audit trail of commands, newest first: by comments, the API and this program, carried out\n" +
 			"or refused; and every merge, with what each gate answered. With -o jsonl it is printed as JSON,\n" +
 			"a line each, for other programs to keep.",
-		Example: "  liftlock audit shop web --since 24h\n  liftlock audit --by ada --verb skip\n  liftlock audit shop web --verb merge --environment prod\n  liftlock audit --limit 100000 -o jsonl > audit.jsonl",
-		Args:    cobra.MaximumNArgs(2),
+		Example:           "  liftlock audit shop web --since 24h\n  liftlock audit --by ada --verb skip\n  liftlock audit shop web --verb merge --environment prod\n  liftlock audit --limit 100000 -o jsonl > audit.jsonl",
+		Args:              cobra.MaximumNArgs(2),
+		ValidArgsFunction: r.completeArguments(namesPipeline, namesComponent),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q := client.AuditQuery{Repository: r.repository, Actor: by, Verb: verb, Environment: env, Limit: limit}
 			var err error
@@ -57,6 +58,7 @@ func auditCommand() *cobra.Command {
 	c.Flags().StringVar(&by, "by", "", "whose: a login, or a token's name")
 	c.Flags().StringVar(&verb, "verb", "", "which command: hold, promote, skip, …; or merge")
 	c.Flags().StringVar(&env, "environment", "", "about which environment")
+	completeFlag(c, "environment", r.completeEnvironments)
 	c.Flags().StringVar(&since, "since", "", "from then on: 24h, a date (when it begins in UTC) or a time with its offset")
 	c.Flags().StringVar(&until, "until", "", "before then, likewise")
 	c.Flags().IntVar(&limit, "limit", 50, "how many at most")

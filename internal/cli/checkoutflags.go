@@ -187,10 +187,10 @@ func printProblems(cmd *cobra.Command, problems, notes []appset.Problem) error {
 // printNotes prints what is wrong and what should be known on standard error.
 func printNotes(cmd *cobra.Command, problems, notes []appset.Problem) {
 	w := cmd.ErrOrStderr()
-	for _, n := range notes {
+	for _, n := range appset.GroupProblems(notes) {
 		fmt.Fprintln(w, "note: "+appset.Printable(n.String()))
 	}
-	for _, p := range problems {
+	for _, p := range appset.GroupProblems(problems) {
 		fmt.Fprintln(w, "problem: "+appset.Printable(p.String()))
 	}
 }

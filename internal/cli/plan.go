@@ -61,6 +61,7 @@ func planCommand() *cobra.Command {
 	at.addFlags(c)
 	c.Flags().StringVar(&q.Rev, "rev", "", "a branch, tag or commit instead of HEAD")
 	c.Flags().StringVar(&q.Pipeline, "pipeline", "", "the promotions of this pipeline only")
+	completeFlag(c, "pipeline", completePipelines)
 	c.Flags().BoolVar(&q.Rendered, "rendered", false, "say what the promotions do to the rendered manifests")
 	c.Flags().BoolVar(&short, "short", false, "leave the diffs out of the table")
 	return c

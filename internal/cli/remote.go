@@ -77,9 +77,10 @@ func (r *serverFlags) addOutputFlag(c *cobra.Command) *cobra.Command {
 func statusCommand() *cobra.Command {
 	r := &serverFlags{}
 	c := &cobra.Command{
-		Use:   "status [PIPELINE [COMPONENT]]",
-		Short: "Show what runs where, and what wants to come",
-		Args:  cobra.MaximumNArgs(2),
+		Use:               "status [PIPELINE [COMPONENT]]",
+		Short:             "Show what runs where, and what wants to come",
+		Args:              cobra.MaximumNArgs(2),
+		ValidArgsFunction: r.completeArguments(namesPipeline, namesComponent),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 2 {
 				return r.printWhy(cmd, args[0], args[1], "")
@@ -127,9 +128,10 @@ func statusCommand() *cobra.Command {
 func whyCommand() *cobra.Command {
 	r := &serverFlags{}
 	c := &cobra.Command{
-		Use:   "why PIPELINE COMPONENT [ENVIRONMENT]",
-		Short: "Say why a component is where it is, and what the rest waits for",
-		Args:  cobra.RangeArgs(2, 3),
+		Use:               "why PIPELINE COMPONENT [ENVIRONMENT]",
+		Short:             "Say why a component is where it is, and what the rest waits for",
+		Args:              cobra.RangeArgs(2, 3),
+		ValidArgsFunction: r.completeArguments(namesPipeline, namesComponent, namesEnvironment),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return r.printWhy(cmd, args[0], args[1], strings.Join(args[2:], ""))
 		},
@@ -156,10 +158,11 @@ func (r *serverFlags) printWhy(cmd *cobra.Command, pipeline, component, environm
 func promoteCommand() *cobra.Command {
 	r := &serverFlags{}
 	c := &cobra.Command{
-		Use:     "promote PIPELINE COMPONENT ENVIRONMENT",
-		Short:   "Open a promotion into an environment, also one that is diverged or opened by hand only",
-		Example: "  liftlock promote shop web prod",
-		Args:    cobra.ExactArgs(3),
+		Use:               "promote PIPELINE COMPONENT ENVIRONMENT",
+		Short:             "Open a promotion into an environment, also one that is diverged or opened by hand only",
+		Example:           "  liftlock promote shop web prod",
+		Args:              cobra.ExactArgs(3),
+		ValidArgsFunction: r.completeArguments(namesPipeline, namesComponent, namesEnvironment),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return r.onPipeline(cmd, args[0], "promote", api.PipelineCommand{Component: args[1], Environment: args[2]})
 		},
@@ -207,7 +210,8 @@ func holdCommand(verb, short string) *cobra.Command {
 		Short: short,
 		Example: fmt.Sprintf("  liftlock %[1]s shop web\n  liftlock %[1]s shop --environment prod\n  liftlock %[1]s shop --all\n"+
 			"  liftlock %[1]s --promotion 12\n  liftlock %[1]s --promotion '#14'", verb),
-		Args: cobra.MaximumNArgs(2),
+		Args:              cobra.MaximumNArgs(2),
+		ValidArgsFunction: r.completeArguments(namesPipeline, namesComponent),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if promotion != "" {
 				if len(args) > 0 || environment != "" || all || reverts {
@@ -229,6 +233,7 @@ func holdCommand(verb, short string) *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&environment, "environment", "", "the environment, with all its components")
+	completeFlag(c, "environment", r.completeEnvironments)
 	c.Flags().BoolVar(&all, "all", false, "the whole pipeline")
 	if verb == "hold" {
 		c.Flags().BoolVar(&reverts, "reverts", false, "stop reverts too")

@@ -91,6 +91,26 @@ func TestRemoteQuestions(t *testing.T) {
 	}
 }
 
+// The server says what there is to complete.
+func TestCompletion(t *testing.T) {
+	serveConsole(t)
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"promote", ""}, "shop\n:"},
+		{[]string{"promote", "shop", ""}, "web\n:"},
+		{[]string{"promote", "other", ""}, ":"},
+		{[]string{"why", "shop", "web", ""}, "dev\nprod\n:"},
+		{[]string{"audit", "shop", "--environment", ""}, "dev\nprod\n:"},
+	} {
+		out, err := run(t, append([]string{"__complete"}, c.args...)...)
+		if err != nil || !strings.HasPrefix(out, c.want) {
+			t.Errorf("%v: %v\n%s\nwant %q", c.args, err, out, c.want)
+		}
+	}
+}
+
 func TestAudit(t *testing.T) {
 	serveConsole(t)
 	const entry = "hub:acme/fleet|shop|web #14 hold pr"
@@ -157,7 +177,7 @@ func TestRemoteCommandsThatAreRefused(t *testing.T) {
 		"hold shop web --environment prod":  "name one of them",
 		"hold shop --promotion 1":           "stands alone",
 		"promote shop web qa":               `no environment "qa"`,
-		"promote shop":                      "accepts 3 arg(s)",
+		"promote shop":                      "takes PIPELINE COMPONENT ENVIRONMENT",
 		"retry web":                         "is no promotion",
 		"retry #15":                         "no promotion is known",
 		"skip 1 soak hurry":                 "at least 10 characters",

@@ -65,6 +65,7 @@ func resolveCommand() *cobra.Command {
 	c.Flags().StringVar(&q.Rev, "rev", "", "a branch, tag or commit instead of the working tree")
 	c.Flags().StringArrayVarP(&files, "file", "f", nil, "a manifest of ApplicationSets, - for standard input; may be repeated")
 	c.Flags().StringVar(&q.Pipeline, "pipeline", "", "the sets of this pipeline only")
+	completeFlag(c, "pipeline", completePipelines)
 	c.Flags().BoolVar(&diff, "diff", false, "compare with the Applications that run")
 	return c
 }

@@ -44,8 +44,15 @@ func Root() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Version:       Version(),
+		Args:          unknownCommand,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.AddCommand(serveCommand(), demoCommand(), initCommand(), validateCommand(), setCommand(), resolveCommand(), impactCommand(), planCommand(), sandboxCommand(), versionCommand())
 	root.AddCommand(remoteCommands()...)
+	root.SuggestionsMinimumDistance = 2
+	root.SetFlagErrorFunc(flagError)
+	for _, c := range root.Commands() {
+		explainArguments(c)
+	}
 	return root
 }

@@ -21,61 +21,125 @@ func validateCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "validate [FILE...]",
 		Short: "Check pipeline and server files",
-		Long:  "Checks pipeline files and server files, told apart by their content. Given a server's\nfile too, pipeline files may name only the channels, Prometheus servers and endpoints\nthat it has. Without files, those of\nthe checkout in the current folder: .liftlock.yaml or .liftlock/*.yaml.\nThen the targets are checked\ntoo: one that follows a tag, a commit or another branch is reached by no merge.\nPrints file:line: messages and exits with 1 when anything is wrong. A warning is none of that:\nit names what means something else than it looks like, such as a gate that is always true.",
+		Long: "Checks pipeline files and server files, told apart by their content. Given a server's file too,\n" +
+			"pipeline files may name only the channels, Prometheus servers and endpoints that it has.\n\n" +
+			"Without files, those of the checkout that the current folder is in: .liftlock.yaml or\n" +
+			".liftlock/*.yaml at its root. Then they are resolved too, as far as the checkout alone tells:\n" +
+			"templates must fit the targets, what is carried must be there, and a target that follows a tag,\n" +
+			"a commit or another branch is reached by no merge. ApplicationSets that need a cluster or a\n" +
+			"network are named, and no failure.\n\n" +
+			"Prints file:line: messages and exits with 1 when anything is wrong. A warning is none of that:\n" +
+			"it names what means something else than it looks like, such as a gate that is always true.",
 		RunE: func(cmd *cobra.Command, files []string) error {
-			whole := len(files) == 0
-			if whole {
-				var err error
-				if files, err = checkoutFiles(); err != nil {
-					return err
-				}
+			if len(files) == 0 {
+				return validateCheckout(cmd)
 			}
-			bad := false
-			names, err := serverNames(files)
-			if err != nil {
-				return err
-			}
-			for _, f := range files {
-				if err := validateFile(f, names); err != nil {
-					bad = true
-					fmt.Fprintln(cmd.ErrOrStderr(), err)
-					continue
-				}
-				fmt.Fprintf(cmd.OutOrStdout(), "%s: ok\n", f)
-				if err := printWarnings(cmd.ErrOrStderr(), f); err != nil {
-					return err
-				}
-			}
-			if whole && !bad {
-				unreached, err := checkout.UnreachedTargets(cmd.Context())
-				if err != nil {
-					return err
-				}
-				for _, p := range unreached {
-					fmt.Fprintln(cmd.ErrOrStderr(), appset.Printable(p.String()))
-				}
-				bad = len(unreached) > 0
-			}
-			if bad {
+			bad, err := validateFiles(cmd, files)
+			if err == nil && bad {
 				return exitError{1}
 			}
-			return nil
+			return err
 		},
 	}
 }
 
-func checkoutFiles() ([]string, error) {
-	if _, err := os.Stat(pipeline.FileName); err == nil {
-		return []string{pipeline.FileName}, nil
+// validateFiles checks files one by one, and says whether one is wrong.
+func validateFiles(cmd *cobra.Command, files []string) (bad bool, err error) {
+	names, err := serverNames(files)
+	if err != nil {
+		return false, err
+	}
+	for _, f := range files {
+		if err := validateFile(f, names); err != nil {
+			bad = true
+			fmt.Fprintln(cmd.ErrOrStderr(), err)
+			continue
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "%s: ok\n", f)
+		if err := printWarnings(cmd.ErrOrStderr(), f); err != nil {
+			return bad, err
+		}
+	}
+	return bad, nil
+}
+
+// validateCheckout checks the pipeline files of the checkout that the current folder is in, and
+// what they come to. Outside of a checkout they are looked for in the current folder, and
+// nothing more is known.
+func validateCheckout(cmd *cobra.Command) error {
+	r, err := checkout.Open(cmd.Context(), "", nil)
+	if err != nil && !errors.Is(err, checkout.ErrNoRepository) {
+		return err
+	}
+	root := "."
+	if err == nil {
+		defer r.Close() // only read
+		if root, err = relativeRoot(r.Dir()); err != nil {
+			return err
+		}
+	}
+	files, err := checkoutFiles(root)
+	if err != nil {
+		return err
+	}
+	bad, err := validateFiles(cmd, files)
+	if err != nil {
+		return err
+	}
+	if r != nil && !bad {
+		found, err := r.Check(cmd.Context())
+		if err != nil {
+			return err
+		}
+		for _, p := range appset.GroupProblems(found.Problems) {
+			fmt.Fprintln(cmd.ErrOrStderr(), appset.Printable(p.String()))
+		}
+		for _, p := range appset.GroupProblems(found.Unresolved) {
+			fmt.Fprintln(cmd.ErrOrStderr(), "note: not resolved from the checkout alone: "+appset.Printable(p.String()))
+		}
+		bad = len(found.Problems) > 0
+	}
+	if bad {
+		return exitError{1}
+	}
+	return nil
+}
+
+// relativeRoot is a checkout's root as seen from the current folder: shorter, and what people
+// can click.
+func relativeRoot(root string) (string, error) {
+	here, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	if here, err = filepath.EvalSymlinks(here); err != nil {
+		return "", err
+	}
+	rel, err := filepath.Rel(here, root)
+	if err != nil {
+		return root, nil // on another volume
+	}
+	return rel, nil
+}
+
+// checkoutFiles are the pipeline files of a root.
+func checkoutFiles(root string) ([]string, error) {
+	file := filepath.Join(root, pipeline.FileName)
+	if _, err := os.Stat(file); err == nil {
+		return []string{file}, nil
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	files, err := filepath.Glob(filepath.Join(pipeline.FolderName, "*.yaml"))
+	files, err := filepath.Glob(filepath.Join(root, pipeline.FolderName, "*.yaml"))
 	if err != nil {
 		return nil, err
 	}
 	if len(files) == 0 {
-		return nil, fmt.Errorf("%w in the current folder; name the files to check", pipeline.ErrNoPipeline)
+		where := "the current folder"
+		if root != "." {
+			where = root
+		}
+		return nil, fmt.Errorf("%w in %s; name the files to check, or see liftlock init", pipeline.ErrNoPipeline, where)
 	}
 	return files, nil
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sort"
@@ -44,7 +45,7 @@ func (s *Server) newArgoCD(a config.ArgoCD) (*argocdConnection, error) {
 		o.Projects = a.API.Projects
 	} else {
 		if o.Config, err = argocd.RESTConfig(a.Kubernetes.Kubeconfig, a.Kubernetes.Context); err != nil {
-			s.log.Error("an Argo CD can't be reached yet; its kubeconfig is read again until it can be", zap.String("argocd", a.Name), zap.Error(err))
+			s.log.Error("an Argo CD can't be reached yet; its kubeconfig, which argocd[].kubernetes names in the server's file, is read again until it can be", zap.String("argocd", a.Name), zap.Error(err))
 			o.Config = argocd.AwaitedRESTConfig(a.Kubernetes.Kubeconfig, a.Kubernetes.Context)
 		}
 		if out.kube, err = appset.NewKube(o.Config); err != nil {

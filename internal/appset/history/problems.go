@@ -83,7 +83,7 @@ func EffectiveTargets(now, before *appset.TargetSet, own string) *appset.TargetS
 type ComponentProblems []componentProblem
 
 type componentProblem struct {
-	text  string
+	appset.Problem
 	all   bool // it may concern any
 	units map[string]bool
 }
@@ -96,7 +96,7 @@ func NewComponentProblems(problems []appset.Problem, fl *appset.TargetSet, own s
 	out := make(ComponentProblems, 0, len(problems))
 	for _, p := range problems {
 		s := scopeOf(p, own)
-		t := componentProblem{text: p.Text(), units: componentsIn(fl, s), all: s.everything}
+		t := componentProblem{Problem: p, units: componentsIn(fl, s), all: s.everything}
 		if len(t.units) == 0 && s.application != "" {
 			s.application = ""
 			t.units = componentsIn(fl, s)
@@ -117,13 +117,17 @@ func componentsIn(fl *appset.TargetSet, s scope) map[string]bool {
 	return out
 }
 
-// For are the problems that concern a component, in words.
+// For are the problems that concern a component, in words: one for each cause.
 func (t ComponentProblems) For(component string) []string {
-	var out []string
+	var found []appset.Problem
 	for i := range t {
 		if t[i].all || t[i].units[component] {
-			out = append(out, t[i].text)
+			found = append(found, t[i].Problem)
 		}
+	}
+	var out []string
+	for _, p := range appset.GroupProblems(found) {
+		out = append(out, p.Text())
 	}
 	return out
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -57,6 +58,10 @@ func Connect(ctx context.Context, c Connection) (*Running, error) {
 		o.Name, o.APIAlone, o.Projects, o.Clusters = "of this address", true, c.API.Projects, true
 	}
 	w, err := argocd.New(o)
+	var unread *argocd.KubeconfigError
+	if errors.As(err, &unread) {
+		return nil, fmt.Errorf("%w; name one with --kubeconfig and --context, or ask Argo CD itself with --argocd-url", err)
+	}
 	if err != nil {
 		return nil, err
 	}

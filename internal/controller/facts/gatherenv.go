@@ -93,7 +93,11 @@ func (o *Gatherer) gatherRelease(ctx context.Context, c *ComponentEvaluation, en
 	case err != nil:
 		env.Release = promotion.Unsure[promotion.Release](err.Error())
 	case rel.Empty():
-		env.Release = promotion.Unsure[promotion.Release](at.NothingCarried())
+		text := at.NothingCarried()
+		if hint := fieldedit.ExplainEmpty(r.Mirror.Tree(env.Tip), at.Overlay(c.Pipeline.Pipeline)); hint != "" {
+			text += "; " + hint
+		}
+		env.Release = promotion.Unsure[promotion.Release](text)
 	default:
 		env.Release = promotion.Sure(c.RememberRelease(rel))
 		return o.findOrigin(ctx, r, env.Tip, wake.UnitName(c.Facts.Unit)+"|"+env.Name, c.Pipeline, at, rel)

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"io/fs"
 	"maps"
 	"runtime"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/appset/history"
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/pipeline"
@@ -67,9 +69,25 @@ func (p *Plan) Fill(ctx context.Context, in Input) (err error) {
 			return err
 		}
 		p.Pipelines = append(p.Pipelines, part)
+		p.Problems = append(p.Problems, m.unmatchedCarry(of)...)
 		p.Notes = append(p.Notes, appset.UnreachedTargets(of.Pipeline, of.TargetSet.Targets, in.Branch)...)
 	}
 	return nil
+}
+
+// unmatchedCarry says which carry entries of a pipeline pick nothing.
+func (m *planner) unmatchedCarry(of *facts.ResolvedPipeline) []appset.Problem {
+	components := map[string]map[string]*history.Environment{}
+	for name, u := range of.Units {
+		components[name] = u.Envs
+	}
+	return history.UnmatchedCarry(of.Pipeline, components, func(environment string) fs.FS {
+		commit := m.snapshot.BranchFor(of.Pipeline, environment).Commit
+		if commit == "" {
+			return nil
+		}
+		return m.input.Mirror.Tree(commit)
+	})
 }
 
 // unit is what is evaluated as one: a component, or all of a pipeline's.

@@ -1,0 +1,53 @@
+package appset
+
+import (
+	"fmt"
+	"regexp"
+
+	"github.com/liftlock/liftlock/internal/wording"
+)
+
+// maxNamed bounds the Applications that a group of problems names.
+const maxNamed = 3
+
+// quoted are a message's quotations, which may differ where the cause is one.
+var quoted = regexp.MustCompile(`"[^"]*"`)
+
+// GroupProblems makes one problem of those that several Applications of an ApplicationSet have
+// for one cause: one typo in a template is one line, however many Applications the set
+// generates. The others stay as they are, and all in their order.
+func GroupProblems(list []Problem) []Problem {
+	type cause struct{ file, set, message string }
+	groups := map[cause][]Problem{}
+	var order []cause
+	for _, p := range list {
+		c := cause{p.File, p.ApplicationSet, p.Message}
+		if p.Application != "" {
+			c.message = "\x00" + quoted.ReplaceAllString(p.Message, `""`)
+		}
+		if groups[c] == nil {
+			order = append(order, c)
+		}
+		groups[c] = append(groups[c], p)
+	}
+	out := make([]Problem, 0, len(order))
+	for _, c := range order {
+		g := groups[c]
+		if len(g) == 1 || g[0].Application == "" {
+			out = append(out, g...)
+			continue
+		}
+		var names []string
+		same := true
+		for _, p := range g {
+			names = append(names, p.Application)
+			same = same && p.Message == g[0].Message
+		}
+		message := g[0].Message
+		if !same {
+			message = "of the first: " + message
+		}
+		out = append(out, Problem{File: c.file, ApplicationSet: c.set, Message: fmt.Sprintf("%d Applications (%s): %s", len(g), wording.JoinFew(names, maxNamed), message)})
+	}
+	return out
+}

@@ -1,0 +1,84 @@
+package checkout
+
+import (
+	"context"
+	"io/fs"
+
+	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/appset/history"
+	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/pipeline"
+)
+
+// Findings are what is wrong with what the working tree's pipelines come to.
+type Findings struct {
+	// Problems are the pipelines' own: templates that fit no target, carry entries that pick
+	// nothing, targets that no merge reaches.
+	Problems []appset.Problem
+	// Unresolved are sets of which a checkout alone can't tell, as it knows no clusters and no
+	// network, or that are wrong by themselves.
+	Unresolved []appset.Problem
+}
+
+// Check resolves the working tree's pipelines as far as the checkout alone tells, and says what
+// is wrong with that. The error is for pipeline files that can't be used.
+func (r *Repository) Check(ctx context.Context) (*Findings, error) {
+	t, err := r.At(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	pipes, err := pipeline.Load(t.FS)
+	if err != nil {
+		return nil, err
+	}
+	var known Known
+	in, err := known.resolverInput(pipes)
+	if err != nil {
+		return nil, err
+	}
+	heads, err := r.git.Branches(ctx)
+	if err != nil {
+		return nil, err
+	}
+	files, _ := r.overlayFiles(t, nil)
+	resolver := appset.New(appset.Options{})
+	out := &Findings{}
+	for _, p := range pipes {
+		in.Pipeline = p
+		set, err := r.resolvePipeline(ctx, resolver, files, t, in, false)
+		if err != nil {
+			return nil, err
+		}
+		for _, found := range set.Problems {
+			if found.Application != "" || found.File == p.File && found.ApplicationSet == "" && len(p.Spec.Applications) == 0 {
+				out.Problems = append(out.Problems, found)
+			} else {
+				out.Unresolved = append(out.Unresolved, found)
+			}
+		}
+		out.Problems = append(out.Problems, appset.UnreachedTargets(p, set.Targets, r.main)...)
+		if len(set.Problems) == 0 {
+			out.Problems = append(out.Problems, history.UnmatchedCarry(p, history.Components(set, r.main), r.environmentFiles(t, p, heads))...)
+		}
+	}
+	out.Problems, out.Unresolved = distinctProblems(out.Problems), distinctProblems(out.Unresolved)
+	return out, nil
+}
+
+// environmentFiles are an environment's files: the working tree's, or those of the head of its
+// own branch; nil where that isn't here.
+func (r *Repository) environmentFiles(t *Tree, p *pipeline.Pipeline, heads map[string]string) func(environment string) fs.FS {
+	return func(environment string) fs.FS {
+		branch := p.BranchOf(environment)
+		if branch == "" || branch == r.main {
+			return t.FS
+		}
+		if heads[branch] == "" {
+			return nil
+		}
+		return r.git.Tree(heads[branch])
+	}
+}
+
+// ErrNoRepository is that a folder is in no Git repository.
+var ErrNoRepository = git.ErrNoRepository

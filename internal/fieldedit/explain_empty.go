@@ -1,0 +1,113 @@
+package fieldedit
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/liftlock/liftlock/internal/wording"
+)
+
+// maxExplained bounds the names that an explanation lists.
+const maxExplained = 6
+
+// ExplainEmpty says, of an overlay in which nothing is carried, what is there that an entry may
+// have meant: images that its globs don't match, files that it picks but whose fields aren't
+// there, and files in shared folders that would need a placeholder. Empty where there is
+// nothing of the kind, or the overlay can't be read.
+func ExplainEmpty(tree fs.FS, o Overlay) string {
+	b, err := o.resolvePlaceholders()
+	if err != nil {
+		return ""
+	}
+	f := newFiles(tree, b.parseCache)
+	var out []string
+	for i := range b.entries {
+		e := &b.entries[i]
+		var why string
+		if e.fields || e.whole {
+			why = f.explainFiles(b, e, o.Environment)
+		} else {
+			why = f.explainImages(b, e)
+		}
+		if why != "" {
+			out = append(out, why)
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+// explainImages names the images that are there.
+func (f *commitFiles) explainImages(b *resolvedOverlay, e *carryEntry) string {
+	var names []string
+	for _, root := range b.roots {
+		if b.shared[root] {
+			continue
+		}
+		found, err := f.locateImages(root, []string{"**"})
+		if err != nil {
+			return ""
+		}
+		for _, l := range found {
+			names = append(names, l.address.image)
+		}
+	}
+	slices.Sort(names)
+	if names = slices.Compact(names); len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("kustomizeImages %s matches none of the images that are there: %s", wording.JoinFew(e.images, 3), wording.JoinFew(names, maxExplained))
+}
+
+// explainFiles names files that are picked and have none of the fields, or that are picked in
+// a folder which others have too.
+func (f *commitFiles) explainFiles(b *resolvedOverlay, e *carryEntry, environment string) string {
+	var without, shared []string
+	for _, root := range b.roots {
+		files, err := f.globFiles(b, root, e)
+		if err != nil {
+			return ""
+		}
+		for _, file := range files {
+			switch at := joinRoot(root, file.name); {
+			case !b.shared[root]:
+				without = append(without, at)
+			case !e.hasPlaceholders():
+				if named, ok := nameForEnvironment(file.name, environment); ok {
+					shared = append(shared, fmt.Sprintf("%s lies in a folder that others have too: pick it as %s", at, named))
+				}
+			}
+		}
+	}
+	if len(shared) > 0 {
+		return wording.JoinFew(shared, 2)
+	}
+	if len(without) == 0 || e.whole {
+		return ""
+	}
+	var paths []string
+	for _, p := range e.paths {
+		paths = append(paths, p.path.String())
+	}
+	return fmt.Sprintf("%s has no %s", wording.JoinFew(without, 3), strings.Join(paths, ", "))
+}
+
+// nameForEnvironment writes the placeholder for an environment that a file's name has as a word.
+func nameForEnvironment(name, environment string) (string, bool) {
+	base := path.Base(name)
+	i := strings.Index(base, environment)
+	if i < 0 || environment == "" {
+		return "", false
+	}
+	end := i + len(environment)
+	if i > 0 && isWordCharacter(base[i-1]) || end < len(base) && isWordCharacter(base[end]) {
+		return "", false
+	}
+	return path.Join(path.Dir(name), base[:i]+"{{environment}}"+base[end:]), true
+}
+
+func isWordCharacter(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+}
