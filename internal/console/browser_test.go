@@ -174,7 +174,9 @@ func TestGridIsUsed(t *testing.T) {
 		t.Fatalf("paging: %v", err)
 	}
 	// By the keyboard alone: find, and choose an environment.
-	err = chromedp.Run(ctx, chromedp.KeyEvent("/"), chromedp.KeyEvent("svc-01"), chromedp.WaitNotPresent(`a[rel=next]`),
+	err = chromedp.Run(ctx, chromedp.KeyEvent("/"), chromedp.WaitVisible("#q:focus"),
+		chromedp.SetValue("#q", ""), chromedp.KeyEvent("svc-01"), // the key's character is typed too, which a keyboard's isn't
+		chromedp.WaitNotPresent(`a[rel=next]`),
 		chromedp.SetValue("#state", "degraded"), chromedp.Evaluate(`document.getElementById("state").dispatchEvent(new Event("change", {bubbles: true}))`, nil),
 		chromedp.WaitVisible(`//tbody[@data-list and count(tr)=1]`), chromedp.Location(&address), chromedp.Text(`tbody[data-list] th`, &first))
 	if err != nil || first != "svc-0107" || !strings.HasSuffix(address, "/pipelines/shop?q=svc-01&state=degraded") {
