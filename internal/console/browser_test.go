@@ -16,7 +16,6 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
-	"github.com/liftlock/liftlock/internal/console/api"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
 )
@@ -62,7 +61,7 @@ const overflow = `document.documentElement.scrollWidth - document.documentElemen
 
 // pageName is what is there when a page is: what says that it is live, on those that are.
 func pageName(page string) string {
-	if page == "differences" || page == "diff" {
+	if page == "differences" || page == "diff" || page == "missing" {
 		return "main h1"
 	}
 	return "#live"
@@ -71,13 +70,8 @@ func pageName(page string) string {
 func TestPagesFitTheirWindows(t *testing.T) {
 	ctx := browser(t)
 	w := newTestConsole(t, nil)
-	w.seed()
-	w.seedAudit()
-	w.forked()
-	w.compared = func(repo, pipeline string) (*api.Differences, error) { return differencesFixture(repo, pipeline), nil }
-	w.rendered = func(store.Promotion) (*api.RenderedDiff, error) { return renderedDiff(false), nil }
-	w.troubles = []api.Trouble{{Part: "pipeline file of hub:acme/data", Message: `.liftlock.yaml:14: spec.environments[1].afer: unknown key; did you mean "after"?`, Since: before(7 * time.Minute)}}
-	for name, path := range map[string]string{"home": "/", "pipeline": "/pipelines/shop", "forked": "/pipelines/forked", "forked-component": "/pipelines/forked/web", "component": "/pipelines/shop/web", "compare": "/pipelines/shop/web/compare", "promotions": "/promotions", "audit": "/audit", "audit-bad": "/audit?since=yesterday&actor=ada", "promotion": "/promotions/3", "revert": "/promotions/4", "open": "/promotions/2", "differences": "/differences/shop", "diff": "/promotions/2/diff"} {
+	w.seedEverything()
+	for name, path := range everyPage() {
 		for _, size := range []struct {
 			name          string
 			width, height int64
@@ -174,7 +168,9 @@ func TestGridIsUsed(t *testing.T) {
 		t.Fatalf("paging: %v", err)
 	}
 	// By the keyboard alone: find, and choose an environment.
-	err = chromedp.Run(ctx, chromedp.KeyEvent("/"), chromedp.KeyEvent("svc-01"), chromedp.WaitNotPresent(`a[rel=next]`),
+	err = chromedp.Run(ctx, chromedp.KeyEvent("/"), chromedp.WaitVisible("#q:focus"),
+		chromedp.SetValue("#q", ""), chromedp.KeyEvent("svc-01"), // the key's character is typed too, which a keyboard's isn't
+		chromedp.WaitNotPresent(`a[rel=next]`),
 		chromedp.SetValue("#state", "degraded"), chromedp.Evaluate(`document.getElementById("state").dispatchEvent(new Event("change", {bubbles: true}))`, nil),
 		chromedp.WaitVisible(`//tbody[@data-list and count(tr)=1]`), chromedp.Location(&address), chromedp.Text(`tbody[data-list] th`, &first))
 	if err != nil || first != "svc-0107" || !strings.HasSuffix(address, "/pipelines/shop?q=svc-01&state=degraded") {

@@ -32,19 +32,19 @@ const markEnd = '\x01'
 
 func newMarks() marks { return marks{[]byte("\x01" + rand.Text())} }
 
-func (m marks) mark(kind byte, payload string) template.HTML {
+func (m marks) render(kind byte, payload string) template.HTML {
 	return template.HTML(string(m.begin) + string(kind) + payload + string(rune(markEnd)))
 }
 
 func (m marks) age(t time.Time) template.HTML {
-	return m.mark(markAge, strconv.FormatInt(t.Unix(), 10))
+	return m.render(markAge, strconv.FormatInt(t.Unix(), 10))
 }
-func (m marks) part(id string) template.HTML { return m.mark(markPart, id) }
-func (m marks) endPart() template.HTML       { return m.mark(markPartEnd, "") }
-func (m marks) list(id string) template.HTML { return m.mark(markItems, id) }
-func (m marks) endList() template.HTML       { return m.mark(markItemsEnd, "") }
-func (m marks) item(id string) template.HTML { return m.mark(markItem, id) }
-func (m marks) cell() template.HTML          { return m.mark(markCell, "") }
+func (m marks) part(id string) template.HTML { return m.render(markPart, id) }
+func (m marks) endPart() template.HTML       { return m.render(markPartEnd, "") }
+func (m marks) list(id string) template.HTML { return m.render(markItems, id) }
+func (m marks) endList() template.HTML       { return m.render(markItemsEnd, "") }
+func (m marks) item(id string) template.HTML { return m.render(markItem, id) }
+func (m marks) cell() template.HTML          { return m.render(markCell, "") }
 
 // next finds the first mark: what is before it, its kind and payload, and what is behind
 // it. A kind of 0: there is none.

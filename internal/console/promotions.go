@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -154,21 +155,28 @@ func (r *reader) addAudit(ctx context.Context, row store.Promotion, p *api.Promo
 	for i := range rows {
 		e := r.buildAuditEntry(&rows[i])
 		d.Audit = append(d.Audit, e)
-		if e.Merge == nil || d.Merge != nil {
-			continue
+		if e.Merge != nil && d.Merge == nil && isMerged(row.State) { // it is written down before it is made
+			d.Merge = &e
 		}
-		d.Merge = &d.Audit[i]
+	}
+	if d.Merge != nil {
 		if d.MergedAt.IsZero() {
-			d.MergedAt = e.At
+			d.MergedAt = d.Merge.At
 		}
-		if d.Commit = e.Merge.Commit; d.Commit != "" {
-			d.CommitURL = webAddress(r.commitURL(row.Repo, "", d.Commit))
-			if e.Merge.Tip != "" {
-				d.CompareURL = webAddress(r.commitURL(row.Repo, e.Merge.Tip, d.Commit))
-			}
+		d.Commit = cmp.Or(d.Merge.Merge.Commit, d.Commit)
+	}
+	if d.Commit != "" {
+		d.CommitURL = webAddress(r.commitURL(row.Repo, "", d.Commit))
+		if d.Merge != nil && d.Merge.Merge.Tip != "" {
+			d.CompareURL = webAddress(r.commitURL(row.Repo, d.Merge.Merge.Tip, d.Commit))
 		}
 	}
 	return nil
+}
+
+// isMerged says that a promotion in a state was merged.
+func isMerged(state string) bool {
+	return !slices.Contains([]string{"waiting", "open", "held", "closed", "superseded"}, state)
 }
 
 // describeCause says in one sentence why a promotion is as it is: what degraded first, who
@@ -263,7 +271,7 @@ func (r *reader) addCurrentState(ctx context.Context, s *snapshot, row store.Pro
 	case e.Revert != nil && e.Revert.Pull.Number == row.Pull:
 		d.Gates, d.Why = e.Revert.Gates, e.Why
 	case e.LandedIn != nil && e.LandedIn.Number == row.Pull:
-		d.Current, d.Targets = true, e.Targets
+		d.Current, d.Targets, d.Commit = true, e.Targets, e.Commit
 		if held := findHeldEvidence(u, row.Environment); held != nil {
 			d.Records = r.buildEvidence(row.Repo, []promotion.Evidence{*held})
 		}
