@@ -131,7 +131,7 @@ func (sim *Simulation) hasOpenRevert(env string) bool {
 const answeredWithin = 6 * time.Minute
 
 // lookedAtWithin is how long Argo CD may say that something is degraded, while nothing is away,
-// the forge has put nobody off, slow calls have taken less than a third of it, a process has run
+// the forge has put nobody off, slow calls have taken less than half of it, a process has run
 // all the while and none is at anything, before a run has seen it: longer than one that fails is
 // put off.
 const lookedAtWithin = 90 * time.Second
@@ -142,7 +142,7 @@ func (sim *Simulation) judgeLateness() {
 	for _, x := range sim.argocd.apps {
 		h := sim.truth.health[deployment{x.target, x.tag}]
 		shows := x.state.Health == degraded && sim.now.Sub(x.state.HealthSince) > lookedAtWithin
-		if shows && x.health == degraded && h != nil && !h.looked && !h.badSince.IsZero() && sim.now.Sub(h.badSince) > lookedAtWithin && sim.wholeSince(sim.now.Add(-lookedAtWithin)) && !sim.limits.After(sim.now.Add(-lookedAtWithin)) && sim.hasRunSince(sim.now.Add(-lookedAtWithin)) && sim.slowedSince(sim.now.Add(-lookedAtWithin)) < lookedAtWithin/3 && sim.allIdle() {
+		if shows && x.health == degraded && h != nil && !h.looked && !h.badSince.IsZero() && sim.now.Sub(h.badSince) > lookedAtWithin && sim.wholeSince(sim.now.Add(-lookedAtWithin)) && !sim.limits.After(sim.now.Add(-lookedAtWithin)) && sim.hasRunSince(sim.now.Add(-lookedAtWithin)) && sim.slowedSince(sim.now.Add(-lookedAtWithin)) < lookedAtWithin/2 && sim.allIdle() {
 			sim.broke(ruleLate, "%s is unwell in %s since %v, and nothing has looked at it since", x.tag, x.target, h.badSince.Sub(sim.began))
 		}
 		if x.health != degraded || h == nil || h.badSince.IsZero() || sim.now.Sub(h.badSince) < answeredWithin || h.answered {

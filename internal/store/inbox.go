@@ -31,8 +31,12 @@ func (s *Store) Accept(ctx context.Context, d Delivery) (fresh bool, err error) 
 	}
 	if s.accepts != nil {
 		// What the others' transaction fails of, or whose caller gives up, is none of this one's.
-		if a, alone := s.accepts.accept(ctx, d, s.acceptAll); a.err == nil || alone {
-			return a.fresh, a.err
+		a, alone := s.accepts.accept(ctx, d, s.acceptAll)
+		switch {
+		case a.err == nil:
+			return a.fresh, nil
+		case alone:
+			return false, a.err
 		}
 	}
 	return txWithResult(ctx, s, "accept", func(tx *Tx) (bool, error) { return tx.accept(ctx, d) })
