@@ -13,11 +13,11 @@ func TestOnGitLab(t *testing.T) {
 		t.Skip("all stories are told on it")
 	}
 	for name, run := range map[string]func(*testing.T, emulator.Face){
-		"the main job, and a lost database": testStory,
-		"branches":                          testStoryOnBranches,
-		"a batch":                           testBatch,
-		"a revert by command":               testRevertByCommand,
-		"a person's squash":                 testSquashByPerson,
+		"the main job and a lost database": testStory,
+		"branches":                         testStoryOnBranches,
+		"a batch":                          testBatch,
+		"a revert by command":              testRevertByCommand,
+		"a person's squash":                testSquashByPerson,
 	} {
 		t.Run(name, func(t *testing.T) { run(t, emulator.GitLab) })
 	}

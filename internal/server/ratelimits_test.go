@@ -11,11 +11,11 @@ import (
 
 // TestPromotionsAtOnce has 500 releases promoted at once on a GitLab that enforces what gitlab.com
 // publishes of its limits: all end, by one merge request each, and none is reverted for the wait.
-// The short form has fewer, and as many times fewer calls an account and minute.
+// The short form has a dozen, and fewer calls an account and minute, so that they wait too.
 func TestPromotionsAtOnce(t *testing.T) {
-	promotions := 20
+	promotions, perMinute := 12, 24
 	if *runLong {
-		promotions = 500
+		promotions, perMinute = 500, emulator.DefaultGitLabRateLimit
 	}
 	const verify = "{arriveWithin: 1h, timeout: 1h, healthyFor: 50ms, watch: 2h, debounce: 1m}"
 	var components []string
@@ -23,7 +23,7 @@ func TestPromotionsAtOnce(t *testing.T) {
 		components = append(components, fmt.Sprintf("c%03d", i))
 	}
 	clock := newSteppedClock()
-	s := startHarness(t, harnessOptions{face: emulator.GitLab, publicLimits: true, rateLimit: emulator.DefaultGitLabRateLimit * promotions / 500, clock: clock, components: components,
+	s := startHarness(t, harnessOptions{face: emulator.GitLab, publicLimits: true, rateLimit: perMinute, clock: clock, components: components,
 		pipeline: pipelineYAML([]string{"limits: {openPerEnvironment: 1000, mergesPerHour: 1000}"},
 			"name: dev\nverify: "+verify, "name: qa\nafter: [dev]\nmerge: auto\nverify: "+verify)})
 	s.awaitJudged()
