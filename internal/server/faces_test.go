@@ -12,13 +12,13 @@ func TestOnGitLab(t *testing.T) {
 	if forgeFace() == emulator.GitLab {
 		t.Skip("all stories are told on it")
 	}
-	for name, story := range map[string]func(*testing.T, emulator.Face){
-		"the main job, and a lost database": testStory,
-		"branches":                          testStoryOnBranches,
-		"a batch":                           testBatch,
-		"a revert by command":               testRevertByCommand,
-		"a person's squash":                 testSquashByPerson,
+	for name, run := range map[string]func(*testing.T, emulator.Face){
+		"the main job and a lost database": testStory,
+		"branches":                         testStoryOnBranches,
+		"a batch":                          testBatch,
+		"a revert by command":              testRevertByCommand,
+		"a person's squash":                testSquashByPerson,
 	} {
-		t.Run(name, func(t *testing.T) { story(t, emulator.GitLab) })
+		t.Run(name, func(t *testing.T) { run(t, emulator.GitLab) })
 	}
 }

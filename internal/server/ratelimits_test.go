@@ -9,16 +9,13 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion"
 )
 
-// TestPromotionsAtOnce has many releases promoted at once on a GitLab that enforces what
-// gitlab.com publishes of its limits: all end, none is refused for good or reverted for the wait.
-// The short form has a tenth of the promotions, and of the calls that an account has a minute.
+// TestPromotionsAtOnce has 500 releases promoted at once on a GitLab that enforces what gitlab.com
+// publishes of its limits: all end, by one merge request each, and none is reverted for the wait.
+// The short form has a dozen, and fewer calls an account and minute, so that they wait too.
 func TestPromotionsAtOnce(t *testing.T) {
-	if raceDetector && !*runLong {
-		t.Skip("fifty components' times are too short for the race detector")
-	}
-	promotions := 50
+	promotions, perMinute := 12, 24
 	if *runLong {
-		promotions = 500
+		promotions, perMinute = 500, emulator.DefaultGitLabRateLimit
 	}
 	const verify = "{arriveWithin: 1h, timeout: 1h, healthyFor: 50ms, watch: 2h, debounce: 1m}"
 	var components []string
@@ -26,7 +23,7 @@ func TestPromotionsAtOnce(t *testing.T) {
 		components = append(components, fmt.Sprintf("c%03d", i))
 	}
 	clock := newSteppedClock()
-	s := startHarness(t, harnessOptions{face: emulator.GitLab, publicLimits: true, rateLimit: emulator.DefaultGitLabRateLimit * promotions / 500, clock: clock, components: components,
+	s := startHarness(t, harnessOptions{face: emulator.GitLab, publicLimits: true, rateLimit: perMinute, clock: clock, components: components,
 		pipeline: pipelineYAML([]string{"limits: {openPerEnvironment: 1000, mergesPerHour: 1000}"},
 			"name: dev\nverify: "+verify, "name: qa\nafter: [dev]\nmerge: auto\nverify: "+verify)})
 	s.awaitJudged()
@@ -61,6 +58,9 @@ func TestPromotionsAtOnce(t *testing.T) {
 	}
 	if len(all) != promotions {
 		t.Errorf("%d pull requests for %d promotions", len(all), promotions)
+	}
+	if s.countLogged("the forge limits the rate of calls") == 0 {
+		t.Error("the limits were never reached")
 	}
 	t.Logf("%d promotions ended within %s; calls:\n%s", promotions, clock.Now().Sub(began), formatCalls(s.Forge.Calls()))
 }

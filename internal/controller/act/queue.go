@@ -11,8 +11,8 @@ import (
 	"github.com/liftlock/liftlock/internal/store"
 )
 
-// leaveQueue takes a pull request out of the forge's merge queue. Where it
-// has landed by now, or is about to, that is forge.ErrConflict.
+// leaveQueue takes a pull request out of the forge's merge queue. Where it has landed by now,
+// or is about to, that is forge.ErrConflict.
 func (a *Actor) leaveQueue(ctx context.Context, s *subject, x promotion.LeaveQueue) error {
 	r := s.ev.Snapshot.Repo
 	left := r.Forge.LeaveQueue(forge.WithPriority(ctx, forge.PriorityUrgent), r.Name, x.Pull)

@@ -28,7 +28,8 @@ func detailKey(r *Repository, number int) string { return fmt.Sprintf("%s#%d", r
 const queuedMaxAge = 30 * time.Second
 
 // readDetail reads an open pull request again unless nothing was heard of it since
-// the last time, and it isn't in a queue; fresh always reads. What completeDetail added to it before is there.
+// the last time, and it isn't in a queue; fresh always reads. What completeDetail added to it
+// before is there.
 func (o *pullGatherer) readDetail(ctx context.Context, r *Repository, e *cachedPull, fresh bool) (*pullDetail, error) {
 	key := detailKey(r, e.PR.Number)
 	d, _ := o.details.Get(key)

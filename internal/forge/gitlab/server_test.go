@@ -38,17 +38,19 @@ type response struct {
 	body   string
 }
 
+// replayTime is the driver's time.
+var replayTime = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+
 // newReplayServer is below a path, as GitLab may be, and has the project, as its number 7.
 func newReplayServer(t *testing.T) (*replayServer, *Driver) {
 	t.Helper()
 	r := &replayServer{t: t, responses: map[string][]response{}}
 	r.server = httptest.NewServer(r)
 	t.Cleanup(r.server.Close)
-	d, err := New(Options{URL: r.server.URL + "/git/api/v4/", Token: "t0ken"})
+	d, err := New(Options{URL: r.server.URL + "/git/api/v4/", Token: "t0ken", Now: func() time.Time { return replayTime }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.now = func() time.Time { return time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC) }
 	r.on("GET projects/acme%2Fplatform%2Ffleet", okResponse(jsonObject{"id": 7}))
 	r.on("GET projects/7", okResponse(jsonObject{"id": 7, "merge_method": "merge", "squash_option": "default_off"}))
 	return r, d
