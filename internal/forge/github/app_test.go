@@ -276,7 +276,7 @@ func TestAppRests(t *testing.T) {
 	w.must(w.SuspendApp("liftlock", "acme", true))
 	rests("suspended", "suspended")
 	w.wantCalls("suspended", map[string]int{listCall: 0, tokenCall: 1}) // globex's
-	if p := d.Problems(); len(p) != 1 || p[0].Owner != "acme" || !strings.Contains(p[0].Err.Error(), "suspended") {
+	if p := d.Problems(); len(p) != 1 || p[0].Where != "acme" || !strings.Contains(p[0].Err.Error(), "suspended") {
 		t.Errorf("problems: %v", p)
 	}
 	w.must(w.SuspendApp("liftlock", "acme", false))
@@ -293,6 +293,10 @@ func TestAppRests(t *testing.T) {
 	w.must(w.GiveApp("liftlock", "acme", "fleet", false))
 	d.InstallationsChanged()
 	rests("the repository is taken away", "isn't given acme/fleet")
+	w.wantCalls("the repository is taken away", map[string]int{tokenCall: 1}) // globex's
+	if p := d.Problems(); len(p) != 1 || p[0].Where != "acme/fleet" {
+		t.Errorf("problems: %v", p)
+	}
 	w.must(w.GiveApp("liftlock", "acme", "fleet", true))
 	d.InstallationsChanged()
 	works("given again")
