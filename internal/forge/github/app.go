@@ -333,8 +333,11 @@ func (p *App) findRenamed(ctx context.Context, owner, repo string) error {
 
 // wrapAppError is wrapError for calls with the App's own token.
 func (p *App) wrapAppError(op string, resp *gh.Response, err error) error {
-	var e *forge.Error
-	if errors.As(wrapError(op, resp, err), &e) && errors.Is(e, forge.ErrUnauthorized) {
+	e := wrapError(op, resp, err).(*forge.Error)
+	if hasStatus(err, http.StatusNotFound) && messageContains(err, "Integration not found") {
+		e.Kind = forge.ErrUnauthorized // there is no App of this ID
+	}
+	if errors.Is(e, forge.ErrUnauthorized) {
 		e.Hint = "check auth.app in the server's file: the App's ID and its private key belong together, and this key is none of the App's (any more); it can be exchanged while Liftlock runs"
 	}
 	return e

@@ -235,6 +235,10 @@ func TestAppKeys(t *testing.T) {
 	if !errors.Is(err, forge.ErrUnauthorized) || !strings.Contains(err.Error(), "auth.app") {
 		t.Errorf("with a key that is deleted: %v", err)
 	}
+	nobody := newApp(t, w.Forge, w.app, github.AppOptions{ID: "4711", Repositories: []forge.Repo{testRepoName}})
+	if err := w.list(nobody, testRepoName); !errors.Is(err, forge.ErrUnauthorized) || !strings.Contains(err.Error(), "auth.app") {
+		t.Errorf("with an ID that is no App's: %v", err)
+	}
 	for _, k := range [][]byte{nil, []byte("nonsense"), bytes.Repeat([]byte("x"), 1<<20)} {
 		if err := github.ValidateKeys(k); err == nil || strings.Contains(err.Error(), "nonsense") {
 			t.Errorf("%.20q: %v", k, err)
