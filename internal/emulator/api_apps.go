@@ -3,6 +3,7 @@ package emulator
 import (
 	"crypto/rand"
 	"crypto/rsa"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -312,6 +313,6 @@ func isSigned(token string) bool {
 	if !ok || strings.Count(token, ".") != 2 {
 		return false
 	}
-	text, err := jwt.DecodeSegment(header)
+	text, err := base64.RawURLEncoding.DecodeString(header)
 	return err == nil && json.Valid(text)
 }

@@ -6,7 +6,9 @@
 // Liftlock's drivers make, branch protection, reviews, statuses, three
 // merge methods carried out in Git, and signed webhooks. Its answers to what
 // goes wrong (404, 405, 409, 422, conditional requests, rate limits) have
-// the forge's own shape and words, because those are what a driver gets wrong. Its face
+// the forge's own shape and words, because those are what a driver gets wrong. Of GitHub it
+// has Apps too (RegisterApp, InstallApp): their signatures are checked, installations' tokens
+// end, are good for what they were asked for, and count against limits of their own. Its face
 // is a choice (ForgeOptions.Face): world, Git and people are the same under both. What
 // the files called wire_gitlab hold is GitLab's; gitlabshape has its own description, against
 // which every answer is held.

@@ -58,7 +58,7 @@ func (s *Server) appStatuses() []partStatus {
 	var out []partStatus
 	for name, app := range s.apps {
 		for _, p := range app.Problems() {
-			out = append(out, partStatus{"installation in " + p.Owner + " on " + name, p.Err})
+			out = append(out, partStatus{"installation in " + p.Where + " on " + name, p.Err})
 		}
 	}
 	slices.SortFunc(out, func(a, b partStatus) int { return strings.Compare(a.name, b.name) })

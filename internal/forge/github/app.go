@@ -131,12 +131,12 @@ func (p *App) expireInstallations() {
 // InstallationProblem is why an installation, or a repository's part of it, rests or can't do
 // all that it should.
 type InstallationProblem struct {
-	Owner string
+	Where string // the owner, or the repository
 	Err   error
 }
 
 // Problems are those of the repositories' owners, as far as it is known without a call: where
-// the App isn't installed or suspended, or lacks a permission.
+// the App isn't installed or suspended, isn't given a repository, or lacks a permission.
 func (p *App) Problems() []InstallationProblem {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -159,6 +159,13 @@ func (p *App) Problems() []InstallationProblem {
 			out = append(out, InstallationProblem{r.Owner, fmt.Errorf("the App's installation lacks the permissions %s: accept them on %s", strings.Join(i.missing(), ", "), i.page)})
 		}
 	}
+	for _, d := range p.drivers {
+		t := d.tokens
+		if wrong := t.refusal(); wrong != nil && t.repo != "" && p.checkInstallation(p.installations[strings.ToLower(t.owner)], t.owner) == nil {
+			out = append(out, InstallationProblem{t.owner + "/" + t.repo, errors.New(wrong.Message + ": " + wrong.Hint)})
+		}
+	}
+	slices.SortFunc(out, func(a, b InstallationProblem) int { return strings.Compare(a.Where, b.Where) })
 	return out
 }
 
@@ -326,8 +333,11 @@ func (p *App) findRenamed(ctx context.Context, owner, repo string) error {
 
 // wrapAppError is wrapError for calls with the App's own token.
 func (p *App) wrapAppError(op string, resp *gh.Response, err error) error {
-	var e *forge.Error
-	if errors.As(wrapError(op, resp, err), &e) && errors.Is(e, forge.ErrUnauthorized) {
+	e := wrapError(op, resp, err).(*forge.Error)
+	if hasStatus(err, http.StatusNotFound) && messageContains(err, "Integration not found") {
+		e.Kind = forge.ErrUnauthorized // there is no App of this ID
+	}
+	if errors.Is(e, forge.ErrUnauthorized) {
 		e.Hint = "check auth.app in the server's file: the App's ID and its private key belong together, and this key is none of the App's (any more); it can be exchanged while Liftlock runs"
 	}
 	return e

@@ -235,6 +235,10 @@ func TestAppKeys(t *testing.T) {
 	if !errors.Is(err, forge.ErrUnauthorized) || !strings.Contains(err.Error(), "auth.app") {
 		t.Errorf("with a key that is deleted: %v", err)
 	}
+	nobody := newApp(t, w.Forge, w.app, github.AppOptions{ID: "4711", Repositories: []forge.Repo{testRepoName}})
+	if err := w.list(nobody, testRepoName); !errors.Is(err, forge.ErrUnauthorized) || !strings.Contains(err.Error(), "auth.app") {
+		t.Errorf("with an ID that is no App's: %v", err)
+	}
 	for _, k := range [][]byte{nil, []byte("nonsense"), bytes.Repeat([]byte("x"), 1<<20)} {
 		if err := github.ValidateKeys(k); err == nil || strings.Contains(err.Error(), "nonsense") {
 			t.Errorf("%.20q: %v", k, err)
@@ -276,7 +280,7 @@ func TestAppRests(t *testing.T) {
 	w.must(w.SuspendApp("liftlock", "acme", true))
 	rests("suspended", "suspended")
 	w.wantCalls("suspended", map[string]int{listCall: 0, tokenCall: 1}) // globex's
-	if p := d.Problems(); len(p) != 1 || p[0].Owner != "acme" || !strings.Contains(p[0].Err.Error(), "suspended") {
+	if p := d.Problems(); len(p) != 1 || p[0].Where != "acme" || !strings.Contains(p[0].Err.Error(), "suspended") {
 		t.Errorf("problems: %v", p)
 	}
 	w.must(w.SuspendApp("liftlock", "acme", false))
@@ -293,6 +297,10 @@ func TestAppRests(t *testing.T) {
 	w.must(w.GiveApp("liftlock", "acme", "fleet", false))
 	d.InstallationsChanged()
 	rests("the repository is taken away", "isn't given acme/fleet")
+	w.wantCalls("the repository is taken away", map[string]int{tokenCall: 1}) // globex's
+	if p := d.Problems(); len(p) != 1 || p[0].Where != "acme/fleet" {
+		t.Errorf("problems: %v", p)
+	}
 	w.must(w.GiveApp("liftlock", "acme", "fleet", true))
 	d.InstallationsChanged()
 	works("given again")

@@ -3,6 +3,7 @@ package github
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -39,6 +40,7 @@ type tokenSource struct {
 	expires      time.Time
 	repositoryID int64 // once it is known
 	renewing     bool
+	refused      *forge.Error // why there was none when one was last asked for; nil: there was
 }
 
 // Authorization is the header of the token that is good now.
@@ -53,6 +55,9 @@ func (s *tokenSource) token(ctx context.Context) (string, error) {
 		return "", err // it rests: no token would be taken
 	}
 	token, left := s.current()
+	if wrong := s.refusal(); wrong != nil && s.app.options.Now().Before(wrong.RetryAfter) {
+		return "", wrong // it would be refused again
+	}
 	switch {
 	case left > renewBefore:
 		return token, nil
@@ -85,6 +90,13 @@ func (s *tokenSource) current() (token string, left time.Duration) {
 	return s.value, s.expires.Sub(s.app.options.Now())
 }
 
+// refusal is why there was no token when one was last asked for; nil: there was.
+func (s *tokenSource) refusal() *forge.Error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.refused
+}
+
 // renewInBackground gets the next token while this one is used. A failure is left to who needs
 // the next one.
 func (s *tokenSource) renewInBackground(ctx context.Context) {
@@ -115,7 +127,7 @@ func (s *tokenSource) drop(token string) (dropped bool) {
 	if token != "" && token != s.value {
 		return false
 	}
-	s.value = ""
+	s.value, s.refused = "", nil
 	return true
 }
 
@@ -174,10 +186,17 @@ func (s *tokenSource) renew(ctx context.Context) (string, error) {
 	var out gh.InstallationToken
 	resp, err := s.app.api.Do(ctx, req, &out)
 	if err != nil {
-		return "", s.wrapTokenError(op, i, resp, err)
+		err = s.wrapTokenError(op, i, resp, err)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if errors.Is(err, forge.ErrNotInstalled) {
+			errors.As(err, &s.refused)
+		}
+		return "", err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.refused = nil
 	s.value, s.expires = out.GetToken(), out.GetExpiresAt().Time
 	if at, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
 		s.expires = s.expires.Add(s.app.options.Now().Sub(at)) // by our clock

@@ -28,7 +28,7 @@ func (n *numbered) Answered(value string, resp *http.Response, body []byte) bool
 // TestCredentialsAreRenewed: a call whose credentials aren't taken any more is made again with
 // the next ones, its body too, and not for ever.
 func TestCredentialsAreRenewed(t *testing.T) {
-	for _, c := range []struct{ valid, calls, status int }{{0, 1, 200}, {1, 2, 200}, {2, 3, 200}, {9, 3, 401}} {
+	for _, c := range []struct{ accepted, calls, status int }{{0, 1, 200}, {1, 2, 200}, {2, 3, 200}, {9, 3, 401}} {
 		var bodies []string
 		base, _, client := startServer(t, func(w http.ResponseWriter, r *http.Request) {
 			body, err := io.ReadAll(r.Body)
@@ -36,7 +36,7 @@ func TestCredentialsAreRenewed(t *testing.T) {
 				t.Error(err)
 			}
 			bodies = append(bodies, string(body))
-			if r.Header.Get("Authorization") != fmt.Sprintf("Bearer %d", c.valid) {
+			if r.Header.Get("Authorization") != fmt.Sprintf("Bearer %d", c.accepted) {
 				w.WriteHeader(http.StatusUnauthorized)
 				_, _ = io.WriteString(w, "no more")
 			}
@@ -47,7 +47,7 @@ func TestCredentialsAreRenewed(t *testing.T) {
 		}
 		resp.Body.Close()
 		if resp.StatusCode != c.status || strings.Join(bodies, ",") != strings.Repeat(",the body", c.calls)[1:] {
-			t.Errorf("the valid one is %d: HTTP %d after %q", c.valid, resp.StatusCode, bodies)
+			t.Errorf("the one that is accepted is %d: HTTP %d after %q", c.accepted, resp.StatusCode, bodies)
 		}
 	}
 }
