@@ -154,7 +154,7 @@ var handlers = map[string]Handler{
 		if err := self.Kill(); err != nil {
 			return nil, err
 		}
-		select {}
+		return waitForEver(), nil
 	},
 	"nest": func(ctx context.Context, _ Trees, _ json.RawMessage) (any, error) {
 		return nil, New(Options{Program: "/proc/self/exe", Args: []string{childArg}}).Run(ctx, "echo", Trees{Main: smallTree}, nil, new(any))
@@ -191,7 +191,7 @@ var handlers = map[string]Handler{
 			runtime.KeepAlive(i)
 		}
 	},
-	"never": func(context.Context, Trees, json.RawMessage) (any, error) { select {} },
+	"never": func(context.Context, Trees, json.RawMessage) (any, error) { return waitForEver(), nil },
 	"read for ever": func(_ context.Context, trees Trees, _ json.RawMessage) (any, error) {
 		for {
 			if _, err := fs.ReadFile(trees.Main, "a/file"); err != nil {
@@ -258,6 +258,14 @@ func readAll(tree fs.FS) (map[string]string, error) {
 	return out, err
 }
 
+// waitForEver never returns. Unlike an empty select it is no deadlock to a program without
+// cgo, which would end by itself.
+func waitForEver() int {
+	for {
+		time.Sleep(time.Hour)
+	}
+}
+
 // rogues are children that a stranger has taken over.
 var rogues = map[string]func(in io.Reader, out io.Writer) int{
 	"garbage": func(_ io.Reader, out io.Writer) int {
@@ -302,7 +310,7 @@ var rogues = map[string]func(in io.Reader, out io.Writer) int{
 	"bad panic":   writesFrame(framePanic, "\xff\xff\xff"),
 	"lingers": func(in io.Reader, out io.Writer) int { // answers, and doesn't end
 		writesFrame(frameAnswer, "1")(in, out)
-		select {}
+		return waitForEver()
 	},
 	"hasty": func(in io.Reader, _ io.Writer) int { // asks, doesn't wait for answers, and has its own
 		_, _, _ = readFrame(in, maxFromParent)
@@ -318,7 +326,7 @@ var rogues = map[string]func(in io.Reader, out io.Writer) int{
 	},
 	"closes": func(in io.Reader, _ io.Writer) int { // gives its output up, and doesn't end
 		_ = os.Stdout.Close()
-		select {}
+		return waitForEver()
 	},
 }
 
