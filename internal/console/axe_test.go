@@ -73,7 +73,11 @@ func TestPagesAreAccessible(t *testing.T) {
 	axe := loadAxe(t)
 	w := newTestConsole(t, nil)
 	w.seedEverything()
-	for name, path := range everyPage() {
+	pages := everyPage()
+	for _, alike := range []string{"filtered", "pipeline", "forked-component", "audit-bad", "open"} {
+		delete(pages, alike) // of others that have all that is on them
+	}
+	for name, path := range pages {
 		err := chromedp.Run(ctx, chromedp.Navigate(w.url+path), chromedp.WaitReady("main"),
 			chromedp.Evaluate(`document.querySelectorAll("details").forEach((d) => d.setAttribute("open", ""))`, nil), chromedp.Evaluate(axe+"; 0", nil))
 		if err != nil {
