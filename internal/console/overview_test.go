@@ -11,7 +11,7 @@ import (
 	"github.com/liftlock/liftlock/internal/store"
 )
 
-func TestOverviewListsWhatStandsStill(t *testing.T) {
+func TestOverviewListsHoldsAndDrift(t *testing.T) {
 	w := newTestConsole(t, nil)
 	w.seed()
 	everywhere := promotion.Hold{Scope: "environment", Environment: "prod", By: "grace", Reason: "holidays", At: before(2 * time.Hour), Until: now.Add(24 * time.Hour)}
