@@ -56,7 +56,8 @@ func (r *reader) buildEnvironment(repo string, s *promotion.EnvState, in environ
 func (r *reader) buildTarget(name string, t promotion.TargetView, of targetRecord) api.Target {
 	out := api.Target{Name: name, State: t.State, Reason: t.Reason, Since: t.Since, Untold: t.Untold, Drift: buildDrift(t.Drift), Cluster: of.Cluster, ApplicationSet: of.ApplicationSet}
 	if argocd, application, ok := strings.Cut(of.ID, "/"); ok {
-		out.ArgoCD, out.Application, out.URL = argocd, strings.TrimPrefix(application, "/"), webAddress(r.applicationURL(argocd, application))
+		out.ArgoCD, out.Application = argocd, strings.TrimPrefix(application, "/") // one that names no namespace is in Argo CD's own
+		out.URL = webAddress(r.applicationURL(out.ArgoCD, out.Application))
 	}
 	return out
 }

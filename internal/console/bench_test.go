@@ -93,7 +93,7 @@ func TestFirstPageOfAThousand(t *testing.T) {
 	h, err := New(w.options)
 	w.must(err)
 	best := time.Hour
-	for range 5 { // what else runs on the machine makes some of them slow
+	for i := 0; i < 20 && best > 50*time.Millisecond; i++ { // what else runs on the machine makes some of them slow
 		begun := time.Now()
 		if n := sendCompressed(t, h, "/"); n > 100_000 {
 			t.Errorf("the first page is %d bytes", n)

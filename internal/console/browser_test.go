@@ -44,7 +44,7 @@ func browser(t *testing.T) context.Context {
 	t.Cleanup(func() { _ = os.RemoveAll(profile) })
 	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(found), chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.UserDataDir(profile), chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.WindowSize(1280, 900))
-	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute) // on a machine that does much else
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewExecAllocator(ctx, opts...)
 	t.Cleanup(cancel)
@@ -72,34 +72,40 @@ func TestPagesFitTheirWindows(t *testing.T) {
 	w := newTestConsole(t, nil)
 	w.seedEverything()
 	for name, path := range everyPage() {
-		for _, size := range []struct {
-			name          string
-			width, height int64
-		}{{"wide", 1280, 900}, {"phone", 390, 844}} {
-			for _, scheme := range []string{"light", "dark"} {
-				var out int
-				var shot []byte
-				err := chromedp.Run(ctx,
-					chromedp.EmulateViewport(size.width, size.height),
-					emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}),
-					chromedp.Navigate(w.url+path), chromedp.WaitVisible(pageName(name)), chromedp.Evaluate(overflow, &out))
-				if err == nil && *pictures != "" {
-					err = chromedp.Run(ctx, chromedp.FullScreenshot(&shot, 100))
-				}
-				if err != nil {
-					t.Fatalf("%s %s %s: %v", name, size.name, scheme, err)
-				}
-				if out > 0 {
-					t.Errorf("%s sticks out of a %s window by %d pixels", path, size.name, out)
-				}
-				if *pictures != "" {
-					if err := os.WriteFile(filepath.Join(*pictures, strings.Join([]string{name, size.name, scheme}, "-")+".png"), shot, 0o644); err != nil {
-						t.Fatal(err)
-					}
+		if err := chromedp.Run(ctx, chromedp.Navigate(w.url+path), chromedp.WaitVisible(pageName(name))); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for _, look := range []pageLook{{"wide", 1440, 1000, "light"}, {"wide", 1440, 1000, "dark"}, {"phone", 390, 844, "light"}, {"phone", 390, 844, "dark"}} {
+			var out int
+			var shot []byte
+			err := chromedp.Run(ctx, look.emulate(), chromedp.Evaluate(overflow, &out))
+			if err == nil && *pictures != "" {
+				err = chromedp.Run(ctx, chromedp.FullScreenshot(&shot, 100))
+			}
+			if err != nil {
+				t.Fatalf("%s %s %s: %v", name, look.name, look.scheme, err)
+			}
+			if out > 0 {
+				t.Errorf("%s sticks out of a %s window by %d pixels", path, look.name, out)
+			}
+			if *pictures != "" {
+				if err := os.WriteFile(filepath.Join(*pictures, strings.Join([]string{name, look.name, look.scheme}, "-")+".png"), shot, 0o644); err != nil {
+					t.Fatal(err)
 				}
 			}
 		}
 	}
+}
+
+// pageLook is a window and whether it is light or dark.
+type pageLook struct {
+	name          string
+	width, height int64
+	scheme        string
+}
+
+func (l pageLook) emulate() chromedp.Tasks {
+	return chromedp.Tasks{chromedp.EmulateViewport(l.width, l.height), emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: l.scheme}})}
 }
 
 // forked puts a pipeline into the store that forks and joins, with a way past a stage.

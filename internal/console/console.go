@@ -109,7 +109,7 @@ const (
 	defaultPoll      = 2 * time.Second
 )
 
-// Console answers /, /pipelines/, /differences/, /promotions, /diff, /audit, /live, /assets/
+// Console answers /, /pipelines/, /differences/, /promotions, /diff, /overview, /audit, /live, /assets/
 // and /api/v1/. Its answers are to go through WithSecurityHeaders. It is safe for
 // concurrent use and needs no closing: streams end with their requests' contexts.
 type Console struct {
@@ -144,7 +144,8 @@ type server struct {
 	live       *http.ServeMux // the pages that are followed, for whoever may read them
 	comparer   *liveComparer
 
-	diffCache *resultCache[*api.RenderedDiff]
+	diffCache     *resultCache[*api.RenderedDiff]
+	deliveryCache *resultCache[*api.Delivery]
 
 	auditExports chan struct{} // a place for each export that runs
 }
@@ -194,6 +195,7 @@ func New(o Options) (*Console, error) {
 		subs: map[chan struct{}]struct{}{}, byClient: map[string]int{}, views: map[string]*liveView{}}
 	c.comparer = newLiveComparer(o.Caches, o.Differences, o.Now)
 	c.diffCache = newResultCache[*api.RenderedDiff](o.Caches, "render what it changes", renderTimeout, maxRenderedDiffs, o.Now)
+	c.deliveryCache = newResultCache[*api.Delivery](o.Caches, "measure how well releases are delivered", deliveryTimeout, 1, o.Now)
 	if c.pages, err = newPages(c.linkPrefix, o.Version, o.Now, c.reader.isAmbiguous); err != nil {
 		return nil, fmt.Errorf("build the console: %w", err)
 	}
@@ -218,6 +220,7 @@ func (c *server) buildRoutes() (*router, error) {
 	r.handleQuestion("/api/v1/promotions", c.getPromotions)
 	r.handleQuestion("/api/v1/promotions/{id}", c.getPromotion)
 	r.handleQuestion("/api/v1/promotions/{id}/diff", c.getDiff)
+	r.handleQuestion("/api/v1/overview", c.getOverview)
 	r.handleQuestion("/api/v1/why", c.getWhy)
 	r.handleLongQuestion("/api/v1/audit", c.getAudit)
 	r.handleLongQuestion("/api/v1/events", c.getEvents)
@@ -236,6 +239,7 @@ func (c *server) buildRoutes() (*router, error) {
 	r.handlePage("/promotions/{id}", c.promotionPage)
 	r.handleStill("/promotions/{id}/diff", c.diffPage)
 	r.handleStill("/diff", c.findDiff)
+	r.handlePage("/overview", c.overviewPage)
 	r.handlePage("/audit", c.auditPage)
 	r.handleStream("/live", c.followPage)
 	r.handleStill("/assets/{name}", c.pages.serveAsset)

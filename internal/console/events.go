@@ -102,7 +102,7 @@ func (h *changeNotifier) pollChanges(ctx context.Context) {
 	for {
 		begun, rest := time.Now(), min(restAfterLook, h.interval)
 		// A store that can't be read now is looked at again with the next tick.
-		if s, err := h.reader.sharedSnapshot(ctx); err == nil {
+		if s, err := h.reader.newSnapshot(ctx); err == nil {
 			if last != nil && s.version != last.version {
 				h.notifySubscribers()
 			}

@@ -41,6 +41,10 @@ func capturedBy(ctx context.Context) *capture {
 type liveView struct {
 	address string
 
+	// rendering is held while it is rendered and compared, so that what is older never
+	// follows what is newer.
+	rendering sync.Mutex
+
 	mu      sync.Mutex
 	unit    string // the key of the unit that alone it is about; empty: of others as well
 	version string // the snapshot's that state is as new as; empty: it was never rendered
@@ -104,6 +108,8 @@ func (h *changeNotifier) listViews(changed map[string]bool) []*liveView {
 // refreshView renders a view anew, sends its readers what has changed, and returns how new
 // it is. A view that can't be rendered now is stale: its readers fetch the page, which says why.
 func (c *server) refreshView(ctx context.Context, v *liveView) (version string, err error) {
+	v.rendering.Lock()
+	defer v.rendering.Unlock()
 	at, err := c.capturePage(ctx, v.address)
 	if err != nil {
 		return "", err

@@ -66,7 +66,7 @@ func newPage(s *snapshot, title, nav string, body any) page {
 	return page{Title: title, Nav: nav, Troubles: groupTroubles(s.troubles), State: s.version, Body: body}
 }
 
-var pageNames = []string{"home", "component", "compare", "promotions", "promotion", "differences", "diff", "audit", "message"}
+var pageNames = []string{"home", "component", "compare", "promotions", "promotion", "differences", "diff", "audit", "overview", "message"}
 
 func newPages(base, version string, now func() time.Time, isAmbiguous func(string) bool) (*pages, error) {
 	p := &pages{base: base, version: version, now: now, isAmbiguous: isAmbiguous, marks: newMarks(), templates: map[string]*template.Template{}, assets: map[string]assetFile{}}

@@ -50,7 +50,7 @@ func TestOtherReplicasPagesFollow(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	api.next(happened)
-	if took := time.Since(begun); took > 2*time.Second && !raceDetector {
+	if took := time.Since(begun); took > 4*time.Second { // a fraction of a second each where nothing else runs
 		t.Errorf("two changes one after the other took %s to be seen", took)
 	}
 	// A hold, which is no event of the unit's own.

@@ -41,6 +41,12 @@ type snapshot struct {
 // findUnit finds a unit by its key; nil where there is none.
 func (s *snapshot) findUnit(key string) *shownUnit { return s.byKey[key] }
 
+// newSnapshot reads everything anew, and joins no read that may have begun before a change.
+func (r *reader) newSnapshot(ctx context.Context) (*snapshot, error) {
+	r.inFlight.Forget("")
+	return r.sharedSnapshot(ctx)
+}
+
 // sharedSnapshot reads everything anew, or joins a read that is under way.
 func (r *reader) sharedSnapshot(ctx context.Context) (*snapshot, error) {
 	ch := r.inFlight.DoChan("", func() (any, error) {

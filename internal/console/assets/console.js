@@ -103,7 +103,8 @@
       try {
         const res = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-store" });
         const next = new DOMParser().parseFromString(await res.text(), "text/html");
-        if (again || !next.querySelector("main")) continue;
+        if (!next.querySelector("main")) throw new Error("this is no page of the console");
+        if (again) continue;
         keeping(() => byId("main").replaceChildren(...next.querySelector("main").childNodes));
         document.title = next.title || document.title;
         setClock(next.querySelector(".foot time")?.dateTime);
