@@ -23,16 +23,16 @@ func (f *apiStream) findHidden(ctx context.Context, began time.Time, listed map[
 	if len(vanished) == 0 {
 		return nil
 	}
-	hidden, byProject, checked := map[string]string{}, map[string]string{}, map[string]bool{}
+	hidden, byProject, lookedUp := map[string]string{}, map[string]string{}, map[string]bool{}
 	for i := range vanished {
 		app := &vanished[i]
 		key, why, isHidden := app.Namespace+"/"+app.Name, "", false
 		if i < maxVanished {
-			if why, isHidden = f.isHiddenByAPI(ctx, app); isHidden {
+			if why, isHidden = f.checkHidden(ctx, app); isHidden {
 				byProject[app.Project] = why
 			}
-			checked[app.Project] = true
-		} else if why, isHidden = byProject[app.Project]; !isHidden && !checked[app.Project] {
+			lookedUp[app.Project] = true
+		} else if why, isHidden = byProject[app.Project]; !isHidden && !lookedUp[app.Project] {
 			why, isHidden = fmt.Sprintf("more than %d projects' Applications are no longer listed at once; whether it is gone is looked at later", maxVanished), true
 		}
 		if isHidden {
@@ -67,8 +67,8 @@ func (f *apiStream) listVanished(began time.Time, listed map[string]bool) []veri
 	return append(first, rest...)
 }
 
-// isHiddenByAPI asks for an Application that isn't listed, and says why it can't be told that it is gone.
-func (f *apiStream) isHiddenByAPI(ctx context.Context, app *verification.App) (why string, isHidden bool) {
+// checkHidden looks up an Application that isn't listed, and says why it can't be told that it is gone.
+func (f *apiStream) checkHidden(ctx context.Context, app *verification.App) (why string, isHidden bool) {
 	raw, err := f.client.Application(ctx, app.Namespace, app.Name, app.Project, false)
 	switch {
 	case api.IsNotFound(err):

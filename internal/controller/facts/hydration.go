@@ -46,7 +46,14 @@ func (o *argocdGatherer) hydratedRelation(l *targetLook, at *ResolvedEnv, t *app
 		l.c.requestFetch(into, hydrated)
 		return verification.Unresolved, ""
 	}
-	claims := hydrationClaims(l.ctx, into, l.c.Snapshot.Repo.URLs, app, hydrated)
+	seen := app
+	if isChild && app.HydratedFrom != nil {
+		// What Argo CD alone says is only believed where the manifests can show it.
+		unclaimed := *app
+		unclaimed.HydratedFrom = nil
+		seen = &unclaimed
+	}
+	claims := hydrationClaims(l.ctx, into, l.c.Snapshot.Repo.URLs, seen, hydrated)
 	if len(claims) == 0 {
 		return verification.Unresolved, fmt.Sprintf("nothing says which commit the hydrated %s was made from", wording.Short(hydrated))
 	}
@@ -121,8 +128,11 @@ func hydrationClaims(ctx context.Context, into *Repository, urls []string, app *
 func hydratedFrom(tree fs.FS, folder string, urls []string) string {
 	for _, dir := range []string{path.Clean(folder), "."} {
 		info, err := fs.Stat(tree, path.Join(dir, hydratorFile))
-		if err != nil || info.Size() > maxHydratorFile {
+		if err != nil {
 			continue
+		}
+		if info.Size() > maxHydratorFile {
+			return ""
 		}
 		if raw, err := fs.ReadFile(tree, path.Join(dir, hydratorFile)); err == nil {
 			return decodeHydratorFile(raw, urls)

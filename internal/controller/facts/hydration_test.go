@@ -35,6 +35,7 @@ func TestHydratedFrom(t *testing.T) {
 		"another repository's":      {fstest.MapFS{"hydrator.metadata": file(`{"repoURL":"https://git.example/acme/other","drySha":"` + dry + `"}`)}, ".", ""},
 		"not JSON":                  {fstest.MapFS{"hydrator.metadata": file(`drySha: x`)}, ".", ""},
 		"an enormous one":           {fstest.MapFS{"hydrator.metadata": {Data: make([]byte, maxHydratorFile+1)}}, ".", ""},
+		"the folder's is enormous":  {fstest.MapFS{"envs/qa/hydrator.metadata": {Data: make([]byte, maxHydratorFile+1)}, "hydrator.metadata": file(`{"drySha":"` + dry + `"}`)}, "envs/qa", ""},
 		"no hydrated tree":          {fstest.MapFS{"README.md": file("x")}, "envs/qa", ""},
 		"a folder that climbs away": {fstest.MapFS{"README.md": file("x")}, "../..", ""},
 	} {
@@ -223,6 +224,33 @@ func TestHydratedRelation(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestHydratedChild believes of an Application of an app of apps, whose manifests can't be told
+// to show a release, only what is in Git or was compared, and not what its status says alone.
+func TestHydratedChild(t *testing.T) {
+	for name, c := range map[string]struct {
+		make func(f *hydrationFixture)
+		want verification.Relation
+	}{
+		"the file says so": {func(f *hydrationFixture) { f.hydrate(f.own, deployment("web:1.1.0", 1), f.landed) }, verification.Holds},
+		"the note says so": {func(f *hydrationFixture) {
+			f.addNote(f.own, f.hydrate(f.own, deployment("web:1.1.0", 1), f.before), f.landed)
+		}, verification.Holds},
+		"the hydrator compared it": {func(f *hydrationFixture) {
+			f.hydrate(f.own, deployment("web:1.1.0", 1), f.before)
+			f.app.ComparedDry = f.landed
+		}, verification.Holds},
+		"only the status says so": {func(f *hydrationFixture) {
+			f.app.HydratedFrom = []verification.HydratedCommit{{Hydrated: f.hydrate(f.own, deployment("web:1.0.0", 1), f.before), Dry: f.landed}}
+		}, verification.Before},
+	} {
+		f := newHydrationFixture(t)
+		c.make(f)
+		if got, why := f.o.revisionRelations(f.look, f.at, &f.target, f.app, f.app.Revisions, true); len(got) != 1 || got[0] != c.want {
+			t.Errorf("%s: %v %q, want %s", name, got, why, c.want)
+		}
 	}
 }
 
