@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -27,7 +29,7 @@ const (
 // remoteCommands are the commands that speak to a server's API.
 func remoteCommands() []*cobra.Command {
 	return []*cobra.Command{
-		statusCommand(), whyCommand(), auditCommand(), promoteCommand(), holdCommand("hold", "Stop a component, an environment, a pipeline or one promotion"),
+		statusCommand(), whyCommand(), compareCommand(), diffCommand(), auditCommand(), promoteCommand(), holdCommand("hold", "Stop a component, an environment, a pipeline or one promotion"),
 		holdCommand("unhold", "Lift a hold"), onPromotionCommand("retry", "Try a promotion again after a failure or a close"),
 		onPromotionCommand("revert", "Take a promotion back with a pull request of its own"), skipCommand(),
 	}
@@ -155,18 +157,53 @@ func (r *serverFlags) printWhy(cmd *cobra.Command, pipeline, component, environm
 	})
 }
 
+// waitInterval is how often a promotion that is waited for is looked at.
+const waitInterval = 5 * time.Second
+
 func promoteCommand() *cobra.Command {
 	r := &serverFlags{}
+	var wait bool
+	var timeout time.Duration
 	c := &cobra.Command{
-		Use:               "promote PIPELINE COMPONENT ENVIRONMENT",
-		Short:             "Open a promotion into an environment, also one that is diverged or opened by hand only",
-		Example:           "  liftlock promote shop web prod",
+		Use:   "promote PIPELINE COMPONENT ENVIRONMENT",
+		Short: "Open a promotion into an environment, also one that is diverged or opened by hand only",
+		Long: "Opens a promotion into an environment, also one that is diverged or opened by hand only.\n\n" +
+			"With --wait it then says what the promotion does, and ends with 0 when the release is verified,\n" +
+			"with 1 when it is held, closed, degraded or failed, or another release took its place, and with\n" +
+			"1 after --timeout. Ending it ends nothing of the promotion.",
+		Example:           "  liftlock promote shop web prod\n  liftlock promote shop web prod --wait --timeout 2h",
 		Args:              cobra.ExactArgs(3),
 		ValidArgsFunction: r.completeArguments(namesPipeline, namesComponent, namesEnvironment),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return r.onPipeline(cmd, args[0], "promote", api.PipelineCommand{Component: args[1], Environment: args[2]})
+			body := api.PipelineCommand{Component: args[1], Environment: args[2]}
+			if !wait {
+				return r.onPipeline(cmd, args[0], "promote", body)
+			}
+			cl, err := r.newClient()
+			if err != nil {
+				return err
+			}
+			before, err := cl.Environment(cmd.Context(), r.repository, args[0], args[1], args[2])
+			if err != nil {
+				return err
+			}
+			if err := r.onPipeline(cmd, args[0], "promote", body); err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+			defer cancel()
+			err = cl.WaitForPromotion(ctx, client.Wait{
+				Repository: r.repository, Pipeline: args[0], Component: args[1], Environment: args[2], Every: waitInterval,
+				Report: func(text string) { fmt.Fprintln(cmd.OutOrStdout(), text) },
+			}, before)
+			if errors.Is(err, context.DeadlineExceeded) && cmd.Context().Err() == nil {
+				return fmt.Errorf("the release is not verified after %s; it goes on without this command: see liftlock why %s %s %s", timeout, args[0], args[1], args[2])
+			}
+			return err
 		},
 	}
+	c.Flags().BoolVar(&wait, "wait", false, "wait until the release is verified there, or isn't going to be")
+	c.Flags().DurationVar(&timeout, "timeout", time.Hour, "how long --wait waits")
 	return r.addFlags(c)
 }
 

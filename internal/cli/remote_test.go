@@ -83,11 +83,28 @@ func TestRemoteQuestions(t *testing.T) {
 		{[]string{"status", "shop", "web"}, "prod carries 1.4.2: baseline\n- open: manual"},
 		{[]string{"why", "shop", "web", "prod"}, "- open: manual"},
 		{[]string{"why", "shop", "web", "-o", "json"}, `"text": "dev carries`},
+		{[]string{"compare", "shop", "web", "dev", "prod"}, "what dev carries isn't known"},
+		{[]string{"compare", "shop", "web", "dev", "prod", "-o", "json"}, `"unknown": "what dev carries`},
 	} {
 		out, err := run(t, c.args...)
 		if err != nil || !strings.Contains(out, c.want) {
 			t.Errorf("%v: %v\n%s\nwant %q", c.args, err, out, c.want)
 		}
+	}
+}
+
+// What isn't verified in time is no success, and the command is given all the same.
+func TestPromoteWaits(t *testing.T) {
+	given := serveConsole(t)
+	out, err := run(t, "promote", "shop", "web", "prod", "--wait", "--timeout", "1ns")
+	if err == nil || !strings.Contains(err.Error(), "not verified after 1ns") || !strings.Contains(out, "noted") || len(*given) != 1 {
+		t.Errorf("%v\n%s%v", err, out, *given)
+	}
+	if out, err = run(t, "promote", "shop", "nobody", "prod", "--wait"); err == nil || !strings.Contains(err.Error(), `no component "nobody"`) || len(*given) != 1 {
+		t.Errorf("%v\n%s%v", err, out, *given)
+	}
+	if out, err = run(t, "diff", "#99"); err == nil || !strings.Contains(err.Error(), "no promotion is known with the pull request #99") {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
-	"io"
 	"io/fs"
 	"maps"
 	"path"
@@ -29,6 +27,7 @@ type manifestApplications struct {
 }
 
 type plainApplication struct {
+	file   string
 	name   string
 	labels map[string]string
 	raw    json.RawMessage
@@ -66,12 +65,8 @@ func (m *manifestApplications) add(name string, data []byte) {
 	before := len(m.applications)
 	for {
 		var object map[string]any
-		err := documents.Decode(&object)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			break
+		if err := documents.Decode(&object); err != nil {
+			break // the end, or what can't be read
 		}
 		raw, err := json.Marshal(object)
 		if err != nil || object["kind"] != "Application" {
@@ -84,23 +79,23 @@ func (m *manifestApplications) add(name string, data []byte) {
 				Labels map[string]string `json:"labels"`
 			} `json:"metadata"`
 		}
-		if json.Unmarshal(raw, &read) != nil || read.Metadata.Name == "" {
+		if json.Unmarshal(raw, &read) != nil || read.Metadata.Name == "" || !strings.HasPrefix(read.APIVersion, "argoproj.io/") {
 			continue
 		}
-		m.applications = append(m.applications, plainApplication{read.Metadata.Name, read.Metadata.Labels, raw})
+		m.applications = append(m.applications, plainApplication{name, read.Metadata.Name, read.Metadata.Labels, raw})
 	}
 	if len(m.applications) > before {
 		m.files = append(m.files, name)
 	}
 }
 
-// leaves are the Applications that aren't apps of apps: those whose sources hold none of the
-// files that Applications were found in.
+// leaves are the Applications that aren't apps of apps: those whose sources hold no other
+// Application's file.
 func (m *manifestApplications) leaves(targets []appset.Target) *manifestApplications {
 	parents := map[string]bool{}
 	for i := range targets {
 		for _, s := range targets[i].Sources {
-			if s.Here && s.Chart == "" && slices.ContainsFunc(m.files, func(f string) bool { return isBelow(s.Path, f) }) {
+			if s.Here && s.Chart == "" && slices.ContainsFunc(m.applications, func(a plainApplication) bool { return a.name != targets[i].Name && isBelow(s.Path, a.file) }) {
 				parents[targets[i].Name] = true
 			}
 		}

@@ -49,9 +49,6 @@ func (e *ExistingPipelineError) Error() string {
 	return fmt.Sprintf("%s is there already: liftlock validate checks it, and liftlock plan says what it would open; move it away to have another one proposed", e.File)
 }
 
-// maxHistory bounds the commits that are looked at.
-const maxHistory = 300
-
 // Propose infers a pipeline file from the working tree and its history, and proves it. A
 // *propose.ChoiceError is what a person has to settle; [propose.ErrNothingUsable], wrapped with
 // what was looked for and where, is that there is nothing to make a pipeline of.
@@ -137,7 +134,7 @@ func (d *deployed) findPlain(ctx context.Context, all *manifestApplications) err
 	leaves := all.leaves(targets.Targets)
 	selector, ok := leaves.selector(all)
 	if !ok {
-		return d.nothing("the plain Applications in %s have no label in common by which a pipeline could select them: give each one of its own, such as `liftlock.dev/pipeline: shop`, and run this again", wording.JoinFew(all.files, 5))
+		return d.nothing("the plain Applications in %s have no label in common by which a pipeline could select them: give them one, such as `liftlock.dev/pipeline: shop`, and run this again", wording.JoinFew(all.files, 5))
 	}
 	d.selector = selector
 	d.targets, err = d.resolve(ctx, pipelineOfApplications(selector))
@@ -311,93 +308,6 @@ func (d *deployed) resolveManaged(ctx context.Context) (*appset.TargetSet, error
 	return d.resolve(ctx, d.provisional(d.proposal.Assignment.Templates, d.proposal.Sets))
 }
 
-// findBranches finds out whether each environment's targets follow a branch of their own.
-func (d *deployed) findBranches(ctx context.Context) error {
-	managed, err := d.resolveManaged(ctx)
-	if err != nil {
-		return err
-	}
-	heads, err := d.repository.git.Branches(ctx)
-	if err != nil {
-		return err
-	}
-	branches, distinct := map[string]string{}, map[string]bool{}
-	for _, t := range managed.Targets {
-		for _, s := range t.Sources {
-			if !t.Managed() || !s.Here {
-				continue
-			}
-			branch := strings.TrimPrefix(s.TargetRevision, "refs/heads/")
-			if branch == "" || branch == "HEAD" {
-				branch = d.branch()
-			}
-			if old, ok := branches[t.Environment]; heads[branch] == "" || ok && old != branch {
-				return nil // not a branch for each
-			}
-			branches[t.Environment] = branch
-		}
-	}
-	for _, b := range branches {
-		distinct[b] = true
-	}
-	if len(distinct) == len(branches) && len(branches) == len(d.proposal.Assignment.Environments) {
-		d.proposal.Branches = branches
-	}
-	return nil
-}
-
-// readHistory gives the inference its trees: the working tree for the tracked branch, the
-// heads of the others, and what the commits on them changed.
-func (d *deployed) readHistory(ctx context.Context, s *propose.Source) error {
-	heads, err := d.repository.git.Branches(ctx)
-	if err != nil {
-		return err
-	}
-	s.Tree = func(branch string) fs.FS {
-		if branch == "" || heads[branch] == "" {
-			return d.tree.FS
-		}
-		return d.repository.git.Tree(heads[branch])
-	}
-	branches := []string{""}
-	if len(d.proposal.Branches) > 0 {
-		branches = slices.Sorted(maps.Values(d.proposal.Branches))
-	}
-	type dated struct {
-		propose.Moment
-		when time.Time
-	}
-	var all []dated
-	for _, branch := range branches {
-		from, err := d.repository.git.Resolve(ctx, cmp.Or(heads[branch], "HEAD"))
-		if errors.Is(err, git.ErrUnknownCommit) {
-			continue // nothing has been committed yet
-		}
-		if err != nil {
-			return err
-		}
-		log, err := d.repository.git.Log(ctx, git.LogQuery{From: from, FirstParent: true, Limit: maxHistory})
-		if err != nil {
-			return err
-		}
-		log[len(log)-1].Parents = nil // what was there before came with it
-		changed, err := d.repository.git.PathsChanged(ctx, log)
-		if err != nil {
-			return err
-		}
-		for i := len(log) - 1; i >= 0; i-- {
-			all = append(all, dated{propose.Moment{Branch: branch, Tree: d.repository.git.Tree(log[i].SHA), Changed: changed[i]}, log[i].CommitTime})
-		}
-	}
-	if len(branches) > 1 {
-		slices.SortStableFunc(all, func(a, b dated) int { return a.when.Compare(b.when) })
-	}
-	for _, m := range all {
-		s.History = append(s.History, m.Moment)
-	}
-	return nil
-}
-
 var notName = regexp.MustCompile(`[^a-z0-9]+`)
 
 // name is what the pipeline is called: as the one ApplicationSet, else as the repository.
@@ -432,6 +342,9 @@ func (d *deployed) prove(ctx context.Context, managed *appset.TargetSet) (*Propo
 	}
 	out.Problems, out.Notes = set.Problems, append(set.Notes, appset.UnreachedTargets(pipes[0], set.Targets, d.branch())...)
 	out.Plan, out.PlanError = d.repository.Plan(ctx, PlanQuery{Now: d.query.Now, Proposed: d.proposal.Write(), Known: d.query.Known})
+	if _, err := d.repository.git.Resolve(ctx, "HEAD"); errors.Is(err, git.ErrUnknownCommit) {
+		out.PlanError = errors.New("nothing has been committed yet")
+	}
 	d.describe(managed, out)
 	out.Text = d.proposal.Write()
 	return out, nil

@@ -82,7 +82,7 @@ func Assign(ctx context.Context, targets []appset.Target, chosen Templates) (*As
 			if p.component.text == p.environment.text {
 				continue
 			}
-			if p.weigh(folders); best.environment == nil || p.better(best) {
+			if p.weigh(targets, folders); best.environment == nil || p.better(best) {
 				best = p
 			}
 		}
@@ -164,15 +164,17 @@ const (
 	weightOwn      = 200
 	weightFull     = 200
 	weightFolder   = 150
+	weightName     = 60  // that Applications have their component in their names
+	weightAffix    = 60  // against environments that all begin or end alike: that is something else's name
 	weightEach     = 4   // against each environment
 	weightCost     = 0.1 // against what is hard to read
 )
 
-func (p *pair) weigh(folders []string) {
+func (p *pair) weigh(targets []appset.Target, folders []string) {
 	type place struct{ component, environment string }
 	places, components, environments := map[place]bool{}, map[string]bool{}, map[string]bool{}
 	ofFolder := map[string]place{}
-	known, split, named := 0, 0, 0
+	known, split, named, inName := 0, 0, 0, 0
 	for i, c := range p.component.values {
 		e := p.environment.values[i]
 		if c == "" || e == "" {
@@ -186,6 +188,9 @@ func (p *pair) weigh(folders []string) {
 		}
 		if _, ok := rankOf(c); ok {
 			named++
+		}
+		if strings.Contains(targets[i].Name, c) {
+			inName++
 		}
 		if first, ok := ofFolder[folders[i]]; ok && first != at {
 			split++
@@ -201,11 +206,15 @@ func (p *pair) weigh(folders []string) {
 	p.known = float64(known) / n
 	p.score = weightCoverage*n/float64(len(p.environment.values)) +
 		weightKnown*p.known - weightKnown/2*float64(named)/n +
+		weightName*float64(inName)/n +
 		weightOwn*float64(len(places))/n +
 		weightFull*float64(len(places))/float64(len(components)*len(environments)) -
 		weightFolder*float64(split)/n -
 		weightEach*float64(len(environments)) -
 		weightCost*float64(p.component.cost+p.environment.cost)
+	if names := slices.Sorted(maps.Keys(environments)); commonPrefix(names)+commonSuffix(names) != "" {
+		p.score -= weightAffix
+	}
 }
 
 // better is a total order, so that the answer never depends on what was tried first.

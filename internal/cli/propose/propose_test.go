@@ -18,7 +18,7 @@ import (
 func rows(list ...string) []appset.Target {
 	var out []appset.Target
 	for i, row := range list {
-		t := appset.Target{Name: fmt.Sprintf("t%d", i), Params: map[string]any{}, ApplicationSet: "set", ApplicationSetFile: "sets.yaml"}
+		t := appset.Target{Name: strings.ToLower(fmt.Sprintf("%d %s", i, row)), Params: map[string]any{}, ApplicationSet: "set", ApplicationSetFile: "sets.yaml"}
 		for pair := range strings.FieldsSeq(row) {
 			key, value, _ := strings.Cut(pair, "=")
 			t.Params[key] = value
@@ -46,6 +46,7 @@ func TestAssign(t *testing.T) {
 			want: Templates{`{{ .dir | splitList "-" | initial | join "-" }}`, `{{ .dir | splitList "-" | last }}`}, envs: "dev,prod"},
 		"clusters of an environment are no environments": {targets: rows("app=web env=dev cluster=a", "app=web env=prod cluster=b", "app=web env=prod cluster=c", "app=api env=dev cluster=a", "app=api env=prod cluster=b", "app=api env=prod cluster=c"),
 			want: Templates{"{{ .app }}", "{{ .env }}"}, envs: "dev,prod"},
+		"one component, all in one name": {targets: rows("dir=web-dev", "dir=web-prod"), want: Templates{`{{ .dir | splitList "-" | initial | join "-" }}`, `{{ .dir | trimPrefix "web-" }}`}, envs: "dev,prod"},
 		"capitals": {targets: rows("app=Web env=DEV", "app=Web env=PROD", "app=Api env=DEV", "app=Api env=PROD"),
 			want: Templates{"{{ .app | normalize }}", "{{ .env | normalize }}"}, envs: "dev,prod"},
 		"keys that a template can't name after a dot": {targets: rows("app=web my-env=dev", "app=web my-env=prod"),

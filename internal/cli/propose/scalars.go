@@ -68,7 +68,11 @@ func readScalars(base string, data []byte) []scalar {
 			if n.Style == yaml.LiteralStyle || n.Style == yaml.FoldedStyle || n.Tag == "!!null" || len(at) == 0 {
 				return
 			}
-			out = append(out, scalar{kind: kind, segments: at, path: fieldpath.New(at...).String(), key: key, value: n.Value})
+			path := fieldpath.New(at...).String()
+			if _, err := fieldpath.Parse(path); err != nil || strings.Contains(path, "{{") {
+				return // no pipeline file can name it
+			}
+			out = append(out, scalar{kind: kind, segments: at, path: path, key: key, value: n.Value})
 		}
 	}
 	walk(root.Content[0], nil, "")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/wording"
 )
@@ -121,7 +122,7 @@ const commentWidth = 110
 // repository, so that it is made one line first.
 func (w *writer) writeComment(indent, text string) {
 	line := indent + "#"
-	for _, word := range strings.Fields(text) {
+	for _, word := range strings.Fields(appset.Printable(text)) {
 		if len(line)+1+len(word) > commentWidth && line != indent+"#" {
 			w.writeLine("%s", line)
 			line = indent + "#"

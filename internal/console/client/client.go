@@ -179,6 +179,19 @@ func (c *Client) newRequest(ctx context.Context, method string, query url.Values
 }
 
 func doRequest[T any](c *Client, req *http.Request) (*T, error) {
+	raw, err := c.doRaw(req)
+	if err != nil {
+		return nil, err
+	}
+	var v T
+	if err := json.Unmarshal(raw, &v); err != nil {
+		return nil, fmt.Errorf("%s answers to %s %s, but not as Liftlock does: %w", c.base.Host, req.Method, req.URL.Path, err)
+	}
+	return &v, nil
+}
+
+// doRaw is the body of an answer that serves a request.
+func (c *Client) doRaw(req *http.Request) ([]byte, error) {
 	res, err := c.http.Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("reach the server: %w", err)
@@ -194,11 +207,7 @@ func doRequest[T any](c *Client, req *http.Request) (*T, error) {
 	if res.StatusCode != http.StatusOK {
 		return nil, c.refusalFromResponse(res, raw)
 	}
-	var v T
-	if err := json.Unmarshal(raw, &v); err != nil {
-		return nil, fmt.Errorf("%s answers to %s %s, but not as Liftlock does: %w", c.base.Host, req.Method, req.URL.Path, err)
-	}
-	return &v, nil
+	return raw, nil
 }
 
 func (c *Client) refusalFromResponse(res *http.Response, raw []byte) error {

@@ -91,3 +91,12 @@ func replaceUnprintable(s string) string {
 		return r
 	}, s)
 }
+
+// Printable keeps a text of several lines from steering the terminal.
+func Printable(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, l := range lines {
+		lines[i] = replaceUnprintable(l)
+	}
+	return strings.Join(lines, "\n")
+}
