@@ -64,7 +64,14 @@ func (h *changeNotifier) subscribe(client string) (changed <-chan struct{}, leav
 	if h.stop == nil {
 		ctx, cancel := context.WithCancel(context.Background())
 		h.stop = cancel
-		go h.pollChanges(ctx)
+		changes, unsubscribe := h.reader.store.SubscribeShown()
+		// What changes from here on is news to the stream that is being opened. Where it
+		// can't be read, the first look that succeeds is what later ones are compared with.
+		first, _ := h.reader.newSnapshot(ctx)
+		go func() {
+			defer unsubscribe()
+			h.pollChanges(ctx, first, changes)
+		}()
 	}
 	return c, func() {
 		h.mu.Lock()
@@ -93,12 +100,9 @@ const (
 
 // pollChanges looks whenever the store says that there is something, and now and then: of
 // what is only in memory, such as an Argo CD that is away, nothing is said.
-func (h *changeNotifier) pollChanges(ctx context.Context) {
-	changes, cancel := h.reader.store.SubscribeShown()
-	defer cancel()
+func (h *changeNotifier) pollChanges(ctx context.Context, last *snapshot, changes <-chan struct{}) {
 	tick := time.NewTicker(h.interval)
 	defer tick.Stop()
-	var last *snapshot
 	for {
 		begun, rest := time.Now(), min(restAfterLook, h.interval)
 		// A store that can't be read now is looked at again with the next tick.
