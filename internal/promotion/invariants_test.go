@@ -110,21 +110,27 @@ func (w *simulation) mayCome(t *rapid.T, f *ComponentFacts, a Action, env, relea
 // quarantinedAt is when a revert of the release was last opened or merged in env
 // and nothing brought it back since; zero when none was.
 func (w *simulation) quarantinedAt(env, release string) time.Time {
-	var at time.Time
+	var open, reverted, back time.Time
 	for _, p := range w.pulls {
 		if p.env != env || !p.ours || p.release != release {
 			continue
 		}
-		switch {
-		case p.revert && p.open && p.made.After(at):
-			at = p.made
-		case p.revert && p.merged && !p.ended.Before(at):
-			at = p.ended
-		case !p.revert && p.merged && p.ended.After(at):
-			at = time.Time{}
+		switch at := p.ended; {
+		case p.revert && p.open && p.made.After(open):
+			open = p.made
+		case p.revert && p.merged && at.After(reverted):
+			reverted = at
+		case !p.revert && p.merged && at.After(back): // maybe made before the revert was
+			back = at
 		}
 	}
-	return at
+	if open.IsZero() && back.After(reverted) {
+		return time.Time{}
+	}
+	if open.After(reverted) {
+		return open
+	}
+	return reverted
 }
 
 func upstreamOf(f *ComponentFacts, env string) []string {
