@@ -172,25 +172,27 @@ func readAll(from io.Reader, name string, most int64) ([]byte, error) {
 // code that says so.
 func printProblems(cmd *cobra.Command, problems, notes []appset.Problem) error {
 	w := cmd.ErrOrStderr()
-	printNotes(cmd, problems, notes)
-	switch len(problems) {
+	switch printed := printNotes(cmd, problems, notes); printed {
 	case 0:
 		return nil
 	case 1:
 		fmt.Fprintln(w, "liftlock: because of this problem the answer is not complete")
 	default:
-		fmt.Fprintf(w, "liftlock: because of these %d problems the answer is not complete\n", len(problems))
+		fmt.Fprintf(w, "liftlock: because of these %d problems the answer is not complete\n", printed)
 	}
 	return exitError{1}
 }
 
-// printNotes prints what is wrong and what should be known on standard error.
-func printNotes(cmd *cobra.Command, problems, notes []appset.Problem) {
+// printNotes prints what is wrong and what should be known on standard error. It returns in how
+// many lines it said what is wrong.
+func printNotes(cmd *cobra.Command, problems, notes []appset.Problem) int {
 	w := cmd.ErrOrStderr()
-	for _, n := range appset.GroupProblems(notes) {
+	for _, n := range appset.GroupProblems(notes, appset.NameMost) {
 		fmt.Fprintln(w, "note: "+appset.Printable(n.String()))
 	}
-	for _, p := range appset.GroupProblems(problems) {
+	grouped := appset.GroupProblems(problems, appset.NameMost)
+	for _, p := range grouped {
 		fmt.Fprintln(w, "problem: "+appset.Printable(p.String()))
 	}
+	return len(grouped)
 }
