@@ -2,6 +2,7 @@ package appset
 
 import (
 	"fmt"
+	"math"
 	"regexp"
 
 	"github.com/liftlock/liftlock/internal/wording"
@@ -9,8 +10,8 @@ import (
 
 // How many Applications a group of problems names.
 const (
-	NameFew  = 3   // where people read it among other things
-	NameMost = 100 // where it is the answer to what was asked
+	NameFew = 3           // where people read it among other things
+	NameAll = math.MaxInt // where it is part of the answer which Applications there are
 )
 
 // quoted are a message's quotations, which may differ where the cause is one.

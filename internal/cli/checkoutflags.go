@@ -168,11 +168,11 @@ func readAll(from io.Reader, name string, most int64) ([]byte, error) {
 	return data, nil
 }
 
-// printProblems tells what is wrong on standard error, and returns the exit
-// code that says so.
-func printProblems(cmd *cobra.Command, problems, notes []appset.Problem) error {
+// printProblems tells what is wrong on standard error, naming at most named Applications of
+// each problem, and returns the exit code that says so.
+func printProblems(cmd *cobra.Command, problems, notes []appset.Problem, named int) error {
 	w := cmd.ErrOrStderr()
-	switch printed := printNotes(cmd, problems, notes); printed {
+	switch printed := printNotes(cmd, problems, notes, named); printed {
 	case 0:
 		return nil
 	case 1:
@@ -185,12 +185,12 @@ func printProblems(cmd *cobra.Command, problems, notes []appset.Problem) error {
 
 // printNotes prints what is wrong and what should be known on standard error. It returns in how
 // many lines it said what is wrong.
-func printNotes(cmd *cobra.Command, problems, notes []appset.Problem) int {
+func printNotes(cmd *cobra.Command, problems, notes []appset.Problem, named int) int {
 	w := cmd.ErrOrStderr()
-	for _, n := range appset.GroupProblems(notes, appset.NameMost) {
+	for _, n := range appset.GroupProblems(notes, named) {
 		fmt.Fprintln(w, "note: "+appset.Printable(n.String()))
 	}
-	grouped := appset.GroupProblems(problems, appset.NameMost)
+	grouped := appset.GroupProblems(problems, named)
 	for _, p := range grouped {
 		fmt.Fprintln(w, "problem: "+appset.Printable(p.String()))
 	}
