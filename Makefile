@@ -105,14 +105,14 @@ build: ## build bin/liftlock, static and stripped, the same bytes from the same 
 	$(GO) build $(SMALL) -buildvcs=false -ldflags '-s -w -funcalign=8 $(BUILD)' -o $(OUT) ./cmd/liftlock
 
 .PHONY: image
-image: ## build the OCI image into bin/image and tell the demo in it (needs mmdebstrap, and root or sudo; ARCH=arm64)
+image: ## build the OCI image into bin/image and tell the demo in it (needs mmdebstrap, and root or sudo; ARCH=arm64 LAYOUT=folder)
 	deploy/image/build
 
 .PHONY: lint-install
 lint-install: ## check the chart with helm lint and the workflows with actionlint
 	$(GO) run $(HELM) lint --strict deploy/chart
 	$(GO) run $(HELM) lint --strict deploy/chart --values deploy/chart/ci/postgres.yaml
-	$(GO) run $(ACTIONLINT)
+	$(GO) run $(ACTIONLINT) -shellcheck= -pyflakes=
 
 .PHONY: vet
 vet: ## run go vet, also on the end-to-end suite
@@ -126,7 +126,7 @@ lint: ## run staticcheck
 
 .PHONY: fmt-check
 fmt-check: ## fail when a file isn't formatted
-	@files=$$(git ls-files -z --cached --others --exclude-standard '*.go' | xargs -0 gofmt -l); \
+	@files=$$($(GIT) ls-files -z --cached --others --exclude-standard '*.go' | xargs -0 gofmt -l); \
 	if [ -n "$$files" ]; then echo "gofmt would change:"; echo "$$files"; exit 1; fi
 
 .PHONY: bench

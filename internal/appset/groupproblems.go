@@ -2,21 +2,26 @@ package appset
 
 import (
 	"fmt"
+	"math"
 	"regexp"
 
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
-// maxNamed bounds the Applications that a group of problems names.
-const maxNamed = 3
+// How many Applications a group of problems names.
+const (
+	NameFew = 3           // where people read it among other things
+	NameAll = math.MaxInt // where it is part of the answer which Applications there are
+)
 
 // quoted are a message's quotations, which may differ where the cause is one.
 var quoted = regexp.MustCompile(`"[^"]*"`)
 
 // GroupProblems makes one problem of those that several Applications of an ApplicationSet have
 // for one cause: one typo in a template is one line, however many Applications the set
-// generates. The others stay as they are, and all in their order.
-func GroupProblems(list []Problem) []Problem {
+// generates, and names at most named of them. The others stay as they are, and all in their
+// order.
+func GroupProblems(list []Problem, named int) []Problem {
 	type cause struct{ file, set, message string }
 	groups := map[cause][]Problem{}
 	var order []cause
@@ -47,7 +52,7 @@ func GroupProblems(list []Problem) []Problem {
 		if !same {
 			message = "of the first: " + message
 		}
-		out = append(out, Problem{File: c.file, ApplicationSet: c.set, Message: fmt.Sprintf("%d Applications (%s): %s", len(g), wording.JoinFew(names, maxNamed), message)})
+		out = append(out, Problem{File: c.file, ApplicationSet: c.set, Message: fmt.Sprintf("%d Applications (%s): %s", len(g), wording.JoinFew(names, named), message)})
 	}
 	return out
 }

@@ -26,7 +26,7 @@ func TestGroupProblems(t *testing.T) {
 		{File: "b.yaml", ApplicationSet: "shop", Application: "one", Message: `it gave "A", which is not a name`},
 		{Message: "the same"}, {Message: "the same"},
 	}
-	if diff := cmp.Diff(want, GroupProblems(list)); diff != "" {
+	if diff := cmp.Diff(want, GroupProblems(list, NameFew)); diff != "" {
 		t.Error(diff)
 	}
 }

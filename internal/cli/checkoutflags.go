@@ -168,29 +168,31 @@ func readAll(from io.Reader, name string, most int64) ([]byte, error) {
 	return data, nil
 }
 
-// printProblems tells what is wrong on standard error, and returns the exit
-// code that says so.
-func printProblems(cmd *cobra.Command, problems, notes []appset.Problem) error {
+// printProblems tells what is wrong on standard error, naming at most named Applications of
+// each problem, and returns the exit code that says so.
+func printProblems(cmd *cobra.Command, problems, notes []appset.Problem, named int) error {
 	w := cmd.ErrOrStderr()
-	printNotes(cmd, problems, notes)
-	switch len(problems) {
+	switch printed := printNotes(cmd, problems, notes, named); printed {
 	case 0:
 		return nil
 	case 1:
 		fmt.Fprintln(w, "liftlock: because of this problem the answer is not complete")
 	default:
-		fmt.Fprintf(w, "liftlock: because of these %d problems the answer is not complete\n", len(problems))
+		fmt.Fprintf(w, "liftlock: because of these %d problems the answer is not complete\n", printed)
 	}
 	return exitError{1}
 }
 
-// printNotes prints what is wrong and what should be known on standard error.
-func printNotes(cmd *cobra.Command, problems, notes []appset.Problem) {
+// printNotes prints what is wrong and what should be known on standard error. It returns in how
+// many lines it said what is wrong.
+func printNotes(cmd *cobra.Command, problems, notes []appset.Problem, named int) int {
 	w := cmd.ErrOrStderr()
-	for _, n := range appset.GroupProblems(notes) {
+	for _, n := range appset.GroupProblems(notes, named) {
 		fmt.Fprintln(w, "note: "+appset.Printable(n.String()))
 	}
-	for _, p := range appset.GroupProblems(problems) {
+	grouped := appset.GroupProblems(problems, named)
+	for _, p := range grouped {
 		fmt.Fprintln(w, "problem: "+appset.Printable(p.String()))
 	}
+	return len(grouped)
 }

@@ -87,5 +87,5 @@ func printNewProblems(cmd *cobra.Command, found *checkout.Impact) error {
 			notes = append(notes, m)
 		}
 	}
-	return printProblems(cmd, brought, notes)
+	return printProblems(cmd, brought, notes, appset.NameFew)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/cli/checkout"
 	"github.com/liftlock/liftlock/internal/cli/propose"
 	"github.com/liftlock/liftlock/internal/pipeline"
@@ -63,7 +64,7 @@ func initCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			printNotes(cmd, p.Problems, p.Notes)
+			printNotes(cmd, p.Problems, p.Notes, appset.NameFew)
 			return nil
 		},
 	}

@@ -55,7 +55,7 @@ func planCommand() *cobra.Command {
 			if err := write(cmd.OutOrStdout(), p); err != nil {
 				return err
 			}
-			return printProblems(cmd, p.Problems, p.Notes)
+			return printProblems(cmd, p.Problems, p.Notes, appset.NameFew)
 		},
 	}
 	at.addFlags(c)

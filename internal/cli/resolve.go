@@ -58,7 +58,7 @@ func resolveCommand() *cobra.Command {
 			if err := write(cmd.OutOrStdout(), answer); err != nil {
 				return err
 			}
-			return printProblems(cmd, answer.Problems, answer.Notes)
+			return printProblems(cmd, answer.Problems, answer.Notes, appset.NameAll)
 		},
 	}
 	at.addFlags(c)
@@ -85,7 +85,7 @@ func printDifferences(cmd *cobra.Command, at *checkoutFlags, r *checkout.Reposit
 	if err := write(cmd.OutOrStdout(), d); err != nil {
 		return err
 	}
-	if err := printProblems(cmd, answer.Problems, answer.Notes); err != nil {
+	if err := printProblems(cmd, answer.Problems, answer.Notes, appset.NameAll); err != nil {
 		return err
 	}
 	if d.Unexpected() > 0 {

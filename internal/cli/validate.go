@@ -91,10 +91,10 @@ func validateCheckout(cmd *cobra.Command) error {
 		if err != nil {
 			return err
 		}
-		for _, p := range appset.GroupProblems(found.Problems) {
+		for _, p := range appset.GroupProblems(found.Problems, appset.NameFew) {
 			fmt.Fprintln(cmd.ErrOrStderr(), appset.Printable(p.String()))
 		}
-		for _, p := range appset.GroupProblems(found.Unresolved) {
+		for _, p := range appset.GroupProblems(found.Unresolved, appset.NameFew) {
 			fmt.Fprintln(cmd.ErrOrStderr(), "note: not resolved from the checkout alone: "+appset.Printable(p.String()))
 		}
 		bad = len(found.Problems) > 0

@@ -66,12 +66,9 @@ func (j *evaluator) evaluateDegradation(e *Env, st *EnvState) {
 			j.holdDegradation(e, st, code, why, Unclear)
 			return
 		}
-		if !j.ruledOutOtherCommits(e, st) || !j.ruledOutSelfRunning(e, st) || !j.ruledOutImagePulls(e, st) {
+		if !j.ruledOutOtherCommits(e, st) || !j.ruledOutSelfRunning(e, st) || !j.ruledOutIncident(e, st) || !j.ruledOutImagePulls(e, st) {
 			return
 		}
-	}
-	if pending == nil && !j.ruledOutIncident(e, st) {
-		return
 	}
 	j.openRevert(e, st, pending)
 }

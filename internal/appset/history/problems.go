@@ -126,7 +126,7 @@ func (t ComponentProblems) For(component string) []string {
 		}
 	}
 	var out []string
-	for _, p := range appset.GroupProblems(found) {
+	for _, p := range appset.GroupProblems(found, appset.NameFew) {
 		out = append(out, p.Text())
 	}
 	return out

@@ -177,10 +177,11 @@ func (a *Actor) putStatus(ctx context.Context, r *facts.Repository, number int, 
 	}
 	err = r.Forge.SetStatus(forge.WithPriority(ctx, forge.PriorityNormal), r.Name, commit, forge.Status{Context: StatusContext, State: forge.StatusState(st.State), Description: st.Description, TargetURL: target})
 	if errors.Is(err, forge.ErrInvalid) {
-		// GitHub takes a thousand statuses of a context for a commit. It would refuse the next
-		// one too, so this one is taken for set; the pull request says the same in its comment.
+		// GitHub takes a thousand statuses of a context for a commit, and refuses one of a commit
+		// that it doesn't know yet. The pull request says the same in its comment, so nothing
+		// waits for it; the next run tries again.
 		a.opts.Log.Warn("the commit status can't be set; everything else goes on", zap.String("repository", r.ID), zap.String("commit", commit), zap.Error(err))
-		err = nil
+		return nil
 	}
 	if err != nil {
 		return err

@@ -205,7 +205,7 @@ func (o *targetGatherer) lastGoodTargets(ctx context.Context, sur *inputCollecto
 
 func problemTexts(problems []appset.Problem) []string {
 	var out []string
-	for _, p := range appset.GroupProblems(problems) {
+	for _, p := range appset.GroupProblems(problems, appset.NameFew) {
 		out = append(out, p.Text())
 	}
 	return out

@@ -47,10 +47,14 @@ func (o *argocdGatherer) hydratedRelation(l *targetLook, at *ResolvedEnv, t *app
 		return verification.Unresolved, ""
 	}
 	seen := app
-	if isChild && app.HydratedFrom != nil {
-		// What Argo CD alone says is only believed where the manifests can show it.
+	if isChild {
+		// What Argo CD alone says is only believed where the manifests can show it. A commit
+		// counts as compared before it is hydrated, and also when that fails.
 		unclaimed := *app
 		unclaimed.HydratedFrom = nil
+		if app.Hydration == nil || app.Hydration.Phase != "Hydrated" {
+			unclaimed.ComparedDry = ""
+		}
 		seen = &unclaimed
 	}
 	claims := hydrationClaims(l.ctx, into, l.c.Snapshot.Repo.URLs, seen, hydrated)

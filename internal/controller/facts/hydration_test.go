@@ -240,8 +240,16 @@ func TestHydratedChild(t *testing.T) {
 		}, verification.Holds},
 		"the hydrator compared it": {func(f *hydrationFixture) {
 			f.hydrate(f.own, deployment("web:1.1.0", 1), f.before)
-			f.app.ComparedDry = f.landed
+			f.app.ComparedDry, f.app.Hydration = f.landed, &verification.Hydration{Phase: "Hydrated", Dry: f.before}
 		}, verification.Holds},
+		"the hydrator compared it, and failed to hydrate it": {func(f *hydrationFixture) {
+			f.hydrate(f.own, deployment("web:1.0.0", 1), f.before)
+			f.app.ComparedDry, f.app.Hydration = f.landed, &verification.Hydration{Phase: "Failed", Dry: f.landed}
+		}, verification.Before},
+		"the hydrator compared it, and is at it": {func(f *hydrationFixture) {
+			f.hydrate(f.own, deployment("web:1.0.0", 1), f.before)
+			f.app.ComparedDry, f.app.Hydration = f.landed, &verification.Hydration{Phase: "Hydrating", Dry: f.landed}
+		}, verification.Before},
 		"only the status says so": {func(f *hydrationFixture) {
 			f.app.HydratedFrom = []verification.HydratedCommit{{Hydrated: f.hydrate(f.own, deployment("web:1.0.0", 1), f.before), Dry: f.landed}}
 		}, verification.Before},

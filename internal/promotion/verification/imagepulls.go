@@ -13,8 +13,12 @@ var pullReasons = []string{"ErrImagePull", "ImagePullBackOff", "RegistryUnavaila
 // startReasons are why a pod waits that hasn't come so far that its release could fail.
 var startReasons = []string{"ContainerCreating", "Pending", "PodInitializing"}
 
-// quotedImage finds the image in what the kubelet says of a failed pull.
-var quotedImage = regexp.MustCompile(`(?i)image "([^"\\s]+)`)
+// quotedImage finds the images in what the kubelet says of failed pulls.
+var quotedImage = regexp.MustCompile(`(?i)image \\?"([^"\\\s]+)`)
+
+// otherFailure is what a pod's message says where another of its containers fails for another
+// reason: Argo CD puts the messages of all of them together, behind the first one's reason.
+var otherFailure = regexp.MustCompile(`(?i)restarting failed container|(configmap|secret) "|find key|(create|start|run) (container|pod)|oci runtime|runas`)
 
 // FailsToPull says that a pod with this reason waits for an image that it can't pull.
 func FailsToPull(reason string) bool {
@@ -42,9 +46,15 @@ func UnpulledImages(r Resource) ([]string, bool) {
 		case !FailsToPull(p.Reason):
 			return nil, false
 		}
+		if otherFailure.MatchString(p.Message) {
+			return nil, false
+		}
 		images := p.Images
-		if found := quotedImage.FindStringSubmatch(p.Message); found != nil {
-			images = found[1:]
+		if found := quotedImage.FindAllStringSubmatch(p.Message, -1); found != nil {
+			images = nil
+			for _, f := range found {
+				images = append(images, f[1])
+			}
 		}
 		if len(images) == 0 {
 			return nil, false

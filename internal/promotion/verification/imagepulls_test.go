@@ -17,6 +17,12 @@ func TestUnpulledImages(t *testing.T) {
 	}{
 		{"it says which", []Descendant{back}, []string{"web:2"}},
 		{"as containerd says it", []Descendant{pod("Degraded", "ErrImagePull", `rpc error: code = NotFound desc = failed to pull and unpack image "docker.io/library/web:2": failed to resolve reference`)}, []string{"docker.io/library/web:2"}},
+		{"of a name with an s", []Descendant{pod("Degraded", "ErrImagePull", `failed to pull and unpack image "docker.io/library/postgres:17": not found`)}, []string{"docker.io/library/postgres:17"}},
+		{"of a registry with an s", []Descendant{pod("Degraded", "ImagePullBackOff", `Back-off pulling image "registry.example/shop/web:1.5"`)}, []string{"registry.example/shop/web:1.5"}},
+		{"quoted twice", []Descendant{pod("Degraded", "ImagePullBackOff", `Back-off pulling image \"shop:2\": not found`)}, []string{"shop:2"}},
+		{"two containers can't pull", []Descendant{pod("Degraded", "ImagePullBackOff", `Back-off pulling image "proxy:1", Back-off pulling image "web:2"`, "proxy:1", "web:2")}, []string{"proxy:1", "web:2"}},
+		{"another container crashes", []Descendant{pod("Degraded", "ImagePullBackOff", `Back-off pulling image "proxy:1", back-off 5m0s restarting failed container=web pod=web-1_shop(7)`, "proxy:1", "web:2")}, nil},
+		{"another container lacks its configuration", []Descendant{pod("Degraded", "ImagePullBackOff", `Back-off pulling image "proxy:1", configmap "web" not found`, "proxy:1", "web:2")}, nil},
 		{"it doesn't say which", []Descendant{pod("Degraded", "ErrImagePull", "rpc error", "proxy:1", "web:2")}, []string{"proxy:1", "web:2"}},
 		{"an init container", []Descendant{pod("Progressing", "Init:ImagePullBackOff", "", "wait:1")}, []string{"wait:1"}},
 		{"nothing is known of its images", []Descendant{pod("Degraded", "ErrImagePull", "")}, nil},
