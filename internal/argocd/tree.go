@@ -40,6 +40,9 @@ const (
 // ErrHealthNotKept says that nobody tells Liftlock which resources are unhealthy.
 var ErrHealthNotKept = errors.New("this Argo CD keeps the health of resources outside the Application: give Liftlock its API (argocd[].api in the server's file), or set controller.resource.health.persist in argocd-cmd-params-cm")
 
+// ErrTreesBusy says that so many trees are asked for that one doesn't get its turn in time.
+var ErrTreesBusy = errors.New("too many Applications are unhealthy at once; it is read later")
+
 // errTreeBehind says that a tree is older than the Application's health: Argo CD keeps the
 // two apart, and one may be written before the other.
 var errTreeBehind = errors.New("all in it is Healthy, so it is older than the Application's health; it is read again")
@@ -171,7 +174,7 @@ func (t *treeReader) read(ctx context.Context, app *verification.App) (treeFindi
 	waiting, cancel := context.WithTimeout(ctx, treePatience)
 	defer cancel()
 	if err := t.limit.Wait(waiting); err != nil {
-		return treeFindings{}, errors.New("too many Applications are unhealthy at once; it is read later")
+		return treeFindings{}, ErrTreesBusy
 	}
 	nodes, err := t.api.ResourceTree(ctx, app.Namespace, app.Name, app.Project)
 	if err != nil {

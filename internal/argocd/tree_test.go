@@ -135,7 +135,7 @@ func TestTreesAreReadSparingly(t *testing.T) {
 		t.Errorf("forbidden: %v", err)
 	}
 	w.trees.limit.SetBurst(0)
-	if _, err := w.UnhealthyResources(t.Context(), app); err == nil || !strings.Contains(err.Error(), "too many Applications are unhealthy at once") {
+	if _, err := w.UnhealthyResources(t.Context(), app); !errors.Is(err, ErrTreesBusy) {
 		t.Errorf("too many: %v", err)
 	}
 	w.trees = nil

@@ -30,6 +30,39 @@ const (
 	treesRetry = 30 * time.Second
 )
 
+// treesBudget is what is left to one look for reading resource trees.
+type treesBudget struct {
+	ctx    context.Context // nil: none has been read
+	cancel context.CancelFunc
+}
+
+// treesContext is of all reads of trees in a look: from the first one on they take treesTimeout
+// together, since the decision about the unit waits for them. What is remembered of a tree is
+// answered after that too.
+func (l *targetLook) treesContext() context.Context {
+	if l.trees.ctx == nil {
+		l.trees.ctx, l.trees.cancel = context.WithTimeout(l.ctx, treesTimeout)
+	}
+	return l.trees.ctx
+}
+
+func (b *treesBudget) stop() {
+	if b.cancel != nil {
+		b.cancel()
+	}
+}
+
+// noteTreeError has what failed looked for again where that may pass, and waits in this look for no
+// other tree where too many are asked for already.
+func (l *targetLook) noteTreeError(err error) {
+	if errors.Is(err, argocd.ErrTreesBusy) {
+		l.trees.stop()
+	}
+	if !errors.Is(err, argocd.ErrHealthNotKept) {
+		l.c.scheduleRetry(retryState{tries: 1, retryAt: l.c.Now.Add(treesRetry)})
+	}
+}
+
 // unhealthyAtFirst is what is known of a target's unhealthy resources before anybody asks
 // for them, which only a decision about a degraded one does.
 func (o *argocdGatherer) unhealthyAtFirst(t *appset.Target, app *verification.App, v *verification.Verdict) promotion.Known[[]verification.Resource] {
@@ -47,37 +80,30 @@ func (o *argocdGatherer) unhealthyAtFirst(t *appset.Target, app *verification.Ap
 // lookForAbsent finds out whether a target that was done with what landed, or has drifted,
 // lacks a resource, where its Application doesn't say so; nil when it doesn't, or that
 // can't be told.
-func (o *argocdGatherer) lookForAbsent(ctx context.Context, c *ComponentEvaluation, t *appset.Target, app *verification.App, v *verification.Verdict, mem *verification.Memory) *verification.App {
+func (o *argocdGatherer) lookForAbsent(l *targetLook, t *appset.Target, app *verification.App, v *verification.Verdict, mem *verification.Memory) *verification.App {
 	trees := o.argocds.byName[o.argocds.ArgoCDOf(t)].Trees
 	if app == nil || trees == nil || mem.Done.IsZero() && v.Drift == nil || !app.MayLackResource() {
 		return nil
 	}
-	within, cancel := context.WithTimeout(ctx, treesTimeout)
-	defer cancel()
-	list, err := trees.UnhealthyResources(within, app)
+	list, err := trees.UnhealthyResources(l.treesContext(), app)
 	if err != nil {
-		if !errors.Is(err, argocd.ErrHealthNotKept) {
-			c.scheduleRetry(retryState{tries: 1, retryAt: c.Now.Add(treesRetry)})
-		}
+		l.noteTreeError(err)
 		return nil
 	}
 	return app.WithAbsent(list)
 }
 
 // lookForInconclusive finds out whether an analysis without a result is what a target waits
-// for, where its Application doesn't say so; nil when it isn't, or that can't be told.
-func (o *argocdGatherer) lookForInconclusive(ctx context.Context, c *ComponentEvaluation, t *appset.Target, app *verification.App, v *verification.Verdict) *verification.App {
+// for, where its Application doesn't say so; nil when it isn't, or that can't be told. Before a
+// target is done with what landed, an Unknown one waits for that, whatever its analyses say.
+func (o *argocdGatherer) lookForInconclusive(l *targetLook, t *appset.Target, app *verification.App, v *verification.Verdict, mem *verification.Memory) *verification.App {
 	trees := o.argocds.byName[o.argocds.ArgoCDOf(t)].Trees
-	if app == nil || trees == nil || v.State != verification.Suspended && v.State != verification.Unclear || !app.MayBeInconclusive() {
+	if app == nil || trees == nil || v.State != verification.Suspended && (v.State != verification.Unclear || mem.Done.IsZero()) || !app.MayBeInconclusive() {
 		return nil
 	}
-	within, cancel := context.WithTimeout(ctx, treesTimeout)
-	defer cancel()
-	list, err := trees.UnhealthyResources(within, app)
+	list, err := trees.UnhealthyResources(l.treesContext(), app)
 	if err != nil {
-		if !errors.Is(err, argocd.ErrHealthNotKept) {
-			c.scheduleRetry(retryState{tries: 1, retryAt: c.Now.Add(treesRetry)})
-		}
+		l.noteTreeError(err)
 		return nil
 	}
 	return app.WithInconclusive(list)
@@ -86,19 +112,17 @@ func (o *argocdGatherer) lookForInconclusive(ctx context.Context, c *ComponentEv
 // lookForUnchecked finds out which resources of a target have no health check, where its
 // environment asks for them, its Application doesn't say it, and nothing else keeps it from
 // being verified; nil where it isn't asked or nobody can tell.
-func (o *argocdGatherer) lookForUnchecked(ctx context.Context, c *ComponentEvaluation, t *appset.Target, app *verification.App, e *verification.Expect, v *verification.Verdict) *verification.App {
+func (o *argocdGatherer) lookForUnchecked(l *targetLook, t *appset.Target, app *verification.App, e *verification.Expect, v *verification.Verdict) *verification.App {
 	trees := o.argocds.byName[o.argocds.ArgoCDOf(t)].Trees
 	if app == nil || trees == nil || !e.Limits.RequireHealthChecks || !app.HealthInTree || app.UncheckedKnown || v.State != verification.Failed || !verification.WasHealthy(app) {
 		return nil
 	}
-	within, cancel := context.WithTimeout(ctx, treesTimeout)
-	defer cancel()
-	unchecked, err := trees.UncheckedResources(within, app)
+	unchecked, err := trees.UncheckedResources(l.treesContext(), app)
 	if errors.Is(err, argocd.ErrHealthNotKept) {
 		return nil
 	}
 	if err != nil {
-		c.scheduleRetry(retryState{tries: 1, retryAt: c.Now.Add(treesRetry)})
+		l.noteTreeError(err)
 	}
 	return app.WithUnchecked(unchecked, err)
 }

@@ -149,7 +149,7 @@ func TestUncheckedResources(t *testing.T) {
 			if c.change != nil {
 				c.change(app, &e, &v)
 			}
-			if diff := cmp.Diff(c.want, o.lookForUnchecked(t.Context(), eval, &at.Targets[0], app, &e, &v)); diff != "" {
+			if diff := cmp.Diff(c.want, o.lookForUnchecked(&targetLook{ctx: t.Context(), c: eval}, &at.Targets[0], app, &e, &v)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if trees.calls != c.calls || eval.RetryAt.IsZero() == c.again {
@@ -213,7 +213,7 @@ func TestLookForAbsent(t *testing.T) {
 				mem.Done = time.Unix(900, 0)
 			}
 			var got []verification.Resource
-			if full := o.lookForAbsent(t.Context(), eval, &at.Targets[0], &a, &verification.Verdict{Drift: c.drift}, &mem); full != nil {
+			if full := o.lookForAbsent(&targetLook{ctx: t.Context(), c: eval}, &at.Targets[0], &a, &verification.Verdict{Drift: c.drift}, &mem); full != nil {
 				got = full.Unhealthy
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" || c.trees.calls != c.calls {
@@ -260,21 +260,76 @@ func TestLookForInconclusive(t *testing.T) {
 	for name, c := range map[string]struct {
 		state  verification.State
 		health string
+		undone bool
 		err    error
 		calls  int
 		found  bool
 	}{
-		"paused":          {verification.Suspended, "Suspended", nil, 1, true},
-		"Unknown":         {verification.Unclear, "Unknown", nil, 1, true},
-		"can't be read":   {verification.Suspended, "Suspended", errors.New("502"), 1, false},
-		"verified before": {verification.Verified, "Suspended", nil, 0, false},
-		"out of reach":    {verification.Unclear, "Healthy", nil, 0, false},
+		"paused":             {verification.Suspended, "Suspended", false, nil, 1, true},
+		"Unknown":            {verification.Unclear, "Unknown", false, nil, 1, true},
+		"paused in its sync": {verification.Suspended, "Suspended", true, nil, 1, true},
+		"not synced yet":     {verification.Unclear, "Unknown", true, nil, 0, false},
+		"can't be read":      {verification.Suspended, "Suspended", false, errors.New("502"), 1, false},
+		"verified before":    {verification.Verified, "Suspended", false, nil, 0, false},
+		"out of reach":       {verification.Unclear, "Healthy", false, nil, 0, false},
 	} {
 		trees := &knownTrees{lists: map[string][]verification.Resource{"web": rollout}, err: c.err}
 		o := &argocdGatherer{argocds: &argoCDs{main: "hub", byName: map[string]ArgoCD{"hub": {Trees: trees}}}}
-		got := o.lookForInconclusive(t.Context(), &ComponentEvaluation{Evaluation: &Evaluation{}}, &appset.Target{Name: "web"}, &verification.App{Name: "web", Health: c.health}, &verification.Verdict{State: c.state})
+		var mem verification.Memory
+		if !c.undone {
+			mem.Done = time.Unix(900, 0)
+		}
+		l := &targetLook{ctx: t.Context(), c: &ComponentEvaluation{Evaluation: &Evaluation{}}}
+		got := o.lookForInconclusive(l, &appset.Target{Name: "web"}, &verification.App{Name: "web", Health: c.health}, &verification.Verdict{State: c.state}, &mem)
 		if (got != nil) != c.found || trees.calls != c.calls || got != nil && got.Inconclusive != "AnalysisRun web-1 of Rollout web" {
 			t.Errorf("%s: %+v after %d calls", name, got, trees.calls)
 		}
+	}
+}
+
+// waitedTrees notes until when each read of a tree may wait, and fails.
+type waitedTrees struct {
+	knownTrees
+	errs  []error
+	until []time.Time // zero: it may not wait any more
+}
+
+func (w *waitedTrees) UnhealthyResources(ctx context.Context, _ *verification.App) ([]verification.Resource, error) {
+	until, _ := ctx.Deadline()
+	if ctx.Err() != nil {
+		until = time.Time{}
+	}
+	w.until = append(w.until, until)
+	return nil, w.errs[min(len(w.until), len(w.errs))-1]
+}
+
+// TestTreesOfALook has all trees of a look wait no longer than one may, and for no turn when
+// there are too many for one.
+func TestTreesOfALook(t *testing.T) {
+	for name, c := range map[string]struct {
+		errs []error
+		wait []bool
+	}{
+		"one fails":          {[]error{errors.New("502")}, []bool{true, true, true}},
+		"there are too many": {[]error{errors.New("502"), argocd.ErrTreesBusy}, []bool{true, true, false}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			trees := &waitedTrees{errs: c.errs}
+			o, eval, _, at := degradedTargets(len(c.wait), trees)
+			l := &targetLook{ctx: t.Context(), c: eval}
+			defer l.trees.stop()
+			mem := verification.Memory{Done: time.Unix(900, 0)}
+			for i := range at.Targets {
+				o.lookForInconclusive(l, &at.Targets[i], &verification.App{Health: "Unknown"}, &verification.Verdict{State: verification.Unclear}, &mem)
+			}
+			for i, wait := range c.wait {
+				if got := trees.until[i]; got.IsZero() == wait || wait && !got.Equal(trees.until[0]) {
+					t.Errorf("read %d may wait until %s, the first until %s", i, got, trees.until[0])
+				}
+			}
+			if eval.RetryAt.IsZero() {
+				t.Error("it isn't looked for again")
+			}
+		})
 	}
 }

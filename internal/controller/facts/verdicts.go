@@ -50,12 +50,14 @@ type targetLook struct {
 	c        *ComponentEvaluation
 	env      *promotion.Env
 	memories []store.Observation
+	trees    treesBudget
 }
 
 // judgeTargets fills in an environment's targets, and the Applications below them, with
 // their verdicts about what landed.
 func (o *argocdGatherer) judgeTargets(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, at *ResolvedEnv, memories []store.Observation) {
-	l, isDone := &targetLook{ctx, c, env, memories}, map[string]bool{}
+	l, isDone := &targetLook{ctx: ctx, c: c, env: env, memories: memories}, map[string]bool{}
+	defer l.trees.stop()
 	for i := range at.Targets {
 		label := o.argocds.TargetLabel(at, &at.Targets[i])
 		isDone[label] = o.judgeTarget(l, at, &at.Targets[i], label, false)
@@ -136,15 +138,15 @@ func (o *argocdGatherer) judgeWithMemory(l *targetLook, t *appset.Target, e veri
 		}
 	}
 	verdict, next := verification.Judge(e, app, rel, mem, now)
-	if full := o.lookForAbsent(l.ctx, c, t, app, &verdict, &next); full != nil {
+	if full := o.lookForAbsent(l, t, app, &verdict, &next); full != nil {
 		app = full
 		verdict, next = verification.Judge(e, app, rel, mem, o.health.now())
 	}
-	if full := o.lookForInconclusive(l.ctx, c, t, app, &verdict); full != nil {
+	if full := o.lookForInconclusive(l, t, app, &verdict, &next); full != nil {
 		app = full
 		verdict, next = verification.Judge(e, app, rel, mem, o.health.now())
 	}
-	if full := o.lookForUnchecked(l.ctx, c, t, app, &e, &verdict); full != nil {
+	if full := o.lookForUnchecked(l, t, app, &e, &verdict); full != nil {
 		verdict, next = verification.Judge(e, full, rel, mem, o.health.now())
 	}
 	o.showUnchecked(t, app, &verdict)

@@ -122,6 +122,7 @@ func (j *judgement) failedSyncVerdict(done bool) (Verdict, bool) {
 	if m.SyncFailedSince.IsZero() {
 		m.SyncFailedSince = j.now
 	}
+	m.SyncTried = true
 	why := j.describeFailedSync("the sync of this commit")
 	until := m.SyncFailedSince.Add(j.Debounce)
 	if j.now.Before(until) && !slices.Equal(op.Revisions, j.app.Revisions) {

@@ -5,10 +5,14 @@ import "time"
 // RetrySync is the memory with which a target is judged after a person had another sync of a
 // commit asked for: what the last one came to counts no longer, and the verdict asks for the
 // new one until it has begun. What the target does after that is news, however long ago the
-// commit landed.
+// commit landed; how it was before the first sync, and that this one may have done to it what
+// is wrong, stays true.
 func RetrySync(commit, release string, u *Unsynced, now time.Time) Memory {
 	after := normalizeTime(u.LastSync)
-	return Memory{Commit: commit, Release: release, RetriedAfter: &after, HeldUpAt: normalizeTime(now)}
+	return Memory{
+		Commit: commit, Release: release, RetriedAfter: &after, HeldUpAt: normalizeTime(now),
+		SyncTried: u.SyncTried, UnhealthyBefore: u.UnhealthyBefore, MissingBefore: u.MissingBefore,
+	}
 }
 
 // awaitsRetriedSync says that a person has a sync asked for and no other has begun since.
@@ -31,7 +35,10 @@ func (j *judgement) findUnsynced(v *Verdict) *Unsynced {
 		j.app.Pending || inProgress(j.app) || j.app.SyncStatus == synced && j.mem.SyncFailedSince.IsZero() && !j.awaitsRetriedSync() {
 		return nil
 	}
-	return &Unsynced{LastSync: j.lastSyncBegan(), Barred: j.whyNotRetried()}
+	return &Unsynced{
+		LastSync: j.lastSyncBegan(), Barred: j.whyNotRetried(),
+		SyncTried: j.mem.SyncTried, UnhealthyBefore: j.mem.UnhealthyBefore, MissingBefore: j.mem.MissingBefore,
+	}
 }
 
 // whyNotRetried says why a person can't have Liftlock ask for a sync, and what to do instead;

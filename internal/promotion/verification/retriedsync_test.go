@@ -147,3 +147,43 @@ func TestUnsynced(t *testing.T) {
 		})
 	}
 }
+
+// TestRetriedSyncAfterItBroke goes on blaming the release for what its first sync did, and what
+// was there before it for what had been wrong already, whoever has it synced again.
+func TestRetriedSyncAfterItBroke(t *testing.T) {
+	person := func(*scenario) {}
+	for name, c := range map[string]struct {
+		before string // the health before the first sync began
+		broke  string // and after it
+		again  func(s *scenario)
+		want   bool // it was unhealthy before
+	}{
+		"the first sync broke it":               {"Healthy", "Degraded", (*scenario).retrySync, false},
+		"and somebody syncs it in Argo CD":      {"Healthy", "Degraded", person, false},
+		"it was degraded":                       {"Degraded", "Progressing", (*scenario).retrySync, true},
+		"it lacked something, and still does":   {"Missing", "Missing", (*scenario).retrySync, true},
+		"it lacked something, which it has now": {"Missing", "Degraded", (*scenario).retrySync, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScenario(t)
+			s.notice()
+			s.app.Health = c.before
+			s.judgeAt(0, Syncing, "")
+			s.fail("boom")
+			s.app.Operation.StartedAt = cluster.Add(time.Minute)
+			s.app.Health, s.app.HealthSince = c.broke, cluster.Add(2*time.Minute)
+			s.judgeAt(second, Degraded, "ended Failed")
+			c.again(s)
+			s.operate("Running", "")
+			s.app.Operation.StartedAt = cluster.Add(time.Hour)
+			for i := range 2 {
+				s.judgeAt(time.Duration(2+i)*second, Syncing, "the sync is running")
+			}
+			s.fail("again")
+			s.app.Operation.StartedAt = cluster.Add(time.Hour)
+			if v := s.judgeAt(minute, Degraded, "ended Failed"); v.UnhealthyBefore != c.want {
+				t.Errorf("it was unhealthy before: %t", v.UnhealthyBefore)
+			}
+		})
+	}
+}

@@ -338,6 +338,7 @@ type Memory struct {
 	UnhealthyBefore bool       `json:",omitempty"` // Degraded or Missing when last seen before the sync of the commit began
 	MissingBefore   bool       `json:",omitempty"` // Missing in a comparison with the commit before its sync began, and ever since
 	SyncFailedSince time.Time  // the release's own sync ended Failed or Error
+	SyncTried       bool       `json:",omitempty"` // a sync of the commit has failed, whatever came of a later one
 	SyncFailure     string     `json:",omitempty"` // how that convicts the release; empty: it doesn't
 	SyncCulprits    []Resource `json:",omitempty"` // what failed in it
 	ErrorRetried    bool       `json:",omitempty"` // another sync was asked for after one that ended Error
@@ -399,4 +400,8 @@ type Verdict struct {
 type Unsynced struct {
 	LastSync time.Time `json:",omitzero"`  // when the Application's last operation began; zero: there was none
 	Barred   string    `json:",omitempty"` // why Liftlock may not ask for one; empty: it may, as far as its rights go
+	// What the retried sync's memory goes on with, as Memory has it.
+	SyncTried       bool `json:",omitempty"`
+	UnhealthyBefore bool `json:",omitempty"`
+	MissingBefore   bool `json:",omitempty"`
 }

@@ -119,7 +119,7 @@ func (j *judgement) recordHealthBefore(relation Relation) {
 func (j *judgement) brokeBeforeItsSync() bool {
 	op := j.app.Operation
 	first := op != nil && op.IsWhole() && op.Retries == 0 && j.operationRelation() == Holds &&
-		j.mem.Done.IsZero() && !j.e.DeployedBefore && j.mem.SyncFailedSince.IsZero() && !j.mem.ErrorRetried
+		j.mem.Done.IsZero() && !j.e.DeployedBefore && !j.mem.SyncTried
 	return first && j.app.Health == degradedHealth && !j.app.HealthSince.IsZero() && j.app.HealthSince.Before(op.StartedAt)
 }
 

@@ -393,7 +393,7 @@ func TestUnhealthyBeforeByItsHistory(t *testing.T) {
 		"before a part was synced":   {func(s *scenario) { unhealthyFor(minute, minute-second)(s); s.app.Operation.Partial = true }, false},
 		"after it was tried again":   {func(s *scenario) { unhealthyFor(minute, minute-second)(s); s.app.Operation.Retries = 1 }, false},
 		"after another sync of it":   {func(s *scenario) { unhealthyFor(minute, minute-second)(s); s.e.DeployedBefore = true }, false},
-		"after one of it had failed": {func(s *scenario) { unhealthyFor(minute, minute-second)(s); s.mem.SyncFailedSince = start }, false},
+		"after one of it had failed": {func(s *scenario) { unhealthyFor(minute, minute-second)(s); s.mem.SyncTried = true }, false},
 		"and is well since":          {func(s *scenario) { unhealthyFor(minute, minute-second)(s); s.app.Health = "Healthy" }, false},
 	} {
 		s := newScenario(t)

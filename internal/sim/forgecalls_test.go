@@ -1,0 +1,36 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/forge"
+)
+
+// statusForge takes a status, or refuses it.
+type statusForge struct {
+	forge.Forge
+	err error
+}
+
+func (f statusForge) SetStatus(context.Context, forge.Repo, string, forge.Status) error { return f.err }
+
+// TestSeenByItsStatus takes a head for shown only once its status has been set.
+func TestSeenByItsStatus(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		left int
+	}{
+		"it is set":     {nil, 1},
+		"it is refused": {errors.New("no more than 1000 statuses"), 2},
+	} {
+		sim := &Simulation{truth: newTruth()}
+		sim.truth.pushed["one"], sim.truth.pushed["another"] = pushedHead{"c1", time.Time{}}, pushedHead{"c2", time.Time{}}
+		f := &reachedForge{sim, statusForge{err: c.err}}
+		if err := f.SetStatus(t.Context(), forge.Repo{}, "c1", forge.Status{}); !errors.Is(err, c.err) || len(sim.truth.pushed) != c.left {
+			t.Errorf("%s: %v, and %d heads are left", name, err, len(sim.truth.pushed))
+		}
+	}
+}
