@@ -43,6 +43,9 @@ type Event struct {
 	Fork       bool   `json:"fork,omitempty"`        // the pull request's head is in another repository
 	Commit     string `json:"commit,omitempty"`      // the pull request's head or the status's commit
 	Sender     string `json:"sender,omitempty"`      // login
+
+	InstallationID int64  `json:"installation_id,omitempty"` // Installation: the forge's number of it
+	Owner          string `json:"owner,omitempty"`           // Installation: the login of whose it is, also a new name
 }
 
 // maxField bounds every string of an event, in bytes. Forges stop far below:
@@ -58,7 +61,7 @@ func (e *Event) checkFields() error {
 	}
 	return cmp.Or(
 		checkText("action", e.Action), checkText("repository name", e.Repo), checkText("branch", e.Branch),
-		checkText("head branch", e.HeadBranch), checkText("sender", e.Sender),
+		checkText("head branch", e.HeadBranch), checkText("sender", e.Sender), checkText("owner", e.Owner),
 		checkCommit("commit before", e.Before), checkCommit("commit after", e.After), checkCommit("commit", e.Commit))
 }
 

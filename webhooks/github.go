@@ -1,6 +1,7 @@
 package webhooks
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"reflect"
@@ -64,6 +65,13 @@ type githubPayload struct {
 		CheckSuite   checkSuite           `json:"check_suite"`
 	} `json:"check_run"`
 	CheckSuite checkSuite `json:"check_suite"`
+
+	// installation, installation_repositories; installation_target has the account beside it
+	Installation struct {
+		ID      int64   `json:"id"`
+		Account account `json:"account"`
+	} `json:"installation"`
+	Account account `json:"account"`
 }
 
 var githubFields = fieldsOf(reflect.TypeFor[githubPayload]())
@@ -87,6 +95,7 @@ func parseGitHub(name string, body []byte) (*Event, error) {
 	case "installation", "installation_repositories", "installation_target":
 		// They are about an owner; one that names a repository means it as a part of that.
 		e.Kind, e.Repo = Installation, ""
+		e.InstallationID, e.Owner = p.Installation.ID, cmp.Or(p.Installation.Account.Login, p.Account.Login)
 	case "push":
 		e.setPush(p.Ref, p.Before, p.After, p.Deleted)
 	case "pull_request", "pull_request_review":

@@ -157,8 +157,12 @@ func (r *serverFlags) printWhy(cmd *cobra.Command, pipeline, component, environm
 	})
 }
 
-// waitInterval is how often a promotion that is waited for is looked at.
-const waitInterval = 5 * time.Second
+const (
+	// waitInterval is how often a promotion that is waited for is looked at, waitGrace how long
+	// a server may take until it has carried the command out.
+	waitInterval = 5 * time.Second
+	waitGrace    = 30 * time.Second
+)
 
 func promoteCommand() *cobra.Command {
 	r := &serverFlags{}
@@ -193,7 +197,7 @@ func promoteCommand() *cobra.Command {
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
 			err = cl.WaitForPromotion(ctx, client.Wait{
-				Repository: r.repository, Pipeline: args[0], Component: args[1], Environment: args[2], Every: waitInterval,
+				Repository: r.repository, Pipeline: args[0], Component: args[1], Environment: args[2], Every: waitInterval, Grace: waitGrace,
 				Report: func(text string) { fmt.Fprintln(cmd.OutOrStdout(), text) },
 			}, before)
 			if errors.Is(err, context.DeadlineExceeded) && cmd.Context().Err() == nil {

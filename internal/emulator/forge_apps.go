@@ -198,6 +198,12 @@ func (f *Forge) withInstallation(slug, owner string, fn func(*appInstallation)) 
 	})
 }
 
+// AppInstallationID is the number of an App's installation.
+func (f *Forge) AppInstallationID(slug, owner string) (id int64, err error) {
+	err = f.withInstallation(slug, owner, func(i *appInstallation) { id = i.id })
+	return id, err
+}
+
 // SuspendApp suspends an App's installation, or ends that.
 func (f *Forge) SuspendApp(slug, owner string, suspended bool) error {
 	return f.withInstallation(slug, owner, func(i *appInstallation) {

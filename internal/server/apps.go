@@ -32,23 +32,24 @@ func (s *Server) newApp(f config.Forge, o github.Options) (forge.Forge, error) {
 	return d, nil
 }
 
-// acceptInstallation has what an App's installations are read again, and everything looked at
-// that it may work for by now, or not any more: which repositories that are isn't said, or only
-// by names that may be old.
+// acceptInstallation has what an App's installation is read again, and the repositories of its
+// owner looked at: which of them it may work for by now, or not any more, isn't said, or only by
+// names that may be old. Installations that no repository of ours is in are nobody's concern.
 func (s *Server) acceptInstallation(d *store.Delivery, ev *webhooks.Event) {
 	app := s.apps[d.Forge]
 	if app == nil {
 		return // with a token, nothing changes
 	}
-	app.InstallationsChanged()
-	s.tryAgain(d.Forge)
-	s.log.Info("the App's installations have changed", zap.String("forge", d.Forge), zap.String("event", ev.Name), zap.String("action", ev.Action), zap.String("by", ev.Sender))
+	repos := app.InstallationChanged(ev.InstallationID, ev.Owner)
+	if len(repos) == 0 {
+		return
+	}
+	s.log.Info("the App's installation has changed", zap.String("forge", d.Forge), zap.String("owner", ev.Owner), zap.String("event", ev.Name), zap.String("action", ev.Action), zap.String("by", ev.Sender))
 	var keys []wake.Key
-	for _, r := range s.o.Config.Repositories {
-		if r.Forge == d.Forge {
-			id := r.Forge + ":" + r.Name
-			keys = append(keys, wake.ForRepository(id), wake.ForSweep(id))
-		}
+	for _, r := range repos {
+		id := d.Forge + ":" + r.String()
+		s.tryAgain(id)
+		keys = append(keys, wake.ForRepository(id), wake.ForSweep(id))
 	}
 	d.Keys = wake.Strings(keys...)
 }

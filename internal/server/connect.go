@@ -43,7 +43,7 @@ func (s *Server) connectRepositories(ctx context.Context, reached chan<- *contro
 // awaitRepository tries to connect a repository until it succeeds or the context ends (nil).
 func (s *Server) awaitRepository(ctx context.Context, r config.Repository) *controller.Repository {
 	wait := backoff.NewExponentialBackOff(backoff.WithMaxInterval(maxConnectWait), backoff.WithMaxElapsedTime(0))
-	timer := s.newRetryTimer(r.Forge)
+	timer := s.newRetryTimer(r.Forge + ":" + r.Name)
 	defer s.dropRetryTimer(timer)
 	er, err := backoff.RetryNotifyWithTimerAndData(func() (*controller.Repository, error) { return s.connectRepository(ctx, r) }, backoff.WithContext(wait, ctx), func(err error, d time.Duration) {
 		s.health.setTrouble("repository "+r.Name, err)

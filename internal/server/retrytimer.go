@@ -5,14 +5,14 @@ import "time"
 // retryTimer waits for the next try to reach a repository, or until somebody has heard that it
 // may succeed now. It implements backoff.Timer.
 type retryTimer struct {
-	forge string
+	repo  string         // "forge:owner/name"
 	fired chan time.Time // has room for one
 	timer *time.Timer    // nil: it wasn't started
 }
 
 // newRetryTimer makes one that tryAgain fires, until dropRetryTimer.
-func (s *Server) newRetryTimer(forge string) *retryTimer {
-	t := &retryTimer{forge: forge, fired: make(chan time.Time, 1)}
+func (s *Server) newRetryTimer(repo string) *retryTimer {
+	t := &retryTimer{repo: repo, fired: make(chan time.Time, 1)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.connecting[t] = true
@@ -25,12 +25,12 @@ func (s *Server) dropRetryTimer(t *retryTimer) {
 	delete(s.connecting, t)
 }
 
-// tryAgain has the repositories of a forge that aren't reached yet tried at once.
-func (s *Server) tryAgain(forge string) {
+// tryAgain has a repository tried at once if it isn't reached yet.
+func (s *Server) tryAgain(repo string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for t := range s.connecting {
-		if t.forge == forge {
+		if t.repo == repo {
 			t.fire()
 		}
 	}

@@ -17,6 +17,9 @@ type Wait struct {
 	Repository, Pipeline, Component, Environment string
 
 	Every time.Duration // between two looks
+	// Grace is how long what was on its way before the promotion was asked for isn't taken for
+	// its answer while nothing has become of it: a server notes a command, and then carries it out.
+	Grace time.Duration
 	// Report is told what the promotion does, each time that this is something else.
 	Report func(text string)
 }
@@ -41,7 +44,7 @@ const maxSilence = 10
 func (c *Client) WaitForPromotion(ctx context.Context, w Wait, before *api.Environment) error {
 	ticker := time.NewTicker(w.Every)
 	defer ticker.Stop()
-	release, last, silent := "", "", 0
+	release, last, silent, looks := "", "", 0, 0
 	for {
 		e, err := c.Environment(ctx, w.Repository, w.Pipeline, w.Component, w.Environment)
 		var refused *Refused
@@ -57,8 +60,9 @@ func (c *Client) WaitForPromotion(ctx context.Context, w Wait, before *api.Envir
 		default:
 			silent = 0
 			if release == "" {
-				release = awaitedRelease(e, before)
+				release = awaitedRelease(e, before, time.Duration(looks)*w.Every >= w.Grace)
 			}
+			looks++
 			text, done, err := progressOf(e, release)
 			if text != last {
 				w.Report(text)
@@ -97,14 +101,29 @@ func (c *Client) Environment(ctx context.Context, repository, pipeline, componen
 }
 
 // awaitedRelease is the release that is on its way, or that came since before; "" while none is.
-func awaitedRelease(e, before *api.Environment) string {
+// One that was on its way before, just as it is now, is it only when it is late.
+func awaitedRelease(e, before *api.Environment, late bool) string {
 	switch {
-	case e.Incoming != nil && e.Incoming.Release != "":
+	case e.Incoming != nil && e.Incoming.Release != "" && (late || !isSameIncoming(e.Incoming, before.Incoming)):
 		return e.Incoming.Release
 	case e.Release != before.Release:
 		return e.Release
 	}
 	return ""
+}
+
+// isSameIncoming says whether nothing has become of what is on its way, whatever its gates say.
+func isSameIncoming(now, before *api.Incoming) bool {
+	if now == nil || before == nil {
+		return now == before
+	}
+	number := func(i *api.Incoming) int {
+		if i.Pull == nil {
+			return 0
+		}
+		return i.Pull.Number
+	}
+	return now.State == before.State && now.Release == before.Release && number(now) == number(before)
 }
 
 // progressOf says what becomes of a release in an environment, and whether that is the end.

@@ -80,6 +80,44 @@ func TestWaitForPromotion(t *testing.T) {
 	}
 }
 
+// TestWaitLooksBeyondTheStateBefore: a command is noted before it is carried out, so what was on
+// its way when it was given is no answer to it, until nothing has become of it for a while.
+func TestWaitLooksBeyondTheStateBefore(t *testing.T) {
+	coming := func(release, state string, pull int) api.Environment {
+		return api.Environment{Environment: "prod", Release: "1", Name: "1", State: "verified", Incoming: &api.Incoming{Release: release, Name: release, State: state, Pull: &api.Pull{Number: pull}}}
+	}
+	verified := func(release string) api.Environment {
+		return api.Environment{Environment: "prod", Release: release, Name: release, State: "verified"}
+	}
+	for name, c := range map[string]struct {
+		before api.Environment
+		then   []api.Environment // after two looks at before
+		want   []string
+		err    string
+	}{
+		"a closed one is opened again": {coming("2", "closed", 7), []api.Environment{coming("2", "open", 8), verified("2")},
+			[]string{"waiting for the pull request", "2 open #8", "2 is verified in prod"}, ""},
+		"an older one was on its way": {coming("2", "open", 7), []api.Environment{coming("3", "open", 8), verified("3")},
+			[]string{"waiting for the pull request", "3 open #8", "3 is verified in prod"}, ""},
+		"it was the one already": {coming("2", "open", 7), []api.Environment{coming("2", "open", 7), coming("2", "open", 7), verified("2")},
+			[]string{"waiting for the pull request", "2 open #7", "2 is verified in prod"}, ""},
+		"it stays closed": {coming("2", "closed", 7), []api.Environment{coming("2", "closed", 7)},
+			[]string{"waiting for the pull request", "2 is closed"}, "its pull request is closed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var said []string
+			states := append([]api.Environment{c.before, c.before}, c.then...)
+			err := serveStates(t, states...).WaitForPromotion(t.Context(), Wait{Pipeline: "shop", Component: "web", Environment: "prod", Every: time.Millisecond, Grace: 3 * time.Millisecond, Report: func(s string) { said = append(said, s) }}, &c.before)
+			if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+				t.Errorf("it ends with %v, not %q", err, c.err)
+			}
+			if diff := cmp.Diff(c.want, said); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 func TestWaitEnds(t *testing.T) {
 	before := api.Environment{Environment: "prod", Release: "1"}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -110,15 +110,35 @@ func NewApp(o Options, a AppOptions) (*App, error) {
 	return p, nil
 }
 
-// InstallationsChanged says that somebody has installed, suspended, moved or taken away the
-// App, or given it other repositories: all of it is read again before it is used.
-func (p *App) InstallationsChanged() {
+// InstallationChanged says that an owner has installed, suspended or taken away the App, was
+// renamed, or has given it other repositories: what is known of this installation is read again
+// before it is used. It returns which of our repositories that concerns. Of anybody else's
+// installation nothing is forgotten and none returned: whoever likes can install a public App.
+// id is 0, and owner empty, where it isn't known.
+func (p *App) InstallationChanged(id int64, owner string) []forge.Repo {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.readAt = time.Time{}
-	for _, d := range p.drivers {
-		d.tokens.drop("")
+	is := func(i *installation, name string) bool {
+		return strings.EqualFold(name, owner) || i != nil && (i.id == id || strings.EqualFold(i.owner, owner))
 	}
+	var repos []forge.Repo
+	for _, r := range p.app.Repositories {
+		if is(p.installations[strings.ToLower(r.Owner)], r.Owner) {
+			repos = append(repos, r)
+		}
+	}
+	used := len(repos) > 0
+	for _, d := range p.drivers {
+		// Others are only read, as for their teams.
+		if t := d.tokens; t.installation == id || strings.EqualFold(t.owner, owner) {
+			t.drop("")
+			used = true
+		}
+	}
+	if used {
+		p.readAt = time.Time{}
+	}
+	return repos
 }
 
 // expireInstallations has the list read again before it is next used.
@@ -161,7 +181,11 @@ func (p *App) Problems() []InstallationProblem {
 	}
 	for _, d := range p.drivers {
 		t := d.tokens
-		if wrong := t.refusal(); wrong != nil && t.repo != "" && p.checkInstallation(p.installations[strings.ToLower(t.owner)], t.owner) == nil {
+		i := p.installations[strings.ToLower(t.owner)]
+		if p.checkInstallation(i, t.owner) != nil || t.installation != i.id {
+			continue // all of it rests, or it was installed anew since
+		}
+		if wrong := t.refusal(); wrong != nil && t.repo != "" {
 			out = append(out, InstallationProblem{t.owner + "/" + t.repo, errors.New(wrong.Message + ": " + wrong.Hint)})
 		}
 	}

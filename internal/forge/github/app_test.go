@@ -291,25 +291,70 @@ func TestAppRests(t *testing.T) {
 	w.must(w.UninstallApp("liftlock", "acme"))
 	rests("taken away", "isn't installed in acme")
 	install(t, w.Forge, "acme")
-	d.InstallationsChanged()
+	d.InstallationChanged(0, "acme")
 	works("installed again")
+	w.must(w.UninstallApp("liftlock", "acme"))
+	rests("taken away again", "isn't installed in acme")
+	install(t, w.Forge, "acme")
+	w.step(time.Minute)
+	works("installed again, and nobody said so")
 
 	w.must(w.GiveApp("liftlock", "acme", "fleet", false))
-	d.InstallationsChanged()
+	d.InstallationChanged(0, "acme")
 	rests("the repository is taken away", "isn't given acme/fleet")
-	w.wantCalls("the repository is taken away", map[string]int{tokenCall: 1}) // globex's
+	w.wantCalls("the repository is taken away", map[string]int{tokenCall: 0}) // globex keeps its own
 	if p := d.Problems(); len(p) != 1 || p[0].Where != "acme/fleet" {
 		t.Errorf("problems: %v", p)
 	}
 	w.must(w.GiveApp("liftlock", "acme", "fleet", true))
-	d.InstallationsChanged()
+	d.InstallationChanged(0, "acme")
 	works("given again")
 
 	w.must(w.SetAppPermissions("liftlock", "acme", map[string]string{"metadata": "read", "contents": "read"}))
-	d.InstallationsChanged()
+	d.InstallationChanged(0, "acme")
 	w.must(w.list(d, globex))
 	if p := d.Problems(); len(p) != 1 || !strings.Contains(p[0].Err.Error(), "pull_requests: write") || strings.Contains(p[0].Err.Error(), "members") {
 		t.Errorf("without a permission: %v", p)
+	}
+}
+
+// TestAppInstallationChanged: what happens to one installation has nothing asked again of the
+// others, and to a stranger's nothing at all; one is known by its owner, by his former name and
+// by its number.
+func TestAppInstallationChanged(t *testing.T) {
+	w := newAppWorld(t, "acme", "globex")
+	install(t, w.Forge, "mallory")
+	globex := forge.Repo{Owner: "globex", Name: "fleet"}
+	d := w.driver(testRepoName, globex)
+	callAll := func() {
+		t.Helper()
+		w.must(w.list(d, testRepoName))
+		w.must(w.list(d, globex))
+	}
+	numberIn := func(owner string) int64 {
+		t.Helper()
+		id, err := w.AppInstallationID("liftlock", owner)
+		w.must(err)
+		return id
+	}
+	callAll()
+	w.ResetCalls()
+	for what, c := range map[string]struct {
+		id     int64
+		owner  string
+		want   []forge.Repo
+		tokens int
+	}{
+		"a stranger's":               {numberIn("mallory"), "mallory", nil, 0},
+		"nobody's":                   {0, "", nil, 0},
+		"ours, by the owner":         {0, "Acme", []forge.Repo{testRepoName}, 1},
+		"ours, renamed to elsewhere": {numberIn("globex"), "globex-corp", []forge.Repo{globex}, 1},
+	} {
+		if got := d.InstallationChanged(c.id, c.owner); !slices.Equal(got, c.want) {
+			t.Errorf("%s: it concerns %v, not %v", what, got, c.want)
+		}
+		callAll()
+		w.wantCalls(what, map[string]int{tokenCall: c.tokens, listCall: c.tokens})
 	}
 }
 

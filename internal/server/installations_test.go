@@ -1,0 +1,54 @@
+package server
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"go.uber.org/zap"
+
+	"github.com/liftlock/liftlock/internal/config"
+	"github.com/liftlock/liftlock/internal/forge/github"
+	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/webhooks"
+)
+
+// TestAppInstallationEvents: an event of one installation wakes its owner's repositories, also
+// those that aren't reached yet, and no others; that of a stranger's wakes none.
+func TestAppInstallationEvents(t *testing.T) {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "key.pem")
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	forge := config.Forge{Name: "hub", Auth: config.Auth{App: &config.App{ID: 1, PrivateKeyFile: file}}}
+	s := &Server{log: zap.NewNop(), apps: map[string]*github.App{}, connecting: map[*retryTimer]bool{},
+		o: Options{Config: &config.Config{Repositories: []config.Repository{{Forge: "hub", Name: "acme/fleet"}, {Forge: "hub", Name: "globex/fleet"}, {Forge: "other", Name: "acme/fleet"}}}}}
+	if _, err := s.newApp(forge, github.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	acme, globex := s.newRetryTimer("hub:acme/fleet"), s.newRetryTimer("hub:globex/fleet")
+	for _, c := range []struct {
+		owner        string
+		want         []string
+		acme, globex int // tries
+	}{
+		{"mallory", nil, 0, 0},
+		{"Globex", []string{"repo:hub:globex/fleet", "sweep:hub:globex/fleet"}, 0, 1},
+		{"acme", []string{"repo:hub:acme/fleet", "sweep:hub:acme/fleet"}, 1, 1},
+	} {
+		d := &store.Delivery{Forge: "hub"}
+		s.acceptInstallation(d, &webhooks.Event{Kind: webhooks.Installation, InstallationID: 7, Owner: c.owner})
+		if !slices.Equal(d.Keys, c.want) || len(acme.fired) != c.acme || len(globex.fired) != c.globex {
+			t.Errorf("%s: it wakes %q, and has tried acme's %d times, globex's %d times", c.owner, d.Keys, len(acme.fired), len(globex.fired))
+		}
+	}
+}
