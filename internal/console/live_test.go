@@ -3,6 +3,7 @@ package console
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"net/url"
 	"regexp"
 	"strings"
@@ -127,6 +128,18 @@ func TestOnlyPagesAreFollowed(t *testing.T) {
 		if status, _, _ := w.get("/live?page=" + url.QueryEscape(page)); status != 400 {
 			t.Errorf("%.40s is answered with %d", page, status)
 		}
+	}
+}
+
+// At a change pages are rendered outside of a request: one that panics must not end the process.
+func TestOpenPageThatPanics(t *testing.T) {
+	h, err := New(newTestConsole(t, nil).options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.server.live.HandleFunc("GET /broken", func(http.ResponseWriter, *http.Request) { panic("no such part") })
+	if _, err := h.server.capturePage(t.Context(), "/broken"); err == nil || !strings.Contains(err.Error(), "render /broken: it panicked") {
+		t.Errorf("a page that panics is rendered with %v", err)
 	}
 }
 

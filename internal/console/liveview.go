@@ -154,9 +154,16 @@ func (v *liveView) send(m viewMessage) {
 	}
 }
 
-// capturePage renders the page of an address.
-func (c *server) capturePage(ctx context.Context, address string) (*capture, error) {
-	at := &capture{}
+// capturePage renders the page of an address. A handler that panics is an error: at a change
+// no server is there that would recover, and the process would end.
+func (c *server) capturePage(ctx context.Context, address string) (at *capture, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			c.opts.Log.Error("a page that somebody has open panicked", zap.String("page", address), zap.Any("panic", p), zap.Stack("stack"))
+			at, err = nil, fmt.Errorf("render %s: it panicked; the server's log says where", address)
+		}
+	}()
+	at = &capture{}
 	ctx, cancel := context.WithTimeout(context.WithValue(ctx, captureKey{}, at), readTimeout)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
