@@ -226,7 +226,7 @@ func (c *server) followPage(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		return
 	}
-	_, leave, tooMany := c.changes.subscribe(c.opts.Client(r))
+	_, leave, tooMany := c.changes.subscribe(r.Context(), c.opts.Client(r))
 	if tooMany != "" {
 		w.Header().Set("Retry-After", "30")
 		writeErrorf(w, http.StatusServiceUnavailable, "%s; try again later", tooMany)
