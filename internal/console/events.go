@@ -31,7 +31,7 @@ const (
 // while there are any.
 type changeNotifier struct {
 	reader         *reader
-	refresh        func(context.Context, *liveView) (version string, err error)
+	refresh        func(context.Context, *liveView, *snapshot) (version string, err error)
 	log            *zap.Logger
 	interval       time.Duration
 	maxSubscribers int
@@ -47,6 +47,11 @@ type changeNotifier struct {
 // maxOfClient is how many streams one client may have open: a quarter of all, so that
 // nobody keeps the others out.
 func (h *changeNotifier) maxOfClient() int { return max(1, h.maxSubscribers/4) }
+
+// maxViewsOfClient is how many different pages are followed for one client: each is rendered
+// at a change, one after the other, so that more of them are later for everybody. A browser
+// that is refused fetches its page now and then.
+const maxViewsOfClient = 16
 
 // subscribe returns a channel that is signalled after changes, or who has too many
 // streams open already. leave must be called. It returns when there is something that later
@@ -154,7 +159,7 @@ func (h *changeNotifier) pollChanges(ctx context.Context, last *snapshot, change
 // refreshViews has those views follow that a change between two snapshots may concern.
 func (h *changeNotifier) refreshViews(ctx context.Context, old, s *snapshot) {
 	for _, v := range h.listViews(h.findChanged(ctx, old, s)) {
-		if _, err := h.refresh(ctx, v); err != nil && ctx.Err() == nil {
+		if _, err := h.refresh(ctx, v, s); err != nil && ctx.Err() == nil {
 			h.log.Debug("a page that somebody has open can't be shown any more", zap.Error(err))
 			v.mu.Lock()
 			v.send(viewMessage{s.version, "stale", []byte("{}")})
@@ -222,8 +227,7 @@ func (c *server) getEvents(w http.ResponseWriter, r *http.Request) {
 	}
 	changed, leave, tooMany := c.changes.subscribe(r.Context(), c.opts.Client(r))
 	if tooMany != "" {
-		w.Header().Set("Retry-After", "30")
-		writeErrorf(w, http.StatusServiceUnavailable, "%s; try again later", tooMany)
+		writeTooMany(w, tooMany)
 		return
 	}
 	defer leave()
@@ -237,6 +241,12 @@ func (c *server) getEvents(w http.ResponseWriter, r *http.Request) {
 	if err := c.streamEvents(r.Context(), s, f, events, changed); err != nil && r.Context().Err() == nil {
 		c.opts.Log.Debug("an event stream ended", zap.Error(err))
 	}
+}
+
+// writeTooMany refuses a stream.
+func writeTooMany(w http.ResponseWriter, tooMany string) {
+	w.Header().Set("Retry-After", "30")
+	writeErrorf(w, http.StatusServiceUnavailable, "%s; try again later", tooMany)
 }
 
 // findStreamStart says behind which event a stream begins.
