@@ -31,7 +31,7 @@ const (
 // while there are any.
 type changeNotifier struct {
 	reader         *reader
-	refresh        func(context.Context, *liveView) (version string, err error)
+	refresh        func(context.Context, *liveView, *snapshot) (version string, err error)
 	log            *zap.Logger
 	interval       time.Duration
 	maxSubscribers int
@@ -41,15 +41,35 @@ type changeNotifier struct {
 	byClient map[string]int
 	views    map[string]*liveView // by the page's address
 	stop     context.CancelFunc   // of the running watch; nil: there is none
+	begun    chan struct{}        // closed when the running watch has had its first look
 }
 
 // maxOfClient is how many streams one client may have open: a quarter of all, so that
 // nobody keeps the others out.
 func (h *changeNotifier) maxOfClient() int { return max(1, h.maxSubscribers/4) }
 
+// maxViewsOfClient is how many different pages are followed for one client: each is rendered
+// at a change, one after the other, so that more of them are later for everybody. A browser
+// that is refused fetches its page now and then.
+const maxViewsOfClient = 16
+
 // subscribe returns a channel that is signalled after changes, or who has too many
-// streams open already. leave must be called.
-func (h *changeNotifier) subscribe(client string) (changed <-chan struct{}, leave func(), tooMany string) {
+// streams open already. leave must be called. It returns when there is something that later
+// looks are compared with, or the context ends.
+func (h *changeNotifier) subscribe(ctx context.Context, client string) (changed <-chan struct{}, leave func(), tooMany string) {
+	c, begun, tooMany := h.addSubscriber(client)
+	if tooMany != "" {
+		return nil, nil, tooMany
+	}
+	select {
+	case <-begun:
+	case <-ctx.Done():
+	}
+	return c, func() { h.removeSubscriber(c, client) }, ""
+}
+
+// addSubscriber notes a stream and has the watch run; begun is closed when that has begun.
+func (h *changeNotifier) addSubscriber(client string) (c chan struct{}, begun <-chan struct{}, tooMany string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.subs) >= h.maxSubscribers {
@@ -59,32 +79,36 @@ func (h *changeNotifier) subscribe(client string) (changed <-chan struct{}, leav
 		return nil, nil, fmt.Sprintf("%d event streams from your address are open already", h.maxOfClient())
 	}
 	h.byClient[client]++
-	c := make(chan struct{}, 1)
+	c = make(chan struct{}, 1)
 	h.subs[c] = struct{}{}
 	if h.stop == nil {
 		ctx, cancel := context.WithCancel(context.Background())
-		h.stop = cancel
+		begun := make(chan struct{})
+		h.stop, h.begun = cancel, begun
 		changes, unsubscribe := h.reader.store.SubscribeShown()
-		// What changes from here on is news to the stream that is being opened. Where it
-		// can't be read, the first look that succeeds is what later ones are compared with.
-		first, _ := h.reader.newSnapshot(ctx)
 		go func() {
 			defer unsubscribe()
+			// What changes from here on is news to the streams that wait to be opened. Where it
+			// can't be read, the first look that succeeds is what later ones are compared with.
+			first, _ := h.reader.newSnapshot(ctx)
+			close(begun)
 			h.pollChanges(ctx, first, changes)
 		}()
 	}
-	return c, func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		delete(h.subs, c)
-		if h.byClient[client]--; h.byClient[client] == 0 {
-			delete(h.byClient, client)
-		}
-		if len(h.subs) == 0 && h.stop != nil {
-			h.stop()
-			h.stop = nil
-		}
-	}, ""
+	return c, h.begun, ""
+}
+
+func (h *changeNotifier) removeSubscriber(c chan struct{}, client string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.subs, c)
+	if h.byClient[client]--; h.byClient[client] == 0 {
+		delete(h.byClient, client)
+	}
+	if len(h.subs) == 0 && h.stop != nil {
+		h.stop()
+		h.stop = nil
+	}
 }
 
 const (
@@ -135,7 +159,7 @@ func (h *changeNotifier) pollChanges(ctx context.Context, last *snapshot, change
 // refreshViews has those views follow that a change between two snapshots may concern.
 func (h *changeNotifier) refreshViews(ctx context.Context, old, s *snapshot) {
 	for _, v := range h.listViews(h.findChanged(ctx, old, s)) {
-		if _, err := h.refresh(ctx, v); err != nil && ctx.Err() == nil {
+		if _, err := h.refresh(ctx, v, s); err != nil && ctx.Err() == nil {
 			h.log.Debug("a page that somebody has open can't be shown any more", zap.Error(err))
 			v.mu.Lock()
 			v.send(viewMessage{s.version, "stale", []byte("{}")})
@@ -201,10 +225,9 @@ func (c *server) getEvents(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		return
 	}
-	changed, leave, tooMany := c.changes.subscribe(c.opts.Client(r))
+	changed, leave, tooMany := c.changes.subscribe(r.Context(), c.opts.Client(r))
 	if tooMany != "" {
-		w.Header().Set("Retry-After", "30")
-		writeErrorf(w, http.StatusServiceUnavailable, "%s; try again later", tooMany)
+		writeTooMany(w, tooMany)
 		return
 	}
 	defer leave()
@@ -218,6 +241,12 @@ func (c *server) getEvents(w http.ResponseWriter, r *http.Request) {
 	if err := c.streamEvents(r.Context(), s, f, events, changed); err != nil && r.Context().Err() == nil {
 		c.opts.Log.Debug("an event stream ended", zap.Error(err))
 	}
+}
+
+// writeTooMany refuses a stream.
+func writeTooMany(w http.ResponseWriter, tooMany string) {
+	w.Header().Set("Retry-After", "30")
+	writeErrorf(w, http.StatusServiceUnavailable, "%s; try again later", tooMany)
 }
 
 // findStreamStart says behind which event a stream begins.

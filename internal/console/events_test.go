@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -256,4 +257,46 @@ func TestOneClientLeavesStreamsToOthers(t *testing.T) {
 	if l := w.openStream(t, w.url+"/api/v1/events", map[string]string{"Client": "b"}); l.status != 200 {
 		t.Errorf("another client's is answered with %d", l.status)
 	}
+}
+
+// TestSlowStoreKeepsNobodyFromLeaving holds that a stream that waits for the first look
+// doesn't have others wait with it.
+func TestSlowStoreKeepsNobodyFromLeaving(t *testing.T) {
+	looking, goOn := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	w := newTestConsole(t, func(o *Options) {
+		o.Health = func(context.Context) []api.Trouble { // a look asks it
+			once.Do(func() { close(looking) })
+			<-goOn
+			return nil
+		}
+	})
+	h, err := New(w.options)
+	w.must(err)
+	opened := make(chan func(), 1)
+	go func() {
+		_, leave, _ := h.server.changes.subscribe(t.Context(), "first")
+		opened <- leave
+	}()
+	<-looking
+	left := make(chan struct{})
+	go func() {
+		defer close(left)
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, leave, _ := h.server.changes.subscribe(gone, "second")
+		leave()
+	}()
+	select {
+	case <-left:
+	case <-time.After(patience):
+		t.Error("a stream that is over waits for the store")
+	}
+	select {
+	case <-opened:
+		t.Error("a stream was opened before there was anything to compare with")
+	default:
+	}
+	close(goOn)
+	(<-opened)()
 }

@@ -1,14 +1,17 @@
 package console
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"net/url"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/console/api"
 	"github.com/liftlock/liftlock/internal/promotion"
 )
 
@@ -127,6 +130,73 @@ func TestOnlyPagesAreFollowed(t *testing.T) {
 		if status, _, _ := w.get("/live?page=" + url.QueryEscape(page)); status != 400 {
 			t.Errorf("%.40s is answered with %d", page, status)
 		}
+	}
+}
+
+// At a change pages are rendered outside of a request: one that panics must not end the process.
+func TestOpenPageThatPanics(t *testing.T) {
+	h, err := New(newTestConsole(t, nil).options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.server.live.HandleFunc("GET /broken", func(http.ResponseWriter, *http.Request) { panic("no such part") })
+	if _, err := h.server.capturePage(t.Context(), "/broken"); err == nil || !strings.Contains(err.Error(), "render /broken: it panicked") {
+		t.Errorf("a page that panics is rendered with %v", err)
+	}
+}
+
+// A look's snapshot serves all views but those that may be newer already.
+func TestViewsShareALook(t *testing.T) {
+	reads := 0
+	w := newTestConsole(t, func(o *Options) {
+		o.Health = func(context.Context) []api.Trouble { reads++; return nil }
+	})
+	w.seed()
+	h, err := New(w.options)
+	w.must(err)
+	c := h.server
+	v, _, leave, _ := c.changes.joinView("/promotions", "a")
+	defer leave()
+	refresh := func(s *snapshot, want int, what string) {
+		t.Helper()
+		reads = 0
+		if _, err := c.refreshView(t.Context(), v, s); err != nil || reads != want {
+			t.Errorf("%s is rendered with %d reads, want %d: %v", what, reads, want, err)
+		}
+	}
+	refresh(nil, 1, "a view without a look")
+	s, err := c.reader.newSnapshot(t.Context())
+	w.must(err)
+	refresh(s, 0, "a view that is older than the look")
+	refresh(s, 1, "a view that may be newer than the look")
+}
+
+// One client's many pages don't make everybody else's late.
+func TestViewsOfAClientAreBounded(t *testing.T) {
+	w := newTestConsole(t, nil)
+	w.seed()
+	h, err := New(w.options)
+	w.must(err)
+	join := func(address, client string) string {
+		_, _, leave, tooMany := h.server.changes.joinView(address, client)
+		if tooMany == "" {
+			t.Cleanup(leave)
+		}
+		return tooMany
+	}
+	for i := range maxViewsOfClient {
+		if tooMany := join(fmt.Sprintf("/?q=%d", i), "a"); tooMany != "" {
+			t.Fatalf("the page %d is refused: %s", i, tooMany)
+		}
+	}
+	if tooMany := join("/?q=0", "a"); tooMany != "" {
+		t.Errorf("a page that is followed already is refused: %s", tooMany)
+	}
+	if tooMany := join("/audit", "a"); !strings.Contains(tooMany, "different pages are followed from your address") {
+		t.Errorf("one too many is answered with %q", tooMany)
+	}
+	if tooMany := join("/audit", "b"); tooMany != "" {
+		t.Errorf("another client's is refused: %s", tooMany)
 	}
 }
 

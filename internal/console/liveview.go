@@ -44,6 +44,7 @@ type liveView struct {
 	// rendering is held while it is rendered and compared, so that what is older never
 	// follows what is newer.
 	rendering sync.Mutex
+	rendered  time.Time // when it last was, by this machine's clock
 
 	mu      sync.Mutex
 	unit    string // the key of the unit that alone it is about; empty: of others as well
@@ -54,6 +55,7 @@ type liveView struct {
 
 // viewReader is one reader of a view.
 type viewReader struct {
+	client  string
 	patches chan viewMessage
 	lost    chan struct{} // signalled when a message didn't fit any more
 }
@@ -65,16 +67,26 @@ type viewMessage struct {
 	data    []byte
 }
 
-// joinView adds a reader to the view of an address.
-func (h *changeNotifier) joinView(address string) (v *liveView, r *viewReader, leave func()) {
+// joinView adds a client's reader to the view of an address, or says that the client follows
+// too many others already. leave must be called.
+func (h *changeNotifier) joinView(address, client string) (v *liveView, r *viewReader, leave func(), tooMany string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	others := 0
+	for a, v := range h.views {
+		if a != address && v.isReadBy(client) {
+			others++
+		}
+	}
+	if others >= maxViewsOfClient {
+		return nil, nil, nil, fmt.Sprintf("%d different pages are followed from your address already", maxViewsOfClient)
+	}
 	v, ok := h.views[address]
 	if !ok {
 		v = &liveView{address: address, readers: map[*viewReader]struct{}{}}
 		h.views[address] = v
 	}
-	r = &viewReader{patches: make(chan viewMessage, maxUnsent), lost: make(chan struct{}, 1)}
+	r = &viewReader{client: client, patches: make(chan viewMessage, maxUnsent), lost: make(chan struct{}, 1)}
 	v.mu.Lock()
 	v.readers[r] = struct{}{}
 	v.mu.Unlock()
@@ -87,7 +99,19 @@ func (h *changeNotifier) joinView(address string) (v *liveView, r *viewReader, l
 		if len(v.readers) == 0 && h.views[address] == v {
 			delete(h.views, address)
 		}
+	}, ""
+}
+
+// isReadBy says whether a client has a view open.
+func (v *liveView) isReadBy(client string) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for r := range v.readers {
+		if r.client == client {
+			return true
+		}
 	}
+	return false
 }
 
 // listViews lists the views that a change of some units may concern; nil: any may.
@@ -107,13 +131,19 @@ func (h *changeNotifier) listViews(changed map[string]bool) []*liveView {
 
 // refreshView renders a view anew, sends its readers what has changed, and returns how new
 // it is. A view that can't be rendered now is stale: its readers fetch the page, which says why.
-func (c *server) refreshView(ctx context.Context, v *liveView) (version string, err error) {
+// It is rendered of a snapshot, which many views share, unless that may be older than what it
+// is of already; nil: of what is read for it.
+func (c *server) refreshView(ctx context.Context, v *liveView, s *snapshot) (version string, err error) {
 	v.rendering.Lock()
 	defer v.rendering.Unlock()
+	if s != nil && v.rendered.Before(s.begun) {
+		ctx = withSnapshot(ctx, s)
+	}
 	at, err := c.capturePage(ctx, v.address)
 	if err != nil {
 		return "", err
 	}
+	v.rendered = time.Now()
 	live := c.pages.marks.split(at.body)
 	state := newPageState(live)
 	v.mu.Lock()
@@ -154,9 +184,16 @@ func (v *liveView) send(m viewMessage) {
 	}
 }
 
-// capturePage renders the page of an address.
-func (c *server) capturePage(ctx context.Context, address string) (*capture, error) {
-	at := &capture{}
+// capturePage renders the page of an address. A handler that panics is an error: at a change
+// no server is there that would recover, and the process would end.
+func (c *server) capturePage(ctx context.Context, address string) (at *capture, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			c.opts.Log.Error("a page that somebody has open panicked", zap.String("page", address), zap.Any("panic", p), zap.Stack("stack"))
+			at, err = nil, fmt.Errorf("render %s: it panicked; the server's log says where", address)
+		}
+	}()
+	at = &capture{}
 	ctx, cancel := context.WithTimeout(context.WithValue(ctx, captureKey{}, at), readTimeout)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
@@ -219,20 +256,24 @@ func (c *server) followPage(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		return
 	}
-	_, leave, tooMany := c.changes.subscribe(c.opts.Client(r))
+	client := c.opts.Client(r)
+	_, leave, tooMany := c.changes.subscribe(r.Context(), client)
 	if tooMany != "" {
-		w.Header().Set("Retry-After", "30")
-		writeErrorf(w, http.StatusServiceUnavailable, "%s; try again later", tooMany)
+		writeTooMany(w, tooMany)
 		return
 	}
 	defer leave()
-	view, reader, leaveView := c.changes.joinView(address)
+	view, reader, leaveView, tooMany := c.changes.joinView(address, client)
+	if tooMany != "" {
+		writeTooMany(w, tooMany)
+		return
+	}
 	defer leaveView()
 	view.mu.Lock()
 	version := view.version
 	view.mu.Unlock()
 	if version == "" || version != seen {
-		if version, err = c.refreshView(r.Context(), view); err != nil {
+		if version, err = c.refreshView(r.Context(), view, nil); err != nil {
 			c.writeError(w, r, apiErrorf(http.StatusNotFound, "%v", err))
 			return
 		}

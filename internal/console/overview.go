@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/liftlock/liftlock/internal/console/api"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
@@ -26,6 +28,10 @@ const (
 	deliveryKept = 5 * time.Minute
 	// deliveryTimeout bounds that.
 	deliveryTimeout = 30 * time.Second
+	// deliveryErrorKept is for how long it isn't tried again where it failed.
+	deliveryErrorKept = 30 * time.Second
+	// deliveryWait is for how long the rest of the overview waits for the numbers.
+	deliveryWait = 3 * time.Second
 )
 
 func (c *server) getOverview(w http.ResponseWriter, r *http.Request) {
@@ -61,7 +67,7 @@ func (c *server) overviewPage(w http.ResponseWriter, r *http.Request) {
 		c.renderError(w, r, err)
 		return
 	}
-	c.renderPage(w, r, http.StatusOK, "overview", newPage(s, "Overview", "overview", overviewBody{o, plotDelivery(&o.Delivery)}))
+	c.renderPage(w, r, http.StatusOK, "overview", newPage(s, "Overview", "overview", overviewBody{o, plotDelivery(o.Delivery)}))
 }
 
 func (c *server) buildOverview(ctx context.Context, s *snapshot) (*api.Overview, error) {
@@ -78,15 +84,32 @@ func (c *server) buildOverview(ctx context.Context, s *snapshot) (*api.Overview,
 			o.Reverts = append(o.Reverts, p)
 		}
 	}
-	d, err := c.deliveryCache.getOrCompute(ctx, "", func(ctx context.Context) (*api.Delivery, time.Duration, error) {
-		d, err := c.measureDelivery(ctx, s, since)
-		return d, deliveryKept, err
-	})
-	if err != nil {
-		return nil, err
+	if o.Delivery, err = c.findDelivery(ctx, s, since); err != nil {
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		o.DeliveryError = err.Error() // what stands still is shown all the same
 	}
-	o.Delivery = *d
 	return o, nil
+}
+
+// findDelivery is what was measured a moment ago, or is now. It doesn't wait long: what is
+// being measured is there for who comes next.
+func (c *server) findDelivery(ctx context.Context, s *snapshot, since time.Time) (*api.Delivery, error) {
+	waiting, cancel := context.WithTimeout(ctx, deliveryWait)
+	defer cancel()
+	d, err := c.deliveryCache.getOrCompute(waiting, "", func(ctx context.Context) (*api.Delivery, time.Duration, error) {
+		d, err := c.measureDelivery(ctx, s, since)
+		if err != nil {
+			c.opts.Log.Error("how well releases are delivered could not be measured", zap.Error(err))
+			return nil, deliveryErrorKept, apiErrorf(http.StatusServiceUnavailable, "how well releases are delivered could not be measured: %v; it is tried again in %d s", err, int(deliveryErrorKept.Seconds()))
+		}
+		return d, deliveryKept, nil
+	})
+	if waiting.Err() != nil && ctx.Err() == nil {
+		return nil, apiErrorf(http.StatusServiceUnavailable, "how well releases are delivered is still being measured; load the page again in a moment")
+	}
+	return d, err
 }
 
 // overviewStart is the first instant of the first day that the overview has.
@@ -283,8 +306,11 @@ const (
 	plotStep   = 10
 )
 
-// plotDelivery draws how well releases are delivered.
+// plotDelivery draws how well releases are delivered; nil: nothing is drawn.
 func plotDelivery(d *api.Delivery) []plot {
+	if d == nil {
+		return nil
+	}
 	seconds := func(v float64) string { return formatDuration(time.Duration(v * float64(time.Second))) }
 	rate := func(failures, changes int) float64 {
 		if changes == 0 {

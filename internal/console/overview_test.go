@@ -1,6 +1,8 @@
 package console
 
 import (
+	"database/sql"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -39,6 +41,49 @@ func TestOverviewListsHoldsAndDrift(t *testing.T) {
 		if !strings.Contains(body, v) {
 			t.Errorf("the page has no %q", v)
 		}
+	}
+}
+
+// Where the numbers can't be measured the rest is shown, and the store isn't read again for each reader.
+func TestOverviewWithoutNumbers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "liftlock.db")
+	at := now
+	w := newTestConsole(t, func(o *Options) {
+		s, err := store.Open(t.Context(), "sqlite://"+path, store.Options{Now: func() time.Time { return now }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		o.Store, o.Now = s, func() time.Time { return at }
+	})
+	w.store = w.options.Store
+	w.seed()
+	db, err := sql.Open("sqlite", path)
+	w.must(err)
+	defer db.Close()
+	rename := func(from, to string) {
+		_, err := db.ExecContext(t.Context(), "ALTER TABLE "+from+" RENAME TO "+to)
+		w.must(err)
+	}
+	rename("arrived", "elsewhere")
+	o := readJSON[api.Overview](w, "/api/v1/overview")
+	if len(o.Held) == 0 || len(o.Drifted) == 0 || len(o.Reverts) == 0 || o.Delivery != nil || !strings.Contains(o.DeliveryError, "could not be measured") {
+		t.Errorf("%+v", o)
+	}
+	if status, _, body := w.get("/overview"); status != 200 || !strings.Contains(body, "The numbers are missing: how well") || !strings.Contains(body, "Deployment web (missing)") {
+		t.Errorf("the page is answered with %d: %s", status, body)
+	}
+	rename("elsewhere", "arrived")
+	if o := readJSON[api.Overview](w, "/api/v1/overview"); o.Delivery != nil {
+		t.Error("it is tried again at once")
+	}
+	at = at.Add(deliveryErrorKept)
+	if o := readJSON[api.Overview](w, "/api/v1/overview"); o.Delivery == nil || o.DeliveryError != "" {
+		t.Errorf("later it is %+v", o)
 	}
 }
 

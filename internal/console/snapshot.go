@@ -34,8 +34,9 @@ type snapshot struct {
 	units    []*shownUnit // sorted by pipeline, component and repository
 	byKey    map[string]*shownUnit
 	troubles []api.Trouble
-	newest   int64  // the newest event's number
-	version  string // the same: nothing that is shown has changed; also on another replica that is as well
+	newest   int64     // the newest event's number
+	version  string    // the same: nothing that is shown has changed; also on another replica that is as well
+	begun    time.Time // when its reading began, by this machine's clock
 }
 
 // findUnit finds a unit by its key; nil where there is none.
@@ -47,8 +48,19 @@ func (r *reader) newSnapshot(ctx context.Context) (*snapshot, error) {
 	return r.sharedSnapshot(ctx)
 }
 
-// sharedSnapshot reads everything anew, or joins a read that is under way.
+type snapshotKey struct{}
+
+// withSnapshot has what is rendered in a context be of a snapshot that has been read already.
+func withSnapshot(ctx context.Context, s *snapshot) context.Context {
+	return context.WithValue(ctx, snapshotKey{}, s)
+}
+
+// sharedSnapshot is the context's snapshot; without one it reads everything anew, or joins a
+// read that is under way.
 func (r *reader) sharedSnapshot(ctx context.Context) (*snapshot, error) {
+	if s, ok := ctx.Value(snapshotKey{}).(*snapshot); ok {
+		return s, nil
+	}
 	ch := r.inFlight.DoChan("", func() (any, error) {
 		// Others may be waiting for it when the first one leaves.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
@@ -71,6 +83,7 @@ func (r *reader) sharedSnapshot(ctx context.Context) (*snapshot, error) {
 const maxSingleReads = 32
 
 func (r *reader) readSnapshot(ctx context.Context) (*snapshot, error) {
+	begun := time.Now()
 	// First, so that what is read with the version is never older than it says.
 	events, err := r.store.Events(ctx, store.EventFilter{Newest: true, Limit: 1})
 	if err != nil {
@@ -86,7 +99,7 @@ func (r *reader) readSnapshot(ctx context.Context) (*snapshot, error) {
 	if rows, err = r.readChanged(ctx, rows, old); err != nil {
 		return nil, err
 	}
-	s := &snapshot{units: make([]*shownUnit, 0, len(rows)), byKey: make(map[string]*shownUnit, len(rows)), troubles: r.health(ctx)}
+	s := &snapshot{units: make([]*shownUnit, 0, len(rows)), byKey: make(map[string]*shownUnit, len(rows)), troubles: r.health(ctx), begun: begun}
 	sum := sha256.New()
 	for i := range rows {
 		row := &rows[i]

@@ -259,8 +259,10 @@ type Overview struct {
 	Held     []HeldRelease   `json:"held"`              // the longest held first, at most 200
 	Drifted  []DriftedTarget `json:"drifted"`           // the longest drifted first, at most 200
 	Reverts  []Promotion     `json:"reverts"`           // of the last 30 days, newest first, at most 200
-	Delivery Delivery        `json:"delivery"`          // of the last 30 days
+	Delivery *Delivery       `json:"delivery"`          // of the last 30 days; null: DeliveryError says why
 	LeftOut  int             `json:"leftOut,omitempty"` // how many more there are than the first two lists show
+
+	DeliveryError string `json:"deliveryError,omitempty"`
 }
 
 // HeldRelease is what a person's hold is on, or a release that is held in its pull request.
