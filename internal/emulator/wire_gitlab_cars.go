@@ -131,6 +131,15 @@ func (f *Forge) dropCar(p *pull, by *account) {
 	f.markUpdated(p)
 }
 
+// FailMergeQueue has what a merge train runs for a merge request fail: it is put off its train, and
+// is as it was otherwise.
+func (f *Forge) FailMergeQueue(repo string, number int, login string) error {
+	return f.withPull(repo, number, login, func(p *pull, by *account) error {
+		f.dropCar(p, by)
+		return nil
+	})
+}
+
 // RunMergeQueue lets the merge trains of a project come to their end: what can be merged is, in
 // the order in which it joined and as who had it join, and what can't is put off its train.
 func (f *Forge) RunMergeQueue(repo, login string) error {

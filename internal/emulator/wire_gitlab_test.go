@@ -551,7 +551,8 @@ func TestGitLabLeavesTheMergeQueue(t *testing.T) {
 		"a person": func(w *gitlabHarness, mr string) {
 			w.call("liftlock", "POST", mr+"/cancel_merge_when_pipeline_succeeds", nil, 201)
 		},
-		"a push": func(w *gitlabHarness, _ string) { w.branch("good") },
+		"a push":       func(w *gitlabHarness, _ string) { w.branch("good") },
+		"what it runs": func(w *gitlabHarness, _ string) { w.must(w.FailMergeQueue(gitlabTestRepo, 1, "ada")) },
 		"its end": func(w *gitlabHarness, mr string) {
 			w.call("ada", "PUT", mr, map[string]any{"state_event": "close"}, 200)
 		},

@@ -286,9 +286,10 @@ type Pull struct {
 	Held            bool           `json:"held,omitempty"`     // the label liftlock/hold
 	HeldUntil       time.Time      `json:"heldUntil,omitzero"` // when that is lifted by itself; zero: never
 	HeadState       HeadState      `json:"headState,omitempty"`
-	HeadReason      string         `json:"headReason,omitempty"` // HeadModified: why
-	Queued          bool           `json:"queued,omitempty"`     // in the forge's merge queue, or else set to merge by itself
-	Stale           bool           `json:"stale,omitempty"`      // the files it edits changed on its base since, or it conflicts
+	HeadReason      string         `json:"headReason,omitempty"`   // HeadModified: why
+	Queued          bool           `json:"queued,omitempty"`       // in the forge's merge queue, or else set to merge by itself
+	JoinedQueueAt   time.Time      `json:"joinedQueueAt,omitzero"` // when Liftlock had this head join that queue; zero: it didn't, took it out since, or it isn't known
+	Stale           bool           `json:"stale,omitempty"`        // the files it edits changed on its base since, or it conflicts
 	Mergeable       MergeState     `json:"mergeable,omitempty"`
 	MergeNote       string         `json:"mergeNote,omitempty"`
 	UncomputedSince time.Time      `json:"uncomputedSince,omitzero"` // since when MergeUnknown is the answer for this head and its branch's tip; zero: UpdatedAt

@@ -59,6 +59,9 @@ func (j *evaluator) evaluateGates(e *Env, p *Pull, revert bool) []policies.Resul
 	}
 	switch mergeable {
 	case MergeClean:
+		if p.isDropped() {
+			add("mergeable", policies.Wait, "it joined the forge's merge queue and is out of it without having landed: what runs there failed, or somebody took it out; see why on the forge, then /liftlock retry has it join again, as a new head does")
+		}
 	case MergeUnknown, MergeUntold:
 		add("mergeable", policies.Wait, "the forge is still computing whether it can be merged")
 		since := p.UncomputedSince

@@ -30,6 +30,34 @@ func (a LeaveQueue) Describe() string {
 	return fmt.Sprintf("take #%d out of the merge queue: %s", a.Pull, a.Why)
 }
 
+// RejoinQueue lets an open pull request that the forge dropped from its merge queue join again.
+type RejoinQueue struct {
+	Environment string
+	Pull        int
+}
+
+func (a RejoinQueue) environment() string { return a.Environment }
+
+// Describe says it in a few words.
+func (a RejoinQueue) Describe() string {
+	return fmt.Sprintf("let #%d join the merge queue again", a.Pull)
+}
+
+// isDropped says that Liftlock had this head join the forge's merge queue, didn't take it out, and
+// it isn't in it. Joining by itself again could fail in the same way for ever.
+func (p *Pull) isDropped() bool { return !p.JoinedQueueAt.IsZero() && !p.Queued }
+
+// findDropped is the open pull request of an environment that the forge dropped from its merge
+// queue, the revert first; nil where none is.
+func (e *Env) findDropped() *Pull {
+	for _, p := range []*Pull{e.Revert, e.Open} {
+		if p != nil && p.isDropped() {
+			return p
+		}
+	}
+	return nil
+}
+
 // queueRecheckDelay is how often a pull request in the forge's queue is looked at at the
 // latest: no forge tells of all that befalls one there.
 const queueRecheckDelay = time.Minute

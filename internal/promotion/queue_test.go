@@ -8,6 +8,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
+	"github.com/liftlock/liftlock/policies"
 )
 
 // queuedInQA has an open promotion into qa, which may be merged, in the forge's queue.
@@ -86,6 +87,53 @@ func TestQueued(t *testing.T) {
 				t.Errorf("it says %+v", d.Components[0].Env("qa").Why)
 			} else if stays && (d.Next.IsZero() || d.Next.After(noon.Add(time.Minute))) {
 				t.Errorf("looked at again at %s", d.Next)
+			}
+		})
+	}
+}
+
+// TestDroppedFromQueue has what the forge dropped from its queue wait for a person: joining again
+// by itself could go on for ever.
+func TestDroppedFromQueue(t *testing.T) {
+	joined := noon.Add(-time.Minute)
+	dropped := func(f *ComponentFacts) {
+		for _, p := range []*Pull{f.env("qa").Open, f.env("qa").Revert} {
+			if p != nil {
+				p.Queued, p.JoinedQueueAt = false, joined
+			}
+		}
+	}
+	for _, c := range []struct {
+		name  string
+		facts *ComponentFacts
+		want  []string // the actions
+		waits bool     // its gate says what to do
+	}{
+		{"a promotion waits", queuedInQA().with(dropped), nil, true},
+		{"a revert waits", queuedRevertInQA().with(dropped), []string{"record"}, true},
+		{"it didn't join by our doing", queuedInQA().with(func(f *ComponentFacts) { f.env("qa").Open.Queued = false }), []string{"merge #7"}, false},
+		{"it is in the queue", queuedInQA().with(func(f *ComponentFacts) { f.env("qa").Open.JoinedQueueAt = joined }), nil, false},
+		{"retry", queuedInQA().with(dropped).with(request("retry", "qa", "", noon)),
+			[]string{"let #7 join the merge queue again", "answer 3: #7 joins the forge's merge queue again"}, true},
+		{"retry of a revert", queuedRevertInQA().with(dropped).with(request("retry", "qa", "", noon)),
+			[]string{"record", "let #9 join the merge queue again", "answer 3: #9 joins the forge's merge queue again"}, true},
+		{"retry that was written before it joined", queuedInQA().with(dropped).with(request("retry", "qa", "", joined.Add(-time.Second))),
+			[]string{"answer 3: #7 joined the forge's merge queue only after this was written"}, true},
+		{"retry while it is in the queue", queuedInQA().with(func(f *ComponentFacts) { f.env("qa").Open.JoinedQueueAt = joined }).with(request("retry", "qa", "", noon)),
+			[]string{"answer 3: there is nothing to retry in qa"}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := Decide(Facts{Components: []ComponentFacts{*c.facts}})
+			got := describeAll(slices.Concat(d.Components[0].Actions, d.Actions))
+			if !slices.EqualFunc(got, c.want, strings.HasPrefix) {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+			st := d.Components[0].Env("qa")
+			waits := slices.ContainsFunc(slices.Concat(st.Gates, st.RevertGates), func(g policies.Result) bool {
+				return g.Gate == "mergeable" && g.Outcome == policies.Wait && strings.Contains(g.Reason, "/liftlock retry has it join again")
+			})
+			if waits != c.waits {
+				t.Errorf("its gates are %v and %v", st.Gates, st.RevertGates)
 			}
 		})
 	}

@@ -9,13 +9,14 @@ import (
 )
 
 // evaluateRetry answers /liftlock retry. In this order: it takes over a head that is not
-// ours any more, takes back a person's close, or starts a verification again.
+// ours any more, has endpoints that said fail asked again, lets what the forge's merge queue
+// dropped join again, takes back a person's close, or starts a verification again.
 func (j *evaluator) evaluateRetry(e *Env, st *EnvState) {
 	pending := j.findCommand("retry", e.Name)
 	if pending == nil {
 		return
 	}
-	failed := findFailedEndpoint(e.Open)
+	failed, dropped := findFailedEndpoint(e.Open), e.findDropped()
 	switch {
 	case e.Revert != nil && e.Revert.HeadState == HeadModified && j.answersLateRetry(pending, e.Revert):
 	case e.Revert != nil && e.Revert.HeadState == HeadModified:
@@ -29,6 +30,11 @@ func (j *evaluator) evaluateRetry(e *Env, st *EnvState) {
 	case failed != nil:
 		j.addAction(ResetEndpoints{Environment: e.Name, Pull: e.Open.Number})
 		j.finishCommand(pending, true, fmt.Sprintf("the endpoints that #%d waits for are asked again", e.Open.Number))
+	case dropped != nil && pending.isOlderThan(dropped.JoinedQueueAt):
+		j.finishCommand(pending, false, fmt.Sprintf("#%d joined the forge's merge queue only after this was written; /liftlock retry again has it join once more", dropped.Number))
+	case dropped != nil:
+		j.addAction(RejoinQueue{Environment: e.Name, Pull: dropped.Number})
+		j.finishCommand(pending, true, fmt.Sprintf("#%d joins the forge's merge queue again once nothing else keeps it", dropped.Number))
 	case j.liftVeto(e, pending):
 	case st.State == Failed || st.State == Degraded:
 		j.retryVerification(e, pending)

@@ -117,3 +117,30 @@ func TestLeavesTheMergeQueue(t *testing.T) {
 	s.awaitMerged(p.Number)
 	s.awaitVerified("web", "qa", "1.2.0")
 }
+
+// TestDroppedFromTheMergeQueue has what GitLab dropped from its queue wait for a person, also over
+// a restart: joining again by itself would run what failed again and again.
+func TestDroppedFromTheMergeQueue(t *testing.T) {
+	s := startWithQueue(t, harnessOptions{pipeline: pipelineYAML(nil, dev, qa)})
+	s.commitRelease("web", "1.1.0")
+	p := s.awaitPromotion("web", "qa", "1.1.0").Number
+	s.awaitQueued(p, true)
+	s.awaitIdle()
+	s.Forge.ResetCalls()
+	s.must("have the queue fail", s.Forge.FailMergeQueue(repoName, p, "linus"))
+	s.addComment(p, "linus", "the pipeline of the queue failed") // GitLab itself says nothing: it is looked at again at once
+	s.awaitReason("web", "qa", "is out of it without having landed")
+	s.awaitIdle()
+	s.stop()
+	s.start()
+	s.awaitReason("web", "qa", "/liftlock retry has it join again")
+	s.awaitIdle()
+	if n := s.countCalls("POST", "merge_trains"); n != 0 || s.readPull(p).Queued {
+		t.Fatalf("it joined %d times again", n)
+	}
+	s.awaitReaction(p, s.addComment(p, "ada", "/liftlock retry"), "+1")
+	s.awaitQueued(p, true)
+	s.runQueue()
+	s.awaitMerged(p)
+	s.awaitVerified("web", "qa", "1.1.0")
+}

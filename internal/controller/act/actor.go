@@ -32,6 +32,7 @@ type Store interface {
 	Tx(ctx context.Context, name string, do func(*store.Tx) error) error
 	State(ctx context.Context, key string) ([]byte, bool, error)
 	PutState(ctx context.Context, key string, data []byte) error
+	DeleteState(ctx context.Context, key string) error
 	PendingCommands(ctx context.Context, unit string) ([]store.PendingCommand, error)
 	TakeSlot(ctx context.Context, name, owner string, ttl time.Duration) (bool, error)
 	FreeSlot(ctx context.Context, name, owner string) error
@@ -171,6 +172,8 @@ func (a *Actor) doComponentAction(ctx context.Context, c *facts.ComponentEvaluat
 		return a.opts.Store.Tx(ctx, "resetEndpoints", func(tx *store.Tx) error {
 			return facts.ForgetEndpoints(ctx, tx, c.Facts.Unit.Repo, x.Pull)
 		})
+	case promotion.RejoinQueue:
+		return a.opts.Store.DeleteState(ctx, facts.JoinedQueueKey(c.Facts.Unit.Repo, x.Pull))
 	case promotion.RequestReviewers:
 		return a.requestReviewers(ctx, c, x)
 	case promotion.FinishCommand:

@@ -52,7 +52,7 @@ func (a *Actor) mergePull(ctx context.Context, s *subject, x promotion.Merge) er
 		return err
 	}
 	if landed == "" {
-		return a.recordQueued(ctx, s, "queued", fmt.Sprintf("#%d joined the forge's merge queue into %s", x.Pull, env.Branch))
+		return a.recordJoined(ctx, s, x.Head, fmt.Sprintf("#%d joined the forge's merge queue into %s", x.Pull, env.Branch))
 	}
 	a.deleteOver(ctx, r, pr)
 	if _, err := r.Mirror.Fetch(ctx); err != nil {

@@ -122,6 +122,12 @@ func (a *Actor) pushBranch(ctx context.Context, s *subject, in *prtext.Input, br
 			return "", err
 		}
 	}
+	if s.pull != nil {
+		// Composed anew it joins the forge's queue again, also where the same commit comes of it.
+		if err := a.opts.Store.DeleteState(ctx, facts.JoinedQueueKey(r.ID, s.number)); err != nil {
+			return "", err
+		}
+	}
 	old, _, err := m.Head(ctx, branch)
 	if err != nil {
 		return "", err

@@ -15,6 +15,10 @@ import (
 // or is about to, that is forge.ErrConflict.
 func (a *Actor) leaveQueue(ctx context.Context, s *subject, x promotion.LeaveQueue) error {
 	r := s.ev.Snapshot.Repo
+	// First: if the process dies in between, it isn't taken for what the forge dropped.
+	if err := a.opts.Store.DeleteState(ctx, facts.JoinedQueueKey(r.ID, x.Pull)); err != nil {
+		return err
+	}
 	left := r.Forge.LeaveQueue(forge.WithPriority(ctx, forge.PriorityUrgent), r.Name, x.Pull)
 	if left != nil && !errors.Is(left, forge.ErrConflict) {
 		return left
@@ -23,19 +27,31 @@ func (a *Actor) leaveQueue(ctx context.Context, s *subject, x promotion.LeaveQue
 	if left != nil || err != nil {
 		return errors.Join(left, err)
 	}
-	return a.recordQueued(ctx, s, "unqueued", fmt.Sprintf("#%d left the forge's merge queue: %s", x.Pull, x.Why))
+	return a.recordLeft(ctx, s, fmt.Sprintf("#%d left the forge's merge queue: %s", x.Pull, x.Why))
 }
 
-// recordQueued writes down that a pull request joined the forge's merge queue, or left it.
-func (a *Actor) recordQueued(ctx context.Context, s *subject, kind, message string) error {
-	return a.opts.Store.Tx(ctx, kind, func(tx *store.Tx) error {
+// recordJoined writes down that a head joined the forge's merge queue.
+func (a *Actor) recordJoined(ctx context.Context, s *subject, head, message string) error {
+	return a.opts.Store.Tx(ctx, "queued", func(tx *store.Tx) error {
+		if err := facts.PutJoinedQueue(ctx, tx, s.ev.Snapshot.Repo.ID, s.number, head, a.opts.Now()); err != nil {
+			return err
+		}
 		return s.eachMember(func(c *facts.ComponentEvaluation, _ promotion.Member) error {
-			if kind == "unqueued" { // by what it was judged is over
-				if err := tx.DeleteState(ctx, facts.MergingKey(c.Facts.Unit, s.number)); err != nil {
-					return err
-				}
+			_, err := tx.AddEvents(ctx, newEvent(c, s.env, s.number, "queued", message))
+			return err
+		})
+	})
+}
+
+// recordLeft writes down that a pull request left the forge's merge queue: by what it was judged
+// is over.
+func (a *Actor) recordLeft(ctx context.Context, s *subject, message string) error {
+	return a.opts.Store.Tx(ctx, "unqueued", func(tx *store.Tx) error {
+		return s.eachMember(func(c *facts.ComponentEvaluation, _ promotion.Member) error {
+			if err := tx.DeleteState(ctx, facts.MergingKey(c.Facts.Unit, s.number)); err != nil {
+				return err
 			}
-			_, err := tx.AddEvents(ctx, newEvent(c, s.env, s.number, kind, message))
+			_, err := tx.AddEvents(ctx, newEvent(c, s.env, s.number, "unqueued", message))
 			return err
 		})
 	})

@@ -40,6 +40,38 @@ func TestMergeByQueue(t *testing.T) {
 		for _, c := range w.names {
 			w.compare("by what it was judged is gone of "+c, merging(c), false)
 		}
+		kept := func() bool {
+			_, ok, err := w.store.State(w.ctx(), facts.JoinedQueueKey(w.repo.ID, n))
+			w.must(err)
+			return ok
+		}
+		joined := func() bool {
+			ev, _ := w.evaluate()
+			return !ev.OpenPulls[n].JoinedQueueAt.IsZero()
+		}
+		drop := func() { // as the forge does
+			w.must(w.do(ev, d, w.merge(ev, n)))
+			w.forge.pulls[n].Queue, w.forge.pulls[n].UpdatedAt = forge.NotQueued, w.now
+			w.compare("it is known that it joined", joined(), true)
+		}
+		w.compare("we took it out", joined(), false)
+		drop()
+		w.must(w.do(ev, d, promotion.RejoinQueue{Environment: "qa", Pull: n}))
+		w.compare("a person has it tried again", joined(), false)
+		w.forge.refuse = &forge.Error{Op: "merge", Kind: forge.ErrNotMergeable}
+		if err := w.do(ev, d, w.merge(ev, n)); !errors.Is(err, forge.ErrNotMergeable) {
+			w.t.Errorf("what is refused: %v", err)
+		}
+		w.compare("what is refused didn't join", joined(), false)
+		w.forge.refuse = nil
+		drop()
+		w.release("3.0.0")
+		w.verifyDev()
+		ev, d = w.evaluate()
+		w.must(w.do(ev, d, decided[promotion.Replace](w, d)))
+		w.compare("composed anew, it may be the same head again", kept(), false)
+		ev, d = w.evaluate()
+		drop()
 		w.forge.queues = false
 		w.must(w.do(ev, d, w.merge(ev, n)))
 		err := w.do(ev, d, leave)
@@ -48,5 +80,6 @@ func TestMergeByQueue(t *testing.T) {
 		}
 		ev, _ = w.evaluate()
 		w.compare("what is open", len(ev.OpenPulls), 0)
+		w.compare("what has landed is kept as joined", kept(), false)
 	})
 }

@@ -97,10 +97,10 @@ func (m *MetricRecord) Store(ctx context.Context, tx *store.Tx) error {
 	return tx.PutState(ctx, m.key, data)
 }
 
-// ForgetGates forgets what was skipped, what was measured, what endpoints said and what
-// reviews were requested for a pull request.
+// ForgetGates forgets what was skipped, what was measured, what endpoints said, what reviews
+// were requested and what joined the forge's merge queue for a pull request.
 func ForgetGates(ctx context.Context, tx *store.Tx, repo string, pull int) error {
-	for _, key := range []string{SkipsKey(repo, pull), ReviewRequestsKey(repo, pull)} {
+	for _, key := range []string{SkipsKey(repo, pull), ReviewRequestsKey(repo, pull), JoinedQueueKey(repo, pull)} {
 		if err := tx.DeleteState(ctx, key); err != nil {
 			return err
 		}

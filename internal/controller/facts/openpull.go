@@ -197,6 +197,9 @@ func (o *Gatherer) describeOpenPull(ctx context.Context, ev *Evaluation, env *pr
 	if err := o.inspectReach(ctx, ev, env, p); err != nil {
 		return nil, err
 	}
+	if p.JoinedQueueAt, err = readJoinedQueue(ctx, o.opts.Store, repo.ID, p.Number, p.Head); err != nil {
+		return nil, err
+	}
 	if why := o.refusedMergeReason(repo, &r.cachedPull); why != "" {
 		p.Mergeable, p.MergeNote = promotion.MergeState(forge.MergeableBlocked), why
 	}
