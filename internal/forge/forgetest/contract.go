@@ -49,7 +49,6 @@ type Differences struct {
 	ForwardOnly  bool   // rebase only moves the base forward, to a branch that isn't behind it
 	FailedWord   string // its word for a status that failed, by an error or not; empty: it has two
 	ReviewedOnce bool   // of who has reviewed no other review can be requested
-	NoPushes     bool   // who pushed isn't told, and that is ErrInvalid
 	App          bool   // the driver works as an app: its account is a bot's that administers nothing, and there is one webhook for all repositories
 	NoDeliveries bool   // what it couldn't deliver to a webhook isn't told
 }
