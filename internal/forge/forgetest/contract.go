@@ -140,6 +140,9 @@ func Run(t *testing.T, w Backend) {
 		{"webhook", testHook},
 		{"webhook delivers", testHookDelivers(w.Type)},
 		{"missed deliveries", testMissedDeliveries(w.Type)},
+		{"inspect the credentials", testInspectCredentials},
+		{"inspect the repository", testInspectRepository},
+		{"inspect webhooks", testInspectHooks},
 		{"what isn't there", testNotFound},
 		{"canceled", testCanceled},
 	} {
