@@ -75,6 +75,7 @@ var gitlabHistoryRoutes = router{
 	{pattern: "POST " + projectPath + "/statuses/{sha}", permission: Write, movesRefs: true, handle: createCommitStatus},
 	{pattern: "GET " + projectPath + "/repository/commits/{sha}/statuses", permission: Read, handle: withGitLabCommit(listCommitStatuses)},
 	{pattern: "GET " + projectPath + "/repository/commits/{sha}", permission: Read, handle: withGitLabCommit(getGitLabCommit)},
+	{pattern: "GET " + projectPath + "/events", permission: Read, handle: listProjectEvents},
 	{pattern: "GET " + projectPath + "/repository/compare", permission: Read, handle: compareGitLabCommits},
 	{pattern: "GET " + projectPath + "/repository/commits/{sha}/merge_requests", permission: Read, handle: withGitLabCommit(listCommitMergeRequests)},
 }

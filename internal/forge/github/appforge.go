@@ -96,6 +96,11 @@ func (p *App) UpdatePullRequest(ctx context.Context, r forge.Repo, number int, c
 	return p.runOnRepository(ctx, r, func(d *Driver) error { return d.UpdatePullRequest(ctx, r, number, c) })
 }
 
+// Rules is the repository's driver's.
+func (p *App) Rules(ctx context.Context, r forge.Repo, branch string) (*forge.BranchRules, error) {
+	return onRepository(ctx, p, r, func(d *Driver) (*forge.BranchRules, error) { return d.Rules(ctx, r, branch) })
+}
+
 // Merge is the repository's driver's.
 func (p *App) Merge(ctx context.Context, r forge.Repo, m forge.MergeRequest) (string, error) {
 	return onRepository(ctx, p, r, func(d *Driver) (string, error) { return d.Merge(ctx, r, m) })
