@@ -265,7 +265,7 @@ func (f *Forge) MoveRepository(repo, to string) error {
 	return nil
 }
 
-// ArchiveRepository makes a repository of GitLab's read-only, or writable again.
+// ArchiveRepository makes a repository read-only by its API, or writable again.
 func (f *Forge) ArchiveRepository(repo string, archived bool) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
