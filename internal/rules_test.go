@@ -115,6 +115,8 @@ var owners = map[string][]string{
 	"github.com/standard-webhooks/":           {"internal/notify"},
 	"helm.sh/helm/":                           {"internal/manifest/render"},
 	"github.com/google/go-containerregistry/": {"internal/controller/registry"},
+	"github.com/yuin/goldmark":                {"internal/emulator"},
+	"github.com/microcosm-cc/bluemonday":      {"internal/emulator"},
 }
 
 type listed struct {
