@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/wording"
 	"github.com/liftlock/liftlock/policies"
 )
@@ -16,6 +17,9 @@ const (
 	minMergeableRecheck = 250 * time.Millisecond
 	maxMergeableRecheck = 10 * time.Minute
 )
+
+// gateMergeable is the forge's own answer.
+const gateMergeable = "mergeable"
 
 // evaluateGates evaluates everything that stands between an open pull request and its
 // merge. What always holds (Liftlock's own conditions) is listed only while it
@@ -60,19 +64,25 @@ func (j *evaluator) evaluateGates(e *Env, p *Pull, revert bool) []policies.Resul
 	switch mergeable {
 	case MergeClean:
 		if p.isDropped() {
-			add("mergeable", policies.Wait, "it joined the forge's merge queue and is out of it without having landed: what runs there failed, or somebody took it out; see why on the forge, then /liftlock retry has it join again, as a new head does")
+			add(gateMergeable, policies.Wait, "it joined the forge's merge queue and is out of it without having landed: what runs there failed, or somebody took it out; see why on the forge, then /liftlock retry has it join again, as a new head does")
 		}
 	case MergeUnknown, MergeUntold:
-		add("mergeable", policies.Wait, "the forge is still computing whether it can be merged")
+		add(gateMergeable, policies.Wait, "the forge is still computing whether it can be merged")
 		since := p.UncomputedSince
 		if since.IsZero() {
 			since = p.UpdatedAt
 		}
 		j.recheckAt(j.facts.Now.Add(mergeableRecheckDelay(j.facts.Now.Sub(since))))
+	case MergeBehind:
+		reason := "the forge merges only what is up to date with the branch, which has moved on: it is composed anew when its turn to be merged comes"
+		if !revert && e.Spec.Merge == pipeline.Manual {
+			reason = "the forge merges only what is up to date with the branch, which has moved on: bring it up to date there before you merge it"
+		}
+		add(gateMergeable, policies.Wait, reason)
 	case MergeDirty:
-		add("mergeable", policies.Wait, "it conflicts with the tracked branch and is composed anew")
+		add(gateMergeable, policies.Wait, "it conflicts with the tracked branch and is composed anew")
 	default:
-		add("mergeable", policies.Wait, p.blockedReason())
+		add(gateMergeable, policies.Wait, p.blockedReason())
 	}
 	if revert {
 		return out
