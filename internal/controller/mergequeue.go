@@ -182,8 +182,7 @@ func (e *Controller) mergeEvaluated(ctx context.Context, r *Repository, ev *fact
 		if _, terr := e.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, m.Pull); terr != nil {
 			return terr
 		}
-		e.opts.Gatherer.RecordRefusedMerge(r.Repository, m.Pull, m.Head, err)
-		return nil
+		return e.opts.Gatherer.RecordRefusedMerge(ctx, r.Repository, m.Pull, m.Head, err)
 	case err != nil:
 		return err
 	}

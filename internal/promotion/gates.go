@@ -71,7 +71,15 @@ func (j *evaluator) evaluateGates(e *Env, p *Pull, revert bool) []policies.Resul
 		j.recheckAt(j.facts.Now.Add(mergeableRecheckDelay(j.facts.Now.Sub(since))))
 	case MergeDirty:
 		add("mergeable", policies.Wait, "it conflicts with the tracked branch and is composed anew")
+	case MergeBehind:
+		add("mergeable", policies.Wait, p.behindReason())
+		if p.UpdatedFirst != 0 {
+			j.recheckAt(j.facts.Now.Add(queueRecheckDelay)) // nobody tells when its turn comes
+		}
 	default:
+		if p.Refusal != nil && p.Refusal.NotifiedSince {
+			j.recheckAt(p.Refusal.At.Add(mergeAttemptInterval))
+		}
 		add("mergeable", policies.Wait, p.blockedReason())
 	}
 	if revert {
