@@ -93,26 +93,8 @@ const mergeRetryDelay = 250 * time.Millisecond
 // minutes with the store's usual lease.
 const mergeSlotLeases = 4
 
-// awaitsTurn says that an action is done when its pull request's turn to be merged has come.
-func awaitsTurn(a promotion.Action) bool {
-	_, merges := a.(promotion.Merge)
-	return merges || isUpdate(a)
-}
-
-// isUpdate says that an action brings a pull request up to date with its branch, to be merged.
-func isUpdate(a promotion.Action) bool {
-	switch x := a.(type) {
-	case promotion.Replace:
-		return x.BeforeMerge
-	case promotion.RecomposeRevert:
-		return x.BeforeMerge
-	}
-	return false
-}
-
 // mergeUnit merges one pull request of a unit that, evaluated again, after a fetch where one
-// is due, may be merged. One that the forge merges only when it is up to date is brought up to
-// date first, once a turn: where its checks run anew then, it has another turn after them.
+// is due, may be merged.
 func (e *Controller) mergeUnit(ctx context.Context, r *Repository, u promotion.Unit, fetch bool) error {
 	unlock, err := e.units.Lock(ctx, u)
 	if err != nil {
@@ -131,7 +113,6 @@ func (e *Controller) mergeUnit(ctx context.Context, r *Repository, u promotion.U
 	if s.RunsAs(u) != u {
 		return nil // it is merged for all of its pipeline by now
 	}
-	updated := false
 	for delay := firstMergeableDelay; ; delay *= 2 {
 		clock := e.opts.Store.ReadClock()
 		ev, d, err := e.opts.Gatherer.Evaluate(ctx, s, u, true)
@@ -144,27 +125,13 @@ func (e *Controller) mergeUnit(ctx context.Context, r *Repository, u promotion.U
 		if err := e.storeEvaluation(ctx, ev, d, clock); err != nil {
 			return err
 		}
-		steps := d.Steps()
-		for _, step := range steps {
+		for _, step := range d.Steps() {
 			if m, ok := step.Action.(promotion.Merge); ok {
 				return e.mergeEvaluated(ctx, r, ev, d, step, m)
 			}
 		}
-		if i := slices.IndexFunc(steps, func(s promotion.Step) bool { return isUpdate(s.Action) }); i >= 0 && !updated {
-			updated = true
-			if err := e.opts.Actor.Do(ctx, ev, d, steps[i]); err != nil {
-				return err
-			}
-			delay = firstMergeableDelay / 2 // it is evaluated again at once
-			continue
-		}
 		if delay > lastMergeableDelay || !awaitsMergeability(ev, d) {
 			return nil
-		}
-		if updated { // what the forge may wait for
-			if _, err := e.opts.Actor.Present(ctx, ev, d); err != nil {
-				return err
-			}
 		}
 		if !e.sleepFor(ctx, delay) {
 			return ctx.Err()

@@ -12,8 +12,8 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion"
 )
 
-// performSteps does a decision's steps but merges, and what is done right before them, which it
-// leaves to the repository's merge key. acted says that something was done that must be looked at. What fails in
+// performSteps does a decision's steps but merges, which it leaves to the repository's
+// merge key. acted says that something was done that must be looked at. What fails in
 // an environment keeps from being done what comes after it there: of the component's
 // own, or, where it is about a pull request, of all that the unit does there.
 func (e *Controller) performSteps(ctx context.Context, ev *facts.Evaluation, d *promotion.Decision) (acted bool, failed stepFailures) {
@@ -27,6 +27,8 @@ func (e *Controller) performSteps(ctx context.Context, ev *facts.Evaluation, d *
 		switch step.Action.(type) {
 		case promotion.FactRequest: // answered before, or it can't be
 			continue
+		case promotion.Merge:
+			err = e.enqueueMerge(ctx, ev.Unit)
 		case promotion.Refresh, promotion.Sync:
 			if err := e.opts.Actor.Do(ctx, ev, d, step); err != nil {
 				// The verdict waits and asks again; nothing else stands still for it.
@@ -34,9 +36,7 @@ func (e *Controller) performSteps(ctx context.Context, ev *facts.Evaluation, d *
 			}
 			continue
 		default:
-			if awaitsTurn(step.Action) {
-				err = e.enqueueMerge(ctx, ev.Unit)
-			} else if err = e.opts.Actor.Do(ctx, ev, d, step); err == nil {
+			if err = e.opts.Actor.Do(ctx, ev, d, step); err == nil {
 				acted = true
 			}
 		}

@@ -79,7 +79,6 @@ type Replace struct {
 	Why         string
 	Members     []Member
 	Batch       bool
-	BeforeMerge bool `json:",omitempty"` // only to be merged at once: done when its turn to be merged has come
 }
 
 // Close closes one of ours, marked as superseded so that it is no veto.
@@ -122,7 +121,6 @@ type RecomposeRevert struct {
 	Head        string
 	Tip         string
 	Members     []Member
-	BeforeMerge bool `json:",omitempty"` // as in Replace
 }
 
 // Refresh has Argo CD look at a target again.

@@ -33,7 +33,6 @@ type batchPlan struct {
 	merges         map[string]Merge
 	wanted         bool // a component says that something is to be done with it
 	recompose      bool // composed anew also where the same move
-	outdated       int  // components that say that it waits for nothing but to be brought up to date
 	blocked        string
 }
 
@@ -93,10 +92,6 @@ func (b *batchPlanner) planPromotion(env string) {
 		return
 	}
 	b.limitMembers(j)
-	update := j.blocked == "" && j.outdated > 0 && j.outdated == len(j.current) && BatchID(j.current) == BatchID(j.next) && !j.recompose
-	if update {
-		j.recompose, j.replaceReasons = true, append(j.replaceReasons, whyOutdated)
-	}
 	for {
 		if len(j.current) > 0 && !j.recompose && BatchID(j.current) == BatchID(j.next) {
 			b.mergeWhenAllReady(j)
@@ -126,7 +121,7 @@ func (b *batchPlanner) planPromotion(env string) {
 		return
 	}
 	b.addAction(Replace{Environment: env, Pull: j.pull.Number, Head: j.pull.Head, Tip: j.tip, Release: BatchID(j.next), Name: formatMembers(j.next),
-		Why: strings.Join(append(j.leaveReasons, j.replaceReasons...), "; "), Members: j.next, Batch: true, BeforeMerge: update})
+		Why: strings.Join(append(j.leaveReasons, j.replaceReasons...), "; "), Members: j.next, Batch: true})
 }
 
 // limitMembers leaves those behind for whom there is no room; who is in it already stays.
@@ -219,10 +214,6 @@ func (j *batchPlan) addMember(f *ComponentFacts, e *Env, said []PullAction) {
 			j.leaveReasons = append(j.leaveReasons, f.Unit.Component+": "+a.Why)
 			return
 		case Replace:
-			if a.BeforeMerge {
-				j.outdated++
-				continue
-			}
 			j.recompose = true
 			p = a.Members[0]
 			why := a.Why

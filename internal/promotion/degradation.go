@@ -296,9 +296,6 @@ func (j *evaluator) evaluateRevert(e *Env, st *EnvState) {
 	}
 	st.RevertGates = j.evaluateGates(e, u, true)
 	if !allPass(st.RevertGates) {
-		if isOutdated(u, st.RevertGates) {
-			j.addAction(RecomposeRevert{Environment: e.Name, Pull: u.Number, Head: u.Head, Tip: e.Tip, Members: j.membersOf(u), BeforeMerge: true})
-		}
 		return
 	}
 	if e.Spec.OnDegraded.Action != pipeline.OnDegradedRevertAndMerge && !u.Queued {

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/wording"
 	"github.com/liftlock/liftlock/policies"
 )
@@ -73,16 +72,10 @@ func (j *evaluator) evaluateGates(e *Env, p *Pull, revert bool) []policies.Resul
 			since = p.UpdatedAt
 		}
 		j.recheckAt(j.facts.Now.Add(mergeableRecheckDelay(j.facts.Now.Sub(since))))
-	case MergeBehind:
-		reason := "the forge merges only what is up to date with the branch, which has moved on: it is composed anew when its turn to be merged comes"
-		if !revert && e.Spec.Merge == pipeline.Manual {
-			reason = "the forge merges only what is up to date with the branch, which has moved on: bring it up to date there before you merge it"
-		}
-		add(gateMergeable, policies.Wait, reason)
 	case MergeDirty:
 		add(gateMergeable, policies.Wait, "it conflicts with the tracked branch and is composed anew")
 	default:
-		add(gateMergeable, policies.Wait, "the forge blocks the merge: "+cmp.Or(p.MergeNote, string(p.Mergeable)))
+		add(gateMergeable, policies.Wait, p.blockedReason())
 	}
 	if revert {
 		return out

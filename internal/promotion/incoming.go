@@ -232,7 +232,6 @@ func (j *evaluator) evaluateOpen(e *Env, st *EnvState) {
 		j.requestReviewers(e, p)
 	}
 	if !allPass(st.Gates) {
-		j.updateOutdated(e, st, own)
 		return
 	}
 	if e.Spec.Merge == pipeline.Manual && !p.Queued { // who queued it merges it
@@ -240,32 +239,6 @@ func (j *evaluator) evaluateOpen(e *Env, st *EnvState) {
 		return
 	}
 	j.addAction(Merge{Environment: e.Name, Pull: p.Number, Head: p.Head, Tip: e.Tip, Members: j.membersOf(p), Until: findEarliestEnd(st.Gates)})
-}
-
-// updateOutdated composes an open promotion anew that would be merged but for the forge, which
-// merges only what is up to date with the branch. It waits for its turn to be merged, so that of
-// several each is composed once and not once for each that is merged before it. With merge: manual
-// nobody knows when its turn comes, and a push costs a run of the checks: who merges it has the
-// forge bring it up to date.
-func (j *evaluator) updateOutdated(e *Env, st *EnvState, own *PendingCommand) {
-	p := e.Open
-	if !isOutdated(p, st.Gates) || e.Spec.Merge == pipeline.Manual || st.State == Diverged && own == nil {
-		return
-	}
-	if !j.ensureComposed(e, st, p.Release, p.Name, nil) {
-		return
-	}
-	j.addAction(Replace{Environment: e.Name, Pull: p.Number, Head: p.Head, Release: p.Release, Name: p.Name, Tip: e.Tip, Why: whyOutdated, Members: []Member{j.member(p.Release, p.Name, nil)}, BeforeMerge: true})
-}
-
-// whyOutdated is why a pull request is composed anew right before its merge.
-const whyOutdated = "the forge merges only what is up to date with the branch"
-
-// isOutdated says that of a pull request's gates only the forge's own doesn't pass, and only
-// because its branch moved on since it was composed.
-func isOutdated(p *Pull, gates []policies.Result) bool {
-	return p.Mergeable == MergeBehind && !p.Queued &&
-		!slices.ContainsFunc(gates, func(g policies.Result) bool { return g.Outcome != policies.Pass && g.Gate != gateMergeable })
 }
 
 // meansNewerRelease says whether a promote that was given while a pull request is open

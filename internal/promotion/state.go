@@ -45,8 +45,6 @@ type MergeState string
 const (
 	MergeUntold  MergeState = ""
 	MergeClean   MergeState = "yes"
-	MergeBlocked MergeState = "blocked" // its rules, or whatever it has no other word for
-	MergeBehind  MergeState = "behind"  // only what is up to date with its branch is merged, and it was composed on an older tip
 	MergeUnknown MergeState = "unknown" // it is still computing
 	MergeDirty   MergeState = "dirty"   // conflicts
 )

@@ -72,6 +72,10 @@ type Repository struct {
 	// given on.
 	Review func(t *testing.T, number int, v Verdict, commit string)
 
+	// Protect has merging into main need so many approvals and these statuses. nil where the
+	// world can't.
+	Protect func(t *testing.T, approvals int, contexts ...string)
+
 	// Requested lists the logins and teams (organisation/name) from whom a review is
 	// requested. RemoveRequest takes the request to an account off.
 	Requested     func(t *testing.T, number int) []string
@@ -129,12 +133,17 @@ func Run(t *testing.T, w Backend) {
 		{"merge a head that moved", testMergeStale},
 		{"merge what is closed", testMergeClosed},
 		{"conflict", testConflict},
+		{"rules of a branch", testRules},
 		{"authors of commits", testCommitAuthors},
 		{"pushes", testPushes},
 		{"delete a branch", testDeleteBranch},
 		{"webhook", testHook},
 		{"webhook delivers", testHookDelivers(w.Type)},
 		{"missed deliveries", testMissedDeliveries(w.Type)},
+		{"inspect the credentials", testInspectCredentials},
+		{"inspect the repository", testInspectRepository},
+		{"inspect webhooks", testInspectHooks},
+		{"inspect a team", testInspectTeam},
 		{"what isn't there", testNotFound},
 		{"canceled", testCanceled},
 	} {
