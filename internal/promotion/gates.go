@@ -98,16 +98,37 @@ func (j *evaluator) evaluateGates(e *Env, p *Pull, revert bool) []policies.Resul
 	facts.Promotion = j.describePromotion(e, p, facts.Soaked)
 	facts.SyncWindows, facts.Drift = e.SyncWindows, e.listDrift()
 	out = append(out, j.evaluatePipelineGates(e, p, facts)...)
-	if limit := j.spec.Limits.MergesPerHour; limit > 0 && j.facts.Limits.MergesLastHour >= limit {
-		until := j.facts.Limits.OldestMerge
-		if !until.IsZero() {
-			until = until.Add(time.Hour)
-		}
-		out = append(out, policies.Result{Gate: "limit", Outcome: policies.Wait, Until: until,
-			Reason: fmt.Sprintf("%d merges in the last hour (limits.mergesPerHour: %d)", j.facts.Limits.MergesLastHour, limit)})
-		j.recheckAt(until)
+	if r, reached := j.evaluateMergeLimit(p); reached {
+		out = append(out, r)
+		j.recheckAt(r.Until)
 	}
 	return out
+}
+
+// evaluateMergeLimit says that no more may be merged for now. What is on its way by the forge's
+// merge queue counts as merged for what would join it; what is there already isn't taken out for
+// the others that are.
+func (j *evaluator) evaluateMergeLimit(p *Pull) (r policies.Result, reached bool) {
+	limit, l := j.spec.Limits.MergesPerHour, j.facts.Limits
+	first, queued := l.OldestMerge, 0
+	for _, q := range l.QueuedMerges {
+		if !p.Queued && q.Pull != p.Number {
+			queued++
+			first = earliest(first, q.At)
+		}
+	}
+	if limit <= 0 || l.MergesLastHour+queued < limit {
+		return r, false
+	}
+	text := fmt.Sprintf("%d merges in the last hour", l.MergesLastHour)
+	if queued > 0 {
+		text += fmt.Sprintf(", and %d on their way by the forge's merge queue", queued)
+	}
+	r = policies.Result{Gate: "limit", Outcome: policies.Wait, Reason: fmt.Sprintf("%s (limits.mergesPerHour: %d)", text, limit)}
+	if !first.IsZero() {
+		r.Until = first.Add(time.Hour)
+	}
+	return r, true
 }
 
 // listDrift is how the environment's targets differ from Git, or why that can't be told.
