@@ -18,6 +18,12 @@ const DefaultTimeout = 30 * time.Second
 type Forge interface {
 	forge.Inspector
 	Me(ctx context.Context) (forge.User, error)
+	CloneURL(ctx context.Context, r forge.Repo) (string, error)
+	GitAuth(ctx context.Context, r forge.Repo) (username, password string, err error)
+	Permission(ctx context.Context, r forge.Repo, login string) (forge.Permission, error)
+	Rules(ctx context.Context, r forge.Repo, branch string) (*forge.BranchRules, error)
+	PullRequests(ctx context.Context, r forge.Repo, since time.Time) ([]forge.PullRequest, error)
+	Checks(ctx context.Context, r forge.Repo, commit string) ([]forge.Check, error)
 }
 
 // Options say what is checked.

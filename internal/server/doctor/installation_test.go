@@ -70,6 +70,31 @@ argocd:
     kubernetes: {namespaces: [argocd]}
 `
 
+// pipelineFile is a pipeline in which nothing is wrong.
+const pipelineFile = `apiVersion: liftlock.dev/v1alpha1
+kind: Pipeline
+metadata: {name: shop}
+spec:
+  applicationSets: [{path: argocd/*.yaml}]
+  component: '{{ index .path.segments 1 }}'
+  environment: '{{ .path.basename }}'
+  carry: [{kustomizeImages: ["*"]}]
+  merge: {method: merge}
+  breakGlass: {teams: [acme/sre]}
+  environments:
+    - {name: dev}
+    - name: qa
+      after: [dev]
+      merge: auto
+      gates:
+        - checks: {require: ["ci/*"]}
+    - name: prod
+      after: [qa]
+      gates:
+        - approvals: {count: 1, from: {teams: [acme/sre], users: [ada]}}
+        - window: {cron: "0 9 * * MON-THU", duration: 8h, timezone: Europe/Berlin}
+`
+
 func newInstallation(t *testing.T, face emulator.Face, calls int) *installation {
 	t.Helper()
 	in := &installation{t: t, face: face, answer: http.StatusNoContent, host: testHost{free: 100 << 30}, timeout: 20 * time.Second,
@@ -86,9 +111,20 @@ func newInstallation(t *testing.T, face emulator.Face, calls int) *installation 
 	in.receiver = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(in.answer) }))
 	t.Cleanup(in.receiver.Close)
 	in.do(in.em.AddUser(botLogin, botToken, emulator.UserOptions{}))
-	in.do(in.em.AddUser(adminLogin, "grace-token", emulator.UserOptions{}))
-	in.do(in.em.CreateRepo(repoName, emulator.RepoOptions{Author: adminLogin, Files: map[string]string{"README.md": "vessels\n"},
-		Access: map[string]emulator.Permission{botLogin: emulator.Admin, adminLogin: emulator.Admin}}))
+	access := map[string]emulator.Permission{botLogin: emulator.Admin, adminLogin: emulator.Admin}
+	for _, login := range []string{adminLogin, "ada", "edsger", "mallory"} {
+		in.do(in.em.AddUser(login, login+"-token", emulator.UserOptions{}))
+	}
+	access["ada"], access["edsger"] = emulator.Write, emulator.Write
+	in.do(in.em.SetTeam("acme/sre", "", adminLogin, "edsger"))
+	in.do(in.em.CreateRepo(repoName, emulator.RepoOptions{Author: adminLogin, Access: access,
+		Files: map[string]string{"README.md": "vessels\n", ".liftlock.yaml": pipelineFile, "argocd/apps.yaml": "kind: ApplicationSet\n"}}))
+	in.do(in.em.Protect(repoName, "main", emulator.Protection{Contexts: []string{"liftlock"}}))
+	head, err := in.em.CommitAs(repoName, "ada", "topic", "Change it", map[string]string{"a.txt": "a\n"})
+	in.do(err)
+	_, err = in.em.OpenPull(repoName, "ada", "topic", "main", "Change it", "")
+	in.do(err)
+	in.do(in.em.SetStatus(repoName, "ada", head, emulator.Status{Context: "ci/build", State: "success"}))
 	in.file = strings.NewReplacer("EXTERNAL", in.receiver.URL, "TYPE", string(face), "APIADDRESS", in.em.APIURL(), "FOLDER", t.TempDir()).Replace(serverFile)
 	if _, err := in.driver(in.config()).(forge.Forge).EnsureHook(context.Background(), forge.Repo{Owner: "acme", Name: "vessels"}, forge.Hook{URL: in.hookURL(), Secret: hookSecret}); err != nil {
 		t.Fatal(err)
@@ -157,6 +193,20 @@ func (in *installation) push() {
 	_, err := in.em.CommitAs(repoName, adminLogin, "main", "Change it", map[string]string{"README.md": time.Now().String() + "\n"})
 	in.do(err)
 	in.do(in.em.WaitIdle(context.Background()))
+}
+
+// editPipeline replaces something in the pipeline file, which must be there.
+func editPipeline(old, with string) func(*installation) {
+	return func(in *installation) {
+		in.t.Helper()
+		was, _, err := in.em.File(repoName, "main", ".liftlock.yaml")
+		in.do(err)
+		if !strings.Contains(was, old) {
+			in.t.Fatalf("the pipeline file has no %q", old)
+		}
+		_, err = in.em.CommitAs(repoName, adminLogin, "main", "Change the pipeline", map[string]string{".liftlock.yaml": strings.Replace(was, old, with, 1)})
+		in.do(err)
+	}
 }
 
 func faces(only ...emulator.Face) []emulator.Face {

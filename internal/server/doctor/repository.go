@@ -30,6 +30,7 @@ func (d *doctor) checkRepository(ctx context.Context, c *config.Forge, r *config
 	}
 	if k.checkSettings(ctx) {
 		k.checkHooks(ctx)
+		k.checkPipelines(ctx)
 	}
 	return k.found
 }
