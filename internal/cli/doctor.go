@@ -15,11 +15,11 @@ func doctorCommand() *cobra.Command {
 	var file, output string
 	c := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check the machine, the forges, the repositories and their pipelines, and say what to change",
+		Short: "Check an installation, and say what to change",
 		Long: "Checks what the server's file names, as the server would use it: this machine, the forges'\n" +
-			"credentials, the repositories with their webhooks and the rules of their branches, and the\n" +
-			"pipelines with their gates. Run it before serve, and when something doesn't happen. It reads,\n" +
-			"and changes nothing.\n\n" +
+			"credentials, the repositories with their webhooks and the rules of their branches, the\n" +
+			"pipelines with their gates, and what may be done in Argo CD. Run it before serve, and when\n" +
+			"something doesn't happen. It reads, and changes nothing.\n\n" +
 			"Each line is ok, warn (works, but less well), FAIL (doesn't work) or unknown (couldn't be\n" +
 			"read), with what to change and a code that stays the same from version to version.\n" +
 			"Exits with 0 when all is ok or warn, 1 when something FAILs, 3 when something is unknown.",

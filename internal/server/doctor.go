@@ -3,9 +3,11 @@ package server
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"k8s.io/utils/clock"
 
+	"github.com/liftlock/liftlock/internal/argocd"
 	"github.com/liftlock/liftlock/internal/cache"
 	"github.com/liftlock/liftlock/internal/server/doctor"
 )
@@ -18,7 +20,7 @@ func Doctor(ctx context.Context, o Options) (*doctor.Report, error) {
 		o.Clock = clock.RealClock{}
 	}
 	var caches cache.Group
-	checks := doctor.Options{Config: o.Config, Now: o.Clock.Now, Forges: map[string]doctor.Forge{}}
+	checks := doctor.Options{Config: o.Config, Now: o.Clock.Now, Forges: map[string]doctor.Forge{}, ArgoCDs: map[string]doctor.ArgoCD{}}
 	for _, f := range o.Config.Forges {
 		d, err := newDriver(o.Config, f, driverOptions{version: o.Version, caches: &caches, now: o.Clock.Now})
 		if err != nil {
@@ -30,5 +32,21 @@ func Doctor(ctx context.Context, o Options) (*doctor.Report, error) {
 		}
 		checks.Forges[f.Name] = inspected
 	}
+	for _, a := range o.Config.ArgoCD {
+		options, err := argocdOptions(a)
+		if err != nil {
+			return nil, fmt.Errorf("argocd %s: %w", a.Name, err)
+		}
+		options.Kubeconfig, options.Context = a.Kubernetes.Kubeconfig, a.Kubernetes.Context
+		checks.ArgoCDs[a.Name] = inspectedArgoCD{options}
+	}
 	return doctor.Run(ctx, checks), nil
+}
+
+// inspectedArgoCD is an Argo CD of the server's file, for doctor.
+type inspectedArgoCD struct{ options argocd.Options }
+
+// Inspect implements doctor.ArgoCD.
+func (a inspectedArgoCD) Inspect(ctx context.Context, now time.Time) (*argocd.Inspection, error) {
+	return argocd.Inspect(ctx, a.options, now)
 }

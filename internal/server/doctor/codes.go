@@ -13,11 +13,12 @@ const (
 	CodeHooks       Code = "hooks"
 	CodeRules       Code = "rules"
 	CodePipeline    Code = "pipeline"
+	CodeArgoCD      Code = "argocd"
 )
 
 // levels are the findings' levels by code.
 var levels = map[Code]Level{
-	CodeHost: OK, CodeFile: OK, CodeCredentials: OK, CodeRepository: OK, CodeHooks: OK, CodeRules: OK, CodePipeline: OK,
+	CodeHost: OK, CodeFile: OK, CodeCredentials: OK, CodeRepository: OK, CodeHooks: OK, CodeRules: OK, CodePipeline: OK, CodeArgoCD: OK,
 
 	"git-unusable": Fail, "disk-low": Warn, "disk-full": Fail, "disk-unread": Unknown, "data-dir-closed": Fail, "clock-off": Fail,
 
@@ -33,6 +34,9 @@ var levels = map[Code]Level{
 
 	"branch-missing": Fail, "git-refused": Fail, "git-unread": Unknown,
 	"rules-unread": Unknown, "rules-hidden": Unknown, "method-refused": Fail, "linear-history": Fail, "merge-forbidden": Fail, "rules-bypassed": Fail, "signatures-required": Fail, "status-optional": Warn,
+
+	"argocd-unreachable": Unknown, "argocd-kubeconfig": Fail, "argocd-refused": Fail, "argocd-forbidden": Fail, "argocd-limited": Warn, "argocd-token-ends": Warn, "argocd-token-ended": Fail,
+	"argocd-version-unknown": Warn, "argocd-version-other": Warn, "argocd-health-hidden": Warn, "argocd-windows-closed": Warn, "argocd-empty": Warn,
 
 	"pipeline-missing": Fail, "pipeline-invalid": Fail, "pipeline-names": Fail, "pipeline-odd": Warn, "sets-missing": Fail, "argocd-unnamed": Fail,
 	"closed-long": Warn, "check-never-ran": Warn, "checks-unread": Unknown, "codeowners-unusable": Fail,

@@ -28,11 +28,12 @@ type Forge interface {
 
 // Options say what is checked.
 type Options struct {
-	Config  *config.Config   // as the server would run with it
-	Host    Host             // nil: this machine
-	Forges  map[string]Forge // by their names in the file
-	Now     func() time.Time // nil: time.Now
-	Timeout time.Duration    // of each part; 0: DefaultTimeout
+	Config  *config.Config    // as the server would run with it
+	Host    Host              // nil: this machine
+	Forges  map[string]Forge  // by their names in the file
+	ArgoCDs map[string]ArgoCD // likewise
+	Now     func() time.Time  // nil: time.Now
+	Timeout time.Duration     // of each part; 0: DefaultTimeout
 }
 
 // doctor is one run.
@@ -59,6 +60,9 @@ func Run(ctx context.Context, o Options) *Report {
 	parts := []part{d.checkHost, d.checkFile}
 	for i := range o.Config.Forges {
 		parts = append(parts, func(ctx context.Context) findings { return d.checkForge(ctx, &o.Config.Forges[i]) })
+	}
+	for i := range o.Config.ArgoCD {
+		parts = append(parts, func(ctx context.Context) findings { return d.checkArgoCD(ctx, &o.Config.ArgoCD[i]) })
 	}
 	return &Report{Findings: runParts(ctx, o.Timeout, parts)}
 }

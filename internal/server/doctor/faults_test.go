@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -186,6 +187,52 @@ var gateFaults = []fault{
 	{name: "the floor's approvals", plant: edit("dataDir:", "floor: [{environments: [prod], approvals: {count: 1, from: {users: [ada]}}}]\ndataDir:"), want: []doctor.Code{"approvers-scarce"}},
 }
 
+// byAPI has the Argo CD reached by its own API alone, with a token.
+func byAPI(token string, plant func(in *installation)) func(*installation) {
+	return func(in *installation) {
+		in.t.Helper()
+		authority := filepath.Join(in.t.TempDir(), "ca.pem")
+		in.do(in.argocd.WriteAuthority(authority))
+		if token == "" {
+			token = in.argocd.APIToken()
+		}
+		i := strings.Index(in.file, "    kubernetes:")
+		in.file = in.file[:i] + fmt.Sprintf("    api: {url: %q, token: %q, caFile: %q}\n", in.argocd.APIURL(), token, authority)
+		plant(in)
+	}
+}
+
+var nothing = func(*installation) {}
+
+var argocdFaults = []fault{
+	{name: "an Argo CD by its API", plant: byAPI("", nothing)},
+	{name: "an Argo CD that is down", plant: func(in *installation) { in.do(in.argocd.Close()) }, want: []doctor.Code{"argocd-unreachable"}},
+	{name: "no kubeconfig", plant: edit("kubeconfig: /", "kubeconfig: /not-there/"), want: []doctor.Code{"argocd-kubeconfig"}},
+	{name: "another's token", plant: func(in *installation) {
+		path := regexp.MustCompile(`kubeconfig: (\S+),`).FindStringSubmatch(in.file)[1]
+		text, err := os.ReadFile(path)
+		in.do(err)
+		in.do(os.WriteFile(path, regexp.MustCompile(`token: "[^"]*"`).ReplaceAll(text, []byte(`token: "another"`)), 0o600))
+	}, want: []doctor.Code{"argocd-refused"}},
+	{name: "an API that doesn't know the token", plant: byAPI("another", nothing), want: []doctor.Code{"argocd-refused"}},
+	{name: "Applications that can't be watched", plant: func(in *installation) { in.argocd.Deny("watch", "applications") }, want: []doctor.Code{"argocd-forbidden"}},
+	{name: "Applications that can't be patched", plant: func(in *installation) { in.argocd.Deny("patch", "applications") }, want: []doctor.Code{"argocd-limited"}},
+	{name: "projects that can't be seen", plant: func(in *installation) { in.argocd.Deny("list", "appprojects") }, want: []doctor.Code{"argocd-limited"}},
+	{name: "cluster Secrets that can't be seen", plant: func(in *installation) {
+		edit("version: v2.14.21", "version: v2.14.21\n    clusters: {live: true}")(in)
+		in.argocd.Deny("list", "secrets")
+	}, want: []doctor.Code{"argocd-limited"}},
+	{name: "Applications that the API hides", plant: byAPI("", func(in *installation) { in.argocd.Deny("get", "applications") }), want: []doctor.Code{"argocd-forbidden"}},
+	{name: "an Argo CD of an unknown line", plant: edit("    version: v2.14.21\n", ""), want: []doctor.Code{"argocd-version-unknown"}},
+	{name: "an Argo CD of another line", plant: byAPI("", edit("v2.14.21", "v3.1.0")), want: []doctor.Code{"argocd-version-other"}},
+	{name: "windows that never open", plant: func(in *installation) {
+		in.argocd.RemoveObject("appprojects", "argocd", "default")
+		in.do(in.argocd.AddObject("appprojects", map[string]any{"metadata": map[string]any{"name": "default", "namespace": "argocd"}, "spec": map[string]any{
+			"syncWindows": []any{map[string]any{"kind": "deny", "schedule": "* * * * *", "duration": "24h", "applications": []string{"*"}}}}}))
+	}, want: []doctor.Code{"argocd-windows-closed"}},
+	{name: "no Applications", plant: func(in *installation) { in.do(in.argocd.RemoveApplication("argocd", "web-dev")) }, want: []doctor.Code{"argocd-empty"}},
+}
+
 // asApp has Liftlock work as a GitHub App, and then a fault.
 func asApp(plant func(in *installation)) func(*installation) {
 	return func(in *installation) {
@@ -226,7 +273,7 @@ var appFaults = []fault{
 // and nothing else is.
 func TestFaults(t *testing.T) {
 	t.Parallel()
-	for _, f := range slices.Concat(onGitHubOnly(hostFaults), onGitHubOnly(fileFaults), forgeFaults, repositoryFaults, hookFaults, pipelineFaults, ruleFaults, gateFaults, onGitHubOnly(appFaults)) {
+	for _, f := range slices.Concat(onGitHubOnly(hostFaults), onGitHubOnly(fileFaults), forgeFaults, repositoryFaults, hookFaults, onGitHubOnly(pipelineFaults), ruleFaults, gateFaults, onGitHubOnly(argocdFaults), onGitHubOnly(appFaults)) {
 		for _, face := range faces(f.faces...) {
 			t.Run(f.name+" on "+string(face), func(t *testing.T) {
 				t.Parallel()

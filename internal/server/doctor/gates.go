@@ -100,7 +100,7 @@ func (k *repositoryCheck) checkGates(ctx context.Context, where string, p *pipel
 		}
 	}
 	if b := p.Spec.BreakGlass; b != nil {
-		c.checkPeople("breakGlass", b.Teams, b.Users)
+		c.checkAccounts("breakGlass", b.Teams, b.Users)
 	}
 }
 
@@ -142,7 +142,7 @@ func (c *gatesCheck) checkApprovals(what string, a *policies.Approvals) {
 	if from.Codeowners {
 		c.checkCodeowners(what)
 	}
-	who, complete := c.checkPeople(what, from.Teams, from.Users)
+	who, complete := c.checkAccounts(what, from.Teams, from.Users)
 	if !complete || from.IsEmpty() || from.Codeowners {
 		return
 	}
@@ -169,9 +169,9 @@ func (c *gatesCheck) checkCodeowners(what string) {
 	c.found.add("codeowners-unusable", c.where, what+" goes by CODEOWNERS, and the branch has none", "commit one as "+strings.Join(files, ", or as "))
 }
 
-// checkPeople checks that teams and users are there and may do what they are named for, and gives
+// checkAccounts checks that teams and users are there and may do what they are named for, and gives
 // the logins of those whose word would count; complete false: there may be more.
-func (c *gatesCheck) checkPeople(what string, teams, users []string) (who []string, complete bool) {
+func (c *gatesCheck) checkAccounts(what string, teams, users []string) (who []string, complete bool) {
 	complete = true
 	me, err := c.forge.Me(c.ctx)
 	if err != nil {

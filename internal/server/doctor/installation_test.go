@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/argocd"
+	"github.com/liftlock/liftlock/internal/argocd/api"
 	"github.com/liftlock/liftlock/internal/config"
 	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/forge"
@@ -31,6 +33,7 @@ type installation struct {
 	t        *testing.T
 	face     emulator.Face
 	em       *emulator.Forge
+	argocd   *emulator.ArgoCD
 	receiver *httptest.Server // of webhooks
 	answer   int              // what it answers
 	host     testHost
@@ -67,7 +70,8 @@ repositories:
   - {forge: hub, name: acme/vessels, manageWebhooks: true}
 argocd:
   - name: hub
-    kubernetes: {namespaces: [argocd]}
+    version: v2.14.21
+    kubernetes: {kubeconfig: KUBECONFIG, namespaces: [argocd]}
 `
 
 // pipelineFile is a pipeline in which nothing is wrong.
@@ -125,7 +129,13 @@ func newInstallation(t *testing.T, face emulator.Face, calls int) *installation 
 	_, err = in.em.OpenPull(repoName, "ada", "topic", "main", "Change it", "")
 	in.do(err)
 	in.do(in.em.SetStatus(repoName, "ada", head, emulator.Status{Context: "ci/build", State: "success"}))
-	in.file = strings.NewReplacer("EXTERNAL", in.receiver.URL, "TYPE", string(face), "APIADDRESS", in.em.APIURL(), "FOLDER", t.TempDir()).Replace(serverFile)
+	in.argocd, err = emulator.NewArgoCD(emulator.ArgoCDOptions{Repos: in.em})
+	in.do(err)
+	t.Cleanup(func() { in.do(in.argocd.Close()) })
+	in.do(in.argocd.AddApplication(emulator.AppSpec{Name: "web-dev", Repo: repoName, Path: "apps/web/dev", DestinationNamespace: "dev"}))
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	in.do(in.argocd.WriteKubeconfig(kubeconfig))
+	in.file = strings.NewReplacer("KUBECONFIG", kubeconfig, "EXTERNAL", in.receiver.URL, "TYPE", string(face), "APIADDRESS", in.em.APIURL(), "FOLDER", t.TempDir()).Replace(serverFile)
 	if _, err := in.driver(in.config()).(forge.Forge).EnsureHook(context.Background(), forge.Repo{Owner: "acme", Name: "vessels"}, forge.Hook{URL: in.hookURL(), Secret: hookSecret}); err != nil {
 		t.Fatal(err)
 	}
@@ -174,6 +184,26 @@ func (in *installation) driver(c *config.Config) doctor.Forge {
 	return d
 }
 
+// inspectedArgoCD reads the Argo CD as the server would.
+type inspectedArgoCD struct{ options argocd.Options }
+
+func (a inspectedArgoCD) Inspect(ctx context.Context, now time.Time) (*argocd.Inspection, error) {
+	return argocd.Inspect(ctx, a.options, now)
+}
+
+func (in *installation) newArgoCD(c *config.Config) doctor.ArgoCD {
+	in.t.Helper()
+	a := c.ArgoCD[0]
+	o := argocd.Options{Name: a.Name, Kubeconfig: a.Kubernetes.Kubeconfig, Namespaces: a.Kubernetes.Namespaces, Clusters: a.Clusters.Live, Refresh: a.Refresh, APIAlone: a.APIAlone}
+	if a.API != nil {
+		ca, err := api.ReadCAFile(a.API.CAFile)
+		in.do(err)
+		o.API, err = api.New(api.Options{URL: a.API.URL, Token: a.API.Token.Reveal(), CA: ca})
+		in.do(err)
+	}
+	return inspectedArgoCD{o}
+}
+
 // examine runs doctor on it.
 func (in *installation) examine() *doctor.Report {
 	in.t.Helper()
@@ -182,7 +212,7 @@ func (in *installation) examine() *doctor.Report {
 		return doctor.InvalidFile(err)
 	}
 	return doctor.Run(context.Background(), doctor.Options{
-		Config: c, Host: &in.host, Forges: map[string]doctor.Forge{"hub": in.driver(c)}, Timeout: in.timeout,
+		Config: c, Host: &in.host, Forges: map[string]doctor.Forge{"hub": in.driver(c)}, ArgoCDs: map[string]doctor.ArgoCD{"hub": in.newArgoCD(c)}, Timeout: in.timeout,
 		Now: func() time.Time { return time.Now().Add(in.off) },
 	})
 }
