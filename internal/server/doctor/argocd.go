@@ -25,6 +25,8 @@ const maxNamed = 5
 // checkArgoCD checks one Argo CD of the server's file.
 func (d *doctor) checkArgoCD(ctx context.Context, c *config.ArgoCD) (found findings) {
 	where := "argocd " + c.Name
+	ctx, cancel := d.limit(ctx)
+	defer cancel()
 	i, err := d.ArgoCDs[c.Name].Inspect(ctx, d.Now())
 	var kubeconfig *argocd.KubeconfigError
 	switch {

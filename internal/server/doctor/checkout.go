@@ -39,9 +39,9 @@ func (k *repositoryCheck) fetchInto(ctx context.Context, folder string) (*git.Mi
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchShare*k.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, fetchShare*k.Timeout)
 	defer cancel()
-	m, err := git.Open(ctx, git.Options{Dir: folder, URL: url, CAFile: k.forgeOf.CAFile, Timeout: fetchShare * k.Timeout, Author: git.Ident{Name: "liftlock doctor", Email: "doctor@localhost"}, // it commits nothing
+	m, err := git.Open(ctx, git.Options{Dir: folder, URL: url, CAFile: k.forgeOf.CAFile, Timeout: fetchShare * k.Timeout, Author: git.Ident{Name: "liftlock doctor", Email: "doctor@localhost"}, // of what a probe pushes
 		Credentials: func(ctx context.Context) (string, string, error) { return k.forge.GitAuth(ctx, k.repo) }})
 	if err != nil {
 		return nil, err

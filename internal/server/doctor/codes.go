@@ -14,11 +14,12 @@ const (
 	CodeRules       Code = "rules"
 	CodePipeline    Code = "pipeline"
 	CodeArgoCD      Code = "argocd"
+	CodeProbe       Code = "probe"
 )
 
 // levels are the findings' levels by code.
 var levels = map[Code]Level{
-	CodeHost: OK, CodeFile: OK, CodeCredentials: OK, CodeRepository: OK, CodeHooks: OK, CodeRules: OK, CodePipeline: OK, CodeArgoCD: OK,
+	CodeHost: OK, CodeFile: OK, CodeCredentials: OK, CodeRepository: OK, CodeHooks: OK, CodeRules: OK, CodePipeline: OK, CodeArgoCD: OK, CodeProbe: OK,
 
 	"git-unusable": Fail, "disk-low": Warn, "disk-full": Fail, "disk-unread": Unknown, "data-dir-closed": Fail, "clock-off": Fail,
 
@@ -34,6 +35,8 @@ var levels = map[Code]Level{
 
 	"branch-missing": Fail, "git-refused": Fail, "git-unread": Unknown,
 	"rules-unread": Unknown, "rules-hidden": Unknown, "method-refused": Fail, "linear-history": Fail, "merge-forbidden": Fail, "rules-bypassed": Fail, "signatures-required": Fail, "status-optional": Warn,
+
+	"probe-push": Fail, "probe-status": Fail, "probe-delete": Fail, "probe-unread": Unknown,
 
 	"argocd-unreachable": Unknown, "argocd-kubeconfig": Fail, "argocd-refused": Fail, "argocd-forbidden": Fail, "argocd-limited": Warn, "argocd-token-ends": Warn, "argocd-token-ended": Fail,
 	"argocd-version-unknown": Warn, "argocd-version-other": Warn, "argocd-health-hidden": Warn, "argocd-windows-closed": Warn, "argocd-empty": Warn,

@@ -167,24 +167,24 @@ var ruleFaults = []fault{
 }
 
 var gateFaults = []fault{
-	{name: "a window that opens next year", plant: func(in *installation) {
+	{name: "a window that opens next year", faces: []emulator.Face{onGitHub}, plant: func(in *installation) {
 		editPipeline("0 9 * * MON-THU", fmt.Sprintf("0 9 1 %d *", time.Now().AddDate(0, 5, 0).Month()))(in)
 	}, want: []doctor.Code{"closed-long"}},
-	{name: "a freeze without an end in sight", plant: edit("dataDir:", "freezes: [{environments: [prod], from: 2020-01-01, to: 2120-01-01, timezone: UTC, reason: rebuilding}]\ndataDir:"), want: []doctor.Code{"closed-long"}},
+	{name: "a freeze without an end in sight", faces: []emulator.Face{onGitHub}, plant: edit("dataDir:", "freezes: [{environments: [prod], from: 2020-01-01, to: 2120-01-01, timezone: UTC, reason: rebuilding}]\ndataDir:"), want: []doctor.Code{"closed-long"}},
 	{name: "a check that never ran", plant: editPipeline("ci/*", "e2e/*"), want: []doctor.Code{"check-never-ran"}},
 	{name: "checks that can't be read", plant: refuse("GET", "/statuses", emulator.Fault{Status: http.StatusBadGateway}), want: []doctor.Code{"checks-unread"}},
 	{name: "no CODEOWNERS", faces: []emulator.Face{onGitHub}, plant: editPipeline("users: [ada]", "codeowners: true"), want: []doctor.Code{"codeowners-unusable"}},
 	{name: "CODEOWNERS of GitLab's", faces: []emulator.Face{onGitLab}, plant: editPipeline("users: [ada]", "codeowners: true"), want: []doctor.Code{"codeowners-unusable"}},
-	{name: "more approvals than people", plant: editPipeline("count: 1", "count: 4"), want: []doctor.Code{"approvers-few"}},
-	{name: "everybody's approval", plant: editPipeline("count: 1", "count: 3"), want: []doctor.Code{"approvers-scarce"}},
-	{name: "Liftlock's own approval", plant: editPipeline("users: [ada]", "users: [ada, liftlock-bot]"), want: []doctor.Code{"approver-own"}},
+	{name: "more approvals than people", faces: []emulator.Face{onGitHub}, plant: editPipeline("count: 1", "count: 4"), want: []doctor.Code{"approvers-few"}},
+	{name: "everybody's approval", faces: []emulator.Face{onGitHub}, plant: editPipeline("count: 1", "count: 3"), want: []doctor.Code{"approvers-scarce"}},
+	{name: "Liftlock's own approval", faces: []emulator.Face{onGitHub}, plant: editPipeline("users: [ada]", "users: [ada, liftlock-bot]"), want: []doctor.Code{"approver-own"}},
 	{name: "an approver whom nobody knows", plant: editPipeline("users: [ada]", "users: [ada, nobody]"), want: []doctor.Code{"approver-unknown"}},
 	{name: "an approver without access", plant: editPipeline("users: [ada]", "users: [ada, mallory]"), want: []doctor.Code{"approver-unknown"}},
 	{name: "an approver who only reads", plant: func(in *installation) { in.do(in.em.Grant(repoName, "ada", emulator.Read)) }, want: []doctor.Code{"approver-reader"}},
 	{name: "a team that isn't there", plant: editPipeline("teams: [acme/sre], users", "teams: [acme/sre, acme/ops], users"), want: []doctor.Code{"team-unseen"}},
 	{name: "a team with nobody in it", plant: func(in *installation) { in.do(in.em.SetTeam("acme/sre", "")) }, want: []doctor.Code{"approvers-scarce", "team-empty"}},
 	{name: "teams that can't be read", plant: refuse("GET", "/(teams|groups)/.*/members", emulator.Fault{Status: http.StatusForbidden}), want: []doctor.Code{"people-unread"}},
-	{name: "the floor's approvals", plant: edit("dataDir:", "floor: [{environments: [prod], approvals: {count: 1, from: {users: [ada]}}}]\ndataDir:"), want: []doctor.Code{"approvers-scarce"}},
+	{name: "the floor's approvals", faces: []emulator.Face{onGitHub}, plant: edit("dataDir:", "floor: [{environments: [prod], approvals: {count: 1, from: {users: [ada]}}}]\ndataDir:"), want: []doctor.Code{"approvers-scarce"}},
 }
 
 // byAPI has the Argo CD reached by its own API alone, with a token.
@@ -279,7 +279,7 @@ func TestFaults(t *testing.T) {
 				t.Parallel()
 				in := newInstallation(t, face, f.calls)
 				f.plant(in)
-				report := in.examine()
+				report := in.examine(context.Background())
 				if got := report.Codes(); !slices.Equal(got, f.want) {
 					t.Errorf("found %q, want %q:\n%s", got, f.want, text(t, report))
 				}
@@ -304,7 +304,7 @@ func TestSound(t *testing.T) {
 			t.Parallel()
 			in := newInstallation(t, face, 0)
 			in.push()
-			report := in.examine()
+			report := in.examine(context.Background())
 			if len(report.Codes()) > 0 || report.ExitCode() != doctor.ExitWell {
 				t.Errorf("it isn't well:\n%s", text(t, report))
 			}

@@ -42,6 +42,7 @@ type installation struct {
 	key      string // the file of the App's key
 	off      time.Duration
 	timeout  time.Duration
+	prober   func(doctor.Prober) doctor.Prober // that a probe is made by; nil: none is made
 }
 
 // testHost is a machine as it is wanted.
@@ -205,14 +206,18 @@ func (in *installation) newArgoCD(c *config.Config) doctor.ArgoCD {
 }
 
 // examine runs doctor on it.
-func (in *installation) examine() *doctor.Report {
+func (in *installation) examine(ctx context.Context) *doctor.Report {
 	in.t.Helper()
 	c, err := in.load()
 	if err != nil {
 		return doctor.InvalidFile(err)
 	}
-	return doctor.Run(context.Background(), doctor.Options{
-		Config: c, Host: &in.host, Forges: map[string]doctor.Forge{"hub": in.driver(c)}, ArgoCDs: map[string]doctor.ArgoCD{"hub": in.newArgoCD(c)}, Timeout: in.timeout,
+	d, probers := in.driver(c), map[string]doctor.Prober{}
+	if in.prober != nil {
+		probers["hub"] = in.prober(d.(doctor.Prober))
+	}
+	return doctor.Run(ctx, doctor.Options{
+		Config: c, Host: &in.host, Forges: map[string]doctor.Forge{"hub": d}, Probers: probers, ArgoCDs: map[string]doctor.ArgoCD{"hub": in.newArgoCD(c)}, Timeout: in.timeout,
 		Now: func() time.Time { return time.Now().Add(in.off) },
 	})
 }

@@ -16,15 +16,19 @@ import (
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
-// checkPipelines checks the pipeline files on the tracked branch, and what they need of the forge.
+// checkPipelines checks the pipeline files on the tracked branch, and what they need of the forge;
+// where a probe is wanted, it is made too.
 func (k *repositoryCheck) checkPipelines(ctx context.Context) {
 	m, remove := k.openMirror(ctx)
 	if m == nil {
 		return
 	}
 	defer remove()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), k.Timeout) // the fetch had its own
+	ctx, cancel := k.limit(ctx)
 	defer cancel()
+	if p := k.Probers[k.forgeOf.Name]; p != nil {
+		k.probe(ctx, m, p)
+	}
 	head, ok, err := m.Head(ctx, k.config.Branch)
 	if err != nil {
 		k.found.add("git-unread", k.where, err.Error(), "try again")
