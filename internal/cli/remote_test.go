@@ -78,7 +78,7 @@ func TestRemoteQuestions(t *testing.T) {
 		want string
 	}{
 		{[]string{"status"}, "web         1.5.0 verified   1.4.2 baseline"},
-		{[]string{"status", "shop"}, "shop (hub:acme/fleet): 1 components"},
+		{[]string{"status", "shop"}, "shop (hub:acme/fleet): 1 component,"},
 		{[]string{"status", "-o", "json"}, `"component": "web"`},
 		{[]string{"status", "shop", "web"}, "prod carries 1.4.2: baseline\n- open: manual"},
 		{[]string{"why", "shop", "web", "prod"}, "- open: manual"},

@@ -121,6 +121,10 @@ func TestDecideCandidate(t *testing.T) {
 			f.env("dev").History = append(f.env("dev").History, Arrival{Seq: 1, Release: id("r2"), Name: "r2", Commit: "old", By: ByPerson, DegradedAt: noon.Add(-time.Hour)})
 		}).composed("qa", "r2"), want: open},
 		{name: "upstream was changed by hand", facts: linearFacts().with(func(f *ComponentFacts) { f.land("qa", "r9", ByPerson, 0) }), env: "prod", why: "qa was changed by hand to r9; that is not carried on"},
+		{name: "what has just arrived isn't what adopt: converge is about", facts: linearFacts().with(func(f *ComponentFacts) {
+			f.Pipeline.Spec.Adopt = pipeline.AdoptConverge
+			f.land("dev", "r2", ByPerson, 0)
+		}).verdict("dev", verification.Soaking, "not yet"), env: "qa", why: "dev has not verified r2: web-dev: not yet"},
 		{name: "upstream went back by a revert", facts: linearFacts().with(func(f *ComponentFacts) { f.land("qa", "r0", ByRevert, 9) }), want: []string{"record 723000000000 verified in qa"}, env: "prod", why: "qa is back at r0 after a revert"},
 		{name: "upstream can't be read", facts: linearFacts().with(func(f *ComponentFacts) { f.env("dev").Landed = Unsure[Landed]("gone") }), env: "qa", why: "dev can't be read"},
 		{name: "a promote waits while upstream is verifying", facts: linearFacts().with(func(f *ComponentFacts) { f.land("dev", "r2", ByPerson, 0) }).verdict("dev", verification.Soaking, "not yet").with(request("promote", "qa", "", noon)), env: "qa", why: "dev has not verified r2"},

@@ -17,6 +17,9 @@ const (
 	maxMergeableRecheck = 10 * time.Minute
 )
 
+// gateMergeable is the forge's own answer.
+const gateMergeable = "mergeable"
+
 // evaluateGates evaluates everything that stands between an open pull request and its
 // merge. What always holds (Liftlock's own conditions) is listed only while it
 // doesn't; the pipeline's gates are always listed.
@@ -60,19 +63,19 @@ func (j *evaluator) evaluateGates(e *Env, p *Pull, revert bool) []policies.Resul
 	switch mergeable {
 	case MergeClean:
 		if p.isDropped() {
-			add("mergeable", policies.Wait, "it joined the forge's merge queue and is out of it without having landed: what runs there failed, or somebody took it out; see why on the forge, then /liftlock retry has it join again, as a new head does")
+			add(gateMergeable, policies.Wait, "it joined the forge's merge queue and is out of it without having landed: what runs there failed, or somebody took it out; see why on the forge, then /liftlock retry has it join again, as a new head does")
 		}
 	case MergeUnknown, MergeUntold:
-		add("mergeable", policies.Wait, "the forge is still computing whether it can be merged")
+		add(gateMergeable, policies.Wait, "the forge is still computing whether it can be merged")
 		since := p.UncomputedSince
 		if since.IsZero() {
 			since = p.UpdatedAt
 		}
 		j.recheckAt(j.facts.Now.Add(mergeableRecheckDelay(j.facts.Now.Sub(since))))
 	case MergeDirty:
-		add("mergeable", policies.Wait, "it conflicts with the tracked branch and is composed anew")
+		add(gateMergeable, policies.Wait, "it conflicts with the tracked branch and is composed anew")
 	default:
-		add("mergeable", policies.Wait, "the forge blocks the merge: "+cmp.Or(p.MergeNote, string(p.Mergeable)))
+		add(gateMergeable, policies.Wait, p.blockedReason())
 	}
 	if revert {
 		return out

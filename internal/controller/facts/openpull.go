@@ -72,7 +72,8 @@ func (o *Gatherer) gatherOpenPulls(ctx context.Context, ev *Evaluation, env *pro
 			if err != nil {
 				return err
 			}
-			if p.detail, err = o.completeDetail(ctx, r, d, reviews, !p.ref.Revert && requiresChecks(env)); err != nil {
+			stopped := isStopped(&d.pr)
+			if p.detail, err = o.completeDetail(ctx, r, d, reviews || stopped, stopped || !p.ref.Revert && requiresChecks(env)); err != nil {
 				return err
 			}
 			open = append(open, p)
@@ -181,14 +182,16 @@ func (o *Gatherer) describeOpenPull(ctx context.Context, ev *Evaluation, env *pr
 		p.MarkModified(notComposed(p.Number, why))
 	}
 	mergeable := pr.Mergeable
-	if mergeable == forge.MergeableDirty {
-		if p.Stale = p.Base != env.Tip; !p.Stale {
-			// Composed on the newest that is known here, it can't conflict: the forge knows
-			// something newer, or answers about what was.
+	if mergeable == forge.MergeableDirty || mergeable == forge.MergeableBehind {
+		outdated := p.Base != env.Tip
+		p.Stale = outdated && mergeable == forge.MergeableDirty
+		if !outdated {
+			// Composed on the newest that is known here, it can't conflict nor be behind: the
+			// forge knows something newer, or answers about what was.
 			mergeable = forge.MergeableUnknown
-			o.forgetMergeable(repo, p.Number)
+			o.ForgetMergeable(repo, p.Number)
 			for _, c := range ev.Components[:min(1, len(ev.Components))] {
-				c.requestFetch(repo, fmt.Sprintf("what conflicts with #%d at %s", p.Number, p.Head))
+				c.requestFetch(repo, fmt.Sprintf("what keeps #%d from merging at %s", p.Number, p.Head))
 			}
 		}
 	}
@@ -200,8 +203,11 @@ func (o *Gatherer) describeOpenPull(ctx context.Context, ev *Evaluation, env *pr
 	if p.JoinedQueueAt, err = readJoinedQueue(ctx, o.opts.Store, repo.ID, p.Number, p.Head); err != nil {
 		return nil, err
 	}
+	if err := o.addRules(ctx, repo, p, r.detail, repo.bot()); err != nil {
+		return nil, err
+	}
 	if why := o.refusedMergeReason(repo, &r.cachedPull); why != "" {
-		p.Mergeable, p.MergeNote = promotion.MergeState(forge.MergeableBlocked), why
+		p.Mergeable, p.MergeNote = promotion.MergeBlocked, why
 	}
 	if !p.Revert {
 		if p.Review, err = o.approvalFacts(ctx, repo, p.Head, r.detail, p.Base, ev.fresh); err != nil {

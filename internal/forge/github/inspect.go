@@ -104,7 +104,7 @@ func (d *Driver) InspectHooks(ctx context.Context, r forge.Repo, h forge.Hook) (
 	if err != nil || hook == nil {
 		return nil, err
 	}
-	s := hookSettings(hook.Config, hook.Events, h.Events)
+	s := hookSettings(hook.Config, hook.Events, h.Events, hookEvents)
 	s.Active = hook.GetActive()
 	// go-github has the last response as a map: code is a number, or null before there was one.
 	if code, ok := hook.LastResponse["code"].(float64); ok {
@@ -114,11 +114,10 @@ func (d *Driver) InspectHooks(ctx context.Context, r forge.Repo, h forge.Hook) (
 	return []forge.HookSettings{s}, nil
 }
 
-// hookSettings reads what a webhook's configuration and events say; wanted empty: the
-// DefaultEvents.
-func hookSettings(config *gh.HookConfig, has, wanted []string) forge.HookSettings {
+// hookSettings reads what a webhook's configuration and events say; wanted empty: usual.
+func hookSettings(config *gh.HookConfig, has, wanted, usual []string) forge.HookSettings {
 	if len(wanted) == 0 {
-		wanted = DefaultEvents
+		wanted = usual
 	}
 	s := forge.HookSettings{URL: config.GetURL(), Insecure: config.GetInsecureSSL() == "1"}
 	for _, e := range wanted {
@@ -194,7 +193,7 @@ func (p *App) InspectHooks(ctx context.Context, _ forge.Repo, h forge.Hook) ([]f
 	if err != nil {
 		return nil, p.wrapAppError("read the App itself", resp, err)
 	}
-	s := hookSettings(config, app.Events, h.Events)
+	s := hookSettings(config, app.Events, h.Events, DefaultEvents)
 	s.Active = true // one that is switched off isn't shown as such
 	newest, resp, err := p.listDeliveries(ctx, &gh.ListCursorOptions{PerPage: perPage})
 	if err != nil {
