@@ -266,6 +266,18 @@ func (f *Forge) MoveRepository(repo, to string) error {
 	return nil
 }
 
+// SetMethods says anew by which methods a repository merges.
+func (f *Forge) SetMethods(repo string, methods ...string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r, err := f.findRepository(repo)
+	if err != nil {
+		return err
+	}
+	r.methods = methods
+	return nil
+}
+
 // ArchiveRepository makes a repository read-only by its API, or writable again.
 func (f *Forge) ArchiveRepository(repo string, archived bool) error {
 	f.mu.Lock()
