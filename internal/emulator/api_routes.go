@@ -3,7 +3,7 @@ package emulator
 import "slices"
 
 // routes is the forge's REST API, by area. A path that isn't here is GitHub's 404.
-var routes = router(slices.Concat(accountRoutes, appRoutes, teamRoutes, repoRoutes, historyRoutes, pullRoutes, commentRoutes, labelRoutes, statusRoutes, deploymentRoutes, hookRoutes))
+var routes = router(slices.Concat(accountRoutes, appRoutes, teamRoutes, repoRoutes, rulesRoutes, historyRoutes, pullRoutes, commentRoutes, labelRoutes, statusRoutes, deploymentRoutes, hookRoutes))
 
 const repoPath = "/repos/{owner}/{repo}"
 
@@ -25,6 +25,7 @@ var accountRoutes = []route{
 
 var teamRoutes = []route{
 	{pattern: "GET /orgs/{org}/teams/{slug}", handle: getTeam},
+	{pattern: "GET /orgs/{org}/teams/{slug}/members", handle: listTeamMembers},
 	{pattern: "GET /orgs/{org}/teams/{slug}/memberships/{login}", handle: getTeamMembership},
 }
 

@@ -76,6 +76,14 @@ func (f *Forge) findMergeBlocker(p *pull) (string, error) {
 			return notUpToDate, nil
 		}
 	}
+	if need.Signatures {
+		switch signed, err := p.repo.git.areSigned(p.commits); {
+		case err != nil:
+			return "", err
+		case !signed:
+			return "Commits must have verified signatures.", nil
+		}
+	}
 	latest := f.latestStatuses(p.repo, p.head)
 	for _, context := range need.Contexts {
 		i := slices.IndexFunc(latest, func(s *status) bool { return s.context == context })
@@ -151,7 +159,7 @@ func (f *Forge) mergePull(p *pull, by *account, o mergeRequest) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	if why != "" {
+	if need := p.repo.protections[p.base]; why != "" && !need.isBypassedBy(by) {
 		return cannot(why)
 	}
 	base := p.repo.branchHead(p.base)

@@ -258,6 +258,10 @@ type Forge interface {
 	// ErrRetryable: it is in the queue still; ErrForbidden: the credentials may not;
 	// ErrUnsupported: Liftlock knows no queue of this forge.
 	LeaveQueue(ctx context.Context, r Repo, number int) error
+	// Rules reads what the forge itself demands before a pull request into a branch merges,
+	// as far as the credentials see it: what they don't see is Hidden, and no error. A branch
+	// without rules has none, and so may one that isn't there.
+	Rules(ctx context.Context, r Repo, branch string) (*BranchRules, error)
 	// DeleteBranch removes a branch; one that is already gone is success.
 	DeleteBranch(ctx context.Context, r Repo, branch string) error
 

@@ -72,7 +72,7 @@ func (j *evaluator) evaluateGates(e *Env, p *Pull, revert bool) []policies.Resul
 	case MergeDirty:
 		add("mergeable", policies.Wait, "it conflicts with the tracked branch and is composed anew")
 	default:
-		add("mergeable", policies.Wait, "the forge blocks the merge: "+cmp.Or(p.MergeNote, string(p.Mergeable)))
+		add("mergeable", policies.Wait, p.blockedReason())
 	}
 	if revert {
 		return out

@@ -72,7 +72,8 @@ func (o *Gatherer) gatherOpenPulls(ctx context.Context, ev *Evaluation, env *pro
 			if err != nil {
 				return err
 			}
-			if p.detail, err = o.completeDetail(ctx, r, d, reviews, !p.ref.Revert && requiresChecks(env)); err != nil {
+			stopped := isStopped(&d.pr)
+			if p.detail, err = o.completeDetail(ctx, r, d, reviews || stopped, stopped || !p.ref.Revert && requiresChecks(env)); err != nil {
 				return err
 			}
 			open = append(open, p)
@@ -198,6 +199,9 @@ func (o *Gatherer) describeOpenPull(ctx context.Context, ev *Evaluation, env *pr
 		return nil, err
 	}
 	if p.JoinedQueueAt, err = readJoinedQueue(ctx, o.opts.Store, repo.ID, p.Number, p.Head); err != nil {
+		return nil, err
+	}
+	if err := o.addRules(ctx, repo, p, r.detail, repo.bot()); err != nil {
 		return nil, err
 	}
 	if why := o.refusedMergeReason(repo, &r.cachedPull); why != "" {

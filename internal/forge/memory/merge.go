@@ -2,6 +2,7 @@ package memory
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 
@@ -29,6 +30,21 @@ func (f *Forge) Protect(r forge.Repo, branch string, p Protection) error {
 	}
 	repo.protections[branch] = p
 	return nil
+}
+
+// Rules are the branch's protection.
+func (v *view) Rules(ctx context.Context, r forge.Repo, branch string) (found *forge.BranchRules, err error) {
+	err = v.read(ctx, "read the rules of the branch "+branch+" of "+r.String(), r, func(c *call) error {
+		found = &forge.BranchRules{Sets: []forge.RuleSet{{Name: "the repository's settings", Methods: slices.Clone(mergeMethods)}}}
+		if c.repo.queueMerges {
+			found.Sets[0].Queue = &forge.QueueRule{}
+		}
+		if p, ok := c.repo.protections[branch]; ok {
+			found.Sets = append(found.Sets, forge.RuleSet{Name: "branch protection", Approvals: p.Approvals, Checks: slices.Clone(p.Contexts), DropsApprovals: p.DismissStale, UpToDate: p.Strict})
+		}
+		return nil
+	})
+	return found, err
 }
 
 // DeleteMergedBranches has a pull request's branch removed after its merge.
