@@ -67,7 +67,8 @@ func (p pullLinks) Parse(_ ast.Node, block text.Reader, _ parser.Context) ast.No
 		digits++
 	}
 	end := 1 + digits
-	if digits == 0 || digits > 9 || isWordCharacter(before) || end < len(line) && isWordCharacter(rune(line[end])) {
+	// After & it is a character's number.
+	if digits == 0 || digits > 9 || before == '&' || isWordCharacter(before) || end < len(line) && isWordCharacter(rune(line[end])) {
 		return nil
 	}
 	link := ast.NewLink()
