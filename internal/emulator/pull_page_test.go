@@ -12,7 +12,7 @@ import (
 var keepPage = flag.String("page", "", "write the pull request's page of TestPullPage to this file, to look at it")
 
 const pageBody = "**Deployment web: 0 of 2 pods ready** (web-qa)\n\n" +
-	"Takes **web** in **qa** back: undoes #1, see https://example.com/x and not a#1b or #&#8203;1.\n\n" +
+	"Takes **web** in **qa** back: undoes #1 and !1, see https://example.com/x and not a#1b or #&#8203;1.\n\n" +
 	"### What moves\n\n| field | from | to |\n|---|---|---|\n| `newTag` | `1.1.0` | `1.0.0` |\n\n" +
 	"- [x] verified in dev\n- [ ] approved\n\n<details><summary>2 more</summary>\n\n- one\n- two\n\n</details>\n\n" +
 	"```diff\n@@ apps/v1 Deployment web @@\n- image: web:1.1.0\n+ image: web:<1.0.0>\n```\n\n" +
@@ -24,8 +24,8 @@ func TestPullPage(t *testing.T) {
 		face       Face
 		path, link string
 	}{
-		{GitHub, "/acme/fleet/pull/2", `undoes <a href="/acme/fleet/pull/1" rel="nofollow">#1</a>`},
-		{GitLab, "/acme/fleet/-/merge_requests/2", "undoes #1, see"},
+		{GitHub, "/acme/fleet/pull/2", `undoes <a href="/acme/fleet/pull/1" rel="nofollow">#1</a> and !1, see`},
+		{GitLab, "/acme/fleet/-/merge_requests/2", `undoes #1 and <a href="/acme/fleet/-/merge_requests/1" rel="nofollow">!1</a>, see`},
 	} {
 		t.Run(string(c.face), func(t *testing.T) {
 			f := newPageForge(t, c.face)
