@@ -422,8 +422,8 @@ type AuditTrail struct {
 type AuditEntry struct {
 	ID      int64     `json:"id"`
 	At      time.Time `json:"at"`
-	Actor   string    `json:"actor"`            // login, or the API token's name; of a merge, who merged
-	Via     string    `json:"via"`              // comment or api; of a merge server (Liftlock merged) or forge (a person did)
+	Actor   string    `json:"actor"`            // login, the API token's name, or a user of the console; of a merge, who merged
+	Via     string    `json:"via"`              // comment, api or console; of a merge server (Liftlock merged) or forge (a person did)
 	Verb    string    `json:"verb"`             // hold, promote, …, or merge
 	Subject string    `json:"subject"`          // repository|pipeline|component #pull and the command in full
 	Reason  string    `json:"reason,omitempty"` // of a merge, what each gate answered, on one line
