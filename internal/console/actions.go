@@ -141,7 +141,10 @@ func (c *server) actOnPipeline(w http.ResponseWriter, r *http.Request) {
 func (c *server) act(w http.ResponseWriter, r *http.Request, b *actionBody, hasApprovals bool, invalid error) {
 	u := userOf(r.Context())
 	b.User, b.Token, b.By, b.Role, b.Via = u, u.formToken(), u.By(), u.Role, "console"
-	b.Comment = command.Prefix + " " + command.Describe(b.Grammar())
+	b.Comment = command.Comment(b.Grammar())
+	if b.Verb == command.Skip {
+		b.Comment = command.Prefix + " skip GATE REASON" // which gate is to be chosen yet
+	}
 	b.Reason, b.For, b.Chosen = r.PostFormValue("reason"), r.PostFormValue("for"), r.PostFormValue("gate")
 	b.Key = cmp.Or(r.PostFormValue("key"), rand.Text())
 	if err := u.mayGive(b.Grammar(), hasApprovals && b.Verb != command.Unhold); err != nil {

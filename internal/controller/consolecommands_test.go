@@ -41,7 +41,7 @@ func TestConsoleCommandsAreOnRecord(t *testing.T) {
 	if !isHeld() {
 		t.Fatal("it isn't held")
 	}
-	if n := w.commentsWith("`ada (console)` gave `/liftlock hold pr qa`: waits for \\*the\\* certificate"); n != 1 {
+	if n := w.commentsWith("`ada (console)` gave `/liftlock hold pr`: waits for \\*the\\* certificate"); n != 1 {
 		t.Errorf("%d comments say who it was: %+v", n, w.pulls()[0].Comments)
 	}
 	audit := func() []store.Audit {
@@ -55,7 +55,7 @@ func TestConsoleCommandsAreOnRecord(t *testing.T) {
 	}
 	w.must(w.consoleCommand("ada", command.RoleOperator, p.Number, "2", command.Command{Verb: command.Unhold, Scope: command.ScopePR, Environment: "qa"}))
 	w.must(w.consoleCommand("ada", command.RoleOperator, p.Number, "1", hold))
-	if isHeld() || len(audit()) != 2 || w.commentsWith("hold pr qa`: waits") != 1 {
+	if isHeld() || len(audit()) != 2 || w.commentsWith("hold pr`: waits") != 1 {
 		t.Errorf("sent again, it is held: %t; %d entries", isHeld(), len(audit()))
 	}
 	// The key of a command is no cover for another.

@@ -120,7 +120,7 @@ func (e *Controller) announceCommand(ctx context.Context, r *Repository, o Comma
 	if o.Via != ViaConsole || o.Pull == 0 || o.Command.Verb == command.Skip { // a skip is said there anyway
 		return nil
 	}
-	_, err := r.Forge.CreateComment(ctx, r.Name, o.Pull, r.Words(prtext.CommandGiven(o.By, command.Describe(o.Command), o.Command.Reason)))
+	_, err := r.Forge.CreateComment(ctx, r.Name, o.Pull, r.Words(prtext.CommandGiven(o.By, command.Comment(o.Command), o.Command.Reason)))
 	if err == nil || forge.IsRetryable(err) || ctx.Err() != nil {
 		return err
 	}
