@@ -210,9 +210,9 @@ func New(o Options) (*Console, error) {
 	c.reader = newReader(&o)
 	c.changes = &changeNotifier{reader: c.reader, refresh: c.refreshView, log: o.Log, interval: o.Poll, maxSubscribers: o.Streams,
 		subs: map[chan struct{}]struct{}{}, byClient: map[string]int{}, views: map[string]*liveView{}}
-	c.comparer = newLiveComparer(o.Caches, o.Differences, o.Now)
-	c.diffCache = newResultCache[*api.RenderedDiff](o.Caches, "render what it changes", renderTimeout, maxRenderedDiffs, o.Now)
-	c.deliveryCache = newResultCache[*api.Delivery](o.Caches, "measure how well releases are delivered", deliveryTimeout, 1, o.Now)
+	c.comparer = newLiveComparer(&o)
+	c.diffCache = newResultCache[*api.RenderedDiff](&o, "render what it changes", renderTimeout, maxRenderedDiffs)
+	c.deliveryCache = newResultCache[*api.Delivery](&o, "measure how well releases are delivered", deliveryTimeout, 1)
 	if c.pages, err = newPages(c.linkPrefix, o.Version, o.Login != nil, o.Now, c.reader.isAmbiguous); err != nil {
 		return nil, fmt.Errorf("build the console: %w", err)
 	}
