@@ -50,7 +50,7 @@ type axeViolation struct {
 
 // everyPage are addresses of all kinds of pages over what seed, forked and their kin put.
 func everyPage() map[string]string {
-	return map[string]string{"home": "/", "filtered": "/?q=cart&show=attention", "nothing": "/?q=none", "pipeline": "/pipelines/shop", "forked": "/pipelines/forked", "forked-component": "/pipelines/forked/web", "component": "/pipelines/shop/web", "compare": "/pipelines/shop/web/compare",
+	return map[string]string{"home": "/", "filtered": "/?q=cart&show=attention", "nothing": "/?q=none", "pipeline": "/pipelines/shop", "forked": "/pipelines/forked", "forked-component": "/pipelines/forked/web", "component": "/pipelines/shop/web", "compare": "/pipelines/shop/web/compare", "apart": "/apart/shop",
 		"promotions": "/promotions", "overview": "/overview", "audit": "/audit", "audit-bad": "/audit?since=yesterday&actor=ada", "promotion": "/promotions/3", "revert": "/promotions/4", "open": "/promotions/2", "differences": "/differences/shop", "diff": "/promotions/2/diff", "missing": "/pipelines/none"}
 }
 

@@ -116,7 +116,7 @@ const (
 	defaultRecheck   = 5 * time.Minute
 )
 
-// Console answers /, /pipelines/, /differences/, /promotions, /diff, /overview, /audit, /live, /assets/
+// Console answers /, /pipelines/, /differences/, /apart/, /promotions, /diff, /overview, /audit, /live, /assets/
 // and /api/v1/, and, where people log in, /login, /logout, /account and /act/. Its answers are to go through WithSecurityHeaders. It is safe for
 // concurrent use and needs no closing: streams end with their requests' contexts.
 type Console struct {
@@ -234,6 +234,7 @@ func (c *server) buildRoutes() (*router, error) {
 	r.handleQuestion("/api/v1/pipelines/{pipeline}", c.getPipeline)
 	r.handleQuestion("/api/v1/pipelines/{pipeline}/differences", c.getDifferences)
 	r.handleQuestion("/api/v1/pipelines/{pipeline}/compare", c.getComparison)
+	r.handleQuestion("/api/v1/pipelines/{pipeline}/apart", c.getEnvironmentComparison)
 	r.handleQuestion("/api/v1/promotions", c.getPromotions)
 	r.handleQuestion("/api/v1/promotions/{id}", c.getPromotion)
 	r.handleQuestion("/api/v1/promotions/{id}/diff", c.getDiff)
@@ -252,6 +253,7 @@ func (c *server) buildRoutes() (*router, error) {
 	r.handlePage("/pipelines/{pipeline}/{component}", c.componentPage)
 	r.handlePage("/pipelines/{pipeline}/{component}/compare", c.comparisonPage)
 	r.handleStill("/differences/{pipeline}", c.differencesPage)
+	r.handlePage("/apart/{pipeline}", c.apartPage)
 	r.handlePage("/promotions", c.promotionsPage)
 	r.handlePage("/promotions/{id}", c.promotionPage)
 	r.handleStill("/promotions/{id}/diff", c.diffPage)

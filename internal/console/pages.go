@@ -69,7 +69,7 @@ func newPage(s *snapshot, title, nav string, body any) page {
 	return page{Title: title, Nav: nav, Troubles: groupTroubles(s.troubles), State: s.version, Body: body}
 }
 
-var pageNames = []string{"home", "component", "compare", "promotions", "promotion", "differences", "diff", "audit", "overview", "message", "login", "account", "act"}
+var pageNames = []string{"home", "component", "compare", "promotions", "promotion", "differences", "diff", "audit", "overview", "message", "apart", "login", "account", "act"}
 
 func newPages(base, version string, hasLogin bool, now func() time.Time, isAmbiguous func(string) bool) (*pages, error) {
 	p := &pages{base: base, version: version, hasLogin: hasLogin, now: now, isAmbiguous: isAmbiguous, marks: newMarks(), templates: map[string]*template.Template{}, assets: map[string]assetFile{}}
@@ -106,12 +106,13 @@ func (p *pages) templateFuncs() template.FuncMap {
 		"api":       func(parts ...any) string { return p.pageURL(append([]any{"api", "v1"}, parts...)...) },
 		"component": p.componentURL,
 		"compare":   p.differencesURL,
-		"between":   p.comparisonURL,
-		"byPull":    p.promotionByPullURL,
-		"asset":     func(name string) string { return p.base + "/assets/" + name + "?v=" + p.assets[name].digest },
-		"place":     withRepository,
-		"isDate":    isDateField,
-		"act":       p.actURL, "actOn": p.actOnPipelineURL, "canAct": func() bool { return p.hasLogin },
+		"apart":     p.apartURL, "rowID": hashID,
+		"between": p.comparisonURL,
+		"byPull":  p.promotionByPullURL,
+		"asset":   func(name string) string { return p.base + "/assets/" + name + "?v=" + p.assets[name].digest },
+		"place":   withRepository,
+		"isDate":  isDateField,
+		"act":     p.actURL, "actOn": p.actOnPipelineURL, "canAct": func() bool { return p.hasLogin },
 		"drawing": newGraphDrawing, "lineAt": lineAt,
 	}
 }

@@ -342,6 +342,35 @@ type Comparison struct {
 	Unknown string `json:"unknown,omitempty"`
 }
 
+// EnvironmentComparison answers GET /api/v1/pipelines/{name}/apart: two environments of a
+// pipeline over all its components.
+type EnvironmentComparison struct {
+	Repository string                `json:"repository"`
+	Pipeline   string                `json:"pipeline"`
+	From       string                `json:"from"`
+	To         string                `json:"to"`
+	Equal      int                   `json:"equal"`     // components that carry the same release in both
+	Different  []ComponentDifference `json:"different"` // the rest, what came into From first at the front
+}
+
+// ComponentDifference is a component that two environments don't carry alike, or of which that
+// isn't known.
+type ComponentDifference struct {
+	Component string         `json:"component"`
+	From      CarriedRelease `json:"from"`
+	To        CarriedRelease `json:"to"`
+	Incoming  *Incoming      `json:"incoming,omitempty"` // what wants to come into To; nil: nothing does
+}
+
+// CarriedRelease is what an environment carries.
+type CarriedRelease struct {
+	Release string    `json:"release,omitempty"`
+	Name    string    `json:"name,omitempty"`
+	State   string    `json:"state"`
+	Since   time.Time `json:"since,omitzero"`
+	Unknown string    `json:"unknown,omitempty"` // why it isn't known
+}
+
 // ArrivedRelease is a release that came into an environment.
 type ArrivedRelease struct {
 	Release    string    `json:"release"`
