@@ -83,9 +83,11 @@ var rooms = map[string][]string{
 	"internal/sim":                    {"internal/appset", "internal/controller", "internal/controller/act", "internal/controller/facts", "internal/controller/wake", "internal/forge", "internal/forge/memory", "internal/git", "internal/promotion", "internal/promotion/verification", "internal/store", "webhooks"},
 	"internal/emulator":               {"internal/proc"},
 	"internal/emulator/gitlabshape":   {},
+	"internal/emulator/playground":    {"internal/appset", "internal/emulator", "internal/git", "internal/pipeline"},
 	"internal/emulator/story":         {"internal/console/api", "internal/emulator", "internal/git", "internal/promotion"},
-	"internal/server":                 {"internal/appset", "internal/appset/evaluate", "internal/appset/isolation", "internal/argocd", "internal/argocd/api", "internal/config", "internal/console", "internal/console/api", "internal/controller", "internal/controller/act", "internal/controller/facts", "internal/controller/gateclient", "internal/controller/registry", "internal/controller/wake", "internal/forge", "internal/forge/gitea", "internal/forge/github", "internal/forge/gitlab", "internal/git", "internal/manifest/render", "internal/notify", "internal/promotion", "internal/promotion/command", "internal/promotion/verification", "internal/sandbox", "internal/store", "policies", "webhooks"},
-	"internal/cli":                    {"internal/appset", "internal/appset/evaluate", "internal/appset/impact", "internal/cli/checkout", "internal/cli/propose", "internal/config", "internal/console/api", "internal/console/client", "internal/controller/plan", "internal/emulator", "internal/emulator/story", "internal/fieldedit", "internal/pipeline", "internal/sandbox", "internal/server"},
+	"internal/server":                 {"internal/appset", "internal/appset/evaluate", "internal/appset/isolation", "internal/argocd", "internal/argocd/api", "internal/config", "internal/console", "internal/console/api", "internal/controller", "internal/controller/act", "internal/controller/facts", "internal/controller/gateclient", "internal/controller/registry", "internal/controller/wake", "internal/forge", "internal/forge/gitea", "internal/forge/github", "internal/forge/gitlab", "internal/git", "internal/manifest/render", "internal/notify", "internal/promotion", "internal/promotion/command", "internal/promotion/verification", "internal/sandbox", "internal/server/doctor", "internal/store", "policies", "webhooks"},
+	"internal/server/doctor":          {"internal/argocd", "internal/config", "internal/forge", "internal/git", "internal/pipeline", "internal/strictyaml", "policies"},
+	"internal/cli":                    {"internal/appset", "internal/appset/evaluate", "internal/appset/impact", "internal/cli/checkout", "internal/cli/propose", "internal/config", "internal/console/api", "internal/console/client", "internal/controller/plan", "internal/emulator", "internal/emulator/playground", "internal/emulator/story", "internal/fieldedit", "internal/forge/github", "internal/pipeline", "internal/sandbox", "internal/server", "internal/server/doctor", "internal/strictyaml"},
 	"internal/cli/propose":            {"internal/appset", "internal/appset/history", "internal/fieldedit", "internal/pipeline", "internal/pipeline/fieldpath"},
 	"internal/cli/checkout":           {"internal/appset", "internal/appset/evaluate", "internal/appset/history", "internal/appset/impact", "internal/argocd", "internal/argocd/api", "internal/cli/propose", "internal/controller/plan", "internal/fieldedit", "internal/git", "internal/pipeline", "internal/promotion"},
 	"internal/e2e":                    {},
@@ -114,6 +116,8 @@ var owners = map[string][]string{
 	"github.com/standard-webhooks/":           {"internal/notify"},
 	"helm.sh/helm/":                           {"internal/manifest/render"},
 	"github.com/google/go-containerregistry/": {"internal/controller/registry"},
+	"github.com/yuin/goldmark":                {"internal/emulator"},
+	"github.com/microcosm-cc/bluemonday":      {"internal/emulator"},
 }
 
 type listed struct {
