@@ -122,6 +122,8 @@ func TestDecideBatchEdges(t *testing.T) {
 		{name: "an incident of one that came along in another environment counts", fixture: degraded().with("web", func(f *ComponentFacts) {
 			f.ClusterIncidents = []ClusterIncident{{Cluster: "one", Target: "api-prod", Component: "api", Environment: "prod", Since: noon}}
 		}), own: []string{degradedWeb}, component: "web", env: "qa", why: "an incident is likely"},
+		{name: "one that a newer release has taken further can't go back", fixture: degraded().arrived("api", "r3").with("api", func(f *ComponentFacts) { f.land("qa", "r3", ByPromotion, 8) }),
+			own: []string{"api: record 723300000000 verified in qa", degradedWeb}, component: "web", env: "qa", why: "they can't all be taken back: api: qa no longer carries what it takes back; a person has to decide"},
 		{name: "somebody else's work on the revert of several stays", fixture: degraded().openBatchRevert("qa", both, spoilt), own: []string{degradedWeb}, component: "api", env: "qa", why: "not ours"},
 		{name: "and is closed for all where one asks", fixture: degraded().openBatchRevert("qa", both, spoilt).with("api", request("retry", "qa", "", noon)), own: []string{degradedWeb, "api: answer 3: #9 is closed; where it is still needed it is opened anew"},
 			want: []string{"close #9: its branch was changed by somebody else; where it is still needed it is opened anew"}},

@@ -482,6 +482,14 @@ func TestReadySinceTheLast(t *testing.T) {
 	}
 }
 
+// TestUntoldTargets names those of which a person should look why nobody can tell how they are.
+func TestUntoldTargets(t *testing.T) {
+	st := EnvState{Targets: map[string]TargetView{"web-b": {Untold: true}, "web-c": {}, "web-a": {Untold: true}}}
+	if got := st.UntoldTargets(); !slices.Equal(got, []string{"web-a", "web-b"}) {
+		t.Errorf("they are %q", got)
+	}
+}
+
 // TestSameRelease holds that too short an identity matches nothing.
 func TestSameRelease(t *testing.T) {
 	full := id("r2")

@@ -103,7 +103,14 @@ func (f *reachedForge) UpdatePullRequest(ctx context.Context, r forge.Repo, numb
 }
 
 func (f *reachedForge) LeaveQueue(ctx context.Context, r forge.Repo, number int) error {
-	return effect(ctx, f, "LeaveQueue", true, func() error { return f.Forge.LeaveQueue(ctx, r, number) })
+	return effect(ctx, f, "LeaveQueue", true, func() error {
+		err := f.Forge.LeaveQueue(ctx, r, number)
+		if err == nil {
+			f.sim.report("%s takes #%d out of the merge queue", f.sim.nameOf(taskOf(ctx)), number)
+			delete(f.sim.truth.joined, number) // it may join again when nothing stands against it
+		}
+		return err
+	})
 }
 
 func (f *reachedForge) DeleteBranch(ctx context.Context, r forge.Repo, branch string) error {

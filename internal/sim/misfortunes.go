@@ -135,4 +135,5 @@ func (sim *Simulation) loseStore(*rand.Rand) {
 	// What loosens may have to be said again, but for what wasn't read yet.
 	maps.Copy(sim.truth.liftedBefore, sim.truth.lifted)
 	clear(sim.truth.lifted)
+	clear(sim.truth.joined) // what the merge queue dropped joins it once more
 }

@@ -59,7 +59,7 @@ var mutants = []mutant{
 	{"what was verified before a revert speaks for a release that is back", []edit{{"promotion/candidate.go", "if c.RevertedFrom != \"\" {", "if false {"}}},
 	{"one of several environments upstream is enough", []edit{{"promotion/candidate.go", "delete(all, id)\n", ""}}},
 	{"onDegraded: hold is ignored", []edit{{"promotion/degradation.go", "if e.Spec.OnDegraded.Action == pipeline.OnDegradedHold {", "if e.Spec.OnDegraded.Action == pipeline.OnDegradedHold && false {"}}},
-	{"a revert is merged that people are to merge", []edit{{"promotion/degradation.go", "if e.Spec.OnDegraded.Action != pipeline.OnDegradedRevertAndMerge && !u.Queued {", "if e.Spec.OnDegraded.Action != pipeline.OnDegradedRevertAndMerge && false {"}}},
+	{"a revert is merged that people are to merge", []edit{{"promotion/degradation.go", "if !mergesItself && !u.Queued {", "if !mergesItself && false {"}}},
 	{"a promotion is merged that people are to merge", []edit{{"promotion/incoming.go", "if e.Spec.Merge == pipeline.Manual && !p.Queued {", "if false {"}}},
 	{"an incident is taken for the promotion's doing", []edit{{"promotion/degradation.go", " || !j.ruledOutIncident(e, st)", ""}}},
 	{"a run that failed isn't tried again", []edit{{"controller/runner.go", "out.Next, out.NotBefore = retryTimes(e.opts.Clock.Now(), c, next, err)", "out.Next = next"}}},
@@ -68,6 +68,11 @@ var mutants = []mutant{
 	{"an approval of an older diff counts", []edit{{"../policies/countapprovals.go", "case !v.Current:", "case false:"}}},
 	{"the signature of a delivery isn't checked", []edit{{"../webhooks/receiver.go", "if !verify(body.data) {", "if !verify(body.data) && false {"}}},
 	{"a revert restores what was there ten commits before", []edit{{"controller/facts/compose.go", "files, err := changedPaths(ctx, m, info.Parents[0], commit)", "for range 10 {\n\t\tif p, err := m.Commit(ctx, info.Parents[0]); err == nil && len(p.Parents) > 0 {\n\t\t\tinfo = p\n\t\t}\n\t}\n\tfiles, err := changedPaths(ctx, m, info.Parents[0], commit)"}}},
+	{"what may not be merged any more stays in the merge queue", []edit{{"promotion/queue.go", "d.Actions = slices.Insert(d.Actions, i, Action(leave))", "_ = leave"}}},
+	{"what is to leave the merge queue is only said to have left it", []edit{{"controller/act/queue.go", "left := r.Forge.LeaveQueue(forge.WithPriority(ctx, forge.PriorityUrgent), r.Name, x.Pull)", "var left error"}}},
+	{"that a pull request is in the merge queue isn't read", []edit{{"controller/facts/openpull.go", "Queued: pr.Queue == forge.Queued,", "Queued: false,"}}},
+	{"what the merge queue dropped joins it again by itself", []edit{{"promotion/queue.go", "return !p.JoinedQueueAt.IsZero() && !p.Queued", "return false"}}},
+	{"retry doesn't let what the merge queue dropped join it again", []edit{{"promotion/retry.go", "j.addAction(RejoinQueue{Environment: e.Name, Pull: dropped.Number})", "_ = dropped.Number"}}},
 }
 
 // apply gives a file's path and what is in it with the edit.

@@ -136,13 +136,38 @@ const answeredWithin = 6 * time.Minute
 // put off.
 const lookedAtWithin = 90 * time.Second
 
+// noticedWithin is the same where nothing else went wrong than that parts were away, from when
+// all of them are back, and no run failed that could be put off.
+const noticedWithin = 15 * time.Second
+
+// isOverlooked says that something is unwell for so long that a run should have seen it.
+func (sim *Simulation) isOverlooked(x *app, h *health) bool {
+	if x.health != degraded || x.state.Health != degraded || h == nil || h.looked || h.badSince.IsZero() || !sim.allIdle() {
+		return false
+	}
+	since := h.badSince
+	if shown := x.state.HealthSince; shown.After(since) {
+		since = shown
+	}
+	back := since
+	for _, until := range sim.away {
+		if until.After(back) {
+			back = until
+		}
+	}
+	if before := since.Add(-lookedAtWithin); sim.now.Sub(back) > noticedWithin && !sim.trouble.After(before) && !sim.failed.After(before) && !sim.limits.After(since) && sim.hasRunSince(before) {
+		return true
+	}
+	at := sim.now.Add(-lookedAtWithin)
+	return since.Before(at) && sim.wholeSince(at) && !sim.limits.After(at) && sim.hasRunSince(at) && sim.slowedSince(at) < lookedAtWithin/2
+}
+
 // judgeLateness judges, while a process has nothing to do, whether something is unwell for
 // so long that a run should have seen it, or that a revert should be open.
 func (sim *Simulation) judgeLateness() {
 	for _, x := range sim.argocd.apps {
 		h := sim.truth.health[deployment{x.target, x.tag}]
-		shows := x.state.Health == degraded && sim.now.Sub(x.state.HealthSince) > lookedAtWithin
-		if shows && x.health == degraded && h != nil && !h.looked && !h.badSince.IsZero() && sim.now.Sub(h.badSince) > lookedAtWithin && sim.wholeSince(sim.now.Add(-lookedAtWithin)) && !sim.limits.After(sim.now.Add(-lookedAtWithin)) && sim.hasRunSince(sim.now.Add(-lookedAtWithin)) && sim.slowedSince(sim.now.Add(-lookedAtWithin)) < lookedAtWithin/2 && sim.allIdle() {
+		if sim.isOverlooked(x, h) {
 			sim.broke(ruleLate, "%s is unwell in %s since %v, and nothing has looked at it since", x.tag, x.target, h.badSince.Sub(sim.began))
 		}
 		if x.health != degraded || h == nil || h.badSince.IsZero() || sim.now.Sub(h.badSince) < answeredWithin || h.answered {
@@ -246,7 +271,11 @@ func (sim *Simulation) noteRun(kind string, err error) {
 	if most := maxMinuteRuns * len(sim.scenario.components); sim.runsOfMinute > most {
 		sim.broke(ruleNoRest, "more than %d runs in a minute", most)
 	}
-	if err != nil && !sim.faulty {
+	if err == nil {
+		return
+	}
+	sim.failed = sim.now
+	if !sim.faulty {
 		sim.report("a run of a %s key failed: %v", kind, err)
 	}
 }
@@ -263,20 +292,27 @@ func (f *reachedForge) Merge(ctx context.Context, r forge.Repo, m forge.MergeReq
 		sim.merging = true
 		landed, err := f.Forge.Merge(ctx, r, m)
 		sim.merging = false
-		if after := sim.head(); err == nil && after != before {
+		if err == nil && landed == "" {
+			sim.noteQueued(taskOf(ctx), pr, bot)
+		} else if after := sim.head(); err == nil && after != before {
 			sim.report("%s is merged by %s", describePull(pr.Number, pr.Branch), sim.nameOf(taskOf(ctx)))
-			sim.judgeMerge(taskOf(ctx), pr, before, after)
-			sim.noteLandings(before, after, false)
-			if ref, _ := promotion.ParseBranch(pr.Branch); ref.Revert {
-				for _, p := range sim.scenario.targets() {
-					if sim.tagAt(before, p) != sim.tagAt(after, p) {
-						sim.noteRestored(p)
-					}
-				}
-			}
+			sim.judgeMerge(insightOf(taskOf(ctx)), pr, before, after)
+			sim.noteMerged(pr, before, after)
 		}
 		return landed, err
 	})
+}
+
+// noteMerged keeps what a merge brought that was the service's.
+func (sim *Simulation) noteMerged(pr *forge.PullRequest, before, after string) {
+	sim.noteLandings(before, after, false)
+	if ref, _ := promotion.ParseBranch(pr.Branch); ref.Revert {
+		for _, p := range sim.scenario.targets() {
+			if sim.tagAt(before, p) != sim.tagAt(after, p) {
+				sim.noteRestored(p)
+			}
+		}
+	}
 }
 
 func (sim *Simulation) nameOf(t *task) string {

@@ -130,7 +130,12 @@ func (sim *Simulation) approve(pr *forge.PullRequest, who, carried string) {
 	sim.report("%s approves #%d: %s", who, pr.Number, carried)
 }
 
+// mergeByHand merges at once, past the merge queue where there is one; or joins that.
 func (sim *Simulation) mergeByHand(pr *forge.PullRequest, ref promotion.BranchRef) {
+	if sim.scenario.queues && sim.chance.IntN(2) == 0 {
+		sim.queueByHand(pr)
+		return
+	}
 	before := sim.head()
 	sim.merging = true
 	landed, err := sim.forge.MergeByHand(sim.repo, pr.Number, reviewer, sim.scenario.method)
@@ -140,6 +145,11 @@ func (sim *Simulation) mergeByHand(pr *forge.PullRequest, ref promotion.BranchRe
 		return
 	}
 	sim.report("%s merges #%d", reviewer, pr.Number)
+	sim.noteMergedByHand(pr, ref, before, landed)
+}
+
+// noteMergedByHand keeps what came by a merge that a person wanted.
+func (sim *Simulation) noteMergedByHand(pr *forge.PullRequest, ref promotion.BranchRef, before, landed string) {
 	sim.noteLandings(before, landed, false)
 	sim.noteUnwatched(landed, sim.now.Sub(pr.CreatedAt) < knownAfter)
 	if ref.Revert {

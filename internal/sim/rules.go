@@ -25,6 +25,7 @@ const (
 	ruleRepeated    = "7: the same comment again and again"
 	ruleRerequested = "7: somebody's review is requested again and again"
 	ruleRedeployed  = "7: the same deployment is created again and again"
+	ruleRejoined    = "7: what the merge queue dropped joins it again and again"
 	ruleNoRest      = "9: it doesn't come to rest"
 	ruleUnfinished  = "it doesn't come to its end"
 	ruleDegradation = "8: a degradation was lost"
@@ -33,8 +34,25 @@ const (
 	ruleUnseen      = "11: what was done isn't looked at again"
 )
 
-// judgeMerge judges a merge by the service itself.
-func (sim *Simulation) judgeMerge(t *task, pr *forge.PullRequest, before, after string) {
+// insight is what must be known where a merge is judged.
+type insight struct {
+	began    time.Time // what happened before; zero: nothing
+	lookedAt time.Time // the same, of the branch
+	// For how long what happens, and what happens to the branch, may be unknown; 0 for what is
+	// merged right away.
+	late, branchLate time.Duration
+}
+
+// insightOf is what a run knows that merges: what happened before it began. nil: nothing.
+func insightOf(t *task) insight {
+	if t == nil {
+		return insight{}
+	}
+	return insight{began: t.began, lookedAt: t.lookedAt}
+}
+
+// judgeMerge judges a merge by the service itself, or by the merge queue that it had it join.
+func (sim *Simulation) judgeMerge(known insight, pr *forge.PullRequest, before, after string) {
 	ref, ok := promotion.ParseBranch(pr.Branch)
 	if !ok {
 		sim.broke(ruleUnmanaged, "%s was merged", describePull(pr.Number, pr.Branch))
@@ -45,12 +63,7 @@ func (sim *Simulation) judgeMerge(t *task, pr *forge.PullRequest, before, after 
 		sim.broke("harness", "compare what was merged: %v", err)
 		return
 	}
-	moved := map[target]bool{}
-	for _, c := range sim.scenario.components {
-		if p := (target{c, ref.Environment}); sim.tagAt(before, p) != sim.tagAt(after, p) {
-			moved[p] = true
-		}
-	}
+	moved := sim.movedTargets(ref, before, after)
 	for _, c := range changed {
 		if !slices.ContainsFunc(sim.scenario.components, func(name string) bool {
 			p := target{name, ref.Environment}
@@ -62,12 +75,24 @@ func (sim *Simulation) judgeMerge(t *task, pr *forge.PullRequest, before, after 
 	}
 	for p := range moved {
 		if ref.Revert {
-			sim.judgeRevert(pr, p, before, after)
+			sim.judgeRevert(known, pr, p, before, after)
 		} else {
-			sim.judgePromotion(pr, p, before, after)
+			sim.judgePromotion(known, pr, p, before, after)
 		}
 	}
-	sim.judgeGates(t, pr, ref, moved, after)
+	sim.judgeRestraints(known, pr, ref, moved)
+	sim.judgeGates(pr, ref, moved, after)
+}
+
+// movedTargets are the targets of an environment that a move of the branch brings something to.
+func (sim *Simulation) movedTargets(ref promotion.BranchRef, before, after string) map[target]bool {
+	moved := map[target]bool{}
+	for _, c := range sim.scenario.components {
+		if p := (target{c, ref.Environment}); sim.tagAt(before, p) != sim.tagAt(after, p) {
+			moved[p] = true
+		}
+	}
+	return moved
 }
 
 // commandsActWithin is how long it may take until a command is heard of: what is merged later may
@@ -75,7 +100,7 @@ func (sim *Simulation) judgeMerge(t *task, pr *forge.PullRequest, before, after 
 const commandsActWithin = 15 * time.Minute
 
 // judgePromotion judges what a merge brought to a target.
-func (sim *Simulation) judgePromotion(pr *forge.PullRequest, p target, before, after string) {
+func (sim *Simulation) judgePromotion(known insight, pr *forge.PullRequest, p target, before, after string) {
 	tag, env := sim.tagAt(after, p), sim.scenario.environment(p.env)
 	name := describePull(pr.Number, pr.Branch)
 	if want := kustomization(p.component, tag); sim.bytesAt(after, p) != want {
@@ -91,17 +116,17 @@ func (sim *Simulation) judgePromotion(pr *forge.PullRequest, p target, before, a
 		if sim.wellFor(d) < healthyFor-time.Second && !allowed { // it is heard of a moment later, or earlier by a hair of the clocks
 			sim.broke(ruleUnverified, "%s brought %s to %s, which was well for %v in %s", name, tag, p, sim.wellFor(d), up)
 		}
-		if at, ok := sim.truth.reverted[d]; ok && !allowed {
+		if at, ok := sim.truth.reverted[d]; ok && !allowed && sim.now.Sub(at) >= known.late {
 			sim.broke(ruleQuarantine, "%s brought %s to %s, which was taken back from %s at %v", name, tag, p, up, at.Sub(sim.began))
 		}
-		if bad := sim.badFor(d); bad > 3*time.Minute && !sim.inIncident() && sim.wholeFor(3*time.Minute) && !allowed {
+		if bad := sim.badFor(d); bad > 3*time.Minute+known.late && !sim.inIncident() && sim.wholeFor(3*time.Minute+known.late) && !allowed {
 			sim.broke(ruleUnverified, "%s brought %s to %s, which was degraded in %s for %v", name, tag, p, up, bad)
 		}
 	}
-	if at, ok := sim.truth.reverted[now]; ok && !allowed {
+	if at, ok := sim.truth.reverted[now]; ok && !allowed && sim.now.Sub(at) >= known.late {
 		sim.broke(ruleQuarantine, "%s brought %s to %s again, which was taken back from there at %v", name, tag, p, at.Sub(sim.began))
 	}
-	if sim.lastLanding(p).byPerson && !allowed {
+	if last := sim.lastLanding(p); last.byPerson && !allowed && sim.now.Sub(last.at) >= known.branchLate {
 		sim.broke(ruleHandsOff, "%s brought %s to %s over %s, which a person put there", name, tag, p, sim.tagAt(before, p))
 	}
 	sim.truth.returns(now)
@@ -118,9 +143,9 @@ func (sim *Simulation) isLifted(p target) bool {
 }
 
 // judgeRevert judges what a revert took back from a target.
-func (sim *Simulation) judgeRevert(pr *forge.PullRequest, p target, before, after string) {
+func (sim *Simulation) judgeRevert(known insight, pr *forge.PullRequest, p target, before, after string) {
 	name, last := describePull(pr.Number, pr.Branch), sim.broughtBy(p)
-	if last.byPerson {
+	if last.byPerson && sim.now.Sub(last.at) >= known.branchLate {
 		sim.broke(ruleHandsOff, "%s took %s back from %s, which a person put there", name, last.tag, p)
 		return
 	}
@@ -131,30 +156,39 @@ func (sim *Simulation) judgeRevert(pr *forge.PullRequest, p target, before, afte
 	sim.result.Reverts++
 }
 
-// judgeGates judges whether people had agreed to a merge.
-func (sim *Simulation) judgeGates(t *task, pr *forge.PullRequest, ref promotion.BranchRef, moved map[target]bool, after string) {
-	env, name := sim.scenario.environment(ref.Environment), describePull(pr.Number, pr.Branch)
-	if since, held := sim.truth.heldSince[pr.Number]; held && t != nil && t.began.After(since) && sim.wholeSince(since) {
+// judgeRestraints judges whether something stood against a merge: a hold, or a pipeline file
+// that is broken.
+func (sim *Simulation) judgeRestraints(known insight, pr *forge.PullRequest, ref promotion.BranchRef, moved map[target]bool) {
+	name := describePull(pr.Number, pr.Branch)
+	if since, held := sim.truth.heldSince[pr.Number]; held && known.began.After(since) && sim.wholeSince(since) {
 		sim.broke(ruleUngated, "%s was merged with a hold since %v", name, since.Sub(sim.began))
 	}
-	if since, held := sim.truth.acknowledged[pr.Number]; held && t != nil && t.began.After(since) {
+	if since, held := sim.truth.acknowledged[pr.Number]; held && known.began.After(since) {
 		sim.broke(ruleUngated, "%s was merged, but that it is on hold was acknowledged at %v", name, since.Sub(sim.began))
 	}
-	if since := sim.truth.brokenSince; !since.IsZero() && t != nil && t.lookedAt.After(since) {
+	if since := sim.truth.brokenSince; !since.IsZero() && known.lookedAt.After(since) {
 		sim.broke(ruleUngated, "%s was merged with a pipeline file that is broken since %v", name, since.Sub(sim.began))
 	}
+	if ref.Revert {
+		return
+	}
+	for p := range moved {
+		for _, h := range sim.truth.wideHolds {
+			if h.covers(p) && !h.since.IsZero() && known.began.After(h.since) {
+				sim.broke(ruleUngated, "%s was merged, but that the %s is on hold was acknowledged at %v", name, h.scope, h.since.Sub(sim.began))
+			}
+		}
+	}
+}
+
+// judgeGates judges whether people had agreed to a merge.
+func (sim *Simulation) judgeGates(pr *forge.PullRequest, ref promotion.BranchRef, moved map[target]bool, after string) {
+	env, name := sim.scenario.environment(ref.Environment), describePull(pr.Number, pr.Branch)
 	if ref.Revert {
 		if env.onDegraded != "revert-and-merge" {
 			sim.broke(ruleUngated, "%s was merged, but %s leaves that to people", name, env.name)
 		}
 		return
-	}
-	for p := range moved {
-		for _, h := range sim.truth.wideHolds {
-			if h.covers(p) && !h.since.IsZero() && t != nil && t.began.After(h.since) {
-				sim.broke(ruleUngated, "%s was merged, but that the %s is on hold was acknowledged at %v", name, h.scope, h.since.Sub(sim.began))
-			}
-		}
 	}
 	if !env.auto {
 		sim.broke(ruleUngated, "%s was merged, but %s leaves that to people", name, env.name)

@@ -40,6 +40,7 @@ type scenario struct {
 	environments []environment
 	batch        bool
 	method       string
+	queues       bool // the forge merges by a merge queue
 }
 
 const (

@@ -84,6 +84,7 @@ type Simulation struct {
 	away    map[part]time.Time
 	limits  time.Time // until when the forge wants to be left alone
 	trouble time.Time // when something last went wrong that puts off what a process is at
+	failed  time.Time // when a run last failed
 	slow    []span    // calls that took long, of late
 	skews   []time.Duration
 
@@ -101,6 +102,7 @@ type Simulation struct {
 	truth      truth
 	incidents  []span
 	merging    bool // a merge is what moves the branch
+	queueRuns  bool // the merge queue's next run is planned
 
 	steps        int
 	minute       time.Time // and how many runs it has had
@@ -133,6 +135,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 func (sim *Simulation) build() error {
 	shape := rand.New(rand.NewPCG(uint64(sim.Seed), 2))
 	sim.scenario, sim.faults = drawScenario(shape), drawFaults(shape)
+	sim.scenario.queues = rand.New(rand.NewPCG(uint64(sim.Seed), 5)).IntN(4) == 0
 	sim.faults.leaveOut(sim.Without)
 	sim.skews = [][]time.Duration{{0}, {0}, {0, 2 * time.Second, -2 * time.Second}, {0, 30 * time.Second, -30 * time.Second}}[shape.IntN(4)]
 	sim.began = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)

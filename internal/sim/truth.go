@@ -61,6 +61,9 @@ type truth struct {
 	requested        map[string]int        // how often, by pull request, head and login
 	deployed         map[string]int        // how often, by environment, task and commit
 	pushed           map[string]pushedHead // heads of the service's branches that don't show where they stand, by branch
+	queued           map[int]queuedPull    // what joined the merge queue last, by pull request
+	joined           map[int]joinedHead    // which head the service had join it, and how often
+	mended           map[string]bool       // heads whose pipeline people have mended
 	lastWrite        time.Time
 	excused          map[string]string // components that people left in a state of their own
 }
@@ -99,7 +102,7 @@ type seenBranch struct {
 
 func newTruth() truth {
 	return truth{quality: map[deployment]quality{}, health: map[deployment]*health{}, landings: map[target][]landing{}, arrived: map[string]string{}, reverted: map[deployment]time.Time{},
-		lifted: map[target]time.Time{}, liftedBefore: map[target]time.Time{}, requestedReverts: map[target]bool{}, approvals: map[int]map[string]string{}, reviewed: map[string]bool{}, heldSince: map[int]time.Time{}, holdComments: map[int64]int{}, acknowledged: map[int]time.Time{}, forged: map[int]bool{}, wideHolds: map[int64]wideHold{}, vetoed: map[deployment]int{}, comments: map[string]int{}, requested: map[string]int{}, deployed: map[string]int{}, pushed: map[string]pushedHead{},
+		lifted: map[target]time.Time{}, liftedBefore: map[target]time.Time{}, requestedReverts: map[target]bool{}, approvals: map[int]map[string]string{}, reviewed: map[string]bool{}, heldSince: map[int]time.Time{}, holdComments: map[int64]int{}, acknowledged: map[int]time.Time{}, forged: map[int]bool{}, wideHolds: map[int64]wideHold{}, vetoed: map[deployment]int{}, comments: map[string]int{}, requested: map[string]int{}, deployed: map[string]int{}, pushed: map[string]pushedHead{}, queued: map[int]queuedPull{}, joined: map[int]joinedHead{}, mended: map[string]bool{},
 		excused: map[string]string{}}
 }
 

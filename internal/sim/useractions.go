@@ -30,6 +30,9 @@ func (sim *Simulation) addUsers() {
 		sim.must(sim.forge.SetPermission(sim.repo, login, map[bool]forge.Permission{true: forge.PermissionRead, false: forge.PermissionWrite}[login == stranger]))
 	}
 	sim.must(sim.forge.SetPermission(sim.repo, bot, forge.PermissionAdmin))
+	if sim.scenario.queues {
+		sim.must(sim.forge.QueueMerges(sim.repo))
+	}
 }
 
 // must is for what only a mistake in the simulation itself can make fail.
@@ -250,15 +253,17 @@ func (sim *Simulation) forgetHold(number int) {
 }
 
 func (sim *Simulation) holdPull(r *rand.Rand) {
-	sim.onOne(r, func(pr forge.PullRequest, _ promotion.BranchRef) {
-		if pr.HasLabel(promotion.LabelHold) {
-			return // a label that is there can't be set again
-		}
-		sim.must(sim.forge.SetLabels(sim.repo, pr.Number, reviewer, append(slices.Clone(pr.Labels), promotion.LabelHold)...))
-		sim.truth.heldSince[pr.Number] = sim.now
-		sim.report("%s holds #%d by its label", reviewer, pr.Number)
-		sim.after(sim.between(time.Minute, 15*time.Minute), func() { sim.liftPullHold(pr.Number) })
-	})
+	sim.onOne(r, func(pr forge.PullRequest, _ promotion.BranchRef) { sim.holdOne(&pr) })
+}
+
+func (sim *Simulation) holdOne(pr *forge.PullRequest) {
+	if pr.HasLabel(promotion.LabelHold) {
+		return // a label that is there can't be set again
+	}
+	sim.must(sim.forge.SetLabels(sim.repo, pr.Number, reviewer, append(slices.Clone(pr.Labels), promotion.LabelHold)...))
+	sim.truth.heldSince[pr.Number] = sim.now
+	sim.report("%s holds #%d by its label", reviewer, pr.Number)
+	sim.after(sim.between(time.Minute, 15*time.Minute), func() { sim.liftPullHold(pr.Number) })
 }
 
 func (sim *Simulation) liftPullHold(number int) {
@@ -334,12 +339,16 @@ func (sim *Simulation) revertByCommand(r *rand.Rand) {
 
 func (sim *Simulation) retryByCommand(r *rand.Rand) {
 	sim.onOne(r, func(pr forge.PullRequest, ref promotion.BranchRef) {
-		who := pick(r, []string{reviewer, stranger})
-		if who == reviewer {
-			sim.forgetVetoes(ref)
-		}
-		sim.say(who, pr.Number, "/liftlock retry")
+		sim.retry(pick(r, []string{reviewer, stranger}), pr.Number, ref)
 	})
+}
+
+func (sim *Simulation) retry(who string, number int, ref promotion.BranchRef) {
+	if who == reviewer {
+		sim.forgetVetoes(ref)
+		delete(sim.truth.joined, number) // it may join the merge queue again
+	}
+	sim.say(who, number, "/liftlock retry")
 }
 
 // forgetVetoes forgets what was closed of what a pull request is about: somebody who may

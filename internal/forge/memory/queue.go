@@ -58,18 +58,51 @@ func (c *call) leaveQueue(p *pull) {
 func (f *Forge) RunMergeQueue(r forge.Repo, login string) error {
 	return f.act("run the merge queue of "+r.String()+" as "+login, login, r, forge.PermissionRead, func(c *call) error {
 		for len(c.repo.queue) > 0 {
-			next := c.repo.queue[0]
-			c.leaveQueue(next.pull)
-			landing := *c
-			landing.by = next.by
-			_, err := landing.mergePull(next.pull, forge.MergeRequest{Number: next.pull.info.Number, Head: next.request.Head, Method: next.request.Method})
-			c.events = landing.events
-			if err != nil && !errors.Is(err, forge.ErrNotMergeable) && !errors.Is(err, forge.ErrConflict) {
+			if err := c.mergeNextQueued(); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
+}
+
+// MergeNextQueued is RunMergeQueue for what is first in the queue; nothing where nothing is.
+func (f *Forge) MergeNextQueued(r forge.Repo, login string) error {
+	return f.act("merge what is next in the merge queue of "+r.String()+" as "+login, login, r, forge.PermissionRead, func(c *call) error {
+		if len(c.repo.queue) == 0 {
+			return nil
+		}
+		return c.mergeNextQueued()
+	})
+}
+
+// mergeNextQueued merges what is first in the queue, or drops it.
+func (c *call) mergeNextQueued() error {
+	next := c.repo.queue[0]
+	c.leaveQueue(next.pull)
+	landing := *c
+	landing.by = next.by
+	_, err := landing.mergePull(next.pull, forge.MergeRequest{Number: next.pull.info.Number, Head: next.request.Head, Method: next.request.Method})
+	c.events = landing.events
+	if errors.Is(err, forge.ErrNotMergeable) || errors.Is(err, forge.ErrConflict) {
+		return nil
+	}
+	return err
+}
+
+// QueuedPulls are the numbers of the pull requests in a repository's queue, the first that
+// lands first; none where it has no queue.
+func (f *Forge) QueuedPulls(r forge.Repo) (numbers []int, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	repo, err := f.findRepository("list the merge queue", r)
+	if err != nil {
+		return nil, err
+	}
+	for _, q := range repo.queue {
+		numbers = append(numbers, q.pull.info.Number)
+	}
+	return numbers, nil
 }
 
 // LeaveQueue takes a pull request out of the repository's merge queue.

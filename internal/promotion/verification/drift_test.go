@@ -264,6 +264,10 @@ func TestHealthChecksByTheTree(t *testing.T) {
 	s.judgeAt(3*time.Minute, Failed, "Argo CD has no health check for 1 resource (Kafka)")
 	s.app = s.app.WithUnchecked(Unchecked{}, nil)
 	s.judgeAt(4*time.Minute, Verified, "")
+
+	s = newScenario(t) // where nobody wants health checks it doesn't matter
+	s.app = s.app.WithUnchecked(Unchecked{}, errors.New("502"))
+	s.verify()
 }
 
 // TestMissingHealthChecks verifies what Argo CD can't tell the health of, but not where the

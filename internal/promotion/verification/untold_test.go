@@ -130,3 +130,29 @@ func TestInconclusiveAnalysis(t *testing.T) {
 		})
 	}
 }
+
+// TestMayBeInconclusive reads a resource tree for an analysis without a result only where one may
+// be why the Application isn't well, and nothing says so yet.
+func TestMayBeInconclusive(t *testing.T) {
+	syncing := func(message string) *Operation { return &Operation{Phase: "Running", Message: message} }
+	run := []Resource{{Group: "argoproj.io", Kind: "AnalysisRun", Name: "smoke", Health: "Unknown"}}
+	for name, c := range map[string]struct {
+		app  App
+		want bool
+	}{
+		"healthy":                      {App{Health: "Healthy"}, false},
+		"degraded":                     {App{Health: "Degraded"}, false},
+		"suspended":                    {App{Health: "Suspended"}, true},
+		"unknown":                      {App{Health: "Unknown"}, true},
+		"which is said already":        {App{Health: "Unknown", Unhealthy: run}, false},
+		"a sync waits for health":      {App{Health: "Progressing", Operation: syncing("waiting for healthy state of argoproj.io/AnalysisRun/smoke")}, true},
+		"a sync waits for something":   {App{Health: "Progressing", Operation: syncing("waiting for completion of hook batch/Job/migrate")}, false},
+		"a sync that waited has ended": {App{Health: "Progressing", Operation: &Operation{Phase: "Succeeded", Message: "waiting for healthy state of x", FinishedAt: time.Unix(1, 0)}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := c.app.MayBeInconclusive(); got != c.want {
+				t.Errorf("it is %v, want %v", got, c.want)
+			}
+		})
+	}
+}
