@@ -128,6 +128,8 @@ func TestDecideCandidate(t *testing.T) {
 		{name: "upstream went back by a revert", facts: linearFacts().with(func(f *ComponentFacts) { f.land("qa", "r0", ByRevert, 9) }), want: []string{"record 723000000000 verified in qa"}, env: "prod", why: "qa is back at r0 after a revert"},
 		{name: "upstream can't be read", facts: linearFacts().with(func(f *ComponentFacts) { f.env("dev").Landed = Unsure[Landed]("gone") }), env: "qa", why: "dev can't be read"},
 		{name: "a promote waits while upstream is verifying", facts: linearFacts().with(func(f *ComponentFacts) { f.land("dev", "r2", ByPerson, 0) }).verdict("dev", verification.Soaking, "not yet").with(request("promote", "qa", "", noon)), env: "qa", why: "dev has not verified r2"},
+		{name: "but not while what is there can't be read", facts: linearFacts().with(func(f *ComponentFacts) { f.env("dev").Release = Unsure[Release]("line 3") }).verdict("dev", verification.Soaking, "not yet").with(request("promote", "qa", "", noon)),
+			want: []string{"answer 3: there is nothing to promote to qa: dev can't be read"}},
 		{name: "but not for what is there already", facts: linearFacts().verdict("dev", verification.Soaking, "not yet").with(request("promote", "qa", "", noon)), want: []string{"answer 3: there is nothing to promote to qa"}},
 		{name: "nor for what no target has", facts: linearFacts().with(func(f *ComponentFacts) { f.land("dev", "r2", ByPerson, 0).Targets = nil }).with(request("promote", "qa", "", noon)),
 			want: []string{"answer 3: there is nothing to promote to qa: dev has not verified r2: no ApplicationSet generates a target for this component here"}},

@@ -299,7 +299,10 @@ type Pull struct {
 	Stale           bool           `json:"stale,omitempty"`        // the files it edits changed on its base since, or it conflicts
 	Mergeable       MergeState     `json:"mergeable,omitempty"`
 	MergeNote       string         `json:"mergeNote,omitempty"`
+	Draft           bool           `json:"draft,omitempty"`
 	Rules           RuleReport     `json:"rules,omitzero"`           // of the forge's own, where it says that some keep it from being merged
+	Refusal         *MergeRefusal  `json:"refusal,omitempty"`        // of this head, which the forge blocks; nil: none was sent
+	UpdatedFirst    int            `json:"updatedFirst,omitempty"`   // another pull request whose turn it is to be brought up to date; 0: none
 	UncomputedSince time.Time      `json:"uncomputedSince,omitzero"` // since when MergeUnknown is the answer for this head and its branch's tip; zero: UpdatedAt
 	Review          policies.Facts `json:"review"`                   // what gates are evaluated over; Now is filled in by Decide
 	Skips           []Skip         `json:"skips,omitempty"`          // of this very head and release
