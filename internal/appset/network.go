@@ -33,6 +33,7 @@ type ArgoCD struct {
 	Projects  []string
 	Globbing  string
 	Version   Version
+	Policy    ControllerPolicy
 	// Kube reads from the cluster that it runs in, for generators that need
 	// more of it than the above; nil: there is no connection.
 	Kube *Kube

@@ -25,8 +25,26 @@ type IgnoreDifference struct {
 	JQPaths      []string `json:"jqPathExpressions,omitempty"`
 }
 
-// policyOf reads a set's policy. The controller follows applicationsSync
-// unless it was started with a policy of its own.
+// ControllerPolicy is the policy that the ApplicationSet controller was started with, for all
+// sets: --policy, or applicationsetcontroller.policy in argocd-cmd-params-cm. Nothing that
+// Argo CD shows tells of it. The zero value: none, so a set's own applicationsSync counts.
+type ControllerPolicy struct {
+	Sync     string // create-only, create-update, create-delete or sync; empty: none
+	Override bool   // --enable-policy-override: a set's own counts all the same, where it has one
+}
+
+// applyController has the controller's policy count, where it has one, as the controller does
+// (applicationset/utils.DefaultPolicy): it doesn't look at a set's own then, unless it is told to.
+func (s *appSet) applyController(c ControllerPolicy) {
+	own := s.spec.Spec.SyncPolicy
+	if c.Sync == "" || c.Override && own != nil && own.ApplicationsSync != nil {
+		return
+	}
+	sync := argov1alpha1.ApplicationsSyncPolicy(c.Sync)
+	s.policy.NoUpdate, s.policy.NoDelete = !sync.AllowUpdate(), !sync.AllowDelete()
+}
+
+// policyOf reads a set's policy, as it is where the controller has none of its own.
 func policyOf(a *argov1alpha1.ApplicationSet) Policy {
 	var p Policy
 	if s := a.Spec.SyncPolicy; s != nil {

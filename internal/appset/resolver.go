@@ -180,6 +180,7 @@ func (r *Resolver) resolve(ctx context.Context, in *Input) (f *TargetSet, transi
 			e := entries[sets[i].entry].withContext(ctx)
 			snap := snaps[e.argocd]
 			sets[i].settleVersion(snap.argocd.Version)
+			sets[i].applyController(snap.argocd.Policy)
 			outcomes[i] = r.resolveSet(ctx, in, &sets[i], e, c, snap)
 			outcomes[i].notes = append(sets[i].versionNotes(snap.argocd.Version), outcomes[i].notes...)
 		})

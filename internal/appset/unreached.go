@@ -31,6 +31,13 @@ func (t *Target) OtherRevision(branch string, files []string) string {
 	return out
 }
 
+// IsCreatedOnly says that edits of these files change what a target's Application is to be, and
+// that its ApplicationSet's controller leaves Applications as it created them: a merge doesn't
+// reach it.
+func (t *Target) IsCreatedOnly(files []string) bool {
+	return t.Policy.NoUpdate && slices.ContainsFunc(files, func(f string) bool { return f == t.ApplicationSetFile || slices.Contains(t.GeneratorFiles, f) })
+}
+
 // floatingRevision is a range of versions, or a name that moves, in place of the version of a
 // chart or of an artifact in a registry; empty where it is one version. Only of a target that
 // has nothing in this repository: all that is known of what it deploys is what is written there.
@@ -57,19 +64,19 @@ func (t *Target) floatingRevision() string {
 const maxUnreachedNames = 8
 
 // UnreachedTargets say which of a pipeline's targets no merge into the tracked branch reaches,
-// as they follow something else that no carried field is in, and of which it can't be proven
-// what they deploy. One problem for all of an ApplicationSet in an environment with the same
-// revision. None where the environments have branches of their own, where such a target is
+// as they follow something else that no carried field is in or are never updated, and of which it
+// can't be proven what they deploy. One problem for all of an ApplicationSet in an environment
+// with the same reason. None where the environments have branches of their own, where such a target is
 // a problem when it is resolved, and where the tracked branch isn't known (branch is empty).
 func UnreachedTargets(p *pipeline.Pipeline, targets []Target, branch string) []Problem {
 	if branch == "" {
 		return nil
 	}
-	type group struct{ file, set, environment, revision, why string }
+	type group struct{ file, set, environment, what, why string }
 	names := map[group][]string{}
 	var order []group
-	add := func(t *Target, revision, why string) {
-		g := group{t.ApplicationSetFile, t.ApplicationSet, t.Environment, revision, why}
+	add := func(t *Target, what, why string) {
+		g := group{t.ApplicationSetFile, t.ApplicationSet, t.Environment, what, why}
 		if names[g] == nil {
 			order = append(order, g)
 		}
@@ -81,14 +88,16 @@ func UnreachedTargets(p *pipeline.Pipeline, targets []Target, branch string) []P
 			continue
 		}
 		if v := t.OtherRevision(branch, carriedGenerators(p, t)); v != "" {
-			add(t, v, fmt.Sprintf("a merge into %s doesn't reach it; let it follow %[1]s, or carry the field that its targetRevision is made from", branch))
+			add(t, "targetRevision is "+v, fmt.Sprintf("a merge into %s doesn't reach it; let it follow %[1]s, or carry the field that its targetRevision is made from", branch))
+		} else if t.IsCreatedOnly(carriedGenerators(p, t)) {
+			add(t, "its ApplicationSet only creates Applications and never updates them (applicationsSync, or the controller's policy)", fmt.Sprintf("what a merge into %s changes in what they are generated from doesn't reach them; let the policy update, or carry fields in files that they deploy", branch))
 		} else if v := t.floatingRevision(); v != "" {
-			add(t, v, "which version that is at a time isn't in Git, so it can't be proven that it deploys what was verified before; name one version")
+			add(t, "targetRevision is "+v, "which version that is at a time isn't in Git, so it can't be proven that it deploys what was verified before; name one version")
 		}
 	}
 	var out []Problem
 	for _, g := range order {
-		out = append(out, Problem{File: g.file, ApplicationSet: g.set, Message: fmt.Sprintf("%s in %s: targetRevision is %s: %s", wording.JoinFew(names[g], maxUnreachedNames), g.environment, g.revision, g.why)})
+		out = append(out, Problem{File: g.file, ApplicationSet: g.set, Message: fmt.Sprintf("%s in %s: %s: %s", wording.JoinFew(names[g], maxUnreachedNames), g.environment, g.what, g.why)})
 	}
 	return out
 }

@@ -63,6 +63,8 @@ func TestUnreachedTargets(t *testing.T) {
 		target("pin-is-carried", "v1.2", func(t *Target) { t.GeneratorFiles = []string{"envs/prod.json"} }),
 		target("pin-is-carried-below", "v1.2", func(t *Target) { t.GeneratorFiles = []string{"envs/prod/pins/web.yaml"} }),
 		target("another-file-is-carried", "v1.3", func(t *Target) { t.GeneratorFiles = []string{"envs/qa.json"} }),
+		target("created-only", "main", func(t *Target) { t.Policy.NoUpdate, t.GeneratorFiles = true, []string{"envs/prod.json"} }),
+		target("created-only, but what it deploys changes", "main", func(t *Target) { t.Policy.NoUpdate, t.GeneratorFiles = true, []string{"envs/qa.json"} }),
 		target("one-version", "", chart("1.2.3")), target("a-range", "", chart("1.*")), target("another-range", "", chart(">=1.2")), target("newest", "", chart("")),
 		target("an-artifact", "", func(t *Target) {
 			t.Sources = []Source{{RepoURL: "oci://registry.example/web", TargetRevision: "latest"}}
@@ -72,7 +74,10 @@ func TestUnreachedTargets(t *testing.T) {
 	problem := func(names, revision, why string) Problem {
 		return Problem{File: "argocd/shop.yaml", ApplicationSet: "shop", Message: names + " in prod: targetRevision is " + revision + why}
 	}
-	want := []Problem{problem("pinned-a, pinned-b", "v1.2", unreached), problem("another-file-is-carried", "v1.3", unreached), problem("a-range", "1.*", floating),
+	want := []Problem{problem("pinned-a, pinned-b", "v1.2", unreached), problem("another-file-is-carried", "v1.3", unreached),
+		{File: "argocd/shop.yaml", ApplicationSet: "shop", Message: "created-only in prod: its ApplicationSet only creates Applications and never updates them (applicationsSync, or the controller's policy): " +
+			"what a merge into main changes in what they are generated from doesn't reach them; let the policy update, or carry fields in files that they deploy"},
+		problem("a-range", "1.*", floating),
 		problem("another-range", ">=1.2", floating), problem("newest", "the newest version", floating), problem("an-artifact", "latest", floating)}
 	if diff := cmp.Diff(want, UnreachedTargets(p, targets, "main")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -143,18 +143,9 @@ type wireRevisions struct {
 }
 
 type wireStatus struct {
-	Resources []struct {
-		Group     string      `json:"group"`
-		Kind      string      `json:"kind"`
-		Namespace string      `json:"namespace"`
-		Name      string      `json:"name"`
-		Health    *wireHealth `json:"health"`
-
-		Status          string `json:"status"`
-		Hook            bool   `json:"hook"`
-		RequiresPruning bool   `json:"requiresPruning"`
-	} `json:"resources"`
-	ResourceHealthSource string `json:"resourceHealthSource"`
+	RawResources         json.RawMessage `json:"resources"`
+	Resources            []wireResource  `json:"-"` // those of RawResources of which something is kept
+	ResourceHealthSource string          `json:"resourceHealthSource"`
 	Sync                 struct {
 		wireRevisions
 		Status     string `json:"status"`
@@ -187,7 +178,11 @@ type wireStatus struct {
 // and the error; without a name there is only the error.
 func decodeApplication(argoCD string, raw []byte) (app verification.App, spec uint64, err error) {
 	var w wireApplication
-	if err := json.Unmarshal(raw, &w); err != nil {
+	err = json.Unmarshal(raw, &w)
+	if err == nil {
+		w.Status.Resources, err = decodeResources(w.Status.RawResources, w.Status.ResourceHealthSource == healthInTree)
+	}
+	if err != nil {
 		err = fmt.Errorf("decode an Application: %w", err)
 		app := bareApplication(argoCD, raw)
 		if app.Name == "" {

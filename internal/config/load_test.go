@@ -77,6 +77,7 @@ func TestLoadSample(t *testing.T) {
 		ArgoCD: []ArgoCD{{
 			Name: "hub", Kubernetes: Kubernetes{Namespaces: []string{"argocd"}},
 			Refresh: RefreshAnnotation, Render: RenderLocal, Globbing: GlobbingGit, Version: "v3.5.7",
+			ApplicationSetPolicy: "create-only",
 			Clusters: Clusters{File: filepath.Join("testdata", "clusters.yaml"), Alias: map[string][]string{"prod-eu": {"in-cluster", "https://10.0.0.1/"}}},
 		}},
 		API: API{Tokens: []Token{{Name: "ci", Role: Operator, Token: ciToken}}},
@@ -349,6 +350,8 @@ func TestRefused(t *testing.T) {
 		"rendering without API":    {"", "    render: argocd\n", []string{`11: argocd[0].render: needs api, by which Argo CD is asked for manifests`}},
 		"another rendering":        {"", "    render: remote\n", []string{`11: argocd[0].render: "remote" is not one of local, argocd`}},
 		"another globbing":         {"", "    globbing: bash\n", []string{`11: argocd[0].globbing: "bash" is not one of git, doublestar`}},
+		"another policy":           {"", "    applicationSetPolicy: none\n", []string{`11: argocd[0].applicationSetPolicy: "none" is not one of sync, create-only, create-update, create-delete`}},
+		"only an override":         {"", "    applicationSetPolicyOverride: true\n", []string{`11: argocd[0].applicationSetPolicyOverride: needs applicationSetPolicy: without one each ApplicationSet's own policy counts anyway`}},
 		"a version":                {"", "    version: newest\n", []string{`11: argocd[0].version: "newest" is no version of Argo CD; v3.5.7 is one, and 3.5 names its line`}},
 		"no clusters' file":        {"", "    clusters: {file: \"\"}\n", []string{`11: argocd[0].clusters.file: the path of a file is missing`}},
 		"clusters in a word":       {"", "    clusters: live\n", []string{`11: argocd[0].clusters: expected a mapping, found text`}},

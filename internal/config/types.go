@@ -261,11 +261,16 @@ type ArgoCD struct {
 	Kubernetes Kubernetes `yaml:"kubernetes"`
 	API        *ArgoCDAPI `yaml:"api"` // nil: it isn't used
 	// APIAlone says that there is an api and no kubernetes: everything goes by the API.
-	APIAlone bool     `yaml:"-"`
-	Refresh  string   `yaml:"refresh"`
-	Render   string   `yaml:"render"`
-	Globbing string   `yaml:"globbing"`
-	Version  string   `yaml:"version"` // its own, as v3.5.7, or its line; empty: what its kinds show
+	APIAlone bool   `yaml:"-"`
+	Refresh  string `yaml:"refresh"`
+	Render   string `yaml:"render"`
+	Globbing string `yaml:"globbing"`
+	Version  string `yaml:"version"` // its own, as v3.5.7, or its line; empty: what its kinds show
+	// The ApplicationSet controller's --policy, which nothing that it shows tells of (empty: none),
+	// and its --enable-policy-override.
+	ApplicationSetPolicy         string `yaml:"applicationSetPolicy"`
+	ApplicationSetPolicyOverride bool   `yaml:"applicationSetPolicyOverride"`
+
 	Clusters Clusters `yaml:"clusters"`
 }
 

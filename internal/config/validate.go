@@ -271,6 +271,11 @@ func (c *checker) checkArgoCDs(instances []ArgoCD) {
 			c.Errorf(at+".render", "needs api, by which Argo CD is asked for manifests")
 		}
 		c.OneOf(at+".globbing", a.Globbing, GlobbingGit, GlobbingDoublestar)
+		if c.Doc.Has(at + ".applicationSetPolicy") {
+			c.OneOf(at+".applicationSetPolicy", a.ApplicationSetPolicy, "sync", "create-only", "create-update", "create-delete")
+		} else if a.ApplicationSetPolicyOverride {
+			c.Errorf(at+".applicationSetPolicyOverride", "needs applicationSetPolicy: without one each ApplicationSet's own policy counts anyway")
+		}
 		if (a.Version != "" || c.Doc.Has(at+".version")) && !argoCDVersion.MatchString(a.Version) {
 			c.Errorf(at+".version", "%q is no version of Argo CD; v3.5.7 is one, and 3.5 names its line", a.Version)
 		}

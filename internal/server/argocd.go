@@ -85,6 +85,7 @@ func newArgoCDAPI(a *config.ArgoCDAPI) (*api.Client, error) {
 func (a *argocdConnection) factsArgoCD() facts.ArgoCD {
 	out := facts.ArgoCD{
 		Apps: a.watcher, Live: a.watcher, Windows: a.watcher, Follower: a.watcher, Trees: a.watcher, Rights: a.watcher, Namespace: a.config.Namespace(), Globbing: a.config.Globbing, Version: a.version,
+		Policy:    appset.ControllerPolicy{Sync: a.config.ApplicationSetPolicy, Override: a.config.ApplicationSetPolicyOverride},
 		NoRefresh: a.config.Refresh == config.RefreshOff, ClustersFile: a.config.Clusters.File, Kube: a.kube,
 		ClusterAliases: a.config.Clusters.Aliases(), MayRender: a.config.API != nil,
 	}

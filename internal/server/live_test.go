@@ -270,7 +270,7 @@ func TestReleaseThroughAGeneratorsFile(t *testing.T) {
 	// From now on the set never updates what it created.
 	s.commitFiles("linus", "main", "Only create", map[string]string{"argocd/shop.yaml": strings.Replace(set, "  template:", "  syncPolicy: {applicationsSync: create-only}\n  template:", 1)})
 	s.awaitEnvironment("web", "qa", "names the policy", func(e *api.EnvironmentWhy) bool {
-		return len(e.Targets) == 1 && strings.Contains(e.Targets[0].Reason, "only creates Applications and never updates them (applicationsSync)")
+		return len(e.Targets) == 1 && strings.Contains(e.Targets[0].Reason, "only creates Applications and never updates them (applicationsSync, or its controller's policy)")
 	})
 	updates("qa", "1.1.0") // by hand
 	s.awaitVerified("web", "qa", "1.1.0")

@@ -96,7 +96,7 @@ func (a *Actor) describeEdits(ctx context.Context, s *subject, in *prtext.Input,
 	branch := s.ev.Snapshot.BranchFor(s.ev.Pipeline.Pipeline, in.Environment).Branch
 	proven := false // asked for only where another target reads these files
 	for _, t := range reached {
-		at := prtext.Target{Name: t.Name, Component: t.Component, Environment: t.Environment, Cluster: a.opts.Gatherer.ClusterOf(&t), Follows: t.OtherRevision(branch, files)}
+		at := prtext.Target{Name: t.Name, Component: t.Component, Environment: t.Environment, Cluster: a.opts.Gatherer.ClusterOf(&t), Follows: t.OtherRevision(branch, files), CreatedOnly: t.IsCreatedOnly(files)}
 		if t.Environment == in.Environment && s.moves(t.Component) {
 			in.Reached = append(in.Reached, at)
 			continue

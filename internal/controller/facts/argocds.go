@@ -70,7 +70,8 @@ type ArgoCD struct {
 	Namespace string         // its own, where its projects and clusters are
 	Globbing  string
 	Version   appset.Version // as the server's file says; else what Live finds
-	NoRefresh bool           // refresh: off
+	Policy    appset.ControllerPolicy
+	NoRefresh bool // refresh: off
 	// ClustersFile holds cluster Secrets; with those of Live, where both are
 	// given, they are all that there are. Empty: none.
 	ClustersFile string

@@ -100,7 +100,7 @@ func (s *inputCollector) addArgoCD(ctx context.Context, name string, in *appset.
 		in.Live.Unknown[name] = fmt.Sprintf("the server's file has no Argo CD named %s", name)
 		return nil
 	}
-	known := appset.ArgoCD{Namespace: a.Namespace, Globbing: a.Globbing, Version: a.Version, Kube: a.Kube}
+	known := appset.ArgoCD{Namespace: a.Namespace, Globbing: a.Globbing, Version: a.Version, Policy: a.Policy, Kube: a.Kube}
 	seen := argocdInputs{}
 	if a.Live != nil {
 		// Before what it is the version of: what changes in between is seen again.

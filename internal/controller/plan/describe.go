@@ -77,7 +77,9 @@ func (m *planner) addReaders(ctx context.Context, of *facts.ResolvedPipeline, op
 			if _, moves := promotion.FindMember(open.Members, t.Component); moves && p == of && t.Environment == open.Environment {
 				inside[t.Name] = true
 				if follows := t.OtherRevision(branch, files); follows != "" {
-					out.Unreached = append(out.Unreached, Unreached{t.Name, follows})
+					out.Unreached = append(out.Unreached, Unreached{Target: t.Name, Follows: follows})
+				} else if t.IsCreatedOnly(files) {
+					out.Unreached = append(out.Unreached, Unreached{Target: t.Name, CreatedOnly: true})
 				}
 			} else {
 				outside[t.Name] = true

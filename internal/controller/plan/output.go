@@ -83,6 +83,10 @@ func writePromotion(b *strings.Builder, p *Promotion, short bool) {
 	}
 	fmt.Fprintf(b, "  reaches %s\n", joinNames(p.Reached))
 	for _, u := range p.Unreached {
+		if u.CreatedOnly {
+			fmt.Fprintf(b, "  does not reach %s, whose ApplicationSet only creates Applications and never updates them: somebody has to change it, or it fails after arriveWithin\n", appset.Printable(u.Target))
+			continue
+		}
 		fmt.Fprintf(b, "  does not reach %s, which follows %s: somebody has to move that, or it fails after arriveWithin\n", appset.Printable(u.Target), appset.Printable(u.Follows))
 	}
 	if len(p.Unaffected) > 0 {

@@ -38,16 +38,17 @@ type Promotion struct {
 	// others that read them and, as was proven, stay as they are.
 	Reached    []string `json:"reaches"`
 	Unaffected []string `json:"spares"`
-	// Unreached are those of Reached that follow something else than the branch that is merged
-	// into, which the merge doesn't reach.
+	// Unreached are those of Reached that the merge doesn't reach: they follow something else than
+	// the branch that is merged into, or their ApplicationSet never updates Applications.
 	Unreached []Unreached `json:"unreached,omitempty"`
 	Rendered  []Rendered  `json:"rendered,omitempty"`
 }
 
 // Unreached is a target that a merge doesn't reach.
 type Unreached struct {
-	Target  string `json:"target"`
-	Follows string `json:"follows"` // such as a tag
+	Target      string `json:"target"`
+	Follows     string `json:"follows,omitempty"` // such as a tag
+	CreatedOnly bool   `json:"createdOnly,omitempty"`
 }
 
 // Part is one component that a promotion moves.

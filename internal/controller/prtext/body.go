@@ -146,6 +146,9 @@ func describeTarget(in Input, t Target) string {
 	if t.Follows != "" {
 		s += "; **the merge doesn't reach it**: it follows " + codeSpan(t.Follows, maxName) + ", so somebody has to move that, or it fails after arriveWithin"
 	}
+	if t.CreatedOnly {
+		s += "; **the merge doesn't reach it**: its ApplicationSet only creates Applications and never updates them, so somebody has to change it, or it fails after arriveWithin"
+	}
 	return s
 }
 

@@ -114,6 +114,7 @@ func pages() map[string]Input {
 		}
 	})
 	with("promotion-pinned", promotionInput(), func(in *Input, _ *promotion.Env, _ *promotion.EnvState) { in.Reached[1].Follows = "v1.2" })
+	with("promotion-created-only", promotionInput(), func(in *Input, _ *promotion.Env, _ *promotion.EnvState) { in.Reached[1].CreatedOnly = true })
 	with("promotion-drifted", promotionInput(), func(_ *Input, e *promotion.Env, _ *promotion.EnvState) {
 		differs := func(name string, auto, heals bool, all ...verification.Difference) {
 			d := &verification.Drift{Since: at(8, 10), Resources: all, Total: len(all), AutoSync: auto, SelfHeal: heals}

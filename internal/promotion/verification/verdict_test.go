@@ -125,7 +125,7 @@ func TestVerification(t *testing.T) {
 			s.app.Sources = []Source{{TargetRevision: "v1"}}
 			s.e.Generated = &Generated{Set: "shop", Sources: []Source{{TargetRevision: "v2"}}, Carries: true, NoUpdate: true}
 			s.sync()
-			s.judgeAt(0, Arriving, "the ApplicationSet shop only creates Applications and never updates them (applicationsSync), so this one stays as it is: its targetRevision is v1 and should be v2")
+			s.judgeAt(0, Arriving, "the ApplicationSet shop only creates Applications and never updates them (applicationsSync, or its controller's policy), so this one stays as it is: its targetRevision is v1 and should be v2")
 			s.judgeAt(15*minute, Failed, "never updates them")
 			s.app.Sources = []Source{{TargetRevision: "v2"}} // by hand
 			s.judgeAt(16*minute, Refreshing, "")
