@@ -292,6 +292,7 @@ type Pull struct {
 	Stale           bool           `json:"stale,omitempty"`        // the files it edits changed on its base since, or it conflicts
 	Mergeable       MergeState     `json:"mergeable,omitempty"`
 	MergeNote       string         `json:"mergeNote,omitempty"`
+	MergeUnread     bool           `json:"mergeUnread,omitempty"`    // nobody has read Mergeable since something was heard of it: RequestMergeability reads it
 	UncomputedSince time.Time      `json:"uncomputedSince,omitzero"` // since when MergeUnknown is the answer for this head and its branch's tip; zero: UpdatedAt
 	Review          policies.Facts `json:"review"`                   // what gates are evaluated over; Now is filled in by Decide
 	Skips           []Skip         `json:"skips,omitempty"`          // of this very head and release

@@ -53,35 +53,57 @@ func (j *evaluator) evaluateGates(e *Env, p *Pull, revert bool) []policies.Resul
 	} else {
 		j.addPromotionGates(e, p, add)
 	}
+	own := j.evaluateOwnGates(e, p, revert)
+	if p.MergeUnread && !p.Queued && !(allPass(out) && allPass(own)) {
+		return append(out, own...) // whether it could be merged matters once nothing else waits
+	}
+	out = append(out, j.evaluateMergeable(e, p)...)
+	return append(out, own...)
+}
+
+// evaluateMergeable is what the forge says of a merge now; nothing while it has nothing
+// against it.
+func (j *evaluator) evaluateMergeable(e *Env, p *Pull) []policies.Result {
+	wait := func(reason string) []policies.Result {
+		return []policies.Result{{Gate: "mergeable", Outcome: policies.Wait, Reason: reason}}
+	}
 	mergeable := p.Mergeable
-	if p.Queued {
+	switch {
+	case p.Queued:
 		mergeable = MergeClean // whether it still can be merged is the queue's to find out
+	case p.MergeUnread:
+		j.addAction(FactRequest{What: RequestMergeability, Environment: e.Name})
+		return wait("whether the forge would merge it is read now")
 	}
 	switch mergeable {
 	case MergeClean:
 		if p.isDropped() {
-			add("mergeable", policies.Wait, "it joined the forge's merge queue and is out of it without having landed: what runs there failed, or somebody took it out; see why on the forge, then /liftlock retry has it join again, as a new head does")
+			return wait("it joined the forge's merge queue and is out of it without having landed: what runs there failed, or somebody took it out; see why on the forge, then /liftlock retry has it join again, as a new head does")
 		}
+		return nil
 	case MergeUnknown, MergeUntold:
-		add("mergeable", policies.Wait, "the forge is still computing whether it can be merged")
 		since := p.UncomputedSince
 		if since.IsZero() {
 			since = p.UpdatedAt
 		}
 		j.recheckAt(j.facts.Now.Add(mergeableRecheckDelay(j.facts.Now.Sub(since))))
+		return wait("the forge is still computing whether it can be merged")
 	case MergeDirty:
-		add("mergeable", policies.Wait, "it conflicts with the tracked branch and is composed anew")
-	default:
-		add("mergeable", policies.Wait, "the forge blocks the merge: "+cmp.Or(p.MergeNote, string(p.Mergeable)))
+		return wait("it conflicts with the tracked branch and is composed anew")
 	}
+	return wait("the forge blocks the merge: " + cmp.Or(p.MergeNote, string(p.Mergeable)))
+}
+
+// evaluateOwnGates are the pipeline's gates and limits; a revert has none.
+func (j *evaluator) evaluateOwnGates(e *Env, p *Pull, revert bool) []policies.Result {
 	if revert {
-		return out
+		return nil
 	}
 	facts := p.Review
 	facts.Now, facts.Soaked = j.facts.Now, j.listSoaked(e, p.Release)
 	facts.Promotion = j.describePromotion(e, p, facts.Soaked)
 	facts.SyncWindows, facts.Drift = e.SyncWindows, e.listDrift()
-	out = append(out, j.evaluatePipelineGates(e, p, facts)...)
+	out := j.evaluatePipelineGates(e, p, facts)
 	if limit := j.spec.Limits.MergesPerHour; limit > 0 && j.facts.Limits.MergesLastHour >= limit {
 		until := j.facts.Limits.OldestMerge
 		if !until.IsZero() {

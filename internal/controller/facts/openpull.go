@@ -63,11 +63,11 @@ func (o *Gatherer) gatherOpenPulls(ctx context.Context, ev *Evaluation, env *pro
 			if !p.isOpen() || !r.IsOurs(p.PR.Author, p.PR.AuthorID) || !p.batch && ev.envAt(env.Name, component) == nil {
 				continue
 			}
-			d, err := o.readDetail(ctx, r, &p.cachedPull, fresh)
+			d, unread, err := o.readDetail(ctx, r, &p.cachedPull, fresh)
 			if err != nil {
 				return err
 			}
-			p.PR = d.pr
+			p.PR, p.mergeUnread = d.pr, unread
 			reviews, err := o.wantsReviews(ctx, ev, env, p)
 			if err != nil {
 				return err
@@ -180,20 +180,9 @@ func (o *Gatherer) describeOpenPull(ctx context.Context, ev *Evaluation, env *pr
 	if why != "" {
 		p.MarkModified(notComposed(p.Number, why))
 	}
-	mergeable := pr.Mergeable
-	if mergeable == forge.MergeableDirty {
-		if p.Stale = p.Base != env.Tip; !p.Stale {
-			// Composed on the newest that is known here, it can't conflict: the forge knows
-			// something newer, or answers about what was.
-			mergeable = forge.MergeableUnknown
-			o.forgetMergeable(repo, p.Number)
-			for _, c := range ev.Components[:min(1, len(ev.Components))] {
-				c.requestFetch(repo, fmt.Sprintf("what conflicts with #%d at %s", p.Number, p.Head))
-			}
-		}
+	if p.MergeUnread = r.mergeUnread; !p.MergeUnread {
+		o.describeMergeability(ev, p, env.Tip)
 	}
-	p.Mergeable = promotion.MergeState(mergeable)
-	p.UncomputedSince = o.uncomputedSince(repo, p.Number, p.Head, mergeable, env.Tip)
 	if err := o.inspectReach(ctx, ev, env, p); err != nil {
 		return nil, err
 	}
@@ -201,7 +190,7 @@ func (o *Gatherer) describeOpenPull(ctx context.Context, ev *Evaluation, env *pr
 		return nil, err
 	}
 	if why := o.refusedMergeReason(repo, &r.cachedPull); why != "" {
-		p.Mergeable, p.MergeNote = promotion.MergeState(forge.MergeableBlocked), why
+		p.Mergeable, p.MergeNote, p.MergeUnread = promotion.MergeState(forge.MergeableBlocked), why, false
 	}
 	if !p.Revert {
 		if p.Review, err = o.approvalFacts(ctx, repo, p.Head, r.detail, p.Base, ev.fresh); err != nil {
