@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/wording"
 	"github.com/liftlock/liftlock/policies"
 )
@@ -16,6 +17,9 @@ const (
 	minMergeableRecheck = 250 * time.Millisecond
 	maxMergeableRecheck = 10 * time.Minute
 )
+
+// GateMergeable is the forge's own answer.
+const GateMergeable = "mergeable"
 
 // evaluateGates evaluates everything that stands between an open pull request and its
 // merge. What always holds (Liftlock's own conditions) is listed only while it
@@ -57,15 +61,15 @@ func (j *evaluator) evaluateGates(e *Env, p *Pull, revert bool) []policies.Resul
 	if p.MergeUnread && !p.Queued && !(allPass(out) && allPass(own)) {
 		return append(out, own...) // whether it could be merged matters once nothing else waits
 	}
-	out = append(out, j.evaluateMergeable(e, p)...)
+	out = append(out, j.evaluateMergeable(e, p, revert)...)
 	return append(out, own...)
 }
 
 // evaluateMergeable is what the forge says of a merge now; nothing while it has nothing
 // against it.
-func (j *evaluator) evaluateMergeable(e *Env, p *Pull) []policies.Result {
+func (j *evaluator) evaluateMergeable(e *Env, p *Pull, revert bool) []policies.Result {
 	wait := func(reason string) []policies.Result {
-		return []policies.Result{{Gate: "mergeable", Outcome: policies.Wait, Reason: reason}}
+		return []policies.Result{{Gate: GateMergeable, Outcome: policies.Wait, Reason: reason}}
 	}
 	mergeable := p.Mergeable
 	switch {
@@ -90,8 +94,20 @@ func (j *evaluator) evaluateMergeable(e *Env, p *Pull) []policies.Result {
 		return wait("the forge is still computing whether it can be merged")
 	case MergeDirty:
 		return wait("it conflicts with the tracked branch and is composed anew")
+	case MergeBehind:
+		manual := e.Spec.Merge == pipeline.Manual
+		if revert {
+			manual = e.Spec.OnDegraded.Action != pipeline.OnDegradedRevertAndMerge
+		}
+		if p.UpdatedFirst != 0 {
+			j.recheckAt(j.facts.Now.Add(queueRecheckDelay)) // nobody tells when its turn comes
+		}
+		return wait(p.behindReason(manual))
 	}
-	return wait("the forge blocks the merge: " + cmp.Or(p.MergeNote, string(p.Mergeable)))
+	if p.Refusal != nil && p.Refusal.NotifiedSince {
+		j.recheckAt(p.Refusal.At.Add(mergeAttemptInterval))
+	}
+	return wait(p.blockedReason())
 }
 
 // evaluateOwnGates are the pipeline's gates and limits; a revert has none.
@@ -104,16 +120,37 @@ func (j *evaluator) evaluateOwnGates(e *Env, p *Pull, revert bool) []policies.Re
 	facts.Promotion = j.describePromotion(e, p, facts.Soaked)
 	facts.SyncWindows, facts.Drift = e.SyncWindows, e.listDrift()
 	out := j.evaluatePipelineGates(e, p, facts)
-	if limit := j.spec.Limits.MergesPerHour; limit > 0 && j.facts.Limits.MergesLastHour >= limit {
-		until := j.facts.Limits.OldestMerge
-		if !until.IsZero() {
-			until = until.Add(time.Hour)
-		}
-		out = append(out, policies.Result{Gate: "limit", Outcome: policies.Wait, Until: until,
-			Reason: fmt.Sprintf("%d merges in the last hour (limits.mergesPerHour: %d)", j.facts.Limits.MergesLastHour, limit)})
-		j.recheckAt(until)
+	if r, reached := j.evaluateMergeLimit(p); reached {
+		out = append(out, r)
+		j.recheckAt(r.Until)
 	}
 	return out
+}
+
+// evaluateMergeLimit says that no more may be merged for now. What is on its way by the forge's
+// merge queue counts as merged for what would join it; what is there already isn't taken out for
+// the others that are.
+func (j *evaluator) evaluateMergeLimit(p *Pull) (r policies.Result, reached bool) {
+	limit, l := j.spec.Limits.MergesPerHour, j.facts.Limits
+	first, queued := l.OldestMerge, 0
+	for _, q := range l.QueuedMerges {
+		if !p.Queued && q.Pull != p.Number {
+			queued++
+			first = earliest(first, q.At)
+		}
+	}
+	if limit <= 0 || l.MergesLastHour+queued < limit {
+		return r, false
+	}
+	text := fmt.Sprintf("%d merges in the last hour", l.MergesLastHour)
+	if queued > 0 {
+		text += fmt.Sprintf(", and %d on their way by the forge's merge queue", queued)
+	}
+	r = policies.Result{Gate: "limit", Outcome: policies.Wait, Reason: fmt.Sprintf("%s (limits.mergesPerHour: %d)", text, limit)}
+	if !first.IsZero() {
+		r.Until = first.Add(time.Hour)
+	}
+	return r, true
 }
 
 // listDrift is how the environment's targets differ from Git, or why that can't be told.
