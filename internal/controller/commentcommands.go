@@ -14,14 +14,10 @@ import (
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/command"
+	"github.com/liftlock/liftlock/internal/store"
 )
 
 func isGone(err error) bool { return errors.Is(err, forge.ErrNotFound) }
-
-// commentCursor is how far a pull request's comments were read.
-func commentCursor(r *Repository, number int) string {
-	return fmt.Sprintf("comments|%s|%d", r.ID, number)
-}
 
 // commentOverlap is read again every time: forges stamp whole seconds.
 const commentOverlap = 2 * time.Second
@@ -34,18 +30,17 @@ const (
 
 // handleComments takes the commands in a pull request's new comments. A comment that
 // has our reaction was taken before; the reaction is set after the effect, so a
-// command is taken at least once, and taking it twice changes nothing. again is when
-// to look at one that has to wait; zero: none has.
+// command is taken at least once, and taking it twice changes nothing. Where the forge counts
+// as many comments as were read before, none is read. again is when to look at one that has to
+// wait; zero: none has.
 func (e *Controller) handleComments(ctx context.Context, r *Repository, pr *forge.PullRequest, ref promotion.BranchRef) (again time.Time, err error) {
-	raw, _, err := e.opts.Store.State(ctx, commentCursor(r, pr.Number))
-	if err != nil {
+	read, err := facts.ReadCommentsRead(ctx, e.opts.Store, r.ID, pr.Number)
+	if err != nil || read.Covers(pr) {
 		return time.Time{}, err
 	}
-	var since time.Time
-	if len(raw) > 0 {
-		if since, err = time.Parse(time.RFC3339Nano, string(raw)); err == nil {
-			since = since.Add(-commentOverlap)
-		}
+	since := read.Until
+	if !since.IsZero() {
+		since = since.Add(-commentOverlap)
 	}
 	comments, err := r.Forge.Comments(ctx, r.Name, pr.Number, since)
 	if err != nil {
@@ -66,10 +61,13 @@ func (e *Controller) handleComments(ctx context.Context, r *Repository, pr *forg
 		}
 		again = earliest(again, until)
 	}
-	if newest.Equal(since) {
-		return again, nil
+	if newest.After(since) {
+		read.Until = newest
 	}
-	return again, e.opts.Store.PutState(ctx, commentCursor(r, pr.Number), []byte(newest.Format(time.RFC3339Nano)))
+	if read.Count, read.UpdatedAt = pr.CommentCount, pr.UpdatedAt; !again.IsZero() {
+		read.Count = nil
+	}
+	return again, e.opts.Store.Tx(ctx, "commentsRead", func(tx *store.Tx) error { return read.Store(ctx, tx, r.ID, pr.Number) })
 }
 
 // handleComment takes the commands in one comment. again is when it may be looked at,

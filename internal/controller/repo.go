@@ -187,7 +187,14 @@ func (e *Controller) runSweep(ctx context.Context, r *Repository) (time.Time, er
 	if _, err := e.opts.Store.Prune(ctx, e.opts.Clock.Now().Add(-e.opts.Retention)); err != nil {
 		return time.Time{}, err
 	}
-	return next, e.opts.Store.WakeAs(ctx, store.Background, wake.Strings(keys...)...)
+	return next, e.opts.Store.Tx(ctx, "swept", func(tx *store.Tx) error {
+		for i := range open {
+			if err := facts.ForgetCommentCount(ctx, tx, r.ID, &open[i]); err != nil {
+				return err
+			}
+		}
+		return tx.WakeAs(ctx, store.Background, wake.Strings(keys...)...)
+	})
 }
 
 // maintainEvery is how often a mirror is packed anew.

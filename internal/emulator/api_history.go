@@ -225,8 +225,9 @@ func (c *call) wireListedCommit(found commit) wireCommit {
 	return c.wireCommit(c.repo, found)
 }
 
-// answerGraphQL answers the one query that the REST API has no call for: who made a
-// commit with whom. GraphQL answers 200 to what it can't find.
+// answerGraphQL answers two queries: who made a commit with whom, which the REST API has no
+// call for, and pull requests with their reviews, for which it has several. GraphQL answers 200
+// to what it can't find.
 func answerGraphQL(c *call) (any, error) {
 	var in struct {
 		Query     string `json:"query"`
@@ -237,12 +238,16 @@ func answerGraphQL(c *call) (any, error) {
 	if err := c.decodeBody(&in); err != nil {
 		return nil, err
 	}
-	if !strings.Contains(in.Query, "authors(") {
-		return map[string]any{"errors": []map[string]any{{"message": "the emulator knows only the authors of a commit"}}}, nil
+	pulls := pullAlias.MatchString(in.Query)
+	if !pulls && !strings.Contains(in.Query, "authors(") {
+		return map[string]any{"errors": []map[string]any{{"message": "the emulator knows only the authors of a commit and pull requests"}}}, nil
 	}
 	r := c.repos[strings.ToLower(in.Variables.Owner+"/"+in.Variables.Name)]
 	if r == nil || r.permissionOf(c.user) < Read || c.token != nil && !c.token.covers(r) {
-		return map[string]any{"data": map[string]any{"repository": nil}, "errors": []map[string]any{{"type": "NOT_FOUND"}}}, nil
+		return map[string]any{"data": map[string]any{"repository": nil}, "errors": []map[string]any{{"type": "NOT_FOUND", "path": []any{"repository"}}}}, nil
+	}
+	if pulls {
+		return answerPullsQuery(c, r, in.Query), nil
 	}
 	found, err := r.git.readCommit(in.Variables.OID)
 	if err != nil {

@@ -79,6 +79,9 @@ type PullRequest struct {
 	UpdatedAt   time.Time
 	ClosedAt    time.Time // zero while open; also set when merged
 	MergedAt    time.Time // zero unless Merged
+
+	// CommentCount is how many comments its conversation has; nil: not told, as in lists.
+	CommentCount *int
 }
 
 // HasLabel says whether the pull request carries the label.
@@ -101,6 +104,7 @@ type Review struct {
 	Rejected bool // asked for changes and not dismissed
 	Commit   string
 	At       time.Time
+	MayWrite *bool // whether the user may write to the repository; nil: not told
 }
 
 // Comment is one comment in a pull request's conversation.

@@ -38,6 +38,7 @@ const (
 	RequestCulprits       = "culprits"
 	RequestChangedObjects = "changed"
 	RequestSyncRights     = "syncRights"
+	RequestMergeability   = "mergeability"
 )
 
 // FactRequest asks for an expensive fact about an environment. As an action of a

@@ -299,6 +299,7 @@ type Pull struct {
 	Stale           bool           `json:"stale,omitempty"`        // the files it edits changed on its base since, or it conflicts
 	Mergeable       MergeState     `json:"mergeable,omitempty"`
 	MergeNote       string         `json:"mergeNote,omitempty"`
+	MergeUnread     bool           `json:"mergeUnread,omitempty"` // nobody has read Mergeable since something was heard of it: RequestMergeability reads it
 	Draft           bool           `json:"draft,omitempty"`
 	Rules           RuleReport     `json:"rules,omitzero"`           // of the forge's own, where it says that some keep it from being merged
 	Refusal         *MergeRefusal  `json:"refusal,omitempty"`        // of this head, which the forge blocks; nil: none was sent

@@ -57,47 +57,69 @@ func (j *evaluator) evaluateGates(e *Env, p *Pull, revert bool) []policies.Resul
 	} else {
 		j.addPromotionGates(e, p, add)
 	}
+	own := j.evaluateOwnGates(e, p, revert)
+	if p.MergeUnread && !p.Queued && !(allPass(out) && allPass(own)) {
+		return append(out, own...) // whether it could be merged matters once nothing else waits
+	}
+	out = append(out, j.evaluateMergeable(e, p, revert)...)
+	return append(out, own...)
+}
+
+// evaluateMergeable is what the forge says of a merge now; nothing while it has nothing
+// against it.
+func (j *evaluator) evaluateMergeable(e *Env, p *Pull, revert bool) []policies.Result {
+	wait := func(reason string) []policies.Result {
+		return []policies.Result{{Gate: GateMergeable, Outcome: policies.Wait, Reason: reason}}
+	}
 	mergeable := p.Mergeable
-	if p.Queued {
+	switch {
+	case p.Queued:
 		mergeable = MergeClean // whether it still can be merged is the queue's to find out
+	case p.MergeUnread:
+		j.addAction(FactRequest{What: RequestMergeability, Environment: e.Name})
+		return wait("whether the forge would merge it is read now")
 	}
 	switch mergeable {
 	case MergeClean:
 		if p.isDropped() {
-			add(GateMergeable, policies.Wait, "it joined the forge's merge queue and is out of it without having landed: what runs there failed, or somebody took it out; see why on the forge, then /liftlock retry has it join again, as a new head does")
+			return wait("it joined the forge's merge queue and is out of it without having landed: what runs there failed, or somebody took it out; see why on the forge, then /liftlock retry has it join again, as a new head does")
 		}
+		return nil
 	case MergeUnknown, MergeUntold:
-		add(GateMergeable, policies.Wait, "the forge is still computing whether it can be merged")
 		since := p.UncomputedSince
 		if since.IsZero() {
 			since = p.UpdatedAt
 		}
 		j.recheckAt(j.facts.Now.Add(mergeableRecheckDelay(j.facts.Now.Sub(since))))
+		return wait("the forge is still computing whether it can be merged")
 	case MergeDirty:
-		add(GateMergeable, policies.Wait, "it conflicts with the tracked branch and is composed anew")
+		return wait("it conflicts with the tracked branch and is composed anew")
 	case MergeBehind:
 		manual := e.Spec.Merge == pipeline.Manual
 		if revert {
 			manual = e.Spec.OnDegraded.Action != pipeline.OnDegradedRevertAndMerge
 		}
-		add(GateMergeable, policies.Wait, p.behindReason(manual))
 		if p.UpdatedFirst != 0 {
 			j.recheckAt(j.facts.Now.Add(queueRecheckDelay)) // nobody tells when its turn comes
 		}
-	default:
-		if p.Refusal != nil && p.Refusal.NotifiedSince {
-			j.recheckAt(p.Refusal.At.Add(mergeAttemptInterval))
-		}
-		add(GateMergeable, policies.Wait, p.blockedReason())
+		return wait(p.behindReason(manual))
 	}
+	if p.Refusal != nil && p.Refusal.NotifiedSince {
+		j.recheckAt(p.Refusal.At.Add(mergeAttemptInterval))
+	}
+	return wait(p.blockedReason())
+}
+
+// evaluateOwnGates are the pipeline's gates and limits; a revert has none.
+func (j *evaluator) evaluateOwnGates(e *Env, p *Pull, revert bool) []policies.Result {
 	if revert {
-		return out
+		return nil
 	}
 	facts := p.Review
 	facts.Now, facts.Soaked = j.facts.Now, j.listSoaked(e, p.Release)
 	facts.Promotion = j.describePromotion(e, p, facts.Soaked)
 	facts.SyncWindows, facts.Drift = e.SyncWindows, e.listDrift()
-	out = append(out, j.evaluatePipelineGates(e, p, facts)...)
+	out := j.evaluatePipelineGates(e, p, facts)
 	if r, reached := j.evaluateMergeLimit(p); reached {
 		out = append(out, r)
 		j.recheckAt(r.Until)

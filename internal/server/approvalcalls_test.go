@@ -19,11 +19,8 @@ var approvedCalls = []forgeCall{
 	{"GET /repos/{owner}/{repo}/activity", 1, "by who pushed them"},
 	{"POST /repos/{owner}/{repo}/issues/{number}/comments", 1, "what it waits for"},
 	{"PATCH /repos/{owner}/{repo}/issues/comments/{id}", 2, "that one is missing; that it is verified"},
-	{"POST /repos/{owner}/{repo}/statuses/{sha}", 3, "that two are missing, that one is, and none"},
-	{"GET /repos/{owner}/{repo}/pulls/{number}", 5, "whether it can be merged; at each approval; again right before the merge; what the merge made of it"},
-	{"GET /repos/{owner}/{repo}/pulls/{number}/reviews", 4, "when it is open; at each approval; again right before the merge"},
-	{"GET /repos/{owner}/{repo}/issues/{number}/comments", 2, "commands, at each approval: an event doesn't say that there is none"},
-	{"GET /repos/{owner}/{repo}/collaborators/{login}/permission", 4, "whether who approved may; again right before the merge, where that isn't known since less than a minute"},
+	{"POST /repos/{owner}/{repo}/statuses/{sha}", 2, "that it waits for approvals, and that every gate passes"},
+	{"POST /graphql", 3, "at each approval, and again right before the merge: its head, whether it can be merged, its reviews, what the reviewers may do, and how many comments there are"},
 	{"PUT /repos/{owner}/{repo}/pulls/{number}/merge", 1, "the merge"},
 }
 
@@ -32,6 +29,9 @@ var approvedCalls = []forgeCall{
 func TestForgeCallsWithApprovals(t *testing.T) {
 	s := startHarness(t, harnessOptions{face: emulator.GitHub, pipeline: pipelineYAML(nil, dev, approvedProd)})
 	s.awaitJudged()
+	// What is in an environment at first came by nobody's pull request: then those that are open
+	// are read again, once, as one of them may have been merged meanwhile.
+	another := map[string]int{"GET /repos/{owner}/{repo}/pulls/{number}": 1, "GET /repos/{owner}/{repo}/pulls/{number}/reviews": 1}
 	for _, tag := range []string{"1.1.0", "1.2.0"} {
 		s.awaitIdle()
 		s.Forge.ResetCalls()
@@ -43,6 +43,9 @@ func TestForgeCallsWithApprovals(t *testing.T) {
 		}
 		s.awaitVerified("web", "prod", tag)
 		s.awaitIdle()
-		s.checkForgeCalls(approvedCalls, nil)
+		if n := s.checkForgeCalls(approvedCalls, another); n > 15 {
+			t.Errorf("a promotion with two approvals is worth %d calls, and 15 must do", n)
+		}
+		another = nil
 	}
 }

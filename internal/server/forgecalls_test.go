@@ -23,7 +23,7 @@ var (
 		{"POST /repos/{owner}/{repo}/issues/{number}/labels", 1, "GitHub takes none when it is opened"},
 		{"POST /repos/{owner}/{repo}/issues/{number}/comments", 1, "what it waits for"},
 		{"POST /repos/{owner}/{repo}/statuses/{sha}", 1, "the same for who looks at the commit"},
-		{"GET /repos/{owner}/{repo}/pulls/{number}", 3, "whether it can be merged; again right before the merge; what the merge made of it"},
+		{"GET /repos/{owner}/{repo}/pulls/{number}", 2, "whether it can be merged; again right before the merge"},
 		{"PUT /repos/{owner}/{repo}/pulls/{number}/merge", 1, "the merge"},
 		{"PATCH /repos/{owner}/{repo}/issues/comments/{id}", 1, "that it is verified"},
 	}
@@ -31,7 +31,7 @@ var (
 		{"POST /projects/{id}/merge_requests", 1, "it is opened, with its labels"},
 		{"POST /projects/{id}/merge_requests/{noteable_id}/notes", 1, "what it waits for"},
 		{"POST /projects/{id}/statuses/{sha}", 1, "the same for who looks at the commit"},
-		{"GET /projects/{id}/merge_requests/{merge_request_iid}", 3, "whether it can be merged; again right before the merge; what the merge made of it"},
+		{"GET /projects/{id}/merge_requests/{merge_request_iid}", 2, "whether it can be merged; again right before the merge"},
 		{"GET /projects/{id}", 1, "how the project merges, which is its own choice and can change at any time"},
 		{"PUT /projects/{id}/merge_requests/{merge_request_iid}/merge", 1, "the merge"},
 		{"PUT /projects/{id}/merge_requests/{noteable_id}/notes/{note_id}", 1, "that it is verified"},

@@ -68,7 +68,7 @@ func hasCode(why []api.Reason, code string) bool {
 var idleCalls = map[emulator.Face]struct{ sweep, open, hook []string }{
 	emulator.GitHub: {
 		sweep: []string{"GET /repos/{owner}/{repo}/pulls"},
-		open:  []string{"GET /repos/{owner}/{repo}/pulls/{number}", "GET /repos/{owner}/{repo}/pulls/{number}/reviews", "GET /repos/{owner}/{repo}/issues/{number}/comments"},
+		open:  []string{"POST /graphql"},
 		hook:  []string{"GET /repos/{owner}/{repo}/hooks", "GET /repos/{owner}/{repo}/hooks/{id}/deliveries"},
 	},
 	emulator.GitLab: {

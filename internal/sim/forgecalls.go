@@ -46,6 +46,15 @@ func (f *reachedForge) PullRequest(ctx context.Context, r forge.Repo, number int
 	return call(ctx, f, "PullRequest", false, func() (*forge.PullRequest, error) { return f.Forge.PullRequest(ctx, r, number) })
 }
 
+// ReviewedPullRequests is the forge's own, where it reads several together.
+func (f *reachedForge) ReviewedPullRequests(ctx context.Context, r forge.Repo, numbers ...int) ([]forge.ReviewedPullRequest, error) {
+	bulk, is := f.Forge.(forge.BulkReader)
+	if !is {
+		return nil, forge.ErrUnsupported
+	}
+	return call(ctx, f, "ReviewedPullRequests", false, func() ([]forge.ReviewedPullRequest, error) { return bulk.ReviewedPullRequests(ctx, r, numbers...) })
+}
+
 func (f *reachedForge) PullRequestsByBranch(ctx context.Context, r forge.Repo, branch string) ([]forge.PullRequest, error) {
 	return call(ctx, f, "PullRequestsByBranch", false, func() ([]forge.PullRequest, error) { return f.Forge.PullRequestsByBranch(ctx, r, branch) })
 }

@@ -436,7 +436,7 @@ func TestCommentsOfOthers(t *testing.T) {
 	const one, two = "<!-- liftlock:status -->\none", "<!-- liftlock:status -->\ntwo"
 	w.forge.say(7, "linus", one)
 	w.compare("nothing worth it", update(one, false), []string(nil))
-	w.compare("something", update(one, true), []string{"forge: comment #7", "store: put state"})
+	w.compare("something", update(one, true), []string{"forge: comment #7", "store: commented"})
 	w.compare("the same", update(one, true), []string(nil))
 	w.compare("the same, not worth it any more", update(one, false), []string(nil))
 	w.compare("another, not worth it", update(two, false), []string{"forge: recomment #7", "store: put state"})

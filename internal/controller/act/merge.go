@@ -46,29 +46,45 @@ func (a *Actor) mergePull(ctx context.Context, s *subject, x promotion.Merge) er
 		return fmt.Errorf("%w: a gate of #%d passed until %s only, which came while it was judged", ErrStale, x.Pull, x.Until.UTC().Format(time.RFC3339))
 	}
 	title, message := prtext.MergeMessage(in)
-	landed, err := r.Forge.Merge(ctx, r.Name, forge.MergeRequest{Number: x.Pull, Head: x.Head, Method: s.ev.Pipeline.Spec.Merge.Method, Title: r.Words(title), Message: r.Words(message)})
-	if err != nil {
-		return err
-	}
-	pr, err := a.opts.Gatherer.RefreshPullRequest(ctx, r, x.Pull)
+	title, message = r.Words(title), r.Words(message)
+	landed, err := r.Forge.Merge(ctx, r.Name, forge.MergeRequest{Number: x.Pull, Head: x.Head, Method: s.ev.Pipeline.Spec.Merge.Method, Title: title, Message: message})
 	if err != nil {
 		return err
 	}
 	if landed == "" {
+		if _, err := a.opts.Gatherer.RefreshPullRequest(ctx, r, x.Pull); err != nil {
+			return err
+		}
 		return a.recordJoined(ctx, s, x.Head, fmt.Sprintf("#%d joined the forge's merge queue into %s", x.Pull, env.Branch))
 	}
-	a.deleteOver(ctx, r, pr)
+	a.deleteOver(ctx, r, s.pull.PR)
 	if _, err := r.Mirror.Fetch(ctx); err != nil {
 		return err
 	}
-	unjudged, err := whyUnjudged(ctx, r.Mirror, s.number, landed, x.Tip)
+	commit, err := r.Mirror.Commit(ctx, landed)
 	if err != nil {
+		return fmt.Errorf("look at what #%d landed as: %w", s.number, err)
+	}
+	if err := a.recordLanded(ctx, s, commit, title+"\n\n"+message); err != nil {
 		return err
 	}
+	unjudged := whyUnjudged(s.number, commit, x.Tip)
 	if unjudged != "" {
 		a.opts.Log.Warn(unjudged, unitFields(s.unit())...)
 	}
 	return a.recordMerged(ctx, s, mergeDone{branch: env.Branch, landed: landed, unjudged: unjudged, judged: judged})
+}
+
+// recordLanded writes down that the pull request is merged. Where what landed doesn't say what
+// we had it say, somebody may have merged the same head just before, or it was rebased: then
+// only the forge tells who did it and when.
+func (a *Actor) recordLanded(ctx context.Context, s *subject, landed *git.CommitInfo, message string) error {
+	r := s.ev.Snapshot.Repo
+	if strings.TrimSpace(landed.Message) != strings.TrimSpace(message) {
+		_, err := a.opts.Gatherer.RefreshPullRequest(ctx, r, s.number)
+		return err
+	}
+	return a.opts.Gatherer.RecordMerged(ctx, r, s.pull.PR, landed)
 }
 
 // putMerging writes down by what a merge is judged that is about to be made: where the
@@ -102,15 +118,11 @@ type mergeDone struct {
 // whyUnjudged says that what landed didn't land on the commit that it was judged on:
 // a forge pins a merge's head and not its base, so that a push in the very same moment
 // can't be kept from coming between. "" when it did.
-func whyUnjudged(ctx context.Context, m *git.Mirror, number int, landed, tip string) (string, error) {
-	info, err := m.Commit(ctx, landed)
-	if err != nil {
-		return "", fmt.Errorf("look at what #%d landed as: %w", number, err)
+func whyUnjudged(number int, landed *git.CommitInfo, tip string) string {
+	if len(landed.Parents) == 0 || landed.Parents[0] == tip {
+		return ""
 	}
-	if len(info.Parents) == 0 || info.Parents[0] == tip {
-		return "", nil
-	}
-	return fmt.Sprintf("#%d landed on %s and was judged on %s: somebody pushed in the same moment; look at what came between", number, wording.Short(info.Parents[0]), wording.Short(tip)), nil
+	return fmt.Sprintf("#%d landed on %s and was judged on %s: somebody pushed in the same moment; look at what came between", number, wording.Short(landed.Parents[0]), wording.Short(tip))
 }
 
 // recordMerged writes down that it was merged, by what it was judged, and what is wrong with

@@ -53,7 +53,7 @@ func TestPresentOpen(t *testing.T) {
 		n := w.open("2.0.0")
 		pr := w.forge.pulls[n]
 		first := w.present()
-		w.compare("the first time", first, []string{"store: put state", "forge: comment #1", "store: put state", "forge: status", "store: put state"})
+		w.compare("the first time", first, []string{"store: put state", "forge: comment #1", "store: commented", "forge: status", "store: put state"})
 		k, st := w.forge.comments[n], w.forge.statuses[pr.Head]
 		if len(k) != 1 || !prtext.IsStatusComment(k[0].Body) {
 			w.t.Fatalf("commented %+v", k)

@@ -15,6 +15,7 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/store"
 )
 
 // StatusContext is the name of the one commit status.
@@ -85,6 +86,7 @@ func (a *Actor) putComment(ctx context.Context, r *facts.Repository, number int,
 	if s.ID != 0 && s.Comment == hashParts(text.body) {
 		return time.Time{}, nil
 	}
+	isFirst, written := s.ID == 0 && s.Bare, false
 	switch {
 	case s.ID != 0:
 	case s.Bare: // whoever comes after us, where we die right after it was written, has to look
@@ -117,7 +119,7 @@ func (a *Actor) putComment(ctx context.Context, r *facts.Repository, number int,
 	if s.ID == 0 {
 		var k *forge.Comment
 		if k, err = r.Forge.CreateComment(ctx, r.Name, number, text.body); err == nil {
-			s.ID = k.ID
+			s.ID, written = k.ID, true
 		}
 	}
 	if errors.Is(err, forge.ErrForbidden) || errors.Is(err, forge.ErrInvalid) {
@@ -130,7 +132,19 @@ func (a *Actor) putComment(ctx context.Context, r *facts.Repository, number int,
 		return time.Time{}, err
 	}
 	s.Comment, s.Pace = hashParts(text.body), s.Pace.edited(now, notice)
-	return time.Time{}, a.putShown(ctx, r, number, s)
+	if !written {
+		return time.Time{}, a.putShown(ctx, r, number, s)
+	}
+	raw, err := json.Marshal(s)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("note what #%d shows: %w", number, err)
+	}
+	return time.Time{}, a.opts.Store.Tx(ctx, "commented", func(tx *store.Tx) error {
+		if err := facts.CountOwnComment(ctx, tx, r.ID, number, isFirst); err != nil {
+			return err
+		}
+		return tx.PutState(ctx, shownKey(r, number), raw)
+	})
 }
 
 // UpdateComment brings the one comment on a pull request that isn't ours up to date. What

@@ -165,6 +165,8 @@ func (o *Gatherer) answerRequest(ctx context.Context, c *ComponentEvaluation, l 
 		return o.answerChangedObjects(ctx, c, env)
 	case promotion.RequestSyncRights:
 		return o.answerSyncRights(ctx, c, env, at)
+	case promotion.RequestMergeability:
+		return o.answerMergeability(ctx, c, env)
 	}
 	return fmt.Errorf("unknown fact request %q", l.What)
 }

@@ -64,11 +64,11 @@ func (o *Gatherer) gatherOpenPulls(ctx context.Context, ev *Evaluation, env *pro
 			if !p.isOpen() || !r.IsOurs(p.PR.Author, p.PR.AuthorID) || !p.batch && ev.envAt(env.Name, component) == nil {
 				continue
 			}
-			d, err := o.readDetail(ctx, r, &p.cachedPull, fresh)
+			d, unread, err := o.readDetail(ctx, r, &p.cachedPull, fresh)
 			if err != nil {
 				return err
 			}
-			p.PR = d.pr
+			p.PR, p.mergeUnread = d.pr, unread
 			reviews, err := o.wantsReviews(ctx, ev, env, p)
 			if err != nil {
 				return err
@@ -151,7 +151,7 @@ func ReadPullHolds(ctx context.Context, s StateReader, repo string, number int) 
 func (o *Gatherer) describeOpenPull(ctx context.Context, ev *Evaluation, env *promotion.Env, r *pullRecord) (*OpenPull, error) {
 	repo, pr := ev.Snapshot.Repo, &r.PR
 	p := &OpenPull{Environment: env.Name, Revert: r.ref.Revert, PR: pr, Pull: promotion.Pull{Number: pr.Number, URL: pr.URL, Head: pr.Head, HeadSince: r.HeadSince, CreatedAt: pr.CreatedAt, UpdatedAt: pr.UpdatedAt,
-		Held: pr.HasLabel(promotion.LabelHold), Queued: pr.Queue == forge.Queued, Draft: pr.Draft, Batch: r.batch, MergeNote: pr.MergeReason}}
+		Held: pr.HasLabel(promotion.LabelHold), Queued: pr.Queue == forge.Queued, Draft: pr.Draft, Batch: r.batch, MergeUnread: r.mergeUnread}}
 	holds, err := ReadPullHolds(ctx, o.opts.Store, repo.ID, pr.Number)
 	if err != nil {
 		return nil, err
@@ -182,32 +182,15 @@ func (o *Gatherer) describeOpenPull(ctx context.Context, ev *Evaluation, env *pr
 	if why != "" {
 		p.MarkModified(notComposed(p.Number, why))
 	}
-	mergeable := pr.Mergeable
-	if mergeable == forge.MergeableDirty || mergeable == forge.MergeableBehind {
-		outdated := p.Base != env.Tip
-		p.Stale = outdated && mergeable == forge.MergeableDirty
-		if !outdated {
-			// Composed on the newest that is known here, it can't conflict nor be behind: the
-			// forge knows something newer, or answers about what was.
-			mergeable = forge.MergeableUnknown
-			o.ForgetMergeable(repo, p.Number)
-			for _, c := range ev.Components[:min(1, len(ev.Components))] {
-				c.requestFetch(repo, fmt.Sprintf("what keeps #%d from merging at %s", p.Number, p.Head))
-			}
+	if !p.MergeUnread {
+		if err := o.describeMergeability(ctx, ev, env, p, r); err != nil {
+			return nil, err
 		}
 	}
-	p.Mergeable = promotion.MergeState(mergeable)
-	p.UncomputedSince = o.uncomputedSince(repo, p.Number, p.Head, mergeable, env.Tip)
 	if err := o.inspectReach(ctx, ev, env, p); err != nil {
 		return nil, err
 	}
 	if p.JoinedQueueAt, err = readJoinedQueue(ctx, o.opts.Store, repo.ID, p.Number, p.Head); err != nil {
-		return nil, err
-	}
-	if err := o.addRules(ctx, repo, p, r.detail, repo.bot()); err != nil {
-		return nil, err
-	}
-	if err := o.addRefusal(ctx, repo, p, &r.cachedPull); err != nil {
 		return nil, err
 	}
 	if p.UpdatedFirst, p.HasTurn, err = o.updateTurn(ctx, repo, p.PR); err != nil {

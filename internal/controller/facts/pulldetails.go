@@ -15,6 +15,7 @@ type pullDetail struct {
 	reviews    []forge.Review
 	reviewsErr string
 	hasReviews bool
+	wanted     bool // the reviews were asked for
 	checks     []forge.Check
 	checksErr  string
 	hasChecks  bool
@@ -29,35 +30,38 @@ const queuedMaxAge = 30 * time.Second
 
 // readDetail reads an open pull request again unless nothing was heard of it since
 // the last time, and it isn't in a queue; fresh always reads. What completeDetail added to it
-// before is there.
-func (o *pullGatherer) readDetail(ctx context.Context, r *Repository, e *cachedPull, fresh bool) (*pullDetail, error) {
+// before is there. unread says that the forge didn't tell whether it can be merged when it was
+// read before: that is read again where it matters.
+func (o *pullGatherer) readDetail(ctx context.Context, r *Repository, e *cachedPull, fresh bool) (d *pullDetail, unread bool, err error) {
 	key := detailKey(r, e.PR.Number)
-	d, _ := o.details.Get(key)
+	d, _ = o.details.Get(key)
 	maxAge := o.maxAge
 	if d != nil && d.pr.Queue == forge.Queued {
 		maxAge = min(maxAge, queuedMaxAge)
 	}
 	if d == nil || fresh || d.at.Before(e.NotifiedAt) || o.now().Sub(d.at) >= maxAge || d.pr.Head != e.PR.Head ||
-		d.pr.State != e.PR.State || d.pr.Mergeable == forge.MergeableUnknown {
+		d.pr.State != e.PR.State {
 		if _, err := o.RefreshPullRequest(ctx, r, e.PR.Number); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		if d, _ = o.details.Get(key); d == nil {
-			return nil, fmt.Errorf("read #%d of %s: %w", e.PR.Number, r.ID, forge.ErrConflict) // forgotten meanwhile: look again
+			return nil, false, fmt.Errorf("read #%d of %s: %w", e.PR.Number, r.ID, forge.ErrConflict) // forgotten meanwhile: look again
 		}
+		return d, false, nil
 	}
-	return d, nil
+	return d, d.pr.Mergeable == forge.MergeableUnknown, nil
 }
 
 // completeDetail is what was read of an open pull request with its reviews and its checks,
 // as far as they are asked for; what was read of them before isn't read again.
 func (o *pullGatherer) completeDetail(ctx context.Context, r *Repository, d *pullDetail, reviews, checks bool) (*pullDetail, error) {
-	number := d.pr.Number
+	number, wanted := d.pr.Number, d.wanted || reviews
 	reviews, checks = reviews && !d.hasReviews, checks && !d.hasChecks
-	if !reviews && !checks || d.pr.State != forge.Open {
+	if !reviews && !checks && wanted == d.wanted || d.pr.State != forge.Open {
 		return d, nil
 	}
 	full := *d
+	full.wanted = wanted
 	var err error
 	if reviews {
 		full.hasReviews = true
@@ -92,7 +96,7 @@ func (o *pullGatherer) ForgetMergeable(r *Repository, number int) {
 	defer o.mu.Unlock()
 	if d, ok := o.details.Get(detailKey(r, number)); ok {
 		again := *d
-		again.pr.Mergeable = forge.MergeableUnknown
+		again.at = time.Time{}
 		o.details.Put(detailKey(r, number), &again)
 	}
 }

@@ -24,27 +24,33 @@ func (f *undecidedForge) PullRequest(ctx context.Context, r forge.Repo, number i
 }
 
 // TestReviewsAndChecksOfOneReading holds that a look has the reviews and the checks of a pull
-// request, and reads it once, also while the forge can't say whether it can be merged.
+// request without reading it again while a gate waits, and reads it once a look where only the
+// forge can't say whether it can be merged.
 func TestReviewsAndChecksOfOneReading(t *testing.T) {
-	w := newStory(t, `  environments:
+	for gates, waits := range map[string]bool{"[{approvals: {count: 1}}, {checks: {require: [build]}}]": true, "[]": false} {
+		w := newStory(t, `  environments:
     - {name: dev}
-    - {name: qa, after: [dev], merge: auto, gates: [{approvals: {count: 1}}, {checks: {require: [build]}}]}
+    - {name: qa, after: [dev], merge: auto, gates: `+gates+`}
 `, []string{"dev", "qa"}, "web")
-	w.evaluate("web", false)
-	w.release("ada", "dev", "1.1.0", "web")
-	w.soak("web")
-	ev, d := w.evaluate("web", false)
-	n := w.openPromotion(ev, d)
-	f := &undecidedForge{Forge: w.repo.Forge}
-	w.repo.Forge = f
-	for look := 1; look <= 3; look++ {
-		ev, _ = w.evaluate("web", false)
-		p := ev.OpenPulls[n]
-		if !p.Review.ChecksRead || p.Review.ApprovalsErr != "" || !p.UncomputedSince.Equal(w.now) {
-			t.Fatalf("look %d: %+v", look, p.Review)
-		}
-		if f.reads != look {
-			t.Errorf("look %d read it %d times", look, f.reads)
+		w.evaluate("web", false)
+		w.release("ada", "dev", "1.1.0", "web")
+		w.soak("web")
+		ev, d := w.evaluate("web", false)
+		n := w.openPromotion(ev, d)
+		f := &undecidedForge{Forge: w.repo.Forge}
+		w.repo.Forge = f
+		for look := 1; look <= 3; look++ {
+			ev, _ = w.evaluate("web", false)
+			p, unread, reads := ev.OpenPulls[n], waits && look > 1, look
+			if waits {
+				reads = 1
+			}
+			if p.Review.ChecksRead != waits || p.Review.ApprovalsErr != "" || p.MergeUnread != unread || !unread && !p.UncomputedSince.Equal(w.now) {
+				t.Fatalf("gates %s, look %d: %+v", gates, look, p.Pull)
+			}
+			if f.reads != reads {
+				t.Errorf("gates %s, look %d: it was read %d times, want %d", gates, look, f.reads, reads)
+			}
 		}
 	}
 }

@@ -3,6 +3,7 @@ package facts
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"github.com/liftlock/liftlock/internal/cache"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
 )
@@ -108,7 +110,8 @@ func (o *pullGatherer) RefreshPullRequests(ctx context.Context, r *Repository) e
 	}
 	var wakes, late []string
 	var rows []store.Pull
-	for _, pr := range prs {
+	var changed []*forge.PullRequest
+	for i, pr := range prs {
 		if pr.UpdatedAt.After(cursor) {
 			cursor = pr.UpdatedAt
 		}
@@ -137,10 +140,16 @@ func (o *pullGatherer) RefreshPullRequests(ctx context.Context, r *Repository) e
 			late = append(late, key)
 		}
 		rows = append(rows, o.pullRow(r, pr, known))
+		changed = append(changed, &prs[i])
 	}
 	err = o.store.Tx(ctx, "booked", func(tx *store.Tx) error {
 		if err := tx.PutPulls(ctx, rows...); err != nil {
 			return err
+		}
+		for _, pr := range changed {
+			if err := ForgetCommentCount(ctx, tx, r.ID, pr); err != nil {
+				return err
+			}
 		}
 		if err := tx.SetPullCursor(ctx, r.ID, cursor); err != nil {
 			return err
@@ -190,10 +199,11 @@ func (o *pullGatherer) RefreshPullRequest(ctx context.Context, r *Repository, nu
 				return nil, err
 			}
 		}
-		pr, err := r.Forge.PullRequest(ctx, r.Name, number)
+		read, err := o.readPull(ctx, r, number)
 		if err != nil {
 			return nil, fmt.Errorf("read #%d of %s: %w", number, r.ID, err)
 		}
+		pr := &read.pr
 		if _, ours := promotion.ParseBranch(pr.Branch); !ours || pr.Fork {
 			return pr, nil
 		}
@@ -213,14 +223,35 @@ func (o *pullGatherer) RefreshPullRequest(ctx context.Context, r *Repository, nu
 			// own affair: the row stays, and what it says now is believed.
 			version = seen
 		}
-		o.putDetail(r, pr, version)
+		read.version = version
+		o.putDetail(r, read)
 		return pr, nil
 	}
 	return nil, fmt.Errorf("read #%d of %s, which others read all the time: %w", number, r.ID, forge.ErrConflict)
 }
 
+// readPull reads a pull request, and with the same call its reviews where they were asked for
+// before and the forge gives both.
+func (o *pullGatherer) readPull(ctx context.Context, r *Repository, number int) (*pullDetail, error) {
+	known, _ := o.details.Get(detailKey(r, number))
+	if bulk, is := r.Forge.(forge.BulkReader); is && known != nil && known.wanted {
+		found, err := bulk.ReviewedPullRequests(ctx, r.Name, number)
+		switch {
+		case err == nil && len(found) == 1:
+			return &pullDetail{pr: found[0].PullRequest, reviews: found[0].Reviews, hasReviews: true, wanted: true}, nil
+		case err != nil && !errors.Is(err, forge.ErrUnsupported):
+			return nil, err
+		}
+	}
+	pr, err := r.Forge.PullRequest(ctx, r.Name, number)
+	if err != nil {
+		return nil, err
+	}
+	return &pullDetail{pr: *pr, wanted: known != nil && known.wanted}, nil
+}
+
 // RecordCreated writes a pull request into the book as the forge answered when it was made,
-// which spares reading it; where something else is known of it by now it is read all the same.
+// which spares reading it, and its reviews: nobody has given any. Where something else is known of it by now it is read all the same.
 func (o *pullGatherer) RecordCreated(ctx context.Context, r *Repository, pr *forge.PullRequest) (*forge.PullRequest, error) {
 	_, known, err := o.store.Pull(ctx, r.ID, pr.Number)
 	if err != nil {
@@ -234,20 +265,54 @@ func (o *pullGatherer) RecordCreated(ctx context.Context, r *Repository, pr *for
 			return nil, err
 		}
 		if version != 0 {
-			o.putDetail(r, &made, version)
+			o.putDetail(r, &pullDetail{pr: made, version: version, hasReviews: true})
 			return &made, nil
 		}
 	}
 	return o.RefreshPullRequest(ctx, r, pr.Number)
 }
 
+// RecordMerged writes down that a pull request of ours was merged just now, as what it landed as
+// tells: the forge made that commit when it merged, by its own clock. That spares reading it;
+// where something else is known of it by now, or the forge made no commit, it is read all the
+// same.
+func (o *pullGatherer) RecordMerged(ctx context.Context, r *Repository, pr *forge.PullRequest, landed *git.CommitInfo) error {
+	row, _, err := o.store.Pull(ctx, r.ID, pr.Number)
+	if err != nil {
+		return err
+	}
+	known := &cachedPull{}
+	if len(row.Data) > 0 {
+		if known, err = o.decodePull(row); err != nil {
+			return err
+		}
+	}
+	if landed.SHA != pr.Head && known.PR.UpdatedAt.Equal(pr.UpdatedAt) {
+		merged := *pr
+		merged.State, merged.Mergeable, merged.MergeReason, merged.Queue = forge.Merged, forge.MergeableUnknown, "", forge.NotQueued
+		merged.MergeCommit, merged.MergedAt, merged.ClosedAt = landed.SHA, landed.CommitTime, landed.CommitTime
+		merged.MergedBy, merged.MergedByID = r.BotLogin, r.BotID
+		version, err := o.store.PutPullSince(ctx, o.pullRow(r, merged, known), row.Version)
+		if err != nil {
+			return err
+		}
+		if version != 0 {
+			o.putDetail(r, &pullDetail{pr: merged, version: version})
+			return nil
+		}
+	}
+	_, err = o.RefreshPullRequest(ctx, r, pr.Number)
+	return err
+}
+
 // putDetail remembers an answer, unless a newer one is.
-func (o *pullGatherer) putDetail(r *Repository, pr *forge.PullRequest, version int64) {
+func (o *pullGatherer) putDetail(r *Repository, read *pullDetail) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	key := detailKey(r, pr.Number)
-	if d, ok := o.details.Get(key); !ok || d.version <= version {
-		o.details.Put(key, &pullDetail{pr: *pr, version: version, at: o.now()})
+	key := detailKey(r, read.pr.Number)
+	if d, ok := o.details.Get(key); !ok || d.version <= read.version {
+		read.at = o.now()
+		o.details.Put(key, read)
 	}
 }
 

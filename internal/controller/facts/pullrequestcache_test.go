@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/store"
 )
 
@@ -27,19 +28,65 @@ func (f *slowForge) PullRequests(context.Context, forge.Repo, time.Time) ([]forg
 	return []forge.PullRequest{{Number: 1, Branch: "liftlock/shop/qa/web", Author: "bot", Head: "c1", State: f.answer(0), UpdatedAt: f.at}}, nil
 }
 
-// TestTheNewerReadWins holds that an answer which another one of the same second overtook
-// is neither believed nor kept, whether one pull request is read or the list.
-func TestTheNewerReadWins(t *testing.T) {
-	t.Parallel()
-	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+// newCachedPulls has an empty store and a forge that answers as a test says.
+func newCachedPulls(t *testing.T, now time.Time) (*pullGatherer, *slowForge, *Repository) {
+	t.Helper()
 	st, err := store.Open(t.Context(), "sqlite://"+filepath.Join(t.TempDir(), "liftlock.db"), store.Options{Now: func() time.Time { return now }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = st.Close() })
-	o := newPullGatherer(st, func() time.Time { return now }, time.Hour, nil)
 	f := &slowForge{at: now}
-	r := &Repository{ID: "hub:acme/fleet", Forge: f, BotLogin: "bot"}
+	return newPullGatherer(st, func() time.Time { return now }, time.Hour, nil), f, &Repository{ID: "hub:acme/fleet", Forge: f, BotLogin: "bot", BotID: 7}
+}
+
+// TestMergeIsRecorded holds that a merge that we made is known without reading it, by the forge's
+// clock, unless something else was heard of it or the forge made no commit of its own.
+func TestMergeIsRecorded(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	merge := &git.CommitInfo{SHA: "m1", CommitTime: now.Add(-3 * time.Second)}
+	for name, c := range map[string]struct {
+		landed *git.CommitInfo
+		later  time.Duration // when the forge last changed what the store has of it
+		reads  int
+	}{
+		"a merge":          {merge, 0, 0},
+		"moved forward":    {&git.CommitInfo{SHA: "c1", CommitTime: now}, 0, 1},
+		"heard of by then": {merge, time.Second, 1},
+	} {
+		o, f, r := newCachedPulls(t, now)
+		f.answer = func(int) forge.State { return forge.Open }
+		pr, err := o.RefreshPullRequest(t.Context(), r, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.at = f.at.Add(c.later); c.later > 0 {
+			if _, err := o.RefreshPullRequest(t.Context(), r, 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f.calls = 0
+		f.answer = func(int) forge.State { return forge.Merged }
+		if err := o.RecordMerged(t.Context(), r, pr, c.landed); err != nil {
+			t.Fatal(err)
+		}
+		known, err := o.findCachedPull(t.Context(), r, 1)
+		if err != nil || known.PR.State != forge.Merged || f.calls != c.reads {
+			t.Errorf("%s: read %d times, want %d; known is %+v, %v", name, f.calls, c.reads, known, err)
+		}
+		if p := known.PR; c.reads == 0 && (p.MergeCommit != "m1" || !p.MergedAt.Equal(merge.CommitTime) || p.MergedBy != "bot" || p.MergedByID != 7 || !p.UpdatedAt.Equal(pr.UpdatedAt)) {
+			t.Errorf("%s: it is %+v", name, p)
+		}
+	}
+}
+
+// TestTheNewerReadWins holds that an answer which another one of the same second overtook
+// is neither believed nor kept, whether one pull request is read or the list.
+func TestTheNewerReadWins(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	o, f, r := newCachedPulls(t, now)
 	f.answer = func(call int) forge.State {
 		if call > 1 {
 			return forge.Closed
@@ -64,13 +111,13 @@ func TestTheNewerReadWins(t *testing.T) {
 		}
 	}
 	check()
-	o.putDetail(r, &forge.PullRequest{Number: 1, State: forge.Open}, 1) // late
+	o.putDetail(r, &pullDetail{pr: forge.PullRequest{Number: 1, State: forge.Open}, version: 1}) // late
 	f.answer = func(int) forge.State { return forge.Open }
 	if err := o.RefreshPullRequests(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
 	check()
-	if at, due, err := st.NextDue(t.Context()); err != nil || !due || at.After(now) {
+	if at, due, err := o.store.(*store.Store).NextDue(t.Context()); err != nil || !due || at.After(now) {
 		t.Errorf("what the list says otherwise is not read again: %s %t %v", at, due, err)
 	}
 }

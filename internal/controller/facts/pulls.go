@@ -24,6 +24,7 @@ type pullRecord struct {
 	members      []promotion.Member
 	membersKnown bool
 	detail       *pullDetail
+	mergeUnread  bool             // as promotion.Pull's
 	moved        []store.PastPull // of one that is closed: what it did for each component
 	movedKnown   bool
 	unsure       bool // its commits may still be fetched

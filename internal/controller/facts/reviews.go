@@ -42,7 +42,7 @@ func (o *reviewGatherer) approvalFacts(ctx context.Context, r *Repository, head 
 		if !rv.Approved && !rv.Rejected || rv.Bot {
 			continue
 		}
-		level, err := o.userPermission(ctx, r, rv.User, fresh)
+		may, err := o.mayWrite(ctx, r, &rv, fresh)
 		if forge.IsRetryable(err) {
 			return f, fmt.Errorf("read the permission of %s: %w", rv.User, err)
 		}
@@ -50,7 +50,7 @@ func (o *reviewGatherer) approvalFacts(ctx context.Context, r *Repository, head 
 			f.ApprovalsErr = fmt.Sprintf("the permission of %s can't be read: %v", rv.User, err)
 			continue
 		}
-		given := policies.Approval{User: rv.User, UserID: rv.UserID, MayWrite: level >= forge.PermissionWrite, At: rv.At}
+		given := policies.Approval{User: rv.User, UserID: rv.UserID, MayWrite: may, At: rv.At}
 		given.Current = o.showsSameDiff(ctx, r, rv.Commit, head, base)
 		if rv.Rejected {
 			f.Rejections = append(f.Rejections, given)
@@ -83,6 +83,16 @@ func (o *reviewGatherer) showsSameDiff(ctx context.Context, r *Repository, revie
 	}
 	now, err := r.Mirror.PatchID(ctx, base, head)
 	return err == nil && then == now && now != ""
+}
+
+// mayWrite says whether who reviewed may write to the repository: as the forge told it with the
+// review, which is read again before a merge, or as it tells when it is asked.
+func (o *reviewGatherer) mayWrite(ctx context.Context, r *Repository, rv *forge.Review, fresh bool) (bool, error) {
+	if rv.MayWrite != nil {
+		return *rv.MayWrite, nil
+	}
+	level, err := o.userPermission(ctx, r, rv.User, fresh)
+	return level >= forge.PermissionWrite, err
 }
 
 func (o *reviewGatherer) userPermission(ctx context.Context, r *Repository, login string, fresh bool) (forge.Permission, error) {

@@ -150,7 +150,7 @@ func TestDetailOfNobody(t *testing.T) {
 	n, err := w.forge.OpenPull(storyRepo, "ada", "topic", "main", "Topic", "")
 	w.must(err)
 	known := &cachedPull{PR: forge.PullRequest{Number: n, State: forge.Open, Head: head}}
-	if d, err := w.o.readDetail(w.ctx(), w.repo, known, false); !errors.Is(err, forge.ErrConflict) || d != nil {
+	if d, _, err := w.o.readDetail(w.ctx(), w.repo, known, false); !errors.Is(err, forge.ErrConflict) || d != nil {
 		t.Errorf("it is %+v, %v", d, err)
 	}
 }

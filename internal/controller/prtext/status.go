@@ -15,6 +15,9 @@ const (
 	statusFailure = "failure"
 )
 
+// gateApprovals is the gate of which the forge itself shows how it stands.
+const gateApprovals = "approvals"
+
 // pullStatus is the commit status of an open pull request of ours: its gates.
 func pullStatus(in Input) Status {
 	s := summarizeGates(in)
@@ -38,6 +41,10 @@ func pullStatus(in Input) Status {
 	switch {
 	case fail != nil:
 		return newStatus(statusFailure, fail.Gate+": "+fail.Reason)
+	case wait != nil && wait.Gate == gateApprovals:
+		// Whose are missing changes with each, and every change is a call of the forge, which
+		// shows who approved right beside the status.
+		return newStatus(statusPending, "waits for "+waitsFor(wait.Gate)+": Liftlock's comment says whose")
 	case wait != nil:
 		return newStatus(statusPending, "waits for "+waitsFor(wait.Gate)+": "+wait.Reason)
 	case !s.evaluated:

@@ -125,6 +125,7 @@ func Run(t *testing.T, w Backend) {
 		{"reactions", testReactions},
 		{"reviews", testReviews},
 		{"an approval's head", testApprovalHead},
+		{"read together", testBulk},
 		{"requested reviews", testReviewRequests},
 		{"permissions", testPermissions},
 		{"teams", testTeams},

@@ -63,7 +63,10 @@ type App struct {
 	log           recentDeliveries // guarded by the lock of deliveries
 }
 
-var _ forge.Forge = (*App)(nil)
+var (
+	_ forge.Forge      = (*App)(nil)
+	_ forge.BulkReader = (*App)(nil)
+)
 
 // aboutApp is what GitHub says of the App itself.
 type aboutApp struct {
@@ -465,7 +468,7 @@ func (p *App) driverOf(i *installation, repo string) *appDriver {
 		p.budgets[i.id] = transport.NewBudget(p.options.Now, limitsOf(p.base), p.options.OnLimited).Share(fmt.Sprintf("installation %d", i.id), p.options.Exchange)
 	}
 	tokens := &tokenSource{app: p, installation: i.id, owner: i.owner, repo: repo}
-	d := &appDriver{tokens: tokens, Driver: newDriver(p.base, p.options.Caches,
+	d := &appDriver{tokens: tokens, Driver: newDriver(p.base, p.options,
 		newClient(p.options, p.base, transport.Options{Credentials: tokens, Answers: p.answers, Identity: key, Budget: p.budgets[i.id]}),
 		tokens.token, p.Me)}
 	p.drivers[key] = d

@@ -87,6 +87,13 @@ func (p *App) PullRequest(ctx context.Context, r forge.Repo, number int) (*forge
 	return onRepository(ctx, p, r, func(d *Driver) (*forge.PullRequest, error) { return d.PullRequest(ctx, r, number) })
 }
 
+// ReviewedPullRequests is the repository's driver's.
+func (p *App) ReviewedPullRequests(ctx context.Context, r forge.Repo, numbers ...int) ([]forge.ReviewedPullRequest, error) {
+	return onRepository(ctx, p, r, func(d *Driver) ([]forge.ReviewedPullRequest, error) {
+		return d.ReviewedPullRequests(ctx, r, numbers...)
+	})
+}
+
 // PullRequestsByBranch is the repository's driver's.
 func (p *App) PullRequestsByBranch(ctx context.Context, r forge.Repo, branch string) ([]forge.PullRequest, error) {
 	return onRepository(ctx, p, r, func(d *Driver) ([]forge.PullRequest, error) { return d.PullRequestsByBranch(ctx, r, branch) })

@@ -219,14 +219,6 @@ func noReplyHost(base *url.URL) string {
 func (d *Driver) linkAuthors(ctx context.Context, r forge.Repo, commit string, known map[string]forge.User) error {
 	const query = `query($owner:String!,$name:String!,$oid:GitObjectID!){repository(owner:$owner,name:$name){object(oid:$oid){...on Commit{authors(first:100){nodes{email user{databaseId login}}}}}}}`
 	op := "read the co-authors of a commit of " + r.String()
-	path := "graphql"
-	if strings.HasSuffix(d.base.Path, "/api/v3/") {
-		path = "../graphql"
-	}
-	req, err := d.api.NewRequest(http.MethodPost, path, map[string]any{"query": query, "variables": map[string]string{"owner": r.Owner, "name": r.Name, "oid": commit}})
-	if err != nil {
-		return wrapError(op, nil, err)
-	}
 	var answer struct {
 		Data struct {
 			Repository struct {
@@ -244,9 +236,8 @@ func (d *Driver) linkAuthors(ctx context.Context, r forge.Repo, commit string, k
 			}
 		}
 	}
-	resp, err := d.api.Do(ctx, req, &answer)
-	if err != nil {
-		if err := wrapError(op, resp, err); forge.IsRetryable(err) {
+	if err := d.queryGraphQL(ctx, op, query, map[string]string{"owner": r.Owner, "name": r.Name, "oid": commit}, &answer); err != nil {
+		if forge.IsRetryable(err) {
 			return err
 		}
 		return nil

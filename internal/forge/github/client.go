@@ -77,9 +77,15 @@ type Driver struct {
 	mu      sync.Mutex
 	me      forge.User       // once it is known; a token's owner doesn't change
 	secrets map[int64]string // hook: digest of the secret that this process has set
+
+	now       func() time.Time
+	bulkAgain time.Time // until when pull requests aren't read together
 }
 
-var _ forge.Forge = (*Driver)(nil)
+var (
+	_ forge.Forge      = (*Driver)(nil)
+	_ forge.BulkReader = (*Driver)(nil)
+)
 
 // New makes a driver. It makes no call: whether the token is good shows at the
 // first one.
@@ -91,7 +97,7 @@ func New(o Options) (*Driver, error) {
 	if o.Token == "" {
 		return nil, errors.New("the GitHub driver needs a token")
 	}
-	d := newDriver(base, o.Caches, newClient(o, base, transport.Options{
+	d := newDriver(base, o, newClient(o, base, transport.Options{
 		Authorization: "Bearer " + o.Token, CacheBytes: cacheBytes, Identity: "token", Limits: limitsOf(base), OnLimited: o.OnLimited,
 	}), func(context.Context) (string, error) { return o.Token, nil }, nil)
 	d.account = d.readAccount
@@ -120,11 +126,15 @@ func newClient(o Options, base *url.URL, t transport.Options) *gh.Client {
 	return client
 }
 
-func newDriver(base *url.URL, caches *cache.Group, api *gh.Client, token func(context.Context) (string, error), account func(context.Context) (forge.User, error)) *Driver {
-	return &Driver{
-		api: api, base: base, token: token, account: account, secrets: map[int64]string{},
-		hooks: cache.New(caches, cache.Options[hookPlace, int64]{Name: "github-hooks", Entries: maxHooks}),
+func newDriver(base *url.URL, o Options, api *gh.Client, token func(context.Context) (string, error), account func(context.Context) (forge.User, error)) *Driver {
+	d := &Driver{
+		api: api, base: base, token: token, account: account, secrets: map[int64]string{}, now: o.Now,
+		hooks: cache.New(o.Caches, cache.Options[hookPlace, int64]{Name: "github-hooks", Entries: maxHooks}),
 	}
+	if d.now == nil {
+		d.now = time.Now
+	}
+	return d
 }
 
 // redactURL is an address that can be shown: somebody may have put credentials in.

@@ -38,6 +38,7 @@ func TestMerge(t *testing.T) {
 		{"the head moved", refused(409, "Head branch was modified. Review and try the merge again."), pullJSON(7, head2, nil), "", forge.ErrConflict, "its head is " + head2},
 		{"the head is moving", refused(409, "Head branch was modified. Review and try the merge again."), pullJSON(7, head1, nil), "", forge.ErrConflict, "Head branch was modified"},
 		{"the base moved", refused(405, "Base branch was modified. Review and try the merge again."), pullJSON(7, head1, jsonObject{"mergeable_state": "clean"}), "", forge.ErrConflict, "Base branch was modified"},
+		{"another merge isn't over", refused(405, "Merge already in progress"), pullJSON(7, head1, jsonObject{"mergeable_state": "clean"}), "", forge.ErrConflict, "already in progress"},
 		{"still computing", refused(405, "Pull Request is not mergeable"), pullJSON(7, head1, jsonObject{"mergeable_state": "unknown"}), "", forge.ErrConflict, "not mergeable"},
 		{"conflicts", refused(405, "Pull Request is not mergeable"), pullJSON(7, head1, jsonObject{"mergeable_state": "dirty"}), "", forge.ErrNotMergeable, "not mergeable (dirty)"},
 		{"a review is missing", refused(405, "At least 1 approving review is required"), pullJSON(7, head1, jsonObject{"mergeable_state": "blocked"}), "", forge.ErrNotMergeable, "approving review is required (blocked)"},
@@ -67,6 +68,21 @@ func TestMerge(t *testing.T) {
 	}
 	if _, err := (&Driver{}).Merge(ctx, testRepoName, forge.MergeRequest{Number: 7}); !errors.Is(err, forge.ErrInvalid) {
 		t.Errorf("a merge without a head: %v", err)
+	}
+}
+
+// TestCreateRefused has what GitHub refuses to open looked at again where the branches moved.
+func TestCreateRefused(t *testing.T) {
+	for body, want := range map[string]error{
+		`{"message":"Validation Failed","errors":[{"resource":"PullRequest","code":"custom","message":"No commits between main and topic"}]}`: forge.ErrConflict,
+		`{"message":"Validation Failed","errors":[{"resource":"PullRequest","field":"base","code":"invalid"}]}`:                               forge.ErrConflict,
+		`{"message":"Validation Failed","errors":[{"resource":"PullRequest","field":"head","code":"invalid"}]}`:                               forge.ErrInvalid,
+	} {
+		r, d := newReplayServer(t)
+		r.on("POST repos/acme/fleet/pulls", response{status: http.StatusUnprocessableEntity, body: body})
+		if _, _, err := d.CreatePullRequest(ctx, testRepoName, forge.NewPullRequest{Title: "T", Branch: "topic", Base: "main"}); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", body, err, want)
+		}
 	}
 }
 

@@ -40,10 +40,11 @@ func (d *Driver) Merge(ctx context.Context, r forge.Repo, m forge.MergeRequest) 
 		refusal.Kind, refusal.Message = forge.ErrConflict, "its head is "+pr.Head+", not "+m.Head
 	case pr.State == forge.Closed:
 		refusal.Kind, refusal.Message = forge.ErrNotMergeable, "it is closed"
-	case refusal.Status == http.StatusConflict || messageContains(err, "was modified"):
+	case refusal.Status == http.StatusConflict || messageContains(err, "was modified") || messageContains(err, "already in progress"):
 		// "Base branch was modified. Review and try the merge again": another merge
 		// came just before. "Head branch was modified" with the same head: a push is
-		// on its way.
+		// on its way. "Merge already in progress": an attempt whose answer was lost, or
+		// somebody else's, hasn't come to its end.
 		refusal.Kind = forge.ErrConflict
 	case pr.Mergeable == forge.MergeableUnknown:
 		// "Pull Request is not mergeable" is also what it says while it computes.

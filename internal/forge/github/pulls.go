@@ -2,6 +2,7 @@ package github
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -99,7 +100,7 @@ func (d *Driver) CreatePullRequest(ctx context.Context, r forge.Repo, n forge.Ne
 		}
 		pr = open[i]
 	default:
-		return nil, false, wrapError(op, resp, err)
+		return nil, false, refusedCreation(op, resp, err)
 	}
 	// Also on one that was found: a process may have died between the two calls.
 	missing := slices.DeleteFunc(slices.Clone(n.Labels), pr.HasLabel)
@@ -111,6 +112,18 @@ func (d *Driver) CreatePullRequest(ctx context.Context, r forge.Repo, n forge.Ne
 		slices.Sort(pr.Labels)
 	}
 	return &pr, created, nil
+}
+
+// refusedCreation is the error of a pull request that GitHub won't open. Where the branch has
+// nothing that its base hasn't, or the base is gone, the branches moved since they were looked
+// at: another look decides otherwise.
+func refusedCreation(op string, resp *gh.Response, err error) error {
+	wrapped := wrapError(op, resp, err)
+	var refusal *forge.Error
+	if hasStatus(err, http.StatusUnprocessableEntity) && (messageContains(err, "no commits between") || messageContains(err, "base invalid")) && errors.As(wrapped, &refusal) {
+		refusal.Kind = forge.ErrConflict
+	}
+	return wrapped
 }
 
 // UpdatePullRequest sets what c names.
@@ -187,9 +200,10 @@ func toPullRequest(r forge.Repo, p *gh.PullRequest) forge.PullRequest {
 		MergedBy:   p.GetMergedBy().GetLogin(),
 		MergedByID: p.GetMergedBy().GetID(),
 		// A head without a repository is a fork that has been deleted.
-		Fork:      !strings.EqualFold(p.GetHead().GetRepo().GetFullName(), own),
-		State:     forge.Open,
-		Mergeable: forge.MergeableUnknown,
+		Fork:         !strings.EqualFold(p.GetHead().GetRepo().GetFullName(), own),
+		State:        forge.Open,
+		Mergeable:    forge.MergeableUnknown,
+		CommentCount: p.Comments,
 	}
 	for _, l := range p.Labels {
 		pr.Labels = append(pr.Labels, l.GetName())
@@ -201,16 +215,16 @@ func toPullRequest(r forge.Repo, p *gh.PullRequest) forge.PullRequest {
 	case p.GetState() == "closed":
 		pr.State = forge.Closed
 	default:
-		pr.Mergeable, pr.MergeReason = toMergeable(p)
+		pr.Mergeable, pr.MergeReason = toMergeable(p.GetMergeableState())
 	}
 	return pr
 }
 
-// toMergeable reads mergeable_state ("Pull request merge status" of the GraphQL
-// API names the same values). Only unstable and has_hooks can be merged beside
+// toMergeable reads mergeable_state; the GraphQL API names the same values in capitals
+// (MergeStateStatus). Only unstable and has_hooks can be merged beside
 // clean: checks that aren't required fail, or a pre-receive hook decides.
-func toMergeable(p *gh.PullRequest) (forge.Mergeable, string) {
-	switch s := p.GetMergeableState(); s {
+func toMergeable(s string) (forge.Mergeable, string) {
+	switch s {
 	case "clean", "unstable", "has_hooks":
 		return forge.MergeableYes, ""
 	case "dirty":

@@ -27,20 +27,20 @@ func (d *Driver) Reviews(ctx context.Context, r forge.Repo, n int) ([]forge.Revi
 	})
 	var given []forge.GivenReview
 	for _, v := range all {
-		user, state := v.GetUser().GetLogin(), strings.ToUpper(v.GetState())
-		if user == "" || state == "PENDING" { // a deleted account; one that isn't submitted
-			continue
-		}
-		given = append(given, forge.GivenReview{Decides: state == "APPROVED" || state == "CHANGES_REQUESTED" || state == "DISMISSED", Review: forge.Review{
-			ID:       v.GetID(),
-			User:     user,
-			UserID:   v.GetUser().GetID(),
-			Bot:      isBot(v.GetUser()),
-			Approved: state == "APPROVED",
-			Rejected: state == "CHANGES_REQUESTED",
-			Commit:   v.GetCommitID(),
-			At:       v.GetSubmittedAt().Time,
-		}})
+		given = appendReview(given, v.GetState(), forge.Review{
+			ID: v.GetID(), User: v.GetUser().GetLogin(), UserID: v.GetUser().GetID(), Bot: isBot(v.GetUser()), Commit: v.GetCommitID(), At: v.GetSubmittedAt().Time,
+		})
 	}
 	return forge.NewestReviews(given), nil
+}
+
+// appendReview adds a review in a state of GitHub's, unless it is one of a deleted account or
+// isn't submitted.
+func appendReview(given []forge.GivenReview, state string, v forge.Review) []forge.GivenReview {
+	state = strings.ToUpper(state)
+	if v.User == "" || state == "PENDING" {
+		return given
+	}
+	v.Approved, v.Rejected = state == "APPROVED", state == "CHANGES_REQUESTED"
+	return append(given, forge.GivenReview{Decides: v.Approved || v.Rejected || state == "DISMISSED", Review: v})
 }

@@ -45,7 +45,11 @@ func (v *view) MergedPullRequests(ctx context.Context, r forge.Repo, commit stri
 			return err
 		}
 		for _, p := range c.repo.byCommit[commit] {
-			merged = append(merged, p.showPull())
+			pr, err := c.showWhole(p)
+			if err != nil {
+				return err
+			}
+			merged = append(merged, pr)
 		}
 		return nil
 	})

@@ -78,9 +78,11 @@ func (c *call) testMerge(p *pull) (known bool, err error) {
 	return !c.options.SlowMergeable, nil
 }
 
-// showWhole gives a copy with Mergeable.
+// showWhole gives a copy with Mergeable and CommentCount.
 func (c *call) showWhole(p *pull) (forge.PullRequest, error) {
 	info := p.showPull()
+	comments := len(p.comments)
+	info.CommentCount = &comments
 	if info.State != forge.Open {
 		return info, nil
 	}

@@ -113,7 +113,7 @@ func (c *call) openPull(n newPull) (*pull, error) {
 	case len(n.body) > maxBody:
 		return nil, c.failure(forge.ErrInvalid, "Validation Failed: body is too long (maximum is 65536 characters)")
 	case c.repo.heads[n.base] == "":
-		return nil, c.failure(forge.ErrInvalid, "Validation Failed: base is invalid")
+		return nil, c.failure(forge.ErrConflict, "Validation Failed: base is invalid")
 	case head == "":
 		return nil, c.failure(forge.ErrInvalid, "Validation Failed: head is invalid")
 	case n.forkHead == "" && c.repo.permissionOf(c.by) < forge.PermissionWrite:
@@ -131,7 +131,7 @@ func (c *call) openPull(n newPull) (*pull, error) {
 		return nil, err
 	}
 	if len(p.commits) == 0 {
-		return nil, c.failure(forge.ErrInvalid, fmt.Sprintf("Validation Failed: No commits between %s and %s", n.base, n.branch))
+		return nil, c.failure(forge.ErrConflict, fmt.Sprintf("Validation Failed: No commits between %s and %s", n.base, n.branch))
 	}
 	c.repo.pulls = append(c.repo.pulls, p)
 	c.repo.open[number] = p

@@ -2,6 +2,8 @@ package memory
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -110,6 +112,40 @@ func (v *view) PullRequest(ctx context.Context, r forge.Repo, number int) (pr *f
 		return nil, err
 	}
 	return pr, nil
+}
+
+// ReviewedPullRequests reads several with their reviews.
+func (v *view) ReviewedPullRequests(ctx context.Context, r forge.Repo, numbers ...int) (found []forge.ReviewedPullRequest, err error) {
+	op := fmt.Sprintf("read %d pull requests of %s together", len(numbers), r)
+	switch {
+	case len(numbers) == 0:
+		return nil, nil
+	case len(numbers) > forge.MaxBulk:
+		return nil, &forge.Error{Op: op, Kind: forge.ErrInvalid, Message: fmt.Sprintf("one call reads %d", forge.MaxBulk)}
+	}
+	err = v.read(ctx, op, r, func(c *call) error {
+		for _, n := range numbers {
+			p, err := c.findPull(n)
+			if errors.Is(err, forge.ErrNotFound) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			one := forge.ReviewedPullRequest{Reviews: p.listReviews()}
+			if one.PullRequest, err = c.showWhole(p); err != nil {
+				return err
+			}
+			for i := range one.Reviews {
+				who := c.findAccount(one.Reviews[i].User)
+				may := who != nil && c.repo.permissionOf(who) >= forge.PermissionWrite
+				one.Reviews[i].MayWrite = &may
+			}
+			found = append(found, one)
+		}
+		return nil
+	})
+	return found, err
 }
 
 // PullRequestsByBranch lists those of the repository's own branch.

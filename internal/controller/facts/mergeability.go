@@ -1,0 +1,94 @@
+package facts
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+// describeMergeability fills in what the forge said of a merge of an open pull request onto its
+// environment's tip, and which of its own rules keep it from one.
+func (o *Gatherer) describeMergeability(ctx context.Context, ev *Evaluation, env *promotion.Env, p *OpenPull, r *pullRecord) error {
+	repo, mergeable := ev.Snapshot.Repo, p.PR.Mergeable
+	if mergeable == forge.MergeableDirty || mergeable == forge.MergeableBehind {
+		outdated := p.Base != env.Tip
+		p.Stale = outdated && mergeable == forge.MergeableDirty
+		if !outdated {
+			// Composed on the newest that is known here, it can't conflict nor be behind: the
+			// forge knows something newer, or answers about what was.
+			mergeable = forge.MergeableUnknown
+			o.ForgetMergeable(repo, p.Number)
+			for _, c := range ev.Components[:min(1, len(ev.Components))] {
+				c.requestFetch(repo, fmt.Sprintf("what keeps #%d from merging at %s", p.Number, p.Head))
+			}
+		}
+	}
+	p.Mergeable, p.MergeNote, p.MergeUnread = promotion.MergeState(mergeable), p.PR.MergeReason, false
+	p.UncomputedSince = o.uncomputedSince(repo, p.Number, p.Head, mergeable, env.Tip)
+	if err := o.addRules(ctx, repo, p, r.detail, repo.bot()); err != nil {
+		return err
+	}
+	return o.addRefusal(ctx, repo, p, &r.cachedPull)
+}
+
+// answerMergeability reads the open pull requests of an environment again of which it isn't
+// known whether the forge would merge them.
+func (o *Gatherer) answerMergeability(ctx context.Context, c *ComponentEvaluation, env *promotion.Env) error {
+	for _, view := range []*promotion.Pull{env.Open, env.Revert} {
+		if view == nil || !view.MergeUnread {
+			continue
+		}
+		p, r := c.OpenPulls[view.Number], c.openRecord(env.Name, view.Number)
+		if p == nil || r == nil {
+			return fmt.Errorf("#%d isn't open any more: %w", view.Number, forge.ErrConflict)
+		}
+		if err := o.readMergeability(ctx, c.Evaluation, env, p, r); err != nil {
+			return err
+		}
+		for _, other := range c.Components {
+			at := other.Env(env.Name)
+			for _, v := range []*promotion.Pull{at.Open, at.Revert, at.WrongKind, at.BatchPull} {
+				if v != nil && v.Number == p.Number {
+					v.Mergeable, v.MergeNote, v.MergeUnread, v.UncomputedSince = p.Mergeable, p.MergeNote, p.MergeUnread, p.UncomputedSince
+					v.Stale, v.Rules, v.Refusal = p.Stale, p.Rules, p.Refusal
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// openRecord is an open pull request of an environment as the store has it; nil where there is
+// none.
+func (ev *Evaluation) openRecord(env string, number int) *pullRecord {
+	for _, byEnv := range ev.pulls {
+		for _, r := range byEnv[env] {
+			if r.PR.Number == number {
+				return r
+			}
+		}
+	}
+	return nil
+}
+
+// readMergeability reads a pull request again, and what explains why the forge doesn't merge it.
+// forge.ErrConflict: it is another one by now than was looked at.
+func (o *Gatherer) readMergeability(ctx context.Context, ev *Evaluation, env *promotion.Env, p *OpenPull, r *pullRecord) error {
+	repo := ev.Snapshot.Repo
+	pr, err := o.RefreshPullRequest(ctx, repo, p.Number)
+	if err != nil {
+		return err
+	}
+	if pr.State != forge.Open || pr.Head != p.Head {
+		return fmt.Errorf("#%d is another than was looked at: %w", p.Number, forge.ErrConflict)
+	}
+	p.PR.Mergeable, p.PR.MergeReason = pr.Mergeable, pr.MergeReason
+	if d, ok := o.details.Get(detailKey(repo, p.Number)); ok && isStopped(pr) {
+		if r.detail, err = o.completeDetail(ctx, repo, d, true, true); err != nil {
+			return err
+		}
+	}
+	return o.describeMergeability(ctx, ev, env, p, r)
+}

@@ -1,0 +1,186 @@
+package github
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/forge"
+)
+
+// bulkRest is for how long pull requests are read one by one after GitHub wouldn't give them
+// together: an older instance, a token that GraphQL refuses, a spent limit of GraphQL's own.
+const bulkRest = 10 * time.Minute
+
+// maxBulkReviews is how many reviews of a pull request one query gives.
+const maxBulkReviews = 100
+
+// bulkFields are what is read of a pull request. The names are those of GitHub's schema
+// (objects PullRequest, PullRequestReview), all of which GitHub Enterprise Server has from 3.12.
+const bulkFields = `fragment fields on PullRequest{` +
+	`number url title body isDraft isCrossRepository state createdAt updatedAt closedAt mergedAt mergeStateStatus headRefName headRefOid baseRefName ` +
+	`author{...who} mergedBy{...who} mergeCommit{oid} labels(first:100){nodes{name}} comments{totalCount} ` +
+	`reviews(last:100){totalCount nodes{databaseId state submittedAt authorCanPushToRepository commit{oid} author{...who}}}}` +
+	`fragment who on Actor{__typename login ...on User{databaseId} ...on Bot{databaseId} ...on Mannequin{databaseId}}`
+
+// bulkQuery reads pull requests, each under the name p and its number.
+func bulkQuery(numbers []int) string {
+	var q strings.Builder
+	q.WriteString(`query($owner:String!,$name:String!){repository(owner:$owner,name:$name){`)
+	for _, n := range numbers {
+		fmt.Fprintf(&q, "p%d:pullRequest(number:%d){...fields}", n, n)
+	}
+	q.WriteString("}}" + bulkFields)
+	return q.String()
+}
+
+// bulkActor is an account as GraphQL shows it.
+type bulkActor struct {
+	Type       string `json:"__typename"`
+	Login      string
+	DatabaseID int64 `json:"databaseId"`
+}
+
+// user is the account as the REST API shows it, where the login of a bot ends in [bot]; the
+// zero one for an account that is deleted.
+func (a *bulkActor) user() forge.User {
+	if a == nil {
+		return forge.User{}
+	}
+	u := forge.User{ID: a.DatabaseID, Login: a.Login, Bot: a.Type == "Bot"}
+	if u.Bot && !strings.HasSuffix(u.Login, "[bot]") {
+		u.Login += "[bot]"
+	}
+	return u
+}
+
+type bulkCommit struct{ OID string }
+
+// bulkPull is a pull request as GraphQL shows it.
+type bulkPull struct {
+	Number                                    int
+	URL, Title, Body, State, MergeStateStatus string
+	HeadRefName, HeadRefOid, BaseRefName      string
+	IsDraft, IsCrossRepository                bool
+	CreatedAt, UpdatedAt, ClosedAt, MergedAt  time.Time
+	Author, MergedBy                          *bulkActor
+	MergeCommit                               *bulkCommit
+	Labels                                    struct{ Nodes []struct{ Name string } }
+	Comments                                  struct{ TotalCount *int }
+	Reviews                                   struct {
+		TotalCount int
+		Nodes      []bulkReview
+	}
+}
+
+type bulkReview struct {
+	DatabaseID                int64 `json:"databaseId"`
+	State                     string
+	SubmittedAt               time.Time // zero: it isn't submitted
+	AuthorCanPushToRepository bool
+	Commit                    *bulkCommit // nil: it is gone
+	Author                    *bulkActor  // nil: deleted
+}
+
+// ReviewedPullRequests makes one query of GitHub's GraphQL API.
+func (d *Driver) ReviewedPullRequests(ctx context.Context, r forge.Repo, numbers ...int) ([]forge.ReviewedPullRequest, error) {
+	op := fmt.Sprintf("read %d pull requests of %s together", len(numbers), r)
+	if len(numbers) == 0 {
+		return nil, nil
+	}
+	if len(numbers) > forge.MaxBulk {
+		return nil, &forge.Error{Op: op, Kind: forge.ErrInvalid, Message: fmt.Sprintf("one call reads %d", forge.MaxBulk)}
+	}
+	if d.restsBulk() {
+		return nil, &forge.Error{Op: op, Kind: forge.ErrUnsupported}
+	}
+	var answer struct {
+		Data   struct{ Repository map[string]*bulkPull }
+		Errors []graphQLError
+	}
+	err := d.queryGraphQL(ctx, op, bulkQuery(numbers), map[string]string{"owner": r.Owner, "name": r.Name}, &answer)
+	switch {
+	case forge.IsRetryable(err) || ctx.Err() != nil:
+		return nil, err
+	case err != nil:
+		return nil, d.restBulk(op, err.Error())
+	}
+	for _, e := range answer.Errors {
+		if e.Type != "NOT_FOUND" || len(e.Path) != 2 {
+			return nil, d.restBulk(op, clipMessage(strings.TrimSpace(e.Type+" "+e.Message)))
+		}
+	}
+	var found []forge.ReviewedPullRequest
+	for _, n := range numbers {
+		p := answer.Data.Repository[fmt.Sprintf("p%d", n)]
+		if p == nil {
+			continue
+		}
+		if p.Number != n || p.Reviews.TotalCount > maxBulkReviews {
+			return nil, &forge.Error{Op: op, Kind: forge.ErrUnsupported, Message: fmt.Sprintf("#%d has %d reviews", n, p.Reviews.TotalCount)}
+		}
+		found = append(found, forge.ReviewedPullRequest{PullRequest: p.pullRequest(), Reviews: p.reviews()})
+	}
+	return found, nil
+}
+
+// restsBulk says that GitHub refused to give pull requests together a short time ago.
+func (d *Driver) restsBulk() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.now().Before(d.bulkAgain)
+}
+
+// restBulk remembers that GitHub won't give pull requests together, and is the error of that.
+func (d *Driver) restBulk(op, why string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.bulkAgain = d.now().Add(bulkRest)
+	return &forge.Error{Op: op, Kind: forge.ErrUnsupported, Message: why}
+}
+
+// pullRequest translates one, as toPullRequest does.
+func (p *bulkPull) pullRequest() forge.PullRequest {
+	author, merger := p.Author.user(), p.MergedBy.user()
+	pr := forge.PullRequest{
+		Number: p.Number, URL: p.URL, Title: p.Title, Body: p.Body, Author: author.Login, AuthorID: author.ID,
+		Branch: p.HeadRefName, Fork: p.IsCrossRepository, Head: p.HeadRefOid, Ref: fmt.Sprintf("refs/pull/%d/head", p.Number), Base: p.BaseRefName,
+		State: forge.Open, Draft: p.IsDraft, Mergeable: forge.MergeableUnknown, CommentCount: p.Comments.TotalCount,
+		CreatedAt: p.CreatedAt, UpdatedAt: p.UpdatedAt, ClosedAt: p.ClosedAt, MergedAt: p.MergedAt, MergedBy: merger.Login, MergedByID: merger.ID,
+	}
+	for _, l := range p.Labels.Nodes {
+		pr.Labels = append(pr.Labels, l.Name)
+	}
+	slices.Sort(pr.Labels)
+	switch p.State {
+	case "MERGED":
+		pr.State = forge.Merged
+		if p.MergeCommit != nil {
+			pr.MergeCommit = p.MergeCommit.OID
+		}
+	case "CLOSED":
+		pr.State = forge.Closed
+	default:
+		pr.Mergeable, pr.MergeReason = toMergeable(strings.ToLower(p.MergeStateStatus))
+	}
+	return pr
+}
+
+// reviews gives one review a person, as forge.NewestReviews says; GitHub lists them as they
+// were begun.
+func (p *bulkPull) reviews() []forge.Review {
+	nodes := slices.Clone(p.Reviews.Nodes)
+	slices.SortStableFunc(nodes, func(a, b bulkReview) int { return a.SubmittedAt.Compare(b.SubmittedAt) })
+	var given []forge.GivenReview
+	for i := range nodes {
+		v, user := &nodes[i], nodes[i].Author.user()
+		review := forge.Review{ID: v.DatabaseID, User: user.Login, UserID: user.ID, Bot: user.Bot, At: v.SubmittedAt, MayWrite: &v.AuthorCanPushToRepository}
+		if v.Commit != nil {
+			review.Commit = v.Commit.OID
+		}
+		given = appendReview(given, v.State, review)
+	}
+	return forge.NewestReviews(given)
+}
