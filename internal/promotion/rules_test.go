@@ -57,7 +57,10 @@ func TestStoppedByTheForge(t *testing.T) {
 		{"the same, a revert", stoppedRevertInQA(MergeBlocked), []string{"try to merge #9 into qa at"}, "the forge blocks the merge: blocked"},
 		{"blocked, and the rules can't be read", stoppedInQA(MergeBlocked, func(p *Pull) { p.Rules.Err = "no" }), nil, "its rules can't be read: no"},
 		{"blocked by a rule", stoppedInQA(MergeBlocked, func(p *Pull) { unexplained(p); p.Rules.Unmet = []string{"ruleset \"x\": needs 1 approval"} }), nil, `by ruleset "x": needs 1 approval`},
-		{"blocked by a rule with a word of the forge's", stoppedInQA(MergeBlocked, func(p *Pull) { unexplained(p); p.MergeNote, p.Rules.Unmet = "not_approved", []string{"s: needs 1 approval"} }), nil, "(not_approved) by s: needs 1 approval"},
+		{"blocked by a rule with a word of the forge's", stoppedInQA(MergeBlocked, func(p *Pull) {
+			unexplained(p)
+			p.MergeNote, p.Rules.Unmet = "not_approved", []string{"s: needs 1 approval"}
+		}), nil, "(not_approved) by s: needs 1 approval"},
 		{"blocked for others than us", stoppedInQA(MergeBlocked, func(p *Pull) { unexplained(p); p.Rules.Bypassed = true }), nil, "the forge blocks the merge: blocked"},
 		{"blocked, and held", stoppedInQA(MergeBlocked, func(p *Pull) { unexplained(p); p.Held = true }), nil, "the forge blocks the merge"},
 		{"blocked, where a person merges", stoppedInQA(MergeBlocked, unexplained).with(func(f *ComponentFacts) { f.env("qa").Spec.Merge = pipeline.Manual }), nil, "the forge blocks the merge"},

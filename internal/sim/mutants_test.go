@@ -59,7 +59,7 @@ var mutants = []mutant{
 	{"what was verified before a revert speaks for a release that is back", []edit{{"promotion/candidate.go", "if c.RevertedFrom != \"\" {", "if false {"}}},
 	{"one of several environments upstream is enough", []edit{{"promotion/candidate.go", "delete(all, id)\n", ""}}},
 	{"onDegraded: hold is ignored", []edit{{"promotion/degradation.go", "if e.Spec.OnDegraded.Action == pipeline.OnDegradedHold {", "if e.Spec.OnDegraded.Action == pipeline.OnDegradedHold && false {"}}},
-	{"a revert is merged that people are to merge", []edit{{"promotion/degradation.go", "if e.Spec.OnDegraded.Action != pipeline.OnDegradedRevertAndMerge && !u.Queued {", "if e.Spec.OnDegraded.Action != pipeline.OnDegradedRevertAndMerge && false {"}}},
+	{"a revert is merged that people are to merge", []edit{{"promotion/degradation.go", "if !mergesItself && !u.Queued {", "if !mergesItself && false {"}}},
 	{"a promotion is merged that people are to merge", []edit{{"promotion/incoming.go", "if e.Spec.Merge == pipeline.Manual && !p.Queued {", "if false {"}}},
 	{"an incident is taken for the promotion's doing", []edit{{"promotion/degradation.go", " || !j.ruledOutIncident(e, st)", ""}}},
 	{"a run that failed isn't tried again", []edit{{"controller/runner.go", "out.Next, out.NotBefore = retryTimes(e.opts.Clock.Now(), c, next, err)", "out.Next = next"}}},

@@ -50,6 +50,9 @@ func (a *Actor) mergePull(ctx context.Context, s *subject, x promotion.Merge) er
 	if err != nil {
 		return err
 	}
+	if landed == "" {
+		ctx = forge.WithMergeQueue(ctx) // nobody has written down yet that there is one
+	}
 	pr, err := a.opts.Gatherer.RefreshPullRequest(ctx, r, x.Pull)
 	if err != nil {
 		return err

@@ -97,8 +97,20 @@ func (a *Actor) presentOpen(ctx context.Context, s *subject) (time.Time, error) 
 	if err != nil {
 		return time.Time{}, err
 	}
-	return next, a.putStatus(ctx, r, p.Number, p.Head, page.Status, a.consoleURL(s))
+	changed, err := a.putStatus(ctx, r, p.Number, p.Head, page.Status, a.consoleURL(s))
+	if err == nil && changed && forge.StatusState(page.Status.State) == forge.StatusSuccess && p.Mergeable == promotion.MergeBlocked {
+		// It may have been this very status that the forge waited for, and of what Liftlock does
+		// itself no event tells.
+		a.opts.Gatherer.ForgetMergeable(r, p.Number)
+		if again := a.opts.Now().Add(mergeableRecheckDelay); next.IsZero() || again.Before(next) {
+			next = again
+		}
+	}
+	return next, err
 }
+
+// mergeableRecheckDelay gives the forge time to take note of a commit status.
+const mergeableRecheckDelay = time.Second
 
 // renderPage renders a pull request's page in the words of its forge.
 func renderPage(r *facts.Repository, in prtext.Input) prtext.Page {

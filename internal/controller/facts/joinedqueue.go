@@ -19,12 +19,19 @@ type joinedQueue struct {
 // nowhere else, so that without the database what the forge dropped joins once more.
 func JoinedQueueKey(repo string, pull int) string { return fmt.Sprintf("joined|%s|%d", repo, pull) }
 
+// MergesByQueueKey is the store's key of that merges into a repository go through the forge's merge
+// queue, as far as that was seen: then each of its pull requests is read with how it stands to it.
+func MergesByQueueKey(repo string) string { return "merges-by-queue|" + repo }
+
 // PutJoinedQueue notes that Liftlock had a head join the forge's merge queue: when it is no longer
 // there and hasn't landed, the forge or a person took it out.
 func PutJoinedQueue(ctx context.Context, tx *store.Tx, repo string, pull int, head string, at time.Time) error {
 	raw, err := json.Marshal(joinedQueue{head, at})
 	if err != nil {
 		return fmt.Errorf("note that #%d joined the forge's merge queue: %w", pull, err)
+	}
+	if err := tx.PutState(ctx, MergesByQueueKey(repo), nil); err != nil {
+		return err
 	}
 	return tx.PutState(ctx, JoinedQueueKey(repo, pull), raw)
 }

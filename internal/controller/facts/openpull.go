@@ -188,7 +188,7 @@ func (o *Gatherer) describeOpenPull(ctx context.Context, ev *Evaluation, env *pr
 			// Composed on the newest that is known here, it can't conflict: the forge knows
 			// something newer, or answers about what was.
 			mergeable = forge.MergeableUnknown
-			o.forgetMergeable(repo, p.Number)
+			o.ForgetMergeable(repo, p.Number)
 			for _, c := range ev.Components[:min(1, len(ev.Components))] {
 				c.requestFetch(repo, fmt.Sprintf("what conflicts with #%d at %s", p.Number, p.Head))
 			}

@@ -86,8 +86,8 @@ func (o *pullGatherer) completeDetail(ctx context.Context, r *Repository, d *pul
 	return &full, nil
 }
 
-// forgetMergeable has an open pull request read again with the next look.
-func (o *pullGatherer) forgetMergeable(r *Repository, number int) {
+// ForgetMergeable has an open pull request read again with the next look.
+func (o *pullGatherer) ForgetMergeable(r *Repository, number int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if d, ok := o.details.Get(detailKey(r, number)); ok {
