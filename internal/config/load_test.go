@@ -78,7 +78,7 @@ func TestLoadSample(t *testing.T) {
 			Name: "hub", Kubernetes: Kubernetes{Namespaces: []string{"argocd"}},
 			Refresh: RefreshAnnotation, Render: RenderLocal, Globbing: GlobbingGit, Version: "v3.5.7",
 			ApplicationSetPolicy: "create-only",
-			Clusters: Clusters{File: filepath.Join("testdata", "clusters.yaml"), Alias: map[string][]string{"prod-eu": {"in-cluster", "https://10.0.0.1/"}}},
+			Clusters:             Clusters{File: filepath.Join("testdata", "clusters.yaml"), Alias: map[string][]string{"prod-eu": {"in-cluster", "https://10.0.0.1/"}}},
 		}},
 		API: API{Tokens: []Token{{Name: "ci", Role: Operator, Token: ciToken}}},
 		OIDC: &OIDC{Issuer: "https://dex.example.com", ClientID: "liftlock", ClientSecret: oidcSecret, Scopes: []string{"groups"}, GroupsClaim: "groups", NameClaim: "email",

@@ -30,6 +30,12 @@ func KeysOfEvent(ctx context.Context, st EventStore, repo, botLogin string, ev *
 	}
 	switch ev.Kind {
 	case webhooks.Push:
+		if _, is := baseOfMergeGroup(ev.Branch); is && ev.Forge == webhooks.GitHub {
+			if ev.Deleted {
+				return nil
+			}
+			return []wake.Key{wake.ForMergeGroup(repo, ev.Branch)}
+		}
 		return []wake.Key{wake.ForRepository(repo)}
 	case webhooks.PullRequest, webhooks.Review, webhooks.Comment:
 		if ev.Number > 0 {
@@ -47,7 +53,7 @@ func KeysOfEvent(ctx context.Context, st EventStore, repo, botLogin string, ev *
 // UrgencyOfEvent says how urgent the keys of an event are: what people say, and what
 // the forge says of pull requests, may hold or release a merge.
 func UrgencyOfEvent(ev *webhooks.Event) store.Urgency {
-	if ev.Kind == webhooks.Push || ev.Kind == webhooks.Installation {
+	if _, group := baseOfMergeGroup(ev.Branch); ev.Kind == webhooks.Push && !group || ev.Kind == webhooks.Installation {
 		return store.Normal
 	}
 	return store.Urgent

@@ -66,6 +66,9 @@ func TestKeysOfEvent(t *testing.T) {
 	}{
 		{name: "a push", ev: webhooks.Event{Kind: webhooks.Push}, want: repo},
 		{name: "our own push", ev: webhooks.Event{Kind: webhooks.Push, Sender: "bot"}, want: repo},
+		{name: "a merge group", ev: webhooks.Event{Kind: webhooks.Push, Forge: webhooks.GitHub, Branch: "gh-readonly-queue/main/pr-7-c1"}, want: []wake.Key{wake.ForMergeGroup(testRepo, "gh-readonly-queue/main/pr-7-c1")}},
+		{name: "a merge group that is over", ev: webhooks.Event{Kind: webhooks.Push, Forge: webhooks.GitHub, Branch: "gh-readonly-queue/main/pr-7-c1", Deleted: true}},
+		{name: "a branch that is called so elsewhere", ev: webhooks.Event{Kind: webhooks.Push, Forge: webhooks.GitLab, Branch: "gh-readonly-queue/main/pr-7-c1"}, want: repo},
 		{name: "a pull request", ev: webhooks.Event{Kind: webhooks.PullRequest, Number: 7, Sender: "ada"}, want: pull},
 		{name: "a review", ev: webhooks.Event{Kind: webhooks.Review, Number: 7}, want: pull},
 		{name: "a comment", ev: webhooks.Event{Kind: webhooks.Comment, Number: 7}, want: pull},

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/controller/act"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/policies"
@@ -220,4 +221,13 @@ func TestAMergeThatNoRuleExplains(t *testing.T) {
 			w.settle("web", "it is merged", func() bool { return w.pulls()[0].Merged })
 		})
 	}
+}
+
+// TestOurOwnStatusIsRequired holds that a promotion merges where the forge waits for nothing but
+// Liftlock's own status, of which no event tells.
+func TestOurOwnStatusIsRequired(t *testing.T) {
+	w := newEmulatedFixture(t, "", autoQA, "web")
+	w.must(w.emulated.Protect(repoName, "main", emulator.Protection{Contexts: []string{act.StatusContext}, Ruleset: "main"}))
+	w.openOne("web", "2.0.0", "web")
+	w.settle("web", "it is merged", func() bool { return w.pulls()[0].Merged })
 }

@@ -1,97 +1,128 @@
 package emulator
 
 import (
-	"regexp"
-	"slices"
+	"errors"
 	"strconv"
 	"strings"
 )
 
-// pullAlias is a pull request that a query reads, with the name of it in the answer.
-var pullAlias = regexp.MustCompile(`(\w+): ?pullRequest\(number: ?([0-9]+)\)`)
-
-// graphQLFields are the names that the emulator can answer with or reads in a query, of
-// GitHub's schema. Like GitHub it refuses a query with any other.
-var graphQLFields = strings.Fields(`query String Int owner name repository pullRequest number fields fragment on PullRequest url title body isDraft
-	isCrossRepository state createdAt updatedAt closedAt mergedAt mergeStateStatus headRefName headRefOid baseRefName author who mergedBy mergeCommit oid
-	labels first nodes comments totalCount reviews last databaseId submittedAt authorCanPushToRepository commit Actor __typename login User Bot Mannequin`)
-
-var graphQLWord = regexp.MustCompile(`[A-Za-z_]\w*`)
-
-// answerPullsQuery answers a query for pull requests by their numbers with what the REST API
-// tells of each, its reviews and its reviewers' permissions in several calls. What isn't there
-// is null, with an error that says where.
-func answerPullsQuery(c *call, r *repository, query string) map[string]any {
-	aliases := pullAlias.FindAllStringSubmatch(query, -1)
-	for _, word := range graphQLWord.FindAllString(query, -1) {
-		isAlias := slices.ContainsFunc(aliases, func(a []string) bool { return a[1] == word })
-		if !isAlias && !slices.Contains(graphQLFields, word) {
-			return map[string]any{"errors": []map[string]any{{"message": "Field '" + word + "' doesn't exist on type 'PullRequest'"}}}
-		}
-	}
-	if c.token != nil && c.token.permissions["pull_requests"] == "" {
-		return map[string]any{"data": map[string]any{"repository": nil}, "errors": []map[string]any{{"type": "FORBIDDEN", "path": []any{"repository"}, "message": "Resource not accessible by integration"}}}
-	}
-	found, errs := map[string]any{}, []map[string]any{}
-	for _, a := range aliases {
-		n, _ := strconv.Atoi(a[2]) // digits; one that is too large is no number of a pull request
-		p := r.pulls[n]
-		if p == nil {
-			found[a[1]] = nil
-			errs = append(errs, map[string]any{"type": "NOT_FOUND", "path": []any{"repository", a[1]}, "message": "Could not resolve to a PullRequest with the number of " + a[2] + "."})
-			continue
-		}
-		shown, err := c.graphQLPull(p)
-		if err != nil {
-			return map[string]any{"errors": []map[string]any{{"message": "Something went wrong while executing your query."}}}
-		}
-		found[a[1]] = shown
-	}
-	out := map[string]any{"data": map[string]any{"repository": found}}
-	if len(errs) > 0 {
-		out["errors"] = errs
-	}
-	return out
+// graphqlRequest is a document of GraphQL with the variables that the known ones have.
+type graphqlRequest struct {
+	Query     string `json:"query"`
+	Variables struct {
+		Owner, Name, OID string
+		Number           int
+		ID, Head         string
+	} `json:"variables"`
 }
 
-// graphQLPull is a pull request as GraphQL shows it. Like the REST API it begins to compute
-// whether it can be merged.
-func (c *call) graphQLPull(p *pull) (map[string]any, error) {
-	_, mergeState, err := c.computeMergeability(p)
-	if err != nil {
+// answerGraphQL answers the few documents that the REST API has no call for, which are told from
+// each other by what they ask: who made a commit with whom, and the merge queue; and the one that
+// reads pull requests with their reviews, for which it has several. GraphQL answers
+// 200 to what it can't find or do.
+func answerGraphQL(c *call) (any, error) {
+	var in graphqlRequest
+	if err := c.decodeBody(&in); err != nil {
 		return nil, err
 	}
-	state, mergeCommit := "CLOSED", any(nil)
-	switch {
-	case p.open:
-		state = "OPEN"
-	case p.merged:
-		state, mergeCommit = "MERGED", map[string]any{"oid": p.mergeSHA}
+	if pullAlias.MatchString(in.Query) {
+		return queryPulls(c, in)
 	}
-	labels, reviews := []map[string]any{}, []map[string]any{}
-	for _, name := range p.labels {
-		labels = append(labels, map[string]any{"name": name})
+	for _, known := range []struct {
+		words  string
+		answer func(*call, graphqlRequest) (any, error)
+	}{{"authors(", queryAuthors}, {"mergeQueueEntry", queryQueue}, {"enqueuePullRequest(", enqueueByGraphQL}, {"dequeuePullRequest(", dequeueByGraphQL}} {
+		if strings.Contains(in.Query, known.words) {
+			return known.answer(c, in)
+		}
 	}
-	for _, v := range p.reviews {
-		reviews = append(reviews, map[string]any{"databaseId": v.id, "state": v.state, "submittedAt": v.at, "commit": map[string]any{"oid": v.commit},
-			"author": graphQLActor(v.user), "authorCanPushToRepository": p.repo.permissionOf(v.user) >= Write})
-	}
-	total := len(reviews)
-	return map[string]any{
-		"number": p.number, "url": c.pullPage(p), "title": p.title, "body": p.body, "isDraft": p.draft, "isCrossRepository": p.headRepo != p.repo,
-		"state": state, "createdAt": p.created, "updatedAt": p.updated, "closedAt": timeOrNull(p.closed), "mergedAt": timeOrNull(p.mergedAt),
-		"mergeStateStatus": strings.ToUpper(mergeState), "headRefName": p.branch, "headRefOid": p.head, "baseRefName": p.base,
-		"author": graphQLActor(p.author), "mergedBy": graphQLActor(p.mergedBy), "mergeCommit": mergeCommit,
-		"labels": map[string]any{"nodes": labels}, "comments": map[string]any{"totalCount": len(p.comments)},
-		"reviews": map[string]any{"totalCount": total, "nodes": reviews[max(0, total-maxPageSize):]},
-	}, nil
+	return graphqlErrors("", "the emulator knows no such document"), nil
 }
 
-// graphQLActor is an account as GraphQL shows it: the login of an App's bot without the [bot]
-// that the REST API has there.
-func graphQLActor(a *account) any {
-	if a == nil {
+func graphqlErrors(kind, message string) map[string]any {
+	return map[string]any{"data": nil, "errors": []map[string]any{{"type": kind, "message": message}}}
+}
+
+// repositoryOf finds the repository of a document's variables; nil where it can't be seen.
+func (c *call) repositoryOf(owner, name string) *repository {
+	r := c.repos[strings.ToLower(owner+"/"+name)]
+	if r == nil || r.permissionOf(c.user) < Read || c.token != nil && !c.token.covers(r) {
 		return nil
 	}
-	return map[string]any{"__typename": a.kind, "login": strings.TrimSuffix(a.login, "[bot]"), "databaseId": a.id}
+	return r
+}
+
+// queryQueue says how a pull request stands to its base's merge queue.
+func queryQueue(c *call, in graphqlRequest) (any, error) {
+	r := c.repositoryOf(in.Variables.Owner, in.Variables.Name)
+	if r == nil || r.pulls[in.Variables.Number] == nil {
+		return graphqlErrors("NOT_FOUND", "Could not resolve to a PullRequest with the number of "+strconv.Itoa(in.Variables.Number)+"."), nil
+	}
+	p := r.pulls[in.Variables.Number]
+	state := "OPEN"
+	if p.merged {
+		state = "MERGED"
+	} else if !p.open {
+		state = "CLOSED"
+	}
+	w := map[string]any{"id": nodeID("PR", p.id), "headRefOid": p.head, "state": state, "mergeQueueEntry": p.graphQLQueueEntry()}
+	return map[string]any{"data": map[string]any{"repository": map[string]any{"pullRequest": w}}}, nil
+}
+
+// graphQLQueueEntry is a pull request's place in the merge queue; nil for none.
+func (p *pull) graphQLQueueEntry() any {
+	e := p.findEntry()
+	switch {
+	case e == nil:
+		return nil
+	case e.group != "":
+		return map[string]any{"state": "AWAITING_CHECKS"}
+	}
+	return map[string]any{"state": "QUEUED"}
+}
+
+// pullByNode finds a pull request by its global ID; nil where it can't be seen.
+func (c *call) pullByNode(id string) *pull {
+	for _, name := range sortedKeys(c.repos) {
+		r := c.repositoryOf(c.repos[name].owner.login, c.repos[name].name)
+		if r == nil {
+			continue
+		}
+		for _, p := range r.pulls {
+			if nodeID("PR", p.id) == id {
+				return p
+			}
+		}
+	}
+	return nil
+}
+
+// changeQueue does something to a pull request's place in its queue.
+func changeQueue(c *call, in graphqlRequest, name string, change func(p *pull) error) (any, error) {
+	p := c.pullByNode(in.Variables.ID)
+	if p == nil {
+		return graphqlErrors("NOT_FOUND", "Could not resolve to a node with the global id of '"+in.Variables.ID+"'."), nil
+	}
+	if p.repo.permissionOf(c.user) < Write {
+		return graphqlErrors("FORBIDDEN", c.user.login+" does not have the correct permissions to execute `"+name+"`"), nil
+	}
+	var refusal *apiError
+	switch err := change(p); {
+	case errors.As(err, &refusal):
+		return graphqlErrors("UNPROCESSABLE", refusal.Message), nil
+	case err != nil:
+		return nil, err
+	}
+	return map[string]any{"data": map[string]any{name: map[string]any{"clientMutationId": nil}}}, nil
+}
+
+func enqueueByGraphQL(c *call, in graphqlRequest) (any, error) {
+	return changeQueue(c, in, "enqueuePullRequest", func(p *pull) error { return c.enqueue(p, c.user, in.Variables.Head) })
+}
+
+func dequeueByGraphQL(c *call, in graphqlRequest) (any, error) {
+	return changeQueue(c, in, "dequeuePullRequest", func(p *pull) error {
+		c.dequeue(p, c.user, "MANUAL")
+		return nil
+	})
 }

@@ -225,29 +225,11 @@ func (c *call) wireListedCommit(found commit) wireCommit {
 	return c.wireCommit(c.repo, found)
 }
 
-// answerGraphQL answers two queries: who made a commit with whom, which the REST API has no
-// call for, and pull requests with their reviews, for which it has several. GraphQL answers 200
-// to what it can't find.
-func answerGraphQL(c *call) (any, error) {
-	var in struct {
-		Query     string `json:"query"`
-		Variables struct {
-			Owner, Name, OID string
-		} `json:"variables"`
-	}
-	if err := c.decodeBody(&in); err != nil {
-		return nil, err
-	}
-	pulls := pullAlias.MatchString(in.Query)
-	if !pulls && !strings.Contains(in.Query, "authors(") {
-		return map[string]any{"errors": []map[string]any{{"message": "the emulator knows only the authors of a commit and pull requests"}}}, nil
-	}
-	r := c.repos[strings.ToLower(in.Variables.Owner+"/"+in.Variables.Name)]
-	if r == nil || r.permissionOf(c.user) < Read || c.token != nil && !c.token.covers(r) {
-		return map[string]any{"data": map[string]any{"repository": nil}, "errors": []map[string]any{{"type": "NOT_FOUND", "path": []any{"repository"}}}}, nil
-	}
-	if pulls {
-		return answerPullsQuery(c, r, in.Query), nil
+// queryAuthors says who made a commit with whom.
+func queryAuthors(c *call, in graphqlRequest) (any, error) {
+	r := c.repositoryOf(in.Variables.Owner, in.Variables.Name)
+	if r == nil {
+		return map[string]any{"data": map[string]any{"repository": nil}, "errors": []map[string]any{{"type": "NOT_FOUND"}}}, nil
 	}
 	found, err := r.git.readCommit(in.Variables.OID)
 	if err != nil {

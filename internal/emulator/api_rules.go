@@ -3,6 +3,7 @@ package emulator
 import (
 	"net/http"
 	"slices"
+	"strings"
 )
 
 // rulesRoutes tell what merging into a branch needs.
@@ -38,6 +39,12 @@ func (p *Protection) rules() []wireRule {
 		}
 		rules = append(rules, wireRule{Type: "required_status_checks", Parameters: map[string]any{
 			"required_status_checks": checks, "strict_required_status_checks_policy": p.Strict, "do_not_enforce_on_create": false,
+		}})
+	}
+	if p.Queue != nil {
+		rules = append(rules, wireRule{Type: "merge_queue", Parameters: map[string]any{
+			"merge_method": strings.ToUpper(methodOf(p.Queue)), "check_response_timeout_minutes": 60, "grouping_strategy": "ALLGREEN",
+			"max_entries_to_build": 5, "max_entries_to_merge": 5, "min_entries_to_merge": 1, "min_entries_to_merge_wait_minutes": 5,
 		}})
 	}
 	if p.Signatures {

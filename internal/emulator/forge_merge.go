@@ -162,6 +162,9 @@ func (f *Forge) mergePull(p *pull, by *account, o mergeRequest) (string, error) 
 	if need := p.repo.protections[p.base]; why != "" && !need.isBypassedBy(by) {
 		return cannot(why)
 	}
+	if need := p.repo.protections[p.base]; need.Queue != nil && !need.isBypassedBy(by) {
+		return cannot(queueOnly)
+	}
 	base := p.repo.branchHead(p.base)
 	landed, clean, err := f.createMergeCommit(p, by, base, o)
 	if err != nil {

@@ -162,6 +162,7 @@ func (f *Forge) setHead(p *pull, head string) error {
 func (f *Forge) closePull(p *pull, by *account) {
 	p.open, p.closed, p.gitlab.closedBy, p.gitlab.autoMerge = false, f.now(), by, nil
 	f.dropCar(p, by)
+	p.repo.queue = slices.DeleteFunc(p.repo.queue, func(e *queueEntry) bool { return e.pull == p })
 	f.markUpdated(p)
 	f.emitPull(p, by, "closed", nil)
 }

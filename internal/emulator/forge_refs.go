@@ -71,6 +71,7 @@ func (f *Forge) followHead(r *repository, by *account, branch, tip string) error
 			f.followPushedHead(p, by, before)
 			continue
 		}
+		f.dequeue(p, by, "MANUAL") // a queue merges what joined it
 		updated, err := f.isUpdate(p, before)
 		if err != nil {
 			return err
@@ -152,6 +153,7 @@ func (f *Forge) markMerged(p *pull, by *account, commit string) {
 	p.open, p.merged, p.mergedBy, p.mergeSHA = false, true, by, commit
 	p.mergedAt = f.now()
 	p.closed, p.gitlab.autoMerge = p.mergedAt, nil
+	p.repo.queue = slices.DeleteFunc(p.repo.queue, func(e *queueEntry) bool { return e.pull == p })
 	if o := p.findCar(); o != nil && o.active() && o.status != "merging" { // it went past its train
 		o.status, o.updated, o.mergedAt = "skip_merged", p.mergedAt, p.mergedAt
 	}

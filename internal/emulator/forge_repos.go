@@ -39,14 +39,15 @@ type GitLabProject struct {
 
 // Protection is what a branch asks for before a pull request into it merges.
 type Protection struct {
-	Approvals    int      // approving reviews by people who may write
-	Contexts     []string // commit statuses that must be success on the head
-	DismissStale bool     // a push dismisses approvals
-	Strict       bool     // the head must contain the base branch's tip
-	CodeOwners   []string // GitHub: logins one of whom must approve
-	Signatures   bool     // GitHub: every commit of a pull request is signed by a key of its committer's
-	Ruleset      string   // GitHub: the name of the ruleset that asks for it; empty: it is classic protection
-	Bypass       []string // GitHub: logins that may merge whatever a ruleset asks for
+	Approvals    int         // approving reviews by people who may write
+	Contexts     []string    // commit statuses that must be success on the head
+	DismissStale bool        // a push dismisses approvals
+	Strict       bool        // the head must contain the base branch's tip
+	CodeOwners   []string    // GitHub: logins one of whom must approve
+	Signatures   bool        // GitHub: every commit of a pull request is signed by a key of its committer's
+	Queue        *MergeQueue // GitHub: it is merged into by the merge queue alone; nil: by anybody
+	Ruleset      string      // GitHub: the name of the ruleset that asks for it; empty: it is classic protection
+	Bypass       []string    // GitHub: logins that may merge whatever a ruleset asks for
 	id           int64
 
 	MergeRole Permission // GitLab: who may merge; NoPermission: who may write
@@ -66,9 +67,10 @@ type repository struct {
 	deleteMerged bool // delete merged branches
 	gitlab       GitLabProject
 	archived     bool
-	pipelines    []*pipeline // oldest first
-	cars         []*mergeCar // of merge trains, oldest first
-	pullRefs     string      // where heads of pull requests are kept, such as refs/pull/
+	pipelines    []*pipeline   // oldest first
+	cars         []*mergeCar   // of merge trains, oldest first
+	queue        []*queueEntry // of GitHub's merge queues, oldest first
+	pullRefs     string        // where heads of pull requests are kept, such as refs/pull/
 	labels       map[string]*label
 	protections  map[string]Protection
 	pulls        map[int]*pull

@@ -135,15 +135,22 @@ func (f *Forge) dropCar(p *pull, by *account) {
 // is as it was otherwise.
 func (f *Forge) FailMergeQueue(repo string, number int, login string) error {
 	return f.withPull(repo, number, login, func(p *pull, by *account) error {
+		if f.face == GitHub {
+			f.dequeue(p, by, "CI_FAILURE")
+			return nil
+		}
 		f.dropCar(p, by)
 		return nil
 	})
 }
 
-// RunMergeQueue lets the merge trains of a project come to their end: what can be merged is, in
+// RunMergeQueue lets the merge trains or merge queues of a project come to their end: what can be merged is, in
 // the order in which it joined and as who had it join, and what can't is put off its train.
 func (f *Forge) RunMergeQueue(repo, login string) error {
-	err := f.withRepositoryRefs(repo, login, func(r *repository, _ *account) error {
+	err := f.withRepositoryRefs(repo, login, func(r *repository, by *account) error {
+		if f.face == GitHub {
+			return f.runQueue(r, by)
+		}
 		for _, o := range slices.Clone(r.cars) {
 			if !o.active() {
 				continue
@@ -164,7 +171,7 @@ func (f *Forge) RunMergeQueue(repo, login string) error {
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("running the merge trains of %s: %w", repo, err)
+		return fmt.Errorf("running the merge queue of %s: %w", repo, err)
 	}
 	return nil
 }

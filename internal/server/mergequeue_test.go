@@ -1,21 +1,36 @@
 package server_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/liftlock/liftlock/internal/console/api"
+	"github.com/liftlock/liftlock/internal/controller/act"
 	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/promotion"
 )
 
-// startWithQueue starts a server in a world whose forge merges by a queue.
-func startWithQueue(t *testing.T, p harnessOptions) *harness {
-	t.Helper()
-	p.face, p.gitlab.QueueMerges = emulator.GitLab, true
-	s := startHarness(t, p)
-	s.awaitJudged()
-	return s
+// withQueue runs a test in worlds whose forges merge by a queue: GitLab's merge trains and GitHub's
+// merge queue.
+func withQueue(t *testing.T, p harnessOptions, test func(t *testing.T, s *harness)) {
+	for _, face := range []emulator.Face{emulator.GitLab, emulator.GitHub} {
+		t.Run(string(face), func(t *testing.T) {
+			p := p
+			p.face, p.gitlab.QueueMerges = face, true
+			s := startHarness(t, p)
+			if face == emulator.GitHub {
+				s.must("merge by a queue", s.Forge.Protect(repoName, "main", emulator.Protection{Queue: &emulator.MergeQueue{}, Ruleset: "queue"}))
+			}
+			s.awaitJudged()
+			test(t, s)
+		})
+	}
+}
+
+// countJoins counts the calls that join the queue or leave it.
+func (s *harness) countJoins() int {
+	return s.countCalls("POST", "merge_trains") + s.countCalls("POST", "cancel_merge") + s.countCalls("PUT", "pulls/{number}/merge")
 }
 
 // awaitQueued waits until a pull request is in the forge's queue, or isn't.
@@ -31,7 +46,10 @@ func (s *harness) runQueue() { s.must("run the merge queue", s.Forge.RunMergeQue
 // TestMergeQueue has promotions join the forge's queue and land in their turn, and goes on with
 // what landed.
 func TestMergeQueue(t *testing.T) {
-	s := startWithQueue(t, harnessOptions{components: []string{"web", "api"}, pipeline: pipelineYAML(nil, dev, qa)})
+	withQueue(t, harnessOptions{components: []string{"web", "api"}, pipeline: pipelineYAML(nil, dev, qa)}, testMergeQueue)
+}
+
+func testMergeQueue(t *testing.T, s *harness) {
 	s.commitRelease("web", "1.1.0")
 	web := s.awaitPromotion("web", "qa", "1.1.0").Number
 	s.awaitQueued(web, true)
@@ -47,7 +65,7 @@ func TestMergeQueue(t *testing.T) {
 	s.awaitVerified("web", "qa", "1.1.0")
 	s.awaitVerified("api", "qa", "2.0.0")
 	s.awaitIdle()
-	if n := s.countCalls("POST", "merge_trains") + s.countCalls("POST", "cancel_merge"); n != 0 {
+	if n := s.countJoins(); n != 0 {
 		t.Errorf("landing took %d calls of the queue", n)
 	}
 	for _, component := range []string{"web", "api"} {
@@ -78,7 +96,10 @@ func TestMergeQueue(t *testing.T) {
 // TestLeavesTheMergeQueue takes a promotion out of the forge's queue once it may not be merged any
 // more, and lets nothing land that isn't what was judged.
 func TestLeavesTheMergeQueue(t *testing.T) {
-	s := startWithQueue(t, harnessOptions{pipeline: pipelineYAML(nil, dev, qa)})
+	withQueue(t, harnessOptions{pipeline: pipelineYAML(nil, dev, qa)}, testLeavesTheMergeQueue)
+}
+
+func testLeavesTheMergeQueue(t *testing.T, s *harness) {
 	s.commitRelease("web", "1.1.0")
 	p := s.awaitPromotion("web", "qa", "1.1.0")
 	s.awaitQueued(p.Number, true)
@@ -118,24 +139,27 @@ func TestLeavesTheMergeQueue(t *testing.T) {
 	s.awaitVerified("web", "qa", "1.2.0")
 }
 
-// TestDroppedFromTheMergeQueue has what GitLab dropped from its queue wait for a person, also over
+// TestDroppedFromTheMergeQueue has what the forge dropped from its queue wait for a person, also over
 // a restart: joining again by itself would run what failed again and again.
 func TestDroppedFromTheMergeQueue(t *testing.T) {
-	s := startWithQueue(t, harnessOptions{pipeline: pipelineYAML(nil, dev, qa)})
+	withQueue(t, harnessOptions{pipeline: pipelineYAML(nil, dev, qa)}, testDroppedFromTheMergeQueue)
+}
+
+func testDroppedFromTheMergeQueue(t *testing.T, s *harness) {
 	s.commitRelease("web", "1.1.0")
 	p := s.awaitPromotion("web", "qa", "1.1.0").Number
 	s.awaitQueued(p, true)
 	s.awaitIdle()
 	s.Forge.ResetCalls()
 	s.must("have the queue fail", s.Forge.FailMergeQueue(repoName, p, "linus"))
-	s.addComment(p, "linus", "the pipeline of the queue failed") // GitLab itself says nothing: it is looked at again at once
+	s.addComment(p, "linus", "the pipeline of the queue failed") // GitLab says nothing: it is looked at again at once
 	s.awaitReason("web", "qa", "is out of it without having landed")
 	s.awaitIdle()
 	s.stop()
 	s.start()
 	s.awaitReason("web", "qa", "/liftlock retry has it join again")
 	s.awaitIdle()
-	if n := s.countCalls("POST", "merge_trains"); n != 0 || s.readPull(p).Queued {
+	if n := s.countJoins(); n != 0 || s.readPull(p).Queued {
 		t.Fatalf("it joined %d times again", n)
 	}
 	s.awaitReaction(p, s.addComment(p, "ada", "/liftlock retry"), "+1")
@@ -143,4 +167,53 @@ func TestDroppedFromTheMergeQueue(t *testing.T) {
 	s.runQueue()
 	s.awaitMerged(p)
 	s.awaitVerified("web", "qa", "1.1.0")
+}
+
+// TestMergeGroups has two promotions and a stranger's pull request land as one group of GitHub's
+// merge queue, which requires Liftlock's status of it; and a group without any of Liftlock's.
+func TestMergeGroups(t *testing.T) {
+	s := startHarness(t, harnessOptions{face: emulator.GitHub, components: []string{"web", "api"}, pipeline: pipelineYAML(nil, dev, qa)})
+	s.must("merge by a queue", s.Forge.Protect(repoName, "main", emulator.Protection{Queue: &emulator.MergeQueue{}, Contexts: []string{act.StatusContext}, Ruleset: "queue"}))
+	s.awaitJudged()
+	openStranger := func(branch string) int {
+		_, err := s.Forge.CommitAs(repoName, "linus", branch, "Docs", map[string]string{branch + ".md": "more\n"})
+		s.must("push docs", err)
+		n, err := s.Forge.OpenPull(repoName, "linus", branch, "main", "Docs", "")
+		s.must("open a pull request", err)
+		s.waitFor("the stranger's is checked", func() (bool, string) {
+			err := s.Forge.Enqueue(repoName, n, "linus")
+			return err == nil, fmt.Sprint(err)
+		})
+		return n
+	}
+	land := func(groups int, pulls ...int) {
+		t.Helper()
+		s.must("build the groups", s.Forge.BuildMergeGroups(repoName, "linus"))
+		s.waitFor("each group has its status", func() (bool, string) {
+			all, err := s.Forge.MergeGroups(repoName)
+			s.must("list the groups", err)
+			ready := len(all) == groups
+			for _, g := range all {
+				ready = ready && g.States[act.StatusContext] == "success"
+			}
+			return ready, fmt.Sprintf("%+v", all)
+		})
+		s.runQueue()
+		for _, n := range pulls {
+			s.awaitMerged(n)
+		}
+	}
+	docs := openStranger("docs")
+	land(1, docs)
+
+	s.commitRelease("web", "1.1.0")
+	web := s.awaitPromotion("web", "qa", "1.1.0").Number
+	s.awaitQueued(web, true)
+	more := openStranger("more")
+	s.commitRelease("api", "2.0.0")
+	second := s.awaitPromotion("api", "qa", "2.0.0").Number
+	s.awaitQueued(second, true)
+	land(3, web, more, second)
+	s.awaitVerified("web", "qa", "1.1.0")
+	s.awaitVerified("api", "qa", "2.0.0")
 }

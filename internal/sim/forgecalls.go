@@ -111,6 +111,10 @@ func (f *reachedForge) UpdatePullRequest(ctx context.Context, r forge.Repo, numb
 	return effect(ctx, f, "UpdatePullRequest", true, func() error { return f.Forge.UpdatePullRequest(ctx, r, number, u) })
 }
 
+func (f *reachedForge) UpdateBranch(ctx context.Context, r forge.Repo, number int, head string) error {
+	return effect(ctx, f, "UpdateBranch", true, func() error { return f.Forge.UpdateBranch(ctx, r, number, head) })
+}
+
 func (f *reachedForge) LeaveQueue(ctx context.Context, r forge.Repo, number int) error {
 	return effect(ctx, f, "LeaveQueue", true, func() error {
 		err := f.Forge.LeaveQueue(ctx, r, number)

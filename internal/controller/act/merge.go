@@ -52,6 +52,7 @@ func (a *Actor) mergePull(ctx context.Context, s *subject, x promotion.Merge) er
 		return err
 	}
 	if landed == "" {
+		ctx = forge.WithMergeQueue(ctx) // nobody has written down yet that there is one
 		if _, err := a.opts.Gatherer.RefreshPullRequest(ctx, r, x.Pull); err != nil {
 			return err
 		}

@@ -98,7 +98,7 @@ func (a *Actor) presentOpen(ctx context.Context, s *subject) (time.Time, error) 
 		return time.Time{}, err
 	}
 	set, err := a.putStatus(ctx, r, p.Number, p.Head, page.Status, a.consoleURL(s))
-	if set && p.Mergeable == promotion.MergeBlocked {
+	if set && forge.StatusState(page.Status.State) == forge.StatusSuccess && p.Mergeable == promotion.MergeBlocked {
 		// Where the forge requires this very status, nothing else tells that it doesn't block any
 		// more: of what our own account does, no event is looked at.
 		a.opts.Gatherer.ForgetMergeable(r, p.Number)

@@ -63,6 +63,11 @@ func (o *ruleGatherer) branchRules(ctx context.Context, r *Repository, branch st
 		}
 		known.Rules, known.Err = nil, err.Error()
 	}
+	if known.Rules != nil && known.Rules.Queue() != nil {
+		if err := o.store.PutState(ctx, MergesByQueueKey(r.ID), nil); err != nil {
+			return nil, err
+		}
+	}
 	if raw, err = json.Marshal(known); err != nil {
 		return nil, fmt.Errorf("write down the rules of the branch %s of %s: %w", branch, r.ID, err)
 	}

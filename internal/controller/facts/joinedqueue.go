@@ -28,6 +28,10 @@ func JoinedQueueKey(repo string, pull int) string {
 
 func joinedQueuePrefix(repo string) string { return "joined|" + repo + "|" }
 
+// MergesByQueueKey is the store's key of that merges into a repository go through the forge's merge
+// queue, as far as that was seen: then each of its pull requests is read with how it stands to it.
+func MergesByQueueKey(repo string) string { return "merges-by-queue|" + repo }
+
 // PutJoinedQueue notes that Liftlock had a head join the forge's merge queue: when it is no longer
 // there and hasn't landed, the forge or a person took it out. A promotion of pipeline counts in its
 // limit until it has landed; empty: a revert, which counts in none.
@@ -35,6 +39,9 @@ func PutJoinedQueue(ctx context.Context, tx *store.Tx, repo string, pull int, he
 	raw, err := json.Marshal(joinedQueue{Head: head, At: at, Pipeline: pipeline})
 	if err != nil {
 		return fmt.Errorf("note that #%d joined the forge's merge queue: %w", pull, err)
+	}
+	if err := tx.PutState(ctx, MergesByQueueKey(repo), nil); err != nil {
+		return err
 	}
 	return tx.PutState(ctx, JoinedQueueKey(repo, pull), raw)
 }

@@ -46,6 +46,7 @@ type pullStore interface {
 	PullThatMoved(ctx context.Context, repo, pipeline, branchOf, environment, whole string, below int) (int, bool, error)
 	PutPullSince(ctx context.Context, p store.Pull, seen int64) (version int64, err error)
 	PullCursor(ctx context.Context, repo string) (time.Time, error)
+	State(ctx context.Context, key string) ([]byte, bool, error)
 	Tx(ctx context.Context, name string, do func(*store.Tx) error) error
 }
 
@@ -191,6 +192,11 @@ func (o *pullGatherer) RefreshPullRequest(ctx context.Context, r *Repository, nu
 	row, _, err := o.store.Pull(ctx, r.ID, number)
 	if err != nil {
 		return nil, err
+	}
+	if _, queued, err := o.store.State(ctx, MergesByQueueKey(r.ID)); err != nil {
+		return nil, err
+	} else if queued {
+		ctx = forge.WithMergeQueue(ctx)
 	}
 	for range readTries {
 		var known *cachedPull

@@ -23,6 +23,7 @@ const (
 	PullRequest Kind = "pr"    // read one pull request again, with the commands in it
 	Unit        Kind = "unit"  // evaluate one component, or all of a pipeline's that move by one pull request
 	Rules       Kind = "rules" // read anew what the forge demands of merges
+	MergeGroup  Kind = "group" // say of a merge group of the forge's whether it may land
 	Merge       Kind = "merge" // one a repository: evaluate again and merge, one after the other
 )
 
@@ -33,6 +34,7 @@ type Key struct {
 	Pipeline   string // Unit
 	Component  string // Unit
 	Number     int    // PullRequest
+	Branch     string // MergeGroup: the forge builds it on
 }
 
 // ForRepository is the key of a repository.
@@ -46,6 +48,12 @@ func ForHook(repo string) Key { return Key{Kind: Hook, Repository: repo} }
 
 // ForRules is the key of what the forge demands of merges into a repository's branches.
 func ForRules(repo string) Key { return Key{Kind: Rules, Repository: repo} }
+
+// ForMergeGroup is the key of what the forge is about to merge as one, by the branch that it builds
+// that on.
+func ForMergeGroup(repo, branch string) Key {
+	return Key{Kind: MergeGroup, Repository: repo, Branch: branch}
+}
 
 // ForMerge is the key of a repository's merges.
 func ForMerge(repo string) Key { return Key{Kind: Merge, Repository: repo} }
@@ -72,6 +80,8 @@ func (k Key) String() string {
 		return fmt.Sprintf("%s:%s#%d", k.Kind, k.Repository, k.Number)
 	case Unit:
 		return string(k.Kind) + ":" + UnitName(k.Unit())
+	case MergeGroup:
+		return string(k.Kind) + ":" + k.Repository + "|" + k.Branch
 	}
 	return string(k.Kind) + ":" + k.Repository
 }
@@ -89,6 +99,9 @@ func Parse(s string) (Key, bool) {
 		}
 		n, err := strconv.Atoi(rest[i+1:])
 		return ForPull(rest[:i], n), err == nil && n > 0
+	case MergeGroup:
+		repo, branch, ok := strings.Cut(rest, "|")
+		return ForMergeGroup(repo, branch), ok && repo != "" && branch != ""
 	case Unit:
 		u, ok := ParseUnitName(rest)
 		return ForUnit(u), ok

@@ -29,6 +29,7 @@ func (s *fixture) wantQueue(t *testing.T, pr *forge.PullRequest, want forge.Queu
 
 // testQueue merges by the forge's queue: what joins it lands later, in its turn.
 func testQueue(t *testing.T, s *fixture) {
+	s.ctx = forge.WithMergeQueue(s.ctx)
 	before := s.branchTip(t, "main")
 	first, second := s.joinQueue(t, branchA), s.joinQueue(t, branchB)
 	mergeAgain := func(pr *forge.PullRequest) (string, error) {
@@ -60,6 +61,7 @@ func testQueue(t *testing.T, s *fixture) {
 
 // testQueueDrops takes out of the queue what is no longer what joined it.
 func testQueueDrops(t *testing.T, s *fixture) {
+	s.ctx = forge.WithMergeQueue(s.ctx)
 	pushed, closed := s.joinQueue(t, branchA), s.joinQueue(t, branchB)
 	stale := pushed.Head
 	head := s.pushCommit(t, branchA, "", "more.txt", "more\n")
@@ -90,6 +92,7 @@ func testQueueDrops(t *testing.T, s *fixture) {
 
 // testNoQueue leaves a queue that isn't there: nothing to be done, or nothing that the forge has.
 func testNoQueue(t *testing.T, s *fixture) {
+	s.ctx = forge.WithMergeQueue(s.ctx)
 	pr := s.openPull(t, branchA)
 	if err := s.Forge.LeaveQueue(s.ctx, s.Repo, pr.Number); err != nil {
 		wantKind(t, "leaving a queue that isn't there", err, forge.ErrUnsupported)

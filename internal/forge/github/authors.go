@@ -219,30 +219,25 @@ func noReplyHost(base *url.URL) string {
 func (d *Driver) linkAuthors(ctx context.Context, r forge.Repo, commit string, known map[string]forge.User) error {
 	const query = `query($owner:String!,$name:String!,$oid:GitObjectID!){repository(owner:$owner,name:$name){object(oid:$oid){...on Commit{authors(first:100){nodes{email user{databaseId login}}}}}}}`
 	op := "read the co-authors of a commit of " + r.String()
-	var answer struct {
-		Data struct {
-			Repository struct {
-				Object struct {
-					Authors struct {
-						Nodes []struct {
-							Email string
-							User  *struct {
-								DatabaseID int64 `json:"databaseId"`
-								Login      string
-							}
+	var data struct {
+		Repository struct {
+			Object struct {
+				Authors struct {
+					Nodes []struct {
+						Email string
+						User  *struct {
+							DatabaseID int64 `json:"databaseId"`
+							Login      string
 						}
 					}
 				}
 			}
 		}
 	}
-	if err := d.queryGraphQL(ctx, op, query, map[string]string{"owner": r.Owner, "name": r.Name, "oid": commit}, &answer); err != nil {
-		if forge.IsRetryable(err) {
-			return err
-		}
-		return nil
+	if err := d.callGraphQL(ctx, op, query, map[string]any{"owner": r.Owner, "name": r.Name, "oid": commit}, &data); forge.IsRetryable(err) {
+		return err
 	}
-	for _, n := range answer.Data.Repository.Object.Authors.Nodes {
+	for _, n := range data.Repository.Object.Authors.Nodes {
 		if n.User != nil {
 			known[strings.ToLower(n.Email)] = forge.User{ID: n.User.DatabaseID, Login: n.User.Login}
 		}

@@ -21,18 +21,24 @@ const maxBulkReviews = 100
 // (objects PullRequest, PullRequestReview), all of which GitHub Enterprise Server has from 3.12.
 const bulkFields = `fragment fields on PullRequest{` +
 	`number url title body isDraft isCrossRepository state createdAt updatedAt closedAt mergedAt mergeStateStatus headRefName headRefOid baseRefName ` +
-	`author{...who} mergedBy{...who} mergeCommit{oid} labels(first:100){nodes{name}} comments{totalCount} ` +
+	`%sauthor{...who} mergedBy{...who} mergeCommit{oid} labels(first:100){nodes{name}} comments{totalCount} ` +
 	`reviews(last:100){totalCount nodes{databaseId state submittedAt authorCanPushToRepository commit{oid} author{...who}}}}` +
 	`fragment who on Actor{__typename login ...on User{databaseId} ...on Bot{databaseId} ...on Mannequin{databaseId}}`
 
-// bulkQuery reads pull requests, each under the name p and its number.
-func bulkQuery(numbers []int) string {
+// bulkQuery reads pull requests, each under the name p and its number, with their places in the
+// merge queue where there may be one: an older server doesn't know that field.
+func bulkQuery(numbers []int, queue bool) string {
 	var q strings.Builder
 	q.WriteString(`query($owner:String!,$name:String!){repository(owner:$owner,name:$name){`)
 	for _, n := range numbers {
 		fmt.Fprintf(&q, "p%d:pullRequest(number:%d){...fields}", n, n)
 	}
-	q.WriteString("}}" + bulkFields)
+	q.WriteString("}}")
+	place := ""
+	if queue {
+		place = "mergeQueueEntry{state} "
+	}
+	fmt.Fprintf(&q, bulkFields, place)
 	return q.String()
 }
 
@@ -67,6 +73,7 @@ type bulkPull struct {
 	CreatedAt, UpdatedAt, ClosedAt, MergedAt  time.Time
 	Author, MergedBy                          *bulkActor
 	MergeCommit                               *bulkCommit
+	MergeQueueEntry                           *queueEntry // nil: it isn't in the queue, or that wasn't read
 	Labels                                    struct{ Nodes []struct{ Name string } }
 	Comments                                  struct{ TotalCount *int }
 	Reviews                                   struct {
@@ -100,7 +107,7 @@ func (d *Driver) ReviewedPullRequests(ctx context.Context, r forge.Repo, numbers
 		Data   struct{ Repository map[string]*bulkPull }
 		Errors []graphQLError
 	}
-	err := d.queryGraphQL(ctx, op, bulkQuery(numbers), map[string]string{"owner": r.Owner, "name": r.Name}, &answer)
+	err := d.queryGraphQL(ctx, op, bulkQuery(numbers, forge.HasMergeQueue(ctx)), map[string]any{"owner": r.Owner, "name": r.Name}, &answer)
 	switch {
 	case forge.IsRetryable(err) || ctx.Err() != nil:
 		return nil, err
@@ -164,6 +171,9 @@ func (p *bulkPull) pullRequest() forge.PullRequest {
 		pr.State = forge.Closed
 	default:
 		pr.Mergeable, pr.MergeReason = toMergeable(strings.ToLower(p.MergeStateStatus))
+		if p.MergeQueueEntry != nil {
+			pr.Queue = forge.Queued
+		}
 	}
 	return pr
 }

@@ -71,38 +71,51 @@ func runContract(t *testing.T, differences forgetest.Differences, driver func(*t
 		}
 	}
 	var places atomic.Int64
+	newRepository := func(t *testing.T) *forgetest.Repository {
+		r := forge.Repo{Owner: "acme", Name: fmt.Sprintf("fleet-%d", places.Add(1))}
+		err := em.CreateRepo(r.String(), emulator.RepoOptions{
+			Author: botLogin, Files: map[string]string{"README.md": "the fleet\n"},
+			Access: map[string]emulator.Permission{botLogin: emulator.Admin, reviewerLogin: emulator.Write},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &testRepo{em: em, repo: r, bot: newTestClient(t, em, botToken), reviewer: newTestClient(t, em, reviewerToken)}
+		return &forgetest.Repository{
+			Repo:     r,
+			Forge:    driver(t, em, r),
+			Reviewer: newDriver(t, em, reviewerToken),
+			Stranger: strangerLogin,
+			Nobody:   "nobody",
+
+			Team:          forge.Team{Organisation: "acme", Name: "sre"},
+			ReviewerEmail: reviewerLogin + "@users.example",
+			Review:        p.review,
+			Protect:       p.protect,
+			Requested:     p.requested,
+			RemoveRequest: p.removeRequest,
+			Fork:          p.fork,
+			Hooks:         p.hooks,
+			AddHook:       p.addHook,
+			RunQueue: func(t *testing.T) {
+				if err := em.RunMergeQueue(r.String(), botLogin); err != nil {
+					t.Fatal(err)
+				}
+			},
+		}
+	}
 	forgetest.Run(t, forgetest.Backend{
-		Type:         webhooks.GitHub,
-		Timeout:      20 * time.Second,
-		Differences:  differences,
-		WithBadToken: func(t *testing.T) forge.Forge { return bad(t, em) },
-		NewRepository: func(t *testing.T) *forgetest.Repository {
-			r := forge.Repo{Owner: "acme", Name: fmt.Sprintf("fleet-%d", places.Add(1))}
-			err := em.CreateRepo(r.String(), emulator.RepoOptions{
-				Author: botLogin, Files: map[string]string{"README.md": "the fleet\n"},
-				Access: map[string]emulator.Permission{botLogin: emulator.Admin, reviewerLogin: emulator.Write},
-			})
-			if err != nil {
+		Type:          webhooks.GitHub,
+		Timeout:       20 * time.Second,
+		Differences:   differences,
+		WithBadToken:  func(t *testing.T) forge.Forge { return bad(t, em) },
+		NewRepository: newRepository,
+		NewQueueRepository: func(t *testing.T) *forgetest.Repository {
+			r := newRepository(t)
+			if err := em.Protect(r.Repo.String(), "main", emulator.Protection{Queue: &emulator.MergeQueue{}, Ruleset: "queue"}); err != nil {
 				t.Fatal(err)
 			}
-			p := &testRepo{em: em, repo: r, bot: newTestClient(t, em, botToken), reviewer: newTestClient(t, em, reviewerToken)}
-			return &forgetest.Repository{
-				Repo:     r,
-				Forge:    driver(t, em, r),
-				Reviewer: newDriver(t, em, reviewerToken),
-				Stranger: strangerLogin,
-				Nobody:   "nobody",
-
-				Team:          forge.Team{Organisation: "acme", Name: "sre"},
-				ReviewerEmail: reviewerLogin + "@users.example",
-				Review:        p.review,
-				Protect:       p.protect,
-				Requested:     p.requested,
-				RemoveRequest: p.removeRequest,
-				Fork:          p.fork,
-				Hooks:         p.hooks,
-				AddHook:       p.addHook,
-			}
+			return r
 		},
 	})
 }

@@ -4,12 +4,14 @@ import (
 	"context"
 	"net/http"
 	"strings"
+
+	"github.com/liftlock/liftlock/internal/forge"
 )
 
 // queryGraphQL makes a query of GitHub's GraphQL API, which is beside the REST API: at
 // HOST/api/graphql on a GitHub Enterprise Server. What GraphQL itself refuses is in the answer,
 // with 200, and no error here.
-func (d *Driver) queryGraphQL(ctx context.Context, op, query string, variables map[string]string, answer any) error {
+func (d *Driver) queryGraphQL(ctx context.Context, op, query string, variables map[string]any, answer any) error {
 	path := "graphql"
 	if strings.HasSuffix(d.base.Path, "/api/v3/") {
 		path = "../graphql"
@@ -29,4 +31,32 @@ type graphQLError struct {
 	Type    string // NOT_FOUND, FORBIDDEN, RATE_LIMITED; empty: the query itself is refused
 	Message string
 	Path    []any // of the answer
+}
+
+// callGraphQL makes a call that succeeds or fails as a whole: what GraphQL says in a successful
+// answer is wrong is the error. data is filled in from the answer's; nil where nobody reads it.
+func (d *Driver) callGraphQL(ctx context.Context, op, document string, variables map[string]any, data any) error {
+	answer := struct {
+		Data   any `json:"data"`
+		Errors []graphQLError
+	}{Data: data}
+	if err := d.queryGraphQL(ctx, op, document, variables, &answer); err != nil {
+		return err
+	}
+	if len(answer.Errors) == 0 {
+		return nil
+	}
+	first := answer.Errors[0]
+	e := &forge.Error{Op: op, Kind: forge.ErrInvalid, Message: clipMessage(first.Message)}
+	switch {
+	case first.Type == "NOT_FOUND":
+		e.Kind = forge.ErrNotFound
+	case first.Type == "FORBIDDEN", first.Type == "INSUFFICIENT_SCOPES":
+		e.Kind, e.Hint = forge.ErrForbidden, "let Liftlock's account, or its App, write contents and pull requests"
+	case first.Type == "RATE_LIMITED":
+		e.Kind, e.RetryAfter = forge.ErrRateLimited, d.now().Add(secondaryLimitWait)
+	case strings.Contains(first.Message, "doesn't exist on type"):
+		e.Kind = forge.ErrUnsupported // a server that has no merge queue
+	}
+	return e
 }

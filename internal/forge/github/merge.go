@@ -10,7 +10,8 @@ import (
 	"github.com/liftlock/liftlock/internal/forge"
 )
 
-// Merge merges one head. GitHub's refusals are 405 and 409 with words: what they
+// Merge merges one head, or has it join the merge queue where GitHub refuses to merge past one.
+// GitHub's refusals are 405 and 409 with words: what they
 // mean is decided by looking at the pull request afterwards, so that a merge
 // whose answer was lost is recognised.
 func (d *Driver) Merge(ctx context.Context, r forge.Repo, m forge.MergeRequest) (string, error) {
@@ -27,6 +28,9 @@ func (d *Driver) Merge(ctx context.Context, r forge.Repo, m forge.MergeRequest) 
 	}
 	if !hasStatus(err, http.StatusMethodNotAllowed) && !hasStatus(err, http.StatusConflict) {
 		return "", wrapError(op, resp, err)
+	}
+	if messageContains(err, queueOnly) {
+		return d.joinQueue(ctx, op, r, m)
 	}
 	refusal := wrapError(op, resp, err).(*forge.Error)
 	pr, lookErr := d.PullRequest(ctx, r, m.Number)
@@ -75,9 +79,4 @@ func (d *Driver) UpdateBranch(ctx context.Context, r forge.Repo, n int, head str
 		return refusal
 	}
 	return wrapError(op, resp, err)
-}
-
-// LeaveQueue is ErrUnsupported. GitHub's merge queue is only left by GraphQL, and Liftlock doesn't join it.
-func (d *Driver) LeaveQueue(_ context.Context, r forge.Repo, n int) error {
-	return &forge.Error{Op: "take " + r.Number(n) + " out of the merge queue", Kind: forge.ErrUnsupported, Message: "Liftlock knows no merge queue of GitHub"}
 }

@@ -50,7 +50,7 @@ func (d *Driver) PullRequest(ctx context.Context, r forge.Repo, n int) (*forge.P
 		return nil, wrapError("read "+r.Number(n), resp, err)
 	}
 	pr := toPullRequest(r, p)
-	return &pr, nil
+	return &pr, d.addQueue(ctx, r, &pr)
 }
 
 // PullRequestsByBranch filters by head, which GitHub only does for owner:branch;
