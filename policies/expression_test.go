@@ -207,6 +207,7 @@ func TestExpressionCost(t *testing.T) {
 		`diff == diff`: false,
 		`targets.all(a, targets.all(b, targets.all(c, (a.name + b.name + c.name).matches("(a*)*b"))))`:                                                                               true,
 		`release.fields.all(f, release.images.all(i, f.new.matches(` + semver + `)))`:                                                                                                true,
+		`release.fields.filter(f, f.new != "").filter(f, f.old != "").all(f, (f.new + f.new + f.new + f.new).matches(` + semver + `))`:                                               true,
 		`[1,2,3,4,5,6,7,8,9,10].map(a, [1,2,3,4,5,6,7,8,9,10].map(b, [1,2,3,4,5,6,7,8,9,10].map(c, (release.name+release.id+release.id).matches("(a*)*(b*)*c(a*)*")))).size() == 10`: true,
 	} {
 		e := Expression(expression)
@@ -286,6 +287,7 @@ func TestExpressionOverNothing(t *testing.T) {
 		`!release.images.exists(i, i.tag == "")`:                                nothing,
 		`environment == "prod" && release.images.all(i, i.tag != "")`:           nothing,
 		`release.images.all(i, i.tag != "") ? {"outcome": "pass"} : {"a": "b"}`: nothing,
+		`size(release.images) == 0 && targets.all(t, t.cluster != "none")`:      "the expression is true",
 		`size(release.images) == 0 || release.images.all(i, i.tag != "")`:       "the expression is true",
 		`size(release.images) > 0 && release.images.all(i, i.tag != "")`:        "the expression is false",
 		`release.images.exists(i, i.tag == "")`:                                 "the expression is false",

@@ -120,7 +120,7 @@ func sizeOfJoined(args []ref.Val) int {
 	if len(args) > 1 {
 		separator = len(textOf(args[1]))
 	}
-	if l, is := args[0].(traits.Lister); is && separator > 0 {
+	if l, is := args[0].(traits.Lister); is {
 		if n, is := l.Size().(types.Int); is {
 			total += int(min(n, maxExpressionText+1)) * separator
 		}
