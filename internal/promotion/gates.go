@@ -142,11 +142,10 @@ func (j *evaluator) evaluateMergeLimit(p *Pull) (r policies.Result, reached bool
 	if limit <= 0 || l.MergesLastHour+queued < limit {
 		return r, false
 	}
-	text := fmt.Sprintf("%d merges in the last hour", l.MergesLastHour)
+	r = policies.Result{Gate: "limit", Outcome: policies.Wait, Reason: fmt.Sprintf("%d merges in the last hour (limits.mergesPerHour: %d)", l.MergesLastHour, limit)}
 	if queued > 0 {
-		text += fmt.Sprintf(", and %d on their way by the forge's merge queue", queued)
+		r.Reason = fmt.Sprintf("%d merges in the last hour, and %d on their way by the forge's merge queue (limits.mergesPerHour: %d)", l.MergesLastHour, queued, limit)
 	}
-	r = policies.Result{Gate: "limit", Outcome: policies.Wait, Reason: fmt.Sprintf("%s (limits.mergesPerHour: %d)", text, limit)}
 	if !first.IsZero() {
 		r.Until = first.Add(time.Hour)
 	}
