@@ -81,6 +81,7 @@ type Controller struct {
 	reposByID       map[string]*Repository    // nil: not reached yet
 	seenGenerations map[string]uint64         // repositories whose units this process has looked at, and their snapshot's turn then
 	lastLooks       map[string]repositoryLook // by repository
+	staleMerges     map[string]int            // by unit: how often in a row a merge came too early
 	pipelineErrs    map[string]string         // why pipeline files can't be used, by repository
 }
 
@@ -97,7 +98,7 @@ func New(o Options) *Controller {
 	}
 	e := &Controller{opts: o, reposByID: map[string]*Repository{}, queryLimit: command.NewRateLimit(o.Clock.Now), checkSlots: make(chan struct{}, maxConcurrentChecks),
 		apps: newApplicationIndex(), pending: newPendingWakes(), fetchRequests: newFetchRequests(o.Caches), fresh: newFreshness(o.Owner), failures: failingRuns{now: o.Clock.Now, byKey: map[string]Failure{}},
-		seenGenerations: map[string]uint64{}, lastLooks: map[string]repositoryLook{}, pipelineErrs: map[string]string{}}
+		seenGenerations: map[string]uint64{}, lastLooks: map[string]repositoryLook{}, staleMerges: map[string]int{}, pipelineErrs: map[string]string{}}
 	for _, id := range o.Awaited {
 		e.reposByID[id] = nil
 	}

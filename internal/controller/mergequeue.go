@@ -66,10 +66,7 @@ func (e *Controller) runMergeQueue(ctx context.Context, r *Repository) (time.Tim
 			}
 			continue
 		}
-		again := e.opts.Clock.Now()
-		if err != nil {
-			again = again.Add(mergeRetryDelay)
-		}
+		again := e.opts.Clock.Now().Add(e.mergeDelay(w, err != nil))
 		if err := e.opts.Store.Tx(ctx, "dequeueMerges", func(tx *store.Tx) error {
 			if err := tx.DequeueMerge(ctx, r.ID, w); err != nil {
 				return err
@@ -88,6 +85,19 @@ func (e *Controller) runMergeQueue(ctx context.Context, r *Repository) (time.Tim
 // mergeRetryDelay lets the forge settle after a merge that came too early: right
 // after another one GitHub answers "Base branch was modified".
 const mergeRetryDelay = 250 * time.Millisecond
+
+// mergeDelay is how long a unit rests after its turn to merge: not at all, or, each time that
+// the world had moved or another merge wasn't over, twice as long.
+func (e *Controller) mergeDelay(unit string, stale bool) time.Duration {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !stale {
+		delete(e.staleMerges, unit)
+		return 0
+	}
+	e.staleMerges[unit]++
+	return max(mergeRetryDelay, staleDelay(e.staleMerges[unit]))
+}
 
 // mergeSlotLeases bounds how long a lost process keeps a repository from merging: two
 // minutes with the store's usual lease.

@@ -240,8 +240,8 @@ func TestCreatePullRequest(t *testing.T) {
 	})
 	t.Run("refused otherwise", func(t *testing.T) {
 		r, d := newReplayServer(t)
-		r.on("POST repos/acme/fleet/pulls", message422("No commits between main and liftlock/shop/qa/web"))
-		if _, _, err := d.CreatePullRequest(ctx, testRepoName, n); !errors.Is(err, forge.ErrInvalid) || !strings.Contains(err.Error(), "No commits between") {
+		r.on("POST repos/acme/fleet/pulls", message422("Title is too long"))
+		if _, _, err := d.CreatePullRequest(ctx, testRepoName, n); !errors.Is(err, forge.ErrInvalid) || !strings.Contains(err.Error(), "Title is too long") {
 			t.Errorf("got %v", err)
 		}
 	})
