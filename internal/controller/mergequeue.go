@@ -153,7 +153,7 @@ func awaitsMergeability(ev *facts.Evaluation, d *promotion.Decision) bool {
 	awaits := func(number int, gates []policies.Result) bool {
 		p := ev.OpenPulls[number]
 		return p != nil && !p.UncomputedSince.IsZero() &&
-			!slices.ContainsFunc(gates, func(g policies.Result) bool { return g.Outcome != policies.Pass && g.Gate != "mergeable" })
+			!slices.ContainsFunc(gates, func(g policies.Result) bool { return g.Outcome != policies.Pass && g.Gate != promotion.GateMergeable })
 	}
 	for i := range d.Components {
 		for _, st := range d.Components[i].Envs {

@@ -29,7 +29,7 @@ func hasLostTurn(p *facts.OpenPull, gates []policies.Result) bool {
 	if p.HeadState == promotion.HeadModified || p.Mergeable == promotion.MergeBlocked && !p.Rules.OnlyRunning {
 		return true
 	}
-	return slices.ContainsFunc(gates, func(g policies.Result) bool { return g.Outcome != policies.Pass && g.Gate != "mergeable" })
+	return slices.ContainsFunc(gates, func(g policies.Result) bool { return g.Outcome != policies.Pass && g.Gate != promotion.GateMergeable })
 }
 
 // listGates are what all gates of a pull request say, of all components that it moves.

@@ -25,6 +25,7 @@ var accountRoutes = []route{
 
 var teamRoutes = []route{
 	{pattern: "GET /orgs/{org}/teams/{slug}", handle: getTeam},
+	{pattern: "GET /orgs/{org}/teams/{slug}/members", handle: listTeamMembers},
 	{pattern: "GET /orgs/{org}/teams/{slug}/memberships/{login}", handle: getTeamMembership},
 }
 

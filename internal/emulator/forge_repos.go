@@ -268,7 +268,19 @@ func (f *Forge) MoveRepository(repo, to string) error {
 	return nil
 }
 
-// ArchiveRepository makes a repository of GitLab's read-only, or writable again.
+// SetMethods says anew by which methods a repository merges.
+func (f *Forge) SetMethods(repo string, methods ...string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r, err := f.findRepository(repo)
+	if err != nil {
+		return err
+	}
+	r.methods = methods
+	return nil
+}
+
+// ArchiveRepository makes a repository read-only by its API, or writable again.
 func (f *Forge) ArchiveRepository(repo string, archived bool) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -21,6 +21,7 @@ var gitlabAccountRoutes = router{
 	{pattern: "GET /version", handle: getGitLabVersion},
 	{pattern: "GET /metadata", handle: getGitLabVersion},
 	{pattern: "GET /groups/{id}", handle: withGroup(getGroup)},
+	{pattern: "GET /groups/{id}/members/all", handle: withGroup(listGroupMembers)},
 	{pattern: "GET /groups/{id}/members/all/{user_id}", handle: withGroup(getGroupMember)},
 }
 

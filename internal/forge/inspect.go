@@ -18,6 +18,9 @@ type Inspector interface {
 	// is one for all repositories it is that one, wherever it delivers to. ErrForbidden or
 	// ErrNotFound where the credentials may not see webhooks.
 	InspectHooks(ctx context.Context, r Repo, h Hook) ([]HookSettings, error)
+	// InspectTeam lists the logins in a team, with those in teams below it where the forge nests
+	// them; complete false: there are more. ErrNotFound where the team isn't there or can't be seen.
+	InspectTeam(ctx context.Context, t Team) (logins []string, complete bool, err error)
 }
 
 // Credentials are what a forge says of credentials.

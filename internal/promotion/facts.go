@@ -93,13 +93,20 @@ type Limits struct {
 	OpenByOthers   map[string]int `json:"openElsewhere,omitempty"` // by environment: open promotions of other components
 	QueuedAhead    map[string]int `json:"ahead,omitempty"`         // by environment: other components that have waited longer for a place
 	MergesLastHour int            `json:"mergesLastHour"`
-	OldestMerge    time.Time      `json:"oldestMerge,omitzero"` // of those
+	OldestMerge    time.Time      `json:"oldestMerge,omitzero"`   // of those
+	QueuedMerges   []QueuedMerge  `json:"queuedMerges,omitempty"` // promotions that joined the forge's merge queue within that hour, this unit's too, and haven't landed
 	// Reverts opened within 10 minutes, this unit's too; where this unit is
 	// degraded, those since 10 minutes before it became so, so that the limit
 	// stays reached when time passes and a person is called once.
 	RevertsByEnv       map[string]int `json:"revertsByEnv,omitempty"`
 	RevertsByCluster   map[string]int `json:"revertsByCluster,omitempty"` // likewise, by cluster
 	OldestRecentRevert time.Time      `json:"oldestRevertInTen,omitzero"`
+}
+
+// QueuedMerge is a promotion that Liftlock had join the forge's merge queue.
+type QueuedMerge struct {
+	Pull int       `json:"pull"`
+	At   time.Time `json:"at"` // when it joined
 }
 
 // PendingCommand is a person's command that waits to take effect.

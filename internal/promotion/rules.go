@@ -79,12 +79,17 @@ func (p *Pull) isBlockedWrongly(gates []policies.Result, now time.Time) bool {
 
 // othersPass says that all gates pass but the one of the forge's own opinion.
 func othersPass(gates []policies.Result) bool {
-	return !slices.ContainsFunc(gates, func(g policies.Result) bool { return g.Outcome != policies.Pass && g.Gate != "mergeable" })
+	return !slices.ContainsFunc(gates, func(g policies.Result) bool { return g.Outcome != policies.Pass && g.Gate != GateMergeable })
 }
 
-// behindReason says what becomes of a pull request that isn't up to date with its base.
-func (p *Pull) behindReason() string {
+// behindReason says what becomes of a pull request that isn't up to date with its base; manual
+// says that a person merges it.
+func (p *Pull) behindReason(manual bool) string {
 	why := "it isn't up to date with the branch that it is merged into, which the forge demands"
+	if manual {
+		// Nobody knows when its turn comes, and a push costs a run of the checks.
+		return why + "; bring it up to date there before you merge it"
+	}
 	if p.UpdatedFirst != 0 {
 		return fmt.Sprintf("%s; #%d is brought up to date and merged first", why, p.UpdatedFirst)
 	}

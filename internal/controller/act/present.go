@@ -97,20 +97,20 @@ func (a *Actor) presentOpen(ctx context.Context, s *subject) (time.Time, error) 
 	if err != nil {
 		return time.Time{}, err
 	}
-	changed, err := a.putStatus(ctx, r, p.Number, p.Head, page.Status, a.consoleURL(s))
-	if err == nil && changed && forge.StatusState(page.Status.State) == forge.StatusSuccess && p.Mergeable == promotion.MergeBlocked {
-		// It may have been this very status that the forge waited for, and of what Liftlock does
-		// itself no event tells.
+	set, err := a.putStatus(ctx, r, p.Number, p.Head, page.Status, a.consoleURL(s))
+	if set && p.Mergeable == promotion.MergeBlocked {
+		// Where the forge requires this very status, nothing else tells that it doesn't block any
+		// more: of what our own account does, no event is looked at.
 		a.opts.Gatherer.ForgetMergeable(r, p.Number)
-		if again := a.opts.Now().Add(mergeableRecheckDelay); next.IsZero() || again.Before(next) {
-			next = again
+		if soon := a.opts.Now().Add(ownStatusDelay); next.IsZero() || soon.Before(next) {
+			next = soon
 		}
 	}
 	return next, err
 }
 
-// mergeableRecheckDelay gives the forge time to take note of a commit status.
-const mergeableRecheckDelay = time.Second
+// ownStatusDelay lets the forge take note of our status before it is asked whether it still blocks.
+const ownStatusDelay = 250 * time.Millisecond
 
 // renderPage renders a pull request's page in the words of its forge.
 func renderPage(r *facts.Repository, in prtext.Input) prtext.Page {

@@ -164,8 +164,8 @@ func (a *Actor) findComment(ctx context.Context, r *facts.Repository, number int
 	return nil, nil
 }
 
-// putStatus sets the commit status liftlock where it isn't so already, and says whether it did.
-func (a *Actor) putStatus(ctx context.Context, r *facts.Repository, number int, commit string, st prtext.Status, target string) (changed bool, err error) {
+// putStatus sets the commit status liftlock where it isn't so already; set says that it did.
+func (a *Actor) putStatus(ctx context.Context, r *facts.Repository, number int, commit string, st prtext.Status, target string) (set bool, err error) {
 	s, err := a.readShown(ctx, r, number)
 	if err != nil {
 		return false, err

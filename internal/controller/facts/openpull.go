@@ -183,14 +183,16 @@ func (o *Gatherer) describeOpenPull(ctx context.Context, ev *Evaluation, env *pr
 		p.MarkModified(notComposed(p.Number, why))
 	}
 	mergeable := pr.Mergeable
-	if mergeable == forge.MergeableDirty {
-		if p.Stale = p.Base != env.Tip; !p.Stale {
-			// Composed on the newest that is known here, it can't conflict: the forge knows
-			// something newer, or answers about what was.
+	if mergeable == forge.MergeableDirty || mergeable == forge.MergeableBehind {
+		outdated := p.Base != env.Tip
+		p.Stale = outdated && mergeable == forge.MergeableDirty
+		if !outdated {
+			// Composed on the newest that is known here, it can't conflict nor be behind: the
+			// forge knows something newer, or answers about what was.
 			mergeable = forge.MergeableUnknown
 			o.ForgetMergeable(repo, p.Number)
 			for _, c := range ev.Components[:min(1, len(ev.Components))] {
-				c.requestFetch(repo, fmt.Sprintf("what conflicts with #%d at %s", p.Number, p.Head))
+				c.requestFetch(repo, fmt.Sprintf("what keeps #%d from merging at %s", p.Number, p.Head))
 			}
 		}
 	}

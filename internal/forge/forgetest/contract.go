@@ -144,6 +144,7 @@ func Run(t *testing.T, w Backend) {
 		{"inspect the credentials", testInspectCredentials},
 		{"inspect the repository", testInspectRepository},
 		{"inspect webhooks", testInspectHooks},
+		{"inspect a team", testInspectTeam},
 		{"what isn't there", testNotFound},
 		{"canceled", testCanceled},
 	} {

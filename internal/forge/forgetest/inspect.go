@@ -107,3 +107,23 @@ func testInspectHooks(t *testing.T, s *fixture) {
 		return len(found) == 1 && found[0].IsFailing() && found[0].LastStatus == http.StatusUnauthorized
 	})
 }
+
+func testInspectTeam(t *testing.T, s *fixture) {
+	if s.Team == (forge.Team{}) {
+		t.Skip("this world has no teams")
+	}
+	in := inspectorOf(t, s.Forge)
+	reviewer, err := s.Reviewer.Me(s.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	logins, complete, err := in.InspectTeam(s.ctx, s.Team)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(logins, []string{reviewer.Login}) || !complete {
+		t.Errorf("%s has %q, complete %v", s.Team, logins, complete)
+	}
+	_, _, err = in.InspectTeam(s.ctx, forge.Team{Organisation: s.Team.Organisation, Name: "no-such-team"})
+	wantKind(t, "a team that isn't there", err, forge.ErrNotFound)
+}

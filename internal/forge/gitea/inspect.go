@@ -3,6 +3,7 @@ package gitea
 import (
 	"context"
 	"net/http"
+	"strconv"
 	"strings"
 
 	sdk "code.gitea.io/sdk/gitea"
@@ -85,4 +86,22 @@ func (d *Driver) hookSettings(hook *sdk.Hook, wanted []string, secret string) fo
 		s.OtherSecret = hook.AuthorizationHeader != secretFingerprint(secret)
 	}
 	return s
+}
+
+// InspectTeam reads the first page of a team's members.
+func (d *Driver) InspectTeam(ctx context.Context, t forge.Team) (logins []string, complete bool, err error) {
+	op := "list who is in " + t.String()
+	id, err := d.findTeam(ctx, t, op)
+	if err != nil {
+		return nil, false, err
+	}
+	members, resp, err := d.newClient(ctx).ListTeamMembers(id, sdk.ListTeamMembersOptions{ListOptions: sdk.ListOptions{Page: 1, PageSize: perPage}})
+	if err != nil {
+		return nil, false, withHint(wrapError(op, resp, err), teamHint)
+	}
+	for _, m := range members {
+		logins = append(logins, loginOf(m))
+	}
+	total, err := strconv.Atoi(resp.Header.Get("X-Total-Count"))
+	return logins, err == nil && total <= len(members), nil
 }

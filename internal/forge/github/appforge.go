@@ -56,15 +56,25 @@ func (p *App) HasDeployments() bool { return true }
 
 // IsTeamMember needs the App in the team's organisation.
 func (p *App) IsTeamMember(ctx context.Context, t forge.Team, login string) (bool, error) {
+	d, err := p.teamDriver(ctx, t, "read whether "+login+" is in "+t.String())
+	if err != nil {
+		return false, err
+	}
+	return d.IsTeamMember(ctx, t, login)
+}
+
+// teamDriver reads what an organisation shows its installation. ErrNotFound where the App may not
+// work there: whoever isn't there sees no team.
+func (p *App) teamDriver(ctx context.Context, t forge.Team, op string) (*Driver, error) {
 	i, err := p.findInstallation(ctx, t.Organisation, "")
 	var rests *forge.Error
 	switch {
 	case errors.As(err, &rests) && errors.Is(err, forge.ErrNotInstalled):
-		return false, &forge.Error{Op: "read whether " + login + " is in " + t.String(), Kind: forge.ErrNotFound, Message: rests.Message, Hint: rests.Hint}
+		return nil, &forge.Error{Op: op, Kind: forge.ErrNotFound, Message: rests.Message, Hint: rests.Hint}
 	case err != nil:
-		return false, err
+		return nil, err
 	}
-	return p.driverOf(i, "").IsTeamMember(ctx, t, login)
+	return p.driverOf(i, "").Driver, nil
 }
 
 // PullRequests is the repository's driver's.

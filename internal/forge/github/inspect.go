@@ -205,3 +205,29 @@ func (p *App) InspectHooks(ctx context.Context, _ forge.Repo, h forge.Hook) ([]f
 	}
 	return []forge.HookSettings{s}, nil
 }
+
+// InspectTeam reads the first page of a team's members, which are those of the teams below it too
+// ("List team members").
+func (d *Driver) InspectTeam(ctx context.Context, t forge.Team) (logins []string, complete bool, err error) {
+	op := "list who is in " + t.String()
+	members, resp, err := d.api.Teams.ListTeamMembersBySlug(ctx, transport.Segment(t.Organisation), transport.Segment(t.Name), &gh.TeamListTeamMembersOptions{ListOptions: gh.ListOptions{PerPage: perPage}})
+	switch {
+	case hasStatus(err, http.StatusNotFound):
+		return nil, false, forge.MissingTeam(t, op)
+	case err != nil:
+		return nil, false, wrapError(op, resp, err)
+	}
+	for _, m := range members {
+		logins = append(logins, m.GetLogin())
+	}
+	return logins, resp.NextPage == 0, nil
+}
+
+// InspectTeam needs the App in the team's organisation.
+func (p *App) InspectTeam(ctx context.Context, t forge.Team) (logins []string, complete bool, err error) {
+	d, err := p.teamDriver(ctx, t, "list who is in "+t.String())
+	if err != nil {
+		return nil, false, err
+	}
+	return d.InspectTeam(ctx, t)
+}

@@ -138,3 +138,23 @@ func (d *Driver) readLastAnswer(ctx context.Context, r forge.Repo, id string, s 
 	}
 	return nil
 }
+
+// InspectTeam reads the first page of a group's members, by the groups above it too.
+func (d *Driver) InspectTeam(ctx context.Context, t forge.Team) (logins []string, complete bool, err error) {
+	op := "list who is in " + t.String()
+	group, err := d.findGroup(ctx, t, op)
+	if err != nil {
+		return nil, false, err
+	}
+	var members []member
+	resp, err := d.call(ctx, op, http.MethodGet, query{PerPage: perPage}, &members, "groups", group, "members", "all")
+	if err != nil {
+		return nil, false, withHint(err, groupHint)
+	}
+	for i := range members {
+		if m := &members[i]; m.counts(d.now()) {
+			logins = append(logins, m.Username)
+		}
+	}
+	return logins, resp.NextPage == 0, nil
+}
