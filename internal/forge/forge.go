@@ -241,7 +241,8 @@ type Forge interface {
 	// PullRequests lists pull requests of every state that were updated at or
 	// after since (zero: all of them), most recently updated first.
 	PullRequests(ctx context.Context, r Repo, since time.Time) ([]PullRequest, error)
-	// PullRequest reads one, with Mergeable filled in. ErrNotFound when there is none.
+	// PullRequest reads one, with Mergeable filled in, and Queue where the forge tells it with
+	// the rest or WithMergeQueue was said of the context. ErrNotFound when there is none.
 	PullRequest(ctx context.Context, r Repo, number int) (*PullRequest, error)
 	// PullRequestsByBranch lists those whose head is the branch of this very
 	// repository, of every state, newest first.

@@ -1,7 +1,7 @@
 // Package github is the forge driver for GitHub, what it hosts for enterprises and GitHub
-// Enterprise Server, over the REST API: a Driver works with an account's token, an App as a
-// GitHub App in many organisations. It is the only place, with its file in webhooks, that
-// knows go-github.
+// Enterprise Server, over the REST API, and over GraphQL what that has no call for: a Driver
+// works with an account's token, an App as a GitHub App in many organisations. It is the only
+// place, with its file in webhooks, that knows go-github.
 //
 // It translates and nothing more: no retries (the engine has a queue for that),
 // no decisions, no memory beyond conditional requests, who we are, where the App is installed,
