@@ -99,12 +99,20 @@ func runContract(t *testing.T, differences forgetest.Differences, driver func(*t
 				Protect:       p.protect,
 				Requested:     p.requested,
 				RemoveRequest: p.removeRequest,
+				GuardBranches: func(t *testing.T, pattern string, logins ...string) { guardBranches(t, em, r, pattern, logins...) },
 				Fork:          p.fork,
 				Hooks:         p.hooks,
 				AddHook:       p.addHook,
 			}
 		},
 	})
+}
+
+func guardBranches(t *testing.T, em *emulator.Forge, r forge.Repo, pattern string, logins ...string) {
+	t.Helper()
+	if err := em.GuardBranches(r.String(), pattern, logins...); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func newDriver(t *testing.T, em *emulator.Forge, token string) forge.Forge {
