@@ -43,6 +43,7 @@ type Protection struct {
 	Contexts     []string // commit statuses that must be success on the head
 	DismissStale bool     // a push dismisses approvals
 	Strict       bool     // the head must contain the base branch's tip
+	CodeOwners   []string // GitHub: logins one of whom must approve
 	Signatures   bool     // GitHub: every commit of a pull request is signed by a key of its committer's
 	Ruleset      string   // GitHub: the name of the ruleset that asks for it; empty: it is classic protection
 	Bypass       []string // GitHub: logins that may merge whatever a ruleset asks for

@@ -34,7 +34,7 @@ func newMarkdown(sign string, pullPage func(number string) string) markdown {
 	policy.AllowAttrs("checked", "disabled").Matching(regexp.MustCompile(`^$`)).OnElements("input")
 	return markdown{policy: policy, converter: goldmark.New(
 		goldmark.WithExtensions(extension.GFM),
-		goldmark.WithParserOptions(parser.WithInlineParsers(util.Prioritized(pullLinks{sign, pullPage}, 500))),
+		goldmark.WithParserOptions(parser.WithASTTransformers(util.Prioritized(pullLinks{sign, pullPage}, 500))),
 		goldmark.WithRendererOptions(html.WithUnsafe(), // the policy looks at what comes out
 			renderer.WithNodeRenderers(util.Prioritized(diffBlocks{}, 100))),
 	)}
@@ -49,36 +49,68 @@ func (m markdown) render(source string) (template.HTML, error) {
 	return template.HTML(m.policy.SanitizeBytes(out.Bytes())), nil
 }
 
-// pullLinks makes links of pull requests' names.
+// pullLinks makes links of pull requests' names, once the rest is parsed: a parser of its own
+// would cut characters' numbers (&#8203;) in two.
 type pullLinks struct {
 	sign string
 	page func(number string) string
 }
 
-// Trigger is the byte with which such a name begins.
-func (p pullLinks) Trigger() []byte { return []byte(p.sign) }
-
-// Parse reads a name that isn't a part of a longer word; nil: here is none.
-func (p pullLinks) Parse(_ ast.Node, block text.Reader, _ parser.Context) ast.Node {
-	before := block.PrecendingCharacter()
-	line, segment := block.PeekLine()
-	digits := 0
-	for digits+1 < len(line) && '0' <= line[digits+1] && line[digits+1] <= '9' {
-		digits++
+// Transform makes them in all texts but those of links and code.
+func (p pullLinks) Transform(document *ast.Document, reader text.Reader, _ parser.Context) {
+	var texts []*ast.Text
+	// The walker gives no error, and neither does the walk.
+	_ = ast.Walk(document, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		switch n := n.(type) {
+		case *ast.Link, *ast.CodeSpan:
+			return ast.WalkSkipChildren, nil
+		case *ast.Text:
+			if entering {
+				texts = append(texts, n)
+			}
+		}
+		return ast.WalkContinue, nil
+	})
+	for _, t := range texts {
+		p.linkNames(t, reader.Source())
 	}
-	end := 1 + digits
-	if digits == 0 || digits > 9 || isWordCharacter(before) || end < len(line) && isWordCharacter(rune(line[end])) {
-		return nil
-	}
-	link := ast.NewLink()
-	link.Destination = []byte(p.page(string(line[1:end])))
-	link.AppendChild(link, ast.NewTextSegment(segment.WithStop(segment.Start+end)))
-	block.Advance(end)
-	return link
 }
 
-func isWordCharacter(r rune) bool {
-	return r == '_' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
+// linkNames puts the links in a text before it, with what is before each, and leaves the rest.
+func (p pullLinks) linkNames(t *ast.Text, source []byte) {
+	for at := t.Segment.Start; at < t.Segment.Stop; at++ {
+		end := p.endOfName(source, at, t.Segment.Stop)
+		if end == 0 {
+			continue
+		}
+		link := ast.NewLink()
+		link.Destination = []byte(p.page(string(source[at+1 : end])))
+		link.AppendChild(link, ast.NewTextSegment(text.NewSegment(at, end)))
+		parent := t.Parent()
+		parent.InsertBefore(parent, t, ast.NewTextSegment(text.NewSegment(t.Segment.Start, at)))
+		parent.InsertBefore(parent, t, link)
+		t.Segment = t.Segment.WithStart(end)
+		at = end - 1
+	}
+}
+
+// endOfName is where a name ends that begins at a place and is no part of a longer word; 0:
+// none begins there.
+func (p pullLinks) endOfName(source []byte, at, stop int) int {
+	end := at + 1
+	for end < stop && '0' <= source[end] && source[end] <= '9' {
+		end++
+	}
+	digits := end - at - 1
+	if string(source[at]) != p.sign || digits == 0 || digits > 9 ||
+		at > 0 && (source[at-1] == '&' || isWordCharacter(source[at-1])) || end < len(source) && isWordCharacter(source[end]) {
+		return 0
+	}
+	return end
+}
+
+func isWordCharacter(c byte) bool {
+	return c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
 // diffBlocks colours code blocks in the language diff.

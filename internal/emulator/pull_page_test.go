@@ -12,7 +12,7 @@ import (
 var keepPage = flag.String("page", "", "write the pull request's page of TestPullPage to this file, to look at it")
 
 const pageBody = "**Deployment web: 0 of 2 pods ready** (web-qa)\n\n" +
-	"Takes **web** in **qa** back: undoes #1, see https://example.com/x and not a#1b.\n\n" +
+	"Takes **web** in **qa** back: undoes #1 and !1, see https://example.com/x and not a#1b or #&#8203;1.\n\n" +
 	"### What moves\n\n| field | from | to |\n|---|---|---|\n| `newTag` | `1.1.0` | `1.0.0` |\n\n" +
 	"- [x] verified in dev\n- [ ] approved\n\n<details><summary>2 more</summary>\n\n- one\n- two\n\n</details>\n\n" +
 	"```diff\n@@ apps/v1 Deployment web @@\n- image: web:1.1.0\n+ image: web:<1.0.0>\n```\n\n" +
@@ -24,15 +24,15 @@ func TestPullPage(t *testing.T) {
 		face       Face
 		path, link string
 	}{
-		{GitHub, "/acme/fleet/pull/2", `undoes <a href="/acme/fleet/pull/1" rel="nofollow">#1</a>`},
-		{GitLab, "/acme/fleet/-/merge_requests/2", "undoes #1, see"},
+		{GitHub, "/acme/fleet/pull/2", `undoes <a href="/acme/fleet/pull/1" rel="nofollow">#1</a> and !1, see`},
+		{GitLab, "/acme/fleet/-/merge_requests/2", `undoes #1 and <a href="/acme/fleet/-/merge_requests/1" rel="nofollow">!1</a>, see`},
 	} {
 		t.Run(string(c.face), func(t *testing.T) {
 			f := newPageForge(t, c.face)
 			page, header := getPage(t, f.URL()+c.path)
 			for _, want := range []string{
 				"<h1>Revert &lt;web&gt; <small>" + c.face.pullSign() + "2</small></h1>", `<span class="state open">open</span>`, "<b>linus</b> wants to merge 1 commit into <code>main</code> from <code>fix</code>",
-				"<strong>Deployment web: 0 of 2 pods ready</strong>", "<td><code>newTag</code></td>", c.link, `<a href="https://example.com/x" rel="nofollow">https://example.com/x</a>`, "not a#1b.",
+				"<strong>Deployment web: 0 of 2 pods ready</strong>", "<td><code>newTag</code></td>", c.link, `<a href="https://example.com/x" rel="nofollow">https://example.com/x</a>`, "not a#1b or #\u200b1.",
 				`<input checked="" disabled="" type="checkbox"`, "<details><summary>2 more</summary>", "<li>two</li>",
 				`<code class="language-diff"><span class="hunk">@@ apps/v1 Deployment web @@`, `<span class="del">- image: web:1.1.0`, `<span class="add">+ image: web:&lt;1.0.0&gt;`,
 				`<b>liftlock</b> <span class="soft">pending · approvals: 0 of 1</span> <a href="https://liftlock.example/p/1">details</a>`,

@@ -110,6 +110,12 @@ func TestDecideBatchEdges(t *testing.T) {
 			f.verdict("qa", verification.Degraded, "bad").env("qa").Spec.OnDegraded.Action = pipeline.OnDegradedHold
 		}), compose: fine, own: []string{"api: record 723300000000 degraded in qa"}, component: "web", env: "prod", why: "r3, which took its place in qa, is not verified: api-qa: bad"},
 
+		{name: "of several that came along one that isn't verified is enough", fixture: ready().arrived("db", "r2").landed("qa", 5, makeMembers("api r2", "db r2", "web r2")).verifyAll("qa", "api", "db").with("api", func(f *ComponentFacts) { f.composed("prod", "r2") }).with("web", func(f *ComponentFacts) { f.verdict("qa", verification.Soaking, "not yet") }),
+			compose: fine, component: "api", env: "prod", why: "web r2 came with it and is not verified in qa: web-qa: not yet"},
+		{name: "what is taken back keeps what didn't come along from nothing", fixture: inQA().arrived("db", "r2").landed("qa", 6, makeMembers("db r2")).verifyAll("qa", "api", "db", "web").with("db", func(f *ComponentFacts) { f.composed("prod", "r2") }).with("web", func(f *ComponentFacts) { f.composed("prod", "r2") }).with("api", func(f *ComponentFacts) {
+			f.PendingCommands = []PendingCommand{{ID: 4, Verb: "revert", Environment: "qa", By: "ada", At: noon}}
+			f.env("qa").Restore = Sure(Composition{Tip: tip})
+		}), compose: fine, want: []string{"open a revert of #5 in qa", "open a promotion of db r2 into prod"}},
 		{name: "what is open further on waits while what it moves is taken back", fixture: degraded().openBatchPull("prod", both, nil), compose: fine, want: []string{"open a revert of #5 in qa"}, own: []string{degradedWeb},
 			component: "api", env: "prod", why: "what moves together can't be composed now: api r2 is being taken back"},
 

@@ -26,6 +26,7 @@ type OpenPull struct {
 	Base        string             // what its head was made on
 	Edits       []fieldedit.Edit   // what its head changes; none where it isn't what we compose
 	Reverts     *forge.PullRequest // of a revert: the promotion that it takes back, where that is known
+	HasTurn     bool               // it is this one's turn to be brought up to date with its base and merged
 	Proven      map[string]string  // of a promotion: the releases that we put there for sure, by component
 }
 
@@ -150,7 +151,7 @@ func ReadPullHolds(ctx context.Context, s StateReader, repo string, number int) 
 func (o *Gatherer) describeOpenPull(ctx context.Context, ev *Evaluation, env *promotion.Env, r *pullRecord) (*OpenPull, error) {
 	repo, pr := ev.Snapshot.Repo, &r.PR
 	p := &OpenPull{Environment: env.Name, Revert: r.ref.Revert, PR: pr, Pull: promotion.Pull{Number: pr.Number, URL: pr.URL, Head: pr.Head, HeadSince: r.HeadSince, CreatedAt: pr.CreatedAt, UpdatedAt: pr.UpdatedAt,
-		Held: pr.HasLabel(promotion.LabelHold), Queued: pr.Queue == forge.Queued, Batch: r.batch, MergeNote: pr.MergeReason}}
+		Held: pr.HasLabel(promotion.LabelHold), Queued: pr.Queue == forge.Queued, Draft: pr.Draft, Batch: r.batch, MergeNote: pr.MergeReason}}
 	holds, err := ReadPullHolds(ctx, o.opts.Store, repo.ID, pr.Number)
 	if err != nil {
 		return nil, err
@@ -206,8 +207,11 @@ func (o *Gatherer) describeOpenPull(ctx context.Context, ev *Evaluation, env *pr
 	if err := o.addRules(ctx, repo, p, r.detail, repo.bot()); err != nil {
 		return nil, err
 	}
-	if why := o.refusedMergeReason(repo, &r.cachedPull); why != "" {
-		p.Mergeable, p.MergeNote = promotion.MergeBlocked, why
+	if err := o.addRefusal(ctx, repo, p, &r.cachedPull); err != nil {
+		return nil, err
+	}
+	if p.UpdatedFirst, p.HasTurn, err = o.updateTurn(ctx, repo, p.PR); err != nil {
+		return nil, err
 	}
 	if !p.Revert {
 		if p.Review, err = o.approvalFacts(ctx, repo, p.Head, r.detail, p.Base, ev.fresh); err != nil {

@@ -97,27 +97,6 @@ func (o *pullGatherer) ForgetMergeable(r *Repository, number int) {
 	}
 }
 
-// refusal is a merge that the forge refused for a reason of its own.
-type refusal struct {
-	head, why string
-	at        time.Time
-}
-
-// RecordRefusedMerge remembers that the forge refused to merge a head, until something
-// is heard of the pull request or MaxAge has passed: asking again at once would
-// only be refused again.
-func (o *pullGatherer) RecordRefusedMerge(r *Repository, number int, head string, err error) {
-	o.refused.Put(detailKey(r, number), refusal{head: head, why: err.Error(), at: o.now()})
-}
-
-func (o *pullGatherer) refusedMergeReason(r *Repository, e *cachedPull) string {
-	f, ok := o.refused.Get(detailKey(r, e.PR.Number))
-	if !ok || f.head != e.PR.Head || e.NotifiedAt.After(f.at) || o.now().Sub(f.at) > o.maxAge {
-		return ""
-	}
-	return f.why
-}
-
 // uncomputed is how long the forge has been computing whether a pull request can be merged.
 type uncomputed struct {
 	head, tip string // it computes anew when one of them moves
