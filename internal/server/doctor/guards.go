@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/liftlock/liftlock/internal/pipeline"
 )
@@ -14,6 +15,7 @@ func (k *repositoryCheck) checkGuards(ctx context.Context, pipes []*pipeline.Pip
 	if sample == "" {
 		return
 	}
+	var open []string
 	for _, prefix := range []string{"liftlock/", "liftlock-revert/"} {
 		where := fmt.Sprintf("branches %s** in %s", prefix, k.config.Name)
 		guard, err := k.forge.InspectGuard(ctx, k.repo, prefix+sample)
@@ -24,8 +26,11 @@ func (k *repositoryCheck) checkGuards(ctx context.Context, pipes []*pipeline.Pip
 		case guard.Excluded:
 			k.found.add("branches-closed", where, "they are guarded, and Liftlock's account isn't let past: no branch can be pushed", "add Liftlock's account to those who may (on GitHub the ruleset's bypass list)")
 		case !guard.Guarded:
-			k.found.add("branches-open", where, "whoever may write may push to them: a promotion waits for a person then", "let only Liftlock's account create and update them: on GitHub by a ruleset for "+prefix+"**/* with it on the bypass list, on GitLab by protecting "+prefix+"*, on Gitea "+prefix+"**")
+			open = append(open, prefix+"**")
 		}
+	}
+	if len(open) > 0 {
+		k.found.add("branches-open", "branches of "+k.config.Name, "whoever may write may push to "+strings.Join(open, " and ")+": a promotion waits for a person then", "let only Liftlock's account create and update them: on GitHub by a ruleset (for liftlock/**/* and liftlock-revert/**/*) with it on the bypass list, on GitLab and Gitea by protected branches (liftlock/*, on Gitea liftlock/**)")
 	}
 }
 
