@@ -63,6 +63,13 @@ func listActiveRules(c *call) (any, error) {
 			found = append(found, r)
 		}
 	}
+	for _, g := range c.repo.guards {
+		if g.matches(c.r.PathValue("branch")) {
+			for _, kind := range []string{"creation", "update"} {
+				found = append(found, wireRule{Type: kind, SourceType: "Repository", Source: c.repo.fullName(), RulesetID: g.id})
+			}
+		}
+	}
 	return paginate(c, found), nil
 }
 
@@ -70,6 +77,11 @@ func getRuleset(c *call) (any, error) {
 	id, err := c.pathNumber("id")
 	if err != nil {
 		return nil, err
+	}
+	for _, g := range c.repo.guards {
+		if g.id == id {
+			return c.wireGuard(g), nil
+		}
 	}
 	for _, branch := range sortedKeys(c.repo.protections) {
 		p := c.repo.protections[branch]
@@ -95,6 +107,20 @@ func (f *Forge) wireRuleset(r *repository, branch string, p *Protection, mayBypa
 		w["current_user_can_bypass"] = mayBypass
 	}
 	return w
+}
+
+// wireGuard shows the ruleset that guards branches.
+func (c *call) wireGuard(g *branchGuard) map[string]any {
+	may := "never"
+	if g.admits(c.user) {
+		may = "always"
+	}
+	return map[string]any{
+		"id": g.id, "name": "branches of " + g.pattern, "target": "branch", "source_type": "Repository", "source": c.repo.fullName(), "enforcement": "active",
+		"conditions": map[string]any{"ref_name": map[string]any{"include": []string{"refs/heads/" + g.pattern}, "exclude": []string{}}},
+		"rules":      []wireRule{{Type: "creation"}, {Type: "update"}}, "node_id": nodeID("RRS", g.id), "created_at": c.repo.created, "updated_at": c.repo.created,
+		"current_user_can_bypass": may,
+	}
 }
 
 // isBypassedBy says whether an account merges whatever the branch asks for.

@@ -73,6 +73,7 @@ type repository struct {
 	pullRefs     string        // where heads of pull requests are kept, such as refs/pull/
 	labels       map[string]*label
 	protections  map[string]Protection
+	guards       []*branchGuard
 	pulls        map[int]*pull
 	lastNumber   int
 	hooks        []*hook

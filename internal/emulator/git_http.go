@@ -81,7 +81,7 @@ func (f *Forge) serveGit(w http.ResponseWriter, r *http.Request, g *gitCall) {
 	case g.service == "git-receive-pack":
 		repo.refsMu.Lock()
 		defer repo.refsMu.Unlock()
-		err = runGitService(w, r, repo, g.service, body)
+		err = runGitService(w, r, repo, g.service, body, closedVariable+"="+f.closedRefs(repo, user))
 		f.followPush(repo, user)
 	default:
 		err = runGitService(w, r, repo, g.service, body)
@@ -124,7 +124,7 @@ func (f *Forge) advertise(w http.ResponseWriter, r *http.Request, repo *reposito
 }
 
 // runGitService answers with what a service says to the body.
-func runGitService(w http.ResponseWriter, r *http.Request, repo *repository, service string, body io.Reader) error {
+func runGitService(w http.ResponseWriter, r *http.Request, repo *repository, service string, body io.Reader, env ...string) error {
 	if r.Header.Get("Content-Encoding") == "gzip" {
 		unzipped, err := gzip.NewReader(body)
 		if err != nil {
@@ -134,12 +134,18 @@ func runGitService(w http.ResponseWriter, r *http.Request, repo *repository, ser
 		body = unzipped
 	}
 	w.Header().Set("Content-Type", "application/x-"+service+"-result")
-	return gitService(r, repo, service, w, body)
+	return gitServiceIn(r, repo, service, w, body, env)
 }
 
 func gitService(r *http.Request, repo *repository, service string, out io.Writer, body io.Reader, args ...string) error {
+	return gitServiceIn(r, repo, service, out, body, nil, args...)
+}
+
+// gitServiceIn is gitService with more in its environment.
+func gitServiceIn(r *http.Request, repo *repository, service string, out io.Writer, body io.Reader, env []string, args ...string) error {
 	cmd := exec.CommandContext(r.Context(), "git", append(append([]string{strings.TrimPrefix(service, "git-"), "--stateless-rpc"}, args...), ".")...)
 	cmd.Dir, cmd.Env = repo.git.dir, append(append(gitEnv(repo.git.dir), "PATH="+os.Getenv("PATH")), "GIT_PROTOCOL="+gitProtocol(r))
+	cmd.Env = append(cmd.Env, env...)
 	cmd.Stdin, cmd.Stdout = body, out
 	return cmd.Run()
 }

@@ -259,14 +259,39 @@ func (f *Forge) gitlabProject(r *repository, to *account) restObject {
 // getProtectedBranch is 404 for a branch without protection.
 func getProtectedBranch(c *call) (any, error) {
 	name := c.r.PathValue("name")
-	need, ok := c.repo.protections[name]
-	if !ok || need.MergeRole == NoPermission {
+	if c.repo.protections[name].MergeRole == NoPermission {
 		return nil, gitlabNotFound("")
 	}
-	levels := []restObject{{"id": 1, "access_level": levelOf(need.MergeRole), "access_level_description": map[Permission]string{
-		Write: "Developers + Maintainers", Admin: "Maintainers"}[need.MergeRole], "user_id": nil, "group_id": nil}}
+	return c.gitlabProtection(name), nil
+}
+
+func (c *call) gitlabProtection(name string) restObject {
+	role := c.repo.protections[name].MergeRole
+	levels := []restObject{{"id": 1, "access_level": levelOf(role), "access_level_description": map[Permission]string{
+		Write: "Developers + Maintainers", Admin: "Maintainers"}[role], "user_id": nil, "group_id": nil}}
 	return restObject{"id": c.repo.id, "name": name, "push_access_levels": levels, "merge_access_levels": levels,
-		"allow_force_push": false, "code_owner_approval_required": false}, nil
+		"allow_force_push": false, "code_owner_approval_required": false}
+}
+
+// listProtectedBranches lists those by wildcards too, which only who is named may push to.
+func listProtectedBranches(c *call) (any, error) {
+	var all []restObject
+	for _, name := range sortedKeys(c.repo.protections) {
+		if c.repo.protections[name].MergeRole != NoPermission {
+			all = append(all, c.gitlabProtection(name))
+		}
+	}
+	for _, g := range c.repo.guards {
+		levels := []restObject{}
+		for i, login := range g.pushers {
+			if a, err := c.findAccount(login); err == nil {
+				levels = append(levels, restObject{"id": i + 1, "access_level": nil, "access_level_description": a.login, "user_id": a.id, "group_id": nil})
+			}
+		}
+		all = append(all, restObject{"id": g.id, "name": g.wildcard(), "push_access_levels": levels, "merge_access_levels": []restObject{},
+			"allow_force_push": true, "code_owner_approval_required": false})
+	}
+	return pageOf(c, all, func(o restObject) restObject { return o }), nil
 }
 
 // mayMergeInto says whether an account may merge into a branch.

@@ -28,6 +28,7 @@ var gitlabAccountRoutes = router{
 var gitlabProjectRoutes = router{
 	{pattern: "GET " + projectPath, permission: Read, handle: func(c *call) (any, error) { return c.gitlabProject(c.repo, c.user), nil }},
 	{pattern: "GET " + projectPath + "/members/all/{user_id}", permission: Read, handle: getProjectMember},
+	{pattern: "GET " + projectPath + "/protected_branches", permission: Admin, handle: listProtectedBranches},
 	{pattern: "GET " + projectPath + "/protected_branches/{name}", permission: Admin, handle: getProtectedBranch},
 	{pattern: "GET " + projectPath + "/repository/branches/{branch}", permission: Read, handle: getGitLabBranch},
 	{pattern: "DELETE " + projectPath + "/repository/branches/{branch}", permission: Write, movesRefs: true, handle: deleteGitLabBranch},

@@ -28,9 +28,12 @@ func TestGitLabShapes(t *testing.T) {
 	w.call(bot, "GET", "/metadata", nil, 200)
 	w.call(bot, "GET", "/groups/acme%2Fsre", nil, 200)
 	w.call(bot, "GET", fmt.Sprintf("/groups/acme%%2Fsre/members/all/%v", grace), nil, 200)
+	w.call(bot, "GET", "/groups/acme%2Fsre/members/all", nil, 200)
 	w.call(bot, "GET", p, nil, 200)
 	w.call(bot, "GET", p+"/members/all/"+id, nil, 200)
 	w.call(ada, "GET", p+"/protected_branches/main", nil, 200)
+	w.must(w.GuardBranches("acme/ops/apps", "liftlock/**/*", "liftlock"))
+	w.call(ada, "GET", p+"/protected_branches", nil, 200)
 
 	flags := map[string]any{"url": w.receiver.URL, "token": "s3cret", "signing_token": "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=", "push_events": true, "tag_push_events": true,
 		"merge_requests_events": true, "note_events": true, "confidential_note_events": true, "pipeline_events": true, "emoji_events": true, "enable_ssl_verification": false}

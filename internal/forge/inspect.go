@@ -21,6 +21,15 @@ type Inspector interface {
 	// InspectTeam lists the logins in a team, with those in teams below it where the forge nests
 	// them; complete false: there are more. ErrNotFound where the team isn't there or can't be seen.
 	InspectTeam(ctx context.Context, t Team) (logins []string, complete bool, err error)
+	// InspectGuard reads who may push to a branch, which needn't be there. ErrForbidden or
+	// ErrNotFound where the credentials don't see that.
+	InspectGuard(ctx context.Context, r Repo, branch string) (BranchGuard, error)
+}
+
+// BranchGuard is whether not everybody who may write to a repository may push to a branch.
+type BranchGuard struct {
+	Guarded  bool
+	Excluded bool // the credentials are among those who may not, as far as that is seen
 }
 
 // Credentials are what a forge says of credentials.

@@ -111,6 +111,7 @@ func addMissing(all map[string]Operation) {
 	note := of("GET /projects/{id}/merge_requests/{noteable_id}/notes/{note_id}")
 	discussion := map[string]any{"id": "string", "individual_note": "boolean", "notes": []any{note}}
 	add("GET /groups/{id}/members/all", "200", []any{of("GET /groups/{id}/members/all/{user_id}")})
+	add("GET /projects/{id}/protected_branches", "200", []any{of("GET /projects/{id}/protected_branches/{name}")})
 	const discussions = "/projects/{id}/merge_requests/{merge_request_iid}/discussions"
 	add("GET /users", "200", []any{of("GET /users/{id}")})
 	add("GET "+discussions, "200", []any{discussion})

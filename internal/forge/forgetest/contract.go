@@ -81,6 +81,10 @@ type Repository struct {
 	Requested     func(t *testing.T, number int) []string
 	RemoveRequest func(t *testing.T, number int, login string)
 
+	// GuardBranches lets only some accounts push to the branches that a pattern names (of GitHub's
+	// kind, liftlock/**/*). nil where the world can't.
+	GuardBranches func(t *testing.T, pattern string, logins ...string)
+
 	// Fork opens a pull request onto main from a branch of this name in a fork,
 	// with a change. nil where the world has no forks.
 	Fork func(t *testing.T, branch string) (number int)
@@ -146,6 +150,7 @@ func Run(t *testing.T, w Backend) {
 		{"inspect the repository", testInspectRepository},
 		{"inspect webhooks", testInspectHooks},
 		{"inspect a team", testInspectTeam},
+		{"inspect who may push", testInspectGuard},
 		{"what isn't there", testNotFound},
 		{"canceled", testCanceled},
 	} {

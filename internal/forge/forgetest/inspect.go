@@ -127,3 +127,30 @@ func testInspectTeam(t *testing.T, s *fixture) {
 	_, _, err = in.InspectTeam(s.ctx, forge.Team{Organisation: s.Team.Organisation, Name: "no-such-team"})
 	wantKind(t, "a team that isn't there", err, forge.ErrNotFound)
 }
+
+func testInspectGuard(t *testing.T, s *fixture) {
+	in := inspectorOf(t, s.Forge)
+	if s.GuardBranches == nil {
+		t.Skip("this world guards no branches")
+	}
+	reviewer, err := s.Reviewer.Me(s.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inspect := func(branch string, want forge.BranchGuard) {
+		t.Helper()
+		got, err := in.InspectGuard(s.ctx, s.Repo, branch)
+		if err != nil || got != want {
+			t.Errorf("%s is %+v, %v; want %+v", branch, got, err, want)
+		}
+	}
+	inspect("ours/shop/qa/web", forge.BranchGuard{})
+	s.GuardBranches(t, "ours/**/*", s.ownLogin(t))
+	s.GuardBranches(t, "others/**/*", reviewer.Login)
+	inspect("ours/shop/qa/web", forge.BranchGuard{Guarded: true})
+	inspect("others/shop/qa/web", forge.BranchGuard{Guarded: true, Excluded: true})
+	inspect("main", forge.BranchGuard{})
+	if tip := s.pushCommit(t, "ours/shop/qa/web", "main", "a.txt", "a\n"); s.branchTip(t, "ours/shop/qa/web") != tip {
+		t.Error("who is named can't push")
+	}
+}

@@ -3,10 +3,12 @@ package gitea
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
 	sdk "code.gitea.io/sdk/gitea"
+	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/liftlock/liftlock/internal/forge"
 )
@@ -104,4 +106,37 @@ func (d *Driver) InspectTeam(ctx context.Context, t forge.Team) (logins []string
 	}
 	total, err := strconv.Atoi(resp.Header.Get("X-Total-Count"))
 	return logins, err == nil && total <= len(members), nil
+}
+
+// pushProtection is who may push to the branches that a rule's name matches.
+type pushProtection struct {
+	Name      string   `json:"rule_name"`
+	Push      bool     `json:"enable_push"`
+	Whitelist bool     `json:"enable_push_whitelist"`
+	Users     []string `json:"push_whitelist_usernames"`
+	Teams     []string `json:"push_whitelist_teams"`
+}
+
+// InspectGuard reads the repository's branch protections, which only its administrators see. The
+// first whose name matches counts; a team that is named may have our account in it.
+func (d *Driver) InspectGuard(ctx context.Context, r forge.Repo, branch string) (guard forge.BranchGuard, err error) {
+	op := "list the branch protections of " + r.String()
+	var all []pushProtection
+	if err := d.getJSON(ctx, op, nil, &all, "repos", r.Owner, r.Name, "branch_protections"); err != nil {
+		return guard, withHint(err, "make Liftlock's account an administrator of the repository")
+	}
+	me, err := d.Me(ctx)
+	if err != nil {
+		return guard, err
+	}
+	for _, p := range all {
+		if matched, err := doublestar.Match(p.Name, branch); err != nil || !matched {
+			continue
+		}
+		named := slices.ContainsFunc(p.Users, func(login string) bool { return strings.EqualFold(login, me.Login) })
+		guard.Guarded = !p.Push || p.Whitelist
+		guard.Excluded = !p.Push || p.Whitelist && !named && len(p.Teams) == 0
+		return guard, nil
+	}
+	return guard, nil
 }

@@ -94,6 +94,7 @@ func runContract(t *testing.T, differences forgetest.Differences, driver func(*t
 			Protect:       p.protect,
 			Requested:     p.requested,
 			RemoveRequest: p.removeRequest,
+			GuardBranches: func(t *testing.T, pattern string, logins ...string) { guardBranches(t, em, r, pattern, logins...) },
 			Fork:          p.fork,
 			Hooks:         p.hooks,
 			AddHook:       p.addHook,
@@ -118,6 +119,13 @@ func runContract(t *testing.T, differences forgetest.Differences, driver func(*t
 			return r
 		},
 	})
+}
+
+func guardBranches(t *testing.T, em *emulator.Forge, r forge.Repo, pattern string, logins ...string) {
+	t.Helper()
+	if err := em.GuardBranches(r.String(), pattern, logins...); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func newDriver(t *testing.T, em *emulator.Forge, token string) forge.Forge {

@@ -2,6 +2,7 @@ package github
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -230,4 +231,39 @@ func (p *App) InspectTeam(ctx context.Context, t forge.Team) (logins []string, c
 		return nil, false, err
 	}
 	return d.InspectTeam(ctx, t)
+}
+
+// InspectGuard reads whether rulesets restrict who makes and moves a branch, and whether they let
+// the credentials past. Classic protection isn't read: it can't keep others from making a branch.
+func (d *Driver) InspectGuard(ctx context.Context, r forge.Repo, branch string) (guard forge.BranchGuard, err error) {
+	owner, name := repoPath(r)
+	var restricting []int64
+	op := "read the rules of the branch " + branch + " of " + r.String()
+	err = forEachPage(op, func(page gh.ListOptions) (*gh.Response, bool, error) {
+		var rules []activeRule
+		resp, err := d.getJSON(ctx, fmt.Sprintf("repos/%s/%s/rules/branches/%s?per_page=%d&page=%d", owner, name, transport.Segment(branch), page.PerPage, max(page.Page, 1)), &rules)
+		for _, rule := range rules {
+			if (rule.Type == "creation" || rule.Type == "update") && !slices.Contains(restricting, rule.RulesetID) {
+				restricting = append(restricting, rule.RulesetID)
+			}
+		}
+		return resp, false, err
+	})
+	if err != nil {
+		return guard, err
+	}
+	for _, id := range restricting {
+		var set forge.RuleSet // it has no name where it is an organisation's that isn't seen
+		if err := d.nameRuleset(ctx, r, id, &set); err != nil {
+			return guard, err
+		}
+		guard.Excluded = guard.Excluded || set.Name != "" && !set.Bypassed
+	}
+	guard.Guarded = len(restricting) > 0
+	return guard, nil
+}
+
+// InspectGuard is the repository's driver's.
+func (p *App) InspectGuard(ctx context.Context, r forge.Repo, branch string) (forge.BranchGuard, error) {
+	return onRepository(ctx, p, r, func(d *Driver) (forge.BranchGuard, error) { return d.InspectGuard(ctx, r, branch) })
 }

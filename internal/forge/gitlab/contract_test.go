@@ -99,9 +99,15 @@ func testContract(t *testing.T, release string) {
 			Protect:       p.protect,
 			Requested:     p.requested,
 			RemoveRequest: p.removeRequest,
-			Fork:          p.fork,
-			Hooks:         p.hooks,
-			AddHook:       p.addHook,
+			GuardBranches: func(t *testing.T, pattern string, logins ...string) {
+				t.Helper()
+				if err := em.GuardBranches(r.String(), pattern, logins...); err != nil {
+					t.Fatal(err)
+				}
+			},
+			Fork:    p.fork,
+			Hooks:   p.hooks,
+			AddHook: p.addHook,
 			RunQueue: func(t *testing.T) {
 				if err := em.RunMergeQueue(r.String(), botLogin); err != nil {
 					t.Fatal(err)

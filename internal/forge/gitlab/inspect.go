@@ -3,6 +3,7 @@ package gitlab
 import (
 	"context"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -157,4 +158,54 @@ func (d *Driver) InspectTeam(ctx context.Context, t forge.Team) (logins []string
 		}
 	}
 	return logins, resp.NextPage == 0, nil
+}
+
+// pushProtection is who may push to the branches that a name or a wildcard protects.
+type pushProtection struct {
+	Name   string `json:"name"`
+	Levels []struct {
+		Level  *int   `json:"access_level"` // null where it is an account's or a group's
+		UserID *int64 `json:"user_id"`
+	} `json:"push_access_levels"`
+}
+
+// InspectGuard reads the project's protected branches, by wildcards too. A branch is guarded where
+// no role may push to it but accounts, groups or keys that are named; of those only our own account
+// is known.
+func (d *Driver) InspectGuard(ctx context.Context, r forge.Repo, branch string) (guard forge.BranchGuard, err error) {
+	me, err := d.Me(ctx)
+	if err != nil {
+		return guard, err
+	}
+	byRole, own := false, false
+	err = forEach(ctx, d, "list the protected branches of "+r.String(), r, maxPages, query{}, func(p pushProtection) bool {
+		if !matchesWildcard(p.Name, branch) {
+			return false
+		}
+		guard.Guarded = true
+		for _, l := range p.Levels {
+			byRole = byRole || l.Level != nil && *l.Level > 0 && l.UserID == nil
+			own = own || l.UserID != nil && *l.UserID == me.ID
+		}
+		return false
+	}, "protected_branches")
+	if err != nil {
+		return forge.BranchGuard{}, withHint(err, "make Liftlock's account a Maintainer of the project: only those see its protected branches")
+	}
+	// Of several that match, GitLab's most permissive counts (user/project/repository/branches/protected).
+	if byRole {
+		return forge.BranchGuard{}, nil
+	}
+	guard.Excluded = guard.Guarded && !own
+	return guard, nil
+}
+
+// matchesWildcard says whether a branch is one that a protection names; a * stands for any text.
+func matchesWildcard(pattern, branch string) bool {
+	parts := strings.Split(pattern, "*")
+	for i, p := range parts {
+		parts[i] = regexp.QuoteMeta(p)
+	}
+	matched, err := regexp.MatchString("^"+strings.Join(parts, ".*")+"$", branch)
+	return err == nil && matched
 }

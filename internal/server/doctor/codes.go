@@ -35,6 +35,7 @@ var levels = map[Code]Level{
 
 	"branch-missing": Fail, "git-refused": Fail, "git-unread": Unknown,
 	"rules-unread": Unknown, "rules-hidden": Unknown, "method-refused": Fail, "linear-history": Fail, "merge-forbidden": Fail, "rules-bypassed": Fail, "signatures-required": Fail, "status-optional": Warn,
+	"branches-open": Warn, "branches-closed": Fail, "branches-unread": Unknown,
 
 	"probe-push": Fail, "probe-status": Fail, "probe-delete": Fail, "probe-unread": Unknown,
 

@@ -24,6 +24,9 @@ type fault struct {
 	plant func(in *installation)
 	want  []doctor.Code // all that is found
 	calls int           // how many the forge allows; 0: as many as it does anyway
+	// developer says that Liftlock's account doesn't administer the repository any more: GitLab shows
+	// such accounts no protected branches.
+	developer bool
 }
 
 // edit replaces something in the server's file, which must be there.
@@ -96,7 +99,7 @@ var forgeFaults = []fault{
 var repositoryFaults = []fault{
 	{name: "another name", plant: edit("acme/vessels", "acme/ships"), want: []doctor.Code{"repository-missing"}},
 	{name: "no access", plant: func(in *installation) { in.do(in.em.Grant(repoName, botLogin, emulator.NoPermission)) }, want: []doctor.Code{"repository-missing"}},
-	{name: "it only reads", plant: func(in *installation) { in.do(in.em.Grant(repoName, botLogin, emulator.Read)) }, want: []doctor.Code{"hook-forbidden", "write-missing"}},
+	{name: "it only reads", developer: true, plant: func(in *installation) { in.do(in.em.Grant(repoName, botLogin, emulator.Read)) }, want: []doctor.Code{"hook-forbidden", "write-missing"}},
 	{name: "archived", plant: func(in *installation) { in.do(in.em.ArchiveRepository(repoName, true)) }, want: []doctor.Code{"repository-archived"}},
 	{name: "renamed", faces: []emulator.Face{onGitLab}, plant: func(in *installation) { in.do(in.em.MoveRepository(repoName, "acme/ships")) }, want: []doctor.Code{"repository-renamed"}},
 	{name: "another branch", plant: func(in *installation) {
@@ -119,11 +122,11 @@ var hookFaults = []fault{
 			in.push()
 		}
 	}, want: []doctor.Code{"hook-failing", "hook-paused"}},
-	{name: "webhooks that can't be seen", plant: func(in *installation) {
+	{name: "webhooks that can't be seen", developer: true, plant: func(in *installation) {
 		in.do(in.em.Grant(repoName, botLogin, emulator.Write))
 		edit(", manageWebhooks: true", "")(in)
 	}, want: []doctor.Code{"hook-unread"}},
-	{name: "webhooks that can't be made", plant: func(in *installation) { in.do(in.em.Grant(repoName, botLogin, emulator.Write)) }, want: []doctor.Code{"hook-forbidden"}},
+	{name: "webhooks that can't be made", developer: true, plant: func(in *installation) { in.do(in.em.Grant(repoName, botLogin, emulator.Write)) }, want: []doctor.Code{"hook-forbidden"}},
 	{name: "webhooks that can't be read now", plant: refuse("GET", "/hooks", emulator.Fault{Status: http.StatusBadGateway}), want: []doctor.Code{"hook-unread"}},
 }
 
@@ -159,11 +162,17 @@ var ruleFaults = []fault{
 	{name: "an account that bypasses", faces: []emulator.Face{onGitHub}, plant: func(in *installation) {
 		in.do(in.em.Protect(repoName, "main", emulator.Protection{Contexts: []string{"liftlock"}, Ruleset: "main", Bypass: []string{botLogin}}))
 	}, want: []doctor.Code{"rules-bypassed", "status-optional"}},
-	{name: "a Developer where Maintainers merge", faces: []emulator.Face{onGitLab}, plant: func(in *installation) {
+	{name: "a Developer where Maintainers merge", developer: true, faces: []emulator.Face{onGitLab}, plant: func(in *installation) {
 		in.do(in.em.Grant(repoName, botLogin, emulator.Write))
 		in.do(in.em.Protect(repoName, "main", emulator.Protection{Contexts: []string{"liftlock"}, MergeRole: emulator.Admin}))
 	}, want: []doctor.Code{"hook-forbidden", "merge-forbidden"}},
-	{name: "rules that can't be read now", faces: []emulator.Face{onGitHub}, plant: refuse("GET", "/rules/branches/", emulator.Fault{Status: http.StatusBadGateway}), want: []doctor.Code{"rules-unread"}},
+	{name: "rules that can't be read now", faces: []emulator.Face{onGitHub}, plant: refuse("GET", "/rules/branches/main", emulator.Fault{Status: http.StatusBadGateway}), want: []doctor.Code{"rules-unread"}},
+}
+
+var guardFaults = []fault{
+	{name: "branches that anybody pushes to", plant: func(in *installation) { in.do(in.em.UnguardBranches(repoName)) }, want: []doctor.Code{"branches-open"}},
+	{name: "branches that others push to", plant: func(in *installation) { in.guardBranches("ada") }, want: []doctor.Code{"branches-closed"}},
+	{name: "guards that can't be read", plant: refuse("GET", "/rules/branches/liftlock|/protected_branches$", emulator.Fault{Status: http.StatusBadGateway}), want: []doctor.Code{"branches-unread"}},
 }
 
 var gateFaults = []fault{
@@ -244,6 +253,7 @@ func asApp(plant func(in *installation)) func(*installation) {
 		app, err := in.em.RegisterApp(emulator.App{Slug: "liftlock", Permissions: permissions, Events: github.DefaultEvents, HookURL: in.hookURL(), HookSecret: hookSecret})
 		in.do(err)
 		in.do(in.em.InstallApp("liftlock", "acme"))
+		in.guardBranches("liftlock[bot]")
 		in.do(in.em.RemoveHooks(repoName))
 		in.key = filepath.Join(in.t.TempDir(), "key.pem")
 		in.do(os.WriteFile(in.key, app.PrivateKey, 0o600))
@@ -273,15 +283,19 @@ var appFaults = []fault{
 // and nothing else is.
 func TestFaults(t *testing.T) {
 	t.Parallel()
-	for _, f := range slices.Concat(onGitHubOnly(hostFaults), onGitHubOnly(fileFaults), forgeFaults, repositoryFaults, hookFaults, onGitHubOnly(pipelineFaults), ruleFaults, gateFaults, onGitHubOnly(argocdFaults), onGitHubOnly(appFaults)) {
+	for _, f := range slices.Concat(onGitHubOnly(hostFaults), onGitHubOnly(fileFaults), forgeFaults, repositoryFaults, hookFaults, onGitHubOnly(pipelineFaults), ruleFaults, guardFaults, gateFaults, onGitHubOnly(argocdFaults), onGitHubOnly(appFaults)) {
 		for _, face := range faces(f.faces...) {
 			t.Run(f.name+" on "+string(face), func(t *testing.T) {
 				t.Parallel()
 				in := newInstallation(t, face, f.calls)
 				f.plant(in)
 				report := in.examine(context.Background())
-				if got := report.Codes(); !slices.Equal(got, f.want) {
-					t.Errorf("found %q, want %q:\n%s", got, f.want, text(t, report))
+				want := slices.Clone(f.want)
+				if f.developer && face == onGitLab {
+					want = slices.Sorted(slices.Values(append(want, "branches-unread")))
+				}
+				if got := report.Codes(); !slices.Equal(got, want) {
+					t.Errorf("found %q, want %q:\n%s", got, want, text(t, report))
 				}
 				for _, x := range report.Findings {
 					if x.Level != doctor.OK && x.Cure == "" {

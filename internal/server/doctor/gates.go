@@ -150,7 +150,7 @@ func (c *gatesCheck) checkApprovals(what string, a *policies.Approvals) {
 	case n < a.Count:
 		c.found.add("approvers-few", c.where, fmt.Sprintf("%s takes %s, and %s could give one", what, wording.Plural(a.Count, "approval", "approvals"), wording.Plural(n, "person", "people")), "name more people or teams, or let fewer approve")
 	case n == a.Count:
-		c.found.add("approvers-scarce", c.where, fmt.Sprintf("%s takes the approvals of all %d who could give one: a release by one of them is never approved", what, n), "name one more")
+		c.found.add("approvers-scarce", c.where, fmt.Sprintf("%s takes %s, and no more people than that could give one: a release by one of them is never approved", what, wording.Plural(n, "approval", "approvals")), "name one more")
 	}
 }
 

@@ -125,6 +125,7 @@ func newInstallation(t *testing.T, face emulator.Face, calls int) *installation 
 	in.do(in.em.CreateRepo(repoName, emulator.RepoOptions{Author: adminLogin, Access: access,
 		Files: map[string]string{"README.md": "vessels\n", ".liftlock.yaml": pipelineFile, "argocd/apps.yaml": "kind: ApplicationSet\n"}}))
 	in.do(in.em.Protect(repoName, "main", emulator.Protection{Contexts: []string{"liftlock"}}))
+	in.guardBranches(botLogin)
 	head, err := in.em.CommitAs(repoName, "ada", "topic", "Change it", map[string]string{"a.txt": "a\n"})
 	in.do(err)
 	_, err = in.em.OpenPull(repoName, "ada", "topic", "main", "Change it", "")
@@ -149,6 +150,14 @@ func (in *installation) do(err error) {
 	in.t.Helper()
 	if err != nil {
 		in.t.Fatal(err)
+	}
+}
+
+// guardBranches lets only these accounts push where promotions and reverts come from.
+func (in *installation) guardBranches(logins ...string) {
+	in.t.Helper()
+	for _, pattern := range []string{"liftlock/**/*", "liftlock-revert/**/*"} {
+		in.do(in.em.GuardBranches(repoName, pattern, logins...))
 	}
 }
 

@@ -51,6 +51,7 @@ func (k *repositoryCheck) checkPipelines(ctx context.Context) {
 		return
 	}
 	k.checkRules(ctx, pipes, heads)
+	k.checkGuards(ctx, pipes)
 	ran := k.readRecentChecks(ctx, pipes)
 	for _, p := range pipes {
 		before := len(k.found)

@@ -35,20 +35,25 @@ func TestDocumented(t *testing.T) {
 	}
 }
 
-// TestLevels: every code that the package's files use has a level.
+// TestLevels: every code that the package's files use has a level, every code is used, and some
+// test has it found.
 func TestLevels(t *testing.T) {
 	files, err := os.ReadDir(".")
 	if err != nil {
 		t.Fatal(err)
 	}
-	used := map[Code]bool{}
+	used, tests := map[Code]bool{}, ""
 	for _, f := range files {
-		if !strings.HasSuffix(f.Name(), ".go") || strings.HasSuffix(f.Name(), "_test.go") || f.Name() == "codes.go" {
+		if !strings.HasSuffix(f.Name(), ".go") || f.Name() == "codes.go" {
 			continue
 		}
 		text, err := os.ReadFile(f.Name())
 		if err != nil {
 			t.Fatal(err)
+		}
+		if strings.HasSuffix(f.Name(), "_test.go") {
+			tests += string(text)
+			continue
 		}
 		for _, m := range regexp.MustCompile(`(?:\.add\(|\.addProbe\(|Code\(|code = )"([a-z-]+)"`).FindAllStringSubmatch(string(text), -1) {
 			used[Code(m[1])] = true
@@ -60,6 +65,9 @@ func TestLevels(t *testing.T) {
 	for c, l := range levels {
 		if l != OK && !used[c] {
 			t.Errorf("nothing is found as %s", c)
+		}
+		if l != OK && !strings.Contains(tests, `"`+string(c)+`"`) {
+			t.Errorf("no test finds %s", c)
 		}
 	}
 }

@@ -109,7 +109,8 @@ func (j *rulesJudge) refusedBy(method string) string {
 // excludes says that a set keeps Liftlock's account from merging, as far as its words tell: teams
 // and roles of one's own aren't looked into.
 func (j *rulesJudge) excludes(s *forge.RuleSet) bool {
-	if len(s.Mergers) == 0 || j.settings.Permission >= forge.PermissionAdmin {
+	// Gitea excepts no administrator.
+	if len(s.Mergers) == 0 || j.settings.Permission >= forge.PermissionAdmin && j.forgeType != config.Gitea {
 		return false
 	}
 	return !slices.ContainsFunc(s.Mergers, func(who string) bool {

@@ -36,6 +36,7 @@ func TestRules(t *testing.T) {
 		{"a team may merge", "github", with(func(s *forge.RuleSet) { s.Mergers = []string{"team sre"} }), all, "merge", forge.PermissionWrite, nil},
 		{"Maintainers merge", "gitlab", with(func(s *forge.RuleSet) { s.Mergers = []string{"Maintainers"} }), all, "merge", forge.PermissionWrite, []Code{"merge-forbidden"}},
 		{"a Maintainer merges", "gitlab", with(func(s *forge.RuleSet) { s.Mergers = []string{"Maintainers"} }), all, "merge", forge.PermissionAdmin, nil},
+		{"a whitelist of Gitea's", "gitea", with(func(s *forge.RuleSet) { s.Mergers = []string{"ada"} }), all, "merge", forge.PermissionAdmin, []Code{"merge-forbidden"}},
 		{"signed commits", "gitea", with(func(s *forge.RuleSet) { s.Signatures = true }), all, "merge", forge.PermissionAdmin, []Code{"signatures-required"}},
 		{"bypassed", "github", with(func(s *forge.RuleSet) { s.Bypassed = true }), all, "merge", forge.PermissionAdmin, []Code{"rules-bypassed", "status-optional"}},
 		{"bypassed beside others", "github", &forge.BranchRules{Sets: []forge.RuleSet{status, {Name: "signed", Bypassed: true, Signatures: true, LinearHistory: true}}}, all, "merge", forge.PermissionWrite, []Code{"rules-bypassed"}},

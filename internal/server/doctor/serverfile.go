@@ -2,11 +2,13 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
 
 	"github.com/liftlock/liftlock/internal/config"
+	"github.com/liftlock/liftlock/internal/strictyaml"
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
@@ -15,7 +17,17 @@ const whereFile = "server's file"
 // InvalidFile is the report for a server's file that can't be used: nothing else can be checked.
 func InvalidFile(err error) *Report {
 	var found findings
-	found.add("file-invalid", whereFile, err.Error(), "correct it; liftlock validate checks it too")
+	each := []error{err}
+	var wrong strictyaml.Errors
+	if errors.As(err, &wrong) {
+		each = nil
+		for _, w := range wrong {
+			each = append(each, w)
+		}
+	}
+	for _, e := range each {
+		found.add("file-invalid", whereFile, e.Error(), "correct it; liftlock validate checks it too")
+	}
 	return &Report{Findings: found}
 }
 
