@@ -13,12 +13,15 @@ import (
 
 func doctorCommand() *cobra.Command {
 	var file, output string
+	var probe bool
 	c := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check the machine, the forges and the repositories, and say what to change",
+		Short: "Check an installation, and say what to change",
 		Long: "Checks what the server's file names, as the server would use it: this machine, the forges'\n" +
-			"credentials, the repositories and their webhooks. Run it before serve, and when something\n" +
-			"doesn't happen. It reads, and changes nothing.\n\n" +
+			"credentials, the repositories with their webhooks and the rules of their branches, the\n" +
+			"pipelines with their gates, and what may be done in Argo CD. Run it before serve, and when\n" +
+			"something doesn't happen. It reads, and changes nothing; with --probe it also pushes a branch to\n" +
+			"each repository, gives its commit a status, and deletes it.\n\n" +
 			"Each line is ok, warn (works, but less well), FAIL (doesn't work) or unknown (couldn't be\n" +
 			"read), with what to change and a code that stays the same from version to version.\n" +
 			"Exits with 0 when all is ok or warn, 1 when something FAILs, 3 when something is unknown.",
@@ -28,7 +31,7 @@ func doctorCommand() *cobra.Command {
 			if output != "text" && output != "json" {
 				return fmt.Errorf("-o: %q is neither text nor json", output)
 			}
-			report := examine(cmd, file)
+			report := examine(cmd, file, probe)
 			write := report.WriteText
 			if output == "json" {
 				write = report.WriteJSON
@@ -44,16 +47,17 @@ func doctorCommand() *cobra.Command {
 	}
 	c.Flags().StringVar(&file, "config", "liftlock.yaml", "the server's file")
 	c.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	c.Flags().BoolVar(&probe, "probe", false, "push a branch, set a commit status and delete the branch, to see that it may be done")
 	return c
 }
 
 // examine checks what the server's file names; a file that can't be used is what was found then.
-func examine(cmd *cobra.Command, file string) *doctor.Report {
+func examine(cmd *cobra.Command, file string, probe bool) *doctor.Report {
 	cfg, err := config.Load(file, os.LookupEnv)
 	if err != nil {
 		return doctor.InvalidFile(err)
 	}
-	report, err := server.Doctor(cmd.Context(), server.Options{Config: cfg, Version: Version()})
+	report, err := server.Doctor(cmd.Context(), server.Options{Config: cfg, Version: Version()}, probe)
 	if err != nil {
 		return doctor.InvalidFile(err)
 	}

@@ -54,6 +54,7 @@ var pullRoutes = []route{
 	{pattern: "PATCH " + repoPath + "/pulls/{number}", permission: Read, handle: withPull(patchPull)},
 	{pattern: "GET " + repoPath + "/pulls/{number}/merge", permission: Read, handle: withPull(isMerged)},
 	{pattern: "PUT " + repoPath + "/pulls/{number}/merge", permission: Write, movesRefs: true, handle: withPull(putMerge)},
+	{pattern: "PUT " + repoPath + "/pulls/{number}/update-branch", permission: Write, movesRefs: true, handle: withPull(updateBranch)},
 	{pattern: "GET " + repoPath + "/pulls/{number}/commits", permission: Read, handle: withPull(pullCommits)},
 	{pattern: "GET " + repoPath + "/pulls/{number}/reviews", permission: Read, handle: withPull(listReviews)},
 	{pattern: "POST " + repoPath + "/pulls/{number}/reviews", permission: Read, handle: withPull(createReview)},

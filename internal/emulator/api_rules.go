@@ -25,9 +25,9 @@ type wireRule struct {
 // rules are the rules that a ruleset has for what a branch asks for.
 func (p *Protection) rules() []wireRule {
 	var rules []wireRule
-	if p.Approvals > 0 {
+	if p.Approvals > 0 || len(p.CodeOwners) > 0 {
 		rules = append(rules, wireRule{Type: "pull_request", Parameters: map[string]any{
-			"required_approving_review_count": p.Approvals, "dismiss_stale_reviews_on_push": p.DismissStale, "require_code_owner_review": false,
+			"required_approving_review_count": p.Approvals, "dismiss_stale_reviews_on_push": p.DismissStale, "require_code_owner_review": len(p.CodeOwners) > 0,
 			"require_last_push_approval": false, "required_review_thread_resolution": false, "allowed_merge_methods": mergeMethods,
 		}})
 	}
@@ -122,9 +122,9 @@ func getProtection(c *call) (any, error) {
 		}
 		w["required_status_checks"] = map[string]any{"url": url + "/required_status_checks", "strict": p.Strict, "contexts": append([]string{}, p.Contexts...), "checks": checks}
 	}
-	if p.Approvals > 0 {
+	if p.Approvals > 0 || len(p.CodeOwners) > 0 {
 		w["required_pull_request_reviews"] = map[string]any{"url": url + "/required_pull_request_reviews", "required_approving_review_count": p.Approvals,
-			"dismiss_stale_reviews": p.DismissStale, "require_code_owner_reviews": false, "require_last_push_approval": false}
+			"dismiss_stale_reviews": p.DismissStale, "require_code_owner_reviews": len(p.CodeOwners) > 0, "require_last_push_approval": false}
 	}
 	return w, nil
 }

@@ -96,20 +96,20 @@ func (f *Forge) findMergeBlocker(p *pull) (string, error) {
 			return fmt.Sprintf("Required status check %q is failing.", context), nil
 		}
 	}
-	if need.Approvals == 0 {
-		return "", nil
-	}
-	given := 0
+	given, owned := 0, len(need.CodeOwners) == 0
 	for who, state := range p.reviewStates() {
 		if p.repo.permissionOf(who) < Write {
 			continue
 		}
-		if state == "CHANGES_REQUESTED" {
+		if state == "CHANGES_REQUESTED" && need.Approvals > 0 {
 			return "Changes have been requested by a reviewer with write access.", nil
 		}
 		if state == "APPROVED" {
-			given++
+			given, owned = given+1, owned || slices.Contains(need.CodeOwners, who.login)
 		}
+	}
+	if !owned {
+		return "Waiting on code owner review from " + strings.Join(need.CodeOwners, ", ") + ".", nil
 	}
 	if given < need.Approvals {
 		plural := "s are"

@@ -43,6 +43,7 @@ type Protection struct {
 	Contexts     []string // commit statuses that must be success on the head
 	DismissStale bool     // a push dismisses approvals
 	Strict       bool     // the head must contain the base branch's tip
+	CodeOwners   []string // GitHub: logins one of whom must approve
 	Signatures   bool     // GitHub: every commit of a pull request is signed by a key of its committer's
 	Ruleset      string   // GitHub: the name of the ruleset that asks for it; empty: it is classic protection
 	Bypass       []string // GitHub: logins that may merge whatever a ruleset asks for
@@ -262,6 +263,18 @@ func (f *Forge) MoveRepository(repo, to string) error {
 	f.formerNames[strings.ToLower(repo)] = r
 	r.owner, r.name = f.ensureOwner(owner), short
 	f.repos[strings.ToLower(to)] = r
+	return nil
+}
+
+// SetMethods says anew by which methods a repository merges.
+func (f *Forge) SetMethods(repo string, methods ...string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r, err := f.findRepository(repo)
+	if err != nil {
+		return err
+	}
+	r.methods = methods
 	return nil
 }
 

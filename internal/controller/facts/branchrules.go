@@ -96,22 +96,26 @@ func reportRules(known *readRules, d *pullDetail, bot policies.Account) promotio
 		return report
 	}
 	report.Read, report.Hidden = true, known.Rules.Hidden
-	report.Bypassed = known.Rules.IsBypassed()
+	report.Bypassed, report.OnlyRunning = known.Rules.IsBypassed(), true
 	for i := range known.Rules.Sets {
 		set := &known.Rules.Sets[i]
-		if unmet := listUnmet(set, d, bot); len(unmet) > 0 {
+		unmet, ended := listUnmet(set, d, bot)
+		if len(unmet) > 0 {
 			report.Unmet = append(report.Unmet, set.Name+": "+strings.Join(unmet, "; "))
 		}
+		report.OnlyRunning = report.OnlyRunning && !ended
+		report.DropsApprovals = report.DropsApprovals || set.DropsApprovals
 		if open := listUnknown(set); len(open) > 0 {
 			report.Unsure = append(report.Unsure, set.Name+": "+strings.Join(open, ", "))
 		}
 	}
+	report.OnlyRunning = report.OnlyRunning && len(report.Unmet) > 0
 	return report
 }
 
-// listUnmet lists what of a set a head lacks for sure.
-func listUnmet(set *forge.RuleSet, d *pullDetail, bot policies.Account) []string {
-	var unmet []string
+// listUnmet lists what of a set a head lacks for sure; ended says that some of it doesn't come
+// about by checks that run still.
+func listUnmet(set *forge.RuleSet, d *pullDetail, bot policies.Account) (unmet []string, ended bool) {
 	if set.Approvals > 0 && d.hasReviews && d.reviewsErr == "" {
 		given, against := 0, ""
 		for _, v := range d.reviews {
@@ -136,23 +140,25 @@ func listUnmet(set *forge.RuleSet, d *pullDetail, bot policies.Account) []string
 			unmet = append(unmet, words)
 		}
 	}
+	ended = len(unmet) > 0
 	if d.hasChecks && d.checksErr == "" {
-		unmet = append(unmet, listUnmetChecks(set, d.checks)...)
+		missing, failed := listUnmetChecks(set, d.checks)
+		unmet, ended = append(unmet, missing...), ended || failed
 	}
 	if set.UpToDate && d.pr.Mergeable == forge.MergeableBehind {
 		unmet = append(unmet, "the branch isn't up to date with "+d.pr.Base)
 	}
-	return unmet
+	return unmet, ended
 }
 
-// listUnmetChecks lists the required checks that didn't succeed. Of several with one name the
-// worst counts.
-func listUnmetChecks(set *forge.RuleSet, checks []forge.Check) []string {
-	var unmet []string
+// listUnmetChecks lists the required checks that didn't succeed, and says whether one failed. Of
+// several with one name the worst counts.
+func listUnmetChecks(set *forge.RuleSet, checks []forge.Check) (unmet []string, failed bool) {
 	describe := func(c forge.Check) string {
 		if c.State == forge.CheckPending {
 			return fmt.Sprintf("check %q is %s", c.Name, c.Word)
 		}
+		failed = true
 		return fmt.Sprintf("check %q ended with %s", c.Name, c.Word)
 	}
 	isPassed := func(c forge.Check) bool { return c.State == forge.CheckPassed || c.State == forge.CheckSkipped }
@@ -172,7 +178,7 @@ func listUnmetChecks(set *forge.RuleSet, checks []forge.Check) []string {
 			unmet = append(unmet, describe(checks[i]))
 		}
 	}
-	return unmet
+	return unmet, failed
 }
 
 // listUnknown lists what of a set can't be told from a pull request's reviews and checks.

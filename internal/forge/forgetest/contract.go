@@ -134,6 +134,7 @@ func Run(t *testing.T, w Backend) {
 		{"merge what is closed", testMergeClosed},
 		{"conflict", testConflict},
 		{"rules of a branch", testRules},
+		{"bring a branch up to date", testUpdateBranch},
 		{"authors of commits", testCommitAuthors},
 		{"pushes", testPushes},
 		{"delete a branch", testDeleteBranch},

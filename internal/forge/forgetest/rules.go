@@ -1,6 +1,7 @@
 package forgetest
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -49,5 +50,34 @@ func testRules(t *testing.T, s *fixture) {
 	}
 	if rules, err := s.Forge.Rules(s.ctx, s.Repo, "no/such branch"); err == nil && rules.Any(needsReviews) {
 		t.Errorf("a branch that isn't there has %+v", rules)
+	}
+}
+
+func testUpdateBranch(t *testing.T, s *fixture) {
+	pr := s.openPull(t, branchA)
+	s.awaitPull(t, pr.Number, "mergeable", func(p *forge.PullRequest) bool { return p.Mergeable == forge.MergeableYes })
+	moved := s.pushCommit(t, "main", "", "moved.txt", "moved\n")
+	err := s.Forge.UpdateBranch(s.ctx, s.Repo, pr.Number, moved)
+	if errors.Is(err, forge.ErrUnsupported) {
+		if tip := s.branchTip(t, branchA); tip != pr.Head {
+			t.Errorf("the branch moved to %s", tip)
+		}
+		return
+	}
+	wantKind(t, "a head that isn't the pull request's", err, forge.ErrConflict)
+	if s.Protect != nil {
+		s.Protect(t, 1, "ci/build")
+	}
+	s.Review(t, pr.Number, Approve, pr.Head)
+	if err := s.Forge.UpdateBranch(s.ctx, s.Repo, pr.Number, pr.Head); err != nil {
+		t.Fatal(err)
+	}
+	p := s.awaitPull(t, pr.Number, "the new head", func(p *forge.PullRequest) bool { return p.Head != pr.Head })
+	if c := s.Git.ReadCommit(t, p.Head); c.Parents != 2 || !slices.Contains(c.Files, "moved.txt") {
+		t.Errorf("the new head is %+v", c)
+	}
+	reviews, err := s.Forge.Reviews(s.ctx, s.Repo, pr.Number)
+	if err != nil || !slices.ContainsFunc(reviews, func(v forge.Review) bool { return v.Approved }) {
+		t.Errorf("the approval is gone: %+v, %v", reviews, err)
 	}
 }

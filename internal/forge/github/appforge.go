@@ -116,6 +116,11 @@ func (p *App) Merge(ctx context.Context, r forge.Repo, m forge.MergeRequest) (st
 	return onRepository(ctx, p, r, func(d *Driver) (string, error) { return d.Merge(ctx, r, m) })
 }
 
+// UpdateBranch is the repository's driver's.
+func (p *App) UpdateBranch(ctx context.Context, r forge.Repo, number int, head string) error {
+	return p.runOnRepository(ctx, r, func(d *Driver) error { return d.UpdateBranch(ctx, r, number, head) })
+}
+
 // LeaveQueue is the repository's driver's.
 func (p *App) LeaveQueue(ctx context.Context, r forge.Repo, number int) error {
 	return p.runOnRepository(ctx, r, func(d *Driver) error { return d.LeaveQueue(ctx, r, number) })

@@ -42,8 +42,8 @@ func TestPushes(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if asked := r.calls("GET events"); len(asked) != 1 || !strings.Contains(asked[0], "action=pushed") || !strings.Contains(asked[0], "sort=desc") || strings.Contains(asked[0], "before=") {
-		t.Errorf("it asked %q", asked)
+	if calls := r.calls("GET events"); len(calls) != 1 || !strings.Contains(calls[0], "action=pushed") || !strings.Contains(calls[0], "sort=desc") || strings.Contains(calls[0], "before=") {
+		t.Errorf("it called %q", calls)
 	}
 }
 
@@ -74,13 +74,13 @@ func TestMergeRequestPushers(t *testing.T) {
 		pr     *forge.PullRequest
 		events response
 		want   []string // the pusher of each commit, oldest first
-		asked  string
+		calls  string
 		kind   error
 	}{
-		"told":           {pr: merged, events: okResponse([]jsonObject{pushEventJSON("mallory", "topic", head1, head2), pushEventJSON("ada", "topic", head1, head2), pushEventJSON("linus", "topic", nil, head1)}), want: []string{"linus", "ada"}, asked: "before=2026-03-01"},
-		"not told":       {pr: merged, events: okResponse([]jsonObject{}), want: []string{"", ""}, asked: "before=2026-03-01"},
-		"not to be read": {pr: merged, events: errorResponse(http.StatusForbidden, "403 Forbidden"), want: []string{"", ""}, asked: "before=2026-03-01"},
-		"away":           {pr: merged, events: errorResponse(http.StatusBadGateway, "502"), kind: forge.ErrRetryable, asked: "before=2026-03-01"},
+		"told":           {pr: merged, events: okResponse([]jsonObject{pushEventJSON("mallory", "topic", head1, head2), pushEventJSON("ada", "topic", head1, head2), pushEventJSON("linus", "topic", nil, head1)}), want: []string{"linus", "ada"}, calls: "before=2026-03-01"},
+		"not told":       {pr: merged, events: okResponse([]jsonObject{}), want: []string{"", ""}, calls: "before=2026-03-01"},
+		"not to be read": {pr: merged, events: errorResponse(http.StatusForbidden, "403 Forbidden"), want: []string{"", ""}, calls: "before=2026-03-01"},
+		"away":           {pr: merged, events: errorResponse(http.StatusBadGateway, "502"), kind: forge.ErrRetryable, calls: "before=2026-03-01"},
 		"of a fork":      {pr: &fork, want: []string{"", ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -99,8 +99,8 @@ func TestMergeRequestPushers(t *testing.T) {
 					t.Errorf("%s was pushed by %q, want %q", all[i].Commit, got, want)
 				}
 			}
-			if asked := r.calls("GET events"); c.asked == "" && len(asked) > 0 || c.asked != "" && (len(asked) == 0 || !strings.Contains(asked[0], c.asked)) {
-				t.Errorf("it asked %q", asked)
+			if calls := r.calls("GET events"); c.calls == "" && len(calls) > 0 || c.calls != "" && (len(calls) == 0 || !strings.Contains(calls[0], c.calls)) {
+				t.Errorf("it called %q", calls)
 			}
 		})
 	}

@@ -196,6 +196,32 @@ func (c *call) checkMerge(p *pull, m forge.MergeRequest) error {
 	return nil
 }
 
+// UpdateBranch merges the base into a pull request's branch.
+func (v *view) UpdateBranch(ctx context.Context, r forge.Repo, number int, head string) error {
+	return v.withPull(ctx, "bring "+r.Number(number)+" up to date", r, number, forge.PermissionWrite, func(c *call, p *pull) error {
+		if p.info.State != forge.Open || p.info.Head != head {
+			return c.failure(forge.ErrConflict, "expected head sha didn't match current head ref.")
+		}
+		if _, err := c.testMerge(p); err != nil {
+			return err
+		}
+		if p.tree == "" {
+			return c.failure(forge.ErrConflict, "merge conflict between base and head")
+		}
+		author := c.by.ident()
+		merge, err := c.repo.remote.Write(c.ctx, git.CommitSpec{
+			Parents: []string{head, c.repo.heads[p.info.Base]}, Base: p.tree, Message: "Merge branch '" + p.info.Base + "' into " + p.info.Branch, Author: &author, Committer: &webFlow, When: c.now(),
+		})
+		if err != nil {
+			return err
+		}
+		if c.repo.remote.Update(p.info.Branch, merge, head) != nil {
+			return c.failure(forge.ErrConflict, "expected head sha didn't match current head ref.")
+		}
+		return c.noticeRefs(c.by)
+	})
+}
+
 // landPull puts what a pull request brings onto its base.
 func (c *call) landPull(p *pull, m forge.MergeRequest) (string, error) {
 	base := c.repo.heads[p.info.Base]

@@ -11,11 +11,15 @@ const (
 	CodeCredentials Code = "credentials"
 	CodeRepository  Code = "repository"
 	CodeHooks       Code = "hooks"
+	CodeRules       Code = "rules"
+	CodePipeline    Code = "pipeline"
+	CodeArgoCD      Code = "argocd"
+	CodeProbe       Code = "probe"
 )
 
 // levels are the findings' levels by code.
 var levels = map[Code]Level{
-	CodeHost: OK, CodeFile: OK, CodeCredentials: OK, CodeRepository: OK, CodeHooks: OK,
+	CodeHost: OK, CodeFile: OK, CodeCredentials: OK, CodeRepository: OK, CodeHooks: OK, CodeRules: OK, CodePipeline: OK, CodeArgoCD: OK, CodeProbe: OK,
 
 	"git-unusable": Fail, "disk-low": Warn, "disk-full": Fail, "disk-unread": Unknown, "data-dir-closed": Fail, "clock-off": Fail,
 
@@ -28,6 +32,18 @@ var levels = map[Code]Level{
 
 	"hook-missing": Warn, "hook-off": Fail, "hook-paused": Fail, "hook-events": Fail, "hook-format": Fail, "hook-insecure": Warn, "hook-secret": Fail, "hook-failing": Fail, "hook-several": Warn,
 	"hook-address": Fail, "hook-forbidden": Fail, "hook-unread": Unknown,
+
+	"branch-missing": Fail, "git-refused": Fail, "git-unread": Unknown,
+	"rules-unread": Unknown, "rules-hidden": Unknown, "method-refused": Fail, "linear-history": Fail, "merge-forbidden": Fail, "rules-bypassed": Fail, "signatures-required": Fail, "status-optional": Warn,
+
+	"probe-push": Fail, "probe-status": Fail, "probe-delete": Fail, "probe-unread": Unknown,
+
+	"argocd-unreachable": Unknown, "argocd-kubeconfig": Fail, "argocd-refused": Fail, "argocd-forbidden": Fail, "argocd-limited": Warn, "argocd-token-ends": Warn, "argocd-token-ended": Fail,
+	"argocd-version-unknown": Warn, "argocd-version-other": Warn, "argocd-health-hidden": Warn, "argocd-windows-closed": Warn, "argocd-empty": Warn,
+
+	"pipeline-missing": Fail, "pipeline-invalid": Fail, "pipeline-names": Fail, "pipeline-odd": Warn, "sets-missing": Fail, "argocd-unnamed": Fail,
+	"closed-long": Warn, "check-never-ran": Warn, "checks-unread": Unknown, "codeowners-unusable": Fail,
+	"approvers-few": Fail, "approvers-scarce": Warn, "approver-own": Fail, "approver-unknown": Fail, "approver-reader": Fail, "team-unseen": Fail, "team-empty": Fail, "people-unread": Unknown,
 }
 
 // findings are those of one part.

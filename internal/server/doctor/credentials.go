@@ -26,6 +26,8 @@ const (
 // its repositories would succeed.
 func (d *doctor) checkCredentials(ctx context.Context, c *config.Forge, f Forge) (found findings, usable bool) {
 	where := "forge " + c.Name
+	ctx, cancel := d.limit(ctx)
+	defer cancel()
 	cred, err := f.InspectCredentials(ctx)
 	var me forge.User
 	if err == nil {

@@ -18,13 +18,23 @@ const DefaultTimeout = 30 * time.Second
 type Forge interface {
 	forge.Inspector
 	Me(ctx context.Context) (forge.User, error)
+	CloneURL(ctx context.Context, r forge.Repo) (string, error)
+	GitAuth(ctx context.Context, r forge.Repo) (username, password string, err error)
+	Permission(ctx context.Context, r forge.Repo, login string) (forge.Permission, error)
+	Rules(ctx context.Context, r forge.Repo, branch string) (*forge.BranchRules, error)
+	PullRequests(ctx context.Context, r forge.Repo, since time.Time) ([]forge.PullRequest, error)
+	Checks(ctx context.Context, r forge.Repo, commit string) ([]forge.Check, error)
 }
 
 // Options say what is checked.
 type Options struct {
-	Config  *config.Config   // as the server would run with it
-	Host    Host             // nil: this machine
-	Forges  map[string]Forge // by their names in the file
+	Config  *config.Config    // as the server would run with it
+	Host    Host              // nil: this machine
+	Forges  map[string]Forge  // by their names in the file
+	ArgoCDs map[string]ArgoCD // likewise
+	// Probers are the forges whose repositories are written to, to see whether that is let; nil:
+	// nothing is written.
+	Probers map[string]Prober
 	Now     func() time.Time // nil: time.Now
 	Timeout time.Duration    // of each part; 0: DefaultTimeout
 }
@@ -37,8 +47,8 @@ type doctor struct {
 // part is something that is checked by itself, in its own time.
 type part func(ctx context.Context) findings
 
-// Run checks everything. It ends in little more than the longest part's time, also where
-// nothing answers.
+// Run checks everything. It ends in little more than the times of a forge, a repository and its
+// fetch, also where nothing answers, and at once where the context does.
 func Run(ctx context.Context, o Options) *Report {
 	if o.Host == nil {
 		o.Host = System{}
@@ -54,19 +64,24 @@ func Run(ctx context.Context, o Options) *Report {
 	for i := range o.Config.Forges {
 		parts = append(parts, func(ctx context.Context) findings { return d.checkForge(ctx, &o.Config.Forges[i]) })
 	}
-	return &Report{Findings: runParts(ctx, o.Timeout, parts)}
+	for i := range o.Config.ArgoCD {
+		parts = append(parts, func(ctx context.Context) findings { return d.checkArgoCD(ctx, &o.Config.ArgoCD[i]) })
+	}
+	return &Report{Findings: runParts(ctx, parts)}
 }
 
-// runParts runs the parts side by side and gives what they found in their order.
-func runParts(ctx context.Context, timeout time.Duration, parts []part) findings {
+// limit gives what is done next its time.
+func (d *doctor) limit(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, d.Timeout)
+}
+
+// runParts runs the parts side by side and gives what they found in their order. Each limits
+// itself.
+func runParts(ctx context.Context, parts []part) findings {
 	found := make([]findings, len(parts))
 	var wg sync.WaitGroup
 	for i, run := range parts {
-		wg.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, timeout)
-			defer cancel()
-			found[i] = run(ctx)
-		})
+		wg.Go(func() { found[i] = run(ctx) })
 	}
 	wg.Wait()
 	return slices.Concat(found...)
@@ -85,5 +100,5 @@ func (d *doctor) checkForge(ctx context.Context, c *config.Forge) findings {
 			parts = append(parts, func(ctx context.Context) findings { return d.checkRepository(ctx, c, r, f) })
 		}
 	}
-	return append(found, runParts(context.WithoutCancel(ctx), d.Timeout, parts)...)
+	return append(found, runParts(ctx, parts)...)
 }

@@ -45,6 +45,8 @@ const (
 func (d *doctor) checkHost(ctx context.Context) (found findings) {
 	const where = "host"
 	dir := d.Config.DataDir
+	ctx, cancel := d.limit(ctx)
+	defer cancel()
 	version, err := d.Host.CheckGit(ctx)
 	if err != nil {
 		found.add("git-unusable", where, err.Error(), "install git 2.30 or newer and put it in the PATH of the service")

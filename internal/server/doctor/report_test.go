@@ -50,7 +50,7 @@ func TestLevels(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range regexp.MustCompile(`\.add\("([a-z-]+)"`).FindAllStringSubmatch(string(text), -1) {
+		for _, m := range regexp.MustCompile(`(?:\.add\(|\.addProbe\(|Code\(|code = )"([a-z-]+)"`).FindAllStringSubmatch(string(text), -1) {
 			used[Code(m[1])] = true
 			if levels[Code(m[1])] == "" {
 				t.Errorf("%s: %s has no level", f.Name(), m[1])

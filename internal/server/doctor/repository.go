@@ -28,10 +28,21 @@ func (d *doctor) checkRepository(ctx context.Context, c *config.Forge, r *config
 	if len(d.Config.Forges) > 1 {
 		k.where += " on " + c.Name
 	}
-	if k.checkSettings(ctx) {
-		k.checkHooks(ctx)
+	if k.checkByAPI(ctx) {
+		k.checkPipelines(ctx)
 	}
 	return k.found
+}
+
+// checkByAPI checks what needs no content of the repository; false: nothing else can be known.
+func (k *repositoryCheck) checkByAPI(ctx context.Context) bool {
+	ctx, cancel := k.limit(ctx)
+	defer cancel()
+	if !k.checkSettings(ctx) {
+		return false
+	}
+	k.checkHooks(ctx)
+	return true
 }
 
 // checkSettings checks the repository itself; false: nothing else can be known of it.
