@@ -114,8 +114,8 @@ func (c *checker) checkListeners(config *Config) {
 		}
 	}
 	c.OneOf("readAccess", config.ReadAccess, ReadOpen, ReadToken)
-	if c.Doc.Has("readAccess") && config.ReadAccess == ReadToken && len(config.API.Tokens) == 0 {
-		c.Errorf("readAccess", "nobody could read: there are no api.tokens")
+	if c.Doc.Has("readAccess") && config.ReadAccess == ReadToken && len(config.API.Tokens) == 0 && config.OIDC == nil {
+		c.Errorf("readAccess", "nobody could read: there are neither api.tokens nor oidc")
 	}
 }
 

@@ -29,6 +29,7 @@ const (
 	cabSecret        = "cab-private-0007-long-enough"
 	promToken        = "prom-private-0006"
 	registryPassword = "registry-private-0007"
+	oidcSecret       = "oidc-private-0008"
 	busSecret        = "whsec_cHJpdmF0ZS1wcml2YXRlLXByaXZhdGUtMDAwNQ=="
 )
 
@@ -41,6 +42,7 @@ func environment(name string) (string, bool) {
 		"CAB_SECRET":        cabSecret,
 		"PROM_TOKEN":        promToken,
 		"REGISTRY_PASSWORD": registryPassword,
+		"OIDC_SECRET":       oidcSecret,
 		"BUS_SECRET":        busSecret,
 		"EMPTY":             "",
 		"SHORT":             "private",
@@ -77,7 +79,10 @@ func TestLoadSample(t *testing.T) {
 			Refresh: RefreshAnnotation, Render: RenderLocal, Globbing: GlobbingGit, Version: "v3.5.7",
 			Clusters: Clusters{File: filepath.Join("testdata", "clusters.yaml"), Alias: map[string][]string{"prod-eu": {"in-cluster", "https://10.0.0.1/"}}},
 		}},
-		API:        API{Tokens: []Token{{Name: "ci", Role: Operator, Token: ciToken}}},
+		API: API{Tokens: []Token{{Name: "ci", Role: Operator, Token: ciToken}}},
+		OIDC: &OIDC{Issuer: "https://dex.example.com", ClientID: "liftlock", ClientSecret: oidcSecret, Scopes: []string{"groups"}, GroupsClaim: "groups", NameClaim: "email",
+			Roles:    Roles{Viewer: []string{"*"}, Operator: []string{"sre"}, BreakGlass: []string{"oncall"}},
+			Sessions: OIDCSessions{Idle: 30 * time.Minute, Lifetime: 8 * time.Hour}, TLS: CallTLS{CAFile: filepath.Join("testdata", "ca.pem")}},
 		Floor:      []Floor{{Environments: []string{"prod*"}, Approvals: &policies.Approvals{Count: 1}}},
 		Freezes:    []Freeze{{Environments: []string{"prod*"}, From: "2026-12-20", To: "2027-01-03", Timezone: "UTC", Reason: "holidays"}},
 		Endpoints:  []Endpoint{{Name: "change-board", URL: "https://cab.example.com/gate", Secret: cabSecret}},
@@ -399,8 +404,15 @@ func TestRefused(t *testing.T) {
 		"hosts":                   {"", "hosts: [10.0.0.1, \"https://a.example\", \"a.example:80\", A.example]\n", []string{`11: hosts[0]: "10.0.0.1" is an address; those are always answered`, `11: hosts[1]: "https://a.example" is not a host's name; write it without https:// and port`, `11: hosts[2]: "a.example:80" is not a host's name; write it without https:// and port`}},
 		"proxies":                 {"", "trustedProxies: [10.0.0.0/8, proxy, 10.0.0.1]\n", []string{`11: trustedProxies[1]: "proxy" is neither an IP address nor a range like 10.0.0.0/8`}},
 		"another read access":     {"", "readAccess: all\n", []string{`11: readAccess: "all" is not one of open, token`}},
-		"tokens that aren't":      {"", "readAccess: token\n", []string{`11: readAccess: nobody could read: there are no api.tokens`}},
-		"several things":          {"github", "svn\n    shell: true", []string{`3: forges[0].type: "svn" is not one of github, gitea, gitlab`, `4: forges[0]: unknown key "shell"`}},
+		"tokens that aren't":      {"", "readAccess: token\n", []string{`11: readAccess: nobody could read: there are neither api.tokens nor oidc`}},
+		"an empty login": {"", "oidc: {clientSecret: \"\", groupsClaim: \"\"}\n", []string{`11: oidc.issuer: must be an address like https://liftlock.example.com`, `11: oidc: clientID is missing: what the provider calls Liftlock`, `11: oidc: externalURL is missing: the provider sends browsers back to it, at /login/callback`,
+			`11: oidc: roles is missing: which groups are viewer, operator or breakglass; without any nobody could log in`, `11: oidc.clientSecret: the secret is empty; leave the key out for a public client`, `11: oidc.groupsClaim: the claim's name is missing`}},
+		"a login without TLS": {"", "externalURL: http://liftlock.example.com\noidc: {issuer: \"http://dex.example.com\", clientID: x, roles: {operator: [sre]}}\n", []string{`11: externalURL: must begin with https:// where people log in: browsers keep the session's cookie only then`,
+			`12: oidc.issuer: must begin with https:// where people log in: ID tokens are believed as they come from there`}},
+		"roles of everybody": {"", "externalURL: http://localhost:8080\noidc: {issuer: \"http://127.0.0.1:5556/dex\", clientID: x, scopes: [\"a b\"], roles: {viewer: [\"*\"], operator: [\"*\", sre, sre], breakglass: [\" \"]}, sessions: {idle: 1s, lifetime: 9999h}}\n", []string{`12: oidc.scopes[0]: "a b" is no scope`,
+			`12: oidc.roles.operator[0]: "*" is everybody who can log in; only the role viewer can be everybody's`, `12: oidc.roles.operator[2]: is there twice`, `12: oidc.roles.breakglass[0]: the group's name is missing`,
+			`12: oidc.sessions.idle: must be between 5m0s and 720h0m0s`, `12: oidc.sessions.lifetime: must be between 5m0s and 720h0m0s`}},
+		"several things": {"github", "svn\n    shell: true", []string{`3: forges[0].type: "svn" is not one of github, gitea, gitlab`, `4: forges[0]: unknown key "shell"`}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

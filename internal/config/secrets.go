@@ -48,6 +48,9 @@ func (c *checker) readSecrets(config *Config) {
 		c.readSecret(at, "url", &n.URL, n.URLFile)
 		c.readSecret(at, "secret", &n.Secret, n.SecretFile)
 	}
+	if o := config.OIDC; o != nil {
+		c.readSecret("oidc.", "clientSecret", &o.ClientSecret, o.ClientSecretFile)
+	}
 	for i := range config.API.Tokens {
 		t := &config.API.Tokens[i]
 		c.readSecret(fmt.Sprintf("api.tokens[%d].", i), "token", &t.Token, t.TokenFile)

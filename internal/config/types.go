@@ -42,6 +42,7 @@ type Config struct {
 	Repositories []Repository `yaml:"repositories"`
 	ArgoCD       []ArgoCD     `yaml:"argocd"`
 	API          API          `yaml:"api"`
+	OIDC         *OIDC        `yaml:"oidc"` // nil: nobody logs in to the console
 	Floor        []Floor      `yaml:"floor"`
 	Freezes      []Freeze     `yaml:"freezes"`
 	Prometheus   []Prometheus `yaml:"prometheus"`
@@ -62,7 +63,7 @@ func (c *Config) SetDefaults() {
 // Who may read the console, the API and the metrics.
 const (
 	ReadOpen  = "open"  // whoever reaches the server; the default where it listens on loopback only
-	ReadToken = "token" // holders of one of the API's tokens, whatever its role
+	ReadToken = "token" // holders of one of the API's tokens, and who has logged in, whatever their role
 )
 
 // The types of channels.

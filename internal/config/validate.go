@@ -85,6 +85,9 @@ func (c *checker) fillDefaults(config *Config) {
 	for i := range config.Endpoints {
 		c.resolveTLS(&config.Endpoints[i].TLS)
 	}
+	if config.OIDC != nil {
+		c.resolveTLS(&config.OIDC.TLS)
+	}
 	for i := range config.ArgoCD {
 		a := &config.ArgoCD[i]
 		a.APIAlone = a.API != nil && !c.Doc.Has(fmt.Sprintf("argocd[%d].kubernetes", i))
@@ -114,6 +117,7 @@ func (c *checker) checkAll(config *Config) {
 	c.checkRepositories(config)
 	c.checkArgoCDs(config.ArgoCD)
 	c.checkTokens(config.API.Tokens)
+	c.checkOIDC(config)
 	c.checkFloors(config.Floor)
 	c.checkFreezes(config.Freezes)
 	c.checkPrometheus(config.Prometheus)

@@ -26,6 +26,12 @@ func TestRoutesAreBehindTheirAccess(t *testing.T) {
 			r.Method = http.MethodHead // a stream has no end
 		}
 		path := fill(r.Path)
+		if r.Access == ForAnybody {
+			if status, _, body := w.request(r.Method, path, "", nil); status != http.StatusOK || strings.Contains(body, "acme") {
+				t.Errorf("%s %s, which is for everybody, is answered with %d", r.Method, path, status)
+			}
+			continue
+		}
 		status, header, body := w.request(r.Method, path, "", nil)
 		if status != http.StatusUnauthorized || header.Get("WWW-Authenticate") == "" || strings.Contains(body, "acme") {
 			t.Errorf("%s %s without a token is answered with %d, %q", r.Method, path, status, header.Get("WWW-Authenticate"))

@@ -211,7 +211,7 @@ func TestBadRequestsAreRefusedWithAReason(t *testing.T) {
 		{"audit of an unknown pipeline", "GET", "/api/v1/audit?pipeline=x", 404, "no pipeline"},
 		{"audit since when", "GET", "/api/v1/audit?since=yesterday", 400, "a date like 2026-03-02"},
 		{"audit until when", "GET", "/api/v1/audit?until=1", 400, "a date like 2026-03-02"},
-		{"audit by pigeon", "GET", "/api/v1/audit?via=pigeon", 400, "one of comment, api, server, forge, not"},
+		{"audit by pigeon", "GET", "/api/v1/audit?via=pigeon", 400, "one of comment, api, console, server, forge, not"},
 		{"audit of no verb", "GET", "/api/v1/audit?verb=revrt", 400, "one of help, status"},
 		{"audit that ends before it begins", "GET", "/api/v1/audit?since=2026-03-02&until=2026-03-01", 400, "nothing lies since"},
 		{"audit as a table", "GET", "/api/v1/audit?format=csv", 400, "json or jsonl"},

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -188,39 +189,46 @@ func checkBodyFields(pairs ...string) error {
 
 // runCommand hands a well-formed order over and answers what came of it.
 func (c *server) runCommand(w http.ResponseWriter, r *http.Request, caller *tokenHolder, o *Command) {
-	// What a comment couldn't say, the API doesn't take either.
-	if err := o.Grammar().Check(); err != nil {
-		writeErrorf(w, http.StatusBadRequest, "%s", err)
-		return
-	}
 	source, err := commandSource(r, caller)
 	if err != nil {
 		c.writeError(w, r, err)
 		return
 	}
 	o.By, o.Role, o.Via, o.Source = caller.name, caller.role, "api", source
-	if c.opts.Command == nil {
-		c.writeError(w, r, ErrNotReady)
+	text, err := c.giveCommand(r.Context(), o)
+	if err != nil {
+		c.writeError(w, r, err)
 		return
 	}
-	text, err := c.opts.Command(r.Context(), *o)
+	writeJSON(w, http.StatusOK, api.CommandReply{Text: text})
+}
+
+// giveCommand hands a command over, whoever gave it, and says what came of it. The error knows
+// its answer.
+func (c *server) giveCommand(ctx context.Context, o *Command) (string, error) {
+	// What a comment couldn't say, nobody else can either.
+	if err := o.Grammar().Check(); err != nil {
+		return "", apiErrorf(http.StatusBadRequest, "%s", err)
+	}
+	if c.opts.Command == nil {
+		return "", apiErrorf(http.StatusServiceUnavailable, "%s", ErrNotReady)
+	}
+	text, err := c.opts.Command(ctx, *o)
 	var refusal *Refusal
 	switch {
 	case err == nil:
 		if text == "" {
 			text = o.Verb + " was taken; what comes of it shows in the console"
 		}
-		writeJSON(w, http.StatusOK, api.CommandReply{Text: text})
+		return text, nil
 	case errors.As(err, &refusal):
-		writeErrorf(w, http.StatusConflict, "%s", refusal.Reason)
+		return "", apiErrorf(http.StatusConflict, "%s", refusal.Reason)
 	case errors.Is(err, ErrNotReady):
-		w.Header().Set("Retry-After", "5")
-		writeErrorf(w, http.StatusServiceUnavailable, "%s", err)
-	default:
-		c.opts.Log.Error("a command could not be carried out", zap.String("verb", o.Verb), zap.String("by", o.By),
-			zap.String("pipeline", o.Pipeline), zap.String("component", o.Component), zap.String("environment", o.Environment), zap.Error(err))
-		writeErrorf(w, http.StatusInternalServerError, "%s could not be carried out: %v", o.Verb, err)
+		return "", apiErrorf(http.StatusServiceUnavailable, "%s", err)
 	}
+	c.opts.Log.Error("a command could not be carried out", zap.String("verb", o.Verb), zap.String("by", o.By),
+		zap.String("pipeline", o.Pipeline), zap.String("component", o.Component), zap.String("environment", o.Environment), zap.Error(err))
+	return "", apiErrorf(http.StatusInternalServerError, "%s could not be carried out: %v", o.Verb, err)
 }
 
 // maxKey bounds an Idempotency-Key.

@@ -31,7 +31,7 @@ const (
 var auditParameters = []string{"actor", "verb", "via", "repository", "pipeline", "component", "environment", "since", "until", "before", "limit"}
 
 // auditVias are the ways on which a command comes, and how a merge was made.
-var auditVias = []string{"comment", "api", promotion.AuditViaServer, promotion.AuditViaForge}
+var auditVias = []string{"comment", "api", "console", promotion.AuditViaServer, promotion.AuditViaForge}
 
 // listAuditVerbs lists what the trail has: commands, and merges.
 func listAuditVerbs() []string { return append(command.Verbs(), promotion.AuditMerge) }

@@ -74,7 +74,7 @@ func TestAuditPageSaysWhatIsWrong(t *testing.T) {
 		"actor=x1&until=31.12.":                      {400, "the parameter until is a date like 2026-03-02"},
 		"actor=x1&since=2026-03-02&until=2026-03-01": {400, "nothing lies since 2026-03-02 and until 2026-03-01"},
 		"actor=x1&component=web":                     {400, "the parameter component needs the parameter pipeline"},
-		"actor=x1&via=pigeon":                        {400, "one of comment, api, server, forge, not"},
+		"actor=x1&via=pigeon":                        {400, "one of comment, api, console, server, forge, not"},
 		"actor=x1&verb=revrt":                        {400, "one of help, status"},
 		"actor=x1&pipeline=none":                     {404, "there is no pipeline"},
 		"actor=x1&pipeline=shop":                     {409, "hub:acme/copy, hub:acme/fleet"},

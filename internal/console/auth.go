@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
@@ -69,32 +70,78 @@ func (a *authenticator) findReader(r *http.Request) *tokenHolder {
 
 // mayRead says whether a request may read.
 func (c *server) mayRead(r *http.Request) bool {
-	return !c.opts.ReadToken || c.auth.findReader(r) != nil
+	if !c.opts.ReadToken || c.auth.findReader(r) != nil {
+		return true
+	}
+	u, err := c.findUser(nil, r)
+	return u != nil && err == nil
 }
 
-// readersOnly lets those pass who may read. A browser asks its user for a token.
+// readersOnly lets those pass who may read. A browser is led to the login, or, where nobody
+// logs in, has to ask its user for a token.
 func (c *server) readersOnly(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if c.mayRead(r) {
+		if c.opts.ReadToken && c.auth.findReader(r) != nil {
 			next(w, r)
 			return
 		}
-		status, text := http.StatusUnauthorized, "reading needs one of the server's API tokens: in the header \"Authorization: Bearer TOKEN\", or as the password of any user"
-		if len(c.auth.holders) == 0 {
-			status, text = http.StatusForbidden, "reading needs a token, and this server has none; add one under api.tokens in the server's file, or set readAccess: open"
+		u, err := c.findUser(w, r)
+		switch {
+		case err != nil && c.opts.ReadToken:
+			c.writeError(w, r, err)
+		case u != nil:
+			next(w, r.WithContext(context.WithValue(r.Context(), userKey{}, u)))
+		case !c.opts.ReadToken:
+			next(w, r) // the records can't be read, perhaps; then the page says so
+		default:
+			c.refuseReader(w, r)
 		}
-		if strings.HasPrefix(r.URL.Path, "/api/") {
-			if status == http.StatusUnauthorized {
-				w.Header().Set("WWW-Authenticate", `Bearer realm="liftlock"`)
-			}
-			writeErrorf(w, status, "%s", text)
+	}
+}
+
+// streamReadersOnly is readersOnly for an answer that lasts. It is no use of a session, and
+// ends from time to time where somebody reads by one, so that one that is over reads no more.
+func (c *server) streamReadersOnly(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if !c.opts.ReadToken || c.auth.findReader(r) != nil {
+			next(w, r)
 			return
 		}
-		if status == http.StatusUnauthorized {
-			w.Header().Set("WWW-Authenticate", `Basic realm="liftlock", charset="UTF-8"`)
+		u, err := c.findUser(nil, r)
+		switch {
+		case err != nil:
+			c.writeError(w, r, err)
+		case u == nil:
+			c.refuseReader(w, r)
+		default:
+			ctx, cancel := context.WithTimeout(r.Context(), c.opts.Recheck)
+			defer cancel()
+			next(w, r.WithContext(ctx))
 		}
-		http.Error(w, text, status)
 	}
+}
+
+// refuseReader answers who may not read.
+func (c *server) refuseReader(w http.ResponseWriter, r *http.Request) {
+	status, text := http.StatusUnauthorized, "reading needs one of the server's API tokens: in the header \"Authorization: Bearer TOKEN\", or as the password of any user"
+	if len(c.auth.holders) == 0 && c.opts.Login == nil {
+		status, text = http.StatusForbidden, "reading needs a token, and this server has none; add one under api.tokens in the server's file, or set readAccess: open"
+	}
+	if strings.HasPrefix(r.URL.Path, "/api/") {
+		if status == http.StatusUnauthorized {
+			w.Header().Set("WWW-Authenticate", `Bearer realm="liftlock"`)
+		}
+		writeErrorf(w, status, "%s", text)
+		return
+	}
+	if c.opts.Login != nil && (r.Header.Get("Sec-Fetch-Mode") != "" || strings.Contains(r.Header.Get("Accept"), "text/html")) {
+		c.leadToLogin(w, r) // a browser; programs are told of tokens
+		return
+	}
+	if status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", `Basic realm="liftlock", charset="UTF-8"`)
+	}
+	http.Error(w, text, status)
 }
 
 // peerOf is the address that a request's connection comes from.

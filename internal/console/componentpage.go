@@ -2,9 +2,11 @@ package console
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/liftlock/liftlock/internal/console/api"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/internal/store"
 )
 
@@ -19,6 +21,11 @@ type componentBody struct {
 	Promotions []api.Promotion
 	Events     []api.Event
 	Skips      []api.AuditEntry // of gates, lately
+}
+
+// IsHeld says whether somebody holds the component itself.
+func (b *componentBody) IsHeld() bool {
+	return slices.ContainsFunc(b.Holds, func(h api.Hold) bool { return h.Scope == command.ScopeComponent })
 }
 
 // environmentDistance is how far an environment is from another.
@@ -37,8 +44,8 @@ func (c *server) componentPage(w http.ResponseWriter, r *http.Request) {
 		c.renderError(w, r, err)
 		return
 	}
-	b := componentBody{Component: *comp, Graph: drawComponent(p, comp), Chain: isChain(p)}
-	if err := c.fillComponentPage(r, &b); err != nil {
+	b := &componentBody{Component: *comp, Graph: drawComponent(p, comp), Chain: isChain(p)}
+	if err := c.fillComponentPage(r, b); err != nil {
 		c.renderError(w, r, err)
 		return
 	}

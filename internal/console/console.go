@@ -29,7 +29,7 @@ type Token struct {
 	Secret string
 }
 
-// Command is a command that came in over the API, authenticated and well-formed:
+// Command is a command that came in over the API or from a page, authenticated and well-formed:
 // its component and environment exist where they are named.
 type Command struct {
 	Repo, Pipeline string
@@ -44,9 +44,9 @@ type Command struct {
 	Until          time.Time     // hold: until when; zero: as For says
 	Scope          string        // hold and unhold: pr, component, environment or pipeline
 	Reason         string
-	By             string // the token's name
-	Role           string // the token's role
-	Via            string // "api"
+	By             string // the token's name, or, of a user in the console, user.By
+	Role           string // the token's, or the user's
+	Via            string // "api" or "console"
 	Source         string // unique; the same when a client sends the same command again
 }
 
@@ -84,8 +84,11 @@ type Options struct {
 	// ApplicationURL is the address of an Application's page in an Argo CD, given as
 	// namespace/name; empty: not known. Nil: none is.
 	ApplicationURL func(argocd, application string) string
-	Tokens         []Token // empty: everything only reads
-	// ReadToken: only who has one of the tokens may read.
+	Tokens         []Token // empty: the API only reads
+	// Login lets people log in and give commands on the pages; nil: the pages only read. It
+	// needs ExternalURL.
+	Login *Login
+	// ReadToken: only who has one of the tokens, or has logged in, may read.
 	ReadToken bool
 	// Client says whose request it is, in any form; nil: the address that the
 	// connection comes from.
@@ -101,16 +104,20 @@ type Options struct {
 	Streams   int           // how many event streams may be open at once; 0: 512. A quarter of them by one client
 	Heartbeat time.Duration // between signs of life on a silent stream; 0: 15 s
 	Poll      time.Duration // between looks for changes that are no event; 0: 2 s
+	// Recheck is how long a stream goes on for somebody who reads because they have logged
+	// in, until it has to begin anew; 0: 5 min.
+	Recheck time.Duration
 }
 
 const (
 	defaultStreams   = 512
 	defaultHeartbeat = 15 * time.Second
 	defaultPoll      = 2 * time.Second
+	defaultRecheck   = 5 * time.Minute
 )
 
-// Console answers /, /pipelines/, /differences/, /promotions, /diff, /overview, /audit, /live, /assets/
-// and /api/v1/. Its answers are to go through WithSecurityHeaders. It is safe for
+// Console answers /, /pipelines/, /differences/, /apart/, /promotions, /diff, /overview, /audit, /live, /assets/
+// and /api/v1/, and, where people log in, /login, /logout, /account and /act/. Its answers are to go through WithSecurityHeaders. It is safe for
 // concurrent use and needs no closing: streams end with their requests' contexts.
 type Console struct {
 	server *server
@@ -137,6 +144,7 @@ func (c *Console) MayRead(r *http.Request) bool { return c.server.mayRead(r) }
 type server struct {
 	opts       Options
 	linkPrefix string // prefix of links, without a trailing slash
+	origin     string // where people reach the server, as browsers name it; empty: nobody logs in
 	auth       *authenticator
 	reader     *reader
 	changes    *changeNotifier
@@ -182,21 +190,30 @@ func New(o Options) (*Console, error) {
 	if o.Poll <= 0 {
 		o.Poll = defaultPoll
 	}
+	if o.Recheck <= 0 {
+		o.Recheck = defaultRecheck
+	}
 	u, err := url.Parse(o.ExternalURL)
 	if err != nil {
 		return nil, fmt.Errorf("build the console: externalURL: %w", err)
 	}
 	c := &server{opts: o, linkPrefix: strings.TrimRight(u.EscapedPath(), "/"), auditExports: make(chan struct{}, maxAuditExports)}
+	if o.Login != nil {
+		if err := o.Login.check(u); err != nil {
+			return nil, fmt.Errorf("build the console: %w", err)
+		}
+		c.origin = u.Scheme + "://" + u.Host
+	}
 	if c.auth, err = newAuthenticator(o.Tokens); err != nil {
 		return nil, fmt.Errorf("build the console: %w", err)
 	}
 	c.reader = newReader(&o)
 	c.changes = &changeNotifier{reader: c.reader, refresh: c.refreshView, log: o.Log, interval: o.Poll, maxSubscribers: o.Streams,
 		subs: map[chan struct{}]struct{}{}, byClient: map[string]int{}, views: map[string]*liveView{}}
-	c.comparer = newLiveComparer(o.Caches, o.Differences, o.Now)
-	c.diffCache = newResultCache[*api.RenderedDiff](o.Caches, "render what it changes", renderTimeout, maxRenderedDiffs, o.Now)
-	c.deliveryCache = newResultCache[*api.Delivery](o.Caches, "measure how well releases are delivered", deliveryTimeout, 1, o.Now)
-	if c.pages, err = newPages(c.linkPrefix, o.Version, o.Now, c.reader.isAmbiguous); err != nil {
+	c.comparer = newLiveComparer(&o)
+	c.diffCache = newResultCache[*api.RenderedDiff](&o, "render what it changes", renderTimeout, maxRenderedDiffs)
+	c.deliveryCache = newResultCache[*api.Delivery](&o, "measure how well releases are delivered", deliveryTimeout, 1)
+	if c.pages, err = newPages(c.linkPrefix, o.Version, o.Login != nil, o.Now, c.reader.isAmbiguous); err != nil {
 		return nil, fmt.Errorf("build the console: %w", err)
 	}
 	routes, err := c.buildRoutes()
@@ -209,7 +226,7 @@ func New(o Options) (*Console, error) {
 
 // buildRoutes lists every address that the console answers.
 func (c *server) buildRoutes() (*router, error) {
-	r, err := newRouter(c.readersOnly)
+	r, err := newRouter(c.readersOnly, c.streamReadersOnly)
 	if err != nil {
 		return nil, err
 	}
@@ -217,6 +234,7 @@ func (c *server) buildRoutes() (*router, error) {
 	r.handleQuestion("/api/v1/pipelines/{pipeline}", c.getPipeline)
 	r.handleQuestion("/api/v1/pipelines/{pipeline}/differences", c.getDifferences)
 	r.handleQuestion("/api/v1/pipelines/{pipeline}/compare", c.getComparison)
+	r.handleQuestion("/api/v1/pipelines/{pipeline}/apart", c.getEnvironmentComparison)
 	r.handleQuestion("/api/v1/promotions", c.getPromotions)
 	r.handleQuestion("/api/v1/promotions/{id}", c.getPromotion)
 	r.handleQuestion("/api/v1/promotions/{id}/diff", c.getDiff)
@@ -235,6 +253,7 @@ func (c *server) buildRoutes() (*router, error) {
 	r.handlePage("/pipelines/{pipeline}/{component}", c.componentPage)
 	r.handlePage("/pipelines/{pipeline}/{component}/compare", c.comparisonPage)
 	r.handleStill("/differences/{pipeline}", c.differencesPage)
+	r.handlePage("/apart/{pipeline}", c.apartPage)
 	r.handlePage("/promotions", c.promotionsPage)
 	r.handlePage("/promotions/{id}", c.promotionPage)
 	r.handleStill("/promotions/{id}/diff", c.diffPage)
@@ -242,7 +261,25 @@ func (c *server) buildRoutes() (*router, error) {
 	r.handlePage("/overview", c.overviewPage)
 	r.handlePage("/audit", c.auditPage)
 	r.handleStream("/live", c.followPage)
-	r.handleStill("/assets/{name}", c.pages.serveAsset)
+	r.handleOpen("/assets/{name}", r.compress(http.HandlerFunc(c.pages.serveAsset)))
+	if c.opts.Login != nil {
+		c.addLoginRoutes(r)
+	}
 	r.handleRest(c.pageNotFound)
 	return r, nil
+}
+
+// addLoginRoutes lists what is answered only where people log in. What has a form's token on
+// it is not compressed.
+func (c *server) addLoginRoutes(r *router) {
+	r.handleOpen("/login", c.beginLogin)
+	r.handleOpen("/login/callback", c.finishLogin)
+	r.handleOpen("/logged-out", c.loggedOutPage)
+	r.handleUser(http.MethodPost, "/logout", c.usersOnly(c.logout))
+	r.handleUser(http.MethodGet, "/account", c.usersOnly(c.accountPage))
+	r.handleUser(http.MethodPost, "/account/sessions/{id}", c.usersOnly(c.endSession))
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		r.handleUser(method, "/act/promotions/{id}/{verb}", c.usersOnly(c.actOnPromotion))
+		r.handleUser(method, "/act/pipelines/{pipeline}/{verb}", c.usersOnly(c.actOnPipeline))
+	}
 }

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/liftlock/liftlock/internal/cache"
 	"github.com/liftlock/liftlock/internal/console/api"
 )
 
@@ -28,8 +27,8 @@ type liveComparer struct {
 	cache   *resultCache[*api.Differences]
 }
 
-func newLiveComparer(caches *cache.Group, compare func(context.Context, string, string) (*api.Differences, error), now func() time.Time) *liveComparer {
-	return &liveComparer{compare: compare, cache: newResultCache[*api.Differences](caches, "compare with what runs", compareTimeout, maxComparisons, now)}
+func newLiveComparer(o *Options) *liveComparer {
+	return &liveComparer{compare: o.Differences, cache: newResultCache[*api.Differences](o, "compare with what runs", compareTimeout, maxComparisons)}
 }
 
 // compareWithLive compares, or gives the answer of a moment ago.

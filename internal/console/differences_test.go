@@ -124,7 +124,7 @@ func TestAComparisonIsSharedAndRememberedForAMoment(t *testing.T) {
 	clock, calls := now, 0
 	var mu sync.Mutex
 	began, goOn := make(chan struct{}), make(chan struct{})
-	c := newLiveComparer(nil, func(_ context.Context, repo, pipeline string) (*api.Differences, error) {
+	compareOnce := func(_ context.Context, repo, pipeline string) (*api.Differences, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		if calls++; calls == 1 {
@@ -132,7 +132,8 @@ func TestAComparisonIsSharedAndRememberedForAMoment(t *testing.T) {
 			<-goOn
 		}
 		return &api.Differences{At: clock, Equal: calls}, nil
-	}, func() time.Time { return clock })
+	}
+	c := newLiveComparer(&Options{Differences: compareOnce, Now: func() time.Time { return clock }})
 	compare := func(ctx context.Context, pipeline string) (int, error) {
 		d, err := c.compareWithLive(ctx, "r", pipeline)
 		if err != nil {

@@ -10,16 +10,15 @@ const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; 
 const strictTransport = "max-age=15552000"
 
 // WithSecurityHeaders sets what every answer of the server carries, whoever gives it.
-// No answer is ever framed, sniffed, stored or run as a script that isn't ours; there
-// are no cookies, so there is nothing that another site could use. Where the request
-// came by TLS of our own, browsers are told to stay with it.
+// No answer is ever framed, sniffed, stored or run as a script that isn't ours. Where the
+// request came by TLS of our own, browsers are told to stay with it.
 func WithSecurityHeaders(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Content-Security-Policy", contentPolicy)
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("X-Frame-Options", "DENY")
-		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Referrer-Policy", "same-origin") // with no-referrer, our own forms come with "Origin: null" too
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Cache-Control", "no-store")

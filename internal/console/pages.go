@@ -26,6 +26,7 @@ import (
 type pages struct {
 	base        string
 	version     string
+	hasLogin    bool // people log in here
 	now         func() time.Time
 	isAmbiguous func(pipeline string) bool // several repositories have one of this name
 	marks       marks
@@ -49,6 +50,8 @@ type page struct {
 	Version  string // of the server
 	State    string // the snapshot's version that it is not older than
 	Stream   string // the address of its changes; empty: it has none
+	HasLogin bool   // people log in here
+	User     *user  // who has; nil: nobody, or it is rendered for a stream
 	Body     any
 
 	unit string // the key of the unit that alone it is about; empty: of others as well
@@ -66,10 +69,10 @@ func newPage(s *snapshot, title, nav string, body any) page {
 	return page{Title: title, Nav: nav, Troubles: groupTroubles(s.troubles), State: s.version, Body: body}
 }
 
-var pageNames = []string{"home", "component", "compare", "promotions", "promotion", "differences", "diff", "audit", "overview", "message"}
+var pageNames = []string{"home", "component", "compare", "promotions", "promotion", "differences", "diff", "audit", "overview", "message", "apart", "login", "account", "act"}
 
-func newPages(base, version string, now func() time.Time, isAmbiguous func(string) bool) (*pages, error) {
-	p := &pages{base: base, version: version, now: now, isAmbiguous: isAmbiguous, marks: newMarks(), templates: map[string]*template.Template{}, assets: map[string]assetFile{}}
+func newPages(base, version string, hasLogin bool, now func() time.Time, isAmbiguous func(string) bool) (*pages, error) {
+	p := &pages{base: base, version: version, hasLogin: hasLogin, now: now, isAmbiguous: isAmbiguous, marks: newMarks(), templates: map[string]*template.Template{}, assets: map[string]assetFile{}}
 	all, err := fs.ReadDir(embeddedFiles, "assets")
 	if err != nil {
 		return nil, err
@@ -103,12 +106,14 @@ func (p *pages) templateFuncs() template.FuncMap {
 		"api":       func(parts ...any) string { return p.pageURL(append([]any{"api", "v1"}, parts...)...) },
 		"component": p.componentURL,
 		"compare":   p.differencesURL,
-		"between":   p.comparisonURL,
-		"byPull":    p.promotionByPullURL,
-		"asset":     func(name string) string { return p.base + "/assets/" + name + "?v=" + p.assets[name].digest },
-		"place":     withRepository,
-		"isDate":    isDateField,
-		"drawing":   newGraphDrawing, "lineAt": lineAt,
+		"apart":     p.apartURL, "rowID": hashID,
+		"between": p.comparisonURL,
+		"byPull":  p.promotionByPullURL,
+		"asset":   func(name string) string { return p.base + "/assets/" + name + "?v=" + p.assets[name].digest },
+		"place":   withRepository,
+		"isDate":  isDateField,
+		"act":     p.actURL, "actOn": p.actOnPipelineURL, "canAct": func() bool { return p.hasLogin },
+		"drawing": newGraphDrawing, "lineAt": lineAt,
 	}
 }
 
@@ -182,7 +187,7 @@ func withRepository(e api.Environment, repo string) repoEnvironment { return rep
 // renderPage renders a page whole before anything of it is sent. For a stream that
 // follows the page it is only captured.
 func (c *server) renderPage(w http.ResponseWriter, r *http.Request, status int, name string, pg page) {
-	pg.Now, pg.Version = c.opts.Now(), c.opts.Version
+	pg.Now, pg.Version, pg.HasLogin, pg.User = c.opts.Now(), c.opts.Version, c.pages.hasLogin, userOf(r.Context())
 	if !pg.Still && pg.State != "" {
 		pg.Stream = c.pages.streamURL(r.URL, pg.State)
 	}

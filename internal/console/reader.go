@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/singleflight"
-
 	"github.com/liftlock/liftlock/internal/cache"
 	"github.com/liftlock/liftlock/internal/console/api"
 	"github.com/liftlock/liftlock/internal/store"
@@ -22,9 +20,9 @@ const readTimeout = 20 * time.Second
 // reader reads the store for the console. Requests that come at the same moment
 // share one read, and a unit that hasn't changed isn't decoded again.
 type reader struct {
-	store    *store.Store
-	health   func(context.Context) []api.Trouble
-	inFlight singleflight.Group
+	store  *store.Store
+	health func(context.Context) []api.Trouble
+	shared sharedReads[*snapshot]
 
 	releaseNames *cache.Cache[string, string] // by a release's identity: what people call it
 
@@ -39,7 +37,7 @@ type reader struct {
 }
 
 func newReader(o *Options) *reader {
-	return &reader{store: o.Store, health: o.Health, commitURL: o.CommitURL, applicationURL: o.ApplicationURL, decoded: map[string]*shownUnit{}, pullBaseURLs: map[string]string{},
+	return &reader{store: o.Store, health: o.Health, shared: sharedReads[*snapshot]{operation: "read what is shown", timeout: readTimeout, log: o.Log}, commitURL: o.CommitURL, applicationURL: o.ApplicationURL, decoded: map[string]*shownUnit{}, pullBaseURLs: map[string]string{},
 		releaseNames: cache.New(o.Caches, cache.Options[string, string]{Name: "console-release-names", Entries: maxReleaseNames})}
 }
 

@@ -169,7 +169,7 @@ func TestACutDiffSaysSo(t *testing.T) {
 
 func TestResultCacheIsBounded(t *testing.T) {
 	clock := now
-	c := newResultCache[int](nil, "count", time.Minute, 2, func() time.Time { return clock })
+	c := newResultCache[int](&Options{Now: func() time.Time { return clock }}, "count", time.Minute, 2)
 	calls := 0
 	compute := func(key string, keep time.Duration, err error) (int, error) {
 		return c.getOrCompute(t.Context(), key, func(context.Context) (int, time.Duration, error) { calls++; return calls, keep, err })

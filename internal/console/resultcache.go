@@ -7,8 +7,6 @@ import (
 	"net/http"
 	"time"
 
-	"golang.org/x/sync/singleflight"
-
 	"github.com/liftlock/liftlock/internal/cache"
 )
 
@@ -19,14 +17,11 @@ const maxQueued = 8
 // ask the same share one, it is given again for a while, the rest wait for their
 // turn, and no answer takes longer than its time.
 type resultCache[T any] struct {
-	operation string        // what is done, for errors, e.g. "compare with what runs"
-	timeout   time.Duration // for one answer
-	now       func() time.Time
-
-	inFlight singleflight.Group
-	running  chan struct{}
-	queue    chan struct{}
-	results  *cache.Cache[string, cachedResult[T]]
+	shared  sharedReads[T]
+	now     func() time.Time
+	running chan struct{}
+	queue   chan struct{}
+	results *cache.Cache[string, cachedResult[T]]
 }
 
 // cachedResult is an answer, or why there is none, until when it is given again.
@@ -36,9 +31,11 @@ type cachedResult[T any] struct {
 	until time.Time
 }
 
-func newResultCache[T any](caches *cache.Group, operation string, timeout time.Duration, maxResults int, now func() time.Time) *resultCache[T] {
-	return &resultCache[T]{operation: operation, timeout: timeout, now: now, running: make(chan struct{}, 1), queue: make(chan struct{}, maxQueued),
-		results: cache.New(caches, cache.Options[string, cachedResult[T]]{Name: "console-results", Entries: maxResults})}
+// newResultCache makes one for an operation, named as in "compare with what runs"; timeout is
+// for one answer.
+func newResultCache[T any](o *Options, operation string, timeout time.Duration, maxResults int) *resultCache[T] {
+	return &resultCache[T]{shared: sharedReads[T]{operation: operation, timeout: timeout, log: o.Log}, now: o.Now, running: make(chan struct{}, 1), queue: make(chan struct{}, maxQueued),
+		results: cache.New(o.Caches, cache.Options[string, cachedResult[T]]{Name: "console-results", Entries: maxResults})}
 }
 
 // getOrCompute gives the answer of a moment ago or asks for it. An answer, and an error
@@ -48,21 +45,7 @@ func (c *resultCache[T]) getOrCompute(ctx context.Context, key string, compute f
 	if ok && c.now().Before(known.until) {
 		return known.value, known.err
 	}
-	ch := c.inFlight.DoChan(key, func() (any, error) {
-		// Others may be waiting for it when the first one leaves.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.timeout)
-		defer cancel()
-		return c.computeInTurn(ctx, key, compute)
-	})
-	select {
-	case <-ctx.Done():
-		return value, fmt.Errorf("%s: %w", c.operation, ctx.Err())
-	case res := <-ch:
-		if res.Err != nil {
-			return value, res.Err
-		}
-		return res.Val.(T), nil
-	}
+	return c.shared.do(ctx, key, func(ctx context.Context) (T, error) { return c.computeInTurn(ctx, key, compute) })
 }
 
 func (c *resultCache[T]) computeInTurn(ctx context.Context, key string, compute func(context.Context) (T, time.Duration, error)) (value T, err error) {
@@ -76,12 +59,12 @@ func (c *resultCache[T]) computeInTurn(ctx context.Context, key string, compute 
 	case c.running <- struct{}{}:
 		defer func() { <-c.running }()
 	case <-ctx.Done():
-		return value, fmt.Errorf("%s: what others asked for takes too long: %w", c.operation, ctx.Err())
+		return value, fmt.Errorf("%s: what others asked for takes too long: %w", c.shared.operation, ctx.Err())
 	}
 	value, keep, err := compute(ctx)
 	var answered *apiError
 	if err != nil && !errors.As(err, &answered) {
-		return value, fmt.Errorf("%s: %w", c.operation, err)
+		return value, fmt.Errorf("%s: %w", c.shared.operation, err)
 	}
 	if keep > 0 {
 		c.results.RemoveFunc(func(_ string, old cachedResult[T]) bool { return !c.now().Before(old.until) })

@@ -16,6 +16,8 @@ type Access string
 const (
 	ForReaders  Access = "readers"  // whoever may read: everybody, or the holders of tokens
 	ForCommands Access = "commands" // holders of a token with the role that the command needs
+	ForUsers    Access = "users"    // who has logged in, by the pages' own forms where it changes anything
+	ForAnybody  Access = "anybody"  // nothing is said that isn't for everybody
 )
 
 // Route is one address that the console answers.
@@ -31,18 +33,19 @@ type router struct {
 	live       *http.ServeMux // the pages alone, for streams that follow them
 	compress   func(http.Handler) http.HandlerFunc
 	readers    func(http.HandlerFunc) http.HandlerFunc // lets only readers pass
+	streams    func(http.HandlerFunc) http.HandlerFunc // the same for an answer that lasts
 	routes     []Route
 	apiMethods map[string][]string // methods by the API's paths
 }
 
-func newRouter(readers func(http.HandlerFunc) http.HandlerFunc) (*router, error) {
-	// Nothing that is answered holds a secret beside what a stranger can put into it, which
-	// its compressed size could give away.
+func newRouter(readers, streams func(http.HandlerFunc) http.HandlerFunc) (*router, error) {
+	// Nothing that is compressed holds a secret beside what a stranger can put into it, which
+	// its size could give away.
 	compress, err := gzhttp.NewWrapper(gzhttp.ContentTypes([]string{"text/html", "text/plain", "text/css", "text/javascript", "application/json", "image/svg+xml"}))
 	if err != nil {
 		return nil, fmt.Errorf("compress answers: %w", err)
 	}
-	return &router{compress: compress, mux: http.NewServeMux(), live: http.NewServeMux(), readers: readers, apiMethods: map[string][]string{}}, nil
+	return &router{compress: compress, mux: http.NewServeMux(), live: http.NewServeMux(), readers: readers, streams: streams, apiMethods: map[string][]string{}}, nil
 }
 
 // handleQuestion is a route of the API that readers are answered.
@@ -52,7 +55,7 @@ func (r *router) handleQuestion(path string, h http.HandlerFunc) {
 
 // handleLongQuestion is one whose answer is sent while it is made, and not compressed.
 func (r *router) handleLongQuestion(path string, h http.HandlerFunc) {
-	r.handleAPI(Route{http.MethodGet, path, ForReaders}, r.readers(h))
+	r.handleAPI(Route{http.MethodGet, path, ForReaders}, r.streams(h))
 }
 
 // handleCommand is a route of the API whose handler asks for the role that it needs.
@@ -78,7 +81,17 @@ func (r *router) handleStill(path string, h http.HandlerFunc) {
 
 // handleStream is an answer that lasts.
 func (r *router) handleStream(path string, h http.HandlerFunc) {
-	r.handle(Route{http.MethodGet, path, ForReaders}, r.readers(h))
+	r.handle(Route{http.MethodGet, path, ForReaders}, r.streams(h))
+}
+
+// handleOpen is what everybody is answered.
+func (r *router) handleOpen(path string, h http.HandlerFunc) {
+	r.handle(Route{http.MethodGet, path, ForAnybody}, h)
+}
+
+// handleUser is a page, or a form's, whose handler sees to it that somebody has logged in.
+func (r *router) handleUser(method, path string, h http.HandlerFunc) {
+	r.handle(Route{method, path, ForUsers}, h)
 }
 
 func (r *router) handle(route Route, h http.HandlerFunc) {

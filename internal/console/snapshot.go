@@ -44,7 +44,7 @@ func (s *snapshot) findUnit(key string) *shownUnit { return s.byKey[key] }
 
 // newSnapshot reads everything anew, and joins no read that may have begun before a change.
 func (r *reader) newSnapshot(ctx context.Context) (*snapshot, error) {
-	r.inFlight.Forget("")
+	r.shared.forget("")
 	return r.sharedSnapshot(ctx)
 }
 
@@ -61,21 +61,7 @@ func (r *reader) sharedSnapshot(ctx context.Context) (*snapshot, error) {
 	if s, ok := ctx.Value(snapshotKey{}).(*snapshot); ok {
 		return s, nil
 	}
-	ch := r.inFlight.DoChan("", func() (any, error) {
-		// Others may be waiting for it when the first one leaves.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
-		defer cancel()
-		return r.readSnapshot(ctx)
-	})
-	select {
-	case <-ctx.Done():
-		return nil, fmt.Errorf("read what is shown: %w", ctx.Err())
-	case res := <-ch:
-		if res.Err != nil {
-			return nil, res.Err
-		}
-		return res.Val.(*snapshot), nil
-	}
+	return r.shared.do(ctx, "", r.readSnapshot)
 }
 
 // maxSingleReads is up to how many changed units are read one by one: then, of a thousand,

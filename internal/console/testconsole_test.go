@@ -48,6 +48,23 @@ type testConsole struct {
 // newTestConsole fills a store and serves it; change may be nil.
 func newTestConsole(t testing.TB, change func(*Options)) *testConsole {
 	t.Helper()
+	w := openTestConsole(t)
+	if change != nil {
+		change(&w.options)
+	}
+	h, err := New(w.options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewServer(WithSecurityHeaders(h))
+	t.Cleanup(srv.Close)
+	w.url = srv.URL
+	return w
+}
+
+// openTestConsole is one that isn't served yet.
+func openTestConsole(t testing.TB) *testConsole {
+	t.Helper()
 	s, err := store.Open(t.Context(), "sqlite://"+filepath.Join(t.TempDir(), "liftlock.db"), store.Options{Now: func() time.Time { return now }})
 	if err != nil {
 		t.Fatal(err)
@@ -62,16 +79,6 @@ func newTestConsole(t testing.TB, change func(*Options)) *testConsole {
 		Store: s, Health: w.health, Command: w.command, Differences: w.differences, Diff: w.diff, Version: "1.2.3", Now: func() time.Time { return now }, Log: zaptest.NewLogger(t),
 		Tokens: []Token{{"reader", command.RoleViewer, "see"}, {"ci", command.RoleOperator, "do"}, {"oncall", command.RoleBreakGlass, "break"}},
 	}
-	if change != nil {
-		change(&w.options)
-	}
-	h, err := New(w.options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv := httptest.NewServer(WithSecurityHeaders(h))
-	t.Cleanup(srv.Close)
-	w.url = srv.URL
 	return w
 }
 

@@ -166,10 +166,11 @@ func (e *Controller) replyDiff(ctx context.Context, s *facts.Snapshot, o Command
 	return text, nil
 }
 
-// holdVia says in a hold's file whether its author is the name of one of the API's tokens.
+// holdVia says in a hold's file whether its author is the name of one of the API's tokens, or a
+// user of the console; empty: somebody on the forge.
 func holdVia(o Command) string {
 	if o.Role != "" {
-		return "api"
+		return o.Via
 	}
 	return ""
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -21,15 +22,15 @@ import (
 )
 
 // Command is a command with whom it is about and who gave it, however it came:
-// one authorisation and one audit trail for comments, the API and the CLI.
+// one authorisation and one audit trail for comments, the API, the CLI and the console.
 type Command struct {
 	Unit    promotion.Unit
 	Pull    int // the pull request that it was given on or is about; 0: none
 	Command command.Command
-	By      string    // login, or the API token's name
-	ByID    int64     // of the account, as far as the forge tells; 0 with a token
-	Role    string    // the API token's role; empty: a person on the forge
-	Via     string    // comment or api
+	By      string    // login, the API token's name, or a user of the console
+	ByID    int64     // of the account, as far as the forge tells; 0 with a role
+	Role    string    // the API token's, or the user's in the console; empty: a person on the forge
+	Via     string    // comment, ViaAPI or ViaConsole
 	Source  string    // unique in the world; a command is recorded once for it
 	At      time.Time // when it was given; zero: now
 	Head    string    // skip: the head that it is about, or how that begins; empty: At says
@@ -55,6 +56,15 @@ func newRefusal(format string, args ...any) error {
 	return &RefusedError{Why: fmt.Sprintf(format, args...)}
 }
 
+// The ways on which a role's holder gives commands.
+const (
+	ViaAPI     = "api"
+	ViaConsole = "console"
+)
+
+// outcomeRefused is how the outcome of a command begins that was not carried out.
+const outcomeRefused = "refused: "
+
 // rateLimitedText answers who asks too much at once.
 const rateLimitedText = "too many questions at once; ask again in a minute"
 
@@ -73,10 +83,54 @@ func (e *Controller) ExecuteCommand(ctx context.Context, o Command) (string, err
 	if err != nil {
 		return "", err
 	}
+	if known, err := e.findRecorded(ctx, o); known || err != nil {
+		return "", err
+	}
 	p := s.Pipeline(o.Unit.Pipeline)
 	_, unit := s.Unit(o.Unit)
 	answer, err := e.authoriseAndRun(ctx, r, s, p, unit, o)
+	if err == nil {
+		err = e.announceCommand(ctx, r, o)
+	}
 	return e.auditCommand(ctx, o, wake.UnitName(o.Unit), answer, err)
+}
+
+// findRecorded says that a command of a role's holder is on record already: sent again, it is
+// not carried out a second time, which nothing would record, and is answered as it was then.
+func (e *Controller) findRecorded(ctx context.Context, o Command) (known bool, err error) {
+	if o.Role == "" || o.Source == "" {
+		return false, nil // a comment's commands are answered by what comes of them
+	}
+	all, err := e.opts.Store.AuditTrail(ctx, store.AuditFilter{Source: o.Source}, 1)
+	if err != nil || len(all) == 0 {
+		return false, err
+	}
+	if was := all[0]; was.Subject != subjectOf(o, wake.UnitName(o.Unit)) || was.Reason != o.Command.Reason {
+		return true, newRefusal("this was sent with the key of another command, which came at %s: send it with a key of its own", was.At.UTC().Format(time.RFC3339))
+	} else if why, refused := strings.CutPrefix(was.Outcome, outcomeRefused); refused {
+		return true, newRefusal("%s", why)
+	}
+	return true, nil
+}
+
+// announceCommand says in the pull request that a command is about who gave it in the console:
+// nobody sees that there otherwise. A pull request that takes no comments keeps nothing from
+// being done.
+func (e *Controller) announceCommand(ctx context.Context, r *Repository, o Command) error {
+	if o.Via != ViaConsole || o.Pull == 0 || o.Command.Verb == command.Skip { // a skip is said there anyway
+		return nil
+	}
+	_, err := r.Forge.CreateComment(ctx, r.Name, o.Pull, r.Words(prtext.CommandGiven(o.By, command.Comment(o.Command), o.Command.Reason)))
+	if err == nil || forge.IsRetryable(err) || ctx.Err() != nil {
+		return err
+	}
+	e.opts.Log.Warn("a pull request takes no comment on who gave a command in the console; the audit trail has it", zap.String("repository", r.ID), zap.Int("pull", o.Pull), zap.String("by", o.By), zap.Error(err))
+	return nil
+}
+
+// subjectOf is what a command is about, and itself, as the audit trail has it.
+func subjectOf(o Command, about string) string {
+	return fmt.Sprintf("%s #%d %s", about, o.Pull, command.Describe(o.Command))
 }
 
 // auditCommand puts a command about something, and what came of it, on record in the audit
@@ -87,7 +141,7 @@ func (e *Controller) auditCommand(ctx context.Context, o Command, about, answer 
 	outcome := "taken"
 	switch {
 	case errors.As(err, &refused):
-		outcome = "refused: " + refused.Why
+		outcome = outcomeRefused + refused.Why
 	case err != nil:
 		return "", err
 	}
@@ -98,7 +152,7 @@ func (e *Controller) auditCommand(ctx context.Context, o Command, about, answer 
 		return "", aerr
 	}
 	aerr = e.opts.Store.AddAudit(ctx, store.Audit{At: e.opts.Clock.Now(), Actor: o.By, Via: o.Via, Verb: o.Command.Verb,
-		Subject: fmt.Sprintf("%s #%d %s", about, o.Pull, command.Describe(o.Command)), Environment: env, Reason: o.Command.Reason, Outcome: outcome, Source: o.Source})
+		Subject: subjectOf(o, about), Environment: env, Reason: o.Command.Reason, Outcome: outcome, Source: o.Source})
 	if aerr != nil {
 		return "", aerr
 	}

@@ -111,9 +111,15 @@ func TestWhoSetAHoldMayLiftIt(t *testing.T) {
 			hold := command.Command{Verb: command.Hold, Scope: scope, Environment: "qa"}
 			lift := command.Command{Verb: command.Unhold, Scope: scope, Environment: "qa"}
 			var refused *RefusedError
+			given := 0
 			try := func(by, role string, c command.Command, allowed bool) {
 				t.Helper()
-				_, err := w.ExecuteCommand(t.Context(), Command{Unit: w.unit("web"), Pull: p.Number, Command: c, By: by, Role: role, Via: "comment", Source: by + role + c.Verb})
+				given++
+				via := "comment"
+				if role != "" {
+					via = ViaAPI
+				}
+				_, err := w.ExecuteCommand(t.Context(), Command{Unit: w.unit("web"), Pull: p.Number, Command: c, By: by, Role: role, Via: via, Source: fmt.Sprint(by, role, c.Verb, given)})
 				if (err == nil) != allowed || err != nil && !errors.As(err, &refused) {
 					t.Errorf("%s %s by %s: %v", c.Verb, c.Scope, by, err)
 				}

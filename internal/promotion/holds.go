@@ -12,11 +12,11 @@ const maxHolders = 50
 // Holding is a hold with what tells its holder.
 type Holding struct {
 	Hold
-	Via string `json:"via,omitempty"` // api: By is the name of one of its tokens; empty: somebody on the forge
+	Via string `json:"via,omitempty"` // api: By is the name of one of its tokens; console: a user there; empty: somebody on the forge
 }
 
-// IsOf says whether somebody set a hold: a person by their login, or with via api a token
-// by its name.
+// IsOf says whether somebody set a hold: a person by their login, or with via api a token, or
+// with via console a user, by its name.
 func (h Holding) IsOf(by, via string) bool {
 	return h.By != "" && h.Via == via && strings.EqualFold(h.By, by)
 }

@@ -19,7 +19,7 @@ type Skip struct {
 	Gate   string    `json:"gate"` // the gate's kind: soak
 	By     string    `json:"by"`
 	ByID   int64     `json:"byID,omitempty"` // of the account; 0: not known
-	Via    string    `json:"via,omitempty"`  // "api": By is the name of one of the API's tokens, not a person's
+	Via    string    `json:"via,omitempty"`  // "api": By is the name of one of the API's tokens, "console": a user there, whose account on the forge isn't known
 	Reason string    `json:"reason"`
 	At     time.Time `json:"at"`
 	Until  time.Time `json:"until"`         // not from then on

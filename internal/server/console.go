@@ -22,7 +22,12 @@ func (s *Server) newConsole() (*console.Console, error) {
 	for _, t := range s.o.Config.API.Tokens {
 		tokens = append(tokens, console.Token{Name: t.Name, Role: string(t.Role), Secret: t.Token.Reveal()})
 	}
-	return console.New(console.Options{Store: s.store, Health: s.listTroubles, Command: s.runCommand, Differences: s.compareLive, Diff: s.renderDiff, Tokens: tokens,
+	signIn, err := newLogin(s.o.Config, s.o.Clock.Now)
+	if err != nil {
+		return nil, err
+	}
+	s.login = signIn
+	return console.New(console.Options{Store: s.store, Login: signIn, Health: s.listTroubles, Command: s.runCommand, Differences: s.compareLive, Diff: s.renderDiff, Tokens: tokens,
 		CommitURL: s.commitURL, ApplicationURL: s.applicationURL,
 		ReadToken: s.o.Config.ReadAccess != config.ReadOpen, Client: s.clients.clientOf,
 		ExternalURL: s.o.Config.ExternalURL, Version: s.o.Version, Now: s.o.Clock.Now, Log: s.log.Named("console"), Caches: &s.caches})
@@ -89,6 +94,11 @@ func (s *Server) listTroubles(context.Context) []api.Trouble {
 		}
 		for key, f := range e.FailingRuns() {
 			out = append(out, api.Trouble{Part: describeKey(key), Message: fmt.Sprintf("%s (tried again at %s)", f.Err, f.RetryAt.UTC().Format(time.RFC3339)), Since: f.Since})
+		}
+	}
+	if s.login != nil {
+		if why, since := s.login.Provider.Failure(); why != "" {
+			out = append(out, api.Trouble{Part: "login", Message: why, Since: since})
 		}
 	}
 	for name, f := range s.notifier.Failures() {

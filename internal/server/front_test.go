@@ -128,7 +128,7 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 		for who, rec := range map[string]*httptest.ResponseRecorder{"a stranger": stranger, "a reader": reader, "another site": rebound} {
 			for name, want := range map[string]string{
 				"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-				"X-Content-Type-Options":  "nosniff", "X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer",
+				"X-Content-Type-Options":  "nosniff", "X-Frame-Options": "DENY", "Referrer-Policy": "same-origin",
 				"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
 				"Strict-Transport-Security": "", "Set-Cookie": "", "Access-Control-Allow-Origin": "",
 			} {

@@ -83,6 +83,7 @@ type harnessOptions struct {
 	folder          func(component, env string) string // of its Application; nil: its overlay's
 	files           map[string]string                  // further files
 	serverLines     string                             // further keys of the server's file
+	externalURL     string                             // empty: http://server.example
 	repositoryLines string                             // further repositories of the server's file
 	argocdLines     string                             // further lines of its Argo CD's entry
 	plugin          string                             // of Argo CD's, which renders every target; empty: none
@@ -314,7 +315,7 @@ func (s *harness) serverOptions(core zapcore.Core) server.Options {
 		listen = strings.TrimPrefix(s.url, "http://")
 	}
 	file := filepath.Join(s.dir, "liftlock.yaml")
-	text := fmt.Sprintf(`externalURL: http://server.example
+	text := fmt.Sprintf(`externalURL: %s
 store: %s
 dataDir: %s
 forges:
@@ -332,7 +333,7 @@ repositories:
   tokens:
     - {name: ops, role: operator, token: a-token-of-an-operator}
     - {name: eyes, role: viewer, token: a-token-of-a-viewer}
-%s`, cmp.Or(s.opts.store, "sqlite://"+filepath.Join(s.dir, "data", "liftlock.db")), filepath.Join(s.dir, "data"), s.Forge.Face(), s.Forge.APIURL(), s.auth, secret, repoName, s.opts.manageHook, s.opts.repositoryLines,
+%s`, cmp.Or(s.opts.externalURL, "http://server.example"), cmp.Or(s.opts.store, "sqlite://"+filepath.Join(s.dir, "data", "liftlock.db")), filepath.Join(s.dir, "data"), s.Forge.Face(), s.Forge.APIURL(), s.auth, secret, repoName, s.opts.manageHook, s.opts.repositoryLines,
 		filepath.Join(s.dir, "kubeconfig"), s.opts.argocdLines, s.opts.serverLines)
 	s.must("write the server's file", os.WriteFile(file, []byte(text), 0o600))
 	cfg, err := config.Load(file, os.LookupEnv)

@@ -81,6 +81,7 @@ type Server struct {
 	owner         string // names this process to the others
 	clients       clientResolver
 	certificate   *certificateFiles // nil: plain HTTP
+	login         *console.Login    // nil: nobody logs in to the console
 	console       *console.Console
 	notifier      *notify.Notifier
 	gateMetrics   *gateclient.Metrics
@@ -251,8 +252,8 @@ func (s *Server) Run(ctx context.Context) error {
 		})
 	}
 	s.log.Info("listening", zap.String("address", s.URL()), zap.String("webhooks", s.WebhooksURL()), zap.String("readAccess", s.o.Config.ReadAccess), zap.String("version", s.o.Version))
-	if s.o.Config.ReadAccess != config.ReadOpen && len(s.o.Config.API.Tokens) == 0 {
-		s.log.Warn("nobody can read the console and the API: reading needs a token because the server can be reached from elsewhere, and there is none; add one under api.tokens, or set readAccess: open")
+	if s.o.Config.ReadAccess != config.ReadOpen && len(s.o.Config.API.Tokens) == 0 && s.login == nil {
+		s.log.Warn("nobody can read the console and the API: reading needs a token because the server can be reached from elsewhere, and there is none; add one under api.tokens, let people log in with oidc, or set readAccess: open")
 	}
 	wg.Go(func() { s.notifier.Run(ctx) })
 	wg.Go(func() { s.tokens.run(ctx) })

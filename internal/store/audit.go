@@ -12,7 +12,7 @@ type Audit struct {
 	ID      int64 // given by the store, rising
 	At      time.Time
 	Actor   string // login, or the API token's name
-	Via     string // comment, api or cli; of a merge server or forge
+	Via     string // comment, api or console; of a merge server or forge
 	Verb    string
 	Subject string // what it was done to
 	// Environment is the one that it was about; empty: none, or several.
@@ -26,7 +26,7 @@ type Audit struct {
 
 // AuditFilter chooses entries of the audit trail; an empty field chooses all.
 type AuditFilter struct {
-	Actor, Via, Verb, Subject, Environment string
+	Actor, Via, Verb, Subject, Environment, Source string
 
 	SubjectPrefixes []string  // the subject begins with one of them; none: with anything
 	Since, Until    time.Time // from then on; before then
@@ -64,6 +64,9 @@ func (r queries) AuditTrail(ctx context.Context, f AuditFilter, limit int) ([]Au
 	addEquals(&w, "verb", f.Verb)
 	addEquals(&w, "subject", f.Subject)
 	addEquals(&w, "environment", f.Environment)
+	if f.Source != "" {
+		w.addCondition("source = $%d AND source <> ''", f.Source) // the index has only those
+	}
 	w.addPrefix("subject", f.SubjectPrefixes...)
 	if !f.Since.IsZero() {
 		w.addCondition("at >= $%d", toMicros(f.Since))

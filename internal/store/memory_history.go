@@ -150,7 +150,7 @@ func (m memoryReader) AuditTrail(ctx context.Context, f AuditFilter, limit int) 
 	}
 	since, until := storedTime(f.Since), storedTime(f.Until) // entries are compared as they are stored
 	for a := range tables.audit.allDown() {
-		if chosen(f.Actor, a.Actor) && chosen(f.Via, a.Via) && chosen(f.Verb, a.Verb) && chosen(f.Subject, a.Subject) && chosen(f.Environment, a.Environment) && hasOnePrefix(a.Subject, f.SubjectPrefixes) &&
+		if chosen(f.Actor, a.Actor) && chosen(f.Via, a.Via) && chosen(f.Verb, a.Verb) && chosen(f.Subject, a.Subject) && chosen(f.Environment, a.Environment) && chosen(f.Source, a.Source) && hasOnePrefix(a.Subject, f.SubjectPrefixes) &&
 			!a.At.Before(since) && (f.Until.IsZero() || a.At.Before(until)) && (f.Before == 0 || a.ID < f.Before) {
 			found := *a
 			found.Data = copyPayload(a.Data)
@@ -365,6 +365,8 @@ func (t *memoryTx) pruneRows(_ context.Context, p prunableTable, before time.Tim
 		return pruneTable(&tables.commands, func(a *PendingCommand) bool { return !a.waits() && over(a.DoneAt) }), nil
 	case "wakes":
 		return pruneTable(&tables.wakes, func(w *memoryWake) bool { return !w.hasTime() && w.fails == 0 && w.ended < toMicros(before) }), nil
+	case "browser_sessions":
+		return pruneTable(&tables.sessions, func(b *BrowserSession) bool { return over(b.ExpiresAt) }), nil
 	case "arrived":
 		return pruneTable(&tables.arrivals, func(a *Arrival) bool { return over(a.At) && tables.units.find(&Unit{Key: a.Unit}) == nil }), nil
 	}

@@ -208,6 +208,8 @@ func drawRead(d draws) func(r reader) result {
 		},
 		func(r reader) result { v, err := r.PullCursor(ctx, repo); return returned(err, v) },
 		func(r reader) result { v, err := r.CountSlots(ctx, "s"); return returned(err, v) },
+		func(r reader) result { v, ok, err := r.BrowserSession(ctx, release); return returned(err, v, ok) },
+		func(r reader) result { v, err := r.BrowserSessions(ctx, login, since); return returned(err, v) },
 		func(r reader) result { v, ok, err := r.Pull(ctx, repo, number); return returned(err, v, ok) },
 		func(r reader) result { v, err := r.OpenPulls(ctx, repo, branch); return returned(err, v) },
 		func(r reader) result {
@@ -357,6 +359,26 @@ func TestMemoryTwin(t *testing.T) {
 						pruned, err = n, errors.Join(err, err3)
 					}
 					return returned(errors.Join(err, err2, s.AddAudit(ctx, a)), fresh, got, pruned)
+				})
+			},
+			"sessions": func(rt *rapid.T) {
+				d := draws{rt, now}
+				b := BrowserSession{ID: d.name("session", "1", "2", "3"), Token: d.release(), Attempt: d.name("attempt", "a1", "a2", "a3"), Subject: d.login(), Groups: d.keys(), StartedAt: d.at(), ExpiresAt: d.at()}
+				other, at, next, end := d.name("other", "1", "2", "3"), d.at(), d.name("next", "aaa", "n1", "n2", "n3"), d.yes("end")
+				both("sessions", func(s *Store) result {
+					added, err := s.AddBrowserSession(ctx, b)
+					err2 := s.SeeBrowserSession(ctx, other, at)
+					ended := false
+					if end {
+						n, err3 := s.EndBrowserSession(ctx, other)
+						ended, err = n, errors.Join(err, err3)
+					}
+					rotated := false
+					if known, ok, _ := s.BrowserSession(ctx, next); !ok || known.ID == other {
+						n, err3 := s.RotateBrowserSession(ctx, other, b.Token, next, "viewer")
+						rotated, err = n, errors.Join(err, err3)
+					}
+					return returned(errors.Join(err, err2), added, ended, rotated)
 				})
 			},
 			"time passes": func(rt *rapid.T) {

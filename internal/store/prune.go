@@ -19,6 +19,7 @@ var prunableTables = []prunableTable{
 	{"audit", "id", "at < $1"},
 	{"asks", "id", "done_at > 0 AND done_at < $1"},
 	{"wakes", "key", "ready_at = 9223372036854775807 AND fails = 0 AND ended_at < $1"},
+	{"browser_sessions", "id", "expires_at < $1"},
 	{"arrived", "unit, environment, commit_id, release_id", "at < $1 AND unit NOT IN (SELECT key FROM units)"},
 }
 
@@ -28,9 +29,10 @@ var deliveryTable = prunableTable{"deliveries", "forge, id", "received_at < $1"}
 type prunableTable struct{ name, primaryKey, over string }
 
 // Prune forgets the history before the time: deliveries, events, the audit
-// trail, commands that were done, keys that are idle since, and where releases
-// of units were that don't exist any more. It returns how many rows went. It may
-// run beside everything else, and on several replicas.
+// trail, commands that were done, keys that are idle since, sessions of browsers
+// that expired, and where releases of units were that don't exist any more. It
+// returns how many rows went. It may run beside everything else, and on several
+// replicas.
 func (s *Store) Prune(ctx context.Context, before time.Time) (int, error) {
 	total := 0
 	for _, a := range prunableTables {

@@ -68,6 +68,12 @@ type reader interface {
 	// PullUsage counts the promotions of an author in a pipeline: those of other
 	// components that are open, and all that were merged after a time.
 	PullUsage(ctx context.Context, repo, pipeline, author, component, branchPrefix string, since time.Time) (PullUsage, error)
+	// BrowserSession is the one with a token's digest, whether it is over or not; false when
+	// there is none.
+	BrowserSession(ctx context.Context, token string) (BrowserSession, bool, error)
+	// BrowserSessions are those that are not over and were used at or after a time, of one
+	// subject or, with "", of all, the newest first; at most 1000.
+	BrowserSessions(ctx context.Context, subject string, usedSince time.Time) ([]BrowserSession, error)
 	// CountSlots counts the slots that are taken of those whose names begin with a prefix.
 	CountSlots(ctx context.Context, prefix string) (int, error)
 	// State is what was kept under the key; false when nothing is.
@@ -121,6 +127,10 @@ type transaction interface {
 	dequeueMerge(ctx context.Context, repo, unit string) error
 	takeSlot(ctx context.Context, name, owner string, ttl time.Duration) (got bool, err error)
 	freeSlot(ctx context.Context, name, owner string) error
+	addBrowserSession(ctx context.Context, b BrowserSession) (added bool, err error)
+	seeBrowserSession(ctx context.Context, id string, at time.Time) error
+	rotateBrowserSession(ctx context.Context, id, token, next, role string) (rotated bool, err error)
+	endBrowserSession(ctx context.Context, id string, at time.Time) (ended bool, err error)
 
 	addDelivery(ctx context.Context, d Delivery) (fresh bool, err error)
 	addAudit(ctx context.Context, a Audit) error

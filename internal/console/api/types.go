@@ -342,6 +342,35 @@ type Comparison struct {
 	Unknown string `json:"unknown,omitempty"`
 }
 
+// EnvironmentComparison answers GET /api/v1/pipelines/{name}/apart: two environments of a
+// pipeline over all its components.
+type EnvironmentComparison struct {
+	Repository string                `json:"repository"`
+	Pipeline   string                `json:"pipeline"`
+	From       string                `json:"from"`
+	To         string                `json:"to"`
+	Equal      int                   `json:"equal"`     // components that carry the same release in both
+	Different  []ComponentDifference `json:"different"` // the rest, what came into From first at the front
+}
+
+// ComponentDifference is a component that two environments don't carry alike, or of which that
+// isn't known.
+type ComponentDifference struct {
+	Component string         `json:"component"`
+	From      CarriedRelease `json:"from"`
+	To        CarriedRelease `json:"to"`
+	Incoming  *Incoming      `json:"incoming,omitempty"` // what wants to come into To; nil: nothing does
+}
+
+// CarriedRelease is what an environment carries.
+type CarriedRelease struct {
+	Release string    `json:"release,omitempty"`
+	Name    string    `json:"name,omitempty"`
+	State   string    `json:"state"`
+	Since   time.Time `json:"since,omitzero"`
+	Unknown string    `json:"unknown,omitempty"` // why it isn't known
+}
+
 // ArrivedRelease is a release that came into an environment.
 type ArrivedRelease struct {
 	Release    string    `json:"release"`
@@ -422,8 +451,8 @@ type AuditTrail struct {
 type AuditEntry struct {
 	ID      int64     `json:"id"`
 	At      time.Time `json:"at"`
-	Actor   string    `json:"actor"`            // login, or the API token's name; of a merge, who merged
-	Via     string    `json:"via"`              // comment or api; of a merge server (Liftlock merged) or forge (a person did)
+	Actor   string    `json:"actor"`            // login, the API token's name, or a user of the console; of a merge, who merged
+	Via     string    `json:"via"`              // comment, api or console; of a merge server (Liftlock merged) or forge (a person did)
 	Verb    string    `json:"verb"`             // hold, promote, …, or merge
 	Subject string    `json:"subject"`          // repository|pipeline|component #pull and the command in full
 	Reason  string    `json:"reason,omitempty"` // of a merge, what each gate answered, on one line

@@ -102,6 +102,7 @@
       again = false;
       try {
         const res = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-store" });
+        if (res.status === 401) { location.reload(); return; } // the session is over: the page leads to the login
         const next = new DOMParser().parseFromString(await res.text(), "text/html");
         if (!next.querySelector("main")) throw new Error("this is no page of the console");
         if (again) continue;

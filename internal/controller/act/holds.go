@@ -20,7 +20,7 @@ type Hold struct {
 	Scope       string // component, environment or pipeline
 	Environment string
 	By, Reason  string
-	Via         string         // api: By is the name of one of its tokens
+	Via         string         // api: By is the name of one of its tokens; console: a user there
 	Reverts     bool           // reverts stand still too
 	Given       time.Time      // when the command that sets it was given; zero: now
 	Until       time.Time      // zero: until somebody lifts it

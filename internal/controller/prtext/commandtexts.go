@@ -250,6 +250,16 @@ func SkippedText(s promotion.Skip, head string) string {
 	return fmt.Sprintf("%s skipped the gate %s of this promotion as it is (`%s`), until %s: %s", quoteName(s.By), quoteName(s.Gate), wording.Short(head), formatTime(s.Until), escapeText(s.Reason, maxReason))
 }
 
+// CommandGiven says in a pull request who gave a command about it, written as a comment would,
+// where that isn't seen: in the console.
+func CommandGiven(by, command, reason string) string {
+	text := quoteName(by) + " gave " + codeSpan(command, maxValue)
+	if reason != "" {
+		text += ": " + escapeText(reason, maxReason)
+	}
+	return text + "\n"
+}
+
 // HoldIsBack says on a pull request why its label that somebody took off is back.
 func HoldIsBack(by string) string {
 	who := "somebody"

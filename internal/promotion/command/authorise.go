@@ -28,8 +28,8 @@ func (p Permission) String() string {
 	return "none"
 }
 
-// Person is who gives a command: somebody on the forge, or a holder of one of the
-// API's tokens.
+// Person is who gives a command: somebody on the forge, a holder of one of the API's tokens,
+// or a user of the console.
 type Person struct {
 	Login      string
 	Permission Permission // on the forge, as it says now; without a meaning when Role is set
@@ -41,10 +41,10 @@ type Person struct {
 	Holds bool
 	// BreakGlass: the pipeline's breakGlass names this person, or a team that has them.
 	BreakGlass bool
-	Role       string // an API token's: viewer, operator or breakglass; empty: a person on the forge
+	Role       string // an API token's or a user's in the console: viewer, operator or breakglass; empty: a person on the forge
 }
 
-// The roles of the API's tokens. An operator is what a person who may write is,
+// The roles of the API's tokens and of the console's users. An operator is what a person who may write is,
 // and no approver unless Person.Approver says so; breakglass may do everything.
 const (
 	RoleViewer     = "viewer"
@@ -101,7 +101,7 @@ func Authorise(c Command, who Person, needApprover bool) error {
 		case who.Role == RoleBreakGlass:
 			return nil
 		case who.Role != "":
-			return fmt.Errorf("%s may not give /liftlock %s: it takes a token with the role breakglass", who.Login, c.Verb)
+			return fmt.Errorf("%s may not give /liftlock %s: it takes the role breakglass, and this is %s", who.Login, c.Verb, who.Role)
 		case permission < Write:
 			return permissionError(c, who, "write to", permission)
 		case c.Verb == Skip && who.BreakGlass:
@@ -131,5 +131,8 @@ func LiftsOwnOnly(who Person, needApprover bool) bool {
 }
 
 func permissionError(c Command, who Person, what string, has Permission) error {
+	if who.Role != "" {
+		return fmt.Errorf("%s may not give /liftlock %s: it takes the role %s, and this is %s", who.Login, c.Verb, RoleOperator, who.Role)
+	}
 	return fmt.Errorf("%s may not give /liftlock %s: it takes the permission to %s the repository (the forge says: %s)", who.Login, c.Verb, what, has)
 }

@@ -130,6 +130,26 @@ func Describe(c Command) string {
 	return strings.Join(words, " ")
 }
 
+// Comment is a command as a comment says it, without its reason. Where the pull request that
+// the comment is on says which environment is meant, that is left out.
+func Comment(c Command) string {
+	words := []string{Prefix, c.Verb, c.Scope}
+	if c.Verb == Promote || c.Verb == Why {
+		words = append(words, c.Environment)
+	}
+	words = append(words, c.Gate)
+	if c.For != 0 {
+		words = append(words, "for", c.For.String())
+	}
+	if !c.Until.IsZero() {
+		words = append(words, "until", c.Until.Format(time.RFC3339))
+	}
+	if c.Reverts {
+		words = append(words, "reverts")
+	}
+	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), " ")
+}
+
 // End is when a hold that is given at a time ends; zero: when somebody lifts it. The error
 // is for its author: that is over.
 func (c Command) End(given time.Time) (time.Time, error) {

@@ -1,0 +1,171 @@
+package console
+
+import (
+	"cmp"
+	"net/url"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/liftlock/liftlock/internal/console/api"
+)
+
+// The orders of components.
+const (
+	sortByNeed    = "need" // those that need a look first, then those where something goes on
+	sortByName    = "name"
+	sortByChanged = "changed" // the last changed first
+)
+
+// gridQuery is which components are shown, and in which order. What makes no sense in an
+// address is left out.
+type gridQuery struct {
+	Query       string // words that must all be found; one may be an environment
+	Show        string // all, moving, waiting or attention
+	State       string // of a release in an environment, or that wants to come in; empty: any
+	Environment string // the only one that is looked at; may have * for several; empty: all
+	Sort        string
+	Page        int // from 1
+}
+
+// gridStates are the states that components can be chosen by.
+var gridStates = []string{"verified", "verifying", "open", "waiting", "held", "degraded", "failed", "diverged", "mixed", "unreadable", "baseline", "closed"}
+
+func parseGridQuery(q url.Values) gridQuery {
+	text := func(name string) string {
+		v := strings.TrimSpace(q.Get(name))
+		if checkText(v, maxValue) != nil {
+			return ""
+		}
+		return v
+	}
+	oneOf := func(name string, all ...string) string {
+		if v := q.Get(name); slices.Contains(all, v) {
+			return v
+		}
+		return all[0]
+	}
+	g := gridQuery{Query: text("q"), Show: oneOf("show", "all", "moving", "waiting", "attention"), State: oneOf("state", append([]string{""}, gridStates...)...),
+		Environment: text("env"), Sort: oneOf("sort", sortByNeed, sortByName, sortByChanged), Page: 1}
+	if n, err := strconv.Atoi(q.Get("page")); err == nil && n > 1 && n <= 1_000_000 {
+		g.Page = n
+	}
+	return g
+}
+
+// values is the query as it is in an address, without what goes without saying.
+func (g *gridQuery) values() url.Values {
+	v := url.Values{}
+	for name, value := range map[string]string{"q": g.Query, "show": strings.TrimPrefix(g.Show, "all"), "state": g.State, "env": g.Environment} {
+		if value != "" {
+			v.Set(name, value)
+		}
+	}
+	if g.Sort != sortByNeed {
+		v.Set("sort", g.Sort)
+	}
+	if g.Page > 1 {
+		v.Set("page", strconv.Itoa(g.Page))
+	}
+	return v
+}
+
+// Filtered says that not all components are chosen.
+func (g *gridQuery) Filtered() bool {
+	return g.Query != "" || g.Show != "all" || g.State != "" || g.Environment != ""
+}
+
+// gridFilter is a query for one pipeline, whose environments its words may name.
+type gridFilter struct {
+	*gridQuery
+	words        []string        // in lower case, without the environments
+	environments map[string]bool // that are looked at; nil: all
+}
+
+func (g *gridQuery) filterFor(environments []string) gridFilter {
+	f := gridFilter{gridQuery: g}
+	choose := func(pattern string) bool {
+		found := false
+		for _, e := range environments {
+			if ok, err := path.Match(pattern, e); err == nil && ok {
+				if f.environments == nil {
+					f.environments = map[string]bool{}
+				}
+				f.environments[e] = true
+				found = true
+			}
+		}
+		return found
+	}
+	if g.Environment != "" && !choose(g.Environment) {
+		f.environments = map[string]bool{} // there is no such environment here
+		return f
+	}
+	for _, word := range strings.Fields(strings.ToLower(g.Query)) {
+		if slices.Contains(environments, word) && g.Environment == "" {
+			choose(word)
+			continue
+		}
+		f.words = append(f.words, word)
+	}
+	return f
+}
+
+// matches says whether a component is chosen: it has an environment that is looked at, one
+// of these is as the query says, and every word is found in the component's names or in
+// these environments.
+func (f *gridFilter) matches(u *shownUnit) bool {
+	found := f.environments == nil && f.Show == "all" && f.State == ""
+	matched := make([]bool, len(f.words))
+	for n, word := range f.words {
+		matched[n] = strings.Contains(u.names, word)
+	}
+	for i := range u.component.Environments {
+		e := &u.component.Environments[i]
+		if f.environments != nil && !f.environments[e.Environment] {
+			continue
+		}
+		found = found || f.matchesEnvironment(e)
+		for n, word := range f.words {
+			matched[n] = matched[n] || strings.Contains(u.texts[i], word)
+		}
+	}
+	return found && !slices.Contains(matched, false)
+}
+
+func (f *gridFilter) matchesEnvironment(e *api.Environment) bool {
+	if f.State != "" && e.State != f.State && (e.Incoming == nil || e.Incoming.State != f.State) {
+		return false
+	}
+	switch f.Show {
+	case "moving":
+		return e.Moving()
+	case "waiting":
+		return e.Waiting()
+	case "attention":
+		return e.Attention()
+	}
+	return true
+}
+
+// need is how early a component comes in the order of need.
+func (u *shownUnit) need() int {
+	switch {
+	case u.attention:
+		return 0
+	case u.moving || u.waiting:
+		return 1
+	}
+	return 2
+}
+
+// sortUnits puts units, which are sorted by name, in an order.
+func sortUnits(units []*shownUnit, by string) {
+	switch by {
+	case sortByNeed:
+		slices.SortStableFunc(units, func(a, b *shownUnit) int { return cmp.Compare(a.need(), b.need()) })
+	case sortByChanged:
+		slices.SortStableFunc(units, func(a, b *shownUnit) int { return b.at.Compare(a.at) })
+	}
+}

@@ -1,0 +1,197 @@
+package login
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+
+	"github.com/liftlock/liftlock/internal/wording"
+)
+
+const (
+	maxName    = 100 // characters of a name
+	maxGroups  = 2000
+	maxSubject = 255 // OpenID Connect Core 1.0, "ID Token": at most 255 ASCII characters
+)
+
+// Identity is who logged in.
+type Identity struct {
+	Subject string // for good, at this provider
+	Name    string // one line, never empty
+	Groups  []string
+}
+
+// AuthResponse is what the provider sends a browser back with.
+type AuthResponse struct {
+	Code, State string
+	Issuer      string // by whom, as RFC 9207 has it; empty: it doesn't say
+	Error       string // why there is no code, as OAuth names it
+	Description string
+}
+
+// Identify redeems the answer to an attempt. Its errors: *RefusedError, or ErrUnreachable.
+func (p *Provider) Identify(ctx context.Context, a *Attempt, got AuthResponse) (*Identity, error) {
+	switch {
+	case !a.Matches(got.State):
+		return nil, newRefusal("the answer is not to the login that this browser began. Log in again")
+	case got.Issuer != "" && got.Issuer != p.opts.Issuer:
+		return nil, newRefusal("the answer is of another identity provider than %s. Log in again", p.opts.Issuer)
+	case got.Error != "":
+		return nil, newRefusal("%s did not log you in: %s", p.opts.Issuer, oneLine(got.Error+" "+got.Description, 200))
+	case got.Code == "":
+		return nil, newRefusal("the answer has no code. Log in again")
+	}
+	m, err := p.lookUp(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ctx = p.with(ctx)
+	token, err := p.oauth(m).Exchange(ctx, got.Code, oauth2.VerifierOption(a.Verifier))
+	if err != nil {
+		return nil, p.explainExchange(err)
+	}
+	p.noteTrial(nil)
+	raw, _ := token.Extra("id_token").(string)
+	if raw == "" {
+		return nil, newRefusal("%s gave no ID token: is the scope openid allowed for the client %s?", p.opts.Issuer, p.opts.ClientID)
+	}
+	id, err := m.provider.VerifierContext(ctx, &oidc.Config{ClientID: p.opts.ClientID, Now: p.opts.Now}).Verify(ctx, raw)
+	if err != nil {
+		return nil, newRefusal("the ID token is not good: %v", err)
+	}
+	claims := map[string]json.RawMessage{}
+	if err := id.Claims(&claims); err != nil {
+		return nil, newRefusal("the ID token can't be read: %v", err)
+	}
+	switch party, ok := textClaim(claims, "azp"); {
+	case id.Nonce != a.Nonce:
+		return nil, newRefusal("the ID token was made for another login (its nonce is not this one's). Log in again")
+	case ok && party != p.opts.ClientID:
+		return nil, newRefusal("the ID token was made for another client than %s", p.opts.ClientID)
+	case id.Subject == "" || len(id.Subject) > maxSubject:
+		return nil, newRefusal("the ID token names no subject that can be kept")
+	}
+	if _, ok := claims[p.opts.GroupsClaim]; !ok {
+		if err := p.addUserInfo(ctx, m, token, id.Subject, claims); err != nil {
+			return nil, err
+		}
+	}
+	groups, err := listGroups(claims, p.opts.GroupsClaim)
+	if err != nil {
+		return nil, err
+	}
+	name := p.nameOf(id.Subject, claims)
+	if name == "" {
+		return nil, newRefusal("the ID token gives nothing that you could be called by")
+	}
+	return &Identity{Subject: id.Subject, Name: name, Groups: groups}, nil
+}
+
+// explainExchange says why a code wasn't redeemed.
+func (p *Provider) explainExchange(err error) error {
+	var answered *oauth2.RetrieveError
+	if !errors.As(err, &answered) || answered.Response.StatusCode >= 500 {
+		err = fmt.Errorf("%w: redeem the code at %s: %w", ErrUnreachable, p.opts.Issuer, err)
+		p.noteTrial(err)
+		return err
+	}
+	switch answered.ErrorCode {
+	case "invalid_grant":
+		return newRefusal("%s doesn't take the code: it was used before, is too old, or belongs to another login. Log in again", p.opts.Issuer)
+	case "invalid_client", "unauthorized_client":
+		return newRefusal("%s doesn't know this server: oidc.clientID or oidc.clientSecret in the server's file is wrong (%s)", p.opts.Issuer, oneLine(answered.ErrorCode+" "+answered.ErrorDescription, 200))
+	}
+	return newRefusal("%s doesn't redeem the code: %s", p.opts.Issuer, oneLine(fmt.Sprintf("%d %s %s", answered.Response.StatusCode, answered.ErrorCode, answered.ErrorDescription), 200))
+}
+
+// addUserInfo adds what the userinfo endpoint says to claims that the ID token hasn't:
+// some providers name groups only there.
+func (p *Provider) addUserInfo(ctx context.Context, m *metadata, token *oauth2.Token, subject string, claims map[string]json.RawMessage) error {
+	if m.provider.UserInfoEndpoint() == "" {
+		return nil
+	}
+	info, err := m.provider.UserInfo(ctx, oauth2.StaticTokenSource(token))
+	if err != nil {
+		err = fmt.Errorf("%w: the ID token has no claim %s, and %s can't be asked for it: %w", ErrUnreachable, p.opts.GroupsClaim, p.opts.Issuer, err)
+		p.noteTrial(err)
+		return err
+	}
+	if info.Subject != subject { // OpenID Connect Core 1.0, "Successful UserInfo Response"
+		return newRefusal("%s speaks of somebody else at its userinfo endpoint", p.opts.Issuer)
+	}
+	more := map[string]json.RawMessage{}
+	if err := info.Claims(&more); err != nil {
+		return newRefusal("what %s says at its userinfo endpoint can't be read: %v", p.opts.Issuer, err)
+	}
+	for name, value := range more {
+		if _, ok := claims[name]; !ok {
+			claims[name] = value
+		}
+	}
+	return nil
+}
+
+// listGroups reads the groups, a list of texts or one text; no claim is no group.
+func listGroups(claims map[string]json.RawMessage, name string) ([]string, error) {
+	raw, ok := claims[name]
+	if !ok || string(raw) == "null" {
+		return nil, nil
+	}
+	var groups []string
+	if one, ok := textClaim(claims, name); ok {
+		groups = []string{one}
+	} else if err := json.Unmarshal(raw, &groups); err != nil {
+		return nil, newRefusal("the claim %s is no list of groups: %.80s", name, raw)
+	}
+	if len(groups) > maxGroups {
+		return nil, newRefusal("the claim %s has %d groups; at most %d are taken: let the provider send only those that matter here", name, len(groups), maxGroups)
+	}
+	slices.Sort(groups)
+	return slices.Compact(groups), nil
+}
+
+// nameOf is what somebody is called.
+func (p *Provider) nameOf(subject string, claims map[string]json.RawMessage) string {
+	names := []string{p.opts.NameClaim}
+	if p.opts.NameClaim == "" {
+		names = []string{"preferred_username"}
+		if verified := string(claims["email_verified"]); verified == "true" {
+			names = append(names, "email")
+		}
+	}
+	for _, name := range names {
+		if text, ok := textClaim(claims, name); ok && oneLine(text, maxName) != "" {
+			return oneLine(text, maxName)
+		}
+	}
+	return oneLine(subject, maxName)
+}
+
+func textClaim(claims map[string]json.RawMessage, name string) (string, bool) {
+	var text string
+	if raw, ok := claims[name]; !ok || json.Unmarshal(raw, &text) != nil {
+		return "", false
+	}
+	return text, text != ""
+}
+
+// oneLine is a text from outside on one line of visible characters, cut.
+func oneLine(text string, n int) string {
+	text = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case !unicode.IsPrint(r):
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(text, ""))
+	return wording.ClipRunes(strings.Join(strings.Fields(text), " "), n)
+}

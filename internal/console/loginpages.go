@@ -1,0 +1,181 @@
+package console
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/liftlock/liftlock/internal/console/login"
+	"github.com/liftlock/liftlock/internal/promotion/command"
+	"github.com/liftlock/liftlock/internal/store"
+)
+
+// maxReturn bounds the address that a login leads back to.
+const maxReturn = 1 << 10
+
+// loginURL is where the login begins that leads back to an address.
+func (c *server) loginURL(back *url.URL) string {
+	return c.linkPrefix + "/login?" + url.Values{"return": {back.RequestURI()}}.Encode()
+}
+
+// parseReturn reads where a login leads to: a page of this console, and nowhere else.
+func parseReturn(raw string) string {
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil, len(raw) > maxReturn, u.Scheme != "" || u.Host != "" || u.User != nil || u.Opaque != "",
+		!strings.HasPrefix(raw, "/") || strings.HasPrefix(raw, "//"), strings.ContainsAny(raw, "\\\t\r\n"),
+		strings.HasPrefix(u.Path, "//") || strings.Contains(u.Path, `\`), // as browsers read it once it is unescaped
+		strings.HasPrefix(u.Path, "/log"):                                // login, logout, logged-out
+		return "/"
+	}
+	return (&url.URL{Path: u.Path, RawPath: u.RawPath, RawQuery: u.RawQuery}).String()
+}
+
+// loginBody is the body of a page about logging in that didn't work, or out.
+type loginBody struct {
+	Text       string
+	Retry      string // where to log in; empty: that won't help
+	EndSession string // where to log out of the provider too; empty: nowhere
+}
+
+func (c *server) renderLogin(w http.ResponseWriter, r *http.Request, status int, title string, b loginBody) {
+	c.renderPage(w, r, status, "login", page{Title: title, Still: true, Body: b})
+}
+
+// beginLogin takes GET /login and leads to the identity provider.
+func (c *server) beginLogin(w http.ResponseWriter, r *http.Request) {
+	a := login.NewAttempt(parseReturn(r.URL.Query().Get("return")))
+	to, err := c.opts.Login.Provider.AuthURL(r.Context(), a)
+	if err != nil {
+		c.failLogin(w, r, a, err)
+		return
+	}
+	setCookie(w, attemptCookie, a.String(), attemptLifetime)
+	http.Redirect(w, r, to, http.StatusSeeOther)
+}
+
+// finishLogin takes GET /login/callback, where the identity provider sends browsers back to.
+func (c *server) finishLogin(w http.ResponseWriter, r *http.Request) {
+	a := &login.Attempt{Return: "/"}
+	if cookie, err := r.Cookie(attemptCookie); err == nil {
+		if known, err := login.ParseAttempt(cookie.Value); err == nil {
+			a = known
+		}
+	}
+	dropCookie(w, attemptCookie)
+	a.Return = parseReturn(a.Return)
+	q := r.URL.Query()
+	who, err := c.opts.Login.Provider.Identify(r.Context(), a, login.AuthResponse{Code: q.Get("code"), State: q.Get("state"), Issuer: q.Get("iss"), Error: q.Get("error"), Description: q.Get("error_description")})
+	if err != nil {
+		c.failLogin(w, r, a, err)
+		return
+	}
+	role := c.opts.Login.roleOf(who.Groups)
+	if role == "" {
+		c.opts.Log.Warn("somebody who has no role tried to log in to the console", zap.String("name", who.Name), zap.String("subject", who.Subject), zap.Strings("groups", who.Groups))
+		groups := "the identity provider names no groups of yours"
+		if len(who.Groups) > 0 {
+			groups = "your groups are " + strings.Join(who.Groups, ", ")
+		}
+		c.renderLogin(w, r, http.StatusForbidden, "You have no role here", loginBody{Retry: c.linkPrefix + "/login",
+			Text: "You are " + who.Name + ", and " + groups + ": none of them has a role. Who runs this server gives roles under oidc.roles in the server's file."})
+		return
+	}
+	added, err := c.startSession(w, r, a, who, role)
+	switch {
+	case err != nil:
+		c.renderError(w, r, err)
+	case !added:
+		c.failLogin(w, r, a, &login.RefusedError{Why: "this login was used before. Log in again"})
+	default:
+		http.Redirect(w, r, c.linkPrefix+a.Return, http.StatusSeeOther)
+	}
+}
+
+// failLogin says why nobody was logged in.
+func (c *server) failLogin(w http.ResponseWriter, r *http.Request, a *login.Attempt, err error) {
+	retry := c.linkPrefix + "/login?" + url.Values{"return": {a.Return}}.Encode()
+	var refused *login.RefusedError
+	if errors.As(err, &refused) {
+		c.opts.Log.Warn("a login to the console was refused", zap.String("reason", refused.Why), zap.String("client", c.opts.Client(r)))
+		c.renderLogin(w, r, http.StatusForbidden, "You are not logged in", loginBody{Text: refused.Why, Retry: retry})
+		return
+	}
+	if r.Context().Err() != nil {
+		return
+	}
+	c.opts.Log.Error("nobody can log in to the console now", zap.Error(err))
+	w.Header().Set("Retry-After", "5")
+	c.renderLogin(w, r, http.StatusServiceUnavailable, "Nobody can log in now", loginBody{Retry: retry,
+		Text: "The identity provider " + c.opts.Login.Provider.Issuer() + " can't be reached; the server's log says why. Who has logged in stays so, and commands work in pull requests and with API tokens."})
+}
+
+// logout takes POST /logout.
+func (c *server) logout(w http.ResponseWriter, r *http.Request) {
+	if _, err := c.opts.Store.EndBrowserSession(r.Context(), userOf(r.Context()).ID); err != nil {
+		c.renderError(w, r, err)
+		return
+	}
+	dropCookie(w, sessionCookie)
+	http.Redirect(w, r, c.linkPrefix+"/logged-out", http.StatusSeeOther)
+}
+
+func (c *server) loggedOutPage(w http.ResponseWriter, r *http.Request) {
+	c.renderLogin(w, r, http.StatusOK, "You are logged out", loginBody{Text: "This browser has no session here any more.", Retry: c.linkPrefix + "/login",
+		EndSession: c.opts.Login.Provider.EndSessionURL(c.origin + c.linkPrefix + "/logged-out")})
+}
+
+// accountBody is the body of the page about who has logged in.
+type accountBody struct {
+	*user
+	Token    string // of its forms
+	Sessions []store.BrowserSession
+	All      bool // they are everybody's
+}
+
+// listSessions lists the sessions that a user may end: their own, or, with the highest role,
+// everybody's.
+func (c *server) listSessions(r *http.Request, u *user) (all []store.BrowserSession, everybody bool, err error) {
+	subject := u.Subject
+	if everybody = u.Role == command.RoleBreakGlass; everybody {
+		subject = ""
+	}
+	all, err = c.opts.Store.BrowserSessions(r.Context(), subject, c.opts.Now().Add(-c.opts.Login.Idle).Add(time.Microsecond))
+	return all, everybody, err
+}
+
+func (c *server) accountPage(w http.ResponseWriter, r *http.Request) {
+	u := userOf(r.Context())
+	all, everybody, err := c.listSessions(r, u)
+	if err != nil {
+		c.renderError(w, r, err)
+		return
+	}
+	c.renderPage(w, r, http.StatusOK, "account", page{Title: "Your account", Nav: "account", Still: true, Body: accountBody{u, u.formToken(), all, everybody}})
+}
+
+// endSession takes POST /account/sessions/{id}.
+func (c *server) endSession(w http.ResponseWriter, r *http.Request) {
+	u := userOf(r.Context())
+	all, _, err := c.listSessions(r, u)
+	if err != nil {
+		c.renderError(w, r, err)
+		return
+	}
+	for _, s := range all {
+		if s.ID != r.PathValue("id") {
+			continue
+		}
+		if _, err := c.opts.Store.EndBrowserSession(r.Context(), s.ID); err != nil {
+			c.renderError(w, r, err)
+			return
+		}
+		c.opts.Log.Info("a session was ended", zap.String("name", s.Name), zap.String("subject", s.Subject), zap.String("by", u.By()))
+		break // one that is over already is what was wanted
+	}
+	http.Redirect(w, r, c.linkPrefix+"/account", http.StatusSeeOther)
+}

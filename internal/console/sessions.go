@@ -1,0 +1,254 @@
+package console
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/liftlock/liftlock/internal/console/login"
+	"github.com/liftlock/liftlock/internal/promotion/command"
+	"github.com/liftlock/liftlock/internal/store"
+)
+
+// Login is how people log in to the console.
+type Login struct {
+	Provider *login.Provider
+	// Roles are the groups that have each role, AnyGroup for everybody whom the provider
+	// knows. Who has several has the highest.
+	Roles map[string][]string
+	// Idle ends a session that isn't used for so long, Lifetime any; whose groups have
+	// changed is known by the next login only.
+	Idle, Lifetime time.Duration
+}
+
+// AnyGroup stands for everybody who can log in.
+const AnyGroup = "*"
+
+// The cookies. Their prefix keeps other hosts, and plain HTTP, from setting them ("Cookies:
+// HTTP State Management Mechanism", RFC 6265bis, section 4.1.3.2).
+const (
+	sessionCookie = "__Host-liftlock"
+	attemptCookie = "__Host-liftlock-login"
+)
+
+const (
+	// attemptLifetime is how long a login may take.
+	attemptLifetime = 10 * time.Minute
+	// seenInterval is how exactly it is kept when a session was used last.
+	seenInterval = time.Minute
+)
+
+// user is who has a session.
+type user struct {
+	store.BrowserSession
+	secret string // what the browser sends
+}
+
+// By is who a user is in the audit trail, in pull requests and where a hold is kept.
+func (u *user) By() string { return u.Name + " (console)" }
+
+// formToken proves that a form is one of ours, made for this session. It is made of what
+// only the browser has, so nothing is kept of it.
+func (u *user) formToken() string {
+	mac := hmac.New(sha256.New, []byte(u.secret))
+	mac.Write([]byte("a form of the console"))
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// digestToken is how a session's token is kept.
+func digestToken(secret string) string {
+	sum := sha256.Sum256([]byte(secret))
+	return hex.EncodeToString(sum[:])
+}
+
+// roleOf is the highest role that any of some groups has; empty: none.
+func (l *Login) roleOf(groups []string) string {
+	best := ""
+	for role, named := range l.Roles {
+		has := slices.ContainsFunc(named, func(g string) bool { return g == AnyGroup || slices.Contains(groups, g) })
+		if has && roleRanks[role] > roleRanks[best] {
+			best = role
+		}
+	}
+	return best
+}
+
+// check says what is wrong with how people log in.
+func (l *Login) check(external *url.URL) error {
+	if l.Provider == nil || l.Idle <= 0 || l.Lifetime <= 0 {
+		return errors.New("log in: a provider, and how long sessions last, are required")
+	}
+	if external.Host == "" {
+		return errors.New("log in: externalURL is required; identity providers send browsers back there")
+	}
+	for role := range l.Roles {
+		if roleRanks[role] == 0 {
+			return fmt.Errorf("log in: there is no role %q", role)
+		}
+	}
+	return nil
+}
+
+type userKey struct{}
+
+// userOf is who makes a request; nil: nobody has logged in, or it wasn't looked for.
+func userOf(ctx context.Context) *user {
+	u, _ := ctx.Value(userKey{}).(*user)
+	return u
+}
+
+// findUser finds whose session a request has; nil: nobody's. With w it also says that the
+// session was used, and exchanges the token of one whose role is another by now.
+func (c *server) findUser(w http.ResponseWriter, r *http.Request) (*user, error) {
+	if c.opts.Login == nil {
+		return nil, nil
+	}
+	cookie, err := r.Cookie(sessionCookie)
+	if err != nil || cookie.Value == "" {
+		return nil, nil
+	}
+	s, ok, err := c.opts.Store.BrowserSession(r.Context(), digestToken(cookie.Value))
+	if err != nil {
+		return nil, err
+	}
+	now := c.opts.Now()
+	u := &user{s, cookie.Value}
+	role := c.opts.Login.roleOf(s.Groups)
+	switch {
+	case !ok || !s.EndedAt.IsZero() || !now.Before(s.ExpiresAt) || now.Sub(s.SeenAt) >= c.opts.Login.Idle || role == "":
+		return nil, nil
+	case w == nil:
+		u.Role = role
+		return u, nil
+	case role != s.Role:
+		if u, err = c.rotateSession(w, r, u, role); u == nil || err != nil {
+			return nil, err
+		}
+	}
+	if now.Sub(s.SeenAt) >= seenInterval {
+		if err := c.opts.Store.SeeBrowserSession(r.Context(), s.ID, now); err != nil {
+			return nil, err
+		}
+	}
+	return u, nil
+}
+
+// rotateSession gives a session another role, and with it another token: what was known of
+// the old one is worth nothing. nil: somebody was faster.
+func (c *server) rotateSession(w http.ResponseWriter, r *http.Request, u *user, role string) (*user, error) {
+	secret := rand.Text()
+	rotated, err := c.opts.Store.RotateBrowserSession(r.Context(), u.ID, digestToken(u.secret), digestToken(secret), role)
+	if err != nil || !rotated {
+		return nil, err
+	}
+	c.opts.Log.Info("a session has another role", zap.String("name", u.Name), zap.String("subject", u.Subject), zap.String("was", u.Role), zap.String("role", role))
+	out := &user{u.BrowserSession, secret}
+	out.Role = role
+	setCookie(w, sessionCookie, secret, u.ExpiresAt.Sub(c.opts.Now()))
+	return out, nil
+}
+
+// startSession makes a session of a login; false where the login was used for one before.
+// Whatever session the browser had is over: nobody goes on in one that was there before.
+func (c *server) startSession(w http.ResponseWriter, r *http.Request, a *login.Attempt, who *login.Identity, role string) (bool, error) {
+	old, err := c.findUser(nil, r)
+	if err != nil {
+		return false, err
+	}
+	now, secret := c.opts.Now(), rand.Text()
+	added, err := c.opts.Store.AddBrowserSession(r.Context(), store.BrowserSession{
+		ID: rand.Text(), Token: digestToken(secret), Attempt: a.Digest(), Subject: who.Subject, Name: who.Name, Role: role, Groups: who.Groups,
+		Client: c.opts.Client(r), StartedAt: now, SeenAt: now, ExpiresAt: now.Add(c.opts.Login.Lifetime)})
+	if err != nil || !added {
+		return false, err
+	}
+	if old != nil {
+		if _, err := c.opts.Store.EndBrowserSession(r.Context(), old.ID); err != nil {
+			return false, err
+		}
+	}
+	c.opts.Log.Info("somebody logged in to the console", zap.String("name", who.Name), zap.String("subject", who.Subject), zap.String("role", role))
+	setCookie(w, sessionCookie, secret, c.opts.Login.Lifetime)
+	return true, nil
+}
+
+// setCookie sets a cookie that only this host is sent, by TLS, and no script reads. Lax: a
+// link in a pull request leads to a page, and nothing that another site posts has it.
+func setCookie(w http.ResponseWriter, name, value string, lifetime time.Duration) {
+	http.SetCookie(w, &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: max(int(lifetime.Seconds()), 1), Secure: true, HttpOnly: true, SameSite: http.SameSiteLaxMode})
+}
+
+func dropCookie(w http.ResponseWriter, name string) {
+	http.SetCookie(w, &http.Cookie{Name: name, Path: "/", MaxAge: -1, Secure: true, HttpOnly: true, SameSite: http.SameSiteLaxMode})
+}
+
+// checkForm says why a post is none of our own pages'.
+func (c *server) checkForm(r *http.Request, u *user) error {
+	const text = "This was not sent by a page of this console, so nothing was done. Open the page again and try once more."
+	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" || r.Header.Get("Origin") != c.origin {
+		c.opts.Log.Warn("a post of another site was refused", zap.String("origin", r.Header.Get("Origin")), zap.String("path", r.URL.Path), zap.String("expected", c.origin))
+		return apiErrorf(http.StatusForbidden, "%s The server knows itself as %s.", text, c.origin)
+	}
+	if u == nil {
+		return apiErrorf(http.StatusUnauthorized, "You are not logged in any more, so nothing was done. Log in and try once more.")
+	}
+	if !hmac.Equal([]byte(r.PostFormValue("token")), []byte(u.formToken())) {
+		return apiErrorf(http.StatusForbidden, "%s", text)
+	}
+	return nil
+}
+
+// usersOnly lets those pass who have logged in, and posts of our own pages. Others are led
+// to the login.
+func (c *server) usersOnly(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		u, err := c.findUser(w, r)
+		if err != nil {
+			c.renderError(w, r, err)
+			return
+		}
+		if u != nil {
+			r = r.WithContext(context.WithValue(r.Context(), userKey{}, u))
+		}
+		switch {
+		case r.Method == http.MethodGet && u == nil:
+			c.leadToLogin(w, r)
+			return
+		case r.Method != http.MethodGet:
+			r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+			if err := c.checkForm(r, u); err != nil {
+				c.renderError(w, r, err)
+				return
+			}
+		}
+		next(w, r)
+	}
+}
+
+// leadToLogin sends a browser to the login, and back to where it wanted to go. What a page's
+// script asks for is refused instead: it can't log anybody in.
+func (c *server) leadToLogin(w http.ResponseWriter, r *http.Request) {
+	if mode := r.Header.Get("Sec-Fetch-Mode"); mode != "" && mode != "navigate" || r.Method != http.MethodGet {
+		http.Error(w, "log in first", http.StatusUnauthorized)
+		return
+	}
+	http.Redirect(w, r, c.loginURL(r.URL), http.StatusSeeOther)
+}
+
+// mayGive says why a user may not give a command, by the judge of all commands; nil where
+// nothing is known against it. hasApprovals: an environment that it is about is known to have
+// an approvals gate.
+func (u *user) mayGive(cmd command.Command, hasApprovals bool) error {
+	return command.Authorise(cmd, command.Person{Login: u.By(), Role: u.Role}, hasApprovals)
+}
