@@ -191,6 +191,11 @@ func (s *tutorialShell) poll(holds func() bool) bool {
 // TestTutorial does what the tutorial says, from an empty folder, and holds that everything
 // prints what the page shows. In short form it ends before the server, which is what takes time.
 func TestTutorial(t *testing.T) {
+	for _, program := range []string{"bash", "curl"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("a reader of the tutorial has %s: %v", program, err)
+		}
+	}
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/tutorial.md")
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"path"
 	"reflect"
+	"slices"
 
 	"gopkg.in/yaml.v3"
 
@@ -167,4 +168,9 @@ func (p *Playground) replaceApplications(wanted map[string]emulator.AppSpec) err
 	}
 	p.applied.applications = wanted
 	return nil
+}
+
+// sortSpecs orders Applications by name, so that reports come in one order.
+func sortSpecs(list []emulator.AppSpec) {
+	slices.SortFunc(list, func(a, b emulator.AppSpec) int { return cmp.Compare(a.Name, b.Name) })
 }

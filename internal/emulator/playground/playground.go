@@ -1,14 +1,12 @@
 package playground
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -187,9 +185,4 @@ func (p *Playground) Run(ctx context.Context) error {
 		case <-ticker.C:
 		}
 	}
-}
-
-// sortSpecs orders Applications by name, so that reports come in one order.
-func sortSpecs(list []emulator.AppSpec) {
-	slices.SortFunc(list, func(a, b emulator.AppSpec) int { return cmp.Compare(a.Name, b.Name) })
 }

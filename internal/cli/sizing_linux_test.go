@@ -1,0 +1,284 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/console/client"
+	"github.com/liftlock/liftlock/internal/emulator"
+)
+
+var sizingComponents = flag.Int("sizing", 3, "components of TestSizing, each in three environments")
+
+// TestSizing has a server of its own process take one release of every component through three
+// environments at once, and prints what that took of the machine. docs/sizing.md has figures.
+func TestSizing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it waits for a real server")
+	}
+	t.Parallel()
+	n := *sizingComponents
+	w := newSizingWorld(t, n)
+	server := w.startServer(t)
+	w.await(t, n, "1.0.0", "baseline")
+	t.Logf("%d components, %d Applications", n, 3*n)
+	t.Logf("looked at once: %s", server.use(t))
+	before := countCalls(w.Forge)
+	began := time.Now()
+	files := map[string]string{}
+	for i := range n {
+		files[sizingOverlay(i, "dev")] = sizingKustomization("1.1.0")
+	}
+	if _, err := w.Forge.CommitAs("acme/fleet", "linus", "main", "Release everything", files); err != nil {
+		t.Fatal(err)
+	}
+	w.await(t, n, "1.1.0", "verified")
+	calls := countCalls(w.Forge) - before
+	t.Logf("%d promotions, all at once, in %s: %s", 2*n, time.Since(began).Round(time.Second), server.use(t))
+	t.Logf("%.1f calls of the forge's API a promotion, %s in the data folder", float64(calls)/float64(2*n), megabytes(folderSize(t, filepath.Join(w.dir, "data"))))
+	// Far more than it takes: that something grows with the square of the components shows.
+	if perPromotion := calls / (2 * n); n >= 3 && perPromotion > 100 {
+		t.Errorf("a promotion takes %d calls of the forge's API", perPromotion)
+	}
+}
+
+type sizingWorld struct {
+	*emulator.Simulation
+	dir, url string
+}
+
+func sizingOverlay(component int, environment string) string {
+	return fmt.Sprintf("apps/app-%04d/overlays/%s/kustomization.yaml", component, environment)
+}
+
+func sizingKustomization(tag string) string {
+	return "images:\n  - name: registry.example/app\n    newTag: " + tag + "\n"
+}
+
+const (
+	sizingToken = "a-token-of-some-length"
+
+	sizingPipeline = `apiVersion: liftlock.dev/v1alpha1
+kind: Pipeline
+metadata: {name: shop}
+spec:
+  applicationSets: [{path: argocd/shop.yaml}]
+  component: '{{ index .path.segments 1 }}'
+  environment: '{{ .path.basename }}'
+  carry: [{kustomizeImages: ["registry.example/*"]}]
+  limits: {openPerEnvironment: 1000, mergesPerHour: 10000}
+  environments:
+    - {name: dev, verify: {healthyFor: 100ms}}
+    - {name: qa, after: [dev], merge: auto, verify: {healthyFor: 100ms}}
+    - {name: prod, after: [qa], merge: auto, verify: {healthyFor: 100ms}}
+`
+
+	sizingServer = `listen: %[1]s
+externalURL: http://%[1]s
+dataDir: %[2]s/data
+forges:
+  - {name: hub, type: github, url: "%[3]s", auth: {token: a-token-of-the-bot}, webhookSecrets: [a-webhook-secret]}
+repositories: [{forge: hub, name: acme/fleet, manageWebhooks: true}]
+argocd: [{name: hub, kubernetes: {kubeconfig: %[2]s/kubeconfig, namespaces: [argocd]}}]
+`
+)
+
+func newSizingWorld(t *testing.T, n int) *sizingWorld {
+	t.Helper()
+	dir := t.TempDir()
+	sim, err := emulator.New(emulator.Options{Dir: filepath.Join(dir, "world"), Timings: emulator.FastTimings(), RateLimit: 1_000_000_000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := sim.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for login, token := range map[string]string{"acme": "a-token-of-acme", "linus": "a-token-of-linus", "liftlock": "a-token-of-the-bot"} {
+		must(sim.Forge.AddUser(login, token, emulator.UserOptions{}))
+	}
+	set := strings.NewReplacer("REPO", sim.Forge.CloneURL("acme/fleet")).Replace(`apiVersion: argoproj.io/v1alpha1
+kind: ApplicationSet
+metadata: {name: shop, namespace: argocd}
+spec:
+  goTemplate: true
+  generators: [{git: {repoURL: REPO, revision: main, directories: [{path: apps/*/overlays/*}]}}]
+  template:
+    metadata: {name: '{{ index .path.segments 1 }}-{{ .path.basename }}'}
+    spec:
+      project: default
+      source: {repoURL: REPO, targetRevision: main, path: '{{ .path.path }}'}
+      destination: {server: https://kubernetes.default.svc, namespace: '{{ .path.basename }}'}
+      syncPolicy: {automated: {}}
+`)
+	files := map[string]string{".liftlock.yaml": sizingPipeline, "argocd/shop.yaml": set}
+	for i := range n {
+		for _, env := range []string{"dev", "qa", "prod"} {
+			files[sizingOverlay(i, env)] = sizingKustomization("1.0.0")
+		}
+	}
+	must(sim.Forge.CreateRepo("acme/fleet", emulator.RepoOptions{Files: files, Author: "linus", Access: map[string]emulator.Permission{"liftlock": emulator.Admin, "linus": emulator.Write}}))
+	for i := range n {
+		for _, env := range []string{"dev", "qa", "prod"} {
+			must(sim.ArgoCD.AddApplication(emulator.AppSpec{Name: fmt.Sprintf("app-%04d-%s", i, env), Repo: "acme/fleet", Path: filepath.Dir(sizingOverlay(i, env)), DestinationNamespace: env, ApplicationSet: "shop"}))
+		}
+	}
+	must(sim.ArgoCD.WriteKubeconfig(filepath.Join(dir, "kubeconfig")))
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(err)
+	address := l.Addr().String()
+	must(l.Close())
+	must(os.WriteFile(filepath.Join(dir, "liftlock.yaml"), fmt.Appendf(nil, sizingServer, address, dir, sim.Forge.APIURL()), 0o600))
+	return &sizingWorld{sim, dir, "http://" + address}
+}
+
+// await waits until every component's release in prod is this one, in this state.
+func (w *sizingWorld) await(t *testing.T, n int, release, state string) {
+	t.Helper()
+	c, err := client.New(w.url, sizingToken, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := ""
+	deadline, tick := time.NewTimer(30*time.Minute), time.NewTicker(500*time.Millisecond)
+	defer deadline.Stop()
+	defer tick.Stop()
+	for {
+		p, err := c.Pipeline(t.Context(), "hub:acme/fleet", "shop")
+		reached := 0
+		if err != nil {
+			seen = err.Error()
+		} else {
+			for i := range p.Components {
+				for _, e := range p.Components[i].Environments {
+					if e.Environment == "prod" && e.Name == release && e.State == state {
+						reached++
+					}
+				}
+			}
+			seen = fmt.Sprintf("%d of %d components", reached, len(p.Components))
+		}
+		if reached == n {
+			return
+		}
+		select {
+		case <-deadline.C:
+			t.Fatalf("prod doesn't get to %s %s: %s", release, state, seen)
+		case <-tick.C:
+		}
+	}
+}
+
+// sizedServer is a server in a process of its own.
+type sizedServer struct{ process *os.Process }
+
+func (w *sizingWorld) startServer(t *testing.T) *sizedServer {
+	t.Helper()
+	c := exec.CommandContext(t.Context(), "liftlock", "serve", "--config", filepath.Join(w.dir, "liftlock.yaml"))
+	var log bytes.Buffer
+	c.Stderr = &log
+	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }
+	c.WaitDelay = 10 * time.Second
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		var exit *exec.ExitError
+		if err := c.Wait(); err != nil && !errors.As(err, &exit) && !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		if t.Failed() {
+			t.Logf("the server's log:\n%s", &log)
+		}
+	})
+	return &sizedServer{c.Process}
+}
+
+// use is what the process has taken so far, git's processes included once they have ended.
+func (s *sizedServer) use(t *testing.T) string {
+	t.Helper()
+	fields := map[string]int64{}
+	status, err := os.Open(fmt.Sprintf("/proc/%d/status", s.process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer status.Close() // it is only read
+	for lines := bufio.NewScanner(status); lines.Scan(); {
+		name, value, _ := strings.Cut(lines.Text(), ":")
+		if kib, ok := strings.CutSuffix(strings.TrimSpace(value), " kB"); ok {
+			if fields[name], err = strconv.ParseInt(kib, 10, 64); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The fields after the program's name, which may have spaces: utime, stime, cutime and
+	// cstime are the 12th to the 15th, in hundredths of a second (proc(5)).
+	_, after, _ := bytes.Cut(stat, []byte(") "))
+	ticks := int64(0)
+	for _, f := range strings.Fields(string(after))[11:15] {
+		v, err := strconv.ParseInt(f, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ticks += v
+	}
+	return fmt.Sprintf("%s resident, at most %s, %.1f s of processor time", megabytes(fields["VmRSS"]*1024), megabytes(fields["VmHWM"]*1024), float64(ticks)/100)
+}
+
+func megabytes(n int64) string { return fmt.Sprintf("%.0f MB", float64(n)/1e6) }
+
+func folderSize(t *testing.T, dir string) int64 {
+	t.Helper()
+	total := int64(0)
+	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		info, err := d.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // the server goes on meanwhile
+		}
+		total += info.Size()
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return total
+}
+
+// countCalls is how often the forge's API was called, without Git.
+func countCalls(f *emulator.Forge) int {
+	total := 0
+	for route, n := range f.Calls() {
+		if !strings.Contains(route, ".git") {
+			total += n
+		}
+	}
+	return total
+}
