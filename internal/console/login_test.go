@@ -291,6 +291,18 @@ func TestForgedCallbacksAreRefused(t *testing.T) {
 	refused("a cancelled login", again, "/login/callback?error=access_denied&state="+answer.Query().Get("state"))
 }
 
+func TestOriginIsAsBrowsersWriteIt(t *testing.T) {
+	for address, want := range map[string]string{
+		"https://Liftlock.example.com:443/ops": "https://liftlock.example.com", "https://liftlock.example.com:8443": "https://liftlock.example.com:8443",
+		"http://localhost:80": "http://localhost", "http://localhost:443": "http://localhost:443", "https://[::1]:443": "https://[::1]",
+	} {
+		u, err := url.Parse(address)
+		if err != nil || originOf(u) != want {
+			t.Errorf("%s has the origin %s, want %s (%v)", address, originOf(u), want, err)
+		}
+	}
+}
+
 // One login makes one session also where the provider redeems a code twice.
 func TestLoginIsGoodOnce(t *testing.T) {
 	w := newLoginConsole(t, nil)
