@@ -34,6 +34,9 @@ const (
 	simulatedMemory = 4 << 20
 )
 
+// unlimitedCPU is more of the processor, in seconds, than the code as it is needs.
+const unlimitedCPU = 3600
+
 // simulatedSeed is the first world in which mutants are simulated: each in the same ones.
 const simulatedSeed = 1
 
@@ -48,10 +51,13 @@ const (
 
 // mutantJudge is a package whose tests may notice a mutant.
 type mutantJudge struct {
-	name    string // what it is called in the report
-	pkg     string // its path
-	folder  string // where it is, and where its tests run
+	name   string // what it is called in the report
+	pkg    string // its path
+	folder string // where it is, and where its tests run
+	// How long it may run, and how much of the processor it may use, in seconds: on a machine
+	// that is busy the first says little, and what waits for ever uses none of the second.
 	timeout time.Duration
+	cpu     int
 	memory  int // in KiB
 	flags   []string
 }
@@ -86,7 +92,7 @@ func loadPackage(t *testing.T, name string) *packages.Package {
 // newMutantTester has a package's own tests as the first judge.
 func newMutantTester(t *testing.T, pkg *packages.Package) *mutantTester {
 	t.Helper()
-	own := mutantJudge{name: "its own tests", pkg: pkg.PkgPath, folder: filepath.Dir(pkg.GoFiles[0]), timeout: 20 * time.Minute, memory: mutantMemory}
+	own := mutantJudge{name: "its own tests", pkg: pkg.PkgPath, folder: filepath.Dir(pkg.GoFiles[0]), timeout: 20 * time.Minute, cpu: unlimitedCPU, memory: mutantMemory}
 	imports, err := exec.CommandContext(t.Context(), "go", "list", "-f", "{{.TestImports}} {{.XTestImports}}", own.pkg).Output()
 	if err != nil {
 		t.Fatalf("list what the tests of %s import: %v", own.pkg, err)
@@ -110,21 +116,23 @@ func (m *mutantTester) addSimulation(t *testing.T, lasts time.Duration) {
 		t.Fatalf("the simulation doesn't run %s; leave -mutants.sim (SIM=) out", own)
 	}
 	m.judges = append(m.judges, mutantJudge{
-		name: "the simulation", pkg: sim.PkgPath, folder: filepath.Dir(sim.GoFiles[0]), timeout: lasts + 20*time.Minute, memory: simulatedMemory,
+		name: "the simulation", pkg: sim.PkgPath, folder: filepath.Dir(sim.GoFiles[0]), timeout: lasts + 20*time.Minute, cpu: unlimitedCPU, memory: simulatedMemory,
 		flags: []string{"-test.run", "^TestSimulation$", "-sim.brief", "-sim.seed", fmt.Sprint(simulatedSeed), "-sim.for", lasts.String()},
 	})
 }
 
-// limitTimes runs the code as it is, which must pass, and gives each judge four times as
-// long for a mutant.
+// limitTimes runs the code as it is, which must pass, and gives each judge four times as much
+// of the processor for a mutant.
 func (m *mutantTester) limitTimes(t *testing.T, unchanged mutation) {
 	t.Helper()
 	for i := range m.judges {
 		j, start := &m.judges[i], time.Now()
-		if became, err := m.runOne(t.Context(), *j, unchanged); err != nil || became != survived {
+		became, used, err := m.runOne(t.Context(), *j, unchanged)
+		if err != nil || became != survived {
 			t.Fatalf("the tests of %s don't pass as the code is: %v", j.pkg, err)
 		}
-		j.timeout = 10*time.Second + 4*time.Since(start)
+		j.cpu = 10 + 4*int(used.Seconds()+1)
+		j.timeout = time.Minute + 10*time.Since(start)
 	}
 }
 
@@ -132,47 +140,52 @@ func (m *mutantTester) limitTimes(t *testing.T, unchanged mutation) {
 // name of who noticed.
 func (m *mutantTester) run(ctx context.Context, c mutation) (became fate, by string, err error) {
 	for _, j := range m.judges {
-		if became, err := m.runOne(ctx, j, c); err != nil || became != survived {
+		if became, _, err := m.runOne(ctx, j, c); err != nil || became != survived {
 			return became, j.name, err
 		}
 	}
 	return survived, "", nil
 }
 
-// runOne builds a judge's tests with a mutation, and runs them.
-func (m *mutantTester) runOne(ctx context.Context, j mutantJudge, c mutation) (fate, error) {
+// runOne builds a judge's tests with a mutation, and runs them. It says how much of the
+// processor they used.
+func (m *mutantTester) runOne(ctx context.Context, j mutantJudge, c mutation) (became fate, used time.Duration, err error) {
 	dir, err := os.MkdirTemp(m.scratch, "mutant")
 	if err != nil {
-		return uncompiled, fmt.Errorf("make room for a mutant: %w", err)
+		return uncompiled, 0, fmt.Errorf("make room for a mutant: %w", err)
 	}
 	defer os.RemoveAll(dir)
 	planted, overlay, binary := filepath.Join(dir, "planted.go"), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "mutant.test")
 	replaced, err := json.Marshal(map[string]any{"Replace": map[string]string{c.path: planted}})
 	if err != nil {
-		return uncompiled, fmt.Errorf("write where the mutant is: %w", err)
+		return uncompiled, 0, fmt.Errorf("write where the mutant is: %w", err)
 	}
 	if err := errors.Join(os.WriteFile(planted, c.apply(), 0o600), os.WriteFile(overlay, replaced, 0o600)); err != nil {
-		return uncompiled, fmt.Errorf("write the mutant: %w", err)
+		return uncompiled, 0, fmt.Errorf("write the mutant: %w", err)
 	}
 	var failed *exec.ExitError
 	if err := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", overlay, "-o", binary, j.pkg).Run(); errors.As(err, &failed) {
-		return uncompiled, ctx.Err()
+		return uncompiled, 0, ctx.Err()
 	} else if err != nil {
-		return uncompiled, fmt.Errorf("build the mutant: %w", err)
+		return uncompiled, 0, fmt.Errorf("build the mutant: %w", err)
 	}
-	limited := fmt.Sprintf(`ulimit -d %d; exec "$@"`, j.memory)
+	limited := fmt.Sprintf(`ulimit -d %d; ulimit -t %d; exec "$@"`, j.memory, j.cpu)
 	cmd := exec.CommandContext(ctx, "sh", append([]string{"-c", limited, "mutant", binary, "-test.failfast", "-test.timeout", j.timeout.String()}, j.flags...)...)
 	cmd.Dir = j.folder
 	cmd.WaitDelay = time.Second
-	switch err := cmd.Run(); {
-	case ctx.Err() != nil:
-		return uncompiled, ctx.Err()
-	case errors.As(err, &failed):
-		return killed, nil
-	case err != nil && !errors.Is(err, exec.ErrWaitDelay):
-		return uncompiled, fmt.Errorf("run the mutant: %w", err)
+	err = cmd.Run()
+	if cmd.ProcessState != nil {
+		used = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	}
-	return survived, nil
+	switch {
+	case ctx.Err() != nil:
+		return uncompiled, 0, ctx.Err()
+	case errors.As(err, &failed):
+		return killed, used, nil
+	case err != nil && !errors.Is(err, exec.ErrWaitDelay):
+		return uncompiled, 0, fmt.Errorf("run the mutant: %w", err)
+	}
+	return survived, used, nil
 }
 
 // mutantQueue gives out mutations until so many of them compiled.
@@ -294,18 +307,20 @@ func TestMutationsOfSample(t *testing.T) {
 	}
 	m := newMutantTester(t, pkg)
 	m.judges = append(m.judges, mutantJudge{
-		name: "others", pkg: pkg.PkgPath + "/user", folder: filepath.Join(m.judges[0].folder, "user"), timeout: time.Minute, memory: mutantMemory,
+		name: "others", pkg: pkg.PkgPath + "/user", folder: filepath.Join(m.judges[0].folder, "user"), timeout: time.Minute, cpu: unlimitedCPU, memory: mutantMemory,
 	})
 	for name, test := range map[string]struct {
 		became  string
 		timeout time.Duration
+		cpu     int
 		want    fate
 		by      string
 	}{
-		"a test fails":                 {"left == 0", time.Minute, killed, "its own tests"},
-		"it never ends":                {"left <= 0", time.Second, killed, "its own tests"},
-		"only another judge notices":   {`return "", zero`, time.Minute, killed, "others"},
-		"no test of any judge notices": {"b", time.Minute, survived, ""},
+		"a test fails":                        {"left == 0", time.Minute, unlimitedCPU, killed, "its own tests"},
+		"it never ends":                       {"left <= 0", time.Second, unlimitedCPU, killed, "its own tests"},
+		"it never ends, and uses what it can": {"left <= 0", 20 * time.Minute, 1, killed, "its own tests"},
+		"only another judge notices":          {`return "", zero`, time.Minute, unlimitedCPU, killed, "others"},
+		"no test of any judge notices":        {"b", time.Minute, unlimitedCPU, survived, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			i := slices.IndexFunc(all, func(c mutation) bool { return c.becomes == test.became })
@@ -313,7 +328,7 @@ func TestMutationsOfSample(t *testing.T) {
 				t.Fatal("no such mutation")
 			}
 			tester := mutantTester{scratch: m.scratch, judges: slices.Clone(m.judges)}
-			tester.judges[0].timeout = test.timeout
+			tester.judges[0].timeout, tester.judges[0].cpu = test.timeout, test.cpu
 			if became, by, err := tester.run(t.Context(), all[i]); err != nil || became != test.want || by != test.by {
 				t.Errorf("it became %v by %q (%v), want %v by %q", became, by, err, test.want, test.by)
 			}

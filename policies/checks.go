@@ -246,6 +246,17 @@ func (c *Checks) countChecks(checks []Check) checkTally {
 // isFrom says whether an account's checks count.
 func (c *Checks) isFrom(app string) bool { return len(c.From) == 0 || containsLogin(c.From, app) }
 
+// Unmatched are the patterns that none of some checks' names matches: such a gate waits.
+func (c *Checks) Unmatched(names []string) []string {
+	var out []string
+	for _, pattern := range c.Require {
+		if !slices.ContainsFunc(names, func(name string) bool { return name != ownCheck && matchesPattern(pattern, name) }) {
+			out = append(out, pattern)
+		}
+	}
+	return out
+}
+
 // matchesPattern says whether a name is as a pattern has it, in which each * stands for
 // any text. The slash is no border: what isn't matched isn't required.
 func matchesPattern(pattern, name string) bool {

@@ -20,6 +20,7 @@ const (
 	Comment      Kind = "comment"      // a comment in a pull request's conversation
 	Status       Kind = "status"       // a commit status, check run or check suite
 	Installation Kind = "installation" // an app was installed, suspended or taken away, or given other repositories
+	Rules        Kind = "rules"        // what the forge demands of merges into branches was changed
 	Ping         Kind = "ping"         // the forge tries the hook
 	Other        Kind = "other"
 )

@@ -83,7 +83,7 @@ type checkSuite struct {
 }
 
 func parseGitHub(name string, body []byte) (*Event, error) {
-	if !slices.Contains([]string{"push", "pull_request", "pull_request_review", "issue_comment", "status", "check_run", "check_suite", "installation", "installation_repositories", "installation_target"}, name) {
+	if !slices.Contains([]string{"branch_protection_rule", "repository_ruleset", "push", "pull_request", "pull_request_review", "issue_comment", "status", "check_run", "check_suite", "installation", "installation_repositories", "installation_target"}, name) {
 		return parseEnvelope(name, body)
 	}
 	var p githubPayload
@@ -96,6 +96,8 @@ func parseGitHub(name string, body []byte) (*Event, error) {
 		// They are about an owner; one that names a repository means it as a part of that.
 		e.Kind, e.Repo = Installation, ""
 		e.InstallationID, e.Owner = p.Installation.ID, cmp.Or(p.Installation.Account.Login, p.Account.Login)
+	case "branch_protection_rule", "repository_ruleset":
+		e.Kind = Rules
 	case "push":
 		e.setPush(p.Ref, p.Before, p.After, p.Deleted)
 	case "pull_request", "pull_request_review":

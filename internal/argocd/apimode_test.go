@@ -26,15 +26,16 @@ type argoServer struct {
 	*apiServer
 	url string
 
-	mu       sync.Mutex
-	calls    map[string]int
-	dropping bool // events are lost
-	silent   bool // streams say nothing
-	maySee   string
-	hidden   string         // the project that the token may not see
-	refused  map[string]int // address → status
-	bodies   []string       // of syncs
-	queries  []string       // of lists
+	mu         sync.Mutex
+	calls      map[string]int
+	dropping   bool // events are lost
+	silent     bool // streams say nothing
+	maySee     string
+	hidden     string         // the project that the token may not see
+	hiddenName string         // and the Application
+	refused    map[string]int // address → status
+	bodies     []string       // of syncs
+	queries    []string       // of lists
 }
 
 func newArgoServer(t *testing.T) *argoServer {
@@ -116,11 +117,12 @@ func (s *argoServer) serveApplication(w http.ResponseWriter, r *http.Request, na
 	_, _ = w.Write(raw) // a client that is gone needs no answer
 }
 
-// hides says that an Application is of the project that may not be seen.
+// hides says that an Application is of the project that may not be seen, or has that name.
 func (s *argoServer) hides(raw []byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.hidden != "" && strings.Contains(string(raw), `"project":"`+s.hidden+`"`)
+	return s.hidden != "" && strings.Contains(string(raw), `"project":"`+s.hidden+`"`) ||
+		s.hiddenName != "" && strings.Contains(string(raw), `"name":"`+s.hiddenName+`"`)
 }
 
 // listed are the stored objects of a resource.
@@ -347,7 +349,10 @@ func TestProjectsThatAreHidden(t *testing.T) {
 		s.set("applications", "argocd", fmt.Sprint("bank-", i), in("bank"))
 	}
 	w := startByAPI(t, s, 50*time.Millisecond, nil)
-	w.until("all", func() bool { return w.Ready() == nil && len(w.List()) == 3+maxVanished+2 })
+	for i := range maxVanished + 2 { // of a project that is seen, all but one name
+		s.set("applications", "argocd", fmt.Sprint("many-", i), in("many"))
+	}
+	w.until("all", func() bool { return w.Ready() == nil && len(w.List()) == 3+2*(maxVanished+2) })
 	s.adjust(func() { s.dropping, s.hidden = true, "bank" })
 	s.remove("applications", "argocd", "shop-1")
 	unreadable := func(name string) bool {
@@ -367,6 +372,17 @@ func TestProjectsThatAreHidden(t *testing.T) {
 		app, ok := w.Get("argocd", "bank-0")
 		return ok && app.Conditions == nil && app.Health == "Healthy"
 	})
+
+	s.adjust(func() { s.hiddenName = fmt.Sprint("many-", maxVanished) })
+	for i := range maxVanished + 2 {
+		if i != maxVanished {
+			s.remove("applications", "argocd", fmt.Sprint("many-", i))
+		}
+	}
+	w.until("what is gone is", func() bool { return len(w.List()) == 2+maxVanished+2+1 })
+	if app, ok := w.Get("argocd", s.hiddenName); !ok || len(app.Conditions) != 1 || app.Conditions[0].Type != unreadableCondition {
+		t.Errorf("what may no longer be seen: %+v, %t", app, ok)
+	}
 }
 
 // TestSomeProjects doesn't take the projects that a token may see for all that there are.

@@ -77,6 +77,7 @@ type apiStream struct {
 	pace   apiPace
 
 	lastList, lastTook time.Time // when a list last began and ended
+	lastVanished       string    // which Application that a list had no more was asked for last
 
 	order    sync.Mutex // one Application at a time
 	versions map[string]seenVersion

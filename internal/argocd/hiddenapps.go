@@ -1,6 +1,7 @@
 package argocd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -11,39 +12,46 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
 
-// maxVanished is how many Applications are asked for by themselves that a list has no more. Of
-// others what was found out about their project counts.
-const maxVanished = 20
+// maxVanished is how many Applications are asked for by themselves that a list has no more. What
+// became of others isn't known until a later list; of one whose project's first may not be seen,
+// that is taken to be why.
+const maxVanished = 200
 
 // findHidden says which of the known Applications that a list doesn't have needn't be gone, and
-// why that isn't known: a list leaves out, without a word, what the token may not see. Asked
-// for by itself, one that is gone isn't found, and one that may not be seen is forbidden.
+// why that isn't known: a list leaves out, without a word, what the token may not see, be it of a
+// whole project or of some names. Asked for by itself, one that is gone isn't found, and one that
+// may not be seen is forbidden.
 func (f *apiStream) findHidden(ctx context.Context, began time.Time, listed map[string]bool) map[string]string {
 	vanished := f.listVanished(began, listed)
 	if len(vanished) == 0 {
 		return nil
 	}
-	hidden, byProject, lookedUp := map[string]string{}, map[string]string{}, map[string]bool{}
+	hidden, byProject := map[string]string{}, map[string]string{}
+	left := maxVanished
 	for i := range vanished {
 		app := &vanished[i]
-		key, why, isHidden := app.Namespace+"/"+app.Name, "", false
-		if i < maxVanished {
-			if why, isHidden = f.checkHidden(ctx, app); isHidden {
-				byProject[app.Project] = why
+		key, why, isHidden, failed := app.Namespace+"/"+app.Name, "", true, false
+		if left > 0 {
+			why, isHidden, failed = f.checkHidden(ctx, app)
+			left--
+			if failed {
+				left = 0 // the others would fail too, and each take its time
 			}
-			lookedUp[app.Project] = true
-		} else if why, isHidden = byProject[app.Project]; !isHidden && !lookedUp[app.Project] {
-			why, isHidden = fmt.Sprintf("more than %d projects' Applications are no longer listed at once; whether it is gone is looked at later", maxVanished), true
+			f.lastVanished = key
+		} else if why = byProject[app.Project]; why == "" {
+			why = "it is no longer listed, nor are many others; whether it is gone is looked at with a later list"
 		}
 		if isHidden {
 			hidden[key] = why
+			byProject[app.Project] = cmp.Or(byProject[app.Project], why)
 		}
 	}
 	return hidden
 }
 
 // listVanished are the Applications that a list has no more and no event has brought since it
-// began, first one of each project.
+// began: first one of each project, then the others, from behind the one that was asked for last,
+// so that each has its turn.
 func (f *apiStream) listVanished(began time.Time, listed map[string]bool) []verification.App {
 	f.order.Lock()
 	defer f.order.Unlock()
@@ -51,9 +59,10 @@ func (f *apiStream) listVanished(began time.Time, listed map[string]bool) []veri
 		return listed[key] || !f.versions[key].at.Before(began)
 	})
 	slices.Sort(keys)
+	next, _ := slices.BinarySearch(keys, f.lastVanished+"\x00")
 	var first, rest []verification.App
 	seen := map[string]bool{}
-	for _, key := range keys {
+	for _, key := range slices.Concat(keys[next:], keys[:next]) {
 		namespace, name, _ := strings.Cut(key, "/")
 		switch app, ok := f.apps.getApplication(namespace, name); {
 		case !ok:
@@ -67,19 +76,20 @@ func (f *apiStream) listVanished(began time.Time, listed map[string]bool) []veri
 	return append(first, rest...)
 }
 
-// checkHidden looks up an Application that isn't listed, and says why it can't be told that it is gone.
-func (f *apiStream) checkHidden(ctx context.Context, app *verification.App) (why string, isHidden bool) {
+// checkHidden looks up an Application that isn't listed, and says why it can't be told that it is
+// gone; failed: because it couldn't be asked.
+func (f *apiStream) checkHidden(ctx context.Context, app *verification.App) (why string, isHidden, failed bool) {
 	raw, err := f.client.Application(ctx, app.Namespace, app.Name, app.Project, false)
 	switch {
 	case api.IsNotFound(err):
-		return "", false
+		return "", false, false
 	case api.IsForbidden(err):
-		return fmt.Sprintf("the token of %s may no longer see it; allow it to its account in argocd-rbac-cm: p, <role>, %s, get, %s, allow", f.client.Source(), api.Applications, api.AllOf(api.Applications, app.Project)), true
+		return fmt.Sprintf("the token of %s may no longer see it; allow it to its account in argocd-rbac-cm: p, <role>, %s, get, %s, allow", f.client.Source(), api.Applications, api.AllOf(api.Applications, app.Project)), true, false
 	case err != nil:
-		return fmt.Sprintf("it is no longer listed, and whether it is gone can't be told: %v", err), true
+		return fmt.Sprintf("it is no longer listed, and whether it is gone can't be told: %v", err), true, true
 	}
 	f.takeEvent(api.Event{Type: "MODIFIED", Application: raw}) // it has just come back
-	return "", false
+	return "", false, false
 }
 
 // markUnreadable notes of an Application that nobody knows how it is by now.

@@ -28,27 +28,35 @@ func (w *Watcher) SyncBarred(ctx context.Context, app *verification.App) (string
 
 // patchBarred says why the Applications of a namespace may not be patched.
 func (w *Watcher) patchBarred(ctx context.Context, namespace string) (string, error) {
+	allowed, err := w.mayDo(ctx, namespace, "patch", "argoproj.io", "applications")
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("ask Kubernetes whether it may be synced: %w", err)
+	case !allowed:
+		return "Kubernetes doesn't let Liftlock; allow its account in a Role: apiGroups [argoproj.io], resources [applications], verbs [patch]", nil
+	}
+	return "", nil
+}
+
+// mayDo says whether Kubernetes would let Liftlock do something to all objects of a resource in a
+// namespace; empty: in all of them. Whoever may log in may ask.
+func (w *Watcher) mayDo(ctx context.Context, namespace, verb, group, resource string) (bool, error) {
 	review := map[string]any{"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": map[string]any{
-		"resourceAttributes": map[string]any{"namespace": namespace, "verb": "patch", "group": "argoproj.io", "resource": "applications"},
+		"resourceAttributes": map[string]any{"namespace": namespace, "verb": verb, "group": group, "resource": resource},
 	}}
 	body, err := json.Marshal(review)
 	if err != nil {
-		return "", err
+		return false, err
+	}
+	raw, err := w.client.Post().AbsPath("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews").Body(body).DoRaw(ctx)
+	if err != nil {
+		return false, err
 	}
 	var answer struct {
 		Status struct {
 			Allowed bool `json:"allowed"`
 		} `json:"status"`
 	}
-	raw, err := w.client.Post().AbsPath("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews").Body(body).DoRaw(ctx)
-	if err == nil {
-		err = json.Unmarshal(raw, &answer)
-	}
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("ask Kubernetes whether it may be synced: %w", err)
-	case !answer.Status.Allowed:
-		return "Kubernetes doesn't let Liftlock; allow its account in a Role: apiGroups [argoproj.io], resources [applications], verbs [patch]", nil
-	}
-	return "", nil
+	err = json.Unmarshal(raw, &answer)
+	return answer.Status.Allowed, err
 }

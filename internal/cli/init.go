@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,10 +15,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/cli/checkout"
 	"github.com/liftlock/liftlock/internal/cli/propose"
-	"github.com/liftlock/liftlock/internal/pipeline"
 )
 
 // exitChoice is the code of init where a person has to choose.
@@ -27,6 +24,8 @@ const exitChoice = 3
 
 func initCommand() *cobra.Command {
 	var at checkoutFlags
+	var app appFlags
+	var format formatFlag
 	var q checkout.ProposalQuery
 	var write bool
 	c := &cobra.Command{
@@ -37,13 +36,27 @@ func initCommand() *cobra.Command {
 			"and which fields a promotion moves. Comments say what speaks for each. The file says\n" +
 			"mode: observe: Liftlock then says what it would do, and does nothing.\n\n" +
 			"It needs nothing but the checkout with its history, and gives the same file for the same files.\n" +
-			"What is proposed was checked as liftlock validate and liftlock plan do it.\n\n" +
+			"With --live the ApplicationSets are those that run and deploy from this checkout, for sets whose\n" +
+			"manifests are in another repository or a chart. What is proposed was checked as liftlock validate\n" +
+			"and liftlock plan do it.\n\n" +
 			"Exits with 0 when the file can be used, with 1 when there is nothing to make one of, and with 3\n" +
-			"when something has to be chosen: on a terminal it asks, else it prints the flags to choose by.",
-		Example: "  liftlock init\n  liftlock init --write\n  liftlock init --order dev,qa,prod-eu+prod-us",
-		Args:    cobra.NoArgs,
+			"when something has to be chosen: on a terminal it asks, else it prints the flags to choose by.\n\n" +
+			"With --github-app it prints the manifest from which GitHub makes an App for Liftlock, and no more.",
+		Example: "  liftlock init\n  liftlock init --write\n  liftlock init --live --clusters live\n  liftlock init --order dev,qa,prod-eu+prod-us\n" +
+			"  liftlock init --github-app --external-url https://liftlock.example.com",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if q.Known, err = at.loadKnown(cmd.Context(), false); err != nil {
+			if err := app.checkFlags(cmd); err != nil {
+				return err
+			}
+			if app.print {
+				return app.printManifest(cmd)
+			}
+			asJSON, err := format.isJSON()
+			if err != nil {
+				return err
+			}
+			if q.Known, err = at.loadKnown(cmd.Context(), q.Live); err != nil {
 				return err
 			}
 			r, err := checkout.Open(cmd.Context(), at.repo, at.urls)
@@ -52,39 +65,40 @@ func initCommand() *cobra.Command {
 			}
 			defer r.Close() // only read
 			q.Now = time.Now()
-			p, err := proposeWithChoices(cmd, r, &q)
+			p, err := proposeWithChoices(cmd, r, &q, asJSON)
 			if err != nil {
 				return err
 			}
-			if write {
-				err = writeProposal(cmd, r.Dir(), p.Text)
-			} else {
-				_, err = cmd.OutOrStdout().Write(p.Text)
-			}
-			if err != nil {
-				return err
-			}
-			printNotes(cmd, p.Problems, p.Notes, appset.NameFew)
-			return nil
+			return printProposal(cmd, r.Dir(), p, write, asJSON)
 		},
 	}
 	at.addCheckoutFlags(c)
+	format.addFlag(c)
 	c.Flags().BoolVar(&write, "write", false, "write the file into the checkout; one that is there is left as it is")
+	c.Flags().BoolVar(&q.Live, "live", false, "take the ApplicationSets of the running Argo CD, and not the checkout's")
 	c.Flags().StringVar(&q.Name, "name", "", "the pipeline's name (default: the ApplicationSet's, else the repository's)")
 	c.Flags().StringVar(&q.Templates.Component, "component", "", "the template that gives each target's component (default: inferred)")
 	c.Flags().StringVar(&q.Templates.Environment, "environment", "", "the template that gives each target's environment (default: inferred)")
 	c.Flags().StringSliceVar(&q.Order, "order", nil, "the environments in their order; those of one step joined by +, as in dev,qa,prod-eu+prod-us (default: inferred)")
+	app.addFlags(c)
 	return c
 }
 
 // proposeWithChoices proposes, and has a person settle on a terminal what the files don't.
-func proposeWithChoices(cmd *cobra.Command, r *checkout.Repository, q *checkout.ProposalQuery) (*checkout.Proposal, error) {
+// As JSON the choice is the answer: programs are asked nothing.
+func proposeWithChoices(cmd *cobra.Command, r *checkout.Repository, q *checkout.ProposalQuery, asJSON bool) (*checkout.Proposal, error) {
 	in := bufio.NewReader(cmd.InOrStdin())
 	for {
 		p, err := r.Propose(cmd.Context(), *q)
 		var choice *propose.ChoiceError
 		if !errors.As(err, &choice) {
 			return p, err
+		}
+		if asJSON {
+			if err := printChoiceJSON(cmd, choice); err != nil {
+				return nil, err
+			}
+			return nil, exitError{exitChoice}
 		}
 		if !onTerminal(cmd.InOrStdin()) {
 			printChoice(cmd, choice)
@@ -161,21 +175,4 @@ func promptChoice(cmd *cobra.Command, in *bufio.Reader, choice *propose.ChoiceEr
 		}
 		return nil
 	}
-}
-
-// writeProposal makes the file; one that is there stays.
-func writeProposal(cmd *cobra.Command, dir string, text []byte) error {
-	name := filepath.Join(dir, pipeline.FileName)
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
-		return fmt.Errorf("write the proposal: %w", err)
-	}
-	if _, err := f.Write(text); err != nil {
-		return errors.Join(fmt.Errorf("write the proposal: %w", err), f.Close())
-	}
-	if err := f.Close(); err != nil {
-		return fmt.Errorf("write the proposal: %w", err)
-	}
-	fmt.Fprintf(cmd.OutOrStdout(), "%s is written. Read it, see `liftlock plan`, and commit it; it is in mode: observe.\n", name)
-	return nil
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,7 +16,10 @@ import (
 )
 
 // serverFlags are the flags of every command that speaks to a server.
-type serverFlags struct{ server, tokenFile, repository, output string }
+type serverFlags struct {
+	server, tokenFile, repository, output string
+	reply                                 formatFlag // of commands that only acknowledge
+}
 
 // The variables that name a server and hold a token: a token on a command line
 // could be read by everybody on the machine.
@@ -64,9 +66,7 @@ func (r *serverFlags) printAnswer(w io.Writer, v any, table func(io.Writer) erro
 	case "table":
 		return table(w)
 	case "json":
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(v)
+		return printJSON(w, v)
 	}
 	return fmt.Errorf("-o is table or json, not %q", r.output)
 }
@@ -198,7 +198,7 @@ func promoteCommand() *cobra.Command {
 			defer cancel()
 			err = cl.WaitForPromotion(ctx, client.Wait{
 				Repository: r.repository, Pipeline: args[0], Component: args[1], Environment: args[2], Every: waitInterval, Grace: waitGrace,
-				Report: func(text string) { fmt.Fprintln(cmd.OutOrStdout(), text) },
+				Report: r.reportProgress(cmd),
 			}, before)
 			if errors.Is(err, context.DeadlineExceeded) && cmd.Context().Err() == nil {
 				return fmt.Errorf("the release is not verified after %s; it goes on without this command: see liftlock why %s %s %s", timeout, args[0], args[1], args[2])
@@ -208,10 +208,52 @@ func promoteCommand() *cobra.Command {
 	}
 	c.Flags().BoolVar(&wait, "wait", false, "wait until the release is verified there, or isn't going to be")
 	c.Flags().DurationVar(&timeout, "timeout", time.Hour, "how long --wait waits")
-	return r.addFlags(c)
+	return r.addReplyFlag(r.addFlags(c))
+}
+
+// addReplyFlag is the output flag of a command that only acknowledges.
+func (r *serverFlags) addReplyFlag(c *cobra.Command) *cobra.Command {
+	r.reply.addFlag(c)
+	return c
+}
+
+// printReply writes the server's reply to a command.
+func (r *serverFlags) printReply(cmd *cobra.Command, text string) error {
+	asJSON, err := r.reply.isJSON()
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return printJSON(cmd.OutOrStdout(), api.CommandReply{Text: text})
+	}
+	_, err = fmt.Fprintln(cmd.OutOrStdout(), text)
+	return err
+}
+
+// reportProgress is how a promotion that is waited for is told of: as JSON, an object a change.
+func (r *serverFlags) reportProgress(cmd *cobra.Command) func(text string) {
+	return func(text string) {
+		var err error
+		if asJSON, _ := r.reply.isJSON(); asJSON { // the format was checked with the command
+			err = printJSON(cmd.OutOrStdout(), progressAnswer{text})
+		} else {
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), text)
+		}
+		if err != nil {
+			fmt.Fprintln(cmd.ErrOrStderr(), "liftlock: write the progress:", err)
+		}
+	}
+}
+
+// progressAnswer is what promote --wait prints as JSON, for each change.
+type progressAnswer struct {
+	Progress string `json:"progress"`
 }
 
 func (r *serverFlags) onPipeline(cmd *cobra.Command, pipeline, verb string, body api.PipelineCommand) error {
+	if _, err := r.reply.isJSON(); err != nil {
+		return err
+	}
 	cl, err := r.newClient()
 	if err != nil {
 		return err
@@ -221,11 +263,13 @@ func (r *serverFlags) onPipeline(cmd *cobra.Command, pipeline, verb string, body
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(cmd.OutOrStdout(), text)
-	return nil
+	return r.printReply(cmd, text)
 }
 
 func (r *serverFlags) onPromotion(cmd *cobra.Command, promotion, verb string, body api.PromotionCommand) error {
+	if _, err := r.reply.isJSON(); err != nil {
+		return err
+	}
 	cl, err := r.newClient()
 	if err != nil {
 		return err
@@ -238,8 +282,7 @@ func (r *serverFlags) onPromotion(cmd *cobra.Command, promotion, verb string, bo
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(cmd.OutOrStdout(), text)
-	return nil
+	return r.printReply(cmd, text)
 }
 
 func holdCommand(verb, short string) *cobra.Command {
@@ -283,7 +326,7 @@ func holdCommand(verb, short string) *cobra.Command {
 	}
 	c.Flags().StringVar(&promotion, "promotion", "", "one promotion's pull request: the promotion's number, or #14 for the pull request's")
 	c.Flags().StringVar(&reason, "reason", "", "why, for the others")
-	return r.addFlags(c)
+	return r.addReplyFlag(r.addFlags(c))
 }
 
 func onPromotionCommand(verb, short string) *cobra.Command {
@@ -302,7 +345,7 @@ func onPromotionCommand(verb, short string) *cobra.Command {
 	if verb == "revert" {
 		c.Flags().StringVar(&reason, "reason", "", "why, for the others")
 	}
-	return r.addFlags(c)
+	return r.addReplyFlag(r.addFlags(c))
 }
 
 func skipCommand() *cobra.Command {
@@ -321,5 +364,5 @@ It takes a token with the role breakglass.`,
 		},
 	}
 	c.Flags().StringVar(&head, "head", "", "the commit that you looked at; where the pull request has another head by now, the server refuses")
-	return r.addFlags(c)
+	return r.addReplyFlag(r.addFlags(c))
 }

@@ -3,14 +3,17 @@ package cli
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/liftlock/liftlock/internal/console"
+	"github.com/liftlock/liftlock/internal/console/api"
 	"github.com/liftlock/liftlock/internal/store"
 )
 
@@ -78,7 +81,7 @@ func TestRemoteQuestions(t *testing.T) {
 		want string
 	}{
 		{[]string{"status"}, "web         1.5.0 verified   1.4.2 baseline"},
-		{[]string{"status", "shop"}, "shop (hub:acme/fleet): 1 components"},
+		{[]string{"status", "shop"}, "shop (hub:acme/fleet): 1 component,"},
 		{[]string{"status", "-o", "json"}, `"component": "web"`},
 		{[]string{"status", "shop", "web"}, "prod carries 1.4.2: baseline\n- open: manual"},
 		{[]string{"why", "shop", "web", "prod"}, "- open: manual"},
@@ -89,6 +92,38 @@ func TestRemoteQuestions(t *testing.T) {
 		out, err := run(t, c.args...)
 		if err != nil || !strings.Contains(out, c.want) {
 			t.Errorf("%v: %v\n%s\nwant %q", c.args, err, out, c.want)
+		}
+	}
+}
+
+// Programs get what a command was answered, in the API's shape; a format that there isn't
+// gives no command.
+func TestRepliesAsJSON(t *testing.T) {
+	given := serveConsole(t)
+	for _, args := range [][]string{{"promote", "shop", "web", "prod"}, {"hold", "shop", "web"}} {
+		out, err := run(t, append(args, "-o", "json")...)
+		var reply api.CommandReply
+		if err != nil || json.Unmarshal([]byte(out), &reply) != nil || reply.Text == "" {
+			t.Errorf("%q: %v\n%s", args, err, out)
+		}
+	}
+	before := len(*given)
+	for _, args := range [][]string{{"promote", "shop", "web", "prod"}, {"retry", "#14"}} {
+		if out, err := run(t, append(args, "-o", "yaml")...); err == nil || !strings.Contains(err.Error(), `-o is text or json, not "yaml"`) || len(*given) != before {
+			t.Errorf("%q: %v\n%s%v", args, err, out, *given)
+		}
+	}
+}
+
+// TestEveryAnswerIsJSON: what a command answers, programs can read.
+func TestEveryAnswerIsJSON(t *testing.T) {
+	runsOrHelps := []string{"serve", "demo", "playground", "sandbox", "completion", "help"}
+	for _, c := range Root().Commands() {
+		if slices.Contains(runsOrHelps, c.Name()) {
+			continue
+		}
+		if f := c.Flags().Lookup("output"); f == nil || f.Shorthand != "o" || !strings.Contains(f.Usage, "json") {
+			t.Errorf("liftlock %s has no -o json", c.Name())
 		}
 	}
 }

@@ -47,7 +47,7 @@ func Root() *cobra.Command {
 		Args:          unknownCommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.AddCommand(serveCommand(), demoCommand(), initCommand(), validateCommand(), setCommand(), resolveCommand(), impactCommand(), planCommand(), sandboxCommand(), versionCommand())
+	root.AddCommand(serveCommand(), demoCommand(), initCommand(), validateCommand(), setCommand(), resolveCommand(), impactCommand(), planCommand(), doctorCommand(), sandboxCommand(), versionCommand(), playgroundCommand())
 	root.AddCommand(remoteCommands()...)
 	root.SuggestionsMinimumDistance = 2
 	root.SetFlagErrorFunc(flagError)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
@@ -185,5 +186,83 @@ func TestResolveOfALiveSet(t *testing.T) {
 	out, err = run(t, "resolve", "--repo", dir, "--clusters", "live", "--argocd", "hub")
 	if exitCode(err) != 1 || !strings.Contains(out, "one   one        prod         hub") || !strings.Contains(out, "the connection is to hub") {
 		t.Errorf("exit code %d\n%s", exitCode(err), out)
+	}
+}
+
+// TestInitFromLiveSets proposes a pipeline where the sets that deploy a checkout are made elsewhere.
+func TestInitFromLiveSets(t *testing.T) {
+	a, dir := runningArgoCD(t)
+	git := func(args ...string) {
+		t.Helper()
+		if out, err := exec.Command("git", append([]string{"-C", dir}, args...)...).CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	git("rm", "--quiet", "--force", "--ignore-unmatch", "sets.yaml")
+	if err := os.Remove(filepath.Join(dir, "sets.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	git("remote", "add", "origin", "git@git.example:acme/fleet.git")
+	for _, env := range []string{"dev", "qa"} {
+		overlay := filepath.Join(dir, "apps", "web", "overlays", env)
+		if err := os.MkdirAll(overlay, 0o750); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(overlay, "kustomization.yaml"), []byte("images: [{name: registry.example/web, newTag: '1'}]\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out, err := run(t, "init", "--repo", dir); err == nil || !strings.Contains(err.Error(), "liftlock init --live takes those that run") {
+		t.Errorf("without live sets: %v\n%s", err, out)
+	}
+	if out, err := run(t, "init", "--repo", dir, "--live"); err == nil || !strings.Contains(err.Error(), "looked for ApplicationSets in the running Argo CD's namespaces; there is none") {
+		t.Errorf("without sets: %v\n%s", err, out)
+	}
+	addSet := func(name, repository string) {
+		t.Helper()
+		err := a.AddObject("applicationsets", map[string]any{
+			"metadata": map[string]any{"name": name, "namespace": "argocd"},
+			"spec": map[string]any{
+				"goTemplate": true,
+				"generators": []any{map[string]any{"list": map[string]any{"elements": []any{map[string]any{"env": "dev"}, map[string]any{"env": "qa"}}}}},
+				"template": map[string]any{
+					"metadata": map[string]any{"name": name + "-{{ .env }}", "labels": map[string]any{"component": "web"}},
+					"spec": map[string]any{
+						"project": "default", "destination": map[string]any{"name": "in-cluster", "namespace": "{{ .env }}"},
+						"source": map[string]any{"repoURL": repository, "targetRevision": "HEAD", "path": "apps/web/overlays/{{ .env }}"},
+					},
+				},
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	addSet("other", "https://git.example/acme/other")
+	if out, err := run(t, "init", "--repo", dir, "--live"); err == nil || !strings.Contains(err.Error(), "no ApplicationSet that runs deploys from this repository (git@git.example:acme/fleet.git), of 1") {
+		t.Errorf("with another repository's set: %v\n%s", err, out)
+	}
+	addSet("web", "https://git.example/acme/fleet")
+	out, err := run(t, "init", "--repo", dir, "--live", "-o", "json")
+	if exitCode(err) != 0 {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var answer proposalAnswer
+	if err := json.Unmarshal([]byte(out), &answer); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"from 1 ApplicationSet of the running Argo CD: 2 Applications, 1 component in 2\n", "    - live: {namespace: argocd, name: web}\n", "plan needs --clusters live", `kustomizeImages: ["registry.example/*"]`, "after: [dev]"} {
+		if !strings.Contains(answer.Text, want) {
+			t.Errorf("the proposal has no %q:\n%s", want, answer.Text)
+		}
+	}
+	if answer.File != ".liftlock.yaml" || answer.Written || strings.Contains(out, `"name": "other"`) {
+		t.Errorf("%s", out)
+	}
+	if out, err := run(t, "init", "--repo", dir, "--live", "--write"); exitCode(err) != 0 {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if out, err := run(t, "resolve", "--repo", dir, "--clusters", "live"); exitCode(err) != 0 || !strings.Contains(out, "web-qa   web        qa") {
+		t.Errorf("with the file that was written: %v\n%s", err, out)
 	}
 }

@@ -13,9 +13,15 @@ import (
 // exitNothing is the code of --exit-code when there was nothing to do.
 const exitNothing = 3
 
+// setAnswer is what set prints as JSON.
+type setAnswer struct {
+	Changes []fieldedit.Change `json:"changes"` // none: there was nothing to do
+}
+
 func setCommand() *cobra.Command {
 	var images []string
 	var exitCode bool
+	var format formatFlag
 	c := &cobra.Command{
 		Use:   "set FILE [PATH=VALUE...] [--image NAME=TAG]",
 		Short: "Set fields in a YAML, kustomization or JSON file, byte for byte",
@@ -26,6 +32,10 @@ func setCommand() *cobra.Command {
 		Example: "  liftlock set overlays/dev/kustomization.yaml --image registry.example/web=1.4.2\n  liftlock set values.yaml image.tag=1.4.2",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			asJSON, err := format.isJSON()
+			if err != nil {
+				return err
+			}
 			ops := make([]fieldedit.Op, 0, len(args)+len(images))
 			for _, a := range args[1:] {
 				op, err := fieldedit.ParseOp(a)
@@ -48,8 +58,14 @@ func setCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			for _, line := range fieldedit.ChangeLines(changes) {
-				fmt.Fprintln(cmd.OutOrStdout(), line)
+			if asJSON {
+				if err := printJSON(cmd.OutOrStdout(), setAnswer{listed(changes)}); err != nil {
+					return err
+				}
+			} else {
+				for _, line := range fieldedit.ChangeLines(changes) {
+					fmt.Fprintln(cmd.OutOrStdout(), line)
+				}
 			}
 			if exitCode && len(changes) == 0 {
 				return exitError{exitNothing}
@@ -58,6 +74,7 @@ func setCommand() *cobra.Command {
 		},
 	}
 	c.Flags().StringArrayVar(&images, "image", nil, "image of a kustomization: NAME=TAG, NAME=NEWNAME:TAG, either with @DIGEST, or NAME@DIGEST; may be repeated")
+	format.addFlag(c)
 	c.Flags().BoolVar(&exitCode, "exit-code", false, "exit with 3 when there was nothing to do")
 	return c
 }

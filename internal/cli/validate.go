@@ -1,9 +1,9 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,14 +11,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/cli/checkout"
 	"github.com/liftlock/liftlock/internal/config"
 	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/strictyaml"
 )
 
 func validateCommand() *cobra.Command {
-	return &cobra.Command{
+	var format formatFlag
+	c := &cobra.Command{
 		Use:   "validate [FILE...]",
 		Short: "Check pipeline and server files",
 		Long: "Checks pipeline files and server files, told apart by their content. Given a server's file too,\n" +
@@ -30,44 +31,60 @@ func validateCommand() *cobra.Command {
 			"network are named, and no failure.\n\n" +
 			"Prints file:line: messages and exits with 1 when anything is wrong. A warning is none of that:\n" +
 			"it names what means something else than it looks like, such as a gate that is always true.",
+		Example: "  liftlock validate\n  liftlock validate .liftlock.yaml liftlock.yaml\n  liftlock validate -o json | jq -r '.problems[].message'",
 		RunE: func(cmd *cobra.Command, files []string) error {
-			if len(files) == 0 {
-				return validateCheckout(cmd)
+			asJSON, err := format.isJSON()
+			if err != nil {
+				return err
 			}
-			bad, err := validateFiles(cmd, files)
-			if err == nil && bad {
+			v := newValidation()
+			if len(files) == 0 {
+				err = v.checkCheckout(cmd.Context())
+			} else {
+				err = v.checkFiles(files)
+			}
+			if err != nil {
+				return err
+			}
+			if !asJSON {
+				v.print(cmd.OutOrStdout(), cmd.ErrOrStderr())
+			} else if err := printJSON(cmd.OutOrStdout(), v); err != nil {
+				return err
+			}
+			if len(v.Problems) > 0 {
 				return exitError{1}
 			}
-			return err
+			return nil
 		},
 	}
+	format.addFlag(c)
+	return c
 }
 
-// validateFiles checks files one by one, and says whether one is wrong.
-func validateFiles(cmd *cobra.Command, files []string) (bad bool, err error) {
+// checkFiles checks files one by one. The error is that they can't be checked.
+func (v *validation) checkFiles(files []string) error {
 	names, err := serverNames(files)
 	if err != nil {
-		return false, err
+		return err
 	}
 	for _, f := range files {
-		if err := validateFile(f, names); err != nil {
-			bad = true
-			fmt.Fprintln(cmd.ErrOrStderr(), err)
-			continue
+		invalid := validateFile(f, names)
+		var warnings strictyaml.Errors
+		if invalid == nil {
+			if warnings, err = findWarnings(f); err != nil {
+				return err
+			}
 		}
-		fmt.Fprintf(cmd.OutOrStdout(), "%s: ok\n", f)
-		if err := printWarnings(cmd.ErrOrStderr(), f); err != nil {
-			return bad, err
-		}
+		v.addFile(f, invalid, warnings)
 	}
-	return bad, nil
+	return nil
 }
 
-// validateCheckout checks the pipeline files of the checkout that the current folder is in, and
+// checkCheckout checks the pipeline files of the checkout that the current folder is in, and
 // what they come to. Outside of a checkout they are looked for in the current folder, and
 // nothing more is known.
-func validateCheckout(cmd *cobra.Command) error {
-	r, err := checkout.Open(cmd.Context(), "", nil)
+func (v *validation) checkCheckout(ctx context.Context) error {
+	r, err := checkout.Open(ctx, "", nil)
 	if err != nil && !errors.Is(err, checkout.ErrNoRepository) {
 		return err
 	}
@@ -82,26 +99,14 @@ func validateCheckout(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	bad, err := validateFiles(cmd, files)
+	if err := v.checkFiles(files); err != nil || r == nil || len(v.Problems) > 0 {
+		return err
+	}
+	found, err := r.Check(ctx)
 	if err != nil {
 		return err
 	}
-	if r != nil && !bad {
-		found, err := r.Check(cmd.Context())
-		if err != nil {
-			return err
-		}
-		for _, p := range appset.GroupProblems(found.Problems, appset.NameFew) {
-			fmt.Fprintln(cmd.ErrOrStderr(), appset.Printable(p.String()))
-		}
-		for _, p := range appset.GroupProblems(found.Unresolved, appset.NameFew) {
-			fmt.Fprintln(cmd.ErrOrStderr(), "note: not resolved from the checkout alone: "+appset.Printable(p.String()))
-		}
-		bad = len(found.Problems) > 0
-	}
-	if bad {
-		return exitError{1}
-	}
+	v.addResolution(found.Problems, found.Unresolved)
 	return nil
 }
 
@@ -189,19 +194,14 @@ func forgesWithoutDeployments(c *config.Config) []string {
 	return types
 }
 
-// printWarnings prints what a valid pipeline file says that most likely isn't meant; of another
+// findWarnings finds what a valid pipeline file says that most likely isn't meant; in another
 // file nothing.
-func printWarnings(w io.Writer, file string) error {
+func findWarnings(file string) (strictyaml.Errors, error) {
 	data, err := os.ReadFile(file)
 	if err != nil || !pipeline.LooksLikePipeline(data) {
-		return err
+		return nil, err
 	}
-	warnings, err := pipeline.FindWarnings(file)
-	for _, e := range warnings {
-		e.Message = "warning: " + e.Message
-		fmt.Fprintln(w, e)
-	}
-	return err
+	return pipeline.FindWarnings(file)
 }
 
 // validateFile checks a file; names are nil where no server's file is known.

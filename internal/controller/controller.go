@@ -190,6 +190,8 @@ func (e *Controller) runKey(ctx context.Context, key string) (time.Time, error) 
 		return e.runSweep(ctx, r)
 	case wake.Hook:
 		return e.runHook(ctx, r)
+	case wake.Rules:
+		return time.Time{}, e.runRules(ctx, r)
 	case wake.Merge:
 		return e.runMergeQueue(ctx, r)
 	case wake.PullRequest:

@@ -36,6 +36,8 @@ func KeysOfEvent(ctx context.Context, st EventStore, repo, botLogin string, ev *
 			return []wake.Key{wake.ForPull(repo, ev.Number)}
 		}
 		return []wake.Key{wake.ForSweep(repo)}
+	case webhooks.Rules:
+		return []wake.Key{wake.ForRules(repo)}
 	case webhooks.Status:
 		return keysOfStatus(ctx, st, repo, ev.Commit)
 	}

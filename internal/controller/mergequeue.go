@@ -153,7 +153,7 @@ func awaitsMergeability(ev *facts.Evaluation, d *promotion.Decision) bool {
 	awaits := func(number int, gates []policies.Result) bool {
 		p := ev.OpenPulls[number]
 		return p != nil && !p.UncomputedSince.IsZero() &&
-			!slices.ContainsFunc(gates, func(g policies.Result) bool { return g.Outcome != policies.Pass && g.Gate != "mergeable" })
+			!slices.ContainsFunc(gates, func(g policies.Result) bool { return g.Outcome != policies.Pass && g.Gate != promotion.GateMergeable })
 	}
 	for i := range d.Components {
 		for _, st := range d.Components[i].Envs {
@@ -182,8 +182,7 @@ func (e *Controller) mergeEvaluated(ctx context.Context, r *Repository, ev *fact
 		if _, terr := e.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, m.Pull); terr != nil {
 			return terr
 		}
-		e.opts.Gatherer.RecordRefusedMerge(r.Repository, m.Pull, m.Head, err)
-		return nil
+		return e.opts.Gatherer.RecordRefusedMerge(ctx, r.Repository, m.Pull, m.Head, err)
 	case err != nil:
 		return err
 	}

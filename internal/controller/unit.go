@@ -53,6 +53,9 @@ func (e *Controller) runUnit(ctx context.Context, r *Repository, u promotion.Uni
 	if err := e.storeEvaluation(ctx, ev, d, clock); err != nil {
 		return time.Time{}, err
 	}
+	if err := e.releaseUpdateTurns(ctx, ev, d); err != nil {
+		return time.Time{}, err
+	}
 	again, unfetched := e.fetchUnknown(ctx, ev, fetches)
 	acted, failed := e.performSteps(ctx, ev, d)
 	if ctx.Err() != nil {

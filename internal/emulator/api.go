@@ -200,6 +200,9 @@ func (c *call) handleRoute(rt *route) (any, error) {
 		default:
 			return nil, newAPIError(http.StatusForbidden, "Must have %s access to Repository.", rt.permission)
 		}
+		if c.repo.archived && c.r.Method != http.MethodGet {
+			return nil, newAPIError(http.StatusForbidden, "Repository was archived so is read-only.")
+		}
 	}
 	if c.token != nil {
 		if err := c.requireToken(rt); err != nil {
@@ -244,6 +247,9 @@ func (c *call) signIn() error {
 	}
 	c.header.Set("X-OAuth-Scopes", strings.Join(c.user.scopes, ", "))
 	c.header.Set("X-Accepted-OAuth-Scopes", "repo")
+	if at := c.user.tokenExpires; !at.IsZero() {
+		c.header.Set("GitHub-Authentication-Token-Expiration", at.UTC().Format("2006-01-02 15:04:05 UTC"))
+	}
 	return c.chargeQuota()
 }
 

@@ -143,6 +143,7 @@ func appPermissions(pattern string) (names []string, level string) {
 		names  []string
 	}{
 		{"/user", nil}, {"/collaborators/", []string{"metadata"}}, {"/orgs/", []string{"members"}},
+		{"/branches/{branch}/protection", []string{"administration"}}, {"/branches/", []string{"contents"}},
 		{"/pulls/{number}/merge", []string{"contents"}}, {"/pulls", []string{"pull_requests"}},
 		{"/issues", []string{"issues", "pull_requests"}}, {"/labels", []string{"issues", "pull_requests"}},
 		{"/statuses", []string{"statuses"}}, {"/commits/{sha}/status", []string{"statuses"}}, {"/commits/{sha}/check-runs", []string{"checks"}},

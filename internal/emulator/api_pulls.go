@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -121,6 +122,45 @@ func putMerge(c *call, p *pull) (any, error) {
 		return nil, err
 	}
 	return map[string]any{"sha": sha, "merged": true, "message": "Pull Request successfully merged"}, nil
+}
+
+// updateBranch merges the base into a pull request's branch. GitHub does it later; here it is
+// done when it is answered.
+func updateBranch(c *call, p *pull) (any, error) {
+	var in struct {
+		Head string `json:"expected_head_sha"`
+	}
+	if err := c.decodeBody(&in); err != nil {
+		return nil, err
+	}
+	base := c.repo.branchHead(p.base)
+	switch upToDate, err := c.repo.git.isAncestor(base, p.head); {
+	case err != nil:
+		return nil, err
+	case !p.open:
+		return nil, newAPIError(http.StatusUnprocessableEntity, "Pull request is closed")
+	case in.Head != "" && in.Head != p.head:
+		return nil, newAPIError(http.StatusUnprocessableEntity, "expected head sha didn’t match current head ref.")
+	case upToDate:
+		return nil, newAPIError(http.StatusUnprocessableEntity, "There are no new commits on the base branch.")
+	}
+	tree, clean, err := c.repo.git.mergeTree(p.head, base)
+	if err != nil {
+		return nil, err
+	}
+	if !clean {
+		return nil, newAPIError(http.StatusUnprocessableEntity, "merge conflict between base and head")
+	}
+	web := gitIdent{Name: "GitHub", Email: "noreply@github.com", When: c.now()}
+	merge, err := c.repo.git.commitTree(tree, []string{p.head, base}, c.commitIdent(c.user), web, "Merge branch '"+p.base+"' into "+p.branch+"\n")
+	if err != nil {
+		return nil, err
+	}
+	if err := c.repo.git.updateRef("refs/heads/"+p.branch, merge, p.head); err != nil {
+		return nil, newAPIError(http.StatusUnprocessableEntity, "expected head sha didn’t match current head ref.")
+	}
+	c.status = http.StatusAccepted
+	return map[string]any{"message": "Updating pull request branch.", "url": c.repoURL(c.repo) + "/pulls/" + strconv.Itoa(p.number)}, c.noticeRefs(c.repo, c.user)
 }
 
 func pullCommits(c *call, p *pull) (any, error) {

@@ -3,7 +3,7 @@ package emulator
 import "slices"
 
 // routes is the forge's REST API, by area. A path that isn't here is GitHub's 404.
-var routes = router(slices.Concat(accountRoutes, appRoutes, teamRoutes, repoRoutes, historyRoutes, pullRoutes, commentRoutes, labelRoutes, statusRoutes, deploymentRoutes, hookRoutes))
+var routes = router(slices.Concat(accountRoutes, appRoutes, teamRoutes, repoRoutes, rulesRoutes, historyRoutes, pullRoutes, commentRoutes, labelRoutes, statusRoutes, deploymentRoutes, hookRoutes))
 
 const repoPath = "/repos/{owner}/{repo}"
 
@@ -25,6 +25,7 @@ var accountRoutes = []route{
 
 var teamRoutes = []route{
 	{pattern: "GET /orgs/{org}/teams/{slug}", handle: getTeam},
+	{pattern: "GET /orgs/{org}/teams/{slug}/members", handle: listTeamMembers},
 	{pattern: "GET /orgs/{org}/teams/{slug}/memberships/{login}", handle: getTeamMembership},
 }
 
@@ -53,6 +54,7 @@ var pullRoutes = []route{
 	{pattern: "PATCH " + repoPath + "/pulls/{number}", permission: Read, handle: withPull(patchPull)},
 	{pattern: "GET " + repoPath + "/pulls/{number}/merge", permission: Read, handle: withPull(isMerged)},
 	{pattern: "PUT " + repoPath + "/pulls/{number}/merge", permission: Write, movesRefs: true, handle: withPull(putMerge)},
+	{pattern: "PUT " + repoPath + "/pulls/{number}/update-branch", permission: Write, movesRefs: true, handle: withPull(updateBranch)},
 	{pattern: "GET " + repoPath + "/pulls/{number}/commits", permission: Read, handle: withPull(pullCommits)},
 	{pattern: "GET " + repoPath + "/pulls/{number}/reviews", permission: Read, handle: withPull(listReviews)},
 	{pattern: "POST " + repoPath + "/pulls/{number}/reviews", permission: Read, handle: withPull(createReview)},

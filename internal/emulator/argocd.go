@@ -65,6 +65,7 @@ type ArgoCD struct {
 	watchesStalled bool          // watches send nothing
 	watchesCut     chan struct{} // closed to end all watches
 	requests       map[string]int
+	denied         map[string]bool // rights that clients don't have: "patch applications"
 }
 
 // NewArgoCD starts an Argo CD without Applications, with the project default as
@@ -87,7 +88,7 @@ func NewArgoCD(o ArgoCDOptions) (*ArgoCD, error) {
 		ca: authority, token: newUUID(), apiToken: newUUID(), stop: cancel, store: newObjectStore(o.Timings.maxEvents()), apps: map[string]*application{},
 		contents: cache.New(nil, cache.Options[string, content]{Name: "emulator-contents", Entries: maxContents}),
 		trees:    cache.New(nil, cache.Options[string, map[string]string]{Name: "emulator-trees", Entries: maxTrees}),
-		blobs:    cache.New(nil, cache.Options[string, string]{Name: "emulator-blobs", Entries: maxBlobs}), watchesCut: make(chan struct{}), requests: map[string]int{},
+		blobs:    cache.New(nil, cache.Options[string, string]{Name: "emulator-blobs", Entries: maxBlobs}), watchesCut: make(chan struct{}), requests: map[string]int{}, denied: map[string]bool{},
 	}
 	if a.now == nil {
 		a.now = time.Now

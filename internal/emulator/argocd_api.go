@@ -58,7 +58,11 @@ func (a *ArgoCD) routeAPI(w http.ResponseWriter, r *http.Request, parts []string
 	case get && address == "/version":
 		writeJSON(w, http.StatusOK, jsonObject{"Version": "v2.14.21+emulated"})
 	case get && parts[0] == "account":
-		writeJSON(w, http.StatusOK, jsonObject{"value": "yes"})
+		value := "yes"
+		if len(parts) > 3 && a.isDenied(parts[3], parts[2]) { // account/can-i/applications/get/…
+			value = "no"
+		}
+		writeJSON(w, http.StatusOK, jsonObject{"value": value})
 	case get && address == "applications":
 		a.listApplications(w, r)
 	case get && address == "stream/applications":

@@ -34,7 +34,7 @@ func (a *ArgoCD) serveHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.Method == http.MethodPost && r.URL.Path == "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews" {
-		writeJSON(w, http.StatusCreated, jsonObject{"kind": "SelfSubjectAccessReview", "status": jsonObject{"allowed": true}})
+		a.reviewAccess(w, r)
 		return
 	}
 	q, ok := parseQuery(r.URL.Path)
@@ -44,6 +44,10 @@ func (a *ArgoCD) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if !ok {
 		serveDiscovery(w, r)
+		return
+	}
+	if verb := verbOf(r, q); a.isDenied(verb, q.resource) {
+		writeFailure(w, http.StatusForbidden, fmt.Sprintf("%s is forbidden: User \"emulated\" cannot %s resource %q", q.resource, verb, q.resource))
 		return
 	}
 	values := r.URL.Query()

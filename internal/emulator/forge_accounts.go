@@ -116,6 +116,18 @@ func (f *Forge) SetToken(login, token string, scopes ...string) error {
 	return nil
 }
 
+// EndToken gives an account's token an end; the zero time: it has none.
+func (f *Forge) EndToken(login string, at time.Time) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	a, err := f.findAccount(login)
+	if err != nil {
+		return err
+	}
+	a.tokenExpires = at
+	return nil
+}
+
 func (f *Forge) findAccount(login string) (*account, error) {
 	a, ok := f.users[strings.ToLower(login)]
 	if !ok {

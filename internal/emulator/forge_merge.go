@@ -76,6 +76,14 @@ func (f *Forge) findMergeBlocker(p *pull) (string, error) {
 			return notUpToDate, nil
 		}
 	}
+	if need.Signatures {
+		switch signed, err := p.repo.git.areSigned(p.commits); {
+		case err != nil:
+			return "", err
+		case !signed:
+			return "Commits must have verified signatures.", nil
+		}
+	}
 	latest := f.latestStatuses(p.repo, p.head)
 	for _, context := range need.Contexts {
 		i := slices.IndexFunc(latest, func(s *status) bool { return s.context == context })
@@ -88,20 +96,20 @@ func (f *Forge) findMergeBlocker(p *pull) (string, error) {
 			return fmt.Sprintf("Required status check %q is failing.", context), nil
 		}
 	}
-	if need.Approvals == 0 {
-		return "", nil
-	}
-	given := 0
+	given, owned := 0, len(need.CodeOwners) == 0
 	for who, state := range p.reviewStates() {
 		if p.repo.permissionOf(who) < Write {
 			continue
 		}
-		if state == "CHANGES_REQUESTED" {
+		if state == "CHANGES_REQUESTED" && need.Approvals > 0 {
 			return "Changes have been requested by a reviewer with write access.", nil
 		}
 		if state == "APPROVED" {
-			given++
+			given, owned = given+1, owned || slices.Contains(need.CodeOwners, who.login)
 		}
+	}
+	if !owned {
+		return "Waiting on code owner review from " + strings.Join(need.CodeOwners, ", ") + ".", nil
 	}
 	if given < need.Approvals {
 		plural := "s are"
@@ -151,7 +159,7 @@ func (f *Forge) mergePull(p *pull, by *account, o mergeRequest) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	if why != "" {
+	if need := p.repo.protections[p.base]; why != "" && !need.isBypassedBy(by) {
 		return cannot(why)
 	}
 	base := p.repo.branchHead(p.base)

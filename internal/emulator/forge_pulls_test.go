@@ -200,6 +200,9 @@ func TestPulls_mergeIsRefused(t *testing.T) {
 			w.must(w.Protect(repo, "main", emulator.Protection{Strict: true}))
 			w.commitFiles("main", map[string]string{"x": "y"})
 		}, status: 405, words: "not up to date"},
+		{name: "commits without a signature, where one is required", before: func(w *forgeHarness, n int) {
+			w.must(w.Protect(repo, "main", emulator.Protection{Signatures: true, Ruleset: "signed", Bypass: []string{"ada"}}))
+		}, status: 405, words: "Commits must have verified signatures."},
 		{name: "a method that isn't allowed", o: emulator.RepoOptions{Methods: []string{"squash"}}, status: 405, words: "Merge commits are not allowed on this repository."},
 		{name: "injected", before: func(w *forgeHarness, n int) {
 			w.must(w.InjectFault(emulator.Fault{Method: "PUT", Path: "/merge$", Status: 405, Body: `{"message":"Base branch was modified. Review and try the merge again."}`}))
@@ -219,6 +222,18 @@ func TestPulls_mergeIsRefused(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestPulls_bypass: who may bypass a ruleset merges whatever it asks for.
+func TestPulls_bypass(t *testing.T) {
+	w := newForgeHarness(t, emulator.RepoOptions{})
+	n := w.openPullRequest("topic")
+	w.must(w.Protect(repo, "main", emulator.Protection{Approvals: 2, Ruleset: "main", Bypass: []string{"liftlock"}}))
+	if _, err := w.MergePull(repo, n, "ada", "merge"); err == nil {
+		t.Error("somebody else merged")
+	}
+	_, err := w.MergePull(repo, n, "liftlock", "merge")
+	w.must(err)
 }
 
 func TestPulls_requirementsMet(t *testing.T) {

@@ -71,7 +71,11 @@ func (f *Forge) followHead(r *repository, by *account, branch, tip string) error
 			f.followPushedHead(p, by, before)
 			continue
 		}
-		if p.repo.protections[p.base].DismissStale {
+		updated, err := f.isUpdate(p, before)
+		if err != nil {
+			return err
+		}
+		if p.repo.protections[p.base].DismissStale && !updated {
 			for _, v := range p.reviews {
 				if v.state == "APPROVED" {
 					v.state = "DISMISSED"
@@ -86,6 +90,16 @@ func (f *Forge) followHead(r *repository, by *account, branch, tip string) error
 		}
 	}
 	return nil
+}
+
+// isUpdate says whether a pull request's new head only brings the one before up to date: it
+// merges a commit of the base branch into it. That dismisses no approval.
+func (f *Forge) isUpdate(p *pull, before string) (bool, error) {
+	head, err := p.repo.git.readCommit(p.head)
+	if err != nil || len(head.Parents) != 2 || head.Parents[0] != before {
+		return false, err
+	}
+	return p.repo.git.isAncestor(head.Parents[1], p.repo.branchHead(p.base))
 }
 
 // pullsFrom lists the open pull requests whose head is the branch, by number.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -42,6 +43,11 @@ type Protection struct {
 	Contexts     []string // commit statuses that must be success on the head
 	DismissStale bool     // a push dismisses approvals
 	Strict       bool     // the head must contain the base branch's tip
+	CodeOwners   []string // GitHub: logins one of whom must approve
+	Signatures   bool     // GitHub: every commit of a pull request is signed by a key of its committer's
+	Ruleset      string   // GitHub: the name of the ruleset that asks for it; empty: it is classic protection
+	Bypass       []string // GitHub: logins that may merge whatever a ruleset asks for
+	id           int64
 
 	MergeRole Permission // GitLab: who may merge; NoPermission: who may write
 }
@@ -224,7 +230,19 @@ func (f *Forge) Protect(repo, branch string, p Protection) error {
 	if err != nil {
 		return err
 	}
-	r.protections[branch] = p
+	old, existed := r.protections[branch]
+	p.id = old.id
+	if !existed {
+		p.id = f.nextID()
+	}
+	if empty := (Protection{id: p.id}); reflect.DeepEqual(p, empty) {
+		delete(r.protections, branch)
+	} else {
+		r.protections[branch] = p
+	}
+	if f.face == GitHub {
+		f.emitRules(r, branch, &p, existed)
+	}
 	return nil
 }
 
@@ -248,7 +266,19 @@ func (f *Forge) MoveRepository(repo, to string) error {
 	return nil
 }
 
-// ArchiveRepository makes a repository of GitLab's read-only, or writable again.
+// SetMethods says anew by which methods a repository merges.
+func (f *Forge) SetMethods(repo string, methods ...string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r, err := f.findRepository(repo)
+	if err != nil {
+		return err
+	}
+	r.methods = methods
+	return nil
+}
+
+// ArchiveRepository makes a repository read-only by its API, or writable again.
 func (f *Forge) ArchiveRepository(repo string, archived bool) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

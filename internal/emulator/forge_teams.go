@@ -87,3 +87,18 @@ func getTeamMembership(c *call) (any, error) {
 	}
 	return map[string]any{"state": "active", "role": "member"}, nil
 }
+
+// listTeamMembers lists who is in a team or in one below it.
+func listTeamMembers(c *call) (any, error) {
+	t := c.findTeam()
+	if t == nil {
+		return nil, notFound()
+	}
+	var members []*account
+	for _, login := range sortedKeys(c.users) {
+		if t.contains(login, c.teams) {
+			members = append(members, c.users[login])
+		}
+	}
+	return paginateAs(c, members, c.wireUser), nil
+}

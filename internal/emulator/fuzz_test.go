@@ -171,7 +171,7 @@ func TestPage(t *testing.T) {
 		return w
 	}
 	text := show(strings.TrimPrefix(p.URL, l.forge.URL())).Body.String()
-	for _, want := range []string{"A &lt;b&gt;title", "&#43;&lt;script&gt;", "ada wants to merge"} {
+	for _, want := range []string{"A &lt;b&gt;title", "+&lt;script&gt;", "<b>ada</b> wants to merge"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page has no %q:\n%s", want, text)
 		}

@@ -35,13 +35,17 @@ type PullRequest struct {
 }
 
 // Review is one review of a PullRequest.
-type Review struct{ User, State, Body, Commit string }
+type Review struct {
+	User, State, Body, Commit string
+	At                        time.Time
+}
 
 // Comment is one comment of a PullRequest, with reactions as "login content".
 type Comment struct {
 	ID        int64
 	User      string
 	Body      string
+	Created   time.Time
 	Reactions []string
 }
 
@@ -378,7 +382,7 @@ func (f *Forge) publicPull(p *pull) PullRequest {
 		s.MergeCommit, s.MergedBy = p.mergeSHA, p.mergedBy.login
 	}
 	for _, v := range p.reviews {
-		s.Reviews = append(s.Reviews, Review{User: v.user.login, State: v.state, Body: v.body, Commit: v.commit})
+		s.Reviews = append(s.Reviews, Review{User: v.user.login, State: v.state, Body: v.body, Commit: v.commit, At: v.at})
 	}
 	for _, a := range p.reviewers {
 		if f.face == GitHub || p.reviewerState(a) == "unreviewed" {
@@ -389,7 +393,7 @@ func (f *Forge) publicPull(p *pull) PullRequest {
 		s.Requested = append(s.Requested, t.organisation+"/"+t.slug)
 	}
 	for _, c := range p.comments {
-		o := Comment{ID: c.id, User: c.user.login, Body: c.body}
+		o := Comment{ID: c.id, User: c.user.login, Body: c.body, Created: c.created}
 		for _, r := range c.reactions {
 			o.Reactions = append(o.Reactions, r.user.login+" "+r.content)
 		}

@@ -62,3 +62,15 @@ func (f *Forge) AddHook(repo, login string, n Hook) error {
 		return nil
 	})
 }
+
+// RemoveHooks removes a repository's webhooks.
+func (f *Forge) RemoveHooks(repo string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r, err := f.findRepository(repo)
+	if err != nil {
+		return err
+	}
+	r.hooks = nil
+	return nil
+}

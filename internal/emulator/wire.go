@@ -191,7 +191,7 @@ func (f *Forge) wireRepo(r *repository, to *account) *wireRepo {
 		URL: f.repoURL(r), CloneURL: f.url + "/" + r.fullName() + ".git",
 		GitURL:    "git" + strings.TrimPrefix(f.url, "http") + "/" + r.fullName() + ".git",
 		CreatedAt: r.created, PushedAt: r.pushed, UpdatedAt: r.pushed,
-		DefaultBranch: r.branch, Visibility: "private", DeleteMerged: r.deleteMerged,
+		DefaultBranch: r.branch, Visibility: "private", Archived: r.archived, DeleteMerged: r.deleteMerged,
 	}
 	for _, m := range r.methods {
 		w.AllowMerge = w.AllowMerge || m == "merge"

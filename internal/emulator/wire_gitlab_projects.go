@@ -159,6 +159,20 @@ func getGroupMember(c *call, _ string, t *team) (any, error) {
 	return nil, gitlabNotFound("")
 }
 
+// listGroupMembers lists those too who are in a group above.
+func listGroupMembers(c *call, _ string, t *team) (any, error) {
+	var members []*account
+	for _, login := range sortedKeys(c.users) {
+		for at := t; at != nil; at = at.parent {
+			if at.members[login] {
+				members = append(members, c.users[login])
+				break
+			}
+		}
+	}
+	return pageOf(c, members, func(a *account) restObject { return c.gitlabMember(a, developerLevel) }), nil
+}
+
 func getProjectMember(c *call) (any, error) {
 	a := c.accountByID(c.r.PathValue("user_id"))
 	if a == nil || accessLevel(c.repo, a) == 0 {

@@ -21,6 +21,7 @@ var gitlabAccountRoutes = router{
 	{pattern: "GET /version", handle: getGitLabVersion},
 	{pattern: "GET /metadata", handle: getGitLabVersion},
 	{pattern: "GET /groups/{id}", handle: withGroup(getGroup)},
+	{pattern: "GET /groups/{id}/members/all", handle: withGroup(listGroupMembers)},
 	{pattern: "GET /groups/{id}/members/all/{user_id}", handle: withGroup(getGroupMember)},
 }
 
@@ -75,6 +76,7 @@ var gitlabHistoryRoutes = router{
 	{pattern: "POST " + projectPath + "/statuses/{sha}", permission: Write, movesRefs: true, handle: createCommitStatus},
 	{pattern: "GET " + projectPath + "/repository/commits/{sha}/statuses", permission: Read, handle: withGitLabCommit(listCommitStatuses)},
 	{pattern: "GET " + projectPath + "/repository/commits/{sha}", permission: Read, handle: withGitLabCommit(getGitLabCommit)},
+	{pattern: "GET " + projectPath + "/events", permission: Read, handle: listProjectEvents},
 	{pattern: "GET " + projectPath + "/repository/compare", permission: Read, handle: compareGitLabCommits},
 	{pattern: "GET " + projectPath + "/repository/commits/{sha}/merge_requests", permission: Read, handle: withGitLabCommit(listCommitMergeRequests)},
 }

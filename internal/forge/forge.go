@@ -253,11 +253,20 @@ type Forge interface {
 	// moved or the base was modified meanwhile; ErrNotMergeable: the forge
 	// refuses for a reason that it names.
 	Merge(ctx context.Context, r Repo, m MergeRequest) (commit string, err error)
+	// UpdateBranch brings a pull request's head, which must be head, up to date with its base
+	// by a merge commit of the forge's, which drops no approvals. It may be there a moment
+	// later only. ErrConflict: the head moved, or it conflicts with its base; ErrUnsupported:
+	// the forge has none that pins the head, or drops approvals by it too.
+	UpdateBranch(ctx context.Context, r Repo, number int, head string) error
 	// LeaveQueue takes a pull request out of the forge's merge queue; one that isn't in
 	// it, or is closed, is success. ErrConflict: it is merged, or being merged;
 	// ErrRetryable: it is in the queue still; ErrForbidden: the credentials may not;
 	// ErrUnsupported: Liftlock knows no queue of this forge.
 	LeaveQueue(ctx context.Context, r Repo, number int) error
+	// Rules reads what the forge itself demands before a pull request into a branch merges,
+	// as far as the credentials see it: what they don't see is Hidden, and no error. A branch
+	// without rules has none, and so may one that isn't there.
+	Rules(ctx context.Context, r Repo, branch string) (*BranchRules, error)
 	// DeleteBranch removes a branch; one that is already gone is success.
 	DeleteBranch(ctx context.Context, r Repo, branch string) error
 

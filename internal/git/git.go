@@ -35,6 +35,16 @@ func (v version) isOlderThan(o version) bool {
 
 var versionForm = regexp.MustCompile(`^git version (\d+)\.(\d+)`)
 
+// InstalledVersion is the installed git's, such as 2.39; an error where there is none in the PATH,
+// or where it is too old for this package.
+func InstalledVersion(ctx context.Context) (string, error) {
+	v, err := gitVersion(ctx)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%d.%d", v.major, v.minor), nil
+}
+
 // gitVersion asks the installed git.
 func gitVersion(ctx context.Context) (version, error) {
 	const op = "find git"

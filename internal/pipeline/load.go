@@ -34,6 +34,15 @@ func IsPipelinePath(file string) bool {
 // A [strictyaml.Errors] is everything that is wrong with the files; any other
 // error is one of reading them. No pipeline is returned with an error.
 func Load(fsys fs.FS) ([]*Pipeline, error) {
+	all, err := loadDocuments(fsys)
+	if err != nil {
+		return nil, err
+	}
+	return pipelinesOf(all), nil
+}
+
+// loadDocuments is Load with where each thing stands.
+func loadDocuments(fsys fs.FS) ([]document, error) {
 	files, err := findPipelineFiles(fsys)
 	if err != nil {
 		return nil, err
@@ -57,7 +66,7 @@ func Load(fsys fs.FS) ([]*Pipeline, error) {
 	if err := errs.Err(); err != nil {
 		return nil, err
 	}
-	return pipelinesOf(all), nil
+	return all, nil
 }
 
 // findPipelineFiles lists the pipeline files of a repository.

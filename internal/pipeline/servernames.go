@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 
@@ -28,6 +29,19 @@ func CheckNames(file string, names ServerNames) error {
 	if err != nil {
 		return err
 	}
+	return checkNames(documents, names)
+}
+
+// CheckAllNames is CheckNames for a repository's pipeline files, which Load has read.
+func CheckAllNames(fsys fs.FS, names ServerNames) error {
+	all, err := loadDocuments(fsys)
+	if err != nil {
+		return err
+	}
+	return checkNames(all, names)
+}
+
+func checkNames(documents []document, names ServerNames) error {
 	var errs strictyaml.Errors
 	for _, d := range documents {
 		c := &checker{strictyaml.Checker{Doc: d.Document}}

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 
 	"github.com/liftlock/liftlock/internal/strictyaml"
@@ -20,7 +21,19 @@ func FindWarnings(file string) (strictyaml.Errors, error) {
 	if err != nil {
 		return nil, nil // ValidateFile says what is wrong
 	}
-	var found strictyaml.Errors
+	return warningsOf(documents), nil
+}
+
+// FindAllWarnings is FindWarnings for a repository's pipeline files, which Load has read.
+func FindAllWarnings(fsys fs.FS) (strictyaml.Errors, error) {
+	all, err := loadDocuments(fsys)
+	if err != nil {
+		return nil, err
+	}
+	return warningsOf(all), nil
+}
+
+func warningsOf(documents []document) (found strictyaml.Errors) {
 	for _, d := range documents {
 		c := &checker{strictyaml.Checker{Doc: d.Document}}
 		for i, e := range d.pipeline.Spec.Environments {
@@ -28,7 +41,7 @@ func FindWarnings(file string) (strictyaml.Errors, error) {
 		}
 		found = append(found, c.Errs...)
 	}
-	return found, nil
+	return found
 }
 
 func (c *checker) warnOfGates(path string, gates []policies.Gate) {

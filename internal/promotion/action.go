@@ -97,7 +97,14 @@ type Merge struct {
 	Head, Tip   string
 	Revert      bool
 	Members     []Member
-	Until       time.Time `json:",omitzero"` // from then on a gate doesn't pass any more, so it is judged again; zero: none is known to end
+	// Behind says that the head isn't up to date with Tip, which the forge demands: it is
+	// brought up to date, and merged another time. KeepApprovals says that this is to be done
+	// so that the forge doesn't drop approvals.
+	Behind, KeepApprovals bool `json:",omitempty"`
+	// Attempt says that the forge says that it blocks the merge, and not why: it is sent it all
+	// the same, for its answer.
+	Attempt bool      `json:",omitempty"`
+	Until   time.Time `json:",omitzero"` // from then on a gate doesn't pass any more, so it is judged again; zero: none is known to end
 }
 
 // OpenRevert opens the revert of a landed promotion.
@@ -221,6 +228,12 @@ func (a Replace) Describe() string {
 func (a Close) Describe() string { return fmt.Sprintf("close #%d: %s", a.Pull, a.Why) }
 
 func (a Merge) Describe() string {
+	switch {
+	case a.Behind:
+		return fmt.Sprintf("bring #%d up to date with %s, to be merged into %s", a.Pull, wording.Short(a.Tip), a.Environment)
+	case a.Attempt:
+		return fmt.Sprintf("try to merge #%d into %s at %s, which the forge says it blocks", a.Pull, a.Environment, wording.Short(a.Head))
+	}
 	return fmt.Sprintf("merge #%d into %s at %s", a.Pull, a.Environment, wording.Short(a.Head))
 }
 

@@ -1,6 +1,7 @@
 package promotion
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/liftlock/liftlock/internal/pipeline"
@@ -64,6 +65,12 @@ func TestDecideBatchEdges(t *testing.T) {
 			want: []string{"compose #7 anew for api r2, web r2: web r2 is ready too"}},
 		{name: "but not somebody else's work", fixture: ready().openBatchPull("qa", makeMembers("api r2"), spoilt).with("web", request("promote", "qa", "", noon)), compose: fine, component: "web", env: "qa", why: "not ours"},
 		{name: "one whose joining can't be judged is left, not those in it who change", fixture: ready().arrived("api", "r3").openBatchPull("qa", makeMembers("api r2"), nil), compose: refusedBatch, component: "api", env: "qa", why: "it could not be shown in time"},
+		{name: "of those whose joining is refused only the one whose part can't be made is left", fixture: ready().arrived("db", "r2").openBatchPull("qa", makeMembers("api r2"), nil), compose: func(l FactRequest) Composition {
+			if _, in := FindMember(l.Members, "web"); in {
+				return Composition{Tip: tip, State: EditRefused, Reason: "db-qa reads it too", RefusedByMember: map[string]string{"web": "db-qa reads it too"}}
+			}
+			return fine(l)
+		}, want: []string{"compose #7 anew for api r2, db r2: db r2 is ready too; web r2 is ready too"}, component: "web", env: "qa", why: "db-qa reads it too"},
 		{name: "a release of one in it that can't be told leaves", fixture: ready().openBatchPull("qa", both, spoilt).with("web", func(f *ComponentFacts) { f.env("qa").Open.DeclaredRelease = Unsure[string]("no mark") }).with("api", request("retry", "qa", "", noon)), compose: fine,
 			want: []string{"compose #7 anew for api r2: which release of web Liftlock put there can't be told; taken over by /liftlock retry"}, own: []string{"api: answer 3: the pull request is composed anew"}},
 		{name: "one in it that can't be composed leaves", fixture: ready().openBatchPull("qa", both, func(p *Pull) { p.Stale = true }), compose: func(l FactRequest) Composition {
@@ -103,6 +110,12 @@ func TestDecideBatchEdges(t *testing.T) {
 			f.verdict("qa", verification.Degraded, "bad").env("qa").Spec.OnDegraded.Action = pipeline.OnDegradedHold
 		}), compose: fine, own: []string{"api: record 723300000000 degraded in qa"}, component: "web", env: "prod", why: "r3, which took its place in qa, is not verified: api-qa: bad"},
 
+		{name: "of several that came along one that isn't verified is enough", fixture: ready().arrived("db", "r2").landed("qa", 5, makeMembers("api r2", "db r2", "web r2")).verifyAll("qa", "api", "db").with("api", func(f *ComponentFacts) { f.composed("prod", "r2") }).with("web", func(f *ComponentFacts) { f.verdict("qa", verification.Soaking, "not yet") }),
+			compose: fine, component: "api", env: "prod", why: "web r2 came with it and is not verified in qa: web-qa: not yet"},
+		{name: "what is taken back keeps what didn't come along from nothing", fixture: inQA().arrived("db", "r2").landed("qa", 6, makeMembers("db r2")).verifyAll("qa", "api", "db", "web").with("db", func(f *ComponentFacts) { f.composed("prod", "r2") }).with("web", func(f *ComponentFacts) { f.composed("prod", "r2") }).with("api", func(f *ComponentFacts) {
+			f.PendingCommands = []PendingCommand{{ID: 4, Verb: "revert", Environment: "qa", By: "ada", At: noon}}
+			f.env("qa").Restore = Sure(Composition{Tip: tip})
+		}), compose: fine, want: []string{"open a revert of #5 in qa", "open a promotion of db r2 into prod"}},
 		{name: "what is open further on waits while what it moves is taken back", fixture: degraded().openBatchPull("prod", both, nil), compose: fine, want: []string{"open a revert of #5 in qa"}, own: []string{degradedWeb},
 			component: "api", env: "prod", why: "what moves together can't be composed now: api r2 is being taken back"},
 
@@ -119,6 +132,20 @@ func TestDecideBatchEdges(t *testing.T) {
 		{name: "nor a revert of another release", fixture: verifiedInQA().openBatchRevert("qa", both, nil).with("api", request("revert", "qa", "r9", noon)), own: []string{"api: answer 3: qa no longer carries it"}},
 	} {
 		t.Run(c.name, c.check)
+	}
+}
+
+// TestReasonOfSeveralIsGivenOnce says the same of a component once, however many ways lead to it.
+func TestReasonOfSeveralIsGivenOnce(t *testing.T) {
+	b := &batchPlanner{components: map[string]int{"web": 0}, decision: &Decision{Components: []ComponentDecision{{Envs: []EnvState{{Environment: "qa"}}}}}}
+	given := []Reason{{Code: "refused", Text: "db-qa reads it too"}, {Code: "behind", Text: "db-qa reads it too"}, {Code: "refused", Text: "it could not be shown"}}
+	for range 2 {
+		for _, r := range given {
+			b.addReason("web", "qa", r.Code, r.Text)
+		}
+	}
+	if got := b.decision.Components[0].Envs[0].Why; !slices.Equal(got, given) {
+		t.Errorf("it says %+v, want %+v", got, given)
 	}
 }
 

@@ -121,9 +121,15 @@ func TestDecideCandidate(t *testing.T) {
 			f.env("dev").History = append(f.env("dev").History, Arrival{Seq: 1, Release: id("r2"), Name: "r2", Commit: "old", By: ByPerson, DegradedAt: noon.Add(-time.Hour)})
 		}).composed("qa", "r2"), want: open},
 		{name: "upstream was changed by hand", facts: linearFacts().with(func(f *ComponentFacts) { f.land("qa", "r9", ByPerson, 0) }), env: "prod", why: "qa was changed by hand to r9; that is not carried on"},
+		{name: "what has just arrived isn't what adopt: converge is about", facts: linearFacts().with(func(f *ComponentFacts) {
+			f.Pipeline.Spec.Adopt = pipeline.AdoptConverge
+			f.land("dev", "r2", ByPerson, 0)
+		}).verdict("dev", verification.Soaking, "not yet"), env: "qa", why: "dev has not verified r2: web-dev: not yet"},
 		{name: "upstream went back by a revert", facts: linearFacts().with(func(f *ComponentFacts) { f.land("qa", "r0", ByRevert, 9) }), want: []string{"record 723000000000 verified in qa"}, env: "prod", why: "qa is back at r0 after a revert"},
 		{name: "upstream can't be read", facts: linearFacts().with(func(f *ComponentFacts) { f.env("dev").Landed = Unsure[Landed]("gone") }), env: "qa", why: "dev can't be read"},
 		{name: "a promote waits while upstream is verifying", facts: linearFacts().with(func(f *ComponentFacts) { f.land("dev", "r2", ByPerson, 0) }).verdict("dev", verification.Soaking, "not yet").with(request("promote", "qa", "", noon)), env: "qa", why: "dev has not verified r2"},
+		{name: "but not while what is there can't be read", facts: linearFacts().with(func(f *ComponentFacts) { f.env("dev").Release = Unsure[Release]("line 3") }).verdict("dev", verification.Soaking, "not yet").with(request("promote", "qa", "", noon)),
+			want: []string{"answer 3: there is nothing to promote to qa: dev can't be read"}},
 		{name: "but not for what is there already", facts: linearFacts().verdict("dev", verification.Soaking, "not yet").with(request("promote", "qa", "", noon)), want: []string{"answer 3: there is nothing to promote to qa"}},
 		{name: "nor for what no target has", facts: linearFacts().with(func(f *ComponentFacts) { f.land("dev", "r2", ByPerson, 0).Targets = nil }).with(request("promote", "qa", "", noon)),
 			want: []string{"answer 3: there is nothing to promote to qa: dev has not verified r2: no ApplicationSet generates a target for this component here"}},
@@ -190,6 +196,13 @@ func TestDecideGates(t *testing.T) {
 		{name: "the limit is reached", facts: open().with(func(f *ComponentFacts) {
 			f.Limits.MergesLastHour, f.Limits.OldestMerge = 20, noon.Add(-30*time.Minute)
 		}), env: "qa", why: "20 merges in the last hour (limits.mergesPerHour: 20)", next: 30 * time.Minute},
+		{name: "the limit is reached by what is in the forge's merge queue", facts: open().with(func(f *ComponentFacts) {
+			f.Limits.MergesLastHour, f.Limits.OldestMerge = 18, noon.Add(-10*time.Minute)
+			f.Limits.QueuedMerges = []QueuedMerge{{Pull: 5, At: noon.Add(-time.Minute)}, {Pull: 6, At: noon.Add(-40 * time.Minute)}}
+		}), env: "qa", why: "18 merges in the last hour, and 2 on their way by the forge's merge queue (limits.mergesPerHour: 20)", next: 20 * time.Minute},
+		{name: "it was in the queue itself", facts: open().with(func(f *ComponentFacts) {
+			f.Limits.MergesLastHour, f.Limits.QueuedMerges = 19, []QueuedMerge{{Pull: 7, At: noon.Add(-time.Minute)}}
+		}), want: merge},
 		{name: "there is no limit", facts: open().with(func(f *ComponentFacts) { f.Pipeline.Spec.Limits.MergesPerHour = 0 }), want: merge},
 		{name: "the holds were not read", facts: open().with(func(f *ComponentFacts) { f.Holds = Known[[]Hold]{} }), env: "qa", why: "the holds can't be read: not read yet"},
 		{name: "it has the label", facts: open().with(func(f *ComponentFacts) { f.env("qa").Open.Held = true }), env: "qa", promo: Held, why: "the pull request has the label liftlock/hold"},

@@ -295,14 +295,16 @@ func (j *evaluator) evaluateRevert(e *Env, st *EnvState) {
 		return
 	}
 	st.RevertGates = j.evaluateGates(e, u, true)
-	if !allPass(st.RevertGates) {
+	behind, attempt := u.isBehindAlone(st.RevertGates), u.isBlockedWrongly(st.RevertGates, j.facts.Now)
+	mergesItself := e.Spec.OnDegraded.Action == pipeline.OnDegradedRevertAndMerge
+	if !allPass(st.RevertGates) && (!behind && !attempt || !mergesItself) {
 		return
 	}
-	if e.Spec.OnDegraded.Action != pipeline.OnDegradedRevertAndMerge && !u.Queued {
+	if !mergesItself && !u.Queued {
 		st.addReason("manual", fmt.Sprintf("the revert #%d waits for a person to merge it (onDegraded: %s)", u.Number, e.Spec.OnDegraded))
 		return
 	}
-	j.addAction(Merge{Environment: e.Name, Pull: u.Number, Head: u.Head, Tip: e.Tip, Revert: true, Members: j.membersOf(u)})
+	j.addAction(Merge{Environment: e.Name, Pull: u.Number, Head: u.Head, Tip: e.Tip, Revert: true, Members: j.membersOf(u), Behind: behind, Attempt: attempt})
 }
 
 // overtakenReason says why a revert can no longer take a release back; "" when it can.

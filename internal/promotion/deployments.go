@@ -148,7 +148,7 @@ var deploymentStates = []DeploymentState{DeploymentFailure, DeploymentError, Dep
 
 // join adds what is said of one component of it.
 func (o *landing) join(state DeploymentState, reason, component string, batch bool) {
-	if len(o.Members) > 1 && slices.Index(deploymentStates, state) >= slices.Index(deploymentStates, o.State) {
+	if slices.Index(deploymentStates, state) >= slices.Index(deploymentStates, o.State) {
 		return
 	}
 	if o.State, o.Reason = state, reason; batch {

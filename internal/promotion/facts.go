@@ -93,13 +93,20 @@ type Limits struct {
 	OpenByOthers   map[string]int `json:"openElsewhere,omitempty"` // by environment: open promotions of other components
 	QueuedAhead    map[string]int `json:"ahead,omitempty"`         // by environment: other components that have waited longer for a place
 	MergesLastHour int            `json:"mergesLastHour"`
-	OldestMerge    time.Time      `json:"oldestMerge,omitzero"` // of those
+	OldestMerge    time.Time      `json:"oldestMerge,omitzero"`   // of those
+	QueuedMerges   []QueuedMerge  `json:"queuedMerges,omitempty"` // promotions that joined the forge's merge queue within that hour, this unit's too, and haven't landed
 	// Reverts opened within 10 minutes, this unit's too; where this unit is
 	// degraded, those since 10 minutes before it became so, so that the limit
 	// stays reached when time passes and a person is called once.
 	RevertsByEnv       map[string]int `json:"revertsByEnv,omitempty"`
 	RevertsByCluster   map[string]int `json:"revertsByCluster,omitempty"` // likewise, by cluster
 	OldestRecentRevert time.Time      `json:"oldestRevertInTen,omitzero"`
+}
+
+// QueuedMerge is a promotion that Liftlock had join the forge's merge queue.
+type QueuedMerge struct {
+	Pull int       `json:"pull"`
+	At   time.Time `json:"at"` // when it joined
 }
 
 // PendingCommand is a person's command that waits to take effect.
@@ -292,6 +299,10 @@ type Pull struct {
 	Stale           bool           `json:"stale,omitempty"`        // the files it edits changed on its base since, or it conflicts
 	Mergeable       MergeState     `json:"mergeable,omitempty"`
 	MergeNote       string         `json:"mergeNote,omitempty"`
+	Draft           bool           `json:"draft,omitempty"`
+	Rules           RuleReport     `json:"rules,omitzero"`           // of the forge's own, where it says that some keep it from being merged
+	Refusal         *MergeRefusal  `json:"refusal,omitempty"`        // of this head, which the forge blocks; nil: none was sent
+	UpdatedFirst    int            `json:"updatedFirst,omitempty"`   // another pull request whose turn it is to be brought up to date; 0: none
 	UncomputedSince time.Time      `json:"uncomputedSince,omitzero"` // since when MergeUnknown is the answer for this head and its branch's tip; zero: UpdatedAt
 	Review          policies.Facts `json:"review"`                   // what gates are evaluated over; Now is filled in by Decide
 	Skips           []Skip         `json:"skips,omitempty"`          // of this very head and release

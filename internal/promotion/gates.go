@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/wording"
 	"github.com/liftlock/liftlock/policies"
 )
@@ -16,6 +17,9 @@ const (
 	minMergeableRecheck = 250 * time.Millisecond
 	maxMergeableRecheck = 10 * time.Minute
 )
+
+// GateMergeable is the forge's own answer.
+const GateMergeable = "mergeable"
 
 // evaluateGates evaluates everything that stands between an open pull request and its
 // merge. What always holds (Liftlock's own conditions) is listed only while it
@@ -60,19 +64,31 @@ func (j *evaluator) evaluateGates(e *Env, p *Pull, revert bool) []policies.Resul
 	switch mergeable {
 	case MergeClean:
 		if p.isDropped() {
-			add("mergeable", policies.Wait, "it joined the forge's merge queue and is out of it without having landed: what runs there failed, or somebody took it out; see why on the forge, then /liftlock retry has it join again, as a new head does")
+			add(GateMergeable, policies.Wait, "it joined the forge's merge queue and is out of it without having landed: what runs there failed, or somebody took it out; see why on the forge, then /liftlock retry has it join again, as a new head does")
 		}
 	case MergeUnknown, MergeUntold:
-		add("mergeable", policies.Wait, "the forge is still computing whether it can be merged")
+		add(GateMergeable, policies.Wait, "the forge is still computing whether it can be merged")
 		since := p.UncomputedSince
 		if since.IsZero() {
 			since = p.UpdatedAt
 		}
 		j.recheckAt(j.facts.Now.Add(mergeableRecheckDelay(j.facts.Now.Sub(since))))
 	case MergeDirty:
-		add("mergeable", policies.Wait, "it conflicts with the tracked branch and is composed anew")
+		add(GateMergeable, policies.Wait, "it conflicts with the tracked branch and is composed anew")
+	case MergeBehind:
+		manual := e.Spec.Merge == pipeline.Manual
+		if revert {
+			manual = e.Spec.OnDegraded.Action != pipeline.OnDegradedRevertAndMerge
+		}
+		add(GateMergeable, policies.Wait, p.behindReason(manual))
+		if p.UpdatedFirst != 0 {
+			j.recheckAt(j.facts.Now.Add(queueRecheckDelay)) // nobody tells when its turn comes
+		}
 	default:
-		add("mergeable", policies.Wait, "the forge blocks the merge: "+cmp.Or(p.MergeNote, string(p.Mergeable)))
+		if p.Refusal != nil && p.Refusal.NotifiedSince {
+			j.recheckAt(p.Refusal.At.Add(mergeAttemptInterval))
+		}
+		add(GateMergeable, policies.Wait, p.blockedReason())
 	}
 	if revert {
 		return out
@@ -82,16 +98,37 @@ func (j *evaluator) evaluateGates(e *Env, p *Pull, revert bool) []policies.Resul
 	facts.Promotion = j.describePromotion(e, p, facts.Soaked)
 	facts.SyncWindows, facts.Drift = e.SyncWindows, e.listDrift()
 	out = append(out, j.evaluatePipelineGates(e, p, facts)...)
-	if limit := j.spec.Limits.MergesPerHour; limit > 0 && j.facts.Limits.MergesLastHour >= limit {
-		until := j.facts.Limits.OldestMerge
-		if !until.IsZero() {
-			until = until.Add(time.Hour)
-		}
-		out = append(out, policies.Result{Gate: "limit", Outcome: policies.Wait, Until: until,
-			Reason: fmt.Sprintf("%d merges in the last hour (limits.mergesPerHour: %d)", j.facts.Limits.MergesLastHour, limit)})
-		j.recheckAt(until)
+	if r, reached := j.evaluateMergeLimit(p); reached {
+		out = append(out, r)
+		j.recheckAt(r.Until)
 	}
 	return out
+}
+
+// evaluateMergeLimit says that no more may be merged for now. What is on its way by the forge's
+// merge queue counts as merged for what would join it; what is there already isn't taken out for
+// the others that are.
+func (j *evaluator) evaluateMergeLimit(p *Pull) (r policies.Result, reached bool) {
+	limit, l := j.spec.Limits.MergesPerHour, j.facts.Limits
+	first, queued := l.OldestMerge, 0
+	for _, q := range l.QueuedMerges {
+		if !p.Queued && q.Pull != p.Number {
+			queued++
+			first = earliest(first, q.At)
+		}
+	}
+	if limit <= 0 || l.MergesLastHour+queued < limit {
+		return r, false
+	}
+	text := fmt.Sprintf("%d merges in the last hour", l.MergesLastHour)
+	if queued > 0 {
+		text += fmt.Sprintf(", and %d on their way by the forge's merge queue", queued)
+	}
+	r = policies.Result{Gate: "limit", Outcome: policies.Wait, Reason: fmt.Sprintf("%s (limits.mergesPerHour: %d)", text, limit)}
+	if !first.IsZero() {
+		r.Until = first.Add(time.Hour)
+	}
+	return r, true
 }
 
 // listDrift is how the environment's targets differ from Git, or why that can't be told.

@@ -297,6 +297,48 @@ func TestFormerReleaseInTheSameEnvironment(t *testing.T) {
 	}
 }
 
+// TestWhatSpeaksForAnIncident has, to the moment, since when another target's being unwell may
+// have to do with a degradation, and takes no environment that carries nothing for one that has
+// what was there before.
+func TestWhatSpeaksForAnIncident(t *testing.T) {
+	merged := noon.Add(-5 * time.Minute)
+	sameComponent := func(f *ComponentFacts) ClusterIncident {
+		f.env("prod").Release = Sure(Release{})
+		return ClusterIncident{Cluster: "two", Target: "web-prod", Component: f.Unit.Component, Environment: "prod", Since: noon}
+	}
+	for name, c := range map[string]struct {
+		other   func(f *ComponentFacts) ClusterIncident
+		unknown bool // what was there before
+		want    bool // a revert
+	}{
+		"a clock's error before the merge": {other: func(*ComponentFacts) ClusterIncident {
+			return ClusterIncident{Cluster: "one", Target: "db", Since: merged.Add(-incidentClockSkew)}
+		}},
+		"longer than that before the merge": {other: func(*ComponentFacts) ClusterIncident {
+			return ClusterIncident{Cluster: "one", Target: "db", Since: merged.Add(-incidentClockSkew - time.Microsecond)}
+		}, want: true},
+		"nothing is carried there":                                      {other: sameComponent, want: true},
+		"nothing is carried there, and what was here before is unknown": {other: sameComponent, unknown: true, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := linearFacts()
+			f.land("dev", "r2", ByPerson, 0)
+			e := f.verified("dev").land("qa", "r2", ByPromotion, 5)
+			if c.unknown {
+				e.History = e.History[:1]
+			}
+			f.verdict("qa", verification.Degraded, "health is Degraded")
+			e.Restore = Sure(Composition{Tip: tip, Files: []string{"f"}})
+			e.Targets[0].ChangedObjects = Sure([]Object(nil))
+			f.ClusterIncidents = []ClusterIncident{c.other(f)}
+			d := decideAlone(t, *f)
+			if got := slices.ContainsFunc(d.Actions, func(a Action) bool { _, ok := a.(OpenRevert); return ok }); got != c.want {
+				t.Errorf("a revert: %v, want %v: it does %v and says %+v", got, c.want, d.Actions, d.Env("qa").Why)
+			}
+		})
+	}
+}
+
 // TestUnsettledOtherTarget counts a neighbour that turned Progressing or Unknown by itself
 // once that has lasted, waits to know while the target degraded after it, and no longer.
 func TestUnsettledOtherTarget(t *testing.T) {

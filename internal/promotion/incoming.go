@@ -231,14 +231,16 @@ func (j *evaluator) evaluateOpen(e *Env, st *EnvState) {
 	if st.Promotion != Held {
 		j.requestReviewers(e, p)
 	}
-	if !allPass(st.Gates) {
+	behind, attempt := p.isBehindAlone(st.Gates), p.isBlockedWrongly(st.Gates, j.facts.Now)
+	if !allPass(st.Gates) && (!behind && !attempt || e.Spec.Merge == pipeline.Manual) {
 		return
 	}
 	if e.Spec.Merge == pipeline.Manual && !p.Queued { // who queued it merges it
 		st.addReason("manual", "every gate passes; merge: manual, so a person merges it")
 		return
 	}
-	j.addAction(Merge{Environment: e.Name, Pull: p.Number, Head: p.Head, Tip: e.Tip, Members: j.membersOf(p), Until: findEarliestEnd(st.Gates)})
+	j.addAction(Merge{Environment: e.Name, Pull: p.Number, Head: p.Head, Tip: e.Tip, Members: j.membersOf(p), Until: findEarliestEnd(st.Gates),
+		Behind: behind, KeepApprovals: behind && p.Rules.DropsApprovals && isApproved(p), Attempt: attempt})
 }
 
 // meansNewerRelease says whether a promote that was given while a pull request is open

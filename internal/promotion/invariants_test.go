@@ -177,7 +177,11 @@ func (w *simulation) mayMerge(t *rapid.T, f *ComponentFacts, a Merge) {
 	if f.PipelineErr != "" || len(f.Problems) > 0 || !f.Holds.OK || held || p.held {
 		t.Fatalf("%s: broken %q, problems %q, holds %q, held %t (4)", a.Describe(), f.PipelineErr, f.Problems, f.Holds.Err, held || p.held)
 	}
-	if moved, any := w.changedSince(p.env, p.base); moved || any || a.Head != p.head || a.Tip != e.Tip || p.headModified != "" || p.mergeable != "yes" || !p.ours || !p.open {
+	mergeable := MergeClean
+	if a.Behind { // it is composed anew, and no more
+		mergeable = MergeBehind
+	}
+	if moved, any := w.changedSince(p.env, p.base); moved || any || a.Head != p.head || a.Tip != e.Tip || p.headModified != "" || w.mergeability(p) != mergeable || !p.ours || !p.open {
 		t.Fatalf("%s: not what was judged: stale %t, spoilt %q, %s, ours %t, open %t (4)", a.Describe(), any, p.headModified, p.mergeable, p.ours, p.open)
 	}
 	l := e.Landed.Value

@@ -51,6 +51,9 @@ func TestQueued(t *testing.T) {
 		{"a person queued a revert that a person merges", queuedRevertInQA().with(func(f *ComponentFacts) {
 			f.env("qa").Spec.OnDegraded = pipeline.OnDegraded{Action: pipeline.OnDegradedRevert}
 		}), nil},
+		{"others are in the queue, as many as the limit allows", queuedInQA().with(func(f *ComponentFacts) {
+			f.Pipeline.Spec.Limits.MergesPerHour, f.Limits.QueuedMerges = 1, []QueuedMerge{{Pull: 5, At: noon}, {Pull: 7, At: noon}}
+		}), nil},
 		{"a head that isn't ours", queuedInQA().with(func(f *ComponentFacts) { f.env("qa").Open.MarkModified("somebody pushed to it") }), nil},
 		{"observed only", queuedInQA().with(func(f *ComponentFacts) {
 			f.Pipeline.Spec.Mode = pipeline.ModeDryRun

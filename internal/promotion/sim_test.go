@@ -335,9 +335,17 @@ func (w *simulation) addPulls(e *Env, before []Env) {
 	slices.SortStableFunc(e.PastPulls, func(a, b PastPull) int { return b.At.Compare(a.At) })
 }
 
+// mergeability is the forge's word on a pull request: what is composed on the tip isn't behind it.
+func (w *simulation) mergeability(p *simPull) MergeState {
+	if m := MergeState(p.mergeable); m != MergeBehind || p.base < len(w.log) {
+		return m
+	}
+	return MergeClean
+}
+
 func (w *simulation) openPull(p *simPull, e *Env, before []Env) *Pull {
 	out := &Pull{Number: p.number, Head: p.head, Release: p.release, DeclaredRelease: Known[string]{Value: p.declared, OK: p.declared != ""}, Name: p.release[:4], CreatedAt: p.made, UpdatedAt: p.changed,
-		Held: p.held, Mergeable: MergeState(p.mergeable)}
+		Held: p.held, Mergeable: w.mergeability(p)}
 	out.MarkModified(p.headModified)
 	if out.HeadState != HeadModified && !p.revert && p.declared != p.release && !VerifiedInAll(before, e.Spec.After, p.release) {
 		out.MarkModified("it carries another release")

@@ -88,7 +88,7 @@ func (e *Env) soakStateOf(a *Arrival) soakState {
 	switch r := rollUpTargets(e); {
 	case r.state == Degraded, r.state == Failed, a.IsDegraded():
 		return soakBroken
-	case r.state == Verified && r.clear && a.IsVerified():
+	case r.clear && a.IsVerified():
 		return soakWell
 	}
 	return soakUnclear

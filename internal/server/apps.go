@@ -15,21 +15,16 @@ import (
 )
 
 // newApp builds the driver of a forge where we work as a GitHub App.
-func (s *Server) newApp(f config.Forge, o github.Options) (forge.Forge, error) {
+func newApp(c *config.Config, f config.Forge, o github.Options) (*github.App, error) {
 	a := f.Auth.App
 	app := github.AppOptions{ID: a.Issuer(), PrivateKeyFile: a.PrivateKeyFile, Owners: a.Installations, InstallationID: a.InstallationID, ManageWebhook: a.ManageWebhook}
-	for _, r := range s.o.Config.Repositories {
+	for _, r := range c.Repositories {
 		if r.Forge == f.Name {
 			owner, name := r.Split()
 			app.Repositories = append(app.Repositories, forge.Repo{Owner: owner, Name: name})
 		}
 	}
-	d, err := github.NewApp(o, app)
-	if err != nil {
-		return nil, err
-	}
-	s.apps[f.Name] = d
-	return d, nil
+	return github.NewApp(o, app)
 }
 
 // acceptInstallation has what an App's installation is read again, and the repositories of its

@@ -28,21 +28,16 @@ type argocdConnection struct {
 // newArgoCD builds what reaches one Argo CD. Nothing is dialled.
 func (s *Server) newArgoCD(a config.ArgoCD) (*argocdConnection, error) {
 	out := &argocdConnection{config: a}
-	client, err := newArgoCDAPI(a.API)
+	o, err := argocdOptions(a)
 	if err != nil {
 		return nil, fmt.Errorf("argocd %s: %w", a.Name, err)
 	}
-	if client != nil {
-		s.argocdTokens.tokens[a.Name] = client
+	if o.API != nil {
+		s.argocdTokens.tokens[a.Name] = o.API
 	}
-	o := argocd.Options{
-		Name: a.Name, API: client, APIAlone: a.APIAlone, Caches: &s.caches, Namespaces: a.Kubernetes.Namespaces, Clusters: a.Clusters.Live,
-		Refresh: a.Refresh, Log: s.log.Named("argocd"), OnChange: s.appChanged, OnVersionChange: s.inputsChanged, OnWindowsChange: s.windowsChanged,
-		OnReady: func() { s.argocdReconnected(a.Name) },
-	}
-	if a.APIAlone {
-		o.Projects = a.API.Projects
-	} else {
+	o.Caches, o.Log = &s.caches, s.log.Named("argocd")
+	o.OnChange, o.OnVersionChange, o.OnWindowsChange, o.OnReady = s.appChanged, s.inputsChanged, s.windowsChanged, func() { s.argocdReconnected(a.Name) }
+	if !a.APIAlone {
 		if o.Config, err = argocd.RESTConfig(a.Kubernetes.Kubeconfig, a.Kubernetes.Context); err != nil {
 			s.log.Error("an Argo CD can't be reached yet; its kubeconfig, which argocd[].kubernetes names in the server's file, is read again until it can be", zap.String("argocd", a.Name), zap.Error(err))
 			o.Config = argocd.AwaitedRESTConfig(a.Kubernetes.Kubeconfig, a.Kubernetes.Context)
@@ -58,6 +53,20 @@ func (s *Server) newArgoCD(a config.ArgoCD) (*argocdConnection, error) {
 	}
 	out.watcher, err = argocd.New(o)
 	return out, err
+}
+
+// argocdOptions are what the server's file says of an Argo CD, without its Kubernetes access,
+// which is read when it is needed.
+func argocdOptions(a config.ArgoCD) (argocd.Options, error) {
+	client, err := newArgoCDAPI(a.API)
+	if err != nil {
+		return argocd.Options{}, err
+	}
+	o := argocd.Options{Name: a.Name, API: client, APIAlone: a.APIAlone, Namespaces: a.Kubernetes.Namespaces, Clusters: a.Clusters.Live, Refresh: a.Refresh}
+	if a.APIAlone {
+		o.Projects = a.API.Projects
+	}
+	return o, nil
 }
 
 // newArgoCDAPI builds what reaches an Argo CD's API; nil where the file names none.

@@ -32,9 +32,11 @@ func TestAppInstallationEvents(t *testing.T) {
 	forge := config.Forge{Name: "hub", Auth: config.Auth{App: &config.App{ID: 1, PrivateKeyFile: file}}}
 	s := &Server{log: zap.NewNop(), apps: map[string]*github.App{}, connecting: map[*retryTimer]bool{},
 		o: Options{Config: &config.Config{Repositories: []config.Repository{{Forge: "hub", Name: "acme/fleet"}, {Forge: "hub", Name: "globex/fleet"}, {Forge: "other", Name: "acme/fleet"}}}}}
-	if _, err := s.newApp(forge, github.Options{}); err != nil {
+	app, err := newApp(s.o.Config, forge, github.Options{})
+	if err != nil {
 		t.Fatal(err)
 	}
+	s.apps["hub"] = app
 	acme, globex := s.newRetryTimer("hub:acme/fleet"), s.newRetryTimer("hub:globex/fleet")
 	for _, c := range []struct {
 		owner        string

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -30,9 +29,7 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/gateclient"
 	"github.com/liftlock/liftlock/internal/forge"
-	"github.com/liftlock/liftlock/internal/forge/gitea"
 	"github.com/liftlock/liftlock/internal/forge/github"
-	"github.com/liftlock/liftlock/internal/forge/gitlab"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/notify"
 	"github.com/liftlock/liftlock/internal/sandbox"
@@ -190,49 +187,6 @@ func (s *Server) openListeners(ctx context.Context) error {
 		s.hooks = all[1]
 	}
 	return nil
-}
-
-// publicGitLab is where a GitLab is that no address is given of.
-const publicGitLab = "https://gitlab.com"
-
-// newForge builds the driver of one forge.
-func (s *Server) newForge(f config.Forge) (forge.Forge, error) {
-	onCall := s.metrics.forgeCall(f.Name)
-	onLimited := func(until time.Time) {
-		s.metrics.limited.WithLabelValues(f.Name).Inc()
-		s.log.Warn("the forge limits the rate of calls; none is made for a while", zap.String("forge", f.Name), zap.Time("until", until))
-	}
-	agent := "liftlock/" + s.o.Version
-	var d forge.Forge
-	authorities, err := readAuthorities(f.CAFile)
-	if err != nil {
-		return nil, fmt.Errorf("caFile: %w", err)
-	}
-	switch f.Type {
-	case config.GitHub:
-		o := github.Options{URL: f.URL, Token: f.Auth.Token.Reveal(), UserAgent: agent, RootCAs: authorities, Caches: &s.caches, OnCall: onCall, OnLimited: onLimited, Exchange: s.exchangeLimits(f.Name), Now: s.o.Clock.Now}
-		if f.Auth.App != nil {
-			d, err = s.newApp(f, o)
-		} else {
-			d, err = github.New(o)
-		}
-	case config.Gitea:
-		d, err = gitea.New(gitea.Options{URL: f.URL, Token: f.Auth.Token.Reveal(), UserAgent: agent, RootCAs: authorities, Caches: &s.caches, OnCall: onCall, OnLimited: onLimited, Exchange: s.exchangeLimits(f.Name), Now: s.o.Clock.Now})
-	case config.GitLab:
-		d, err = gitlab.New(gitlab.Options{URL: cmp.Or(f.URL, publicGitLab), Token: f.Auth.Token.Reveal(), UserAgent: agent, RootCAs: authorities, Caches: &s.caches, OnCall: onCall, OnLimited: onLimited, Exchange: s.exchangeLimits(f.Name), Now: s.o.Clock.Now})
-	default:
-		err = fmt.Errorf("type %q is not supported", f.Type)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if e, ok := d.(tokenExpirer); ok {
-		s.tokens.tokens[f.Name] = e
-	}
-	if s.o.Seams.Forge != nil {
-		d = s.o.Seams.Forge(d)
-	}
-	return d, nil
 }
 
 func (s *Server) runningEngine() *controller.Controller {

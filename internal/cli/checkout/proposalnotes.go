@@ -13,8 +13,11 @@ import (
 func (d *deployed) describe(managed *appset.TargetSet, proven *Proposal) {
 	p := &d.proposal
 	from := wording.Count(len(d.sets), "file") + " with ApplicationSets"
-	if d.selector != "" {
+	switch {
+	case d.selector != "":
 		from = "plain Applications, taken as their manifests here say"
+	case len(d.live) > 0:
+		from = wording.Count(len(d.live), "ApplicationSet") + " of the running Argo CD"
 	}
 	p.Header = []string{
 		fmt.Sprintf("Proposed by liftlock init from %s: %s, %s in %s.", from, wording.Count(len(managed.Targets), "Application"),
@@ -23,6 +26,9 @@ func (d *deployed) describe(managed *appset.TargetSet, proven *Proposal) {
 	}
 	if d.selector != "" {
 		p.Header = append(p.Header, "Plain Applications are read as they run: plan needs --clusters live, and Argo CD syncs those that carry the annotation liftlock.dev/pipeline: "+p.Name+".")
+	}
+	if len(d.live) > 0 {
+		p.Header = append(p.Header, "ApplicationSets are read as they run: plan needs --clusters live, or --argocd-url.")
 	}
 	if n := len(managed.Targets) - p.Assignment.Targets; n > 0 {
 		var names []string

@@ -27,6 +27,7 @@ type ProposalQuery struct {
 	Name      string // the pipeline's; "" is made of what is there
 	Templates propose.Templates
 	Order     []string // of the environments, those of one step joined by +; none: inferred
+	Live      bool     // of the ApplicationSets that run, which takes Known.Running, and not of the checkout's
 	Now       time.Time
 
 	Known Known
@@ -86,14 +87,18 @@ type deployed struct {
 	query      *ProposalQuery
 	resolver   *appset.Resolver
 
-	sets     []string // the files of ApplicationSets; none: plain Applications
-	selector string   // of plain Applications
+	sets     []string      // the files of ApplicationSets; none: live ones or plain Applications
+	live     []propose.Set // likewise, of those that run
+	selector string        // of plain Applications
 	targets  *appset.TargetSet
 	proposal propose.Proposal
 }
 
 // find finds ApplicationSets, or else plain Applications, and resolves them without components.
 func (d *deployed) find(ctx context.Context) error {
+	if d.query.Live {
+		return d.findLive(ctx)
+	}
 	sets, templates, err := d.tree.findSets(ctx)
 	if err != nil {
 		return err
@@ -116,9 +121,9 @@ func (d *deployed) find(ctx context.Context) error {
 	if len(all.applications) == 0 {
 		why := fmt.Sprintf("looked for kind: ApplicationSet and kind: Application in the *.yaml, *.yml and *.json files of %s; there is none", d.tree.Name)
 		if templates = append(templates, all.templates...); len(templates) > 0 {
-			return d.nothing("%s but in the templates of Helm charts (%s): name the live sets in a pipeline file as applicationSets: [{live: {name: …}}], or commit what helm template makes of them", why, wording.JoinFew(templates, 3))
+			return d.nothing("%s but in the templates of Helm charts (%s): liftlock init --live takes the sets that run, or commit what helm template makes of them", why, wording.JoinFew(templates, 3))
 		}
-		return d.nothing("%s. If they are in another repository, name them in a pipeline file here as applicationSets: [{live: {name: …}}]", why)
+		return d.nothing("%s. If they are in another repository, liftlock init --live takes those that run", why)
 	}
 	return d.findPlain(ctx, all)
 }
@@ -227,40 +232,40 @@ func (d *deployed) assign(ctx context.Context) error {
 	p := &d.proposal
 	p.Assignment, p.Selector = a, d.selector
 	if a.Targets == len(d.targets.Targets) || chosen != (propose.Templates{}) {
-		p.Sets = setEntries(d.sets, nil)
+		p.Sets = d.setEntries(nil)
 		return nil
 	}
-	managed, err := d.resolve(ctx, d.provisional(a.Templates, setEntries(d.sets, nil)))
+	managed, err := d.resolve(ctx, d.provisional(a.Templates, d.setEntries(nil)))
 	if err != nil {
 		return err
 	}
 	rest := map[string][]appset.Target{}
 	for _, t := range managed.Targets {
-		if !t.Managed() && t.ApplicationSetFile != "" {
-			rest[t.ApplicationSetFile] = append(rest[t.ApplicationSetFile], t)
+		if key := d.setKey(&t); !t.Managed() && key != "" {
+			rest[key] = append(rest[key], t)
 		}
 	}
 	own := map[string]propose.Templates{}
-	for _, file := range slices.Sorted(maps.Keys(rest)) {
-		if slices.ContainsFunc(managed.Targets, func(t appset.Target) bool { return t.ApplicationSetFile == file && t.Managed() }) {
+	for _, key := range slices.Sorted(maps.Keys(rest)) {
+		if slices.ContainsFunc(managed.Targets, func(t appset.Target) bool { return d.setKey(&t) == key && t.Managed() }) {
 			continue
 		}
-		b, err := propose.Assign(ctx, rest[file], propose.Templates{})
+		b, err := propose.Assign(ctx, rest[key], propose.Templates{})
 		if err != nil {
 			continue // the proposal says that they are in no environment
 		}
-		own[file] = b.Templates
+		own[key] = b.Templates
 		a.Components = appset.SortedUnique(append(a.Components, b.Components...))
 		a.Environments = appset.SortedUnique(append(a.Environments, b.Environments...))
 		a.Targets += b.Targets
 	}
-	p.Sets = setEntries(d.sets, own)
+	p.Sets = d.setEntries(own)
 	return nil
 }
 
-// setEntries are the entries of applicationSets: a glob where a folder has many, without
-// templates of their own.
-func setEntries(files []string, own map[string]propose.Templates) []propose.Set {
+// fileEntries are the entries of files: a glob where a folder has many, without templates of
+// their own.
+func fileEntries(files []string, own map[string]propose.Templates) []propose.Set {
 	const many = 4
 	count := map[string]int{}
 	for _, f := range files {
@@ -285,12 +290,9 @@ func setEntries(files []string, own map[string]propose.Templates) []propose.Set 
 
 // provisional is the pipeline as far as it is known.
 func (d *deployed) provisional(t propose.Templates, sets []propose.Set) *pipeline.Pipeline {
-	out := &pipeline.Pipeline{}
+	out := pipelineOfEntries(sets)
 	if d.selector != "" {
 		out = pipelineOfApplications(d.selector)
-	}
-	for _, s := range sets {
-		out.Spec.ApplicationSets = append(out.Spec.ApplicationSets, pipeline.ApplicationSetSource{Path: s.Path, Component: s.Component, Environment: s.Environment})
 	}
 	out.Spec.Component, out.Spec.Environment = t.Component, t.Environment
 	for _, name := range d.proposal.Assignment.Environments {

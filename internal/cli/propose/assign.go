@@ -35,8 +35,8 @@ type ChoiceError struct {
 
 // Option is one answer, as the flags that give it.
 type Option struct {
-	Flags   []string // each --name=value, unquoted
-	Meaning string
+	Flags   []string `json:"flags"` // each --name=value, unquoted
+	Meaning string   `json:"meaning"`
 }
 
 func (e *ChoiceError) Error() string { return e.Question }

@@ -28,9 +28,11 @@ type Proposal struct {
 	Header, Notes []string
 }
 
-// Set is a file of ApplicationSets, with templates of its own where the pipeline's don't fit.
+// Set is a file of ApplicationSets, or one that runs, with templates of its own where the
+// pipeline's don't fit.
 type Set struct {
 	Path string
+	Live *pipeline.LiveApplicationSet // nil: a file
 	Templates
 }
 
@@ -89,7 +91,11 @@ func (p *Proposal) writeSources(w *writer) {
 	}
 	w.writeLine("  applicationSets:")
 	for _, s := range p.Sets {
-		w.writeLine("    - path: %s", quotePath(s.Path))
+		if s.Live != nil {
+			w.writeLine("    - live: {namespace: %s, name: %s}", quotePath(s.Live.Namespace), quotePath(s.Live.Name))
+		} else {
+			w.writeLine("    - path: %s", quotePath(s.Path))
+		}
 		if s.Component != "" && s.Component != p.Assignment.Component {
 			w.writeLine("      component: %s", quoteTemplate(s.Component))
 		}

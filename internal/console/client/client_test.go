@@ -86,7 +86,7 @@ func TestReads(t *testing.T) {
 	}
 	client.PrintWhy(&b, y)
 	want := "! argocd hub: refused\n" +
-		"shop (hub:acme/fleet): 1 components, 1 moving, 1 waiting, 0 need a look\n" +
+		"shop (hub:acme/fleet): 1 component, 1 moving, 1 waiting, 0 need a look\n" +
 		"COMPONENT   DEV              PROD\n" +
 		"a/b         1.5.0 verified   1.4.2\uFFFD[2J verified, 1.5.0 open #14\n" +
 		"prod carries 1.4.2\uFFFD[2J: verified, synced and healthy\n1.5.0 is in #14\n- approvals: 1 of 2\n"

@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"github.com/liftlock/liftlock/internal/console/api"
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // PrintTroubles writes what is not well, a line each; nothing when all is.
@@ -19,8 +20,9 @@ func PrintTroubles(w io.Writer, all []api.Trouble) {
 
 // PrintPipeline writes a pipeline as a table, components × environments.
 func PrintPipeline(w io.Writer, p *api.Pipeline) error {
-	fmt.Fprintf(w, "%s (%s): %d components, %d moving, %d waiting, %d need a look\n",
-		replaceUnprintable(p.Name), replaceUnprintable(p.Repository), p.Counts.Components, p.Counts.Moving, p.Counts.Waiting, p.Counts.Attention)
+	fmt.Fprintf(w, "%s (%s): %s, %d moving, %d waiting, %s\n",
+		replaceUnprintable(p.Name), replaceUnprintable(p.Repository), wording.Count(p.Counts.Components, "component"), p.Counts.Moving, p.Counts.Waiting,
+		wording.Plural(p.Counts.Attention, "needs a look", "need a look"))
 	t := tabwriter.NewWriter(w, 0, 8, 3, ' ', 0)
 	fmt.Fprint(t, "COMPONENT")
 	for _, e := range p.Environments {

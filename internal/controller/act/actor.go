@@ -369,10 +369,19 @@ func (a *Actor) restartVerification(ctx context.Context, c *facts.ComponentEvalu
 func (a *Actor) forgetTarget(ctx context.Context, tx *store.Tx, c *facts.ComponentEvaluation, env *promotion.Env, t *appset.Target, resync []string) error {
 	unit, name := wake.UnitName(c.Facts.Unit), a.opts.Gatherer.TargetName(t)
 	at := slices.IndexFunc(env.Targets, func(out promotion.Target) bool { return out.ID == name })
-	if at < 0 || env.Targets[at].Verdict.Unsynced == nil || !slices.Contains(resync, env.Targets[at].Name) {
+	var memory *verification.Memory
+	if at >= 0 {
+		v := &env.Targets[at].Verdict
+		commit, release := env.Landed.Value.Commit, env.Release.Value.ID
+		memory = verification.StartAgain(commit, release, v)
+		if v.Unsynced != nil && slices.Contains(resync, env.Targets[at].Name) {
+			retried := verification.RetrySync(commit, release, v.Unsynced, c.Facts.Now)
+			memory = &retried
+		}
+	}
+	if memory == nil {
 		return tx.DeleteObservation(ctx, unit, env.Name, name)
 	}
-	memory := verification.RetrySync(env.Landed.Value.Commit, env.Release.Value.ID, env.Targets[at].Verdict.Unsynced, c.Facts.Now)
 	data, err := json.Marshal(memory)
 	if err != nil {
 		panic(err) // plain data always marshals

@@ -176,6 +176,25 @@ func TestRestartVerificationWithASync(t *testing.T) {
 	}
 }
 
+// TestRestartVerificationAfterIllness remembers of a target that it was unwell before the sync.
+func TestRestartVerificationAfterIllness(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t, "", "web")
+	w.verifyDev()
+	ev, d := w.evaluate()
+	env := ev.Components[0].Env("dev")
+	env.Targets[0].Verdict.UnhealthyBefore = true
+	w.must(w.do(ev, d, promotion.RestartVerification{Environment: "dev"}))
+	left, err := w.store.Observations(w.ctx(), unitName(w, "web"))
+	w.must(err)
+	if len(left) != 1 {
+		t.Fatalf("%d targets are remembered", len(left))
+	}
+	var memory verification.Memory
+	w.must(json.Unmarshal(left[0].Data, &memory))
+	w.compare("what is remembered", memory, verification.Memory{Commit: env.Landed.Value.Commit, Release: env.Release.Value.ID, UnhealthyBefore: true})
+}
+
 func TestLiftVeto(t *testing.T) {
 	eachKind(t, func(w *fixture) {
 		n := w.open("2.0.0")

@@ -22,6 +22,9 @@ import (
 // judged on has moved since. Where the forge merges by a queue the head has joined that then:
 // what lands later is found and put on record by whoever looks.
 func (a *Actor) mergePull(ctx context.Context, s *subject, x promotion.Merge) error {
+	if x.Behind {
+		return a.updateHead(ctx, s, x)
+	}
 	r, env := s.ev.Snapshot.Repo, s.ev.Environment(s.env)
 	in, err := a.openInput(ctx, s)
 	if err != nil {

@@ -204,15 +204,8 @@ func (a *Actor) replaceHead(ctx context.Context, s *subject, x promotion.Replace
 	in := a.newTextInput(s, false)
 	in.Release, in.Name = x.Release, x.Name
 	edits := s.ev.ComposedEdits(s.env, x.Release)
-	a.describeEdits(ctx, s, &in, facts.Commits{Base: x.Tip}, edits)
-	a.renderEffects(ctx, s, &in, facts.Commits{Base: x.Tip}, edits, 0)
-	head, err := a.pushBranch(ctx, s, &in, branch, x.Tip, edits)
+	head, err := a.pushPromotion(ctx, s, in, x.Tip, edits)
 	if err != nil {
-		return err
-	}
-	page := renderPage(r, in)
-	change := forge.PullRequestUpdate{Title: &page.Title, Body: &page.Body}
-	if err := r.Forge.UpdatePullRequest(ctx, r.Name, x.Pull, change); err != nil {
 		return err
 	}
 	if _, err := a.opts.Gatherer.RefreshPullRequest(ctx, r, x.Pull); err != nil {
@@ -230,6 +223,19 @@ func (a *Actor) replaceHead(ctx context.Context, s *subject, x promotion.Replace
 			return err
 		})
 	})
+}
+
+// pushPromotion moves an open promotion's branch to edits of a newer commit, and says so in its
+// title and body.
+func (a *Actor) pushPromotion(ctx context.Context, s *subject, in prtext.Input, tip string, edits []fieldedit.Edit) (head string, err error) {
+	r := s.ev.Snapshot.Repo
+	a.describeEdits(ctx, s, &in, facts.Commits{Base: tip}, edits)
+	a.renderEffects(ctx, s, &in, facts.Commits{Base: tip}, edits, 0)
+	if head, err = a.pushBranch(ctx, s, &in, s.promotionBranch(), tip, edits); err != nil {
+		return "", err
+	}
+	page := renderPage(r, in)
+	return head, r.Forge.UpdatePullRequest(ctx, r.Name, s.number, forge.PullRequestUpdate{Title: &page.Title, Body: &page.Body})
 }
 
 // ensureOpen reads a pull request again before it is changed: people merge and

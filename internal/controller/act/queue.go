@@ -32,8 +32,12 @@ func (a *Actor) leaveQueue(ctx context.Context, s *subject, x promotion.LeaveQue
 
 // recordJoined writes down that a head joined the forge's merge queue.
 func (a *Actor) recordJoined(ctx context.Context, s *subject, head, message string) error {
+	counts := s.unit().Pipeline
+	if s.pull.Revert {
+		counts = ""
+	}
 	return a.opts.Store.Tx(ctx, "queued", func(tx *store.Tx) error {
-		if err := facts.PutJoinedQueue(ctx, tx, s.ev.Snapshot.Repo.ID, s.number, head, a.opts.Now()); err != nil {
+		if err := facts.PutJoinedQueue(ctx, tx, s.ev.Snapshot.Repo.ID, s.number, head, counts, a.opts.Now()); err != nil {
 			return err
 		}
 		return s.eachMember(func(c *facts.ComponentEvaluation, _ promotion.Member) error {

@@ -3,6 +3,7 @@ package act
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/forge"
@@ -32,6 +33,7 @@ func TestMergeByQueue(t *testing.T) {
 		}
 		ev, d = w.evaluate()
 		w.compare("in the queue", ev.OpenPulls[n].Queued, true)
+		w.compare("counts as merged", ev.Components[0].Facts.Limits.QueuedMerges, []promotion.QueuedMerge{{Pull: n, At: w.now.Add(-time.Second)}})
 		_, members := w.merge(ev, n).Subject()
 		leave := promotion.LeaveQueue{Environment: "qa", Pull: n, Members: members, Why: "it is held"}
 		w.must(w.do(ev, d, leave))

@@ -164,16 +164,16 @@ func (a *Actor) findComment(ctx context.Context, r *facts.Repository, number int
 	return nil, nil
 }
 
-// putStatus sets the commit status liftlock where it isn't so already.
-func (a *Actor) putStatus(ctx context.Context, r *facts.Repository, number int, commit string, st prtext.Status, target string) error {
+// putStatus sets the commit status liftlock where it isn't so already; set says that it did.
+func (a *Actor) putStatus(ctx context.Context, r *facts.Repository, number int, commit string, st prtext.Status, target string) (set bool, err error) {
 	s, err := a.readShown(ctx, r, number)
 	if err != nil {
-		return err
+		return false, err
 	}
 	st.Description = r.Words(st.Description)
 	want := hashParts(commit, st.State, st.Description)
 	if s.Status == want {
-		return nil
+		return false, nil
 	}
 	err = r.Forge.SetStatus(forge.WithPriority(ctx, forge.PriorityNormal), r.Name, commit, forge.Status{Context: StatusContext, State: forge.StatusState(st.State), Description: st.Description, TargetURL: target})
 	if errors.Is(err, forge.ErrInvalid) {
@@ -181,17 +181,18 @@ func (a *Actor) putStatus(ctx context.Context, r *facts.Repository, number int, 
 		// that it doesn't know yet. The pull request says the same in its comment, so nothing
 		// waits for it; the next run tries again.
 		a.opts.Log.Warn("the commit status can't be set; everything else goes on", zap.String("repository", r.ID), zap.String("commit", commit), zap.Error(err))
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	s.Status = want
-	return a.putShown(ctx, r, number, s)
+	return true, a.putShown(ctx, r, number, s)
 }
 
 // SetStatus sets the commit status liftlock on a pull request that isn't ours, or,
 // with number 0, on a commit of the tracked branch.
 func (a *Actor) SetStatus(ctx context.Context, r *facts.Repository, number int, commit string, st prtext.Status) error {
-	return a.putStatus(ctx, r, number, commit, st, a.opts.Console)
+	_, err := a.putStatus(ctx, r, number, commit, st, a.opts.Console)
+	return err
 }

@@ -4,29 +4,59 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
 )
 
 // joinedQueue is which head of a pull request Liftlock had join the forge's merge queue, and when.
 type joinedQueue struct {
-	Head string    `json:"head"`
-	At   time.Time `json:"at"`
+	Head     string    `json:"head"`
+	At       time.Time `json:"at"`
+	Pipeline string    `json:"pipeline,omitempty"` // whose limits.mergesPerHour it counts in; empty: in none
 }
 
 // JoinedQueueKey is the store's key of that a pull request joined the forge's merge queue: kept
 // nowhere else, so that without the database what the forge dropped joins once more.
-func JoinedQueueKey(repo string, pull int) string { return fmt.Sprintf("joined|%s|%d", repo, pull) }
+func JoinedQueueKey(repo string, pull int) string {
+	return joinedQueuePrefix(repo) + strconv.Itoa(pull)
+}
+
+func joinedQueuePrefix(repo string) string { return "joined|" + repo + "|" }
 
 // PutJoinedQueue notes that Liftlock had a head join the forge's merge queue: when it is no longer
-// there and hasn't landed, the forge or a person took it out.
-func PutJoinedQueue(ctx context.Context, tx *store.Tx, repo string, pull int, head string, at time.Time) error {
-	raw, err := json.Marshal(joinedQueue{head, at})
+// there and hasn't landed, the forge or a person took it out. A promotion of pipeline counts in its
+// limit until it has landed; empty: a revert, which counts in none.
+func PutJoinedQueue(ctx context.Context, tx *store.Tx, repo string, pull int, head, pipeline string, at time.Time) error {
+	raw, err := json.Marshal(joinedQueue{Head: head, At: at, Pipeline: pipeline})
 	if err != nil {
 		return fmt.Errorf("note that #%d joined the forge's merge queue: %w", pull, err)
 	}
 	return tx.PutState(ctx, JoinedQueueKey(repo, pull), raw)
+}
+
+// listQueuedMerges lists the promotions of a pipeline that joined the forge's merge queue since a
+// time and aren't known to have landed or to be closed, by number. One that can't be understood
+// isn't among them.
+func listQueuedMerges(ctx context.Context, s recordStore, repo, pipeline string, since time.Time) ([]promotion.QueuedMerge, error) {
+	rows, err := s.StateByPrefix(ctx, joinedQueuePrefix(repo))
+	if err != nil {
+		return nil, err
+	}
+	var out []promotion.QueuedMerge
+	for key, raw := range rows {
+		var joined joinedQueue
+		number, err := strconv.Atoi(strings.TrimPrefix(key, joinedQueuePrefix(repo)))
+		if err == nil && json.Unmarshal(raw, &joined) == nil && joined.Pipeline == pipeline && joined.At.After(since) {
+			out = append(out, promotion.QueuedMerge{Pull: number, At: joined.At})
+		}
+	}
+	slices.SortFunc(out, func(a, b promotion.QueuedMerge) int { return a.Pull - b.Pull })
+	return out, nil
 }
 
 // readJoinedQueue is when Liftlock had a head join the forge's merge queue; zero where it didn't,

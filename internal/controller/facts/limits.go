@@ -35,6 +35,9 @@ func (o *recordGatherer) CountUsedLimits(ctx context.Context, c *ComponentEvalua
 		return l, err
 	}
 	l.MergesLastHour, l.OldestMerge = used.Merged, used.OldestMerge
+	if l.QueuedMerges, err = listQueuedMerges(ctx, o.store, u.Repo, u.Pipeline, now.Add(-time.Hour)); err != nil {
+		return l, err
+	}
 	if !c.Pipeline.Spec.BatchesByEnvironment() {
 		l.OpenByOthers = used.OpenByEnv
 	}

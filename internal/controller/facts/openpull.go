@@ -26,6 +26,7 @@ type OpenPull struct {
 	Base        string             // what its head was made on
 	Edits       []fieldedit.Edit   // what its head changes; none where it isn't what we compose
 	Reverts     *forge.PullRequest // of a revert: the promotion that it takes back, where that is known
+	HasTurn     bool               // it is this one's turn to be brought up to date with its base and merged
 	Proven      map[string]string  // of a promotion: the releases that we put there for sure, by component
 }
 
@@ -72,7 +73,8 @@ func (o *Gatherer) gatherOpenPulls(ctx context.Context, ev *Evaluation, env *pro
 			if err != nil {
 				return err
 			}
-			if p.detail, err = o.completeDetail(ctx, r, d, reviews, !p.ref.Revert && requiresChecks(env)); err != nil {
+			stopped := isStopped(&d.pr)
+			if p.detail, err = o.completeDetail(ctx, r, d, reviews || stopped, stopped || !p.ref.Revert && requiresChecks(env)); err != nil {
 				return err
 			}
 			open = append(open, p)
@@ -149,7 +151,7 @@ func ReadPullHolds(ctx context.Context, s StateReader, repo string, number int) 
 func (o *Gatherer) describeOpenPull(ctx context.Context, ev *Evaluation, env *promotion.Env, r *pullRecord) (*OpenPull, error) {
 	repo, pr := ev.Snapshot.Repo, &r.PR
 	p := &OpenPull{Environment: env.Name, Revert: r.ref.Revert, PR: pr, Pull: promotion.Pull{Number: pr.Number, URL: pr.URL, Head: pr.Head, HeadSince: r.HeadSince, CreatedAt: pr.CreatedAt, UpdatedAt: pr.UpdatedAt,
-		Held: pr.HasLabel(promotion.LabelHold), Queued: pr.Queue == forge.Queued, Batch: r.batch, MergeNote: pr.MergeReason}}
+		Held: pr.HasLabel(promotion.LabelHold), Queued: pr.Queue == forge.Queued, Draft: pr.Draft, Batch: r.batch, MergeNote: pr.MergeReason}}
 	holds, err := ReadPullHolds(ctx, o.opts.Store, repo.ID, pr.Number)
 	if err != nil {
 		return nil, err
@@ -181,14 +183,16 @@ func (o *Gatherer) describeOpenPull(ctx context.Context, ev *Evaluation, env *pr
 		p.MarkModified(notComposed(p.Number, why))
 	}
 	mergeable := pr.Mergeable
-	if mergeable == forge.MergeableDirty {
-		if p.Stale = p.Base != env.Tip; !p.Stale {
-			// Composed on the newest that is known here, it can't conflict: the forge knows
-			// something newer, or answers about what was.
+	if mergeable == forge.MergeableDirty || mergeable == forge.MergeableBehind {
+		outdated := p.Base != env.Tip
+		p.Stale = outdated && mergeable == forge.MergeableDirty
+		if !outdated {
+			// Composed on the newest that is known here, it can't conflict nor be behind: the
+			// forge knows something newer, or answers about what was.
 			mergeable = forge.MergeableUnknown
-			o.forgetMergeable(repo, p.Number)
+			o.ForgetMergeable(repo, p.Number)
 			for _, c := range ev.Components[:min(1, len(ev.Components))] {
-				c.requestFetch(repo, fmt.Sprintf("what conflicts with #%d at %s", p.Number, p.Head))
+				c.requestFetch(repo, fmt.Sprintf("what keeps #%d from merging at %s", p.Number, p.Head))
 			}
 		}
 	}
@@ -200,8 +204,14 @@ func (o *Gatherer) describeOpenPull(ctx context.Context, ev *Evaluation, env *pr
 	if p.JoinedQueueAt, err = readJoinedQueue(ctx, o.opts.Store, repo.ID, p.Number, p.Head); err != nil {
 		return nil, err
 	}
-	if why := o.refusedMergeReason(repo, &r.cachedPull); why != "" {
-		p.Mergeable, p.MergeNote = promotion.MergeState(forge.MergeableBlocked), why
+	if err := o.addRules(ctx, repo, p, r.detail, repo.bot()); err != nil {
+		return nil, err
+	}
+	if err := o.addRefusal(ctx, repo, p, &r.cachedPull); err != nil {
+		return nil, err
+	}
+	if p.UpdatedFirst, p.HasTurn, err = o.updateTurn(ctx, repo, p.PR); err != nil {
+		return nil, err
 	}
 	if !p.Revert {
 		if p.Review, err = o.approvalFacts(ctx, repo, p.Head, r.detail, p.Base, ev.fresh); err != nil {

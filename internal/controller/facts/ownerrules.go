@@ -12,6 +12,7 @@ import (
 
 	"github.com/hmarr/codeowners"
 
+	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/wording"
 	"github.com/liftlock/liftlock/policies"
 )
@@ -21,19 +22,6 @@ const giteaForge = "gitea"
 
 // gitlabForge is the type of forge whose CODEOWNERS has sections, which aren't read yet.
 const gitlabForge = "gitlab"
-
-// listCodeownersFiles lists where a forge looks for the file; the first that is there
-// counts. Gitea's documentation: "Code Owners"; GitHub's: "About code owners". Forgejo, which
-// its API doesn't always tell from Gitea, has one place more, where it looks last.
-func listCodeownersFiles(forgeType string) []string {
-	if forgeType == giteaForge {
-		return []string{"CODEOWNERS", "docs/CODEOWNERS", ".gitea/CODEOWNERS", ".forgejo/CODEOWNERS"}
-	}
-	if forgeType == gitlabForge {
-		return []string{"CODEOWNERS", "docs/CODEOWNERS", ".gitlab/CODEOWNERS"}
-	}
-	return []string{".github/CODEOWNERS", "CODEOWNERS", "docs/CODEOWNERS"}
-}
 
 // Bounds on what is read of the file, and of what it says.
 const (
@@ -64,7 +52,7 @@ type ownerRule struct {
 
 // readCodeowners reads a tree's CODEOWNERS as a type of forge does.
 func readCodeowners(tree fs.FS, forgeType string) (ownerRules, error) {
-	files := listCodeownersFiles(forgeType)
+	files := forge.CodeownersFiles(forgeType)
 	for _, name := range files {
 		info, err := fs.Stat(tree, name)
 		if errors.Is(err, fs.ErrNotExist) {

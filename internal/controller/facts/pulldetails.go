@@ -86,8 +86,8 @@ func (o *pullGatherer) completeDetail(ctx context.Context, r *Repository, d *pul
 	return &full, nil
 }
 
-// forgetMergeable has an open pull request read again with the next look.
-func (o *pullGatherer) forgetMergeable(r *Repository, number int) {
+// ForgetMergeable has an open pull request read again with the next look.
+func (o *pullGatherer) ForgetMergeable(r *Repository, number int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if d, ok := o.details.Get(detailKey(r, number)); ok {
@@ -95,27 +95,6 @@ func (o *pullGatherer) forgetMergeable(r *Repository, number int) {
 		again.pr.Mergeable = forge.MergeableUnknown
 		o.details.Put(detailKey(r, number), &again)
 	}
-}
-
-// refusal is a merge that the forge refused for a reason of its own.
-type refusal struct {
-	head, why string
-	at        time.Time
-}
-
-// RecordRefusedMerge remembers that the forge refused to merge a head, until something
-// is heard of the pull request or MaxAge has passed: asking again at once would
-// only be refused again.
-func (o *pullGatherer) RecordRefusedMerge(r *Repository, number int, head string, err error) {
-	o.refused.Put(detailKey(r, number), refusal{head: head, why: err.Error(), at: o.now()})
-}
-
-func (o *pullGatherer) refusedMergeReason(r *Repository, e *cachedPull) string {
-	f, ok := o.refused.Get(detailKey(r, e.PR.Number))
-	if !ok || f.head != e.PR.Head || e.NotifiedAt.After(f.at) || o.now().Sub(f.at) > o.maxAge {
-		return ""
-	}
-	return f.why
 }
 
 // uncomputed is how long the forge has been computing whether a pull request can be merged.

@@ -23,7 +23,6 @@ type pullGatherer struct {
 
 	mu         sync.Mutex                         // while reviews are added to a detail
 	details    *cache.Cache[string, *pullDetail]  // open pull requests as read from the forge, by detailKey
-	refused    *cache.Cache[string, refusal]      // merges, by detailKey
 	uncomputed *cache.Cache[string, uncomputed]   // by detailKey
 	listed     *cache.Cache[string, struct{}]     // repositories whose list was read in this process
 	settled    *cache.Cache[string, *settledPull] // the last that were merged
@@ -51,7 +50,6 @@ type pullStore interface {
 func newPullGatherer(s pullStore, now func() time.Time, maxAge time.Duration, group *cache.Group) *pullGatherer {
 	return &pullGatherer{store: s, now: now, maxAge: maxAge,
 		details:    newCache[string, *pullDetail](group, "pull_requests", 10_000),
-		refused:    newCache[string, refusal](group, "refused_merges", 10_000),
 		uncomputed: newCache[string, uncomputed](group, "uncomputed_merges", 10_000),
 		listed:     newCache[string, struct{}](group, "listed_repositories", 10_000),
 		settled:    newCache[string, *settledPull](group, "settled_pull_requests", 10_000),

@@ -88,7 +88,7 @@ func TestStaleMergeability(t *testing.T) {
 	n := w.openPromotion(ev, d)
 	behind := w.repo.Mirror
 	fetchRequested := func(ev *Evaluation) bool {
-		return slices.Contains(ev.Components[0].FetchRequests[w.repo.ID], fmt.Sprintf("what conflicts with #%d at %s", n, ev.OpenPulls[n].Head))
+		return slices.Contains(ev.Components[0].FetchRequests[w.repo.ID], fmt.Sprintf("what keeps #%d from merging at %s", n, ev.OpenPulls[n].Head))
 	}
 	w.evaluate("web", false)
 	head := w.head("main")

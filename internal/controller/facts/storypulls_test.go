@@ -149,7 +149,7 @@ func TestHeads(t *testing.T) {
 	w.commit("linus", "Another replica in QA", map[string]string{overlayFile("web", "qa"): overlayText("web", "1.0.0") + "replicas: [{name: web, count: 2}]\n"})
 	w.refreshPull(n)
 	w.lookAtUnit("its file has moved on")
-	w.o.RecordRefusedMerge(w.repo, n, w.head(branch), &forge.Error{Op: "merge", Kind: forge.ErrNotMergeable, Message: "the queue is closed"})
+	w.must(w.o.RecordRefusedMerge(w.ctx(), w.repo, n, w.head(branch), &forge.Error{Op: "merge", Kind: forge.ErrNotMergeable, Message: "the queue is closed"}))
 	w.lookAtUnit("the forge has refused to merge it")
 	w.commit("linus", "QA by hand", map[string]string{overlayFile("web", "qa"): overlayText("web", "1.0.9")})
 	w.refreshPull(n)

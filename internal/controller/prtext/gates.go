@@ -4,32 +4,33 @@ import (
 	"cmp"
 	"strings"
 
+	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/policies"
 )
 
 // gateWords says of Liftlock's own conditions, and of the forge, what waits for them in a
 // few words, and what helps. Gates of the pipeline file speak for themselves.
 var gateWords = map[string]struct{ waitsFor, remedy string }{
-	"approvals":     {"", "a review by somebody who may write and is no author of the release"},
-	"window":        {"its window", "by itself"},
-	"windows":       {"one of its windows", "by itself"},
-	"expression":    {"its expression", "another release, or a change of what the expression asks for"},
-	"checks":        {"checks on its head", "the checks, when they pass"},
-	"soak":          {"its soak", "by itself, while the environment before stays well"},
-	"freeze":        {"the end of a freeze", "by itself"},
-	"pipeline-file": {"a working pipeline file", "a commit that mends the pipeline file"},
-	"targets":       {"its targets", "a commit that mends the ApplicationSets or the pipeline file"},
-	gateHold:        {"the hold", "`/liftlock unhold`, as the reason says"},
-	gateMergeable:   {"the forge", "the forge: its checks and branch protection"},
-	"diverged":      {"a decision about a change by hand", ""},
-	"base":          {"being composed anew", "Liftlock, by itself"},
-	"reverting":     {"the open revert", "merging or closing the revert"},
-	"settled":       {"its targets to be as Git says", "a sync of the targets, or a commit with what was changed in them"},
-	"verifying":     {"what is there to be verified", byItself},
-	"upstream":      {"upstream to be well", byItself},
-	gateBatch:       {"what came along upstream", byItself},
-	"limit":         {"the limit of merges", "by itself"},
-	"degraded":      {"a person's decision", "a person: merge it or close it"},
+	"approvals":             {"", "a review by somebody who may write and is no author of the release"},
+	"window":                {"its window", "by itself"},
+	"windows":               {"one of its windows", "by itself"},
+	"expression":            {"its expression", "another release, or a change of what the expression asks for"},
+	"checks":                {"checks on its head", "the checks, when they pass"},
+	"soak":                  {"its soak", "by itself, while the environment before stays well"},
+	"freeze":                {"the end of a freeze", "by itself"},
+	"pipeline-file":         {"a working pipeline file", "a commit that mends the pipeline file"},
+	"targets":               {"its targets", "a commit that mends the ApplicationSets or the pipeline file"},
+	gateHold:                {"the hold", "`/liftlock unhold`, as the reason says"},
+	promotion.GateMergeable: {"the forge", "the forge: its checks and branch protection"},
+	"diverged":              {"a decision about a change by hand", ""},
+	"base":                  {"being composed anew", "Liftlock, by itself"},
+	"reverting":             {"the open revert", "merging or closing the revert"},
+	"settled":               {"its targets to be as Git says", "a sync of the targets, or a commit with what was changed in them"},
+	"verifying":             {"what is there to be verified", byItself},
+	"upstream":              {"upstream to be well", byItself},
+	gateBatch:               {"what came along upstream", byItself},
+	"limit":                 {"the limit of merges", "by itself"},
+	"degraded":              {"a person's decision", "a person: merge it or close it"},
 }
 
 const byItself = "by itself, when the targets are well; `/liftlock why` shows them"

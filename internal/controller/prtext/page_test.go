@@ -197,7 +197,7 @@ func TestStatus(t *testing.T) {
 		{"observe", func(in *Input) { stateOf(*in).Gates = nil; in.Members[0].Facts.Pipeline.Spec.Mode = "observe" }, statusPending},
 		{"unsound", func(in *Input) { environmentOf(*in).Open.MarkModified("somebody pushed") }, statusFailure},
 		{"fails", func(in *Input) { stateOf(*in).Gates[0].Outcome = policies.Fail }, statusFailure},
-		{"only the forge blocks", func(in *Input) { stateOf(*in).Gates[0].Gate = gateMergeable }, statusSuccess},
+		{"only the forge blocks", func(in *Input) { stateOf(*in).Gates[0].Gate = promotion.GateMergeable }, statusSuccess},
 		{"an unknown outcome", func(in *Input) { stateOf(*in).Gates[0].Outcome = "" }, statusPending},
 		{"no decision", func(in *Input) { in.Members[0].Decision = nil }, statusPending},
 	} {

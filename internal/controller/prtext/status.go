@@ -3,6 +3,7 @@ package prtext
 import (
 	"strings"
 
+	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/wording"
 	"github.com/liftlock/liftlock/policies"
 )
@@ -14,11 +15,6 @@ const (
 	statusFailure = "failure"
 )
 
-// gateMergeable is the forge's own answer. It is not part of the status: where a
-// branch protection requires the status, the forge blocks the merge until the
-// status succeeds, and the two would wait for each other.
-const gateMergeable = "mergeable"
-
 // pullStatus is the commit status of an open pull request of ours: its gates.
 func pullStatus(in Input) Status {
 	s := summarizeGates(in)
@@ -29,7 +25,10 @@ func pullStatus(in Input) Status {
 	for i := range s.gates {
 		g := &s.gates[i]
 		switch {
-		case g.Outcome == policies.Pass || g.Gate == gateMergeable:
+		case g.Outcome == policies.Pass || g.Gate == promotion.GateMergeable:
+			// The forge's own answer is not part of the status: where a branch protection requires
+			// the status, the forge blocks the merge until it succeeds, and the two would wait for
+			// each other.
 		case g.Outcome == policies.Fail && fail == nil:
 			fail = g
 		case g.Outcome != policies.Fail && wait == nil:

@@ -22,6 +22,7 @@ const (
 	Hook        Kind = "hook"  // create or repair the webhook, and find what was missed by it
 	PullRequest Kind = "pr"    // read one pull request again, with the commands in it
 	Unit        Kind = "unit"  // evaluate one component, or all of a pipeline's that move by one pull request
+	Rules       Kind = "rules" // read anew what the forge demands of merges
 	Merge       Kind = "merge" // one a repository: evaluate again and merge, one after the other
 )
 
@@ -42,6 +43,9 @@ func ForSweep(repo string) Key { return Key{Kind: Sweep, Repository: repo} }
 
 // ForHook is the key of a repository's webhook.
 func ForHook(repo string) Key { return Key{Kind: Hook, Repository: repo} }
+
+// ForRules is the key of what the forge demands of merges into a repository's branches.
+func ForRules(repo string) Key { return Key{Kind: Rules, Repository: repo} }
 
 // ForMerge is the key of a repository's merges.
 func ForMerge(repo string) Key { return Key{Kind: Merge, Repository: repo} }
@@ -76,7 +80,7 @@ func (k Key) String() string {
 func Parse(s string) (Key, bool) {
 	kind, rest, _ := strings.Cut(s, ":")
 	switch k := (Key{Kind: Kind(kind), Repository: rest}); k.Kind {
-	case Repository, Sweep, Hook, Merge:
+	case Repository, Sweep, Hook, Rules, Merge:
 		return k, rest != ""
 	case PullRequest:
 		i := strings.LastIndexByte(rest, '#')

@@ -16,6 +16,7 @@ func TestKeysAreKept(t *testing.T) {
 		"repo:hub:acme/fleet":          ForRepository("hub:acme/fleet"),
 		"sweep:hub:acme/fleet":         ForSweep("hub:acme/fleet"),
 		"hook:hub:acme/fleet":          ForHook("hub:acme/fleet"),
+		"rules:hub:acme/fleet":         ForRules("hub:acme/fleet"),
 		"merge:hub:acme/fleet":         ForMerge("hub:acme/fleet"),
 		"pr:hub:acme/fleet#12":         ForPull("hub:acme/fleet", 12),
 		"unit:hub:acme/fleet|shop|web": ForUnit(promotion.Unit{Repo: "hub:acme/fleet", Pipeline: "shop", Component: "web"}),
@@ -46,7 +47,7 @@ func TestKeysCanBeReadAgain(t *testing.T) {
 	name := rapid.StringMatching(`[a-z0-9.:/#-]{1,20}`)
 	rapid.Check(t, func(t *rapid.T) {
 		repo := name.Draw(t, "repo")
-		k := rapid.SampledFrom([]Key{ForRepository(repo), ForSweep(repo), ForHook(repo), ForMerge(repo), ForPull(repo, rapid.IntRange(1, 1<<30).Draw(t, "number")),
+		k := rapid.SampledFrom([]Key{ForRepository(repo), ForSweep(repo), ForHook(repo), ForRules(repo), ForMerge(repo), ForPull(repo, rapid.IntRange(1, 1<<30).Draw(t, "number")),
 			ForUnit(promotion.Unit{Repo: repo, Pipeline: name.Draw(t, "pipeline"), Component: name.Draw(t, "component")})}).Draw(t, "key")
 		if back, ok := Parse(k.String()); !ok || back != k {
 			t.Fatalf("%+v is read again as %+v, %t", k, back, ok)

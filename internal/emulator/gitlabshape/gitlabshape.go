@@ -101,7 +101,7 @@ func dropNewFields(schema any) {
 
 func addMissing(all map[string]Operation) {
 	add := func(name, code string, schema any, body ...string) {
-		o := Operation{Body: map[string]any{}, Query: map[string]any{"username": "", "search": "", "from": "", "to": ""}, Responses: map[string]struct{ Schema any }{code: {Schema: schema}}}
+		o := Operation{Body: map[string]any{}, Query: map[string]any{"username": "", "search": "", "from": "", "to": "", "action": "", "before": "", "sort": ""}, Responses: map[string]struct{ Schema any }{code: {Schema: schema}}}
 		for _, b := range body {
 			o.Body[b] = ""
 		}
@@ -110,6 +110,7 @@ func addMissing(all map[string]Operation) {
 	of := func(name string) any { return all[name].Responses["200"].Schema }
 	note := of("GET /projects/{id}/merge_requests/{noteable_id}/notes/{note_id}")
 	discussion := map[string]any{"id": "string", "individual_note": "boolean", "notes": []any{note}}
+	add("GET /groups/{id}/members/all", "200", []any{of("GET /groups/{id}/members/all/{user_id}")})
 	const discussions = "/projects/{id}/merge_requests/{merge_request_iid}/discussions"
 	add("GET /users", "200", []any{of("GET /users/{id}")})
 	add("GET "+discussions, "200", []any{discussion})
@@ -118,6 +119,13 @@ func addMissing(all map[string]Operation) {
 	listed := of("GET /projects/{id}/merge_requests/{merge_request_iid}/commits").([]any)
 	add("GET /projects/{id}/repository/compare", "200", map[string]any{"commit": listed[0], "commits": listed, "diffs": []any{"object"},
 		"compare_timeout": "boolean", "compare_same_ref": "boolean", "web_url": "string"})
+	author := of("GET /projects/{id}/merge_requests/{merge_request_iid}").(map[string]any)["author"]
+	add("GET /projects/{id}/events", "200", []any{map[string]any{
+		"id": "integer", "project_id": "integer", "action_name": "string", "target_id": "integer", "target_iid": "integer", "target_type": "string",
+		"target_title": "string", "created_at": "datetime", "author_id": "integer", "author": author, "author_username": "string",
+		"push_data": map[string]any{"commit_count": "integer", "action": "string", "ref_type": "string", "commit_from": "string", "commit_to": "string",
+			"ref": "string", "commit_title": "string", "ref_count": "integer"},
+	}})
 	for _, name := range []string{"approve", "unapprove"} {
 		add("POST /projects/{id}/merge_requests/{merge_request_iid}/"+name, "201", of("GET /projects/{id}/merge_requests/{merge_request_iid}/approvals"), "sha")
 	}

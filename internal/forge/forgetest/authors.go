@@ -116,11 +116,6 @@ func testMergedPull(t *testing.T, s *fixture, method string) {
 }
 
 func testPushes(t *testing.T, s *fixture) {
-	if s.NoPushes {
-		err := s.Forge.Pushes(s.ctx, s.Repo, "main", func(forge.Push) bool { return true })
-		wantKind(t, "the pushes to main", err, forge.ErrInvalid)
-		return
-	}
 	bot, reviewer := me(t, s, s.Forge), me(t, s, s.Reviewer)
 	before := s.branchTip(t, "main")
 	s.pushCommit(t, branchA, "main", "elsewhere.txt", "another branch's\n")

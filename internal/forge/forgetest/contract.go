@@ -49,7 +49,6 @@ type Differences struct {
 	ForwardOnly  bool   // rebase only moves the base forward, to a branch that isn't behind it
 	FailedWord   string // its word for a status that failed, by an error or not; empty: it has two
 	ReviewedOnce bool   // of who has reviewed no other review can be requested
-	NoPushes     bool   // who pushed isn't told, and that is ErrInvalid
 	App          bool   // the driver works as an app: its account is a bot's that administers nothing, and there is one webhook for all repositories
 	NoDeliveries bool   // what it couldn't deliver to a webhook isn't told
 }
@@ -72,6 +71,10 @@ type Repository struct {
 	// Review gives a review as the second account. commit is the head that it is
 	// given on.
 	Review func(t *testing.T, number int, v Verdict, commit string)
+
+	// Protect has merging into main need so many approvals and these statuses. nil where the
+	// world can't.
+	Protect func(t *testing.T, approvals int, contexts ...string)
 
 	// Requested lists the logins and teams (organisation/name) from whom a review is
 	// requested. RemoveRequest takes the request to an account off.
@@ -130,12 +133,18 @@ func Run(t *testing.T, w Backend) {
 		{"merge a head that moved", testMergeStale},
 		{"merge what is closed", testMergeClosed},
 		{"conflict", testConflict},
+		{"rules of a branch", testRules},
+		{"bring a branch up to date", testUpdateBranch},
 		{"authors of commits", testCommitAuthors},
 		{"pushes", testPushes},
 		{"delete a branch", testDeleteBranch},
 		{"webhook", testHook},
 		{"webhook delivers", testHookDelivers(w.Type)},
 		{"missed deliveries", testMissedDeliveries(w.Type)},
+		{"inspect the credentials", testInspectCredentials},
+		{"inspect the repository", testInspectRepository},
+		{"inspect webhooks", testInspectHooks},
+		{"inspect a team", testInspectTeam},
 		{"what isn't there", testNotFound},
 		{"canceled", testCanceled},
 	} {

@@ -68,6 +68,7 @@ func TestContract(t *testing.T) {
 				Team:          team,
 				ReviewerEmail: reviewer.login + "@example.com",
 				Review:        p.review,
+				Protect:       p.protect,
 				Requested:     p.requested,
 				RemoveRequest: p.removeRequest,
 				Fork:          p.fork,
@@ -125,6 +126,16 @@ func TestRequestTeamReview(t *testing.T) {
 		if got := p.requested(t, pr.Number); strings.Join(got, " ") != team.String() {
 			t.Errorf("requested are %v", got)
 		}
+	}
+}
+
+func (p *testRepo) protect(t *testing.T, approvals int, contexts ...string) {
+	t.Helper()
+	_, _, err := p.bot.CreateBranchProtection(p.owner, p.name, sdk.CreateBranchProtectionOption{
+		BranchName: "main", RuleName: "main", RequiredApprovals: int64(approvals), EnableStatusCheck: true, StatusCheckContexts: contexts,
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -116,9 +116,12 @@ func (d *Driver) missingEvents(want, have []string) []string {
 	return missing
 }
 
+// fingerprintPrefix begins a secret's fingerprint.
+const fingerprintPrefix = "Liftlock "
+
 // secretFingerprint tells secrets apart without giving them away.
 func secretFingerprint(secret string) string {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte("liftlock webhook secret"))
-	return "Liftlock " + hex.EncodeToString(mac.Sum(nil)[:8])
+	return fingerprintPrefix + hex.EncodeToString(mac.Sum(nil)[:8])
 }

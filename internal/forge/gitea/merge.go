@@ -66,3 +66,8 @@ const tryLater = "Please try again later"
 func (d *Driver) LeaveQueue(_ context.Context, r forge.Repo, n int) error {
 	return &forge.Error{Op: "take " + r.Number(n) + " out of the merge queue", Kind: forge.ErrUnsupported, Message: "Liftlock knows no merge queue of Gitea"}
 }
+
+// UpdateBranch is ErrUnsupported: Gitea doesn't pin the head, and keeps approvals of a head that changes the same.
+func (d *Driver) UpdateBranch(_ context.Context, r forge.Repo, n int, _ string) error {
+	return &forge.Error{Op: "bring " + r.Number(n) + " up to date", Kind: forge.ErrUnsupported, Message: "it is composed anew instead"}
+}

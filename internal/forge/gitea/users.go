@@ -82,17 +82,34 @@ func (d *Driver) Permission(ctx context.Context, r forge.Repo, user string) (for
 	}
 }
 
-// IsTeamMember says whether an account is in a team; Gitea's aren't nested. Its API knows
-// teams by number, so the organisation's are looked through for the name.
+// IsTeamMember says whether an account is in a team; Gitea's aren't nested.
 func (d *Driver) IsTeamMember(ctx context.Context, t forge.Team, login string) (bool, error) {
 	op := "read whether " + login + " is in " + t.String()
 	if strings.Trim(login, ".") == "" {
 		return false, nil // no account's name, but a path's
 	}
-	var id int64
+	id, err := d.findTeam(ctx, t, op)
+	if err != nil {
+		return false, err
+	}
+	_, resp, err := d.newClient(ctx).GetTeamMember(id, login)
+	switch {
+	case err != nil && resp != nil && resp.StatusCode == http.StatusNotFound:
+		return false, nil
+	case err != nil:
+		return false, withHint(wrapError(op, resp, err), teamHint)
+	}
+	return true, nil
+}
+
+const teamHint = "add Liftlock's account to the team: Gitea tells only its members, and the organisation's owners, who is in one"
+
+// findTeam is a team's number, by which the API knows it: the organisation's are looked through
+// for the name. ErrNotFound where it isn't there or can't be seen.
+func (d *Driver) findTeam(ctx context.Context, t forge.Team, op string) (id int64, err error) {
 	c := d.newClient(ctx)
 	var failed *sdk.Response
-	err := forEachPage(op, func(o sdk.ListOptions) (int, bool, *sdk.Response, error) {
+	err = forEachPage(op, func(o sdk.ListOptions) (int, bool, *sdk.Response, error) {
 		teams, resp, err := c.ListOrgTeams(t.Organisation, sdk.ListTeamsOptions{ListOptions: o})
 		failed = resp
 		for _, team := range teams {
@@ -102,20 +119,10 @@ func (d *Driver) IsTeamMember(ctx context.Context, t forge.Team, login string) (
 		}
 		return len(teams), id != 0, resp, err
 	})
-	switch {
-	case err != nil && failed != nil && failed.StatusCode == http.StatusNotFound, err == nil && id == 0:
-		return false, forge.MissingTeam(t, op)
-	case err != nil:
-		return false, err
+	if err != nil && failed != nil && failed.StatusCode == http.StatusNotFound || err == nil && id == 0 {
+		return 0, forge.MissingTeam(t, op)
 	}
-	_, resp, err := c.GetTeamMember(id, login)
-	switch {
-	case err != nil && resp != nil && resp.StatusCode == http.StatusNotFound:
-		return false, nil
-	case err != nil:
-		return false, withHint(wrapError(op, resp, err), "add Liftlock's account to the team: Gitea tells only its members, and the organisation's owners, who is in one")
-	}
-	return true, nil
+	return id, err
 }
 
 // withHint adds to a forbidden call what would allow it, where Gitea itself doesn't say so.

@@ -56,15 +56,25 @@ func (p *App) HasDeployments() bool { return true }
 
 // IsTeamMember needs the App in the team's organisation.
 func (p *App) IsTeamMember(ctx context.Context, t forge.Team, login string) (bool, error) {
+	d, err := p.teamDriver(ctx, t, "read whether "+login+" is in "+t.String())
+	if err != nil {
+		return false, err
+	}
+	return d.IsTeamMember(ctx, t, login)
+}
+
+// teamDriver reads what an organisation shows its installation. ErrNotFound where the App may not
+// work there: whoever isn't there sees no team.
+func (p *App) teamDriver(ctx context.Context, t forge.Team, op string) (*Driver, error) {
 	i, err := p.findInstallation(ctx, t.Organisation, "")
 	var rests *forge.Error
 	switch {
 	case errors.As(err, &rests) && errors.Is(err, forge.ErrNotInstalled):
-		return false, &forge.Error{Op: "read whether " + login + " is in " + t.String(), Kind: forge.ErrNotFound, Message: rests.Message, Hint: rests.Hint}
+		return nil, &forge.Error{Op: op, Kind: forge.ErrNotFound, Message: rests.Message, Hint: rests.Hint}
 	case err != nil:
-		return false, err
+		return nil, err
 	}
-	return p.driverOf(i, "").IsTeamMember(ctx, t, login)
+	return p.driverOf(i, "").Driver, nil
 }
 
 // PullRequests is the repository's driver's.
@@ -96,9 +106,19 @@ func (p *App) UpdatePullRequest(ctx context.Context, r forge.Repo, number int, c
 	return p.runOnRepository(ctx, r, func(d *Driver) error { return d.UpdatePullRequest(ctx, r, number, c) })
 }
 
+// Rules is the repository's driver's.
+func (p *App) Rules(ctx context.Context, r forge.Repo, branch string) (*forge.BranchRules, error) {
+	return onRepository(ctx, p, r, func(d *Driver) (*forge.BranchRules, error) { return d.Rules(ctx, r, branch) })
+}
+
 // Merge is the repository's driver's.
 func (p *App) Merge(ctx context.Context, r forge.Repo, m forge.MergeRequest) (string, error) {
 	return onRepository(ctx, p, r, func(d *Driver) (string, error) { return d.Merge(ctx, r, m) })
+}
+
+// UpdateBranch is the repository's driver's.
+func (p *App) UpdateBranch(ctx context.Context, r forge.Repo, number int, head string) error {
+	return p.runOnRepository(ctx, r, func(d *Driver) error { return d.UpdateBranch(ctx, r, number, head) })
 }
 
 // LeaveQueue is the repository's driver's.

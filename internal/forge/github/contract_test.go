@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	gh "github.com/google/go-github/v60/github"
 
 	"github.com/liftlock/liftlock/internal/emulator"
@@ -95,6 +96,7 @@ func runContract(t *testing.T, differences forgetest.Differences, driver func(*t
 				Team:          forge.Team{Organisation: "acme", Name: "sre"},
 				ReviewerEmail: reviewerLogin + "@users.example",
 				Review:        p.review,
+				Protect:       p.protect,
 				Requested:     p.requested,
 				RemoveRequest: p.removeRequest,
 				Fork:          p.fork,
@@ -142,6 +144,13 @@ func (p *testRepo) review(t *testing.T, number int, v forgetest.Verdict, commit 
 		Event: &event, Body: gh.String(string(v)), CommitID: &commit,
 	})
 	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (p *testRepo) protect(t *testing.T, approvals int, contexts ...string) {
+	t.Helper()
+	if err := p.em.Protect(p.repo.String(), "main", emulator.Protection{Approvals: approvals, Contexts: contexts, Ruleset: "main"}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -211,5 +220,44 @@ func (p *testRepo) addHook(t *testing.T, h forgetest.Hook) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestRulesOfClassicProtection: an administrator sees all of it, others the required checks.
+func TestRulesOfClassicProtection(t *testing.T) {
+	em, err := emulator.NewForge(emulator.ForgeOptions{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer em.Close()
+	r := forge.Repo{Owner: "acme", Name: "fleet"}
+	for _, err := range []error{
+		em.AddUser(botLogin, botToken, emulator.UserOptions{}), em.AddUser(reviewerLogin, reviewerToken, emulator.UserOptions{}),
+		em.CreateRepo(r.String(), emulator.RepoOptions{Author: botLogin, Files: map[string]string{"a": "b"}, Access: map[string]emulator.Permission{botLogin: emulator.Admin, reviewerLogin: emulator.Write}}),
+		em.Protect(r.String(), "main", emulator.Protection{Approvals: 2, Contexts: []string{"ci/build"}, Strict: true, DismissStale: true, Signatures: true}),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	settings := forge.RuleSet{Name: "the repository's settings", Methods: []string{"merge", "squash", "rebase"}}
+	app := registerApp(t, em)
+	install(t, em, r.Owner)
+	for name, c := range map[string]struct {
+		as   forge.Forge
+		want forge.RuleSet
+		all  bool
+	}{
+		"administrator": {newDriver(t, em, botToken), forge.RuleSet{Name: "branch protection", Approvals: 2, DropsApprovals: true, Checks: []string{"ci/build"}, UpToDate: true, Signatures: true}, true},
+		"writer":        {newDriver(t, em, reviewerToken), forge.RuleSet{Name: "branch protection", Checks: []string{"ci/build"}}, false},
+		"App":           {newApp(t, em, app, github.AppOptions{Repositories: []forge.Repo{r}}), forge.RuleSet{Name: "branch protection", Checks: []string{"ci/build"}}, false},
+	} {
+		got, err := c.as.Rules(t.Context(), r, "main")
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if diff := cmp.Diff([]forge.RuleSet{c.want, settings}, got.Sets); diff != "" || c.all != (got.Hidden == "") {
+			t.Errorf("%s: hidden is %q; want (-), got (+):\n%s", name, got.Hidden, diff)
+		}
 	}
 }

@@ -15,6 +15,10 @@ import (
 // its runs: one event instead of dozens.
 var DefaultEvents = []string{"push", "pull_request", "pull_request_review", "issue_comment", "status", "check_suite"}
 
+// hookEvents are those of a repository's webhook. An App would need to read the repository's
+// administration to be sent the last two: it is content with the age of what it knows.
+var hookEvents = append(slices.Clone(DefaultEvents), "branch_protection_rule", "repository_ruleset")
+
 // EnsureHook finds the hook by its URL. GitHub never shows a hook's secret, so
 // the first call of a process for a hook sets it in any case (changed stays
 // false when that is all); later calls do when they come with another one.
@@ -22,7 +26,7 @@ func (d *Driver) EnsureHook(ctx context.Context, r forge.Repo, h forge.Hook) (bo
 	owner, name := repoPath(r)
 	want := h.Events
 	if len(want) == 0 {
-		want = DefaultEvents
+		want = hookEvents
 	}
 	config := &gh.HookConfig{URL: &h.URL, Secret: &h.Secret, ContentType: gh.String("json"), InsecureSSL: gh.String("0")}
 

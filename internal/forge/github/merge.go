@@ -2,6 +2,7 @@ package github
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	gh "github.com/google/go-github/v60/github"
@@ -54,6 +55,25 @@ func (d *Driver) Merge(ctx context.Context, r forge.Repo, m forge.MergeRequest) 
 		}
 	}
 	return "", refusal
+}
+
+// UpdateBranch merges the base into a pull request's branch. GitHub has that done in the
+// background, and answers 202.
+func (d *Driver) UpdateBranch(ctx context.Context, r forge.Repo, n int, head string) error {
+	owner, name := repoPath(r)
+	op := "bring " + r.Number(n) + " up to date"
+	_, resp, err := d.api.PullRequests.UpdateBranch(ctx, owner, name, n, &gh.PullRequestBranchUpdateOptions{ExpectedHeadSHA: &head})
+	var accepted *gh.AcceptedError
+	switch {
+	case err == nil, errors.As(err, &accepted):
+		return nil
+	case hasStatus(err, http.StatusUnprocessableEntity):
+		// "expected head sha didn't match current head ref.", "merge conflict between base and head"
+		refusal := wrapError(op, resp, err).(*forge.Error)
+		refusal.Kind = forge.ErrConflict
+		return refusal
+	}
+	return wrapError(op, resp, err)
 }
 
 // LeaveQueue is ErrUnsupported. GitHub's merge queue is only left by GraphQL, and Liftlock doesn't join it.

@@ -22,18 +22,28 @@ type commit struct {
 }
 
 // MergedPullRequests gives the merged ones that have the commit among theirs or landed as it.
+// The branch moves before GitLab calls a merge request merged: one in between is ErrRetryable,
+// as what it brings would be taken for a push.
 func (d *Driver) MergedPullRequests(ctx context.Context, r forge.Repo, commit string) ([]forge.PullRequest, error) {
+	op := "find the merge requests of a commit of " + r.String()
 	var found []forge.PullRequest
-	err := forEach(ctx, d, "find the merge requests of a commit of "+r.String(), r, maxPages, query{}, func(m mergeRequest) bool {
+	merging := 0
+	err := forEach(ctx, d, op, r, maxPages, query{}, func(m mergeRequest) bool {
 		if pr := m.pullRequest(); pr.State == forge.Merged {
 			found = append(found, pr)
 		}
-		return false
+		if m.State == mergeLocked {
+			merging = m.IID
+		}
+		return merging != 0
 	}, "repository", "commits", commit, "merge_requests")
+	if err == nil && merging != 0 {
+		return nil, &forge.Error{Op: op, Kind: forge.ErrRetryable, Message: number(r, merging) + " is being merged"}
+	}
 	return found, err
 }
 
-// PullRequestAuthors lists the commits of a merge request. Who pushed them isn't told.
+// PullRequestAuthors lists the commits of a merge request, and who pushed them where that is told.
 func (d *Driver) PullRequestAuthors(ctx context.Context, r forge.Repo, pr *forge.PullRequest) ([]forge.CommitAuthors, error) {
 	op := "list the commits of " + number(r, pr.Number)
 	var commits []commit
@@ -45,7 +55,11 @@ func (d *Driver) PullRequestAuthors(ctx context.Context, r forge.Repo, pr *forge
 		return nil, err
 	}
 	slices.Reverse(commits) // GitLab lists the newest first
-	return d.toAuthors(ctx, op, commits)
+	all, err := d.toAuthors(ctx, op, commits)
+	if err != nil {
+		return nil, err
+	}
+	return all, d.addPushers(ctx, r, pr, all)
 }
 
 // CommitAuthors compares the two commits.
@@ -128,14 +142,4 @@ func (d *Driver) toAuthors(ctx context.Context, op string, commits []commit) ([]
 		}
 	}
 	return all, nil
-}
-
-// Pushes is ErrInvalid: who pushed to a branch can't be told, so that what asks for it waits
-// for people.
-func (d *Driver) Pushes(_ context.Context, r forge.Repo, branch string, _ func(forge.Push) bool) error {
-	return &forge.Error{
-		Op: "read who pushed to " + branch + " of " + r.String(), Kind: forge.ErrInvalid,
-		Message: "Liftlock doesn't read who pushed in GitLab",
-		Hint:    "bring changes to the branch by merge requests",
-	}
 }

@@ -164,6 +164,8 @@ type query struct {
 	SourceBranch   string `url:"source_branch,omitempty"`
 	TargetBranch   string `url:"target_branch,omitempty"`
 	UpdatedAfter   string `url:"updated_after,omitempty"`
+	Before         string `url:"before,omitempty"` // a day
+	Action         string `url:"action,omitempty"`
 	ActivityFilter string `url:"activity_filter,omitempty"`
 	All            bool   `url:"all,omitempty"`
 	Username       string `url:"username,omitempty"`

@@ -96,6 +96,7 @@ func testContract(t *testing.T, release string) {
 			Team:          forge.Team{Organisation: "people", Name: "sre"},
 			ReviewerEmail: reviewerLogin + "@users.example",
 			Review:        p.review,
+			Protect:       p.protect,
 			Requested:     p.requested,
 			RemoveRequest: p.removeRequest,
 			Fork:          p.fork,
@@ -164,7 +165,7 @@ func newDriver(t *testing.T, url, token string) forge.Forge {
 }
 
 // differences is where GitLab can't do as others do.
-var differences = forgetest.Differences{SquashMerges: true, ForwardOnly: true, FailedWord: "failed", ReviewedOnce: true, NoPushes: true}
+var differences = forgetest.Differences{SquashMerges: true, ForwardOnly: true, FailedWord: "failed", ReviewedOnce: true}
 
 // testProject is one project, handled beside the driver.
 type testProject struct {
@@ -178,6 +179,13 @@ type testProject struct {
 type emulatedProject struct {
 	testProject
 	em *emulator.Forge
+}
+
+func (p *emulatedProject) protect(t *testing.T, approvals int, contexts ...string) {
+	t.Helper()
+	if err := p.em.Protect(p.repo.String(), "main", emulator.Protection{Approvals: approvals, Contexts: contexts, MergeRole: emulator.Write}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // call makes a call of GitLab's API below a project.

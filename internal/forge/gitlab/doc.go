@@ -12,9 +12,10 @@
 // request reviews of groups, nor a second one of who has reviewed; how a merge request is
 // merged is the project's choice, so a method that isn't the project's is refused before
 // anything lands; it keeps no status of a commit that is a fork's alone; what lands by a merge
-// train has a message of its own; and who pushed isn't told by what is read here. It also acts
-// upon lines of texts that begin with a slash: those of ours are written with a backslash
-// before them, which isn't shown and is taken off again when they are read.
+// train has a message of its own; and a merge's push is like any other, so that of a merge
+// request that an owner has deleted since, only who merged it and whom its commits name are
+// known. It also acts upon lines of texts that begin with a slash: those of ours are written
+// with a backslash before them, which isn't shown and is taken off again when they are read.
 //
 // Not verified against a GitLab, but held against its own description and pages (where there is
 // one, deploy/lab/gitlab.sh runs the contract on it):
@@ -33,5 +34,7 @@
 //     takes it off in every edition, and how soon after joining and leaving it is shown so;
 //   - what merge_commit_sha and squash_commit_sha are of what a train lands by fast-forward;
 //   - what a status joins where a commit has several pipelines;
+//   - that a project's events show every push to whoever may read it, merges too, soon after it;
+//   - that a merge request is locked from before its branch moves until it is merged;
 //   - the length of every list beyond 10,000 entries.
 package gitlab

@@ -188,9 +188,12 @@ func newHook(h forge.Hook, events []string, mark string) hook {
 	return o
 }
 
+// fingerprintPrefix begins a secret's fingerprint.
+const fingerprintPrefix = "Liftlock "
+
 // secretFingerprint tells secrets apart without giving them away.
 func secretFingerprint(secret string) string {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte("liftlock webhook secret"))
-	return "Liftlock " + hex.EncodeToString(mac.Sum(nil)[:8])
+	return fingerprintPrefix + hex.EncodeToString(mac.Sum(nil)[:8])
 }

@@ -174,3 +174,8 @@ func explainRefusal(refusal *forge.Error, pr *forge.PullRequest, head string) {
 		refusal.Kind = forge.ErrConflict
 	}
 }
+
+// UpdateBranch is ErrUnsupported: GitLab rebases, and approvals that it removes with a push it removes with that too.
+func (d *Driver) UpdateBranch(_ context.Context, r forge.Repo, n int, _ string) error {
+	return &forge.Error{Op: "bring " + number(r, n) + " up to date", Kind: forge.ErrUnsupported, Message: "it is composed anew instead"}
+}

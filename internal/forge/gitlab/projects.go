@@ -14,6 +14,10 @@ type project struct {
 	MergeMethod  string `json:"merge_method"`         // merge, rebase_merge or ff
 	SquashOption string `json:"squash_option"`        // never, always, default_on or default_off
 	QueueMerges  bool   `json:"merge_trains_enabled"` // merge trains are on; not shown in the free edition
+
+	ChecksSucceed   bool `json:"only_allow_merge_if_pipeline_succeeds"`
+	ThreadsResolved bool `json:"only_allow_merge_if_all_discussions_are_resolved"`
+	Approvals       int  `json:"approvals_before_merge"` // that rules of merge requests don't replace; not shown in the free edition
 }
 
 // projectID is the number of a project, found once by its path. ErrNotFound when there is

@@ -8,26 +8,46 @@ import (
 	"github.com/liftlock/liftlock/internal/forge"
 )
 
+// ownToken is what GitLab says of the token that it is called with.
+type ownToken struct {
+	ExpiresAt string   `json:"expires_at"`
+	Scopes    []string `json:"scopes"`
+}
+
 // TokenExpiry is when the token ends; the zero time where it doesn't, or where GitLab has
-// nothing to say of it: an OAuth token, or a version before 15.5.
+// nothing to say of it.
 func (d *Driver) TokenExpiry(ctx context.Context) (time.Time, error) {
-	op := "read until when the token is good"
-	var token struct {
-		ExpiresAt string `json:"expires_at"`
+	token, err := d.readOwnToken(ctx)
+	if err != nil || token == nil {
+		return time.Time{}, err
 	}
-	_, err := d.call(ctx, op, http.MethodGet, nil, &token, "personal_access_tokens", "self")
+	return token.end()
+}
+
+const ownTokenOp = "read until when the token is good"
+
+// readOwnToken reads what GitLab says of the token; nil where that is nothing: an OAuth token, or
+// a version before 15.5.
+func (d *Driver) readOwnToken(ctx context.Context) (*ownToken, error) {
+	var token ownToken
+	_, err := d.call(ctx, ownTokenOp, http.MethodGet, nil, &token, "personal_access_tokens", "self")
 	switch status := statusOf(err); {
 	case status == http.StatusNotFound, status == http.StatusForbidden:
-		return time.Time{}, nil
+		return nil, nil
 	case err != nil:
-		return time.Time{}, err
-	case token.ExpiresAt == "":
+		return nil, err
+	}
+	return &token, nil
+}
+
+func (t *ownToken) end() (time.Time, error) {
+	if t.ExpiresAt == "" {
 		return time.Time{}, nil
 	}
 	for _, layout := range []string{time.DateOnly, time.RFC3339} { // a day, as its pages show it, or a time, as its description says
-		if end, err := time.Parse(layout, token.ExpiresAt); err == nil {
+		if end, err := time.Parse(layout, t.ExpiresAt); err == nil {
 			return end, nil
 		}
 	}
-	return time.Time{}, &forge.Error{Op: op, Kind: forge.ErrInvalid, Message: "GitLab says a time that can't be read"}
+	return time.Time{}, &forge.Error{Op: ownTokenOp, Kind: forge.ErrInvalid, Message: "GitLab says a time that can't be read"}
 }

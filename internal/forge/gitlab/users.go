@@ -148,14 +148,8 @@ func (d *Driver) IsTeamMember(ctx context.Context, t forge.Team, login string) (
 	if strings.Trim(login, ".") == "" {
 		return false, nil // no account's name
 	}
-	var group struct {
-		ID int64 `json:"id"`
-	}
-	_, err := d.call(ctx, op, http.MethodGet, query{WithProjects: no}, &group, "groups", t.String())
-	switch {
-	case statusOf(err) == http.StatusNotFound:
-		return false, forge.MissingTeam(t, op)
-	case err != nil:
+	group, err := d.findGroup(ctx, t, op)
+	if err != nil {
 		return false, err
 	}
 	a, err := d.findUser(ctx, login)
@@ -163,12 +157,29 @@ func (d *Driver) IsTeamMember(ctx context.Context, t forge.Team, login string) (
 		return false, err
 	}
 	var m member
-	_, err = d.call(ctx, op, http.MethodGet, nil, &m, "groups", strconv.FormatInt(group.ID, 10), "members", "all", strconv.FormatInt(a.ID, 10))
+	_, err = d.call(ctx, op, http.MethodGet, nil, &m, "groups", group, "members", "all", strconv.FormatInt(a.ID, 10))
 	switch {
 	case statusOf(err) == http.StatusNotFound:
 		return false, nil
 	case err != nil:
-		return false, withHint(err, "make Liftlock's account a member of the group: GitLab doesn't tell others who is one")
+		return false, withHint(err, groupHint)
 	}
 	return m.counts(d.now()), nil
+}
+
+const groupHint = "make Liftlock's account a member of the group: GitLab doesn't tell others who is one"
+
+// findGroup is the number of a team's group. ErrNotFound where it isn't there or can't be seen.
+func (d *Driver) findGroup(ctx context.Context, t forge.Team, op string) (string, error) {
+	var group struct {
+		ID int64 `json:"id"`
+	}
+	_, err := d.call(ctx, op, http.MethodGet, query{WithProjects: no}, &group, "groups", t.String())
+	switch {
+	case statusOf(err) == http.StatusNotFound:
+		return "", forge.MissingTeam(t, op)
+	case err != nil:
+		return "", err
+	}
+	return strconv.FormatInt(group.ID, 10), nil
 }

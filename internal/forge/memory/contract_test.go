@@ -46,6 +46,11 @@ func TestContract(t *testing.T) {
 		return &forgetest.Repository{
 			Repo: r, Forge: f.As(botLogin), Reviewer: f.As(reviewerLogin), Stranger: strangerLogin, Nobody: "nobody",
 			Team: sre, ReviewerEmail: f.Ident(reviewerLogin).Email, Git: s, Fork: s.openFork,
+			Protect: func(t *testing.T, approvals int, contexts ...string) {
+				if err := f.Protect(r, "main", memory.Protection{Approvals: approvals, Contexts: contexts}); err != nil {
+					t.Fatal(err)
+				}
+			},
 			Requested: func(_ *testing.T, number int) []string { return f.RequestedReviewers(r, number) },
 			RemoveRequest: func(t *testing.T, number int, login string) {
 				if err := f.RemoveReviewRequest(r, number, botLogin, login); err != nil {

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 
@@ -29,6 +30,21 @@ func (f *Forge) Protect(r forge.Repo, branch string, p Protection) error {
 	}
 	repo.protections[branch] = p
 	return nil
+}
+
+// Rules are the branch's protection.
+func (v *view) Rules(ctx context.Context, r forge.Repo, branch string) (found *forge.BranchRules, err error) {
+	err = v.read(ctx, "read the rules of the branch "+branch+" of "+r.String(), r, func(c *call) error {
+		found = &forge.BranchRules{Sets: []forge.RuleSet{{Name: "the repository's settings", Methods: slices.Clone(mergeMethods)}}}
+		if c.repo.queueMerges {
+			found.Sets[0].Queue = &forge.QueueRule{}
+		}
+		if p, ok := c.repo.protections[branch]; ok {
+			found.Sets = append(found.Sets, forge.RuleSet{Name: "branch protection", Approvals: p.Approvals, Checks: slices.Clone(p.Contexts), DropsApprovals: p.DismissStale, UpToDate: p.Strict})
+		}
+		return nil
+	})
+	return found, err
 }
 
 // DeleteMergedBranches has a pull request's branch removed after its merge.
@@ -178,6 +194,32 @@ func (c *call) checkMerge(p *pull, m forge.MergeRequest) error {
 		return c.failure(forge.ErrNotMergeable, "Pull Request is not mergeable (dirty)")
 	}
 	return nil
+}
+
+// UpdateBranch merges the base into a pull request's branch.
+func (v *view) UpdateBranch(ctx context.Context, r forge.Repo, number int, head string) error {
+	return v.withPull(ctx, "bring "+r.Number(number)+" up to date", r, number, forge.PermissionWrite, func(c *call, p *pull) error {
+		if p.info.State != forge.Open || p.info.Head != head {
+			return c.failure(forge.ErrConflict, "expected head sha didn't match current head ref.")
+		}
+		if _, err := c.testMerge(p); err != nil {
+			return err
+		}
+		if p.tree == "" {
+			return c.failure(forge.ErrConflict, "merge conflict between base and head")
+		}
+		author := c.by.ident()
+		merge, err := c.repo.remote.Write(c.ctx, git.CommitSpec{
+			Parents: []string{head, c.repo.heads[p.info.Base]}, Base: p.tree, Message: "Merge branch '" + p.info.Base + "' into " + p.info.Branch, Author: &author, Committer: &webFlow, When: c.now(),
+		})
+		if err != nil {
+			return err
+		}
+		if c.repo.remote.Update(p.info.Branch, merge, head) != nil {
+			return c.failure(forge.ErrConflict, "expected head sha didn't match current head ref.")
+		}
+		return c.noticeRefs(c.by)
+	})
 }
 
 // landPull puts what a pull request brings onto its base.

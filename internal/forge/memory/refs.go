@@ -81,7 +81,11 @@ func (c *call) moveHead(p *pull, by *account, tip string) error {
 	if err := c.setHead(p, tip); err != nil {
 		return err
 	}
-	if c.repo.protections[p.info.Base].DismissStale {
+	updated, err := c.isUpdate(p, before)
+	if err != nil {
+		return err
+	}
+	if c.repo.protections[p.info.Base].DismissStale && !updated {
 		for _, v := range p.reviews {
 			if v.state == approved {
 				c.dismissReview(p, v, by)
@@ -97,6 +101,16 @@ func (c *call) moveHead(p *pull, by *account, tip string) error {
 		c.closePull(p, by)
 	}
 	return nil
+}
+
+// isUpdate says whether a pull request's new head only brings the one before up to date: it
+// merges a commit of the base branch into it. That dismisses no approval.
+func (c *call) isUpdate(p *pull, before string) (bool, error) {
+	head, err := c.repo.remote.Commit(c.ctx, p.info.Head)
+	if err != nil || len(head.Parents) != 2 || head.Parents[0] != before {
+		return false, err
+	}
+	return c.repo.remote.IsAncestor(c.ctx, head.Parents[1], c.repo.heads[p.info.Base])
 }
 
 // followBase finds the pull requests that somebody merged by pushing, because their

@@ -110,6 +110,7 @@ func (j *judgement) rememberVerdict(v *Verdict) {
 	}
 	v.HeldUpAt = m.HeldUpAt
 	v.Since, v.UnhealthyBefore = m.Since, m.UnhealthyBefore || m.MissingBefore
+	v.OnlyMissingBefore = m.MissingBefore && !m.UnhealthyBefore
 }
 
 // appendTimeline appends to a copy of the Timeline, so that an earlier Memory keeps its own.

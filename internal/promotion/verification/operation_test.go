@@ -241,6 +241,12 @@ func TestUnhealthyBeforeItsSync(t *testing.T) {
 			if v := s.judgeAt(minute, Degraded, ""); v.UnhealthyBefore != c.want {
 				t.Errorf("UnhealthyBefore = %v", v.UnhealthyBefore)
 			}
+			s.startAgain()
+			s.judgeAt(2*minute, Refreshing, "")
+			s.refresh(2*minute+second, Progressing, "")
+			if v := s.judgeAt(4*minute, Degraded, ""); v.UnhealthyBefore != c.want {
+				t.Errorf("started again, UnhealthyBefore = %v", v.UnhealthyBefore)
+			}
 		})
 	}
 }

@@ -15,6 +15,16 @@ func RetrySync(commit, release string, u *Unsynced, now time.Time) Memory {
 	}
 }
 
+// StartAgain is the memory with which a target is judged after a person had its verification
+// started again without another sync: nothing counts any more but how it was before the commit's
+// sync, of which the next looks tell nothing. nil: not even that is known.
+func StartAgain(commit, release string, v *Verdict) *Memory {
+	if !v.UnhealthyBefore {
+		return nil
+	}
+	return &Memory{Commit: commit, Release: release, UnhealthyBefore: !v.OnlyMissingBefore, MissingBefore: v.OnlyMissingBefore}
+}
+
 // awaitsRetriedSync says that a person has a sync asked for and no other has begun since.
 func (j *judgement) awaitsRetriedSync() bool {
 	return j.mem.RetriedAfter != nil && j.lastSyncBegan().Equal(*j.mem.RetriedAfter)

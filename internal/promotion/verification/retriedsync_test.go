@@ -15,6 +15,39 @@ func (s *scenario) retrySync() {
 	s.mem = throughJSON(s.t, RetrySync(s.e.Commit, s.e.Release, s.v.Unsynced, s.now))
 }
 
+// startAgain is a person who has the verification started again without another sync.
+func (s *scenario) startAgain() {
+	mem := Memory{}
+	if kept := StartAgain(s.e.Commit, s.e.Release, &s.v); kept != nil {
+		mem = *kept
+	}
+	s.mem = throughJSON(s.t, mem)
+}
+
+// TestStartAgain remembers of a target that lacked something before the sync that it did, for as
+// long as it does.
+func TestStartAgain(t *testing.T) {
+	for health, want := range map[string]bool{"Missing": true, "Degraded": false} {
+		t.Run(health, func(t *testing.T) {
+			s := newScenario(t)
+			s.notice()
+			s.app.Health = "Missing"
+			s.judgeAt(0, Syncing, "")
+			s.fail("boom")
+			s.app.Operation.StartedAt = cluster.Add(time.Minute)
+			if v := s.judgeAt(second, Degraded, "ended Failed"); !v.UnhealthyBefore || !v.OnlyMissingBefore {
+				t.Errorf("before it is started again: %+v", v)
+			}
+			s.startAgain()
+			s.app.Health, s.app.HealthSince = health, cluster.Add(2*time.Minute)
+			s.judgeAt(2*second, s.judgeState(), "")
+			if v := s.judgeAt(minute, Degraded, ""); v.UnhealthyBefore != want {
+				t.Errorf("it was unhealthy before: %t", v.UnhealthyBefore)
+			}
+		})
+	}
+}
+
 // TestRetriedSync has the failed sync count no longer once a person has another one asked for,
 // asks for it until it has begun, and goes by that one then.
 func TestRetriedSync(t *testing.T) {

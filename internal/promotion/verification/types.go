@@ -370,6 +370,9 @@ type Verdict struct {
 	// UnhealthyBefore says that the target was Degraded or Missing when last seen before the
 	// sync of the commit began.
 	UnhealthyBefore bool `json:",omitempty"`
+	// OnlyMissingBefore says that UnhealthyBefore is known of nothing but that it has been
+	// Missing ever since.
+	OnlyMissingBefore bool `json:",omitempty"`
 	// HeldUpAt is when the target was last seen queued or suspended: what it does after
 	// that is news, however long ago the commit landed.
 	HeldUpAt time.Time `json:",omitzero"`

@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/liftlock/liftlock/internal/config"
+	"github.com/liftlock/liftlock/internal/server"
+	"github.com/liftlock/liftlock/internal/server/doctor"
+)
+
+func doctorCommand() *cobra.Command {
+	var file, output string
+	var probe bool
+	c := &cobra.Command{
+		Use:   "doctor",
+		Short: "Check an installation, and say what to change",
+		Long: "Checks what the server's file names, as the server would use it: this machine, the forges'\n" +
+			"credentials, the repositories with their webhooks and the rules of their branches, the\n" +
+			"pipelines with their gates, and what may be done in Argo CD. Run it before serve, and when\n" +
+			"something doesn't happen. It reads, and changes nothing; with --probe it also pushes a branch to\n" +
+			"each repository, gives its commit a status, and deletes it.\n\n" +
+			"Each line is ok, warn (works, but less well), FAIL (doesn't work) or unknown (couldn't be\n" +
+			"read), with what to change and a code that stays the same from version to version.\n" +
+			"Exits with 0 when all is ok or warn, 1 when something FAILs, 3 when something is unknown.",
+		Example: "  liftlock doctor --config liftlock.yaml\n  liftlock doctor -o json | jq -r '.findings[] | select(.level != \"ok\") | .code'",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if output != "text" && output != "json" {
+				return fmt.Errorf("-o: %q is neither text nor json", output)
+			}
+			report := examine(cmd, file, probe)
+			write := report.WriteText
+			if output == "json" {
+				write = report.WriteJSON
+			}
+			if err := write(cmd.OutOrStdout()); err != nil {
+				return err
+			}
+			if code := report.ExitCode(); code != doctor.ExitWell {
+				return exitError{code}
+			}
+			return nil
+		},
+	}
+	c.Flags().StringVar(&file, "config", "liftlock.yaml", "the server's file")
+	c.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	c.Flags().BoolVar(&probe, "probe", false, "push a branch, set a commit status and delete the branch, to see that it may be done")
+	return c
+}
+
+// examine checks what the server's file names; a file that can't be used is what was found then.
+func examine(cmd *cobra.Command, file string, probe bool) *doctor.Report {
+	cfg, err := config.Load(file, os.LookupEnv)
+	if err != nil {
+		return doctor.InvalidFile(err)
+	}
+	report, err := server.Doctor(cmd.Context(), server.Options{Config: cfg, Version: Version()}, probe)
+	if err != nil {
+		return doctor.InvalidFile(err)
+	}
+	return report
+}

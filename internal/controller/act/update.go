@@ -1,0 +1,64 @@
+package act
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store"
+)
+
+// updateHead brings a pull request up to date with its base, so that it can be merged once the
+// forge has checked it again; until then it is its turn. What it edits is as it was on the base
+// that it was made on, so the same edits are made on the newest commit.
+func (a *Actor) updateHead(ctx context.Context, s *subject, x promotion.Merge) error {
+	r := s.ev.Snapshot.Repo
+	if _, err := a.ensureOpen(ctx, r, x.Pull, x.Head); err != nil {
+		return err
+	}
+	if err := a.opts.Gatherer.TakeUpdateTurn(ctx, a.opts.Store, r, s.pull.PR.Base, x.Pull); err != nil {
+		return err
+	}
+	done := false
+	if x.KeepApprovals {
+		err := r.Forge.UpdateBranch(ctx, r.Name, x.Pull, x.Head)
+		if err != nil && !errors.Is(err, forge.ErrUnsupported) {
+			return err
+		}
+		done = err == nil
+	}
+	if !done {
+		if err := a.recomposeOnTip(ctx, s, x); err != nil {
+			return err
+		}
+	}
+	if _, err := a.opts.Gatherer.RefreshPullRequest(ctx, r, x.Pull); err != nil {
+		return err
+	}
+	return a.opts.Store.Tx(ctx, "updated", func(tx *store.Tx) error {
+		return s.eachMember(func(c *facts.ComponentEvaluation, _ promotion.Member) error {
+			_, err := tx.AddEvents(ctx, newEvent(c, s.env, x.Pull, "updated", fmt.Sprintf("#%d brought up to date with %s, to be merged", x.Pull, s.pull.PR.Base)))
+			return err
+		})
+	})
+}
+
+// recomposeOnTip composes a pull request anew on the newest commit, with the edits that it has.
+func (a *Actor) recomposeOnTip(ctx context.Context, s *subject, x promotion.Merge) error {
+	if x.Revert {
+		in, err := a.openInput(ctx, s)
+		if err != nil {
+			return err
+		}
+		_, err = a.pushBranch(ctx, s, &in, s.pull.PR.Branch, x.Tip, s.pull.Edits)
+		return err
+	}
+	head, err := a.pushPromotion(ctx, s, a.newTextInput(s, false), x.Tip, s.pull.Edits)
+	if err != nil {
+		return err
+	}
+	return a.opts.Store.Tx(ctx, "pushed", func(tx *store.Tx) error { return putOnlyPushed(ctx, tx, s, s.pull.PR.Branch, head) })
+}

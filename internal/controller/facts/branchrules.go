@@ -1,0 +1,202 @@
+package facts
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/wording"
+	"github.com/liftlock/liftlock/policies"
+)
+
+const (
+	// rulesMaxAge is how long what a forge demands of a branch is remembered: events of a
+	// change drop it before, and not every forge sends them.
+	rulesMaxAge = time.Hour
+	// unreadRulesMaxAge is how long it is remembered that it can't be read.
+	unreadRulesMaxAge = 10 * time.Minute
+)
+
+// RulesPrefix begins the store's keys of what the forge demands of a repository's branches.
+func RulesPrefix(repo string) string { return "rules|" + repo + "|" }
+
+// readRules is what was read of a branch's rules.
+type readRules struct {
+	Rules *forge.BranchRules `json:"rules,omitempty"`
+	Err   string             `json:"err,omitempty"` // why they can't be read, where trying again at once can't help
+	At    time.Time          `json:"at"`
+}
+
+// ruleGatherer knows what forges themselves demand before a merge.
+type ruleGatherer struct {
+	now   func() time.Time
+	store stateStore
+}
+
+// branchRules is what the forge demands of a branch, as of an hour ago at the most.
+func (o *ruleGatherer) branchRules(ctx context.Context, r *Repository, branch string) (*readRules, error) {
+	key := RulesPrefix(r.ID) + branch
+	raw, _, err := o.store.State(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	known := &readRules{}
+	if json.Unmarshal(raw, known) == nil {
+		maxAge := rulesMaxAge
+		if known.Rules == nil {
+			maxAge = unreadRulesMaxAge
+		}
+		if o.now().Sub(known.At) < maxAge {
+			return known, nil
+		}
+	}
+	known = &readRules{At: o.now()}
+	if known.Rules, err = r.Forge.Rules(ctx, r.Name, branch); err != nil {
+		if forge.IsRetryable(err) || errors.Is(err, context.Canceled) {
+			return nil, err
+		}
+		known.Rules, known.Err = nil, err.Error()
+	}
+	if raw, err = json.Marshal(known); err != nil {
+		return nil, fmt.Errorf("write down the rules of the branch %s of %s: %w", branch, r.ID, err)
+	}
+	return known, o.store.PutState(ctx, key, raw)
+}
+
+// isStopped says that the forge keeps a pull request from being merged by rules of its own.
+func isStopped(pr *forge.PullRequest) bool {
+	return pr.State == forge.Open && pr.Queue == forge.NotQueued && !pr.Draft && (pr.Mergeable == forge.MergeableBlocked || pr.Mergeable == forge.MergeableBehind)
+}
+
+// addRules fills in which of the forge's own rules keep a pull request from being merged, where
+// some do.
+func (o *ruleGatherer) addRules(ctx context.Context, r *Repository, p *OpenPull, d *pullDetail, bot policies.Account) error {
+	if !isStopped(p.PR) {
+		return nil
+	}
+	known, err := o.branchRules(ctx, r, p.PR.Base)
+	if err != nil {
+		return fmt.Errorf("read what the forge demands of merges into %s: %w", p.PR.Base, err)
+	}
+	p.Rules = reportRules(known, d, bot)
+	return nil
+}
+
+// reportRules says which rules a head doesn't meet, as far as that can be told from its reviews
+// and checks.
+func reportRules(known *readRules, d *pullDetail, bot policies.Account) promotion.RuleReport {
+	report := promotion.RuleReport{Err: known.Err}
+	if known.Rules == nil {
+		return report
+	}
+	report.Read, report.Hidden = true, known.Rules.Hidden
+	report.Bypassed, report.OnlyRunning = known.Rules.IsBypassed(), true
+	for i := range known.Rules.Sets {
+		set := &known.Rules.Sets[i]
+		unmet, ended := listUnmet(set, d, bot)
+		if len(unmet) > 0 {
+			report.Unmet = append(report.Unmet, set.Name+": "+strings.Join(unmet, "; "))
+		}
+		report.OnlyRunning = report.OnlyRunning && !ended
+		report.DropsApprovals = report.DropsApprovals || set.DropsApprovals
+		if open := listUnknown(set); len(open) > 0 {
+			report.Unsure = append(report.Unsure, set.Name+": "+strings.Join(open, ", "))
+		}
+	}
+	report.OnlyRunning = report.OnlyRunning && len(report.Unmet) > 0
+	return report
+}
+
+// listUnmet lists what of a set a head lacks for sure; ended says that some of it doesn't come
+// about by checks that run still.
+func listUnmet(set *forge.RuleSet, d *pullDetail, bot policies.Account) (unmet []string, ended bool) {
+	if set.Approvals > 0 && d.hasReviews && d.reviewsErr == "" {
+		given, against := 0, ""
+		for _, v := range d.reviews {
+			switch {
+			case v.Rejected:
+				against = v.User
+			case v.Approved && !bot.Matches(policies.Account{ID: v.UserID, Login: v.User}):
+				given++
+			}
+		}
+		switch {
+		case against != "":
+			unmet = append(unmet, against+" asked for changes")
+		case given < set.Approvals:
+			words := "needs " + wording.Count(set.Approvals, "approval")
+			if given > 0 {
+				words += fmt.Sprintf(" and has %d", given)
+			}
+			if set.CodeOwners {
+				words += ", code owners among them"
+			}
+			unmet = append(unmet, words)
+		}
+	}
+	ended = len(unmet) > 0
+	if d.hasChecks && d.checksErr == "" {
+		missing, failed := listUnmetChecks(set, d.checks)
+		unmet, ended = append(unmet, missing...), ended || failed
+	}
+	if set.UpToDate && d.pr.Mergeable == forge.MergeableBehind {
+		unmet = append(unmet, "the branch isn't up to date with "+d.pr.Base)
+	}
+	return unmet, ended
+}
+
+// listUnmetChecks lists the required checks that didn't succeed, and says whether one failed. Of
+// several with one name the worst counts.
+func listUnmetChecks(set *forge.RuleSet, checks []forge.Check) (unmet []string, failed bool) {
+	describe := func(c forge.Check) string {
+		if c.State == forge.CheckPending {
+			return fmt.Sprintf("check %q is %s", c.Name, c.Word)
+		}
+		failed = true
+		return fmt.Sprintf("check %q ended with %s", c.Name, c.Word)
+	}
+	isPassed := func(c forge.Check) bool { return c.State == forge.CheckPassed || c.State == forge.CheckSkipped }
+	for _, name := range set.Checks {
+		of := func(c forge.Check) bool { return c.Name == name }
+		if !slices.ContainsFunc(checks, of) {
+			unmet = append(unmet, fmt.Sprintf("check %q is missing", name))
+		} else if i := slices.IndexFunc(checks, func(c forge.Check) bool { return of(c) && !isPassed(c) }); i >= 0 {
+			unmet = append(unmet, describe(checks[i]))
+		}
+	}
+	if set.AnyChecks {
+		switch i := slices.IndexFunc(checks, func(c forge.Check) bool { return !isPassed(c) }); {
+		case len(checks) == 0:
+			unmet = append(unmet, "no pipeline succeeded")
+		case i >= 0:
+			unmet = append(unmet, describe(checks[i]))
+		}
+	}
+	return unmet, failed
+}
+
+// listUnknown lists what of a set can't be told from a pull request's reviews and checks.
+func listUnknown(set *forge.RuleSet) []string {
+	var open []string
+	for _, demand := range []struct {
+		is    bool
+		words string
+	}{
+		{set.CodeOwners, "code owners approve"}, {set.TeamReviews, "the teams that it names approve"},
+		{set.LastPushApproval, "somebody else than who pushed last approves"}, {set.Threads, "all conversations are resolved"},
+		{set.Signatures, "all commits are signed"}, {set.LinearHistory, "no merge commits"},
+		{len(set.Deployments) > 0, "it was deployed to " + strings.Join(set.Deployments, ", ")},
+		{len(set.Mergers) > 0, "merged by " + strings.Join(set.Mergers, ", ")},
+	} {
+		if demand.is {
+			open = append(open, demand.words)
+		}
+	}
+	return append(open, set.Others...)
+}

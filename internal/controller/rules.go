@@ -1,0 +1,34 @@
+package controller
+
+import (
+	"context"
+
+	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/store"
+)
+
+// runRules forgets what the forge demanded of merges into a repository's branches, and has all
+// open pull requests looked at again: it says of each anew whether it can be merged.
+func (e *Controller) runRules(ctx context.Context, r *Repository) error {
+	open, err := e.opts.Gatherer.OpenPulls(ctx, r.Repository)
+	if err != nil {
+		return err
+	}
+	return e.opts.Store.Tx(ctx, "rulesChanged", func(tx *store.Tx) error {
+		known, err := tx.StateByPrefix(ctx, facts.RulesPrefix(r.ID))
+		if err != nil {
+			return err
+		}
+		for key := range known {
+			if err := tx.DeleteState(ctx, key); err != nil {
+				return err
+			}
+		}
+		var keys []wake.Key
+		for _, pr := range open {
+			keys = append(keys, wake.ForPull(r.ID, pr.Number))
+		}
+		return tx.WakeAs(ctx, store.Urgent, wake.Strings(keys...)...)
+	})
+}

@@ -1,0 +1,223 @@
+package controller
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/policies"
+)
+
+// TestAGateNamesTheForgesRules holds that a promotion which rules of the forge's own keep from
+// being merged says which, by name, and what is missing; that they are read once an hour, and
+// anew when the forge says that they changed.
+func TestAGateNamesTheForgesRules(t *testing.T) {
+	w := newEmulatedFixture(t, "", autoQA, "web")
+	w.must(w.emulated.Protect(repoName, "main", emulator.Protection{Approvals: 2, Contexts: []string{"ci/build"}, Ruleset: "main"}))
+	p := w.openOne("web", "2.0.0", "web")
+	says := func(want string) {
+		t.Helper()
+		w.must(w.run(wake.ForPull(w.repo.ID, p.Number))) // as an event of it does
+		w.must(w.run(wake.ForUnit(w.unit("web"))))
+		w.gateWaits("web", "mergeable", policies.Wait, want)
+	}
+	const blocks = `the forge blocks the merge by ruleset "main": `
+	says(blocks + `needs 2 approvals; check "ci/build" is missing`)
+	w.must(w.emulated.Approve(repoName, p.Number, "ada"))
+	w.must(w.emulated.SetStatus(repoName, "grace", p.Head, emulator.Status{Context: "ci/build", State: "pending"}))
+	says(blocks + `needs 2 approvals and has 1; check "ci/build" is pending`)
+	w.must(w.emulated.SetStatus(repoName, "grace", p.Head, emulator.Status{Context: "ci/build", State: "failure"}))
+	w.must(w.emulated.RequestChanges(repoName, p.Number, "linus", "no"))
+	says(blocks + `linus asked for changes; check "ci/build" ended with failure`)
+
+	reads := w.emulated.Calls()["GET /repos/{owner}/{repo}/rules/branches/{branch}"]
+	if reads != 1 {
+		t.Errorf("the rules were read %d times within an hour", reads)
+	}
+	w.must(w.emulated.Protect(repoName, "main", emulator.Protection{Contexts: []string{"ci/test"}}))
+	w.must(w.run(wake.ForRules(w.repo.ID)))
+	says(`the forge blocks the merge by branch protection: check "ci/test" is missing`)
+	w.must(w.emulated.SetStatus(repoName, "grace", p.Head, emulator.Status{Context: "ci/test", State: "success"}))
+	w.must(w.run(wake.ForPull(w.repo.ID, p.Number)))
+	w.settle("web", "it is merged", func() bool { return w.pulls()[0].Merged })
+}
+
+// TestRulesThatCannotBeRead holds that a promotion says so, and waits.
+func TestRulesThatCannotBeRead(t *testing.T) {
+	w := newEmulatedFixture(t, "", autoQA, "web")
+	w.must(w.emulated.Protect(repoName, "main", emulator.Protection{Approvals: 1}))
+	w.must(w.emulated.InjectFault(emulator.Fault{Method: "GET", Path: "/rules/branches/", Status: 403, Body: `{"message":"no rules for you"}`}))
+	w.openOne("web", "2.0.0", "web")
+	w.settle("web", "it waits", func() bool {
+		g := w.gateResult("web", "mergeable")
+		return g.Outcome == policies.Wait && strings.Contains(g.Reason, "its rules can't be read") && strings.Contains(g.Reason, "no rules for you")
+	})
+}
+
+// strictly has main demand that what is merged is up to date and passes a check.
+var strictly = emulator.Protection{Strict: true, Contexts: []string{"ci/build"}, Ruleset: "main"}
+
+// buildHeads has CI succeed on the heads of all open pull requests that it didn't see, and says
+// how many those were.
+func (w *fixture) buildHeads(seen map[string]bool) (n int) {
+	w.t.Helper()
+	for _, p := range w.pulls() {
+		if !p.Open || seen[p.Head] {
+			continue
+		}
+		seen[p.Head] = true
+		n++
+		w.must(w.emulated.SetStatus(repoName, "grace", p.Head, emulator.Status{Context: "ci/build", State: "success"}))
+		w.must(w.run(wake.ForPull(w.repo.ID, p.Number)))
+	}
+	return n
+}
+
+// TestStrictMergesOneAfterTheOther holds that where the forge demands that a branch is up to
+// date, all promotions merge without a person: one is brought up to date and merged, then the
+// next, so that each is built twice at the most.
+func TestStrictMergesOneAfterTheOther(t *testing.T) {
+	components := []string{"api", "web", "worker"}
+	w := newEmulatedFixture(t, "", autoQA, components...)
+	w.must(w.emulated.Protect(repoName, "main", strictly))
+	for _, c := range components {
+		w.must(w.run(wake.ForUnit(w.unit(c)))) // the baseline is written down
+	}
+	w.release("2.0.0", components...)
+	for _, c := range components {
+		w.open(c)
+	}
+	seen, merged := map[string]bool{}, 0
+	for range 20 {
+		w.clock.Step(time.Minute)
+		w.buildHeads(seen)
+		for _, c := range components {
+			if err := w.run(wake.ForUnit(w.unit(c))); err != nil && !isStale(err) {
+				t.Fatal(err)
+			}
+		}
+		if err := w.run(wake.ForMerge(w.repo.ID)); err != nil && !isStale(err) {
+			t.Fatal(err)
+		}
+		w.runRepository()
+		merged = 0
+		for _, p := range w.pulls() {
+			if p.Merged {
+				merged++
+			}
+		}
+		if merged == len(components) {
+			break
+		}
+	}
+	if merged != len(components) {
+		t.Fatalf("%d of %d are merged", merged, len(components))
+	}
+	if len(seen) > 2*len(components)-1 {
+		t.Errorf("%d heads were built for %d promotions", len(seen), len(components))
+	}
+}
+
+// TestBringingUpToDateKeepsApprovals holds that one that is approved on a forge which drops
+// approvals with a push is brought up to date by the forge, and merges.
+func TestBringingUpToDateKeepsApprovals(t *testing.T) {
+	w := newEmulatedFixture(t, "", autoQA, "web")
+	w.must(w.emulated.Protect(repoName, "main", emulator.Protection{Strict: true, Contexts: []string{"ci/build"}, Approvals: 1, DismissStale: true}))
+	p := w.openOne("web", "2.0.0", "web")
+	w.must(w.emulated.Approve(repoName, p.Number, "ada"))
+	_, err := w.forge.CommitAs(repoName, "linus", "main", "Docs", map[string]string{"docs.md": "more"})
+	w.must(err)
+	w.runRepository()
+	seen := map[string]bool{}
+	w.settle("web", "it is merged", func() bool {
+		w.buildHeads(seen)
+		return w.pulls()[0].Merged
+	})
+	if n := w.emulated.Calls()["PUT /repos/{owner}/{repo}/pulls/{number}/update-branch"]; n != 1 {
+		t.Errorf("it was brought up to date %d times", n)
+	}
+}
+
+// TestWhoCannotMergeLosesItsTurn holds that one that was brought up to date and whose check fails
+// keeps nobody else waiting.
+func TestWhoCannotMergeLosesItsTurn(t *testing.T) {
+	w := newEmulatedFixture(t, "", autoQA, "api", "web")
+	w.must(w.emulated.Protect(repoName, "main", strictly))
+	for _, c := range []string{"api", "web"} {
+		w.must(w.run(wake.ForUnit(w.unit(c))))
+	}
+	w.release("2.0.0", "api", "web")
+	w.open("api")
+	w.open("web")
+	_, err := w.forge.CommitAs(repoName, "linus", "main", "Docs", map[string]string{"docs.md": "more"})
+	w.must(err)
+	w.runRepository()
+	look := func() {
+		w.clock.Step(time.Minute)
+		for _, k := range []wake.Key{wake.ForPull(w.repo.ID, 1), wake.ForPull(w.repo.ID, 2), wake.ForUnit(w.unit("api")), wake.ForUnit(w.unit("web")), wake.ForMerge(w.repo.ID)} {
+			if err := w.run(k); err != nil && !isStale(err) {
+				t.Fatal(err)
+			}
+		}
+	}
+	heads := func() []string { return []string{w.pulls()[0].Head, w.pulls()[1].Head} }
+	before := heads()
+	for range 3 {
+		look()
+	}
+	after := heads()
+	if before[0] == after[0] || before[1] != after[1] {
+		t.Fatalf("from %v to %v: want the first alone brought up to date", before, after)
+	}
+	w.gateWaits("web", "mergeable", policies.Wait, "#1 is brought up to date and merged first")
+	w.must(w.emulated.SetStatus(repoName, "grace", after[0], emulator.Status{Context: "ci/build", State: "failure"}))
+	for range 4 {
+		look()
+	}
+	if now := heads(); now[1] == after[1] {
+		t.Error("the second isn't brought up to date")
+	}
+}
+
+// TestAMergeThatNoRuleExplains holds that a promotion that the forge blocks by what can't be seen
+// is sent its merge, once, for the words; and again only after something was heard and ten
+// minutes have passed, and never by who may bypass the rule.
+func TestAMergeThatNoRuleExplains(t *testing.T) {
+	for name, c := range map[string]struct {
+		bypass   []string
+		attempts int
+	}{"bound": {nil, 1}, "bypass": {[]string{bot}, 0}} {
+		t.Run(name, func(t *testing.T) {
+			w := newEmulatedFixture(t, "", autoQA, "web")
+			w.must(w.emulated.Protect(repoName, "main", emulator.Protection{CodeOwners: []string{"grace"}, Ruleset: "main", Bypass: c.bypass}))
+			p := w.openOne("web", "2.0.0", "web")
+			attempts := func() int { return w.emulated.Calls()["PUT /repos/{owner}/{repo}/pulls/{number}/merge"] }
+			look := func(d time.Duration) {
+				t.Helper()
+				w.clock.Step(d)
+				for range 3 {
+					w.must(w.run(wake.ForUnit(w.unit("web"))))
+					w.must(w.run(wake.ForMerge(w.repo.ID)))
+				}
+			}
+			look(0)
+			w.must(w.run(wake.ForPull(w.repo.ID, p.Number)))
+			look(0)
+			look(11 * time.Minute)
+			look(30 * time.Minute)
+			if n := attempts(); n != c.attempts+c.attempts { // the second time because of the event
+				t.Errorf("%d merges were sent", n)
+			}
+			if len(c.bypass) > 0 {
+				w.gateWaits("web", "mergeable", policies.Wait, `ruleset "main": code owners approve`)
+				return
+			}
+			w.gateWaits("web", "mergeable", policies.Wait, "Waiting on code owner review from grace.")
+			w.must(w.emulated.Approve(repoName, p.Number, "grace"))
+			w.must(w.run(wake.ForPull(w.repo.ID, p.Number)))
+			w.settle("web", "it is merged", func() bool { return w.pulls()[0].Merged })
+		})
+	}
+}

@@ -1,0 +1,48 @@
+package controller
+
+import (
+	"context"
+	"slices"
+
+	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/policies"
+)
+
+// releaseUpdateTurns takes the turn from pull requests that were brought up to date to be merged
+// and can't be by now: a gate doesn't pass any more, or the forge waits for more than checks
+// that run still. Others come first then.
+func (e *Controller) releaseUpdateTurns(ctx context.Context, ev *facts.Evaluation, d *promotion.Decision) error {
+	for number, p := range ev.OpenPulls {
+		if !p.HasTurn || !hasLostTurn(p, listGates(d, number)) {
+			continue
+		}
+		if err := e.opts.Store.DeleteState(ctx, facts.UpdateTurnKey(ev.Snapshot.Repo.ID, p.PR.Base)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hasLostTurn says that a pull request can't be merged by its checks' success alone.
+func hasLostTurn(p *facts.OpenPull, gates []policies.Result) bool {
+	if p.HeadState == promotion.HeadModified || p.Mergeable == promotion.MergeBlocked && !p.Rules.OnlyRunning {
+		return true
+	}
+	return slices.ContainsFunc(gates, func(g policies.Result) bool { return g.Outcome != policies.Pass && g.Gate != promotion.GateMergeable })
+}
+
+// listGates are what all gates of a pull request say, of all components that it moves.
+func listGates(d *promotion.Decision, pull int) (all []policies.Result) {
+	for i := range d.Components {
+		for _, st := range d.Components[i].Envs {
+			switch pull {
+			case st.Pull:
+				all = append(all, st.Gates...)
+			case st.Revert:
+				all = append(all, st.RevertGates...)
+			}
+		}
+	}
+	return all
+}

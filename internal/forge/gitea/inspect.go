@@ -1,0 +1,107 @@
+package gitea
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+
+	sdk "code.gitea.io/sdk/gitea"
+
+	"github.com/liftlock/liftlock/internal/forge"
+)
+
+var _ forge.Inspector = (*Driver)(nil)
+
+// InspectCredentials reads whether Gitea takes the token. Its scopes and its end it shows to
+// nobody: a call that needs another scope names it.
+func (d *Driver) InspectCredentials(ctx context.Context) (*forge.Credentials, error) {
+	_, resp, err := d.newClient(ctx).GetMyUserInfo()
+	if err != nil {
+		return nil, wrapError("read the token's own account", resp, err)
+	}
+	c := &forge.Credentials{}
+	if at, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
+		c.ServerTime = at
+	}
+	return c, nil
+}
+
+// InspectRepository reads a repository's settings, and what the token's account may do there.
+func (d *Driver) InspectRepository(ctx context.Context, r forge.Repo) (*forge.RepositorySettings, error) {
+	repo, resp, err := d.newClient(ctx).GetRepo(r.Owner, r.Name)
+	if err != nil {
+		return nil, wrapError("read the repository "+r.String(), resp, err)
+	}
+	s := &forge.RepositorySettings{Name: repo.FullName, DefaultBranch: repo.DefaultBranch, Archived: repo.Archived, NoPulls: !repo.HasPullRequests}
+	for _, m := range []struct {
+		name    string
+		allowed bool
+	}{{"merge", repo.AllowMerge}, {"squash", repo.AllowSquash}, {"rebase", repo.AllowRebase}} {
+		if m.allowed {
+			s.Methods = append(s.Methods, m.name)
+		}
+	}
+	if may := repo.Permissions; may != nil {
+		switch {
+		case may.Admin:
+			s.Permission = forge.PermissionAdmin
+		case may.Push:
+			s.Permission = forge.PermissionWrite
+		case may.Pull:
+			s.Permission = forge.PermissionRead
+		}
+	}
+	return s, nil
+}
+
+// InspectHooks reads the repository's webhooks with the address of h. What their deliveries were
+// answered Gitea shows on its pages only.
+func (d *Driver) InspectHooks(ctx context.Context, r forge.Repo, h forge.Hook) ([]forge.HookSettings, error) {
+	wanted := h.Events
+	if len(wanted) == 0 {
+		wanted = DefaultEvents
+	}
+	hooks, err := d.hooksOf(ctx, r, h.URL)
+	if err != nil {
+		return nil, err
+	}
+	var out []forge.HookSettings
+	for _, hook := range hooks {
+		out = append(out, d.hookSettings(hook, wanted, h.Secret))
+	}
+	return out, nil
+}
+
+func (d *Driver) hookSettings(hook *sdk.Hook, wanted []string, secret string) forge.HookSettings {
+	s := forge.HookSettings{URL: hook.Config["url"], Active: hook.Active, MissingEvents: d.missingEvents(wanted, hook.Events)}
+	switch {
+	case hook.Config["content_type"] != "json":
+		s.WrongFormat = "its content type is " + clipMessage(hook.Config["content_type"]) + ", not application/json"
+	case hook.BranchFilter != "" && hook.BranchFilter != "*":
+		s.WrongFormat = "it sends what happens on the branches " + clipMessage(hook.BranchFilter) + " only"
+	}
+	// Somebody's own hook has no fingerprint in its header, which says nothing.
+	if strings.HasPrefix(hook.AuthorizationHeader, fingerprintPrefix) {
+		s.OtherSecret = hook.AuthorizationHeader != secretFingerprint(secret)
+	}
+	return s
+}
+
+// InspectTeam reads the first page of a team's members.
+func (d *Driver) InspectTeam(ctx context.Context, t forge.Team) (logins []string, complete bool, err error) {
+	op := "list who is in " + t.String()
+	id, err := d.findTeam(ctx, t, op)
+	if err != nil {
+		return nil, false, err
+	}
+	members, resp, err := d.newClient(ctx).ListTeamMembers(id, sdk.ListTeamMembersOptions{ListOptions: sdk.ListOptions{Page: 1, PageSize: perPage}})
+	if err != nil {
+		return nil, false, withHint(wrapError(op, resp, err), teamHint)
+	}
+	for _, m := range members {
+		logins = append(logins, loginOf(m))
+	}
+	total, err := strconv.Atoi(resp.Header.Get("X-Total-Count"))
+	return logins, err == nil && total <= len(members), nil
+}

@@ -1,0 +1,233 @@
+package github
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	gh "github.com/google/go-github/v60/github"
+
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/transport"
+)
+
+var (
+	_ forge.Inspector = (*Driver)(nil)
+	_ forge.Inspector = (*App)(nil)
+)
+
+const (
+	// expiryHeader has the end of a token that ends ("Token expiration and revocation").
+	expiryHeader = "Github-Authentication-Token-Expiration"
+	// limitWindow is how long the limits last that answers carry.
+	limitWindow = time.Hour
+)
+
+// expiryLayouts are how GitHub has been seen to write a token's end.
+var expiryLayouts = []string{"2006-01-02 15:04:05 MST", "2006-01-02 15:04:05 -0700"}
+
+// InspectCredentials reads what answers carry of a token: a classic one's scopes, its end, and
+// what is left of the limit. Of a fine-grained one no permission is shown.
+func (d *Driver) InspectCredentials(ctx context.Context) (*forge.Credentials, error) {
+	_, resp, err := d.api.Users.Get(ctx, "")
+	if err != nil {
+		return nil, wrapError("read the token's own account", resp, err)
+	}
+	c := credentialsOf(resp)
+	if _, classic := resp.Header["X-Oauth-Scopes"]; classic {
+		has := splitList(resp.Header.Get("X-OAuth-Scopes"))
+		if !slices.Contains(has, "repo") {
+			c.Missing = append(c.Missing, forge.MissingGrant{Name: "repo", Without: "private repositories can't be read, and branches, pull requests and statuses not be written"})
+		}
+	}
+	return c, nil
+}
+
+// credentialsOf reads the headers of an answer.
+func credentialsOf(resp *gh.Response) *forge.Credentials {
+	c := &forge.Credentials{}
+	if at, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
+		c.ServerTime = at
+	}
+	for _, layout := range expiryLayouts {
+		if end, err := time.Parse(layout, resp.Header.Get(expiryHeader)); err == nil {
+			c.Expires = end
+		}
+	}
+	if resp.Rate.Limit > 0 {
+		c.Limit = forge.CallLimit{Calls: resp.Rate.Limit, Left: resp.Rate.Remaining, Every: limitWindow}
+	}
+	return c
+}
+
+// InspectRepository reads a repository's settings, and what the token may do there.
+func (d *Driver) InspectRepository(ctx context.Context, r forge.Repo) (*forge.RepositorySettings, error) {
+	owner, name := repoPath(r)
+	repo, resp, err := d.api.Repositories.Get(ctx, owner, name)
+	if err != nil {
+		return nil, wrapError("read the repository "+r.String(), resp, err)
+	}
+	s := &forge.RepositorySettings{Name: repo.GetFullName(), DefaultBranch: repo.GetDefaultBranch(), Archived: repo.GetArchived(), Methods: methodsOf(repo)}
+	switch may := repo.GetPermissions(); {
+	case may["admin"]:
+		s.Permission = forge.PermissionAdmin
+	case may["push"], may["maintain"]:
+		s.Permission = forge.PermissionWrite
+	case may["pull"], may["triage"]:
+		s.Permission = forge.PermissionRead
+	}
+	return s, nil
+}
+
+// methodsOf are the ways of merging that a repository allows. GitHub shows them to who may write
+// only: all of them where it doesn't.
+func methodsOf(repo *gh.Repository) []string {
+	var methods []string
+	for _, m := range []struct {
+		name    string
+		allowed *bool
+	}{{"merge", repo.AllowMergeCommit}, {"squash", repo.AllowSquashMerge}, {"rebase", repo.AllowRebaseMerge}} {
+		if m.allowed == nil || *m.allowed {
+			methods = append(methods, m.name)
+		}
+	}
+	return methods
+}
+
+// InspectHooks reads the repository's webhook with the address of h. What its secret is, GitHub
+// doesn't show: one that is wrong has its deliveries refused.
+func (d *Driver) InspectHooks(ctx context.Context, r forge.Repo, h forge.Hook) ([]forge.HookSettings, error) {
+	hook, err := d.findHook(ctx, r, h.URL)
+	if err != nil || hook == nil {
+		return nil, err
+	}
+	s := hookSettings(hook.Config, hook.Events, h.Events, hookEvents)
+	s.Active = hook.GetActive()
+	// go-github has the last response as a map: code is a number, or null before there was one.
+	if code, ok := hook.LastResponse["code"].(float64); ok {
+		s.LastStatus = int(code)
+		s.LastAnswer = clipMessage(strings.TrimSpace(strconv.Itoa(s.LastStatus) + " " + http.StatusText(s.LastStatus)))
+	}
+	return []forge.HookSettings{s}, nil
+}
+
+// hookSettings reads what a webhook's configuration and events say; wanted empty: usual.
+func hookSettings(config *gh.HookConfig, has, wanted, usual []string) forge.HookSettings {
+	if len(wanted) == 0 {
+		wanted = usual
+	}
+	s := forge.HookSettings{URL: config.GetURL(), Insecure: config.GetInsecureSSL() == "1"}
+	for _, e := range wanted {
+		if !slices.Contains(has, e) && !slices.Contains(has, "*") {
+			s.MissingEvents = append(s.MissingEvents, e)
+		}
+	}
+	if t := config.GetContentType(); t != "json" {
+		s.WrongFormat = "its content type is " + clipMessage(t) + ", not application/json"
+	}
+	return s
+}
+
+// InspectCredentials reads whether GitHub takes the App's key. Whatever installation can be used
+// shows the limit; its permissions are its repositories' matter.
+func (p *App) InspectCredentials(ctx context.Context) (*forge.Credentials, error) {
+	_, resp, err := p.api.Apps.Get(ctx, "")
+	if err != nil {
+		return nil, p.wrapAppError("read the App itself", resp, err)
+	}
+	c := credentialsOf(resp)
+	d, err := p.anyDriver(ctx)
+	if err != nil {
+		return c, nil // which one can't be used, and why, is said of its repositories
+	}
+	me, err := p.Me(ctx)
+	if err != nil {
+		return nil, err
+	}
+	_, resp, err = d.api.Users.Get(ctx, transport.Segment(me.Login))
+	if err != nil {
+		return nil, wrapError("read the App's account "+me.Login, resp, err)
+	}
+	c.Limit = credentialsOf(resp).Limit
+	return c, nil
+}
+
+// InspectRepository reads a repository's settings, and which permissions the installation lacks.
+// GitHub shows an App no role of its own: what it may do follows from those.
+func (p *App) InspectRepository(ctx context.Context, r forge.Repo) (*forge.RepositorySettings, error) {
+	i, err := p.findInstallation(ctx, r.Owner, r.Name)
+	if err != nil {
+		return nil, err
+	}
+	s, err := onRepository(ctx, p, r, func(d *Driver) (*forge.RepositorySettings, error) { return d.InspectRepository(ctx, r) })
+	if err != nil {
+		return nil, err
+	}
+	s.Permission = forge.PermissionRead
+	if grants(i.permissions["contents"], "write") {
+		s.Permission = forge.PermissionWrite
+	}
+	lacking := i.missing()
+	for _, q := range Permissions() {
+		if name := q.Name + ": " + q.Level; slices.Contains(lacking, name) {
+			s.Missing = append(s.Missing, forge.MissingGrant{Name: name, Without: "it can't " + q.Why})
+		}
+	}
+	return s, nil
+}
+
+// InspectHooks reads the App's one webhook, and what became of its newest delivery, whichever
+// repository that was about.
+func (p *App) InspectHooks(ctx context.Context, _ forge.Repo, h forge.Hook) ([]forge.HookSettings, error) {
+	config, resp, err := p.api.Apps.GetHookConfig(ctx)
+	if err != nil {
+		return nil, p.wrapAppError("read the App's webhook", resp, err)
+	}
+	if config.GetURL() == "" {
+		return nil, nil
+	}
+	app, resp, err := p.api.Apps.Get(ctx, "")
+	if err != nil {
+		return nil, p.wrapAppError("read the App itself", resp, err)
+	}
+	s := hookSettings(config, app.Events, h.Events, DefaultEvents)
+	s.Active = true // one that is switched off isn't shown as such
+	newest, resp, err := p.listDeliveries(ctx, &gh.ListCursorOptions{PerPage: perPage})
+	if err != nil {
+		return nil, p.wrapAppError("list the deliveries of the App's webhook", resp, err)
+	}
+	if len(newest) > 0 {
+		s.LastStatus = newest[0].GetStatusCode()
+		s.LastAnswer = clipMessage(strconv.Itoa(s.LastStatus) + " " + newest[0].GetStatus())
+	}
+	return []forge.HookSettings{s}, nil
+}
+
+// InspectTeam reads the first page of a team's members, which are those of the teams below it too
+// ("List team members").
+func (d *Driver) InspectTeam(ctx context.Context, t forge.Team) (logins []string, complete bool, err error) {
+	op := "list who is in " + t.String()
+	members, resp, err := d.api.Teams.ListTeamMembersBySlug(ctx, transport.Segment(t.Organisation), transport.Segment(t.Name), &gh.TeamListTeamMembersOptions{ListOptions: gh.ListOptions{PerPage: perPage}})
+	switch {
+	case hasStatus(err, http.StatusNotFound):
+		return nil, false, forge.MissingTeam(t, op)
+	case err != nil:
+		return nil, false, wrapError(op, resp, err)
+	}
+	for _, m := range members {
+		logins = append(logins, m.GetLogin())
+	}
+	return logins, resp.NextPage == 0, nil
+}
+
+// InspectTeam needs the App in the team's organisation.
+func (p *App) InspectTeam(ctx context.Context, t forge.Team) (logins []string, complete bool, err error) {
+	d, err := p.teamDriver(ctx, t, "list who is in "+t.String())
+	if err != nil {
+		return nil, false, err
+	}
+	return d.InspectTeam(ctx, t)
+}

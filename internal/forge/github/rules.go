@@ -1,0 +1,280 @@
+package github
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	gh "github.com/google/go-github/v60/github"
+
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/transport"
+)
+
+// activeRule is one rule that is in force for a branch ("Get rules for a branch"). go-github
+// refuses the whole list for one type that it doesn't know, so it is read here.
+type activeRule struct {
+	Type       string          `json:"type"`
+	RulesetID  int64           `json:"ruleset_id"`
+	Parameters json.RawMessage `json:"parameters"`
+}
+
+// ruleParameters is the union of what is read of the parameters of rules.
+type ruleParameters struct {
+	Approvals        int               `json:"required_approving_review_count"`
+	CodeOwners       bool              `json:"require_code_owner_review"`
+	DropsApprovals   bool              `json:"dismiss_stale_reviews_on_push"`
+	LastPushApproval bool              `json:"require_last_push_approval"`
+	Threads          bool              `json:"required_review_thread_resolution"`
+	Methods          []string          `json:"allowed_merge_methods"`
+	Reviewers        []json.RawMessage `json:"required_reviewers"`
+
+	Checks []struct {
+		Context string `json:"context"`
+	} `json:"required_status_checks"`
+	Strict bool `json:"strict_required_status_checks_policy"`
+
+	Deployments []string `json:"required_deployment_environments"`
+
+	QueueMethod  string `json:"merge_method"`
+	QueueTimeout int    `json:"check_response_timeout_minutes"`
+}
+
+// Rules reads the rules of all rulesets that are in force for a branch, also those of its
+// organisation, and the branch's classic protection, which isn't among them.
+func (d *Driver) Rules(ctx context.Context, r forge.Repo, branch string) (*forge.BranchRules, error) {
+	found, err := d.readRulesets(ctx, r, branch)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.addProtection(ctx, r, branch, found); err != nil {
+		return nil, err
+	}
+	return found, d.addMethods(ctx, r, found)
+}
+
+// addMethods adds how the repository's settings let it merge. They are shown to those who may
+// write.
+func (d *Driver) addMethods(ctx context.Context, r forge.Repo, found *forge.BranchRules) error {
+	owner, name := repoPath(r)
+	repo, resp, err := d.api.Repositories.Get(ctx, owner, name)
+	if err != nil {
+		return wrapError("read the settings of "+r.String(), resp, err)
+	}
+	set := forge.RuleSet{Name: "the repository's settings"}
+	for _, m := range []struct {
+		name    string
+		allowed bool
+	}{{"merge", repo.GetAllowMergeCommit()}, {"squash", repo.GetAllowSquashMerge()}, {"rebase", repo.GetAllowRebaseMerge()}} {
+		if m.allowed {
+			set.Methods = append(set.Methods, m.name)
+		}
+	}
+	if len(set.Methods) > 0 {
+		found.Sets = append(found.Sets, set)
+	}
+	return nil
+}
+
+// readRulesets reads the rulesets. A server that is too old to have any answers 404.
+func (d *Driver) readRulesets(ctx context.Context, r forge.Repo, branch string) (*forge.BranchRules, error) {
+	owner, name := repoPath(r)
+	op := "read the rules of the branch " + branch + " of " + r.String()
+	found := &forge.BranchRules{}
+	sets := map[int64]*forge.RuleSet{}
+	var order []int64
+	err := forEachPage(op, func(page gh.ListOptions) (*gh.Response, bool, error) {
+		var rules []activeRule
+		resp, err := d.getJSON(ctx, fmt.Sprintf("repos/%s/%s/rules/branches/%s?per_page=%d&page=%d", owner, name, transport.Segment(branch), page.PerPage, max(page.Page, 1)), &rules)
+		for _, rule := range rules {
+			if sets[rule.RulesetID] == nil {
+				sets[rule.RulesetID] = &forge.RuleSet{Name: fmt.Sprintf("ruleset %d", rule.RulesetID)}
+				order = append(order, rule.RulesetID)
+			}
+			if err := addRule(sets[rule.RulesetID], rule); err != nil {
+				return resp, false, err
+			}
+		}
+		if hasStatus(err, http.StatusNotFound) {
+			return resp, true, nil
+		}
+		return resp, false, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range order {
+		if err := d.nameRuleset(ctx, r, id, sets[id]); err != nil {
+			return nil, err
+		}
+		found.Sets = append(found.Sets, *sets[id])
+	}
+	return found, nil
+}
+
+// nameRuleset reads what a ruleset is called, and whether it binds the credentials.
+func (d *Driver) nameRuleset(ctx context.Context, r forge.Repo, id int64, set *forge.RuleSet) error {
+	owner, name := repoPath(r)
+	var ruleset struct {
+		Name   string `json:"name"`
+		Bypass string `json:"current_user_can_bypass"` // always, pull_requests_only, exempt or never
+	}
+	resp, err := d.getJSON(ctx, fmt.Sprintf("repos/%s/%s/rulesets/%d", owner, name, id), &ruleset)
+	switch {
+	case hasStatus(err, http.StatusNotFound), hasStatus(err, http.StatusForbidden) && !forge.IsRetryable(wrapError("", resp, err)):
+		return nil // an organisation's, which not everybody sees: its number will do
+	case err != nil:
+		return wrapError(fmt.Sprintf("read the ruleset %d of %s", id, r), resp, err)
+	}
+	set.Name = fmt.Sprintf("ruleset %q", clipMessage(ruleset.Name))
+	set.Bypassed = slices.Contains([]string{"always", "pull_requests_only", "exempt"}, ruleset.Bypass)
+	return nil
+}
+
+// addRule adds what a rule demands of a merge. Rules about creating, deleting and pushing
+// branches demand nothing of one.
+func addRule(set *forge.RuleSet, rule activeRule) error {
+	var p ruleParameters
+	if len(rule.Parameters) > 0 {
+		if err := json.Unmarshal(rule.Parameters, &p); err != nil {
+			return fmt.Errorf("read the parameters of the rule %s of the ruleset %d: %w", clipMessage(rule.Type), rule.RulesetID, err)
+		}
+	}
+	switch rule.Type {
+	case "pull_request":
+		set.Approvals, set.CodeOwners, set.DropsApprovals = p.Approvals, p.CodeOwners, p.DropsApprovals
+		set.LastPushApproval, set.Threads, set.Methods, set.TeamReviews = p.LastPushApproval, p.Threads, p.Methods, len(p.Reviewers) > 0
+	case "required_status_checks":
+		set.UpToDate = p.Strict
+		for _, c := range p.Checks {
+			set.Checks = append(set.Checks, c.Context)
+		}
+	case "required_signatures":
+		set.Signatures = true
+	case "required_linear_history":
+		set.LinearHistory = true
+	case "required_deployments":
+		set.Deployments = p.Deployments
+	case "merge_queue":
+		set.Queue = &forge.QueueRule{Method: strings.ToLower(p.QueueMethod), Timeout: time.Duration(p.QueueTimeout) * time.Minute}
+	case "update":
+		set.Others = append(set.Others, "only who may bypass it moves the branch")
+	case "workflows", "code_scanning", "code_quality", "commit_message_pattern", "commit_author_email_pattern", "committer_email_pattern",
+		"file_path_restriction", "max_file_path_length", "file_extension_restriction", "max_file_size":
+		set.Others = append(set.Others, strings.ReplaceAll(rule.Type, "_", " "))
+	}
+	return nil
+}
+
+// protection is the classic protection of a branch ("Get branch protection").
+type protection struct {
+	Checks *struct {
+		Strict   bool     `json:"strict"`
+		Contexts []string `json:"contexts"`
+	} `json:"required_status_checks"`
+	Reviews *struct {
+		Approvals        int  `json:"required_approving_review_count"`
+		CodeOwners       bool `json:"require_code_owner_reviews"`
+		DropsApprovals   bool `json:"dismiss_stale_reviews"`
+		LastPushApproval bool `json:"require_last_push_approval"`
+	} `json:"required_pull_request_reviews"`
+	Signatures    enabled `json:"required_signatures"`
+	LinearHistory enabled `json:"required_linear_history"`
+	Threads       enabled `json:"required_conversation_resolution"`
+	Locked        enabled `json:"lock_branch"`
+	Restrictions  *struct {
+		Users []struct {
+			Login string `json:"login"`
+		} `json:"users"`
+		Teams []struct {
+			Slug string `json:"slug"`
+		} `json:"teams"`
+		Apps []struct {
+			Slug string `json:"slug"`
+		} `json:"apps"`
+	} `json:"restrictions"`
+}
+
+type enabled struct {
+	Enabled bool `json:"enabled"`
+}
+
+// addProtection adds the branch's classic protection. Only an administrator may read it; what
+// everybody sees of it are the required checks.
+func (d *Driver) addProtection(ctx context.Context, r forge.Repo, branch string, found *forge.BranchRules) error {
+	owner, name := repoPath(r)
+	path := fmt.Sprintf("repos/%s/%s/branches/%s", owner, name, transport.Segment(branch))
+	var p protection
+	resp, err := d.getJSON(ctx, path+"/protection", &p)
+	switch {
+	case err == nil:
+		found.Sets = append(found.Sets, p.ruleSet())
+		return nil
+	case hasStatus(err, http.StatusNotFound) && messageContains(err, "branch not protected"):
+		return nil
+	case !hasStatus(err, http.StatusNotFound) && !hasStatus(err, http.StatusForbidden) || forge.IsRetryable(wrapError("", resp, err)):
+		return wrapError("read the protection of the branch "+branch+" of "+r.String(), resp, err)
+	}
+	var seen struct {
+		Protected  bool `json:"protected"`
+		Protection struct {
+			Enabled bool `json:"enabled"`
+			Checks  struct {
+				Level    string   `json:"enforcement_level"` // off, non_admins or everyone
+				Contexts []string `json:"contexts"`
+			} `json:"required_status_checks"`
+		} `json:"protection"`
+	}
+	if resp, err = d.getJSON(ctx, path, &seen); err != nil {
+		return wrapError("read the branch "+branch+" of "+r.String(), resp, err)
+	}
+	if !seen.Protection.Enabled {
+		return nil // also where rulesets protect it, which is all of seen.Protected then
+	}
+	set := forge.RuleSet{Name: "branch protection"}
+	if seen.Protection.Checks.Level != "off" {
+		set.Checks = seen.Protection.Checks.Contexts
+	}
+	found.Sets = append(found.Sets, set)
+	found.Hidden = "what else the branch protection of " + branch + " demands, which only credentials that may read the repository's administration see"
+	return nil
+}
+
+func (p *protection) ruleSet() forge.RuleSet {
+	set := forge.RuleSet{Name: "branch protection", Signatures: p.Signatures.Enabled, LinearHistory: p.LinearHistory.Enabled, Threads: p.Threads.Enabled}
+	if c := p.Checks; c != nil {
+		set.UpToDate, set.Checks = c.Strict, c.Contexts
+	}
+	if v := p.Reviews; v != nil {
+		set.Approvals, set.CodeOwners, set.DropsApprovals, set.LastPushApproval = v.Approvals, v.CodeOwners, v.DropsApprovals, v.LastPushApproval
+	}
+	if p.Locked.Enabled {
+		set.Others = append(set.Others, "the branch is locked")
+	}
+	if a := p.Restrictions; a != nil {
+		set.Mergers = []string{}
+		for _, u := range a.Users {
+			set.Mergers = append(set.Mergers, u.Login)
+		}
+		for _, t := range a.Teams {
+			set.Mergers = append(set.Mergers, "team "+t.Slug)
+		}
+		for _, app := range a.Apps {
+			set.Mergers = append(set.Mergers, app.Slug+"[bot]")
+		}
+	}
+	return set
+}
+
+// getJSON reads what go-github has no call for, or can't decode. The path is escaped.
+func (d *Driver) getJSON(ctx context.Context, path string, out any) (*gh.Response, error) {
+	req, err := d.api.NewRequest(http.MethodGet, path, nil)
+	if err != nil {
+		return nil, err
+	}
+	return d.api.Do(ctx, req, out)
+}

@@ -1,0 +1,160 @@
+package gitlab
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	sdk "github.com/xanzy/go-gitlab"
+
+	"github.com/liftlock/liftlock/internal/forge"
+)
+
+var _ forge.Inspector = (*Driver)(nil)
+
+// limitWindow is how long the limit of all of an account's calls lasts (user/gitlab_com, and
+// administration/settings/user_and_ip_rate_limits as it is set at first).
+const limitWindow = time.Minute
+
+// InspectCredentials reads the token's own scopes and end, where it is one that GitLab has
+// something to say of: an OAuth token isn't.
+func (d *Driver) InspectCredentials(ctx context.Context) (*forge.Credentials, error) {
+	var a account
+	resp, err := d.call(ctx, "read the token's own account", http.MethodGet, nil, &a, "user")
+	if err != nil {
+		return nil, err
+	}
+	c := &forge.Credentials{Limit: limitOf(resp)}
+	if at, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
+		c.ServerTime = at
+	}
+	token, err := d.readOwnToken(ctx)
+	if err != nil || token == nil {
+		return c, err
+	}
+	if c.Expires, err = token.end(); err != nil {
+		return nil, err
+	}
+	if !slices.Contains(token.Scopes, "api") {
+		c.Missing = append(c.Missing, forge.MissingGrant{Name: "api", Without: "merge requests, notes and statuses can't be written, nor branches pushed"})
+	}
+	return c, nil
+}
+
+// limitOf reads what an answer says of the account's limit.
+func limitOf(resp *sdk.Response) forge.CallLimit {
+	calls, err1 := strconv.Atoi(resp.Header.Get("RateLimit-Limit"))
+	left, err2 := strconv.Atoi(resp.Header.Get("RateLimit-Remaining"))
+	if err1 != nil || err2 != nil {
+		return forge.CallLimit{}
+	}
+	return forge.CallLimit{Calls: calls, Left: left, Every: limitWindow}
+}
+
+// projectSettings are those of a project.
+type projectSettings struct {
+	project
+	Path          string `json:"path_with_namespace"`
+	DefaultBranch string `json:"default_branch"`
+	Archived      bool   `json:"archived"`
+	Requests      *bool  `json:"merge_requests_enabled"`
+}
+
+// InspectRepository reads a project's settings, and the account's level in it, by groups too.
+func (d *Driver) InspectRepository(ctx context.Context, r forge.Repo) (*forge.RepositorySettings, error) {
+	var p projectSettings
+	if _, err := d.callProject(ctx, "read the project "+r.String(), r, http.MethodGet, nil, &p); err != nil {
+		return nil, err
+	}
+	s := &forge.RepositorySettings{Name: p.Path, DefaultBranch: p.DefaultBranch, Archived: p.Archived, NoPulls: p.Requests != nil && !*p.Requests}
+	for _, m := range []string{"merge", "squash", "rebase"} {
+		if why, _ := refuseMethod(p.project, m); why == "" {
+			s.Methods = append(s.Methods, m)
+		}
+	}
+	me, err := d.Me(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.Permission, err = d.Permission(ctx, r, me.Login)
+	return s, err
+}
+
+// InspectHooks reads the project's webhooks with the address of h, and what their newest
+// deliveries were answered, which a GitLab before 17.3 doesn't tell.
+func (d *Driver) InspectHooks(ctx context.Context, r forge.Repo, h forge.Hook) ([]forge.HookSettings, error) {
+	wanted := h.Events
+	if len(wanted) == 0 {
+		wanted = DefaultEvents
+	}
+	ours, err := d.listHooks(ctx, r, h.URL)
+	if err != nil {
+		return nil, err
+	}
+	var out []forge.HookSettings
+	for _, o := range ours {
+		s := forge.HookSettings{URL: o.text("url"), Active: true, Insecure: !o.is("enable_ssl_verification")}
+		if o.isDisabled() {
+			s.Paused = o.text("alert_status")
+		}
+		for _, e := range wanted {
+			if !o.is(e) {
+				s.MissingEvents = append(s.MissingEvents, e)
+			}
+		}
+		if filter := o.text("push_events_branch_filter"); filter != "" {
+			s.WrongFormat = "it sends pushes of the branches " + d.clipMessage(filter) + " only"
+		}
+		// Somebody's own hook has no fingerprint in its description, which says nothing.
+		if mark := o.text("description"); strings.HasPrefix(mark, fingerprintPrefix) {
+			s.OtherSecret = mark != secretFingerprint(h.Secret)
+		}
+		if err := d.readLastAnswer(ctx, r, o.id(), &s); err != nil {
+			return nil, err
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// readLastAnswer reads what a hook's newest delivery was answered.
+func (d *Driver) readLastAnswer(ctx context.Context, r forge.Repo, id string, s *forge.HookSettings) error {
+	var newest []hookEvent
+	_, err := d.callProject(ctx, "list the events of the webhook of "+r.String(), r, http.MethodGet, query{Page: 1, PerPage: eventsPerPage}, &newest, "hooks", id, "events")
+	switch {
+	case statusOf(err) == http.StatusNotFound && !isMissingProject(err): // it is older
+		return nil
+	case err != nil:
+		return err
+	}
+	if len(newest) > 0 {
+		s.LastAnswer = newest[0].status()
+		if n, err := strconv.Atoi(s.LastAnswer); err == nil {
+			s.LastStatus = n
+		}
+	}
+	return nil
+}
+
+// InspectTeam reads the first page of a group's members, by the groups above it too.
+func (d *Driver) InspectTeam(ctx context.Context, t forge.Team) (logins []string, complete bool, err error) {
+	op := "list who is in " + t.String()
+	group, err := d.findGroup(ctx, t, op)
+	if err != nil {
+		return nil, false, err
+	}
+	var members []member
+	resp, err := d.call(ctx, op, http.MethodGet, query{PerPage: perPage}, &members, "groups", group, "members", "all")
+	if err != nil {
+		return nil, false, withHint(err, groupHint)
+	}
+	for i := range members {
+		if m := &members[i]; m.counts(d.now()) {
+			logins = append(logins, m.Username)
+		}
+	}
+	return logins, resp.NextPage == 0, nil
+}

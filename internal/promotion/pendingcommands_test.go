@@ -1,0 +1,25 @@
+package promotion
+
+import (
+	"slices"
+	"testing"
+)
+
+// TestRequesters names who promotes a release into an environment, each once: they don't count
+// as its approvers.
+func TestRequesters(t *testing.T) {
+	f := ComponentFacts{PendingCommands: []PendingCommand{
+		{Verb: "promote", Environment: "qa", By: "linus"},
+		{Verb: "promote", Environment: "qa", By: "ada", Release: "r2"},
+		{Verb: "promote", Environment: "qa", By: "linus", Release: "r2"},
+		{Verb: "promote", Environment: "qa", By: "grace", Release: "r3"},
+		{Verb: "promote", Environment: "prod", By: "grace", Release: "r2"},
+		{Verb: "retry", Environment: "qa", By: "grace"},
+	}}
+	if got := f.Requesters("qa", "r2"); !slices.Equal(got, []string{"ada", "linus"}) {
+		t.Errorf("it is %q that requested r2 in qa", got)
+	}
+	if got := f.Requesters("dev", "r2"); len(got) > 0 {
+		t.Errorf("it is %q that requested r2 in dev", got)
+	}
+}

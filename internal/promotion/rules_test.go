@@ -1,0 +1,104 @@
+package promotion
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/promotion/verification"
+	"github.com/liftlock/liftlock/policies"
+)
+
+// stoppedInQA has an open promotion into qa that only the forge keeps from being merged.
+func stoppedInQA(as MergeState, change func(p *Pull)) *ComponentFacts {
+	f := linearFacts()
+	f.land("dev", "r2", ByPerson, 0)
+	f.verified("dev").pull("qa", "r2")
+	p := f.env("qa").Open
+	p.Mergeable, p.MergeNote = as, string(as)
+	change(p)
+	return f
+}
+
+// stoppedRevertInQA has an open revert in qa that only the forge keeps from being merged.
+func stoppedRevertInQA(as MergeState) *ComponentFacts {
+	f := linearFacts()
+	f.land("qa", "r2", ByPromotion, 5)
+	f.verdict("qa", verification.Degraded, "no replica is ready").openRevert("qa", "r2")
+	f.env("qa").Revert.Mergeable, f.env("qa").Revert.Rules.Read = as, true
+	return f
+}
+
+// TestStoppedByTheForge holds what is done with what the forge's own rules stop, and what is said.
+func TestStoppedByTheForge(t *testing.T) {
+	const update, attempt = "bring #7 up to date with", "try to merge #7 into qa at"
+	nothing := func(*Pull) {}
+	unexplained := func(p *Pull) { p.Rules.Read = true }
+	refused := func(ago time.Duration, notified bool) func(p *Pull) {
+		return func(p *Pull) {
+			unexplained(p)
+			p.Refusal = &MergeRefusal{Why: "not you", At: noon.Add(-ago), NotifiedSince: notified}
+		}
+	}
+	for _, c := range []struct {
+		name  string
+		facts *ComponentFacts
+		want  []string // the actions
+		says  string   // its gate
+	}{
+		{"behind", stoppedInQA(MergeBehind, nothing), []string{update}, "its turn has come"},
+		{"behind, and another's turn", stoppedInQA(MergeBehind, func(p *Pull) { p.UpdatedFirst = 3 }), nil, "#3 is brought up to date and merged first"},
+		{"behind, and held", stoppedInQA(MergeBehind, func(p *Pull) { p.Held = true }), nil, "up to date"},
+		{"behind, where a person merges", stoppedInQA(MergeBehind, nothing).with(func(f *ComponentFacts) { f.env("qa").Spec.Merge = pipeline.Manual }), nil, "up to date"},
+		{"a revert that is behind", stoppedRevertInQA(MergeBehind), []string{"bring #9 up to date with"}, "up to date"},
+		{"blocked by nothing that is known", stoppedInQA(MergeBlocked, unexplained), []string{attempt}, "the forge blocks the merge: blocked"},
+		{"the same, a revert", stoppedRevertInQA(MergeBlocked), []string{"try to merge #9 into qa at"}, "the forge blocks the merge: blocked"},
+		{"blocked, and the rules can't be read", stoppedInQA(MergeBlocked, func(p *Pull) { p.Rules.Err = "no" }), nil, "its rules can't be read: no"},
+		{"blocked by a rule", stoppedInQA(MergeBlocked, func(p *Pull) { unexplained(p); p.Rules.Unmet = []string{"ruleset \"x\": needs 1 approval"} }), nil, `by ruleset "x": needs 1 approval`},
+		{"blocked by a rule with a word of the forge's", stoppedInQA(MergeBlocked, func(p *Pull) {
+			unexplained(p)
+			p.MergeNote, p.Rules.Unmet = "not_approved", []string{"s: needs 1 approval"}
+		}), nil, "(not_approved) by s: needs 1 approval"},
+		{"blocked for others than us", stoppedInQA(MergeBlocked, func(p *Pull) { unexplained(p); p.Rules.Bypassed = true }), nil, "the forge blocks the merge: blocked"},
+		{"blocked, and held", stoppedInQA(MergeBlocked, func(p *Pull) { unexplained(p); p.Held = true }), nil, "the forge blocks the merge"},
+		{"blocked, where a person merges", stoppedInQA(MergeBlocked, unexplained).with(func(f *ComponentFacts) { f.env("qa").Spec.Merge = pipeline.Manual }), nil, "the forge blocks the merge"},
+		{"a draft", stoppedInQA(MergeBlocked, func(p *Pull) { unexplained(p); p.Draft = true }), nil, "it is a draft"},
+		{"refused just now", stoppedInQA(MergeBlocked, refused(time.Minute, true)), nil, "the forge blocks the merge: not you"},
+		{"refused long ago, and nothing heard", stoppedInQA(MergeBlocked, refused(time.Hour, false)), nil, "not you"},
+		{"refused long ago, and something heard", stoppedInQA(MergeBlocked, refused(10*time.Minute, true)), []string{attempt}, "not you"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := Decide(Facts{Components: []ComponentFacts{*c.facts}})
+			if got := describeAll(d.Actions); !slices.EqualFunc(got, c.want, strings.HasPrefix) {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+			st := d.Components[0].Env("qa")
+			gates := slices.Concat(st.Gates, st.RevertGates)
+			i := slices.IndexFunc(gates, func(g policies.Result) bool { return g.Gate == "mergeable" })
+			if i < 0 || gates[i].Outcome != policies.Wait || !strings.Contains(gates[i].Reason, c.says) {
+				t.Errorf("its gates are %+v, want one that says %q", gates, c.says)
+			}
+		})
+	}
+}
+
+// TestBringingUpToDateKeepsApprovals holds that it is the forge's to do only where it would drop
+// approvals that there are.
+func TestBringingUpToDateKeepsApprovals(t *testing.T) {
+	for name, c := range map[string]struct {
+		drops, approved, want bool
+	}{"approved": {true, true, true}, "not approved": {true, false, false}, "keeps them anyway": {false, true, false}} {
+		f := stoppedInQA(MergeBehind, func(p *Pull) {
+			p.Rules.DropsApprovals = c.drops
+			if c.approved {
+				p.Review.Approvals = []policies.Approval{{User: "ada", MayWrite: true, Current: true}}
+			}
+		})
+		d := Decide(Facts{Components: []ComponentFacts{*f}})
+		if m, ok := d.Actions[0].(Merge); !ok || !m.Behind || m.KeepApprovals != c.want {
+			t.Errorf("%s: %+v", name, d.Actions)
+		}
+	}
+}

@@ -1,0 +1,53 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/liftlock/liftlock/internal/git"
+)
+
+// fetchShare is how many times a part's time the first fetch of a repository may take.
+const fetchShare = 4
+
+// openMirror fetches the repository into a folder of its own, as the server would into its: what
+// can be read by the API may be closed to Git. nil: it can't be, and why was found. Otherwise the
+// caller calls remove.
+func (k *repositoryCheck) openMirror(ctx context.Context) (opened *git.Mirror, remove func()) {
+	folder, err := os.MkdirTemp("", "liftlock-doctor-")
+	if err != nil {
+		k.found.add("git-unread", k.where, fmt.Sprintf("there is no folder to fetch it into: %v", err), "give this user a folder for temporary files (TMPDIR)")
+		return nil, nil
+	}
+	m, err := k.fetchInto(ctx, folder)
+	if err == nil {
+		return m, func() { _, _ = m.Close(), os.RemoveAll(folder) } // only read; what is left of it is the system's to remove
+	}
+	_ = os.RemoveAll(folder) // likewise
+	if errors.Is(err, git.ErrAuth) || errors.Is(err, git.ErrNoRepository) {
+		k.found.add("git-refused", k.where, err.Error(), "let the token fetch and push by Git over HTTPS: on GitHub contents (or repo), on GitLab write_repository, on Gitea write:repository")
+	} else {
+		k.found.add("git-unread", k.where, err.Error(), "check that this machine reaches the repository by Git over HTTPS, and forges[].caFile; its pipelines weren't checked")
+	}
+	return nil, nil
+}
+
+func (k *repositoryCheck) fetchInto(ctx context.Context, folder string) (*git.Mirror, error) {
+	url, err := k.forge.CloneURL(ctx, k.repo)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, fetchShare*k.Timeout)
+	defer cancel()
+	m, err := git.Open(ctx, git.Options{Dir: folder, URL: url, CAFile: k.forgeOf.CAFile, Timeout: fetchShare * k.Timeout, Author: git.Ident{Name: "liftlock doctor", Email: "doctor@localhost"}, // of what a probe pushes
+		Credentials: func(ctx context.Context) (string, string, error) { return k.forge.GitAuth(ctx, k.repo) }})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := m.Fetch(ctx); err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	return m, nil
+}

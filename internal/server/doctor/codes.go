@@ -1,0 +1,62 @@
+package doctor
+
+// Code names what is found, for programs: it stays when the words change. docs/doctor.md has
+// each with what it means and its cure.
+type Code string
+
+// The codes of what is well, one for each part.
+const (
+	CodeHost        Code = "host"
+	CodeFile        Code = "file"
+	CodeCredentials Code = "credentials"
+	CodeRepository  Code = "repository"
+	CodeHooks       Code = "hooks"
+	CodeRules       Code = "rules"
+	CodePipeline    Code = "pipeline"
+	CodeArgoCD      Code = "argocd"
+	CodeProbe       Code = "probe"
+)
+
+// levels are the findings' levels by code.
+var levels = map[Code]Level{
+	CodeHost: OK, CodeFile: OK, CodeCredentials: OK, CodeRepository: OK, CodeHooks: OK, CodeRules: OK, CodePipeline: OK, CodeArgoCD: OK, CodeProbe: OK,
+
+	"git-unusable": Fail, "disk-low": Warn, "disk-full": Fail, "disk-unread": Unknown, "data-dir-closed": Fail, "clock-off": Fail,
+
+	"file-invalid": Fail, "readers-missing": Warn, "address-plain": Warn, "address-local": Warn,
+
+	"forge-unreachable": Unknown, "credentials-refused": Fail, "grant-missing": Fail, "token-ends": Warn, "token-ended": Fail, "calls-low": Warn, "calls-forecast": Warn,
+
+	"repository-missing": Fail, "repository-unread": Unknown, "repository-renamed": Warn, "repository-archived": Fail, "repository-empty": Fail, "pulls-off": Fail, "write-missing": Fail, "admin-missing": Fail,
+	"app-unusable": Fail, "branch-other": Warn,
+
+	"hook-missing": Warn, "hook-off": Fail, "hook-paused": Fail, "hook-events": Fail, "hook-format": Fail, "hook-insecure": Warn, "hook-secret": Fail, "hook-failing": Fail, "hook-several": Warn,
+	"hook-address": Fail, "hook-forbidden": Fail, "hook-unread": Unknown,
+
+	"branch-missing": Fail, "git-refused": Fail, "git-unread": Unknown,
+	"rules-unread": Unknown, "rules-hidden": Unknown, "method-refused": Fail, "linear-history": Fail, "merge-forbidden": Fail, "rules-bypassed": Fail, "signatures-required": Fail, "status-optional": Warn,
+
+	"probe-push": Fail, "probe-status": Fail, "probe-delete": Fail, "probe-unread": Unknown,
+
+	"argocd-unreachable": Unknown, "argocd-kubeconfig": Fail, "argocd-refused": Fail, "argocd-forbidden": Fail, "argocd-limited": Warn, "argocd-token-ends": Warn, "argocd-token-ended": Fail,
+	"argocd-version-unknown": Warn, "argocd-version-other": Warn, "argocd-health-hidden": Warn, "argocd-windows-closed": Warn, "argocd-empty": Warn,
+
+	"pipeline-missing": Fail, "pipeline-invalid": Fail, "pipeline-names": Fail, "pipeline-odd": Warn, "sets-missing": Fail, "argocd-unnamed": Fail,
+	"closed-long": Warn, "check-never-ran": Warn, "checks-unread": Unknown, "codeowners-unusable": Fail,
+	"approvers-few": Fail, "approvers-scarce": Warn, "approver-own": Fail, "approver-unknown": Fail, "approver-reader": Fail, "team-unseen": Fail, "team-empty": Fail, "people-unread": Unknown,
+}
+
+// findings are those of one part.
+type findings []Finding
+
+// add adds one. A code that has no level is a mistake in this package, which its test finds.
+func (f *findings) add(c Code, where, message, cure string) {
+	*f = append(*f, Finding{Code: c, Level: levels[c], Where: where, Message: message, Cure: cure})
+}
+
+// addOK adds that a part is well, unless something else was found since n findings.
+func (f *findings) addOK(n int, c Code, where, message string) {
+	if len(*f) == n {
+		f.add(c, where, message, "")
+	}
+}

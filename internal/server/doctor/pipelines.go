@@ -1,0 +1,152 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/liftlock/liftlock/internal/config"
+	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/strictyaml"
+	"github.com/liftlock/liftlock/internal/wording"
+)
+
+// checkPipelines checks the pipeline files on the tracked branch, and what they need of the forge;
+// where a probe is wanted, it is made too.
+func (k *repositoryCheck) checkPipelines(ctx context.Context) {
+	m, remove := k.openMirror(ctx)
+	if m == nil {
+		return
+	}
+	defer remove()
+	ctx, cancel := k.limit(ctx)
+	defer cancel()
+	if p := k.Probers[k.forgeOf.Name]; p != nil {
+		k.probe(ctx, m, p)
+	}
+	head, ok, err := m.Head(ctx, k.config.Branch)
+	if err != nil {
+		k.found.add("git-unread", k.where, err.Error(), "try again")
+		return
+	}
+	if !ok {
+		if k.settings.DefaultBranch != "" { // else it is empty, which was found
+			k.found.add("branch-missing", k.where, "it has no branch "+k.config.Branch, "correct repositories[].branch in the server's file")
+		}
+		return
+	}
+	tree := m.Tree(head)
+	pipes, ok := k.loadPipelines(tree)
+	if !ok {
+		return
+	}
+	heads, err := m.Heads(ctx, "")
+	if err != nil {
+		k.found.add("git-unread", k.where, err.Error(), "try again")
+		return
+	}
+	k.checkRules(ctx, pipes, heads)
+	ran := k.readRecentChecks(ctx, pipes)
+	for _, p := range pipes {
+		before := len(k.found)
+		where := fmt.Sprintf("pipeline %s in %s", p.Name(), k.config.Name)
+		k.checkSources(where, p, tree)
+		for _, branch := range p.EnvironmentBranches() {
+			if _, ok := heads[branch]; !ok {
+				k.found.add("branch-missing", where, "there is no branch "+branch+", on which an environment is said to be", "make the branch, or correct environments[].branch")
+			}
+		}
+		k.checkGates(ctx, where, p, tree, ran)
+		how := "it acts"
+		if p.Spec.Mode == pipeline.ModeDryRun {
+			how = "it observes, and opens nothing"
+		}
+		k.found.addOK(before, CodePipeline, where, fmt.Sprintf("%s on %s", how, wording.Plural(len(p.Spec.Environments), "environment", "environments")))
+	}
+}
+
+// loadPipelines reads the pipeline files; false: there is none that can be used.
+func (k *repositoryCheck) loadPipelines(tree fs.FS) ([]*pipeline.Pipeline, bool) {
+	pipes, err := pipeline.Load(tree)
+	var wrong strictyaml.Errors
+	switch {
+	case errors.Is(err, pipeline.ErrNoPipeline):
+		k.found.add("pipeline-missing", k.where, fmt.Sprintf("its branch %s has no pipeline file: Liftlock does nothing there", k.config.Branch), "liftlock init proposes one; commit it as "+pipeline.FileName)
+		return nil, false
+	case errors.As(err, &wrong):
+		k.found.add("pipeline-invalid", k.where, describeErrors(wrong), "correct it: nothing is opened or merged until then; liftlock validate checks it before it is pushed")
+		return nil, false
+	case err != nil:
+		k.found.add("git-unread", k.where, err.Error(), "try again")
+		return nil, false
+	}
+	if err := pipeline.CheckAllNames(tree, serverNames(k.Config)); errors.As(err, &wrong) {
+		k.found.add("pipeline-names", k.where, describeErrors(wrong), "add what is missing to the server's file, or correct the name")
+	}
+	if odd, err := pipeline.FindAllWarnings(tree); err == nil && len(odd) > 0 {
+		k.found.add("pipeline-odd", k.where, describeErrors(odd), "see whether that is meant")
+	}
+	return pipes, true
+}
+
+// maxErrorsShown bounds how much of what is wrong with a file is repeated.
+const maxErrorsShown = 3
+
+func describeErrors(all strictyaml.Errors) string {
+	lines := make([]string, len(all))
+	for i := range all {
+		lines[i] = all[i].Error()
+	}
+	if len(lines) > maxErrorsShown {
+		lines = append(lines[:maxErrorsShown], fmt.Sprintf("and %d more", len(all)-maxErrorsShown))
+	}
+	return strings.Join(lines, "; ")
+}
+
+// serverNames are the names of the server's file that pipelines may use.
+func serverNames(c *config.Config) pipeline.ServerNames {
+	var names pipeline.ServerNames
+	for i := range c.Channels {
+		names.Channels = append(names.Channels, c.Channels[i].Name)
+	}
+	for i := range c.Prometheus {
+		names.Prometheus = append(names.Prometheus, c.Prometheus[i].Name)
+	}
+	for i := range c.Endpoints {
+		names.Endpoints = append(names.Endpoints, c.Endpoints[i].Name)
+	}
+	return names
+}
+
+// checkSources checks where a pipeline's targets come from: that there are such files, and that
+// the server's file has such an Argo CD.
+func (k *repositoryCheck) checkSources(where string, p *pipeline.Pipeline, tree fs.FS) {
+	var argocds []string
+	for i := range p.Spec.ApplicationSets {
+		s := &p.Spec.ApplicationSets[i]
+		argocds = append(argocds, s.ArgoCDName())
+		if s.Path == "" {
+			continue
+		}
+		found, err := doublestar.Glob(tree, strings.TrimPrefix(s.Path, "./"), doublestar.WithFilesOnly())
+		if err != nil || len(found) == 0 {
+			k.found.add("sets-missing", where, fmt.Sprintf("no file is named %s on the branch %s, so it has no targets from there", s.Path, k.config.Branch), "correct applicationSets[].path, from the repository's root; liftlock resolve shows what is found")
+		}
+	}
+	for i := range p.Spec.Applications {
+		if l := p.Spec.Applications[i].Live; l != nil {
+			argocds = append(argocds, l.ArgoCD)
+		}
+	}
+	slices.Sort(argocds)
+	for _, name := range slices.Compact(argocds) {
+		if k.Config.ArgoCDByName(name) == nil {
+			k.found.add("argocd-unnamed", where, fmt.Sprintf("the server's file has no Argo CD %q", name), "add it under argocd, or correct the name in the pipeline file")
+		}
+	}
+}

@@ -1,0 +1,142 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/liftlock/liftlock/internal/config"
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/pipeline"
+)
+
+// ownStatus is the commit status that Liftlock sets on every pull request.
+const ownStatus = "liftlock"
+
+// checkRules checks what the forge demands of merges into the branches that promotions go to, as
+// far as they are among the repository's heads.
+func (k *repositoryCheck) checkRules(ctx context.Context, pipes []*pipeline.Pipeline, heads map[string]string) {
+	me, err := k.forge.Me(ctx)
+	if err != nil {
+		k.found.add("rules-unread", k.where, err.Error(), "try again when the forge answers")
+		return
+	}
+	for _, branch := range promotedBranches(pipes, k.config.Branch) {
+		if heads[branch] == "" {
+			continue // which is found with the pipeline
+		}
+		before := len(k.found)
+		where := fmt.Sprintf("rules of %s in %s", branch, k.config.Name)
+		rules, err := k.forge.Rules(ctx, k.repo, branch)
+		if err != nil {
+			k.found.add("rules-unread", where, err.Error(), "try again when the forge answers, or let the account read the repository's metadata")
+			continue
+		}
+		j := rulesJudge{forgeType: k.forgeOf.Type, settings: k.settings, rules: rules, me: me.Login}
+		for _, p := range pipes {
+			j.judgePipeline(&k.found, where, branch, p)
+		}
+		j.judgeBranch(&k.found, where, branch)
+		k.found.addOK(before, CodeRules, where, "Liftlock may merge there, and nobody past its gates")
+	}
+}
+
+// promotedBranches are the branches that pull requests of acting pipelines go to, sorted.
+func promotedBranches(pipes []*pipeline.Pipeline, tracked string) (branches []string) {
+	for _, p := range pipes {
+		for i := range p.Spec.Environments {
+			e := &p.Spec.Environments[i]
+			switch {
+			case e.IsSource() || p.Spec.Mode == pipeline.ModeDryRun:
+			case p.Spec.Layout == pipeline.LayoutBranches:
+				branches = append(branches, e.Branch)
+			default:
+				branches = append(branches, tracked)
+			}
+		}
+	}
+	slices.Sort(branches)
+	return slices.Compact(branches)
+}
+
+// rulesJudge judges the rules of one branch.
+type rulesJudge struct {
+	forgeType string
+	settings  *forge.RepositorySettings
+	rules     *forge.BranchRules
+	me        string // Liftlock's login
+}
+
+// judgePipeline judges whether a pipeline's promotions can merge under the rules.
+func (j *rulesJudge) judgePipeline(found *findings, where, branch string, p *pipeline.Pipeline) {
+	method := p.Spec.Merge.Method
+	if by := j.refusedBy(method); by != "" {
+		found.add("method-refused", where, fmt.Sprintf("the pipeline %s merges by %s, which %s doesn't allow", p.Name(), method, by), "set merge.method in the pipeline file to one that is allowed, or allow it")
+	} else if method == pipeline.MethodMerge {
+		for i := range j.rules.Sets {
+			if s := &j.rules.Sets[i]; s.LinearHistory && !s.Bypassed {
+				found.add("linear-history", where, fmt.Sprintf("the pipeline %s makes merge commits, and %s demands a linear history", p.Name(), s.Name), "set merge.method to squash or rebase")
+			}
+		}
+	}
+	merges := func(e pipeline.Environment) bool {
+		return !e.IsSource() && e.Merge == pipeline.Auto && (p.Spec.Layout != pipeline.LayoutBranches || e.Branch == branch)
+	}
+	if p.Spec.Mode == pipeline.ModeDryRun || !slices.ContainsFunc(p.Spec.Environments, merges) {
+		return
+	}
+	for i := range j.rules.Sets {
+		if s := &j.rules.Sets[i]; !s.Bypassed && j.excludes(s) {
+			found.add("merge-forbidden", where, fmt.Sprintf("the pipeline %s merges by itself, and %s lets nobody merge but %s", p.Name(), s.Name, strings.Join(s.Mergers, ", ")), "let Liftlock's account merge there, or set merge: manual")
+		}
+	}
+}
+
+// refusedBy is what doesn't allow a method of merging; empty: nothing.
+func (j *rulesJudge) refusedBy(method string) string {
+	if !slices.Contains(j.settings.Methods, method) {
+		return "the repository's settings"
+	}
+	for i := range j.rules.Sets {
+		if s := &j.rules.Sets[i]; !s.Bypassed && len(s.Methods) > 0 && !slices.Contains(s.Methods, method) {
+			return s.Name
+		}
+	}
+	return ""
+}
+
+// excludes says that a set keeps Liftlock's account from merging, as far as its words tell: teams
+// and roles of one's own aren't looked into.
+func (j *rulesJudge) excludes(s *forge.RuleSet) bool {
+	if len(s.Mergers) == 0 || j.settings.Permission >= forge.PermissionAdmin {
+		return false
+	}
+	return !slices.ContainsFunc(s.Mergers, func(who string) bool {
+		role := strings.HasPrefix(who, "team ") || j.forgeType == config.GitLab && !strings.HasPrefix(who, "Maintainers")
+		return role || strings.EqualFold(who, j.me)
+	})
+}
+
+// judgeBranch judges whether the rules let somebody pass by Liftlock's gates, and whether its
+// commits can pass by them.
+func (j *rulesJudge) judgeBranch(found *findings, where, branch string) {
+	if j.rules.IsBypassed() {
+		found.add("rules-bypassed", where, "Liftlock's account may bypass them: what it merges, it merges past what they demand", "take its account off the bypass list")
+	}
+	if j.rules.Any(func(s *forge.RuleSet) bool { return s.Signatures }) {
+		found.add("signatures-required", where, "they demand signed commits, and Liftlock's aren't", "don't demand it of "+branch+", or let Liftlock's branches be merged by squash where the forge signs what it makes")
+	}
+	required := j.rules.Any(func(s *forge.RuleSet) bool { return s.AnyChecks || slices.Contains(s.Checks, ownStatus) })
+	switch {
+	case required:
+	case j.rules.Hidden != "":
+		found.add("rules-hidden", where, "not all can be read: "+j.rules.Hidden, "see yourself that the commit status liftlock is required, or let the account read the rules")
+	default:
+		cure := "require the commit status liftlock for " + branch + ": it is on every pull request, so it stops nobody else"
+		if j.forgeType == config.GitLab {
+			cure = "switch on Pipelines must succeed in the project's settings of merge requests: the status liftlock is part of them"
+		}
+		found.add("status-optional", where, "the commit status liftlock isn't required: people can merge past gates, holds and freezes", cure)
+	}
+}
