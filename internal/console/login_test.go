@@ -366,20 +366,20 @@ func TestLoginBehindAPrefix(t *testing.T) {
 	w.options.ExternalURL = "https://ops.example.com/liftlock"
 	h, err := New(w.options)
 	w.must(err)
-	ask := func(r *http.Request) *httptest.ResponseRecorder {
+	answerTo := func(r *http.Request) *httptest.ResponseRecorder {
 		r.Header.Set("Accept", "text/html")
 		rec := httptest.NewRecorder()
 		h.ServeHTTP(rec, r)
 		return rec
 	}
-	if to := ask(httptest.NewRequest(http.MethodGet, "/account", nil)).Header().Get("Location"); to != "/liftlock/login?return=%2Faccount" {
+	if to := answerTo(httptest.NewRequest(http.MethodGet, "/account", nil)).Header().Get("Location"); to != "/liftlock/login?return=%2Faccount" {
 		t.Errorf("who isn't logged in is led to %s", to)
 	}
 	b := w.loggedIn(t, "ada", "sre")
 	session := &http.Cookie{Name: sessionCookie, Value: b.cookie(sessionCookie)}
 	r := httptest.NewRequest(http.MethodGet, "/account", nil)
 	r.AddCookie(session)
-	page := ask(r).Body.String()
+	page := answerTo(r).Body.String()
 	token := formToken.FindStringSubmatch(page)
 	if token == nil || !strings.Contains(page, `action="/liftlock/logout"`) {
 		t.Fatalf("the account's forms lead elsewhere:\n%s", page)
@@ -388,7 +388,7 @@ func TestLoginBehindAPrefix(t *testing.T) {
 	r.AddCookie(session)
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	r.Header.Set("Origin", "https://ops.example.com")
-	if rec := ask(r); rec.Code != http.StatusSeeOther || rec.Header().Get("Location") != "/liftlock/logged-out" {
+	if rec := answerTo(r); rec.Code != http.StatusSeeOther || rec.Header().Get("Location") != "/liftlock/logged-out" {
 		t.Errorf("the logout is answered with %d to %s", rec.Code, rec.Header().Get("Location"))
 	}
 }
