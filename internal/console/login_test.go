@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/console/login"
-	"github.com/liftlock/liftlock/internal/console/logintest"
+	"github.com/liftlock/liftlock/internal/console/login/logintest"
 	"github.com/liftlock/liftlock/internal/promotion/command"
 )
 

@@ -9,7 +9,7 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 
-	"github.com/liftlock/liftlock/internal/console/logintest"
+	"github.com/liftlock/liftlock/internal/console/login/logintest"
 )
 
 // comeAs has somebody else log in next.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/console/api"
-	"github.com/liftlock/liftlock/internal/console/logintest"
+	"github.com/liftlock/liftlock/internal/console/login/logintest"
 	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/promotion"
 )

@@ -14,7 +14,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"github.com/liftlock/liftlock/internal/console/login"
-	"github.com/liftlock/liftlock/internal/console/logintest"
+	"github.com/liftlock/liftlock/internal/console/login/logintest"
 )
 
 // clock is a time that only the test moves.
