@@ -202,7 +202,7 @@ func New(o Options) (*Console, error) {
 		if err := o.Login.check(u); err != nil {
 			return nil, fmt.Errorf("build the console: %w", err)
 		}
-		c.origin = u.Scheme + "://" + u.Host
+		c.origin = originOf(u)
 	}
 	if c.auth, err = newAuthenticator(o.Tokens); err != nil {
 		return nil, fmt.Errorf("build the console: %w", err)

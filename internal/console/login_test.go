@@ -291,6 +291,18 @@ func TestForgedCallbacksAreRefused(t *testing.T) {
 	refused("a cancelled login", again, "/login/callback?error=access_denied&state="+answer.Query().Get("state"))
 }
 
+func TestOriginIsAsBrowsersWriteIt(t *testing.T) {
+	for address, want := range map[string]string{
+		"https://Liftlock.example.com:443/ops": "https://liftlock.example.com", "https://liftlock.example.com:8443": "https://liftlock.example.com:8443",
+		"http://localhost:80": "http://localhost", "http://localhost:443": "http://localhost:443", "https://[::1]:443": "https://[::1]",
+	} {
+		u, err := url.Parse(address)
+		if err != nil || originOf(u) != want {
+			t.Errorf("%s has the origin %s, want %s (%v)", address, originOf(u), want, err)
+		}
+	}
+}
+
 // One login makes one session also where the provider redeems a code twice.
 func TestLoginIsGoodOnce(t *testing.T) {
 	w := newLoginConsole(t, nil)
@@ -345,6 +357,39 @@ func TestLoginLeadsNowhereElse(t *testing.T) {
 	b.open("/login?return=" + url.QueryEscape("//evil.example.com/"))
 	if b.last.Host != strings.TrimPrefix(w.url, "https://") || b.last.Path != "/" {
 		t.Errorf("it leads to %s", b.last)
+	}
+}
+
+// Behind a proxy that takes a prefix off, everything leads to addresses with it.
+func TestLoginBehindAPrefix(t *testing.T) {
+	w := newLoginConsole(t, nil)
+	w.options.ExternalURL = "https://ops.example.com/liftlock"
+	h, err := New(w.options)
+	w.must(err)
+	answerTo := func(r *http.Request) *httptest.ResponseRecorder {
+		r.Header.Set("Accept", "text/html")
+		rec := httptest.NewRecorder()
+		h.ServeHTTP(rec, r)
+		return rec
+	}
+	if to := answerTo(httptest.NewRequest(http.MethodGet, "/account", nil)).Header().Get("Location"); to != "/liftlock/login?return=%2Faccount" {
+		t.Errorf("who isn't logged in is led to %s", to)
+	}
+	b := w.loggedIn(t, "ada", "sre")
+	session := &http.Cookie{Name: sessionCookie, Value: b.cookie(sessionCookie)}
+	r := httptest.NewRequest(http.MethodGet, "/account", nil)
+	r.AddCookie(session)
+	page := answerTo(r).Body.String()
+	token := formToken.FindStringSubmatch(page)
+	if token == nil || !strings.Contains(page, `action="/liftlock/logout"`) {
+		t.Fatalf("the account's forms lead elsewhere:\n%s", page)
+	}
+	r = httptest.NewRequest(http.MethodPost, "/logout", strings.NewReader(url.Values{"token": {token[1]}}.Encode()))
+	r.AddCookie(session)
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Origin", "https://ops.example.com")
+	if rec := answerTo(r); rec.Code != http.StatusSeeOther || rec.Header().Get("Location") != "/liftlock/logged-out" {
+		t.Errorf("the logout is answered with %d to %s", rec.Code, rec.Header().Get("Location"))
 	}
 }
 

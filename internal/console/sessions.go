@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -98,6 +99,16 @@ func (l *Login) check(external *url.URL) error {
 		}
 	}
 	return nil
+}
+
+// originOf is an address's origin as browsers write it: in lower case, without the scheme's own
+// port (RFC 6454, "Unicode Serialization of an Origin").
+func originOf(u *url.URL) string {
+	scheme, host := strings.ToLower(u.Scheme), strings.ToLower(u.Host)
+	if port, ok := map[string]string{"https": ":443", "http": ":80"}[scheme]; ok {
+		host = strings.TrimSuffix(host, port)
+	}
+	return scheme + "://" + host
 }
 
 type userKey struct{}

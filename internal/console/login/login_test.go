@@ -225,6 +225,10 @@ func TestProviderThatIsAway(t *testing.T) {
 	if why, _ := p.Failure(); why == "" {
 		t.Fatal("that isn't known afterwards")
 	}
+	c.now = c.now.Add(10 * time.Minute)
+	if why, _ := p.Failure(); why != "" {
+		t.Errorf("it is said although nobody has tried since: %s", why)
+	}
 }
 
 func TestWrongSecretIsNamed(t *testing.T) {

@@ -22,6 +22,8 @@ const (
 	maxAnswer = 1 << 20
 	// retryDelay is how long a provider that couldn't be reached is left alone.
 	retryDelay = 3 * time.Second
+	// failureMemory is for how long that is said; nobody may have tried since.
+	failureMemory = 10 * time.Minute
 )
 
 // ErrUnreachable: the provider can't be reached, or answers nonsense. It may be better later.
@@ -115,11 +117,11 @@ func (t limitedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 func (p *Provider) Issuer() string { return p.opts.Issuer }
 
 // Failure is why the provider couldn't be reached when it was last tried, and since when;
-// empty: it could, or nobody has tried.
+// empty: it could, or nobody has tried lately.
 func (p *Provider) Failure() (why string, since time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.trial.err == nil {
+	if p.trial.err == nil || p.opts.Now().Sub(p.trial.at) >= failureMemory {
 		return "", time.Time{}
 	}
 	return p.trial.err.Error(), p.trial.since
