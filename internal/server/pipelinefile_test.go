@@ -144,7 +144,7 @@ func TestOthersPullRequests(t *testing.T) {
 	p := s.awaitPromotion("web", "prod", "1.1.0")
 	s.approve(p.Number, "ada")
 	s.awaitPull(p.Number, "waits for the second approval", func(p *emulator.PullRequest) bool {
-		return strings.Contains(liftlockStatus(p.Statuses).Description, "1 of 2")
+		return countsApprovals(p, "1 of 2")
 	})
 	if s.readPull(p.Number).Merged {
 		t.Error("a pull request changed the rules it is judged by")
