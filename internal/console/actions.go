@@ -37,7 +37,10 @@ type actionBody struct {
 
 	Done   string // what came of it; empty: nothing was done yet
 	Failed string // why nothing came of it
-	Back   string // the page that it began on
+	// Uncertain says that it isn't known whether nothing did: sent again with its key, it isn't
+	// done twice.
+	Uncertain bool
+	Back      string // the page that it began on
 }
 
 // IsLong says whether a hold is of more than one pull request.
@@ -164,7 +167,9 @@ func (c *server) act(w http.ResponseWriter, r *http.Request, b *actionBody, hasA
 		switch {
 		case errors.As(err, &known):
 			status, b.Failed = known.status, known.text
-			b.Key = rand.Text() // what is sent next is another command
+			if b.Uncertain = status == http.StatusInternalServerError; !b.Uncertain {
+				b.Key = rand.Text() // what is sent next is another command
+			}
 		case err != nil:
 			c.renderError(w, r, err)
 			return

@@ -228,7 +228,7 @@ func (c *server) giveCommand(ctx context.Context, o *Command) (string, error) {
 	}
 	c.opts.Log.Error("a command could not be carried out", zap.String("verb", o.Verb), zap.String("by", o.By),
 		zap.String("pipeline", o.Pipeline), zap.String("component", o.Component), zap.String("environment", o.Environment), zap.Error(err))
-	return "", apiErrorf(http.StatusInternalServerError, "%s could not be carried out: %v", o.Verb, err)
+	return "", apiErrorf(http.StatusInternalServerError, "it isn't known whether %s was carried out: %v", o.Verb, err)
 }
 
 // maxKey bounds an Idempotency-Key.

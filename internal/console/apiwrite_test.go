@@ -202,7 +202,7 @@ func TestCommandsThatAreNotCarriedOut(t *testing.T) {
 	}{
 		{"refused", fmt.Errorf("promote: %w", &Refusal{"ci may not approve in prod"}), false, 409, `{"error":"ci may not approve in prod"}`},
 		{"too early", ErrNotReady, false, 503, "try again"},
-		{"failed", errors.New("push the hold: the remote hung up"), false, 500, "promote could not be carried out: push the hold"},
+		{"failed", errors.New("push the hold: the remote hung up"), false, 500, "it isn't known whether promote was carried out: push the hold"},
 		{"nobody takes commands", nil, true, 503, "not reached its repositories"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -32,7 +32,7 @@ type auditBody struct {
 // shownAuditEntry is an entry with where its parts are shown.
 type shownAuditEntry struct {
 	api.AuditEntry
-	State   string // taken, refused or merged
+	State   string // taken, refused, failed, merged, or since when it is begun
 	Refusal string // why
 
 	// Pages; empty: there is none.
@@ -137,8 +137,10 @@ func hasEmptyValue(v map[string]string) bool {
 
 func (c *server) buildShownAuditEntry(s *snapshot, e *api.AuditEntry) shownAuditEntry {
 	out := shownAuditEntry{AuditEntry: *e, State: e.Outcome, ActorURL: c.auditURL(map[string]string{"actor": e.Actor}, "")}
-	if why, ok := strings.CutPrefix(e.Outcome, "refused: "); ok {
-		out.State, out.Refusal = "refused", why
+	for _, state := range []string{"refused", "failed"} {
+		if why, ok := strings.CutPrefix(e.Outcome, state+": "); ok {
+			out.State, out.Refusal = state, why
+		}
 	}
 	if e.Merge != nil {
 		out.State = "merged"

@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
@@ -651,6 +652,18 @@ func TestUsersActByTheSamePath(t *testing.T) {
 			t.Errorf("%s gives %q, want %q", path, got, want)
 		}
 	}
+	// Where it isn't known whether it was done, the key stays: sent again, it isn't done twice.
+	w.refuse = errors.New("the database went away")
+	status, body = ada.send("/act/promotions/2/hold", "/act/promotions/2/hold", url.Values{"key": {"K2"}}, nil)
+	if status != http.StatusInternalServerError || !strings.Contains(body, "It isn't known whether it was done") || strings.Contains(body, "Nothing was done") || !strings.Contains(body, `name="key" value="K2"`) {
+		t.Errorf("what failed: %d\n%s", status, body)
+	}
+	w.refuse = &Refusal{"it is frozen"}
+	status, body = ada.send("/act/promotions/2/hold", "/act/promotions/2/hold", url.Values{"key": {"K2"}}, nil)
+	if status != http.StatusConflict || !strings.Contains(body, "Nothing was done") || strings.Contains(body, `name="key" value="K2"`) {
+		t.Errorf("what was refused: %d\n%s", status, body)
+	}
+	w.refuse = nil
 	// What is filled in wrongly is said, and stays filled in.
 	n := len(w.commands)
 	if status, body := ada.send("/act/promotions/2/hold", "/act/promotions/2/hold", url.Values{"for": {"long"}, "reason": {"because"}}, nil); status != http.StatusBadRequest || !strings.Contains(body, "write it like 90m") || !strings.Contains(body, `value="because"`) {

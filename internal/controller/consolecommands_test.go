@@ -1,12 +1,16 @@
 package controller
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/internal/store"
@@ -103,5 +107,121 @@ func TestConsoleCommandsAreAuthorised(t *testing.T) {
 	var refused *RefusedError
 	if err := w.consoleCommand("ada", command.RoleOperator, p.Number, "own", command.Command{Verb: command.Unhold, Environment: "qa"}); !errors.As(err, &refused) {
 		t.Errorf("a user lifts what a token holds: %v", err)
+	}
+}
+
+// brokenComments is a forge that takes no comments, after which nobody waits for an answer.
+type brokenComments struct {
+	forge.Forge
+	leave context.CancelFunc
+}
+
+// AddLabels implements forge.Forge: the browser leaves while the command is carried out.
+func (f brokenComments) AddLabels(ctx context.Context, r forge.Repo, number int, labels ...string) error {
+	f.leave()
+	return f.Forge.AddLabels(ctx, r, number, labels...)
+}
+
+// CreateComment implements forge.Forge.
+func (f brokenComments) CreateComment(context.Context, forge.Repo, int, string) (*forge.Comment, error) {
+	return nil, forge.ErrRetryable
+}
+
+// A command of the console that has begun is carried out and on record, also where its browser
+// leaves meanwhile and the pull request takes no comment.
+func TestConsoleCommandsOutliveTheirRequest(t *testing.T) {
+	w := newFixture(t, "", manualQA, "web")
+	p := w.openOne("web", "2.0.0", "web")
+	ctx, leave := context.WithCancel(t.Context())
+	w.repo.Forge = brokenComments{w.repo.Forge, leave}
+	_, err := w.ExecuteCommand(ctx, Command{Unit: w.unit("web"), Pull: p.Number, Command: command.Command{Verb: command.Hold, Scope: command.ScopePR, Environment: "qa"},
+		By: "ada (console)", Role: command.RoleOperator, Via: ViaConsole, Source: "console sub-ada 1"})
+	if err != nil || ctx.Err() == nil {
+		t.Errorf("it is answered with %v, its request ended with %v", err, ctx.Err())
+	}
+	if !slices.Contains(w.pulls()[0].Labels, promotion.LabelHold) || !slices.Equal(w.outcomes(), []string{"ada (console) hold: taken"}) {
+		t.Errorf("it has the labels %q and left %q", w.pulls()[0].Labels, w.outcomes())
+	}
+}
+
+// countedLabels is a forge that says when labels are added, and may fail to.
+type countedLabels struct {
+	forge.Forge
+	before func() error // each time, before labels are added
+}
+
+// AddLabels implements forge.Forge.
+func (f countedLabels) AddLabels(ctx context.Context, r forge.Repo, number int, labels ...string) error {
+	if err := f.before(); err != nil {
+		return err
+	}
+	return f.Forge.AddLabels(ctx, r, number, labels...)
+}
+
+// Of a command that is sent twice at the same time one is carried out; one that failed, or whose
+// process died, may be sent again, and is of when it came first.
+func TestConsoleCommandsRunOnce(t *testing.T) {
+	w := newFixture(t, "", manualQA, "web")
+	p := w.openOne("web", "2.0.0", "web")
+	hold := Command{Unit: w.unit("web"), Pull: p.Number, Command: command.Command{Verb: command.Hold, Scope: command.ScopePR, Environment: "qa"},
+		By: "ada (console)", Role: command.RoleOperator, Via: ViaConsole, Source: "console sub-ada 1"}
+	driver, calls, broken := w.repo.Forge, 0, errors.New("it rains")
+	w.repo.Forge = countedLabels{driver, func() error {
+		if calls++; calls > 1 {
+			return nil
+		}
+		answer, err := w.ExecuteCommand(t.Context(), hold) // a double click, or on another replica
+		if err != nil || answer != inProgressText {
+			t.Errorf("sent again while it is carried out: %q, %v", answer, err)
+		}
+		return broken
+	}}
+	first := w.clock.Now()
+	if _, err := w.ExecuteCommand(t.Context(), hold); !errors.Is(err, broken) || calls != 1 {
+		t.Errorf("it is carried out %d times: %v", calls, err)
+	}
+	if got := w.outcomes(); len(got) != 1 || !strings.HasPrefix(got[0], "ada (console) hold: failed: ") || !strings.Contains(got[0], "it rains") {
+		t.Errorf("what failed left %q", got)
+	}
+	w.clock.Step(time.Minute)
+	if _, err := w.ExecuteCommand(t.Context(), hold); err != nil || calls != 2 || !slices.Equal(w.outcomes(), []string{"ada (console) hold: taken"}) {
+		t.Errorf("sent again it is carried out %d times: %v; %q", calls, err, w.outcomes())
+	}
+	holds, err := facts.ReadPullHolds(t.Context(), w.opts.Store, w.repo.ID, p.Number)
+	if w.must(err); len(holds) != 1 || holds[0].At.Sub(first).Abs() > time.Second {
+		t.Errorf("it holds since %v, not since %v", holds, first)
+	}
+	// A process that dies leaves its claim.
+	hold.Source = "console sub-ada 2"
+	begun, _, err := w.claimCommand(t.Context(), &hold)
+	if w.must(err); begun == "" {
+		t.Fatal("it can't be claimed")
+	}
+	if answer, err := w.ExecuteCommand(t.Context(), hold); err != nil || answer != inProgressText || calls != 2 {
+		t.Errorf("soon after: %q, %v", answer, err)
+	}
+	w.clock.Step(claimLease)
+	if _, err := w.ExecuteCommand(t.Context(), hold); err != nil || calls != 3 || w.outcomes()[0] != "ada (console) hold: taken" {
+		t.Errorf("later it is carried out %d times: %v; %q", calls, err, w.outcomes())
+	}
+}
+
+// An unhold from the console spares what somebody set after it came.
+func TestConsoleUnholdSparesWhatCameLater(t *testing.T) {
+	w := newFixture(t, "", manualQA, "web")
+	p := w.openOne("web", "2.0.0", "web")
+	w.must(w.consoleCommand("ada", command.RoleOperator, p.Number, "1", command.Command{Verb: command.Hold, Scope: command.ScopePR, Environment: "qa"}))
+	w.clock.Step(time.Second)
+	unhold := Command{Unit: w.unit("web"), Pull: p.Number, Command: command.Command{Verb: command.Unhold, Scope: command.ScopePR, Environment: "qa"},
+		By: "ada (console)", Role: command.RoleOperator, Via: ViaConsole, Source: "console sub-ada 2"}
+	_, _, err := w.claimCommand(t.Context(), &Command{Unit: unhold.Unit, Pull: p.Number, Command: unhold.Command, By: unhold.By, Role: unhold.Role, Via: ViaConsole, Source: unhold.Source, At: w.clock.Now()})
+	w.must(err)
+	w.clock.Step(claimLease)
+	w.must(w.consoleCommand("grace", command.RoleOperator, p.Number, "3", command.Command{Verb: command.Hold, Scope: command.ScopePR, Environment: "qa"}))
+	_, err = w.ExecuteCommand(t.Context(), unhold)
+	w.must(err)
+	holds, err := facts.ReadPullHolds(t.Context(), w.opts.Store, w.repo.ID, p.Number)
+	if w.must(err); len(holds) != 1 || holds[0].By != "grace (console)" {
+		t.Errorf("it is held by %+v", holds)
 	}
 }

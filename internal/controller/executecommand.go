@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -32,7 +31,7 @@ type Command struct {
 	Role    string    // the API token's, or the user's in the console; empty: a person on the forge
 	Via     string    // comment, ViaAPI or ViaConsole
 	Source  string    // unique in the world; a command is recorded once for it
-	At      time.Time // when it was given; zero: now
+	At      time.Time // when it was given; zero: now, with a role when it arrived
 	Head    string    // skip: the head that it is about, or how that begins; empty: At says
 
 	ownHoldsOnly bool // it lifts what its author holds, and nothing that others do
@@ -62,8 +61,14 @@ const (
 	ViaConsole = "console"
 )
 
-// outcomeRefused is how the outcome of a command begins that was not carried out.
-const outcomeRefused = "refused: "
+// What came of a command, as the audit trail has it, or how that begins: with the reason why it
+// was not carried out, why it isn't known whether it was, or when it began to be.
+const (
+	outcomeDone    = "taken"
+	outcomeRefused = "refused: "
+	outcomeFailed  = "failed: "
+	outcomeBegun   = "begun "
+)
 
 // rateLimitedText answers who asks too much at once.
 const rateLimitedText = "too many questions at once; ask again in a minute"
@@ -72,6 +77,9 @@ const rateLimitedText = "too many questions at once; ask again in a minute"
 // The answer is for its author, empty when there is nothing to say yet. A
 // *RefusedError says why it is not carried out.
 func (e *Controller) ExecuteCommand(ctx context.Context, o Command) (string, error) {
+	if o.Role != "" && o.At.IsZero() {
+		o.At = e.opts.Clock.Now() // an unhold spares what is set while it is carried out
+	}
 	r, awaited := e.repository(o.Unit.Repo)
 	if awaited {
 		return "", newRefusal("the repository %s has not been reached yet; try again later", o.Unit.Repo)
@@ -83,49 +91,11 @@ func (e *Controller) ExecuteCommand(ctx context.Context, o Command) (string, err
 	if err != nil {
 		return "", err
 	}
-	if known, err := e.findRecorded(ctx, o); known || err != nil {
-		return "", err
+	if o.Role != "" && o.Source != "" {
+		return e.executeOnce(ctx, r, s, o)
 	}
-	p := s.Pipeline(o.Unit.Pipeline)
-	_, unit := s.Unit(o.Unit)
-	answer, err := e.authoriseAndRun(ctx, r, s, p, unit, o)
-	if err == nil {
-		err = e.announceCommand(ctx, r, o)
-	}
+	answer, err := e.authoriseAndRun(ctx, r, s, o)
 	return e.auditCommand(ctx, o, wake.UnitName(o.Unit), answer, err)
-}
-
-// findRecorded says that a command of a role's holder is on record already: sent again, it is
-// not carried out a second time, which nothing would record, and is answered as it was then.
-func (e *Controller) findRecorded(ctx context.Context, o Command) (known bool, err error) {
-	if o.Role == "" || o.Source == "" {
-		return false, nil // a comment's commands are answered by what comes of them
-	}
-	all, err := e.opts.Store.AuditTrail(ctx, store.AuditFilter{Source: o.Source}, 1)
-	if err != nil || len(all) == 0 {
-		return false, err
-	}
-	if was := all[0]; was.Subject != subjectOf(o, wake.UnitName(o.Unit)) || was.Reason != o.Command.Reason {
-		return true, newRefusal("this was sent with the key of another command, which came at %s: send it with a key of its own", was.At.UTC().Format(time.RFC3339))
-	} else if why, refused := strings.CutPrefix(was.Outcome, outcomeRefused); refused {
-		return true, newRefusal("%s", why)
-	}
-	return true, nil
-}
-
-// announceCommand says in the pull request that a command is about who gave it in the console:
-// nobody sees that there otherwise. A pull request that takes no comments keeps nothing from
-// being done.
-func (e *Controller) announceCommand(ctx context.Context, r *Repository, o Command) error {
-	if o.Via != ViaConsole || o.Pull == 0 || o.Command.Verb == command.Skip { // a skip is said there anyway
-		return nil
-	}
-	_, err := r.Forge.CreateComment(ctx, r.Name, o.Pull, r.Words(prtext.CommandGiven(o.By, command.Comment(o.Command), o.Command.Reason)))
-	if err == nil || forge.IsRetryable(err) || ctx.Err() != nil {
-		return err
-	}
-	e.opts.Log.Warn("a pull request takes no comment on who gave a command in the console; the audit trail has it", zap.String("repository", r.ID), zap.Int("pull", o.Pull), zap.String("by", o.By), zap.Error(err))
-	return nil
 }
 
 // subjectOf is what a command is about, and itself, as the audit trail has it.
@@ -137,26 +107,47 @@ func subjectOf(o Command, about string) string {
 // trail and gives what it was answered. One that failed, and wasn't refused, is tried again:
 // it isn't on record yet.
 func (e *Controller) auditCommand(ctx context.Context, o Command, about, answer string, err error) (string, error) {
-	var refused *RefusedError
-	outcome := "taken"
-	switch {
-	case errors.As(err, &refused):
-		outcome = outcomeRefused + refused.Why
-	case err != nil:
+	if err != nil && !isRefused(err) {
 		return "", err
 	}
+	entry, aerr := e.buildAudit(ctx, o, about, outcomeOf(err))
+	if aerr == nil {
+		aerr = e.opts.Store.AddAudit(ctx, entry)
+	}
+	if aerr != nil {
+		return "", aerr
+	}
+	e.logCommand(o, entry.Outcome)
+	return answer, err
+}
+
+// buildAudit is the entry of a command about something in the audit trail.
+func (e *Controller) buildAudit(ctx context.Context, o Command, about, outcome string) (store.Audit, error) {
+	env, err := e.auditedEnvironment(ctx, o)
+	return store.Audit{At: e.opts.Clock.Now(), Actor: o.By, Via: o.Via, Verb: o.Command.Verb, Subject: subjectOf(o, about),
+		Environment: env, Reason: o.Command.Reason, Outcome: outcome, Source: o.Source}, err
+}
+
+func (e *Controller) logCommand(o Command, outcome string) {
 	e.opts.Log.Info("a command came", zap.String("by", o.By), zap.String("command", command.Describe(o.Command)),
 		zap.String("component", o.Unit.Component), zap.Int("pull", o.Pull), zap.String("outcome", outcome))
-	env, aerr := e.auditedEnvironment(ctx, o)
-	if aerr != nil {
-		return "", aerr
+}
+
+// outcomeOf is what came of a command, as the audit trail has it.
+func outcomeOf(err error) string {
+	var refused *RefusedError
+	switch {
+	case errors.As(err, &refused):
+		return outcomeRefused + refused.Why
+	case err != nil:
+		return outcomeFailed + err.Error()
 	}
-	aerr = e.opts.Store.AddAudit(ctx, store.Audit{At: e.opts.Clock.Now(), Actor: o.By, Via: o.Via, Verb: o.Command.Verb,
-		Subject: subjectOf(o, about), Environment: env, Reason: o.Command.Reason, Outcome: outcome, Source: o.Source})
-	if aerr != nil {
-		return "", aerr
-	}
-	return answer, err
+	return outcomeDone
+}
+
+func isRefused(err error) bool {
+	var refused *RefusedError
+	return errors.As(err, &refused)
 }
 
 // auditedEnvironment is the one environment that a command is about; empty where that is none or
@@ -174,7 +165,9 @@ func (e *Controller) auditedEnvironment(ctx context.Context, o Command) (string,
 	return pr.Environment, err
 }
 
-func (e *Controller) authoriseAndRun(ctx context.Context, r *Repository, s *facts.Snapshot, p *facts.ResolvedPipeline, unit *facts.ResolvedUnit, o Command) (string, error) {
+func (e *Controller) authoriseAndRun(ctx context.Context, r *Repository, s *facts.Snapshot, o Command) (string, error) {
+	p := s.Pipeline(o.Unit.Pipeline)
+	_, unit := s.Unit(o.Unit)
 	if err := o.Command.Check(); err != nil {
 		return "", newRefusal("%v", err)
 	}

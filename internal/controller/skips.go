@@ -86,7 +86,7 @@ func (e *Controller) skipGate(ctx context.Context, r *Repository, s *facts.Snaps
 func checkSkipTime(open *facts.OpenPull, o Command, now, given time.Time) error {
 	switch {
 	case o.At.IsZero(): // it is about what is there
-	case open.HeadSince.IsZero() || !o.At.After(open.HeadSince):
+	case o.Role == "" && (open.HeadSince.IsZero() || !o.At.After(open.HeadSince)): // others name the head
 		return newRefusal("#%d has had its head %s only since about when this was written, so it may be about what was there before. Look at it as it is now, and write it again", open.Number, wording.Short(open.Head))
 	case !now.Before(given.Add(promotion.SkipDuration)):
 		return newRefusal("this was written at %s, and a skip holds for %s; write it again", given.UTC().Format(time.RFC3339), promotion.SkipDuration)

@@ -40,21 +40,48 @@ func (s *Store) AddAudit(ctx context.Context, a Audit) error {
 
 // AddAudit is Store.AddAudit.
 func (t *Tx) AddAudit(ctx context.Context, a Audit) error {
+	_, err := t.ClaimAudit(ctx, a)
+	return err
+}
+
+// ClaimAudit is AddAudit that says whether the entry was written: of several that come with one
+// Source, even at the same time, one is.
+func (s *Store) ClaimAudit(ctx context.Context, a Audit) (added bool, err error) {
+	return txWithResult(ctx, s, "claimAudit", func(tx *Tx) (bool, error) { return tx.ClaimAudit(ctx, a) })
+}
+
+// ClaimAudit is Store.ClaimAudit.
+func (t *Tx) ClaimAudit(ctx context.Context, a Audit) (added bool, err error) {
 	if err := cmp.Or(checkNames("its actor", a.Actor, "its way", a.Via, "its verb", a.Verb, "its subject", a.Subject, "its environment", a.Environment, "its source", a.Source), checkJSON(a.Data)); err != nil {
-		return wrapError(err, "store what %.80q did", a.Actor)
+		return false, wrapError(err, "store what %.80q did", a.Actor)
 	}
 	if a.At.IsZero() {
 		a.At = t.now()
 	}
 	a.Reason, a.Outcome = limitText(a.Reason), limitText(a.Outcome)
-	return wrapError(t.db.addAudit(ctx, a), "store that %s did %s to %s", a.Actor, a.Verb, a.Subject)
+	added, err = t.db.addAudit(ctx, a)
+	return added, wrapError(err, "store that %s did %s to %s", a.Actor, a.Verb, a.Subject)
 }
 
-func (t sqlTx) addAudit(ctx context.Context, a Audit) error {
-	_, err := t.db.exec(ctx, `INSERT INTO audit (at, actor, via, verb, subject, environment, reason, outcome, source, data)
+// ReplaceAuditOutcome sets what came of the entry with a Source, where that still was what the
+// caller has read; false: it wasn't, or there is no such entry.
+func (s *Store) ReplaceAuditOutcome(ctx context.Context, source, was, outcome string) (replaced bool, err error) {
+	return txWithResult(ctx, s, "replaceAuditOutcome", func(tx *Tx) (bool, error) {
+		replaced, err := tx.db.replaceAuditOutcome(ctx, source, was, limitText(outcome))
+		return replaced, wrapError(err, "store the outcome of the command %.80q", source)
+	})
+}
+
+func (t sqlTx) replaceAuditOutcome(ctx context.Context, source, was, outcome string) (replaced bool, err error) {
+	n, err := t.db.exec(ctx, `UPDATE audit SET outcome = $1 WHERE source = $2 AND source <> '' AND outcome = $3`, outcome, source, was)
+	return n > 0, err
+}
+
+func (t sqlTx) addAudit(ctx context.Context, a Audit) (added bool, err error) {
+	n, err := t.db.exec(ctx, `INSERT INTO audit (at, actor, via, verb, subject, environment, reason, outcome, source, data)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING`,
 		toMicros(a.At), a.Actor, a.Via, a.Verb, a.Subject, a.Environment, a.Reason, a.Outcome, a.Source, string(a.Data))
-	return err
+	return n > 0, err
 }
 
 func (r queries) AuditTrail(ctx context.Context, f AuditFilter, limit int) ([]Audit, error) {

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 func TestPromotions(t *testing.T) {
@@ -147,6 +150,32 @@ func TestAudit(t *testing.T) {
 				t.Errorf("%s: %v, want %v", name, got, c.want)
 			}
 		}
+	})
+}
+
+// TestClaimAudit holds that of several with one source one has it, and that what came of it is
+// replaced only by who knows what that was.
+func TestClaimAudit(t *testing.T) {
+	onEachDatabase(t, func(t *testing.T, w *testStore) {
+		var won atomic.Int32
+		var all errgroup.Group
+		for range 4 {
+			all.Go(func() error {
+				added, err := w.ClaimAudit(ctx, Audit{Actor: "ada", Verb: "hold", Source: "c1", Outcome: "begun"})
+				if added {
+					won.Add(1)
+				}
+				return err
+			})
+		}
+		must(t, all.Wait())
+		assertEqual(t, won.Load(), int32(1))
+		assertEqual(t, value(w.ReplaceAuditOutcome(ctx, "c1", "taken", "failed"))(t), false)
+		assertEqual(t, value(w.ReplaceAuditOutcome(ctx, "c1", "begun", "taken"))(t), true)
+		assertEqual(t, value(w.ReplaceAuditOutcome(ctx, "c2", "", "taken"))(t), false)
+		must(t, w.AddAudit(ctx, Audit{Actor: "bob", Outcome: "begun"}))
+		assertEqual(t, value(w.ReplaceAuditOutcome(ctx, "", "begun", "taken"))(t), false)
+		assertEqual(t, value(w.AuditTrail(ctx, AuditFilter{Source: "c1"}, 0))(t)[0].Outcome, "taken")
 	})
 }
 

@@ -133,14 +133,25 @@ func newMemoryAudit() memoryTable[Audit] {
 		memoryOrder[Audit]{compare: func(a, b *Audit) int { return strings.Compare(a.Source, b.Source) }, wants: func(a *Audit) bool { return a.Source != "" }})
 }
 
-func (t *memoryTx) addAudit(_ context.Context, a Audit) error {
+func (t *memoryTx) addAudit(_ context.Context, a Audit) (added bool, err error) {
 	t.tables.last.audit++
 	if a.Source != "" && t.tables.audit.findBy(auditBySource, &a) != nil {
-		return nil
+		return false, nil
 	}
 	a.ID, a.At, a.Data = t.tables.last.audit, storedTime(a.At), copyPayload(a.Data)
 	t.tables.audit.put(&a)
-	return nil
+	return true, nil
+}
+
+func (t *memoryTx) replaceAuditOutcome(_ context.Context, source, was, outcome string) (replaced bool, err error) {
+	found := t.tables.audit.findBy(auditBySource, &Audit{Source: source})
+	if source == "" || found == nil || found.Outcome != was {
+		return false, nil
+	}
+	changed := *found
+	changed.Outcome = outcome
+	t.tables.audit.put(&changed)
+	return true, nil
 }
 
 func (m memoryReader) AuditTrail(ctx context.Context, f AuditFilter, limit int) (out []Audit, err error) {

@@ -346,7 +346,7 @@ func TestMemoryTwin(t *testing.T) {
 				delivery := Delivery{Forge: "hub", ID: fmt.Sprint(d.number()), ReceivedAt: d.at(), Keys: d.keys(), Urgency: d.urgency(), DueAt: d.at()}
 				a := Audit{At: d.at(), Actor: d.login(), Subject: d.unit(), Environment: d.env(), Source: d.source(), Data: d.data()}
 				name, owner, free, prune := d.name("slot", "s1", "s2"), d.login(), d.yes("free"), d.yes("prune")
-				before := d.at()
+				before, was := d.at(), d.name("was", "", "done")
 				both("delivery, audit and slot", func(s *Store) result {
 					fresh, err := s.Accept(ctx, delivery)
 					got, err2 := s.TakeSlot(ctx, name, owner, 3*time.Second)
@@ -358,7 +358,9 @@ func TestMemoryTwin(t *testing.T) {
 						n, err3 := s.Prune(ctx, before)
 						pruned, err = n, errors.Join(err, err3)
 					}
-					return returned(errors.Join(err, err2, s.AddAudit(ctx, a)), fresh, got, pruned)
+					added, err4 := s.ClaimAudit(ctx, a)
+					replaced, err5 := s.ReplaceAuditOutcome(ctx, a.Source, was, "done")
+					return returned(errors.Join(err, err2, err4, err5), fresh, got, pruned, added, replaced)
 				})
 			},
 			"sessions": func(rt *rapid.T) {

@@ -133,7 +133,8 @@ type transaction interface {
 	endBrowserSession(ctx context.Context, id string, at time.Time) (ended bool, err error)
 
 	addDelivery(ctx context.Context, d Delivery) (fresh bool, err error)
-	addAudit(ctx context.Context, a Audit) error
+	addAudit(ctx context.Context, a Audit) (added bool, err error)
+	replaceAuditOutcome(ctx context.Context, source, was, outcome string) (replaced bool, err error)
 	// lockEvents keeps other transactions from adding events until this one's end: a
 	// reader that has seen number 8 could otherwise miss number 7, whose transaction
 	// began earlier and commits later.

@@ -456,7 +456,7 @@ type AuditEntry struct {
 	Verb    string    `json:"verb"`             // hold, promote, …, or merge
 	Subject string    `json:"subject"`          // repository|pipeline|component #pull and the command in full
 	Reason  string    `json:"reason,omitempty"` // of a merge, what each gate answered, on one line
-	Outcome string    `json:"outcome"`          // taken, or refused: and why; of a merge merged, and as which commit
+	Outcome string    `json:"outcome"`          // taken; refused: or failed: and why; begun and when, while it is carried out; of a merge merged, and as which commit
 
 	// The one environment that it was about; left out where that was none or several.
 	Environment string `json:"environment,omitempty"`
