@@ -105,7 +105,10 @@ func (d *Driver) InspectHooks(ctx context.Context, r forge.Repo, h forge.Hook) (
 	if err != nil || hook == nil {
 		return nil, err
 	}
-	s := hookSettings(hook.Config, hook.Events, h.Events, hookEvents)
+	s := hookSettings(hook.Config, hook.Events, h.Events)
+	if len(h.Events) == 0 {
+		s.LateEvents = missingEvents(rulesEvents, hook.Events)
+	}
 	s.Active = hook.GetActive()
 	// go-github has the last response as a map: code is a number, or null before there was one.
 	if code, ok := hook.LastResponse["code"].(float64); ok {
@@ -115,17 +118,12 @@ func (d *Driver) InspectHooks(ctx context.Context, r forge.Repo, h forge.Hook) (
 	return []forge.HookSettings{s}, nil
 }
 
-// hookSettings reads what a webhook's configuration and events say; wanted empty: usual.
-func hookSettings(config *gh.HookConfig, has, wanted, usual []string) forge.HookSettings {
-	if len(wanted) == 0 {
-		wanted = usual
+// hookSettings reads what a webhook's configuration and events say; needed empty: DefaultEvents.
+func hookSettings(config *gh.HookConfig, has, needed []string) forge.HookSettings {
+	if len(needed) == 0 {
+		needed = DefaultEvents
 	}
-	s := forge.HookSettings{URL: config.GetURL(), Insecure: config.GetInsecureSSL() == "1"}
-	for _, e := range wanted {
-		if !slices.Contains(has, e) && !slices.Contains(has, "*") {
-			s.MissingEvents = append(s.MissingEvents, e)
-		}
-	}
+	s := forge.HookSettings{URL: config.GetURL(), Insecure: config.GetInsecureSSL() == "1", MissingEvents: missingEvents(needed, has)}
 	if t := config.GetContentType(); t != "json" {
 		s.WrongFormat = "its content type is " + clipMessage(t) + ", not application/json"
 	}
@@ -194,7 +192,7 @@ func (p *App) InspectHooks(ctx context.Context, _ forge.Repo, h forge.Hook) ([]f
 	if err != nil {
 		return nil, p.wrapAppError("read the App itself", resp, err)
 	}
-	s := hookSettings(config, app.Events, h.Events, DefaultEvents)
+	s := hookSettings(config, app.Events, h.Events)
 	s.Active = true // one that is switched off isn't shown as such
 	newest, resp, err := p.listDeliveries(ctx, &gh.ListCursorOptions{PerPage: perPage})
 	if err != nil {

@@ -30,7 +30,7 @@ var levels = map[Code]Level{
 	"repository-missing": Fail, "repository-unread": Unknown, "repository-renamed": Warn, "repository-archived": Fail, "repository-empty": Fail, "pulls-off": Fail, "write-missing": Fail, "admin-missing": Fail,
 	"app-unusable": Fail, "branch-other": Warn,
 
-	"hook-missing": Warn, "hook-off": Fail, "hook-paused": Fail, "hook-events": Fail, "hook-format": Fail, "hook-insecure": Warn, "hook-secret": Fail, "hook-failing": Fail, "hook-several": Warn,
+	"hook-missing": Warn, "hook-off": Fail, "hook-paused": Fail, "hook-events": Fail, "hook-events-late": Warn, "hook-format": Fail, "hook-insecure": Warn, "hook-secret": Fail, "hook-failing": Fail, "hook-several": Warn,
 	"hook-address": Fail, "hook-forbidden": Fail, "hook-unread": Unknown,
 
 	"branch-missing": Fail, "git-refused": Fail, "git-unread": Unknown,
