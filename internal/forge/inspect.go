@@ -28,7 +28,7 @@ type Inspector interface {
 
 // BranchGuard is whether not everybody who may write to a repository may push to a branch.
 type BranchGuard struct {
-	Guarded  bool
+	Guarded  bool // others can neither make the branch nor move it
 	Excluded bool // the credentials are among those who may not, as far as that is seen
 }
 

@@ -231,33 +231,42 @@ func (p *App) InspectTeam(ctx context.Context, t forge.Team) (logins []string, c
 	return d.InspectTeam(ctx, t)
 }
 
-// InspectGuard reads whether rulesets restrict who makes and moves a branch, and whether they let
-// the credentials past. Classic protection isn't read: it can't keep others from making a branch.
+// InspectGuard reads whether rulesets restrict who makes a branch and who moves it, each of which
+// is a rule of its own, and whether they let the credentials past. Classic protection isn't read:
+// it can't keep others from making a branch.
 func (d *Driver) InspectGuard(ctx context.Context, r forge.Repo, branch string) (guard forge.BranchGuard, err error) {
 	owner, name := repoPath(r)
 	var restricting []int64
+	var creation, update bool
 	op := "read the rules of the branch " + branch + " of " + r.String()
 	err = forEachPage(op, func(page gh.ListOptions) (*gh.Response, bool, error) {
 		var rules []activeRule
 		resp, err := d.getJSON(ctx, fmt.Sprintf("repos/%s/%s/rules/branches/%s?per_page=%d&page=%d", owner, name, transport.Segment(branch), page.PerPage, max(page.Page, 1)), &rules)
 		for _, rule := range rules {
-			if (rule.Type == "creation" || rule.Type == "update") && !slices.Contains(restricting, rule.RulesetID) {
-				restricting = append(restricting, rule.RulesetID)
+			switch rule.Type {
+			case "creation":
+				creation = true
+			case "update":
+				update = true
+			default:
+				continue
 			}
+			restricting = append(restricting, rule.RulesetID)
 		}
 		return resp, false, err
 	})
 	if err != nil {
 		return guard, err
 	}
-	for _, id := range restricting {
-		var set forge.RuleSet // it has no name where it is an organisation's that isn't seen
-		if err := d.nameRuleset(ctx, r, id, &set); err != nil {
+	slices.Sort(restricting)
+	for _, id := range slices.Compact(restricting) {
+		ruleset, err := d.readRuleset(ctx, r, id)
+		if err != nil {
 			return guard, err
 		}
-		guard.Excluded = guard.Excluded || set.Name != "" && !set.Bypassed
+		guard.Excluded = guard.Excluded || ruleset != nil && !ruleset.bypassesPush()
 	}
-	guard.Guarded = len(restricting) > 0
+	guard.Guarded = creation && update
 	return guard, nil
 }
 
