@@ -7,10 +7,14 @@ import (
 	"maps"
 	"time"
 
+	"go.uber.org/zap"
+
+	"github.com/liftlock/liftlock/internal/appset/history"
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
 )
@@ -34,8 +38,12 @@ func (e *Controller) runRepo(ctx context.Context, r *Repository) (time.Time, err
 	if err != nil {
 		return time.Time{}, err
 	}
-	stored, _, err := e.opts.Store.State(ctx, headsKey(r))
+	seen, err := e.opts.Gatherer.SeenHeads(ctx, r.Repository)
 	if err != nil {
+		return time.Time{}, err
+	}
+	heads = maps.Clone(heads)
+	if err := e.restoreHolds(ctx, r, seen, heads); err != nil {
 		return time.Time{}, err
 	}
 	now := repositoryLook{snapshot: s, heads: relevantHeads(heads, s.BranchHeads())}
@@ -49,10 +57,6 @@ func (e *Controller) runRepo(ctx context.Context, r *Repository) (time.Time, err
 	e.mu.Unlock()
 	if err := e.setBranchStatus(ctx, r, s); err != nil {
 		return time.Time{}, err
-	}
-	var seen map[string]string
-	if json.Unmarshal(stored, &seen) != nil {
-		seen = nil // nobody looked, or an older version
 	}
 	changed := e.targetsChanged(r.ID, s.Generation)
 	if seen != nil && maps.Equal(seen, now.heads) && !changed {
@@ -81,7 +85,7 @@ func (e *Controller) runRepo(ctx context.Context, r *Repository) (time.Time, err
 				return err
 			}
 		}
-		if err := tx.PutState(ctx, headsKey(r), data); err != nil {
+		if err := tx.PutState(ctx, facts.SeenHeadsKey(r.ID), data); err != nil {
 			return err
 		}
 		return keys.wake(ctx, tx)
@@ -98,7 +102,21 @@ func (e *Controller) runRepo(ctx context.Context, r *Repository) (time.Time, err
 	return next, nil
 }
 
-func headsKey(r *Repository) string { return "heads|" + r.ID }
+// restoreHolds pushes the state branch again where somebody deleted it: holds are lifted by who may
+// lift them, and whoever may push could lift them all. Until then nothing is merged (as
+// Gather has it). heads gets it too.
+func (e *Controller) restoreHolds(ctx context.Context, r *Repository, seen, heads map[string]string) error {
+	was := seen[history.StateBranch]
+	if was == "" || heads[history.StateBranch] != "" {
+		return nil
+	}
+	if err := r.Mirror.Push(ctx, git.PushSpec{Branch: history.StateBranch, New: was}); err != nil {
+		return fmt.Errorf("%s: the branch %s, which has the holds, was deleted, and %s can't be pushed there again; until it is, nothing is merged: %w", r.ID, history.StateBranch, was, err)
+	}
+	e.opts.Log.Warn("the branch with the holds was deleted, and was put back; let only Liftlock's account push to it", zap.String("repository", r.ID), zap.String("branch", history.StateBranch), zap.String("commit", was))
+	heads[history.StateBranch] = was
+	return nil
+}
 
 // keysOfAll are the keys of every unit that there is or was, and of the repositories
 // whose targets depend on this one.

@@ -186,8 +186,9 @@ func (o *Gatherer) Gather(ctx context.Context, s *Snapshot, u promotion.Unit, fr
 	ev := o.newEvaluation(s, p, u)
 	ev.fresh = fresh
 	var err error
-	if ev.holdsCommit, _, err = s.Repo.Mirror.Head(ctx, history.StateBranch); err != nil {
-		return nil, fmt.Errorf("read where the holds are: %w", err)
+	var deleted string
+	if ev.holdsCommit, deleted, err = o.findHolds(ctx, s.Repo); err != nil {
+		return nil, err
 	}
 	known := make([]componentHistory, len(ev.Components))
 	for i, c := range ev.Components {
@@ -212,7 +213,9 @@ func (o *Gatherer) Gather(ctx context.Context, s *Snapshot, u promotion.Unit, fr
 		return nil, err
 	}
 	for _, c := range ev.Components {
-		if holds, err := o.readHolds(s.Repo, ev.holdsCommit, c.Facts.Unit); err != nil {
+		if deleted != "" {
+			c.Facts.Holds = promotion.Unsure[[]promotion.Hold](deleted)
+		} else if holds, err := o.readHolds(s.Repo, ev.holdsCommit, c.Facts.Unit); err != nil {
 			c.Facts.Holds = promotion.Unsure[[]promotion.Hold](err.Error())
 		} else {
 			c.Facts.Holds = promotion.Sure(holds)
