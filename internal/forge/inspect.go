@@ -28,7 +28,7 @@ type Inspector interface {
 
 // BranchGuard is whether not everybody who may write to a repository may push to a branch.
 type BranchGuard struct {
-	Guarded  bool
+	Guarded  bool // others can neither make the branch nor move it
 	Excluded bool // the credentials are among those who may not, as far as that is seen
 }
 
@@ -69,7 +69,8 @@ type HookSettings struct {
 	URL           string // where it delivers to
 	Active        bool
 	Paused        string   // the forge's word for sending it nothing after failures; empty: it sends
-	MissingEvents []string // of those that are wanted
+	MissingEvents []string // of those that are needed
+	LateEvents    []string // that are missing, and without which only the forge's rules are noticed late
 	WrongFormat   string   // what about its deliveries can't be read or leaves some out; empty: nothing
 	Insecure      bool     // the certificate that it delivers to isn't checked
 	OtherSecret   bool     // it was made with another secret than the one given; false also where that isn't known

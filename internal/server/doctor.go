@@ -43,6 +43,13 @@ func Doctor(ctx context.Context, o Options, probe bool) (*doctor.Report, error) 
 		options.Kubeconfig, options.Context = a.Kubernetes.Kubeconfig, a.Kubernetes.Context
 		checks.ArgoCDs[a.Name] = inspectedArgoCD{options}
 	}
+	consoleLogin, err := newLogin(o.Config, o.Clock.Now)
+	if err != nil {
+		return nil, err
+	}
+	if consoleLogin != nil {
+		checks.Login = consoleLogin.Provider
+	}
 	return doctor.Run(ctx, checks), nil
 }
 

@@ -7,8 +7,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/liftlock/liftlock/internal/config"
+	"github.com/liftlock/liftlock/internal/console/login/logintest"
 	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/server"
 	"github.com/liftlock/liftlock/internal/server/doctor"
@@ -67,6 +69,40 @@ argocd: [{name: hub, version: v2.14.21, kubernetes: {kubeconfig: KUBECONFIG}}]
 			}
 			if _, err := os.Stat(data); !os.IsNotExist(err) {
 				t.Errorf("it made the server's folder: %v", err)
+			}
+		})
+	}
+}
+
+// TestDoctorChecksTheLogin: doctor finds an identity provider that is away, and one that isn't
+// called as the file says.
+func TestDoctorChecksTheLogin(t *testing.T) {
+	idp := logintest.New(t, time.Now)
+	for name, c := range map[string]struct {
+		issuer string
+		away   bool
+		want   doctor.Code
+	}{
+		"as it is wanted": {idp.URL, false, doctor.CodeLogin},
+		"another issuer":  {idp.URL + "/", false, "login-issuer"},
+		"away":            {idp.URL, true, "login-unreachable"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			idp.With(func(p *logintest.Provider) { p.Away = c.away })
+			cfg := &config.Config{DataDir: t.TempDir(), ExternalURL: "https://liftlock.example.com",
+				OIDC: &config.OIDC{Issuer: c.issuer, ClientID: logintest.ClientID, ClientSecret: logintest.ClientSecret, GroupsClaim: "groups"}}
+			report, err := server.Doctor(t.Context(), server.Options{Config: cfg, Version: "test"}, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []doctor.Code
+			for _, f := range report.Findings {
+				if strings.HasPrefix(string(f.Code), "login") {
+					got = append(got, f.Code)
+				}
+			}
+			if !slices.Equal(got, []doctor.Code{c.want}) {
+				t.Errorf("found %q, want %q: %+v", got, c.want, report.Findings)
 			}
 		})
 	}

@@ -231,6 +231,22 @@ func TestProviderThatIsAway(t *testing.T) {
 	}
 }
 
+// TestDiscover: what a provider calls itself is read also where it isn't what it is called by.
+func TestDiscover(t *testing.T) {
+	c := newClock()
+	idp := logintest.New(t, func() time.Time { return c.now })
+	for _, issuer := range []string{idp.URL, idp.URL + "/"} {
+		p := newProvider(t, idp, c, func(o *login.Options) { o.Issuer = issuer })
+		if got, err := p.Discover(t.Context()); err != nil || got != idp.URL {
+			t.Errorf("at %s: %q, %v", issuer, got, err)
+		}
+	}
+	idp.With(func(p *logintest.Provider) { p.Away = true })
+	if got, err := newProvider(t, idp, c, nil).Discover(t.Context()); !errors.Is(err, login.ErrUnreachable) || got != "" {
+		t.Errorf("it is away: %q, %v", got, err)
+	}
+}
+
 func TestWrongSecretIsNamed(t *testing.T) {
 	c := newClock()
 	idp := logintest.New(t, func() time.Time { return c.now })

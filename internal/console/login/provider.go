@@ -182,6 +182,20 @@ func (p *Provider) lookUp(ctx context.Context) (*metadata, error) {
 	return found, nil
 }
 
+// Discover reads anew what the provider calls itself: the issuer that it puts into its tokens,
+// which is believed only where it is Issuer. The error is ErrUnreachable.
+func (p *Provider) Discover(ctx context.Context) (issuer string, err error) {
+	_, err = oidc.NewProvider(p.with(ctx), p.opts.Issuer)
+	var other *oidc.IssuerMismatchError
+	switch {
+	case errors.As(err, &other):
+		return other.Discovered, nil
+	case err != nil:
+		return "", fmt.Errorf("%w: read what %s says of itself: %w", ErrUnreachable, p.opts.Issuer, err)
+	}
+	return p.opts.Issuer, nil
+}
+
 // with has the provider called by our own client.
 func (p *Provider) with(ctx context.Context) context.Context {
 	return oidc.ClientContext(ctx, p.client)

@@ -95,7 +95,7 @@ func testInspectHooks(t *testing.T, s *fixture) {
 	if _, err := s.Forge.EnsureHook(s.ctx, s.Repo, ours); err != nil {
 		t.Fatal(err)
 	}
-	if found := inspect(ours); len(found) != 1 || !found[0].Active || found[0].Paused != "" || len(found[0].MissingEvents) > 0 || found[0].WrongFormat != "" || found[0].OtherSecret {
+	if found := inspect(ours); len(found) != 1 || !found[0].Active || found[0].Paused != "" || len(found[0].MissingEvents)+len(found[0].LateEvents) > 0 || found[0].WrongFormat != "" || found[0].OtherSecret {
 		t.Errorf("made by the driver: %+v", found)
 	}
 	if s.NoDeliveries {

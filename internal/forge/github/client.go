@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	gh "github.com/google/go-github/v60/github"
@@ -77,6 +78,8 @@ type Driver struct {
 	mu      sync.Mutex
 	me      forge.User       // once it is known; a token's owner doesn't change
 	secrets map[int64]string // hook: digest of the secret that this process has set
+
+	noRulesEvents atomic.Bool // GitHub has refused them
 
 	now       func() time.Time
 	bulkAgain time.Time // until when pull requests aren't read together

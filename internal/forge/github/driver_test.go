@@ -423,7 +423,7 @@ func TestIsTeamMember(t *testing.T) {
 func TestEnsureHook(t *testing.T) {
 	const url = "https://liftlock.example.com/webhooks/hub"
 	other := jsonObject{"id": 1, "active": true, "events": []string{"push"}, "config": jsonObject{"url": "https://ci.example.com", "content_type": "form"}}
-	right := jsonObject{"id": 2, "active": true, "events": append([]string{"release"}, hookEvents...), "config": jsonObject{"url": url, "content_type": "json", "insecure_ssl": "0", "secret": "********"}}
+	right := jsonObject{"id": 2, "active": true, "events": slices.Concat([]string{"release"}, DefaultEvents, rulesEvents), "config": jsonObject{"url": url, "content_type": "json", "insecure_ssl": "0", "secret": "********"}}
 	with := func(change jsonObject) jsonObject {
 		hook := jsonObject{}
 		for k, v := range right {
@@ -470,6 +470,50 @@ func TestEnsureHook(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestEnsureHookWithoutRulesEvents: a GitHub that knows no rulesets refuses their event, and is
+// sent the others; it isn't tried again at each look.
+func TestEnsureHookWithoutRulesEvents(t *testing.T) {
+	const url = "https://liftlock.example.com/webhooks/hub"
+	refused := response{422, nil, `{"message":"Validation Failed","errors":[{"resource":"Hook","field":"events","code":"invalid"}]}`}
+	hook := jsonObject{"id": 2, "active": true, "events": DefaultEvents, "config": jsonObject{"url": url, "content_type": "json", "insecure_ssl": "0"}}
+	for name, c := range map[string]struct {
+		there   []jsonObject
+		write   string
+		changed bool
+	}{
+		"made":     {[]jsonObject{}, "POST repos/acme/fleet/hooks", true},
+		"repaired": {[]jsonObject{hook}, "PATCH repos/acme/fleet/hooks/2", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, d := newReplayServer(t)
+			r.on("GET repos/acme/fleet/hooks", okResponse(c.there), okResponse(c.there), okResponse([]jsonObject{hook}))
+			r.on(c.write, refused, okResponse(hook))
+			if changed, err := d.EnsureHook(ctx, testRepoName, forge.Hook{URL: url, Secret: "s3cret"}); err != nil || changed != c.changed {
+				t.Fatalf("changed %v, %v; want %v", changed, err, c.changed)
+			}
+			writes := r.calls(c.write)
+			if len(writes) != 2 || !strings.Contains(writes[0], "repository_ruleset") || strings.Contains(writes[1], "repository_ruleset") {
+				t.Errorf("wrote %q", writes)
+			}
+			if changed, err := d.EnsureHook(ctx, testRepoName, forge.Hook{URL: url, Secret: "s3cret"}); changed || err != nil || len(r.calls(c.write)) != 2 {
+				t.Errorf("the second time: changed %v, %v, %q", changed, err, r.calls(c.write))
+			}
+		})
+	}
+	t.Run("another refusal", func(t *testing.T) {
+		r, d := newReplayServer(t)
+		r.on("GET repos/acme/fleet/hooks", okResponse([]jsonObject{}))
+		r.on("POST repos/acme/fleet/hooks", refused)
+		if _, err := d.EnsureHook(ctx, testRepoName, forge.Hook{URL: url, Secret: "s3cret"}); !errors.Is(err, forge.ErrInvalid) {
+			t.Errorf("it is %v", err)
+		}
+		r.on("POST repos/acme/fleet/hooks", okResponse(hook))
+		if changed, err := d.EnsureHook(ctx, testRepoName, forge.Hook{URL: url, Secret: "s3cret"}); !changed || err != nil || len(r.calls("repository_ruleset")) != 2 {
+			t.Errorf("once it isn't refused: changed %v, %v, %q", changed, err, r.calls("POST"))
+		}
+	})
 }
 
 func TestAddresses(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"net/http"
 	"slices"
 
 	gh "github.com/google/go-github/v60/github"
@@ -15,19 +16,37 @@ import (
 // its runs: one event instead of dozens.
 var DefaultEvents = []string{"push", "pull_request", "pull_request_review", "issue_comment", "status", "check_suite"}
 
-// hookEvents are those of a repository's webhook. An App would need to read the repository's
-// administration to be sent the last two: it is content with the age of what it knows.
-var hookEvents = append(slices.Clone(DefaultEvents), "branch_protection_rule", "repository_ruleset")
+// rulesEvents say that the rules of a branch changed, which is noticed later without them. An App
+// would need to read the repository's administration to be sent them, and a GitHub Enterprise
+// Server that is older than rulesets doesn't know both.
+var rulesEvents = []string{"branch_protection_rule", "repository_ruleset"}
 
 // EnsureHook finds the hook by its URL. GitHub never shows a hook's secret, so
 // the first call of a process for a hook sets it in any case (changed stays
 // false when that is all); later calls do when they come with another one.
+// Where GitHub refuses rulesEvents, the hook does without them.
 func (d *Driver) EnsureHook(ctx context.Context, r forge.Repo, h forge.Hook) (bool, error) {
-	owner, name := repoPath(r)
-	want := h.Events
-	if len(want) == 0 {
-		want = hookEvents
+	if len(h.Events) > 0 {
+		return d.ensureHook(ctx, r, h, h.Events)
 	}
+	if !d.noRulesEvents.Load() {
+		changed, err := d.ensureHook(ctx, r, h, slices.Concat(DefaultEvents, rulesEvents))
+		// Which words it has for an event that it doesn't know isn't documented; another fault of the
+		// request's is refused once more.
+		if !hasStatus(err, http.StatusUnprocessableEntity) || messageContains(err, "already exists") {
+			return changed, err
+		}
+	}
+	changed, err := d.ensureHook(ctx, r, h, DefaultEvents)
+	if err == nil {
+		d.noRulesEvents.Store(true)
+	}
+	return changed, err
+}
+
+// ensureHook creates or repairs the hook, which is sent the events that are wanted.
+func (d *Driver) ensureHook(ctx context.Context, r forge.Repo, h forge.Hook, want []string) (bool, error) {
+	owner, name := repoPath(r)
 	config := &gh.HookConfig{URL: &h.URL, Secret: &h.Secret, ContentType: gh.String("json"), InsecureSSL: gh.String("0")}
 
 	hook, err := d.findHook(ctx, r, h.URL)
@@ -43,9 +62,7 @@ func (d *Driver) EnsureHook(ctx context.Context, r forge.Repo, h forge.Hook) (bo
 		return true, nil
 	}
 
-	missing := slices.ContainsFunc(want, func(e string) bool {
-		return !slices.Contains(hook.Events, e) && !slices.Contains(hook.Events, "*")
-	})
+	missing := len(missingEvents(want, hook.Events)) > 0
 	wrong := missing || !hook.GetActive() || hook.Config.GetContentType() != "json" || hook.Config.GetInsecureSSL() == "1"
 	known, same := d.knownSecret(hook.GetID(), h.Secret)
 	if !wrong && same {
@@ -60,6 +77,20 @@ func (d *Driver) EnsureHook(ctx context.Context, r forge.Repo, h forge.Hook) (bo
 	}
 	d.recordSecret(hook.GetID(), h.Secret)
 	return wrong || known, nil
+}
+
+// missingEvents are those that a webhook isn't sent; nil: none.
+func missingEvents(wanted, has []string) []string {
+	if slices.Contains(has, "*") {
+		return nil
+	}
+	var missing []string
+	for _, e := range wanted {
+		if !slices.Contains(has, e) {
+			missing = append(missing, e)
+		}
+	}
+	return missing
 }
 
 // hookPlace is where a hook is, and delivers to.

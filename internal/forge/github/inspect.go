@@ -105,7 +105,10 @@ func (d *Driver) InspectHooks(ctx context.Context, r forge.Repo, h forge.Hook) (
 	if err != nil || hook == nil {
 		return nil, err
 	}
-	s := hookSettings(hook.Config, hook.Events, h.Events, hookEvents)
+	s := hookSettings(hook.Config, hook.Events, h.Events)
+	if len(h.Events) == 0 {
+		s.LateEvents = missingEvents(rulesEvents, hook.Events)
+	}
 	s.Active = hook.GetActive()
 	// go-github has the last response as a map: code is a number, or null before there was one.
 	if code, ok := hook.LastResponse["code"].(float64); ok {
@@ -115,17 +118,12 @@ func (d *Driver) InspectHooks(ctx context.Context, r forge.Repo, h forge.Hook) (
 	return []forge.HookSettings{s}, nil
 }
 
-// hookSettings reads what a webhook's configuration and events say; wanted empty: usual.
-func hookSettings(config *gh.HookConfig, has, wanted, usual []string) forge.HookSettings {
-	if len(wanted) == 0 {
-		wanted = usual
+// hookSettings reads what a webhook's configuration and events say; needed empty: DefaultEvents.
+func hookSettings(config *gh.HookConfig, has, needed []string) forge.HookSettings {
+	if len(needed) == 0 {
+		needed = DefaultEvents
 	}
-	s := forge.HookSettings{URL: config.GetURL(), Insecure: config.GetInsecureSSL() == "1"}
-	for _, e := range wanted {
-		if !slices.Contains(has, e) && !slices.Contains(has, "*") {
-			s.MissingEvents = append(s.MissingEvents, e)
-		}
-	}
+	s := forge.HookSettings{URL: config.GetURL(), Insecure: config.GetInsecureSSL() == "1", MissingEvents: missingEvents(needed, has)}
 	if t := config.GetContentType(); t != "json" {
 		s.WrongFormat = "its content type is " + clipMessage(t) + ", not application/json"
 	}
@@ -194,7 +192,7 @@ func (p *App) InspectHooks(ctx context.Context, _ forge.Repo, h forge.Hook) ([]f
 	if err != nil {
 		return nil, p.wrapAppError("read the App itself", resp, err)
 	}
-	s := hookSettings(config, app.Events, h.Events, DefaultEvents)
+	s := hookSettings(config, app.Events, h.Events)
 	s.Active = true // one that is switched off isn't shown as such
 	newest, resp, err := p.listDeliveries(ctx, &gh.ListCursorOptions{PerPage: perPage})
 	if err != nil {
@@ -233,33 +231,42 @@ func (p *App) InspectTeam(ctx context.Context, t forge.Team) (logins []string, c
 	return d.InspectTeam(ctx, t)
 }
 
-// InspectGuard reads whether rulesets restrict who makes and moves a branch, and whether they let
-// the credentials past. Classic protection isn't read: it can't keep others from making a branch.
+// InspectGuard reads whether rulesets restrict who makes a branch and who moves it, each of which
+// is a rule of its own, and whether they let the credentials past. Classic protection isn't read:
+// it can't keep others from making a branch.
 func (d *Driver) InspectGuard(ctx context.Context, r forge.Repo, branch string) (guard forge.BranchGuard, err error) {
 	owner, name := repoPath(r)
 	var restricting []int64
+	var creation, update bool
 	op := "read the rules of the branch " + branch + " of " + r.String()
 	err = forEachPage(op, func(page gh.ListOptions) (*gh.Response, bool, error) {
 		var rules []activeRule
 		resp, err := d.getJSON(ctx, fmt.Sprintf("repos/%s/%s/rules/branches/%s?per_page=%d&page=%d", owner, name, transport.Segment(branch), page.PerPage, max(page.Page, 1)), &rules)
 		for _, rule := range rules {
-			if (rule.Type == "creation" || rule.Type == "update") && !slices.Contains(restricting, rule.RulesetID) {
-				restricting = append(restricting, rule.RulesetID)
+			switch rule.Type {
+			case "creation":
+				creation = true
+			case "update":
+				update = true
+			default:
+				continue
 			}
+			restricting = append(restricting, rule.RulesetID)
 		}
 		return resp, false, err
 	})
 	if err != nil {
 		return guard, err
 	}
-	for _, id := range restricting {
-		var set forge.RuleSet // it has no name where it is an organisation's that isn't seen
-		if err := d.nameRuleset(ctx, r, id, &set); err != nil {
+	slices.Sort(restricting)
+	for _, id := range slices.Compact(restricting) {
+		ruleset, err := d.readRuleset(ctx, r, id)
+		if err != nil {
 			return guard, err
 		}
-		guard.Excluded = guard.Excluded || set.Name != "" && !set.Bypassed
+		guard.Excluded = guard.Excluded || ruleset != nil && !ruleset.bypassesPush()
 	}
-	guard.Guarded = len(restricting) > 0
+	guard.Guarded = creation && update
 	return guard, nil
 }
 

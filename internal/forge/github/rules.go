@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -118,21 +117,38 @@ func (d *Driver) readRulesets(ctx context.Context, r forge.Repo, branch string) 
 
 // nameRuleset reads what a ruleset is called, and whether it binds the credentials.
 func (d *Driver) nameRuleset(ctx context.Context, r forge.Repo, id int64, set *forge.RuleSet) error {
-	owner, name := repoPath(r)
-	var ruleset struct {
-		Name   string `json:"name"`
-		Bypass string `json:"current_user_can_bypass"` // always, pull_requests_only, exempt or never
+	ruleset, err := d.readRuleset(ctx, r, id)
+	if err != nil || ruleset == nil {
+		return err // an organisation's, which not everybody sees: its number will do
 	}
+	set.Name = fmt.Sprintf("ruleset %q", clipMessage(ruleset.Name))
+	set.Bypassed = ruleset.Bypass == bypassPulls || ruleset.bypassesPush()
+	return nil
+}
+
+// bypassPulls is the bypass that lets merges past, and no push.
+const bypassPulls = "pull_requests_only"
+
+type rulesetSummary struct {
+	Name   string `json:"name"`
+	Bypass string `json:"current_user_can_bypass"` // always, pull_requests_only, exempt or never
+}
+
+// bypassesPush says whether what the credentials push passes by the ruleset.
+func (s *rulesetSummary) bypassesPush() bool { return s.Bypass == "always" || s.Bypass == "exempt" }
+
+// readRuleset reads a ruleset; nil: the credentials don't see it.
+func (d *Driver) readRuleset(ctx context.Context, r forge.Repo, id int64) (*rulesetSummary, error) {
+	owner, name := repoPath(r)
+	var ruleset rulesetSummary
 	resp, err := d.getJSON(ctx, fmt.Sprintf("repos/%s/%s/rulesets/%d", owner, name, id), &ruleset)
 	switch {
 	case hasStatus(err, http.StatusNotFound), hasStatus(err, http.StatusForbidden) && !forge.IsRetryable(wrapError("", resp, err)):
-		return nil // an organisation's, which not everybody sees: its number will do
+		return nil, nil
 	case err != nil:
-		return wrapError(fmt.Sprintf("read the ruleset %d of %s", id, r), resp, err)
+		return nil, wrapError(fmt.Sprintf("read the ruleset %d of %s", id, r), resp, err)
 	}
-	set.Name = fmt.Sprintf("ruleset %q", clipMessage(ruleset.Name))
-	set.Bypassed = slices.Contains([]string{"always", "pull_requests_only", "exempt"}, ruleset.Bypass)
-	return nil
+	return &ruleset, nil
 }
 
 // addRule adds what a rule demands of a merge. Rules about creating, deleting and pushing

@@ -15,22 +15,25 @@ const (
 	CodePipeline    Code = "pipeline"
 	CodeArgoCD      Code = "argocd"
 	CodeProbe       Code = "probe"
+	CodeLogin       Code = "login"
 )
 
 // levels are the findings' levels by code.
 var levels = map[Code]Level{
-	CodeHost: OK, CodeFile: OK, CodeCredentials: OK, CodeRepository: OK, CodeHooks: OK, CodeRules: OK, CodePipeline: OK, CodeArgoCD: OK, CodeProbe: OK,
+	CodeHost: OK, CodeFile: OK, CodeCredentials: OK, CodeRepository: OK, CodeHooks: OK, CodeRules: OK, CodePipeline: OK, CodeArgoCD: OK, CodeProbe: OK, CodeLogin: OK,
 
 	"git-unusable": Fail, "disk-low": Warn, "disk-full": Fail, "disk-unread": Unknown, "data-dir-closed": Fail, "clock-off": Fail,
 
 	"file-invalid": Fail, "readers-missing": Warn, "address-plain": Warn, "address-local": Warn,
+
+	"login-unreachable": Unknown, "login-issuer": Fail,
 
 	"forge-unreachable": Unknown, "credentials-refused": Fail, "grant-missing": Fail, "token-ends": Warn, "token-ended": Fail, "calls-low": Warn, "calls-forecast": Warn,
 
 	"repository-missing": Fail, "repository-unread": Unknown, "repository-renamed": Warn, "repository-archived": Fail, "repository-empty": Fail, "pulls-off": Fail, "write-missing": Fail, "admin-missing": Fail,
 	"app-unusable": Fail, "branch-other": Warn,
 
-	"hook-missing": Warn, "hook-off": Fail, "hook-paused": Fail, "hook-events": Fail, "hook-format": Fail, "hook-insecure": Warn, "hook-secret": Fail, "hook-failing": Fail, "hook-several": Warn,
+	"hook-missing": Warn, "hook-off": Fail, "hook-paused": Fail, "hook-events": Fail, "hook-events-late": Warn, "hook-format": Fail, "hook-insecure": Warn, "hook-secret": Fail, "hook-failing": Fail, "hook-several": Warn,
 	"hook-address": Fail, "hook-forbidden": Fail, "hook-unread": Unknown,
 
 	"branch-missing": Fail, "git-refused": Fail, "git-unread": Unknown,

@@ -32,6 +32,7 @@ type Options struct {
 	Host    Host              // nil: this machine
 	Forges  map[string]Forge  // by their names in the file
 	ArgoCDs map[string]ArgoCD // likewise
+	Login   Login             // of the file's oidc; nil: it has none
 	// Probers are the forges whose repositories are written to, to see whether that is let; nil:
 	// nothing is written.
 	Probers map[string]Prober
@@ -61,6 +62,9 @@ func Run(ctx context.Context, o Options) *Report {
 	}
 	d := &doctor{o}
 	parts := []part{d.checkHost, d.checkFile}
+	if o.Login != nil {
+		parts = append(parts, d.checkLogin)
+	}
 	for i := range o.Config.Forges {
 		parts = append(parts, func(ctx context.Context) findings { return d.checkForge(ctx, &o.Config.Forges[i]) })
 	}

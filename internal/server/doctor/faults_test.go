@@ -113,6 +113,9 @@ var hookFaults = []fault{
 	{name: "no webhook", plant: func(in *installation) { in.do(in.em.RemoveHooks(repoName)) }, want: []doctor.Code{"hook-missing"}},
 	{name: "a webhook that is off", faces: []emulator.Face{onGitHub}, plant: replaceHook(emulator.Hook{Secret: hookSecret}), want: []doctor.Code{"hook-off"}},
 	{name: "events that are missing", plant: func(in *installation) { in.do(in.em.SetHookEvents(repoName, in.hookURL(), "push", "push_events")) }, want: []doctor.Code{"hook-events"}},
+	{name: "events as they are selected by hand", faces: []emulator.Face{onGitHub}, plant: func(in *installation) {
+		in.do(in.em.SetHookEvents(repoName, in.hookURL(), github.DefaultEvents...))
+	}, want: []doctor.Code{"hook-events-late"}},
 	{name: "another secret", faces: []emulator.Face{onGitLab}, plant: edit("webhookSecrets: [", `webhookSecrets: ["the secret that is new", `), want: []doctor.Code{"hook-secret"}},
 	{name: "deliveries that are refused", plant: func(in *installation) { in.answer = http.StatusUnauthorized; in.push() }, want: []doctor.Code{"hook-secret"}},
 	{name: "deliveries that fail", plant: func(in *installation) { in.answer = http.StatusBadGateway; in.push() }, want: []doctor.Code{"hook-failing"}},
@@ -171,6 +174,12 @@ var ruleFaults = []fault{
 
 var guardFaults = []fault{
 	{name: "branches that anybody pushes to", plant: func(in *installation) { in.do(in.em.UnguardBranches(repoName)) }, want: []doctor.Code{"branches-open"}},
+	{name: "holds that anybody pushes", plant: func(in *installation) {
+		in.do(in.em.UnguardBranches(repoName))
+		for _, pattern := range []string{"liftlock/**/*", "liftlock-revert/**/*"} {
+			in.do(in.em.GuardBranches(repoName, pattern, botLogin))
+		}
+	}, want: []doctor.Code{"branches-open"}},
 	{name: "branches that others push to", plant: func(in *installation) { in.guardBranches("ada") }, want: []doctor.Code{"branches-closed"}},
 	{name: "guards that can't be read", plant: refuse("GET", "/rules/branches/liftlock|/protected_branches$", emulator.Fault{Status: http.StatusBadGateway}), want: []doctor.Code{"branches-unread"}},
 }

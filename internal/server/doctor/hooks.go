@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/liftlock/liftlock/internal/forge"
@@ -73,8 +74,11 @@ func (k *repositoryCheck) checkHook(where, wanted string, h *forge.HookSettings)
 	if h.Paused != "" {
 		k.found.add("hook-paused", where, "the forge sends it nothing after failures: "+h.Paused, "see that the server can be reached at its address; then "+repaired)
 	}
-	if len(h.MissingEvents) > 0 {
-		k.found.add("hook-events", where, "it isn't sent "+strings.Join(h.MissingEvents, ", "), repaired)
+	switch {
+	case len(h.MissingEvents) > 0:
+		k.found.add("hook-events", where, "it isn't sent "+strings.Join(slices.Concat(h.MissingEvents, h.LateEvents), ", "), repaired)
+	case len(h.LateEvents) > 0:
+		k.found.add("hook-events-late", where, "it isn't sent "+strings.Join(h.LateEvents, ", ")+", so a change of the forge's rules may be noticed an hour later", repaired)
 	}
 	if h.WrongFormat != "" {
 		k.found.add("hook-format", where, h.WrongFormat, repaired)

@@ -153,10 +153,10 @@ func (in *installation) do(err error) {
 	}
 }
 
-// guardBranches lets only these accounts push where promotions and reverts come from.
+// guardBranches lets only these accounts push where promotions and reverts come from, and holds are.
 func (in *installation) guardBranches(logins ...string) {
 	in.t.Helper()
-	for _, pattern := range []string{"liftlock/**/*", "liftlock-revert/**/*"} {
+	for _, pattern := range []string{"liftlock/**/*", "liftlock-revert/**/*", "liftlock-state"} {
 		in.do(in.em.GuardBranches(repoName, pattern, logins...))
 	}
 }

@@ -24,11 +24,11 @@ func (k *repositoryCheck) checkPipelines(ctx context.Context) {
 		return
 	}
 	defer remove()
-	ctx, cancel := k.limit(ctx)
-	defer cancel()
 	if p := k.Probers[k.forgeOf.Name]; p != nil {
 		k.probe(ctx, m, p)
 	}
+	ctx, cancel := k.limit(ctx)
+	defer cancel()
 	head, ok, err := m.Head(ctx, k.config.Branch)
 	if err != nil {
 		k.found.add("git-unread", k.where, err.Error(), "try again")

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/forge"
@@ -90,6 +91,46 @@ func TestProbeInterrupted(t *testing.T) {
 		t.Error("it wasn't interrupted")
 	}
 	in.checkNoProbe()
+}
+
+// stalling never answers when a status is set.
+type stalling struct{ doctor.Prober }
+
+func (stalling) SetStatus(ctx context.Context, _ forge.Repo, _ string, _ forge.Status) error {
+	<-ctx.Done()
+	return &forge.Error{Op: "set a status", Kind: forge.ErrRetryable, Err: ctx.Err()}
+}
+
+// TestProbeStalled: a status that takes all of its time takes none of the deletion's, and none of
+// what is checked after the probe.
+func TestProbeStalled(t *testing.T) {
+	t.Parallel()
+	in := newInstallation(t, emulator.GitHub, 0)
+	in.timeout = 3 * time.Second
+	in.prober = func(p doctor.Prober) doctor.Prober { return stalling{p} }
+	report := in.examine(context.Background())
+	if got := report.Codes(); !slices.Equal(got, []doctor.Code{"probe-unread"}) {
+		t.Errorf("found %q:\n%s", got, text(t, report))
+	}
+	in.checkNoProbe()
+}
+
+// TestProbeAnswerLost: a push that arrived, and of which that isn't known, leaves nothing.
+func TestProbeAnswerLost(t *testing.T) {
+	t.Parallel()
+	for _, face := range faces() {
+		t.Run(string(face), func(t *testing.T) {
+			t.Parallel()
+			in := newInstallation(t, face, 0)
+			in.prober = asItIs
+			refuse("POST", "/git-receive-pack$", emulator.Fault{After: true, Cut: true})(in)
+			report := in.examine(context.Background())
+			if got := report.Codes(); !slices.Equal(got, []doctor.Code{"probe-unread"}) {
+				t.Errorf("found %q:\n%s", got, text(t, report))
+			}
+			in.checkNoProbe()
+		})
+	}
 }
 
 func (in *installation) checkNoProbe() {

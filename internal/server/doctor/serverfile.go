@@ -34,8 +34,8 @@ func InvalidFile(err error) *Report {
 // checkFile checks what is valid in the server's file, and most likely not what is meant.
 func (d *doctor) checkFile(context.Context) (found findings) {
 	c := d.Config
-	if c.ReadAccess == config.ReadToken && len(c.API.Tokens) == 0 {
-		found.add("readers-missing", whereFile, "nobody can read the console and the API: reading takes a token, and there is none", "add one under api.tokens, or set readAccess: open")
+	if c.ReadAccess == config.ReadToken && len(c.API.Tokens) == 0 && c.OIDC == nil {
+		found.add("readers-missing", whereFile, "nobody can read the console and the API: reading takes a token or a login, and there is none", "add a token under api.tokens, let people log in (oidc), or set readAccess: open")
 	}
 	for _, a := range []struct{ key, address string }{{"externalURL", c.ExternalURL}, {"webhooks.externalURL", c.Webhooks.ExternalURL}} {
 		if a.address == "" || a.key == "webhooks.externalURL" && a.address == c.ExternalURL {

@@ -37,11 +37,17 @@ func (f *fixedForge) InspectHooks(context.Context, forge.Repo, forge.Hook) ([]fo
 func TestSettings(t *testing.T) {
 	now := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 	const external = "https://liftlock.example.com"
+	readByToken := func(_ *fixedForge, c *config.Config) { c.ReadAccess = config.ReadToken }
 	for _, c := range []struct {
 		name   string
 		change func(f *fixedForge, c *config.Config)
 		want   []Code
 	}{
+		{"no token to read with", readByToken, []Code{"readers-missing"}},
+		{"no token, and a login", func(f *fixedForge, c *config.Config) {
+			readByToken(f, c)
+			c.OIDC = &config.OIDC{Issuer: "https://dex.example.com"}
+		}, nil},
 		{"as it is wanted", func(*fixedForge, *config.Config) {}, nil},
 		{"a token that has ended", func(f *fixedForge, _ *config.Config) { f.credentials.Expires = now.Add(-time.Hour) }, []Code{"token-ended"}},
 		{"no commit", func(f *fixedForge, _ *config.Config) { f.settings.DefaultBranch = "" }, []Code{"repository-empty"}},
