@@ -170,6 +170,12 @@ var ruleFaults = []fault{
 }
 
 var guardFaults = []fault{
+	{name: "branches guarded one level deep", plant: func(in *installation) {
+		in.do(in.em.UnguardBranches(repoName))
+		for _, pattern := range []string{"liftlock/**", "liftlock-revert/**"} {
+			in.do(in.em.GuardBranches(repoName, pattern, botLogin))
+		}
+	}, want: []doctor.Code{"branches-open"}},
 	{name: "branches that anybody pushes to", plant: func(in *installation) { in.do(in.em.UnguardBranches(repoName)) }, want: []doctor.Code{"branches-open"}},
 	{name: "branches that others push to", plant: func(in *installation) { in.guardBranches("ada") }, want: []doctor.Code{"branches-closed"}},
 	{name: "guards that can't be read", plant: refuse("GET", "/rules/branches/liftlock|/protected_branches$", emulator.Fault{Status: http.StatusBadGateway}), want: []doctor.Code{"branches-unread"}},
