@@ -142,11 +142,11 @@ func (j *rulesJudge) judgeBranch(found *findings, where, branch string) {
 	}
 	requires := func(s *forge.RuleSet) bool { return s.AnyChecks || slices.Contains(s.Checks, ownStatus) }
 	unheard := j.noDeliveries && j.rules.Queue() != nil
-	const hear = "give the server an externalURL that the forge reaches, and the repository a webhook to it that is on"
+	const webhook = "give the server an externalURL that the forge reaches, and the repository a webhook to it that is on"
 	switch {
 	case unheard && slices.ContainsFunc(j.rules.Sets, func(s forge.RuleSet) bool { return requires(&s) }):
 		// Also where our own account is let past the rules: the others aren't.
-		found.add("queue-unheard", where, "merges go through the forge's merge queue, which demands the commit status liftlock, and no webhook tells of its groups: everybody's pull requests wait there until the queue's timeout", hear+"; until then don't require the status liftlock")
+		found.add("queue-unheard", where, "merges go through the forge's merge queue, which demands the commit status liftlock, and no webhook tells of its groups: everybody's pull requests wait there until the queue's timeout", webhook+"; until then don't require the status liftlock")
 	case j.rules.Any(requires):
 	case j.rules.Hidden != "":
 		found.add("rules-hidden", where, "not all can be read: "+j.rules.Hidden, "see yourself that the commit status liftlock is required, or let the account read the rules")
@@ -156,7 +156,7 @@ func (j *rulesJudge) judgeBranch(found *findings, where, branch string) {
 			cure = "switch on Pipelines must succeed in the project's settings of merge requests: the status liftlock is part of them"
 		}
 		if unheard {
-			cure = hear + ", and only then require the commit status liftlock: without one the merge queue would wait for it until its timeout"
+			cure = webhook + ", and only then require the commit status liftlock: without one the merge queue would wait for it until its timeout"
 		}
 		found.add("status-optional", where, "the commit status liftlock isn't required: people can merge past gates, holds and freezes", cure)
 	}
