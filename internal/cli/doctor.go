@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -12,8 +11,9 @@ import (
 )
 
 func doctorCommand() *cobra.Command {
-	var file, output string
+	var file string
 	var probe bool
+	var format formatFlag
 	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check an installation, and say what to change",
@@ -28,15 +28,17 @@ func doctorCommand() *cobra.Command {
 		Example: "  liftlock doctor --config liftlock.yaml\n  liftlock doctor -o json | jq -r '.findings[] | select(.level != \"ok\") | .code'",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if output != "text" && output != "json" {
-				return fmt.Errorf("-o: %q is neither text nor json", output)
+			asJSON, err := format.isJSON()
+			if err != nil {
+				return err
 			}
 			report := examine(cmd, file, probe)
-			write := report.WriteText
-			if output == "json" {
-				write = report.WriteJSON
+			if asJSON {
+				err = printJSON(cmd.OutOrStdout(), report.Document())
+			} else {
+				err = report.WriteText(cmd.OutOrStdout())
 			}
-			if err := write(cmd.OutOrStdout()); err != nil {
+			if err != nil {
 				return err
 			}
 			if code := report.ExitCode(); code != doctor.ExitWell {
@@ -46,7 +48,7 @@ func doctorCommand() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&file, "config", "liftlock.yaml", "the server's file")
-	c.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	format.addFlag(c)
 	c.Flags().BoolVar(&probe, "probe", false, "push a branch, set a commit status and delete the branch, to see that it may be done")
 	return c
 }

@@ -115,8 +115,8 @@ func TestRepliesAsJSON(t *testing.T) {
 	}
 }
 
-// TestEveryAnswerIsJSON: what a command answers, programs can read.
-func TestEveryAnswerIsJSON(t *testing.T) {
+// TestEveryCommandHasJSON: each that answers has -o json.
+func TestEveryCommandHasJSON(t *testing.T) {
 	runsOrHelps := []string{"serve", "demo", "playground", "sandbox", "completion", "help"}
 	for _, c := range Root().Commands() {
 		if slices.Contains(runsOrHelps, c.Name()) {
@@ -251,5 +251,13 @@ func TestRemoteCommandsThatAreRefused(t *testing.T) {
 	}
 	if len(*orders) > 0 {
 		t.Errorf("orders were given: %+v", *orders)
+	}
+}
+
+// TestJSONIsAsWritten: what a shell shows has no escapes for HTML.
+func TestJSONIsAsWritten(t *testing.T) {
+	var b strings.Builder
+	if err := printJSON(&b, map[string]string{"cure": "<a> & b"}); err != nil || !strings.Contains(b.String(), `"cure": "<a> & b"`) {
+		t.Errorf("%v\n%s", err, &b)
 	}
 }

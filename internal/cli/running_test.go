@@ -6,9 +6,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/emulator"
 )
 
@@ -264,5 +266,69 @@ func TestInitFromLiveSets(t *testing.T) {
 	}
 	if out, err := run(t, "resolve", "--repo", dir, "--clusters", "live"); exitCode(err) != 0 || !strings.Contains(out, "web-qa   web        qa") {
 		t.Errorf("with the file that was written: %v\n%s", err, out)
+	}
+}
+
+// TestInitFromLiveSetsOfAllKinds: a set that couldn't be resolved is named with its cure, one whose
+// generator reads this checkout counts though it deploys a chart, and sets of one name in two
+// namespaces are two.
+func TestInitFromLiveSetsOfAllKinds(t *testing.T) {
+	a, dir := runningArgoCD(t)
+	if err := os.Remove(filepath.Join(dir, "sets.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("git", "-C", dir, "remote", "add", "origin", "git@git.example:acme/fleet.git").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, env := range []string{"dev", "qa"} {
+		if err := os.MkdirAll(filepath.Join(dir, "envs"), 0o750); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "envs", env+".yaml"), []byte("env: "+env+"\nversion: 1.0.0\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	addSet := func(namespace, name string, generator map[string]any, source map[string]any) {
+		t.Helper()
+		err := a.AddObject("applicationsets", map[string]any{
+			"metadata": map[string]any{"name": name, "namespace": namespace},
+			"spec": map[string]any{
+				"goTemplate": true, "generators": []any{generator},
+				"template": map[string]any{
+					"metadata": map[string]any{"name": name + "-{{ .env }}", "labels": map[string]any{"component": "web"}},
+					"spec":     map[string]any{"project": "default", "destination": map[string]any{"name": "in-cluster", "namespace": "{{ .env }}"}, "source": source},
+				},
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	files := map[string]any{"git": map[string]any{"repoURL": "https://git.example/acme/fleet", "revision": "HEAD", "files": []any{map[string]any{"path": "envs/*.yaml"}}}}
+	list := map[string]any{"list": map[string]any{"elements": []any{map[string]any{"env": "dev"}}}}
+	chart := map[string]any{"repoURL": "https://charts.example", "chart": "web", "targetRevision": "{{ .version }}"}
+	addSet("argocd", "web", files, chart)
+	addSet("team", "web", list, map[string]any{"repoURL": "https://git.example/acme/other", "targetRevision": "HEAD", "path": "web"})
+	addSet("argocd", "agents", map[string]any{"clusters": map[string]any{}}, map[string]any{"repoURL": "https://git.example/acme/fleet", "targetRevision": "HEAD", "path": "agent"})
+	out, err := run(t, "init", "--repo", dir, "--live", "--namespace", "argocd,team", "-o", "json")
+	if exitCode(err) != 0 {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var answer proposalAnswer
+	if err := json.Unmarshal([]byte(out), &answer); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"from 1 ApplicationSet of the running Argo CD: 2 Applications", "    - live: {namespace: argocd, name: web}\n", "# Left out, because they couldn't be resolved: argocd/agents.\n"} {
+		if !strings.Contains(answer.Text, want) {
+			t.Errorf("the proposal has no %q:\n%s", want, answer.Text)
+		}
+	}
+	if strings.Contains(answer.Text, "namespace: team") {
+		t.Errorf("another namespace's set is in the proposal:\n%s", answer.Text)
+	}
+	if !slices.ContainsFunc(answer.Notes, func(n appset.Problem) bool {
+		return n.ApplicationSet == "argocd/agents" && strings.Contains(n.Message, "--clusters on the command line")
+	}) {
+		t.Errorf("the notes don't say why agents is left out: %+v", answer.Notes)
 	}
 }

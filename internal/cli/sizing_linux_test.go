@@ -50,8 +50,8 @@ func TestSizing(t *testing.T) {
 	calls := countCalls(w.Forge) - before
 	t.Logf("%d promotions, all at once, in %s: %s", 2*n, time.Since(began).Round(time.Second), server.use(t))
 	t.Logf("%.1f calls of the forge's API a promotion, %s in the data folder", float64(calls)/float64(2*n), megabytes(folderSize(t, filepath.Join(w.dir, "data"))))
-	// Far more than it takes: that something grows with the square of the components shows.
-	if perPromotion := calls / (2 * n); n >= 3 && perPromotion > 100 {
+	// It takes about ten: half as many again is a mistake, or something that docs/sizing.md has to say.
+	if perPromotion := calls / (2 * n); n >= 3 && perPromotion > 15 {
 		t.Errorf("a promotion takes %d calls of the forge's API", perPromotion)
 	}
 }

@@ -64,7 +64,7 @@ func listActiveRules(c *call) (any, error) {
 		}
 	}
 	for _, g := range c.repo.guards {
-		if g.matches(c.r.PathValue("branch")) {
+		if g.matches.MatchString(c.r.PathValue("branch")) {
 			for _, kind := range []string{"creation", "update"} {
 				found = append(found, wireRule{Type: kind, SourceType: "Repository", Source: c.repo.fullName(), RulesetID: g.id})
 			}

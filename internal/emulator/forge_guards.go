@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -12,25 +13,30 @@ import (
 // creations and updates with a bypass list, on GitLab a wildcard with accounts that may push.
 type branchGuard struct {
 	id      int64
-	pattern string // of GitHub's kind: liftlock/**/*
+	pattern string         // of GitHub's kind: liftlock/**/*
+	matches *regexp.Regexp // what the pattern matches, as a whole; grep -E reads it too
 	pushers []string
 }
 
-// wildcard is the pattern as GitLab has it, where a * stands for slashes too.
-func (g *branchGuard) wildcard() string {
-	return strings.ReplaceAll(strings.ReplaceAll(g.pattern, "**/*", "*"), "**", "*")
+// compilePattern reads a pattern as GitHub does, by Ruby's File.fnmatch with FNM_PATHNAME
+// (docs.github.com, "Creating rulesets for a repository"): **/ is any number of folders, none
+// too, and any other star stays within one, so that liftlock/** leaves liftlock/shop/qa/web open.
+func compilePattern(pattern string) (*regexp.Regexp, error) {
+	expression := strings.NewReplacer(`\*\*/`, `([^/]+/)*`, `\*\*`, `[^/]*`, `\*`, `[^/]*`).Replace(regexp.QuoteMeta(pattern))
+	return regexp.Compile("^" + expression + "$")
 }
 
-// matches says whether a branch is guarded.
-func (g *branchGuard) matches(branch string) bool {
-	before, after, _ := strings.Cut(g.wildcard(), "*")
-	return branch == g.pattern || strings.Contains(g.pattern, "*") && len(branch) >= len(before)+len(after) && strings.HasPrefix(branch, before) && strings.HasSuffix(branch, after)
+// wildcard is the pattern as GitLab has it, where a * stands for slashes too; false where GitLab
+// has none that matches the same branches.
+func (g *branchGuard) wildcard() (string, bool) {
+	wildcard := strings.ReplaceAll(g.pattern, "**/*", "*")
+	return wildcard, strings.Count(wildcard, "*") == strings.Count(g.pattern, "**/*")
 }
 
 func (g *branchGuard) admits(a *account) bool { return slices.Contains(g.pushers, a.login) }
 
-// GuardBranches lets only some accounts push to the branches that a pattern with at most one
-// wildcard names, such as liftlock/**/*.
+// GuardBranches lets only some accounts push to the branches that a pattern of GitHub's kind
+// names, such as liftlock/**/*.
 func (f *Forge) GuardBranches(repo, pattern string, logins ...string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -43,10 +49,14 @@ func (f *Forge) GuardBranches(repo, pattern string, logins ...string) error {
 			return fmt.Errorf("guarding branches of %s: %w", repo, err)
 		}
 	}
+	matches, err := compilePattern(pattern)
+	if err != nil {
+		return fmt.Errorf("guarding branches of %s: %w", repo, err)
+	}
 	if err := writeUpdateHook(r.git.dir); err != nil {
 		return fmt.Errorf("guarding branches of %s: %w", repo, err)
 	}
-	r.guards = append(slices.DeleteFunc(r.guards, func(g *branchGuard) bool { return g.pattern == pattern }), &branchGuard{id: f.nextID(), pattern: pattern, pushers: logins})
+	r.guards = append(slices.DeleteFunc(r.guards, func(g *branchGuard) bool { return g.pattern == pattern }), &branchGuard{id: f.nextID(), pattern: pattern, matches: matches, pushers: logins})
 	return nil
 }
 
@@ -62,17 +72,17 @@ func (f *Forge) UnguardBranches(repo string) error {
 	return nil
 }
 
-// closedRefs are the patterns, as a shell's case has them, of what an account may not push to.
+// closedRefs are the expressions, a line each, of the branches that an account may not push to.
 func (f *Forge) closedRefs(r *repository, a *account) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var closed []string
 	for _, g := range r.guards {
 		if !g.admits(a) {
-			closed = append(closed, "refs/heads/"+g.wildcard())
+			closed = append(closed, g.matches.String())
 		}
 	}
-	return strings.Join(closed, " ")
+	return strings.Join(closed, "\n")
 }
 
 // closedVariable tells the hook what may not be pushed to.
@@ -80,10 +90,11 @@ const closedVariable = "EMULATOR_CLOSED_REFS"
 
 // updateHook refuses a push to a guarded branch, as the forges' own hooks do.
 const updateHook = `#!/bin/sh
-set -f
-for pattern in $` + closedVariable + `; do
-	case "$1" in $pattern) echo "Cannot create or update this protected ref." >&2; exit 1;; esac
-done
+[ -n "$` + closedVariable + `" ] || exit 0
+if printf '%s\n' "${1#refs/heads/}" | grep -Eqe "$` + closedVariable + `"; then
+	echo "Cannot create or update this protected ref." >&2
+	exit 1
+fi
 `
 
 // writeUpdateHook puts it into a bare repository.

@@ -282,13 +282,17 @@ func listProtectedBranches(c *call) (any, error) {
 		}
 	}
 	for _, g := range c.repo.guards {
+		wildcard, ok := g.wildcard()
+		if !ok {
+			continue
+		}
 		levels := []restObject{}
 		for i, login := range g.pushers {
 			if a, err := c.findAccount(login); err == nil {
 				levels = append(levels, restObject{"id": i + 1, "access_level": nil, "access_level_description": a.login, "user_id": a.id, "group_id": nil})
 			}
 		}
-		all = append(all, restObject{"id": g.id, "name": g.wildcard(), "push_access_levels": levels, "merge_access_levels": []restObject{},
+		all = append(all, restObject{"id": g.id, "name": wildcard, "push_access_levels": levels, "merge_access_levels": []restObject{},
 			"allow_force_push": true, "code_owner_approval_required": false})
 	}
 	return pageOf(c, all, func(o restObject) restObject { return o }), nil

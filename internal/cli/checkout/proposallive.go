@@ -12,35 +12,41 @@ import (
 )
 
 // findLive finds the ApplicationSets that run and deploy from this repository, wherever their
-// manifests are.
+// manifests are. Each is resolved by itself: what is wrong with one hides no other.
 func (d *deployed) findLive(ctx context.Context) error {
 	state := d.query.Known.Running.liveState
 	if state.SetsErr != nil {
 		return fmt.Errorf("list the running ApplicationSets: %w", state.SetsErr)
 	}
-	var all []propose.Set
-	for _, s := range state.Sets {
-		all = append(all, propose.Set{Live: &pipeline.LiveApplicationSet{Namespace: s.Namespace, Name: s.Name}})
-	}
-	if len(all) == 0 {
+	if len(state.Sets) == 0 {
 		return d.nothing("looked for ApplicationSets in the running Argo CD's namespaces; there is none")
 	}
-	found, err := d.resolve(ctx, pipelineOfEntries(all))
-	if err != nil {
-		return err
-	}
-	here := map[string]bool{}
-	for i := range found.Targets {
-		if slices.ContainsFunc(found.Targets[i].Sources, func(s appset.Source) bool { return s.Here }) {
-			here[found.Targets[i].ApplicationSet] = true
+	for _, s := range state.Sets {
+		set := propose.Set{Live: &pipeline.LiveApplicationSet{Namespace: s.Namespace, Name: s.Name}}
+		found, err := d.resolve(ctx, pipelineOfEntries([]propose.Set{set}))
+		switch {
+		case err != nil:
+			return fmt.Errorf("resolve the running ApplicationSet %s: %w", liveKey(s.Namespace, s.Name), err)
+		case slices.ContainsFunc(found.Targets, deploysFromHere):
+			d.live = append(d.live, set)
+		case len(found.Problems) > 0:
+			d.unresolved = append(d.unresolved, appset.Problem{ApplicationSet: liveKey(s.Namespace, s.Name),
+				Message: "left out, because whether it deploys from this repository can't be found out: " + found.Problems[0].Message})
 		}
 	}
-	if d.live = slices.DeleteFunc(all, func(s propose.Set) bool { return !here[s.Live.Name] }); len(d.live) == 0 {
+	if len(d.live) == 0 {
 		return d.nothing("no ApplicationSet that runs deploys from this repository (%s), of %d; --repo-url says what else their manifests call it%s",
-			strings.Join(d.repository.urls, ", "), len(all), firstProblem(found.Problems))
+			strings.Join(d.repository.urls, ", "), len(state.Sets), firstProblem(d.unresolved))
 	}
+	var err error
 	d.targets, err = d.resolve(ctx, pipelineOfEntries(d.live))
 	return err
+}
+
+// deploysFromHere says that a target's manifests, values or parameters are in this repository: a
+// release of another repository's chart may have its version in a file that a generator reads here.
+func deploysFromHere(t appset.Target) bool {
+	return len(t.GeneratorFiles) > 0 || len(t.BranchFiles) > 0 || slices.ContainsFunc(t.Sources, func(s appset.Source) bool { return s.Here })
 }
 
 // pipelineOfEntries is a pipeline over these sets, without components and environments.
@@ -60,16 +66,19 @@ func (d *deployed) setEntries(own map[string]propose.Templates) []propose.Set {
 	}
 	out := slices.Clone(d.live)
 	for i := range out {
-		out[i].Templates = own[out[i].Live.Name]
+		out[i].Templates = own[liveKey(out[i].Live.Namespace, out[i].Live.Name)]
 	}
 	return out
 }
 
 // setKey is what a target's set is called by while templates are found: its file, and of a live
-// one its name.
+// one its namespace and name. Its Applications are in its namespace, too.
 func (d *deployed) setKey(t *appset.Target) string {
 	if len(d.live) > 0 {
-		return t.ApplicationSet
+		return liveKey(t.Namespace, t.ApplicationSet)
 	}
 	return t.ApplicationSetFile
 }
+
+// liveKey is what a set that runs is called by.
+func liveKey(namespace, name string) string { return namespace + "/" + name }

@@ -30,6 +30,13 @@ func (d *deployed) describe(managed *appset.TargetSet, proven *Proposal) {
 	if len(d.live) > 0 {
 		p.Header = append(p.Header, "ApplicationSets are read as they run: plan needs --clusters live, or --argocd-url.")
 	}
+	if len(d.unresolved) > 0 {
+		var names []string
+		for _, u := range d.unresolved {
+			names = append(names, u.ApplicationSet)
+		}
+		p.Notes = append(p.Notes, fmt.Sprintf("Left out, because they couldn't be resolved: %s.", wording.JoinFew(names, 8)))
+	}
 	if n := len(managed.Targets) - p.Assignment.Targets; n > 0 {
 		var names []string
 		for _, t := range managed.Targets {

@@ -87,11 +87,13 @@ type deployed struct {
 	query      *ProposalQuery
 	resolver   *appset.Resolver
 
-	sets     []string      // the files of ApplicationSets; none: live ones or plain Applications
-	live     []propose.Set // likewise, of those that run
-	selector string        // of plain Applications
-	targets  *appset.TargetSet
-	proposal propose.Proposal
+	sets []string      // the files of ApplicationSets; none: live ones or plain Applications
+	live []propose.Set // likewise, of those that run
+	// unresolved are those that run and that nothing is known of, and why.
+	unresolved []appset.Problem
+	selector   string // of plain Applications
+	targets    *appset.TargetSet
+	proposal   propose.Proposal
 }
 
 // find finds ApplicationSets, or else plain Applications, and resolves them without components.
@@ -342,7 +344,7 @@ func (d *deployed) prove(ctx context.Context, managed *appset.TargetSet) (*Propo
 	if err != nil {
 		return nil, err
 	}
-	out.Problems, out.Notes = set.Problems, append(set.Notes, appset.UnreachedTargets(pipes[0], set.Targets, d.branch())...)
+	out.Problems, out.Notes = set.Problems, append(slices.Concat(d.unresolved, set.Notes), appset.UnreachedTargets(pipes[0], set.Targets, d.branch())...)
 	out.Plan, out.PlanError = d.repository.Plan(ctx, PlanQuery{Now: d.query.Now, Proposed: d.proposal.Write(), Known: d.query.Known})
 	if _, err := d.repository.git.Resolve(ctx, "HEAD"); errors.Is(err, git.ErrUnknownCommit) {
 		out.PlanError = errors.New("nothing has been committed yet")

@@ -150,6 +150,12 @@ func testInspectGuard(t *testing.T, s *fixture) {
 	inspect("ours/shop/qa/web", forge.BranchGuard{Guarded: true})
 	inspect("others/shop/qa/web", forge.BranchGuard{Guarded: true, Excluded: true})
 	inspect("main", forge.BranchGuard{})
+	// Without **/* a pattern is of one level alone.
+	s.GuardBranches(t, "flat/**", reviewer.Login)
+	inspect("flat/shop/qa/web", forge.BranchGuard{})
+	if tip := s.pushCommit(t, "flat/shop/qa/web", "main", "a.txt", "a\n"); s.branchTip(t, "flat/shop/qa/web") != tip {
+		t.Error("a pattern of one level closes a branch below it")
+	}
 	if tip := s.pushCommit(t, "ours/shop/qa/web", "main", "a.txt", "a\n"); s.branchTip(t, "ours/shop/qa/web") != tip {
 		t.Error("who is named can't push")
 	}

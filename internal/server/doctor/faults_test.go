@@ -40,6 +40,13 @@ func edit(old, with string) func(*installation) {
 	}
 }
 
+// withoutAddress leaves the server without an address that a webhook could lead to.
+func withoutAddress(in *installation) {
+	in.t.Helper()
+	edit("externalURL: "+in.receiver.URL+"\n", "")(in)
+	edit(", manageWebhooks: true", "")(in)
+}
+
 // refuse has calls of the forge fail, until the end.
 func refuse(method, path string, f emulator.Fault) func(*installation) {
 	return func(in *installation) {
@@ -157,6 +164,15 @@ var pipelineFaults = []fault{
 
 var ruleFaults = []fault{
 	{name: "the status isn't required", plant: func(in *installation) { in.do(in.em.Protect(repoName, "main", emulator.Protection{})) }, want: []doctor.Code{"status-optional"}},
+	{name: "a merge queue that waits for a server without an address", faces: []emulator.Face{onGitHub}, plant: func(in *installation) {
+		withoutAddress(in)
+		in.do(in.em.Protect(repoName, "main", emulator.Protection{Contexts: []string{"liftlock"}, Ruleset: "main", Queue: &emulator.MergeQueue{}}))
+	}, want: []doctor.Code{"queue-unheard"}},
+	{name: "a merge queue that waits for a webhook", faces: []emulator.Face{onGitHub}, plant: func(in *installation) {
+		edit(", manageWebhooks: true", "")(in)
+		in.do(in.em.RemoveHooks(repoName))
+		in.do(in.em.Protect(repoName, "main", emulator.Protection{Contexts: []string{"liftlock"}, Ruleset: "main", Queue: &emulator.MergeQueue{}}))
+	}, want: []doctor.Code{"hook-missing", "queue-unheard"}},
 	{name: "a method that is off", faces: []emulator.Face{onGitHub}, plant: func(in *installation) { in.do(in.em.SetMethods(repoName, "squash", "rebase")) }, want: []doctor.Code{"method-refused"}},
 	{name: "a project that squashes", faces: []emulator.Face{onGitLab}, plant: func(in *installation) { in.do(in.em.SetMethods(repoName, "squash")) }, want: []doctor.Code{"method-refused"}},
 	{name: "signed commits", faces: []emulator.Face{onGitHub}, plant: func(in *installation) {
@@ -173,6 +189,12 @@ var ruleFaults = []fault{
 }
 
 var guardFaults = []fault{
+	{name: "branches guarded one level deep", plant: func(in *installation) {
+		in.do(in.em.UnguardBranches(repoName))
+		for _, pattern := range []string{"liftlock/**", "liftlock-revert/**"} {
+			in.do(in.em.GuardBranches(repoName, pattern, botLogin))
+		}
+	}, want: []doctor.Code{"branches-open"}},
 	{name: "branches that anybody pushes to", plant: func(in *installation) { in.do(in.em.UnguardBranches(repoName)) }, want: []doctor.Code{"branches-open"}},
 	{name: "holds that anybody pushes", plant: func(in *installation) {
 		in.do(in.em.UnguardBranches(repoName))

@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -119,13 +118,13 @@ func (r *Report) WriteText(w io.Writer) error {
 	return err
 }
 
-// WriteJSON writes the report for programs.
-func (r *Report) WriteJSON(w io.Writer) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
-	return enc.Encode(struct {
-		Report
-		Counts map[Level]int `json:"counts"`
-	}{*r, map[Level]int{OK: r.Count(OK), Warn: r.Count(Warn), Fail: r.Count(Fail), Unknown: r.Count(Unknown)}})
+// Document is the report for programs.
+type Document struct {
+	Report
+	Counts map[Level]int `json:"counts"` // of findings; every level is there
+}
+
+// Document is the report as JSON has it.
+func (r *Report) Document() Document {
+	return Document{*r, map[Level]int{OK: r.Count(OK), Warn: r.Count(Warn), Fail: r.Count(Fail), Unknown: r.Count(Unknown)}}
 }

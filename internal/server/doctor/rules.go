@@ -33,7 +33,7 @@ func (k *repositoryCheck) checkRules(ctx context.Context, pipes []*pipeline.Pipe
 			k.found.add("rules-unread", where, err.Error(), "try again when the forge answers, or let the account read the repository's metadata")
 			continue
 		}
-		j := rulesJudge{forgeType: k.forgeOf.Type, settings: k.settings, rules: rules, me: me.Login}
+		j := rulesJudge{forgeType: k.forgeOf.Type, settings: k.settings, rules: rules, me: me.Login, noDeliveries: k.hasNoDeliveries()}
 		for _, p := range pipes {
 			j.judgePipeline(&k.found, where, branch, p)
 		}
@@ -62,10 +62,22 @@ func promotedBranches(pipes []*pipeline.Pipeline, tracked string) (branches []st
 
 // rulesJudge judges the rules of one branch.
 type rulesJudge struct {
-	forgeType string
-	settings  *forge.RepositorySettings
-	rules     *forge.BranchRules
-	me        string // Liftlock's login
+	forgeType    string
+	settings     *forge.RepositorySettings
+	rules        *forge.BranchRules
+	me           string // Liftlock's login
+	noDeliveries bool   // no webhook tells the server of pushes, nor will one once it runs
+}
+
+// hasNoDeliveries says that no webhook tells the server of pushes: it has no address, or the webhook is
+// missing or off, and the server doesn't mend that itself.
+func (k *repositoryCheck) hasNoDeliveries() bool {
+	if k.Config.Webhooks.ExternalURL == "" {
+		return true
+	}
+	app := k.forgeOf.Auth.App
+	mended := k.config.ManageWebhooks || app != nil && app.ManageWebhook
+	return !mended && slices.ContainsFunc(k.found, func(f Finding) bool { return f.Code == "hook-missing" || f.Code == "hook-off" })
 }
 
 // judgePipeline judges whether a pipeline's promotions can merge under the rules.
@@ -128,15 +140,23 @@ func (j *rulesJudge) judgeBranch(found *findings, where, branch string) {
 	if j.rules.Any(func(s *forge.RuleSet) bool { return s.Signatures }) {
 		found.add("signatures-required", where, "they demand signed commits, and Liftlock's aren't", "don't demand it of "+branch+", or let Liftlock's branches be merged by squash where the forge signs what it makes")
 	}
-	required := j.rules.Any(func(s *forge.RuleSet) bool { return s.AnyChecks || slices.Contains(s.Checks, ownStatus) })
+	requires := func(s *forge.RuleSet) bool { return s.AnyChecks || slices.Contains(s.Checks, ownStatus) }
+	unheard := j.noDeliveries && j.rules.Queue() != nil
+	const webhook = "give the server an externalURL that the forge reaches, and the repository a webhook to it that is on"
 	switch {
-	case required:
+	case unheard && slices.ContainsFunc(j.rules.Sets, func(s forge.RuleSet) bool { return requires(&s) }):
+		// Also where our own account is let past the rules: the others aren't.
+		found.add("queue-unheard", where, "merges go through the forge's merge queue, which demands the commit status liftlock, and no webhook tells of its groups: everybody's pull requests wait there until the queue's timeout", webhook+"; until then don't require the status liftlock")
+	case j.rules.Any(requires):
 	case j.rules.Hidden != "":
 		found.add("rules-hidden", where, "not all can be read: "+j.rules.Hidden, "see yourself that the commit status liftlock is required, or let the account read the rules")
 	default:
 		cure := "require the commit status liftlock for " + branch + ": it is on every pull request, so it stops nobody else"
 		if j.forgeType == config.GitLab {
 			cure = "switch on Pipelines must succeed in the project's settings of merge requests: the status liftlock is part of them"
+		}
+		if unheard {
+			cure = webhook + ", and only then require the commit status liftlock: without one the merge queue would wait for it until its timeout"
 		}
 		found.add("status-optional", where, "the commit status liftlock isn't required: people can merge past gates, holds and freezes", cure)
 	}

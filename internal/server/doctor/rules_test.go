@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/liftlock/liftlock/internal/forge"
@@ -51,6 +52,36 @@ func TestRules(t *testing.T) {
 		j.judgeBranch(&found, "rules of main", "main")
 		if got := (&Report{Findings: found}).Codes(); !slices.Equal(got, c.want) {
 			t.Errorf("%s: found %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// TestRulesOfAnUnheardQueue: the status is required of a merge queue only where the server hears of
+// its groups.
+func TestRulesOfAnUnheardQueue(t *testing.T) {
+	queue := forge.RuleSet{Name: "queue", Queue: &forge.QueueRule{}}
+	required := forge.RuleSet{Name: "checks", Checks: []string{"liftlock"}}
+	bypassed := required
+	bypassed.Bypassed = true
+	for _, c := range []struct {
+		name         string
+		sets         []forge.RuleSet
+		noDeliveries bool
+		want         []Code
+		cure         string // how the first one's begins
+	}{
+		{"heard", []forge.RuleSet{queue, required}, false, nil, ""},
+		{"unheard", []forge.RuleSet{queue, required}, true, []Code{"queue-unheard"}, "give the server an externalURL"},
+		{"unheard by others than us", []forge.RuleSet{queue, bypassed}, true, []Code{"queue-unheard", "rules-bypassed"}, "take its account off"},
+		{"not required", []forge.RuleSet{queue}, true, []Code{"status-optional"}, "give the server an externalURL"},
+		{"not required, heard", []forge.RuleSet{queue}, false, []Code{"status-optional"}, "require the commit status"},
+		{"no queue", []forge.RuleSet{required}, true, nil, ""},
+	} {
+		j := rulesJudge{forgeType: "github", settings: &forge.RepositorySettings{}, rules: &forge.BranchRules{Sets: c.sets}, noDeliveries: c.noDeliveries}
+		var found findings
+		j.judgeBranch(&found, "rules of main", "main")
+		if got := (&Report{Findings: found}).Codes(); !slices.Equal(got, c.want) || len(found) > 0 && !strings.HasPrefix(found[0].Cure, c.cure) {
+			t.Errorf("%s: found %+v, want %q", c.name, found, c.want)
 		}
 	}
 }
