@@ -186,13 +186,25 @@ func TestWhoCannotMergeLosesItsTurn(t *testing.T) {
 // is sent its merge, once, for the words; and again only after something was heard and ten
 // minutes have passed, and never by who may bypass the rule.
 func TestAMergeThatNoRuleExplains(t *testing.T) {
+	owned := emulator.Protection{CodeOwners: []string{"grace"}}
+	ruleset, bypassed, exempt := owned, owned, owned
+	ruleset.Ruleset, bypassed.Ruleset, bypassed.Bypass, exempt.AdminsExempt = "main", "main", []string{bot}, true
 	for name, c := range map[string]struct {
-		bypass   []string
+		rules    emulator.Protection
+		may      emulator.Permission
 		attempts int
-	}{"bound": {nil, 1}, "bypass": {[]string{bot}, 0}} {
+		says     string // where it isn't tried
+	}{
+		"bound":                         {ruleset, emulator.Write, 1, ""},
+		"bypass":                        {bypassed, emulator.Write, 0, `ruleset "main": code owners approve`},
+		"bound by classic protection":   {owned, emulator.Admin, 1, ""},
+		"an administrator is exempt":    {exempt, emulator.Admin, 0, "branch protection: code owners approve"},
+		"classic protection isn't seen": {owned, emulator.Write, 0, "Liftlock doesn't see what else the branch protection"},
+	} {
 		t.Run(name, func(t *testing.T) {
 			w := newEmulatedFixture(t, "", autoQA, "web")
-			w.must(w.emulated.Protect(repoName, "main", emulator.Protection{CodeOwners: []string{"grace"}, Ruleset: "main", Bypass: c.bypass}))
+			w.must(w.emulated.Grant(repoName, bot, c.may))
+			w.must(w.emulated.Protect(repoName, "main", c.rules))
 			p := w.openOne("web", "2.0.0", "web")
 			attempts := func() int { return w.emulated.Calls()["PUT /repos/{owner}/{repo}/pulls/{number}/merge"] }
 			look := func(d time.Duration) {
@@ -211,8 +223,8 @@ func TestAMergeThatNoRuleExplains(t *testing.T) {
 			if n := attempts(); n != c.attempts+c.attempts { // the second time because of the event
 				t.Errorf("%d merges were sent", n)
 			}
-			if len(c.bypass) > 0 {
-				w.gateWaits("web", "mergeable", policies.Wait, `ruleset "main": code owners approve`)
+			if c.attempts == 0 {
+				w.gateWaits("web", "mergeable", policies.Wait, c.says)
 				return
 			}
 			w.gateWaits("web", "mergeable", policies.Wait, "Waiting on code owner review from grace.")
@@ -220,6 +232,33 @@ func TestAMergeThatNoRuleExplains(t *testing.T) {
 			w.must(w.run(wake.ForPull(w.repo.ID, p.Number)))
 			w.settle("web", "it is merged", func() bool { return w.pulls()[0].Merged })
 		})
+	}
+}
+
+// TestRulesThatChangedSinceAreNotMergedPast holds that the rules are read anew before a merge is
+// tried that the forge blocks: what an account may bypass since isn't merged past.
+func TestRulesThatChangedSinceAreNotMergedPast(t *testing.T) {
+	w := newEmulatedFixture(t, "", autoQA, "web")
+	rules := emulator.Protection{CodeOwners: []string{"grace"}, Ruleset: "main"}
+	w.must(w.emulated.Protect(repoName, "main", rules))
+	p := w.openOne("web", "2.0.0", "web")
+	for range 3 { // it is refused
+		w.must(w.run(wake.ForUnit(w.unit("web"))))
+		w.must(w.run(wake.ForMerge(w.repo.ID)))
+	}
+	rules.Bypass = []string{bot}
+	w.must(w.emulated.Protect(repoName, "main", rules)) // and no event says so
+	w.clock.Step(11 * time.Minute)
+	w.must(w.run(wake.ForPull(w.repo.ID, p.Number)))
+	for range 3 {
+		for _, k := range []wake.Key{wake.ForUnit(w.unit("web")), wake.ForMerge(w.repo.ID)} {
+			if err := w.run(k); err != nil && !isStale(err) {
+				t.Fatal(err)
+			}
+		}
+	}
+	if n := w.emulated.Calls()["PUT /repos/{owner}/{repo}/pulls/{number}/merge"]; n != 1 || w.pulls()[0].Merged {
+		t.Errorf("%d merges were sent; it is %+v", n, w.pulls()[0])
 	}
 }
 

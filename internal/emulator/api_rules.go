@@ -89,7 +89,7 @@ func getRuleset(c *call) (any, error) {
 			continue
 		}
 		may := "never"
-		if p.isBypassedBy(c.user) {
+		if p.isBypassedBy(c.repo, c.user) {
 			may = "always"
 		}
 		return c.wireRuleset(c.repo, branch, &p, may), nil
@@ -124,7 +124,12 @@ func (c *call) wireGuard(g *branchGuard) map[string]any {
 }
 
 // isBypassedBy says whether an account merges whatever the branch asks for.
-func (p *Protection) isBypassedBy(a *account) bool { return slices.Contains(p.Bypass, a.login) }
+func (p *Protection) isBypassedBy(r *repository, a *account) bool {
+	if p.Ruleset == "" {
+		return p.AdminsExempt && r.permissionOf(a) >= Admin
+	}
+	return slices.Contains(p.Bypass, a.login)
+}
 
 // classicProtection is a branch's classic protection; false where it has none.
 func (r *repository) classicProtection(branch string) (Protection, bool) {
@@ -144,7 +149,7 @@ func getProtection(c *call) (any, error) {
 	url := c.repoURL(c.repo) + "/branches/" + branch + "/protection"
 	enabled := func(on bool) map[string]any { return map[string]any{"enabled": on} }
 	w := map[string]any{
-		"url": url, "required_signatures": map[string]any{"url": url + "/required_signatures", "enabled": p.Signatures}, "enforce_admins": map[string]any{"url": url + "/enforce_admins", "enabled": true},
+		"url": url, "required_signatures": map[string]any{"url": url + "/required_signatures", "enabled": p.Signatures}, "enforce_admins": map[string]any{"url": url + "/enforce_admins", "enabled": !p.AdminsExempt},
 		"required_linear_history": enabled(false), "allow_force_pushes": enabled(false), "allow_deletions": enabled(false),
 		"required_conversation_resolution": enabled(false), "lock_branch": enabled(false),
 	}
@@ -156,8 +161,16 @@ func getProtection(c *call) (any, error) {
 		w["required_status_checks"] = map[string]any{"url": url + "/required_status_checks", "strict": p.Strict, "contexts": append([]string{}, p.Contexts...), "checks": checks}
 	}
 	if p.Approvals > 0 || len(p.CodeOwners) > 0 {
-		w["required_pull_request_reviews"] = map[string]any{"url": url + "/required_pull_request_reviews", "required_approving_review_count": p.Approvals,
+		reviews := map[string]any{"url": url + "/required_pull_request_reviews", "required_approving_review_count": p.Approvals,
 			"dismiss_stale_reviews": p.DismissStale, "require_code_owner_reviews": len(p.CodeOwners) > 0, "require_last_push_approval": false}
+		if len(p.Bypass) > 0 {
+			users := []map[string]any{}
+			for _, login := range p.Bypass {
+				users = append(users, map[string]any{"login": login})
+			}
+			reviews["bypass_pull_request_allowances"] = map[string]any{"users": users, "teams": []any{}, "apps": []any{}}
+		}
+		w["required_pull_request_reviews"] = reviews
 	}
 	return w, nil
 }
@@ -174,6 +187,9 @@ func getBranch(c *call) (any, error) {
 	level := "off"
 	if classic && len(p.Contexts) > 0 {
 		level = "everyone"
+		if p.AdminsExempt {
+			level = "non_admins"
+		}
 	}
 	return map[string]any{
 		"name": branch, "commit": map[string]any{"sha": sha, "url": c.repoURL(c.repo) + "/commits/" + sha}, "protected": protected,

@@ -96,29 +96,35 @@ func (f *Forge) findMergeBlocker(p *pull) (string, error) {
 			return fmt.Sprintf("Required status check %q is failing.", context), nil
 		}
 	}
+	return f.findReviewBlocker(p), nil
+}
+
+// findReviewBlocker says which reviews a pull request lacks; empty when none.
+func (f *Forge) findReviewBlocker(p *pull) string {
+	need := p.repo.protections[p.base]
 	given, owned := 0, len(need.CodeOwners) == 0
 	for who, state := range p.reviewStates() {
 		if p.repo.permissionOf(who) < Write {
 			continue
 		}
 		if state == "CHANGES_REQUESTED" && need.Approvals > 0 {
-			return "Changes have been requested by a reviewer with write access.", nil
+			return "Changes have been requested by a reviewer with write access."
 		}
 		if state == "APPROVED" {
 			given, owned = given+1, owned || slices.Contains(need.CodeOwners, who.login)
 		}
 	}
 	if !owned {
-		return "Waiting on code owner review from " + strings.Join(need.CodeOwners, ", ") + ".", nil
+		return "Waiting on code owner review from " + strings.Join(need.CodeOwners, ", ") + "."
 	}
 	if given < need.Approvals {
 		plural := "s are"
 		if need.Approvals == 1 {
 			plural = " is"
 		}
-		return fmt.Sprintf("At least %d approving review%s required by reviewers with write access.", need.Approvals, plural), nil
+		return fmt.Sprintf("At least %d approving review%s required by reviewers with write access.", need.Approvals, plural)
 	}
-	return "", nil
+	return ""
 }
 
 // mergeRequest asks for a merge.
@@ -159,10 +165,13 @@ func (f *Forge) mergePull(p *pull, by *account, o mergeRequest) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	if need := p.repo.protections[p.base]; why != "" && !need.isBypassedBy(by) {
+	need := p.repo.protections[p.base]
+	bypassed := need.isBypassedBy(p.repo, by)
+	withoutReviews := need.Ruleset == "" && slices.Contains(need.Bypass, by.login) && why == f.findReviewBlocker(p)
+	if why != "" && !bypassed && !withoutReviews {
 		return cannot(why)
 	}
-	if need := p.repo.protections[p.base]; need.Queue != nil && !need.isBypassedBy(by) {
+	if need.Queue != nil && !bypassed {
 		return cannot(queueOnly)
 	}
 	base := p.repo.branchHead(p.base)

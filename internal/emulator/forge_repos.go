@@ -47,7 +47,8 @@ type Protection struct {
 	Signatures   bool        // GitHub: every commit of a pull request is signed by a key of its committer's
 	Queue        *MergeQueue // GitHub: it is merged into by the merge queue alone; nil: by anybody
 	Ruleset      string      // GitHub: the name of the ruleset that asks for it; empty: it is classic protection
-	Bypass       []string    // GitHub: logins that may merge whatever a ruleset asks for
+	Bypass       []string    // GitHub: logins that may merge whatever a ruleset asks for; of classic protection: without its reviews
+	AdminsExempt bool        // GitHub: administrators may merge whatever classic protection asks for
 	id           int64
 
 	MergeRole Permission // GitLab: who may merge; NoPermission: who may write

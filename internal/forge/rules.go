@@ -18,6 +18,9 @@ type RuleSet struct {
 	Name string // for people, with what it is: ruleset "main"; branch protection
 	// Bypassed says that the credentials may merge whatever the set demands.
 	Bypassed bool
+	// MaybeBypassed says that they may merge whatever a part of it demands, or that it can't be
+	// told whether they may.
+	MaybeBypassed bool
 
 	Approvals        int      // approving reviews by people who may write
 	CodeOwners       bool     // the changed files' owners approve too
@@ -56,6 +59,12 @@ func (r *BranchRules) Queue() *QueueRule {
 // Any says whether a set that isn't bypassed demands something.
 func (r *BranchRules) Any(demands func(*RuleSet) bool) bool {
 	return slices.ContainsFunc(r.Sets, func(s RuleSet) bool { return !s.Bypassed && demands(&s) })
+}
+
+// IsMaybeBypassed says that the credentials may merge past a part of one of the sets, or that it
+// can't be told.
+func (r *BranchRules) IsMaybeBypassed() bool {
+	return slices.ContainsFunc(r.Sets, func(s RuleSet) bool { return s.MaybeBypassed })
 }
 
 // IsBypassed says that the credentials may merge past one of the sets.

@@ -24,7 +24,7 @@ type RuleReport struct {
 	Unmet    []string `json:"unmet,omitempty"`    // what is missing for sure, by rule
 	Unsure   []string `json:"unsure,omitempty"`   // what else they demand, of which it can't be told whether it is met, by rule
 	Hidden   string   `json:"hidden,omitempty"`   // what Liftlock's account doesn't see of them
-	Bypassed bool     `json:"bypassed,omitempty"` // Liftlock's account may merge past one of them, and doesn't
+	Bypassed bool     `json:"bypassed,omitempty"` // Liftlock's account may merge past one of them, or it can't be told; it doesn't
 	// OnlyRunning says that what is missing for sure are checks that haven't ended, or begun.
 	OnlyRunning bool `json:"onlyRunning,omitempty"`
 	// DropsApprovals says that the forge drops approvals with every push but one that only
@@ -69,9 +69,11 @@ func (p *Pull) isBehindAlone(gates []policies.Result) bool {
 
 // isBlockedWrongly says that the forge says that it blocks a merge, and no rule of its own that
 // is known explains it, while every gate passes: it is sent the merge then, whose refusal has
-// the words. It never is where Liftlock's account may merge past a rule, as that might merge.
+// the words. It never is where Liftlock's account may merge past a rule, or not all of them is
+// seen: that might merge what the forge's rules keep others from merging.
 func (p *Pull) isBlockedWrongly(gates []policies.Result, now time.Time) bool {
-	if p.Mergeable != MergeBlocked || p.Draft || !p.Rules.Read || len(p.Rules.Unmet) > 0 || p.Rules.Bypassed || !othersPass(gates) {
+	seen := p.Rules.Read && p.Rules.Hidden == "" && !p.Rules.Bypassed
+	if p.Mergeable != MergeBlocked || p.Draft || !seen || len(p.Rules.Unmet) > 0 || !othersPass(gates) {
 		return false
 	}
 	return p.Refusal == nil || p.Refusal.NotifiedSince && !now.Before(p.Refusal.At.Add(mergeAttemptInterval))

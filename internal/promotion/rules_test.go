@@ -64,6 +64,7 @@ func TestStoppedByTheForge(t *testing.T) {
 		{"blocked for others than us", stoppedInQA(MergeBlocked, func(p *Pull) { unexplained(p); p.Rules.Bypassed = true }), nil, "the forge blocks the merge: blocked"},
 		{"blocked, and held", stoppedInQA(MergeBlocked, func(p *Pull) { unexplained(p); p.Held = true }), nil, "the forge blocks the merge"},
 		{"blocked, where a person merges", stoppedInQA(MergeBlocked, unexplained).with(func(f *ComponentFacts) { f.env("qa").Spec.Merge = pipeline.Manual }), nil, "the forge blocks the merge"},
+		{"blocked by what isn't seen", stoppedInQA(MergeBlocked, func(p *Pull) { unexplained(p); p.Rules.Hidden = "the rest" }), nil, "Liftlock doesn't see the rest"},
 		{"a draft", stoppedInQA(MergeBlocked, func(p *Pull) { unexplained(p); p.Draft = true }), nil, "it is a draft"},
 		{"refused just now", stoppedInQA(MergeBlocked, refused(time.Minute, true)), nil, "the forge blocks the merge: not you"},
 		{"refused long ago, and nothing heard", stoppedInQA(MergeBlocked, refused(time.Hour, false)), nil, "not you"},

@@ -45,6 +45,14 @@ func (a *Actor) mergePull(ctx context.Context, s *subject, x promotion.Merge) er
 	if now := a.opts.Now(); !x.Until.IsZero() && !now.Before(x.Until) {
 		return fmt.Errorf("%w: a gate of #%d passed until %s only, which came while it was judged", ErrStale, x.Pull, x.Until.UTC().Format(time.RFC3339))
 	}
+	if x.Attempt {
+		switch changed, err := a.opts.Gatherer.RulesChanged(ctx, r, s.pull); {
+		case err != nil:
+			return fmt.Errorf("read what the forge demands of merges into %s before #%d is tried: %w", s.pull.PR.Base, x.Pull, err)
+		case changed:
+			return fmt.Errorf("%w: what the forge demands of merges into %s changed since #%d was judged", ErrStale, s.pull.PR.Base, x.Pull)
+		}
+	}
 	title, message := prtext.MergeMessage(in)
 	title, message = r.Words(title), r.Words(message)
 	landed, err := r.Forge.Merge(ctx, r.Name, forge.MergeRequest{Number: x.Pull, Head: x.Head, Method: s.ev.Pipeline.Spec.Merge.Method, Title: title, Message: message})

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -56,6 +57,21 @@ func (o *ruleGatherer) branchRules(ctx context.Context, r *Repository, branch st
 			return known, nil
 		}
 	}
+	return o.readRules(ctx, r, branch)
+}
+
+// RulesChanged reads anew what the forge demands of a pull request's base, and says whether that
+// is something else than what the pull request was judged by.
+func (o *ruleGatherer) RulesChanged(ctx context.Context, r *Repository, p *OpenPull) (bool, error) {
+	now, err := o.readRules(ctx, r, p.PR.Base)
+	if err != nil {
+		return false, err
+	}
+	return p.judgedBy == nil || now.Err != p.judgedBy.Err || !reflect.DeepEqual(now.Rules, p.judgedBy.Rules), nil
+}
+
+// readRules reads what the forge demands of a branch and remembers it.
+func (o *ruleGatherer) readRules(ctx context.Context, r *Repository, branch string) (known *readRules, err error) {
 	known = &readRules{At: o.now()}
 	if known.Rules, err = r.Forge.Rules(ctx, r.Name, branch); err != nil {
 		if forge.IsRetryable(err) || errors.Is(err, context.Canceled) {
@@ -68,10 +84,11 @@ func (o *ruleGatherer) branchRules(ctx context.Context, r *Repository, branch st
 			return nil, err
 		}
 	}
-	if raw, err = json.Marshal(known); err != nil {
+	raw, err := json.Marshal(known)
+	if err != nil {
 		return nil, fmt.Errorf("write down the rules of the branch %s of %s: %w", branch, r.ID, err)
 	}
-	return known, o.store.PutState(ctx, key, raw)
+	return known, o.store.PutState(ctx, RulesPrefix(r.ID)+branch, raw)
 }
 
 // isStopped says that the forge keeps a pull request from being merged by rules of its own.
@@ -89,6 +106,7 @@ func (o *ruleGatherer) addRules(ctx context.Context, r *Repository, p *OpenPull,
 	if err != nil {
 		return fmt.Errorf("read what the forge demands of merges into %s: %w", p.PR.Base, err)
 	}
+	p.judgedBy = known
 	p.Rules = reportRules(known, d, bot)
 	return nil
 }
@@ -101,7 +119,7 @@ func reportRules(known *readRules, d *pullDetail, bot policies.Account) promotio
 		return report
 	}
 	report.Read, report.Hidden = true, known.Rules.Hidden
-	report.Bypassed, report.OnlyRunning = known.Rules.IsBypassed(), true
+	report.Bypassed, report.OnlyRunning = known.Rules.IsBypassed() || known.Rules.IsMaybeBypassed(), true
 	for i := range known.Rules.Sets {
 		set := &known.Rules.Sets[i]
 		unmet, ended := listUnmet(set, d, bot)

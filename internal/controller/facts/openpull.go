@@ -26,6 +26,7 @@ type OpenPull struct {
 	Base        string             // what its head was made on
 	Edits       []fieldedit.Edit   // what its head changes; none where it isn't what we compose
 	Reverts     *forge.PullRequest // of a revert: the promotion that it takes back, where that is known
+	judgedBy    *readRules         // the forge's rules that its Rules are by; nil: they weren't needed
 	HasTurn     bool               // it is this one's turn to be brought up to date with its base and merged
 	Proven      map[string]string  // of a promotion: the releases that we put there for sure, by component
 }

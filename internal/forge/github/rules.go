@@ -50,20 +50,21 @@ func (d *Driver) Rules(ctx context.Context, r forge.Repo, branch string) (*forge
 	if err != nil {
 		return nil, err
 	}
-	if err := d.addProtection(ctx, r, branch, found); err != nil {
+	owner, name := repoPath(r)
+	repo, resp, err := d.api.Repositories.Get(ctx, owner, name)
+	if err != nil {
+		return nil, wrapError("read the settings of "+r.String(), resp, err)
+	}
+	if err := d.addProtection(ctx, r, branch, repo.GetPermissions()["admin"], found); err != nil {
 		return nil, err
 	}
-	return found, d.addMethods(ctx, r, found)
+	addMethods(repo, found)
+	return found, nil
 }
 
 // addMethods adds how the repository's settings let it merge. They are shown to those who may
 // write.
-func (d *Driver) addMethods(ctx context.Context, r forge.Repo, found *forge.BranchRules) error {
-	owner, name := repoPath(r)
-	repo, resp, err := d.api.Repositories.Get(ctx, owner, name)
-	if err != nil {
-		return wrapError("read the settings of "+r.String(), resp, err)
-	}
+func addMethods(repo *gh.Repository, found *forge.BranchRules) {
 	set := forge.RuleSet{Name: "the repository's settings"}
 	for _, m := range []struct {
 		name    string
@@ -76,7 +77,6 @@ func (d *Driver) addMethods(ctx context.Context, r forge.Repo, found *forge.Bran
 	if len(set.Methods) > 0 {
 		found.Sets = append(found.Sets, set)
 	}
-	return nil
 }
 
 // readRulesets reads the rulesets. A server that is too old to have any answers 404.
@@ -118,11 +118,16 @@ func (d *Driver) readRulesets(ctx context.Context, r forge.Repo, branch string) 
 // nameRuleset reads what a ruleset is called, and whether it binds the credentials.
 func (d *Driver) nameRuleset(ctx context.Context, r forge.Repo, id int64, set *forge.RuleSet) error {
 	ruleset, err := d.readRuleset(ctx, r, id)
-	if err != nil || ruleset == nil {
-		return err // an organisation's, which not everybody sees: its number will do
+	if err != nil {
+		return err
+	}
+	if ruleset == nil { // an organisation's, which not everybody sees: its number will do
+		set.MaybeBypassed = true
+		return nil
 	}
 	set.Name = fmt.Sprintf("ruleset %q", clipMessage(ruleset.Name))
 	set.Bypassed = ruleset.Bypass == bypassPulls || ruleset.bypassesPush()
+	set.MaybeBypassed = !set.Bypassed && ruleset.Bypass != "never"
 	return nil
 }
 
@@ -184,106 +189,6 @@ func addRule(set *forge.RuleSet, rule activeRule) error {
 		set.Others = append(set.Others, strings.ReplaceAll(rule.Type, "_", " "))
 	}
 	return nil
-}
-
-// protection is the classic protection of a branch ("Get branch protection").
-type protection struct {
-	Checks *struct {
-		Strict   bool     `json:"strict"`
-		Contexts []string `json:"contexts"`
-	} `json:"required_status_checks"`
-	Reviews *struct {
-		Approvals        int  `json:"required_approving_review_count"`
-		CodeOwners       bool `json:"require_code_owner_reviews"`
-		DropsApprovals   bool `json:"dismiss_stale_reviews"`
-		LastPushApproval bool `json:"require_last_push_approval"`
-	} `json:"required_pull_request_reviews"`
-	Signatures    enabled `json:"required_signatures"`
-	LinearHistory enabled `json:"required_linear_history"`
-	Threads       enabled `json:"required_conversation_resolution"`
-	Locked        enabled `json:"lock_branch"`
-	Restrictions  *struct {
-		Users []struct {
-			Login string `json:"login"`
-		} `json:"users"`
-		Teams []struct {
-			Slug string `json:"slug"`
-		} `json:"teams"`
-		Apps []struct {
-			Slug string `json:"slug"`
-		} `json:"apps"`
-	} `json:"restrictions"`
-}
-
-type enabled struct {
-	Enabled bool `json:"enabled"`
-}
-
-// addProtection adds the branch's classic protection. Only an administrator may read it; what
-// everybody sees of it are the required checks.
-func (d *Driver) addProtection(ctx context.Context, r forge.Repo, branch string, found *forge.BranchRules) error {
-	owner, name := repoPath(r)
-	path := fmt.Sprintf("repos/%s/%s/branches/%s", owner, name, transport.Segment(branch))
-	var p protection
-	resp, err := d.getJSON(ctx, path+"/protection", &p)
-	switch {
-	case err == nil:
-		found.Sets = append(found.Sets, p.ruleSet())
-		return nil
-	case hasStatus(err, http.StatusNotFound) && messageContains(err, "branch not protected"):
-		return nil
-	case !hasStatus(err, http.StatusNotFound) && !hasStatus(err, http.StatusForbidden) || forge.IsRetryable(wrapError("", resp, err)):
-		return wrapError("read the protection of the branch "+branch+" of "+r.String(), resp, err)
-	}
-	var seen struct {
-		Protected  bool `json:"protected"`
-		Protection struct {
-			Enabled bool `json:"enabled"`
-			Checks  struct {
-				Level    string   `json:"enforcement_level"` // off, non_admins or everyone
-				Contexts []string `json:"contexts"`
-			} `json:"required_status_checks"`
-		} `json:"protection"`
-	}
-	if resp, err = d.getJSON(ctx, path, &seen); err != nil {
-		return wrapError("read the branch "+branch+" of "+r.String(), resp, err)
-	}
-	if !seen.Protection.Enabled {
-		return nil // also where rulesets protect it, which is all of seen.Protected then
-	}
-	set := forge.RuleSet{Name: "branch protection"}
-	if seen.Protection.Checks.Level != "off" {
-		set.Checks = seen.Protection.Checks.Contexts
-	}
-	found.Sets = append(found.Sets, set)
-	found.Hidden = "what else the branch protection of " + branch + " demands, which only credentials that may read the repository's administration see"
-	return nil
-}
-
-func (p *protection) ruleSet() forge.RuleSet {
-	set := forge.RuleSet{Name: "branch protection", Signatures: p.Signatures.Enabled, LinearHistory: p.LinearHistory.Enabled, Threads: p.Threads.Enabled}
-	if c := p.Checks; c != nil {
-		set.UpToDate, set.Checks = c.Strict, c.Contexts
-	}
-	if v := p.Reviews; v != nil {
-		set.Approvals, set.CodeOwners, set.DropsApprovals, set.LastPushApproval = v.Approvals, v.CodeOwners, v.DropsApprovals, v.LastPushApproval
-	}
-	if p.Locked.Enabled {
-		set.Others = append(set.Others, "the branch is locked")
-	}
-	if a := p.Restrictions; a != nil {
-		set.Mergers = []string{}
-		for _, u := range a.Users {
-			set.Mergers = append(set.Mergers, u.Login)
-		}
-		for _, t := range a.Teams {
-			set.Mergers = append(set.Mergers, "team "+t.Slug)
-		}
-		for _, app := range a.Apps {
-			set.Mergers = append(set.Mergers, app.Slug+"[bot]")
-		}
-	}
-	return set
 }
 
 // getJSON reads what go-github has no call for, or can't decode. The path is escaped.

@@ -50,7 +50,7 @@ func TestRules(t *testing.T) {
 			"GET repos/acme/fleet/rulesets/9": messageResponse(404, "Not Found"), protectionCall: messageResponse(404, "Branch not protected"),
 		}, forge.BranchRules{Sets: []forge.RuleSet{
 			{Name: `ruleset "main"`, Bypassed: true, Approvals: 2, CodeOwners: true, DropsApprovals: true, LastPushApproval: true, Threads: true, TeamReviews: true, LinearHistory: true, Methods: []string{"squash"}},
-			{Name: "ruleset 9", Checks: []string{"ci/build"}, UpToDate: true, Signatures: true, Deployments: []string{"staging"},
+			{Name: "ruleset 9", MaybeBypassed: true, Checks: []string{"ci/build"}, UpToDate: true, Signatures: true, Deployments: []string{"staging"},
 				Others: []string{"code scanning", "only who may bypass it moves the branch"}, Queue: &forge.QueueRule{Method: "squash", Timeout: time.Hour}},
 			settings,
 		}}},
@@ -58,7 +58,8 @@ func TestRules(t *testing.T) {
 			"required_status_checks":        jsonObject{"strict": true, "contexts": []string{"ci/build"}},
 			"required_pull_request_reviews": jsonObject{"required_approving_review_count": 1, "require_code_owner_reviews": true, "dismiss_stale_reviews": true, "require_last_push_approval": true},
 			"required_signatures":           jsonObject{"enabled": true}, "required_linear_history": jsonObject{"enabled": true}, "required_conversation_resolution": jsonObject{"enabled": true},
-			"lock_branch": jsonObject{"enabled": true}, "restrictions": jsonObject{"users": []jsonObject{{"login": "ada"}}, "teams": []jsonObject{{"slug": "sre"}}, "apps": []jsonObject{{"slug": "ci"}}},
+			"enforce_admins": jsonObject{"enabled": true},
+			"lock_branch":    jsonObject{"enabled": true}, "restrictions": jsonObject{"users": []jsonObject{{"login": "ada"}}, "teams": []jsonObject{{"slug": "sre"}}, "apps": []jsonObject{{"slug": "ci"}}},
 		})}, forge.BranchRules{Sets: []forge.RuleSet{{Name: "branch protection", Approvals: 1, CodeOwners: true, DropsApprovals: true, LastPushApproval: true, Threads: true,
 			Checks: []string{"ci/build"}, UpToDate: true, Signatures: true, LinearHistory: true, Others: []string{"the branch is locked"}, Mergers: []string{"ada", "team sre", "ci[bot]"}}, settings}}},
 		{"classic protection, which the App may not read", map[string]response{rulesCall: okResponse([]jsonObject{}), protectionCall: messageResponse(403, "Resource not accessible by integration"),
@@ -85,6 +86,55 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// TestWhoBypassesProtection holds that classic protection which the credentials may merge past,
+// or maybe, is known as such.
+func TestWhoBypassesProtection(t *testing.T) {
+	enforced, exempt := jsonObject{"enabled": true}, jsonObject{"enabled": false}
+	reviewsWithout := func(who jsonObject) jsonObject {
+		return jsonObject{"required_approving_review_count": 1, "bypass_pull_request_allowances": who}
+	}
+	branch := func(level string) map[string]response {
+		return map[string]response{protectionCall: messageResponse(404, "Not Found"), branchCall: okResponse(jsonObject{"protected": true, "protection": jsonObject{"enabled": true,
+			"required_status_checks": jsonObject{"enforcement_level": level, "contexts": []string{"ci"}}}})}
+	}
+	protected := func(p jsonObject) map[string]response {
+		return map[string]response{protectionCall: okResponse(p)}
+	}
+	for name, c := range map[string]struct {
+		answers           map[string]response
+		admin             bool
+		bypassed, unknown bool
+	}{
+		"administrators are bound":               {protected(jsonObject{"enforce_admins": enforced}), true, false, false},
+		"administrators aren't":                  {protected(jsonObject{"enforce_admins": exempt}), true, true, false},
+		"administrators aren't, and we read":     {protected(jsonObject{"enforce_admins": exempt}), false, false, true},
+		"nothing says whom it binds":             {protected(jsonObject{}), false, false, true},
+		"we need no reviews":                     {protected(jsonObject{"enforce_admins": enforced, "required_pull_request_reviews": reviewsWithout(jsonObject{"users": []jsonObject{{"login": "Liftlock-Bot"}}})}), false, false, true},
+		"somebody else needs no reviews":         {protected(jsonObject{"enforce_admins": enforced, "required_pull_request_reviews": reviewsWithout(jsonObject{"apps": []jsonObject{{"slug": "ci"}}})}), false, false, false},
+		"a team needs no reviews":                {protected(jsonObject{"enforce_admins": enforced, "required_pull_request_reviews": reviewsWithout(jsonObject{"teams": []jsonObject{{"slug": "sre"}}})}), false, false, true},
+		"the branch says administrators aren't":  {branch("non_admins"), false, false, true},
+		"the branch says that we, as one, don't": {branch("non_admins"), true, true, false},
+		"the branch says that all are":           {branch("everyone"), false, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, d := newReplayServer(t)
+			r.on("GET repos/acme/fleet", okResponse(jsonObject{"permissions": jsonObject{"admin": c.admin}}))
+			r.on("GET user", okResponse(jsonObject{"login": "liftlock-bot", "id": 1}))
+			r.on(rulesCall, okResponse([]jsonObject{}))
+			for call, answer := range c.answers {
+				r.on(call, answer)
+			}
+			got, err := d.Rules(ctx, testRepoName, "main")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.IsBypassed() != c.bypassed || got.IsMaybeBypassed() != c.unknown {
+				t.Errorf("bypassed %t, unknown %t", got.IsBypassed(), got.IsMaybeBypassed())
+			}
+		})
+	}
+}
+
 func TestRulesThatCannotBeRead(t *testing.T) {
 	ruleset := okResponse([]jsonObject{{"type": "required_signatures", "ruleset_id": 7}})
 	for _, c := range []struct {
@@ -101,6 +151,7 @@ func TestRulesThatCannotBeRead(t *testing.T) {
 		{"parameters of another shape", map[string]response{rulesCall: okResponse([]jsonObject{{"type": "pull_request", "ruleset_id": 7, "parameters": []int{1}}})}, forge.ErrRetryable, "the rule pull_request of the ruleset 7"},
 	} {
 		r, d := newReplayServer(t)
+		r.on("GET repos/acme/fleet", okResponse(jsonObject{}))
 		for call, answer := range c.answers {
 			r.on(call, answer)
 		}
