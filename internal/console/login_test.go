@@ -631,7 +631,7 @@ func TestUsersActByTheSamePath(t *testing.T) {
 	}
 	got := w.commands[0]
 	want := Command{Repo: testRepo, Pipeline: "shop", Component: "web", Environment: "prod", Pull: 14, Verb: "hold", Scope: "pr", Reason: "waits for the certificate", For: 2 * time.Hour,
-		By: "ada (console)", Role: "operator", Via: "console", Source: "console sub-ada K1"}
+		By: "ada (console)", Subject: digestSubject(w.idp.URL, "sub-ada"), Role: "operator", Via: "console", Source: "console sub-ada K1"}
 	if got != want {
 		t.Errorf("it is given as\n%+v, want\n%+v", got, want)
 	}

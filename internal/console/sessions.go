@@ -59,6 +59,13 @@ type user struct {
 // By is who a user is in the audit trail, in pull requests and where a hold is kept.
 func (u *user) By() string { return u.Name + " (console)" }
 
+// digestSubject is by whom a user is told from others of that name, where a hold is kept and
+// everybody reads it: whom an identity provider knows, and which provider.
+func digestSubject(issuer, subject string) string {
+	sum := sha256.Sum256([]byte(issuer + "\x00" + subject))
+	return hex.EncodeToString(sum[:16])
+}
+
 // formToken proves that a form is one of ours, made for this session. It is made of what
 // only the browser has, so nothing is kept of it.
 func (u *user) formToken() string {
