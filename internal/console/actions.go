@@ -144,6 +144,7 @@ func (c *server) actOnPipeline(w http.ResponseWriter, r *http.Request) {
 func (c *server) act(w http.ResponseWriter, r *http.Request, b *actionBody, hasApprovals bool, invalid error) {
 	u := userOf(r.Context())
 	b.User, b.Token, b.By, b.Role, b.Via = u, u.formToken(), u.By(), u.Role, "console"
+	b.Command.Subject = digestSubject(c.opts.Login.Provider.Issuer(), u.Subject)
 	b.Comment = command.Comment(b.Grammar())
 	if b.Verb == command.Skip {
 		b.Comment = command.Prefix + " skip GATE REASON" // which gate is to be chosen yet

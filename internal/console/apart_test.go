@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -90,7 +91,19 @@ func TestApartPageIsBoundedAndLive(t *testing.T) {
 		many.unit(testRepo, "shop", fmt.Sprintf("svc-%03d", i), "", env("dev", promotion.Verified, "2", time.Hour, 1), env("prod", promotion.Verified, "1", time.Hour, 1))
 	}
 	_, _, body := many.get("/apart/shop")
-	if n := strings.Count(body, `<tr role="row" id="apart-`); n != maxApartRows || !strings.Contains(body, "205 components differ") || !strings.Contains(body, "The first 200 are shown") {
+	if n := strings.Count(body, `<tr role="row" id="apart-`); n != maxApartRows || !strings.Contains(body, "205 components differ") || !strings.Contains(body, `/apart?from=dev&amp;to=prod&amp;repository=hub%3aacme%2ffleet"`) || !strings.Contains(body, "The first 200 are shown") {
 		t.Errorf("%d rows are shown", n)
+	}
+}
+
+// Where two repositories have pipelines of a name, the page's links keep to its own.
+func TestApartPageKeepsToItsRepository(t *testing.T) {
+	w := newTestConsole(t, nil)
+	for _, repo := range []string{testRepo, testRepo + "2"} {
+		w.unit(repo, "shop", "web", "", env("dev", promotion.Verified, "2", time.Hour, 1), env("prod", promotion.Verified, "1", time.Hour, 1))
+	}
+	_, _, body := w.get("/apart/shop?repository=" + url.QueryEscape(testRepo))
+	if want := `href="/pipelines/shop?repository=` + url.QueryEscape(testRepo) + `"`; !strings.Contains(body, want) {
+		t.Errorf("it doesn't lead to %s:\n%s", want, body)
 	}
 }

@@ -45,6 +45,7 @@ type Command struct {
 	Scope          string        // hold and unhold: pr, component, environment or pipeline
 	Reason         string
 	By             string // the token's name, or, of a user in the console, user.By
+	Subject        string // a user's of the console, whom its name doesn't tell from others; else empty
 	Role           string // the token's, or the user's
 	Via            string // "api" or "console"
 	Source         string // unique; the same when a client sends the same command again

@@ -491,6 +491,43 @@ func TestRoleChangesRotateSessions(t *testing.T) {
 	})
 }
 
+// While replicas whose roles differ take each other's place, nobody loses what they send, and
+// of two requests at the same time that exchange a token neither is logged out.
+func TestRoleChangesLoseNoSession(t *testing.T) {
+	w := newLoginConsole(t, nil)
+	w.seed()
+	b := w.loggedIn(t, "ada", "sre")
+	page := "/act/promotions/2/hold"
+	before := b.cookie(sessionCookie)
+	_, body := b.open(page)
+	token := formToken.FindStringSubmatch(body)[1]
+	w.options.Login.Roles[command.RoleBreakGlass] = []string{"sre"} // the next replica's
+	r, err := http.NewRequest(http.MethodPost, w.url+page, strings.NewReader(url.Values{"token": {token}, "key": {"K1"}}.Encode()))
+	w.must(err)
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Origin", w.url)
+	if status, body := b.do(r); status != 200 || len(w.commands) != 1 || w.commands[0].Role != command.RoleBreakGlass || b.cookie(sessionCookie) != before {
+		t.Errorf("what is posted there: %d, commands %+v\n%s", status, w.commands, body)
+	}
+	c := &server{opts: w.options}
+	s, _, err := w.store.BrowserSession(t.Context(), digestToken(before))
+	w.must(err)
+	get := httptest.NewRequest(http.MethodGet, "/", nil)
+	first := httptest.NewRecorder()
+	if u, err := c.rotateSession(first, get, &user{s, before}, command.RoleBreakGlass); err != nil || u == nil || len(first.Result().Cookies()) != 1 {
+		t.Fatalf("it isn't exchanged: %v", err)
+	}
+	second := httptest.NewRecorder()
+	if u, err := c.rotateSession(second, get, &user{s, before}, command.RoleBreakGlass); err != nil || u == nil || u.Role != command.RoleBreakGlass || len(second.Result().Cookies()) != 0 {
+		t.Errorf("the slower one is %+v: %v", u, err)
+	}
+	_, err = w.store.EndBrowserSession(t.Context(), s.ID)
+	w.must(err)
+	if u, err := c.rotateSession(second, get, &user{s, before}, command.RoleBreakGlass); err != nil || u != nil {
+		t.Errorf("one that is over goes on as %+v: %v", u, err)
+	}
+}
+
 func TestSessionsAreListedAndEnded(t *testing.T) {
 	w := newLoginConsole(t, nil)
 	ada, eve, grace := w.loggedIn(t, "ada", "sre"), w.loggedIn(t, "eve"), w.loggedIn(t, "grace", "oncall")
@@ -631,7 +668,7 @@ func TestUsersActByTheSamePath(t *testing.T) {
 	}
 	got := w.commands[0]
 	want := Command{Repo: testRepo, Pipeline: "shop", Component: "web", Environment: "prod", Pull: 14, Verb: "hold", Scope: "pr", Reason: "waits for the certificate", For: 2 * time.Hour,
-		By: "ada (console)", Role: "operator", Via: "console", Source: "console sub-ada K1"}
+		By: "ada (console)", Subject: digestSubject(w.idp.URL, "sub-ada"), Role: "operator", Via: "console", Source: "console sub-ada K1"}
 	if got != want {
 		t.Errorf("it is given as\n%+v, want\n%+v", got, want)
 	}

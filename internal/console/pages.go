@@ -105,6 +105,7 @@ func (p *pages) templateFuncs() template.FuncMap {
 		"link":      p.pageURL,
 		"api":       func(parts ...any) string { return p.pageURL(append([]any{"api", "v1"}, parts...)...) },
 		"component": p.componentURL,
+		"pipeline":  p.pipelineURL,
 		"compare":   p.differencesURL,
 		"apart":     p.apartURL, "rowID": hashID,
 		"between": p.comparisonURL,

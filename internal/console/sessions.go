@@ -59,6 +59,13 @@ type user struct {
 // By is who a user is in the audit trail, in pull requests and where a hold is kept.
 func (u *user) By() string { return u.Name + " (console)" }
 
+// digestSubject is by whom a user is told from others of that name, where a hold is kept and
+// everybody reads it: whom an identity provider knows, and which provider.
+func digestSubject(issuer, subject string) string {
+	sum := sha256.Sum256([]byte(issuer + "\x00" + subject))
+	return hex.EncodeToString(sum[:16])
+}
+
 // formToken proves that a form is one of ours, made for this session. It is made of what
 // only the browser has, so nothing is kept of it.
 func (u *user) formToken() string {
@@ -142,6 +149,10 @@ func (c *server) findUser(w http.ResponseWriter, r *http.Request) (*user, error)
 	case w == nil:
 		u.Role = role
 		return u, nil
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		// The token of a form is of the session's token. While replicas that give other roles
+		// take each other's place, what is posted isn't to lose its session.
+		u.Role = role
 	case role != s.Role:
 		if u, err = c.rotateSession(w, r, u, role); u == nil || err != nil {
 			return nil, err
@@ -156,12 +167,22 @@ func (c *server) findUser(w http.ResponseWriter, r *http.Request) (*user, error)
 }
 
 // rotateSession gives a session another role, and with it another token: what was known of
-// the old one is worth nothing. nil: somebody was faster.
+// the old one is worth nothing. Where another request of the browser was faster, it goes on by
+// what that one made of the session; nil: that is over.
 func (c *server) rotateSession(w http.ResponseWriter, r *http.Request, u *user, role string) (*user, error) {
 	secret := rand.Text()
 	rotated, err := c.opts.Store.RotateBrowserSession(r.Context(), u.ID, digestToken(u.secret), digestToken(secret), role)
-	if err != nil || !rotated {
+	if err != nil {
 		return nil, err
+	}
+	if !rotated {
+		live, err := c.opts.Store.BrowserSessions(r.Context(), u.Subject, c.opts.Now().Add(-c.opts.Login.Idle))
+		if err != nil || !slices.ContainsFunc(live, func(s store.BrowserSession) bool { return s.ID == u.ID }) {
+			return nil, err
+		}
+		out := &user{u.BrowserSession, u.secret}
+		out.Role = role
+		return out, nil
 	}
 	c.opts.Log.Info("a session has another role", zap.String("name", u.Name), zap.String("subject", u.Subject), zap.String("was", u.Role), zap.String("role", role))
 	out := &user{u.BrowserSession, secret}

@@ -32,12 +32,12 @@ const inProgressText = "this command is being carried out already; the audit tra
 // it is sent to and how often. Its entry in the audit trail is there before anything is done, and
 // from then on it doesn't end with the request that brought it.
 func (e *Controller) executeOnce(ctx context.Context, r *Repository, s *facts.Snapshot, o Command) (string, error) {
-	begun, answer, err := e.claimCommand(ctx, &o)
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), commandTimeout)
+	defer cancel()
+	begun, answer, err := e.claimCommand(bounded, &o)
 	if begun == "" || err != nil {
 		return answer, err
 	}
-	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), commandTimeout)
-	defer cancel()
 	answer, err = e.authoriseAndRun(bounded, r, s, o)
 
 	after, cancelAfter := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)

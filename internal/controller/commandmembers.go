@@ -177,13 +177,13 @@ func holdVia(o Command) string {
 
 // lift is which holds the command lifts.
 func (o Command) lift() promotion.Lift {
-	return promotion.Lift{OwnOnly: o.ownHoldsOnly, By: o.By, Via: holdVia(o), Given: o.At}
+	return promotion.Lift{OwnOnly: o.ownHoldsOnly, By: o.By, Via: holdVia(o), Subject: o.Subject, Given: o.At}
 }
 
 // setHoldsItself says that who lifts holds has set one of each of them: to lift those takes
 // no approver.
 func (e *Controller) setHoldsItself(ctx context.Context, r *Repository, s *facts.Snapshot, o Command) (bool, error) {
-	isOwn := func(h promotion.Holding) bool { return h.IsOf(o.By, holdVia(o)) }
+	isOwn := func(h promotion.Holding) bool { return h.IsOf(o.By, holdVia(o), o.Subject) }
 	scope := o.Command.Scope
 	if o.Command.Verb != command.Unhold {
 		return false, nil
@@ -280,7 +280,7 @@ func (e *Controller) setHold(ctx context.Context, r *Repository, p *facts.Resolv
 	if c.Scope == command.ScopeEnvironment && (p == nil || p.Spec.EnvironmentByName(c.Environment) == nil) {
 		return active, newRefusal("the pipeline %s has no environment %q", o.Unit.Pipeline, c.Environment)
 	}
-	active, err = e.opts.Actor.SetHold(ctx, r.Repository, o.Unit, act.Hold{Scope: c.Scope, Environment: c.Environment, By: o.By, Via: holdVia(o), Reason: c.Reason, Reverts: c.Reverts, Until: end, Given: o.At, Set: set, Lift: o.lift()})
+	active, err = e.opts.Actor.SetHold(ctx, r.Repository, o.Unit, act.Hold{Scope: c.Scope, Environment: c.Environment, By: o.By, Via: holdVia(o), Subject: o.Subject, Reason: c.Reason, Reverts: c.Reverts, Until: end, Given: o.At, Set: set, Lift: o.lift()})
 	if err != nil {
 		return active, err
 	}

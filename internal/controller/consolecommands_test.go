@@ -19,7 +19,7 @@ import (
 // consoleCommand gives a command about a pull request as a user of the console does.
 func (w *fixture) consoleCommand(by, role string, pull int, key string, c command.Command) error {
 	w.t.Helper()
-	_, err := w.ExecuteCommand(w.t.Context(), Command{Unit: w.unit("web"), Pull: pull, Command: c, By: by + " (console)", Role: role, Via: ViaConsole, Source: "console sub-" + by + " " + key})
+	_, err := w.ExecuteCommand(w.t.Context(), Command{Unit: w.unit("web"), Pull: pull, Command: c, By: by + " (console)", Subject: "sub-" + by, Role: role, Via: ViaConsole, Source: "console sub-" + by + " " + key})
 	return err
 }
 
@@ -100,6 +100,16 @@ func TestConsoleCommandsAreAuthorised(t *testing.T) {
 		if n := w.commentsWith(c.by + " (console)` gave `/liftlock " + c.verb); n > 0 && c.by != "ada" {
 			t.Errorf("what %s was refused is said in the pull request", c.by)
 		}
+	}
+	// A user with another's name is somebody else, on a pull request and a component.
+	for i, scope := range []string{command.ScopePR, command.ScopeComponent} {
+		w.must(w.consoleCommand("ada", command.RoleOperator, p.Number, fmt.Sprint("namesake ", i), command.Command{Verb: command.Hold, Scope: scope, Environment: "qa"}))
+		_, err := w.ExecuteCommand(t.Context(), Command{Unit: w.unit("web"), Pull: p.Number, Command: command.Command{Verb: command.Unhold, Scope: scope, Environment: "qa"},
+			By: "ada (console)", Subject: "sub-other", Role: command.RoleOperator, Via: ViaConsole, Source: fmt.Sprint("console sub-other ", i)})
+		if refused := (*RefusedError)(nil); !errors.As(err, &refused) {
+			t.Errorf("a namesake lifts the hold %s: %v", scope, err)
+		}
+		w.must(w.consoleCommand("ada", command.RoleOperator, p.Number, fmt.Sprint("own ", i), command.Command{Verb: command.Unhold, Scope: scope, Environment: "qa"}))
 	}
 	// A token of the API with a user's name is somebody else.
 	_, err := w.ExecuteCommand(t.Context(), Command{Unit: w.unit("web"), Pull: p.Number, Command: command.Command{Verb: command.Hold, Environment: "qa"}, By: "ada (console)", Role: command.RoleOperator, Via: ViaAPI, Source: "api 1"})

@@ -28,6 +28,7 @@ type Command struct {
 	Command command.Command
 	By      string    // login, the API token's name, or a user of the console
 	ByID    int64     // of the account, as far as the forge tells; 0 with a role
+	Subject string    // with ViaConsole which user By is, as of a promotion.Holding; else empty
 	Role    string    // the API token's, or the user's in the console; empty: a person on the forge
 	Via     string    // comment, ViaAPI or ViaConsole
 	Source  string    // unique in the world; a command is recorded once for it
@@ -58,7 +59,7 @@ func newRefusal(format string, args ...any) error {
 // The ways on which a role's holder gives commands.
 const (
 	ViaAPI     = "api"
-	ViaConsole = "console"
+	ViaConsole = promotion.ViaConsole
 )
 
 // What came of a command, as the audit trail has it, or how that begins: with the reason why it

@@ -13,12 +13,24 @@ const maxHolders = 50
 type Holding struct {
 	Hold
 	Via string `json:"via,omitempty"` // api: By is the name of one of its tokens; console: a user there; empty: somebody on the forge
+	// Subject says with via console which user, as names there aren't unique: a digest of whom
+	// the identity provider knows. Empty: not known, as of holds from before it was kept.
+	Subject string `json:"subject,omitempty"`
 }
 
-// IsOf says whether somebody set a hold: a person by their login, or with via api a token, or
-// with via console a user, by its name.
-func (h Holding) IsOf(by, via string) bool {
-	return h.By != "" && h.Via == via && strings.EqualFold(h.By, by)
+// ViaConsole is the way of a hold by a user of the console.
+const ViaConsole = "console"
+
+// IsOf says whether somebody set a hold: a person by their login, or with via api a token by its
+// name, or with via console a user by the subject. One of the console without is nobody's.
+func (h Holding) IsOf(by, via, subject string) bool {
+	if h.Via != via {
+		return false
+	}
+	if via == ViaConsole {
+		return h.Subject != "" && h.Subject == subject
+	}
+	return h.By != "" && strings.EqualFold(h.By, by)
 }
 
 // isWeaker says that a hold ends before another does.
@@ -37,7 +49,7 @@ func ListActive(all []Holding, now time.Time) []Holding {
 // stays theirs.
 func AddHold(active []Holding, h Holding) []Holding {
 	out := slices.Clone(active)
-	if i := slices.IndexFunc(out, func(s Holding) bool { return s.IsOf(h.By, h.Via) }); i >= 0 {
+	if i := slices.IndexFunc(out, func(s Holding) bool { return s.IsOf(h.By, h.Via, h.Subject) }); i >= 0 {
 		out[i].Reverts = out[i].Reverts || h.Reverts
 		if h.At.After(out[i].At) {
 			out[i].At = h.At
@@ -80,8 +92,8 @@ const liftSlack = time.Minute
 
 // Lift says which holds somebody lifts. Its zero value lifts all.
 type Lift struct {
-	OwnOnly bool   // those that By set, and no others
-	By, Via string // as of a Hold
+	OwnOnly          bool   // those that By set, and no others
+	By, Via, Subject string // as of a Holding
 	// Given is when the command was given, which may be long ago: it doesn't lift what was
 	// given later. Zero: now.
 	Given time.Time
@@ -101,6 +113,6 @@ func (l Lift) Of(active []Holding) []Holding {
 			slack = 0
 		}
 		isLater := !l.Given.IsZero() && h.At.After(l.Given.Add(slack))
-		return !isLater && (!l.OwnOnly || h.IsOf(l.By, l.Via))
+		return !isLater && (!l.OwnOnly || h.IsOf(l.By, l.Via, l.Subject))
 	})
 }

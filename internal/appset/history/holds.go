@@ -27,6 +27,7 @@ type HoldFile struct {
 
 	Reverts bool   `yaml:"reverts,omitempty"` // reverts stand still too
 	Via     string `yaml:"via,omitempty"`     // api: By is the name of one of its tokens; empty: somebody on the forge
+	Subject string `yaml:"subject,omitempty"` // via console: which user By is, as of a promotion.Holding
 	Until   string `yaml:"until,omitempty"`   // RFC 3339; empty: until somebody lifts it
 
 	Also []OtherHold `yaml:"also,omitempty"` // what others hold of the same
@@ -39,6 +40,7 @@ type OtherHold struct {
 	At      string `yaml:"at"`
 	Reverts bool   `yaml:"reverts,omitempty"`
 	Via     string `yaml:"via,omitempty"`
+	Subject string `yaml:"subject,omitempty"`
 	Until   string `yaml:"until,omitempty"`
 }
 
@@ -46,14 +48,14 @@ type OtherHold struct {
 func EncodeHolds(holds []promotion.Holding) ([]byte, error) {
 	var all []OtherHold
 	for _, h := range holds {
-		o := OtherHold{By: h.By, Reason: h.Reason, At: h.At.UTC().Format(time.RFC3339), Reverts: h.Reverts, Via: h.Via}
+		o := OtherHold{By: h.By, Reason: h.Reason, At: h.At.UTC().Format(time.RFC3339), Reverts: h.Reverts, Via: h.Via, Subject: h.Subject}
 		if !h.Until.IsZero() {
 			o.Until = h.Until.UTC().Format(time.RFC3339)
 		}
 		all = append(all, o)
 	}
 	first := all[0]
-	return yaml.Marshal(HoldFile{By: first.By, Reason: first.Reason, At: first.At, Reverts: first.Reverts, Via: first.Via, Until: first.Until, Also: all[1:]})
+	return yaml.Marshal(HoldFile{By: first.By, Reason: first.Reason, At: first.At, Reverts: first.Reverts, Via: first.Via, Subject: first.Subject, Until: first.Until, Also: all[1:]})
 }
 
 // decodeHolds reads a hold's file. One that can't be read still holds, reverts too, and
@@ -63,8 +65,8 @@ func decodeHolds(file string, data []byte) (out []promotion.Holding) {
 	if err := strictyaml.Decode(file, data, &f); err != nil {
 		return []promotion.Holding{{Hold: promotion.Hold{Reason: "its file can't be read: " + err.Error(), Reverts: true}}}
 	}
-	for _, o := range append([]OtherHold{{By: f.By, Reason: f.Reason, At: f.At, Reverts: f.Reverts, Via: f.Via, Until: f.Until}}, f.Also...) {
-		h := promotion.Holding{Via: o.Via, Hold: promotion.Hold{By: o.By, Reason: o.Reason, Reverts: o.Reverts}}
+	for _, o := range append([]OtherHold{{By: f.By, Reason: f.Reason, At: f.At, Reverts: f.Reverts, Via: f.Via, Subject: f.Subject, Until: f.Until}}, f.Also...) {
+		h := promotion.Holding{Via: o.Via, Subject: o.Subject, Hold: promotion.Hold{By: o.By, Reason: o.Reason, Reverts: o.Reverts}}
 		h.At, _ = time.Parse(time.RFC3339, o.At) // zero where it can't be read
 		h.Until, _ = time.Parse(time.RFC3339, o.Until)
 		out = append(out, h)

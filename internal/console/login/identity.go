@@ -9,7 +9,6 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
 
 	"github.com/liftlock/liftlock/internal/wording"
@@ -62,13 +61,13 @@ func (p *Provider) Identify(ctx context.Context, a *Attempt, got AuthResponse) (
 	if raw == "" {
 		return nil, newRefusal("%s gave no ID token: is the scope openid allowed for the client %s?", p.opts.Issuer, p.opts.ClientID)
 	}
-	id, err := m.provider.VerifierContext(ctx, &oidc.Config{ClientID: p.opts.ClientID, Now: p.opts.Now}).Verify(ctx, raw)
+	id, err := p.verify(ctx, m, raw)
 	if err != nil {
-		return nil, newRefusal("the ID token is not good: %v", err)
+		return nil, err
 	}
 	claims := map[string]json.RawMessage{}
 	if err := id.Claims(&claims); err != nil {
-		return nil, newRefusal("the ID token can't be read: %v", err)
+		return nil, newRefusal("the ID token can't be read: %s", oneLine(err.Error(), maxErrorText))
 	}
 	switch party, ok := textClaim(claims, "azp"); {
 	case id.Nonce != a.Nonce:
@@ -98,9 +97,7 @@ func (p *Provider) Identify(ctx context.Context, a *Attempt, got AuthResponse) (
 func (p *Provider) explainExchange(err error) error {
 	var answered *oauth2.RetrieveError
 	if !errors.As(err, &answered) || answered.Response.StatusCode >= 500 {
-		err = fmt.Errorf("%w: redeem the code at %s: %w", ErrUnreachable, p.opts.Issuer, err)
-		p.noteTrial(err)
-		return err
+		return p.noteUnreachable("redeem the code at "+p.opts.Issuer, err)
 	}
 	switch answered.ErrorCode {
 	case "invalid_grant":
@@ -119,16 +116,14 @@ func (p *Provider) addUserInfo(ctx context.Context, m *metadata, token *oauth2.T
 	}
 	info, err := m.provider.UserInfo(ctx, oauth2.StaticTokenSource(token))
 	if err != nil {
-		err = fmt.Errorf("%w: the ID token has no claim %s, and %s can't be asked for it: %w", ErrUnreachable, p.opts.GroupsClaim, p.opts.Issuer, err)
-		p.noteTrial(err)
-		return err
+		return p.noteUnreachable("the ID token has no claim "+p.opts.GroupsClaim+", and "+p.opts.Issuer+" can't be asked for it", err)
 	}
 	if info.Subject != subject { // OpenID Connect Core 1.0, "Successful UserInfo Response"
 		return newRefusal("%s speaks of somebody else at its userinfo endpoint", p.opts.Issuer)
 	}
 	more := map[string]json.RawMessage{}
 	if err := info.Claims(&more); err != nil {
-		return newRefusal("what %s says at its userinfo endpoint can't be read: %v", p.opts.Issuer, err)
+		return newRefusal("what %s says at its userinfo endpoint can't be read: %s", p.opts.Issuer, oneLine(err.Error(), maxErrorText))
 	}
 	for name, value := range more {
 		if _, ok := claims[name]; !ok {

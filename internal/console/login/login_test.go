@@ -247,6 +247,34 @@ func TestDiscover(t *testing.T) {
 	}
 }
 
+// What of the provider is broken is a trouble and no refused login, and its error pages are no
+// part of what is said of that.
+func TestErrorsArePutBriefly(t *testing.T) {
+	page := strings.Repeat("<p>it is\n broken</p>", 40000)
+	for _, path := range []string{"/.well-known/openid-configuration", "/token", "/keys", "/userinfo"} {
+		c := newClock()
+		idp := logintest.New(t, func() time.Time { return c.now })
+		idp.HidesGroups = true
+		p, a := newProvider(t, idp, c, nil), login.NewAttempt("/")
+		var got login.AuthResponse
+		if path != "/.well-known/openid-configuration" {
+			got = answerTo(t, p, a)
+		}
+		idp.With(func(p *logintest.Provider) { p.Broken = map[string]string{path: page} })
+		_, err := p.AuthURL(t.Context(), a)
+		if err == nil {
+			_, err = p.Identify(t.Context(), a, got)
+		}
+		why, _ := p.Failure()
+		if !errors.Is(err, login.ErrUnreachable) || why != err.Error() {
+			t.Errorf("%s: %.300v, and the trouble is %.300q", path, err, why)
+		}
+		if len(why) > 700 || strings.Contains(why, "\n") || !strings.Contains(why, idp.URL) {
+			t.Errorf("%s: %d bytes are said, %.300q", path, len(why), why)
+		}
+	}
+}
+
 func TestWrongSecretIsNamed(t *testing.T) {
 	c := newClock()
 	idp := logintest.New(t, func() time.Time { return c.now })

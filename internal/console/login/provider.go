@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,6 +23,8 @@ const (
 	maxAnswer = 1 << 20
 	// retryDelay is how long a provider that couldn't be reached is left alone.
 	retryDelay = 3 * time.Second
+	// maxErrorText is how many characters of an error are kept.
+	maxErrorText = 300
 	// failureMemory is for how long that is said; nobody may have tried since.
 	failureMemory = 10 * time.Minute
 )
@@ -70,6 +73,8 @@ type Provider struct {
 type metadata struct {
 	provider   *oidc.Provider
 	endSession string // where its users log out of it; empty: nowhere
+	keys       string // where its keys are
+	algorithms []string
 }
 
 type failure struct {
@@ -142,6 +147,14 @@ func (p *Provider) noteTrial(err error) {
 	}
 }
 
+// noteUnreachable remembers that a call of the provider failed, and gives that as ErrUnreachable:
+// on one line, as errors of the libraries hold the whole answer.
+func (p *Provider) noteUnreachable(did string, err error) error {
+	err = fmt.Errorf("%w: %s: %s", ErrUnreachable, did, oneLine(err.Error(), maxErrorText))
+	p.noteTrial(err)
+	return err
+}
+
 // lookUp reads what the provider says of itself, once. The error is ErrUnreachable.
 func (p *Provider) lookUp(ctx context.Context) (*metadata, error) {
 	select {
@@ -164,18 +177,19 @@ func (p *Provider) lookUp(ctx context.Context) (*metadata, error) {
 	defer cancel()
 	provider, err := oidc.NewProvider(p.with(ctx), p.opts.Issuer)
 	var more struct {
-		EndSession string `json:"end_session_endpoint"`
+		EndSession string   `json:"end_session_endpoint"`
+		Keys       string   `json:"jwks_uri"`
+		Algorithms []string `json:"id_token_signing_alg_values_supported"`
 	}
 	if err == nil {
 		err = provider.Claims(&more)
 	}
 	if err != nil {
-		err = fmt.Errorf("%w: read what %s says of itself: %w", ErrUnreachable, p.opts.Issuer, err)
-		p.noteTrial(err)
-		return nil, err
+		return nil, p.noteUnreachable("read what "+p.opts.Issuer+" says of itself", err)
 	}
 	p.noteTrial(nil)
-	found = &metadata{provider: provider, endSession: more.EndSession}
+	found = &metadata{provider: provider, endSession: more.EndSession, keys: more.Keys,
+		algorithms: slices.DeleteFunc(more.Algorithms, func(a string) bool { return !slices.Contains(publicKeyAlgorithms, a) })}
 	p.mu.Lock()
 	p.found = found
 	p.mu.Unlock()

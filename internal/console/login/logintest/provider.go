@@ -49,6 +49,8 @@ type Provider struct {
 	HidesGroups bool
 	// Away: every request fails.
 	Away bool
+	// Broken answers at paths with an error page instead.
+	Broken map[string]string
 
 	now   func() time.Time
 	key   *rsa.PrivateKey
@@ -86,6 +88,10 @@ func New(t testing.TB, now func() time.Time) *Provider {
 		defer p.mu.Unlock()
 		if p.Away {
 			http.Error(w, "away", http.StatusBadGateway)
+			return
+		}
+		if page, broken := p.Broken[r.URL.Path]; broken {
+			http.Error(w, page, http.StatusInternalServerError)
 			return
 		}
 		mux.ServeHTTP(w, r)
