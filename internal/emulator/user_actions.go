@@ -127,6 +127,23 @@ func (f *Forge) Head(repo, branch string) (string, error) {
 	return r.branchHead(branch), nil
 }
 
+// Branches are a repository's branches, sorted.
+func (f *Forge) Branches(repo string) ([]string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r, err := f.findRepository(repo)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, ref := range sortedKeys(r.refs) {
+		if branch, ok := strings.CutPrefix(ref, "refs/heads/"); ok {
+			out = append(out, branch)
+		}
+	}
+	return out, nil
+}
+
 // File reads a file at a branch, tag or commit; ok is false when there is none.
 func (f *Forge) File(repo, rev, path string) (content string, ok bool, err error) {
 	git, err := f.findGit(repo)

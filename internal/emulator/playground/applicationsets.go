@@ -23,21 +23,21 @@ import (
 // administrator or an app of apps would.
 const SetsFolder = "argocd"
 
+// setPatterns are the files there that are read.
+var setPatterns = []string{"*.yaml", "*.yml"}
+
 // namespace is Argo CD's own.
 const namespace = "argocd"
 
-// appliedSets is what the controller has made of the last commit that it could read.
+// appliedSets is what the controller has made so far: each object by itself, so that what failed
+// halfway goes on from there.
 type appliedSets struct {
 	objects      map[string]bool // the names of the ApplicationSets
 	applications map[string]emulator.AppSpec
 }
 
-// applyCommit makes the Argo CD's ApplicationSets and Applications those of a commit; "" is
-// a branch that isn't there.
+// applyCommit makes the Argo CD's ApplicationSets and Applications those of a commit.
 func (p *Playground) applyCommit(ctx context.Context, commit string) error {
-	if commit == "" {
-		return nil
-	}
 	if _, err := p.mirror.Fetch(ctx); err != nil {
 		return err
 	}
@@ -60,9 +60,13 @@ func (p *Playground) applyCommit(ctx context.Context, commit string) error {
 
 // readSets reads the ApplicationSets, by name.
 func readSets(tree fs.FS) (map[string]map[string]any, error) {
-	files, err := fs.Glob(tree, path.Join(SetsFolder, "*.yaml"))
-	if err != nil {
-		return nil, err
+	var files []string
+	for _, pattern := range setPatterns {
+		found, err := fs.Glob(tree, path.Join(SetsFolder, pattern))
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, found...)
 	}
 	out := map[string]map[string]any{}
 	for _, name := range files {
@@ -90,7 +94,13 @@ func readSets(tree fs.FS) (map[string]map[string]any, error) {
 // generate resolves the sets, as the controller would.
 func (p *Playground) generate(ctx context.Context, commit string, tree fs.FS) (map[string]emulator.AppSpec, error) {
 	sets := &pipeline.Pipeline{}
-	sets.Spec.ApplicationSets = []pipeline.ApplicationSetSource{{Path: path.Join(SetsFolder, "*.yaml")}}
+	for _, pattern := range setPatterns {
+		if found, err := fs.Glob(tree, path.Join(SetsFolder, pattern)); err != nil {
+			return nil, err
+		} else if len(found) > 0 { // a path that is no file's is a problem
+			sets.Spec.ApplicationSets = append(sets.Spec.ApplicationSets, pipeline.ApplicationSetSource{Path: path.Join(SetsFolder, pattern)})
+		}
+	}
 	found, err := p.resolver.Resolve(ctx, appset.Input{Pipeline: sets, Tree: tree, Revision: commit, Branch: Branch, RepoURLs: []string{p.Forge.CloneURL(Repository)}, Projects: []string{"default"}})
 	if err != nil {
 		return nil, err
@@ -125,9 +135,9 @@ func (p *Playground) replaceObjects(wanted map[string]map[string]any) error {
 	for name := range p.applied.objects {
 		if wanted[name] == nil {
 			p.ArgoCD.RemoveObject("applicationsets", namespace, name)
+			delete(p.applied.objects, name)
 		}
 	}
-	p.applied.objects = map[string]bool{}
 	for name, object := range wanted {
 		if err := p.ArgoCD.AddObject("applicationsets", object); err != nil {
 			return err
@@ -157,16 +167,16 @@ func (p *Playground) replaceApplications(wanted map[string]emulator.AppSpec) err
 		if err := p.ArgoCD.RemoveApplication(namespace, removed[i].Name); err != nil {
 			return err
 		}
+		delete(p.applied.applications, removed[i].Name)
 		p.report("Argo CD removes the Application " + removed[i].Name)
 	}
-	p.applied.applications = map[string]emulator.AppSpec{}
 	for i := range added {
 		if err := p.ArgoCD.AddApplication(added[i]); err != nil {
 			return err
 		}
+		p.applied.applications[added[i].Name] = added[i]
 		p.report(fmt.Sprintf("Argo CD makes the Application %s of the ApplicationSet %s", added[i].Name, added[i].ApplicationSet))
 	}
-	p.applied.applications = wanted
 	return nil
 }
 

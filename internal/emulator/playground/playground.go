@@ -61,7 +61,7 @@ type Playground struct {
 
 // New makes the world and serves it. The caller closes it.
 func New(ctx context.Context, o Options) (_ *Playground, err error) {
-	p := &Playground{report: o.Report, resolver: appset.New(appset.Options{Log: o.Log})}
+	p := &Playground{report: o.Report, resolver: appset.New(appset.Options{Log: o.Log}), applied: appliedSets{objects: map[string]bool{}, applications: map[string]emulator.AppSpec{}}}
 	if p.report == nil {
 		p.report = func(string) {}
 	}
@@ -159,25 +159,22 @@ func freeAddress() (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// followInterval is how often the controller looks at the branch, in real time.
-const followInterval = 100 * time.Millisecond
+const (
+	// followInterval is how often the controller looks at the branch, in real time.
+	followInterval = 100 * time.Millisecond
+	// retryRounds is after how many looks it applies again what it couldn't.
+	retryRounds = 10
+)
 
 // Run follows the branch until the context ends, which is no error. What is wrong with a
-// commit's sets is reported, and the Applications stay as they are.
+// commit's sets is reported once, and tried again until it is right or another commit comes.
 func (p *Playground) Run(ctx context.Context) error {
 	ticker := time.NewTicker(followInterval)
 	defer ticker.Stop()
-	last := ""
+	var f follower
 	for {
-		head, err := p.Forge.Head(Repository, Branch)
-		if err != nil {
+		if err := p.follow(ctx, &f); err != nil {
 			return err
-		}
-		if head != last {
-			if err := p.applyCommit(ctx, head); err != nil && ctx.Err() == nil {
-				p.report(fmt.Sprintf("the ApplicationSets aren't applied: %v", err))
-			}
-			last = head
 		}
 		select {
 		case <-ctx.Done():
@@ -185,4 +182,46 @@ func (p *Playground) Run(ctx context.Context) error {
 		case <-ticker.C:
 		}
 	}
+}
+
+// follower is what Run knows of the branch.
+type follower struct {
+	applied string // the commit that was applied last
+	tried   string // the one that was tried last
+	wait    int    // looks until it is tried again
+	said    string // what was reported last, so that it is reported once
+}
+
+// follow looks at the branch once.
+func (p *Playground) follow(ctx context.Context, f *follower) error {
+	head, err := p.Forge.Head(Repository, Branch)
+	if err != nil {
+		return err
+	}
+	say := func(line string) {
+		if line != f.said && line != "" {
+			p.report(line)
+		}
+		f.said = line
+	}
+	if head == "" {
+		branches, err := p.Forge.Branches(Repository)
+		if err == nil && len(branches) > 0 {
+			say(fmt.Sprintf("Argo CD follows the branch %s, and only %s was pushed: git push origin HEAD:%s", Branch, strings.Join(branches, ", "), Branch))
+		}
+		return err
+	}
+	if f.wait--; head == f.applied || head == f.tried && f.wait > 0 {
+		return nil
+	}
+	f.tried, f.wait = head, retryRounds
+	switch err := p.applyCommit(ctx, head); {
+	case ctx.Err() != nil:
+	case err != nil:
+		say(fmt.Sprintf("the ApplicationSets aren't applied: %v", err))
+	default:
+		f.applied = head
+		say("")
+	}
+	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/liftlock/liftlock/internal/emulator"
 )
 
 const setTemplate = `apiVersion: argoproj.io/v1alpha1
@@ -25,27 +27,7 @@ spec:
 `
 
 func TestFollowsWhatIsPushed(t *testing.T) {
-	lines := make(chan string, 100)
-	p, err := New(t.Context(), Options{Dir: filepath.Join(t.TempDir(), "playground"), Report: func(line string) { lines <- line }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- p.Run(ctx) }()
-	await := func(wants ...string) {
-		t.Helper()
-		for _, want := range wants {
-			select {
-			case line := <-lines:
-				if !strings.Contains(line, want) {
-					t.Errorf("it reports %q, not %q", line, want)
-				}
-			case <-time.After(30 * time.Second):
-				t.Fatalf("it doesn't report %q", want)
-			}
-		}
-	}
+	p, await, stop := runPlayground(t)
 	set := strings.ReplaceAll(setTemplate, "REPO", p.Forge.CloneURL(Repository))
 	commit := func(files map[string]string, remove ...string) {
 		t.Helper()
@@ -70,13 +52,68 @@ func TestFollowsWhatIsPushed(t *testing.T) {
 	await("removes the Application web")
 	commit(map[string]string{"argocd/shop.yaml": "kind: [\n"})
 	await("the ApplicationSets aren't applied: argocd/shop.yaml: ")
-	cancel()
-	if err := <-done; err != nil {
-		t.Error(err)
+	stop()
+}
+
+// runPlayground runs a playground until stop; await waits for what it reports.
+func runPlayground(t *testing.T) (p *Playground, await func(wants ...string), stop func()) {
+	t.Helper()
+	lines := make(chan string, 100)
+	p, err := New(t.Context(), Options{Dir: filepath.Join(t.TempDir(), "playground"), Report: func(line string) { lines <- line }})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if err := p.Close(); err != nil {
-		t.Error(err)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- p.Run(ctx) }()
+	await = func(wants ...string) {
+		t.Helper()
+		for _, want := range wants {
+			select {
+			case line := <-lines:
+				if !strings.Contains(line, want) {
+					t.Errorf("it reports %q, not %q", line, want)
+				}
+			case <-time.After(30 * time.Second):
+				t.Fatalf("it doesn't report %q", want)
+			}
+		}
 	}
+	return p, await, func() {
+		t.Helper()
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestTriesAgain: what was applied in half goes on from there without another push, and a push to a
+// branch that isn't followed is reported.
+func TestTriesAgain(t *testing.T) {
+	p, await, stop := runPlayground(t)
+	set := strings.NewReplacer("REPO", p.Forge.CloneURL(Repository), "PROJECT", "default").Replace(setTemplate)
+	kustomization := "images: [{name: registry.example/web, newTag: \"1\"}]\n"
+	commit, err := p.Forge.CommitAs(Repository, Owner, "master", "A change", map[string]string{"argocd/shop.yml": set, "apps/api/kustomization.yaml": kustomization, "apps/web/kustomization.yaml": kustomization})
+	if err != nil {
+		t.Fatal(err)
+	}
+	await("follows the branch main, and only master was pushed: git push origin HEAD:main")
+	if err := p.ArgoCD.AddApplication(emulator.AppSpec{Name: "web", Namespace: namespace, Repo: Repository, Path: "apps/web", DestinationNamespace: "web"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Forge.SetBranch(Repository, Owner, Branch, commit); err != nil {
+		t.Fatal(err)
+	}
+	await("makes the Application api of the ApplicationSet shop", "the ApplicationSets aren't applied: adding Application argocd/web: it exists already")
+	if err := p.ArgoCD.RemoveApplication(namespace, "web"); err != nil {
+		t.Fatal(err)
+	}
+	await("makes the Application web of the ApplicationSet shop")
+	stop()
 }
 
 // TestRefusesAFolderWithSomethingInIt: an earlier playground's too, whose repository isn't empty.
