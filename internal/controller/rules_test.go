@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/act"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -138,6 +140,56 @@ func TestBringingUpToDateKeepsApprovals(t *testing.T) {
 	})
 	if n := w.emulated.Calls()["PUT /repos/{owner}/{repo}/pulls/{number}/update-branch"]; n != 1 {
 		t.Errorf("it was brought up to date %d times", n)
+	}
+	events, err := w.opts.Store.Events(t.Context(), store.EventFilter{Component: "web", Limit: 100})
+	w.must(err)
+	if n := len(slices.DeleteFunc(events, func(e store.Event) bool { return e.Kind != "updated" })); n != 1 {
+		t.Errorf("%d events say that it was", n)
+	}
+}
+
+// TestTheForgeUpdatesLater holds that a forge which takes its time to bring a branch up to date is
+// sent that once a minute, three times, and that the branch is composed anew then; and that no
+// event says that it was before it is.
+func TestTheForgeUpdatesLater(t *testing.T) {
+	w := newEmulatedFixture(t, "", autoQA, "web")
+	w.must(w.emulated.Protect(repoName, "main", emulator.Protection{Strict: true, Approvals: 1, DismissStale: true, Ruleset: "main"}))
+	p := w.openOne("web", "2.0.0", "web")
+	w.must(w.emulated.Approve(repoName, p.Number, "ada"))
+	w.must(w.emulated.InjectFault(emulator.Fault{Method: "PUT", Path: "/update-branch$", Status: 202, Body: `{"message":"Updating pull request branch."}`, Times: -1}))
+	_, err := w.forge.CommitAs(repoName, "linus", "main", "Docs", map[string]string{"docs.md": "more"})
+	w.must(err)
+	w.runRepository()
+	w.must(w.run(wake.ForPull(w.repo.ID, p.Number)))
+	look := func() {
+		for range 4 {
+			for _, k := range []wake.Key{wake.ForUnit(w.unit("web")), wake.ForMerge(w.repo.ID)} {
+				if err := w.run(k); err != nil && !isStale(err) {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	events := func() (n int) {
+		all, err := w.opts.Store.Events(t.Context(), store.EventFilter{Component: "web", Limit: 100})
+		w.must(err)
+		for _, e := range all {
+			if e.Kind == "updated" {
+				n++
+			}
+		}
+		return n
+	}
+	for sent := 1; sent <= 3; sent++ {
+		look()
+		if n := w.emulated.Calls()["PUT /repos/{owner}/{repo}/pulls/{number}/update-branch"]; n != sent || w.pulls()[0].Head != p.Head || events() != 0 {
+			t.Fatalf("the forge was sent it %d times, want %d; the head is %s, %d events", n, sent, w.pulls()[0].Head, events())
+		}
+		w.clock.Step(time.Minute)
+	}
+	look()
+	if w.pulls()[0].Head == p.Head || events() != 1 {
+		t.Errorf("the head is %s still, %d events", w.pulls()[0].Head, events())
 	}
 }
 

@@ -123,7 +123,7 @@ func (e *Controller) storeComponent(ctx context.Context, c *facts.ComponentEvalu
 	if err != nil {
 		return err
 	}
-	events = slices.Concat(events, states, revertLimitEvents(c, d), driftEvents(c))
+	events = slices.Concat(events, states, revertLimitEvents(c, d), driftEvents(c), updatedEvents(c))
 	return e.opts.Store.Tx(ctx, "judged", func(tx *store.Tx) error {
 		if err := tx.ConfirmClock(ctx, clock); err != nil {
 			return fmt.Errorf("write down what was seen of %s: %w", c.Facts.Unit.Component, err)

@@ -4,8 +4,10 @@ import (
 	"context"
 	"slices"
 
+	"github.com/liftlock/liftlock/internal/controller/act"
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -17,11 +19,25 @@ func (e *Controller) releaseUpdateTurns(ctx context.Context, ev *facts.Evaluatio
 		if !p.HasTurn || !hasLostTurn(p, listGates(d, number)) {
 			continue
 		}
-		if err := e.opts.Store.DeleteState(ctx, facts.UpdateTurnKey(ev.Snapshot.Repo.ID, p.PR.Base)); err != nil {
+		err := e.opts.Store.Tx(ctx, "turnReleased", func(tx *store.Tx) error {
+			return facts.ReleaseUpdateTurn(ctx, tx, ev.Snapshot.Repo.ID, p.PR.Base, number)
+		})
+		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// updatedEvents say of a component's pull requests that the forge has brought them up to date, as
+// it was sent to. Each is said once.
+func updatedEvents(c *facts.ComponentEvaluation) (events []store.Event) {
+	for _, p := range c.OpenPulls {
+		if _, is := promotion.FindMember(p.Members, c.Facts.Unit.Component); is && p.UpdatedFrom != "" {
+			events = append(events, act.UpdatedEvent(c, p.Environment, p.PR, p.UpdatedFrom))
+		}
+	}
+	return events
 }
 
 // hasLostTurn says that a pull request can't be merged by its checks' success alone.

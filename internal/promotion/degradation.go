@@ -295,7 +295,7 @@ func (j *evaluator) evaluateRevert(e *Env, st *EnvState) {
 		return
 	}
 	st.RevertGates = j.evaluateGates(e, u, true)
-	behind, attempt := u.isBehindAlone(st.RevertGates), u.isBlockedWrongly(st.RevertGates, j.facts.Now)
+	behind, attempt := u.isBehindAlone(st.RevertGates, true, j.facts.Now), u.isBlockedWrongly(st.RevertGates, j.facts.Now)
 	mergesItself := e.Spec.OnDegraded.Action == pipeline.OnDegradedRevertAndMerge
 	if !allPass(st.RevertGates) && (!behind && !attempt || !mergesItself) {
 		return
@@ -304,7 +304,8 @@ func (j *evaluator) evaluateRevert(e *Env, st *EnvState) {
 		st.addReason("manual", fmt.Sprintf("the revert #%d waits for a person to merge it (onDegraded: %s)", u.Number, e.Spec.OnDegraded))
 		return
 	}
-	j.addAction(Merge{Environment: e.Name, Pull: u.Number, Head: u.Head, Tip: e.Tip, Revert: true, Members: j.membersOf(u), Behind: behind, Attempt: attempt})
+	j.addAction(Merge{Environment: e.Name, Pull: u.Number, Head: u.Head, Tip: e.Tip, Revert: true, Members: j.membersOf(u),
+		Behind: behind, KeepApprovals: behind && u.keepsApprovals(), Attempt: attempt})
 }
 
 // overtakenReason says why a revert can no longer take a release back; "" when it can.

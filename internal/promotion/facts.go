@@ -304,6 +304,7 @@ type Pull struct {
 	Rules           RuleReport     `json:"rules,omitzero"`           // of the forge's own, where it says that some keep it from being merged
 	Refusal         *MergeRefusal  `json:"refusal,omitempty"`        // of this head, which the forge blocks; nil: none was sent
 	UpdatedFirst    int            `json:"updatedFirst,omitempty"`   // another pull request whose turn it is to be brought up to date; 0: none
+	SentUpdate      *SentUpdate    `json:"sentUpdate,omitempty"`     // of this head, to bring it up to date; nil: the forge wasn't sent it
 	UncomputedSince time.Time      `json:"uncomputedSince,omitzero"` // since when MergeUnknown is the answer for this head and its branch's tip; zero: UpdatedAt
 	Review          policies.Facts `json:"review"`                   // what gates are evaluated over; Now is filled in by Decide
 	Skips           []Skip         `json:"skips,omitempty"`          // of this very head and release

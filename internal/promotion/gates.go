@@ -99,10 +99,13 @@ func (j *evaluator) evaluateMergeable(e *Env, p *Pull, revert bool) []policies.R
 		if revert {
 			manual = e.Spec.OnDegraded.Action != pipeline.OnDegradedRevertAndMerge
 		}
-		if p.UpdatedFirst != 0 {
+		if p.UpdatedFirst != 0 && !revert {
 			j.recheckAt(j.facts.Now.Add(queueRecheckDelay)) // nobody tells when its turn comes
 		}
-		return wait(p.behindReason(manual))
+		if p.isBeingUpdated(j.facts.Now) {
+			j.recheckAt(p.SentUpdate.At.Add(updateInterval))
+		}
+		return wait(p.behindReason(manual, revert, j.facts.Now))
 	}
 	if p.Refusal != nil && p.Refusal.NotifiedSince {
 		j.recheckAt(p.Refusal.At.Add(mergeAttemptInterval))

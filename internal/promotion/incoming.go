@@ -231,7 +231,7 @@ func (j *evaluator) evaluateOpen(e *Env, st *EnvState) {
 	if st.Promotion != Held {
 		j.requestReviewers(e, p)
 	}
-	behind, attempt := p.isBehindAlone(st.Gates), p.isBlockedWrongly(st.Gates, j.facts.Now)
+	behind, attempt := p.isBehindAlone(st.Gates, false, j.facts.Now), p.isBlockedWrongly(st.Gates, j.facts.Now)
 	if !allPass(st.Gates) && (!behind && !attempt || e.Spec.Merge == pipeline.Manual) {
 		return
 	}
@@ -240,7 +240,7 @@ func (j *evaluator) evaluateOpen(e *Env, st *EnvState) {
 		return
 	}
 	j.addAction(Merge{Environment: e.Name, Pull: p.Number, Head: p.Head, Tip: e.Tip, Members: j.membersOf(p), Until: findEarliestEnd(st.Gates),
-		Behind: behind, KeepApprovals: behind && p.Rules.DropsApprovals && isApproved(p), Attempt: attempt})
+		Behind: behind, KeepApprovals: behind && p.keepsApprovals(), Attempt: attempt})
 }
 
 // meansNewerRelease says whether a promote that was given while a pull request is open

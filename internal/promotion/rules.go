@@ -40,6 +40,20 @@ type MergeRefusal struct {
 	NotifiedSince bool `json:"notifiedSince,omitempty"`
 }
 
+// SentUpdate says that the forge was sent to bring a head up to date, which it does later.
+type SentUpdate struct {
+	At    time.Time `json:"at"` // the last time
+	Tries int       `json:"tries"`
+}
+
+const (
+	// updateInterval is how long the forge is given to bring a branch up to date, before it is
+	// sent that again.
+	updateInterval = time.Minute
+	// maxUpdateTries is how often it is sent that, before the branch is composed anew instead.
+	maxUpdateTries = 3
+)
+
 // mergeAttemptInterval is how often a merge is sent at the most that the forge says it blocks.
 const mergeAttemptInterval = 10 * time.Minute
 
@@ -62,9 +76,20 @@ func (r *RuleReport) Describe() string {
 }
 
 // isBehindAlone says that nothing keeps a pull request from being merged but that its branch
-// isn't up to date, which is this one's turn to be.
-func (p *Pull) isBehindAlone(gates []policies.Result) bool {
-	return p.Mergeable == MergeBehind && p.UpdatedFirst == 0 && p.HeadState == HeadComposed && othersPass(gates)
+// isn't up to date, which is this one's turn to be. A revert waits for nobody's turn.
+func (p *Pull) isBehindAlone(gates []policies.Result, revert bool, now time.Time) bool {
+	return p.Mergeable == MergeBehind && (revert || p.UpdatedFirst == 0) && p.HeadState == HeadComposed && !p.isBeingUpdated(now) && othersPass(gates)
+}
+
+// isBeingUpdated says that the forge was sent to bring the head up to date just now.
+func (p *Pull) isBeingUpdated(now time.Time) bool {
+	return p.SentUpdate != nil && now.Before(p.SentUpdate.At.Add(updateInterval))
+}
+
+// keepsApprovals says that a branch is to be brought up to date so that the forge doesn't drop
+// approvals that there are, where the forge hasn't failed to.
+func (p *Pull) keepsApprovals() bool {
+	return p.Rules.DropsApprovals && isApproved(p) && (p.SentUpdate == nil || p.SentUpdate.Tries < maxUpdateTries)
 }
 
 // isBlockedWrongly says that the forge says that it blocks a merge, and no rule of its own that
@@ -86,13 +111,16 @@ func othersPass(gates []policies.Result) bool {
 
 // behindReason says what becomes of a pull request that isn't up to date with its base; manual
 // says that a person merges it.
-func (p *Pull) behindReason(manual bool) string {
+func (p *Pull) behindReason(manual, revert bool, now time.Time) string {
 	why := "it isn't up to date with the branch that it is merged into, which the forge demands"
 	if manual {
 		// Nobody knows when its turn comes, and a push costs a run of the checks.
 		return why + "; bring it up to date there before you merge it"
 	}
-	if p.UpdatedFirst != 0 {
+	if p.isBeingUpdated(now) {
+		return why + "; the forge was sent to bring it up to date, and does it in a moment"
+	}
+	if p.UpdatedFirst != 0 && !revert {
 		return fmt.Sprintf("%s; #%d is brought up to date and merged first", why, p.UpdatedFirst)
 	}
 	return why + "; it is brought up to date once every other gate passes and its turn has come"

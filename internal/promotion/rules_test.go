@@ -53,6 +53,9 @@ func TestStoppedByTheForge(t *testing.T) {
 		{"behind, and held", stoppedInQA(MergeBehind, func(p *Pull) { p.Held = true }), nil, "up to date"},
 		{"behind, where a person merges", stoppedInQA(MergeBehind, nothing).with(func(f *ComponentFacts) { f.env("qa").Spec.Merge = pipeline.Manual }), nil, "up to date"},
 		{"a revert that is behind", stoppedRevertInQA(MergeBehind), []string{"bring #9 up to date with"}, "up to date"},
+		{"a revert that is behind, and a promotion's turn", stoppedRevertInQA(MergeBehind).with(func(f *ComponentFacts) { f.env("qa").Revert.UpdatedFirst = 3 }), []string{"bring #9 up to date with"}, "its turn has come"},
+		{"behind, and the forge was sent to update it just now", stoppedInQA(MergeBehind, func(p *Pull) { p.SentUpdate = &SentUpdate{At: noon.Add(-30 * time.Second), Tries: 1} }), nil, "does it in a moment"},
+		{"behind, and the forge was sent to update it a while ago", stoppedInQA(MergeBehind, func(p *Pull) { p.SentUpdate = &SentUpdate{At: noon.Add(-time.Minute), Tries: 1} }), []string{update}, "its turn has come"},
 		{"blocked by nothing that is known", stoppedInQA(MergeBlocked, unexplained), []string{attempt}, "the forge blocks the merge: blocked"},
 		{"the same, a revert", stoppedRevertInQA(MergeBlocked), []string{"try to merge #9 into qa at"}, "the forge blocks the merge: blocked"},
 		{"blocked, and the rules can't be read", stoppedInQA(MergeBlocked, func(p *Pull) { p.Rules.Err = "no" }), nil, "its rules can't be read: no"},
@@ -97,9 +100,26 @@ func TestBringingUpToDateKeepsApprovals(t *testing.T) {
 				p.Review.Approvals = []policies.Approval{{User: "ada", MayWrite: true, Current: true}}
 			}
 		})
-		d := Decide(Facts{Components: []ComponentFacts{*f}})
-		if m, ok := d.Actions[0].(Merge); !ok || !m.Behind || m.KeepApprovals != c.want {
-			t.Errorf("%s: %+v", name, d.Actions)
+		decide := func(f *ComponentFacts) Merge {
+			t.Helper()
+			d := Decide(Facts{Components: []ComponentFacts{*f}})
+			m, ok := d.Actions[0].(Merge)
+			if !ok || !m.Behind {
+				t.Fatalf("%s: %+v", name, d.Actions)
+			}
+			return m
+		}
+		if m := decide(f); m.KeepApprovals != c.want {
+			t.Errorf("%s: %+v", name, m)
+		}
+		revert := stoppedRevertInQA(MergeBehind)
+		revert.env("qa").Revert.Rules, revert.env("qa").Revert.Review = f.env("qa").Open.Rules, f.env("qa").Open.Review
+		if m := decide(revert); m.KeepApprovals != c.want {
+			t.Errorf("%s, a revert: %+v", name, m)
+		}
+		f.env("qa").Open.SentUpdate = &SentUpdate{At: noon.Add(-time.Hour), Tries: 3}
+		if m := decide(f); m.KeepApprovals {
+			t.Errorf("%s, and the forge didn't do it: %+v", name, m)
 		}
 	}
 }

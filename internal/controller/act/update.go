@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
@@ -22,28 +23,38 @@ func (a *Actor) updateHead(ctx context.Context, s *subject, x promotion.Merge) e
 	if err := a.opts.Gatherer.TakeUpdateTurn(ctx, a.opts.Store, r, s.pull.PR.Base, x.Pull); err != nil {
 		return err
 	}
-	done := false
 	if x.KeepApprovals {
 		err := r.Forge.UpdateBranch(ctx, r.Name, x.Pull, x.Head)
-		if err != nil && !errors.Is(err, forge.ErrUnsupported) {
+		if err == nil {
+			// It may do that later: whoever sees its new head says so.
+			if err := a.opts.Gatherer.RecordUpdateSent(ctx, a.opts.Store, r, s.pull.PR.Base, x.Pull, x.Head); err != nil {
+				return err
+			}
+			_, err = a.opts.Gatherer.RefreshPullRequest(ctx, r, x.Pull)
+		}
+		if !errors.Is(err, forge.ErrUnsupported) {
 			return err
 		}
-		done = err == nil
 	}
-	if !done {
-		if err := a.recomposeOnTip(ctx, s, x); err != nil {
-			return err
-		}
+	if err := a.recomposeOnTip(ctx, s, x); err != nil {
+		return err
 	}
 	if _, err := a.opts.Gatherer.RefreshPullRequest(ctx, r, x.Pull); err != nil {
 		return err
 	}
 	return a.opts.Store.Tx(ctx, "updated", func(tx *store.Tx) error {
 		return s.eachMember(func(c *facts.ComponentEvaluation, _ promotion.Member) error {
-			_, err := tx.AddEvents(ctx, newEvent(c, s.env, x.Pull, "updated", fmt.Sprintf("#%d brought up to date with %s, to be merged", x.Pull, s.pull.PR.Base)))
+			_, err := tx.AddEvents(ctx, UpdatedEvent(c, s.env, s.pull.PR, x.Head))
 			return err
 		})
 	})
+}
+
+// UpdatedEvent says that a pull request was brought up to date from a head.
+func UpdatedEvent(c *facts.ComponentEvaluation, env string, pr *forge.PullRequest, from string) store.Event {
+	e := newEvent(c, env, pr.Number, "updated", fmt.Sprintf("#%d brought up to date with %s, to be merged", pr.Number, pr.Base))
+	e.IdempotencyKey = fmt.Sprintf("updated|%s|%d|%s", wake.UnitName(c.Facts.Unit), pr.Number, from)
+	return e
 }
 
 // recomposeOnTip composes a pull request anew on the newest commit, with the edits that it has.

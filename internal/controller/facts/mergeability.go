@@ -30,6 +30,12 @@ func (o *Gatherer) describeMergeability(ctx context.Context, ev *Evaluation, env
 	if err := o.addRules(ctx, repo, p, r.detail, repo.bot()); err != nil {
 		return err
 	}
+	if p.Revert && p.Rules.DropsApprovals { // of a revert they matter to nothing else
+		var err error
+		if p.Review, err = o.approvalFacts(ctx, repo, p.Head, r.detail, p.Base, ev.fresh); err != nil {
+			return fmt.Errorf("look at the approvals of #%d: %w", p.Number, err)
+		}
+	}
 	return o.addRefusal(ctx, repo, p, &r.cachedPull)
 }
 
@@ -53,6 +59,9 @@ func (o *Gatherer) answerMergeability(ctx context.Context, c *ComponentEvaluatio
 				if v != nil && v.Number == p.Number {
 					v.Mergeable, v.MergeNote, v.MergeUnread, v.UncomputedSince = p.Mergeable, p.MergeNote, p.MergeUnread, p.UncomputedSince
 					v.Stale, v.Rules, v.Refusal = p.Stale, p.Rules, p.Refusal
+					if p.Revert {
+						v.Review = p.Review
+					}
 				}
 			}
 		}

@@ -28,6 +28,7 @@ type OpenPull struct {
 	Reverts     *forge.PullRequest // of a revert: the promotion that it takes back, where that is known
 	judgedBy    *readRules         // the forge's rules that its Rules are by; nil: they weren't needed
 	HasTurn     bool               // it is this one's turn to be brought up to date with its base and merged
+	UpdatedFrom string             // the head from which the forge brought it up to date, as it was sent to; empty: it wasn't, or hasn't yet
 	Proven      map[string]string  // of a promotion: the releases that we put there for sure, by component
 }
 
@@ -194,7 +195,7 @@ func (o *Gatherer) describeOpenPull(ctx context.Context, ev *Evaluation, env *pr
 	if p.JoinedQueueAt, err = readJoinedQueue(ctx, o.opts.Store, repo.ID, p.Number, p.Head); err != nil {
 		return nil, err
 	}
-	if p.UpdatedFirst, p.HasTurn, err = o.updateTurn(ctx, repo, p.PR); err != nil {
+	if err := o.addUpdateTurn(ctx, repo, p); err != nil {
 		return nil, err
 	}
 	if !p.Revert {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store"
 )
 
 // maxUpdateTurn is how long a pull request is waited for that was brought up to date to be
@@ -16,38 +18,102 @@ const maxUpdateTurn = time.Hour
 // updateTurn is whose turn it is to be brought up to date with a branch. Where the forge demands
 // that, each merge makes all others wait for their checks again, so it is one after the other.
 type updateTurn struct {
-	Pull int       `json:"pull"`
-	At   time.Time `json:"at"`
+	Pull int         `json:"pull"`
+	At   time.Time   `json:"at"`
+	Sent *sentUpdate `json:"sent,omitempty"` // nil: the forge wasn't sent to do it
+}
+
+// sentUpdate says that the forge was sent to bring a head up to date. GitHub does that some time
+// after it has answered ("Update a pull request branch": 202).
+type sentUpdate struct {
+	Head  string    `json:"head"`
+	At    time.Time `json:"at"` // the last time
+	Tries int       `json:"tries"`
 }
 
 // UpdateTurnKey is the store's key of whose turn it is to be brought up to date with a branch of
 // a repository.
 func UpdateTurnKey(repo, branch string) string { return "turn|" + repo + "|" + branch }
 
+// readUpdateTurn is whose turn it is by a row; nil where it is nobody's.
+func readUpdateTurn(raw []byte) *updateTurn {
+	turn := &updateTurn{}
+	if json.Unmarshal(raw, turn) != nil || turn.Pull == 0 {
+		return nil
+	}
+	return turn
+}
+
 // TakeUpdateTurn gives a pull request its turn. It is for the one that merges in a repository.
 func (o *pullGatherer) TakeUpdateTurn(ctx context.Context, s stateStore, r *Repository, branch string, number int) error {
-	raw, err := json.Marshal(updateTurn{Pull: number, At: o.now()})
+	return o.putUpdateTurn(ctx, s, r, branch, number, "")
+}
+
+// RecordUpdateSent writes down that the forge was sent to bring a pull request's head up to date.
+func (o *pullGatherer) RecordUpdateSent(ctx context.Context, s stateStore, r *Repository, branch string, number int, head string) error {
+	return o.putUpdateTurn(ctx, s, r, branch, number, head)
+}
+
+// putUpdateTurn writes down whose turn it is. sent is the head that the forge was sent to bring up
+// to date; empty: none was.
+func (o *pullGatherer) putUpdateTurn(ctx context.Context, s stateStore, r *Repository, branch string, number int, sent string) error {
+	raw, _, err := s.State(ctx, UpdateTurnKey(r.ID, branch))
 	if err != nil {
+		return err
+	}
+	turn := updateTurn{Pull: number, At: o.now()}
+	if was := readUpdateTurn(raw); was != nil && was.Pull == number {
+		turn.Sent = was.Sent
+	}
+	if sent != "" {
+		tries := 1
+		if turn.Sent != nil && turn.Sent.Head == sent {
+			tries = turn.Sent.Tries + 1
+		}
+		turn.Sent = &sentUpdate{Head: sent, At: turn.At, Tries: tries}
+	}
+	if raw, err = json.Marshal(turn); err != nil {
 		return fmt.Errorf("write down that #%d is brought up to date: %w", number, err)
 	}
 	return s.PutState(ctx, UpdateTurnKey(r.ID, branch), raw)
 }
 
-// updateTurn says which other pull request is to be brought up to date and merged before this
-// one, 0 where none is, and whether it is this one's turn. Without the database it is whoever's
-// comes first.
-func (o *Gatherer) updateTurn(ctx context.Context, r *Repository, pr *forge.PullRequest) (other int, own bool, err error) {
-	raw, ok, err := o.opts.Store.State(ctx, UpdateTurnKey(r.ID, pr.Base))
-	var turn updateTurn
-	if err != nil || !ok || json.Unmarshal(raw, &turn) != nil || o.opts.Now().Sub(turn.At) > maxUpdateTurn {
-		return 0, false, err
+// ReleaseUpdateTurn takes a pull request's turn from it, and nobody else's.
+func ReleaseUpdateTurn(ctx context.Context, tx *store.Tx, repo, branch string, number int) error {
+	key := UpdateTurnKey(repo, branch)
+	rows, err := tx.StateByPrefix(ctx, key)
+	if err != nil {
+		return err
 	}
-	if turn.Pull == pr.Number {
-		return 0, true, nil
+	if turn := readUpdateTurn(rows[key]); turn == nil || turn.Pull != number {
+		return nil
 	}
-	known, err := o.KnownPull(ctx, r.ID, turn.Pull)
-	if err != nil || known == nil || known.State != forge.Open {
-		return 0, false, err
+	return tx.DeleteState(ctx, key)
+}
+
+// addUpdateTurn fills in which other pull request is to be brought up to date and merged before
+// this one, or that it is this one's turn, and what became of that. Without the database it is
+// whoever's comes first.
+func (o *Gatherer) addUpdateTurn(ctx context.Context, r *Repository, p *OpenPull) error {
+	raw, _, err := o.opts.Store.State(ctx, UpdateTurnKey(r.ID, p.PR.Base))
+	turn := readUpdateTurn(raw)
+	if err != nil || turn == nil || o.opts.Now().Sub(turn.At) > maxUpdateTurn {
+		return err
 	}
-	return turn.Pull, false, nil
+	if turn.Pull != p.Number {
+		known, err := o.KnownPull(ctx, r.ID, turn.Pull)
+		if err == nil && known != nil && known.State == forge.Open {
+			p.UpdatedFirst = turn.Pull
+		}
+		return err
+	}
+	p.HasTurn = true
+	switch sent := turn.Sent; {
+	case sent == nil:
+	case sent.Head == p.Head:
+		p.SentUpdate = &promotion.SentUpdate{At: sent.At, Tries: sent.Tries}
+	case p.HeadState == promotion.HeadComposed:
+		p.UpdatedFrom = sent.Head
+	}
+	return nil
 }
