@@ -16,6 +16,7 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/wording"
+	"github.com/liftlock/liftlock/webhooks"
 )
 
 // groupPrefix begins the names of the branches on which GitHub's merge queue builds what it is about
@@ -63,7 +64,7 @@ func (e *Controller) runMergeGroup(ctx context.Context, r *Repository, branch st
 	if headOf != 0 {
 		e.opts.Log.Warn("a branch named like a merge group's is at the head of a pull request of Liftlock's: somebody pushed it, and it gets no status; delete the branch",
 			zap.String("repository", r.ID), zap.String("branch", branch), zap.String("commit", head), zap.Int("pull", headOf))
-		return time.Time{}, nil
+		return time.Time{}, e.opts.Store.PutState(ctx, servedGroupKey(r, branch), []byte(head))
 	}
 	status := forge.Status{Context: act.StatusContext, State: forge.StatusSuccess, Description: "nothing of Liftlock's is in this merge group"}
 	var names []string
@@ -88,10 +89,46 @@ func (e *Controller) runMergeGroup(ctx context.Context, r *Repository, branch st
 		return time.Time{}, err
 	}
 	e.opts.Log.Info("a merge group has its status", zap.String("repository", r.ID), zap.String("branch", branch), zap.String("state", string(status.State)), zap.String("because", status.Description))
+	if err := e.opts.Store.PutState(ctx, servedGroupKey(r, branch), []byte(head)); err != nil {
+		return time.Time{}, err
+	}
 	if status.State == forge.StatusPending {
 		return e.opts.Clock.Now().Add(groupRecheckDelay), nil
 	}
 	return time.Time{}, nil
+}
+
+// servedGroupKey is the store's key of at which head a merge group was looked at last.
+func servedGroupKey(r *Repository, branch string) string { return "merge-group|" + r.ID + "|" + branch }
+
+// unservedGroups are the keys of the merge groups that nobody has looked at where they are now, as
+// of the last fetch: where the event of one was lost. What is kept of those that are over is
+// forgotten.
+func (e *Controller) unservedGroups(ctx context.Context, r *Repository) ([]wake.Key, error) {
+	if r.ForgeType != webhooks.GitHub {
+		return nil, nil // to others such a branch is one like any
+	}
+	heads, err := r.Mirror.Heads(ctx, groupPrefix)
+	if err != nil {
+		return nil, err
+	}
+	served, err := e.opts.Store.StateByPrefix(ctx, servedGroupKey(r, ""))
+	if err != nil {
+		return nil, err
+	}
+	var keys []wake.Key
+	for branch, head := range heads {
+		if _, is := baseOfMergeGroup(branch); is && string(served[servedGroupKey(r, branch)]) != head {
+			keys = append(keys, wake.ForMergeGroup(r.ID, branch))
+		}
+		delete(served, servedGroupKey(r, branch))
+	}
+	for over := range served {
+		if err := e.opts.Store.DeleteState(ctx, over); err != nil {
+			return nil, err
+		}
+	}
+	return keys, nil
 }
 
 // maxGroupDescription is how many characters GitHub takes as the description of a status.
