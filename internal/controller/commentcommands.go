@@ -31,11 +31,15 @@ const (
 // handleComments takes the commands in a pull request's new comments. A comment that
 // has our reaction was taken before; the reaction is set after the effect, so a
 // command is taken at least once, and taking it twice changes nothing. Where the forge counts
-// as many comments as were read before, none is read. again is when to look at one that has to
+// as many comments as were read before, and no event told of one since, none is read. again is when to look at one that has to
 // wait; zero: none has.
 func (e *Controller) handleComments(ctx context.Context, r *Repository, pr *forge.PullRequest, ref promotion.BranchRef) (again time.Time, err error) {
+	event, unread, err := e.opts.Store.State(ctx, facts.UnreadCommentsKey(r.ID, pr.Number))
+	if err != nil {
+		return time.Time{}, err
+	}
 	read, err := facts.ReadCommentsRead(ctx, e.opts.Store, r.ID, pr.Number)
-	if err != nil || read.Covers(pr) {
+	if err != nil || !unread && read.Covers(pr) {
 		return time.Time{}, err
 	}
 	since := read.Until
@@ -67,7 +71,12 @@ func (e *Controller) handleComments(ctx context.Context, r *Repository, pr *forg
 	if read.Count, read.UpdatedAt = pr.CommentCount, pr.UpdatedAt; !again.IsZero() {
 		read.Count = nil
 	}
-	return again, e.opts.Store.Tx(ctx, "commentsRead", func(tx *store.Tx) error { return read.Store(ctx, tx, r.ID, pr.Number) })
+	return again, e.opts.Store.Tx(ctx, "commentsRead", func(tx *store.Tx) error {
+		if err := facts.ForgetUnreadComments(ctx, tx, r.ID, pr.Number, event); err != nil {
+			return err
+		}
+		return read.Store(ctx, tx, r.ID, pr.Number)
+	})
 }
 
 // handleComment takes the commands in one comment. again is when it may be looked at,

@@ -50,6 +50,20 @@ func KeysOfEvent(ctx context.Context, st EventStore, repo, botLogin string, ev *
 	return nil
 }
 
+// StateOfEvent is what the store keeps of an event about a repository of ours until its keys run,
+// by the store's keys; nil: nothing. That somebody wrote or deleted a comment has the comments
+// read however many the forge counts then, and that GitHub says of a pull request that it joined or
+// left a merge queue has each read with how it stands to one.
+func StateOfEvent(repo, botLogin string, ev *webhooks.Event) map[string][]byte {
+	switch {
+	case ev.Kind == webhooks.Comment && ev.Number > 0 && (botLogin == "" || ev.Sender != botLogin):
+		return map[string][]byte{facts.UnreadCommentsKey(repo, ev.Number): []byte(ev.Delivery)}
+	case ev.Kind == webhooks.PullRequest && ev.Forge == webhooks.GitHub && (ev.Action == "enqueued" || ev.Action == "dequeued"):
+		return map[string][]byte{facts.MergesByQueueKey(repo): nil}
+	}
+	return nil
+}
+
 // UrgencyOfEvent says how urgent the keys of an event are: what people say, and what
 // the forge says of pull requests, may hold or release a merge.
 func UrgencyOfEvent(ev *webhooks.Event) store.Urgency {

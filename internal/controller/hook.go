@@ -110,6 +110,7 @@ func (e *Controller) acceptMissed(ctx context.Context, r *Repository, missed *fo
 	keys := keysOfEverything(r)
 	if ev, err := webhooks.Parse(r.ForgeType, missed.ID, missed.Event, missed.Payload); err == nil && strings.EqualFold(ev.Repo, d.Repo) {
 		keys, d.Urgency = KeysOfEvent(ctx, e.opts.Store, r.ID, r.BotLogin, ev), UrgencyOfEvent(ev)
+		d.State = StateOfEvent(r.ID, r.BotLogin, ev)
 		if len(keys) > 0 {
 			if d.DueAt, err = TimeOfEvent(ctx, e.opts.Store, r.ID, ev, d.ReceivedAt); err != nil {
 				return err

@@ -2,8 +2,8 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -11,7 +11,12 @@ import (
 
 	"github.com/liftlock/liftlock/internal/controller/act"
 	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/wording"
+	"github.com/liftlock/liftlock/webhooks"
 )
 
 // groupPrefix begins the names of the branches on which GitHub's merge queue builds what it is about
@@ -33,8 +38,15 @@ func baseOfMergeGroup(branch string) (base string, ok bool) {
 // may not be merged leaves the queue by then, and the group is built anew.
 const groupRecheckDelay = time.Minute
 
+// groupMember is an open pull request of ours that a merge group may bring.
+type groupMember struct {
+	forge.PullRequest
+	joined bool // it is in the queue, and not merely contained in the group
+}
+
 // runMergeGroup sets our commit status on the head of a merge group, which waits for it where the
-// base requires it: that every promotion of ours in it may be merged, or that none is in it.
+// base requires it: that every promotion of ours in it may be merged, or that none is in it. What
+// the forge shows on the heads of those isn't believed: anybody who may push can set a status.
 func (e *Controller) runMergeGroup(ctx context.Context, r *Repository, branch string) (time.Time, error) {
 	base, ok := baseOfMergeGroup(branch)
 	heads, err := r.Mirror.RemoteHeads(ctx, branch)
@@ -42,81 +54,172 @@ func (e *Controller) runMergeGroup(ctx context.Context, r *Repository, branch st
 	if err != nil || !ok || head == "" { // it is over
 		return time.Time{}, err
 	}
-	status := forge.Status{Context: act.StatusContext, State: forge.StatusSuccess, Description: "nothing of Liftlock's is in this merge group"}
-	pulls, err := e.pullsInGroup(ctx, r, base, head)
+	if err := e.fetchGroup(ctx, r, branch, head); err != nil {
+		return time.Time{}, err
+	}
+	members, headOf, err := e.readGroup(ctx, r, base, head)
 	if err != nil {
 		return time.Time{}, err
 	}
+	if headOf != 0 {
+		e.opts.Log.Warn("a branch named like a merge group's is at the head of a pull request of Liftlock's: somebody pushed it, and it gets no status; delete the branch",
+			zap.String("repository", r.ID), zap.String("branch", branch), zap.String("commit", head), zap.Int("pull", headOf))
+		return time.Time{}, e.opts.Store.PutState(ctx, servedGroupKey(r, branch), []byte(head))
+	}
+	status := forge.Status{Context: act.StatusContext, State: forge.StatusSuccess, Description: "nothing of Liftlock's is in this merge group"}
 	var names []string
-	for _, pr := range pulls {
-		statuses, err := r.Forge.Statuses(ctx, r.Name, pr.Head)
-		if err != nil {
-			return time.Time{}, err
-		}
-		name := fmt.Sprintf("#%d", pr.Number)
+	for i := range members {
+		name := fmt.Sprintf("#%d", members[i].Number)
 		names = append(names, name)
-		if !slices.ContainsFunc(statuses, func(s forge.Status) bool { return s.Context == act.StatusContext && s.State == forge.StatusSuccess }) {
+		if !members[i].joined {
+			status.State, status.Description = forge.StatusPending, name+" is in this group and not in the merge queue"
+			break
+		}
+		if kept, err := e.judgeQueued(ctx, r, &members[i].PullRequest); err != nil {
+			return time.Time{}, fmt.Errorf("judge %s in the merge group %s: %w", name, branch, err)
+		} else if !kept {
 			status.State, status.Description = forge.StatusPending, "not every gate of "+name+" passes"
 			break
 		}
 	}
 	if len(names) > 0 && status.State == forge.StatusSuccess {
-		status.Description = "every gate of " + strings.Join(names, ", ") + " passes"
+		status.Description = wording.ClipRunes("every gate of "+strings.Join(names, ", ")+" passes", maxGroupDescription)
 	}
 	if err := r.Forge.SetStatus(ctx, r.Name, head, status); err != nil {
 		return time.Time{}, err
 	}
 	e.opts.Log.Info("a merge group has its status", zap.String("repository", r.ID), zap.String("branch", branch), zap.String("state", string(status.State)), zap.String("because", status.Description))
+	if err := e.opts.Store.PutState(ctx, servedGroupKey(r, branch), []byte(head)); err != nil {
+		return time.Time{}, err
+	}
 	if status.State == forge.StatusPending {
 		return e.opts.Clock.Now().Add(groupRecheckDelay), nil
 	}
 	return time.Time{}, nil
 }
 
-// pullsInGroup are our pull requests that a merge group may bring: those that Liftlock had join the
-// queue and that are in it, wherever in it they are, and those whose head is in the group.
-func (e *Controller) pullsInGroup(ctx context.Context, r *Repository, base, head string) ([]forge.PullRequest, error) {
-	known, err := r.Mirror.Has(ctx, head)
-	if err == nil && !known {
-		_, err = r.Mirror.Fetch(ctx)
+// servedGroupKey is the store's key of at which head a merge group was looked at last.
+func servedGroupKey(r *Repository, branch string) string { return "merge-group|" + r.ID + "|" + branch }
+
+// unservedGroups are the keys of the merge groups that nobody has looked at where they are now, as
+// of the last fetch: where the event of one was lost. What is kept of those that are over is
+// forgotten.
+func (e *Controller) unservedGroups(ctx context.Context, r *Repository) ([]wake.Key, error) {
+	if r.ForgeType != webhooks.GitHub {
+		return nil, nil // to others such a branch is one like any
 	}
+	heads, err := r.Mirror.Heads(ctx, groupPrefix)
 	if err != nil {
 		return nil, err
 	}
-	if known, err = r.Mirror.Has(ctx, head); err != nil || !known {
-		return nil, err // it is over, or another takes its place
+	served, err := e.opts.Store.StateByPrefix(ctx, servedGroupKey(r, ""))
+	if err != nil {
+		return nil, err
+	}
+	var keys []wake.Key
+	for branch, head := range heads {
+		if _, is := baseOfMergeGroup(branch); is && string(served[servedGroupKey(r, branch)]) != head {
+			keys = append(keys, wake.ForMergeGroup(r.ID, branch))
+		}
+		delete(served, servedGroupKey(r, branch))
+	}
+	for over := range served {
+		if err := e.opts.Store.DeleteState(ctx, over); err != nil {
+			return nil, err
+		}
+	}
+	return keys, nil
+}
+
+// maxGroupDescription is how many characters GitHub takes as the description of a status.
+const maxGroupDescription = 140
+
+// fetchGroup has a merge group's commits in the mirror. ErrStale: they aren't there to be fetched;
+// the group is over, or another takes its place.
+func (e *Controller) fetchGroup(ctx context.Context, r *Repository, branch, head string) error {
+	known, err := r.Mirror.Has(ctx, head)
+	if err == nil && !known {
+		if _, err = r.Mirror.Fetch(ctx); err == nil {
+			known, err = r.Mirror.Has(ctx, head)
+		}
+	}
+	if err == nil && !known {
+		err = fmt.Errorf("%w: the merge group %s was at %s, which can't be fetched", act.ErrStale, branch, wording.Short(head))
+	}
+	return err
+}
+
+// readGroup reads, as the forge has them now, our open pull requests that a merge group may bring:
+// those whose head is in the group, and those in the queue, wherever in it they are: where a queue
+// squashes or rebases, no head is in its group. headOf is one of ours whose own head the
+// group is at, 0 where none is: a real group has a commit of the forge's making.
+func (e *Controller) readGroup(ctx context.Context, r *Repository, base, head string) (members []groupMember, headOf int, err error) {
+	if err := e.opts.Store.PutState(ctx, facts.MergesByQueueKey(r.ID), nil); err != nil {
+		return nil, 0, err
+	}
+	if err := e.opts.Gatherer.RefreshPullRequests(ctx, r.Repository); err != nil {
+		return nil, 0, err
 	}
 	open, err := e.opts.Gatherer.OpenPulls(ctx, r.Repository)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	var found []forge.PullRequest
-	for _, pr := range open {
-		if pr.Base != base || !r.IsOurs(pr.Author, pr.AuthorID) {
+	for i := range open {
+		if !r.IsOurs(open[i].Author, open[i].AuthorID) {
 			continue
 		}
-		_, joined, err := e.opts.Store.State(ctx, facts.JoinedQueueKey(r.ID, pr.Number))
-		if err != nil {
-			return nil, err
+		if open[i].Head == head {
+			return nil, open[i].Number, nil
 		}
-		brings := false
-		if ok, err := r.Mirror.Has(ctx, pr.Head); err != nil {
-			return nil, err
-		} else if ok {
-			if brings, err = r.Mirror.IsAncestor(ctx, pr.Head, head); err != nil {
-				return nil, err
-			}
-		}
-		if !joined && !brings {
+		if open[i].Base != base {
 			continue
 		}
-		now, err := e.opts.Gatherer.RefreshPullRequest(forge.WithMergeQueue(ctx), r.Repository, pr.Number)
-		if err != nil {
-			return nil, err
+		now, err := e.opts.Gatherer.RefreshPullRequest(forge.WithMergeQueue(ctx), r.Repository, open[i].Number)
+		switch {
+		case isGone(err):
+			continue
+		case err != nil:
+			return nil, 0, err
+		case now.Head == head:
+			return nil, now.Number, nil
 		}
-		if now.State == forge.Open && now.Queue == forge.Queued {
-			found = append(found, *now)
+		brings, err := r.Mirror.Has(ctx, now.Head)
+		if err == nil && brings {
+			brings, err = r.Mirror.IsAncestor(ctx, now.Head, head)
+		}
+		if err != nil {
+			return nil, 0, err
+		}
+		if joined := now.Queue == forge.Queued; now.State == forge.Open && (joined || brings) {
+			members = append(members, groupMember{PullRequest: *now, joined: joined})
 		}
 	}
-	return found, nil
+	return members, 0, nil
+}
+
+// judgeQueued says whether a pull request in the queue would be merged now, judged anew. Where it
+// wouldn't, its unit is woken, which takes it out of the queue.
+func (e *Controller) judgeQueued(ctx context.Context, r *Repository, pr *forge.PullRequest) (bool, error) {
+	ref, ours := promotion.ParseBranch(pr.Branch)
+	if !ours {
+		return false, nil
+	}
+	s, err := e.opts.Gatherer.Snapshot(ctx, r.Repository)
+	if err != nil {
+		return false, err
+	}
+	u := s.RunsAs(promotion.Unit{Repo: r.ID, Pipeline: ref.Pipeline, Component: ref.Component})
+	unlock, err := e.units.Lock(ctx, u)
+	if err != nil {
+		return false, err
+	}
+	defer unlock()
+	_, d, err := e.opts.Gatherer.Evaluate(ctx, s, u, false)
+	if errors.Is(err, facts.ErrNoUnit) {
+		return false, nil // nothing looks after it
+	}
+	if err != nil || d.KeepsInQueue(pr.Number) {
+		return err == nil, err
+	}
+	return false, e.opts.Store.WakeAs(ctx, store.Urgent, wake.ForUnit(u).String())
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -198,7 +199,11 @@ func (e *Controller) runSweep(ctx context.Context, r *Repository) (time.Time, er
 	if err != nil {
 		return time.Time{}, err
 	}
-	keys = append(keys, units...)
+	groups, err := e.unservedGroups(ctx, r)
+	if err != nil {
+		return time.Time{}, err
+	}
+	keys = slices.Concat(keys, units, groups)
 	if err := e.maintainMirror(ctx, r); err != nil {
 		return time.Time{}, err
 	}

@@ -21,11 +21,11 @@ func (w *fixture) comment(login string, number int, body string) (id int64) {
 	w.t.Helper()
 	id, err := w.forge.Comment(repoName, number, login, body)
 	w.must(err)
-	ev := &webhooks.Event{Kind: webhooks.Comment, Number: number, Sender: login}
+	ev := &webhooks.Event{Kind: webhooks.Comment, Number: number, Sender: login, Delivery: fmt.Sprint("comment ", id)}
 	at, err := TimeOfEvent(w.t.Context(), w.opts.Store, w.repo.ID, ev, w.clock.Now())
 	w.must(err)
 	_, err = w.opts.Store.Accept(w.t.Context(), store.Delivery{Forge: "hub", ID: fmt.Sprint("comment ", id), Event: "issue_comment", Repo: repoName, ReceivedAt: w.clock.Now(),
-		Keys: wake.Strings(KeysOfEvent(w.t.Context(), w.opts.Store, w.repo.ID, bot, ev)...), Urgency: UrgencyOfEvent(ev), DueAt: at})
+		Keys: wake.Strings(KeysOfEvent(w.t.Context(), w.opts.Store, w.repo.ID, bot, ev)...), Urgency: UrgencyOfEvent(ev), DueAt: at, State: StateOfEvent(w.repo.ID, bot, ev)})
 	w.must(err)
 	w.runAllDue()
 	return id

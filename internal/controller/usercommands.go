@@ -60,19 +60,23 @@ func userCommentsKey(r *Repository, number int) string {
 // are read only when it has changed since: other people's pull requests are many. again is
 // when to look at one that has to wait; zero: none has.
 func (e *Controller) answerUserPull(ctx context.Context, r *Repository, pr *forge.PullRequest) (again time.Time, err error) {
-	key := userCommentsKey(r, pr.Number)
+	key, unreadKey := userCommentsKey(r, pr.Number), facts.UnreadCommentsKey(r.ID, pr.Number)
 	if pr.State != forge.Open {
-		return time.Time{}, e.opts.Store.DeleteState(ctx, key)
+		return time.Time{}, errors.Join(e.opts.Store.DeleteState(ctx, key), e.opts.Store.DeleteState(ctx, unreadKey))
 	}
 	s, err := e.opts.Gatherer.Snapshot(ctx, r.Repository)
 	if err != nil {
 		return time.Time{}, err
 	}
 	if _, ok := s.BaseOf(pr); !ok {
-		return time.Time{}, nil
+		return time.Time{}, e.opts.Store.DeleteState(ctx, unreadKey) // its comments are nobody's here
+	}
+	_, unread, err := e.opts.Store.State(ctx, unreadKey)
+	if err != nil {
+		return time.Time{}, err
 	}
 	changed := pr.UpdatedAt.UTC().Format(time.RFC3339Nano)
-	if seen, _, err := e.opts.Store.State(ctx, key); err != nil || string(seen) == changed {
+	if seen, _, err := e.opts.Store.State(ctx, key); err != nil || !unread && string(seen) == changed {
 		return time.Time{}, err
 	}
 	settled := e.opts.Clock.Now().Sub(pr.UpdatedAt) > commentOverlap // forges stamp whole seconds

@@ -95,6 +95,8 @@ type Decision struct {
 	// Actions are what is done with pull requests, and what has to be known for it.
 	Actions []Action  `json:"-"`
 	Next    time.Time `json:"next,omitzero"`
+	// Queued are the pull requests in the forge's merge queue that would be merged now and stay.
+	Queued []int `json:"-"`
 }
 
 // ComponentDecision is what is to be done for one component alone, when to look at it

@@ -131,6 +131,7 @@ func listQueued(f *Facts) []*queuedPull {
 
 // stayQueued says that a pull request is in the queue, and when it is looked at again.
 func (d *Decision) stayQueued(f *Facts, q *queuedPull) {
+	d.Queued = append(d.Queued, q.Number)
 	for _, i := range q.components {
 		at := f.Components[i].Now.Add(queueRecheckDelay)
 		c := &d.Components[i]
@@ -138,6 +139,10 @@ func (d *Decision) stayQueued(f *Facts, q *queuedPull) {
 		c.Env(q.environment).addReason("queued", fmt.Sprintf("#%d is in the forge's merge queue and lands in its turn", q.Number))
 	}
 }
+
+// KeepsInQueue says that a pull request is in the forge's merge queue and would be merged now. One
+// that nobody judged, such as of a pipeline that is only observed, isn't kept.
+func (d *Decision) KeepsInQueue(pull int) bool { return slices.Contains(d.Queued, pull) }
 
 // firstQueueObstacle is the first thing that keeps a pull request from being merged; empty
 // where the decision names none.

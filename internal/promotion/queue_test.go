@@ -83,11 +83,16 @@ func TestQueued(t *testing.T) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 			if len(c.want) > 0 {
+				if len(d.Queued) > 0 {
+					t.Errorf("it keeps %d in the queue", d.Queued)
+				}
 				return
 			}
 			i := slices.IndexFunc(d.Components[0].Env("qa").Why, func(w Reason) bool { return w.Code == "queued" })
 			if stays := c.facts.Pipeline.Spec.Mode != pipeline.ModeDryRun && (c.facts.env("qa").Open == nil || c.facts.env("qa").Open.HeadState != HeadModified); (i >= 0) != stays {
 				t.Errorf("it says %+v", d.Components[0].Env("qa").Why)
+			} else if kept := d.KeepsInQueue(7) || d.KeepsInQueue(9); kept != stays {
+				t.Errorf("it keeps %d in the queue", d.Queued)
 			} else if stays && (d.Next.IsZero() || d.Next.After(noon.Add(time.Minute))) {
 				t.Errorf("looked at again at %s", d.Next)
 			}

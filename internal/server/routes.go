@@ -154,6 +154,7 @@ func (s *Server) addKeys(ctx context.Context, d *store.Delivery, ev *webhooks.Ev
 		if d.Keys = wake.Strings(controller.KeysOfEvent(ctx, s.store, id, s.botLogin(id), ev)...); len(d.Keys) > 0 {
 			d.DueAt, err = controller.TimeOfEvent(ctx, s.store, id, ev, d.ReceivedAt)
 		}
+		d.State = controller.StateOfEvent(id, s.botLogin(id), ev)
 		return err
 	}
 	return nil // authentic, but not about a repository of ours

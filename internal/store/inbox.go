@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -19,6 +21,8 @@ type Delivery struct {
 	Keys       []string  // to wake; may be empty
 	Urgency    Urgency   // with which
 	DueAt      time.Time // when; zero, or past: at once
+	// State is put with it, by key: what the delivery says that a look must not miss.
+	State map[string][]byte
 }
 
 // Accept writes the delivery down and wakes its keys, in one transaction: when
@@ -58,6 +62,11 @@ func (s *Store) acceptAll(ctx context.Context, all []*acceptance) error {
 func (t *Tx) accept(ctx context.Context, d Delivery) (fresh bool, err error) {
 	if fresh, err = t.db.addDelivery(ctx, d); err != nil || !fresh {
 		return false, wrapError(err, "accept the delivery %s of %s", d.ID, d.Forge)
+	}
+	for _, key := range slices.Sorted(maps.Keys(d.State)) {
+		if err := t.PutState(ctx, key, d.State[key]); err != nil {
+			return false, err
+		}
 	}
 	distance := int64(0)
 	if !d.DueAt.IsZero() {

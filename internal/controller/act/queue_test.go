@@ -58,6 +58,8 @@ func TestMergeByQueue(t *testing.T) {
 		}
 		w.compare("we took it out", joined(), false)
 		drop()
+		ev, _ = w.evaluate()
+		w.compare("what was dropped isn't about to be merged", len(ev.Components[0].Facts.Limits.QueuedMerges), 0)
 		w.must(w.do(ev, d, promotion.RejoinQueue{Environment: "qa", Pull: n}))
 		w.compare("a person has it tried again", joined(), false)
 		w.forge.refuse = &forge.Error{Op: "merge", Kind: forge.ErrNotMergeable}

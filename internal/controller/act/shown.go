@@ -86,7 +86,8 @@ func (a *Actor) putComment(ctx context.Context, r *facts.Repository, number int,
 	if s.ID != 0 && s.Comment == hashParts(text.body) {
 		return time.Time{}, nil
 	}
-	isFirst, written := s.ID == 0 && s.Bare, false
+	isFirst := s.ID == 0 && s.Bare
+	var written *forge.Comment
 	switch {
 	case s.ID != 0:
 	case s.Bare: // whoever comes after us, where we die right after it was written, has to look
@@ -117,9 +118,8 @@ func (a *Actor) putComment(ctx context.Context, r *facts.Repository, number int,
 		}
 	}
 	if s.ID == 0 {
-		var k *forge.Comment
-		if k, err = r.Forge.CreateComment(ctx, r.Name, number, text.body); err == nil {
-			s.ID, written = k.ID, true
+		if written, err = r.Forge.CreateComment(ctx, r.Name, number, text.body); err == nil {
+			s.ID = written.ID
 		}
 	}
 	if errors.Is(err, forge.ErrForbidden) || errors.Is(err, forge.ErrInvalid) {
@@ -132,7 +132,7 @@ func (a *Actor) putComment(ctx context.Context, r *facts.Repository, number int,
 		return time.Time{}, err
 	}
 	s.Comment, s.Pace = hashParts(text.body), s.Pace.edited(now, notice)
-	if !written {
+	if written == nil {
 		return time.Time{}, a.putShown(ctx, r, number, s)
 	}
 	raw, err := json.Marshal(s)
@@ -140,7 +140,7 @@ func (a *Actor) putComment(ctx context.Context, r *facts.Repository, number int,
 		return time.Time{}, fmt.Errorf("note what #%d shows: %w", number, err)
 	}
 	return time.Time{}, a.opts.Store.Tx(ctx, "commented", func(tx *store.Tx) error {
-		if err := facts.CountOwnComment(ctx, tx, r.ID, number, isFirst); err != nil {
+		if err := facts.CountOwnComment(ctx, tx, r.ID, number, written.CreatedAt, isFirst); err != nil {
 			return err
 		}
 		return tx.PutState(ctx, shownKey(r, number), raw)

@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -15,11 +16,29 @@ import (
 type CommentsRead struct {
 	Until time.Time `json:"until,omitzero"` // when the newest of them was changed
 	// Count is how many there were, with those of ours that were written since; nil: not known.
-	// While the forge counts as many there is none to read: a comment that was edited gives no
-	// command, and where one went and another came, the sweep reads them all the same.
+	// While the forge counts as many, and no event tells of one, there is none to read: a comment
+	// that was edited gives no command.
 	Count *int `json:"count,omitempty"`
 	// UpdatedAt is the pull request's of then.
 	UpdatedAt time.Time `json:"updatedAt,omitzero"`
+}
+
+// UnreadCommentsKey is the store's key of that an event told of a comment since the comments of a
+// pull request were read, whatever their count: one may have gone and another come. Its value is
+// the last such event's.
+func UnreadCommentsKey(repo string, number int) string {
+	return fmt.Sprintf("unread-comments|%s|%d", repo, number)
+}
+
+// ForgetUnreadComments notes that the comments of a pull request are read as of the event that
+// was known before that; nil: none was. What an event told of meanwhile stays to be read.
+func ForgetUnreadComments(ctx context.Context, tx *store.Tx, repo string, number int, event []byte) error {
+	key := UnreadCommentsKey(repo, number)
+	now, unread, err := tx.State(ctx, key)
+	if err != nil || !unread || !bytes.Equal(now, event) {
+		return err
+	}
+	return tx.DeleteState(ctx, key)
 }
 
 func commentsKey(repo string, number int) string { return fmt.Sprintf("comments|%s|%d", repo, number) }
@@ -48,12 +67,18 @@ func (c *CommentsRead) Store(ctx context.Context, tx *store.Tx, repo string, num
 	return tx.PutState(ctx, commentsKey(repo, number), raw)
 }
 
-// CountOwnComment counts a comment that we wrote on a pull request; with first there was none
-// before. Where others wrote one meanwhile the forge counts more, and they are read.
-func CountOwnComment(ctx context.Context, tx *store.Tx, repo string, number int, first bool) error {
+// CountOwnComment counts a comment that we wrote on a pull request at a time of the forge's clock;
+// with first there was none before. Where others wrote one meanwhile the forge counts more, and they
+// are read. Where somebody has read the comments since ours was there, it may be counted already:
+// then the count isn't known any more.
+func CountOwnComment(ctx context.Context, tx *store.Tx, repo string, number int, at time.Time, first bool) error {
 	c, err := ReadCommentsRead(ctx, tx, repo, number)
 	if err != nil {
 		return err
+	}
+	if c.Count != nil && !c.Until.Before(at) {
+		c.Count = nil
+		return c.Store(ctx, tx, repo, number)
 	}
 	count := 1
 	switch {

@@ -31,6 +31,8 @@ func TestCommentsRead(t *testing.T) {
 		"read, and one went":                   {read: CommentsRead{Count: &two}, count: 1},
 		"read, and we wrote one":               {read: CommentsRead{Count: &two}, then: []string{own}, count: 3, want: true},
 		"read, and we and somebody wrote one":  {read: CommentsRead{Count: &two}, then: []string{own}, count: 4},
+		"read, and ours was among them":        {read: CommentsRead{Count: &two, Until: now}, then: []string{own}, count: 3},
+		"read before ours was written":         {read: CommentsRead{Count: &two, Until: now.Add(-time.Second)}, then: []string{own}, count: 3, want: true},
 		"read, and the forge doesn't count":    {read: CommentsRead{Count: &two}, count: -1},
 		"read, and changed since":              {read: CommentsRead{Count: &two}, then: []string{change}, count: 2},
 		"read, and swept without a change":     {read: CommentsRead{Count: &two, UpdatedAt: now}, then: []string{change}, count: 2, want: true},
@@ -48,7 +50,7 @@ func TestCommentsRead(t *testing.T) {
 			for _, what := range c.then {
 				var err error
 				if what == own {
-					err = CountOwnComment(t.Context(), tx, "hub:acme/fleet", 1, c.first)
+					err = CountOwnComment(t.Context(), tx, "hub:acme/fleet", 1, now, c.first)
 				} else {
 					err = ForgetCommentCount(t.Context(), tx, "hub:acme/fleet", pr)
 				}

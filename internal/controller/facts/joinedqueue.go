@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
 )
@@ -47,10 +48,10 @@ func PutJoinedQueue(ctx context.Context, tx *store.Tx, repo string, pull int, he
 }
 
 // listQueuedMerges lists the promotions of a pipeline that joined the forge's merge queue since a
-// time and aren't known to have landed or to be closed, by number. One that can't be understood
-// isn't among them.
-func listQueuedMerges(ctx context.Context, s recordStore, repo, pipeline string, since time.Time) ([]promotion.QueuedMerge, error) {
-	rows, err := s.StateByPrefix(ctx, joinedQueuePrefix(repo))
+// time and are in it, as far as is known, by number: one that the forge dropped, or that landed or
+// was closed, isn't there any more. One that can't be understood isn't among them.
+func (o *recordGatherer) listQueuedMerges(ctx context.Context, repo, pipeline string, since time.Time) ([]promotion.QueuedMerge, error) {
+	rows, err := o.store.StateByPrefix(ctx, joinedQueuePrefix(repo))
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +59,21 @@ func listQueuedMerges(ctx context.Context, s recordStore, repo, pipeline string,
 	for key, raw := range rows {
 		var joined joinedQueue
 		number, err := strconv.Atoi(strings.TrimPrefix(key, joinedQueuePrefix(repo)))
-		if err == nil && json.Unmarshal(raw, &joined) == nil && joined.Pipeline == pipeline && joined.At.After(since) {
+		if err != nil || json.Unmarshal(raw, &joined) != nil || joined.Pipeline != pipeline || !joined.At.After(since) {
+			continue
+		}
+		row, known, err := o.store.Pull(ctx, repo, number)
+		if err != nil {
+			return nil, err
+		}
+		if !known {
+			continue
+		}
+		pull, err := o.pulls.decodePull(row)
+		if err != nil {
+			return nil, err
+		}
+		if pull.PR.State == forge.Open && (pull.PR.Queue == forge.Queued || !pull.NotifiedAt.After(joined.At)) { // or not read since it joined
 			out = append(out, promotion.QueuedMerge{Pull: number, At: joined.At})
 		}
 	}

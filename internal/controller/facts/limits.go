@@ -35,7 +35,7 @@ func (o *recordGatherer) CountUsedLimits(ctx context.Context, c *ComponentEvalua
 		return l, err
 	}
 	l.MergesLastHour, l.OldestMerge = used.Merged, used.OldestMerge
-	if l.QueuedMerges, err = listQueuedMerges(ctx, o.store, u.Repo, u.Pipeline, now.Add(-time.Hour)); err != nil {
+	if l.QueuedMerges, err = o.listQueuedMerges(ctx, u.Repo, u.Pipeline, now.Add(-time.Hour)); err != nil {
 		return l, err
 	}
 	if !c.Pipeline.Spec.BatchesByEnvironment() {

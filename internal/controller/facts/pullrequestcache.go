@@ -140,6 +140,9 @@ func (o *pullGatherer) RefreshPullRequests(ctx context.Context, r *Repository) e
 		case o.now().Sub(pr.UpdatedAt) < lateChangeWindow:
 			late = append(late, key)
 		}
+		if known != nil && pr.State == forge.Open && pr.Head == known.PR.Head && pr.Queue == forge.NotQueued {
+			pr.Queue = known.PR.Queue // not every list tells; it is read by itself right after
+		}
 		rows = append(rows, o.pullRow(r, pr, known))
 		changed = append(changed, &prs[i])
 	}
