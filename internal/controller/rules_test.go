@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/controller/act"
+	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/policies"
 )
@@ -57,6 +59,55 @@ func TestRulesThatCannotBeRead(t *testing.T) {
 		g := w.gateResult("web", "mergeable")
 		return g.Outcome == policies.Wait && strings.Contains(g.Reason, "its rules can't be read") && strings.Contains(g.Reason, "no rules for you")
 	})
+}
+
+// TestRulesThatCannotBeReadJustNow holds that a forge which can't tell its rules right now keeps
+// nothing else from going on, that no merge is tried meanwhile, and that they are read soon again.
+func TestRulesThatCannotBeReadJustNow(t *testing.T) {
+	w := newEmulatedFixture(t, "", autoQA, "web")
+	w.must(w.emulated.Protect(repoName, "main", emulator.Protection{CodeOwners: []string{"grace"}, Ruleset: "main"}))
+	w.must(w.emulated.InjectFault(emulator.Fault{Method: "GET", Path: "/rules/branches/", Status: 502, Times: -1}))
+	w.openOne("web", "2.0.0", "web")
+	look := func() {
+		for range 4 {
+			w.must(w.run(wake.ForUnit(w.unit("web"))))
+			w.must(w.run(wake.ForMerge(w.repo.ID)))
+		}
+	}
+	look()
+	w.gateWaits("web", "mergeable", policies.Wait, "its rules can't be read")
+	attempts := func() int { return w.emulated.Calls()["PUT /repos/{owner}/{repo}/pulls/{number}/merge"] }
+	if n := attempts(); n != 0 {
+		t.Errorf("%d merges were sent", n)
+	}
+	w.emulated.ClearFaults()
+	w.clock.Step(time.Minute)
+	look()
+	if n := attempts(); n != 1 {
+		t.Errorf("once they can be read %d merges were sent", n)
+	}
+}
+
+// TestHasLostTurn holds who gives way to others that are to be brought up to date.
+func TestHasLostTurn(t *testing.T) {
+	now := time.Now()
+	blocked := func(r promotion.RuleReport) promotion.Pull {
+		return promotion.Pull{Mergeable: promotion.MergeBlocked, Rules: r}
+	}
+	for name, c := range map[string]struct {
+		p    promotion.Pull
+		want bool
+	}{
+		"its checks run":                      {blocked(promotion.RuleReport{Read: true, OnlyRunning: true}), false},
+		"it lacks an approval":                {blocked(promotion.RuleReport{Read: true}), true},
+		"the rules can't be read just now":    {blocked(promotion.RuleReport{UnreadSince: now.Add(-9 * time.Minute)}), false},
+		"the rules can't be read for so long": {blocked(promotion.RuleReport{UnreadSince: now.Add(-10 * time.Minute)}), true},
+		"somebody else's head":                {promotion.Pull{HeadState: promotion.HeadModified}, true},
+	} {
+		if got := hasLostTurn(&facts.OpenPull{Pull: c.p}, nil, now); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
 }
 
 // strictly has main demand that what is merged is up to date and passes a check.

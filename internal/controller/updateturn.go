@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/liftlock/liftlock/internal/controller/act"
 	"github.com/liftlock/liftlock/internal/controller/facts"
@@ -11,12 +12,16 @@ import (
 	"github.com/liftlock/liftlock/policies"
 )
 
+// maxUnreadRules is how long a pull request that the forge blocks keeps its turn while the rules
+// that it is blocked by can't be read.
+const maxUnreadRules = 10 * time.Minute
+
 // releaseUpdateTurns takes the turn from pull requests that were brought up to date to be merged
 // and can't be by now: a gate doesn't pass any more, or the forge waits for more than checks
 // that run still. Others come first then.
 func (e *Controller) releaseUpdateTurns(ctx context.Context, ev *facts.Evaluation, d *promotion.Decision) error {
 	for number, p := range ev.OpenPulls {
-		if !p.HasTurn || !hasLostTurn(p, listGates(d, number)) {
+		if !p.HasTurn || !hasLostTurn(p, listGates(d, number), e.opts.Clock.Now()) {
 			continue
 		}
 		err := e.opts.Store.Tx(ctx, "turnReleased", func(tx *store.Tx) error {
@@ -41,8 +46,9 @@ func updatedEvents(c *facts.ComponentEvaluation) (events []store.Event) {
 }
 
 // hasLostTurn says that a pull request can't be merged by its checks' success alone.
-func hasLostTurn(p *facts.OpenPull, gates []policies.Result) bool {
-	if p.HeadState == promotion.HeadModified || p.Mergeable == promotion.MergeBlocked && !p.Rules.OnlyRunning {
+func hasLostTurn(p *facts.OpenPull, gates []policies.Result, now time.Time) bool {
+	unread := !p.Rules.UnreadSince.IsZero() && now.Sub(p.Rules.UnreadSince) < maxUnreadRules
+	if p.HeadState == promotion.HeadModified || p.Mergeable == promotion.MergeBlocked && !p.Rules.OnlyRunning && !unread {
 		return true
 	}
 	return slices.ContainsFunc(gates, func(g policies.Result) bool { return g.Outcome != policies.Pass && g.Gate != promotion.GateMergeable })

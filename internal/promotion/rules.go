@@ -27,6 +27,8 @@ type RuleReport struct {
 	Bypassed bool     `json:"bypassed,omitempty"` // Liftlock's account may merge past one of them, or it can't be told; it doesn't
 	// OnlyRunning says that what is missing for sure are checks that haven't ended, or begun.
 	OnlyRunning bool `json:"onlyRunning,omitempty"`
+	// UnreadSince is since when they can't be read; zero: they were, or nobody tried.
+	UnreadSince time.Time `json:"unreadSince,omitzero"`
 	// DropsApprovals says that the forge drops approvals with every push but one that only
 	// brings the branch up to date.
 	DropsApprovals bool `json:"dropsApprovals,omitempty"`
@@ -78,7 +80,13 @@ func (r *RuleReport) Describe() string {
 // isBehindAlone says that nothing keeps a pull request from being merged but that its branch
 // isn't up to date, which is this one's turn to be. A revert waits for nobody's turn.
 func (p *Pull) isBehindAlone(gates []policies.Result, revert bool, now time.Time) bool {
-	return p.Mergeable == MergeBehind && (revert || p.UpdatedFirst == 0) && p.HeadState == HeadComposed && !p.isBeingUpdated(now) && othersPass(gates)
+	return p.Mergeable == MergeBehind && (revert || p.UpdatedFirst == 0) && p.HeadState == HeadComposed && !p.lacksMore() && !p.isBeingUpdated(now) && othersPass(gates)
+}
+
+// lacksMore says that the forge demands more of a pull request than that it is up to date and that
+// its checks end: brought up to date, it could be merged none the more.
+func (p *Pull) lacksMore() bool {
+	return p.Rules.Read && len(p.Rules.Unmet) > 0 && !p.Rules.OnlyRunning
 }
 
 // isBeingUpdated says that the forge was sent to bring the head up to date just now.
@@ -116,6 +124,9 @@ func (p *Pull) behindReason(manual, revert bool, now time.Time) string {
 	if manual {
 		// Nobody knows when its turn comes, and a push costs a run of the checks.
 		return why + "; bring it up to date there before you merge it"
+	}
+	if p.lacksMore() {
+		return why + "; it is brought up to date once the forge's other rules are met: " + p.Rules.Describe()
 	}
 	if p.isBeingUpdated(now) {
 		return why + "; the forge was sent to bring it up to date, and does it in a moment"

@@ -52,6 +52,10 @@ func TestStoppedByTheForge(t *testing.T) {
 		{"behind, and another's turn", stoppedInQA(MergeBehind, func(p *Pull) { p.UpdatedFirst = 3 }), nil, "#3 is brought up to date and merged first"},
 		{"behind, and held", stoppedInQA(MergeBehind, func(p *Pull) { p.Held = true }), nil, "up to date"},
 		{"behind, where a person merges", stoppedInQA(MergeBehind, nothing).with(func(f *ComponentFacts) { f.env("qa").Spec.Merge = pipeline.Manual }), nil, "up to date"},
+		{"behind, and not approved", stoppedInQA(MergeBehind, func(p *Pull) { p.Rules = RuleReport{Read: true, Unmet: []string{"s: needs 1 approval"}} }), nil, "once the forge's other rules are met: s: needs 1 approval"},
+		{"behind, and its checks run", stoppedInQA(MergeBehind, func(p *Pull) {
+			p.Rules = RuleReport{Read: true, Unmet: []string{"s: check x is pending"}, OnlyRunning: true}
+		}), []string{update}, "its turn has come"},
 		{"a revert that is behind", stoppedRevertInQA(MergeBehind), []string{"bring #9 up to date with"}, "up to date"},
 		{"a revert that is behind, and a promotion's turn", stoppedRevertInQA(MergeBehind).with(func(f *ComponentFacts) { f.env("qa").Revert.UpdatedFirst = 3 }), []string{"bring #9 up to date with"}, "its turn has come"},
 		{"behind, and the forge was sent to update it just now", stoppedInQA(MergeBehind, func(p *Pull) { p.SentUpdate = &SentUpdate{At: noon.Add(-30 * time.Second), Tries: 1} }), nil, "does it in a moment"},

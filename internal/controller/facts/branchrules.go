@@ -3,11 +3,11 @@ package facts
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/liftlock/liftlock/internal/forge"
@@ -22,6 +22,8 @@ const (
 	rulesMaxAge = time.Hour
 	// unreadRulesMaxAge is how long it is remembered that it can't be read.
 	unreadRulesMaxAge = 10 * time.Minute
+	// unreadRulesRetry is when rules are read again that couldn't be for a reason that passes.
+	unreadRulesRetry = time.Minute
 )
 
 // RulesPrefix begins the store's keys of what the forge demands of a repository's branches.
@@ -32,12 +34,31 @@ type readRules struct {
 	Rules *forge.BranchRules `json:"rules,omitempty"`
 	Err   string             `json:"err,omitempty"` // why they can't be read, where trying again at once can't help
 	At    time.Time          `json:"at"`
+	since time.Time          // since when they can't be read
+	retry time.Time          // when they are read again, as why they can't be may pass; zero: once they are old
 }
 
 // ruleGatherer knows what forges themselves demand before a merge.
 type ruleGatherer struct {
 	now   func() time.Time
 	store stateStore
+	mu    sync.Mutex
+	// unreadSince is since when the rules of branches can't be read, by the store's key of them.
+	unreadSince map[string]time.Time
+}
+
+// addUnreadSince fills in since when rules can't be read, as far as this process knows.
+func (o *ruleGatherer) addUnreadSince(key string, known *readRules) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if known.Rules != nil {
+		delete(o.unreadSince, key)
+		return
+	}
+	if o.unreadSince[key].IsZero() {
+		o.unreadSince[key] = known.At
+	}
+	known.since = o.unreadSince[key]
 }
 
 // branchRules is what the forge demands of a branch, as of an hour ago at the most.
@@ -54,6 +75,7 @@ func (o *ruleGatherer) branchRules(ctx context.Context, r *Repository, branch st
 			maxAge = unreadRulesMaxAge
 		}
 		if o.now().Sub(known.At) < maxAge {
+			o.addUnreadSince(key, known)
 			return known, nil
 		}
 	}
@@ -70,14 +92,24 @@ func (o *ruleGatherer) RulesChanged(ctx context.Context, r *Repository, p *OpenP
 	return p.judgedBy == nil || now.Err != p.judgedBy.Err || !reflect.DeepEqual(now.Rules, p.judgedBy.Rules), nil
 }
 
-// readRules reads what the forge demands of a branch and remembers it.
+// readRules reads what the forge demands of a branch and remembers it. What only explains keeps
+// nothing else from going on: that it can't be read now is no error, and isn't remembered.
 func (o *ruleGatherer) readRules(ctx context.Context, r *Repository, branch string) (known *readRules, err error) {
+	key := RulesPrefix(r.ID) + branch
 	known = &readRules{At: o.now()}
 	if known.Rules, err = r.Forge.Rules(ctx, r.Name, branch); err != nil {
-		if forge.IsRetryable(err) || errors.Is(err, context.Canceled) {
+		if ctx.Err() != nil {
 			return nil, err
 		}
 		known.Rules, known.Err = nil, err.Error()
+	}
+	o.addUnreadSince(key, known)
+	if err != nil && forge.IsRetryable(err) {
+		known.retry = known.At.Add(unreadRulesRetry)
+		if after := forge.RetryAfter(err); after.After(known.retry) {
+			known.retry = after
+		}
+		return known, nil
 	}
 	if known.Rules != nil && known.Rules.Queue() != nil {
 		if err := o.store.PutState(ctx, MergesByQueueKey(r.ID), nil); err != nil {
@@ -88,7 +120,7 @@ func (o *ruleGatherer) readRules(ctx context.Context, r *Repository, branch stri
 	if err != nil {
 		return nil, fmt.Errorf("write down the rules of the branch %s of %s: %w", branch, r.ID, err)
 	}
-	return known, o.store.PutState(ctx, RulesPrefix(r.ID)+branch, raw)
+	return known, o.store.PutState(ctx, key, raw)
 }
 
 // isStopped says that the forge keeps a pull request from being merged by rules of its own.
@@ -114,7 +146,7 @@ func (o *ruleGatherer) addRules(ctx context.Context, r *Repository, p *OpenPull,
 // reportRules says which rules a head doesn't meet, as far as that can be told from its reviews
 // and checks.
 func reportRules(known *readRules, d *pullDetail, bot policies.Account) promotion.RuleReport {
-	report := promotion.RuleReport{Err: known.Err}
+	report := promotion.RuleReport{Err: known.Err, UnreadSince: known.since}
 	if known.Rules == nil {
 		return report
 	}
@@ -143,6 +175,7 @@ func listUnmet(set *forge.RuleSet, d *pullDetail, bot policies.Account) (unmet [
 		given, against := 0, ""
 		for _, v := range d.reviews {
 			switch {
+			case v.MayWrite != nil && !*v.MayWrite: // counts for nothing
 			case v.Rejected:
 				against = v.User
 			case v.Approved && !bot.Matches(policies.Account{ID: v.UserID, Login: v.User}):

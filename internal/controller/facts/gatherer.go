@@ -144,7 +144,7 @@ func New(o Options) *Gatherer {
 		pullGatherer:   pulls,
 		reviewGatherer: newReviewGatherer(o.Now, o.Caches),
 		teamGatherer:   newTeamGatherer(o.Now, o.Caches),
-		ruleGatherer:   &ruleGatherer{now: o.Now, store: o.Store},
+		ruleGatherer:   &ruleGatherer{now: o.Now, store: o.Store, unreadSince: map[string]time.Time{}},
 		authorGatherer: authors,
 		argocdGatherer: &argocdGatherer{argocds: argocds, health: health, releases: releases, store: o.Store, memories: newDecodedRows(o.Caches, "verification_memories", func(*verification.Memory) {}),
 			repos: &targets.repos, renderer: effects.renderer, hydrated: newCache[[sha256.Size]byte, string](o.Caches, "hydrated_manifests", maxEnvironments)},
