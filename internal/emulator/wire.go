@@ -23,29 +23,34 @@ type wireUser struct {
 }
 
 type wireRepo struct {
-	ID            int64            `json:"id"`
-	NodeID        string           `json:"node_id"`
-	Name          string           `json:"name"`
-	FullName      string           `json:"full_name"`
-	Private       bool             `json:"private"`
-	Owner         *wireUser        `json:"owner"`
-	HTMLURL       string           `json:"html_url"`
-	Description   *string          `json:"description"`
-	Fork          bool             `json:"fork"`
-	URL           string           `json:"url"`
-	CloneURL      string           `json:"clone_url"`
-	GitURL        string           `json:"git_url"`
-	CreatedAt     any              `json:"created_at"` // a number in push events, a string elsewhere
-	PushedAt      any              `json:"pushed_at"`
-	UpdatedAt     time.Time        `json:"updated_at"`
-	DefaultBranch string           `json:"default_branch"`
-	Visibility    string           `json:"visibility"`
-	Archived      bool             `json:"archived"`
-	AllowMerge    bool             `json:"allow_merge_commit"`
-	AllowSquash   bool             `json:"allow_squash_merge"`
-	AllowRebase   bool             `json:"allow_rebase_merge"`
-	DeleteMerged  bool             `json:"delete_branch_on_merge"`
-	Permissions   *wirePermissions `json:"permissions,omitempty"`
+	ID            int64     `json:"id"`
+	NodeID        string    `json:"node_id"`
+	Name          string    `json:"name"`
+	FullName      string    `json:"full_name"`
+	Private       bool      `json:"private"`
+	Owner         *wireUser `json:"owner"`
+	HTMLURL       string    `json:"html_url"`
+	Description   *string   `json:"description"`
+	Fork          bool      `json:"fork"`
+	URL           string    `json:"url"`
+	CloneURL      string    `json:"clone_url"`
+	GitURL        string    `json:"git_url"`
+	CreatedAt     any       `json:"created_at"` // a number in push events, a string elsewhere
+	PushedAt      any       `json:"pushed_at"`
+	UpdatedAt     time.Time `json:"updated_at"`
+	DefaultBranch string    `json:"default_branch"`
+	Visibility    string    `json:"visibility"`
+	Archived      bool      `json:"archived"`
+	*repoMerging
+	Permissions *wirePermissions `json:"permissions,omitempty"`
+}
+
+// repoMerging says how a repository merges.
+type repoMerging struct {
+	AllowMerge   bool `json:"allow_merge_commit"`
+	AllowSquash  bool `json:"allow_squash_merge"`
+	AllowRebase  bool `json:"allow_rebase_merge"`
+	DeleteMerged bool `json:"delete_branch_on_merge"`
 }
 
 type wirePermissions struct {
@@ -191,7 +196,7 @@ func (f *Forge) wireRepo(r *repository, to *account) *wireRepo {
 		URL: f.repoURL(r), CloneURL: f.url + "/" + r.fullName() + ".git",
 		GitURL:    "git" + strings.TrimPrefix(f.url, "http") + "/" + r.fullName() + ".git",
 		CreatedAt: r.created, PushedAt: r.pushed, UpdatedAt: r.pushed,
-		DefaultBranch: r.branch, Visibility: "private", Archived: r.archived, DeleteMerged: r.deleteMerged,
+		DefaultBranch: r.branch, Visibility: "private", Archived: r.archived, repoMerging: &repoMerging{DeleteMerged: r.deleteMerged},
 	}
 	for _, m := range r.methods {
 		w.AllowMerge = w.AllowMerge || m == "merge"
@@ -202,6 +207,14 @@ func (f *Forge) wireRepo(r *repository, to *account) *wireRepo {
 		p := r.permissionOf(to)
 		w.Permissions = &wirePermissions{Admin: p >= Admin, Maintain: p >= Admin, Push: p >= Write, Triage: p >= Write, Pull: p >= Read}
 	}
+	return w
+}
+
+// wireMinimalRepo is a repository where GitHub shows it beside something else: without how it
+// merges.
+func (f *Forge) wireMinimalRepo(r *repository) *wireRepo {
+	w := f.wireRepo(r, nil)
+	w.repoMerging = nil
 	return w
 }
 

@@ -31,7 +31,7 @@ func bulkQuery(numbers []int, queue bool) string {
 	var q strings.Builder
 	q.WriteString(`query($owner:String!,$name:String!){repository(owner:$owner,name:$name){`)
 	for _, n := range numbers {
-		fmt.Fprintf(&q, "p%d:pullRequest(number:%d){...fields}", n, n)
+		fmt.Fprintf(&q, "%s:pullRequest(number:%d){...fields}", pullName(n), n)
 	}
 	q.WriteString("}}")
 	place := ""
@@ -121,7 +121,7 @@ func (d *Driver) ReviewedPullRequests(ctx context.Context, r forge.Repo, numbers
 	}
 	var found []forge.ReviewedPullRequest
 	for _, n := range numbers {
-		p := answer.Data.Repository[fmt.Sprintf("p%d", n)]
+		p := answer.Data.Repository[pullName(n)]
 		if p == nil {
 			continue
 		}
