@@ -79,30 +79,31 @@ type wireBranch struct {
 }
 
 type wirePull struct {
-	ID             int64       `json:"id"`
-	NodeID         string      `json:"node_id"`
-	Number         int         `json:"number"`
-	URL            string      `json:"url"`
-	HTMLURL        string      `json:"html_url"`
-	IssueURL       string      `json:"issue_url"`
-	State          string      `json:"state"`
-	Locked         bool        `json:"locked"`
-	Title          string      `json:"title"`
-	Body           *string     `json:"body"`
-	User           *wireUser   `json:"user"`
-	CreatedAt      time.Time   `json:"created_at"`
-	UpdatedAt      time.Time   `json:"updated_at"`
-	ClosedAt       *time.Time  `json:"closed_at"`
-	MergedAt       *time.Time  `json:"merged_at"`
-	MergeCommitSHA *string     `json:"merge_commit_sha"`
-	Assignees      []*wireUser `json:"assignees"`
-	Labels         []wireLabel `json:"labels"`
-	Draft          bool        `json:"draft"`
-	Head           wireBranch  `json:"head"`
-	Base           wireBranch  `json:"base"`
-	Association    string      `json:"author_association"`
-	Reviewers      []*wireUser `json:"requested_reviewers"`
-	Teams          []wireTeam  `json:"requested_teams"`
+	ID             int64          `json:"id"`
+	NodeID         string         `json:"node_id"`
+	Number         int            `json:"number"`
+	URL            string         `json:"url"`
+	HTMLURL        string         `json:"html_url"`
+	IssueURL       string         `json:"issue_url"`
+	State          string         `json:"state"`
+	Locked         bool           `json:"locked"`
+	Title          string         `json:"title"`
+	Body           *string        `json:"body"`
+	User           *wireUser      `json:"user"`
+	CreatedAt      time.Time      `json:"created_at"`
+	UpdatedAt      time.Time      `json:"updated_at"`
+	ClosedAt       *time.Time     `json:"closed_at"`
+	MergedAt       *time.Time     `json:"merged_at"`
+	MergeCommitSHA *string        `json:"merge_commit_sha"`
+	Assignees      []*wireUser    `json:"assignees"`
+	Labels         []wireLabel    `json:"labels"`
+	Draft          bool           `json:"draft"`
+	Head           wireBranch     `json:"head"`
+	Base           wireBranch     `json:"base"`
+	Association    string         `json:"author_association"`
+	AutoMerge      *wireAutoMerge `json:"auto_merge"`
+	Reviewers      []*wireUser    `json:"requested_reviewers"`
+	Teams          []wireTeam     `json:"requested_teams"`
 
 	// Only where one pull request is shown, not in lists.
 	*wirePullDetail
@@ -235,7 +236,7 @@ func (f *Forge) wirePull(p *pull) *wirePull {
 		ID: p.id, NodeID: nodeID("PR", p.id), Number: p.number, URL: f.pullURL(p), HTMLURL: f.pullPage(p),
 		IssueURL: f.issueURL(p), State: state, Title: p.title, Body: orNull(p.body), User: f.wireUser(p.author),
 		CreatedAt: p.created, UpdatedAt: p.updated, ClosedAt: timeOrNull(p.closed), MergedAt: timeOrNull(p.mergedAt),
-		MergeCommitSHA: orNull(p.mergeSHA), Assignees: []*wireUser{}, Labels: []wireLabel{}, Draft: p.draft,
+		MergeCommitSHA: orNull(p.mergeSHA), AutoMerge: f.wireAutoMerge(p), Assignees: []*wireUser{}, Labels: []wireLabel{}, Draft: p.draft,
 		Head:        f.wireBranch(p.headRepo, p.branch, p.head),
 		Base:        f.wireBranch(p.repo, p.base, p.baseSHA),
 		Association: authorAssociation(p.repo, p.author),

@@ -60,7 +60,7 @@ func TestAppInstallationEvents(t *testing.T) {
 func TestRepositoryEvents(t *testing.T) {
 	s := &Server{log: zap.NewNop(), connecting: map[*retryTimer]bool{},
 		o: Options{Config: &config.Config{Repositories: []config.Repository{{Forge: "hub", Name: "acme/fleet"}, {Forge: "hub", Name: "acme/apps"}}}}}
-	fleet := s.newRetryTimer("hub:acme/fleet")
+	timer := s.newRetryTimer("hub:acme/fleet")
 	woken := []string{"repo:hub:acme/fleet", "sweep:hub:acme/fleet"}
 	for _, c := range []struct {
 		name string
@@ -77,7 +77,7 @@ func TestRepositoryEvents(t *testing.T) {
 			t.Errorf("%s: it wakes %q (%v)", c.name, d.Keys, err)
 		}
 	}
-	if len(fleet.fired) != 1 {
+	if len(timer.fired) != 1 {
 		t.Error("the repository wasn't tried again")
 	}
 }

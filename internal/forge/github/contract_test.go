@@ -99,6 +99,11 @@ func runContract(t *testing.T, differences forgetest.Differences, driver func(*t
 			Fork:          p.fork,
 			Hooks:         p.hooks,
 			AddHook:       p.addHook,
+			AutoMerge: func(t *testing.T, number int) {
+				if err := em.EnableAutoMerge(r.String(), number, reviewerLogin); err != nil {
+					t.Fatal(err)
+				}
+			},
 			RunQueue: func(t *testing.T) {
 				if err := em.RunMergeQueue(r.String(), botLogin); err != nil {
 					t.Fatal(err)

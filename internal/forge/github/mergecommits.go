@@ -12,7 +12,7 @@ import (
 
 // addMergeCommits fills in as which commits pull requests landed, where the REST API doesn't say:
 // its version 2026-03-10 no longer has merge_commit_sha, which GraphQL still tells as mergeCommit.
-// Of those whose commit is said it asks nothing. What GraphQL doesn't know stays empty.
+// Of those whose commit is said it asks nothing. What GraphQL doesn't know or refuses stays empty.
 func (d *Driver) addMergeCommits(ctx context.Context, r forge.Repo, pulls []forge.PullRequest) error {
 	var missing []*forge.PullRequest
 	for i := range pulls {
@@ -25,8 +25,12 @@ func (d *Driver) addMergeCommits(ctx context.Context, r forge.Repo, pulls []forg
 			Repository map[string]*struct{ MergeCommit *bulkCommit }
 		}
 		op := fmt.Sprintf("read as which commits %d pull requests of %s landed", len(some), r)
-		if err := d.callGraphQL(ctx, op, mergeCommitsQuery(some), map[string]any{"owner": r.Owner, "name": r.Name}, &data); err != nil {
+		err := d.callGraphQL(ctx, op, mergeCommitsQuery(some), map[string]any{"owner": r.Owner, "name": r.Name}, &data)
+		switch {
+		case forge.IsRetryable(err) || ctx.Err() != nil:
 			return err
+		case err != nil:
+			return nil // all the rest that is known of them is known
 		}
 		for _, p := range some {
 			if shown := data.Repository[pullName(p.Number)]; shown != nil && shown.MergeCommit != nil {

@@ -225,6 +225,9 @@ func toPullRequest(r forge.Repo, p *gh.PullRequest) forge.PullRequest {
 		pr.State = forge.Closed
 	default:
 		pr.Mergeable, pr.MergeReason = toMergeable(p.GetMergeableState())
+		if p.AutoMerge != nil {
+			pr.Queue = forge.Queued
+		}
 	}
 	return pr
 }

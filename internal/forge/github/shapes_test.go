@@ -2,6 +2,7 @@ package github_test
 
 import (
 	"bytes"
+	"flag"
 	"io"
 	"net/http"
 	"strings"
@@ -35,7 +36,7 @@ func checkCalls(t *testing.T) func(emulator.Exchange) {
 	described := describeAll(t)
 	calls := map[string]bool{}
 	t.Cleanup(func() {
-		if len(calls) < 25 {
+		if whole := !strings.Contains(flag.Lookup("test.run").Value.String(), "/"); whole && len(calls) < 25 {
 			t.Errorf("only %d calls of GitHub's were judged", len(calls))
 		}
 	})
