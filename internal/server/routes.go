@@ -147,10 +147,14 @@ func (s *Server) addKeys(ctx context.Context, d *store.Delivery, ev *webhooks.Ev
 		return nil
 	}
 	for _, r := range s.o.Config.Repositories {
-		if r.Forge != d.Forge || !strings.EqualFold(r.Name, ev.Repo) {
+		// What was renamed or moved to another owner is still in the server's file as it was.
+		if r.Forge != d.Forge || !strings.EqualFold(r.Name, ev.Repo) && !strings.EqualFold(r.Name, ev.Former) {
 			continue
 		}
 		id := r.Forge + ":" + r.Name
+		if ev.Kind == webhooks.Repository {
+			s.tryAgain(id)
+		}
 		if d.Keys = wake.Strings(controller.KeysOfEvent(ctx, s.store, id, s.botLogin(id), ev)...); len(d.Keys) > 0 {
 			d.DueAt, err = controller.TimeOfEvent(ctx, s.store, id, ev, d.ReceivedAt)
 		}
