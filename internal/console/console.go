@@ -156,7 +156,8 @@ type server struct {
 	diffCache     *resultCache[*api.RenderedDiff]
 	deliveryCache *resultCache[*api.Delivery]
 
-	auditExports chan struct{} // a place for each export that runs
+	auditExports  chan struct{}      // a place for each export that runs
+	refusedLogins *command.RateLimit // how many come into the audit trail
 }
 
 // New makes a console.
@@ -198,7 +199,7 @@ func New(o Options) (*Console, error) {
 	if err != nil {
 		return nil, fmt.Errorf("build the console: externalURL: %w", err)
 	}
-	c := &server{opts: o, linkPrefix: strings.TrimRight(u.EscapedPath(), "/"), auditExports: make(chan struct{}, maxAuditExports)}
+	c := &server{opts: o, linkPrefix: strings.TrimRight(u.EscapedPath(), "/"), auditExports: make(chan struct{}, maxAuditExports), refusedLogins: command.NewRateLimit(o.Now)}
 	if o.Login != nil {
 		if err := o.Login.check(u); err != nil {
 			return nil, fmt.Errorf("build the console: %w", err)

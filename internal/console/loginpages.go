@@ -77,6 +77,7 @@ func (c *server) finishLogin(w http.ResponseWriter, r *http.Request) {
 	role := c.opts.Login.roleOf(who.Groups)
 	if role == "" {
 		c.opts.Log.Warn("somebody who has no role tried to log in to the console", zap.String("name", who.Name), zap.String("subject", who.Subject), zap.Strings("groups", who.Groups))
+		c.auditRefusedLogin(r.Context(), r, a, who, "none of their groups has a role")
 		groups := "the identity provider names no groups of yours"
 		if len(who.Groups) > 0 {
 			groups = "your groups are " + strings.Join(who.Groups, ", ")
@@ -102,6 +103,7 @@ func (c *server) failLogin(w http.ResponseWriter, r *http.Request, a *login.Atte
 	var refused *login.RefusedError
 	if errors.As(err, &refused) {
 		c.opts.Log.Warn("a login to the console was refused", zap.String("reason", refused.Why), zap.String("client", c.opts.Client(r)))
+		c.auditRefusedLogin(r.Context(), r, a, nil, refused.Why)
 		c.renderLogin(w, r, http.StatusForbidden, "You are not logged in", loginBody{Text: refused.Why, Retry: retry})
 		return
 	}
@@ -116,7 +118,8 @@ func (c *server) failLogin(w http.ResponseWriter, r *http.Request, a *login.Atte
 
 // logout takes POST /logout.
 func (c *server) logout(w http.ResponseWriter, r *http.Request) {
-	if _, err := c.opts.Store.EndBrowserSession(r.Context(), userOf(r.Context()).ID); err != nil {
+	u := userOf(r.Context())
+	if err := c.endAuditedSession(r.Context(), u, u.BrowserSession); err != nil {
 		c.renderError(w, r, err)
 		return
 	}
@@ -170,12 +173,12 @@ func (c *server) endSession(w http.ResponseWriter, r *http.Request) {
 		if s.ID != r.PathValue("id") {
 			continue
 		}
-		if _, err := c.opts.Store.EndBrowserSession(r.Context(), s.ID); err != nil {
+		if err := c.endAuditedSession(r.Context(), u, s); err != nil {
 			c.renderError(w, r, err)
 			return
 		}
 		c.opts.Log.Info("a session was ended", zap.String("name", s.Name), zap.String("subject", s.Subject), zap.String("by", u.By()))
-		break // one that is over already is what was wanted
+		break
 	}
 	http.Redirect(w, r, c.linkPrefix+"/account", http.StatusSeeOther)
 }

@@ -56,8 +56,8 @@ type user struct {
 	secret string // what the browser sends
 }
 
-// By is who a user is in the audit trail, in pull requests and where a hold is kept.
-func (u *user) By() string { return u.Name + " (console)" }
+// By is who a user is, as of actorOf.
+func (u *user) By() string { return actorOf(u.Name) }
 
 // digestSubject is by whom a user is told from others of that name, where a hold is kept and
 // everybody reads it: whom an identity provider knows, and which provider.
@@ -199,16 +199,23 @@ func (c *server) startSession(w http.ResponseWriter, r *http.Request, a *login.A
 		return false, err
 	}
 	now, secret := c.opts.Now(), rand.Text()
-	added, err := c.opts.Store.AddBrowserSession(r.Context(), store.BrowserSession{
-		ID: rand.Text(), Token: digestToken(secret), Attempt: a.Digest(), Subject: who.Subject, Name: who.Name, Role: role, Groups: who.Groups,
-		Client: c.opts.Client(r), StartedAt: now, SeenAt: now, ExpiresAt: now.Add(c.opts.Login.Lifetime)})
+	added := false
+	err = c.opts.Store.Tx(r.Context(), "startSession", func(tx *store.Tx) (err error) {
+		added, err = tx.AddBrowserSession(r.Context(), store.BrowserSession{
+			ID: rand.Text(), Token: digestToken(secret), Attempt: a.Digest(), Subject: who.Subject, Name: who.Name, Role: role, Groups: who.Groups,
+			Client: c.opts.Client(r), StartedAt: now, SeenAt: now, ExpiresAt: now.Add(c.opts.Login.Lifetime)})
+		if err != nil || !added {
+			return err
+		}
+		if old != nil {
+			if _, err := tx.EndBrowserSession(r.Context(), old.ID); err != nil {
+				return err
+			}
+		}
+		return tx.AddAudit(r.Context(), c.sessionAudit(auditLogin, actorOf(who.Name), "the console as "+role, who.Subject, carriedOut, loginSource(a)))
+	})
 	if err != nil || !added {
 		return false, err
-	}
-	if old != nil {
-		if _, err := c.opts.Store.EndBrowserSession(r.Context(), old.ID); err != nil {
-			return false, err
-		}
 	}
 	c.opts.Log.Info("somebody logged in to the console", zap.String("name", who.Name), zap.String("subject", who.Subject), zap.String("role", role))
 	setCookie(w, sessionCookie, secret, c.opts.Login.Lifetime)

@@ -33,6 +33,11 @@ const maxBrowserSessions = 1000
 // AddBrowserSession adds a session; false, and nothing was added, where its token or its
 // login's attempt has been used for one before.
 func (s *Store) AddBrowserSession(ctx context.Context, b BrowserSession) (added bool, err error) {
+	return txWithResult(ctx, s, "addBrowserSession", func(tx *Tx) (bool, error) { return tx.AddBrowserSession(ctx, b) })
+}
+
+// AddBrowserSession is Store.AddBrowserSession.
+func (t *Tx) AddBrowserSession(ctx context.Context, b BrowserSession) (added bool, err error) {
 	if err := cmp.Or(checkKey("its ID", b.ID), checkKey("its token's digest", b.Token), checkKey("its attempt", b.Attempt), checkKey("its subject", b.Subject),
 		checkNames("its name", b.Name, "its role", b.Role, "its client", b.Client), checkNames(pairWith("a group", b.Groups)...)); err != nil {
 		return false, wrapError(err, "store a session of %.80q", b.Name)
@@ -40,16 +45,14 @@ func (s *Store) AddBrowserSession(ctx context.Context, b BrowserSession) (added 
 	if b.ExpiresAt.IsZero() {
 		return false, wrapError(fmt.Errorf("%w: it never expires", ErrInvalid), "store a session of %.80q", b.Name)
 	}
-	return txWithResult(ctx, s, "addBrowserSession", func(tx *Tx) (bool, error) {
-		if b.StartedAt.IsZero() {
-			b.StartedAt = tx.now()
-		}
-		if b.SeenAt.IsZero() {
-			b.SeenAt = b.StartedAt
-		}
-		added, err := tx.db.addBrowserSession(ctx, b)
-		return added, wrapError(err, "store a session of %s", b.Name)
-	})
+	if b.StartedAt.IsZero() {
+		b.StartedAt = t.now()
+	}
+	if b.SeenAt.IsZero() {
+		b.SeenAt = b.StartedAt
+	}
+	added, err = t.db.addBrowserSession(ctx, b)
+	return added, wrapError(err, "store a session of %s", b.Name)
 }
 
 // pairWith puts what it is before each value.
@@ -83,10 +86,13 @@ func (s *Store) RotateBrowserSession(ctx context.Context, id, token, next, role 
 
 // EndBrowserSession ends a session; false where there is none, or it was ended before.
 func (s *Store) EndBrowserSession(ctx context.Context, id string) (ended bool, err error) {
-	return txWithResult(ctx, s, "endBrowserSession", func(tx *Tx) (bool, error) {
-		ended, err := tx.db.endBrowserSession(ctx, id, tx.now())
-		return ended, wrapError(err, "end the session %s", id)
-	})
+	return txWithResult(ctx, s, "endBrowserSession", func(tx *Tx) (bool, error) { return tx.EndBrowserSession(ctx, id) })
+}
+
+// EndBrowserSession is Store.EndBrowserSession.
+func (t *Tx) EndBrowserSession(ctx context.Context, id string) (ended bool, err error) {
+	ended, err = t.db.endBrowserSession(ctx, id, t.now())
+	return ended, wrapError(err, "end the session %s", id)
 }
 
 func (t sqlTx) addBrowserSession(ctx context.Context, b BrowserSession) (added bool, err error) {

@@ -453,8 +453,8 @@ type AuditEntry struct {
 	At      time.Time `json:"at"`
 	Actor   string    `json:"actor"`            // login, the API token's name, or a user of the console; of a merge, who merged
 	Via     string    `json:"via"`              // comment, api or console; of a merge server (Liftlock merged) or forge (a person did)
-	Verb    string    `json:"verb"`             // hold, promote, …, or merge
-	Subject string    `json:"subject"`          // repository|pipeline|component #pull and the command in full
+	Verb    string    `json:"verb"`             // hold, promote, …, merge, login or logout
+	Subject string    `json:"subject"`          // repository|pipeline|component #pull and the command in full; of a login, as what, and a digest of who
 	Reason  string    `json:"reason,omitempty"` // of a merge, what each gate answered, on one line
 	Outcome string    `json:"outcome"`          // taken; refused: or failed: and why; begun and when, while it is carried out; of a merge merged, and as which commit
 
