@@ -106,6 +106,8 @@ type Target struct {
 	ApplicationSet string `json:"applicationSet,omitempty"`
 	Cluster        string `json:"cluster,omitempty"`
 	URL            string `json:"url,omitempty"` // of its page in Argo CD
+	// Labels are the Application's, as it was seen last, at most 32.
+	Labels map[string]string `json:"labels,omitempty"`
 	// Untold says that nobody has been able to tell for so long how it is that a person
 	// should look why.
 	Untold bool `json:"untold,omitempty"`
