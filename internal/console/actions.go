@@ -144,6 +144,7 @@ func (c *server) actOnPipeline(w http.ResponseWriter, r *http.Request) {
 func (c *server) act(w http.ResponseWriter, r *http.Request, b *actionBody, hasApprovals bool, invalid error) {
 	u := userOf(r.Context())
 	b.User, b.Token, b.By, b.Role, b.Via = u, u.formToken(), u.By(), u.Role, "console"
+	b.Account = c.accountOn(u, b.Repo)
 	b.Command.Subject = digestSubject(c.opts.Login.Provider.Issuer(), u.Subject)
 	b.Comment = command.Comment(b.Grammar())
 	if b.Verb == command.Skip {
@@ -151,7 +152,7 @@ func (c *server) act(w http.ResponseWriter, r *http.Request, b *actionBody, hasA
 	}
 	b.Reason, b.For, b.Chosen = r.PostFormValue("reason"), r.PostFormValue("for"), r.PostFormValue("gate")
 	b.Key = cmp.Or(r.PostFormValue("key"), rand.Text())
-	if err := u.mayGive(b.Grammar(), hasApprovals && b.Verb != command.Unhold); err != nil {
+	if err := u.mayGive(b.Grammar(), b.Account, hasApprovals && b.Verb != command.Unhold); err != nil {
 		b.Refused = err.Error()
 	}
 	status := http.StatusOK

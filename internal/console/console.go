@@ -46,6 +46,7 @@ type Command struct {
 	Reason         string
 	By             string // the token's name, or, of a user in the console, user.By
 	Subject        string // a user's of the console, whom its name doesn't tell from others; else empty
+	Account        string // the login of a user of the console on the repository's forge; empty: not known
 	Role           string // the token's, or the user's
 	Via            string // "api" or "console"
 	Source         string // unique; the same when a client sends the same command again

@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"go.uber.org/zap"
 
@@ -97,6 +99,12 @@ func (c *server) finishLogin(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// beginSentence is a text that begins in upper case and ends with a full stop.
+func beginSentence(text string) string {
+	first, n := utf8.DecodeRuneInString(text)
+	return strings.TrimRight(string(unicode.ToUpper(first))+text[n:], ".") + "."
+}
+
 // failLogin says why nobody was logged in.
 func (c *server) failLogin(w http.ResponseWriter, r *http.Request, a *login.Attempt, err error) {
 	retry := c.linkPrefix + "/login?" + url.Values{"return": {a.Return}}.Encode()
@@ -104,7 +112,7 @@ func (c *server) failLogin(w http.ResponseWriter, r *http.Request, a *login.Atte
 	if errors.As(err, &refused) {
 		c.opts.Log.Warn("a login to the console was refused", zap.String("reason", refused.Why), zap.String("client", c.opts.Client(r)))
 		c.auditRefusedLogin(r.Context(), r, a, nil, refused.Why)
-		c.renderLogin(w, r, http.StatusForbidden, "You are not logged in", loginBody{Text: refused.Why, Retry: retry})
+		c.renderLogin(w, r, http.StatusForbidden, "You are not logged in", loginBody{Text: beginSentence(refused.Why), Retry: retry})
 		return
 	}
 	if r.Context().Err() != nil {

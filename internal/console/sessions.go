@@ -28,6 +28,8 @@ type Login struct {
 	// Roles are the groups that have each role, AnyGroup for everybody whom the provider
 	// knows. Who has several has the highest.
 	Roles map[string][]string
+	// Accounts are the forges that users' logins are known of, with where from.
+	Accounts map[string]string
 	// Idle ends a session that isn't used for so long, Lifetime any; whose groups have
 	// changed is known by the next login only.
 	Idle, Lifetime time.Duration
@@ -58,6 +60,15 @@ type user struct {
 
 // By is who a user is, as of actorOf.
 func (u *user) By() string { return actorOf(u.Name) }
+
+// accountOn is a user's login on a repository's forge; empty: it isn't known, or isn't looked at.
+func (c *server) accountOn(u *user, repo string) string {
+	forge, _, _ := strings.Cut(repo, ":")
+	if c.opts.Login.Accounts[forge] == "" {
+		return ""
+	}
+	return u.Accounts[forge]
+}
 
 // digestSubject is by whom a user is told from others of that name, where a hold is kept and
 // everybody reads it: whom an identity provider knows, and which provider.
@@ -202,7 +213,7 @@ func (c *server) startSession(w http.ResponseWriter, r *http.Request, a *login.A
 	added := false
 	err = c.opts.Store.Tx(r.Context(), "startSession", func(tx *store.Tx) (err error) {
 		added, err = tx.AddBrowserSession(r.Context(), store.BrowserSession{
-			ID: rand.Text(), Token: digestToken(secret), Attempt: a.Digest(), Subject: who.Subject, Name: who.Name, Role: role, Groups: who.Groups,
+			ID: rand.Text(), Token: digestToken(secret), Attempt: a.Digest(), Subject: who.Subject, Name: who.Name, Role: role, Groups: who.Groups, Accounts: who.Accounts,
 			Client: c.opts.Client(r), StartedAt: now, SeenAt: now, ExpiresAt: now.Add(c.opts.Login.Lifetime)})
 		if err != nil || !added {
 			return err
@@ -287,7 +298,8 @@ func (c *server) leadToLogin(w http.ResponseWriter, r *http.Request) {
 
 // mayGive says why a user may not give a command, by the judge of all commands; nil where
 // nothing is known against it. hasApprovals: an environment that it is about is known to have
-// an approvals gate.
-func (u *user) mayGive(cmd command.Command, hasApprovals bool) error {
-	return command.Authorise(cmd, command.Person{Login: u.By(), Role: u.Role}, hasApprovals)
+// an approvals gate. Whether the approval of an account on the forge would count is known only
+// once the command is given; empty: there is none.
+func (u *user) mayGive(cmd command.Command, account string, hasApprovals bool) error {
+	return command.Authorise(cmd, command.Person{Login: u.By(), Role: u.Role, Approver: account != ""}, hasApprovals)
 }
