@@ -70,9 +70,7 @@ func (e *Controller) skipGate(ctx context.Context, r *Repository, s *facts.Snaps
 		e.opts.Metrics.Skipped(o.Unit.Pipeline, open.Environment, skip.Gate)
 	}
 	if added && skip.Via != "" { // who wrote a comment is answered by one
-		if _, err := r.Forge.CreateComment(ctx, r.Name, o.Pull, r.Words(text)); err != nil {
-			return "", err
-		}
+		e.announce(ctx, r, o.Pull, o.Source, text)
 	}
 	if _, err := e.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, o.Pull); err != nil { // it has another label by now
 		return "", err
