@@ -79,17 +79,8 @@ func (c *server) actOnPromotion(w http.ResponseWriter, r *http.Request) {
 		c.pageNotFound(w, r)
 		return
 	}
-	id, err := parsePromotionID(r)
-	var s *snapshot
-	if err == nil {
-		s, err = c.reader.sharedSnapshot(r.Context())
-	}
-	var p *api.Promotion
-	if err == nil {
-		p, err = c.reader.readPromotion(r.Context(), s, id)
-	}
-	if err != nil {
-		c.renderError(w, r, err)
+	_, p := c.loadPromotion(w, r)
+	if p == nil {
 		return
 	}
 	form := &api.PromotionCommand{For: r.PostFormValue("for"), Reason: r.PostFormValue("reason")}
@@ -106,7 +97,7 @@ func (c *server) actOnPromotion(w http.ResponseWriter, r *http.Request) {
 			o.Head = pull.PR.Head
 		}
 	}
-	b := &actionBody{Command: o, Happens: describePromotionAction(p, o), Back: c.pages.pageURL("promotions", id)}
+	b := &actionBody{Command: o, Happens: describePromotionAction(p, o), Back: c.pages.pageURL("promotions", p.ID)}
 	hasApprovals := false
 	for _, g := range p.Detail.Gates {
 		b.Gates = append(b.Gates, g.Gate)
