@@ -23,8 +23,8 @@ import (
 
 // apiPace is how often an Argo CD is called by its API.
 type apiPace struct {
-	// relist is how often all Applications are listed while the stream of changes goes on:
-	// what it may have missed is seen then at the latest. 10,000 of them are 170 MB.
+	// relist is how often at most all Applications are listed while the stream of changes goes
+	// on: what it may have missed is seen then, or a moment later. 10,000 of them are 170 MB.
 	relist time.Duration
 	// settle is how long after a stream was asked for a list may begin: Argo CD has
 	// subscribed to the changes by then.
@@ -146,7 +146,7 @@ func (f *apiStream) follow(ctx context.Context) (broke bool, err error) {
 			return false, err
 		}
 		f.markAlive()
-		next = f.pace.relist - rand.N(f.pace.relist/20+1)
+		next = f.pace.relist + rand.N(f.pace.relist/20+1) // replicas don't stay in step
 	}
 }
 
