@@ -344,11 +344,32 @@ func (f *apiStream) decode(raw []byte) (key string, version uint64, put func()) 
 // identify reads an object's key and its version, and nothing behind its metadata, which
 // comes first. The version is 0 where there is none, or it is no number.
 func identify(raw []byte) (key string, version uint64) {
+	meta := readIdentity(raw)
+	if meta.Name == "" {
+		return "", 0
+	}
+	version, err := strconv.ParseUint(meta.ResourceVersion, 10, 64)
+	if err != nil {
+		version = 0
+	}
+	return meta.Namespace + "/" + meta.Name, version
+}
+
+// identity is the part of an object's metadata by which one state of it is known.
+type identity struct {
+	Namespace       string `json:"namespace"`
+	Name            string `json:"name"`
+	ResourceVersion string `json:"resourceVersion"`
+}
+
+// readIdentity reads an object no further than its metadata, which comes first or nearly so.
+// The zero value: it has none that can be read.
+func readIdentity(raw []byte) identity {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	for {
 		token, err := dec.Token()
 		if err != nil {
-			return "", 0
+			return identity{}
 		}
 		if token == json.Delim('{') {
 			continue
@@ -358,22 +379,14 @@ func identify(raw []byte) (key string, version uint64) {
 		}
 		var skipped json.RawMessage
 		if dec.Decode(&skipped) != nil {
-			return "", 0
+			return identity{}
 		}
 	}
-	var meta struct {
-		Namespace       string `json:"namespace"`
-		Name            string `json:"name"`
-		ResourceVersion string `json:"resourceVersion"`
+	var meta identity
+	if dec.Decode(&meta) != nil {
+		return identity{}
 	}
-	if dec.Decode(&meta) != nil || meta.Name == "" {
-		return "", 0
-	}
-	version, err := strconv.ParseUint(meta.ResourceVersion, 10, 64)
-	if err != nil {
-		version = 0
-	}
-	return meta.Namespace + "/" + meta.Name, version
+	return meta
 }
 
 // isUnchanged says that an Application is as it was when it was last seen. It needn't be
