@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestApprovalRules names what a merge request lacks of its approval rules, and asks for them only
+// TestApprovalRules names what a merge request lacks of its approval rules, and reads them only
 // where GitLab says that it lacks approvals.
 func TestApprovalRules(t *testing.T) {
 	rule := func(name, kind string, required int, approved bool, by ...string) jsonObject {
@@ -54,8 +54,8 @@ func TestApprovalRules(t *testing.T) {
 			if pr.MergeReason != c.want {
 				t.Errorf("got %s\nwant %s", pr.MergeReason, c.want)
 			}
-			if asked := len(r.calls("approval_state")) > 0; asked != (c.status == notApproved) {
-				t.Errorf("the rules were read: %v", asked)
+			if read := len(r.calls("approval_state")) > 0; read != (c.status == notApproved) {
+				t.Errorf("the rules were read: %v", read)
 			}
 		})
 	}

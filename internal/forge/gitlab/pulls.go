@@ -77,6 +77,9 @@ func (m *mergeRequest) pullRequest() forge.PullRequest {
 	switch m.State {
 	case "merged":
 		pr.State, pr.MergeCommit, pr.MergedAt = forge.Merged, m.landed(), timeOrZero(m.MergedAt)
+		if m.SquashCommitSHA != pr.MergeCommit {
+			pr.SquashCommit = m.SquashCommitSHA
+		}
 		by := m.MergeUser
 		if by == nil {
 			by = m.MergedBy
