@@ -95,6 +95,7 @@ var rooms = map[string][]string{
 	"internal/cli":                          {"internal/appset", "internal/appset/evaluate", "internal/appset/impact", "internal/cli/checkout", "internal/cli/propose", "internal/config", "internal/console/api", "internal/console/client", "internal/controller/plan", "internal/emulator", "internal/emulator/playground", "internal/emulator/story", "internal/fieldedit", "internal/forge/github", "internal/pipeline", "internal/sandbox", "internal/server", "internal/server/doctor", "internal/strictyaml"},
 	"internal/cli/propose":                  {"internal/appset", "internal/appset/history", "internal/fieldedit", "internal/pipeline", "internal/pipeline/fieldpath"},
 	"internal/cli/checkout":                 {"internal/appset", "internal/appset/evaluate", "internal/appset/history", "internal/appset/impact", "internal/argocd", "internal/argocd/api", "internal/cli/propose", "internal/controller/plan", "internal/fieldedit", "internal/git", "internal/pipeline", "internal/promotion"},
+	"internal/cli/walkthrough":              {},
 	"internal/e2e":                          {},
 	"cmd/liftlock":                          {"internal/cli"},
 }
@@ -109,7 +110,7 @@ var owners = map[string][]string{
 	"database/sql":                            {"internal/store", "internal/store/storetest"},
 	"modernc.org/sqlite":                      {"internal/store"},
 	"github.com/jackc/pgx/":                   {"internal/store", "internal/store/storetest"},
-	"os/exec":                                 {"internal/proc", "internal/emulator", "internal/forge/forgetest"}, // the last two are never in serve
+	"os/exec":                                 {"internal/proc", "internal/cli/walkthrough", "internal/emulator", "internal/forge/forgetest"}, // all but the first are never in serve
 	"k8s.io/client-go/":                       {"internal/argocd", "internal/appset"},
 	"sigs.k8s.io/controller-runtime":          {"internal/appset"},
 	"sigs.k8s.io/kustomize/":                  {"internal/manifest/render"},

@@ -287,3 +287,18 @@ func TestChildApplications(t *testing.T) {
 		t.Errorf("%d are kept", n)
 	}
 }
+
+// Of more labels than are kept it is always the same ones that stay.
+func TestLabelsAreBounded(t *testing.T) {
+	many := wireMeta{Labels: map[string]string{}}
+	for i := range 100 {
+		many.Labels[fmt.Sprintf("l%02d", i)] = "x"
+	}
+	got := many.firstLabels()
+	if len(got) != maxLabels || got["l00"] != "x" || got["l31"] != "x" || len(many.Labels) != 100 {
+		t.Errorf("%d labels are kept: %v", len(got), got)
+	}
+	if few := (&wireMeta{Labels: map[string]string{"team": "shop"}}).firstLabels(); len(few) != 1 || few["team"] != "shop" {
+		t.Errorf("of one label %v is kept", few)
+	}
+}

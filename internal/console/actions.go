@@ -79,17 +79,8 @@ func (c *server) actOnPromotion(w http.ResponseWriter, r *http.Request) {
 		c.pageNotFound(w, r)
 		return
 	}
-	id, err := parsePromotionID(r)
-	var s *snapshot
-	if err == nil {
-		s, err = c.reader.sharedSnapshot(r.Context())
-	}
-	var p *api.Promotion
-	if err == nil {
-		p, err = c.reader.readPromotion(r.Context(), s, id)
-	}
-	if err != nil {
-		c.renderError(w, r, err)
+	_, p := c.loadPromotion(w, r)
+	if p == nil {
 		return
 	}
 	form := &api.PromotionCommand{For: r.PostFormValue("for"), Reason: r.PostFormValue("reason")}
@@ -106,7 +97,7 @@ func (c *server) actOnPromotion(w http.ResponseWriter, r *http.Request) {
 			o.Head = pull.PR.Head
 		}
 	}
-	b := &actionBody{Command: o, Happens: describePromotionAction(p, o), Back: c.pages.pageURL("promotions", id)}
+	b := &actionBody{Command: o, Happens: describePromotionAction(p, o), Back: c.pages.pageURL("promotions", p.ID)}
 	hasApprovals := false
 	for _, g := range p.Detail.Gates {
 		b.Gates = append(b.Gates, g.Gate)
@@ -144,6 +135,7 @@ func (c *server) actOnPipeline(w http.ResponseWriter, r *http.Request) {
 func (c *server) act(w http.ResponseWriter, r *http.Request, b *actionBody, hasApprovals bool, invalid error) {
 	u := userOf(r.Context())
 	b.User, b.Token, b.By, b.Role, b.Via = u, u.formToken(), u.By(), u.Role, "console"
+	b.Account = c.accountOn(u, b.Repo)
 	b.Command.Subject = digestSubject(c.opts.Login.Provider.Issuer(), u.Subject)
 	b.Comment = command.Comment(b.Grammar())
 	if b.Verb == command.Skip {
@@ -151,7 +143,7 @@ func (c *server) act(w http.ResponseWriter, r *http.Request, b *actionBody, hasA
 	}
 	b.Reason, b.For, b.Chosen = r.PostFormValue("reason"), r.PostFormValue("for"), r.PostFormValue("gate")
 	b.Key = cmp.Or(r.PostFormValue("key"), rand.Text())
-	if err := u.mayGive(b.Grammar(), hasApprovals && b.Verb != command.Unhold); err != nil {
+	if err := u.mayGive(b.Grammar(), b.Account, hasApprovals && b.Verb != command.Unhold); err != nil {
 		b.Refused = err.Error()
 	}
 	status := http.StatusOK

@@ -269,6 +269,9 @@ func (e *Controller) runPull(ctx context.Context, r *Repository, number int) (ti
 		return earliest(again, answerAgain), err
 	}
 	again, err := e.handleComments(ctx, r, pr, ref)
+	if err == nil {
+		err = e.announceRest(ctx, r, number)
+	}
 	if err != nil {
 		return time.Time{}, err
 	}

@@ -58,7 +58,7 @@ func (s *inputCollector) newInput(ctx context.Context, pipes ...*pipeline.Pipeli
 		Live: &appset.Live{Unknown: map[string]string{}, Applications: s.ownedApplications, Selected: s.selectedApplications},
 	}
 	for _, p := range pipes {
-		for _, name := range s.targets.argocds.namesOf(p) {
+		for _, name := range s.targets.argocds.NamesOf(p) {
 			if _, known := in.ArgoCDs[name]; known {
 				continue
 			}

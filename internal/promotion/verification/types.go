@@ -18,6 +18,8 @@ type App struct {
 	SelfHeal    bool   `json:",omitempty"` // and undoes changes in the cluster
 	OwnedBySet  string // name of the owning ApplicationSet, empty when plain
 	Deleting    bool
+	// Labels are the object's own, bounded: people find Applications by them, no verdict does.
+	Labels map[string]string `json:",omitempty"`
 
 	SyncStatus     string   // Synced, OutOfSync, Unknown or empty
 	Revisions      []string // status.sync.revision or .revisions, one a source; shorter when Argo CD has said nothing yet
