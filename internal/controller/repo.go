@@ -216,6 +216,9 @@ func (e *Controller) runSweep(ctx context.Context, r *Repository) (time.Time, er
 				return err
 			}
 		}
+		if err := facts.ForgetClosedPulls(ctx, tx, r.ID, open); err != nil {
+			return err
+		}
 		return tx.WakeAs(ctx, store.Background, wake.Strings(keys...)...)
 	})
 }

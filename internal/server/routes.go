@@ -189,7 +189,7 @@ func (s *Server) serveReadyz(w http.ResponseWriter, r *http.Request) {
 	} else {
 		lines = append(lines, "store: "+err.Error())
 	}
-	for _, p := range slices.Concat(s.argocdStatuses(), s.clusterFileStatuses(), s.tokens.statuses(), s.appStatuses(), s.argocdTokens.statuses()) {
+	for _, p := range slices.Concat(s.argocdStatuses(), s.clusterFileStatuses(), s.tokens.statuses(), s.appStatuses(), s.archivedStatuses(), s.argocdTokens.statuses()) {
 		if p.err != nil {
 			lines = append(lines, p.name+": "+p.err.Error())
 		} else {
@@ -206,6 +206,20 @@ func (s *Server) serveReadyz(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
 	fmt.Fprintln(w, strings.Join(lines, "\n"))
+}
+
+// archivedStatuses are the repositories that rest because they are archived.
+func (s *Server) archivedStatuses() []partStatus {
+	c := s.runningEngine()
+	if c == nil {
+		return nil
+	}
+	var out []partStatus
+	for id, since := range c.ArchivedRepositories() {
+		out = append(out, partStatus{"repository " + id, fmt.Errorf("it is archived, and rests: unarchive it, or remove it from the server's file (since %s)", since.UTC().Format(time.RFC3339))})
+	}
+	slices.SortFunc(out, func(a, b partStatus) int { return strings.Compare(a.name, b.name) })
+	return out
 }
 
 // health collects what keeps the server from working.
