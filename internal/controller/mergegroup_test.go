@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -94,6 +95,28 @@ func TestAHoldOnWhatAPersonQueued(t *testing.T) {
 	w.must(w.forge.AddLabel(repoName, p.Number, "linus", promotion.LabelHold))
 	w.clock.Step(2 * time.Second)
 	if deliver("labeled"); w.pulls()[0].Queued {
+		t.Error("it is on hold and stays in the queue")
+	}
+}
+
+// TestAHoldAfterALostStore holds that a promotion in GitHub's merge queue leaves it when it is put on
+// hold also after the database was lost, and with it that there is a queue.
+func TestAHoldAfterALostStore(t *testing.T) {
+	w := newEmulatedFixture(t, "", manualQA, "web")
+	p := w.openOne("web", "1.1.0", "web")
+	w.must(w.emulated.Protect(repoName, "main", emulator.Protection{Queue: &emulator.MergeQueue{}, Ruleset: "queue"}))
+	w.must(w.emulated.Enqueue(repoName, p.Number, bot))
+	st, err := store.Open(t.Context(), "sqlite://"+filepath.Join(t.TempDir(), "liftlock.db"), store.Options{Now: w.clock.Now})
+	w.must(err)
+	t.Cleanup(func() { _ = st.Close() })
+	w.addProcess(st, "me")
+	w.must(w.forge.AddLabel(repoName, p.Number, "linus", promotion.LabelHold))
+	for range 5 { // what was verified upstream is found out again, which takes its time
+		w.must(w.Start(t.Context()))
+		w.runAllDue()
+		w.clock.Step(2 * time.Second)
+	}
+	if w.pulls()[0].Queued {
 		t.Error("it is on hold and stays in the queue")
 	}
 }

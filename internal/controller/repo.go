@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -44,26 +45,40 @@ func (e *Controller) runRepo(ctx context.Context, r *Repository) (time.Time, err
 		return time.Time{}, err
 	}
 	heads = maps.Clone(heads)
-	restored := e.restoreHolds(ctx, r, seen, heads)
+	unrestored := e.restoreHolds(ctx, r, seen, heads)
 	now := repositoryLook{snapshot: s, heads: relevantHeads(heads, s.BranchHeads())}
-	e.apps.setTargets(s, e.opts.Gatherer.ArgoCDOf)
+	e.recordPipelineError(r, s)
+	if err := e.wakeMoved(ctx, r, mark, seen, now); err != nil {
+		return time.Time{}, errors.Join(err, unrestored)
+	}
+	// Last, as the forge may refuse it for long: what was pushed doesn't wait for it.
+	return next, errors.Join(unrestored, e.setBranchStatus(ctx, r, s))
+}
+
+// recordPipelineError remembers why the pipeline files can't be used, for who looks after the server.
+func (e *Controller) recordPipelineError(r *Repository, s *facts.Snapshot) {
 	e.mu.Lock()
+	defer e.mu.Unlock()
 	if s.PipelineErr != "" {
 		e.pipelineErrs[r.ID] = s.PipelineErr
 	} else {
 		delete(e.pipelineErrs, r.ID)
 	}
-	e.mu.Unlock()
-	if err := e.setBranchStatus(ctx, r, s); err != nil {
-		return time.Time{}, err
-	}
+}
+
+// wakeMoved wakes the units that a look at a repository concerns, fetched after a mark; seen are
+// the heads that whoever looked last saw.
+func (e *Controller) wakeMoved(ctx context.Context, r *Repository, mark string, seen map[string]string, now repositoryLook) error {
+	s := now.snapshot
+	e.apps.setTargets(s, e.opts.Gatherer.ArgoCDOf)
 	changed := e.targetsChanged(r.ID, s.Generation)
 	if seen != nil && maps.Equal(seen, now.heads) && !changed {
-		return next, restored
+		return nil
 	}
 	e.mu.Lock()
 	last, looked := e.lastLooks[r.ID]
 	e.mu.Unlock()
+	var err error
 	keys := urgentKeys{}
 	if all := changed || !looked || seen == nil || last.missed(seen, now); all {
 		keys[store.Normal], err = e.keysOfAll(ctx, r, s)
@@ -71,11 +86,11 @@ func (e *Controller) runRepo(ctx context.Context, r *Repository) (time.Time, err
 		keys, err = e.keysOfChanges(ctx, r, seen, last, now)
 	}
 	if err != nil {
-		return time.Time{}, err
+		return err
 	}
 	data, err := json.Marshal(now.heads)
 	if err != nil {
-		return time.Time{}, err
+		return err
 	}
 	left := ""
 	err = e.opts.Store.Tx(ctx, "fetched", func(tx *store.Tx) error {
@@ -90,7 +105,7 @@ func (e *Controller) runRepo(ctx context.Context, r *Repository) (time.Time, err
 		return keys.wake(ctx, tx)
 	})
 	if err != nil {
-		return time.Time{}, err
+		return err
 	}
 	if left != "" {
 		e.fresh.remember(r, left)
@@ -98,12 +113,13 @@ func (e *Controller) runRepo(ctx context.Context, r *Repository) (time.Time, err
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.lastLooks[r.ID] = now
-	return next, restored
+	return nil
 }
 
 // restoreHolds pushes the state branch again where somebody deleted it: holds are lifted by who may
 // lift them, and whoever may push could lift them all. Until then nothing is merged (as
-// Gather has it), and all else goes on. heads gets it in any case: it isn't forgotten where it was.
+// Gather has it); everything else goes on. heads gets it too, also where it can't be pushed, so that
+// nobody forgets which commit had the holds.
 func (e *Controller) restoreHolds(ctx context.Context, r *Repository, seen, heads map[string]string) error {
 	was := seen[history.StateBranch]
 	if was == "" || heads[history.StateBranch] != "" {

@@ -1,11 +1,14 @@
 package controller
 
 import (
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/liftlock/liftlock/internal/appset/history"
 	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion/command"
 )
 
@@ -62,5 +65,61 @@ func TestAHoldBringsTheDeletedOnesBack(t *testing.T) {
 		if _, ok, err := w.forge.File(repoName, history.StateBranch, file); err != nil || !ok {
 			t.Errorf("%s is on the branch: %t, %v", file, ok, err)
 		}
+	}
+}
+
+// TestReleasesArriveWithoutTheHolds deletes the branch with the holds where it can't be put back,
+// as another branch is in its way: nothing is merged, but what is pushed is looked at all the same,
+// and the holds are back once nothing is in the way.
+func TestReleasesArriveWithoutTheHolds(t *testing.T) {
+	w := newFixture(t, "", manualQA, "api", "web")
+	p := w.openOne("web", "2.0.0", "web")
+	_, err := w.command("ada", p.Number, "web", command.Command{Verb: command.Hold, Scope: command.ScopeComponent, Reason: "a freeze"})
+	w.must(err)
+	w.runRepository()
+	held, err := w.forge.Head(repoName, history.StateBranch)
+	w.must(err)
+	w.must(w.forge.SetBranch(repoName, "linus", history.StateBranch, ""))
+	w.must(w.forge.SetBranch(repoName, "linus", history.StateBranch+"/x", held))
+
+	for _, tag := range []string{"2.1.0", "2.2.0"} {
+		w.dropDue()
+		_, err = w.forge.CommitAs(repoName, "linus", "main", "Release "+tag, map[string]string{kustomizationOf("api", "dev"): kustomization("api", tag)})
+		w.must(err)
+		if err := w.run(wake.ForRepository(w.repo.ID)); err == nil || !strings.Contains(err.Error(), "can't be pushed there again") {
+			t.Fatalf("what is in the way of the holds is said as %v", err)
+		}
+		if woken := w.dropDue(); !slices.Contains(woken, "api") {
+			t.Errorf("the release %s wakes %q", tag, woken)
+		}
+	}
+	s, err := w.opts.Gatherer.Snapshot(t.Context(), w.repo.Repository)
+	w.must(err)
+	ev, err := w.opts.Gatherer.Gather(t.Context(), s, w.unit("web"), false)
+	w.must(err)
+	if h := ev.Components[0].Facts.Holds; h.OK {
+		t.Errorf("without the branch the holds are %+v", h)
+	}
+
+	w.must(w.forge.SetBranch(repoName, "linus", history.StateBranch+"/x", ""))
+	w.runRepository()
+	if back, err := w.forge.Head(repoName, history.StateBranch); err != nil || back != held {
+		t.Errorf("it is back at %q, %v; it was at %s", back, err, held)
+	}
+}
+
+// TestReleasesArriveWithoutAStatus breaks the pipeline file where the forge takes no status of the
+// tracked branch: what is pushed is looked at all the same.
+func TestReleasesArriveWithoutAStatus(t *testing.T) {
+	w := newFixture(t, "", manualQA, "api", "web")
+	w.fail("status", forge.ErrForbidden)
+	w.dropDue()
+	_, err := w.forge.CommitAs(repoName, "linus", "main", "Break the pipeline file, and release", map[string]string{".liftlock.yaml": "kind: Pipe\n", kustomizationOf("api", "dev"): kustomization("api", "2.0.0")})
+	w.must(err)
+	if err := w.run(wake.ForRepository(w.repo.ID)); !errors.Is(err, forge.ErrForbidden) {
+		t.Errorf("the refused status is %v", err)
+	}
+	if woken := w.dropDue(); !slices.Contains(woken, "api") {
+		t.Errorf("the release wakes %q", woken)
 	}
 }

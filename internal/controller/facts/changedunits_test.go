@@ -242,7 +242,7 @@ func TestDifference(t *testing.T) {
 		pr := known.PR
 		change(&pr)
 		pr.UpdatedAt = pr.UpdatedAt.Add(time.Second)
-		w.must(w.store.Tx(w.ctx(), "put", func(tx *store.Tx) error { return tx.PutPulls(w.ctx(), w.o.pullRow(w.repo, pr, nil)) }))
+		w.must(w.store.Tx(w.ctx(), "put", func(tx *store.Tx) error { return tx.PutPulls(w.ctx(), w.o.pullRow(w.repo, pr, nil, true)) }))
 		row.UpdatedAt = pr.UpdatedAt
 	}
 	put(func(pr *forge.PullRequest) { pr.MergeCommit = "" })

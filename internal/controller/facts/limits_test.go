@@ -22,7 +22,7 @@ func TestRevertsAreCounted(t *testing.T) {
 	put := func(number int, component, author string, ago time.Duration) {
 		t.Helper()
 		pr := forge.PullRequest{Number: number, Branch: promotion.RevertBranch("shop", "qa", component, "0123456789abcdef"), Base: "main", Author: author, State: forge.Open, CreatedAt: now.Add(-ago), UpdatedAt: now.Add(-ago)}
-		w.must(w.store.Tx(w.ctx(), "put", func(tx *store.Tx) error { return tx.PutPulls(w.ctx(), w.o.pullRow(w.repo, pr, nil)) }))
+		w.must(w.store.Tx(w.ctx(), "put", func(tx *store.Tx) error { return tx.PutPulls(w.ctx(), w.o.pullRow(w.repo, pr, nil, true)) }))
 	}
 	put(1, "web", storyBot, revertWindow)
 	put(2, "api", storyBot, time.Minute)

@@ -104,7 +104,7 @@ func BenchmarkLook(b *testing.B) {
 			}
 			rows := make([]store.Pull, closed)
 			for i := range rows {
-				rows[i] = o.pullRow(r, history[i], nil)
+				rows[i] = o.pullRow(r, history[i], nil, true)
 			}
 			if err := st.PutPulls(b.Context(), rows...); err != nil {
 				b.Fatal(err)

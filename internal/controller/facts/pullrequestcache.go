@@ -76,6 +76,9 @@ type cachedPull struct {
 	// HeadSince is since when its head is known to be there, by our clock or the forge's,
 	// whichever is later: it came before. Zero: nobody wrote that down.
 	HeadSince time.Time `json:"headSince,omitzero"`
+	// Read says that it was read by itself, or made by us, since the store has it, and not only listed:
+	// not every list tells how it stands to the forge's merge queue.
+	Read bool `json:"read,omitempty"`
 }
 
 // lateChangeWindow is how old the last news of a closed pull request may be for its
@@ -143,7 +146,7 @@ func (o *pullGatherer) RefreshPullRequests(ctx context.Context, r *Repository) e
 		if known != nil && pr.State == forge.Open && pr.Head == known.PR.Head && pr.Queue == forge.NotQueued {
 			pr.Queue = known.PR.Queue // not every list tells; it is read by itself right after
 		}
-		rows = append(rows, o.pullRow(r, pr, known))
+		rows = append(rows, o.pullRow(r, pr, known, known != nil && known.Read))
 		changed = append(changed, &prs[i])
 	}
 	err = o.store.Tx(ctx, "booked", func(tx *store.Tx) error {
@@ -209,6 +212,9 @@ func (o *pullGatherer) RefreshPullRequest(ctx context.Context, r *Repository, nu
 			}
 		}
 		read, err := o.readPull(ctx, r, number)
+		if err == nil && (known == nil || !known.Read) && !forge.HasMergeQueue(ctx) {
+			err = o.findQueued(ctx, r, read)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("read #%d of %s: %w", number, r.ID, err)
 		}
@@ -216,7 +222,7 @@ func (o *pullGatherer) RefreshPullRequest(ctx context.Context, r *Repository, nu
 		if _, ours := promotion.ParseBranch(pr.Branch); !ours || pr.Fork {
 			return pr, nil
 		}
-		version, err := o.store.PutPullSince(ctx, o.pullRow(r, *pr, known), row.Version)
+		version, err := o.store.PutPullSince(ctx, o.pullRow(r, *pr, known, true), row.Version)
 		if err != nil {
 			return nil, err
 		}
@@ -237,6 +243,24 @@ func (o *pullGatherer) RefreshPullRequest(ctx context.Context, r *Repository, nu
 		return pr, nil
 	}
 	return nil, fmt.Errorf("read #%d of %s, which others read all the time: %w", number, r.ID, forge.ErrConflict)
+}
+
+// findQueued fills in that a pull request of ours is in the forge's merge queue which the store
+// doesn't know of, as it was lost since. All others are read with how they stand to the queue then,
+// too. A forge that can't tell has none.
+func (o *pullGatherer) findQueued(ctx context.Context, r *Repository, read *pullDetail) error {
+	if _, ours := promotion.ParseBranch(read.pr.Branch); !ours || !r.IsOurs(read.pr.Author, read.pr.AuthorID) || read.pr.State != forge.Open || read.pr.Queue == forge.Queued {
+		return nil
+	}
+	pr, err := r.Forge.PullRequest(forge.WithMergeQueue(ctx), r.Name, read.pr.Number)
+	switch {
+	case forge.IsRetryable(err) || ctx.Err() != nil:
+		return err
+	case err != nil || pr.Queue != forge.Queued:
+		return nil
+	}
+	read.pr = *pr
+	return o.store.Tx(ctx, "queueFound", func(tx *store.Tx) error { return tx.PutState(ctx, MergesByQueueKey(r.ID), nil) })
 }
 
 // readPull reads a pull request, and with the same call its reviews where they were asked for
@@ -269,7 +293,7 @@ func (o *pullGatherer) RecordCreated(ctx context.Context, r *Repository, pr *for
 	if !known {
 		made := *pr
 		made.Mergeable = forge.MergeableUnknown
-		version, err := o.store.PutPullSince(ctx, o.pullRow(r, made, nil), 0)
+		version, err := o.store.PutPullSince(ctx, o.pullRow(r, made, nil, true), 0)
 		if err != nil {
 			return nil, err
 		}
@@ -301,7 +325,7 @@ func (o *pullGatherer) RecordMerged(ctx context.Context, r *Repository, pr *forg
 		merged.State, merged.Mergeable, merged.MergeReason, merged.Queue = forge.Merged, forge.MergeableUnknown, "", forge.NotQueued
 		merged.MergeCommit, merged.MergedAt, merged.ClosedAt = landed.SHA, landed.CommitTime, landed.CommitTime
 		merged.MergedBy, merged.MergedByID = r.BotLogin, r.BotID
-		version, err := o.store.PutPullSince(ctx, o.pullRow(r, merged, known), row.Version)
+		version, err := o.store.PutPullSince(ctx, o.pullRow(r, merged, known, true), row.Version)
 		if err != nil {
 			return err
 		}
@@ -326,10 +350,10 @@ func (o *pullGatherer) putDetail(r *Repository, read *pullDetail) {
 }
 
 // pullRow is the row of a pull request as the forge tells it; known is what the store has
-// of it, nil: nothing.
-func (o *pullGatherer) pullRow(r *Repository, pr forge.PullRequest, known *cachedPull) store.Pull {
+// of it, nil: nothing; read as cachedPull has it.
+func (o *pullGatherer) pullRow(r *Repository, pr forge.PullRequest, known *cachedPull, read bool) store.Pull {
 	now := o.now()
-	cached := cachedPull{PR: pr, NotifiedAt: now, HeadSince: now}
+	cached := cachedPull{PR: pr, NotifiedAt: now, HeadSince: now, Read: read}
 	if known != nil && known.PR.Head == pr.Head && !known.HeadSince.IsZero() {
 		cached.HeadSince = known.HeadSince
 	} else if pr.UpdatedAt.After(now) {
