@@ -106,8 +106,13 @@ func (f *failingRuns) record(key string, err error, retryAt time.Time) {
 	f.byKey[key] = failure
 }
 
+// maxFailureAge is how long after its next try a run is known as failing that hasn't been tried here
+// again: another process has by then, and knows how it ended.
+const maxFailureAge = 2 * runTimeout
+
 func (f *failingRuns) list() map[string]Failure {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	maps.DeleteFunc(f.byKey, func(_ string, failure Failure) bool { return f.now().Sub(failure.RetryAt) > maxFailureAge })
 	return maps.Clone(f.byKey)
 }

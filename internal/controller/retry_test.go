@@ -97,4 +97,12 @@ func TestFailingRuns(t *testing.T) {
 	if after := f.list(); len(after) != 1 || len(list) != 2 {
 		t.Errorf("they are %+v, and the list given before %+v", after, list)
 	}
+	now = now.Add(maxFailureAge)
+	if after := f.list(); len(after) != 1 {
+		t.Errorf("they are %+v", after)
+	}
+	now = now.Add(time.Second) // another process has tried it again
+	if after := f.list(); len(after) != 0 {
+		t.Errorf("they are %+v still", after)
+	}
 }

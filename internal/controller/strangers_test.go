@@ -2,11 +2,13 @@ package controller
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/controller/prtext"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/forge"
@@ -152,5 +154,48 @@ func TestTalkWhereTheForgeShowsNoPermission(t *testing.T) {
 	w.must(err)
 	if err := w.run(wake.ForPull(w.repo.ID, own)); err == nil {
 		t.Error("a command that can't be authorised is no failure")
+	}
+}
+
+// TestClosedUserPullsAreForgotten holds that nothing is kept of people's own pull requests once they
+// are closed, of which a repository may have thousands a month: neither where an event told of
+// that, nor where only a sweep finds it.
+func TestClosedUserPullsAreForgotten(t *testing.T) {
+	w := newFixture(t, "", manualQA, "web")
+	for _, how := range []string{"event", "sweep"} {
+		_, err := w.forge.CommitAs(repoName, "linus", how, "Write", map[string]string{"docs/" + how + ".md": "x\n"})
+		w.must(err)
+		n, err := w.forge.OpenPull(repoName, "linus", how, "main", "Docs", "")
+		w.must(err)
+		pr, err := w.repo.Forge.PullRequest(t.Context(), w.repo.Name, n)
+		w.must(err)
+		w.must(w.opts.Store.PutState(t.Context(), checkedKey(w.repo, n), []byte(tooLargeKey(pr)))) // nothing is evaluated
+		w.must(w.opts.Actor.SetStatus(t.Context(), w.repo.Repository, n, pr.Head, prtext.OtherStatus("", false)))
+		_, err = w.forge.Comment(repoName, n, "grace", "/liftlock help")
+		w.must(err)
+		w.must(w.run(wake.ForPull(w.repo.ID, n)))
+		w.must(w.run(wake.ForSweep(w.repo.ID)))
+		kept := func() (keys []string) {
+			for _, kind := range []string{"shown", "comments", "unread-comments", "usercomments", "checked"} {
+				rows, err := w.opts.Store.StateByPrefix(t.Context(), fmt.Sprintf("%s|%s|%d", kind, w.repo.ID, n))
+				w.must(err)
+				keys = slices.AppendSeq(keys, maps.Keys(rows))
+			}
+			return keys
+		}
+		if len(kept()) < 3 {
+			t.Fatalf("by %s: of an open one only %q is kept", how, kept())
+		}
+		w.clock.Step(10 * time.Second)
+		w.must(w.forge.ClosePull(repoName, n, "linus"))
+		if how == "event" {
+			w.must(w.run(wake.ForPull(w.repo.ID, n)))
+		} else {
+			w.must(w.run(wake.ForSweep(w.repo.ID)))
+			w.runAllDue()
+		}
+		if left := kept(); len(left) != 0 {
+			t.Errorf("by %s: %q is kept", how, left)
+		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/command"
+	"github.com/liftlock/liftlock/internal/store"
 )
 
 // maxDescribedComponents bounds the components that one answer on a person's pull request is about.
@@ -62,7 +63,9 @@ func userCommentsKey(r *Repository, number int) string {
 func (e *Controller) answerUserPull(ctx context.Context, r *Repository, pr *forge.PullRequest) (again time.Time, err error) {
 	key, unreadKey := userCommentsKey(r, pr.Number), facts.UnreadCommentsKey(r.ID, pr.Number)
 	if pr.State != forge.Open {
-		return time.Time{}, errors.Join(e.opts.Store.DeleteState(ctx, key), e.opts.Store.DeleteState(ctx, unreadKey))
+		return time.Time{}, e.opts.Store.Tx(ctx, "userPullClosed", func(tx *store.Tx) error {
+			return cmp.Or(tx.DeleteState(ctx, key), facts.ForgetUserPull(ctx, tx, r.ID, pr.Number))
+		})
 	}
 	s, err := e.opts.Gatherer.Snapshot(ctx, r.Repository)
 	if err != nil {

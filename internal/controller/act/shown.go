@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"go.uber.org/zap"
@@ -34,9 +33,7 @@ type shownState struct {
 	Pace commentPace `json:"pace,omitzero"`
 }
 
-func shownKey(r *facts.Repository, number int) string {
-	return "shown|" + r.ID + "|" + strconv.Itoa(number)
-}
+func shownKey(r *facts.Repository, number int) string { return facts.ShownKey(r.ID, number) }
 
 func hashParts(parts ...string) string {
 	h := sha256.New()

@@ -120,8 +120,15 @@ func (o *pullGatherer) RefreshPullRequests(ctx context.Context, r *Repository) e
 			cursor = pr.UpdatedAt
 		}
 		if _, ours := promotion.ParseBranch(pr.Branch); !ours || pr.Fork {
+			key := wake.ForPull(r.ID, pr.Number).String()
 			if pr.State == forge.Open {
-				wakes = append(wakes, wake.ForPull(r.ID, pr.Number).String())
+				wakes = append(wakes, key)
+			} else if !since.IsZero() { // with an empty store there is nothing to forget
+				if _, kept, err := o.store.State(ctx, ShownKey(r.ID, pr.Number)); err != nil {
+					return err
+				} else if kept {
+					late = append(late, key)
+				}
 			}
 			continue
 		}
