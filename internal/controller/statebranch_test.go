@@ -65,9 +65,9 @@ func TestAHoldBringsTheDeletedOnesBack(t *testing.T) {
 	}
 }
 
-// TestAllElseGoesOnWithoutTheHolds has a process that never had the deleted holds, so that it can't
+// TestNothingElseWaitsForTheHolds has a process that never had the deleted holds, so that it can't
 // put them back: it says so, sees what was released all the same, and doesn't forget where they were.
-func TestAllElseGoesOnWithoutTheHolds(t *testing.T) {
+func TestNothingElseWaitsForTheHolds(t *testing.T) {
 	w := newFixture(t, "", manualQA, "web")
 	_, err := w.command("ada", 0, "web", command.Command{Verb: command.Hold, Scope: command.ScopeComponent})
 	w.must(err)

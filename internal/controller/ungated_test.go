@@ -112,15 +112,15 @@ func TestMergedPastItsGates(t *testing.T) {
 	}
 }
 
-// TestAForeignHeadIsMergedUngated holds that it is on record when somebody merges what they pushed
+// TestAnUnmanagedHeadIsMergedUngated holds that it is on record when somebody merges what they pushed
 // over a promotion, though no gate was judged of that, and not what the forge's button made of it.
-func TestAForeignHeadIsMergedUngated(t *testing.T) {
-	for name, foreign := range map[string]bool{"pushed over": true, "brought up to date": false} {
+func TestAnUnmanagedHeadIsMergedUngated(t *testing.T) {
+	for name, unmanaged := range map[string]bool{"pushed over": true, "brought up to date": false} {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t, "", manualQA, "web")
 			p := w.openOne("web", "2.0.0", "web")
 			w.must(w.run(wake.ForUnit(w.unit("web"))))
-			if foreign {
+			if unmanaged {
 				_, err := w.forge.CommitAs(repoName, "linus", p.Branch, "More", map[string]string{"more.txt": "more\n"})
 				w.must(err)
 			} else {
@@ -136,7 +136,7 @@ func TestAForeignHeadIsMergedUngated(t *testing.T) {
 			w.settle("web", "it is looked at", func() bool { looks++; return looks > 2 })
 			raw, is, err := w.opts.Store.State(t.Context(), facts.UngatedKey(w.repo.ID, p.Number))
 			w.must(err)
-			if got := facts.ParseUngated(raw); is != foreign || is && got != "merged by linus without gates: head" {
+			if got := facts.ParseUngated(raw); is != unmanaged || is && got != "merged by linus without gates: head" {
 				t.Errorf("on record is %q", got)
 			}
 		})
