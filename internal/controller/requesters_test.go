@@ -29,6 +29,16 @@ func TestRequestersDontApprove(t *testing.T) {
 			w.must(err)
 			w.settle("web", "it is open", func() bool { return len(w.pulls()) > 0 })
 		}},
+		"by the commit, brought up to date since": {"manual", func(w *fixture) {
+			w.must(w.run(wake.ForUnit(w.unit("web"))))
+			w.release("2.0.0", "web")
+			_, err := w.command("grace", 0, "web", command.Command{Verb: command.Promote, Environment: "qa"})
+			w.must(err)
+			w.settle("web", "it is open", func() bool { return len(w.pulls()) > 0 })
+			_, err = w.forge.CommitAs(repoName, "linus", "main", "Docs", map[string]string{"docs": "x"})
+			w.must(err)
+			w.must(w.repo.Forge.UpdateBranch(w.t.Context(), w.repo.Name, 1, w.pulls()[0].Head))
+		}},
 		"by the comment": {"auto", func(w *fixture) {
 			p := w.openOne("web", "2.0.0", "web")
 			_, err := w.forge.Comment(repoName, p.Number, "grace", "/liftlock promote")

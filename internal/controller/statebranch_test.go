@@ -123,3 +123,28 @@ func TestReleasesArriveWithoutAStatus(t *testing.T) {
 		t.Errorf("the release wakes %q", woken)
 	}
 }
+
+// TestNothingElseWaitsForTheHolds has a process that never had the deleted holds, so that it can't
+// put them back: it says so, sees what was released all the same, and doesn't forget where they were.
+func TestNothingElseWaitsForTheHolds(t *testing.T) {
+	w := newFixture(t, "", manualQA, "web")
+	_, err := w.command("ada", 0, "web", command.Command{Verb: command.Hold, Scope: command.ScopeComponent})
+	w.must(err)
+	w.runRepository()
+	held, err := w.forge.Head(repoName, history.StateBranch)
+	w.must(err)
+	w.must(w.forge.SetBranch(repoName, "linus", history.StateBranch, ""))
+	w.addProcess(w.opts.Store, "another")
+	released, err := w.forge.CommitAs(repoName, "linus", "main", "Release 2.0.0", map[string]string{kustomizationOf("web", "dev"): kustomization("web", "2.0.0")})
+	w.must(err)
+	for range 2 {
+		if err := w.run(wake.ForRepository(w.repo.ID)); err == nil || !strings.Contains(err.Error(), held) {
+			t.Errorf("that the holds can't be put back is told as %v", err)
+		}
+	}
+	seen, err := w.opts.Gatherer.SeenHeads(t.Context(), w.repo.Repository)
+	w.must(err)
+	if seen["main"] != released || seen[history.StateBranch] != held {
+		t.Errorf("it has seen %v; main is at %s, and the holds were at %s", seen, released, held)
+	}
+}

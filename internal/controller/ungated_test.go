@@ -111,3 +111,34 @@ func TestMergedPastItsGates(t *testing.T) {
 		}
 	}
 }
+
+// TestAnUnmanagedHeadIsMergedUngated holds that it is on record when somebody merges what they pushed
+// over a promotion, though no gate was judged of that, and not what the forge's button made of it.
+func TestAnUnmanagedHeadIsMergedUngated(t *testing.T) {
+	for name, unmanaged := range map[string]bool{"pushed over": true, "brought up to date": false} {
+		t.Run(name, func(t *testing.T) {
+			w := newFixture(t, "", manualQA, "web")
+			p := w.openOne("web", "2.0.0", "web")
+			w.must(w.run(wake.ForUnit(w.unit("web"))))
+			if unmanaged {
+				_, err := w.forge.CommitAs(repoName, "linus", p.Branch, "More", map[string]string{"more.txt": "more\n"})
+				w.must(err)
+			} else {
+				_, err := w.forge.CommitAs(repoName, "linus", "main", "Docs", map[string]string{"docs.txt": "x\n"})
+				w.must(err)
+				w.must(w.repo.Forge.UpdateBranch(t.Context(), w.repo.Name, p.Number, p.Head))
+			}
+			w.runRepository()
+			_, err := w.forge.MergePull(repoName, p.Number, "linus", "merge")
+			w.must(err)
+			w.must(w.run(wake.ForPull(w.repo.ID, p.Number)))
+			looks := 0
+			w.settle("web", "it is looked at", func() bool { looks++; return looks > 2 })
+			raw, is, err := w.opts.Store.State(t.Context(), facts.UngatedKey(w.repo.ID, p.Number))
+			w.must(err)
+			if got := facts.ParseUngated(raw); is != unmanaged || is && got != "merged by linus without gates: head" {
+				t.Errorf("on record is %q", got)
+			}
+		})
+	}
+}

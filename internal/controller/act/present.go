@@ -54,22 +54,31 @@ func (a *Actor) Present(ctx context.Context, ev *facts.Evaluation, d *promotion.
 			next = at
 		}
 	}
+	var failed error // the first: what fails on one pull request keeps no other from showing that it waits
 	for _, env := range ev.Environments() {
 		for _, n := range slices.Sorted(maps.Keys(ev.OpenPulls)) {
 			if p := ev.OpenPulls[n]; p.Environment == env.Name && isPresented(ev, p) {
 				s := subjectOf(ev, d, p)
 				at, err := a.presentOpen(ctx, &s)
-				if err != nil {
+				if ctx.Err() != nil {
 					return next, err
+				}
+				if err != nil && failed == nil {
+					failed = err
 				}
 				look(at)
 			}
 		}
 		if err := a.presentLanded(ctx, ev, d, env.Name, look); err != nil {
-			return next, err
+			if ctx.Err() != nil {
+				return next, err
+			}
+			if failed == nil {
+				failed = err
+			}
 		}
 	}
-	return next, nil
+	return next, failed
 }
 
 // isPresented says that a pull request shows what is decided of it. One of the other
@@ -87,6 +96,12 @@ func (a *Actor) presentOpen(ctx context.Context, s *subject) (time.Time, error) 
 	}
 	a.renderEffects(ctx, s, &in, openCommits(s), p.Edits, presentPatience)
 	page := renderPage(r, in)
+	passes := forge.StatusState(page.Status.State) == forge.StatusSuccess
+	if !passes { // first: where the forge requires it, a green one that is over lets anybody merge
+		if _, err := a.putStatus(ctx, r, p.Number, p.Head, page.Status, a.consoleURL(s)); err != nil {
+			return time.Time{}, err
+		}
+	}
 	if err := a.putPage(ctx, s, &in, page); err != nil {
 		return time.Time{}, err
 	}
@@ -94,11 +109,11 @@ func (a *Actor) presentOpen(ctx context.Context, s *subject) (time.Time, error) 
 		return time.Time{}, err
 	}
 	next, err := a.putComment(ctx, r, p.Number, commentText{body: page.Comment, notice: page.Notice})
-	if err != nil {
-		return time.Time{}, err
+	if err != nil || !passes {
+		return next, err
 	}
 	set, err := a.putStatus(ctx, r, p.Number, p.Head, page.Status, a.consoleURL(s))
-	if set && forge.StatusState(page.Status.State) == forge.StatusSuccess && p.Mergeable == promotion.MergeBlocked {
+	if set && p.Mergeable == promotion.MergeBlocked {
 		// Where the forge requires this very status, nothing else tells that it doesn't block any
 		// more: of what our own account does, no event is looked at.
 		a.opts.Gatherer.ForgetMergeable(r, p.Number)

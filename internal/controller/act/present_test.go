@@ -1,6 +1,7 @@
 package act
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -53,7 +54,7 @@ func TestPresentOpen(t *testing.T) {
 		n := w.open("2.0.0")
 		pr := w.forge.pulls[n]
 		first := w.present()
-		w.compare("the first time", first, []string{"store: put state", "forge: comment #1", "store: commented", "forge: status", "store: put state"})
+		w.compare("the first time", first, []string{"forge: status", "store: put state", "store: put state", "forge: comment #1", "store: commented"})
 		k, st := w.forge.comments[n], w.forge.statuses[pr.Head]
 		if len(k) != 1 || !prtext.IsStatusComment(k[0].Body) {
 			w.t.Fatalf("commented %+v", k)
@@ -93,6 +94,31 @@ func TestPresentOpen(t *testing.T) {
 	})
 }
 
+// TestAWaitIsShownFirst holds that the commit status says that a pull request waits also where its
+// comment can't be edited: the status alone keeps people from merging it.
+func TestAWaitIsShownFirst(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t, "", "web")
+	n := w.open("2.0.0")
+	pr := w.forge.pulls[n]
+	w.present()
+	before := w.forge.statuses[pr.Head].Description
+	pr.Labels = append(pr.Labels, promotion.LabelHold)
+	w.now = w.now.Add(commentInterval)
+	ev, d := w.evaluate()
+	w.faults.hook = func(call string) {
+		if strings.HasPrefix(call, "forge: recomment") {
+			w.faults.at = len(w.faults.calls) // this very one fails
+		}
+	}
+	if err := presentError(w.actor.Present(w.ctx(), ev, d)); !errors.Is(err, errInjected) {
+		t.Fatalf("that the comment can't be edited is told as %v", err)
+	}
+	if now := w.forge.statuses[pr.Head]; now.Description == before || now.State != forge.StatusPending {
+		t.Errorf("on hold the status is %+v", now)
+	}
+}
+
 // TestPresentWhatIsLost holds that a store that was lost has the forge's texts found and
 // written again, once.
 func TestPresentWhatIsLost(t *testing.T) {
@@ -112,7 +138,7 @@ func TestPresentWhatIsLost(t *testing.T) {
 	} {
 		w.must(lose())
 		w.forge.comments[n][3].Body = "<!-- liftlock:status -->\nold"
-		w.compare("with nothing known", w.present(), []string{"store: put state", "forge: status", "store: put state", "forge: recomment #1", "store: put state"})
+		w.compare("with nothing known", w.present(), []string{"forge: status", "store: put state", "store: put state", "forge: recomment #1", "store: put state"})
 		w.compare("comments", []any{len(w.forge.comments[n]), w.forge.comments[n][3].ID, w.forge.comments[n][3].Body}, []any{4, ours.ID, ours.Body})
 		w.compare("nothing happened", w.present(), []string(nil))
 	}

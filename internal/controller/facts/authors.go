@@ -3,7 +3,6 @@ package facts
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -112,14 +111,14 @@ func (o *authorGatherer) authorFacts(ctx context.Context, c *ComponentEvaluation
 	if err != nil {
 		return err
 	}
-	head, err := c.Snapshot.Repo.Mirror.Commit(ctx, p.Head)
+	recorded, err := recordedRequesters(ctx, c, env, p.Head)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
 		f.AuthorsErr = cmp.Or(f.AuthorsErr, "who asked for it can't be told: "+err.Error())
 	default:
-		requesters = append(requesters, promotion.ParseRequesters(head.Trailers[promotion.TrailerRequesters])...)
+		requesters = append(requesters, recorded...)
 	}
 	// The store has them too, as long as it isn't lost.
 	requesters = append(requesters, c.Facts.Requesters(env.Name, release)...)
@@ -130,26 +129,6 @@ func (o *authorGatherer) authorFacts(ctx context.Context, c *ComponentEvaluation
 	}
 	f.Authors = authors
 	return nil
-}
-
-// RequestersKey is the store's key of who is known from comments to have asked for a pull
-// request's promotion.
-func RequestersKey(repo string, number int) string {
-	return fmt.Sprintf("requesters|%s|%d", repo, number)
-}
-
-// ReadRequesters are the logins of those who are known from comments to have asked for a
-// pull request's promotion; none when there are none.
-func ReadRequesters(ctx context.Context, s StateReader, repo string, number int) ([]string, error) {
-	raw, ok, err := s.State(ctx, RequestersKey(repo, number))
-	if err != nil || !ok {
-		return nil, err
-	}
-	var out []string
-	if err := json.Unmarshal(raw, &out); err != nil {
-		return nil, fmt.Errorf("read from the store who asked for #%d: %w", number, err)
-	}
-	return out, nil
 }
 
 // ReleaseAuthors are the accounts that made a release, as it comes to an environment:

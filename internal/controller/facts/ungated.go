@@ -3,6 +3,7 @@ package facts
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/policies"
@@ -50,7 +52,14 @@ func (o *recordGatherer) findUngated(ctx context.Context, c *ComponentEvaluation
 	if i < 0 {
 		return nil, nil
 	}
+	ours, err := o.isHeadOurs(ctx, c, pr)
+	if err != nil {
+		return nil, err
+	}
 	var gates []string
+	if !ours { // no gate was judged of it
+		gates = append(gates, conditionHead)
+	}
 	for _, g := range v.Decision.Envs[i].Gates {
 		if g.Outcome != policies.Pass && !slices.Contains(gates, g.Gate) && (slices.Contains(ownConditions, g.Gate) || slices.Contains(policies.Kinds(), g.Gate)) {
 			gates = append(gates, g.Gate)
@@ -63,6 +72,39 @@ func (o *recordGatherer) findUngated(ctx context.Context, c *ComponentEvaluation
 		return nil, nil
 	}
 	return &UngatedMerge{Pull: pr.Number, By: pr.MergedBy, Gates: gates}, nil
+}
+
+// conditionHead is Liftlock's own, that what is merged is what it composed.
+const conditionHead = "head"
+
+// isHeadOurs says that the head that was merged is one that we put there, or that one brought up to
+// date by the forge's button, as far as the store knows; also where it knows nothing.
+func (o *recordGatherer) isHeadOurs(ctx context.Context, c *ComponentEvaluation, pr *forge.PullRequest) (bool, error) {
+	raw, known, err := o.store.State(ctx, PushedKey(c.Snapshot.Repo.ID, pr.Branch))
+	if err != nil || !known {
+		return err == nil, err
+	}
+	pushed, err := ReadPushed(raw)
+	if err != nil {
+		return false, err
+	}
+	head := pr.Head
+	for range maxBroughtCommits {
+		if pushed.find([]string{head}) != nil {
+			return true, nil
+		}
+		info, err := c.Snapshot.Repo.Mirror.Commit(ctx, head)
+		switch {
+		case errors.Is(err, git.ErrUnknownCommit):
+			return false, nil
+		case err != nil:
+			return false, err
+		case len(info.Parents) != 2:
+			return false, nil
+		}
+		head = info.Parents[0] // the button merges the base into the branch
+	}
+	return false, nil
 }
 
 // ungatedEvent tells of it.
