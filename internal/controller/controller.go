@@ -3,6 +3,7 @@ package controller
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -164,6 +165,9 @@ func (e *Controller) repositories() []*Repository {
 	return out
 }
 
+// errPutOff says that a key was not run, and when to try it: it has neither failed nor succeeded.
+var errPutOff = errors.New("the run was put off")
+
 // awaitedDelay is how long a key waits whose repository has not been reached yet.
 const awaitedDelay = 5 * time.Second
 
@@ -178,12 +182,12 @@ func (e *Controller) runKey(ctx context.Context, key string) (time.Time, error) 
 	r, awaited := e.repository(k.Repository)
 	switch {
 	case awaited:
-		return e.opts.Clock.Now().Add(awaitedDelay), nil // another process may reach it
+		return e.opts.Clock.Now().Add(awaitedDelay), errPutOff // another process may reach it
 	case r == nil:
 		return time.Time{}, nil
 	}
 	if e.slow.isHanging(k.Repository) {
-		return e.opts.Clock.Now().Add(hangingDelay), nil
+		return e.opts.Clock.Now().Add(hangingDelay), errPutOff
 	}
 	return e.runUnlessArchived(ctx, r, k)
 }

@@ -198,7 +198,8 @@ func (e *Controller) runLeased(ctx context.Context, c store.Claim, keepLease fun
 	if k, ok := wake.Parse(c.Key); ok {
 		kind = string(k.Kind)
 	}
-	if e.opts.Metrics != nil {
+	isPutOff := errors.Is(err, errPutOff)
+	if e.opts.Metrics != nil && !isPutOff {
 		e.opts.Metrics.Run(kind, e.opts.Clock.Now().Sub(began), err)
 	}
 	out := store.Outcome{Next: next}
@@ -206,6 +207,8 @@ func (e *Controller) runLeased(ctx context.Context, c store.Claim, keepLease fun
 	case ctx.Err() != nil:
 		e.giveBack(ctx, c)
 		return
+	case isPutOff:
+		out.PutOff = true
 	case err == nil:
 		e.failures.record(c.Key, nil, time.Time{})
 	case isStale(err):

@@ -124,3 +124,30 @@ func TestOneRepositoryThatHangs(t *testing.T) {
 		t.Errorf("it ended with %v", err)
 	}
 }
+
+// TestWhatIsPutOffHasNotSucceeded holds that a run which failed, and is then put off because
+// its repository hangs, is still told as failing and goes on with its growing delays.
+func TestWhatIsPutOffHasNotSucceeded(t *testing.T) {
+	w := newRunnerFixture(t)
+	key := wake.ForPull("hub:acme/fleet", 7).String()
+	w.forge.answer = func(context.Context, int) error { return &forge.Error{Op: "read", Kind: forge.ErrRetryable} }
+	w.must(w.opts.Store.Wake(t.Context(), key))
+	run := func(fails int) {
+		t.Helper()
+		c := w.claim()
+		if c.Fails != fails {
+			t.Errorf("it has failed %d times in a row, want %d", c.Fails, fails)
+		}
+		w.runClaim(t.Context(), c)
+		if _, failing := w.FailingRuns()[key]; !failing {
+			t.Error("it isn't told as failing")
+		}
+		w.clock.Step(w.due())
+	}
+	run(0)
+	run(1)
+	w.slow.add("hub:acme/fleet", maxSlowRuns)
+	run(2)
+	w.slow.add("hub:acme/fleet", -maxSlowRuns)
+	run(2)
+}

@@ -329,7 +329,7 @@ func TestMemoryTwin(t *testing.T) {
 				}
 				d := draws{rt, now}
 				c := rapid.SampledFrom(claims).Draw(rt, "claim")
-				out, keys := Outcome{Next: d.at(), NotBefore: d.at(), Failed: d.yes("failed"), Urgency: d.urgency()}, d.keys()
+				out, keys := Outcome{Next: d.at(), NotBefore: d.at(), Failed: d.yes("failed"), PutOff: d.yes("put off"), Urgency: d.urgency()}, d.keys()
 				both("finish", func(s *Store) result {
 					return returned(s.Tx(ctx, "run", func(tx *Tx) error {
 						return errors.Join(tx.Wake(ctx, keys...), tx.Finish(ctx, owners[c], c, out))

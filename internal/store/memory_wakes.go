@@ -122,7 +122,11 @@ func (t *memoryTx) finishRun(_ context.Context, f runFinish) (due int64, held bo
 	if f.hold >= 0 {
 		ended.notBefore = now + f.hold
 	}
-	if ended.fails++; !f.outcome.Failed {
+	switch {
+	case f.outcome.PutOff:
+	case f.outcome.Failed:
+		ended.fails++
+	default:
 		ended.fails = 0
 	}
 	t.tables.wakes.put(&ended)

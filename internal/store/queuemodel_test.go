@@ -106,7 +106,7 @@ func TestQueueAgainstModel(t *testing.T) {
 						t.Skip("nothing was claimed")
 					}
 					c := rapid.SampledFrom(held).Draw(t, "claim")
-					o := Outcome{Next: notPast(anyTime.Draw(t, "next")), NotBefore: notPast(anyTime.Draw(t, "not before")), Failed: rapid.Bool().Draw(t, "failed")}
+					o := Outcome{Next: notPast(anyTime.Draw(t, "next")), NotBefore: notPast(anyTime.Draw(t, "not before")), Failed: rapid.Bool().Draw(t, "failed"), PutOff: rapid.Bool().Draw(t, "put off")}
 					err := w.Finish(ctx, owners[c], c, o)
 					k := model[c.Key]
 					if k.owner != owners[c] || k.gen != c.Gen {
@@ -120,7 +120,11 @@ func TestQueueAgainstModel(t *testing.T) {
 					if !o.Next.IsZero() {
 						k.wake(o.Next)
 					}
-					if k.fails++; !o.Failed {
+					switch {
+					case o.PutOff:
+					case o.Failed:
+						k.fails++
+					default:
 						k.fails = 0
 					}
 				},

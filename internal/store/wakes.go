@@ -37,6 +37,7 @@ type Outcome struct {
 	Next      time.Time // when to run again at the latest; zero: only when woken
 	NotBefore time.Time // not earlier, however often the key is woken; zero: no such bound
 	Failed    bool      // counts in Claim.Fails; the caller derives Next from it
+	PutOff    bool      // nothing was tried: Claim.Fails stays as it is
 	Urgency   Urgency   // of Next
 }
 
@@ -207,9 +208,9 @@ func (t sqlTx) finishRun(ctx context.Context, f runFinish) (due int64, held bool
 				ELSE liftlock_now() + CAST($1 AS BIGINT) END,
 			not_before = CASE WHEN CAST($2 AS BIGINT) < 0 THEN 0 ELSE liftlock_now() + CAST($2 AS BIGINT) END,
 			urgency = CASE WHEN CAST($1 AS BIGINT) < 0 OR due_at < liftlock_now() + CAST($1 AS BIGINT) THEN urgency ELSE CAST($7 AS BIGINT) END,
-			fails = CASE WHEN CAST($3 AS BIGINT) = 1 THEN fails + 1 ELSE 0 END
+			fails = CASE WHEN CAST($8 AS BIGINT) = 1 THEN fails WHEN CAST($3 AS BIGINT) = 1 THEN fails + 1 ELSE 0 END
 		WHERE key = $4 AND owner = $5 AND gen = $6 RETURNING due_at`,
-		f.next, f.hold, boolNumber(f.outcome.Failed), f.claim.Key, f.owner, f.claim.Gen, int64(f.outcome.Urgency))
+		f.next, f.hold, boolNumber(f.outcome.Failed), f.claim.Key, f.owner, f.claim.Gen, int64(f.outcome.Urgency), boolNumber(f.outcome.PutOff))
 }
 
 // Renew extends the owner's claims and returns the keys that aren't its own any

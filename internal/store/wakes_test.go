@@ -116,16 +116,17 @@ func TestWakes(t *testing.T) {
 			w.claim(t, me, "a")
 		}},
 		{"failures in a row are counted", func(t *testing.T, w *testStore) {
+			failed, putOff, done := Outcome{Failed: true}, Outcome{PutOff: true}, Outcome{}
 			for _, step := range []struct {
-				fails  int
-				failed bool
-			}{{0, true}, {1, true}, {2, false}, {0, true}, {1, false}} {
+				fails   int
+				outcome Outcome
+			}{{0, failed}, {1, failed}, {2, putOff}, {2, done}, {0, putOff}, {0, failed}, {1, done}} {
 				must(t, w.Wake(ctx, "a"))
 				c := w.claim(t, me, "a")
 				if c[0].Fails != step.fails {
 					t.Fatalf("claimed with %d fails, want %d", c[0].Fails, step.fails)
 				}
-				must(t, w.Finish(ctx, me, c[0], Outcome{Failed: step.failed}))
+				must(t, w.Finish(ctx, me, c[0], step.outcome))
 			}
 		}},
 		{"a lease that isn't renewed ends", func(t *testing.T, w *testStore) {
