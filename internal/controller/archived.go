@@ -88,10 +88,18 @@ func (e *Controller) runUnlessArchived(ctx context.Context, r *Repository, k wak
 		}
 	}
 	next, err := e.runOf(ctx, r, k)
-	if refused := errors.Is(err, forge.ErrForbidden) || errors.Is(err, git.ErrAuth); refused && e.archived.mayCheck(r.ID, e.opts.Clock.Now()) && e.readArchived(ctx, r) {
+	if (errors.Is(err, forge.ErrForbidden) || errors.Is(err, git.ErrAuth)) && e.findArchived(ctx, r) {
 		return e.opts.Clock.Now().Add(archivedDelay), nil
 	}
 	return next, err
+}
+
+// findArchived says whether something may have been refused because a repository is archived.
+func (e *Controller) findArchived(ctx context.Context, r *Repository) bool {
+	if e.archived.isArchived(r.ID) {
+		return true // another run has met it meanwhile
+	}
+	return e.archived.mayCheck(r.ID, e.opts.Clock.Now()) && e.readArchived(ctx, r)
 }
 
 // wakeUnits wakes all units of a repository that rested.
