@@ -32,6 +32,7 @@ const (
 	maxResults    = 20 // of an operation
 	maxDeployed   = 3
 	maxDiffering  = 20
+	maxLabels     = 32
 
 	maxUncheckedKinds = 5
 )
@@ -61,6 +62,18 @@ func (m *wireMeta) ownerSet() string {
 		}
 	}
 	return name
+}
+
+// firstLabels are the labels, of more than are kept those whose keys come first.
+func (m *wireMeta) firstLabels() map[string]string {
+	if len(m.Labels) <= maxLabels {
+		return m.Labels
+	}
+	out := make(map[string]string, maxLabels)
+	for _, k := range slices.Sorted(maps.Keys(m.Labels))[:maxLabels] {
+		out[k] = m.Labels[k]
+	}
+	return out
 }
 
 // wireApplication holds the fields of an Application that are read. What is only
@@ -178,8 +191,12 @@ type wireStatus struct {
 // and the error; without a name there is only the error.
 func decodeApplication(argoCD string, raw []byte) (app verification.App, spec uint64, err error) {
 	var w wireApplication
-	err = json.Unmarshal(raw, &w)
+	rest, resources := cutResources(raw)
+	err = json.Unmarshal(rest, &w)
 	if err == nil {
+		if resources != nil {
+			w.Status.RawResources = resources
+		}
 		w.Status.Resources, err = decodeResources(w.Status.RawResources, w.Status.ResourceHealthSource == healthInTree)
 	}
 	if err != nil {
@@ -251,7 +268,7 @@ func (w *wireApplication) toApp(argoCD string) verification.App {
 		a.HydratedPath, a.HydratedRepo = h.SyncSource.Path, clipMessage(h.SyncSource.RepoURL)
 		a.HydratedFrom, a.ComparedDry = w.hydratedCommits(), w.Status.SourceHydrator.LastComparedDryRevision
 	}
-	a.OwnedBySet = w.Metadata.ownerSet()
+	a.OwnedBySet, a.Labels = w.Metadata.ownerSet(), w.Metadata.firstLabels()
 	// Argo CD keeps .operation while it runs the sync and removes it with the result.
 	a.Pending = isPresent(w.Op) && (a.Operation == nil || a.Operation.Phase != "Running" && a.Operation.Phase != "Terminating")
 	for _, c := range w.Status.Conditions[:min(len(w.Status.Conditions), maxConditions)] {

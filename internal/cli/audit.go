@@ -18,8 +18,8 @@ func auditCommand() *cobra.Command {
 		Use:   "audit [PIPELINE [COMPONENT]]",
 		Short: "Show who asked for what, what came of it, and what let merges pass",
 		Long: "The audit trail of commands, newest first: by comments, the API and this program, carried out\n" +
-			"or refused; and every merge, with what each gate answered. With -o jsonl it is printed as JSON,\n" +
-			"a line each, for other programs to keep.",
+			"or refused; every merge, with what each gate answered; and who logged in to the console. With\n" +
+			"-o jsonl it is printed as JSON, a line each, for other programs to keep.",
 		Example:           "  liftlock audit shop web --since 24h\n  liftlock audit --by ada --verb skip\n  liftlock audit shop web --verb merge --environment prod\n  liftlock audit --limit 100000 -o jsonl > audit.jsonl",
 		Args:              cobra.MaximumNArgs(2),
 		ValidArgsFunction: r.completeArguments(namesPipeline, namesComponent),
@@ -56,7 +56,7 @@ func auditCommand() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&by, "by", "", "whose: a login, or a token's name")
-	c.Flags().StringVar(&verb, "verb", "", "which command: hold, promote, skip, …; or merge")
+	c.Flags().StringVar(&verb, "verb", "", "which command: hold, promote, skip, …; or merge, login, logout")
 	c.Flags().StringVar(&env, "environment", "", "about which environment")
 	completeFlag(c, "environment", r.completeEnvironments)
 	c.Flags().StringVar(&since, "since", "", "from then on: 24h, a date (when it begins in UTC) or a time with its offset")

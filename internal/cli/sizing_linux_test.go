@@ -8,7 +8,6 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -145,10 +144,8 @@ spec:
 		}
 	}
 	must(sim.ArgoCD.WriteKubeconfig(filepath.Join(dir, "kubeconfig")))
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := emulator.FreeAddress()
 	must(err)
-	address := l.Addr().String()
-	must(l.Close())
 	must(os.WriteFile(filepath.Join(dir, "liftlock.yaml"), fmt.Appendf(nil, sizingServer, address, dir, sim.Forge.APIURL()), 0o600))
 	return &sizingWorld{sim, dir, "http://" + address}
 }

@@ -81,7 +81,7 @@ func TestLoadSample(t *testing.T) {
 			Clusters:             Clusters{File: filepath.Join("testdata", "clusters.yaml"), Alias: map[string][]string{"prod-eu": {"in-cluster", "https://10.0.0.1/"}}},
 		}},
 		API: API{Tokens: []Token{{Name: "ci", Role: Operator, Token: ciToken}}},
-		OIDC: &OIDC{Issuer: "https://dex.example.com", ClientID: "liftlock", ClientSecret: oidcSecret, Scopes: []string{"groups"}, GroupsClaim: "groups", NameClaim: "email",
+		OIDC: &OIDC{Issuer: "https://dex.example.com", ClientID: "liftlock", ClientSecret: oidcSecret, Scopes: []string{"groups"}, GroupsClaim: "groups", NameClaim: "email", Accounts: map[string]string{"hub": "nickname"},
 			Roles:    Roles{Viewer: []string{"*"}, Operator: []string{"sre"}, BreakGlass: []string{"oncall"}},
 			Sessions: OIDCSessions{Idle: 30 * time.Minute, Lifetime: 8 * time.Hour}, TLS: CallTLS{CAFile: filepath.Join("testdata", "ca.pem")}},
 		Floor:      []Floor{{Environments: []string{"prod*"}, Approvals: &policies.Approvals{Count: 1}}},
@@ -415,6 +415,8 @@ func TestRefused(t *testing.T) {
 		"roles of everybody": {"", "externalURL: http://localhost:8080\noidc: {issuer: \"http://127.0.0.1:5556/dex\", clientID: x, scopes: [\"a b\"], roles: {viewer: [\"*\"], operator: [\"*\", sre, sre], breakglass: [\" \"]}, sessions: {idle: 1s, lifetime: 9999h}}\n", []string{`12: oidc.scopes[0]: "a b" is no scope`,
 			`12: oidc.roles.operator[0]: "*" is everybody who can log in; only the role viewer can be everybody's`, `12: oidc.roles.operator[2]: is there twice`, `12: oidc.roles.breakglass[0]: the group's name is missing`,
 			`12: oidc.sessions.idle: must be between 5m0s and 720h0m0s`, `12: oidc.sessions.lifetime: must be between 5m0s and 720h0m0s`}},
+		"accounts of nobody": {"", "externalURL: http://localhost:8080\noidc: {issuer: \"http://127.0.0.1:5556/dex\", clientID: x, roles: {operator: [sre]}, accounts: {hob: nickname, hub: \" \"}}\n", []string{
+			`12: oidc.accounts.hob: there is no forge hob under forges`, `12: oidc.accounts.hub: the claim's name is missing: which one has the login on hub`}},
 		"several things": {"github", "svn\n    shell: true", []string{`3: forges[0].type: "svn" is not one of github, gitea, gitlab`, `4: forges[0]: unknown key "shell"`}},
 	}
 	for name, test := range tests {

@@ -18,6 +18,8 @@ type OIDC struct {
 	Scopes      []string `yaml:"scopes"`
 	GroupsClaim string   `yaml:"groupsClaim"`
 	NameClaim   string   `yaml:"nameClaim"` // what users are called by; empty: what login.Options says
+	// Accounts are the claims that have a user's login on each forge, by the forges' names.
+	Accounts map[string]string `yaml:"accounts"`
 	// Roles are the groups that have each role; of the role viewer AnyGroup is everybody.
 	Roles    Roles        `yaml:"roles"`
 	Sessions OIDCSessions `yaml:"sessions"`
@@ -80,6 +82,13 @@ func (c *checker) checkOIDC(config *Config) {
 	for i, s := range o.Scopes {
 		if s == "" || strings.ContainsFunc(s, isUnprintable) {
 			c.Errorf(entryOf("oidc.scopes", i), "%q is no scope", s)
+		}
+	}
+	for forge, claim := range o.Accounts {
+		if !slices.ContainsFunc(config.Forges, func(f Forge) bool { return f.Name == forge }) {
+			c.Errorf("oidc.accounts."+forge, "there is no forge %s under forges", forge)
+		} else if strings.TrimSpace(claim) == "" {
+			c.Errorf("oidc.accounts."+forge, "the claim's name is missing: which one has the login on %s", forge)
 		}
 	}
 	c.checkRoles(&o.Roles)

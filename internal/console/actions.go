@@ -79,17 +79,8 @@ func (c *server) actOnPromotion(w http.ResponseWriter, r *http.Request) {
 		c.pageNotFound(w, r)
 		return
 	}
-	id, err := parsePromotionID(r)
-	var s *snapshot
-	if err == nil {
-		s, err = c.reader.sharedSnapshot(r.Context())
-	}
-	var p *api.Promotion
-	if err == nil {
-		p, err = c.reader.readPromotion(r.Context(), s, id)
-	}
-	if err != nil {
-		c.renderError(w, r, err)
+	_, p := c.loadPromotion(w, r)
+	if p == nil {
 		return
 	}
 	form := &api.PromotionCommand{For: r.PostFormValue("for"), Reason: r.PostFormValue("reason")}
@@ -106,7 +97,7 @@ func (c *server) actOnPromotion(w http.ResponseWriter, r *http.Request) {
 			o.Head = pull.PR.Head
 		}
 	}
-	b := &actionBody{Command: o, Happens: describePromotionAction(p, o), Back: c.pages.pageURL("promotions", id)}
+	b := &actionBody{Command: o, Happens: describePromotionAction(p, o), Back: c.pages.pageURL("promotions", p.ID)}
 	hasApprovals := false
 	for _, g := range p.Detail.Gates {
 		b.Gates = append(b.Gates, g.Gate)
@@ -144,6 +135,7 @@ func (c *server) actOnPipeline(w http.ResponseWriter, r *http.Request) {
 func (c *server) act(w http.ResponseWriter, r *http.Request, b *actionBody, hasApprovals bool, invalid error) {
 	u := userOf(r.Context())
 	b.User, b.Token, b.By, b.Role, b.Via = u, u.formToken(), u.By(), u.Role, "console"
+	b.Account = c.accountOn(u, b.Repo)
 	b.Command.Subject = digestSubject(c.opts.Login.Provider.Issuer(), u.Subject)
 	b.Comment = command.Comment(b.Grammar())
 	if b.Verb == command.Skip {
@@ -151,7 +143,7 @@ func (c *server) act(w http.ResponseWriter, r *http.Request, b *actionBody, hasA
 	}
 	b.Reason, b.For, b.Chosen = r.PostFormValue("reason"), r.PostFormValue("for"), r.PostFormValue("gate")
 	b.Key = cmp.Or(r.PostFormValue("key"), rand.Text())
-	if err := u.mayGive(b.Grammar(), hasApprovals && b.Verb != command.Unhold); err != nil {
+	if err := u.mayGive(b.Grammar(), b.Account, hasApprovals && b.Verb != command.Unhold); err != nil {
 		b.Refused = err.Error()
 	}
 	status := http.StatusOK
@@ -176,7 +168,7 @@ func (c *server) act(w http.ResponseWriter, r *http.Request, b *actionBody, hasA
 			return
 		}
 	}
-	c.renderPage(w, r, status, "act", page{Title: actionTitle(b.Command), Still: true, Body: b})
+	c.renderPage(w, r, status, "act", page{Title: c.reader.wordsOf(b.Repo)(actionTitle(b.Command)), Still: true, Body: b})
 }
 
 // actionTitle names what is done to what.
@@ -197,7 +189,8 @@ func actionTitle(o *Command) string {
 
 // describePromotionAction says what a command does to a promotion.
 func describePromotionAction(p *api.Promotion, o *Command) []string {
-	pull, release := fmt.Sprintf("#%d", o.Pull), cmp.Or(p.Name, wording.Short(p.Release))
+	named := cmp.Or(p.Pull, &api.Pull{Number: o.Pull})
+	pull, release := named.String(), cmp.Or(p.Name, wording.Short(p.Release))
 	says := "A comment in " + pull + " says that it was you, and so does the audit trail."
 	switch o.Verb {
 	case command.Hold:
@@ -207,7 +200,7 @@ func describePromotionAction(p *api.Promotion, o *Command) []string {
 	case command.Retry:
 		return []string{"What failed is tried again: a step of Liftlock's, a sync, or, where somebody closed " + pull + ", the promotion of " + release + ".", says}
 	case command.Revert:
-		return []string{fmt.Sprintf("A pull request is opened that takes %s back to what it had in %s before %s.", o.Component, o.Environment, pull),
+		return []string{wording.ForPage(named.URL, "A pull request is opened") + fmt.Sprintf(" that takes %s back to what it had in %s before %s.", o.Component, o.Environment, pull),
 			release + " doesn't come to " + o.Environment + " again until it changes, or somebody promotes it.", says}
 	}
 	return []string{fmt.Sprintf("%s passes the gate that you choose for %s, and only as it is now. All others still have to pass.", pull, wording.Count(int(promotion.SkipDuration.Hours()), "hour")),

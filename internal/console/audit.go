@@ -33,8 +33,10 @@ var auditParameters = []string{"actor", "verb", "via", "repository", "pipeline",
 // auditVias are the ways on which a command comes, and how a merge was made.
 var auditVias = []string{"comment", "api", "console", promotion.AuditViaServer, promotion.AuditViaForge}
 
-// listAuditVerbs lists what the trail has: commands, and merges.
-func listAuditVerbs() []string { return append(command.Verbs(), promotion.AuditMerge) }
+// listAuditVerbs lists what the trail has: commands, merges, and who logged in and out.
+func listAuditVerbs() []string {
+	return append(command.Verbs(), promotion.AuditMerge, auditLogin, auditLogout)
+}
 
 // auditQuery is a query for a part of the audit trail.
 type auditQuery struct {
@@ -179,12 +181,15 @@ func (r *reader) readAudit(ctx context.Context, q auditQuery) (*api.AuditTrail, 
 
 func (r *reader) buildAuditEntry(a *store.Audit) api.AuditEntry {
 	e := api.AuditEntry{ID: a.ID, At: a.At, Actor: a.Actor, Via: a.Via, Verb: a.Verb, Subject: a.Subject, Environment: a.Environment, Reason: a.Reason, Outcome: a.Outcome}
+	if a.Verb == auditLogin || a.Verb == auditLogout {
+		return e // about no component, whatever the people in it are called
+	}
 	if s, ok := parseAuditSubject(a.Subject); ok {
 		e.Repository, e.Pipeline, e.Component, e.Command, e.Pull = s.repository, s.pipeline, s.component, s.command, r.buildPull(s.repository, s.pull)
 	}
 	var m promotion.MergeRecord
 	if a.Verb == promotion.AuditMerge && json.Unmarshal(a.Data, &m) == nil {
-		e.Merge = &api.AuditedMerge{Kind: m.Kind, Release: m.Release, Head: m.Head, Tip: m.Tip, Commit: m.Commit, JudgedAt: m.JudgedAt, Inputs: m.Inputs, Gates: append([]api.Gate{}, buildGates(m.Gates)...)}
+		e.Merge = &api.AuditedMerge{Kind: m.Kind, Release: m.Release, Head: m.Head, Tip: m.Tip, Commit: m.Commit, JudgedAt: m.JudgedAt, Inputs: m.Inputs, Gates: append([]api.Gate{}, buildGates(m.Gates, r.wordsOf(e.Repository))...)}
 	}
 	return e
 }

@@ -50,13 +50,14 @@ type axeViolation struct {
 
 // everyPage are addresses of all kinds of pages over what seed, forked and their kin put.
 func everyPage() map[string]string {
-	return map[string]string{"home": "/", "filtered": "/?q=cart&show=attention", "nothing": "/?q=none", "pipeline": "/pipelines/shop", "forked": "/pipelines/forked", "forked-component": "/pipelines/forked/web", "component": "/pipelines/shop/web", "compare": "/pipelines/shop/web/compare", "apart": "/apart/shop",
+	return map[string]string{"home": "/", "filtered": "/?q=cart&show=attention", "nothing": "/?q=none", "label-bad": "/?label=team+in+(&q=cart", "pipeline": "/pipelines/shop", "forked": "/pipelines/forked", "forked-component": "/pipelines/forked/web", "component": "/pipelines/shop/web", "compare": "/pipelines/shop/web/compare", "apart": "/apart/shop",
 		"promotions": "/promotions", "overview": "/overview", "audit": "/audit", "audit-bad": "/audit?since=yesterday&actor=ada", "promotion": "/promotions/3", "revert": "/promotions/4", "open": "/promotions/2", "differences": "/differences/shop", "diff": "/promotions/2/diff", "missing": "/pipelines/none"}
 }
 
 // seedEverything puts something for every page into the store.
 func (w *testConsole) seedEverything() {
 	w.t.Helper()
+	w.teams = map[string]string{"web": "shop", "cart": "shop", "mail": "comms", "search": "shop", "ingest": "data"}
 	w.seed()
 	w.seedAudit()
 	w.mergedCart()

@@ -50,6 +50,10 @@ func (w *testConsole) serviceRow(i int, release string) store.Unit {
 	if i%100 == 7 {
 		envs[2].State, envs[2].Reason = promotion.Degraded, "prod-eu-b: Degraded for 31 s: Deployment: 0 of 3 replicas are available"
 	}
+	if w.teams == nil {
+		w.teams = map[string]string{}
+	}
+	w.teams[fmt.Sprintf("svc-%04d", i)] = fmt.Sprintf("team-%02d", i%20)
 	return w.unitRow(testRepo, "shop", fmt.Sprintf("svc-%04d", i), "", after, envs...)
 }
 

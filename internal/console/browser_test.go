@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"flag"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -198,6 +199,65 @@ func TestGridIsUsed(t *testing.T) {
 	if err := chromedp.Run(ctx, chromedp.WaitVisible(`//h2[text()="No component matches"]`)); err != nil {
 		t.Fatalf("the filtered page didn't follow: %v", err)
 	}
+}
+
+// A pipeline that forks and joins is drawn as it is: every edge that it has and no other, in a
+// window and on a phone, each from a box to the box after it.
+func TestForksAndJoinsAreDrawn(t *testing.T) {
+	ctx := browser(t)
+	w := newTestConsole(t, nil)
+	after := map[string][]string{"qa": {"dev"}, "prod-eu": {"qa"}, "prod-us": {"qa"}, "prod-all": {"prod-eu", "prod-us"}}
+	var envs []promotion.EnvState
+	for _, name := range []string{"dev", "qa", "prod-eu", "prod-us", "prod-all"} {
+		envs = append(envs, env(name, promotion.Verified, "1.0.0", time.Hour, 1))
+	}
+	w.unitInGraph(testRepo, "joined", "web", "", after, envs...)
+	want := "dev before qa, prod-eu before prod-all, prod-us before prod-all, qa before prod-eu, qa before prod-us"
+	for _, drawing := range []struct {
+		name string
+		look pageLook
+	}{{".wide-graph", pageLook{"wide", 1440, 1000, "light"}}, {".narrow-graph", pageLook{"phone", 390, 844, "dark"}}} {
+		var edges string
+		var inside bool
+		err := chromedp.Run(ctx, drawing.look.emulate(), chromedp.Navigate(w.url+"/pipelines/joined"), chromedp.WaitVisible(drawing.name),
+			chromedp.Evaluate(`[...document.querySelectorAll("`+drawing.name+` .edge title, `+drawing.name+` g.edges title, `+drawing.name+` title")].map((t) => t.textContent).filter((t) => t.includes(" before ")).filter((t, i, all) => all.indexOf(t) === i).sort().join(", ")`, &edges),
+			// No line runs out of the drawing, nor does any box.
+			chromedp.Evaluate(`(() => { const svg = document.querySelector("`+drawing.name+` svg"), out = svg.getBoundingClientRect();
+				return [...svg.querySelectorAll("path.edge, rect")].every((e) => { const b = e.getBoundingClientRect(); return b.left >= out.left - 1 && b.right <= out.right + 1 && b.top >= out.top - 1 && b.bottom <= out.bottom + 1; }); })()`, &inside))
+		if err != nil || edges != want || !inside {
+			t.Errorf("%s: the edges are %q, all inside: %t: %v", drawing.name, edges, inside, err)
+		}
+	}
+	// A box leads to the components seen by that environment, by the keyboard too.
+	var address string
+	err := chromedp.Run(ctx, chromedp.EmulateViewport(1440, 1000), chromedp.Focus(`.wide-graph a[href*="env=prod-all"]`, chromedp.NodeVisible), chromedp.KeyEvent("\r"), chromedp.WaitReady(`//select[@id="env"]/option[@selected and text()="prod-all"]`), chromedp.Location(&address))
+	if err != nil || !strings.HasSuffix(address, "/pipelines/joined?env=prod-all") {
+		t.Errorf("the box leads to %s: %v", address, err)
+	}
+}
+
+// What happens is on an open page within two seconds, without the server looking by itself.
+func TestChangesAreShownSoon(t *testing.T) {
+	ctx := browser(t)
+	w := newTestConsole(t, func(o *Options) { o.Poll = time.Hour })
+	w.seed()
+	if err := chromedp.Run(ctx, chromedp.Navigate(w.url+"/"), chromedp.WaitVisible(`//p[@id="live" and text()="Live"]`)); err != nil {
+		t.Fatal(err)
+	}
+	best := time.Hour
+	for n := 0; n < 5 && best > 2*time.Second; n++ { // more than once only where the machine does much else
+		message := fmt.Sprintf("#14 was looked at for the %dth time", n)
+		begun := time.Now()
+		w.event("web", "prod", "waiting", 14, 0, message)
+		if err := chromedp.Run(ctx, chromedp.WaitVisible(`//ol[@class="timeline"]/li[contains(., "`+message+`")]`)); err != nil {
+			t.Fatalf("the event didn't reach the page: %v", err)
+		}
+		best = min(best, time.Since(begun))
+	}
+	if best > 2*time.Second {
+		t.Errorf("it takes %s", best)
+	}
+	t.Logf("on the page after %s", best)
 }
 
 // A connection that is lost is shown, and mends itself, with what happened meanwhile.

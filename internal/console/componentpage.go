@@ -21,6 +21,7 @@ type componentBody struct {
 	Promotions []api.Promotion
 	Events     []api.Event
 	Skips      []api.AuditEntry // of gates, lately
+	Labels     []sharedLabel    // of all its Applications
 }
 
 // IsHeld says whether somebody holds the component itself.
@@ -44,7 +45,7 @@ func (c *server) componentPage(w http.ResponseWriter, r *http.Request) {
 		c.renderError(w, r, err)
 		return
 	}
-	b := &componentBody{Component: *comp, Graph: drawComponent(p, comp), Chain: isChain(p)}
+	b := &componentBody{Component: *comp, Graph: drawComponent(p, comp), Chain: isChain(p), Labels: c.pages.listSharedLabels(comp)}
 	if err := c.fillComponentPage(r, b); err != nil {
 		c.renderError(w, r, err)
 		return

@@ -46,6 +46,7 @@ type Command struct {
 	Reason         string
 	By             string // the token's name, or, of a user in the console, user.By
 	Subject        string // a user's of the console, whom its name doesn't tell from others; else empty
+	Account        string // the login of a user of the console on the repository's forge; empty: not known
 	Role           string // the token's, or the user's
 	Via            string // "api" or "console"
 	Source         string // unique; the same when a client sends the same command again
@@ -156,7 +157,8 @@ type server struct {
 	diffCache     *resultCache[*api.RenderedDiff]
 	deliveryCache *resultCache[*api.Delivery]
 
-	auditExports chan struct{} // a place for each export that runs
+	auditExports  chan struct{}      // a place for each export that runs
+	refusedLogins *command.RateLimit // how many come into the audit trail
 }
 
 // New makes a console.
@@ -198,7 +200,7 @@ func New(o Options) (*Console, error) {
 	if err != nil {
 		return nil, fmt.Errorf("build the console: externalURL: %w", err)
 	}
-	c := &server{opts: o, linkPrefix: strings.TrimRight(u.EscapedPath(), "/"), auditExports: make(chan struct{}, maxAuditExports)}
+	c := &server{opts: o, linkPrefix: strings.TrimRight(u.EscapedPath(), "/"), auditExports: make(chan struct{}, maxAuditExports), refusedLogins: command.NewRateLimit(o.Now)}
 	if o.Login != nil {
 		if err := o.Login.check(u); err != nil {
 			return nil, fmt.Errorf("build the console: %w", err)

@@ -32,6 +32,7 @@ type gridBody struct {
 	Compares     bool // a pipeline can be compared with what runs
 	Environments []string
 	States       []string
+	Labels       []string // that the filter offers
 	Filters      []filter
 	Problems     []problemGroup
 	Graph        *pipelineGraph // of a pipeline's own page; nil: not known
@@ -108,6 +109,7 @@ func (c *server) renderGrid(w http.ResponseWriter, r *http.Request, name string)
 			b.Pipelines = append(b.Pipelines, *section)
 		}
 	}
+	b.Labels = listLabelHints(all)
 	b.Filters, b.Problems = b.filterLinks(base, repo), c.groupProblems(b, all)
 	if name != "" && len(all) == 1 {
 		b.Graph = c.drawPipeline(&all[0])

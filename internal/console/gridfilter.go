@@ -25,8 +25,11 @@ type gridQuery struct {
 	Show        string // all, moving, waiting or attention
 	State       string // of a release in an environment, or that wants to come in; empty: any
 	Environment string // the only one that is looked at; may have * for several; empty: all
+	Label       string // a selector of labels that a target's Application has; empty: any
 	Sort        string
 	Page        int // from 1
+
+	Selector labelSelector // what Label says
 }
 
 // gridStates are the states that components can be chosen by.
@@ -47,7 +50,8 @@ func parseGridQuery(q url.Values) gridQuery {
 		return all[0]
 	}
 	g := gridQuery{Query: text("q"), Show: oneOf("show", "all", "moving", "waiting", "attention"), State: oneOf("state", append([]string{""}, gridStates...)...),
-		Environment: text("env"), Sort: oneOf("sort", sortByNeed, sortByName, sortByChanged), Page: 1}
+		Environment: text("env"), Label: text("label"), Sort: oneOf("sort", sortByNeed, sortByName, sortByChanged), Page: 1}
+	g.Selector = parseLabelSelector(g.Label)
 	if n, err := strconv.Atoi(q.Get("page")); err == nil && n > 1 && n <= 1_000_000 {
 		g.Page = n
 	}
@@ -57,7 +61,7 @@ func parseGridQuery(q url.Values) gridQuery {
 // values is the query as it is in an address, without what goes without saying.
 func (g *gridQuery) values() url.Values {
 	v := url.Values{}
-	for name, value := range map[string]string{"q": g.Query, "show": strings.TrimPrefix(g.Show, "all"), "state": g.State, "env": g.Environment} {
+	for name, value := range map[string]string{"q": g.Query, "show": strings.TrimPrefix(g.Show, "all"), "state": g.State, "env": g.Environment, "label": g.Label} {
 		if value != "" {
 			v.Set(name, value)
 		}
@@ -73,7 +77,7 @@ func (g *gridQuery) values() url.Values {
 
 // Filtered says that not all components are chosen.
 func (g *gridQuery) Filtered() bool {
-	return g.Query != "" || g.Show != "all" || g.State != "" || g.Environment != ""
+	return g.Query != "" || g.Show != "all" || g.State != "" || g.Environment != "" || g.Label != ""
 }
 
 // gridFilter is a query for one pipeline, whose environments its words may name.
@@ -116,7 +120,7 @@ func (g *gridQuery) filterFor(environments []string) gridFilter {
 // of these is as the query says, and every word is found in the component's names or in
 // these environments.
 func (f *gridFilter) matches(u *shownUnit) bool {
-	found := f.environments == nil && f.Show == "all" && f.State == ""
+	found := f.environments == nil && f.Show == "all" && f.State == "" && f.Selector.parsed == nil
 	matched := make([]bool, len(f.words))
 	for n, word := range f.words {
 		matched[n] = strings.Contains(u.names, word)
@@ -136,6 +140,9 @@ func (f *gridFilter) matches(u *shownUnit) bool {
 
 func (f *gridFilter) matchesEnvironment(e *api.Environment) bool {
 	if f.State != "" && e.State != f.State && (e.Incoming == nil || e.Incoming.State != f.State) {
+		return false
+	}
+	if !f.Selector.chooses(e.Targets) {
 		return false
 	}
 	switch f.Show {

@@ -37,11 +37,11 @@ func newLoginConsole(t testing.TB, change func(*Options)) *loginConsole {
 	w.url = "https://" + w.server.Listener.Addr().String()
 	w.idp = logintest.New(t, w.clock)
 	provider, err := login.New(login.Options{Issuer: w.idp.URL, ClientID: logintest.ClientID, ClientSecret: logintest.ClientSecret, RedirectURL: w.url + "/login/callback",
-		Scopes: []string{"openid", "profile"}, GroupsClaim: "groups", Now: w.clock})
+		Scopes: []string{"openid", "profile"}, GroupsClaim: "groups", AccountClaims: map[string]string{"hub": "nickname"}, Now: w.clock})
 	w.must(err)
 	o := &w.options
 	o.Now, o.ExternalURL = w.clock, w.url
-	o.Login = &Login{Provider: provider, Idle: time.Hour, Lifetime: 12 * time.Hour,
+	o.Login = &Login{Provider: provider, Accounts: map[string]string{"hub": "nickname"}, Idle: time.Hour, Lifetime: 12 * time.Hour,
 		Roles: map[string][]string{command.RoleViewer: {AnyGroup}, command.RoleOperator: {"sre"}, command.RoleBreakGlass: {"oncall"}}}
 	o.Command = func(ctx context.Context, o Command) (string, error) {
 		if err := command.Authorise(o.Grammar(), command.Person{Login: o.By, Role: o.Role}, false); err != nil {

@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"go.uber.org/zap"
 
@@ -77,6 +79,7 @@ func (c *server) finishLogin(w http.ResponseWriter, r *http.Request) {
 	role := c.opts.Login.roleOf(who.Groups)
 	if role == "" {
 		c.opts.Log.Warn("somebody who has no role tried to log in to the console", zap.String("name", who.Name), zap.String("subject", who.Subject), zap.Strings("groups", who.Groups))
+		c.auditRefusedLogin(r.Context(), r, a, who, "none of their groups has a role")
 		groups := "the identity provider names no groups of yours"
 		if len(who.Groups) > 0 {
 			groups = "your groups are " + strings.Join(who.Groups, ", ")
@@ -96,13 +99,20 @@ func (c *server) finishLogin(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// beginSentence is a text that begins in upper case and ends with a full stop.
+func beginSentence(text string) string {
+	first, n := utf8.DecodeRuneInString(text)
+	return strings.TrimRight(string(unicode.ToUpper(first))+text[n:], ".") + "."
+}
+
 // failLogin says why nobody was logged in.
 func (c *server) failLogin(w http.ResponseWriter, r *http.Request, a *login.Attempt, err error) {
 	retry := c.linkPrefix + "/login?" + url.Values{"return": {a.Return}}.Encode()
 	var refused *login.RefusedError
 	if errors.As(err, &refused) {
 		c.opts.Log.Warn("a login to the console was refused", zap.String("reason", refused.Why), zap.String("client", c.opts.Client(r)))
-		c.renderLogin(w, r, http.StatusForbidden, "You are not logged in", loginBody{Text: refused.Why, Retry: retry})
+		c.auditRefusedLogin(r.Context(), r, a, nil, refused.Why)
+		c.renderLogin(w, r, http.StatusForbidden, "You are not logged in", loginBody{Text: beginSentence(refused.Why), Retry: retry})
 		return
 	}
 	if r.Context().Err() != nil {
@@ -116,7 +126,8 @@ func (c *server) failLogin(w http.ResponseWriter, r *http.Request, a *login.Atte
 
 // logout takes POST /logout.
 func (c *server) logout(w http.ResponseWriter, r *http.Request) {
-	if _, err := c.opts.Store.EndBrowserSession(r.Context(), userOf(r.Context()).ID); err != nil {
+	u := userOf(r.Context())
+	if err := c.endAuditedSession(r.Context(), u, u.BrowserSession); err != nil {
 		c.renderError(w, r, err)
 		return
 	}
@@ -170,12 +181,12 @@ func (c *server) endSession(w http.ResponseWriter, r *http.Request) {
 		if s.ID != r.PathValue("id") {
 			continue
 		}
-		if _, err := c.opts.Store.EndBrowserSession(r.Context(), s.ID); err != nil {
+		if err := c.endAuditedSession(r.Context(), u, s); err != nil {
 			c.renderError(w, r, err)
 			return
 		}
 		c.opts.Log.Info("a session was ended", zap.String("name", s.Name), zap.String("subject", s.Subject), zap.String("by", u.By()))
-		break // one that is over already is what was wanted
+		break
 	}
 	http.Redirect(w, r, c.linkPrefix+"/account", http.StatusSeeOther)
 }

@@ -86,7 +86,9 @@ func buildHealthBars(all []api.Timeline, sinceMerge func(time.Time) string) []he
 	return out
 }
 
-func (c *server) promotionPage(w http.ResponseWriter, r *http.Request) {
+// loadPromotion reads the promotion that a request's address names; nil: the page that says why
+// it can't be shown is sent.
+func (c *server) loadPromotion(w http.ResponseWriter, r *http.Request) (*snapshot, *api.Promotion) {
 	id, err := parsePromotionID(r)
 	var s *snapshot
 	if err == nil {
@@ -98,6 +100,14 @@ func (c *server) promotionPage(w http.ResponseWriter, r *http.Request) {
 	}
 	if err != nil {
 		c.renderError(w, r, err)
+		return nil, nil
+	}
+	return s, p
+}
+
+func (c *server) promotionPage(w http.ResponseWriter, r *http.Request) {
+	s, p := c.loadPromotion(w, r)
+	if p == nil {
 		return
 	}
 	title := p.Component + " to " + p.Environment

@@ -36,9 +36,10 @@ type environmentRecord struct {
 
 // targetRecord says which Application a target is.
 type targetRecord struct {
-	ID             string `json:"id"` // argocd/namespace/name
-	Cluster        string `json:"cluster"`
-	ApplicationSet string `json:"applicationSet"`
+	ID             string            `json:"id"` // argocd/namespace/name
+	Cluster        string            `json:"cluster"`
+	ApplicationSet string            `json:"applicationSet"`
+	Labels         map[string]string `json:"labels"` // the Application's
 }
 
 // environment is where an environment is; zero where that isn't known.

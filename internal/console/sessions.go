@@ -28,6 +28,8 @@ type Login struct {
 	// Roles are the groups that have each role, AnyGroup for everybody whom the provider
 	// knows. Who has several has the highest.
 	Roles map[string][]string
+	// Accounts are the forges that users' logins are known of, with where from.
+	Accounts map[string]string
 	// Idle ends a session that isn't used for so long, Lifetime any; whose groups have
 	// changed is known by the next login only.
 	Idle, Lifetime time.Duration
@@ -56,8 +58,17 @@ type user struct {
 	secret string // what the browser sends
 }
 
-// By is who a user is in the audit trail, in pull requests and where a hold is kept.
-func (u *user) By() string { return u.Name + " (console)" }
+// By is who a user is, as of actorOf.
+func (u *user) By() string { return actorOf(u.Name) }
+
+// accountOn is a user's login on a repository's forge; empty: it isn't known, or isn't looked at.
+func (c *server) accountOn(u *user, repo string) string {
+	forge, _, _ := strings.Cut(repo, ":")
+	if c.opts.Login.Accounts[forge] == "" {
+		return ""
+	}
+	return u.Accounts[forge]
+}
 
 // digestSubject is by whom a user is told from others of that name, where a hold is kept and
 // everybody reads it: whom an identity provider knows, and which provider.
@@ -199,16 +210,23 @@ func (c *server) startSession(w http.ResponseWriter, r *http.Request, a *login.A
 		return false, err
 	}
 	now, secret := c.opts.Now(), rand.Text()
-	added, err := c.opts.Store.AddBrowserSession(r.Context(), store.BrowserSession{
-		ID: rand.Text(), Token: digestToken(secret), Attempt: a.Digest(), Subject: who.Subject, Name: who.Name, Role: role, Groups: who.Groups,
-		Client: c.opts.Client(r), StartedAt: now, SeenAt: now, ExpiresAt: now.Add(c.opts.Login.Lifetime)})
+	added := false
+	err = c.opts.Store.Tx(r.Context(), "startSession", func(tx *store.Tx) (err error) {
+		added, err = tx.AddBrowserSession(r.Context(), store.BrowserSession{
+			ID: rand.Text(), Token: digestToken(secret), Attempt: a.Digest(), Subject: who.Subject, Name: who.Name, Role: role, Groups: who.Groups, Accounts: who.Accounts,
+			Client: c.opts.Client(r), StartedAt: now, SeenAt: now, ExpiresAt: now.Add(c.opts.Login.Lifetime)})
+		if err != nil || !added {
+			return err
+		}
+		if old != nil {
+			if _, err := tx.EndBrowserSession(r.Context(), old.ID); err != nil {
+				return err
+			}
+		}
+		return tx.AddAudit(r.Context(), c.sessionAudit(auditLogin, actorOf(who.Name), "the console as "+role, who.Subject, carriedOut, loginSource(a)))
+	})
 	if err != nil || !added {
 		return false, err
-	}
-	if old != nil {
-		if _, err := c.opts.Store.EndBrowserSession(r.Context(), old.ID); err != nil {
-			return false, err
-		}
 	}
 	c.opts.Log.Info("somebody logged in to the console", zap.String("name", who.Name), zap.String("subject", who.Subject), zap.String("role", role))
 	setCookie(w, sessionCookie, secret, c.opts.Login.Lifetime)
@@ -280,7 +298,8 @@ func (c *server) leadToLogin(w http.ResponseWriter, r *http.Request) {
 
 // mayGive says why a user may not give a command, by the judge of all commands; nil where
 // nothing is known against it. hasApprovals: an environment that it is about is known to have
-// an approvals gate.
-func (u *user) mayGive(cmd command.Command, hasApprovals bool) error {
-	return command.Authorise(cmd, command.Person{Login: u.By(), Role: u.Role}, hasApprovals)
+// an approvals gate. Whether the approval of an account on the forge would count is known only
+// once the command is given; empty: there is none.
+func (u *user) mayGive(cmd command.Command, account string, hasApprovals bool) error {
+	return command.Authorise(cmd, command.Person{Login: u.By(), Role: u.Role, Approver: account != ""}, hasApprovals)
 }

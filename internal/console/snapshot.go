@@ -26,6 +26,7 @@ type shownUnit struct {
 	attention, moving, waiting bool
 	names                      string   // what it is found by besides its environments, in lower case
 	texts                      []string // likewise, by environment
+	labels                     []string // of its targets' Applications, each once, as key=value
 	rows                       rowCache
 }
 
@@ -199,12 +200,16 @@ func (r *reader) newShownUnit(old *shownUnit, learnedURLs int) *shownUnit {
 	u := &shownUnit{digest: old.digest, at: old.at, record: old.record, learnedURLs: learnedURLs, component: r.buildComponent(old.record)}
 	c := &u.component
 	u.attention, u.moving, u.waiting = c.Attention(), c.Moving(), c.Waiting()
+	u.labels = labelsOf(c)
 	u.names = strings.ToLower(c.Component + "\n" + c.Pipeline + "\n" + c.Repository)
 	for i := range c.Environments {
 		e := &c.Environments[i]
 		text := []string{e.Name, e.State, e.Release}
 		if e.Incoming != nil {
 			text = append(text, e.Incoming.Name, e.Incoming.State)
+		}
+		for j := range e.Targets {
+			text = append(text, joinLabels(e.Targets[j].Labels)...)
 		}
 		u.texts = append(u.texts, strings.ToLower(strings.Join(text, "\n")))
 	}

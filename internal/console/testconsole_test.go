@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -36,6 +37,7 @@ type testConsole struct {
 	url     string
 
 	holds map[string][]promotion.Hold // by component, of those that are put
+	teams map[string]string           // likewise: whose label its Applications have
 
 	mu       sync.Mutex
 	commands []Command
@@ -154,6 +156,9 @@ func (w *testConsole) unitRow(repo, pipeline, component, broken string, after ma
 		targets := map[string]any{}
 		for name := range e.Targets {
 			targets[name] = map[string]any{"id": "hub/argocd/" + component + "-" + name, "cluster": "cluster-of-" + name, "applicationSet": pipeline}
+			if team := w.teams[component]; team != "" {
+				targets[name].(map[string]any)["labels"] = map[string]string{"team": team, "app": component, "tier": strings.TrimSuffix(name[:min(4, len(name))], "-")}
+			}
 		}
 		shape = append(shape, map[string]any{"name": e.Environment, "after": after[e.Environment], "targets": targets})
 	}

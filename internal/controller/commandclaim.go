@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"go.uber.org/zap"
-
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
 	"github.com/liftlock/liftlock/internal/controller/wake"
@@ -100,13 +98,10 @@ func (e *Controller) claimCommand(ctx context.Context, o *Command) (begun, answe
 }
 
 // announceCommand says in the pull request that a command is about who gave it in the console:
-// nobody sees that there otherwise. The audit trail has it already, so a pull request that takes
-// no comment, now or ever, makes nothing of it undone.
+// nobody sees that there otherwise.
 func (e *Controller) announceCommand(ctx context.Context, r *Repository, o Command) {
 	if o.Via != ViaConsole || o.Pull == 0 || o.Command.Verb == command.Skip { // a skip is said there anyway
 		return
 	}
-	if _, err := r.Forge.CreateComment(ctx, r.Name, o.Pull, r.Words(prtext.CommandGiven(o.By, command.Comment(o.Command), o.Command.Reason))); err != nil {
-		e.opts.Log.Warn("a pull request takes no comment on who gave a command in the console; the audit trail has it", zap.String("repository", r.ID), zap.Int("pull", o.Pull), zap.String("by", o.By), zap.Error(err))
-	}
+	e.announce(ctx, r, o.Pull, o.Source, prtext.CommandGiven(o.By, command.Comment(o.Command), o.Command.Reason))
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/command"
@@ -233,5 +234,75 @@ func TestConsoleUnholdSparesWhatCameLater(t *testing.T) {
 	holds, err := facts.ReadPullHolds(t.Context(), w.opts.Store, w.repo.ID, p.Number)
 	if w.must(err); len(holds) != 1 || holds[0].By != "grace (console)" {
 		t.Errorf("it is held by %+v", holds)
+	}
+}
+
+// lateComments is a forge that says of its first comments that it takes none for the moment,
+// although it may have taken them.
+type lateComments struct {
+	forge.Forge
+	away  *int // how many it still refuses
+	takes bool // those too
+}
+
+// CreateComment implements forge.Forge.
+func (f lateComments) CreateComment(ctx context.Context, r forge.Repo, number int, body string) (*forge.Comment, error) {
+	if *f.away == 0 {
+		return f.Forge.CreateComment(ctx, r, number, body)
+	}
+	*f.away--
+	if f.takes {
+		if _, err := f.Forge.CreateComment(ctx, r, number, body); err != nil {
+			return nil, err
+		}
+	}
+	return nil, forge.ErrRetryable
+}
+
+// Who gave a command in the console is said in the pull request once the forge is back, and
+// once, also where the forge had taken the comment that it didn't answer for.
+func TestConsoleCommandsAreSaidLater(t *testing.T) {
+	for name, takes := range map[string]bool{"the forge was away": false, "its answer was lost": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newFixture(t, "  breakGlass: {users: [ada]}\n", soakedQA, "web")
+			p := w.openOne("web", "2.0.0", "web")
+			away := 2
+			w.repo.Forge = lateComments{w.repo.Forge, &away, takes}
+			w.must(w.consoleCommand("ada", command.RoleOperator, p.Number, "1", command.Command{Verb: command.Hold, Scope: command.ScopePR, Environment: "qa", Reason: "the certificate"}))
+			w.must(w.consoleCommand("oncall", command.RoleBreakGlass, p.Number, "1", command.Command{Verb: command.Skip, Gate: "soak", Reason: "the outage of today"}))
+			if away != 0 || !slices.Equal(w.outcomes(), []string{"oncall (console) skip: taken", "ada (console) hold: taken"}) {
+				t.Errorf("the forge refuses %d more; on record are %q", away, w.outcomes())
+			}
+			hold, skip := "`ada (console)` gave `/liftlock hold pr`: the certificate", "the outage of today"
+			for range 2 { // the second look finds nothing to say
+				w.clock.Step(announcementRetry)
+				w.must(w.run(wake.ForPull(w.repo.ID, p.Number)))
+				if w.commentsWith(hold) != 1 || w.commentsWith(skip) != 1 {
+					t.Errorf("%d comments say who holds it, %d who skipped a gate: %+v", w.commentsWith(hold), w.commentsWith(skip), w.pulls()[0].Comments)
+				}
+			}
+			rest, err := w.opts.Store.StateByPrefix(t.Context(), "announcement|")
+			if w.must(err); len(rest) != 0 {
+				t.Errorf("still to be said: %v", rest)
+			}
+		})
+	}
+	// The pull request is looked at for it by itself, and after a day not any more.
+	w := newFixture(t, "", manualQA, "web")
+	p := w.openOne("web", "2.0.0", "web")
+	away := 1
+	w.repo.Forge = lateComments{w.repo.Forge, &away, false}
+	w.must(w.consoleCommand("ada", command.RoleOperator, p.Number, "1", command.Command{Verb: command.Hold, Scope: command.ScopePR, Environment: "qa"}))
+	w.clock.Step(announcementRetry)
+	key := wake.ForPull(w.repo.ID, p.Number).String()
+	due, err := w.opts.Store.Claim(t.Context(), "test", 100)
+	w.must(err)
+	if !slices.ContainsFunc(due, func(c store.Claim) bool { return c.Key == key }) {
+		t.Errorf("due are %v, not %s", due, key)
+	}
+	w.clock.Step(maxAnnouncementAge)
+	w.must(w.announceRest(t.Context(), w.repo, p.Number))
+	if n := w.commentsWith("gave `/liftlock hold"); n != 0 {
+		t.Errorf("a day later it is said %d times", n)
 	}
 }

@@ -29,6 +29,7 @@ type Command struct {
 	By      string    // login, the API token's name, or a user of the console
 	ByID    int64     // of the account, as far as the forge tells; 0 with a role
 	Subject string    // with ViaConsole which user By is, as of a promotion.Holding; else empty
+	Account string    // with ViaConsole the login of user By on the forge; empty: not known
 	Role    string    // the API token's, or the user's in the console; empty: a person on the forge
 	Via     string    // comment, ViaAPI or ViaConsole
 	Source  string    // unique in the world; a command is recorded once for it
@@ -36,6 +37,14 @@ type Command struct {
 	Head    string    // skip: the head that it is about, or how that begins; empty: At says
 
 	ownHoldsOnly bool // it lifts what its author holds, and nothing that others do
+}
+
+// giver is the account on the forge that gave the command; false where it isn't known.
+func (o *Command) giver() (a policies.Account, known bool) {
+	if o.Role == "" {
+		return policies.Account{ID: o.ByID, Login: o.By}, true
+	}
+	return policies.Account{Login: o.Account}, o.Account != ""
 }
 
 // written is when the command was given at the latest: forges tell whole seconds.
@@ -225,7 +234,7 @@ func (e *Controller) resolvePerson(ctx context.Context, r *Repository, s *facts.
 	if o.Role == "" {
 		level, err := r.Forge.Permission(ctx, r.Name, o.By)
 		if err != nil {
-			return who, fmt.Errorf("read the permission of %s: %w", o.By, err)
+			return who, wrapPermission(err, o.By)
 		}
 		who.Permission = command.Permission(level)
 		if level < forge.PermissionWrite {
@@ -247,12 +256,22 @@ func (e *Controller) resolvePerson(ctx context.Context, r *Repository, s *facts.
 		return who, nil
 	}
 	var err error
-	if who.Holds, err = e.setHoldsItself(ctx, r, s, o); err != nil || o.Role != "" {
+	if who.Holds, err = e.setHoldsItself(ctx, r, s, o); err != nil {
 		return who, err
+	}
+	giver, known := o.giver()
+	if !known || o.Role != "" && len(envs) == 0 {
+		return who, nil
+	}
+	if o.Role != "" { // a role alone lets nobody approve
+		level, err := r.Forge.Permission(ctx, r.Name, giver.Login)
+		if err != nil || level < forge.PermissionWrite {
+			return who, wrapPermission(err, giver.Login)
+		}
 	}
 	who.Approver = true
 	for _, g := range envs {
-		ok, err := e.isApprover(ctx, s, g, o)
+		ok, err := e.isApprover(ctx, s, g, o, giver)
 		var refused *RefusedError
 		if who.Holds && errors.As(err, &refused) { // what is their own doesn't wait for that
 			ok, err = false, nil
@@ -265,14 +284,21 @@ func (e *Controller) resolvePerson(ctx context.Context, r *Repository, s *facts.
 	return who, nil
 }
 
+func wrapPermission(err error, login string) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("read the permission of %s: %w", login, err)
+}
+
 // isApprover says whether every gate of an environment would count the review of
 // an order's author, who may write.
-func (e *Controller) isApprover(ctx context.Context, s *facts.Snapshot, g gatedEnv, o Command) (bool, error) {
+func (e *Controller) isApprover(ctx context.Context, s *facts.Snapshot, g gatedEnv, o Command, giver policies.Account) (bool, error) {
 	r, _ := e.repository(o.Unit.Repo)
 	for _, gate := range g.gates {
-		may, err := e.opts.Gatherer.MayApprove(ctx, r.Repository, &gate.From, s.Commit, o.By)
+		may, err := e.opts.Gatherer.MayApprove(ctx, r.Repository, &gate.From, s.Commit, giver.Login)
 		if err != nil && !forge.IsRetryable(err) && ctx.Err() == nil {
-			err = newRefusal("whether the approval of %s would count can't be told: %v", o.By, err)
+			err = newRefusal("whether the approval of %s would count can't be told: %v", giver.Login, err)
 		}
 		if err != nil || !may {
 			return false, err
@@ -282,7 +308,7 @@ func (e *Controller) isApprover(ctx context.Context, s *facts.Snapshot, g gatedE
 	if err == nil && unknown != nil && o.Command.Verb != command.Revert { // the way back to safety doesn't wait for that
 		err = newRefusal("who made the release, whose word would not count, can't be told: %v", unknown)
 	}
-	return !slices.ContainsFunc(authors, policies.Account{ID: o.ByID, Login: o.By}.Matches), err
+	return !slices.ContainsFunc(authors, giver.Matches), err
 }
 
 // releaseAuthors are the accounts that made the release that comes to an environment, or,

@@ -15,7 +15,6 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/wording"
-	"github.com/liftlock/liftlock/policies"
 )
 
 // skipGate has an open promotion pass one of its pipeline's gates, for its head as it is
@@ -57,7 +56,7 @@ func (e *Controller) skipGate(ctx context.Context, r *Repository, s *facts.Snaps
 	if err := e.checkSecondPerson(ctx, s, p, o, open.Environment); err != nil {
 		return "", err
 	}
-	skip := facts.StoredSkip{Head: open.Head, Release: open.Release, Source: o.Source, Skip: promotion.Skip{Gate: o.Command.Gate, By: o.By, ByID: o.ByID, Via: holdVia(o),
+	skip := facts.StoredSkip{Head: open.Head, Release: open.Release, Source: o.Source, Skip: promotion.Skip{Gate: o.Command.Gate, By: o.By, ByID: o.ByID, Via: holdVia(o), Account: o.Account, Subject: o.Subject,
 		Reason: o.Command.Reason, At: given, Until: given.Add(promotion.SkipDuration)}}
 	text := prtext.SkippedText(skip.Skip, open.Head)
 	added, err := e.storeSkip(ctx, r, m.ev, open, skip, text)
@@ -71,9 +70,7 @@ func (e *Controller) skipGate(ctx context.Context, r *Repository, s *facts.Snaps
 		e.opts.Metrics.Skipped(o.Unit.Pipeline, open.Environment, skip.Gate)
 	}
 	if added && skip.Via != "" { // who wrote a comment is answered by one
-		if _, err := r.Forge.CreateComment(ctx, r.Name, o.Pull, r.Words(text)); err != nil {
-			return "", err
-		}
+		e.announce(ctx, r, o.Pull, o.Source, text)
 	}
 	if _, err := e.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, o.Pull); err != nil { // it has another label by now
 		return "", err
@@ -108,7 +105,7 @@ func (e *Controller) storeSkip(ctx context.Context, r *Repository, ev *facts.Eva
 		return false, nil
 	}
 	known = slices.DeleteFunc(known, func(k facts.StoredSkip) bool {
-		return !skip.At.Before(k.Until) || k.Gate == skip.Gate && k.Via == skip.Via && strings.EqualFold(k.By, skip.By)
+		return !skip.At.Before(k.Until) || skip.Replaces(&k.Skip)
 	})
 	if len(known) >= maxSkips {
 		return false, newRefusal("%d skips of #%d hold already", len(known), open.Number)
@@ -161,9 +158,11 @@ func (e *Controller) checkSkippable(p *facts.ResolvedPipeline, env, gate string)
 	return newRefusal("%s has no gate %s that could be skipped; it has %s. Holds are lifted by /liftlock unhold; what Liftlock itself waits for can't be skipped", env, gate, strings.Join(slices.Compact(names), ", "))
 }
 
-// checkSecondPerson refuses who made the release that they want to let past a gate.
+// checkSecondPerson refuses who made the release that they want to let past a gate, as far as it
+// is known which account they have on the forge.
 func (e *Controller) checkSecondPerson(ctx context.Context, s *facts.Snapshot, p *facts.ResolvedPipeline, o Command, env string) error {
-	if b := p.Spec.BreakGlass; o.Role != "" || b != nil && b.AllowSelf {
+	giver, known := o.giver()
+	if b := p.Spec.BreakGlass; !known || b != nil && b.AllowSelf {
 		return nil
 	}
 	authors, unknown, err := e.releaseAuthors(ctx, s, o, env)
@@ -172,7 +171,7 @@ func (e *Controller) checkSecondPerson(ctx context.Context, s *facts.Snapshot, p
 		return err
 	case unknown != nil:
 		return newRefusal("who made the release, who may not skip its gates, can't be told: %v", unknown)
-	case slices.ContainsFunc(authors, policies.Account{ID: o.ByID, Login: o.By}.Matches):
+	case slices.ContainsFunc(authors, giver.Matches):
 		return newRefusal("%s is an author of the release, so it takes a second person to skip a gate of it", o.By)
 	}
 	return nil

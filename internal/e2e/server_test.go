@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -23,6 +22,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/console/api"
+	"github.com/liftlock/liftlock/internal/emulator"
 )
 
 // serverStop bounds how long a server may take to end what it has begun.
@@ -55,12 +55,8 @@ type server struct {
 func newServer(w *testCluster, dir, repo string) (*server, error) {
 	// The hooks need the address before the server runs, and after a restart it
 	// must be the same.
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	s := &server{cluster: w, dir: dir, address: l.Addr().String(), repo: repo, secret: rand.Text(), refresh: "annotation"}
-	return s, l.Close()
+	address, err := emulator.FreeAddress()
+	return &server{cluster: w, dir: dir, address: address, repo: repo, secret: rand.Text(), refresh: "annotation"}, err
 }
 
 // argocdYAML is how the server's file reaches Argo CD, whose API lets everybody in.

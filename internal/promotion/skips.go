@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/liftlock/liftlock/policies"
@@ -16,14 +17,36 @@ const SkipDuration = 4 * time.Hour
 // about the pull request's head as it was then, so the facts have it only while that is
 // the head.
 type Skip struct {
-	Gate   string    `json:"gate"` // the gate's kind: soak
-	By     string    `json:"by"`
-	ByID   int64     `json:"byID,omitempty"` // of the account; 0: not known
-	Via    string    `json:"via,omitempty"`  // "api": By is the name of one of the API's tokens, "console": a user there, whose account on the forge isn't known
-	Reason string    `json:"reason"`
-	At     time.Time `json:"at"`
-	Until  time.Time `json:"until"`         // not from then on
-	Err    string    `json:"err,omitempty"` // why it doesn't count any more; empty: it does
+	Gate    string    `json:"gate"` // the gate's kind: soak
+	By      string    `json:"by"`
+	ByID    int64     `json:"byID,omitempty"`    // of the account; 0: not known
+	Via     string    `json:"via,omitempty"`     // "api": By is the name of one of the API's tokens, "console": a user there
+	Account string    `json:"account,omitempty"` // via console: the user's login on the forge; empty: not known
+	Subject string    `json:"subject,omitempty"` // via console: which user, as of a Holding
+	Reason  string    `json:"reason"`
+	At      time.Time `json:"at"`
+	Until   time.Time `json:"until"`         // not from then on
+	Err     string    `json:"err,omitempty"` // why it doesn't count any more; empty: it does
+}
+
+// Giver is the account that gave the skip; false where it isn't known: then nothing tells whether
+// it is an author's.
+func (s *Skip) Giver() (a policies.Account, known bool) {
+	if s.Via == "" {
+		return policies.Account{ID: s.ByID, Login: s.By}, true
+	}
+	return policies.Account{Login: s.Account}, s.Account != ""
+}
+
+// Replaces says that a skip is the same person's as an older one of the same gate.
+func (s *Skip) Replaces(older *Skip) bool {
+	if s.Gate != older.Gate || s.Via != older.Via {
+		return false
+	}
+	if s.Via == ViaConsole {
+		return s.Subject != "" && s.Subject == older.Subject
+	}
+	return strings.EqualFold(s.By, older.By)
 }
 
 // findSkip finds the skip of a gate that counts now; nil when none does. why says of one
@@ -32,15 +55,15 @@ func (j *evaluator) findSkip(p *Pull, gate string) (skip *Skip, why string) {
 	b := j.spec.BreakGlass
 	for i := range p.Skips {
 		s := &p.Skips[i]
-		own := func(a policies.Account) bool { return a.Matches(policies.Account{ID: s.ByID, Login: s.By}) }
-		second := s.Via == "" && !(b != nil && b.AllowSelf) // it takes a second person
+		giver, known := s.Giver()
+		second := known && !(b != nil && b.AllowSelf) // it takes a second person
 		switch {
 		case s.Gate != gate || !j.facts.Now.Before(s.Until):
 		case s.At.After(j.facts.Now.Add(policies.MaxClockAhead)):
 			why = "it was given at " + s.At.UTC().Format(time.RFC3339) + ", by a clock that was ahead"
 		case s.Err != "":
 			why = s.Err
-		case second && slices.ContainsFunc(p.Review.Authors, own):
+		case second && slices.ContainsFunc(p.Review.Authors, giver.Matches):
 			why = s.By + " is an author of the release by now, and it takes a second person"
 		case second && p.Review.AuthorsErr != "":
 			why = "it takes a second person, and who made the release can't be told: " + p.Review.AuthorsErr

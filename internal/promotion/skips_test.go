@@ -58,9 +58,12 @@ func TestSkips(t *testing.T) {
 			f.Pipeline.Spec.BreakGlass = &pipeline.BreakGlass{AllowSelf: true}
 			e.Open.Review.AuthorsErr = "a push of nobody"
 		}, window), want: merge, next: time.Hour},
-		"by a token, of whose-ever release": {facts: gated([]Skip{{Gate: "window", By: "ci", Via: "api", Reason: "the outage of today", Until: noon.Add(3 * time.Hour)}}, func(_ *ComponentFacts, e *Env) { e.Open.Review.AuthorsErr = "a push of nobody" }, window), want: merge, next: time.Hour},
-		"by a token":                        {facts: gated(with(func(s *Skip) { s.Via = "api" }), func(_ *ComponentFacts, e *Env) { e.Open.Review.Authors = []policies.Account{{Login: "ada"}} }, approvals(1)), want: merge, next: 3 * time.Hour},
-		"not of the server's floor":         {facts: gated([]Skip{skip("approvals")}, func(_ *ComponentFacts, e *Env) { e.Floor = []policies.Gate{approvals(1)} }, approvals(2)), next: 3 * time.Hour, why: "0 of 1 approval"},
+		"by a token, of whose-ever release":               {facts: gated([]Skip{{Gate: "window", By: "ci", Via: "api", Reason: "the outage of today", Until: noon.Add(3 * time.Hour)}}, func(_ *ComponentFacts, e *Env) { e.Open.Review.AuthorsErr = "a push of nobody" }, window), want: merge, next: time.Hour},
+		"by a token":                                      {facts: gated(with(func(s *Skip) { s.Via = "api" }), func(_ *ComponentFacts, e *Env) { e.Open.Review.Authors = []policies.Account{{Login: "ada"}} }, approvals(1)), want: merge, next: 3 * time.Hour},
+		"by a user of the console, of whose-ever release": {facts: gated(with(func(s *Skip) { s.Via = ViaConsole }), func(_ *ComponentFacts, e *Env) { e.Open.Review.AuthorsErr = "a push of nobody" }, approvals(1)), want: merge, next: 3 * time.Hour},
+		"by an author, in the console":                    {facts: gated(with(func(s *Skip) { s.Via, s.Account = ViaConsole, "Ada-L" }), func(_ *ComponentFacts, e *Env) { e.Open.Review.Authors = []policies.Account{{ID: 7, Login: "ada-l"}} }, approvals(1)), why: "ada is an author of the release by now"},
+		"by another one, in the console":                  {facts: gated(with(func(s *Skip) { s.Via, s.Account = ViaConsole, "ada" }), func(_ *ComponentFacts, e *Env) { e.Open.Review.Authors = []policies.Account{{ID: 7, Login: "ada-l"}} }, approvals(1)), want: merge, next: 3 * time.Hour},
+		"not of the server's floor":                       {facts: gated([]Skip{skip("approvals")}, func(_ *ComponentFacts, e *Env) { e.Floor = []policies.Gate{approvals(1)} }, approvals(2)), next: 3 * time.Hour, why: "0 of 1 approval"},
 		"and the floor is met": {facts: gated([]Skip{skip("approvals")}, func(_ *ComponentFacts, e *Env) {
 			e.Floor = []policies.Gate{approvals(1)}
 			e.Open.Review.Approvals = []policies.Approval{{User: "grace", MayWrite: true, Current: true}}
@@ -83,5 +86,25 @@ func TestSkips(t *testing.T) {
 	d := decideAlone(t, *f)
 	if g := d.Env("qa").Gates; len(g) != 1 || g[0].SkippedBy != "ada" || g[0].Reason != "skipped by ada until 2026-03-02T15:00:00Z: the outage of today (without that: 0 of 1 approval; waiting for 1 more from people who may write to the repository)" {
 		t.Errorf("it says %+v", g)
+	}
+}
+
+// A skip takes the place of an older one of the same person, and of nobody else who has that name.
+func TestSkipsOfNamesakesStay(t *testing.T) {
+	older := Skip{Gate: "soak", By: "Ada", Via: ViaConsole, Subject: "1"}
+	for name, c := range map[string]struct {
+		older, newer Skip
+		want         bool
+	}{
+		"the same user":                  {older, older, true},
+		"a namesake":                     {older, Skip{Gate: "soak", By: "Ada", Via: ViaConsole, Subject: "2"}, false},
+		"users of whom nothing is known": {Skip{Gate: "soak", By: "Ada", Via: ViaConsole}, Skip{Gate: "soak", By: "Ada", Via: ViaConsole}, false},
+		"a login":                        {older, Skip{Gate: "soak", By: "Ada"}, false},
+		"the same login":                 {Skip{Gate: "soak", By: "Ada"}, Skip{Gate: "soak", By: "ada"}, true},
+		"of another gate":                {older, Skip{Gate: "window", By: "Ada", Via: ViaConsole, Subject: "1"}, false},
+	} {
+		if got := c.newer.Replaces(&c.older); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
 	}
 }

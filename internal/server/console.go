@@ -68,7 +68,7 @@ func (s *Server) runCommand(ctx context.Context, o console.Command) (string, err
 	answer, err := e.ExecuteCommand(ctx, controller.Command{
 		Unit: promotion.Unit{Repo: o.Repo, Pipeline: o.Pipeline, Component: o.Component}, Pull: o.Pull,
 		Command: o.Grammar(),
-		By:      o.By, Subject: o.Subject, Role: o.Role, Via: o.Via, Source: o.Source, Head: o.Head,
+		By:      o.By, Subject: o.Subject, Account: o.Account, Role: o.Role, Via: o.Via, Source: o.Source, Head: o.Head,
 	})
 	var refused *controller.RefusedError
 	if errors.As(err, &refused) {

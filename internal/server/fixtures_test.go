@@ -2,13 +2,14 @@ package server_test
 
 import (
 	"cmp"
-	"net"
 	"strings"
 	"testing"
 	"time"
 
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/liftlock/liftlock/internal/emulator"
 )
 
 func overlayPath(component, env string) string { return "apps/" + component + "/overlays/" + env }
@@ -164,12 +165,11 @@ const (
 // freeAddress finds a port for a server whose address must be known before it runs.
 func freeAddress(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := emulator.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close() // nothing was sent
-	return l.Addr().String()
+	return address
 }
 
 // steppedClock stands still until it is stepped. It starts now: what the forge asks

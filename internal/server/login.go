@@ -26,9 +26,9 @@ func newLogin(c *config.Config, now func() time.Time) (*console.Login, error) {
 		return nil, fmt.Errorf("oidc: %w", err)
 	}
 	p, err := login.New(login.Options{Issuer: o.Issuer, ClientID: o.ClientID, ClientSecret: o.ClientSecret.Reveal(), RedirectURL: c.ExternalURL + "/login/callback",
-		Scopes: append([]string{"openid", "profile", "email"}, o.Scopes...), GroupsClaim: o.GroupsClaim, NameClaim: o.NameClaim, Transport: transport, Now: now})
+		Scopes: append([]string{"openid", "profile", "email"}, o.Scopes...), GroupsClaim: o.GroupsClaim, NameClaim: o.NameClaim, AccountClaims: o.Accounts, Transport: transport, Now: now})
 	if err != nil {
 		return nil, err
 	}
-	return &console.Login{Provider: p, Roles: o.Roles.ByRole(), Idle: o.Sessions.Idle, Lifetime: o.Sessions.Lifetime}, nil
+	return &console.Login{Provider: p, Accounts: o.Accounts, Roles: o.Roles.ByRole(), Idle: o.Sessions.Idle, Lifetime: o.Sessions.Lifetime}, nil
 }

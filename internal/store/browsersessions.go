@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -15,11 +17,12 @@ type BrowserSession struct {
 	// two sessions, over or not, have one of them in common.
 	Token, Attempt string
 
-	Subject string // who, as the identity provider knows them for good
-	Name    string // what people call them
-	Role    string
-	Groups  []string
-	Client  string // where the login came from
+	Subject  string // who, as the identity provider knows them for good
+	Name     string // what people call them
+	Role     string
+	Groups   []string
+	Accounts map[string]string // the user's logins by forge; nil: none is known
+	Client   string            // where the login came from
 
 	StartedAt time.Time // zero: now
 	SeenAt    time.Time // when it was last used; zero: StartedAt
@@ -33,23 +36,26 @@ const maxBrowserSessions = 1000
 // AddBrowserSession adds a session; false, and nothing was added, where its token or its
 // login's attempt has been used for one before.
 func (s *Store) AddBrowserSession(ctx context.Context, b BrowserSession) (added bool, err error) {
+	return txWithResult(ctx, s, "addBrowserSession", func(tx *Tx) (bool, error) { return tx.AddBrowserSession(ctx, b) })
+}
+
+// AddBrowserSession is Store.AddBrowserSession.
+func (t *Tx) AddBrowserSession(ctx context.Context, b BrowserSession) (added bool, err error) {
 	if err := cmp.Or(checkKey("its ID", b.ID), checkKey("its token's digest", b.Token), checkKey("its attempt", b.Attempt), checkKey("its subject", b.Subject),
-		checkNames("its name", b.Name, "its role", b.Role, "its client", b.Client), checkNames(pairWith("a group", b.Groups)...)); err != nil {
+		checkNames("its name", b.Name, "its role", b.Role, "its client", b.Client), checkNames(pairWith("a group", b.Groups)...), checkNames(pairWith("an account", slices.Collect(maps.Values(b.Accounts)))...)); err != nil {
 		return false, wrapError(err, "store a session of %.80q", b.Name)
 	}
 	if b.ExpiresAt.IsZero() {
 		return false, wrapError(fmt.Errorf("%w: it never expires", ErrInvalid), "store a session of %.80q", b.Name)
 	}
-	return txWithResult(ctx, s, "addBrowserSession", func(tx *Tx) (bool, error) {
-		if b.StartedAt.IsZero() {
-			b.StartedAt = tx.now()
-		}
-		if b.SeenAt.IsZero() {
-			b.SeenAt = b.StartedAt
-		}
-		added, err := tx.db.addBrowserSession(ctx, b)
-		return added, wrapError(err, "store a session of %s", b.Name)
-	})
+	if b.StartedAt.IsZero() {
+		b.StartedAt = t.now()
+	}
+	if b.SeenAt.IsZero() {
+		b.SeenAt = b.StartedAt
+	}
+	added, err = t.db.addBrowserSession(ctx, b)
+	return added, wrapError(err, "store a session of %s", b.Name)
 }
 
 // pairWith puts what it is before each value.
@@ -83,10 +89,13 @@ func (s *Store) RotateBrowserSession(ctx context.Context, id, token, next, role 
 
 // EndBrowserSession ends a session; false where there is none, or it was ended before.
 func (s *Store) EndBrowserSession(ctx context.Context, id string) (ended bool, err error) {
-	return txWithResult(ctx, s, "endBrowserSession", func(tx *Tx) (bool, error) {
-		ended, err := tx.db.endBrowserSession(ctx, id, tx.now())
-		return ended, wrapError(err, "end the session %s", id)
-	})
+	return txWithResult(ctx, s, "endBrowserSession", func(tx *Tx) (bool, error) { return tx.EndBrowserSession(ctx, id) })
+}
+
+// EndBrowserSession is Store.EndBrowserSession.
+func (t *Tx) EndBrowserSession(ctx context.Context, id string) (ended bool, err error) {
+	ended, err = t.db.endBrowserSession(ctx, id, t.now())
+	return ended, wrapError(err, "end the session %s", id)
 }
 
 func (t sqlTx) addBrowserSession(ctx context.Context, b BrowserSession) (added bool, err error) {
@@ -94,9 +103,17 @@ func (t sqlTx) addBrowserSession(ctx context.Context, b BrowserSession) (added b
 	if err != nil {
 		return false, err
 	}
-	n, err := t.db.exec(ctx, `INSERT INTO browser_sessions (id, token, attempt, subject, name, role, "groups", client, started_at, seen_at, expires_at, ended_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT DO NOTHING`,
-		b.ID, b.Token, b.Attempt, b.Subject, b.Name, b.Role, string(groups), b.Client, toMicros(b.StartedAt), toMicros(b.SeenAt), toMicros(b.ExpiresAt), toMicros(b.EndedAt))
+	accounts := ""
+	if len(b.Accounts) > 0 {
+		raw, err := json.Marshal(b.Accounts)
+		if err != nil {
+			return false, err
+		}
+		accounts = string(raw)
+	}
+	n, err := t.db.exec(ctx, `INSERT INTO browser_sessions (id, token, attempt, subject, name, role, "groups", client, started_at, seen_at, expires_at, ended_at, accounts)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) ON CONFLICT DO NOTHING`,
+		b.ID, b.Token, b.Attempt, b.Subject, b.Name, b.Role, string(groups), b.Client, toMicros(b.StartedAt), toMicros(b.SeenAt), toMicros(b.ExpiresAt), toMicros(b.EndedAt), accounts)
 	return n > 0, err
 }
 
@@ -115,11 +132,11 @@ func (t sqlTx) endBrowserSession(ctx context.Context, id string, at time.Time) (
 	return n > 0, err
 }
 
-const browserSessionColumns = `id, token, attempt, subject, name, role, "groups", client, started_at, seen_at, expires_at, ended_at`
+const browserSessionColumns = `id, token, attempt, subject, name, role, "groups", client, started_at, seen_at, expires_at, ended_at, accounts`
 
 func (b *BrowserSession) columns() []any {
 	return []any{&b.ID, &b.Token, &b.Attempt, &b.Subject, &b.Name, &b.Role, namesColumn{&b.Groups}, &b.Client,
-		timeColumn{&b.StartedAt}, timeColumn{&b.SeenAt}, timeColumn{&b.ExpiresAt}, timeColumn{&b.EndedAt}}
+		timeColumn{&b.StartedAt}, timeColumn{&b.SeenAt}, timeColumn{&b.ExpiresAt}, timeColumn{&b.EndedAt}, accountsColumn{&b.Accounts}}
 }
 
 // namesColumn reads a stored list of names.
@@ -132,6 +149,21 @@ func (c namesColumn) Scan(stored any) error {
 		return fmt.Errorf("a list of names is stored as %T", stored)
 	}
 	return json.Unmarshal([]byte(raw), c.names)
+}
+
+// accountsColumn reads stored accounts; empty text is none.
+type accountsColumn struct{ accounts *map[string]string }
+
+// Scan implements sql.Scanner.
+func (c accountsColumn) Scan(stored any) error {
+	raw, ok := stored.(string)
+	if !ok {
+		return fmt.Errorf("accounts are stored as %T", stored)
+	}
+	if *c.accounts = nil; raw == "" {
+		return nil
+	}
+	return json.Unmarshal([]byte(raw), c.accounts)
 }
 
 func (r queries) BrowserSession(ctx context.Context, token string) (BrowserSession, bool, error) {

@@ -9,7 +9,7 @@ import (
 
 // newBrowserSession is a session that lasts for an hour.
 func (w *testStore) newBrowserSession(id, subject string) BrowserSession {
-	return BrowserSession{ID: id, Token: "token " + id, Attempt: "attempt " + id, Subject: subject, Name: "Ada", Role: "operator", Groups: []string{"sre", "on call"}, Client: "10.0.0.7",
+	return BrowserSession{ID: id, Token: "token " + id, Attempt: "attempt " + id, Subject: subject, Name: "Ada", Role: "operator", Groups: []string{"sre", "on call"}, Accounts: map[string]string{"hub": "ada-l"}, Client: "10.0.0.7",
 		StartedAt: w.Now(), SeenAt: w.Now(), ExpiresAt: w.Now().Add(time.Hour)}
 }
 
@@ -33,7 +33,7 @@ func TestBrowserSessions(t *testing.T) {
 		}
 		w.Advance(time.Minute)
 		second := w.newBrowserSession("2", "eve")
-		second.Groups = nil
+		second.Groups, second.Accounts = nil, nil
 		value(w.AddBrowserSession(ctx, second))(t)
 		list := func(subject string, since time.Time) string {
 			t.Helper()

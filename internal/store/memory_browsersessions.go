@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -30,7 +31,7 @@ func (t *memoryTx) addBrowserSession(_ context.Context, b BrowserSession) (added
 	if all.find(&b) != nil || all.findBy(sessionsByToken, &b) != nil || all.findBy(sessionsByAttempt, &b) != nil {
 		return false, nil
 	}
-	b.Groups = slices.Clone(b.Groups)
+	b.Groups, b.Accounts = slices.Clone(b.Groups), maps.Clone(b.Accounts)
 	b.StartedAt, b.SeenAt, b.ExpiresAt, b.EndedAt = storedTime(b.StartedAt), storedTime(b.SeenAt), storedTime(b.ExpiresAt), storedTime(b.EndedAt)
 	all.put(&b)
 	return true, nil
@@ -101,6 +102,6 @@ func (m memoryReader) BrowserSessions(ctx context.Context, subject string, usedS
 
 func (b *BrowserSession) copy() BrowserSession {
 	out := *b
-	out.Groups = slices.Clone(b.Groups)
+	out.Groups, out.Accounts = slices.Clone(b.Groups), maps.Clone(b.Accounts)
 	return out
 }

@@ -155,8 +155,8 @@
   let typing = 0;
   const find = (form) => {
     const to = new URL(location.href);
-    for (const name of ["q", "env", "state", "sort"]) {
-      const value = form.elements[name].value.trim();
+    for (const name of ["q", "env", "state", "label", "sort"]) {
+      const value = form.elements[name]?.value.trim();
       if (value && !(name === "sort" && value === "need")) to.searchParams.set(name, value); else to.searchParams.delete(name);
     }
     to.searchParams.delete("page");

@@ -22,9 +22,10 @@ const (
 
 // Identity is who logged in.
 type Identity struct {
-	Subject string // for good, at this provider
-	Name    string // one line, never empty
-	Groups  []string
+	Subject  string // for good, at this provider
+	Name     string // one line, never empty
+	Groups   []string
+	Accounts map[string]string // logins by forge, of those whose claim there is
 }
 
 // AuthResponse is what the provider sends a browser back with.
@@ -77,7 +78,7 @@ func (p *Provider) Identify(ctx context.Context, a *Attempt, got AuthResponse) (
 	case id.Subject == "" || len(id.Subject) > maxSubject:
 		return nil, newRefusal("the ID token names no subject that can be kept")
 	}
-	if _, ok := claims[p.opts.GroupsClaim]; !ok {
+	if p.lacksClaim(claims) {
 		if err := p.addUserInfo(ctx, m, token, id.Subject, claims); err != nil {
 			return nil, err
 		}
@@ -90,7 +91,48 @@ func (p *Provider) Identify(ctx context.Context, a *Attempt, got AuthResponse) (
 	if name == "" {
 		return nil, newRefusal("the ID token gives nothing that you could be called by")
 	}
-	return &Identity{Subject: id.Subject, Name: name, Groups: groups}, nil
+	accounts, err := p.listAccounts(claims)
+	if err != nil {
+		return nil, err
+	}
+	return &Identity{Subject: id.Subject, Name: name, Groups: groups, Accounts: accounts}, nil
+}
+
+// lacksClaim says that a claim which is looked for isn't there, and may be at the userinfo endpoint.
+func (p *Provider) lacksClaim(claims map[string]json.RawMessage) bool {
+	if _, ok := claims[p.opts.GroupsClaim]; !ok {
+		return true
+	}
+	for _, claim := range p.opts.AccountClaims {
+		if _, ok := claims[claim]; !ok {
+			return true
+		}
+	}
+	return false
+}
+
+// maxAccount bounds a login on a forge, in bytes: GitLab's are at most 255 characters.
+const maxAccount = 255
+
+// listAccounts reads the logins on the forges. One that is none is refused: as if it weren't there,
+// somebody would be held for nobody's account.
+func (p *Provider) listAccounts(claims map[string]json.RawMessage) (map[string]string, error) {
+	var out map[string]string
+	for forge, claim := range p.opts.AccountClaims {
+		raw, ok := claims[claim]
+		if !ok || string(raw) == "null" || string(raw) == `""` {
+			continue
+		}
+		text, ok := textClaim(claims, claim)
+		if !ok || len(text) > maxAccount || strings.ContainsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }) {
+			return nil, newRefusal("the claim %s is no login on the forge %s: %.80s", claim, forge, raw)
+		}
+		if out == nil {
+			out = map[string]string{}
+		}
+		out[forge] = text
+	}
+	return out, nil
 }
 
 // explainExchange says why a code wasn't redeemed.
@@ -116,7 +158,7 @@ func (p *Provider) addUserInfo(ctx context.Context, m *metadata, token *oauth2.T
 	}
 	info, err := m.provider.UserInfo(ctx, oauth2.StaticTokenSource(token))
 	if err != nil {
-		return p.noteUnreachable("the ID token has no claim "+p.opts.GroupsClaim+", and "+p.opts.Issuer+" can't be asked for it", err)
+		return p.noteUnreachable("the ID token lacks a claim that the server's file names, and "+p.opts.Issuer+" can't be asked for it", err)
 	}
 	if info.Subject != subject { // OpenID Connect Core 1.0, "Successful UserInfo Response"
 		return newRefusal("%s speaks of somebody else at its userinfo endpoint", p.opts.Issuer)

@@ -3,7 +3,10 @@ package login_test
 import (
 	"crypto/rand"
 	"crypto/rsa"
+	"crypto/sha256"
+	"encoding/base64"
 	"errors"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -75,6 +78,12 @@ func TestIdentify(t *testing.T) {
 		"a verified address": {logintest.User{Subject: "1"}, func(p *logintest.Provider) {
 			p.Change = func(m map[string]any) { m["email"], m["email_verified"] = "ada@example.com", true }
 		}, nil, login.Identity{Subject: "1", Name: "ada@example.com"}},
+		"accounts on forges": {logintest.User{Subject: "1", Name: "ada", Groups: []string{"sre"}}, func(p *logintest.Provider) {
+			p.Change = func(m map[string]any) { m["nickname"], m["lab_login"] = "ada-l", "" }
+		}, func(o *login.Options) {
+			o.AccountClaims = map[string]string{"hub": "nickname", "lab": "lab_login", "tea": "none"}
+		},
+			login.Identity{Subject: "1", Name: "ada", Groups: []string{"sre"}, Accounts: map[string]string{"hub": "ada-l"}}},
 		"a name of many lines": {logintest.User{Subject: "1", Name: "ada\n\u202e/liftlock skip soak"}, nil, nil, login.Identity{Subject: "1", Name: "ada /liftlock skip soak"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -89,7 +98,7 @@ func TestIdentify(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got.Subject != test.want.Subject || got.Name != test.want.Name || !slices.Equal(got.Groups, test.want.Groups) {
+			if got.Subject != test.want.Subject || got.Name != test.want.Name || !slices.Equal(got.Groups, test.want.Groups) || !maps.Equal(got.Accounts, test.want.Accounts) {
 				t.Errorf("it is %+v, want %+v", *got, test.want)
 			}
 		})
@@ -151,7 +160,15 @@ func TestForgedLoginsAreRefused(t *testing.T) {
 		"the secret as the key": {func(p *logintest.Provider) {
 			p.Forge = sign(jose.SigningKey{Algorithm: jose.HS256, Key: []byte(strings.Repeat(logintest.ClientSecret, 3))})
 		}, nil, "not good"},
-		"no token": {func(p *logintest.Provider) { p.Forge = func([]byte) string { return "" } }, nil, "no ID token"},
+		"the public key as the secret": {func(p *logintest.Provider) {
+			p.Forge = sign(jose.SigningKey{Algorithm: jose.HS256, Key: jose.JSONWebKey{Key: p.PublicKey(t), KeyID: "1"}})
+		}, nil, "not good"},
+		"another key as the provider's own": {func(p *logintest.Provider) {
+			p.Forge = sign(jose.SigningKey{Algorithm: jose.RS256, Key: jose.JSONWebKey{Key: stranger, KeyID: "2"}})
+		}, nil, "not good"},
+		"an account that is none": {claim("account", []string{"ada", "root"}), nil, "no login on the forge hub"},
+		"an account of two words": {claim("account", "ada root"), nil, "no login on the forge hub"},
+		"no token":                {func(p *logintest.Provider) { p.Forge = func([]byte) string { return "" } }, nil, "no ID token"},
 		"somebody else's groups": {func(p *logintest.Provider) {
 			p.HidesGroups, p.Change = true, func(m map[string]any) {
 				if _, isToken := m["aud"]; !isToken {
@@ -167,7 +184,7 @@ func TestForgedLoginsAreRefused(t *testing.T) {
 					test.set(p)
 				}
 			})
-			p, a := newProvider(t, idp, c, nil), login.NewAttempt("/")
+			p, a := newProvider(t, idp, c, func(o *login.Options) { o.AccountClaims = map[string]string{"hub": "account"} }), login.NewAttempt("/")
 			got := answerTo(t, p, a)
 			if test.answer != nil {
 				test.answer(a, &got)
@@ -195,6 +212,60 @@ func TestCodeIsGoodOnce(t *testing.T) {
 	var refused *login.RefusedError
 	if _, err := p.Identify(t.Context(), a, got); !errors.As(err, &refused) {
 		t.Fatalf("played again: %v", err)
+	}
+}
+
+// A provider that changes its key needs no restart here, and what its old key signs is worth
+// nothing then.
+func TestKeysRotate(t *testing.T) {
+	c := newClock()
+	idp := logintest.New(t, func() time.Time { return c.now })
+	p := newProvider(t, idp, c, nil)
+	logIn := func() error {
+		a := login.NewAttempt("/")
+		_, err := p.Identify(t.Context(), a, answerTo(t, p, a))
+		return err
+	}
+	if err := logIn(); err != nil {
+		t.Fatal(err)
+	}
+	var old func([]byte) (string, error)
+	idp.With(func(p *logintest.Provider) { old = p.RotateKey(t, "2") })
+	if err := logIn(); err != nil {
+		t.Errorf("with the new key: %v", err)
+	}
+	idp.With(func(p *logintest.Provider) {
+		p.Forge = func(claims []byte) string {
+			token, err := old(claims)
+			if err != nil {
+				t.Error(err)
+			}
+			return token
+		}
+	})
+	var refused *login.RefusedError
+	if err := logIn(); !errors.As(err, &refused) || !strings.Contains(refused.Why, "not good") {
+		t.Errorf("with the old key: %v", err)
+	}
+}
+
+// The code is bound to who began the login, by a digest that doesn't tell the secret, whatever
+// the provider says that it takes.
+func TestCodesAreBound(t *testing.T) {
+	c := newClock()
+	idp := logintest.New(t, func() time.Time { return c.now })
+	p, a := newProvider(t, idp, c, nil), login.NewAttempt("/")
+	to, err := p.AuthURL(t.Context(), a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, err := url.Parse(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, sum := u.Query(), sha256.Sum256([]byte(a.Verifier))
+	if q.Get("code_challenge_method") != "S256" || q.Get("code_challenge") != base64.RawURLEncoding.EncodeToString(sum[:]) || strings.Contains(to, a.Verifier) || q.Get("state") != a.State || q.Get("nonce") != a.Nonce || q.Get("response_type") != "code" {
+		t.Errorf("the login leads to %s", to)
 	}
 }
 

@@ -53,8 +53,11 @@ type Options struct {
 	// NameClaim is what users are called by; empty: preferred_username, else an e-mail
 	// address that the provider has verified, else the subject.
 	NameClaim string
-	Transport http.RoundTripper // nil: http.DefaultTransport
-	Now       func() time.Time  // nil: time.Now
+	// AccountClaims are the claims that have a user's login on each forge, by the forge's name in
+	// the server's file; a forge without one knows nobody's.
+	AccountClaims map[string]string
+	Transport     http.RoundTripper // nil: http.DefaultTransport
+	Now           func() time.Time  // nil: time.Now
 }
 
 // Provider is an OpenID Connect provider. It is looked up when somebody first logs in, so

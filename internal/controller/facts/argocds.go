@@ -101,6 +101,17 @@ func (a *argoCDs) findApp(t *appset.Target) (*verification.App, error) {
 	return app, nil
 }
 
+// labelsOf are the labels of a target's Application as it was seen last, also while its Argo CD
+// can't be reached: nothing is judged by them, and people look for what they know.
+func (a *argoCDs) labelsOf(t *appset.Target) map[string]string {
+	if argo, ok := a.byName[a.ArgoCDOf(t)]; ok {
+		if app, _ := argo.Apps.Get(t.Namespace, t.Name); app != nil {
+			return app.Labels
+		}
+	}
+	return nil
+}
+
 // closedWindow is the sync window that an Application that is out of sync waits for; nil
 // where there is none.
 func (a *argoCDs) closedWindow(t *appset.Target, app *verification.App, now time.Time) *verification.Window {

@@ -17,6 +17,20 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
 
+// What people find Applications by stays known while their Argo CD is away.
+func TestLabelsOutliveTheConnection(t *testing.T) {
+	web := &verification.App{Name: "web", Labels: map[string]string{"team": "shop"}}
+	a := &argoCDs{main: "hub", byName: map[string]ArgoCD{"hub": {Apps: &knownApps{apps: map[string]*verification.App{"argocd/web": web}, ready: errors.New("away")}}}}
+	if got := a.labelsOf(&appset.Target{Namespace: "argocd", Name: "web"}); got["team"] != "shop" {
+		t.Errorf("the labels are %v", got)
+	}
+	for _, none := range []appset.Target{{Namespace: "argocd", Name: "other"}, {Namespace: "argocd", Name: "web", ArgoCD: "none"}} {
+		if got := a.labelsOf(&none); got != nil {
+			t.Errorf("%+v has the labels %v", none, got)
+		}
+	}
+}
+
 // knownApps are Applications by namespace and name.
 type knownApps struct {
 	apps  map[string]*verification.App

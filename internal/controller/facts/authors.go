@@ -98,7 +98,7 @@ func (m *makers) addContributor(r *Repository, commit string, p forge.Contributo
 // promote it, where a gate of the environment or a skip, which takes a second person, asks.
 func (o *authorGatherer) authorFacts(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, p *promotion.Pull) error {
 	release, f := p.Release, &p.Review
-	if !slices.ContainsFunc(env.Gates, func(g policies.Gate) bool { return g.RequiresAuthors() }) && !slices.ContainsFunc(p.Skips, func(s promotion.Skip) bool { return s.Via == "" }) {
+	if !slices.ContainsFunc(env.Gates, func(g policies.Gate) bool { return g.RequiresAuthors() }) && !slices.ContainsFunc(p.Skips, func(s promotion.Skip) bool { _, known := s.Giver(); return known }) {
 		return nil
 	}
 	authors, err := o.ReleaseAuthors(ctx, c, env.Name, release)
@@ -303,11 +303,19 @@ func (m *makers) addPull(ctx context.Context, r *Repository, pr *forge.PullReque
 	if err := requireListed(ctx, r, pr, all); err != nil {
 		return err
 	}
-	return m.addCoAuthors(ctx, r, pr.MergeCommit, all)
+	for _, landed := range []string{pr.MergeCommit, pr.SquashCommit} {
+		if landed == "" {
+			continue
+		}
+		if err := m.addCoAuthors(ctx, r, landed, all); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // requireListed holds a pull request's list of commits against what a merge of two lines
-// brought, as far as Git knows.
+// brought, as far as Git knows: those, or the one that the forge made of them.
 func requireListed(ctx context.Context, r *Repository, pr *forge.PullRequest, all []forge.CommitAuthors) error {
 	listed := map[string]bool{}
 	for _, c := range all {
@@ -328,7 +336,7 @@ func requireListed(ctx context.Context, r *Repository, pr *forge.PullRequest, al
 		return err
 	}
 	for _, c := range brought {
-		if !listed[c.SHA] {
+		if !listed[c.SHA] && c.SHA != pr.SquashCommit {
 			return fmt.Errorf("#%d brought %s, which the forge doesn't list among its commits", pr.Number, wording.Short(c.SHA))
 		}
 	}

@@ -48,18 +48,19 @@ type ComponentEvaluation struct {
 	Facts promotion.ComponentFacts
 	Unit  *ResolvedUnit
 
-	Observations       []store.Observation         // verification memories that changed, to be written with the run
-	Soaks              []store.Arrival             // arrivals whose soak went on, likewise
-	Metrics            []MetricRecord              // what Prometheus servers answered, likewise
-	Endpoints          []EndpointRecord            // what endpoints said, likewise
-	Ungated            []UngatedMerge              // promotions that were merged by hand past their gates, likewise
-	Merges             []store.Audit               // that were just seen and are not on record yet
-	FetchRequests      map[string][]string         // by the repository's ID: what Argo CD reports and Git doesn't know yet, mostly revisions
-	UnreachableArgoCDs []string                    // the Argo CDs that can't be asked about targets of the component
-	restored           map[string][]fieldedit.Edit // what reverts what landed, by environment
-	children           map[string][]childTarget    // the Applications below the targets, by environment
-	past               []store.PastPull            // what closed pull requests did for it, as the store has it
-	pastVersion        int64                       // the store's of that
+	Observations       []store.Observation          // verification memories that changed, to be written with the run
+	Soaks              []store.Arrival              // arrivals whose soak went on, likewise
+	Metrics            []MetricRecord               // what Prometheus servers answered, likewise
+	Endpoints          []EndpointRecord             // what endpoints said, likewise
+	Ungated            []UngatedMerge               // promotions that were merged by hand past their gates, likewise
+	Merges             []store.Audit                // that were just seen and are not on record yet
+	FetchRequests      map[string][]string          // by the repository's ID: what Argo CD reports and Git doesn't know yet, mostly revisions
+	UnreachableArgoCDs []string                     // the Argo CDs that can't be asked about targets of the component
+	TargetLabels       map[string]map[string]string // of the targets' Applications as they were seen last, by the targets' ID
+	restored           map[string][]fieldedit.Edit  // what reverts what landed, by environment
+	children           map[string][]childTarget     // the Applications below the targets, by environment
+	past               []store.PastPull             // what closed pull requests did for it, as the store has it
+	pastVersion        int64                        // the store's of that
 }
 
 // requestFetch asks for a repository to be fetched, once for what it is for.

@@ -109,6 +109,9 @@ func (s *inputCollector) addArgoCD(ctx context.Context, name string, in *appset.
 		if line, err := appset.ParseVersion(seen.version.Line); err == nil && !known.Version.IsKnown() {
 			known.Version = line
 		}
+		if known.Policy.Sync == "" { // the server's file says none
+			known.Policy = appset.ControllerPolicy(seen.version.SetPolicy)
+		}
 		sets, err := a.Live.Sets()
 		if err != nil {
 			in.Live.Unknown[name] = err.Error()

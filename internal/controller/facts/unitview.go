@@ -40,9 +40,10 @@ type UnitEnvironment struct {
 
 // UnitTarget says which Application a target is.
 type UnitTarget struct {
-	ID             string `json:"id,omitempty"` // its name across Argo CDs
-	Cluster        string `json:"cluster,omitempty"`
-	ApplicationSet string `json:"applicationSet,omitempty"` // empty: it is a plain Application
+	ID             string            `json:"id,omitempty"` // its name across Argo CDs
+	Cluster        string            `json:"cluster,omitempty"`
+	ApplicationSet string            `json:"applicationSet,omitempty"` // empty: it is a plain Application
+	Labels         map[string]string `json:"labels,omitempty"`         // the Application's, as it was seen last
 }
 
 // describeEnvironments says where a component's environments are in its pipeline.
@@ -62,11 +63,22 @@ func describeEnvironments(c *ComponentEvaluation) []UnitEnvironment {
 				u.Targets = map[string]UnitTarget{}
 			}
 			_, name, _ := strings.Cut(t.ID, "/") // without its Argo CD
-			u.Targets[t.Name] = UnitTarget{ID: t.ID, Cluster: t.Cluster, ApplicationSet: sets[name]}
+			u.Targets[t.Name] = UnitTarget{ID: t.ID, Cluster: t.Cluster, ApplicationSet: sets[name], Labels: c.TargetLabels[t.ID]}
 		}
 		out = append(out, u)
 	}
 	return out
+}
+
+// rememberLabels notes the labels of a target's Application.
+func (c *ComponentEvaluation) rememberLabels(id string, labels map[string]string) {
+	if len(labels) == 0 {
+		return
+	}
+	if c.TargetLabels == nil {
+		c.TargetLabels = map[string]map[string]string{}
+	}
+	c.TargetLabels[id] = labels
 }
 
 // PackView makes the store's row of a judged unit. Its digest leaves out when it

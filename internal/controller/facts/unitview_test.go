@@ -2,6 +2,7 @@ package facts
 
 import (
 	"encoding/json"
+	"errors"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
 
 // The console draws the pipeline and finds Argo CD's pages by what is kept with a unit.
@@ -23,7 +25,8 @@ func TestViewHasThePipelinesShape(t *testing.T) {
 				{Name: "dev", Spec: pipeline.Environment{Name: "dev", Branch: "env/dev"}},
 				{Name: "qa", Spec: pipeline.Environment{Name: "qa", After: []string{"dev"}}, Targets: []promotion.Target{{Name: "web-qa", ID: "hub/argocd/web-qa", Cluster: "eu-1"}, {Name: "plain", ID: "hub/argocd/plain"}}},
 			}},
-		Unit: &ResolvedUnit{Envs: map[string]*ResolvedEnv{"qa": {Targets: []appset.Target{{Name: "web-qa", Namespace: "argocd", ApplicationSet: "shop"}}}}},
+		TargetLabels: map[string]map[string]string{"hub/argocd/web-qa": {"team": "shop"}},
+		Unit:         &ResolvedUnit{Envs: map[string]*ResolvedEnv{"qa": {Targets: []appset.Target{{Name: "web-qa", Namespace: "argocd", ApplicationSet: "shop"}}}}},
 	}
 	row, err := PackView(c, &promotion.ComponentDecision{})
 	if err != nil {
@@ -33,7 +36,7 @@ func TestViewHasThePipelinesShape(t *testing.T) {
 	if err := json.Unmarshal(row.Data, &got); err != nil {
 		t.Fatal(err)
 	}
-	want := []UnitEnvironment{{Name: "dev", Branch: "env/dev"}, {Name: "qa", After: []string{"dev"}, Targets: map[string]UnitTarget{"web-qa": {"hub/argocd/web-qa", "eu-1", "shop"}, "plain": {ID: "hub/argocd/plain"}}}}
+	want := []UnitEnvironment{{Name: "dev", Branch: "env/dev"}, {Name: "qa", After: []string{"dev"}, Targets: map[string]UnitTarget{"web-qa": {"hub/argocd/web-qa", "eu-1", "shop", map[string]string{"team": "shop"}}, "plain": {ID: "hub/argocd/plain"}}}}
 	if diff := cmp.Diff(want, got.Environments); diff != "" {
 		t.Errorf("environments (-want +got):\n%s", diff)
 	}
@@ -43,5 +46,25 @@ func TestViewHasThePipelinesShape(t *testing.T) {
 	c.Facts.Holds = promotion.Sure([]promotion.Hold{})
 	if lifted, err := PackView(c, &promotion.ComponentDecision{}); err != nil || lifted.Digest == row.Digest {
 		t.Errorf("the same digest without the hold: %v", err)
+	}
+}
+
+// The console finds components by their Applications' labels, as long as these were seen once.
+func TestViewHasLabels(t *testing.T) {
+	w := newStory(t, `  environments:
+    - {name: dev}
+    - {name: qa, after: [dev]}
+`, []string{"dev", "qa"}, "web")
+	w.apps["web-qa"] = func(a *verification.App) { a.Labels = map[string]string{"team": "shop"} }
+	for _, away := range []error{nil, errors.New("the Argo CD is away")} {
+		w.argocdErr = away
+		ev, d := w.evaluate("web", true)
+		row, err := PackView(ev.Components[0], &d.Components[0])
+		w.must(err)
+		var view UnitView
+		w.must(json.Unmarshal(row.Data, &view))
+		if dev, qa := view.Environments[0].Targets["web-dev"].Labels, view.Environments[1].Targets["web-qa"].Labels; dev != nil || qa["team"] != "shop" {
+			t.Errorf("with %v the labels are %v and %v", away, dev, qa)
+		}
 	}
 }

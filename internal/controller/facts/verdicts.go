@@ -84,6 +84,7 @@ func (o *argocdGatherer) judgeTarget(l *targetLook, at *ResolvedEnv, t *appset.T
 	if name := o.argocds.ArgoCDOf(t); appErr != nil && !slices.Contains(c.UnreachableArgoCDs, name) {
 		c.UnreachableArgoCDs = append(c.UnreachableArgoCDs, name)
 	}
+	c.rememberLabels(out.ID, o.argocds.labelsOf(t))
 	if !env.Release.OK || !env.Landed.OK {
 		out.Verdict = unjudged(verification.Unclear, "what should be there can't be read")
 		env.Targets = append(env.Targets, out)

@@ -3,7 +3,6 @@ package story
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -122,7 +121,7 @@ func NewFixture(dir string, face emulator.Face, p Timings, log *zap.Logger) (_ *
 	if err := w.ArgoCD.WriteAuthority(filepath.Join(dir, "argocd-ca.pem")); err != nil {
 		return nil, err
 	}
-	addr, err := freeAddress()
+	addr, err := emulator.FreeAddress()
 	if err != nil {
 		return nil, err
 	}
@@ -135,16 +134,6 @@ func NewFixture(dir string, face emulator.Face, p Timings, log *zap.Logger) (_ *
 		text += fmt.Sprintf("channels: [{name: bus, type: webhook, url: %q, secret: %s}]\n", out.channel.url, channelSecret)
 	}
 	return out, os.WriteFile(out.Config, []byte(text), 0o600)
-}
-
-// freeAddress finds a port for the server. The hooks need its address before it
-// runs, and after a restart it must be the same.
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("find a free port: %w", err)
-	}
-	return l.Addr().String(), l.Close()
 }
 
 func overlayDir(env string) string { return "apps/" + Component + "/overlays/" + env }

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/liftlock/liftlock/internal/emulator"
 )
 
 // postgresServer is a PostgreSQL server of the test's own, which it may kill.
@@ -20,7 +22,7 @@ type postgresServer struct {
 	t        *testing.T
 	programs string // their folder
 	dir      string
-	port     int
+	port     string
 	log      *os.File
 	account  *syscall.SysProcAttr // whose process it is: PostgreSQL refuses to be root's
 
@@ -49,7 +51,12 @@ func startPostgres(t *testing.T) *postgresServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &postgresServer{t: t, programs: programs, dir: dir, port: freePorts(t, 1)[0], account: &syscall.SysProcAttr{}}
+	address, err := emulator.FreeAddress()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(address)
+	p := &postgresServer{t: t, programs: programs, dir: dir, port: port, account: &syscall.SysProcAttr{}}
 	t.Cleanup(func() {
 		p.stop()
 		if err := os.RemoveAll(dir); err != nil {
@@ -89,22 +96,6 @@ func findPostgres() (dir string, ok bool) {
 	return filepath.Dir(slices.MaxFunc(all, func(a, b string) int { return version(a) - version(b) })), true
 }
 
-// freePorts finds ports that no client is given while a server is away.
-func freePorts(t *testing.T, n int) []int {
-	t.Helper()
-	var out []int
-	for port := 15000 + os.Getpid()%10000; port < 32000 && len(out) < n; port++ {
-		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
-			l.Close()
-			out = append(out, port)
-		}
-	}
-	if len(out) < n {
-		t.Fatal("no port is free")
-	}
-	return out
-}
-
 // giveToAccount lets PostgreSQL's own account use the folder where the test is root's.
 func (p *postgresServer) giveToAccount() {
 	p.t.Helper()
@@ -133,7 +124,7 @@ func (p *postgresServer) data() string { return filepath.Join(p.dir, "data") }
 
 // address is the database's for Liftlock.
 func (p *postgresServer) address() string {
-	return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", p.port)
+	return fmt.Sprintf("postgres://postgres@127.0.0.1:%s/postgres?sslmode=disable", p.port)
 }
 
 func (p *postgresServer) command(program string, args ...string) *exec.Cmd {
@@ -161,7 +152,7 @@ func (p *postgresServer) tryStart(deadline time.Time) bool {
 	p.t.Helper()
 	// Nothing is synced: it is processes that die here, and what they wrote is the
 	// kernel's by then.
-	p.cmd = p.command("postgres", "-D", p.data(), "-p", strconv.Itoa(p.port), "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="+p.dir,
+	p.cmd = p.command("postgres", "-D", p.data(), "-p", p.port, "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="+p.dir,
 		"-c", "fsync=off", "-c", "max_connections=200")
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
 	if err := p.cmd.Start(); err != nil {
@@ -176,7 +167,7 @@ func (p *postgresServer) tryStart(deadline time.Time) bool {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for time.Now().Before(deadline) {
-		if p.command("pg_isready", "-q", "-h", "127.0.0.1", "-p", strconv.Itoa(p.port)).Run() == nil {
+		if p.command("pg_isready", "-q", "-h", "127.0.0.1", "-p", p.port).Run() == nil {
 			return true
 		}
 		select {

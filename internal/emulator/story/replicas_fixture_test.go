@@ -134,8 +134,8 @@ func startReplicas(t *testing.T, seed uint64) *replicaRun {
 		}
 	}
 	var all []*replica
-	for i, port := range freePorts(t, replicaCount) {
-		one, err := r.newReplica(fmt.Sprintf("replica-%d", i), port)
+	for i := range replicaCount {
+		one, err := r.newReplica(fmt.Sprintf("replica-%d", i))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -205,8 +205,11 @@ func (r *replicaRun) makeRepository(f *replicatedRepository) error {
 }
 
 // newReplica writes a server's file.
-func (r *replicaRun) newReplica(name string, port int) (*replica, error) {
-	address := fmt.Sprintf("127.0.0.1:%d", port)
+func (r *replicaRun) newReplica(name string) (*replica, error) {
+	address, err := emulator.FreeAddress()
+	if err != nil {
+		return nil, err
+	}
 	var lines strings.Builder
 	for _, f := range r.repositories {
 		fmt.Fprintf(&lines, "  - {forge: hub, name: %s, branch: %s, manageWebhooks: %t, pollInterval: 10h}\n", f.name, story.Branch, r.identity.Manage)

@@ -7,8 +7,10 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/sha256"
+	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
+	"encoding/pem"
 	"html"
 	"maps"
 	"net/http"
@@ -54,6 +56,7 @@ type Provider struct {
 
 	now   func() time.Time
 	key   *rsa.PrivateKey
+	keyID string
 	mu    sync.Mutex
 	codes map[string]*grant
 }
@@ -72,7 +75,7 @@ func New(t testing.TB, now func() time.Time) *Provider {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Provider{now: now, key: key, codes: map[string]*grant{}, User: User{Subject: "sub-ada", Name: "ada", Groups: []string{"sre"}}}
+	p := &Provider{now: now, key: key, keyID: "1", codes: map[string]*grant{}, User: User{Subject: "sub-ada", Name: "ada", Groups: []string{"sre"}}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/openid-configuration", p.serveConfiguration)
 	mux.HandleFunc("GET /keys", p.serveKeys)
@@ -123,7 +126,7 @@ func (p *Provider) serveConfiguration(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (p *Provider) serveKeys(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: p.key.Public(), KeyID: "1", Algorithm: "RS256", Use: "sig"}}})
+	writeJSON(w, http.StatusOK, jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: p.key.Public(), KeyID: p.keyID, Algorithm: "RS256", Use: "sig"}}})
 }
 
 func (p *Provider) serveAuth(w http.ResponseWriter, r *http.Request) {
@@ -201,7 +204,32 @@ func (p *Provider) serveUserInfo(w http.ResponseWriter, r *http.Request) {
 
 // Sign signs claims as the provider does.
 func (p *Provider) Sign(claims []byte) (string, error) {
-	return SignWith(jose.SigningKey{Algorithm: jose.RS256, Key: jose.JSONWebKey{Key: p.key, KeyID: "1"}}, claims)
+	return SignWith(jose.SigningKey{Algorithm: jose.RS256, Key: jose.JSONWebKey{Key: p.key, KeyID: p.keyID}}, claims)
+}
+
+// RotateKey has the provider sign with a new key and forget the old one, with which old still
+// signs. It is called under With.
+func (p *Provider) RotateKey(t testing.TB, id string) (old func(claims []byte) (string, error)) {
+	t.Helper()
+	before := jose.JSONWebKey{Key: p.key, KeyID: p.keyID}
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.key, p.keyID = key, id
+	return func(claims []byte) (string, error) {
+		return SignWith(jose.SigningKey{Algorithm: jose.RS256, Key: before}, claims)
+	}
+}
+
+// PublicKey is what everybody can read of the provider's key, as PEM has it.
+func (p *Provider) PublicKey(t testing.TB) []byte {
+	t.Helper()
+	raw, err := x509.MarshalPKIXPublicKey(p.key.Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: raw})
 }
 
 // SignWith makes an ID token of claims with any key.

@@ -1,0 +1,198 @@
+package api
+
+import (
+	"time"
+
+	"github.com/liftlock/liftlock/internal/wording"
+)
+
+// Pipelines answers GET /api/v1/pipelines.
+type Pipelines struct {
+	Pipelines []Pipeline `json:"pipelines"`
+	Troubles  []Trouble  `json:"troubles,omitempty"`
+}
+
+// Pipeline is one pipeline of one repository. Components are left out of lists.
+type Pipeline struct {
+	Name         string   `json:"name"`
+	Repository   string   `json:"repository"`   // "forge:owner/name"
+	Environments []string `json:"environments"` // in the order of the pipeline
+	// Graph are the environments with those right before each, in the same order; left out
+	// where that isn't known yet.
+	Graph      []PipelineEnvironment `json:"graph,omitempty"`
+	Broken     string                `json:"broken,omitempty"` // file:line: why the file on the default branch can't be used
+	Counts     Counts                `json:"counts"`
+	Components []Component           `json:"components,omitempty"`
+}
+
+// PipelineEnvironment is where an environment is in its pipeline.
+type PipelineEnvironment struct {
+	Name   string   `json:"name"`
+	After  []string `json:"after"` // those that must have verified a release before it comes here; empty: releases begin here
+	Branch string   `json:"branch,omitempty"`
+}
+
+// Counts are how many components of a pipeline there are, and in how many of
+// them something moves, waits or needs a person. One component may be in several.
+type Counts struct {
+	Components int `json:"components"`
+	Moving     int `json:"moving"`
+	Waiting    int `json:"waiting"`
+	Attention  int `json:"attention"`
+}
+
+// Component is what is promoted as a unit, with all its environments.
+type Component struct {
+	Repository   string        `json:"repository"`
+	Pipeline     string        `json:"pipeline"`
+	Component    string        `json:"component"`
+	At           time.Time     `json:"at"`            // when this last changed
+	Tip          string        `json:"tip,omitempty"` // the tracked branch's head that it was judged on
+	Broken       string        `json:"broken,omitempty"`
+	Environments []Environment `json:"environments"`
+	Holds        []Hold        `json:"holds,omitempty"` // on more than a pull request
+}
+
+// Hold is a person's stop.
+type Hold struct {
+	Scope       string    `json:"scope"`                 // component, environment or pipeline
+	Environment string    `json:"environment,omitempty"` // the one that stands still; left out: all of them
+	By          string    `json:"by"`
+	Reason      string    `json:"reason,omitempty"`
+	Reverts     bool      `json:"reverts,omitempty"` // reverts stand still too
+	At          time.Time `json:"at"`
+	Until       time.Time `json:"until,omitzero"` // left out: until somebody lifts it
+}
+
+// Environment is one step of the pipeline for one component.
+type Environment struct {
+	Environment string      `json:"environment"`
+	After       []string    `json:"after,omitempty"` // as in PipelineEnvironment
+	Branch      string      `json:"branch,omitempty"`
+	State       string      `json:"state"` // of the release that is there
+	Reason      string      `json:"reason"`
+	Release     string      `json:"release,omitempty"` // its identity, 64 hex digits
+	Name        string      `json:"name,omitempty"`    // the same for people
+	Since       time.Time   `json:"since,omitzero"`    // when it landed
+	VerifiedAt  time.Time   `json:"verifiedAt,omitzero"`
+	Commit      string      `json:"commit,omitempty"` // that brought it
+	LandedBy    string      `json:"landedBy,omitempty"`
+	LandedIn    *Pull       `json:"landedIn,omitempty"` // the pull request that brought it
+	Targets     []Target    `json:"targets,omitempty"`  // by name
+	Incoming    *Incoming   `json:"incoming,omitempty"` // what wants to come in
+	Revert      *OpenRevert `json:"undo,omitempty"`     // the open revert
+	Why         []Reason    `json:"why,omitempty"`      // why nothing (more) happens
+}
+
+// Pull is a pull request of Liftlock's.
+type Pull struct {
+	Number int    `json:"number"`
+	URL    string `json:"url,omitempty"`
+}
+
+// Noun is what people call it: a pull request, or a merge request on GitLab.
+func (p *Pull) Noun() string { return wording.ForPage(p.URL, "pull request") }
+
+// String is how people write it: #12, on GitLab !12.
+func (p *Pull) String() string { return wording.PullName(p.Number, p.URL) }
+
+// Target is one Argo CD Application with the verdict about what landed.
+type Target struct {
+	Name   string    `json:"name"`
+	State  string    `json:"state"`
+	Reason string    `json:"reason"`
+	Since  time.Time `json:"since,omitzero"`
+	// Which Application it is; left out where that isn't known yet.
+	ArgoCD         string `json:"argocd,omitempty"`
+	Application    string `json:"application,omitempty"` // with its namespace, "argocd/web-qa"
+	ApplicationSet string `json:"applicationSet,omitempty"`
+	Cluster        string `json:"cluster,omitempty"`
+	URL            string `json:"url,omitempty"` // of its page in Argo CD
+	// Labels are the Application's, as it was seen last, at most 32.
+	Labels map[string]string `json:"labels,omitempty"`
+	// Untold says that nobody has been able to tell for so long how it is that a person
+	// should look why.
+	Untold bool `json:"untold,omitempty"`
+	// Drift is how it differs from Git although that was synced to it. Nothing is done
+	// about it. Absent: it doesn't, or that can't be told.
+	Drift *Drift `json:"drift,omitempty"`
+}
+
+// Drift is how a target differs from what was synced to it.
+type Drift struct {
+	Since     time.Time         `json:"since"`
+	Text      string            `json:"text"`                // the same for people
+	Resources []DriftedResource `json:"resources,omitempty"` // the worst of them first, at most 20
+	Total     int               `json:"total"`               // how many there are
+	SelfHeal  bool              `json:"selfHeal"`            // Argo CD is to undo it by itself
+	AutoSync  bool              `json:"autoSync"`            // the sync of a newer commit undoes it, and needs nobody
+}
+
+// DriftedResource is one resource that isn't in the cluster as Git says it.
+type DriftedResource struct {
+	Group     string `json:"group,omitempty"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	How       string `json:"how"` // missing, different, extra, or out of sync where no more is told
+}
+
+// Incoming is the release that wants to come into an environment.
+type Incoming struct {
+	State      string    `json:"state"` // waiting, open, held or closed
+	Release    string    `json:"release,omitempty"`
+	Name       string    `json:"name,omitempty"`
+	ReadySince time.Time `json:"readySince,omitzero"`
+	Pull       *Pull     `json:"pull,omitempty"` // nil: none yet
+	Gates      []Gate    `json:"gates,omitempty"`
+}
+
+// OpenRevert is an open revert.
+type OpenRevert struct {
+	Pull  Pull   `json:"pull"`
+	Gates []Gate `json:"gates,omitempty"`
+}
+
+// Gate is a gate's answer.
+type Gate struct {
+	Gate    string    `json:"gate"`
+	Outcome string    `json:"outcome"` // pass, wait or fail
+	Reason  string    `json:"reason"`
+	Who     []string  `json:"who,omitempty"`  // who can change it
+	Until   time.Time `json:"until,omitzero"` // when it may change by itself
+	// SkippedBy is who had it pass by /liftlock skip; left out where it answers itself.
+	SkippedBy string `json:"skippedBy,omitempty"`
+}
+
+// Reason is why something doesn't happen.
+type Reason struct {
+	Code string    `json:"code"` // stable, for programs
+	Text string    `json:"text"`
+	Who  string    `json:"who,omitempty"`
+	When time.Time `json:"when,omitzero"`
+}
+
+// Why answers GET /api/v1/why.
+type Why struct {
+	Repository   string           `json:"repository"`
+	Pipeline     string           `json:"pipeline"`
+	Component    string           `json:"component"`
+	At           time.Time        `json:"at"`
+	Environments []EnvironmentWhy `json:"environments"`
+	Troubles     []Trouble        `json:"troubles,omitempty"`
+}
+
+// EnvironmentWhy is why one environment is as it is.
+type EnvironmentWhy struct {
+	Text string `json:"text"` // the same in words, several lines
+	// Evidence is what a degradation that is left to people was judged by.
+	Evidence *Evidence `json:"evidence,omitempty"`
+	Environment
+}
+
+// Trouble is what keeps Liftlock, or a part of it, from its work.
+type Trouble struct {
+	Part    string    `json:"part"`    // "argocd hub", "pipeline file of hub:acme/fleet"
+	Message string    `json:"message"` // a broken pipeline file: file:line: reason
+	Since   time.Time `json:"since,omitzero"`
+}
