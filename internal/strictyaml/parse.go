@@ -51,7 +51,7 @@ func Parse(file string, data []byte) ([]*Document, error) {
 		}
 		if err != nil {
 			line, message := syntaxError(err)
-			if startsWithTab(data, line) {
+			if strings.Contains(message, "cannot start any token") && startsWithTab(data, line) {
 				message = "the line begins with a tab; YAML is indented with spaces"
 			}
 			return fail(line, "not valid YAML: %s", message)
