@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
+	"slices"
 	"strings"
 	"text/template"
 
@@ -137,7 +139,7 @@ func (a *assigner) evaluateTemplate(data map[string]any) (string, error) {
 		a.limits.depth = 0
 		w := &boundedBuffer{ctx: a.limits.ctx, most: maxOutput}
 		if err := a.tmpl.Execute(w, data); err != nil {
-			return "", fmt.Errorf("the %s template %q: %w", a.what, a.text, cmp.Or(w.over, shortTemplateError(err)))
+			return "", fmt.Errorf("the %s template %q: %w", a.what, a.text, cmp.Or(w.over, explainMissing(shortTemplateError(err), data)))
 		}
 		out = w.String()
 	}
@@ -151,6 +153,38 @@ func (a *assigner) evaluateTemplate(data map[string]any) (string, error) {
 		return "", fmt.Errorf("the %s template %q gave %q, which is not a name: [a-z0-9][a-z0-9-]*, at most %d; `| normalize` makes one of most", a.what, a.text, wording.Clip(out, maxQuoted), maxName)
 	}
 	return out, nil
+}
+
+// missingKey is what the template package says of a key that isn't there, after the expression.
+var missingKey = regexp.MustCompile(`^<([\w.]+)>: map has no entry for key "`)
+
+// maxParameters bounds the parameters that a message names.
+const maxParameters = 12
+
+// explainMissing adds to an error of a key that isn't there which ones are, at the same place.
+func explainMissing(err error, data map[string]any) error {
+	found := missingKey.FindStringSubmatch(err.Error())
+	if found == nil {
+		return err
+	}
+	at := data
+	keys := strings.Split(strings.TrimPrefix(found[1], "."), ".")
+	for _, key := range keys[:len(keys)-1] {
+		value, found := at[key]
+		if !found {
+			break // it is this one that isn't there
+		}
+		next, ok := value.(map[string]any)
+		if !ok {
+			return err
+		}
+		at = next
+	}
+	there := slices.DeleteFunc(slices.Sorted(maps.Keys(at)), func(key string) bool { return key == "application" || key == "applicationSet" }) // those aren't parameters
+	if len(there) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w; there are %s", err, wording.JoinFew(there, maxParameters))
 }
 
 // shortTemplateError drops the template package's own prefix of name and

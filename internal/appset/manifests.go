@@ -12,6 +12,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -68,7 +69,7 @@ func findSets(in *Input) (sets []appSet, problems []Problem, transient bool) {
 		}
 		names, err := globManifests(tree, e.Path)
 		if err == nil && len(names) == 0 {
-			err = errors.New("no file of that path exists")
+			err = errors.New("no file of that path exists" + describeFolder(tree, e.Path))
 		}
 		if err != nil {
 			transient = transient || errors.Is(err, errTree)
@@ -97,6 +98,36 @@ func findSets(in *Input) (sets []appSet, problems []Problem, transient bool) {
 		}
 	}
 	return sets, problems, transient
+}
+
+// describeFolder says what is in the folder of a path that names nothing, for whoever mistyped it.
+func describeFolder(tree fs.FS, pattern string) string {
+	folder, _ := doublestar.SplitPattern(path.Clean(pattern))
+	entries, err := fs.ReadDir(tree, folder)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "; there is no folder " + wording.Clip(folder, maxQuoted)
+	case err != nil:
+		return ""
+	}
+	var names []string
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		name := e.Name()
+		if e.IsDir() {
+			name += "/"
+		}
+		names = append(names, wording.Clip(name, maxQuoted))
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	if folder == "." {
+		folder = "the root"
+	}
+	return fmt.Sprintf("; %s has %s", wording.Clip(folder, maxQuoted), wording.JoinFew(names, 5))
 }
 
 func globManifests(tree fs.FS, pattern string) ([]string, error) {

@@ -171,7 +171,7 @@ func TestProblems(t *testing.T) {
 		problem string // in the first problem's String
 		targets int
 	}{
-		{name: "no such file", tree: map[string]string{"x": ""}, problem: `applicationSets[0].path "sets/*.yaml": no file of that path exists`},
+		{name: "no such file", tree: map[string]string{"x": ""}, problem: `applicationSets[0].path "sets/*.yaml": no file of that path exists; there is no folder sets`},
 		{name: "no ApplicationSet", tree: map[string]string{"sets/a.yaml": "kind: ConfigMap\n", "sets/b.yaml": "just text"}, problem: "no ApplicationSet in sets/a.yaml, sets/b.yaml"},
 		{name: "not YAML", tree: map[string]string{"sets/a.yaml": "a: [\n"}, problem: "sets/a.yaml: document 1 is not YAML"},
 		{name: "duplicate key", tree: map[string]string{"sets/a.yaml": "kind: ApplicationSet\nkind: ApplicationSet\n"}, problem: "already set"},

@@ -1,11 +1,8 @@
 package cli
 
 import (
-	"os"
-
 	"github.com/spf13/cobra"
 
-	"github.com/liftlock/liftlock/internal/config"
 	"github.com/liftlock/liftlock/internal/server"
 	"github.com/liftlock/liftlock/internal/server/doctor"
 )
@@ -55,7 +52,7 @@ func doctorCommand() *cobra.Command {
 
 // examine checks what the server's file names; a file that can't be used is what was found then.
 func examine(cmd *cobra.Command, file string, probe bool) *doctor.Report {
-	cfg, err := config.Load(file, os.LookupEnv)
+	cfg, err := loadServerFile(file)
 	if err != nil {
 		return doctor.InvalidFile(err)
 	}

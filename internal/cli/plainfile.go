@@ -25,6 +25,9 @@ type plainFile struct {
 // which would never end.
 func openPlainFile(name string) (*plainFile, error) {
 	info, err := os.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("there is no file %s; name it from the current folder", fieldedit.DisplayFileName(name))
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"github.com/liftlock/liftlock/internal/config"
 	"github.com/liftlock/liftlock/internal/server"
 )
 
@@ -22,7 +20,7 @@ func serveCommand() *cobra.Command {
 		Long:  "Runs the server that the file describes, until SIGINT or SIGTERM.\nLogs go to standard error.",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := config.Load(file, os.LookupEnv)
+			cfg, err := loadServerFile(file)
 			if err != nil {
 				return err
 			}

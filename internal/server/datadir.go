@@ -21,7 +21,7 @@ const ownerOnly = 0o700
 func makeDataDir(dir string, log *zap.Logger) error {
 	for _, d := range []string{dir, filepath.Join(dir, mirrorsFolder)} {
 		if err := os.MkdirAll(d, ownerOnly); err != nil {
-			return fmt.Errorf("make the data directory: %w", err)
+			return fmt.Errorf("make the data directory: %w; set dataDir in the server's file to a folder that this user may write to", err)
 		}
 		info, err := os.Stat(d)
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"syscall"
 	"time"
 
 	"go.uber.org/zap"
@@ -53,8 +54,11 @@ func (s *Server) listenEverywhere(ctx context.Context, countClosed func(name str
 // openListener listens on an address; nothing is answered yet.
 func (s *Server) openListener(ctx context.Context, address string, countClosed func()) (*listener, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("listen on %s: another program does already; end that, or set another port in listen (or webhooks.listen) of the server's file", address)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("listen on %s: %w", address, err)
+		return nil, fmt.Errorf("listen on %s: %w; correct listen (or webhooks.listen) in the server's file", address, err)
 	}
 	out := &listener{Listener: newLimitedListener(l, s.clients, countClosed, s.log.Named("http"))}
 	if s.certificate != nil {

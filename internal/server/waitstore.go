@@ -28,6 +28,9 @@ func (s *Server) awaitStore(ctx context.Context) (*store.Store, error) {
 	}
 	st, err := open()
 	if !errors.Is(err, store.ErrUnreachable) {
+		if err != nil {
+			err = fmt.Errorf("%w; the database is store in the server's file, or below dataDir", err)
+		}
 		return st, err
 	}
 	stop, busy := s.answerWaiting(ctx)

@@ -51,6 +51,9 @@ func Parse(file string, data []byte) ([]*Document, error) {
 		}
 		if err != nil {
 			line, message := syntaxError(err)
+			if strings.Contains(message, "cannot start any token") && startsWithTab(data, line) {
+				message = "the line begins with a tab; YAML is indented with spaces"
+			}
 			return fail(line, "not valid YAML: %s", message)
 		}
 		if node.Kind != yaml.DocumentNode || len(node.Content) != 1 {
@@ -181,4 +184,14 @@ func followAlias(n *yaml.Node) *yaml.Node {
 
 func isNull(n *yaml.Node) bool {
 	return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null"
+}
+
+// startsWithTab says that a line, counted from 1, has a tab in its indentation.
+func startsWithTab(data []byte, line int) bool {
+	lines := bytes.Split(data, []byte("\n"))
+	if line < 1 || line > len(lines) {
+		return false
+	}
+	text := lines[line-1]
+	return bytes.IndexByte(text[:len(text)-len(bytes.TrimLeft(text, " \t"))], '\t') >= 0
 }

@@ -29,7 +29,7 @@ func TestParseRefuses(t *testing.T) {
 		"invalid UTF-8":            {"a: 1\nb: \xff\n", "x:2: not UTF-8 (byte 8); save the file as UTF-8"},
 		"UTF-16":                   {"\xff\xfea\x00", "x:1: not UTF-8 (byte 0); save the file as UTF-8"},
 		"a syntax error":           {"a: 1\nb: [\n", "x:2: not valid YAML: did not find expected node content"},
-		"a tab":                    {"a:\n\tb: 1\n", "x:2: not valid YAML: found character that cannot start any token"},
+		"a tab":                    {"a:\n\tb: 1\n", "x:2: not valid YAML: the line begins with a tab; YAML is indented with spaces"},
 		"an unknown alias":         {"a: 1\ntoken: *private\n", "x:1: not valid YAML: an alias (*name) of an anchor that isn't there; put text that begins with * in quotes"},
 		"too deep":                 {strings.Repeat("[", 70) + strings.Repeat("]", 70), "x:1: nested more than 64 levels deep"},
 		"too deep for the scanner": {strings.Repeat("[", 20000), "x:1: not valid YAML: exceeded max depth of 10000"},

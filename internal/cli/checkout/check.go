@@ -56,6 +56,9 @@ func (r *Repository) Check(ctx context.Context) (*Findings, error) {
 				out.Unresolved = append(out.Unresolved, found)
 			}
 		}
+		if generatesNothing(set) {
+			out.Problems = append(out.Problems, nothingGenerated(p))
+		}
 		out.Problems = append(out.Problems, appset.UnreachedTargets(p, set.Targets, r.main)...)
 		if len(set.Problems) == 0 {
 			out.Problems = append(out.Problems, history.UnmatchedCarry(p, history.Components(set, r.main), r.environmentFiles(t, p, heads))...)

@@ -92,7 +92,7 @@ func (r *Repository) Plan(ctx context.Context, q PlanQuery) (*plan.Plan, error) 
 func loadPlanPipelines(tree fs.FS, looked, name string) ([]*pipeline.Pipeline, []appset.Problem, error) {
 	pipes, err := pipeline.Load(tree)
 	if errors.Is(err, pipeline.ErrNoPipeline) {
-		return nil, nil, fmt.Errorf("%s has %w; without one nothing is promoted", looked, err)
+		return nil, nil, fmt.Errorf("%s has %w; without one nothing is promoted, and liftlock init proposes one", looked, err)
 	}
 	broken := []appset.Problem{}
 	if err != nil {

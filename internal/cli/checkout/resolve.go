@@ -62,9 +62,19 @@ func (r *Repository) Resolve(ctx context.Context, q Query) (*Resolution, error) 
 			return nil, err
 		}
 		a.addTargets(p.Name(), g.restoreNames(f))
+		if generatesNothing(f) {
+			a.Notes = append(a.Notes, nothingGenerated(p))
+		}
 	}
 	a.dropDuplicates()
 	return a, nil
+}
+
+// generatesNothing says that a pipeline's sets came to no Application, and that nothing kept them from it.
+func generatesNothing(f *appset.TargetSet) bool { return len(f.Targets) == 0 && len(f.Problems) == 0 }
+
+func nothingGenerated(p *pipeline.Pipeline) appset.Problem {
+	return appset.Problem{File: p.File, Message: "the ApplicationSets generate no Application: see whether their generators have elements, and paths that are there"}
 }
 
 // selectPipelines are the pipelines that a query is about, and the tree with the files

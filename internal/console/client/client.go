@@ -195,7 +195,7 @@ func doRequest[T any](c *Client, req *http.Request) (*T, error) {
 func (c *Client) doRaw(req *http.Request) ([]byte, error) {
 	res, err := c.http.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("reach the server: %w", err)
+		return nil, fmt.Errorf("reach the server: %w; --server or LIFTLOCK_SERVER names another address", err)
 	}
 	defer res.Body.Close()
 	raw, err := io.ReadAll(io.LimitReader(res.Body, maxResponseSize+1))
