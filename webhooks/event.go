@@ -21,6 +21,7 @@ const (
 	Status       Kind = "status"       // a commit status, check run or check suite
 	Installation Kind = "installation" // an app was installed, suspended or taken away, or given other repositories
 	Rules        Kind = "rules"        // what the forge demands of merges into branches was changed
+	Repository   Kind = "repository"   // the repository itself was renamed, moved, archived or deleted
 	Ping         Kind = "ping"         // the forge tries the hook
 	Other        Kind = "other"
 )
@@ -45,6 +46,8 @@ type Event struct {
 	Commit     string `json:"commit,omitempty"`      // the pull request's head or the status's commit
 	Sender     string `json:"sender,omitempty"`      // login
 
+	Former string `json:"former,omitempty"` // Repository: owner/name before it was renamed or moved to another owner; Repo is the new one
+
 	InstallationID int64  `json:"installation_id,omitempty"` // Installation: the forge's number of it
 	Owner          string `json:"owner,omitempty"`           // Installation: the login of whose it is, also a new name
 }
@@ -61,7 +64,7 @@ func (e *Event) checkFields() error {
 		return errors.New("the pull request's number is negative")
 	}
 	return cmp.Or(
-		checkText("action", e.Action), checkText("repository name", e.Repo), checkText("branch", e.Branch),
+		checkText("action", e.Action), checkText("repository name", e.Repo), checkText("former repository name", e.Former), checkText("branch", e.Branch),
 		checkText("head branch", e.HeadBranch), checkText("sender", e.Sender), checkText("owner", e.Owner),
 		checkCommit("commit before", e.Before), checkCommit("commit after", e.After), checkCommit("commit", e.Commit))
 }

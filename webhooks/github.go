@@ -66,6 +66,26 @@ type githubPayload struct {
 	} `json:"check_run"`
 	CheckSuite checkSuite `json:"check_suite"`
 
+	// merge_group
+	MergeGroup struct {
+		HeadRef string `json:"head_ref"`
+		HeadSHA string `json:"head_sha"`
+		BaseSHA string `json:"base_sha"`
+	} `json:"merge_group"`
+
+	// repository: what it was before it was renamed or transferred
+	Changes struct {
+		Repository struct {
+			Name formerText `json:"name"`
+		} `json:"repository"`
+		Owner struct {
+			From struct {
+				User         account `json:"user"`
+				Organization account `json:"organization"`
+			} `json:"from"`
+		} `json:"owner"`
+	} `json:"changes"`
+
 	// installation, installation_repositories; installation_target has the account beside it
 	Installation struct {
 		ID      int64   `json:"id"`
@@ -76,6 +96,10 @@ type githubPayload struct {
 
 var githubFields = fieldsOf(reflect.TypeFor[githubPayload]())
 
+type formerText struct {
+	From string `json:"from"`
+}
+
 type checkSuite struct {
 	HeadBranch   string               `json:"head_branch"`
 	HeadSHA      string               `json:"head_sha"`
@@ -83,7 +107,7 @@ type checkSuite struct {
 }
 
 func parseGitHub(name string, body []byte) (*Event, error) {
-	if !slices.Contains([]string{"branch_protection_rule", "repository_ruleset", "push", "pull_request", "pull_request_review", "issue_comment", "status", "check_run", "check_suite", "installation", "installation_repositories", "installation_target"}, name) {
+	if !slices.Contains([]string{"branch_protection_rule", "repository_ruleset", "push", "pull_request", "pull_request_review", "issue_comment", "status", "check_run", "check_suite", "installation", "installation_repositories", "installation_target", "merge_group", "repository"}, name) {
 		return parseEnvelope(name, body)
 	}
 	var p githubPayload
@@ -96,6 +120,13 @@ func parseGitHub(name string, body []byte) (*Event, error) {
 		// They are about an owner; one that names a repository means it as a part of that.
 		e.Kind, e.Repo = Installation, ""
 		e.InstallationID, e.Owner = p.Installation.ID, cmp.Or(p.Installation.Account.Login, p.Account.Login)
+	case "repository":
+		e.Kind, e.Former = Repository, p.formerName()
+	case "merge_group":
+		// A group is a branch of GitHub's own; one that is gone needs nothing.
+		if p.Action == "checks_requested" {
+			e.setPush(p.MergeGroup.HeadRef, p.MergeGroup.BaseSHA, p.MergeGroup.HeadSHA, false)
+		}
 	case "branch_protection_rule", "repository_ruleset":
 		e.Kind = Rules
 	case "push":
@@ -121,6 +152,18 @@ func parseGitHub(name string, body []byte) (*Event, error) {
 		e.setCheckRun(p.CheckSuite.HeadSHA, p.CheckSuite.HeadBranch, p.CheckSuite.PullRequests)
 	}
 	return e, nil
+}
+
+// formerName is what a repository that was renamed or transferred was called; empty where it
+// wasn't, or that isn't said.
+func (p *githubPayload) formerName() string {
+	owner, name, ok := strings.Cut(p.Repository.FullName, "/")
+	from := p.Changes.Owner.From
+	formerOwner, formerName := cmp.Or(from.Organization.Login, from.User.Login, owner), cmp.Or(p.Changes.Repository.Name.From, name)
+	if !ok || formerOwner == owner && formerName == name {
+		return ""
+	}
+	return formerOwner + "/" + formerName
 }
 
 // setCheckRun fills in a check run or suite. Its pull requests are those of this

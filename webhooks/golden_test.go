@@ -50,27 +50,32 @@ func TestPayloads(t *testing.T) {
 	for _, forgeType := range []string{GitHub, Gitea, GitLab} {
 		for _, file := range listPayloads(t, forgeType) {
 			t.Run(forgeType+"/"+strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
-				e, err := Parse(forgeType, "00000000-0000-0000-0000-000000000001", eventName(file), readFixture(t, file))
-				if err != nil {
-					t.Fatal(err)
-				}
-				got, err := json.MarshalIndent(e, "", "  ")
-				if err != nil {
-					t.Fatal(err)
-				}
-				got = append(got, '\n')
-				golden := file + ".golden"
-				if *update {
-					if err := os.WriteFile(golden, got, 0o644); err != nil {
-						t.Fatal(err)
-					}
-					return
-				}
-				if diff := cmp.Diff(string(readFixture(t, golden)), string(got)); diff != "" {
-					t.Errorf("-want +got:\n%s", diff)
-				}
+				compareGolden(t, forgeType, eventName(file), readFixture(t, file), file+".golden")
 			})
 		}
+	}
+}
+
+// compareGolden compares the event of a payload with a golden file.
+func compareGolden(t *testing.T, forgeType, name string, payload []byte, golden string) {
+	t.Helper()
+	e, err := Parse(forgeType, "00000000-0000-0000-0000-000000000001", name, payload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := json.MarshalIndent(e, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got = append(got, '\n')
+	if *update {
+		if err := os.WriteFile(golden, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(string(readFixture(t, golden)), string(got)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 

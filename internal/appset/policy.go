@@ -26,7 +26,7 @@ type IgnoreDifference struct {
 }
 
 // ControllerPolicy is the policy that the ApplicationSet controller was started with, for all
-// sets: --policy, or applicationsetcontroller.policy in argocd-cmd-params-cm. Nothing that
+// sets: --policy, or applicationsetcontroller.policy in argocd-cmd-params-cm. Nothing else that
 // Argo CD shows tells of it. The zero value: none, so a set's own applicationsSync counts.
 type ControllerPolicy struct {
 	Sync     string // create-only, create-update, create-delete or sync; empty: none

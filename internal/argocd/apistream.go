@@ -23,8 +23,8 @@ import (
 
 // apiPace is how often an Argo CD is called by its API.
 type apiPace struct {
-	// relist is how often all Applications are listed while the stream of changes goes on:
-	// what it may have missed is seen then at the latest. 10,000 of them are 170 MB.
+	// relist is how often at most all Applications are listed while the stream of changes goes
+	// on: what it may have missed is seen then, or a moment later. 10,000 of them are 170 MB.
 	relist time.Duration
 	// settle is how long after a stream was asked for a list may begin: Argo CD has
 	// subscribed to the changes by then.
@@ -146,7 +146,7 @@ func (f *apiStream) follow(ctx context.Context) (broke bool, err error) {
 			return false, err
 		}
 		f.markAlive()
-		next = f.pace.relist - rand.N(f.pace.relist/20+1)
+		next = f.pace.relist + rand.N(f.pace.relist/20+1) // replicas don't stay in step
 	}
 }
 
@@ -344,11 +344,32 @@ func (f *apiStream) decode(raw []byte) (key string, version uint64, put func()) 
 // identify reads an object's key and its version, and nothing behind its metadata, which
 // comes first. The version is 0 where there is none, or it is no number.
 func identify(raw []byte) (key string, version uint64) {
+	meta := readIdentity(raw)
+	if meta.Name == "" {
+		return "", 0
+	}
+	version, err := strconv.ParseUint(meta.ResourceVersion, 10, 64)
+	if err != nil {
+		version = 0
+	}
+	return meta.Namespace + "/" + meta.Name, version
+}
+
+// identity is the part of an object's metadata by which one state of it is known.
+type identity struct {
+	Namespace       string `json:"namespace"`
+	Name            string `json:"name"`
+	ResourceVersion string `json:"resourceVersion"`
+}
+
+// readIdentity reads an object no further than its metadata, which comes first or nearly so.
+// The zero value: it has none that can be read.
+func readIdentity(raw []byte) identity {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	for {
 		token, err := dec.Token()
 		if err != nil {
-			return "", 0
+			return identity{}
 		}
 		if token == json.Delim('{') {
 			continue
@@ -358,22 +379,14 @@ func identify(raw []byte) (key string, version uint64) {
 		}
 		var skipped json.RawMessage
 		if dec.Decode(&skipped) != nil {
-			return "", 0
+			return identity{}
 		}
 	}
-	var meta struct {
-		Namespace       string `json:"namespace"`
-		Name            string `json:"name"`
-		ResourceVersion string `json:"resourceVersion"`
+	var meta identity
+	if dec.Decode(&meta) != nil {
+		return identity{}
 	}
-	if dec.Decode(&meta) != nil || meta.Name == "" {
-		return "", 0
-	}
-	version, err := strconv.ParseUint(meta.ResourceVersion, 10, 64)
-	if err != nil {
-		version = 0
-	}
-	return meta.Namespace + "/" + meta.Name, version
+	return meta
 }
 
 // isUnchanged says that an Application is as it was when it was last seen. It needn't be

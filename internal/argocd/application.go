@@ -191,8 +191,12 @@ type wireStatus struct {
 // and the error; without a name there is only the error.
 func decodeApplication(argoCD string, raw []byte) (app verification.App, spec uint64, err error) {
 	var w wireApplication
-	err = json.Unmarshal(raw, &w)
+	rest, resources := cutResources(raw)
+	err = json.Unmarshal(rest, &w)
 	if err == nil {
+		if resources != nil {
+			w.Status.RawResources = resources
+		}
 		w.Status.Resources, err = decodeResources(w.Status.RawResources, w.Status.ResourceHealthSource == healthInTree)
 	}
 	if err != nil {

@@ -21,7 +21,8 @@ const (
 	maxSchema = 64 << 20
 	// schemaTimeout is how long it may take.
 	schemaTimeout = 30 * time.Second
-	// redetectAfter is when the line is looked up again: an Argo CD may be upgraded.
+	// redetectAfter is when the line, and the controller's policy, are looked up again: an Argo CD
+	// may be upgraded, or set up anew.
 	redetectAfter = 10 * time.Minute
 )
 
@@ -120,23 +121,45 @@ func (w *Watcher) detectLine(ctx context.Context) (string, error) {
 // followLine keeps the line up to date until ctx ends. One that can't be found out stays
 // as it was: nothing but what ApplicationSets generate depends on it.
 func (w *Watcher) followLine(ctx context.Context) {
+	w.detectAgain(ctx, "cannot find out which line of Argo CD this is; argocd[].version in the server's file says it", func() error {
+		found, err := w.detectLine(ctx)
+		if err == nil {
+			w.store.versions.setLine(found)
+		}
+		return err
+	})
+}
+
+// followSetPolicy keeps the ApplicationSet controller's policy up to date until ctx ends.
+func (w *Watcher) followSetPolicy(ctx context.Context) {
+	w.detectAgain(ctx, "cannot find out which policy the ApplicationSet controller has; argocd[].applicationSetPolicy in the server's file says it", func() error {
+		found, err := w.detectSetPolicy(ctx)
+		if err == nil {
+			w.store.versions.setSetPolicy(found)
+		}
+		return err
+	})
+}
+
+// detectAgain detects something until ctx ends, now and then, and sooner where that failed. It
+// logs once that it can't.
+func (w *Watcher) detectAgain(ctx context.Context, cannot string, detect func() error) {
 	wait, said := firstRetry, false
 	for {
-		found, err := w.detectLine(ctx)
+		err := detect()
 		pause := redetectAfter
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
 			if !said {
-				w.log.Info("cannot find out which line of Argo CD this is; argocd[].version in the server's file says it", zap.Error(err))
+				w.log.Info(cannot, zap.Error(err))
 			}
 			said = true
 			if !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) { // which stay so
 				pause, wait = wait, min(2*wait, redetectAfter)
 			}
 		default:
-			w.store.versions.setLine(found)
 			wait, said = firstRetry, false
 		}
 		select {

@@ -147,14 +147,8 @@ type slimObject struct {
 func (o *slimObject) DeepCopyObject() runtime.Object { return o }
 
 func (f *feed) decodeSlim(raw []byte) *slimObject {
-	var head struct {
-		Metadata struct {
-			ResourceVersion string `json:"resourceVersion"`
-		} `json:"metadata"`
-	}
-	_ = json.Unmarshal(raw, &head) // of an event without one see eventDecoder
 	o := &slimObject{}
-	o.ResourceVersion = head.Metadata.ResourceVersion
+	o.ResourceVersion = readIdentity(raw).ResourceVersion // of an event without one see eventDecoder
 	o.key, o.put = f.sink.decodeObject(raw)
 	return o
 }

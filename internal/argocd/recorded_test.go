@@ -22,38 +22,39 @@ var recordedLooks = []struct {
 	expect func(*verification.Expect) // what else is expected of it; nil: nothing
 	step   verification.SetStep       // its turn, as its ApplicationSet says it
 }{
-	{"a dry run of a commit that there isn't ends in an error", "bystander", "bystander-dry-run", bothLines(verification.Verified), "", nil, noStep},
-	{"somebody syncs one resource, and fails", "bystander", "bystander-partial", bothLines(verification.Verified), "", nil, noStep},
-	{"a canary pauses", "", "rollout-paused", bothLines(verification.Suspended), "suspended (a paused rollout)", nil, noStep},
-	{"somebody deletes the Deployment", "deleted-before", "deleted", bothLines(verification.Degraded), "health is Missing", nil, noStep},
-	{"the release's migration fails", "", "hook-failed", bothLines(verification.Degraded), "the PreSync hook Job migration", nil, noStep},
-	{"a nightly job fails", "nightly-before", "nightly-failed", map[string]verification.State{"3.5.7": verification.Degraded}, "health is Degraded", nil, noStep},
-	{"nobody has synced it yet", "", "manual", bothLines(verification.Syncing), "there is no automated sync policy; sync it, or set verify.sync to trigger", nil, noStep},
-	{"Liftlock is to sync it", "", "manual", bothLines(verification.Syncing), "so Liftlock asks for the sync", func(e *verification.Expect) { e.Limits.Trigger = true }, noStep},
-	{"the repo-server is away while it is synced", "", "outage", bothLines(verification.Unclear), "Argo CD reports ComparisonError", nil, noStep},
-	{"the repo-server is back", "", "outage-over", bothLines(verification.Failed), "ended Error, asked for by ada", nil, noStep},
-	{"the repo-server is back, and Liftlock is to sync it", "", "outage-over", bothLines(verification.Syncing), "Liftlock asks for the sync once more", func(e *verification.Expect) { e.Limits.Trigger = true }, noStep},
-	{"somebody has synced it again", "", "outage-synced", bothLines(verification.Verified), "", nil, noStep},
-	{"a sync window is closed", "", "window", bothLines(verification.Queued), "a sync window of the project shop keeps it from being synced until 2026-03-02T12:00:00Z", func(e *verification.Expect) {
+	{"a dry run of a commit that there isn't ends in an error", "bystander", "bystander-dry-run", everyLine(verification.Verified), "", nil, noStep},
+	{"somebody syncs one resource, and fails", "bystander", "bystander-partial", everyLine(verification.Verified), "", nil, noStep},
+	{"a canary pauses", "", "rollout-paused", everyLine(verification.Suspended), "suspended (a paused rollout)", nil, noStep},
+	{"somebody deletes the Deployment", "deleted-before", "deleted", everyLine(verification.Degraded), "health is Missing", nil, noStep},
+	{"the release's migration fails", "", "hook-failed", everyLine(verification.Degraded), "the PreSync hook Job migration", nil, noStep},
+	{"a nightly job fails", "nightly-before", "nightly-failed", map[string]verification.State{"3.2.11": verification.Degraded, "3.5.7": verification.Degraded}, "health is Degraded", nil, noStep},
+	{"nobody has synced it yet", "", "manual", everyLine(verification.Syncing), "there is no automated sync policy; sync it, or set verify.sync to trigger", nil, noStep},
+	{"Liftlock is to sync it", "", "manual", everyLine(verification.Syncing), "so Liftlock asks for the sync", func(e *verification.Expect) { e.Limits.Trigger = true }, noStep},
+	{"the repo-server is away while it is synced", "", "outage", everyLine(verification.Unclear), "Argo CD reports ComparisonError", nil, noStep},
+	{"the repo-server is back", "", "outage-over", everyLine(verification.Failed), "ended Error, asked for by ada", nil, noStep},
+	{"the repo-server is back, and Liftlock is to sync it", "", "outage-over", everyLine(verification.Syncing), "Liftlock asks for the sync once more", func(e *verification.Expect) { e.Limits.Trigger = true }, noStep},
+	{"somebody has synced it again", "", "outage-synced", everyLine(verification.Verified), "", nil, noStep},
+	{"a sync window is closed", "", "window", everyLine(verification.Queued), "a sync window of the project shop keeps it from being synced until 2026-03-02T12:00:00Z", func(e *verification.Expect) {
 		e.Window = &verification.Window{Project: "shop", Opens: time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)}
 	}, noStep},
-	{"its step waits for another one's", "", "rolling", bothLines(verification.Queued), "waits for step 1: shop-api-dev", nil,
+	{"its step waits for another one's", "", "rolling", everyLine(verification.Queued), "waits for step 1: shop-api-dev", nil,
 		verification.SetStep{Status: "Waiting", Step: "2", WaitsFor: &verification.StepMember{Application: "shop-api-dev", Step: "1", Status: "Progressing"}}},
-	{"no step syncs it", "", "rolling-no-step", bothLines(verification.Syncing), "its ApplicationSet's RollingSync never syncs it (it is in no step)", nil, verification.SetStep{Status: "Waiting", Step: "-1"}},
-	{"its step updates nothing", "", "rolling-no-update", bothLines(verification.Syncing), "RollingSync never syncs it (its step's maxUpdate is 0)", nil, verification.SetStep{Status: "Pending", Step: "1", NoUpdate: true}},
-	{"something breaks that no release changed", "incident-before", "incident", bothLines(verification.Degraded), "health is Degraded", nil, noStep},
-	{"the hydrator fails for another component of the branch", "", "hydration-failed", bothLines(verification.Arriving), "the source hydrator failed: Failed to hydrate", func(e *verification.Expect) { e.Commit = "of the dry branch" }, noStep},
-	{"by Argo CD's own API, without a kubeconfig: it is well", "", "api-verified", bothLines(verification.Verified), "", nil, noStep},
-	{"by Argo CD's own API: its image can't be had", "", "api-degraded", bothLines(verification.Degraded), "health is Degraded", nil, noStep},
-	{"its namesake in another Argo CD is unwell", "", "namesake", bothLines(verification.Verified), "", nil, noStep},
-	{"its namesake in another Argo CD is well", "", "namesake-degraded", bothLines(verification.Degraded), "health is Degraded", nil, noStep},
+	{"no step syncs it", "", "rolling-no-step", everyLine(verification.Syncing), "its ApplicationSet's RollingSync never syncs it (it is in no step)", nil, verification.SetStep{Status: "Waiting", Step: "-1"}},
+	{"its step updates nothing", "", "rolling-no-update", everyLine(verification.Syncing), "RollingSync never syncs it (its step's maxUpdate is 0)", nil, verification.SetStep{Status: "Pending", Step: "1", NoUpdate: true}},
+	{"something breaks that no release changed", "incident-before", "incident", everyLine(verification.Degraded), "health is Degraded", nil, noStep},
+	{"the hydrator fails for another component of the branch", "", "hydration-failed", everyLine(verification.Arriving), "the source hydrator failed: Failed to hydrate", func(e *verification.Expect) { e.Commit = "of the dry branch" }, noStep},
+	{"by Argo CD's own API, without a kubeconfig: it is well", "", "api-verified", everyLine(verification.Verified), "", nil, noStep},
+	{"by Argo CD's own API: its image can't be had", "", "api-degraded", everyLine(verification.Degraded), "health is Degraded", nil, noStep},
+	{"its namesake in another Argo CD is unwell", "", "namesake", everyLine(verification.Verified), "", nil, noStep},
+	{"its namesake in another Argo CD is well", "", "namesake-degraded", everyLine(verification.Degraded), "health is Degraded", nil, noStep},
 }
 
 var noStep verification.SetStep
 
-// bothLines says that it is the same on each.
-func bothLines(s verification.State) map[string]verification.State {
-	return map[string]verification.State{"2.14.21": s, "3.5.7": s}
+// everyLine says that it is the same on each: the oldest that Liftlock knows, one that keeps
+// the health of resources in trees, and one that calls a lost resource Healthy.
+func everyLine(s verification.State) map[string]verification.State {
+	return map[string]verification.State{"2.14.21": s, "3.2.11": s, "3.5.7": s}
 }
 
 // TestRecordedVerdicts says the same of what happened on each line of Argo CD, however that

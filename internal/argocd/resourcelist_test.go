@@ -71,3 +71,31 @@ func TestResourcesThatAreNone(t *testing.T) {
 		}
 	}
 }
+
+// TestCutResources cuts out the list of resources and nothing else, and nothing where it isn't
+// where it should be once: then all is decoded as it is.
+func TestCutResources(t *testing.T) {
+	for _, c := range []struct{ raw, rest, resources string }{
+		{`{"spec":{"resources":[1]},"status":{"resources":[{"a":"]"}],"sync":{}}}`, `{"spec":{"resources":[1]},"status":{"resources":null,"sync":{}}}`, `[{"a":"]"}]`},
+		{" {\n \"status\" : {\t\"x\": [[]], \"resources\" : [ 1 ] } }\n", " {\n \"status\" : {\t\"x\": [[]], \"resources\" : null } }\n", "[ 1 ]"},
+		{`{"a":"\\\"","status":{"resources":[]}}`, `{"a":"\\\"","status":{"resources":null}}`, `[]`},
+		{`{"status":{"resourcesX":[1],"resources":[2]}}`, `{"status":{"resourcesX":[1],"resources":null}}`, `[2]`},
+		{`{"status":{"sync":{"resources":[1]}}}`, "", ""},
+		{`{"status":{"resources":[1]},"status":{"resources":[2]}}`, "", ""},
+		{`{"status":{"resources":[1],"resources":[2]}}`, "", ""},
+		{`{"status":{"resources":{}}}`, "", ""},
+		{`{"status":[{"resources":[1]}]}`, "", ""},
+		{`{"status":null}`, "", ""},
+		{`{"status"`, "", ""},
+		{`[{"status":{"resources":[1]}}]`, "", ""},
+		{``, "", ""},
+	} {
+		rest, resources := cutResources([]byte(c.raw))
+		if c.resources == "" {
+			c.rest = c.raw
+		}
+		if string(rest) != c.rest || string(resources) != c.resources {
+			t.Errorf("%s: %s and %s", c.raw, rest, resources)
+		}
+	}
+}

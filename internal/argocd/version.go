@@ -14,6 +14,8 @@ type Version struct {
 	Applications uint64
 	// Line is the line of Argo CD that its kinds are of, as "3.5"; empty: not known.
 	Line string
+	// SetPolicy is what the ApplicationSet controller's settings say.
+	SetPolicy SetPolicy
 }
 
 // changeKind is what a change was of.
@@ -58,9 +60,19 @@ func (n *versionCounter) currentVersion() Version {
 
 // setLine says which line of Argo CD it is, which is a change where it is another one.
 func (n *versionCounter) setLine(found string) {
+	n.change(func(v *Version) { v.Line = found })
+}
+
+// setSetPolicy says which policy the ApplicationSet controller has, likewise.
+func (n *versionCounter) setSetPolicy(found SetPolicy) {
+	n.change(func(v *Version) { v.SetPolicy = found })
+}
+
+func (n *versionCounter) change(set func(*Version)) {
 	n.mu.Lock()
-	changed := n.current.Line != found
-	n.current.Line = found
+	old := n.current
+	set(&n.current)
+	changed := n.current != old
 	n.mu.Unlock()
 	if changed {
 		n.onChange()

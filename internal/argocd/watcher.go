@@ -77,10 +77,12 @@ type Watcher struct {
 	host    string
 	refresh string
 	client  rest.Interface // nil: everything goes by the API
+	core    rest.Interface // client for Kubernetes' own kinds
 	api     *api.Client    // nil: there is none
 	store   *appStore
 	log     *zap.Logger
 
+	ownNamespace string // Argo CD's; empty: not known
 	appFeeds     []follower
 	setFeeds     []follower
 	projectFeeds []follower
@@ -162,13 +164,13 @@ func (w *Watcher) watchByKubernetes(o *Options) error {
 		w.setFeeds = append(w.setFeeds, w.newOptionalFeed("applicationsets", ns, setSink{w.store}, ofSets, missingSets))
 	}
 	w.projectFeeds = []follower{w.newOptionalFeed("appprojects", own, w.projects, ofProjects, missingProjects)}
+	if w.core, err = newClient(config, "/api", schema.GroupVersion{Version: "v1"}); err != nil {
+		return fmt.Errorf("make a Kubernetes client: %w", err)
+	}
+	w.ownNamespace = own
 	if o.Clusters {
-		core, err := newClient(config, "/api", schema.GroupVersion{Version: "v1"})
-		if err != nil {
-			return fmt.Errorf("make a Kubernetes client: %w", err)
-		}
 		w.clusters = w.newClusterCache()
-		w.clusters.client, w.clusters.namespace = core, own
+		w.clusters.client, w.clusters.namespace = w.core, own
 	}
 	return nil
 }
@@ -246,6 +248,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 		}
 	}
 	wg.Go(func() { w.followLine(ctx) })
+	wg.Go(func() { w.followSetPolicy(ctx) })
 	wg.Wait()
 	return nil
 }

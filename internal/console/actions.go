@@ -168,7 +168,7 @@ func (c *server) act(w http.ResponseWriter, r *http.Request, b *actionBody, hasA
 			return
 		}
 	}
-	c.renderPage(w, r, status, "act", page{Title: actionTitle(b.Command), Still: true, Body: b})
+	c.renderPage(w, r, status, "act", page{Title: c.reader.wordsOf(b.Repo)(actionTitle(b.Command)), Still: true, Body: b})
 }
 
 // actionTitle names what is done to what.
@@ -189,7 +189,8 @@ func actionTitle(o *Command) string {
 
 // describePromotionAction says what a command does to a promotion.
 func describePromotionAction(p *api.Promotion, o *Command) []string {
-	pull, release := fmt.Sprintf("#%d", o.Pull), cmp.Or(p.Name, wording.Short(p.Release))
+	named := cmp.Or(p.Pull, &api.Pull{Number: o.Pull})
+	pull, release := named.String(), cmp.Or(p.Name, wording.Short(p.Release))
 	says := "A comment in " + pull + " says that it was you, and so does the audit trail."
 	switch o.Verb {
 	case command.Hold:
@@ -199,7 +200,7 @@ func describePromotionAction(p *api.Promotion, o *Command) []string {
 	case command.Retry:
 		return []string{"What failed is tried again: a step of Liftlock's, a sync, or, where somebody closed " + pull + ", the promotion of " + release + ".", says}
 	case command.Revert:
-		return []string{fmt.Sprintf("A pull request is opened that takes %s back to what it had in %s before %s.", o.Component, o.Environment, pull),
+		return []string{wording.ForPage(named.URL, "A pull request is opened") + fmt.Sprintf(" that takes %s back to what it had in %s before %s.", o.Component, o.Environment, pull),
 			release + " doesn't come to " + o.Environment + " again until it changes, or somebody promotes it.", says}
 	}
 	return []string{fmt.Sprintf("%s passes the gate that you choose for %s, and only as it is now. All others still have to pass.", pull, wording.Count(int(promotion.SkipDuration.Hours()), "hour")),

@@ -125,7 +125,7 @@ func (c *server) getWhy(w http.ResponseWriter, r *http.Request) {
 		Environments: make([]api.EnvironmentWhy, 0, len(envs))}
 	unit := s.findUnit(unitKey(promotion.Unit{Repo: comp.Repository, Pipeline: comp.Pipeline, Component: comp.Component}))
 	for i := range envs {
-		e := api.EnvironmentWhy{Text: envs[i].Explain(), Environment: envs[i]}
+		e := api.EnvironmentWhy{Text: c.reader.wordsOf(comp.Repository)(envs[i].Explain()), Environment: envs[i]}
 		if held := findHeldEvidence(unit, envs[i].Environment); held != nil {
 			e.Evidence = &c.reader.buildEvidence(comp.Repository, []promotion.Evidence{*held})[0]
 		}

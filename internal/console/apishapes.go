@@ -28,8 +28,9 @@ func (r *reader) buildComponent(v *unitRecord) api.Component {
 }
 
 func (r *reader) buildEnvironment(repo string, s *promotion.EnvState, in environmentRecord) api.Environment {
+	words := r.wordsOf(repo)
 	e := api.Environment{
-		Environment: s.Environment, After: in.After, Branch: in.Branch, State: s.State, Reason: s.Reason, Release: s.Release, Name: s.Name, Since: s.Since,
+		Environment: s.Environment, After: in.After, Branch: in.Branch, State: s.State, Reason: words(s.Reason), Release: s.Release, Name: s.Name, Since: s.Since,
 		VerifiedAt: s.VerifiedAt, Commit: s.Commit, LandedBy: s.LandedBy, LandedIn: r.buildPull(repo, s.LandedPull),
 	}
 	for name, t := range s.Targets {
@@ -38,17 +39,17 @@ func (r *reader) buildEnvironment(repo string, s *promotion.EnvState, in environ
 	sort.Slice(e.Targets, func(a, b int) bool { return e.Targets[a].Name < e.Targets[b].Name })
 	if s.Candidate != "" || s.Pull != 0 {
 		in := &api.Incoming{State: s.Promotion, Release: s.Candidate, Name: s.CandidateName, ReadySince: s.ReadySince, Pull: r.buildPull(repo, s.Pull)}
-		in.Gates = buildGates(s.Gates)
+		in.Gates = buildGates(s.Gates, words)
 		if in.Name == "" {
 			in.Name = wording.Short(in.Release)
 		}
 		e.Incoming = in
 	}
 	if s.Revert != 0 {
-		e.Revert = &api.OpenRevert{Pull: *r.buildPull(repo, s.Revert), Gates: buildGates(s.RevertGates)}
+		e.Revert = &api.OpenRevert{Pull: *r.buildPull(repo, s.Revert), Gates: buildGates(s.RevertGates, words)}
 	}
 	for _, w := range s.Why {
-		e.Why = append(e.Why, api.Reason{Code: w.Code, Text: w.Text, Who: w.Who, When: w.When})
+		e.Why = append(e.Why, api.Reason{Code: w.Code, Text: words(w.Text), Who: w.Who, When: w.When})
 	}
 	return e
 }
@@ -62,11 +63,17 @@ func (r *reader) buildTarget(name string, t promotion.TargetView, of targetRecor
 	return out
 }
 
+// wordsOf words a text as the people of a repository's forge do.
+func (r *reader) wordsOf(repo string) func(string) string {
+	page := r.pullBaseURL(repo)
+	return func(text string) string { return wording.ForPage(page, text) }
+}
+
 // buildGates makes the API shape of what gates answered.
-func buildGates(all []policies.Result) []api.Gate {
+func buildGates(all []policies.Result, words func(string) string) []api.Gate {
 	var out []api.Gate
 	for _, g := range all {
-		out = append(out, api.Gate{Gate: g.Gate, Outcome: string(g.Outcome), Reason: g.Reason, Who: g.Who, Until: g.Until, SkippedBy: g.SkippedBy})
+		out = append(out, api.Gate{Gate: g.Gate, Outcome: string(g.Outcome), Reason: words(g.Reason), Who: g.Who, Until: g.Until, SkippedBy: g.SkippedBy})
 	}
 	return out
 }

@@ -189,7 +189,7 @@ func (r *reader) buildAuditEntry(a *store.Audit) api.AuditEntry {
 	}
 	var m promotion.MergeRecord
 	if a.Verb == promotion.AuditMerge && json.Unmarshal(a.Data, &m) == nil {
-		e.Merge = &api.AuditedMerge{Kind: m.Kind, Release: m.Release, Head: m.Head, Tip: m.Tip, Commit: m.Commit, JudgedAt: m.JudgedAt, Inputs: m.Inputs, Gates: append([]api.Gate{}, buildGates(m.Gates)...)}
+		e.Merge = &api.AuditedMerge{Kind: m.Kind, Release: m.Release, Head: m.Head, Tip: m.Tip, Commit: m.Commit, JudgedAt: m.JudgedAt, Inputs: m.Inputs, Gates: append([]api.Gate{}, buildGates(m.Gates, r.wordsOf(e.Repository))...)}
 	}
 	return e
 }

@@ -258,12 +258,12 @@ func describeNode(e *api.Environment) []graphLine {
 	lines := []graphLine{newGraphLine(stateTone(e.State), cmp.Or(e.Name, "nothing that can be read")+", "+e.State)}
 	switch {
 	case e.Revert != nil:
-		lines = append(lines, newGraphLine("undo", fmt.Sprintf("revert #%d is open", e.Revert.Pull.Number)))
+		lines = append(lines, newGraphLine("undo", fmt.Sprintf("revert %s is open", &e.Revert.Pull)))
 	case e.Incoming != nil:
 		in := e.Incoming
 		text := cmp.Or(in.Name, wording.Short(in.Release)) + " " + in.State
 		if in.Pull != nil {
-			text += fmt.Sprintf(" in #%d", in.Pull.Number)
+			text += fmt.Sprintf(" in %s", in.Pull)
 		}
 		lines = append(lines, newGraphLine(stateTone(in.State), text))
 	}

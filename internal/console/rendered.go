@@ -110,7 +110,7 @@ func diffText(d *api.RenderedDiff) string {
 		fmt.Fprintf(&b, "%s: %s to %s", d.Component, name, d.Environment)
 	}
 	if d.Pull != nil {
-		fmt.Fprintf(&b, ", #%d", d.Pull.Number)
+		fmt.Fprintf(&b, ", %s", d.Pull)
 	}
 	fmt.Fprintf(&b, "\n%s..%s\n", d.Before, d.After)
 	for _, f := range d.Files {

@@ -76,6 +76,7 @@ type Controller struct {
 	failures      failingRuns
 	fetchRequests *fetchRequests
 	fresh         *freshness
+	archived      *archivedRepos
 
 	mu              sync.Mutex
 	reposByID       map[string]*Repository    // nil: not reached yet
@@ -97,7 +98,7 @@ func New(o Options) *Controller {
 		o.Retention = defaultRetention
 	}
 	e := &Controller{opts: o, reposByID: map[string]*Repository{}, queryLimit: command.NewRateLimit(o.Clock.Now), checkSlots: make(chan struct{}, maxConcurrentChecks),
-		apps: newApplicationIndex(), pending: newPendingWakes(), fetchRequests: newFetchRequests(o.Caches), fresh: newFreshness(o.Owner), failures: failingRuns{now: o.Clock.Now, byKey: map[string]Failure{}},
+		apps: newApplicationIndex(), pending: newPendingWakes(), archived: newArchivedRepos(), fetchRequests: newFetchRequests(o.Caches), fresh: newFreshness(o.Owner), failures: failingRuns{now: o.Clock.Now, byKey: map[string]Failure{}},
 		seenGenerations: map[string]uint64{}, lastLooks: map[string]repositoryLook{}, staleMerges: map[string]int{}, pipelineErrs: map[string]string{}}
 	for _, id := range o.Awaited {
 		e.reposByID[id] = nil
@@ -184,6 +185,11 @@ func (e *Controller) runKey(ctx context.Context, key string) (time.Time, error) 
 	if e.slow.isHanging(k.Repository) {
 		return e.opts.Clock.Now().Add(hangingDelay), nil
 	}
+	return e.runUnlessArchived(ctx, r, k)
+}
+
+// runOf runs a key of a repository.
+func (e *Controller) runOf(ctx context.Context, r *Repository, k wake.Key) (time.Time, error) {
 	switch k.Kind {
 	case wake.Repository:
 		return e.runRepo(ctx, r)

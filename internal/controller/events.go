@@ -37,6 +37,8 @@ func KeysOfEvent(ctx context.Context, st EventStore, repo, botLogin string, ev *
 			return []wake.Key{wake.ForMergeGroup(repo, ev.Branch)}
 		}
 		return []wake.Key{wake.ForRepository(repo)}
+	case webhooks.Repository:
+		return []wake.Key{wake.ForRepository(repo), wake.ForSweep(repo)}
 	case webhooks.PullRequest, webhooks.Review, webhooks.Comment:
 		if ev.Number > 0 {
 			return []wake.Key{wake.ForPull(repo, ev.Number)}

@@ -82,6 +82,7 @@ func TestKeysOfEvent(t *testing.T) {
 		{name: "a status of one that is a head too", ev: webhooks.Event{Kind: webhooks.Status, Commit: "both"}, pulls: landed, want: []wake.Key{wake.ForPull(testRepo, 8)}},
 		{name: "a status of one that landed while units can't be read", ev: webhooks.Event{Kind: webhooks.Status, Commit: "landed"}, pulls: failing, want: sweep},
 		{name: "rules of the forge that changed", ev: webhooks.Event{Kind: webhooks.Rules}, want: []wake.Key{wake.ForRules(testRepo)}},
+		{name: "the repository itself", ev: webhooks.Event{Kind: webhooks.Repository}, want: []wake.Key{wake.ForRepository(testRepo), wake.ForSweep(testRepo)}},
 		{name: "anything else", ev: webhooks.Event{Kind: webhooks.Other, Number: 7}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -14,6 +14,8 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/prtext"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/webhooks"
 )
 
 const (
@@ -105,10 +107,49 @@ func (e *Controller) reportImpact(ctx context.Context, r *Repository, pr *forge.
 	if s.NoPipelines && v.PipelineErr == "" {
 		status = prtext.OtherStatus("", false)
 	}
-	if err := e.opts.Actor.SetStatus(ctx, r.Repository, pr.Number, pr.Head, status); err != nil && !errors.Is(err, forge.ErrUnsupported) {
+	shared, err := e.sharesStatus(ctx, r, pr, status)
+	if err != nil {
 		return time.Time{}, err
 	}
+	if !shared {
+		if err := e.opts.Actor.SetStatus(ctx, r.Repository, pr.Number, pr.Head, status); err != nil && !errors.Is(err, forge.ErrUnsupported) {
+			return time.Time{}, err
+		}
+	}
 	return e.opts.Actor.UpdateComment(ctx, r.Repository, pr.Number, pr.Head, text.Comment(), text.NeedsComment())
+}
+
+// sharesStatus says that a person's pull request has for its head a commit of which our status says
+// something else, and has said it: a promotion's or a revert's, whose gates it stands for, or
+// that of a merge group, which nobody's change lets pass. A commit has one status of a
+// name, and whoever reads a repository can propose again what it has.
+func (e *Controller) sharesStatus(ctx context.Context, r *Repository, pr *forge.PullRequest, st prtext.Status) (bool, error) {
+	rows, err := e.opts.Store.PullsAt(ctx, r.ID, pr.Head)
+	if err != nil {
+		return false, err
+	}
+	for _, row := range rows {
+		if _, ours := promotion.ParseBranch(row.Branch); ours && row.Number != pr.Number && r.IsOurs(row.Author, 0) {
+			e.opts.Log.Warn("a pull request has the head of one of Liftlock's, whose status it doesn't get; a commit of its own gets one",
+				zap.String("repository", r.ID), zap.Int("pull", pr.Number), zap.Int("of", row.Number), zap.String("author", pr.Author))
+			return true, nil
+		}
+	}
+	if r.ForgeType != webhooks.GitHub || st.State != string(forge.StatusSuccess) {
+		return false, nil
+	}
+	groups, err := r.Mirror.Heads(ctx, groupPrefix)
+	if err != nil {
+		return false, err
+	}
+	for branch, head := range groups {
+		if _, is := baseOfMergeGroup(branch); is && head == pr.Head {
+			e.opts.Log.Warn("a pull request has the head of a merge group, whose status it doesn't get; a commit of its own gets one",
+				zap.String("repository", r.ID), zap.Int("pull", pr.Number), zap.String("branch", branch), zap.String("author", pr.Author))
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // impactText is what the texts about a change are made from.

@@ -5,9 +5,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/liftlock/liftlock/internal/appset/impact"
+	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/forge/github"
+	"github.com/liftlock/liftlock/internal/promotion/command"
 )
 
 // TestALargeHeadIsRefused holds that a head which brings too much is not kept, that the
@@ -42,5 +45,49 @@ func TestALargeHeadIsRefused(t *testing.T) {
 	w.must(w.run(wake.ForPull(w.repo.ID, p.Number)))
 	if n := w.calls.Load() - calls; n > 2 { // the pull request, and its comments, as one is new
 		t.Errorf("looking again took %d calls", n)
+	}
+}
+
+// TestAPromotionsStatusIsItsOwn holds that a person's pull request at the head of a promotion
+// doesn't turn the promotion's commit status into its own: a commit has one, and anybody who reads
+// a repository can propose what somebody else has pushed.
+func TestAPromotionsStatusIsItsOwn(t *testing.T) {
+	w := newFixture(t, "", manualQA, "web")
+	p := w.openOne("web", "1.1.0", "web")
+	_, err := w.command("linus", p.Number, "web", command.Command{Verb: command.Hold})
+	w.must(err)
+	w.must(w.run(wake.ForUnit(w.unit("web"))))
+	state := func() string {
+		t.Helper()
+		all, err := w.repo.Forge.Statuses(t.Context(), w.repo.Name, p.Head)
+		w.must(err)
+		if len(all) != 1 {
+			t.Fatalf("the statuses of its head are %+v", all)
+		}
+		return string(all[0].State)
+	}
+	held := state()
+	w.must(w.forge.SetBranch(repoName, "linus", "theirs", p.Head))
+	theirs, err := w.forge.OpenPull(repoName, "linus", "theirs", "main", "The same", "")
+	w.must(err)
+	pr, err := w.repo.Forge.PullRequest(t.Context(), w.repo.Name, theirs)
+	w.must(err)
+	snapshot, err := w.opts.Gatherer.Snapshot(t.Context(), w.repo.Repository)
+	w.must(err)
+	report := &facts.ChangeReport{Report: &impact.Report{}}
+	_, err = w.reportImpact(t.Context(), w.repo, pr, snapshot, &facts.ProposedChange{Head: pr.Head}, report)
+	w.must(err)
+	if got := state(); held == "success" || got != held {
+		t.Errorf("the status of a promotion on hold is %q, and with a person's pull request at its head %q", held, got)
+	}
+	if _, err := w.forge.CommitAs(repoName, "linus", "theirs", "More", map[string]string{"more.txt": "more\n"}); err != nil {
+		t.Fatal(err)
+	}
+	pr, err = w.repo.Forge.PullRequest(t.Context(), w.repo.Name, theirs)
+	w.must(err)
+	_, err = w.reportImpact(t.Context(), w.repo, pr, snapshot, &facts.ProposedChange{Head: pr.Head}, report)
+	w.must(err)
+	if all, err := w.repo.Forge.Statuses(t.Context(), w.repo.Name, pr.Head); err != nil || len(all) != 1 || all[0].State != forge.StatusSuccess {
+		t.Errorf("with a commit of its own it has the statuses %+v, %v", all, err)
 	}
 }

@@ -44,9 +44,7 @@ func (e *Controller) runRepo(ctx context.Context, r *Repository) (time.Time, err
 		return time.Time{}, err
 	}
 	heads = maps.Clone(heads)
-	if err := e.restoreHolds(ctx, r, seen, heads); err != nil {
-		return time.Time{}, err
-	}
+	restored := e.restoreHolds(ctx, r, seen, heads)
 	now := repositoryLook{snapshot: s, heads: relevantHeads(heads, s.BranchHeads())}
 	e.apps.setTargets(s, e.opts.Gatherer.ArgoCDOf)
 	e.mu.Lock()
@@ -61,7 +59,7 @@ func (e *Controller) runRepo(ctx context.Context, r *Repository) (time.Time, err
 	}
 	changed := e.targetsChanged(r.ID, s.Generation)
 	if seen != nil && maps.Equal(seen, now.heads) && !changed {
-		return next, nil
+		return next, restored
 	}
 	e.mu.Lock()
 	last, looked := e.lastLooks[r.ID]
@@ -100,22 +98,22 @@ func (e *Controller) runRepo(ctx context.Context, r *Repository) (time.Time, err
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.lastLooks[r.ID] = now
-	return next, nil
+	return next, restored
 }
 
 // restoreHolds pushes the state branch again where somebody deleted it: holds are lifted by who may
 // lift them, and whoever may push could lift them all. Until then nothing is merged (as
-// Gather has it). heads gets it too.
+// Gather has it), and all else goes on. heads gets it in any case: it isn't forgotten where it was.
 func (e *Controller) restoreHolds(ctx context.Context, r *Repository, seen, heads map[string]string) error {
 	was := seen[history.StateBranch]
 	if was == "" || heads[history.StateBranch] != "" {
 		return nil
 	}
+	heads[history.StateBranch] = was
 	if err := r.Mirror.Push(ctx, git.PushSpec{Branch: history.StateBranch, New: was}); err != nil {
 		return fmt.Errorf("%s: the branch %s, which has the holds, was deleted, and %s can't be pushed there again; until it is, nothing is merged: %w", r.ID, history.StateBranch, was, err)
 	}
 	e.opts.Log.Warn("the branch with the holds was deleted, and was put back; let only Liftlock's account push to it", zap.String("repository", r.ID), zap.String("branch", history.StateBranch), zap.String("commit", was))
-	heads[history.StateBranch] = was
 	return nil
 }
 
@@ -215,6 +213,9 @@ func (e *Controller) runSweep(ctx context.Context, r *Repository) (time.Time, er
 			if err := facts.ForgetCommentCount(ctx, tx, r.ID, &open[i]); err != nil {
 				return err
 			}
+		}
+		if err := facts.ForgetClosedPulls(ctx, tx, r.ID, open); err != nil {
+			return err
 		}
 		return tx.WakeAs(ctx, store.Background, wake.Strings(keys...)...)
 	})

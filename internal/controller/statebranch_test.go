@@ -40,3 +40,27 @@ func TestDeletedHoldsComeBack(t *testing.T) {
 		t.Errorf("%d pull requests", n)
 	}
 }
+
+// TestAHoldBringsTheDeletedOnesBack sets a hold while the branch with the others is deleted: all
+// of them stand then, and not the new one alone.
+func TestAHoldBringsTheDeletedOnesBack(t *testing.T) {
+	w := newFixture(t, "", manualQA, "web")
+	p := w.openOne("web", "2.0.0", "web")
+	hold := func(by, scope string) {
+		t.Helper()
+		_, err := w.command(by, p.Number, "web", command.Command{Verb: command.Hold, Scope: scope, Environment: "qa"})
+		w.must(err)
+	}
+	hold("ada", command.ScopeComponent)
+	w.runRepository()
+	w.must(w.forge.SetBranch(repoName, "linus", history.StateBranch, ""))
+	_, err := w.repo.Mirror.Fetch(t.Context())
+	w.must(err)
+	hold("grace", command.ScopeEnvironment)
+	w.runRepository()
+	for _, file := range []string{history.HoldPath("shop", command.ScopeComponent, "web"), history.HoldPath("shop", command.ScopeEnvironment, "qa")} {
+		if _, ok, err := w.forge.File(repoName, history.StateBranch, file); err != nil || !ok {
+			t.Errorf("%s is on the branch: %t, %v", file, ok, err)
+		}
+	}
+}

@@ -30,14 +30,17 @@ func TestSomebodyElsesFailedSyncConvictsNobody(t *testing.T) {
 	s.pushRelease("web", "dev", "1.1.0")
 	first := s.awaitMerged("web", "qa", "1.1.0", 0)
 	s.awaitState("web", "qa", "1.1.0", promotion.Verified)
+	s.record("bystander", "web", "qa", nil)
 
 	s.syncByHand("web", "qa", "Error", `"dryRun": true, "revision": "0123456789012345678901234567890123456789"`)
+	s.record("bystander-dry-run", "web", "qa", nil)
 	s.awaitState("web", "qa", "1.1.0", promotion.Verified)
 	try, err := s.clone.push(s.ctx, s.cluster.accounts[ada], "main", "try", "Another selector", map[string]edit{
 		"apps/web/base/deployment.yaml": func(old string) string { return strings.ReplaceAll(old, "{app: web}", "{app: other}") },
 	})
 	s.must(err)
 	s.syncByHand("web", "qa", "Failed", `"revision": "`+try+`", "resources": [{"group": "apps", "kind": "Deployment", "name": "web"}]`)
+	s.record("bystander-partial", "web", "qa", nil)
 
 	// The next release comes in as ever, and would be the one after a revert otherwise.
 	s.pushRelease("web", "dev", "1.2.0")
@@ -77,7 +80,9 @@ func TestDeletedDeploymentIsMissing(t *testing.T) {
 	s.awaitMerged("web", "qa", "1.1.0", 0)
 	s.awaitState("web", "qa", "1.1.0", promotion.Verified)
 
+	s.record("deleted-before", "web", "qa", nil)
 	s.must(s.cluster.kube.Resource(deployments).Namespace(s.prefix+"-qa").Delete(s.ctx, "web", metav1.DeleteOptions{}))
+	s.record("deleted", "web", "qa", isOutOfSync)
 	revert := s.awaitPull(revertPrefix("web", "qa"), "the revert in qa is merged", 0, isMerged)
 	if !strings.Contains(revert.Body, "Missing") || !strings.Contains(revert.Body, "Deployment") {
 		t.Errorf("the revert doesn't say which Deployment is missing:\n%s", revert.Body)
@@ -160,6 +165,7 @@ func TestFailedHookIsDegraded(t *testing.T) {
 	s.awaitState("web", "qa", "1.1.0", promotion.Verified)
 	s.pushRelease("web", "dev", "1.2.0-broken-in-qa")
 	s.awaitMerged("web", "qa", "1.2.0-broken-in-qa", good.Index)
+	s.record("hook-failed", "web", "qa", hasFailedSync)
 	eventually(s, "the failed migration is what is wrong in qa", func() (bool, error) {
 		reverts, err := s.liftlockPulls(revertPrefix("web", "qa"))
 		for _, p := range reverts {

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/liftlock/liftlock/internal/promotion"
 )
@@ -55,7 +56,7 @@ func TestChartsAccountDoesTheJobAndNothingElse(t *testing.T) {
 	in.checkPermissions()
 }
 
-// installation is the chart in a namespace of its own.
+// installation is Liftlock in a namespace of the cluster.
 type installation struct {
 	s          *scenario
 	namespace  string
@@ -66,7 +67,7 @@ type installation struct {
 // installChart installs it as docs/install.md says, with the Argo CD of the server's file.
 func (s *scenario) installChart() *installation {
 	s.Helper()
-	in := &installation{s: s, namespace: s.prefix, kubeconfig: filepath.Join(s.server.dir, "account")}
+	in := &installation{s: s, namespace: s.prefix}
 	values := filepath.Join(s.server.dir, "values.yaml")
 	s.must(os.WriteFile(values, []byte(fmt.Sprintf(`fullnameOverride: %[1]s
 config:
@@ -87,30 +88,12 @@ config:
 	in.run(s.cluster.kubectl, "create", "namespace", in.namespace)
 	in.run(s.cluster.kubectl, "label", "namespace", in.namespace, "pod-security.kubernetes.io/enforce=restricted")
 	s.Cleanup(func() {
-		ctx, cancel := cleanupContext()
-		defer cancel()
-		for _, command := range [][]string{
-			{s.cluster.helm, "uninstall", s.prefix, "--namespace", in.namespace},
-			{s.cluster.kubectl, "delete", "namespace", in.namespace, "--wait=false"},
-			{s.cluster.kubectl, "delete", "persistentvolume", s.prefix, "--wait=false"},
-		} {
-			if out, err := in.command(ctx, command...).CombinedOutput(); err != nil {
-				s.Logf("%s: %v: %s", command, err, out)
-			}
-		}
+		in.cleanUp(
+			[]string{s.cluster.helm, "uninstall", s.prefix, "--namespace", in.namespace},
+			[]string{s.cluster.kubectl, "delete", "namespace", in.namespace, "--wait=false"},
+			[]string{s.cluster.kubectl, "delete", "persistentvolume", s.prefix, "--wait=false"})
 	})
-	// Nothing makes volumes in the lab.
-	volume := filepath.Join(s.server.dir, "volume.yaml")
-	s.must(os.WriteFile(volume, []byte(fmt.Sprintf(`apiVersion: v1
-kind: PersistentVolume
-metadata: {name: %[1]s}
-spec:
-  capacity: {storage: 10Gi}
-  accessModes: [ReadWriteOnce]
-  claimRef: {namespace: %[2]s, name: %[1]s}
-  hostPath: {path: /nowhere}
-`, s.prefix, in.namespace)), 0o600))
-	in.run(s.cluster.kubectl, "apply", "-f", volume)
+	in.offerVolume(s.prefix)
 	in.run(s.cluster.kubectl, "create", "secret", "generic", "liftlock", "--namespace", in.namespace,
 		"--from-literal=forge-token=of-no-use", "--from-literal=webhook-secret=of-no-use", "--from-literal=argocd-token=of-no-use", "--from-literal=reader-token=of-no-use-either")
 	chart, err := filepath.Abs("../../deploy/chart")
@@ -125,20 +108,53 @@ spec:
 	if out := in.run(s.cluster.kubectl, "get", "deployment", s.prefix, "--namespace", in.namespace, "-o", "jsonpath={.status.readyReplicas}"); out != "1" {
 		s.Fatalf("%s replicas are ready", out)
 	}
-
-	token := in.run(s.cluster.kubectl, "create", "token", s.prefix, "--namespace", in.namespace, "--duration", "2h")
-	access, err := clientcmd.LoadFromFile(s.cluster.kubeconfig)
-	s.must(err)
-	for _, user := range access.AuthInfos {
-		user.Token = strings.TrimSpace(token)
-	}
-	s.must(clientcmd.WriteToFile(*access, in.kubeconfig))
+	in.useAccount(s.prefix)
 	rest, err := clientcmd.BuildConfigFromFlags("", in.kubeconfig)
 	s.must(err)
 	rest.QPS, rest.Burst = 200, 400
 	in.client, err = kubernetes.NewForConfig(rest)
 	s.must(err)
 	return in
+}
+
+// offerVolume makes the volume for a claim: nothing else makes volumes in the lab.
+func (in *installation) offerVolume(claim string) {
+	in.s.Helper()
+	volume := filepath.Join(in.s.server.dir, "volume.yaml")
+	in.s.must(os.WriteFile(volume, []byte(fmt.Sprintf(`apiVersion: v1
+kind: PersistentVolume
+metadata: {name: %[1]s}
+spec:
+  capacity: {storage: 10Gi}
+  accessModes: [ReadWriteOnce]
+  claimRef: {namespace: %[2]s, name: %[1]s}
+  hostPath: {path: /nowhere}
+`, claim, in.namespace)), 0o600))
+	in.run(in.s.cluster.kubectl, "apply", "-f", volume)
+}
+
+// useAccount makes the kubeconfig of a ServiceAccount: nothing but its token.
+func (in *installation) useAccount(name string) {
+	in.s.Helper()
+	token := in.run(in.s.cluster.kubectl, "create", "token", name, "--namespace", in.namespace, "--duration", "2h")
+	access, err := clientcmd.LoadFromFile(in.s.cluster.kubeconfig)
+	in.s.must(err)
+	for _, user := range access.AuthInfos {
+		*user = clientcmdapi.AuthInfo{Token: strings.TrimSpace(token)}
+	}
+	in.kubeconfig = filepath.Join(in.s.server.dir, "account")
+	in.s.must(clientcmd.WriteToFile(*access, in.kubeconfig))
+}
+
+// cleanUp runs commands as the cluster's administrator, also after the test's own context ended.
+func (in *installation) cleanUp(commands ...[]string) {
+	for _, command := range commands {
+		ctx, cancel := cleanupContext()
+		if out, err := in.command(ctx, command...).CombinedOutput(); err != nil {
+			in.s.Logf("%s: %v: %s", command, err, out)
+		}
+		cancel()
+	}
 }
 
 func (in *installation) command(ctx context.Context, command ...string) *exec.Cmd {

@@ -36,6 +36,7 @@ func TestFailedCronJobIsNotTheReleases(t *testing.T) {
 	s.pushRelease("web", "dev", "1.1.0")
 	s.awaitMerged("web", "qa", "1.1.0", 0)
 	s.awaitState("web", "qa", "1.1.0", promotion.Verified)
+	s.record("nightly-before", "web", "qa", nil)
 	evening := time.Now().UTC()
 	s.setNightly("qa", evening, evening.Add(-24*time.Hour))
 	if s.cluster.argocd.version >= "v3.2" { // versions of one digit, as the lab's are
@@ -45,6 +46,7 @@ func TestFailedCronJobIsNotTheReleases(t *testing.T) {
 			}
 			return fmt.Errorf("it is %s: %s", e.State, e.Text)
 		})
+		s.record("nightly-failed", "web", "qa", isDegraded)
 	}
 	s.setNightly("qa", evening, evening.Add(time.Minute))
 	s.awaitState("web", "qa", "1.1.0", promotion.Verified)

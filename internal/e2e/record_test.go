@@ -49,6 +49,22 @@ func isDegraded(u *unstructured.Unstructured) error {
 	return nil
 }
 
+// isOutOfSync is a moment for record.
+func isOutOfSync(u *unstructured.Unstructured) error {
+	if a := parseAppState(u); a.sync != "OutOfSync" {
+		return errors.New(a.String())
+	}
+	return nil
+}
+
+// hasFailedSync is a moment for record.
+func hasFailedSync(u *unstructured.Unstructured) error {
+	if a := parseAppState(u); a.phase != "Failed" {
+		return errors.New(a.String())
+	}
+	return nil
+}
+
 func (s *scenario) recordFrom(name string, is func(*unstructured.Unstructured) error, get func() (*unstructured.Unstructured, error)) {
 	s.Helper()
 	dir := os.Getenv(recordVariable)
@@ -63,10 +79,10 @@ func (s *scenario) recordFrom(name string, is func(*unstructured.Unstructured) e
 		return u, err
 	})
 	unstructured.RemoveNestedField(u.Object, "metadata", "managedFields")
-	raw, err := json.Marshal(u.Object)
+	raw, err := json.MarshalIndent(u.Object, "", " ")
 	s.must(err)
 	text := strings.NewReplacer(s.clone.url, "https://git.example.com/acme/fleet.git", s.prefix, "shop", s.cluster.giteaURL, "https://git.example.com").Replace(string(raw))
 	dir = filepath.Join(dir, strings.TrimPrefix(s.cluster.argocd.version, "v"))
 	s.must(os.MkdirAll(dir, 0o750))
-	s.must(os.WriteFile(filepath.Join(dir, name+".json"), []byte(text), 0o600))
+	s.must(os.WriteFile(filepath.Join(dir, name+".json"), []byte(text+"\n"), 0o600))
 }

@@ -46,6 +46,7 @@ func TestPausedRolloutIsWaitedFor(t *testing.T) {
 		}
 		return fmt.Errorf("the targets are %+v", e.Targets)
 	})
+	s.record("rollout-paused", "web", "qa", nil)
 	s.checkNoPull(promotionBranch("web", "prod"))
 
 	s.setRollout("qa", "1.1.0", "Healthy")

@@ -104,19 +104,25 @@ repositories:
 
 func (s *server) logFile() string { return filepath.Join(s.dir, "liftlock.log") }
 
-// start runs the program; the log goes on in the same file.
+// start writes the server's file and runs the program; the log goes on in the same file.
 func (s *server) start(ctx context.Context) error {
 	file := filepath.Join(s.dir, "liftlock.yaml")
 	if err := os.WriteFile(file, []byte(s.configYAML()), 0o600); err != nil {
 		return err
 	}
+	return s.run(ctx, []string{"serve", "--config", file, "--log-level", "debug", "--log-format", "console"},
+		"E2E_FORGE_TOKEN="+s.cluster.accounts[bot].token, "E2E_WEBHOOK_SECRET="+s.secret)
+}
+
+// run runs the program with further variables and waits until it is ready.
+func (s *server) run(ctx context.Context, args []string, env ...string) error {
 	log, err := os.OpenFile(s.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	defer log.Close()
-	s.cmd = exec.Command(program, "serve", "--config", file, "--log-level", "debug", "--log-format", "console")
-	s.cmd.Env = append(os.Environ(), "E2E_FORGE_TOKEN="+s.cluster.accounts[bot].token, "E2E_WEBHOOK_SECRET="+s.secret)
+	s.cmd = exec.Command(program, args...)
+	s.cmd.Env = append(os.Environ(), env...)
 	s.cmd.Stdout, s.cmd.Stderr = log, log
 	// If the tests die, the server must not outlive them.
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}

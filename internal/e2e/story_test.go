@@ -54,17 +54,8 @@ func startScenario(t *testing.T, w *testCluster, name string, f repoFixture, liv
 
 func newScenario(t *testing.T, w *testCluster, name string, f repoFixture) *scenario {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	if deadline, ok := t.Deadline(); ok {
-		// Leave time to say what went wrong.
-		ctx, cancel = context.WithDeadline(context.Background(), deadline.Add(-time.Minute))
-	}
-	t.Cleanup(cancel)
-	s := &scenario{T: t, ctx: ctx, cluster: w, prefix: name + "-" + runID, repo: name}
-	dir := filepath.Join(artifacts, name)
-	s.must(os.MkdirAll(filepath.Join(dir, "clone"), 0o750))
-	s.must(w.createRepository(s.repo))
-	s.clone = &gitClone{dir: filepath.Join(dir, "clone"), url: w.giteaURL + "/" + w.org + "/" + s.repo + ".git"}
+	s := newEmptyScenario(t, w, name)
+	s.must(os.MkdirAll(s.clone.dir, 0o750))
 	for _, args := range [][]string{{"init", "-q", "-b", "main"}, {"remote", "add", "origin", s.clone.url}, {"checkout", "-q", "--orphan", "start"}} {
 		s.runGit(args...)
 	}
@@ -76,6 +67,23 @@ func newScenario(t *testing.T, w *testCluster, name string, f repoFixture) *scen
 		s.pushFirstCommit(branch, "An environment", f.branches[branch])
 	}
 	s.runGit("checkout", "-q", "--force", "start")
+	return s
+}
+
+// newEmptyScenario is one whose repository has no commit, and which has no clone yet.
+func newEmptyScenario(t *testing.T, w *testCluster, name string) *scenario {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	if deadline, ok := t.Deadline(); ok {
+		// Leave time to say what went wrong.
+		ctx, cancel = context.WithDeadline(context.Background(), deadline.Add(-time.Minute))
+	}
+	t.Cleanup(cancel)
+	s := &scenario{T: t, ctx: ctx, cluster: w, prefix: name + "-" + runID, repo: name}
+	dir := filepath.Join(artifacts, name)
+	s.must(os.MkdirAll(dir, 0o750))
+	s.must(w.createRepository(s.repo))
+	s.clone = &gitClone{dir: filepath.Join(dir, "clone"), url: w.giteaURL + "/" + w.org + "/" + s.repo + ".git"}
 	srv, err := newServer(w, dir, w.org+"/"+s.repo)
 	s.must(err)
 	s.server = srv

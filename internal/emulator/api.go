@@ -156,6 +156,11 @@ func (f *Forge) serveREST(w http.ResponseWriter, r *http.Request, rt *route) {
 		f.writeError(w, newAPIError(http.StatusBadRequest, "Problems reading the request"))
 		return
 	}
+	if f.record != nil {
+		recorder := &answerRecorder{ResponseWriter: w, status: http.StatusOK}
+		w = recorder
+		defer func() { f.recordREST(r, rt, body, recorder) }()
+	}
 	if rt.movesRefs {
 		f.mu.Lock()
 		repo := f.repos[strings.ToLower(r.PathValue("owner")+"/"+r.PathValue("repo"))]

@@ -300,7 +300,7 @@ func (f *Forge) wireApp(a *app) restObject {
 
 func (f *Forge) wireInstallation(i *appInstallation) restObject {
 	return restObject{
-		"id": i.id, "app_id": i.app.id, "app_slug": i.app.Slug, "client_id": i.app.clientID, "account": f.wireUser(i.owner), "target_id": i.owner.id, "target_type": i.owner.kind,
+		"id": i.id, "app_id": i.app.id, "app_slug": i.app.Slug, "account": f.wireUser(i.owner), "target_id": i.owner.id, "target_type": i.owner.kind,
 		"access_tokens_url": fmt.Sprintf("%s/app/installations/%d/access_tokens", f.url, i.id), "repositories_url": f.url + "/installation/repositories",
 		"html_url": fmt.Sprintf("%s/organizations/%s/settings/installations/%d", f.url, i.owner.login, i.id), "repository_selection": i.selection(),
 		"permissions": i.permissions, "events": orEmpty(i.app.Events), "created_at": i.created, "updated_at": i.created, "suspended_at": timeOrNull(i.suspended),

@@ -13,7 +13,7 @@ var pullAlias = regexp.MustCompile(`(\w+): ?pullRequest\(number: ?([0-9]+)\)`)
 // graphQLFields are the names that the emulator can answer with or reads in a query, of
 // GitHub's schema. Like GitHub it refuses a query with any other.
 var graphQLFields = strings.Fields(`query String Int owner name repository pullRequest number fields fragment on PullRequest url title body isDraft
-	isCrossRepository state createdAt updatedAt closedAt mergedAt mergeStateStatus headRefName headRefOid baseRefName author who mergedBy mergeCommit oid mergeQueueEntry
+	isCrossRepository state createdAt updatedAt closedAt mergedAt mergeStateStatus headRefName headRefOid baseRefName author who mergedBy mergeCommit oid mergeQueueEntry autoMergeRequest enabledAt
 	labels first nodes comments totalCount reviews last databaseId submittedAt authorCanPushToRepository commit Actor __typename login User Bot Mannequin`)
 
 var graphQLWord = regexp.MustCompile(`[A-Za-z_]\w*`)
@@ -85,7 +85,7 @@ func (c *call) graphQLPull(p *pull) (map[string]any, error) {
 		"number": p.number, "url": c.pullPage(p), "title": p.title, "body": p.body, "isDraft": p.draft, "isCrossRepository": p.headRepo != p.repo,
 		"state": state, "createdAt": p.created, "updatedAt": p.updated, "closedAt": timeOrNull(p.closed), "mergedAt": timeOrNull(p.mergedAt),
 		"mergeStateStatus": strings.ToUpper(mergeState), "headRefName": p.branch, "headRefOid": p.head, "baseRefName": p.base,
-		"mergeQueueEntry": p.graphQLQueueEntry(), "author": graphQLActor(p.author), "mergedBy": graphQLActor(p.mergedBy), "mergeCommit": mergeCommit,
+		"mergeQueueEntry": p.graphQLQueueEntry(), "autoMergeRequest": p.graphQLAutoMerge(), "author": graphQLActor(p.author), "mergedBy": graphQLActor(p.mergedBy), "mergeCommit": mergeCommit,
 		"labels": map[string]any{"nodes": labels}, "comments": map[string]any{"totalCount": len(p.comments)},
 		"reviews": map[string]any{"totalCount": total, "nodes": reviews[max(0, total-maxPageSize):]},
 	}, nil

@@ -17,7 +17,7 @@ type graphqlRequest struct {
 }
 
 // answerGraphQL answers the few documents that the REST API has no call for, which are told from
-// each other by what they ask: who made a commit with whom, and the merge queue; and the one that
+// each other by what they ask: who made a commit with whom, the merge queue and auto-merge; and the one that
 // reads pull requests with their reviews, for which it has several. GraphQL answers
 // 200 to what it can't find or do.
 func answerGraphQL(c *call) (any, error) {
@@ -31,7 +31,7 @@ func answerGraphQL(c *call) (any, error) {
 	for _, known := range []struct {
 		words  string
 		answer func(*call, graphqlRequest) (any, error)
-	}{{"authors(", queryAuthors}, {"mergeQueueEntry", queryQueue}, {"enqueuePullRequest(", enqueueByGraphQL}, {"dequeuePullRequest(", dequeueByGraphQL}} {
+	}{{"authors(", queryAuthors}, {"mergeQueueEntry", queryQueue}, {"enqueuePullRequest(", enqueueByGraphQL}, {"dequeuePullRequest(", dequeueByGraphQL}, {"disablePullRequestAutoMerge(", disableAutoMergeByGraphQL}} {
 		if strings.Contains(in.Query, known.words) {
 			return known.answer(c, in)
 		}
@@ -65,7 +65,7 @@ func queryQueue(c *call, in graphqlRequest) (any, error) {
 	} else if !p.open {
 		state = "CLOSED"
 	}
-	w := map[string]any{"id": nodeID("PR", p.id), "headRefOid": p.head, "state": state, "mergeQueueEntry": p.graphQLQueueEntry()}
+	w := map[string]any{"id": nodeID("PR", p.id), "headRefOid": p.head, "state": state, "mergeQueueEntry": p.graphQLQueueEntry(), "autoMergeRequest": p.graphQLAutoMerge()}
 	return map[string]any{"data": map[string]any{"repository": map[string]any{"pullRequest": w}}}, nil
 }
 

@@ -40,7 +40,7 @@ func combinedStatus(c *call, sha string) (any, error) {
 	}
 	return map[string]any{
 		"state": c.combinedState(c.repo, sha), "sha": sha, "total_count": len(shown), "statuses": paginate(c, shown),
-		"repository": c.wireRepo(c.repo, nil), "url": c.repoURL(c.repo) + "/commits/" + sha + "/status",
+		"repository": c.wireMinimalRepo(c.repo), "url": c.repoURL(c.repo) + "/commits/" + sha + "/status",
 	}, nil
 }
 

@@ -10,8 +10,8 @@
 // has Apps too (RegisterApp, InstallApp): their signatures are checked, installations' tokens
 // end, are good for what they were asked for, and count against limits of their own. Its face
 // is a choice (ForgeOptions.Face): world, Git and people are the same under both. What
-// the files called wire_gitlab hold is GitLab's; gitlabshape has its own description, against
-// which every answer is held.
+// the files called wire_gitlab hold is GitLab's. githubshape and gitlabshape have the forges'
+// own descriptions, against which every answer is held.
 //
 // The ArgoCD serves Applications over the Kubernetes list and watch API and
 // follows branches of the forge's repositories: it notices, compares, syncs and

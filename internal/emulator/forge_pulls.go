@@ -33,6 +33,7 @@ type pull struct {
 
 	reviewers []*account // from whom a review is requested
 	teams     []*team    // likewise
+	autoMerge *autoMerge // nil: nobody has it merged by itself
 
 	created, updated, closed, mergedAt time.Time
 

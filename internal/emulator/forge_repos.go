@@ -265,8 +265,16 @@ func (f *Forge) MoveRepository(repo, to string) error {
 	}
 	delete(f.repos, strings.ToLower(repo))
 	f.formerNames[strings.ToLower(repo)] = r
+	was := r.owner
+	changes, action := map[string]any{"repository": map[string]any{"name": map[string]any{"from": r.name}}}, "renamed"
 	r.owner, r.name = f.ensureOwner(owner), short
+	if was != r.owner {
+		changes, action = map[string]any{"owner": map[string]any{"from": map[string]any{strings.ToLower(was.kind): f.wireUser(was)}}}, "transferred"
+	}
 	f.repos[strings.ToLower(to)] = r
+	if f.face == GitHub {
+		f.emitEvent(r, r.owner, "repository", map[string]any{"action": action, "changes": changes})
+	}
 	return nil
 }
 
@@ -291,6 +299,9 @@ func (f *Forge) ArchiveRepository(repo string, archived bool) error {
 		return err
 	}
 	r.archived = archived
+	if f.face == GitHub {
+		f.emitEvent(r, r.owner, "repository", map[string]any{"action": map[bool]string{true: "archived", false: "unarchived"}[archived]})
+	}
 	return nil
 }
 

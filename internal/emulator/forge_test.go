@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-github/v60/github"
 
 	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/emulator/apishape"
+	"github.com/liftlock/liftlock/internal/emulator/githubshape"
 )
 
 const repo = "acme/fleet"
@@ -43,10 +45,27 @@ type forgeHarness struct {
 	clock *clock
 }
 
+// checkShape holds what is answered against GitHub's own description.
+func checkShape(t *testing.T) func(emulator.Exchange) {
+	t.Helper()
+	described, err := githubshape.Describe(githubshape.Public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(x emulator.Exchange) {
+		if x.Route == "/graphql" {
+			return
+		}
+		for _, wrong := range described.Check(apishape.Call(x)) {
+			t.Error(wrong)
+		}
+	}
+}
+
 func newForgeHarness(t *testing.T, o emulator.RepoOptions) *forgeHarness {
 	t.Helper()
 	c := &clock{now: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)}
-	f, err := emulator.NewForge(emulator.ForgeOptions{Dir: t.TempDir(), Now: c.Now, WholeSeconds: true})
+	f, err := emulator.NewForge(emulator.ForgeOptions{Dir: t.TempDir(), Now: c.Now, WholeSeconds: true, Record: checkShape(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

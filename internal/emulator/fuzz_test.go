@@ -92,11 +92,11 @@ func FuzzCutQuickActions(f *testing.F) {
 	f.Add("```\n/close\n```\n/label ~a")
 	f.Fuzz(func(t *testing.T, text string) {
 		rest, found := cutQuickActions(text)
-		if len(found) == 0 && rest != text {
+		if kept := strings.TrimRight(strings.ReplaceAll(text, "\r", ""), " \t\n\v\f"); len(found) == 0 && rest != kept {
 			t.Errorf("%q became %q", text, rest)
 		}
 		for _, a := range found {
-			if quickActions[a.name] == nil || len(rest) >= len(text) {
+			if a.name == "" || len(rest) >= len(text) {
 				t.Errorf("%q has %v and leaves %q", text, a, rest)
 			}
 		}

@@ -176,8 +176,12 @@ func (f *Forge) admitGit(w http.ResponseWriter, r *http.Request, g *gitCall) (*r
 		http.Error(w, "Repository not found.", http.StatusNotFound)
 		return nil, nil, false
 	}
-	if g.service == "git-receive-pack" && (repo.permissionOf(user) < Write || !user.mayPush() || repo.archived || token != nil && token.permissions["contents"] != "write") {
+	if g.service == "git-receive-pack" && (repo.permissionOf(user) < Write || !user.mayPush() || token != nil && token.permissions["contents"] != "write") {
 		http.Error(w, fmt.Sprintf("Permission to %s.git denied to %s.", repo.fullName(), user.login), http.StatusForbidden)
+		return nil, nil, false
+	}
+	if g.service == "git-receive-pack" && repo.archived {
+		http.Error(w, "This repository was archived so it is read-only.", http.StatusForbidden)
 		return nil, nil, false
 	}
 	return repo, user, true

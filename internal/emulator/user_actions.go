@@ -21,7 +21,7 @@ type PullRequest struct {
 	Branch, Base       string
 	Head               string // commit
 	Open, Merged       bool
-	Queued             bool // it is on a merge train, or merges by itself otherwise
+	Queued             bool // it is in a merge queue, on a merge train, or merges by itself otherwise
 	MergedBy           string
 	MergeCommit        string // when Merged
 	Labels             []string
@@ -392,7 +392,7 @@ func (f *Forge) Pull(repo string, number int) (PullRequest, error) {
 func (f *Forge) publicPull(p *pull) PullRequest {
 	s := PullRequest{
 		Number: p.number, Title: p.title, Body: p.body, Author: p.author.login, Branch: p.branch, Base: p.base,
-		Head: p.head, Open: p.open, Merged: p.merged, Queued: p.open && (p.mergesByItself() || p.findEntry() != nil), Labels: slices.Clone(p.labels), Created: p.created,
+		Head: p.head, Open: p.open, Merged: p.merged, Queued: p.open && (p.mergesByItself() || p.findEntry() != nil || p.autoMerge != nil), Labels: slices.Clone(p.labels), Created: p.created,
 		Updated: p.updated, ClosedAt: p.closed, MergedAt: p.mergedAt, URL: f.pullPage(p), Statuses: f.publicStatuses(p.repo, p.head),
 	}
 	if p.merged {

@@ -23,29 +23,34 @@ type wireUser struct {
 }
 
 type wireRepo struct {
-	ID            int64            `json:"id"`
-	NodeID        string           `json:"node_id"`
-	Name          string           `json:"name"`
-	FullName      string           `json:"full_name"`
-	Private       bool             `json:"private"`
-	Owner         *wireUser        `json:"owner"`
-	HTMLURL       string           `json:"html_url"`
-	Description   *string          `json:"description"`
-	Fork          bool             `json:"fork"`
-	URL           string           `json:"url"`
-	CloneURL      string           `json:"clone_url"`
-	GitURL        string           `json:"git_url"`
-	CreatedAt     any              `json:"created_at"` // a number in push events, a string elsewhere
-	PushedAt      any              `json:"pushed_at"`
-	UpdatedAt     time.Time        `json:"updated_at"`
-	DefaultBranch string           `json:"default_branch"`
-	Visibility    string           `json:"visibility"`
-	Archived      bool             `json:"archived"`
-	AllowMerge    bool             `json:"allow_merge_commit"`
-	AllowSquash   bool             `json:"allow_squash_merge"`
-	AllowRebase   bool             `json:"allow_rebase_merge"`
-	DeleteMerged  bool             `json:"delete_branch_on_merge"`
-	Permissions   *wirePermissions `json:"permissions,omitempty"`
+	ID            int64     `json:"id"`
+	NodeID        string    `json:"node_id"`
+	Name          string    `json:"name"`
+	FullName      string    `json:"full_name"`
+	Private       bool      `json:"private"`
+	Owner         *wireUser `json:"owner"`
+	HTMLURL       string    `json:"html_url"`
+	Description   *string   `json:"description"`
+	Fork          bool      `json:"fork"`
+	URL           string    `json:"url"`
+	CloneURL      string    `json:"clone_url"`
+	GitURL        string    `json:"git_url"`
+	CreatedAt     any       `json:"created_at"` // a number in push events, a string elsewhere
+	PushedAt      any       `json:"pushed_at"`
+	UpdatedAt     time.Time `json:"updated_at"`
+	DefaultBranch string    `json:"default_branch"`
+	Visibility    string    `json:"visibility"`
+	Archived      bool      `json:"archived"`
+	*repoMerging
+	Permissions *wirePermissions `json:"permissions,omitempty"`
+}
+
+// repoMerging says how a repository merges.
+type repoMerging struct {
+	AllowMerge   bool `json:"allow_merge_commit"`
+	AllowSquash  bool `json:"allow_squash_merge"`
+	AllowRebase  bool `json:"allow_rebase_merge"`
+	DeleteMerged bool `json:"delete_branch_on_merge"`
 }
 
 type wirePermissions struct {
@@ -74,30 +79,31 @@ type wireBranch struct {
 }
 
 type wirePull struct {
-	ID             int64       `json:"id"`
-	NodeID         string      `json:"node_id"`
-	Number         int         `json:"number"`
-	URL            string      `json:"url"`
-	HTMLURL        string      `json:"html_url"`
-	IssueURL       string      `json:"issue_url"`
-	State          string      `json:"state"`
-	Locked         bool        `json:"locked"`
-	Title          string      `json:"title"`
-	Body           *string     `json:"body"`
-	User           *wireUser   `json:"user"`
-	CreatedAt      time.Time   `json:"created_at"`
-	UpdatedAt      time.Time   `json:"updated_at"`
-	ClosedAt       *time.Time  `json:"closed_at"`
-	MergedAt       *time.Time  `json:"merged_at"`
-	MergeCommitSHA *string     `json:"merge_commit_sha"`
-	Assignees      []*wireUser `json:"assignees"`
-	Labels         []wireLabel `json:"labels"`
-	Draft          bool        `json:"draft"`
-	Head           wireBranch  `json:"head"`
-	Base           wireBranch  `json:"base"`
-	Association    string      `json:"author_association"`
-	Reviewers      []*wireUser `json:"requested_reviewers"`
-	Teams          []wireTeam  `json:"requested_teams"`
+	ID             int64          `json:"id"`
+	NodeID         string         `json:"node_id"`
+	Number         int            `json:"number"`
+	URL            string         `json:"url"`
+	HTMLURL        string         `json:"html_url"`
+	IssueURL       string         `json:"issue_url"`
+	State          string         `json:"state"`
+	Locked         bool           `json:"locked"`
+	Title          string         `json:"title"`
+	Body           *string        `json:"body"`
+	User           *wireUser      `json:"user"`
+	CreatedAt      time.Time      `json:"created_at"`
+	UpdatedAt      time.Time      `json:"updated_at"`
+	ClosedAt       *time.Time     `json:"closed_at"`
+	MergedAt       *time.Time     `json:"merged_at"`
+	MergeCommitSHA *string        `json:"merge_commit_sha"`
+	Assignees      []*wireUser    `json:"assignees"`
+	Labels         []wireLabel    `json:"labels"`
+	Draft          bool           `json:"draft"`
+	Head           wireBranch     `json:"head"`
+	Base           wireBranch     `json:"base"`
+	Association    string         `json:"author_association"`
+	AutoMerge      *wireAutoMerge `json:"auto_merge"`
+	Reviewers      []*wireUser    `json:"requested_reviewers"`
+	Teams          []wireTeam     `json:"requested_teams"`
 
 	// Only where one pull request is shown, not in lists.
 	*wirePullDetail
@@ -191,7 +197,7 @@ func (f *Forge) wireRepo(r *repository, to *account) *wireRepo {
 		URL: f.repoURL(r), CloneURL: f.url + "/" + r.fullName() + ".git",
 		GitURL:    "git" + strings.TrimPrefix(f.url, "http") + "/" + r.fullName() + ".git",
 		CreatedAt: r.created, PushedAt: r.pushed, UpdatedAt: r.pushed,
-		DefaultBranch: r.branch, Visibility: "private", Archived: r.archived, DeleteMerged: r.deleteMerged,
+		DefaultBranch: r.branch, Visibility: "private", Archived: r.archived, repoMerging: &repoMerging{DeleteMerged: r.deleteMerged},
 	}
 	for _, m := range r.methods {
 		w.AllowMerge = w.AllowMerge || m == "merge"
@@ -202,6 +208,14 @@ func (f *Forge) wireRepo(r *repository, to *account) *wireRepo {
 		p := r.permissionOf(to)
 		w.Permissions = &wirePermissions{Admin: p >= Admin, Maintain: p >= Admin, Push: p >= Write, Triage: p >= Write, Pull: p >= Read}
 	}
+	return w
+}
+
+// wireMinimalRepo is a repository where GitHub shows it beside something else: without how it
+// merges.
+func (f *Forge) wireMinimalRepo(r *repository) *wireRepo {
+	w := f.wireRepo(r, nil)
+	w.repoMerging = nil
 	return w
 }
 
@@ -222,7 +236,7 @@ func (f *Forge) wirePull(p *pull) *wirePull {
 		ID: p.id, NodeID: nodeID("PR", p.id), Number: p.number, URL: f.pullURL(p), HTMLURL: f.pullPage(p),
 		IssueURL: f.issueURL(p), State: state, Title: p.title, Body: orNull(p.body), User: f.wireUser(p.author),
 		CreatedAt: p.created, UpdatedAt: p.updated, ClosedAt: timeOrNull(p.closed), MergedAt: timeOrNull(p.mergedAt),
-		MergeCommitSHA: orNull(p.mergeSHA), Assignees: []*wireUser{}, Labels: []wireLabel{}, Draft: p.draft,
+		MergeCommitSHA: orNull(p.mergeSHA), AutoMerge: f.wireAutoMerge(p), Assignees: []*wireUser{}, Labels: []wireLabel{}, Draft: p.draft,
 		Head:        f.wireBranch(p.headRepo, p.branch, p.head),
 		Base:        f.wireBranch(p.repo, p.base, p.baseSHA),
 		Association: authorAssociation(p.repo, p.author),

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/liftlock/liftlock/internal/emulator/apishape"
 	"github.com/liftlock/liftlock/internal/emulator/gitlabshape"
 )
 
@@ -110,7 +111,7 @@ func TestGitLabShapes(t *testing.T) {
 	seen := map[string]bool{}
 	for _, x := range w.exchanges {
 		seen[x.Method+" "+x.Route] = true
-		for _, wrong := range gitlabshape.Check(all, gitlabshape.Call(x)) {
+		for _, wrong := range gitlabshape.Check(all, apishape.Call(x)) {
 			t.Error(wrong)
 		}
 	}

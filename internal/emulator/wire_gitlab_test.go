@@ -484,6 +484,15 @@ func TestCutQuickActions(t *testing.T) {
 		{"in a quotation", "> /close", "> /close", ""},
 		{"in a line", "please /close", "please /close", ""},
 		{"indented", "    /close", "    /close", ""},
+		{"one of GitLab's for issues", "one\n/promote qa", "one", "promote"},
+		{"in capitals", "/CLOSE", "", "close"},
+		{"behind a carriage return", "one\r\n\r/clo\rse\r\ntwo", "one\ntwo", "close"},
+		{"a word that only begins so", "/closed\n/close-it", "/closed\n/close-it", ""},
+		{"behind a backslash", "\\/close", "\\/close", ""},
+		{"in code of a paragraph", "`one\n/close\n`", "`one\n/close\n`", ""},
+		{"after code that ends", "~~~\n```\n~~~\n/close\n```", "~~~\n```\n~~~\n```", "close"},
+		{"in HTML", "<details>\n/close\n</details>", "<details>\n/close\n</details>", ""},
+		{"white space at the end", "one \n\n", "one", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			rest, found := cutQuickActions(c.text)

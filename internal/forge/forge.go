@@ -73,12 +73,15 @@ type PullRequest struct {
 	MergeReason string // the forge's word for a Mergeable that isn't yes, as it spells it
 	Queue       QueueState
 	MergeCommit string // when Merged: the commit that landed on the base branch
-	MergedBy    string // when Merged: login
-	MergedByID  int64  // of the account; 0: not known
-	CreatedAt   time.Time
-	UpdatedAt   time.Time
-	ClosedAt    time.Time // zero while open; also set when merged
-	MergedAt    time.Time // zero unless Merged
+	// SquashCommit is the commit that its own were made one of, where MergeCommit merged that one
+	// (GitLab); empty: there is none beside MergeCommit.
+	SquashCommit string
+	MergedBy     string // when Merged: login
+	MergedByID   int64  // of the account; 0: not known
+	CreatedAt    time.Time
+	UpdatedAt    time.Time
+	ClosedAt     time.Time // zero while open; also set when merged
+	MergedAt     time.Time // zero unless Merged
 
 	// CommentCount is how many comments its conversation has; nil: not told, as in lists.
 	CommentCount *int

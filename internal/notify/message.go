@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // words are what a pipeline's file calls the kinds of events that can be told.
@@ -51,6 +52,7 @@ func (n *Notifier) message(ctx context.Context, batch []store.Event) message {
 			Pull: e.Pull, Text: e.Message, ConsoleURL: n.consoleURL(e)}
 		if e.Pull > 0 {
 			it.PullURL = n.o.PullURL(ctx, e.Repo, e.Pull)
+			it.Text = wording.ForPage(it.PullURL, it.Text)
 		}
 		m.items = append(m.items, it)
 	}
@@ -104,7 +106,7 @@ func (m *message) describe(escape func(string) string, link func(text, url strin
 			line = escape(it.Component) + ": " + line
 		}
 		if it.PullURL != "" {
-			line += " " + link(fmt.Sprintf("#%d", it.Pull), it.PullURL)
+			line += " " + link(wording.PullName(it.Pull, it.PullURL), it.PullURL)
 		}
 		if it.ConsoleURL != "" {
 			line += " " + link("console", it.ConsoleURL)

@@ -35,13 +35,14 @@ type received struct {
 
 // fixture is a store with events, a receiver that answers as a test says, and notifiers.
 type fixture struct {
-	t      *testing.T
-	clock  *clocktesting.FakeClock
-	store  *store.Store
-	url    string
-	routes map[string]map[string][]string // by pipeline; nil: they can't be read
-	logs   *observer.ObservedLogs
-	log    *zap.Logger
+	pullPages string // what the addresses of pull requests begin with
+	t         *testing.T
+	clock     *clocktesting.FakeClock
+	store     *store.Store
+	url       string
+	routes    map[string]map[string][]string // by pipeline; nil: they can't be read
+	logs      *observer.ObservedLogs
+	log       *zap.Logger
 
 	mu     sync.Mutex
 	answer func(n int) (status int, header map[string]string)
@@ -50,7 +51,7 @@ type fixture struct {
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	f := &fixture{t: t, clock: clocktesting.NewFakeClock(time.Now().Truncate(time.Second)), routes: map[string]map[string][]string{"shop": {"main": {"degraded", "opened"}}}}
+	f := &fixture{t: t, pullPages: "https://hub.example/acme/fleet/pull", clock: clocktesting.NewFakeClock(time.Now().Truncate(time.Second)), routes: map[string]map[string][]string{"shop": {"main": {"degraded", "opened"}}}}
 	f.store = store.OpenMemory(store.Options{Now: f.clock.Now})
 	t.Cleanup(func() { _ = f.store.Close() })
 	core, logs := observer.New(zapcore.DebugLevel)
@@ -85,7 +86,7 @@ func (f *fixture) notifier(owner, kind string) *Notifier {
 			return f.routes[name], true
 		},
 		PullURL: func(_ context.Context, _ string, number int) string {
-			return fmt.Sprintf("https://hub.example/acme/fleet/pull/%d", number)
+			return fmt.Sprintf("%s/%d", f.pullPages, number)
 		}})
 	if err != nil {
 		f.t.Fatal(err)
@@ -318,6 +319,20 @@ func TestTeamsCard(t *testing.T) {
 	for _, want := range []string{`"contentType":"application/vnd.microsoft.card.adaptive"`, `"text":"shop/web/prod: degraded"`, `a \\[link\\](https://evil.example) and \\*more\\*`, `[7](https://hub.example/acme/fleet/pull/7)`, `"color":"Attention"`} {
 		if !strings.Contains(f.got[0].body, want) {
 			t.Errorf("%s is not in %s", want, f.got[0].body)
+		}
+	}
+}
+
+// TestWordsOfGitLab tells of what is on GitLab in its people's words.
+func TestWordsOfGitLab(t *testing.T) {
+	for kind, link := range map[string]string{Teams: `[7](https://git.example/acme/fleet/-/merge_requests/7)`, Slack: `|!7`} {
+		f := newFixture(t)
+		f.pullPages = "https://git.example/acme/fleet/-/merge_requests"
+		n := f.notifier("me", kind)
+		f.add("degraded", "web", "the pull request of the revert waits")
+		f.run(n, time.Minute)
+		if len(f.got) != 1 || !strings.Contains(f.got[0].body, "the merge request of the revert waits") || !strings.Contains(f.got[0].body, link) {
+			t.Errorf("%s: %+v", kind, f.got)
 		}
 	}
 }

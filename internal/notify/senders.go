@@ -231,7 +231,7 @@ func (s teamsSender) send(ctx context.Context, m message) error {
 	}
 	body := []any{block(teamsEscape.Replace(m.title()), style)}
 	for _, line := range m.describe(teamsEscape.Replace, func(text, to string) string {
-		return "[" + strings.TrimPrefix(text, "#") + "](" + strings.ReplaceAll(to, ")", "%29") + ")"
+		return "[" + strings.TrimLeft(text, "#!") + "](" + strings.ReplaceAll(to, ")", "%29") + ")"
 	}) {
 		body = append(body, block(line, nil))
 	}

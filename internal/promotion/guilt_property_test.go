@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
 
@@ -14,6 +15,8 @@ import (
 // truth that the properties are about, from what happened and not from what was judged.
 type guiltModel struct {
 	app       verification.App
+	health    string // how the target really is, however its Argo CD says so
+	synced    bool   // it was Synced before it lost a resource that it needs
 	prev      *verification.App
 	rel       verification.Relation
 	opRel     verification.Relation
@@ -24,6 +27,7 @@ type guiltModel struct {
 	incidents []ClusterIncident
 	others    []string // other commits that changed what the target reads
 	wellThen  bool     // it was well before the merge
+	quiet     bool     // nothing else happens: what becomes of it is the release's doing
 	cluster   time.Duration
 
 	now time.Time
@@ -38,9 +42,11 @@ type guiltModel struct {
 	reconciles     int       // comparisons since it was done without a break
 	lastSeen       time.Time // the comparison that was seen last
 	fresh          bool      // a comparison since is certain
+	freshSince     time.Time
 	firstFailed    bool      // its own first whole sync failed in a resource, and none succeeded since
 	badSince       time.Time // Degraded or Missing, for certain about X, at every look since
 	unhealthySince time.Time // not Healthy with X, at every look since
+	surelySince    time.Time // and for certain about X, and not in the middle of a sync
 	wasUnhealthy   bool      // for debounce, and not Healthy since
 	illBefore      bool      // Degraded or Missing before its sync began, and not well since it ended
 	missingBefore  bool      // Missing when compared with the release before its sync began, and ever since
@@ -52,12 +58,23 @@ var unpulledPod = verification.Descendant{Kind: "Pod", Name: "web-7c", Health: "
 
 var ownObject = Object{"apps", "Deployment", "shop", "web"}
 
-const guiltDebounce = 30 * time.Second
+const (
+	guiltDebounce = 30 * time.Second
+	guiltTimeout  = 3 * time.Minute
+)
 
 func newGuiltModel(t *rapid.T) *guiltModel {
-	return &guiltModel{now: noon, rel: verification.Before, wellThen: rapid.IntRange(0, 5).Draw(t, "well before") > 0,
+	w := &guiltModel{now: noon, health: "Healthy", rel: verification.Before, quiet: rapid.Bool().Draw(t, "quiet"), wellThen: true,
 		app: verification.App{ArgoCD: "hub", Namespace: "argocd", Name: "web-qa", UID: "u", AutoSync: true, SyncStatus: "Synced", Revisions: []string{"w"},
 			ComparedToSpec: true, Health: "Healthy", ReconciledAt: noon.Add(-time.Hour)}}
+	if !w.quiet {
+		w.wellThen = rapid.IntRange(0, 5).Draw(t, "well before") > 0
+	}
+	if rapid.Bool().Draw(t, "synced already") {
+		w.rel, w.opRel, w.deployed = verification.Holds, verification.Holds, true
+		w.app.Revisions, w.app.Operation = []string{"x"}, &verification.Operation{Phase: "Succeeded", Revisions: []string{"x"}, Automated: true}
+	}
+	return w
 }
 
 // step lets something happen.
@@ -74,9 +91,13 @@ func (w *guiltModel) step(t *rapid.T) {
 	case 4:
 		w.operate(t)
 	case 5, 6:
-		w.app.Health = pick("health", "Healthy", "Healthy", "Degraded", "Degraded", "Missing", "Progressing", "Suspended", "Unknown")
+		w.changeHealth(pick("health", "Healthy", "Healthy", "Degraded", "Degraded", "Missing", "lost", "Progressing", "Progressing", "Suspended", "Unknown"))
 		w.culprits = nil
-		if w.app.Health == "Degraded" || w.app.Health == "Missing" {
+		switch w.health {
+		case "lost":
+			w.health = "Missing"
+			w.culprits = []verification.Resource{{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web", Health: "Missing"}}
+		case "Degraded", "Missing":
 			switch pick("culprit", "own", "own", "another", "untold", "unpulled") {
 			case "unpulled":
 				w.brought = rapid.Bool().Draw(t, "brought")
@@ -96,7 +117,7 @@ func (w *guiltModel) step(t *rapid.T) {
 		}
 	case 8:
 		w.incidents = nil
-		if pick("incident", "no", "no", "yes") == "yes" {
+		if !w.quiet && pick("incident", "no", "no", "yes") == "yes" {
 			other := ClusterIncident{ID: "db", Cluster: pick("cluster", "one", "two"), Target: "db", Since: w.now, Unsettled: rapid.Bool().Draw(t, "unsettled")}
 			if pick("who", "another", "another", "the old release") == "the old release" {
 				other.ID, other.Target, other.Component, other.Environment = "web-prod", "web-prod", "web", "prod"
@@ -105,7 +126,7 @@ func (w *guiltModel) step(t *rapid.T) {
 		}
 	case 9:
 		w.treeErr = pick("tree", "", "", "403 Forbidden")
-		if pick("commit", "no", "no", "no", "yes") == "yes" {
+		if !w.quiet && pick("commit", "no", "no", "no", "yes") == "yes" {
 			w.others = []string{"another"}
 		}
 	case 10: // the branch goes on
@@ -116,6 +137,21 @@ func (w *guiltModel) step(t *rapid.T) {
 		w.rel = map[string]verification.Relation{"x": verification.Holds, "y": verification.Holds, "unknown": verification.Unresolved, "newer": verification.Superseded}[w.app.Revisions[0]]
 		w.compare()
 	}
+}
+
+// changeHealth changes how the target is. That it has lost a resource shows, from Argo CD 3.4 on, in
+// that one and in what differs, and its health stays as it was.
+func (w *guiltModel) changeHealth(health string) {
+	if w.synced {
+		w.app.SyncStatus, w.synced = "Synced", false
+	}
+	w.health = health
+	if health != "lost" {
+		w.app.Health = health
+		return
+	}
+	w.synced = w.app.SyncStatus == "Synced"
+	w.app.Health, w.app.SyncStatus = "Healthy", "OutOfSync"
 }
 
 // compare lets the controller finish a comparison.
@@ -161,7 +197,10 @@ func (w *guiltModel) operate(t *rapid.T) {
 	}
 	switch op.Phase {
 	case "Succeeded":
-		w.app.SyncStatus, w.firstFailed, w.deployed = "Synced", false, true
+		if w.health == "Missing" && w.app.Health == "Healthy" { // what was lost is there again
+			w.health, w.culprits, w.app.Unhealthy = "Healthy", nil, nil
+		}
+		w.app.SyncStatus, w.synced, w.firstFailed, w.deployed = "Synced", false, false, true
 		w.compare()
 	case "Failed":
 		w.firstFailed = w.firstFailed || !w.everDone && !w.deployed && len(op.Results) > 0 && op.Message == ""
@@ -179,14 +218,14 @@ func (w *guiltModel) recordTruth() {
 	begun := a.Operation != nil && w.opRel == verification.Holds || w.everDone || w.deployedBefore
 	if sure && !begun && !(w.rel == verification.Holds && a.SyncStatus == "Synced") {
 		switch {
-		case a.Health == "Missing" && w.rel == verification.Holds:
+		case w.health == "Missing" && w.rel == verification.Holds:
 			w.missingBefore = true
-		case a.Health == "Degraded" || a.Health == "Missing":
+		case w.health == "Degraded" || w.health == "Missing":
 			w.illBefore = true
-		case a.Health == "Healthy":
+		case w.health == "Healthy":
 			w.illBefore, w.missingBefore = false, false
 		}
-	} else if sure && a.Health != "Missing" {
+	} else if sure && w.health != "Missing" {
 		w.missingBefore = false
 	}
 	failed := a.HasFailedSync() && w.opRel == verification.Holds && !w.everDone && !w.deployedBefore
@@ -203,11 +242,13 @@ func (w *guiltModel) recordTruth() {
 		w.fresh = w.reconciles > 2
 	}
 	w.lastSeen = a.ReconciledAt
-	bad := a.Health == "Degraded" || a.Health == "Missing"
+	w.freshSince = keepSince(w.freshSince, w.fresh, w.now)
+	bad := w.health == "Degraded" || w.health == "Missing"
 	w.badSince = keepSince(w.badSince, sure && w.fresh && w.rel == verification.Holds && bad && !running, w.now)
-	unhealthy := bad || a.Health == "Progressing"
+	unhealthy := bad || w.health == "Progressing"
 	w.unhealthySince = keepSince(w.unhealthySince, sure && w.everDone && w.rel == verification.Holds && unhealthy, w.now)
-	if sure && a.Health == "Healthy" {
+	w.surelySince = keepSince(w.surelySince, sure && w.fresh && w.rel == verification.Holds && unhealthy && !(running && w.health == "Missing"), w.now)
+	if sure && w.health == "Healthy" {
 		w.wasUnhealthy = false
 		w.illBefore = w.illBefore && !w.everDone
 	}
@@ -262,7 +303,8 @@ func (w *guiltModel) evaluate(t *rapid.T) (verification.Verdict, bool) {
 	e := f.verified("dev").land("qa", "r2", ByPromotion, 5)
 	e.Landed.Value.At = noon
 	f.Now = w.now
-	v := e.Spec.Verify
+	v := &e.Spec.Verify
+	v.Timeout, v.Watch = pipeline.Duration(guiltTimeout), mins(60)
 	expect := verification.Expect{Commit: "x", Release: "r2", Landed: noon, OperationRel: []verification.Relation{w.opRel}, DeployedBefore: w.deployedBefore && w.app.NeedsHistory(), Unreachable: w.down, Limits: verification.Limits{
 		ArriveWithin: v.ArriveWithin.AsDuration(), Timeout: v.Timeout.AsDuration(), HealthyFor: v.HealthyFor.AsDuration(), Watch: v.Watch.AsDuration(), Debounce: v.Debounce.AsDuration(),
 		QueueFor: 24 * time.Hour, SuspendedFor: 24 * time.Hour}}
@@ -296,13 +338,13 @@ func (w *guiltModel) evaluate(t *rapid.T) (verification.Verdict, bool) {
 // revert opens but where the release's own first whole sync failed in a resource, or the
 // target became unwell with it and nothing else explains that. And where that sync has failed
 // so, or the target is Degraded or Missing for certain, and nothing else ever could explain
-// that, a revert opens within debounce and one look.
+// that, a revert opens within debounce and one look; within timeout where it doesn't get well.
 func TestOnlyTheGuiltyIsReverted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newGuiltModel(t)
 		var next time.Time
 		for range rapid.IntRange(5, 40).Draw(t, "looks") {
-			for range rapid.IntRange(0, 2).Draw(t, "events") {
+			for range rapid.SampledFrom([]int{0, 0, 1, 1, 2}).Draw(t, "events") {
 				w.step(t)
 			}
 			if next.After(w.now) && next.Sub(w.now) < 2*time.Minute && rapid.Bool().Draw(t, "on time") {
@@ -321,7 +363,9 @@ func TestOnlyTheGuiltyIsReverted(t *testing.T) {
 				t.Fatalf("a revert opens of a release that did nothing: %+v, operation %+v", v, w.app.Operation)
 			case reverts || why != "" || w.meddled:
 			case !w.badSince.IsZero() && w.now.Sub(w.badSince) >= guiltDebounce:
-				t.Fatalf("no revert opens %s after it became %s: %+v", w.now.Sub(w.badSince), w.app.Health, v)
+				t.Fatalf("no revert opens %s after it became %s: %+v", w.now.Sub(w.badSince), w.health, v)
+			case !w.surelySince.IsZero() && w.now.Sub(w.surelySince) >= guiltTimeout && w.now.Sub(w.freshSince) >= guiltDebounce:
+				t.Fatalf("no revert opens although it has not been well for %s: it is %s: %+v", w.now.Sub(w.surelySince), w.health, v)
 			case !w.failSince.IsZero() && (w.app.Revisions[0] == "x" || w.now.Sub(w.failSince) >= guiltDebounce):
 				t.Fatalf("no revert opens %s after its own first sync failed: %+v", w.now.Sub(w.failSince), v)
 			}

@@ -27,7 +27,6 @@ type argocdConnection struct {
 
 // newArgoCD builds what reaches one Argo CD. Nothing is dialled.
 func (s *Server) newArgoCD(a config.ArgoCD) (*argocdConnection, error) {
-	out := &argocdConnection{config: a}
 	o, err := argocdOptions(a)
 	if err != nil {
 		return nil, fmt.Errorf("argocd %s: %w", a.Name, err)
@@ -42,6 +41,15 @@ func (s *Server) newArgoCD(a config.ArgoCD) (*argocdConnection, error) {
 			s.log.Error("an Argo CD can't be reached yet; its kubeconfig, which argocd[].kubernetes names in the server's file, is read again until it can be", zap.String("argocd", a.Name), zap.Error(err))
 			o.Config = argocd.AwaitedRESTConfig(a.Kubernetes.Kubeconfig, a.Kubernetes.Context)
 		}
+	}
+	return newConnection(a, o)
+}
+
+// newConnection builds it of options that have its Kubernetes access, where it is used.
+func newConnection(a config.ArgoCD, o argocd.Options) (*argocdConnection, error) {
+	out := &argocdConnection{config: a}
+	var err error
+	if !a.APIAlone {
 		if out.kube, err = appset.NewKube(o.Config); err != nil {
 			return nil, err
 		}

@@ -70,7 +70,6 @@ func (s *harness) awaitUncounted(tag, somebodyElse string, authors ...string) {
 // TestAuthorsDontCount lets nobody approve a release in whose making the forge saw him,
 // whatever the commits say.
 func TestAuthorsDontCount(t *testing.T) {
-	skipOnGitLab(t, "it doesn't say who pushed, neither to a branch nor to somebody's merge request")
 	s := startHarness(t, harnessOptions{pipeline: pipelineYAML(nil, dev, qa, approvedByAnybody)})
 	s.awaitJudged()
 
@@ -136,7 +135,6 @@ func TestAuthorsOfSeveralCommits(t *testing.T) {
 // TestUnlinkedAuthors waits, also for the server's floor alone, where somebody who made
 // the release belongs to no account; the server's file can say otherwise.
 func TestUnlinkedAuthors(t *testing.T) {
-	skipOnGitLab(t, "it doesn't say who pushed, so a release that came by a push has no known authors")
 	const floor = "floor:\n  - {environments: [\"prod*\"], approvals: {count: 1}}\n"
 	open := "name: prod\nafter: [qa]\nmerge: auto\nverify: " + verifyFast
 	t.Run("wait", func(t *testing.T) {

@@ -54,3 +54,30 @@ func TestAppInstallationEvents(t *testing.T) {
 		}
 	}
 }
+
+// TestRepositoryEvents: an event of a repository that was renamed or moved wakes what the server's
+// file has under its former name, also where it isn't reached yet.
+func TestRepositoryEvents(t *testing.T) {
+	s := &Server{log: zap.NewNop(), connecting: map[*retryTimer]bool{},
+		o: Options{Config: &config.Config{Repositories: []config.Repository{{Forge: "hub", Name: "acme/fleet"}, {Forge: "hub", Name: "acme/apps"}}}}}
+	timer := s.newRetryTimer("hub:acme/fleet")
+	woken := []string{"repo:hub:acme/fleet", "sweep:hub:acme/fleet"}
+	for _, c := range []struct {
+		name string
+		ev   webhooks.Event
+		want []string
+	}{
+		{"archived", webhooks.Event{Repo: "acme/fleet"}, woken},
+		{"renamed", webhooks.Event{Repo: "acme/ships", Former: "Acme/Fleet"}, woken},
+		{"somebody else's", webhooks.Event{Repo: "mallory/ships", Former: "mallory/fleet"}, nil},
+	} {
+		c.ev.Kind = webhooks.Repository
+		d := &store.Delivery{Forge: "hub"}
+		if err := s.addKeys(t.Context(), d, &c.ev); err != nil || !slices.Equal(d.Keys, c.want) {
+			t.Errorf("%s: it wakes %q (%v)", c.name, d.Keys, err)
+		}
+	}
+	if len(timer.fired) != 1 {
+		t.Error("the repository wasn't tried again")
+	}
+}

@@ -217,3 +217,26 @@ func TestMergeGroups(t *testing.T) {
 	s.awaitVerified("web", "qa", "1.1.0")
 	s.awaitVerified("api", "qa", "2.0.0")
 }
+
+// TestPersonsAutoMerge takes off what a person has GitHub merge by itself while a gate doesn't pass,
+// and lets it stand once all do.
+func TestPersonsAutoMerge(t *testing.T) {
+	s := startHarness(t, harnessOptions{pipeline: pipelineYAML(nil, dev, qa)})
+	s.must("require a check", s.Forge.Protect(repoName, "main", emulator.Protection{Contexts: []string{"ci"}, Ruleset: "main"}))
+	s.awaitJudged()
+	s.commitRelease("web", "1.1.0")
+	p := s.awaitPromotion("web", "qa", "1.1.0")
+	s.awaitReaction(p.Number, s.addComment(p.Number, "ada", "/liftlock hold pr the database is moving"), "+1")
+	s.awaitReason("web", "qa", promotion.LabelHold)
+
+	s.must("have it merged by itself", s.Forge.EnableAutoMerge(repoName, p.Number, "grace"))
+	s.awaitQueued(p.Number, false)
+	s.must("let the check succeed", s.Forge.SetStatus(repoName, "grace", p.Head, emulator.Status{Context: "ci", State: "success"}))
+	s.must("merge what merges by itself", s.Forge.RunAutoMerges(repoName, "grace"))
+	if s.readPull(p.Number).Merged {
+		t.Fatal("it landed although it is on hold")
+	}
+	s.awaitReaction(p.Number, s.addComment(p.Number, "ada", "/liftlock unhold"), "+1")
+	s.awaitMerged(p.Number)
+	s.awaitVerified("web", "qa", "1.1.0")
+}

@@ -147,10 +147,14 @@ func (s *Server) addKeys(ctx context.Context, d *store.Delivery, ev *webhooks.Ev
 		return nil
 	}
 	for _, r := range s.o.Config.Repositories {
-		if r.Forge != d.Forge || !strings.EqualFold(r.Name, ev.Repo) {
+		// What was renamed or moved to another owner is still in the server's file as it was.
+		if r.Forge != d.Forge || !strings.EqualFold(r.Name, ev.Repo) && !strings.EqualFold(r.Name, ev.Former) {
 			continue
 		}
 		id := r.Forge + ":" + r.Name
+		if ev.Kind == webhooks.Repository {
+			s.tryAgain(id)
+		}
 		if d.Keys = wake.Strings(controller.KeysOfEvent(ctx, s.store, id, s.botLogin(id), ev)...); len(d.Keys) > 0 {
 			d.DueAt, err = controller.TimeOfEvent(ctx, s.store, id, ev, d.ReceivedAt)
 		}
@@ -185,7 +189,7 @@ func (s *Server) serveReadyz(w http.ResponseWriter, r *http.Request) {
 	} else {
 		lines = append(lines, "store: "+err.Error())
 	}
-	for _, p := range slices.Concat(s.argocdStatuses(), s.clusterFileStatuses(), s.tokens.statuses(), s.appStatuses(), s.argocdTokens.statuses()) {
+	for _, p := range slices.Concat(s.argocdStatuses(), s.clusterFileStatuses(), s.tokens.statuses(), s.appStatuses(), s.archivedStatuses(), s.argocdTokens.statuses()) {
 		if p.err != nil {
 			lines = append(lines, p.name+": "+p.err.Error())
 		} else {
@@ -202,6 +206,20 @@ func (s *Server) serveReadyz(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
 	fmt.Fprintln(w, strings.Join(lines, "\n"))
+}
+
+// archivedStatuses are the repositories that rest because they are archived.
+func (s *Server) archivedStatuses() []partStatus {
+	c := s.runningEngine()
+	if c == nil {
+		return nil
+	}
+	var out []partStatus
+	for id, since := range c.ArchivedRepositories() {
+		out = append(out, partStatus{"repository " + id, fmt.Errorf("it is archived, and rests: unarchive it, or remove it from the server's file (since %s)", since.UTC().Format(time.RFC3339))})
+	}
+	slices.SortFunc(out, func(a, b partStatus) int { return strings.Compare(a.name, b.name) })
+	return out
 }
 
 // health collects what keeps the server from working.

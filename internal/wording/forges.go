@@ -2,6 +2,7 @@ package wording
 
 import (
 	"regexp"
+	"strconv"
 	"strings"
 )
 
@@ -20,6 +21,26 @@ var (
 	pullNumber  = regexp.MustCompile(`(^|[\s(\[*"])#([0-9]+)\b`)
 	pullRequest = regexp.MustCompile(`\b([Pp])ull request`)
 )
+
+// mergeRequests is what the addresses of GitLab's merge requests have in common, of whatever host
+// and project, and no other forge's.
+const mergeRequests = "/-/merge_requests"
+
+// forgeOfPage is the type of the forge that has a pull request's page at an address; empty: one
+// whose words are the usual ones.
+func forgeOfPage(page string) string {
+	if strings.Contains(page, mergeRequests) {
+		return "gitlab"
+	}
+	return ""
+}
+
+// ForPage is ForForge for where only the address of a pull request's page is known, or of what
+// those have in common; where it isn't known, the text stays as it is.
+func ForPage(page, text string) string { return ForForge(forgeOfPage(page), text) }
+
+// PullName is how people write a pull request with its page at an address: #12, on GitLab !12.
+func PullName(number int, page string) string { return ForPage(page, "#"+strconv.Itoa(number)) }
 
 // ForForge is one of Liftlock's own texts, in Markdown or plain, in the words of a type of
 // forge: on GitLab pull request #12 is merge request !12. The text of an unknown type stays as

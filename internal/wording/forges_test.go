@@ -28,3 +28,19 @@ func TestForForge(t *testing.T) {
 		})
 	}
 }
+
+// TestForPage words by the address of a page, on whatever host and below whatever path.
+func TestForPage(t *testing.T) {
+	for page, want := range map[string]string{
+		"https://gitlab.com/acme/ops/fleet/-/merge_requests/12":     "!12 the merge request",
+		"https://git.example.com/lab/acme/fleet/-/merge_requests":   "!12 the merge request",
+		"https://github.com/acme/fleet/pull/12":                     "#12 the pull request",
+		"https://git.example.com/acme/fleet/pulls/12":               "#12 the pull request",
+		"https://git.example.com/merge_requests/merge_requests/12/": "#12 the pull request",
+		"": "#12 the pull request",
+	} {
+		if got := PullName(12, page) + ForPage(page, " the pull request"); got != want {
+			t.Errorf("%q: %q, want %q", page, got, want)
+		}
+	}
+}

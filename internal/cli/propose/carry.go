@@ -36,6 +36,9 @@ var otherVersions = []string{"apiversion", "resourceversion", "kubeversion", "ar
 
 // isVersion says that a field is one that releases usually change, by its key and its value.
 func (f *field) isVersion(tracked string) bool {
+	if f.namesEnvironment() {
+		return false
+	}
 	if f.kind == fieldedit.KindImage {
 		return true
 	}
@@ -54,6 +57,12 @@ func (f *field) isVersion(tracked string) bool {
 		}
 	}
 	return true
+}
+
+// namesEnvironment says that a value is its environment's name, as tags that follow an
+// environment are: moved on, it would have one environment run what another one's is.
+func (f *field) namesEnvironment() bool {
+	return slices.ContainsFunc(f.uses, func(u *use) bool { return u.value == u.environment })
 }
 
 // evidence is what the uses of a field say about whether releases go through it.
@@ -127,7 +136,7 @@ func FindCarry(ctx context.Context, s *Source) (*Carried, error) {
 		e := f.weigh()
 		evidences[f] = e
 		switch version := f.isVersion(s.Tracked); {
-		case version && e.shared > 0, e.moved > 0 && !slices.ContainsFunc(f.uses, func(u *use) bool { return u.value == u.environment }):
+		case version && e.shared > 0, e.moved > 0 && !f.namesEnvironment():
 			chosen = append(chosen, f)
 		case version:
 			named = append(named, f)

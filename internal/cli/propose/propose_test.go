@@ -149,6 +149,9 @@ func TestFindCarry(t *testing.T) {
 		"images of one registry": {newSource(two,
 			files("a/kustomization.yaml", "images: [{name: r/web, newTag: v1}, {name: r/db, newTag: v9}]", "b/kustomization.yaml", "images: [{name: r/web, newTag: v1}]")),
 			[]string{`kustomizeImages: ["r/*"]`}},
+		"no image whose tag is its environment's name": {newSource(two,
+			files("a/kustomization.yaml", "images: [{name: r/web, newTag: v1}, {name: r/proxy, newTag: a}]", "b/kustomization.yaml", "images: [{name: r/web, newTag: v1}, {name: r/proxy, newTag: b}]")),
+			[]string{`kustomizeImages: ["r/web"]`}},
 		"a file that isn't YAML has nothing": {newSource(two, files("a/values.yaml", "{", "b/values.yaml", "tag: v1")), nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -16,7 +16,7 @@ func (e *Environment) WaitReasons() []string {
 	}
 	if e.Revert != nil {
 		for _, w := range gateSentences(e.Revert.Gates) {
-			out = append(out, fmt.Sprintf("revert #%d: %s", e.Revert.Pull.Number, w))
+			out = append(out, fmt.Sprintf("revert %s: %s", &e.Revert.Pull, w))
 		}
 	}
 	for _, r := range e.Why {
@@ -77,15 +77,15 @@ func (e *Environment) Explain() string {
 		}
 		switch {
 		case in.Pull != nil && in.State == "held":
-			fmt.Fprintf(&b, "\n%s is held in #%d", what, in.Pull.Number)
+			fmt.Fprintf(&b, "\n%s is held in %s", what, in.Pull)
 		case in.Pull != nil:
-			fmt.Fprintf(&b, "\n%s is in #%d", what, in.Pull.Number)
+			fmt.Fprintf(&b, "\n%s is in %s", what, in.Pull)
 		default:
 			fmt.Fprintf(&b, "\n%s is %s; it has no open pull request", what, in.State)
 		}
 	}
 	if e.Revert != nil {
-		fmt.Fprintf(&b, "\nthe revert #%d is open", e.Revert.Pull.Number)
+		fmt.Fprintf(&b, "\nthe revert %s is open", &e.Revert.Pull)
 	}
 	for _, t := range e.Targets {
 		if t.Drift != nil {

@@ -33,6 +33,8 @@ func TestEnvironmentsAreExplained(t *testing.T) {
 			"qa carries 1: verified\n2 is in #14\n- checks: ci is red", true, true, true},
 		{"reverting", Environment{Environment: "qa", Name: "2", State: "degraded", Revert: &OpenRevert{Pull: Pull{Number: 15}, Gates: []Gate{{Gate: "manual", Outcome: "wait", Reason: "a person merges it"}}}},
 			"qa carries 2: degraded\nthe revert #15 is open\n- revert #15: manual: a person merges it", true, false, true},
+		{"on GitLab", Environment{Environment: "qa", Name: "2", State: "degraded", Incoming: &Incoming{State: "open", Name: "3", Pull: &Pull{16, "https://git.example/acme/fleet/-/merge_requests/16"}}, Revert: &OpenRevert{Pull: Pull{15, "https://git.example/acme/fleet/-/merge_requests/15"}}},
+			"qa carries 2: degraded\n3 is in !16\nthe revert !15 is open", true, false, true},
 		{"diverged", Environment{Environment: "qa", Name: "2", State: "diverged"}, "qa carries 2: diverged", false, false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -1,6 +1,10 @@
 package api
 
-import "time"
+import (
+	"time"
+
+	"github.com/liftlock/liftlock/internal/wording"
+)
 
 // Pipelines answers GET /api/v1/pipelines.
 type Pipelines struct {
@@ -85,6 +89,12 @@ type Pull struct {
 	Number int    `json:"number"`
 	URL    string `json:"url,omitempty"`
 }
+
+// Noun is what people call it: a pull request, or a merge request on GitLab.
+func (p *Pull) Noun() string { return wording.ForPage(p.URL, "pull request") }
+
+// String is how people write it: #12, on GitLab !12.
+func (p *Pull) String() string { return wording.PullName(p.Number, p.URL) }
 
 // Target is one Argo CD Application with the verdict about what landed.
 type Target struct {

@@ -92,11 +92,12 @@ func (c *Client) SendPromotionCommand(ctx context.Context, id int64, verb string
 }
 
 // FindPromotion resolves how people name a promotion: by its number in Liftlock, or as
-// "#14" by its pull request.
+// "#14", or "!14", by its pull request.
 func (c *Client) FindPromotion(ctx context.Context, repository, name string) (int64, error) {
-	number, isPull := strings.CutPrefix(name, "#")
+	number := strings.TrimLeft(name, "#!")
+	isPull := len(name)-len(number) == 1
 	n, err := strconv.ParseInt(number, 10, 64)
-	if err != nil || n < 1 {
+	if err != nil || n < 1 || len(name)-len(number) > 1 {
 		return 0, fmt.Errorf("%q is no promotion: give its number, or its pull request as #14", name)
 	}
 	if !isPull {

@@ -106,7 +106,7 @@ func TestFindingPromotions(t *testing.T) {
 		want             int64
 		says             string
 	}{
-		{"7", "", 7, ""}, {"#14", "hub:acme/data", 2, ""}, {"#14", "", 0, "promotion 2 in hub:acme/data, 1 in hub:acme/fleet"},
+		{"7", "", 7, ""}, {"#14", "hub:acme/data", 2, ""}, {"!14", "hub:acme/data", 2, ""}, {"#!14", "", 0, "is no promotion"}, {"#14", "", 0, "promotion 2 in hub:acme/data, 1 in hub:acme/fleet"},
 		{"#15", "", 0, "no promotion is known"}, {"web", "", 0, "is no promotion"}, {"#0", "", 0, "is no promotion"}, {"-1", "", 0, "is no promotion"},
 	} {
 		id, err := c.FindPromotion(t.Context(), k.repository, k.name)

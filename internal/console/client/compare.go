@@ -73,7 +73,7 @@ func printArrivals(w io.Writer, title string, list []api.ArrivedRelease) {
 		a := &list[i]
 		by := a.By
 		if a.Pull != nil {
-			by += fmt.Sprintf(" #%d", a.Pull.Number)
+			by += fmt.Sprintf(" %s", a.Pull)
 		}
 		if a.Who != "" {
 			by += " " + a.Who

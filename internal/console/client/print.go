@@ -58,11 +58,11 @@ func formatCell(c *api.Component, name string) string {
 		if in := e.Incoming; in != nil {
 			s += ", " + replaceUnprintable(in.Name) + " " + in.State
 			if in.Pull != nil {
-				s += fmt.Sprintf(" #%d", in.Pull.Number)
+				s += fmt.Sprintf(" %s", in.Pull)
 			}
 		}
 		if e.Revert != nil {
-			s += fmt.Sprintf(", revert #%d", e.Revert.Pull.Number)
+			s += fmt.Sprintf(", revert %s", &e.Revert.Pull)
 		}
 		return s
 	}

@@ -147,7 +147,7 @@ func progressOf(e *api.Environment, release string) (text string, done bool, err
 	}
 	text = fmt.Sprintf("%s %s", replaceUnprintable(e.Incoming.Name), e.Incoming.State)
 	if e.Incoming.Pull != nil {
-		text += fmt.Sprintf(" #%d", e.Incoming.Pull.Number)
+		text += fmt.Sprintf(" %s", e.Incoming.Pull)
 	}
 	for _, g := range e.Incoming.Gates {
 		if g.Outcome != "pass" {

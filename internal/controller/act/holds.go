@@ -70,33 +70,45 @@ func holdFile(u promotion.Unit, scope, environment string) (string, error) {
 }
 
 // ListHolds lists the holds on something that stand, as its file had them when the state
-// branch was fetched last; none when there are none.
+// branch was there last, as far as is known here; none when there are none.
 func (a *Actor) ListHolds(ctx context.Context, r *facts.Repository, u promotion.Unit, scope, environment string) ([]promotion.Holding, error) {
 	file, err := holdFile(u, scope, environment)
 	if err != nil {
 		return nil, nil // there can't be one
 	}
-	head, ok, err := r.Mirror.Head(ctx, history.StateBranch)
-	if err != nil || !ok {
+	_, commit, err := a.findHolds(ctx, r)
+	if err != nil || commit == "" {
 		return nil, err
 	}
-	all, err := history.ReadHolds(r.Mirror.Tree(head), file)
+	all, err := history.ReadHolds(r.Mirror.Tree(commit), file)
 	return promotion.ListActive(all, a.opts.Now()), err
+}
+
+// findHolds finds the state branch's head and the commit with the holds, both empty where there
+// are none. Where somebody deleted the branch it has no head, and the holds are those that were
+// there when it was seen last: only a command lifts them.
+func (a *Actor) findHolds(ctx context.Context, r *facts.Repository) (head, commit string, err error) {
+	head, ok, err := r.Mirror.Head(ctx, history.StateBranch)
+	if err != nil || ok {
+		return head, head, err
+	}
+	seen, err := a.opts.Gatherer.SeenHeads(ctx, r)
+	return "", seen[history.StateBranch], err
 }
 
 // writeHold does what SetHold does, once, on the state branch as it was fetched last. written
 // says that it changed something there.
 func (a *Actor) writeHold(ctx context.Context, r *facts.Repository, file string, h Hold) (active promotion.Hold, written bool, err error) {
 	m, now := r.Mirror, a.opts.Now()
-	head, ok, err := m.Head(ctx, history.StateBranch)
+	head, base, err := a.findHolds(ctx, r)
 	if err != nil {
 		return active, false, err
 	}
 	var all []promotion.Holding
 	spec := git.CommitSpec{When: now}
-	if ok {
-		spec.Parents, spec.Base = []string{head}, head
-		if all, err = history.ReadHolds(m.Tree(head), file); err != nil {
+	if base != "" {
+		spec.Parents, spec.Base = []string{base}, base
+		if all, err = history.ReadHolds(m.Tree(base), file); err != nil {
 			return active, false, err
 		}
 	}

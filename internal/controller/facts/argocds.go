@@ -133,8 +133,8 @@ func (a *argoCDs) TargetName(t *appset.Target) string {
 	return a.ArgoCDOf(t) + "/" + t.Namespace + "/" + t.Name
 }
 
-// namesOf names the Argo CDs that a pipeline's entries are run by.
-func (a *argoCDs) namesOf(p *pipeline.Pipeline) []string {
+// NamesOf names the Argo CDs that a pipeline's entries are run by.
+func (a *argoCDs) NamesOf(p *pipeline.Pipeline) []string {
 	names := map[string]bool{}
 	for i := range p.Spec.ApplicationSets {
 		names[cmp.Or(p.Spec.ApplicationSets[i].ArgoCDName(), a.main)] = true

@@ -154,7 +154,7 @@ func TestNamesOfArgoCDs(t *testing.T) {
 	a := &argoCDs{main: "hub"}
 	var p pipeline.Pipeline
 	p.Spec.Applications = []pipeline.ApplicationSource{{Live: &pipeline.LiveApplications{ArgoCD: "spoke"}}, {Live: &pipeline.LiveApplications{}}, {}}
-	if got := a.namesOf(&p); !slices.Equal(got, []string{"hub", "spoke"}) {
+	if got := a.NamesOf(&p); !slices.Equal(got, []string{"hub", "spoke"}) {
 		t.Errorf("the pipeline's Argo CDs are %v", got)
 	}
 }

@@ -303,11 +303,19 @@ func (m *makers) addPull(ctx context.Context, r *Repository, pr *forge.PullReque
 	if err := requireListed(ctx, r, pr, all); err != nil {
 		return err
 	}
-	return m.addCoAuthors(ctx, r, pr.MergeCommit, all)
+	for _, landed := range []string{pr.MergeCommit, pr.SquashCommit} {
+		if landed == "" {
+			continue
+		}
+		if err := m.addCoAuthors(ctx, r, landed, all); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // requireListed holds a pull request's list of commits against what a merge of two lines
-// brought, as far as Git knows.
+// brought, as far as Git knows: those, or the one that the forge made of them.
 func requireListed(ctx context.Context, r *Repository, pr *forge.PullRequest, all []forge.CommitAuthors) error {
 	listed := map[string]bool{}
 	for _, c := range all {
@@ -328,7 +336,7 @@ func requireListed(ctx context.Context, r *Repository, pr *forge.PullRequest, al
 		return err
 	}
 	for _, c := range brought {
-		if !listed[c.SHA] {
+		if !listed[c.SHA] && c.SHA != pr.SquashCommit {
 			return fmt.Errorf("#%d brought %s, which the forge doesn't list among its commits", pr.Number, wording.Short(c.SHA))
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/policies"
 )
@@ -94,7 +95,7 @@ func newLines(t *testing.T) lines {
 	c.one = c.commit("main", map[string]string{"a": "2\n"})
 	c.two = c.commit("main", map[string]string{"a": "3\n"})
 	c.at = c.base
-	c.side = c.commit("topic", map[string]string{"b": "1\n"})
+	c.side = c.write("topic", git.CommitSpec{Message: "x\n\nCo-authored-by: Dora <dora@example.com>", Parents: []string{c.base}, Base: c.base, Files: []git.FileWrite{{Path: "b", Content: []byte("1\n")}}})
 	c.at = c.two
 	c.merged = c.merge("main", "Merge\n\nCo-authored-by: Coral <coral@example.com>", c.side)
 	c.BotLogin, c.BotID = "liftlock", 1
@@ -110,7 +111,9 @@ func TestReadMakers(t *testing.T) {
 		return forge.Push{Before: before, After: after, By: forgeUser(by)}
 	}
 	both := map[string]forge.CommitAuthors{c.one: madeBy(c.one, "ann"), c.two: madeBy(c.two, "bob")}
-	coral := map[string]forge.CommitAuthors{c.merged: madeBy(c.merged, "someone", "coral")}
+	coral := map[string]forge.CommitAuthors{c.merged: madeBy(c.merged, "someone", "coral"), c.side: madeBy(c.side, "someone", "dora")}
+	squashed := mergedPull(c.merged, "main", "opener", "carol")
+	squashed.SquashCommit = c.side
 	for name, test := range map[string]struct {
 		forge    authorForge
 		commit   string
@@ -133,6 +136,8 @@ func TestReadMakers(t *testing.T) {
 			listed: []forge.CommitAuthors{madeBy(c.side, "ann")}}, commit: c.one, want: []string{"ann", "carol"}, unlinked: []string{"who opened #7 has no account any more"}},
 		"a merge": {forge: authorForge{merged: map[string][]forge.PullRequest{c.merged: {mergedPull(c.merged, "main", "opener", "carol")}},
 			listed: []forge.CommitAuthors{madeBy(c.side, "ann")}, commits: coral}, commit: c.merged, want: []string{"ann", "carol", "coral", "opener"}},
+		"a merge of a squash": {forge: authorForge{merged: map[string][]forge.PullRequest{c.merged: {squashed}},
+			listed: []forge.CommitAuthors{madeBy(c.one, "ann")}, commits: coral}, commit: c.merged, want: []string{"ann", "carol", "coral", "dora", "opener"}},
 		"a merge of more than is listed": {forge: authorForge{merged: map[string][]forge.PullRequest{c.merged: {mergedPull(c.merged, "main", "opener", "carol")}},
 			listed: []forge.CommitAuthors{madeBy(c.one, "ann")}}, commit: c.merged, err: "#7 brought " + short(c.side) + ", which the forge doesn't list"},
 		"a pull request of nothing": {forge: authorForge{merged: map[string][]forge.PullRequest{c.one: {mergedPull(c.one, "main", "opener", "carol")}}}, commit: c.one, err: "the forge lists no commits of #7"},

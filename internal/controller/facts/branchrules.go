@@ -36,6 +36,7 @@ type readRules struct {
 	At    time.Time          `json:"at"`
 	since time.Time          // since when they can't be read
 	retry time.Time          // when they are read again, as why they can't be may pass; zero: once they are old
+	cause error              // of retry; nil where that is zero
 }
 
 // ruleGatherer knows what forges themselves demand before a merge.
@@ -83,11 +84,15 @@ func (o *ruleGatherer) branchRules(ctx context.Context, r *Repository, branch st
 }
 
 // RulesChanged reads anew what the forge demands of a pull request's base, and says whether that
-// is something else than what the pull request was judged by.
+// is something else than what the pull request was judged by. That they can't be read for a reason
+// that passes is the forge's error, and says nothing of them.
 func (o *ruleGatherer) RulesChanged(ctx context.Context, r *Repository, p *OpenPull) (bool, error) {
 	now, err := o.readRules(ctx, r, p.PR.Base)
 	if err != nil {
 		return false, err
+	}
+	if now.cause != nil {
+		return false, now.cause
 	}
 	return p.judgedBy == nil || now.Err != p.judgedBy.Err || !reflect.DeepEqual(now.Rules, p.judgedBy.Rules), nil
 }
@@ -105,7 +110,7 @@ func (o *ruleGatherer) readRules(ctx context.Context, r *Repository, branch stri
 	}
 	o.addUnreadSince(key, known)
 	if err != nil && forge.IsRetryable(err) {
-		known.retry = known.At.Add(unreadRulesRetry)
+		known.retry, known.cause = known.At.Add(unreadRulesRetry), err
 		if after := forge.RetryAfter(err); after.After(known.retry) {
 			known.retry = after
 		}

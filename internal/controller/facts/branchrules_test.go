@@ -1,9 +1,13 @@
 package facts
 
 import (
+	"context"
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -46,5 +50,31 @@ func TestReportRules(t *testing.T) {
 	}
 	if report := reportRules(&readRules{Err: "forbidden"}, &pullDetail{}, policies.Account{}); report.Describe() != "its rules can't be read: forbidden" {
 		t.Errorf("unread: %+v", report)
+	}
+}
+
+// unreadableRules is a forge whose rules can't be read.
+type unreadableRules struct {
+	forge.Forge
+	err error
+}
+
+func (f unreadableRules) Rules(context.Context, forge.Repo, string) (*forge.BranchRules, error) {
+	return nil, f.err
+}
+
+// TestRulesChanged: what can't be read for a reason that passes is no change of the rules.
+func TestRulesChanged(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	pulls, _, r := newCachedPulls(t, now)
+	o := &ruleGatherer{now: func() time.Time { return now }, store: pulls.store.(*store.Store), unreadSince: map[string]time.Time{}}
+	p := &OpenPull{PR: &forge.PullRequest{Number: 7, Base: "main"}, judgedBy: &readRules{Rules: &forge.BranchRules{}}}
+	for kind, passes := range map[error]bool{forge.ErrRetryable: true, forge.ErrRateLimited: true, forge.ErrForbidden: false} {
+		r.Forge = unreadableRules{err: &forge.Error{Op: "read the rules", Kind: kind}}
+		changed, err := o.RulesChanged(t.Context(), r, p)
+		if errors.Is(err, kind) != passes || changed == passes {
+			t.Errorf("%v: changed %t, %v", kind, changed, err)
+		}
 	}
 }

@@ -63,7 +63,8 @@ type Store interface {
 	PendingCommands(ctx context.Context, unit string) ([]store.PendingCommand, error)
 }
 
-// Options are the gatherers' parts. All are required but Caches, Log, Floor, Metrics, Endpoints and Images.
+// Options are the gatherers' parts. All are required but Caches, Log, Floor, Metrics, Endpoints and Images;
+// who only takes snapshots needs no Store and no Sandbox either.
 type Options struct {
 	Store      Store
 	Resolver   *appset.Resolver

@@ -47,7 +47,7 @@ func (o *targetGatherer) Compare(ctx context.Context, r *Repository, name string
 	if err != nil {
 		return nil, err
 	}
-	for _, argocd := range o.argocds.namesOf(p.Pipeline) {
+	for _, argocd := range o.argocds.NamesOf(p.Pipeline) {
 		a, ok := o.argocds.byName[argocd]
 		if !ok || a.Live == nil {
 			return nil, fmt.Errorf("there is no connection to the Argo CD %s", argocd)

@@ -260,7 +260,10 @@ func (o *Gatherer) inspectReach(ctx context.Context, ev *Evaluation, env *promot
 
 // inspectHead says why a pull request's head is not what we compose; "" when it is.
 func (o *Gatherer) inspectHead(ctx context.Context, ev *Evaluation, env *promotion.Env, r *pullRecord, p *OpenPull) (why string, err error) {
-	if p.Base, why, err = o.findBase(ctx, ev, env, p.Head); err != nil {
+	if p.Base, why, err = o.findBase(ctx, ev, env, p.Head); err == nil && why == "" {
+		why, err = inspectMerges(ctx, ev, env, p.Base, p.Head)
+	}
+	if err != nil {
 		return "", err
 	}
 	if p.Revert {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/liftlock/liftlock/internal/forge"
@@ -19,8 +20,10 @@ type refusedMerge struct {
 }
 
 func refusedMergeKey(r *Repository, number int) string {
-	return fmt.Sprintf("refused|%s|%d", r.ID, number)
+	return refusedMergePrefix(r.ID) + strconv.Itoa(number)
 }
+
+func refusedMergePrefix(repo string) string { return "refused|" + repo + "|" }
 
 // RecordRefusedMerge writes down that the forge refused to merge a head: sent again at once, it
 // would only be refused again.

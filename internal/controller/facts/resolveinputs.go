@@ -58,7 +58,7 @@ func (s *inputCollector) newInput(ctx context.Context, pipes ...*pipeline.Pipeli
 		Live: &appset.Live{Unknown: map[string]string{}, Applications: s.ownedApplications, Selected: s.selectedApplications},
 	}
 	for _, p := range pipes {
-		for _, name := range s.targets.argocds.namesOf(p) {
+		for _, name := range s.targets.argocds.NamesOf(p) {
 			if _, known := in.ArgoCDs[name]; known {
 				continue
 			}
@@ -108,6 +108,9 @@ func (s *inputCollector) addArgoCD(ctx context.Context, name string, in *appset.
 		seen.version.Applications = 0
 		if line, err := appset.ParseVersion(seen.version.Line); err == nil && !known.Version.IsKnown() {
 			known.Version = line
+		}
+		if known.Policy.Sync == "" { // the server's file says none
+			known.Policy = appset.ControllerPolicy(seen.version.SetPolicy)
 		}
 		sets, err := a.Live.Sets()
 		if err != nil {

@@ -354,3 +354,21 @@ func TestVersionReachesResolution(t *testing.T) {
 		}
 	}
 }
+
+// The policy in the ApplicationSet controller's settings counts, unless the server's file
+// says another.
+func TestControllerPolicyReachesResolution(t *testing.T) {
+	for _, c := range []struct{ file, found, want appset.ControllerPolicy }{
+		{},
+		{found: appset.ControllerPolicy{Sync: "create-only", Override: true}, want: appset.ControllerPolicy{Sync: "create-only", Override: true}},
+		{file: appset.ControllerPolicy{Sync: "sync"}, found: appset.ControllerPolicy{Sync: "create-only", Override: true}, want: appset.ControllerPolicy{Sync: "sync"}},
+	} {
+		live := &fakeArgoCD{version: argocd.Version{SetPolicy: argocd.SetPolicy(c.found)}}
+		targets := &targetGatherer{argocds: &argoCDs{byName: map[string]ArgoCD{"hub": {Live: live, Policy: c.file}}, main: "hub"}}
+		s := &inputCollector{targets: targets, resolveInputs: resolveInputs{argocds: map[string]argocdInputs{}}}
+		in := appset.Input{ArgoCDs: map[string]appset.ArgoCD{}, Live: &appset.Live{Unknown: map[string]string{}}}
+		if err := s.addArgoCD(t.Context(), "hub", &in); err != nil || in.ArgoCDs["hub"].Policy != c.want {
+			t.Errorf("%+v and %+v: %+v, %v", c.file, c.found, in.ArgoCDs["hub"].Policy, err)
+		}
+	}
+}

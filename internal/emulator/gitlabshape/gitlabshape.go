@@ -9,11 +9,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/liftlock/liftlock/internal/emulator/apishape"
 )
 
 //go:embed operations.json
@@ -42,15 +43,6 @@ type Operation struct {
 	Query, Body  map[string]any
 	Responses    map[string]struct{ Schema any }
 	Labels       any `json:"with_labels_details_label"`
-}
-
-// Call is a call that was made, and its answer.
-type Call struct {
-	Method, Route string // Route is the pattern of the path, such as /projects/{id}
-	Query         url.Values
-	Body          []byte
-	Status        int
-	Answer        []byte // JSON; empty: no body
 }
 
 // Describe gives the calls that a release has, by method and route: those of the extract, and
@@ -141,68 +133,12 @@ func addMissing(all map[string]Operation) {
 	}
 }
 
-// checkShape says what in a value isn't as a schema has it.
-func checkShape(at string, schema, value any) []string {
-	wrong := []string{fmt.Sprintf("%s is %v, want %v", at, value, schema)}
-	switch s := schema.(type) {
-	case nil:
-		return []string{at + " has no schema"}
-	case []any:
-		list, ok := value.([]any)
-		if value == nil {
-			return nil
-		}
-		if !ok {
-			return wrong
-		}
-		var all []string
-		for i, v := range list {
-			all = append(all, checkShape(fmt.Sprintf("%s[%d]", at, i), s[0], v)...)
-		}
-		return all
-	case map[string]any:
-		object, ok := value.(map[string]any)
-		if value == nil {
-			return nil
-		}
-		if !ok {
-			return wrong
-		}
-		var all []string
-		for _, name := range slices.Sorted(maps.Keys(object)) {
-			if _, known := s[name]; !known {
-				all = append(all, at+"."+name+" isn't GitLab's")
-				continue
-			}
-			all = append(all, checkShape(at+"."+name, s[name], object[name])...)
-		}
-		return all
-	}
-	ok := false
-	switch v := value.(type) {
-	case nil:
-		ok = true
-	case string:
-		_, instant := time.Parse(time.RFC3339, v)
-		_, hookInstant := time.Parse(hookTime, v)
-		_, day := time.Parse(time.DateOnly, v)
-		ok = schema == "string" || schema == "any" || schema == "datetime" && (instant == nil || hookInstant == nil || day == nil) || schema == "date" && day == nil
-	case bool:
-		ok = schema == "boolean" || schema == "any"
-	case float64:
-		ok = schema == "number" || schema == "any" || schema == "integer" && v == float64(int64(v))
-	case map[string]any:
-		ok = schema == "object" || schema == "any"
-	}
-	if !ok {
-		return wrong
-	}
-	return nil
-}
+// shapes check values: GitLab's description doesn't say which fields may be null.
+var shapes = apishape.Shapes{Forge: "GitLab", NullAnyhow: true, TimeFormats: []string{hookTime, time.DateOnly}}
 
 // Check says what in a call or its answer isn't as the calls that there are have it; nothing where
 // all is.
-func Check(all map[string]Operation, x Call) []string {
+func Check(all map[string]Operation, x apishape.Call) []string {
 	name := x.Method + " " + x.Route
 	o, ok := all[name]
 	if !ok {
@@ -248,7 +184,7 @@ func Check(all map[string]Operation, x Call) []string {
 		entity["labels"] = []any{o.Labels}
 		schema = []any{entity}
 	}
-	return append(wrong, checkShape(name, schema, answer)...)
+	return append(wrong, shapes.Check(name, schema, answer)...)
 }
 
 // Hook is what a webhook's payload is.
@@ -275,4 +211,4 @@ func Hooks() (map[string]Hook, error) {
 }
 
 // Check says what in a payload isn't as GitLab describes the webhook.
-func (h Hook) Check(payload any) []string { return checkShape(h.Event, h.Fields, payload) }
+func (h Hook) Check(payload any) []string { return shapes.Check(h.Event, h.Fields, payload) }

@@ -27,7 +27,7 @@ var appPermissions = map[string]string{
 }
 
 // appEvents are the events that such an App is subscribed to.
-var appEvents = []string{"push", "pull_request", "pull_request_review", "issue_comment", "status", "check_suite"}
+var appEvents = []string{"push", "pull_request", "pull_request_review", "issue_comment", "status", "check_suite", "repository"}
 
 // NewIdentity makes the server's account on a forge: a person's with a token or, on
 // emulator.GitHubApp, an App's that is installed at the repositories' owner. Its key lies in

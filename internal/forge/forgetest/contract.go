@@ -96,6 +96,10 @@ type Repository struct {
 	// RunQueue lets the merge queue come to its end. nil where the repository has none.
 	RunQueue func(t *testing.T)
 
+	// AutoMerge has a person set a pull request to merge by itself, which the repository's rules
+	// don't let merge yet. nil where the forge has nothing like it, or its own test.
+	AutoMerge func(t *testing.T, number int)
+
 	// Hooks lists the repository's webhooks as they are; AddHook makes one. nil where
 	// the world delivers none over HTTP.
 	Hooks   func(t *testing.T) []Hook
@@ -168,6 +172,7 @@ func Run(t *testing.T, w Backend) {
 		t.Run("merge by "+method, func(t *testing.T) { testMerge(t, newFixture(t, w, newRepository(t)), method) })
 		t.Run("authors of a pull request, "+method, func(t *testing.T) { testMergedPull(t, newFixture(t, w, newRepository(t)), method) })
 	}
+	t.Run("auto-merge", func(t *testing.T) { testAutoMerge(t, newFixture(t, w, w.NewRepository(t))) })
 	if w.NewQueueRepository == nil {
 		t.Run("no merge queue", func(t *testing.T) { testNoQueue(t, newFixture(t, w, w.NewRepository(t))) })
 	} else {

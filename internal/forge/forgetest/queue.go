@@ -2,6 +2,7 @@ package forgetest
 
 import (
 	"testing"
+	"time"
 
 	"github.com/liftlock/liftlock/internal/forge"
 )
@@ -98,4 +99,33 @@ func testNoQueue(t *testing.T, s *fixture) {
 		wantKind(t, "leaving a queue that isn't there", err, forge.ErrUnsupported)
 	}
 	s.wantQueue(t, pr, forge.NotQueued)
+}
+
+// testAutoMerge takes off what a person has the forge merge by itself: it would land later than it
+// was judged.
+func testAutoMerge(t *testing.T, s *fixture) {
+	if s.AutoMerge == nil {
+		t.Skip("nothing merges by itself here")
+	}
+	s.Protect(t, 0, "ci/build")
+	pr := s.openPull(t, branchA)
+	s.wantQueue(t, pr, forge.NotQueued)
+	s.AutoMerge(t, pr.Number)
+	s.wantQueue(t, pr, forge.Queued)
+	list, err := s.Forge.PullRequests(s.ctx, s.Repo, time.Time{})
+	if err != nil || len(list) != 1 || list[0].Queue != forge.Queued {
+		t.Errorf("the list: %+v, %v", list, err)
+	}
+	if bulk, is := s.Forge.(forge.BulkReader); is {
+		read, err := bulk.ReviewedPullRequests(s.ctx, s.Repo, pr.Number)
+		if err != nil || len(read) != 1 || read[0].Queue != forge.Queued {
+			t.Errorf("read together: %+v, %v", read, err)
+		}
+	}
+	for range 2 { // again
+		if err := s.Forge.LeaveQueue(s.ctx, s.Repo, pr.Number); err != nil {
+			t.Fatal(err)
+		}
+		s.wantQueue(t, pr, forge.NotQueued)
+	}
 }

@@ -1,12 +1,10 @@
 package gitea
 
 import (
-	"errors"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/forgetest"
 )
 
 func TestRules(t *testing.T) {
@@ -40,18 +38,7 @@ func TestRules(t *testing.T) {
 				r.on(call, answer)
 			}
 			got, err := d.Rules(ctx, testRepoName, "main")
-			if c.kind != nil {
-				if !errors.Is(err, c.kind) {
-					t.Errorf("got %+v, %v", got, err)
-				}
-				return
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(&c.want, got); diff != "" {
-				t.Errorf("want (-), got (+):\n%s", diff)
-			}
+			forgetest.CompareRules(t, got, err, &c.want, c.kind)
 		})
 	}
 }

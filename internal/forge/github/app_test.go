@@ -412,7 +412,7 @@ func TestAppManifest(t *testing.T) {
 			t.Errorf("%+v", p)
 		}
 	}
-	if !slices.Equal(m.Events, github.DefaultEvents) {
+	if !slices.Equal(m.Events, append(slices.Clone(github.DefaultEvents), "repository")) {
 		t.Errorf("it is subscribed to %v", m.Events)
 	}
 	// The documentation has it too.

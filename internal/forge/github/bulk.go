@@ -21,7 +21,7 @@ const maxBulkReviews = 100
 // (objects PullRequest, PullRequestReview), all of which GitHub Enterprise Server has from 3.12.
 const bulkFields = `fragment fields on PullRequest{` +
 	`number url title body isDraft isCrossRepository state createdAt updatedAt closedAt mergedAt mergeStateStatus headRefName headRefOid baseRefName ` +
-	`%sauthor{...who} mergedBy{...who} mergeCommit{oid} labels(first:100){nodes{name}} comments{totalCount} ` +
+	`%sautoMergeRequest{enabledAt} author{...who} mergedBy{...who} mergeCommit{oid} labels(first:100){nodes{name}} comments{totalCount} ` +
 	`reviews(last:100){totalCount nodes{databaseId state submittedAt authorCanPushToRepository commit{oid} author{...who}}}}` +
 	`fragment who on Actor{__typename login ...on User{databaseId} ...on Bot{databaseId} ...on Mannequin{databaseId}}`
 
@@ -31,7 +31,7 @@ func bulkQuery(numbers []int, queue bool) string {
 	var q strings.Builder
 	q.WriteString(`query($owner:String!,$name:String!){repository(owner:$owner,name:$name){`)
 	for _, n := range numbers {
-		fmt.Fprintf(&q, "p%d:pullRequest(number:%d){...fields}", n, n)
+		fmt.Fprintf(&q, "%s:pullRequest(number:%d){...fields}", pullName(n), n)
 	}
 	q.WriteString("}}")
 	place := ""
@@ -74,6 +74,7 @@ type bulkPull struct {
 	Author, MergedBy                          *bulkActor
 	MergeCommit                               *bulkCommit
 	MergeQueueEntry                           *queueEntry // nil: it isn't in the queue, or that wasn't read
+	AutoMergeRequest                          *autoMerge
 	Labels                                    struct{ Nodes []struct{ Name string } }
 	Comments                                  struct{ TotalCount *int }
 	Reviews                                   struct {
@@ -121,7 +122,7 @@ func (d *Driver) ReviewedPullRequests(ctx context.Context, r forge.Repo, numbers
 	}
 	var found []forge.ReviewedPullRequest
 	for _, n := range numbers {
-		p := answer.Data.Repository[fmt.Sprintf("p%d", n)]
+		p := answer.Data.Repository[pullName(n)]
 		if p == nil {
 			continue
 		}
@@ -171,7 +172,7 @@ func (p *bulkPull) pullRequest() forge.PullRequest {
 		pr.State = forge.Closed
 	default:
 		pr.Mergeable, pr.MergeReason = toMergeable(strings.ToLower(p.MergeStateStatus))
-		if p.MergeQueueEntry != nil {
+		if p.MergeQueueEntry != nil || p.AutoMergeRequest != nil {
 			pr.Queue = forge.Queued
 		}
 	}

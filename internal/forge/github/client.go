@@ -79,7 +79,7 @@ type Driver struct {
 	me      forge.User       // once it is known; a token's owner doesn't change
 	secrets map[int64]string // hook: digest of the secret that this process has set
 
-	noRulesEvents atomic.Bool // GitHub has refused them
+	noLateEvents atomic.Bool // GitHub has refused them
 
 	now       func() time.Time
 	bulkAgain time.Time // until when pull requests aren't read together

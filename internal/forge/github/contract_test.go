@@ -24,11 +24,12 @@ const (
 	strangerLogin, strangerToken = "mallory", "mallory-token"
 )
 
-// TestContract runs the contract against the emulator, with times in whole
-// seconds as GitHub's are.
+// TestContract runs the contract against the emulator, with times in whole seconds as GitHub's
+// are. Of each answer the driver sees only what every release that is described has, and nothing
+// that GitHub has said it will take away: it needs no more.
 func TestContract(t *testing.T) {
 	runContract(t, forgetest.Differences{}, func(t *testing.T, em *emulator.Forge, _ forge.Repo) forge.Forge {
-		return newDriver(t, em, botToken)
+		return newPrunedDriver(t, em, botToken)
 	}, func(t *testing.T, em *emulator.Forge) forge.Forge { return newDriver(t, em, "no-such-token") })
 }
 
@@ -51,7 +52,7 @@ func TestContractAsApp(t *testing.T) {
 // runContract runs the contract with drivers for its repositories, and one whose credentials
 // aren't taken.
 func runContract(t *testing.T, differences forgetest.Differences, driver func(*testing.T, *emulator.Forge, forge.Repo) forge.Forge, bad func(*testing.T, *emulator.Forge) forge.Forge) {
-	em, err := emulator.NewForge(emulator.ForgeOptions{Dir: t.TempDir(), WholeSeconds: true})
+	em, err := emulator.NewForge(emulator.ForgeOptions{Dir: t.TempDir(), WholeSeconds: true, Record: checkCalls(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,6 +99,11 @@ func runContract(t *testing.T, differences forgetest.Differences, driver func(*t
 			Fork:          p.fork,
 			Hooks:         p.hooks,
 			AddHook:       p.addHook,
+			AutoMerge: func(t *testing.T, number int) {
+				if err := em.EnableAutoMerge(r.String(), number, reviewerLogin); err != nil {
+					t.Fatal(err)
+				}
+			},
 			RunQueue: func(t *testing.T) {
 				if err := em.RunMergeQueue(r.String(), botLogin); err != nil {
 					t.Fatal(err)

@@ -423,7 +423,7 @@ func TestIsTeamMember(t *testing.T) {
 func TestEnsureHook(t *testing.T) {
 	const url = "https://liftlock.example.com/webhooks/hub"
 	other := jsonObject{"id": 1, "active": true, "events": []string{"push"}, "config": jsonObject{"url": "https://ci.example.com", "content_type": "form"}}
-	right := jsonObject{"id": 2, "active": true, "events": slices.Concat([]string{"release"}, DefaultEvents, rulesEvents), "config": jsonObject{"url": url, "content_type": "json", "insecure_ssl": "0", "secret": "********"}}
+	right := jsonObject{"id": 2, "active": true, "events": slices.Concat([]string{"release"}, DefaultEvents, lateEvents), "config": jsonObject{"url": url, "content_type": "json", "insecure_ssl": "0", "secret": "********"}}
 	with := func(change jsonObject) jsonObject {
 		hook := jsonObject{}
 		for k, v := range right {

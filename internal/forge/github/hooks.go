@@ -16,21 +16,24 @@ import (
 // its runs: one event instead of dozens.
 var DefaultEvents = []string{"push", "pull_request", "pull_request_review", "issue_comment", "status", "check_suite"}
 
-// rulesEvents say that the rules of a branch changed, which is noticed later without them. An App
-// would need to read the repository's administration to be sent them, and a GitHub Enterprise
-// Server that is older than rulesets doesn't know both.
-var rulesEvents = []string{"branch_protection_rule", "repository_ruleset"}
+// repositoryEvent says that a repository was renamed, moved, archived or unarchived.
+const repositoryEvent = "repository"
+
+// lateEvents say what is noticed later without them: that the rules of a branch changed, or the
+// repository itself. An App would need to read the repository's administration to be sent those
+// of the rules, and a GitHub Enterprise Server that is older than rulesets doesn't know both.
+var lateEvents = []string{"branch_protection_rule", "repository_ruleset", repositoryEvent}
 
 // EnsureHook finds the hook by its URL. GitHub never shows a hook's secret, so
 // the first call of a process for a hook sets it in any case (changed stays
 // false when that is all); later calls do when they come with another one.
-// Where GitHub refuses rulesEvents, the hook does without them.
+// Where GitHub refuses lateEvents, the hook does without them.
 func (d *Driver) EnsureHook(ctx context.Context, r forge.Repo, h forge.Hook) (bool, error) {
 	if len(h.Events) > 0 {
 		return d.ensureHook(ctx, r, h, h.Events)
 	}
-	if !d.noRulesEvents.Load() {
-		changed, err := d.ensureHook(ctx, r, h, slices.Concat(DefaultEvents, rulesEvents))
+	if !d.noLateEvents.Load() {
+		changed, err := d.ensureHook(ctx, r, h, slices.Concat(DefaultEvents, lateEvents))
 		// Which words it has for an event that it doesn't know isn't documented; another fault of the
 		// request's is refused once more.
 		if !hasStatus(err, http.StatusUnprocessableEntity) || messageContains(err, "already exists") {
@@ -39,7 +42,7 @@ func (d *Driver) EnsureHook(ctx context.Context, r forge.Repo, h forge.Hook) (bo
 	}
 	changed, err := d.ensureHook(ctx, r, h, DefaultEvents)
 	if err == nil {
-		d.noRulesEvents.Store(true)
+		d.noLateEvents.Store(true)
 	}
 	return changed, err
 }

@@ -107,7 +107,7 @@ func (d *Driver) InspectHooks(ctx context.Context, r forge.Repo, h forge.Hook) (
 	}
 	s := hookSettings(hook.Config, hook.Events, h.Events)
 	if len(h.Events) == 0 {
-		s.LateEvents = missingEvents(rulesEvents, hook.Events)
+		s.LateEvents = missingEvents(lateEvents, hook.Events)
 	}
 	s.Active = hook.GetActive()
 	// go-github has the last response as a map: code is a number, or null before there was one.

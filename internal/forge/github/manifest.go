@@ -53,7 +53,7 @@ func NewManifest(name, externalURL, forge, redirectURL string, public bool) Mani
 	m := Manifest{
 		Name: name, URL: externalURL, Description: "Liftlock moves releases from environment to environment through pull requests.", Public: public,
 		HookAttributes: ManifestHook{URL: strings.TrimRight(externalURL, "/") + "/webhooks/" + forge, Active: true},
-		RedirectURL:    redirectURL, Permissions: map[string]string{}, Events: slices.Clone(DefaultEvents),
+		RedirectURL:    redirectURL, Permissions: map[string]string{}, Events: append(slices.Clone(DefaultEvents), repositoryEvent),
 	}
 	for _, p := range Permissions() {
 		m.Permissions[p.Name] = p.Level

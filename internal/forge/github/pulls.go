@@ -39,7 +39,10 @@ func (d *Driver) PullRequests(ctx context.Context, r forge.Repo, since time.Time
 		}
 		return resp, false, nil
 	})
-	return found, err
+	if err != nil {
+		return nil, err
+	}
+	return found, d.addMergeCommits(ctx, r, found)
 }
 
 // PullRequest reads one with everything.
@@ -49,8 +52,11 @@ func (d *Driver) PullRequest(ctx context.Context, r forge.Repo, n int) (*forge.P
 	if err != nil {
 		return nil, wrapError("read "+r.Number(n), resp, err)
 	}
-	pr := toPullRequest(r, p)
-	return &pr, d.addQueue(ctx, r, &pr)
+	one := []forge.PullRequest{toPullRequest(r, p)}
+	if err := d.addMergeCommits(ctx, r, one); err != nil {
+		return nil, err
+	}
+	return &one[0], d.addQueue(ctx, r, &one[0])
 }
 
 // PullRequestsByBranch filters by head, which GitHub only does for owner:branch;
@@ -74,7 +80,10 @@ func (d *Driver) listByHead(ctx context.Context, r forge.Repo, branch string, o 
 		}
 		return resp, false, err
 	})
-	return found, err
+	if err != nil {
+		return nil, err
+	}
+	return found, d.addMergeCommits(ctx, r, found)
 }
 
 // CreatePullRequest opens one, or finds the open one that GitHub says is there.
@@ -216,6 +225,9 @@ func toPullRequest(r forge.Repo, p *gh.PullRequest) forge.PullRequest {
 		pr.State = forge.Closed
 	default:
 		pr.Mergeable, pr.MergeReason = toMergeable(p.GetMergeableState())
+		if p.AutoMerge != nil {
+			pr.Queue = forge.Queued
+		}
 	}
 	return pr
 }

@@ -2,6 +2,7 @@ package github
 
 import (
 	"context"
+	"time"
 
 	"github.com/liftlock/liftlock/internal/forge"
 )
@@ -9,9 +10,10 @@ import (
 // GitHub's merge queue is known to its GraphQL API alone. Not enablePullRequestAutoMerge: it needs
 // a setting of the repository, and pins nothing.
 const (
-	queueQuery      = `query($owner:String!,$name:String!,$number:Int!){repository(owner:$owner,name:$name){pullRequest(number:$number){id headRefOid state mergeQueueEntry{state}}}}`
+	queueQuery      = `query($owner:String!,$name:String!,$number:Int!){repository(owner:$owner,name:$name){pullRequest(number:$number){id headRefOid state mergeQueueEntry{state} autoMergeRequest{enabledAt}}}}`
 	enqueueMutation = `mutation($id:ID!,$head:GitObjectID!){enqueuePullRequest(input:{pullRequestId:$id,expectedHeadOid:$head}){clientMutationId}}`
 	dequeueMutation = `mutation($id:ID!){dequeuePullRequest(input:{id:$id}){clientMutationId}}`
+	disableMutation = `mutation($id:ID!){disablePullRequestAutoMerge(input:{pullRequestId:$id}){clientMutationId}}`
 )
 
 // queueOnly is in GitHub's refusal of a merge past the queue.
@@ -23,6 +25,13 @@ type queuePlace struct {
 	Head  string      `json:"headRefOid"`
 	State string      `json:"state"`           // OPEN, CLOSED or MERGED
 	Entry *queueEntry `json:"mergeQueueEntry"` // nil: it isn't in the queue
+	Auto  *autoMerge  `json:"autoMergeRequest"`
+}
+
+// autoMerge says that a person has GitHub merge a pull request once the repository's own rules
+// allow it; nil: nobody has. With a merge queue, it joins that then.
+type autoMerge struct {
+	EnabledAt time.Time `json:"enabledAt"`
 }
 
 type queueEntry struct {
@@ -106,30 +115,39 @@ func isRefusal(err error) bool {
 	return ok && e.Kind == forge.ErrInvalid && e.Status == 0
 }
 
-// LeaveQueue takes a pull request out of the merge queue.
+// LeaveQueue takes a pull request out of the merge queue, and off auto-merge.
 func (d *Driver) LeaveQueue(ctx context.Context, r forge.Repo, n int) error {
-	op := "take " + r.Number(n) + " out of the merge queue"
+	op := "take " + r.Number(n) + " out of the merge queue and off auto-merge"
 	place, err := d.readQueue(ctx, op, r, n)
 	if err != nil {
 		return err
 	}
 	var refused error
-	if place.Entry != nil {
-		if refused = d.callGraphQL(ctx, op, dequeueMutation, map[string]any{"id": place.ID}, nil); refused == nil {
-			return nil
+	for _, step := range []struct {
+		needed   bool
+		mutation string
+	}{{place.Auto != nil && place.State == "OPEN", disableMutation}, {place.Entry != nil, dequeueMutation}} {
+		if !step.needed {
+			continue
 		}
-		if !isRefusal(refused) {
-			return refused
+		if err := d.callGraphQL(ctx, op, step.mutation, map[string]any{"id": place.ID}, nil); err != nil && !isRefusal(err) {
+			return err
+		} else if err != nil {
+			refused = err
 		}
+	}
+	if refused != nil {
 		if place, err = d.readQueue(ctx, op, r, n); err != nil {
 			return err
 		}
 	}
 	switch {
-	case place.State == "MERGED", place.Entry != nil && place.Entry.State == "LOCKED":
+	case place.State == "MERGED", refused != nil && place.Entry != nil && place.Entry.State == "LOCKED":
 		return &forge.Error{Op: op, Kind: forge.ErrConflict, Message: "it is merged, or being merged"}
-	case place.Entry != nil:
+	case refused != nil && place.Entry != nil:
 		return &forge.Error{Op: op, Kind: forge.ErrRetryable, Message: "it is in the queue still: " + refused.(*forge.Error).Message}
+	case refused != nil && place.Auto != nil && place.State == "OPEN":
+		return &forge.Error{Op: op, Kind: forge.ErrRetryable, Message: "its auto-merge is on still: " + refused.(*forge.Error).Message}
 	}
 	return nil
 }

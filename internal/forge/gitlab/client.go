@@ -48,7 +48,7 @@ type Options struct {
 	URL        string         // the server's root, https://git.example.com or with a path; with /api/v4 behind it is fine too; required
 	Token      string         // a personal, project or group access token with the scope api; required
 	HTTPClient *http.Client   // its Transport is used (proxies, certificates); nil: the default one
-	RootCAs    *x509.CertPool // whose certificates are believed where HTTPClient has no Transport; nil: the system\'s
+	RootCAs    *x509.CertPool // whose certificates are believed where HTTPClient has no Transport; nil: the system's
 	UserAgent  string         // empty: "liftlock"
 	Caches     *cache.Group   // where its caches are counted; nil: nowhere
 

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/emulator/apishape"
 	"github.com/liftlock/liftlock/internal/emulator/gitlabshape"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/forge/forgetest"
@@ -48,7 +49,7 @@ func testContract(t *testing.T, release string) {
 	calls := map[string]bool{}
 	em, err := emulator.NewForge(emulator.ForgeOptions{Dir: t.TempDir(), Face: emulator.GitLab, OldGitLab: release == gitlabshape.Oldest, Record: func(x emulator.Exchange) {
 		calls[x.Method+" "+x.Route] = true
-		for _, wrong := range gitlabshape.Check(described, gitlabshape.Call(x)) {
+		for _, wrong := range gitlabshape.Check(described, apishape.Call(x)) {
 			t.Errorf("GitLab %s: %s", release, wrong)
 		}
 	}})

@@ -33,6 +33,9 @@
 //   - that merge_when_pipeline_succeeds is true of what is on a merge train, that canceling it
 //     takes it off in every edition, and how soon after joining and leaving it is shown so;
 //   - what merge_commit_sha and squash_commit_sha are of what a train lands by fast-forward;
+//   - that quick actions are found as the source of GitLab's Extractor has it, in every edition, and
+//     that a comment keeps a line with another word;
+//   - that approval_state shows its rules to who may only write;
 //   - what a status joins where a commit has several pipelines;
 //   - that a project's events show every push to whoever may read it, merges too, soon after it;
 //   - that a merge request is locked from before its branch moves until it is merged;

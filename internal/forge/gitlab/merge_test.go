@@ -50,16 +50,17 @@ func TestLandedCommit(t *testing.T) {
 	for _, c := range []struct {
 		name                string
 		merge, squash, want string
+		squashed            string
 	}{
-		{"a merge commit", land1, "", land1},
-		{"squashed, then merged", land1, head2, land1},
-		{"squashed, then forward", "", head2, head2},
-		{"forward", "", "", head1},
+		{"a merge commit", land1, "", land1, ""},
+		{"squashed, then merged", land1, head2, land1, head2},
+		{"squashed, then forward", "", head2, head2, ""},
+		{"forward", "", "", head1, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := mergeRequest{State: "merged", SHA: head1, MergeCommitSHA: c.merge, SquashCommitSHA: c.squash}
-			if got := m.pullRequest().MergeCommit; got != c.want {
-				t.Errorf("got %s, want %s", got, c.want)
+			if got := m.pullRequest(); got.MergeCommit != c.want || got.SquashCommit != c.squashed {
+				t.Errorf("got %s and %s, want %s and %s", got.MergeCommit, got.SquashCommit, c.want, c.squashed)
 			}
 		})
 	}

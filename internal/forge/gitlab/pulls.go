@@ -16,7 +16,7 @@ type mergeRequest struct {
 	IID             int        `json:"iid"`
 	Title           string     `json:"title"`
 	Description     string     `json:"description"`
-	State           string     `json:"state"` // opened, closed, mergeLocked or merged
+	State           string     `json:"state"` // opened, closed, locked or merged
 	WebURL          string     `json:"web_url"`
 	Author          *account   `json:"author"`
 	Reviewers       []account  `json:"reviewers"`
@@ -77,6 +77,9 @@ func (m *mergeRequest) pullRequest() forge.PullRequest {
 	switch m.State {
 	case "merged":
 		pr.State, pr.MergeCommit, pr.MergedAt = forge.Merged, m.landed(), timeOrZero(m.MergedAt)
+		if m.SquashCommitSHA != pr.MergeCommit {
+			pr.SquashCommit = m.SquashCommitSHA
+		}
 		by := m.MergeUser
 		if by == nil {
 			by = m.MergedBy
@@ -134,14 +137,15 @@ func (d *Driver) PullRequests(ctx context.Context, r forge.Repo, since time.Time
 	return found, nil
 }
 
-// PullRequest reads one. Reading it makes GitLab work out whether it can be merged, where it
-// hasn't yet.
+// PullRequest reads one, with what its approval rules lack where that keeps it from being merged.
+// Reading it makes GitLab work out whether it can be merged, where it hasn't yet.
 func (d *Driver) PullRequest(ctx context.Context, r forge.Repo, n int) (*forge.PullRequest, error) {
 	m, err := d.readMergeRequest(ctx, r, n)
 	if err != nil {
 		return nil, err
 	}
 	pr := m.pullRequest()
+	d.addApprovalRules(ctx, r, &pr)
 	return &pr, nil
 }
 

@@ -37,7 +37,10 @@ func (j *judgement) isHealthFresh() bool {
 	if !refreshed && m.Reconciles < 2 {
 		return false
 	}
-	m.Fresh, m.FreshAt = true, j.now
+	m.Fresh = true
+	if j.health == suspended { // as it may have been all the time, in which it couldn't get well
+		m.TimeoutFrom = j.now
+	}
 	return true
 }
 
@@ -136,8 +139,9 @@ func (j *judgement) suspendedVerdict() Verdict {
 
 // unhealthyVerdict answers for Progressing, Degraded and Missing: the target is degraded
 // as soon as the first of the limits that apply is over. That it never became
-// healthy counts from when the target was done, but needs at least debounce of
-// fresh looks: a late refresh must not convict at once.
+// healthy counts from when the target was done, but it must have been unhealthy for
+// debounce without a break, and certainly so: neither a late refresh nor the end of a
+// pause must convict at once.
 func (j *judgement) unhealthyVerdict() Verdict {
 	m := &j.mem
 	var until time.Time
@@ -155,14 +159,14 @@ func (j *judgement) unhealthyVerdict() Verdict {
 		}
 		limit(m.BadSince.Add(j.Debounce), fmt.Sprintf("health is %s, and has been for %s", j.health, formatDuration(j.Debounce)))
 	}
+	if m.NotReadySince.IsZero() {
+		m.NotReadySince = j.now
+	}
 	if m.EverHealthy {
-		if m.NotReadySince.IsZero() {
-			m.NotReadySince = j.now
-		}
 		limit(m.NotReadySince.Add(j.Timeout), fmt.Sprintf("was healthy, and has not been again for longer than %s", formatDuration(j.Timeout)))
 	} else {
 		at := m.TimeoutFrom.Add(j.Timeout)
-		if least := m.FreshAt.Add(j.Debounce); at.Before(least) {
+		if least := m.NotReadySince.Add(j.Debounce); at.Before(least) {
 			at = least
 		}
 		limit(at, fmt.Sprintf("did not become healthy within %s", formatDuration(j.Timeout)))

@@ -38,14 +38,11 @@ func (op *Operation) IsWhole() bool {
 	return !op.DryRun && !op.Local && !op.Partial && op.SelfHealAttempts == 0
 }
 
-// wasTerminated says that a person, or the controller's time for a sync, ended it.
+// wasTerminated says that a person, or the controller's time for a sync, ended it. Only Argo
+// CD's own words count: the message may go on with what resources and hooks say.
 func (op *Operation) wasTerminated() bool {
-	for _, text := range []string{"Operation terminat", "operation is terminating", "sync timeout"} {
-		if strings.Contains(op.Message, text) {
-			return true
-		}
-	}
-	return false
+	message := strings.ToLower(op.Message)
+	return strings.HasPrefix(message, "operation terminat") || strings.HasPrefix(message, "operation is terminating")
 }
 
 // firstFailure is the first of its results that failed; nil when none is known.

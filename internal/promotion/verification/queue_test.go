@@ -153,6 +153,28 @@ func TestSuspended(t *testing.T) {
 			s.judgeAt(41*time.Hour, Refreshing, "")
 		}
 	})
+	t.Run("a pause that began before the health was certain", func(t *testing.T) {
+		s := newScenario(t)
+		s.sync()
+		s.app.Health = "Suspended"
+		s.judgeAt(0, Refreshing, "")
+		s.refresh(9*minute, Suspended, "") // Argo CD was slow to compare
+		s.app.Health = "Progressing"
+		s.judgeAt(11*minute, Progressing, "")
+		s.wantNext(21 * minute) // the timeout begins with the pause's end
+		s.judgeAt(20*minute, Progressing, "")
+		s.judgeAt(21*minute, Degraded, "did not become healthy within 10m")
+	})
+	t.Run("what goes on at the very end of the timeout has debounce", func(t *testing.T) {
+		s := newScenario(t)
+		s.deploy(0, "Progressing", Progressing)
+		s.app.Health = "Suspended"
+		s.judgeAt(10*minute-second, Suspended, "")
+		s.app.Health = "Progressing"
+		s.judgeAt(12*minute, Progressing, "")
+		s.wantNext(12*minute + 30*second)
+		s.judgeAt(12*minute+30*second, Degraded, "did not become healthy within 10m")
+	})
 	t.Run("a paused sync is not for ever", func(t *testing.T) {
 		s := newScenario(t)
 		s.notice()

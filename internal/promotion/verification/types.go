@@ -325,7 +325,6 @@ type Memory struct {
 	RefreshRequestedAt time.Time `json:"RefreshAsked"` // when a refresh was last wanted
 	RefreshRequests    int       `json:"RefreshAsks"`  // how often in a row
 	Fresh              bool      // a fresh state has been seen since Done
-	FreshAt            time.Time
 
 	// Being well.
 	TimeoutFrom     time.Time // Done, moved forward by the time in which nobody could tell or the target was suspended
@@ -334,7 +333,7 @@ type Memory struct {
 	HealthMark      time.Time // the HealthSince seen with it: another one means that it was unhealthy between two looks
 	EverHealthy     bool
 	BadSince        time.Time // continuously degraded or missing since
-	NotReadySince   time.Time // not healthy since, after having been healthy
+	NotReadySince   time.Time // continuously degraded, missing or progressing since
 	SuspendedSince  time.Time
 	UnclearSince    time.Time  `json:",omitzero"`  // since when nobody has been able to tell, without a break; zero: it can be told
 	UnhealthyBefore bool       `json:",omitempty"` // Degraded or Missing when last seen before the sync of the commit began

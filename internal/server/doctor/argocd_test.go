@@ -39,7 +39,7 @@ func TestArgoCD(t *testing.T) {
 	} {
 		i := argocd.Inspection{Source: "https://kubernetes.example.com", Line: "3.5", Applications: 1}
 		c.change(&i)
-		d := &doctor{Options{Now: func() time.Time { return now }, ArgoCDs: map[string]ArgoCD{"hub": fixedArgoCD{i}}}}
+		d := &doctor{Options: Options{Now: func() time.Time { return now }, ArgoCDs: map[string]ArgoCD{"hub": fixedArgoCD{i}}}}
 		found := d.checkArgoCD(context.Background(), &config.ArgoCD{Name: "hub"})
 		if got := (&Report{Findings: found}).Codes(); !slices.Equal(got, c.want) {
 			t.Errorf("%s: found %q, want %q", c.name, got, c.want)

@@ -12,18 +12,23 @@ import (
 // fetchShare is how many times a part's time the first fetch of a repository may take.
 const fetchShare = 4
 
-// openMirror fetches the repository into a folder of its own, as the server would into its: what
-// can be read by the API may be closed to Git. nil: it can't be, and why was found. Otherwise the
-// caller calls remove.
-func (k *repositoryCheck) openMirror(ctx context.Context) (opened *git.Mirror, remove func()) {
+// openCheckout fetches the repository into a folder of its own, as the server would into its: what
+// can be read by the API may be closed to Git. nil: it can't be, and why was found. Otherwise it is
+// among those that are removed in the end.
+func (k *repositoryCheck) openCheckout(ctx context.Context) *Checkout {
 	folder, err := os.MkdirTemp("", "liftlock-doctor-")
 	if err != nil {
 		k.found.add("git-unread", k.where, fmt.Sprintf("there is no folder to fetch it into: %v", err), "give this user a folder for temporary files (TMPDIR)")
-		return nil, nil
+		return nil
 	}
-	m, err := k.fetchInto(ctx, folder)
+	c := &Checkout{Config: k.config}
+	if c.URL, err = k.forge.CloneURL(ctx, k.repo); err == nil {
+		c.Mirror, err = k.fetchInto(ctx, folder, c.URL)
+	}
 	if err == nil {
-		return m, func() { _, _ = m.Close(), os.RemoveAll(folder) } // only read; what is left of it is the system's to remove
+		c.remove = func() { _, _ = c.Mirror.Close(), os.RemoveAll(folder) } // only read; what is left of it is the system's to remove
+		k.checkouts.add(c)
+		return c
 	}
 	_ = os.RemoveAll(folder) // likewise
 	if errors.Is(err, git.ErrAuth) || errors.Is(err, git.ErrNoRepository) {
@@ -31,14 +36,10 @@ func (k *repositoryCheck) openMirror(ctx context.Context) (opened *git.Mirror, r
 	} else {
 		k.found.add("git-unread", k.where, err.Error(), "check that this machine reaches the repository by Git over HTTPS, and forges[].caFile; its pipelines weren't checked")
 	}
-	return nil, nil
+	return nil
 }
 
-func (k *repositoryCheck) fetchInto(ctx context.Context, folder string) (*git.Mirror, error) {
-	url, err := k.forge.CloneURL(ctx, k.repo)
-	if err != nil {
-		return nil, err
-	}
+func (k *repositoryCheck) fetchInto(ctx context.Context, folder, url string) (*git.Mirror, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchShare*k.Timeout)
 	defer cancel()
 	m, err := git.Open(ctx, git.Options{Dir: folder, URL: url, CAFile: k.forgeOf.CAFile, Timeout: fetchShare * k.Timeout, Author: git.Ident{Name: "liftlock doctor", Email: "doctor@localhost"}, // of what a probe pushes

@@ -13,6 +13,7 @@ const (
 	CodeHooks       Code = "hooks"
 	CodeRules       Code = "rules"
 	CodePipeline    Code = "pipeline"
+	CodeTargets     Code = "targets"
 	CodeArgoCD      Code = "argocd"
 	CodeProbe       Code = "probe"
 	CodeLogin       Code = "login"
@@ -20,7 +21,7 @@ const (
 
 // levels are the findings' levels by code.
 var levels = map[Code]Level{
-	CodeHost: OK, CodeFile: OK, CodeCredentials: OK, CodeRepository: OK, CodeHooks: OK, CodeRules: OK, CodePipeline: OK, CodeArgoCD: OK, CodeProbe: OK, CodeLogin: OK,
+	CodeHost: OK, CodeFile: OK, CodeCredentials: OK, CodeRepository: OK, CodeHooks: OK, CodeRules: OK, CodePipeline: OK, CodeTargets: OK, CodeArgoCD: OK, CodeProbe: OK, CodeLogin: OK,
 
 	"git-unusable": Fail, "disk-low": Warn, "disk-full": Fail, "disk-unread": Unknown, "data-dir-closed": Fail, "clock-off": Fail,
 
@@ -37,7 +38,7 @@ var levels = map[Code]Level{
 	"hook-address": Fail, "hook-forbidden": Fail, "hook-unread": Unknown,
 
 	"branch-missing": Fail, "git-refused": Fail, "git-unread": Unknown,
-	"rules-unread": Unknown, "rules-hidden": Unknown, "method-refused": Fail, "linear-history": Fail, "merge-forbidden": Fail, "rules-bypassed": Fail, "signatures-required": Fail, "status-optional": Warn, "queue-unheard": Fail,
+	"rules-unread": Unknown, "rules-hidden": Unknown, "method-refused": Fail, "linear-history": Fail, "merge-forbidden": Fail, "rules-bypassed": Fail, "rules-bypass-unsure": Warn, "signatures-required": Fail, "status-optional": Warn, "queue-unheard": Fail,
 	"branches-open": Warn, "branches-closed": Fail, "branches-unread": Unknown,
 
 	"probe-push": Fail, "probe-status": Fail, "probe-delete": Fail, "probe-unread": Unknown,
@@ -46,6 +47,7 @@ var levels = map[Code]Level{
 	"argocd-version-unknown": Warn, "argocd-version-other": Warn, "argocd-health-hidden": Warn, "argocd-windows-closed": Warn, "argocd-empty": Warn,
 
 	"pipeline-missing": Fail, "pipeline-invalid": Fail, "pipeline-names": Fail, "pipeline-odd": Warn, "sets-missing": Fail, "argocd-unnamed": Fail,
+	"targets-unresolved": Fail, "targets-none": Fail, "targets-unread": Unknown,
 	"closed-long": Warn, "check-never-ran": Warn, "checks-unread": Unknown, "codeowners-unusable": Fail,
 	"approvers-few": Fail, "approvers-scarce": Warn, "approver-own": Fail, "approver-unknown": Fail, "approver-reader": Fail, "team-unseen": Fail, "team-empty": Fail, "people-unread": Unknown,
 }

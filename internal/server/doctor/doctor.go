@@ -33,6 +33,7 @@ type Options struct {
 	Forges  map[string]Forge  // by their names in the file
 	ArgoCDs map[string]ArgoCD // likewise
 	Login   Login             // of the file's oidc; nil: it has none
+	Targets Targets           // nil: pipelines aren't resolved
 	// Probers are the forges whose repositories are written to, to see whether that is let; nil:
 	// nothing is written.
 	Probers map[string]Prober
@@ -43,13 +44,14 @@ type Options struct {
 // doctor is one run.
 type doctor struct {
 	Options
+	checkouts checkouts
 }
 
 // part is something that is checked by itself, in its own time.
 type part func(ctx context.Context) findings
 
-// Run checks everything. It ends in little more than the times of a forge, a repository and its
-// fetch, also where nothing answers, and at once where the context does.
+// Run checks everything. It ends in little more than the times of a forge, a repository, its fetch
+// and its targets, also where nothing answers, and at once where the context does.
 func Run(ctx context.Context, o Options) *Report {
 	if o.Host == nil {
 		o.Host = System{}
@@ -60,7 +62,7 @@ func Run(ctx context.Context, o Options) *Report {
 	if o.Timeout == 0 {
 		o.Timeout = DefaultTimeout
 	}
-	d := &doctor{o}
+	d := &doctor{Options: o}
 	parts := []part{d.checkHost, d.checkFile}
 	if o.Login != nil {
 		parts = append(parts, d.checkLogin)
@@ -71,7 +73,9 @@ func Run(ctx context.Context, o Options) *Report {
 	for i := range o.Config.ArgoCD {
 		parts = append(parts, func(ctx context.Context) findings { return d.checkArgoCD(ctx, &o.Config.ArgoCD[i]) })
 	}
-	return &Report{Findings: runParts(ctx, parts)}
+	defer d.checkouts.removeAll()
+	found := runParts(ctx, parts)
+	return &Report{Findings: append(found, d.checkTargets(ctx)...)}
 }
 
 // limit gives what is done next its time.

@@ -113,7 +113,7 @@ func (c *gatesCheck) checkGate(environment string, g *policies.Gate) {
 		c.checkTimes(what, g)
 	case g.Checks != nil && c.ran.known:
 		if missing := g.Checks.Unmatched(c.ran.names); len(missing) > 0 {
-			c.found.add("check-never-ran", c.where, fmt.Sprintf("%s waits for %s, which ran on none of the last pull requests", what, strings.Join(missing, ", ")), "have it run on branches named liftlock/** too, or correct its name; of late there were: "+wording.JoinFew(compactSorted(c.ran.names), 10))
+			c.found.add("check-never-ran", c.where, fmt.Sprintf("%s waits for %s, which ran on none of the last pull requests", what, strings.Join(missing, ", ")), "have it run on the branches below liftlock/ too, or correct its name; of late there were: "+wording.JoinFew(compactSorted(c.ran.names), 10))
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/liftlock/liftlock/internal/config"
 	"github.com/liftlock/liftlock/internal/pipeline"
 )
 
@@ -21,9 +22,10 @@ func (k *repositoryCheck) checkGuards(ctx context.Context, pipes []*pipeline.Pip
 		return
 	}
 	var open []string
-	for _, g := range []struct{ pattern, branch string }{{"liftlock/**", "liftlock/" + sample}, {"liftlock-revert/**", "liftlock-revert/" + sample}, {stateBranch, stateBranch}} {
-		where := fmt.Sprintf("branches %s in %s", g.pattern, k.config.Name)
-		guard, err := k.forge.InspectGuard(ctx, k.repo, g.branch)
+	patterns := branchPatterns(k.forgeOf.Type)
+	for i, branch := range []string{"liftlock/" + sample, "liftlock-revert/" + sample, stateBranch} {
+		where := fmt.Sprintf("branches %s in %s", patterns[i], k.config.Name)
+		guard, err := k.forge.InspectGuard(ctx, k.repo, branch)
 		switch {
 		case err != nil:
 			k.found.add("branches-unread", where, "who may push to them can't be read: "+err.Error(), "see yourself that only Liftlock's account may, or let it read the repository's rules")
@@ -31,12 +33,37 @@ func (k *repositoryCheck) checkGuards(ctx context.Context, pipes []*pipeline.Pip
 		case guard.Excluded:
 			k.found.add("branches-closed", where, "they are guarded, and Liftlock's account isn't let past: nothing can be pushed", "add Liftlock's account to those who may (on GitHub the ruleset's bypass list, always and not for pull requests only)")
 		case !guard.Guarded:
-			open = append(open, g.pattern)
+			open = append(open, patterns[i])
 		}
 	}
 	if len(open) > 0 {
-		k.found.add("branches-open", "branches of "+k.config.Name, "whoever may write may make or move "+strings.Join(open, ", ")+": "+describeOpen(open), "let only Liftlock's account create and update them: on GitHub by a ruleset that restricts both (for liftlock/**/*, liftlock-revert/**/* and liftlock-state) with it on the bypass list, on GitLab and Gitea by protected branches (liftlock/*, liftlock-revert/*, on Gitea with /**, and liftlock-state)")
+		k.found.add("branches-open", "branches of "+k.config.Name, "whoever may write may make or move "+strings.Join(open, ", ")+": "+describeOpen(open), "let only Liftlock's account create and update them: "+guardCure(k.forgeOf.Type))
 	}
+}
+
+// branchPatterns are those of Liftlock's branches as a forge takes them in its rules: promotions',
+// reverts' and that of the holds. On GitHub a star stays within one level unless it is **/, on
+// GitLab it doesn't.
+func branchPatterns(forgeType string) [3]string {
+	below := map[string]string{config.GitLab: "/*", config.Gitea: "/**"}[forgeType]
+	if below == "" {
+		below = "/**/*"
+	}
+	return [3]string{"liftlock" + below, "liftlock-revert" + below, stateBranch}
+}
+
+// guardPatterns are the patterns in words.
+func guardPatterns(forgeType string) string {
+	p := branchPatterns(forgeType)
+	return p[0] + ", " + p[1] + " and " + p[2]
+}
+
+// guardCure is how a forge is told that only one account may push there.
+func guardCure(forgeType string) string {
+	if forgeType == config.GitLab || forgeType == config.Gitea {
+		return "protect the branches " + guardPatterns(forgeType) + ", with it alone allowed to push"
+	}
+	return "a ruleset for " + guardPatterns(forgeType) + " that restricts creations and updates, with it on the bypass list"
 }
 
 // describeOpen says what comes of it that everybody may push to these.

@@ -78,7 +78,7 @@ func (k *repositoryCheck) checkHook(where, wanted string, h *forge.HookSettings)
 	case len(h.MissingEvents) > 0:
 		k.found.add("hook-events", where, "it isn't sent "+strings.Join(slices.Concat(h.MissingEvents, h.LateEvents), ", "), repaired)
 	case len(h.LateEvents) > 0:
-		k.found.add("hook-events-late", where, "it isn't sent "+strings.Join(h.LateEvents, ", ")+", so a change of the forge's rules may be noticed an hour later", repaired)
+		k.found.add("hook-events-late", where, "it isn't sent "+strings.Join(h.LateEvents, ", ")+", so a change of the forge's rules, or of the repository itself, may be noticed late", repaired)
 	}
 	if h.WrongFormat != "" {
 		k.found.add("hook-format", where, h.WrongFormat, repaired)

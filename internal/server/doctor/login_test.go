@@ -27,7 +27,7 @@ func TestCheckLogin(t *testing.T) {
 		{fixedLogin{issuer: "https://dex.example.com/"}, []Code{"login-issuer"}},
 		{fixedLogin{err: errors.New("away")}, []Code{"login-unreachable"}},
 	} {
-		d := &doctor{Options{Config: &config.Config{OIDC: &config.OIDC{Issuer: "https://dex.example.com"}}, Login: c.login, Timeout: time.Minute}}
+		d := &doctor{Options: Options{Config: &config.Config{OIDC: &config.OIDC{Issuer: "https://dex.example.com"}}, Login: c.login, Timeout: time.Minute}}
 		if got := (&Report{Findings: d.checkLogin(context.Background())}).Codes(); !slices.Equal(got, c.want) {
 			t.Errorf("%+v: found %q, want %q", c.login, got, c.want)
 		}

@@ -19,11 +19,11 @@ import (
 // checkPipelines checks the pipeline files on the tracked branch, and what they need of the forge;
 // where a probe is wanted, it is made too.
 func (k *repositoryCheck) checkPipelines(ctx context.Context) {
-	m, remove := k.openMirror(ctx)
-	if m == nil {
+	checkout := k.openCheckout(ctx)
+	if checkout == nil {
 		return
 	}
-	defer remove()
+	m := checkout.Mirror
 	if p := k.Probers[k.forgeOf.Name]; p != nil {
 		k.probe(ctx, m, p)
 	}
@@ -56,7 +56,9 @@ func (k *repositoryCheck) checkPipelines(ctx context.Context) {
 	for _, p := range pipes {
 		before := len(k.found)
 		where := fmt.Sprintf("pipeline %s in %s", p.Name(), k.config.Name)
-		k.checkSources(where, p, tree)
+		if k.checkSources(where, p, tree); len(k.found) == before {
+			checkout.usable = append(checkout.usable, p.Name())
+		}
 		for _, branch := range p.EnvironmentBranches() {
 			if _, ok := heads[branch]; !ok {
 				k.found.add("branch-missing", where, "there is no branch "+branch+", on which an environment is said to be", "make the branch, or correct environments[].branch")

@@ -15,9 +15,9 @@ type Prober interface {
 }
 
 const (
-	// probeBranch is among those that Liftlock pushes, and no promotion's: no pipeline has an
-	// underscore in its name.
-	probeBranch = "liftlock/_probe"
+	// probeBranch is as deep as a promotion's, so that the same rules are for it, and none of them:
+	// no pipeline has an underscore in its name.
+	probeBranch = "liftlock/_doctor/environment/probe"
 	probeStatus = "liftlock-probe"
 	// probeAgain is the cure where it isn't known how far the probe came.
 	probeAgain = "try again; the branch " + probeBranch + " is deleted then, should it be there"
@@ -33,7 +33,7 @@ func (k *repositoryCheck) probe(ctx context.Context, m *git.Mirror, by Prober) {
 	commit, err := k.pushProbe(ctx, m)
 	switch {
 	case errors.Is(err, git.ErrRejected), errors.Is(err, git.ErrAuth):
-		k.found.add("probe-push", where, "no branch could be pushed: "+err.Error(), "let Liftlock's account push to liftlock/**, liftlock-revert/** and liftlock-state: its role, the token's scopes, a ruleset that it isn't let past")
+		k.found.add("probe-push", where, "no branch could be pushed: "+err.Error(), "let Liftlock's account push to the branches below liftlock/ and liftlock-revert/, and to liftlock-state: its role, the token's scopes, rules that it isn't let past (for "+guardPatterns(k.forgeOf.Type)+")")
 		return
 	case err != nil:
 		k.found.add("probe-unread", where, err.Error(), probeAgain)

@@ -18,7 +18,7 @@ func asItIs(p doctor.Prober) doctor.Prober { return p }
 var probeFaults = []fault{
 	{name: "all may be written", plant: nothing},
 	{name: "a probe before was killed", plant: func(in *installation) {
-		_, err := in.em.CommitAs(repoName, adminLogin, "liftlock/_probe", "Probe", map[string]string{"probe.txt": "left\n"})
+		_, err := in.em.CommitAs(repoName, adminLogin, "liftlock/_doctor/environment/probe", "Probe", map[string]string{"probe.txt": "left\n"})
 		in.do(err)
 	}},
 	{name: "no push", plant: refuse("POST", "/git-receive-pack$", emulator.Fault{Status: http.StatusForbidden}), want: []doctor.Code{"probe-push"}},
@@ -135,7 +135,7 @@ func TestProbeAnswerLost(t *testing.T) {
 
 func (in *installation) checkNoProbe() {
 	in.t.Helper()
-	if head, err := in.em.Head(repoName, "liftlock/_probe"); err != nil || head != "" {
+	if head, err := in.em.Head(repoName, "liftlock/_doctor/environment/probe"); err != nil || head != "" {
 		in.t.Errorf("the branch is at %q, %v", head, err)
 	}
 }

@@ -105,6 +105,16 @@ func (j *rulesJudge) judgePipeline(found *findings, where, branch string, p *pip
 	}
 }
 
+// maybeBypassed are the sets that the credentials may merge past in part, or that can't be told.
+func maybeBypassed(r *forge.BranchRules) (names []string) {
+	for i := range r.Sets {
+		if r.Sets[i].MaybeBypassed {
+			names = append(names, r.Sets[i].Name)
+		}
+	}
+	return names
+}
+
 // refusedBy is what doesn't allow a method of merging; empty: nothing.
 func (j *rulesJudge) refusedBy(method string) string {
 	if !slices.Contains(j.settings.Methods, method) {
@@ -134,8 +144,11 @@ func (j *rulesJudge) excludes(s *forge.RuleSet) bool {
 // judgeBranch judges whether the rules let somebody pass by Liftlock's gates, and whether its
 // commits can pass by them.
 func (j *rulesJudge) judgeBranch(found *findings, where, branch string) {
-	if j.rules.IsBypassed() {
+	switch {
+	case j.rules.IsBypassed():
 		found.add("rules-bypassed", where, "Liftlock's account may bypass them: what it merges, it merges past what they demand", "take its account off the bypass list")
+	case j.rules.IsMaybeBypassed():
+		found.add("rules-bypass-unsure", where, "Liftlock's account may bypass a part of them, or the forge doesn't show whether it may ("+strings.Join(maybeBypassed(j.rules), ", ")+"): a merge that the forge blocks, and no rule explains, waits for a person instead of being tried", "take it, its teams and its role off the bypass lists; in classic protection switch on Do not allow bypassing the above settings")
 	}
 	if j.rules.Any(func(s *forge.RuleSet) bool { return s.Signatures }) {
 		found.add("signatures-required", where, "they demand signed commits, and Liftlock's aren't", "don't demand it of "+branch+", or let Liftlock's branches be merged by squash where the forge signs what it makes")

@@ -40,6 +40,7 @@ func TestRules(t *testing.T) {
 		{"a whitelist of Gitea's", "gitea", with(func(s *forge.RuleSet) { s.Mergers = []string{"ada"} }), all, "merge", forge.PermissionAdmin, []Code{"merge-forbidden"}},
 		{"signed commits", "gitea", with(func(s *forge.RuleSet) { s.Signatures = true }), all, "merge", forge.PermissionAdmin, []Code{"signatures-required"}},
 		{"bypassed", "github", with(func(s *forge.RuleSet) { s.Bypassed = true }), all, "merge", forge.PermissionAdmin, []Code{"rules-bypassed", "status-optional"}},
+		{"bypassed in part", "github", with(func(s *forge.RuleSet) { s.MaybeBypassed = true }), all, "merge", forge.PermissionWrite, []Code{"rules-bypass-unsure"}},
 		{"bypassed beside others", "github", &forge.BranchRules{Sets: []forge.RuleSet{status, {Name: "signed", Bypassed: true, Signatures: true, LinearHistory: true}}}, all, "merge", forge.PermissionWrite, []Code{"rules-bypassed"}},
 		{"no rules", "gitea", &forge.BranchRules{}, all, "merge", forge.PermissionAdmin, []Code{"status-optional"}},
 		{"no rules that are seen", "github", &forge.BranchRules{Hidden: "the rest"}, all, "merge", forge.PermissionWrite, []Code{"rules-hidden"}},

@@ -76,7 +76,7 @@ func TestSettings(t *testing.T) {
 			Repositories: []config.Repository{{Forge: "hub", Name: "acme/fleet", Branch: "main"}},
 		}
 		c.change(f, cfg)
-		d := &doctor{Options{Config: cfg, Now: func() time.Time { return now }, Timeout: time.Minute}}
+		d := &doctor{Options: Options{Config: cfg, Now: func() time.Time { return now }, Timeout: time.Minute}}
 		found := d.checkFile(context.Background())
 		credentials, usable := d.checkCredentials(context.Background(), &cfg.Forges[0], f)
 		k := &repositoryCheck{doctor: d, forge: f, forgeOf: &cfg.Forges[0], config: &cfg.Repositories[0], where: "repository acme/fleet"}

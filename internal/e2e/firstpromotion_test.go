@@ -1,0 +1,185 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/base64"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"code.gitea.io/sdk/gitea"
+
+	"github.com/liftlock/liftlock/internal/cli/walkthrough"
+)
+
+// What stands before a block of the pages that isn't simply run.
+const (
+	untilPrints = "until it prints this" // a reader runs it again until it does
+	yourMachine = "your machine's"       // the lab has that cluster
+	withHow     = "with "                // and how: one way of several
+)
+
+// fewCommands is how many commands a newcomer needs, all in all.
+const fewCommands = 12
+
+// A newcomer with nothing but the pages makes a repository, has a pipeline file proposed, installs
+// Liftlock, has it checked, releases, and merges what it opens: each command is the page's, and
+// prints what the page shows. One way after the other, because both have the same names.
+func TestFirstPromotionGoesAsItsPageSays(t *testing.T) {
+	t.Parallel()
+	for _, how := range []string{"Helm", "kustomize"} {
+		t.Run(how, func(t *testing.T) { runFirstPromotion(t, how) })
+	}
+}
+
+func runFirstPromotion(t *testing.T, how string) {
+	r := newReader(t, how)
+	r.follow("../../docs/kind.md")
+	if n := r.follow("../../docs/first-promotion.md"); n > fewCommands {
+		t.Errorf("the first promotion takes %d commands", n)
+	}
+	s := r.s
+	if image, err := s.cluster.deployedImage(s.ctx, "shop-qa", "web"); err != nil || image != "nginx:1.27.1" {
+		t.Errorf("qa runs %s, %v", image, err)
+	}
+	if image, err := s.cluster.deployedImage(s.ctx, "shop-prod", "web"); err != nil || image != "nginx:1.27.0" {
+		t.Errorf("prod runs %s, %v", image, err)
+	}
+}
+
+// reader follows pages in a terminal.
+type reader struct {
+	s       *scenario
+	how     string
+	shell   *walkthrough.Shell
+	in      *installation
+	bin     string            // what is in the reader's PATH before all else
+	pod     *pod              // nil: it doesn't run yet
+	samples *strings.Replacer // the page's names and addresses, and the lab's
+}
+
+func newReader(t *testing.T, how string) *reader {
+	s := newEmptyScenario(t, normalCluster, "first-"+strings.ToLower(how))
+	home := filepath.Join(s.server.dir, "home")
+	r := &reader{s: s, how: how, bin: filepath.Join(home, "bin"), in: &installation{s: s, namespace: "liftlock"}}
+	s.must(os.MkdirAll(r.bin, 0o700))
+	for name, of := range map[string]string{"liftlock": program, "helm": s.cluster.helm, "kubectl": s.cluster.kubectl} {
+		s.must(os.Symlink(of, filepath.Join(r.bin, name)))
+	}
+	linus := s.cluster.accounts[dev]
+	basic := base64.StdEncoding.EncodeToString([]byte(linus.login + ":" + linus.token))
+	var err error
+	r.shell, err = walkthrough.NewShell(home, "PATH="+r.bin+":"+os.Getenv("PATH"), "KUBECONFIG="+s.cluster.kubeconfig,
+		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=http.extraHeader", "GIT_CONFIG_VALUE_0=Authorization: Basic "+basic,
+		"GIT_AUTHOR_NAME="+linus.login, "GIT_AUTHOR_EMAIL="+linus.email, "GIT_COMMITTER_NAME="+linus.login, "GIT_COMMITTER_EMAIL="+linus.email)
+	s.must(err)
+	begin := filepath.Join(home, "begin")
+	s.clone.dir = filepath.Join(begin, "fleet")
+	s.sets, s.apps = []string{"shop"}, []string{"web-dev", "web-qa", "web-prod"}
+	s.must(os.WriteFile(filepath.Join(begin, "forge-token"), []byte(s.cluster.accounts[bot].token), 0o600))
+	chart, err := filepath.Abs("../../deploy/chart")
+	s.must(err)
+	s.must(os.CopyFS(filepath.Join(begin, "base"), os.DirFS("../../deploy/kustomize/base")))
+	r.samples = strings.NewReplacer(
+		"https://github.com/acme/fleet.git", s.clone.url, "acme/fleet", s.server.repo,
+		"oci://ghcr.io/liftlock/charts/liftlock", chart, "https://github.com/liftlock/liftlock//deploy/kustomize/base?ref=v0.1.0", "../base")
+	r.removeInstallation()
+	t.Cleanup(r.removeInstallation)
+	r.in.offerVolume("liftlock")
+	return r
+}
+
+// removeInstallation removes what the pages install, if it is there.
+func (r *reader) removeInstallation() {
+	kubectl := r.s.cluster.kubectl
+	r.in.cleanUp(
+		[]string{kubectl, "delete", "role,rolebinding", "--namespace", "argocd", "--selector", "app.kubernetes.io/name=liftlock,app.kubernetes.io/instance=liftlock"},
+		[]string{kubectl, "delete", "namespace", r.in.namespace, "--ignore-not-found"},
+		[]string{kubectl, "delete", "persistentvolume", "liftlock", "--ignore-not-found"})
+}
+
+// sampleForge is the line of the page's server files that says which forge it is.
+var sampleForge = regexp.MustCompile(`(?m)^( *)type: github .*$`)
+
+// adapt writes the lab's names and addresses for the page's.
+func (r *reader) adapt(text string) string {
+	return r.samples.Replace(sampleForge.ReplaceAllString(text, "${1}type: gitea\n${1}url: "+r.s.cluster.giteaURL))
+}
+
+// commandEnd is where a command ends, in a line with others too.
+var commandEnd = regexp.MustCompile(`\n|;|&&|\|\|?`)
+
+// follow does what a page says, and gives how many commands that were.
+func (r *reader) follow(page string) (commands int) {
+	s := r.s
+	s.Helper()
+	text, err := os.ReadFile(page)
+	s.must(err)
+	blocks, err := walkthrough.Parse(r.adapt(string(text)))
+	if err != nil {
+		s.Fatalf("%s: %v", page, err)
+	}
+	for _, b := range blocks {
+		switch how, several := strings.CutPrefix(b.Directive, withHow); {
+		case several && how != r.how, b.Directive == yourMachine:
+			continue
+		case b.File != "":
+			folder, err := r.shell.Folder()
+			s.must(err)
+			file := filepath.Join(folder, filepath.FromSlash(b.File))
+			s.must(os.MkdirAll(filepath.Dir(file), 0o750))
+			s.must(os.WriteFile(file, []byte(b.Text), 0o600))
+		default:
+			commands += len(commandEnd.FindAllString(b.Text, -1))
+			r.do(page, b)
+		}
+	}
+	return commands
+}
+
+// forgeWords is what a forge says to a push, each in its own words.
+var forgeWords = regexp.MustCompile(`(?m)^remote: .*\n`)
+
+// do runs a block, and holds that it prints what the page shows.
+func (r *reader) do(page string, b walkthrough.Block) {
+	s := r.s
+	s.Helper()
+	if r.pod == nil && strings.Contains(b.Text, " exec ") {
+		r.pod = r.in.runPod("liftlock")
+		script := filepath.Join(r.bin, "kubectl")
+		s.must(os.Remove(script))
+		s.must(os.WriteFile(script, []byte(r.pod.kubectlScript()), 0o700))
+	}
+	wants := walkthrough.PrintsPattern(b.Prints)
+	start := time.Now()
+	for {
+		printed, err := r.shell.Run(s.ctx, b.Text)
+		printed = forgeWords.ReplaceAllString(printed, "")
+		if err == nil && wants.MatchString(printed) {
+			s.Logf("%5.1fs  %s:%d:\n%s%s", time.Since(start).Seconds(), page, b.Line, b.Text, printed)
+			return
+		}
+		if b.Directive != untilPrints || time.Since(start) > 2*patience || s.ctx.Err() != nil {
+			s.Fatalf("%s:%d: these commands\n%s\nend with %v and print\n%s\nnot\n%s", page, b.Line, b.Text, err, printed, b.Prints)
+		}
+		if r.pod != nil {
+			r.mergeOpened("qa")
+		}
+		time.Sleep(pollInterval)
+	}
+}
+
+// mergeOpened merges what Liftlock has opened into an environment, as the page says.
+func (r *reader) mergeOpened(environment string) {
+	pulls, err := r.s.liftlockPulls(promotionBranch("web", environment))
+	r.s.must(err)
+	for _, p := range pulls {
+		if p.State == gitea.StateOpen {
+			r.s.mergeAs(ada, p.Index)
+		}
+	}
+}

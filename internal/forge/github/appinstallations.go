@@ -1,0 +1,273 @@
+package github
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	gh "github.com/google/go-github/v60/github"
+
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/transport"
+)
+
+// installation is one of the App's, in an organisation or at a person's.
+type installation struct {
+	id          int64
+	owner       string
+	page        string
+	suspended   bool
+	permissions map[string]string // granted: read, write or admin by name
+}
+
+// InstallationChanged says that an owner has installed, suspended or taken away the App, was
+// renamed, or has given it other repositories: what is known of this installation is read again
+// before it is used. It returns which of our repositories that concerns. Of anybody else's
+// installation nothing is forgotten and none returned: whoever likes can install a public App.
+// id is 0, and owner empty, where it isn't known.
+func (p *App) InstallationChanged(id int64, owner string) []forge.Repo {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	is := func(i *installation, name string) bool {
+		return strings.EqualFold(name, owner) || i != nil && (i.id == id || strings.EqualFold(i.owner, owner))
+	}
+	var repos []forge.Repo
+	for _, r := range p.app.Repositories {
+		if is(p.installations[strings.ToLower(r.Owner)], r.Owner) {
+			repos = append(repos, r)
+		}
+	}
+	used := len(repos) > 0
+	for _, d := range p.drivers {
+		// Others are only read, as for their teams.
+		if t := d.tokens; t.installation == id || strings.EqualFold(t.owner, owner) {
+			t.drop("")
+			used = true
+		}
+	}
+	if used {
+		p.readAt = time.Time{}
+	}
+	return repos
+}
+
+// expireInstallations has the list read again before it is next used.
+func (p *App) expireInstallations() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.readAt = time.Time{}
+}
+
+// InstallationProblem is why an installation, or a repository's part of it, rests or can't do
+// all that it should.
+type InstallationProblem struct {
+	Where string // the owner, or the repository
+	Err   error
+}
+
+// Problems are those of the repositories' owners, as far as it is known without a call: where
+// the App isn't installed or suspended, isn't given a repository, or lacks a permission.
+func (p *App) Problems() []InstallationProblem {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.installations) == 0 && p.readAt.IsZero() {
+		return nil // nobody has looked
+	}
+	var out []InstallationProblem
+	seen := map[string]bool{}
+	for _, r := range p.app.Repositories {
+		key := strings.ToLower(r.Owner)
+		if seen[key] {
+			continue
+		}
+		seen[key] = true
+		i := p.installations[key]
+		switch err := p.checkInstallation(i, r.Owner); {
+		case err != nil:
+			out = append(out, InstallationProblem{r.Owner, errors.New(err.Message + ": " + err.Hint)})
+		case len(i.missing()) > 0:
+			out = append(out, InstallationProblem{r.Owner, fmt.Errorf("the App's installation lacks the permissions %s: accept them on %s", strings.Join(i.missing(), ", "), i.page)})
+		}
+	}
+	for _, d := range p.drivers {
+		t := d.tokens
+		i := p.installations[strings.ToLower(t.owner)]
+		if p.checkInstallation(i, t.owner) != nil || t.installation != i.id {
+			continue // all of it rests, or it was installed anew since
+		}
+		if wrong := t.refusal(); wrong != nil && t.repo != "" {
+			out = append(out, InstallationProblem{t.owner + "/" + t.repo, errors.New(wrong.Message + ": " + wrong.Hint)})
+		}
+	}
+	slices.SortFunc(out, func(a, b InstallationProblem) int { return strings.Compare(a.Where, b.Where) })
+	return out
+}
+
+// missing are the permissions that nothing works without and that weren't granted.
+func (i *installation) missing() (names []string) {
+	for _, q := range Permissions() {
+		if !q.Optional && !grants(i.permissions[q.Name], q.Level) {
+			names = append(names, q.Name+": "+q.Level)
+		}
+	}
+	return names
+}
+
+// grants says whether a granted level includes another one.
+func grants(granted, level string) bool {
+	levels := []string{"", "read", "write", "admin"}
+	return slices.Index(levels, granted) >= slices.Index(levels, level)
+}
+
+// checkInstallation says why an owner's installation can't be used; nil: it can. Callers hold
+// mu.
+func (p *App) checkInstallation(i *installation, owner string) *forge.Error {
+	e := &forge.Error{Op: "work as the App in " + owner, Kind: forge.ErrNotInstalled, RetryAfter: p.options.Now().Add(restInterval)}
+	switch {
+	case p.app.InstallationID == 0 && len(p.app.Owners) > 0 && !slices.ContainsFunc(p.app.Owners, func(o string) bool { return strings.EqualFold(o, owner) }):
+		e.Message, e.Hint = owner+" isn't among auth.app.installations", "add it there in the server's file"
+	case i == nil:
+		e.Message, e.Hint = "the App isn't installed in "+owner, "install it there: "+cmp.Or(p.about.page, "on the App's page")
+	case i.suspended:
+		e.Message, e.Hint = "the App's installation in "+owner+" is suspended", "an owner can end that on "+i.page
+	default:
+		return nil
+	}
+	return e
+}
+
+// findInstallation is an owner's installation; ErrNotInstalled where it can't be used. With a
+// repository's name, one is also found whose owner has another name by now.
+func (p *App) findInstallation(ctx context.Context, owner, repo string) (*installation, error) {
+	i, wrong := p.knownInstallation(owner)
+	if i != nil && wrong == nil {
+		return i, nil
+	}
+	unlock, err := p.locks.Lock(ctx, installationsKey)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if i, wrong = p.knownInstallation(owner); i == nil && wrong == nil { // nobody else has read it meanwhile
+		if err := p.readInstallations(ctx); err != nil {
+			if i := p.usableInstallation(owner); i != nil && forge.IsRetryable(err) {
+				return i, nil // what can't be read now is most likely as it was
+			}
+			return nil, err
+		}
+		if err := p.findRenamed(ctx, owner, repo); err != nil {
+			return nil, err
+		}
+		i, wrong = p.knownInstallation(owner)
+	}
+	if wrong != nil {
+		return nil, wrong
+	}
+	return i, nil
+}
+
+// usableInstallation is an owner's as it was when it was last read, if it could be used then.
+func (p *App) usableInstallation(owner string) *installation {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := p.installations[strings.ToLower(owner)]
+	if p.checkInstallation(i, owner) != nil {
+		return nil
+	}
+	return i
+}
+
+// knownInstallation is what is known of an owner's: both nil where it is to be read (again).
+func (p *App) knownInstallation(owner string) (*installation, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := p.installations[strings.ToLower(owner)]
+	wrong := p.checkInstallation(i, owner)
+	age := p.options.Now().Sub(p.readAt)
+	if p.readAt.IsZero() || wrong != nil && age >= restInterval || age >= installationsAge {
+		return nil, nil
+	}
+	if wrong != nil {
+		wrong.RetryAfter = p.readAt.Add(restInterval)
+		return nil, wrong
+	}
+	return i, nil
+}
+
+// readInstallations reads where the App is installed.
+func (p *App) readInstallations(ctx context.Context) error {
+	found := map[string]*installation{}
+	add := func(in *gh.Installation) {
+		found[strings.ToLower(in.GetAccount().GetLogin())] = toInstallation(in)
+	}
+	if err := p.readAbout(ctx); err != nil {
+		return err
+	}
+	if id := p.app.InstallationID; id != 0 {
+		in, resp, err := p.api.Apps.GetInstallation(ctx, id)
+		switch {
+		case err == nil:
+			add(in)
+		case !hasStatus(err, http.StatusNotFound):
+			return p.wrapAppError("read the App's installation "+strconv.FormatInt(id, 10), resp, err)
+		}
+	} else if err := forEachPage("list the App's installations", func(page gh.ListOptions) (*gh.Response, bool, error) {
+		list, resp, err := p.api.Apps.ListInstallations(ctx, &page)
+		for _, in := range list {
+			add(in)
+		}
+		return resp, false, err
+	}); err != nil {
+		return p.wrapAppError("list the App's installations", nil, err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for owner, was := range p.installations {
+		// What a former name was found for stays so.
+		if now := found[strings.ToLower(was.owner)]; found[owner] == nil && now != nil && now.id == was.id {
+			found[owner] = now
+		}
+	}
+	p.installations, p.readAt = found, p.options.Now()
+	return nil
+}
+
+func toInstallation(in *gh.Installation) *installation {
+	i := &installation{id: in.GetID(), owner: in.GetAccount().GetLogin(), page: in.GetHTMLURL(), suspended: !in.GetSuspendedAt().IsZero(), permissions: map[string]string{}}
+	if text, err := json.Marshal(in.Permissions); err == nil {
+		// Only those that the SDK knows; all that are needed are among them.
+		if err := json.Unmarshal(text, &i.permissions); err != nil {
+			i.permissions = map[string]string{}
+		}
+	}
+	return i
+}
+
+// findRenamed looks for the installation of an owner that isn't in the list by a repository's
+// address, which GitHub follows to where it is now.
+func (p *App) findRenamed(ctx context.Context, owner, repo string) error {
+	p.mu.Lock()
+	known := p.installations[strings.ToLower(owner)] != nil
+	p.mu.Unlock()
+	if known || repo == "" || p.app.InstallationID != 0 {
+		return nil
+	}
+	in, resp, err := p.api.Apps.FindRepositoryInstallation(ctx, transport.Segment(owner), transport.Segment(repo))
+	switch {
+	case hasStatus(err, http.StatusNotFound):
+		return nil
+	case err != nil:
+		return p.wrapAppError("find the App's installation for "+owner+"/"+repo, resp, err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.installations[strings.ToLower(owner)] = toInstallation(in)
+	return nil
+}

@@ -1,0 +1,119 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/argocd"
+	"github.com/liftlock/liftlock/internal/config"
+	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/server/doctor"
+)
+
+// doctorTargets resolves pipelines for doctor, by what the server gathers its own targets by.
+type doctorTargets struct {
+	config   *config.Config
+	now      func() time.Time
+	resolver *appset.Resolver
+
+	once    sync.Once
+	argocds map[string]facts.ArgoCD
+	unread  map[string]error // by the Argo CD's name, why its sets and projects couldn't be listed
+}
+
+func newDoctorTargets(c *config.Config, now func() time.Time) *doctorTargets {
+	return &doctorTargets{config: c, now: now, resolver: appset.New(appset.Options{Now: now})}
+}
+
+// Resolve implements doctor.Targets. It may be called concurrently.
+func (t *doctorTargets) Resolve(ctx context.Context, of *doctor.Checkout, all []*doctor.Checkout) ([]doctor.PipelineTargets, error) {
+	t.once.Do(func() { t.listArgoCDs(ctx) })
+	var repos []*facts.Repository
+	var own *facts.Repository
+	for _, c := range all {
+		r := &facts.Repository{ID: c.Config.Forge + ":" + c.Config.Name, Branch: c.Config.Branch, Mirror: c.Mirror, URLs: []string{c.URL}}
+		repos = append(repos, r)
+		if c == of {
+			own = r
+		}
+	}
+	gatherer := facts.New(facts.Options{Resolver: t.resolver, ArgoCDs: t.argocds, MainArgoCD: t.mainName(), Generators: appset.Generators(t.config.Generators), Repos: repos, Now: t.now})
+	s, err := gatherer.Snapshot(ctx, own)
+	if err != nil {
+		return nil, err
+	}
+	var out []doctor.PipelineTargets
+	for _, p := range s.Pipelines {
+		found := doctor.PipelineTargets{Pipeline: p.Name(), Targets: len(p.TargetSet.Targets), Components: len(p.Units), Problems: p.Problems}
+		for _, name := range gatherer.NamesOf(p.Pipeline) {
+			if err := t.unread[name]; err != nil {
+				found.Unread = err
+			}
+		}
+		out = append(out, found)
+	}
+	return out, nil
+}
+
+func (t *doctorTargets) mainName() string { return t.config.ArgoCDByName("").Name }
+
+// listArgoCDs reads what targets depend on of each Argo CD of the server's file, side by side.
+func (t *doctorTargets) listArgoCDs(ctx context.Context) {
+	t.argocds, t.unread = map[string]facts.ArgoCD{}, map[string]error{}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for _, a := range t.config.ArgoCD {
+		wg.Go(func() {
+			known, err := listArgoCD(ctx, a)
+			mu.Lock()
+			defer mu.Unlock()
+			t.argocds[a.Name], t.unread[a.Name] = known, err
+		})
+	}
+	wg.Wait()
+}
+
+// listArgoCD reads an Argo CD once. With an error what the server's file says of it is known alone.
+func listArgoCD(ctx context.Context, a config.ArgoCD) (facts.ArgoCD, error) {
+	o, err := argocdOptions(a)
+	if err == nil && !a.APIAlone {
+		o.Config, err = argocd.RESTConfig(a.Kubernetes.Kubeconfig, a.Kubernetes.Context)
+	}
+	if err != nil {
+		return facts.ArgoCD{}, fmt.Errorf("argocd %s: %w", a.Name, err)
+	}
+	connection, err := newConnection(a, o)
+	if err != nil {
+		return facts.ArgoCD{}, fmt.Errorf("argocd %s: %w", a.Name, err)
+	}
+	known := connection.factsArgoCD()
+	found, err := connection.watcher.ListSetsAndProjects(ctx)
+	if err != nil {
+		known.Live = nil
+		return known, err
+	}
+	l := listedArgoCD{connection.watcher, found}
+	known.Apps, known.Live = l, l
+	return known, nil
+}
+
+// listedArgoCD is an Argo CD as it was when it was listed: nothing watches it.
+type listedArgoCD struct {
+	*argocd.Watcher
+	found *argocd.SetsAndProjects
+}
+
+// Ready implements facts.Apps: what is read, is read anew.
+func (listedArgoCD) Ready() error { return nil }
+
+// Sets implements facts.Live.
+func (l listedArgoCD) Sets() ([]argocd.ApplicationSet, error) { return l.found.Sets, l.found.SetsErr }
+
+// Projects implements facts.Live.
+func (l listedArgoCD) Projects() ([]string, error) { return l.found.Projects, l.found.ProjectsErr }
+
+// Version implements facts.Live.
+func (l listedArgoCD) Version() argocd.Version { return argocd.Version{Line: l.found.Line} }
