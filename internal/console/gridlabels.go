@@ -61,29 +61,27 @@ func joinLabels(all map[string]string) []string {
 // listLabelHints lists the labels that group components, those of most of them first. Labels
 // that nearly every component has another value of group nothing.
 func listLabelHints(pipelines []pipelineUnits) []string {
-	counts := map[string]map[string]int{} // components, by key and value
+	counts := map[string]int{} // components, by key and value
 	for i := range pipelines {
 		for _, u := range pipelines[i].units {
 			for _, pair := range u.labels {
-				key, value, _ := strings.Cut(pair, "=")
-				if counts[key] == nil {
-					counts[key] = map[string]int{}
-				}
-				counts[key][value]++
+				counts[pair]++
 			}
 		}
+	}
+	values := map[string]int{} // by key
+	for pair := range counts {
+		key, _, _ := strings.Cut(pair, "=")
+		values[key]++
 	}
 	type hint struct {
 		pair  string
 		count int
 	}
 	var all []hint
-	for key, values := range counts {
-		if len(values) > maxHintedValues {
-			continue
-		}
-		for value, n := range values {
-			all = append(all, hint{key + "=" + value, n})
+	for pair, n := range counts {
+		if key, _, _ := strings.Cut(pair, "="); values[key] <= maxHintedValues {
+			all = append(all, hint{pair, n})
 		}
 	}
 	slices.SortFunc(all, func(a, b hint) int { return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(a.pair, b.pair)) })

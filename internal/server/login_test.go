@@ -151,7 +151,8 @@ func TestConsoleUsersAct(t *testing.T) {
 	}
 	idp.With(func(p *logintest.Provider) { p.Away = true })
 	s.stop()
-	want := []string{"ada (console) console revert taken", "ada (console) console promote refused", "ada (console) console unhold taken", "ada (console) console hold taken", "eve (console) console hold refused"}
+	want := []string{"ada (console) console revert taken", "ada (console) console promote refused", "ada (console) console unhold taken", "ada (console) console hold taken", "eve (console) console hold refused",
+		"eve (console) console login taken", "ada (console) console login taken"}
 	got := slices.DeleteFunc(s.readAudit(), func(line string) bool { return !strings.Contains(line, " console ") })
 	if !slices.Equal(got, want) {
 		t.Errorf("the audit trail is %q, want %q", got, want)
