@@ -142,6 +142,14 @@ func (f *Forge) noReplyHost() string {
 	return "users.noreply." + host
 }
 
+// noReplySign is what stands between an account's number and its login in those addresses.
+func (f *Forge) noReplySign() string {
+	if f.face == GitLab {
+		return "-"
+	}
+	return "+"
+}
+
 // NoReply is the address that the forge made for an account; it is known by its number
 // also under another login.
 func (f *Forge) NoReply(login string) (string, error) {
@@ -151,7 +159,7 @@ func (f *Forge) NoReply(login string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%d+%s@%s", a.id, a.login, f.noReplyHost()), nil
+	return fmt.Sprintf("%d%s%s@%s", a.id, f.noReplySign(), a.login, f.noReplyHost()), nil
 }
 
 // RenameUser gives an account another login.
@@ -194,7 +202,7 @@ func (f *Forge) accountByEmail(email string) *account {
 		return &account{id: 19864447, login: "web-flow", kind: "User"}
 	}
 	if local, ok := strings.CutSuffix(strings.ToLower(email), "@"+f.noReplyHost()); ok {
-		id, _, numbered := strings.Cut(local, "+")
+		id, _, numbered := strings.Cut(local, f.noReplySign())
 		if !numbered {
 			return f.users[local]
 		}
