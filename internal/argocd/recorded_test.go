@@ -27,6 +27,8 @@ var recordedLooks = []struct {
 	{"a canary pauses", "", "rollout-paused", everyLine(verification.Suspended), "suspended (a paused rollout)", nil, noStep},
 	{"somebody deletes the Deployment", "deleted-before", "deleted", everyLine(verification.Degraded), "health is Missing", nil, noStep},
 	{"the release's migration fails", "", "hook-failed", everyLine(verification.Degraded), "the PreSync hook Job migration", nil, noStep},
+	{"the release's smoke test fails", "", "smoke-failed", oldestAndNewest(verification.Degraded), "the PostSync hook Job smoke", nil, noStep},
+	{"a person ends the release's sync", "", "ended", oldestAndNewest(verification.Failed), "a person, or the controller's limit for syncs, ended it", nil, noStep},
 	{"a nightly job fails", "nightly-before", "nightly-failed", map[string]verification.State{"3.2.11": verification.Degraded, "3.5.7": verification.Degraded}, "health is Degraded", nil, noStep},
 	{"nobody has synced it yet", "", "manual", everyLine(verification.Syncing), "there is no automated sync policy; sync it, or set verify.sync to trigger", nil, noStep},
 	{"Liftlock is to sync it", "", "manual", everyLine(verification.Syncing), "so Liftlock asks for the sync", func(e *verification.Expect) { e.Limits.Trigger = true }, noStep},
@@ -39,6 +41,8 @@ var recordedLooks = []struct {
 	}, noStep},
 	{"its step waits for another one's", "", "rolling", everyLine(verification.Queued), "waits for step 1: shop-api-dev", nil,
 		verification.SetStep{Status: "Waiting", Step: "2", WaitsFor: &verification.StepMember{Application: "shop-api-dev", Step: "1", Status: "Progressing"}}},
+	{"the third step waits for the second", "", "rolling-third", oldestAndNewest(verification.Queued), "waits for step 2: shop-web-dev", nil,
+		verification.SetStep{Status: "Waiting", Step: "3", WaitsFor: &verification.StepMember{Application: "shop-web-dev", Step: "2", Status: "Progressing"}}},
 	{"no step syncs it", "", "rolling-no-step", everyLine(verification.Syncing), "its ApplicationSet's RollingSync never syncs it (it is in no step)", nil, verification.SetStep{Status: "Waiting", Step: "-1"}},
 	{"its step updates nothing", "", "rolling-no-update", everyLine(verification.Syncing), "RollingSync never syncs it (its step's maxUpdate is 0)", nil, verification.SetStep{Status: "Pending", Step: "1", NoUpdate: true}},
 	{"something breaks that no release changed", "incident-before", "incident", everyLine(verification.Degraded), "health is Degraded", nil, noStep},
@@ -55,6 +59,11 @@ var noStep verification.SetStep
 // the health of resources in trees, and one that calls a lost resource Healthy.
 func everyLine(s verification.State) map[string]verification.State {
 	return map[string]verification.State{"2.14.21": s, "3.2.11": s, "3.5.7": s}
+}
+
+// oldestAndNewest says that it is the same on the lines that the whole suite of stories is told on.
+func oldestAndNewest(s verification.State) map[string]verification.State {
+	return map[string]verification.State{"2.14.21": s, "3.5.7": s}
 }
 
 // TestRecordedVerdicts says the same of what happened on each line of Argo CD, however that

@@ -50,17 +50,28 @@ func (w *testCluster) getApplication(ctx context.Context, name string) (appState
 
 // getByAPI reads an answer of Argo CD's own API, which asks nobody who they are in the lab.
 func (w *testCluster) getByAPI(ctx context.Context, path string, into any) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+w.argocd.server+path, http.NoBody)
+	return w.callAPI(ctx, http.MethodGet, path, into)
+}
+
+// deleteByAPI is `argocd app terminate-op` and the like.
+func (w *testCluster) deleteByAPI(ctx context.Context, path string) error {
+	var nothing struct{}
+	return w.callAPI(ctx, http.MethodDelete, path, &nothing)
+}
+
+func (w *testCluster) callAPI(ctx context.Context, method, path string, into any) error {
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+w.argocd.server+path, http.NoBody)
 	if err != nil {
 		return err
 	}
+	req.Header.Set("Content-Type", "application/json") // Argo CD refuses to change anything without
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answers %s", path, resp.Status)
+		return fmt.Errorf("%s %s answers %s", method, path, resp.Status)
 	}
 	return json.NewDecoder(resp.Body).Decode(into)
 }

@@ -45,6 +45,19 @@ func singleComponent() repoFixture {
 	return repoFixture{components: map[string][]string{"web": {"web"}}, environments: threeSteps, sets: map[string]string{"shop.yaml": byDirectory}}
 }
 
+// filesWithImage are the files of singleComponent, whose overlays carry a further image that
+// its Deployment doesn't use.
+func filesWithImage(image string) map[string]string {
+	f := singleComponent()
+	f.sets = nil
+	files := f.renderFiles("", "")
+	for _, env := range environmentNames(f.environments) {
+		file := overlayFile("web", env)
+		files[file] = strings.Replace(files[file], "images:\n", "images:\n  - name: registry.example/"+image+"\n    newTag: "+firstTag+"\n", 1)
+	}
+	return files
+}
+
 // The firstTag release of everything.
 const firstTag = "1.0.0"
 

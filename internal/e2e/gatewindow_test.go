@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -19,11 +18,8 @@ func TestMergeWaitsForArgoCDsSyncWindow(t *testing.T) {
 	f := singleComponent()
 	f.sets = map[string]string{"shop.yaml": strings.Replace(byDirectory, "project: default", "project: PREFIX", 1)}
 	f.environments = strings.Replace(threeSteps, "      after: [dev]\n", "      after: [dev]\n      gates: [{window: {argocd: true}}]\n", 1)
-	opened := time.Now().UTC().Truncate(time.Minute).Add(-time.Minute)
 	s := newScenario(t, normalCluster, "gatewindow", f)
-	s.createProject([]any{map[string]any{
-		"kind": "deny", "schedule": fmt.Sprintf("%d %d * * *", opened.Minute(), opened.Hour()), "duration": "2h", "applications": []any{s.prefix + "-web-qa"},
-	}})
+	s.closeWindow("qa", time.Now().UTC().Truncate(time.Minute).Add(-time.Minute), 2*time.Hour)
 	s.applySets(f, nil)
 	for _, env := range []string{"dev", "prod"} {
 		s.awaitApplication("web", env)

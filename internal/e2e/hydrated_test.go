@@ -64,13 +64,7 @@ func (s *scenario) allowHydration(url string) {
 // The release is verified all the same.
 func TestHydratedReleaseThatChangesNoManifest(t *testing.T) {
 	t.Parallel()
-	used := singleComponent()
-	used.sets = nil
-	f := repoFixture{plain: used.renderFiles("", ""), sets: map[string]string{"shop.yaml": hydrated}}
-	for _, env := range []string{"dev", "qa", "prod"} {
-		file := overlayFile("web", env)
-		f.plain[file] = strings.Replace(f.plain[file], "images:\n", "images:\n  - name: registry.example/spare\n    newTag: "+firstTag+"\n", 1)
-	}
+	f := repoFixture{plain: filesWithImage("spare"), sets: map[string]string{"shop.yaml": hydrated}}
 	s := newScenario(t, normalCluster, "unused", f)
 	s.allowHydration(s.clone.url)
 	s.applySets(f, nil)

@@ -24,33 +24,39 @@ func rollingSet(limit string, components ...string) string {
 	).Replace(byDirectory)
 }
 
-// Two components share an ApplicationSet that syncs one after the other. While the
-// first one is broken the second one waits its turn, and says for whom; it hasn't failed.
+// Three components share an ApplicationSet that syncs one after the other. While an earlier
+// one is broken the later ones wait their turn, and say for whom; none of them has failed.
 func TestRollingSyncStepIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	f := repoFixture{components: map[string][]string{"api": {"api"}, "web": {"web"}}, environments: threeSteps}
-	f.sets = map[string]string{"shop.yaml": rollingSet("", "api", "web")}
+	f := repoFixture{components: map[string][]string{"api": {"api"}, "web": {"web"}, "worker": {"worker"}}, environments: threeSteps}
+	f.sets = map[string]string{"shop.yaml": rollingSet("", "api", "web", "worker")}
 	s := startScenario(t, normalCluster, "rolling", f, nil)
 
 	s.pushRelease("api", "dev", "1.1.0-broken-in-dev")
 	s.awaitState("api", "dev", "1.1.0-broken-in-dev", promotion.Degraded)
-	s.pushRelease("web", "dev", "1.1.0")
-	s.awaitWhy("web", "dev", "waits for the step before", func(e *api.EnvironmentWhy) error {
-		for _, target := range e.Targets {
-			if target.State == "queued" && strings.Contains(target.Reason, s.prefix+"-api-dev") {
-				return nil
-			}
-		}
-		return fmt.Errorf("the targets are %+v, not queued behind api's", e.Targets)
-	})
+	s.pushRelease("web", "dev", "1.1.0-broken-in-dev")
+	s.pushRelease("worker", "dev", "1.1.0")
+	for _, component := range []string{"web", "worker"} {
+		s.awaitQueued(component, "dev", "waits for step 1: "+s.prefix+"-api-dev")
+	}
 	s.record("rolling", "web", "dev", nil)
-	s.checkNoPull(promotionBranch("web", "qa"))
+	s.checkNoPull(promotionBranch("worker", "qa"))
 
 	s.pushRelease("api", "dev", "1.1.1")
-	s.awaitState("web", "dev", "1.1.0", promotion.Verified)
-	s.awaitRunning("web", "dev", "1.1.0")
-	s.awaitMerged("web", "qa", "1.1.0", 0)
-	s.awaitState("web", "qa", "1.1.0", promotion.Verified)
+	s.awaitState("web", "dev", "1.1.0-broken-in-dev", promotion.Degraded)
+	s.awaitQueued("worker", "dev", "waits for step 2: "+s.prefix+"-web-dev")
+	s.record("rolling-third", "worker", "dev", nil)
+	if image, err := s.cluster.deployedImage(s.ctx, s.prefix+"-dev", "worker"); err != nil || !strings.HasSuffix(image, ":"+firstTag) {
+		t.Errorf("dev runs %s (%v) before its step", image, err)
+	}
+
+	s.pushRelease("web", "dev", "1.1.1")
+	for component, tag := range map[string]string{"web": "1.1.1", "worker": "1.1.0"} {
+		s.awaitState(component, "dev", tag, promotion.Verified)
+		s.awaitRunning(component, "dev", tag)
+		s.awaitMerged(component, "qa", tag, 0)
+		s.awaitState(component, "qa", tag, promotion.Verified)
+	}
 }
 
 // One component is in a step that updates nothing by itself, another in none. Neither waits
