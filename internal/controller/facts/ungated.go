@@ -22,7 +22,7 @@ import (
 type UngatedMerge struct {
 	Pull  int      `json:"pull"`
 	By    string   `json:"by"`
-	Gates []string `json:"gates"` // that it waited for
+	Gates []string `json:"gates"` // that it waited for, and conditionHead
 }
 
 // String is for people: by whom, and past what.
