@@ -184,6 +184,9 @@ func explainMissing(err error, data map[string]any) error {
 	if len(there) == 0 {
 		return err
 	}
+	for i := range there { // whoever writes a generator's file names them
+		there[i] = wording.ClipLine(there[i], maxQuoted)
+	}
 	return fmt.Errorf("%w; there are %s", err, wording.JoinFew(there, maxParameters))
 }
 

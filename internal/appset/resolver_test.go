@@ -199,6 +199,7 @@ func TestProblems(t *testing.T) {
 		{name: "two sets, one name", tree: map[string]string{"sets/a.yaml": simple(list), "sets/b.yaml": simple(list)}, problem: "sets/b.yaml: ApplicationSet s: Application a: ApplicationSet s in sets/a.yaml generates", targets: 1},
 		{name: "environment not in the pipeline", tree: map[string]string{"sets/a.yaml": strings.ReplaceAll(simple(list), "dev", "staging")}, problem: `environment "staging", of component "web", is not in the pipeline`, targets: 1},
 		{name: "component template fails", tree: map[string]string{"sets/a.yaml": simple("  - list: {elements: [{name: a, path: {basename: dev, segments: [apps]}}]}\n")}, problem: "Application a: the component template", targets: 1},
+		{name: "missing parameter beside a long one", tree: map[string]string{"sets/a.yaml": simple("  - list: {elements: [{name: a, " + strings.Repeat("x", 90) + ": b}]}\n")}, problem: "; there are name, " + strings.Repeat("x", 77) + "…", targets: 1},
 		{name: "missing parameter", tree: map[string]string{"sets/a.yaml": simple("  - list: {elements: [{name: a}]}\n")}, problem: `map has no entry for key "path"`, targets: 1},
 		{name: "not a name", tree: map[string]string{"sets/a.yaml": strings.ReplaceAll(simple(list), "web", "Web_Shop")}, problem: `gave "Web_Shop", which is not a name`, targets: 1},
 		{name: "broken template", tree: map[string]string{"sets/a.yaml": simple(list)}, change: func(in *Input) { in.Pipeline.Spec.Component = "{{ .x" }, problem: "the component template", targets: 1},

@@ -259,6 +259,25 @@ func (f lateComments) CreateComment(ctx context.Context, r forge.Repo, number in
 	return nil, forge.ErrRetryable
 }
 
+// A skip that was given while the forge took no label is said in the pull request once, however
+// often the command is sent again.
+func TestASkipWithoutItsLabelIsSaid(t *testing.T) {
+	w := newFixture(t, "  breakGlass: {users: [ada]}\n", soakedQA, "web")
+	p := w.openOne("web", "2.0.0", "web")
+	skip := command.Command{Verb: command.Skip, Gate: "soak", Reason: "the outage of today"}
+	w.fail("label", forge.ErrRetryable)
+	if err := w.consoleCommand("oncall", command.RoleBreakGlass, p.Number, "1", skip); !errors.Is(err, forge.ErrRetryable) {
+		t.Errorf("without the label it ends with %v", err)
+	}
+	w.failNothing()
+	for range 2 {
+		w.must(w.consoleCommand("oncall", command.RoleBreakGlass, p.Number, "1", skip))
+		if n := w.commentsWith("the outage of today"); n != 1 {
+			t.Errorf("%d comments say who skipped a gate", n)
+		}
+	}
+}
+
 // Who gave a command in the console is said in the pull request once the forge is back, and
 // once, also where the forge had taken the comment that it didn't answer for.
 func TestConsoleCommandsAreSaidLater(t *testing.T) {

@@ -83,7 +83,7 @@ const (
 // rateLimitedText answers who asks too much at once.
 const rateLimitedText = "too many questions at once; ask again in a minute"
 
-// ExecuteCommand authorises an order and carries it out, or records it for the judge.
+// ExecuteCommand authorises a command and carries it out, or records it for the judge.
 // The answer is for its author, empty when there is nothing to say yet. A
 // *RefusedError says why it is not carried out.
 func (e *Controller) ExecuteCommand(ctx context.Context, o Command) (string, error) {
@@ -292,7 +292,7 @@ func wrapPermission(err error, login string) error {
 }
 
 // isApprover says whether every gate of an environment would count the review of
-// an order's author, who may write.
+// who gave the command, who may write.
 func (e *Controller) isApprover(ctx context.Context, s *facts.Snapshot, g gatedEnv, o Command, giver policies.Account) (bool, error) {
 	r, _ := e.repository(o.Unit.Repo)
 	for _, gate := range g.gates {

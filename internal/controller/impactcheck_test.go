@@ -6,11 +6,13 @@ import (
 	"testing"
 
 	"github.com/liftlock/liftlock/internal/appset/impact"
+	"github.com/liftlock/liftlock/internal/controller/act"
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/forge/github"
 	"github.com/liftlock/liftlock/internal/promotion/command"
+	"github.com/liftlock/liftlock/webhooks"
 )
 
 // TestALargeHeadIsRefused holds that a head which brings too much is not kept, that the
@@ -70,24 +72,51 @@ func TestAPromotionsStatusIsItsOwn(t *testing.T) {
 	w.must(w.forge.SetBranch(repoName, "linus", "theirs", p.Head))
 	theirs, err := w.forge.OpenPull(repoName, "linus", "theirs", "main", "The same", "")
 	w.must(err)
-	pr, err := w.repo.Forge.PullRequest(t.Context(), w.repo.Name, theirs)
-	w.must(err)
-	snapshot, err := w.opts.Gatherer.Snapshot(t.Context(), w.repo.Repository)
-	w.must(err)
-	report := &facts.ChangeReport{Report: &impact.Report{}}
-	_, err = w.reportImpact(t.Context(), w.repo, pr, snapshot, &facts.ProposedChange{Head: pr.Head}, report)
-	w.must(err)
+	w.reportImpactOf(theirs)
 	if got := state(); held == "success" || got != held {
 		t.Errorf("the status of a promotion on hold is %q, and with a person's pull request at its head %q", held, got)
 	}
 	if _, err := w.forge.CommitAs(repoName, "linus", "theirs", "More", map[string]string{"more.txt": "more\n"}); err != nil {
 		t.Fatal(err)
 	}
-	pr, err = w.repo.Forge.PullRequest(t.Context(), w.repo.Name, theirs)
-	w.must(err)
-	_, err = w.reportImpact(t.Context(), w.repo, pr, snapshot, &facts.ProposedChange{Head: pr.Head}, report)
-	w.must(err)
+	pr := w.reportImpactOf(theirs)
 	if all, err := w.repo.Forge.Statuses(t.Context(), w.repo.Name, pr.Head); err != nil || len(all) != 1 || all[0].State != forge.StatusSuccess {
 		t.Errorf("with a commit of its own it has the statuses %+v, %v", all, err)
 	}
+}
+
+// TestAMergeGroupsStatusIsItsOwn holds that a person's pull request at the head of a merge group
+// doesn't let the group pass, and that on other forges a branch of that name is one like any other.
+func TestAMergeGroupsStatusIsItsOwn(t *testing.T) {
+	for forgeType, want := range map[string]forge.StatusState{webhooks.GitHub: forge.StatusPending, webhooks.GitLab: forge.StatusSuccess} {
+		t.Run(forgeType, func(t *testing.T) {
+			w := newFixture(t, "", manualQA, "web")
+			w.repo.ForgeType = forgeType
+			head, err := w.forge.CommitAs(repoName, "linus", "gh-readonly-queue/main/pr-7-x", "Write", map[string]string{"docs.txt": "x\n"})
+			w.must(err)
+			w.must(w.repo.Forge.SetStatus(t.Context(), w.repo.Name, head, forge.Status{Context: act.StatusContext, State: forge.StatusPending}))
+			w.must(w.forge.SetBranch(repoName, "linus", "theirs", head))
+			theirs, err := w.forge.OpenPull(repoName, "linus", "theirs", "main", "The same", "")
+			w.must(err)
+			w.runRepository()
+			w.reportImpactOf(theirs)
+			all, err := w.repo.Forge.Statuses(t.Context(), w.repo.Name, head)
+			w.must(err)
+			if len(all) != 1 || all[0].State != want {
+				t.Errorf("the statuses of its head are %+v, want %s", all, want)
+			}
+		})
+	}
+}
+
+// reportImpactOf writes the report of a change that touches nothing on a person's pull request.
+func (w *fixture) reportImpactOf(number int) *forge.PullRequest {
+	w.t.Helper()
+	pr, err := w.repo.Forge.PullRequest(w.t.Context(), w.repo.Name, number)
+	w.must(err)
+	snapshot, err := w.opts.Gatherer.Snapshot(w.t.Context(), w.repo.Repository)
+	w.must(err)
+	_, err = w.reportImpact(w.t.Context(), w.repo, pr, snapshot, &facts.ProposedChange{Head: pr.Head}, &facts.ChangeReport{Report: &impact.Report{}})
+	w.must(err)
+	return pr
 }

@@ -63,14 +63,15 @@ func (e *Controller) skipGate(ctx context.Context, r *Repository, s *facts.Snaps
 	if err != nil {
 		return "", err
 	}
-	if err := r.Forge.AddLabels(ctx, r.Name, o.Pull, promotion.LabelSkipped+skip.Gate); err != nil {
-		return "", err
-	}
+	// Before what the forge may refuse: the skip counts from now on, and isn't added a second time.
 	if added && e.opts.Metrics != nil {
 		e.opts.Metrics.Skipped(o.Unit.Pipeline, open.Environment, skip.Gate)
 	}
 	if added && skip.Via != "" { // who wrote a comment is answered by one
 		e.announce(ctx, r, o.Pull, o.Source, text)
+	}
+	if err := r.Forge.AddLabels(ctx, r.Name, o.Pull, promotion.LabelSkipped+skip.Gate); err != nil {
+		return "", err
 	}
 	if _, err := e.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, o.Pull); err != nil { // it has another label by now
 		return "", err

@@ -115,19 +115,32 @@ func TestMergedPastItsGates(t *testing.T) {
 // TestAnUnmanagedHeadIsMergedUngated holds that it is on record when somebody merges what they pushed
 // over a promotion, though no gate was judged of that, and not what the forge's button made of it.
 func TestAnUnmanagedHeadIsMergedUngated(t *testing.T) {
-	for name, unmanaged := range map[string]bool{"pushed over": true, "brought up to date": false} {
+	commit := func(w *fixture, branch, file, content string) string {
+		sha, err := w.forge.CommitAs(repoName, "linus", branch, "Write "+file, map[string]string{file: content})
+		w.must(err)
+		return sha
+	}
+	rebase := func(w *fixture, p emulator.PullRequest, tag string) { // somewhere else, so that the pull request stays open
+		w.must(w.forge.SetBranch(repoName, "linus", "rebased", commit(w, "main", "docs.txt", "x\n")))
+		w.must(w.forge.SetBranch(repoName, "linus", p.Branch, commit(w, "rebased", kustomizationOf("web", "qa"), kustomization("web", tag))))
+	}
+	for name, c := range map[string]struct {
+		push      func(w *fixture, p emulator.PullRequest)
+		unmanaged bool
+	}{
+		"pushed over": {func(w *fixture, p emulator.PullRequest) { commit(w, p.Branch, "more.txt", "more\n") }, true},
+		"brought up to date": {func(w *fixture, p emulator.PullRequest) {
+			commit(w, "main", "docs.txt", "x\n")
+			w.must(w.repo.Forge.UpdateBranch(w.t.Context(), w.repo.Name, p.Number, p.Head))
+		}, false},
+		"rebased":                   {func(w *fixture, p emulator.PullRequest) { rebase(w, p, "2.0.0") }, false},
+		"rebased to another change": {func(w *fixture, p emulator.PullRequest) { rebase(w, p, "3.0.0") }, true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t, "", manualQA, "web")
 			p := w.openOne("web", "2.0.0", "web")
 			w.must(w.run(wake.ForUnit(w.unit("web"))))
-			if unmanaged {
-				_, err := w.forge.CommitAs(repoName, "linus", p.Branch, "More", map[string]string{"more.txt": "more\n"})
-				w.must(err)
-			} else {
-				_, err := w.forge.CommitAs(repoName, "linus", "main", "Docs", map[string]string{"docs.txt": "x\n"})
-				w.must(err)
-				w.must(w.repo.Forge.UpdateBranch(t.Context(), w.repo.Name, p.Number, p.Head))
-			}
+			c.push(w, p)
 			w.runRepository()
 			_, err := w.forge.MergePull(repoName, p.Number, "linus", "merge")
 			w.must(err)
@@ -136,7 +149,7 @@ func TestAnUnmanagedHeadIsMergedUngated(t *testing.T) {
 			w.settle("web", "it is looked at", func() bool { looks++; return looks > 2 })
 			raw, is, err := w.opts.Store.State(t.Context(), facts.UngatedKey(w.repo.ID, p.Number))
 			w.must(err)
-			if got := facts.ParseUngated(raw); is != unmanaged || is && got != "merged by linus without gates: head" {
+			if got := facts.ParseUngated(raw); is != c.unmanaged || is && got != "merged by linus without gates: head" {
 				t.Errorf("on record is %q", got)
 			}
 		})

@@ -70,7 +70,7 @@ type PullRequest struct {
 	Draft       bool
 	Labels      []string // sorted
 	Mergeable   Mergeable
-	MergeReason string // the forge's word for a Mergeable that isn't yes, as it spells it
+	MergeReason string // the forge's word for a Mergeable that isn't yes, as it spells it; GitLab's rules of approval behind it, where they are read
 	Queue       QueueState
 	MergeCommit string // when Merged: the commit that landed on the base branch
 	// SquashCommit is the commit that its own were made one of, where MergeCommit merged that one

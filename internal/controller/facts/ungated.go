@@ -22,7 +22,7 @@ import (
 type UngatedMerge struct {
 	Pull  int      `json:"pull"`
 	By    string   `json:"by"`
-	Gates []string `json:"gates"` // that it waited for
+	Gates []string `json:"gates"` // that it waited for, and conditionHead
 }
 
 // String is for people: by whom, and past what.
@@ -49,7 +49,7 @@ func (o *recordGatherer) findUngated(ctx context.Context, c *ComponentEvaluation
 		return nil, err
 	}
 	i := slices.IndexFunc(v.Decision.Envs, func(st promotion.EnvState) bool { return st.Environment == env && st.Pull == pr.Number })
-	if i < 0 {
+	if i < 0 || pr.MergedBy == "" || c.Snapshot.Repo.IsOurs(pr.MergedBy, pr.MergedByID) {
 		return nil, nil
 	}
 	ours, err := o.isHeadOurs(ctx, c, pr)
@@ -68,9 +68,6 @@ func (o *recordGatherer) findUngated(ctx context.Context, c *ComponentEvaluation
 	if len(gates) == 0 {
 		return nil, nil
 	}
-	if pr.MergedBy == "" || c.Snapshot.Repo.IsOurs(pr.MergedBy, pr.MergedByID) {
-		return nil, nil
-	}
 	return &UngatedMerge{Pull: pr.Number, By: pr.MergedBy, Gates: gates}, nil
 }
 
@@ -78,7 +75,8 @@ func (o *recordGatherer) findUngated(ctx context.Context, c *ComponentEvaluation
 const conditionHead = "head"
 
 // isHeadOurs says that the head that was merged is one that we put there, or that one brought up to
-// date by the forge's button, as far as the store knows; also where it knows nothing.
+// date by the forge's button, which merges or rebases, as far as the store knows; also where it
+// knows nothing.
 func (o *recordGatherer) isHeadOurs(ctx context.Context, c *ComponentEvaluation, pr *forge.PullRequest) (bool, error) {
 	raw, known, err := o.store.State(ctx, PushedKey(c.Snapshot.Repo.ID, pr.Branch))
 	if err != nil || !known {
@@ -88,21 +86,40 @@ func (o *recordGatherer) isHeadOurs(ctx context.Context, c *ComponentEvaluation,
 	if err != nil {
 		return false, err
 	}
-	head := pr.Head
+	m, head := c.Snapshot.Repo.Mirror, pr.Head
 	for range maxBroughtCommits {
 		if pushed.find([]string{head}) != nil {
 			return true, nil
 		}
-		info, err := c.Snapshot.Repo.Mirror.Commit(ctx, head)
+		info, err := m.Commit(ctx, head)
 		switch {
 		case errors.Is(err, git.ErrUnknownCommit):
 			return false, nil
 		case err != nil:
 			return false, err
+		case len(info.Parents) == 1:
+			return isRebased(ctx, m, pushed, info)
 		case len(info.Parents) != 2:
 			return false, nil
 		}
 		head = info.Parents[0] // the button merges the base into the branch
+	}
+	return false, nil
+}
+
+// isRebased says that a commit changes on another parent what one that we pushed changes on its own.
+func isRebased(ctx context.Context, m *git.Mirror, pushed Pushed, head *git.CommitInfo) (bool, error) {
+	for i := range pushed {
+		info, err := m.Commit(ctx, pushed[i].Head)
+		if errors.Is(err, git.ErrUnknownCommit) || err == nil && len(info.Parents) != 1 {
+			continue
+		}
+		if err != nil {
+			return false, err
+		}
+		if same, err := changesTheSame(ctx, m, info.Parents[0], info.SHA, head.Parents[0], head.SHA); err != nil || same {
+			return same, err
+		}
 	}
 	return false, nil
 }

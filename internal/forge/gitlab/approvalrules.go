@@ -15,7 +15,7 @@ const notApproved = "not_approved"
 
 const (
 	maxRuleNames = 5  // that are named of a merge request's rules
-	maxRuleName  = 80 // of each, in characters: it is somebody's text
+	maxRuleName  = 80 // of each, in bytes: it is somebody's text
 )
 
 // approvalRule is a rule of a merge request's approvals, as it stands.
