@@ -32,15 +32,19 @@ type labelSelector struct {
 }
 
 func parseLabelSelector(text string) (s labelSelector) {
-	switch parsed, err := labels.Parse(text); {
+	switch {
 	case text == "":
+		return s
 	case len(text) > maxSelector:
 		s.Problem = "it is too long"
-	case err != nil:
-		s.Problem = wording.ClipRunes(err.Error(), 200)
-	default:
-		s.parsed = parsed
+		return s
 	}
+	parsed, err := labels.Parse(text)
+	if err != nil {
+		s.Problem = wording.ClipRunes(err.Error(), 200)
+		return s
+	}
+	s.parsed = parsed
 	return s
 }
 
@@ -114,10 +118,11 @@ const maxSharedLabels = 12
 // listSharedLabels lists the labels that every target of a component has.
 func (p *pages) listSharedLabels(c *api.Component) []sharedLabel {
 	var shared map[string]string
+	first := true // shared is nil also after a target without labels
 	for i := range c.Environments {
 		for _, t := range c.Environments[i].Targets {
-			if shared == nil {
-				shared = maps.Clone(t.Labels)
+			if first {
+				shared, first = maps.Clone(t.Labels), false
 			}
 			maps.DeleteFunc(shared, func(key, value string) bool { return t.Labels[key] != value })
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/liftlock/liftlock/internal/console/api"
 	"github.com/liftlock/liftlock/internal/promotion"
 )
 
@@ -72,5 +73,42 @@ func TestLabelsAreOffered(t *testing.T) {
 	w.must(err)
 	if got := listLabelHints(all.groupUnits("", "")); !slices.Equal(got, []string{"tier=dev", "team=shop", "team=data"}) {
 		t.Errorf("it offers %v", got)
+	}
+}
+
+// A label is shown as a component's only where each of its targets has it, whichever comes first.
+func TestSharedLabels(t *testing.T) {
+	w := newTestConsole(t, nil)
+	s, err := New(w.options)
+	w.must(err)
+	team, both, none := map[string]string{"team": "shop"}, map[string]string{"team": "shop", "tier": "prod"}, map[string]string(nil)
+	for name, c := range map[string]struct {
+		targets []map[string]string // their labels
+		want    []string
+	}{
+		"all have it":        {[]map[string]string{both, team}, []string{"team=shop"}},
+		"another value":      {[]map[string]string{team, {"team": "data"}}, nil},
+		"the first has none": {[]map[string]string{none, team}, nil},
+		"the last has none":  {[]map[string]string{team, none}, nil},
+		"no targets":         {nil, nil},
+	} {
+		component := &api.Component{Repository: testRepo, Pipeline: "shop", Component: "web"}
+		for _, labels := range c.targets {
+			component.Environments = append(component.Environments, api.Environment{Targets: []api.Target{{Labels: labels}}})
+		}
+		var got []string
+		for _, l := range s.server.pages.listSharedLabels(component) {
+			got = append(got, l.Text)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v are shown, want %v", name, got, c.want)
+		}
+	}
+}
+
+// A selector that is too long isn't read at all, and said to be left out.
+func TestLongLabelSelectors(t *testing.T) {
+	if s := parseLabelSelector("team=" + strings.Repeat("a", maxSelector)); s.parsed != nil || s.Problem != "it is too long" {
+		t.Errorf("it is %+v", s)
 	}
 }

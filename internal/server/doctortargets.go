@@ -60,8 +60,17 @@ func (t *doctorTargets) Resolve(ctx context.Context, of *doctor.Checkout, all []
 
 func (t *doctorTargets) mainName() string { return t.config.ArgoCDByName("").Name }
 
+// listingShare is which part of the time the Argo CDs may take at most, as one half: one that never
+// answers leaves the rest for what needs none, and for saying which one it was.
+const listingShare = 2
+
 // listArgoCDs reads what targets depend on of each Argo CD of the server's file, side by side.
 func (t *doctorTargets) listArgoCDs(ctx context.Context) {
+	if end, limited := ctx.Deadline(); limited {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Until(end)/listingShare)
+		defer cancel()
+	}
 	t.argocds, t.unread = map[string]facts.ArgoCD{}, map[string]error{}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -76,7 +85,8 @@ func (t *doctorTargets) listArgoCDs(ctx context.Context) {
 	wg.Wait()
 }
 
-// listArgoCD reads an Argo CD once. With an error what the server's file says of it is known alone.
+// listArgoCD reads an Argo CD once. With an error no more of it is known than what the server's file
+// says, and not even that where the file's access can't be used.
 func listArgoCD(ctx context.Context, a config.ArgoCD) (facts.ArgoCD, error) {
 	o, err := argocdOptions(a)
 	if err == nil && !a.APIAlone {

@@ -1,6 +1,6 @@
 // Package walkthrough reads the pages that a reader follows command by command, so that tests
-// can do what a page says, and hold that everything prints what the page shows. It runs
-// nothing itself.
+// can do what a page says, and hold that everything prints what the page shows. Which blocks
+// are run, and how long one is waited for, is the test's to say; [Shell] is what runs them.
 package walkthrough
 
 import (
