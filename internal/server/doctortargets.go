@@ -60,8 +60,8 @@ func (t *doctorTargets) Resolve(ctx context.Context, of *doctor.Checkout, all []
 
 func (t *doctorTargets) mainName() string { return t.config.ArgoCDByName("").Name }
 
-// listingShare is which part of the time the Argo CDs may take at most, as one half: one that never
-// answers leaves the rest for what needs none, and for saying which one it was.
+// listingShare is what the time for resolving is divided by for the Argo CDs to answer in: one that
+// never does leaves the rest for what needs none, and for saying which one it was.
 const listingShare = 2
 
 // listArgoCDs reads what targets depend on of each Argo CD of the server's file, side by side.
