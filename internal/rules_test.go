@@ -53,7 +53,7 @@ var rooms = map[string][]string{
 	"internal/forge/gitlab":                 {"internal/forge", "internal/forge/transport"},
 	"internal/forge/memory":                 {"internal/forge", "internal/git"},
 	"internal/forge/transport":              {"internal/forge"},
-	"internal/fieldedit":                    {"internal/pipeline", "internal/pipeline/fieldpath", "internal/pipeline/placeholder"},
+	"internal/fieldedit":                    {"internal/pipeline", "internal/pipeline/fieldpath", "internal/pipeline/placeholder", "internal/strictyaml"},
 	"internal/manifest/deps":                {},
 	"internal/manifest/render":              {"internal/manifest/textdiff"},
 	"internal/manifest/textdiff":            {},

@@ -28,7 +28,7 @@ func TestSetReadsNoPipe(t *testing.T) {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
-	go func() { _, err := setFile(pipe, []fieldedit.Op{op}); done <- err }()
+	go func() { _, _, err := setFile(pipe, []fieldedit.Op{op}, false); done <- err }()
 	select {
 	case err := <-done:
 		if err == nil {

@@ -54,7 +54,7 @@ func TestSetFollowsNoSymlink(t *testing.T) {
 	t.Chdir(top)
 	for _, c := range []struct{ dir, file, refused string }{
 		{".", "overlays/dev/kustomization.yaml", ""},
-		{".", "overlays/linked/../dev/kustomization.yaml", "no such file"}, // the system follows the link first
+		{".", "overlays/linked/../dev/kustomization.yaml", "there is no file"}, // the system follows the link first
 		{".", "overlays/dev/../dev/./kustomization.yaml", ""},
 		{".", "overlays/ a 'b' ; $(c)/kustomization.yaml", ""},
 		{"overlays", "dev/kustomization.yaml", ""},
@@ -68,14 +68,14 @@ func TestSetFollowsNoSymlink(t *testing.T) {
 		{".", filepath.Join(top, "overlays/linked/kustomization.yaml"), "leads through the symlink"},
 		{".", "overlays/out/repo/base/kustomization.yaml", "leads through the symlink"},
 		{".", "overlays/linked/../overlays/dev/kustomization.yaml", "goes through a symlink and back"},
-		{".", "overlays/nowhere/kustomization.yaml", "no such file"},
+		{".", "overlays/nowhere/kustomization.yaml", "there is no file"},
 		{".", "overlays", "is not a regular file"},
 		{".", "/dev/null", "is not a regular file"},
 	} {
 		t.Run(c.file+" in "+c.dir, func(t *testing.T) {
 			t.Chdir(filepath.Join(top, c.dir))
 			before := contents(t, top)
-			changes, err := setFile(c.file, image(t, "2.0."+fmt.Sprint(time.Now().UnixNano())))
+			changes, _, err := setFile(c.file, image(t, "2.0."+fmt.Sprint(time.Now().UnixNano())), false)
 			changed := 0
 			for name, text := range contents(t, top) {
 				if text != before[name] {
@@ -127,7 +127,7 @@ func TestSetReplacesTheFile(t *testing.T) {
 	if err := os.Chmod(file, 0o640); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := setFile(file, image(t, "2.0")); err != nil {
+	if _, _, err := setFile(file, image(t, "2.0"), false); err != nil {
 		t.Fatal(err)
 	}
 	info, err := os.Stat(file)
@@ -159,7 +159,7 @@ func TestSetReplacesTheFile(t *testing.T) {
 			if c.nothingToDo {
 				tag = "2.0"
 			}
-			changes, err := setFile(file, image(t, tag))
+			changes, _, err := setFile(file, image(t, tag), false)
 			if c.nothingToDo && (err != nil || len(changes) != 0) || !c.nothingToDo && (err == nil || !strings.Contains(err.Error(), "permission denied")) {
 				t.Errorf("%v, %v", changes, err)
 			}
@@ -208,7 +208,7 @@ func TestSetOddFiles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			changes, err := setFile(c.name, []fieldedit.Op{op})
+			changes, _, err := setFile(c.name, []fieldedit.Op{op}, false)
 			raw, _ := os.ReadFile(c.name)
 			if c.refused != "" {
 				if err == nil || !strings.Contains(err.Error(), c.refused) || strings.ContainsRune(err.Error(), '\x1b') || string(raw) != c.before {

@@ -20,7 +20,7 @@ type setAnswer struct {
 
 func setCommand() *cobra.Command {
 	var images []string
-	var exitCode bool
+	var existing, exitCode bool
 	var format formatFlag
 	c := &cobra.Command{
 		Use:   "set FILE [PATH=VALUE...] [--image NAME=TAG]",
@@ -28,7 +28,9 @@ func setCommand() *cobra.Command {
 		Long: "Sets fields and leaves every other byte as it is: what a build job runs to release into dev.\n" +
 			"PATH is dotted (image.tag, hosts[0].name, containers[name=web].image), a JSON Pointer (with a\n" +
 			"leading slash) or simple JSONPath ($.images[?(@.name=='web')].tag). A file that can't be edited\n" +
-			"surely is refused and left untouched.",
+			"surely is refused and left untouched.\n\n" +
+			"A key that isn't there is added, and a warning says which one was probably meant; with\n" +
+			"--existing it is refused, as in a build job, whose paths are always there.",
 		Example: "  liftlock set overlays/dev/kustomization.yaml --image registry.example/web=1.4.2\n  liftlock set values.yaml image.tag=1.4.2",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -54,9 +56,12 @@ func setCommand() *cobra.Command {
 			if len(ops) == 0 {
 				return fmt.Errorf("nothing to set: give PATH=VALUE or --image NAME=TAG")
 			}
-			changes, err := setFile(args[0], ops)
+			changes, misspelt, err := setFile(args[0], ops, existing)
 			if err != nil {
 				return err
+			}
+			for _, m := range misspelt {
+				fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s was added to %s; did you mean %q, which is there? --existing refuses what isn't\n", m.Path, fieldedit.DisplayFileName(args[0]), m.Near())
 			}
 			if asJSON {
 				if err := printJSON(cmd.OutOrStdout(), setAnswer{listed(changes)}); err != nil {
@@ -75,19 +80,35 @@ func setCommand() *cobra.Command {
 	}
 	c.Flags().StringArrayVar(&images, "image", nil, "image of a kustomization: NAME=TAG, NAME=NEWNAME:TAG, either with @DIGEST, or NAME@DIGEST; may be repeated")
 	format.addFlag(c)
+	c.Flags().BoolVar(&existing, "existing", false, "refuse a path that isn't in the file, instead of adding it")
 	c.Flags().BoolVar(&exitCode, "exit-code", false, "exit with 3 when there was nothing to do")
 	return c
 }
 
-// setFile sets fields in a file. Where nothing changes the file isn't written.
-func setFile(file string, ops []fieldedit.Op) ([]fieldedit.Change, error) {
+// setFile sets fields in a file. Where nothing changes the file isn't written. A path that isn't
+// in the file is refused where all must be existing ones; else misspelt are those that were added
+// beside a key of nearly that name.
+func setFile(file string, ops []fieldedit.Op, existing bool) (changes []fieldedit.Change, misspelt []fieldedit.MissingPath, err error) {
 	f, err := openPlainFile(file)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	after, changes, err := fieldedit.Set(f.data, filepath.ToSlash(file), ops)
+	name := filepath.ToSlash(file)
+	after, changes, err := fieldedit.Set(f.data, name, ops)
 	if err != nil || bytes.Equal(after, f.data) {
-		return changes, err
+		return changes, nil, err
 	}
-	return changes, f.replace(after)
+	missing, err := fieldedit.FindMissing(f.data, name, ops)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, m := range missing {
+		if existing {
+			return nil, nil, m.Refuse(name)
+		}
+		if m.Near() != "" {
+			misspelt = append(misspelt, m)
+		}
+	}
+	return changes, misspelt, f.replace(after)
 }
