@@ -198,7 +198,11 @@ func (j *evaluator) evaluateCurrent(e *Env, st *EnvState) {
 	switch {
 	case l.By == ByPerson && !e.Source():
 		st.State = Diverged
-		st.Reason = fmt.Sprintf("%s changed it by hand in %s; Liftlock leaves it alone until /liftlock promote %s", orSomebody(l.Author), wording.Short(l.Commit), e.Name)
+		did := "changed it by hand in " + wording.Short(l.Commit)
+		if l.ModifiedPull != 0 {
+			did = fmt.Sprintf("merged #%d in %s, which isn't known to be what Liftlock composed", l.ModifiedPull, wording.Short(l.Commit))
+		}
+		st.Reason = fmt.Sprintf("%s %s; Liftlock leaves it alone until /liftlock promote %s", orSomebody(l.Author), did, e.Name)
 	case l.By == ByBaseline && r.state != Degraded && !j.needsVerdict(e):
 		st.State = Baseline
 		st.Reason = "was there before the pipeline came in; it is not moved by itself"

@@ -135,7 +135,10 @@ type Landed struct {
 	At     time.Time `json:"at"`               // the forge's merge time for our own, else the commit's time
 	By     string    `json:"by"`
 	Pull   int       `json:"pull,omitempty"` // ByPromotion, ByRevert
-	Author string    `json:"who,omitempty"`  // ByPerson: the commit's author, for people
+	Author string    `json:"who,omitempty"`  // ByPerson: the commit's author, or who merged ModifiedPull, for people
+	// ModifiedPull is, ByPerson, the pull request of ours by which it came, with something else than
+	// what was composed.
+	ModifiedPull int `json:"modifiedPull,omitempty"`
 	// Batch and Members are what its pull request moved, as in Pull.
 	Batch   bool     `json:"batch,omitempty"`
 	Members []Member `json:"members,omitempty"`

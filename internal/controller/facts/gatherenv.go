@@ -123,7 +123,7 @@ func (o *Gatherer) gatherComponentEnv(ctx context.Context, c *ComponentEvaluatio
 		o.judgeTargets(ctx, c, env, at, observations)
 		return o.advanceSoaks(c, env)
 	}
-	landed, err := o.describeLanded(ctx, c.Snapshot.Repo, c.Pipeline, origin, pulls)
+	landed, err := o.describeLanded(ctx, c, env, origin, pulls)
 	if err != nil {
 		return err
 	}

@@ -117,6 +117,7 @@ type Gatherer struct {
 	arrivals    *cache.Cache[string, *rememberedArrivals] // by unit
 	arrivalRows decodedRows[arrivalData]
 	explained   *cache.Cache[string, string] // by environment: the last landed commit that the pull requests were read again for
+	mergedByUs  *cache.Cache[string, bool]   // of merged pull requests of which a list doesn't say who merged them
 }
 
 // New makes a gatherer.
@@ -155,6 +156,7 @@ func New(o Options) *Gatherer {
 		arrivals:       newRememberedArrivals(o.Caches),
 		arrivalRows:    newDecodedRows(o.Caches, "arrival_rows", (*arrivalData).nameRelease),
 		explained:      newCache[string, string](o.Caches, "explained_commits", maxEnvironments),
+		mergedByUs:     newCache[string, bool](o.Caches, "mergers", maxEnvironments),
 	}
 }
 

@@ -2,6 +2,7 @@ package facts
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/liftlock/liftlock/internal/appset/history"
@@ -184,42 +185,58 @@ func (o *gitGatherer) isAlike(ctx context.Context, r *Repository, from, to strin
 }
 
 // describeLanded joins what Git knows with our pull requests: who brought it.
-func (o *gitGatherer) describeLanded(ctx context.Context, r *Repository, p *ResolvedPipeline, m originMemo, ours []*pullRecord) (promotion.Landed, error) {
-	c := m.origin.Commit
-	l := promotion.Landed{Commit: c.SHA, At: c.CommitTime, By: promotion.ByPerson, Author: c.Author.Name}
-	if len(c.Parents) > 0 {
-		l.Parent = c.Parents[0]
+func (o *Gatherer) describeLanded(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, m originMemo, ours []*pullRecord) (promotion.Landed, error) {
+	r, commit := c.Snapshot.Repo, m.origin.Commit
+	l := promotion.Landed{Commit: commit.SHA, At: commit.CommitTime, By: promotion.ByPerson, Author: commit.Author.Name}
+	if len(commit.Parents) > 0 {
+		l.Parent = commit.Parents[0]
 	}
 	if !m.origin.Found {
 		l.By = promotion.ByBaseline
 		return l, nil
 	}
-	for _, own := range ours {
-		pr := &own.PR
-		if pr.MergeCommit == "" || pr.MergeCommit != c.SHA || !r.IsOurs(pr.Author, pr.AuthorID) {
-			continue
+	own := findMergedAs(r, ours, commit.SHA)
+	if own != nil {
+		if !own.PR.MergedAt.IsZero() {
+			l.At = own.PR.MergedAt
 		}
-		l.By, l.Pull, l.Author = promotion.ByPromotion, pr.Number, ""
-		if ref, ok := promotion.ParseBranch(pr.Branch); ok && ref.Revert {
-			l.By = promotion.ByRevert
+		composed, err := o.isComposedLanding(ctx, c, env, own)
+		if err != nil {
+			return l, fmt.Errorf("look at whether #%d landed as Liftlock composed it: %w", own.PR.Number, err)
 		}
-		if !pr.MergedAt.IsZero() {
-			l.At = pr.MergedAt
+		if composed {
+			l.By, l.Pull, l.Author = promotion.ByPromotion, own.PR.Number, ""
+			if own.ref.Revert {
+				l.By = promotion.ByRevert
+			}
+			return l, nil
 		}
-		return l, nil
 	}
 	if m.origin.First {
 		l.By = promotion.ByBaseline
 		return l, nil
 	}
-	old, err := history.PredatesBaseline(ctx, r.Mirror, c, p.Baseline)
-	if err != nil {
+	old, err := history.PredatesBaseline(ctx, r.Mirror, commit, c.Pipeline.Baseline)
+	switch {
+	case err != nil:
 		return l, err
-	}
-	if old {
+	case old:
 		l.By = promotion.ByBaseline
+	case own != nil: // the commit may name us: a squash's author is who opened the pull request
+		l.ModifiedPull, l.Author = own.PR.Number, own.PR.MergedBy
 	}
 	return l, nil
+}
+
+// findMergedAs finds the pull request of ours that was merged as a commit; nil when there is none.
+func findMergedAs(r *Repository, pulls []*pullRecord, commit string) *pullRecord {
+	i := slices.IndexFunc(pulls, func(p *pullRecord) bool {
+		return p.PR.MergeCommit != "" && p.PR.MergeCommit == commit && p.isOurs(r)
+	})
+	if i < 0 {
+		return nil
+	}
+	return pulls[i]
 }
 
 // fillRevertedReleases lists the releases that revert commits on the branch name and

@@ -189,9 +189,9 @@ func (o *Gatherer) provenReleases(ctx context.Context, r *Repository, p *pullRec
 	if err != nil {
 		return nil, err
 	}
-	heads := []string{p.PR.Head}
-	if info, err := r.Mirror.Commit(ctx, p.PR.Head); err == nil {
-		heads = append(heads, info.Parents...) // brought up to date by the forge's own button
+	heads, err := headsUpdated(ctx, r.Mirror, p.PR.Head)
+	if err != nil {
+		return nil, err
 	}
 	if known {
 		if releases := pushed.find(heads); releases != nil || len(pushed) == 0 {

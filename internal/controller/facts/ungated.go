@@ -52,7 +52,7 @@ func (o *recordGatherer) findUngated(ctx context.Context, c *ComponentEvaluation
 	if i < 0 || pr.MergedBy == "" || c.Snapshot.Repo.IsOurs(pr.MergedBy, pr.MergedByID) {
 		return nil, nil
 	}
-	ours, err := o.isHeadOurs(ctx, c, pr)
+	ours, err := o.isLandedOurs(ctx, c, pr)
 	if err != nil {
 		return nil, err
 	}
@@ -74,10 +74,11 @@ func (o *recordGatherer) findUngated(ctx context.Context, c *ComponentEvaluation
 // conditionHead is Liftlock's own, that what is merged is what it composed.
 const conditionHead = "head"
 
-// isHeadOurs says that the head that was merged is one that we put there, or that one brought up to
-// date by the forge's button, which merges or rebases, as far as the store knows; also where it
-// knows nothing.
-func (o *recordGatherer) isHeadOurs(ctx context.Context, c *ComponentEvaluation, pr *forge.PullRequest) (bool, error) {
+// isLandedOurs says that what was merged is a head that we put there, or that one brought up to date by
+// the forge's button, which merges or rebases, and that it landed as what we put there does, as far as
+// the store knows; also where it knows nothing. A merge may hold anything whatever its parents are: so
+// it is what landed that is compared.
+func (o *recordGatherer) isLandedOurs(ctx context.Context, c *ComponentEvaluation, pr *forge.PullRequest) (bool, error) {
 	raw, known, err := o.store.State(ctx, PushedKey(c.Snapshot.Repo.ID, pr.Branch))
 	if err != nil || !known {
 		return err == nil, err
@@ -88,19 +89,22 @@ func (o *recordGatherer) isHeadOurs(ctx context.Context, c *ComponentEvaluation,
 	}
 	m, head := c.Snapshot.Repo.Mirror, pr.Head
 	for range maxBroughtCommits {
-		if pushed.find([]string{head}) != nil {
-			return true, nil
-		}
 		info, err := m.Commit(ctx, head)
+		isOurs := pushed.find([]string{head}) != nil
 		switch {
 		case errors.Is(err, git.ErrUnknownCommit):
-			return false, nil
+			return isOurs, nil
 		case err != nil:
 			return false, err
 		case len(info.Parents) == 1:
-			return isRebased(ctx, m, pushed, info)
-		case len(info.Parents) != 2:
-			return false, nil
+			if !isOurs {
+				if isOurs, err = isRebased(ctx, m, pushed, info); err != nil || !isOurs {
+					return false, err
+				}
+			}
+			return landsAlike(ctx, m, info, pr)
+		case isOurs || len(info.Parents) != 2:
+			return isOurs, nil
 		}
 		head = info.Parents[0] // the button merges the base into the branch
 	}
@@ -124,11 +128,32 @@ func isRebased(ctx context.Context, m *git.Mirror, pushed Pushed, head *git.Comm
 	return false, nil
 }
 
+// landsAlike says that a pull request landed with the change of a commit of ours, or that Git doesn't
+// have what landed.
+func landsAlike(ctx context.Context, m *git.Mirror, ours *git.CommitInfo, pr *forge.PullRequest) (bool, error) {
+	landed, err := m.Commit(ctx, pr.MergeCommit)
+	if errors.Is(err, git.ErrUnknownCommit) || err == nil && len(landed.Parents) == 0 {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	onto := landed.Parents[0]
+	if landed.SHA == pr.Head { // the branch was moved forward to a head whose last parent is where it was
+		onto = landed.Parents[len(landed.Parents)-1]
+	}
+	return changesTheSame(ctx, m, ours.Parents[0], ours.SHA, onto, landed.SHA)
+}
+
 // ungatedEvent tells of it.
 func ungatedEvent(c *ComponentEvaluation, env string, u *UngatedMerge) store.Event {
 	unit := c.Facts.Unit
+	next := "its verification goes on"
+	if e := c.Env(env); e != nil && e.Landed.Value.ModifiedPull == u.Pull {
+		next = fmt.Sprintf("it isn't known to be what Liftlock composed, so %s is left alone until /liftlock promote %s", env, env)
+	}
 	return store.Event{At: c.Facts.Now, Repo: unit.Repo, Pipeline: unit.Pipeline, Component: unit.Component, Environment: env, Pull: u.Pull, Kind: "ungated",
-		Message: fmt.Sprintf("#%d was %s; its verification goes on", u.Pull, u), IdempotencyKey: eventKey("ungated", unit, u.Pull)}
+		Message: fmt.Sprintf("#%d was %s; %s", u.Pull, u, next), IdempotencyKey: eventKey("ungated", unit, u.Pull)}
 }
 
 // Value is how the store keeps it.
@@ -154,10 +179,19 @@ func ForgetUngated(ctx context.Context, tx *store.Tx, c *ComponentEvaluation) er
 	}
 	for i := range c.Facts.Envs {
 		env := &c.Facts.Envs[i]
+		var pulls []int
 		for k := range env.History {
-			pull := env.History[k].Pull
+			pulls = append(pulls, env.History[k].Pull)
+		}
+		for k := range env.PastPulls { // what landed as a person's is in no arrival's
+			if env.PastPulls[k].Merged {
+				pulls = append(pulls, env.PastPulls[k].Number)
+			}
+		}
+		slices.Sort(pulls)
+		for _, pull := range slices.Compact(pulls) {
 			key := prefix + strconv.Itoa(pull)
-			inPlace := func(l *promotion.Landed) bool { return l.Pull == pull }
+			inPlace := func(l *promotion.Landed) bool { return l.Pull == pull || l.ModifiedPull == pull }
 			if _, is := known[key]; !is || c.MayHaveLanded(env.Name, inPlace) {
 				continue
 			}

@@ -1,0 +1,181 @@
+package facts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/liftlock/liftlock/internal/fieldedit"
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+// isComposedLanding says that what a merged pull request of ours brought to a component's
+// environment, which still carries it, is what Liftlock composed. Anybody who may push can put
+// something else onto its branch and merge that: then it is a person's change, like one without a
+// pull request. So what landed is compared with what Liftlock is known to have put there, however it
+// was merged (squashed, rebased, brought up to date before).
+//
+// Any of these is proof: what was found when it was first seen; the store's record of what was
+// pushed; where the store knows nothing of the branch, a mark that the server signed for its head, or
+// that all environments before this one have verified the release; and that it was Liftlock that
+// merged it, which it does with the head that it judged. Of a batch all members must be proven, as it
+// moves, and is taken back, as a whole.
+//
+// What none of them proves counts as a person's. That stops too much where the store was lost, the
+// secrets were replaced, or the body was edited, and a person merged it: nothing moves on from there,
+// and nothing takes it back or replaces it, until a person says promote or the release is verified
+// upstream again. The other way round a release that no environment before has seen would move on.
+// What was merged before there were such records stays as it was found then, as long as the store has that.
+func (o *Gatherer) isComposedLanding(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, own *pullRecord) (bool, error) {
+	if slices.ContainsFunc(env.History, func(a promotion.Arrival) bool {
+		return a.Commit == own.PR.MergeCommit && a.Release == env.Release.Value.ID && (a.By == promotion.ByPromotion || a.By == promotion.ByRevert)
+	}) {
+		return true, nil
+	}
+	var proven bool
+	var err error
+	if own.ref.Revert {
+		proven, err = o.isRestoredLanding(ctx, c, env, own)
+	} else {
+		proven, err = o.isPromotedLanding(ctx, c, env, own)
+	}
+	if err != nil || proven {
+		return proven, err
+	}
+	return o.isMergedByUs(ctx, c.Snapshot.Repo, &own.PR)
+}
+
+// isPromotedLanding says that a promotion brought releases that are known to be ours, as in
+// isComposedLanding.
+func (o *Gatherer) isPromotedLanding(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, own *pullRecord) (bool, error) {
+	landed := []promotion.Member{{Component: c.Facts.Unit.Component, Release: env.Release.Value.ID}}
+	if own.batch {
+		members, err := o.findMembers(ctx, c.Evaluation, own)
+		if err != nil {
+			return false, err
+		}
+		for _, m := range members {
+			if m.Component != c.Facts.Unit.Component {
+				landed = append(landed, m)
+			}
+		}
+	}
+	put, known, err := o.releasesPut(ctx, c.Snapshot.Repo, own)
+	if err != nil {
+		return false, err
+	}
+	for _, releases := range put {
+		if !slices.ContainsFunc(landed, func(m promotion.Member) bool { return releases[m.Component] != m.Release }) {
+			return true, nil
+		}
+	}
+	return !known && !slices.ContainsFunc(landed, func(m promotion.Member) bool {
+		member, _ := c.Component(m.Component)
+		return member == nil || !promotion.VerifiedInAll(member.Facts.Envs, env.Spec.After, m.Release)
+	}), nil
+}
+
+// releasesPut are the releases, by component, that we put onto the branch of a merged promotion:
+// each entry is what one of our heads moves. known says that the store has them, so that nothing else
+// was ours; else a signed mark may say so, and none means that it isn't known.
+func (o *Gatherer) releasesPut(ctx context.Context, r *Repository, p *pullRecord) (put []map[string]string, known bool, err error) {
+	raw, _, err := o.opts.Store.State(ctx, PushedKey(r.ID, p.PR.Branch))
+	if err != nil {
+		return nil, false, err
+	}
+	pushed, err := ReadPushed(raw)
+	if err != nil {
+		return nil, false, err
+	}
+	for i := range pushed {
+		put = append(put, pushed[i].Releases)
+	}
+	if len(put) > 0 {
+		return put, true, nil
+	}
+	heads, err := headsUpdated(ctx, r.Mirror, p.PR.Head)
+	if err != nil {
+		return nil, false, err
+	}
+	if k, ok := r.Marks.signed(r.ID, p.PR.Branch, heads, p.PR.Body); ok && k.Kind == promotion.KindPromotion {
+		put = append(put, k.releases(p.ref.Component))
+	}
+	return put, false, nil
+}
+
+// headsUpdated are a head, its parents, and below them those from which it may have been brought up to
+// date by the forge's button, which merges the base into the branch; as far as Git knows them.
+func headsUpdated(ctx context.Context, m *git.Mirror, head string) ([]string, error) {
+	heads := []string{head}
+	for range maxBroughtCommits {
+		info, err := m.Commit(ctx, head)
+		if errors.Is(err, git.ErrUnknownCommit) {
+			return heads, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		heads = append(heads, info.Parents...)
+		if len(info.Parents) != 2 {
+			return heads, nil
+		}
+		head = info.Parents[0]
+	}
+	return heads, nil
+}
+
+// isRestoredLanding says that a revert put back what was there before its promotion. Where that isn't
+// known, it is taken for one: from there nothing moves on without a command, and it is never taken
+// back by itself, so that little is gained by a stop.
+func (o *Gatherer) isRestoredLanding(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, own *pullRecord) (bool, error) {
+	r := c.Snapshot.Repo
+	of, err := o.findReverted(ctx, c.Evaluation, own)
+	if err != nil || of == nil {
+		return err == nil, err
+	}
+	promoted, err := r.Mirror.Commit(ctx, of.PR.MergeCommit)
+	if errors.Is(err, git.ErrUnknownCommit) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if len(promoted.Parents) > 0 && o.releaseIDAt(r, promoted.Parents[0], c.Pipeline, c.Unit.Envs[env.Name]) == env.Release.Value.ID {
+		return true, nil
+	}
+	landed, err := r.Mirror.Commit(ctx, own.PR.MergeCommit)
+	if err != nil || len(landed.Parents) == 0 {
+		return false, err
+	}
+	edits, err := o.composeRevert(ctx, c.Evaluation, env.Name, of.members, of.PR.MergeCommit, landed.Parents[0])
+	if err != nil {
+		return false, ctx.Err() // it couldn't be composed there
+	}
+	paths, err := changedPaths(ctx, r.Mirror, landed.Parents[0], landed.SHA)
+	if err != nil {
+		return false, err
+	}
+	return fieldedit.VerifyCommit(r.Mirror.Tree(landed.SHA), paths, edits) == nil, nil
+}
+
+// isMergedByUs says that it was Liftlock that merged a pull request. The forge is asked once where
+// its list didn't say.
+func (o *Gatherer) isMergedByUs(ctx context.Context, r *Repository, pr *forge.PullRequest) (bool, error) {
+	if pr.MergedBy != "" {
+		return r.IsOurs(pr.MergedBy, pr.MergedByID), nil
+	}
+	key := fmt.Sprintf("%s#%d %s", r.ID, pr.Number, pr.MergeCommit)
+	if ours, known := o.mergedByUs.Get(key); known {
+		return ours, nil
+	}
+	now, err := o.RefreshPullRequest(ctx, r, pr.Number)
+	if err != nil && !errors.Is(err, forge.ErrNotFound) {
+		return false, err
+	}
+	ours := err == nil && now.MergeCommit == pr.MergeCommit && r.IsOurs(now.MergedBy, now.MergedByID)
+	o.mergedByUs.Put(key, ours)
+	return ours, nil
+}

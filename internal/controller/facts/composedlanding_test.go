@@ -1,0 +1,244 @@
+package facts
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store"
+)
+
+const threeEnvs = `  environments:
+    - {name: dev}
+    - {name: qa, after: [dev]}
+    - {name: prod, after: [qa]}
+`
+
+// openToQA has components released to dev, verified there, and promoted to qa by an open pull request.
+func openToQA(w *story) (number int, branch, head string) {
+	w.t.Helper()
+	w.evaluate(w.components[0], false)
+	w.release("ada", "dev", "1.1.0", w.components...)
+	w.soak(w.components[0])
+	ev, d := w.evaluate(w.components[0], false)
+	number = w.openPromotion(ev, d)
+	pr := w.refreshPull(number)
+	return number, pr.Branch, pr.Head
+}
+
+// pushOver puts a commit onto a branch of ours.
+func (w *story) pushOver(number int, branch, head string) {
+	w.t.Helper()
+	w.must(w.forge.Push(storyRepo, "mallory", branch, head, true))
+	w.fetch()
+	w.refreshPull(number)
+}
+
+// bringUpToDate merges main into a branch of ours, as the forge's button does; files are changed in that
+// merge besides.
+func (w *story) bringUpToDate(number int, branch, head string, files map[string]string) string {
+	w.t.Helper()
+	onto := w.commit("linus", "Docs", map[string]string{"docs": head})
+	tree, conflicts, err := w.remote.Merge(w.ctx(), head, onto)
+	w.must(err)
+	if len(conflicts) > 0 {
+		w.t.Fatal(conflicts)
+	}
+	merged := w.mergeCommit(tree, head, onto)
+	if len(files) > 0 {
+		tree = w.commitTo("mallory", "elsewhere", merged, "A tree", files)
+		merged = w.mergeCommit(tree, head, onto)
+	}
+	w.pushOver(number, branch, merged)
+	return merged
+}
+
+// mergeBy merges by one of the forge's methods.
+func (w *story) mergeBy(number int, login, method string) {
+	w.t.Helper()
+	_, err := w.forge.MergeByHand(storyRepo, number, login, method)
+	w.must(err)
+	w.fetch()
+	w.refreshPull(number)
+}
+
+// checkLanded holds by whom an environment came to what it carries, and, of a person's change, that it is
+// left alone: nothing goes on from there, takes it back or replaces it.
+func (w *story) checkLanded(component, want string, modified int) {
+	w.t.Helper()
+	ev, _ := w.evaluate(component, false)
+	c, _ := ev.Component(component)
+	l := c.Env("qa").Landed
+	if !l.OK || l.Value.By != want || l.Value.ModifiedPull != modified {
+		w.t.Fatalf("what %s has in qa came by %+v, not by %s (#%d)", component, l, want, modified)
+	}
+	if want != promotion.ByPerson {
+		return
+	}
+	w.soak(component)
+	w.release("ada", "dev", "1.2.0", component)
+	w.soak(component)
+	ev, d := w.evaluate(component, false)
+	_, i := ev.Component(component)
+	if st := d.Components[i].Env("qa"); st.State != promotion.Diverged {
+		w.t.Errorf("qa is %s: %s", st.State, st.Reason)
+	}
+	for _, s := range d.Steps() {
+		if env := promotion.EnvironmentOf(s.Action); env == "qa" || env == "prod" {
+			w.t.Errorf("%T %+v is wanted", s.Action, s.Action)
+		}
+	}
+}
+
+// TestLandedAsComposed holds that what a promotion lands with is held against what is known to be ours,
+// however it was changed and merged, also without the store.
+func TestLandedAsComposed(t *testing.T) {
+	evil := map[string]string{overlayFile("web", "qa"): overlayText("web", "6.6.6")}
+	for name, tc := range map[string]struct {
+		change func(w *story, n int, branch, head string) // of the open pull request; nil: none
+		method string
+		want   string
+	}{
+		"a merge":            {nil, "merge", promotion.ByPromotion},
+		"a squash":           {nil, "squash", promotion.ByPromotion},
+		"a rebase":           {nil, "rebase", promotion.ByPromotion},
+		"brought up to date": {func(w *story, n int, branch, head string) { w.bringUpToDate(n, branch, head, nil) }, "merge", promotion.ByPromotion},
+		"brought up to date twice": {func(w *story, n int, branch, head string) {
+			w.bringUpToDate(n, branch, w.bringUpToDate(n, branch, head, nil), nil)
+		}, "squash", promotion.ByPromotion},
+		"another file besides": {func(w *story, n int, branch, head string) {
+			w.pushOver(n, branch, w.commitTo("mallory", "elsewhere", head, "More", map[string]string{"more": "x"}))
+		}, "merge", promotion.ByPromotion},
+		"another release pushed over it": {func(w *story, n int, branch, _ string) {
+			w.pushOver(n, branch, w.commitTo("mallory", "elsewhere", w.head("main"), "Another", evil))
+		}, "merge", promotion.ByPerson},
+		"another release on top": {func(w *story, n int, branch, head string) {
+			w.pushOver(n, branch, w.commitTo("mallory", "elsewhere", head, "On top", evil))
+		}, "squash", promotion.ByPerson},
+		"a merge with another release": {func(w *story, n int, branch, head string) { w.bringUpToDate(n, branch, head, evil) }, "merge", promotion.ByPerson},
+	} {
+		for _, lost := range []bool{false, true} {
+			t.Run(name+map[bool]string{true: ", the store lost"}[lost], func(t *testing.T) {
+				w := newStory(t, threeEnvs, []string{"dev", "qa", "prod"}, "web")
+				n, branch, head := openToQA(w)
+				if tc.change != nil {
+					tc.change(w, n, branch, head)
+				}
+				w.mergeBy(n, "mallory", tc.method)
+				modified := 0
+				if tc.want == promotion.ByPerson {
+					modified = n
+				}
+				if lost {
+					w.release("ada", "dev", "1.1.5", "web") // that it was verified there can't be made again
+					w.restart()
+				}
+				w.checkLanded("web", tc.want, modified)
+			})
+		}
+	}
+}
+
+// TestLandedUnproven holds that a landing of which nothing proves that it is ours is a person's, until
+// something does.
+func TestLandedUnproven(t *testing.T) {
+	forget := func(w *story, n int) {
+		text := "no mark"
+		w.must(w.repo.Forge.UpdatePullRequest(w.ctx(), storyRepo, n, forge.PullRequestUpdate{Body: &text}))
+	}
+	t.Run("by a person, of a release that nobody has verified again", func(t *testing.T) {
+		w := newStory(t, threeEnvs, []string{"dev", "qa", "prod"}, "web")
+		n, _, _ := openToQA(w)
+		forget(w, n)
+		w.mergeBy(n, "mallory", "merge")
+		w.release("ada", "dev", "1.1.5", "web")
+		w.restart()
+		w.checkLanded("web", promotion.ByPerson, n)
+	})
+	t.Run("verified again upstream", func(t *testing.T) {
+		w := newStory(t, threeEnvs, []string{"dev", "qa", "prod"}, "web")
+		n, _, _ := openToQA(w)
+		forget(w, n)
+		w.mergeBy(n, "mallory", "merge")
+		w.commit("ada", "Once more", map[string]string{overlayFile("web", "dev"): overlayText("web", "1.1.5")})
+		w.release("ada", "dev", "1.1.0", "web")
+		w.restart()
+		w.soak("web")
+		w.checkLanded("web", promotion.ByPromotion, 0)
+	})
+	t.Run("merged by Liftlock", func(t *testing.T) {
+		w := newStory(t, threeEnvs, []string{"dev", "qa", "prod"}, "web")
+		n, _, _ := openToQA(w)
+		forget(w, n)
+		w.mergeBy(n, storyBot, "merge")
+		w.release("ada", "dev", "1.1.5", "web")
+		w.restart()
+		w.checkLanded("web", promotion.ByPromotion, 0)
+	})
+	t.Run("known from before", func(t *testing.T) {
+		w := newStory(t, threeEnvs, []string{"dev", "qa", "prod"}, "web")
+		n, branch, _ := openToQA(w)
+		w.mergeBy(n, "mallory", "merge")
+		w.checkLanded("web", promotion.ByPromotion, 0)
+		forget(w, n)
+		w.putState(PushedKey(w.repo.ID, branch), Pushed{{Head: "another", Releases: map[string]string{"web": "another"}}})
+		w.checkLanded("web", promotion.ByPromotion, 0)
+	})
+}
+
+// TestBatchLandedAsComposed holds that a batch of which somebody changed one member is a person's as a
+// whole.
+func TestBatchLandedAsComposed(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		for name, files := range map[string]map[string]string{"as composed": nil, "one changed": {overlayFile("api", "qa"): overlayText("api", "6.6.6")}} {
+			t.Run(name+map[bool]string{true: ", the store lost"}[lost], func(t *testing.T) {
+				w := newStory(t, "  batch: environment\n"+threeEnvs, []string{"dev", "qa", "prod"}, "api", "web")
+				n, branch, head := openToQA(w)
+				want, modified := promotion.ByPromotion, 0
+				if files != nil {
+					w.pushOver(n, branch, w.commitTo("mallory", "elsewhere", head, "On top", files))
+					want, modified = promotion.ByPerson, n
+				}
+				w.mergeBy(n, "mallory", "squash")
+				if lost {
+					w.release("ada", "dev", "1.1.5", "api", "web")
+					w.restart()
+				}
+				for _, component := range slices.Backward(w.components) {
+					w.checkLanded(component, want, modified)
+				}
+			})
+		}
+	}
+}
+
+// TestRevertLandedAsComposed holds the same of a revert.
+func TestRevertLandedAsComposed(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		for name, files := range map[string]map[string]string{"as composed": nil, "another release": {overlayFile("web", "qa"): overlayText("web", "6.6.6")}} {
+			t.Run(name+map[bool]string{true: ", the store lost"}[lost], func(t *testing.T) {
+				w := newStory(t, threeEnvs, []string{"dev", "qa", "prod"}, "web")
+				n, _, _ := openToQA(w)
+				w.mergeBy(n, "mallory", "merge")
+				w.soak("web")
+				w.command("web", store.PendingCommand{Environment: "qa", Verb: "revert", By: "grace", Source: "comment 1"})
+				ev, d := w.evaluate("web", false)
+				revert := w.openRevert(ev, d)
+				pr := w.refreshPull(revert)
+				want, modified := promotion.ByRevert, 0
+				if files != nil {
+					w.pushOver(revert, pr.Branch, w.commitTo("mallory", "elsewhere", pr.Head, "On top", files))
+					want, modified = promotion.ByPerson, revert
+				} else {
+					w.bringUpToDate(revert, pr.Branch, pr.Head, nil)
+				}
+				w.mergeBy(revert, "mallory", "merge")
+				if lost {
+					w.restart()
+				}
+				w.checkLanded("web", want, modified)
+			})
+		}
+	}
+}
