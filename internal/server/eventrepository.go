@@ -10,8 +10,7 @@ import (
 	"github.com/liftlock/liftlock/webhooks"
 )
 
-// repositoryNumberer is a forge whose webhooks carry a number of the repository. The drivers
-// whose webhooks don't aren't.
+// repositoryNumberer is a forge whose webhooks carry the repository's number (Event.RepoID).
 type repositoryNumberer interface {
 	// RepositoryNumber is the number, which stays when the repository is renamed or moved.
 	RepositoryNumber(ctx context.Context, r forge.Repo) (int64, error)
