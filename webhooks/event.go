@@ -36,6 +36,7 @@ type Event struct {
 	Kind       Kind   `json:"kind"`                  // the neutral kind
 	Action     string `json:"action,omitempty"`      // what happened, in the forge's word: opened, submitted, success
 	Repo       string `json:"repo,omitempty"`        // owner/name
+	RepoID     int64  `json:"repo_id,omitempty"`     // GitLab's number of the project, which stays when it is renamed or moved; 0 on other forges
 	Branch     string `json:"branch,omitempty"`      // Push: without refs/heads/; empty for a tag
 	Before     string `json:"before,omitempty"`      // Push: the commit before; zeros when the branch is new
 	After      string `json:"after,omitempty"`       // Push: the commit after; zeros when Deleted
@@ -62,6 +63,9 @@ const maxField = 1024
 func (e *Event) checkFields() error {
 	if e.Number < 0 {
 		return errors.New("the pull request's number is negative")
+	}
+	if e.RepoID < 0 {
+		return errors.New("the repository's number is negative")
 	}
 	return cmp.Or(
 		checkText("action", e.Action), checkText("repository name", e.Repo), checkText("former repository name", e.Former), checkText("branch", e.Branch),

@@ -149,6 +149,7 @@ type gitlabPayload struct {
 
 type (
 	gitlabProject struct {
+		ID   int64  `json:"id"`
 		Path string `json:"path_with_namespace"`
 	}
 	gitlabUser struct {
@@ -201,7 +202,7 @@ func parseGitLab(_ string, body []byte) (*Event, error) {
 	if err := decodeObject(body, gitlabFields, &p); err != nil {
 		return nil, err
 	}
-	e := &Event{Kind: Other, Action: p.Attributes.Action, Repo: p.Project.Path, Sender: cmp.Or(p.User.Username, p.UserUsername)}
+	e := &Event{Kind: Other, Action: p.Attributes.Action, Repo: p.Project.Path, RepoID: p.Project.ID, Sender: cmp.Or(p.User.Username, p.UserUsername)}
 	switch kind {
 	case "push", "tag_push":
 		e.setPush(p.Ref, p.Before, p.After, false)
@@ -245,7 +246,7 @@ func parseGitLabEnvelope(body []byte) (*Event, error) {
 	var user gitlabUser
 	e := &Event{Kind: Other}
 	if json.Unmarshal(p.Project, &project) == nil {
-		e.Repo = project.Path
+		e.Repo, e.RepoID = project.Path, project.ID
 	}
 	if json.Unmarshal(p.User, &user) == nil {
 		e.Sender = user.Username

@@ -91,6 +91,9 @@ func (s *Server) connectRepository(ctx context.Context, r config.Repository) (*c
 		return nil, err
 	}
 	id := r.Forge + ":" + r.Name
+	if err := s.readNumber(ctx, id, f, repo); err != nil {
+		return nil, err
+	}
 	dir, former := s.mirrorDirs(id)
 	m, err := git.Open(ctx, git.Options{Dir: dir, FormerDir: former, URL: url, Credentials: func(ctx context.Context) (string, string, error) { return f.GitAuth(ctx, repo) }, CAFile: fc.CAFile, Caches: &s.caches, Log: s.log.Named("git"), Author: commitAuthorOf(me),
 		BeforePush: s.o.Seams.BeforePush, AfterPush: s.o.Seams.AfterPush, Now: s.o.Clock.Now})

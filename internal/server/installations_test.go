@@ -56,10 +56,10 @@ func TestAppInstallationEvents(t *testing.T) {
 }
 
 // TestRepositoryEvents: an event of a repository that was renamed or moved wakes what the server's
-// file has under its former name, also where it isn't reached yet.
+// file has under its former name, also where it isn't reached yet, or what has its number.
 func TestRepositoryEvents(t *testing.T) {
-	s := &Server{log: zap.NewNop(), connecting: map[*retryTimer]bool{},
-		o: Options{Config: &config.Config{Repositories: []config.Repository{{Forge: "hub", Name: "acme/fleet"}, {Forge: "hub", Name: "acme/apps"}}}}}
+	s := &Server{log: zap.NewNop(), connecting: map[*retryTimer]bool{}, numbers: map[string]int64{"hub:acme/fleet": 7, "hub:acme/apps": 8, "other:acme/fleet": 9},
+		o: Options{Config: &config.Config{Repositories: []config.Repository{{Forge: "hub", Name: "acme/apps"}, {Forge: "hub", Name: "acme/fleet"}, {Forge: "other", Name: "acme/fleet"}}}}}
 	timer := s.newRetryTimer("hub:acme/fleet")
 	woken := []string{"repo:hub:acme/fleet", "sweep:hub:acme/fleet"}
 	for _, c := range []struct {
@@ -70,6 +70,11 @@ func TestRepositoryEvents(t *testing.T) {
 		{"archived", webhooks.Event{Repo: "acme/fleet"}, woken},
 		{"renamed", webhooks.Event{Repo: "acme/ships", Former: "Acme/Fleet"}, woken},
 		{"somebody else's", webhooks.Event{Repo: "mallory/ships", Former: "mallory/fleet"}, nil},
+		{"renamed, with its number", webhooks.Event{Repo: "acme/ships", RepoID: 7}, woken},
+		{"named, with another's number", webhooks.Event{Repo: "acme/fleet", RepoID: 8}, woken},
+		{"another number", webhooks.Event{Repo: "acme/ships", RepoID: 6}, nil},
+		{"a number on another forge", webhooks.Event{Repo: "acme/ships", RepoID: 9}, nil},
+		{"without a name", webhooks.Event{}, nil},
 	} {
 		c.ev.Kind = webhooks.Repository
 		d := &store.Delivery{Forge: "hub"}

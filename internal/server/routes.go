@@ -133,10 +133,8 @@ func (s *Server) noteRefusal(name string, ev *webhooks.Event) {
 	if c == nil {
 		return // it looks at everything when it starts
 	}
-	for _, r := range s.o.Config.Repositories {
-		if r.Forge == name && strings.EqualFold(r.Name, ev.Repo) {
-			c.DeliveryRefused(r.Forge + ":" + r.Name)
-		}
+	if r := s.repositoryOf(name, ev); r != nil {
+		c.DeliveryRefused(r.Forge + ":" + r.Name)
 	}
 }
 
@@ -146,22 +144,19 @@ func (s *Server) addKeys(ctx context.Context, d *store.Delivery, ev *webhooks.Ev
 		s.acceptInstallation(d, ev)
 		return nil
 	}
-	for _, r := range s.o.Config.Repositories {
-		// What was renamed or moved to another owner is still in the server's file as it was.
-		if r.Forge != d.Forge || !strings.EqualFold(r.Name, ev.Repo) && !strings.EqualFold(r.Name, ev.Former) {
-			continue
-		}
-		id := r.Forge + ":" + r.Name
-		if ev.Kind == webhooks.Repository {
-			s.tryAgain(id)
-		}
-		if d.Keys = wake.Strings(controller.KeysOfEvent(ctx, s.store, id, s.botLogin(id), ev)...); len(d.Keys) > 0 {
-			d.DueAt, err = controller.TimeOfEvent(ctx, s.store, id, ev, d.ReceivedAt)
-		}
-		d.State = controller.StateOfEvent(id, s.botLogin(id), ev)
-		return err
+	r := s.repositoryOf(d.Forge, ev)
+	if r == nil {
+		return nil // authentic, but not about a repository of ours
 	}
-	return nil // authentic, but not about a repository of ours
+	id := r.Forge + ":" + r.Name
+	if ev.Kind == webhooks.Repository {
+		s.tryAgain(id)
+	}
+	if d.Keys = wake.Strings(controller.KeysOfEvent(ctx, s.store, id, s.botLogin(id), ev)...); len(d.Keys) > 0 {
+		d.DueAt, err = controller.TimeOfEvent(ctx, s.store, id, ev, d.ReceivedAt)
+	}
+	d.State = controller.StateOfEvent(id, s.botLogin(id), ev)
+	return err
 }
 
 // botLogin is our account where a repository is; empty until it was reached.

@@ -94,6 +94,7 @@ type Server struct {
 	mu         sync.Mutex
 	controller *controller.Controller // nil until the repositories are reached
 	connecting map[*retryTimer]bool   // of repositories that aren't
+	numbers    map[string]int64       // the forges' of those that were reached, by our id of the repository
 }
 
 // commitAuthorOf is who our commits are by: the account, where its forge connects them with it
@@ -118,7 +119,7 @@ func New(ctx context.Context, o Options) (_ *Server, err error) {
 	if err := makeDataDir(o.Config.DataDir, o.Log); err != nil {
 		return nil, err
 	}
-	s := &Server{o: o, log: o.Log, argocds: map[string]*argocdConnection{}, forges: map[string]forge.Forge{}, apps: map[string]*github.App{}, connecting: map[*retryTimer]bool{}, health: newHealth(o.Clock.Now), clients: clientResolver{o.Config.ProxyRanges()}}
+	s := &Server{o: o, log: o.Log, argocds: map[string]*argocdConnection{}, forges: map[string]forge.Forge{}, apps: map[string]*github.App{}, connecting: map[*retryTimer]bool{}, numbers: map[string]int64{}, health: newHealth(o.Clock.Now), clients: clientResolver{o.Config.ProxyRanges()}}
 	defer func() {
 		if err != nil {
 			s.Close()

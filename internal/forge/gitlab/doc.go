@@ -36,6 +36,7 @@
 //   - that quick actions are found as the source of GitLab's Extractor has it, in every edition, and
 //     that a comment keeps a line with another word;
 //   - that approval_state shows its rules to who may only write;
+//   - how Git is answered at the path that a project had before it was moved;
 //   - what a status joins where a commit has several pipelines;
 //   - that a project's events show every push to whoever may read it, merges too, soon after it;
 //   - that a merge request is locked from before its branch moves until it is merged;

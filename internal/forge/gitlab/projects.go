@@ -38,6 +38,12 @@ func (d *Driver) projectID(ctx context.Context, r forge.Repo) (int64, error) {
 	return p.ID, nil
 }
 
+// RepositoryNumber is the project's number, which its webhooks carry and which stays when it is
+// renamed or moved. ErrNotFound as for every other call.
+func (d *Driver) RepositoryNumber(ctx context.Context, r forge.Repo) (int64, error) {
+	return d.projectID(ctx, r)
+}
+
 // readProject reads how a project merges, as it is now.
 func (d *Driver) readProject(ctx context.Context, r forge.Repo) (p project, err error) {
 	_, err = d.callProject(ctx, "read the project "+r.String(), r, http.MethodGet, nil, &p)

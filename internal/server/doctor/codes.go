@@ -46,7 +46,7 @@ var levels = map[Code]Level{
 	"argocd-unreachable": Unknown, "argocd-kubeconfig": Fail, "argocd-refused": Fail, "argocd-forbidden": Fail, "argocd-limited": Warn, "argocd-token-ends": Warn, "argocd-token-ended": Fail,
 	"argocd-version-unknown": Warn, "argocd-version-other": Warn, "argocd-health-hidden": Warn, "argocd-windows-closed": Warn, "argocd-empty": Warn,
 
-	"pipeline-missing": Fail, "pipeline-invalid": Fail, "pipeline-names": Fail, "pipeline-odd": Warn, "sets-missing": Fail, "argocd-unnamed": Fail,
+	"pipeline-missing": Fail, "pipeline-invalid": Fail, "pipeline-names": Fail, "pipeline-odd": Warn, "commands-bare": Warn, "sets-missing": Fail, "argocd-unnamed": Fail,
 	"targets-unresolved": Fail, "targets-none": Fail, "targets-unread": Unknown,
 	"closed-long": Warn, "check-never-ran": Warn, "checks-unread": Unknown, "codeowners-unusable": Fail,
 	"approvers-few": Fail, "approvers-scarce": Warn, "approver-own": Fail, "approver-unknown": Fail, "approver-reader": Fail, "team-unseen": Fail, "team-empty": Fail, "people-unread": Unknown,

@@ -214,6 +214,8 @@ var gateFaults = []fault{
 	{name: "a check that never ran", plant: editPipeline("ci/*", "e2e/*"), want: []doctor.Code{"check-never-ran"}},
 	{name: "checks that can't be read", plant: refuse("GET", "/statuses", emulator.Fault{Status: http.StatusBadGateway}), want: []doctor.Code{"checks-unread"}},
 	{name: "no CODEOWNERS", faces: []emulator.Face{onGitHub}, plant: editPipeline("users: [ada]", "codeowners: true"), want: []doctor.Code{"codeowners-unusable"}},
+	{name: "bare commands", faces: []emulator.Face{onGitLab}, plant: editPipeline("  breakGlass:", "  commands: bare\n  breakGlass:"), want: []doctor.Code{"commands-bare"}},
+	{name: "bare commands that nobody takes", faces: []emulator.Face{onGitHub}, plant: editPipeline("  breakGlass:", "  commands: bare\n  breakGlass:")},
 	{name: "CODEOWNERS of GitLab's", faces: []emulator.Face{onGitLab}, plant: editPipeline("users: [ada]", "codeowners: true"), want: []doctor.Code{"codeowners-unusable"}},
 	{name: "more approvals than people", faces: []emulator.Face{onGitHub}, plant: editPipeline("count: 1", "count: 4"), want: []doctor.Code{"approvers-few"}},
 	{name: "everybody's approval", faces: []emulator.Face{onGitHub}, plant: editPipeline("count: 1", "count: 3"), want: []doctor.Code{"approvers-scarce"}},

@@ -64,6 +64,9 @@ func (k *repositoryCheck) checkPipelines(ctx context.Context) {
 				k.found.add("branch-missing", where, "there is no branch "+branch+", on which an environment is said to be", "make the branch, or correct environments[].branch")
 			}
 		}
+		if p.Spec.Commands == pipeline.CommandsBare && k.forgeOf.Type == config.GitLab {
+			k.found.add("commands-bare", where, "commands: bare lets commands be written as /promote, and GitLab takes lines with the names of its quick actions, such as /promote, out of comments: those commands never reach Liftlock", "remove commands: bare, and write /liftlock promote, which always works")
+		}
 		k.checkGates(ctx, where, p, tree, ran)
 		how := "it acts"
 		if p.Spec.Mode == pipeline.ModeDryRun {
