@@ -212,10 +212,9 @@ func (w *sizingWorld) startServer(t *testing.T) *sizedServer {
 	return &sizedServer{c.Process}
 }
 
-// use is what the process has taken so far, git's processes included once they have ended.
-func (s *sizedServer) use(t *testing.T) string {
+// memory is a field of the process's status, as proc(5) names them, in bytes.
+func (s *sizedServer) memory(t *testing.T, field string) int64 {
 	t.Helper()
-	fields := map[string]int64{}
 	status, err := os.Open(fmt.Sprintf("/proc/%d/status", s.process.Pid))
 	if err != nil {
 		t.Fatal(err)
@@ -223,12 +222,27 @@ func (s *sizedServer) use(t *testing.T) string {
 	defer status.Close() // it is only read
 	for lines := bufio.NewScanner(status); lines.Scan(); {
 		name, value, _ := strings.Cut(lines.Text(), ":")
-		if kib, ok := strings.CutSuffix(strings.TrimSpace(value), " kB"); ok {
-			if fields[name], err = strconv.ParseInt(kib, 10, 64); err != nil {
+		if kib, ok := strings.CutSuffix(strings.TrimSpace(value), " kB"); ok && name == field {
+			n, err := strconv.ParseInt(kib, 10, 64)
+			if err != nil {
 				t.Fatal(err)
 			}
+			return n * 1024
 		}
 	}
+	t.Fatalf("the status of process %d has no %s", s.process.Pid, field)
+	return 0
+}
+
+// peak is the most memory of the process that was resident, in bytes.
+func (s *sizedServer) peak(t *testing.T) int64 {
+	t.Helper()
+	return s.memory(t, "VmHWM")
+}
+
+// use is what the process has taken so far, git's processes included once they have ended.
+func (s *sizedServer) use(t *testing.T) string {
+	t.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.process.Pid))
 	if err != nil {
 		t.Fatal(err)
@@ -244,7 +258,7 @@ func (s *sizedServer) use(t *testing.T) string {
 		}
 		ticks += v
 	}
-	return fmt.Sprintf("%s resident, at most %s, %.1f s of processor time", megabytes(fields["VmRSS"]*1024), megabytes(fields["VmHWM"]*1024), float64(ticks)/100)
+	return fmt.Sprintf("%s resident, at most %s, %.1f s of processor time", megabytes(s.memory(t, "VmRSS")), megabytes(s.peak(t)), float64(ticks)/100)
 }
 
 func megabytes(n int64) string { return fmt.Sprintf("%.0f MB", float64(n)/1e6) }
