@@ -17,7 +17,7 @@ const module = "github.com/liftlock/liftlock/"
 // floors are the rooms from the ground up: none imports one above it, so there is no
 // circle between them. docs/architecture.md tells what lives where.
 var floors = []string{
-	"wording", "cache", "policies", "webhooks", "strictyaml", "lock", "proc", "config", "pipeline", "manifest", "git", "sandbox", "store", "notify", "forge", "fieldedit", "promotion",
+	"wording", "cache", "policies", "webhooks", "strictyaml", "lock", "proc", "pipeline", "manifest", "git", "config", "sandbox", "store", "notify", "forge", "fieldedit", "promotion",
 	"argocd", "appset", "console", "controller", "sim", "emulator", "server", "cli", "e2e", "cmd",
 }
 
@@ -37,11 +37,12 @@ var rooms = map[string][]string{
 	"internal/lock":                         {},
 	"internal/wording":                      {},
 	"internal/proc":                         {},
-	"internal/config":                       {"internal/strictyaml", "policies"},
+	"internal/config":                       {"internal/git/sshsig", "internal/strictyaml", "policies"},
 	"internal/pipeline":                     {"internal/pipeline/placeholder", "internal/strictyaml", "policies"},
 	"internal/pipeline/fieldpath":           {},
 	"internal/pipeline/placeholder":         {"internal/pipeline/fieldpath"},
-	"internal/git":                          {"internal/manifest/textdiff", "internal/proc"},
+	"internal/git":                          {"internal/git/sshsig", "internal/manifest/textdiff", "internal/proc"},
+	"internal/git/sshsig":                   {},
 	"internal/sandbox":                      {"internal/proc"},
 	"internal/store":                        {},
 	"internal/store/storetest":              {},
@@ -90,7 +91,7 @@ var rooms = map[string][]string{
 	"internal/emulator/gitlabshape":         {"internal/emulator/apishape"},
 	"internal/emulator/playground":          {"internal/appset", "internal/emulator", "internal/git", "internal/pipeline"},
 	"internal/emulator/story":               {"internal/console/api", "internal/emulator", "internal/git", "internal/promotion"},
-	"internal/server":                       {"internal/appset", "internal/appset/evaluate", "internal/appset/isolation", "internal/argocd", "internal/argocd/api", "internal/config", "internal/console", "internal/console/api", "internal/console/login", "internal/controller", "internal/controller/act", "internal/controller/facts", "internal/controller/gateclient", "internal/controller/registry", "internal/controller/wake", "internal/forge", "internal/forge/gitea", "internal/forge/github", "internal/forge/gitlab", "internal/git", "internal/manifest/render", "internal/notify", "internal/promotion", "internal/promotion/command", "internal/promotion/verification", "internal/sandbox", "internal/server/doctor", "internal/store", "policies", "webhooks"},
+	"internal/server":                       {"internal/appset", "internal/appset/evaluate", "internal/appset/isolation", "internal/argocd", "internal/argocd/api", "internal/config", "internal/console", "internal/console/api", "internal/console/login", "internal/controller", "internal/controller/act", "internal/controller/facts", "internal/controller/gateclient", "internal/controller/registry", "internal/controller/wake", "internal/forge", "internal/forge/gitea", "internal/forge/github", "internal/forge/gitlab", "internal/git", "internal/git/sshsig", "internal/manifest/render", "internal/notify", "internal/promotion", "internal/promotion/command", "internal/promotion/verification", "internal/sandbox", "internal/server/doctor", "internal/store", "policies", "webhooks"},
 	"internal/server/doctor":                {"internal/argocd", "internal/config", "internal/forge", "internal/git", "internal/pipeline", "internal/strictyaml", "policies"},
 	"internal/cli":                          {"internal/appset", "internal/appset/evaluate", "internal/appset/impact", "internal/cli/checkout", "internal/cli/propose", "internal/config", "internal/console/api", "internal/console/client", "internal/controller/plan", "internal/emulator", "internal/emulator/playground", "internal/emulator/story", "internal/fieldedit", "internal/forge/github", "internal/pipeline", "internal/sandbox", "internal/server", "internal/server/doctor", "internal/strictyaml"},
 	"internal/cli/propose":                  {"internal/appset", "internal/appset/history", "internal/fieldedit", "internal/pipeline", "internal/pipeline/fieldpath"},
@@ -120,6 +121,7 @@ var owners = map[string][]string{
 	"github.com/hmarr/codeowners":             {"internal/controller/facts"},
 	"github.com/cloudevents/":                 {"internal/notify"},
 	"github.com/standard-webhooks/":           {"internal/notify"},
+	"golang.org/x/crypto/":                    {"internal/git/sshsig"},
 	"github.com/coreos/go-oidc/":              {"internal/console/login"},
 	"golang.org/x/oauth2":                     {"internal/console/login"},
 	"github.com/go-jose/go-jose/":             {"internal/console/login/logintest"},

@@ -50,6 +50,7 @@ type Config struct {
 	Endpoints    []Endpoint   `yaml:"endpoints"`
 	Channels     []Channel    `yaml:"channels"`
 	Authors      Authors      `yaml:"authors"`
+	Signing      *Signing     `yaml:"signing"` // nil: commits aren't signed
 	Generators   Generators   `yaml:"generators"`
 }
 

@@ -85,6 +85,9 @@ func (c *checker) fillDefaults(config *Config) {
 	for i := range config.Endpoints {
 		c.resolveTLS(&config.Endpoints[i].TLS)
 	}
+	if s := config.Signing; s != nil && s.SSHKeyFile != "" {
+		s.SSHKeyFile = c.resolvePath(s.SSHKeyFile)
+	}
 	if config.OIDC != nil {
 		c.resolveTLS(&config.OIDC.TLS)
 	}
@@ -117,6 +120,7 @@ func (c *checker) checkAll(config *Config) {
 	c.checkRepositories(config)
 	c.checkArgoCDs(config.ArgoCD)
 	c.checkTokens(config.API.Tokens)
+	c.checkSigning(config)
 	c.checkOIDC(config)
 	c.checkFloors(config.Floor)
 	c.checkFreezes(config.Freezes)

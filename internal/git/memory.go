@@ -7,12 +7,15 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/liftlock/liftlock/internal/git/sshsig"
 )
 
 // memory is the engine over objects in memory: what git's programs would answer, in
 // microseconds. It has the commits that were brought to it, with their history.
 type memory struct {
-	objects *memoryObjects
+	objects    *memoryObjects
+	signingKey *sshsig.Key // nil: what is written isn't signed
 
 	mu    sync.RWMutex
 	known commitSet
@@ -205,7 +208,7 @@ func (e *memory) writeCommit(_ context.Context, s CommitSpec, base string, files
 	if tree == "" {
 		tree = emptyTree
 	}
-	c, err := e.objects.storeCommit(tree, s)
+	c, err := e.objects.storeCommit(tree, s, e.signingKey)
 	if err != nil {
 		return "", err
 	}

@@ -10,12 +10,14 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/cache"
+	"github.com/liftlock/liftlock/internal/git/sshsig"
 )
 
 // MemoryOptions say how a mirror in memory works.
 type MemoryOptions struct {
-	Author Ident        // of the commits that Write makes
-	Caches *cache.Group // where its caches are counted; nil: nowhere
+	Author     Ident        // of the commits that Write makes
+	SigningKey *sshsig.Key  // signs them; nil: they aren't signed
+	Caches     *cache.Group // where its caches are counted; nil: nowhere
 
 	Now func() time.Time // nil: time.Now; only ages what is on no ref
 
@@ -34,7 +36,7 @@ func OpenMemory(r *MemoryRemote, o MemoryOptions) *Mirror {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	e := &memoryMirror{memory: memory{objects: r.engine.objects}, remote: r, opts: o, refs: map[string]string{}, kept: map[string]time.Time{}}
+	e := &memoryMirror{memory: memory{objects: r.engine.objects, signingKey: o.SigningKey}, remote: r, opts: o, refs: map[string]string{}, kept: map[string]time.Time{}}
 	m := newMirror(e, newRepository(e, o.Caches, "the mirror in memory", "it never had it"), o.Now)
 	m.url, m.author = "memory:", o.Author
 	return m

@@ -9,6 +9,8 @@ import (
 	"sort"
 	"strings"
 	"sync"
+
+	"github.com/liftlock/liftlock/internal/git/sshsig"
 )
 
 // memoryObjects are the objects of a remote in memory and of all of its mirrors,
@@ -98,8 +100,8 @@ func (o *memoryObjects) storeFolder(entries []treeEntry) string {
 	return tree.sha
 }
 
-// storeCommit stores a commit whose tree and parents are there.
-func (o *memoryObjects) storeCommit(tree string, s CommitSpec) (*memoryCommit, error) {
+// storeCommit stores a commit whose tree and parents are there, signed where there is a key.
+func (o *memoryObjects) storeCommit(tree string, s CommitSpec, key *sshsig.Key) (*memoryCommit, error) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "tree %s\n", tree)
 	for _, parent := range s.Parents {
@@ -107,7 +109,14 @@ func (o *memoryObjects) storeCommit(tree string, s CommitSpec) (*memoryCommit, e
 	}
 	fmt.Fprintf(&b, "author %s <%s> %d +0000\n", s.Author.Name, s.Author.Email, s.AuthorTime.Unix())
 	fmt.Fprintf(&b, "committer %s <%s> %d +0000\n\n%s", s.Committer.Name, s.Committer.Email, s.When.Unix(), s.Message)
-	stored := hashObject("commit", b.Bytes())
+	data := b.Bytes()
+	if key != nil {
+		var err error
+		if data, err = key.SignCommit(data); err != nil {
+			return nil, err
+		}
+	}
+	stored := hashObject("commit", data)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if c, known := o.commits[stored.sha]; known {

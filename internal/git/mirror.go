@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/liftlock/liftlock/internal/cache"
+	"github.com/liftlock/liftlock/internal/git/sshsig"
 )
 
 const (
@@ -44,6 +45,7 @@ type Options struct {
 	CAFile      string       // of the authorities of the remote's certificate, in PEM; empty: the system's
 	Log         *zap.Logger  // nil: silent
 	Author      Ident        // of the commits that Write makes
+	SigningKey  *sshsig.Key  // signs them; nil: they aren't signed
 	Caches      *cache.Group // where its caches are counted; nil: nowhere
 
 	// BeforePush and AfterPush are called with the full ref name around the

@@ -276,6 +276,9 @@ func (r *repository) allDeleted(tree *Tree, folder string, deleted map[string]bo
 
 func (p *mirrorPrograms) writeCommit(ctx context.Context, s CommitSpec, base string, files []FileWrite) (string, error) {
 	sha, err := p.importCommit(ctx, s, base, files)
+	if err == nil && p.opts.SigningKey != nil {
+		sha, err = p.signCommit(ctx, sha)
+	}
 	if err != nil {
 		return "", p.localError("write a commit to the mirror of "+p.remote.url, err)
 	}
@@ -284,7 +287,8 @@ func (p *mirrorPrograms) writeCommit(ctx context.Context, s CommitSpec, base str
 
 // importCommit runs git fast-import: it writes the commit, tells its id, is
 // then told under which ref to keep it, and sets that ref only when it was
-// told "done": killed before, it leaves nothing.
+// told "done": killed before, it leaves nothing. One that is to be signed is kept
+// under no ref.
 func (p *mirrorPrograms) importCommit(ctx context.Context, s CommitSpec, base string, files []FileWrite) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, localTimeout)
 	defer cancel()
@@ -320,9 +324,16 @@ func (p *mirrorPrograms) streamCommit(git *proc.Process, s CommitSpec, base stri
 	if err := checkSHA(sha); err != nil {
 		return "", err
 	}
-	keep := keepPrefix + p.opts.Now().UTC().Format(keepDay) + "/" + sha
-	fmt.Fprintf(w, "reset %s\nfrom :1\n\nreset %s\nfrom %s\n\ndone\n", keep, newRef, noCommit)
+	if p.opts.SigningKey == nil {
+		fmt.Fprintf(w, "reset %s\nfrom :1\n\n", p.keepRef(sha))
+	}
+	fmt.Fprintf(w, "reset %s\nfrom %s\n\ndone\n", newRef, noCommit)
 	return sha, w.Flush()
+}
+
+// keepRef is the ref that keeps a commit that is written now.
+func (p *mirrorPrograms) keepRef(sha string) string {
+	return keepPrefix + p.opts.Now().UTC().Format(keepDay) + "/" + sha
 }
 
 // streamSpec writes the stream that makes the commit.

@@ -147,6 +147,7 @@ func TestDecideOpening(t *testing.T) {
 		{name: "the last place is free", facts: ready().with(func(f *ComponentFacts) {
 			f.Limits.OpenByOthers, f.Limits.QueuedAhead = map[string]int{"qa": 8, "prod": 5}, map[string]int{"qa": 1}
 		}), want: open},
+		{name: "the forge would merge nothing that isn't signed", facts: ready().with(func(f *ComponentFacts) { f.env("qa").MissingSignatures = "give it a key" }), env: "qa", promo: Waiting, why: "[{signatures give it a key"},
 		{name: "there is no limit", facts: ready().with(func(f *ComponentFacts) {
 			f.Limits.OpenByOthers, f.Pipeline.Spec.Limits.OpenPerEnvironment = map[string]int{"qa": 100}, 0
 		}), want: open},

@@ -223,15 +223,18 @@ type Env struct {
 	// kind than spec.batch says by now.
 	WrongKind *Pull `json:"wrongKind,omitempty"`
 	// The branch of promotions into here, and that of a revert of what is there now.
-	BranchState        BranchState            `json:"branchState,omitempty"`
-	BranchReason       string                 `json:"branchReason,omitempty"`
-	RevertBranchState  BranchState            `json:"revertBranchState,omitempty"`
-	RevertBranchReason string                 `json:"revertBranchReason,omitempty"`
-	PastPulls          []PastPull             `json:"past,omitempty"`     // ours that are no longer open, newest first
-	History            []Arrival              `json:"history,omitempty"`  // newest first
-	Compositions       map[string]Composition `json:"composed,omitempty"` // by the identity of a release that may come here
-	Restore            Known[Composition]     `json:"restore"`            // of what is there now
-	RevertedReleases   []string               `json:"reverted,omitempty"` // short releases that a revert commit on the branch names
+	BranchState        BranchState `json:"branchState,omitempty"`
+	BranchReason       string      `json:"branchReason,omitempty"`
+	RevertBranchState  BranchState `json:"revertBranchState,omitempty"`
+	RevertBranchReason string      `json:"revertBranchReason,omitempty"`
+	// MissingSignatures says that the forge merges only signed commits into the branch, why ours
+	// aren't, and what to do; empty: it isn't known to keep ours from being merged.
+	MissingSignatures string                 `json:"missingSignatures,omitempty"`
+	PastPulls         []PastPull             `json:"past,omitempty"`     // ours that are no longer open, newest first
+	History           []Arrival              `json:"history,omitempty"`  // newest first
+	Compositions      map[string]Composition `json:"composed,omitempty"` // by the identity of a release that may come here
+	Restore           Known[Composition]     `json:"restore"`            // of what is there now
+	RevertedReleases  []string               `json:"reverted,omitempty"` // short releases that a revert commit on the branch names
 }
 
 // Source says that releases arrive here from outside.

@@ -137,6 +137,9 @@ func (j *evaluator) mayOpen(e *Env, st *EnvState, forced *PendingCommand) bool {
 	if why := j.pendingRevertReason(e); why != "" {
 		st.addReason("reverting", why)
 	}
+	if e.MissingSignatures != "" {
+		st.addReason("signatures", e.MissingSignatures)
+	}
 	if e.Spec.Open == pipeline.Manual && forced == nil {
 		st.addReason("manual", fmt.Sprintf("open: manual; /liftlock promote %s opens it", e.Name))
 	}

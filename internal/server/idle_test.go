@@ -63,13 +63,15 @@ func hasCode(why []api.Reason, code string) bool {
 	return slices.ContainsFunc(why, func(r api.Reason) bool { return r.Code == code })
 }
 
-// What is called of the forge's API in a sweep, for a pull request that is open, and where a
-// webhook is managed.
-var idleCalls = map[emulator.Face]struct{ sweep, open, hook []string }{
+// What is called of the forge's API in a sweep, for a pull request that is open, where a webhook is
+// managed, and once an hour for what is looked at.
+var idleCalls = map[emulator.Face]struct{ sweep, open, hook, rules []string }{
 	emulator.GitHub: {
 		sweep: []string{"GET /repos/{owner}/{repo}/pulls"},
 		open:  []string{"POST /graphql"},
 		hook:  []string{"GET /repos/{owner}/{repo}/hooks", "GET /repos/{owner}/{repo}/hooks/{id}/deliveries"},
+		// Whether signatures are demanded, as its commits have none.
+		rules: []string{"GET /repos/{owner}/{repo}", "GET /repos/{owner}/{repo}/branches/{branch}/protection", "GET /repos/{owner}/{repo}/rules/branches/{branch}"},
 	},
 	emulator.GitLab: {
 		sweep: []string{"GET /projects/{id}/merge_requests"},
@@ -128,6 +130,7 @@ func TestIdleForgeCalls(t *testing.T) {
 			add(calls.sweep, sweeps)
 			if c.open {
 				add(calls.open, sweeps)
+				add(calls.rules, 1) // remembered for an hour
 			}
 			got := s.Forge.Calls()
 			if !maps.Equal(got, want) {

@@ -31,6 +31,7 @@ import (
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/forge/github"
 	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/git/sshsig"
 	"github.com/liftlock/liftlock/internal/notify"
 	"github.com/liftlock/liftlock/internal/sandbox"
 	"github.com/liftlock/liftlock/internal/store"
@@ -75,6 +76,7 @@ type Server struct {
 	repos                []*controller.Repository
 	forges               map[string]forge.Forge
 	apps                 map[string]*github.App // the forges where we work as an App, by name
+	signingKey           *sshsig.Key            // nil: commits aren't signed
 	tokens, argocdTokens *tokenWatch
 	health               *health
 
@@ -132,6 +134,12 @@ func New(ctx context.Context, o Options) (_ *Server, err error) {
 		if s.certificate, err = loadCertificate(c, o.Clock.Now, o.Log.Named("http")); err != nil {
 			return nil, err
 		}
+	}
+	if s.signingKey, err = o.Config.SigningKey(); err != nil {
+		return nil, fmt.Errorf("signing.sshKeyFile: %w", err)
+	}
+	if s.signingKey != nil {
+		s.log.Info("commits are signed; Liftlock's account on each forge needs this public key as a signing key", zap.String("key", s.signingKey.PublicKey()), zap.String("fingerprint", s.signingKey.Fingerprint()))
 	}
 	s.store, err = s.awaitStore(ctx)
 	if err != nil {

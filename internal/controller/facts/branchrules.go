@@ -144,13 +144,13 @@ func (o *ruleGatherer) addRules(ctx context.Context, r *Repository, p *OpenPull,
 		return fmt.Errorf("read what the forge demands of merges into %s: %w", p.PR.Base, err)
 	}
 	p.judgedBy = known
-	p.Rules = reportRules(known, d, bot)
+	p.Rules = reportRules(known, d, bot, r.Unsigned)
 	return nil
 }
 
 // reportRules says which rules a head doesn't meet, as far as that can be told from its reviews
-// and checks.
-func reportRules(known *readRules, d *pullDetail, bot policies.Account) promotion.RuleReport {
+// and checks; unsigned is Repository.Unsigned.
+func reportRules(known *readRules, d *pullDetail, bot policies.Account, unsigned string) promotion.RuleReport {
 	report := promotion.RuleReport{Err: known.Err, UnreadSince: known.since}
 	if known.Rules == nil {
 		return report
@@ -160,6 +160,9 @@ func reportRules(known *readRules, d *pullDetail, bot policies.Account) promotio
 	for i := range known.Rules.Sets {
 		set := &known.Rules.Sets[i]
 		unmet, ended := listUnmet(set, d, bot)
+		if set.Signatures && unsigned != "" {
+			unmet, ended = append(unmet, "all commits must be signed, and "+unsigned), true
+		}
 		if len(unmet) > 0 {
 			report.Unmet = append(report.Unmet, set.Name+": "+strings.Join(unmet, "; "))
 		}
@@ -251,7 +254,7 @@ func listUnknown(set *forge.RuleSet) []string {
 	}{
 		{set.CodeOwners, "code owners approve"}, {set.TeamReviews, "the teams that it names approve"},
 		{set.LastPushApproval, "somebody else than who pushed last approves"}, {set.Threads, "all conversations are resolved"},
-		{set.Signatures, "all commits are signed"}, {set.LinearHistory, "no merge commits"},
+		{set.Signatures, "all commits are signed"}, {set.SignedMerges, "the forge itself signs the merge"}, {set.LinearHistory, "no merge commits"},
 		{len(set.Deployments) > 0, "it was deployed to " + strings.Join(set.Deployments, ", ")},
 		{len(set.Mergers) > 0, "merged by " + strings.Join(set.Mergers, ", ")},
 	} {

@@ -39,16 +39,20 @@ func TestReportRules(t *testing.T) {
 			"one of its rules, and which one it doesn't say: s: code owners approve, the teams that it names approve, somebody else than who pushed last approves, all conversations are resolved, all commits are signed, no merge commits, it was deployed to a, b, merged by ada, workflows"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			report := reportRules(&readRules{Rules: &forge.BranchRules{Sets: c.sets}}, &c.d, policies.Account{Login: "liftlock-bot"})
+			report := reportRules(&readRules{Rules: &forge.BranchRules{Sets: c.sets}}, &c.d, policies.Account{Login: "liftlock-bot"}, "")
 			if got := report.Describe(); got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
 		})
 	}
-	if report := reportRules(&readRules{Rules: &forge.BranchRules{Hidden: "the rest"}}, &pullDetail{}, policies.Account{}); report.Describe() != "Liftlock doesn't see the rest" {
+	if report := reportRules(&readRules{Rules: &forge.BranchRules{Hidden: "the rest"}}, &pullDetail{}, policies.Account{}, ""); report.Describe() != "Liftlock doesn't see the rest" {
 		t.Errorf("hidden: %+v", report)
 	}
-	if report := reportRules(&readRules{Err: "forbidden"}, &pullDetail{}, policies.Account{}); report.Describe() != "its rules can't be read: forbidden" {
+	signed := []forge.RuleSet{{Name: "s", Signatures: true}}
+	if report := reportRules(&readRules{Rules: &forge.BranchRules{Sets: signed}}, &pullDetail{}, policies.Account{}, "ours aren't"); report.Describe() != "s: all commits must be signed, and ours aren't" || report.OnlyRunning {
+		t.Errorf("unsigned: %+v", report)
+	}
+	if report := reportRules(&readRules{Err: "forbidden"}, &pullDetail{}, policies.Account{}, ""); report.Describe() != "its rules can't be read: forbidden" {
 		t.Errorf("unread: %+v", report)
 	}
 }

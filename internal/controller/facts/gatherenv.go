@@ -37,6 +37,9 @@ func (o *Gatherer) readHistory(ctx context.Context, c *ComponentEvaluation) (h c
 // pull requests, then what hangs on both.
 func (o *Gatherer) gatherEnv(ctx context.Context, ev *Evaluation, i int, history []componentHistory, fresh bool) error {
 	name := ev.envs[i].Name
+	if err := o.addMissingSignatures(ctx, ev, i); err != nil {
+		return err
+	}
 	origins := make([]originMemo, len(ev.Components))
 	for k, c := range ev.Components {
 		env, at := &c.Facts.Envs[i], c.Unit.Envs[name]

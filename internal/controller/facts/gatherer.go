@@ -33,6 +33,9 @@ type Repository struct {
 	BotLogin  string   // our own login there
 	BotID     int64    // our own account; it stays when the login is changed
 	Marks     MarkSigner
+	// Unsigned says why the forge takes our commits for unsigned, and what to do; empty: they are
+	// signed, or who made this doesn't care.
+	Unsigned string
 }
 
 // Words is one of Liftlock's texts in the words of the repository's forge.

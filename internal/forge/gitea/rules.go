@@ -51,7 +51,8 @@ func (d *Driver) addProtection(ctx context.Context, op string, r forge.Repo, nam
 		return err
 	}
 	set.Name = fmt.Sprintf("branch protection %q", name)
-	set.UpToDate, set.Signatures, set.DropsApprovals = p.BlockOnOutdatedBranch, p.RequireSignedCommits, p.DismissStaleApprovals
+	// Gitea doesn't look at the commits: it merges where it can sign the merge by itself.
+	set.UpToDate, set.SignedMerges, set.DropsApprovals = p.BlockOnOutdatedBranch, p.RequireSignedCommits, p.DismissStaleApprovals
 	if p.EnableMergeWhitelist {
 		set.Mergers = append([]string{}, p.MergeWhitelistUsernames...)
 		for _, team := range p.MergeWhitelistTeams {

@@ -27,7 +27,7 @@ func TestRules(t *testing.T) {
 			"dismiss_stale_approvals": true, "enable_merge_whitelist": true, "merge_whitelist_usernames": []string{"ada"}, "merge_whitelist_teams": []string{"sre"},
 			"block_on_official_review_requests": true, "protected_file_patterns": "*.lock"})}, forge.BranchRules{
 			Sets: []forge.RuleSet{settings, {Name: `branch protection "release/*"`, Approvals: 2, Checks: []string{"ci/build"}, Mergers: []string{"ada", "team sre"},
-				UpToDate: true, Signatures: true, DropsApprovals: true, Others: []string{"requested reviews are given", "files that it protects aren't changed"}}}}, nil},
+				UpToDate: true, SignedMerges: true, DropsApprovals: true, Others: []string{"requested reviews are given", "files that it protects aren't changed"}}}}, nil},
 		{"the branch can't be read", map[string]response{branch: errorResponse(502, "")}, forge.BranchRules{}, forge.ErrRetryable},
 		{"the protection can't be read", map[string]response{branch: protected, protection: errorResponse(502, "")}, forge.BranchRules{}, forge.ErrRetryable},
 	} {

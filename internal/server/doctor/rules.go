@@ -34,6 +34,7 @@ func (k *repositoryCheck) checkRules(ctx context.Context, pipes []*pipeline.Pipe
 			continue
 		}
 		j := rulesJudge{forgeType: k.forgeOf.Type, settings: k.settings, rules: rules, me: me.Login, noDeliveries: k.hasNoDeliveries()}
+		j.unsigned, j.signingCure = k.Config.WhyUnsigned(k.forgeOf)
 		for _, p := range pipes {
 			j.judgePipeline(&k.found, where, branch, p)
 		}
@@ -67,6 +68,8 @@ type rulesJudge struct {
 	rules        *forge.BranchRules
 	me           string // Liftlock's login
 	noDeliveries bool   // no webhook tells the server of pushes, nor will one once it runs
+	unsigned     string // why the forge takes Liftlock's commits for unsigned; empty: it doesn't
+	signingCure  string // what to do about that
 }
 
 // hasNoDeliveries says that no webhook tells the server of pushes: it has no address, or the webhook is
@@ -150,9 +153,7 @@ func (j *rulesJudge) judgeBranch(found *findings, where, branch string) {
 	case j.rules.IsMaybeBypassed():
 		found.add("rules-bypass-unsure", where, "Liftlock's account may bypass a part of them, or the forge doesn't show whether it may ("+strings.Join(maybeBypassed(j.rules), ", ")+"): a merge that the forge blocks, and no rule explains, waits for a person instead of being tried", "take it, its teams and its role off the bypass lists; in classic protection switch on Do not allow bypassing the above settings")
 	}
-	if j.rules.Any(func(s *forge.RuleSet) bool { return s.Signatures }) {
-		found.add("signatures-required", where, "they demand signed commits, and Liftlock's aren't", "don't demand it of "+branch+", or let Liftlock's branches be merged by squash where the forge signs what it makes")
-	}
+	j.judgeSignatures(found, where)
 	requires := func(s *forge.RuleSet) bool { return s.AnyChecks || slices.Contains(s.Checks, ownStatus) }
 	unheard := j.noDeliveries && j.rules.Queue() != nil
 	const webhook = "give the server an externalURL that the forge reaches, and the repository a webhook to it that is on"
@@ -172,5 +173,15 @@ func (j *rulesJudge) judgeBranch(found *findings, where, branch string) {
 			cure = webhook + ", and only then require the commit status liftlock: without one the merge queue would wait for it until its timeout"
 		}
 		found.add("status-optional", where, "the commit status liftlock isn't required: people can merge past gates, holds and freezes", cure)
+	}
+}
+
+// judgeSignatures judges whether what Liftlock pushes passes where signatures are demanded.
+func (j *rulesJudge) judgeSignatures(found *findings, where string) {
+	if j.unsigned != "" && j.rules.Any(func(s *forge.RuleSet) bool { return s.Signatures }) {
+		found.add("signatures-required", where, "they demand signed commits, and "+j.unsigned, j.signingCure)
+	}
+	if j.rules.Any(func(s *forge.RuleSet) bool { return s.SignedMerges }) {
+		found.add("merges-signed", where, "they demand that the forge signs what it merges, and whether it can isn't shown", "see that it has a key and signs merges by Liftlock's account (Gitea: [repository.signing] MERGES in its app.ini)")
 	}
 }

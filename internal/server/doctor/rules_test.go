@@ -38,7 +38,8 @@ func TestRules(t *testing.T) {
 		{"Maintainers merge", "gitlab", with(func(s *forge.RuleSet) { s.Mergers = []string{"Maintainers"} }), all, "merge", forge.PermissionWrite, []Code{"merge-forbidden"}},
 		{"a Maintainer merges", "gitlab", with(func(s *forge.RuleSet) { s.Mergers = []string{"Maintainers"} }), all, "merge", forge.PermissionAdmin, nil},
 		{"a whitelist of Gitea's", "gitea", with(func(s *forge.RuleSet) { s.Mergers = []string{"ada"} }), all, "merge", forge.PermissionAdmin, []Code{"merge-forbidden"}},
-		{"signed commits", "gitea", with(func(s *forge.RuleSet) { s.Signatures = true }), all, "merge", forge.PermissionAdmin, []Code{"signatures-required"}},
+		{"signed commits", "github", with(func(s *forge.RuleSet) { s.Signatures = true }), all, "merge", forge.PermissionAdmin, []Code{"signatures-required"}},
+		{"signed merges", "gitea", with(func(s *forge.RuleSet) { s.SignedMerges = true }), all, "merge", forge.PermissionAdmin, []Code{"merges-signed"}},
 		{"bypassed", "github", with(func(s *forge.RuleSet) { s.Bypassed = true }), all, "merge", forge.PermissionAdmin, []Code{"rules-bypassed", "status-optional"}},
 		{"bypassed in part", "github", with(func(s *forge.RuleSet) { s.MaybeBypassed = true }), all, "merge", forge.PermissionWrite, []Code{"rules-bypass-unsure"}},
 		{"bypassed beside others", "github", &forge.BranchRules{Sets: []forge.RuleSet{status, {Name: "signed", Bypassed: true, Signatures: true, LinearHistory: true}}}, all, "merge", forge.PermissionWrite, []Code{"rules-bypassed"}},
@@ -47,7 +48,7 @@ func TestRules(t *testing.T) {
 		{"pipelines must succeed", "gitlab", &forge.BranchRules{Sets: []forge.RuleSet{{Name: "the project's settings", AnyChecks: true}}}, all, "merge", forge.PermissionAdmin, nil},
 	} {
 		p := &pipeline.Pipeline{Spec: pipeline.Spec{Merge: pipeline.Merge{Method: c.method}, Environments: []pipeline.Environment{{Name: "dev"}, {Name: "qa", After: []string{"dev"}, Merge: pipeline.Auto}}}}
-		j := rulesJudge{forgeType: c.forgeType, settings: &forge.RepositorySettings{Methods: c.methods, Permission: c.may}, rules: c.rules, me: "bot"}
+		j := rulesJudge{forgeType: c.forgeType, settings: &forge.RepositorySettings{Methods: c.methods, Permission: c.may}, rules: c.rules, me: "bot", unsigned: "ours aren't"}
 		var found findings
 		j.judgePipeline(&found, "rules of main", "main", p)
 		j.judgeBranch(&found, "rules of main", "main")
