@@ -114,7 +114,8 @@ func newListingArgoCD(t *testing.T, n int) *listingArgoCD {
 	}
 	mux.HandleFunc("GET /api/version", answer(`{"Version": "v3.5.7"}`))
 	mux.HandleFunc("GET /api/v1/account/", answer(`{"value": "yes"}`))
-	for _, resource := range []string{"applicationsets", "projects", "clusters"} {
+	mux.HandleFunc("GET /api/v1/projects", answer(`{"metadata": {}, "items": [{"metadata": {"name": "default", "namespace": "argocd"}, "spec": {"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}]}}]}`))
+	for _, resource := range []string{"applicationsets", "clusters"} {
 		mux.HandleFunc("GET /api/v1/"+resource, answer(`{"metadata": {}, "items": []}`))
 	}
 	mux.HandleFunc("GET /api/v1/stream/", func(w http.ResponseWriter, r *http.Request) {

@@ -85,6 +85,7 @@ type Controller struct {
 	lastLooks       map[string]repositoryLook // by repository
 	staleMerges     map[string]int            // by unit: how often in a row a merge came too early
 	pipelineErrs    map[string]string         // why pipeline files can't be used, by repository
+	emptyPipelines  map[PipelineID]string     // why those have no component that have none
 }
 
 // New makes a controller.
@@ -100,7 +101,7 @@ func New(o Options) *Controller {
 	}
 	e := &Controller{opts: o, reposByID: map[string]*Repository{}, queryLimit: command.NewRateLimit(o.Clock.Now), checkSlots: make(chan struct{}, maxConcurrentChecks),
 		apps: newApplicationIndex(), pending: newPendingWakes(), archived: newArchivedRepos(), fetchRequests: newFetchRequests(o.Caches), fresh: newFreshness(o.Owner), failures: failingRuns{now: o.Clock.Now, byKey: map[string]Failure{}},
-		seenGenerations: map[string]uint64{}, lastLooks: map[string]repositoryLook{}, staleMerges: map[string]int{}, pipelineErrs: map[string]string{}}
+		seenGenerations: map[string]uint64{}, lastLooks: map[string]repositoryLook{}, staleMerges: map[string]int{}, pipelineErrs: map[string]string{}, emptyPipelines: map[PipelineID]string{}}
 	for _, id := range o.Awaited {
 		e.reposByID[id] = nil
 	}
@@ -327,6 +328,17 @@ func (e *Controller) PipelineErrors() map[string]string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return maps.Clone(e.pipelineErrs)
+}
+
+// PipelineID names a pipeline of a repository.
+type PipelineID struct{ Repo, Name string }
+
+// EmptyPipelines says of the pipelines without a component why they have none, as of the last
+// look.
+func (e *Controller) EmptyPipelines() map[PipelineID]string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return maps.Clone(e.emptyPipelines)
 }
 
 // NotificationRoutes says which events of a pipeline each channel is told of, by the rules

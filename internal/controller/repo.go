@@ -47,7 +47,7 @@ func (e *Controller) runRepo(ctx context.Context, r *Repository) (time.Time, err
 	heads = maps.Clone(heads)
 	unrestored := e.restoreHolds(ctx, r, seen, heads)
 	now := repositoryLook{snapshot: s, heads: relevantHeads(heads, s.BranchHeads())}
-	e.recordPipelineError(r, s)
+	e.recordUnusable(r, s)
 	if err := e.wakeMoved(ctx, r, mark, seen, now); err != nil {
 		return time.Time{}, errors.Join(err, unrestored)
 	}
@@ -55,14 +55,21 @@ func (e *Controller) runRepo(ctx context.Context, r *Repository) (time.Time, err
 	return next, errors.Join(unrestored, e.setBranchStatus(ctx, r, s))
 }
 
-// recordPipelineError remembers why the pipeline files can't be used, for who looks after the server.
-func (e *Controller) recordPipelineError(r *Repository, s *facts.Snapshot) {
+// recordUnusable remembers why the pipeline files can't be used, or are to no use, for who looks
+// after the server.
+func (e *Controller) recordUnusable(r *Repository, s *facts.Snapshot) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if s.PipelineErr != "" {
 		e.pipelineErrs[r.ID] = s.PipelineErr
 	} else {
 		delete(e.pipelineErrs, r.ID)
+	}
+	maps.DeleteFunc(e.emptyPipelines, func(id PipelineID, _ string) bool { return id.Repo == r.ID })
+	for _, p := range s.Pipelines {
+		if why := p.WhyEmpty(); why != "" {
+			e.emptyPipelines[PipelineID{r.ID, p.Name()}] = why
+		}
 	}
 }
 

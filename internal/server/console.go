@@ -89,6 +89,9 @@ func (s *Server) listTroubles(context.Context) []api.Trouble {
 		for repo, why := range e.PipelineErrors() {
 			out = append(out, api.Trouble{Part: "pipeline file of " + repo, Message: why})
 		}
+		for id, why := range e.EmptyPipelines() {
+			out = append(out, api.Trouble{Part: "pipeline " + id.Name + " of " + id.Repo, Message: why})
+		}
 		for repo, f := range e.DeploymentRefusals() {
 			out = append(out, api.Trouble{Part: "deployments of " + repo, Message: f.Reason, Since: f.Since})
 		}
