@@ -155,7 +155,7 @@ func TestOnlyRelevantChangesReported(t *testing.T) {
 	s.set("applications", "argocd", "web", object("Healthy"))
 	w := startWatcher(t, s, nil)
 	w.next("web", isNamed("web"))
-	s.set("applications", "argocd", "web", `{"metadata":{"labels":{"a":"b"}},"status":{"health":{"status":"Healthy"},"summary":{"images":["x"]}}}`)
+	s.set("applications", "argocd", "web", `{"metadata":{"annotations":{"a":"b"}},"status":{"health":{"status":"Healthy"},"summary":{"images":["x"]}}}`)
 	s.set("applications", "argocd", "web", `{"metadata":{"annotations":{"argocd.argoproj.io/refresh":"normal"}},"status":{"health":{"status":"Healthy"}}}`)
 	if c := w.next("the mark", isNamed("web")); !c.app.RefreshPending {
 		t.Errorf("told of %+v", c)
@@ -164,6 +164,10 @@ func TestOnlyRelevantChangesReported(t *testing.T) {
 	c := w.next("its end", isNamed("web"))
 	if want := time.Date(2025, 3, 4, 10, 0, 0, 0, time.UTC); c.app.RefreshPending || !c.app.RefreshedAt.Equal(want) || !c.app.ReconciledAt.Equal(want) {
 		t.Errorf("%+v", c.app)
+	}
+	s.set("applications", "argocd", "web", `{"metadata":{"labels":{"team":"shop"}},"status":{"health":{"status":"Healthy"},"reconciledAt":"2025-03-04T10:00:00Z"}}`)
+	if c := w.next("its label", isNamed("web")); c.app.Labels["team"] != "shop" {
+		t.Errorf("told of %+v", c)
 	}
 }
 
