@@ -62,8 +62,9 @@ type Options struct {
 	OnLimited func(until time.Time)
 	// Exchange is of what is known of the limits, with other processes that go by the same
 	// clock, Now; nil: there are none.
-	Exchange forge.Exchange
-	Now      func() time.Time // nil: time.Now
+	Exchange     forge.Exchange
+	PublicLimits bool             // keep to gitlab.com's published limits, whichever GitLab it is
+	Now          func() time.Time // nil: time.Now
 }
 
 // Driver talks to one GitLab with one identity. Safe for concurrent use.
@@ -106,7 +107,7 @@ func New(o Options) (*Driver, error) {
 		CacheBytes:    cacheBytes,
 		Caches:        o.Caches,
 		OnCall:        o.OnCall,
-		Limits:        limitsOf(base),
+		Limits:        limitsOf(base, o.PublicLimits),
 		OnLimited:     o.OnLimited,
 		Identity:      "token",
 		Exchange:      o.Exchange,

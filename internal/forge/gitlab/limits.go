@@ -8,9 +8,10 @@ import (
 )
 
 // limitsOf are the limits that gitlab.com publishes (user/gitlab_com, "GitLab.com-specific
-// rate limits"), for each user. On other servers they are what their administrator sets.
-func limitsOf(base *url.URL) []transport.Limit {
-	if base.Host != "gitlab.com" {
+// rate limits"), for each user. On other servers they are what their administrator sets:
+// public says that gitlab.com's hold at base, whatever its name is.
+func limitsOf(base *url.URL, public bool) []transport.Limit {
+	if !public && base.Host != "gitlab.com" {
 		return nil
 	}
 	return []transport.Limit{
