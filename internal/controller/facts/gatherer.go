@@ -9,6 +9,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/cache"
+	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
@@ -119,8 +120,9 @@ type Gatherer struct {
 
 	arrivals    *cache.Cache[string, *rememberedArrivals] // by unit
 	arrivalRows decodedRows[arrivalData]
-	explained   *cache.Cache[string, string] // by environment: the last landed commit that the pull requests were read again for
-	mergedByUs  *cache.Cache[string, bool]   // of merged pull requests of which a list doesn't say who merged them
+	explained   *cache.Cache[string, string]           // by environment: the last landed commit that the pull requests were read again for
+	composed    *cache.Cache[string, []fieldedit.Edit] // by commit, place and release
+	mergedByUs  *cache.Cache[string, bool]             // of merged pull requests of which a list doesn't say who merged them
 }
 
 // New makes a gatherer.
@@ -159,6 +161,7 @@ func New(o Options) *Gatherer {
 		arrivals:       newRememberedArrivals(o.Caches),
 		arrivalRows:    newDecodedRows(o.Caches, "arrival_rows", (*arrivalData).nameRelease),
 		explained:      newCache[string, string](o.Caches, "explained_commits", maxEnvironments),
+		composed:       newComposedParts(o.Caches),
 		mergedByUs:     newCache[string, bool](o.Caches, "mergers", maxEnvironments),
 	}
 }
