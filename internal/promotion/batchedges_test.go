@@ -49,6 +49,9 @@ func TestDecideBatchEdges(t *testing.T) {
 	}
 	for _, c := range []batchCase{
 		{name: "who has no such environment is nobody's business", fixture: ready().with("db", func(f *ComponentFacts) { f.Envs = f.Envs[:1] }), compose: fine, want: []string{"open a promotion of api r2, web r2 into qa"}},
+		{name: "nor where something is reverted that it came with", fixture: newBatchFixture("api", "db", "web").landed("qa", 5, makeMembers("api r2", "db r2", "web r2")).with("db", func(f *ComponentFacts) { f.Envs = f.Envs[:1] }).verifyAll("qa", "api", "web").with("web", func(f *ComponentFacts) {
+			f.verdict("qa", verification.Degraded, "bad").env("qa").Restore = Sure(Composition{Tip: tip, Files: []string{"f"}})
+		}), want: []string{"open a revert of #5 in qa"}, own: []string{degradedWeb}},
 		{name: "nor where something is reverted", fixture: degraded().openBatchRevert("qa", both, nil).with("db", func(f *ComponentFacts) { f.Envs = f.Envs[:1] }), want: []string{"merge #9 into qa at undo"}, own: []string{degradedWeb}},
 
 		{name: "one that is put on hold stays in a held one", fixture: ready().openBatchPull("qa", both, func(p *Pull) { p.Held = true }).with("web", hold(component)), compose: fine},
@@ -65,6 +68,10 @@ func TestDecideBatchEdges(t *testing.T) {
 			want: []string{"compose #7 anew for api r2, web r2: web r2 is ready too"}},
 		{name: "but not somebody else's work", fixture: ready().openBatchPull("qa", makeMembers("api r2"), spoilt).with("web", request("promote", "qa", "", noon)), compose: fine, component: "web", env: "qa", why: "not ours"},
 		{name: "one whose joining can't be judged is left, not those in it who change", fixture: ready().arrived("api", "r3").openBatchPull("qa", makeMembers("api r2"), nil), compose: refusedBatch, component: "api", env: "qa", why: "it could not be shown in time"},
+		{name: "one in it whose newer release can't be judged waits", fixture: ready().arrived("api", "r3").openBatchPull("qa", both, nil), compose: refusedBatch, component: "web", env: "qa", why: "it could not be shown in time"},
+		{name: "what is taken back there and isn't in it keeps it from nothing", fixture: ready().openBatchPull("qa", both, nil).landed("qa", 5, makeMembers("db r2")).verifyAll("qa", "db").with("db", func(f *ComponentFacts) {
+			f.verdict("qa", verification.Degraded, "bad").env("qa").Restore = Sure(Composition{Tip: tip, Files: []string{"f"}})
+		}), compose: fine, want: []string{"open a revert of #5 in qa", "merge #7 into qa at head"}, own: []string{"db: record 723200000000 degraded in qa"}},
 		{name: "of those whose joining is refused only the one whose part can't be made is left", fixture: ready().arrived("db", "r2").openBatchPull("qa", makeMembers("api r2"), nil), compose: func(l FactRequest) Composition {
 			if _, in := FindMember(l.Members, "web"); in {
 				return Composition{Tip: tip, State: EditRefused, Reason: "db-qa reads it too", RefusedByMember: map[string]string{"web": "db-qa reads it too"}}

@@ -98,7 +98,7 @@ func (b *batchPlanner) planPromotion(env string) {
 			return
 		}
 		if len(j.next) == 0 {
-			if j.pull != nil && len(j.leaveReasons) > 0 {
+			if len(j.leaveReasons) > 0 {
 				b.addAction(Close{Environment: env, Pull: j.pull.Number, Why: strings.Join(j.leaveReasons, "; "), Members: j.current})
 			}
 			return

@@ -329,6 +329,11 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
+// latest is the later of two times.
+func latest(a, b time.Time) time.Time {
+	return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare)
+}
+
 // findEnv finds an environment by name; nil when there is none.
 func (f *ComponentFacts) findEnv(name string) *Env {
 	i := slices.IndexFunc(f.Envs, func(e Env) bool { return e.Name == name })

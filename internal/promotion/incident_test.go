@@ -317,7 +317,12 @@ func TestWhatSpeaksForAnIncident(t *testing.T) {
 		"longer than that before the merge": {other: func(*ComponentFacts) ClusterIncident {
 			return ClusterIncident{Cluster: "one", Target: "db", Since: merged.Add(-incidentClockSkew - time.Microsecond)}
 		}, want: true},
-		"nothing is carried there":                                      {other: sameComponent, want: true},
+		"nothing is carried there": {other: sameComponent, want: true},
+		"what is carried there isn't known any more": {other: func(f *ComponentFacts) ClusterIncident {
+			incident := sameComponent(f)
+			f.env("prod").Release = Known[Release]{Value: rel("r1"), Err: "line 3"}
+			return incident
+		}, want: true},
 		"nothing is carried there, and what was here before is unknown": {other: sameComponent, unknown: true, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {

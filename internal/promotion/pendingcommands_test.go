@@ -22,4 +22,9 @@ func TestRequesters(t *testing.T) {
 	if got := f.Requesters("dev", "r2"); len(got) > 0 {
 		t.Errorf("it is %q that requested r2 in dev", got)
 	}
+	for _, want := range [][]string{nil, {"ada"}, {"ada", "linus"}} {
+		if got := ParseRequesters(RequestersTrailer(want)); !slices.Equal(got, want) {
+			t.Errorf("of %q a commit says %q", want, got)
+		}
+	}
 }

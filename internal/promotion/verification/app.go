@@ -154,13 +154,11 @@ func (a *App) TurnedByItself() bool {
 // after that.
 func (a *App) turnedByChange() bool {
 	changed := a.CreatedAt
-	if op := a.Operation; op != nil && !op.DryRun && op.FinishedAt.After(changed) {
-		changed = op.FinishedAt
+	if op := a.Operation; op != nil && !op.DryRun {
+		changed = latest(changed, op.FinishedAt)
 	}
 	for _, d := range a.Deployed {
-		if d.At.After(changed) {
-			changed = d.At
-		}
+		changed = latest(changed, d.At)
 	}
 	return !a.HealthSince.After(changed.Add(settlingTime))
 }
