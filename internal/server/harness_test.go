@@ -88,6 +88,7 @@ type harnessOptions struct {
 	files           map[string]string                  // further files
 	serverLines     string                             // further keys of the server's file
 	externalURL     string                             // empty: http://server.example
+	forgeLines      string                             // further keys of its forge's entry
 	repositoryLines string                             // further repositories of the server's file
 	argocdLines     string                             // further lines of its Argo CD's entry
 	plugin          string                             // of Argo CD's, which renders every target; empty: none
@@ -328,7 +329,7 @@ forges:
     url: %s
     auth: %s
     webhookSecrets: [%s, an-older-secret]
-repositories:
+%srepositories:
   - {forge: hub, name: %s, manageWebhooks: %t}
 %sargocd:
   - name: hub
@@ -337,7 +338,7 @@ repositories:
   tokens:
     - {name: ops, role: operator, token: a-token-of-an-operator}
     - {name: eyes, role: viewer, token: a-token-of-a-viewer}
-%s`, cmp.Or(s.opts.externalURL, "http://server.example"), cmp.Or(s.opts.store, "sqlite://"+filepath.Join(s.dir, "data", "liftlock.db")), filepath.Join(s.dir, "data"), s.Forge.Face(), s.Forge.APIURL(), s.auth, secret, repoName, s.opts.manageHook, s.opts.repositoryLines,
+%s`, cmp.Or(s.opts.externalURL, "http://server.example"), cmp.Or(s.opts.store, "sqlite://"+filepath.Join(s.dir, "data", "liftlock.db")), filepath.Join(s.dir, "data"), s.Forge.Face(), s.Forge.APIURL(), s.auth, secret, s.opts.forgeLines, repoName, s.opts.manageHook, s.opts.repositoryLines,
 		filepath.Join(s.dir, "kubeconfig"), s.opts.argocdLines, s.opts.serverLines)
 	s.must("write the server's file", os.WriteFile(file, []byte(text), 0o600))
 	cfg, err := config.Load(file, os.LookupEnv)
