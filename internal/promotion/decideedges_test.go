@@ -220,6 +220,11 @@ func TestDecideGates(t *testing.T) {
 		}), env: "qa", why: "the forge blocks the merge: a check is missing"},
 		{name: "the forge's answer wasn't read, and nothing else waits", facts: open().with(func(f *ComponentFacts) { f.env("qa").Open.MergeUnread = true }), want: []string{FactRequest{What: RequestMergeability, Environment: "qa"}.Describe()}, env: "qa", why: "whether the forge would merge it is read now"},
 		{name: "the forge's answer wasn't read, and a gate waits", facts: open().with(func(f *ComponentFacts) { f.env("qa").Open.MergeUnread, f.env("qa").Open.Held = true, true }), env: "qa", promo: Held, why: "the pull request has the label liftlock/hold"},
+		{name: "others are merged first, and the forge's answer wasn't read", facts: open().with(func(f *ComponentFacts) { f.env("qa").Open.MergeUnread, f.env("qa").Open.AwaitsTurn = true, true }), env: "qa", why: "others are merged before it"},
+		{name: "others are merged first, and the forge computes anew", facts: open().with(func(f *ComponentFacts) {
+			f.env("qa").Open.Mergeable, f.env("qa").Open.UncomputedSince, f.env("qa").Open.AwaitsTurn = MergeUnknown, noon.Add(-time.Second), true
+		}), env: "qa", why: "others are merged before it"},
+		{name: "others are merged first, and the forge would merge it", facts: open().with(func(f *ComponentFacts) { f.env("qa").Open.AwaitsTurn = true }), want: merge},
 		{name: "the forge was not asked, of an old one", facts: open().with(func(f *ComponentFacts) { f.env("qa").Open.Mergeable = MergeUntold }), env: "qa", why: "still computing", next: maxMergeableRecheck},
 		{name: "the forge still computes, of a new one", facts: open().with(func(f *ComponentFacts) {
 			f.env("qa").Open.Mergeable, f.env("qa").Open.UpdatedAt = MergeUnknown, noon.Add(-4*time.Second)

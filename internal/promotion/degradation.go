@@ -296,7 +296,7 @@ func (j *evaluator) evaluateRevert(e *Env, st *EnvState) {
 	}
 	st.RevertGates = j.evaluateGates(e, u, true)
 	behind, attempt := u.isBehindAlone(st.RevertGates, true, j.facts.Now), u.isBlockedWrongly(st.RevertGates, j.facts.Now)
-	mergesItself := e.Spec.OnDegraded.Action == pipeline.OnDegradedRevertAndMerge
+	mergesItself := e.MergesByItself(true)
 	if !allPass(st.RevertGates) && (!behind && !attempt || !mergesItself) {
 		return
 	}

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/wording"
 	"github.com/liftlock/liftlock/policies"
 )
@@ -75,6 +74,8 @@ func (j *evaluator) evaluateMergeable(e *Env, p *Pull, revert bool) []policies.R
 	switch {
 	case p.Queued:
 		mergeable = MergeClean // whether it still can be merged is the queue's to find out
+	case p.AwaitsTurn && (p.MergeUnread || mergeable == MergeUnknown || mergeable == MergeUntold):
+		return wait("others are merged before it; whether the forge would merge it is read when its turn comes")
 	case p.MergeUnread:
 		j.addAction(FactRequest{What: RequestMergeability, Environment: e.Name})
 		return wait("whether the forge would merge it is read now")
@@ -95,10 +96,7 @@ func (j *evaluator) evaluateMergeable(e *Env, p *Pull, revert bool) []policies.R
 	case MergeDirty:
 		return wait("it conflicts with the tracked branch and is composed anew")
 	case MergeBehind:
-		manual := e.Spec.Merge == pipeline.Manual
-		if revert {
-			manual = e.Spec.OnDegraded.Action != pipeline.OnDegradedRevertAndMerge
-		}
+		manual := !e.MergesByItself(revert)
 		if p.UpdatedFirst != 0 && !revert {
 			j.recheckAt(j.facts.Now.Add(queueRecheckDelay)) // nobody tells when its turn comes
 		}

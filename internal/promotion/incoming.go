@@ -244,10 +244,10 @@ func (j *evaluator) evaluateOpen(e *Env, st *EnvState) {
 		j.requestReviewers(e, p)
 	}
 	behind, attempt := p.isBehindAlone(st.Gates, false, j.facts.Now), p.isBlockedWrongly(st.Gates, j.facts.Now)
-	if !allPass(st.Gates) && (!behind && !attempt || e.Spec.Merge == pipeline.Manual) {
+	if !allPass(st.Gates) && (!behind && !attempt || !e.MergesByItself(false)) {
 		return
 	}
-	if e.Spec.Merge == pipeline.Manual && !p.Queued { // who queued it merges it
+	if !e.MergesByItself(false) && !p.Queued { // who queued it merges it
 		st.addReason("manual", "every gate passes; merge: manual, so a person merges it")
 		return
 	}

@@ -65,6 +65,7 @@ type Store interface {
 	ArrivalsVersion(ctx context.Context, unit string) (int64, error)
 	Observations(ctx context.Context, unit string) ([]store.Observation, error)
 	PendingCommands(ctx context.Context, unit string) ([]store.PendingCommand, error)
+	MergeQueue(ctx context.Context, repo string) ([]string, error)
 }
 
 // Options are the gatherers' parts. All are required but Caches, Log, Floor, Metrics, Endpoints and Images;
