@@ -336,6 +336,7 @@ func TestRefused(t *testing.T) {
 		"credentials in a url":     {"    type", "    url: https://x:pa55word@example.com\n    type", []string{`3: forges[0].url: holds a user name or password; give credentials under their own keys`}},
 		"GitHub's limits":          {"    type", "    limits: {newNotesPerMinute: 1}\n    type", []string{`3: forges[0].limits: only GitLab has limits that have to be written here; the others' are known`}},
 		"a forge's no file":        {"    type", "    url: https://example.com\n    caFile: \"\"\n    type", []string{`4: forges[0].caFile: the path of a file is missing`}},
+		"a Gitea's public limits":  {"type: github", "type: gitea\n    url: https://example.com\n    publicLimits: true", []string{`5: forges[0].publicLimits: there is no public Gitea whose limits would be known; leave it out`}},
 		"a plain forge's file":     {"    type", "    url: http://example.com\n    caFile: ca.pem\n    type", []string{`4: forges[0].caFile: url is http://, which shows no certificate: leave caFile out, or write https://`}},
 		"not a url":                {"    type", "    url: pa55word\n    type", []string{`3: forges[0].url: must be an address like https://liftlock.example.com`}},
 		"an unknown forge":         {"forge: hub", "forge: hob", []string{`7: repositories[0].forge: there is no forge "hob"; did you mean "hub"?`}},

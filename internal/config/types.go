@@ -179,6 +179,9 @@ type Forge struct {
 	// CAFile has the authorities of its certificate, in PEM: besides the system's for its
 	// API, alone for Git. Empty: the system's.
 	CAFile string `yaml:"caFile"`
+	// PublicLimits keeps to the limits of calls that github.com or gitlab.com publishes,
+	// wherever URL is: a proxy before it, or a server with the same limits switched on.
+	PublicLimits bool `yaml:"publicLimits"`
 	// WebhookSecrets: the first signs new hooks, all are accepted.
 	WebhookSecrets     []Secret `yaml:"webhookSecrets"`
 	WebhookSecretsFile string   `yaml:"webhookSecretsFile"`

@@ -178,6 +178,9 @@ func (c *checker) checkForges(forges []Forge) {
 		case f.CAFile != "" && strings.HasPrefix(f.URL, "http://"):
 			c.Errorf(at+".caFile", "url is http://, which shows no certificate: leave caFile out, or write https://")
 		}
+		if f.PublicLimits && f.Type == Gitea {
+			c.Errorf(at+".publicLimits", "there is no public Gitea whose limits would be known; leave it out")
+		}
 		switch {
 		case c.Doc.Has(at + ".auth.app"):
 			c.checkApp(at+".auth", &f)

@@ -88,7 +88,6 @@ type harnessOptions struct {
 	files           map[string]string                  // further files
 	serverLines     string                             // further keys of the server's file
 	externalURL     string                             // empty: http://server.example
-	forgeLines      string                             // further keys of its forge's entry
 	repositoryLines string                             // further repositories of the server's file
 	argocdLines     string                             // further lines of its Argo CD's entry
 	plugin          string                             // of Argo CD's, which renders every target; empty: none
@@ -106,6 +105,8 @@ type harnessOptions struct {
 	face            emulator.Face          // of the forge; empty: FORGE's
 	publicLimits    bool                   // GitLab's face: those of gitlab.com to single calls
 	rateLimit       int                    // of the forge, calls of an account; 0: its own
+	secondaryShare  int                    // GitHub's face: the part of its secondary limits that is enforced; 0: none
+	forgeLines      string                 // further lines of its entry in the server's file
 	gitlab          emulator.GitLabProject // the repository's, on GitLab's face
 }
 
@@ -203,7 +204,7 @@ func newHarness(t testing.TB, p harnessOptions) *harness {
 	s := &harness{t: t, opts: p, dir: t.TempDir()}
 	o := emulator.Options{Dir: filepath.Join(s.dir, "world"), Timings: p.timings, Face: cmp.Or(p.face, forgeFace()),
 		KeepHooks:    !p.manageHook, // nobody would enable one again that was made by hand
-		PublicLimits: p.publicLimits, RateLimit: p.rateLimit}
+		PublicLimits: p.publicLimits, RateLimit: p.rateLimit, SecondaryShare: p.secondaryShare}
 	if p.clock != nil {
 		o.Now = p.clock.Now
 	}

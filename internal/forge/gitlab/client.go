@@ -63,8 +63,9 @@ type Options struct {
 	OnLimited func(until time.Time, endpoint string)
 	// Exchange is of what is known of the limits, with other processes that go by the same
 	// clock, Now; nil: there are none.
-	Exchange forge.Exchange
-	Now      func() time.Time // nil: time.Now
+	Exchange     forge.Exchange
+	PublicLimits bool             // keep to gitlab.com's published limits, whichever GitLab it is
+	Now          func() time.Time // nil: time.Now
 }
 
 // Driver talks to one GitLab with one identity. Safe for concurrent use.
@@ -107,7 +108,7 @@ func New(o Options) (*Driver, error) {
 		CacheBytes:    cacheBytes,
 		Caches:        o.Caches,
 		OnCall:        o.OnCall,
-		Limits:        limitsOf(base, o.CallLimits),
+		Limits:        limitsOf(base, o.PublicLimits, o.CallLimits),
 		IsOfEndpoint:  isOfEndpoint,
 		OnLimited:     o.OnLimited,
 		Identity:      "token",

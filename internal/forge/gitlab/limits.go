@@ -32,15 +32,16 @@ const (
 	defaultProjectReads = 400
 )
 
-// limitsOf are the limits that a server's answers say nothing of.
-func limitsOf(base *url.URL, set CallLimits) (limits []transport.Limit) {
+// limitsOf are the limits that a server's answers say nothing of: public says that gitlab.com's
+// hold at base, whatever its name is.
+func limitsOf(base *url.URL, public bool, set CallLimits) (limits []transport.Limit) {
 	add := func(name string, calls int, every time.Duration, cost func(string) int) {
 		if calls > 0 {
 			limits = append(limits, transport.Limit{Name: name, Calls: calls, Every: every, Cost: cost})
 		}
 	}
 	notes, projects := defaultNewNotes, defaultProjectReads
-	if base.Host == "gitlab.com" {
+	if public || base.Host == "gitlab.com" {
 		notes, projects = publicNewNotes, publicProjectReads
 		add("calls", publicCalls, time.Minute, func(string) int { return 1 })
 		add("looks at users", publicUserReads, 10*time.Minute, costOf("GET users"))

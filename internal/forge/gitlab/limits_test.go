@@ -16,14 +16,16 @@ func TestLimits(t *testing.T) {
 	const public, other = "https://gitlab.com", "https://git.example.com/git"
 	for _, c := range []struct {
 		name, url string
+		public    bool
 		set       CallLimits
 		want      string
 	}{
-		{"gitlab.com", public, CallLimits{}, "calls 2000, looks at users 300, new notes 60, looks at projects 400"},
-		{"gitlab.com, lower", public, CallLimits{NewNotes: n(30)}, "calls 2000, looks at users 300, new notes 30, looks at projects 400"},
-		{"one's own", other, CallLimits{}, "new notes 300, looks at projects 400"},
-		{"one's own, as its administrator set it", other, CallLimits{NewNotes: n(20), ProjectReads: n(50)}, "new notes 20, looks at projects 50"},
-		{"one's own, without limits", other, CallLimits{NewNotes: n(0), ProjectReads: n(0)}, ""},
+		{"gitlab.com", public, false, CallLimits{}, "calls 2000, looks at users 300, new notes 60, looks at projects 400"},
+		{"gitlab.com, lower", public, false, CallLimits{NewNotes: n(30)}, "calls 2000, looks at users 300, new notes 30, looks at projects 400"},
+		{"one's own", other, false, CallLimits{}, "new notes 300, looks at projects 400"},
+		{"one's own, as its administrator set it", other, false, CallLimits{NewNotes: n(20), ProjectReads: n(50)}, "new notes 20, looks at projects 50"},
+		{"one's own, as public as gitlab.com", other, true, CallLimits{}, "calls 2000, looks at users 300, new notes 60, looks at projects 400"},
+		{"one's own, without limits", other, false, CallLimits{NewNotes: n(0), ProjectReads: n(0)}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			base, err := url.Parse(c.url)
@@ -31,7 +33,7 @@ func TestLimits(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got []string
-			for _, l := range limitsOf(base, c.set) {
+			for _, l := range limitsOf(base, c.public, c.set) {
 				got = append(got, fmt.Sprint(l.Name, " ", l.Calls))
 			}
 			if s := strings.Join(got, ", "); s != c.want {

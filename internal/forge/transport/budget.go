@@ -107,8 +107,10 @@ func NewBudget(now func() time.Time, limits []Limit, onLimited func(until time.T
 }
 
 // begin takes a call out of the budget, or says why it can't be made now. It waits for a
-// place only. end is called with the answer when the call is over, nil where there was none.
-func (b *Budget) begin(ctx context.Context, endpoint string) (end func(*http.Response, []byte), err error) {
+// place only. end is called with the answer when the call is over, nil where there was none,
+// and gives when to try again a call that was refused for the number of them; zero where it
+// wasn't.
+func (b *Budget) begin(ctx context.Context, endpoint string) (end func(*http.Response, []byte) time.Time, err error) {
 	p := forge.PriorityOf(ctx)
 	release, err := b.takePlace(ctx, p)
 	if err != nil {
@@ -124,12 +126,14 @@ func (b *Budget) begin(ctx context.Context, endpoint string) (end func(*http.Res
 	}
 	b.inFlight++
 	b.remaining--
-	return func(resp *http.Response, body []byte) {
+	return func(resp *http.Response, body []byte) time.Time {
 		defer release()
-		if limited := b.end(now, endpoint, resp, body); limited && b.exchange != nil {
+		until := b.end(now, endpoint, resp, body)
+		if !until.IsZero() && b.exchange != nil {
 			// This process may call nothing for long: the others are told now.
 			b.exchangeNow(context.WithoutCancel(ctx))
 		}
+		return until
 	}, nil
 }
 
@@ -196,32 +200,32 @@ func (b *Budget) check(now time.Time, p forge.Priority, endpoint string) error {
 	return nil
 }
 
-// end takes note of an answer to a call of an endpoint that began at a time. limited says that it
-// was refused for the number of all calls.
-func (b *Budget) end(began time.Time, endpoint string, resp *http.Response, body []byte) (limited bool) {
+// end takes note of an answer to a call of an endpoint that began at a time. until is when calls, or
+// those of the endpoint, may be made again, where it was refused for the number of them; zero where
+// it wasn't.
+func (b *Budget) end(began time.Time, endpoint string, resp *http.Response, body []byte) (until time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.inFlight--
 	if resp == nil {
-		return false
+		return time.Time{}
 	}
 	now := b.now()
 	offset := clockOffset(resp.Header, now)
 	b.readRemaining(resp.Header, offset)
 	if !isLimited(resp, body) {
-		return false
+		return time.Time{}
 	}
-	until := parseRetryTime(resp.Header, now, offset)
+	until = parseRetryTime(resp.Header, now, offset)
 	if b.isOfEndpoint != nil && b.isOfEndpoint(resp, body) {
-		b.closeEndpoint(endpoint, now, until)
-		return false
+		return b.closeEndpoint(endpoint, now, until)
 	}
 	if !began.After(b.limitedAt) {
 		// It was under way when the forge refused another: the same refusal.
 		if until.After(b.closedUntil) {
 			b.closedUntil = until
 		}
-		return true
+		return b.closedUntil
 	}
 	if b.limitedAt.IsZero() || now.Sub(b.limitedAt) >= repeatedWithin {
 		b.repeated = 0
@@ -235,12 +239,12 @@ func (b *Budget) end(began time.Time, endpoint string, resp *http.Response, body
 	if b.onLimited != nil {
 		b.onLimited(until, "")
 	}
-	return true
+	return until
 }
 
 // closeEndpoint keeps calls of an endpoint back until a time, or where that isn't known for a
-// while; everything else goes on.
-func (b *Budget) closeEndpoint(endpoint string, now, until time.Time) {
+// while, which it gives; everything else goes on.
+func (b *Budget) closeEndpoint(endpoint string, now, until time.Time) time.Time {
 	if !until.After(now) {
 		until = now.Add(firstWait)
 	}
@@ -249,6 +253,7 @@ func (b *Budget) closeEndpoint(endpoint string, now, until time.Time) {
 	if isNew && b.onLimited != nil {
 		b.onLimited(until, endpoint)
 	}
+	return until
 }
 
 // readRemaining reads how many calls are left of the limit that all calls of the account
@@ -293,7 +298,8 @@ func isLimited(resp *http.Response, body []byte) bool {
 	case http.StatusTooManyRequests:
 		return true
 	case http.StatusForbidden: // GitHub, which doesn't always send the headers
-		return resp.Header.Get("Retry-After") != "" || resp.Header.Get("X-RateLimit-Remaining") == "0" || bytes.Contains(bytes.ToLower(body), []byte("rate limit"))
+		return resp.Header.Get("Retry-After") != "" || resp.Header.Get("X-RateLimit-Remaining") == "0" ||
+			bytes.Contains(bytes.ToLower(body), []byte("rate limit")) || bytes.Contains(body, []byte("secondary-rate-limits")) // in the address of its documentation
 	}
 	return false
 }

@@ -237,7 +237,7 @@ func TestReserves(t *testing.T) {
 // TestUrgentCallsHavePlaces: calls that hang leave places to what is urgent.
 func TestUrgentCallsHavePlaces(t *testing.T) {
 	b := NewBudget(func() time.Time { return start }, nil, nil)
-	var ends []func(*http.Response, []byte)
+	var ends []func(*http.Response, []byte) time.Time
 	begin := func(p forge.Priority, want bool) {
 		t.Helper()
 		ctx := forge.WithPriority(t.Context(), p)

@@ -259,13 +259,14 @@ func (t *roundTripper) send(req *http.Request) (*http.Response, []byte, error) {
 		status = resp.StatusCode
 		body, err = readAll(resp.Body)
 	}
-	end(resp, body)
+	again := end(resp, body)
 	if t.OnCall != nil {
 		t.OnCall(endpoint, status, time.Since(start))
 	}
 	if err != nil {
 		return nil, nil, err
 	}
+	noteRetryTime(resp, again, t.Now())
 
 	switch {
 	case seen != nil && status == http.StatusNotModified:
