@@ -38,7 +38,7 @@ func TestPromotionsAtOnce(t *testing.T) {
 }
 
 // idleInterval is how often is looked whether a server with much to do rests: that takes long itself.
-const idleInterval = 100 * time.Millisecond
+const idleInterval = 200 * time.Millisecond
 
 // startAtOnce starts a server that looks after so many components.
 func startAtOnce(t *testing.T, components int, o harnessOptions) *harness {
@@ -48,9 +48,10 @@ func startAtOnce(t *testing.T, components int, o harnessOptions) *harness {
 		o.components = append(o.components, fmt.Sprintf("c%03d", i))
 	}
 	o.clock = newSteppedClock()
-	// Of many Applications, while time goes on fast, Argo CD would do most at its usual paces.
+	// Argo CD compares all Applications after a push: after each of hundreds that would be most of what
+	// is done here. Of those that wait a refresh is asked for.
 	o.timings = emulator.FastTimings()
-	o.timings.Tick, o.timings.Resync = 50*time.Millisecond, 3*time.Minute
+	o.timings.Tick, o.timings.Notice, o.timings.Resync = 50*time.Millisecond, time.Minute, 3*time.Minute
 	o.pipeline = pipelineYAML([]string{"limits: {openPerEnvironment: 1000, mergesPerHour: 1000}"},
 		"name: dev\nverify: "+verify, "name: qa\nafter: [dev]\nmerge: auto\nverify: "+verify)
 	s := startHarness(t, o)
