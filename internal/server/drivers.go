@@ -47,7 +47,7 @@ func newDriver(c *config.Config, f config.Forge, o driverOptions) (forge.Forge, 
 		return gitea.New(gitea.Options{URL: f.URL, Token: f.Auth.Token.Reveal(), UserAgent: agent, RootCAs: authorities, Caches: o.caches, OnCall: o.onCall, OnLimited: o.onLimited, Exchange: o.exchange, Now: o.now})
 	case config.GitLab:
 		return gitlab.New(gitlab.Options{URL: cmp.Or(f.URL, publicGitLab), Token: f.Auth.Token.Reveal(), UserAgent: agent, RootCAs: authorities, Caches: o.caches,
-			PublicLimits: f.PublicLimits, CallLimits: gitlab.CallLimits(f.Limits), OnCall: o.onCall, OnLimited: o.onLimited, Exchange: o.exchange, Now: o.now})
+			CallLimits: gitlab.CallLimits(f.Limits), OnCall: o.onCall, OnLimited: o.onLimited, Exchange: o.exchange, PublicLimits: f.PublicLimits, Now: o.now})
 	}
 	return nil, fmt.Errorf("type %q is not supported", f.Type)
 }

@@ -21,8 +21,7 @@ func TestPromotionsAtOnce(t *testing.T) {
 	if *runLong {
 		promotions, perMinute = 500, emulator.DefaultGitLabRateLimit
 	}
-	s := startAtOnce(t, promotions, harnessOptions{face: emulator.GitLab, publicLimits: true, rateLimit: perMinute,
-		forgeLines: "    limits: {newNotesPerMinute: 60, projectReadsPerMinute: 400}\n"})
+	s := startAtOnce(t, promotions, harnessOptions{face: emulator.GitLab, publicLimits: true, rateLimit: perMinute, forgeLines: "    publicLimits: true\n"})
 	took := s.promoteAtOnce(5 * time.Second)
 	calls, sum := s.Forge.Calls(), 0
 	for route, n := range calls {
@@ -38,8 +37,8 @@ func TestPromotionsAtOnce(t *testing.T) {
 	}
 }
 
-// idleInterval is how often it is looked whether hundreds of promotions have come to rest.
-const idleInterval = 100 * time.Millisecond
+// idleInterval is how often is looked whether a server with much to do rests: that takes long itself.
+const idleInterval = 200 * time.Millisecond
 
 // startAtOnce starts a server that looks after so many components.
 func startAtOnce(t *testing.T, components int, o harnessOptions) *harness {
@@ -49,8 +48,10 @@ func startAtOnce(t *testing.T, components int, o harnessOptions) *harness {
 		o.components = append(o.components, fmt.Sprintf("c%03d", i))
 	}
 	o.clock = newSteppedClock()
-	o.timings = emulator.FastTimings() // Applications are many, and time goes on fast: at these paces Argo CD would do most
-	o.timings.Tick, o.timings.Resync = 50*time.Millisecond, 3*time.Minute
+	// Argo CD compares all Applications after a push: after each of hundreds that would be most of what
+	// is done here. Of those that wait a refresh is asked for.
+	o.timings = emulator.FastTimings()
+	o.timings.Tick, o.timings.Notice, o.timings.Resync = 50*time.Millisecond, time.Minute, 3*time.Minute
 	o.pipeline = pipelineYAML([]string{"limits: {openPerEnvironment: 1000, mergesPerHour: 1000}"},
 		"name: dev\nverify: "+verify, "name: qa\nafter: [dev]\nmerge: auto\nverify: "+verify)
 	s := startHarness(t, o)

@@ -32,7 +32,7 @@ const (
 	defaultProjectReads = 400
 )
 
-// limitsOf are the limits that a server's answers say nothing of. public says that gitlab.com's
+// limitsOf are the limits that a server's answers say nothing of: public says that gitlab.com's
 // hold at base, whatever its name is.
 func limitsOf(base *url.URL, public bool, set CallLimits) (limits []transport.Limit) {
 	add := func(name string, calls int, every time.Duration, cost func(string) int) {

@@ -200,8 +200,9 @@ func (b *Budget) check(now time.Time, p forge.Priority, endpoint string) error {
 	return nil
 }
 
-// end takes note of an answer to a call of an endpoint that began at a time. until is when such
-// calls may be made again, where it was refused for the number of them; zero where it wasn't.
+// end takes note of an answer to a call of an endpoint that began at a time. until is when calls, or
+// those of the endpoint, may be made again, where it was refused for the number of them; zero where
+// it wasn't.
 func (b *Budget) end(began time.Time, endpoint string, resp *http.Response, body []byte) (until time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -242,7 +243,7 @@ func (b *Budget) end(began time.Time, endpoint string, resp *http.Response, body
 }
 
 // closeEndpoint keeps calls of an endpoint back until a time, or where that isn't known for a
-// while; everything else goes on. It gives until when.
+// while, which it gives; everything else goes on.
 func (b *Budget) closeEndpoint(endpoint string, now, until time.Time) time.Time {
 	if !until.After(now) {
 		until = now.Add(firstWait)
