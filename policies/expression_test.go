@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
 )
 
 func promotionFacts() Facts {
@@ -191,6 +194,20 @@ func TestExpressionTexts(t *testing.T) {
 		if got := (&Gate{Expression: &expression}).Evaluate(long); got.Outcome != want {
 			t.Errorf("%s says %+v", expression, got)
 		}
+	}
+}
+
+// TestTextsAreAddedUp holds that what is as long as a text may be, and goes on, is too long.
+func TestTextsAreAddedUp(t *testing.T) {
+	full := types.String(strings.Repeat("a", maxExpressionText))
+	rest := types.DefaultTypeAdapter.NativeToValue([]string{strings.Repeat("a", maxExpressionText-2), "b"}) // an entry counts 2 besides
+	for name, values := range map[string][]ref.Val{"one after the other": {full, types.String("b")}, "in a list": {rest}} {
+		if got := addSizes(values...); got <= maxExpressionText {
+			t.Errorf("%s: %d", name, got)
+		}
+	}
+	if got := addSizes(full); got != maxExpressionText {
+		t.Errorf("it counts %d of %d", got, maxExpressionText)
 	}
 }
 

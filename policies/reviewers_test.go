@@ -47,6 +47,8 @@ func TestWantedReviewers(t *testing.T) {
 		"two gates, each person once":             {[]Gate{gate(1, "ada", "acme/sre"), gate(1, "Ada", "grace", "ACME/sre", "acme/web")}, Facts{}, []string{"ada", "grace"}, []string{"acme/sre", "acme/web"}},
 		"a gate that passes":                      {[]Gate{gate(1, "ada", "grace")}, Facts{Approvals: review("ada", true)}, nil, nil},
 		"only the gate that doesn't":              {[]Gate{gate(1, "ada", "ken"), gate(1, "grace")}, Facts{Approvals: review("ada", true)}, []string{"grace"}, nil},
+		"teams only of the gate that doesn't":     {[]Gate{gate(1, "ada", "acme/web"), gate(1, "acme/sre")}, Facts{Approvals: review("ada", true)}, nil, []string{"acme/sre"}},
+		"who reviewed the release before twice":   {one, Facts{ReviewRequests: requested("r1", "acme/sre", "ada", "grace"), Approvals: review("ada", false), Rejections: review("Ada", false)}, []string{"ada"}, nil},
 		"who has approved":                        {[]Gate{gate(2, "ada", "grace")}, Facts{Approvals: review("ADA", true)}, []string{"grace"}, nil},
 		"who asks for changes":                    {one, Facts{Rejections: review("ada", true)}, []string{"grace"}, []string{"acme/sre"}},
 		"an author":                               {one, Facts{Authors: accounts("Ada")}, []string{"grace"}, []string{"acme/sre"}},

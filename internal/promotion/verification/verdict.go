@@ -268,7 +268,7 @@ func (j *judgement) comparedVerdict() Verdict {
 		}
 		return j.healthVerdict(true, "")
 	}
-	if j.mem.Done.IsZero() && j.e.DeployedBefore && j.isSyncedButForFailure() {
+	if j.mem.Done.IsZero() && j.isSyncedButForFailure() {
 		// The sync that succeeded and the one that failed came between two looks.
 		j.mem.Done, j.mem.TimeoutFrom = j.now, j.now
 	}

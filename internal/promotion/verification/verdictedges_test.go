@@ -133,6 +133,19 @@ func TestVerdictEdges(t *testing.T) {
 			s.app.Operation.Partial = true
 			s.judgeAt(second, Refreshing, "")
 		}},
+		{"a sync of a part that runs in the failed one's place doesn't acquit", func(s *scenario) {
+			s.notice()
+			s.fail("boom")
+			s.judgeAt(0, Degraded, "")
+			s.operate("Running", "")
+			s.app.Operation.Partial, s.app.Pending = true, true
+			s.judgeAt(second, Degraded, "boom")
+		}},
+		{"a sync that ended in a phase that isn't known", func(s *scenario) {
+			s.notice()
+			s.operate("Paused", "")
+			s.judgeAt(0, Syncing, "OutOfSync, and no sync has begun")
+		}},
 		{"a sync of a part that failed is said", func(s *scenario) {
 			s.notice()
 			s.operate("Failed", "one or more objects failed to apply")
@@ -258,6 +271,13 @@ func TestVerdictEdges(t *testing.T) {
 				s.judgeAt((i+1)*second, []State{Refreshing, Progressing}[i], "")
 			}
 			s.judgeAt(32*second, Degraded, "health is Degraded, and has been for 30s")
+		}},
+		{"settled: since the first sync, not since the last look", func(s *scenario) {
+			laterFailed(s)
+			s.judgeAt(minute, Refreshing, "")
+			if s.judgeAt(5*minute, Refreshing, ""); !s.mem.Done.Equal(start) {
+				s.t.Errorf("it was done at %s", s.mem.Done)
+			}
 		}},
 		{"settled: not where its history doesn't either", func(s *scenario) {
 			s.sync()
@@ -437,14 +457,18 @@ func TestUnhealthyBeforeByItsHistory(t *testing.T) {
 		see  func(s *scenario)
 		want bool
 	}{
-		"noticed, and not begun":     {func(*scenario) {}, true},
-		"by the Application's past":  {func(s *scenario) { s.e.DeployedBefore = true }, false},
-		"nothing differed":           {func(s *scenario) { s.app.SyncStatus = "Synced" }, false},
-		"its sync runs":              {func(s *scenario) { s.operate("Running", "") }, false},
-		"an older commit's sync ran": {func(s *scenario) { s.app.Operation, s.e.OperationRel = nil, nil }, true},
-		"by Argo CD's own times":     {unhealthyFor(minute, minute-second), true},
-		"since its sync began":       {unhealthyFor(minute, minute), false},
-		"since when isn't told":      {func(s *scenario) { unhealthyFor(minute, minute-second)(s); s.app.HealthSince = time.Time{} }, false},
+		"noticed, and not begun":    {func(*scenario) {}, true},
+		"by the Application's past": {func(s *scenario) { s.e.DeployedBefore = true }, false},
+		"nothing differed":          {func(s *scenario) { s.app.SyncStatus = "Synced" }, false},
+		"of its sync no revision is known": {func(s *scenario) {
+			s.app.Revisions, s.app.Operation.Revisions = nil, nil
+		}, true},
+		"it lacks what its sync makes": {func(s *scenario) { s.operate("Running", ""); s.app.Health = "Missing" }, false},
+		"its sync runs":                {func(s *scenario) { s.operate("Running", "") }, false},
+		"an older commit's sync ran":   {func(s *scenario) { s.app.Operation, s.e.OperationRel = nil, nil }, true},
+		"by Argo CD's own times":       {unhealthyFor(minute, minute-second), true},
+		"since its sync began":         {unhealthyFor(minute, minute), false},
+		"since when isn't told":        {func(s *scenario) { unhealthyFor(minute, minute-second)(s); s.app.HealthSince = time.Time{} }, false},
 		"another commit's sync ran and failed": {func(s *scenario) {
 			unhealthyFor(minute, minute-second)(s)
 			s.app.SyncStatus, s.app.Operation.Revisions, s.e.OperationRel = "Synced", []string{commitW}, []Relation{Before}
@@ -459,8 +483,8 @@ func TestUnhealthyBeforeByItsHistory(t *testing.T) {
 		s.notice()
 		s.app.Health = "Degraded"
 		c.see(s)
-		if _, mem := Judge(s.e, s.app, s.rel, s.mem, start); mem.UnhealthyBefore != c.want {
-			t.Errorf("%s: it was unhealthy before: %t", name, mem.UnhealthyBefore)
+		if _, mem := Judge(s.e, s.app, s.rel, s.mem, start); (mem.UnhealthyBefore || mem.MissingBefore) != c.want {
+			t.Errorf("%s: it was unhealthy before: %t, or missing: %t", name, mem.UnhealthyBefore, mem.MissingBefore)
 		}
 	}
 	s := newScenario(t)
