@@ -3,6 +3,7 @@ package facts
 import (
 	"context"
 	"crypto/sha256"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -37,6 +38,8 @@ type Repository struct {
 	// Unsigned says why the forge takes our commits for unsigned, and what to do; empty: they are
 	// signed, or who made this doesn't care.
 	Unsigned string
+	// SignedByForge says that the forge, a forge.CommitSigner, commits what we push.
+	SignedByForge bool
 }
 
 // Words is one of Liftlock's texts in the words of the repository's forge.
@@ -45,6 +48,17 @@ func (r *Repository) Words(text string) string { return wording.ForForge(r.Forge
 // IsOurs says whether an account is our own, also under another login.
 func (r *Repository) IsOurs(login string, id int64) bool {
 	return r.bot().Matches(policies.Account{ID: id, Login: login})
+}
+
+// isCommittedByUs says whether a commit names us as who committed it or, where the forge commits for
+// us, as its author. Anybody can write that: what doesn't is somebody's and left alone, what does is
+// proven by nothing.
+func (r *Repository) isCommittedByUs(c *git.CommitInfo) bool {
+	us := r.Mirror.Committer()
+	if signer, ok := r.Forge.(forge.CommitSigner); ok && r.SignedByForge && signer.IsSigner(c.Committer.Email) {
+		return strings.EqualFold(c.Author.Email, us.Email)
+	}
+	return c.Committer == us
 }
 
 // bot is our own account.

@@ -176,7 +176,12 @@ func (d *Driver) isForgeItself(p forge.Contributor) bool {
 	if p.User != (forge.User{}) {
 		return strings.EqualFold(p.User.Login, webFlowLogin)
 	}
-	return strings.EqualFold(p.Email, "noreply@github.com") || strings.EqualFold(p.Email, "noreply@"+d.base.Hostname())
+	return isForgeAddress(d.base, p.Email)
+}
+
+// isForgeAddress says that an address is the one by which GitHub itself commits.
+func isForgeAddress(base *url.URL, email string) bool {
+	return strings.EqualFold(email, "noreply@github.com") || strings.EqualFold(email, "noreply@"+base.Hostname()) || strings.EqualFold(email, "noreply@"+noReplyHost(base))
 }
 
 // addCoAuthors adds those whom a commit's message names. GitHub's REST API doesn't
