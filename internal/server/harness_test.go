@@ -88,6 +88,7 @@ type harnessOptions struct {
 	files           map[string]string                  // further files
 	serverLines     string                             // further keys of the server's file
 	externalURL     string                             // empty: http://server.example
+	forgeLines      string                             // further keys of its forge's entry
 	repositoryLines string                             // further repositories of the server's file
 	argocdLines     string                             // further lines of its Argo CD's entry
 	plugin          string                             // of Argo CD's, which renders every target; empty: none
