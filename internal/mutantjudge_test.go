@@ -75,8 +75,8 @@ func (j *mutantJudge) prepare(ctx context.Context, schema *mutantSchema) error {
 	if j.binary, err = schema.build(ctx, j.scratch, j.pkg); err != nil {
 		return err
 	}
-	unchanged := filepath.Join(j.scratch, "unchanged.test")
-	if err := writeMutant(unchanged, j.binary, 0, ""); err != nil {
+	unchanged, output := filepath.Join(j.scratch, "unchanged.test"), filepath.Join(j.scratch, "evaluated")
+	if err := writeMutant(unchanged, j.binary, 0, output); err != nil {
 		return err
 	}
 	names := []string{j.only}
@@ -91,12 +91,11 @@ func (j *mutantJudge) prepare(ctx context.Context, schema *mutantSchema) error {
 	}
 	for _, name := range names {
 		test := judgingTest{name: name}
-		output, path := filepath.Join(j.scratch, name+".evaluated"), filepath.Join(j.scratch, name+".test")
-		if err := writeMutant(path, j.binary, 0, output); err != nil {
-			return err
+		if err := os.Remove(output); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("forget what the test before came by: %w", err)
 		}
 		start := time.Now()
-		passed, used, err := j.runTests(ctx, path, []judgingTest{test})
+		passed, used, err := j.runTests(ctx, unchanged, []judgingTest{test})
 		if err == nil && !passed {
 			err = errors.New("it doesn't pass as the code is")
 		}
@@ -108,9 +107,6 @@ func (j *mutantJudge) prepare(ctx context.Context, schema *mutantSchema) error {
 			return fmt.Errorf("read what %s of %s came by: %w", name, j.pkg, err)
 		}
 		j.tests = append(j.tests, test)
-		if err := os.Remove(path); err != nil {
-			return fmt.Errorf("remove a mutant: %w", err)
-		}
 	}
 	slices.SortStableFunc(j.tests, func(a, b judgingTest) int { return cmp.Compare(a.cpu, b.cpu) })
 	return nil

@@ -139,11 +139,9 @@ func (e *Expression) compileAnew() (*compiledExpression, error) {
 	return c, checkCost(env, checked)
 }
 
-// isReleaseImages says that a part of an expression is release.images.
-func isReleaseImages(x celast.Expr) bool {
-	of := x.AsSelect() // of anything else both are empty
-	return of.FieldName() == "images" && of.Operand().AsIdent() == "release"
-}
+// isReleaseImages says that a part of an expression is release.images: nothing else has a field
+// of that name, and of what is no field it is empty.
+func isReleaseImages(x celast.Expr) bool { return x.AsSelect().FieldName() == "images" }
 
 func (e *Expression) evaluate(f Facts) Result {
 	r := Result{Gate: e.kindName(), Outcome: Wait}

@@ -35,6 +35,7 @@ func TestExpression(t *testing.T) {
 		`true`:  {Outcome: Pass, Reason: "the expression is true"},
 		`false`: {Outcome: Wait, Reason: "the expression is false"},
 		`size(release.images) > 0 && release.images.all(i, i.tag.matches("^v[0-9.]+$"))`:                     {Outcome: Pass, Reason: "the expression is true"},
+		`release.images.all(i, i.tag != "")`:                                                                 {Outcome: Pass, Reason: "the expression is true"},
 		`release.images.all(i, i.digest != "")`:                                                              {Outcome: Wait, Reason: "the expression is false"},
 		`release.fields.exists(f, f.field.endsWith("newTag") && f.old == "v1.4.2" && f.new.startsWith("v"))`: {Outcome: Pass, Reason: "the expression is true"},
 		`pipeline == "shop" && environment == "prod" && component == "web" && release.short == "aaaaaaaaaaaa" && release.id.startsWith(release.short) && release.name == "v1.5.0"`: {Outcome: Pass, Reason: "the expression is true"},
@@ -359,6 +360,19 @@ func TestExpressionProblems(t *testing.T) {
 		if got != want && (want != "" || got == "none" && !strings.HasPrefix(expression, "!")) {
 			t.Errorf("%.40s: it says\n%q, want\n%q", expression, got, want)
 		}
+	}
+}
+
+// TestExpressionMentions holds which words are in an expression: whole ones.
+func TestExpressionMentions(t *testing.T) {
+	for expression, want := range map[Expression]bool{`u.healthyFor > duration("1h")`: true, `healthyFor`: true, `u.healthyFor2 > 1`: false, `u.un_healthyFor > 1`: false, `u.UnhealthyFor > 1`: false} {
+		if got := expression.mentions(wordHealthy); got != want {
+			t.Errorf("%s mentions it: %t", expression, got)
+		}
+	}
+	broken := Expression("1 +")
+	if constant, is := broken.findConstant(); is {
+		t.Errorf("what can't be compiled is always %+v", constant)
 	}
 }
 

@@ -119,6 +119,8 @@ func TestMetricQuery(t *testing.T) {
 		`up`: `up`,
 		`e{env="{{ .environment }}",c='{{.component}}',p=~` + "`{{ .pipeline }}.*`}": `e{env="prod",c='web',p=~` + "`shop.*`}",
 		`e{env={{ .environment }}, version="{{ .tag }}", r="{{ .release }}"}`:        `e{env="prod", version="v1.5.0", r="aaaaaaaaaaaa"}`,
+		`e{a="x",b={{ .environment }}}`:                                              `e{a="x",b="prod"}`,
+		"e{a=`x\\`,b={{ .environment }}}":                                            "e{a=`x\\`,b=\"prod\"}",
 		`e{a="x",b="{{ .environment }}"}`:                                            `e{a="x",b="prod"}`,
 		`e{a="\"{{ .environment }}"} # it's "` + "\n" + `+ {x={{.component}}}`:       `e{a="\"prod"} # it's "` + "\n" + `+ {x="web"}`,
 	} {
@@ -139,6 +141,7 @@ func TestMetricQuery(t *testing.T) {
 		`{{ environment }}`:       "knows only ",
 		`{{ .environment | x }}`:  "knows only ",
 		`up # {{ .environment }}`: "{{ .environment }} stands in a comment",
+		`e{a="\`:                  `a string that begins with " has no end`,
 		`e{a="x}`:                 `a string that begins with " has no end`,
 	} {
 		m := newMetric()

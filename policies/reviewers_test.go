@@ -66,6 +66,7 @@ func TestWantedReviewers(t *testing.T) {
 		"who reviewed it and may not write":       {one, Facts{ReviewRequests: requested("r1", "acme/sre", "ada", "grace"), Approvals: []Approval{{User: "ada"}}}, nil, nil},
 		"who reviewed it, once":                   {one, Facts{ReviewRequests: requested("r2", "acme/sre", "ada", "grace"), Approvals: review("ada", false)}, nil, nil},
 		"who reviewed it and is an author by now": {one, Facts{ReviewRequests: requested("r1", "acme/sre", "ada", "grace"), Approvals: review("ada", false), Authors: accounts("ada")}, nil, nil},
+		"who reviewed before any was requested":   {one, Facts{Approvals: review("ken", false, "acme/sre")}, []string{"ada", "grace"}, []string{"acme/sre"}},
 		"who reviewed both":                       {[]Gate{gate(2, "ada", "grace")}, Facts{ReviewRequests: requested("r1", "ada", "grace"), Approvals: append(review("ada", false), review("ada", true)...)}, nil, nil},
 		"at most 15":                              {[]Gate{gate(1, append(many(20), "acme/sre")...)}, Facts{}, many(14), []string{"acme/sre"}},
 		"at most 15 with those who were asked":    {[]Gate{gate(1, append(many(20), "acme/sre")...)}, Facts{ReviewRequests: requested("r2", many(14)...)}, nil, []string{"acme/sre"}},

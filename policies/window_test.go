@@ -154,6 +154,10 @@ func TestWindows(t *testing.T) {
 			Gate{Window: &always}, "2026-11-23 00:00:00 +0000",
 			Result{Gate: "window", Outcome: Pass, Reason: "open"},
 		},
+		"two that take turns for ever": {
+			Gate{Windows: Windows{{Cron: "0 0 * * *", Duration: 12 * time.Hour, Timezone: "UTC"}, {Cron: "0 12 * * *", Duration: 12 * time.Hour, Timezone: "UTC"}}}, "2026-11-23 00:00:00 +0000",
+			Result{Gate: "windows", Outcome: Pass, Reason: "open"},
+		},
 		"the time isn't known": {
 			Gate{Window: &weekday}, "0001-01-01 00:00:00 +0000",
 			Result{Gate: "window", Outcome: Wait, Reason: "what time it is isn't known"},
@@ -193,6 +197,9 @@ func TestWindowThatDoesNotOpen(t *testing.T) {
 		t.Error("it is open")
 	}
 	if change, known := r.findChangeOnWall(now); !change.IsZero() || !known {
+		t.Errorf("it changes at %s, which is known: %t", change, known)
+	}
+	if change, known := r.findChange(now); !change.IsZero() || known {
 		t.Errorf("it changes at %s, which is known: %t", change, known)
 	}
 	for _, w := range []Window{{Cron: "whenever", Timezone: "UTC"}, {Cron: "0 0 * * *", Timezone: "Mars/Base"}} {

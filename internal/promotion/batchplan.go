@@ -266,7 +266,7 @@ func (b *batchPlanner) composition(j *batchPlan) (Composition, bool) {
 // without them. True when it did.
 func (b *batchPlanner) dropJoiners(j *batchPlan) bool {
 	c, ok := b.composition(j)
-	if !ok || c.State != EditRefused || len(c.RefusedByMember) > 0 || j.recompose || len(j.current) == 0 || len(j.next) <= len(j.current) {
+	if !ok || c.State != EditRefused || len(c.RefusedByMember) > 0 || j.recompose || len(j.current) == 0 {
 		return false
 	}
 	for _, p := range j.current {

@@ -104,6 +104,14 @@ func TestDecideCandidate(t *testing.T) {
 		{name: "a close at the same time as the promote wins", facts: ready().with(past(PastPull{Number: 4, Release: id("r2"), At: noon})).with(request("promote", "qa", "", noon)),
 			want: []string{"answer 3: there is nothing to promote to qa: #4 with r2 was closed by a person; it stays closed until /liftlock retry or a new release"}},
 		{name: "what a person brought is promoted to where it is as little", facts: ready().with(func(f *ComponentFacts) { f.land("qa", "r2", ByPerson, 0) }).with(request("promote", "qa", "", noon)), want: []string{"answer 3: there is nothing to promote to qa"}},
+		{name: "what a person brought gives way to what is older", facts: ready().with(func(f *ComponentFacts) {
+			f.land("dev", "r3", ByPerson, 0)
+			f.land("qa", "r3", ByPerson, 0)
+		}).verdict("dev", verification.Soaking, "not yet").with(request("promote", "qa", "", noon)), want: open},
+		{name: "but what a promotion brought doesn't", facts: ready().with(func(f *ComponentFacts) {
+			f.land("dev", "r3", ByPerson, 0)
+			f.land("qa", "r3", ByPromotion, 5)
+		}).verdict("dev", verification.Soaking, "not yet").verified("qa").with(func(f *ComponentFacts) { f.composed("prod", "r3") }).with(request("promote", "qa", "", noon)), want: []string{"answer 3: there is nothing to promote to qa", "open a promotion of r3 into prod"}},
 		{name: "a revert's commit of another release", facts: ready().with(func(f *ComponentFacts) { f.env("qa").RevertedReleases = []string{wording.Short(id("r7"))} }), want: open},
 		{name: "a revert's commit of it", facts: ready().with(func(f *ComponentFacts) { f.env("qa").RevertedReleases = []string{wording.Short(id("r2"))} }), env: "qa", why: "r2 was reverted from qa by a commit"},
 		{name: "a promotion that was closed lifts no revert before it", facts: ready().with(past(PastPull{Number: 6, Release: id("r2"), Superseded: true, At: noon}, PastPull{Number: 9, Revert: true, Merged: true, Release: id("r2"), At: noon.Add(-time.Hour)})), env: "qa", why: "was reverted from qa by #9"},

@@ -141,7 +141,7 @@ func (j *evaluator) evaluateMergeLimit(p *Pull) (r policies.Result, reached bool
 		}
 	}
 	if limit <= 0 || l.MergesLastHour+queued < limit {
-		return r, false
+		return policies.Result{}, false
 	}
 	r = policies.Result{Gate: "limit", Outcome: policies.Wait, Reason: fmt.Sprintf("%d merges in the last hour (limits.mergesPerHour: %d)", l.MergesLastHour, limit)}
 	if queued > 0 {

@@ -10,13 +10,14 @@ import (
 func TestRequesters(t *testing.T) {
 	f := ComponentFacts{PendingCommands: []PendingCommand{
 		{Verb: "promote", Environment: "qa", By: "linus"},
+		{Verb: "promote", Environment: "qa", By: "ken"},
 		{Verb: "promote", Environment: "qa", By: "ada", Release: "r2"},
 		{Verb: "promote", Environment: "qa", By: "linus", Release: "r2"},
 		{Verb: "promote", Environment: "qa", By: "grace", Release: "r3"},
 		{Verb: "promote", Environment: "prod", By: "grace", Release: "r2"},
 		{Verb: "retry", Environment: "qa", By: "grace"},
 	}}
-	if got := f.Requesters("qa", "r2"); !slices.Equal(got, []string{"ada", "linus"}) {
+	if got := f.Requesters("qa", "r2"); !slices.Equal(got, []string{"ada", "ken", "linus"}) {
 		t.Errorf("it is %q that requested r2 in qa", got)
 	}
 	if got := f.Requesters("dev", "r2"); len(got) > 0 {

@@ -87,6 +87,9 @@ func TestStoppedByTheForge(t *testing.T) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 			st := d.Components[0].Env("qa")
+			if slices.ContainsFunc(st.Why, func(r Reason) bool { return r.Code == "manual" }) {
+				t.Errorf("it waits for a person to merge what the forge wouldn't: %+v", st.Why)
+			}
 			gates := slices.Concat(st.Gates, st.RevertGates)
 			i := slices.IndexFunc(gates, func(g policies.Result) bool { return g.Gate == "mergeable" })
 			if i < 0 || gates[i].Outcome != policies.Wait || !strings.Contains(gates[i].Reason, c.says) {

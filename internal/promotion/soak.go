@@ -43,8 +43,10 @@ func (s Soak) advance(state soakState, now time.Time, maxGap time.Duration) Soak
 		}
 		// A clock may be behind the one that was used then, and that time isn't counted
 		// twice; one that is behind by more is right, and the other was far ahead.
-		if now.After(s.Seen) || s.Seen.Sub(now) > maxGap {
+		if s.Seen.Sub(now) > maxGap {
 			s.Seen = now
+		} else {
+			s.Seen = latest(s.Seen, now)
 		}
 		s.Paused = false
 	}
