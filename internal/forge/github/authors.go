@@ -219,10 +219,12 @@ func noReplyHost(base *url.URL) string {
 	return pages.Hostname()
 }
 
+// authorsQuery reads who made a commit with whom.
+const authorsQuery = `query($owner:String!,$name:String!,$oid:GitObjectID!){repository(owner:$owner,name:$name){object(oid:$oid){...on Commit{authors(first:100){nodes{email user{databaseId login}}}}}}}`
+
 // linkAuthors asks for the accounts of a commit's author and co-authors, by address. An
 // instance without GraphQL knows none.
 func (d *Driver) linkAuthors(ctx context.Context, r forge.Repo, commit string, known map[string]forge.User) error {
-	const query = `query($owner:String!,$name:String!,$oid:GitObjectID!){repository(owner:$owner,name:$name){object(oid:$oid){...on Commit{authors(first:100){nodes{email user{databaseId login}}}}}}}`
 	op := "read the co-authors of a commit of " + r.String()
 	var data struct {
 		Repository struct {
@@ -239,7 +241,7 @@ func (d *Driver) linkAuthors(ctx context.Context, r forge.Repo, commit string, k
 			}
 		}
 	}
-	if err := d.callGraphQL(ctx, op, query, map[string]any{"owner": r.Owner, "name": r.Name, "oid": commit}, &data); forge.IsRetryable(err) {
+	if err := d.callGraphQL(ctx, op, authorsQuery, map[string]any{"owner": r.Owner, "name": r.Name, "oid": commit}, &data); forge.IsRetryable(err) {
 		return err
 	}
 	for _, n := range data.Repository.Object.Authors.Nodes {
