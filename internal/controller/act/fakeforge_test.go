@@ -31,6 +31,8 @@ type fakeForge struct {
 	queues    bool   // it merges by a queue, which never moves
 	undeleted bool   // branches can't be deleted
 
+	refuseComments error // what a new comment is answered with
+
 	requested      []string // from whom reviews are requested
 	refuseRequests error    // what a request for reviews is answered with
 
@@ -284,6 +286,9 @@ func (f *fakeForge) Comments(_ context.Context, _ forge.Repo, number int, _ time
 
 func (f *fakeForge) CreateComment(_ context.Context, _ forge.Repo, number int, body string) (out *forge.Comment, err error) {
 	err = f.pass(func() error {
+		if f.refuseComments != nil {
+			return f.refuseComments
+		}
 		k := f.say(number, bot, body)
 		out = &k
 		return nil

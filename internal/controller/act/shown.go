@@ -119,6 +119,10 @@ func (a *Actor) putComment(ctx context.Context, r *facts.Repository, number int,
 		if written, err = r.Forge.CreateComment(ctx, r.Name, number, text.body); err == nil {
 			s.ID = written.ID
 		}
+		if isFirst && errors.Is(err, forge.ErrRateLimited) { // it wasn't made: nobody has to look for it
+			s.Bare = true
+			return time.Time{}, errors.Join(err, a.putShown(ctx, r, number, s))
+		}
 	}
 	if errors.Is(err, forge.ErrForbidden) || errors.Is(err, forge.ErrInvalid) {
 		// As where somebody has locked the conversation. What is only said must not keep a
