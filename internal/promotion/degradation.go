@@ -230,7 +230,7 @@ func (j *evaluator) openRevert(e *Env, st *EnvState, pending *PendingCommand) {
 		j.finishCommand(pending, false, e.RevertBranchReason)
 		return
 	}
-	if p := findRefusedRevert(e); p != nil && pending != nil && p.At.After(pending.At) {
+	if p := findRefusedRevert(e); p != nil && pending.isOlderThan(p.At) {
 		j.finishCommand(pending, false, fmt.Sprintf("the revert #%d was closed by a person since", p.Number))
 		return
 	}

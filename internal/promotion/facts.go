@@ -175,7 +175,7 @@ func (a *Arrival) MarkVerified(now time.Time) { a.VerifiedAt = later(now, a.Degr
 func (a *Arrival) MarkDegraded(now time.Time) { a.DegradedAt = later(now, a.VerifiedAt) }
 
 func later(now, than time.Time) time.Time {
-	if than.IsZero() || now.After(than) {
+	if now.After(than) {
 		return now
 	}
 	return than.Add(verdictStep)

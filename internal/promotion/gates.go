@@ -57,7 +57,7 @@ func (j *evaluator) evaluateGates(e *Env, p *Pull, revert bool) []policies.Resul
 		j.addPromotionGates(e, p, add)
 	}
 	own := j.evaluateOwnGates(e, p, revert)
-	if p.MergeUnread && !p.Queued && !(allPass(out) && allPass(own)) {
+	if p.MergeUnread && !(allPass(out) && allPass(own)) {
 		return append(out, own...) // whether it could be merged matters once nothing else waits
 	}
 	out = append(out, j.evaluateMergeable(e, p, revert)...)
@@ -141,7 +141,7 @@ func (j *evaluator) evaluateMergeLimit(p *Pull) (r policies.Result, reached bool
 		}
 	}
 	if limit <= 0 || l.MergesLastHour+queued < limit {
-		return r, false
+		return policies.Result{}, false
 	}
 	r = policies.Result{Gate: "limit", Outcome: policies.Wait, Reason: fmt.Sprintf("%d merges in the last hour (limits.mergesPerHour: %d)", l.MergesLastHour, limit)}
 	if queued > 0 {
@@ -201,15 +201,13 @@ func (j *evaluator) describePromotion(e *Env, p *Pull, soaked []policies.Soaked)
 // it is frozen says more than that a window is closed too.
 func orderGates(gates []policies.Gate) []policies.Gate {
 	ordered := slices.Clone(gates)
-	slices.SortStableFunc(ordered, func(a, b policies.Gate) int {
-		switch {
-		case a.Freeze != nil && b.Freeze == nil:
-			return -1
-		case a.Freeze == nil && b.Freeze != nil:
-			return 1
+	place := func(g policies.Gate) int {
+		if g.Freeze != nil {
+			return 0
 		}
-		return 0
-	})
+		return 1
+	}
+	slices.SortStableFunc(ordered, func(a, b policies.Gate) int { return cmp.Compare(place(a), place(b)) })
 	return ordered
 }
 

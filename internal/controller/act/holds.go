@@ -11,6 +11,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/appset/history"
 	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
 )
@@ -120,6 +121,9 @@ func (a *Actor) writeHold(ctx context.Context, r *facts.Repository, file string,
 	spec.Files = []git.FileWrite{w}
 	spec.Message = fmt.Sprintf("%s %s\n\nBy: %s\n", verb, strings.TrimSuffix(strings.TrimPrefix(file, "holds/"), ".yaml"), h.By)
 	commit, err := m.Write(ctx, spec)
+	if err == nil {
+		commit, err = m.Sign(forge.WithPriority(ctx, forge.PriorityUrgent), commit)
+	}
 	if err != nil {
 		return active, false, err
 	}

@@ -49,28 +49,6 @@ func (w *fixture) writes() []string {
 	return out
 }
 
-// TestCommentOverTheLimit has the forge refuse the first comment for the number of calls, again and
-// again: nobody looks for one then, which would use up the limits further.
-func TestCommentOverTheLimit(t *testing.T) {
-	eachKind(t, func(w *fixture) {
-		n := w.open("2.0.0")
-		w.forge.refuseComments = &forge.Error{Op: "comment", Kind: forge.ErrRateLimited}
-		ev, d := w.evaluate()
-		w.faults.calls = nil
-		for range 3 {
-			if _, err := w.actor.Present(w.ctx(), ev, d); !errors.Is(err, forge.ErrRateLimited) {
-				w.t.Fatalf("refused: %v", err)
-			}
-		}
-		w.forge.refuseComments = nil
-		_, err := w.actor.Present(w.ctx(), ev, d)
-		w.must(err)
-		if slices.ContainsFunc(w.faults.calls, func(c string) bool { return strings.HasPrefix(c, "forge: comments") }) || len(w.forge.comments[n]) != 1 {
-			w.t.Errorf("%d comments after %q", len(w.forge.comments[n]), w.faults.calls)
-		}
-	})
-}
-
 func TestPresentOpen(t *testing.T) {
 	eachKind(t, func(w *fixture) {
 		n := w.open("2.0.0")

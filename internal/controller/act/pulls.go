@@ -100,8 +100,8 @@ func (a *Actor) recordOpened(ctx context.Context, tx *store.Tx, c *facts.Compone
 }
 
 // pushBranch writes the commit and moves our branch to it, with a lease on what was
-// there. The commit is a function of its content and its parent: done again, it
-// is the same. The store knows beforehand what is pushed, so that a head is known for
+// there. The commit is a function of its content and its parent, and what the forge signed of
+// it is kept with the mirror: done again, it is the same. The store knows beforehand what is pushed, so that a head is known for
 // ours whenever the process dies; the pull request's mark says the same.
 func (a *Actor) pushBranch(ctx context.Context, s *subject, in *prtext.Input, branch, base string, edits []fieldedit.Edit) (string, error) {
 	r, m := s.ev.Snapshot.Repo, s.ev.Snapshot.Repo.Mirror
@@ -110,6 +110,9 @@ func (a *Actor) pushBranch(ctx context.Context, s *subject, in *prtext.Input, br
 	}
 	head, err := facts.CommitEdits(ctx, m, base, edits, r.Words(prtext.CommitMessage(*in)))
 	if err != nil {
+		return "", err
+	}
+	if head, err = m.Sign(forge.WithPriority(ctx, priorityOf(in)), head); err != nil {
 		return "", err
 	}
 	setMarker(s, in, branch, head)
@@ -138,6 +141,14 @@ func (a *Actor) pushBranch(ctx context.Context, s *subject, in *prtext.Input, br
 		a.opts.Log.Debug("the branch is there already", zap.String("branch", branch))
 	}
 	return head, m.Push(ctx, git.PushSpec{Branch: branch, New: head, Old: old})
+}
+
+// priorityOf is how soon a pull request is to be opened: a revert before all others.
+func priorityOf(in *prtext.Input) forge.Priority {
+	if in.Revert {
+		return forge.PriorityUrgent
+	}
+	return forge.PriorityNormal
 }
 
 func putPushed(ctx context.Context, tx *store.Tx, r *facts.Repository, branch string, pushed facts.Pushed) error {
@@ -175,11 +186,7 @@ func (a *Actor) refreshPushed(ctx context.Context, s *subject) (*forge.PullReque
 // createPullRequest opens the pull request of a pushed branch, or finds the one that an
 // interrupted run opened.
 func (a *Actor) createPullRequest(ctx context.Context, s *subject, in prtext.Input, branch, head string) (*forge.PullRequest, error) {
-	priority := forge.PriorityNormal
-	if in.Revert {
-		priority = forge.PriorityUrgent
-	}
-	ctx = forge.WithPriority(ctx, priority)
+	ctx = forge.WithPriority(ctx, priorityOf(&in))
 	r := s.ev.Snapshot.Repo
 	page := renderPage(r, in)
 	pr, created, err := r.Forge.CreatePullRequest(ctx, r.Name, forge.NewPullRequest{Title: page.Title, Body: page.Body, Branch: branch, Base: s.ev.Environment(s.env).Branch, Labels: page.Labels})

@@ -89,6 +89,8 @@ type Driver struct {
 var (
 	_ forge.Forge      = (*Driver)(nil)
 	_ forge.BulkReader = (*Driver)(nil)
+
+	_ forge.CommitSigner = (*Driver)(nil)
 )
 
 // New makes a driver. It makes no call: whether the token is good shows at the

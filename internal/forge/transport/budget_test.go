@@ -188,11 +188,11 @@ func TestRepeatedRefusalsWaitLonger(t *testing.T) {
 
 // TestRefusalsOfOneEndpoint: where a refusal is about calls of one kind, the others go on.
 func TestRefusalsOfOneEndpoint(t *testing.T) {
-	var limited []string
+	var limits []string
 	f := &limitedForge{now: start, answer: func() *http.Response { return answerOf(429) }}
 	client := New(Options{Base: &url.URL{Scheme: "https", Host: "forge.example", Path: "/"}, HTTPClient: &http.Client{Transport: f}, Now: func() time.Time { return f.now },
 		IsOfEndpoint: func(*http.Response, []byte) bool { return true }, OnLimited: func(until time.Time, endpoint string) {
-			limited = append(limited, fmt.Sprint(until.Sub(start), " ", endpoint))
+			limits = append(limits, fmt.Sprint(until.Sub(start), " ", endpoint))
 		}})
 	for range 2 {
 		call(t, client, forge.PriorityUrgent, "GET pulls")
@@ -208,8 +208,8 @@ func TestRefusalsOfOneEndpoint(t *testing.T) {
 	if status, refused := call(t, client, forge.PriorityUrgent, "GET pulls"); status != 200 {
 		t.Errorf("a minute later: %d %v", status, refused)
 	}
-	if len(limited) != 1 || limited[0] != "1m0s GET pulls" || len(f.calls) != 3 {
-		t.Errorf("limited %q; called %q", limited, f.calls)
+	if len(limits) != 1 || limits[0] != "1m0s GET pulls" || len(f.calls) != 3 {
+		t.Errorf("limits %q; called %q", limits, f.calls)
 	}
 }
 
