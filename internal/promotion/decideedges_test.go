@@ -61,6 +61,15 @@ func TestDecideCurrent(t *testing.T) {
 		{name: "but again where somebody wants it to move", facts: landedInProd(2 * watchWindow).with(func(f *ComponentFacts) {
 			f.env("qa").Landed.Value.At, f.env("qa").Targets[0].Verdict = noon.Add(-2*watchWindow), verification.Verdict{State: verification.Soaking, Refresh: true}
 		}).verified("prod").with(request("promote", "prod", "", noon)), want: []string{"refresh web-qa", "answer 3: there is nothing to promote to prod"}},
+		{name: "what was there before is looked after where it is to move by itself", facts: linearFacts().with(func(f *ComponentFacts) {
+			f.Pipeline.Spec.Adopt = pipeline.AdoptConverge
+			f.env("qa").Release = Sure(rel("r0"))
+			f.env("dev").Targets[0].Verdict = verification.Verdict{State: verification.Soaking, Refresh: true}
+		}), want: []string{"refresh web-dev"}},
+		{name: "and not where it stays", facts: linearFacts().with(func(f *ComponentFacts) {
+			f.env("qa").Release = Sure(rel("r0"))
+			f.env("dev").Targets[0].Verdict = verification.Verdict{State: verification.Soaking, Refresh: true}
+		})},
 		{name: "well at last is written down all the same", facts: landedInProd(2 * watchWindow), want: []string{"record 723200000000 verified in prod"}, env: "prod", state: Verified},
 		{name: "nobody needs to know how a source is long ago where downstream can't be read", facts: arrivedFacts().with(func(f *ComponentFacts) {
 			f.env("dev").Landed.Value.At, f.env("qa").Release = noon.Add(-2*watchWindow), Unsure[Release]("line 3")
