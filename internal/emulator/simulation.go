@@ -14,11 +14,11 @@ type Options struct {
 	Dir     string  // where the repositories go; created when missing; required
 	Timings Timings // DemoTimings or FastTimings, or one's own
 	Face    Face    // whose API the forge has; empty: GitHub's
-	// KeepHooks, PublicLimits and RateLimit are the forge's, as in ForgeOptions.
-	KeepHooks, PublicLimits bool
-	RateLimit               int
-	Now                     func() time.Time // the clock of both parts; nil: time.Now
-	Log                     *zap.Logger      // nil: silent
+	// KeepHooks, PublicLimits, RateLimit and SecondaryShare are the forge's, as in ForgeOptions.
+	KeepHooks, PublicLimits   bool
+	RateLimit, SecondaryShare int
+	Now                       func() time.Time // the clock of both parts; nil: time.Now
+	Log                       *zap.Logger      // nil: silent
 }
 
 // Simulation is a forge and an Argo CD that deploys from it.
@@ -31,7 +31,7 @@ type Simulation struct {
 // closes it.
 func New(o Options) (*Simulation, error) {
 	forge, err := NewForge(ForgeOptions{Dir: filepath.Join(o.Dir, "repositories"), Now: o.Now, Log: o.Log, Face: o.Face, WholeSeconds: o.Timings.WholeSeconds,
-		KeepHooks: o.KeepHooks, PublicLimits: o.PublicLimits, RateLimit: o.RateLimit})
+		KeepHooks: o.KeepHooks, PublicLimits: o.PublicLimits, RateLimit: o.RateLimit, SecondaryShare: o.SecondaryShare})
 	if err != nil {
 		return nil, err
 	}

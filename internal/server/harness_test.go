@@ -88,6 +88,7 @@ type harnessOptions struct {
 	files           map[string]string                  // further files
 	serverLines     string                             // further keys of the server's file
 	externalURL     string                             // empty: http://server.example
+	forgeLines      string                             // further keys of its forge's entry
 	repositoryLines string                             // further repositories of the server's file
 	argocdLines     string                             // further lines of its Argo CD's entry
 	plugin          string                             // of Argo CD's, which renders every target; empty: none
@@ -105,6 +106,7 @@ type harnessOptions struct {
 	face            emulator.Face          // of the forge; empty: FORGE's
 	publicLimits    bool                   // GitLab's face: those of gitlab.com to single calls
 	rateLimit       int                    // of the forge, calls of an account; 0: its own
+	secondaryShare  int                    // GitHub's face: the part of its secondary limits that is enforced; 0: none
 	gitlab          emulator.GitLabProject // the repository's, on GitLab's face
 }
 
@@ -202,7 +204,7 @@ func newHarness(t testing.TB, p harnessOptions) *harness {
 	s := &harness{t: t, opts: p, dir: t.TempDir()}
 	o := emulator.Options{Dir: filepath.Join(s.dir, "world"), Timings: p.timings, Face: cmp.Or(p.face, forgeFace()),
 		KeepHooks:    !p.manageHook, // nobody would enable one again that was made by hand
-		PublicLimits: p.publicLimits, RateLimit: p.rateLimit}
+		PublicLimits: p.publicLimits, RateLimit: p.rateLimit, SecondaryShare: p.secondaryShare}
 	if p.clock != nil {
 		o.Now = p.clock.Now
 	}
@@ -328,7 +330,7 @@ forges:
     url: %s
     auth: %s
     webhookSecrets: [%s, an-older-secret]
-repositories:
+%srepositories:
   - {forge: hub, name: %s, manageWebhooks: %t}
 %sargocd:
   - name: hub
@@ -337,7 +339,7 @@ repositories:
   tokens:
     - {name: ops, role: operator, token: a-token-of-an-operator}
     - {name: eyes, role: viewer, token: a-token-of-a-viewer}
-%s`, cmp.Or(s.opts.externalURL, "http://server.example"), cmp.Or(s.opts.store, "sqlite://"+filepath.Join(s.dir, "data", "liftlock.db")), filepath.Join(s.dir, "data"), s.Forge.Face(), s.Forge.APIURL(), s.auth, secret, repoName, s.opts.manageHook, s.opts.repositoryLines,
+%s`, cmp.Or(s.opts.externalURL, "http://server.example"), cmp.Or(s.opts.store, "sqlite://"+filepath.Join(s.dir, "data", "liftlock.db")), filepath.Join(s.dir, "data"), s.Forge.Face(), s.Forge.APIURL(), s.auth, secret, s.opts.forgeLines, repoName, s.opts.manageHook, s.opts.repositoryLines,
 		filepath.Join(s.dir, "kubeconfig"), s.opts.argocdLines, s.opts.serverLines)
 	s.must("write the server's file", os.WriteFile(file, []byte(text), 0o600))
 	cfg, err := config.Load(file, os.LookupEnv)

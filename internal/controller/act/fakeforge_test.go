@@ -31,6 +31,9 @@ type fakeForge struct {
 	queues    bool   // it merges by a queue, which never moves
 	undeleted bool   // branches can't be deleted
 
+	textsAgain time.Time      // until when its limits leave no call of comments' priority; zero: they leave them
+	urgency    forge.Priority // of the newest status
+
 	requested      []string // from whom reviews are requested
 	refuseRequests error    // what a request for reviews is answered with
 
@@ -46,6 +49,14 @@ func newFakeForge(w *fixture) *fakeForge {
 // pass runs an effect between the faults that the fixture has for a call.
 func (f *fakeForge) pass(effect func() error, format string, args ...any) error {
 	return f.w.faults.pass("forge: "+fmt.Sprintf(format, args...), effect)
+}
+
+// limit refuses a call of comments' priority while the forge's limits leave none, as the drivers do.
+func (f *fakeForge) limit(ctx context.Context) error {
+	if forge.PriorityOf(ctx) != forge.PriorityComment || !f.w.now.Before(f.textsAgain) {
+		return nil
+	}
+	return &forge.Error{Op: "write a text", Kind: forge.ErrRateLimited, RetryAfter: f.textsAgain, OnlyLower: true}
 }
 
 // find is a pull request as the forge has it now; the branch says where its head is.
@@ -152,12 +163,15 @@ func (f *fakeForge) add(n forge.NewPullRequest, author, head string) *forge.Pull
 	return pr
 }
 
-func (f *fakeForge) UpdatePullRequest(_ context.Context, _ forge.Repo, number int, c forge.PullRequestUpdate) error {
+func (f *fakeForge) UpdatePullRequest(ctx context.Context, _ forge.Repo, number int, c forge.PullRequestUpdate) error {
 	what := "text"
 	if c.State != nil {
 		what = string(*c.State)
 	}
 	return f.pass(func() error {
+		if err := f.limit(ctx); err != nil {
+			return err
+		}
 		return f.change(number, func(pr *forge.PullRequest) {
 			if c.Title != nil {
 				pr.Title = *c.Title
@@ -282,8 +296,11 @@ func (f *fakeForge) Comments(_ context.Context, _ forge.Repo, number int, _ time
 	return out, err
 }
 
-func (f *fakeForge) CreateComment(_ context.Context, _ forge.Repo, number int, body string) (out *forge.Comment, err error) {
+func (f *fakeForge) CreateComment(ctx context.Context, _ forge.Repo, number int, body string) (out *forge.Comment, err error) {
 	err = f.pass(func() error {
+		if err := f.limit(ctx); err != nil {
+			return err
+		}
 		k := f.say(number, bot, body)
 		out = &k
 		return nil
@@ -299,8 +316,11 @@ func (f *fakeForge) say(number int, by, body string) forge.Comment {
 	return k
 }
 
-func (f *fakeForge) UpdateComment(_ context.Context, _ forge.Repo, number int, id int64, body string) error {
+func (f *fakeForge) UpdateComment(ctx context.Context, _ forge.Repo, number int, id int64, body string) error {
 	return f.pass(func() error {
+		if err := f.limit(ctx); err != nil {
+			return err
+		}
 		for i := range f.comments[number] {
 			if k := &f.comments[number][i]; k.ID == id {
 				k.Body, k.UpdatedAt = body, f.w.now
@@ -311,9 +331,9 @@ func (f *fakeForge) UpdateComment(_ context.Context, _ forge.Repo, number int, i
 	}, "recomment #%d", number)
 }
 
-func (f *fakeForge) SetStatus(_ context.Context, _ forge.Repo, commit string, s forge.Status) error {
+func (f *fakeForge) SetStatus(ctx context.Context, _ forge.Repo, commit string, s forge.Status) error {
 	return f.pass(func() error {
-		f.statuses[commit] = s
+		f.statuses[commit], f.urgency = s, forge.PriorityOf(ctx)
 		return nil
 	}, "status")
 }

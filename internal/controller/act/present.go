@@ -47,7 +47,8 @@ func openCommits(s *subject) facts.Commits {
 
 // Present writes on our pull requests what the decision says of them: title,
 // body, labels, the comment and the commit status, each only when it changed. It gives
-// when to look again because an edit of a comment was put off; zero: none was.
+// when to look again because a text was put off, for its pace or the forge's limits; zero: none
+// was.
 func (a *Actor) Present(ctx context.Context, ev *facts.Evaluation, d *promotion.Decision) (next time.Time, err error) {
 	look := func(at time.Time) {
 		if next.IsZero() || !at.IsZero() && at.Before(next) {
@@ -98,20 +99,25 @@ func (a *Actor) presentOpen(ctx context.Context, s *subject) (time.Time, error) 
 	page := renderPage(r, in)
 	passes := forge.StatusState(page.Status.State) == forge.StatusSuccess
 	if !passes { // first: where the forge requires it, a green one that is over lets anybody merge
-		if _, err := a.putStatus(ctx, r, p.Number, p.Head, page.Status, a.consoleURL(s)); err != nil {
+		if _, err := a.putStatus(forge.WithPriority(ctx, forge.PriorityNormal), r, p.Number, p.Head, page.Status, a.consoleURL(s)); err != nil {
 			return time.Time{}, err
 		}
 	}
-	if err := a.putPage(ctx, s, &in, page); err != nil {
+	later, err := a.putPage(ctx, s, &in, page)
+	if err != nil {
 		return time.Time{}, err
 	}
 	if err := a.putLabels(ctx, s, page.Labels); err != nil {
 		return time.Time{}, err
 	}
 	next, err := a.putComment(ctx, r, p.Number, commentText{body: page.Comment, notice: page.Notice})
+	if next.IsZero() || !later.IsZero() && later.Before(next) {
+		next = later
+	}
 	if err != nil || !passes {
 		return next, err
 	}
+	// A merge may wait for it: then it is as urgent.
 	set, err := a.putStatus(ctx, r, p.Number, p.Head, page.Status, a.consoleURL(s))
 	if set && p.Mergeable == promotion.MergeBlocked {
 		// Where the forge requires this very status, nothing else tells that it doesn't block any
@@ -138,23 +144,25 @@ func renderPage(r *facts.Repository, in prtext.Input) prtext.Page {
 // text; it is only written again when ours changes. A head that isn't ours, or a revert
 // whose evidence is lost, keeps its text, and so does one that is still being rendered: what
 // another server, or this one before it was started again, has shown need not go meanwhile.
-func (a *Actor) putPage(ctx context.Context, s *subject, in *prtext.Input, page prtext.Page) error {
+// What the forge's limits leave to more urgent calls is put off, and the time is when to look
+// again; zero: it wasn't.
+func (a *Actor) putPage(ctx context.Context, s *subject, in *prtext.Input, page prtext.Page) (time.Time, error) {
 	r, p := s.ev.Snapshot.Repo, s.pull
 	shown, err := a.readShown(ctx, r, p.Number)
 	if err != nil {
-		return err
+		return time.Time{}, err
 	}
 	want := hashParts(page.Title, page.Body)
 	if shown.Page == want || s.rendering || p.HeadState == promotion.HeadModified || p.Revert && len(in.Evidence) == 0 && in.By == "" {
-		return nil
+		return time.Time{}, nil
 	}
 	if p.PR.Title != page.Title || p.PR.Body != page.Body {
 		if err := r.Forge.UpdatePullRequest(forge.WithPriority(ctx, forge.PriorityComment), r.Name, p.Number, forge.PullRequestUpdate{Title: &page.Title, Body: &page.Body}); err != nil {
-			return err
+			return putOff(err)
 		}
 	}
 	shown.Page = want
-	return a.putShown(ctx, r, p.Number, shown)
+	return time.Time{}, a.putShown(ctx, r, p.Number, shown)
 }
 
 // putLabels sets the labels that should be there, and takes off those of ours that are

@@ -159,9 +159,28 @@ func putPushed(ctx context.Context, tx *store.Tx, r *facts.Repository, branch st
 	return tx.PutState(ctx, facts.PushedKey(r.ID, branch), raw)
 }
 
-// putOnlyPushed writes down that a push has ended: nothing older of ours may be there.
-func putOnlyPushed(ctx context.Context, tx *store.Tx, s *subject, branch, head string) error {
-	return putPushed(ctx, tx, s.ev.Snapshot.Repo, branch, facts.Pushed{{Head: head, Releases: s.releases()}})
+// putOnlyPushed writes down that a push has ended: nothing older of ours may be there. pr is the pull
+// request as the forge has it since. While that shows the head before, it may be that which is merged,
+// and then the store has to know that it is ours too.
+func putOnlyPushed(ctx context.Context, tx *store.Tx, s *subject, pr *forge.PullRequest, head string) error {
+	if pr.Head != head {
+		return nil
+	}
+	return putPushed(ctx, tx, s.ev.Snapshot.Repo, pr.Branch, facts.Pushed{{Head: head, Releases: s.releases()}})
+}
+
+// refreshPushed reads a pull request again to whose branch we have just pushed. ErrStale: it isn't open
+// any more. A merge pins no branch: what a person merged while we pushed landed with the head before,
+// which the store still names beside the new one.
+func (a *Actor) refreshPushed(ctx context.Context, s *subject) (*forge.PullRequest, error) {
+	pr, err := a.opts.Gatherer.RefreshPullRequest(ctx, s.ev.Snapshot.Repo, s.number)
+	if err != nil {
+		return nil, err
+	}
+	if pr.State != forge.Open {
+		return nil, fmt.Errorf("%w: #%d was %s at %s while it was composed anew", ErrStale, s.number, pr.State, wording.Short(pr.Head))
+	}
+	return pr, nil
 }
 
 // createPullRequest opens the pull request of a pushed branch, or finds the one that an
@@ -215,11 +234,12 @@ func (a *Actor) replaceHead(ctx context.Context, s *subject, x promotion.Replace
 	if err != nil {
 		return err
 	}
-	if _, err := a.opts.Gatherer.RefreshPullRequest(ctx, r, x.Pull); err != nil {
+	pr, err := a.refreshPushed(ctx, s)
+	if err != nil {
 		return err
 	}
 	return a.opts.Store.Tx(ctx, "replaced", func(tx *store.Tx) error {
-		if err := putOnlyPushed(ctx, tx, s, branch, head); err != nil {
+		if err := putOnlyPushed(ctx, tx, s, pr, head); err != nil {
 			return err
 		}
 		return s.eachMember(func(c *facts.ComponentEvaluation, m promotion.Member) error {

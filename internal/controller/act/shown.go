@@ -71,8 +71,9 @@ type commentText struct {
 }
 
 // putComment brings the one comment up to date: the one we know, the one that is found,
-// or a new one. An edit that comes too soon after the last is put off: then it gives when
-// to look again; the zero time otherwise.
+// or a new one. An edit that comes too soon after the last is put off, and so is what the
+// forge's limits leave to more urgent calls: then it gives when to look again; the zero time
+// otherwise.
 func (a *Actor) putComment(ctx context.Context, r *facts.Repository, number int, text commentText) (time.Time, error) {
 	ctx = forge.WithPriority(ctx, forge.PriorityComment)
 	s, err := a.readShown(ctx, r, number)
@@ -95,7 +96,7 @@ func (a *Actor) putComment(ctx context.Context, r *facts.Repository, number int,
 	default:
 		found, err := a.findComment(ctx, r, number)
 		if err != nil {
-			return time.Time{}, err
+			return text.putOff(err)
 		}
 		if found != nil {
 			s.ID, s.Pace = found.ID, commentPace{At: found.UpdatedAt}
@@ -125,8 +126,14 @@ func (a *Actor) putComment(ctx context.Context, r *facts.Repository, number int,
 		a.opts.Log.Warn("the comment on a pull request can't be written; everything else goes on", zap.String("repository", r.ID), zap.Int("number", number), zap.Error(err))
 		return time.Time{}, nil
 	}
+	if errors.Is(err, forge.ErrRateLimited) && isFirst { // it isn't there: nobody has to look
+		s.Bare = true
+		if err := a.putShown(ctx, r, number, s); err != nil {
+			return time.Time{}, err
+		}
+	}
 	if err != nil {
-		return time.Time{}, err
+		return text.putOff(err)
 	}
 	s.Comment, s.Pace = hashParts(text.body), s.Pace.edited(now, notice)
 	if written == nil {
@@ -142,6 +149,24 @@ func (a *Actor) putComment(ctx context.Context, r *facts.Repository, number int,
 		}
 		return tx.PutState(ctx, shownKey(r, number), raw)
 	})
+}
+
+// putOff is when to look again at a comment that couldn't be written, where only the forge's limits
+// stand in its way: what is more urgent, above all a merge, goes on without it.
+func (t commentText) putOff(err error) (time.Time, error) {
+	if t.last {
+		return time.Time{}, err
+	}
+	return putOff(err)
+}
+
+// putOff is when to try again what the forge's limits leave to more urgent calls; of any other error
+// it is the error.
+func putOff(err error) (time.Time, error) {
+	if forge.LeavesHigher(err) {
+		return forge.RetryAfter(err), nil
+	}
+	return time.Time{}, err
 }
 
 // UpdateComment brings the one comment on a pull request that isn't ours up to date. What
@@ -175,7 +200,8 @@ func (a *Actor) findComment(ctx context.Context, r *facts.Repository, number int
 	return nil, nil
 }
 
-// putStatus sets the commit status liftlock where it isn't so already; set says that it did.
+// putStatus sets the commit status liftlock where it isn't so already, with the context's priority;
+// set says that it did.
 func (a *Actor) putStatus(ctx context.Context, r *facts.Repository, number int, commit string, st prtext.Status, target string) (set bool, err error) {
 	s, err := a.readShown(ctx, r, number)
 	if err != nil {
@@ -186,7 +212,7 @@ func (a *Actor) putStatus(ctx context.Context, r *facts.Repository, number int, 
 	if s.Status == want {
 		return false, nil
 	}
-	err = r.Forge.SetStatus(forge.WithPriority(ctx, forge.PriorityNormal), r.Name, commit, forge.Status{Context: StatusContext, State: forge.StatusState(st.State), Description: st.Description, TargetURL: target})
+	err = r.Forge.SetStatus(ctx, r.Name, commit, forge.Status{Context: StatusContext, State: forge.StatusState(st.State), Description: st.Description, TargetURL: target})
 	if errors.Is(err, forge.ErrInvalid) {
 		// GitHub takes a thousand statuses of a context for a commit, and refuses one of a commit
 		// that it doesn't know yet. The pull request says the same in its comment, so nothing
@@ -204,6 +230,6 @@ func (a *Actor) putStatus(ctx context.Context, r *facts.Repository, number int, 
 // SetStatus sets the commit status liftlock on a pull request that isn't ours, or,
 // with number 0, on a commit of the tracked branch.
 func (a *Actor) SetStatus(ctx context.Context, r *facts.Repository, number int, commit string, st prtext.Status) error {
-	_, err := a.putStatus(ctx, r, number, commit, st, a.opts.Console)
+	_, err := a.putStatus(forge.WithPriority(ctx, forge.PriorityNormal), r, number, commit, st, a.opts.Console)
 	return err
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/cache"
+	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
@@ -79,6 +80,7 @@ type Store interface {
 	ArrivalsVersion(ctx context.Context, unit string) (int64, error)
 	Observations(ctx context.Context, unit string) ([]store.Observation, error)
 	PendingCommands(ctx context.Context, unit string) ([]store.PendingCommand, error)
+	MergeQueue(ctx context.Context, repo string) ([]string, error)
 }
 
 // Options are the gatherers' parts. All are required but Caches, Log, Floor, Metrics, Endpoints and Images;
@@ -134,8 +136,9 @@ type Gatherer struct {
 
 	arrivals    *cache.Cache[string, *rememberedArrivals] // by unit
 	arrivalRows decodedRows[arrivalData]
-	explained   *cache.Cache[string, string] // by environment: the last landed commit that the pull requests were read again for
-	mergedByUs  *cache.Cache[string, bool]   // of merged pull requests of which a list doesn't say who merged them
+	explained   *cache.Cache[string, string]           // by environment: the last landed commit that the pull requests were read again for
+	composed    *cache.Cache[string, []fieldedit.Edit] // by commit, place and release
+	mergedByUs  *cache.Cache[string, bool]             // of merged pull requests of which a list doesn't say who merged them
 }
 
 // New makes a gatherer.
@@ -174,6 +177,7 @@ func New(o Options) *Gatherer {
 		arrivals:       newRememberedArrivals(o.Caches),
 		arrivalRows:    newDecodedRows(o.Caches, "arrival_rows", (*arrivalData).nameRelease),
 		explained:      newCache[string, string](o.Caches, "explained_commits", maxEnvironments),
+		composed:       newComposedParts(o.Caches),
 		mergedByUs:     newCache[string, bool](o.Caches, "mergers", maxEnvironments),
 	}
 }

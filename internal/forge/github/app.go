@@ -99,7 +99,7 @@ func NewApp(o Options, a AppOptions) (*App, error) {
 	}
 	p := &App{options: o, app: a, base: base, answers: transport.NewAnswerCache(o.Caches, cacheBytes),
 		installations: map[string]*installation{}, drivers: map[string]*appDriver{}, budgets: map[int64]*transport.Budget{}}
-	p.api = newClient(o, base, transport.Options{Credentials: keys, Answers: p.answers, Identity: "app", Limits: limitsOf(base), OnLimited: o.OnLimited})
+	p.api = newClient(o, base, transport.Options{Credentials: keys, Answers: p.answers, Identity: "app", Limits: limitsOf(base, o.PublicLimits), OnLimited: o.OnLimited})
 	return p, nil
 }
 
@@ -210,7 +210,7 @@ func (p *App) driverOf(i *installation, repo string) *appDriver {
 		return d
 	}
 	if p.budgets[i.id] == nil {
-		p.budgets[i.id] = transport.NewBudget(p.options.Now, limitsOf(p.base), p.options.OnLimited).Share(fmt.Sprintf("installation %d", i.id), p.options.Exchange)
+		p.budgets[i.id] = transport.NewBudget(p.options.Now, limitsOf(p.base, p.options.PublicLimits), p.options.OnLimited).Share(fmt.Sprintf("installation %d", i.id), p.options.Exchange)
 	}
 	tokens := &tokenSource{app: p, installation: i.id, owner: i.owner, repo: repo}
 	d := &appDriver{tokens: tokens, Driver: newDriver(p.base, p.options,

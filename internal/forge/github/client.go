@@ -62,9 +62,10 @@ type Options struct {
 
 	// OnLimited is told when the forge refuses a call for the number of them, once for
 	// all those that were under way, and until when nothing is called. It may be nil.
-	OnLimited func(until time.Time)
-	Exchange  forge.Exchange   // of what is known of the limits, with other processes that go by the same clock; nil: there are none
-	Now       func() time.Time // the clock of limits and of an App's tokens; nil: time.Now
+	OnLimited    func(until time.Time, endpoint string)
+	Exchange     forge.Exchange   // of what is known of the limits, with other processes that go by the same clock; nil: there are none
+	PublicLimits bool             // keep to the public service's published limits, whichever GitHub it is
+	Now          func() time.Time // the clock of limits and of an App's tokens; nil: time.Now
 }
 
 // Driver talks to one GitHub with one identity. Safe for concurrent use.
@@ -103,7 +104,7 @@ func New(o Options) (*Driver, error) {
 		return nil, errors.New("the GitHub driver needs a token")
 	}
 	d := newDriver(base, o, newClient(o, base, transport.Options{
-		Authorization: "Bearer " + o.Token, CacheBytes: cacheBytes, Identity: "token", Limits: limitsOf(base), OnLimited: o.OnLimited,
+		Authorization: "Bearer " + o.Token, CacheBytes: cacheBytes, Identity: "token", Limits: limitsOf(base, o.PublicLimits), OnLimited: o.OnLimited,
 	}), func(context.Context) (string, error) { return o.Token, nil }, nil)
 	d.account = d.readAccount
 	return d, nil
@@ -126,7 +127,9 @@ func parseBase(text string) (*url.URL, error) {
 func newClient(o Options, base *url.URL, t transport.Options) *gh.Client {
 	t.Base, t.UserAgent, t.HTTPClient, t.RootCAs, t.Caches, t.OnCall, t.Exchange, t.Now = base, o.UserAgent, o.HTTPClient, o.RootCAs, o.Caches, o.OnCall, o.Exchange, o.Now
 	t.Headers = http.Header{versionHeader: {apiVersion}}
-	client := gh.NewClient(transport.New(t))
+	calls := transport.New(t)
+	calls.Transport = limitsHidden{calls.Transport}
+	client := gh.NewClient(calls)
 	client.BaseURL = base
 	return client
 }

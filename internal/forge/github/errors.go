@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	gh "github.com/google/go-github/v60/github"
 
@@ -17,14 +15,8 @@ import (
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
-const (
-	// maxMessage bounds what is repeated of GitHub's words.
-	maxMessage = 500
-
-	// secondaryLimitWait is how long to wait after a secondary limit without a time:
-	// "wait for at least one minute" (REST API, "Rate limits").
-	secondaryLimitWait = time.Minute
-)
+// maxMessage bounds what is repeated of GitHub's words.
+const maxMessage = 500
 
 // wrapError gives an error of go-github its kind. resp may be nil.
 func wrapError(op string, resp *gh.Response, err error) error {
@@ -45,13 +37,9 @@ func wrapError(op string, resp *gh.Response, err error) error {
 	var otp *gh.TwoFactorAuthError
 	switch {
 	case errors.As(err, &limited):
-		e.Kind, e.Status, e.Message, e.RetryAfter = forge.ErrRateLimited, http.StatusForbidden, clipMessage(limited.Message), limited.Rate.Reset.Time
+		e.Kind, e.Status, e.Message, e.RetryAfter = forge.ErrRateLimited, http.StatusForbidden, clipMessage(limited.Message), transport.RetryTime(limited.Response.Header)
 	case errors.As(err, &secondary):
-		wait := secondaryLimitWait
-		if secondary.RetryAfter != nil {
-			wait = *secondary.RetryAfter
-		}
-		e.Kind, e.Status, e.Message, e.RetryAfter = forge.ErrRateLimited, http.StatusForbidden, clipMessage(secondary.Message), time.Now().Add(wait)
+		e.Kind, e.Status, e.Message, e.RetryAfter = forge.ErrRateLimited, http.StatusForbidden, clipMessage(secondary.Message), transport.RetryTime(secondary.Response.Header)
 	case errors.As(err, &accepted):
 		e.Status, e.Message = http.StatusAccepted, "GitHub is still computing it"
 	case errors.As(err, &otp):
@@ -77,19 +65,16 @@ func wrapError(op string, resp *gh.Response, err error) error {
 // classifyResponse reads the kind out of an answer.
 func classifyResponse(e *forge.Error, answer *gh.ErrorResponse) {
 	h := answer.Response.Header
-	e.Status, e.Message = answer.Response.StatusCode, errorMessage(answer)
+	e.Status, e.Message, e.RetryAfter = answer.Response.StatusCode, errorMessage(answer), transport.RetryTime(h)
+	if transport.IsLimited(answer.Response) {
+		// Not every refusal carries the documentation link that go-github looks for.
+		e.Kind = forge.ErrRateLimited
+		return
+	}
 	switch e.Status {
 	case http.StatusUnauthorized:
 		e.Kind = forge.ErrUnauthorized
-	case http.StatusTooManyRequests:
-		e.Kind, e.RetryAfter = forge.ErrRateLimited, waitUntil(h, secondaryLimitWait)
 	case http.StatusForbidden:
-		// Not every secondary limit carries the documentation link that
-		// go-github looks for; a Retry-After or these words do.
-		if h.Get("Retry-After") != "" || strings.Contains(strings.ToLower(e.Message), "rate limit") {
-			e.Kind, e.RetryAfter = forge.ErrRateLimited, waitUntil(h, secondaryLimitWait)
-			return
-		}
 		e.Kind, e.Hint = forge.ErrForbidden, scopeHint(h)
 	case http.StatusNotFound, http.StatusGone:
 		// GitHub hides what a token may not see behind 404.
@@ -99,28 +84,11 @@ func classifyResponse(e *forge.Error, answer *gh.ErrorResponse) {
 	default:
 		e.Kind = forge.ErrInvalid
 		if e.Status >= 500 {
-			e.Kind, e.RetryAfter = forge.ErrRetryable, waitUntil(h, 0)
+			e.Kind = forge.ErrRetryable
 		} else if strings.HasPrefix(e.Message, "No commit found") { // 422
 			e.Kind = forge.ErrNotFound
 		}
 	}
-}
-
-// waitUntil reads when GitHub wants to be asked again: Retry-After in seconds,
-// or the time when the limit starts anew. fallback 0 gives the zero time.
-func waitUntil(h http.Header, fallback time.Duration) time.Time {
-	if s, err := strconv.Atoi(h.Get("Retry-After")); err == nil && s >= 0 {
-		return time.Now().Add(time.Duration(s) * time.Second)
-	}
-	if h.Get("X-RateLimit-Remaining") == "0" {
-		if s, err := strconv.ParseInt(h.Get("X-RateLimit-Reset"), 10, 64); err == nil {
-			return time.Unix(s, 0)
-		}
-	}
-	if fallback == 0 {
-		return time.Time{}
-	}
-	return time.Now().Add(fallback)
 }
 
 // scopeHint says which scope or permission the token lacks, where the headers

@@ -4,9 +4,14 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/liftlock/liftlock/internal/forge"
 )
+
+// graphQLLimitWait is how long to wait where GraphQL's own limit is used up, whose end its answer
+// doesn't say: "wait for at least one minute" (GitHub, "Rate limits for the REST API").
+const graphQLLimitWait = time.Minute
 
 // queryGraphQL makes a query of GitHub's GraphQL API, which is beside the REST API: at
 // HOST/api/graphql on a GitHub Enterprise Server. What GraphQL itself refuses is in the answer,
@@ -54,7 +59,7 @@ func (d *Driver) callGraphQL(ctx context.Context, op, document string, variables
 	case first.Type == "FORBIDDEN", first.Type == "INSUFFICIENT_SCOPES":
 		e.Kind, e.Hint = forge.ErrForbidden, "let Liftlock's account, or its App, write contents and pull requests"
 	case first.Type == "RATE_LIMITED":
-		e.Kind, e.RetryAfter = forge.ErrRateLimited, d.now().Add(secondaryLimitWait)
+		e.Kind, e.RetryAfter = forge.ErrRateLimited, d.now().Add(graphQLLimitWait)
 	case strings.Contains(first.Message, "doesn't exist on type"):
 		e.Kind = forge.ErrUnsupported // a server that has no merge queue
 	}

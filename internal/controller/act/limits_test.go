@@ -1,0 +1,55 @@
+package act
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/policies"
+)
+
+// TestTextsAreLeftToLimits holds that comments and texts which the forge's limits leave no call for
+// keep nothing else from being done: the commit status that a merge may wait for is set, as urgently
+// as the merge is wanted, and the texts are written when the limits are over, without a search for
+// a comment that can't be there.
+func TestTextsAreLeftToLimits(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t, "", "web")
+	n := w.open("2.0.0")
+	w.verifyDev()
+	pr := w.forge.pulls[n]
+	over := w.now.Add(10 * time.Minute)
+	w.forge.textsAgain = over
+	present := func() (next time.Time, calls []string) {
+		t.Helper()
+		ev, d := w.evaluate()
+		gates := d.Components[0].Env("qa").Gates
+		for i := range gates {
+			gates[i].Outcome = policies.Pass // as they are right before a merge
+		}
+		w.faults.calls = nil
+		next, err := w.actor.Present(forge.WithPriority(w.ctx(), forge.PriorityUrgent), ev, d)
+		w.must(err)
+		return next, slices.Clone(w.faults.calls)
+	}
+	next, _ := present()
+	if st := w.forge.statuses[pr.Head]; st.State != forge.StatusSuccess || w.forge.urgency != forge.PriorityUrgent {
+		t.Errorf("the status is %+v, set with priority %d", st, w.forge.urgency)
+	}
+	if !next.Equal(over) || len(w.forge.comments[n]) != 0 {
+		t.Errorf("the next look is at %s, %d comments are there", next, len(w.forge.comments[n]))
+	}
+	w.now = over
+	next, calls := present()
+	if !next.IsZero() || len(w.forge.comments[n]) != 1 || slices.Contains(calls, "forge: comments #1") {
+		t.Errorf("at the end of the limits: %d comments by %q, the next look at %s", len(w.forge.comments[n]), calls, next)
+	}
+
+	// The last word on a pull request isn't put off: nobody would come back to it.
+	w.forge.textsAgain = w.now.Add(time.Hour)
+	if _, err := w.actor.putComment(w.ctx(), w.repo, n, commentText{body: "bye", last: true}); !errors.Is(err, forge.ErrRateLimited) {
+		t.Errorf("the last word is put off: %v", err)
+	}
+}
