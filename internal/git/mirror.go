@@ -38,15 +38,18 @@ type Credentials func(ctx context.Context) (username, password string, err error
 
 // Options say what to mirror and how.
 type Options struct {
-	Dir         string       // of the mirror alone; made when it isn't there
-	FormerDir   string       // where an earlier version had it: moved to Dir if it is this URL's and Dir isn't there; empty: nowhere
-	URL         string       // http(s)://, file:// or an absolute path; without credentials
-	Credentials Credentials  // nil: none
-	CAFile      string       // of the authorities of the remote's certificate, in PEM; empty: the system's
-	Log         *zap.Logger  // nil: silent
-	Author      Ident        // of the commits that Write makes
-	SigningKey  *sshsig.Key  // signs them; nil: they aren't signed
-	Caches      *cache.Group // where its caches are counted; nil: nowhere
+	Dir         string      // of the mirror alone; made when it isn't there
+	FormerDir   string      // where an earlier version had it: moved to Dir if it is this URL's and Dir isn't there; empty: nowhere
+	URL         string      // http(s)://, file:// or an absolute path; without credentials
+	Credentials Credentials // nil: none
+	// Refused is told the password that the remote has refused, and says whether Credentials has
+	// another one now: then the call is made once more. nil: it never has.
+	Refused    func(password string) bool
+	CAFile     string       // of the authorities of the remote's certificate, in PEM; empty: the system's
+	Log        *zap.Logger  // nil: silent
+	Author     Ident        // of the commits that Write makes
+	SigningKey *sshsig.Key  // signs them; nil: they aren't signed
+	Caches     *cache.Group // where its caches are counted; nil: nowhere
 
 	// BeforePush and AfterPush are called with the full ref name around the
 	// moment at which the remote changes: nil in production; a test uses them
