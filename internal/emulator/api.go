@@ -131,10 +131,21 @@ func (f *Forge) SetLatency(d time.Duration) {
 	f.latency = d
 }
 
-// awaitLatency lets a call take as long as it is to; false when its client is gone.
-func (f *Forge) awaitLatency(ctx context.Context) bool {
+// SetGitLatency sets it for Git's own requests.
+func (f *Forge) SetGitLatency(d time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.gitLatency = d
+}
+
+// awaitLatency lets a REST call, or a request of Git's, take as long as it is to; false when its
+// client is gone.
+func (f *Forge) awaitLatency(ctx context.Context, git bool) bool {
 	f.mu.Lock()
 	d := f.latency
+	if git {
+		d = f.gitLatency
+	}
 	f.mu.Unlock()
 	if d == 0 {
 		return true
@@ -149,7 +160,7 @@ func (f *Forge) awaitLatency(ctx context.Context) bool {
 
 // serveREST answers a REST call.
 func (f *Forge) serveREST(w http.ResponseWriter, r *http.Request, rt *route) {
-	if !f.awaitLatency(r.Context()) {
+	if !f.awaitLatency(r.Context(), false) {
 		return
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))

@@ -108,7 +108,7 @@ type Forge struct {
 	faults             []*activeFault
 	calls              map[string]int
 
-	latency time.Duration
+	latency, gitLatency time.Duration
 }
 
 // NewForge starts a forge. The caller closes it.

@@ -11,6 +11,7 @@ type team struct {
 	organisation, slug string
 	parent             *team
 	members            map[string]bool // logins in lower case
+	invited            map[string]bool // likewise, who haven't accepted yet
 }
 
 // contains says whether an account is in the team or in one below it, as GitHub answers.
@@ -40,7 +41,7 @@ func (f *Forge) SetTeam(name, parent string, members ...string) error {
 		t = &team{id: f.nextID(), organisation: organisation, slug: slug}
 		f.teams[strings.ToLower(name)] = t
 	}
-	t.parent, t.members = nil, map[string]bool{}
+	t.parent, t.members, t.invited = nil, map[string]bool{}, nil
 	if parent != "" {
 		above := f.teams[strings.ToLower(parent)]
 		for at := above; at != nil; at = at.parent {
@@ -63,6 +64,46 @@ func (f *Forge) SetTeam(name, parent string, members ...string) error {
 	return nil
 }
 
+// InviteToTeam invites an account to a team, which it isn't in until SetTeam says so.
+func (f *Forge) InviteToTeam(name, login string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	t, err := f.findTeamNamed(name)
+	if err != nil {
+		return fmt.Errorf("inviting %s: %w", login, err)
+	}
+	a, err := f.findAccount(login)
+	if err != nil {
+		return fmt.Errorf("inviting to the team %s: %w", name, err)
+	}
+	t.invited = map[string]bool{strings.ToLower(a.login): true}
+	return nil
+}
+
+// RenameTeam gives a team another name in its organisation: by the former one it isn't found any
+// more.
+func (f *Forge) RenameTeam(name, slug string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	t, err := f.findTeamNamed(name)
+	if err != nil {
+		return fmt.Errorf("renaming a team: %w", err)
+	}
+	delete(f.teams, strings.ToLower(name))
+	t.slug = slug
+	f.teams[strings.ToLower(t.organisation+"/"+slug)] = t
+	return nil
+}
+
+// findTeamNamed finds a team by organisation/slug. Callers hold mu.
+func (f *Forge) findTeamNamed(name string) (*team, error) {
+	t := f.teams[strings.ToLower(name)]
+	if t == nil {
+		return nil, fmt.Errorf("there is no team %s", name)
+	}
+	return t, nil
+}
+
 // findTeam finds the team of the path.
 func (c *call) findTeam() *team {
 	if c.token != nil && !strings.EqualFold(c.token.installation.owner.login, c.r.PathValue("org")) {
@@ -82,10 +123,15 @@ func getTeam(c *call) (any, error) {
 func getTeamMembership(c *call) (any, error) {
 	t := c.findTeam()
 	a, err := c.findAccount(c.r.PathValue("login"))
-	if t == nil || err != nil || !t.contains(a.login, c.teams) {
+	switch {
+	case t == nil || err != nil:
 		return nil, notFound()
+	case t.contains(a.login, c.teams):
+		return map[string]any{"state": "active", "role": "member"}, nil
+	case t.invited[strings.ToLower(a.login)]:
+		return map[string]any{"state": "pending", "role": "member"}, nil
 	}
-	return map[string]any{"state": "active", "role": "member"}, nil
+	return nil, notFound()
 }
 
 // listTeamMembers lists who is in a team or in one below it.

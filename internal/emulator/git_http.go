@@ -64,6 +64,9 @@ func (g *gitCall) routeName() string {
 // git http-backend would with three programs a request. After a push everything follows
 // that follows from its new references, before the client hears that it is done.
 func (f *Forge) serveGit(w http.ResponseWriter, r *http.Request, g *gitCall) {
+	if !f.awaitLatency(r.Context(), true) {
+		return
+	}
 	repo, user, ok := f.admitGit(w, r, g)
 	if !ok {
 		return

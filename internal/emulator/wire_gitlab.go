@@ -69,7 +69,7 @@ func gitlabUnauthorized() *apiError {
 
 // serveGitLab answers a REST call of GitLab's.
 func (f *Forge) serveGitLab(w http.ResponseWriter, r *http.Request, rt *route) {
-	if !f.awaitLatency(r.Context()) {
+	if !f.awaitLatency(r.Context(), false) {
 		return
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))

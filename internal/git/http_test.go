@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -319,4 +320,37 @@ func TestCredentialsRotate(t *testing.T) {
 	}
 	password = testPassword
 	mustFetch(t, m)
+}
+
+// TestRefusedCredentials: where there are others once some are refused, the call is made again with
+// those, once.
+func TestRefusedCredentials(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	o.commit("main", "One", map[string]string{"a": "1"})
+	s := serveGit(t, o)
+	for name, c := range map[string]struct {
+		passwords []string // one after the other
+		again     bool
+		refused   []string
+		kind      error
+	}{
+		"others":            {[]string{"revoked", testPassword}, true, []string{"revoked"}, nil},
+		"others that don't": {[]string{"revoked", "revoked too", testPassword}, true, []string{"revoked"}, ErrAuth},
+		"no others":         {[]string{"revoked", testPassword}, false, []string{"revoked"}, ErrAuth},
+		"good ones":         {[]string{testPassword}, true, nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			at, refused := -1, []string(nil)
+			m := open(t, Options{URL: s.URL + "/acme/fleet.git",
+				Credentials: func(context.Context) (string, string, error) { at++; return testUser, c.passwords[at], nil },
+				Refused:     func(password string) bool { refused = append(refused, password); return c.again }})
+			if _, err := m.Fetch(t.Context()); !errors.Is(err, c.kind) {
+				t.Errorf("got %v", err)
+			}
+			if !slices.Equal(refused, c.refused) {
+				t.Errorf("refused were %q", refused)
+			}
+		})
+	}
 }

@@ -42,10 +42,13 @@ type Options struct {
 	FormerDir   string      // where an earlier version had it: moved to Dir if it is this URL's and Dir isn't there; empty: nowhere
 	URL         string      // http(s)://, file:// or an absolute path; without credentials
 	Credentials Credentials // nil: none
-	CAFile      string      // of the authorities of the remote's certificate, in PEM; empty: the system's
-	Log         *zap.Logger // nil: silent
-	Author      Ident       // of the commits that Write makes
-	SigningKey  *sshsig.Key // signs them; nil: they aren't signed
+	// Refused is told the password that the remote has refused, and says whether Credentials has
+	// another one now: then the call is made once more. nil: it never has.
+	Refused    func(password string) bool
+	CAFile     string      // of the authorities of the remote's certificate, in PEM; empty: the system's
+	Log        *zap.Logger // nil: silent
+	Author     Ident       // of the commits that Write makes
+	SigningKey *sshsig.Key // signs them; nil: they aren't signed
 	// RemoteSigner is what Sign has commits made by; nil: they are pushed as Write made them.
 	RemoteSigner RemoteSigner
 	Caches       *cache.Group // where its caches are counted; nil: nowhere

@@ -3,6 +3,7 @@ package git
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net/url"
 	"path/filepath"
@@ -54,19 +55,31 @@ func parseRemote(raw string) (remote, error) {
 
 // runRemote runs a git command that talks to the remote, with the credentials
 // in its environment: not in its arguments, which every user of the machine
-// can read, and not in a file. The output is returned also with an error.
+// can read, and not in a file. The output is returned also with an error. With credentials that
+// were refused nothing was done, so where there are others by then it runs once more.
 func (p *mirrorPrograms) runRemote(ctx context.Context, op string, args ...string) ([]byte, error) {
+	out, password, err := p.tryRemote(ctx, op, args)
+	if password != "" && errors.Is(err, ErrAuth) && p.opts.Refused != nil && p.opts.Refused(password) {
+		out, _, err = p.tryRemote(ctx, op, args)
+	}
+	return out, err
+}
+
+// tryRemote runs it once, and gives the password that it ran with; empty: none.
+func (p *mirrorPrograms) tryRemote(ctx context.Context, op string, args []string) (out []byte, password string, err error) {
 	c := p.gitCommand(args...)
 	secrets, err := p.addCredentials(ctx, &c)
 	if err != nil {
-		return nil, &Error{Op: op, Kind: ErrAuth, Err: fmt.Errorf("get the credentials: %w", err)}
+		return nil, "", &Error{Op: op, Kind: ErrAuth, Err: fmt.Errorf("get the credentials: %w", err)}
 	}
-	c.Secrets = secrets
+	if c.Secrets = secrets; len(secrets) > 0 {
+		password = secrets[0]
+	}
 	limited, cancel := context.WithTimeout(ctx, p.opts.Timeout)
 	defer cancel()
 	r, err := proc.Run(limited, c)
 	if err == nil {
-		return r.Stdout, nil
+		return r.Stdout, password, nil
 	}
 	if limited.Err() != nil {
 		// Killed, it may have left its locks.
@@ -74,11 +87,11 @@ func (p *mirrorPrograms) runRemote(ctx context.Context, op string, args ...strin
 			err = fmt.Errorf("%w; then removing what it left: %w", err, rerr)
 		}
 	}
-	return r.Stdout, remoteError(ctx, op, err)
+	return r.Stdout, password, remoteError(ctx, op, err)
 }
 
 // addCredentials adds the Authorization header for the remote's host, and no
-// other, to the command's environment.
+// other, to the command's environment. The first of the secrets is the password.
 func (p *mirrorPrograms) addCredentials(ctx context.Context, c *proc.Command) (secrets []string, err error) {
 	if p.opts.Credentials == nil || p.remote.origin == "" {
 		return nil, nil

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/liftlock/liftlock/internal/emulator"
 )
@@ -56,4 +57,36 @@ func TestAppInSeveralOrganisations(t *testing.T) {
 		_, text := s.getText("/readyz")
 		return strings.Contains(text, "installation in globex on hub"), text
 	})
+}
+
+// TestAppTokensEndDuringAPromotion: where GitHub takes the App's tokens no more, between any two
+// steps of a promotion, others are exchanged, for Git too, and nothing is done twice or said to fail.
+func TestAppTokensEndDuringAPromotion(t *testing.T) {
+	clock := newSteppedClock()
+	s := startHarness(t, harnessOptions{app: true, face: emulator.GitHub, clock: clock, pipeline: pipelineYAML(nil, dev, manualQA)})
+	end := func() {
+		clock.Step(2 * time.Minute) // one that is hardly there isn't given up
+		s.must("end the tokens", s.Forge.RevokeAppTokens("liftlock"))
+	}
+	s.awaitJudged()
+	s.awaitIdle()
+	end()
+	s.commitRelease("web", "1.1.0")
+	s.waitFor("the promotion is open and says so", func() (bool, string) {
+		all, err := s.ownPulls()
+		s.must("list the pull requests", err)
+		return len(all) == 1 && liftlockStatus(all[0].Statuses).State == "success", ""
+	})
+	s.awaitIdle()
+	end()
+	_, err := s.Forge.MergePull(repoName, 1, "linus", "merge")
+	s.must("merge it", err)
+	s.awaitVerified("web", "qa", "1.1.0")
+	s.awaitIdle()
+	if n := s.countLogged("a run failed"); n != 0 {
+		t.Errorf("%d runs failed", n)
+	}
+	if n := s.countOpenings(); n > 2 { // one is made again that wasn't taken
+		t.Errorf("%d calls opened it", n)
+	}
 }

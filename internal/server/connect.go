@@ -102,7 +102,11 @@ func (s *Server) connectRepository(ctx context.Context, r config.Repository) (*c
 	if err != nil {
 		return nil, err
 	}
-	m, err := git.Open(ctx, git.Options{Dir: dir, FormerDir: former, URL: url, Credentials: func(ctx context.Context) (string, string, error) { return f.GitAuth(ctx, repo) }, CAFile: fc.CAFile, Caches: &s.caches, Log: s.log.Named("git"), Author: commitAuthorOf(me), SigningKey: s.signingKey, RemoteSigner: signer,
+	var refused func(token string) bool
+	if app := s.apps[r.Forge]; app != nil {
+		refused = func(token string) bool { return app.GitRefused(repo, token) }
+	}
+	m, err := git.Open(ctx, git.Options{Dir: dir, FormerDir: former, URL: url, Credentials: func(ctx context.Context) (string, string, error) { return f.GitAuth(ctx, repo) }, Refused: refused, CAFile: fc.CAFile, Caches: &s.caches, Log: s.log.Named("git"), Author: commitAuthorOf(me), SigningKey: s.signingKey, RemoteSigner: signer,
 		BeforePush: s.o.Seams.BeforePush, AfterPush: s.o.Seams.AfterPush, Now: s.o.Clock.Now})
 	if err != nil {
 		return nil, err

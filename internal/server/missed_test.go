@@ -105,6 +105,12 @@ func TestDroppedDeliveries(t *testing.T) {
 			if n := s.countCalls("GET", list); n == 0 || n > 3 {
 				t.Errorf("it took %d calls to know", n)
 			}
+
+			// For the rest of the hour, too: a release whose push nobody told of is promoted.
+			s.commitRelease("web", "1.2.0")
+			s.awaitIdle()
+			clock.Step(10 * time.Minute)
+			s.awaitPromotion("web", "qa", "1.2.0")
 		})
 	}
 }

@@ -146,6 +146,23 @@ func TestAppTokens(t *testing.T) {
 	}
 	w.wantCalls("in the background", map[string]int{tokenCall: 1, pullsCall: 1})
 
+	// Git's own calls are seen by Git alone.
+	w.step(time.Hour)
+	_, token, err = d.GitAuth(t.Context(), testRepoName)
+	w.must(err)
+	for what, of := range map[string]string{"a token that isn't the present one": "ghs_other", "one that is hardly there": token} {
+		if d.GitRefused(testRepoName, of) {
+			t.Errorf("%s is given up", what)
+		}
+	}
+	w.step(2 * time.Minute)
+	if !d.GitRefused(testRepoName, token) {
+		t.Error("what Git refuses is kept")
+	}
+	if _, next, err := d.GitAuth(t.Context(), testRepoName); err != nil || next == token {
+		t.Errorf("%v, or the token that Git refuses", err)
+	}
+
 	w.must(w.RevokeAppTokens("liftlock"))
 	if _, err := w.CommitAs("acme/fleet", "linus", "topic", "Change", map[string]string{"a": "b\n"}); err != nil {
 		t.Fatal(err)
@@ -394,6 +411,62 @@ func TestAppOfManyOrganisations(t *testing.T) {
 	only := newApp(t, w.Forge, w.app, github.AppOptions{Owners: []string{"acme"}, Repositories: repos})
 	if err := w.list(only, repos[29]); !errors.Is(err, forge.ErrNotInstalled) || !strings.Contains(err.Error(), "auth.app.installations") {
 		t.Errorf("an owner who isn't in the list: %v", err)
+	}
+}
+
+// TestAppTeams: who is in a team counts, directly or in one below it, and who was only invited
+// doesn't; a team that has another name by now, that the App may not see, or whose organisation
+// hasn't installed the App is an error that says what to do, and nobody's absence.
+func TestAppTeams(t *testing.T) {
+	w := newAppWorld(t, "acme")
+	for _, login := range []string{"ada", "grace", "rita"} {
+		w.must(w.AddUser(login, login+"-token", emulator.UserOptions{}))
+	}
+	w.must(w.SetTeam("acme/sre", "", "ada"))
+	w.must(w.SetTeam("acme/on-call", "acme/sre", "grace"))
+	w.must(w.InviteToTeam("acme/sre", "rita"))
+	w.must(w.SetTeam("globex/sre", "", "ada"))
+	d := w.driver()
+	sre, globex := forge.Team{Organisation: "acme", Name: "sre"}, forge.Team{Organisation: "globex", Name: "sre"}
+	in := func(what string, team forge.Team, login string, want bool) {
+		t.Helper()
+		if got, err := d.IsTeamMember(t.Context(), team, login); err != nil || got != want {
+			t.Errorf("%s: %v, %v", what, got, err)
+		}
+	}
+	unseen := func(what string, team forge.Team, words string) {
+		t.Helper()
+		got, err := d.IsTeamMember(t.Context(), team, "ada")
+		if got || !errors.Is(err, forge.ErrNotFound) && !errors.Is(err, forge.ErrForbidden) || !strings.Contains(err.Error(), words) {
+			t.Errorf("%s: %v, %v", what, got, err)
+		}
+	}
+	in("in it", sre, "ada", true)
+	in("in one below it", sre, "grace", true)
+	in("invited", sre, "rita", false)
+	in("somebody else", sre, "linus", false)
+
+	unseen("another organisation's, without the App", globex, "isn't installed in globex")
+	install(t, w.Forge, "globex")
+	w.step(time.Minute)
+	in("another organisation's, with the App", globex, "ada", true)
+
+	w.must(w.RenameTeam("acme/sre", "platform"))
+	unseen("renamed", sre, "there is no team acme/sre")
+	in("by its new name", forge.Team{Organisation: "acme", Name: "platform"}, "grace", true)
+	w.must(w.RenameTeam("acme/platform", "sre"))
+
+	granted := map[string]string{}
+	for _, p := range github.Permissions() {
+		if p.Name != "members" {
+			granted[p.Name] = p.Level
+		}
+	}
+	w.must(w.SetAppPermissions("liftlock", "acme", granted))
+	d.InstallationChanged(0, "acme")
+	unseen("without the permission", sre, "members")
+	if err := w.list(d, testRepoName); err != nil {
+		t.Errorf("everything else: %v", err)
 	}
 }
 

@@ -3,6 +3,8 @@ package github
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/liftlock/liftlock/internal/forge"
@@ -49,6 +51,21 @@ func (p *App) GitAuth(ctx context.Context, r forge.Repo) (username, password str
 		return "", "", err
 	}
 	return d.GitAuth(ctx, r)
+}
+
+// GitRefused takes note that Git's remote refused a token that GitAuth gave for a repository, and
+// says whether GitAuth gives another one now: Git's calls aren't seen here, and a token may have been
+// revoked.
+func (p *App) GitRefused(r forge.Repo, token string) bool {
+	p.mu.Lock()
+	var all []*tokenSource
+	for _, d := range p.drivers {
+		if strings.EqualFold(d.tokens.owner, r.Owner) && strings.EqualFold(d.tokens.repo, r.Name) {
+			all = append(all, d.tokens)
+		}
+	}
+	p.mu.Unlock()
+	return slices.ContainsFunc(all, func(s *tokenSource) bool { return s.refusedByGit(token) })
 }
 
 // HasDeployments is true: GitHub keeps them.

@@ -38,6 +38,7 @@ type tokenSource struct {
 	mu           sync.Mutex
 	value        string // the token; GitHub says nothing of its form
 	expires      time.Time
+	gotAt        time.Time
 	repositoryID int64 // once it is known
 	renewing     bool
 	refused      *forge.Error // why there was none when one was last asked for; nil: there was
@@ -131,6 +132,18 @@ func (s *tokenSource) drop(token string) (dropped bool) {
 	return true
 }
 
+// minRefusedAge is how old a token is at least that Git's refusal is put down to: a new one that is
+// refused lacks a permission, as the next would.
+const minRefusedAge = time.Minute
+
+// refusedByGit drops a token that Git's remote has refused, and says whether the next one may do.
+func (s *tokenSource) refusedByGit(token string) bool {
+	s.mu.Lock()
+	fresh := s.app.options.Now().Sub(s.gotAt) < minRefusedAge
+	s.mu.Unlock()
+	return !fresh && token != "" && s.drop(token)
+}
+
 // Answered drops a token that GitHub takes no more. After 401 nothing was done, so the call may
 // be made again with the next one; of a suspended installation that says why there is none.
 func (s *tokenSource) Answered(value string, resp *http.Response, body []byte) (renew bool) {
@@ -197,7 +210,7 @@ func (s *tokenSource) renew(ctx context.Context) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refused = nil
-	s.value, s.expires = out.GetToken(), out.GetExpiresAt().Time
+	s.value, s.expires, s.gotAt = out.GetToken(), out.GetExpiresAt().Time, s.app.options.Now()
 	if at, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
 		s.expires = s.expires.Add(s.app.options.Now().Sub(at)) // by our clock
 	}
