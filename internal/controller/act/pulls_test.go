@@ -341,9 +341,9 @@ func TestMergedWhileReplaced(t *testing.T) {
 	})
 }
 
-// TestMergedWhileTakenOver holds that what somebody else put onto our branch is never known for ours,
+// TestMergeOfAnothersHead holds that what somebody else put onto our branch is never known for ours,
 // also where it is merged while Liftlock composes the pull request anew on a person's word.
-func TestMergedWhileTakenOver(t *testing.T) {
+func TestMergeOfAnothersHead(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t, "", "web")
 	n := w.open("2.0.0")
