@@ -14,23 +14,16 @@ import (
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
-// mutation is a small change of the code that a test should notice.
+// mutation is a small change of the code that a test should notice: of one expression, or
+// of a call that gives all of a function's results.
 type mutation struct {
 	path         string // of the file
 	source       []byte // what it has
 	line         int
-	from, to     int    // which bytes of the file
+	from, to     int    // where the expression is, in bytes of the file
+	gives        string // its type; of a call with several results theirs, in parentheses
 	code         string // what is put there
 	was, becomes string // what is said of it
-}
-
-// zeroFunc is appended to a file in which it is called. That what a mutation drops is
-// still computed keeps its variables in use, so that the file compiles.
-const zeroFunc = "\n\nfunc mutantZero[T any](...any) (zero T) { return zero }\n"
-
-// apply is the file with the mutation.
-func (m mutation) apply() []byte {
-	return []byte(string(m.source[:m.from]) + m.code + string(m.source[m.to:]) + zeroFunc)
 }
 
 // mutationFinder goes through the files of a package.
@@ -96,15 +89,16 @@ func (f *mutationFinder) mutateBinary(n *ast.BinaryExpr) {
 	x, y := f.text(n.X), f.text(n.Y)
 	for _, by := range []map[token.Token]token.Token{boundaries, negations} {
 		if op, ok := by[n.Op]; ok {
-			f.add(n, n.OpPos, n.OpPos+token.Pos(len(n.Op.String())), op.String(), x+" "+op.String()+" "+y)
+			code := f.textBetween(n.Pos(), n.OpPos) + op.String() + f.textBetween(n.OpPos+token.Pos(len(n.Op.String())), n.End())
+			f.add(n, n, "bool", code, x+" "+op.String()+" "+y)
 		}
 	}
 	if n.Op != token.LAND && n.Op != token.LOR {
 		return
 	}
 	ignored := map[token.Token]string{token.LAND: " || true)", token.LOR: " && false)"}[n.Op]
-	f.add(n, n.X.Pos(), n.X.End(), "(("+x+")"+ignored, y)
-	f.add(n, n.Y.Pos(), n.Y.End(), "(("+y+")"+ignored, x)
+	f.add(n, n.X, "bool", "(("+x+")"+ignored, y)
+	f.add(n, n.Y, "bool", "(("+y+")"+ignored, x)
 	f.negateCondition(n.X)
 	f.negateCondition(n.Y)
 }
@@ -122,7 +116,7 @@ func (f *mutationFinder) mutateTimeComparison(n *ast.CallExpr) {
 	other := map[string]string{"(time.Time).Before": "After", "(time.Time).After": "Before"}[method.FullName()]
 	if other != "" {
 		code := "!" + f.text(called.X) + "." + other + "(" + f.text(n.Args[0]) + ")"
-		f.add(n, n.Pos(), n.End(), code, code)
+		f.add(n, n, "bool", code, code)
 	}
 }
 
@@ -133,7 +127,7 @@ func (f *mutationFinder) negateCondition(cond ast.Expr) {
 		return
 	}
 	code := "!(" + f.text(cond) + ")"
-	f.add(cond, cond.Pos(), cond.End(), code, code)
+	f.add(cond, cond, "bool", code, code)
 }
 
 func (f *mutationFinder) isCompound(e ast.Expr) bool {
@@ -148,7 +142,7 @@ func (f *mutationFinder) mutateReturn(n *ast.ReturnStmt, stack []ast.Node) {
 	case len(n.Results) == len(results):
 		for i, e := range n.Results {
 			if code, what := f.changeResult(results[i], f.text(e)); f.isBool(results[i]) && !f.isComparison(e) || !f.isBool(results[i]) && !f.isZero(e) {
-				f.add(n, e.Pos(), e.End(), code, f.textBetween(n.Pos(), e.Pos())+what+f.textBetween(e.End(), n.End()))
+				f.add(n, e, f.text(results[i]), code, f.textBetween(n.Pos(), e.Pos())+what+f.textBetween(e.End(), n.End()))
 			}
 		}
 	case len(n.Results) == 1: // a call with several results
@@ -157,17 +151,18 @@ func (f *mutationFinder) mutateReturn(n *ast.ReturnStmt, stack []ast.Node) {
 			wanted = append(wanted, f.text(r))
 			given = append(given, fmt.Sprintf("mutantResult%d", i))
 		}
-		all := strings.Join(given, ", ")
+		all, gives := strings.Join(given, ", "), "("+strings.Join(wanted, ", ")+")"
 		for i, r := range results {
 			code, what := f.changeResult(r, given[i])
 			changed := strings.Replace(all, given[i], code, 1)
-			f.add(n, n.Results[0].Pos(), n.Results[0].End(), fmt.Sprintf("func() (%s) { %s := %s; return %s }()", strings.Join(wanted, ", "), all, f.text(n.Results[0]), changed),
+			f.add(n, n.Results[0], gives, fmt.Sprintf("func() %s { %s := %s; return %s }()", gives, all, f.text(n.Results[0]), changed),
 				f.textBetween(n.Pos(), n.End())+", of which the result "+fmt.Sprint(i+1)+" is "+strings.Replace(what, given[i], "it", 1))
 		}
 	}
 }
 
-// changeResult is another result than an expression: its negation, or the zero value.
+// changeResult is another result than an expression: its negation, or the zero value. That
+// what is dropped is still computed keeps its variables in use, so that the file compiles.
 func (f *mutationFinder) changeResult(result ast.Expr, expr string) (code, becomes string) {
 	if f.isBool(result) {
 		return "!(" + expr + ")", "!(" + expr + ")"
@@ -232,11 +227,11 @@ func (f *mutationFinder) isZero(e ast.Expr) bool {
 	return isStruct
 }
 
-// add notes a mutation of a part of a node.
-func (f *mutationFinder) add(n ast.Node, from, to token.Pos, code, becomes string) {
+// add notes a mutation of an expression in a node.
+func (f *mutationFinder) add(n ast.Node, expr ast.Expr, gives, code, becomes string) {
 	f.found = append(f.found, mutation{
-		path: f.path, source: f.source, line: f.fset.Position(from).Line, from: f.offset(from), to: f.offset(to),
-		code: code, was: describeCode(f.text(n)), becomes: describeCode(becomes),
+		path: f.path, source: f.source, line: f.fset.Position(expr.Pos()).Line, from: f.offset(expr.Pos()), to: f.offset(expr.End()),
+		gives: gives, code: code, was: describeCode(f.text(n)), becomes: describeCode(becomes),
 	})
 }
 

@@ -161,9 +161,7 @@ func (c *Checks) evaluateOnRelease(f Facts, r *Result) {
 		if reasons = append(reasons, why); outcome != Fail {
 			outcome = one
 		}
-		if !on.NextAt.IsZero() && (r.Next.IsZero() || on.NextAt.Before(r.Next)) {
-			r.Next = on.NextAt
-		}
+		r.Next = earliest(r.Next, on.NextAt)
 	}
 	if r.Outcome, r.Reason = outcome, strings.Join(reasons, "; "); outcome == Pass {
 		commits := make([]string, len(f.ReleaseChecks))

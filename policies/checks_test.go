@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -113,6 +114,22 @@ func TestCheckPatterns(t *testing.T) {
 	} {
 		if got := matchesPattern(c.pattern, c.name); got != c.want {
 			t.Errorf("%q matches %q: %v", c.pattern, c.name, got)
+		}
+	}
+}
+
+// TestUnmatchedChecks names the patterns for which a gate would wait for ever: what Liftlock itself
+// says of a commit is no check that counts.
+func TestUnmatchedChecks(t *testing.T) {
+	c := &Checks{Require: []string{"ci/*", "smoke", "*"}}
+	for name, given := range map[string]struct{ names, want []string }{
+		"nothing reports":       {nil, []string{"ci/*", "smoke", "*"}},
+		"one does":              {[]string{"ci/build"}, []string{"smoke"}},
+		"all do":                {[]string{"smoke", "ci/build"}, nil},
+		"only Liftlock reports": {[]string{ownCheck}, []string{"ci/*", "smoke", "*"}},
+	} {
+		if got := c.Unmatched(given.names); !slices.Equal(got, given.want) {
+			t.Errorf("%s: nothing matches %q, want %q", name, got, given.want)
 		}
 	}
 }

@@ -27,7 +27,6 @@ type Expression string
 // Bounds on an expression, on what it may cost, and on what it says.
 const (
 	maxExpressionLength = 2048
-	maxExpressionNodes  = 2000
 	maxExpressionDepth  = 50
 	// maxExpressionNesting bounds macros within macros, whose cost multiplies.
 	maxExpressionNesting = 3
@@ -125,12 +124,10 @@ func (e *Expression) compileAnew() (*compiledExpression, error) {
 		return nil, fmt.Errorf("can't be compiled: %s", wording.ClipLine(err.Error(), maxExpressionReason))
 	}
 	c := &compiledExpression{program: program}
-	nodes := 0
 	images, ranges := 0, 0
 	celast.PreOrderVisit(checked.NativeRep().Expr(), celast.NewExprVisitor(func(x celast.Expr) {
-		nodes++
 		switch {
-		case x.Kind() == celast.IdentKind && x.AsIdent() == "now", x.Kind() == celast.SelectKind && x.AsSelect().FieldName() == "healthyFor":
+		case x.AsIdent() == "now", x.AsSelect().FieldName() == "healthyFor": // of anything else both are empty
 			c.moves = true
 		case isReleaseImages(x):
 			images++
@@ -138,18 +135,13 @@ func (e *Expression) compileAnew() (*compiledExpression, error) {
 			ranges++
 		}
 	}))
-	if nodes > maxExpressionNodes {
-		return nil, fmt.Errorf("is too large: it has %d parts with what its macros stand for; at most %d", nodes, maxExpressionNodes)
-	}
 	c.vacuous = ranges > 0 && ranges == images
 	return c, checkCost(env, checked)
 }
 
-// isReleaseImages says that a part of an expression is release.images.
-func isReleaseImages(x celast.Expr) bool {
-	of := x.AsSelect() // of anything else both are empty
-	return of.FieldName() == "images" && of.Operand().AsIdent() == "release"
-}
+// isReleaseImages says that a part of an expression is release.images: nothing else has a field
+// of that name, and of what is no field it is empty.
+func isReleaseImages(x celast.Expr) bool { return x.AsSelect().FieldName() == "images" }
 
 func (e *Expression) evaluate(f Facts) Result {
 	r := Result{Gate: e.kindName(), Outcome: Wait}

@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
 )
 
 func promotionFacts() Facts {
@@ -32,6 +35,7 @@ func TestExpression(t *testing.T) {
 		`true`:  {Outcome: Pass, Reason: "the expression is true"},
 		`false`: {Outcome: Wait, Reason: "the expression is false"},
 		`size(release.images) > 0 && release.images.all(i, i.tag.matches("^v[0-9.]+$"))`:                     {Outcome: Pass, Reason: "the expression is true"},
+		`release.images.all(i, i.tag != "")`:                                                                 {Outcome: Pass, Reason: "the expression is true"},
 		`release.images.all(i, i.digest != "")`:                                                              {Outcome: Wait, Reason: "the expression is false"},
 		`release.fields.exists(f, f.field.endsWith("newTag") && f.old == "v1.4.2" && f.new.startsWith("v"))`: {Outcome: Pass, Reason: "the expression is true"},
 		`pipeline == "shop" && environment == "prod" && component == "web" && release.short == "aaaaaaaaaaaa" && release.id.startsWith(release.short) && release.name == "v1.5.0"`: {Outcome: Pass, Reason: "the expression is true"},
@@ -194,6 +198,20 @@ func TestExpressionTexts(t *testing.T) {
 	}
 }
 
+// TestTextsAreAddedUp holds that what is as long as a text may be, and goes on, is too long.
+func TestTextsAreAddedUp(t *testing.T) {
+	full := types.String(strings.Repeat("a", maxExpressionText))
+	rest := types.DefaultTypeAdapter.NativeToValue([]string{strings.Repeat("a", maxExpressionText-2), "b"}) // an entry counts 2 besides
+	for name, values := range map[string][]ref.Val{"one after the other": {full, types.String("b")}, "in a list": {rest}} {
+		if got := addSizes(values...); got <= maxExpressionText {
+			t.Errorf("%s: %d", name, got)
+		}
+	}
+	if got := addSizes(full); got != maxExpressionText {
+		t.Errorf("it counts %d of %d", got, maxExpressionText)
+	}
+}
+
 // TestExpressionCost holds which expressions are refused for what they may cost, and that no
 // usual one is.
 func TestExpressionCost(t *testing.T) {
@@ -342,6 +360,19 @@ func TestExpressionProblems(t *testing.T) {
 		if got != want && (want != "" || got == "none" && !strings.HasPrefix(expression, "!")) {
 			t.Errorf("%.40s: it says\n%q, want\n%q", expression, got, want)
 		}
+	}
+}
+
+// TestExpressionMentions holds which words are in an expression: whole ones.
+func TestExpressionMentions(t *testing.T) {
+	for expression, want := range map[Expression]bool{`u.healthyFor > duration("1h")`: true, `healthyFor`: true, `u.healthyFor2 > 1`: false, `u.un_healthyFor > 1`: false, `u.UnhealthyFor > 1`: false} {
+		if got := expression.mentions(wordHealthy); got != want {
+			t.Errorf("%s mentions it: %t", expression, got)
+		}
+	}
+	broken := Expression("1 +")
+	if constant, is := broken.findConstant(); is {
+		t.Errorf("what can't be compiled is always %+v", constant)
 	}
 }
 

@@ -46,7 +46,7 @@ func (f From) isWithin(other From) bool {
 	if other.IsEmpty() {
 		return true
 	}
-	if f.IsEmpty() || f.Codeowners != other.Codeowners || other.Strict && !f.Strict {
+	if f.Codeowners != other.Codeowners || other.Strict && !f.Strict {
 		return false
 	}
 	if isNamed := func(x *From) bool { return len(x.Users)+len(x.Teams) > 0 }; !isNamed(&f) && isNamed(&other) {

@@ -74,7 +74,7 @@ func (f *Freeze) findProblems(prefix string) []Problem {
 	add("from", fromErr)
 	to, toErr := f.To.instant(zone)
 	add("to", toErr)
-	if fromErr == nil && toErr == nil && !from.Before(to) {
+	if toErr == nil && !from.Before(to) { // a from that is wrong is before all
 		add("to", fmt.Errorf("%s is not after from, %s", f.To, f.From))
 	}
 	switch {
@@ -144,13 +144,11 @@ func findDayStart(day time.Time, zone *time.Location) time.Time {
 	// No zone's clock is more than a day from UTC, and none changes twice in that time.
 	at := wall.Add(-26 * time.Hour)
 	for range maxZoneChanges {
-		start := at.Add(wall.Sub(readWall(at, zone)))
+		// What the clocks skipped in the jump at this time would have come before it.
+		start := at.Add(max(0, wall.Sub(readWall(at, zone))))
 		_, jump := at.In(zone).ZoneBounds()
 		if jump.IsZero() || start.Before(jump) {
 			return start
-		}
-		if !readWall(jump, zone).Before(wall) {
-			return jump
 		}
 		at = jump
 	}

@@ -97,7 +97,7 @@ func TestFreezeWaitsOnDoubt(t *testing.T) {
 func TestDayStart(t *testing.T) {
 	for _, c := range []struct{ day, zone string }{
 		{"2026-12-20", "Europe/Berlin"}, {"2018-11-04", "America/Sao_Paulo"}, {"2018-02-18", "America/Sao_Paulo"}, {"2027-04-30", "Africa/Cairo"}, {"2026-11-01", "America/Havana"},
-		{"2026-03-08", "America/Havana"}, {"2011-12-30", "Pacific/Apia"}, {"2011-12-31", "Pacific/Apia"}, {"2026-04-05", "Australia/Lord_Howe"}, {"2026-06-01", "Pacific/Kiritimati"}, {"2026-06-01", "Pacific/Niue"},
+		{"2026-03-08", "America/Havana"}, {"2011-12-30", "Pacific/Apia"}, {"2011-12-31", "Pacific/Apia"}, {"2026-04-05", "Australia/Lord_Howe"}, {"2026-06-01", "Pacific/Kiritimati"}, {"2026-06-01", "Pacific/Niue"}, {"2026-06-01", "Etc/GMT+5"},
 	} {
 		zone, err := loadZone(c.zone)
 		if err != nil {

@@ -33,6 +33,7 @@ func TestHTTP(t *testing.T) {
 		"a pass of a moment from now": {said(Pass, -MaxClockAhead), Pass, "board says pass: CHG-7", next},
 		"a pass of tomorrow":          {said(Pass, -24*time.Hour), Wait, "board said pass at Tue 2026-11-24 10:30 UTC, by a clock that was ahead; it is asked again", next},
 		"wait":                        {said(Wait, 0), Wait, "board says wait: CHG-7", next},
+		"wait, by a clock ahead":      {said(Wait, -24*time.Hour), Wait, "board says wait: CHG-7", next},
 		"wait until a time":           {with(said(Wait, 0), func(r *EndpointReading) { r.Until = now.Add(time.Hour) }), Wait, "board says wait: CHG-7, until Mon 2026-11-23 11:30 UTC", next},
 		"wait until what is over":     {with(said(Wait, 0), func(r *EndpointReading) { r.Until = now }), Wait, "board says wait: CHG-7", next},
 		"fail":                        {said(Fail, 0), Fail, "board says fail: CHG-7", time.Time{}},

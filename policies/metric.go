@@ -148,7 +148,7 @@ func (m *Metric) compileAnew() (cel.Program, error) {
 	}
 	looks := false
 	celast.PreOrderVisit(checked.NativeRep().Expr(), celast.NewExprVisitor(func(x celast.Expr) {
-		looks = looks || x.Kind() == celast.IdentKind && x.AsIdent() == "value"
+		looks = looks || x.AsIdent() == "value" // of what is no name it is empty
 	}))
 	if !looks {
 		return nil, errors.New("doesn't look at value, so that the query would mean nothing; write a condition like value < 0.01")
@@ -258,7 +258,7 @@ func (m *Metric) newCondition() (func(*MetricSample) string, error) {
 			if err != nil {
 				return wording.ClipLine(err.Error(), maxMetricText)
 			}
-			if ok, is := out.Value().(bool); !is || !ok {
+			if ok, _ := out.Value().(bool); !ok {
 				return formatValue(v)
 			}
 		}

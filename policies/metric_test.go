@@ -59,6 +59,7 @@ func TestMetric(t *testing.T) {
 		"two samples are too few":            {Metric{Prometheus: "main", Query: "errors", When: "value < 0.01", For: 2 * time.Minute, Every: time.Minute}, MetricReading{Samples: without(good(2), 1, 2)}, Wait, "value < 0.01 has held since Mon 2026-11-23 10:28 UTC, and must until Mon 2026-11-23 10:30 UTC"},
 		"a value that is no number, let in":  {Metric{Prometheus: "main", Query: "errors", When: "value != 1.0", For: 2 * time.Minute, Every: time.Minute}, MetricReading{Samples: replaced(good(10), 10, at(0, math.NaN()))}, Wait, "value != 1.0 doesn't hold since Mon 2026-11-23 10:30 UTC (NaN)"},
 		"bad, where nothing is well":         {empty, MetricReading{Samples: replaced(good(10), 10, at(0, 0.5))}, Wait, "value < 0.01 doesn't hold since Mon 2026-11-23 10:30 UTC (0.5)"},
+		"a condition that can't be answered": {Metric{Prometheus: "main", Query: "errors", When: "[true][int(value)]", For: 2 * time.Minute, Every: time.Minute}, MetricReading{Samples: bad(9)}, Wait, "[true][int(value)] doesn't hold since Mon 2026-11-23 10:23 UTC (index out of bounds: 1)"},
 		"three samples are enough":           {Metric{Prometheus: "main", Query: "errors", When: "value < 0.01", For: 2 * time.Minute, Every: time.Minute}, MetricReading{Samples: good(2)}, Pass, "value < 0.01 has held for 2m"},
 		"the last is as old as may be":       {newMetric(), MetricReading{Samples: without(good(14), 13, 15)}, Pass, holds},
 		"bad as far as is known but for one": {newMetric(), MetricReading{Samples: append([]MetricSample{at(time.Hour, 0)}, bad(MaxMetricSamples-1)...)}, Wait, "value < 0.01 doesn't hold since Mon 2026-11-23 09:32 UTC (0.5)"},
@@ -118,6 +119,9 @@ func TestMetricQuery(t *testing.T) {
 		`up`: `up`,
 		`e{env="{{ .environment }}",c='{{.component}}',p=~` + "`{{ .pipeline }}.*`}": `e{env="prod",c='web',p=~` + "`shop.*`}",
 		`e{env={{ .environment }}, version="{{ .tag }}", r="{{ .release }}"}`:        `e{env="prod", version="v1.5.0", r="aaaaaaaaaaaa"}`,
+		`e{a="x",b={{ .environment }}}`:                                              `e{a="x",b="prod"}`,
+		"e{a=`x\\`,b={{ .environment }}}":                                            "e{a=`x\\`,b=\"prod\"}",
+		`e{a="x",b="{{ .environment }}"}`:                                            `e{a="x",b="prod"}`,
 		`e{a="\"{{ .environment }}"} # it's "` + "\n" + `+ {x={{.component}}}`:       `e{a="\"prod"} # it's "` + "\n" + `+ {x="web"}`,
 	} {
 		m := newMetric()
@@ -137,6 +141,7 @@ func TestMetricQuery(t *testing.T) {
 		`{{ environment }}`:       "knows only ",
 		`{{ .environment | x }}`:  "knows only ",
 		`up # {{ .environment }}`: "{{ .environment }} stands in a comment",
+		`e{a="\`:                  `a string that begins with " has no end`,
 		`e{a="x}`:                 `a string that begins with " has no end`,
 	} {
 		m := newMetric()

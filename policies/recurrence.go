@@ -24,6 +24,17 @@ type recurrence struct {
 // years ahead, and a zone changes twice a year, few of them four times.
 const maxZoneChanges = 30
 
+// earliest is the first of two times; zero is never.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() {
+		return b
+	}
+	if b.IsZero() {
+		return a
+	}
+	return slices.MinFunc([]time.Time{a, b}, time.Time.Compare)
+}
+
 // readWall is what the clock on the wall of a zone shows, as if it were UTC.
 func readWall(at time.Time, zone *time.Location) time.Time {
 	_, offset := at.In(zone).Zone()
@@ -122,7 +133,7 @@ func replaceSeven(field string) string {
 	items := strings.Split(field, ",")
 	for i, item := range items {
 		days, step, stepped := strings.Cut(item, "/")
-		from, to, ranged := strings.Cut(days, "-")
+		from, to, _ := strings.Cut(days, "-")
 		first, err := strconv.Atoi(from)
 		every := 1
 		if stepped {
@@ -133,7 +144,7 @@ func replaceSeven(field string) string {
 		switch {
 		case days == "7" && !stepped:
 			items[i] = "0"
-		case ranged && to == "7" && err == nil && first >= 0 && first <= 7:
+		case to == "7" && err == nil && first >= 0 && first <= 7:
 			items[i] = listDays(first, every)
 		}
 	}

@@ -44,15 +44,13 @@ func (r Reviewers) Names() []string { return slices.Concat(r.Teams, r.Users) }
 // the authors or the reviews aren't known. Code owners are the forge's to ask. At most 15
 // are asked, teams before people, in the order of the gates.
 func WantedReviewers(gates []Gate, f Facts, release string) Reviewers {
-	var wanted Reviewers
 	if f.AuthorsErr != "" || f.ApprovalsErr != "" {
-		return wanted
+		return Reviewers{}
 	}
+	var wanted Reviewers
 	room := maxRequestedReviewers - len(f.ReviewRequests.Names)
+	gates = slices.DeleteFunc(slices.Clone(gates), func(g Gate) bool { return g.Approvals == nil || g.Evaluate(f).Outcome == Pass })
 	for _, g := range gates {
-		if g.Approvals == nil || g.Evaluate(f).Outcome == Pass {
-			continue
-		}
 		for _, team := range g.Approvals.From.Teams {
 			if room > 0 && !containsLogin(wanted.Teams, team) && !containsLogin(f.ReviewRequests.Names, team) {
 				wanted.Teams, room = append(wanted.Teams, team), room-1
@@ -60,9 +58,6 @@ func WantedReviewers(gates []Gate, f Facts, release string) Reviewers {
 		}
 	}
 	for _, g := range gates {
-		if g.Approvals == nil || g.Evaluate(f).Outcome == Pass {
-			continue
-		}
 		for _, login := range g.Approvals.From.Users {
 			if room > 0 && f.mayReview(Account{Login: login}) && !containsLogin(wanted.Users, login) && !containsLogin(f.ReviewRequests.Names, login) {
 				wanted.Users, room = append(wanted.Users, login), room-1

@@ -31,6 +31,7 @@ func TestSettled(t *testing.T) {
 		"what differs is named first":               {[]TargetDrift{untold("web-us"), differs("web-eu")}, euDiffers + "; whether web-us is as Git says can't be told: Argo CD can't be asked: connection refused", false},
 		"many differ":                               {[]TargetDrift{differs("web-eu"), differs("b"), differs("c"), differs("d"), untold("e")}, "; and 2 targets more", false},
 		"four differ":                               {[]TargetDrift{differs("web-eu"), differs("b"), differs("c"), differs("d")}, "; and 1 target more", false},
+		"three differ, and all are named":           {[]TargetDrift{differs("web-eu"), differs("b"), differs("c")}, "c differs from Git in 2 resources: Deployment web (different), Job old (extra), since Mon 2026-03-02 09:10 UTC", false},
 		"no target is known":                        {nil, "no target of the environment is known", false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -40,6 +41,9 @@ func TestSettled(t *testing.T) {
 					want = Pass
 				}
 				r := gate.Evaluate(Facts{Drift: c.targets})
+				if strings.Contains(r.Reason, "0 target") {
+					t.Errorf("it counts none: %s", r.Reason)
+				}
 				if strings.Contains(r.Reason, "0001") {
 					t.Errorf("it is said since when, which nobody knows: %s", r.Reason)
 				}

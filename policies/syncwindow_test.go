@@ -30,6 +30,7 @@ func TestSyncWindows(t *testing.T) {
 		"whatever their order":       {follows, []TargetWindow{open("web-us", at(2)), open("web-eu", at(3))}, Pass, "open for 2 targets until Mon 2026-03-02 14:00 UTC", at(2)},
 		"one is closed":              {follows, []TargetWindow{open("web-eu", at(1)), closed("web-us", at(2))}, Wait, "Argo CD's sync windows keep web-us (project shop) from being synced until Mon 2026-03-02 14:00 UTC", at(2)},
 		"the last that opens":        {follows, []TargetWindow{closed("web-eu", at(1)), closed("web-us", at(2)), closed("web-ap", at(1))}, Wait, "Argo CD's sync windows keep web-us (project shop) and 2 others from being synced until Mon 2026-03-02 14:00 UTC", at(2)},
+		"the first of those":         {follows, []TargetWindow{closed("web-eu", at(2)), closed("web-us", at(2))}, Wait, "Argo CD's sync windows keep web-eu (project shop) and 1 other from being synced", at(2)},
 		"one that never opens":       {follows, []TargetWindow{closed("web-eu", at(1)), closed("web-us", time.Time{}), closed("web-ap", at(5))}, Wait, "Argo CD's sync windows keep web-us (project shop) and 2 others from being synced", time.Time{}},
 		"nobody can tell of one":     {follows, []TargetWindow{closed("web-eu", at(1)), {Target: "web-us", Err: "connection\nrefused"}}, Wait, "Argo CD's sync windows for web-us can't be told: connection refused", time.Time{}},
 		"no target":                  {follows, nil, Wait, "no target of the environment is known", time.Time{}},

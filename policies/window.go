@@ -141,9 +141,7 @@ func evaluateWindows(gate string, windows []Window, f Facts) Result {
 		return other
 	}
 	r.Reason += "; " + other.Reason
-	if r.Until.IsZero() || !other.Until.IsZero() && other.Until.Before(r.Until) {
-		r.Until = other.Until
-	}
+	r.Until = earliest(r.Until, other.Until)
 	return r
 }
 

@@ -154,6 +154,10 @@ func TestWindows(t *testing.T) {
 			Gate{Window: &always}, "2026-11-23 00:00:00 +0000",
 			Result{Gate: "window", Outcome: Pass, Reason: "open"},
 		},
+		"two that take turns for ever": {
+			Gate{Windows: Windows{{Cron: "0 0 * * *", Duration: 12 * time.Hour, Timezone: "UTC"}, {Cron: "0 12 * * *", Duration: 12 * time.Hour, Timezone: "UTC"}}}, "2026-11-23 00:00:00 +0000",
+			Result{Gate: "windows", Outcome: Pass, Reason: "open"},
+		},
 		"the time isn't known": {
 			Gate{Window: &weekday}, "0001-01-01 00:00:00 +0000",
 			Result{Gate: "window", Outcome: Wait, Reason: "what time it is isn't known"},
@@ -168,6 +172,40 @@ func TestWindows(t *testing.T) {
 				t.Errorf("it looks again at %s", got.Until)
 			}
 		})
+	}
+}
+
+// TestFirstWindowSpeaks holds that of windows that open at once the first one's clock is read out.
+func TestFirstWindowSpeaks(t *testing.T) {
+	berlin, utc := Window{Cron: "0 9 * * *", Duration: time.Hour, Timezone: "Europe/Berlin"}, Window{Cron: "0 8 * * *", Duration: time.Hour, Timezone: "UTC"}
+	for want, windows := range map[string]Windows{"closed until Mon 2026-11-23 09:00 CET": {berlin, utc}, "closed until Mon 2026-11-23 08:00 UTC": {utc, berlin}} {
+		if got := (&Gate{Windows: windows}).Evaluate(Facts{Now: zoned(t, "2026-11-23 00:00:00 +0000", "UTC")}); got.Reason != want {
+			t.Errorf("it says %s, want %s", got.Reason, want)
+		}
+	}
+}
+
+// TestWindowThatDoesNotOpen holds that a schedule without a day in the years that are looked
+// at, as of 29 February around 2100, is closed, and isn't said to change.
+func TestWindowThatDoesNotOpen(t *testing.T) {
+	r, err := (&Window{Cron: "0 0 29 2 *", Duration: time.Hour, Timezone: "UTC"}).newRecurrence()
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := zoned(t, "2096-03-02 00:00:00 +0000", "UTC")
+	if r.isOpen(now) {
+		t.Error("it is open")
+	}
+	if change, known := r.findChangeOnWall(now); !change.IsZero() || !known {
+		t.Errorf("it changes at %s, which is known: %t", change, known)
+	}
+	if change, known := r.findChange(now); !change.IsZero() || known {
+		t.Errorf("it changes at %s, which is known: %t", change, known)
+	}
+	for _, w := range []Window{{Cron: "whenever", Timezone: "UTC"}, {Cron: "0 0 * * *", Timezone: "Mars/Base"}} {
+		if r, err := w.newRecurrence(); err == nil {
+			t.Errorf("%+v begins %+v", w, r)
+		}
 	}
 }
 

@@ -292,7 +292,18 @@ func TestGitLab(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	_, err := load(t, strings.Replace(small, "acme/fleet", "acme/ops/fleet", 1))
+	limited, err := load(t, strings.Replace(ofGitLab, "    auth", "    limits: {newNotesPerMinute: 60, projectReadsPerMinute: 0}\n    auth", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l := limited.Forges[0].Limits; l.NewNotes == nil || *l.NewNotes != 60 || l.ProjectReads == nil || *l.ProjectReads != 0 {
+		t.Errorf("the limits are %+v", l)
+	}
+	_, err = load(t, strings.Replace(ofGitLab, "    auth", "    limits: {newNotesPerMinute: -1}\n    auth", 1))
+	if err == nil || !strings.Contains(err.Error(), "forges[0].limits.newNotesPerMinute: is less than 0") {
+		t.Errorf("less than none: %v", err)
+	}
+	_, err = load(t, strings.Replace(small, "acme/fleet", "acme/ops/fleet", 1))
 	if err == nil || !strings.Contains(err.Error(), "write it as owner/name") {
 		t.Errorf("a group in a group on GitHub: %v", err)
 	}
@@ -323,6 +334,7 @@ func TestRefused(t *testing.T) {
 		"another type":             {"github", "githb", []string{`3: forges[0].type: "githb" is not one of github, gitea, gitlab; did you mean "github"?`}},
 		"gitea without a url":      {"github", "gitea", []string{`2: forges[0]: url is missing: where this Gitea is, like https://gitea.example.com`}},
 		"credentials in a url":     {"    type", "    url: https://x:pa55word@example.com\n    type", []string{`3: forges[0].url: holds a user name or password; give credentials under their own keys`}},
+		"GitHub's limits":          {"    type", "    limits: {newNotesPerMinute: 1}\n    type", []string{`3: forges[0].limits: only GitLab has limits that have to be written here; the others' are known`}},
 		"a forge's no file":        {"    type", "    url: https://example.com\n    caFile: \"\"\n    type", []string{`4: forges[0].caFile: the path of a file is missing`}},
 		"a Gitea's public limits":  {"type: github", "type: gitea\n    url: https://example.com\n    publicLimits: true", []string{`5: forges[0].publicLimits: there is no public Gitea whose limits would be known; leave it out`}},
 		"a plain forge's file":     {"    type", "    url: http://example.com\n    caFile: ca.pem\n    type", []string{`4: forges[0].caFile: url is http://, which shows no certificate: leave caFile out, or write https://`}},

@@ -185,6 +185,15 @@ type Forge struct {
 	// WebhookSecrets: the first signs new hooks, all are accepted.
 	WebhookSecrets     []Secret `yaml:"webhookSecrets"`
 	WebhookSecretsFile string   `yaml:"webhookSecretsFile"`
+	// Limits are those of single calls that a GitLab's administrator set.
+	Limits CallLimits `yaml:"limits"`
+}
+
+// CallLimits are how many calls of one kind a GitLab allows an account in a minute, of which its
+// answers don't tell; nil: what gitlab.com publishes, or GitLab's own default; 0: it sets none.
+type CallLimits struct {
+	NewNotes     *int `yaml:"newNotesPerMinute"`
+	ProjectReads *int `yaml:"projectReadsPerMinute"`
 }
 
 // Auth is how Liftlock proves who it is.

@@ -192,6 +192,18 @@ func (c *checker) checkForges(forges []Forge) {
 			c.Errorf(at+".auth.token", "the token holds a space or a character that can't be sent")
 		}
 		c.checkHookSecrets(at, f)
+		c.checkCallLimits(at+".limits", f)
+	}
+}
+
+func (c *checker) checkCallLimits(at string, f Forge) {
+	if f.Type != GitLab && c.Doc.Has(at) {
+		c.Errorf(at, "only GitLab has limits that have to be written here; the others' are known")
+	}
+	for key, n := range map[string]*int{"newNotesPerMinute": f.Limits.NewNotes, "projectReadsPerMinute": f.Limits.ProjectReads} {
+		if n != nil && *n < 0 {
+			c.Errorf(at+"."+key, "is less than 0; 0 is no limit")
+		}
 	}
 }
 

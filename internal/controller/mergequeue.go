@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/liftlock/liftlock/internal/controller/act"
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
@@ -26,6 +27,24 @@ func (e *Controller) enqueueMerge(ctx context.Context, u promotion.Unit) error {
 		return tx.WakeAs(ctx, store.Urgent, wake.ForMerge(u.Repo).String())
 	})
 }
+
+// awaitTurn has a unit wait for its turn to merge that would merge now but for the forge, which is
+// still computing whether it can: where others are merged before it. Each of them moves the
+// branch, so that the forge computes anew, and hundreds that look again each time would use up
+// its limits with it.
+func (e *Controller) awaitTurn(ctx context.Context, ev *facts.Evaluation, d *promotion.Decision) error {
+	if !awaitsMergeability(ev, d) {
+		return nil
+	}
+	queued, err := e.opts.Store.MergeQueue(ctx, ev.Unit.Repo)
+	if err != nil || len(queued) == 0 {
+		return err
+	}
+	return e.enqueueMerge(ctx, ev.Unit)
+}
+
+// errUncomputed ends a turn in which the forge didn't come to tell whether it would merge.
+var errUncomputed = fmt.Errorf("%w: the forge is still computing whether it can be merged", act.ErrStale)
 
 // runMergeQueue serves the repository's merge wishes, one after the other: judge again with
 // fresh facts, merge what is still to be merged. It fetches before the first and after
@@ -56,7 +75,7 @@ func (e *Controller) runMergeQueue(ctx context.Context, r *Repository) (time.Tim
 		var err error
 		if ok {
 			err = e.mergeUnit(ctx, r, u, !isFetched)
-			isFetched = err == nil
+			isFetched = err == nil || errors.Is(err, errUncomputed)
 		}
 		if err != nil && !isStale(err) {
 			// Its wish stays; the others' don't wait for it.
@@ -140,8 +159,11 @@ func (e *Controller) mergeUnit(ctx context.Context, r *Repository, u promotion.U
 				return e.mergeEvaluated(ctx, r, ev, d, step, m)
 			}
 		}
-		if delay > lastMergeableDelay || !awaitsMergeability(ev, d) {
+		switch {
+		case !awaitsMergeability(ev, d):
 			return nil
+		case delay > lastMergeableDelay:
+			return errUncomputed
 		}
 		if !e.sleepFor(ctx, delay) {
 			return ctx.Err()
@@ -162,7 +184,7 @@ const (
 func awaitsMergeability(ev *facts.Evaluation, d *promotion.Decision) bool {
 	awaits := func(number int, gates []policies.Result) bool {
 		p := ev.OpenPulls[number]
-		return p != nil && !p.UncomputedSince.IsZero() &&
+		return p != nil && !p.UncomputedSince.IsZero() && ev.Environment(p.Environment).MergesByItself(p.Revert) &&
 			!slices.ContainsFunc(gates, func(g policies.Result) bool { return g.Outcome != policies.Pass && g.Gate != promotion.GateMergeable })
 	}
 	for i := range d.Components {

@@ -31,6 +31,41 @@ func TestAMergeKeepsNobodyWaiting(t *testing.T) {
 	}
 }
 
+// TestMergesWaitTheirTurn holds that of pull requests which wait for their merge while others are
+// merged the forge isn't asked again and again whether they can be: each merge has it compute anew,
+// and what hundreds ask would grow with the square of their number.
+func TestMergesWaitTheirTurn(t *testing.T) {
+	components := []string{"api", "jobs", "mail", "web", "worker"}
+	w := newEmulatedFixture(t, "", autoQA, components...)
+	for _, c := range components {
+		w.must(w.run(wake.ForUnit(w.unit(c)))) // the baseline is written down
+	}
+	w.release("2.0.0", components...)
+	for _, c := range components {
+		w.open(c)
+	}
+	w.must(w.enqueueMerge(t.Context(), w.unit("api")))
+	w.emulated.ResetCalls()
+	for range 5 {
+		for _, c := range components[1:] {
+			w.must(w.run(wake.ForUnit(w.unit(c))))
+		}
+	}
+	if n := w.emulated.Calls()["GET /repos/{owner}/{repo}/pulls/{number}"]; n < 1 || n > len(components) {
+		t.Errorf("pull requests are read %d times while another comes first", n)
+	}
+	queue, err := w.opts.Store.MergeQueue(t.Context(), w.repo.ID)
+	if w.must(err); len(queue) != len(components) {
+		t.Errorf("they don't wait their turn: %v", queue)
+	}
+	w.must(w.run(wake.ForMerge(w.repo.ID)))
+	for _, p := range w.pulls() {
+		if !p.Merged {
+			t.Errorf("#%d %s is not merged", p.Number, p.Branch)
+		}
+	}
+}
+
 // open runs a component until its promotion into qa is open.
 func (w *fixture) open(component string) {
 	w.t.Helper()

@@ -53,7 +53,7 @@ func (e *Controller) runUnit(ctx context.Context, r *Repository, u promotion.Uni
 	if err := e.storeEvaluation(ctx, ev, d, clock); err != nil {
 		return time.Time{}, err
 	}
-	if err := e.releaseUpdateTurns(ctx, ev, d); err != nil {
+	if err := errors.Join(e.releaseUpdateTurns(ctx, ev, d), e.awaitTurn(ctx, ev, d)); err != nil {
 		return time.Time{}, err
 	}
 	again, unfetched := e.fetchUnknown(ctx, ev, fetches)

@@ -18,7 +18,7 @@ import (
 )
 
 // maxRequest bounds a REST call's body.
-const maxRequest = 4 << 20
+const maxRequest = 32 << 20
 
 // call is one REST call while it is answered, with the forge's lock held.
 type call struct {

@@ -1,6 +1,7 @@
 package emulator
 
 import (
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -14,7 +15,7 @@ var pullAlias = regexp.MustCompile(`(\w+): ?pullRequest\(number: ?([0-9]+)\)`)
 // GitHub's schema. Like GitHub it refuses a query with any other.
 var graphQLFields = strings.Fields(`query String Int owner name repository pullRequest number fields fragment on PullRequest url title body isDraft
 	isCrossRepository state createdAt updatedAt closedAt mergedAt mergeStateStatus headRefName headRefOid baseRefName author who mergedBy mergeCommit oid mergeQueueEntry autoMergeRequest enabledAt
-	labels first nodes comments totalCount reviews last databaseId submittedAt authorCanPushToRepository commit Actor __typename login User Bot Mannequin`)
+	labels first nodes comments totalCount reviews last databaseId fullDatabaseId submittedAt authorCanPushToRepository commit Actor __typename login User Bot Mannequin`)
 
 var graphQLWord = regexp.MustCompile(`[A-Za-z_]\w*`)
 
@@ -36,6 +37,7 @@ func queryPulls(c *call, in graphqlRequest) (any, error) {
 	if c.token != nil && c.token.permissions["pull_requests"] == "" {
 		return map[string]any{"data": map[string]any{"repository": nil}, "errors": []map[string]any{{"type": "FORBIDDEN", "path": []any{"repository"}, "message": "Resource not accessible by integration"}}}, nil
 	}
+	read := graphQLWord.FindAllString(pullAlias.ReplaceAllString(query, ""), -1)
 	found, errs := map[string]any{}, []map[string]any{}
 	for _, a := range aliases {
 		n, _ := strconv.Atoi(a[2]) // digits; one that is too large is no number of a pull request
@@ -49,6 +51,7 @@ func queryPulls(c *call, in graphqlRequest) (any, error) {
 		if err != nil {
 			return map[string]any{"errors": []map[string]any{{"message": "Something went wrong while executing your query."}}}, nil
 		}
+		maps.DeleteFunc(shown, func(field string, _ any) bool { return !slices.Contains(read, field) })
 		found[a[1]] = shown
 	}
 	out := map[string]any{"data": map[string]any{"repository": found}}
@@ -77,7 +80,7 @@ func (c *call) graphQLPull(p *pull) (map[string]any, error) {
 		labels = append(labels, map[string]any{"name": name})
 	}
 	for _, v := range p.reviews {
-		reviews = append(reviews, map[string]any{"databaseId": v.id, "state": v.state, "submittedAt": v.at, "commit": map[string]any{"oid": v.commit},
+		reviews = append(reviews, map[string]any{"fullDatabaseId": strconv.FormatInt(v.id, 10), "state": v.state, "submittedAt": v.at, "commit": map[string]any{"oid": v.commit},
 			"author": graphQLActor(v.user), "authorCanPushToRepository": p.repo.permissionOf(v.user) >= Write})
 	}
 	total := len(reviews)

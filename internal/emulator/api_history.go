@@ -12,7 +12,13 @@ func getCommit(c *call, sha string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.wireCommit(c.repo, found), nil
+	verified, err := c.verifyCommit(c.repo, sha)
+	if err != nil {
+		return nil, err
+	}
+	w := c.wireCommit(c.repo, found)
+	w.Commit.Verification = &verified
+	return w, nil
 }
 
 // commitPulls are the merged pull requests that brought a commit; of one that isn't on

@@ -151,8 +151,10 @@ func updateBranch(c *call, p *pull) (any, error) {
 	if !clean {
 		return nil, newAPIError(http.StatusUnprocessableEntity, "merge conflict between base and head")
 	}
-	web := gitIdent{Name: "GitHub", Email: "noreply@github.com", When: c.now()}
-	merge, err := c.repo.git.commitTree(tree, []string{p.head, base}, c.commitIdent(c.user), web, "Merge branch '"+p.base+"' into "+p.branch+"\n")
+	merge, err := c.repo.git.commitTree(tree, []string{p.head, base}, c.commitIdent(c.user), c.webFlow(), "Merge branch '"+p.base+"' into "+p.branch+"\n")
+	if err == nil {
+		merge, err = c.signByForge(c.repo, merge)
+	}
 	if err != nil {
 		return nil, err
 	}

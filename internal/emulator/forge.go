@@ -82,6 +82,7 @@ type Forge struct {
 	record         func(Exchange)
 	log            *zap.Logger
 	url            string
+	signingSecret  []byte // of its own signatures of commits
 	server         *http.Server
 	sender         *webhookSender
 	done           chan struct{} // closed when the server has stopped
@@ -121,7 +122,7 @@ func NewForge(o ForgeOptions) (*Forge, error) {
 	f := &Forge{
 		dir: o.Dir, clock: o.Now, wholeSeconds: o.WholeSeconds, rateLimit: o.RateLimit, log: o.Log,
 		users: map[string]*account{}, repos: map[string]*repository{}, teams: map[string]*team{}, apps: map[string]*app{}, installationTokens: map[string]*installationToken{},
-		quotas: map[int64]*quota{}, calls: map[string]int{}, done: make(chan struct{}), formerNames: map[string]*repository{},
+		signingSecret: newSigningSecret(), quotas: map[int64]*quota{}, calls: map[string]int{}, done: make(chan struct{}), formerNames: map[string]*repository{},
 		face: cmp.Or(o.Face, GitHub), path: o.Path, record: o.Record, publicLimits: o.PublicLimits, secondaryShare: o.SecondaryShare, past: map[int64][][]time.Time{}, oldGitLab: o.OldGitLab, limits: map[string]*quota{}, routes: routes,
 	}
 	defaultLimit := DefaultRateLimit

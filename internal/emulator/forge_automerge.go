@@ -14,9 +14,12 @@ type autoMerge struct {
 }
 
 // EnableAutoMerge has a pull request merged by itself, as somebody by hand. GitHub refuses that
-// where it could be merged at once.
+// where it could be merged at once; GitLab merges it then.
 func (f *Forge) EnableAutoMerge(repo string, number int, login string) error {
 	return f.withPull(repo, number, login, func(p *pull, by *account) error {
+		if f.face == GitLab {
+			return f.acceptPull(p, by, acceptRequest{squash: p.gitlab.squash, removeBranch: p.gitlab.removeBranch, whenPipelineSucceeds: true})
+		}
 		refused := func(words string) error {
 			return newAPIError(http.StatusUnprocessableEntity, "%s", words)
 		}

@@ -57,7 +57,7 @@ func (f *Forge) testMerge(p *pull) error {
 	}
 	p.clean, p.mergeSHA = clean, ""
 	if clean {
-		who := gitIdent{Name: "GitHub", Email: "noreply@github.com", When: f.now()}
+		who := f.webFlow()
 		p.mergeSHA, err = p.repo.git.commitTree(tree, []string{base, p.head}, who, who, "Merge "+p.head+" into "+base+"\n")
 	}
 	return err
@@ -77,7 +77,7 @@ func (f *Forge) findMergeBlocker(p *pull) (string, error) {
 		}
 	}
 	if need.Signatures {
-		switch signed, err := p.repo.git.areSigned(p.commits); {
+		switch signed, err := f.areVerified(p); {
 		case err != nil:
 			return "", err
 		case !signed:
@@ -202,7 +202,7 @@ func (f *Forge) mergePull(p *pull, by *account, o mergeRequest) (string, error) 
 
 // createMergeCommit makes the commit that a merge puts on the base branch.
 func (f *Forge) createMergeCommit(p *pull, by *account, base string, o mergeRequest) (commit string, clean bool, err error) {
-	git, web := p.repo.git, gitIdent{Name: "GitHub", Email: "noreply@github.com", When: f.now()}
+	git, web := p.repo.git, f.webFlow()
 	if o.Method == "rebase" {
 		return git.rebaseCommits(p.commits, base, f.commitIdent(by))
 	}

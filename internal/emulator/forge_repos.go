@@ -44,7 +44,7 @@ type Protection struct {
 	DismissStale bool        // a push dismisses approvals
 	Strict       bool        // the head must contain the base branch's tip
 	CodeOwners   []string    // GitHub: logins one of whom must approve
-	Signatures   bool        // GitHub: every commit of a pull request is signed by a key of its committer's
+	Signatures   bool        // GitHub: every commit of a pull request is verified (verifyCommit)
 	Queue        *MergeQueue // GitHub: it is merged into by the merge queue alone; nil: by anybody
 	Ruleset      string      // GitHub: the name of the ruleset that asks for it; empty: it is classic protection
 	Bypass       []string    // GitHub: logins that may merge whatever a ruleset asks for; of classic protection: without its reviews

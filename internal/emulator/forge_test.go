@@ -52,8 +52,15 @@ func checkShape(t *testing.T) func(emulator.Exchange) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	graphQL, err := githubshape.DescribeGraphQL()
+	if err != nil {
+		t.Fatal(err)
+	}
 	return func(x emulator.Exchange) {
 		if x.Route == "/graphql" {
+			for _, wrong := range graphQL.Check(x.Body, x.Answer) {
+				t.Error(wrong)
+			}
 			return
 		}
 		for _, wrong := range described.Check(apishape.Call(x)) {

@@ -57,20 +57,6 @@ func (b *bareRepo) readCommit(sha string) (commit, error) {
 	return commits[0], nil
 }
 
-// areSigned says whether all commits carry a signature.
-func (b *bareRepo) areSigned(commits []string) (bool, error) {
-	for _, sha := range commits {
-		raw, err := b.runGit("cat-file", "commit", sha)
-		if err != nil {
-			return false, err
-		}
-		if header, _, _ := strings.Cut(raw, "\n\n"); !strings.Contains(header, "\ngpgsig ") {
-			return false, nil
-		}
-	}
-	return true, nil
-}
-
 func parseCommit(record string) (commit, error) {
 	header, files, ok := strings.Cut(record, headerEnd)
 	f := strings.SplitN(header, fieldSep, 10)

@@ -19,6 +19,8 @@ type wireGitCommit struct {
 	Committer wireIdent  `json:"committer"`
 	Message   string     `json:"message"`
 	Tree      wireObject `json:"tree"`
+
+	Verification *verification `json:"verification,omitempty"` // nil: left out
 }
 
 type wireIdent struct {

@@ -50,6 +50,8 @@ type mirrorEngine interface {
 	fetchBranches(ctx context.Context) error
 	// fetchRef brings one of the remote's refs under fetchedPrefix.
 	fetchRef(ctx context.Context, ref string) error
+	// fetchCommit brings a commit that is on none of the remote's refs, under no ref.
+	fetchCommit(ctx context.Context, sha string) error
 	// pushBranch does what Push says, at the remote alone.
 	pushBranch(ctx context.Context, s PushSpec) error
 	// listRemoteHeads are those of some branches that the remote has.

@@ -95,6 +95,14 @@ func (p *mirrorPrograms) fetchRef(ctx context.Context, ref string) error {
 	return nil
 }
 
+// fetchCommit fetches by the id alone, which GitHub allows of what is on no ref too. Few objects
+// stay single files, so that these leave no pack each.
+func (p *mirrorPrograms) fetchCommit(ctx context.Context, sha string) error {
+	_, err := p.runRemote(ctx, "fetch "+sha+" of "+p.remote.url,
+		"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--no-recurse-submodules", "--", p.remote.url, sha)
+	return err
+}
+
 // listPacks are the sizes of the packs by their files' names.
 func (p *mirrorPrograms) listPacks() (map[string]int64, error) {
 	return p.listObjectFiles("pack-*.pack")

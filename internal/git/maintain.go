@@ -33,7 +33,7 @@ var geometricSince = version{2, 32}
 
 // Maintain does what git would do by itself now and then, at a time that the
 // caller chooses (once a day is plenty): it stops keeping commits that Write
-// made two weeks ago, and heads that FetchRef brought then (those on a branch
+// made and the remote signed two weeks ago, and heads that FetchRef brought then (those on a branch
 // stay, of course), joins packs, prunes
 // once a week what nothing has referred to for two, and writes the commit
 // graph that makes ancestry and Log with paths fast. Fetch, Push and Write
@@ -124,19 +124,21 @@ func (p *mirrorPrograms) gitSteps(ctx context.Context, steps ...[]string) error 
 
 // dropExpiredRefs removes the refs that have kept commits for long enough.
 func (p *mirrorPrograms) dropExpiredRefs(ctx context.Context) error {
-	kept, err := p.listRefs(ctx, keepPrefix)
-	if err != nil {
-		return err
-	}
 	fetched, err := p.listRefs(ctx, fetchedPrefix)
 	if err != nil {
 		return err
 	}
 	oldest := p.opts.Now().UTC().Add(-keepUnpushedFor).Format(keepDay)
 	var drop bytes.Buffer
-	for ref := range kept {
-		if day, _, _ := strings.Cut(strings.TrimPrefix(ref, keepPrefix), "/"); day < oldest {
-			fmt.Fprintf(&drop, "delete %s\n", ref)
+	for _, prefix := range []string{keepPrefix, signedPrefix} {
+		kept, err := p.listRefs(ctx, prefix)
+		if err != nil {
+			return err
+		}
+		for ref := range kept {
+			if day, _, _ := strings.Cut(strings.TrimPrefix(ref, prefix), "/"); day < oldest {
+				fmt.Fprintf(&drop, "delete %s\n", ref)
+			}
 		}
 	}
 	for ref := range fetched {

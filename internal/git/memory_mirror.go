@@ -15,14 +15,15 @@ import (
 
 // MemoryOptions say how a mirror in memory works.
 type MemoryOptions struct {
-	Author     Ident        // of the commits that Write makes
-	SigningKey *sshsig.Key  // signs them; nil: they aren't signed
-	Caches     *cache.Group // where its caches are counted; nil: nowhere
+	Author       Ident        // of the commits that Write makes
+	SigningKey   *sshsig.Key  // signs them; nil: they aren't signed
+	RemoteSigner RemoteSigner // as Options have it
+	Caches       *cache.Group // where its caches are counted; nil: nowhere
 
 	Now func() time.Time // nil: time.Now; only ages what is on no ref
 
 	// BeforeRemote and AfterRemote are called around each call of the remote: "fetch",
-	// "push", "heads" or "fetch-ref"; nil: nothing. An error of BeforeRemote is
+	// "push", "heads", "fetch-ref" or "fetch-commit"; nil: nothing. An error of BeforeRemote is
 	// returned in place of the call; one of AfterRemote after the call had its effect
 	// at the remote, which the caller doesn't learn then. They may change the remote,
 	// and not write to the mirror.
@@ -38,7 +39,7 @@ func OpenMemory(r *MemoryRemote, o MemoryOptions) *Mirror {
 	}
 	e := &memoryMirror{memory: memory{objects: r.engine.objects, signingKey: o.SigningKey}, remote: r, opts: o, refs: map[string]string{}, kept: map[string]time.Time{}}
 	m := newMirror(e, newRepository(e, o.Caches, "the mirror in memory", "it never had it"), o.Now)
-	m.url, m.author = "memory:", o.Author
+	m.url, m.author, m.remoteSigner = "memory:", o.Author, o.RemoteSigner
 	return m
 }
 
@@ -115,6 +116,15 @@ func (e *memoryMirror) fetchRef(ctx context.Context, ref string) error {
 		e.refsMu.Lock()
 		defer e.refsMu.Unlock()
 		e.kept[sha] = e.opts.Now()
+		return nil
+	})
+}
+
+func (e *memoryMirror) fetchCommit(ctx context.Context, sha string) error {
+	return e.callRemote(ctx, "fetch-commit", func() error {
+		if err := e.learn(sha); err != nil {
+			return &Error{Op: "fetch " + sha, Kind: ErrRemote, Err: err}
+		}
 		return nil
 	})
 }
@@ -205,6 +215,11 @@ func (e *memoryMirror) maintain(ctx context.Context) error {
 	e.refsMu.Lock()
 	defer e.refsMu.Unlock()
 	oldest := e.opts.Now().Add(-keepUnpushedFor)
+	for ref := range e.refs {
+		if day, _, _ := strings.Cut(strings.TrimPrefix(ref, signedPrefix), "/"); strings.HasPrefix(ref, signedPrefix) && day < oldest.UTC().Format(keepDay) {
+			delete(e.refs, ref)
+		}
+	}
 	maps.DeleteFunc(e.kept, func(_ string, at time.Time) bool { return at.Before(oldest) })
 	var still commitSet
 	for _, sha := range slices.Concat(slices.Collect(maps.Values(e.refs)), slices.Collect(maps.Keys(e.kept))) {

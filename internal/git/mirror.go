@@ -45,11 +45,13 @@ type Options struct {
 	// Refused is told the password that the remote has refused, and says whether Credentials has
 	// another one now: then the call is made once more. nil: it never has.
 	Refused    func(password string) bool
-	CAFile     string       // of the authorities of the remote's certificate, in PEM; empty: the system's
-	Log        *zap.Logger  // nil: silent
-	Author     Ident        // of the commits that Write makes
-	SigningKey *sshsig.Key  // signs them; nil: they aren't signed
-	Caches     *cache.Group // where its caches are counted; nil: nowhere
+	CAFile     string      // of the authorities of the remote's certificate, in PEM; empty: the system's
+	Log        *zap.Logger // nil: silent
+	Author     Ident       // of the commits that Write makes
+	SigningKey *sshsig.Key // signs them; nil: they aren't signed
+	// RemoteSigner is what Sign has commits made by; nil: they are pushed as Write made them.
+	RemoteSigner RemoteSigner
+	Caches       *cache.Group // where its caches are counted; nil: nowhere
 
 	// BeforePush and AfterPush are called with the full ref name around the
 	// moment at which the remote changes: nil in production; a test uses them
@@ -68,12 +70,13 @@ type Options struct {
 // made anew by the next Fetch.
 type Mirror struct {
 	repository
-	engine mirrorEngine // the repository's own
-	url    string
-	dir    string // empty: in memory
-	author Ident  // also who commits
-	log    *zap.Logger
-	now    func() time.Time
+	engine       mirrorEngine // the repository's own
+	url          string
+	dir          string       // empty: in memory
+	author       Ident        // also who commits
+	remoteSigner RemoteSigner // nil: Sign changes nothing
+	log          *zap.Logger
+	now          func() time.Time
 
 	beforePush, afterPush func(ref string) // nil: nothing
 
@@ -107,6 +110,7 @@ func Open(ctx context.Context, o Options) (*Mirror, error) {
 func newProgramsMirror(p *mirrorPrograms, name, remedy string) *Mirror {
 	m := newMirror(p, newRepository(p, p.opts.Caches, name, remedy), p.opts.Now)
 	m.url, m.dir, m.author, m.log = p.remote.url, p.dir, p.opts.Author, p.log
+	m.remoteSigner = p.opts.RemoteSigner
 	m.beforePush, m.afterPush = p.opts.BeforePush, p.opts.AfterPush
 	p.forget = func() {
 		m.caches.forgetAll()

@@ -25,9 +25,15 @@ func git(t testing.TB, dir string, args ...string) string {
 
 func gitIn(t testing.TB, dir string, stdin []byte, args ...string) string {
 	t.Helper()
+	return gitWith(t, dir, stdin, nil, args...)
+}
+
+// gitWith is gitIn with more in its environment.
+func gitWith(t testing.TB, dir string, stdin []byte, env []string, args ...string) string {
+	t.Helper()
 	cmd := exec.Command("git", args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(),
+	cmd.Env = append(append(os.Environ(), env...),
 		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "HOME="+dir,
 		"GIT_AUTHOR_NAME=ada", "GIT_AUTHOR_EMAIL=ada@example.com", "GIT_AUTHOR_DATE=2026-01-02T03:04:05+0100",
 		"GIT_COMMITTER_NAME=grace", "GIT_COMMITTER_EMAIL=grace@example.com", "GIT_COMMITTER_DATE=2026-01-02T03:04:06+0000",

@@ -93,7 +93,7 @@ func listOvertaken(components []ComponentFacts) map[string]string {
 		for k := range components[i].Envs {
 			e := &components[i].Envs[k]
 			key := arrivalKey(e.Name, e.Landed.Value.Commit)
-			if _, done := out[key]; done || !e.Landed.Value.Batch || e.Landed.Value.By != ByPromotion {
+			if _, done := out[key]; done || e.Landed.Value.By != ByPromotion {
 				continue
 			}
 			out[key] = ""

@@ -6,6 +6,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
+	"github.com/liftlock/liftlock/policies"
 )
 
 // TestDecideBatchEdges has who moves with whom where one component is unlike the others.
@@ -49,6 +50,9 @@ func TestDecideBatchEdges(t *testing.T) {
 	}
 	for _, c := range []batchCase{
 		{name: "who has no such environment is nobody's business", fixture: ready().with("db", func(f *ComponentFacts) { f.Envs = f.Envs[:1] }), compose: fine, want: []string{"open a promotion of api r2, web r2 into qa"}},
+		{name: "nor where something is reverted that it came with", fixture: newBatchFixture("api", "db", "web").landed("qa", 5, makeMembers("api r2", "db r2", "web r2")).with("db", func(f *ComponentFacts) { f.Envs = f.Envs[:1] }).verifyAll("qa", "api", "web").with("web", func(f *ComponentFacts) {
+			f.verdict("qa", verification.Degraded, "bad").env("qa").Restore = Sure(Composition{Tip: tip, Files: []string{"f"}})
+		}), want: []string{"open a revert of #5 in qa"}, own: []string{degradedWeb}},
 		{name: "nor where something is reverted", fixture: degraded().openBatchRevert("qa", both, nil).with("db", func(f *ComponentFacts) { f.Envs = f.Envs[:1] }), want: []string{"merge #9 into qa at undo"}, own: []string{degradedWeb}},
 
 		{name: "one that is put on hold stays in a held one", fixture: ready().openBatchPull("qa", both, func(p *Pull) { p.Held = true }).with("web", hold(component)), compose: fine},
@@ -61,10 +65,15 @@ func TestDecideBatchEdges(t *testing.T) {
 		{name: "one of the other kind that is held keeps what would open", fixture: ready().with("web", wrongKind(func(p *Pull) { p.Held = true })), compose: fine, want: []string{"open a promotion of api r2 into qa"},
 			component: "web", env: "qa", why: "#7 from before spec.batch became environment has the label liftlock/hold"},
 
+		{name: "one in which nobody is any more is taken up by who joins", fixture: newBatchFixture("api").arrived("api", "r2").openBatchPull("qa", makeMembers("gone r2"), nil), compose: fine, want: []string{"compose #7 anew for api r2: api r2 is ready too"}},
 		{name: "who is asked for joins a held one", fixture: ready().openBatchPull("qa", makeMembers("api r2"), func(p *Pull) { p.Held = true }).with("web", request("promote", "qa", "", noon)), compose: fine,
 			want: []string{"compose #7 anew for api r2, web r2: web r2 is ready too"}},
 		{name: "but not somebody else's work", fixture: ready().openBatchPull("qa", makeMembers("api r2"), spoilt).with("web", request("promote", "qa", "", noon)), compose: fine, component: "web", env: "qa", why: "not ours"},
 		{name: "one whose joining can't be judged is left, not those in it who change", fixture: ready().arrived("api", "r3").openBatchPull("qa", makeMembers("api r2"), nil), compose: refusedBatch, component: "api", env: "qa", why: "it could not be shown in time"},
+		{name: "one in it whose newer release can't be judged waits", fixture: ready().arrived("api", "r3").openBatchPull("qa", both, nil), compose: refusedBatch, component: "web", env: "qa", why: "it could not be shown in time"},
+		{name: "what is taken back there and isn't in it keeps it from nothing", fixture: ready().openBatchPull("qa", both, nil).landed("qa", 5, makeMembers("db r2")).verifyAll("qa", "db").with("db", func(f *ComponentFacts) {
+			f.verdict("qa", verification.Degraded, "bad").env("qa").Restore = Sure(Composition{Tip: tip, Files: []string{"f"}})
+		}), compose: fine, want: []string{"open a revert of #5 in qa", "merge #7 into qa at head"}, own: []string{"db: record 723200000000 degraded in qa"}},
 		{name: "of those whose joining is refused only the one whose part can't be made is left", fixture: ready().arrived("db", "r2").openBatchPull("qa", makeMembers("api r2"), nil), compose: func(l FactRequest) Composition {
 			if _, in := FindMember(l.Members, "web"); in {
 				return Composition{Tip: tip, State: EditRefused, Reason: "db-qa reads it too", RefusedByMember: map[string]string{"web": "db-qa reads it too"}}
@@ -98,6 +107,7 @@ func TestDecideBatchEdges(t *testing.T) {
 			want: nil, own: []string{"api: record 723200000000 degraded in qa"}, component: "web", env: "prod", why: "api r2 came with it and is not verified in qa: api-qa: bad"},
 		{name: "and for who can't be read", fixture: verifiedInQA().with("api", func(f *ComponentFacts) { f.env("qa").Release = Unsure[Release]("line 3") }), compose: fine,
 			component: "web", env: "prod", why: "api r2 came with it, and qa can't be read now: line 3"},
+		{name: "but not for itself", fixture: verifiedInQA().with("web", func(f *ComponentFacts) { f.env("qa").Release = Unsure[Release]("line 3") }), compose: fine, want: []string{"open a promotion of web r2 into prod"}},
 		{name: "and for whose landing can't be told", fixture: verifiedInQA().with("api", func(f *ComponentFacts) { f.env("qa").Landed = Known[Landed]{} }), compose: fine,
 			component: "web", env: "prod", why: "api r2 came with it, and qa can't be read now: not read yet"},
 		{name: "who went back since isn't waited for", fixture: inQA().verifyAll("qa", "web").with("web", func(f *ComponentFacts) { f.composed("prod", "r2") }).with("api", func(f *ComponentFacts) {
@@ -164,5 +174,23 @@ func TestBatchIsComposedOnTheTip(t *testing.T) {
 	}
 	if got := d.Actions[0].Describe(); got != "open a promotion of api r2, web r2 into qa" {
 		t.Errorf("composed on the tip it does %q", got)
+	}
+}
+
+// TestFirstObstacle holds what is said of a member that isn't ready: a gate that waits before any
+// other reason, and something in any case.
+func TestFirstObstacle(t *testing.T) {
+	gate := policies.Result{Gate: "soak", Outcome: policies.Wait, Reason: "not yet"}
+	why := Reason{Code: "hold", Text: "it is on hold"}
+	for want, st := range map[string]EnvState{
+		"soak: not yet":         {Gates: []policies.Result{{Gate: "window", Outcome: policies.Pass}, gate}, Why: []Reason{why}},
+		"it is on hold":         {Why: []Reason{why}},
+		"it is looked at again": {},
+	} {
+		st.Environment = "qa"
+		b := &batchPlanner{decision: &Decision{Components: []ComponentDecision{{Envs: []EnvState{st}}}}, components: map[string]int{"web": 0}}
+		if got := b.firstObstacle(&batchPlan{env: "qa"}, "web"); got != want {
+			t.Errorf("it says %q, want %q", got, want)
+		}
 	}
 }

@@ -98,7 +98,7 @@ func (b *batchPlanner) planPromotion(env string) {
 			return
 		}
 		if len(j.next) == 0 {
-			if j.pull != nil && len(j.leaveReasons) > 0 {
+			if len(j.leaveReasons) > 0 {
 				b.addAction(Close{Environment: env, Pull: j.pull.Number, Why: strings.Join(j.leaveReasons, "; "), Members: j.current})
 			}
 			return
@@ -266,7 +266,7 @@ func (b *batchPlanner) composition(j *batchPlan) (Composition, bool) {
 // without them. True when it did.
 func (b *batchPlanner) dropJoiners(j *batchPlan) bool {
 	c, ok := b.composition(j)
-	if !ok || c.State != EditRefused || len(c.RefusedByMember) > 0 || j.recompose || len(j.current) == 0 || len(j.next) <= len(j.current) {
+	if !ok || c.State != EditRefused || len(c.RefusedByMember) > 0 || j.recompose || len(j.current) == 0 {
 		return false
 	}
 	for _, p := range j.current {

@@ -67,8 +67,8 @@ func (j *evaluator) listCandidates(e *Env, requested bool) []candidate {
 			}
 			if _, newer := here[a.Release]; !newer {
 				c := candidate{Release: a.Release, Name: a.Name, Rank: a.Seq, Since: a.VerifiedAt, Commit: a.Commit}
-				if a.By == ByBaseline && a == u.currentArrival() && u.Landed.Value.At.Before(c.Since) {
-					c.Since = u.Landed.Value.At // what has differed for longest comes first
+				if a.By == ByBaseline && a == u.currentArrival() {
+					c.Since = slices.MinFunc([]time.Time{c.Since, u.Landed.Value.At}, time.Time.Compare) // what has differed for longest comes first
 				}
 				if u.isReverted(i) {
 					c.RevertedFrom = u.Name
@@ -88,9 +88,7 @@ func (j *evaluator) listCandidates(e *Env, requested bool) []candidate {
 			}
 			c.Rank = max(c.Rank, h.Rank)
 			c.RevertedFrom = cmp.Or(c.RevertedFrom, h.RevertedFrom)
-			if h.Since.After(c.Since) {
-				c.Since = h.Since
-			}
+			c.Since = latest(c.Since, h.Since)
 			all[id] = c
 		}
 	}
@@ -258,8 +256,8 @@ func (j *evaluator) quarantineReason(e *Env, release string) (why string, since 
 	}
 	var lifted time.Time
 	for _, p := range e.PastPulls {
-		if !p.Revert && p.Merged && p.Release == release && p.At.After(lifted) {
-			lifted = p.At
+		if !p.Revert && p.Merged && p.Release == release {
+			lifted = latest(lifted, p.At)
 		}
 	}
 	older := false

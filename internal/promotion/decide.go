@@ -323,10 +323,18 @@ func (j *evaluator) recheckAt(t time.Time) {
 
 // earliest is the earlier of two times; zero is never.
 func earliest(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
+	if a.IsZero() {
 		return b
 	}
-	return a
+	if b.IsZero() {
+		return a
+	}
+	return slices.MinFunc([]time.Time{a, b}, time.Time.Compare)
+}
+
+// latest is the later of two times.
+func latest(a, b time.Time) time.Time {
+	return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare)
 }
 
 // findEnv finds an environment by name; nil when there is none.

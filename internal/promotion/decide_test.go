@@ -508,6 +508,11 @@ func TestDecide(t *testing.T) {
 			f.env("qa").Open.HeadState, f.env("qa").Open.HeadReason, f.env("qa").Open.DeclaredRelease = HeadModified, "it carries another release", Sure(id("r2"))
 			f.PendingCommands = []PendingCommand{{ID: 2, Verb: "retry", Environment: "qa"}}
 		}), want: []string{"compose #7 anew for r2: taken over by /liftlock retry", "answer 2: the pull request is composed anew"}},
+		{name: "retry composes what was ours, whatever is verified of what it carries now", facts: moved().pull("qa", "r9").composed("qa", "r2").with(func(f *ComponentFacts) {
+			f.env("dev").History = append(f.env("dev").History, Arrival{Release: id("r9"), Name: "r9", Commit: "older", By: ByPerson, VerifiedAt: noon.Add(-time.Hour)})
+			f.env("qa").Open.HeadState, f.env("qa").Open.HeadReason, f.env("qa").Open.DeclaredRelease = HeadModified, "it carries another release", Sure(id("r2"))
+			f.PendingCommands = []PendingCommand{{ID: 2, Verb: "retry", Environment: "qa"}}
+		}), want: []string{"compose #7 anew for r2: taken over by /liftlock retry", "answer 2: the pull request is composed anew"}},
 		{name: "retry takes a spoilt revert back", facts: degraded().openRevert("qa", "r2").with(func(f *ComponentFacts) {
 			f.env("qa").Revert.MarkModified("changes x")
 			f.PendingCommands = []PendingCommand{{ID: 2, Verb: "retry", Environment: "qa"}}

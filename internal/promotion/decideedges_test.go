@@ -58,6 +58,9 @@ func TestDecideCurrent(t *testing.T) {
 		{name: "and no longer either", facts: landedInProd(2 * watchWindow).with(refresh).with(func(f *ComponentFacts) {
 			f.env("prod").Targets[0].Verdict.HeldUpAt = noon.Add(-watchWindow - time.Second)
 		}), env: "prod", state: Idle},
+		{name: "but again where somebody wants it to move", facts: landedInProd(2 * watchWindow).with(func(f *ComponentFacts) {
+			f.env("qa").Landed.Value.At, f.env("qa").Targets[0].Verdict = noon.Add(-2*watchWindow), verification.Verdict{State: verification.Soaking, Refresh: true}
+		}).verified("prod").with(request("promote", "prod", "", noon)), want: []string{"refresh web-qa", "answer 3: there is nothing to promote to prod"}},
 		{name: "well at last is written down all the same", facts: landedInProd(2 * watchWindow), want: []string{"record 723200000000 verified in prod"}, env: "prod", state: Verified},
 		{name: "nobody needs to know how a source is long ago where downstream can't be read", facts: arrivedFacts().with(func(f *ComponentFacts) {
 			f.env("dev").Landed.Value.At, f.env("qa").Release = noon.Add(-2*watchWindow), Unsure[Release]("line 3")
@@ -100,6 +103,15 @@ func TestDecideCandidate(t *testing.T) {
 			want: []string{"answer 3: there is nothing to promote to qa: gone can't be read"}},
 		{name: "a close at the same time as the promote wins", facts: ready().with(past(PastPull{Number: 4, Release: id("r2"), At: noon})).with(request("promote", "qa", "", noon)),
 			want: []string{"answer 3: there is nothing to promote to qa: #4 with r2 was closed by a person; it stays closed until /liftlock retry or a new release"}},
+		{name: "what a person brought is promoted to where it is as little", facts: ready().with(func(f *ComponentFacts) { f.land("qa", "r2", ByPerson, 0) }).with(request("promote", "qa", "", noon)), want: []string{"answer 3: there is nothing to promote to qa"}},
+		{name: "what a person brought gives way to what is older", facts: ready().with(func(f *ComponentFacts) {
+			f.land("dev", "r3", ByPerson, 0)
+			f.land("qa", "r3", ByPerson, 0)
+		}).verdict("dev", verification.Soaking, "not yet").with(request("promote", "qa", "", noon)), want: open},
+		{name: "but what a promotion brought doesn't", facts: ready().with(func(f *ComponentFacts) {
+			f.land("dev", "r3", ByPerson, 0)
+			f.land("qa", "r3", ByPromotion, 5)
+		}).verdict("dev", verification.Soaking, "not yet").verified("qa").with(func(f *ComponentFacts) { f.composed("prod", "r3") }).with(request("promote", "qa", "", noon)), want: []string{"answer 3: there is nothing to promote to qa", "open a promotion of r3 into prod"}},
 		{name: "a revert's commit of another release", facts: ready().with(func(f *ComponentFacts) { f.env("qa").RevertedReleases = []string{wording.Short(id("r7"))} }), want: open},
 		{name: "a revert's commit of it", facts: ready().with(func(f *ComponentFacts) { f.env("qa").RevertedReleases = []string{wording.Short(id("r2"))} }), env: "qa", why: "r2 was reverted from qa by a commit"},
 		{name: "a promotion that was closed lifts no revert before it", facts: ready().with(past(PastPull{Number: 6, Release: id("r2"), Superseded: true, At: noon}, PastPull{Number: 9, Revert: true, Merged: true, Release: id("r2"), At: noon.Add(-time.Hour)})), env: "qa", why: "was reverted from qa by #9"},
@@ -159,6 +171,7 @@ func TestDecideOpening(t *testing.T) {
 		{name: "what is open into it is held", facts: ready().pull("qa", "r2").with(func(f *ComponentFacts) { f.env("qa").Fields, f.env("qa").FieldsReason = FieldsMixed, "a has 1" }), env: "qa", promo: Held, why: "a has 1"},
 		{name: "a promote with a stranger on the branch is answered", facts: ready().with(request("promote", "qa", "", noon)).with(func(f *ComponentFacts) { f.env("qa").MarkUnmanaged("#3 by mallory") }), want: []string{"answer 3: #3 by mallory"}, env: "qa", promo: Idle},
 		{name: "what is open on a stranger's branch is held", facts: ready().pull("qa", "r2").with(func(f *ComponentFacts) { f.env("qa").MarkUnmanaged("#3 by mallory") }), env: "qa", promo: Held, why: "#3 by mallory"},
+		{name: "nothing is composed on a branch of which the tip isn't known", facts: arrivedFacts().with(func(f *ComponentFacts) { f.env("qa").Tip = "" }), want: []string{"look: compose in qa"}},
 		{name: "a refused edit answers the promote", facts: arrivedFacts().with(request("promote", "qa", "", noon)).with(func(f *ComponentFacts) {
 			f.env("qa").Compositions[id("r2")] = Composition{Tip: tip, State: EditRefused, Reason: "shared"}
 		}), want: []string{"answer 3: shared"}},
@@ -215,6 +228,11 @@ func TestDecideGates(t *testing.T) {
 		}), env: "qa", why: "the forge blocks the merge: a check is missing"},
 		{name: "the forge's answer wasn't read, and nothing else waits", facts: open().with(func(f *ComponentFacts) { f.env("qa").Open.MergeUnread = true }), want: []string{FactRequest{What: RequestMergeability, Environment: "qa"}.Describe()}, env: "qa", why: "whether the forge would merge it is read now"},
 		{name: "the forge's answer wasn't read, and a gate waits", facts: open().with(func(f *ComponentFacts) { f.env("qa").Open.MergeUnread, f.env("qa").Open.Held = true, true }), env: "qa", promo: Held, why: "the pull request has the label liftlock/hold"},
+		{name: "others are merged first, and the forge's answer wasn't read", facts: open().with(func(f *ComponentFacts) { f.env("qa").Open.MergeUnread, f.env("qa").Open.AwaitsTurn = true, true }), env: "qa", why: "others are merged before it"},
+		{name: "others are merged first, and the forge computes anew", facts: open().with(func(f *ComponentFacts) {
+			f.env("qa").Open.Mergeable, f.env("qa").Open.UncomputedSince, f.env("qa").Open.AwaitsTurn = MergeUnknown, noon.Add(-time.Second), true
+		}), env: "qa", why: "others are merged before it"},
+		{name: "others are merged first, and the forge would merge it", facts: open().with(func(f *ComponentFacts) { f.env("qa").Open.AwaitsTurn = true }), want: merge},
 		{name: "the forge was not asked, of an old one", facts: open().with(func(f *ComponentFacts) { f.env("qa").Open.Mergeable = MergeUntold }), env: "qa", why: "still computing", next: maxMergeableRecheck},
 		{name: "the forge still computes, of a new one", facts: open().with(func(f *ComponentFacts) {
 			f.env("qa").Open.Mergeable, f.env("qa").Open.UpdatedAt = MergeUnknown, noon.Add(-4*time.Second)
@@ -285,6 +303,16 @@ func TestDecideOpen(t *testing.T) {
 		}), want: []string{"merge #7 into qa at head"}},
 		{name: "a promote that is done is answered", facts: arrivedFacts().pull("qa", "r1").with(request("promote", "qa", "r1", noon)), want: []string{"close #7: qa already carries r1", "answer 3: qa already carries it"}},
 		{name: "a promote of another release is answered", facts: open().with(request("promote", "qa", "r7", noon)), want: []string{"answer 3: another release took its place", "merge #7 into qa at head"}},
+		{name: "what is there is no newer than what is open and isn't verified any more", facts: open().with(func(f *ComponentFacts) {
+			f.land("qa", "r2", ByPromotion, 5)
+			f.verified("qa").land("dev", "r3", ByPerson, 0)
+			f.verdict("dev", verification.Soaking, "not yet").pull("qa", "r3")
+		}), want: []string{"look: compose in prod"}, env: "qa", promo: Opened},
+		{name: "promotes of other releases take no change by hand over", facts: open().with(func(f *ComponentFacts) {
+			f.land("qa", "r9", ByPerson, 0)
+			f.PendingCommands = []PendingCommand{{ID: 3, Verb: "promote", Environment: "qa", Release: id("r7"), At: noon}, {ID: 4, Verb: "promote", Environment: "qa", Release: id("r8"), At: noon}}
+		}), want: []string{"answer 3: another release took its place"}, env: "qa", why: "qa was changed by hand by linus meanwhile"},
+		{name: "a promote of what is there by now is answered", facts: open().with(request("promote", "qa", "r1", noon)), want: []string{"answer 3: qa carries it", "merge #7 into qa at head"}},
 		{name: "a promote while it is on hold means the open one", facts: open().with(newer).with(func(f *ComponentFacts) { f.env("qa").Open.Held = true }).with(request("promote", "qa", "", noon)), want: []string{"bind 3 to 723200000000 in qa"}, env: "qa", promo: Held},
 		{name: "a promote while the environment is on hold too", facts: open().with(newer).with(func(f *ComponentFacts) { f.Holds = Sure([]Hold{{Scope: "environment", Environment: "qa"}}) }).with(request("promote", "qa", "", noon)), want: []string{"bind 3 to 723200000000 in qa"}, env: "qa", promo: Held},
 		{name: "a promote of what a revert upstream brought back means the open one", facts: arrivedFacts().with(func(f *ComponentFacts) {

@@ -167,11 +167,11 @@ func (d *Decision) Steps() []Step {
 	return slices.Concat(out, requests, deployments)
 }
 
-// closes says that a pull request is to be closed.
+// closes says that a pull request is to be closed. None has the number 0.
 func (d *Decision) closes(pull int) bool {
 	return slices.ContainsFunc(d.Actions, func(a Action) bool {
-		c, is := a.(Close)
-		return is && c.Pull == pull
+		c, _ := a.(Close)
+		return c.Pull == pull
 	})
 }
 

@@ -230,7 +230,7 @@ func (j *evaluator) openRevert(e *Env, st *EnvState, pending *PendingCommand) {
 		j.finishCommand(pending, false, e.RevertBranchReason)
 		return
 	}
-	if p := findRefusedRevert(e); p != nil && pending != nil && p.At.After(pending.At) {
+	if p := findRefusedRevert(e); p != nil && pending.isOlderThan(p.At) {
 		j.finishCommand(pending, false, fmt.Sprintf("the revert #%d was closed by a person since", p.Number))
 		return
 	}
@@ -296,7 +296,7 @@ func (j *evaluator) evaluateRevert(e *Env, st *EnvState) {
 	}
 	st.RevertGates = j.evaluateGates(e, u, true)
 	behind, attempt := u.isBehindAlone(st.RevertGates, true, j.facts.Now), u.isBlockedWrongly(st.RevertGates, j.facts.Now)
-	mergesItself := e.Spec.OnDegraded.Action == pipeline.OnDegradedRevertAndMerge
+	mergesItself := e.MergesByItself(true)
 	if !allPass(st.RevertGates) && (!behind && !attempt || !mergesItself) {
 		return
 	}

@@ -117,11 +117,11 @@ func (d *Decision) groupLandings(f *Facts, env string) (out []landing, known boo
 		k := slices.IndexFunc(out, func(o landing) bool { return o.Commit == l.Commit })
 		if k < 0 {
 			k = len(out)
-			out = append(out, landing{SetDeployment: SetDeployment{Environment: env, Commit: l.Commit, At: l.At, Pull: l.Pull, Revert: l.By == ByRevert}, first: i})
+			out = append(out, landing{SetDeployment: SetDeployment{Environment: env, Commit: l.Commit, At: l.At, Pull: l.Pull, Revert: l.By == ByRevert}, first: i,
+				watched: c.Now.Sub(l.At) <= e.Spec.Verify.WatchWindow()})
 		}
 		o := &out[k]
 		o.all = append(o.all, i)
-		o.watched = o.watched || c.Now.Sub(l.At) <= e.Spec.Verify.WatchWindow()
 		o.Members = append(o.Members, Member{Component: c.Unit.Component, Release: e.Release.Value.ID, Name: e.Release.Value.Name})
 		o.join(deploymentStateOf(st), st.Reason, c.Unit.Component, l.Batch)
 	}

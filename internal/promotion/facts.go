@@ -175,7 +175,7 @@ func (a *Arrival) MarkVerified(now time.Time) { a.VerifiedAt = later(now, a.Degr
 func (a *Arrival) MarkDegraded(now time.Time) { a.DegradedAt = later(now, a.VerifiedAt) }
 
 func later(now, than time.Time) time.Time {
-	if than.IsZero() || now.After(than) {
+	if now.After(than) {
 		return now
 	}
 	return than.Add(verdictStep)
@@ -285,6 +285,15 @@ func (o Object) matchesResource(r verification.Resource) bool {
 	return o.Group == r.Group && o.Kind == r.Kind && o.Name == r.Name && (o.Namespace == r.Namespace || r.Namespace == "")
 }
 
+// MergesByItself says whether Liftlock merges promotions into the environment, or reverts there,
+// once all their gates pass; otherwise a person does.
+func (e *Env) MergesByItself(revert bool) bool {
+	if revert {
+		return e.Spec.OnDegraded.Action == pipeline.OnDegradedRevertAndMerge
+	}
+	return e.Spec.Merge != pipeline.Manual
+}
+
 // Pull is one of our open pull requests.
 type Pull struct {
 	Number          int            `json:"number"`
@@ -311,6 +320,7 @@ type Pull struct {
 	Refusal         *MergeRefusal  `json:"refusal,omitempty"`        // of this head, which the forge blocks; nil: none was sent
 	UpdatedFirst    int            `json:"updatedFirst,omitempty"`   // another pull request whose turn it is to be brought up to date; 0: none
 	SentUpdate      *SentUpdate    `json:"sentUpdate,omitempty"`     // of this head, to bring it up to date; nil: the forge wasn't sent it
+	AwaitsTurn      bool           `json:"awaitsTurn,omitempty"`     // others of the repository are merged before it: until its turn comes each of them has the forge compute anew whether it can be merged
 	UncomputedSince time.Time      `json:"uncomputedSince,omitzero"` // since when MergeUnknown is the answer for this head and its branch's tip; zero: UpdatedAt
 	Review          policies.Facts `json:"review"`                   // what gates are evaluated over; Now is filled in by Decide
 	Skips           []Skip         `json:"skips,omitempty"`          // of this very head and release

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/wording"
 	"github.com/liftlock/liftlock/policies"
 )
@@ -58,7 +57,7 @@ func (j *evaluator) evaluateGates(e *Env, p *Pull, revert bool) []policies.Resul
 		j.addPromotionGates(e, p, add)
 	}
 	own := j.evaluateOwnGates(e, p, revert)
-	if p.MergeUnread && !p.Queued && !(allPass(out) && allPass(own)) {
+	if p.MergeUnread && !(allPass(out) && allPass(own)) {
 		return append(out, own...) // whether it could be merged matters once nothing else waits
 	}
 	out = append(out, j.evaluateMergeable(e, p, revert)...)
@@ -75,6 +74,8 @@ func (j *evaluator) evaluateMergeable(e *Env, p *Pull, revert bool) []policies.R
 	switch {
 	case p.Queued:
 		mergeable = MergeClean // whether it still can be merged is the queue's to find out
+	case p.AwaitsTurn && (p.MergeUnread || mergeable == MergeUnknown || mergeable == MergeUntold):
+		return wait("others are merged before it; whether the forge would merge it is read when its turn comes")
 	case p.MergeUnread:
 		j.addAction(FactRequest{What: RequestMergeability, Environment: e.Name})
 		return wait("whether the forge would merge it is read now")
@@ -95,10 +96,7 @@ func (j *evaluator) evaluateMergeable(e *Env, p *Pull, revert bool) []policies.R
 	case MergeDirty:
 		return wait("it conflicts with the tracked branch and is composed anew")
 	case MergeBehind:
-		manual := e.Spec.Merge == pipeline.Manual
-		if revert {
-			manual = e.Spec.OnDegraded.Action != pipeline.OnDegradedRevertAndMerge
-		}
+		manual := !e.MergesByItself(revert)
 		if p.UpdatedFirst != 0 && !revert {
 			j.recheckAt(j.facts.Now.Add(queueRecheckDelay)) // nobody tells when its turn comes
 		}
@@ -143,7 +141,7 @@ func (j *evaluator) evaluateMergeLimit(p *Pull) (r policies.Result, reached bool
 		}
 	}
 	if limit <= 0 || l.MergesLastHour+queued < limit {
-		return r, false
+		return policies.Result{}, false
 	}
 	r = policies.Result{Gate: "limit", Outcome: policies.Wait, Reason: fmt.Sprintf("%d merges in the last hour (limits.mergesPerHour: %d)", l.MergesLastHour, limit)}
 	if queued > 0 {
@@ -203,15 +201,13 @@ func (j *evaluator) describePromotion(e *Env, p *Pull, soaked []policies.Soaked)
 // it is frozen says more than that a window is closed too.
 func orderGates(gates []policies.Gate) []policies.Gate {
 	ordered := slices.Clone(gates)
-	slices.SortStableFunc(ordered, func(a, b policies.Gate) int {
-		switch {
-		case a.Freeze != nil && b.Freeze == nil:
-			return -1
-		case a.Freeze == nil && b.Freeze != nil:
-			return 1
+	place := func(g policies.Gate) int {
+		if g.Freeze != nil {
+			return 0
 		}
-		return 0
-	})
+		return 1
+	}
+	slices.SortStableFunc(ordered, func(a, b policies.Gate) int { return cmp.Compare(place(a), place(b)) })
 	return ordered
 }
 

@@ -58,6 +58,30 @@ func TestEverybodyHasAHold(t *testing.T) {
 	}
 }
 
+// TestConsoleHoldsAreTheUsers holds that a hold by the console is of whoever has its subject,
+// whatever the name: names there aren't unique.
+func TestConsoleHoldsAreTheUsers(t *testing.T) {
+	held := func(subject string) Holding {
+		return Holding{Hold: Hold{By: "Ada"}, Via: ViaConsole, Subject: subject}
+	}
+	for name, c := range map[string]struct {
+		hold             Holding
+		by, via, subject string
+		want             bool
+	}{
+		"the same user":                       {held("u1"), "Ada", ViaConsole, "u1", true},
+		"the same user, by another name":      {held("u1"), "A. Lovelace", ViaConsole, "u1", true},
+		"another user of that name":           {held("u1"), "Ada", ViaConsole, "u2", false},
+		"of before subjects were kept":        {held(""), "Ada", ViaConsole, "", false},
+		"somebody of that name on the forge":  {held("u1"), "Ada", "", "u1", false},
+		"one of the forge, by a console user": {Holding{Hold: Hold{By: "Ada"}, Subject: "u1"}, "Ada", ViaConsole, "u1", false},
+	} {
+		if got := c.hold.IsOf(c.by, c.via, c.subject); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
 // TestLiftHolds holds which of several holds somebody lifts, and which is the strongest.
 func TestLiftHolds(t *testing.T) {
 	ada, grace := Holding{Hold: Hold{By: "ada", At: noon, Until: noon.Add(2 * time.Hour)}}, Holding{Hold: Hold{By: "grace", At: noon.Add(time.Hour), Until: noon.Add(3 * time.Hour)}}
@@ -91,7 +115,7 @@ func TestLiftHolds(t *testing.T) {
 	for _, c := range []struct {
 		holds []Holding
 		want  Holding
-	}{{nil, Holding{}}, {all, grace}, {[]Holding{grace, ada}, grace}, {[]Holding{nobody, grace}, nobody}, {[]Holding{ada, nobody, {Hold: Hold{By: "ken"}}}, nobody}} {
+	}{{nil, Holding{}}, {all, grace}, {[]Holding{grace, ada}, grace}, {[]Holding{ada, {Hold: Hold{By: "ken", Until: ada.Until}}}, ada}, {[]Holding{nobody, grace}, nobody}, {[]Holding{ada, nobody, {Hold: Hold{By: "ken"}}}, nobody}} {
 		if got, held := FindStrongest(c.holds); got != c.want || held != (len(c.holds) > 0) {
 			t.Errorf("of %+v: %+v, %t", c.holds, got, held)
 		}

@@ -112,13 +112,13 @@ func lastsUntil(w *ClusterIncident, e *Env) time.Time {
 
 // awaitsIncident is when it is known of another target, which turned Progressing or Unknown
 // before the target degraded, whether that lasts; zero when there is none. It is
-// never later than a debounce after the degradation.
+// never later than a debounce after the degradation. One that has lasted already
+// is what findClusterIncident finds, and comes first.
 func (j *evaluator) awaitsIncident(e *Env, t *Target) (*ClusterIncident, time.Time) {
 	for i := range j.facts.ClusterIncidents {
 		w := &j.facts.ClusterIncidents[i]
-		until := lastsUntil(w, e)
-		if w.Unsettled && w.Until.IsZero() && until.After(j.facts.Now) && !w.Since.After(t.Verdict.Since) && j.speaksForIncident(w, e, t) {
-			return w, until
+		if w.Unsettled && w.Until.IsZero() && !w.Since.After(t.Verdict.Since) && j.speaksForIncident(w, e, t) {
+			return w, lastsUntil(w, e)
 		}
 	}
 	return nil, time.Time{}

@@ -232,6 +232,7 @@ func TestIncidentThatIsOver(t *testing.T) {
 		{"the same with the very release", ClusterIncident{Cluster: "one", Target: "web-dev", Component: "web", Environment: "dev", Since: noon}, own, "r1", true},
 		{"the same, since before it landed", ClusterIncident{Cluster: "two", Target: "web-prod", Component: "web", Environment: "prod", Since: noon.Add(-time.Hour)}, own, "r1", true},
 		{"the same in an environment that is no more", ClusterIncident{Cluster: "two", Target: "web-old", Component: "web", Environment: "old", Since: noon}, own, "r1", true},
+		{"the same in an environment that is no more, on its cluster", ClusterIncident{Cluster: "one", Target: "web-old", Component: "web", Environment: "old", Since: noon}, own, "r1", true},
 		{"another component where that still is", ClusterIncident{Cluster: "one", Target: "db-prod", Component: "db", Environment: "prod", Since: noon}, own, "r1", true},
 		{"the target itself", ClusterIncident{Cluster: "one", Target: "web-qa", Component: "web", Environment: "qa", Since: noon}, own, "r1", true},
 	} {
@@ -317,7 +318,12 @@ func TestWhatSpeaksForAnIncident(t *testing.T) {
 		"longer than that before the merge": {other: func(*ComponentFacts) ClusterIncident {
 			return ClusterIncident{Cluster: "one", Target: "db", Since: merged.Add(-incidentClockSkew - time.Microsecond)}
 		}, want: true},
-		"nothing is carried there":                                      {other: sameComponent, want: true},
+		"nothing is carried there": {other: sameComponent, want: true},
+		"what is carried there isn't known any more": {other: func(f *ComponentFacts) ClusterIncident {
+			incident := sameComponent(f)
+			f.env("prod").Release = Known[Release]{Value: rel("r1"), Err: "line 3"}
+			return incident
+		}, want: true},
 		"nothing is carried there, and what was here before is unknown": {other: sameComponent, unknown: true, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {

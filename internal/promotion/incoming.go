@@ -154,11 +154,18 @@ func (j *evaluator) mayOpen(e *Env, st *EnvState, forced *PendingCommand) bool {
 	return len(st.Why) == n
 }
 
+// composition is what promoting a release into the environment would change; false when it
+// isn't known on the branch as it is now.
+func (e *Env) composition(release string) (Composition, bool) {
+	c, ok := e.Compositions[release]
+	return c, ok && c.Tip == e.Tip
+}
+
 // ensureComposed says whether the edit is known and can be made on the current tip;
 // it requests it where it isn't known.
 func (j *evaluator) ensureComposed(e *Env, st *EnvState, release, name string, forced *PendingCommand) bool {
-	c, ok := e.Compositions[release]
-	if !ok || c.Tip != e.Tip {
+	c, known := e.composition(release)
+	if !known {
 		j.requestComposition(e, release, name)
 		return false
 	}
@@ -189,8 +196,10 @@ func (j *evaluator) evaluateOpen(e *Env, st *EnvState) {
 		st.addReason("foreign", p.HeadReason)
 		return
 	}
-	if a := j.findOtherBoundCommand("promote", e.Name, p.Release); a != nil {
-		j.finishCommand(a, e.Release.Value.ID == a.Release, "another release took its place")
+	if a := j.findOtherBoundCommand("promote", e.Name, p.Release); a != nil && a.Release == e.Release.Value.ID {
+		j.finishCommand(a, true, e.Name+" carries it")
+	} else {
+		j.finishCommand(a, false, "another release took its place")
 	}
 	own, forced := j.findBoundCommand("promote", e.Name, p.Release), j.findUnboundCommand("promote", e.Name)
 	if p.Release == e.Release.Value.ID {
@@ -235,10 +244,10 @@ func (j *evaluator) evaluateOpen(e *Env, st *EnvState) {
 		j.requestReviewers(e, p)
 	}
 	behind, attempt := p.isBehindAlone(st.Gates, false, j.facts.Now), p.isBlockedWrongly(st.Gates, j.facts.Now)
-	if !allPass(st.Gates) && (!behind && !attempt || e.Spec.Merge == pipeline.Manual) {
+	if !allPass(st.Gates) && (!behind && !attempt || !e.MergesByItself(false)) {
 		return
 	}
-	if e.Spec.Merge == pipeline.Manual && !p.Queued { // who queued it merges it
+	if !e.MergesByItself(false) && !p.Queued { // who queued it merges it
 		st.addReason("manual", "every gate passes; merge: manual, so a person merges it")
 		return
 	}
@@ -286,10 +295,8 @@ func (j *evaluator) replaceOpen(e *Env, st *EnvState, own, forced *PendingComman
 		return false
 	}
 	if !j.ensureComposed(e, st, release, name, forced) {
-		if c, ok := e.Compositions[release]; ok && c.Tip == e.Tip {
-			return false // refused or nothing to change: said in st; gates will show it stale
-		}
-		return true
+		_, known := e.composition(release)
+		return !known // refused or nothing to change: said in st; gates will show it stale
 	}
 	if release != p.Release {
 		j.finishCommand(own, false, "a newer release took its place")

@@ -100,6 +100,16 @@ func TestQueued(t *testing.T) {
 	}
 }
 
+// TestQueuedBesideOthers keeps a pull request in the queue whatever is done with others.
+func TestQueuedBesideOthers(t *testing.T) {
+	other := arrivedFacts().composed("qa", "r2")
+	other.Unit.Component = "api"
+	d := Decide(Facts{Components: []ComponentFacts{*other, *queuedInQA()}})
+	if got := describeAll(d.Actions); !slices.Equal(got, []string{"open a promotion of r2 into qa"}) || !d.KeepsInQueue(7) {
+		t.Errorf("got %q, and %d stay in the queue", got, d.Queued)
+	}
+}
+
 // TestDroppedFromQueue has what the forge dropped from its queue wait for a person: joining again
 // by itself could go on for ever.
 func TestDroppedFromQueue(t *testing.T) {

@@ -9,8 +9,7 @@ import (
 // reachesQuorum says that so many targets are degraded that a revert may open, or be merged,
 // by itself.
 func (e *Env) reachesQuorum() bool {
-	n := len(e.degradedTargets())
-	return n > 0 && n >= e.Spec.OnDegraded.Quorum.Of(len(e.Targets))
+	return len(e.degradedTargets()) >= e.Spec.OnDegraded.Quorum.Of(len(e.Targets))
 }
 
 // maxNamedTargets is how many targets a sentence names.

@@ -3,6 +3,7 @@ package promotion
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/liftlock/liftlock/internal/wording"
 	"github.com/liftlock/liftlock/policies"
@@ -93,13 +94,12 @@ func findFailedEndpoint(p *Pull) *policies.EndpointReading {
 	if p == nil {
 		return nil
 	}
-	var newest *policies.EndpointReading
-	for i := range p.Review.Endpoints {
-		if r := &p.Review.Endpoints[i]; r.Outcome == policies.Fail && (newest == nil || r.At.After(newest.At)) {
-			newest = r
-		}
+	failed := slices.DeleteFunc(slices.Clone(p.Review.Endpoints), func(r policies.EndpointReading) bool { return r.Outcome != policies.Fail })
+	if len(failed) == 0 {
+		return nil
 	}
-	return newest
+	newest := slices.MaxFunc(failed, func(a, b policies.EndpointReading) int { return a.At.Compare(b.At) })
+	return &newest
 }
 
 // takeOverHead composes an open promotion anew whose head somebody else changed.
@@ -124,9 +124,9 @@ func (j *evaluator) takeOverHead(e *Env, st *EnvState, pending *PendingCommand) 
 	if release == "" {
 		why = "which release Liftlock put there can't be told"
 	} else {
-		c, ok := e.Compositions[release]
+		c, known := e.composition(release)
 		switch {
-		case !ok || c.Tip != e.Tip:
+		case !known:
 			j.requestComposition(e, release, j.releaseName(release))
 			return
 		case c.State == EditRefused:

@@ -33,10 +33,11 @@ func (d *Decision) requestReviewersOnce() {
 		c := &d.Components[i]
 		c.Actions = slices.DeleteFunc(c.Actions, func(a Action) bool {
 			r, is := a.(RequestReviewers)
-			again := is && requested[r.Pull]
-			if is {
-				requested[r.Pull] = true
+			if !is {
+				return false
 			}
+			again := requested[r.Pull]
+			requested[r.Pull] = true
 			return again
 		})
 	}

@@ -51,15 +51,19 @@ func TestStoppedByTheForge(t *testing.T) {
 		{"behind", stoppedInQA(MergeBehind, nothing), []string{update}, "its turn has come"},
 		{"behind, and another's turn", stoppedInQA(MergeBehind, func(p *Pull) { p.UpdatedFirst = 3 }), nil, "#3 is brought up to date and merged first"},
 		{"behind, and held", stoppedInQA(MergeBehind, func(p *Pull) { p.Held = true }), nil, "up to date"},
-		{"behind, where a person merges", stoppedInQA(MergeBehind, nothing).with(func(f *ComponentFacts) { f.env("qa").Spec.Merge = pipeline.Manual }), nil, "up to date"},
+		{"behind, where a person merges", stoppedInQA(MergeBehind, nothing).with(func(f *ComponentFacts) { f.env("qa").Spec.Merge = pipeline.Manual }), nil, "bring it up to date there before you merge it"},
+		{"behind, where a person merges the reverts", stoppedInQA(MergeBehind, nothing).with(func(f *ComponentFacts) { f.env("qa").Spec.OnDegraded.Action = pipeline.OnDegradedRevert }), []string{update}, "its turn has come"},
 		{"behind, and not approved", stoppedInQA(MergeBehind, func(p *Pull) { p.Rules = RuleReport{Read: true, Unmet: []string{"s: needs 1 approval"}} }), nil, "once the forge's other rules are met: s: needs 1 approval"},
 		{"behind, and its checks run", stoppedInQA(MergeBehind, func(p *Pull) {
 			p.Rules = RuleReport{Read: true, Unmet: []string{"s: check x is pending"}, OnlyRunning: true}
 		}), []string{update}, "its turn has come"},
 		{"a revert that is behind", stoppedRevertInQA(MergeBehind), []string{"bring #9 up to date with"}, "up to date"},
+		{"a revert that is behind, where a person merges those", stoppedRevertInQA(MergeBehind).with(func(f *ComponentFacts) { f.env("qa").Spec.OnDegraded.Action = pipeline.OnDegradedRevert }), nil, "bring it up to date there before you merge it"},
+		{"a revert that is behind, where a person merges the promotions", stoppedRevertInQA(MergeBehind).with(func(f *ComponentFacts) { f.env("qa").Spec.Merge = pipeline.Manual }), []string{"bring #9 up to date with"}, "its turn has come"},
 		{"a revert that is behind, and a promotion's turn", stoppedRevertInQA(MergeBehind).with(func(f *ComponentFacts) { f.env("qa").Revert.UpdatedFirst = 3 }), []string{"bring #9 up to date with"}, "its turn has come"},
 		{"behind, and the forge was sent to update it just now", stoppedInQA(MergeBehind, func(p *Pull) { p.SentUpdate = &SentUpdate{At: noon.Add(-30 * time.Second), Tries: 1} }), nil, "does it in a moment"},
 		{"behind, and the forge was sent to update it a while ago", stoppedInQA(MergeBehind, func(p *Pull) { p.SentUpdate = &SentUpdate{At: noon.Add(-time.Minute), Tries: 1} }), []string{update}, "its turn has come"},
+		{"still being computed, with rules that are met", stoppedInQA(MergeUnknown, unexplained), nil, "still computing"},
 		{"blocked by nothing that is known", stoppedInQA(MergeBlocked, unexplained), []string{attempt}, "the forge blocks the merge: blocked"},
 		{"the same, a revert", stoppedRevertInQA(MergeBlocked), []string{"try to merge #9 into qa at"}, "the forge blocks the merge: blocked"},
 		{"blocked, and the rules can't be read", stoppedInQA(MergeBlocked, func(p *Pull) { p.Rules.Err = "no" }), nil, "its rules can't be read: no"},
@@ -83,12 +87,29 @@ func TestStoppedByTheForge(t *testing.T) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 			st := d.Components[0].Env("qa")
+			if slices.ContainsFunc(st.Why, func(r Reason) bool { return r.Code == "manual" }) {
+				t.Errorf("it waits for a person to merge what the forge wouldn't: %+v", st.Why)
+			}
 			gates := slices.Concat(st.Gates, st.RevertGates)
 			i := slices.IndexFunc(gates, func(g policies.Result) bool { return g.Gate == "mergeable" })
 			if i < 0 || gates[i].Outcome != policies.Wait || !strings.Contains(gates[i].Reason, c.says) {
 				t.Errorf("its gates are %+v, want one that says %q", gates, c.says)
 			}
 		})
+	}
+}
+
+// TestRefusedMergeIsLookedAtAgain holds that a merge that the forge refused is tried again once
+// it is time, where anything was heard of it since, and otherwise when something is.
+func TestRefusedMergeIsLookedAtAgain(t *testing.T) {
+	for notified, want := range map[bool]time.Time{true: noon.Add(mergeAttemptInterval - time.Minute), false: {}} {
+		f := stoppedInQA(MergeBlocked, func(p *Pull) {
+			p.Rules.Read = true
+			p.Refusal = &MergeRefusal{Why: "not you", At: noon.Add(-time.Minute), NotifiedSince: notified}
+		})
+		if d := decideAlone(t, *f); !d.Next.Equal(want) {
+			t.Errorf("notified since: %t; looked at again at %s, want %s", notified, d.Next, want)
+		}
 	}
 }
 
@@ -121,7 +142,11 @@ func TestBringingUpToDateKeepsApprovals(t *testing.T) {
 		if m := decide(revert); m.KeepApprovals != c.want {
 			t.Errorf("%s, a revert: %+v", name, m)
 		}
-		f.env("qa").Open.SentUpdate = &SentUpdate{At: noon.Add(-time.Hour), Tries: 3}
+		f.env("qa").Open.SentUpdate = &SentUpdate{At: noon.Add(-time.Hour), Tries: maxUpdateTries - 1}
+		if m := decide(f); m.KeepApprovals != c.want {
+			t.Errorf("%s, and the forge is sent to once more: %+v", name, m)
+		}
+		f.env("qa").Open.SentUpdate.Tries = maxUpdateTries
 		if m := decide(f); m.KeepApprovals {
 			t.Errorf("%s, and the forge didn't do it: %+v", name, m)
 		}

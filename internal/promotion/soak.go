@@ -43,8 +43,10 @@ func (s Soak) advance(state soakState, now time.Time, maxGap time.Duration) Soak
 		}
 		// A clock may be behind the one that was used then, and that time isn't counted
 		// twice; one that is behind by more is right, and the other was far ahead.
-		if now.After(s.Seen) || s.Seen.Sub(now) > maxGap {
+		if s.Seen.Sub(now) > maxGap {
 			s.Seen = now
+		} else {
+			s.Seen = latest(s.Seen, now)
 		}
 		s.Paused = false
 	}
@@ -55,7 +57,7 @@ func (s Soak) advance(state soakState, now time.Time, maxGap time.Duration) Soak
 // ends, stands still or goes on, or that it went on for a part of maxGap. Every look would
 // be a write otherwise.
 func (s Soak) isWorthStoring(before Soak, maxGap time.Duration) bool {
-	return s.Seen.IsZero() != before.Seen.IsZero() || s.Paused != before.Paused || s.Longest != before.Longest || s.Seen.Sub(before.Seen).Abs() >= maxGap/4
+	return s.Seen.IsZero() != before.Seen.IsZero() || s.Paused != before.Paused || s.Seen.Sub(before.Seen).Abs() >= maxGap/4
 }
 
 // AdvanceSoaks counts, for each arrival in the environment's history, for how long it has

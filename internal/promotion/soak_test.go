@@ -143,7 +143,7 @@ func TestSoakGate(t *testing.T) {
 	for name, c := range map[string]decisionCase{
 		"full":                   {facts: gated(Soak{Served: time.Hour, Seen: noon}, nil), want: merge},
 		"not yet":                {facts: gated(Soak{Served: 20 * time.Minute, Seen: noon}, nil), next: 40 * time.Minute, why: "1h in dev without a break is full at Mon 2026-03-02 12:40 UTC"},
-		"standing still":         {facts: gated(Soak{Served: 20 * time.Minute, Seen: noon, Paused: true}, nil), why: "20m of 1h in dev; it stands still: "},
+		"standing still":         {facts: gated(Soak{Served: 20 * time.Minute, Seen: noon, Paused: true}, nil), why: "20m of 1h in dev; it stands still: synced and healthy on 1 target"},
 		"the longest":            {facts: gated(Soak{Seen: noon, Longest: time.Hour}, nil), want: merge},
 		"lost with the database": {facts: gated(Soak{}, nil), why: "it has to be verified in dev for 1h without a break, and isn't yet"},
 		"of an arrival before": {facts: gated(Soak{}, func(f *ComponentFacts) {

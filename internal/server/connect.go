@@ -99,7 +99,11 @@ func (s *Server) connectRepository(ctx context.Context, r config.Repository) (*c
 	if app := s.apps[r.Forge]; app != nil {
 		refused = func(token string) bool { return app.GitRefused(repo, token) }
 	}
-	m, err := git.Open(ctx, git.Options{Dir: dir, FormerDir: former, URL: url, Credentials: func(ctx context.Context) (string, string, error) { return f.GitAuth(ctx, repo) }, Refused: refused, CAFile: fc.CAFile, Caches: &s.caches, Log: s.log.Named("git"), Author: commitAuthorOf(me), SigningKey: s.signingKey,
+	signer, err := s.commitSigner(f, repo)
+	if err != nil {
+		return nil, err
+	}
+	m, err := git.Open(ctx, git.Options{Dir: dir, FormerDir: former, URL: url, Credentials: func(ctx context.Context) (string, string, error) { return f.GitAuth(ctx, repo) }, Refused: refused, CAFile: fc.CAFile, Caches: &s.caches, Log: s.log.Named("git"), Author: commitAuthorOf(me), SigningKey: s.signingKey, RemoteSigner: signer,
 		BeforePush: s.o.Seams.BeforePush, AfterPush: s.o.Seams.AfterPush, Now: s.o.Clock.Now})
 	if err != nil {
 		return nil, err
@@ -120,7 +124,7 @@ func (s *Server) connectRepository(ctx context.Context, r config.Repository) (*c
 		unsigned += ": " + cure
 	}
 	er := &controller.Repository{
-		Repository:   &facts.Repository{Marks: marks, ID: id, Name: repo, Forge: f, ForgeRef: r.Forge, ForgeType: fc.Type, Branch: r.Branch, Mirror: m, URLs: []string{url}, BotLogin: me.Login, BotID: me.ID, Unsigned: unsigned},
+		Repository:   &facts.Repository{Marks: marks, ID: id, Name: repo, Forge: f, ForgeRef: r.Forge, ForgeType: fc.Type, Branch: r.Branch, Mirror: m, URLs: []string{url}, BotLogin: me.Login, BotID: me.ID, Unsigned: unsigned, SignedByForge: signer != nil},
 		PollInterval: r.PollInterval, SweepInterval: s.o.Config.SweepInterval,
 	}
 	// An App's webhook is looked after by whoever has set it; what it couldn't deliver is found

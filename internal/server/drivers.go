@@ -23,7 +23,7 @@ type driverOptions struct {
 	version   string
 	caches    *cache.Group
 	onCall    func(endpoint string, status int, d time.Duration) // nil: nobody counts
-	onLimited func(until time.Time)                              // likewise
+	onLimited func(until time.Time, endpoint string)             // likewise
 	exchange  forge.Exchange                                     // nil: this process is alone
 	now       func() time.Time
 }
@@ -46,7 +46,8 @@ func newDriver(c *config.Config, f config.Forge, o driverOptions) (forge.Forge, 
 	case config.Gitea:
 		return gitea.New(gitea.Options{URL: f.URL, Token: f.Auth.Token.Reveal(), UserAgent: agent, RootCAs: authorities, Caches: o.caches, OnCall: o.onCall, OnLimited: o.onLimited, Exchange: o.exchange, Now: o.now})
 	case config.GitLab:
-		return gitlab.New(gitlab.Options{URL: cmp.Or(f.URL, publicGitLab), Token: f.Auth.Token.Reveal(), UserAgent: agent, RootCAs: authorities, Caches: o.caches, OnCall: o.onCall, OnLimited: o.onLimited, Exchange: o.exchange, PublicLimits: f.PublicLimits, Now: o.now})
+		return gitlab.New(gitlab.Options{URL: cmp.Or(f.URL, publicGitLab), Token: f.Auth.Token.Reveal(), UserAgent: agent, RootCAs: authorities, Caches: o.caches,
+			CallLimits: gitlab.CallLimits(f.Limits), OnCall: o.onCall, OnLimited: o.onLimited, Exchange: o.exchange, PublicLimits: f.PublicLimits, Now: o.now})
 	}
 	return nil, fmt.Errorf("type %q is not supported", f.Type)
 }
@@ -54,8 +55,12 @@ func newDriver(c *config.Config, f config.Forge, o driverOptions) (forge.Forge, 
 // newForge builds the driver of one forge for the server, watched and counted.
 func (s *Server) newForge(f config.Forge) (forge.Forge, error) {
 	d, err := newDriver(s.o.Config, f, driverOptions{version: s.o.Version, caches: &s.caches, onCall: s.metrics.forgeCall(f.Name), exchange: s.exchangeLimits(f.Name), now: s.o.Clock.Now,
-		onLimited: func(until time.Time) {
+		onLimited: func(until time.Time, endpoint string) {
 			s.metrics.limited.WithLabelValues(f.Name).Inc()
+			if endpoint != "" {
+				s.log.Warn("the forge limits the rate of calls of one kind; those wait for a while", zap.String("forge", f.Name), zap.String("call", endpoint), zap.Time("until", until))
+				return
+			}
 			s.log.Warn("the forge limits the rate of calls; none is made for a while", zap.String("forge", f.Name), zap.Time("until", until))
 		}})
 	if err != nil {

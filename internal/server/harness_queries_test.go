@@ -320,8 +320,14 @@ func (s *harness) countMerges() int { return s.Forge.Calls()[s.paths().merge] }
 // awaitIdle waits until no key is due or running and no webhook is under way.
 func (s *harness) awaitIdle() {
 	s.t.Helper()
+	s.awaitIdleEvery(pollInterval)
+}
+
+// awaitIdleEvery looks less often: where there is much, to look takes long itself.
+func (s *harness) awaitIdleEvery(interval time.Duration) {
+	s.t.Helper()
 	rest := 0
-	s.waitFor("the server comes to rest", func() (bool, string) {
+	s.waitEvery(interval, "the server comes to rest", func() (bool, string) {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		s.must("wait for the webhooks", s.Forge.WaitIdle(ctx))

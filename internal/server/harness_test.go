@@ -88,6 +88,7 @@ type harnessOptions struct {
 	files           map[string]string                  // further files
 	serverLines     string                             // further keys of the server's file
 	externalURL     string                             // empty: http://server.example
+	forgeLines      string                             // further keys of its forge's entry
 	repositoryLines string                             // further repositories of the server's file
 	argocdLines     string                             // further lines of its Argo CD's entry
 	plugin          string                             // of Argo CD's, which renders every target; empty: none
@@ -106,7 +107,6 @@ type harnessOptions struct {
 	publicLimits    bool                   // GitLab's face: those of gitlab.com to single calls
 	rateLimit       int                    // of the forge, calls of an account; 0: its own
 	secondaryShare  int                    // GitHub's face: the part of its secondary limits that is enforced; 0: none
-	forgeLines      string                 // further lines of its entry in the server's file
 	gitlab          emulator.GitLabProject // the repository's, on GitLab's face
 }
 

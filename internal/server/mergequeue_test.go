@@ -218,7 +218,7 @@ func TestMergeGroups(t *testing.T) {
 	s.awaitVerified("api", "qa", "2.0.0")
 }
 
-// TestPersonsAutoMerge takes off what a person has GitHub merge by itself while a gate doesn't pass,
+// TestPersonsAutoMerge takes off what a person has the forge merge by itself while a gate doesn't pass,
 // and lets it stand once all do.
 func TestPersonsAutoMerge(t *testing.T) {
 	s := startHarness(t, harnessOptions{pipeline: pipelineYAML(nil, dev, qa)})

@@ -27,30 +27,54 @@ func writeSigningKey(t *testing.T) string {
 	return file
 }
 
-// TestSignaturesRequired: where the forge merges only signed commits, promotions merge with a key, and
-// none opens without.
+// TestSignaturesRequired: where the forge merges only signed commits, promotions merge with a key or
+// where the forge signs an App's, and none opens without.
 func TestSignaturesRequired(t *testing.T) {
-	for name, key := range map[string]bool{"without a key": false, "with a key": true} {
+	key := "signing: {sshKeyFile: " + writeSigningKey(t) + "}\n"
+	for name, c := range map[string]struct {
+		app   bool
+		lines string
+		cure  string // that the environment names; empty: it merges
+	}{
+		"without a key":       {false, "", "signing.sshKeyFile"},
+		"with a key":          {false, key, ""},
+		"an App":              {true, "", "signing: forge"},
+		"an App with a key":   {true, key, "signing: forge"},
+		"an App by the forge": {true, "signing: forge\n", ""},
+	} {
 		t.Run(name, func(t *testing.T) {
-			o := harnessOptions{pipeline: pipelineYAML(nil, dev, qa), face: emulator.GitHub}
-			if key {
-				o.serverLines = "signing: {sshKeyFile: " + writeSigningKey(t) + "}\n"
+			s := startHarness(t, harnessOptions{pipeline: pipelineYAML(nil, dev, qa), face: emulator.GitHub, app: c.app, serverLines: c.lines})
+			demanded := emulator.Protection{Signatures: true}
+			if c.app {
+				demanded.Ruleset = "signed" // an App sees no classic protection
 			}
-			s := startHarness(t, o)
-			s.must("demand signatures", s.Forge.Protect(repoName, "main", emulator.Protection{Signatures: true}))
+			s.must("demand signatures", s.Forge.Protect(repoName, "main", demanded))
 			s.awaitJudged()
 			s.awaitIdle()
+			s.Forge.ResetCalls()
 			s.commitRelease("web", "1.1.0")
-			if key {
-				s.awaitMerged(s.awaitPromotion("web", "qa", "1.1.0").Number)
+			if c.cure == "" {
 				s.awaitVerified("web", "qa", "1.1.0")
+				s.awaitMerged(1)
+				made := 0
+				if c.app {
+					made = 1
+				}
+				for _, call := range []string{"POST /repos/{owner}/{repo}/git/trees", "POST /repos/{owner}/{repo}/git/commits"} {
+					if n := s.Forge.Calls()[call]; n != made {
+						t.Errorf("%d calls of %s, want %d", n, call, made)
+					}
+				}
 				return
 			}
 			s.awaitReason("web", "qa", "the forge merges only signed commits into main")
-			s.awaitReason("web", "qa", "signing.sshKeyFile")
+			s.awaitReason("web", "qa", c.cure)
 			s.awaitIdle()
 			if n := s.countOpenings(); n != 0 {
 				t.Errorf("%d pull requests were opened that can't be merged", n)
+			}
+			if c.app {
+				return // it isn't told of rules
 			}
 			s.must("demand none", s.Forge.Protect(repoName, "main", emulator.Protection{}))
 			s.awaitMerged(s.awaitPromotion("web", "qa", "1.1.0").Number)

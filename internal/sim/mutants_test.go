@@ -60,7 +60,7 @@ var mutants = []mutant{
 	{"one of several environments upstream is enough", []edit{{"promotion/candidate.go", "delete(all, id)\n", ""}}},
 	{"onDegraded: hold is ignored", []edit{{"promotion/degradation.go", "if e.Spec.OnDegraded.Action == pipeline.OnDegradedHold {", "if e.Spec.OnDegraded.Action == pipeline.OnDegradedHold && false {"}}},
 	{"a revert is merged that people are to merge", []edit{{"promotion/degradation.go", "if !mergesItself && !u.Queued {", "if !mergesItself && false {"}}},
-	{"a promotion is merged that people are to merge", []edit{{"promotion/incoming.go", "if e.Spec.Merge == pipeline.Manual && !p.Queued {", "if false {"}}},
+	{"a promotion is merged that people are to merge", []edit{{"promotion/incoming.go", "if !e.MergesByItself(false) && !p.Queued {", "if false {"}}},
 	{"an incident is taken for the promotion's doing", []edit{{"promotion/degradation.go", " || !j.ruledOutIncident(e, st)", ""}}},
 	{"a run that failed isn't tried again", []edit{{"controller/runner.go", "out.Next, out.NotBefore = retryTimes(e.opts.Clock.Now(), c, next, err)", "out.Next = next"}}},
 	{"what was done isn't looked at again", []edit{{"controller/unit.go", "return e.opts.Clock.Now(), errors.Join(failed.joined(), unfetched)", "return next, errors.Join(failed.joined(), unfetched)"}}},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/appset/history"
 	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
 )
@@ -76,7 +77,7 @@ func (a *Actor) ListHolds(ctx context.Context, r *facts.Repository, u promotion.
 	if err != nil {
 		return nil, nil // there can't be one
 	}
-	_, commit, err := a.findHolds(ctx, r)
+	_, commit, err := a.opts.Gatherer.FindHolds(ctx, r)
 	if err != nil || commit == "" {
 		return nil, err
 	}
@@ -84,23 +85,11 @@ func (a *Actor) ListHolds(ctx context.Context, r *facts.Repository, u promotion.
 	return promotion.ListActive(all, a.opts.Now()), err
 }
 
-// findHolds finds the state branch's head and the commit with the holds, both empty where there
-// are none. Where somebody deleted the branch it has no head, and the holds are those that were
-// there when it was seen last: only a command lifts them.
-func (a *Actor) findHolds(ctx context.Context, r *facts.Repository) (head, commit string, err error) {
-	head, ok, err := r.Mirror.Head(ctx, history.StateBranch)
-	if err != nil || ok {
-		return head, head, err
-	}
-	seen, err := a.opts.Gatherer.SeenHeads(ctx, r)
-	return "", seen[history.StateBranch], err
-}
-
 // writeHold does what SetHold does, once, on the state branch as it was fetched last. written
 // says that it changed something there.
 func (a *Actor) writeHold(ctx context.Context, r *facts.Repository, file string, h Hold) (active promotion.Hold, written bool, err error) {
 	m, now := r.Mirror, a.opts.Now()
-	head, base, err := a.findHolds(ctx, r)
+	head, base, err := a.opts.Gatherer.FindHolds(ctx, r)
 	if err != nil {
 		return active, false, err
 	}
@@ -132,6 +121,9 @@ func (a *Actor) writeHold(ctx context.Context, r *facts.Repository, file string,
 	spec.Files = []git.FileWrite{w}
 	spec.Message = fmt.Sprintf("%s %s\n\nBy: %s\n", verb, strings.TrimSuffix(strings.TrimPrefix(file, "holds/"), ".yaml"), h.By)
 	commit, err := m.Write(ctx, spec)
+	if err == nil {
+		commit, err = m.Sign(forge.WithPriority(ctx, forge.PriorityUrgent), commit)
+	}
 	if err != nil {
 		return active, false, err
 	}

@@ -100,8 +100,8 @@ func (a *Actor) recordOpened(ctx context.Context, tx *store.Tx, c *facts.Compone
 }
 
 // pushBranch writes the commit and moves our branch to it, with a lease on what was
-// there. The commit is a function of its content and its parent: done again, it
-// is the same. The store knows beforehand what is pushed, so that a head is known for
+// there. The commit is a function of its content and its parent, and what the forge signed of
+// it is kept with the mirror: done again, it is the same. The store knows beforehand what is pushed, so that a head is known for
 // ours whenever the process dies; the pull request's mark says the same.
 func (a *Actor) pushBranch(ctx context.Context, s *subject, in *prtext.Input, branch, base string, edits []fieldedit.Edit) (string, error) {
 	r, m := s.ev.Snapshot.Repo, s.ev.Snapshot.Repo.Mirror
@@ -110,6 +110,9 @@ func (a *Actor) pushBranch(ctx context.Context, s *subject, in *prtext.Input, br
 	}
 	head, err := facts.CommitEdits(ctx, m, base, edits, r.Words(prtext.CommitMessage(*in)))
 	if err != nil {
+		return "", err
+	}
+	if head, err = m.Sign(forge.WithPriority(ctx, priorityOf(in)), head); err != nil {
 		return "", err
 	}
 	setMarker(s, in, branch, head)
@@ -140,6 +143,14 @@ func (a *Actor) pushBranch(ctx context.Context, s *subject, in *prtext.Input, br
 	return head, m.Push(ctx, git.PushSpec{Branch: branch, New: head, Old: old})
 }
 
+// priorityOf is how soon a pull request is to be opened: a revert before all others.
+func priorityOf(in *prtext.Input) forge.Priority {
+	if in.Revert {
+		return forge.PriorityUrgent
+	}
+	return forge.PriorityNormal
+}
+
 func putPushed(ctx context.Context, tx *store.Tx, r *facts.Repository, branch string, pushed facts.Pushed) error {
 	raw, err := json.Marshal(pushed)
 	if err != nil {
@@ -148,19 +159,34 @@ func putPushed(ctx context.Context, tx *store.Tx, r *facts.Repository, branch st
 	return tx.PutState(ctx, facts.PushedKey(r.ID, branch), raw)
 }
 
-// putOnlyPushed writes down that a push has ended: nothing older of ours may be there.
-func putOnlyPushed(ctx context.Context, tx *store.Tx, s *subject, branch, head string) error {
-	return putPushed(ctx, tx, s.ev.Snapshot.Repo, branch, facts.Pushed{{Head: head, Releases: s.releases()}})
+// putOnlyPushed writes down that a push has ended: nothing older of ours may be there. pr is the pull
+// request as the forge has it since. While that shows the head before, it may be that which is merged,
+// and then the store has to know that it is ours too.
+func putOnlyPushed(ctx context.Context, tx *store.Tx, s *subject, pr *forge.PullRequest, head string) error {
+	if pr.Head != head {
+		return nil
+	}
+	return putPushed(ctx, tx, s.ev.Snapshot.Repo, pr.Branch, facts.Pushed{{Head: head, Releases: s.releases()}})
+}
+
+// refreshPushed reads a pull request again to whose branch we have just pushed. ErrStale: it isn't open
+// any more. A merge pins no branch: what a person merged while we pushed landed with the head before,
+// which the store still names beside the new one.
+func (a *Actor) refreshPushed(ctx context.Context, s *subject) (*forge.PullRequest, error) {
+	pr, err := a.opts.Gatherer.RefreshPullRequest(ctx, s.ev.Snapshot.Repo, s.number)
+	if err != nil {
+		return nil, err
+	}
+	if pr.State != forge.Open {
+		return nil, fmt.Errorf("%w: #%d was %s at %s while it was composed anew", ErrStale, s.number, pr.State, wording.Short(pr.Head))
+	}
+	return pr, nil
 }
 
 // createPullRequest opens the pull request of a pushed branch, or finds the one that an
 // interrupted run opened.
 func (a *Actor) createPullRequest(ctx context.Context, s *subject, in prtext.Input, branch, head string) (*forge.PullRequest, error) {
-	priority := forge.PriorityNormal
-	if in.Revert {
-		priority = forge.PriorityUrgent
-	}
-	ctx = forge.WithPriority(ctx, priority)
+	ctx = forge.WithPriority(ctx, priorityOf(&in))
 	r := s.ev.Snapshot.Repo
 	page := renderPage(r, in)
 	pr, created, err := r.Forge.CreatePullRequest(ctx, r.Name, forge.NewPullRequest{Title: page.Title, Body: page.Body, Branch: branch, Base: s.ev.Environment(s.env).Branch, Labels: page.Labels})
@@ -208,11 +234,12 @@ func (a *Actor) replaceHead(ctx context.Context, s *subject, x promotion.Replace
 	if err != nil {
 		return err
 	}
-	if _, err := a.opts.Gatherer.RefreshPullRequest(ctx, r, x.Pull); err != nil {
+	pr, err := a.refreshPushed(ctx, s)
+	if err != nil {
 		return err
 	}
 	return a.opts.Store.Tx(ctx, "replaced", func(tx *store.Tx) error {
-		if err := putOnlyPushed(ctx, tx, s, branch, head); err != nil {
+		if err := putOnlyPushed(ctx, tx, s, pr, head); err != nil {
 			return err
 		}
 		return s.eachMember(func(c *facts.ComponentEvaluation, m promotion.Member) error {

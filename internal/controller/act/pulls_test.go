@@ -308,6 +308,39 @@ func TestReplaceHead(t *testing.T) {
 	})
 }
 
+// TestMergedWhileReplaced holds that a head which a person merges while a newer one is pushed over it is
+// still known for ours: what landed is a promotion and no change by hand.
+func TestMergedWhileReplaced(t *testing.T) {
+	eachKind(t, func(w *fixture) {
+		n := w.open("2.0.0")
+		pr := w.forge.pulls[n]
+		w.release("3.0.0")
+		w.verifyDev()
+		ev, d := w.evaluate()
+		replace := decided[promotion.Replace](w, d)
+		w.beforePush = func() {
+			w.beforePush = nil
+			base := w.remoteHead("main")
+			spec := git.CommitSpec{Message: "Merge #1", When: w.now, Author: &git.Ident{Name: "grace", Email: "grace@example.org"}, Parents: []string{base, pr.Head}, Base: base}
+			for _, c := range w.names {
+				spec.Files = append(spec.Files, git.FileWrite{Path: kustomizationOf(c, "qa"), Content: []byte(kustomization(c, "2.0.0"))})
+			}
+			landed, err := w.remote.Write(w.ctx(), spec)
+			w.must(err)
+			w.setRemoteHead("main", landed)
+			pr.State, pr.MergeCommit, pr.MergedBy, pr.MergedAt, pr.ClosedAt, pr.UpdatedAt = forge.Merged, landed, "grace", w.now, w.now, w.now
+		}
+		w.mustBeStale(w.do(ev, d, replace), "#1 was merged at "+pr.Head[:12])
+		w.compare("events", w.events("replaced"), []string(nil))
+		w.fetch()
+		ev, _ = w.evaluate()
+		for _, c := range ev.Components {
+			landed := c.Env("qa").Landed.Value
+			w.compare("what landed of "+c.Facts.Unit.Component, []any{landed.By, landed.Pull, landed.ModifiedPull}, []any{promotion.ByPromotion, n, 0})
+		}
+	})
+}
+
 // TestReplaceOnlyWhatWasJudged holds that an open promotion which moved since it was
 // judged is left alone, whoever knows of it.
 func TestReplaceOnlyWhatWasJudged(t *testing.T) {

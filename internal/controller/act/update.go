@@ -36,13 +36,20 @@ func (a *Actor) updateHead(ctx context.Context, s *subject, x promotion.Merge) e
 			return err
 		}
 	}
-	if err := a.recomposeOnTip(ctx, s, x); err != nil {
+	head, err := a.recomposeOnTip(ctx, s, x)
+	if err != nil {
 		return err
 	}
-	if _, err := a.opts.Gatherer.RefreshPullRequest(ctx, r, x.Pull); err != nil {
+	pr, err := a.refreshPushed(ctx, s)
+	if err != nil {
 		return err
 	}
 	return a.opts.Store.Tx(ctx, "updated", func(tx *store.Tx) error {
+		if !x.Revert {
+			if err := putOnlyPushed(ctx, tx, s, pr, head); err != nil {
+				return err
+			}
+		}
 		return s.eachMember(func(c *facts.ComponentEvaluation, _ promotion.Member) error {
 			_, err := tx.AddEvents(ctx, UpdatedEvent(c, s.env, s.pull.PR, x.Head))
 			return err
@@ -58,18 +65,13 @@ func UpdatedEvent(c *facts.ComponentEvaluation, env string, pr *forge.PullReques
 }
 
 // recomposeOnTip composes a pull request anew on the newest commit, with the edits that it has.
-func (a *Actor) recomposeOnTip(ctx context.Context, s *subject, x promotion.Merge) error {
+func (a *Actor) recomposeOnTip(ctx context.Context, s *subject, x promotion.Merge) (head string, err error) {
 	if x.Revert {
 		in, err := a.openInput(ctx, s)
 		if err != nil {
-			return err
+			return "", err
 		}
-		_, err = a.pushBranch(ctx, s, &in, s.pull.PR.Branch, x.Tip, s.pull.Edits)
-		return err
+		return a.pushBranch(ctx, s, &in, s.pull.PR.Branch, x.Tip, s.pull.Edits)
 	}
-	head, err := a.pushPromotion(ctx, s, a.newTextInput(s, false), x.Tip, s.pull.Edits)
-	if err != nil {
-		return err
-	}
-	return a.opts.Store.Tx(ctx, "pushed", func(tx *store.Tx) error { return putOnlyPushed(ctx, tx, s, s.pull.PR.Branch, head) })
+	return a.pushPromotion(ctx, s, a.newTextInput(s, false), x.Tip, s.pull.Edits)
 }

@@ -93,7 +93,7 @@ func (o *targetGatherer) Snapshot(ctx context.Context, r *Repository) (*Snapshot
 
 func (o *targetGatherer) buildSnapshot(ctx context.Context, r *Repository, tip string, last *Snapshot) (*Snapshot, error) {
 	s := &Snapshot{Repo: r, Commit: tip, PipelineCommit: tip}
-	pipes, err := pipeline.Load(r.Mirror.Tree(tip))
+	pipes, err := loadPipelines(ctx, r.Mirror, tip, last)
 	switch {
 	case errors.Is(err, pipeline.ErrNoPipeline):
 		s.NoPipelines = true
@@ -123,6 +123,19 @@ func (o *targetGatherer) buildSnapshot(ctx context.Context, r *Repository, tip s
 	s.buildIndexes(last)
 	s.inputs = sur.resolveInputs
 	return s, nil
+}
+
+// loadPipelines loads the pipelines of a commit; those of the snapshot before where no commit since
+// changed their files, which most commits don't.
+func loadPipelines(ctx context.Context, m *git.Mirror, tip string, last *Snapshot) ([]*pipeline.Pipeline, error) {
+	if last == nil || last.PipelineErr != "" || last.NoPipelines || !history.SameRules(ctx, m, last.Commit, tip) {
+		return pipeline.Load(m.Tree(tip))
+	}
+	pipes := make([]*pipeline.Pipeline, len(last.Pipelines))
+	for i, p := range last.Pipelines {
+		pipes[i] = p.Pipeline
+	}
+	return pipes, nil
 }
 
 // findBaseline is that of the snapshot before where the pipeline files are older.

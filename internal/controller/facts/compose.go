@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/cache"
 	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
@@ -110,10 +112,9 @@ func (o *Gatherer) composeMembers(ctx context.Context, ev *Evaluation, env, base
 			refused[p.Component] = why
 			continue
 		}
-		overlay := at.Overlay(ev.Pipeline.Pipeline)
-		part, err := fieldedit.Compose(tree, overlay, ev.contents[p.Release], wholeFileReader(ctx, m, base))
+		part, err := o.composePart(ctx, ev, at, base, p.Release)
 		if err == nil && slices.ContainsFunc(part, func(e fieldedit.Edit) bool { return edited[e.File] }) {
-			part, err = fieldedit.Compose(fieldedit.Apply(tree, edits), overlay, ev.contents[p.Release], wholeFileReader(ctx, m, base))
+			part, err = fieldedit.Compose(fieldedit.Apply(tree, edits), at.Overlay(ev.Pipeline.Pipeline), ev.contents[p.Release], wholeFileReader(ctx, m, base))
 		}
 		if err != nil {
 			refused[p.Component] = err.Error()
@@ -128,6 +129,31 @@ func (o *Gatherer) composeMembers(ctx context.Context, ev *Evaluation, env, base
 		edits = fieldedit.JoinEdits(edits, part)
 	}
 	return edits, refused
+}
+
+// newComposedParts makes an empty cache of what releases change on commits. Every look at an open
+// promotion compares its head with that.
+func newComposedParts(group *cache.Group) *cache.Cache[string, []fieldedit.Edit] {
+	return cache.New(group, cache.Options[string, []fieldedit.Edit]{Name: "compositions", Entries: maxEnvironments, Bytes: maxComposedBytes, Size: func(key string, edits []fieldedit.Edit) int64 {
+		size := len(key)
+		for i := range edits {
+			size += len(edits[i].Before) + len(edits[i].After)
+		}
+		return int64(size)
+	}})
+}
+
+// maxComposedBytes bounds the files before and after that are remembered.
+const maxComposedBytes = 32 << 20
+
+// composePart composes the release of a component on a commit. The edits are shared: nobody
+// changes them.
+func (o *Gatherer) composePart(ctx context.Context, ev *Evaluation, at *ResolvedEnv, base, release string) ([]fieldedit.Edit, error) {
+	r := ev.Snapshot.Repo
+	key := strings.Join([]string{r.ID, base, release, ev.Pipeline.locationOf(at).key}, "|")
+	return o.composed.GetOrLoad(key, func() ([]fieldedit.Edit, error) {
+		return fieldedit.Compose(r.Mirror.Tree(base), at.Overlay(ev.Pipeline.Pipeline), ev.contents[release], wholeFileReader(ctx, r.Mirror, base))
+	})
 }
 
 // ComposedEdits are the edits of what was composed for an environment of the unit.

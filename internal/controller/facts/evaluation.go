@@ -186,11 +186,11 @@ func (o *Gatherer) Gather(ctx context.Context, s *Snapshot, u promotion.Unit, fr
 	}
 	ev := o.newEvaluation(s, p, u)
 	ev.fresh = fresh
-	var err error
-	var deleted string
-	if ev.holdsCommit, deleted, err = o.findHolds(ctx, s.Repo); err != nil {
+	head, seen, err := o.FindHolds(ctx, s.Repo)
+	if err != nil {
 		return nil, err
 	}
+	ev.holdsCommit = head
 	known := make([]componentHistory, len(ev.Components))
 	for i, c := range ev.Components {
 		// Commands first: what a command was given about was written down before it,
@@ -214,8 +214,8 @@ func (o *Gatherer) Gather(ctx context.Context, s *Snapshot, u promotion.Unit, fr
 		return nil, err
 	}
 	for _, c := range ev.Components {
-		if deleted != "" {
-			c.Facts.Holds = promotion.Unsure[[]promotion.Hold](deleted)
+		if head != seen { // which of them stand can't be told
+			c.Facts.Holds = promotion.Unsure[[]promotion.Hold](fmt.Sprintf("the branch %s, which has them, was deleted; Liftlock puts it back, or push %s there", history.StateBranch, seen))
 		} else if holds, err := o.readHolds(s.Repo, ev.holdsCommit, c.Facts.Unit); err != nil {
 			c.Facts.Holds = promotion.Unsure[[]promotion.Hold](err.Error())
 		} else {

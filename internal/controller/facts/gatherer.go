@@ -3,12 +3,14 @@ package facts
 import (
 	"context"
 	"crypto/sha256"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/cache"
+	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
@@ -36,6 +38,8 @@ type Repository struct {
 	// Unsigned says why the forge takes our commits for unsigned, and what to do; empty: they are
 	// signed, or who made this doesn't care.
 	Unsigned string
+	// SignedByForge says that the forge, a forge.CommitSigner, commits what we push.
+	SignedByForge bool
 }
 
 // Words is one of Liftlock's texts in the words of the repository's forge.
@@ -44,6 +48,17 @@ func (r *Repository) Words(text string) string { return wording.ForForge(r.Forge
 // IsOurs says whether an account is our own, also under another login.
 func (r *Repository) IsOurs(login string, id int64) bool {
 	return r.bot().Matches(policies.Account{ID: id, Login: login})
+}
+
+// isCommittedByUs says whether a commit names us as who committed it or, where the forge commits for
+// us, as its author. Anybody can write that: what doesn't is somebody's and left alone, what does is
+// proven by nothing.
+func (r *Repository) isCommittedByUs(c *git.CommitInfo) bool {
+	us := r.Mirror.Committer()
+	if signer, ok := r.Forge.(forge.CommitSigner); ok && r.SignedByForge && signer.IsSigner(c.Committer.Email) {
+		return strings.EqualFold(c.Author.Email, us.Email)
+	}
+	return c.Committer == us
 }
 
 // bot is our own account.
@@ -64,6 +79,7 @@ type Store interface {
 	ArrivalsVersion(ctx context.Context, unit string) (int64, error)
 	Observations(ctx context.Context, unit string) ([]store.Observation, error)
 	PendingCommands(ctx context.Context, unit string) ([]store.PendingCommand, error)
+	MergeQueue(ctx context.Context, repo string) ([]string, error)
 }
 
 // Options are the gatherers' parts. All are required but Caches, Log, Floor, Metrics, Endpoints and Images;
@@ -119,8 +135,9 @@ type Gatherer struct {
 
 	arrivals    *cache.Cache[string, *rememberedArrivals] // by unit
 	arrivalRows decodedRows[arrivalData]
-	explained   *cache.Cache[string, string] // by environment: the last landed commit that the pull requests were read again for
-	mergedByUs  *cache.Cache[string, bool]   // of merged pull requests of which a list doesn't say who merged them
+	explained   *cache.Cache[string, string]           // by environment: the last landed commit that the pull requests were read again for
+	composed    *cache.Cache[string, []fieldedit.Edit] // by commit, place and release
+	mergedByUs  *cache.Cache[string, bool]             // of merged pull requests of which a list doesn't say who merged them
 }
 
 // New makes a gatherer.
@@ -159,6 +176,7 @@ func New(o Options) *Gatherer {
 		arrivals:       newRememberedArrivals(o.Caches),
 		arrivalRows:    newDecodedRows(o.Caches, "arrival_rows", (*arrivalData).nameRelease),
 		explained:      newCache[string, string](o.Caches, "explained_commits", maxEnvironments),
+		composed:       newComposedParts(o.Caches),
 		mergedByUs:     newCache[string, bool](o.Caches, "mergers", maxEnvironments),
 	}
 }

@@ -87,7 +87,7 @@ func (o *Gatherer) isLeftover(ctx context.Context, r *Repository, branch, head s
 	if errors.Is(err, git.ErrUnknownCommit) {
 		return false, nil // moved meanwhile
 	}
-	return err == nil && info.Committer == r.Mirror.Committer(), err
+	return err == nil && r.isCommittedByUs(info), err
 }
 
 // findPullAt is the newest pull request of ours from a branch at a head; nil when there
@@ -148,8 +148,8 @@ func (o *Gatherer) inspectLeftovers(ctx context.Context, ev *Evaluation) error {
 
 // inspectLeftoverHead says why a head isn't ours, and who made it.
 func (o *Gatherer) inspectLeftoverHead(ctx context.Context, ev *Evaluation, env *promotion.Env, head string) (why, author string, err error) {
-	m := ev.Snapshot.Repo.Mirror
-	info, err := m.Commit(ctx, head)
+	r := ev.Snapshot.Repo
+	info, err := r.Mirror.Commit(ctx, head)
 	if err != nil {
 		return "", "", err
 	}
@@ -157,7 +157,7 @@ func (o *Gatherer) inspectLeftoverHead(ctx context.Context, ev *Evaluation, env 
 	if p.Base, why, err = o.findBase(ctx, ev, env, head); err != nil {
 		return "", "", err
 	}
-	if why == "" && info.Committer != m.Committer() {
+	if why == "" && !r.isCommittedByUs(info) {
 		why = "Liftlock did not commit it"
 	}
 	if why == "" {

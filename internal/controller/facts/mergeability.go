@@ -3,7 +3,9 @@ package facts
 import (
 	"context"
 	"fmt"
+	"slices"
 
+	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 )
@@ -70,6 +72,17 @@ func (o *Gatherer) answerMergeability(ctx context.Context, c *ComponentEvaluatio
 		}
 	}
 	return nil
+}
+
+// awaitsTurn says that an open pull request of which it isn't known whether the forge would merge
+// it is among those of its repository that are merged one after the other, and that its turn
+// hasn't come. That is read then: each merge before moves the branch, and the forge computes anew.
+func (o *Gatherer) awaitsTurn(ctx context.Context, ev *Evaluation, pr *forge.PullRequest) (bool, error) {
+	if ev.fresh || pr.Mergeable != forge.MergeableUnknown && pr.Mergeable != "" {
+		return false, nil
+	}
+	queue, err := o.opts.Store.MergeQueue(ctx, ev.Snapshot.Repo.ID)
+	return slices.Contains(queue, wake.UnitName(ev.Unit)), err
 }
 
 // openRecord is an open pull request of an environment as the store has it; nil where there is

@@ -184,6 +184,9 @@ func (o *Gatherer) describeOpenPull(ctx context.Context, ev *Evaluation, env *pr
 	if why != "" {
 		p.MarkModified(notComposed(p.Number, why))
 	}
+	if p.AwaitsTurn, err = o.awaitsTurn(ctx, ev, pr); err != nil {
+		return nil, err
+	}
 	if !p.MergeUnread {
 		if err := o.describeMergeability(ctx, ev, env, p, r); err != nil {
 			return nil, err

@@ -213,17 +213,19 @@ func (o *Gatherer) pastRelease(ctx context.Context, ev *Evaluation, at *Resolved
 		}
 		return p.ref.Short
 	}
+	unread := false
 	for _, commit := range []string{p.PR.Head, p.PR.MergeCommit} {
 		if commit == "" || at == nil {
 			continue
 		}
 		if ok, err := r.Mirror.Has(ctx, commit); err == nil && ok {
 			if id := o.releaseIDAt(r, commit, ev.Pipeline, at); id != "" {
-				return id
+				return id // also of what was squashed, whose head is gone with its branch
 			}
 		}
-		p.unsure = p.unsure || ev.Now.Sub(p.row.ClosedAt) < headComesWithin
+		unread = true
 	}
+	p.unsure = unread && ev.Now.Sub(p.row.ClosedAt) < headComesWithin
 	marked, _ := r.Marks.signed(r.ID, p.PR.Branch, []string{p.PR.Head}, p.PR.Body)
 	return marked.Release // any other body may be anybody's: what was closed then stands for every release
 }

@@ -26,19 +26,17 @@ func (o *Gatherer) SeenHeads(ctx context.Context, r *Repository) (map[string]str
 	return seen, nil
 }
 
-// findHolds finds the commit with the holds; "" where there are none. deleted says that there were
-// some, and that the branch is gone: which of them stand can't be told then.
-func (o *Gatherer) findHolds(ctx context.Context, r *Repository) (commit, deleted string, err error) {
-	commit, ok, err := r.Mirror.Head(ctx, history.StateBranch)
+// FindHolds finds the state branch's head and the commit with the holds, both empty where there
+// are none. Where somebody deleted the branch it has no head, and the holds are those that were
+// there when it was seen last: only a command lifts them.
+func (o *Gatherer) FindHolds(ctx context.Context, r *Repository) (head, commit string, err error) {
+	head, ok, err := r.Mirror.Head(ctx, history.StateBranch)
 	if err != nil {
 		return "", "", fmt.Errorf("read where the holds are: %w", err)
 	}
 	if ok {
-		return commit, "", nil
+		return head, head, nil
 	}
 	seen, err := o.SeenHeads(ctx, r)
-	if was := seen[history.StateBranch]; was != "" {
-		deleted = fmt.Sprintf("the branch %s, which has them, was deleted; Liftlock puts it back, or push %s there", history.StateBranch, was)
-	}
-	return "", deleted, err
+	return "", seen[history.StateBranch], err
 }

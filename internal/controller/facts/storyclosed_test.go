@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -152,5 +153,61 @@ func TestDetailOfNobody(t *testing.T) {
 	known := &cachedPull{PR: forge.PullRequest{Number: n, State: forge.Open, Head: head}}
 	if d, _, err := w.o.readDetail(w.ctx(), w.repo, known, false); !errors.Is(err, forge.ErrConflict) || d != nil {
 		t.Errorf("it is %+v, %v", d, err)
+	}
+}
+
+// TestSquashedIsSettled settles at once what was squashed, whose head is gone with its branch: what
+// landed says which release it was, and nobody has to work that out with every look.
+func TestSquashedIsSettled(t *testing.T) {
+	w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web")
+	w.evaluate("web", false)
+	w.release("ada", "dev", "1.1.0", "web")
+	w.soak("web")
+	ev, d := w.evaluate("web", false)
+	n := w.openPromotion(ev, d)
+	w.wait(time.Minute)
+	_, err := w.forge.MergeByHand(storyRepo, n, "grace", "squash")
+	w.must(err)
+	w.must(w.forge.Push(storyRepo, "grace", promotion.Branch("shop", "qa", "web"), "", true))
+	w.repo.Mirror = git.OpenMemory(w.remote, git.MemoryOptions{Author: w.forge.Ident(storyBot), Now: func() time.Time { return w.now }})
+	w.fetch()
+	w.refreshPull(n)
+	w.startProcess()
+	ev, d = w.evaluate("web", false)
+	w.storeComponent(ev.Components[0], &d.Components[0], nil, nil)
+	left, err := w.store.UnsettledPulls(w.ctx(), w.repo.ID, "shop", "web", ev.rulesOf("web"))
+	w.must(err)
+	if len(left) > 0 {
+		t.Errorf("#%d isn't settled", left[0].Number)
+	}
+	if ev, _ = w.evaluate("web", false); len(ev.Components[0].Env("qa").PastPulls) != 1 || ev.Components[0].Env("qa").PastPulls[0].Release != ev.Components[0].Env("qa").Release.Value.ID {
+		t.Errorf("known are %+v", ev.Components[0].Env("qa").PastPulls)
+	}
+}
+
+// TestPipelinesAreKept keeps the pipelines of the snapshot before until their files change.
+func TestPipelinesAreKept(t *testing.T) {
+	w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web")
+	pipelines := func() *Snapshot {
+		t.Helper()
+		s, err := w.o.Snapshot(w.ctx(), w.repo)
+		w.must(err)
+		return s
+	}
+	first := pipelines()
+	w.release("ada", "dev", "1.1.0", "web")
+	second := pipelines()
+	if second.Commit == first.Commit || second.Pipelines[0].Pipeline != first.Pipelines[0].Pipeline {
+		t.Errorf("after a release at %s it is another pipeline", second.Commit)
+	}
+	text, err := w.repo.Mirror.Tree(second.Commit).ReadFile(".liftlock.yaml")
+	w.must(err)
+	w.commit("ada", "Break it", map[string]string{".liftlock.yaml": string(text) + "  oops: 1\n"})
+	if broken := pipelines(); broken.PipelineErr == "" {
+		t.Error("a broken file isn't noticed")
+	}
+	w.commit("ada", "Mend it, and more", map[string]string{".liftlock.yaml": strings.Replace(string(text), "name: shop", "name: store", 1)})
+	if mended := pipelines(); mended.PipelineErr != "" || mended.Pipelines[0].Name() != "store" {
+		t.Errorf("another file gives %s: %s", mended.Pipelines[0].Name(), mended.PipelineErr)
 	}
 }

@@ -58,7 +58,8 @@ func (newStore) ArrivalsVersion(context.Context, string) (int64, error)    { ret
 func (newStore) PastPullsVersion(context.Context, string, string, string) (int64, error) {
 	return 0, nil
 }
-func (newStore) State(context.Context, string) ([]byte, bool, error) { return nil, false, nil }
+func (newStore) MergeQueue(context.Context, string) ([]string, error) { return nil, nil }
+func (newStore) State(context.Context, string) ([]byte, bool, error)  { return nil, false, nil }
 func (newStore) StateByPrefix(context.Context, string) (map[string][]byte, error) {
 	return nil, nil
 }

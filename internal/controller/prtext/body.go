@@ -349,8 +349,11 @@ func writeFooter(p *page, in Input) {
 	p.writeLine("%s", s)
 }
 
+// urlEscape replaces what could end a link's destination.
+var urlEscape = strings.NewReplacer(" ", "%20", "(", "%28", ")", "%29", "<", "%3C", ">", "%3E", "\n", "", "\r", "", "\\", "%5C")
+
 // escapeURL is the console's address as a link's destination. It comes from the
 // server's file, with path segments escaped; what could end the link is escaped here.
 func escapeURL(url string) string {
-	return strings.NewReplacer(" ", "%20", "(", "%28", ")", "%29", "<", "%3C", ">", "%3E", "\n", "", "\r", "", "\\", "%5C").Replace(url)
+	return urlEscape.Replace(url)
 }

@@ -1,5 +1,5 @@
 // Package githubshape holds calls against GitHub's own description of its API, of which
-// extract.json is an extract: that of github.com and of two releases of GitHub Enterprise Server,
+// extract.json and extract.graphql are extracts: that of github.com and of two releases of GitHub Enterprise Server,
 // the newest and the oldest that is looked after. It is for tests: of the emulator, which must
 // answer nothing that GitHub doesn't, and of the driver, which must send nothing that GitHub
 // doesn't take, and need nothing that one of them lacks or has said it will take away.

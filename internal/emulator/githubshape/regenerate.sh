@@ -1,13 +1,18 @@
 #!/bin/sh
-# Makes extract.json anew, from a release of GitHub's description as npm has it.
+# Makes extract.json and extract.graphql anew, from releases of GitHub's description of its API and
+# of its GraphQL schema as npm has them.
 # Needs npm and Go. A newer release: write its number here, and read what the tests say.
 set -eu
 version=23.0.2
+graphql=15.26.1
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
-npm pack --silent "@octokit/openapi@$version" >/dev/null
-tar -xzf ./*.tgz
+for npm in "openapi@$version" "graphql-schema@$graphql"; do
+	mkdir "${npm%@*}"
+	tar -xzf "$(npm pack --silent "@octokit/$npm")" -C "${npm%@*}"
+done
 cd "$here"
-go run ./extract -package "$work/package" -operations operations.txt -out extract.json
+go run ./extract -package "$work/openapi/package" -operations operations.txt -out extract.json
+go run ./extract/graphql -package "$work/graphql-schema/package" -fields graphql-fields.txt -out extract.graphql

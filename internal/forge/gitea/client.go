@@ -62,7 +62,7 @@ type Options struct {
 
 	// OnLimited is told when the forge refuses a call for the number of them, once for
 	// all those that were under way, and until when nothing is called. It may be nil.
-	OnLimited func(until time.Time)
+	OnLimited func(until time.Time, endpoint string)
 	// Exchange is of what is known of the limits, with other processes that go by the same
 	// clock, Now; nil: there are none.
 	Exchange forge.Exchange

@@ -63,6 +63,8 @@ type App struct {
 var (
 	_ forge.Forge      = (*App)(nil)
 	_ forge.BulkReader = (*App)(nil)
+
+	_ forge.CommitSigner = (*App)(nil)
 )
 
 // aboutApp is what GitHub says of the App itself.

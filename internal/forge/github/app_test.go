@@ -33,8 +33,15 @@ type appWorld struct {
 // have a repository fleet.
 func newAppWorld(t *testing.T, organisations ...string) *appWorld {
 	t.Helper()
+	return newAppWorldWith(t, emulator.ForgeOptions{}, organisations...)
+}
+
+// newAppWorldWith is newAppWorld over a forge with other options.
+func newAppWorldWith(t *testing.T, options emulator.ForgeOptions, organisations ...string) *appWorld {
+	t.Helper()
 	w := &appWorld{t: t, now: time.Now().Truncate(time.Second)}
-	em, err := emulator.NewForge(emulator.ForgeOptions{Dir: t.TempDir(), Now: w.clock})
+	options.Dir, options.Now = t.TempDir(), w.clock
+	em, err := emulator.NewForge(options)
 	w.must(err)
 	w.Forge = em
 	t.Cleanup(func() { w.must(em.Close()) })

@@ -176,7 +176,12 @@ func (d *Driver) isForgeItself(p forge.Contributor) bool {
 	if p.User != (forge.User{}) {
 		return strings.EqualFold(p.User.Login, webFlowLogin)
 	}
-	return strings.EqualFold(p.Email, "noreply@github.com") || strings.EqualFold(p.Email, "noreply@"+d.base.Hostname())
+	return isForgeAddress(d.base, p.Email)
+}
+
+// isForgeAddress says that an address is the one by which GitHub itself commits.
+func isForgeAddress(base *url.URL, email string) bool {
+	return strings.EqualFold(email, "noreply@github.com") || strings.EqualFold(email, "noreply@"+base.Hostname()) || strings.EqualFold(email, "noreply@"+noReplyHost(base))
 }
 
 // addCoAuthors adds those whom a commit's message names. GitHub's REST API doesn't
@@ -214,10 +219,12 @@ func noReplyHost(base *url.URL) string {
 	return pages.Hostname()
 }
 
+// authorsQuery reads who made a commit with whom.
+const authorsQuery = `query($owner:String!,$name:String!,$oid:GitObjectID!){repository(owner:$owner,name:$name){object(oid:$oid){...on Commit{authors(first:100){nodes{email user{databaseId login}}}}}}}`
+
 // linkAuthors asks for the accounts of a commit's author and co-authors, by address. An
 // instance without GraphQL knows none.
 func (d *Driver) linkAuthors(ctx context.Context, r forge.Repo, commit string, known map[string]forge.User) error {
-	const query = `query($owner:String!,$name:String!,$oid:GitObjectID!){repository(owner:$owner,name:$name){object(oid:$oid){...on Commit{authors(first:100){nodes{email user{databaseId login}}}}}}}`
 	op := "read the co-authors of a commit of " + r.String()
 	var data struct {
 		Repository struct {
@@ -234,7 +241,7 @@ func (d *Driver) linkAuthors(ctx context.Context, r forge.Repo, commit string, k
 			}
 		}
 	}
-	if err := d.callGraphQL(ctx, op, query, map[string]any{"owner": r.Owner, "name": r.Name, "oid": commit}, &data); forge.IsRetryable(err) {
+	if err := d.callGraphQL(ctx, op, authorsQuery, map[string]any{"owner": r.Owner, "name": r.Name, "oid": commit}, &data); forge.IsRetryable(err) {
 		return err
 	}
 	for _, n := range data.Repository.Object.Authors.Nodes {

@@ -2,6 +2,7 @@ package github
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,11 +19,12 @@ const bulkRest = 10 * time.Minute
 const maxBulkReviews = 100
 
 // bulkFields are what is read of a pull request. The names are those of GitHub's schema
-// (objects PullRequest, PullRequestReview), all of which GitHub Enterprise Server has from 3.12.
+// (objects PullRequest, PullRequestReview).
+// A server that lacks one refuses the query, and is read one by one.
 const bulkFields = `fragment fields on PullRequest{` +
 	`number url title body isDraft isCrossRepository state createdAt updatedAt closedAt mergedAt mergeStateStatus headRefName headRefOid baseRefName ` +
 	`%sautoMergeRequest{enabledAt} author{...who} mergedBy{...who} mergeCommit{oid} labels(first:100){nodes{name}} comments{totalCount} ` +
-	`reviews(last:100){totalCount nodes{databaseId state submittedAt authorCanPushToRepository commit{oid} author{...who}}}}` +
+	`reviews(last:100){totalCount nodes{fullDatabaseId state submittedAt authorCanPushToRepository commit{oid} author{...who}}}}` +
 	`fragment who on Actor{__typename login ...on User{databaseId} ...on Bot{databaseId} ...on Mannequin{databaseId}}`
 
 // bulkQuery reads pull requests, each under the name p and its number, with their places in the
@@ -84,7 +86,7 @@ type bulkPull struct {
 }
 
 type bulkReview struct {
-	DatabaseID                int64 `json:"databaseId"`
+	FullDatabaseID            json.Number `json:"fullDatabaseId"` // in quotes; databaseId, which had none, is to go away
 	State                     string
 	SubmittedAt               time.Time // zero: it isn't submitted
 	AuthorCanPushToRepository bool
@@ -187,7 +189,8 @@ func (p *bulkPull) reviews() []forge.Review {
 	var given []forge.GivenReview
 	for i := range nodes {
 		v, user := &nodes[i], nodes[i].Author.user()
-		review := forge.Review{ID: v.DatabaseID, User: user.Login, UserID: user.ID, Bot: user.Bot, At: v.SubmittedAt, MayWrite: &v.AuthorCanPushToRepository}
+		id, _ := v.FullDatabaseID.Int64() // GitHub's are
+		review := forge.Review{ID: id, User: user.Login, UserID: user.ID, Bot: user.Bot, At: v.SubmittedAt, MayWrite: &v.AuthorCanPushToRepository}
 		if v.Commit != nil {
 			review.Commit = v.Commit.OID
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"testing"
 	"time"
 
@@ -36,7 +37,7 @@ func graphQLAnswer(pulls jsonObject, errs ...jsonObject) response {
 func TestBulkAccounts(t *testing.T) {
 	r, d := newReplayServer(t)
 	review := func(id int, state string, may bool, author, at, commit any) jsonObject {
-		return jsonObject{"databaseId": id, "state": state, "submittedAt": at, "authorCanPushToRepository": may, "author": author, "commit": commit}
+		return jsonObject{"fullDatabaseId": strconv.Itoa(id), "state": state, "submittedAt": at, "authorCanPushToRepository": may, "author": author, "commit": commit}
 	}
 	ada := jsonObject{"__typename": "User", "login": "ada", "databaseId": 3}
 	on := jsonObject{"oid": head1}

@@ -62,7 +62,7 @@ type Options struct {
 
 	// OnLimited is told when the forge refuses a call for the number of them, once for
 	// all those that were under way, and until when nothing is called. It may be nil.
-	OnLimited    func(until time.Time)
+	OnLimited    func(until time.Time, endpoint string)
 	Exchange     forge.Exchange   // of what is known of the limits, with other processes that go by the same clock; nil: there are none
 	PublicLimits bool             // keep to the public service's published limits, whichever GitHub it is
 	Now          func() time.Time // the clock of limits and of an App's tokens; nil: time.Now
@@ -89,6 +89,8 @@ type Driver struct {
 var (
 	_ forge.Forge      = (*Driver)(nil)
 	_ forge.BulkReader = (*Driver)(nil)
+
+	_ forge.CommitSigner = (*Driver)(nil)
 )
 
 // New makes a driver. It makes no call: whether the token is good shows at the

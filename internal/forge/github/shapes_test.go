@@ -34,6 +34,10 @@ func describeAll(t *testing.T) []*githubshape.Description {
 func checkCalls(t *testing.T) func(emulator.Exchange) {
 	t.Helper()
 	described := describeAll(t)
+	graphQL, err := githubshape.DescribeGraphQL()
+	if err != nil {
+		t.Fatal(err)
+	}
 	calls := map[string]bool{}
 	t.Cleanup(func() {
 		if whole := !strings.Contains(flag.Lookup("test.run").Value.String(), "/"); whole && len(calls) < 25 {
@@ -42,6 +46,11 @@ func checkCalls(t *testing.T) func(emulator.Exchange) {
 	})
 	return func(x emulator.Exchange) {
 		if x.Route == "/graphql" {
+			if x.Status == http.StatusOK {
+				for _, w := range graphQL.Check(x.Body, x.Answer) {
+					t.Error(w)
+				}
+			}
 			return
 		}
 		calls[x.Method+" "+x.Route] = true

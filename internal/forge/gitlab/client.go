@@ -51,6 +51,7 @@ type Options struct {
 	RootCAs    *x509.CertPool // whose certificates are believed where HTTPClient has no Transport; nil: the system's
 	UserAgent  string         // empty: "liftlock"
 	Caches     *cache.Group   // where its caches are counted; nil: nowhere
+	CallLimits CallLimits     // what isn't told of them, as the server's administrator set it
 
 	// OnCall is told every call, for metrics: a name of bounded cardinality such as
 	// "GET merge_requests/approvals", the HTTP status (0 without an answer), how long it
@@ -59,7 +60,7 @@ type Options struct {
 
 	// OnLimited is told when the forge refuses a call for the number of them, once for
 	// all those that were under way, and until when nothing is called. It may be nil.
-	OnLimited func(until time.Time)
+	OnLimited func(until time.Time, endpoint string)
 	// Exchange is of what is known of the limits, with other processes that go by the same
 	// clock, Now; nil: there are none.
 	Exchange     forge.Exchange
@@ -107,7 +108,8 @@ func New(o Options) (*Driver, error) {
 		CacheBytes:    cacheBytes,
 		Caches:        o.Caches,
 		OnCall:        o.OnCall,
-		Limits:        limitsOf(base, o.PublicLimits),
+		Limits:        limitsOf(base, o.PublicLimits, o.CallLimits),
+		IsOfEndpoint:  isOfEndpoint,
 		OnLimited:     o.OnLimited,
 		Identity:      "token",
 		Exchange:      o.Exchange,

@@ -1,25 +1,60 @@
 package gitlab
 
 import (
+	"bytes"
+	"net/http"
 	"net/url"
 	"time"
 
 	"github.com/liftlock/liftlock/internal/forge/transport"
 )
 
-// limitsOf are the limits that gitlab.com publishes (user/gitlab_com, "GitLab.com-specific
-// rate limits"), for each user. On other servers they are what their administrator sets:
-// public says that gitlab.com's hold at base, whatever its name is.
-func limitsOf(base *url.URL, public bool) []transport.Limit {
-	if !public && base.Host != "gitlab.com" {
-		return nil
+// CallLimits are limits of single calls, of each account in a minute, as a GitLab's administrator
+// set them: its answers tell only of the limit of all calls. nil: as gitlab.com publishes it, or
+// GitLab's own default on other servers; 0: there is none.
+type CallLimits struct {
+	NewNotes     *int // notes that are added
+	ProjectReads *int // of a project itself
+}
+
+// What gitlab.com publishes (user/gitlab_com, "GitLab.com-specific rate limits"), for each user.
+const (
+	publicCalls        = 2000 // a minute
+	publicNewNotes     = 60   // a minute
+	publicProjectReads = 400  // a minute
+	publicUserReads    = 300  // in ten minutes
+)
+
+// What other servers are set to at first (administration/settings/rate_limit_on_notes_creation and
+// rate_limit_on_projects_api); the limit of all calls is off there.
+const (
+	defaultNewNotes     = 300
+	defaultProjectReads = 400
+)
+
+// limitsOf are the limits that a server's answers say nothing of: public says that gitlab.com's
+// hold at base, whatever its name is.
+func limitsOf(base *url.URL, public bool, set CallLimits) (limits []transport.Limit) {
+	add := func(name string, calls int, every time.Duration, cost func(string) int) {
+		if calls > 0 {
+			limits = append(limits, transport.Limit{Name: name, Calls: calls, Every: every, Cost: cost})
+		}
 	}
-	return []transport.Limit{
-		{Name: "calls", Calls: 2000, Every: time.Minute, Cost: func(string) int { return 1 }},
-		{Name: "new notes", Calls: 60, Every: time.Minute, Cost: costOf("POST merge_requests/notes")},
-		{Name: "looks at projects", Calls: 400, Every: time.Minute, Cost: costOf("GET projects")},
-		{Name: "looks at users", Calls: 300, Every: 10 * time.Minute, Cost: costOf("GET users")},
+	notes, projects := defaultNewNotes, defaultProjectReads
+	if public || base.Host == "gitlab.com" {
+		notes, projects = publicNewNotes, publicProjectReads
+		add("calls", publicCalls, time.Minute, func(string) int { return 1 })
+		add("looks at users", publicUserReads, 10*time.Minute, costOf("GET users"))
 	}
+	if set.NewNotes != nil {
+		notes = *set.NewNotes
+	}
+	if set.ProjectReads != nil {
+		projects = *set.ProjectReads
+	}
+	add("new notes", notes, time.Minute, costOf("POST merge_requests/notes"))
+	add("looks at projects", projects, time.Minute, costOf("GET projects"))
+	return limits
 }
 
 // costOf counts the calls of one endpoint.
@@ -30,4 +65,10 @@ func costOf(endpoint string) func(string) int {
 		}
 		return 0
 	}
+}
+
+// isOfEndpoint says that a refusal is for the number of calls of one kind: of new notes, say. It
+// names no time (administration/settings/user_and_ip_rate_limits).
+func isOfEndpoint(_ *http.Response, body []byte) bool {
+	return bytes.Contains(body, []byte("This endpoint has been requested too many times"))
 }

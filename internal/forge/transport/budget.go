@@ -72,9 +72,11 @@ func RefusedCall(op string, err error) *forge.Error {
 type Budget struct {
 	now       func() time.Time
 	paces     []*callLimiter
-	onLimited func(until time.Time)
-	places    chan struct{} // a token for each call under way
-	lower     chan struct{} // as well, for each that isn't urgent
+	onLimited func(until time.Time, endpoint string)
+	// isOfEndpoint says that a refusal is about calls of its endpoint alone; nil: none is.
+	isOfEndpoint func(resp *http.Response, body []byte) bool
+	places       chan struct{} // a token for each call under way
+	lower        chan struct{} // as well, for each that isn't urgent
 
 	identity string         // as exchange knows it
 	exchange forge.Exchange // with other processes; nil: there are none
@@ -83,9 +85,10 @@ type Budget struct {
 	inFlight    int
 	exchangedAt time.Time
 
-	closedUntil time.Time // nothing is called before
-	limitedAt   time.Time // when the forge last refused
-	repeated    int       // how often it did, each within the hour after the one before
+	closedUntil time.Time            // nothing is called before
+	closed      map[string]time.Time // an endpoint isn't called before
+	limitedAt   time.Time            // when the forge last refused
+	repeated    int                  // how often it did, each within the hour after the one before
 
 	limit, remaining int // as the last answer said, less what is under way
 	reset            time.Time
@@ -93,9 +96,10 @@ type Budget struct {
 
 // NewBudget makes one. now is the clock, limits are the forge's published ones, and onLimited
 // is told when the forge refuses a call for the number of them, once for all those that were
-// under way, and until when nothing is called: it must not call back and may be nil.
-func NewBudget(now func() time.Time, limits []Limit, onLimited func(time.Time)) *Budget {
-	b := &Budget{now: now, onLimited: onLimited, places: make(chan struct{}, maxInFlight), lower: make(chan struct{}, maxInFlight-urgentPlaces)}
+// under way, and until when nothing is called, or calls of an endpoint alone aren't: it must not
+// call back and may be nil.
+func NewBudget(now func() time.Time, limits []Limit, onLimited func(until time.Time, endpoint string)) *Budget {
+	b := &Budget{now: now, closed: map[string]time.Time{}, onLimited: onLimited, places: make(chan struct{}, maxInFlight), lower: make(chan struct{}, maxInFlight-urgentPlaces)}
 	for _, l := range limits {
 		b.paces = append(b.paces, newLimiter(l))
 	}
@@ -124,7 +128,7 @@ func (b *Budget) begin(ctx context.Context, endpoint string) (end func(*http.Res
 	b.remaining--
 	return func(resp *http.Response, body []byte) time.Time {
 		defer release()
-		until := b.end(now, resp, body)
+		until := b.end(now, endpoint, resp, body)
 		if !until.IsZero() && b.exchange != nil {
 			// This process may call nothing for long: the others are told now.
 			b.exchangeNow(context.WithoutCancel(ctx))
@@ -182,6 +186,9 @@ func (b *Budget) check(now time.Time, p forge.Priority, endpoint string) error {
 	if now.Before(b.reset) && (b.remaining <= 0 || b.remaining*100 < reserve(p)*b.limit) {
 		return &RefusedError{Until: b.reset, Why: fmt.Sprintf("of %d calls %d are left, for what is more urgent", b.limit, max(b.remaining, 0)), Others: b.remaining > 0}
 	}
+	if until := b.closed[endpoint]; now.Before(until) {
+		return &RefusedError{Until: until, Why: fmt.Sprintf("the forge has refused a call of %s for too many of them", endpoint)}
+	}
 	for _, pc := range b.paces {
 		if until := pc.blocked(now, p, endpoint); !until.IsZero() {
 			return &RefusedError{Until: until, Why: fmt.Sprintf("the forge allows %d of %s in %s", pc.Calls, pc.Name, pc.Every), Others: p != forge.PriorityUrgent}
@@ -193,9 +200,10 @@ func (b *Budget) check(now time.Time, p forge.Priority, endpoint string) error {
 	return nil
 }
 
-// end takes note of an answer to a call that began at a time. until is when calls may be made
-// again, where it was refused for the number of them; zero where it wasn't.
-func (b *Budget) end(began time.Time, resp *http.Response, body []byte) (until time.Time) {
+// end takes note of an answer to a call of an endpoint that began at a time. until is when calls, or
+// those of the endpoint, may be made again, where it was refused for the number of them; zero where
+// it wasn't.
+func (b *Budget) end(began time.Time, endpoint string, resp *http.Response, body []byte) (until time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.inFlight--
@@ -209,6 +217,9 @@ func (b *Budget) end(began time.Time, resp *http.Response, body []byte) (until t
 		return time.Time{}
 	}
 	until = parseRetryTime(resp.Header, now, offset)
+	if b.isOfEndpoint != nil && b.isOfEndpoint(resp, body) {
+		return b.closeEndpoint(endpoint, now, until)
+	}
 	if !began.After(b.limitedAt) {
 		// It was under way when the forge refused another: the same refusal.
 		if until.After(b.closedUntil) {
@@ -226,7 +237,21 @@ func (b *Budget) end(began time.Time, resp *http.Response, body []byte) (until t
 	}
 	b.limitedAt, b.closedUntil = now, until
 	if b.onLimited != nil {
-		b.onLimited(until)
+		b.onLimited(until, "")
+	}
+	return until
+}
+
+// closeEndpoint keeps calls of an endpoint back until a time, or where that isn't known for a
+// while, which it gives; everything else goes on.
+func (b *Budget) closeEndpoint(endpoint string, now, until time.Time) time.Time {
+	if !until.After(now) {
+		until = now.Add(firstWait)
+	}
+	isNew := !now.Before(b.closed[endpoint])
+	b.closed[endpoint] = until
+	if isNew && b.onLimited != nil {
+		b.onLimited(until, endpoint)
 	}
 	return until
 }

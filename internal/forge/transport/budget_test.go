@@ -81,7 +81,7 @@ func answerOf(status int, header ...string) *http.Response {
 	return &http.Response{StatusCode: status, Header: h, Body: io.NopCloser(strings.NewReader("{}"))}
 }
 
-func (f *limitedForge) client(limits []Limit, onLimited func(time.Time)) *http.Client {
+func (f *limitedForge) client(limits []Limit, onLimited func(time.Time, string)) *http.Client {
 	return New(Options{Base: &url.URL{Scheme: "https", Host: "forge.example", Path: "/"}, HTTPClient: &http.Client{Transport: f}, Limits: limits, OnLimited: onLimited, Now: func() time.Time { return f.now }})
 }
 
@@ -124,7 +124,7 @@ func TestNoCallAfterRefusal(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			reported := 0
 			f := &limitedForge{now: start, answer: func() *http.Response { return c.answer }}
-			client := f.client(nil, func(until time.Time) { reported++ })
+			client := f.client(nil, func(time.Time, string) { reported++ })
 			if status, _ := call(t, client, forge.PriorityNormal, "GET pulls"); status != c.answer.StatusCode {
 				t.Fatalf("the refusal is %d", status)
 			}
@@ -183,6 +183,33 @@ func TestRepeatedRefusalsWaitLonger(t *testing.T) {
 	call(t, client, forge.PriorityUrgent, "GET pulls")
 	if _, refused := call(t, client, forge.PriorityUrgent, "GET pulls"); refused == nil || refused.Until.Sub(f.now) != 5*time.Second {
 		t.Fatal(refused)
+	}
+}
+
+// TestRefusalsOfOneEndpoint: where a refusal is about calls of one kind, the others go on.
+func TestRefusalsOfOneEndpoint(t *testing.T) {
+	var limits []string
+	f := &limitedForge{now: start, answer: func() *http.Response { return answerOf(429) }}
+	client := New(Options{Base: &url.URL{Scheme: "https", Host: "forge.example", Path: "/"}, HTTPClient: &http.Client{Transport: f}, Now: func() time.Time { return f.now },
+		IsOfEndpoint: func(*http.Response, []byte) bool { return true }, OnLimited: func(until time.Time, endpoint string) {
+			limits = append(limits, fmt.Sprint(until.Sub(start), " ", endpoint))
+		}})
+	for range 2 {
+		call(t, client, forge.PriorityUrgent, "GET pulls")
+	}
+	f.answer = func() *http.Response { return answerOf(200) }
+	if _, refused := call(t, client, forge.PriorityUrgent, "GET pulls"); refused == nil || refused.Until.Sub(start) != time.Minute || refused.Others {
+		t.Errorf("the same kind: %v", refused)
+	}
+	if status, refused := call(t, client, forge.PriorityBackground, "GET statuses"); status != 200 {
+		t.Errorf("another kind: %d %v", status, refused)
+	}
+	f.now = start.Add(time.Minute)
+	if status, refused := call(t, client, forge.PriorityUrgent, "GET pulls"); status != 200 {
+		t.Errorf("a minute later: %d %v", status, refused)
+	}
+	if len(limits) != 1 || limits[0] != "1m0s GET pulls" || len(f.calls) != 3 {
+		t.Errorf("limits %q; called %q", limits, f.calls)
 	}
 }
 

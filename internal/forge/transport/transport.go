@@ -60,9 +60,12 @@ type Options struct {
 	// Limits are the forge's published ones; none: what its answers say is kept to alone.
 	Limits []Limit
 	// OnLimited is told when the forge refuses a call for the number of them, once for
-	// all those that were under way, and until when nothing is called. It must not call
-	// back and may be nil.
-	OnLimited func(until time.Time)
+	// all those that were under way, and until when nothing is called; with an endpoint,
+	// when calls of that alone aren't. It must not call back and may be nil.
+	OnLimited func(until time.Time, endpoint string)
+	// IsOfEndpoint says that a refusal for the number of calls is about those of its endpoint
+	// alone: the others go on. nil: none is.
+	IsOfEndpoint func(resp *http.Response, body []byte) bool
 	// Exchange is with other processes that call as Identity and go by the same clock; nil:
 	// there are none. A Budget has its own.
 	Exchange forge.Exchange
@@ -104,6 +107,7 @@ func New(o Options) *http.Client {
 	}
 	if t.Budget == nil {
 		t.Budget = NewBudget(t.Now, o.Limits, o.OnLimited).Share(o.Identity, o.Exchange)
+		t.Budget.isOfEndpoint = o.IsOfEndpoint
 	}
 	if o.HTTPClient != nil && o.HTTPClient.Transport != nil {
 		t.next = o.HTTPClient.Transport

@@ -19,6 +19,7 @@ func TestCommentIsRead(t *testing.T) {
 		{Command{Verb: Unhold, Scope: ScopePipeline}, "/liftlock unhold pipeline"},
 		{Command{Verb: Promote, Environment: "prod"}, "/liftlock promote prod"},
 		{Command{Verb: Revert, Reason: "orders are lost"}, "/liftlock revert"},
+		{Command{Verb: Why, Environment: "prod"}, "/liftlock why prod"},
 		{Command{Verb: Retry}, "/liftlock retry"},
 		{Command{Verb: Skip, Gate: "soak", Reason: "the fix can't wait"}, "/liftlock skip soak"},
 	} {

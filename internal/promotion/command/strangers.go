@@ -182,8 +182,5 @@ func (s *Strangers) find(login string, now time.Time) *person {
 func (p *person) lastSeen() time.Time { return latest(p.KnownAt, p.Looks.At) }
 
 func latest(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
+	return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare)
 }

@@ -144,23 +144,21 @@ const settlingTime = time.Minute
 // so what surrounds it has. All times are its Argo CD's. Where that doesn't report since
 // when the health is so, nobody can tell, and the answer is false.
 func (a *App) TurnedByItself() bool {
-	if h := a.assessHealth(); h != progressing && h != unknown || a.Deleting || a.Pending || inProgress(a) || a.HealthSince.IsZero() {
+	if h := a.assessHealth(); h != progressing && h != unknown || a.Deleting || a.Pending || inProgress(a) {
 		return false
 	}
 	return !a.turnedByChange()
 }
 
 // turnedByChange says that the health is as it is since it was synced or made, or a moment
-// after that.
+// after that, or that since when it is so isn't reported.
 func (a *App) turnedByChange() bool {
 	changed := a.CreatedAt
-	if op := a.Operation; op != nil && !op.DryRun && op.FinishedAt.After(changed) {
-		changed = op.FinishedAt
+	if op := a.Operation; op != nil && !op.DryRun {
+		changed = latest(changed, op.FinishedAt)
 	}
 	for _, d := range a.Deployed {
-		if d.At.After(changed) {
-			changed = d.At
-		}
+		changed = latest(changed, d.At)
 	}
 	return !a.HealthSince.After(changed.Add(settlingTime))
 }

@@ -1,6 +1,7 @@
 package verification
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -165,11 +166,7 @@ func (j *judgement) unhealthyVerdict() Verdict {
 	if m.EverHealthy {
 		limit(m.NotReadySince.Add(j.Timeout), fmt.Sprintf("was healthy, and has not been again for longer than %s", formatDuration(j.Timeout)))
 	} else {
-		at := m.TimeoutFrom.Add(j.Timeout)
-		if least := m.NotReadySince.Add(j.Debounce); at.Before(least) {
-			at = least
-		}
-		limit(at, fmt.Sprintf("did not become healthy within %s", formatDuration(j.Timeout)))
+		limit(latest(m.TimeoutFrom.Add(j.Timeout), m.NotReadySince.Add(j.Debounce)), fmt.Sprintf("did not become healthy within %s", formatDuration(j.Timeout)))
 	}
 	if m.Unhealed || !j.now.Before(until) {
 		if m.Unhealed {
@@ -209,8 +206,5 @@ func (j *judgement) healthDetail() string {
 			absent = clipMessage(fmt.Sprintf("%s %s is not there", r.Kind, r.Name))
 		}
 	}
-	if absent == "" && names {
-		return clipMessage(j.app.HealthMessage)
-	}
-	return absent
+	return cmp.Or(absent, clipMessage(j.app.HealthMessage))
 }

@@ -41,6 +41,9 @@ func TestUnpulledImages(t *testing.T) {
 	if got, ok := UnpulledImages(Resource{Kind: "Pod", Health: "Degraded", Message: `Back-off pulling image "web:2"`}); !ok || got[0] != "web:2" {
 		t.Errorf("a pod of its own: %q, %t", got, ok)
 	}
+	if got, ok := UnpulledImages(Resource{Group: "metrics.example", Kind: "Pod", Health: "Degraded", Message: `Back-off pulling image "web:2"`}); ok {
+		t.Errorf("what only is called a pod: %q", got)
+	}
 	if got, ok := UnpulledImages(Resource{Kind: "Pod", Health: "Degraded", Message: "CrashLoopBackOff"}); ok {
 		t.Errorf("one that crashes: %q", got)
 	}

@@ -1,6 +1,9 @@
 package verification
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Requests to Argo CD are repeated while nothing happens, first soon (its times
 // have a granularity of a second, so a refresh may not show in reconciledAt),
@@ -37,9 +40,7 @@ func resumeMemory(mem Memory, e Expect, app *App, now time.Time) Memory {
 		&mem.TimeoutFrom, &mem.DriftSince, &mem.PausedSince, &mem.HealthySince, &mem.BadSince, &mem.NotReadySince,
 		&mem.QueuedSince, &mem.HeldUpAt, &mem.SuspendedSince, &mem.UnclearSince, &mem.SyncFailedSince, &mem.VerifiedAt, &mem.DegradedAt,
 	} {
-		if t.After(now) {
-			*t = now
-		}
+		*t = earliest(*t, now)
 	}
 	return mem
 }
@@ -80,11 +81,7 @@ func (m *Memory) resume(now time.Time) {
 		return
 	}
 	if !m.TimeoutFrom.IsZero() {
-		from := m.PausedSince
-		if from.Before(m.TimeoutFrom) {
-			from = m.TimeoutFrom
-		}
-		m.TimeoutFrom = m.TimeoutFrom.Add(now.Sub(from))
+		m.TimeoutFrom = m.TimeoutFrom.Add(now.Sub(latest(m.PausedSince, m.TimeoutFrom)))
 	}
 	m.PausedSince = time.Time{}
 }
@@ -169,7 +166,15 @@ func scheduleRequest(requestedAt *time.Time, requests *int, now time.Time, pendi
 }
 
 func (v *Verdict) lowerNext(at time.Time) {
-	if !at.IsZero() && (v.Next.IsZero() || at.Before(v.Next)) {
+	switch {
+	case at.IsZero():
+	case v.Next.IsZero():
 		v.Next = at
+	default:
+		v.Next = earliest(v.Next, at)
 	}
 }
+
+// earliest and latest are the one of two times that comes first and last.
+func earliest(a, b time.Time) time.Time { return slices.MinFunc([]time.Time{a, b}, time.Time.Compare) }
+func latest(a, b time.Time) time.Time   { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }

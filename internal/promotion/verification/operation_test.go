@@ -99,6 +99,7 @@ func TestFirstSync(t *testing.T) {
 		{"terminated between retries", Operation{Phase: "Failed", Message: "Operation terminated (retried 2 times).", Results: failing}, Failed, "ended it"},
 		{"the controller's limit", Operation{Phase: "Failed", Message: "Operation terminated, triggered by controller sync timeout", Results: failing}, Failed, "ended it"},
 		{"a hook speaks of such a limit", Operation{Phase: "Failed", Message: "one or more synchronization tasks completed unsuccessfully, reason: lock: sync timeout, Operation terminated", Results: failing}, Degraded, "Deployment web: admission denied"},
+		{"it is being terminated", Operation{Phase: "Failed", Message: "operation is terminating", Results: failing}, Failed, "ended it"},
 		{"terminating it failed", Operation{Phase: "Error", Message: "Operation termination had errors"}, Failed, "ended it"},
 		{"the repo-server is away", Operation{Phase: "Error", Message: "connection refused"}, Failed, "ended Error: connection refused; that is the cluster's or Argo CD's trouble"},
 		{"an error with failing resources", Operation{Phase: "Error", Results: failing}, Failed, "trouble"},

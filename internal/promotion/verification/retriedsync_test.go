@@ -77,6 +77,9 @@ func TestRetriedSync(t *testing.T) {
 			if v := s.judgeAt(2*time.Second, Syncing, "has not begun"); v.Sync {
 				t.Error("it asks again at once")
 			}
+			if !s.mem.Done.IsZero() {
+				t.Error("what never was synced is done")
+			}
 			if v := s.judgeAt(4*time.Second, Syncing, "has not begun"); !v.Sync {
 				t.Error("it doesn't ask again")
 			}
@@ -161,6 +164,13 @@ func TestUnsynced(t *testing.T) {
 			s.judgeAt(0, Syncing, "")
 			s.judgeAt(25*minute, Failed, "")
 		}, "no"},
+		{"a sync is due", func(s *scenario) {
+			s.notice()
+			s.app.Pending = true
+			s.judgeAt(0, Syncing, "")
+			s.judgeAt(25*minute, Failed, "")
+		}, "no"},
+		{"it only isn't synced yet", func(s *scenario) { s.notice(); s.judgeAt(0, Syncing, "") }, "no"},
 		{"it waits its turn", func(s *scenario) {
 			s.notice()
 			s.app.SetStep = SetStep{Status: "Waiting", Step: "2"}

@@ -94,6 +94,25 @@ func TestInconclusiveBelowARollout(t *testing.T) {
 	s.judgeAt(13*minute, Verified, "suspended")
 }
 
+// TestFindInconclusive takes nothing for an analysis without a result that isn't one.
+func TestFindInconclusive(t *testing.T) {
+	below := func(kind, health string) Resource {
+		return Resource{Group: "argoproj.io", Kind: "Rollout", Name: "web", Health: "Unknown", Descendants: []Descendant{{Kind: kind, Name: "web-1", Health: health}}}
+	}
+	for name, c := range map[string]struct {
+		of   Resource
+		want string
+	}{
+		"one":                            {below("AnalysisRun", "Unknown"), "AnalysisRun web-1 of Rollout web"},
+		"one with a result":              {below("AnalysisRun", "Degraded"), ""},
+		"something else that is Unknown": {below("ReplicaSet", "Unknown"), ""},
+	} {
+		if got := findInconclusive([]Resource{c.of}); got != c.want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
 // TestInconclusiveAnalysis asks a person about an analysis without a result when the
 // timeout is over, and leaves what was verified.
 func TestInconclusiveAnalysis(t *testing.T) {

@@ -208,7 +208,7 @@ func (j *judgement) noteUntold(v *Verdict) {
 // commit that isn't fetched yet.
 func (j *judgement) arrivingVerdict() Verdict {
 	if !j.mem.Done.IsZero() {
-		if len(j.rel) == 0 || slices.Contains(j.rel, Unresolved) {
+		if combineRelations(j.rel) == Unresolved {
 			return j.unclearVerdict(j.whyNotArrived())
 		}
 		j.mem.startAgain()
@@ -268,11 +268,11 @@ func (j *judgement) comparedVerdict() Verdict {
 		}
 		return j.healthVerdict(true, "")
 	}
-	if j.mem.Done.IsZero() && j.e.DeployedBefore && j.isSyncedButForFailure() {
+	if j.mem.Done.IsZero() && j.isSyncedButForFailure() {
 		// The sync that succeeded and the one that failed came between two looks.
 		j.mem.Done, j.mem.TimeoutFrom = j.now, j.now
 	}
-	if j.isSettled() && !j.isHealthFresh() && j.app.HasBadHealth() {
+	if j.isSyncedButForFailure() && !j.isHealthFresh() && j.app.HasBadHealth() {
 		return j.refreshingVerdict() // a later sync that failed doesn't hide what the first one did
 	}
 	if j.isPausedInSync() {
@@ -286,7 +286,7 @@ func (j *judgement) comparedVerdict() Verdict {
 		// health still counts.
 		return j.healthVerdict(false, notDone)
 	}
-	if j.mem.SuspendedSince = (time.Time{}); !j.isSettled() {
+	if j.mem.SuspendedSince = (time.Time{}); !j.isSyncedButForFailure() {
 		j.mem.DoneReconciled = time.Time{}
 	}
 	return j.syncingVerdict(notDone)
@@ -340,12 +340,6 @@ func (j *judgement) degradedVerdict(why string) Verdict {
 		j.mem.DegradedAt = j.now
 	}
 	return Verdict{State: Degraded, Reason: why}
-}
-
-// isSettled says that the target was done with the commit, and that nothing but a later
-// sync of it that failed speaks against its still being so.
-func (j *judgement) isSettled() bool {
-	return !j.mem.Done.IsZero() && j.isSyncedButForFailure()
 }
 
 // isSyncedButForFailure says that nothing but a later sync that failed speaks against the
@@ -410,14 +404,12 @@ func (j *judgement) whyOutOfSync() string {
 }
 
 // combineRelations sums up one relation a source: all must hold; one that has moved on
-// decides; then what isn't known.
+// decides; then what isn't known, as nothing is of no source.
 func combineRelations(rel []Relation) Relation {
 	switch {
-	case len(rel) == 0:
-		return Before
 	case slices.Contains(rel, Superseded):
 		return Superseded
-	case slices.Contains(rel, Unresolved):
+	case len(rel) == 0, slices.Contains(rel, Unresolved):
 		return Unresolved
 	}
 	if slices.ContainsFunc(rel, func(r Relation) bool { return r != Holds }) {

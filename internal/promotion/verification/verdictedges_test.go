@@ -114,6 +114,38 @@ func TestVerdictEdges(t *testing.T) {
 			s.app.Unhealthy = nil
 			s.judgeAt(2*minute, Degraded, ": Caused by apps/Deployment:shop/web")
 		}},
+		{"one that is absent is named before those that the message only names", func(s *scenario) {
+			s.app.HealthMessage, s.app.Unhealthy = "Caused by apps/Deployment:shop/web", []Resource{{Kind: "Service", Name: "web", Health: "Missing"}}
+			s.deploy(0, "Degraded", Progressing)
+			s.judgeAt(minute, Degraded, "for 30s: Service web is not there")
+		}},
+		{"a sync of a part of another commit that failed isn't", func(s *scenario) {
+			s.notice()
+			s.app.Operation, s.e.OperationRel = &Operation{Phase: "Failed", Partial: true, Revisions: []string{commitW}}, []Relation{Before}
+			s.judgeAt(0, Syncing, "OutOfSync, and no sync has begun")
+		}},
+		{"a sync of a part that failed after it was done convicts nobody", func(s *scenario) {
+			s.notice()
+			s.fail("boom")
+			s.judgeAt(0, Degraded, "")
+			s.app.SyncStatus = "Synced"
+			s.operate("Failed", "one or more objects failed to apply")
+			s.app.Operation.Partial = true
+			s.judgeAt(second, Refreshing, "")
+		}},
+		{"a sync of a part that runs in the failed one's place doesn't acquit", func(s *scenario) {
+			s.notice()
+			s.fail("boom")
+			s.judgeAt(0, Degraded, "")
+			s.operate("Running", "")
+			s.app.Operation.Partial, s.app.Pending = true, true
+			s.judgeAt(second, Degraded, "boom")
+		}},
+		{"a sync that ended in a phase that isn't known", func(s *scenario) {
+			s.notice()
+			s.operate("Paused", "")
+			s.judgeAt(0, Syncing, "OutOfSync, and no sync has begun")
+		}},
 		{"a sync of a part that failed is said", func(s *scenario) {
 			s.notice()
 			s.operate("Failed", "one or more objects failed to apply")
@@ -239,6 +271,13 @@ func TestVerdictEdges(t *testing.T) {
 				s.judgeAt((i+1)*second, []State{Refreshing, Progressing}[i], "")
 			}
 			s.judgeAt(32*second, Degraded, "health is Degraded, and has been for 30s")
+		}},
+		{"settled: since the first sync, not since the last look", func(s *scenario) {
+			laterFailed(s)
+			s.judgeAt(minute, Refreshing, "")
+			if s.judgeAt(5*minute, Refreshing, ""); !s.mem.Done.Equal(start) {
+				s.t.Errorf("it was done at %s", s.mem.Done)
+			}
 		}},
 		{"settled: not where its history doesn't either", func(s *scenario) {
 			s.sync()
@@ -375,6 +414,42 @@ func unhealthyFor(began, unhealthy time.Duration) func(*scenario) {
 	}
 }
 
+// TestRunsFormer holds when a target is known to run what was there before the commit still.
+func TestRunsFormer(t *testing.T) {
+	queued := func(s *scenario) {
+		s.app.AutoSync, s.app.SetStep = false, SetStep{Status: "Waiting", Step: "2"}
+		s.notice()
+	}
+	nothing := func(s *scenario) { s.app.Operation, s.e.OperationRel = nil, nil }
+	for name, c := range map[string]struct {
+		see   func(s *scenario)
+		state State
+		want  bool
+	}{
+		"it hasn't noticed the commit":                    {func(*scenario) {}, Arriving, true},
+		"nor was anything ever synced":                    {nothing, Arriving, true},
+		"its sync has begun, and isn't compared with yet": {func(s *scenario) { s.operate("Running", "") }, Arriving, false},
+		"which commit it has isn't known":                 {func(s *scenario) { s.rel, s.app.Revisions = nil, nil }, Arriving, false},
+		"it waits its turn":                               {queued, Queued, true},
+		"it waits its turn, and was never synced":         {func(s *scenario) { queued(s); nothing(s) }, Queued, true},
+		"it waits its turn anew":                          {func(s *scenario) { queued(s); s.operate("Succeeded", "") }, Queued, false},
+		"it was done, and waits its turn anew": {func(s *scenario) {
+			s.sync()
+			s.judgeAt(0, Refreshing, "")
+			queued(s)
+			nothing(s)
+		}, Queued, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScenario(t)
+			c.see(s)
+			if v := s.judgeAt(second, c.state, ""); v.RunsFormer != c.want || v.OnlyMissingBefore {
+				t.Errorf("%+v", v)
+			}
+		})
+	}
+}
+
 // TestUnhealthyBeforeByItsHistory asks for how a target was only as long as nothing tells
 // that the sync of the commit began.
 func TestUnhealthyBeforeByItsHistory(t *testing.T) {
@@ -382,14 +457,22 @@ func TestUnhealthyBeforeByItsHistory(t *testing.T) {
 		see  func(s *scenario)
 		want bool
 	}{
-		"noticed, and not begun":     {func(*scenario) {}, true},
-		"by the Application's past":  {func(s *scenario) { s.e.DeployedBefore = true }, false},
-		"nothing differed":           {func(s *scenario) { s.app.SyncStatus = "Synced" }, false},
-		"its sync runs":              {func(s *scenario) { s.operate("Running", "") }, false},
-		"an older commit's sync ran": {func(s *scenario) { s.app.Operation, s.e.OperationRel = nil, nil }, true},
-		"by Argo CD's own times":     {unhealthyFor(minute, minute-second), true},
-		"since its sync began":       {unhealthyFor(minute, minute), false},
-		"since when isn't told":      {func(s *scenario) { unhealthyFor(minute, minute-second)(s); s.app.HealthSince = time.Time{} }, false},
+		"noticed, and not begun":    {func(*scenario) {}, true},
+		"by the Application's past": {func(s *scenario) { s.e.DeployedBefore = true }, false},
+		"nothing differed":          {func(s *scenario) { s.app.SyncStatus = "Synced" }, false},
+		"of its sync no revision is known": {func(s *scenario) {
+			s.app.Revisions, s.app.Operation.Revisions = nil, nil
+		}, true},
+		"it lacks what its sync makes": {func(s *scenario) { s.operate("Running", ""); s.app.Health = "Missing" }, false},
+		"its sync runs":                {func(s *scenario) { s.operate("Running", "") }, false},
+		"an older commit's sync ran":   {func(s *scenario) { s.app.Operation, s.e.OperationRel = nil, nil }, true},
+		"by Argo CD's own times":       {unhealthyFor(minute, minute-second), true},
+		"since its sync began":         {unhealthyFor(minute, minute), false},
+		"since when isn't told":        {func(s *scenario) { unhealthyFor(minute, minute-second)(s); s.app.HealthSince = time.Time{} }, false},
+		"another commit's sync ran and failed": {func(s *scenario) {
+			unhealthyFor(minute, minute-second)(s)
+			s.app.SyncStatus, s.app.Operation.Revisions, s.e.OperationRel = "Synced", []string{commitW}, []Relation{Before}
+		}, false},
 		"before a part was synced":   {func(s *scenario) { unhealthyFor(minute, minute-second)(s); s.app.Operation.Partial = true }, false},
 		"after it was tried again":   {func(s *scenario) { unhealthyFor(minute, minute-second)(s); s.app.Operation.Retries = 1 }, false},
 		"after another sync of it":   {func(s *scenario) { unhealthyFor(minute, minute-second)(s); s.e.DeployedBefore = true }, false},
@@ -400,8 +483,8 @@ func TestUnhealthyBeforeByItsHistory(t *testing.T) {
 		s.notice()
 		s.app.Health = "Degraded"
 		c.see(s)
-		if _, mem := Judge(s.e, s.app, s.rel, s.mem, start); mem.UnhealthyBefore != c.want {
-			t.Errorf("%s: it was unhealthy before: %t", name, mem.UnhealthyBefore)
+		if _, mem := Judge(s.e, s.app, s.rel, s.mem, start); (mem.UnhealthyBefore || mem.MissingBefore) != c.want {
+			t.Errorf("%s: it was unhealthy before: %t, or missing: %t", name, mem.UnhealthyBefore, mem.MissingBefore)
 		}
 	}
 	s := newScenario(t)

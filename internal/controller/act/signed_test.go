@@ -1,0 +1,129 @@
+package act
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store"
+)
+
+var (
+	ownIdent   = git.Ident{Name: "Liftlock", Email: "liftlock@example.org"}
+	forgeIdent = git.Ident{Name: "GitHub", Email: "noreply@git.example"}
+)
+
+// signingForge is a forge that commits what Liftlock pushes.
+type signingForge struct{ *fakeForge }
+
+func (signingForge) SignCommit(context.Context, forge.Repo, forge.NewCommit) (string, error) {
+	return "", errors.New("a mirror has its own signer here")
+}
+
+func (signingForge) IsSigner(email string) bool { return email == forgeIdent.Email }
+
+// signByForge has the forge sign from now on, through a new mirror, and counts how often.
+func (w *fixture) signByForge() (calls *int) {
+	w.t.Helper()
+	calls = new(int)
+	w.repo.Mirror = git.OpenMemory(w.remote, git.MemoryOptions{Author: ownIdent, Now: func() time.Time { return w.now }, BeforeRemote: w.beforeRemote,
+		RemoteSigner: func(ctx context.Context, c git.RemoteCommit) (string, error) {
+			*calls++
+			w.now = w.now.Add(time.Second) // what is made again is another
+			return w.remote.Write(ctx, git.CommitSpec{Message: c.Message, Parents: c.Parents, Base: c.Base, Files: c.Changes, When: w.now, Author: &ownIdent, Committer: &forgeIdent})
+		}})
+	w.repo.Forge, w.repo.SignedByForge = signingForge{w.forge}, true
+	w.fetch()
+	w.start()
+	return calls
+}
+
+// TestSignedOnce holds that what the forge signed is pushed, by whoever goes on after a push that
+// failed, and that one pull request is opened from it, whose head is known for ours.
+func TestSignedOnce(t *testing.T) {
+	eachKind(t, func(w *fixture) {
+		calls := w.signByForge()
+		ev, d, open := w.ready("2.0.0")
+		w.refusePushes = true
+		if err := w.do(ev, d, open); !errors.Is(err, git.ErrRejected) {
+			w.t.Fatalf("the push: %v", err)
+		}
+		w.refusePushes = false
+		w.start()
+		ev, d = w.evaluate()
+		w.must(w.do(ev, d, decided[promotion.Open](w, d)))
+		pr := w.forge.pulls[1]
+		info, err := w.repo.Mirror.Commit(w.ctx(), w.remoteHead(pr.Branch))
+		w.must(err)
+		w.compare("signed, pull requests, committer", []any{*calls, len(w.forge.pulls), info.Committer}, []any{1, 1, forgeIdent})
+		ev, _ = w.evaluate()
+		w.compare("state of the head", ev.OpenPulls[1].HeadState, promotion.HeadComposed)
+		w.compare("proven", len(ev.OpenPulls[1].Proven), len(w.names))
+	})
+}
+
+// TestSignedAndLost holds that what was pushed before everything but the forge and Git was lost is
+// known for ours, and gives one pull request; and what only looks like it isn't.
+func TestSignedAndLost(t *testing.T) {
+	eachKind(t, func(w *fixture) {
+		w.signByForge()
+		branch := promotion.Branch("shop", "qa", w.key())
+		ev, d, open := w.ready("2.0.0")
+		w.faults.hook = func(call string) {
+			if strings.HasPrefix(call, "forge: create ") {
+				w.faults.at = len(w.faults.calls)
+			}
+		}
+		if err := w.do(ev, d, open); !errors.Is(err, errInjected) {
+			w.t.Fatalf("opened: %v", err)
+		}
+		pushed := w.remoteHead(branch)
+		lose := func() {
+			w.faults, w.store = faults{}, store.OpenMemory(store.Options{Now: func() time.Time { return w.now }})
+			w.signByForge()
+		}
+		made, err := w.repo.Mirror.Commit(w.ctx(), pushed)
+		w.must(err)
+		changed, err := w.repo.Mirror.Changed(w.ctx(), made.Parents[0], pushed)
+		w.must(err)
+		var files []git.FileWrite
+		for _, c := range changed {
+			files = append(files, git.FileWrite{Path: c.Path, Content: []byte(w.file(pushed, c.Path))})
+		}
+		forged := func(author, committer git.Ident) (unmanaged string) {
+			w.t.Helper()
+			spec := git.CommitSpec{Message: made.Message, Parents: made.Parents, Base: made.Parents[0], Files: files, When: w.now, Author: &author, Committer: &committer}
+			sha, err := w.remote.Write(w.ctx(), spec)
+			w.must(err)
+			w.setRemoteHead(branch, sha)
+			lose()
+			ev, _ := w.evaluate()
+			return ev.Components[0].Env("qa").BranchReason
+		}
+		linus := git.Ident{Name: "linus", Email: "linus@example.org"}
+		for name, by := range map[string][2]git.Ident{"in the forge's pages": {linus, forgeIdent}, "rebased": {ownIdent, linus}, "by a person": {linus, linus}} {
+			if why := forged(by[0], by[1]); !strings.Contains(why, "Liftlock did not commit it") {
+				w.t.Errorf("%s: it is taken for ours: %q", name, why)
+			}
+		}
+		w.setRemoteHead(branch, pushed)
+		lose()
+		ev, _ = w.evaluate()
+		w.compare("ours", ev.Components[0].Env("qa").BranchReason, "")
+		w.verifyDev()
+		ev, d = w.evaluate()
+		w.must(w.do(ev, d, decided[promotion.Open](w, d)))
+		w.compare("pull requests", len(w.forge.pulls), 1)
+		raw, _, err := w.store.State(w.ctx(), facts.PushedKey(w.repo.ID, branch))
+		w.must(err)
+		if !strings.Contains(string(raw), w.remoteHead(branch)) {
+			w.t.Errorf("the store doesn't know the head: %s", raw)
+		}
+	})
+}

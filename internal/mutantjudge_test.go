@@ -1,0 +1,177 @@
+package internal_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// What a mutant may use of the memory, in KiB: one that never ends also tends to fill it.
+// The simulation collects its garbage only when there are 2 GiB of it.
+const (
+	mutantMemory    = 2 << 20
+	simulatedMemory = 4 << 20
+)
+
+// unlimited is more than the code as it is needs, of time and of the processor.
+const unlimited = time.Hour
+
+// slowTest is how much of the processor a test must use to run by itself, after the others.
+const slowTest = time.Second
+
+// fate is what became of a mutant.
+type fate int
+
+const (
+	survived    fate = iota // no test noticed
+	unevaluated             // no test came by, so none could notice
+	killed                  // a test failed, or didn't end
+)
+
+// mutantJudge is a package whose tests may notice a mutant.
+type mutantJudge struct {
+	name   string // what it is called in the report
+	pkg    string // its path
+	folder string // where it is, and where its tests run
+	only   string // the one test that is run; "" is all
+	memory int    // in KiB
+	flags  []string
+	// How long a mutant may run at least, and how much of the processor it may use. On a
+	// machine that is busy the first says little, and what waits for ever uses none of
+	// the second.
+	leastTimeout, leastCPU time.Duration
+
+	scratch string
+	runs    atomic.Int64
+	binary  []byte
+	tests   []judgingTest
+}
+
+// judgingTest is a test, and what it used with the code as it is.
+type judgingTest struct {
+	name      string
+	cpu, took time.Duration
+	evaluated []byte // by a mutant's number: '1' where it came by
+}
+
+var testName = regexp.MustCompile(`(?m)^(Test|Example|Fuzz)\w*$`)
+
+// prepare builds the tests with the mutants, and runs each with the code as it is: it must
+// pass, and only it is shown the mutants that it comes by.
+func (j *mutantJudge) prepare(ctx context.Context, schema *mutantSchema) error {
+	var err error
+	if j.scratch, err = os.MkdirTemp(j.scratch, "judge"); err != nil {
+		return fmt.Errorf("make room for mutants: %w", err)
+	}
+	if j.binary, err = schema.build(ctx, j.scratch, j.pkg); err != nil {
+		return err
+	}
+	unchanged, output := filepath.Join(j.scratch, "unchanged.test"), filepath.Join(j.scratch, "evaluated")
+	if err := writeMutant(unchanged, j.binary, 0, output); err != nil {
+		return err
+	}
+	names := []string{j.only}
+	if j.only == "" {
+		cmd := exec.CommandContext(ctx, unchanged, "-test.list", ".")
+		cmd.Dir = j.folder
+		listed, err := cmd.Output()
+		if err != nil {
+			return fmt.Errorf("list the tests of %s: %w", j.pkg, err)
+		}
+		names = testName.FindAllString(string(listed), -1)
+	}
+	for _, name := range names {
+		test := judgingTest{name: name}
+		if err := os.Remove(output); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("forget what the test before came by: %w", err)
+		}
+		start := time.Now()
+		passed, used, err := j.runTests(ctx, unchanged, []judgingTest{test})
+		if err == nil && !passed {
+			err = errors.New("it doesn't pass as the code is")
+		}
+		if err != nil {
+			return fmt.Errorf("%s of %s: %w", name, j.pkg, err)
+		}
+		test.cpu, test.took = used, time.Since(start)
+		if test.evaluated, err = os.ReadFile(output); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("read what %s of %s came by: %w", name, j.pkg, err)
+		}
+		j.tests = append(j.tests, test)
+	}
+	slices.SortStableFunc(j.tests, func(a, b judgingTest) int { return cmp.Compare(a.cpu, b.cpu) })
+	return nil
+}
+
+// show shows the tests a mutant by its number: the quick ones that come by it together, and
+// then the others one by one.
+func (j *mutantJudge) show(ctx context.Context, number int) (fate, error) {
+	var batches [][]judgingTest
+	for _, test := range j.tests {
+		switch {
+		case number >= len(test.evaluated) || test.evaluated[number] != '1':
+		case test.cpu < slowTest && len(batches) > 0:
+			batches[0] = append(batches[0], test)
+		default:
+			batches = append(batches, []judgingTest{test})
+		}
+	}
+	if len(batches) == 0 {
+		return unevaluated, nil
+	}
+	path := filepath.Join(j.scratch, fmt.Sprintf("mutant%d.test", j.runs.Add(1)))
+	if err := writeMutant(path, j.binary, number, ""); err != nil {
+		return survived, err
+	}
+	defer os.Remove(path)
+	for _, batch := range batches {
+		if passed, _, err := j.runTests(ctx, path, batch); err != nil || !passed {
+			return killed, err
+		}
+	}
+	return survived, nil
+}
+
+// runTests runs tests of a binary, each at most once, and says whether they passed and how
+// much of the processor they used. They get a multiple of what they use with the code as it
+// is, where that is known.
+func (j *mutantJudge) runTests(ctx context.Context, binary string, tests []judgingTest) (passed bool, used time.Duration, err error) {
+	var names []string
+	timeout, cpu := j.leastTimeout, j.leastCPU
+	for _, test := range tests {
+		names = append(names, test.name)
+		timeout += 10 * test.took
+		cpu += 4 * test.cpu
+		if test.took == 0 {
+			timeout, cpu = unlimited, unlimited
+		}
+	}
+	limited := fmt.Sprintf(`ulimit -d %d; ulimit -t %d; exec "$@"`, j.memory, int((cpu + time.Second - 1).Seconds()))
+	cmd := exec.CommandContext(ctx, "sh", append([]string{"-c", limited, "mutant", binary,
+		"-test.run", "^(" + strings.Join(names, "|") + ")$", "-test.failfast", "-test.timeout", timeout.String()}, j.flags...)...)
+	cmd.Dir = j.folder
+	cmd.WaitDelay = time.Second
+	err = cmd.Run()
+	if cmd.ProcessState != nil {
+		used = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	}
+	var failed *exec.ExitError
+	switch {
+	case ctx.Err() != nil:
+		return false, used, ctx.Err()
+	case errors.As(err, &failed):
+		return false, used, nil
+	case err != nil && !errors.Is(err, exec.ErrWaitDelay):
+		return false, used, fmt.Errorf("run the tests of %s: %w", j.pkg, err)
+	}
+	return true, used, nil
+}
