@@ -81,6 +81,9 @@ func (s *harness) checkForgeCalls(calls []forgeCall, another map[string]int) int
 		sum += c.most
 	}
 	got := s.Forge.Calls()
+	if n := got["POST /{owner}/{repo}.git/git-receive-pack"]; n == 0 || n > 2 { // its branch; and that it is deleted
+		s.t.Errorf("%d pushes", n)
+	}
 	for _, route := range slices.Sorted(maps.Keys(got)) {
 		if n := got[route]; !strings.Contains(route, ".git/") && n > most[route] {
 			s.t.Errorf("%d times %s, of which %d have a reason", n, route, most[route])

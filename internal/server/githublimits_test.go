@@ -32,7 +32,7 @@ func TestPromotionsAtOnceOnGitHub(t *testing.T) {
 		}
 		t.Run(c.name, func(t *testing.T) {
 			s := startAtOnce(t, promotions, harnessOptions{face: emulator.GitHub, app: c.app, rateLimit: githubHourly / c.share, secondaryShare: c.share, forgeLines: "    publicLimits: true\n"})
-			s.promoteAtOnce(step)
+			s.promoteAtOnce(step, s.awaitNothingDue)
 			if refused := s.Forge.Limited(); c.share == 1 && refused > 0 {
 				t.Errorf("%d calls were refused", refused)
 			} else if c.share > 1 && refused == 0 {

@@ -26,7 +26,7 @@ func BenchmarkNextPullRequest(b *testing.B) {
 	for _, c := range []struct {
 		name string
 		git  time.Duration
-	}{{"latency=api", 0}, {"latency=api,git", callLatency}} {
+	}{{"latency=api", 0}, {"latency=api-and-git", callLatency}} {
 		b.Run(c.name, func(b *testing.B) { benchmarkNextPullRequest(b, c.git) })
 	}
 }
