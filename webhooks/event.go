@@ -36,7 +36,7 @@ type Event struct {
 	Kind       Kind   `json:"kind"`                  // the neutral kind
 	Action     string `json:"action,omitempty"`      // what happened, in the forge's word: opened, submitted, success
 	Repo       string `json:"repo,omitempty"`        // owner/name
-	RepoID     int64  `json:"repo_id,omitempty"`     // GitLab's number of the project, which stays when it is renamed or moved; 0 on other forges
+	RepoID     int64  `json:"repo_id,omitempty"`     // the forge's number of the repository, which stays when it is renamed or moved, and which no other gets; 0: not said
 	Branch     string `json:"branch,omitempty"`      // Push: without refs/heads/; empty for a tag
 	Before     string `json:"before,omitempty"`      // Push: the commit before; zeros when the branch is new
 	After      string `json:"after,omitempty"`       // Push: the commit after; zeros when Deleted

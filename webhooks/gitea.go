@@ -69,7 +69,7 @@ func parseGitea(name string, body []byte) (*Event, error) {
 	if err := decodeObject(body, giteaFields, &p); err != nil {
 		return nil, err
 	}
-	e := &Event{Kind: Other, Action: p.Action, Repo: p.Repository.FullName, Sender: p.Sender.Login}
+	e := &Event{Kind: Other, Action: p.Action, Repo: p.Repository.FullName, RepoID: p.Repository.ID, Sender: p.Sender.Login}
 	switch name {
 	case "push":
 		e.setPush(p.Ref, p.Before, p.After, false)

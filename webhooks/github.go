@@ -114,11 +114,11 @@ func parseGitHub(name string, body []byte) (*Event, error) {
 	if err := decodeObject(body, githubFields, &p); err != nil {
 		return nil, err
 	}
-	e := &Event{Kind: Other, Action: p.Action, Repo: p.Repository.FullName, Sender: p.Sender.Login}
+	e := &Event{Kind: Other, Action: p.Action, Repo: p.Repository.FullName, RepoID: p.Repository.ID, Sender: p.Sender.Login}
 	switch name {
 	case "installation", "installation_repositories", "installation_target":
 		// They are about an owner; one that names a repository means it as a part of that.
-		e.Kind, e.Repo = Installation, ""
+		e.Kind, e.Repo, e.RepoID = Installation, "", 0
 		e.InstallationID, e.Owner = p.Installation.ID, cmp.Or(p.Installation.Account.Login, p.Account.Login)
 	case "repository":
 		e.Kind, e.Former = Repository, p.formerName()

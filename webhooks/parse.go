@@ -77,6 +77,7 @@ type (
 		Login string `json:"login"`
 	}
 	repository struct {
+		ID       int64  `json:"id"`
 		FullName string `json:"full_name"`
 	}
 	pullHead struct {
@@ -130,7 +131,7 @@ func parseEnvelope(name string, body []byte) (*Event, error) {
 		e.Action = ""
 	}
 	if json.Unmarshal(p.Repository, &r) == nil {
-		e.Repo = r.FullName
+		e.Repo, e.RepoID = r.FullName, r.ID
 	}
 	if json.Unmarshal(p.Sender, &s) == nil {
 		e.Sender = s.Login

@@ -77,7 +77,8 @@ type Controller struct {
 	failures      failingRuns
 	fetchRequests *fetchRequests
 	fresh         *freshness
-	archived      *archivedRepos
+	archived      *restingRepos
+	replaced      *restingRepos
 
 	mu              sync.Mutex
 	reposByID       map[string]*Repository    // nil: not reached yet
@@ -100,7 +101,7 @@ func New(o Options) *Controller {
 		o.Retention = defaultRetention
 	}
 	e := &Controller{opts: o, reposByID: map[string]*Repository{}, queryLimit: command.NewRateLimit(o.Clock.Now), checkSlots: make(chan struct{}, maxConcurrentChecks),
-		apps: newApplicationIndex(), pending: newPendingWakes(), archived: newArchivedRepos(), fetchRequests: newFetchRequests(o.Caches), fresh: newFreshness(o.Owner), failures: failingRuns{now: o.Clock.Now, byKey: map[string]Failure{}},
+		apps: newApplicationIndex(), pending: newPendingWakes(), archived: newRestingRepos(), replaced: newRestingRepos(), fetchRequests: newFetchRequests(o.Caches), fresh: newFreshness(o.Owner), failures: failingRuns{now: o.Clock.Now, byKey: map[string]Failure{}},
 		seenGenerations: map[string]uint64{}, lastLooks: map[string]repositoryLook{}, staleMerges: map[string]int{}, pipelineErrs: map[string]string{}, emptyPipelines: map[PipelineID]string{}}
 	for _, id := range o.Awaited {
 		e.reposByID[id] = nil
@@ -190,7 +191,7 @@ func (e *Controller) runKey(ctx context.Context, key string) (time.Time, error) 
 	if e.slow.isHanging(k.Repository) {
 		return e.opts.Clock.Now().Add(hangingDelay), errPutOff
 	}
-	return e.runUnlessArchived(ctx, r, k)
+	return e.runUnlessReplaced(ctx, r, k)
 }
 
 // runOf runs a key of a repository.

@@ -108,6 +108,7 @@ func (f *Forge) cutPrefixes(r *http.Request) (cut *http.Request, rest bool) {
 		return r, take(gitlabAPI)
 	}
 	take("/api/v3")
+	f.resolveNumber(r)
 	if r.URL.Path == "/api/graphql" { // beside the REST API, as on GitHub Enterprise
 		r = r.Clone(r.Context())
 		r.URL.Path, r.URL.RawPath = "/graphql", ""
@@ -206,6 +207,9 @@ func (c *call) handleRoute(rt *route) (any, error) {
 	}
 	if owner := c.r.PathValue("owner"); owner != "" && !rt.byApp {
 		c.repo = c.repos[strings.ToLower(owner+"/"+c.r.PathValue("repo"))]
+		if moved := c.formerNames[strings.ToLower(owner+"/"+c.r.PathValue("repo"))]; c.repo == nil && moved != nil && moved.permissionOf(c.user) >= Read {
+			return nil, c.redirectTo(moved)
+		}
 		if c.repo == nil || c.repo.permissionOf(c.user) < Read {
 			return nil, notFound() // what may not be read isn't said to exist
 		}

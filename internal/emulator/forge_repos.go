@@ -170,7 +170,11 @@ func (f *Forge) newRepository(name, branch string) (*repository, error) {
 	if _, ok := f.repos[strings.ToLower(name)]; ok {
 		return nil, errors.New("it exists already")
 	}
-	git, err := initBareRepo(filepath.Join(f.dir, owner, short+".git"), branch)
+	folder := filepath.Join(f.dir, owner, short+".git")
+	if f.formerNames[strings.ToLower(name)] != nil { // what had the name stays where it was
+		folder = filepath.Join(f.dir, owner, fmt.Sprintf("%s.%d.git", short, f.nextID()))
+	}
+	git, err := initBareRepo(folder, branch)
 	if err != nil {
 		return nil, err
 	}

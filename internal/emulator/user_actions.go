@@ -50,7 +50,10 @@ type Comment struct {
 }
 
 // Status is a commit status.
-type Status struct{ Context, State, Description, TargetURL, Creator string }
+type Status struct {
+	Context, State, Description, TargetURL, Creator string
+	Ref                                             string // to be set, GitLab: of the pipeline that it joins or makes; empty: a branch that has the commit
+}
 
 // Deployment is one of a repository, with the states that it went through.
 type Deployment struct {
@@ -317,7 +320,7 @@ func (f *Forge) SetStatus(repo, login, commit string, s Status) error {
 	return f.withRepositoryRefs(repo, login, func(r *repository, u *account) error {
 		made := &status{context: s.Context, state: s.State, description: s.Description, target: s.TargetURL}
 		if f.face == GitLab {
-			made.ref = r.branchWith(commit)
+			made.ref = cmp.Or(s.Ref, r.branchWith(commit))
 		}
 		return f.addStatus(r, u, commit, made)
 	})

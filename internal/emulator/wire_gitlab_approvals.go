@@ -77,6 +77,17 @@ func getApprovals(c *call, p *pull) (any, error) {
 	return w, nil
 }
 
+// getApprovalSettings are the project's own, of its default branch (api/merge_request_approvals.md).
+func getApprovalSettings(c *call) (any, error) {
+	if c.repo.gitlab.Free {
+		return nil, gitlabNotFound("")
+	}
+	need := c.repo.protections[c.repo.branch]
+	return restObject{"approvals_before_merge": need.Approvals, "reset_approvals_on_push": need.DismissStale, "selective_code_owner_removals": false,
+		"disable_overriding_approvers_per_merge_request": false, "merge_requests_author_approval": false,
+		"merge_requests_disable_committers_approval": false, "require_password_to_approve": false}, nil
+}
+
 // getApprovalState shows the rules: one, that anybody who may write can meet.
 func getApprovalState(c *call, p *pull) (any, error) {
 	if p.repo.gitlab.Free {

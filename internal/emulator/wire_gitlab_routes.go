@@ -52,6 +52,7 @@ var mergeRequestRoutes = router{
 }
 
 var approvalRoutes = router{
+	{pattern: "GET " + projectPath + "/approvals", permission: Read, handle: getApprovalSettings},
 	{pattern: "GET " + mergeRequestPath + "/approvals", permission: Read, handle: withMergeRequest(getApprovals)},
 	{pattern: "GET " + mergeRequestPath + "/approval_state", permission: Read, handle: withMergeRequest(getApprovalState)},
 	{pattern: "POST " + mergeRequestPath + "/approve", permission: Read, handle: withMergeRequest(approveMergeRequest)},

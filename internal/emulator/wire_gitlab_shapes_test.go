@@ -81,6 +81,7 @@ func TestGitLabShapes(t *testing.T) {
 	w.call(bot, "GET", p+"/repository/commits/"+head, nil, 200)
 	w.call(bot, "GET", p+"/repository/compare?from=main&to="+head, nil, 200)
 	w.call(bot, "GET", p+"/repository/branches/topic", nil, 200)
+	w.call(bot, "GET", p+"/approvals", nil, 200)
 	w.call(bot, "GET", p+"/events?action=pushed&sort=desc&per_page=5", nil, 200)
 
 	w.call(bot, "PUT", mr+"/merge", map[string]any{"sha": head, "merge_commit_message": "M", "squash": true, "squash_commit_message": "S", "should_remove_source_branch": true}, 200)

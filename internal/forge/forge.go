@@ -72,6 +72,9 @@ type PullRequest struct {
 	Mergeable   Mergeable
 	MergeReason string // the forge's word for a Mergeable that isn't yes, as it spells it; GitLab's rules of approval behind it, where they are read
 	Queue       QueueState
+	// Pipeline is the forge's run of checks on the head by which it tells whether they succeed, where
+	// statuses belong to such runs (GitLab) and the pull request was read by itself; 0: none is known.
+	Pipeline    int64
 	MergeCommit string // when Merged: the commit that landed on the base branch
 	// SquashCommit is the commit that its own were made one of, where MergeCommit merged that one
 	// (GitLab); empty: there is none beside MergeCommit.
@@ -151,6 +154,7 @@ type Status struct {
 	Description string // cut to what the forge takes by the driver
 	TargetURL   string
 	Creator     string
+	Pipeline    int64 // to be set: the PullRequest's, which it then joins; 0: the forge chooses
 }
 
 // CheckState is how a check stands.

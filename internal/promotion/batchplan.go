@@ -72,9 +72,8 @@ func (b *batchPlanner) takeIntents(i int, env string, is func(PullAction) bool) 
 
 // isAbout says that an action changes, merges or closes an open pull request.
 func isAbout(a PullAction, pull *Pull) bool {
-	_, opens := a.(OpenRevert) // its number is the promotion's
-	number, _ := a.Subject()
-	return !opens && pull != nil && number == pull.Number
+	number, _ := a.Subject() // of a revert to be opened the promotion's, which isn't open
+	return pull != nil && number == pull.Number
 }
 
 // addReason adds a reason to what is said of a component in an environment that it has.

@@ -132,8 +132,8 @@ func (j *evaluator) releaseRank(e *Env, release string) int64 {
 			continue
 		}
 		for i := range u.History {
-			if a := &u.History[i]; a.Release == release && a.By != ByRevert && a.Seq > r {
-				r = a.Seq
+			if a := &u.History[i]; a.Release == release && a.By != ByRevert {
+				r = max(r, a.Seq)
 			}
 		}
 	}

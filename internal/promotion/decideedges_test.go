@@ -61,6 +61,20 @@ func TestDecideCurrent(t *testing.T) {
 		{name: "but again where somebody wants it to move", facts: landedInProd(2 * watchWindow).with(func(f *ComponentFacts) {
 			f.env("qa").Landed.Value.At, f.env("qa").Targets[0].Verdict = noon.Add(-2*watchWindow), verification.Verdict{State: verification.Soaking, Refresh: true}
 		}).verified("prod").with(request("promote", "prod", "", noon)), want: []string{"refresh web-qa", "answer 3: there is nothing to promote to prod"}},
+		{name: "what was there before is looked after where it is to move by itself", facts: linearFacts().with(func(f *ComponentFacts) {
+			f.Pipeline.Spec.Adopt = pipeline.AdoptConverge
+			f.env("qa").Release = Sure(rel("r0"))
+			f.env("dev").Targets[0].Verdict = verification.Verdict{State: verification.Soaking, Refresh: true}
+		}), want: []string{"refresh web-dev"}},
+		{name: "what has arrived is looked after for as long as it may go further", facts: landedInProd(time.Minute).with(func(f *ComponentFacts) {
+			f.env("qa").Landed.Value.At, f.env("qa").Targets[0].Verdict = noon.Add(-2*watchWindow), verification.Verdict{State: verification.Soaking, Refresh: true}
+			f.env("prod").Release = Sure(rel("r1"))
+			f.env("prod").Landed.Value.By = ByBaseline
+		}).composed("prod", "r2"), want: []string{"refresh web-qa", "open a promotion of r2 into prod"}},
+		{name: "and not where it stays", facts: linearFacts().with(func(f *ComponentFacts) {
+			f.env("qa").Release = Sure(rel("r0"))
+			f.env("dev").Targets[0].Verdict = verification.Verdict{State: verification.Soaking, Refresh: true}
+		})},
 		{name: "well at last is written down all the same", facts: landedInProd(2 * watchWindow), want: []string{"record 723200000000 verified in prod"}, env: "prod", state: Verified},
 		{name: "nobody needs to know how a source is long ago where downstream can't be read", facts: arrivedFacts().with(func(f *ComponentFacts) {
 			f.env("dev").Landed.Value.At, f.env("qa").Release = noon.Add(-2*watchWindow), Unsure[Release]("line 3")
@@ -353,6 +367,7 @@ func TestDecideOpen(t *testing.T) {
 
 		{name: "retry with a stranger on the branch", facts: open().with(spoilt).with(unmanaged).with(request("retry", "qa", "", noon)), want: []string{"answer 3: #3 by mallory"}},
 		{name: "retry of what is fine", facts: open().with(request("retry", "qa", "", noon)), want: []string{"answer 3: there is nothing to retry in qa: nothing failed and nothing was closed", "merge #7 into qa at head"}},
+		{name: "retry of what is fine and has changed since", facts: open().with(func(f *ComponentFacts) { f.env("qa").Open.HeadSince = noon }).with(request("retry", "qa", "", noon.Add(-time.Second))), want: []string{"answer 3: there is nothing to retry in qa: nothing failed and nothing was closed", "merge #7 into qa at head"}},
 		{name: "retry of what an endpoint failed", facts: open().with(func(f *ComponentFacts) {
 			f.env("qa").Open.Review.Endpoints = []policies.EndpointReading{{Outcome: policies.Fail}}
 		}).with(request("retry", "qa", "", noon)), want: []string{"have the endpoints of #7 answer anew", "answer 3: the endpoints that #7 waits for are asked again", "merge #7 into qa at head"}},

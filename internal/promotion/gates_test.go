@@ -141,6 +141,26 @@ func TestFreezeSpeaksFirst(t *testing.T) {
 	}
 }
 
+// TestMergeabilityIsReadLast holds that whether the forge would merge it is read once nothing else
+// waits: each read is a call.
+func TestMergeabilityIsReadLast(t *testing.T) {
+	for name, c := range map[string]struct {
+		gates []policies.Gate
+		held  bool
+		want  []string
+	}{
+		"nothing waits":    {nil, false, []string{"look: mergeability in qa"}},
+		"a gate waits":     {[]policies.Gate{{Approvals: &policies.Approvals{Count: 1}}}, false, nil},
+		"a person's label": {nil, true, nil},
+	} {
+		f := gatedFacts(c.gates...)
+		f.env("qa").Open.MergeUnread, f.env("qa").Open.Held = true, c.held
+		if got := describeAll(decideAlone(t, *f).Actions); !slices.Equal(got, c.want) {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+}
+
 // TestGatesDontStopReverts holds that no gate of the pipeline is asked about a revert.
 func TestGatesDontStopReverts(t *testing.T) {
 	f := linearFacts()

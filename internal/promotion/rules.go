@@ -78,9 +78,10 @@ func (r *RuleReport) Describe() string {
 }
 
 // isBehindAlone says that nothing keeps a pull request from being merged but that its branch
-// isn't up to date, which is this one's turn to be. A revert waits for nobody's turn.
+// isn't up to date, which is this one's turn to be. A revert waits for nobody's turn. Its head is
+// ours: of others nothing is merged.
 func (p *Pull) isBehindAlone(gates []policies.Result, revert bool, now time.Time) bool {
-	return p.Mergeable == MergeBehind && (revert || p.UpdatedFirst == 0) && p.HeadState == HeadComposed && !p.lacksMore() && !p.isBeingUpdated(now) && othersPass(gates)
+	return p.Mergeable == MergeBehind && (revert || p.UpdatedFirst == 0) && !p.lacksMore() && !p.isBeingUpdated(now) && othersPass(gates)
 }
 
 // lacksMore says that the forge demands more of a pull request than that it is up to date and that

@@ -55,7 +55,7 @@ func (j *evaluator) ruledOutSelfRunning(e *Env, st *EnvState) bool {
 		}
 		why[len(why)-1] = fmt.Sprintf("all that is degraded in %s (%s) also fails by itself, and %s", t.Name, formatResources(bad), why[len(why)-1])
 	}
-	if changed == nil && why != nil {
+	if changed == nil {
 		j.holdDegradation(e, st, "hold", strings.Join(why[:min(len(why), maxEvidenceTargets)], "; ")+"; a person has to decide (/liftlock revert)", Unclear)
 		return false
 	}

@@ -65,6 +65,8 @@ func connectHint(err error) string {
 	switch {
 	case errors.Is(err, forge.ErrNotInstalled) && errors.As(err, &refused):
 		return refused.Hint
+	case errors.Is(err, errReplaced):
+		return "write the name that the former one has now in repositories[].name; if the new one is meant, stop the server, delete its database, which is about the former, and start it again"
 	case errors.Is(err, forge.ErrUnauthorized), errors.Is(err, git.ErrAuth):
 		return "correct forges[].auth in the server's file"
 	case errors.As(err, &x509.UnknownAuthorityError{}):
@@ -91,17 +93,18 @@ func (s *Server) connectRepository(ctx context.Context, r config.Repository) (*c
 		return nil, err
 	}
 	id := r.Forge + ":" + r.Name
-	if err := s.readNumber(ctx, id, f, repo); err != nil {
+	number, err := s.readNumber(ctx, id, f, repo)
+	if err != nil {
 		return nil, err
 	}
 	dir, former := s.mirrorDirs(id)
-	var refused func(token string) bool
-	if app := s.apps[r.Forge]; app != nil {
-		refused = func(token string) bool { return app.GitRefused(repo, token) }
-	}
 	signer, err := s.commitSigner(f, repo)
 	if err != nil {
 		return nil, err
+	}
+	var refused func(token string) bool
+	if app := s.apps[r.Forge]; app != nil {
+		refused = func(token string) bool { return app.GitRefused(repo, token) }
 	}
 	m, err := git.Open(ctx, git.Options{Dir: dir, FormerDir: former, URL: url, Credentials: func(ctx context.Context) (string, string, error) { return f.GitAuth(ctx, repo) }, Refused: refused, CAFile: fc.CAFile, Caches: &s.caches, Log: s.log.Named("git"), Author: commitAuthorOf(me), SigningKey: s.signingKey, RemoteSigner: signer,
 		BeforePush: s.o.Seams.BeforePush, AfterPush: s.o.Seams.AfterPush, Now: s.o.Clock.Now})
@@ -124,7 +127,7 @@ func (s *Server) connectRepository(ctx context.Context, r config.Repository) (*c
 		unsigned += ": " + cure
 	}
 	er := &controller.Repository{
-		Repository:   &facts.Repository{Marks: marks, ID: id, Name: repo, Forge: f, ForgeRef: r.Forge, ForgeType: fc.Type, Branch: r.Branch, Mirror: m, URLs: []string{url}, BotLogin: me.Login, BotID: me.ID, Unsigned: unsigned, SignedByForge: signer != nil},
+		Repository:   &facts.Repository{Marks: marks, ID: id, Name: repo, Forge: f, ForgeRef: r.Forge, ForgeType: fc.Type, Branch: r.Branch, Mirror: m, URLs: []string{url}, BotLogin: me.Login, BotID: me.ID, Number: number, Unsigned: unsigned, SignedByForge: signer != nil},
 		PollInterval: r.PollInterval, SweepInterval: s.o.Config.SweepInterval,
 	}
 	// An App's webhook is looked after by whoever has set it; what it couldn't deliver is found

@@ -2,7 +2,10 @@ package server
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/liftlock/liftlock/internal/config"
@@ -10,42 +13,69 @@ import (
 	"github.com/liftlock/liftlock/webhooks"
 )
 
-// repositoryNumberer is a forge whose webhooks carry the repository's number (Event.RepoID).
-type repositoryNumberer interface {
-	// RepositoryNumber is the number, which stays when the repository is renamed or moved.
-	RepositoryNumber(ctx context.Context, r forge.Repo) (int64, error)
-}
+// errReplaced: another repository has the name of one that was looked after.
+var errReplaced = errors.New("another repository has this name by now")
 
-// readNumber remembers a repository's number, where its forge has one.
-func (s *Server) readNumber(ctx context.Context, id string, f forge.Forge, r forge.Repo) error {
-	n, ok := f.(repositoryNumberer)
+// readNumber reads a repository's number on its forge and holds it against the one that it had when
+// it was first reached, which the store has: 0 where the forge tells none. errReplaced where they
+// differ: whoever made the one that is there may be anybody.
+func (s *Server) readNumber(ctx context.Context, id string, f forge.Forge, r forge.Repo) (int64, error) {
+	n, ok := f.(forge.RepositoryNumberer)
 	if !ok {
-		return nil
+		return 0, nil
 	}
 	number, err := n.RepositoryNumber(ctx, r)
+	if err != nil || number == 0 {
+		return 0, err
+	}
+	key := "repository-number|" + id
+	was, known, err := s.store.State(ctx, key)
+	switch {
+	case err != nil:
+		return 0, err
+	case !known:
+		err = s.store.PutState(ctx, key, strconv.AppendInt(nil, number, 10))
+	case string(was) != strconv.FormatInt(number, 10):
+		err = fmt.Errorf("%w: the number of %s was %s, and is %d", errReplaced, r, was, number)
+	}
 	if err != nil {
-		return err
+		return 0, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.numbers[id] = number
-	return nil
+	return number, nil
 }
 
 // repositoryOf is the repository of the server's file that an event is about; nil: none. What
 // was renamed or moved to another owner is still in the file as it was: it is found by its
 // former name, or by its number once it was reached. The name comes first: the number of what
-// is in the file under its old and its new name doesn't tell which is meant.
+// is in the file under its old and its new name doesn't tell which is meant. What only has the name
+// of one that has another number is none of ours.
 func (s *Server) repositoryOf(forgeName string, ev *webhooks.Event) *config.Repository {
+	return s.findRepository(forgeName, func(r *config.Repository, number int64) bool {
+		isOther := ev.RepoID != 0 && number != 0 && ev.RepoID != number
+		return !isOther && (strings.EqualFold(r.Name, ev.Repo) || strings.EqualFold(r.Name, ev.Former))
+	}, func(_ *config.Repository, number int64) bool { return ev.RepoID != 0 && number == ev.RepoID })
+}
+
+// replacedBy is the repository of the server's file whose name the one has that an event is about,
+// which is another; nil: none.
+func (s *Server) replacedBy(forgeName string, ev *webhooks.Event) *config.Repository {
+	return s.findRepository(forgeName, func(r *config.Repository, number int64) bool {
+		return strings.EqualFold(r.Name, ev.Repo) && ev.RepoID != 0 && number != 0 && ev.RepoID != number
+	})
+}
+
+// findRepository finds a repository of the server's file on a forge by the first of some conditions
+// that one fulfils; nil: none does. They are given its number, 0 where that isn't known.
+func (s *Server) findRepository(forgeName string, conditions ...func(r *config.Repository, number int64) bool) *config.Repository {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, matches := range []func(r *config.Repository) bool{
-		func(r *config.Repository) bool {
-			return strings.EqualFold(r.Name, ev.Repo) || strings.EqualFold(r.Name, ev.Former)
-		},
-		func(r *config.Repository) bool { return ev.RepoID != 0 && s.numbers[r.Forge+":"+r.Name] == ev.RepoID },
-	} {
-		at := slices.IndexFunc(s.o.Config.Repositories, func(r config.Repository) bool { return r.Forge == forgeName && matches(&r) })
+	for _, matches := range conditions {
+		at := slices.IndexFunc(s.o.Config.Repositories, func(r config.Repository) bool {
+			return r.Forge == forgeName && matches(&r, s.numbers[r.Forge+":"+r.Name])
+		})
 		if at >= 0 {
 			return &s.o.Config.Repositories[at]
 		}

@@ -67,14 +67,14 @@ func hasCode(why []api.Reason, code string) bool {
 // managed, and once an hour for what is looked at.
 var idleCalls = map[emulator.Face]struct{ sweep, open, hook, rules []string }{
 	emulator.GitHub: {
-		sweep: []string{"GET /repos/{owner}/{repo}/pulls"},
+		sweep: []string{"GET /repos/{owner}/{repo}", "GET /repos/{owner}/{repo}/pulls"},
 		open:  []string{"POST /graphql"},
 		hook:  []string{"GET /repos/{owner}/{repo}/hooks", "GET /repos/{owner}/{repo}/hooks/{id}/deliveries"},
 		// Whether signatures are demanded, as its commits have none.
 		rules: []string{"GET /repos/{owner}/{repo}", "GET /repos/{owner}/{repo}/branches/{branch}/protection", "GET /repos/{owner}/{repo}/rules/branches/{branch}"},
 	},
 	emulator.GitLab: {
-		sweep: []string{"GET /projects/{id}/merge_requests"},
+		sweep: []string{"GET /projects/{id}", "GET /projects/{id}/merge_requests"},
 		open: []string{"GET /projects/{id}/merge_requests/{merge_request_iid}", "GET /projects/{id}/merge_requests/{merge_request_iid}/approvals",
 			"GET /projects/{id}/merge_requests/{merge_request_iid}/reviewers", "GET /projects/{id}/merge_requests/{noteable_id}/notes"},
 		hook: []string{"GET /projects/{id}/hooks", "GET /projects/{id}/hooks/{hook_id}/events"},

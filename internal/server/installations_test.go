@@ -59,7 +59,7 @@ func TestAppInstallationEvents(t *testing.T) {
 // file has under its former name, also where it isn't reached yet, or what has its number.
 func TestRepositoryEvents(t *testing.T) {
 	s := &Server{log: zap.NewNop(), connecting: map[*retryTimer]bool{}, numbers: map[string]int64{"hub:acme/fleet": 7, "hub:acme/apps": 8, "other:acme/fleet": 9},
-		o: Options{Config: &config.Config{Repositories: []config.Repository{{Forge: "hub", Name: "acme/apps"}, {Forge: "hub", Name: "acme/fleet"}, {Forge: "other", Name: "acme/fleet"}}}}}
+		o: Options{Config: &config.Config{Repositories: []config.Repository{{Forge: "hub", Name: "acme/apps"}, {Forge: "hub", Name: "acme/fleet"}, {Forge: "hub", Name: "acme/docs"}, {Forge: "other", Name: "acme/fleet"}}}}}
 	timer := s.newRetryTimer("hub:acme/fleet")
 	woken := []string{"repo:hub:acme/fleet", "sweep:hub:acme/fleet"}
 	for _, c := range []struct {
@@ -71,7 +71,9 @@ func TestRepositoryEvents(t *testing.T) {
 		{"renamed", webhooks.Event{Repo: "acme/ships", Former: "Acme/Fleet"}, woken},
 		{"somebody else's", webhooks.Event{Repo: "mallory/ships", Former: "mallory/fleet"}, nil},
 		{"renamed, with its number", webhooks.Event{Repo: "acme/ships", RepoID: 7}, woken},
-		{"named, with another's number", webhooks.Event{Repo: "acme/fleet", RepoID: 8}, woken},
+		{"named, with another's number", webhooks.Event{Repo: "acme/fleet", RepoID: 8}, []string{"repo:hub:acme/apps", "sweep:hub:acme/apps"}},
+		{"made under a name that was given up", webhooks.Event{Repo: "acme/fleet", RepoID: 10}, []string{"sweep:hub:acme/fleet"}},
+		{"not reached yet", webhooks.Event{Repo: "acme/docs", RepoID: 11}, []string{"repo:hub:acme/docs", "sweep:hub:acme/docs"}},
 		{"another number", webhooks.Event{Repo: "acme/ships", RepoID: 6}, nil},
 		{"a number on another forge", webhooks.Event{Repo: "acme/ships", RepoID: 9}, nil},
 		{"without a name", webhooks.Event{}, nil},

@@ -14,10 +14,10 @@ import (
 // TestPromotionsAtOnce has 500 releases promoted at once on a GitLab that enforces what gitlab.com
 // publishes of its limits: all end, by one merge request each, and none is reverted for the wait.
 // What that costs grows with their number, and not with its square, though each merge has GitLab
-// work out anew whether the others can be merged. The short form has 60, and fewer calls an account
+// work out anew whether the others can be merged. The short form has 40, and fewer calls an account
 // and minute, so that they wait too.
 func TestPromotionsAtOnce(t *testing.T) {
-	promotions, perMinute := 60, 240
+	promotions, perMinute := 40, 160
 	if *runLong {
 		promotions, perMinute = 500, emulator.DefaultGitLabRateLimit
 	}

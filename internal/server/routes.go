@@ -146,6 +146,9 @@ func (s *Server) addKeys(ctx context.Context, d *store.Delivery, ev *webhooks.Ev
 	}
 	r := s.repositoryOf(d.Forge, ev)
 	if r == nil {
+		if of := s.replacedBy(d.Forge, ev); of != nil {
+			d.Keys = wake.Strings(wake.ForSweep(of.Forge + ":" + of.Name)) // which reads whose name it is
+		}
 		return nil // authentic, but not about a repository of ours
 	}
 	id := r.Forge + ":" + r.Name
@@ -184,7 +187,7 @@ func (s *Server) serveReadyz(w http.ResponseWriter, r *http.Request) {
 	} else {
 		lines = append(lines, "store: "+err.Error())
 	}
-	for _, p := range slices.Concat(s.argocdStatuses(), s.clusterFileStatuses(), s.tokens.statuses(), s.appStatuses(), s.archivedStatuses(), s.argocdTokens.statuses()) {
+	for _, p := range slices.Concat(s.argocdStatuses(), s.clusterFileStatuses(), s.tokens.statuses(), s.appStatuses(), s.archivedStatuses(), s.replacedStatuses(), s.argocdTokens.statuses()) {
 		if p.err != nil {
 			lines = append(lines, p.name+": "+p.err.Error())
 		} else {
@@ -212,6 +215,20 @@ func (s *Server) archivedStatuses() []partStatus {
 	var out []partStatus
 	for id, since := range c.ArchivedRepositories() {
 		out = append(out, partStatus{"repository " + id, fmt.Errorf("it is archived, and rests: unarchive it, or remove it from the server's file (since %s)", since.UTC().Format(time.RFC3339))})
+	}
+	slices.SortFunc(out, func(a, b partStatus) int { return strings.Compare(a.name, b.name) })
+	return out
+}
+
+// replacedStatuses are the repositories that rest because others have their names.
+func (s *Server) replacedStatuses() []partStatus {
+	c := s.runningEngine()
+	if c == nil {
+		return nil
+	}
+	var out []partStatus
+	for id, since := range c.ReplacedRepositories() {
+		out = append(out, partStatus{"repository " + id, fmt.Errorf("%w, and nothing is done there: %s (since %s)", errReplaced, connectHint(errReplaced), since.UTC().Format(time.RFC3339))})
 	}
 	slices.SortFunc(out, func(a, b partStatus) int { return strings.Compare(a.name, b.name) })
 	return out

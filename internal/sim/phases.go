@@ -244,7 +244,7 @@ func (sim *Simulation) judgeEnd(last map[string]string) {
 			if sim.scenario.needsCommand(e.name) || sim.excuseOf(c) != "" || sim.tagAt(sim.head(), p) == last[c] {
 				continue
 			}
-			sim.broke(ruleUnfinished, "%s has %s, and not %s; open are %v", p, sim.tagAt(sim.head(), p), last[c], sim.describeOpen())
+			sim.broke(ruleUnfinished, "%s has %s, and not %s; open are %v; the service says: %s", p, sim.tagAt(sim.head(), p), last[c], sim.describeOpen(), sim.describeDecision(p))
 		}
 	}
 }

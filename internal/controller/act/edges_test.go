@@ -3,7 +3,9 @@ package act
 import (
 	"slices"
 	"testing"
+	"time"
 
+	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
@@ -54,6 +56,49 @@ func TestLabelsThatAreOver(t *testing.T) {
 	s := &subject{ev: ev, env: "qa", number: n, pull: p}
 	w.must(w.actor.putLabels(w.ctx(), s, []string{promotion.LabelOurs, promotion.LabelHold}))
 	w.compare("the labels", w.forge.pulls[n].Labels, []string{promotion.LabelOurs, promotion.LabelHold, promotion.LabelSkipped + "soak", "x"})
+}
+
+// TestLandingShownAt holds when a merged pull request is said to be verified: a while after the last
+// of what it moved landed, and at once where there is more to say of any of them.
+func TestLandingShownAt(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	verifying := func(ago time.Duration) promotion.EnvState {
+		return promotion.EnvState{Environment: "qa", State: promotion.Verifying, LandedPull: 7, Since: now.Add(-ago)}
+	}
+	with := func(st promotion.EnvState, change func(*promotion.EnvState)) promotion.EnvState {
+		change(&st)
+		return st
+	}
+	for name, c := range map[string]struct {
+		api, web promotion.EnvState
+		want     time.Time
+	}{
+		"the last that landed counts":       {verifying(9 * time.Second), verifying(5 * time.Second), now.Add(landingGrace - 5*time.Second)},
+		"whatever their order":              {verifying(5 * time.Second), verifying(9 * time.Second), now.Add(landingGrace - 5*time.Second)},
+		"by the forge's clock, at most now": {verifying(-time.Hour), verifying(5 * time.Second), now.Add(landingGrace)},
+		"one is verified":                   {verifying(9 * time.Second), with(verifying(5*time.Second), func(st *promotion.EnvState) { st.State = promotion.Verified }), time.Time{}},
+		"one has something else by now":     {with(verifying(9*time.Second), func(st *promotion.EnvState) { st.LandedPull = 8 }), verifying(5 * time.Second), time.Time{}},
+		"one has no such environment":       {verifying(9 * time.Second), with(verifying(5*time.Second), func(st *promotion.EnvState) { st.Environment = "prod" }), time.Time{}},
+	} {
+		ev, d := &facts.Evaluation{}, &promotion.Decision{}
+		s := &subject{ev: ev, d: d, env: "qa", number: 7}
+		for component, st := range map[string]promotion.EnvState{"api": c.api, "web": c.web} {
+			of := &facts.ComponentEvaluation{}
+			of.Facts.Unit.Component = component
+			ev.Components = append(ev.Components, of)
+			d.Components = append(d.Components, promotion.ComponentDecision{Envs: []promotion.EnvState{st}})
+			s.members = append(s.members, promotion.Member{Component: component})
+		}
+		a := &Actor{opts: Options{Now: func() time.Time { return now }}}
+		if got := a.landingShownAt(s); !got.Equal(c.want) {
+			t.Errorf("%s: at %s, want %s", name, got, c.want)
+		}
+		s.members = append(s.members, promotion.Member{Component: "gone"})
+		if got := a.landingShownAt(s); !got.IsZero() {
+			t.Errorf("%s, and one is gone: at %s", name, got)
+		}
+	}
 }
 
 // TestEndpointsAreReset forgets what endpoints said of a pull request, and of no other.

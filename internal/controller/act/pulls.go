@@ -29,12 +29,15 @@ func (a *Actor) openPromotion(ctx context.Context, s *subject, x promotion.Open)
 	defer free()
 	in := a.newTextInput(s, false)
 	in.Release, in.Name = x.Release, x.Name
-	pr, err := a.openPull(ctx, s, &in, s.promotionBranch(), x.Tip, s.ev.ComposedEdits(s.env, x.Release))
+	pr, head, err := a.openPull(ctx, s, &in, s.promotionBranch(), x.Tip, s.ev.ComposedEdits(s.env, x.Release))
 	if err != nil {
 		return err
 	}
 	return a.opts.Store.Tx(ctx, "opened", func(tx *store.Tx) error {
 		if err := tx.DeleteState(ctx, s.openingKey()); err != nil {
+			return err
+		}
+		if err := putOnlyPushed(ctx, tx, s, pr, head); err != nil {
 			return err
 		}
 		return s.eachMember(func(c *facts.ComponentEvaluation, m promotion.Member) error {
@@ -71,21 +74,21 @@ func (a *Actor) checkInterrupted(ctx context.Context, s *subject) error {
 	return a.opts.Gatherer.CheckClosedPulls(ctx, s.ev)
 }
 
-// openPull describes edits, pushes them and opens their pull request.
-func (a *Actor) openPull(ctx context.Context, s *subject, in *prtext.Input, branch, tip string, edits []fieldedit.Edit) (*forge.PullRequest, error) {
+// openPull describes edits, pushes them as head and opens their pull request.
+func (a *Actor) openPull(ctx context.Context, s *subject, in *prtext.Input, branch, tip string, edits []fieldedit.Edit) (pr *forge.PullRequest, head string, err error) {
 	if err := a.checkInterrupted(ctx, s); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	a.describeEdits(ctx, s, in, facts.Commits{Base: tip}, edits)
 	a.renderEffects(ctx, s, in, facts.Commits{Base: tip}, edits, 0)
-	head, err := a.pushBranch(ctx, s, in, branch, tip, edits)
-	if err != nil {
-		return nil, err
+	if head, err = a.pushBranch(ctx, s, in, branch, tip, edits); err != nil {
+		return nil, "", err
 	}
 	if err := a.opts.Store.PutState(ctx, s.openingKey(), []byte(head)); err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	return a.createPullRequest(ctx, s, *in, branch, head)
+	pr, err = a.createPullRequest(ctx, s, *in, branch, head)
+	return pr, head, err
 }
 
 // recordOpened writes down that a pull request moves a component, and which command
@@ -121,7 +124,7 @@ func (a *Actor) pushBranch(ctx context.Context, s *subject, in *prtext.Input, br
 		if s.pull != nil && s.pull.Proven != nil && s.pull.Head != head { // still there if the push fails
 			pushed = slices.Insert(pushed, 0, facts.PushedHead{Head: s.pull.Head, Releases: s.pull.Proven})
 		}
-		if err := a.opts.Store.Tx(ctx, "push", func(tx *store.Tx) error { return putPushed(ctx, tx, r, branch, pushed) }); err != nil {
+		if err := a.opts.Store.Tx(ctx, "push", func(tx *store.Tx) error { return addPushed(ctx, tx, r, branch, pushed) }); err != nil {
 			return "", err
 		}
 	}
@@ -149,6 +152,27 @@ func priorityOf(in *prtext.Input) forge.Priority {
 		return forge.PriorityUrgent
 	}
 	return forge.PriorityNormal
+}
+
+// maxPushed bounds the heads that are kept of a branch while pushes to it fail.
+const maxPushed = 20
+
+// addPushed writes down what is about to be pushed beside what may be there: the push may fail, and
+// where two processes are at the same unit the other's head may be on the branch.
+func addPushed(ctx context.Context, tx *store.Tx, r *facts.Repository, branch string, pushed facts.Pushed) error {
+	raw, _, err := tx.State(ctx, facts.PushedKey(r.ID, branch))
+	if err != nil {
+		return err
+	}
+	known, err := facts.ReadPushed(raw)
+	if err != nil {
+		return err
+	}
+	known = slices.DeleteFunc(known, func(k facts.PushedHead) bool {
+		return slices.ContainsFunc(pushed, func(p facts.PushedHead) bool { return p.Head == k.Head })
+	})
+	all := append(known, pushed...)
+	return putPushed(ctx, tx, r, branch, all[max(0, len(all)-maxPushed):])
 }
 
 func putPushed(ctx context.Context, tx *store.Tx, r *facts.Repository, branch string, pushed facts.Pushed) error {
@@ -328,7 +352,7 @@ func (a *Actor) openRevert(ctx context.Context, s *subject, x promotion.OpenReve
 	in := a.newTextInput(s, true)
 	in.Release, in.Name, in.RevertedPull, in.Evidence, in.By, in.Reason = x.Release, s.name(), x.Pull, x.Evidence, x.By, x.Reason
 	branch := promotion.RevertBranch(u.Pipeline, s.env, u.Component, x.Release)
-	pr, err := a.openPull(ctx, s, &in, branch, x.Tip, s.ev.RestoredEdits(s.env, x.Pull, s.members))
+	pr, _, err := a.openPull(ctx, s, &in, branch, x.Tip, s.ev.RestoredEdits(s.env, x.Pull, s.members))
 	if err != nil {
 		return err
 	}

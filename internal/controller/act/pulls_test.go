@@ -254,6 +254,32 @@ func TestPushIsProven(t *testing.T) {
 	})
 }
 
+// TestPushThatFailsForgetsNothing holds that a process which composes something else at the same time,
+// and comes too late with it, leaves what the other has pushed known for ours: a person may merge that.
+func TestPushThatFailsForgetsNothing(t *testing.T) {
+	eachKind(t, func(w *fixture) {
+		late, d, open := w.ready("2.0.0")
+		w.release("3.0.0")
+		w.verifyDev()
+		ev, other := w.evaluate()
+		w.must(w.do(ev, other, decided[promotion.Open](w, other)))
+		pr := w.forge.pulls[1]
+		first := pr.Head
+		w.refusePushes = true
+		if err := w.do(late, d, open); err == nil {
+			w.t.Error("it was pushed all the same")
+		}
+		w.refusePushes = false
+		w.compare("the head", w.remoteHead(pr.Branch), first)
+		ev, _ = w.evaluate()
+		for c, release := range ev.OpenPulls[1].Proven {
+			member, _ := promotion.FindMember(ev.OpenPulls[1].Members, c)
+			w.compare("proven of "+c, release, member.Release)
+		}
+		w.compare("proven", len(ev.OpenPulls[1].Proven), len(w.names))
+	})
+}
+
 // TestOpenBindsItsCommand holds that the command which a member fulfils is about what moves.
 func TestOpenBindsItsCommand(t *testing.T) {
 	eachKind(t, func(w *fixture) {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"go.uber.org/zap"
@@ -208,11 +209,19 @@ func (a *Actor) putStatus(ctx context.Context, r *facts.Repository, number int, 
 		return false, err
 	}
 	st.Description = r.Words(st.Description)
-	want := hashParts(commit, st.State, st.Description)
+	pipeline, err := a.findPipeline(ctx, r, number, commit)
+	if err != nil {
+		return false, err
+	}
+	parts := []string{commit, st.State, st.Description}
+	if pipeline != 0 { // it is set again in one that came later
+		parts = append(parts, strconv.FormatInt(pipeline, 10))
+	}
+	want := hashParts(parts...)
 	if s.Status == want {
 		return false, nil
 	}
-	err = r.Forge.SetStatus(ctx, r.Name, commit, forge.Status{Context: StatusContext, State: forge.StatusState(st.State), Description: st.Description, TargetURL: target})
+	err = r.Forge.SetStatus(ctx, r.Name, commit, forge.Status{Context: StatusContext, State: forge.StatusState(st.State), Description: st.Description, TargetURL: target, Pipeline: pipeline})
 	if errors.Is(err, forge.ErrInvalid) {
 		// GitHub takes a thousand statuses of a context for a commit, and refuses one of a commit
 		// that it doesn't know yet. The pull request says the same in its comment, so nothing
@@ -225,6 +234,19 @@ func (a *Actor) putStatus(ctx context.Context, r *facts.Repository, number int, 
 	}
 	s.Status = want
 	return true, a.putShown(ctx, r, number, s)
+}
+
+// findPipeline is the forge's run of checks that goes for a pull request of ours with this head, as
+// far as it is known; 0: none.
+func (a *Actor) findPipeline(ctx context.Context, r *facts.Repository, number int, commit string) (int64, error) {
+	if number == 0 {
+		return 0, nil
+	}
+	pr, err := a.opts.Gatherer.KnownPull(ctx, r.ID, number)
+	if err != nil || pr == nil || pr.Head != commit {
+		return 0, err
+	}
+	return pr.Pipeline, nil
 }
 
 // SetStatus sets the commit status liftlock on a pull request that isn't ours, or,

@@ -32,6 +32,7 @@ func TestReportRules(t *testing.T) {
 		{"any check", []forge.RuleSet{{Name: "s", AnyChecks: true}}, pullDetail{hasChecks: true, checks: []forge.Check{check("x", forge.CheckPending, "running")}}, `s: check "x" is running`},
 		{"no check at all", []forge.RuleSet{{Name: "s", AnyChecks: true}}, pullDetail{hasChecks: true}, "s: no pipeline succeeded"},
 		{"who may only read asks for changes", []forge.RuleSet{{Name: "s", Approvals: 1}}, pullDetail{hasReviews: true, reviews: []forge.Review{approved("grace"), {User: "eve", Rejected: true, MayWrite: new(bool)}}}, ""},
+		{"a rejection where no approval is needed", []forge.RuleSet{{Name: "s"}}, pullDetail{hasReviews: true, reviews: []forge.Review{{User: "grace", Rejected: true}}}, ""},
 		{"who may only read approves", []forge.RuleSet{{Name: "s", Approvals: 1}}, pullDetail{hasReviews: true, reviews: []forge.Review{{User: "eve", Approved: true, MayWrite: new(bool)}}}, "s: needs 1 approval"},
 		{"behind", []forge.RuleSet{{Name: "s", UpToDate: true}}, pullDetail{pr: forge.PullRequest{Base: "main", Mergeable: forge.MergeableBehind}}, "s: the branch isn't up to date with main"},
 		{"what wasn't read is no reason", []forge.RuleSet{{Name: "s", Approvals: 2, Checks: []string{"x"}}}, pullDetail{hasReviews: true, reviewsErr: "no", hasChecks: true, checksErr: "no"}, ""},

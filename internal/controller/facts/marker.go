@@ -140,7 +140,8 @@ func signature(key []byte, repo, branch, head string, k Marker) []byte {
 }
 
 // Pushed is what the store says that we put onto one of our branches: the heads that
-// may be there and what each of them moves. Two of them only while a push is under way.
+// may be there and what each of them moves, the last push's last. More than one only until the forge
+// shows the last one.
 type Pushed []PushedHead
 
 // PushedHead is a commit that we made and what it moves.

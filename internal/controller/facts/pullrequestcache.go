@@ -153,6 +153,9 @@ func (o *pullGatherer) RefreshPullRequests(ctx context.Context, r *Repository) e
 		if known != nil && pr.State == forge.Open && pr.Head == known.PR.Head && pr.Queue == forge.NotQueued {
 			pr.Queue = known.PR.Queue // not every list tells; it is read by itself right after
 		}
+		if known != nil && pr.Head == known.PR.Head {
+			pr.Pipeline = known.PR.Pipeline // no list tells
+		}
 		rows = append(rows, o.pullRow(r, pr, known, known != nil && known.Read))
 		changed = append(changed, &prs[i])
 	}

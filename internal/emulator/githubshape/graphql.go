@@ -13,6 +13,7 @@ import (
 	"github.com/vektah/gqlparser/v2"
 	"github.com/vektah/gqlparser/v2/ast"
 	"github.com/vektah/gqlparser/v2/validator"
+	"github.com/vektah/gqlparser/v2/validator/rules"
 )
 
 //go:embed extract.graphql
@@ -42,7 +43,7 @@ func (g *GraphQL) Check(body, answer []byte) []string {
 	if err := json.Unmarshal(body, &call); err != nil {
 		return []string{"GraphQL: the body is no call: " + err.Error()}
 	}
-	document, errs := gqlparser.LoadQuery(g.schema, call.Query)
+	document, errs := gqlparser.LoadQueryWithRules(g.schema, call.Query, rules.NewDefaultRules())
 	if len(errs) > 0 {
 		return []string{fmt.Sprintf("GraphQL: %s: %s", call.Query, errs)}
 	}

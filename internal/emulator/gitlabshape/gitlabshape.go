@@ -112,6 +112,10 @@ func addMissing(all map[string]Operation) {
 	listed := of("GET /projects/{id}/merge_requests/{merge_request_iid}/commits").([]any)
 	add("GET /projects/{id}/repository/compare", "200", map[string]any{"commit": listed[0], "commits": listed, "diffs": []any{"object"},
 		"compare_timeout": "boolean", "compare_same_ref": "boolean", "web_url": "string"})
+	// As go-gitlab's ProjectApprovals has it.
+	add("GET /projects/{id}/approvals", "200", map[string]any{"approvals_before_merge": "integer", "reset_approvals_on_push": "boolean", "selective_code_owner_removals": "boolean",
+		"disable_overriding_approvers_per_merge_request": "boolean", "merge_requests_author_approval": "boolean", "merge_requests_disable_committers_approval": "boolean",
+		"require_password_to_approve": "boolean"})
 	author := of("GET /projects/{id}/merge_requests/{merge_request_iid}").(map[string]any)["author"]
 	add("GET /projects/{id}/events", "200", []any{map[string]any{
 		"id": "integer", "project_id": "integer", "action_name": "string", "target_id": "integer", "target_iid": "integer", "target_type": "string",

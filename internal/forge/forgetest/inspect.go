@@ -37,7 +37,7 @@ func testInspectCredentials(t *testing.T, s *fixture) {
 }
 
 func testInspectRepository(t *testing.T, s *fixture) {
-	own := forge.PermissionAdmin
+	own, number := forge.PermissionAdmin, int64(0)
 	if s.App {
 		own = forge.PermissionWrite
 	}
@@ -54,7 +54,20 @@ func testInspectRepository(t *testing.T, s *fixture) {
 			t.Errorf("as %s: %+v", of.whose, got)
 		}
 	}
-	_, err := inspectorOf(t, s.Forge).InspectRepository(s.ctx, forge.Repo{Owner: s.Repo.Owner, Name: "not-there"})
+	numbers, ok := s.Forge.(forge.RepositoryNumberer)
+	if !ok {
+		t.Fatal("the driver tells no repository's number")
+	}
+	for range 2 {
+		if n, err := numbers.RepositoryNumber(s.ctx, s.Repo); err != nil || n <= 0 || number != 0 && n != number {
+			t.Errorf("its number is %d, after %d (%v)", n, number, err)
+		} else {
+			number = n
+		}
+	}
+	_, err := numbers.RepositoryNumber(s.ctx, forge.Repo{Owner: s.Repo.Owner, Name: "not-there"})
+	wantKind(t, "the number of a repository that isn't there", err, forge.ErrNotFound)
+	_, err = inspectorOf(t, s.Forge).InspectRepository(s.ctx, forge.Repo{Owner: s.Repo.Owner, Name: "not-there"})
 	wantKind(t, "a repository that isn't there", err, forge.ErrNotFound)
 }
 

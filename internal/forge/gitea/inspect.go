@@ -29,6 +29,15 @@ func (d *Driver) InspectCredentials(ctx context.Context) (*forge.Credentials, er
 	return c, nil
 }
 
+// RepositoryNumber reads a repository's number. Gitea redirects a former name to what had it.
+func (d *Driver) RepositoryNumber(ctx context.Context, r forge.Repo) (int64, error) {
+	repo, resp, err := d.newClient(ctx).GetRepo(r.Owner, r.Name)
+	if err != nil {
+		return 0, wrapError("read the number of the repository "+r.String(), resp, err)
+	}
+	return repo.ID, nil
+}
+
 // InspectRepository reads a repository's settings, and what the token's account may do there.
 func (d *Driver) InspectRepository(ctx context.Context, r forge.Repo) (*forge.RepositorySettings, error) {
 	repo, resp, err := d.newClient(ctx).GetRepo(r.Owner, r.Name)

@@ -14,7 +14,7 @@ func TestInspect(t *testing.T) {
 	r, d, _ := newReplayServer(t)
 	ctx, wanted := context.Background(), forge.Hook{URL: "https://liftlock.example.com/webhooks/hub", Secret: "the secret"}
 	r.on("GET repos/acme/fleet", okResponse(jsonObject{
-		"full_name": "acme/vessels", "default_branch": "trunk", "archived": true, "has_pull_requests": false,
+		"id": 7, "full_name": "acme/vessels", "default_branch": "trunk", "archived": true, "has_pull_requests": false,
 		"allow_merge_commits": false, "allow_squash_merge": true, "permissions": jsonObject{"pull": true},
 	}))
 	got, err := d.InspectRepository(ctx, testRepoName)
@@ -23,6 +23,9 @@ func TestInspect(t *testing.T) {
 	}
 	if got.Name != "acme/vessels" || got.DefaultBranch != "trunk" || !got.Archived || !got.NoPulls || !slices.Equal(got.Methods, []string{"squash"}) || got.Permission != forge.PermissionRead {
 		t.Errorf("the repository is %+v", got)
+	}
+	if n, err := d.RepositoryNumber(ctx, testRepoName); err != nil || n != 7 {
+		t.Errorf("its number is %d, %v", n, err)
 	}
 	hook := func(change jsonObject) jsonObject {
 		h := jsonObject{"id": 1, "active": true, "config": jsonObject{"url": wanted.URL, "content_type": "json"}, "authorization_header": secretFingerprint(wanted.Secret),

@@ -94,6 +94,11 @@ func (p *App) teamDriver(ctx context.Context, t forge.Team, op string) (*Driver,
 	return p.driverOf(i, "").Driver, nil
 }
 
+// RepositoryNumber is the repository's driver's.
+func (p *App) RepositoryNumber(ctx context.Context, r forge.Repo) (int64, error) {
+	return onRepository(ctx, p, r, func(d *Driver) (int64, error) { return d.RepositoryNumber(ctx, r) })
+}
+
 // PullRequests is the repository's driver's.
 func (p *App) PullRequests(ctx context.Context, r forge.Repo, since time.Time) ([]forge.PullRequest, error) {
 	return onRepository(ctx, p, r, func(d *Driver) ([]forge.PullRequest, error) { return d.PullRequests(ctx, r, since) })

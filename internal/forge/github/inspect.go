@@ -64,6 +64,16 @@ func credentialsOf(resp *gh.Response) *forge.Credentials {
 	return c
 }
 
+// RepositoryNumber reads a repository's number. GitHub redirects a former name to what had it.
+func (d *Driver) RepositoryNumber(ctx context.Context, r forge.Repo) (int64, error) {
+	owner, name := repoPath(r)
+	repo, resp, err := d.api.Repositories.Get(ctx, owner, name)
+	if err != nil {
+		return 0, wrapError("read the number of the repository "+r.String(), resp, err)
+	}
+	return repo.GetID(), nil
+}
+
 // InspectRepository reads a repository's settings, and what the token may do there.
 func (d *Driver) InspectRepository(ctx context.Context, r forge.Repo) (*forge.RepositorySettings, error) {
 	owner, name := repoPath(r)

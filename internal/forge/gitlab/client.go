@@ -41,6 +41,9 @@ const (
 
 	// maxHooks bounds how many hooks' numbers are remembered.
 	maxHooks = 10_000
+
+	// maxStatuses bounds of how many commits the pipeline, and the status that was set, are remembered.
+	maxStatuses = 10_000
 )
 
 // Options say which GitLab, and who we are.
@@ -77,6 +80,9 @@ type Driver struct {
 	now      func() time.Time
 	projects *cache.Cache[forge.Repo, int64] // numbers by path
 	hooks    *cache.Cache[hookPlace, string] // likewise
+
+	pipelines *cache.Cache[commitPlace, pipeline]     // by the head of the merge request that they go for
+	statuses  *cache.Cache[statusPlace, placedStatus] // that were set
 
 	mu sync.Mutex
 	me forge.User // once it is known
@@ -129,6 +135,9 @@ func New(o Options) (*Driver, error) {
 		now:      o.Now,
 		projects: cache.New(o.Caches, cache.Options[forge.Repo, int64]{Name: "gitlab-projects", Entries: maxProjects}),
 		hooks:    cache.New(o.Caches, cache.Options[hookPlace, string]{Name: "gitlab-hooks", Entries: maxHooks}),
+
+		pipelines: cache.New(o.Caches, cache.Options[commitPlace, pipeline]{Name: "gitlab-pipelines", Entries: maxStatuses}),
+		statuses:  cache.New(o.Caches, cache.Options[statusPlace, placedStatus]{Name: "gitlab-statuses", Entries: maxStatuses}),
 	}, nil
 }
 

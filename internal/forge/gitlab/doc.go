@@ -8,14 +8,19 @@
 // once by their path and called by their number from then on, as GitLab takes no writes by a
 // path that has moved. It doesn't retry and decides nothing.
 //
+// A status belongs to a pipeline, not to a commit alone: it is set in the one that the merge request
+// goes by, and again in one that comes later.
+//
 // What GitLab can't do: it has no word for a status that failed by an error; it doesn't
 // request reviews of groups, nor a second one of who has reviewed; how a merge request is
 // merged is the project's choice, so a method that isn't the project's is refused before
-// anything lands; it keeps no status of a commit that is a fork's alone; what lands by a merge
-// train has a message of its own; and a merge's push is like any other, so that of a merge
-// request that an owner has deleted since, only who merged it and whom its commits name are
-// known. It also acts upon lines of texts that begin with a slash: those of ours are written
-// with a backslash before them, which isn't shown and is taken off again when they are read.
+// anything lands; it keeps no status of a commit that is a fork's alone; an external status
+// check has failed to it that isn't answered within two minutes, so none is answered; what
+// lands by a merge train has a message of its own; and a merge's push is like any other, so
+// that of a merge request that an owner has deleted since, only who merged it and whom its
+// commits name are known. It also acts upon lines of texts that begin with a slash: those of
+// ours are written with a backslash before them, which isn't shown and is taken off again when
+// they are read.
 //
 // Not verified against a GitLab, but held against its own description and pages (where there is
 // one, deploy/lab/gitlab.sh runs the contract on it):
@@ -37,7 +42,11 @@
 //     that a comment keeps a line with another word;
 //   - that approval_state shows its rules to who may only write;
 //   - how Git is answered at the path that a project had before it was moved;
-//   - what a status joins where a commit has several pipelines;
+//   - that a status with pipeline_id joins that pipeline in every edition, and that of merged results
+//     on the commit that a merge would make; without it, what it joins where a commit has several;
+//   - that head_pipeline is the one by which "pipelines must succeed" goes, and that a project's
+//     approval settings are shown to who may only write;
+//   - that a refusal for too many calls of one kind has the words by which it is known;
 //   - that a project's events show every push to whoever may read it, merges too, soon after it;
 //   - that a merge request is locked from before its branch moves until it is merged;
 //   - the length of every list beyond 10,000 entries.

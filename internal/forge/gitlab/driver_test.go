@@ -74,6 +74,69 @@ func TestStatusesThatStay(t *testing.T) {
 	}
 }
 
+// TestStatusInPipeline sets a status in the pipeline that goes for the merge request, once, and sees
+// the jobs of merged results, whose commit is another than the head.
+func TestStatusInPipeline(t *testing.T) {
+	status := forge.Status{Context: "liftlock", State: forge.StatusPending}
+	r, d := newReplayServer(t)
+	set := func(pipeline int64, commit, body string, answer response) {
+		t.Helper()
+		r.on("POST statuses/"+commit, answer)
+		before := len(r.calls("POST statuses/"))
+		status.Pipeline = pipeline
+		if err := d.SetStatus(ctx, testRepoName, head1, status); err != nil {
+			t.Errorf("in pipeline %d: %v", pipeline, err)
+		}
+		sent := r.calls("POST statuses/")[before:]
+		if body == "" && len(sent) > 0 || body != "" && (len(sent) != 1 || !strings.HasPrefix(sent[0], "POST statuses/"+commit+"?") || !strings.Contains(sent[0], body)) {
+			t.Errorf("in pipeline %d: sent %q, want %s", pipeline, sent, body)
+		}
+	}
+	read := func(pipeline int64, sha string) {
+		t.Helper()
+		r.on("GET merge_requests/7", okResponse(mergeRequestJSON(jsonObject{"head_pipeline": jsonObject{"id": pipeline, "sha": sha}})))
+		if pr, err := d.PullRequest(ctx, testRepoName, 7); err != nil || pr.Pipeline != pipeline {
+			t.Errorf("read %+v, %v", pr, err)
+		}
+	}
+	set(0, head1, `"description":""}`, response{201, nil, `{"pipeline_id":31}`}) // an external one was made
+	read(31, head1)
+	set(31, head1, "", response{500, nil, ""})                                   // it is there already
+	read(32, head1)                                                              // somebody has started another
+	set(32, head1, `"pipeline_id":32`, response{201, nil, `{"pipeline_id":32}`}) //
+	set(32, head1, "", response{500, nil, ""})                                   // once
+	read(33, land1)                                                              // of merged results
+	set(33, land1, `"pipeline_id":33`, response{201, nil, `{"pipeline_id":33}`}) //
+	status.State = forge.StatusSuccess
+	set(33, land1, `"state":"success"`, response{201, nil, `{"pipeline_id":33}`})
+	read(34, head1)
+	set(34, head1, `"pipeline_id":34`, errorResponse(400, `Cannot transition status via :enqueue from :pending`))
+	set(34, head1, "", response{500, nil, ""})
+
+	read(35, land1)
+	job := func(id int, name string) jsonObject { return jsonObject{"id": id, "name": name, "status": "success"} }
+	r.on("GET repository/commits/"+head1+"/statuses", okResponse([]jsonObject{job(1, "liftlock")}))
+	r.on("GET repository/commits/"+land1+"/statuses", okResponse([]jsonObject{job(2, "test")}))
+	if got, err := d.Checks(ctx, testRepoName, head1); err != nil || len(got) != 2 || got[0].Name != "liftlock" || got[1].Name != "test" {
+		t.Errorf("checks %+v, %v", got, err)
+	}
+	if got, err := d.Statuses(ctx, testRepoName, head1); err != nil || len(got) != 2 {
+		t.Errorf("statuses %+v, %v", got, err)
+	}
+}
+
+// TestStatusInDeletedPipeline sets a status anywhere when the pipeline isn't there any more.
+func TestStatusInDeletedPipeline(t *testing.T) {
+	r, d := newReplayServer(t)
+	r.on("POST statuses/"+head1, errorResponse(404, "404 Pipeline Not Found"), response{201, nil, `{"pipeline_id":40}`})
+	if err := d.SetStatus(ctx, testRepoName, head1, forge.Status{Context: "liftlock", State: forge.StatusPending, Pipeline: 39}); err != nil {
+		t.Error(err)
+	}
+	if sent := r.calls("POST statuses/"); len(sent) != 2 || !strings.Contains(sent[0], `"pipeline_id":39`) || strings.Contains(sent[1], "pipeline_id") {
+		t.Errorf("sent %q", sent)
+	}
+}
+
 func TestChecks(t *testing.T) {
 	r, d := newReplayServer(t)
 	ci := jsonObject{"id": 5, "username": "ci"}

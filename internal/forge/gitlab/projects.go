@@ -17,7 +17,8 @@ type project struct {
 
 	ChecksSucceed   bool `json:"only_allow_merge_if_pipeline_succeeds"`
 	ThreadsResolved bool `json:"only_allow_merge_if_all_discussions_are_resolved"`
-	Approvals       int  `json:"approvals_before_merge"` // that rules of merge requests don't replace; not shown in the free edition
+	StatusChecks    bool `json:"only_allow_merge_if_all_status_checks_passed"` // external ones; not shown below Ultimate
+	Approvals       *int `json:"approvals_before_merge"`                       // that rules of merge requests don't replace; nil: not shown, in the free edition
 }
 
 // projectID is the number of a project, found once by its path. ErrNotFound when there is
@@ -26,6 +27,15 @@ func (d *Driver) projectID(ctx context.Context, r forge.Repo) (int64, error) {
 	if id, ok := d.projects.Get(r); ok {
 		return id, nil
 	}
+	id, err := d.RepositoryNumber(ctx, r)
+	if err == nil {
+		d.projects.Put(r, id)
+	}
+	return id, err
+}
+
+// RepositoryNumber reads the project's number, by its path. ErrNotFound as for every other call.
+func (d *Driver) RepositoryNumber(ctx context.Context, r forge.Repo) (int64, error) {
 	op := "find the project " + r.String()
 	var p project
 	if _, err := d.call(ctx, op, http.MethodGet, nil, &p, "projects", r.String()); err != nil {
@@ -34,14 +44,7 @@ func (d *Driver) projectID(ctx context.Context, r forge.Repo) (int64, error) {
 	if p.ID == 0 {
 		return 0, &forge.Error{Op: op, Kind: forge.ErrInvalid, Message: "the answer has no project's number"}
 	}
-	d.projects.Put(r, p.ID)
 	return p.ID, nil
-}
-
-// RepositoryNumber is the project's number, which its webhooks carry and which stays when it is
-// renamed or moved. ErrNotFound as for every other call.
-func (d *Driver) RepositoryNumber(ctx context.Context, r forge.Repo) (int64, error) {
-	return d.projectID(ctx, r)
 }
 
 // readProject reads how a project merges, as it is now.

@@ -30,6 +30,7 @@ type mergeRequest struct {
 	MergeCommitSHA  string     `json:"merge_commit_sha"`
 	SquashCommitSHA string     `json:"squash_commit_sha"`
 	MergeStatus     string     `json:"detailed_merge_status"`
+	HeadPipeline    *pipeline  `json:"head_pipeline"`                // not in lists
 	MergesByItself  bool       `json:"merge_when_pipeline_succeeds"` // on a merge train, or by auto-merge
 	MergeUser       *account   `json:"merge_user"`                   // also who wants it merged later
 	MergedBy        *account   `json:"merged_by"`                    // before 14.7
@@ -73,6 +74,9 @@ func (m *mergeRequest) pullRequest() forge.PullRequest {
 	pr.Mergeable, pr.MergeReason = toMergeable(m.State, m.MergeStatus)
 	if m.MergesByItself && (m.State == "opened" || m.State == mergeLocked) {
 		pr.Queue = forge.Queued
+	}
+	if m.HeadPipeline != nil {
+		pr.Pipeline = m.HeadPipeline.ID
 	}
 	switch m.State {
 	case "merged":
@@ -145,6 +149,9 @@ func (d *Driver) PullRequest(ctx context.Context, r forge.Repo, n int) (*forge.P
 		return nil, err
 	}
 	pr := m.pullRequest()
+	if m.HeadPipeline != nil {
+		d.pipelines.Put(commitPlace{r, m.SHA}, *m.HeadPipeline)
+	}
 	d.addApprovalRules(ctx, r, &pr)
 	return &pr, nil
 }

@@ -26,19 +26,51 @@ func (d *Driver) Rules(ctx context.Context, r forge.Repo, branch string) (*forge
 	if err != nil {
 		return nil, err
 	}
-	found := &forge.BranchRules{Sets: []forge.RuleSet{p.ruleSet()}}
+	set := p.ruleSet()
+	if p.Approvals != nil {
+		if set.DropsApprovals, err = d.dropsApprovals(ctx, r); err != nil {
+			return nil, err
+		}
+	}
+	found := &forge.BranchRules{Sets: []forge.RuleSet{set}}
 	return found, d.addProtection(ctx, r, branch, found)
 }
 
+// dropsApprovals says whether the project removes all approvals of a merge request when commits are
+// added to it. Where the account isn't shown that, it isn't known to.
+func (d *Driver) dropsApprovals(ctx context.Context, r forge.Repo) (bool, error) {
+	var settings struct {
+		Reset bool `json:"reset_approvals_on_push"`
+	}
+	_, err := d.callProject(ctx, "read the approval settings of "+r.String(), r, http.MethodGet, nil, &settings, "approvals")
+	switch statusOf(err) {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
+		if !isMissingProject(err) {
+			return false, nil
+		}
+	}
+	return settings.Reset, err
+}
+
+// externalChecks is what a project demands that has checks of GitLab's answered by other services:
+// Liftlock answers none, as GitLab fails one that isn't answered within two minutes.
+const externalChecks = "external status checks succeed, which Liftlock doesn't answer"
+
 func (p *project) ruleSet() forge.RuleSet {
 	set := forge.RuleSet{
-		Name: "the project's settings", AnyChecks: p.ChecksSucceed, Threads: p.ThreadsResolved, Approvals: p.Approvals,
+		Name: "the project's settings", AnyChecks: p.ChecksSucceed, Threads: p.ThreadsResolved,
 		UpToDate: p.MergeMethod == "ff" || p.MergeMethod == "rebase_merge", LinearHistory: p.MergeMethod == "ff",
 	}
 	for _, method := range []string{"merge", "squash", "rebase"} {
 		if why, _ := refuseMethod(*p, method); why == "" {
 			set.Methods = append(set.Methods, method)
 		}
+	}
+	if p.Approvals != nil {
+		set.Approvals = *p.Approvals
+	}
+	if p.StatusChecks {
+		set.Others = []string{externalChecks}
 	}
 	if p.QueueMerges {
 		set.Queue = &forge.QueueRule{}

@@ -30,6 +30,10 @@ func TestRules(t *testing.T) {
 		{"who isn't a Maintainer", jsonObject{"merge_method": "rebase_merge"}, map[string]response{branch: okResponse(jsonObject{"protected": true}), protection: errorResponse(403, "403 Forbidden")},
 			forge.BranchRules{Sets: []forge.RuleSet{{Name: "the project's settings", UpToDate: true, Methods: []string{"merge", "squash"}}, {Name: `protected branch "main"`, Mergers: []string{"Maintainers, or whom the protection names"}}},
 				Hidden: "what else the protection of the branch main demands: only Maintainers see it, and only where it names the branch itself"}, nil},
+		{"approvals that go with a push, and external checks", jsonObject{"merge_method": "ff", "approvals_before_merge": 2, "only_allow_merge_if_all_status_checks_passed": true},
+			map[string]response{branch: okResponse(jsonObject{"name": "main"}), "GET approvals": okResponse(jsonObject{"reset_approvals_on_push": true})},
+			forge.BranchRules{Sets: []forge.RuleSet{{Name: "the project's settings", Approvals: 2, DropsApprovals: true, UpToDate: true, LinearHistory: true, Methods: []string{"squash", "rebase"}, Others: []string{externalChecks}}}}, nil},
+		{"whose approval settings can't be read", jsonObject{"approvals_before_merge": 0}, map[string]response{branch: okResponse(jsonObject{"name": "main"}), "GET approvals": errorResponse(502, "")}, forge.BranchRules{}, forge.ErrRetryable},
 		{"the branch can't be read", jsonObject{}, map[string]response{branch: errorResponse(502, "")}, forge.BranchRules{}, forge.ErrRetryable},
 		{"the protection can't be read", jsonObject{}, map[string]response{branch: okResponse(jsonObject{"protected": true}), protection: errorResponse(502, "")}, forge.BranchRules{}, forge.ErrRetryable},
 	} {

@@ -30,6 +30,7 @@ type newStatus struct {
 	Name        string `json:"name"`
 	TargetURL   string `json:"target_url,omitempty"`
 	Description string `json:"description"`
+	Pipeline    int64  `json:"pipeline_id,omitempty"`
 }
 
 // setStates are GitLab's states for ours. It has one for what failed by an error too.
@@ -37,32 +38,91 @@ var setStates = map[forge.StatusState]string{
 	forge.StatusPending: "pending", forge.StatusSuccess: "success", forge.StatusFailure: "failed", forge.StatusError: "failed",
 }
 
-// SetStatus sets a commit status. GitLab refuses to set one to the state that it is in, and
-// keeps its description then. ErrUnsupported: the commit is a fork's alone, and has its
-// pipelines there.
+// pipeline is the one by which GitLab tells whether a merge request's pipelines succeed.
+type pipeline struct {
+	ID  int64  `json:"id"`
+	SHA string `json:"sha"` // the head; of merged results the commit that a merge would make
+}
+
+// commitPlace is a commit in a project.
+type commitPlace struct {
+	repo   forge.Repo
+	commit string
+}
+
+// statusPlace is where a status is.
+type statusPlace struct {
+	commitPlace
+	context string
+}
+
+// placedStatus is a status that was set, and the pipeline that it has joined.
+type placedStatus struct {
+	status   forge.Status // without its Pipeline
+	pipeline int64
+}
+
+// SetStatus sets a commit status. It belongs to a pipeline: s.Pipeline, or one of the commit's, or an
+// external one that GitLab makes for it. What it was set to last isn't set again there. GitLab refuses
+// to set one to the state that it is in, and keeps its description then. ErrUnsupported: the commit
+// is a fork's alone, and has its pipelines there.
 func (d *Driver) SetStatus(ctx context.Context, r forge.Repo, commit string, s forge.Status) error {
-	_, err := d.callProject(ctx, "set the status "+s.Context+" on a commit of "+r.String(), r, http.MethodPost, newStatus{
-		State: setStates[s.State], Name: s.Context, TargetURL: s.TargetURL, Description: wording.ClipRunes(s.Description, maxDescription),
-	}, nil, "statuses", commit)
-	if statusOf(err) == http.StatusBadRequest && strings.Contains(asError(err).Message, "Cannot transition status") {
+	place, wanted := statusPlace{commitPlace{r, commit}, s.Context}, s.Pipeline
+	s.Pipeline = 0
+	if last, ok := d.statuses.Get(place); ok && last.status == s && (wanted == 0 || wanted == last.pipeline) {
 		return nil
 	}
-	if statusOf(err) == http.StatusNotFound && strings.Contains(asError(err).Message, "References for commit") {
-		asError(err).Kind = forge.ErrUnsupported // the commit is there, and on none of the project's branches
+	joined, err := d.postStatus(ctx, r, commit, s, wanted)
+	if wanted != 0 && statusOf(err) == http.StatusNotFound && !isMissingProject(err) { // somebody deleted it
+		joined, err = d.postStatus(ctx, r, commit, s, 0)
+	}
+	if err == nil && joined != 0 {
+		d.statuses.Put(place, placedStatus{s, joined})
 	}
 	return err
 }
 
-// listStatuses gives, for each key, the status with the highest number, as it was listed last.
+// postStatus sets a status on a commit, in a pipeline unless that is 0, and gives the pipeline that
+// it is in then; 0: GitLab didn't say.
+func (d *Driver) postStatus(ctx context.Context, r forge.Repo, commit string, s forge.Status, pipeline int64) (joined int64, err error) {
+	if p, ok := d.pipelines.Get(commitPlace{r, commit}); ok && pipeline != 0 && p.ID == pipeline && p.SHA != "" {
+		commit = p.SHA
+	}
+	set := struct {
+		Pipeline int64 `json:"pipeline_id"`
+	}{pipeline}
+	_, err = d.callProject(ctx, "set the status "+s.Context+" on a commit of "+r.String(), r, http.MethodPost, newStatus{
+		State: setStates[s.State], Name: s.Context, TargetURL: s.TargetURL, Description: wording.ClipRunes(s.Description, maxDescription), Pipeline: pipeline,
+	}, &set, "statuses", commit)
+	if statusOf(err) == http.StatusBadRequest && strings.Contains(asError(err).Message, "Cannot transition status") {
+		return pipeline, nil
+	}
+	if statusOf(err) == http.StatusNotFound && strings.Contains(asError(err).Message, "References for commit") {
+		asError(err).Kind = forge.ErrUnsupported // the commit is there, and on none of the project's branches
+	}
+	return set.Pipeline, err
+}
+
+// listStatuses gives, for each key, the status with the highest number, as it was listed last: of the
+// commit, and where the pipeline that goes for it is of merged results of what a merge would make.
 func listStatuses[K comparable](ctx context.Context, d *Driver, r forge.Repo, commit string, key func(commitStatus) K) (map[K]commitStatus, error) {
+	commits := []string{commit}
+	if p, ok := d.pipelines.Get(commitPlace{r, commit}); ok && p.SHA != "" && p.SHA != commit {
+		commits = append(commits, p.SHA)
+	}
 	newest := map[K]commitStatus{}
-	err := forEach(ctx, d, "list the statuses of a commit of "+r.String(), r, maxPages, query{All: true}, func(s commitStatus) bool {
-		if known, ok := newest[key(s)]; !ok || s.ID >= known.ID {
-			newest[key(s)] = s
+	for _, sha := range commits {
+		err := forEach(ctx, d, "list the statuses of a commit of "+r.String(), r, maxPages, query{All: true}, func(s commitStatus) bool {
+			if known, ok := newest[key(s)]; !ok || s.ID >= known.ID {
+				newest[key(s)] = s
+			}
+			return false
+		}, "repository", "commits", sha, "statuses")
+		if err != nil {
+			return nil, err
 		}
-		return false
-	}, "repository", "commits", commit, "statuses")
-	return newest, err
+	}
+	return newest, nil
 }
 
 // Statuses are the newest of each name, of whatever branch and pipeline.

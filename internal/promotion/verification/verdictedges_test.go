@@ -141,6 +141,12 @@ func TestVerdictEdges(t *testing.T) {
 			s.app.Operation.Partial, s.app.Pending = true, true
 			s.judgeAt(second, Degraded, "boom")
 		}},
+		{"a sync that is over waits for nothing any more", func(s *scenario) {
+			s.notice()
+			s.operate("Succeeded", "waiting for healthy state of argoproj.io/Rollout/web")
+			s.app.Health = "Suspended"
+			s.judgeAt(0, Syncing, "although the sync of this commit succeeded")
+		}},
 		{"a sync that ended in a phase that isn't known", func(s *scenario) {
 			s.notice()
 			s.operate("Paused", "")

@@ -38,7 +38,7 @@ var levels = map[Code]Level{
 	"hook-address": Fail, "hook-forbidden": Fail, "hook-unread": Unknown,
 
 	"branch-missing": Fail, "git-refused": Fail, "git-unread": Unknown,
-	"rules-unread": Unknown, "rules-hidden": Unknown, "method-refused": Fail, "linear-history": Fail, "merge-forbidden": Fail, "rules-bypassed": Fail, "rules-bypass-unsure": Warn, "signatures-required": Fail, "merges-signed": Unknown, "status-optional": Warn, "queue-unheard": Fail,
+	"rules-unread": Unknown, "rules-hidden": Unknown, "method-refused": Fail, "linear-history": Fail, "approvals-dropped": Warn, "merge-forbidden": Fail, "rules-bypassed": Fail, "rules-bypass-unsure": Warn, "signatures-required": Fail, "merges-signed": Unknown, "status-optional": Warn, "queue-unheard": Fail,
 	"branches-open": Warn, "branches-closed": Fail, "branches-unread": Unknown,
 
 	"probe-push": Fail, "probe-status": Fail, "probe-delete": Fail, "probe-unread": Unknown,

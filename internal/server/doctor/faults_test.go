@@ -108,7 +108,7 @@ var repositoryFaults = []fault{
 	{name: "no access", plant: func(in *installation) { in.do(in.em.Grant(repoName, botLogin, emulator.NoPermission)) }, want: []doctor.Code{"repository-missing"}},
 	{name: "it only reads", developer: true, plant: func(in *installation) { in.do(in.em.Grant(repoName, botLogin, emulator.Read)) }, want: []doctor.Code{"hook-forbidden", "write-missing"}},
 	{name: "archived", plant: func(in *installation) { in.do(in.em.ArchiveRepository(repoName, true)) }, want: []doctor.Code{"repository-archived"}},
-	{name: "renamed", faces: []emulator.Face{onGitLab}, plant: func(in *installation) { in.do(in.em.MoveRepository(repoName, "acme/ships")) }, want: []doctor.Code{"repository-renamed"}},
+	{name: "renamed", plant: func(in *installation) { in.do(in.em.MoveRepository(repoName, "acme/ships")) }, want: []doctor.Code{"repository-renamed"}},
 	{name: "another branch", plant: func(in *installation) {
 		edit("manageWebhooks", "branch: topic, manageWebhooks")(in)
 		in.do(in.em.Protect(repoName, "topic", emulator.Protection{Contexts: []string{"liftlock"}}))

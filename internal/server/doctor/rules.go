@@ -154,6 +154,7 @@ func (j *rulesJudge) judgeBranch(found *findings, where, branch string) {
 		found.add("rules-bypass-unsure", where, "Liftlock's account may bypass a part of them, or the forge doesn't show whether it may ("+strings.Join(maybeBypassed(j.rules), ", ")+"): a merge that the forge blocks, and no rule explains, waits for a person instead of being tried", "take it, its teams and its role off the bypass lists; in classic protection switch on Do not allow bypassing the above settings")
 	}
 	j.judgeSignatures(found, where)
+	j.judgeApprovals(found, where)
 	requires := func(s *forge.RuleSet) bool { return s.AnyChecks || slices.Contains(s.Checks, ownStatus) }
 	unheard := j.noDeliveries && j.rules.Queue() != nil
 	const webhook = "give the server an externalURL that the forge reaches, and the repository a webhook to it that is on"
@@ -173,6 +174,16 @@ func (j *rulesJudge) judgeBranch(found *findings, where, branch string) {
 			cure = webhook + ", and only then require the commit status liftlock: without one the merge queue would wait for it until its timeout"
 		}
 		found.add("status-optional", where, "the commit status liftlock isn't required: people can merge past gates, holds and freezes", cure)
+	}
+}
+
+// judgeApprovals judges whether the approvals that GitLab demands stay when a merge request is brought
+// up to date, which takes a push there. Other forges bring one up to date themselves, and keep them.
+func (j *rulesJudge) judgeApprovals(found *findings, where string) {
+	for i := range j.rules.Sets {
+		if s := &j.rules.Sets[i]; j.forgeType == config.GitLab && s.UpToDate && s.DropsApprovals && s.Approvals > 0 {
+			found.add("approvals-dropped", where, s.Name+" demand approvals, remove them when commits are added, and merge only what is up to date: whenever another one lands, a promotion needs new approvals", "let the project make merge commits, or switch on merge trains; or keep approvals when commits are added")
+		}
 	}
 }
 

@@ -1,0 +1,57 @@
+package facts
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store"
+)
+
+// TestListQueuedMerges lists what is on its way by the forge's merge queue, and what may be
+// because nothing was read of it since it joined.
+func TestListQueuedMerges(t *testing.T) {
+	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	pulls, _, r := newCachedPulls(t, now)
+	s := pulls.store.(*store.Store)
+	o := &recordGatherer{store: s, pulls: pulls}
+	hourAgo, before := now.Add(-time.Hour), now.Add(-time.Minute)
+	pull := func(number int, state forge.State, queue forge.QueueState) store.Pull {
+		pr := forge.PullRequest{Number: number, Branch: "liftlock/shop/qa/web", State: state, Queue: queue, Head: "h", UpdatedAt: before}
+		return pulls.pullRow(r, pr, nil, true)
+	}
+	err := s.Tx(t.Context(), "test", func(tx *store.Tx) error {
+		for number, joined := range map[int]joinedQueue{
+			1: {At: before, Pipeline: "shop"},                   // it is in the queue
+			2: {At: before, Pipeline: "shop"},                   // it was read since, and is out of it
+			3: {At: now, Pipeline: "shop"},                      // it wasn't read since
+			4: {At: before, Pipeline: "shop"},                   // it landed
+			5: {At: before, Pipeline: "other"},                  // it counts in another pipeline's limit
+			6: {At: hourAgo, Pipeline: "shop"},                  // it joined at the time, not since
+			7: {At: before, Pipeline: "shop"},                   // the store has no such pull request
+			8: {At: hourAgo.Add(time.Second), Pipeline: "shop"}, // it is in the queue for long
+		} {
+			if err := PutJoinedQueue(t.Context(), tx, r.ID, number, "h", joined.Pipeline, joined.At); err != nil {
+				return err
+			}
+		}
+		for key, raw := range map[string]string{"no number": `{}`, "9": `[`} {
+			if err := tx.PutState(t.Context(), joinedQueuePrefix(r.ID)+key, []byte(raw)); err != nil {
+				return err
+			}
+		}
+		return tx.PutPulls(t.Context(), pull(1, forge.Open, forge.Queued), pull(2, forge.Open, forge.NotQueued), pull(3, forge.Open, forge.NotQueued), pull(4, forge.Merged, forge.Queued),
+			pull(5, forge.Open, forge.Queued), pull(6, forge.Open, forge.Queued), pull(8, forge.Open, forge.Queued), pull(9, forge.Open, forge.Queued))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := o.listQueuedMerges(t.Context(), r.ID, "shop", hourAgo)
+	want := []promotion.QueuedMerge{{Pull: 1, At: before}, {Pull: 3, At: now}, {Pull: 8, At: hourAgo.Add(time.Second)}}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("wanted, got (%v):\n%s", err, diff)
+	}
+}

@@ -1,0 +1,47 @@
+package facts
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+// errAway is what a store answers that is away.
+var errAway = errors.New("the database is away")
+
+// awayStates is a store that is away.
+type awayStates struct{}
+
+func (awayStates) State(context.Context, string) ([]byte, bool, error) { return nil, false, errAway }
+
+// TestStoreThatIsAway holds that what can't be read of the store is an error and never nothing:
+// nothing would mean that nobody holds, asked for or reviewed it.
+func TestStoreThatIsAway(t *testing.T) {
+	const repo = "hub:acme/fleet"
+	ctx := t.Context()
+	for name, read := range map[string]func() error{
+		"holds":       func() error { _, err := ReadPullHolds(ctx, awayStates{}, repo, 7); return err },
+		"requesters":  func() error { _, err := ReadRequesters(ctx, awayStates{}, repo, 7); return err },
+		"comments":    func() error { _, err := ReadCommentsRead(ctx, awayStates{}, repo, 7); return err },
+		"requests":    func() error { _, err := ReadReviewRequests(ctx, awayStates{}, repo, 7); return err },
+		"the queue":   func() error { _, err := readJoinedQueue(ctx, awayStates{}, repo, 7, "h"); return err },
+		"deployments": func() error { _, err := ReadDeployments(ctx, awayStates{}, promotion.Unit{Repo: repo}); return err },
+	} {
+		if err := read(); !errors.Is(err, errAway) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestEarliestKnown takes the first time that a forge told; none when it told none.
+func TestEarliestKnown(t *testing.T) {
+	merged, updated := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), time.Date(2026, 5, 1, 13, 0, 0, 0, time.UTC)
+	for want, times := range map[time.Time][]time.Time{merged: {{}, merged, updated}, updated: {updated, merged}, {}: {{}, {}}} {
+		if got := earliestKnown(times...); !got.Equal(want) {
+			t.Errorf("of %s it is %s", times, got)
+		}
+	}
+}

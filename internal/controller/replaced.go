@@ -1,0 +1,52 @@
+package controller
+
+import (
+	"context"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/forge"
+)
+
+// ReplacedRepositories are the repositories that rest because another has their name by now, and
+// since when that is known.
+func (e *Controller) ReplacedRepositories() map[string]time.Time { return e.replaced.all() }
+
+// runUnlessReplaced runs a key; those of a repository rest while another one has its name. A name
+// that was given up may be anybody's: what is there has other rules, and other people. It is read at
+// each sweep, which a webhook of the other one brings forward.
+func (e *Controller) runUnlessReplaced(ctx context.Context, r *Repository, k wake.Key) (time.Time, error) {
+	if k.Kind == wake.Sweep || e.replaced.rests(r.ID) && k.Kind == wake.Repository {
+		if err := e.checkNumber(ctx, r); err != nil {
+			return time.Time{}, err
+		}
+	}
+	if e.replaced.rests(r.ID) {
+		return e.opts.Clock.Now().Add(restingDelay), nil
+	}
+	return e.runUnlessArchived(ctx, r, k)
+}
+
+// checkNumber reads whether a repository's name is still its own. What can't be read now is as it was.
+func (e *Controller) checkNumber(ctx context.Context, r *Repository) error {
+	f, ok := r.Forge.(forge.RepositoryNumberer)
+	if !ok || r.Number == 0 {
+		return nil
+	}
+	number, err := f.RepositoryNumber(ctx, r.Name)
+	if err != nil {
+		return ctx.Err()
+	}
+	replaced := number != r.Number
+	if !e.replaced.set(r.ID, replaced, e.opts.Clock.Now()) {
+		return nil
+	}
+	if replaced {
+		e.opts.Log.Warn("another repository has this name by now: nothing is done there; write the name that the former one has now into the server's file", zap.String("repository", r.ID), zap.Int64("number", number), zap.Int64("former", r.Number))
+		return nil
+	}
+	e.opts.Log.Info("the repository has its name again", zap.String("repository", r.ID))
+	return e.wakeUnits(ctx, r)
+}

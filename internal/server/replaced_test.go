@@ -1,0 +1,76 @@
+package server_test
+
+import (
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/liftlock/liftlock/internal/emulator"
+)
+
+// eachFace runs a test on the faces of the forge.
+func eachFace(t *testing.T, test func(t *testing.T, face emulator.Face)) {
+	t.Helper()
+	for _, face := range []emulator.Face{emulator.GitHub, emulator.GitLab} {
+		t.Run(string(face), func(t *testing.T) { test(t, face) })
+	}
+}
+
+// replaceRepository has the repository give its name up for moved, and somebody make another under it.
+func (s *harness) replaceRepository(moved string) {
+	s.t.Helper()
+	s.must("give the name up", s.Forge.MoveRepository(repoName, moved))
+	s.must("make another", s.Forge.CreateRepo(repoName, emulator.RepoOptions{Author: "linus", Message: "Overlays", Files: maps.Clone(s.repositoryFiles()), Access: map[string]emulator.Permission{bot: emulator.Admin, "linus": emulator.Write}, GitLab: s.opts.project()}))
+	s.must("make its hook", s.Forge.AddHook(repoName, "linus", emulator.Hook{URL: s.url + "/webhooks/hub", Secret: secret, Active: true}))
+	s.commitRelease("web", "6.6.6")
+}
+
+// awaitReady waits until /readyz says something.
+func (s *harness) awaitReady(text string) {
+	s.t.Helper()
+	s.waitFor("it says "+text, func() (bool, string) {
+		_, ready := s.getText("/readyz")
+		return strings.Contains(ready, text), ready
+	})
+}
+
+// TestReplacedRepository: a repository that somebody makes under the name that one has given up is not
+// taken for it, neither by a server that runs nor by one that starts, and the server says what to do.
+// Where the name is given back, all goes on.
+func TestReplacedRepository(t *testing.T) {
+	eachFace(t, func(t *testing.T, face emulator.Face) {
+		s := startHarness(t, harnessOptions{face: face, pipeline: pipelineYAML(nil, dev, qa)})
+		s.awaitJudged()
+		s.awaitIdle()
+		giveBack := func(other, tag string) {
+			pulls, err := s.Forge.Pulls(repoName)
+			s.must("list its pull requests", err)
+			for _, p := range pulls {
+				if p.Author == bot {
+					t.Errorf("#%d was opened in it: %s", p.Number, p.Title)
+				}
+			}
+			s.must("rename the other", s.Forge.MoveRepository(repoName, other))
+			s.must("give the name back", s.Forge.MoveRepository("acme/ships", repoName))
+			s.commitRelease("web", tag)
+			s.awaitVerified("web", "qa", tag)
+			if _, ready := s.getText("/readyz"); strings.Contains(ready, "another repository") {
+				t.Errorf("it rests still: %s", ready)
+			}
+			s.awaitIdle()
+		}
+		s.replaceRepository("acme/ships")
+		s.awaitReady("repository hub:" + repoName + ": another repository has this name by now, and nothing is done there: write the name that the former one has now")
+		s.awaitIdle()
+		if n := s.countLogged("a run failed and is tried again"); n != 0 {
+			t.Errorf("%d runs failed", n)
+		}
+		giveBack("acme/first", "1.1.0")
+		s.replaceRepository("acme/ships")
+		s.awaitReady("another repository has this name by now")
+		s.stop()
+		s.start()
+		s.awaitReady("another repository has this name by now: the number of " + repoName + " was ")
+		giveBack("acme/second", "1.2.0")
+	})
+}
