@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -18,11 +20,20 @@ import (
 	"github.com/liftlock/liftlock/policies"
 )
 
-// enqueueMerge asks the repository's merge key to merge for a unit.
-func (e *Controller) enqueueMerge(ctx context.Context, u promotion.Unit) error {
+// queuedReverts is what the keys of the states begin with that say of the units in a repository's
+// queue which of them want to merge a revert.
+func queuedReverts(repo string) string { return "queuedrevert|" + repo + "|" }
+
+// enqueueMerge asks the repository's merge key to merge for a unit; a revert before all promotions.
+func (e *Controller) enqueueMerge(ctx context.Context, u promotion.Unit, revert bool) error {
 	return e.opts.Store.Tx(ctx, "enqueueMerge", func(tx *store.Tx) error {
 		if err := tx.EnqueueMerge(ctx, u.Repo, wake.UnitName(u)); err != nil {
 			return err
+		}
+		if revert {
+			if err := tx.PutState(ctx, queuedReverts(u.Repo)+wake.UnitName(u), []byte("true")); err != nil {
+				return err
+			}
 		}
 		return tx.WakeAs(ctx, store.Urgent, wake.ForMerge(u.Repo).String())
 	})
@@ -33,14 +44,15 @@ func (e *Controller) enqueueMerge(ctx context.Context, u promotion.Unit) error {
 // branch, so that the forge computes anew, and hundreds that look again each time would use up
 // its limits with it.
 func (e *Controller) awaitTurn(ctx context.Context, ev *facts.Evaluation, d *promotion.Decision) error {
-	if !awaitsMergeability(ev, d) {
+	waits, revert := awaitsMergeability(ev, d)
+	if !waits {
 		return nil
 	}
 	queued, err := e.opts.Store.MergeQueue(ctx, ev.Unit.Repo)
 	if err != nil || len(queued) == 0 {
 		return err
 	}
-	return e.enqueueMerge(ctx, ev.Unit)
+	return e.enqueueMerge(ctx, ev.Unit, revert)
 }
 
 // errUncomputed ends a turn in which the forge didn't come to tell whether it would merge.
@@ -69,10 +81,14 @@ func (e *Controller) runMergeQueue(ctx context.Context, r *Repository) (time.Tim
 		return time.Time{}, err
 	}
 	var failed error
-	isFetched := false
-	for _, w := range queued {
+	isFetched, served := false, map[string]bool{}
+	for {
+		w, err := e.nextMerge(ctx, r.ID, queued, served)
+		if err != nil || w == "" {
+			return time.Time{}, errors.Join(failed, err)
+		}
+		served[w] = true
 		u, ok := wake.ParseUnitName(w)
-		var err error
 		if ok {
 			err = e.mergeUnit(ctx, r, u, !isFetched)
 			isFetched = err == nil || errors.Is(err, errUncomputed)
@@ -81,13 +97,16 @@ func (e *Controller) runMergeQueue(ctx context.Context, r *Repository) (time.Tim
 			// Its wish stays; the others' don't wait for it.
 			failed = errors.Join(failed, fmt.Errorf("merge for %s: %w", w, err))
 			if ctx.Err() != nil || errors.Is(err, forge.ErrRateLimited) {
-				break // nobody's would be served now
+				return time.Time{}, failed // nobody's would be served now
 			}
 			continue
 		}
 		again := e.opts.Clock.Now().Add(e.mergeDelay(w, err != nil))
 		if err := e.opts.Store.Tx(ctx, "dequeueMerges", func(tx *store.Tx) error {
 			if err := tx.DequeueMerge(ctx, r.ID, w); err != nil {
+				return err
+			}
+			if err := tx.DeleteState(ctx, queuedReverts(r.ID)+w); err != nil {
 				return err
 			}
 			if !ok {
@@ -98,7 +117,27 @@ func (e *Controller) runMergeQueue(ctx context.Context, r *Repository) (time.Tim
 			return time.Time{}, err
 		}
 	}
-	return time.Time{}, failed
+}
+
+// nextMerge is whose turn it is of those in a repository's queue that haven't been served: first who
+// wants to merge a revert, also where that came up after the queue was read, so that none waits behind
+// hundreds of promotions. Empty: all have been.
+func (e *Controller) nextMerge(ctx context.Context, repo string, queued []string, served map[string]bool) (string, error) {
+	prefix := queuedReverts(repo)
+	reverts, err := e.opts.Store.StateByPrefix(ctx, prefix)
+	if err != nil {
+		return "", err
+	}
+	for _, key := range slices.Sorted(maps.Keys(reverts)) {
+		if w := strings.TrimPrefix(key, prefix); !served[w] {
+			return w, nil
+		}
+	}
+	i := slices.IndexFunc(queued, func(w string) bool { return !served[w] })
+	if i < 0 {
+		return "", nil
+	}
+	return queued[i], nil
 }
 
 // mergeRetryDelay lets the forge settle after a merge that came too early: right
@@ -159,8 +198,8 @@ func (e *Controller) mergeUnit(ctx context.Context, r *Repository, u promotion.U
 				return e.mergeEvaluated(ctx, r, ev, d, step, m)
 			}
 		}
-		switch {
-		case !awaitsMergeability(ev, d):
+		switch waits, _ := awaitsMergeability(ev, d); {
+		case !waits:
 			return nil
 		case delay > lastMergeableDelay:
 			return errUncomputed
@@ -180,21 +219,23 @@ const (
 )
 
 // awaitsMergeability says that a pull request would be merged but for the forge, which is
-// still computing whether it can be.
-func awaitsMergeability(ev *facts.Evaluation, d *promotion.Decision) bool {
+// still computing whether it can be. Of one in the forge's own merge queue that is the queue's to find out.
+// revert says that a revert is among those.
+func awaitsMergeability(ev *facts.Evaluation, d *promotion.Decision) (waits, revert bool) {
 	awaits := func(number int, gates []policies.Result) bool {
 		p := ev.OpenPulls[number]
-		return p != nil && !p.UncomputedSince.IsZero() && ev.Environment(p.Environment).MergesByItself(p.Revert) &&
+		return p != nil && !p.Queued && !p.UncomputedSince.IsZero() && ev.Environment(p.Environment).MergesByItself(p.Revert) &&
 			!slices.ContainsFunc(gates, func(g policies.Result) bool { return g.Outcome != policies.Pass && g.Gate != promotion.GateMergeable })
 	}
 	for i := range d.Components {
 		for _, st := range d.Components[i].Envs {
-			if awaits(st.Pull, st.Gates) || awaits(st.Revert, st.RevertGates) {
-				return true
+			if awaits(st.Revert, st.RevertGates) {
+				return true, true
 			}
+			waits = waits || awaits(st.Pull, st.Gates)
 		}
 	}
-	return false
+	return waits, false
 }
 
 // mergeEvaluated merges what was just evaluated.

@@ -1,8 +1,10 @@
 package controller
 
 import (
+	"slices"
 	"testing"
 
+	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/promotion"
 )
@@ -21,7 +23,7 @@ func TestAMergeKeepsNobodyWaiting(t *testing.T) {
 		w.open(c)
 	}
 	for _, c := range components {
-		w.must(w.enqueueMerge(t.Context(), w.unit(c)))
+		w.must(w.enqueueMerge(t.Context(), w.unit(c), false))
 	}
 	w.must(w.run(wake.ForMerge(w.repo.ID)))
 	for _, p := range w.pulls() {
@@ -44,7 +46,7 @@ func TestMergesWaitTheirTurn(t *testing.T) {
 	for _, c := range components {
 		w.open(c)
 	}
-	w.must(w.enqueueMerge(t.Context(), w.unit("api")))
+	w.must(w.enqueueMerge(t.Context(), w.unit("api"), false))
 	w.emulated.ResetCalls()
 	for range 5 {
 		for _, c := range components[1:] {
@@ -63,6 +65,43 @@ func TestMergesWaitTheirTurn(t *testing.T) {
 		if !p.Merged {
 			t.Errorf("#%d %s is not merged", p.Number, p.Branch)
 		}
+	}
+}
+
+// TestRevertsMergeFirst holds that a revert is merged before all promotions of its repository that
+// wait for their turn, also one that comes up while those are merged one after the other.
+func TestRevertsMergeFirst(t *testing.T) {
+	w := newFixture(t, "", manualQA, "api", "jobs", "mail", "web")
+	enqueue := func(component string, revert bool) {
+		t.Helper()
+		d := &promotion.Decision{Actions: []promotion.Action{promotion.Merge{Environment: "qa", Revert: revert}}}
+		_, failed := w.performSteps(t.Context(), &facts.Evaluation{Unit: w.unit(component)}, d)
+		w.must(failed.joined())
+	}
+	enqueue("mail", false)
+	enqueue("api", false)
+	enqueue("web", true)
+	queued, err := w.opts.Store.MergeQueue(t.Context(), w.repo.ID)
+	w.must(err)
+	served := map[string]bool{}
+	next := func() string {
+		t.Helper()
+		name, err := w.nextMerge(t.Context(), w.repo.ID, queued, served)
+		w.must(err)
+		served[name] = true
+		u, _ := wake.ParseUnitName(name)
+		return u.Component
+	}
+	order := []string{next(), next()}
+	enqueue("jobs", true)
+	if order = append(order, next(), next(), next()); !slices.Equal(order, []string{"web", "mail", "jobs", "api", ""}) {
+		t.Errorf("the turns are %q", order)
+	}
+	w.must(w.run(wake.ForMerge(w.repo.ID))) // there is nothing to be merged
+	left, err := w.opts.Store.StateByPrefix(t.Context(), queuedReverts(w.repo.ID))
+	w.must(err)
+	if queued, err = w.opts.Store.MergeQueue(t.Context(), w.repo.ID); err != nil || len(queued)+len(left) != 0 {
+		t.Errorf("what had its turn is still in the queue: %q %q %v", queued, left, err)
 	}
 }
 

@@ -24,11 +24,11 @@ func (e *Controller) performSteps(ctx context.Context, ev *facts.Evaluation, d *
 			continue
 		}
 		var err error
-		switch step.Action.(type) {
+		switch x := step.Action.(type) {
 		case promotion.FactRequest: // answered before, or it can't be
 			continue
 		case promotion.Merge:
-			err = e.enqueueMerge(ctx, ev.Unit)
+			err = e.enqueueMerge(ctx, ev.Unit, x.Revert)
 		case promotion.Refresh, promotion.Sync:
 			if err := e.opts.Actor.Do(ctx, ev, d, step); err != nil {
 				// The verdict waits and asks again; nothing else stands still for it.

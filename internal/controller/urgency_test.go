@@ -46,7 +46,7 @@ func TestWhatIsUrgentDoesNotWaitForAPush(t *testing.T) {
 	_, err := w.command("ada", p.Number, "web", command.Command{Verb: command.Hold})
 	w.must(err)
 	next("a hold", wake.ForUnit(w.unit("web")))
-	w.must(w.enqueueMerge(t.Context(), w.unit("web")))
+	w.must(w.enqueueMerge(t.Context(), w.unit("web"), false))
 	next("a wish to merge", wake.ForMerge(w.repo.ID))
 
 	w.AppChanged(verification.App{ArgoCD: "hub", Namespace: "argocd", Name: "api-qa", Health: "Degraded"}, false)

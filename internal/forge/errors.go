@@ -42,7 +42,7 @@ type Error struct {
 	Message    string // the forge's words, bounded, without secrets
 	Hint       string // what a person can do, where that is known ("the token needs the scope repo")
 	RetryAfter time.Time
-	OnlyLower  bool  // with ErrRateLimited: calls of a higher priority may be made before RetryAfter
+	OnlyLower  bool  // with ErrRateLimited: calls of a higher priority, or of another kind, may be made before RetryAfter
 	Err        error // the cause; may be nil
 }
 
@@ -77,8 +77,8 @@ func RetryAfter(err error) time.Time {
 	return time.Time{}
 }
 
-// LeavesHigher says that an error only keeps calls of its priority and below from being made
-// until RetryAfter: those above can be.
+// LeavesHigher says that an error doesn't keep all calls from being made until RetryAfter: those
+// of a higher priority, or of another kind, can be.
 func LeavesHigher(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.OnlyLower

@@ -74,7 +74,8 @@ type queuedPull struct {
 
 // planQueue keeps in the forge's merge queue what would be merged now, and nothing else: what is
 // in it lands without being judged again. What isn't merged any more, or is changed or closed,
-// leaves it first. A head that isn't ours is left alone, in the queue as anywhere.
+// leaves it first. A head that isn't ours is left alone, in the queue as anywhere, unless a person
+// holds it: who does that wants it not to land, whoever composed it.
 func (d *Decision) planQueue(f *Facts) {
 	for _, q := range listQueued(f) {
 		i := slices.IndexFunc(d.Actions, func(a Action) bool {
@@ -89,10 +90,14 @@ func (d *Decision) planQueue(f *Facts) {
 			}
 		}
 		leave := LeaveQueue{Environment: q.environment, Pull: q.Number, Revert: q.revert, Members: q.members, Why: "it may not be merged now"}
-		if i < 0 {
+		switch {
+		case i < 0 && q.HeadState == HeadModified:
+			i = len(d.Actions)
+			leave.Why = "it is on hold"
+		case i < 0:
 			i = len(d.Actions)
 			leave.Why = cmp.Or(d.firstQueueObstacle(q), leave.Why)
-		} else {
+		default:
 			leave.Why = "it is changed or closed"
 		}
 		d.Actions = slices.Insert(d.Actions, i, Action(leave))
@@ -110,7 +115,7 @@ func listQueued(f *Facts) []*queuedPull {
 		for k := range c.Envs {
 			e := &c.Envs[k]
 			for _, p := range []*Pull{e.Open, e.Revert, e.WrongKind, e.BatchPull} {
-				if p == nil || !p.Queued || p.HeadState == HeadModified {
+				if p == nil || !p.Queued || p.HeadState == HeadModified && !c.isHeld(e, p) {
 					continue
 				}
 				at := slices.IndexFunc(out, func(q *queuedPull) bool { return q.Number == p.Number })
@@ -127,6 +132,13 @@ func listQueued(f *Facts) []*queuedPull {
 		}
 	}
 	return out
+}
+
+// isHeld says that a person holds an open pull request of an environment, or all that is about it.
+func (f *ComponentFacts) isHeld(e *Env, p *Pull) bool {
+	return p.Held || slices.ContainsFunc(f.Holds.Value, func(h Hold) bool {
+		return !h.IsOver(f.Now) && (h.Scope != "environment" || h.Environment == e.Name) && (p != e.Revert || h.Reverts)
+	})
 }
 
 // stayQueued says that a pull request is in the queue, and when it is looked at again.

@@ -55,6 +55,18 @@ func TestQueued(t *testing.T) {
 			f.Pipeline.Spec.Limits.MergesPerHour, f.Limits.QueuedMerges = 1, []QueuedMerge{{Pull: 5, At: noon}, {Pull: 7, At: noon}}
 		}), nil},
 		{"a head that isn't ours", queuedInQA().with(func(f *ComponentFacts) { f.env("qa").Open.MarkModified("somebody pushed to it") }), nil},
+		{"a head that isn't ours, and its label holds it", queuedInQA().with(func(f *ComponentFacts) {
+			f.env("qa").Open.MarkModified("somebody pushed to it")
+			f.env("qa").Open.Held = true
+		}), []string{"take #7 out of the merge queue: it is on hold"}},
+		{"a head that isn't ours, and its environment is on hold", queuedInQA().with(func(f *ComponentFacts) {
+			f.env("qa").Open.MarkModified("somebody pushed to it")
+			f.Holds = Sure([]Hold{{Scope: "environment", Environment: "qa"}})
+		}), []string{"take #7 out of the merge queue: it is on hold"}},
+		{"a head that isn't ours, and another environment is on hold", queuedInQA().with(func(f *ComponentFacts) {
+			f.env("qa").Open.MarkModified("somebody pushed to it")
+			f.Holds = Sure([]Hold{{Scope: "environment", Environment: "prod"}, {Scope: "pipeline", Until: noon.Add(-time.Hour)}})
+		}), nil},
 		{"observed only", queuedInQA().with(func(f *ComponentFacts) {
 			f.Pipeline.Spec.Mode = pipeline.ModeDryRun
 			f.env("qa").Open.Held = true

@@ -102,10 +102,10 @@ func (a *Actor) recordOpened(ctx context.Context, tx *store.Tx, c *facts.Compone
 	return a.putPromotionRow(ctx, tx, c, env, number, kind, m.Release, promotion.Opened)
 }
 
-// pushBranch writes the commit and moves our branch to it, with a lease on what was
-// there. The commit is a function of its content and its parent, and what the forge signed of
-// it is kept with the mirror: done again, it is the same. The store knows beforehand what is pushed, so that a head is known for
-// ours whenever the process dies; the pull request's mark says the same.
+// pushBranch writes the commit and moves our branch to it, with a lease on what was there when that
+// was judged. The commit is a function of its content and its parent, and what the forge signed of it is
+// kept with the mirror: done again, it is the same. The store knows beforehand what is pushed, so that a
+// head is known for ours whenever the process dies; the pull request's mark says the same.
 func (a *Actor) pushBranch(ctx context.Context, s *subject, in *prtext.Input, branch, base string, edits []fieldedit.Edit) (string, error) {
 	r, m := s.ev.Snapshot.Repo, s.ev.Snapshot.Repo.Mirror
 	if len(edits) == 0 {
@@ -121,8 +121,9 @@ func (a *Actor) pushBranch(ctx context.Context, s *subject, in *prtext.Input, br
 	setMarker(s, in, branch, head)
 	if !in.Revert {
 		pushed := facts.Pushed{{Head: head, Releases: s.releases()}}
-		if s.pull != nil && s.pull.Proven != nil && s.pull.Head != head { // still there if the push fails
-			pushed = slices.Insert(pushed, 0, facts.PushedHead{Head: s.pull.Head, Releases: s.pull.Proven})
+		// A head that somebody else made isn't ours, whatever we have put below it.
+		if s.pull != nil && s.pull.Proven != nil && s.pull.Head != head && s.pull.HeadState != promotion.HeadModified {
+			pushed = slices.Insert(pushed, 0, facts.PushedHead{Head: s.pull.Head, Releases: s.pull.Proven}) // still there if the push fails
 		}
 		if err := a.opts.Store.Tx(ctx, "push", func(tx *store.Tx) error { return addPushed(ctx, tx, r, branch, pushed) }); err != nil {
 			return "", err
@@ -134,7 +135,7 @@ func (a *Actor) pushBranch(ctx context.Context, s *subject, in *prtext.Input, br
 			return "", err
 		}
 	}
-	old, _, err := m.Head(ctx, branch)
+	old, err := a.judgedHead(ctx, s, branch)
 	if err != nil {
 		return "", err
 	}
@@ -144,6 +145,19 @@ func (a *Actor) pushBranch(ctx context.Context, s *subject, in *prtext.Input, br
 		a.opts.Log.Debug("the branch is there already", zap.String("branch", branch))
 	}
 	return head, m.Push(ctx, git.PushSpec{Branch: branch, New: head, Old: old})
+}
+
+// judgedHead is what our branch has to be at for a push over it. The mirror may know something newer,
+// which somebody pushed while the commit was composed and signed, and which nobody has looked at.
+func (a *Actor) judgedHead(ctx context.Context, s *subject, branch string) (string, error) {
+	if s.pull != nil {
+		return s.pull.Head, nil
+	}
+	if head, known := s.ev.JudgedHead(branch); known {
+		return head, nil
+	}
+	head, _, err := s.ev.Snapshot.Repo.Mirror.Head(ctx, branch)
+	return head, err
 }
 
 // priorityOf is how soon a pull request is to be opened: a revert before all others.

@@ -367,6 +367,77 @@ func TestMergedWhileReplaced(t *testing.T) {
 	})
 }
 
+// TestMergeOfAnothersHead holds that what somebody else put onto our branch is never known for ours,
+// also where it is merged while Liftlock composes the pull request anew on a person's word.
+func TestMergeOfAnothersHead(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t, "", "web")
+	n := w.open("2.0.0")
+	pr := w.forge.pulls[n]
+	ours := w.remoteHead(pr.Branch)
+	theirs := w.pushOver(pr.Branch)
+	w.fetch()
+	w.evaluate() // since when it has that head
+	w.command("web", "retry", CommentSource(w.repo.ID, n, 7))
+	ev, d := w.evaluate()
+	replace := decided[promotion.Replace](w, d)
+	w.beforePush = func() {
+		w.beforePush = nil
+		pr.State, pr.MergeCommit, pr.MergedBy, pr.MergedAt, pr.ClosedAt, pr.UpdatedAt = forge.Merged, theirs, "grace", w.now, w.now, w.now
+	}
+	w.mustBeStale(w.do(ev, d, replace), "#1 was merged at")
+	raw, _, err := w.store.State(w.ctx(), facts.PushedKey(w.repo.ID, pr.Branch))
+	w.must(err)
+	if strings.Contains(string(raw), theirs) || !strings.Contains(string(raw), ours) {
+		t.Errorf("of %s, ours, and %s, theirs, the store names as ours: %s", ours, theirs, raw)
+	}
+}
+
+// pushOver has somebody push a commit onto one of our branches.
+func (w *fixture) pushOver(branch string) (commit string) {
+	w.t.Helper()
+	on := w.remoteHead(branch)
+	if on == "" {
+		on = w.remoteHead("main")
+	}
+	commit, err := w.remote.Write(w.ctx(), git.CommitSpec{Message: "Mine", When: w.now, Author: &git.Ident{Name: "grace", Email: "grace@example.org"}, Parents: []string{on}, Base: on,
+		Files: []git.FileWrite{{Path: "mine.yaml", Content: []byte("mine: true\n")}}})
+	w.must(err)
+	w.setRemoteHead(branch, commit)
+	return commit
+}
+
+// TestPushedWhileComposed holds that what somebody pushes onto our branch while a commit is composed
+// and signed isn't overwritten, though it has been fetched by then.
+func TestPushedWhileComposed(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t, "", "web")
+	branch := promotion.Branch("shop", "qa", "web")
+	act := func(a promotion.Action, ev *facts.Evaluation, d *promotion.Decision) {
+		t.Helper()
+		theirs := ""
+		w.faults.hook = func(call string) {
+			if call == "store: push" {
+				w.faults.hook = nil
+				theirs = w.pushOver(branch)
+				w.fetch()
+			}
+		}
+		w.mustBeStale(w.do(ev, d, a))
+		w.compare("the branch", w.remoteHead(branch), theirs)
+	}
+	ev, d, open := w.ready("2.0.0")
+	act(open, ev, d)
+	w.setRemoteHead(branch, "")
+	w.fetch()
+	ev, d = w.evaluate()
+	w.must(w.do(ev, d, decided[promotion.Open](w, d)))
+	w.release("3.0.0")
+	w.verifyDev()
+	ev, d = w.evaluate()
+	act(decided[promotion.Replace](w, d), ev, d)
+}
+
 // TestReplaceOnlyWhatWasJudged holds that an open promotion which moved since it was
 // judged is left alone, whoever knows of it.
 func TestReplaceOnlyWhatWasJudged(t *testing.T) {

@@ -31,10 +31,11 @@ type Evaluation struct {
 	contents   map[string]fieldedit.Release // what releases carry, by identity
 	rules      map[string]string            // rulesOf, by component
 
-	metricCalls   int             // queries that servers were sent for this evaluation
-	endpointCalls int             // requests that endpoints were sent for this evaluation
-	holdsCommit   string          // of the branch that keeps holds; empty: there is none
-	envs          []promotion.Env // the pipeline's, without what differs by component
+	metricCalls   int               // queries that servers were sent for this evaluation
+	endpointCalls int               // requests that endpoints were sent for this evaluation
+	branchHeads   map[string]string // of the unit's branches, as they were judged; empty: there was none
+	holdsCommit   string            // of the branch that keeps holds; empty: there is none
+	envs          []promotion.Env   // the pipeline's, without what differs by component
 	pulls         pullIndex
 	deployments   promotion.Deployments
 	compositions  map[string]map[string]promotion.Composition // by environment and BatchID
@@ -257,7 +258,7 @@ func (o *Gatherer) MovedBranches(ctx context.Context, ev *Evaluation, env string
 // newEvaluation has of the facts only what a snapshot says of the pipeline's
 // environments.
 func (o *Gatherer) newEvaluation(s *Snapshot, p *ResolvedPipeline, u promotion.Unit) *Evaluation {
-	ev := &Evaluation{Unit: u, Snapshot: s, Pipeline: p, Now: o.opts.Now(), OpenPulls: map[int]*OpenPull{},
+	ev := &Evaluation{Unit: u, Snapshot: s, Pipeline: p, Now: o.opts.Now(), OpenPulls: map[int]*OpenPull{}, branchHeads: map[string]string{},
 		contents: map[string]fieldedit.Release{}, compositions: map[string]map[string]promotion.Composition{}, edits: map[editKey][]fieldedit.Edit{}, fieldOwners: map[fieldKey]string{}}
 	for _, spec := range p.TopologicalOrder() {
 		line := s.BranchFor(p.Pipeline, spec.Name)

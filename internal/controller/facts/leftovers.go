@@ -121,6 +121,7 @@ func (o *Gatherer) inspectLeftovers(ctx context.Context, ev *Evaluation) error {
 		if err != nil {
 			return err
 		}
+		ev.branchHeads[branch] = head
 		known := slices.ContainsFunc(ev.pulls[ev.Unit.Component][env.Name], func(p *pullRecord) bool { return p.PR.Branch == branch && p.isOpen() })
 		if ok && !known {
 			pr, err := o.findPullAt(ctx, r, branch, head)
@@ -144,6 +145,13 @@ func (o *Gatherer) inspectLeftovers(ctx context.Context, ev *Evaluation) error {
 		}
 	}
 	return nil
+}
+
+// JudgedHead is where the branch of the unit's promotions into an environment was when that was judged,
+// empty where there was none; false of any other branch.
+func (ev *Evaluation) JudgedHead(branch string) (head string, known bool) {
+	head, known = ev.branchHeads[branch]
+	return head, known
 }
 
 // inspectLeftoverHead says why a head isn't ours, and who made it.

@@ -97,7 +97,7 @@ func classifyResponse(op string, resp *http.Response, message string, cause erro
 	case http.StatusConflict, http.StatusPreconditionFailed:
 		e.Kind = forge.ErrConflict
 	case http.StatusTooManyRequests:
-		e.Kind, e.RetryAfter = forge.ErrRateLimited, now.Add(rateLimitWait)
+		e.Kind, e.RetryAfter, e.OnlyLower = forge.ErrRateLimited, now.Add(rateLimitWait), isOfEndpoint(resp, []byte(message))
 	default:
 		if e.Status >= 500 {
 			e.Kind = forge.ErrRetryable

@@ -44,7 +44,7 @@ func TestLimits(t *testing.T) {
 }
 
 // TestLimitOfNotes holds that a limit of new notes that nobody knew keeps back notes alone, and one
-// of all calls everything.
+// of all calls everything: a note that can't be written then keeps no merge back.
 func TestLimitOfNotes(t *testing.T) {
 	for _, c := range []struct {
 		name, words string
@@ -58,9 +58,9 @@ func TestLimitOfNotes(t *testing.T) {
 			r.on("POST merge_requests/7/notes", errorResponse(429, c.words))
 			r.on("GET merge_requests/7", okResponse(mergeRequestJSON(nil)))
 			for range 2 {
-				_, err := d.CreateComment(ctx, testRepoName, 7, "hello")
-				if e := asError(err); !errors.Is(err, forge.ErrRateLimited) || e.RetryAfter.Before(replayTime.Add(time.Minute)) {
-					t.Errorf("got %v, again %s", err, e.RetryAfter)
+				_, err := d.CreateComment(forge.WithPriority(ctx, forge.PriorityUrgent), testRepoName, 7, "hello")
+				if e := asError(err); !errors.Is(err, forge.ErrRateLimited) || e.RetryAfter.Before(replayTime.Add(time.Minute)) || forge.LeavesHigher(err) != (c.kind == nil) {
+					t.Errorf("got %v, again %s, others are called: %t", err, e.RetryAfter, forge.LeavesHigher(err))
 				}
 			}
 			if n := len(r.calls("POST")); n != 1 {

@@ -48,7 +48,7 @@ type Limit struct {
 type RefusedError struct {
 	Until time.Time // when to try again
 	Why   string    // for people
-	// Others says that calls of a higher priority may be made before Until.
+	// Others says that calls of a higher priority, or of another kind, may be made before Until.
 	Others bool
 }
 
@@ -187,7 +187,7 @@ func (b *Budget) check(now time.Time, p forge.Priority, endpoint string) error {
 		return &RefusedError{Until: b.reset, Why: fmt.Sprintf("of %d calls %d are left, for what is more urgent", b.limit, max(b.remaining, 0)), Others: b.remaining > 0}
 	}
 	if until := b.closed[endpoint]; now.Before(until) {
-		return &RefusedError{Until: until, Why: fmt.Sprintf("the forge has refused a call of %s for too many of them", endpoint)}
+		return &RefusedError{Until: until, Why: fmt.Sprintf("the forge has refused a call of %s for too many of them", endpoint), Others: true}
 	}
 	for _, pc := range b.paces {
 		if until := pc.blocked(now, p, endpoint); !until.IsZero() {

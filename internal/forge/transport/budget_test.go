@@ -198,7 +198,7 @@ func TestRefusalsOfOneEndpoint(t *testing.T) {
 		call(t, client, forge.PriorityUrgent, "GET pulls")
 	}
 	f.answer = func() *http.Response { return answerOf(200) }
-	if _, refused := call(t, client, forge.PriorityUrgent, "GET pulls"); refused == nil || refused.Until.Sub(start) != time.Minute || refused.Others {
+	if _, refused := call(t, client, forge.PriorityUrgent, "GET pulls"); refused == nil || refused.Until.Sub(start) != time.Minute || !refused.Others {
 		t.Errorf("the same kind: %v", refused)
 	}
 	if status, refused := call(t, client, forge.PriorityBackground, "GET statuses"); status != 200 {
