@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/controller/faulttest"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
@@ -102,12 +103,12 @@ func TestArgoCDIsRequested(t *testing.T) {
 	for _, a := range []promotion.Action{promotion.Refresh{Environment: "qa", Target: "gone"}, promotion.Refresh{Environment: "nowhere", Target: "web-qa"}, promotion.Sync{Environment: "qa", Target: "web-dev"}} {
 		w.mustBeStale(w.do(ev, d, a), "is no target any more")
 	}
-	w.faults = faults{at: 1}
-	if err := w.do(ev, d, promotion.Refresh{Environment: "qa", Target: "web-qa"}); !errors.Is(err, errInjected) || !strings.Contains(err.Error(), "refresh web-qa") {
+	w.faults = faulttest.Faults{At: 1}
+	if err := w.do(ev, d, promotion.Refresh{Environment: "qa", Target: "web-qa"}); !errors.Is(err, faulttest.ErrInjected) || !strings.Contains(err.Error(), "refresh web-qa") {
 		t.Errorf("it failed with %v", err)
 	}
-	w.faults = faults{at: 1}
-	if err := w.do(ev, d, promotion.Sync{Environment: "qa", Target: "web-qa"}); !errors.Is(err, errInjected) {
+	w.faults = faulttest.Faults{At: 1}
+	if err := w.do(ev, d, promotion.Sync{Environment: "qa", Target: "web-qa"}); !errors.Is(err, faulttest.ErrInjected) {
 		t.Errorf("it failed with %v", err)
 	}
 	w.compare("requests", len(w.argocd.requests), 2)
@@ -210,8 +211,8 @@ func TestLiftVeto(t *testing.T) {
 		_, d = w.evaluate() // which knows of it
 		decided[promotion.Open](w, d)
 		for at := 1; at <= 2; at++ {
-			w.faults = faults{at: at}
-			if err := w.do(ev, d, promotion.LiftVeto{Environment: "qa", Pull: n}); !errors.Is(err, errInjected) || !strings.Contains(err.Error(), "forgive the closed #1") {
+			w.faults = faulttest.Faults{At: at}
+			if err := w.do(ev, d, promotion.LiftVeto{Environment: "qa", Pull: n}); !errors.Is(err, faulttest.ErrInjected) || !strings.Contains(err.Error(), "forgive the closed #1") {
 				w.t.Errorf("it failed with %v", err)
 			}
 		}
@@ -249,7 +250,7 @@ func TestFailingFetch(t *testing.T) {
 	w := newFixture(t, "", "web")
 	ev, d, open := w.ready("2.0.0")
 	w.setRemoteHead("liftlock/shop/qa/web", w.remoteHead("main"))
-	w.faults.hook = func(call string) {
+	w.faults.Hook = func(call string) {
 		if strings.HasPrefix(call, "store: free") {
 			w.breakRemote()
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/controller/faulttest"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
 	"github.com/liftlock/liftlock/internal/promotion"
 )
@@ -54,9 +55,9 @@ func TestReply(t *testing.T) {
 	w.compare("answers", len(w.forge.comments[7]), 2)
 	reply(CommandSource(w.repo.ID, 7, 5, 0), "done")
 	w.compare("answers", len(w.forge.comments[7]), 3)
-	w.faults.calls = nil
+	w.faults.Calls = nil
 	reply("the console", "done")
-	w.compare("calls", w.faults.calls, []string(nil))
+	w.compare("calls", w.faults.Calls, []string(nil))
 
 	each := func(text string) {
 		t.Helper()
@@ -139,8 +140,8 @@ func TestBindCommand(t *testing.T) {
 	left, err := w.store.PendingCommands(w.ctx(), unitName(w, "web"))
 	w.must(err)
 	w.compare("bound", []any{len(left), left[0].Release}, []any{1, "r1"})
-	w.faults = faults{at: 1}
-	if err := w.do(ev, d, promotion.BindCommand{Environment: "qa", ID: id, Release: "r1"}); !errors.Is(err, errInjected) || !strings.Contains(err.Error(), "bind") {
+	w.faults = faulttest.Faults{At: 1}
+	if err := w.do(ev, d, promotion.BindCommand{Environment: "qa", ID: id, Release: "r1"}); !errors.Is(err, faulttest.ErrInjected) || !strings.Contains(err.Error(), "bind") {
 		t.Errorf("it failed with %v", err)
 	}
 }

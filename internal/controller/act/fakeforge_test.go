@@ -17,19 +17,22 @@ import (
 // isn't there.
 type fakeForge struct {
 	forge.Forge
-	w         *fixture
-	pulls     map[int]*forge.PullRequest
-	comments  map[int][]forge.Comment
-	statuses  map[string]forge.Status // the newest, by commit
-	nextID    int64
-	author    string           // of what is opened
-	closed    map[int][]string // the labels at the moment of a close
-	merges    []forge.MergeRequest
-	refuse    error  // what a merge is answered with
-	merging   func() // comes between a merge's request and its effect
-	landed    string // what a merge makes of the base; empty: the head
-	queues    bool   // it merges by a queue, which never moves
-	undeleted bool   // branches can't be deleted
+	w        *fixture
+	pulls    map[int]*forge.PullRequest
+	comments map[int][]forge.Comment
+	statuses map[string]forge.Status // the newest, by commit
+	nextID   int64
+	author   string           // of what is opened
+	closed   map[int][]string // the labels at the moment of a close
+	merges   []forge.MergeRequest
+	refuse   error  // what a merge is answered with
+	merging  func() // comes between a merge's request and its effect
+	landed   string // what a merge makes of the base; empty: the head
+	updates  int    // how often it was sent to bring a head up to date
+
+	refuseUpdates error // what that is answered with
+	queues        bool  // it merges by a queue, which never moves
+	undeleted     bool  // branches can't be deleted
 
 	textsAgain time.Time      // until when its limits leave no call of comments' priority; zero: they leave them
 	urgency    forge.Priority // of the newest status
@@ -48,7 +51,7 @@ func newFakeForge(w *fixture) *fakeForge {
 
 // pass runs an effect between the faults that the fixture has for a call.
 func (f *fakeForge) pass(effect func() error, format string, args ...any) error {
-	return f.w.faults.pass("forge: "+fmt.Sprintf(format, args...), effect)
+	return f.w.faults.Pass("forge: "+fmt.Sprintf(format, args...), effect)
 }
 
 // limit refuses a call of comments' priority while the forge's limits leave none, as the drivers do.
@@ -214,6 +217,23 @@ func (f *fakeForge) Merge(_ context.Context, _ forge.Repo, m forge.MergeRequest)
 		return nil
 	}, "merge #%d", m.Number)
 	return landed, err
+}
+
+// UpdateBranch is sent to bring a head up to date, which the forge does some time later.
+func (f *fakeForge) UpdateBranch(_ context.Context, _ forge.Repo, number int, head string) error {
+	return f.pass(func() error {
+		pr, err := f.find(number)
+		switch {
+		case err != nil:
+			return err
+		case f.refuseUpdates != nil:
+			return f.refuseUpdates
+		case pr.Head != head:
+			return &forge.Error{Op: "update", Kind: forge.ErrConflict}
+		}
+		f.updates++
+		return nil
+	}, "update branch #%d", number)
 }
 
 func (f *fakeForge) LeaveQueue(_ context.Context, _ forge.Repo, number int) error {

@@ -9,40 +9,12 @@ import (
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/faulttest"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
 )
-
-var errInjected = errors.New("injected")
-
-// faults counts the calls to the world outside of the actor and makes one of them fail,
-// before or after its effect.
-type faults struct {
-	calls []string
-	hook  func(call string) // what happens just before a call; nil: nothing
-	at    int               // the call that fails, from 1; 0: none
-	after bool
-	hit   string // the call that failed
-}
-
-func (f *faults) pass(call string, effect func() error) error {
-	f.calls = append(f.calls, call)
-	if f.hook != nil {
-		f.hook(call)
-	}
-	if len(f.calls) != f.at {
-		return effect()
-	}
-	f.hit = call
-	if f.after {
-		if err := effect(); err != nil {
-			return err
-		}
-	}
-	return fmt.Errorf("%w: %s", errInjected, call)
-}
 
 // failEach has one call of an action after the other fail, before and after its effect,
 // and does the action again: the error says so, and in the end all is done, once.
@@ -50,15 +22,14 @@ func (f *faults) pass(call string, effect func() error) error {
 // tolerated keep nothing from being done.
 func (w *fixture) failEach(begin func() (do func() error, done func()), tolerated ...string) {
 	w.t.Helper()
-	const most = 40 // calls of an action
-	for at := range most {
+	for at := 0; ; at++ {
 		for _, after := range []bool{false, true} {
-			w.faults = faults{}
+			w.faults = faulttest.Faults{}
 			do, done := begin()
-			w.faults = faults{at: at + 1, after: after}
+			w.faults = faulttest.Faults{At: at + 1, After: after, Deep: true}
 			err := do()
-			hit := w.faults.hit
-			w.faults = faults{}
+			hit := w.faults.Hit
+			w.faults = faulttest.Faults{}
 			switch {
 			case hit == "":
 				w.must(err)
@@ -69,7 +40,7 @@ func (w *fixture) failEach(begin func() (do func() error, done func()), tolerate
 				return
 			case slices.ContainsFunc(tolerated, func(t string) bool { return strings.HasPrefix(hit, t) }):
 				w.must(err)
-			case !errors.Is(err, errInjected) || errors.Is(err, ErrStale) || !strings.Contains(err.Error(), hit):
+			case !errors.Is(err, faulttest.ErrInjected) || errors.Is(err, ErrStale) || !strings.Contains(err.Error(), hit):
 				w.t.Errorf("call %d, %s, failed (after its effect: %v): %v", at+1, hit, after, err)
 			}
 			if err := do(); err != nil && !errors.Is(err, ErrStale) {
@@ -167,7 +138,10 @@ func (w *fixture) forgetRow(pull int) {
 	}))
 }
 
-const freeing = "store: free" // a slot that isn't given back comes free by itself
+const (
+	freeing  = "store: free" // a slot that isn't given back comes free by itself
+	deletion = "git: push"   // a branch that can't be deleted is a leftover, which the sweep deletes
+)
 
 func TestOpenFails(t *testing.T) {
 	t.Parallel()
@@ -235,7 +209,7 @@ func TestMergeFails(t *testing.T) {
 				w.compare("the row", w.promotionOf("web", n).State, "merged")
 				w.compare("events", len(w.events("merged")), 1)
 			}
-	})
+	}, deletion)
 	w.forge.pulls[n].State = forge.Open
 	w.setRemoteHead("main", merge.Tip)
 	w.setRemoteHead(opened.Branch, merge.Head)
@@ -267,7 +241,7 @@ func TestCloseFails(t *testing.T) {
 					w.compare("the row", w.promotionOf("web", n).State, "superseded")
 				}
 			}
-	}, "forge: delete")
+	}, "forge: delete", deletion)
 	w.compare("events", len(w.events("closed")), 1)
 }
 
@@ -428,7 +402,7 @@ func TestCommentsOfOthers(t *testing.T) {
 	head := 0
 	update := func(text string, worth bool) []string { // of another head each time
 		t.Helper()
-		w.faults.calls = nil
+		w.faults.Calls = nil
 		head++
 		w.must(presentError(w.actor.UpdateComment(w.ctx(), w.repo, 7, fmt.Sprint(head), text, worth)))
 		return w.writes()
@@ -468,7 +442,7 @@ func TestCommentsOfOthers(t *testing.T) {
 
 	status := func(number int, commit string, st prtext.Status) []string {
 		t.Helper()
-		w.faults.calls = nil
+		w.faults.Calls = nil
 		w.must(w.actor.SetStatus(w.ctx(), w.repo, number, commit, st))
 		return w.writes()
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/faulttest"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
@@ -33,7 +34,7 @@ type fixture struct {
 	t        *testing.T
 	remote   *git.MemoryRemote
 	now      time.Time
-	faults   faults
+	faults   faulttest.Faults
 	forge    *fakeForge
 	argocd   *fakeArgoCD
 	metrics  fakeMetrics
@@ -98,9 +99,9 @@ func newFixtureOver(t *testing.T, open func(store.Options) (*store.Store, error)
 	t.Helper()
 	w := &fixture{t: t, remote: git.NewMemoryRemote(), now: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), names: components, batch: strings.Contains(spec, "batch")}
 	m := git.OpenMemory(w.remote, git.MemoryOptions{Author: git.Ident{Name: "Liftlock", Email: "liftlock@example.org"},
-		Now: func() time.Time { return w.now }, BeforeRemote: w.beforeRemote})
+		Now: func() time.Time { return w.now }, BeforeRemote: w.beforeRemote, AfterRemote: w.faults.AfterRemote})
 	var err error
-	w.store, err = open(store.Options{Now: func() time.Time { return w.now }})
+	w.store, err = open(store.Options{Now: func() time.Time { return w.now }, Intercept: w.faults.Intercept})
 	w.must(err)
 	t.Cleanup(func() { _ = w.store.Close() })
 	marks, err := facts.NewMarkSigner([]byte("a secret of the server's"))
@@ -113,7 +114,7 @@ func newFixtureOver(t *testing.T, open func(store.Options) (*store.Store, error)
 }
 
 // beforeRemote is what comes before the mirror calls the remote.
-func (w *fixture) beforeRemote(_ context.Context, op string) error {
+func (w *fixture) beforeRemote(ctx context.Context, op string) error {
 	if op == "push" && w.beforePush != nil {
 		w.beforePush()
 	}
@@ -123,7 +124,7 @@ func (w *fixture) beforeRemote(_ context.Context, op string) error {
 	case op == "push" && w.refusePushes:
 		return &git.Error{Op: op + " to the remote", Kind: git.ErrRejected}
 	}
-	return nil
+	return w.faults.BeforeRemote(ctx, op)
 }
 
 // start begins a process's life: nothing is remembered but what the store has.
@@ -336,51 +337,51 @@ func (w *fixture) promotionOf(component string, pull int) store.Promotion {
 // faultyStore is the store with faults.
 type faultyStore struct {
 	*store.Store
-	faults *faults
+	faults *faulttest.Faults
 }
 
 func (s *faultyStore) Tx(ctx context.Context, name string, do func(*store.Tx) error) error {
-	return s.faults.pass("store: "+name, func() error { return s.Store.Tx(ctx, name, do) })
+	return s.faults.Pass("store: "+name, func() error { return s.Store.Tx(faulttest.Passed(ctx), name, do) })
 }
 
 func (s *faultyStore) State(ctx context.Context, key string) (data []byte, ok bool, err error) {
-	err = s.faults.pass("store: state", func() error {
-		data, ok, err = s.Store.State(ctx, key)
+	err = s.faults.Pass("store: state", func() error {
+		data, ok, err = s.Store.State(faulttest.Passed(ctx), key)
 		return err
 	})
 	return data, ok, err
 }
 
 func (s *faultyStore) PutState(ctx context.Context, key string, data []byte) error {
-	return s.faults.pass("store: put state", func() error { return s.Store.PutState(ctx, key, data) })
+	return s.faults.Pass("store: put state", func() error { return s.Store.PutState(faulttest.Passed(ctx), key, data) })
 }
 
 func (s *faultyStore) PendingCommands(ctx context.Context, unit string) (out []store.PendingCommand, err error) {
-	err = s.faults.pass("store: commands", func() error {
-		out, err = s.Store.PendingCommands(ctx, unit)
+	err = s.faults.Pass("store: commands", func() error {
+		out, err = s.Store.PendingCommands(faulttest.Passed(ctx), unit)
 		return err
 	})
 	return out, err
 }
 
 func (s *faultyStore) TakeSlot(ctx context.Context, name, owner string, ttl time.Duration) (ok bool, err error) {
-	err = s.faults.pass("store: take "+name, func() error {
-		ok, err = s.Store.TakeSlot(ctx, name, owner, ttl)
+	err = s.faults.Pass("store: take "+name, func() error {
+		ok, err = s.Store.TakeSlot(faulttest.Passed(ctx), name, owner, ttl)
 		return err
 	})
 	return ok, err
 }
 
 func (s *faultyStore) CountSlots(ctx context.Context, prefix string) (n int, err error) {
-	err = s.faults.pass("store: count "+prefix, func() error {
-		n, err = s.Store.CountSlots(ctx, prefix)
+	err = s.faults.Pass("store: count "+prefix, func() error {
+		n, err = s.Store.CountSlots(faulttest.Passed(ctx), prefix)
 		return err
 	})
 	return n, err
 }
 
 func (s *faultyStore) FreeSlot(ctx context.Context, name, owner string) error {
-	return s.faults.pass("store: free "+name, func() error { return s.Store.FreeSlot(ctx, name, owner) })
+	return s.faults.Pass("store: free "+name, func() error { return s.Store.FreeSlot(faulttest.Passed(ctx), name, owner) })
 }
 
 // fakeArgoCD has what the branch has, healthy, and remembers what it was asked for.
@@ -404,14 +405,14 @@ func (f *fakeArgoCD) Get(_, name string) (*verification.App, bool) {
 func (f *fakeArgoCD) Ready() error { return nil }
 
 func (f *fakeArgoCD) Refresh(_ context.Context, namespace, name string) error {
-	return f.w.faults.pass("argocd: refresh", func() error {
+	return f.w.faults.Pass("argocd: refresh", func() error {
 		f.requests = append(f.requests, "refresh "+namespace+"/"+name)
 		return nil
 	})
 }
 
 func (f *fakeArgoCD) Sync(_ context.Context, namespace, name string, request verification.SyncRequest) error {
-	return f.w.faults.pass("argocd: sync", func() error {
+	return f.w.faults.Pass("argocd: sync", func() error {
 		f.requests = append(f.requests, fmt.Sprintf("sync %s/%s to %s, prune %s: %s", namespace, name, strings.Join(request.Revisions, " "), request.Prune, request.Reason))
 		return nil
 	})

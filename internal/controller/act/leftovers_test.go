@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/liftlock/liftlock/internal/controller/faulttest"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
 )
@@ -84,15 +85,15 @@ func TestDeleteLeftoversOnlyWhereTheyWere(t *testing.T) {
 func TestBranchOfUnknownPull(t *testing.T) {
 	eachKind(t, func(w *fixture) {
 		ev, d, open := w.ready("2.0.0")
-		w.faults.hook = func(call string) {
+		w.faults.Hook = func(call string) {
 			if strings.Contains(call, "create") {
-				w.faults.at, w.faults.after = len(w.faults.calls), true
+				w.faults.At, w.faults.After = len(w.faults.Calls), true
 			}
 		}
-		if err := w.do(ev, d, open); !errors.Is(err, errInjected) {
+		if err := w.do(ev, d, open); !errors.Is(err, faulttest.ErrInjected) {
 			w.t.Fatalf("opened, and the answer was lost: %v", err)
 		}
-		w.faults = faults{}
+		w.faults = faulttest.Faults{}
 		const n = 1
 		branch, head := w.forge.pulls[n].Branch, w.forge.pulls[n].Head
 		w.mustBeStale(w.actor.DeleteLeftovers(w.ctx(), ev), "wasn't known")

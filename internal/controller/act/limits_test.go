@@ -29,10 +29,10 @@ func TestTextsAreLeftToLimits(t *testing.T) {
 		for i := range gates {
 			gates[i].Outcome = policies.Pass // as they are right before a merge
 		}
-		w.faults.calls = nil
+		w.faults.Calls = nil
 		next, err := w.actor.Present(forge.WithPriority(w.ctx(), forge.PriorityUrgent), ev, d)
 		w.must(err)
-		return next, slices.Clone(w.faults.calls)
+		return next, slices.Clone(w.faults.Calls)
 	}
 	next, _ := present()
 	if st := w.forge.statuses[pr.Head]; st.State != forge.StatusSuccess || w.forge.urgency != forge.PriorityUrgent {

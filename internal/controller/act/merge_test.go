@@ -112,7 +112,7 @@ func TestMergeWhatMovedMeanwhile(t *testing.T) {
 		n := w.open("2.0.0")
 		ev, d := w.evaluate()
 		merge := w.merge(ev, n)
-		w.faults.calls = nil
+		w.faults.Calls = nil
 		w.setRemoteHead(branch, merge.Head)
 		w.mustBeStale(w.do(ev, d, merge), "merge #1 into qa", "somebody pushed to "+branch+" while #1 was judged")
 		w.compare("merges", len(w.forge.merges), 0)

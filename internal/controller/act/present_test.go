@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/controller/faulttest"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
@@ -18,7 +19,7 @@ import (
 func (w *fixture) present() []string {
 	w.t.Helper()
 	ev, d := w.evaluate()
-	w.faults.calls = nil
+	w.faults.Calls = nil
 	for {
 		next, err := w.actor.Present(w.ctx(), ev, d)
 		w.must(err)
@@ -29,9 +30,9 @@ func (w *fixture) present() []string {
 			w.t.Fatalf("at %s an edit is put off until %s", w.now, next)
 		}
 		w.now = next
-		calls := w.faults.calls
+		calls := w.faults.Calls
 		ev, d = w.evaluate()
-		w.faults.calls = calls
+		w.faults.Calls = calls
 	}
 }
 
@@ -41,7 +42,7 @@ func presentError(_ time.Time, err error) error { return err }
 // writes are the calls so far that change something.
 func (w *fixture) writes() []string {
 	var out []string
-	for _, c := range w.faults.calls {
+	for _, c := range w.faults.Calls {
 		if c != "store: state" && !strings.HasPrefix(c, "forge: read") && !strings.HasPrefix(c, "forge: comments") {
 			out = append(out, c)
 		}
@@ -106,12 +107,12 @@ func TestAWaitIsShownFirst(t *testing.T) {
 	pr.Labels = append(pr.Labels, promotion.LabelHold)
 	w.now = w.now.Add(commentInterval)
 	ev, d := w.evaluate()
-	w.faults.hook = func(call string) {
+	w.faults.Hook = func(call string) {
 		if strings.HasPrefix(call, "forge: recomment") {
-			w.faults.at = len(w.faults.calls) // this very one fails
+			w.faults.At = len(w.faults.Calls) // this very one fails
 		}
 	}
-	if err := presentError(w.actor.Present(w.ctx(), ev, d)); !errors.Is(err, errInjected) {
+	if err := presentError(w.actor.Present(w.ctx(), ev, d)); !errors.Is(err, faulttest.ErrInjected) {
 		t.Fatalf("that the comment can't be edited is told as %v", err)
 	}
 	if now := w.forge.statuses[pr.Head]; now.Description == before || now.State != forge.StatusPending {
@@ -195,7 +196,7 @@ func TestDiff(t *testing.T) {
 		if text, ok := w.actor.Diff(w.ctx(), ev, d, n); ok {
 			w.t.Errorf("one of the other kind says %q", text)
 		}
-		w.faults.calls = nil
+		w.faults.Calls = nil
 		w.must(presentError(w.actor.Present(w.ctx(), ev, d)))
 		w.compare("calls", w.writes(), []string(nil))
 		ev.OpenPulls[n].Revert = true // but for a revert from when each moved alone

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/faulttest"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
@@ -119,11 +120,11 @@ func TestOpenFindsWhatIsThere(t *testing.T) {
 		w.compare("labels", w.forge.pulls[1].Labels, []string{"env/qa", "mine"})
 		w.forge.pulls[1].Author = bot
 		w.forgetOpening()
-		w.faults.calls = nil
+		w.faults.Calls = nil
 		w.must(w.do(ev, d, open))
 		w.compare("labels", w.forge.pulls[1].Labels, []string{"env/qa", "liftlock", "mine"})
-		if !slices.Contains(w.faults.calls, "forge: label #1 liftlock") {
-			w.t.Errorf("the labels that are there are set again: %q", w.faults.calls)
+		if !slices.Contains(w.faults.Calls, "forge: label #1 liftlock") {
+			w.t.Errorf("the labels that are there are set again: %q", w.faults.Calls)
 		}
 		w.compare("pull requests", len(w.forge.pulls), 1)
 		w.compare("events", w.events("opened"), w.each("%s: #1 opened: "+open.Name+" to qa"))
@@ -139,15 +140,15 @@ func TestOpenFindsWhatIsThere(t *testing.T) {
 func TestOpenedUnseenAndClosed(t *testing.T) {
 	eachKind(t, func(w *fixture) {
 		ev, d, open := w.ready("2.0.0")
-		w.faults.hook = func(call string) {
+		w.faults.Hook = func(call string) {
 			if strings.HasPrefix(call, "forge: create ") {
-				w.faults.at, w.faults.after = len(w.faults.calls), true
+				w.faults.At, w.faults.After = len(w.faults.Calls), true
 			}
 		}
-		if err := w.do(ev, d, open); !errors.Is(err, errInjected) {
+		if err := w.do(ev, d, open); !errors.Is(err, faulttest.ErrInjected) {
 			w.t.Fatalf("opened: %v", err)
 		}
-		w.faults = faults{}
+		w.faults = faulttest.Faults{}
 		w.now = w.now.Add(10 * time.Second)
 		pr := w.forge.pulls[1]
 		pr.State, pr.ClosedAt, pr.UpdatedAt = forge.Closed, w.now, w.now
@@ -416,9 +417,9 @@ func TestPushedWhileComposed(t *testing.T) {
 	act := func(a promotion.Action, ev *facts.Evaluation, d *promotion.Decision) {
 		t.Helper()
 		theirs := ""
-		w.faults.hook = func(call string) {
+		w.faults.Hook = func(call string) {
 			if call == "store: push" {
-				w.faults.hook = nil
+				w.faults.Hook = nil
 				theirs = w.pushOver(branch)
 				w.fetch()
 			}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/faulttest"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
@@ -75,17 +76,17 @@ func TestSignedAndLost(t *testing.T) {
 		w.signByForge()
 		branch := promotion.Branch("shop", "qa", w.key())
 		ev, d, open := w.ready("2.0.0")
-		w.faults.hook = func(call string) {
+		w.faults.Hook = func(call string) {
 			if strings.HasPrefix(call, "forge: create ") {
-				w.faults.at = len(w.faults.calls)
+				w.faults.At = len(w.faults.Calls)
 			}
 		}
-		if err := w.do(ev, d, open); !errors.Is(err, errInjected) {
+		if err := w.do(ev, d, open); !errors.Is(err, faulttest.ErrInjected) {
 			w.t.Fatalf("opened: %v", err)
 		}
 		pushed := w.remoteHead(branch)
 		lose := func() {
-			w.faults, w.store = faults{}, store.OpenMemory(store.Options{Now: func() time.Time { return w.now }})
+			w.faults, w.store = faulttest.Faults{}, store.OpenMemory(store.Options{Now: func() time.Time { return w.now }})
 			w.signByForge()
 		}
 		made, err := w.repo.Mirror.Commit(w.ctx(), pushed)
