@@ -102,7 +102,7 @@ func (o *authorGatherer) authorFacts(ctx context.Context, c *ComponentEvaluation
 	}
 	authors, err := o.ReleaseAuthors(ctx, c, env.Name, release)
 	if forge.IsRetryable(err) || ctx.Err() != nil {
-		return err
+		return cmp.Or(err, ctx.Err())
 	}
 	if err != nil {
 		f.AuthorsErr = err.Error()
@@ -194,7 +194,7 @@ func (o *authorGatherer) landingMakers(ctx context.Context, r *Repository, branc
 	}
 	m, err := readMakers(ctx, r, branch, commit)
 	if forge.IsRetryable(err) || ctx.Err() != nil {
-		return makers{}, err
+		return makers{}, cmp.Or(err, ctx.Err())
 	}
 	m.err, m.at = err, o.now()
 	o.landings.Put(key, m)

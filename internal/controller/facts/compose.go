@@ -200,6 +200,8 @@ func (o *Gatherer) answerRestore(ctx context.Context, c *ComponentEvaluation, en
 	}
 	edits, err := o.composeRevert(ctx, c.Evaluation, env.Name, members, env.Landed.Value.Commit, env.Tip)
 	switch {
+	case err != nil && ctx.Err() != nil: // a run that is over refuses nothing
+		return err
 	case err != nil:
 		out.Refuse(err.Error())
 	case len(edits) == 0:

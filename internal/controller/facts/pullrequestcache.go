@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -265,7 +266,7 @@ func (o *pullGatherer) findQueued(ctx context.Context, r *Repository, read *pull
 	pr, err := r.Forge.PullRequest(forge.WithMergeQueue(ctx), r.Name, read.pr.Number)
 	switch {
 	case forge.IsRetryable(err) || ctx.Err() != nil:
-		return err
+		return cmp.Or(err, ctx.Err())
 	case err != nil || pr.Queue != forge.Queued:
 		return nil
 	}

@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -51,7 +52,7 @@ func (o *Gatherer) addSkips(ctx context.Context, ev *Evaluation, p *OpenPull) er
 			may, err := o.MaySkip(ctx, r, ev.Pipeline.Spec.BreakGlass, s.By, ev.fresh)
 			switch {
 			case forge.IsRetryable(err) || ctx.Err() != nil:
-				return err
+				return cmp.Or(err, ctx.Err())
 			case err != nil:
 				s.Err = err.Error()
 			case !may:
@@ -73,7 +74,7 @@ func (o *Gatherer) whyMayNotWrite(ctx context.Context, r *Repository, login stri
 	level, err := o.userPermission(ctx, r, login, fresh)
 	switch {
 	case forge.IsRetryable(err) || ctx.Err() != nil:
-		return "", fmt.Errorf("read the permission of %s: %w", login, err)
+		return "", fmt.Errorf("read the permission of %s: %w", login, cmp.Or(err, ctx.Err()))
 	case err != nil:
 		return fmt.Sprintf("the permission of %s can't be read: %v", login, err), nil
 	case level < forge.PermissionWrite:

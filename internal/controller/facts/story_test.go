@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/controller/faulttest"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/forge"
@@ -54,6 +55,9 @@ type story struct {
 	argocdErr  error
 	unhealthy  map[string][]verification.Resource // what resource trees say, by Application
 
+	faults faulttest.Faults
+	failed map[string]bool // by whom a call was made that failed once
+
 	bases map[int]string   // to what people changed the base of pull requests
 	fails map[string]error // what calls of the forge are answered with
 
@@ -66,15 +70,15 @@ type story struct {
 func newStory(t *testing.T, spec string, envs []string, components ...string) *story {
 	t.Helper()
 	w := &story{t: t, now: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), remote: git.NewMemoryRemote(), components: components,
-		apps: map[string]func(*verification.App){}, unhealthy: map[string][]verification.Resource{}, bases: map[int]string{}, fails: map[string]error{}, names: map[string]string{}}
-	w.forge = memory.New(memory.Options{Now: func() time.Time { return w.now }, Bot: storyBot})
+		apps: map[string]func(*verification.App){}, unhealthy: map[string][]verification.Resource{}, bases: map[int]string{}, fails: map[string]error{}, failed: map[string]bool{}, names: map[string]string{}}
+	w.forge = memory.New(memory.Options{Now: func() time.Time { return w.now }, Bot: storyBot, BeforeCall: w.beforeForge})
 	w.forge.AddRepo(storyRepo, w.remote, "main")
 	for i, login := range []string{"ada", "linus", "grace", "mallory"} {
 		w.forge.AddUser(login, int64(10+i), false)
 		w.must(w.forge.SetPermission(storyRepo, login, forge.PermissionWrite))
 	}
 	w.must(w.forge.SetPermission(storyRepo, storyBot, forge.PermissionWrite))
-	m := git.OpenMemory(w.remote, git.MemoryOptions{Author: w.forge.Ident(storyBot), Now: func() time.Time { return w.now }})
+	m := git.OpenMemory(w.remote, git.MemoryOptions{Author: w.forge.Ident(storyBot), Now: func() time.Time { return w.now }, BeforeRemote: w.faults.BeforeRemote, AfterRemote: w.faults.AfterRemote})
 	marks, err := NewMarkSigner([]byte("a secret of the server's"))
 	w.must(err)
 	w.repo = &Repository{ID: "hub:acme/fleet", Name: storyRepo, Forge: storyForge{w.forge.As(storyBot), w}, ForgeRef: "hub", Branch: "main", Mirror: m, URLs: []string{repoURL}, BotLogin: storyBot, BotID: 1, Marks: marks}
@@ -130,7 +134,7 @@ func overlayText(component, tag string) string {
 func (w *story) restart() {
 	w.t.Helper()
 	now := func() time.Time { return w.now }
-	w.store = store.OpenMemory(store.Options{Now: now})
+	w.store = store.OpenMemory(store.Options{Now: now, Intercept: w.faults.Intercept})
 	w.t.Cleanup(func() { _ = w.store.Close() })
 	w.startProcess()
 }
@@ -241,6 +245,7 @@ func (w *story) lookAt(component, step string) (*Evaluation, *promotion.Decision
 	w.t.Helper()
 	ev, d := w.evaluate(component, false)
 	w.addStep(step, ev, d)
+	w.failEach(component, step)
 	return ev, d
 }
 
@@ -620,11 +625,11 @@ func (a storyArgoCD) Get(_, name string) (*verification.App, bool) {
 func (a storyArgoCD) Ready() error { return a.w.argocdErr }
 
 func (a storyArgoCD) UnhealthyResources(_ context.Context, app *verification.App) ([]verification.Resource, error) {
-	return a.w.unhealthy[app.Name], nil
+	return a.w.unhealthy[app.Name], a.w.faults.Fail("argocd: unhealthy resources")
 }
 
 func (a storyArgoCD) UncheckedResources(_ context.Context, app *verification.App) (verification.Unchecked, error) {
-	return app.Unchecked, nil
+	return app.Unchecked, a.w.faults.Fail("argocd: unchecked resources")
 }
 
 func (a storyArgoCD) RememberedUnchecked(*verification.App) (verification.Unchecked, bool) {

@@ -49,6 +49,14 @@ func (f *Faults) Pass(call string, effect func() error) error {
 	return err
 }
 
+// Fail is a call that has no effect, counted while Deep is set.
+func (f *Faults) Fail(call string) error {
+	if !f.Deep {
+		return nil
+	}
+	return f.before(call, false)
+}
+
 // Callers are by whom calls were made while Deep was set, in their order: what is called, and
 // by which lines of the code. Each is there once, however often it calls.
 func (f *Faults) Callers() []string {
@@ -146,22 +154,30 @@ func (f *Faults) AfterRemote(_ context.Context, op string) error {
 	return f.after("git: " + op)
 }
 
-// Context is a context that is found to be over once, with ErrInjected: whoever reads much
-// of a mirror looks at it, and so the read fails.
+// Context is a context that is over from one of the moments on at which somebody looks, with
+// ErrInjected: whoever reads much of a mirror looks at it, and so the read fails.
 func (f *Faults) Context(ctx context.Context) context.Context {
-	return faultyContext{ctx, f}
+	return &faultyContext{Context: ctx, faults: f}
 }
 
 type faultyContext struct {
 	context.Context
 	faults *Faults
+
+	mu   sync.Mutex
+	over error
 }
 
-func (c faultyContext) Err() error {
+func (c *faultyContext) Err() error {
 	if err := c.Context.Err(); err != nil || !c.faults.Deep || !lookedAtByUs() {
 		return err
 	}
-	return c.faults.before("context", false)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over == nil {
+		c.over = c.faults.before("context", false)
+	}
+	return c.over
 }
 
 // lookedAtByUs says whether the mirror or the controller looks at a context, whatever

@@ -1,0 +1,99 @@
+package facts
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/controller/faulttest"
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+// beforeForge has a call of ours of the forge fail when it is its turn.
+func (w *story) beforeForge(login, op string) error {
+	if login != storyBot {
+		return nil
+	}
+	if err := w.faults.Fail("forge: " + op); err != nil {
+		return &forge.Error{Op: op, Kind: forge.ErrRetryable, Err: err}
+	}
+	return nil
+}
+
+// failEach looks at a unit as a process that has just begun does, and has one call after the
+// other fail, once for each line of the code that makes it in this story. What fails is an
+// error, or a fact that isn't known and says why, or else a call that is tolerated; and
+// whatever isn't known has nothing done that would not be done if it were. The looks after it,
+// which the golden holds, don't know of any of this.
+func (w *story) failEach(component, step string) {
+	w.t.Helper()
+	w.faults = faulttest.Faults{Deep: true}
+	want, known, err := w.lookAnew(component)
+	callers := w.faults.Callers()
+	w.faults = faulttest.Faults{}
+	if err != nil {
+		return // whoever looks next says why
+	}
+	for _, caller := range callers {
+		if w.failed[caller] {
+			continue
+		}
+		w.failed[caller] = true
+		w.faults = faulttest.Faults{Deep: true, Caller: caller}
+		steps, text, err := w.lookAnew(component)
+		hit := w.faults.Hit
+		w.faults = faulttest.Faults{}
+		switch {
+		case hit == "":
+			continue // what it does was done by the look before
+		case errors.Is(err, faulttest.ErrInjected), err != nil && hit == "context": // which may say what came before
+		case err != nil:
+			w.t.Errorf("%s: after %s had failed: %v", step, caller, err)
+		case !strings.Contains(text, faulttest.ErrInjected.Error()):
+			w.t.Errorf("%s: nothing says that %s failed", step, caller)
+		}
+		for s := range maps.Keys(steps) {
+			if !want[s] {
+				w.t.Errorf("%s: after %s had failed it is decided to %s, and otherwise to %q", step, caller, s, slices.Sorted(maps.Keys(want)))
+			}
+		}
+	}
+	again, text, err := w.lookAnew(component)
+	if w.must(err); !maps.Equal(again, want) || text != known {
+		w.t.Errorf("%s: after the failures it is decided to %q, and before to %q", step, slices.Sorted(maps.Keys(again)), slices.Sorted(maps.Keys(want)))
+	}
+}
+
+// lookAnew gives what a process that has just begun decides to do, and the facts for it.
+func (w *story) lookAnew(component string) (steps map[string]bool, known string, err error) {
+	w.t.Helper()
+	o := w.options
+	o.Resolver = appset.New(appset.Options{})
+	g := New(o)
+	ctx := w.faults.Context(w.ctx())
+	s, err := g.Snapshot(ctx, w.repo)
+	if err != nil {
+		return nil, "", err
+	}
+	ev, d, err := g.Evaluate(ctx, s, w.unit(component), false)
+	if err != nil {
+		return nil, "", err
+	}
+	steps = map[string]bool{}
+	for _, s := range d.Steps() {
+		switch s.Action.(type) {
+		case promotion.Refresh:
+		default:
+			steps[s.Action.Describe()] = true
+		}
+	}
+	raw, err := json.Marshal(ev.Facts())
+	w.must(err)
+	pulls, err := json.Marshal(ev.OpenPulls)
+	w.must(err)
+	return steps, string(raw) + string(pulls), nil
+}
