@@ -16,6 +16,7 @@ import (
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/controller/act"
 	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/faulttest"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/forge"
@@ -49,6 +50,8 @@ type fixture struct {
 	// and how those end whose purpose has the words.
 	callsOf map[string]int
 	faults  map[string]error
+	// injected has one call after the other fail while a test says so.
+	injected faulttest.Faults
 	// revision is what Argo CD says that it compares with; empty: what is fetched.
 	revision string
 
@@ -78,12 +81,18 @@ var liftlockIdent = git.Ident{Name: "Liftlock", Email: "liftlock@example.org"}
 func newFixture(t *testing.T, spec, after string, components ...string) *fixture {
 	t.Helper()
 	t.Parallel()
+	return newMemoryFixture(t, spec, after, components...)
+}
+
+// newMemoryFixture is newFixture for a test that has several.
+func newMemoryFixture(t *testing.T, spec, after string, components ...string) *fixture {
+	t.Helper()
 	w := &fixture{t: t, clock: clocktesting.NewFakeClock(time.Now()), health: map[string]string{}, callsOf: map[string]int{}, faults: map[string]error{}}
 	f := newMemoryForge(t, w.clock.Now, worldAccess, w.beforeCall)
 	w.must(f.addRepo(worldFiles(f.CloneURL(repoName), spec, after, components), worldAccess))
 	w.forge = f
 	w.newProcess = func() (forge.Forge, *git.Mirror) {
-		return f.forge.As(bot), git.OpenMemory(f.remote, git.MemoryOptions{Author: liftlockIdent, Now: w.clock.Now})
+		return f.forge.As(bot), git.OpenMemory(f.remote, git.MemoryOptions{Author: liftlockIdent, Now: w.clock.Now, BeforeRemote: w.injected.BeforeRemote, AfterRemote: w.injected.AfterRemote})
 	}
 	w.begin(components)
 	return w
@@ -117,7 +126,7 @@ func newEmulatedFixture(t *testing.T, spec, after string, components ...string) 
 // begin starts the fixture's first process, and has it look at the repository.
 func (w *fixture) begin(components []string) {
 	w.t.Helper()
-	st, err := store.Open(w.t.Context(), "sqlite://"+filepath.Join(w.t.TempDir(), "liftlock.db"), store.Options{Now: w.clock.Now})
+	st, err := store.Open(w.t.Context(), "sqlite://"+filepath.Join(w.t.TempDir(), "liftlock.db"), store.Options{Now: w.clock.Now, Intercept: w.injected.Intercept})
 	w.must(err)
 	w.t.Cleanup(func() { _ = st.Close() })
 	w.addProcess(st, "me")
@@ -137,6 +146,9 @@ func (w *fixture) beforeCall(op string) error {
 		if strings.Contains(op, words) {
 			return &forge.Error{Op: op, Kind: kind, Message: "it shall fail"}
 		}
+	}
+	if err := w.injected.Fail("forge: " + op); err != nil {
+		return &forge.Error{Op: op, Kind: forge.ErrRetryable, Err: err}
 	}
 	return nil
 }
@@ -263,10 +275,16 @@ func (w *fixture) must(err error) {
 	}
 }
 
-// run runs a key once, some time later. Time goes on whenever the run waits for it.
+// run runs a key once, some time later, or, where calls are to fail, until none did.
 func (w *fixture) run(k wake.Key) error {
 	w.t.Helper()
 	w.clock.Step(2 * time.Second)
+	return w.failCalls(k.String(), func() error { return w.runNow(k) })
+}
+
+// runNow runs a key. Time goes on whenever the run waits for it.
+func (w *fixture) runNow(k wake.Key) error {
+	w.t.Helper()
 	done := make(chan error, 1)
 	go func() {
 		_, err := w.runKey(w.t.Context(), k.String())
@@ -345,7 +363,12 @@ func (w *fixture) openOne(key, tag string, components ...string) emulator.PullRe
 func (w *fixture) command(by string, pull int, component string, c command.Command) (string, error) {
 	w.t.Helper()
 	w.clock.Step(2 * time.Second)
-	return w.ExecuteCommand(w.t.Context(), Command{Unit: w.unit(component), Pull: pull, Command: c, By: by, Via: "comment", Source: fmt.Sprintf("test %d %s %s", pull, by, c.Verb)})
+	var reply string
+	err := w.failCalls("/"+c.Verb, func() (err error) {
+		reply, err = w.ExecuteCommand(w.t.Context(), Command{Unit: w.unit(component), Pull: pull, Command: c, By: by, Via: "comment", Source: fmt.Sprintf("test %d %s %s", pull, by, c.Verb)})
+		return err
+	})
+	return reply, err
 }
 
 // gitCredentials are those that a driver has for the repository.

@@ -28,7 +28,12 @@ type Faults struct {
 	At     int               // the call that fails, by its number from 1; 0: none
 	Caller string            // the call that fails, the first from there, as Callers has it; empty: none
 	After  bool
-	Hit    string // the call that failed
+	// Once has the calls fail by whom none has failed yet, one before a Hit is taken away, and
+	// remembers them; where a call has an effect, it fails once more after that. nil: none.
+	Once map[string]bool
+	Hit  string // the call that failed
+	// HitCaller is by whom it was made, as Callers has it; empty where Deep isn't set.
+	HitCaller string
 	// Deep counts what Intercept, BeforeRemote and Context see, too.
 	Deep bool
 
@@ -83,11 +88,20 @@ func (f *Faults) before(call string, answered bool) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.Hit != "" || len(f.Calls) != f.At && (f.Caller == "" || caller != f.Caller) {
+	late := f.After && answered
+	switch {
+	case f.Hit != "":
+		return nil
+	case f.Once != nil && caller != "" && !f.Once[caller]:
+		f.Once[caller], late = true, false
+	case f.Once != nil && caller != "" && answered && !f.Once[caller+", answered"]:
+		f.Once[caller+", answered"], late = true, true
+	case len(f.Calls) == f.At, f.Caller != "" && caller == f.Caller:
+	default:
 		return nil
 	}
-	f.Hit = call
-	if f.After && answered {
+	f.Hit, f.HitCaller = call, caller
+	if late {
 		f.pending = call
 		return nil
 	}

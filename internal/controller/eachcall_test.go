@@ -1,0 +1,186 @@
+package controller
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/liftlock/liftlock/internal/controller/faulttest"
+	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/promotion/command"
+	"github.com/liftlock/liftlock/internal/store"
+)
+
+// swallowed are the calls whose failure is no run's, by how they begin and a file that they
+// come from, and why.
+var swallowed = []struct{ call, from, because string }{
+	{"store: freeSlot", "controller/mergequeue.go", "a turn that isn't given back comes free by itself"},
+	{"git: push", "act/leftovers.go", "a branch that can't be deleted is left over, and the sweep deletes it"},
+}
+
+// failCalls does something again and again while one call of it fails that no run of the
+// test had fail before. What fails is what it ends with, but for what is swallowed.
+func (w *fixture) failCalls(what string, do func() error) error {
+	w.t.Helper()
+	if w.injected.Once == nil {
+		return do()
+	}
+	for {
+		w.injected.Hit, w.injected.Deep = "", true
+		err := do()
+		hit := w.injected.Hit
+		w.injected.Deep = false
+		if hit == "" {
+			return err
+		}
+		if errors.Is(err, faulttest.ErrInjected) {
+			continue
+		}
+		why := whySwallowed(hit, w.injected.HitCaller)
+		if why == "" {
+			w.t.Errorf("%s: after %s had failed it ended with %v", what, w.injected.HitCaller, err)
+			return err
+		}
+		w.t.Logf("%s: %s failed: %s", what, hit, why)
+	}
+}
+
+// whySwallowed is why a call's failure is no run's; empty: it is.
+func whySwallowed(call, caller string) string {
+	for _, s := range swallowed {
+		if strings.HasPrefix(call, s.call) && strings.Contains(caller, s.from) {
+			return s.because
+		}
+	}
+	return ""
+}
+
+// outcome is what there is in the end: pull requests with what they show, what is said to have
+// happened, and the audit trail.
+func (w *fixture) outcome() (out []string) {
+	w.t.Helper()
+	for _, p := range w.pulls() {
+		slices.Sort(p.Labels)
+		out = append(out, fmt.Sprintf("#%d %s of %s to %s, open %t, merged %t by %q, labels %q", p.Number, p.Title, p.Branch, p.Base, p.Open, p.Merged, p.MergedBy, p.Labels))
+		for _, k := range p.Comments {
+			first, _, _ := strings.Cut(k.Body, "\n")
+			first, _, _ = strings.Cut(first, " id=") // the forge's number of a comment
+			out = append(out, fmt.Sprintf("#%d: %s says %s %v", p.Number, k.User, first, k.Reactions))
+		}
+		for _, s := range p.Statuses {
+			out = append(out, fmt.Sprintf("#%d: %s is %s", p.Number, s.Context, s.State))
+		}
+	}
+	events, err := w.opts.Store.Events(w.t.Context(), store.EventFilter{Limit: 1000})
+	w.must(err)
+	var said []string
+	for _, e := range events {
+		if e.Kind == "replaced" { // not said of a head that was pushed before a failure
+			continue
+		}
+		said = append(said, fmt.Sprintf("%s %s %s #%d", e.Component, e.Environment, e.Kind, e.Pull))
+	}
+	audit, err := w.opts.Store.AuditTrail(w.t.Context(), store.AuditFilter{}, 0)
+	w.must(err)
+	for _, a := range audit {
+		result, _, _ := strings.Cut(a.Outcome, " as ") // a commit, which its time is in
+		said = append(said, fmt.Sprintf("%s gave %s: %s", a.Actor, a.Verb, result))
+	}
+	slices.Sort(said)
+	return append(out, said...)
+}
+
+// scripts are what happens in a repository from its beginning to a state of rest.
+var scripts = map[string]struct {
+	spec, after string
+	components  []string
+	happens     func(w *fixture)
+}{
+	"a promotion that degrades and is reverted": {"", autoQA, []string{"web"}, func(w *fixture) {
+		w.openOne("web", "2.0.0", "web")
+		w.settle("web", "it is merged", func() bool { return w.pulls()[0].Merged })
+		w.setHealth("Degraded", "web")
+		w.settle("web", "its revert is open", func() bool { return len(w.pulls()) > 1 })
+		w.setHealth("", "web")
+		w.sweepAll("web")
+	}},
+	"a batch that a person merges": {"  batch: environment\n", manualQA, []string{"api", "web"}, func(w *fixture) {
+		p := w.openOne("batch", "2.0.0", "web")
+		w.release("2.0.0", "api")
+		w.settle("batch", "api joins", func() bool { return w.pulls()[0].Head != p.Head })
+		w.sweepAll("batch")
+		_, err := w.forge.MergePull(repoName, p.Number, "grace", "merge")
+		w.must(err)
+		w.runRepository()
+		w.sweepAll("batch")
+	}},
+	"commands in comments": {"", manualQA, []string{"web"}, func(w *fixture) {
+		w.must(w.run(wake.ForUnit(w.unit("web"))))
+		p := w.openOne("web", "2.0.0", "web")
+		w.sweepAll("web")
+		for _, text := range []string{"/liftlock hold pr waits for the certificate", "/liftlock unhold pr", "/liftlock nonsense"} {
+			_, err := w.forge.Comment(repoName, p.Number, "ada", text)
+			w.must(err)
+			w.must(w.run(wake.ForPull(w.repo.ID, p.Number)))
+			w.must(w.run(wake.ForUnit(w.unit("web"))))
+		}
+		_, err := w.forge.MergePull(repoName, p.Number, "grace", "merge")
+		w.must(err)
+		w.runRepository()
+		w.sweepAll("web")
+	}},
+	"a person closes it, and has it tried again": {"", manualQA, []string{"web"}, func(w *fixture) {
+		p := w.openOne("web", "2.0.0", "web")
+		w.sweepAll("web")
+		w.must(w.forge.ClosePull(repoName, p.Number, "ada"))
+		w.must(w.run(wake.ForPull(w.repo.ID, p.Number)))
+		w.must(w.run(wake.ForUnit(w.unit("web"))))
+		_, err := w.command("ada", p.Number, "web", command.Command{Verb: command.Retry, Environment: "qa"})
+		w.must(err)
+		w.settle("web", "it is open again", func() bool { return len(w.pulls()) > 1 || w.pulls()[0].Open })
+		w.sweepAll("web")
+	}},
+}
+
+// sweepAll runs what runs from time to time, and the unit until it has come to rest.
+func (w *fixture) sweepAll(component string) {
+	w.t.Helper()
+	for range 3 {
+		w.clock.Step(time.Minute)
+		for _, k := range []wake.Key{wake.ForSweep(w.repo.ID), wake.ForHook(w.repo.ID), wake.ForRules(w.repo.ID), wake.ForUnit(w.unit(component)), wake.ForMerge(w.repo.ID)} {
+			if err := w.run(k); err != nil && !isStale(err) {
+				w.t.Fatalf("%s: %v", k, err)
+			}
+		}
+		for _, p := range w.pulls() {
+			w.must(w.run(wake.ForPull(w.repo.ID, p.Number)))
+		}
+	}
+}
+
+// TestEachCallFails has whatever calls the store, the forge or Git fail once, before its
+// effect and after it: the run ends with that, and in the end all is as if none had failed.
+func TestEachCallFails(t *testing.T) {
+	t.Parallel()
+	for name, s := range scripts {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			calm := newMemoryFixture(t, s.spec, s.after, s.components...)
+			s.happens(calm)
+			w := newMemoryFixture(t, s.spec, s.after, s.components...)
+			w.injected.Once = map[string]bool{}
+			s.happens(w)
+			if len(w.injected.Once) < 20 {
+				t.Errorf("only %d calls failed", len(w.injected.Once))
+			}
+			if diff := cmp.Diff(calm.outcome(), w.outcome()); diff != "" {
+				t.Errorf("without failures (-) and with them (+):\n%s", diff)
+			}
+		})
+	}
+}
