@@ -9,7 +9,8 @@ import (
 
 // leavesWithin is how long what joined the forge's merge queue may be in it when something
 // stands against it that the service knows of, while nothing goes wrong: what is in the queue is
-// looked at every minute, and what is known of it may be half a minute old.
+// looked at every minute, and what is known of it may be half a minute old. That a person had it
+// join may be unknown until a sweep besides.
 const leavesWithin = 2 * time.Minute
 
 // polledWithin is how long a move of the branch may be unknown to the service, whatever the forge
@@ -172,11 +173,14 @@ func (sim *Simulation) landQueued(pr *forge.PullRequest) {
 // insightOfQueued is what must be known of what lands from the merge queue: what was when it
 // joined, and what the service had the time to take it out for since.
 func (sim *Simulation) insightOfQueued(q queuedPull) insight {
-	known := q.known
-	if at := sim.now.Add(-leavesWithin); at.After(q.at) && !sim.wasTroubledSince(at.Add(-time.Minute)) {
+	known, unseen := q.known, time.Duration(0)
+	if q.by != bot {
+		unseen = sweepInterval
+	}
+	if at := sim.now.Add(-leavesWithin - unseen); at.After(q.at) && !sim.wasTroubledSince(at.Add(-time.Minute)) {
 		known.began = at
 	}
-	if at := sim.now.Add(-polledWithin); at.After(q.at) && !sim.wasTroubledSince(at.Add(-time.Minute)) {
+	if at := sim.now.Add(-polledWithin - unseen); at.After(q.at) && !sim.wasTroubledSince(at.Add(-time.Minute)) {
 		known.lookedAt = at
 	}
 	known.late, known.branchLate = sim.now.Sub(known.began), sim.now.Sub(known.lookedAt)
