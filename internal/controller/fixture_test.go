@@ -57,6 +57,7 @@ type fixture struct {
 
 	beforeGet func(name string)    // of an Application; nil: nothing
 	endpoints facts.EndpointSource // likewise
+	argocdErr error                // why its Argo CD can't be asked
 	metrics   facts.MetricSource   // what gates ask; nil: nobody is asked
 	floor     *policies.Approvals  // what the server's file asks for; nil: nothing
 }
@@ -266,7 +267,7 @@ func (w *worldApps) Get(_, name string) (*verification.App, bool) {
 }
 
 func (w *worldApps) List() []verification.App { return nil }
-func (w *worldApps) Ready() error             { return nil }
+func (w *worldApps) Ready() error             { return w.argocdErr }
 
 func (w *fixture) must(err error) {
 	w.t.Helper()
