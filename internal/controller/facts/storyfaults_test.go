@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -96,4 +97,29 @@ func (w *story) lookAnew(component string) (steps map[string]bool, known string,
 	pulls, err := json.Marshal(ev.OpenPulls)
 	w.must(err)
 	return steps, string(raw) + string(pulls), nil
+}
+
+// failUntilDone does something as often as it fails, with its first call failing, then its second,
+// and so on, until none is left that could: each failure must be its error, and what it did before
+// must not keep it from coming to its end. Before each time something may be made as it was.
+func (w *story) failUntilDone(what string, before func(), do func(ctx context.Context) error) {
+	w.t.Helper()
+	for at := 1; ; at++ {
+		if before != nil {
+			before()
+		}
+		w.faults = faulttest.Faults{Deep: true, At: at}
+		err := do(w.faults.Context(w.ctx()))
+		hit := w.faults.Hit
+		w.faults = faulttest.Faults{}
+		switch {
+		case hit == "" && err != nil:
+			w.t.Fatalf("%s: without a failure: %v", what, err)
+		case hit == "":
+			return
+		case errors.Is(err, faulttest.ErrInjected), err != nil && hit == "context": // as failEach has it
+		default:
+			w.t.Errorf("%s: after %s had failed, its call %d: %v", what, hit, at, err)
+		}
+	}
 }
