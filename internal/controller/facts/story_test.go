@@ -57,6 +57,9 @@ type story struct {
 
 	faults faulttest.Faults
 	failed map[string]bool // by whom a call was made that failed once
+	// failedNext is the same of running, a process that looks all through the story.
+	failedNext map[string]bool
+	running    *Gatherer
 
 	bases map[int]string   // to what people changed the base of pull requests
 	fails map[string]error // what calls of the forge are answered with
@@ -70,7 +73,7 @@ type story struct {
 func newStory(t *testing.T, spec string, envs []string, components ...string) *story {
 	t.Helper()
 	w := &story{t: t, now: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), remote: git.NewMemoryRemote(), components: components,
-		apps: map[string]func(*verification.App){}, unhealthy: map[string][]verification.Resource{}, bases: map[int]string{}, fails: map[string]error{}, failed: map[string]bool{}, names: map[string]string{}}
+		apps: map[string]func(*verification.App){}, unhealthy: map[string][]verification.Resource{}, bases: map[int]string{}, fails: map[string]error{}, failed: map[string]bool{}, failedNext: map[string]bool{}, names: map[string]string{}}
 	w.forge = memory.New(memory.Options{Now: func() time.Time { return w.now }, Bot: storyBot, BeforeCall: w.beforeForge})
 	w.forge.AddRepo(storyRepo, w.remote, "main")
 	for i, login := range []string{"ada", "linus", "grace", "mallory"} {
@@ -144,7 +147,7 @@ func (w *story) startProcess() {
 	w.options.Store, w.options.Resolver, w.options.MainArgoCD, w.options.Repos = w.store, appset.New(appset.Options{}), "hub", []*Repository{w.repo}
 	w.options.ArgoCDs = map[string]ArgoCD{"hub": {Apps: storyArgoCD{w}, Trees: storyArgoCD{w}, Namespace: "argocd", NoRefresh: true}}
 	w.options.Now, w.options.MaxAge = func() time.Time { return w.now }, time.Hour
-	w.o = New(w.options)
+	w.o, w.running = New(w.options), nil
 }
 
 func (w *story) must(err error) {
