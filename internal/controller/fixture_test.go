@@ -126,7 +126,7 @@ func newEmulatedFixture(t *testing.T, spec, after string, components ...string) 
 // begin starts the fixture's first process, and has it look at the repository.
 func (w *fixture) begin(components []string) {
 	w.t.Helper()
-	st, err := store.Open(w.t.Context(), "sqlite://"+filepath.Join(w.t.TempDir(), "liftlock.db"), store.Options{Now: w.clock.Now, Intercept: w.injected.Intercept})
+	st, err := store.Open(w.t.Context(), "sqlite://"+filepath.Join(w.t.TempDir(), "liftlock.db"), store.Options{Now: w.clock.Now, Intercept: w.injected.Intercept, InterceptStatement: w.injected.InterceptStatement})
 	w.must(err)
 	w.t.Cleanup(func() { _ = st.Close() })
 	w.addProcess(st, "me")
