@@ -54,6 +54,8 @@ type fixture struct {
 	faults  map[string]error
 	// injected has one call after the other fail while a test says so.
 	injected faulttest.Faults
+	// retryDelay is how long after a failing call what it was made for is done again.
+	retryDelay time.Duration
 	// revision is what Argo CD says that it compares with; empty: what is fetched.
 	revision string
 
