@@ -148,7 +148,7 @@ func (d *Driver) InspectTeam(ctx context.Context, t forge.Team) (logins []string
 		return nil, false, err
 	}
 	var members []member
-	resp, err := d.call(ctx, op, http.MethodGet, query{PerPage: perPage}, &members, "groups", group, "members", "all")
+	resp, err := d.call(ctx, op, http.MethodGet, query{PerPage: perPage}, &members, "groups", strconv.FormatInt(group, 10), "members", "all")
 	if err != nil {
 		return nil, false, withHint(err, groupHint)
 	}
