@@ -169,11 +169,21 @@ func (d *Driver) IsTeamMember(ctx context.Context, t forge.Team, login string) (
 
 const groupHint = "make Liftlock's account a member of the group: GitLab doesn't tell others who is one"
 
+// group is what is read of a group.
+type group struct {
+	ID int64 `json:"id"`
+}
+
+func (g *group) missing() string {
+	if g.ID <= 0 {
+		return "a group's number"
+	}
+	return ""
+}
+
 // findGroup is the number of a team's group. ErrNotFound where it isn't there or can't be seen.
 func (d *Driver) findGroup(ctx context.Context, t forge.Team, op string) (string, error) {
-	var group struct {
-		ID int64 `json:"id"`
-	}
+	var group group
 	_, err := d.call(ctx, op, http.MethodGet, query{WithProjects: no}, &group, "groups", t.String())
 	switch {
 	case statusOf(err) == http.StatusNotFound:
