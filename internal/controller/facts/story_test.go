@@ -67,6 +67,8 @@ type story struct {
 	rules *forge.BranchRules // what the forge demands of its branches; nil: as it says
 	bases map[int]string     // to what people changed the base of pull requests
 	fails map[string]error   // what calls of the forge are answered with
+	// computing is that the forge doesn't know yet what can be merged.
+	computing bool
 
 	names  map[string]string // what goldens call commits and releases
 	last   map[string]string
@@ -665,6 +667,9 @@ func (f storyForge) PullRequest(ctx context.Context, r forge.Repo, number int) (
 	pr, err := f.Forge.PullRequest(ctx, r, number)
 	if err == nil && f.w.bases[number] != "" {
 		pr.Base = f.w.bases[number]
+	}
+	if err == nil && f.w.computing {
+		pr.Mergeable = forge.MergeableUnknown
 	}
 	return pr, err
 }

@@ -84,7 +84,7 @@ func TestUpdateTurn(t *testing.T) {
 		t.Errorf("another gave its turn back: %+v", p)
 	}
 	w.must(w.o.TakeUpdateTurn(w.ctx(), w.store, w.repo, "main", other))
-	taken := w.now
+	began := w.now
 	if p := look("another's turn"); p.HasTurn || p.SentUpdate != nil || p.UpdatedFirst != other {
 		t.Errorf("while it is another's turn it is %+v", p)
 	}
@@ -92,7 +92,7 @@ func TestUpdateTurn(t *testing.T) {
 	if p := look("a turn on another branch"); p.HasTurn || p.UpdatedFirst != other {
 		t.Errorf("with a turn on another branch it is %+v", p)
 	}
-	w.now = taken.Add(maxUpdateTurn - time.Second) // look waits for one
+	w.now = began.Add(maxUpdateTurn - time.Second) // look waits for one
 	if p := look("for an hour"); p.UpdatedFirst != other {
 		t.Errorf("just an hour later it is %+v", p)
 	}
