@@ -324,4 +324,18 @@ func TestConsoleCommandsAreSaidLater(t *testing.T) {
 	if n := w.commentsWith("gave `/liftlock hold"); n != 0 {
 		t.Errorf("a day later it is said %d times", n)
 	}
+	away = 1
+	w.must(w.consoleCommand("ada", command.RoleOperator, p.Number, "2", command.Command{Verb: command.Hold, Scope: command.ScopePR, Environment: "qa"}))
+	w.clock.Step(maxAnnouncementAge)
+	w.must(w.announceRest(t.Context(), w.repo, p.Number))
+	if n := w.commentsWith("gave `/liftlock hold"); n != 1 {
+		t.Errorf("at the end of the day it is said %d times", n)
+	}
+	// Where the forge takes no comment for good, it isn't tried again.
+	w.fail("comment on", forge.ErrForbidden)
+	w.must(w.consoleCommand("ada", command.RoleOperator, p.Number, "3", command.Command{Verb: command.Hold, Scope: command.ScopePR, Environment: "qa"}))
+	w.failNothing()
+	if rest, err := w.opts.Store.StateByPrefix(t.Context(), "announcement|"); err != nil || len(rest) != 0 {
+		t.Errorf("still to be said: %v, %v", rest, err)
+	}
 }

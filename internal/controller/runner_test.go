@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -43,6 +44,8 @@ type runnerFixture struct {
 	clock *clocktesting.FakeClock
 	forge *unreachableForge
 	runs  runMetrics
+	// intercept is asked before the store is; nil: it answers.
+	intercept func(call string) error
 }
 
 type runMetrics struct {
@@ -67,7 +70,12 @@ func newRunnerFixture(t *testing.T) *runnerFixture {
 	t.Helper()
 	t.Parallel()
 	w := &runnerFixture{t: t, clock: clocktesting.NewFakeClock(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)), forge: &unreachableForge{}}
-	st, err := store.Open(t.Context(), "sqlite://"+filepath.Join(t.TempDir(), "liftlock.db"), store.Options{Now: w.clock.Now})
+	st, err := store.Open(t.Context(), "sqlite://"+filepath.Join(t.TempDir(), "liftlock.db"), store.Options{Now: w.clock.Now, Intercept: func(_ context.Context, call string, answered bool) error {
+		if w.intercept == nil || answered {
+			return nil
+		}
+		return w.intercept(call)
+	}})
 	w.must(err)
 	t.Cleanup(func() { _ = st.Close() })
 	r := &Repository{Repository: &facts.Repository{ID: "hub:acme/fleet", Name: forge.Repo{Owner: "acme", Name: "fleet"}, Forge: w.forge}}
@@ -357,5 +365,145 @@ func TestStart(t *testing.T) {
 	}
 	if len(got) != 2 || !got[wake.ForRepository("hub:acme/fleet").String()] || !got[wake.ForSweep("hub:acme/fleet").String()] {
 		t.Errorf("woke %v", got)
+	}
+}
+
+// TestARunsEndIsWrittenDownLater holds that how a run ended isn't lost where the store is away when
+// it ends.
+func TestARunsEndIsWrittenDownLater(t *testing.T) {
+	w := newRunnerFixture(t)
+	key := wake.ForPull("hub:acme/fleet", 7).String()
+	w.must(w.opts.Store.Wake(t.Context(), key))
+	claim := w.claim()
+	w.forge.answer = func(context.Context, int) error { return &forge.Error{Op: "read", Kind: forge.ErrNotFound} }
+	tries := 0
+	w.intercept = func(call string) error {
+		if call != "finish" {
+			return nil
+		}
+		if tries++; tries <= 2 {
+			return errors.New("away")
+		}
+		return nil
+	}
+	done := make(chan struct{})
+	go func() {
+		w.runLeased(t.Context(), claim, func(context.Context, context.CancelCauseFunc, store.Claim) {})
+		close(done)
+	}()
+	for range 2 {
+		w.stepWhenWaiting(minRetryDelay)
+	}
+	<-done
+	if got := w.due(); tries != 3 || got != -1 {
+		t.Errorf("after %d tries it is due after %s", tries, got)
+	}
+}
+
+// TestRunOutlivesItsStore holds that keys are run once the store is back, whichever of its answers
+// was missing.
+func TestRunOutlivesItsStore(t *testing.T) {
+	for name, away := range map[string]string{"claiming": "claim", "reading when the next is due": ""} {
+		t.Run(name, func(t *testing.T) {
+			w := newRunnerFixture(t)
+			ran := make(chan struct{}, 1)
+			w.forge.answer = func(context.Context, int) error {
+				ran <- struct{}{}
+				return &forge.Error{Op: "read", Kind: forge.ErrNotFound}
+			}
+			failed := make(chan struct{})
+			fail := sync.OnceValue(func() error { close(failed); return errors.New("away") })
+			first := true
+			w.intercept = func(call string) error {
+				if call != away || !first {
+					return nil
+				}
+				first = false
+				return fail()
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			ended := make(chan error)
+			go func() { ended <- w.Run(ctx) }()
+			<-failed
+			w.must(w.opts.Store.Wake(ctx, wake.ForPull("hub:acme/fleet", 7).String()))
+			for waits := true; waits; {
+				select {
+				case <-ran:
+					waits = false
+				default:
+					if w.clock.HasWaiters() {
+						w.clock.Step(minRetryDelay)
+					}
+					runtime.Gosched()
+				}
+			}
+			cancel()
+			if err := <-ended; err != nil {
+				t.Errorf("it ended with %v", err)
+			}
+		})
+	}
+}
+
+// TestUrgencyAfterARun holds how urgent a key is that wants to run again by itself.
+func TestUrgencyAfterARun(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	unit := wake.ForUnit(promotion.Unit{Repo: "hub:acme/fleet", Pipeline: "main", Component: "api"}).String()
+	for _, c := range []struct {
+		claim store.Claim
+		after time.Duration
+		want  store.Urgency
+	}{
+		{store.Claim{Key: unit, Urgency: store.Urgent}, 0, store.Urgent},
+		{store.Claim{Key: unit, Urgency: store.Urgent}, urgentFor, store.Urgent},
+		{store.Claim{Key: unit, Urgency: store.Urgent}, urgentFor + time.Second, store.Normal},
+		{store.Claim{Key: unit, Urgency: store.Normal}, time.Second, store.Normal},
+		{store.Claim{Key: unit, Urgency: store.Background}, time.Second, store.Normal},
+		{store.Claim{Key: wake.ForSweep("hub:acme/fleet").String(), Urgency: store.Urgent}, time.Second, store.Background},
+		{store.Claim{Key: wake.ForHook("hub:acme/fleet").String(), Urgency: store.Urgent}, time.Second, store.Background},
+	} {
+		if got := urgencyAfter(c.claim, now, now.Add(c.after)); got != c.want {
+			t.Errorf("%s, %d, again after %s: %d, not %d", c.claim.Key, c.claim.Urgency, c.after, got, c.want)
+		}
+	}
+}
+
+// TestEveryEighthClaim holds that one claim of eight goes to whoever has waited longest.
+func TestEveryEighthClaim(t *testing.T) {
+	w := newRunnerFixture(t)
+	urgent := func(n int) string { return wake.ForPull("hub:acme/fleet", n).String() }
+	old := wake.ForSweep("hub:acme/fleet").String()
+	w.must(w.opts.Store.WakeAs(t.Context(), store.Background, old))
+	w.clock.Step(time.Second)
+	for n := range 20 {
+		w.must(w.opts.Store.WakeAs(t.Context(), store.Urgent, urgent(n)))
+	}
+	for _, c := range []struct {
+		n, before, want int
+		oldest          bool
+	}{{3, 0, 3, false}, {4, 3, 4, false}, {1, 7, 1, true}, {3, 8, 3, false}} {
+		claims, err := w.claimKeys(t.Context(), c.n, c.before)
+		w.must(err)
+		got := slices.ContainsFunc(claims, func(k store.Claim) bool { return k.Key == old })
+		if len(claims) != c.want || got != c.oldest {
+			t.Errorf("%d keys after %d: %+v", c.n, c.before, claims)
+		}
+	}
+}
+
+// TestDefaults holds what goes where an option says nothing, and that one that says something
+// goes before.
+func TestDefaults(t *testing.T) {
+	w := newRunnerFixture(t)
+	o := w.opts
+	o.Workers, o.Lease, o.Retention = 0, 0, 0
+	if got := New(o).opts; got.Workers != defaultWorkers || got.Lease != store.DefaultLease || got.Retention != defaultRetention {
+		t.Errorf("the defaults are %d, %s, %s", got.Workers, got.Lease, got.Retention)
+	}
+	o.Workers, o.Lease, o.Retention = 3, time.Minute, time.Hour
+	if got := New(o).opts; got.Workers != 3 || got.Lease != time.Minute || got.Retention != time.Hour {
+		t.Errorf("it is %d, %s, %s", got.Workers, got.Lease, got.Retention)
 	}
 }

@@ -238,4 +238,17 @@ var scripts = map[string]struct {
 		w.must(w.run(wake.ForHook(w.repo.ID)))
 		w.rest("web")
 	}},
+	"commands of the console": {"", manualQA, []string{"web"}, func(w *fixture) {
+		w.retryDelay = claimLease
+		give := func(key string, c command.Command) {
+			c.Reason = "the outage of today"
+			w.must(w.failCalls(c.Verb, func() error { return w.consoleCommand("oncall", command.RoleOperator, 0, key, c) }))
+			w.runRepository()
+		}
+		give("1", command.Command{Verb: command.Hold, Scope: command.ScopeEnvironment, Environment: "dev"})
+		give("2", command.Command{Verb: command.Retry, Environment: "qa"})
+		w.retryDelay = 0
+		w.openOne("web", "2.0.0", "web")
+		w.rest("web")
+	}},
 }
