@@ -217,6 +217,22 @@ func TestConsoleCommandsRunOnce(t *testing.T) {
 	}
 }
 
+// A command that was refused is refused for the same reason when it is sent again, and stays on
+// record once.
+func TestConsoleCommandsAreRefusedAgain(t *testing.T) {
+	w := newFixture(t, "", manualQA, "web")
+	p := w.openOne("web", "2.0.0", "web")
+	for range 2 {
+		var refused *RefusedError
+		if err := w.consoleCommand("eve", command.RoleViewer, p.Number, "1", command.Command{Verb: command.Hold, Environment: "qa"}); !errors.As(err, &refused) || !strings.HasPrefix(refused.Why, "eve (console) may not") {
+			t.Errorf("it ended with %v", err)
+		}
+	}
+	if all := w.outcomes(); len(all) != 1 {
+		t.Errorf("on record are %q", all)
+	}
+}
+
 // An unhold from the console spares what somebody set after it came.
 func TestConsoleUnholdSparesWhatCameLater(t *testing.T) {
 	w := newFixture(t, "", manualQA, "web")

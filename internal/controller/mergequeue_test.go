@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/policies"
 )
@@ -127,6 +129,50 @@ func TestMergesOfAnotherProcess(t *testing.T) {
 	w.must(w.run(wake.ForMerge(w.repo.ID)))
 	if ok, err := w.opts.Store.TakeSlot(t.Context(), slot, "another", time.Hour); err != nil || !ok {
 		t.Errorf("the turn isn't given back: %t, %v", ok, err)
+	}
+}
+
+// TestMergesEndWithTheForgesLimit holds that nobody else's merge is tried when the forge allows no
+// more calls, that one which fails for another reason keeps nobody's else from being tried, and that
+// what wasn't merged stays in the queue.
+func TestMergesEndWithTheForgesLimit(t *testing.T) {
+	for kind, tries := range map[error]int{forge.ErrRateLimited: 1, forge.ErrForbidden: 2} {
+		t.Run(kind.Error(), func(t *testing.T) {
+			w := newFixture(t, "", autoQA, "api", "web")
+			for _, c := range []string{"api", "web"} {
+				w.must(w.run(wake.ForUnit(w.unit(c))))
+			}
+			w.release("2.0.0", "api", "web")
+			for _, c := range []string{"api", "web"} {
+				w.open(c)
+				w.must(w.enqueueMerge(t.Context(), w.unit(c), false))
+			}
+			w.fail("merge acme", kind)
+			if err := w.run(wake.ForMerge(w.repo.ID)); !errors.Is(err, kind) || !strings.Contains(err.Error(), "merge for ") {
+				t.Errorf("it ended with %v", err)
+			}
+			queue, err := w.opts.Store.MergeQueue(t.Context(), w.repo.ID)
+			if w.must(err); len(queue) != 2 || w.callsFor("merge acme") != tries {
+				t.Errorf("after %d tries the queue is %q", w.callsFor("merge acme"), queue)
+			}
+		})
+	}
+}
+
+// TestMergesOfUnitsThatAreGone holds that who queued and isn't there any more, or moves with others by
+// now, leaves the queue without a failure.
+func TestMergesOfUnitsThatAreGone(t *testing.T) {
+	for name, c := range map[string]struct{ spec, component string }{"gone": {"", "gone"}, "moves with others": {"  batch: environment\n", "web"}} {
+		t.Run(name, func(t *testing.T) {
+			w := newFixture(t, c.spec, autoQA, "web")
+			w.must(w.enqueueMerge(t.Context(), w.unit(c.component), true))
+			w.must(w.run(wake.ForMerge(w.repo.ID)))
+			queue, err := w.opts.Store.MergeQueue(t.Context(), w.repo.ID)
+			reverts, rerr := w.opts.Store.StateByPrefix(t.Context(), queuedReverts(w.repo.ID))
+			if err != nil || rerr != nil || len(queue)+len(reverts) != 0 {
+				t.Errorf("left are %q and %q, %v %v", queue, reverts, err, rerr)
+			}
+		})
 	}
 }
 
