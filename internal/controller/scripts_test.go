@@ -239,16 +239,21 @@ var scripts = map[string]struct {
 		w.rest("web")
 	}},
 	"commands of the console": {"", manualQA, []string{"web"}, func(w *fixture) {
-		w.retryDelay = claimLease
-		give := func(key string, c command.Command) {
-			c.Reason = "the outage of today"
-			w.must(w.failCalls(c.Verb, func() error { return w.consoleCommand("oncall", command.RoleOperator, 0, key, c) }))
+		p := w.openOne("web", "2.0.0", "web")
+		w.rest("web")
+		give := func(pull int, key string, c command.Command) {
+			c.Reason, w.retryDelay = "the outage of today", claimLease
+			w.must(w.failCalls(c.Verb, func() error { return w.consoleCommand("oncall", command.RoleOperator, pull, key, c) }))
+			w.retryDelay = 0
 			w.runRepository()
 		}
-		give("1", command.Command{Verb: command.Hold, Scope: command.ScopeEnvironment, Environment: "dev"})
-		give("2", command.Command{Verb: command.Retry, Environment: "qa"})
-		w.retryDelay = 0
-		w.openOne("web", "2.0.0", "web")
+		give(0, "1", command.Command{Verb: command.Hold, Scope: command.ScopeEnvironment, Environment: "dev"})
+		give(0, "2", command.Command{Verb: command.Retry, Environment: "qa"})
+		give(p.Number, "3", command.Command{Verb: command.Hold, Scope: command.ScopePR, Environment: "qa"})
+		w.must(w.run(wake.ForPull(w.repo.ID, p.Number)))
 		w.rest("web")
+		if n := w.commentsWith("gave `/liftlock hold pr`: the outage of today"); n != 1 {
+			w.t.Errorf("%d comments say who holds it", n)
+		}
 	}},
 }
