@@ -21,6 +21,7 @@ var swallowed = []struct{ call, from, because string }{
 	{"store: statement of freeSlot", "controller/mergequeue.go", "a turn that isn't given back comes free by itself"},
 	{"store: freeSlot", "controller/mergequeue.go", "a turn that isn't given back comes free by itself"},
 	{"forge: create the webhook", "controller/hook.go", "polling finds what it would have told"},
+	{"", "controller/announcements.go", "what a command did is on record, and is said later"},
 	{"forge: list the deliveries", "controller/hook.go", "sweeping finds what they were about"},
 	{"git: push", "act/leftovers.go", "a branch that can't be deleted is left over, and the sweep deletes it"},
 }

@@ -238,4 +238,22 @@ var scripts = map[string]struct {
 		w.must(w.run(wake.ForHook(w.repo.ID)))
 		w.rest("web")
 	}},
+	"commands of the console": {"", manualQA, []string{"web"}, func(w *fixture) {
+		p := w.openOne("web", "2.0.0", "web")
+		w.rest("web")
+		give := func(pull int, key string, c command.Command) {
+			c.Reason, w.retryDelay = "the outage of today", claimLease
+			w.must(w.failCalls(c.Verb, func() error { return w.consoleCommand("oncall", command.RoleOperator, pull, key, c) }))
+			w.retryDelay = 0
+			w.runRepository()
+		}
+		give(0, "1", command.Command{Verb: command.Hold, Scope: command.ScopeEnvironment, Environment: "dev"})
+		give(0, "2", command.Command{Verb: command.Retry, Environment: "qa"})
+		give(p.Number, "3", command.Command{Verb: command.Hold, Scope: command.ScopePR, Environment: "qa"})
+		w.must(w.run(wake.ForPull(w.repo.ID, p.Number)))
+		w.rest("web")
+		if n := w.commentsWith("gave `/liftlock hold pr`: the outage of today"); n != 1 {
+			w.t.Errorf("%d comments say who holds it", n)
+		}
+	}},
 }

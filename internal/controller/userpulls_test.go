@@ -8,6 +8,8 @@ import (
 
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store"
 )
 
 // checkCounter counts evaluations of people's changes.
@@ -82,7 +84,7 @@ func TestAPersonsChangeIsExplained(t *testing.T) {
 		{"ada", "/liftlock help", reactionDone, []string{"/liftlock diff"}, nil},
 		{"ada", "/liftlock promote qa", reactionRefused, []string{"promote is about a promotion"}, nil},
 		{"ada", "/liftlock hold", reactionRefused, []string{"hold is about a promotion"}, nil},
-		{"ada", "/liftlock status\n/liftlock promote qa\n/liftlock help", reactionRefused, []string{"web:", "promote is about a promotion", "/liftlock diff"}, nil},
+		{"grace", "/liftlock status\n/liftlock promote qa\n/liftlock diff", reactionRefused, []string{"web:", "promote is about a promotion", "web-qa"}, nil},
 	} {
 		answer, reactions := w.question(c.by, number, c.text)
 		if !slices.Equal(reactions, []string{bot + " " + c.reaction}) {
@@ -191,12 +193,16 @@ func TestQuestionsThatAreRefused(t *testing.T) {
 	if !strings.Contains(answer, rateLimitedText) || !strings.Contains(answer, "brings more than") || !slices.Equal(reactions, []string{bot + " " + reactionRefused}) {
 		t.Errorf("of too many questions it says %q, by %q", answer, reactions)
 	}
-	w.must(w.opts.Store.DeleteState(t.Context(), checkedKey(w.repo, number)))
-	w.must(w.forge.SetBranch(repoName, "linus", "theirs", "")) // its head can't be fetched
-	id, err := w.forge.Comment(repoName, number, "linus", "/liftlock diff")
+	if answer, reactions = w.question("mallory", number, "/liftlock why"); answer != "" && !strings.Contains(answer, "mallory may not give /liftlock why") {
+		t.Errorf("who has no rights is answered %q, by %q", answer, reactions)
+	}
+	if all, err := w.opts.Store.AuditTrail(t.Context(), store.AuditFilter{}, 1); err != nil || len(all) != 1 || all[0].Actor != "mallory" || !strings.HasPrefix(all[0].Outcome, "refused: mallory may not give /liftlock why") {
+		t.Errorf("and is on record as %+v, %v", all, err)
+	}
+	id, err := w.forge.Comment(repoName, number, "linus", "/liftlock help")
 	w.must(err)
 	w.clock.Step(maxUserCommandAge + time.Minute)
-	_, _ = w.runKey(t.Context(), wake.ForPull(w.repo.ID, number).String())
+	w.must(w.run(wake.ForPull(w.repo.ID, number)))
 	if got := w.reactionsTo(number, id); len(got) != 0 {
 		t.Errorf("a question of yesterday is acknowledged by %q", got)
 	}
@@ -208,5 +214,40 @@ func TestQuestionsThatAreRefused(t *testing.T) {
 	w.must(err)
 	if answer, reactions = w.question("ada", other, "/liftlock diff"); answer != "" || len(reactions) != 0 || len(w.pull(other).Statuses) != 0 {
 		t.Errorf("into a branch that nobody looks after it says %q, by %q", answer, reactions)
+	}
+}
+
+// TestAChangeOfNowhere holds that a pull request which can't be evaluated says so, and why.
+func TestAChangeOfNowhere(t *testing.T) {
+	w := newFixture(t, "", manualQA, "web")
+	checks := &checkCounter{}
+	w.opts.Metrics = checks
+	hosted := w.forge.(*memoryForge)
+	head, err := hosted.write("linus", "From nothing", "", map[string]string{"x": "x"})
+	w.must(err)
+	w.must(hosted.forge.Push(w.repo.Name, "linus", "nowhere", head, false))
+	number, err := w.forge.OpenPull(repoName, "linus", "nowhere", "main", "From nothing", "")
+	w.must(err)
+	answer, reactions := w.question("ada", number, "/liftlock diff")
+	if !strings.Contains(answer, "what this change touches can't be told: it has no commit in common with main") || !slices.Equal(reactions, []string{bot + " " + reactionRefused}) {
+		t.Errorf("it is answered %q, by %q", answer, reactions)
+	}
+	if p := w.pull(number); checks.checks != 1 || checks.failed != 1 || len(p.Statuses) != 1 || p.Statuses[0].State != "failure" {
+		t.Errorf("of %d evaluations %d failed, and it shows %+v", checks.checks, checks.failed, p.Statuses)
+	}
+}
+
+// TestAStrangersBranchNamedLikeOurs holds that a person's pull request on a branch that a promotion
+// would use has that promotion's unit looked at, which can't open one there.
+func TestAStrangersBranchNamedLikeOurs(t *testing.T) {
+	w := newFixture(t, "", manualQA, "api", "web")
+	number := w.openChange(promotion.Branch("shop", "qa", "web"), map[string]string{"docs/x.md": "x\n"})
+	pr, err := w.repo.Forge.PullRequest(t.Context(), w.repo.Name, number)
+	w.must(err)
+	w.must(w.opts.Store.PutState(t.Context(), checkedKey(w.repo, number), []byte(tooLargeKey(pr)))) // nothing is evaluated
+	w.dropDue()
+	w.must(w.run(wake.ForPull(w.repo.ID, number)))
+	if due := w.takeDue(); !slices.Equal(due, []string{wake.ForUnit(w.unit("web")).String()}) {
+		t.Errorf("it wakes %q", due)
 	}
 }

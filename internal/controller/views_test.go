@@ -67,6 +67,62 @@ func TestWhatIsShown(t *testing.T) {
 	}
 }
 
+// TestABrokenPipelineFileIsShown holds that a page says of a repository why its pipeline files can't
+// be used, as long as they can't, and that the units that are there stay.
+func TestABrokenPipelineFileIsShown(t *testing.T) {
+	w := newFixture(t, "", manualQA, "web")
+	w.must(w.run(wake.ForUnit(w.unit("web"))))
+	rules, _, err := w.forge.File(repoName, "main", ".liftlock.yaml")
+	w.must(err)
+	for _, text := range []string{"nothing: [that is", rules} {
+		want := text != rules
+		_, err := w.forge.CommitAs(repoName, "linus", "main", "Rules", map[string]string{".liftlock.yaml": text})
+		w.must(err)
+		w.runRepository()
+		all := w.PipelineErrors()
+		if why := all[w.repo.ID]; (why != "") != want || len(all) > 0 != want {
+			t.Errorf("with %.10q it says %q", text, all)
+		}
+		w.must(w.run(wake.ForUnit(w.unit("web"))))
+		if _, known, err := w.opts.Store.Unit(t.Context(), wake.UnitName(w.unit("web"))); err != nil || !known {
+			t.Errorf("with %.10q the unit is known: %t, %v", text, known, err)
+		}
+	}
+}
+
+// TestAFreePlaceWakesWhoWaits holds that when a place among the open pull requests of an environment
+// comes free, who waits for it is looked at, and nobody else.
+func TestAFreePlaceWakesWhoWaits(t *testing.T) {
+	w := newFixture(t, "  limits: {openPerEnvironment: 1}\n", manualQA, "api", "db", "web")
+	for _, c := range []string{"api", "db", "web"} {
+		w.must(w.run(wake.ForUnit(w.unit(c))))
+	}
+	w.release("2.0.0", "api", "web")
+	w.open("api")
+	for range 4 {
+		w.must(w.run(wake.ForUnit(w.unit("web"))))
+	}
+	if n := len(w.pulls()); n != 1 {
+		t.Fatalf("%d pull requests are open", n)
+	}
+	number := w.pulls()[0].Number
+	w.dropDue()
+	w.must(w.run(wake.ForPull(w.repo.ID, number)))
+	if due := w.dropDue(); !slices.Equal(due, []string{"api"}) {
+		t.Errorf("while there is no place %q are looked at", due)
+	}
+	_, err := w.forge.MergePull(repoName, number, "grace", "merge")
+	w.must(err)
+	w.must(w.run(wake.ForPull(w.repo.ID, number)))
+	if due := w.dropDue(); !slices.Equal(due, []string{"api", "web"}) {
+		t.Errorf("when it is merged %q are looked at", due)
+	}
+	w.runRepository()
+	if due := w.dropDue(); !slices.Equal(due, []string{"api", "web"}) {
+		t.Errorf("when that is fetched %q are looked at", due)
+	}
+}
+
 // TestAnAwaitedRepository holds that nothing is refused or dropped for good of a repository that
 // the server hasn't reached yet, and that all are looked at once it has.
 func TestAnAwaitedRepository(t *testing.T) {
