@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -217,15 +216,23 @@ func (e *Controller) runOf(ctx context.Context, r *Repository, k wake.Key) (time
 }
 
 // AppChanged is told of every change that the watch reports, and wakes the units
-// that the Application belongs to. A mere reconciliation only interests a unit
-// that is being verified.
+// that the Application belongs to: at once those that waited for it, where the last of what they
+// wait for has come to rest. A mere reconciliation only interests a unit that is being verified.
 func (e *Controller) AppChanged(a verification.App, deleted bool) {
 	e.opts.Gatherer.RecordApp(a, deleted)
-	urgency := store.Normal
+	keys := e.apps.keysOfChange(a, deleted)
 	if isBreaking(&a) {
-		urgency = store.Urgent
+		e.pending.add(false, wakeUrgently, keys...)
+		return
 	}
-	e.pending.add(false, urgency, e.apps.keysOfChange(a, deleted)...)
+	name := applicationName(a.ArgoCD, a.Name)
+	for _, k := range keys {
+		how := wakeAfterBurst
+		if e.apps.isAwaiting(k, name) && e.apps.isAwaitedSettled(k) {
+			how = wakeAtOnce
+		}
+		e.pending.add(false, how, k)
+	}
 }
 
 // isBreaking says that an Application may have to be taken back.
@@ -237,19 +244,19 @@ func isBreaking(a *verification.App) bool {
 // and wakes the units whose targets those are.
 func (e *Controller) WindowsChanged(apps []verification.App) {
 	for i := range apps {
-		e.pending.add(false, store.Normal, e.apps.keysOfTarget(&apps[i])...)
+		e.pending.add(false, wakeAfterBurst, e.apps.keysOfTarget(&apps[i])...)
 	}
 }
 
 // InputsChanged is told that something changed that targets depend on besides
 // Git: a live ApplicationSet, a project, a cluster, what is written into an
 // Application. It wakes the repositories whose targets were resolved from it.
-func (e *Controller) InputsChanged() { e.pending.add(true, store.Normal) }
+func (e *Controller) InputsChanged() { e.pending.add(true, wakeAfterBurst) }
 
 // ArgoCDReachable is told that an Argo CD can be asked again, and wakes the units that
 // were evaluated while it couldn't be.
 func (e *Controller) ArgoCDReachable(argocd string) {
-	e.pending.add(false, store.Normal, e.apps.takeUnreachable(argocd)...)
+	e.pending.add(false, wakeAfterBurst, e.apps.takeUnreachable(argocd)...)
 }
 
 // storeWakes writes the wakes of what was heard from Argo CD to the store.
@@ -265,10 +272,6 @@ func (e *Controller) storeWakes(ctx context.Context) {
 		}
 	}
 }
-
-// burstDelay is how long news of Argo CD that nothing breaks waits for more: it writes the
-// Applications of one sync several times within a moment, and every process hears of each.
-const burstDelay = 200 * time.Millisecond
 
 // urgentKeys are keys to wake, by how urgent they are.
 type urgentKeys map[store.Urgency][]wake.Key
@@ -290,35 +293,44 @@ func (e *Controller) wakeAll(ctx context.Context, why string, keys urgentKeys) e
 	return e.opts.Store.Tx(ctx, why, func(tx *store.Tx) error { return keys.wake(ctx, tx) })
 }
 
-func (e *Controller) wakePending(ctx context.Context, keys urgentKeys) error {
+func (e *Controller) wakePending(ctx context.Context, wakes wakesByKind) error {
 	now := e.opts.Clock.Now()
 	return e.opts.Store.Tx(ctx, "notified", func(tx *store.Tx) error {
-		return cmp.Or(tx.WakeAt(ctx, now.Add(burstDelay), wake.Strings(keys[store.Normal]...)...),
-			tx.WakeAt(ctx, now.Add(refusalDelay), wake.Strings(keys[store.Background]...)...),
-			tx.WakeAs(ctx, store.Urgent, wake.Strings(keys[store.Urgent]...)...))
+		for how, keys := range wakes {
+			var err error
+			if how.delay > 0 {
+				err = tx.WakeAt(ctx, now.Add(how.delay), wake.Strings(keys...)...)
+			} else {
+				err = tx.WakeAs(ctx, how.urgency, wake.Strings(keys...)...)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 
 // storePending writes what is pending. What can't be written is kept: nobody else says it
 // again.
-func (e *Controller) storePending(ctx context.Context, write func(context.Context, urgentKeys) error) bool {
-	inputsChanged, keys := e.pending.take()
-	wakes := maps.Clone(keys)
+func (e *Controller) storePending(ctx context.Context, write func(context.Context, wakesByKind) error) bool {
+	inputsChanged, notified := e.pending.take()
+	wakes := maps.Clone(notified)
 	if inputsChanged {
 		for _, repo := range e.opts.Gatherer.Outdated(ctx) {
-			wakes[store.Normal] = append(slices.Clip(wakes[store.Normal]), wake.ForRepository(repo))
+			wakes[wakeAfterBurst] = append(slices.Clip(wakes[wakeAfterBurst]), wake.ForRepository(repo))
 		}
 	}
 	err := write(ctx, wakes)
 	if err == nil {
 		return true
 	}
-	for urgency, keys := range keys {
-		e.pending.add(false, urgency, keys...)
+	for how, keys := range notified {
+		e.pending.add(false, how, keys...)
 	}
-	e.pending.add(inputsChanged, store.Normal)
+	e.pending.add(inputsChanged, wakeAfterBurst)
 	if ctx.Err() == nil {
-		e.opts.Log.Error("news of Argo CD, or of a refused delivery, could not be noted; trying again", zap.Int("urgent", len(wakes[store.Urgent])), zap.Int("others", len(wakes[store.Normal])), zap.Error(err))
+		e.opts.Log.Error("news of Argo CD, or of a refused delivery, could not be noted; trying again", zap.Int("urgent", len(wakes[wakeUrgently])), zap.Int("others", len(wakes[wakeAtOnce])+len(wakes[wakeAfterBurst])), zap.Error(err))
 	}
 	return false
 }

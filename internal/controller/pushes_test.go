@@ -141,8 +141,10 @@ func TestAPushCostsWhatItChanged(t *testing.T) {
 	for range 4 { // Argo CD takes it, and compares it a few times
 		app, _ := (*worldApps)(w).Get("argocd", "c0500-dev")
 		w.AppChanged(*app, false)
-		_, keys := w.pending.take()
-		w.must(w.opts.Store.Wake(t.Context(), wake.Strings(keys[store.Normal]...)...))
+		_, wakes := w.pending.take()
+		for _, keys := range wakes {
+			w.must(w.opts.Store.Wake(t.Context(), wake.Strings(keys...)...))
+		}
 		for kind, n := range w.runDue(10 * time.Second) {
 			runs[kind] += n
 		}
