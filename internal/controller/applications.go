@@ -18,6 +18,7 @@ import (
 type applicationIndex struct {
 	mu          sync.Mutex
 	last        map[applicationID]verification.App // what was last heard of each
+	unsettled   map[string]map[applicationID]bool  // by Argo CD and name: those of them that haven't come to rest
 	units       map[string]map[wake.Key]bool       // by Argo CD and name: whose target it is
 	awaiting    map[wake.Key]map[string]bool       // by unit: the Applications, by Argo CD and name, of which even a mere reconciliation is news
 	passed      map[wake.Key]map[string]bool       // by unit that is being looked at: the Applications, by Argo CD and name, that were merely reconciled meanwhile
@@ -33,7 +34,7 @@ type applicationID struct{ argocd, namespace, name string }
 func applicationName(argocd, name string) string { return argocd + "/" + name }
 
 func newApplicationIndex() *applicationIndex {
-	return &applicationIndex{last: map[applicationID]verification.App{}, units: map[string]map[wake.Key]bool{}, awaiting: map[wake.Key]map[string]bool{}, passed: map[wake.Key]map[string]bool{}, recent: map[wake.Key]recentStates{}, children: map[wake.Key]map[string]bool{}, unreachable: map[string]map[wake.Key]bool{}}
+	return &applicationIndex{last: map[applicationID]verification.App{}, unsettled: map[string]map[applicationID]bool{}, units: map[string]map[wake.Key]bool{}, awaiting: map[wake.Key]map[string]bool{}, passed: map[wake.Key]map[string]bool{}, recent: map[wake.Key]recentStates{}, children: map[wake.Key]map[string]bool{}, unreachable: map[string]map[wake.Key]bool{}}
 }
 
 // keysOfChange are the units that an Application's new state, heard of now, is news for. A
@@ -51,6 +52,7 @@ func (x *applicationIndex) keysOfChange(a verification.App, deleted bool, now ti
 	} else {
 		x.last[id] = a
 	}
+	x.noteSettled(id, deleted || a.IsSettled())
 	matters := !known || deleted || !reflect.DeepEqual(withoutComparison(last), withoutComparison(a))
 	if !matters && !wasCompared(&last, &a) {
 		return nil, ""
@@ -76,6 +78,41 @@ func (x *applicationIndex) keysOfChange(a verification.App, deleted bool, now ti
 		x.noteState(k, id, state, now)
 	}
 	return keys, state
+}
+
+// noteSettled notes whether an Application has come to rest. The caller holds the lock.
+func (x *applicationIndex) noteSettled(id applicationID, settled bool) {
+	name := applicationName(id.argocd, id.name)
+	switch of := x.unsettled[name]; {
+	case !settled && of == nil:
+		x.unsettled[name] = map[applicationID]bool{id: true}
+	case !settled:
+		of[id] = true
+	default:
+		if delete(of, id); len(of) == 0 {
+			delete(x.unsettled, name)
+		}
+	}
+}
+
+// isAwaiting says that a unit waits for an Application, by Argo CD and name.
+func (x *applicationIndex) isAwaiting(key wake.Key, name string) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.awaiting[key][name]
+}
+
+// isAwaitedSettled says that a unit waits for Applications, and that all of them have come to
+// rest: nothing that it waits for is still to come.
+func (x *applicationIndex) isAwaitedSettled(key wake.Key) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for name := range x.awaiting[key] {
+		if len(x.unsettled[name]) > 0 {
+			return false
+		}
+	}
+	return len(x.awaiting[key]) > 0
 }
 
 // keysOfTarget are the units whose target an Application is.

@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -217,16 +216,26 @@ func (e *Controller) runOf(ctx context.Context, r *Repository, k wake.Key) (time
 }
 
 // AppChanged is told of every change that the watch reports, and wakes the units
-// that the Application belongs to. A mere reconciliation only interests a unit
-// that is being verified.
+// that the Application belongs to: at once those that waited for it, where the last of what they
+// wait for has come to rest. A mere reconciliation only interests a unit that is being verified.
 func (e *Controller) AppChanged(a verification.App, deleted bool) {
 	e.opts.Gatherer.RecordApp(a, deleted)
-	urgency := store.Normal
-	if isBreaking(&a) {
-		urgency = store.Urgent
-	}
+	id, name := applicationID{a.ArgoCD, a.Namespace, a.Name}, applicationName(a.ArgoCD, a.Name)
 	keys, state := e.apps.keysOfChange(a, deleted, e.opts.Clock.Now())
-	e.pending.addState(urgency, applicationID{a.ArgoCD, a.Namespace, a.Name}, state, keys...)
+	for _, k := range keys {
+		how := wakeAfterBurst
+		switch {
+		case isBreaking(&a):
+			how = wakeUrgently
+		case e.apps.isAwaiting(k, name) && e.apps.isAwaitedSettled(k):
+			how = wakeAtOnce
+		}
+		if state == "" {
+			e.pending.add(false, how, k)
+		} else {
+			e.pending.addState(how, id, state, k)
+		}
+	}
 }
 
 // isBreaking says that an Application may have to be taken back.
@@ -238,19 +247,19 @@ func isBreaking(a *verification.App) bool {
 // and wakes the units whose targets those are.
 func (e *Controller) WindowsChanged(apps []verification.App) {
 	for i := range apps {
-		e.pending.add(false, store.Normal, e.apps.keysOfTarget(&apps[i])...)
+		e.pending.add(false, wakeAfterBurst, e.apps.keysOfTarget(&apps[i])...)
 	}
 }
 
 // InputsChanged is told that something changed that targets depend on besides
 // Git: a live ApplicationSet, a project, a cluster, what is written into an
 // Application. It wakes the repositories whose targets were resolved from it.
-func (e *Controller) InputsChanged() { e.pending.add(true, store.Normal) }
+func (e *Controller) InputsChanged() { e.pending.add(true, wakeAfterBurst) }
 
 // ArgoCDReachable is told that an Argo CD can be asked again, and wakes the units that
 // were evaluated while it couldn't be.
 func (e *Controller) ArgoCDReachable(argocd string) {
-	e.pending.add(false, store.Normal, e.apps.takeUnreachable(argocd)...)
+	e.pending.add(false, wakeAfterBurst, e.apps.takeUnreachable(argocd)...)
 }
 
 // storeWakes writes the wakes of what was heard from Argo CD to the store.
@@ -266,10 +275,6 @@ func (e *Controller) storeWakes(ctx context.Context) {
 		}
 	}
 }
-
-// burstDelay is how long news of Argo CD that nothing breaks waits for more: it writes the
-// Applications of one sync several times within a moment, and every process hears of each.
-const burstDelay = 200 * time.Millisecond
 
 // urgentKeys are keys to wake, by how urgent they are.
 type urgentKeys map[store.Urgency][]wake.Key
@@ -291,23 +296,32 @@ func (e *Controller) wakeAll(ctx context.Context, why string, keys urgentKeys) e
 	return e.opts.Store.Tx(ctx, why, func(tx *store.Tx) error { return keys.wake(ctx, tx) })
 }
 
-func (e *Controller) wakePending(ctx context.Context, keys urgentKeys) error {
+func (e *Controller) wakePending(ctx context.Context, wakes wakesByKind) error {
 	now := e.opts.Clock.Now()
 	return e.opts.Store.Tx(ctx, "notified", func(tx *store.Tx) error {
-		return cmp.Or(tx.WakeAt(ctx, now.Add(burstDelay), wake.Strings(keys[store.Normal]...)...),
-			tx.WakeAt(ctx, now.Add(refusalDelay), wake.Strings(keys[store.Background]...)...),
-			tx.WakeAs(ctx, store.Urgent, wake.Strings(keys[store.Urgent]...)...))
+		for how, keys := range wakes {
+			var err error
+			if how.delay > 0 {
+				err = tx.WakeAt(ctx, now.Add(how.delay), wake.Strings(keys...)...)
+			} else {
+				err = tx.WakeAs(ctx, how.urgency, wake.Strings(keys...)...)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 
 // storePending writes what is pending. What can't be written is kept: nobody else says it
 // again.
-func (e *Controller) storePending(ctx context.Context, write func(context.Context, urgentKeys) error) bool {
+func (e *Controller) storePending(ctx context.Context, write func(context.Context, wakesByKind) error) bool {
 	inputsChanged, keys := e.pending.take()
 	wakes, err := e.withoutJudged(ctx, keys)
 	if inputsChanged {
 		for _, repo := range e.opts.Gatherer.Outdated(ctx) {
-			wakes.add(store.Normal, wake.ForRepository(repo))
+			wakes.add(wakeAfterBurst, wake.ForRepository(repo))
 		}
 	}
 	if err == nil {
@@ -318,18 +332,18 @@ func (e *Controller) storePending(ctx context.Context, write func(context.Contex
 	}
 	e.pending.restore(inputsChanged, keys)
 	if ctx.Err() == nil {
-		e.opts.Log.Error("news of Argo CD, or of a refused delivery, could not be noted; trying again", zap.Int("urgent", len(wakes[store.Urgent])), zap.Int("others", len(wakes[store.Normal])), zap.Error(err))
+		e.opts.Log.Error("news of Argo CD, or of a refused delivery, could not be noted; trying again", zap.Int("urgent", len(wakes[wakeUrgently])), zap.Int("others", len(keys)-len(wakes[wakeUrgently])), zap.Error(err))
 	}
 	return false
 }
 
-// withoutJudged are the keys, by urgency, but for those that were only to be run for states of
-// Applications that some process has judged.
-func (e *Controller) withoutJudged(ctx context.Context, keys map[wake.Key]pendingWake) (urgentKeys, error) {
-	out := urgentKeys{}
-	for k, w := range keys {
-		if w.states != nil {
-			judged, err := e.wereJudged(ctx, k.Unit(), w.digests())
+// withoutJudged are the keys, by how they are to be woken, but for those that were only to be run
+// for states of Applications that some process has judged.
+func (e *Controller) withoutJudged(ctx context.Context, keys map[wake.Key]pendingKey) (wakesByKind, error) {
+	out := wakesByKind{}
+	for k, pending := range keys {
+		if pending.states != nil {
+			judged, err := e.wereJudged(ctx, k.Unit(), pending.digests())
 			if err != nil {
 				return out, err
 			}
@@ -337,7 +351,7 @@ func (e *Controller) withoutJudged(ctx context.Context, keys map[wake.Key]pendin
 				continue
 			}
 		}
-		out.add(w.urgency, k)
+		out.add(pending.how, k)
 	}
 	return out, nil
 }

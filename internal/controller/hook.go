@@ -39,7 +39,7 @@ func (e *Controller) runHook(ctx context.Context, r *Repository) (time.Time, err
 		e.opts.Log.Info("the webhook was created or repaired", zap.String("repository", r.ID))
 		// Nobody knows what it would have told until now: a forge doesn't list what it never sent.
 		if err := e.opts.Store.WakeAs(ctx, store.Normal, wake.Strings(keysOfEverything(r)...)...); err != nil {
-			e.pending.add(false, store.Normal, keysOfEverything(r)...) // the next run finds it right
+			e.pending.add(false, wakeAfterBurst, keysOfEverything(r)...) // the next run finds it right
 			return time.Time{}, err
 		}
 	}
@@ -129,6 +129,6 @@ func (e *Controller) acceptMissed(ctx context.Context, r *Repository, missed *fo
 // once the store can be written again. Nothing is kept of a repository whose webhook isn't managed.
 func (e *Controller) DeliveryRefused(repo string) {
 	if r, _ := e.repository(repo); r != nil && r.Hook != nil {
-		e.pending.add(false, store.Background, wake.ForHook(repo))
+		e.pending.add(false, wakeAfterDelay, wake.ForHook(repo))
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -173,7 +174,7 @@ func TestTheIndexForgets(t *testing.T) {
 	x.setAwaiting(unitKey("web"), nil, nil)
 	x.setTargets(targetSnapshot(testRepo, ""), mainArgoCD)
 	x.setTargets(targetSnapshot("hub:acme/other", ""), mainArgoCD)
-	if n := len(x.last) + len(x.units) + len(x.awaiting) + len(x.unreachable) + len(x.recent); n != 0 {
+	if n := len(x.last) + len(x.unsettled) + len(x.units) + len(x.awaiting) + len(x.unreachable) + len(x.recent); n != 0 {
 		t.Errorf("%d entries are left: %+v", n, x)
 	}
 }
@@ -201,28 +202,114 @@ func TestAnArgoCDThatIsBackWakesWhoNeededIt(t *testing.T) {
 func TestABurstIsOneWake(t *testing.T) {
 	t.Parallel()
 	p := newPendingWakes()
-	p.add(false, store.Normal)
+	p.add(false, wakeAfterBurst)
 	select {
 	case <-p.notified:
 		t.Error("nothing was added")
 	default:
 	}
 	for range 100 {
-		p.add(false, store.Normal, unitKey("web"))
+		p.add(false, wakeAfterBurst, unitKey("web"))
 	}
-	p.add(true, store.Normal)
+	p.add(true, wakeAfterBurst)
 	<-p.notified
-	p.add(false, store.Urgent, unitKey("web"))
-	p.add(false, store.Normal, unitKey("web"))
+	p.add(false, wakeUrgently, unitKey("web"))
+	p.add(false, wakeAfterBurst, unitKey("web"))
 	inputs, keys := p.take()
-	if !inputs || len(keys) != 1 || keys[unitKey("web")].urgency != store.Urgent {
+	if !inputs || len(keys) != 1 || keys[unitKey("web")].how != wakeUrgently {
 		t.Errorf("took %t %v", inputs, keys)
 	}
 	if inputs, keys = p.take(); inputs || len(keys) != 0 {
 		t.Errorf("took %t %v a second time", inputs, keys)
 	}
-	p.add(false, store.Normal, unitKey("api"))
+	p.add(false, wakeAfterBurst, unitKey("api"))
 	<-p.notified
+}
+
+// TestWhatWasWaitedForWakesAtOnce holds that a unit is looked at as soon as the last Application that
+// it waits for has come to rest, and that the steps before it, and what is news of others, wait
+// for what comes with them.
+func TestWhatWasWaitedForWakesAtOnce(t *testing.T) {
+	const web, api = "web-dev", "api-dev"
+	synced := verification.App{SyncStatus: "Synced", Health: "Healthy", Operation: &verification.Operation{Phase: "Succeeded"}}
+	with := func(change func(*verification.App)) verification.App {
+		a := synced
+		change(&a)
+		return a
+	}
+	for name, c := range map[string]struct {
+		awaiting []string
+		other    string // how api-dev is, besides healthy: its sync status
+		next     verification.App
+		want     pendingWake
+	}{
+		"all is there":                          {awaiting: []string{web}, next: synced, want: wakeAtOnce},
+		"of several, the last":                  {awaiting: []string{web, api}, other: "Synced", next: synced, want: wakeAtOnce},
+		"of several, not the last":              {awaiting: []string{web, api}, other: "OutOfSync", next: synced, want: wakeAfterBurst},
+		"only compared, and about to be synced": {awaiting: []string{web}, next: with(func(a *verification.App) { a.SyncStatus = "OutOfSync" }), want: wakeAfterBurst},
+		"in the middle of a sync":               {awaiting: []string{web}, next: with(func(a *verification.App) { a.Operation = &verification.Operation{Phase: "Running"} }), want: wakeAfterBurst},
+		"still rolling out":                     {awaiting: []string{web}, next: with(func(a *verification.App) { a.Health = "Progressing" }), want: wakeAfterBurst},
+		"about to be compared":                  {awaiting: []string{web}, next: with(func(a *verification.App) { a.RefreshPending = true }), want: wakeAfterBurst},
+		"what nobody waits for":                 {awaiting: []string{api}, other: "Synced", next: synced, want: wakeAfterBurst},
+		"nobody waits":                          {next: synced, want: wakeAfterBurst},
+		"broken":                                {awaiting: []string{web}, next: with(func(a *verification.App) { a.Health = "Degraded" }), want: wakeUrgently},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newFixture(t, "", manualQA, "web")
+			change := func(name string, a verification.App) {
+				a.ArgoCD, a.Namespace, a.Name = "main", "argocd", name
+				w.AppChanged(a, false)
+			}
+			w.apps.setTargets(targetSnapshot(testRepo, "", "web"), mainArgoCD)
+			change(api, with(func(a *verification.App) { a.SyncStatus = c.other }))
+			awaited := map[string]bool{}
+			for _, name := range c.awaiting {
+				awaited[applicationName("main", name)] = true
+			}
+			w.apps.setAwaiting(unitKey("web"), awaited, nil)
+			w.pending.take()
+			change(web, c.next)
+			_, keys := w.pending.take()
+			if got := keys[unitKey("web")].how; len(keys) != 1 || got != c.want {
+				t.Errorf("it wakes %+v, not %+v", keys, c.want)
+			}
+		})
+	}
+}
+
+// TestAWakeComesAtItsTime holds when keys that are pending are due: the sooner and the more urgently
+// of all that woke them.
+func TestAWakeComesAtItsTime(t *testing.T) {
+	w := newFixture(t, "", manualQA, "web")
+	w.dropDue()
+	due := func() string {
+		t.Helper()
+		claims, err := w.opts.Store.Claim(t.Context(), "others", 1000)
+		w.must(err)
+		var keys []string
+		for _, c := range claims {
+			w.must(w.opts.Store.Finish(t.Context(), "others", c, store.Outcome{}))
+			keys = append(keys, fmt.Sprint(c.Key, " ", c.Urgency))
+		}
+		slices.Sort(keys)
+		return strings.Join(keys, ", ")
+	}
+	for _, k := range []string{"a", "b", "c"} {
+		w.pending.add(false, wakeAfterBurst, unitKey(k))
+	}
+	w.pending.add(false, wakeAtOnce, unitKey("b"))
+	w.pending.add(false, wakeAfterBurst, unitKey("b"))
+	w.pending.add(false, wakeUrgently, unitKey("c"))
+	if !w.storePending(t.Context(), w.wakePending) {
+		t.Fatal("nothing is written")
+	}
+	if got, want := due(), fmt.Sprint(unitKey("b"), " ", store.Normal, ", ", unitKey("c"), " ", store.Urgent); got != want {
+		t.Errorf("at once due are %s, not %s", got, want)
+	}
+	w.clock.Step(burstDelay)
+	if got, want := due(), fmt.Sprint(unitKey("a"), " ", store.Normal); got != want {
+		t.Errorf("then due are %s, not %s", got, want)
+	}
 }
 
 // TestARevisionIsFetchedForOnce holds that a revision that no fetch brings doesn't
@@ -295,19 +382,19 @@ func TestRetriesBecomeRarer(t *testing.T) {
 // database can't be written is written when it can, as urgently as it was.
 func TestPendingWakesOutliveTheDatabase(t *testing.T) {
 	w := newFixture(t, "", manualQA, "web")
-	w.pending.add(true, store.Urgent, unitKey("web"))
+	w.pending.add(true, wakeUrgently, unitKey("web"))
 	<-w.pending.notified
 	away := errors.New("the database is away")
-	if w.storePending(t.Context(), func(context.Context, urgentKeys) error { return away }) {
+	if w.storePending(t.Context(), func(context.Context, wakesByKind) error { return away }) {
 		t.Error("what could not be written counts as written")
 	}
-	w.pending.add(false, store.Normal, unitKey("api")) // heard meanwhile
+	w.pending.add(false, wakeAfterBurst, unitKey("api")) // heard meanwhile
 	<-w.pending.notified
-	var written map[store.Urgency][]wake.Key
-	if !w.storePending(t.Context(), func(_ context.Context, keys urgentKeys) error { written = keys; return nil }) {
+	var written wakesByKind
+	if !w.storePending(t.Context(), func(_ context.Context, keys wakesByKind) error { written = keys; return nil }) {
 		t.Error("what was written counts as not written")
 	}
-	if !slices.Equal(written[store.Urgent], []wake.Key{unitKey("web")}) || !slices.Contains(written[store.Normal], unitKey("api")) {
+	if !slices.Equal(written[wakeUrgently], []wake.Key{unitKey("web")}) || !slices.Contains(written[wakeAfterBurst], unitKey("api")) {
 		t.Errorf("written %v", written)
 	}
 	if inputs, keys := w.pending.take(); inputs || len(keys) > 0 {

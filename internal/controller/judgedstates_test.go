@@ -88,7 +88,7 @@ func TestAStateIsJudgedOnce(t *testing.T) {
 	two.AppChanged(state("Healthy", 8), false)
 	judges(two)
 	one.AppChanged(state("Healthy", 8), false)
-	one.pending.add(false, store.Normal, key) // for another reason besides
+	one.pending.add(false, wakeAfterBurst, key) // for another reason besides
 	if !one.storePending(t.Context(), one.wakePending) || len(w.dropDue()) == 0 {
 		t.Error("another reason is taken for the state's")
 	}
@@ -122,7 +122,7 @@ func TestWhatWasJudgedIsKnownOnlyFromTheStore(t *testing.T) {
 	w.AppChanged(verification.App{ArgoCD: "hub", Namespace: "argocd", Name: "web-dev", Health: "Degraded"}, false)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if w.storePending(ctx, func(context.Context, urgentKeys) error { return errors.New("not to be reached") }) || !w.HasPendingWakes() {
+	if w.storePending(ctx, func(context.Context, wakesByKind) error { return errors.New("not to be reached") }) || !w.HasPendingWakes() {
 		t.Error("a state that could not be looked up is gone")
 	}
 	if !w.storePending(t.Context(), w.wakePending) || len(w.dropDue()) != 1 {

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/store"
@@ -14,58 +15,79 @@ import (
 // changes is one, and a delivery is refused when the store can't be written.
 type pendingWakes struct {
 	mu       sync.Mutex
-	keys     map[wake.Key]pendingWake
+	keys     map[wake.Key]pendingKey
 	inputs   bool          // what targets depend on besides Git may have changed
 	notified chan struct{} // holds a value while there is something to take
 }
 
-// pendingWake is why a key is to be woken.
-type pendingWake struct {
-	urgency store.Urgency
+// pendingKey is how a key is to be woken, and why.
+type pendingKey struct {
+	how pendingWake
 	// states are the digests of the newest states of Applications, where those are the only
 	// reason: a run that was made with all of them is as good. nil: there is another reason.
 	states map[applicationID]string
 }
 
-func newPendingWakes() *pendingWakes {
-	return &pendingWakes{keys: map[wake.Key]pendingWake{}, notified: make(chan struct{}, 1)}
+// digests are those of a key's states, sorted.
+func (k pendingKey) digests() []string { return slices.Sorted(maps.Values(k.states)) }
+
+// pendingWake is how urgent a wake is, and how long it waits for what else is heard.
+type pendingWake struct {
+	urgency store.Urgency
+	delay   time.Duration
 }
 
-// add notes keys to wake, and whether the targets' inputs may have changed.
-func (p *pendingWakes) add(inputs bool, urgency store.Urgency, keys ...wake.Key) {
+// burstDelay is how long news of Argo CD waits for more that neither breaks anything nor is what a
+// unit waits for: it writes the Applications of one sync several times within a moment, and
+// every process hears of each.
+const burstDelay = 200 * time.Millisecond
+
+var (
+	wakeUrgently   = pendingWake{urgency: store.Urgent}                          // something breaks
+	wakeAtOnce     = pendingWake{urgency: store.Normal}                          // what was waited for is there
+	wakeAfterBurst = pendingWake{urgency: store.Normal, delay: burstDelay}       // more may come
+	wakeAfterDelay = pendingWake{urgency: store.Background, delay: refusalDelay} // a delivery was refused
+)
+
+// wakesByKind are keys to wake, by how.
+type wakesByKind map[pendingWake][]wake.Key
+
+func (w wakesByKind) add(how pendingWake, keys ...wake.Key) { w[how] = append(w[how], keys...) }
+
+func newPendingWakes() *pendingWakes {
+	return &pendingWakes{keys: map[wake.Key]pendingKey{}, notified: make(chan struct{}, 1)}
+}
+
+// add notes keys to wake, and whether the targets' inputs may have changed. A key that is there
+// already keeps the greater urgency and the shorter delay.
+func (p *pendingWakes) add(inputs bool, how pendingWake, keys ...wake.Key) {
 	if !inputs && len(keys) == 0 {
 		return
 	}
 	p.mu.Lock()
 	p.inputs = p.inputs || inputs
 	for _, k := range keys {
-		p.merge(k, pendingWake{urgency: urgency})
+		p.merge(k, pendingKey{how: how})
 	}
 	p.mu.Unlock()
 	p.notify()
 }
 
-// addState notes keys to wake because an Application has a new state.
-func (p *pendingWakes) addState(urgency store.Urgency, id applicationID, digest string, keys ...wake.Key) {
-	if digest == "" {
-		p.add(false, urgency, keys...)
-		return
-	}
+// addState notes a key to wake because an Application has a new state, of which there is a digest.
+func (p *pendingWakes) addState(how pendingWake, id applicationID, digest string, key wake.Key) {
 	p.mu.Lock()
-	for _, k := range keys {
-		p.merge(k, pendingWake{urgency, map[applicationID]string{id: digest}})
-	}
+	p.merge(key, pendingKey{how, map[applicationID]string{id: digest}})
 	p.mu.Unlock()
 	p.notify()
 }
 
 // restore notes again what was taken and could not be written.
-func (p *pendingWakes) restore(inputs bool, keys map[wake.Key]pendingWake) {
+func (p *pendingWakes) restore(inputs bool, keys map[wake.Key]pendingKey) {
 	p.mu.Lock()
 	p.inputs = p.inputs || inputs
-	for k, w := range keys {
+	for k, taken := range keys {
 		newer, ok := p.keys[k]
-		p.keys[k] = w
+		p.keys[k] = taken
 		if ok {
 			p.merge(k, newer)
 		}
@@ -75,19 +97,18 @@ func (p *pendingWakes) restore(inputs bool, keys map[wake.Key]pendingWake) {
 }
 
 // merge adds another reason for a key.
-func (p *pendingWakes) merge(k wake.Key, w pendingWake) {
-	was, ok := p.keys[k]
-	if ok {
-		w.urgency = min(w.urgency, was.urgency)
-		if was.states == nil || w.states == nil {
-			w.states = nil
+func (p *pendingWakes) merge(key wake.Key, next pendingKey) {
+	if was, ok := p.keys[key]; ok {
+		next.how = pendingWake{urgency: min(was.how.urgency, next.how.urgency), delay: min(was.how.delay, next.how.delay)}
+		if was.states == nil || next.states == nil {
+			next.states = nil
 		} else {
-			newer := w.states
-			w.states = maps.Clone(was.states)
-			maps.Copy(w.states, newer)
+			newer := next.states
+			next.states = maps.Clone(was.states)
+			maps.Copy(next.states, newer)
 		}
 	}
-	p.keys[k] = w
+	p.keys[key] = next
 }
 
 // notify says that there is something to take.
@@ -106,13 +127,10 @@ func (p *pendingWakes) isEmpty() bool {
 }
 
 // take gives what was added since the last time.
-func (p *pendingWakes) take() (inputs bool, keys map[wake.Key]pendingWake) {
+func (p *pendingWakes) take() (inputs bool, keys map[wake.Key]pendingKey) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	inputs, keys = p.inputs, p.keys
-	p.inputs, p.keys = false, map[wake.Key]pendingWake{}
+	p.inputs, p.keys = false, map[wake.Key]pendingKey{}
 	return inputs, keys
 }
-
-// digests are those of a key's states, sorted.
-func (w pendingWake) digests() []string { return slices.Sorted(maps.Values(w.states)) }

@@ -100,7 +100,11 @@ func (e *Controller) storeEvaluation(ctx context.Context, ev *facts.Evaluation, 
 		unreachable = append(unreachable, c.UnreachableArgoCDs...)
 	}
 	if e.apps.setAwaiting(wake.ForUnit(ev.Unit), awaited, unreachable) {
-		e.pending.add(false, store.Normal, wake.ForUnit(ev.Unit))
+		how := wakeAfterBurst
+		if e.apps.isAwaitedSettled(wake.ForUnit(ev.Unit)) {
+			how = wakeAtOnce
+		}
+		e.pending.add(false, how, wake.ForUnit(ev.Unit))
 	}
 	e.apps.setChildren(wake.ForUnit(ev.Unit), children)
 	if len(unreachable) > 0 {

@@ -1,6 +1,7 @@
 package git
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -138,6 +139,33 @@ func TestIsAncestor(t *testing.T) {
 	if _, err := m.IsAncestor(ctx, "--octopus", shas["one"]); !errors.Is(err, ErrInvalid) {
 		t.Error(err)
 	}
+}
+
+// TestNearAncestorsStartNoProgram holds that how two commits stand to each other is told from the
+// commits themselves where one is near the other, whichever comes first: after every push that
+// is the case.
+func TestNearAncestorsStartNoProgram(t *testing.T) {
+	t.Parallel()
+	m, shas := newHistory(t)
+	p := m.engine.(*mirrorPrograms)
+	for _, tc := range []struct {
+		a, d string
+		want bool
+	}{{"root", "four", true}, {"four", "root", false}, {"merge", "one", false}} {
+		if got, err := p.isAncestor(canceledContext(), shas[tc.a], shas[tc.d]); err != nil || got != tc.want {
+			t.Errorf("%s in %s: %v, %v", tc.a, tc.d, got, err)
+		}
+	}
+	if _, err := p.isAncestor(canceledContext(), shas["one"], shas["three"]); err == nil {
+		t.Error("of commits on two branches it is told without a program")
+	}
+}
+
+// canceledContext starts no program.
+func canceledContext() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
 }
 
 func TestParseCommit(t *testing.T) {

@@ -112,8 +112,11 @@ func (p *programs) findMergeBase(ctx context.Context, a, b string) (sha string, 
 }
 
 func (p *programs) isAncestor(ctx context.Context, ancestor, descendant string) (bool, error) {
-	if p.isNearAncestor(ancestor, descendant) {
+	switch {
+	case p.isNearAncestor(ancestor, descendant):
 		return true, nil
+	case p.isNearAncestor(descendant, ancestor): // no commit comes before its own ancestor
+		return false, nil
 	}
 	_, err := p.runGit(ctx, p.gitCommand("merge-base", "--is-ancestor", ancestor, descendant))
 	if err != nil && exitCode(err) != 1 {

@@ -144,8 +144,14 @@ func (s *harness) readPull(number int) emulator.PullRequest {
 // awaitPromotion waits for the open promotion of a release into an environment.
 func (s *harness) awaitPromotion(component, env, tag string) emulator.PullRequest {
 	s.t.Helper()
+	return s.awaitPromotionEvery(pollInterval, component, env, tag)
+}
+
+// awaitPromotionEvery looks less often, or more.
+func (s *harness) awaitPromotionEvery(interval time.Duration, component, env, tag string) emulator.PullRequest {
+	s.t.Helper()
 	var found emulator.PullRequest
-	s.waitFor(fmt.Sprintf("%s %s opens in %s", component, tag, env), func() (bool, string) {
+	s.waitEvery(interval, fmt.Sprintf("%s %s opens in %s", component, tag, env), func() (bool, string) {
 		var seen []string
 		for _, p := range s.listPulls(component, env) {
 			seen = append(seen, fmt.Sprintf("#%d %s open=%t", p.Number, p.Title, p.Open))

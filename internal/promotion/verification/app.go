@@ -255,6 +255,10 @@ func (a *App) IsBusy() bool {
 	return a.Pending || inProgress(a) || a.RefreshPending || a.Health == progressing
 }
 
+// IsSettled says that the Application is in sync and nothing is under way: what it shows is no
+// step on the way to something else.
+func (a *App) IsSettled() bool { return !a.IsBusy() && a.SyncStatus == synced }
+
 // MayLackResource says that the Application may lack a resource that it needs without
 // saying so: it is out of sync, calls itself anything but that, and keeps the health of its
 // resources elsewhere.
