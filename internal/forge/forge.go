@@ -301,6 +301,10 @@ type Forge interface {
 	// it where the forge nests teams. ErrNotFound where the team isn't there or can't be seen;
 	// an unknown account is in none.
 	IsTeamMember(ctx context.Context, t Team, login string) (bool, error)
+	// TeamNumber is the number of the team that has the name now: a renamed team keeps its
+	// own, and whoever makes another one under its former name gets another. ErrNotFound as
+	// for IsTeamMember.
+	TeamNumber(ctx context.Context, t Team) (int64, error)
 
 	// MergedPullRequests are the merged pull requests that the forge connects with a
 	// commit: those that landed as it, and maybe those that have it among their

@@ -166,7 +166,7 @@ func New(o Options) *Gatherer {
 		gitGatherer:    newGitGatherer(releases, o.Caches),
 		pullGatherer:   pulls,
 		reviewGatherer: newReviewGatherer(o.Now, o.Caches),
-		teamGatherer:   newTeamGatherer(o.Now, o.Caches),
+		teamGatherer:   newTeamGatherer(o.Store, o.Now, o.Caches),
 		ruleGatherer:   &ruleGatherer{now: o.Now, store: o.Store, unreadSince: map[string]time.Time{}},
 		authorGatherer: authors,
 		argocdGatherer: &argocdGatherer{argocds: argocds, health: health, releases: releases, store: o.Store, memories: newDecodedRows(o.Caches, "verification_memories", func(*verification.Memory) {}),

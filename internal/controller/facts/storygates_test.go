@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -303,4 +304,33 @@ func TestDriftGate(t *testing.T) {
 		}
 		w.wait(time.Minute)
 	}
+}
+
+// TestRenamedTeams believes a name only of the team that had it at first: whoever makes another
+// one under it gets none of its rights, until the name is given back.
+func TestRenamedTeams(t *testing.T) {
+	w := newStory(t, gatedEnvs, []string{"dev", "qa"}, "web")
+	ops, former := forge.Team{Organisation: "acme", Name: "ops"}, forge.Team{Organisation: "acme", Name: "former"}
+	w.forge.SetTeam(ops, "linus")
+	check := func(when, login string, fresh, want bool, words string) {
+		t.Helper()
+		is, err := w.o.IsInTeam(w.ctx(), w.repo, "acme/ops", login, fresh)
+		if is != want || (err == nil) != (words == "") || err != nil && !strings.Contains(err.Error(), words) {
+			t.Errorf("%s, %s is in it: %v, %v; want %v, %q", when, login, is, err, want, words)
+		}
+	}
+	check("at first", "linus", false, true, "")
+	w.forge.RenameTeam(ops, former)
+	check("right after it was renamed", "linus", false, true, "")
+	check("before a merge", "linus", true, false, "it was there, with the number 1: if it was renamed, write the name that it has now")
+	w.forge.SetTeam(ops, "mallory")
+	check("where somebody else took the name", "mallory", true, false, "the number of acme/ops was 1, and is 2")
+	check("where somebody else took the name", "linus", true, false, "another team has this name by now")
+	w.wait(membershipAge)
+	check("after a while", "mallory", false, false, "another team has this name by now")
+	check("after a while", "linus", false, false, "another team has this name by now")
+	w.forge.RenameTeam(ops, forge.Team{Organisation: "acme", Name: "theirs"})
+	w.forge.RenameTeam(former, ops)
+	check("where it was given back", "linus", true, true, "")
+	check("where it was given back", "mallory", true, false, "")
 }

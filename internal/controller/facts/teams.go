@@ -2,6 +2,9 @@ package facts
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -12,12 +15,14 @@ import (
 
 // teamGatherer says who is in which team on the forge.
 type teamGatherer struct {
+	store   stateWriter
 	now     func() time.Time
 	members *cache.Cache[string, membership] // by forge, team and login
+	checked *cache.Cache[string, time.Time]  // when a team was last seen to be the known one, by forge and team
 }
 
-func newTeamGatherer(now func() time.Time, group *cache.Group) *teamGatherer {
-	return &teamGatherer{now: now, members: newCache[string, membership](group, "team_members", 10_000)}
+func newTeamGatherer(store stateWriter, now func() time.Time, group *cache.Group) *teamGatherer {
+	return &teamGatherer{store: store, now: now, members: newCache[string, membership](group, "team_members", 10_000), checked: newCache[string, time.Time](group, "team_numbers", 10_000)}
 }
 
 type membership struct {
@@ -29,21 +34,59 @@ type membership struct {
 // merge, and of commands, it is always asked anew.
 const membershipAge = 5 * time.Minute
 
+// errTeamReplaced: another team has the name of one that a pipeline goes by.
+var errTeamReplaced = errors.New("another team has this name by now")
+
 // IsInTeam says whether an account is in a team, named organisation/team; fresh asks the
-// forge whatever is remembered.
+// forge whatever is remembered. An error where the name is no longer that of the team that had
+// it when it was first read: whoever made the one that has it may be anybody.
 func (o *teamGatherer) IsInTeam(ctx context.Context, r *Repository, team, login string, fresh bool) (bool, error) {
 	organisation, name, err := policies.ParseTeam(team)
 	if err != nil {
 		return false, err
 	}
-	key := strings.ToLower(r.ForgeRef + "|" + team + "|" + login)
+	t := forge.Team{Organisation: organisation, Name: name}
+	place := strings.ToLower(r.ForgeRef + "|" + team)
+	key := place + "|" + strings.ToLower(login)
 	if m, ok := o.members.Get(key); ok && !fresh && o.now().Sub(m.at) < membershipAge {
 		return m.is, nil
 	}
-	is, err := r.Forge.IsTeamMember(ctx, forge.Team{Organisation: organisation, Name: name}, login)
+	is, err := r.Forge.IsTeamMember(ctx, t, login)
+	if err == nil || errors.Is(err, forge.ErrNotFound) {
+		// After it, so that what was just read was read of the team that is known.
+		if at, ok := o.checked.Get(place); err != nil || !ok || fresh || o.now().Sub(at) >= membershipAge {
+			err = o.checkNumber(ctx, r, t, place)
+		}
+	}
 	if err != nil {
 		return false, err // it says what couldn't be read
 	}
 	o.members.Put(key, membership{is, o.now()})
 	return is, nil
+}
+
+// checkNumber holds a team's number on the forge against the one that it had when its name was
+// first read, which the store has. Where it was lost, the one that has the name now is believed.
+func (o *teamGatherer) checkNumber(ctx context.Context, r *Repository, t forge.Team, place string) error {
+	key := "team-number|" + place
+	was, known, err := o.store.State(ctx, key)
+	if err != nil {
+		return err
+	}
+	number, err := r.Forge.TeamNumber(ctx, t)
+	read := strconv.FormatInt(number, 10)
+	switch {
+	case known && errors.Is(err, forge.ErrNotFound):
+		return fmt.Errorf("%w; it was there, with the number %s: if it was renamed, write the name that it has now", err, was)
+	case err != nil:
+		return err
+	case !known:
+		if err := o.store.PutState(ctx, key, []byte(read)); err != nil {
+			return err
+		}
+	case string(was) != read:
+		return fmt.Errorf("%w: the number of %s was %s, and is %s; write the name that the former one has now, or, if the new one is meant, give it another name and write that", errTeamReplaced, t, was, read)
+	}
+	o.checked.Put(place, o.now())
+	return nil
 }

@@ -220,6 +220,37 @@ func testTeams(t *testing.T, s *fixture) {
 	wrong.Name += "-that-is-not-there"
 	_, err = s.Forge.IsTeamMember(s.ctx, wrong, reviewer.Login)
 	wantKind(t, "another team of the organisation", err, forge.ErrNotFound)
+	for _, n := range []forge.Team{missing, wrong} {
+		_, err := s.Forge.TeamNumber(s.ctx, n)
+		wantKind(t, "the number of "+n.String(), err, forge.ErrNotFound)
+	}
+	if number := s.teamNumber(t, s.Team); number != s.teamNumber(t, s.Team) {
+		t.Error("the team's number is another one when it is read again")
+	}
+	if s.MakeTeam == nil {
+		return
+	}
+	// A team keeps its number under another name, and whose name it was gets another.
+	interim := forge.Team{Organisation: s.Team.Organisation, Name: "interim"}
+	renamed := forge.Team{Organisation: s.Team.Organisation, Name: "renamed"}
+	s.MakeTeam(t, interim)
+	number := s.teamNumber(t, interim)
+	s.RenameTeam(t, interim, renamed.Name)
+	_, err = s.Forge.TeamNumber(s.ctx, interim)
+	wantKind(t, "a name that was given up", err, forge.ErrNotFound)
+	s.MakeTeam(t, interim)
+	if other := s.teamNumber(t, interim); s.teamNumber(t, renamed) != number || other == number || number == s.teamNumber(t, s.Team) {
+		t.Errorf("%s had the number %d and has %d as %s, and another one under its name has %d", interim, number, s.teamNumber(t, renamed), renamed, other)
+	}
+}
+
+func (s *fixture) teamNumber(t *testing.T, team forge.Team) int64 {
+	t.Helper()
+	number, err := s.Forge.TeamNumber(s.ctx, team)
+	if err != nil || number == 0 {
+		t.Fatalf("the number of %s is %d: %v", team, number, err)
+	}
+	return number
 }
 
 func testStatuses(t *testing.T, s *fixture) {

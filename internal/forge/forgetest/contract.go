@@ -67,6 +67,10 @@ type Repository struct {
 	// Team is a team that has the second account in it, also in one below it where the
 	// forge nests teams, and nobody else. Its zero value: the world has none.
 	Team forge.Team
+	// MakeTeam makes a team that nobody is in, RenameTeam gives one another name in its
+	// organisation. nil where the world can't.
+	MakeTeam   func(t *testing.T, team forge.Team)
+	RenameTeam func(t *testing.T, team forge.Team, name string)
 
 	// Review gives a review as the second account. commit is the head that it is
 	// given on.

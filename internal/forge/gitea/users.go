@@ -102,6 +102,11 @@ func (d *Driver) IsTeamMember(ctx context.Context, t forge.Team, login string) (
 	return true, nil
 }
 
+// TeamNumber is Gitea's id of the team.
+func (d *Driver) TeamNumber(ctx context.Context, t forge.Team) (int64, error) {
+	return d.findTeam(ctx, t, "read the number of the team "+t.String())
+}
+
 const teamHint = "add Liftlock's account to the team: Gitea tells only its members, and the organisation's owners, who is in one"
 
 // findTeam is a team's number, by which the API knows it: the organisation's are looked through

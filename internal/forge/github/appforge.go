@@ -80,6 +80,15 @@ func (p *App) IsTeamMember(ctx context.Context, t forge.Team, login string) (boo
 	return d.IsTeamMember(ctx, t, login)
 }
 
+// TeamNumber needs the App in the team's organisation.
+func (p *App) TeamNumber(ctx context.Context, t forge.Team) (int64, error) {
+	d, err := p.teamDriver(ctx, t, "read the number of the team "+t.String())
+	if err != nil {
+		return 0, err
+	}
+	return d.TeamNumber(ctx, t)
+}
+
 // teamDriver reads what an organisation shows its installation. ErrNotFound where the App may not
 // work there: whoever isn't there sees no team.
 func (p *App) teamDriver(ctx context.Context, t forge.Team, op string) (*Driver, error) {

@@ -89,7 +89,19 @@ func runContract(t *testing.T, differences forgetest.Differences, driver func(*t
 			Stranger: strangerLogin,
 			Nobody:   "nobody",
 
-			Team:          forge.Team{Organisation: "acme", Name: "sre"},
+			Team: forge.Team{Organisation: "acme", Name: "sre"},
+			MakeTeam: func(t *testing.T, team forge.Team) {
+				t.Helper()
+				if err := em.SetTeam(team.String(), ""); err != nil {
+					t.Fatal(err)
+				}
+			},
+			RenameTeam: func(t *testing.T, team forge.Team, name string) {
+				t.Helper()
+				if err := em.RenameTeam(team.String(), name); err != nil {
+					t.Fatal(err)
+				}
+			},
 			ReviewerEmail: reviewerLogin + "@users.example",
 			Review:        p.review,
 			Protect:       p.protect,

@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"strings"
 
+	gh "github.com/google/go-github/v60/github"
+
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/forge/transport"
 )
@@ -106,12 +108,25 @@ func (d *Driver) IsTeamMember(ctx context.Context, t forge.Team, login string) (
 	case !hasStatus(err, http.StatusNotFound):
 		return false, wrapError(op, resp, err)
 	}
-	switch _, resp, err := d.api.Teams.GetTeamBySlug(ctx, org, slug); {
+	_, err = d.readTeam(ctx, t, op)
+	return false, err
+}
+
+// TeamNumber is GitHub's id of the team.
+func (d *Driver) TeamNumber(ctx context.Context, t forge.Team) (int64, error) {
+	team, err := d.readTeam(ctx, t, "read the number of the team "+t.String())
+	return team.GetID(), err
+}
+
+// readTeam reads what has a team's name. ErrNotFound where it isn't there or can't be seen.
+func (d *Driver) readTeam(ctx context.Context, t forge.Team, op string) (*gh.Team, error) {
+	team, resp, err := d.api.Teams.GetTeamBySlug(ctx, transport.Segment(t.Organisation), transport.Segment(t.Name))
+	switch {
 	case err == nil:
-		return false, nil
+		return team, nil
 	case hasStatus(err, http.StatusNotFound):
-		return false, forge.MissingTeam(t, op)
+		return nil, forge.MissingTeam(t, op)
 	default:
-		return false, wrapError(op, resp, err)
+		return nil, wrapError(op, resp, err)
 	}
 }

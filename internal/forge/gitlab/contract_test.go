@@ -94,7 +94,19 @@ func testContract(t *testing.T, release string) {
 			Stranger: strangerLogin,
 			Nobody:   "nobody",
 
-			Team:          forge.Team{Organisation: "people", Name: "sre"},
+			Team: forge.Team{Organisation: "people", Name: "sre"},
+			MakeTeam: func(t *testing.T, team forge.Team) {
+				t.Helper()
+				if err := em.SetTeam(team.String(), ""); err != nil {
+					t.Fatal(err)
+				}
+			},
+			RenameTeam: func(t *testing.T, team forge.Team, name string) {
+				t.Helper()
+				if err := em.RenameTeam(team.String(), name); err != nil {
+					t.Fatal(err)
+				}
+			},
 			ReviewerEmail: reviewerLogin + "@users.example",
 			Review:        p.review,
 			Protect:       p.protect,

@@ -149,7 +149,7 @@ func (d *Driver) InspectTeam(ctx context.Context, t forge.Team) (logins []string
 	}
 	var members []member
 	first := query{Page: 1, PerPage: perPage}
-	resp, err := d.call(ctx, op, http.MethodGet, first, &members, "groups", group, "members", "all")
+	resp, err := d.call(ctx, op, http.MethodGet, first, &members, "groups", strconv.FormatInt(group, 10), "members", "all")
 	if err != nil {
 		return nil, false, withHint(err, groupHint)
 	}

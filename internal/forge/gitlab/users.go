@@ -157,7 +157,7 @@ func (d *Driver) IsTeamMember(ctx context.Context, t forge.Team, login string) (
 		return false, err
 	}
 	var m member
-	_, err = d.call(ctx, op, http.MethodGet, nil, &m, "groups", group, "members", "all", strconv.FormatInt(a.ID, 10))
+	_, err = d.call(ctx, op, http.MethodGet, nil, &m, "groups", strconv.FormatInt(group, 10), "members", "all", strconv.FormatInt(a.ID, 10))
 	switch {
 	case statusOf(err) == http.StatusNotFound:
 		return false, nil
@@ -165,6 +165,11 @@ func (d *Driver) IsTeamMember(ctx context.Context, t forge.Team, login string) (
 		return false, withHint(err, groupHint)
 	}
 	return m.counts(d.now()), nil
+}
+
+// TeamNumber is GitLab's id of the group.
+func (d *Driver) TeamNumber(ctx context.Context, t forge.Team) (int64, error) {
+	return d.findGroup(ctx, t, "read the number of the group "+t.String())
 }
 
 const groupHint = "make Liftlock's account a member of the group: GitLab doesn't tell others who is one"
@@ -182,14 +187,14 @@ func (g *group) missing() string {
 }
 
 // findGroup is the number of a team's group. ErrNotFound where it isn't there or can't be seen.
-func (d *Driver) findGroup(ctx context.Context, t forge.Team, op string) (string, error) {
+func (d *Driver) findGroup(ctx context.Context, t forge.Team, op string) (int64, error) {
 	var group group
 	_, err := d.call(ctx, op, http.MethodGet, query{WithProjects: no}, &group, "groups", t.String())
 	switch {
 	case statusOf(err) == http.StatusNotFound:
-		return "", forge.MissingTeam(t, op)
+		return 0, forge.MissingTeam(t, op)
 	case err != nil:
-		return "", err
+		return 0, err
 	}
-	return strconv.FormatInt(group.ID, 10), nil
+	return group.ID, nil
 }

@@ -66,6 +66,15 @@ func (f *Forge) findContributor(email string) forge.User {
 	return forge.User{}
 }
 
+// team is a team of an organisation.
+type team struct {
+	number  int64
+	members map[string]bool // logins in lower case
+}
+
+// contains says whether an account is in it; nobody is in a team that isn't there.
+func (t *team) contains(login string) bool { return t != nil && t.members[strings.ToLower(login)] }
+
 // SetTeam says who is in a team, and so makes it.
 func (f *Forge) SetTeam(t forge.Team, members ...string) {
 	f.mu.Lock()
@@ -74,7 +83,21 @@ func (f *Forge) SetTeam(t forge.Team, members ...string) {
 	for _, login := range members {
 		in[strings.ToLower(login)] = true
 	}
-	f.teams[strings.ToLower(t.String())] = in
+	name := strings.ToLower(t.String())
+	if f.teams[name] == nil {
+		f.lastTeam++
+		f.teams[name] = &team{number: f.lastTeam}
+	}
+	f.teams[name].members = in
+}
+
+// RenameTeam gives a team another name, by which alone it is found from then on.
+func (f *Forge) RenameTeam(t, to forge.Team) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	former := strings.ToLower(t.String())
+	f.teams[strings.ToLower(to.String())] = f.teams[former]
+	delete(f.teams, former)
 }
 
 // SetPermission says what an account may do in a repository.

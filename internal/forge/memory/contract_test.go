@@ -45,7 +45,12 @@ func TestContract(t *testing.T) {
 		allow(t, f, r, reviewerLogin, forge.PermissionWrite)
 		return &forgetest.Repository{
 			Repo: r, Forge: f.As(botLogin), Reviewer: f.As(reviewerLogin), Stranger: strangerLogin, Nobody: "nobody",
-			Team: sre, ReviewerEmail: f.Ident(reviewerLogin).Email, Git: s, Fork: s.openFork,
+			Team:     sre,
+			MakeTeam: func(_ *testing.T, team forge.Team) { f.SetTeam(team) },
+			RenameTeam: func(_ *testing.T, team forge.Team, name string) {
+				f.RenameTeam(team, forge.Team{Organisation: team.Organisation, Name: name})
+			},
+			ReviewerEmail: f.Ident(reviewerLogin).Email, Git: s, Fork: s.openFork,
 			Protect: func(t *testing.T, approvals int, contexts ...string) {
 				if err := f.Protect(r, "main", memory.Protection{Approvals: approvals, Contexts: contexts}); err != nil {
 					t.Fatal(err)

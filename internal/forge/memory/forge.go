@@ -41,16 +41,17 @@ type Forge struct {
 	options Options
 
 	mu       sync.Mutex
-	accounts map[string]*account        // by login, in lower case
-	byEmail  map[string]*account        // in lower case
-	repos    map[string]*repository     // by owner/name, in lower case
-	teams    map[string]map[string]bool // the logins in it, by organisation/name, all in lower case
+	accounts map[string]*account    // by login, in lower case
+	byEmail  map[string]*account    // in lower case
+	repos    map[string]*repository // by owner/name, in lower case
+	teams    map[string]*team       // by organisation/name in lower case
+	lastTeam int64                  // the number that was given last
 	lastID   int64
 }
 
 // New makes a forge without repositories.
 func New(o Options) *Forge {
-	f := &Forge{options: o, accounts: map[string]*account{}, byEmail: map[string]*account{}, repos: map[string]*repository{}, teams: map[string]map[string]bool{}}
+	f := &Forge{options: o, accounts: map[string]*account{}, byEmail: map[string]*account{}, repos: map[string]*repository{}, teams: map[string]*team{}}
 	if o.Bot != "" {
 		f.AddUser(o.Bot, 1, true)
 	}

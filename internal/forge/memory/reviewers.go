@@ -48,7 +48,11 @@ func (v *view) RequestReviewers(ctx context.Context, r forge.Repo, number int, f
 // hasTeamAccess says whether a team has access to the repository: nobody gives it to teams
 // here, so it has where one of its members does.
 func (c *call) hasTeamAccess(t forge.Team) bool {
-	for login := range c.teams[strings.ToLower(t.String())] {
+	team := c.teams[strings.ToLower(t.String())]
+	if team == nil {
+		return false
+	}
+	for login := range team.members {
 		if a := c.findAccount(login); a != nil && c.repo.permissionOf(a) >= forge.PermissionRead {
 			return true
 		}
@@ -72,7 +76,7 @@ func (c *call) requestReview(p *pull, name string) {
 // endRequests takes off those requests that a review of an account answers.
 func (c *call) endRequests(p *pull, by *account) {
 	maps.DeleteFunc(p.requested, func(name string, _ bool) bool {
-		return name == by.user.Login || c.teams[strings.ToLower(name)][strings.ToLower(by.user.Login)]
+		return name == by.user.Login || c.teams[strings.ToLower(name)].contains(by.user.Login)
 	})
 }
 

@@ -72,21 +72,34 @@ func (v *view) GitAuth(context.Context, forge.Repo) (username, password string, 
 }
 
 // IsTeamMember looks into what SetTeam said.
-func (v *view) IsTeamMember(ctx context.Context, t forge.Team, login string) (bool, error) {
-	c := &call{Forge: v.forge, ctx: ctx, op: "read whether " + login + " is in " + t.String()}
+func (v *view) IsTeamMember(ctx context.Context, t forge.Team, login string) (is bool, err error) {
+	err = v.readTeam(ctx, t, "read whether "+login+" is in "+t.String(), func(found *team) { is = found.contains(login) })
+	return is, err
+}
+
+// TeamNumber counts the teams as they were made.
+func (v *view) TeamNumber(ctx context.Context, t forge.Team) (number int64, err error) {
+	err = v.readTeam(ctx, t, "read the number of the team "+t.String(), func(found *team) { number = found.number })
+	return number, err
+}
+
+// readTeam calls read with a team that is there.
+func (v *view) readTeam(ctx context.Context, t forge.Team, op string, read func(*team)) error {
+	c := &call{Forge: v.forge, ctx: ctx, op: op}
 	if err := c.beforeCall(v.login); err != nil {
-		return false, err
+		return err
 	}
 	v.forge.mu.Lock()
 	defer v.forge.mu.Unlock()
 	if err := c.signIn(v.login); err != nil {
-		return false, err
+		return err
 	}
-	members := v.forge.teams[strings.ToLower(t.String())]
-	if members == nil {
-		return false, forge.MissingTeam(t, c.op)
+	found := v.forge.teams[strings.ToLower(t.String())]
+	if found == nil {
+		return forge.MissingTeam(t, op)
 	}
-	return members[strings.ToLower(login)], nil
+	read(found)
+	return nil
 }
 
 // PullRequests lists without Mergeable and MergedBy, as GitHub does. What was updated

@@ -32,6 +32,7 @@ var levels = map[Code]Level{
 	"forge-unreachable": Unknown, "credentials-refused": Fail, "grant-missing": Fail, "token-ends": Warn, "token-ended": Fail, "calls-low": Warn, "calls-forecast": Warn,
 
 	"repository-missing": Fail, "repository-unread": Unknown, "repository-renamed": Warn, "repository-archived": Fail, "repository-empty": Fail, "pulls-off": Fail, "write-missing": Fail, "admin-missing": Fail,
+	"account-personal": Warn, "account-unread": Unknown,
 	"app-unusable": Fail, "branch-other": Warn,
 
 	"hook-missing": Warn, "hook-off": Fail, "hook-paused": Fail, "hook-events": Fail, "hook-events-late": Warn, "hook-format": Fail, "hook-insecure": Warn, "hook-secret": Fail, "hook-failing": Fail, "hook-several": Warn,

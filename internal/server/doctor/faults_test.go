@@ -14,6 +14,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/forge/github"
+	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/server/doctor"
 )
 
@@ -113,6 +114,19 @@ var repositoryFaults = []fault{
 		edit("manageWebhooks", "branch: topic, manageWebhooks")(in)
 		in.do(in.em.Protect(repoName, "topic", emulator.Protection{Contexts: []string{"liftlock"}}))
 	}, want: []doctor.Code{"branch-other"}},
+	{name: "a person's own account", plant: func(in *installation) {
+		_, err := in.em.CommitAs(repoName, botLogin, "mine", "Change it too", map[string]string{"b.txt": "b\n"})
+		in.do(err)
+		_, err = in.em.OpenPull(repoName, botLogin, "mine", "main", "Change it too", "")
+		in.do(err)
+	}, want: []doctor.Code{"account-personal"}},
+	{name: "an account with a promotion of its own", plant: func(in *installation) {
+		_, err := in.em.CommitAs(repoName, botLogin, promotion.Branch("shop", "qa", "web"), "Promote it", map[string]string{"b.txt": "b\n"})
+		in.do(err)
+		_, err = in.em.OpenPull(repoName, botLogin, promotion.Branch("shop", "qa", "web"), "main", "Promote it", "")
+		in.do(err)
+	}},
+	{name: "pull requests that can't be read", plant: refuse("GET", "/(pulls|merge_requests)$", emulator.Fault{Status: http.StatusBadGateway}), want: []doctor.Code{"account-unread", "checks-unread"}},
 	{name: "a repository that can't be read now", plant: refuse("GET", "^/(repos|projects)/", emulator.Fault{Status: http.StatusBadGateway}), want: []doctor.Code{"repository-unread"}},
 }
 

@@ -38,7 +38,7 @@ func (k *repositoryCheck) readRecentChecks(ctx context.Context, pipes []*pipelin
 	if !slices.ContainsFunc(pipes, requiresChecks) {
 		return ran
 	}
-	pulls, err := k.forge.PullRequests(ctx, k.repo, k.Now().Add(-recentDays*24*time.Hour))
+	pulls, err := k.readRecentPulls(ctx)
 	if err != nil {
 		k.found.add("checks-unread", k.where, "which checks ran of late can't be read: "+err.Error(), "try again when the forge answers")
 		return ran

@@ -20,6 +20,9 @@ type repositoryCheck struct {
 	where    string
 	settings *forge.RepositorySettings
 	found    findings
+
+	pulls     []forge.PullRequest // of the last days; once pullsRead
+	pullsRead bool
 }
 
 func (d *doctor) checkRepository(ctx context.Context, c *config.Forge, r *config.Repository, f Forge) findings {
@@ -42,6 +45,7 @@ func (k *repositoryCheck) checkByAPI(ctx context.Context) bool {
 		return false
 	}
 	k.checkHooks(ctx)
+	k.checkAccount(ctx)
 	return true
 }
 

@@ -1,0 +1,58 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/config"
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+// checkAccount looks for signs that a person works with Liftlock's account too: what they do is
+// Liftlock's own then, and is neither a command nor an approval nor a veto. No forge says whether
+// a token is a person's or a machine user's, so what counts are pull requests that Liftlock would
+// not open.
+func (k *repositoryCheck) checkAccount(ctx context.Context) {
+	me, err := k.forge.Me(ctx)
+	if err != nil || me.Bot {
+		return // which the credentials' check says, or nobody works as
+	}
+	pulls, err := k.readRecentPulls(ctx)
+	if err != nil {
+		k.found.add("account-unread", k.where, "whether a person works with Liftlock's account can't be seen, as its pull requests can't be read: "+err.Error(), "try again when the forge answers")
+		return
+	}
+	for i := range pulls {
+		p := &pulls[i]
+		if _, ours := promotion.ParseBranch(p.Branch); strings.EqualFold(p.Author, me.Login) && (!ours || p.Fork) {
+			k.found.add("account-personal", k.where, fmt.Sprintf("%s was opened by %s, as whom Liftlock works, from a branch that isn't Liftlock's: a person seems to work with this account, and what they comment, review, label or close there is taken for Liftlock's own and not acted on", k.repo.Number(p.Number), me.Login), k.ownAccount())
+			return
+		}
+	}
+}
+
+// ownAccount says what an account of Liftlock's own can be.
+func (k *repositoryCheck) ownAccount() string {
+	switch k.forgeOf.Type {
+	case config.GitHub:
+		return "have Liftlock work as a GitHub App, or with the token of an account that nobody else uses"
+	case config.GitLab:
+		return "give Liftlock an access token of the project or the group, or a service account's"
+	}
+	return "give Liftlock the token of an account that nobody else uses"
+}
+
+// readRecentPulls reads the pull requests of the last days, once.
+func (k *repositoryCheck) readRecentPulls(ctx context.Context) ([]forge.PullRequest, error) {
+	if !k.pullsRead {
+		pulls, err := k.forge.PullRequests(ctx, k.repo, k.Now().Add(-recentDays*24*time.Hour))
+		if err != nil {
+			return nil, err
+		}
+		k.pulls, k.pullsRead = pulls, true
+	}
+	return k.pulls, nil
+}
