@@ -65,10 +65,6 @@ func (r *reader) sharedSnapshot(ctx context.Context) (*snapshot, error) {
 	return r.shared.do(ctx, "", r.readSnapshot)
 }
 
-// maxSingleReads is up to how many changed units are read one by one: then, of a thousand,
-// only those.
-const maxSingleReads = 32
-
 func (r *reader) readSnapshot(ctx context.Context) (*snapshot, error) {
 	begun := time.Now()
 	// First, so that what is read with the version is never older than it says.
@@ -76,14 +72,11 @@ func (r *reader) readSnapshot(ctx context.Context) (*snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := r.store.Units(ctx, store.UnitFilter{WithoutData: true})
-	if err != nil {
-		return nil, err
-	}
 	r.mu.Lock()
 	old := r.decoded
 	r.mu.Unlock()
-	if rows, err = r.readChanged(ctx, rows, old); err != nil {
+	rows, err := store.ChangedUnits(ctx, r.store, func(row *store.Unit) bool { return old[row.Key].isOf(row) })
+	if err != nil {
 		return nil, err
 	}
 	s := &snapshot{units: make([]*shownUnit, 0, len(rows)), byKey: make(map[string]*shownUnit, len(rows)), troubles: r.health(ctx), begun: begun}
@@ -117,36 +110,6 @@ func (r *reader) readSnapshot(ctx context.Context) (*snapshot, error) {
 // isOf says whether a unit is what a row has.
 func (u *shownUnit) isOf(row *store.Unit) bool {
 	return u != nil && u.digest == row.Digest && u.at.Equal(row.UpdatedAt)
-}
-
-// readChanged fills in the data of the rows that aren't known yet.
-func (r *reader) readChanged(ctx context.Context, rows []store.Unit, known map[string]*shownUnit) ([]store.Unit, error) {
-	var changed []int
-	for i := range rows {
-		if !known[rows[i].Key].isOf(&rows[i]) {
-			changed = append(changed, i)
-		}
-	}
-	if len(changed) > maxSingleReads {
-		return r.store.Units(ctx, store.UnitFilter{})
-	}
-	gone := map[string]bool{}
-	for _, i := range changed {
-		row, ok, err := r.store.Unit(ctx, rows[i].Key)
-		if err != nil {
-			return nil, err
-		}
-		if gone[rows[i].Key] = !ok; ok {
-			rows[i] = row
-		}
-	}
-	out := rows[:0]
-	for i := range rows {
-		if !gone[rows[i].Key] {
-			out = append(out, rows[i])
-		}
-	}
-	return out, nil
 }
 
 // addBrokenPipelines adds the broken pipeline files that units tell of, once each,

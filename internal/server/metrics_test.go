@@ -57,8 +57,24 @@ func TestStateMetrics(t *testing.T) {
 		`liftlock_targets_drifted{environment="qa",pipeline="shop"} 2`,
 		`liftlock_targets_untold{environment="qa",pipeline="shop"} 1`,
 	}
-	if diff := cmp.Diff(want, scrape(newStateCollector(db, func() time.Time { return now }))); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+	remembers := newStateCollector(db, func() time.Time { return now })
+	for _, when := range []string{"at first", "once it is known"} {
+		if diff := cmp.Diff(want, scrape(remembers)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", when, diff)
+		}
+	}
+	err = db.Tx(t.Context(), "judged", func(tx *store.Tx) error {
+		changed := store.Unit{Key: "web", Repo: "fleet", Pipeline: "shop", Component: "web", Digest: "2", Data: json.RawMessage(env(promotion.Degraded, promotion.Idle, ""))}
+		return errors.Join(tx.PutUnit(t.Context(), changed), tx.DeleteUnit(t.Context(), "worker"))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want = []string{`liftlock_components{environment="qa",pipeline="shop",state="degraded"} 2`}
+	for replica, c := range map[string]*stateCollector{"one that remembers": remembers, "one that has just begun": newStateCollector(db, func() time.Time { return now })} {
+		if diff := cmp.Diff(want, scrape(c)); diff != "" {
+			t.Errorf("changed, as %s shows it (-want +got):\n%s", replica, diff)
+		}
 	}
 }
 

@@ -261,6 +261,30 @@ func TestFlakyForge(t *testing.T) {
 	}
 }
 
+// TestProxyPages tells the story while something before GitLab answers now and then with a page of
+// its own: nothing is taken for done that wasn't, nor for gone that is there.
+func TestProxyPages(t *testing.T) {
+	s := startHarness(t, harnessOptions{face: emulator.GitLab})
+	s.awaitJudged()
+	html := http.Header{"Content-Type": {"text/html; charset=utf-8"}}
+	for path, method := range map[string]string{"/merge_requests$": "POST", "/merge_requests/[0-9]+$": "PUT", "/merge$": "PUT", "/notes$": "POST", "/statuses/": "POST"} {
+		s.injectFault(emulator.Fault{Method: method, Path: path, Status: http.StatusOK, Header: html, Body: "<html><head><title>Sign in</title></head></html>"})
+	}
+	for _, path := range []string{"/merge_requests$", "/merge_requests/[0-9]+$", "/approvals$", "/members/"} {
+		s.injectFault(emulator.Fault{Method: "GET", Path: path, Status: http.StatusNotFound, Header: html, Body: "<html><head><title>404 Not Found</title></head></html>"})
+	}
+	p := s.runStory()
+	s.awaitPull(p.Number, "has our status and one comment", func(p *emulator.PullRequest) bool {
+		own := 0
+		for _, c := range p.Comments {
+			if c.User == "liftlock-bot" {
+				own++
+			}
+		}
+		return liftlockStatus(p.Statuses).State == "success" && own == 1
+	})
+}
+
 // TestBaseBranchWasModified takes GitHub's answer right after another merge for
 // what it is.
 func TestBaseBranchWasModified(t *testing.T) {

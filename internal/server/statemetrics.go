@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -13,10 +15,14 @@ import (
 )
 
 // stateCollector counts how components, promotions, gates and targets were when they were
-// last evaluated, when it is asked for. Every replica shows the same.
+// last evaluated, when it is asked for. Every replica shows the same: what is remembered of the
+// rows only saves reading again those that haven't changed.
 type stateCollector struct {
 	store *store.Store
 	now   func() time.Time
+
+	mu    sync.Mutex
+	known map[string]*unitStates // by the unit's key, of all that there were at the last scrape; never changed
 
 	components, promotions, oldest, gates, gateAge, drifted, untold *prometheus.Desc
 }
@@ -63,50 +69,116 @@ type storedStates struct {
 	} `json:"decision"`
 }
 
+// unitStates is what is counted of a unit.
+type unitStates struct {
+	digest string
+	at     time.Time
+	envs   []envStates // none where the row can't be read: it is written again at its next change
+}
+
+// envStates is what is counted of a unit in an environment.
+type envStates struct {
+	environment, state string
+	promotion          string    // empty: nothing would come in
+	readySince         time.Time // zero: not known
+	waits              []string  // the gates that don't pass, each once
+	drifted, untold    int       // targets
+}
+
+// isOf says whether the states are those of a row.
+func (u *unitStates) isOf(row *store.Unit) bool {
+	return u != nil && u.digest == row.Digest && u.at.Equal(row.UpdatedAt)
+}
+
+// newUnitStates reads a row.
+func newUnitStates(row *store.Unit) *unitStates {
+	u := &unitStates{digest: row.Digest, at: row.UpdatedAt}
+	var stored storedStates
+	if json.Unmarshal(row.Data, &stored) != nil {
+		return u
+	}
+	for _, e := range stored.Decision.Envs {
+		env := envStates{environment: e.Environment, state: e.State, readySince: e.ReadySince}
+		if e.Promotion != promotion.Idle {
+			env.promotion = e.Promotion
+		}
+		for _, g := range e.Gates {
+			if g.Outcome != policies.Pass && !slices.Contains(env.waits, g.Gate) {
+				env.waits = append(env.waits, g.Gate)
+			}
+		}
+		for _, t := range e.Targets {
+			if t.Drift != nil {
+				env.drifted++
+			}
+			if t.Untold {
+				env.untold++
+			}
+		}
+		u.envs = append(u.envs, env)
+	}
+	return u
+}
+
+// readStates reads all units' states, and calls use with each.
+func (c *stateCollector) readStates(ctx context.Context, use func(pipeline string, e *envStates)) error {
+	c.mu.Lock()
+	old := c.known
+	c.mu.Unlock()
+	rows, err := store.ChangedUnits(ctx, c.store, func(row *store.Unit) bool { return old[row.Key].isOf(row) })
+	if err != nil {
+		return err
+	}
+	known := make(map[string]*unitStates, len(rows))
+	for i := range rows {
+		u := old[rows[i].Key]
+		if !u.isOf(&rows[i]) {
+			u = newUnitStates(&rows[i])
+		}
+		known[rows[i].Key] = u
+		for j := range u.envs {
+			use(rows[i].Pipeline, &u.envs[j])
+		}
+	}
+	c.mu.Lock()
+	c.known = known
+	c.mu.Unlock()
+	return nil
+}
+
 // Collect implements prometheus.Collector.
 func (c *stateCollector) Collect(ch chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), collectTimeout)
 	defer cancel()
-	units, err := c.store.Units(ctx, store.UnitFilter{})
+	now := c.now()
+	values := map[*prometheus.Desc]map[[3]string]float64{c.components: {}, c.promotions: {}, c.oldest: {}, c.gates: {}, c.gateAge: {}, c.drifted: {}, c.untold: {}}
+	err := c.readStates(ctx, func(pipeline string, e *envStates) {
+		at := func(label string) [3]string { return [3]string{pipeline, e.environment, label} }
+		add := func(to *prometheus.Desc, label string, n int) {
+			if n > 0 {
+				values[to][at(label)] += float64(n)
+			}
+		}
+		raiseAge := func(of *prometheus.Desc, label string) {
+			if !e.readySince.IsZero() {
+				values[of][at(label)] = max(values[of][at(label)], now.Sub(e.readySince).Seconds())
+			}
+		}
+		add(c.components, e.state, 1)
+		if e.promotion != "" {
+			add(c.promotions, e.promotion, 1)
+			raiseAge(c.oldest, "")
+		}
+		for _, gate := range e.waits {
+			add(c.gates, gate, 1)
+			raiseAge(c.gateAge, gate)
+		}
+		add(c.drifted, "", e.drifted)
+		add(c.untold, "", e.untold)
+	})
 	if err != nil {
 		ch <- prometheus.NewInvalidMetric(c.components, err)
 		return
-	}
-	now := c.now()
-	values := map[*prometheus.Desc]map[[3]string]float64{c.components: {}, c.promotions: {}, c.oldest: {}, c.gates: {}, c.gateAge: {}, c.drifted: {}, c.untold: {}}
-	for _, u := range units {
-		var row storedStates
-		if json.Unmarshal(u.Data, &row) != nil {
-			continue // it is written again at its next change
-		}
-		for _, e := range row.Decision.Envs {
-			at := func(label string) [3]string { return [3]string{u.Pipeline, e.Environment, label} }
-			values[c.components][at(e.State)]++
-			if e.Promotion != promotion.Idle && e.Promotion != "" {
-				values[c.promotions][at(e.Promotion)]++
-				if !e.ReadySince.IsZero() {
-					values[c.oldest][at("")] = max(values[c.oldest][at("")], now.Sub(e.ReadySince).Seconds())
-				}
-			}
-			waits := map[string]bool{}
-			for _, g := range e.Gates {
-				if g.Outcome != policies.Pass && !waits[g.Gate] {
-					waits[g.Gate] = true
-					values[c.gates][at(g.Gate)]++
-					if !e.ReadySince.IsZero() {
-						values[c.gateAge][at(g.Gate)] = max(values[c.gateAge][at(g.Gate)], now.Sub(e.ReadySince).Seconds())
-					}
-				}
-			}
-			for _, t := range e.Targets {
-				if t.Drift != nil {
-					values[c.drifted][at("")]++
-				}
-				if t.Untold {
-					values[c.untold][at("")]++
-				}
-			}
-		}
 	}
 	for desc, counts := range values {
 		for at, n := range counts {

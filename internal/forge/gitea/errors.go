@@ -6,9 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
-	"time"
 
 	sdk "code.gitea.io/sdk/gitea"
 
@@ -19,10 +17,6 @@ import (
 
 // maxMessage bounds what is repeated of the server's words.
 const maxMessage = 500
-
-// rateLimitWait is how long to wait after a 429 without a time. Gitea has no limits
-// of its own; a proxy before it may.
-const rateLimitWait = time.Minute
 
 // wrapError gives an error of the SDK its kind. resp may be nil.
 func wrapError(op string, resp *sdk.Response, err error) error {
@@ -77,14 +71,14 @@ func classifyResponse(op string, resp *sdk.Response, message string, cause error
 	case http.StatusConflict, http.StatusPreconditionFailed: // 412: merged meanwhile
 		e.Kind = forge.ErrConflict
 	case http.StatusTooManyRequests:
-		e.Kind, e.RetryAfter = forge.ErrRateLimited, time.Now().Add(rateLimitWait)
+		e.Kind = forge.ErrRateLimited // Gitea has no limits of its own; a proxy before it may
 	default:
 		if e.Status >= 500 {
 			e.Kind = forge.ErrRetryable
 		}
 	}
-	if s, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && s >= 0 && (e.Kind == forge.ErrRateLimited || e.Kind == forge.ErrRetryable) {
-		e.RetryAfter = time.Now().Add(time.Duration(s) * time.Second)
+	if e.Kind == forge.ErrRateLimited || e.Kind == forge.ErrRetryable {
+		e.RetryAfter = transport.RetryTime(resp.Header)
 	}
 	return e
 }

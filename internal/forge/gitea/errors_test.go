@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -35,6 +36,9 @@ func TestErrorsHaveKinds(t *testing.T) {
 		{"a proxy's limit", response{429, map[string]string{"Retry-After": "90"}, "slow down"}, forge.ErrRateLimited, "slow down", "", in(90 * time.Second)},
 		{"a proxy's limit without a time", response{429, nil, ""}, forge.ErrRateLimited, "", "", in(time.Minute)},
 		{"a bad gateway", response{502, nil, "<html>Bad Gateway</html>"}, forge.ErrRetryable, "Bad Gateway", "", time.Time{}},
+		{"a proxy's limit without a time", response{429, nil, "slow down"}, forge.ErrRateLimited, "slow down", "", in(time.Minute)},
+		{"a proxy's limit for ever", response{429, map[string]string{"Retry-After": "9999999999999"}, "slow down"}, forge.ErrRateLimited, "slow down", "", in(24 * time.Hour)},
+		{"unavailable until a time", response{503, map[string]string{"Retry-After": time.Now().Add(2 * time.Minute).UTC().Format(http.TimeFormat)}, ""}, forge.ErrRetryable, "", "", in(2 * time.Minute)},
 		{"unavailable with a time", response{503, map[string]string{"Retry-After": "30"}, ""}, forge.ErrRetryable, "", "", in(30 * time.Second)},
 		{"not JSON", response{200, nil, "<html>"}, forge.ErrRetryable, "", "", time.Time{}},
 		{"endless words", errorResponse(422, strings.Repeat("word ", 100_000)), forge.ErrInvalid, "word word", "", time.Time{}},

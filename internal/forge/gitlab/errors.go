@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	sdk "github.com/xanzy/go-gitlab"
 
@@ -18,12 +17,8 @@ import (
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
-const (
-	// maxMessage bounds what is repeated of the server's words.
-	maxMessage = 500
-	// rateLimitWait is how long to wait after a 429 without a time: limits of one call have none.
-	rateLimitWait = time.Minute
-)
+// maxMessage bounds what is repeated of the server's words.
+const maxMessage = 500
 
 // scopeHint is what to do where the token's scopes are too small.
 const scopeHint = "the token needs the scope api"
@@ -31,7 +26,7 @@ const scopeHint = "the token needs the scope api"
 // wrapError gives an error of the client its kind. resp may be nil; said is the answer's body.
 func (d *Driver) wrapError(op string, resp *sdk.Response, said []byte, err error) error {
 	if resp != nil && resp.Response != nil && resp.StatusCode/100 != 2 {
-		return classifyResponse(op, resp.Response, d.clipMessage(readMessage(resp.Response, said)), err, d.now())
+		return classifyResponse(op, resp.Response, d.clipMessage(readMessage(resp.Response, said)), err)
 	}
 	if refused := transport.RefusedCall(op, err); refused != nil {
 		return refused
@@ -89,8 +84,8 @@ func flatten(v any) string {
 	return strings.Join(parts, ", ")
 }
 
-// classifyResponse reads the kind out of an answer that came now.
-func classifyResponse(op string, resp *http.Response, message string, cause error, now time.Time) *forge.Error {
+// classifyResponse reads the kind out of an answer.
+func classifyResponse(op string, resp *http.Response, message string, cause error) *forge.Error {
 	e := &forge.Error{Op: op, Kind: forge.ErrInvalid, Status: resp.StatusCode, Message: message, Err: cause}
 	switch e.Status {
 	case http.StatusUnauthorized:
@@ -105,14 +100,14 @@ func classifyResponse(op string, resp *http.Response, message string, cause erro
 	case http.StatusConflict, http.StatusPreconditionFailed:
 		e.Kind = forge.ErrConflict
 	case http.StatusTooManyRequests:
-		e.Kind, e.RetryAfter, e.OnlyLower = forge.ErrRateLimited, now.Add(rateLimitWait), isOfEndpoint(resp, []byte(message))
+		e.Kind, e.OnlyLower = forge.ErrRateLimited, isOfEndpoint(resp, []byte(message))
 	default:
 		if e.Status >= 500 {
 			e.Kind = forge.ErrRetryable
 		}
 	}
-	if at := transport.RetryTime(resp.Header); !at.IsZero() && (e.Kind == forge.ErrRateLimited || e.Kind == forge.ErrRetryable) {
-		e.RetryAfter = at
+	if e.Kind == forge.ErrRateLimited || e.Kind == forge.ErrRetryable {
+		e.RetryAfter = transport.RetryTime(resp.Header)
 	}
 	return e
 }
