@@ -91,10 +91,10 @@ type pushAndCreate struct {
 
 func newPushAndCreate(b *testing.B, s *harness) *pushAndCreate {
 	b.Helper()
-	p := &pushAndCreate{b: b, clone: filepath.Join(b.TempDir(), "alone.git"), url: strings.Replace(s.Forge.URL(), "://", "://x-access-token:token-of-the-bot@", 1) + "/" + repoName + ".git"}
+	p := &pushAndCreate{b: b, clone: filepath.Join(b.TempDir(), "alone.git"), url: strings.Replace(s.Forge.URL(), "://", "://x-access-token:"+botToken+"@", 1) + "/" + repoName + ".git"}
 	p.git("clone", "-q", "--bare", p.url, p.clone)
 	var err error
-	p.driver, err = github.New(github.Options{URL: s.Forge.APIURL(), Token: "token-of-the-bot"})
+	p.driver, err = github.New(github.Options{URL: s.Forge.APIURL(), Token: botToken})
 	s.must("make a driver", err)
 	return p
 }
