@@ -55,6 +55,9 @@ func (e *Controller) announce(ctx context.Context, r *Repository, number int, so
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
 	err = e.opts.Store.Tx(after, "announceLater", func(tx *store.Tx) error {
+		if err := tx.PutState(after, key, raw); err != nil { // it may be that which failed
+			return err
+		}
 		return tx.WakeAt(after, e.opts.Clock.Now().Add(announcementRetry), wake.ForPull(r.ID, number).String())
 	})
 	if err != nil {

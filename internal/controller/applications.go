@@ -21,6 +21,7 @@ type applicationIndex struct {
 	units       map[string]map[wake.Key]bool       // by Argo CD and name: whose target it is
 	awaiting    map[wake.Key]map[string]bool       // by unit: the Applications, by Argo CD and name, of which even a mere reconciliation is news
 	passed      map[wake.Key]map[string]bool       // by unit that is being looked at: the Applications, by Argo CD and name, that were merely reconciled meanwhile
+	recent      map[wake.Key]recentStates          // by unit: the states that were news for it of late
 	children    map[wake.Key]map[string]bool       // by unit: the Applications, by Argo CD and name, below its targets
 	unreachable map[string]map[wake.Key]bool       // by Argo CD: units that were evaluated while it couldn't be asked
 }
@@ -32,14 +33,15 @@ type applicationID struct{ argocd, namespace, name string }
 func applicationName(argocd, name string) string { return argocd + "/" + name }
 
 func newApplicationIndex() *applicationIndex {
-	return &applicationIndex{last: map[applicationID]verification.App{}, units: map[string]map[wake.Key]bool{}, awaiting: map[wake.Key]map[string]bool{}, passed: map[wake.Key]map[string]bool{}, children: map[wake.Key]map[string]bool{}, unreachable: map[string]map[wake.Key]bool{}}
+	return &applicationIndex{last: map[applicationID]verification.App{}, units: map[string]map[wake.Key]bool{}, awaiting: map[wake.Key]map[string]bool{}, passed: map[wake.Key]map[string]bool{}, recent: map[wake.Key]recentStates{}, children: map[wake.Key]map[string]bool{}, unreachable: map[string]map[wake.Key]bool{}}
 }
 
-// keysOfChange are the units that an Application's new state is news for. A mere
-// reconciliation, also one of a newer commit in which nothing changed for it, only
+// keysOfChange are the units that an Application's new state, heard of now, is news for. A
+// mere reconciliation, also one of a newer commit in which nothing changed for it, only
 // interests those that wait for this Application: after a push every one has one. That
-// somebody asked for one interests nobody.
-func (x *applicationIndex) keysOfChange(a verification.App, deleted bool) []wake.Key {
+// somebody asked for one interests nobody. The state comes with its digest where there are
+// such units; there is none of a deletion.
+func (x *applicationIndex) keysOfChange(a verification.App, deleted bool, now time.Time) (keys []wake.Key, state string) {
 	id := applicationID{a.ArgoCD, a.Namespace, a.Name}
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -51,24 +53,29 @@ func (x *applicationIndex) keysOfChange(a verification.App, deleted bool) []wake
 	}
 	matters := !known || deleted || !reflect.DeepEqual(withoutComparison(last), withoutComparison(a))
 	if !matters && !wasCompared(&last, &a) {
-		return nil
+		return nil, ""
 	}
-	var out []wake.Key
 	name := applicationName(id.argocd, id.name)
 	for _, names := range x.passed {
 		names[name] = true
 	}
 	for k := range x.units[name] {
 		if matters || x.awaiting[k][name] {
-			out = append(out, k)
+			keys = append(keys, k)
 		}
 	}
 	for k, names := range x.children {
 		if names[name] && (matters || x.awaiting[k][name]) && !x.units[name][k] {
-			out = append(out, k)
+			keys = append(keys, k)
 		}
 	}
-	return out
+	if !deleted && len(keys) > 0 {
+		state = digestApp(&a)
+	}
+	for _, k := range keys {
+		x.noteState(k, id, state, now)
+	}
+	return keys, state
 }
 
 // keysOfTarget are the units whose target an Application is.
@@ -110,9 +117,11 @@ func (x *applicationIndex) setTargets(s *facts.Snapshot, argocdOf func(*appset.T
 			delete(x.units, name)
 		}
 	}
+	known := map[wake.Key]bool{}
 	for _, p := range s.Pipelines {
 		for _, u := range p.Units {
 			key := wake.ForUnit(s.RunsAs(u.Unit))
+			known[key] = true
 			for _, env := range u.Envs {
 				for i := range env.Targets {
 					name := applicationName(argocdOf(&env.Targets[i]), env.Targets[i].Name)
@@ -124,15 +133,18 @@ func (x *applicationIndex) setTargets(s *facts.Snapshot, argocdOf func(*appset.T
 			}
 		}
 	}
+	maps.DeleteFunc(x.recent, func(k wake.Key, _ recentStates) bool { return k.Repository == s.Repo.ID && !known[k] })
 }
 
 // beginLook notes that a unit is about to be looked at: only then it is known for which
 // Applications it waits, of which one may be reconciled meanwhile. Another process may have
-// looked before, and this one knows nothing of that.
-func (x *applicationIndex) beginLook(key wake.Key) {
+// looked before, and this one knows nothing of that. It gives the digests of the states that
+// were heard of late, none of which is newer than what is looked at.
+func (x *applicationIndex) beginLook(key wake.Key, now time.Time) (states []string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.passed[key] = map[string]bool{}
+	return x.takeRecentStates(key, now)
 }
 
 // endLook forgets what was noted since beginLook, also of a look that failed.

@@ -217,6 +217,22 @@ func TestConsoleCommandsRunOnce(t *testing.T) {
 	}
 }
 
+// A command that was refused is refused for the same reason when it is sent again, and stays on
+// record once.
+func TestConsoleCommandsAreRefusedAgain(t *testing.T) {
+	w := newFixture(t, "", manualQA, "web")
+	p := w.openOne("web", "2.0.0", "web")
+	for range 2 {
+		var refused *RefusedError
+		if err := w.consoleCommand("eve", command.RoleViewer, p.Number, "1", command.Command{Verb: command.Hold, Environment: "qa"}); !errors.As(err, &refused) || !strings.HasPrefix(refused.Why, "eve (console) may not") {
+			t.Errorf("it ended with %v", err)
+		}
+	}
+	if all := w.outcomes(); len(all) != 1 {
+		t.Errorf("on record are %q", all)
+	}
+}
+
 // An unhold from the console spares what somebody set after it came.
 func TestConsoleUnholdSparesWhatCameLater(t *testing.T) {
 	w := newFixture(t, "", manualQA, "web")
@@ -323,5 +339,19 @@ func TestConsoleCommandsAreSaidLater(t *testing.T) {
 	w.must(w.announceRest(t.Context(), w.repo, p.Number))
 	if n := w.commentsWith("gave `/liftlock hold"); n != 0 {
 		t.Errorf("a day later it is said %d times", n)
+	}
+	away = 1
+	w.must(w.consoleCommand("ada", command.RoleOperator, p.Number, "2", command.Command{Verb: command.Hold, Scope: command.ScopePR, Environment: "qa"}))
+	w.clock.Step(maxAnnouncementAge)
+	w.must(w.announceRest(t.Context(), w.repo, p.Number))
+	if n := w.commentsWith("gave `/liftlock hold"); n != 1 {
+		t.Errorf("at the end of the day it is said %d times", n)
+	}
+	// Where the forge takes no comment for good, it isn't tried again.
+	w.fail("comment on", forge.ErrForbidden)
+	w.must(w.consoleCommand("ada", command.RoleOperator, p.Number, "3", command.Command{Verb: command.Hold, Scope: command.ScopePR, Environment: "qa"}))
+	w.failNothing()
+	if rest, err := w.opts.Store.StateByPrefix(t.Context(), "announcement|"); err != nil || len(rest) != 0 {
+		t.Errorf("still to be said: %v, %v", rest, err)
 	}
 }

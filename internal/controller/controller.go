@@ -225,7 +225,8 @@ func (e *Controller) AppChanged(a verification.App, deleted bool) {
 	if isBreaking(&a) {
 		urgency = store.Urgent
 	}
-	e.pending.add(false, urgency, e.apps.keysOfChange(a, deleted)...)
+	keys, state := e.apps.keysOfChange(a, deleted, e.opts.Clock.Now())
+	e.pending.addState(urgency, applicationID{a.ArgoCD, a.Namespace, a.Name}, state, keys...)
 }
 
 // isBreaking says that an Application may have to be taken back.
@@ -303,24 +304,42 @@ func (e *Controller) wakePending(ctx context.Context, keys urgentKeys) error {
 // again.
 func (e *Controller) storePending(ctx context.Context, write func(context.Context, urgentKeys) error) bool {
 	inputsChanged, keys := e.pending.take()
-	wakes := maps.Clone(keys)
+	wakes, err := e.withoutJudged(ctx, keys)
 	if inputsChanged {
 		for _, repo := range e.opts.Gatherer.Outdated(ctx) {
-			wakes[store.Normal] = append(slices.Clip(wakes[store.Normal]), wake.ForRepository(repo))
+			wakes.add(store.Normal, wake.ForRepository(repo))
 		}
 	}
-	err := write(ctx, wakes)
+	if err == nil {
+		err = write(ctx, wakes)
+	}
 	if err == nil {
 		return true
 	}
-	for urgency, keys := range keys {
-		e.pending.add(false, urgency, keys...)
-	}
-	e.pending.add(inputsChanged, store.Normal)
+	e.pending.restore(inputsChanged, keys)
 	if ctx.Err() == nil {
 		e.opts.Log.Error("news of Argo CD, or of a refused delivery, could not be noted; trying again", zap.Int("urgent", len(wakes[store.Urgent])), zap.Int("others", len(wakes[store.Normal])), zap.Error(err))
 	}
 	return false
+}
+
+// withoutJudged are the keys, by urgency, but for those that were only to be run for states of
+// Applications that some process has judged.
+func (e *Controller) withoutJudged(ctx context.Context, keys map[wake.Key]pendingWake) (urgentKeys, error) {
+	out := urgentKeys{}
+	for k, w := range keys {
+		if w.states != nil {
+			judged, err := e.wereJudged(ctx, k.Unit(), w.digests())
+			if err != nil {
+				return out, err
+			}
+			if judged {
+				continue
+			}
+		}
+		out.add(w.urgency, k)
+	}
+	return out, nil
 }
 
 // PipelineErrors says, by repository, why the pipeline files on the tracked branch can't

@@ -9,7 +9,7 @@ import (
 )
 
 // Difference compares the manifests of an environment of a unit without and with
-// one of our pull requests. *observe.NoDifferenceError says why that can't be done.
+// one of our pull requests. *facts.NoDifferenceError says why that can't be done.
 func (e *Controller) Difference(ctx context.Context, u promotion.Unit, env string, pull int) (*facts.Difference, error) {
 	r, awaited := e.repository(u.Repo)
 	if awaited {

@@ -96,3 +96,26 @@ func TestKeysOfEvent(t *testing.T) {
 		})
 	}
 }
+
+// TestUrgencyOfEvents holds that nobody who says something of a pull request, nor a merge group,
+// waits behind what was pushed.
+func TestUrgencyOfEvents(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		ev   webhooks.Event
+		want store.Urgency
+	}{
+		{webhooks.Event{Kind: webhooks.Push, Branch: "main"}, store.Normal},
+		{webhooks.Event{Kind: webhooks.Push, Branch: groupPrefix + "main/pr-7-c1"}, store.Urgent},
+		{webhooks.Event{Kind: webhooks.Push, Branch: groupPrefix + "main"}, store.Normal},
+		{webhooks.Event{Kind: webhooks.Installation}, store.Normal},
+		{webhooks.Event{Kind: webhooks.Comment}, store.Urgent},
+		{webhooks.Event{Kind: webhooks.Review}, store.Urgent},
+		{webhooks.Event{Kind: webhooks.PullRequest}, store.Urgent},
+		{webhooks.Event{Kind: webhooks.Status}, store.Urgent},
+	} {
+		if got := UrgencyOfEvent(&c.ev); got != c.want {
+			t.Errorf("%s of %q is %d, not %d", c.ev.Kind, c.ev.Branch, got, c.want)
+		}
+	}
+}

@@ -14,6 +14,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/appset/evaluate"
 	"github.com/liftlock/liftlock/internal/controller/act"
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/faulttest"
@@ -25,6 +26,7 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
+	"github.com/liftlock/liftlock/internal/sandbox"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/policies"
 )
@@ -52,11 +54,14 @@ type fixture struct {
 	faults  map[string]error
 	// injected has one call after the other fail while a test says so.
 	injected faulttest.Faults
+	// retryDelay is how long after a failing call what it was made for is done again.
+	retryDelay time.Duration
 	// revision is what Argo CD says that it compares with; empty: what is fetched.
 	revision string
 
 	beforeGet func(name string)    // of an Application; nil: nothing
 	endpoints facts.EndpointSource // likewise
+	argocdErr error                // why its Argo CD can't be asked
 	metrics   facts.MetricSource   // what gates ask; nil: nobody is asked
 	floor     *policies.Approvals  // what the server's file asks for; nil: nothing
 }
@@ -126,7 +131,7 @@ func newEmulatedFixture(t *testing.T, spec, after string, components ...string) 
 // begin starts the fixture's first process, and has it look at the repository.
 func (w *fixture) begin(components []string) {
 	w.t.Helper()
-	st, err := store.Open(w.t.Context(), "sqlite://"+filepath.Join(w.t.TempDir(), "liftlock.db"), store.Options{Now: w.clock.Now, Intercept: w.injected.Intercept})
+	st, err := store.Open(w.t.Context(), "sqlite://"+filepath.Join(w.t.TempDir(), "liftlock.db"), store.Options{Now: w.clock.Now, Intercept: w.injected.Intercept, InterceptStatement: w.injected.InterceptStatement})
 	w.must(err)
 	w.t.Cleanup(func() { _ = st.Close() })
 	w.addProcess(st, "me")
@@ -188,7 +193,9 @@ func (w *fixture) addProcess(st *store.Store, owner string) {
 	w.must(err)
 	w.repo = &Repository{PollInterval: time.Hour, SweepInterval: time.Hour, Repository: &facts.Repository{ID: "hub:" + repoName, Name: forge.Repo{Owner: "acme", Name: "fleet"},
 		Forge: driver, ForgeRef: "hub", Branch: "main", Mirror: m, URLs: []string{w.forge.CloneURL(repoName)}, BotLogin: bot}}
-	gatherer := facts.New(facts.Options{Store: st, Resolver: appset.New(appset.Options{}), MainArgoCD: "hub", Repos: []*facts.Repository{w.repo.Repository},
+	strangers, err := evaluate.NewRunner(sandbox.Limits{}, zap.NewNop())
+	w.must(err)
+	gatherer := facts.New(facts.Options{Store: st, Resolver: appset.New(appset.Options{}), Sandbox: strangers, MainArgoCD: "hub", Repos: []*facts.Repository{w.repo.Repository},
 		ArgoCDs: map[string]facts.ArgoCD{"hub": {Apps: (*worldApps)(w), Namespace: "argocd", NoRefresh: true}}, Metrics: w.metrics, Endpoints: w.endpoints, Now: w.clock.Now, MaxAge: time.Hour,
 		Floor: func(_ string, gates []policies.Gate) []policies.Gate { return policies.ApplyFloor(gates, w.floor) }})
 	actor := act.New(act.Options{Store: st, Gatherer: gatherer, Now: w.clock.Now, Log: zap.NewNop(), Owner: owner, Console: "https://liftlock.example"})
@@ -266,7 +273,7 @@ func (w *worldApps) Get(_, name string) (*verification.App, bool) {
 }
 
 func (w *worldApps) List() []verification.App { return nil }
-func (w *worldApps) Ready() error             { return nil }
+func (w *worldApps) Ready() error             { return w.argocdErr }
 
 func (w *fixture) must(err error) {
 	w.t.Helper()

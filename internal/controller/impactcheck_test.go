@@ -114,9 +114,15 @@ func (w *fixture) reportImpactOf(number int) *forge.PullRequest {
 	w.t.Helper()
 	pr, err := w.repo.Forge.PullRequest(w.t.Context(), w.repo.Name, number)
 	w.must(err)
-	snapshot, err := w.opts.Gatherer.Snapshot(w.t.Context(), w.repo.Repository)
-	w.must(err)
-	_, err = w.reportImpact(w.t.Context(), w.repo, pr, snapshot, &facts.ProposedChange{Head: pr.Head}, &facts.ChangeReport{Report: &impact.Report{}})
-	w.must(err)
+	w.must(w.reportImpactOn(pr))
 	return pr
+}
+
+func (w *fixture) reportImpactOn(pr *forge.PullRequest) error {
+	snapshot, err := w.opts.Gatherer.Snapshot(w.t.Context(), w.repo.Repository)
+	if err != nil {
+		return err
+	}
+	_, err = w.reportImpact(w.t.Context(), w.repo, pr, snapshot, &facts.ProposedChange{Head: pr.Head}, &facts.ChangeReport{Report: &impact.Report{}})
+	return err
 }

@@ -83,11 +83,15 @@ func TestWhatAnApplicationsChangeWakes(t *testing.T) {
 			x := newApplicationIndex()
 			x.setTargets(targetSnapshot(testRepo, "", "web", "api"), mainArgoCD)
 			x.setAwaiting(web, map[string]bool{c.awaiting: true}, nil)
-			if first := x.keysOfChange(app(func(a *verification.App) { a.RefreshPending = c.requested }), false); !slices.Equal(first, []wake.Key{web}) {
+			if first, _ := x.keysOfChange(app(func(a *verification.App) { a.RefreshPending = c.requested }), false, time.Time{}); !slices.Equal(first, []wake.Key{web}) {
 				t.Errorf("what was never heard of wakes %v", first)
 			}
-			if diff := cmp.Diff(c.want, x.keysOfChange(c.next, c.deleted)); diff != "" {
+			got, state := x.keysOfChange(c.next, c.deleted, time.Time{})
+			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Error(diff)
+			}
+			if hasState := len(c.want) > 0 && !c.deleted; hasState != (state != "") {
+				t.Errorf("the state's digest is %q", state)
 			}
 		})
 	}
@@ -113,14 +117,14 @@ func TestNothingIsMissedDuringALook(t *testing.T) {
 	} {
 		x := newApplicationIndex()
 		x.setTargets(targetSnapshot(testRepo, "", "web", "api"), mainArgoCD)
-		x.keysOfChange(reconciled(1), false)
+		x.keysOfChange(reconciled(1), false, time.Time{})
 		if !c.during {
-			x.keysOfChange(reconciled(2), false)
+			x.keysOfChange(reconciled(2), false, time.Time{})
 		}
-		x.beginLook(unitKey("web"))
-		x.beginLook(unitKey("api"))
+		x.beginLook(unitKey("web"), time.Time{})
+		x.beginLook(unitKey("api"), time.Time{})
 		if c.during {
-			if got := x.keysOfChange(reconciled(2), false); len(got) != 0 {
+			if got, _ := x.keysOfChange(reconciled(2), false, time.Time{}); len(got) != 0 {
 				t.Errorf("%s: it wakes %v", name, got)
 			}
 		}
@@ -140,7 +144,7 @@ func TestABatchIsWokenAsOne(t *testing.T) {
 	t.Parallel()
 	x := newApplicationIndex()
 	x.setTargets(targetSnapshot(testRepo, pipeline.BatchEnvironment, "web", "api"), mainArgoCD)
-	got := x.keysOfChange(verification.App{ArgoCD: "main", Name: "api-dev"}, false)
+	got, _ := x.keysOfChange(verification.App{ArgoCD: "main", Name: "api-dev"}, false, time.Time{})
 	if !slices.Equal(got, []wake.Key{unitKey(promotion.BatchName)}) {
 		t.Errorf("got %v", got)
 	}
@@ -159,15 +163,17 @@ func TestTheIndexForgets(t *testing.T) {
 	x.setTargets(targetSnapshot(testRepo, "", "web", "api"), mainArgoCD)
 	x.setTargets(targetSnapshot("hub:acme/other", "", "web"), mainArgoCD)
 	a := verification.App{ArgoCD: "main", Name: "web-dev"}
-	if got := x.keysOfChange(a, false); len(got) != 2 {
+	if got, _ := x.keysOfChange(a, false, time.Time{}); len(got) != 2 {
 		t.Errorf("two repositories have a target of one Application, and it wakes %v", got)
 	}
-	x.keysOfChange(a, true)
+	x.keysOfChange(a, true, time.Time{})
+	x.keysOfChange(a, false, time.Time{})
+	x.keysOfChange(a, true, time.Time{})
 	x.setAwaiting(unitKey("web"), map[string]bool{"main/web-dev": true}, []string{"main"})
 	x.setAwaiting(unitKey("web"), nil, nil)
 	x.setTargets(targetSnapshot(testRepo, ""), mainArgoCD)
 	x.setTargets(targetSnapshot("hub:acme/other", ""), mainArgoCD)
-	if n := len(x.last) + len(x.units) + len(x.awaiting) + len(x.unreachable); n != 0 {
+	if n := len(x.last) + len(x.units) + len(x.awaiting) + len(x.unreachable) + len(x.recent); n != 0 {
 		t.Errorf("%d entries are left: %+v", n, x)
 	}
 }
@@ -209,7 +215,7 @@ func TestABurstIsOneWake(t *testing.T) {
 	p.add(false, store.Urgent, unitKey("web"))
 	p.add(false, store.Normal, unitKey("web"))
 	inputs, keys := p.take()
-	if !inputs || len(keys) != 1 || !slices.Equal(keys[store.Urgent], []wake.Key{unitKey("web")}) {
+	if !inputs || len(keys) != 1 || keys[unitKey("web")].urgency != store.Urgent {
 		t.Errorf("took %t %v", inputs, keys)
 	}
 	if inputs, keys = p.take(); inputs || len(keys) != 0 {

@@ -144,3 +144,23 @@ func TestSweepFindsMergeGroups(t *testing.T) {
 		t.Errorf("after the sweep the groups are %+v", groups)
 	}
 }
+
+// TestNoMergeGroup holds that nothing is said of a branch that isn't a merge group's, nor of one
+// that is over.
+func TestNoMergeGroup(t *testing.T) {
+	w := newFixture(t, "", manualQA, "web")
+	w.openOne("web", "1.1.0", "web")
+	for _, branch := range []string{"theirs", groupPrefix + "main"} {
+		head, err := w.forge.CommitAs(repoName, "linus", branch, "Write", map[string]string{"docs.txt": branch})
+		w.must(err)
+		w.must(w.run(wake.ForMergeGroup(w.repo.ID, branch)))
+		if all, err := w.repo.Forge.Statuses(t.Context(), w.repo.Name, head); err != nil || len(all) != 0 {
+			t.Errorf("%s has the statuses %+v, %v", branch, all, err)
+		}
+	}
+	calls := w.calls.Load()
+	w.must(w.run(wake.ForMergeGroup(w.repo.ID, groupPrefix+"main/pr-9-gone")))
+	if n := w.calls.Load() - calls; n != 0 {
+		t.Errorf("one that is over takes %d calls", n)
+	}
+}

@@ -190,7 +190,9 @@ func (e *Controller) mergeUnit(ctx context.Context, r *Repository, u promotion.U
 		if err != nil {
 			return err
 		}
-		if err := e.storeEvaluation(ctx, ev, d, clock); err != nil {
+		// What else is to be done than to merge is left to the unit's own run, for which every
+		// state that was heard of stays news.
+		if err := e.storeEvaluation(ctx, ev, d, nil, clock); err != nil {
 			return err
 		}
 		for _, step := range d.Steps() {

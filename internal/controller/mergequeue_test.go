@@ -1,12 +1,17 @@
 package controller
 
 import (
+	"errors"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/policies"
 )
 
 // TestAMergeKeepsNobodyWaiting holds that pull requests which wait for their merge are
@@ -102,6 +107,112 @@ func TestRevertsMergeFirst(t *testing.T) {
 	w.must(err)
 	if queued, err = w.opts.Store.MergeQueue(t.Context(), w.repo.ID); err != nil || len(queued)+len(left) != 0 {
 		t.Errorf("what had its turn is still in the queue: %q %q %v", queued, left, err)
+	}
+}
+
+// TestMergesOfAnotherProcess holds that a process doesn't merge while another one does, and tries
+// again soon.
+func TestMergesOfAnotherProcess(t *testing.T) {
+	w := newFixture(t, "", autoQA, "web")
+	w.openOne("web", "2.0.0", "web")
+	w.must(w.enqueueMerge(t.Context(), w.unit("web"), false))
+	slot := "merge|" + w.repo.ID
+	if ok, err := w.opts.Store.TakeSlot(t.Context(), slot, "another", time.Hour); err != nil || !ok {
+		t.Fatalf("the turn can't be taken: %t, %v", ok, err)
+	}
+	next, err := w.runKey(t.Context(), wake.ForMerge(w.repo.ID).String())
+	queue, qerr := w.opts.Store.MergeQueue(t.Context(), w.repo.ID)
+	if err != nil || qerr != nil || !next.Equal(w.clock.Now().Add(minRetryDelay)) || len(queue) != 1 {
+		t.Errorf("it runs again after %s with %q queued, %v %v", next.Sub(w.clock.Now()), queue, err, qerr)
+	}
+	w.must(w.opts.Store.FreeSlot(t.Context(), slot, "another"))
+	w.must(w.run(wake.ForMerge(w.repo.ID)))
+	if ok, err := w.opts.Store.TakeSlot(t.Context(), slot, "another", time.Hour); err != nil || !ok {
+		t.Errorf("the turn isn't given back: %t, %v", ok, err)
+	}
+}
+
+// TestMergesEndWithTheForgesLimit holds that nobody else's merge is tried when the forge allows no
+// more calls, that one which fails for another reason keeps nobody's else from being tried, and that
+// what wasn't merged stays in the queue.
+func TestMergesEndWithTheForgesLimit(t *testing.T) {
+	for kind, tries := range map[error]int{forge.ErrRateLimited: 1, forge.ErrForbidden: 2} {
+		t.Run(kind.Error(), func(t *testing.T) {
+			w := newFixture(t, "", autoQA, "api", "web")
+			for _, c := range []string{"api", "web"} {
+				w.must(w.run(wake.ForUnit(w.unit(c))))
+			}
+			w.release("2.0.0", "api", "web")
+			for _, c := range []string{"api", "web"} {
+				w.open(c)
+				w.must(w.enqueueMerge(t.Context(), w.unit(c), false))
+			}
+			w.fail("merge acme", kind)
+			if err := w.run(wake.ForMerge(w.repo.ID)); !errors.Is(err, kind) || !strings.Contains(err.Error(), "merge for ") {
+				t.Errorf("it ended with %v", err)
+			}
+			queue, err := w.opts.Store.MergeQueue(t.Context(), w.repo.ID)
+			if w.must(err); len(queue) != 2 || w.callsFor("merge acme") != tries {
+				t.Errorf("after %d tries the queue is %q", w.callsFor("merge acme"), queue)
+			}
+		})
+	}
+}
+
+// TestMergesOfUnitsThatAreGone holds that who queued and isn't there any more, or moves with others by
+// now, leaves the queue without a failure.
+func TestMergesOfUnitsThatAreGone(t *testing.T) {
+	for name, c := range map[string]struct{ spec, component string }{"gone": {"", "gone"}, "moves with others": {"  batch: environment\n", "web"}} {
+		t.Run(name, func(t *testing.T) {
+			w := newFixture(t, c.spec, autoQA, "web")
+			w.must(w.enqueueMerge(t.Context(), w.unit(c.component), true))
+			w.must(w.run(wake.ForMerge(w.repo.ID)))
+			queue, err := w.opts.Store.MergeQueue(t.Context(), w.repo.ID)
+			reverts, rerr := w.opts.Store.StateByPrefix(t.Context(), queuedReverts(w.repo.ID))
+			if err != nil || rerr != nil || len(queue)+len(reverts) != 0 {
+				t.Errorf("left are %q and %q, %v %v", queue, reverts, err, rerr)
+			}
+		})
+	}
+}
+
+// TestWhoAwaitsMergeability holds which pull requests would be merged but for the forge, which has
+// yet to say whether they can be.
+func TestWhoAwaitsMergeability(t *testing.T) {
+	w := newFixture(t, "", strings.Replace(autoQA, "merge: auto", "merge: auto, onDegraded: {action: revert-and-merge}", 1), "web")
+	number := w.openOne("web", "2.0.0", "web").Number
+	for name, c := range map[string]struct {
+		change        func(p *facts.OpenPull, st *promotion.EnvState)
+		waits, revert bool
+	}{
+		"nothing else stands in its way": {func(*facts.OpenPull, *promotion.EnvState) {}, true, false},
+		"the forge has said it":          {func(p *facts.OpenPull, _ *promotion.EnvState) { p.UncomputedSince = time.Time{} }, false, false},
+		"it is in the forge's queue":     {func(p *facts.OpenPull, _ *promotion.EnvState) { p.Queued = true }, false, false},
+		"it isn't mergeable yet": {func(_ *facts.OpenPull, st *promotion.EnvState) {
+			st.Gates = []policies.Result{{Gate: promotion.GateMergeable, Outcome: policies.Wait}}
+		}, true, false},
+		"another gate waits": {func(_ *facts.OpenPull, st *promotion.EnvState) {
+			st.Gates = []policies.Result{{Gate: "soak", Outcome: policies.Pass}, {Gate: "checks", Outcome: policies.Wait}}
+		}, false, false},
+		"all others pass": {func(_ *facts.OpenPull, st *promotion.EnvState) {
+			st.Gates = []policies.Result{{Gate: "soak", Outcome: policies.Pass}, {Gate: promotion.GateMergeable, Outcome: policies.Wait}}
+		}, true, false},
+		"nobody knows it": {func(_ *facts.OpenPull, st *promotion.EnvState) { st.Pull = 99 }, false, false},
+		"it is a revert": {func(p *facts.OpenPull, st *promotion.EnvState) {
+			p.Revert, st.Revert, st.Pull = true, st.Pull, 0
+		}, true, true},
+		"a gate of the revert waits": {func(p *facts.OpenPull, st *promotion.EnvState) {
+			p.Revert, st.Revert, st.Pull = true, st.Pull, 0
+			st.RevertGates = []policies.Result{{Gate: "approvals", Outcome: policies.Wait}}
+		}, false, false},
+	} {
+		ev, d := w.evaluate()
+		p, st := ev.OpenPulls[number], d.Components[0].Env("qa")
+		p.UncomputedSince, p.Queued, st.Gates, st.RevertGates = w.clock.Now(), false, nil, nil
+		c.change(p, st)
+		if waits, revert := awaitsMergeability(ev, d); waits != c.waits || revert != c.revert {
+			t.Errorf("%s: it waits %t, for a revert %t", name, waits, revert)
+		}
 	}
 }
 

@@ -141,8 +141,9 @@ func TestAPushCostsWhatItChanged(t *testing.T) {
 	for range 4 { // Argo CD takes it, and compares it a few times
 		app, _ := (*worldApps)(w).Get("argocd", "c0500-dev")
 		w.AppChanged(*app, false)
-		_, keys := w.pending.take()
-		w.must(w.opts.Store.Wake(t.Context(), wake.Strings(keys[store.Normal]...)...))
+		if !w.storePending(t.Context(), w.wakePending) {
+			t.Fatal("what was heard could not be stored")
+		}
 		for kind, n := range w.runDue(10 * time.Second) {
 			runs[kind] += n
 		}

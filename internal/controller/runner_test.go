@@ -43,6 +43,8 @@ type runnerFixture struct {
 	clock *clocktesting.FakeClock
 	forge *unreachableForge
 	runs  runMetrics
+	// intercept is asked before the store is; nil: it answers.
+	intercept func(call string) error
 }
 
 type runMetrics struct {
@@ -67,7 +69,12 @@ func newRunnerFixture(t *testing.T) *runnerFixture {
 	t.Helper()
 	t.Parallel()
 	w := &runnerFixture{t: t, clock: clocktesting.NewFakeClock(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)), forge: &unreachableForge{}}
-	st, err := store.Open(t.Context(), "sqlite://"+filepath.Join(t.TempDir(), "liftlock.db"), store.Options{Now: w.clock.Now})
+	st, err := store.Open(t.Context(), "sqlite://"+filepath.Join(t.TempDir(), "liftlock.db"), store.Options{Now: w.clock.Now, Intercept: func(_ context.Context, call string, answered bool) error {
+		if w.intercept == nil || answered {
+			return nil
+		}
+		return w.intercept(call)
+	}})
 	w.must(err)
 	t.Cleanup(func() { _ = st.Close() })
 	r := &Repository{Repository: &facts.Repository{ID: "hub:acme/fleet", Name: forge.Repo{Owner: "acme", Name: "fleet"}, Forge: w.forge}}

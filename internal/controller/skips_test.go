@@ -2,6 +2,7 @@ package controller
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -200,6 +201,82 @@ func TestASkipIsOfWhatItsAuthorSaw(t *testing.T) {
 				t.Errorf("%d skips are on record", n)
 			}
 		})
+	}
+}
+
+// TestSkipsThatAreRefused holds why a skip isn't given, and that then nothing is skipped.
+func TestSkipsThatAreRefused(t *testing.T) {
+	w := newFixture(t, "  breakGlass: {users: [ada]}\n", soakedQA, "web")
+	w.floor = &policies.Approvals{Count: 1}
+	w.addProcess(w.opts.Store, "with a floor")
+	w.runRepository()
+	p := w.openOne("web", "2.0.0", "web")
+	w.clock.Step(time.Minute)
+	refused := func(pull int, component, gate, want string) {
+		t.Helper()
+		var refused *RefusedError
+		if _, err := w.command("ada", pull, component, command.Command{Verb: command.Skip, Gate: gate, Reason: "the outage of today"}); !errors.As(err, &refused) || !strings.Contains(refused.Why, want) {
+			t.Errorf("a skip of %s of #%d: %v, want %q", gate, pull, err, want)
+		}
+	}
+	refused(0, "web", "soak", "which pull request?")
+	refused(99, "web", "soak", "#99 is not an open promotion of Liftlock's")
+	refused(p.Number, "web", "approvals", "is the server's own, which nobody skips")
+	refused(p.Number, "web", "window", "has no gate window that could be skipped; it has soak.")
+	refused(p.Number, "gone", "soak", "gone")
+	s, err := w.opts.Gatherer.Snapshot(t.Context(), w.repo.Repository)
+	w.must(err)
+	var why *RefusedError
+	if err := w.checkSkippable(s.Pipeline("shop"), "nowhere", "soak"); !errors.As(err, &why) || !strings.Contains(why.Why, "has no environment nowhere any more") {
+		t.Errorf("in no environment: %v", err)
+	}
+	if err := w.checkSkippable(s.Pipeline("shop"), "dev", "soak"); !errors.As(err, &why) || !strings.Contains(why.Why, "dev has no gates in the pipeline file") {
+		t.Errorf("without gates: %v", err)
+	}
+	_, err = w.forge.CommitAs(repoName, "linus", p.Branch, "Mine", map[string]string{"x": "x"})
+	w.must(err)
+	w.runRepository()
+	w.must(w.run(wake.ForPull(w.repo.ID, p.Number)))
+	w.clock.Step(time.Minute)
+	refused(p.Number, "web", "soak", "is not what Liftlock composed, so nothing is skipped for it")
+	if n := len(w.skipEvents("web")); n != 0 {
+		t.Errorf("%d skips are on record", n)
+	}
+}
+
+// TestSkipsAreBounded holds that as many skips of a head are kept as may be, of those that aren't
+// over, and that who skips a gate again replaces their own.
+func TestSkipsAreBounded(t *testing.T) {
+	w := newFixture(t, "", soakedQA, "web")
+	p := w.openOne("web", "2.0.0", "web")
+	ev, _ := w.evaluate()
+	open := ev.OpenPulls[p.Number]
+	give := func(by string, at time.Time) (bool, error) {
+		return w.storeSkip(t.Context(), w.repo, ev, open, facts.StoredSkip{Head: open.Head, Release: open.Release, Source: by + at.String(),
+			Skip: promotion.Skip{Gate: "soak", By: by, At: at, Until: at.Add(promotion.SkipDuration)}}, "")
+	}
+	now := w.clock.Now()
+	for i := range maxSkips {
+		if added, err := give(fmt.Sprint("somebody ", i), now); err != nil || !added {
+			t.Fatalf("skip %d: %t, %v", i, added, err)
+		}
+	}
+	var refused *RefusedError
+	if added, err := give("one more", now); added || !errors.As(err, &refused) || !strings.Contains(refused.Why, "50 skips of #1 hold already") {
+		t.Errorf("one more than may be: %t, %v", added, err)
+	}
+	if added, err := give("somebody 0", now); added || err != nil {
+		t.Errorf("the same once more: %t, %v", added, err)
+	}
+	if added, err := give("somebody 0", now.Add(time.Second)); !added || err != nil {
+		t.Errorf("somebody again: %t, %v", added, err)
+	}
+	if added, err := give("one more", now.Add(promotion.SkipDuration)); !added || err != nil {
+		t.Errorf("when the others are over: %t, %v", added, err)
+	}
+	known, err := facts.ReadSkips(t.Context(), w.opts.Store, w.repo.ID, open.Number, open.Head, open.Release)
+	if w.must(err); len(known) != 2 {
+		t.Errorf("%d are kept", len(known))
 	}
 }
 

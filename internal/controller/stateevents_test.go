@@ -72,3 +72,29 @@ func TestStatesAreNotifiedOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatTheStoreHasOfAUnitIsBroken holds that whoever can't read what was decided last of a unit
+// says of which, and that its next look writes it anew.
+func TestWhatTheStoreHasOfAUnitIsBroken(t *testing.T) {
+	w := newFixture(t, "", manualQA, "web")
+	p := w.openOne("web", "2.0.0", "web")
+	name := wake.UnitName(w.unit("web"))
+	row, _, err := w.opts.Store.Unit(t.Context(), name)
+	w.must(err)
+	row.Data, row.Digest = []byte(`{"decision": 7}`), "broken"
+	w.must(w.opts.Store.Tx(t.Context(), "broken", func(tx *store.Tx) error { return tx.PutUnit(t.Context(), row) }))
+	if err := w.run(wake.ForSweep(w.repo.ID)); err == nil || !strings.Contains(err.Error(), "read the view of "+name) {
+		t.Errorf("a sweep ended with %v", err)
+	}
+	w.must(w.forge.AddLabel(repoName, p.Number, "linus", promotion.LabelHold))
+	if err := w.run(wake.ForPull(w.repo.ID, p.Number)); err != nil {
+		t.Errorf("its pull request's run ended with %v", err)
+	}
+	if err := w.run(wake.ForUnit(w.unit("web"))); err == nil || !strings.Contains(err.Error(), "read the unit "+name) {
+		t.Errorf("its own run, which has something to say, ended with %v", err)
+	}
+	w.must(w.forge.RemoveLabel(repoName, p.Number, "linus", promotion.LabelHold))
+	w.must(w.run(wake.ForPull(w.repo.ID, p.Number)))
+	w.must(w.run(wake.ForUnit(w.unit("web"))))
+	w.must(w.run(wake.ForSweep(w.repo.ID)))
+}

@@ -37,7 +37,7 @@ func (e *Controller) runUnit(ctx context.Context, r *Repository, u promotion.Uni
 	case known != nil && s.RunsAs(u) != u:
 		return time.Time{}, e.opts.Store.Wake(ctx, wake.ForUnit(s.RunsAs(u)).String())
 	}
-	e.apps.beginLook(wake.ForUnit(u))
+	recent := e.apps.beginLook(wake.ForUnit(u), e.opts.Clock.Now())
 	defer e.apps.endLook(wake.ForUnit(u))
 	clock := e.opts.Store.ReadClock()
 	ev, d, err := e.opts.Gatherer.Evaluate(ctx, s, u, false)
@@ -50,7 +50,7 @@ func (e *Controller) runUnit(ctx context.Context, r *Repository, u promotion.Uni
 	if err != nil {
 		return time.Time{}, err
 	}
-	if err := e.storeEvaluation(ctx, ev, d, clock); err != nil {
+	if err := e.storeEvaluation(ctx, ev, d, recent, clock); err != nil {
 		return time.Time{}, err
 	}
 	if err := errors.Join(e.releaseUpdateTurns(ctx, ev, d), e.awaitTurn(ctx, ev, d)); err != nil {
@@ -69,7 +69,7 @@ func (e *Controller) runUnit(ctx context.Context, r *Repository, u promotion.Uni
 		return e.opts.Clock.Now(), errors.Join(failed.joined(), unfetched)
 	}
 	if failed.report(d) {
-		if err := e.storeEvaluation(ctx, ev, d, clock); err != nil {
+		if err := e.storeEvaluation(ctx, ev, d, recent, clock); err != nil {
 			return next, errors.Join(failed.joined(), err)
 		}
 	}
@@ -89,9 +89,10 @@ func earliest(a, b time.Time) time.Time {
 }
 
 // storeEvaluation writes down what was seen and decided, in one transaction for each
-// component. clock is from before the evaluation: where a machine sleeps in the middle of
+// component, and with the last of them the digests of the Applications' states that were heard
+// of before; nil: each stays news. clock is from before the evaluation: where a machine sleeps in the middle of
 // one, what is Healthy from now on is not written down as Healthy for as long as it slept.
-func (e *Controller) storeEvaluation(ctx context.Context, ev *facts.Evaluation, d *promotion.Decision, clock store.ClockReading) error {
+func (e *Controller) storeEvaluation(ctx context.Context, ev *facts.Evaluation, d *promotion.Decision, recent []string, clock store.ClockReading) error {
 	awaited, children := map[string]bool{}, map[string]bool{}
 	var unreachable []string
 	for i, c := range ev.Components {
@@ -102,15 +103,23 @@ func (e *Controller) storeEvaluation(ctx context.Context, ev *facts.Evaluation, 
 		e.pending.add(false, store.Normal, wake.ForUnit(ev.Unit))
 	}
 	e.apps.setChildren(wake.ForUnit(ev.Unit), children)
+	if len(unreachable) > 0 {
+		recent = nil // it wasn't judged by what was heard before
+	}
 	for i, c := range ev.Components {
-		if err := e.storeComponent(ctx, c, &d.Components[i], clock); err != nil {
+		last := func(ctx context.Context, tx *store.Tx) error { return nil }
+		if i == len(ev.Components)-1 {
+			last = func(ctx context.Context, tx *store.Tx) error { return putJudgedStates(ctx, tx, ev.Unit, recent) }
+		}
+		if err := e.storeComponent(ctx, c, &d.Components[i], clock, last); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (e *Controller) storeComponent(ctx context.Context, c *facts.ComponentEvaluation, d *promotion.ComponentDecision, clock store.ClockReading) error {
+// storeComponent writes down what was seen and decided of one component, and what besides.
+func (e *Controller) storeComponent(ctx context.Context, c *facts.ComponentEvaluation, d *promotion.ComponentDecision, clock store.ClockReading, besides func(context.Context, *store.Tx) error) error {
 	row, err := facts.PackView(c, d)
 	if err != nil {
 		return err
@@ -119,7 +128,7 @@ func (e *Controller) storeComponent(ctx context.Context, c *facts.ComponentEvalu
 	if err != nil {
 		return err
 	}
-	states, err := e.stateEvents(ctx, c, d)
+	states, err := e.stateEvents(ctx, c, d, row.Digest)
 	if err != nil {
 		return err
 	}
@@ -187,6 +196,9 @@ func (e *Controller) storeComponent(ctx context.Context, c *facts.ComponentEvalu
 				}
 			}
 		}
+		if err := besides(ctx, tx); err != nil {
+			return err
+		}
 		_, err := tx.AddEvents(ctx, events...)
 		return err
 	})
@@ -245,6 +257,9 @@ func waitsForArgoCD(env *promotion.EnvState) bool {
 // forgetUnit forgets a unit that the tracked branch no longer has.
 func (e *Controller) forgetUnit(ctx context.Context, u promotion.Unit) error {
 	return e.opts.Store.Tx(ctx, "gone", func(tx *store.Tx) error {
+		if err := putJudgedStates(ctx, tx, u, nil); err != nil {
+			return err
+		}
 		if err := e.opts.Gatherer.DropQueued(ctx, tx, u); err != nil {
 			return err
 		}

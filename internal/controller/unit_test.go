@@ -57,6 +57,57 @@ func TestAFailureDelaysNothingElse(t *testing.T) {
 	}
 }
 
+// TestWhatWasDoneIsLookedAt holds that a unit runs again at once after it did something, and not
+// where there was nothing to do; and that an open pull request isn't said to be nobody's.
+func TestWhatWasDoneIsLookedAt(t *testing.T) {
+	t.Parallel()
+	for name, c := range listKindsOfUnit() {
+		t.Run(name, func(t *testing.T) {
+			w := newFixture(t, c.spec, manualQA, c.components...)
+			w.must(w.run(wake.ForUnit(w.unit(c.key))))
+			w.release("2.0.0", c.components...)
+			atOnce := false
+			for range 10 {
+				before := len(w.pulls())
+				w.clock.Step(2 * time.Second)
+				next, err := w.runKey(t.Context(), wake.ForUnit(w.unit(c.key)).String())
+				if w.must(err); len(w.pulls()) > before {
+					atOnce = next.Equal(w.clock.Now())
+					break
+				}
+			}
+			if !atOnce {
+				t.Error("after its pull request was opened it doesn't run again at once")
+			}
+			w.sweepAll(c.key)
+			next, err := w.runKey(t.Context(), wake.ForUnit(w.unit(c.key)).String())
+			if w.must(err); next.Equal(w.clock.Now()) {
+				t.Error("it runs again at once though there was nothing to do")
+			}
+			number := w.pulls()[0].Number
+			w.must(w.run(wake.ForPull(w.repo.ID, number)))
+			for _, s := range w.pull(number).Statuses {
+				if strings.Contains(s.Description, "nothing looks after") {
+					t.Errorf("it is said to be nobody's: %+v", s)
+				}
+			}
+			rules, _, err := w.forge.File(repoName, "main", ".liftlock.yaml")
+			w.must(err)
+			var gone []string
+			for _, component := range c.components {
+				gone = append(gone, kustomizationOf(component, "qa"))
+			}
+			_, err = w.forge.CommitAs(repoName, "linus", "main", "Rules", map[string]string{".liftlock.yaml": strings.Replace(rules, manualQA, "", 1)}, gone...)
+			w.must(err)
+			w.runRepository()
+			w.must(w.run(wake.ForPull(w.repo.ID, number)))
+			if all := w.pull(number).Statuses; len(all) != 1 || all[0].State != "failure" || !strings.Contains(all[0].Description, " in qa any more: nothing looks after") {
+				t.Errorf("without its environment it is said %+v", all)
+			}
+		})
+	}
+}
+
 // TestAFailureIsShownInItsEnvironment holds that what fails in an environment is said of that
 // environment, until it goes well again, and that the run that failed says when the rest
 // of it wants to run.

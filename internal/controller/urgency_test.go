@@ -50,8 +50,9 @@ func TestWhatIsUrgentDoesNotWaitForAPush(t *testing.T) {
 	next("a wish to merge", wake.ForMerge(w.repo.ID))
 
 	w.AppChanged(verification.App{ArgoCD: "hub", Namespace: "argocd", Name: "api-qa", Health: "Degraded"}, false)
-	_, keys := w.pending.take()
-	w.must(w.opts.Store.WakeAs(t.Context(), store.Urgent, wake.Strings(keys[store.Urgent]...)...))
+	if !w.storePending(t.Context(), w.wakePending) {
+		t.Fatal("what was heard could not be stored")
+	}
 	next("a degradation", wake.ForUnit(w.unit("api")))
 
 	ev := &webhooks.Event{Kind: webhooks.Review, Number: p.Number, Sender: "ada"}

@@ -248,6 +248,9 @@ func TestDecideGates(t *testing.T) {
 		}), env: "qa", why: "others are merged before it"},
 		{name: "others are merged first, and the forge would merge it", facts: open().with(func(f *ComponentFacts) { f.env("qa").Open.AwaitsTurn = true }), want: merge},
 		{name: "the forge was not asked, of an old one", facts: open().with(func(f *ComponentFacts) { f.env("qa").Open.Mergeable = MergeUntold }), env: "qa", why: "still computing", next: maxMergeableRecheck},
+		{name: "the forge is merging it, or says so for long", facts: open().with(func(f *ComponentFacts) {
+			f.env("qa").Open.Mergeable, f.env("qa").Open.MergeNote = MergeUnknown, "locked"
+		}), env: "qa", why: "still computing whether it can be merged (locked)", next: maxMergeableRecheck},
 		{name: "the forge still computes, of a new one", facts: open().with(func(f *ComponentFacts) {
 			f.env("qa").Open.Mergeable, f.env("qa").Open.UpdatedAt = MergeUnknown, noon.Add(-4*time.Second)
 		}), env: "qa", why: "still computing", next: 2 * time.Second},

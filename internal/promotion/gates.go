@@ -92,7 +92,11 @@ func (j *evaluator) evaluateMergeable(e *Env, p *Pull, revert bool) []policies.R
 			since = p.UpdatedAt
 		}
 		j.recheckAt(j.facts.Now.Add(mergeableRecheckDelay(j.facts.Now.Sub(since))))
-		return wait("the forge is still computing whether it can be merged")
+		reason := "the forge is still computing whether it can be merged"
+		if p.MergeNote != "" && p.MergeNote != string(MergeUnknown) {
+			reason += " (" + p.MergeNote + ")"
+		}
+		return wait(reason)
 	case MergeDirty:
 		return wait("it conflicts with the tracked branch and is composed anew")
 	case MergeBehind:

@@ -25,3 +25,33 @@ func (i interceptedSession) query(ctx context.Context, query string, args ...any
 	}
 	return i.session.query(ctx, query, args...)
 }
+
+// statementSession asks before every statement of a transaction.
+type statementSession struct {
+	session
+	transaction string
+	intercept   func(ctx context.Context, transaction string) error
+}
+
+// interceptStatements is a transaction's session that asks Options.InterceptStatement, where
+// there is one.
+func (o *Options) interceptStatements(transaction string, db session) session {
+	if o.InterceptStatement == nil {
+		return db
+	}
+	return statementSession{db, transaction, o.InterceptStatement}
+}
+
+func (s statementSession) exec(ctx context.Context, query string, args ...any) (int64, error) {
+	if err := s.intercept(ctx, s.transaction); err != nil {
+		return 0, err
+	}
+	return s.session.exec(ctx, query, args...)
+}
+
+func (s statementSession) query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	if err := s.intercept(ctx, s.transaction); err != nil {
+		return nil, err
+	}
+	return s.session.query(ctx, query, args...)
+}

@@ -69,3 +69,39 @@ func TestIntercept(t *testing.T) {
 		}
 	})
 }
+
+// TestInterceptStatement holds that Options.InterceptStatement is asked before each statement of
+// a transaction, and that one whose statement it keeps from being run leaves nothing.
+func TestInterceptStatement(t *testing.T) {
+	onSQLDatabases(t, func(t *testing.T, w *testStore) {
+		must(t, w.Close())
+		var transactions []string
+		failing := 0
+		away := errors.New("away")
+		s := w.openWith(Options{Now: w.clock.Now, InterceptStatement: func(_ context.Context, transaction string) error {
+			if transactions = append(transactions, transaction); len(transactions) == failing {
+				return away
+			}
+			return nil
+		}})
+		write := func() error {
+			transactions = nil
+			return s.Tx(t.Context(), "two", func(tx *Tx) error {
+				if err := tx.PutState(t.Context(), "a", nil); err != nil {
+					return err
+				}
+				_, err := tx.StateByPrefix(t.Context(), "a")
+				return err
+			})
+		}
+		for failing = 1; failing <= 2; failing++ {
+			if err := write(); !errors.Is(err, away) || len(transactions) != failing {
+				t.Errorf("statement %d fails and it ends with %v, after %q", failing, err, transactions)
+			}
+			absent(s.State(t.Context(), "a"))(t)
+		}
+		must(t, write())
+		assertEqual(t, transactions, []string{"two", "two"})
+		found(s.State(t.Context(), "a"))(t)
+	})
+}

@@ -28,7 +28,8 @@ const (
 // postgresDB is a PostgreSQL database, shared by replicas.
 type postgresDB struct {
 	pool     *sql.DB
-	reading  session // on the pool
+	reading  session                               // on the pool
+	wrapTx   func(name string, db session) session // one of a write transaction
 	onCommit func(name string, before bool)
 	dialect  dialect
 
@@ -44,7 +45,7 @@ func openPostgres(ctx context.Context, dsn string, o Options, s *signals) (_ *po
 		return nil, errors.New("the store's address is not a PostgreSQL URL: postgres://user:password@host:5432/database?sslmode=verify-full")
 	}
 	where := fmt.Sprintf("the PostgreSQL database %q at %s:%d", cfg.Database, cfg.Host, cfg.Port)
-	db := &postgresDB{pool: stdlib.OpenDB(*cfg), onCommit: o.OnCommit}
+	db := &postgresDB{pool: stdlib.OpenDB(*cfg), onCommit: o.OnCommit, wrapTx: o.interceptStatements}
 	defer func() {
 		if err != nil {
 			db.closeDB()
@@ -146,7 +147,7 @@ func (p *postgresDB) runTxOnce(ctx context.Context, name string, now func() time
 		return err
 	}
 	defer tx.Rollback() // does nothing after the commit
-	if err := f(sqlTx{queries: queries{db: plainSession{db: tx}, now: now}, dialect: p.dialect}); err != nil {
+	if err := f(sqlTx{queries: queries{db: p.wrapTx(name, plainSession{db: tx}), now: now}, dialect: p.dialect}); err != nil {
 		return preferContextError(ctx, err)
 	}
 	p.onCommit(name, true)

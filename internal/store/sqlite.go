@@ -37,7 +37,8 @@ type sqliteDB struct {
 	conn    *sql.Conn
 	writer  *writer
 	readers *sql.DB
-	reading session // on the readers
+	reading session                               // on the readers
+	wrapTx  func(name string, db session) session // one of a write transaction
 }
 
 // openSQLite opens or creates the database file.
@@ -49,7 +50,7 @@ func openSQLite(ctx context.Context, path string, o Options) (_ *sqliteDB, err e
 	if err != nil {
 		return nil, fmt.Errorf("open the database %s: %w", path, err)
 	}
-	db := &sqliteDB{}
+	db := &sqliteDB{wrapTx: o.interceptStatements}
 	defer func() {
 		if err != nil {
 			db.closeDB()
@@ -208,7 +209,7 @@ func releaseOwners(ctx context.Context, db session) error {
 func (l *sqliteDB) readsBy(now func() time.Time) reader { return queries{db: l.reading, now: now} }
 
 func (l *sqliteDB) runTx(ctx context.Context, name string, now func() time.Time, f func(transaction) error) error {
-	return l.writer.runTx(ctx, name, func(db session) error { return f(sqlTx{queries: queries{db: db, now: now}}) })
+	return l.writer.runTx(ctx, name, func(db session) error { return f(sqlTx{queries: queries{db: l.wrapTx(name, db), now: now}}) })
 }
 
 // closeDB is also for a database that was opened half-way.

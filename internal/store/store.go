@@ -34,6 +34,11 @@ type Options struct {
 	// takes the place of the answer: before, nothing is done; after, it stays done. It
 	// must not use the store. Nil in production.
 	Intercept func(ctx context.Context, name string, answered bool) error
+	// InterceptStatement is asked before every statement of a write transaction, with the
+	// transaction's name. Where it gives an error, that takes the place of the answer, and
+	// the statement isn't run. A store in memory has no statements. It must not use the
+	// store. Nil in production.
+	InterceptStatement func(ctx context.Context, transaction string) error
 	// MaxPages bounds the SQLite database's size in pages of 4 KiB; 0: no bound.
 	MaxPages int
 }

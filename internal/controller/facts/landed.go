@@ -2,6 +2,7 @@ package facts
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -172,8 +173,12 @@ func (o *gitGatherer) carriesNothing(r *Repository, commit string, p *ResolvedPi
 // isUnchanged says that no file that counts differs between two commits of which
 // the first is an ancestor of the second.
 func (o *gitGatherer) isUnchanged(ctx context.Context, r *Repository, from, to string, counts func(file string) bool) (bool, error) {
-	if ok, err := r.Mirror.IsAncestor(ctx, from, to); err != nil || !ok {
-		return false, nil // an unknown commit only means to look again
+	ok, err := r.Mirror.IsAncestor(ctx, from, to)
+	if errors.Is(err, git.ErrUnknownCommit) { // that only means to look again
+		return false, nil
+	}
+	if err != nil || !ok {
+		return false, err
 	}
 	return o.isAlike(ctx, r, from, to, counts)
 }

@@ -340,7 +340,10 @@ func (o *Gatherer) inspectRevert(ctx context.Context, ev *Evaluation, env *promo
 		}
 	}
 	edits, err := o.composeRevert(ctx, ev, env.Name, p.Members, of.PR.MergeCommit, p.Base)
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() != nil: // a run that is over finds out nothing
+		return "", err
+	case err != nil:
 		p.Diverged = true // a person decides
 		return "", nil
 	}

@@ -3,11 +3,13 @@ package facts
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/wording"
@@ -316,15 +318,22 @@ func (o *Gatherer) findMembers(ctx context.Context, ev *Evaluation, p *pullRecor
 			continue
 		}
 		info, err := ev.Snapshot.Repo.Mirror.Commit(ctx, commit)
-		if err != nil || len(info.Parents) == 0 {
+		if errors.Is(err, git.ErrUnknownCommit) || err == nil && len(info.Parents) == 0 {
 			continue // gone, or not fetched: the body may tell
+		}
+		if err != nil {
+			return nil, err
 		}
 		base := info.Parents[0]
 		if commit == p.PR.Head {
 			// The forge's own button brings a branch up to date with a merge, whose first
 			// parent is ours.
 			if env := ev.Environment(p.ref.Environment); env != nil && env.Tip != "" {
-				if onto, why, err := o.findBase(ctx, ev, env, commit); err == nil && why == "" {
+				onto, why, err := o.findBase(ctx, ev, env, commit)
+				if err != nil && !errors.Is(err, git.ErrUnknownCommit) {
+					return nil, err
+				}
+				if err == nil && why == "" {
 					base = onto
 				}
 			}

@@ -57,9 +57,18 @@ type story struct {
 
 	faults faulttest.Faults
 	failed map[string]bool // by whom a call was made that failed once
+	// failedNext is the same of running, a process that looks all through the story.
+	failedNext map[string]bool
+	running    *Gatherer
+	// failedDirectly is the same of what failUntilDone does.
+	failedDirectly map[string]bool
+	seen           *Snapshot // of the look before
 
-	bases map[int]string   // to what people changed the base of pull requests
-	fails map[string]error // what calls of the forge are answered with
+	rules *forge.BranchRules // what the forge demands of its branches; nil: as it says
+	bases map[int]string     // to what people changed the base of pull requests
+	fails map[string]error   // what calls of the forge are answered with
+	// computing is that the forge doesn't know yet what can be merged.
+	computing bool
 
 	names  map[string]string // what goldens call commits and releases
 	last   map[string]string
@@ -70,7 +79,7 @@ type story struct {
 func newStory(t *testing.T, spec string, envs []string, components ...string) *story {
 	t.Helper()
 	w := &story{t: t, now: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), remote: git.NewMemoryRemote(), components: components,
-		apps: map[string]func(*verification.App){}, unhealthy: map[string][]verification.Resource{}, bases: map[int]string{}, fails: map[string]error{}, failed: map[string]bool{}, names: map[string]string{}}
+		apps: map[string]func(*verification.App){}, unhealthy: map[string][]verification.Resource{}, bases: map[int]string{}, fails: map[string]error{}, failed: map[string]bool{}, failedNext: map[string]bool{}, failedDirectly: map[string]bool{}, names: map[string]string{}}
 	w.forge = memory.New(memory.Options{Now: func() time.Time { return w.now }, Bot: storyBot, BeforeCall: w.beforeForge})
 	w.forge.AddRepo(storyRepo, w.remote, "main")
 	for i, login := range []string{"ada", "linus", "grace", "mallory"} {
@@ -144,7 +153,7 @@ func (w *story) startProcess() {
 	w.options.Store, w.options.Resolver, w.options.MainArgoCD, w.options.Repos = w.store, appset.New(appset.Options{}), "hub", []*Repository{w.repo}
 	w.options.ArgoCDs = map[string]ArgoCD{"hub": {Apps: storyArgoCD{w}, Trees: storyArgoCD{w}, Namespace: "argocd", NoRefresh: true}}
 	w.options.Now, w.options.MaxAge = func() time.Time { return w.now }, time.Hour
-	w.o = New(w.options)
+	w.o, w.running = New(w.options), nil
 }
 
 func (w *story) must(err error) {
@@ -246,6 +255,7 @@ func (w *story) lookAt(component, step string) (*Evaluation, *promotion.Decision
 	ev, d := w.evaluate(component, false)
 	w.addStep(step, ev, d)
 	w.failEach(component, step)
+	w.failReads(step, ev, d)
 	return ev, d
 }
 
@@ -658,7 +668,21 @@ func (f storyForge) PullRequest(ctx context.Context, r forge.Repo, number int) (
 	if err == nil && f.w.bases[number] != "" {
 		pr.Base = f.w.bases[number]
 	}
+	if err == nil && f.w.computing {
+		pr.Mergeable = forge.MergeableUnknown
+	}
 	return pr, err
+}
+
+func (f storyForge) Rules(ctx context.Context, r forge.Repo, branch string) (*forge.BranchRules, error) {
+	rules, err := f.Forge.Rules(ctx, r, branch)
+	if err == nil {
+		err = f.w.fails["rules"]
+	}
+	if err == nil && f.w.rules != nil {
+		return f.w.rules, nil
+	}
+	return rules, err
 }
 
 func (f storyForge) Reviews(ctx context.Context, r forge.Repo, number int) ([]forge.Review, error) {

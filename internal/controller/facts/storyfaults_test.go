@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -11,6 +12,7 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/faulttest"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store"
 )
 
 // beforeForge has a call of ours of the forge fail when it is its turn.
@@ -62,18 +64,63 @@ func (w *story) failEach(component, step string) {
 			}
 		}
 	}
+	w.failNext(component, step, want)
 	again, text, err := w.lookAnew(component)
 	if w.must(err); !maps.Equal(again, want) || text != known {
 		w.t.Errorf("%s: after the failures it is decided to %q, and before to %q", step, slices.Sorted(maps.Keys(again)), slices.Sorted(maps.Keys(want)))
 	}
 }
 
+// failNext looks at a unit as a process does that has looked at it before, in this story, as
+// often as a call fails that hasn't failed yet: what it remembers of a look that failed must
+// have it decide nothing else once none fails.
+func (w *story) failNext(component, step string, want map[string]bool) {
+	w.t.Helper()
+	if w.running == nil {
+		w.running = w.newProcess()
+	}
+	for {
+		w.faults = faulttest.Faults{Deep: true, Once: w.failedNext}
+		steps, text, err := w.lookWith(w.running, component)
+		hit, caller := w.faults.Hit, w.faults.HitCaller
+		w.faults = faulttest.Faults{}
+		switch {
+		case hit == "":
+			if w.must(err); !maps.Equal(steps, want) {
+				w.t.Errorf("%s: who looked before decides to %q, and who begins to %q", step, slices.Sorted(maps.Keys(steps)), slices.Sorted(maps.Keys(want)))
+			}
+			return
+		case errors.Is(err, faulttest.ErrInjected), err != nil && hit == "context":
+			continue
+		case err != nil:
+			w.t.Errorf("%s: who looked before, after %s had failed: %v", step, caller, err)
+		case !strings.Contains(text, faulttest.ErrInjected.Error()):
+			w.t.Errorf("%s: to who looked before nothing says that %s failed", step, caller)
+		}
+		for s := range maps.Keys(steps) {
+			if !want[s] {
+				w.t.Errorf("%s: who looked before, after %s had failed, decides to %s, and otherwise to %q", step, caller, s, slices.Sorted(maps.Keys(want)))
+			}
+		}
+	}
+}
+
+// newProcess is the gatherer of a process that has just begun.
+func (w *story) newProcess() *Gatherer {
+	o := w.options
+	o.Resolver = appset.New(appset.Options{})
+	return New(o)
+}
+
 // lookAnew gives what a process that has just begun decides to do, and the facts for it.
 func (w *story) lookAnew(component string) (steps map[string]bool, known string, err error) {
 	w.t.Helper()
-	o := w.options
-	o.Resolver = appset.New(appset.Options{})
-	g := New(o)
+	return w.lookWith(w.newProcess(), component)
+}
+
+// lookWith gives what a process decides to do, and the facts for it.
+func (w *story) lookWith(g *Gatherer, component string) (steps map[string]bool, known string, err error) {
+	w.t.Helper()
 	ctx := w.faults.Context(w.ctx())
 	s, err := g.Snapshot(ctx, w.repo)
 	if err != nil {
@@ -96,4 +143,127 @@ func (w *story) lookAnew(component string) (steps map[string]bool, known string,
 	pulls, err := json.Marshal(ev.OpenPulls)
 	w.must(err)
 	return steps, string(raw) + string(pulls), nil
+}
+
+// failUntilDone does something as often as a call fails that hasn't failed yet in this story, before
+// its effect or after it, until none is left: each failure must be its error, and what it did before
+// must not keep it from coming to its end. Before each time something may be made as it was.
+func (w *story) failUntilDone(what string, before func(), do func(ctx context.Context) error) {
+	w.t.Helper()
+	for {
+		if before != nil {
+			before()
+		}
+		w.faults = faulttest.Faults{Deep: true, Once: w.failedDirectly}
+		err := do(w.faults.Context(w.ctx()))
+		hit, caller := w.faults.Hit, w.faults.HitCaller
+		w.faults = faulttest.Faults{}
+		switch {
+		case hit == "" && err != nil:
+			w.t.Fatalf("%s: without a failure: %v", what, err)
+		case hit == "":
+			return
+		case err != nil && (hit == "context" || errors.Is(err, faulttest.ErrInjected) || strings.Contains(err.Error(), faulttest.ErrInjected.Error())): // as failEach has it
+		default:
+			w.t.Errorf("%s: after %s had failed: %v", what, caller, err)
+		}
+	}
+}
+
+// failReads has what is read about a unit beside its look fail, call by call, and what is
+// written down after one: with the last time as if nothing had failed.
+func (w *story) failReads(step string, ev *Evaluation, d *promotion.Decision) {
+	w.t.Helper()
+	g := w.newProcess()
+	read := func(what string, do func(ctx context.Context) error) {
+		w.t.Helper()
+		w.failUntilDone(step+": "+what, nil, do)
+	}
+	last := w.seen
+	w.seen = ev.Snapshot
+	read("changed units", func(ctx context.Context) error {
+		s, err := g.Snapshot(ctx, w.repo)
+		if err != nil {
+			return err
+		}
+		if last == nil {
+			return nil
+		}
+		_, all, err := g.ChangedUnits(ctx, last, s)
+		if all && w.faults.Hit != "" { // what can't be told concerns all
+			return faulttest.ErrInjected
+		}
+		return err
+	})
+	read("origins", func(ctx context.Context) error { _, err := g.FindOrigins(ctx, ev.Snapshot); return err })
+	read("leftovers", func(ctx context.Context) error { _, err := g.Leftovers(ctx, ev); return err })
+	read("what is next", func(ctx context.Context) error { _, err := g.NextQueued(ctx, ev.Snapshot); return err })
+	read("what is open", func(ctx context.Context) error { _, err := g.OpenPulls(ctx, w.repo); return err })
+	for number := range ev.OpenPulls {
+		read("members", func(ctx context.Context) error { _, _, err := g.PullMembers(ctx, ev, number); return err })
+	}
+	for i := range ev.Environments() {
+		env := &ev.Environments()[i]
+		read("moved branches", func(ctx context.Context) error { _, err := g.MovedBranches(ctx, ev, env.Name); return err })
+		for _, c := range ev.Components {
+			at := c.Env(env.Name)
+			if at == nil {
+				continue
+			}
+			if at.Landed.OK {
+				read("past", func(ctx context.Context) error { _, err := g.FindPast(ctx, c, at, 5); return err })
+			}
+			for k := range at.PastPulls {
+				w.failDifference(step, g, c, at, at.PastPulls[k].Number)
+			}
+			if at.Open == nil {
+				continue
+			}
+			w.failDifference(step, g, c, at, at.Open.Number)
+			read("commits", func(ctx context.Context) error {
+				_, err := g.ReleaseCommits(ctx, c, env.Name, at.Open.Release)
+				return err
+			})
+			read("authors", func(ctx context.Context) error {
+				_, err := g.ReleaseAuthors(ctx, c, env.Name, at.Open.Release)
+				if w.faults.Hit == "" { // that nobody knows them isn't what is looked for here
+					return nil
+				}
+				return err
+			})
+		}
+	}
+	for i, c := range ev.Components {
+		read("records", func(ctx context.Context) error { _, _, err := g.Records(ctx, c); return err })
+		read("limits", func(ctx context.Context) error { _, err := g.CountUsedLimits(ctx, c); return err })
+		read("what is written", w.inTx(func(ctx context.Context, tx *store.Tx) error {
+			for _, write := range []func() error{
+				func() error { return g.RecordQueued(ctx, tx, c, &d.Components[i]) },
+				func() error { return g.SettlePulls(ctx, tx, c) },
+				func() error { return ForgetUngated(ctx, tx, c) },
+				func() error {
+					return ForgetUngatedOf(ctx, tx, promotion.Unit{Repo: w.repo.ID, Pipeline: "shop", Component: "gone"})
+				},
+			} {
+				if err := write(); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+	}
+}
+
+// failDifference has the comparison of what a pull request does fail, call by call, where there
+// is one to be seen.
+func (w *story) failDifference(step string, g *Gatherer, c *ComponentEvaluation, env *promotion.Env, number int) {
+	w.t.Helper()
+	var none *NoDifferenceError
+	w.failUntilDone(step+": difference", nil, func(ctx context.Context) error {
+		_, err := g.Difference(ctx, w.repo, c.Facts.Unit, env.Name, number)
+		if errors.As(err, &none) && w.faults.Hit == "" {
+			return nil
+		}
+		return err
+	})
 }

@@ -1,6 +1,12 @@
 package facts
 
-import "testing"
+import (
+	"maps"
+	"testing"
+
+	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/promotion"
+)
 
 // TestMergeWithMoreIsUngated holds that a merge of our head and the base is on record as merged past
 // its gates when it was made of more than these, whatever it was that was added, and the forge's own is not.
@@ -34,5 +40,117 @@ func TestMergeWithMoreIsUngated(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// rebased pushes a commit onto the newest of main to a branch of ours, as the forge's button that
+// rebases does: with what our commit changes, and more where files say so.
+func (w *story) rebased(number int, branch, head string, files map[string]string) string {
+	w.t.Helper()
+	onto := w.commit("linus", "Docs", map[string]string{"docs": head})
+	text, err := w.repo.Mirror.Tree(head).ReadFile(overlayFile("web", "qa"))
+	w.must(err)
+	changed := map[string]string{overlayFile("web", "qa"): string(text)}
+	maps.Copy(changed, files)
+	spec := git.CommitSpec{Message: "Rebased", When: w.now, Parents: []string{onto}, Base: onto}
+	for name, text := range changed {
+		spec.Files = append(spec.Files, git.FileWrite{Path: name, Content: []byte(text)})
+	}
+	sha, err := w.remote.Write(w.ctx(), spec)
+	w.must(err)
+	w.pushOver(number, branch, sha)
+	return sha
+}
+
+// ungated says what is on record of merges past their gates.
+func (w *story) ungated() (said string) {
+	w.t.Helper()
+	ev, _ := w.evaluate("web", false)
+	_, _, err := w.o.Records(w.ctx(), ev.Components[0])
+	w.must(err)
+	for _, u := range ev.Components[0].Ungated {
+		said += u.String()
+	}
+	return said
+}
+
+// TestRebaseIsGated holds that our commit on another base is ours still, where it changes what ours
+// does, and lands as that.
+func TestRebaseIsGated(t *testing.T) {
+	const byMallory = "merged by mallory without gates: head"
+	for name, tc := range map[string]struct {
+		files map[string]string
+		root  bool // what is known of ours has no parent, or isn't there any more
+		want  string
+	}{
+		"rebased":              {},
+		"with a file besides":  {files: map[string]string{"more": "x"}, want: byMallory},
+		"with another release": {files: map[string]string{overlayFile("web", "qa"): overlayText("web", "6.6.6")}, want: byMallory},
+		"of what is not known": {root: true, want: byMallory},
+	} {
+		for _, method := range []string{"merge", "squash", "rebase"} {
+			t.Run(name+", "+method, func(t *testing.T) {
+				w := newStory(t, threeEnvs, []string{"dev", "qa", "prod"}, "web")
+				n, branch, head := openToQA(w)
+				w.soak("web")
+				w.rebased(n, branch, head, tc.files)
+				if tc.root {
+					first := w.head("main")
+					for {
+						info, err := w.repo.Mirror.Commit(w.ctx(), first)
+						w.must(err)
+						if len(info.Parents) == 0 {
+							break
+						}
+						first = info.Parents[0]
+					}
+					w.putState(PushedKey(w.repo.ID, branch), Pushed{{Head: "1111111111111111111111111111111111111111"}, {Head: first}})
+				}
+				w.mergeBy(n, "mallory", method)
+				if got := w.ungated(); got != tc.want {
+					t.Errorf("on record is %q, want %q", got, tc.want)
+				}
+			})
+		}
+	}
+}
+
+// TestMergeThatIsGated holds whose merges are on record as past the gates: a person's of what waited
+// when it was last looked at.
+func TestMergeThatIsGated(t *testing.T) {
+	const gated = "  environments:\n    - {name: dev}\n    - {name: qa, after: [dev], gates: [{approvals: {count: 1}}]}\n"
+	hold := func(w *story, n int, _ string) {
+		w.must(w.forge.SetLabels(storyRepo, n, "linus", promotion.LabelOurs, promotion.LabelHold))
+		w.refreshPull(n)
+		w.soak("web")
+	}
+	forget := func(w *story, _ int, branch string) {
+		w.must(w.store.DeleteState(w.ctx(), PushedKey(w.repo.ID, branch)))
+	}
+	for name, tc := range map[string]struct {
+		spec   string
+		login  string
+		change func(w *story, n int, branch string)
+		want   string
+	}{
+		"a person's":              {spec: gated, login: "mallory", want: "merged by mallory without gates: approvals"},
+		"ours":                    {spec: gated, login: storyBot},
+		"nothing waited":          {spec: twoEnvs, login: "mallory"},
+		"nobody looked":           {spec: gated, login: "mallory", change: func(w *story, _ int, _ string) { w.restart() }},
+		"what was pushed is lost": {spec: gated, login: "mallory", change: forget, want: "merged by mallory without gates: approvals"},
+		"held, too":               {spec: gated, login: "mallory", change: hold, want: "merged by mallory without gates: hold, approvals"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newStory(t, tc.spec, []string{"dev", "qa"}, "web")
+			n, branch, _ := openToQA(w)
+			w.soak("web")
+			if tc.change != nil {
+				tc.change(w, n, branch)
+			}
+			w.mergeBy(n, tc.login, "merge")
+			if got := w.ungated(); got != tc.want {
+				t.Errorf("on record is %q, want %q", got, tc.want)
+			}
+		})
 	}
 }

@@ -34,7 +34,7 @@ type Faults struct {
 	Hit  string // the call that failed
 	// HitCaller is by whom it was made, as Callers has it; empty where Deep isn't set.
 	HitCaller string
-	// Deep counts what Intercept, BeforeRemote and Context see, too.
+	// Deep counts what Intercept, InterceptStatement, BeforeRemote and Context see, too.
 	Deep bool
 
 	mu      sync.Mutex
@@ -153,6 +153,14 @@ func (f *Faults) Intercept(ctx context.Context, name string, answered bool) erro
 		return f.before("store: read", false)
 	}
 	return f.before("store: "+name, true)
+}
+
+// InterceptStatement counts a statement of a transaction, as the store's option of that name.
+func (f *Faults) InterceptStatement(ctx context.Context, transaction string) error {
+	if ctx.Value(passedKey{}) != nil {
+		return nil
+	}
+	return f.Fail("store: statement of " + transaction)
 }
 
 // BeforeRemote counts a call of a Git remote, as a mirror's option of that name.

@@ -21,6 +21,13 @@ type commit struct {
 	CommittedDate  *time.Time `json:"committed_date"`
 }
 
+func (c *commit) missing() string {
+	if c.ID == "" {
+		return "a commit's name"
+	}
+	return ""
+}
+
 // MergedPullRequests gives the merged ones that have the commit among theirs or landed as it.
 // The branch moves before GitLab calls a merge request merged: one in between is ErrRetryable,
 // as what it brings would be taken for a push.
@@ -95,13 +102,28 @@ func (d *Driver) Commits(ctx context.Context, r forge.Repo, base, head string) (
 	return all, nil
 }
 
+// comparison is what head has and base hasn't.
+type comparison struct {
+	Commit  *commit  `json:"commit"` // the head
+	Commits []commit `json:"commits"`
+}
+
+func (c *comparison) missing() string {
+	if c.Commits == nil {
+		return "the commits"
+	}
+	for i := range c.Commits {
+		if what := c.Commits[i].missing(); what != "" {
+			return what
+		}
+	}
+	return ""
+}
+
 // compareCommits lists what head has and base hasn't, oldest first.
 func (d *Driver) compareCommits(ctx context.Context, r forge.Repo, base, head string) (commits []commit, op string, err error) {
 	op = "compare two commits of " + r.String()
-	var compared struct {
-		Commit  *commit  `json:"commit"` // the head
-		Commits []commit `json:"commits"`
-	}
+	var compared comparison
 	if _, err := d.callProject(ctx, op, r, http.MethodGet, query{From: base, To: head}, &compared, "repository", "compare"); err != nil {
 		return nil, op, err
 	}
@@ -120,9 +142,6 @@ func (d *Driver) toAuthors(ctx context.Context, op string, commits []commit) ([]
 	known := map[string]forge.User{} // by address, in lower case
 	all := make([]forge.CommitAuthors, len(commits))
 	for i, c := range commits {
-		if c.ID == "" {
-			return nil, &forge.Error{Op: op, Kind: forge.ErrInvalid, Message: "the answer has a commit without a name"}
-		}
 		all[i].Commit = c.ID
 		coAuthors, tooMany := forge.CoAuthors(c.Message)
 		if tooMany {

@@ -1,12 +1,10 @@
 package gitlab
 
 import (
-	"bytes"
 	"context"
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -121,7 +119,7 @@ func New(o Options) (*Driver, error) {
 		Exchange:      o.Exchange,
 		Now:           o.Now,
 	})
-	calls.Transport = refusalKeeper{calls.Transport}
+	calls.Transport = answerKeeper{calls.Transport}
 	// The token is the transport's: the client would send it wherever it is led.
 	//lint:ignore SA1019 as above
 	client, err := sdk.NewClient("", sdk.WithBaseURL(api.String()), sdk.WithHTTPClient(calls), sdk.WithoutRetries(), sdk.WithCustomLimiter(noLimit{}))
@@ -145,25 +143,6 @@ func New(o Options) (*Driver, error) {
 type noLimit struct{}
 
 func (noLimit) Wait(context.Context) error { return nil }
-
-// refusalKeeper keeps what a refusal says, which the client leaves out of a 404, for the call
-// whose context carries a refusal.
-type refusalKeeper struct{ next http.RoundTripper }
-
-type refusalKey struct{}
-
-func (k refusalKeeper) RoundTrip(req *http.Request) (*http.Response, error) {
-	resp, err := k.next.RoundTrip(req)
-	kept, ok := req.Context().Value(refusalKey{}).(*[]byte)
-	if err != nil || !ok || resp.StatusCode < 400 {
-		return resp, err
-	}
-	if *kept, err = io.ReadAll(resp.Body); err != nil { // it is in memory already
-		return nil, err
-	}
-	resp.Body = io.NopCloser(bytes.NewReader(*kept))
-	return resp, nil
-}
 
 // query is what the calls of this driver have in their address; what is empty is left out.
 type query struct {
@@ -199,12 +178,19 @@ func (d *Driver) call(ctx context.Context, op, method string, options, out any, 
 		escaped[i] = sdk.PathEscape(s)
 	}
 	var said []byte
-	ctx = context.WithValue(ctx, refusalKey{}, &said)
+	ctx = context.WithValue(ctx, answerKey{}, &said)
 	req, err := d.client.NewRequest(method, strings.Join(escaped, "/"), options, []sdk.RequestOptionFunc{sdk.WithContext(ctx)})
 	if err != nil {
 		return nil, d.wrapError(op, nil, nil, err)
 	}
-	resp, err := d.client.Do(req, out)
+	var into any
+	if out != nil {
+		into = &checkedJSON{out}
+	}
+	resp, err := d.client.Do(req, into)
+	if resp != nil && isNotGitLabs(resp.Response) {
+		return resp, d.notGitLabError(op, resp.Response, said)
+	}
 	if err != nil {
 		return resp, d.wrapError(op, resp, said, err)
 	}
@@ -234,17 +220,36 @@ func forEach[T any](ctx context.Context, d *Driver, op string, r forge.Repo, mos
 		if err != nil {
 			return err
 		}
-		for _, x := range page {
-			if each(x) {
+		for i := range page {
+			if err := complete(&page[i]); err != nil {
+				return d.wrapError(op, resp, nil, err)
+			}
+			if each(page[i]) {
 				return nil
 			}
 		}
-		if len(page) == 0 || resp.NextPage <= q.Page {
-			return nil
+		if q.Page, err = d.nextPage(op, resp, q, len(page)); err != nil || q.Page == 0 {
+			return err
 		}
-		q.Page = resp.NextPage
 	}
 	return &forge.Error{Op: op, Kind: forge.ErrTooMany, Message: fmt.Sprintf("there are more than %d", most*perPage)}
+}
+
+// nextPage is the page of a list behind one of so many entries; 0: there is none. Where something in
+// between takes off the header that says it, a full page has another behind it.
+func (d *Driver) nextPage(op string, resp *sdk.Response, q query, entries int) (int, error) {
+	next := resp.Header.Values("X-Next-Page")
+	switch {
+	case entries == 0, len(next) > 0 && next[0] == "", len(next) == 0 && entries < q.PerPage:
+		return 0, nil
+	case len(next) == 0:
+		return q.Page + 1, nil
+	}
+	n, err := strconv.Atoi(next[0])
+	if err != nil || n <= q.Page {
+		return 0, d.wrapError(op, resp, nil, fmt.Errorf("behind page %d comes page %q", q.Page, next[0]))
+	}
+	return n, nil
 }
 
 // account is an account as GitLab shows it.
@@ -257,6 +262,13 @@ type account struct {
 
 // botName are the names that GitLab gives to the accounts of access tokens and of services.
 var botName = regexp.MustCompile(`^(?:project|group)_[0-9]+_bot(?:_[0-9a-z]+)?$|^service_account_`)
+
+func (a *account) missing() string {
+	if a.ID <= 0 || a.Username == "" {
+		return "an account's number and name"
+	}
+	return ""
+}
 
 func (a *account) isBot() bool { return a != nil && (a.Bot || botName.MatchString(a.Username)) }
 

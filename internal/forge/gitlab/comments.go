@@ -23,6 +23,13 @@ type userNote struct {
 	UpdatedAt *time.Time `json:"updated_at"`
 }
 
+func (o *userNote) missing() string {
+	if o.ID <= 0 {
+		return "a note's number"
+	}
+	return ""
+}
+
 // Comments lists the conversation's notes, not what GitLab itself writes there, and not what
 // isn't for everybody.
 func (d *Driver) Comments(ctx context.Context, r forge.Repo, n int, since time.Time) ([]forge.Comment, error) {
@@ -53,17 +60,20 @@ type noteBody struct {
 	Body string `json:"body"`
 }
 
+// newNote is a note that was to be added: it has no number where none was made.
+type newNote userNote
+
 // CreateComment adds a note.
 func (d *Driver) CreateComment(ctx context.Context, r forge.Repo, n int, body string) (*forge.Comment, error) {
 	op := "comment on " + number(r, n)
-	var o userNote
+	var o newNote
 	if _, err := d.callMergeRequest(ctx, op, r, n, http.MethodPost, noteBody{escapeActions(body)}, &o, "notes"); err != nil {
 		return nil, err
 	}
 	if o.ID == 0 {
 		return nil, &forge.Error{Op: op, Kind: forge.ErrInvalid, Message: "GitLab took it for a command and made no note of it"}
 	}
-	return d.toComment(r, n, &o), nil
+	return d.toComment(r, n, (*userNote)(&o)), nil
 }
 
 // UpdateComment replaces a note's text.

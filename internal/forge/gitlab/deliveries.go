@@ -58,11 +58,15 @@ func (d *Driver) MissedDeliveries(ctx context.Context, r forge.Repo, q forge.Del
 		if err != nil {
 			return forge.MissedDeliveries{}, err
 		}
-		more = log.add(list) && resp.NextPage > page.Page
+		next, err := d.nextPage(op, resp, page, len(list))
+		if err != nil {
+			return forge.MissedDeliveries{}, err
+		}
+		more = log.add(list) && next != 0
 		if log.cut = more && page.Page >= maxEventPages; log.cut {
 			break
 		}
-		page.Page = resp.NextPage
+		page.Page = next
 	}
 	return log.missed(q.IsKnown), nil
 }

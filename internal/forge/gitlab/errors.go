@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -26,10 +25,13 @@ const (
 	rateLimitWait = time.Minute
 )
 
+// scopeHint is what to do where the token's scopes are too small.
+const scopeHint = "the token needs the scope api"
+
 // wrapError gives an error of the client its kind. resp may be nil; said is the answer's body.
 func (d *Driver) wrapError(op string, resp *sdk.Response, said []byte, err error) error {
 	if resp != nil && resp.Response != nil && resp.StatusCode/100 != 2 {
-		return classifyResponse(op, resp.Response, d.clipMessage(readMessage(said)), err, d.now())
+		return classifyResponse(op, resp.Response, d.clipMessage(readMessage(resp.Response, said)), err, d.now())
 	}
 	if refused := transport.RefusedCall(op, err); refused != nil {
 		return refused
@@ -40,16 +42,22 @@ func (d *Driver) wrapError(op string, resp *sdk.Response, said []byte, err error
 		e.Message = "canceled"
 	case errors.Is(err, context.DeadlineExceeded):
 		e.Message = "no answer in time"
+	case resp != nil:
+		e.Message = "GitLab's answer can't be read: " + d.clipMessage(err.Error())
 	default:
 		e.Message = d.clipMessage(err.Error())
 	}
 	return e
 }
 
-// readMessage reads GitLab's words out of a refusal: a text, a list of them, or either by field.
-func readMessage(body []byte) string {
+// readMessage reads GitLab's words out of a refusal: a text, a list of them, or either by field. Of
+// a web page it is what that is.
+func readMessage(resp *http.Response, body []byte) string {
 	var said map[string]any
 	if json.Unmarshal(body, &said) != nil {
+		if contentType(resp) == "text/html" {
+			return describeBody(resp, body)
+		}
 		return string(body)
 	}
 	for _, name := range []string{"message", "error_description", "error"} {
@@ -90,7 +98,7 @@ func classifyResponse(op string, resp *http.Response, message string, cause erro
 	case http.StatusForbidden:
 		e.Kind = forge.ErrForbidden
 		if strings.Contains(message, "insufficient_scope") || strings.Contains(message, "higher privileges") {
-			e.Hint = "the token needs the scope api"
+			e.Hint = scopeHint
 		}
 	case http.StatusNotFound, http.StatusGone:
 		e.Kind = forge.ErrNotFound
@@ -103,8 +111,8 @@ func classifyResponse(op string, resp *http.Response, message string, cause erro
 			e.Kind = forge.ErrRetryable
 		}
 	}
-	if s, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && s >= 0 && (e.Kind == forge.ErrRateLimited || e.Kind == forge.ErrRetryable) {
-		e.RetryAfter = now.Add(time.Duration(s) * time.Second)
+	if at := transport.RetryTime(resp.Header); !at.IsZero() && (e.Kind == forge.ErrRateLimited || e.Kind == forge.ErrRetryable) {
+		e.RetryAfter = at
 	}
 	return e
 }

@@ -3,6 +3,7 @@ package gitlab
 import (
 	"context"
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -34,8 +35,14 @@ func TestErrorsHaveKinds(t *testing.T) {
 		{"moved", errorResponse(405, "Non GET methods are not allowed for moved projects"), forge.ErrInvalid, "moved projects", "", time.Time{}},
 		{"limited", response{429, map[string]string{"Retry-After": "90"}, `{"message":"Too Many Requests"}`}, forge.ErrRateLimited, "Too Many", "", in(90 * time.Second)},
 		{"limited without a time", errorResponse(429, "This endpoint has been requested too many times."), forge.ErrRateLimited, "too many times", "", in(time.Minute)},
+		{"limited until a time", response{429, map[string]string{"Date": "Mon, 02 Mar 2026 10:00:00 GMT", "Retry-After": "Mon, 02 Mar 2026 10:02:00 GMT"}, "Retry later"}, forge.ErrRateLimited, "Retry later", "", in(2 * time.Minute)},
+		{"limited for ever", response{429, map[string]string{"Retry-After": "9999999999999"}, "Retry later"}, forge.ErrRateLimited, "Retry later", "", in(24 * time.Hour)},
+		{"limited up to a time before", response{429, map[string]string{"Retry-After": "-30"}, "Retry later"}, forge.ErrRateLimited, "Retry later", "", in(time.Minute)},
+		{"limited until nobody knows when", response{429, map[string]string{"Retry-After": "soon", "RateLimit-Remaining": "x", "RateLimit-Reset": "99999999999999999999"}, "Retry later"}, forge.ErrRateLimited, "Retry later", "", in(time.Minute)},
 		{"a bad gateway", response{502, nil, "<html>Bad Gateway</html>"}, forge.ErrRetryable, "Bad Gateway", "", time.Time{}},
 		{"unavailable with a time", response{503, map[string]string{"Retry-After": "30"}, ""}, forge.ErrRetryable, "", "", in(30 * time.Second)},
+		{"unavailable until a time", response{503, map[string]string{"Date": "Mon, 02 Mar 2026 10:00:00 GMT", "Retry-After": "Mon, 02 Mar 2026 10:02:00 GMT"}, ""}, forge.ErrRetryable, "", "", in(2 * time.Minute)},
+		{"unavailable for ever", response{503, map[string]string{"Retry-After": "9999999999999"}, ""}, forge.ErrRetryable, "", "", in(24 * time.Hour)},
 		{"not JSON", response{200, nil, "<html>"}, forge.ErrRetryable, "", "", time.Time{}},
 		{"endless words", errorResponse(422, strings.Repeat("word ", 100_000)), forge.ErrInvalid, "word word", "", time.Time{}},
 		{"our token in its words", errorResponse(422, "no such header: t0ken"), forge.ErrInvalid, "no such header: (the token)", "", time.Time{}},
@@ -66,12 +73,13 @@ func TestErrorsHaveKinds(t *testing.T) {
 
 // FuzzReadMessage holds that any body of a refusal can be read.
 func FuzzReadMessage(f *testing.F) {
-	for _, s := range []string{"", "null", `{"message":"m"}`, `{"message":["a",{"b":[1,null]}]}`, `{"error":"e","error_description":"d"}`, "<html>"} {
+	for _, s := range []string{"", "null", `{"message":"m"}`, `{"message":["a",{"b":[1,null]}]}`, `{"error":"e","error_description":"d"}`, "<html>", "<title>a\nb</title>"} {
 		f.Add([]byte(s))
 	}
 	d := &Driver{token: "t0ken"}
+	page := &http.Response{Header: http.Header{"Content-Type": {"text/html"}}}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if m := d.clipMessage(readMessage(body)); len(m) > 4*maxMessage+10 || strings.ContainsAny(m, "\r\n") {
+		if m := d.clipMessage(readMessage(page, body)); len(m) > 4*maxMessage+10 || strings.ContainsAny(m, "\r\n") {
 			t.Errorf("%q is read as %q", body, m)
 		}
 	})

@@ -57,6 +57,13 @@ func (h hook) id() string {
 	return strconv.FormatInt(int64(n), 10)
 }
 
+func (h hook) missing() string {
+	if n, ok := h["id"].(float64); !ok || n < 1 {
+		return "a webhook's number"
+	}
+	return ""
+}
+
 // isRight says whether a hook is as it is wanted, and made with the secret that is wanted.
 func (h hook) isRight(events []string, mark string) bool {
 	return h.delivers(events) && h.text("description") == mark

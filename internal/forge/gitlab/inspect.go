@@ -148,7 +148,8 @@ func (d *Driver) InspectTeam(ctx context.Context, t forge.Team) (logins []string
 		return nil, false, err
 	}
 	var members []member
-	resp, err := d.call(ctx, op, http.MethodGet, query{PerPage: perPage}, &members, "groups", strconv.FormatInt(group, 10), "members", "all")
+	first := query{Page: 1, PerPage: perPage}
+	resp, err := d.call(ctx, op, http.MethodGet, first, &members, "groups", strconv.FormatInt(group, 10), "members", "all")
 	if err != nil {
 		return nil, false, withHint(err, groupHint)
 	}
@@ -157,7 +158,8 @@ func (d *Driver) InspectTeam(ctx context.Context, t forge.Team) (logins []string
 			logins = append(logins, m.Username)
 		}
 	}
-	return logins, resp.NextPage == 0, nil
+	next, err := d.nextPage(op, resp, first, len(members))
+	return logins, next == 0, err
 }
 
 // pushProtection is who may push to the branches that a name or a wildcard protects.

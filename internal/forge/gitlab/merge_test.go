@@ -20,7 +20,7 @@ func TestMergeability(t *testing.T) {
 		{"opened", "checking", forge.MergeableUnknown, "checking"},
 		{"opened", "approvals_syncing", forge.MergeableUnknown, "approvals_syncing"},
 		{"opened", "not_open", forge.MergeableUnknown, "not_open"},
-		{"opened", "", forge.MergeableUnknown, ""},
+		{"opened", "", forge.MergeableUnknown, untoldMergeability},
 		{"opened", "conflict", forge.MergeableDirty, "conflict"},
 		{"opened", "broken_status", forge.MergeableDirty, "broken_status"},
 		{"opened", "need_rebase", forge.MergeableBehind, "need_rebase"},

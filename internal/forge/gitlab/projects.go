@@ -21,6 +21,13 @@ type project struct {
 	Approvals       *int `json:"approvals_before_merge"`                       // that rules of merge requests don't replace; nil: not shown, in the free edition
 }
 
+func (p *project) missing() string {
+	if p.ID <= 0 {
+		return "a project's number"
+	}
+	return ""
+}
+
 // projectID is the number of a project, found once by its path. ErrNotFound when there is
 // none, or when it can't be seen.
 func (d *Driver) projectID(ctx context.Context, r forge.Repo) (int64, error) {
@@ -36,13 +43,9 @@ func (d *Driver) projectID(ctx context.Context, r forge.Repo) (int64, error) {
 
 // RepositoryNumber reads the project's number, by its path. ErrNotFound as for every other call.
 func (d *Driver) RepositoryNumber(ctx context.Context, r forge.Repo) (int64, error) {
-	op := "find the project " + r.String()
 	var p project
-	if _, err := d.call(ctx, op, http.MethodGet, nil, &p, "projects", r.String()); err != nil {
+	if _, err := d.call(ctx, "find the project "+r.String(), http.MethodGet, nil, &p, "projects", r.String()); err != nil {
 		return 0, err
-	}
-	if p.ID == 0 {
-		return 0, &forge.Error{Op: op, Kind: forge.ErrInvalid, Message: "the answer has no project's number"}
 	}
 	return p.ID, nil
 }

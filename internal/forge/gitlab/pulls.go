@@ -40,6 +40,22 @@ type mergeRequest struct {
 	MergedAt        *time.Time `json:"merged_at"`
 }
 
+// missing is what a merge request can't be understood without. A state that isn't known could be open
+// as well as over.
+func (m *mergeRequest) missing() string {
+	switch {
+	case m.IID <= 0:
+		return "a merge request's number"
+	case m.TargetProjectID == 0:
+		return "a merge request's project"
+	}
+	switch m.State {
+	case "opened", "closed", "merged", mergeLocked:
+		return ""
+	}
+	return fmt.Sprintf("a merge request's state that is known: it is %q", m.State)
+}
+
 // landed is the commit that a merge put on the target branch: by merging, by squashing, or by
 // moving the branch forward.
 func (m *mergeRequest) landed() string {
@@ -98,6 +114,10 @@ func (m *mergeRequest) pullRequest() forge.PullRequest {
 // mergeLocked is the state of a merge request that is being merged.
 const mergeLocked = "locked"
 
+// untoldMergeability stands for the word that a GitLab doesn't have which is older than any that
+// Liftlock works with. Without it nothing merges.
+const untoldMergeability = "it says nothing of it; GitLab does from 15.6 on"
+
 // toMergeable reads GitLab's opinion (api/merge_requests, "Merge status"). A word that isn't
 // known is of something new that keeps it from merging.
 func toMergeable(state, status string) (forge.Mergeable, string) {
@@ -110,7 +130,9 @@ func toMergeable(state, status string) (forge.Mergeable, string) {
 	switch status {
 	case "mergeable":
 		return forge.MergeableYes, ""
-	case "", "unchecked", "checking", "preparing", "approvals_syncing", "not_open": // just opened again
+	case "":
+		return forge.MergeableUnknown, untoldMergeability
+	case "unchecked", "checking", "preparing", "approvals_syncing", "not_open": // just opened again
 		return forge.MergeableUnknown, status
 	case "conflict", "broken_status":
 		return forge.MergeableDirty, status

@@ -29,6 +29,7 @@ type replayServer struct {
 	server    *httptest.Server
 	mu        sync.Mutex
 	responses map[string][]response // by "METHOD path" below the project 7, or below the API; the last one repeats
+	otherwise *response             // to what has none; nil: it isn't found
 	requests  []string              // "METHOD path?query body"
 }
 
@@ -70,7 +71,11 @@ func (r *replayServer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	call := req.Method + " " + strings.TrimPrefix(strings.TrimPrefix(req.URL.EscapedPath(), "/git/api/v4/"), "projects/7/")
 	r.requests = append(r.requests, call+"?"+req.URL.RawQuery+" "+string(body))
+	w.Header().Set("Content-Type", "application/json")
 	left := r.responses[call]
+	if len(left) == 0 && r.otherwise != nil {
+		left = []response{*r.otherwise}
+	}
 	if len(left) == 0 {
 		w.WriteHeader(http.StatusNotFound)
 		fmt.Fprint(w, `{"message":"404 Not Found"}`)

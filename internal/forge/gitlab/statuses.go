@@ -24,6 +24,13 @@ type commitStatus struct {
 	Author      *account `json:"author"`
 }
 
+func (s *commitStatus) missing() string {
+	if s.Name == "" || s.Status == "" {
+		return "a status's name and state"
+	}
+	return ""
+}
+
 // newStatus sets a status.
 type newStatus struct {
 	State       string `json:"state"`

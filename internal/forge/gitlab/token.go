@@ -27,11 +27,13 @@ func (d *Driver) TokenExpiry(ctx context.Context) (time.Time, error) {
 const ownTokenOp = "read until when the token is good"
 
 // readOwnToken reads what GitLab says of the token; nil where that is nothing: an OAuth token, or
-// a version before 15.5.
+// a version before 15.5. One whose scopes don't reach to read it has none to speak of.
 func (d *Driver) readOwnToken(ctx context.Context) (*ownToken, error) {
 	var token ownToken
 	_, err := d.call(ctx, ownTokenOp, http.MethodGet, nil, &token, "personal_access_tokens", "self")
 	switch status := statusOf(err); {
+	case status == http.StatusForbidden && asError(err).Hint == scopeHint:
+		return &ownToken{}, nil
 	case status == http.StatusNotFound, status == http.StatusForbidden:
 		return nil, nil
 	case err != nil:

@@ -174,11 +174,21 @@ func (d *Driver) TeamNumber(ctx context.Context, t forge.Team) (int64, error) {
 
 const groupHint = "make Liftlock's account a member of the group: GitLab doesn't tell others who is one"
 
+// group is what is read of a group.
+type group struct {
+	ID int64 `json:"id"`
+}
+
+func (g *group) missing() string {
+	if g.ID <= 0 {
+		return "a group's number"
+	}
+	return ""
+}
+
 // findGroup is the number of a team's group. ErrNotFound where it isn't there or can't be seen.
 func (d *Driver) findGroup(ctx context.Context, t forge.Team, op string) (int64, error) {
-	var group struct {
-		ID int64 `json:"id"`
-	}
+	var group group
 	_, err := d.call(ctx, op, http.MethodGet, query{WithProjects: no}, &group, "groups", t.String())
 	switch {
 	case statusOf(err) == http.StatusNotFound:

@@ -310,8 +310,8 @@ func isLimited(resp *http.Response, body []byte) bool {
 func parseRetryTime(h http.Header, now time.Time, offset time.Duration) time.Time {
 	until := time.Time{}
 	after := h.Get("Retry-After")
-	if s, err := strconv.Atoi(after); err == nil {
-		until = now.Add(time.Duration(min(max(s, 0), int(maxRetryAfter/time.Second))) * time.Second)
+	if s, err := strconv.Atoi(after); err == nil && s >= 0 {
+		until = now.Add(time.Duration(min(s, int(maxRetryAfter/time.Second))) * time.Second)
 	} else if at, err := http.ParseTime(after); err == nil {
 		until = at.Add(-offset)
 	} else if h.Get("X-RateLimit-Remaining") == "0" || h.Get("RateLimit-Remaining") == "0" {

@@ -119,6 +119,7 @@ func TestNoCallAfterRefusal(t *testing.T) {
 		{"nothing left, by the forge's clock", answerOf(403, "Date", ahead.Format(http.TimeFormat), "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", strconv.FormatInt(ahead.Add(20*time.Minute).Unix(), 10)), 20 * time.Minute},
 		{"GitLab", answerOf(429, "RateLimit-Remaining", "0", "RateLimit-Reset", strconv.FormatInt(start.Add(40*time.Second).Unix(), 10)), 40 * time.Second},
 		{"no time", answerOf(429), time.Minute},
+		{"less than nothing", answerOf(429, "Retry-After", "-90"), time.Minute},
 		{"a time without bound", answerOf(429, "Retry-After", "999999999"), 24 * time.Hour},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -1,0 +1,73 @@
+package controller
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store"
+)
+
+// TestUrgencyAfterARun holds how urgent a key is that wants to run again by itself.
+func TestUrgencyAfterARun(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	unit := wake.ForUnit(promotion.Unit{Repo: "hub:acme/fleet", Pipeline: "main", Component: "api"}).String()
+	for _, c := range []struct {
+		claim store.Claim
+		after time.Duration
+		want  store.Urgency
+	}{
+		{store.Claim{Key: unit, Urgency: store.Urgent}, 0, store.Urgent},
+		{store.Claim{Key: unit, Urgency: store.Urgent}, urgentFor, store.Urgent},
+		{store.Claim{Key: unit, Urgency: store.Urgent}, urgentFor + time.Second, store.Normal},
+		{store.Claim{Key: unit, Urgency: store.Normal}, time.Second, store.Normal},
+		{store.Claim{Key: unit, Urgency: store.Background}, time.Second, store.Normal},
+		{store.Claim{Key: wake.ForSweep("hub:acme/fleet").String(), Urgency: store.Urgent}, time.Second, store.Background},
+		{store.Claim{Key: wake.ForHook("hub:acme/fleet").String(), Urgency: store.Urgent}, time.Second, store.Background},
+	} {
+		if got := urgencyAfter(c.claim, now, now.Add(c.after)); got != c.want {
+			t.Errorf("%s, %d, again after %s: %d, not %d", c.claim.Key, c.claim.Urgency, c.after, got, c.want)
+		}
+	}
+}
+
+// TestEveryEighthClaim holds that one claim of eight goes to whoever has waited longest.
+func TestEveryEighthClaim(t *testing.T) {
+	w := newRunnerFixture(t)
+	urgent := func(n int) string { return wake.ForPull("hub:acme/fleet", n).String() }
+	old := wake.ForSweep("hub:acme/fleet").String()
+	w.must(w.opts.Store.WakeAs(t.Context(), store.Background, old))
+	w.clock.Step(time.Second)
+	for n := range 20 {
+		w.must(w.opts.Store.WakeAs(t.Context(), store.Urgent, urgent(n)))
+	}
+	for _, c := range []struct {
+		n, before, want int
+		oldest          bool
+	}{{3, 0, 3, false}, {4, 3, 4, false}, {1, 7, 1, true}, {3, 8, 3, false}} {
+		claims, err := w.claimKeys(t.Context(), c.n, c.before)
+		w.must(err)
+		got := slices.ContainsFunc(claims, func(k store.Claim) bool { return k.Key == old })
+		if len(claims) != c.want || got != c.oldest {
+			t.Errorf("%d keys after %d: %+v", c.n, c.before, claims)
+		}
+	}
+}
+
+// TestDefaults holds what goes where an option says nothing, and that one that says something
+// goes before.
+func TestDefaults(t *testing.T) {
+	w := newRunnerFixture(t)
+	o := w.opts
+	o.Workers, o.Lease, o.Retention = 0, 0, 0
+	if got := New(o).opts; got.Workers != defaultWorkers || got.Lease != store.DefaultLease || got.Retention != defaultRetention {
+		t.Errorf("the defaults are %d, %s, %s", got.Workers, got.Lease, got.Retention)
+	}
+	o.Workers, o.Lease, o.Retention = 3, time.Minute, time.Hour
+	if got := New(o).opts; got.Workers != 3 || got.Lease != time.Minute || got.Retention != time.Hour {
+		t.Errorf("it is %d, %s, %s", got.Workers, got.Lease, got.Retention)
+	}
+}

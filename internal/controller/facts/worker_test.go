@@ -1,0 +1,25 @@
+package facts
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+
+	"go.uber.org/zap"
+
+	"github.com/liftlock/liftlock/internal/appset/evaluate"
+	"github.com/liftlock/liftlock/internal/sandbox"
+)
+
+// TestMain is the worker, too, that evaluates what strangers wrote.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == evaluate.Command {
+		if err := sandbox.Serve(context.Background(), os.Stdin, os.Stdout, evaluate.Handlers(zap.NewNop())); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}

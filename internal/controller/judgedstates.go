@@ -1,0 +1,109 @@
+package controller
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/verification"
+	"github.com/liftlock/liftlock/internal/store"
+)
+
+// Every process hears of every change in an Argo CD, some of them later than others, and each
+// would have the unit looked at again. So whoever has judged a unit leaves the digests of the
+// states that it had heard of: who hears of one of them afterwards has no news. A state that was
+// judged, and is not the last that was, is in nobody's record: an Application that comes back to
+// it is news.
+
+const (
+	// recentFor is how long a process may hear of a state after the first one did, and have no
+	// run for it.
+	recentFor = time.Minute
+	// maxJudgedStates bounds what is left about a unit. Of one with more the states are news to
+	// every process.
+	maxJudgedStates = 256
+)
+
+// recentStates are the newest states of Applications, and when they were heard of.
+type recentStates map[applicationID]recentState
+
+type recentState struct {
+	digest string
+	at     time.Time
+}
+
+// digestApp tells states of Applications apart, the same in every process. It is empty for one
+// that can't be told, which is never said to be judged.
+func digestApp(a *verification.App) string {
+	raw, err := json.Marshal(a)
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:12])
+}
+
+// noteState notes an Application's newest state; an empty one is that it is gone.
+func (x *applicationIndex) noteState(key wake.Key, id applicationID, digest string, now time.Time) {
+	if digest == "" {
+		delete(x.recent[key], id)
+		return
+	}
+	if x.recent[key] == nil {
+		x.recent[key] = recentStates{}
+	}
+	x.recent[key][id] = recentState{digest, now}
+}
+
+// takeRecentStates forgets what was heard of long ago, and gives the digests of the others, sorted.
+func (x *applicationIndex) takeRecentStates(key wake.Key, now time.Time) []string {
+	var out []string
+	for id, s := range x.recent[key] {
+		if age := now.Sub(s.at); age < 0 || age > recentFor {
+			delete(x.recent[key], id)
+			continue
+		}
+		out = append(out, s.digest)
+	}
+	if len(x.recent[key]) == 0 {
+		delete(x.recent, key)
+	}
+	if len(out) > maxJudgedStates {
+		return nil
+	}
+	slices.Sort(out)
+	return out
+}
+
+// judgedStatesKey is the store's key of the states that a unit was last judged with.
+func judgedStatesKey(u promotion.Unit) string { return "judgedStates|" + wake.UnitName(u) }
+
+// putJudgedStates leaves the states that a unit is judged with.
+func putJudgedStates(ctx context.Context, tx *store.Tx, u promotion.Unit, digests []string) error {
+	if len(digests) == 0 {
+		return tx.DeleteState(ctx, judgedStatesKey(u))
+	}
+	raw, err := json.Marshal(digests)
+	if err != nil {
+		return err
+	}
+	return tx.PutState(ctx, judgedStatesKey(u), raw)
+}
+
+// wereJudged says that the last judgement of a unit was made with all of these states.
+func (e *Controller) wereJudged(ctx context.Context, u promotion.Unit, digests []string) (bool, error) {
+	raw, ok, err := e.opts.Store.State(ctx, judgedStatesKey(u))
+	if err != nil || !ok {
+		return false, err
+	}
+	var judged []string
+	if json.Unmarshal(raw, &judged) != nil {
+		return false, nil // somebody else's form: the next judgement writes it anew
+	}
+	return !slices.ContainsFunc(digests, func(d string) bool { return !slices.Contains(judged, d) }), nil
+}
