@@ -9,7 +9,6 @@ import (
 
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
-	"github.com/liftlock/liftlock/internal/store"
 )
 
 // TestAStateIsJudgedOnce has two processes hear of the same states: who hears of one after it was

@@ -268,6 +268,14 @@ func (f *Forge) AppHookURL(slug string) (url string, err error) {
 	return url, err
 }
 
+// SetAppHook points an App's webhook at an address, as its owner would on its page.
+func (f *Forge) SetAppHook(slug, url, secret string) error {
+	return f.withApp(slug, func(a *app) error {
+		a.hook.url, a.hook.secret, a.hook.updated = url, secret, f.now()
+		return nil
+	})
+}
+
 // emitInstallation sends an App what happens to one of its installations; nobody subscribes to
 // that.
 func (f *Forge) emitInstallation(i *appInstallation, event, action string, more map[string]any) {

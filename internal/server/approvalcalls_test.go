@@ -2,8 +2,6 @@ package server_test
 
 import (
 	"testing"
-
-	"github.com/liftlock/liftlock/internal/emulator"
 )
 
 // approvedProd takes releases from dev after two approvals.
@@ -27,7 +25,7 @@ var approvedCalls = []forgeCall{
 // TestForgeCallsWithApprovals counts the calls of a promotion that two people approve, one after
 // the other, and says what each is good for.
 func TestForgeCallsWithApprovals(t *testing.T) {
-	s := startHarness(t, harnessOptions{face: emulator.GitHub, pipeline: pipelineYAML(nil, dev, approvedProd)})
+	s := startHarness(t, harnessOptions{face: githubFace(), pipeline: pipelineYAML(nil, dev, approvedProd)})
 	s.awaitJudged()
 	// What is in an environment at first came by nobody's pull request: then those that are open
 	// are read again, once, as one of them may have been merged meanwhile.

@@ -13,7 +13,7 @@ import (
 // nobody else from anything, also over a restart; it comes back when the suspension ends.
 func TestAppInSeveralOrganisations(t *testing.T) {
 	const other = "globex/fleet"
-	s := newHarness(t, harnessOptions{app: true, face: emulator.GitHub, pipeline: pipelineYAML(nil, dev, qa), repositoryLines: "  - {forge: hub, name: " + other + "}\n"})
+	s := newHarness(t, harnessOptions{face: emulator.GitHubApp, pipeline: pipelineYAML(nil, dev, qa), repositoryLines: "  - {forge: hub, name: " + other + "}\n"})
 	s.must("make the other repository", s.Forge.CreateRepo(other, emulator.RepoOptions{Author: "linus", Message: "A pipeline", Files: map[string]string{".liftlock.yaml": "broken"},
 		Access: map[string]emulator.Permission{"linus": emulator.Write}}))
 	s.must("install the App", s.Forge.InstallApp("liftlock", "globex"))
@@ -63,7 +63,7 @@ func TestAppInSeveralOrganisations(t *testing.T) {
 // steps of a promotion, others are exchanged, for Git too, and nothing is done twice or said to fail.
 func TestAppTokensEndDuringAPromotion(t *testing.T) {
 	clock := newSteppedClock()
-	s := startHarness(t, harnessOptions{app: true, face: emulator.GitHub, clock: clock, pipeline: pipelineYAML(nil, dev, manualQA)})
+	s := startHarness(t, harnessOptions{face: emulator.GitHubApp, clock: clock, pipeline: pipelineYAML(nil, dev, manualQA)})
 	end := func() {
 		clock.Step(2 * time.Minute) // one that is hardly there isn't given up
 		s.must("end the tokens", s.Forge.RevokeAppTokens("liftlock"))

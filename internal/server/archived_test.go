@@ -3,14 +3,12 @@ package server_test
 import (
 	"strings"
 	"testing"
-
-	"github.com/liftlock/liftlock/internal/emulator"
 )
 
 // TestArchivedRepository lets a repository rest while it is archived, without a run that fails, and
 // goes on once it isn't any more.
 func TestArchivedRepository(t *testing.T) {
-	s := startHarness(t, harnessOptions{face: emulator.GitHub, pipeline: pipelineYAML(nil, dev, qa)})
+	s := startHarness(t, harnessOptions{face: githubFace(), pipeline: pipelineYAML(nil, dev, qa)})
 	s.awaitJudged()
 	s.must("archive it", s.Forge.ArchiveRepository(repoName, true))
 	s.commitRelease("web", "1.1.0")

@@ -34,8 +34,10 @@ func (s *harness) releaseToProd(tag string) emulator.PullRequest {
 
 // TestQuestions asks in comments; every question is answered once, and what is
 // no new comment by a person is left alone.
-func TestQuestions(t *testing.T) {
-	s := startHarness(t, harnessOptions{})
+func TestQuestions(t *testing.T) { testQuestions(t, forgeFace()) }
+
+func testQuestions(t *testing.T, face emulator.Face) {
+	s := startHarness(t, harnessOptions{face: face})
 	robot := map[emulator.Face]string{emulator.GitHub: "robot", emulator.GitLab: "project_1_bot_4ffca233d8298ea1"}[s.Forge.Face()] // GitLab shows a bot by its name
 	s.must("add an app", s.Forge.AddUser(robot, "token-of-robot", emulator.UserOptions{Bot: true}))
 	p := s.releaseToProd("1.1.0")
@@ -88,10 +90,10 @@ func TestQuestions(t *testing.T) {
 		if slices.Contains(ignored, c.ID) && len(c.Reactions) > 0 {
 			t.Errorf("comment %q got %v", c.Body, c.Reactions)
 		}
-		if c.User != bot && len(c.Reactions) > 1 {
+		if c.User != s.bot && len(c.Reactions) > 1 {
 			t.Errorf("comment %q got %v", c.Body, c.Reactions)
 		}
-		if c.User == bot && strings.HasPrefix(c.Body, "<!-- liftlock:answer id=") {
+		if c.User == s.bot && strings.HasPrefix(c.Body, "<!-- liftlock:answer id=") {
 			mark, _, _ := strings.Cut(c.Body, "-->")
 			answers[mark]++
 		}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/emulator/story"
 	"github.com/liftlock/liftlock/internal/server"
 	"github.com/liftlock/liftlock/internal/store"
 )
@@ -151,19 +152,37 @@ func TestWebhooksOff(t *testing.T) {
 func TestHookIsManaged(t *testing.T) {
 	clock := newSteppedClock()
 	s := startHarness(t, harnessOptions{manageHook: true, clock: clock})
-	good := func() (bool, string) {
-		hooks, err := s.Forge.Hooks(repoName)
-		s.must("list the hooks", err)
-		return len(hooks) == 1 && hooks[0].Active && len(hooks[0].Events) > 3 && hooks[0].URL == s.url+"/webhooks/hub", fmt.Sprintf("%+v", hooks)
-	}
-	s.waitFor("the hook is made", good)
+	s.waitFor("the hook is made", s.hookIsGood)
 	s.awaitJudged()
-	s.must("spoil the hook", s.Forge.SetHookEvents(repoName, s.url+"/webhooks/hub", map[emulator.Face]string{emulator.GitHub: "push", emulator.GitLab: "push_events"}[s.Forge.Face()]))
-	s.waitFor("the hook is spoilt", func() (bool, string) { ok, seen := good(); return !ok, seen })
+	s.spoilHook()
+	s.waitFor("the hook is spoilt", func() (bool, string) { ok, seen := s.hookIsGood(); return !ok, seen })
 	clock.Step(10 * time.Minute)
-	s.waitFor("the hook is repaired", good)
+	s.waitFor("the hook is repaired", s.hookIsGood)
 	s.commitRelease("web", "1.1.0")
 	s.awaitPromotion("web", "qa", "1.1.0")
+}
+
+// hookIsGood says whether the server is sent what happens in the repository, by one webhook.
+func (s *harness) hookIsGood() (bool, string) {
+	hooks, err := s.Forge.Hooks(repoName)
+	s.must("list the hooks", err)
+	address := s.url + "/webhooks/hub"
+	if s.isApp() {
+		url, err := s.Forge.AppHookURL(story.AppSlug)
+		s.must("read the App's hook", err)
+		return url == address && len(hooks) == 0, fmt.Sprintf("%s, and %+v", url, hooks)
+	}
+	return len(hooks) == 1 && hooks[0].Active && len(hooks[0].Events) > 3 && hooks[0].URL == address, fmt.Sprintf("%+v", hooks)
+}
+
+// spoilHook changes the webhook as an administrator can by mistake.
+func (s *harness) spoilHook() {
+	s.t.Helper()
+	if s.isApp() {
+		s.must("spoil the App's hook", s.Forge.SetAppHook(story.AppSlug, "http://127.0.0.1:9/webhooks/hub", secret))
+		return
+	}
+	s.must("spoil the hook", s.Forge.SetHookEvents(repoName, s.url+"/webhooks/hub", map[emulator.Face]string{emulator.GitHub: "push", emulator.GitLab: "push_events"}[s.Forge.Face()]))
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }

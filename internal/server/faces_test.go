@@ -1,24 +1,86 @@
 package server_test
 
 import (
+	"cmp"
+	"os"
 	"testing"
 
 	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/emulator/story"
 )
 
-// TestOnGitLab tells a few of the stories on GitLab's face too. make stories FORGE=gitlab tells
-// all of them on it.
-func TestOnGitLab(t *testing.T) {
-	if forgeFace() == emulator.GitLab {
-		t.Skip("all stories are told on it")
+// forgeFace is the face of the forge that the stories are told on: GitHub's, unless the
+// environment has another FORGE.
+func forgeFace() emulator.Face { return cmp.Or(emulator.Face(os.Getenv("FORGE")), emulator.GitHub) }
+
+// githubFace is GitHub's, for stories of what it alone has: as an App where FORGE says so.
+func githubFace() emulator.Face {
+	if forgeFace() == emulator.GitHubApp {
+		return emulator.GitHubApp
 	}
-	for name, run := range map[string]func(*testing.T, emulator.Face){
-		"the main job and a lost database": testStory,
-		"branches":                         testStoryOnBranches,
-		"a batch":                          testBatch,
-		"a revert by command":              testRevertByCommand,
-		"a person's squash":                testSquashByPerson,
-	} {
-		t.Run(name, func(t *testing.T) { run(t, emulator.GitLab) })
+	return emulator.GitHub
+}
+
+// eachFace runs a test on the faces of the forge.
+func eachFace(t *testing.T, test func(t *testing.T, face emulator.Face)) {
+	t.Helper()
+	for _, face := range []emulator.Face{githubFace(), emulator.GitLab} {
+		t.Run(string(face), func(t *testing.T) { test(t, face) })
+	}
+}
+
+// skipOnGitLab skips what can't hold on GitLab's face.
+func skipOnGitLab(t *testing.T, why string) {
+	t.Helper()
+	if forgeFace() == emulator.GitLab {
+		t.Skip("not on GitLab: " + why)
+	}
+}
+
+// isApp says whether the server works as a GitHub App, which is installed in acme.
+func (s *harness) isApp() bool { return s.opts.face == emulator.GitHubApp }
+
+// addBot makes the account that the server works as.
+func (s *harness) addBot() {
+	s.t.Helper()
+	if s.isApp() {
+		as, err := story.NewAppIdentity(s.Forge, s.dir, "acme", s.opts.manageHook)
+		s.must("register the App", err)
+		s.bot, s.auth = as.Login, as.Auth
+		return
+	}
+	s.bot, s.auth = "liftlock-bot", "{token: "+botToken+"}"
+	s.must("add the bot", s.Forge.AddUser(s.bot, botToken, emulator.UserOptions{}))
+}
+
+// makeHook points a webhook at the server by hand: the repository's, or the App's, which is one
+// for all repositories.
+func (s *harness) makeHook() {
+	s.t.Helper()
+	h := emulator.Hook{URL: s.url + "/webhooks/hub", Secret: secret, Active: true}
+	if s.isApp() {
+		s.must("point the App's hook at the server", s.Forge.SetAppHook(story.AppSlug, h.URL, h.Secret))
+		return
+	}
+	s.must("make a hook", s.Forge.AddHook(repoName, "linus", h))
+}
+
+// TestOtherFaces tells a few of the stories on the other faces too. make stories FORGE=github-app
+// and FORGE=gitlab tell all of them there.
+func TestOtherFaces(t *testing.T) {
+	for _, face := range []emulator.Face{emulator.GitHubApp, emulator.GitLab} {
+		if forgeFace() == face {
+			continue // all stories are told on it
+		}
+		for name, run := range map[string]func(*testing.T, emulator.Face){
+			"the main job and a lost database": testStory,
+			"branches":                         testStoryOnBranches,
+			"a batch":                          testBatch,
+			"a revert by command":              testRevertByCommand,
+			"questions in comments":            testQuestions,
+			"a person's squash":                testSquashByPerson,
+		} {
+			t.Run(string(face)+"/"+name, func(t *testing.T) { run(t, face) })
+		}
 	}
 }

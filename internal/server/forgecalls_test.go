@@ -48,7 +48,7 @@ func TestForgeCallsOfAPromotion(t *testing.T) {
 		// nobody may push, every release has one.
 		another map[string]int
 	}{
-		{emulator.GitHub, githubCalls, nil},
+		{githubFace(), githubCalls, nil},
 		{emulator.GitLab, gitlabCalls, map[string]int{"GET /projects/{id}/merge_requests/{merge_request_iid}": 2}},
 	} {
 		t.Run(string(c.face), func(t *testing.T) {

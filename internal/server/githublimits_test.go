@@ -22,16 +22,16 @@ func TestPromotionsAtOnceOnGitHub(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		share int
-		app   bool
+		face  emulator.Face
 	}{
-		{"as published with a token", 1, false}, {"as published as an App", 1, true},
-		{"a tenth with a token", 10, false}, {"a tenth as an App", 10, true},
+		{"as published with a token", 1, emulator.GitHub}, {"as published as an App", 1, emulator.GitHubApp},
+		{"a tenth with a token", 10, emulator.GitHub}, {"a tenth as an App", 10, emulator.GitHubApp},
 	} {
-		if !*runLong && c.app == (c.share == 1) {
+		if !*runLong && (c.face == emulator.GitHubApp) == (c.share == 1) {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {
-			s := startAtOnce(t, promotions, harnessOptions{face: emulator.GitHub, app: c.app, rateLimit: githubHourly / c.share, secondaryShare: c.share, forgeLines: "    publicLimits: true\n"})
+			s := startAtOnce(t, promotions, harnessOptions{face: c.face, rateLimit: githubHourly / c.share, secondaryShare: c.share, forgeLines: "    publicLimits: true\n"})
 			s.promoteAtOnce(step, s.awaitNothingDue)
 			if refused := s.Forge.Limited(); c.share == 1 && refused > 0 {
 				t.Errorf("%d calls were refused", refused)

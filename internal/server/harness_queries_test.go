@@ -119,7 +119,7 @@ func (s *harness) listPulls(component, env string) []emulator.PullRequest {
 	all, err := s.ownPulls()
 	s.must("list the pull requests", err)
 	return slices.DeleteFunc(all, func(p emulator.PullRequest) bool {
-		return p.Branch != promotion.Branch("shop", env, component) || p.Author != bot
+		return p.Branch != promotion.Branch("shop", env, component) || p.Author != s.bot
 	})
 }
 
@@ -254,10 +254,10 @@ func (s *harness) awaitReaction(number int, id int64, content string) string {
 	answer := ""
 	s.waitFor(fmt.Sprintf("comment %d on #%d gets the reaction %s", id, number, content), func() (bool, string) {
 		p := s.readPull(number)
-		answer = findReply(&p, id)
+		answer = s.findReply(&p, id)
 		for _, c := range p.Comments {
 			if c.ID == id {
-				return slices.Contains(c.Reactions, bot+" "+content), fmt.Sprintf("%v, answer %q", c.Reactions, answer)
+				return slices.Contains(c.Reactions, s.bot+" "+content), fmt.Sprintf("%v, answer %q", c.Reactions, answer)
 			}
 		}
 		return false, "no such comment"
@@ -265,9 +265,9 @@ func (s *harness) awaitReaction(number int, id int64, content string) string {
 	return answer
 }
 
-func findReply(p *emulator.PullRequest, id int64) string {
+func (s *harness) findReply(p *emulator.PullRequest, id int64) string {
 	for _, c := range p.Comments {
-		if c.User == bot && strings.HasPrefix(c.Body, fmt.Sprintf("<!-- liftlock:answer id=%d -->", id)) {
+		if c.User == s.bot && strings.HasPrefix(c.Body, fmt.Sprintf("<!-- liftlock:answer id=%d -->", id)) {
 			return c.Body
 		}
 	}

@@ -21,7 +21,6 @@ import (
 	"github.com/liftlock/liftlock/internal/appset/evaluate"
 	"github.com/liftlock/liftlock/internal/config"
 	"github.com/liftlock/liftlock/internal/emulator"
-	"github.com/liftlock/liftlock/internal/emulator/story"
 	"github.com/liftlock/liftlock/internal/sandbox"
 	"github.com/liftlock/liftlock/internal/server"
 )
@@ -62,7 +61,7 @@ func TestMain(m *testing.M) {
 
 const (
 	repoName = "acme/fleet"
-	bot      = "liftlock-bot"
+	botToken = "token-of-the-bot"
 	secret   = "a-webhook-secret"
 
 	// pollInterval is how often a test looks.
@@ -94,15 +93,13 @@ type harnessOptions struct {
 	plugin          string                             // of Argo CD's, which renders every target; empty: none
 	poll            time.Duration                      // 0: an hour
 	sweep           time.Duration                      // 0: an hour
-	manageHook      bool                               // manageWebhooks
+	manageHook      bool                               // the server looks after its webhook
 	noHook          bool                               // webhooks off
-	app             bool                               // it works as a GitHub App, installed in acme, whose webhook it manages
 	access          map[string]emulator.Permission     // changes to who may do what
 	store           string                             // address of the database; empty: SQLite
 	clock           *steppedClock                      // nil: the real one
 	seams           server.Seams
-	timings         emulator.Timings // of Argo CD; zero: FastTimings
-	botScopes       []string
+	timings         emulator.Timings       // of Argo CD; zero: FastTimings
 	face            emulator.Face          // of the forge; empty: FORGE's
 	publicLimits    bool                   // GitLab's face: those of gitlab.com to single calls
 	rateLimit       int                    // of the forge, calls of an account; 0: its own
@@ -128,6 +125,7 @@ type harness struct {
 	logs *observer.ObservedLogs
 	url  string // the server's
 
+	bot  string // the login of its account
 	auth string // how it proves who it is
 	stop func() // ends the server; nil when none runs
 }
@@ -135,18 +133,6 @@ type harness struct {
 // accounts are all who have an account besides the bot.
 var accounts = map[string]emulator.Permission{
 	"linus": emulator.Write, "ada": emulator.Write, "grace": emulator.Write, "rita": emulator.Read, "mallory": emulator.NoPermission,
-}
-
-// forgeFace is the face of the forge that the stories are told on: GitHub's, unless the
-// environment has another FORGE.
-func forgeFace() emulator.Face { return cmp.Or(emulator.Face(os.Getenv("FORGE")), emulator.GitHub) }
-
-// skipOnGitLab skips what can't hold on GitLab's face.
-func skipOnGitLab(t *testing.T, why string) {
-	t.Helper()
-	if forgeFace() == emulator.GitLab {
-		t.Skip("not on GitLab: " + why)
-	}
 }
 
 // mention is how people write a pull request's number.
@@ -192,6 +178,7 @@ func newHarness(t testing.TB, p harnessOptions) *harness {
 	if p.branches != nil {
 		p.pipeline = withBranches(p.pipeline, p.branches)
 	}
+	p.face = cmp.Or(p.face, forgeFace())
 	if p.poll == 0 {
 		p.poll = time.Hour
 	}
@@ -202,7 +189,7 @@ func newHarness(t testing.TB, p harnessOptions) *harness {
 		p.timings = emulator.FastTimings()
 	}
 	s := &harness{t: t, opts: p, dir: t.TempDir()}
-	o := emulator.Options{Dir: filepath.Join(s.dir, "world"), Timings: p.timings, Face: cmp.Or(p.face, forgeFace()),
+	o := emulator.Options{Dir: filepath.Join(s.dir, "world"), Timings: p.timings, Face: p.face,
 		KeepHooks:    !p.manageHook, // nobody would enable one again that was made by hand
 		PublicLimits: p.publicLimits, RateLimit: p.rateLimit, SecondaryShare: p.secondaryShare}
 	if p.clock != nil {
@@ -216,14 +203,8 @@ func newHarness(t testing.TB, p harnessOptions) *harness {
 		}
 	})
 	s.Simulation = w
-	s.must("add the bot", w.Forge.AddUser(bot, "token-of-the-bot", emulator.UserOptions{Scopes: p.botScopes}))
-	access := map[string]emulator.Permission{bot: emulator.Admin}
-	s.auth = "{token: token-of-the-bot}"
-	if p.app {
-		as, err := story.NewIdentity(w.Forge, emulator.GitHubApp, s.dir, "acme")
-		s.must("register the App", err)
-		s.auth = as.Auth
-	}
+	s.addBot()
+	access := map[string]emulator.Permission{s.bot: emulator.Admin}
 	for login, perm := range accounts {
 		s.must("add "+login, w.Forge.AddUser(login, "token-of-"+login, emulator.UserOptions{}))
 		access[login] = perm
@@ -280,8 +261,8 @@ func (s *harness) start() {
 	s.must("build the server", err)
 	first := s.url == ""
 	s.url = srv.URL()
-	if first && !s.opts.noHook && !s.opts.manageHook && !s.opts.app {
-		s.must("make a hook", s.Forge.AddHook(repoName, bot, emulator.Hook{URL: s.url + "/webhooks/hub", Secret: secret, Active: true}))
+	if first && !s.opts.noHook && !s.opts.manageHook {
+		s.makeHook()
 	}
 	end := s.run(srv)
 	ended := false
@@ -339,7 +320,7 @@ forges:
   tokens:
     - {name: ops, role: operator, token: a-token-of-an-operator}
     - {name: eyes, role: viewer, token: a-token-of-a-viewer}
-%s`, cmp.Or(s.opts.externalURL, "http://server.example"), cmp.Or(s.opts.store, "sqlite://"+filepath.Join(s.dir, "data", "liftlock.db")), filepath.Join(s.dir, "data"), s.Forge.Face(), s.Forge.APIURL(), s.auth, secret, s.opts.forgeLines, repoName, s.opts.manageHook, s.opts.repositoryLines,
+%s`, cmp.Or(s.opts.externalURL, "http://server.example"), cmp.Or(s.opts.store, "sqlite://"+filepath.Join(s.dir, "data", "liftlock.db")), filepath.Join(s.dir, "data"), s.Forge.Face(), s.Forge.APIURL(), s.auth, secret, s.opts.forgeLines, repoName, s.opts.manageHook && !s.isApp(), s.opts.repositoryLines,
 		filepath.Join(s.dir, "kubeconfig"), s.opts.argocdLines, s.opts.serverLines)
 	s.must("write the server's file", os.WriteFile(file, []byte(text), 0o600))
 	cfg, err := config.Load(file, os.LookupEnv)
@@ -347,7 +328,7 @@ forges:
 	cfg.Listen = listen
 	// Tests are in more of a hurry than the file allows.
 	cfg.SweepInterval, cfg.Repositories[0].PollInterval = s.opts.sweep, s.opts.poll
-	if s.opts.manageHook || s.opts.app {
+	if s.opts.manageHook {
 		if s.url == "" {
 			s.url = "http://" + freeAddress(s.t)
 			cfg.Listen = strings.TrimPrefix(s.url, "http://")

@@ -63,15 +63,26 @@ func hasCode(why []api.Reason, code string) bool {
 	return slices.ContainsFunc(why, func(r api.Reason) bool { return r.Code == code })
 }
 
-// What is called of the forge's API in a sweep, for a pull request that is open, where a webhook is
-// managed, and once an hour for what is looked at.
-var idleCalls = map[emulator.Face]struct{ sweep, open, hook, rules []string }{
+// idleCalls are what is called of the forge's API in a sweep, for a pull request that is open,
+// where a webhook is managed, and once an hour: in any case, and for what is open.
+type idleCalls struct{ sweep, open, hook, hourly, rules []string }
+
+// githubRules are read as its commits have no signatures: whether any are demanded.
+var githubRules = []string{"GET /repos/{owner}/{repo}", "GET /repos/{owner}/{repo}/branches/{branch}/protection", "GET /repos/{owner}/{repo}/rules/branches/{branch}"}
+
+var idleCallsByFace = map[emulator.Face]idleCalls{
 	emulator.GitHub: {
 		sweep: []string{"GET /repos/{owner}/{repo}", "GET /repos/{owner}/{repo}/pulls"},
 		open:  []string{"POST /graphql"},
 		hook:  []string{"GET /repos/{owner}/{repo}/hooks", "GET /repos/{owner}/{repo}/hooks/{id}/deliveries"},
-		// Whether signatures are demanded, as its commits have none.
-		rules: []string{"GET /repos/{owner}/{repo}", "GET /repos/{owner}/{repo}/branches/{branch}/protection", "GET /repos/{owner}/{repo}/rules/branches/{branch}"},
+		rules: githubRules,
+	},
+	emulator.GitHubApp: {
+		sweep:  []string{"GET /repos/{owner}/{repo}", "GET /repos/{owner}/{repo}/pulls"},
+		open:   []string{"POST /graphql"},
+		hook:   []string{"GET /app", "GET /app/installations", "GET /app/hook/config", "GET /app/hook/deliveries"}, // for all its repositories
+		hourly: []string{"POST /app/installations/{id}/access_tokens"},
+		rules:  append([]string{"GET /repos/{owner}/{repo}/branches/{branch}"}, githubRules...), // it is shown no protection
 	},
 	emulator.GitLab: {
 		sweep: []string{"GET /projects/{id}", "GET /projects/{id}/merge_requests"},
@@ -119,7 +130,7 @@ func TestIdleForgeCalls(t *testing.T) {
 				"GET /{owner}/{repo}.git/info/refs?service=git-upload-pack": polls,
 				"POST /{owner}/{repo}.git/git-upload-pack":                  polls,
 			}
-			rest, calls := 0, idleCalls[s.Forge.Face()]
+			rest, calls := 0, idleCallsByFace[s.opts.face]
 			add := func(routes []string, times int) {
 				for _, route := range routes {
 					want[route] += times
@@ -128,6 +139,7 @@ func TestIdleForgeCalls(t *testing.T) {
 			}
 			add(calls.hook, hooks)
 			add(calls.sweep, sweeps)
+			add(calls.hourly, 1)
 			if c.open {
 				add(calls.open, sweeps)
 				add(calls.rules, 1) // remembered for an hour

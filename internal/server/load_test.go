@@ -29,7 +29,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/liftlock/liftlock/internal/config"
-	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/server"
 )
 
@@ -572,7 +571,7 @@ func (c *pacedConn) Write(p []byte) (int, error) {
 // the forge's own address keep no delivery out; and that what make load sends is what
 // the server reads.
 func TestStrangersStall(t *testing.T) {
-	s := startHarness(t, harnessOptions{face: emulator.GitHub, noHook: true}) // whose deliveries make load sends
+	s := startHarness(t, harnessOptions{face: githubFace(), noHook: true}) // whose deliveries make load sends
 	address := strings.TrimPrefix(s.url, "http://")
 	small, large := newSignedRequest(pullPayload(7, 25<<10), "guess"), newSignedRequest(bytes.Repeat([]byte("x"), 24_000_000), "guess")
 	stall := func(r signedRequest, size int) {

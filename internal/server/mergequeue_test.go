@@ -14,18 +14,16 @@ import (
 // withQueue runs a test in worlds whose forges merge by a queue: GitLab's merge trains and GitHub's
 // merge queue.
 func withQueue(t *testing.T, p harnessOptions, test func(t *testing.T, s *harness)) {
-	for _, face := range []emulator.Face{emulator.GitLab, emulator.GitHub} {
-		t.Run(string(face), func(t *testing.T) {
-			p := p
-			p.face, p.gitlab.QueueMerges = face, true
-			s := startHarness(t, p)
-			if face == emulator.GitHub {
-				s.must("merge by a queue", s.Forge.Protect(repoName, "main", emulator.Protection{Queue: &emulator.MergeQueue{}, Ruleset: "queue"}))
-			}
-			s.awaitJudged()
-			test(t, s)
-		})
-	}
+	eachFace(t, func(t *testing.T, face emulator.Face) {
+		p := p
+		p.face, p.gitlab.QueueMerges = face, true
+		s := startHarness(t, p)
+		if s.Forge.Face() == emulator.GitHub {
+			s.must("merge by a queue", s.Forge.Protect(repoName, "main", emulator.Protection{Queue: &emulator.MergeQueue{}, Ruleset: "queue"}))
+		}
+		s.awaitJudged()
+		test(t, s)
+	})
 }
 
 // countJoins counts the calls that join the queue or leave it.
@@ -172,7 +170,7 @@ func testDroppedFromTheMergeQueue(t *testing.T, s *harness) {
 // TestMergeGroups has two promotions and a stranger's pull request land as one group of GitHub's
 // merge queue, which requires Liftlock's status of it; and a group without any of Liftlock's.
 func TestMergeGroups(t *testing.T) {
-	s := startHarness(t, harnessOptions{face: emulator.GitHub, components: []string{"web", "api"}, pipeline: pipelineYAML(nil, dev, qa)})
+	s := startHarness(t, harnessOptions{face: githubFace(), components: []string{"web", "api"}, pipeline: pipelineYAML(nil, dev, qa)})
 	s.must("merge by a queue", s.Forge.Protect(repoName, "main", emulator.Protection{Queue: &emulator.MergeQueue{}, Contexts: []string{act.StatusContext}, Ruleset: "queue"}))
 	s.awaitJudged()
 	openStranger := func(branch string) int {

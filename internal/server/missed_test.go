@@ -13,7 +13,7 @@ import (
 
 // facesWithLists are those of the forges that list what they couldn't deliver, and the word in the
 // address of the list.
-var facesWithLists = map[emulator.Face]string{emulator.GitHub: "deliveries", emulator.GitLab: "events"}
+var facesWithLists = map[emulator.Face]string{emulator.GitHub: "deliveries", emulator.GitHubApp: "deliveries", emulator.GitLab: "events"}
 
 const missedText = "deliveries of the webhook were missed"
 
@@ -96,7 +96,7 @@ func TestDroppedDeliveries(t *testing.T) {
 			id := s.addComment(p.Number, "ada", "/liftlock status")
 			s.awaitIdle()
 			was := s.readPull(p.Number)
-			if answered := findReply(&was, id); answered != "" {
+			if answered := s.findReply(&was, id); answered != "" {
 				t.Fatalf("it was found without a delivery: %s", answered)
 			}
 			s.Forge.ResetCalls()

@@ -10,7 +10,7 @@ import (
 // TestWhatIsOnlySaidStopsNoMerge: neither a locked conversation nor a commit that GitHub takes no
 // more statuses for keeps a release from its way.
 func TestWhatIsOnlySaidStopsNoMerge(t *testing.T) {
-	s := startHarness(t, harnessOptions{face: emulator.GitHub, pipeline: pipelineYAML(nil, dev, qa)})
+	s := startHarness(t, harnessOptions{face: githubFace(), pipeline: pipelineYAML(nil, dev, qa)})
 	s.awaitJudged()
 	s.injectFault(emulator.Fault{Method: "POST", Path: "/issues/[0-9]+/comments$", Times: -1, Status: http.StatusForbidden,
 		Body: `{"message":"Unable to create comment because issue is locked."}`})

@@ -90,7 +90,7 @@ func TestOneRepositoryIsOutOfReach(t *testing.T) {
 	s.commitRelease("web", "1.1.0")
 	s.awaitMerged(s.awaitPromotion("web", "qa", "1.1.0").Number)
 	s.must("make the repository", s.Forge.CreateRepo(lost, emulator.RepoOptions{Author: "linus", Message: "A pipeline", Files: map[string]string{".liftlock.yaml": "broken"},
-		Access: map[string]emulator.Permission{bot: emulator.Admin, "linus": emulator.Write}}))
+		Access: map[string]emulator.Permission{s.bot: emulator.Admin, "linus": emulator.Write}}))
 	s.waitFor("the repository is looked at", func() (bool, string) {
 		_, text := s.getText("/readyz")
 		seen, err := s.readTroubles()
@@ -104,11 +104,15 @@ func TestMissingScope(t *testing.T) {
 	s := startHarness(t, harnessOptions{})
 	s.awaitJudged()
 	said, needs, body := "not accessible by personal access token", "needs one of [repo]", `{"message":"Resource not accessible by personal access token"}`
-	if s.Forge.Face() == emulator.GitLab {
+	header := http.Header{"X-Accepted-Oauth-Scopes": {"repo"}, "X-Oauth-Scopes": {"read:org"}}
+	switch {
+	case s.isApp():
+		said, needs, body = "not accessible by integration", "needs the permission pull_requests=write", `{"message":"Resource not accessible by integration"}`
+		header = http.Header{"X-Accepted-Github-Permissions": {"pull_requests=write"}}
+	case s.Forge.Face() == emulator.GitLab:
 		said, needs, body = "higher privileges", "needs the scope api", `{"error":"insufficient_scope","error_description":"The request requires higher privileges than provided by the access token.","scope":"api"}`
 	}
-	s.injectFault(emulator.Fault{Method: "POST", Path: s.paths().pulls + "$", Times: -1, Status: http.StatusForbidden,
-		Header: http.Header{"X-Accepted-Oauth-Scopes": {"repo"}, "X-Oauth-Scopes": {"read:org"}}, Body: body})
+	s.injectFault(emulator.Fault{Method: "POST", Path: s.paths().pulls + "$", Times: -1, Status: http.StatusForbidden, Header: header, Body: body})
 	s.commitRelease("web", "1.1.0")
 	s.waitFor("the log names the scope", func() (bool, string) { return s.countLogged(needs) > 0 && s.countLogged(said) > 0, "" })
 	logged := func() (bool, string) {

@@ -13,12 +13,12 @@ func TestOnlyUpToDateIsMerged(t *testing.T) {
 	for name, o := range map[string]harnessOptions{
 		"GitLab with semi-linear history": {face: emulator.GitLab, pipeline: auto, gitlab: emulator.GitLabProject{MergeMethod: "rebase_merge"}},
 		"GitLab by fast-forward":          {face: emulator.GitLab, pipeline: pipelineYAML([]string{"merge: {method: rebase}"}, dev, qa)},
-		"GitHub with strict checks":       {face: emulator.GitHub, pipeline: auto},
+		"GitHub with strict checks":       {face: githubFace(), pipeline: auto},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o.components = []string{"web", "api", "jobs"}
 			s := startHarness(t, o)
-			if o.face == emulator.GitHub {
+			if s.Forge.Face() == emulator.GitHub {
 				s.must("protect main", s.Forge.Protect(repoName, "main", emulator.Protection{Strict: true, Contexts: []string{"liftlock"}}))
 			}
 			s.awaitJudged()

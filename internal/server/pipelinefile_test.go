@@ -135,7 +135,7 @@ func TestOthersPullRequests(t *testing.T) {
 	s.awaitPull(n, "has the failing status though it is a fork's", func(p *emulator.PullRequest) bool {
 		st := liftlockStatus(p.Statuses)
 		if s.Forge.Face() == emulator.GitLab { // a fork's commits have their statuses there
-			return slices.ContainsFunc(p.Comments, func(c emulator.Comment) bool { return c.User == bot && strings.Contains(c.Body, where) })
+			return slices.ContainsFunc(p.Comments, func(c emulator.Comment) bool { return c.User == s.bot && strings.Contains(c.Body, where) })
 		}
 		return st.State == "failure" && strings.Contains(st.Description, where)
 	})

@@ -105,7 +105,7 @@ func newPushAndCreate(b *testing.B, s *harness) *pushAndCreate {
 	p := &pushAndCreate{s: s, clone: filepath.Join(b.TempDir(), "alone.git"), url: s.Forge.URL() + "/" + repoName + ".git"}
 	p.git("clone", "-q", "--bare", p.url, p.clone)
 	var err error
-	p.driver, err = github.New(github.Options{URL: s.Forge.APIURL(), Token: "token-of-the-bot"})
+	p.driver, err = github.New(github.Options{URL: s.Forge.APIURL(), Token: botToken})
 	s.must("make a driver", err)
 	return p
 }
@@ -127,7 +127,7 @@ func (p *pushAndCreate) run(n int) time.Duration {
 func (p *pushAndCreate) git(args ...string) string {
 	p.s.t.Helper()
 	c := exec.Command("git", args...)
-	basic := base64.StdEncoding.EncodeToString([]byte("x-access-token:token-of-the-bot"))
+	basic := base64.StdEncoding.EncodeToString([]byte("x-access-token:" + botToken))
 	c.Env = append(os.Environ(), "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=http.extraHeader", "GIT_CONFIG_VALUE_0=Authorization: Basic "+basic)
 	out, err := c.Output()
 	p.s.must("git "+args[0], err)

@@ -8,20 +8,12 @@ import (
 	"github.com/liftlock/liftlock/internal/emulator"
 )
 
-// eachFace runs a test on the faces of the forge.
-func eachFace(t *testing.T, test func(t *testing.T, face emulator.Face)) {
-	t.Helper()
-	for _, face := range []emulator.Face{emulator.GitHub, emulator.GitLab} {
-		t.Run(string(face), func(t *testing.T) { test(t, face) })
-	}
-}
-
 // replaceRepository has the repository give its name up for moved, and somebody make another under it.
 func (s *harness) replaceRepository(moved string) {
 	s.t.Helper()
 	s.must("give the name up", s.Forge.MoveRepository(repoName, moved))
-	s.must("make another", s.Forge.CreateRepo(repoName, emulator.RepoOptions{Author: "linus", Message: "Overlays", Files: maps.Clone(s.repositoryFiles()), Access: map[string]emulator.Permission{bot: emulator.Admin, "linus": emulator.Write}, GitLab: s.opts.project()}))
-	s.must("make its hook", s.Forge.AddHook(repoName, "linus", emulator.Hook{URL: s.url + "/webhooks/hub", Secret: secret, Active: true}))
+	s.must("make another", s.Forge.CreateRepo(repoName, emulator.RepoOptions{Author: "linus", Message: "Overlays", Files: maps.Clone(s.repositoryFiles()), Access: map[string]emulator.Permission{s.bot: emulator.Admin, "linus": emulator.Write}, GitLab: s.opts.project()}))
+	s.makeHook()
 	s.commitRelease("web", "6.6.6")
 }
 
@@ -46,7 +38,7 @@ func TestReplacedRepository(t *testing.T) {
 			pulls, err := s.Forge.Pulls(repoName)
 			s.must("list its pull requests", err)
 			for _, p := range pulls {
-				if p.Author == bot {
+				if p.Author == s.bot {
 					t.Errorf("#%d was opened in it: %s", p.Number, p.Title)
 				}
 			}

@@ -32,20 +32,20 @@ func writeSigningKey(t *testing.T) string {
 func TestSignaturesRequired(t *testing.T) {
 	key := "signing: {sshKeyFile: " + writeSigningKey(t) + "}\n"
 	for name, c := range map[string]struct {
-		app   bool
+		face  emulator.Face
 		lines string
 		cure  string // that the environment names; empty: it merges
 	}{
-		"without a key":       {false, "", "signing.sshKeyFile"},
-		"with a key":          {false, key, ""},
-		"an App":              {true, "", "signing: forge"},
-		"an App with a key":   {true, key, "signing: forge"},
-		"an App by the forge": {true, "signing: forge\n", ""},
+		"without a key":       {emulator.GitHub, "", "signing.sshKeyFile"},
+		"with a key":          {emulator.GitHub, key, ""},
+		"an App":              {emulator.GitHubApp, "", "signing: forge"},
+		"an App with a key":   {emulator.GitHubApp, key, "signing: forge"},
+		"an App by the forge": {emulator.GitHubApp, "signing: forge\n", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := startHarness(t, harnessOptions{pipeline: pipelineYAML(nil, dev, qa), face: emulator.GitHub, app: c.app, serverLines: c.lines})
+			s := startHarness(t, harnessOptions{pipeline: pipelineYAML(nil, dev, qa), face: c.face, serverLines: c.lines})
 			demanded := emulator.Protection{Signatures: true}
-			if c.app {
+			if s.isApp() {
 				demanded.Ruleset = "signed" // an App sees no classic protection
 			}
 			s.must("demand signatures", s.Forge.Protect(repoName, "main", demanded))
@@ -57,7 +57,7 @@ func TestSignaturesRequired(t *testing.T) {
 				s.awaitVerified("web", "qa", "1.1.0")
 				s.awaitMerged(1)
 				made := 0
-				if c.app {
+				if s.isApp() {
 					made = 1
 				}
 				for _, call := range []string{"POST /repos/{owner}/{repo}/git/trees", "POST /repos/{owner}/{repo}/git/commits"} {
@@ -73,7 +73,7 @@ func TestSignaturesRequired(t *testing.T) {
 			if n := s.countOpenings(); n != 0 {
 				t.Errorf("%d pull requests were opened that can't be merged", n)
 			}
-			if c.app {
+			if s.isApp() {
 				return // it isn't told of rules
 			}
 			s.must("demand none", s.Forge.Protect(repoName, "main", emulator.Protection{}))

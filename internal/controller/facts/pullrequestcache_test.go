@@ -2,10 +2,13 @@ package facts
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/store"
@@ -119,5 +122,81 @@ func TestTheNewerReadWins(t *testing.T) {
 	check()
 	if at, due, err := o.store.(*store.Store).NextDue(t.Context()); err != nil || !due || at.After(now) {
 		t.Errorf("what the list says otherwise is not read again: %s %t %v", at, due, err)
+	}
+}
+
+// longHistory is a forge with a repository that has had many pull requests.
+type longHistory struct {
+	forge.Forge
+	all    []forge.PullRequest // the last that was updated first
+	sinces []time.Time         // that were listed
+	read   int                 // pull requests that were given
+}
+
+func (f *longHistory) PullRequests(_ context.Context, _ forge.Repo, since time.Time) ([]forge.PullRequest, error) {
+	f.sinces = append(f.sinces, since)
+	i := slices.IndexFunc(f.all, func(p forge.PullRequest) bool { return p.UpdatedAt.Before(since) })
+	if i < 0 {
+		i = len(f.all)
+	}
+	f.read += i
+	return f.all[:i], nil
+}
+
+// TestStartWithALongHistory starts with an empty store where a repository has had more than 10,000
+// pull requests, most of them people's: what is open is found however old it is, and what restrains;
+// nothing but what is open, and what was closed of late, is looked at; and later only what changed is read.
+func TestStartWithALongHistory(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	o, _, r := newCachedPulls(t, now)
+	const strangers, day = 10_001, 24 * time.Hour
+	f := &longHistory{}
+	ours := func(number int, env string, state forge.State, age time.Duration) forge.PullRequest {
+		return forge.PullRequest{Number: number, Branch: "liftlock/shop/" + env + "/web", Author: "bot", Head: fmt.Sprintf("h%d", number), State: state, UpdatedAt: now.Add(-age)}
+	}
+	const closedLately, theirOpen, open, vetoed = strangers + 1, strangers + 2, strangers + 3, strangers + 4
+	f.all = append(f.all, ours(closedLately, "qa", forge.Closed, day))
+	for i := range strangers {
+		f.all = append(f.all, forge.PullRequest{Number: i + 1, Branch: "topic", Author: "linus", State: forge.Closed, UpdatedAt: now.Add(-day - time.Duration(i+1)*time.Minute)})
+	}
+	f.all = append(f.all, forge.PullRequest{Number: theirOpen, Branch: "old-topic", Author: "linus", State: forge.Open, UpdatedAt: now.Add(-300 * day)},
+		ours(open, "prod", forge.Open, 400*day), ours(vetoed, "qa", forge.Closed, 500*day))
+	r.Forge = f
+	if err := o.RefreshPullRequests(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	st := o.store.(*store.Store)
+	rows, err := st.OpenPulls(t.Context(), r.ID, "liftlock/")
+	if err != nil || len(rows) != 1 || rows[0].Number != open {
+		t.Errorf("open are %+v (%v), want #%d", rows, err, open)
+	}
+	for _, number := range []int{closedLately, vetoed} {
+		if known, err := o.findCachedPull(t.Context(), r, number); err != nil || known == nil || known.PR.State != forge.Closed {
+			t.Errorf("of #%d is known %+v (%v)", number, known, err)
+		}
+	}
+	claims, err := st.Claim(t.Context(), "a", 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var woken []string
+	for _, c := range claims {
+		woken = append(woken, c.Key)
+	}
+	slices.Sort(woken)
+	var want []string
+	for _, number := range []int{closedLately, theirOpen, open} {
+		want = append(want, wake.ForPull(r.ID, number).String())
+	}
+	if !slices.Equal(woken, want) {
+		t.Errorf("it wakes %q, want %q", woken, want)
+	}
+	f.read = 0
+	if err := o.RefreshPullRequests(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	if f.read != 1 || !f.sinces[1].Equal(now.Add(-day-cursorOverlap)) {
+		t.Errorf("later %d are read, since %v", f.read, f.sinces[1:])
 	}
 }

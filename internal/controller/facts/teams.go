@@ -48,15 +48,15 @@ func (o *teamGatherer) IsInTeam(ctx context.Context, r *Repository, team, login 
 	t := forge.Team{Organisation: organisation, Name: name}
 	place := strings.ToLower(r.ForgeRef + "|" + team)
 	key := place + "|" + strings.ToLower(login)
-	if m, ok := o.members.Get(key); ok && !fresh && o.now().Sub(m.at) < membershipAge {
+	at, known := o.checked.Get(place)
+	known = known && !fresh && o.now().Sub(at) < membershipAge
+	if m, ok := o.members.Get(key); ok && known && o.now().Sub(m.at) < membershipAge {
 		return m.is, nil
 	}
 	is, err := r.Forge.IsTeamMember(ctx, t, login)
-	if err == nil || errors.Is(err, forge.ErrNotFound) {
+	if err == nil && !known || errors.Is(err, forge.ErrNotFound) {
 		// After it, so that what was just read was read of the team that is known.
-		if at, ok := o.checked.Get(place); err != nil || !ok || fresh || o.now().Sub(at) >= membershipAge {
-			err = o.checkNumber(ctx, r, t, place)
-		}
+		err = o.checkNumber(ctx, r, t, place)
 	}
 	if err != nil {
 		return false, err // it says what couldn't be read
@@ -67,7 +67,10 @@ func (o *teamGatherer) IsInTeam(ctx context.Context, r *Repository, team, login 
 
 // checkNumber holds a team's number on the forge against the one that it had when its name was
 // first read, which the store has. Where it was lost, the one that has the name now is believed.
+// Where it isn't the same, or can't be read, nothing is remembered of the team any more: the next who
+// looks doesn't find it as it was.
 func (o *teamGatherer) checkNumber(ctx context.Context, r *Repository, t forge.Team, place string) error {
+	o.checked.Remove(place)
 	key := "team-number|" + place
 	was, known, err := o.store.State(ctx, key)
 	if err != nil {

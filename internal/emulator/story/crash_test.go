@@ -138,32 +138,38 @@ func TestKilledAtRandom(t *testing.T) {
 		rounds = 50
 	}
 	for i := range rounds {
-		t.Run(fmt.Sprintf("seed %d", *seed+uint64(i)), func(t *testing.T) {
+		seed := *seed + uint64(i)
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			t.Parallel()
-			random := rand.New(rand.NewPCG(*seed+uint64(i), 7))
-			r := startRun(t, runOptions{})
-			done := make(chan error, 1)
-			go func() { done <- r.runStory() }()
-			for kills := 0; ; {
-				var moment <-chan time.Time
-				if kills < maxKills {
-					moment = time.After(time.Duration(100+random.IntN(1600)) * time.Millisecond)
-				}
-				select {
-				case err := <-done:
-					if err != nil {
-						t.Fatal(err)
-					}
-					if r.deathCount() == 0 {
-						t.Error("the story was told before the server was killed")
-					}
-					r.checkEnd()
-					return
-				case <-moment:
-					r.killServer()
-					kills++
-				}
-			}
+			runKilledAtRandom(t, seed, runOptions{})
 		})
+	}
+}
+
+// runKilledAtRandom tells the story while the server is killed at random moments.
+func runKilledAtRandom(t *testing.T, seed uint64, h runOptions) {
+	random := rand.New(rand.NewPCG(seed, 7))
+	r := startRun(t, h)
+	done := make(chan error, 1)
+	go func() { done <- r.runStory() }()
+	for kills := 0; ; {
+		var moment <-chan time.Time
+		if kills < maxKills {
+			moment = time.After(time.Duration(100+random.IntN(1600)) * time.Millisecond)
+		}
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.deathCount() == 0 {
+				t.Error("the story was told before the server was killed")
+			}
+			r.checkEnd()
+			return
+		case <-moment:
+			r.killServer()
+			kills++
+		}
 	}
 }

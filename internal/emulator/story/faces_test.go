@@ -19,3 +19,17 @@ func TestEitherForge(t *testing.T) {
 		})
 	}
 }
+
+// TestKilledOnOtherFaces kills the server at random moments on the other faces of the forge, once
+// on each.
+func TestKilledOnOtherFaces(t *testing.T) {
+	for _, face := range []emulator.Face{emulator.GitHubApp, emulator.GitLab} {
+		if forgeFace() == face {
+			continue // TestKilledAtRandom does
+		}
+		t.Run(string(face), func(t *testing.T) {
+			t.Parallel()
+			runKilledAtRandom(t, *seed, runOptions{face: face})
+		})
+	}
+}

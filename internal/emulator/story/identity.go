@@ -16,10 +16,10 @@ type Identity struct {
 	app    bool
 }
 
-const (
-	appSlug    = "liftlock"
-	appKeyFile = "app.pem"
-)
+// AppSlug is the App's.
+const AppSlug = "liftlock"
+
+const appKeyFile = "app.pem"
 
 // appPermissions are those that an App of Liftlock's asks for.
 var appPermissions = map[string]string{
@@ -30,20 +30,26 @@ var appPermissions = map[string]string{
 var appEvents = []string{"push", "pull_request", "pull_request_review", "issue_comment", "status", "check_suite", "repository"}
 
 // NewIdentity makes the server's account on a forge: a person's with a token or, on
-// emulator.GitHubApp, an App's that is installed at the repositories' owner. Its key lies in
-// the folder, which is the server's file's.
+// emulator.GitHubApp, an App's that is installed at the repositories' owner. The server looks
+// after its webhook.
 func NewIdentity(f *emulator.Forge, face emulator.Face, dir, owner string) (Identity, error) {
-	if face != emulator.GitHubApp {
-		return Identity{Login: Bot, Auth: "{token: " + botToken + "}", Manage: true}, f.AddUser(Bot, botToken, emulator.UserOptions{})
+	if face == emulator.GitHubApp {
+		return NewAppIdentity(f, dir, owner, true)
 	}
-	made, err := f.RegisterApp(emulator.App{Slug: appSlug, Permissions: appPermissions, Events: appEvents})
+	return Identity{Login: Bot, Auth: "{token: " + botToken + "}", Manage: true}, f.AddUser(Bot, botToken, emulator.UserOptions{})
+}
+
+// NewAppIdentity registers the App AppSlug and installs it at an owner. Its key lies in the
+// folder, which is the server's file's. manageHook: the server looks after the App's webhook.
+func NewAppIdentity(f *emulator.Forge, dir, owner string, manageHook bool) (Identity, error) {
+	made, err := f.RegisterApp(emulator.App{Slug: AppSlug, Permissions: appPermissions, Events: appEvents})
 	if err != nil {
 		return Identity{}, err
 	}
-	if err := f.InstallApp(appSlug, owner); err != nil {
+	if err := f.InstallApp(AppSlug, owner); err != nil {
 		return Identity{}, err
 	}
-	return Identity{Login: appSlug + "[bot]", Auth: fmt.Sprintf("{app: {id: %d, privateKeyFile: %s, manageWebhook: true}}", made.ID, appKeyFile), app: true},
+	return Identity{Login: AppSlug + "[bot]", Auth: fmt.Sprintf("{app: {id: %d, privateKeyFile: %s, manageWebhook: %t}}", made.ID, appKeyFile, manageHook), app: true},
 		os.WriteFile(filepath.Join(dir, appKeyFile), made.PrivateKey, 0o600)
 }
 
@@ -53,7 +59,7 @@ func (i Identity) CountHooks(f *emulator.Forge, repo string) (int, error) {
 	if err != nil || !i.app {
 		return len(hooks), err
 	}
-	url, err := f.AppHookURL(appSlug)
+	url, err := f.AppHookURL(AppSlug)
 	if url != "" {
 		return len(hooks) + 1, err
 	}

@@ -24,8 +24,9 @@ const (
 	installationsAge = 10 * time.Minute
 	restInterval     = time.Minute
 
-	// installationsKey locks the list, appKey what is known of the App itself.
-	installationsKey, appKey = "installations", "app"
+	// installationsKey locks the list, appKey the App's bot and webhook, and aboutKey what GitHub
+	// says of the App: whoever holds one of the others may want it.
+	installationsKey, appKey, aboutKey = "installations", "app", "about"
 )
 
 // AppOptions say which App we are, and what it works for.
@@ -115,8 +116,14 @@ func (p *App) wrapAppError(op string, resp *gh.Response, err error) error {
 	return e
 }
 
-// readAbout reads what GitHub says of the App itself, where that isn't known yet.
+// readAbout reads what GitHub says of the App itself, where that isn't known yet: once for those
+// who want to know it at the same time.
 func (p *App) readAbout(ctx context.Context) error {
+	unlock, err := p.locks.Lock(ctx, aboutKey)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	p.mu.Lock()
 	known := p.about.slug != "" && p.options.Now().Sub(p.about.readAt) < installationsAge
 	p.mu.Unlock()
