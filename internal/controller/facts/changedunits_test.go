@@ -443,9 +443,16 @@ func TestCallbacksAreAccepted(t *testing.T) {
 	if s := parseEndpointState(raw, "abc"); s.Outcome != policies.Pass || s.Reason != "well" || !s.Callback || !s.At.Equal(w.now) {
 		t.Errorf("kept is %+v", s)
 	}
-	answer.Reason = "other"
-	if err := accept("changes", answer); !errors.Is(err, ErrStaleCallback) {
-		t.Errorf("another answer of that time: %v", err)
+	for what, change := range map[string]func(a *policies.EndpointAnswer){
+		"reason":  func(a *policies.EndpointAnswer) { a.Reason = "other" },
+		"outcome": func(a *policies.EndpointAnswer) { a.Outcome = policies.Wait },
+		"end":     func(a *policies.EndpointAnswer) { a.Until = w.now.Add(time.Hour) },
+	} {
+		other := answer
+		change(&other)
+		if err := accept("changes", other); !errors.Is(err, ErrStaleCallback) {
+			t.Errorf("another %s of that time: %v", what, err)
+		}
 	}
 	w.putState(endpointKey("abc"), endpointState{ID: "abc", Endpoint: "changes"})
 	if err := accept("changes", answer); !errors.Is(err, ErrNoRequest) {

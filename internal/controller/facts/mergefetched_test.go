@@ -41,6 +41,7 @@ func TestEnsureMergeFetched(t *testing.T) {
 		"the branch moved since":  {[]*pullRecord{merge(1, before, 1), merge(2, after, 2)}, before, []error{forge.ErrConflict, forge.ErrConflict}},
 		"the newest counts":       {[]*pullRecord{merge(2, rewritten, 1), merge(1, after, 2)}, after, []error{nil}},
 		"not ours to wait for":    {[]*pullRecord{somebodys, otherBranch, open, merge(6, "", 9)}, after, []error{nil}},
+		"nobody knows it":         {[]*pullRecord{merge(1, "1111111111111111111111111111111111111111", 1)}, after, []error{forge.ErrRetryable}},
 		"the branch is rewritten": {[]*pullRecord{merge(1, rewritten, 1)}, after, []error{forge.ErrRetryable, forge.ErrRetryable, forge.ErrRetryable, forge.ErrRetryable, nil, nil}},
 	} {
 		t.Run(name, func(t *testing.T) {

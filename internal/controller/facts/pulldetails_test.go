@@ -95,3 +95,28 @@ func TestQueuedIsReadAgain(t *testing.T) {
 		}
 	}
 }
+
+// TestOpenIsReadSeldom holds that what is in no queue is read again only when something was heard of
+// it, or for long nothing was.
+func TestOpenIsReadSeldom(t *testing.T) {
+	w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web")
+	n, _, _ := openToQA(w)
+	reads := 0
+	w.repo.Forge = countedForge{w.repo.Forge, &reads}
+	w.evaluate("web", false)
+	reads = 0
+	for _, c := range []struct {
+		what  string
+		later time.Duration
+		heard bool
+		reads int
+	}{{"soon", time.Second, false, 0}, {"later than one in a queue", queuedMaxAge, false, 0}, {"something was heard", time.Second, true, 1}, {"just not too late", w.options.MaxAge - time.Second, false, 1}, {"at last", time.Second, false, 2}} {
+		w.wait(c.later)
+		if c.heard {
+			w.refreshPull(n)
+		}
+		if w.evaluate("web", false); reads != c.reads {
+			t.Errorf("%s: it was read %d times, want %d", c.what, reads, c.reads)
+		}
+	}
+}

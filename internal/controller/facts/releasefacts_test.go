@@ -12,6 +12,7 @@ import (
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/appset/isolation"
 	"github.com/liftlock/liftlock/internal/fieldedit"
+	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/manifest/render"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
@@ -251,5 +252,60 @@ func TestPullsHaveAKeyOfTheirOwn(t *testing.T) {
 			}
 			seen[key] = name + " of " + repo
 		}
+	}
+}
+
+// TestWhichGatesTakeARelease describes what a pull request moves where a gate is about that.
+func TestWhichGatesTakeARelease(t *testing.T) {
+	w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web")
+	ev, _ := w.evaluate("web", false)
+	c := ev.Components[0]
+	known := c.Env("dev").Release.Value.ID
+	for name, tc := range map[string]struct {
+		gate    policies.Gate
+		release string
+		want    bool
+	}{
+		"an expression":        {policies.Gate{Expression: new(policies.Expression("true"))}, known, true},
+		"a metric":             {policies.Gate{Metric: &policies.Metric{}}, known, true},
+		"an endpoint":          {policies.Gate{HTTP: &policies.HTTP{}}, known, true},
+		"an unknown release":   {policies.Gate{HTTP: &policies.HTTP{}}, "gone", true},
+		"approvals are enough": {policies.Gate{Approvals: &policies.Approvals{}}, known, false},
+	} {
+		p := &promotion.Pull{Number: 7, Release: tc.release, Name: "1.0.0"}
+		env := *c.Env("qa")
+		env.Gates = []policies.Gate{tc.gate}
+		w.must(w.o.releaseFacts(w.ctx(), c, &env, &OpenPull{PR: &forge.PullRequest{Labels: []string{"x"}, Draft: true}}, p))
+		got := p.Review.Promotion
+		if (got != nil) != tc.want {
+			t.Errorf("%s: %+v", name, got)
+		}
+		if got == nil {
+			continue
+		}
+		if got.Pull.Number != 7 || !got.Pull.Draft || got.Component != "web" || got.Environment != "qa" || (got.Release == nil) != (got.ReleaseErr != "") || (got.Release == nil) != (tc.release != known) {
+			t.Errorf("%s: %+v", name, got)
+		}
+		if r := got.Release; r != nil && (r.Name != "1.0.0" || len(r.Images) != 1 || r.Images[0].Tag != "1.0.0" || len(r.Fields) != 1 || r.Fields[0].New != "1.0.0" || r.Fields[0].Old != "1.0.0") {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+}
+
+// TestCommitAuthors names everybody once, and not too many.
+func TestCommitAuthors(t *testing.T) {
+	message := "Subject\n"
+	for i := range maxCommitAuthors + 2 {
+		message += fmt.Sprintf("\nCo-authored-by: author %d <a%d@example.com>", i/2, i)
+	}
+	got := newReleaseCommit("abc", strings.Repeat("x", 2*maxSubjectBytes), "  author 0 ", message, time.Time{})
+	if want := []string{"author 0", "author 1", "author 2", "author 3"}; !slices.Equal(got.Authors, want) || len(got.Subject) > maxSubjectBytes+len("…") {
+		t.Errorf("it is %+v", got)
+	}
+	for i := range maxCommitAuthors {
+		message += fmt.Sprintf("\nCo-authored-by: more %d <m%d@example.com>", i, i)
+	}
+	if got = newReleaseCommit("abc", "x", "", message, time.Time{}); len(got.Authors) != maxCommitAuthors || slices.Contains(got.Authors, "") {
+		t.Errorf("they are %q", got.Authors)
 	}
 }
