@@ -73,9 +73,9 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestWhatWasClaimedIsRun holds that keys which were claimed are run though the claim of whoever has
+// TestClaimsAreKept holds that keys which were claimed are run though the claim of whoever has
 // waited longest, which goes with them, fails.
-func TestWhatWasClaimedIsRun(t *testing.T) {
+func TestClaimsAreKept(t *testing.T) {
 	w := newRunnerFixture(t)
 	for n := range 20 {
 		w.must(w.opts.Store.WakeAs(t.Context(), store.Urgent, wake.ForPull("hub:acme/fleet", n+1).String()))

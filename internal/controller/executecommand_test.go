@@ -224,9 +224,9 @@ func TestRevertIsOfWhatItsPullRequestBrought(t *testing.T) {
 	})
 }
 
-// TestWhoMayCantBeTold holds that a command is refused with the reason where the forge doesn't say
+// TestTeamsThatCannotBeRead holds that a command is refused with the reason where the forge doesn't say
 // whether its author is in a team, and fails, to be tried again, where the forge is only away.
-func TestWhoMayCantBeTold(t *testing.T) {
+func TestTeamsThatCannotBeRead(t *testing.T) {
 	env := strings.Replace(soakedQA, "gates: [", "gates: [{approvals: {count: 1, from: {teams: [acme/sre]}}}, ", 1)
 	w := newFixture(t, "  breakGlass: {teams: [acme/sre]}\n", env, "web")
 	w.must(w.forge.SetTeam("acme/sre", "", "ada"))

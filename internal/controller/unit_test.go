@@ -214,9 +214,9 @@ func TestASlowLookIsNoTimeOfHealth(t *testing.T) {
 	t.Fatal("it was never healthy")
 }
 
-// TestRevertLimitIsToldOnce holds that an environment which holds everything, because so many reverts
-// were opened, is told of once for the first of them.
-func TestRevertLimitIsToldOnce(t *testing.T) {
+// TestRevertLimitEvents holds that an environment in which everything is held, because so many reverts
+// were opened, has one event for the first of them.
+func TestRevertLimitEvents(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 	c := &facts.ComponentEvaluation{}
@@ -225,22 +225,22 @@ func TestRevertLimitIsToldOnce(t *testing.T) {
 		{Environment: "dev", Why: []promotion.Reason{{Code: "queued", Text: "its turn comes"}}},
 		{Environment: "qa", Why: []promotion.Reason{{Code: "queued", Text: "its turn comes"}, {Code: "storm", Text: "4 reverts in 10 minutes"}}},
 	}}
-	tell := func(oldest time.Duration) store.Event {
+	eventSince := func(oldest time.Duration) store.Event {
 		t.Helper()
 		c.Facts.Limits.OldestRecentRevert = now.Add(-oldest)
 		all := revertLimitEvents(c, d)
 		if len(all) != 1 || all[0].Kind != "storm" || all[0].Environment != "qa" || all[0].Component != "web" || all[0].Message != "4 reverts in 10 minutes" || !all[0].At.Equal(now) {
-			t.Fatalf("told are %+v", all)
+			t.Fatalf("the events are %+v", all)
 		}
 		return all[0]
 	}
-	first := tell(time.Minute)
+	first := eventSince(time.Minute)
 	c.Facts.Now = now
-	if again := tell(time.Minute); again.IdempotencyKey != first.IdempotencyKey {
-		t.Error("it is told twice")
+	if again := eventSince(time.Minute); again.IdempotencyKey != first.IdempotencyKey {
+		t.Error("it has two events")
 	}
-	if next := tell(time.Second); next.IdempotencyKey == first.IdempotencyKey {
-		t.Error("the next time isn't told")
+	if next := eventSince(time.Second); next.IdempotencyKey == first.IdempotencyKey {
+		t.Error("the next time has none")
 	}
 }
 
