@@ -28,6 +28,7 @@ func (e *Controller) runUnlessArchived(ctx context.Context, r *Repository, k wak
 			return e.opts.Clock.Now().Add(restingDelay), nil
 		}
 		if err := e.wakeUnits(ctx, r); err != nil {
+			e.archived.set(r.ID, true, e.opts.Clock.Now()) // until they are woken
 			return time.Time{}, err
 		}
 	}

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -69,5 +70,28 @@ func TestDefaults(t *testing.T) {
 	o.Workers, o.Lease, o.Retention = 3, time.Minute, time.Hour
 	if got := New(o).opts; got.Workers != 3 || got.Lease != time.Minute || got.Retention != time.Hour {
 		t.Errorf("it is %d, %s, %s", got.Workers, got.Lease, got.Retention)
+	}
+}
+
+// TestClaimsAreKept holds that keys which were claimed are run though the claim of whoever has
+// waited longest, which goes with them, fails.
+func TestClaimsAreKept(t *testing.T) {
+	w := newRunnerFixture(t)
+	for n := range 20 {
+		w.must(w.opts.Store.WakeAs(t.Context(), store.Urgent, wake.ForPull("hub:acme/fleet", n+1).String()))
+	}
+	away, calls := errors.New("away"), 0
+	w.intercept = func(string) error {
+		if calls++; calls == 2 {
+			return away
+		}
+		return nil
+	}
+	if claims, err := w.claimKeys(t.Context(), 4, 5); err != nil || len(claims) != 3 || calls != 2 {
+		t.Errorf("after %d calls there are %d claims, %v", calls, len(claims), err)
+	}
+	calls = 1 // there is no other claim than that one
+	if claims, err := w.claimKeys(t.Context(), 1, 7); !errors.Is(err, away) || len(claims) != 0 {
+		t.Errorf("without any there are %d claims, %v", len(claims), err)
 	}
 }

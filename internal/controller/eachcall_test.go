@@ -102,10 +102,16 @@ func (w *fixture) outcome() (out []string) {
 // rest sweeps until that changes nothing any more.
 func (w *fixture) rest(component string) {
 	w.t.Helper()
-	for before := []string(nil); !slices.Equal(before, w.outcome()); {
-		before = w.outcome()
+	var before []string
+	for range 20 {
+		now := w.outcome()
+		if slices.Equal(before, now) {
+			return
+		}
+		before = now
 		w.sweepAll(component)
 	}
+	w.t.Fatal("it never comes to rest")
 }
 
 // sweepAll runs what runs from time to time, and the unit until it has come to rest.

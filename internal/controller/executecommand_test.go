@@ -10,6 +10,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/appset/history"
 	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/internal/store"
@@ -221,4 +222,29 @@ func TestRevertIsOfWhatItsPullRequestBrought(t *testing.T) {
 		all := w.pulls()
 		return len(all) == 3 && strings.HasPrefix(all[2].Title, "Revert")
 	})
+}
+
+// TestTeamsThatCannotBeRead holds that a command is refused with the reason where the forge doesn't say
+// whether its author is in a team, and fails, to be tried again, where the forge is only away.
+func TestTeamsThatCannotBeRead(t *testing.T) {
+	env := strings.Replace(soakedQA, "gates: [", "gates: [{approvals: {count: 1, from: {teams: [acme/sre]}}}, ", 1)
+	w := newFixture(t, "  breakGlass: {teams: [acme/sre]}\n", env, "web")
+	w.must(w.forge.SetTeam("acme/sre", "", "ada"))
+	p := w.openOne("web", "2.0.0", "web")
+	w.clock.Step(time.Hour) // what was read of the team is out of date
+	for verb, want := range map[string]string{command.Promote: "whether the approval of ada would count can't be told", command.Skip: "whether ada may skip gates can't be told"} {
+		c := command.Command{Verb: verb, Environment: "qa"}
+		if verb == command.Skip {
+			c.Environment, c.Gate, c.Reason = "", "soak", "the outage of today"
+		}
+		w.fail("is in acme/sre", forge.ErrForbidden)
+		var refused *RefusedError
+		if _, err := w.command("ada", p.Number, "web", c); !errors.As(err, &refused) || !strings.Contains(refused.Why, want) {
+			t.Errorf("%s where the forge doesn't say it: %v", verb, err)
+		}
+		w.fail("is in acme/sre", forge.ErrRetryable)
+		if _, err := w.command("ada", p.Number, "web", c); errors.As(err, &refused) || !errors.Is(err, forge.ErrRetryable) {
+			t.Errorf("%s where the forge is away: %v", verb, err)
+		}
+	}
 }

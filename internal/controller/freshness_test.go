@@ -35,6 +35,21 @@ func TestTwoProcessesJudgeTheSame(t *testing.T) {
 	}
 }
 
+// TestNobodyJudgesOnAnOldMirror holds that a process which can't fetch what another one has seen
+// judges nothing, and says why.
+func TestNobodyJudgesOnAnOldMirror(t *testing.T) {
+	w := newFixture(t, "", manualQA, "web")
+	p := w.openOne("web", "2.0.0", "web")
+	for _, k := range []wake.Key{wake.ForUnit(w.unit("web")), wake.ForPull(w.repo.ID, p.Number)} {
+		w.must(w.opts.Store.PutState(t.Context(), movedKey(w.repo), []byte("another|"+k.String())))
+		w.injected.Once = map[string]bool{}
+		w.must(w.run(k))
+		if n := len(w.injected.Once); n < 5 {
+			t.Errorf("%s: only %d calls failed", k, n)
+		}
+	}
+}
+
 // TestAProcessFetchesWhatItLooksFor holds that a process whose mirror doesn't have what Argo
 // CD compares with fetches itself, and looks again at once: the repository's own key may be
 // served by another process, which brings nothing here.

@@ -10,6 +10,7 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/policies"
 )
@@ -213,6 +214,12 @@ func TestWhoAwaitsMergeability(t *testing.T) {
 		if waits, revert := awaitsMergeability(ev, d); waits != c.waits || revert != c.revert {
 			t.Errorf("%s: it waits %t, for a revert %t", name, waits, revert)
 		}
+	}
+	ev, d := w.evaluate()
+	ev.OpenPulls[number].UncomputedSince = w.clock.Now()
+	ev.Environment("qa").Spec.Merge = pipeline.Manual
+	if waits, _ := awaitsMergeability(ev, d); waits {
+		t.Error("what a person merges waits for its turn")
 	}
 }
 

@@ -48,5 +48,9 @@ func (e *Controller) checkNumber(ctx context.Context, r *Repository) error {
 		return nil
 	}
 	e.opts.Log.Info("the repository has its name again", zap.String("repository", r.ID))
-	return e.wakeUnits(ctx, r)
+	if err := e.wakeUnits(ctx, r); err != nil {
+		e.replaced.set(r.ID, true, e.opts.Clock.Now()) // until they are woken
+		return err
+	}
+	return nil
 }

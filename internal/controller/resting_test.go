@@ -98,6 +98,7 @@ func TestAnArchivedRepositoryRests(t *testing.T) {
 	}
 	f.err = nil
 	w.failNothing()
+	w.injected.Once = map[string]bool{} // whatever fails, the units are woken
 	w.must(w.run(sweep))
 	if rest := w.ArchivedRepositories(); len(rest) != 0 {
 		t.Errorf("when it is no longer archived %v rest", rest)
@@ -194,6 +195,7 @@ func TestAReplacedRepositoryRests(t *testing.T) {
 	}
 	f.err = nil
 	w.dropDue()
+	w.injected.Once = map[string]bool{} // whatever fails, the units are woken
 	w.must(w.run(repository))
 	if rest := w.ReplacedRepositories(); len(rest) != 0 {
 		t.Errorf("with its number again %v rest", rest)

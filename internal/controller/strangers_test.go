@@ -157,6 +157,23 @@ func TestTalkWhereTheForgeShowsNoPermission(t *testing.T) {
 	}
 }
 
+// TestTalkIsReadOnce holds that what somebody may do who only talks is read of the forge once, so that
+// their first command doesn't wait for it.
+func TestTalkIsReadOnce(t *testing.T) {
+	w := newFixture(t, "", manualQA, "web")
+	p := w.openOne("web", "2.0.0", "web")
+	for _, c := range []struct{ text, done string }{{"Looks good to me.", ""}, {"Really.", ""}, {"/liftlock hold", bot + " " + reactionDone}} {
+		w.clock.Step(time.Minute)
+		id := w.comment("grace", p.Number, c.text)
+		if got := strings.Join(w.reactionsTo(p.Number, id), " "); got != c.done {
+			t.Errorf("%q is acknowledged by %q", c.text, got)
+		}
+		if n := w.callsFor("read the permission of grace"); c.done == "" && n != 1 {
+			t.Errorf("after %q her permission was read %d times", c.text, n)
+		}
+	}
+}
+
 // TestClosedUserPullsAreForgotten holds that nothing is kept of people's own pull requests once they
 // are closed, of which a repository may have thousands a month: neither where an event told of
 // that, nor where only a sweep finds it.

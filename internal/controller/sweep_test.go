@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -41,6 +42,33 @@ func TestWhatASweepLooksAt(t *testing.T) {
 		if got := isUnsettled(&st, time.Hour+3*time.Minute, now); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
+	}
+}
+
+// TestASweepFindsWhatHasNoRulesAnyMore holds that a sweep looks at a unit of which an environment, or
+// the pipeline, was taken out of the rules, though nothing of it was open; and not at one that is
+// settled.
+func TestASweepFindsWhatHasNoRulesAnyMore(t *testing.T) {
+	for name, change := range map[string]func(rules string) string{
+		"the environment is gone": func(rules string) string { return strings.Replace(rules, manualQA, "", 1) },
+		"the pipeline is gone":    func(rules string) string { return strings.Replace(rules, "name: shop", "name: other", 1) },
+		"nothing is gone":         func(rules string) string { return rules + "# more\n" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newFixture(t, "", manualQA, "web")
+			w.must(w.run(wake.ForUnit(w.unit("web"))))
+			rules, _, err := w.forge.File(repoName, "main", ".liftlock.yaml")
+			w.must(err)
+			_, err = w.forge.CommitAs(repoName, "linus", "main", "Rules", map[string]string{".liftlock.yaml": change(rules)}, kustomizationOf("web", "qa"))
+			w.must(err)
+			w.runRepository()
+			w.clock.Step(time.Hour) // its watch is over
+			w.dropDue()
+			w.must(w.run(wake.ForSweep(w.repo.ID)))
+			if due, want := w.takeDue(), name != "nothing is gone"; slices.Contains(due, wake.ForUnit(w.unit("web")).String()) != want {
+				t.Errorf("the sweep wakes %q", due)
+			}
+		})
 	}
 }
 

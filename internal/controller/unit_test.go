@@ -12,7 +12,10 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
+	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/policies"
 )
 
 // TestRealFailureIsReported holds that what only moved meanwhile, which is looked at
@@ -209,4 +212,54 @@ func TestASlowLookIsNoTimeOfHealth(t *testing.T) {
 		}
 	}
 	t.Fatal("it was never healthy")
+}
+
+// TestRevertLimitEvents holds that an environment in which everything is held, because so many reverts
+// were opened, has one event for the first of them.
+func TestRevertLimitEvents(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+	c := &facts.ComponentEvaluation{}
+	c.Facts.Now, c.Facts.Unit = now, promotion.Unit{Repo: testRepo, Pipeline: "shop", Component: "web"}
+	d := &promotion.ComponentDecision{Envs: []promotion.EnvState{
+		{Environment: "dev", Why: []promotion.Reason{{Code: "queued", Text: "its turn comes"}}},
+		{Environment: "qa", Why: []promotion.Reason{{Code: "queued", Text: "its turn comes"}, {Code: "storm", Text: "4 reverts in 10 minutes"}}},
+	}}
+	eventSince := func(oldest time.Duration) store.Event {
+		t.Helper()
+		c.Facts.Limits.OldestRecentRevert = now.Add(-oldest)
+		all := revertLimitEvents(c, d)
+		if len(all) != 1 || all[0].Kind != "storm" || all[0].Environment != "qa" || all[0].Component != "web" || all[0].Message != "4 reverts in 10 minutes" || !all[0].At.Equal(now) {
+			t.Fatalf("the events are %+v", all)
+		}
+		return all[0]
+	}
+	first := eventSince(time.Minute)
+	c.Facts.Now = now
+	if again := eventSince(time.Minute); again.IdempotencyKey != first.IdempotencyKey {
+		t.Error("it has two events")
+	}
+	if next := eventSince(time.Second); next.IdempotencyKey == first.IdempotencyKey {
+		t.Error("the next time has none")
+	}
+}
+
+// TestGatesOfAPullRequest holds that the gates of a pull request are those of all components that it
+// moves, a revert's as well as a promotion's, and no other's.
+func TestGatesOfAPullRequest(t *testing.T) {
+	t.Parallel()
+	gate := func(name string) []policies.Result { return []policies.Result{{Gate: name}} }
+	d := &promotion.Decision{Components: []promotion.ComponentDecision{
+		{Envs: []promotion.EnvState{{Pull: 1, Gates: gate("a"), Revert: 2, RevertGates: gate("b")}, {Pull: 3, Gates: gate("c")}}},
+		{Envs: []promotion.EnvState{{Pull: 1, Gates: gate("d"), Revert: 3, RevertGates: gate("e")}}},
+	}}
+	for pull, want := range map[int]string{1: "ad", 2: "b", 3: "ce", 4: ""} {
+		got := ""
+		for _, g := range listGates(d, pull) {
+			got += g.Gate
+		}
+		if got != want {
+			t.Errorf("#%d has %q, not %q", pull, got, want)
+		}
+	}
 }
