@@ -110,11 +110,23 @@ func newPushAndCreate(b *testing.B, s *harness) *pushAndCreate {
 	return p
 }
 
+// commit makes one that changes a file as deep as the one that a promotion edits: what is pushed is
+// as much.
+func (p *pushAndCreate) commit(n int) string {
+	p.s.t.Helper()
+	const file = "apps/web/overlays/qa/kustomization.yaml"
+	name := filepath.Join(p.clone, "edited")
+	p.s.must("write a file", os.WriteFile(name, fmt.Appendf(nil, "# %d\n", n), 0o600))
+	blob := p.git("-C", p.clone, "hash-object", "-w", name)
+	p.git("-C", p.clone, "read-tree", "main")
+	p.git("-C", p.clone, "update-index", "--add", "--cacheinfo", "100644,"+blob+","+file)
+	return p.git("-C", p.clone, "-c", "user.name=x", "-c", "user.email=x@example.com", "commit-tree", p.git("-C", p.clone, "write-tree"), "-p", "main", "-m", file)
+}
+
 // run does it once, and gives how long it took.
 func (p *pushAndCreate) run(n int) time.Duration {
 	p.s.t.Helper()
-	branch := fmt.Sprintf("alone-%d", n)
-	commit := p.git("-C", p.clone, "-c", "user.name=x", "-c", "user.email=x@example.com", "commit-tree", "main^{tree}", "-p", "main", "-m", branch)
+	branch, commit := fmt.Sprintf("alone-%d", n), p.commit(n)
 	began := time.Now()
 	p.git("-C", p.clone, "push", "-q", p.url, commit+":refs/heads/"+branch)
 	pr, _, err := p.driver.CreatePullRequest(context.Background(), forge.Repo{Owner: "acme", Name: "fleet"}, forge.NewPullRequest{Title: branch, Branch: branch, Base: "main"})
