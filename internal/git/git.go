@@ -159,6 +159,10 @@ const mirrorConfig = `# Written by Liftlock; changes are lost.
 [fetch]
 	recurseSubmodules = false
 	writeCommitGraph = false
+[fastimport]
+	# A commit that is written is a pack, as what is fetched is, and joined with the others:
+	# unpacking takes one more program, and each of its objects a file of its own.
+	unpackLimit = 0
 [transfer]
 	fsckObjects = true
 [fetch "fsck"]

@@ -20,7 +20,8 @@ const (
 	// expiry is the same for git's own objects.
 	expiry = "2.weeks.ago"
 	// maxPacks is how many packs a fetch leaves: with the checks on, git makes
-	// one of each fetch, and every look-up searches all of them.
+	// one of each fetch, and one is of each commit that is written; every look-up
+	// searches all of them.
 	maxPacks = 50
 	// fullRepackEvery is how often everything becomes one pack and what is expired goes.
 	fullRepackEvery = 7 * 24 * time.Hour

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -53,6 +54,50 @@ func TestWriteIsDeterministic(t *testing.T) {
 	for _, sha := range shas {
 		if sha != shas[0] {
 			t.Errorf("the same spec made %s and %s", shas[0], sha)
+		}
+	}
+}
+
+// TestAWrittenCommitIsOnePack holds that a commit's objects aren't unpacked into a file each, and that
+// the packs of many commits are joined by a fetch as those of many fetches are.
+func TestAWrittenCommitIsOnePack(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	o := newOrigin(t)
+	base := o.commit("main", "Base", map[string]string{"a/b": "1"})
+	m := open(t, Options{URL: o.url()})
+	mustFetch(t, m)
+	p := m.engine.(*mirrorPrograms)
+	packs := func() int {
+		t.Helper()
+		found, err := filepath.Glob(filepath.Join(p.dir, "objects", "pack", "*.pack"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(found)
+	}
+	before := packs()
+	var shas []string
+	for i := range maxPacks + 1 {
+		sha, err := m.Write(ctx, CommitSpec{Parents: []string{base}, Base: base, When: when, Message: "m", Files: []FileWrite{{Path: "a/b", Content: fmt.Append(nil, i)}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		shas = append(shas, sha)
+	}
+	if got := packs() - before; got != len(shas) {
+		t.Errorf("%d commits are %d packs", len(shas), got)
+	}
+	if loose, err := filepath.Glob(filepath.Join(p.dir, "objects", "??", "*")); err != nil || len(loose) > 0 {
+		t.Errorf("beside them are %v, %v", loose, err)
+	}
+	mustFetch(t, m)
+	if got := packs(); got > before+1 {
+		t.Errorf("after a fetch there are %d packs", got)
+	}
+	for _, sha := range shas {
+		if _, err := m.Commit(ctx, sha); err != nil {
+			t.Error(err)
 		}
 	}
 }

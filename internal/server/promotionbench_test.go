@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"context"
 	"encoding/base64"
 	"fmt"
 	"os"
@@ -33,7 +32,7 @@ const benchPollInterval = 250 * time.Millisecond
 // same driver. The ratio of the two is what everything else costs: the webhook, the fetch, the look
 // and the verification. Both end when the forge has created the pull request, by its own time. Every
 // call of the forge's API takes 50 ms more, and every request of Git's too: of those a fetch makes
-// three and a push two, so that there the ratio can't go below 2.
+// three and a push two, so that there six requests one after the other stand against three.
 func BenchmarkNextPullRequest(b *testing.B) {
 	for _, c := range []struct {
 		name string
@@ -110,14 +109,26 @@ func newPushAndCreate(b *testing.B, s *harness) *pushAndCreate {
 	return p
 }
 
+// commit makes one that changes a file as deep as the one that a promotion edits: what is pushed is
+// as much.
+func (p *pushAndCreate) commit(n int) string {
+	p.s.t.Helper()
+	const file = "apps/web/overlays/qa/kustomization.yaml"
+	name := filepath.Join(p.clone, "edited")
+	p.s.must("write a file", os.WriteFile(name, fmt.Appendf(nil, "# %d\n", n), 0o600))
+	blob := p.git("-C", p.clone, "hash-object", "-w", name)
+	p.git("-C", p.clone, "read-tree", "main")
+	p.git("-C", p.clone, "update-index", "--add", "--cacheinfo", "100644,"+blob+","+file)
+	return p.git("-C", p.clone, "-c", "user.name=x", "-c", "user.email=x@example.com", "commit-tree", p.git("-C", p.clone, "write-tree"), "-p", "main", "-m", file)
+}
+
 // run does it once, and gives how long it took.
 func (p *pushAndCreate) run(n int) time.Duration {
 	p.s.t.Helper()
-	branch := fmt.Sprintf("alone-%d", n)
-	commit := p.git("-C", p.clone, "-c", "user.name=x", "-c", "user.email=x@example.com", "commit-tree", "main^{tree}", "-p", "main", "-m", branch)
+	branch, commit := fmt.Sprintf("alone-%d", n), p.commit(n)
 	began := time.Now()
 	p.git("-C", p.clone, "push", "-q", p.url, commit+":refs/heads/"+branch)
-	pr, _, err := p.driver.CreatePullRequest(context.Background(), forge.Repo{Owner: "acme", Name: "fleet"}, forge.NewPullRequest{Title: branch, Branch: branch, Base: "main"})
+	pr, _, err := p.driver.CreatePullRequest(p.s.t.Context(), forge.Repo{Owner: "acme", Name: "fleet"}, forge.NewPullRequest{Title: branch, Branch: branch, Base: "main"})
 	p.s.must("create a pull request", err)
 	return p.s.readPull(pr.Number).Created.Sub(began)
 }
