@@ -306,6 +306,11 @@ func TestDriftGate(t *testing.T) {
 	}
 }
 
+// numberless is a forge that says no team's number.
+type numberless struct{ forge.Forge }
+
+func (numberless) TeamNumber(context.Context, forge.Team) (int64, error) { return 0, nil }
+
 // TestRenamedTeams believes a name only of the team that had it at first: whoever makes another
 // one under it gets none of its rights, until the name is given back.
 func TestRenamedTeams(t *testing.T) {
@@ -334,4 +339,14 @@ func TestRenamedTeams(t *testing.T) {
 	w.forge.RenameTeam(former, ops)
 	check("where it was given back", "linus", true, true, "")
 	check("where it was given back", "mallory", true, false, "")
+
+	web := forge.Team{Organisation: "acme", Name: "web"}
+	w.forge.SetTeam(web, "linus")
+	odd := &Repository{ForgeRef: w.repo.ForgeRef, Forge: numberless{w.repo.Forge}}
+	if is, err := w.o.IsInTeam(w.ctx(), odd, web.String(), "linus", true); is || err == nil {
+		t.Errorf("of a team without a number: %v, %v", is, err)
+	}
+	if is, err := w.o.IsInTeam(w.ctx(), w.repo, web.String(), "linus", true); !is || err != nil {
+		t.Errorf("once it has one: %v, %v", is, err)
+	}
 }

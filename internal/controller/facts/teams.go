@@ -83,6 +83,8 @@ func (o *teamGatherer) checkNumber(ctx context.Context, r *Repository, t forge.T
 		return fmt.Errorf("%w; it was there, with the number %s: if it was renamed, write the name that it has now", err, was)
 	case err != nil:
 		return err
+	case number <= 0:
+		return fmt.Errorf("read the number of the team %s: the forge's answer has none", t)
 	case !known:
 		if err := o.store.PutState(ctx, key, []byte(read)); err != nil {
 			return err

@@ -159,8 +159,12 @@ func TestAppTokens(t *testing.T) {
 	if !d.GitRefused(testRepoName, token) {
 		t.Error("what Git refuses is kept")
 	}
-	if _, next, err := d.GitAuth(t.Context(), testRepoName); err != nil || next == token {
+	_, next, err := d.GitAuth(t.Context(), testRepoName)
+	if err != nil || next == token {
 		t.Errorf("%v, or the token that Git refuses", err)
+	}
+	if !d.GitRefused(testRepoName, token) || d.GitRefused(testRepoName, next) {
+		t.Error("a second command that ran with it isn't tried again, or the next token is given up")
 	}
 
 	w.must(w.RevokeAppTokens("liftlock"))

@@ -37,6 +37,7 @@ type tokenSource struct {
 
 	mu           sync.Mutex
 	value        string // the token; GitHub says nothing of its form
+	former       string // the one before, which what is under way may still have
 	expires      time.Time
 	gotAt        time.Time
 	repositoryID int64 // once it is known
@@ -128,20 +129,29 @@ func (s *tokenSource) drop(token string) (dropped bool) {
 	if token != "" && token != s.value {
 		return false
 	}
+	s.keepFormer()
 	s.value, s.refused = "", nil
 	return true
+}
+
+// keepFormer remembers the token that another one is to follow. Callers hold mu.
+func (s *tokenSource) keepFormer() {
+	if s.value != "" {
+		s.former = s.value
+	}
 }
 
 // minRefusedAge is how old a token is at least that Git's refusal is put down to: a new one that is
 // refused lacks a permission, as the next would.
 const minRefusedAge = time.Minute
 
-// refusedByGit drops a token that Git's remote has refused, and says whether the next one may do.
+// refusedByGit drops a token that Git's remote has refused, and says whether the next one may do:
+// also where somebody else has found that out meanwhile.
 func (s *tokenSource) refusedByGit(token string) bool {
 	s.mu.Lock()
-	fresh := s.app.options.Now().Sub(s.gotAt) < minRefusedAge
+	fresh, known := s.app.options.Now().Sub(s.gotAt) < minRefusedAge, token == s.former
 	s.mu.Unlock()
-	return !fresh && token != "" && s.drop(token)
+	return token != "" && (known || !fresh && s.drop(token))
 }
 
 // Answered drops a token that GitHub takes no more. After 401 nothing was done, so the call may
@@ -210,6 +220,7 @@ func (s *tokenSource) renew(ctx context.Context) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refused = nil
+	s.keepFormer()
 	s.value, s.expires, s.gotAt = out.GetToken(), out.GetExpiresAt().Time, s.app.options.Now()
 	if at, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
 		s.expires = s.expires.Add(s.app.options.Now().Sub(at)) // by our clock
