@@ -138,6 +138,26 @@ func TestDeliveredThriceAndShuffled(t *testing.T) {
 	s.runStory()
 }
 
+// TestTwoHooks is a project of GitLab's whose group has a hook beside its own: all is delivered
+// twice, as two deliveries, and nothing is done twice.
+func TestTwoHooks(t *testing.T) {
+	s := startHarness(t, harnessOptions{face: emulator.GitLab})
+	s.must("make the group's hook", s.Forge.AddHook(repoName, bot, emulator.Hook{URL: s.url + "/webhooks/hub?hook=group", Secret: secret, Active: true}))
+	p := s.runStory()
+	id := s.addComment(p.Number, "ada", "/liftlock status")
+	s.awaitReaction(p.Number, id, "+1")
+	s.awaitIdle()
+	answers := 0
+	for _, c := range s.readPull(p.Number).Comments {
+		if c.User == bot && strings.HasPrefix(c.Body, fmt.Sprintf("<!-- liftlock:answer id=%d -->", id)) {
+			answers++
+		}
+	}
+	if answers != 1 {
+		t.Errorf("the command was answered %d times", answers)
+	}
+}
+
 // TestWebhooksOff holds that polling and sweeping find everything, only later.
 func TestWebhooksOff(t *testing.T) {
 	s := startHarness(t, harnessOptions{noHook: true, poll: 200 * time.Millisecond, sweep: 200 * time.Millisecond})

@@ -78,7 +78,7 @@ func (d *Driver) notGitLabError(op string, resp *http.Response, said []byte) err
 
 var pageTitle = regexp.MustCompile(`(?is)<title[^>]*>([^<]*)<`)
 
-// maxTitle bounds what is repeated of a page's title.
+// maxTitle bounds what is repeated of a page's title, or of a text.
 const maxTitle = 80
 
 // describeBody says what an answer is that isn't GitLab's.
@@ -91,6 +91,8 @@ func describeBody(resp *http.Response, said []byte) string {
 			return fmt.Sprintf("the web page %q", wording.ClipLine(html.UnescapeString(string(m[1])), maxTitle))
 		}
 		return "a web page"
+	case t == "text/plain": // as GitLab's own Rack Attack forbids an address
+		return fmt.Sprintf("the text %q", wording.ClipLine(string(said), maxTitle))
 	case t == "":
 		return "something of no type"
 	default:

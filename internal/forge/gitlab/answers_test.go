@@ -117,7 +117,9 @@ func TestAnswersThatAreNotGitLabs(t *testing.T) {
 		{"a page that knows nothing of it", response{404, html, "<html><head><title>404 Not Found</title></head></html>"}, forge.ErrRetryable, `the web page "404 Not Found" instead of GitLab's answer (HTTP 404)`},
 		{"nothing, not found", response{404, map[string]string{"Content-Type": ""}, ""}, forge.ErrRetryable, "nothing instead of GitLab's answer"},
 		{"a login that is missing", response{401, html, "<html>"}, forge.ErrUnauthorized, "a web page instead of GitLab's answer"},
-		{"words", response{200, map[string]string{"Content-Type": "text/plain"}, "OK"}, forge.ErrRetryable, "text/plain instead of GitLab's answer"},
+		{"words", response{200, map[string]string{"Content-Type": "text/plain"}, "OK"}, forge.ErrRetryable, `the text "OK" instead of GitLab's answer`},
+		{"an address that is blocked", response{403, map[string]string{"Content-Type": "text/plain"}, "Forbidden\n"}, forge.ErrForbidden, `the text "Forbidden" instead of GitLab's answer (HTTP 403)`},
+		{"of another type", response{200, map[string]string{"Content-Type": "application/xml"}, "<a/>"}, forge.ErrRetryable, "application/xml instead of GitLab's answer"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := anyAnswer(t, c.answer)
