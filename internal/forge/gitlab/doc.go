@@ -49,5 +49,7 @@
 //   - that a refusal for too many calls of one kind has the words by which it is known;
 //   - that a project's events show every push to whoever may read it, merges too, soon after it;
 //   - that a merge request is locked from before its branch moves until it is merged;
+//   - that all answers of the API but 204, 429 and 5xx are sent as application/json in every edition:
+//     what isn't is taken for something in between;
 //   - the length of every list beyond 10,000 entries.
 package gitlab
