@@ -40,7 +40,7 @@ type edit struct {
 var mutants = []mutant{
 	{"what somebody else composed on our branch is taken for ours", []edit{{"controller/facts/pulls.go", "v.DeclaredRelease.Value != v.Release && !promotion", "v.DeclaredRelease.Value != v.Release && false && !promotion"}}},
 	{"a release's authors may approve it", []edit{{"../policies/countapprovals.go", "case slices.ContainsFunc(f.Authors, by.Matches):", "case false:"}}},
-	{"what was heard from Argo CD is dropped when it can't be written", []edit{{"controller/controller.go", "e.pending.add(false, urgency, keys...)", "_, _ = urgency, keys"}}},
+	{"what was heard from Argo CD is dropped when it can't be written", []edit{{"controller/controller.go", "e.pending.add(false, how, keys...)", "_, _ = how, keys"}}},
 	{"a stale mirror isn't fetched before it is judged", []edit{{"controller/unit.go", "if err := e.ensureFresh(ctx, r); err != nil {", "if err := ctx.Err(); err != nil {"}}},
 	{"processes go by their own clocks", []edit{{"store/clock.go", "if c.at.IsZero() {", "if c.at.IsZero() || own.After(time.Time{}) {"}}},
 	{"the branch isn't asked for again before a merge", []edit{{"controller/act/merge.go", "if len(moved) > 0 {", "if len(moved) > 0 && false {"}}},
