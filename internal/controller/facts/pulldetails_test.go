@@ -106,13 +106,13 @@ func TestOpenIsReadSeldom(t *testing.T) {
 	w.evaluate("web", false)
 	reads = 0
 	for _, c := range []struct {
-		what  string
-		later time.Duration
-		heard bool
-		reads int
+		what     string
+		later    time.Duration
+		notified bool
+		reads    int
 	}{{"soon", time.Second, false, 0}, {"later than one in a queue", queuedMaxAge, false, 0}, {"something was heard", time.Second, true, 1}, {"just not too late", w.options.MaxAge - time.Second, false, 1}, {"at last", time.Second, false, 2}} {
 		w.wait(c.later)
-		if c.heard {
+		if c.notified {
 			w.refreshPull(n)
 		}
 		if w.evaluate("web", false); reads != c.reads {
