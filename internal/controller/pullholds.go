@@ -11,6 +11,7 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/prtext"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store"
 )
 
 // holdPull puts a pull request on hold and gives the strongest hold that stands then. Each
@@ -29,7 +30,13 @@ func (e *Controller) holdPull(ctx context.Context, r *Repository, o Command, end
 			return promotion.Hold{}, err
 		}
 		if pr.HasLabel(promotion.LabelHold) {
-			return promotion.Hold{}, nil // by hand
+			own, err := e.isLabelling(ctx, r, o.Pull, o.Source)
+			if err != nil || !own {
+				return promotion.Hold{}, err // by hand
+			}
+		}
+		if err := e.opts.Store.PutState(ctx, labellingKey(r.ID, o.Pull), []byte(o.Source)); err != nil {
+			return promotion.Hold{}, err
 		}
 	}
 	active := promotion.AddHold(promotion.ListActive(all, now), promotion.Holding{Via: holdVia(o), Subject: o.Subject, Hold: promotion.Hold{By: o.By, At: cmp.Or(o.At, now), Until: end}})
@@ -45,7 +52,32 @@ func (e *Controller) storePullHolds(ctx context.Context, r *Repository, number i
 	if err != nil {
 		return fmt.Errorf("keep who holds #%d: %w", number, err)
 	}
-	return e.opts.Store.PutState(ctx, facts.PullHoldKey(r.ID, number), raw)
+	return e.opts.Store.Tx(ctx, "hold", func(tx *store.Tx) error {
+		if err := tx.PutState(ctx, facts.PullHoldKey(r.ID, number), raw); err != nil {
+			return err
+		}
+		return tx.DeleteState(ctx, labellingKey(r.ID, number))
+	})
+}
+
+// labellingKey is where the store keeps, while it isn't finished, for which command (by its
+// source) a pull request is given the label of a hold that ends: where that is done again, the
+// label isn't taken for one that somebody set by hand.
+func labellingKey(repo string, number int) string {
+	return fmt.Sprintf("labelling|%s|%d", repo, number)
+}
+
+// isLabelling says that the label was about to be set for this command.
+func (e *Controller) isLabelling(ctx context.Context, r *Repository, number int, source string) (bool, error) {
+	raw, ok, err := e.opts.Store.State(ctx, labellingKey(r.ID, number))
+	return ok && string(raw) == source, err
+}
+
+// forgetPullHold forgets who holds a pull request.
+func (e *Controller) forgetPullHold(ctx context.Context, r *Repository, number int) error {
+	return e.opts.Store.Tx(ctx, "unhold", func(tx *store.Tx) error {
+		return cmp.Or(tx.DeleteState(ctx, facts.PullHoldKey(r.ID, number)), tx.DeleteState(ctx, labellingKey(r.ID, number)))
+	})
 }
 
 // liftPullHold lifts holds on a pull request, and gives the strongest of those that stand
@@ -71,7 +103,7 @@ func (e *Controller) liftPullHold(ctx context.Context, r *Repository, number int
 	if strongest, held := promotion.FindStrongest(active); held {
 		return strongest.Hold, e.storePullHolds(ctx, r, number, active)
 	}
-	if err := e.opts.Store.DeleteState(ctx, facts.PullHoldKey(r.ID, number)); err != nil {
+	if err := e.forgetPullHold(ctx, r, number); err != nil {
 		return promotion.Hold{}, err
 	}
 	return promotion.Hold{}, r.Forge.RemoveLabel(ctx, r.Name, number, promotion.LabelHold)
@@ -91,7 +123,7 @@ func (e *Controller) keepPullHold(ctx context.Context, r *Repository, number int
 	case err != nil:
 		return time.Time{}, err
 	case pr.State != forge.Open:
-		return time.Time{}, e.opts.Store.DeleteState(ctx, facts.PullHoldKey(r.ID, number))
+		return time.Time{}, e.forgetPullHold(ctx, r, number)
 	case !held:
 		return time.Time{}, e.endPullHold(ctx, r, number)
 	case pr.HasLabel(promotion.LabelHold):
@@ -100,9 +132,7 @@ func (e *Controller) keepPullHold(ctx context.Context, r *Repository, number int
 	if err := r.Forge.AddLabels(ctx, r.Name, number, promotion.LabelHold); err != nil {
 		return time.Time{}, err
 	}
-	if _, err := r.Forge.CreateComment(ctx, r.Name, number, r.Words(prtext.HoldIsBack(h.By))); err != nil {
-		return time.Time{}, err
-	}
+	e.announce(ctx, r, number, "the label is back at "+e.opts.Clock.Now().Format(time.RFC3339Nano), prtext.HoldIsBack(h.By))
 	_, err = e.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, number)
 	return h.Until, err
 }
@@ -116,5 +146,5 @@ func (e *Controller) endPullHold(ctx context.Context, r *Repository, number int)
 	if _, err := e.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, number); err != nil {
 		return err
 	}
-	return e.opts.Store.DeleteState(ctx, facts.PullHoldKey(r.ID, number))
+	return e.forgetPullHold(ctx, r, number)
 }

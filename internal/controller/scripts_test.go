@@ -99,15 +99,15 @@ var scripts = map[string]struct {
 			w.must(w.run(pull))
 			w.must(w.run(wake.ForUnit(w.unit("batch"))))
 		}
-		for _, scope := range []string{command.ScopePR, command.ScopeComponent, command.ScopeEnvironment, command.ScopePipeline} {
-			give("ada", command.Hold, scope, 0)
-			give("grace", command.Unhold, scope, 0)
-		}
 		give("ada", command.Hold, command.ScopePR, time.Hour)
 		w.must(w.forge.RemoveLabel(repoName, p.Number, "linus", promotion.LabelHold))
 		w.must(w.run(pull))
 		w.clock.Step(time.Hour)
 		w.must(w.run(pull))
+		for _, scope := range []string{command.ScopePR, command.ScopeComponent, command.ScopeEnvironment, command.ScopePipeline} {
+			give("ada", command.Hold, scope, 0)
+			give("grace", command.Unhold, scope, 0)
+		}
 		give("ada", command.Hold, command.ScopePR, 2*time.Hour)
 		w.must(w.forge.ClosePull(repoName, p.Number, "linus"))
 		w.must(w.run(pull))
