@@ -85,9 +85,9 @@ func (p *pendingWakes) addState(how pendingWake, id applicationID, digest string
 func (p *pendingWakes) restore(inputs bool, keys map[wake.Key]pendingKey) {
 	p.mu.Lock()
 	p.inputs = p.inputs || inputs
-	for k, taken := range keys {
+	for k, before := range keys {
 		newer, ok := p.keys[k]
-		p.keys[k] = taken
+		p.keys[k] = before
 		if ok {
 			p.merge(k, newer)
 		}

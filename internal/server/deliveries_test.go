@@ -142,14 +142,14 @@ func TestDeliveredThriceAndShuffled(t *testing.T) {
 // twice, as two deliveries, and nothing is done twice.
 func TestTwoHooks(t *testing.T) {
 	s := startHarness(t, harnessOptions{face: emulator.GitLab})
-	s.must("make the group's hook", s.Forge.AddHook(repoName, bot, emulator.Hook{URL: s.url + "/webhooks/hub?hook=group", Secret: secret, Active: true}))
+	s.must("make the group's hook", s.Forge.AddHook(repoName, s.bot, emulator.Hook{URL: s.url + "/webhooks/hub?hook=group", Secret: secret, Active: true}))
 	p := s.runStory()
 	id := s.addComment(p.Number, "ada", "/liftlock status")
 	s.awaitReaction(p.Number, id, "+1")
 	s.awaitIdle()
 	answers := 0
 	for _, c := range s.readPull(p.Number).Comments {
-		if c.User == bot && strings.HasPrefix(c.Body, fmt.Sprintf("<!-- liftlock:answer id=%d -->", id)) {
+		if c.User == s.bot && strings.HasPrefix(c.Body, fmt.Sprintf("<!-- liftlock:answer id=%d -->", id)) {
 			answers++
 		}
 	}

@@ -281,7 +281,7 @@ func TestProxyPages(t *testing.T) {
 	s.awaitPull(p.Number, "has our status and one comment", func(p *emulator.PullRequest) bool {
 		own := 0
 		for _, c := range p.Comments {
-			if c.User == bot {
+			if c.User == s.bot {
 				own++
 			}
 		}
