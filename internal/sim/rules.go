@@ -283,7 +283,9 @@ func (sim *Simulation) requestedRevert(ref promotion.BranchRef) bool {
 	})
 }
 
-// judgeVetoes judges whether a pull request brings what a person has closed before.
+// judgeVetoes judges whether a pull request brings what a person has closed before. A call that
+// hung may take effect when another process has opened the same meanwhile, and a person closed
+// that: who made the call can't have known.
 func (sim *Simulation) judgeVetoes(pr *forge.PullRequest, ref promotion.BranchRef) {
 	for _, c := range sim.componentsOf(ref) {
 		p := target{c, ref.Environment}
@@ -294,6 +296,9 @@ func (sim *Simulation) judgeVetoes(pr *forge.PullRequest, ref promotion.BranchRe
 		}
 		closed, err := sim.forge.As(reviewer).PullRequest(sim.ctx, sim.repo, number)
 		sim.must(err)
+		if t := sim.current; err == nil && t != nil && t.began.Before(closed.ClosedAt) {
+			continue
+		}
 		if err == nil && !closed.HasLabel(promotion.LabelSuperseded) {
 			sim.broke(ruleQuarantine, "%s brings %s to %s, which was closed with #%d", describePull(pr.Number, pr.Branch), tag, p, number)
 		}
