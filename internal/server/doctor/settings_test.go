@@ -16,6 +16,7 @@ type fixedForge struct {
 	credentials forge.Credentials
 	settings    forge.RepositorySettings
 	hooks       []forge.HookSettings
+	pulls       []forge.PullRequest
 }
 
 func (f *fixedForge) Me(context.Context) (forge.User, error) { return forge.User{Login: "bot"}, nil }
@@ -30,6 +31,10 @@ func (f *fixedForge) InspectRepository(context.Context, forge.Repo) (*forge.Repo
 
 func (f *fixedForge) InspectHooks(context.Context, forge.Repo, forge.Hook) ([]forge.HookSettings, error) {
 	return f.hooks, nil
+}
+
+func (f *fixedForge) PullRequests(context.Context, forge.Repo, time.Time) ([]forge.PullRequest, error) {
+	return f.pulls, nil
 }
 
 // TestSettings judges what the emulated forges don't have: a Gitea's settings, and webhooks that a
@@ -49,6 +54,12 @@ func TestSettings(t *testing.T) {
 			c.OIDC = &config.OIDC{Issuer: "https://dex.example.com"}
 		}, nil},
 		{"as it is wanted", func(*fixedForge, *config.Config) {}, nil},
+		{"its own pull requests, and a person's", func(f *fixedForge, _ *config.Config) {
+			f.pulls = []forge.PullRequest{{Number: 1, Author: "bot", Branch: "liftlock/shop/qa/web"}, {Number: 2, Author: "ada", Branch: "a-feature"}}
+		}, nil},
+		{"a person's with its account", func(f *fixedForge, _ *config.Config) {
+			f.pulls = []forge.PullRequest{{Number: 3, Author: "Bot", Branch: "a-feature"}}
+		}, []Code{"account-personal"}},
 		{"a token that has ended", func(f *fixedForge, _ *config.Config) { f.credentials.Expires = now.Add(-time.Hour) }, []Code{"token-ended"}},
 		{"no commit", func(f *fixedForge, _ *config.Config) { f.settings.DefaultBranch = "" }, []Code{"repository-empty"}},
 		{"no pull requests", func(f *fixedForge, _ *config.Config) { f.settings.NoPulls = true }, []Code{"pulls-off"}},
