@@ -47,14 +47,17 @@ func TestMergeabilityComesLater(t *testing.T) {
 
 	p := w.readAnew(n)
 	env := ev.Environment("qa")
-	for name, change := range map[string]func(){
-		"another head": func() { p.Head = "another" },
-		"it is closed": func() { w.wait(time.Second); w.must(w.forge.Close(storyRepo, n, "grace")) },
+	for _, c := range []struct { // in this order: what is closed isn't read anew
+		name   string
+		change func()
+	}{
+		{"another head", func() { p.Head = "another" }},
+		{"it is closed", func() { w.wait(time.Second); w.must(w.forge.Close(storyRepo, n, "grace")) }},
 	} {
 		p = w.readAnew(n)
-		change()
+		c.change()
 		if err := w.o.readMergeability(w.ctx(), ev, env, p, ev.openRecord("qa", n)); !errors.Is(err, forge.ErrConflict) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v", c.name, err)
 		}
 	}
 	view := promotion.Env{Name: "qa", Revert: &promotion.Pull{Number: 99, MergeUnread: true}}
