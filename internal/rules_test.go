@@ -66,6 +66,7 @@ var rooms = map[string][]string{
 	"internal/appset":                               {"internal/pipeline"},
 	"internal/appset/evaluate":                      {"internal/appset", "internal/fieldedit", "internal/manifest/deps", "internal/manifest/render", "internal/pipeline", "internal/sandbox"},
 	"internal/appset/history":                       {"internal/appset", "internal/fieldedit", "internal/git", "internal/pipeline", "internal/promotion", "internal/strictyaml"},
+	"internal/appset/evaluate/evaluatetest":         {"internal/appset/evaluate", "internal/sandbox"},
 	"internal/appset/impact":                        {"internal/appset", "internal/appset/evaluate", "internal/pipeline"},
 	"internal/appset/isolation":                     {"internal/appset", "internal/appset/evaluate", "internal/manifest/deps", "internal/manifest/render"},
 	"internal/appset/randomset":                     {},

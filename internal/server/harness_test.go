@@ -18,10 +18,9 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/liftlock/liftlock/internal/appset/evaluate"
+	"github.com/liftlock/liftlock/internal/appset/evaluate/evaluatetest"
 	"github.com/liftlock/liftlock/internal/config"
 	"github.com/liftlock/liftlock/internal/emulator"
-	"github.com/liftlock/liftlock/internal/sandbox"
 	"github.com/liftlock/liftlock/internal/server"
 )
 
@@ -31,14 +30,7 @@ var runLong = flag.Bool("long", false, "run the long tests too")
 // TestMain lets more tests run at once than there are processors: they mostly
 // wait for each other's forge, Argo CD and git.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == evaluate.Command {
-		// A server starts this program to look at what strangers wrote.
-		if err := sandbox.Serve(context.Background(), os.Stdin, os.Stdout, evaluate.Handlers(zap.NewNop())); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
+	evaluatetest.ServeIfWorker()
 	if len(os.Args) > 2 && os.Args[1] == serveCommand {
 		fmt.Fprintln(os.Stderr, runLoadedServer(os.Args[2]))
 		os.Exit(1)

@@ -17,10 +17,9 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"github.com/liftlock/liftlock/internal/appset/evaluate"
+	"github.com/liftlock/liftlock/internal/appset/evaluate/evaluatetest"
 	"github.com/liftlock/liftlock/internal/config"
 	"github.com/liftlock/liftlock/internal/forge"
-	"github.com/liftlock/liftlock/internal/sandbox"
 	"github.com/liftlock/liftlock/internal/server"
 )
 
@@ -34,13 +33,7 @@ const (
 )
 
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == evaluate.Command {
-		// A server starts this program to look at what strangers wrote.
-		if err := sandbox.Serve(context.Background(), os.Stdin, os.Stdout, evaluate.Handlers(zap.NewNop())); err != nil {
-			os.Exit(printError(err))
-		}
-		os.Exit(0)
-	}
+	evaluatetest.ServeIfWorker()
 	if file := os.Getenv(configVariable); file != "" {
 		os.Exit(runWorker(file))
 	}
