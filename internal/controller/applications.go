@@ -181,7 +181,7 @@ func (x *applicationIndex) beginLook(key wake.Key, now time.Time) (states []stri
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.passed[key] = map[string]bool{}
-	return x.takeRecentStates(key, now)
+	return x.listRecentStates(key, now)
 }
 
 // endLook forgets what was noted since beginLook, also of a look that failed.

@@ -60,8 +60,8 @@ func (x *applicationIndex) noteState(key wake.Key, id applicationID, digest stri
 	x.recent[key][id] = recentState{digest, now}
 }
 
-// takeRecentStates forgets what was heard of long ago, and gives the digests of the others, sorted.
-func (x *applicationIndex) takeRecentStates(key wake.Key, now time.Time) []string {
+// listRecentStates forgets what was heard of long ago, and gives the digests of the others, sorted.
+func (x *applicationIndex) listRecentStates(key wake.Key, now time.Time) []string {
 	var out []string
 	for id, s := range x.recent[key] {
 		if age := now.Sub(s.at); age < 0 || age > recentFor {

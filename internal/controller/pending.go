@@ -31,7 +31,8 @@ type pendingKey struct {
 // digests are those of a key's states, sorted.
 func (k pendingKey) digests() []string { return slices.Sorted(maps.Values(k.states)) }
 
-// pendingWake is how urgent a wake is, and how long it waits for what else is heard.
+// pendingWake is how urgent a wake is, and how long it waits for what else is heard; one that
+// waits is never urgent.
 type pendingWake struct {
 	urgency store.Urgency
 	delay   time.Duration
@@ -43,10 +44,10 @@ type pendingWake struct {
 const burstDelay = 200 * time.Millisecond
 
 var (
-	wakeUrgently   = pendingWake{urgency: store.Urgent}                          // something breaks
-	wakeAtOnce     = pendingWake{urgency: store.Normal}                          // what was waited for is there
-	wakeAfterBurst = pendingWake{urgency: store.Normal, delay: burstDelay}       // more may come
-	wakeAfterDelay = pendingWake{urgency: store.Background, delay: refusalDelay} // a delivery was refused
+	wakeUrgently   = pendingWake{urgency: store.Urgent}                      // something breaks
+	wakeAtOnce     = pendingWake{urgency: store.Normal}                      // what was waited for is there
+	wakeAfterBurst = pendingWake{urgency: store.Normal, delay: burstDelay}   // more may come
+	wakeAfterDelay = pendingWake{urgency: store.Normal, delay: refusalDelay} // a delivery was refused
 )
 
 // wakesByKind are keys to wake, by how.

@@ -90,8 +90,9 @@ func earliest(a, b time.Time) time.Time {
 
 // storeEvaluation writes down what was seen and decided, in one transaction for each
 // component, and with the last of them the digests of the Applications' states that were heard
-// of before; nil: each stays news. clock is from before the evaluation: where a machine sleeps in the middle of
-// one, what is Healthy from now on is not written down as Healthy for as long as it slept.
+// of before; nil: each stays news. clock is from before the evaluation: where a machine
+// sleeps in the middle of one, what is Healthy from now on is not written down as Healthy
+// for as long as it slept.
 func (e *Controller) storeEvaluation(ctx context.Context, ev *facts.Evaluation, d *promotion.Decision, recent []string, clock store.ClockReading) error {
 	awaited, children := map[string]bool{}, map[string]bool{}
 	var unreachable []string
