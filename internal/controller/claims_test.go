@@ -95,3 +95,56 @@ func TestClaimsAreKept(t *testing.T) {
 		t.Errorf("without any there are %d claims, %v", len(claims), err)
 	}
 }
+
+// TestClaimsWithoutAnswer holds that keys whose claim was made, and its answer lost, are run as soon
+// as the store answers again, and not when the claim's lease ends; those that are being run are
+// left to their runs.
+func TestClaimsWithoutAnswer(t *testing.T) {
+	w := newRunnerFixture(t)
+	pull := func(n int) string { return wake.ForPull("hub:acme/fleet", n).String() }
+	w.must(w.opts.Store.Wake(t.Context(), pull(1)))
+	running, err := w.claimKeys(t.Context(), 1, 0)
+	w.must(err)
+	w.must(w.opts.Store.Wake(t.Context(), pull(2), pull(3)))
+
+	lost := errors.New("the answer was lost")
+	w.loseAnswer = func(call string) error {
+		if call == "claim" {
+			return lost
+		}
+		return nil
+	}
+	if claims, err := w.claimKeys(t.Context(), 2, 1); !errors.Is(err, lost) || len(claims) > 0 {
+		t.Fatalf("claimed %+v, %v", claims, err)
+	}
+	w.loseAnswer = nil
+	away := errors.New("away")
+	w.intercept = func(string) error { return away }
+	if claims, err := w.claimKeys(t.Context(), 2, 1); !errors.Is(err, away) || len(claims) > 0 {
+		t.Fatalf("claimed %+v, %v", claims, err)
+	}
+	w.intercept = nil
+	claims, err := w.claimKeys(t.Context(), 4, 1)
+	w.must(err)
+	if len(claims) != 2 || claims[0].Key != pull(2) || claims[1].Key != pull(3) {
+		t.Errorf("claimed %+v, want what was claimed before", claims)
+	}
+	w.must(w.opts.Store.Finish(t.Context(), w.opts.Owner, running[0], store.Outcome{}))
+}
+
+// TestRunningClaims holds that a key is known to be run until the run of its newest claim ends.
+func TestRunningClaims(t *testing.T) {
+	t.Parallel()
+	r := newRunningClaims()
+	first, second := store.Claim{Key: "a", Gen: 1}, store.Claim{Key: "a", Gen: 2}
+	r.begin([]store.Claim{first, {Key: "b", Gen: 7}})
+	r.begin([]store.Claim{second})
+	r.end(first)
+	if got := r.list(); !slices.Equal(got, []string{"a", "b"}) {
+		t.Errorf("run are %q", got)
+	}
+	r.end(second)
+	if got := r.list(); !slices.Equal(got, []string{"b"}) {
+		t.Errorf("run are %q", got)
+	}
+}

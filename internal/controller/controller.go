@@ -68,6 +68,7 @@ type Controller struct {
 
 	checkSlots chan struct{} // a place for each evaluation of a stranger's pull request
 
+	claims  *runningClaims
 	stepped int // claims of Step so far
 
 	apps          *applicationIndex
@@ -100,7 +101,7 @@ func New(o Options) *Controller {
 		o.Retention = defaultRetention
 	}
 	e := &Controller{opts: o, reposByID: map[string]*Repository{}, queryLimit: command.NewRateLimit(o.Clock.Now), checkSlots: make(chan struct{}, maxConcurrentChecks),
-		apps: newApplicationIndex(), pending: newPendingWakes(), archived: newRestingRepos(), replaced: newRestingRepos(), fetchRequests: newFetchRequests(o.Caches), fresh: newFreshness(o.Owner), failures: failingRuns{now: o.Clock.Now, byKey: map[string]Failure{}},
+		apps: newApplicationIndex(), pending: newPendingWakes(), claims: newRunningClaims(), archived: newRestingRepos(), replaced: newRestingRepos(), fetchRequests: newFetchRequests(o.Caches), fresh: newFreshness(o.Owner), failures: failingRuns{now: o.Clock.Now, byKey: map[string]Failure{}},
 		seenGenerations: map[string]uint64{}, lastLooks: map[string]repositoryLook{}, staleMerges: map[string]int{}, pipelineErrs: map[string]string{}, emptyPipelines: map[PipelineID]string{}}
 	for _, id := range o.Awaited {
 		e.reposByID[id] = nil
@@ -332,7 +333,13 @@ func (e *Controller) storePending(ctx context.Context, write func(context.Contex
 	}
 	e.pending.restore(inputsChanged, keys)
 	if ctx.Err() == nil {
-		e.opts.Log.Error("news of Argo CD, or of a refused delivery, could not be noted; trying again", zap.Int("urgent", len(wakes[wakeUrgently])), zap.Int("others", len(keys)-len(wakes[wakeUrgently])), zap.Error(err))
+		urgent := 0
+		for _, k := range keys {
+			if k.how == wakeUrgently {
+				urgent++
+			}
+		}
+		e.opts.Log.Error("news of Argo CD, or of a refused delivery, could not be noted; trying again", zap.Int("urgent", urgent), zap.Int("others", len(keys)-urgent), zap.Error(err))
 	}
 	return false
 }

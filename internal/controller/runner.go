@@ -100,53 +100,6 @@ func (e *Controller) Step(ctx context.Context) (ran bool, err error) {
 // or not a key is due.
 func (e *Controller) HasPendingWakes() bool { return !e.pending.isEmpty() }
 
-// oldestEvery is how many claims there are to one that goes to whoever has waited
-// longest, however little urgent: nobody waits for ever.
-const oldestEvery = 8
-
-// claimKeys claims at most n keys, the most urgent first; before is how many it claimed before.
-func (e *Controller) claimKeys(ctx context.Context, n, before int) ([]store.Claim, error) {
-	oldest := (before+n)/oldestEvery - before/oldestEvery
-	claims, err := e.opts.Store.Claim(ctx, e.opts.Owner, n-oldest)
-	if err != nil || oldest == 0 {
-		return claims, err
-	}
-	more, err := e.opts.Store.ClaimOldest(ctx, e.opts.Owner, n-len(claims))
-	if err != nil && len(claims) > 0 {
-		return claims, nil // the others are claimed with the next
-	}
-	return append(claims, more...), err
-}
-
-// urgentFor is how far ahead a key that ran urgently may want to run again and is as
-// urgent then: a degradation that has to last for a while, a revert's next step.
-const urgentFor = 5 * time.Minute
-
-// urgencyAfter is how urgent the next run of a key is that wants one by itself.
-func urgencyAfter(c store.Claim, now, next time.Time) store.Urgency {
-	k, _ := wake.Parse(c.Key)
-	switch {
-	case k.Kind == wake.Sweep, k.Kind == wake.Hook:
-		return store.Background
-	case c.Urgency == store.Urgent && next.Sub(now) <= urgentFor:
-		return store.Urgent
-	}
-	return store.Normal
-}
-
-// priorityOf is how soon the calls of a key's run are wanted, where what they are for doesn't
-// say otherwise. Pull requests' own runs are where commands are executed.
-func priorityOf(c store.Claim) forge.Priority {
-	k, _ := wake.Parse(c.Key)
-	switch {
-	case k.Kind == wake.Sweep, k.Kind == wake.Hook:
-		return forge.PriorityBackground
-	case c.Urgency == store.Urgent, k.Kind == wake.Merge, k.Kind == wake.PullRequest:
-		return forge.PriorityUrgent
-	}
-	return forge.PriorityNormal
-}
-
 // waitForWork sleeps until something may be due, a run has ended, or the context has.
 func (e *Controller) waitForWork(ctx context.Context, done <-chan struct{}) bool {
 	next, ok, err := e.opts.Store.NextDue(ctx)
@@ -186,6 +139,7 @@ func (e *Controller) runClaim(ctx context.Context, c store.Claim) {
 
 // runLeased runs one claimed key while something keeps its lease, if anything.
 func (e *Controller) runLeased(ctx context.Context, c store.Claim, keepLease func(context.Context, context.CancelCauseFunc, store.Claim)) {
+	defer e.claims.end(c)
 	run, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go keepLease(run, cancel, c)

@@ -45,6 +45,8 @@ type runnerFixture struct {
 	runs  runMetrics
 	// intercept is asked before the store is; nil: it answers.
 	intercept func(call string) error
+	// loseAnswer is asked once the store has done something; nil: what did it is answered.
+	loseAnswer func(call string) error
 }
 
 type runMetrics struct {
@@ -70,10 +72,14 @@ func newRunnerFixture(t *testing.T) *runnerFixture {
 	t.Parallel()
 	w := &runnerFixture{t: t, clock: clocktesting.NewFakeClock(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)), forge: &unreachableForge{}}
 	st, err := store.Open(t.Context(), "sqlite://"+filepath.Join(t.TempDir(), "liftlock.db"), store.Options{Now: w.clock.Now, Intercept: func(_ context.Context, call string, answered bool) error {
-		if w.intercept == nil || answered {
+		ask := w.intercept
+		if answered {
+			ask = w.loseAnswer
+		}
+		if ask == nil {
 			return nil
 		}
-		return w.intercept(call)
+		return ask(call)
 	}})
 	w.must(err)
 	t.Cleanup(func() { _ = st.Close() })

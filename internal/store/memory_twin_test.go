@@ -341,6 +341,11 @@ func TestMemoryTwin(t *testing.T) {
 				owner, keys := d.name("owner", "ada", "bot", ""), d.keys()
 				both("renew", func(s *Store) result { v, err := s.Renew(ctx, owner, keys); return returned(err, v) })
 			},
+			"free": func(rt *rapid.T) {
+				d := draws{rt, now}
+				owner, keys := d.name("owner", "ada", "bot", ""), d.keys()
+				both("free", func(s *Store) result { v, err := s.FreeClaims(ctx, owner, keys); return returned(err, v) })
+			},
 			"one by one": func(rt *rapid.T) {
 				d := draws{rt, now}
 				delivery := Delivery{Forge: "hub", ID: fmt.Sprint(d.number()), ReceivedAt: d.at(), Keys: d.keys(), Urgency: d.urgency(), DueAt: d.at()}

@@ -148,6 +148,22 @@ func (t *memoryTx) renewClaims(_ context.Context, owner string, keys []string, l
 	return held, nil
 }
 
+func (t *memoryTx) freeClaims(_ context.Context, owner string, except []string) (freed int64, err error) {
+	now := t.databaseNow()
+	var claimed []*memoryWake
+	for w := range t.tables.wakes.allBy(byKey) {
+		if w.owner == owner && !slices.Contains(except, w.key) {
+			claimed = append(claimed, w)
+		}
+	}
+	for _, w := range claimed {
+		free := *w
+		free.owner, free.lease, free.due = "", 0, now
+		t.tables.wakes.put(&free)
+	}
+	return int64(len(claimed)), nil
+}
+
 func (m memoryReader) NextDue(ctx context.Context) (time.Time, bool, error) {
 	tables, err := m.tables(ctx)
 	if err != nil {

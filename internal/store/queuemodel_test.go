@@ -139,6 +139,16 @@ func TestQueueAgainstModel(t *testing.T) {
 						k.lease = w.Now().Add(DefaultLease)
 					}
 				},
+				"free": func(t *rapid.T) {
+					owner, key := anyOwner.Draw(t, "owner"), anyKey.Draw(t, "key")
+					_, err := w.FreeClaims(ctx, owner, []string{key})
+					mustDraw(t, err)
+					for name, k := range model {
+						if k.owner == owner && name != key {
+							k.owner, k.due = "", w.Now()
+						}
+					}
+				},
 				"time passes": func(t *rapid.T) {
 					w.Advance(time.Duration(rapid.IntRange(1, 40).Draw(t, "seconds")) * time.Second)
 				},

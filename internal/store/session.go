@@ -187,7 +187,14 @@ func (w *whereClause) addPrefix(column string, prefixes ...string) {
 	w.addCondition("("+strings.Join(ranges, " OR ")+")", args...)
 }
 
-func addIn[T any](w *whereClause, column string, values []T) {
+func addIn[T any](w *whereClause, column string, values []T) { addList(w, column+" IN", values) }
+
+func addNotIn[T any](w *whereClause, column string, values []T) {
+	addList(w, column+" NOT IN", values)
+}
+
+// addList compares with a list; an empty one allows anything.
+func addList[T any](w *whereClause, comparison string, values []T) {
 	if len(values) == 0 {
 		return
 	}
@@ -195,7 +202,7 @@ func addIn[T any](w *whereClause, column string, values []T) {
 	for i, v := range values {
 		args[i] = v
 	}
-	w.addCondition(column+" IN ("+strings.TrimSuffix(strings.Repeat("$%d, ", len(values)), ", ")+")", args...)
+	w.addCondition(comparison+" ("+strings.TrimSuffix(strings.Repeat("$%d, ", len(values)), ", ")+")", args...)
 }
 
 // limitTo bounds how many rows come, by the argument at a place. A bare LIMIT $n lets

@@ -151,6 +151,8 @@ type transaction interface {
 	// finishRun returns when the key is due next.
 	finishRun(ctx context.Context, f runFinish) (due int64, held bool, err error)
 	renewClaims(ctx context.Context, owner string, keys []string, lease time.Duration) (held []string, err error)
+	// freeClaims makes due what an owner has claimed but for some keys.
+	freeClaims(ctx context.Context, owner string, except []string) (freed int64, err error)
 	// announce tells the other processes of something new once this commits.
 	announce(ctx context.Context, subject string) error
 }

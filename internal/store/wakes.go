@@ -253,6 +253,32 @@ func (t sqlTx) renewClaims(ctx context.Context, owner string, keys []string, lea
 		`UPDATE wakes SET lease_until = liftlock_now() + `+w.lastPlaceholder()+w.String()+` RETURNING key`, w.args...)
 }
 
+// FreeClaims makes due again, at once, what the owner has claimed, but for the keys that it works
+// on, and returns how many keys that are. A claim that fails may have been made all the same, its
+// answer lost on the way: until its lease ends nobody would run what it was about.
+func (s *Store) FreeClaims(ctx context.Context, owner string, except []string) (freed int, err error) {
+	if err := checkKey("the claims' owner", owner); err != nil {
+		return 0, err
+	}
+	freed, err = txWithResult(ctx, s, "free", func(tx *Tx) (int, error) {
+		n, err := tx.db.freeClaims(ctx, owner, except)
+		if n > 0 {
+			tx.subjects[subjectWakes] = true
+		}
+		return int(n), err
+	})
+	return freed, wrapError(err, "free the claims of keys that nothing runs")
+}
+
+func (t sqlTx) freeClaims(ctx context.Context, owner string, except []string) (freed int64, err error) {
+	var w whereClause
+	addEquals(&w, "owner", owner)
+	for some := range slices.Chunk(except, wakesAtOnce) {
+		addNotIn(&w, "key", some)
+	}
+	return t.db.exec(ctx, `UPDATE wakes SET owner = '', lease_until = 0, due_at = liftlock_now()`+w.String(), w.args...)
+}
+
 func (r queries) NextDue(ctx context.Context) (time.Time, bool, error) {
 	in, ok, err := queryOne(ctx, r.db, oneColumn[int64],
 		`SELECT ready_at - liftlock_now() FROM wakes WHERE ready_at < $1 ORDER BY ready_at LIMIT 1`, int64(neverDue))

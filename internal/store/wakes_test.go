@@ -165,6 +165,29 @@ func TestWakes(t *testing.T) {
 				t.Fatalf("lost %q, want b and c", lost)
 			}
 		}},
+		{"claims that nobody knows of are freed", func(t *testing.T, w *testStore) {
+			must(t, w.Wake(ctx, "a", "b", "c"))
+			w.claim(t, me, "a", "b", "c")
+			must(t, w.Wake(ctx, "other"))
+			w.claim(t, "runner-2", "other")
+			w.Advance(time.Second)
+			if freed := value(w.FreeClaims(ctx, me, []string{"b", "other"}))(t); freed != 2 {
+				t.Fatalf("%d were freed, want 2", freed)
+			}
+			c := w.claim(t, "runner-2", "a", "c")
+			if c[0].Gen != 2 {
+				t.Fatalf("the claim after is %+v, want another one", c[0])
+			}
+			if lost := value(w.Renew(ctx, me, []string{"a", "b"}))(t); !slices.Equal(lost, []string{"a"}) {
+				t.Fatalf("lost %q, want a", lost)
+			}
+			if freed := value(w.FreeClaims(ctx, me, nil))(t); freed != 1 {
+				t.Fatalf("%d were freed, want the one that is left", freed)
+			}
+			if freed := value(w.FreeClaims(ctx, me, nil))(t); freed != 0 {
+				t.Fatalf("%d were freed, want none", freed)
+			}
+		}},
 		{"the queue's depth", func(t *testing.T, w *testStore) {
 			if d := value(w.Depth(ctx))(t); d != (Depth{}) {
 				t.Fatalf("depth of an empty queue is %+v", d)

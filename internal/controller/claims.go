@@ -1,0 +1,113 @@
+package controller
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/store"
+)
+
+// runningClaims are the keys that this process runs.
+type runningClaims struct {
+	// unanswered is that a claim failed: the store may have this process own keys that it knows
+	// nothing of. Only who claims looks at it.
+	unanswered bool
+
+	mu   sync.Mutex
+	keys map[string]int64 // each with the number of its claim
+}
+
+func newRunningClaims() *runningClaims { return &runningClaims{keys: map[string]int64{}} }
+
+func (r *runningClaims) begin(claims []store.Claim) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range claims {
+		r.keys[c.Key] = c.Gen
+	}
+}
+
+// end notes that a run is over, unless its key was claimed again meanwhile.
+func (r *runningClaims) end(c store.Claim) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.keys[c.Key] == c.Gen {
+		delete(r.keys, c.Key)
+	}
+}
+
+func (r *runningClaims) list() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Sorted(maps.Keys(r.keys))
+}
+
+// oldestEvery is how many claims there are to one that goes to whoever has waited
+// longest, however little urgent: nobody waits for ever.
+const oldestEvery = 8
+
+// claimKeys claims at most n keys, the most urgent first; before is how many it claimed before.
+// What a claim that failed may have claimed all the same is free again before the next one.
+func (e *Controller) claimKeys(ctx context.Context, n, before int) ([]store.Claim, error) {
+	if e.claims.unanswered {
+		freed, err := e.opts.Store.FreeClaims(ctx, e.opts.Owner, e.claims.list())
+		if err != nil {
+			return nil, err
+		}
+		e.claims.unanswered = false
+		if freed > 0 {
+			e.opts.Log.Info("keys whose claim was never answered are free again", zap.Int("keys", freed))
+		}
+	}
+	oldest := (before+n)/oldestEvery - before/oldestEvery
+	claims, err := e.opts.Store.Claim(ctx, e.opts.Owner, n-oldest)
+	if err == nil && oldest > 0 {
+		var more []store.Claim
+		more, err = e.opts.Store.ClaimOldest(ctx, e.opts.Owner, n-len(claims))
+		claims = append(claims, more...)
+	}
+	e.claims.begin(claims)
+	if err != nil {
+		e.claims.unanswered = true
+	}
+	if len(claims) > 0 {
+		return claims, nil // the others are claimed with the next
+	}
+	return nil, err
+}
+
+// urgentFor is how far ahead a key that ran urgently may want to run again and is as
+// urgent then: a degradation that has to last for a while, a revert's next step.
+const urgentFor = 5 * time.Minute
+
+// urgencyAfter is how urgent the next run of a key is that wants one by itself.
+func urgencyAfter(c store.Claim, now, next time.Time) store.Urgency {
+	k, _ := wake.Parse(c.Key)
+	switch {
+	case k.Kind == wake.Sweep, k.Kind == wake.Hook:
+		return store.Background
+	case c.Urgency == store.Urgent && next.Sub(now) <= urgentFor:
+		return store.Urgent
+	}
+	return store.Normal
+}
+
+// priorityOf is how soon the calls of a key's run are wanted, where what they are for doesn't
+// say otherwise. Pull requests' own runs are where commands are executed.
+func priorityOf(c store.Claim) forge.Priority {
+	k, _ := wake.Parse(c.Key)
+	switch {
+	case k.Kind == wake.Sweep, k.Kind == wake.Hook:
+		return forge.PriorityBackground
+	case c.Urgency == store.Urgent, k.Kind == wake.Merge, k.Kind == wake.PullRequest:
+		return forge.PriorityUrgent
+	}
+	return forge.PriorityNormal
+}
