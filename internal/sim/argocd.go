@@ -245,7 +245,13 @@ type view struct {
 	sim     *Simulation
 	process *process
 	apps    map[string]verification.App
-	last    time.Time // when the latest of what is on its way arrives
+	coming  []arrival // in their order
+}
+
+// arrival is a state that a process will see.
+type arrival struct {
+	at    time.Time
+	state verification.App
 }
 
 // slowestView is how long a state is on its way at most, while the Argo CD isn't away.
@@ -260,19 +266,39 @@ func (v *view) expect(s verification.App) {
 	if until := v.sim.away[theArgoCD]; at.Before(until) {
 		at = until
 	}
-	if at.Before(v.last) {
-		at = v.last
+	if n := len(v.coming); n > 0 && at.Before(v.coming[n-1].at) {
+		at = v.coming[n-1].at
 	}
-	v.last = at
-	v.sim.after(at.Sub(v.sim.now), func() {
-		if !v.process.dead {
-			v.see(s)
-			if c := v.process.controller; c != nil {
-				c.AppChanged(v.apps[s.Name], false)
-				v.process.hasUpdate, v.sim.mayBeDue = true, true
-			}
+	v.coming = append(v.coming, arrival{at, s})
+	v.sim.after(at.Sub(v.sim.now), v.arrive)
+}
+
+// arrive lets the process see what has arrived by now.
+func (v *view) arrive() {
+	for len(v.coming) > 0 && !v.coming[0].at.After(v.sim.now) {
+		s := v.coming[0].state
+		v.coming = v.coming[1:]
+		if v.process.dead {
+			continue
 		}
-	})
+		v.see(s)
+		if c := v.process.controller; c != nil {
+			c.AppChanged(v.apps[s.Name], false)
+			v.process.hasUpdate, v.sim.mayBeDue = true, true
+		}
+	}
+}
+
+// reconnect lets what the Argo CD's absence has held up arrive as soon as anything else does: it
+// is back earlier than was planned.
+func (v *view) reconnect() {
+	latest := v.sim.now.Add(slowestView)
+	for i := range v.coming {
+		if v.coming[i].at.After(latest) {
+			v.coming[i].at = latest
+		}
+	}
+	v.sim.after(slowestView, v.arrive)
 }
 
 func (v *view) see(s verification.App) {

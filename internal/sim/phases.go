@@ -71,6 +71,9 @@ func (sim *Simulation) calm() {
 	sim.report("the faults end")
 	sim.faulty = false
 	clear(sim.away)
+	for _, p := range sim.processes {
+		p.view.reconnect()
+	}
 	sim.mendPipeline()
 	for number := range sim.truth.heldSince {
 		sim.liftPullHold(number)
