@@ -27,6 +27,10 @@ func wrapError(op string, resp *sdk.Response, err error) error {
 	if refused := transport.RefusedCall(op, err); refused != nil {
 		return refused
 	}
+	if foreign := transport.ForeignAnswer(op, err); foreign != nil {
+		foreign.Message = clipMessage(foreign.Message)
+		return foreign
+	}
 	if resp != nil && resp.Response != nil && resp.StatusCode/100 != 2 {
 		return classifyResponse(op, resp, clipMessage(err.Error()), err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/forgetest"
 )
 
 var ctx = context.Background()
@@ -40,7 +41,7 @@ func TestErrorsHaveKinds(t *testing.T) {
 		{"a proxy's limit for ever", response{429, map[string]string{"Retry-After": "9999999999999"}, "slow down"}, forge.ErrRateLimited, "slow down", "", in(24 * time.Hour)},
 		{"unavailable until a time", response{503, map[string]string{"Retry-After": time.Now().Add(2 * time.Minute).UTC().Format(http.TimeFormat)}, ""}, forge.ErrRetryable, "", "", in(2 * time.Minute)},
 		{"unavailable with a time", response{503, map[string]string{"Retry-After": "30"}, ""}, forge.ErrRetryable, "", "", in(30 * time.Second)},
-		{"not JSON", response{200, nil, "<html>"}, forge.ErrRetryable, "", "", time.Time{}},
+		{"not JSON", response{200, map[string]string{"Content-Type": "application/json"}, "<html>"}, forge.ErrRetryable, "", "", time.Time{}},
 		{"endless words", errorResponse(422, strings.Repeat("word ", 100_000)), forge.ErrInvalid, "word word", "", time.Time{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -112,4 +113,14 @@ func TestCallsDontShareContexts(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+func TestWebPages(t *testing.T) {
+	forgetest.TestWebPages(t, func(t *testing.T, url string) forge.Forge {
+		d, err := New(Options{URL: url + "/api/v1/", Token: "t0ken"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	})
 }

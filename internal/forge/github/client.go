@@ -126,7 +126,7 @@ func parseBase(text string) (*url.URL, error) {
 // newClient makes a client of the API over a transport of t, and what o says of every one.
 func newClient(o Options, base *url.URL, t transport.Options) *gh.Client {
 	t.Base, t.UserAgent, t.HTTPClient, t.RootCAs, t.Caches, t.OnCall, t.Exchange, t.Now = base, o.UserAgent, o.HTTPClient, o.RootCAs, o.Caches, o.OnCall, o.Exchange, o.Now
-	t.Headers = http.Header{versionHeader: {apiVersion}}
+	t.Headers, t.RefuseWebPages = http.Header{versionHeader: {apiVersion}}, true
 	calls := transport.New(t)
 	calls.Transport = limitsHidden{calls.Transport}
 	client := gh.NewClient(calls)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/forgetest"
 )
 
 func TestErrorsHaveKinds(t *testing.T) {
@@ -49,7 +50,7 @@ func TestErrorsHaveKinds(t *testing.T) {
 		{"refused", message422("title is too long"), forge.ErrInvalid, "Validation Failed: title is too long", "", time.Time{}},
 		{"a conflict", response{409, nil, `{"message":"Git Repository is empty."}`}, forge.ErrConflict, "empty", "", time.Time{}},
 		{"a commit that isn't there", response{422, nil, `{"message":"No commit found for SHA: abc"}`}, forge.ErrNotFound, "", "", time.Time{}},
-		{"not JSON", response{200, nil, `<html>`}, forge.ErrRetryable, "", "", time.Time{}},
+		{"not JSON", response{200, map[string]string{"Content-Type": "application/json"}, `<html>`}, forge.ErrRetryable, "", "", time.Time{}},
 		{"endless words", response{422, nil, fmt.Sprintf(`{"message":%q}`, strings.Repeat("word ", 10000))}, forge.ErrInvalid, "word word", "", time.Time{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -105,4 +106,14 @@ func TestNewRefuses(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestWebPages(t *testing.T) {
+	forgetest.TestWebPages(t, func(t *testing.T, url string) forge.Forge {
+		d, err := New(Options{URL: url + "/api/v3", Token: "t0ken"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	})
 }

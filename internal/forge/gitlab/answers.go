@@ -4,15 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"html"
 	"io"
-	"mime"
 	"net/http"
-	"regexp"
 
-	"github.com/liftlock/liftlock/internal/forge"
-	"github.com/liftlock/liftlock/internal/wording"
+	"github.com/liftlock/liftlock/internal/forge/transport"
 )
 
 // answerKeeper keeps what the client doesn't give out of an answer: what a refusal says, which it
@@ -48,56 +43,12 @@ func isNotGitLabs(resp *http.Response) bool {
 		resp.StatusCode == http.StatusTooManyRequests, resp.StatusCode >= http.StatusInternalServerError:
 		return false
 	}
-	return contentType(resp) != "application/json"
+	return transport.ContentType(resp) != "application/json"
 }
 
-// contentType is an answer's, without its parameters; empty: it has none that can be read.
-func contentType(resp *http.Response) string {
-	t, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	if err != nil {
-		return ""
-	}
-	return t
-}
-
-// notGitLabError is what becomes of an answer that isn't GitLab's. It has no Status: none of what
-// GitLab means by it is meant, least of all that something isn't there.
+// notGitLabError is what becomes of an answer that isn't GitLab's.
 func (d *Driver) notGitLabError(op string, resp *http.Response, said []byte) error {
-	e := &forge.Error{Op: op, Kind: forge.ErrRetryable,
-		Message: fmt.Sprintf("%s instead of GitLab's answer (HTTP %d)", d.clipMessage(describeBody(resp, said)), resp.StatusCode),
-		Hint:    "see that the forge's url in the server's file is GitLab's own, and that what is in between lets Liftlock through to its API",
-	}
-	switch resp.StatusCode {
-	case http.StatusUnauthorized:
-		e.Kind = forge.ErrUnauthorized
-	case http.StatusForbidden:
-		e.Kind = forge.ErrForbidden
-	}
-	return e
-}
-
-var pageTitle = regexp.MustCompile(`(?is)<title[^>]*>([^<]*)<`)
-
-// maxTitle bounds what is repeated of a page's title, or of a text.
-const maxTitle = 80
-
-// describeBody says what an answer is that isn't GitLab's.
-func describeBody(resp *http.Response, said []byte) string {
-	switch t := contentType(resp); {
-	case len(said) == 0:
-		return "nothing"
-	case t == "text/html":
-		if m := pageTitle.FindSubmatch(said); m != nil {
-			return fmt.Sprintf("the web page %q", wording.ClipLine(html.UnescapeString(string(m[1])), maxTitle))
-		}
-		return "a web page"
-	case t == "text/plain": // as GitLab's own Rack Attack forbids an address
-		return fmt.Sprintf("the text %q", wording.ClipLine(string(said), maxTitle))
-	case t == "":
-		return "something of no type"
-	default:
-		return t
-	}
+	return transport.ForeignAnswer(op, &transport.ForeignError{Status: resp.StatusCode, What: d.clipMessage(transport.DescribeForeign(resp, said))})
 }
 
 // checkedJSON reads an answer into what it is to fill, and refuses one that leaves that empty: what

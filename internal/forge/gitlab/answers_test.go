@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/forgetest"
 )
 
 // anyAnswer is a server that gives one answer to everything, but for the look at the project by
@@ -110,16 +111,16 @@ func TestAnswersThatAreNotGitLabs(t *testing.T) {
 		kind   error
 		words  string
 	}{
-		{"a login page", response{200, html, loginPage}, forge.ErrRetryable, `the web page "Sign in · SSO (the token)" instead of GitLab's answer`},
-		{"a web page without a title", response{201, html, "<html>"}, forge.ErrRetryable, "a web page instead of GitLab's answer"},
+		{"a login page", response{200, html, loginPage}, forge.ErrRetryable, `the web page "Sign in · SSO (the token)" instead of the forge's answer`},
+		{"a web page without a title", response{201, html, "<html>"}, forge.ErrRetryable, "a web page instead of the forge's answer"},
 		{"a page of a proxy's", response{502, html, "<html>\r\n<head><title>502 Bad Gateway</title></head><body></body></html>"}, forge.ErrRetryable, `(HTTP 502): the web page "502 Bad Gateway"`},
-		{"a page that forbids", response{403, html, "<html><head><title>Blocked</title></head></html>"}, forge.ErrForbidden, `the web page "Blocked" instead of GitLab's answer`},
-		{"a page that knows nothing of it", response{404, html, "<html><head><title>404 Not Found</title></head></html>"}, forge.ErrRetryable, `the web page "404 Not Found" instead of GitLab's answer (HTTP 404)`},
-		{"nothing, not found", response{404, map[string]string{"Content-Type": ""}, ""}, forge.ErrRetryable, "nothing instead of GitLab's answer"},
-		{"a login that is missing", response{401, html, "<html>"}, forge.ErrUnauthorized, "a web page instead of GitLab's answer"},
-		{"words", response{200, map[string]string{"Content-Type": "text/plain"}, "OK"}, forge.ErrRetryable, `the text "OK" instead of GitLab's answer`},
-		{"an address that is blocked", response{403, map[string]string{"Content-Type": "text/plain"}, "Forbidden\n"}, forge.ErrForbidden, `the text "Forbidden" instead of GitLab's answer (HTTP 403)`},
-		{"of another type", response{200, map[string]string{"Content-Type": "application/xml"}, "<a/>"}, forge.ErrRetryable, "application/xml instead of GitLab's answer"},
+		{"a page that forbids", response{403, html, "<html><head><title>Blocked</title></head></html>"}, forge.ErrForbidden, `the web page "Blocked" instead of the forge's answer`},
+		{"a page that knows nothing of it", response{404, html, "<html><head><title>404 Not Found</title></head></html>"}, forge.ErrRetryable, `the web page "404 Not Found" instead of the forge's answer (HTTP 404)`},
+		{"nothing, not found", response{404, map[string]string{"Content-Type": ""}, ""}, forge.ErrRetryable, "nothing instead of the forge's answer"},
+		{"a login that is missing", response{401, html, "<html>"}, forge.ErrUnauthorized, "a web page instead of the forge's answer"},
+		{"words", response{200, map[string]string{"Content-Type": "text/plain"}, "OK"}, forge.ErrRetryable, `the text "OK" instead of the forge's answer`},
+		{"an address that is blocked", response{403, map[string]string{"Content-Type": "text/plain"}, "Forbidden\n"}, forge.ErrForbidden, `the text "Forbidden" instead of the forge's answer (HTTP 403)`},
+		{"of another type", response{200, map[string]string{"Content-Type": "application/xml"}, "<a/>"}, forge.ErrRetryable, "application/xml instead of the forge's answer"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := anyAnswer(t, c.answer)
@@ -258,4 +259,14 @@ func TestScopesThatDoNotReach(t *testing.T) {
 	if c, err := d.InspectCredentials(ctx); err != nil || len(c.Missing) != 0 {
 		t.Errorf("another kind of token: got %+v, %v", c, err)
 	}
+}
+
+func TestWebPages(t *testing.T) {
+	forgetest.TestWebPages(t, func(t *testing.T, url string) forge.Forge {
+		d, err := New(Options{URL: url, Token: "t0ken"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	})
 }

@@ -50,8 +50,8 @@ func (d *Driver) wrapError(op string, resp *sdk.Response, said []byte, err error
 func readMessage(resp *http.Response, body []byte) string {
 	var said map[string]any
 	if json.Unmarshal(body, &said) != nil {
-		if contentType(resp) == "text/html" {
-			return describeBody(resp, body)
+		if transport.ContentType(resp) == "text/html" {
+			return transport.DescribeForeign(resp, body)
 		}
 		return string(body)
 	}

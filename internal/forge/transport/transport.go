@@ -54,6 +54,10 @@ type Options struct {
 	// called concurrently.
 	OnCall func(endpoint string, status int, d time.Duration)
 
+	// RefuseWebPages makes a ForeignError of a web page that isn't a refusal of the forge's own
+	// proxy: nothing that the forge's API says is one.
+	RefuseWebPages bool
+
 	// Budget is the identity's where several clients share it; nil: the client's own, of
 	// Limits and OnLimited.
 	Budget *Budget
@@ -265,6 +269,11 @@ func (t *roundTripper) send(req *http.Request) (*http.Response, []byte, error) {
 	}
 	if err != nil {
 		return nil, nil, err
+	}
+	if t.RefuseWebPages {
+		if err := refuseWebPage(resp, body); err != nil {
+			return nil, nil, err
+		}
 	}
 	noteRetryTime(resp, again, t.Now())
 
