@@ -334,7 +334,16 @@ type callLimiter struct {
 	among    int       // how many processes share it
 	urgent   float64   // how far urgent calls may overdraw it
 	lastTurn time.Time // the last turn that was given to a call that has to wait
+	lastWord time.Time // the same of calls that nothing but people's reading waits for
 }
+
+// A turn is given so far ahead at most: what asked for those before may have gone another way
+// since. What is only said may wait for longer, so that hundreds who wait don't each ask again in
+// every minute.
+const (
+	wordTurns   = 10 // times Limit.Every
+	maxWordTurn = 15 * time.Minute
+)
 
 func newLimiter(l Limit) *callLimiter {
 	p := &callLimiter{Limit: l, among: 1}
@@ -375,11 +384,18 @@ func (p *callLimiter) blocked(now time.Time, priority forge.Priority, endpoint s
 	if priority == forge.PriorityUrgent {
 		return first
 	}
-	next := p.lastTurn.Add(seconds(cost / perSecond))
-	if next.Before(first) || next.After(now.Add(p.Every)) {
+	last, most := &p.lastTurn, p.Every
+	if priority == forge.PriorityComment || priority == forge.PriorityBackground {
+		if p.lastWord.Before(p.lastTurn) {
+			p.lastWord = p.lastTurn
+		}
+		last, most = &p.lastWord, max(p.Every, min(wordTurns*p.Every, maxWordTurn))
+	}
+	next := last.Add(seconds(cost / perSecond))
+	if next.Before(first) || next.After(now.Add(most)) {
 		next = first
 	}
-	p.lastTurn = next
+	*last = next
 	return next
 }
 

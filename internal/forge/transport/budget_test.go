@@ -300,6 +300,47 @@ func TestRevertsPassWhatWaits(t *testing.T) {
 	}
 }
 
+// TestCommentsWaitTheirTurn holds that hundreds of comments that a limit makes wait ask again about
+// once each, and not all of them in every minute; and that what is more urgent doesn't wait for
+// their turns.
+func TestCommentsWaitTheirTurn(t *testing.T) {
+	f := &limitedForge{now: start, limits: gitlabLimits(1)}
+	client := f.client(gitlabLimits(1), nil)
+	const comments = 400
+	at := make([]time.Time, comments) // when each asks again; zero: it is written
+	for i := range at {
+		at[i] = start
+	}
+	asked := 0
+	for written := 0; written < comments; {
+		for i := range at {
+			if at[i].IsZero() || at[i].After(f.now) {
+				continue
+			}
+			asked++
+			_, refused := call(t, client, forge.PriorityComment, "POST merge_requests/1/notes")
+			if at[i] = (time.Time{}); refused != nil {
+				at[i] = refused.Until
+			} else {
+				written++
+			}
+		}
+		if f.now.Equal(start) {
+			_, refused := call(t, client, forge.PriorityNormal, "POST merge_requests/1/notes")
+			if refused == nil || refused.Until.Sub(start) > 5*time.Second {
+				t.Errorf("what is more urgent waits for hundreds of turns: %v", refused)
+			}
+		}
+		f.now = f.now.Add(time.Second)
+	}
+	if f.refused > 0 || asked > 3*comments {
+		t.Errorf("%d comments asked %d times, and %d were refused by the forge", comments, asked, f.refused)
+	}
+	if took := f.now.Sub(start); took > 10*time.Minute {
+		t.Errorf("it took %s", took)
+	}
+}
+
 // step is a call of a promotion.
 type step struct {
 	priority forge.Priority
