@@ -1,6 +1,7 @@
 package doctor_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -249,11 +250,9 @@ func byAPI(token string, plant func(in *installation)) func(*installation) {
 		in.t.Helper()
 		authority := filepath.Join(in.t.TempDir(), "ca.pem")
 		in.do(in.argocd.WriteAuthority(authority))
-		if token == "" {
-			token = in.argocd.APIToken()
-		}
+		own := cmp.Or(token, in.argocd.APIToken())
 		i := strings.Index(in.file, "    kubernetes:")
-		in.file = in.file[:i] + fmt.Sprintf("    api: {url: %q, token: %q, caFile: %q}\n", in.argocd.APIURL(), token, authority)
+		in.file = in.file[:i] + fmt.Sprintf("    api: {url: %q, token: %q, caFile: %q}\n", in.argocd.APIURL(), own, authority)
 		plant(in)
 	}
 }
