@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"slices"
@@ -285,7 +286,7 @@ func TestLandedPastGates(t *testing.T) {
 	c.Components = []*ComponentEvaluation{c}
 	forget := func() {
 		t.Helper()
-		w.must(w.store.Tx(w.ctx(), "forget", func(tx *store.Tx) error { return ForgetUngated(w.ctx(), tx, c) }))
+		w.failUntilDone("forget", nil, w.inTx(func(ctx context.Context, tx *store.Tx) error { return ForgetUngated(ctx, tx, c) }))
 	}
 	forget() // nothing is there
 	put(1, 2, 4)
@@ -302,7 +303,7 @@ func TestLandedPastGates(t *testing.T) {
 	gone := w.unit("web")
 	forgetOf := func() {
 		t.Helper()
-		w.must(w.store.Tx(w.ctx(), "forget", func(tx *store.Tx) error { return ForgetUngatedOf(w.ctx(), tx, gone) }))
+		w.failUntilDone("forget of", nil, w.inTx(func(ctx context.Context, tx *store.Tx) error { return ForgetUngatedOf(ctx, tx, gone) }))
 	}
 	put(5, 6, 7)
 	w.must(w.store.Tx(w.ctx(), "rows", func(tx *store.Tx) error {
