@@ -79,6 +79,9 @@ func newHydrationFixture(t *testing.T) *hydrationFixture {
 	return f
 }
 
+// carryImage carries the image of the fixture's Deployment.
+var carryImage = []pipeline.Carry{{YAML: &pipeline.FieldPick{Files: []string{"deploy.yaml"}, Paths: []string{"spec.image"}}}}
+
 func deployment(image string, replicas int) string {
 	raw, _ := json.Marshal(map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "web"}, "spec": map[string]any{"image": image, "replicas": replicas}})
 	return string(raw) + "\n" // JSON is YAML
@@ -292,7 +295,7 @@ func TestHydratedBeforeAMerge(t *testing.T) {
 	f := newHydrationFixture(t)
 	f.look.env.Open = &promotion.Pull{Release: "another"}
 	f.hydrate(f.own, deployment("web:1.1.0", 1), f.landed)
-	f.look.c.Pipeline.Spec.Carry = []pipeline.Carry{{YAML: &pipeline.FieldPick{Files: []string{"deploy.yaml"}, Paths: []string{"spec.image"}}}}
+	f.look.c.Pipeline.Spec.Carry = carryImage
 	f.at.Roots = []string{"apps/web/qa"}
 	if f.o.isDeployed(context.Background(), f.look.c, f.at, f.look.env, &f.target, f.app) {
 		t.Error("it has another release")
