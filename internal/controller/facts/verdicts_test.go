@@ -187,7 +187,7 @@ func TestHealthIsRecordedBeforeTheMerge(t *testing.T) {
 		if err := f.o.fillHealthBefore(t.Context(), c, f.look.env); err != nil {
 			t.Fatal(err)
 		}
-		got, ok, err := f.o.readHealthBefore(t.Context(), healthBeforeKey(f.own.ID, 7))
+		got, ok, err := readState[healthBeforeMerge](t.Context(), f.o.store, healthBeforeKey(f.own.ID, 7))
 		if diff := cmp.Diff(step.want, got); diff != "" || err != nil || !ok {
 			t.Errorf("%s: %v (-want +got):\n%s", step.what, err, diff)
 		}
