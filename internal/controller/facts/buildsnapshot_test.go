@@ -1,6 +1,8 @@
 package facts
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"testing"
 
@@ -68,5 +70,44 @@ func TestUnitsOfTargets(t *testing.T) {
 		if p.addUnitsOf(ids, units); len(units) != c.want || c.want > 0 && !units[web.Unit] {
 			t.Errorf("%s: %v", name, units)
 		}
+	}
+}
+
+// TestTargetsThatCantBeResolved says of a set that is broken what is wrong with it, and of a run that is
+// over nothing of the set.
+func TestTargetsThatCantBeResolved(t *testing.T) {
+	w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web")
+	s := w.snapshot()
+	resolve := func(ctx context.Context, commit string) (*appset.TargetSet, error) {
+		return w.o.resolveTargets(ctx, w.o.newInputCollector(w.repo), s.Pipelines[0].Pipeline, commit)
+	}
+	if fl, err := resolve(w.ctx(), s.Commit); err != nil || len(fl.Problems) > 0 || len(fl.Targets) != 2 {
+		t.Errorf("as it is: %+v, %v", fl, err)
+	}
+	if fl, err := resolve(w.ctx(), landedHash); err != nil || len(fl.Problems) == 0 || len(fl.Targets) > 0 {
+		t.Errorf("of a commit that isn't there: %+v, %v", fl, err)
+	}
+	over, cancel := context.WithCancel(w.ctx())
+	cancel()
+	if fl, err := resolve(over, w.commit("ada", "More", map[string]string{overlayFile("more", "dev"): overlayText("web", "1.0.0")})); !errors.Is(err, context.Canceled) || fl != nil {
+		t.Errorf("of a run that is over: %+v, %v", fl, err)
+	}
+}
+
+// TestIndexOfARunThatIsOver leaves no index where the run that works it out is over, whether it is built
+// or brought up to date.
+func TestIndexOfARunThatIsOver(t *testing.T) {
+	w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web")
+	over, cancel := context.WithCancel(w.ctx())
+	cancel()
+	for _, what := range []string{"built", "brought up to date"} {
+		ix := w.snapshot().Pipelines[0].readerIndexes["main"]
+		if index, err := ix.get(over); !errors.Is(err, context.Canceled) || index != nil {
+			t.Errorf("%s: %+v, %v", what, index, err)
+		}
+		if index, err := ix.get(w.ctx()); err != nil || len(index.AffectedReaders([]string{overlayFile("web", "qa")})) != 1 {
+			t.Errorf("%s, once more: %v", what, err)
+		}
+		w.commit("ada", "More", map[string]string{"base/web/deployment.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n"})
 	}
 }

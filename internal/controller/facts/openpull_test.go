@@ -10,6 +10,7 @@ import (
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/policies"
 )
 
 // TestIdentify holds what is said to move by a pull request, as a whole: by its head, or else by what we
@@ -147,4 +148,62 @@ func TestAwaitsTurn(t *testing.T) {
 	expect("it is known", &forge.PullRequest{Mergeable: forge.MergeableDirty}, false)
 	ev.fresh = true
 	expect("it is its turn", unknown, false)
+}
+
+// TestWantsReviews reads who reviewed a promotion only where that matters: to a gate, to a batch, or
+// because something newer waits behind it.
+func TestWantsReviews(t *testing.T) {
+	w := newStory(t, threeEnvs, []string{"dev", "qa", "prod"}, "web")
+	n, _, _ := openToQA(w)
+	ev, _ := w.evaluate("web", false)
+	approvals := []policies.Gate{{Soak: &policies.Soak{}}, {Approvals: &policies.Approvals{Count: 1}}}
+	unreadable := w.commitTo("mallory", "elsewhere", w.head("main"), "Broken", map[string]string{overlayFile("web", "qa"): "images: ["})
+	for name, c := range map[string]struct {
+		change func(p *pullRecord, env, dev *promotion.Env)
+		want   bool
+	}{
+		"nothing asks for them":     {func(*pullRecord, *promotion.Env, *promotion.Env) {}, false},
+		"a gate does":               {func(_ *pullRecord, env, _ *promotion.Env) { env.Gates = approvals }, true},
+		"another gate does not":     {func(_ *pullRecord, env, _ *promotion.Env) { env.Gates = approvals[:1] }, false},
+		"a revert":                  {func(p *pullRecord, env, _ *promotion.Env) { p.ref.Revert, env.Gates = true, approvals }, false},
+		"it is closed":              {func(p *pullRecord, env, _ *promotion.Env) { p.PR.State, env.Gates = forge.Closed, approvals }, false},
+		"a batch":                   {func(p *pullRecord, _, _ *promotion.Env) { p.batch = true }, true},
+		"its head can't be read":    {func(p *pullRecord, _, _ *promotion.Env) { p.PR.Head = unreadable }, true},
+		"upstream is another":       {func(_ *pullRecord, _, dev *promotion.Env) { dev.Release.Value.ID = "another" }, true},
+		"upstream can't be read":    {func(_ *pullRecord, _, dev *promotion.Env) { dev.Release.OK = false }, true},
+		"upstream had another last": {func(_ *pullRecord, _, dev *promotion.Env) { dev.History = []promotion.Arrival{{Release: "another"}} }, true},
+		"upstream has no history":   {func(_ *pullRecord, _, dev *promotion.Env) { dev.History = nil }, false},
+		"there is nothing upstream": {func(_ *pullRecord, env, _ *promotion.Env) { env.Spec.After = []string{"gone"} }, true},
+	} {
+		p, env, dev := *ev.openRecord("qa", n), *ev.Environment("qa"), ev.Components[0].Env("dev")
+		was := *dev
+		c.change(&p, &env, dev)
+		got, err := w.o.wantsReviews(w.ctx(), ev, &env, &p)
+		if err != nil || got != c.want {
+			t.Errorf("%s: %t, %v", name, got, err)
+		}
+		*dev = was
+	}
+	gone := *ev.openRecord("qa", n)
+	gone.PR.Head = landedHash
+	if _, err := w.o.wantsReviews(w.ctx(), ev, ev.Environment("qa"), &gone); !forge.IsRetryable(err) {
+		t.Errorf("its head isn't there: %v", err)
+	}
+}
+
+// TestReleaseOfAPersonsHead takes a well made head of a person's for what it is where all environments
+// before have verified its release, and for nothing that is ours otherwise.
+func TestReleaseOfAPersonsHead(t *testing.T) {
+	for tag, verified := range map[string]bool{"1.0.5": true, "6.6.6": false} {
+		w := newStory(t, threeEnvs, []string{"dev", "qa", "prod"}, "web")
+		n, branch, _ := openToQA(w)
+		w.release("ada", "dev", "1.0.5", "web")
+		w.soak("web")
+		w.pushOver(n, branch, w.commitTo("mallory", "elsewhere", w.head("main"), "Another", map[string]string{overlayFile("web", "qa"): overlayText("web", tag)}))
+		ev, _ := w.evaluate("web", false)
+		p := ev.Components[0].Env("qa").Open
+		if modified := p.HeadState == promotion.HeadModified; modified == verified || modified && !strings.Contains(p.HeadReason, "it carries another release than the one that Liftlock put there") {
+			t.Errorf("%s: the head is %q: %s", tag, p.HeadState, p.HeadReason)
+		}
+	}
 }

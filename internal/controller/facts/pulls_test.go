@@ -2,11 +2,14 @@ package facts
 
 import (
 	"context"
+	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
@@ -140,11 +143,14 @@ func TestMembersOfPulls(t *testing.T) {
 			return p
 		}
 		ev, _ := w.evaluate("web", false)
-		forget(ev)
+		if p := forget(ev); p != nil {
+			p.PR.Body = "" // its head says it
+		}
 		if env, names := members(w, ev, n); env != "qa" || names != "api web" {
 			t.Errorf("brought up to date it is of %q in %q", names, env)
 		}
 		w.failUntilDone("members", func() { forget(ev) }, w.readMembers(ev, n))
+		ev, _ = w.evaluate("web", false)
 		gone := forget(ev)
 		gone.PR.Head = landedHash
 		if env, names := members(w, ev, n); env != "qa" || names != "api web" {
@@ -199,4 +205,103 @@ func TestMembersOfPulls(t *testing.T) {
 			t.Errorf("by its head it is of %q in %q", names, env)
 		}
 	})
+}
+
+// TestUnmanagedReverts names what of somebody else's is on the branch that a revert of what landed would
+// use, and nothing that is on another, ours, or closed.
+func TestUnmanagedReverts(t *testing.T) {
+	members := []promotion.Member{{Component: "api", Release: release("b")}, {Component: "web", Release: release("a")}}
+	id, batch := release("a")[:12], promotion.BatchID(members)[:12]
+	for name, c := range map[string]struct {
+		component, short, author string
+		state                    forge.State
+		revert                   bool
+		want                     bool
+	}{
+		"on its own":              {"web", id, "mallory", forge.Open, true, true},
+		"in capitals":             {"web", strings.ToUpper(id), "mallory", forge.Open, true, true},
+		"on that of all":          {promotion.BatchName, batch, "mallory", forge.Open, true, true},
+		"of its release, but all": {promotion.BatchName, id, "mallory", forge.Open, true, false},
+		"of all, but its own":     {"web", batch, "mallory", forge.Open, true, false},
+		"ours":                    {"web", id, storyBot, forge.Open, true, false},
+		"closed":                  {"web", id, "mallory", forge.Closed, true, false},
+		"a promotion":             {"web", id, "mallory", forge.Open, false, false},
+		"of another release":      {"web", release("c")[:12], "mallory", forge.Open, true, false},
+		"of no release":           {"web", "", "mallory", forge.Open, true, false},
+	} {
+		p := &pullRecord{cachedPull: cachedPull{PR: forge.PullRequest{Number: 3, Author: c.author, Branch: "the branch", State: c.state}}, batch: c.component == promotion.BatchName, ref: promotion.BranchRef{Component: c.component, Short: c.short, Revert: c.revert}}
+		f := newRecordFixture()
+		f.c.pulls = pullIndex{c.component: {"qa": {p}}}
+		f.env.Release, f.env.Landed = promotion.Sure(promotion.Release{ID: release("a")}), promotion.Sure(promotion.Landed{Members: members})
+		if name == "of no release" {
+			f.env.Release.Value.ID = ""
+		}
+		f.c.markUnmanagedReverts(f.env)
+		if is := f.env.RevertBranchState == promotion.BranchUnmanaged; is != c.want || c.want && f.env.RevertBranchReason != "#3 by mallory uses the branch the branch, which Liftlock would use; close it and delete the branch" {
+			t.Errorf("%s: %q, %s", name, f.env.RevertBranchState, f.env.RevertBranchReason)
+		}
+	}
+}
+
+// TestComponentNamedLikeTheBatch takes a component's own pull request for its own, also where it has the
+// name that elsewhere stands for all.
+func TestComponentNamedLikeTheBatch(t *testing.T) {
+	row := func(number int, branch string) store.Pull {
+		data, err := json.Marshal(cachedPull{PR: forge.PullRequest{Number: number, Branch: branch}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return store.Pull{Number: number, Branch: branch, Data: data}
+	}
+	branch := promotion.Branch("shop", "qa", promotion.BatchName)
+	for _, isComponent := range []bool{true, false} {
+		ev := &Evaluation{Unit: promotion.Unit{Pipeline: "shop"}, Pipeline: &ResolvedPipeline{Units: map[string]*ResolvedUnit{}}}
+		if isComponent {
+			ev.Pipeline.Units[promotion.BatchName] = &ResolvedUnit{}
+		}
+		x := pullIndex{promotion.BatchName: {}}
+		o := &pullGatherer{rows: newDecodedRows(nil, "pulls", (*cachedPull).clipLabels)}
+		for _, number := range []int{5, 9, 7, 7} { // in any order, and once
+			if p, err := o.addPull(ev, x, row(number, branch), nil); err != nil || p == nil || p.PR.Number != number || p.batch == isComponent {
+				t.Errorf("a component %t: #%d is %+v, %v", isComponent, number, p, err)
+			}
+		}
+		var numbers []int
+		for _, p := range x[promotion.BatchName]["qa"] {
+			numbers = append(numbers, p.PR.Number)
+		}
+		if !slices.Equal(numbers, []int{9, 7, 5}) {
+			t.Errorf("they are in the order %v", numbers)
+		}
+		for _, other := range []string{"topic", promotion.Branch("other", "qa", promotion.BatchName), promotion.Branch("shop", "qa", "web")} {
+			if p, err := o.addPull(ev, x, row(1, other), nil); err != nil || p != nil {
+				t.Errorf("%s concerns it: %+v, %v", other, p, err)
+			}
+		}
+	}
+}
+
+// TestRestoredEdits gives what takes a promotion back as it was composed for any of those that it brought.
+func TestRestoredEdits(t *testing.T) {
+	edits := []fieldedit.Edit{{File: "a"}}
+	component := func(name string, pull int, known bool, restored []fieldedit.Edit) *ComponentEvaluation {
+		env := promotion.Env{Name: "qa", Landed: promotion.Known[promotion.Landed]{Value: promotion.Landed{Pull: pull}, OK: known}}
+		return &ComponentEvaluation{Facts: promotion.ComponentFacts{Unit: promotion.Unit{Component: name}, Envs: []promotion.Env{env}}, restored: map[string][]fieldedit.Edit{"qa": restored}}
+	}
+	for name, c := range map[string]struct {
+		components []*ComponentEvaluation
+		want       bool
+	}{
+		"of the first":               {[]*ComponentEvaluation{component("api", 3, true, edits), component("web", 3, true, nil)}, true},
+		"of the second":              {[]*ComponentEvaluation{component("api", 3, true, nil), component("web", 3, true, edits)}, true},
+		"of who isn't among them":    {[]*ComponentEvaluation{component("job", 3, true, edits)}, false},
+		"of another promotion":       {[]*ComponentEvaluation{component("api", 4, true, edits)}, false},
+		"what landed isn't known":    {[]*ComponentEvaluation{component("api", 3, false, edits)}, false},
+		"it was composed for nobody": {[]*ComponentEvaluation{component("api", 3, true, nil)}, false},
+	} {
+		ev := &Evaluation{Components: c.components}
+		if got := ev.RestoredEdits("qa", 3, []promotion.Member{{Component: "gone"}, {Component: "api"}, {Component: "web"}}); (got != nil) != c.want {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
 }
