@@ -2,6 +2,7 @@ package facts
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -93,6 +94,18 @@ func TestApplicationCommits(t *testing.T) {
 		if diff := cmp.Diff(want, ranges(source)); diff != "" {
 			t.Errorf("%q: -want +got:\n%s", source, diff)
 		}
+	}
+	unchanged := c.contents[id]
+	c.contents[id] = c.contents[c.Env("prod").Release.Value.ID]
+	if got := ranges("acme/none"); got != nil {
+		t.Errorf("where nothing changes: %q", got)
+	}
+	folder := fieldedit.Field{Kind: fieldedit.KindFile, File: "app.yaml", Value: "100644 1"}
+	c.contents[c.Env("prod").Release.Value.ID] = fieldedit.Release{Fields: append(slices.Clone(c.contents[id].Fields), folder)}
+	folder.Value = "100644 2"
+	c.contents[id] = fieldedit.Release{Fields: append(slices.Clone(unchanged.Fields), folder)}
+	if diff := cmp.Diff([]string{"acme/shop 1 2 false", "acme/shop 1 3 false"}, ranges("acme/shop")); diff != "" {
+		t.Errorf("with a whole file: -want +got:\n%s", diff)
 	}
 	d.forge.err = forge.ErrNotFound
 	if diff := cmp.Diff([]string{"acme/none 1 2 true"}, ranges("acme/none")); diff != "" {

@@ -301,3 +301,32 @@ func TestArgoCDRendererHidesValues(t *testing.T) {
 		})
 	}
 }
+
+// TestDescribeOtherSources has an Argo CD render an Application only where that says something of its
+// target: its sources are the same, but for the revisions that are ours to change.
+func TestDescribeOtherSources(t *testing.T) {
+	one := appset.Source{RepoURL: "r", Path: "p", Ref: "f", TargetRevision: "main", Here: true}
+	chart := appset.Source{RepoURL: "c", Chart: "web", TargetRevision: "1.0.0"}
+	running := func(change func(s []verification.Source)) []verification.Source {
+		s := []verification.Source{{RepoURL: "r", Path: "p", Ref: "f", TargetRevision: "main"}, {RepoURL: "c", Chart: "web", TargetRevision: "1.0.0"}}
+		change(s)
+		return s
+	}
+	for name, c := range map[string]struct {
+		has  []verification.Source
+		same bool
+	}{
+		"the same":           {running(func([]verification.Source) {}), true},
+		"a revision of ours": {running(func(s []verification.Source) { s[0].TargetRevision = "x" }), true},
+		"a chart's version":  {running(func(s []verification.Source) { s[1].TargetRevision = "2.0.0" }), false},
+		"another repository": {running(func(s []verification.Source) { s[0].RepoURL = "x" }), false},
+		"another path":       {running(func(s []verification.Source) { s[0].Path = "x" }), false},
+		"another chart":      {running(func(s []verification.Source) { s[1].Chart = "x" }), false},
+		"another reference":  {running(func(s []verification.Source) { s[0].Ref = "x" }), false},
+		"one source less":    {running(func([]verification.Source) {})[:1], false},
+	} {
+		if why := describeOtherSources([]appset.Source{one, chart}, c.has); (why == "") != c.same {
+			t.Errorf("%s: %q", name, why)
+		}
+	}
+}

@@ -355,3 +355,16 @@ func TestAuthorFacts(t *testing.T) {
 		t.Errorf("with the forge away: %v", err)
 	}
 }
+
+// TestCompareAccounts sorts accounts by their logins, and those of one login by their numbers.
+func TestCompareAccounts(t *testing.T) {
+	account := func(id int64, login string) policies.Account { return policies.Account{ID: id, Login: login} }
+	sorted := []policies.Account{account(9, "ada"), account(1, "grace"), account(2, "grace"), account(1<<62, "grace"), account(0, "linus")}
+	for i := range sorted {
+		for k := range sorted {
+			if got, want := compareAccounts(sorted[i], sorted[k]), min(max(i-k, -1), 1); (got < 0) != (want < 0) || (got > 0) != (want > 0) {
+				t.Errorf("%+v and %+v compare as %d", sorted[i], sorted[k], got)
+			}
+		}
+	}
+}

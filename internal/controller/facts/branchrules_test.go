@@ -36,6 +36,14 @@ func TestReportRules(t *testing.T) {
 		{"who may only read approves", []forge.RuleSet{{Name: "s", Approvals: 1}}, pullDetail{hasReviews: true, reviews: []forge.Review{{User: "eve", Approved: true, MayWrite: new(bool)}}}, "s: needs 1 approval"},
 		{"behind", []forge.RuleSet{{Name: "s", UpToDate: true}}, pullDetail{pr: forge.PullRequest{Base: "main", Mergeable: forge.MergeableBehind}}, "s: the branch isn't up to date with main"},
 		{"what wasn't read is no reason", []forge.RuleSet{{Name: "s", Approvals: 2, Checks: []string{"x"}}}, pullDetail{hasReviews: true, reviewsErr: "no", hasChecks: true, checksErr: "no"}, ""},
+		{"who approves may write for sure, and one approval is too few", []forge.RuleSet{{Name: "s", Approvals: 2}}, pullDetail{hasReviews: true, reviews: []forge.Review{{User: "grace", Approved: true, MayWrite: new(true)}, {User: "eve"}}}, "s: needs 2 approvals and has 1"},
+		{"as many approvals as it needs", []forge.RuleSet{{Name: "s", Approvals: 2}}, pullDetail{hasReviews: true, reviews: []forge.Review{approved("grace"), approved("ada")}}, ""},
+		{"reviews that nobody read", []forge.RuleSet{{Name: "s", Approvals: 2}}, pullDetail{}, ""},
+		{"up to date, as it needs to be", []forge.RuleSet{{Name: "s", UpToDate: true}}, pullDetail{pr: forge.PullRequest{Base: "main", Mergeable: forge.MergeableBlocked}}, ""},
+		{"behind, which nobody minds", []forge.RuleSet{{Name: "s"}}, pullDetail{pr: forge.PullRequest{Base: "main", Mergeable: forge.MergeableBehind}}, ""},
+		{"any check, and all passed", []forge.RuleSet{{Name: "s", AnyChecks: true}}, pullDetail{hasChecks: true, checks: []forge.Check{check("x", forge.CheckPassed, "success"), check("y", forge.CheckSkipped, "skipped")}}, ""},
+		{"another check failed", []forge.RuleSet{{Name: "s", Checks: []string{"x"}}}, pullDetail{hasChecks: true, checks: []forge.Check{check("y", forge.CheckFailed, "failure"), check("x", forge.CheckPassed, "success")}}, ""},
+		{"commits that are signed", []forge.RuleSet{{Name: "s", SignedMerges: true}}, pullDetail{}, "one of its rules, and which one it doesn't say: s: the forge itself signs the merge"},
 		{"what can't be told", []forge.RuleSet{{Name: "s", CodeOwners: true, TeamReviews: true, LastPushApproval: true, Threads: true, Signatures: true, LinearHistory: true, Deployments: []string{"a", "b"}, Mergers: []string{"ada"}, Others: []string{"workflows"}}}, pullDetail{},
 			"one of its rules, and which one it doesn't say: s: code owners approve, the teams that it names approve, somebody else than who pushed last approves, all conversations are resolved, all commits are signed, no merge commits, it was deployed to a, b, merged by ada, workflows"},
 	} {
@@ -55,6 +63,81 @@ func TestReportRules(t *testing.T) {
 	}
 	if report := reportRules(&readRules{Err: "forbidden"}, &pullDetail{}, policies.Account{}, ""); report.Describe() != "its rules can't be read: forbidden" {
 		t.Errorf("unread: %+v", report)
+	}
+}
+
+// TestRulesThatOnlyWait tells what comes about by itself, by checks that run still and by bringing the
+// branch up to date, from what somebody has to do.
+func TestRulesThatOnlyWait(t *testing.T) {
+	checks, approvals := forge.RuleSet{Name: "checks", Checks: []string{"x"}}, forge.RuleSet{Name: "approvals", Approvals: 1}
+	state := func(s forge.CheckState) []forge.Check { return []forge.Check{{Name: "x", State: s, Word: string(s)}} }
+	for name, c := range map[string]struct {
+		sets []forge.RuleSet
+		d    pullDetail
+		want bool
+	}{
+		"a check runs":                    {[]forge.RuleSet{checks}, pullDetail{hasChecks: true, checks: state(forge.CheckPending)}, true},
+		"a check hasn't begun":            {[]forge.RuleSet{checks}, pullDetail{hasChecks: true}, true},
+		"a check failed":                  {[]forge.RuleSet{checks}, pullDetail{hasChecks: true, checks: state(forge.CheckFailed)}, false},
+		"any check failed":                {[]forge.RuleSet{{Name: "any", AnyChecks: true}}, pullDetail{hasChecks: true, checks: state(forge.CheckFailed)}, false},
+		"nothing is missing":              {[]forge.RuleSet{checks}, pullDetail{hasChecks: true, checks: state(forge.CheckPassed)}, false},
+		"an approval is missing, too":     {[]forge.RuleSet{approvals, checks}, pullDetail{hasReviews: true, hasChecks: true}, false},
+		"of one set an approval":          {[]forge.RuleSet{{Name: "both", Approvals: 1, Checks: []string{"x"}}}, pullDetail{hasReviews: true, hasChecks: true}, false},
+		"it is behind":                    {[]forge.RuleSet{{Name: "strict", UpToDate: true}}, pullDetail{pr: forge.PullRequest{Mergeable: forge.MergeableBehind}}, true},
+		"signatures, which ours have not": {[]forge.RuleSet{checks, {Name: "signed", Signatures: true}}, pullDetail{hasChecks: true}, false},
+	} {
+		if report := reportRules(&readRules{Rules: &forge.BranchRules{Sets: c.sets}}, &c.d, policies.Account{}, "they aren't signed"); report.OnlyRunning != c.want || !report.Read {
+			t.Errorf("%s: %+v", name, report)
+		}
+	}
+}
+
+// TestRulesAsAWhole holds what is so as soon as one of the rules says so.
+func TestRulesAsAWhole(t *testing.T) {
+	since := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		set             forge.RuleSet
+		bypassed, drops bool
+	}{
+		"no more":                    {},
+		"Liftlock may bypass it":     {set: forge.RuleSet{Bypassed: true}, bypassed: true},
+		"whether it may isn't known": {set: forge.RuleSet{MaybeBypassed: true}, bypassed: true},
+		"it drops approvals":         {set: forge.RuleSet{DropsApprovals: true}, drops: true},
+	} {
+		for i := range 2 { // whichever comes first
+			sets := []forge.RuleSet{{Name: "another"}, {Name: "another"}}
+			sets[i] = c.set
+			report := reportRules(&readRules{Rules: &forge.BranchRules{Sets: sets}, since: since}, &pullDetail{}, policies.Account{}, "they aren't signed")
+			if report.Bypassed != c.bypassed || report.DropsApprovals != c.drops || !report.UnreadSince.Equal(since) || len(report.Unmet) > 0 {
+				t.Errorf("%s: %+v", name, report)
+			}
+		}
+	}
+	if report := reportRules(&readRules{Err: "forbidden", since: since}, &pullDetail{}, policies.Account{}, ""); report.Read || report.OnlyRunning || !report.UnreadSince.Equal(since) {
+		t.Errorf("what can't be read is %+v", report)
+	}
+}
+
+// TestIsStopped asks for the forge's rules only where they are what keeps a merge back.
+func TestIsStopped(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(pr *forge.PullRequest)
+		want   bool
+	}{
+		"blocked":           {func(pr *forge.PullRequest) {}, true},
+		"behind":            {func(pr *forge.PullRequest) { pr.Mergeable = forge.MergeableBehind }, true},
+		"it can be merged":  {func(pr *forge.PullRequest) { pr.Mergeable = forge.MergeableYes }, false},
+		"it conflicts":      {func(pr *forge.PullRequest) { pr.Mergeable = forge.MergeableDirty }, false},
+		"it isn't known":    {func(pr *forge.PullRequest) { pr.Mergeable = forge.MergeableUnknown }, false},
+		"it was merged":     {func(pr *forge.PullRequest) { pr.State = forge.Merged }, false},
+		"it is in a queue":  {func(pr *forge.PullRequest) { pr.Queue = forge.Queued }, false},
+		"it is a draft yet": {func(pr *forge.PullRequest) { pr.Draft = true }, false},
+	} {
+		pr := forge.PullRequest{State: forge.Open, Queue: forge.NotQueued, Mergeable: forge.MergeableBlocked}
+		c.change(&pr)
+		if got := isStopped(&pr); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"slices"
@@ -280,29 +281,30 @@ func TestLandedPastGates(t *testing.T) {
 		}
 	}
 	history := []promotion.Arrival{{Pull: 3}, {Pull: 2}, {Pull: 1}, {}}
-	c := &ComponentEvaluation{Evaluation: &Evaluation{}, Facts: promotion.ComponentFacts{Unit: w.unit("web"), Envs: []promotion.Env{{Name: "qa", History: history, Landed: promotion.Sure(promotion.Landed{Pull: 2})}}}}
+	c := &ComponentEvaluation{Evaluation: &Evaluation{}, Facts: promotion.ComponentFacts{Unit: w.unit("web"), Envs: []promotion.Env{{Name: "qa", History: history, PastPulls: []promotion.PastPull{{Number: 8, Merged: true}, {Number: 9}}, Landed: promotion.Sure(promotion.Landed{Pull: 2})}}}}
 	unread := &ComponentEvaluation{Evaluation: c.Evaluation, Facts: promotion.ComponentFacts{Unit: w.unit("api"), Envs: []promotion.Env{{Name: "qa", History: history}}}}
 	c.Components = []*ComponentEvaluation{c}
 	forget := func() {
 		t.Helper()
-		w.must(w.store.Tx(w.ctx(), "forget", func(tx *store.Tx) error { return ForgetUngated(w.ctx(), tx, c) }))
+		w.failUntilDone("forget", nil, w.inTx(func(ctx context.Context, tx *store.Tx) error { return ForgetUngated(ctx, tx, c) }))
 	}
 	forget() // nothing is there
-	put(1, 2, 4)
+	put(1, 2, 4, 8, 9)
 	c.Components = []*ComponentEvaluation{c, unread}
 	forget()
-	if got := kept(); !slices.Equal(got, []string{key(1), key(2), key(4)}) {
+	if got := kept(); !slices.Equal(got, []string{key(1), key(2), key(4), key(8), key(9)}) {
 		t.Errorf("of what can't be told %q is kept", got)
 	}
 	c.Components = []*ComponentEvaluation{c}
 	forget()
-	if got := kept(); !slices.Equal(got, []string{key(2), key(4)}) {
+	if got := kept(); !slices.Equal(got, []string{key(2), key(4), key(9)}) { // #8 landed as a person's
 		t.Errorf("%q is kept", got)
 	}
+	w.must(w.store.DeleteState(w.ctx(), key(9)))
 	gone := w.unit("web")
 	forgetOf := func() {
 		t.Helper()
-		w.must(w.store.Tx(w.ctx(), "forget", func(tx *store.Tx) error { return ForgetUngatedOf(w.ctx(), tx, gone) }))
+		w.failUntilDone("forget of", nil, w.inTx(func(ctx context.Context, tx *store.Tx) error { return ForgetUngatedOf(ctx, tx, gone) }))
 	}
 	put(5, 6, 7)
 	w.must(w.store.Tx(w.ctx(), "rows", func(tx *store.Tx) error {

@@ -107,8 +107,13 @@ func TestChildren(t *testing.T) {
 	if k := f.o.FindTarget(f.c, "qa", "app-c"); k == nil || k.Component != "web" || k.Namespace != "argocd" {
 		t.Errorf("found %+v", k)
 	}
-	if k := f.o.FindTarget(f.c, "qa", "other"); k != nil {
+	if k := f.o.FindTarget(f.c, "qa", "web-qa"); k != &f.at.Targets[0] {
 		t.Errorf("found %+v", k)
+	}
+	for env, label := range map[string]string{"qa": "other", "prod": "web-qa"} {
+		if k := f.o.FindTarget(f.c, env, label); k != nil {
+			t.Errorf("%s in %s is %+v", label, env, k)
+		}
 	}
 }
 

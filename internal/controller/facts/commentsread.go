@@ -45,12 +45,8 @@ func commentsKey(repo string, number int) string { return fmt.Sprintf("comments|
 
 // ReadCommentsRead reads it from the store; what can't be understood is nothing.
 func ReadCommentsRead(ctx context.Context, s StateReader, repo string, number int) (CommentsRead, error) {
-	var c CommentsRead
-	raw, ok, err := s.State(ctx, commentsKey(repo, number))
-	if err != nil || !ok || json.Unmarshal(raw, &c) != nil {
-		return CommentsRead{}, err
-	}
-	return c, nil
+	c, _, err := readState[CommentsRead](ctx, s, commentsKey(repo, number))
+	return c, err
 }
 
 // Covers says that a pull request that was just read has no comment that wasn't read.

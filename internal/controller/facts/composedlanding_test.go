@@ -2,8 +2,10 @@ package facts
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/liftlock/liftlock/internal/controller/faulttest"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
@@ -116,6 +118,11 @@ func TestLandedAsComposed(t *testing.T) {
 		"another release on top": {func(w *story, n int, branch, head string) {
 			w.pushOver(n, branch, w.commitTo("mallory", "elsewhere", head, "On top", evil))
 		}, "squash", promotion.ByPerson},
+		"a release pushed over it that was verified before, too": {func(w *story, n int, branch, _ string) {
+			w.release("ada", "dev", "1.0.5", "web")
+			w.soak("web")
+			w.pushOver(n, branch, w.commitTo("mallory", "elsewhere", w.head("main"), "Another", map[string]string{overlayFile("web", "qa"): overlayText("web", "1.0.5")}))
+		}, "merge", promotion.ByPerson},
 		"a merge with another release": {func(w *story, n int, branch, head string) { w.bringUpToDate(n, branch, head, evil) }, "merge", promotion.ByPerson},
 	} {
 		for _, lost := range []bool{false, true} {
@@ -240,5 +247,80 @@ func TestRevertLandedAsComposed(t *testing.T) {
 				w.checkLanded("web", want, modified)
 			})
 		}
+	}
+}
+
+// TestLandingOfUnknownOrigin has each call fail by which it is found out whose what landed is: that it
+// isn't known is never taken for a person's change, nor for ours.
+func TestLandingOfUnknownOrigin(t *testing.T) {
+	envs := []string{"dev", "qa", "prod"}
+	t.Run("a promotion, by what was pushed", func(t *testing.T) {
+		w := newStory(t, threeEnvs, envs, "web")
+		n, _, _ := openToQA(w)
+		w.mergeBy(n, "mallory", "squash")
+		w.failEach("web", "landed")
+	})
+	t.Run("a promotion, by its mark", func(t *testing.T) {
+		w := newStory(t, threeEnvs, envs, "web")
+		n, branch, head := openToQA(w)
+		w.bringUpToDate(n, branch, head, nil)
+		w.mergeBy(n, "mallory", "merge")
+		w.restart()
+		w.failEach("web", "landed")
+	})
+	t.Run("a batch", func(t *testing.T) {
+		w := newStory(t, "  batch: environment\n"+threeEnvs, envs, "api", "web")
+		n, _, _ := openToQA(w)
+		w.mergeBy(n, "mallory", "squash")
+		w.failEach("web", "landed")
+	})
+	t.Run("a revert", func(t *testing.T) {
+		w := newStory(t, threeEnvs, envs, "web")
+		n, _, _ := openToQA(w)
+		w.mergeBy(n, "mallory", "merge")
+		w.soak("web")
+		w.command("web", store.PendingCommand{Environment: "qa", Verb: "revert", By: "grace", Source: "comment 1"})
+		revert := w.openRevert(w.evaluate("web", false))
+		w.mergeBy(revert, "mallory", "squash")
+		w.failEach("web", "landed")
+		w.restart()
+		w.failEach("web", "landed, and the store is lost")
+	})
+}
+
+// TestIsMergedByUs reads once who merged where a list doesn't say it.
+func TestIsMergedByUs(t *testing.T) {
+	for login, want := range map[string]bool{storyBot: true, "mallory": false} {
+		w := newStory(t, threeEnvs, []string{"dev", "qa", "prod"}, "web")
+		n, _, _ := openToQA(w)
+		w.mergeBy(n, login, "merge")
+		listed := *w.refreshPull(n)
+		if ours, err := w.o.isMergedByUs(w.ctx(), w.repo, &listed); err != nil || ours != want {
+			t.Errorf("by %s: ours is %t, %v", login, ours, err)
+		}
+		listed.MergedBy, listed.MergedByID = "", 0
+		for _, calls := range []bool{true, false} {
+			w.faults = faulttest.Faults{Deep: true}
+			if ours, err := w.o.isMergedByUs(w.ctx(), w.repo, &listed); err != nil || ours != want || slices.ContainsFunc(w.faults.Calls, func(call string) bool { return strings.HasPrefix(call, "forge: ") }) != calls {
+				t.Errorf("by %s, which the list doesn't say: ours is %t, %v, after %q", login, ours, err, w.faults.Calls)
+			}
+			w.faults = faulttest.Faults{}
+		}
+		for what, change := range map[string]func(pr *forge.PullRequest){
+			"another commit": func(pr *forge.PullRequest) { pr.MergeCommit = landedHash },
+			"no such one":    func(pr *forge.PullRequest) { pr.Number = 99 },
+		} {
+			other := listed
+			change(&other)
+			if ours, err := w.o.isMergedByUs(w.ctx(), w.repo, &other); err != nil || ours {
+				t.Errorf("%s: ours is %t, %v", what, ours, err)
+			}
+		}
+		w.faults = faulttest.Faults{Deep: true, At: 1}
+		listed.MergeCommit = landedHash[1:] + "0"
+		if ours, err := w.o.isMergedByUs(w.ctx(), w.repo, &listed); err == nil || ours {
+			t.Errorf("the forge is away: ours is %t, %v", ours, err)
+		}
+		w.faults = faulttest.Faults{}
 	}
 }

@@ -167,12 +167,17 @@ func TestUnhealthyAtFirst(t *testing.T) {
 		app  *verification.App
 		want promotion.Known[[]verification.Resource]
 	}{
-		"no Application":        {nil, promotion.Sure([]verification.Resource(nil))},
-		"it says so":            {&verification.App{Unhealthy: []verification.Resource{web}}, promotion.Sure([]verification.Resource{web})},
-		"it is kept outside it": {&verification.App{HealthInTree: true}, promotion.Unsure[[]verification.Resource](argocd.ErrHealthNotKept.Error())},
+		"no Application": {nil, promotion.Sure([]verification.Resource(nil))},
+		"it says so":     {&verification.App{Unhealthy: []verification.Resource{web}}, promotion.Sure([]verification.Resource{web})},
+		"it says so of one, and the rest is kept outside it": {&verification.App{HealthInTree: true}, promotion.Sure([]verification.Resource{web})},
+		"it is kept outside it":                              {&verification.App{HealthInTree: true}, promotion.Unsure[[]verification.Resource](argocd.ErrHealthNotKept.Error())},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, o.unhealthyAtFirst(&appset.Target{Name: "web"}, c.app, &verification.Verdict{State: verification.Degraded})); diff != "" {
+			v := verification.Verdict{State: verification.Degraded}
+			if c.app != nil && c.app.HealthInTree && c.want.OK {
+				v.Culprits = c.want.Value
+			}
+			if diff := cmp.Diff(c.want, o.unhealthyAtFirst(&appset.Target{Name: "web"}, c.app, &v)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

@@ -26,15 +26,8 @@ func DeploymentsKey(u promotion.Unit) string { return "deployments|" + wake.Unit
 // ReadDeployments reads a unit's deployments; none where they can't be understood: then the
 // forge is asked which there are.
 func ReadDeployments(ctx context.Context, s StateReader, u promotion.Unit) (StoredDeployments, error) {
-	raw, ok, err := s.State(ctx, DeploymentsKey(u))
-	if err != nil || !ok {
-		return nil, err
-	}
-	var d StoredDeployments
-	if json.Unmarshal(raw, &d) != nil {
-		return nil, nil
-	}
-	return d, nil
+	d, _, err := readState[StoredDeployments](ctx, s, DeploymentsKey(u))
+	return d, err
 }
 
 // Put changes what is known of one deployment, or adds it. What can't change any more is

@@ -28,16 +28,17 @@ func TestHydratedFrom(t *testing.T) {
 		folder string
 		want   string
 	}{
-		"the folder's own":          {fstest.MapFS{"envs/qa/hydrator.metadata": file(`{"drySha":"` + dry + `"}`), "hydrator.metadata": file(`{"drySha":"` + old + `"}`)}, "envs/qa", dry},
-		"the root's":                {fstest.MapFS{"hydrator.metadata": file(`{"repoURL":"git@git.example:acme/fleet","drySha":"` + dry + `"}`)}, "./envs/qa/", dry},
-		"deployed from the root":    {fstest.MapFS{"hydrator.metadata": file(`{"drySha":"` + dry + `"}`)}, ".", dry},
-		"the folder's is another's": {fstest.MapFS{"envs/qa/hydrator.metadata": file(`{"repoURL":"https://git.example/acme/other","drySha":"` + dry + `"}`), "hydrator.metadata": file(`{"drySha":"` + dry + `"}`)}, "envs/qa", ""},
-		"another repository's":      {fstest.MapFS{"hydrator.metadata": file(`{"repoURL":"https://git.example/acme/other","drySha":"` + dry + `"}`)}, ".", ""},
-		"not JSON":                  {fstest.MapFS{"hydrator.metadata": file(`drySha: x`)}, ".", ""},
-		"an enormous one":           {fstest.MapFS{"hydrator.metadata": {Data: make([]byte, maxHydratorFile+1)}}, ".", ""},
-		"the folder's is enormous":  {fstest.MapFS{"envs/qa/hydrator.metadata": {Data: make([]byte, maxHydratorFile+1)}, "hydrator.metadata": file(`{"drySha":"` + dry + `"}`)}, "envs/qa", ""},
-		"no hydrated tree":          {fstest.MapFS{"README.md": file("x")}, "envs/qa", ""},
-		"a folder that climbs away": {fstest.MapFS{"README.md": file("x")}, "../..", ""},
+		"the folder's own":            {fstest.MapFS{"envs/qa/hydrator.metadata": file(`{"drySha":"` + dry + `"}`), "hydrator.metadata": file(`{"drySha":"` + old + `"}`)}, "envs/qa", dry},
+		"the root's":                  {fstest.MapFS{"hydrator.metadata": file(`{"repoURL":"git@git.example:acme/fleet","drySha":"` + dry + `"}`)}, "./envs/qa/", dry},
+		"deployed from the root":      {fstest.MapFS{"hydrator.metadata": file(`{"drySha":"` + dry + `"}`)}, ".", dry},
+		"the folder's is another's":   {fstest.MapFS{"envs/qa/hydrator.metadata": file(`{"repoURL":"https://git.example/acme/other","drySha":"` + dry + `"}`), "hydrator.metadata": file(`{"drySha":"` + dry + `"}`)}, "envs/qa", ""},
+		"another repository's":        {fstest.MapFS{"hydrator.metadata": file(`{"repoURL":"https://git.example/acme/other","drySha":"` + dry + `"}`)}, ".", ""},
+		"JSON, and its address isn't": {fstest.MapFS{"hydrator.metadata": file(`{"drySha":"` + dry + `","repoURL":7}`)}, ".", ""},
+		"not JSON":                    {fstest.MapFS{"hydrator.metadata": file(`drySha: x`)}, ".", ""},
+		"an enormous one":             {fstest.MapFS{"hydrator.metadata": {Data: make([]byte, maxHydratorFile+1)}}, ".", ""},
+		"the folder's is enormous":    {fstest.MapFS{"envs/qa/hydrator.metadata": {Data: make([]byte, maxHydratorFile+1)}, "hydrator.metadata": file(`{"drySha":"` + dry + `"}`)}, "envs/qa", ""},
+		"no hydrated tree":            {fstest.MapFS{"README.md": file("x")}, "envs/qa", ""},
+		"a folder that climbs away":   {fstest.MapFS{"README.md": file("x")}, "../..", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := hydratedFrom(c.tree, c.folder, ours); got != c.want {
@@ -78,6 +79,9 @@ func newHydrationFixture(t *testing.T) *hydrationFixture {
 	f.look = &targetLook{ctx: t.Context(), c: c, env: env}
 	return f
 }
+
+// carryImage carries the image of the fixture's Deployment.
+var carryImage = []pipeline.Carry{{YAML: &pipeline.FieldPick{Files: []string{"deploy.yaml"}, Paths: []string{"spec.image"}}}}
 
 func deployment(image string, replicas int) string {
 	raw, _ := json.Marshal(map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "web"}, "spec": map[string]any{"image": image, "replicas": replicas}})
@@ -292,7 +296,7 @@ func TestHydratedBeforeAMerge(t *testing.T) {
 	f := newHydrationFixture(t)
 	f.look.env.Open = &promotion.Pull{Release: "another"}
 	f.hydrate(f.own, deployment("web:1.1.0", 1), f.landed)
-	f.look.c.Pipeline.Spec.Carry = []pipeline.Carry{{YAML: &pipeline.FieldPick{Files: []string{"deploy.yaml"}, Paths: []string{"spec.image"}}}}
+	f.look.c.Pipeline.Spec.Carry = carryImage
 	f.at.Roots = []string{"apps/web/qa"}
 	if f.o.isDeployed(context.Background(), f.look.c, f.at, f.look.env, &f.target, f.app) {
 		t.Error("it has another release")

@@ -84,9 +84,8 @@ func (o *recordGatherer) listQueuedMerges(ctx context.Context, repo, pipeline st
 // readJoinedQueue is when Liftlock had a head join the forge's merge queue; zero where it didn't,
 // where another head did, and where that can't be understood.
 func readJoinedQueue(ctx context.Context, s StateReader, repo string, pull int, head string) (time.Time, error) {
-	raw, ok, err := s.State(ctx, JoinedQueueKey(repo, pull))
-	var joined joinedQueue
-	if err != nil || !ok || json.Unmarshal(raw, &joined) != nil || joined.Head != head {
+	joined, _, err := readState[joinedQueue](ctx, s, JoinedQueueKey(repo, pull))
+	if joined.Head != head {
 		return time.Time{}, err
 	}
 	return joined.At, nil

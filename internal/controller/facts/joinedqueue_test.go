@@ -55,3 +55,21 @@ func TestListQueuedMerges(t *testing.T) {
 		t.Errorf("wanted, got (%v):\n%s", err, diff)
 	}
 }
+
+// TestReadJoinedQueue says when this very head joined the forge's merge queue.
+func TestReadJoinedQueue(t *testing.T) {
+	s := newTestStore(t)
+	at := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	if err := s.Tx(t.Context(), "test", func(tx *store.Tx) error { return PutJoinedQueue(t.Context(), tx, "r", 7, "h", "shop", at) }); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		pull int
+		head string
+		want time.Time
+	}{"this head": {7, "h", at}, "another head": {7, "i", time.Time{}}, "another pull request": {8, "h", time.Time{}}} {
+		if got, err := readJoinedQueue(t.Context(), s, "r", c.pull, c.head); err != nil || !got.Equal(c.want) {
+			t.Errorf("%s: %s, %v", name, got, err)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package facts
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -109,4 +110,69 @@ func TestReplicasAgreeOnOrigin(t *testing.T) {
 	s.commit("[", 0)
 	brought = s.commit(1, 0)
 	expect("there and back with breakage on the way")
+}
+
+// TestLineSince lists what came since a commit on the line of first parents, as far as a look goes back.
+func TestLineSince(t *testing.T) {
+	s := newOriginStory(t)
+	root := s.tip
+	var all []string
+	for i := range originDepth + 1 {
+		all = append(all, s.commit(1, i))
+	}
+	r := s.c.Repository
+	last := len(all) - 1
+	for name, c := range map[string]struct {
+		from, tip string
+		follows   bool
+		n         int
+	}{
+		"itself":                {s.tip, s.tip, true, 0},
+		"the one before":        {all[last-1], all[last], true, 1},
+		"as far as a look goes": {all[last-originDepth], all[last], true, originDepth},
+		"farther than that":     {root, all[last], false, 0},
+		"down to the first":     {root, all[0], true, 1},
+		"what came later":       {all[1], all[0], false, 0},
+	} {
+		line, follows, err := lineSince(t.Context(), r, c.from, c.tip)
+		if err != nil || follows != c.follows || len(line) != c.n {
+			t.Errorf("%s: %d commits, %t, %v", name, len(line), follows, err)
+		}
+		for i := 1; i < len(line); i++ {
+			if line[i-1].Parents[0] != line[i].SHA {
+				t.Errorf("%s: they aren't newest first", name)
+			}
+		}
+	}
+	if _, follows, err := lineSince(t.Context(), r, root, landedHash); err == nil || follows {
+		t.Errorf("from what isn't there: %t, %v", follows, err)
+	}
+}
+
+// TestFindPast lists the releases that an environment had before, newest first, each by the commit that
+// brought it.
+func TestFindPast(t *testing.T) {
+	w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web")
+	w.release("ada", "dev", "1.1.0", "web")
+	w.commit("ada", "Only words", map[string]string{overlayFile("web", "dev"): overlayText("web", "1.1.0") + "# words\n"})
+	w.release("ada", "dev", "1.2.0", "web")
+	w.commit("ada", "Nothing", map[string]string{overlayFile("web", "dev"): "resources: [../../../base/web]\n"})
+	w.release("ada", "dev", "1.1.0", "web")
+	w.release("ada", "dev", "1.3.0", "web")
+	ev, _ := w.evaluate("web", false)
+	c := ev.Components[0]
+	for most, want := range map[int][]string{9: {"1.1.0", "1.2.0", "1.1.0"}, 2: {"1.1.0", "1.2.0"}, 0: nil} {
+		past, err := w.o.FindPast(w.ctx(), c, c.Env("dev"), most)
+		w.must(err)
+		var got []string
+		for _, p := range past {
+			got = append(got, p.Release.Name)
+			if name := w.names[p.Commit.SHA]; name != "Release web "+p.Release.Name+" to dev" {
+				t.Errorf("%s came by %q", p.Release.Name, name)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("at most %d: %q, want %q", most, got, want)
+		}
+	}
 }

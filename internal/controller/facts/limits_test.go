@@ -46,3 +46,51 @@ func TestRevertsAreCounted(t *testing.T) {
 		t.Errorf("degraded a moment ago (-want +got):\n%s", diff)
 	}
 }
+
+// TestDegradedSince says since when environments are degraded with what they carry, and of nothing that
+// they carried before, or that can't be read.
+func TestDegradedSince(t *testing.T) {
+	at := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	bad := promotion.Arrival{Commit: "c", Release: "r", VerifiedAt: at.Add(-time.Hour), DegradedAt: at}
+	env := func(change func(e *promotion.Env)) promotion.Env {
+		e := promotion.Env{Name: "qa", Release: promotion.Sure(promotion.Release{ID: "r"}), Landed: promotion.Sure(promotion.Landed{Commit: "c"}), History: []promotion.Arrival{bad}}
+		change(&e)
+		return e
+	}
+	for name, c := range map[string]struct {
+		env  promotion.Env
+		want bool
+	}{
+		"degraded":                  {env(func(*promotion.Env) {}), true},
+		"well again":                {env(func(e *promotion.Env) { e.History[0].VerifiedAt = at.Add(time.Second) }), false},
+		"of another commit":         {env(func(e *promotion.Env) { e.Landed.Value.Commit = "d" }), false},
+		"of another release":        {env(func(e *promotion.Env) { e.Release.Value.ID = "s" }), false},
+		"its release can't be read": {env(func(e *promotion.Env) { e.Release.OK = false }), false},
+		"what landed can't be read": {env(func(e *promotion.Env) { e.Landed.OK = false }), false},
+		"among others":              {env(func(e *promotion.Env) { e.History = []promotion.Arrival{{Commit: "d", Release: "r"}, bad} }), true},
+	} {
+		comp := &ComponentEvaluation{Facts: promotion.ComponentFacts{Envs: []promotion.Env{{Name: "dev"}, c.env}}}
+		got := comp.degradedSince()
+		if since, is := got["qa"]; is != c.want || is && !since.Equal(at) || len(got) > 1 {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// TestLimitsOfBatches counts what is open elsewhere only where components move alone.
+func TestLimitsOfBatches(t *testing.T) {
+	for spec, want := range map[string]map[string]int{"": {"qa": 1}, "  batch: environment\n": {}} {
+		w := newStory(t, spec+twoEnvs, []string{"dev", "qa"}, "api", "web")
+		w.openPull("liftlock/shop/qa/api", "Promote", w.commitTo(storyBot, "liftlock/shop/qa/api", w.head("main"), "x", map[string]string{"x": "x"}), Marker{Kind: promotion.KindPromotion, Release: release("a")})
+		ev, _ := w.evaluate("web", false)
+		for _, c := range ev.Components {
+			if c.Facts.Unit.Component != "web" {
+				continue
+			}
+			l, err := w.o.CountUsedLimits(w.ctx(), c)
+			if err != nil || len(l.OpenByOthers) != len(want) || l.OpenByOthers["qa"] != want["qa"] {
+				t.Errorf("%q: open are %v, %v", spec, l.OpenByOthers, err)
+			}
+		}
+	}
+}

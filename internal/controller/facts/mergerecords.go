@@ -48,13 +48,12 @@ func (o *recordGatherer) findMerge(ctx context.Context, c *ComponentEvaluation, 
 	if c.Snapshot.Repo.IsOurs(pr.MergedBy, pr.MergedByID) {
 		via = promotion.AuditViaServer
 	}
-	var own promotion.MergeRecord
-	raw, ok, err := o.store.State(ctx, MergingKey(c.Facts.Unit, pr.Number))
+	own, ok, err := readState[promotion.MergeRecord](ctx, o.store, MergingKey(c.Facts.Unit, pr.Number))
 	if err != nil {
 		return store.Audit{}, err
 	}
 	switch {
-	case via == promotion.AuditViaServer && ok && json.Unmarshal(raw, &own) == nil && own.Head == record.Head:
+	case via == promotion.AuditViaServer && ok && own.Head == record.Head:
 		own.Commit = record.Commit
 		record = own
 	case via == promotion.AuditViaForge:

@@ -40,7 +40,7 @@ func TestAddSample(t *testing.T) {
 		t.Errorf("of a clock that was ahead is left %+v", left)
 	}
 	for name, raw := range map[string]string{
-		"nothing": "", "no list": "{}", "the wrong order": `[{"at":"2026-11-23T12:01:00Z"},{"at":"2026-11-23T12:00:00Z"}]`, "too many": "[" + strings.Repeat(`{"at":"2026-11-23T12:00:00Z"},`, policies.MaxMetricSamples) + `{"at":"2026-11-23T12:00:00Z"}]`,
+		"nothing": "", "no list": "{}", "no list of samples": `[{"at":"2026-11-23T12:01:00Z"}, 7]`, "the wrong order": `[{"at":"2026-11-23T12:01:00Z"},{"at":"2026-11-23T12:00:00Z"}]`, "too many": "[" + strings.Repeat(`{"at":"2026-11-23T12:00:00Z"},`, policies.MaxMetricSamples) + `{"at":"2026-11-23T12:00:00Z"}]`,
 	} {
 		if read := parseSamples([]byte(raw)); read != nil {
 			t.Errorf("%s is read as %+v", name, read)

@@ -123,11 +123,6 @@ func (o *Gatherer) wantsReviews(ctx context.Context, ev *Evaluation, env *promot
 // PullHoldKey is the store's key of a hold that a command set on a pull request.
 func PullHoldKey(repo string, number int) string { return fmt.Sprintf("hold|%s|%d", repo, number) }
 
-// StateReader is where ReadPullHolds reads: the store.
-type StateReader interface {
-	State(ctx context.Context, key string) ([]byte, bool, error)
-}
-
 // ReadPullHolds are the holds that commands set on a pull request, also those that are over;
 // none when there are none. The label shows them, and is where a hold is found again without
 // the store; but anybody who may write takes a label off, and the command that lifts a hold

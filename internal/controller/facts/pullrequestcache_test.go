@@ -200,3 +200,57 @@ func TestStartWithALongHistory(t *testing.T) {
 		t.Errorf("later %d are read, since %v", f.read, f.sinces[1:])
 	}
 }
+
+// TestSameListedPull holds what of a pull request in a list is news.
+func TestSameListedPull(t *testing.T) {
+	at := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	was := forge.PullRequest{Number: 3, State: forge.Open, Head: "h", UpdatedAt: at, Title: "Promote", MergeCommit: "", Labels: []string{"a"}, Mergeable: forge.MergeableYes}
+	for name, c := range map[string]struct {
+		change func(p *forge.PullRequest)
+		same   bool
+	}{
+		"nothing":                  {func(*forge.PullRequest) {}, true},
+		"what no list tells":       {func(p *forge.PullRequest) { p.Mergeable = forge.MergeableUnknown }, true},
+		"the time of another zone": {func(p *forge.PullRequest) { p.UpdatedAt = at.In(time.FixedZone("x", 3600)) }, true},
+		"its state":                {func(p *forge.PullRequest) { p.State = forge.Closed }, false},
+		"its head":                 {func(p *forge.PullRequest) { p.Head = "i" }, false},
+		"when it was changed last": {func(p *forge.PullRequest) { p.UpdatedAt = at.Add(time.Second) }, false},
+		"its title":                {func(p *forge.PullRequest) { p.Title = "Demote" }, false},
+		"what it was merged as":    {func(p *forge.PullRequest) { p.MergeCommit = "m" }, false},
+		"a label more":             {func(p *forge.PullRequest) { p.Labels = []string{"a", "b"} }, false},
+		"another label":            {func(p *forge.PullRequest) { p.Labels = []string{"b"} }, false},
+	} {
+		now := was
+		c.change(&now)
+		if sameListedPull(&was, &now) != c.same {
+			t.Errorf("%s: the same is %t", name, !c.same)
+		}
+	}
+}
+
+// TestSinceWhenAHeadIsThere keeps since when a head is there while it is the same, and takes the later of
+// two clocks for a new one.
+func TestSinceWhenAHeadIsThere(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	before := now.Add(-time.Hour)
+	o, _, r := newCachedPulls(t, now)
+	for name, c := range map[string]struct {
+		known   *cachedPull
+		updated time.Time
+		want    time.Time
+	}{
+		"it is new":                        {nil, before, now},
+		"it is new, by a clock ahead":      {nil, now.Add(time.Second), now.Add(time.Second)},
+		"it is the same":                   {&cachedPull{PR: forge.PullRequest{Head: "h"}, HeadSince: before}, now.Add(time.Second), before},
+		"it is another":                    {&cachedPull{PR: forge.PullRequest{Head: "g"}, HeadSince: before}, before, now},
+		"nobody wrote down since when":     {&cachedPull{PR: forge.PullRequest{Head: "h"}}, before, now},
+		"nobody did, and a clock is ahead": {&cachedPull{PR: forge.PullRequest{Head: "h"}}, now.Add(time.Second), now.Add(time.Second)},
+	} {
+		row := o.pullRow(r, forge.PullRequest{Number: 1, Branch: "liftlock/shop/qa/web", State: forge.Open, Head: "h", UpdatedAt: c.updated}, c.known, true)
+		got, err := o.decodePull(row)
+		if err != nil || !got.HeadSince.Equal(c.want) || !got.NotifiedAt.Equal(now) || !row.ClosedAt.IsZero() {
+			t.Errorf("%s: since %s, notified at %s, %v; want %s", name, got.HeadSince, got.NotifiedAt, err, c.want)
+		}
+	}
+}

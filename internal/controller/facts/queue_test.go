@@ -89,31 +89,3 @@ func TestCountAhead(t *testing.T) {
 		t.Errorf("after api left: %v, %v", l.QueuedAhead, err)
 	}
 }
-
-// TestReadHealthBefore takes a record that can't be read for none.
-func TestReadHealthBefore(t *testing.T) {
-	s := newTestStore(t)
-	g := &argocdGatherer{store: s}
-	for name, c := range map[string]struct {
-		data string
-		want healthBeforeMerge
-		ok   bool
-	}{
-		"none":       {},
-		"unreadable": {data: `{"well": []}`},
-		"a record":   {`{"at": "2026-03-02T12:00:00Z", "well": {"web-qa": true}, "noted": {"web": true}}`, healthBeforeMerge{At: time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC), Healthy: map[string]bool{"web-qa": true}, Components: map[string]bool{"web": true}}, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			key := healthBeforeKey("hub:acme/"+name, 7)
-			if c.data != "" {
-				if err := s.PutState(t.Context(), key, []byte(c.data)); err != nil {
-					t.Fatal(err)
-				}
-			}
-			got, ok, err := g.readHealthBefore(t.Context(), key)
-			if diff := cmp.Diff(c.want, got); diff != "" || ok != c.ok || err != nil {
-				t.Errorf("%t, %v (-want +got):\n%s", ok, err, diff)
-			}
-		})
-	}
-}

@@ -39,9 +39,8 @@ func (o *pullGatherer) RecordRefusedMerge(ctx context.Context, r *Repository, nu
 // can be merged counts as blocked until something is heard of the pull request, or MaxAge has
 // passed: what it said may be over. Of one that it says it blocks, the words are kept.
 func (o *Gatherer) addRefusal(ctx context.Context, r *Repository, p *OpenPull, known *cachedPull) error {
-	raw, ok, err := o.opts.Store.State(ctx, refusedMergeKey(r, p.Number))
-	var refused refusedMerge
-	if err != nil || !ok || json.Unmarshal(raw, &refused) != nil || refused.Head != p.Head || p.Queued {
+	refused, _, err := readState[refusedMerge](ctx, o.opts.Store, refusedMergeKey(r, p.Number))
+	if refused.Head != p.Head || p.Queued {
 		return err
 	}
 	notified := known.NotifiedAt.After(refused.At)

@@ -21,15 +21,8 @@ func ReviewRequestsKey(repo string, number int) string {
 // ReadReviewRequests reads what reviews of a pull request were requested; none where that can't
 // be understood.
 func ReadReviewRequests(ctx context.Context, s StateReader, repo string, number int) (policies.ReviewRequests, error) {
-	var r policies.ReviewRequests
-	raw, ok, err := s.State(ctx, ReviewRequestsKey(repo, number))
-	if err != nil || !ok {
-		return r, err
-	}
-	if json.Unmarshal(raw, &r) != nil {
-		return policies.ReviewRequests{}, nil
-	}
-	return r, nil
+	r, _, err := readState[policies.ReviewRequests](ctx, s, ReviewRequestsKey(repo, number))
+	return r, err
 }
 
 // ForgetRefusedReviewers forgets from whom the forge took no request for a review of a pull

@@ -3,7 +3,6 @@ package facts
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -28,12 +27,8 @@ func SkipsKey(repo string, number int) string { return fmt.Sprintf("skips|%s|%d"
 // ReadSkips reads the skips of a pull request that are about a head and what it moves.
 // What can't be read is none: it loosens nothing.
 func ReadSkips(ctx context.Context, st stateStore, repo string, number int, head, release string) ([]StoredSkip, error) {
-	raw, ok, err := st.State(ctx, SkipsKey(repo, number))
-	var all []StoredSkip
-	if err != nil || !ok || json.Unmarshal(raw, &all) != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(all, func(s StoredSkip) bool { return s.Head != head || s.Release != release }), nil
+	all, _, err := readState[[]StoredSkip](ctx, st, SkipsKey(repo, number))
+	return slices.DeleteFunc(all, func(s StoredSkip) bool { return s.Head != head || s.Release != release }), err
 }
 
 // addSkips fills in which gates of an open promotion somebody skipped, and whether they

@@ -2,7 +2,6 @@ package facts
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"github.com/liftlock/liftlock/internal/appset/history"
@@ -15,15 +14,8 @@ func SeenHeadsKey(repo string) string { return "heads|" + repo }
 // SeenHeads are the heads of a repository's branches that matter, as a process saw them last;
 // nil where nobody looked, or an older version did.
 func (o *Gatherer) SeenHeads(ctx context.Context, r *Repository) (map[string]string, error) {
-	stored, _, err := o.opts.Store.State(ctx, SeenHeadsKey(r.ID))
-	if err != nil {
-		return nil, err
-	}
-	var seen map[string]string
-	if json.Unmarshal(stored, &seen) != nil {
-		return nil, nil
-	}
-	return seen, nil
+	seen, _, err := readState[map[string]string](ctx, o.opts.Store, SeenHeadsKey(r.ID))
+	return seen, err
 }
 
 // FindHolds finds the state branch's head and the commit with the holds, both empty where there

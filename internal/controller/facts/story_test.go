@@ -87,10 +87,9 @@ func newStory(t *testing.T, spec string, envs []string, components ...string) *s
 		w.must(w.forge.SetPermission(storyRepo, login, forge.PermissionWrite))
 	}
 	w.must(w.forge.SetPermission(storyRepo, storyBot, forge.PermissionWrite))
-	m := git.OpenMemory(w.remote, git.MemoryOptions{Author: w.forge.Ident(storyBot), Now: func() time.Time { return w.now }, BeforeRemote: w.faults.BeforeRemote, AfterRemote: w.faults.AfterRemote})
 	marks, err := NewMarkSigner([]byte("a secret of the server's"))
 	w.must(err)
-	w.repo = &Repository{ID: "hub:acme/fleet", Name: storyRepo, Forge: storyForge{w.forge.As(storyBot), w}, ForgeRef: "hub", Branch: "main", Mirror: m, URLs: []string{repoURL}, BotLogin: storyBot, BotID: 1, Marks: marks}
+	w.repo = &Repository{ID: "hub:acme/fleet", Name: storyRepo, Forge: storyForge{w.forge.As(storyBot), w}, ForgeRef: "hub", Branch: "main", Mirror: w.openMirror(), URLs: []string{repoURL}, BotLogin: storyBot, BotID: 1, Marks: marks}
 	files := map[string]string{
 		".liftlock.yaml": storyPipeline(spec),
 		"argocd/shop.yaml": strings.ReplaceAll(`apiVersion: argoproj.io/v1alpha1
@@ -117,6 +116,11 @@ spec:
 	w.commit("ada", "Begin", files)
 	w.restart()
 	return w
+}
+
+// openMirror opens an empty mirror of the repository.
+func (w *story) openMirror() *git.Mirror {
+	return git.OpenMemory(w.remote, git.MemoryOptions{Author: w.forge.Ident(storyBot), Now: func() time.Time { return w.now }, BeforeRemote: w.faults.BeforeRemote, AfterRemote: w.faults.AfterRemote})
 }
 
 func storyPipeline(spec string) string {

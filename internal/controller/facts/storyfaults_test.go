@@ -37,10 +37,13 @@ func (w *story) failEach(component, step string) {
 	if testing.Short() { // what one run comes to is nothing that goroutines share
 		return
 	}
+	warm := w.repo
+	w.repo = w.cloneRepository()
 	w.faults = faulttest.Faults{Deep: true}
 	want, known, err := w.lookAnew(component)
 	callers := w.faults.Callers()
 	w.faults = faulttest.Faults{}
+	w.repo = warm
 	if err != nil {
 		return // whoever looks next says why
 	}
@@ -49,10 +52,12 @@ func (w *story) failEach(component, step string) {
 			continue
 		}
 		w.failed[caller] = true
+		w.repo = w.cloneRepository()
 		w.faults = faulttest.Faults{Deep: true, Caller: caller}
 		steps, text, err := w.lookAnew(component)
 		hit := w.faults.Hit
 		w.faults = faulttest.Faults{}
+		w.repo = warm
 		switch {
 		case hit == "":
 			continue // what it does was done by the look before
@@ -69,7 +74,9 @@ func (w *story) failEach(component, step string) {
 		}
 	}
 	w.failNext(component, step, want)
+	w.repo = w.cloneRepository()
 	again, text, err := w.lookAnew(component)
+	w.repo = warm
 	if w.must(err); !maps.Equal(again, want) || text != known {
 		w.t.Errorf("%s: after the failures it is decided to %q, and before to %q", step, slices.Sorted(maps.Keys(again)), slices.Sorted(maps.Keys(want)))
 	}
@@ -112,9 +119,26 @@ func (w *story) failNext(component, step string, want map[string]bool) {
 	}
 }
 
+// cloneRepository is the repository as a process has it that has just cloned it: nothing of its mirror is
+// remembered, so that reading it may fail.
+func (w *story) cloneRepository() *Repository {
+	w.t.Helper()
+	r := *w.repo
+	r.Mirror = w.openMirror()
+	_, err := r.Mirror.Fetch(w.ctx())
+	w.must(err)
+	return &r
+}
+
 // newProcess is the gatherer of a process that has just begun.
 func (w *story) newProcess() *Gatherer {
 	o := w.options
+	o.Repos = slices.Clone(o.Repos)
+	for i := range o.Repos {
+		if o.Repos[i].ID == w.repo.ID {
+			o.Repos[i] = w.repo
+		}
+	}
 	o.Resolver = appset.New(appset.Options{})
 	return New(o)
 }

@@ -327,7 +327,7 @@ func (o *argocdGatherer) fillHealthBefore(ctx context.Context, c *ComponentEvalu
 	if l.By != promotion.ByPromotion || !slices.ContainsFunc(env.Targets, isDegraded) {
 		return nil
 	}
-	b, ok, err := o.readHealthBefore(ctx, healthBeforeKey(c.Snapshot.Repo.ID, l.Pull))
+	b, ok, err := readState[healthBeforeMerge](ctx, o.store, healthBeforeKey(c.Snapshot.Repo.ID, l.Pull))
 	if err != nil {
 		return err
 	}
@@ -349,20 +349,10 @@ func (o *argocdGatherer) fillHealthBefore(ctx context.Context, c *ComponentEvalu
 	return nil
 }
 
-// readHealthBefore reads a record; false where there is none that can be read.
-func (o *argocdGatherer) readHealthBefore(ctx context.Context, key string) (healthBeforeMerge, bool, error) {
-	var b healthBeforeMerge
-	raw, ok, err := o.store.State(ctx, key)
-	if err != nil || !ok || json.Unmarshal(raw, &b) != nil {
-		return healthBeforeMerge{}, false, err
-	}
-	return b, true, nil
-}
-
 func (o *argocdGatherer) recordHealthBefore(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, open *promotion.Pull) error {
 	at := c.Unit.Envs[env.Name]
 	key := healthBeforeKey(c.Snapshot.Repo.ID, open.Number)
-	last, ok, err := o.readHealthBefore(ctx, key)
+	last, ok, err := readState[healthBeforeMerge](ctx, o.store, key)
 	if err != nil {
 		return err
 	}
