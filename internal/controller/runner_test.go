@@ -72,14 +72,14 @@ func newRunnerFixture(t *testing.T) *runnerFixture {
 	t.Parallel()
 	w := &runnerFixture{t: t, clock: clocktesting.NewFakeClock(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)), forge: &unreachableForge{}}
 	st, err := store.Open(t.Context(), "sqlite://"+filepath.Join(t.TempDir(), "liftlock.db"), store.Options{Now: w.clock.Now, Intercept: func(_ context.Context, call string, answered bool) error {
-		ask := w.intercept
+		intercept := w.intercept
 		if answered {
-			ask = w.loseAnswer
+			intercept = w.loseAnswer
 		}
-		if ask == nil {
+		if intercept == nil {
 			return nil
 		}
-		return ask(call)
+		return intercept(call)
 	}})
 	w.must(err)
 	t.Cleanup(func() { _ = st.Close() })

@@ -150,18 +150,18 @@ func (t *memoryTx) renewClaims(_ context.Context, owner string, keys []string, l
 
 func (t *memoryTx) freeClaims(_ context.Context, owner string, except []string) (freed int64, err error) {
 	now := t.databaseNow()
-	var claimed []*memoryWake
+	var held []*memoryWake
 	for w := range t.tables.wakes.allBy(byKey) {
 		if w.owner == owner && !slices.Contains(except, w.key) {
-			claimed = append(claimed, w)
+			held = append(held, w)
 		}
 	}
-	for _, w := range claimed {
+	for _, w := range held {
 		free := *w
 		free.owner, free.lease, free.due = "", 0, now
 		t.tables.wakes.put(&free)
 	}
-	return int64(len(claimed)), nil
+	return int64(len(held)), nil
 }
 
 func (m memoryReader) NextDue(ctx context.Context) (time.Time, bool, error) {

@@ -27,9 +27,9 @@ func wrapError(op string, resp *sdk.Response, err error) error {
 	if refused := transport.RefusedCall(op, err); refused != nil {
 		return refused
 	}
-	if foreign := transport.ForeignAnswer(op, err); foreign != nil {
-		foreign.Message = clipMessage(foreign.Message)
-		return foreign
+	if between := transport.IntermediaryAnswer(op, err); between != nil {
+		between.Message = clipMessage(between.Message)
+		return between
 	}
 	if resp != nil && resp.Response != nil && resp.StatusCode/100 != 2 {
 		return classifyResponse(op, resp, clipMessage(err.Error()), err)

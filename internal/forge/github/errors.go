@@ -23,9 +23,9 @@ func wrapError(op string, resp *gh.Response, err error) error {
 	if refused := transport.RefusedCall(op, err); refused != nil {
 		return refused
 	}
-	if foreign := transport.ForeignAnswer(op, err); foreign != nil {
-		foreign.Message = clipMessage(foreign.Message)
-		return foreign
+	if between := transport.IntermediaryAnswer(op, err); between != nil {
+		between.Message = clipMessage(between.Message)
+		return between
 	}
 	var own *forge.Error // of the credentials, before there was a call
 	if errors.As(err, &own) {

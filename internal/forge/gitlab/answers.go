@@ -48,7 +48,7 @@ func isNotGitLabs(resp *http.Response) bool {
 
 // notGitLabError is what becomes of an answer that isn't GitLab's.
 func (d *Driver) notGitLabError(op string, resp *http.Response, said []byte) error {
-	return transport.ForeignAnswer(op, &transport.ForeignError{Status: resp.StatusCode, What: d.clipMessage(transport.DescribeForeign(resp, said))})
+	return transport.IntermediaryAnswer(op, &transport.IntermediaryError{Status: resp.StatusCode, What: d.clipMessage(transport.DescribeAnswer(resp, said))})
 }
 
 // checkedJSON reads an answer into what it is to fill, and refuses one that leaves that empty: what

@@ -51,7 +51,7 @@ func readMessage(resp *http.Response, body []byte) string {
 	var said map[string]any
 	if json.Unmarshal(body, &said) != nil {
 		if transport.ContentType(resp) == "text/html" {
-			return transport.DescribeForeign(resp, body)
+			return transport.DescribeAnswer(resp, body)
 		}
 		return string(body)
 	}

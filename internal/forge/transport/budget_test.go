@@ -311,13 +311,13 @@ func TestCommentsWaitTheirTurn(t *testing.T) {
 	for i := range at {
 		at[i] = start
 	}
-	asked := 0
+	calls := 0
 	for written := 0; written < comments; {
 		for i := range at {
 			if at[i].IsZero() || at[i].After(f.now) {
 				continue
 			}
-			asked++
+			calls++
 			_, refused := call(t, client, forge.PriorityComment, "POST merge_requests/1/notes")
 			if at[i] = (time.Time{}); refused != nil {
 				at[i] = refused.Until
@@ -333,8 +333,8 @@ func TestCommentsWaitTheirTurn(t *testing.T) {
 		}
 		f.now = f.now.Add(time.Second)
 	}
-	if f.refused > 0 || asked > 3*comments {
-		t.Errorf("%d comments asked %d times, and %d were refused by the forge", comments, asked, f.refused)
+	if f.refused > 0 || calls > 3*comments {
+		t.Errorf("%d comments took %d calls, and %d were refused by the forge", comments, calls, f.refused)
 	}
 	if took := f.now.Sub(start); took > 10*time.Minute {
 		t.Errorf("it took %s", took)

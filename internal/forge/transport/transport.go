@@ -54,7 +54,7 @@ type Options struct {
 	// called concurrently.
 	OnCall func(endpoint string, status int, d time.Duration)
 
-	// RefuseWebPages makes a ForeignError of a web page that isn't a refusal of the forge's own
+	// RefuseWebPages makes a IntermediaryError of a web page that isn't a refusal of the forge's own
 	// proxy: nothing that the forge's API says is one.
 	RefuseWebPages bool
 

@@ -12,32 +12,32 @@ import (
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
-// ForeignError is a web page where the answer of a forge's API should be: the login page of a proxy,
+// IntermediaryError is a web page where the answer of a forge's API should be: the login page of a proxy,
 // say, often with status 200, or a firewall's that forbids.
-type ForeignError struct {
+type IntermediaryError struct {
 	Status int
 	What   string // what it is, in words
 }
 
-func (e *ForeignError) Error() string {
+func (e *IntermediaryError) Error() string {
 	return fmt.Sprintf("%s instead of the forge's answer (HTTP %d)", e.What, e.Status)
 }
 
-// ForeignAnswer is the forge's error where err is that something in between answered; nil where it
+// IntermediaryAnswer is the forge's error where err is that something in between answered; nil where it
 // isn't. It has no Status: none of what the forge means by it is meant, least of all that something
 // isn't there.
-func ForeignAnswer(op string, err error) *forge.Error {
-	var page *ForeignError
+func IntermediaryAnswer(op string, err error) *forge.Error {
+	var page *IntermediaryError
 	if !errors.As(err, &page) {
 		return nil
 	}
-	return &forge.Error{Op: op, Kind: foreignKind(page.Status), Message: page.Error(), Hint: ForeignHint, Err: err}
+	return &forge.Error{Op: op, Kind: intermediaryKind(page.Status), Message: page.Error(), Hint: IntermediaryHint, Err: err}
 }
 
-// ForeignHint is what to do where something in between answers.
-const ForeignHint = "see that the forge's url in the server's file is the forge's own, and that what is in between lets Liftlock through to its API"
+// IntermediaryHint is what to do where something in between answers.
+const IntermediaryHint = "see that the forge's url in the server's file is the forge's own, and that what is in between lets Liftlock through to its API"
 
-func foreignKind(status int) error {
+func intermediaryKind(status int) error {
 	switch status {
 	case http.StatusUnauthorized:
 		return forge.ErrUnauthorized
@@ -47,13 +47,13 @@ func foreignKind(status int) error {
 	return forge.ErrRetryable
 }
 
-// refuseWebPage is a ForeignError where an answer is a web page. Those of the forge's own proxy,
+// refuseWebPage is a IntermediaryError where an answer is a web page. Those of the forge's own proxy,
 // which say that it is down or asked for too much, stay answers.
 func refuseWebPage(resp *http.Response, body []byte) error {
 	if resp.StatusCode/100 == 3 || resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= http.StatusInternalServerError || ContentType(resp) != "text/html" {
 		return nil
 	}
-	return &ForeignError{resp.StatusCode, DescribeForeign(resp, body)}
+	return &IntermediaryError{resp.StatusCode, DescribeAnswer(resp, body)}
 }
 
 // ContentType is an answer's, without its parameters; empty: it has none that can be read.
@@ -70,8 +70,8 @@ var pageTitle = regexp.MustCompile(`(?is)<title[^>]*>([^<]*)<`)
 // maxTitle bounds what is repeated of a page's title, or of a text.
 const maxTitle = 80
 
-// DescribeForeign says in words what an answer is that isn't the forge's.
-func DescribeForeign(resp *http.Response, body []byte) string {
+// DescribeAnswer says in words what an answer is that isn't the forge's.
+func DescribeAnswer(resp *http.Response, body []byte) string {
 	switch t := ContentType(resp); {
 	case len(body) == 0:
 		return "nothing"
