@@ -51,7 +51,7 @@ func TestHydrationIsComparedAnew(t *testing.T) {
 	if hash() != known {
 		t.Error("the same is compared anew")
 	}
-	for what, change := range map[string]func() (undo func()){
+	for what, change := range map[string]func() (restore func()){
 		"another folder": func() func() { f.app.HydratedPath = "x"; return func() { f.app.HydratedPath = "web" } },
 		"what landed": func() func() {
 			f.look.env.Landed.Value.Commit = f.before
@@ -76,11 +76,11 @@ func TestHydrationIsComparedAnew(t *testing.T) {
 			return func() { f.look.c.Snapshot.BranchTips = nil }
 		},
 	} {
-		undo := change()
+		restore := change()
 		if hash() == known {
 			t.Errorf("%s: it isn't compared anew", what)
 		}
-		if undo(); hash() != known {
+		if restore(); hash() != known {
 			t.Fatalf("%s: it isn't as it was", what)
 		}
 	}
@@ -95,9 +95,9 @@ func TestHydrationIsComparedAnew(t *testing.T) {
 	}
 }
 
-// TestHydrationThatCantBeTold says of what takes too long that it can't be told, looks again, and
+// TestHydrationOfARunThatIsOver says of what takes too long that it can't be told, looks again, and
 // remembers nothing of it.
-func TestHydrationThatCantBeTold(t *testing.T) {
+func TestHydrationOfARunThatIsOver(t *testing.T) {
 	f := newHydrationFixture(t)
 	hydrated := f.hydrate(f.own, deployment("web:1.0.0", 1), f.landed)
 	over, cancel := context.WithCancel(t.Context())

@@ -161,26 +161,26 @@ func TestRecordEvents(t *testing.T) {
 	u := f.c.Facts.Unit
 	at := func(hour int) time.Time { return time.Date(2026, 5, 1, hour, 0, 0, 0, time.UTC) }
 	pr := forge.PullRequest{Number: 3, Title: "Promote web", Base: "main", Head: "head", CreatedAt: at(9), MergedAt: at(10), ClosedAt: at(11), MergeCommit: release("c")[:40]}
-	type told struct {
+	type shown struct {
 		Kind, Message, Key string
 		At                 time.Time
 	}
-	opened, reverting := told{"opened", "#3 opened: Promote web", OpenedEventKey(u, 3), at(9)}, told{"revert-opened", "#3 opened: Promote web", OpenedEventKey(u, 3), at(9)}
+	opened, reverting := shown{"opened", "#3 opened: Promote web", OpenedEventKey(u, 3), at(9)}, shown{"revert-opened", "#3 opened: Promote web", OpenedEventKey(u, 3), at(9)}
 	for name, c := range map[string]struct {
 		state forge.State
 		kind  string
-		want  []told
+		want  []shown
 	}{
-		"open":            {forge.Open, promotion.KindPromotion, []told{opened}},
-		"an open revert":  {forge.Open, promotion.KindRevert, []told{reverting}},
-		"merged":          {forge.Merged, promotion.KindPromotion, []told{opened, {"merged", "#3 merged into main as cccccccccccc", MergedEventKey(u, 3), at(10)}}},
-		"closed":          {forge.Closed, promotion.KindPromotion, []told{opened, {"closed", "#3 closed without a merge", ClosedEventKey(u, 3, "head"), at(11)}}},
-		"a closed revert": {forge.Closed, promotion.KindRevert, []told{reverting, {"closed", "#3 closed without a merge", ClosedEventKey(u, 3, "head"), at(11)}}},
+		"open":            {forge.Open, promotion.KindPromotion, []shown{opened}},
+		"an open revert":  {forge.Open, promotion.KindRevert, []shown{reverting}},
+		"merged":          {forge.Merged, promotion.KindPromotion, []shown{opened, {"merged", "#3 merged into main as cccccccccccc", MergedEventKey(u, 3), at(10)}}},
+		"closed":          {forge.Closed, promotion.KindPromotion, []shown{opened, {"closed", "#3 closed without a merge", ClosedEventKey(u, 3, "head"), at(11)}}},
+		"a closed revert": {forge.Closed, promotion.KindRevert, []shown{reverting, {"closed", "#3 closed without a merge", ClosedEventKey(u, 3, "head"), at(11)}}},
 	} {
 		pr.State = c.state
-		var got []told
+		var got []shown
 		for _, e := range f.c.recordEvents(f.env, &pr, store.Promotion{Kind: c.kind}) {
-			got = append(got, told{e.Kind, e.Message, e.IdempotencyKey, e.At})
+			got = append(got, shown{e.Kind, e.Message, e.IdempotencyKey, e.At})
 			if e.Repo != u.Repo || e.Pipeline != u.Pipeline || e.Component != u.Component || e.Environment != "qa" || e.Pull != 3 {
 				t.Errorf("%s: %+v is of another pull request", name, e)
 			}
@@ -261,12 +261,12 @@ func TestRecordsOfTheUnit(t *testing.T) {
 	if want := []string{"2 superseded", "4 reverted", "6 closed", "9 open"}; !slices.Equal(got, want) {
 		t.Errorf("the records are %q, want %q", got, want)
 	}
-	var told []string
+	var keys []string
 	for _, e := range events {
-		told = append(told, e.IdempotencyKey)
+		keys = append(keys, e.IdempotencyKey)
 	}
 	u := f.c.Facts.Unit
-	if want := []string{OpenedEventKey(u, 9), OpenedEventKey(u, 6), ClosedEventKey(u, 6, "")}; !slices.Equal(told, want) {
-		t.Errorf("the events are %q, want %q", told, want)
+	if want := []string{OpenedEventKey(u, 9), OpenedEventKey(u, 6), ClosedEventKey(u, 6, "")}; !slices.Equal(keys, want) {
+		t.Errorf("the events are %q, want %q", keys, want)
 	}
 }
