@@ -292,6 +292,25 @@ func TestReleaseAuthors(t *testing.T) {
 	if got, err := o.ReleaseAuthors(t.Context(), c, "prod", id); err != nil || !slices.Equal(loginsOf(got), []string{"grace", "heidi"}) {
 		t.Errorf("who brought its parts: %+v, %v", got, err)
 	}
+	parts := func(what string, want ...string) {
+		t.Helper()
+		if got, err := o.ReleaseAuthors(t.Context(), c, "prod", id); err != nil || !slices.Equal(loginsOf(got), want) {
+			t.Errorf("%s: %+v, %v", what, got, err)
+		}
+	}
+	tip, prod := c.Env("prod").Tip, c.Unit.Envs["prod"]
+	c.Env("prod").Tip = ""
+	parts("prod has no branch", "grace", "heidi")
+	c.Env("prod").Tip = tip
+	delete(c.Unit.Envs, "prod")
+	parts("prod has no target", "grace", "heidi")
+	c.Unit.Envs["prod"] = prod
+	dev := d.at
+	d.checkoutBranch("main")
+	c.Env("prod").Tip = d.commit("main", map[string]string{"apps/web/kustomization.yaml": "resources: [../../base]\nimages:\n- {name: x, newTag: '5'}\n"})
+	c.Pipeline.readings = nil
+	parts("prod has one of the values", "heidi")
+	d.at = dev
 	c.Facts.Envs[0].History = []promotion.Arrival{{Release: id, Commit: d.at, By: promotion.ByPerson}, {Release: id, Commit: d.forge.pushes[3].After, By: promotion.ByPerson}}
 	if got, err := o.findArrivals(t.Context(), c, "dev", c.Unit.Envs["dev"], id); err != nil || !slices.Equal(got, []string{d.at}) {
 		t.Errorf("what was recorded, and is so: %q, %v", got, err)

@@ -67,8 +67,8 @@ func TestBlame(t *testing.T) {
 	expect("a branch that nothing follows", map[string][]string{"web-qa": {"Its base", "Once more"}}, nil)
 }
 
-// TestBlameWithoutAnAnswer says so where it isn't known what targets read.
-func TestBlameWithoutAnAnswer(t *testing.T) {
+// TestBlameOfUnknownReaders says so where it isn't known what targets read.
+func TestBlameOfUnknownReaders(t *testing.T) {
 	w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web")
 	w.promote("1.1.0")
 	w.commit("ada", "Since", map[string]string{"docs": "x"})

@@ -105,9 +105,7 @@ func (o *argocdGatherer) judgeChildren(l *targetLook, at *ResolvedEnv, isDone ma
 			t.Verdict = unjudged(verification.Unclear, fmt.Sprintf("there are more than %d Applications below it, and not all of them can be looked at", maxChildren))
 		}
 	}
-	if len(children) > 0 {
-		l.c.children[l.env.Name] = children
-	}
+	l.c.children[l.env.Name] = children
 	for i := range children {
 		k := &children[i]
 		if isDone[k.parent] {

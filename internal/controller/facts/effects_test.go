@@ -261,3 +261,87 @@ func TestAnswersOfARunThatIsOver(t *testing.T) {
 		}
 	}
 }
+
+// TestChangedObjects says of each target what landed may have made unhealthy, and of which that isn't known,
+// and why.
+func TestChangedObjects(t *testing.T) {
+	w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web")
+	w.promote("1.1.0")
+	ev, _ := w.evaluate("web", false)
+	c := ev.Components[0]
+	qa := c.Env("qa")
+	changed := func() []promotion.Target {
+		t.Helper()
+		w.must(w.o.answerChangedObjects(w.ctx(), c, qa))
+		return qa.Targets
+	}
+	want := promotion.Object{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"}
+	if got := changed()[0].ChangedObjects; !got.OK || !slices.Contains(got.Value, want) {
+		t.Errorf("of the target: %+v", got)
+	}
+	c.children["qa"] = []childTarget{{label: "web-qa", parent: "root"}}
+	if got := changed()[0].ChangedObjects; got.OK || got.Err != "it is an Application of an app of apps, whose manifests aren't compared" {
+		t.Errorf("of an Application below another: %+v", got)
+	}
+	c.children = map[string][]childTarget{}
+	qa.Targets = append(qa.Targets, promotion.Target{Name: "gone"})
+	if got := changed(); got[1].ChangedObjects.OK || got[1].ChangedObjects.Err == "" || !got[0].ChangedObjects.OK {
+		t.Errorf("of one that nobody judges: %+v", got[1].ChangedObjects)
+	}
+	qa.Targets = qa.Targets[:1]
+	for parent, why := range map[string]string{"": "there is no commit before it", landedHash: ""} {
+		qa.Landed.Value.Parent = parent
+		if got := changed()[0].ChangedObjects; got.OK || got.Err == "" || why != "" && got.Err != why {
+			t.Errorf("of what landed on %q: %+v", parent, got)
+		}
+	}
+}
+
+// TestChangedKindsOfAHead says nothing of the manifests of a head that isn't ours, or is to be composed anew.
+func TestChangedKindsOfAHead(t *testing.T) {
+	w := newStory(t, threeEnvs, []string{"dev", "qa", "prod"}, "web")
+	n, _, _ := openToQA(w)
+	ev, _ := w.evaluate("web", false)
+	c := ev.Components[0]
+	for name, step := range map[string]struct {
+		change func(p *OpenPull)
+		why    string
+	}{
+		"ours":                      {func(*OpenPull) {}, ""},
+		"somebody's":                {func(p *OpenPull) { p.MarkModified("x") }, "the head is not what Liftlock composed"},
+		"to be composed anew":       {func(p *OpenPull) { p.Stale = true }, "the pull request is to be composed anew"},
+		"of which nothing is known": {func(p *OpenPull) { p.Edits = nil }, "its head is not what Liftlock composed"},
+	} {
+		p := *ev.OpenPulls[n]
+		step.change(&p)
+		diff, err := w.o.findChangedKinds(w.ctx(), c, c.Env("qa"), &p)
+		if (err == nil) != (step.why == "") || err != nil && !strings.HasSuffix(err.Error(), step.why) || (diff != nil) != (err == nil) {
+			t.Errorf("%s: %+v, %v", name, diff, err)
+		}
+	}
+}
+
+// TestHeadThatCantBeComposed shows nothing of an open pull request of which it can't be told whether it is
+// what we composed.
+func TestHeadThatCantBeComposed(t *testing.T) {
+	w := newStory(t, threeEnvs, []string{"dev", "qa", "prod"}, "web")
+	n, _, _ := openToQA(w)
+	w.mergeBy(n, "linus", "merge")
+	w.soak("web")
+	w.command("web", store.PendingCommand{Environment: "qa", Verb: "revert", By: "grace", Source: "comment 1"})
+	revert := w.openRevert(w.evaluate("web", false))
+	w.evaluate("web", false)
+	if _, err := w.o.Difference(w.ctx(), w.repo, w.unit("web"), "qa", revert); err != nil {
+		t.Errorf("as it was composed: %v", err)
+	}
+	w.commit("linus", "By hand", map[string]string{overlayFile("web", "qa"): overlayText("web", "1.1.7")})
+	pr := w.refreshPull(revert)
+	onto := w.commitTo("mallory", "topic", w.head("main"), "On top", map[string]string{overlayFile("web", "qa"): overlayText("web", "1.0.0")})
+	w.pushOver(revert, pr.Branch, onto)
+	ev, _ := w.evaluate("web", false)
+	var none *NoDifferenceError
+	_, err := w.o.Difference(w.ctx(), w.repo, w.unit("web"), "qa", revert)
+	if p := ev.OpenPulls[revert]; !p.Diverged || !errors.As(err, &none) || !strings.Contains(err.Error(), "can't be composed again, so it can't be told whether it is what Liftlock composed") {
+		t.Errorf("what it takes back has changed (%t): %v", p.Diverged, err)
+	}
+}

@@ -95,9 +95,9 @@ func TestHydrationIsComparedAnew(t *testing.T) {
 	}
 }
 
-// TestHydrationThatTakesTooLong says of what takes too long that it can't be told, looks again, and
+// TestHydrationOfARunThatIsOver says of what takes too long that it can't be told, looks again, and
 // remembers nothing of it.
-func TestHydrationThatTakesTooLong(t *testing.T) {
+func TestHydrationOfARunThatIsOver(t *testing.T) {
 	f := newHydrationFixture(t)
 	hydrated := f.hydrate(f.own, deployment("web:1.0.0", 1), f.landed)
 	over, cancel := context.WithCancel(t.Context())

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/controller/faulttest"
 	"github.com/liftlock/liftlock/internal/forge"
 )
 
@@ -117,6 +118,43 @@ func TestOpenIsReadSeldom(t *testing.T) {
 		}
 		if w.evaluate("web", false); reads != c.reads {
 			t.Errorf("%s: it was read %d times, want %d", c.what, reads, c.reads)
+		}
+	}
+}
+
+// TestDetailIsCompletedOnce reads reviews and checks of an open pull request as they are wanted, each once.
+func TestDetailIsCompletedOnce(t *testing.T) {
+	w := newStory(t, threeEnvs, []string{"dev", "qa", "prod"}, "web")
+	n, _, _ := openToQA(w)
+	pr := w.refreshPull(n)
+	for name, c := range map[string]struct {
+		has             pullDetail
+		reviews, checks bool
+		calls           int
+	}{
+		"nothing":                     {pullDetail{}, false, false, 0},
+		"reviews":                     {pullDetail{}, true, false, 1},
+		"checks":                      {pullDetail{}, false, true, 1},
+		"both":                        {pullDetail{}, true, true, 2},
+		"both, and reviews are there": {pullDetail{hasReviews: true, wanted: true}, true, true, 1},
+		"both, and checks are there":  {pullDetail{hasChecks: true}, true, true, 1},
+		"both, and both are there":    {pullDetail{hasReviews: true, hasChecks: true, wanted: true}, true, true, 0},
+		"of one that is closed":       {pullDetail{pr: forge.PullRequest{State: forge.Closed}}, true, true, 0},
+	} {
+		d := c.has
+		if d.pr.State == "" {
+			d.pr = *pr
+		}
+		w.faults = faulttest.Faults{Deep: true}
+		got, err := w.o.completeDetail(w.ctx(), w.repo, &d, c.reviews, c.checks)
+		calls := len(w.faults.Calls)
+		w.faults = faulttest.Faults{}
+		if err != nil || calls != c.calls {
+			t.Errorf("%s: %d calls, %v", name, calls, err)
+			continue
+		}
+		if open := d.pr.State == forge.Open; open && (got.hasReviews != (c.has.hasReviews || c.reviews) || got.hasChecks != (c.has.hasChecks || c.checks) || got.wanted != (c.has.wanted || c.reviews)) {
+			t.Errorf("%s: %+v", name, got)
 		}
 	}
 }

@@ -161,26 +161,26 @@ func TestRecordEvents(t *testing.T) {
 	u := f.c.Facts.Unit
 	at := func(hour int) time.Time { return time.Date(2026, 5, 1, hour, 0, 0, 0, time.UTC) }
 	pr := forge.PullRequest{Number: 3, Title: "Promote web", Base: "main", Head: "head", CreatedAt: at(9), MergedAt: at(10), ClosedAt: at(11), MergeCommit: release("c")[:40]}
-	type eventText struct {
+	type shown struct {
 		Kind, Message, Key string
 		At                 time.Time
 	}
-	opened, reverting := eventText{"opened", "#3 opened: Promote web", OpenedEventKey(u, 3), at(9)}, eventText{"revert-opened", "#3 opened: Promote web", OpenedEventKey(u, 3), at(9)}
+	opened, reverting := shown{"opened", "#3 opened: Promote web", OpenedEventKey(u, 3), at(9)}, shown{"revert-opened", "#3 opened: Promote web", OpenedEventKey(u, 3), at(9)}
 	for name, c := range map[string]struct {
 		state forge.State
 		kind  string
-		want  []eventText
+		want  []shown
 	}{
-		"open":            {forge.Open, promotion.KindPromotion, []eventText{opened}},
-		"an open revert":  {forge.Open, promotion.KindRevert, []eventText{reverting}},
-		"merged":          {forge.Merged, promotion.KindPromotion, []eventText{opened, {"merged", "#3 merged into main as cccccccccccc", MergedEventKey(u, 3), at(10)}}},
-		"closed":          {forge.Closed, promotion.KindPromotion, []eventText{opened, {"closed", "#3 closed without a merge", ClosedEventKey(u, 3, "head"), at(11)}}},
-		"a closed revert": {forge.Closed, promotion.KindRevert, []eventText{reverting, {"closed", "#3 closed without a merge", ClosedEventKey(u, 3, "head"), at(11)}}},
+		"open":            {forge.Open, promotion.KindPromotion, []shown{opened}},
+		"an open revert":  {forge.Open, promotion.KindRevert, []shown{reverting}},
+		"merged":          {forge.Merged, promotion.KindPromotion, []shown{opened, {"merged", "#3 merged into main as cccccccccccc", MergedEventKey(u, 3), at(10)}}},
+		"closed":          {forge.Closed, promotion.KindPromotion, []shown{opened, {"closed", "#3 closed without a merge", ClosedEventKey(u, 3, "head"), at(11)}}},
+		"a closed revert": {forge.Closed, promotion.KindRevert, []shown{reverting, {"closed", "#3 closed without a merge", ClosedEventKey(u, 3, "head"), at(11)}}},
 	} {
 		pr.State = c.state
-		var got []eventText
+		var got []shown
 		for _, e := range f.c.recordEvents(f.env, &pr, store.Promotion{Kind: c.kind}) {
-			got = append(got, eventText{e.Kind, e.Message, e.IdempotencyKey, e.At})
+			got = append(got, shown{e.Kind, e.Message, e.IdempotencyKey, e.At})
 			if e.Repo != u.Repo || e.Pipeline != u.Pipeline || e.Component != u.Component || e.Environment != "qa" || e.Pull != 3 {
 				t.Errorf("%s: %+v is of another pull request", name, e)
 			}

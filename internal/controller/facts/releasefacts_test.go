@@ -87,6 +87,10 @@ func TestUnknownReleases(t *testing.T) {
 	if got := ev.RestoredEdits("qa", 7, []promotion.Member{{Component: "web"}, {Component: "gone"}}); got != nil {
 		t.Errorf("what wasn't composed is restored: %+v", got)
 	}
+	broken := w.commitTo("ada", "broken", w.head("main"), "Broken", map[string]string{overlayFile("web", "qa"): "images: ["})
+	if edits, refused = w.o.composeMembers(w.ctx(), ev, "qa", broken, []promotion.Member{{Component: "web", Release: known}}); len(edits) > 0 || !strings.Contains(refused["web"], overlayFile("web", "qa")) {
+		t.Errorf("onto what can't be read: %+v, %v", edits, refused)
+	}
 	first := w.head("main")
 	for {
 		info, err := w.repo.Mirror.Commit(w.ctx(), first)

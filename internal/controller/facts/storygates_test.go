@@ -256,6 +256,15 @@ func TestRememberedTeams(t *testing.T) {
 	if isMember(false) || !isMember(true) {
 		t.Error("before a merge")
 	}
+	w.wait(membershipAge - time.Minute)
+	_, err := w.o.IsInTeam(w.ctx(), w.repo, "acme/ops", "grace", false)
+	w.must(err)
+	w.wait(2 * time.Minute)
+	w.fails["team"] = &forge.Error{Op: "read", Kind: forge.ErrRetryable}
+	if _, err := w.o.IsInTeam(w.ctx(), w.repo, "acme/ops", "grace", false); err == nil {
+		t.Error("that the team is the same was seen too long ago")
+	}
+	delete(w.fails, "team")
 	if _, err := w.o.IsInTeam(w.ctx(), w.repo, "ops", "linus", true); err == nil {
 		t.Error("a team without an organisation")
 	}

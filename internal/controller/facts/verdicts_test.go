@@ -29,7 +29,7 @@ func TestRevisionRelations(t *testing.T) {
 	f.look.env.Release.Value.ID = f.o.releases.releaseIDAt(f.own, f.landed, f.look.c.Pipeline, f.at)
 	docs := f.commit(f.own, "main", f.landed, map[string]string{"README.md": "x"})
 	replaced := f.commit(f.own, "main", docs, map[string]string{"apps/web/qa/deploy.yaml": deployment("web:1.2.0", 1)})
-	here, another := appset.Source{Here: true}, appset.Source{}
+	here, outside := appset.Source{Here: true}, appset.Source{}
 	for name, c := range map[string]struct {
 		sources   []appset.Source
 		revisions []string
@@ -42,9 +42,9 @@ func TestRevisionRelations(t *testing.T) {
 		"what was before":        {[]appset.Source{here}, []string{f.before}, []verification.Relation{verification.Before}, nil},
 		"what nobody fetched":    {[]appset.Source{here}, []string{landedHash}, []verification.Relation{verification.Unresolved}, []string{landedHash}},
 		"of two sources":         {[]appset.Source{here, here}, []string{f.landed, f.before}, []verification.Relation{verification.Holds, verification.Before}, nil},
-		"of this repository's":   {[]appset.Source{another, here}, []string{"1.0.0", f.before}, []verification.Relation{verification.Before}, nil},
+		"of this repository's":   {[]appset.Source{outside, here}, []string{"1.0.0", f.before}, []verification.Relation{verification.Before}, nil},
 		"of none that says it":   {[]appset.Source{here, here}, []string{f.landed}, nil, nil},
-		"of no source from here": {[]appset.Source{another}, []string{"1.0.0"}, nil, nil},
+		"of no source from here": {[]appset.Source{outside}, []string{"1.0.0"}, nil, nil},
 	} {
 		f.look.c.FetchRequests = nil
 		f.target.Sources = c.sources

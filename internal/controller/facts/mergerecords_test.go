@@ -1,0 +1,118 @@
+package facts
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/policies"
+)
+
+// viewOfQA stores how web was when it was looked at last.
+func (w *story) viewOfQA(states ...promotion.EnvState) {
+	w.t.Helper()
+	v := UnitView{Unit: w.unit("web"), At: w.now}
+	v.Decision.Envs = states
+	raw, err := json.Marshal(v)
+	w.must(err)
+	w.must(w.store.Tx(w.ctx(), "view", func(tx *store.Tx) error {
+		return tx.PutUnit(w.ctx(), store.Unit{Key: "hub:acme/fleet|shop|web", Repo: w.repo.ID, Pipeline: "shop", Component: "web", UpdatedAt: w.now, Data: raw})
+	}))
+}
+
+// TestFindMerge holds by what a merge is on record: of ours by what we judged it, of a person's by how the
+// gates stood when anybody looked last.
+func TestFindMerge(t *testing.T) {
+	gates := func(names ...string) (out []policies.Result) {
+		for _, name := range names {
+			out = append(out, policies.Result{Gate: name, Outcome: policies.Wait})
+		}
+		return out
+	}
+	seen := []promotion.EnvState{{Environment: "dev", Pull: 3, Gates: gates("dev's")}, {Environment: "qa", Pull: 3, Gates: gates("approvals")}}
+	for name, c := range map[string]struct {
+		by     string
+		judged *promotion.MergeRecord // by us; nil: that isn't kept
+		seen   []promotion.EnvState   // nil: nobody looked
+		want   []string               // the gates
+		at     bool                   // they are of the look
+		via    string
+	}{
+		"ours":                      {by: storyBot, judged: &promotion.MergeRecord{Kind: promotion.KindPromotion, Head: "head", Gates: gates("checks")}, seen: seen, want: []string{"checks"}, via: promotion.AuditViaServer},
+		"ours, of another head":     {by: storyBot, judged: &promotion.MergeRecord{Kind: promotion.KindPromotion, Head: "another", Gates: gates("checks")}, seen: seen, via: promotion.AuditViaServer},
+		"ours, which wasn't kept":   {by: storyBot, seen: seen, via: promotion.AuditViaServer},
+		"a person's":                {by: "mallory", judged: &promotion.MergeRecord{Kind: promotion.KindPromotion, Head: "head", Gates: gates("checks")}, seen: seen, want: []string{"approvals"}, at: true, via: promotion.AuditViaForge},
+		"a person's, nobody looked": {by: "mallory", via: promotion.AuditViaForge},
+		"a person's, of another":    {by: "mallory", seen: []promotion.EnvState{{Environment: "qa", Pull: 4, Gates: gates("approvals")}}, via: promotion.AuditViaForge},
+		"a person's, of a revert":   {by: "mallory", seen: []promotion.EnvState{{Environment: "qa", Pull: 2, Revert: 3, Gates: gates("approvals"), RevertGates: gates("hold")}}, want: []string{"hold"}, at: true, via: promotion.AuditViaForge},
+		"somebody's":                {seen: seen, want: []string{"approvals"}, at: true, via: promotion.AuditViaForge},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web")
+			ev, _ := w.evaluate("web", false)
+			comp := ev.Components[0]
+			if c.judged != nil {
+				w.putState(MergingKey(w.unit("web"), 3), c.judged)
+			}
+			if c.seen != nil {
+				w.viewOfQA(c.seen...)
+			}
+			pr := &forge.PullRequest{Number: 3, Head: "head", MergeCommit: "landed", MergedBy: c.by, State: forge.Merged}
+			entry, err := w.o.findMerge(w.ctx(), comp, "qa", pr, store.Promotion{Kind: promotion.KindPromotion, Release: "r"})
+			w.must(err)
+			var record promotion.MergeRecord
+			w.must(json.Unmarshal(entry.Data, &record))
+			var got []string
+			for _, g := range record.Gates {
+				got = append(got, g.Gate)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("the gates (-want +got):\n%s", diff)
+			}
+			actor := c.by
+			if actor == "" {
+				actor = "somebody"
+			}
+			if entry.Actor != actor || entry.Via != c.via || entry.Environment != "qa" || entry.Source != "merge|hub:acme/fleet|shop|web|3" || record.Commit != "landed" || record.Head != "head" || record.JudgedAt.IsZero() == c.at {
+				t.Errorf("the entry is %+v, the record %+v", entry, record)
+			}
+		})
+	}
+}
+
+// TestFindUngated calls a merge one past its gates only where a person merged what waited when it was
+// looked at.
+func TestFindUngated(t *testing.T) {
+	waits := []policies.Result{{Gate: "approvals", Outcome: policies.Wait}, {Gate: "soak", Outcome: policies.Pass}, {Gate: "mergeable", Outcome: policies.Wait}, {Gate: "hold", Outcome: policies.Fail}, {Gate: "approvals", Outcome: policies.Fail}}
+	for name, c := range map[string]struct {
+		env    string
+		number int
+		by     string
+		gates  []policies.Result
+		want   []string
+	}{
+		"what waited":          {"qa", 3, "mallory", waits, []string{"approvals", "hold"}},
+		"nothing waited":       {"qa", 3, "mallory", waits[1:3], nil},
+		"it was we":            {"qa", 3, storyBot, waits, nil},
+		"nobody knows who":     {"qa", 3, "", waits, nil},
+		"another environment":  {"dev", 3, "mallory", waits, nil},
+		"another pull request": {"qa", 4, "mallory", waits, nil},
+	} {
+		w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web")
+		ev, _ := w.evaluate("web", false)
+		w.viewOfQA(promotion.EnvState{Environment: "qa", Pull: 3, Gates: c.gates})
+		got, err := w.o.findUngated(w.ctx(), ev.Components[0], c.env, &forge.PullRequest{Number: c.number, MergedBy: c.by})
+		w.must(err)
+		var gates []string
+		if got != nil {
+			gates = got.Gates
+		}
+		if diff := cmp.Diff(c.want, gates); diff != "" || got != nil && (got.Pull != 3 || got.By != "mallory") {
+			t.Errorf("%s: %+v (-want +got):\n%s", name, got, diff)
+		}
+	}
+}
