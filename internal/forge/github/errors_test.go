@@ -43,6 +43,7 @@ func TestErrorsHaveKinds(t *testing.T) {
 			forge.ErrRateLimited, "secondary", "", in(120 * time.Second)},
 		{"a secondary limit without a time", response{403, nil, `{"message":"You have exceeded a secondary rate limit. Please wait"}`}, forge.ErrRateLimited, "secondary", "", in(time.Minute)},
 		{"a secondary limit in other words", response{403, nil, `{"message":"You have triggered an abuse detection mechanism","documentation_url":"https://docs.github.com/rest#secondary-rate-limits"}`}, forge.ErrRateLimited, "abuse", "", in(time.Minute)},
+		{"a secondary limit as a web page", response{403, map[string]string{"Content-Type": "text/html"}, `<html><title>Whoa there!</title>You have exceeded a secondary rate limit.</html>`}, forge.ErrRateLimited, "", "", in(time.Minute)},
 		{"unavailable until a date", response{503, map[string]string{"Date": "Sun, 01 Mar 2026 12:00:00 GMT", "Retry-After": "Sun, 01 Mar 2026 12:02:00 GMT"}, ``}, forge.ErrRetryable, "", "", in(2 * time.Minute)},
 		{"a time of somebody's own", response{502, map[string]string{"Liftlock-Retry-Time": "2099-01-01T00:00:00Z"}, ``}, forge.ErrRetryable, "", "", time.Time{}},
 		{"a bad gateway", response{502, nil, `<html>Bad Gateway</html>`}, forge.ErrRetryable, "", "", time.Time{}},

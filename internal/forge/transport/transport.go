@@ -54,7 +54,7 @@ type Options struct {
 	// called concurrently.
 	OnCall func(endpoint string, status int, d time.Duration)
 
-	// RefuseWebPages makes a IntermediaryError of a web page that isn't a refusal of the forge's own
+	// RefuseWebPages makes an IntermediaryError of a web page that isn't a refusal of the forge's own
 	// proxy: nothing that the forge's API says is one.
 	RefuseWebPages bool
 
@@ -270,7 +270,7 @@ func (t *roundTripper) send(req *http.Request) (*http.Response, []byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if t.RefuseWebPages {
+	if t.RefuseWebPages && again.IsZero() {
 		if err := refuseWebPage(resp, body); err != nil {
 			return nil, nil, err
 		}
