@@ -255,7 +255,8 @@ type Forge interface {
 	// repository, of every state, newest first.
 	PullRequestsByBranch(ctx context.Context, r Repo, branch string) ([]PullRequest, error)
 	// CreatePullRequest opens one. When an open one already exists for this
-	// branch and base, that one is returned with created false.
+	// branch and base, that one is returned with created false. After ErrRateLimited
+	// there is none but one that was there before.
 	CreatePullRequest(ctx context.Context, r Repo, n NewPullRequest) (pr *PullRequest, created bool, err error)
 	UpdatePullRequest(ctx context.Context, r Repo, number int, c PullRequestUpdate) error
 	// Merge merges exactly m.Head and returns the commit that landed. Merging

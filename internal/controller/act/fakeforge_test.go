@@ -31,6 +31,7 @@ type fakeForge struct {
 	updates  int    // how often it was sent to bring a head up to date
 
 	refuseUpdates error // what that is answered with
+	refuseOpening error // what a new pull request is answered with
 	queues        bool  // it merges by a queue, which never moves
 	undeleted     bool  // branches can't be deleted
 
@@ -138,6 +139,9 @@ func (f *fakeForge) PullRequest(_ context.Context, _ forge.Repo, number int) (ou
 
 func (f *fakeForge) CreatePullRequest(_ context.Context, _ forge.Repo, n forge.NewPullRequest) (out *forge.PullRequest, created bool, err error) {
 	err = f.pass(func() error {
+		if f.refuseOpening != nil {
+			return f.refuseOpening
+		}
 		for _, pr := range f.pulls {
 			if pr.State == forge.Open && pr.Branch == n.Branch && pr.Base == n.Base {
 				c := clonePull(pr)

@@ -53,3 +53,36 @@ func TestTextsAreLeftToLimits(t *testing.T) {
 		t.Errorf("the last word is put off: %v", err)
 	}
 }
+
+// TestOpeningIsLeftToLimits holds that a pull request that the forge's limits don't let open is not
+// looked for in its lists with the next try: nothing was opened. One that may have been, by a run
+// that was interrupted, is.
+func TestOpeningIsLeftToLimits(t *testing.T) {
+	t.Parallel()
+	limited := &forge.Error{Op: "open", Kind: forge.ErrRateLimited}
+	for name, c := range map[string]struct {
+		refused []error // one try after the other
+		list    bool    // of the last try, which nothing refuses
+	}{
+		"by the limits, again and again":             {[]error{limited, limited}, false},
+		"by an answer that is lost":                  {[]error{&forge.Error{Op: "open", Kind: forge.ErrRetryable}}, true},
+		"by the limits, after an answer was lost":    {[]error{&forge.Error{Op: "open", Kind: forge.ErrRetryable}, limited}, true},
+		"by the limits before an answer that's lost": {[]error{limited, &forge.Error{Op: "open", Kind: forge.ErrRetryable}}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newFixture(t, "", "web")
+			ev, d, open := w.ready("2.0.0")
+			for _, w.forge.refuseOpening = range c.refused {
+				if err := w.do(ev, d, open); !errors.Is(err, w.forge.refuseOpening) {
+					t.Fatalf("it gives %v", err)
+				}
+			}
+			w.forge.refuseOpening, w.faults.Calls = nil, nil
+			w.must(w.do(ev, d, open))
+			if got := slices.Contains(w.faults.Calls, "forge: list"); got != c.list || len(w.forge.pulls) != 1 {
+				t.Errorf("%d are open, by %q", len(w.forge.pulls), w.faults.Calls)
+			}
+		})
+	}
+}

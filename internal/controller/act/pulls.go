@@ -64,19 +64,31 @@ func (s *subject) openingKey() string {
 }
 
 // checkInterrupted reads the list of the forge where a pull request may have been opened
-// of which nothing was recorded. forge.ErrConflict: a person has closed it by now, and
-// what is decided without knowing that would open it again.
-func (a *Actor) checkInterrupted(ctx context.Context, s *subject) error {
-	_, interrupted, err := a.opts.Store.State(ctx, s.openingKey())
+// of which nothing was recorded, and says whether that is so. forge.ErrConflict: a person has
+// closed it by now, and what is decided without knowing that would open it again.
+func (a *Actor) checkInterrupted(ctx context.Context, s *subject) (interrupted bool, err error) {
+	_, interrupted, err = a.opts.Store.State(ctx, s.openingKey())
 	if err != nil || !interrupted {
-		return err
+		return false, err
 	}
-	return a.opts.Gatherer.CheckClosedPulls(ctx, s.ev)
+	return true, a.opts.Gatherer.CheckClosedPulls(ctx, s.ev)
+}
+
+// forgetOpening takes back that a pull request may be opened, unless another process says so by now.
+func (a *Actor) forgetOpening(ctx context.Context, s *subject, opening string) error {
+	return a.opts.Store.Tx(ctx, "notOpened", func(tx *store.Tx) error {
+		now, _, err := tx.State(ctx, s.openingKey())
+		if err != nil || string(now) != opening {
+			return err
+		}
+		return tx.DeleteState(ctx, s.openingKey())
+	})
 }
 
 // openPull describes edits, pushes them as head and opens their pull request.
 func (a *Actor) openPull(ctx context.Context, s *subject, in *prtext.Input, branch, tip string, edits []fieldedit.Edit) (pr *forge.PullRequest, head string, err error) {
-	if err := a.checkInterrupted(ctx, s); err != nil {
+	interrupted, err := a.checkInterrupted(ctx, s)
+	if err != nil {
 		return nil, "", err
 	}
 	a.describeEdits(ctx, s, in, facts.Commits{Base: tip}, edits)
@@ -84,10 +96,16 @@ func (a *Actor) openPull(ctx context.Context, s *subject, in *prtext.Input, bran
 	if head, err = a.pushBranch(ctx, s, in, branch, tip, edits); err != nil {
 		return nil, "", err
 	}
-	if err := a.opts.Store.PutState(ctx, s.openingKey(), []byte(head)); err != nil {
+	opening := head + " by " + a.opts.Owner
+	if err := a.opts.Store.PutState(ctx, s.openingKey(), []byte(opening)); err != nil {
 		return nil, "", err
 	}
-	pr, err = a.createPullRequest(ctx, s, *in, branch, head)
+	pr, opened, err := a.createPullRequest(ctx, s, *in, branch, head)
+	if errors.Is(err, forge.ErrRateLimited) && !opened && !interrupted {
+		// The next try needn't look for it: where hundreds wait for the forge's limits, the lists
+		// that they read would use these up.
+		err = errors.Join(err, a.forgetOpening(ctx, s, opening))
+	}
 	return pr, head, err
 }
 
@@ -222,21 +240,21 @@ func (a *Actor) refreshPushed(ctx context.Context, s *subject) (*forge.PullReque
 }
 
 // createPullRequest opens the pull request of a pushed branch, or finds the one that an
-// interrupted run opened.
-func (a *Actor) createPullRequest(ctx context.Context, s *subject, in prtext.Input, branch, head string) (*forge.PullRequest, error) {
+// interrupted run opened. opened is that it is there, also with an error.
+func (a *Actor) createPullRequest(ctx context.Context, s *subject, in prtext.Input, branch, head string) (pr *forge.PullRequest, opened bool, err error) {
 	ctx = forge.WithPriority(ctx, priorityOf(&in))
 	r := s.ev.Snapshot.Repo
 	page := renderPage(r, in)
 	pr, created, err := r.Forge.CreatePullRequest(ctx, r.Name, forge.NewPullRequest{Title: page.Title, Body: page.Body, Branch: branch, Base: s.ev.Environment(s.env).Branch, Labels: page.Labels})
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if !created && !r.IsOurs(pr.Author, pr.AuthorID) {
-		return nil, fmt.Errorf("%w: #%d by %s already uses %s", ErrStale, pr.Number, pr.Author, branch)
+		return nil, true, fmt.Errorf("%w: #%d by %s already uses %s", ErrStale, pr.Number, pr.Author, branch)
 	}
 	if missing := slices.DeleteFunc(slices.Clone(page.Labels), pr.HasLabel); len(missing) > 0 {
 		if err := r.Forge.AddLabels(ctx, r.Name, pr.Number, missing...); err != nil {
-			return nil, err
+			return nil, true, err
 		}
 		pr.Labels = append(slices.Clone(pr.Labels), missing...)
 		slices.Sort(pr.Labels)
@@ -245,12 +263,14 @@ func (a *Actor) createPullRequest(ctx context.Context, s *subject, in prtext.Inp
 		a.opts.Log.Debug("the forge has not seen the push yet", zap.Int("pull", pr.Number))
 	}
 	if !created || pr.Head != head {
-		return a.opts.Gatherer.RefreshPullRequest(ctx, r, pr.Number)
+		pr, err = a.opts.Gatherer.RefreshPullRequest(ctx, r, pr.Number)
+		return pr, true, err
 	}
 	if err := a.putShown(ctx, r, pr.Number, shownState{Page: hashParts(page.Title, page.Body), Bare: true}); err != nil {
-		return nil, err
+		return nil, true, err
 	}
-	return a.opts.Gatherer.RecordCreated(ctx, r, pr)
+	pr, err = a.opts.Gatherer.RecordCreated(ctx, r, pr)
+	return pr, true, err
 }
 
 // replaceHead composes an open promotion anew, in place.

@@ -189,10 +189,16 @@ func (b *Budget) check(now time.Time, p forge.Priority, endpoint string) error {
 	if until := b.closed[endpoint]; now.Before(until) {
 		return &RefusedError{Until: until, Why: fmt.Sprintf("the forge has refused a call of %s for too many of them", endpoint), Others: true}
 	}
+	// Of several limits the one that makes it wait for longest says until when: who came back for
+	// another one's turn would be refused by this one then.
+	var refused *RefusedError
 	for _, pc := range b.paces {
-		if until := pc.blocked(now, p, endpoint); !until.IsZero() {
-			return &RefusedError{Until: until, Why: fmt.Sprintf("the forge allows %d of %s in %s", pc.Calls, pc.Name, pc.Every), Others: p != forge.PriorityUrgent}
+		if until := pc.blocked(now, p, endpoint); !until.IsZero() && (refused == nil || until.After(refused.Until)) {
+			refused = &RefusedError{Until: until, Why: fmt.Sprintf("the forge allows %d of %s in %s", pc.Calls, pc.Name, pc.Every), Others: p != forge.PriorityUrgent}
 		}
+	}
+	if refused != nil {
+		return refused
 	}
 	for _, pc := range b.paces {
 		pc.take(now, endpoint)
