@@ -318,8 +318,8 @@ func (ev *Evaluation) ReleaseName(release string) string { return ev.contents[re
 
 // scheduleRetry notes when something that ran out of time is looked for again.
 func (ev *Evaluation) scheduleRetry(l retryState) {
-	if l.tries != 0 && (ev.RetryAt.IsZero() || l.retryAt.Before(ev.RetryAt)) {
-		ev.RetryAt = l.retryAt
+	if l.tries != 0 {
+		ev.RetryAt = earliest(ev.RetryAt, l.retryAt)
 	}
 }
 
