@@ -323,6 +323,14 @@ func (ev *Evaluation) scheduleRetry(l retryState) {
 	}
 }
 
+// earliest is the earlier of two times, of which zero is none.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
 // whyUnknown says that nobody knows any more what a release consists of: the store
 // that knew is gone. An empty one in its place would take everything away.
 func (ev *Evaluation) whyUnknown(release string) string {

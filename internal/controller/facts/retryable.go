@@ -3,7 +3,6 @@ package facts
 import (
 	"cmp"
 	"context"
-	"time"
 
 	"github.com/liftlock/liftlock/internal/forge"
 )
@@ -15,12 +14,4 @@ func retryableError(ctx context.Context, err error) error {
 		return cmp.Or(err, ctx.Err())
 	}
 	return nil
-}
-
-// earliest is the earlier of two times, of which zero is none.
-func earliest(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }
