@@ -11,6 +11,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/promotion"
 )
 
 // TestCompareApplication asks the forge once for what doesn't change, and again after a
@@ -110,5 +111,33 @@ func TestApplicationCommits(t *testing.T) {
 	d.forge.err = forge.ErrNotFound
 	if diff := cmp.Diff([]string{"acme/none 1 2 true"}, ranges("acme/none")); diff != "" {
 		t.Errorf("where nothing is there: -want +got:\n%s", diff)
+	}
+}
+
+// TestChangedValues lists what a release changes in an environment, which what stays takes no place of.
+func TestChangedValues(t *testing.T) {
+	carried := func(tags ...string) (r fieldedit.Release) {
+		for i, tag := range tags {
+			r.Fields = append(r.Fields, fieldedit.Field{Kind: fieldedit.KindImage, File: "kustomization.yaml", Path: fmt.Sprintf("images[i%d].newTag", i), Value: tag})
+		}
+		return r
+	}
+	old, next := carried("1", "1", "1", "1", "2", "5", "7"), carried("1", "1", "1", "2", "3", "6", "8", "9")
+	digest := fieldedit.Field{Kind: fieldedit.KindImage, File: "kustomization.yaml", Path: "images[i0].digest", Value: "a"}
+	old.Fields = append(old.Fields, digest)
+	digest.Value = "b"
+	next.Fields = append([]fieldedit.Field{digest}, next.Fields...)
+	c := &ComponentEvaluation{Evaluation: &Evaluation{contents: map[string]fieldedit.Release{"old": old, "next": next}}, Facts: promotion.ComponentFacts{Envs: []promotion.Env{{Name: "qa", Release: promotion.Sure(promotion.Release{ID: "old"})}}}}
+	if got, want := c.changedValues("qa", "next"), [][2]string{{"1", "2"}, {"2", "3"}, {"5", "6"}}; !slices.Equal(got, want) {
+		t.Errorf("values %q, want %q", got, want)
+	}
+	if got, want := c.changedImages("qa", "next"), [][2]string{{"i0@a", "i0@b"}, {"i3:1", "i3:2"}, {"i4:2", "i4:3"}}; !slices.Equal(got, want) {
+		t.Errorf("images %q, want %q", got, want)
+	}
+	c.Facts.Envs[0].Release.OK = false
+	for _, env := range []string{"qa", "gone"} {
+		if values, images := c.changedValues(env, "next"), c.changedImages(env, "next"); values != nil || images != nil {
+			t.Errorf("of %s, which can't be read: %q and %q", env, values, images)
+		}
 	}
 }

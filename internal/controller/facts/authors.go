@@ -101,8 +101,8 @@ func (o *authorGatherer) authorFacts(ctx context.Context, c *ComponentEvaluation
 		return nil
 	}
 	authors, err := o.ReleaseAuthors(ctx, c, env.Name, release)
-	if forge.IsRetryable(err) || ctx.Err() != nil {
-		return cmp.Or(err, ctx.Err())
+	if failed := retryableError(ctx, err); failed != nil {
+		return failed
 	}
 	if err != nil {
 		f.AuthorsErr = err.Error()
@@ -193,8 +193,8 @@ func (o *authorGatherer) landingMakers(ctx context.Context, r *Repository, branc
 		return m, m.err
 	}
 	m, err := readMakers(ctx, r, branch, commit)
-	if forge.IsRetryable(err) || ctx.Err() != nil {
-		return makers{}, cmp.Or(err, ctx.Err())
+	if failed := retryableError(ctx, err); failed != nil {
+		return makers{}, failed
 	}
 	m.err, m.at = err, o.now()
 	o.landings.Put(key, m)

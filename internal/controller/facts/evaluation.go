@@ -318,9 +318,17 @@ func (ev *Evaluation) ReleaseName(release string) string { return ev.contents[re
 
 // scheduleRetry notes when something that ran out of time is looked for again.
 func (ev *Evaluation) scheduleRetry(l retryState) {
-	if l.tries != 0 && (ev.RetryAt.IsZero() || l.retryAt.Before(ev.RetryAt)) {
-		ev.RetryAt = l.retryAt
+	if l.tries != 0 {
+		ev.RetryAt = earliest(ev.RetryAt, l.retryAt)
 	}
+}
+
+// earliest is the earlier of two times, of which zero is none.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // whyUnknown says that nobody knows any more what a release consists of: the store

@@ -74,6 +74,7 @@ func TestImageCommits(t *testing.T) {
 		"from a repository that moved":  {known: images{"registry.example/web:1": {"https://forge.example/acme/old", one}, "registry.example/web:2": {page, two}}, old: web("1"), new: web("2")},
 		"of a registry that is away":    {known: images{}, old: web("1"), new: web("2"), want: []string{"registry.example/web:2: the registry can't answer now"}},
 		"of a registry that isn't read": {known: images{}, old: carried("docker.io/web", "newTag", "1"), new: carried("docker.io/web", "newTag", "2")},
+		"to a registry that isn't read": {known: built(page, one, two), old: web("1"), new: carried("registry.example/web", "newName", "docker.io/web", "registry.example/web", "newTag", "2")},
 		"of an image that is new":       {known: built(page, one, two), old: carried("registry.example/other", "newTag", "1"), new: web("2")},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -43,7 +43,7 @@ func (o *recordGatherer) CountUsedLimits(ctx context.Context, c *ComponentEvalua
 	}
 	degraded, since := c.degradedSince(), now
 	for _, bad := range degraded {
-		since = earlier(since, bad)
+		since = earliest(since, bad)
 	}
 	rows, err := o.store.RevertPulls(ctx, u.Repo, u.Pipeline, since.Add(-revertWindow))
 	if err != nil {
@@ -61,13 +61,6 @@ func (o *recordGatherer) CountUsedLimits(ctx context.Context, c *ComponentEvalua
 		}
 	}
 	return l, nil
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // degradedSince says since when the unit's environments are degraded with what
@@ -96,9 +89,7 @@ func (o *recordGatherer) countRevert(c *ComponentEvaluation, l *promotion.Limits
 		return err
 	}
 	l.RevertsByEnv[row.Environment]++
-	if l.OldestRecentRevert.IsZero() || row.CreatedAt.Before(l.OldestRecentRevert) {
-		l.OldestRecentRevert = row.CreatedAt
-	}
+	l.OldestRecentRevert = earliest(l.OldestRecentRevert, row.CreatedAt)
 	for cluster := range o.clustersOf(c, row.Environment, row.Component, e.PR.Body) {
 		l.RevertsByCluster[cluster]++
 	}

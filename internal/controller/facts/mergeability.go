@@ -32,8 +32,8 @@ func (o *Gatherer) describeMergeability(ctx context.Context, ev *Evaluation, env
 	if err := o.addRules(ctx, repo, p, r.detail, repo.bot()); err != nil {
 		return err
 	}
-	if p.judgedBy != nil && !p.judgedBy.retry.IsZero() {
-		ev.RetryAt = earliestKnown(ev.RetryAt, p.judgedBy.retry)
+	if p.judgedBy != nil {
+		ev.RetryAt = earliest(ev.RetryAt, p.judgedBy.retry)
 	}
 	if p.Revert && p.Rules.DropsApprovals { // of a revert they matter to nothing else
 		var err error

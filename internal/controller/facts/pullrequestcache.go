@@ -1,7 +1,6 @@
 package facts
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -264,10 +263,10 @@ func (o *pullGatherer) findQueued(ctx context.Context, r *Repository, read *pull
 		return nil
 	}
 	pr, err := r.Forge.PullRequest(forge.WithMergeQueue(ctx), r.Name, read.pr.Number)
-	switch {
-	case forge.IsRetryable(err) || ctx.Err() != nil:
-		return cmp.Or(err, ctx.Err())
-	case err != nil || pr.Queue != forge.Queued:
+	if failed := retryableError(ctx, err); failed != nil {
+		return failed
+	}
+	if err != nil || pr.Queue != forge.Queued {
 		return nil
 	}
 	read.pr = *pr
@@ -382,15 +381,15 @@ func (o *pullGatherer) pullRow(r *Repository, pr forge.PullRequest, known *cache
 	switch pr.State {
 	case forge.Open:
 	case forge.Merged:
-		row.ClosedAt = earliestKnown(pr.MergedAt, pr.ClosedAt, pr.UpdatedAt, o.now())
+		row.ClosedAt = firstKnown(pr.MergedAt, pr.ClosedAt, pr.UpdatedAt, o.now())
 	default:
-		row.ClosedAt = earliestKnown(pr.ClosedAt, pr.UpdatedAt, o.now())
+		row.ClosedAt = firstKnown(pr.ClosedAt, pr.UpdatedAt, o.now())
 	}
 	return row
 }
 
-// earliestKnown is the first of the times that a forge told.
-func earliestKnown(times ...time.Time) time.Time {
+// firstKnown is the first in the list of the times that a forge told.
+func firstKnown(times ...time.Time) time.Time {
 	i := slices.IndexFunc(times, func(t time.Time) bool { return !t.IsZero() })
 	return times[max(i, 0)]
 }

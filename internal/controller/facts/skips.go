@@ -1,7 +1,6 @@
 package facts
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -45,9 +44,9 @@ func (o *Gatherer) addSkips(ctx context.Context, ev *Evaluation, p *OpenPull) er
 		}
 		if s.Via == "" {
 			may, err := o.MaySkip(ctx, r, ev.Pipeline.Spec.BreakGlass, s.By, ev.fresh)
-			switch {
-			case forge.IsRetryable(err) || ctx.Err() != nil:
-				return cmp.Or(err, ctx.Err())
+			switch failed := retryableError(ctx, err); {
+			case failed != nil:
+				return failed
 			case err != nil:
 				s.Err = err.Error()
 			case !may:
@@ -67,9 +66,9 @@ func (o *Gatherer) addSkips(ctx context.Context, ev *Evaluation, p *OpenPull) er
 // skip takes; empty: they have. The error is worth another try.
 func (o *Gatherer) whyMayNotWrite(ctx context.Context, r *Repository, login string, fresh bool) (why string, err error) {
 	level, err := o.userPermission(ctx, r, login, fresh)
-	switch {
-	case forge.IsRetryable(err) || ctx.Err() != nil:
-		return "", fmt.Errorf("read the permission of %s: %w", login, cmp.Or(err, ctx.Err()))
+	switch failed := retryableError(ctx, err); {
+	case failed != nil:
+		return "", fmt.Errorf("read the permission of %s: %w", login, failed)
 	case err != nil:
 		return fmt.Sprintf("the permission of %s can't be read: %v", login, err), nil
 	case level < forge.PermissionWrite:

@@ -36,11 +36,11 @@ func TestStoreThatIsAway(t *testing.T) {
 	}
 }
 
-// TestEarliestKnown takes the first time that a forge told; none when it told none.
-func TestEarliestKnown(t *testing.T) {
+// TestFirstKnown takes the first time that a forge told; none when it told none.
+func TestFirstKnown(t *testing.T) {
 	merged, updated := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), time.Date(2026, 5, 1, 13, 0, 0, 0, time.UTC)
 	for want, times := range map[time.Time][]time.Time{merged: {{}, merged, updated}, updated: {updated, merged}, {}: {{}, {}}} {
-		if got := earliestKnown(times...); !got.Equal(want) {
+		if got := firstKnown(times...); !got.Equal(want) {
 			t.Errorf("of %s it is %s", times, got)
 		}
 	}
