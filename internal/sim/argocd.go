@@ -114,7 +114,11 @@ func (a *argocd) sync(x *app) {
 	}
 	s.Operation = &verification.Operation{Phase: "Running", Revisions: []string{head}, StartedAt: sim.now}
 	a.publish(x)
-	sim.after(sim.between(2*time.Second, 15*time.Second), func() {
+	lasts, early := sim.between(2*time.Second, 15*time.Second), sim.chance.IntN(4) == 0
+	if early { // what is in the cluster is compared before the sync is over, and while it ends once more
+		sim.after(lasts-sim.between(100*time.Millisecond, time.Second), func() { a.showCompared(x, head) })
+	}
+	sim.after(lasts, func() {
 		op := *s.Operation
 		op.Phase, op.FinishedAt = "Succeeded", sim.now
 		s.Operation = &op
@@ -124,25 +128,27 @@ func (a *argocd) sync(x *app) {
 		x.tag = tag
 		sim.arrive(x)
 		x.turn++
-		x.stale = sim.chance.IntN(4) == 0
+		x.stale = early
 		a.setHealth(x, progressing)
 		a.publish(x)
 		a.deployed(x, x.turn)
 		if x.stale {
-			sim.after(sim.between(0, 2*time.Second), func() { a.endComparison(x, head) })
+			sim.after(sim.between(0, 2*time.Second), func() {
+				if x.stale {
+					a.showCompared(x, head)
+				}
+			})
 		} else {
 			a.compareSoon(x, sim.between(0, 2*time.Second))
 		}
 	})
 }
 
-// endComparison ends a comparison that began before a sync had ended: it says of the commit
-// what was seen before.
-func (a *argocd) endComparison(x *app, head string) {
-	if x.stale {
-		x.state.Revisions, x.state.ReconciledAt, x.state.SyncStatus = []string{head}, a.sim.now, synced
-		a.publish(x)
-	}
+// showCompared ends a comparison that began before a sync had ended: it says of the commit what was
+// seen before.
+func (a *argocd) showCompared(x *app, head string) {
+	x.state.Revisions, x.state.ReconciledAt, x.state.SyncStatus = []string{head}, a.sim.now, synced
+	a.publish(x)
 }
 
 // deployed is what a release comes to in a target.

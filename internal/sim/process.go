@@ -100,7 +100,7 @@ func (p *process) build(ctx context.Context) error {
 	repo := &facts.Repository{Marks: marks, ID: repositoryID, Name: sim.repo, Forge: &reachedForge{sim: sim, Forge: sim.forge.As(bot)}, ForgeRef: "hub", Branch: trunk,
 		Mirror: mirror, URLs: []string{cloneURL}, BotLogin: bot, BotID: botID}
 	gatherer := facts.New(facts.Options{Store: p.store, Resolver: appset.New(appset.Options{Now: p.now}), MainArgoCD: "hub", Repos: []*facts.Repository{repo},
-		ArgoCDs: map[string]facts.ArgoCD{"hub": {Apps: p.view, Namespace: "argocd"}}, Now: clock.Now, MaxAge: 2 * sweepInterval})
+		ArgoCDs: map[string]facts.ArgoCD{"hub": {Apps: p.view, Namespace: "argocd", NoRefresh: sim.scenario.noRefresh}}, Now: clock.Now, MaxAge: 2 * sweepInterval})
 	for _, s := range p.view.apps {
 		gatherer.RecordApp(s, false)
 	}

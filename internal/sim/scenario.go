@@ -41,6 +41,7 @@ type scenario struct {
 	batch        bool
 	method       string
 	queues       bool // the forge merges by a merge queue
+	noRefresh    bool // Argo CD isn't sent to compare again (refresh: off)
 }
 
 const (

@@ -136,6 +136,7 @@ func (sim *Simulation) build() error {
 	shape := rand.New(rand.NewPCG(uint64(sim.Seed), 2))
 	sim.scenario, sim.faults = drawScenario(shape), drawFaults(shape)
 	sim.scenario.queues = rand.New(rand.NewPCG(uint64(sim.Seed), 5)).IntN(4) == 0
+	sim.scenario.noRefresh = rand.New(rand.NewPCG(uint64(sim.Seed), 6)).IntN(6) == 0
 	sim.faults.leaveOut(sim.Without)
 	sim.skews = [][]time.Duration{{0}, {0}, {0, 2 * time.Second, -2 * time.Second}, {0, 30 * time.Second, -30 * time.Second}}[shape.IntN(4)]
 	sim.began = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
