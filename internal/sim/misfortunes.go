@@ -15,8 +15,11 @@ import (
 )
 
 func (sim *Simulation) editBody(r *rand.Rand) {
-	sim.onOne(r, func(pr forge.PullRequest, _ promotion.BranchRef) {
+	sim.onOne(r, func(pr forge.PullRequest, ref promotion.BranchRef) {
 		sim.report("%s edits the text of #%d", intruder, pr.Number)
+		for _, c := range sim.componentsOf(ref) {
+			sim.truth.unmarked[c] = true
+		}
 		sim.must(sim.forge.EditBody(sim.repo, pr.Number, intruder, pick(r, []string{"", "nothing to see", pr.Body + "\n<!-- liftlock:promotion release=" + hash("x") + " -->"})))
 	})
 }
@@ -132,6 +135,9 @@ func (sim *Simulation) loseStore(*rand.Rand) {
 	}
 	sim.closeStore()
 	sim.must(sim.openStore())
+	for c := range sim.truth.unmarked { // neither the mark nor the store says any more whose it was
+		sim.truth.excused[c] = "somebody edited a pull request's text, and the database was lost"
+	}
 	// What loosens may have to be said again, but for what wasn't read yet.
 	maps.Copy(sim.truth.liftedBefore, sim.truth.lifted)
 	clear(sim.truth.lifted)

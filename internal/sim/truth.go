@@ -66,6 +66,7 @@ type truth struct {
 	mended           map[string]bool       // heads whose pipeline people have mended
 	lastWrite        time.Time
 	excused          map[string]string // components that people left in a state of their own
+	unmarked         map[string]bool   // components with a pull request whose text somebody has edited
 }
 
 // pushedHead is a head that the service gave a branch of its own.
@@ -103,7 +104,7 @@ type seenBranch struct {
 func newTruth() truth {
 	return truth{quality: map[deployment]quality{}, health: map[deployment]*health{}, landings: map[target][]landing{}, arrived: map[string]string{}, reverted: map[deployment]time.Time{},
 		lifted: map[target]time.Time{}, liftedBefore: map[target]time.Time{}, requestedReverts: map[target]bool{}, approvals: map[int]map[string]string{}, reviewed: map[string]bool{}, heldSince: map[int]time.Time{}, holdComments: map[int64]int{}, acknowledged: map[int]time.Time{}, forged: map[int]bool{}, wideHolds: map[int64]wideHold{}, vetoed: map[deployment]int{}, comments: map[string]int{}, requested: map[string]int{}, deployed: map[string]int{}, pushed: map[string]pushedHead{}, queued: map[int]queuedPull{}, joined: map[int]joinedHead{}, mended: map[string]bool{},
-		excused: map[string]string{}}
+		excused: map[string]string{}, unmarked: map[string]bool{}}
 }
 
 // returns notes that what was taken back is there again because a person wanted it: how it
