@@ -254,18 +254,19 @@ func (j *evaluator) quarantineReason(e *Env, release string) (why string, since 
 	if r := j.reverting[e.Name]; r != "" && r == release {
 		return "is being reverted from " + e.Name, j.facts.Now
 	}
-	var lifted time.Time
-	for _, p := range e.PastPulls {
-		if !p.Revert && p.Merged && p.Release == release {
-			lifted = latest(lifted, p.At)
+	var lifted *PastPull // the last promotion that brought it
+	for i := range e.PastPulls {
+		if p := &e.PastPulls[i]; !p.Revert && p.Merged && p.Release == release && (lifted == nil || p.isAfter(lifted)) {
+			lifted = p
 		}
 	}
 	older := false
-	for _, p := range e.PastPulls {
+	for i := range e.PastPulls {
+		p := &e.PastPulls[i]
 		if !p.Revert || !p.Merged || !SameRelease(release, wording.Short(p.Release)) {
 			continue
 		}
-		if !p.At.Before(lifted) {
+		if lifted == nil || p.isAfter(lifted) {
 			return fmt.Sprintf("was reverted from %s by #%d", e.Name, p.Number), p.At
 		}
 		older = true
@@ -278,6 +279,13 @@ func (j *evaluator) quarantineReason(e *Env, release string) (why string, since 
 		}
 	}
 	return "", time.Time{}
+}
+
+// isAfter says that a pull request was merged or closed after another. Some of the times are a
+// forge's, to the millisecond, and some a commit's, to the second: within one the numbers say, as a
+// revert is opened after what it takes back was merged.
+func (p *PastPull) isAfter(o *PastPull) bool {
+	return cmp.Or(p.At.Truncate(time.Second).Compare(o.At.Truncate(time.Second)), p.Number-o.Number) > 0
 }
 
 // findVeto finds the pull request of ours that a person closed with this release
