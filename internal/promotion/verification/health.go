@@ -27,7 +27,8 @@ func (j *judgement) isHealthFresh() bool {
 		}
 		return false
 	}
-	if !at.Equal(m.LastReconciled) {
+	// Another process may see an older state than the one before it: that is no new comparison.
+	if at.After(m.LastReconciled) {
 		m.LastReconciled = at
 		m.Reconciles++
 	}

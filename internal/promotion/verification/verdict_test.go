@@ -418,6 +418,21 @@ func TestVerification(t *testing.T) {
 			s.reconcile()
 			s.judgeAt(6*minute, Soaking, "")
 		}},
+		{"4 fresh: an older state that another process sees is no further change", func(s *scenario) {
+			s.e.Limits.NoRefresh = true
+			s.sync()
+			s.judgeAt(0, Refreshing, "")
+			older := s.app.ReconciledAt
+			s.reconcile()
+			s.judgeAt(second, Refreshing, "")
+			newer := s.app.ReconciledAt
+			s.app.ReconciledAt = older
+			s.judgeAt(2*second, Refreshing, "")
+			s.app.ReconciledAt = newer
+			s.judgeAt(3*second, Refreshing, "")
+			s.reconcile()
+			s.judgeAt(3*minute, Soaking, "")
+		}},
 		{"4 fresh: another sync before that begins it again", func(s *scenario) {
 			s.sync()
 			s.judgeAt(0, Refreshing, "")
