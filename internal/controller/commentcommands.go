@@ -63,7 +63,7 @@ func (e *Controller) handleComments(ctx context.Context, r *Repository, pr *forg
 		if err != nil {
 			return time.Time{}, err
 		}
-		again = earliest(again, until)
+		again = facts.Earliest(again, until)
 	}
 	if newest.After(since) {
 		read.Until = newest

@@ -290,7 +290,7 @@ func (e *Controller) runPull(ctx context.Context, r *Repository, number int) (ti
 			return time.Time{}, err
 		}
 		answerAgain, err := e.answerUserPull(ctx, r, pr)
-		return earliest(again, answerAgain), err
+		return facts.Earliest(again, answerAgain), err
 	}
 	again, err := e.handleComments(ctx, r, pr, ref)
 	if err == nil {
@@ -303,7 +303,7 @@ func (e *Controller) runPull(ctx context.Context, r *Repository, number int) (ti
 	if err != nil {
 		return time.Time{}, err
 	}
-	again = earliest(again, ends)
+	again = facts.Earliest(again, ends)
 	u, urgency := promotion.Unit{Repo: r.ID, Pipeline: ref.Pipeline, Component: ref.Component}, store.Urgent
 	if facts.IsLate(pr, e.opts.Clock.Now()) {
 		urgency = store.Background // its commands, if any, have said how urgent they are

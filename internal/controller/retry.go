@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/controller/act"
+	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/store"
@@ -33,7 +34,7 @@ func retryTime(now time.Time, delay time.Duration, next time.Time) time.Time {
 	if !next.IsZero() && next.Before(now.Add(minRetryDelay)) {
 		next = now.Add(minRetryDelay)
 	}
-	return earliest(now.Add(delay), next)
+	return facts.Earliest(now.Add(delay), next)
 }
 
 // spread is up to a tenth of a wait, always the same for a key, so that those who wait for
@@ -48,7 +49,7 @@ func spread(key string, wait time.Duration) time.Duration {
 // brings that about; next is when the run wanted to run again.
 func retryTimes(now time.Time, c store.Claim, next time.Time, err error) (at, notBefore time.Time) {
 	at = retryTime(now, retryDelay(c.Fails), next)
-	notBefore = earliest(at, now.Add(maxHoldOff))
+	notBefore = facts.Earliest(at, now.Add(maxHoldOff))
 	after := forge.RetryAfter(err)
 	if !after.After(at) {
 		return at, notBefore

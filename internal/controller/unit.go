@@ -63,7 +63,7 @@ func (e *Controller) runUnit(ctx context.Context, r *Repository, u promotion.Uni
 	}
 	// What failed in one environment delays nothing elsewhere: what the others wait for
 	// comes at its time.
-	next := earliest(d.Next, ev.RetryAt)
+	next := facts.Earliest(d.Next, ev.RetryAt)
 	if acted || again {
 		// What was done, or fetched, is news: look again with fresh eyes.
 		return e.opts.Clock.Now(), errors.Join(failed.joined(), unfetched)
@@ -74,18 +74,10 @@ func (e *Controller) runUnit(ctx context.Context, r *Repository, u promotion.Uni
 		}
 	}
 	edit, err := e.opts.Actor.Present(ctx, ev, d)
-	if next = earliest(next, earliest(edit, ev.RetryAt)); err != nil {
+	if next = facts.Earliest(next, facts.Earliest(edit, ev.RetryAt)); err != nil {
 		return next, errors.Join(failed.joined(), err)
 	}
 	return next, errors.Join(failed.joined(), unfetched, e.opts.Actor.DeleteLeftovers(ctx, ev))
-}
-
-// earliest is the earlier of two times; zero is never.
-func earliest(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // storeEvaluation writes down what was seen and decided, in one transaction for each

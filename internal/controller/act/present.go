@@ -50,11 +50,7 @@ func openCommits(s *subject) facts.Commits {
 // when to look again because a text was put off, for its pace or the forge's limits; zero: none
 // was.
 func (a *Actor) Present(ctx context.Context, ev *facts.Evaluation, d *promotion.Decision) (next time.Time, err error) {
-	look := func(at time.Time) {
-		if next.IsZero() || !at.IsZero() && at.Before(next) {
-			next = at
-		}
-	}
+	look := func(at time.Time) { next = facts.Earliest(next, at) }
 	var failed error // the first: what fails on one pull request keeps no other from showing that it waits
 	for _, env := range ev.Environments() {
 		for _, n := range slices.Sorted(maps.Keys(ev.OpenPulls)) {
@@ -111,9 +107,7 @@ func (a *Actor) presentOpen(ctx context.Context, s *subject) (time.Time, error) 
 		return time.Time{}, err
 	}
 	next, err := a.putComment(ctx, r, p.Number, commentText{body: page.Comment, notice: page.Notice})
-	if next.IsZero() || !later.IsZero() && later.Before(next) {
-		next = later
-	}
+	next = facts.Earliest(next, later)
 	if err != nil || !passes {
 		return next, err
 	}
@@ -123,9 +117,7 @@ func (a *Actor) presentOpen(ctx context.Context, s *subject) (time.Time, error) 
 		// Where the forge requires this very status, nothing else tells that it doesn't block any
 		// more: of what our own account does, no event is looked at.
 		a.opts.Gatherer.ForgetMergeable(r, p.Number)
-		if soon := a.opts.Now().Add(ownStatusDelay); next.IsZero() || soon.Before(next) {
-			next = soon
-		}
+		next = facts.Earliest(next, a.opts.Now().Add(ownStatusDelay))
 	}
 	return next, err
 }

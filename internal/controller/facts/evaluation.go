@@ -319,12 +319,12 @@ func (ev *Evaluation) ReleaseName(release string) string { return ev.contents[re
 // scheduleRetry notes when something that ran out of time is looked for again.
 func (ev *Evaluation) scheduleRetry(l retryState) {
 	if l.tries != 0 {
-		ev.RetryAt = earliest(ev.RetryAt, l.retryAt)
+		ev.RetryAt = Earliest(ev.RetryAt, l.retryAt)
 	}
 }
 
-// earliest is the earlier of two times, of which zero is none.
-func earliest(a, b time.Time) time.Time {
+// Earliest is the earlier of two times, of which zero is none.
+func Earliest(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
 	}

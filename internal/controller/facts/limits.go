@@ -43,7 +43,7 @@ func (o *recordGatherer) CountUsedLimits(ctx context.Context, c *ComponentEvalua
 	}
 	degraded, since := c.degradedSince(), now
 	for _, bad := range degraded {
-		since = earliest(since, bad)
+		since = Earliest(since, bad)
 	}
 	rows, err := o.store.RevertPulls(ctx, u.Repo, u.Pipeline, since.Add(-revertWindow))
 	if err != nil {
@@ -89,7 +89,7 @@ func (o *recordGatherer) countRevert(c *ComponentEvaluation, l *promotion.Limits
 		return err
 	}
 	l.RevertsByEnv[row.Environment]++
-	l.OldestRecentRevert = earliest(l.OldestRecentRevert, row.CreatedAt)
+	l.OldestRecentRevert = Earliest(l.OldestRecentRevert, row.CreatedAt)
 	for cluster := range o.clustersOf(c, row.Environment, row.Component, e.PR.Body) {
 		l.RevertsByCluster[cluster]++
 	}

@@ -33,7 +33,7 @@ func (o *Gatherer) describeMergeability(ctx context.Context, ev *Evaluation, env
 		return err
 	}
 	if p.judgedBy != nil {
-		ev.RetryAt = earliest(ev.RetryAt, p.judgedBy.retry)
+		ev.RetryAt = Earliest(ev.RetryAt, p.judgedBy.retry)
 	}
 	if p.Revert && p.Rules.DropsApprovals { // of a revert they matter to nothing else
 		var err error

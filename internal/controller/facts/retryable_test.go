@@ -40,7 +40,7 @@ func TestEarliest(t *testing.T) {
 	first, second := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), time.Date(2026, 5, 1, 13, 0, 0, 0, time.UTC)
 	for want, pairs := range map[time.Time][][2]time.Time{first: {{first, second}, {second, first}, {first, {}}, {{}, first}, {first, first}}, {}: {{{}, {}}}} {
 		for _, p := range pairs {
-			if got := earliest(p[0], p[1]); !got.Equal(want) {
+			if got := Earliest(p[0], p[1]); !got.Equal(want) {
 				t.Errorf("of %s it is %s", p, got)
 			}
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
-// IntermediaryError is a web page where the answer of a forge's API should be: the login page of a proxy,
+// IntermediaryError is an answer of something between here and a forge's API: the login page of a proxy,
 // say, often with status 200, or a firewall's that forbids.
 type IntermediaryError struct {
 	Status int
@@ -31,11 +31,11 @@ func IntermediaryAnswer(op string, err error) *forge.Error {
 	if !errors.As(err, &page) {
 		return nil
 	}
-	return &forge.Error{Op: op, Kind: intermediaryKind(page.Status), Message: page.Error(), Hint: IntermediaryHint, Err: err}
+	return &forge.Error{Op: op, Kind: intermediaryKind(page.Status), Message: page.Error(), Hint: intermediaryHint, Err: err}
 }
 
-// IntermediaryHint is what to do where something in between answers.
-const IntermediaryHint = "see that the forge's url in the server's file is the forge's own, and that what is in between lets Liftlock through to its API"
+// intermediaryHint is what to do where something in between answers.
+const intermediaryHint = "see that the forge's url in the server's file is the forge's own, and that what is in between lets Liftlock through to its API"
 
 func intermediaryKind(status int) error {
 	switch status {
@@ -47,7 +47,7 @@ func intermediaryKind(status int) error {
 	return forge.ErrRetryable
 }
 
-// refuseWebPage is a IntermediaryError where an answer is a web page. Those of the forge's own proxy,
+// refuseWebPage is an IntermediaryError where an answer is a web page. Those of the forge's own proxy,
 // which say that it is down or asked for too much, stay answers.
 func refuseWebPage(resp *http.Response, body []byte) error {
 	if resp.StatusCode/100 == 3 || resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= http.StatusInternalServerError || ContentType(resp) != "text/html" {
