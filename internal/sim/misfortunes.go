@@ -98,6 +98,9 @@ func (sim *Simulation) outage(r *rand.Rand) {
 // takeAway lets a part be away for a while.
 func (sim *Simulation) takeAway(of part, d time.Duration) {
 	sim.report("%s is away for %v", of, d)
+	if !sim.now.Before(sim.away[of]) {
+		sim.left[of] = sim.now
+	}
 	if until := sim.now.Add(d); until.After(sim.away[of]) {
 		sim.away[of] = until
 	}

@@ -81,11 +81,12 @@ type Simulation struct {
 
 	faulty  bool
 	faults  faults
-	away    map[part]time.Time
-	limits  time.Time // until when the forge wants to be left alone
-	trouble time.Time // when something last went wrong that puts off what a process is at
-	failed  time.Time // when a run last failed
-	slow    []span    // calls that took long, of late
+	away    map[part]time.Time // until when
+	left    map[part]time.Time // since when it is, or was the last time
+	limits  time.Time          // until when the forge wants to be left alone
+	trouble time.Time          // when something last went wrong that puts off what a process is at
+	failed  time.Time          // when a run last failed
+	slow    []span             // calls that took long, of late
 	skews   []time.Duration
 
 	scenario scenario
@@ -122,7 +123,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	sim := &Simulation{Options: o, ctx: ctx, log: o.Log, chance: rand.New(rand.NewPCG(uint64(o.Seed), 1)), control: make(chan struct{}), away: map[part]time.Time{}, tags: map[string]string{}, runs: map[string]int{}, result: Result{Seed: o.Seed}}
+	sim := &Simulation{Options: o, ctx: ctx, log: o.Log, chance: rand.New(rand.NewPCG(uint64(o.Seed), 1)), control: make(chan struct{}), away: map[part]time.Time{}, left: map[part]time.Time{}, tags: map[string]string{}, runs: map[string]int{}, result: Result{Seed: o.Seed}}
 	if err := sim.build(); err != nil {
 		return sim.result, fmt.Errorf("build the world of seed %d: %w", o.Seed, err)
 	}

@@ -37,6 +37,10 @@ type landing struct {
 	restores bool   // a revert put it back
 }
 
+// healthKeptFor is how long before a merge something may have been seen to count as how it was
+// just before: less than the service says, as its runs are seldom exact to the second.
+const healthKeptFor = 90 * time.Second
+
 // truth is what the world knows of what happened.
 type truth struct {
 	quality          map[deployment]quality
@@ -258,7 +262,7 @@ func (sim *Simulation) noteLandings(before, after string, byPerson bool) {
 		if was == is {
 			continue
 		}
-		sim.truth.landings[p] = append(sim.truth.landings[p], landing{tag: is, at: sim.now, byPerson: byPerson, before: before, wasWell: sim.isWell(p)})
+		sim.truth.landings[p] = append(sim.truth.landings[p], landing{tag: is, at: sim.now, byPerson: byPerson, before: before, wasWell: sim.isWell(p) && !sim.hidesHealth()})
 		delete(sim.truth.vetoed, deployment{p, is})
 		if byPerson {
 			delete(sim.truth.lifted, p)
@@ -308,6 +312,12 @@ func (sim *Simulation) isWell(p target) bool {
 		}
 	}
 	return false
+}
+
+// hidesHealth says that the service may not know how anything was just before now: the Argo CD
+// was away for longer than what was seen before counts, with the time until a run comes.
+func (sim *Simulation) hidesHealth() bool {
+	return sim.away[theArgoCD].Add(lookedAtWithin).After(sim.now) && sim.now.Sub(sim.left[theArgoCD]) > healthKeptFor
 }
 
 // noteRestored notes that what landed last in a target was put back by a revert.

@@ -152,6 +152,10 @@ func TestHealthBeforeTheMerge(t *testing.T) {
 	record := &healthBeforeMerge{Healthy: map[string]bool{"hub/argocd/web-qa": true}, Components: map[string]bool{"web": true}}
 	notHealthy := &healthBeforeMerge{Healthy: map[string]bool{"hub/argocd/web-qa": false}, Components: map[string]bool{"web": true}}
 	others := &healthBeforeMerge{Healthy: map[string]bool{"hub/argocd/api-qa": true}, Components: map[string]bool{"api": true}}
+	merged := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	unknown := func(healthy map[string]bool, since time.Time) *healthBeforeMerge {
+		return &healthBeforeMerge{Healthy: healthy, Unknown: map[string]time.Time{"hub/argocd/web-qa": since}, Components: map[string]bool{"web": true}}
+	}
 	batch := []promotion.Member{{Component: "web"}, {Component: "api"}}
 	for name, c := range map[string]struct {
 		state   verification.State
@@ -160,14 +164,19 @@ func TestHealthBeforeTheMerge(t *testing.T) {
 		record  *healthBeforeMerge
 		want    promotion.Known[bool]
 	}{
-		"well":                      {verification.Degraded, promotion.ByPromotion, nil, record, promotion.Sure(true)},
-		"not well":                  {verification.Degraded, promotion.ByPromotion, nil, notHealthy, promotion.Sure(false)},
-		"it isn't degraded":         {verification.Verified, promotion.ByPromotion, nil, record, promotion.Known[bool]{}},
-		"a person's change":         {verification.Degraded, promotion.ByPerson, nil, record, promotion.Known[bool]{}},
-		"no record":                 {verification.Degraded, promotion.ByPromotion, nil, nil, promotion.Unsure[bool](lost)},
-		"it did not exist":          {verification.Degraded, promotion.ByPromotion, nil, others, promotion.Sure(true)},
-		"it came late into a batch": {verification.Degraded, promotion.ByPromotion, batch, others, promotion.Unsure[bool](late)},
-		"it is new in a batch":      {verification.Degraded, promotion.ByPromotion, batch, &healthBeforeMerge{Components: map[string]bool{"web": true}}, promotion.Sure(true)},
+		"well":                        {verification.Degraded, promotion.ByPromotion, nil, record, promotion.Sure(true)},
+		"not well":                    {verification.Degraded, promotion.ByPromotion, nil, notHealthy, promotion.Sure(false)},
+		"it isn't degraded":           {verification.Verified, promotion.ByPromotion, nil, record, promotion.Known[bool]{}},
+		"a person's change":           {verification.Degraded, promotion.ByPerson, nil, record, promotion.Known[bool]{}},
+		"no record":                   {verification.Degraded, promotion.ByPromotion, nil, nil, promotion.Unsure[bool](lost)},
+		"it did not exist":            {verification.Degraded, promotion.ByPromotion, nil, others, promotion.Sure(true)},
+		"it came late into a batch":   {verification.Degraded, promotion.ByPromotion, batch, others, promotion.Unsure[bool](late)},
+		"well two minutes before":     {verification.Degraded, promotion.ByPromotion, nil, unknown(record.Healthy, merged.Add(-2*time.Minute)), promotion.Sure(true)},
+		"not well two minutes before": {verification.Degraded, promotion.ByPromotion, nil, unknown(notHealthy.Healthy, merged.Add(-2*time.Minute)), promotion.Sure(false)},
+		"well longer before":          {verification.Degraded, promotion.ByPromotion, nil, unknown(record.Healthy, merged.Add(-2*time.Minute-1)), promotion.Unsure[bool]("how it was could not be told from 2026-05-01T11:57:59Z on, before the merge")},
+		"never known":                 {verification.Degraded, promotion.ByPromotion, nil, unknown(nil, merged.Add(-time.Second)), promotion.Unsure[bool]("how it was could not be told from 2026-05-01T11:59:59Z on, before the merge")},
+		"seen too late":               {verification.Degraded, promotion.ByPromotion, nil, unknown(nil, time.Time{}), promotion.Unsure[bool]("it had the release already when it was looked at for the first time")},
+		"it is new in a batch":        {verification.Degraded, promotion.ByPromotion, batch, &healthBeforeMerge{Components: map[string]bool{"web": true}}, promotion.Sure(true)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web")
@@ -176,7 +185,7 @@ func TestHealthBeforeTheMerge(t *testing.T) {
 				w.putState(healthBeforeKey(w.repo.ID, 7), c.record)
 			}
 			ev := &ComponentEvaluation{Evaluation: &Evaluation{Snapshot: &Snapshot{Repo: w.repo}}, Facts: promotion.ComponentFacts{Unit: w.unit("web")}}
-			env := &promotion.Env{Name: "qa", Landed: promotion.Sure(promotion.Landed{By: c.by, Pull: 7, Members: c.members}),
+			env := &promotion.Env{Name: "qa", Landed: promotion.Sure(promotion.Landed{By: c.by, At: merged, Pull: 7, Members: c.members}),
 				Targets: []promotion.Target{{ID: "hub/argocd/web-qa", Verdict: verification.Verdict{State: c.state}}}}
 			w.must(o.fillHealthBefore(w.ctx(), ev, env))
 			if diff := cmp.Diff(c.want, env.Targets[0].HealthyBefore); diff != "" {

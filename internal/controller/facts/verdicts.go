@@ -306,11 +306,27 @@ func healthBeforeKey(repo string, pull int) string {
 	return "healthBefore|" + repo + "|" + strconv.Itoa(pull)
 }
 
-// healthBeforeMerge is how targets were when their pull request was still open.
+// healthBeforeMerge is how targets were when their pull request was still open, by their names
+// across Argo CDs.
 type healthBeforeMerge struct {
-	At         time.Time       `json:"at"`
-	Healthy    map[string]bool `json:"well"`            // by the targets' names across Argo CDs
-	Components map[string]bool `json:"noted,omitempty"` // the components whose targets were looked at
+	At         time.Time            `json:"at"`
+	Healthy    map[string]bool      `json:"well"`              // how each was when that was last known
+	Unknown    map[string]time.Time `json:"unknown,omitempty"` // since when that of a target isn't known; zero: it never was
+	Components map[string]bool      `json:"noted,omitempty"`   // the components whose targets were looked at
+}
+
+// healthKeptFor is how long before a merge it may have stopped being known how a target was:
+// what it was then still counts. It is longer than a watch takes to be begun again.
+const healthKeptFor = 2 * time.Minute
+
+// keepRecorded goes on with what an earlier record says of a target.
+func (b *healthBeforeMerge) keepRecorded(last *healthBeforeMerge, id string) {
+	if well, known := last.Healthy[id]; known {
+		b.Healthy[id] = well
+	}
+	if since, unknown := last.Unknown[id]; unknown {
+		b.Unknown[id] = since
+	}
 }
 
 // fillHealthBefore fills in whether the degraded targets were well before what landed was
@@ -334,12 +350,17 @@ func (o *argocdGatherer) fillHealthBefore(ctx context.Context, c *ComponentEvalu
 	for i := range env.Targets {
 		t := &env.Targets[i]
 		well, known := b.Healthy[t.ID]
+		since, unknown := b.Unknown[t.ID]
 		switch {
 		case !isDegraded(*t):
 		case !ok:
 			t.HealthyBefore = promotion.Unsure[bool]("how it was before the merge was not recorded, or the record is lost")
 		case !known && !b.Components[c.Facts.Unit.Component] && len(l.Members) > 0:
 			t.HealthyBefore = promotion.Unsure[bool]("it came into the pull request just before the merge, and how it was before was not recorded")
+		case unknown && since.IsZero():
+			t.HealthyBefore = promotion.Unsure[bool]("it had the release already when it was looked at for the first time")
+		case unknown && (!known || l.At.Sub(since) > healthKeptFor):
+			t.HealthyBefore = promotion.Unsure[bool]("how it was could not be told from " + since.UTC().Format(time.RFC3339) + " on, before the merge")
 		case !known:
 			t.HealthyBefore = promotion.Sure(true) // it did not exist: there was nothing to be unhealthy
 		default:
@@ -356,26 +377,34 @@ func (o *argocdGatherer) recordHealthBefore(ctx context.Context, c *ComponentEva
 	if err != nil {
 		return err
 	}
-	now := healthBeforeMerge{Healthy: map[string]bool{}, Components: map[string]bool{c.Facts.Unit.Component: true}}
-	if open.Batch {
-		maps.Copy(now.Healthy, last.Healthy) // the other members' targets are theirs to record
+	component := c.Facts.Unit.Component
+	now := healthBeforeMerge{Healthy: map[string]bool{}, Unknown: map[string]time.Time{}, Components: map[string]bool{component: true}}
+	if open.Batch { // the other members' targets are theirs to record
+		maps.Copy(now.Healthy, last.Healthy)
+		maps.Copy(now.Unknown, last.Unknown)
 		maps.Copy(now.Components, last.Components)
 	}
 	targets := slices.Concat(at.Targets, c.ChildTargets(env.Name))
 	for i := range targets {
 		t := &targets[i]
 		id := o.argocds.TargetName(t)
+		delete(now.Healthy, id)
+		delete(now.Unknown, id)
 		app, err := o.argocds.findApp(t)
 		switch {
 		case err != nil:
-			now.Healthy[id] = false // nobody can tell: never held for the promotion's doing
-		case app != nil && o.isDeployed(ctx, c, at, env, t, app):
-			now.Healthy[id] = last.Healthy[id]
-		case app != nil:
+			now.Unknown[id] = c.Facts.Now
+			now.keepRecorded(&last, id)
+		case app == nil:
+		case !o.isDeployed(ctx, c, at, env, t, app):
 			now.Healthy[id] = verification.WasHealthy(app)
+		case last.Components[component]:
+			now.keepRecorded(&last, id)
+		default:
+			now.Unknown[id] = time.Time{}
 		}
 	}
-	if ok && maps.Equal(last.Healthy, now.Healthy) && maps.Equal(last.Components, now.Components) {
+	if ok && maps.Equal(last.Healthy, now.Healthy) && maps.Equal(last.Unknown, now.Unknown) && maps.Equal(last.Components, now.Components) {
 		return nil
 	}
 	now.At = c.Facts.Now

@@ -172,8 +172,12 @@ func TestHealthIsRecordedBeforeTheMerge(t *testing.T) {
 		{"it has the release, and is healthy with it", healthy("web-qa", f.landed), false, false, healthBeforeMerge{At: start.Add(3 * time.Minute), Healthy: map[string]bool{id: false}, Components: map[string]bool{"web": true}}},
 		{"a commit that nobody fetched", healthy("web-qa", landedHash), false, false, healthBeforeMerge{At: start.Add(3 * time.Minute), Healthy: map[string]bool{id: false}, Components: map[string]bool{"web": true}}},
 		{"it is healthy again", healthy("web-qa", f.before), false, false, healthBeforeMerge{At: start.Add(6 * time.Minute), Healthy: map[string]bool{id: true}, Components: map[string]bool{"web": true}}},
-		{"nobody can tell", healthy("web-qa", f.before), false, true, healthBeforeMerge{At: start.Add(7 * time.Minute), Healthy: map[string]bool{id: false}, Components: map[string]bool{"web": true}}},
-		{"it isn't there", nil, false, false, healthBeforeMerge{At: start.Add(8 * time.Minute), Healthy: map[string]bool{}, Components: map[string]bool{"web": true}}},
+		{"nobody can tell", healthy("web-qa", f.before), false, true, healthBeforeMerge{At: start.Add(7 * time.Minute), Healthy: map[string]bool{id: true}, Unknown: map[string]time.Time{id: start.Add(7 * time.Minute)}, Components: map[string]bool{"web": true}}},
+		{"nobody can tell yet", healthy("web-qa", f.before), false, true, healthBeforeMerge{At: start.Add(7 * time.Minute), Healthy: map[string]bool{id: true}, Unknown: map[string]time.Time{id: start.Add(7 * time.Minute)}, Components: map[string]bool{"web": true}}},
+		{"it has the release when somebody can tell", healthy("web-qa", f.landed), false, false, healthBeforeMerge{At: start.Add(7 * time.Minute), Healthy: map[string]bool{id: true}, Unknown: map[string]time.Time{id: start.Add(7 * time.Minute)}, Components: map[string]bool{"web": true}}},
+		{"it has what it had when somebody can tell", healthy("web-qa", f.before), false, false, healthBeforeMerge{At: start.Add(10 * time.Minute), Healthy: map[string]bool{id: true}, Components: map[string]bool{"web": true}}},
+		{"it isn't there", nil, false, false, healthBeforeMerge{At: start.Add(11 * time.Minute), Healthy: map[string]bool{}, Components: map[string]bool{"web": true}}},
+		{"it is new, and has the release", healthy("web-qa", f.landed), false, false, healthBeforeMerge{At: start.Add(11 * time.Minute), Healthy: map[string]bool{}, Components: map[string]bool{"web": true}}},
 	} {
 		clear(apps.apps)
 		if step.app != nil {
