@@ -46,14 +46,15 @@ type engine interface {
 type mirrorEngine interface {
 	engine
 
-	// fetchBranches brings the branches to where the remote's are.
-	fetchBranches(ctx context.Context) error
+	// fetchBranches brings the branches from where they were to where the remote's are, and
+	// gives them; nil: they are to be read. Some are expected to be somewhere.
+	fetchBranches(ctx context.Context, before, expected map[string]string) (map[string]string, error)
 	// fetchRef brings one of the remote's refs under fetchedPrefix.
 	fetchRef(ctx context.Context, ref string) error
 	// fetchCommit brings a commit that is on none of the remote's refs, under no ref.
 	fetchCommit(ctx context.Context, sha string) error
-	// pushBranch does what Push says, at the remote alone.
-	pushBranch(ctx context.Context, s PushSpec) error
+	// pushBranch does what Push says, at the remote alone, whose branches were last known to be heads.
+	pushBranch(ctx context.Context, s PushSpec, heads map[string]string) error
 	// listRemoteHeads are those of some branches that the remote has.
 	listRemoteHeads(ctx context.Context, branches []string) (map[string]string, error)
 

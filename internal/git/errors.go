@@ -69,6 +69,14 @@ func (e *Error) Is(target error) bool { return e.Kind != nil && target == e.Kind
 // Unwrap gives the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
+// What to do about a remote's refusals.
+const (
+	authHint         = "check that the token is valid and may read and write this repository"
+	noRepositoryHint = "check the repository's name and that the token may see it"
+	redirectHint     = "redirects are not followed, because credentials would go along: configure the address that it redirects to"
+	tooLongHint      = "it took longer than the timeout of one git call"
+)
+
 // remoteFailures tell by git's messages (in English, LC_ALL is C) what kind of
 // failure a fetch or push met. The first that matches counts.
 var remoteFailures = []struct {
@@ -79,11 +87,11 @@ var remoteFailures = []struct {
 	{regexp.MustCompile(`fsck error`), ErrRejected,
 		"the repository holds objects that git's own checks refuse; see git help fsck"},
 	{regexp.MustCompile(`Authentication failed|could not read (Username|Password)|returned error: (401|403|407)|HTTP Basic: Access denied|Permission denied`), ErrAuth,
-		"check that the token is valid and may read and write this repository"},
+		authHint},
 	{regexp.MustCompile(`repository '.*' not found|returned error: 404|does not appear to be a git repository|Repository not found`), ErrNoRepository,
-		"check the repository's name and that the token may see it"},
+		noRepositoryHint},
 	{regexp.MustCompile(`returned error: 30[12378]|unable to update url base from redirection`), ErrRemote,
-		"redirects are not followed, because credentials would go along: configure the address that it redirects to"},
+		redirectHint},
 }
 
 // damagePattern are messages that can come from a damaged mirror. They can also come
@@ -99,7 +107,7 @@ func remoteError(ctx context.Context, op string, err error) *Error {
 		return e
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		e.Hint = "it took longer than the timeout of one git call"
+		e.Hint = tooLongHint
 		return e
 	}
 	text := stderrOf(err)

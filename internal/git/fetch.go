@@ -34,19 +34,50 @@ func (m *Mirror) Fetch(ctx context.Context) ([]RefChange, error) {
 		before = nil
 		m.engine.markDamaged() // the fetch finds out
 	}
-	if err := m.engine.fetchBranches(ctx); err != nil {
+	after, err := m.engine.fetchBranches(ctx, before, m.takeExpected())
+	if err != nil {
 		m.setHeads(nil) // a part of them may have been updated
 		return nil, err
 	}
-	after, err := m.readHeads(ctx)
-	if err != nil {
-		return nil, err
+	if after == nil {
+		if after, err = m.readHeads(ctx); err != nil {
+			return nil, err
+		}
 	}
 	if len(after) == 0 && len(before) > 0 {
 		return nil, m.restoreHeads(ctx, before)
 	}
 	m.setHeads(after)
 	return diffHeads(before, after), nil
+}
+
+// maxExpected bounds what a Fetch is told to expect. What is past it is fetched all the same.
+const maxExpected = 16
+
+// Expect says where a branch is said to be on the remote, by a webhook for example: the next
+// Fetch then has that commit sent while it asks where the branches are, which takes a round trip
+// less. That is all that comes of it: the branch goes to where the remote says that it is.
+func (m *Mirror) Expect(branch, sha string) {
+	if checkBranch(branch) != nil || checkSHA(sha) != nil {
+		return
+	}
+	m.expectedMu.Lock()
+	defer m.expectedMu.Unlock()
+	if _, again := m.expected[branch]; !again && len(m.expected) >= maxExpected {
+		return
+	}
+	if m.expected == nil {
+		m.expected = map[string]string{}
+	}
+	m.expected[branch] = sha
+}
+
+func (m *Mirror) takeExpected() map[string]string {
+	m.expectedMu.Lock()
+	defer m.expectedMu.Unlock()
+	expected := m.expected
+	m.expected = nil
+	return expected
 }
 
 // restoreHeads puts the branches back after a fetch in which all have vanished. Git

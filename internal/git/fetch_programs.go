@@ -3,6 +3,7 @@ package git
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -10,7 +11,21 @@ import (
 )
 
 // fetchBranches makes a damaged mirror anew before, or when git meets it on the way.
-func (p *mirrorPrograms) fetchBranches(ctx context.Context) error {
+func (p *mirrorPrograms) fetchBranches(ctx context.Context, before, expected map[string]string) (map[string]string, error) {
+	heads, left := p.fetchSmart(ctx, before, expected)
+	if !errors.Is(left, errLeaveToPrograms) {
+		p.joinManyPacks(ctx)
+		return heads, left
+	}
+	p.smart.notes = nil
+	if err := p.fetchByProgram(ctx); err != nil {
+		return nil, err
+	}
+	p.leftToPrograms(left)
+	return nil, nil
+}
+
+func (p *mirrorPrograms) fetchByProgram(ctx context.Context) error {
 	if p.damaged.Swap(false) {
 		if err := p.renewIfDamaged(ctx); err != nil {
 			return err

@@ -75,8 +75,8 @@ func (e *memoryMirror) callRemote(ctx context.Context, op string, call func() er
 	return nil
 }
 
-func (e *memoryMirror) fetchBranches(ctx context.Context) error {
-	return e.callRemote(ctx, "fetch", func() error {
+func (e *memoryMirror) fetchBranches(ctx context.Context, _, _ map[string]string) (map[string]string, error) {
+	return nil, e.callRemote(ctx, "fetch", func() error {
 		heads := e.remote.Heads()
 		notes, ok := e.remote.findRef(hydratorNotes)
 		if ok {
@@ -129,7 +129,7 @@ func (e *memoryMirror) fetchCommit(ctx context.Context, sha string) error {
 	})
 }
 
-func (e *memoryMirror) pushBranch(ctx context.Context, s PushSpec) error {
+func (e *memoryMirror) pushBranch(ctx context.Context, s PushSpec, _ map[string]string) error {
 	return e.callRemote(ctx, "push", func() error {
 		if s.New != "" {
 			if err := e.remote.engine.learn(s.New); err != nil {

@@ -85,6 +85,9 @@ type Mirror struct {
 	headsMu sync.Mutex
 	heads   map[string]string // by branch; nil: to be read. Replaced, never changed.
 	notes   map[string]string // by ref; nil: to be read
+
+	expectedMu sync.Mutex
+	expected   map[string]string // what branches are said to be at, for the next Fetch
 }
 
 // Open opens the mirror in o.Dir, or makes it. What an earlier process left

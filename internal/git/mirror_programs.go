@@ -20,6 +20,7 @@ type mirrorPrograms struct {
 	opts   Options
 	log    *zap.Logger
 	git    version
+	smart  smartRemote
 	forget func() // drops what is known of objects that are gone
 }
 
@@ -62,7 +63,7 @@ func newMirrorPrograms(ctx context.Context, o Options) (*mirrorPrograms, error) 
 		log: o.Log.With(zap.String("mirror", dir), zap.String("remote", r.url)),
 	}
 	p.initReader()
-	return p, nil
+	return p, p.openSmart()
 }
 
 // adoptFormerDir moves a mirror of the same address to where it belongs now. What can't be

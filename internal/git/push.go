@@ -2,6 +2,7 @@ package git
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,7 +45,11 @@ func (m *Mirror) Push(ctx context.Context, s PushSpec) error {
 	if m.beforePush != nil {
 		m.beforePush(ref)
 	}
-	if err := m.engine.pushBranch(ctx, s); err != nil {
+	heads, err := m.allHeads(ctx)
+	if err != nil {
+		return err
+	}
+	if err := m.engine.pushBranch(ctx, s, heads); err != nil {
 		return err
 	}
 	if m.afterPush != nil {
@@ -74,9 +79,25 @@ func (s PushSpec) checkFields() error {
 	return nil
 }
 
-func (p *mirrorPrograms) pushBranch(ctx context.Context, s PushSpec) error {
-	ref := headsPrefix + s.Branch
+func (p *mirrorPrograms) pushBranch(ctx context.Context, s PushSpec, heads map[string]string) error {
 	op := fmt.Sprintf("push branch %s to %s", s.Branch, p.remote.url)
+	rejected, left := p.pushSmart(ctx, op, s, heads)
+	switch {
+	case errors.Is(left, errLeaveToPrograms):
+	case left != nil, rejected == nil:
+		return left
+	default:
+		return p.explainRejection(ctx, op, s, rejected.Reason, rejected.Messages)
+	}
+	err := p.pushByProgram(ctx, op, s)
+	if err == nil {
+		p.leftToPrograms(left)
+	}
+	return err
+}
+
+func (p *mirrorPrograms) pushByProgram(ctx context.Context, op string, s PushSpec) error {
+	ref := headsPrefix + s.Branch
 	out, err := p.runRemote(ctx, op,
 		"push", "--porcelain", "--no-verify", "--recurse-submodules=no",
 		"--force-with-lease="+ref+":"+s.Old, "--", p.remote.url, s.New+":"+ref)
@@ -87,6 +108,11 @@ func (p *mirrorPrograms) pushBranch(ctx context.Context, s PushSpec) error {
 	if !rejected {
 		return err
 	}
+	return p.explainRejection(ctx, op, s, reason, remoteMessages(err))
+}
+
+// explainRejection says why a push didn't move its branch; nil: it is as it should be.
+func (p *mirrorPrograms) explainRejection(ctx context.Context, op string, s PushSpec, reason, messages string) error {
 	// Only the remote can tell why: the lease may be lost, or the branch be
 	// as wanted already (a deleted one is refused as stale, too).
 	heads, lerr := p.listRemoteHeads(ctx, []string{s.Branch})
@@ -102,7 +128,7 @@ func (p *mirrorPrograms) pushBranch(ctx context.Context, s PushSpec) error {
 	case strings.Contains(reason, "stale info"):
 		return &Error{Op: op, Kind: ErrLeaseLost, Err: errors.New("it has moved and come back meanwhile")}
 	}
-	return &Error{Op: op, Kind: ErrRejected, Err: errors.New(shortenForLog(reason)), Hint: "check the branch's protection and the remote's hooks: " + remoteMessages(err)}
+	return &Error{Op: op, Kind: ErrRejected, Err: errors.New(shortenForLog(reason)), Hint: "check the branch's protection and the remote's hooks: " + cmp.Or(messages, "it gives no reason")}
 }
 
 // parseRejection finds in the output of push --porcelain whether the ref was
@@ -118,7 +144,7 @@ func parseRejection(out []byte, ref string) (bool, string) {
 	return false, ""
 }
 
-// remoteMessages are what the remote itself said about a refused push.
+// remoteMessages are what the remote itself said about a refused push; empty: nothing.
 func remoteMessages(err error) string {
 	var said []string
 	for line := range strings.Lines(stderrOf(err)) {
@@ -127,9 +153,6 @@ func remoteMessages(err error) string {
 				said = append(said, rest)
 			}
 		}
-	}
-	if len(said) == 0 {
-		return "it gives no reason"
 	}
 	return strings.Join(said, " ")
 }
@@ -146,15 +169,20 @@ func (m *Mirror) RemoteHeads(ctx context.Context, branches ...string) (map[strin
 }
 
 func (p *mirrorPrograms) listRemoteHeads(ctx context.Context, branches []string) (map[string]string, error) {
+	op := fmt.Sprintf("look up %s at %s", strings.Join(branches, ", "), p.remote.url)
+	heads, err := p.listHeadsSmart(ctx, op, branches)
+	if !errors.Is(err, errLeaveToPrograms) {
+		return heads, err
+	}
 	args := []string{"ls-remote", "--quiet", "--refs", "--", p.remote.url}
 	for _, branch := range branches {
 		args = append(args, headsPrefix+branch)
 	}
-	out, err := p.runRemote(ctx, fmt.Sprintf("look up %s at %s", strings.Join(branches, ", "), p.remote.url), args...)
+	out, err := p.runRemote(ctx, op, args...)
 	if err != nil {
 		return nil, err
 	}
-	heads := map[string]string{}
+	heads = map[string]string{}
 	for line := range bytes.Lines(out) {
 		// The pattern also matches refs that only end in it.
 		sha, name, _ := strings.Cut(strings.TrimSuffix(string(line), "\n"), "\t")

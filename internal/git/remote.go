@@ -93,20 +93,26 @@ func (p *mirrorPrograms) tryRemote(ctx context.Context, op string, args []string
 // addCredentials adds the Authorization header for the remote's host, and no
 // other, to the command's environment. The first of the secrets is the password.
 func (p *mirrorPrograms) addCredentials(ctx context.Context, c *proc.Command) (secrets []string, err error) {
-	if p.opts.Credentials == nil || p.remote.origin == "" {
-		return nil, nil
-	}
-	user, password, err := p.opts.Credentials(ctx)
+	user, password, err := p.credentials(ctx)
 	if err != nil || user == "" && password == "" {
 		return nil, err
-	}
-	if strings.Contains(user, ":") {
-		return nil, fmt.Errorf("the user name has a colon, which Basic authentication can't carry")
 	}
 	basic := base64.StdEncoding.EncodeToString([]byte(user + ":" + password))
 	key := "http." + p.remote.origin + ".extraHeader"
 	c.Env = append(c.Env, secretConfig(p.git, key, "Authorization: Basic "+basic)...)
 	return []string{password, basic}, nil
+}
+
+// credentials are those for the remote now; both empty: none.
+func (p *mirrorPrograms) credentials(ctx context.Context) (user, password string, err error) {
+	if p.opts.Credentials == nil || p.remote.origin == "" {
+		return "", "", nil
+	}
+	user, password, err = p.opts.Credentials(ctx)
+	if err == nil && strings.Contains(user, ":") {
+		err = errors.New("the user name has a colon, which Basic authentication can't carry")
+	}
+	return user, password, err
 }
 
 // secretConfig is a git setting as environment variables. GIT_CONFIG_COUNT

@@ -31,8 +31,7 @@ const benchPollInterval = 250 * time.Millisecond
 // can't do without: the push of a branch and the creation of a pull request, by the same Git and the
 // same driver. The ratio of the two is what everything else costs: the webhook, the fetch, the look
 // and the verification. Both end when the forge has created the pull request, by its own time. Every
-// call of the forge's API takes 50 ms more, and every request of Git's too: of those a fetch makes
-// three and a push two, so that there six requests one after the other stand against three.
+// call of the forge's API takes 50 ms more, and every request of Git's too.
 func BenchmarkNextPullRequest(b *testing.B) {
 	for _, c := range []struct {
 		name string

@@ -159,19 +159,30 @@ func (s *Server) addKeys(ctx context.Context, d *store.Delivery, ev *webhooks.Ev
 		d.DueAt, err = controller.TimeOfEvent(ctx, s.store, id, ev, d.ReceivedAt)
 	}
 	d.State = controller.StateOfEvent(id, s.botLogin(id), ev)
+	if reached := s.reachedRepository(id); reached != nil && ev.Kind == webhooks.Push && ev.Branch != "" && !ev.Deleted {
+		reached.Mirror.Expect(ev.Branch, ev.After)
+	}
 	return err
 }
 
 // botLogin is our account where a repository is; empty until it was reached.
 func (s *Server) botLogin(id string) string {
+	if r := s.reachedRepository(id); r != nil {
+		return r.BotLogin
+	}
+	return ""
+}
+
+// reachedRepository is a repository that was reached; nil until it was.
+func (s *Server) reachedRepository(id string) *controller.Repository {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range s.repos {
 		if r.ID == id {
-			return r.BotLogin
+			return r
 		}
 	}
-	return ""
+	return nil
 }
 
 // serveReadyz says whether the server can answer and, to those who may read the console, a

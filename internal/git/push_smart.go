@@ -1,0 +1,54 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/liftlock/liftlock/internal/git/smarthttp"
+)
+
+// maxSmartPack is what git push sends in one piece (http.postBuffer); more than that its own way
+// gets through more proxies.
+const maxSmartPack = 1 << 20
+
+// pushSmart pushes with one request. Where it was rejected the reason is given, as explainRejection
+// takes it.
+func (p *mirrorPrograms) pushSmart(ctx context.Context, op string, s PushSpec, heads map[string]string) (*smarthttp.RejectedError, error) {
+	if p.smart.client == nil || p.smart.unusable.Load() {
+		return nil, errLeaveToPrograms
+	}
+	var pack []byte
+	if s.New != "" {
+		var err error
+		if pack, err = p.pack(ctx, s.New, heads); err != nil {
+			return nil, fmt.Errorf("%w: %w", errLeaveToPrograms, err)
+		}
+	}
+	var rejected *smarthttp.RejectedError
+	err := p.trySmart(ctx, op, func(ctx context.Context, who smarthttp.Credentials) error {
+		rejected = nil
+		err := p.smart.client.Push(ctx, who, smarthttp.Update{Ref: headsPrefix + s.Branch, Old: s.Old, New: s.New}, pack)
+		if errors.As(err, &rejected) {
+			return nil
+		}
+		return err
+	})
+	if err == nil && rejected != nil && rejected.Unpack {
+		return nil, fmt.Errorf("%w: %w", errLeaveToPrograms, rejected) // git push asks first what is there
+	}
+	return rejected, err
+}
+
+// pack has what a commit brings that the remote's branches, as they were last known, don't have.
+func (p *mirrorPrograms) pack(ctx context.Context, sha string, heads map[string]string) ([]byte, error) {
+	c := p.gitCommand("pack-objects", "--revs", "--stdout", "--thin", "--delta-base-offset", "-q")
+	c.MaxStdout = maxSmartPack
+	revisions := []string{sha}
+	for _, head := range heads {
+		revisions = append(revisions, "^"+head)
+	}
+	c.Stdin = []byte(strings.Join(revisions, "\n") + "\n")
+	return p.runGit(ctx, c)
+}

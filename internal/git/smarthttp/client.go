@@ -1,0 +1,178 @@
+// Package smarthttp speaks as much of Git's smart HTTP protocol as can be said in one request,
+// where git's own programs take two or three and a connection of their own for each: where a
+// remote's branches are and what a commit brings, by version 2 (gitprotocol-v2(5)), and the push
+// of one branch (gitprotocol-http(5), gitprotocol-pack(5)). What a server can do isn't asked for
+// first, which the protocol allows: each request stands by itself, and all that is asked is what
+// every version 2 server has. Whoever gets ErrNotSpoken lets git's programs do it.
+package smarthttp
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+)
+
+const (
+	uploadPack  = "git-upload-pack"
+	receivePack = "git-receive-pack"
+
+	agent = "git/liftlock" // hosts know a Git client by how this begins
+
+	// maxAnswer bounds everything but a pack: a repository with 200,000 refs has less.
+	maxAnswer = 64 << 20
+
+	// idleConnectionFor is less than what the usual proxies keep one for.
+	idleConnectionFor = 50 * time.Second
+)
+
+var (
+	// ErrNotSpoken: the server's answer isn't of the protocol, or not of its version 2. Git's
+	// programs may manage, or say what the matter is.
+	ErrNotSpoken = errors.New("the answer isn't of Git's protocol")
+	// ErrTooLarge: the answer is past what is read of one.
+	ErrTooLarge = errors.New("the answer is too large")
+	// errStalled: nothing came for Options.Stalled.
+	errStalled = errors.New("the server stopped answering")
+)
+
+// StatusError is an answer with another status than 200. Redirects are not followed.
+type StatusError struct{ Status int }
+
+func (e *StatusError) Error() string {
+	return fmt.Sprintf("the server answers %d %s", e.Status, http.StatusText(e.Status))
+}
+
+// RefusedError is what the server says itself, in the protocol's own place for it, of why it
+// doesn't do what was asked.
+type RefusedError struct{ Reason string }
+
+func (e *RefusedError) Error() string { return "the server refuses: " + e.Reason }
+
+// Options say how to reach a repository.
+type Options struct {
+	URL     string        // http or https, without credentials
+	CAFile  string        // of the authorities of its certificate, in PEM; empty: the system's
+	Stalled time.Duration // how long nothing may come while an answer is awaited
+}
+
+// Credentials go along with one call; both empty: none.
+type Credentials struct{ User, Password string }
+
+// Client asks one repository. It keeps connections open, and is safe for concurrent use.
+type Client struct {
+	url     string
+	stalled time.Duration
+	http    *http.Client
+}
+
+// New makes a client; it talks to nobody yet. It fails where the authorities can't be read.
+func New(o Options) (*Client, error) {
+	transport := http.DefaultTransport.(*http.Transport).Clone() // with the environment's proxies
+	transport.IdleConnTimeout = idleConnectionFor
+	if o.CAFile != "" {
+		pem, err := os.ReadFile(o.CAFile)
+		if err != nil {
+			return nil, err
+		}
+		roots := x509.NewCertPool()
+		if !roots.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("%s has no certificate", o.CAFile)
+		}
+		transport.TLSClientConfig = &tls.Config{RootCAs: roots}
+	}
+	keep := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &Client{url: strings.TrimSuffix(o.URL, "/"), stalled: o.Stalled, http: &http.Client{Transport: transport, CheckRedirect: keep}}, nil
+}
+
+// Close closes the connections that aren't in use.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// post makes one request of a service. The caller closes the answer.
+func (c *Client) post(ctx context.Context, service string, who Credentials, version2 bool, body []byte) (io.ReadCloser, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	watch := time.AfterFunc(c.stalled, func() { cancel(errStalled) })
+	answer := &watchedAnswer{watch: watch, patience: c.stalled, cancel: cancel, ctx: ctx}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url+"/"+service, bytes.NewReader(body))
+	if err != nil {
+		answer.end()
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/x-"+service+"-request")
+	req.Header.Set("Accept", "application/x-"+service+"-result")
+	req.Header.Set("User-Agent", agent)
+	if version2 {
+		req.Header.Set("Git-Protocol", "version=2")
+	}
+	if who != (Credentials{}) {
+		req.SetBasicAuth(who.User, who.Password)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		answer.end()
+		return nil, answer.explain(err)
+	}
+	answer.body = resp.Body
+	switch {
+	case resp.StatusCode != http.StatusOK:
+		err = &StatusError{resp.StatusCode}
+	case resp.Header.Get("Content-Type") != "application/x-"+service+"-result":
+		err = fmt.Errorf("%w: it is %q", ErrNotSpoken, clip(resp.Header.Get("Content-Type")))
+	default:
+		return answer, nil
+	}
+	answer.Close()
+	return nil, err
+}
+
+// watchedAnswer is an answer's body that breaks off where nothing comes for too long.
+type watchedAnswer struct {
+	body     io.ReadCloser
+	watch    *time.Timer
+	patience time.Duration
+	cancel   context.CancelCauseFunc
+	ctx      context.Context
+}
+
+func (a *watchedAnswer) Read(p []byte) (int, error) {
+	a.watch.Reset(a.patience)
+	n, err := a.body.Read(p)
+	if err != nil && err != io.EOF {
+		err = a.explain(err)
+	}
+	return n, err
+}
+
+func (a *watchedAnswer) Close() error {
+	defer a.end()
+	return a.body.Close()
+}
+
+func (a *watchedAnswer) end() {
+	a.watch.Stop()
+	a.cancel(nil)
+}
+
+// explain puts the reason in the place of "context canceled".
+func (a *watchedAnswer) explain(err error) error {
+	if cause := context.Cause(a.ctx); errors.Is(cause, errStalled) {
+		return fmt.Errorf("%w: nothing came for %s", errStalled, a.patience)
+	}
+	return err
+}
+
+// clip bounds what a server says, for errors.
+func clip(s string) string {
+	const most = 200
+	if len(s) > most {
+		s = s[:most] + "…"
+	}
+	return strings.ToValidUTF8(s, "�")
+}
