@@ -254,6 +254,9 @@ type Forge interface {
 	// PullRequestsByBranch lists those whose head is the branch of this very
 	// repository, of every state, newest first.
 	PullRequestsByBranch(ctx context.Context, r Repo, branch string) ([]PullRequest, error)
+	// MayOpen says, without a call, whether the limits that are known allow a CreatePullRequest
+	// now: nil, or ErrRateLimited, as that would answer, and when to try again.
+	MayOpen(ctx context.Context, r Repo) error
 	// CreatePullRequest opens one. When an open one already exists for this
 	// branch and base, that one is returned with created false. After ErrRateLimited
 	// there is none but one that was there before.

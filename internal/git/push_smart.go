@@ -19,6 +19,12 @@ func (p *mirrorPrograms) pushSmart(ctx context.Context, op string, s PushSpec, h
 	if p.smart.client == nil || p.smart.unusable.Load() {
 		return nil, errLeaveToPrograms
 	}
+	if s.New != "" && heads[s.Branch] == s.New { // it was pushed before, it seems: asking costs less
+		now, err := p.listHeadsSmart(ctx, op, []string{s.Branch})
+		if err != nil || now[s.Branch] == s.New {
+			return nil, err
+		}
+	}
 	var pack []byte
 	if s.New != "" {
 		var err error

@@ -77,11 +77,16 @@ func TestRequests(t *testing.T) {
 	if err := m.Push(ctx, PushSpec{Branch: "x", New: w}); err != nil {
 		t.Errorf("what is there already: %v", err)
 	}
-	expect("a push of what is there", receive, upload)
+	expect("a push of what is there", upload)
 	if err := m.Push(ctx, PushSpec{Branch: "x", New: two, Old: two}); !errors.Is(err, ErrLeaseLost) || !strings.Contains(err.Error(), "it is at "+w) {
 		t.Errorf("a lost lease: %v", err)
 	}
 	expect("a lost lease", receive, upload)
+	git(t, o.bare, "update-ref", "-d", "refs/heads/x")
+	if err := m.Push(ctx, PushSpec{Branch: "x", New: w}); err != nil || o.head("x") != w {
+		t.Errorf("what was there: %v", err)
+	}
+	expect("a push of what was there", upload, receive)
 	if heads := must(m.RemoteHeads(ctx, "x", "nowhere")); len(heads) != 1 || heads["x"] != w {
 		t.Errorf("the remote's branches are %v", heads)
 	}

@@ -127,8 +127,7 @@ func TestIdleForgeCalls(t *testing.T) {
 				s.awaitIdle()
 			}
 			want := map[string]int{
-				"GET /{owner}/{repo}.git/info/refs?service=git-upload-pack": polls,
-				"POST /{owner}/{repo}.git/git-upload-pack":                  polls,
+				"POST /{owner}/{repo}.git/git-upload-pack": polls,
 			}
 			rest, calls := 0, idleCallsByFace[s.opts.face]
 			add := func(routes []string, times int) {

@@ -28,7 +28,7 @@ const benchPollInterval = 250 * time.Millisecond
 
 // BenchmarkNextPullRequest takes the time from a merge on the forge to the pull request into the
 // next environment, over an Argo CD that deploys at once; and, by turns with it, that of what it
-// can't do without: the push of a branch and the creation of a pull request, by the same Git and the
+// can't do without: the push of a branch by git push and the creation of a pull request by the
 // same driver. The ratio of the two is what everything else costs: the webhook, the fetch, the look
 // and the verification. Both end when the forge has created the pull request, by its own time. Every
 // call of the forge's API takes 50 ms more, and every request of Git's too.

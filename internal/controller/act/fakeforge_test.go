@@ -32,6 +32,7 @@ type fakeForge struct {
 
 	refuseUpdates error // what that is answered with
 	refuseOpening error // what a new pull request is answered with
+	opensLater    error // what is said before one, that it can't be opened yet
 	queues        bool  // it merges by a queue, which never moves
 	undeleted     bool  // branches can't be deleted
 
@@ -136,6 +137,8 @@ func (f *fakeForge) PullRequest(_ context.Context, _ forge.Repo, number int) (ou
 	}, "read #%d", number)
 	return out, err
 }
+
+func (f *fakeForge) MayOpen(context.Context, forge.Repo) error { return f.opensLater }
 
 func (f *fakeForge) CreatePullRequest(_ context.Context, _ forge.Repo, n forge.NewPullRequest) (out *forge.PullRequest, created bool, err error) {
 	err = f.pass(func() error {

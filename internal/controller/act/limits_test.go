@@ -3,6 +3,7 @@ package act
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -51,6 +52,27 @@ func TestTextsAreLeftToLimits(t *testing.T) {
 	w.forge.textsAgain = w.now.Add(time.Hour)
 	if _, err := w.actor.putComment(w.ctx(), w.repo, n, commentText{body: "bye", last: true}); !errors.Is(err, forge.ErrRateLimited) {
 		t.Errorf("the last word is put off: %v", err)
+	}
+}
+
+// TestOpeningWaitsForLimits composes and pushes nothing while the forge's limits don't let a pull
+// request be opened anyway.
+func TestOpeningWaitsForLimits(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t, "", "web")
+	ev, d, open := w.ready("2.0.0")
+	limited := &forge.Error{Op: "open a pull request", Kind: forge.ErrRateLimited}
+	w.forge.opensLater, w.faults.Calls = limited, nil
+	if err := w.do(ev, d, open); !errors.Is(err, limited) {
+		t.Fatalf("it gives %v", err)
+	}
+	if i := slices.IndexFunc(w.faults.Calls, func(c string) bool { return strings.HasPrefix(c, "git: ") || strings.HasPrefix(c, "forge: ") }); i >= 0 {
+		t.Errorf("it did %q", w.faults.Calls)
+	}
+	w.forge.opensLater = nil
+	w.must(w.do(ev, d, open))
+	if len(w.forge.pulls) != 1 {
+		t.Errorf("%d are open", len(w.forge.pulls))
 	}
 }
 

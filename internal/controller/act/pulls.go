@@ -87,6 +87,9 @@ func (a *Actor) forgetOpening(ctx context.Context, s *subject, opening string) e
 
 // openPull describes edits, pushes them as head and opens their pull request.
 func (a *Actor) openPull(ctx context.Context, s *subject, in *prtext.Input, branch, tip string, edits []fieldedit.Edit) (pr *forge.PullRequest, head string, err error) {
+	if err := s.ev.Snapshot.Repo.Forge.MayOpen(forge.WithPriority(ctx, priorityOf(in)), s.ev.Snapshot.Repo.Name); err != nil {
+		return nil, "", err // hundreds that wait for the forge's limits needn't each compose what they would open
+	}
 	interrupted, err := a.checkInterrupted(ctx, s)
 	if err != nil {
 		return nil, "", err

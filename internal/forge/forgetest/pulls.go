@@ -32,6 +32,9 @@ func testIdentity(t *testing.T, s *fixture) {
 func testCreate(t *testing.T, s *fixture) {
 	head := s.pushCommit(t, branchA, "main", "a.txt", "a\n")
 	n := forge.NewPullRequest{Title: "qa: web 1 to 2", Body: "a *body*\nof lines", Branch: branchA, Base: "main", Labels: []string{"liftlock", "env/qa"}}
+	if err := s.Forge.MayOpen(s.ctx, s.Repo); err != nil {
+		t.Errorf("where no limit is near: %v", err)
+	}
 	pr, created, err := s.Forge.CreatePullRequest(s.ctx, s.Repo, n)
 	if err != nil || !created {
 		t.Fatalf("created %v, %v", created, err)

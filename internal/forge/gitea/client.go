@@ -72,6 +72,7 @@ type Options struct {
 // Driver talks to one Gitea with one identity. Safe for concurrent use.
 type Driver struct {
 	http      *http.Client
+	budget    *transport.Budget
 	base      *url.URL
 	token     string
 	checkTime time.Duration
@@ -104,22 +105,24 @@ func New(o Options) (*Driver, error) {
 		o.CheckTime = defaultCheckTime
 	}
 	api := base.JoinPath("api", "v1")
+	client, budget := transport.New(transport.Options{
+		Base:           api,
+		Authorization:  "token " + o.Token,
+		UserAgent:      o.UserAgent,
+		HTTPClient:     o.HTTPClient,
+		RootCAs:        o.RootCAs,
+		CacheBytes:     cacheBytes,
+		Caches:         o.Caches,
+		OnCall:         o.OnCall,
+		OnLimited:      o.OnLimited,
+		Identity:       "token",
+		RefuseWebPages: true,
+		Exchange:       o.Exchange,
+		Now:            o.Now,
+	})
 	return &Driver{
-		http: transport.New(transport.Options{
-			Base:           api,
-			Authorization:  "token " + o.Token,
-			UserAgent:      o.UserAgent,
-			HTTPClient:     o.HTTPClient,
-			RootCAs:        o.RootCAs,
-			CacheBytes:     cacheBytes,
-			Caches:         o.Caches,
-			OnCall:         o.OnCall,
-			OnLimited:      o.OnLimited,
-			Identity:       "token",
-			RefuseWebPages: true,
-			Exchange:       o.Exchange,
-			Now:            o.Now,
-		}),
+		http:        client,
+		budget:      budget,
 		base:        base,
 		token:       o.Token,
 		checkTime:   o.CheckTime,

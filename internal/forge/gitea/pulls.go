@@ -65,6 +65,11 @@ func (d *Driver) PullRequest(ctx context.Context, r forge.Repo, n int) (*forge.P
 	return &pr, nil
 }
 
+// MayOpen goes by what is known of the limits.
+func (d *Driver) MayOpen(ctx context.Context, r forge.Repo) error {
+	return d.budget.MayCall(ctx, "open a pull request in "+r.String(), "POST pulls")
+}
+
 // CreatePullRequest opens one, or finds the open one that Gitea says is there.
 func (d *Driver) CreatePullRequest(ctx context.Context, r forge.Repo, n forge.NewPullRequest) (*forge.PullRequest, bool, error) {
 	op := "open a pull request in " + r.String() + " from " + n.Branch

@@ -100,7 +100,7 @@ func NewApp(o Options, a AppOptions) (*App, error) {
 	}
 	p := &App{options: o, app: a, base: base, answers: transport.NewAnswerCache(o.Caches, cacheBytes),
 		installations: map[string]*installation{}, drivers: map[string]*appDriver{}, budgets: map[int64]*transport.Budget{}}
-	p.api = newClient(o, base, transport.Options{Credentials: keys, Answers: p.answers, Identity: "app", Limits: limitsOf(base, o.PublicLimits), OnLimited: o.OnLimited})
+	p.api, _ = newClient(o, base, transport.Options{Credentials: keys, Answers: p.answers, Identity: "app", Limits: limitsOf(base, o.PublicLimits), OnLimited: o.OnLimited})
 	return p, nil
 }
 
@@ -220,9 +220,8 @@ func (p *App) driverOf(i *installation, repo string) *appDriver {
 		p.budgets[i.id] = transport.NewBudget(p.options.Now, limitsOf(p.base, p.options.PublicLimits), p.options.OnLimited).Share(fmt.Sprintf("installation %d", i.id), p.options.Exchange)
 	}
 	tokens := &tokenSource{app: p, installation: i.id, owner: i.owner, repo: repo}
-	d := &appDriver{tokens: tokens, Driver: newDriver(p.base, p.options,
-		newClient(p.options, p.base, transport.Options{Credentials: tokens, Answers: p.answers, Identity: key, Budget: p.budgets[i.id]}),
-		tokens.token, p.Me)}
+	api, budget := newClient(p.options, p.base, transport.Options{Credentials: tokens, Answers: p.answers, Identity: key, Budget: p.budgets[i.id]})
+	d := &appDriver{tokens: tokens, Driver: newDriver(p.base, p.options, api, budget, tokens.token, p.Me)}
 	p.drivers[key] = d
 	return d
 }

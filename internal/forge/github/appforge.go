@@ -130,6 +130,15 @@ func (p *App) PullRequestsByBranch(ctx context.Context, r forge.Repo, branch str
 	return onRepository(ctx, p, r, func(d *Driver) ([]forge.PullRequest, error) { return d.PullRequestsByBranch(ctx, r, branch) })
 }
 
+// MayOpen is the repository's driver's.
+func (p *App) MayOpen(ctx context.Context, r forge.Repo) error {
+	d, err := p.driver(ctx, r)
+	if err != nil {
+		return err
+	}
+	return d.MayOpen(ctx, r)
+}
+
 // CreatePullRequest is the repository's driver's.
 func (p *App) CreatePullRequest(ctx context.Context, r forge.Repo, n forge.NewPullRequest) (*forge.PullRequest, bool, error) {
 	d, err := p.driver(ctx, r)

@@ -71,6 +71,7 @@ type Options struct {
 // Driver talks to one GitHub with one identity. Safe for concurrent use.
 type Driver struct {
 	api     *gh.Client
+	budget  *transport.Budget
 	base    *url.URL
 	token   func(ctx context.Context) (string, error)     // that is good now
 	account func(ctx context.Context) (forge.User, error) // whose it is
@@ -103,9 +104,10 @@ func New(o Options) (*Driver, error) {
 	if o.Token == "" {
 		return nil, errors.New("the GitHub driver needs a token")
 	}
-	d := newDriver(base, o, newClient(o, base, transport.Options{
+	api, budget := newClient(o, base, transport.Options{
 		Authorization: "Bearer " + o.Token, CacheBytes: cacheBytes, Identity: "token", Limits: limitsOf(base, o.PublicLimits), OnLimited: o.OnLimited,
-	}), func(context.Context) (string, error) { return o.Token, nil }, nil)
+	})
+	d := newDriver(base, o, api, budget, func(context.Context) (string, error) { return o.Token, nil }, nil)
 	d.account = d.readAccount
 	return d, nil
 }
@@ -124,19 +126,19 @@ func parseBase(text string) (*url.URL, error) {
 }
 
 // newClient makes a client of the API over a transport of t, and what o says of every one.
-func newClient(o Options, base *url.URL, t transport.Options) *gh.Client {
+func newClient(o Options, base *url.URL, t transport.Options) (*gh.Client, *transport.Budget) {
 	t.Base, t.UserAgent, t.HTTPClient, t.RootCAs, t.Caches, t.OnCall, t.Exchange, t.Now = base, o.UserAgent, o.HTTPClient, o.RootCAs, o.Caches, o.OnCall, o.Exchange, o.Now
 	t.Headers, t.RefuseWebPages = http.Header{versionHeader: {apiVersion}}, true
-	calls := transport.New(t)
+	calls, budget := transport.New(t)
 	calls.Transport = limitsHidden{calls.Transport}
 	client := gh.NewClient(calls)
 	client.BaseURL = base
-	return client
+	return client, budget
 }
 
-func newDriver(base *url.URL, o Options, api *gh.Client, token func(context.Context) (string, error), account func(context.Context) (forge.User, error)) *Driver {
+func newDriver(base *url.URL, o Options, api *gh.Client, budget *transport.Budget, token func(context.Context) (string, error), account func(context.Context) (forge.User, error)) *Driver {
 	d := &Driver{
-		api: api, base: base, token: token, account: account, secrets: map[int64]string{}, now: o.Now,
+		api: api, budget: budget, base: base, token: token, account: account, secrets: map[int64]string{}, now: o.Now,
 		hooks: cache.New(o.Caches, cache.Options[hookPlace, int64]{Name: "github-hooks", Entries: maxHooks}),
 	}
 	if d.now == nil {

@@ -86,6 +86,11 @@ func (d *Driver) listByHead(ctx context.Context, r forge.Repo, branch string, o 
 	return found, d.addMergeCommits(ctx, r, found)
 }
 
+// MayOpen goes by what is known of the limits.
+func (d *Driver) MayOpen(ctx context.Context, r forge.Repo) error {
+	return d.budget.MayCall(ctx, "open a pull request in "+r.String(), "POST pulls")
+}
+
 // CreatePullRequest opens one, or finds the open one that GitHub says is there.
 func (d *Driver) CreatePullRequest(ctx context.Context, r forge.Repo, n forge.NewPullRequest) (*forge.PullRequest, bool, error) {
 	owner, name := repoPath(r)

@@ -73,6 +73,7 @@ type Options struct {
 type Driver struct {
 	//lint:ignore SA1019 its successor is of another module; to change to it is this folder's matter
 	client   *sdk.Client
+	budget   *transport.Budget
 	base     *url.URL
 	token    string
 	now      func() time.Time
@@ -102,7 +103,7 @@ func New(o Options) (*Driver, error) {
 	}
 	base.Path = strings.TrimSuffix(strings.TrimRight(base.Path, "/"), "/api/v4")
 	api := base.JoinPath("api", "v4")
-	calls := transport.New(transport.Options{
+	calls, budget := transport.New(transport.Options{
 		Base:          api,
 		Header:        "PRIVATE-TOKEN",
 		Authorization: o.Token,
@@ -128,6 +129,7 @@ func New(o Options) (*Driver, error) {
 	}
 	return &Driver{
 		client:   client,
+		budget:   budget,
 		base:     base,
 		token:    o.Token,
 		now:      o.Now,

@@ -210,6 +210,11 @@ type newMergeRequest struct {
 	Labels       string `json:"labels,omitempty"` // separated by commas; those that aren't there are made
 }
 
+// MayOpen goes by what is known of the limits.
+func (d *Driver) MayOpen(ctx context.Context, r forge.Repo) error {
+	return d.budget.MayCall(ctx, "open a merge request in "+r.String(), "POST merge_requests")
+}
+
 // CreatePullRequest opens one, or finds the open one that GitLab says is there.
 func (d *Driver) CreatePullRequest(ctx context.Context, r forge.Repo, n forge.NewPullRequest) (*forge.PullRequest, bool, error) {
 	op := "open a merge request in " + r.String() + " from " + n.Branch

@@ -172,6 +172,9 @@ func (v *view) PullRequestsByBranch(ctx context.Context, r forge.Repo, branch st
 	return found, err
 }
 
+// MayOpen is always so: there are no limits.
+func (v *view) MayOpen(context.Context, forge.Repo) error { return nil }
+
 // CreatePullRequest opens one, or finds the open one.
 func (v *view) CreatePullRequest(ctx context.Context, r forge.Repo, n forge.NewPullRequest) (pr *forge.PullRequest, created bool, err error) {
 	err = v.read(ctx, "open a pull request in "+r.String()+" from "+n.Branch, r, func(c *call) error {

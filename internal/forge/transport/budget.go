@@ -124,6 +124,9 @@ func (b *Budget) begin(ctx context.Context, endpoint string) (end func(*http.Res
 		release()
 		return nil, err
 	}
+	for _, pc := range b.paces {
+		pc.take(now, endpoint)
+	}
 	b.inFlight++
 	b.remaining--
 	return func(resp *http.Response, body []byte) time.Time {
@@ -175,8 +178,19 @@ func reserve(p forge.Priority) int {
 	}
 }
 
-// check says why a call can't be made now, and takes it from the limits where it can.
-// Callers hold mu.
+// MayCall says why a call of an endpoint can't be made now, in the error that a driver gives of
+// the call itself (ErrRateLimited); nil: it can, as far as is known. It makes none, and takes
+// nothing out of the budget.
+func (b *Budget) MayCall(ctx context.Context, op, endpoint string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := b.check(b.now(), forge.PriorityOf(ctx), endpoint); err != nil {
+		return RefusedCall(op, err)
+	}
+	return nil
+}
+
+// check says why a call can't be made now. Callers hold mu.
 func (b *Budget) check(now time.Time, p forge.Priority, endpoint string) error {
 	// Who is less urgent comes back later, so that merges aren't behind comments again. What
 	// is spread over a tenth of the wait has come by then.
@@ -199,9 +213,6 @@ func (b *Budget) check(now time.Time, p forge.Priority, endpoint string) error {
 	}
 	if refused != nil {
 		return refused
-	}
-	for _, pc := range b.paces {
-		pc.take(now, endpoint)
 	}
 	return nil
 }

@@ -82,6 +82,11 @@ func answerOf(status int, header ...string) *http.Response {
 }
 
 func (f *limitedForge) client(limits []Limit, onLimited func(time.Time, string)) *http.Client {
+	client, _ := f.clientAndBudget(limits, onLimited)
+	return client
+}
+
+func (f *limitedForge) clientAndBudget(limits []Limit, onLimited func(time.Time, string)) (*http.Client, *Budget) {
 	return New(Options{Base: &url.URL{Scheme: "https", Host: "forge.example", Path: "/"}, HTTPClient: &http.Client{Transport: f}, Limits: limits, OnLimited: onLimited, Now: func() time.Time { return f.now }})
 }
 
@@ -191,7 +196,7 @@ func TestRepeatedRefusalsWaitLonger(t *testing.T) {
 func TestRefusalsOfOneEndpoint(t *testing.T) {
 	var limits []string
 	f := &limitedForge{now: start, answer: func() *http.Response { return answerOf(429) }}
-	client := New(Options{Base: &url.URL{Scheme: "https", Host: "forge.example", Path: "/"}, HTTPClient: &http.Client{Transport: f}, Now: func() time.Time { return f.now },
+	client, _ := New(Options{Base: &url.URL{Scheme: "https", Host: "forge.example", Path: "/"}, HTTPClient: &http.Client{Transport: f}, Now: func() time.Time { return f.now },
 		IsOfEndpoint: func(*http.Response, []byte) bool { return true }, OnLimited: func(until time.Time, endpoint string) {
 			limits = append(limits, fmt.Sprint(until.Sub(start), " ", endpoint))
 		}})
@@ -509,4 +514,43 @@ func contextEnded(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	cancel()
 	return ctx, func() {}
+}
+
+// TestMayCall says beforehand what a call would answer, and takes nothing out of the budget.
+func TestMayCall(t *testing.T) {
+	f := &limitedForge{now: start}
+	limit := Limit{Name: "content", Calls: 80, Every: time.Minute, Cost: func(endpoint string) int { return len(endpoint) / len("POST pulls") }}
+	client, budget := f.clientAndBudget([]Limit{limit}, nil)
+	may := func(p forge.Priority, endpoint string) error {
+		return budget.MayCall(forge.WithPriority(t.Context(), p), "open a pull request", endpoint)
+	}
+	for range 100 {
+		if err := may(forge.PriorityNormal, "POST pulls"); err != nil {
+			t.Fatalf("with nothing used: %v", err)
+		}
+	}
+	made := 0
+	for {
+		if _, refused := call(t, client, forge.PriorityNormal, "POST pulls"); refused != nil {
+			break
+		}
+		made++
+	}
+	if made != 80/8 || len(f.calls) != made {
+		t.Errorf("%d calls after it was asked for a hundred, %d arrived", made, len(f.calls))
+	}
+	err := may(forge.PriorityNormal, "POST pulls")
+	var e *forge.Error
+	if !errors.Is(err, forge.ErrRateLimited) || !errors.As(err, &e) || !e.RetryAfter.After(f.now) || !strings.HasPrefix(err.Error(), "open a pull request: ") || !strings.Contains(err.Error(), "80 of content") {
+		t.Errorf("with nothing left: %v", err)
+	}
+	if err := may(forge.PriorityUrgent, "POST pulls"); err != nil {
+		t.Errorf("what is urgent: %v", err)
+	}
+	if err := may(forge.PriorityNormal, "GET x"); err != nil {
+		t.Errorf("what costs nothing: %v", err)
+	}
+	if len(f.calls) != made {
+		t.Error("it has called")
+	}
 }

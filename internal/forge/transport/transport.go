@@ -103,8 +103,9 @@ func NewAnswerCache(group *cache.Group, bytes int64) *AnswerCache {
 		}})}
 }
 
-// New makes the client that a driver hands to its SDK.
-func New(o Options) *http.Client {
+// New makes the client that a driver hands to its SDK, and gives the budget that its calls are
+// taken out of.
+func New(o Options) (*http.Client, *Budget) {
 	t := &roundTripper{Options: o}
 	if t.Now == nil {
 		t.Now = time.Now
@@ -134,7 +135,7 @@ func New(o Options) *http.Client {
 	if t.Header == "" {
 		t.Header = "Authorization"
 	}
-	return &http.Client{Transport: t, Timeout: callTimeout, CheckRedirect: t.checkRedirect}
+	return &http.Client{Transport: t, Timeout: callTimeout, CheckRedirect: t.checkRedirect}, t.Budget
 }
 
 type roundTripper struct {

@@ -42,7 +42,7 @@ func startServer(t *testing.T, h http.HandlerFunc) (*url.URL, *callLog, func(Opt
 	c := &callLog{}
 	return base, c, func(o Options) *http.Client {
 		o.Base, o.OnCall = base, c.recordCall
-		return New(o)
+		return clientOf(New(o))
 	}
 }
 
@@ -57,11 +57,11 @@ func TestOwnAuthority(t *testing.T) {
 	}
 	known := x509.NewCertPool()
 	known.AddCert(s.Certificate())
-	if _, body := getURL(t, New(Options{Base: base, RootCAs: known}), s.URL); body != "here" {
+	if _, body := getURL(t, clientOf(New(Options{Base: base, RootCAs: known})), s.URL); body != "here" {
 		t.Errorf("answered %q", body)
 	}
 	var unknown x509.UnknownAuthorityError
-	if resp, err := New(Options{Base: base}).Get(s.URL); !errors.As(err, &unknown) {
+	if resp, err := clientOf(New(Options{Base: base})).Get(s.URL); !errors.As(err, &unknown) {
 		t.Errorf("a certificate of nobody's: %v, %v", resp, err)
 	}
 }
@@ -323,3 +323,5 @@ func TestLargeAnswersAreNotKept(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 }
+
+func clientOf(client *http.Client, _ *Budget) *http.Client { return client }
