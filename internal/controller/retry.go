@@ -46,15 +46,16 @@ func spread(key string, wait time.Duration) time.Duration {
 }
 
 // retryTimes is when a key whose run failed runs again, and before when nothing that wakes it
-// brings that about; next is when the run wanted to run again.
+// brings that about; next is when the run wanted to run again. The turn that limits give is kept to
+// however often they have refused: who came later each time would leave it unused.
 func retryTimes(now time.Time, c store.Claim, next time.Time, err error) (at, notBefore time.Time) {
 	at = retryTime(now, retryDelay(c.Fails), next)
 	notBefore = facts.Earliest(at, now.Add(maxHoldOff))
-	after := forge.RetryAfter(err)
-	if !after.After(at) {
+	after, limited := forge.RetryAfter(err), errors.Is(err, forge.ErrRateLimited)
+	if !after.After(at) && !(limited && after.After(now)) {
 		return at, notBefore
 	}
-	if errors.Is(err, forge.ErrRateLimited) {
+	if limited {
 		after = after.Add(spread(c.Key, after.Sub(now)))
 	}
 	if forge.LeavesHigher(err) { // what wakes it, or what it wants to do by then, may be more urgent than what was refused

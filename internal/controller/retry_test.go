@@ -55,6 +55,8 @@ func TestRetryTimes(t *testing.T) {
 		"the limit of lower ones, before its time":         {limited(true), time.Minute, time.Minute, 8 * time.Second},
 		"the limit of lower ones, at its time":             {limited(true), -time.Minute, time.Second, time.Second},
 		"the limit of lower ones, long before its time":    {limited(true), 3 * time.Hour, hour, 8 * time.Second},
+		"a turn sooner than we would wait for a failure":   {&forge.Error{Kind: forge.ErrRateLimited, RetryAfter: now.Add(2 * time.Second), OnlyLower: true}, 0, 2*time.Second + spread(c.Key, 2*time.Second), 8 * time.Second},
+		"a turn that is past":                              {&forge.Error{Kind: forge.ErrRateLimited, RetryAfter: now, OnlyLower: true}, 0, 8 * time.Second, 8 * time.Second},
 		"a forge that is away, and says for how long":      {&forge.Error{Kind: forge.ErrRetryable, RetryAfter: now.Add(time.Minute)}, 0, time.Minute, time.Minute},
 		"a forge that is away for less than we would wait": {&forge.Error{Kind: forge.ErrRetryable, RetryAfter: now.Add(time.Second)}, 0, 8 * time.Second, 8 * time.Second},
 	} {
