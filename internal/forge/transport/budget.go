@@ -355,11 +355,11 @@ type callLimiter struct {
 }
 
 // A turn is given so far ahead at most: what asked for those before may have gone another way
-// since. What is only said may wait for longer, so that hundreds who wait don't each ask again in
+// since. It is further than the limit's own time, so that hundreds who wait don't each ask again in
 // every minute.
 const (
-	wordTurns   = 10 // times Limit.Every
-	maxWordTurn = 15 * time.Minute
+	turnsAhead   = 10 // times Limit.Every
+	maxTurnAhead = 15 * time.Minute
 )
 
 func newLimiter(l Limit) *callLimiter {
@@ -401,12 +401,12 @@ func (p *callLimiter) blocked(now time.Time, priority forge.Priority, endpoint s
 	if priority == forge.PriorityUrgent {
 		return first
 	}
-	last, most := &p.lastTurn, p.Every
+	last, most := &p.lastTurn, max(p.Every, min(turnsAhead*p.Every, maxTurnAhead))
 	if priority == forge.PriorityComment || priority == forge.PriorityBackground {
 		if p.lastWord.Before(p.lastTurn) {
 			p.lastWord = p.lastTurn
 		}
-		last, most = &p.lastWord, max(p.Every, min(wordTurns*p.Every, maxWordTurn))
+		last = &p.lastWord
 	}
 	next := last.Add(seconds(cost / perSecond))
 	if next.Before(first) || next.After(now.Add(most)) {
