@@ -58,8 +58,12 @@ func retryTimes(now time.Time, c store.Claim, next time.Time, err error) (at, no
 	if limited {
 		after = after.Add(spread(c.Key, after.Sub(now)))
 	}
+	if soonest := now.Add(minRetryDelay); after.Before(soonest) {
+		after = soonest
+	}
 	if forge.LeavesHigher(err) { // what wakes it, or what it wants to do by then, may be more urgent than what was refused
-		return retryTime(now, after.Sub(now), next), notBefore
+		at = retryTime(now, after.Sub(now), next)
+		return at, facts.Earliest(at, notBefore)
 	}
 	return after, after
 }

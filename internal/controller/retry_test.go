@@ -42,7 +42,7 @@ func TestRetryTimes(t *testing.T) {
 		return fmt.Errorf("comment: %w", &forge.Error{Kind: forge.ErrRateLimited, RetryAfter: now.Add(time.Hour), OnlyLower: onlyLower})
 	}
 	c := store.Claim{Key: "unit:hub:acme/fleet|shop|web", Fails: 3}
-	hour := time.Hour + spread(c.Key, time.Hour)
+	hour, turn := time.Hour+spread(c.Key, time.Hour), 2*time.Second+spread(c.Key, 2*time.Second)
 	for name, test := range map[string]struct {
 		err                 error
 		next, at, notBefore time.Duration // next 0: never
@@ -55,7 +55,8 @@ func TestRetryTimes(t *testing.T) {
 		"the limit of lower ones, before its time":         {limited(true), time.Minute, time.Minute, 8 * time.Second},
 		"the limit of lower ones, at its time":             {limited(true), -time.Minute, time.Second, time.Second},
 		"the limit of lower ones, long before its time":    {limited(true), 3 * time.Hour, hour, 8 * time.Second},
-		"a turn sooner than we would wait for a failure":   {&forge.Error{Kind: forge.ErrRateLimited, RetryAfter: now.Add(2 * time.Second), OnlyLower: true}, 0, 2*time.Second + spread(c.Key, 2*time.Second), 8 * time.Second},
+		"a turn sooner than we would wait for a failure":   {&forge.Error{Kind: forge.ErrRateLimited, RetryAfter: now.Add(2 * time.Second), OnlyLower: true}, 0, turn, turn},
+		"a turn at once":                                   {&forge.Error{Kind: forge.ErrRateLimited, RetryAfter: now.Add(time.Millisecond), OnlyLower: true}, 0, time.Second, time.Second},
 		"a turn that is past":                              {&forge.Error{Kind: forge.ErrRateLimited, RetryAfter: now, OnlyLower: true}, 0, 8 * time.Second, 8 * time.Second},
 		"a forge that is away, and says for how long":      {&forge.Error{Kind: forge.ErrRetryable, RetryAfter: now.Add(time.Minute)}, 0, time.Minute, time.Minute},
 		"a forge that is away for less than we would wait": {&forge.Error{Kind: forge.ErrRetryable, RetryAfter: now.Add(time.Second)}, 0, 8 * time.Second, 8 * time.Second},

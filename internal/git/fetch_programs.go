@@ -14,7 +14,9 @@ import (
 func (p *mirrorPrograms) fetchBranches(ctx context.Context, before, expected map[string]string) (map[string]string, error) {
 	heads, left := p.fetchSmart(ctx, before, expected)
 	if !errors.Is(left, errLeaveToPrograms) {
-		p.joinManyPacks(ctx)
+		if left == nil {
+			p.joinManyPacks(ctx)
+		}
 		return heads, left
 	}
 	p.smart.notes = nil

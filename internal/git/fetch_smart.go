@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -32,8 +31,11 @@ const (
 	// haveAncestors is how many commits before a branch that moved are named besides: one that
 	// was pushed over is often built on one of them.
 	haveAncestors = 16
-	// unpackLimit is how many objects git fetch itself writes as single files (fetch.unpackLimit).
-	unpackLimit = 100
+	// maxAncestorsOf is of how many that moved.
+	maxAncestorsOf = 4
+	// unusableFor is how long git's programs do everything after they managed with what wasn't
+	// understood: it may have been a proxy's page.
+	unusableFor = time.Hour
 )
 
 // stalledFor is mirrorConfig's http.lowSpeedTime.
@@ -46,9 +48,18 @@ var strictCheck = "--strict=" + strings.Join(strings.Fields(strings.ReplaceAll(t
 // git's programs do everything.
 type smartRemote struct {
 	client *smarthttp.Client
-	// unusable says that git's programs managed with what it didn't understand.
-	unusable atomic.Bool
-	notes    map[string]string // the mirror's notes, as Fetch keeps them; nil: to be read
+	// unusableUntil is when git's programs last managed with what it didn't understand, and
+	// unusableFor; nil: they never did.
+	unusableUntil atomic.Pointer[time.Time]
+	// proven says that it was understood once: until then every failure may be its own.
+	proven atomic.Bool
+	notes  map[string]string // the mirror's notes, as Fetch keeps them; nil: to be read
+}
+
+// isUsable says that the protocol is spoken with the remote now.
+func (s *smartRemote) isUsable(now time.Time) bool {
+	until := s.unusableUntil.Load()
+	return s.client != nil && (until == nil || !now.Before(*until))
 }
 
 // openSmart readies it where the remote is reached by HTTP as git's programs would reach it.
@@ -71,7 +82,7 @@ var errLeaveToPrograms = errors.New("left to git's programs")
 // trySmart makes a call of the protocol with the credentials, and with others where those were
 // refused. Its error is one of this package, or errLeaveToPrograms.
 func (p *mirrorPrograms) trySmart(ctx context.Context, op string, call func(ctx context.Context, who smarthttp.Credentials) error) error {
-	if p.smart.client == nil || p.smart.unusable.Load() || p.damaged.Load() {
+	if !p.smart.isUsable(p.opts.Now()) || p.damaged.Load() {
 		return errLeaveToPrograms
 	}
 	password, err := p.trySmartOnce(ctx, op, call)
@@ -88,18 +99,33 @@ func (p *mirrorPrograms) trySmartOnce(ctx context.Context, op string, call func(
 	}
 	limited, cancel := context.WithTimeout(ctx, p.opts.Timeout)
 	defer cancel()
-	return who.Password, smartError(ctx, op, call(limited, who))
+	err = smartError(ctx, op, call(limited, who), func(text string) string { return redactCredentials(text, who) })
+	if err == nil {
+		p.smart.proven.Store(true)
+	} else if !p.smart.proven.Load() && ctx.Err() == nil {
+		err = fmt.Errorf("%w: %w", errLeaveToPrograms, err)
+	}
+	return who.Password, err
+}
+
+// redactCredentials takes out what a host may repeat of a request.
+func redactCredentials(text string, who smarthttp.Credentials) string {
+	return proc.Redact(text, []string{who.Password, basicCredentials(who.User, who.Password)})
 }
 
 // smartError tells a failure's kind, as remoteError does by the programs' words.
-func smartError(ctx context.Context, op string, err error) error {
+func smartError(ctx context.Context, op string, err error, redact func(string) string) error {
 	var status *smarthttp.StatusError
 	var refused *smarthttp.RefusedError
 	var local *proc.Error
+	if err == nil {
+		return nil
+	}
+	if text := err.Error(); redact(text) != text {
+		err = errors.New(redact(text)) // its kind isn't known any more, but for that it is the remote's
+	}
 	e := &Error{Op: op, Kind: ErrRemote, Err: err}
 	switch {
-	case err == nil:
-		return nil
 	case ctx.Err() != nil:
 		e.Kind = nil
 	case errors.Is(err, context.DeadlineExceeded):
@@ -134,13 +160,26 @@ func (p *mirrorPrograms) fetchSmart(ctx context.Context, before, expected map[st
 		return nil, errLeaveToPrograms // the first fetch, which may be large
 	}
 	op := "fetch " + p.remote.url
+	expecting, stop := context.WithCancel(ctx)
+	defer stop()
 	var besides sync.WaitGroup
-	besides.Go(func() { p.bringExpected(ctx, op, before, expected) })
+	besides.Go(func() { p.bringExpected(expecting, op, before, expected) })
+	defer func() {
+		if err == nil {
+			return
+		}
+		if rerr := p.removeLeftovers(); rerr != nil { // of what was killed, or couldn't use what came
+			err = fmt.Errorf("%w; then removing what it left: %w", err, rerr)
+		}
+	}()
 	var remote map[string]string
 	err = p.trySmart(ctx, op, func(ctx context.Context, who smarthttp.Credentials) (err error) {
 		remote, err = p.smart.client.Refs(ctx, who, headsPrefix, hydratorNotes)
 		return err
 	})
+	if err != nil {
+		stop()
+	}
 	besides.Wait()
 	if err != nil {
 		return nil, err
@@ -166,24 +205,43 @@ func (p *mirrorPrograms) fetchSmart(ctx context.Context, before, expected map[st
 	if len(changes) == 0 {
 		return heads, nil
 	}
-	var wants, moved []string
-	for _, c := range changes {
-		wants, moved = append(wants, c.to), append(moved, c.from)
-	}
-	if err := p.trySmart(ctx, op, p.bringing(before, wants, moved)); err != nil {
+	if err := p.follow(ctx, op, before, changes); err != nil {
 		return nil, err
-	}
-	if err := p.moveRefs(ctx, changes); err != nil {
-		return nil, fmt.Errorf("%w: %w", errLeaveToPrograms, err)
 	}
 	p.smart.notes = notes
 	return heads, nil
 }
 
+// follow brings what some refs are to be moved to, and moves them.
+func (p *mirrorPrograms) follow(ctx context.Context, op string, before map[string]string, changes []refChange) error {
+	var commits, moved []string
+	for _, c := range changes {
+		commits, moved = append(commits, c.to), append(moved, c.from)
+	}
+	wants, err := p.listMissing(commits)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: %w", errLeaveToPrograms, err)
+	case len(wants) > maxSmartWants:
+		return errLeaveToPrograms
+	case len(wants) > 0:
+		if err := p.trySmart(ctx, op, p.bringing(wants, p.listHaves(before, moved))); err != nil {
+			return err
+		}
+	}
+	if err := p.checkConnected(ctx, commits); err != nil {
+		return fmt.Errorf("%w: %w", errLeaveToPrograms, err)
+	}
+	if err := p.moveRefs(ctx, changes); err != nil {
+		return fmt.Errorf("%w: %w", errLeaveToPrograms, err)
+	}
+	return nil
+}
+
 // refChange is a ref that is to move; empty: it isn't there.
 type refChange struct{ ref, from, to string }
 
-// refChanges are what leads from some refs to others, those that go first.
+// refChanges are what leads from some refs to others.
 func refChanges(prefix string, from, to map[string]string) (changes []refChange) {
 	for _, name := range slices.Sorted(maps.Keys(from)) {
 		if _, stays := to[name]; !stays {
@@ -201,41 +259,43 @@ func refChanges(prefix string, from, to map[string]string) (changes []refChange)
 // bringExpected fetches what branches are expected to be at. Nothing comes of it where that isn't
 // so, or the remote doesn't give it: what is really missing is fetched afterwards.
 func (p *mirrorPrograms) bringExpected(ctx context.Context, op string, before, expected map[string]string) {
-	var wants, moved []string
-	for branch, sha := range expected {
-		wants, moved = append(wants, sha), append(moved, before[branch])
-	}
-	if p.smart.client == nil || p.smart.unusable.Load() || len(wants) == 0 {
+	if !p.smart.isUsable(p.opts.Now()) || p.damaged.Load() {
 		return
 	}
-	if _, err := p.trySmartOnce(ctx, op, p.bringing(before, wants, moved)); err != nil {
+	var commits, moved []string
+	for branch, sha := range expected {
+		commits, moved = append(commits, sha), append(moved, before[branch])
+	}
+	wants, err := p.listMissing(commits)
+	if err == nil && len(wants) > 0 {
+		_, err = p.trySmartOnce(ctx, op, p.bringing(wants, p.listHaves(before, moved)))
+	}
+	if err != nil {
 		p.log.Debug("a commit that was expected didn't come", zap.Error(err))
 	}
 }
 
-// bringing fetches those of some commits that the mirror doesn't have; empty ones count for
-// nothing. Some branches moved from other commits.
-func (p *mirrorPrograms) bringing(heads map[string]string, commits, moved []string) func(context.Context, smarthttp.Credentials) error {
+// listMissing are those of some commits that the mirror doesn't have, each once; empty ones count
+// for nothing.
+func (p *mirrorPrograms) listMissing(commits []string) (missing []string, err error) {
+	for _, sha := range commits {
+		if sha == "" || slices.Contains(missing, sha) {
+			continue
+		}
+		switch _, err := p.findObject(sha); {
+		case errors.Is(err, errMissing):
+			missing = append(missing, sha)
+		case err != nil:
+			return nil, err
+		}
+	}
+	return missing, nil
+}
+
+// bringing has commits sent, and stores them.
+func (p *mirrorPrograms) bringing(wants, haves []string) func(context.Context, smarthttp.Credentials) error {
 	return func(ctx context.Context, who smarthttp.Credentials) error {
-		var wants []string
-		for _, sha := range commits {
-			if sha == "" || slices.Contains(wants, sha) {
-				continue
-			}
-			switch _, err := p.findObject(sha); {
-			case errors.Is(err, errMissing):
-				wants = append(wants, sha)
-			case err != nil:
-				return fmt.Errorf("%w: %w", errLeaveToPrograms, err)
-			}
-		}
-		switch {
-		case len(wants) == 0:
-			return nil
-		case len(wants) > maxSmartWants:
-			return errLeaveToPrograms
-		}
-		return p.smart.client.Pack(ctx, who, wants, p.listHaves(heads, moved), func(pack io.Reader) error { return p.unpack(ctx, pack) })
+		return p.smart.client.Pack(ctx, who, wants, haves, func(pack io.Reader) error { return p.unpack(ctx, pack) })
 	}
 }
 
@@ -249,14 +309,20 @@ func (p *mirrorPrograms) listHaves(heads map[string]string, moved []string) []st
 			haves = append(haves, sha)
 		}
 	}
+	isCommit := func(sha string) bool { // and no tag's object, or a blob
+		_, err := p.readCommit(sha)
+		return sha != "" && err == nil
+	}
 	for _, sha := range moved {
-		for i := 0; sha != "" && i < haveAncestors; i++ {
-			c, err := p.readCommit(sha)
-			if err != nil {
-				break // a tag's object, or a note's
-			}
+		if isCommit(sha) {
 			add(sha)
-			if len(c.Parents) == 0 {
+		}
+	}
+	for _, sha := range moved[:min(len(moved), maxAncestorsOf)] {
+		for i := 0; isCommit(sha) && i < haveAncestors; i++ {
+			add(sha)
+			c, err := p.readCommit(sha)
+			if err != nil || len(c.Parents) == 0 {
 				break
 			}
 			sha = c.Parents[0]
@@ -268,28 +334,16 @@ func (p *mirrorPrograms) listHaves(heads map[string]string, moved []string) []st
 	return haves
 }
 
-// unpack stores a pack as git fetch does: after the checks of its own that the mirror is
-// configured to have (transfer.fsckObjects), a small one as single files.
+// unpack stores a pack as git fetch does, after the checks that the mirror is configured to have
+// (transfer.fsckObjects).
 func (p *mirrorPrograms) unpack(ctx context.Context, pack io.Reader) error {
-	in := bufio.NewReaderSize(pack, 64<<10)
-	header, err := in.Peek(12)
-	if err != nil && err != io.EOF {
-		return err
-	}
-	if len(header) < 12 || !bytes.HasPrefix(header, []byte("PACK")) {
-		return fmt.Errorf("%w: what it sends is no pack", smarthttp.ErrNotSpoken)
-	}
-	args := []string{"index-pack", "--stdin", "--fix-thin", strictCheck}
-	if binary.BigEndian.Uint32(header[8:]) < unpackLimit {
-		args = []string{"unpack-objects", "-q", strictCheck}
-	}
-	c := p.gitCommand(args...)
+	c := p.gitCommand("index-pack", "--stdin", "--fix-thin", strictCheck)
 	c.MaxStdout = 0 // piped
 	git, err := proc.Start(ctx, c)
 	if err != nil {
 		return err
 	}
-	received := &readError{r: in}
+	received := &readError{r: bufio.NewReaderSize(pack, 64<<10)}
 	_, err = io.Copy(git.Stdin, received)
 	if received.err != nil { // before the program's words about what it then misses
 		git.End()
@@ -313,6 +367,21 @@ func (e *readError) Read(b []byte) (int, error) {
 		e.err = err
 	}
 	return n, err
+}
+
+// checkConnected says whether all is there that commits are made of, as git fetch does before it
+// moves a ref: that a commit is there doesn't say it, after a crash for example.
+func (p *mirrorPrograms) checkConnected(ctx context.Context, commits []string) error {
+	c := p.gitCommand("rev-list", "--objects", "--stdin", "--not", "--all", "--quiet")
+	var wanted bytes.Buffer
+	for _, sha := range commits {
+		if sha != "" {
+			wanted.WriteString(sha + "\n")
+		}
+	}
+	c.Stdin = wanted.Bytes()
+	_, err := p.runGit(ctx, c)
+	return err
 }
 
 // moveRefs moves all refs or none.
@@ -367,8 +436,10 @@ func (p *mirrorPrograms) closePrograms() {
 // leftToPrograms notes, where git's programs have done what the protocol's own client couldn't,
 // that they are to do it from now on.
 func (p *mirrorPrograms) leftToPrograms(why error) {
-	if errors.Is(why, smarthttp.ErrNotSpoken) {
-		p.smart.unusable.Store(true)
-		p.log.Info("the remote doesn't speak version 2 of Git's protocol as expected; git's programs talk to it, with more requests", zap.Error(why))
+	var refused *smarthttp.RefusedError
+	if errors.Is(why, smarthttp.ErrNotSpoken) || errors.Is(why, smarthttp.ErrTooLarge) || errors.As(why, &refused) {
+		until := p.opts.Now().Add(unusableFor)
+		p.smart.unusableUntil.Store(&until)
+		p.log.Info("the remote doesn't speak version 2 of Git's protocol as expected; for an hour git's programs talk to it, with more requests", zap.Error(why))
 	}
 }

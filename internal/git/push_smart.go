@@ -16,13 +16,18 @@ const maxSmartPack = 1 << 20
 // pushSmart pushes with one request. Where it was rejected the reason is given, as explainRejection
 // takes it.
 func (p *mirrorPrograms) pushSmart(ctx context.Context, op string, s PushSpec, heads map[string]string) (*smarthttp.RejectedError, error) {
-	if p.smart.client == nil || p.smart.unusable.Load() {
+	if !p.smart.isUsable(p.opts.Now()) {
 		return nil, errLeaveToPrograms
 	}
-	if s.New != "" && heads[s.Branch] == s.New { // it was pushed before, it seems: asking costs less
+	// A removal is done by the host whatever the branch is at, where it doesn't know the commit that
+	// it should be at. And what was pushed before, as it seems, costs less to look up.
+	if s.New == "" || heads[s.Branch] == s.New {
 		now, err := p.listHeadsSmart(ctx, op, []string{s.Branch})
-		if err != nil || now[s.Branch] == s.New {
+		switch {
+		case err != nil, now[s.Branch] == s.New:
 			return nil, err
+		case now[s.Branch] != s.Old:
+			return nil, leaseLostError(op, now[s.Branch], s.Old)
 		}
 	}
 	var pack []byte
@@ -37,6 +42,7 @@ func (p *mirrorPrograms) pushSmart(ctx context.Context, op string, s PushSpec, h
 		rejected = nil
 		err := p.smart.client.Push(ctx, who, smarthttp.Update{Ref: headsPrefix + s.Branch, Old: s.Old, New: s.New}, pack)
 		if errors.As(err, &rejected) {
+			rejected.Reason, rejected.Messages = redactCredentials(rejected.Reason, who), redactCredentials(rejected.Messages, who)
 			return nil
 		}
 		return err

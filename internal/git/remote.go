@@ -97,10 +97,15 @@ func (p *mirrorPrograms) addCredentials(ctx context.Context, c *proc.Command) (s
 	if err != nil || user == "" && password == "" {
 		return nil, err
 	}
-	basic := base64.StdEncoding.EncodeToString([]byte(user + ":" + password))
+	basic := basicCredentials(user, password)
 	key := "http." + p.remote.origin + ".extraHeader"
 	c.Env = append(c.Env, secretConfig(p.git, key, "Authorization: Basic "+basic)...)
 	return []string{password, basic}, nil
+}
+
+// basicCredentials are a user name and a password as Basic authentication sends them.
+func basicCredentials(user, password string) string {
+	return base64.StdEncoding.EncodeToString([]byte(user + ":" + password))
 }
 
 // credentials are those for the remote now; both empty: none.

@@ -94,7 +94,18 @@ func TestRequests(t *testing.T) {
 	if err := m.Push(ctx, PushSpec{Branch: "x", Old: w}); err != nil {
 		t.Fatal(err)
 	}
-	expect("a removal", receive)
+	expect("a removal", upload, receive)
+	if err := m.Push(ctx, PushSpec{Branch: "main", Old: w}); !errors.Is(err, ErrLeaseLost) || o.head("main") != two {
+		t.Errorf("a removal of what is elsewhere: %v", err)
+	}
+	expect("a removal of what is elsewhere", upload)
+	if err := m.Push(ctx, PushSpec{Branch: "x", Old: w}); err != nil {
+		t.Errorf("a removal of what is gone: %v", err)
+	}
+	expect("a removal of what is gone", upload)
+	if err := m.Push(ctx, PushSpec{Branch: "main"}); !errors.Is(err, ErrLeaseLost) || o.head("main") != two {
+		t.Errorf("a removal of what must not be there: %v", err)
+	}
 	if heads := git(t, o.bare, "for-each-ref", "--format=%(refname)", "refs/heads/x"); heads != "" {
 		t.Errorf("it is still there: %q", heads)
 	}
@@ -144,7 +155,7 @@ func TestSmartFetchOfMuch(t *testing.T) {
 	t.Parallel()
 	o, s, m := openSmart(t)
 	files := map[string]string{}
-	for i := range 2 * unpackLimit {
+	for i := range 300 {
 		files[fmt.Sprintf("d%d/f", i)] = fmt.Sprint(i)
 	}
 	sha := o.commit("main", "Much", files)
@@ -185,6 +196,8 @@ func TestSmartPushIsRejected(t *testing.T) {
 func TestLeftToPrograms(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]func(w http.ResponseWriter){
+		"nothing":      func(w http.ResponseWriter) { answerUpload(w, "") },
+		"refused":      func(w http.ResponseWriter) { answerUpload(w, pkt("ERR no such command\n")) },
 		"another type": func(w http.ResponseWriter) { fmt.Fprint(w, "<html>") },
 		"no lines":     func(w http.ResponseWriter) { answerUpload(w, "hello, I am no pkt-line") },
 		"another line": func(w http.ResponseWriter) { answerUpload(w, "0009hello0000") },
@@ -236,3 +249,82 @@ func answerUpload(w http.ResponseWriter, body string) {
 
 // pkt is a line of the protocol.
 func pkt(line string) string { return fmt.Sprintf("%04x%s", len(line)+4, line) }
+
+// TestPushOverWhatIsGone pushes a commit on one that the remote has thrown away since the last fetch.
+func TestPushOverWhatIsGone(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	o, _, m := openSmart(t)
+	side := o.commit("side", "Aside", map[string]string{"b": "1"})
+	mustFetch(t, m)
+	git(t, o.bare, "update-ref", "-d", "refs/heads/side")
+	git(t, o.bare, "gc", "--quiet", "--prune=now")
+	w := must(m.Write(ctx, CommitSpec{Parents: []string{side}, Base: side, When: when, Message: "On it", Files: []FileWrite{{Path: "b", Content: []byte("2")}}}))
+	if err := m.Push(ctx, PushSpec{Branch: "x", New: w}); err != nil || o.head("x") != w {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestFetchOfHalfOfIt: that a commit is there, as after a crash, doesn't say that what it is made of
+// is too.
+func TestFetchOfHalfOfIt(t *testing.T) {
+	t.Parallel()
+	o, _, m := openSmart(t)
+	sha := o.commit("main", "Two", map[string]string{"d/a": "2"})
+	raw := filepath.Join(t.TempDir(), "commit")
+	if err := os.WriteFile(raw, []byte(git(t, o.bare, "cat-file", "commit", sha)+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if made := strings.TrimSpace(git(t, m.dir, "hash-object", "-t", "commit", "-w", raw)); made != sha {
+		t.Fatalf("made %s", made)
+	}
+	if changes := mustFetch(t, m); len(changes) != 1 || changes[0].New != sha {
+		t.Errorf("got %v", changes)
+	}
+	if data, err := m.Tree(sha).ReadFile("d/a"); string(data) != "2" {
+		t.Errorf("read %q, %v", data, err)
+	}
+}
+
+// TestPackBreaksOff leaves nothing of a pack that came in half, and git's programs fetch it.
+func TestPackBreaksOff(t *testing.T) {
+	t.Parallel()
+	o, s, _ := openSmart(t)
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body := new(bytes.Buffer)
+		_, _ = body.ReadFrom(r.Body)
+		if strings.Contains(body.String(), "git/liftlock") && strings.Contains(body.String(), "command=fetch") {
+			answerUpload(w, pkt("packfile\n")+pkt("\x01PACK\x00\x00\x00\x02\x00\x00\x00\x03\x97")+"0000")
+			return
+		}
+		r.Body = readCloser{body}
+		s.Config.Handler.ServeHTTP(w, r)
+	}))
+	defer front.Close()
+	m := open(t, Options{URL: front.URL + "/acme/fleet.git", Credentials: staticCredentials(testUser, testPassword)})
+	mustFetch(t, m)
+	sha := o.commit("main", "Two", map[string]string{"a": "2"})
+	m.Expect("main", sha)
+	if changes := mustFetch(t, m); len(changes) != 1 || changes[0].New != sha {
+		t.Errorf("got %v", changes)
+	}
+	if left, _ := filepath.Glob(filepath.Join(m.dir, "objects", "pack", "tmp_*")); len(left) > 0 {
+		t.Errorf("it left %q", left)
+	}
+}
+
+// TestSecretsThatAHostRepeats: what a hook says of a push shows no credentials.
+func TestSecretsThatAHostRepeats(t *testing.T) {
+	t.Parallel()
+	o, _, m := openSmart(t)
+	if err := os.WriteFile(filepath.Join(o.bare, "hooks", "pre-receive"), []byte("#!/bin/sh\necho you came with "+testPassword+" >&2\nexit 1\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	head, _, err := m.Head(t.Context(), "main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Push(t.Context(), PushSpec{Branch: "x", New: head}); !errors.Is(err, ErrRejected) || strings.Contains(err.Error(), testPassword) || !strings.Contains(err.Error(), "you came with ***") {
+		t.Errorf("got %v", err)
+	}
+}

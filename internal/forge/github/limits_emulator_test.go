@@ -53,7 +53,7 @@ func TestSecondaryLimits(t *testing.T) {
 			must(err)
 			base, err := parseBase("")
 			must(err)
-			client , _ := transport.New(transport.Options{Base: base, Authorization: "Bearer linus-token", HTTPClient: &http.Client{Transport: publicGitHub(em.URL())}, Limits: limitsOf(base, false), Now: clock})
+			client, _ := transport.New(transport.Options{Base: base, Authorization: "Bearer linus-token", HTTPClient: &http.Client{Transport: publicGitHub(em.URL())}, Limits: limitsOf(base, false), Now: clock})
 
 			// send makes a call until the forge has taken it.
 			send := func(p forge.Priority, method, path, body string) {

@@ -180,7 +180,7 @@ func reserve(p forge.Priority) int {
 
 // MayCall says why a call of an endpoint can't be made now, in the error that a driver gives of
 // the call itself (ErrRateLimited); nil: it can, as far as is known. It makes none, and takes
-// nothing out of the budget.
+// nothing out of the budget; who may not is given a turn.
 func (b *Budget) MayCall(ctx context.Context, op, endpoint string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"os"
 	"strings"
@@ -29,8 +30,17 @@ const (
 	// maxAnswer bounds everything but a pack: a repository with 200,000 refs has less.
 	maxAnswer = 64 << 20
 
-	// idleConnectionFor is less than what the usual proxies keep one for.
+	// idleConnectionFor is less than most hosts and proxies keep one for.
 	idleConnectionFor = 50 * time.Second
+
+	// A connection that several calls share is asked for a sign of life where none has come for so
+	// long: behind a proxy that failed over it would be silent until the system gives up.
+	pingAfter   = 15 * time.Second
+	pingTimeout = 15 * time.Second
+
+	// maxRest bounds what is read of an answer's rest, so that its connection can be used again.
+	maxRest = 64 << 10
+	restFor = time.Second
 )
 
 var (
@@ -77,6 +87,7 @@ type Client struct {
 func New(o Options) (*Client, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone() // with the environment's proxies
 	transport.IdleConnTimeout = idleConnectionFor
+	transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout}
 	if o.CAFile != "" {
 		pem, err := os.ReadFile(o.CAFile)
 		if err != nil {
@@ -110,7 +121,10 @@ func (c *Client) post(ctx context.Context, service string, who Credentials, vers
 	req.Header.Set("User-Agent", agent)
 	if version2 {
 		req.Header.Set("Git-Protocol", "version=2")
+		req.Header["Idempotency-Key"] = nil // it reads: net/http may send it again where a kept connection was just closed
 	}
+	send := req.Body
+	req.Body = readCloser{answer.watched(send), send}
 	if who != (Credentials{}) {
 		req.SetBasicAuth(who.User, who.Password)
 	}
@@ -123,13 +137,27 @@ func (c *Client) post(ctx context.Context, service string, who Credentials, vers
 	switch {
 	case resp.StatusCode != http.StatusOK:
 		err = &StatusError{resp.StatusCode}
-	case resp.Header.Get("Content-Type") != "application/x-"+service+"-result":
+	case mediaType(resp) != "application/x-"+service+"-result":
 		err = fmt.Errorf("%w: it is %q", ErrNotSpoken, clip(resp.Header.Get("Content-Type")))
 	default:
 		return answer, nil
 	}
 	answer.Close()
 	return nil, err
+}
+
+type readCloser struct {
+	io.Reader
+	io.Closer
+}
+
+// mediaType is an answer's content type without parameters.
+func mediaType(resp *http.Response) string {
+	kind, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if err != nil {
+		return ""
+	}
+	return kind
 }
 
 // watchedAnswer is an answer's body that breaks off where nothing comes for too long.
@@ -150,9 +178,25 @@ func (a *watchedAnswer) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// Close reads what little is left, which is the end: without it the connection would be closed.
 func (a *watchedAnswer) Close() error {
 	defer a.end()
+	a.watch.Reset(restFor)
+	_, _ = io.CopyN(io.Discard, a.body, maxRest)
 	return a.body.Close()
+}
+
+// watched is what is sent: the patience begins anew with each piece.
+func (a *watchedAnswer) watched(r io.Reader) io.Reader { return &watchedRequest{r, a} }
+
+type watchedRequest struct {
+	io.Reader
+	answer *watchedAnswer
+}
+
+func (w *watchedRequest) Read(p []byte) (int, error) {
+	w.answer.watch.Reset(w.answer.patience)
+	return w.Reader.Read(p)
 }
 
 func (a *watchedAnswer) end() {

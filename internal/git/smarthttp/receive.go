@@ -16,6 +16,9 @@ import (
 // noID stands for nothing where an id is due.
 const noID = "0000000000000000000000000000000000000000"
 
+// missingObjects is why a commit isn't taken whose history the server doesn't have whole.
+const missingObjects = "missing necessary objects"
+
 // maxMessages bounds what is kept of what a server says besides.
 const maxMessages = 8 << 10
 
@@ -27,7 +30,7 @@ type Update struct {
 
 // RejectedError is a push that the server took and didn't carry out.
 type RejectedError struct {
-	Unpack   bool   // what the pack brings can't be stored, whatever the ref
+	Unpack   bool   // what the pack brings can't be stored as it is, whatever the ref
 	Reason   string // the protocol's: "failed to update ref", "pre-receive hook declined"
 	Messages string // what its hooks said; empty: nothing
 }
@@ -68,7 +71,7 @@ func (c *Client) Push(ctx context.Context, who Credentials, u Update, pack []byt
 			continue
 		}
 		if s.Error() != nil {
-			return reject(false, s.Status)
+			return reject(s.Status == missingObjects, s.Status)
 		}
 		return nil
 	}

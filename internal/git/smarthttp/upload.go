@@ -66,6 +66,9 @@ func (c *Client) Refs(ctx context.Context, who Credentials, prefixes ...string) 
 			refs[name] = id
 		}
 	}
+	if limited.N == maxAnswer && lines.Err() == nil { // as whoever knows no version 2 answers
+		return nil, fmt.Errorf("%w: it is empty", ErrNotSpoken)
+	}
 	return nil, scanError(lines.Err(), limited)
 }
 
@@ -118,8 +121,10 @@ func scanError(err error, limited *io.LimitedReader) error {
 		return fmt.Errorf("%w: %w", ErrNotSpoken, err)
 	case err == nil:
 		return io.ErrUnexpectedEOF
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, errStalled), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
 	}
-	return err
+	return errors.New(clip(err.Error())) // it may repeat what the server sent
 }
 
 func hasPrefix(name string, prefixes []string) bool {
