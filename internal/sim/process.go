@@ -132,7 +132,7 @@ func (sim *Simulation) step(p *process) {
 			return
 		}
 		hasUpdate := slices.ContainsFunc(sim.processes, func(p *process) bool { return !p.dead && p.hasUpdate })
-		sim.mayBeDue = sim.mayBeDue && (ran || err != nil || hasUpdate)
+		sim.mayBeDue = hasUpdate || sim.mayBeDue && (ran || err != nil) // what was heard while none was idle, too
 	})
 }
 
