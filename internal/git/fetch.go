@@ -96,6 +96,7 @@ func (m *Mirror) restoreHeads(ctx context.Context, before map[string]string) err
 	return e
 }
 
+// diffHeads is what leads from some branches, or refs by their full names, to others, sorted.
 func diffHeads(before, after map[string]string) []RefChange {
 	var out []RefChange
 	for branch, sha := range after {

@@ -55,12 +55,33 @@ func (p *mirrorPrograms) runFetch(ctx context.Context) error {
 }
 
 func (p *mirrorPrograms) restoreBranches(ctx context.Context, heads map[string]string) error {
-	var create bytes.Buffer
+	return p.moveRefs(ctx, diffHeads(nil, fullNames(heads)))
+}
+
+// fullNames are branches by the names of their refs.
+func fullNames(heads map[string]string) map[string]string {
+	refs := make(map[string]string, len(heads))
 	for branch, sha := range heads {
-		fmt.Fprintf(&create, "create %s%s %s\n", headsPrefix, branch, sha)
+		refs[headsPrefix+branch] = sha
+	}
+	return refs
+}
+
+// moveRefs moves refs, which are changed by their full names: all or none.
+func (p *mirrorPrograms) moveRefs(ctx context.Context, changes []RefChange) error {
+	var script bytes.Buffer
+	for _, c := range changes {
+		switch {
+		case c.New == "":
+			fmt.Fprintf(&script, "delete %s %s\n", c.Branch, c.Old)
+		case c.Old == "":
+			fmt.Fprintf(&script, "create %s %s\n", c.Branch, c.New)
+		default:
+			fmt.Fprintf(&script, "update %s %s %s\n", c.Branch, c.New, c.Old)
+		}
 	}
 	c := p.gitCommand("update-ref", "--stdin")
-	c.Stdin = create.Bytes()
+	c.Stdin = script.Bytes()
 	_, err := p.runGit(ctx, c)
 	return err
 }

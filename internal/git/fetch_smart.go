@@ -83,7 +83,9 @@ func (p *mirrorPrograms) fetchSmart(ctx context.Context, before, expected map[st
 			return nil, fmt.Errorf("%w: %w", errLeaveToPrograms, err)
 		}
 	}
-	changes := slices.Concat(refChanges(headsPrefix, before, heads), refChanges("", p.smart.notes, notes))
+	was := fullNames(before)
+	maps.Copy(was, p.smart.notes)
+	changes := diffHeads(was, remote) // by full names
 	if len(changes) == 0 {
 		return heads, nil
 	}
@@ -95,10 +97,10 @@ func (p *mirrorPrograms) fetchSmart(ctx context.Context, before, expected map[st
 }
 
 // follow brings what some refs are to be moved to, and moves them.
-func (p *mirrorPrograms) follow(ctx context.Context, op string, before map[string]string, changes []refChange) error {
+func (p *mirrorPrograms) follow(ctx context.Context, op string, before map[string]string, changes []RefChange) error {
 	var commits, moved []string
 	for _, c := range changes {
-		commits, moved = append(commits, c.to), append(moved, c.from)
+		commits, moved = append(commits, c.New), append(moved, c.Old)
 	}
 	wants, err := p.listMissing(commits)
 	switch {
@@ -118,24 +120,6 @@ func (p *mirrorPrograms) follow(ctx context.Context, op string, before map[strin
 		return fmt.Errorf("%w: %w", errLeaveToPrograms, err)
 	}
 	return nil
-}
-
-// refChange is a ref that is to move; empty: it isn't there.
-type refChange struct{ ref, from, to string }
-
-// refChanges are what leads from some refs to others.
-func refChanges(prefix string, from, to map[string]string) (changes []refChange) {
-	for _, name := range slices.Sorted(maps.Keys(from)) {
-		if _, stays := to[name]; !stays {
-			changes = append(changes, refChange{ref: prefix + name, from: from[name]})
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(to)) {
-		if from[name] != to[name] {
-			changes = append(changes, refChange{prefix + name, from[name], to[name]})
-		}
-	}
-	return changes
 }
 
 // bringExpected fetches what branches are expected to be at. Nothing comes of it where that isn't
@@ -255,25 +239,6 @@ func (p *mirrorPrograms) checkConnected(ctx context.Context, commits []string) e
 		}
 	}
 	c.Stdin = wanted.Bytes()
-	_, err := p.runGit(ctx, c)
-	return err
-}
-
-// moveRefs moves all refs or none.
-func (p *mirrorPrograms) moveRefs(ctx context.Context, changes []refChange) error {
-	var script bytes.Buffer
-	for _, c := range changes {
-		switch {
-		case c.to == "":
-			fmt.Fprintf(&script, "delete %s %s\n", c.ref, c.from)
-		case c.from == "":
-			fmt.Fprintf(&script, "create %s %s\n", c.ref, c.to)
-		default:
-			fmt.Fprintf(&script, "update %s %s %s\n", c.ref, c.to, c.from)
-		}
-	}
-	c := p.gitCommand("update-ref", "--stdin")
-	c.Stdin = script.Bytes()
 	_, err := p.runGit(ctx, c)
 	return err
 }

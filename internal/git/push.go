@@ -47,7 +47,7 @@ func (m *Mirror) Push(ctx context.Context, s PushSpec) error {
 	}
 	heads, err := m.allHeads(ctx)
 	if err != nil {
-		return err
+		m.engine.markDamaged() // the push needs none of them; the next fetch finds out
 	}
 	if err := m.engine.pushBranch(ctx, s, heads); err != nil {
 		return err

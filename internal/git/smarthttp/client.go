@@ -19,6 +19,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 const (
@@ -41,6 +43,8 @@ const (
 	// maxRest bounds what is read of an answer's rest, so that its connection can be used again.
 	maxRest = 64 << 10
 	restFor = time.Second
+
+	maxRepeated = 200 + len("…") // of a server's words
 )
 
 var (
@@ -213,10 +217,4 @@ func (a *watchedAnswer) explain(err error) error {
 }
 
 // clip bounds what a server says, for errors.
-func clip(s string) string {
-	const most = 200
-	if len(s) > most {
-		s = s[:most] + "…"
-	}
-	return strings.ToValidUTF8(s, "�")
-}
+func clip(s string) string { return wording.Clip(s, maxRepeated) }

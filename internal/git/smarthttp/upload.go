@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing/format/pktline"
@@ -62,7 +63,7 @@ func (c *Client) Refs(ctx context.Context, who Credentials, prefixes ...string) 
 		case id == "unborn":
 		case !ok || !isID(id) || !isRefName(name):
 			return nil, fmt.Errorf("%w: a line of refs is %q", ErrNotSpoken, clip(string(line)))
-		case hasPrefix(name, prefixes): // a prefix is a wish, which a server needn't heed
+		case slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) }): // a prefix is a wish, which a server needn't heed
 			refs[name] = id
 		}
 	}
@@ -125,15 +126,6 @@ func scanError(err error, limited *io.LimitedReader) error {
 		return err
 	}
 	return errors.New(clip(err.Error())) // it may repeat what the server sent
-}
-
-func hasPrefix(name string, prefixes []string) bool {
-	for _, p := range prefixes {
-		if strings.HasPrefix(name, p) {
-			return true
-		}
-	}
-	return false
 }
 
 // isID says that a text is an object's full id.
