@@ -99,6 +99,19 @@ func urgencyAfter(c store.Claim, now, next time.Time) store.Urgency {
 	return store.Normal
 }
 
+type urgencyKey struct{}
+
+// withUrgency says how urgent the run of a key is.
+func withUrgency(ctx context.Context, u store.Urgency) context.Context {
+	return context.WithValue(ctx, urgencyKey{}, u)
+}
+
+// urgencyOf is how urgent the run is that a context is of; Normal where it is of none.
+func urgencyOf(ctx context.Context) store.Urgency {
+	u, _ := ctx.Value(urgencyKey{}).(store.Urgency)
+	return u
+}
+
 // priorityOf is how soon the calls of a key's run are wanted, where what they are for doesn't
 // say otherwise. Pull requests' own runs are where commands are executed.
 func priorityOf(c store.Claim) forge.Priority {

@@ -218,7 +218,7 @@ func (e *Controller) runOf(ctx context.Context, r *Repository, k wake.Key) (time
 
 // AppChanged is told of every change that the watch reports, and wakes the units
 // that the Application belongs to: at once those that waited for it, where the last of what they
-// wait for has come to rest. A mere reconciliation only interests a unit that is being verified.
+// wait for has come to rest. A mere reconciliation only interests a unit that waits for it.
 func (e *Controller) AppChanged(a verification.App, deleted bool) {
 	e.opts.Gatherer.RecordApp(a, deleted)
 	id, name := applicationID{a.ArgoCD, a.Namespace, a.Name}, applicationName(a.ArgoCD, a.Name)

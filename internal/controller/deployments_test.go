@@ -113,6 +113,50 @@ func (w *fixture) setHealth(health string, components ...string) {
 	}
 }
 
+// TestADeploymentNeedsNoLook holds that a unit isn't looked at again because the forge was told of its
+// deployment, unless the forge refused it, takes it again, or turned out to have others.
+func TestADeploymentNeedsNoLook(t *testing.T) {
+	show := func(w *fixture, state promotion.DeploymentState) bool {
+		t.Helper()
+		s, err := w.opts.Gatherer.Snapshot(t.Context(), w.repo.Repository)
+		w.must(err)
+		ev, d, err := w.opts.Gatherer.Evaluate(t.Context(), s, w.unit("web"), false)
+		w.must(err)
+		landed := ev.Components[0].Env("qa").Landed.Value
+		needsLook, err := w.opts.Actor.Do(t.Context(), ev, d, promotion.Step{Component: -1, Action: promotion.SetDeployment{Environment: "qa", Commit: landed.Commit, At: landed.At, State: state, Pull: landed.Pull,
+			Members: []promotion.Member{{Component: "web"}}}})
+		w.must(err)
+		return needsLook
+	}
+	w := newEmulatedFixture(t, "  deployments: true\n", revertingQA, "web")
+	w.openOne("web", "2.0.0", "web")
+	w.settle("web", "it is merged", func() bool { return w.pulls()[0].Merged })
+	w.runRepository()
+	if show(w, promotion.DeploymentInProgress) || w.emulated.Calls()[createDeploymentRoute] != 1 {
+		t.Error("it is news that the first one was made, or it wasn't")
+	}
+	if show(w, promotion.DeploymentSuccess) {
+		t.Error("it is news that it was shown")
+	}
+	w.must(w.emulated.InjectFault(emulator.Fault{Method: "POST", Path: "/statuses$", Times: 1, Status: 403}))
+	if !show(w, promotion.DeploymentFailure) {
+		t.Error("it is no news that it was refused")
+	}
+	if !show(w, promotion.DeploymentFailure) || show(w, promotion.DeploymentSuccess) {
+		t.Error("it is no news that it is taken again, or it is every time")
+	}
+	w.must(w.opts.Store.DeleteState(t.Context(), facts.DeploymentsKey(w.unit("web"))))
+	if show(w, promotion.DeploymentInProgress) {
+		t.Error("it is news that it was found again")
+	}
+	w.release("3.0.0", "web")
+	w.settle("web", "the next is verified", func() bool { p := w.pulls(); return len(p) == 2 && p[1].Merged && w.isVerified("web") })
+	w.must(w.opts.Store.DeleteState(t.Context(), facts.DeploymentsKey(w.unit("web"))))
+	if !show(w, promotion.DeploymentSuccess) {
+		t.Error("it is no news that there is an earlier one to be retired")
+	}
+}
+
 // TestDeploymentsRefused holds that a forge that may not be told of deployments, or is down for
 // them, keeps nothing from being merged, verified and taken back, and is said where people look.
 func TestDeploymentsRefused(t *testing.T) {

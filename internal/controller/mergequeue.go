@@ -249,7 +249,7 @@ func (e *Controller) mergeEvaluated(ctx context.Context, r *Repository, ev *fact
 	if err != nil {
 		return err
 	}
-	err = e.opts.Actor.Do(ctx, ev, d, step)
+	_, err = e.opts.Actor.Do(ctx, ev, d, step)
 	switch {
 	case errors.Is(err, forge.ErrNotMergeable):
 		// The forge's own rules stand in the way: the next look says which.

@@ -30,15 +30,15 @@ func (e *Controller) performSteps(ctx context.Context, ev *facts.Evaluation, d *
 		case promotion.Merge:
 			err = e.enqueueMerge(ctx, ev.Unit, x.Revert)
 		case promotion.Refresh, promotion.Sync:
-			if err := e.opts.Actor.Do(ctx, ev, d, step); err != nil {
+			if _, err := e.opts.Actor.Do(ctx, ev, d, step); err != nil {
 				// The verdict waits and asks again; nothing else stands still for it.
 				e.opts.Log.Warn("Argo CD could not be asked", zap.Error(err))
 			}
 			continue
 		default:
-			if err = e.opts.Actor.Do(ctx, ev, d, step); err == nil {
-				acted = true
-			}
+			var needsLook bool
+			needsLook, err = e.opts.Actor.Do(ctx, ev, d, step)
+			acted = acted || needsLook
 		}
 		if err != nil && ctx.Err() != nil {
 			return acted, failed

@@ -269,6 +269,10 @@ func (e *Controller) runPull(ctx context.Context, r *Repository, number int) (ti
 	if err := e.ensureFresh(ctx, r); err != nil {
 		return time.Time{}, err
 	}
+	before, _, err := e.opts.Store.Pull(ctx, r.ID, number)
+	if err != nil {
+		return time.Time{}, err
+	}
 	pr, err := e.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, number)
 	if isGone(err) {
 		return time.Time{}, nil
@@ -305,10 +309,17 @@ func (e *Controller) runPull(ctx context.Context, r *Repository, number int) (ti
 	}
 	again = facts.Earliest(again, ends)
 	u, urgency := promotion.Unit{Repo: r.ID, Pipeline: ref.Pipeline, Component: ref.Component}, store.Urgent
-	if facts.IsLate(pr, e.opts.Clock.Now()) {
-		urgency = store.Background // its commands, if any, have said how urgent they are
+	isSwept := urgencyOf(ctx) == store.Background && before.State == string(pr.State) && before.Head == pr.Head
+	if isSwept || facts.IsLate(pr, e.opts.Clock.Now()) {
+		// Its commands, if any, have said how urgent they are; and a sweep has one look for all
+		// pull requests of a unit.
+		urgency = store.Background
 	}
-	if err := e.opts.Store.WakeAs(ctx, urgency, wake.ForUnit(u).String()); err != nil {
+	known, err := e.isMergeOnRecord(ctx, pr, &before)
+	if err == nil && !known {
+		err = e.opts.Store.WakeAs(ctx, urgency, wake.ForUnit(u).String())
+	}
+	if err != nil {
 		return time.Time{}, err
 	}
 	if pr.State != forge.Open {
@@ -317,6 +328,16 @@ func (e *Controller) runPull(ctx context.Context, r *Repository, number int) (ti
 		}
 	}
 	return again, e.reportOrphan(ctx, r, pr, u, ref.Environment)
+}
+
+// isMergeOnRecord says that a pull request of ours is on record as merged: whoever wrote that has its
+// unit look, and nothing but its comments is news any more. before is what the store had of it.
+func (e *Controller) isMergeOnRecord(ctx context.Context, pr *forge.PullRequest, before *store.Pull) (bool, error) {
+	if pr.State != forge.Merged || before.State != string(forge.Merged) || before.MergeCommit != pr.MergeCommit {
+		return false, nil
+	}
+	records, err := e.opts.Store.Promotions(ctx, store.PromotionFilter{Repo: before.Repo, Pull: pr.Number})
+	return len(records) > 0 && !slices.ContainsFunc(records, func(p store.Promotion) bool { return !facts.IsRecordOfMerge(&p) }), err
 }
 
 // reportOrphan says on an open pull request of ours that nothing looks after it any

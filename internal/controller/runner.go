@@ -144,7 +144,7 @@ func (e *Controller) runLeased(ctx context.Context, c store.Claim, keepLease fun
 	defer cancel(nil)
 	go keepLease(run, cancel, c)
 	began := e.opts.Clock.Now()
-	next, err := e.runKeySafely(forge.WithPriority(run, priorityOf(c)), c.Key)
+	next, err := e.runKeySafely(withUrgency(forge.WithPriority(run, priorityOf(c)), c.Urgency), c.Key)
 	if err != nil && run.Err() != nil && ctx.Err() == nil {
 		err = fmt.Errorf("%w (%w)", context.Cause(run), err)
 	}

@@ -217,7 +217,8 @@ func revertLimitEvents(c *facts.ComponentEvaluation, d *promotion.ComponentDecis
 }
 
 // addAwaited adds the Applications of those environments that wait for Argo CD, of which
-// every reconciliation is news, and all that are below targets.
+// every reconciliation is news, and all that are below targets. One in which nothing is found is
+// no news of a target of which only the health counts.
 func (e *Controller) addAwaited(awaited, children map[string]bool, c *facts.ComponentEvaluation, envs []promotion.EnvState) {
 	for i := range envs {
 		of := c.Unit.Envs[envs[i].Environment]
@@ -231,9 +232,15 @@ func (e *Controller) addAwaited(awaited, children map[string]bool, c *facts.Comp
 		if !waitsForArgoCD(&envs[i]) {
 			continue
 		}
-		targets = append(targets, of.Targets...)
 		for k := range targets {
 			awaited[applicationName(e.opts.Gatherer.ArgoCDOf(&targets[k]), targets[k].Name)] = true
+		}
+		for k := range of.Targets {
+			t := &of.Targets[k]
+			if v, judged := envs[i].Targets[e.opts.Gatherer.TargetLabel(of, t)]; judged && onlyHealthCounts(&envs[i], &v) {
+				continue
+			}
+			awaited[applicationName(e.opts.Gatherer.ArgoCDOf(t), t.Name)] = true
 		}
 	}
 }
@@ -249,6 +256,13 @@ func waitsForArgoCD(env *promotion.EnvState) bool {
 		}
 	}
 	return false
+}
+
+// onlyHealthCounts says of an environment's target that it runs the commit, that its health is known to
+// be about it, and that nothing but its health decides how it goes on. Of a degraded one it is read with
+// every comparison what is unwell, until its revert is open: that decides whether there is one.
+func onlyHealthCounts(env *promotion.EnvState, t *promotion.TargetView) bool {
+	return t.State == string(verification.Soaking) || t.State == string(verification.Degraded) && env.Revert != 0
 }
 
 // forgetUnit forgets a unit that the tracked branch no longer has.

@@ -3,6 +3,7 @@ package controller
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -108,6 +109,55 @@ func TestWhatWasDoneIsLookedAt(t *testing.T) {
 				t.Errorf("without its environment it is said %+v", all)
 			}
 		})
+	}
+}
+
+// TestWhichComparisonsWake holds of which Applications a unit waits for every comparison: while what
+// landed arrives, and not once it is only their health that counts.
+func TestWhichComparisonsWake(t *testing.T) {
+	w := newFixture(t, "", manualQA, "web")
+	number := w.openOne("web", "2.0.0", "web").Number
+	_, err := w.forge.MergePull(repoName, number, "grace", "merge")
+	w.must(err)
+	seen := map[string]bool{}
+	look := func() string {
+		t.Helper()
+		w.runRepository()
+		if err := w.run(wake.ForUnit(w.unit("web"))); err != nil && !isStale(err) {
+			t.Fatal(err)
+		}
+		row, _, err := w.opts.Store.Unit(t.Context(), wake.UnitName(w.unit("web")))
+		w.must(err)
+		var v facts.UnitView
+		w.must(json.Unmarshal(row.Data, &v))
+		for i := range v.Decision.Envs {
+			env := &v.Decision.Envs[i]
+			if env.Environment != "qa" || !waitsForArgoCD(env) {
+				continue
+			}
+			state := env.Targets["web-qa"].State
+			want := state != string(verification.Soaking) && (state != string(verification.Degraded) || env.Revert == 0)
+			if got := w.apps.isAwaiting(wake.ForUnit(w.unit("web")), "hub/web-qa"); got != want {
+				t.Errorf("%s: it waits for comparisons: %v", state, got)
+			}
+			seen[state] = true
+			return state
+		}
+		return ""
+	}
+	for range 10 {
+		look()
+	}
+	w.setHealth("Degraded", "web")
+	for range 10 {
+		if look() == string(verification.Degraded) {
+			break
+		}
+	}
+	for _, state := range []verification.State{verification.Refreshing, verification.Soaking, verification.Degraded} {
+		if !seen[string(state)] {
+			t.Errorf("it was never %s; it was %v", state, slices.Sorted(maps.Keys(seen)))
+		}
 	}
 }
 

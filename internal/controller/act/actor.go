@@ -81,37 +81,41 @@ func New(o Options) *Actor {
 // again. It is not a failure.
 var ErrStale = errors.New("the world moved; looking again")
 
-// Do performs one step of a decision. ErrStale: nothing (more) was done.
-func (a *Actor) Do(ctx context.Context, ev *facts.Evaluation, d *promotion.Decision, step promotion.Step) error {
+// Do performs one step of a decision. needsLook says that it changed what is judged; ErrStale: nothing
+// (more) was done.
+func (a *Actor) Do(ctx context.Context, ev *facts.Evaluation, d *promotion.Decision, step promotion.Step) (needsLook bool, err error) {
+	needsLook = true
 	u, do := ev.Unit, func() error { return fmt.Errorf("no way to do %T", step.Action) }
 	if x, ok := step.Action.(promotion.PullAction); ok {
 		s, err := actionSubject(ev, d, x)
 		if err != nil {
-			return err
+			return false, err
 		}
 		u, do = s.unit(), func() error { return a.doPullAction(ctx, &s, x) }
 	} else if x, ok := step.Action.(promotion.SetDeployment); ok {
-		do = func() error { return a.setDeployment(ctx, ev, x) }
+		do = func() error {
+			needsLook, err = a.setDeployment(ctx, ev, x)
+			return err
+		}
 	} else if step.Component >= 0 {
 		c := ev.Components[step.Component]
 		u, do = c.Facts.Unit, func() error { return a.doComponentAction(ctx, c, step.Action) }
 	}
 	text := step.Action.Describe()
 	a.opts.Log.Info(text, unitFields(u)...)
-	err := do()
-	switch {
+	switch err = do(); {
 	case err == nil:
-		return nil
+		return needsLook, nil
 	case errors.Is(err, git.ErrLeaseLost):
 		// The mirror is behind: without a fetch the next look would see the same.
 		if _, ferr := ev.Snapshot.Repo.Mirror.Fetch(ctx); ferr != nil {
-			return fmt.Errorf("%s: %w; and the fetch after it: %w", text, err, ferr)
+			return false, fmt.Errorf("%s: %w; and the fetch after it: %w", text, err, ferr)
 		}
-		return fmt.Errorf("%s: %w (%v)", text, ErrStale, err)
+		return false, fmt.Errorf("%s: %w (%v)", text, ErrStale, err)
 	case errors.Is(err, forge.ErrConflict):
-		return fmt.Errorf("%s: %w (%v)", text, ErrStale, err)
+		return false, fmt.Errorf("%s: %w (%v)", text, ErrStale, err)
 	}
-	return fmt.Errorf("%s: %w", text, err)
+	return false, fmt.Errorf("%s: %w", text, err)
 }
 
 // actionSubject is what an action on a pull request is done to.

@@ -234,7 +234,7 @@ func TestNoWay(t *testing.T) {
 		{-1, promotion.FactRequest{What: "compose", Environment: "qa"}, "no way to do promotion.FactRequest"},
 		{-1, otherPullAction{promotion.Close{Environment: "qa", Pull: n}}, "no way to do act.otherPullAction"},
 	} {
-		err := w.actor.Do(w.ctx(), ev, d, promotion.Step{Component: c.component, Action: c.action})
+		err := w.doStep(ev, d, promotion.Step{Component: c.component, Action: c.action})
 		if err == nil || errors.Is(err, ErrStale) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%T ended with %v", c.action, err)
 		}

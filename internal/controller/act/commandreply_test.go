@@ -77,7 +77,7 @@ func TestFinishCommand(t *testing.T) {
 		id := w.command(w.names[0], "promote", source)
 		ev, d := w.evaluate()
 		finish := func(a promotion.FinishCommand) error {
-			return w.actor.Do(w.ctx(), ev, d, promotion.Step{Component: 0, Action: a})
+			return w.doStep(ev, d, promotion.Step{Component: 0, Action: a})
 		}
 		outcome := "it can't move"
 		if w.batch {

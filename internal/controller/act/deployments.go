@@ -24,20 +24,24 @@ type Refusal struct {
 // setDeployment shows how what landed in an environment stands, and writes down that it did.
 // After a death in between, the deployment is found again on the forge by what it is of, and
 // its state is said twice. What the forge refuses for good is written down too, so that it is
-// tried rarely, and fails nothing.
-func (a *Actor) setDeployment(ctx context.Context, ev *facts.Evaluation, x promotion.SetDeployment) error {
+// tried rarely, and fails nothing. needsLook says that there is more to show because
+// of it, or that what people are told of it changes.
+func (a *Actor) setDeployment(ctx context.Context, ev *facts.Evaluation, x promotion.SetDeployment) (needsLook bool, err error) {
 	r := ev.Snapshot.Repo
 	stored, err := facts.ReadDeployments(ctx, a.opts.Store, ev.Unit)
 	if err != nil {
-		return err
+		return false, err
 	}
+	others := len(stored[x.Environment])
 	known, _ := stored.Find(x.Environment, x.Commit)
+	needsLook = known.Refused != ""
 	known.Commit, known.At, known.Refused, known.RefusedAt = x.Commit, x.At, "", time.Time{}
 	if known.ID == 0 {
 		if known.ID, err = a.ensureDeployment(ctx, ev, x, &stored); err != nil && !isRefusal(err) {
-			return err
+			return false, err
 		}
 	}
+	needsLook = needsLook || len(stored[x.Environment]) > others
 	if err == nil {
 		err = a.putDeploymentState(ctx, r, known, x, a.pageURL(ev.Unit, ev.IsBatch()))
 	}
@@ -49,21 +53,22 @@ func (a *Actor) setDeployment(ctx context.Context, ev *facts.Evaluation, x promo
 		known.State = x.State
 		a.refusals.Delete(r.ID)
 	case isRefusal(err):
+		needsLook = true
 		known.Refused, known.RefusedAt = wording.ClipLine(refusalWords(err), maxRefusalText), a.opts.Now()
 		if _, again := a.refusals.Swap(r.ID, Refusal{Reason: known.Refused, Since: known.RefusedAt}); !again {
 			a.opts.Log.Warn("the forge takes no deployments", zap.String("repository", r.ID), zap.String("environment", x.Environment), zap.String("reason", known.Refused))
 		}
 	default:
-		return err
+		return false, err
 	}
 	stored.Put(x.Environment, known, func(commit string) bool {
 		return ev.MayHaveLanded(x.Environment, func(l *promotion.Landed) bool { return l.Commit == commit })
 	})
 	raw, err := stored.Marshal()
 	if err != nil {
-		return err
+		return false, err
 	}
-	return a.opts.Store.PutState(ctx, facts.DeploymentsKey(ev.Unit), raw)
+	return needsLook, a.opts.Store.PutState(ctx, facts.DeploymentsKey(ev.Unit), raw)
 }
 
 // maxRefusalText bounds the forge's words.

@@ -250,7 +250,12 @@ func (w *fixture) do(ev *facts.Evaluation, d *promotion.Decision, a promotion.Ac
 	if _, pull := a.(promotion.PullAction); pull {
 		component = -1
 	}
-	return w.actor.Do(w.ctx(), ev, d, promotion.Step{Component: component, Action: a})
+	return w.doStep(ev, d, promotion.Step{Component: component, Action: a})
+}
+
+func (w *fixture) doStep(ev *facts.Evaluation, d *promotion.Decision, s promotion.Step) error {
+	_, err := w.actor.Do(w.ctx(), ev, d, s)
+	return err
 }
 
 // decided is the first action of a kind in a decision.
@@ -278,7 +283,7 @@ func (w *fixture) recordArrivals(env string, record func(*promotion.Env) promoti
 	w.t.Helper()
 	ev, d := w.evaluate()
 	for i, c := range ev.Components {
-		w.must(w.actor.Do(w.ctx(), ev, d, promotion.Step{Component: i, Action: record(c.Env(env))}))
+		w.must(w.doStep(ev, d, promotion.Step{Component: i, Action: record(c.Env(env))}))
 	}
 }
 

@@ -156,6 +156,11 @@ func (o *pullGatherer) RefreshPullRequests(ctx context.Context, r *Repository) e
 		if known != nil && pr.Head == known.PR.Head {
 			pr.Pipeline = known.PR.Pipeline // no list tells
 		}
+		if known != nil && known.PR.State == forge.Merged && known.PR.MergeCommit != pr.MergeCommit {
+			// Its own run sees no difference any more.
+			ref, _ := promotion.ParseBranch(pr.Branch)
+			wakes = append(wakes, wake.ForUnit(promotion.Unit{Repo: r.ID, Pipeline: ref.Pipeline, Component: ref.Component}).String())
+		}
 		rows = append(rows, o.pullRow(r, pr, known, known != nil && known.Read))
 		changed = append(changed, &prs[i])
 	}

@@ -39,6 +39,11 @@ const (
 	recordSuperseded = "superseded"
 )
 
+// IsRecordOfMerge says that a record is of a pull request that was merged, whatever became of it since.
+func IsRecordOfMerge(p *store.Promotion) bool {
+	return p.State != promotion.Opened && p.State != promotion.Closed && p.State != recordSuperseded
+}
+
 // Records are the records of our pull requests, and the events of their lives,
 // that the store doesn't have as the forge has them: a process may have died
 // between a write to the forge and its record, people merge and close, and the

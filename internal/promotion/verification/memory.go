@@ -5,12 +5,13 @@ import (
 	"time"
 )
 
-// Requests to Argo CD are repeated while nothing happens, first soon (its times
-// have a granularity of a second, so a refresh may not show in reconciledAt),
-// then rarely.
+// Requests to Argo CD are repeated while nothing happens, first soon, then rarely. A comparison takes it
+// some seconds, and its end is heard of; but its times have a granularity of a second, so it may not show
+// in reconciledAt.
 const (
-	firstRepeat = 2 * time.Second
-	lastRepeat  = 30 * time.Second
+	firstRepeat     = 2 * time.Second
+	firstUnnotified = 5 * time.Second // after a request for a comparison of which no end was heard
+	lastRepeat      = 30 * time.Second
 )
 
 // unreachableRecheck is when to look again while Argo CD can't be asked.
@@ -125,7 +126,11 @@ func (j *judgement) requestRefresh(v *Verdict) {
 	if j.NoRefresh {
 		return
 	}
-	request, next := scheduleRequest(&j.mem.RefreshRequestedAt, &j.mem.RefreshRequests, j.now, j.app.RefreshPending)
+	first := firstUnnotified
+	if !j.app.RefreshedAt.IsZero() && j.app.RefreshedAt.Equal(j.app.ReconciledAt) {
+		first = firstRepeat // what is seen is what was asked for
+	}
+	request, next := scheduleRequest(&j.mem.RefreshRequestedAt, &j.mem.RefreshRequests, first, j.now, j.app.RefreshPending)
 	v.Refresh = request
 	v.lowerNext(next)
 }
@@ -139,7 +144,7 @@ func (j *judgement) requestSync(v *Verdict) {
 	if a.Pending || inProgress(a) || !j.awaitsRetriedSync() && (!j.isTriggered() || isSynced) {
 		return
 	}
-	request, next := scheduleRequest(&j.mem.SyncRequestedAt, &j.mem.SyncRequests, j.now, false)
+	request, next := scheduleRequest(&j.mem.SyncRequestedAt, &j.mem.SyncRequests, firstRepeat, j.now, false)
 	v.Sync = request
 	v.lowerNext(next)
 }
@@ -149,10 +154,10 @@ func (j *judgement) isTriggered() bool {
 	return j.Trigger && j.e.Unmarked == "" && !j.app.AutoSync && !j.usesRollingSync()
 }
 
-// scheduleRequest decides whether to request again: not while the last request is
-// still pending.
-func scheduleRequest(requestedAt *time.Time, requests *int, now time.Time, pending bool) (request bool, next time.Time) {
-	wait := func() time.Duration { return min(firstRepeat<<max(min(*requests, 5)-1, 0), lastRepeat) }
+// scheduleRequest decides whether to request again: for the first time after a while that is given, and
+// not while the last request is still pending.
+func scheduleRequest(requestedAt *time.Time, requests *int, first time.Duration, now time.Time, pending bool) (request bool, next time.Time) {
+	wait := func() time.Duration { return min(first<<max(min(*requests, 5)-1, 0), lastRepeat) }
 	due := requestedAt.Add(wait())
 	switch {
 	case pending:

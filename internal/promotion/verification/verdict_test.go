@@ -374,11 +374,12 @@ func TestVerification(t *testing.T) {
 			if v := s.judgeAt(0, Refreshing, ""); !v.Refresh {
 				s.t.Error("want a refresh")
 			}
-			s.wantNext(2 * second)
+			s.wantNext(5 * second)
 			s.app.RefreshPending = true
 			s.judgeAt(100*time.Millisecond, Refreshing, "")
 			s.app.RefreshPending = false
 			s.judgeAt(200*time.Millisecond, Refreshing, "")
+			s.wantNext(2 * second) // that it ended was heard
 			if v := s.judgeAt(2*second, Refreshing, ""); !v.Refresh {
 				s.t.Error("want it again")
 			}
