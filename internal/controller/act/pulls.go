@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
+	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
@@ -339,6 +341,10 @@ func (a *Actor) ensureOpen(ctx context.Context, r *facts.Repository, number int,
 	return pr, nil
 }
 
+// lastWordsDelay is when the comments of a pull request that is about to be closed are read once more: by
+// then it is.
+const lastWordsDelay = time.Minute
+
 // closePull closes one of ours: first the mark that it is no veto, then the word to
 // its readers, then the state.
 func (a *Actor) closePull(ctx context.Context, s *subject, x promotion.Close) error {
@@ -350,6 +356,13 @@ func (a *Actor) closePull(ctx context.Context, s *subject, x promotion.Close) er
 		return err
 	}
 	if _, err := a.putComment(ctx, r, x.Pull, commentText{body: prtext.ClosedComment(a.newTextInput(s, x.Revert), x.Why), last: true}); err != nil {
+		return err
+	}
+	// A command in it may be about more than the pull request, and its webhook lost: when it is closed,
+	// its comments are read once more.
+	if err := a.opts.Store.Tx(ctx, "lastWords", func(tx *store.Tx) error {
+		return tx.WakeAt(ctx, a.opts.Now().Add(lastWordsDelay), wake.ForPull(r.ID, x.Pull).String())
+	}); err != nil {
 		return err
 	}
 	closed := forge.Closed

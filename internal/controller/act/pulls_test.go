@@ -13,9 +13,11 @@ import (
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/faulttest"
+	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store"
 )
 
 // file is a file of a commit.
@@ -495,6 +497,13 @@ func TestClosePull(t *testing.T) {
 
 		w.must(w.do(ev, d, shut))
 		w.compare("state", pr.State, forge.Closed)
+		for _, after := range []time.Duration{0, lastWordsDelay} {
+			w.now = w.now.Add(after)
+			claims, err := w.store.Claim(w.ctx(), "others", 1000)
+			w.must(err)
+			isDue := slices.ContainsFunc(claims, func(c store.Claim) bool { return c.Key == wake.ForPull(w.repo.ID, n).String() })
+			w.compare(fmt.Sprintf("its comments are read after %s", after), isDue, after > 0)
+		}
 		if !slices.Contains(w.forge.closed[n], promotion.LabelSuperseded) {
 			w.t.Errorf("it was closed with the labels %q: a veto", w.forge.closed[n])
 		}
@@ -559,7 +568,7 @@ func (w *fixture) requestRevert() (*facts.Evaluation, *promotion.Decision, promo
 	ev, d := w.evaluate()
 	for _, s := range d.Steps() {
 		if _, ok := s.Action.(promotion.BindCommand); ok {
-			w.must(w.actor.Do(w.ctx(), ev, d, s))
+			w.must(w.doStep(ev, d, s))
 		}
 	}
 	return ev, d, decided[promotion.OpenRevert](w, d)
