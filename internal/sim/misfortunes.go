@@ -51,7 +51,7 @@ func (sim *Simulation) forgeHead(r *rand.Rand) {
 		}
 		head := sim.head()
 		ident := sim.forge.Ident(bot)
-		sha, err := sim.remote.Write(sim.ctx, git.CommitSpec{Parents: []string{head}, Base: head, Files: []git.FileWrite{{Path: p.file(), Content: []byte(kustomization(c, tag))}}, Message: commit.Message, Author: &ident, Committer: &ident, When: sim.now})
+		sha, err := sim.remote.Write(sim.ctx, git.CommitSpec{Parents: []string{head}, Base: head, Files: []git.FileWrite{{Path: sim.scenario.file(p), Content: []byte(sim.scenario.overlayWith(c, tag))}}, Message: commit.Message, Author: &ident, Committer: &ident, When: sim.now})
 		sim.must(err)
 		if err != nil {
 			return

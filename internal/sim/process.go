@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"maps"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -101,14 +102,14 @@ func (p *process) build(ctx context.Context) error {
 		Mirror: mirror, URLs: []string{cloneURL}, BotLogin: bot, BotID: botID}
 	gatherer := facts.New(facts.Options{Store: p.store, Resolver: appset.New(appset.Options{Now: p.now}), MainArgoCD: "hub", Repos: []*facts.Repository{repo},
 		ArgoCDs: map[string]facts.ArgoCD{"hub": {Apps: p.view, Namespace: "argocd", NoRefresh: sim.scenario.noRefresh}}, Now: clock.Now, MaxAge: 2 * sweepInterval})
-	for _, s := range p.view.apps {
-		gatherer.RecordApp(s, false)
-	}
 	actor := act.New(act.Options{Store: p.store, Gatherer: gatherer, ArgoCDs: map[string]act.ArgoCD{"hub": p.view}, Now: clock.Now, Log: sim.log.Named(p.name), Owner: p.name, Console: "https://liftlock.example"})
 	p.controller = controller.New(controller.Options{Store: p.store, Gatherer: gatherer, Actor: actor, Clock: clock, Log: sim.log.Named(p.name), Owner: p.name, Metrics: runCounter{sim},
 		Repos: []*controller.Repository{{Repository: repo, PollInterval: 5 * time.Minute, SweepInterval: sweepInterval}}})
 	if p.receiver, err = webhooks.New(webhooks.GitHub, [][]byte{[]byte(webhookSecret)}, sim.budget); err != nil {
 		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.view.apps)) { // as a watch begins
+		p.controller.AppChanged(p.view.apps[name], false)
 	}
 	return p.controller.Start(ctx)
 }

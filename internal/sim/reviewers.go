@@ -151,7 +151,7 @@ func (sim *Simulation) mergeByHand(pr *forge.PullRequest, ref promotion.BranchRe
 // noteMergedByHand keeps what came by a merge that a person wanted.
 func (sim *Simulation) noteMergedByHand(pr *forge.PullRequest, ref promotion.BranchRef, before, landed string) {
 	sim.noteLandings(before, landed, false)
-	sim.noteUnwatched(landed, sim.now.Sub(pr.CreatedAt) < knownAfter)
+	sim.noteUnwatched(landed, sim.now.Sub(pr.CreatedAt)-sim.slowedSince(pr.CreatedAt) < knownAfter)
 	if ref.Revert {
 		for _, c := range sim.componentsOf(ref) {
 			if p := (target{c, ref.Environment}); sim.tagAt(before, p) != sim.tagAt(landed, p) && sim.isBack(p) {

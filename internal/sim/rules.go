@@ -67,7 +67,7 @@ func (sim *Simulation) judgeMerge(known insight, pr *forge.PullRequest, before, 
 	for _, c := range changed {
 		if !slices.ContainsFunc(sim.scenario.components, func(name string) bool {
 			p := target{name, ref.Environment}
-			return c.Path == p.file() && moved[p] && (name == ref.Component || ref.Component == promotion.BatchName)
+			return c.Path == sim.scenario.file(p) && moved[p] && (name == ref.Component || ref.Component == promotion.BatchName)
 		}) {
 			sim.broke(ruleUnmanaged, "the merge of %s changed %s", describePull(pr.Number, pr.Branch), c.Path)
 			return
@@ -103,8 +103,8 @@ const commandsActWithin = 15 * time.Minute
 func (sim *Simulation) judgePromotion(known insight, pr *forge.PullRequest, p target, before, after string) {
 	tag, env := sim.tagAt(after, p), sim.scenario.environment(p.env)
 	name := describePull(pr.Number, pr.Branch)
-	if want := kustomization(p.component, tag); sim.bytesAt(after, p) != want {
-		sim.broke(ruleUnmanaged, "the merge of %s left %q in %s", name, sim.bytesAt(after, p), p.file())
+	if want := sim.scenario.overlayWith(p.component, tag); sim.bytesAt(after, p) != want {
+		sim.broke(ruleUnmanaged, "the merge of %s left %q in %s", name, sim.bytesAt(after, p), sim.scenario.file(p))
 	}
 	now := deployment{p, tag}
 	allowed := sim.isLifted(p)
@@ -150,7 +150,7 @@ func (sim *Simulation) judgeRevert(known insight, pr *forge.PullRequest, p targe
 		return
 	}
 	if last.before != "" && sim.bytesAt(after, p) != sim.bytesAt(last.before, p) {
-		sim.broke(ruleBytes, "%s left %q in %s, before it was %q", name, sim.bytesAt(after, p), p.file(), sim.bytesAt(last.before, p))
+		sim.broke(ruleBytes, "%s left %q in %s, before it was %q", name, sim.bytesAt(after, p), sim.scenario.file(p), sim.bytesAt(last.before, p))
 	}
 	sim.truth.reverted[deployment{p, sim.tagAt(before, p)}] = sim.now
 	sim.result.Reverts++
@@ -209,7 +209,7 @@ func (sim *Simulation) judgeGates(pr *forge.PullRequest, ref promotion.BranchRef
 }
 
 func (sim *Simulation) bytesAt(commit string, p target) string {
-	data, err := sim.remote.Tree(commit).ReadFile(p.file())
+	data, err := sim.remote.Tree(commit).ReadFile(sim.scenario.file(p))
 	if err != nil {
 		return fmt.Sprintf("unreadable: %v", err)
 	}

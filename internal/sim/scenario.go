@@ -21,7 +21,6 @@ type target struct{ component, env string }
 
 func (p target) String() string  { return p.component + " in " + p.env }
 func (p target) folder() string  { return "apps/" + p.component + "/" + p.env }
-func (p target) file() string    { return p.folder() + "/kustomization.yaml" }
 func (p target) appName() string { return p.component + "-" + p.env }
 
 // environment is one step of a world's pipeline.
@@ -42,6 +41,7 @@ type scenario struct {
 	method       string
 	queues       bool // the forge merges by a merge queue
 	noRefresh    bool // Argo CD isn't sent to compare again (refresh: off)
+	plain        bool // overlays are plain manifests, of which a field is carried, and no kustomizations
 }
 
 const (
@@ -128,7 +128,7 @@ spec:
 `, "CLONE", cloneURL)}
 	files["argocd/shop.yaml"] = strings.ReplaceAll(files["argocd/shop.yaml"], "CLUSTER", clusterURL)
 	for _, p := range f.targets() {
-		files[p.file()] = kustomization(p.component, firstTag)
+		files[f.file(p)] = f.overlayWith(p.component, firstTag)
 		files[p.folder()+"/deployment.yaml"] = fmt.Sprintf(`apiVersion: apps/v1
 kind: Deployment
 metadata: {name: %[1]s}
@@ -145,11 +145,23 @@ spec:
 // firstTag is what runs everywhere at first.
 const firstTag = "1"
 
-func kustomization(component, tag string) string {
+// file is where a target's tag is.
+func (f *scenario) file(p target) string {
+	if f.plain {
+		return p.folder() + "/release.yaml"
+	}
+	return p.folder() + "/kustomization.yaml"
+}
+
+// overlayWith is a file with a tag.
+func (f *scenario) overlayWith(component, tag string) string {
+	if f.plain {
+		return fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s-release}\ndata:\n  newTag: %q\n", component, tag)
+	}
 	return fmt.Sprintf("resources: [deployment.yaml]\nimages:\n  - name: registry.example/%s\n    newTag: %q\n", component, tag)
 }
 
-// tagOf reads the tag of a kustomization; empty where there is none.
+// tagOf reads the tag of an overlay; empty where there is none.
 func tagOf(file string) string {
 	_, rest, ok := strings.Cut(file, "newTag: ")
 	if !ok {
@@ -165,6 +177,10 @@ func (f *scenario) pipelineFile() string {
 	if f.batch {
 		batch = "environment"
 	}
+	carry := `kustomizeImages: ["registry.example/*"]`
+	if f.plain {
+		carry = `yaml: {files: [release.yaml], paths: [data.newTag]}`
+	}
 	fmt.Fprintf(&b, `apiVersion: liftlock.dev/v1alpha1
 kind: Pipeline
 metadata: {name: %s}
@@ -172,13 +188,13 @@ spec:
   applicationSets: [{path: argocd/*.yaml}]
   component: '{{ index .path.segments 1 }}'
   environment: '{{ .path.basename }}'
-  carry: [{kustomizeImages: ["registry.example/*"]}]
+  carry: [{%s}]
   deployments: true
   batch: %s
   merge: {method: %s}
   limits: {mergesPerHour: 1000, revertsPer10Minutes: 10}
   environments:
-`, pipeline, batch, f.method)
+`, pipeline, carry, batch, f.method)
 	for i, e := range f.environments {
 		fmt.Fprintf(&b, "    - name: %s\n      verify: {arriveWithin: 10m, timeout: 3m, healthyFor: %v, watch: %v, debounce: 20s}\n", e.name, healthyFor, watchFor)
 		if i == 0 {

@@ -137,6 +137,7 @@ func (sim *Simulation) build() error {
 	shape := rand.New(rand.NewPCG(uint64(sim.Seed), 2))
 	sim.scenario, sim.faults = drawScenario(shape), drawFaults(shape)
 	sim.scenario.queues = rand.New(rand.NewPCG(uint64(sim.Seed), 5)).IntN(4) == 0
+	sim.scenario.plain = rand.New(rand.NewPCG(uint64(sim.Seed), 7)).IntN(2) == 0
 	sim.scenario.noRefresh = rand.New(rand.NewPCG(uint64(sim.Seed), 6)).IntN(6) == 0
 	sim.faults.leaveOut(sim.Without)
 	sim.skews = [][]time.Duration{{0}, {0}, {0, 2 * time.Second, -2 * time.Second}, {0, 30 * time.Second, -30 * time.Second}}[shape.IntN(4)]
@@ -273,10 +274,11 @@ func (sim *Simulation) drawSkew() time.Duration { return sim.skews[sim.chance.In
 
 // tagAt is the tag that a commit has in a target.
 func (sim *Simulation) tagAt(commit string, p target) string {
-	key := commit + p.file()
+	file := sim.scenario.file(p)
+	key := commit + file
 	tag, ok := sim.tags[key]
 	if !ok {
-		data, err := sim.remote.Tree(commit).ReadFile(p.file())
+		data, err := sim.remote.Tree(commit).ReadFile(file)
 		if err == nil {
 			tag = tagOf(string(data))
 		}

@@ -171,7 +171,7 @@ func (sim *Simulation) releaseOne(c string, r *rand.Rand, good bool) {
 	}
 	source := target{c, sim.scenario.environments[0].name}
 	sim.report("%s releases %s of %s%s", author, tag, c, sim.describeQuality(c, tag))
-	sim.commit(author, "Release "+c+" "+tag, map[string]string{source.file(): kustomization(c, tag)})
+	sim.commit(author, "Release "+c+" "+tag, map[string]string{sim.scenario.file(source): sim.scenario.overlayWith(c, tag)})
 }
 
 func (sim *Simulation) describeQuality(c, tag string) string {
@@ -389,7 +389,7 @@ func (sim *Simulation) hotfix(r *rand.Rand) {
 		return
 	}
 	sim.truth.excused[c] = "a person put a release into " + p.env
-	sim.commit(reviewer, "Hotfix "+c, map[string]string{p.file(): kustomization(c, tag)})
+	sim.commit(reviewer, "Hotfix "+c, map[string]string{sim.scenario.file(p): sim.scenario.overlayWith(c, tag)})
 }
 
 func (sim *Simulation) breakPipeline(r *rand.Rand) {
