@@ -99,7 +99,7 @@ func (sim *Simulation) judgeDegradations() {
 func (sim *Simulation) needsRevert(x *app) bool {
 	env, last := sim.scenario.environment(x.target.env), sim.lastLanding(x.target)
 	switch {
-	case sim.scenario.isSource(env.name), env.onDegraded == "hold", last.byPerson, !last.wasWell, last.tag != x.tag, sim.excuseOf(x.target.component) != "":
+	case sim.scenario.isSource(env.name), env.onDegraded == "hold", last.byPerson, last.restores, !last.wasWell, last.tag != x.tag, sim.excuseOf(x.target.component) != "":
 		return false
 	case len(sim.incidents) > 0, sim.stores > 1, sim.isPartlyReplaced(x.target):
 		return false // then it holds and asks
