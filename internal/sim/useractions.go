@@ -280,11 +280,11 @@ func (sim *Simulation) liftPullHold(number int) {
 func (sim *Simulation) holdByCommand(r *rand.Rand) {
 	sim.onOne(r, func(pr forge.PullRequest, ref promotion.BranchRef) {
 		scope := pick(r, []string{"", "component", "environment", "pipeline"})
-		comment := sim.say(reviewer, pr.Number, "/liftlock hold "+scope)
+		comment, held := sim.say(reviewer, pr.Number, "/liftlock hold "+scope), sim.movedBy(pr.Number, ref.Environment)
 		if scope == "" {
 			sim.truth.holdComments[comment] = pr.Number
 		} else {
-			sim.truth.wideHolds[comment] = wideHold{pull: pr.Number, scope: scope, env: ref.Environment, components: sim.movedBy(pr.Number, ref.Environment)}
+			sim.truth.wideHolds[comment] = wideHold{pull: pr.Number, scope: scope, env: ref.Environment, components: held}
 		}
 		sim.after(sim.between(time.Minute, 15*time.Minute), func() {
 			sim.forgetHold(pr.Number)
@@ -294,6 +294,11 @@ func (sim *Simulation) holdByCommand(r *rand.Rand) {
 			// Another one of the same is lifted with it.
 			maps.DeleteFunc(sim.truth.wideHolds, func(_ int64, h wideHold) bool { return h.scope == scope })
 			sim.say(reviewer, pr.Number, "/liftlock unhold "+scope)
+			for _, c := range held {
+				if sim.scenario.batch && scope == "component" && !slices.Contains(sim.movedBy(pr.Number, ref.Environment), c) {
+					sim.truth.excused[c] = "a hold on it stays that was set in a pull request which doesn't move it any more"
+				}
+			}
 		})
 	})
 }
