@@ -44,15 +44,23 @@ func (w *fixture) hookWakes() string {
 // takeDue takes all that is due out of the queue.
 func (w *fixture) takeDue() (keys []string) {
 	w.t.Helper()
+	for _, c := range w.takeClaims() {
+		keys = append(keys, c.Key)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// takeClaims takes all that is due out of the queue, in the order of its claims.
+func (w *fixture) takeClaims() []store.Claim {
+	w.t.Helper()
 	w.clock.Step(time.Second)
 	claims, err := w.opts.Store.Claim(w.t.Context(), "others", 1000)
 	w.must(err)
 	for _, c := range claims {
 		w.must(w.opts.Store.Finish(w.t.Context(), "others", c, store.Outcome{}))
-		keys = append(keys, c.Key)
 	}
-	slices.Sort(keys)
-	return keys
+	return claims
 }
 
 func (w *fixture) missDelivery(id, event, payload string) {

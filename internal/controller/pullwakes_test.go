@@ -14,11 +14,7 @@ import (
 // urgencyOfUnit drops what is due, and gives how urgent a unit's key was; false: it wasn't due.
 func (w *fixture) urgencyOfUnit(component string) (urgency store.Urgency, due bool) {
 	w.t.Helper()
-	w.clock.Step(time.Second)
-	claims, err := w.opts.Store.Claim(w.t.Context(), "others", 1000)
-	w.must(err)
-	for _, c := range claims {
-		w.must(w.opts.Store.Finish(w.t.Context(), "others", c, store.Outcome{}))
+	for _, c := range w.takeClaims() {
 		if c.Key == wake.ForUnit(w.unit(component)).String() {
 			urgency, due = c.Urgency, true
 		}

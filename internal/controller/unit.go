@@ -232,15 +232,13 @@ func (e *Controller) addAwaited(awaited, children map[string]bool, c *facts.Comp
 		if !waitsForArgoCD(&envs[i]) {
 			continue
 		}
+		for k := range of.Targets {
+			if v, judged := envs[i].Targets[e.opts.Gatherer.TargetLabel(of, &of.Targets[k])]; !judged || !onlyHealthCounts(&envs[i], &v) {
+				targets = append(targets, of.Targets[k])
+			}
+		}
 		for k := range targets {
 			awaited[applicationName(e.opts.Gatherer.ArgoCDOf(&targets[k]), targets[k].Name)] = true
-		}
-		for k := range of.Targets {
-			t := &of.Targets[k]
-			if v, judged := envs[i].Targets[e.opts.Gatherer.TargetLabel(of, t)]; judged && onlyHealthCounts(&envs[i], &v) {
-				continue
-			}
-			awaited[applicationName(e.opts.Gatherer.ArgoCDOf(t), t.Name)] = true
 		}
 	}
 }

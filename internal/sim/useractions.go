@@ -294,8 +294,12 @@ func (sim *Simulation) holdByCommand(r *rand.Rand) {
 			// Another one of the same is lifted with it.
 			maps.DeleteFunc(sim.truth.wideHolds, func(_ int64, h wideHold) bool { return h.scope == scope })
 			sim.say(reviewer, pr.Number, "/liftlock unhold "+scope)
+			if !sim.scenario.batch || scope != "component" {
+				return
+			}
+			moved := sim.movedBy(pr.Number, ref.Environment)
 			for _, c := range held {
-				if sim.scenario.batch && scope == "component" && !slices.Contains(sim.movedBy(pr.Number, ref.Environment), c) {
+				if !slices.Contains(moved, c) {
 					sim.truth.excused[c] = "a hold on it stays that was set in a pull request which doesn't move it any more"
 				}
 			}
