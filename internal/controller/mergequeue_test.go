@@ -12,6 +12,7 @@ import (
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -237,4 +238,52 @@ func (w *fixture) open(component string) {
 		}
 	}
 	w.t.Fatalf("nothing was opened for %s", component)
+}
+
+// TestWhatWasSeenQueuedWasJoined holds that a promotion which Liftlock had join the forge's merge queue,
+// of which it never heard the answer, doesn't join it again when the queue drops it; and that one which
+// it takes out itself does, also where that couldn't be written down.
+func TestWhatWasSeenQueuedWasJoined(t *testing.T) {
+	w := newFixture(t, "", autoQA, "web")
+	hosted := w.forge.(*memoryForge).forge
+	w.must(hosted.QueueMerges(w.repo.Name))
+	isQueued := func() bool {
+		queued, err := hosted.QueuedPulls(w.repo.Name)
+		w.must(err)
+		return len(queued) == 1
+	}
+	p := w.openOne("web", "2.0.0", "web")
+	joined, pull := facts.JoinedQueueKey(w.repo.ID, p.Number), wake.ForPull(w.repo.ID, p.Number)
+	w.settle("web", "it is in the queue", isQueued)
+	w.must(w.run(pull))
+	w.must(w.opts.Store.DeleteState(t.Context(), joined))
+	w.settle("web", "it is known that it joined", func() bool {
+		_, known, err := w.opts.Store.State(t.Context(), joined)
+		w.must(err)
+		return known
+	})
+	w.must(hosted.As("linus").LeaveQueue(t.Context(), w.repo.Name, p.Number))
+	w.must(w.run(pull))
+	for range 3 {
+		w.settle("web", "it stays out of the queue", func() bool { return !isQueued() })
+	}
+	_, err := w.command("linus", p.Number, "web", command.Command{Verb: command.Retry, Environment: "qa"})
+	w.must(err)
+	w.settle("web", "it is in the queue again", isQueued)
+	w.must(w.run(pull))
+
+	give := func(verb string) {
+		_, err := w.command("linus", p.Number, "web", command.Command{Verb: verb, Scope: command.ScopeComponent})
+		w.must(err)
+	}
+	give(command.Hold)
+	w.fail("read "+w.repo.Name.Number(p.Number), forge.ErrRetryable) // what is known of it stays that it is queued
+	if err := w.run(wake.ForUnit(w.unit("web"))); err == nil || isQueued() {
+		t.Errorf("on hold it leaves the queue with %v, and is in it: %t", err, isQueued())
+	}
+	give(command.Unhold)
+	w.must(w.run(wake.ForUnit(w.unit("web"))))
+	w.failNothing()
+	w.must(w.run(pull))
+	w.settle("web", "it is in the queue once more", isQueued)
 }

@@ -177,6 +177,9 @@ func (e *Controller) storeComponent(ctx context.Context, c *facts.ComponentEvalu
 		if err := e.opts.Gatherer.RecordQueued(ctx, tx, c, d); err != nil {
 			return err
 		}
+		if err := e.opts.Gatherer.RecordSeenQueued(ctx, tx, c); err != nil {
+			return err
+		}
 		if err := e.opts.Gatherer.SettlePulls(ctx, tx, c); err != nil {
 			return err
 		}

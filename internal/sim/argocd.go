@@ -213,10 +213,15 @@ func (a *argocd) showHealth(x *app) {
 	}
 }
 
-// showsIncident says that every process could see, for a while, that a target is unwell.
+// showsIncident says that every process could see, for a while, that a target turned unwell with
+// the last incident. One that was unwell before, by another release, doesn't tell of it.
 func (a *argocd) showsIncident(p target) bool {
 	i := slices.IndexFunc(a.apps, func(x *app) bool { return x.target == p })
-	return i >= 0 && a.apps[i].state.Health == degraded && a.sim.now.Sub(a.apps[i].state.HealthSince) > slowestView
+	if i < 0 || len(a.sim.incidents) == 0 {
+		return false
+	}
+	s := a.apps[i].state
+	return s.Health == degraded && !s.HealthSince.Before(a.sim.incidents[len(a.sim.incidents)-1].from) && a.sim.now.Sub(s.HealthSince) > slowestView
 }
 
 // strike makes everything on the cluster unwell for a while.

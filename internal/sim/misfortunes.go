@@ -127,6 +127,20 @@ func (sim *Simulation) sleepMachines(r *rand.Rand) {
 	}
 }
 
+// isForgottenInQueue says that, without the database, nothing tells that what brings something to a
+// target is the service's: somebody edited its text. It stays in the merge queue that it joined, as
+// what anybody else pushed does.
+func (sim *Simulation) isForgottenInQueue(p target) bool {
+	if !sim.truth.unmarked[p.component] {
+		return false
+	}
+	group, err := sim.forge.QueuedPulls(sim.repo)
+	sim.must(err)
+	return slices.ContainsFunc(group, func(number int) bool {
+		return sim.truth.queued[number].by == bot && slices.Contains(sim.movedBy(number, p.env), p.component)
+	})
+}
+
 // loseStore deletes the database under the servers, which start again with an empty one.
 func (sim *Simulation) loseStore(*rand.Rand) {
 	sim.report("the database is lost")
@@ -143,6 +157,6 @@ func (sim *Simulation) loseStore(*rand.Rand) {
 	}
 	// What loosens may have to be said again, but for what wasn't read yet.
 	maps.Copy(sim.truth.liftedBefore, sim.truth.lifted)
-	clear(sim.truth.lifted)
+	maps.DeleteFunc(sim.truth.lifted, func(p target, _ time.Time) bool { return !sim.isForgottenInQueue(p) })
 	clear(sim.truth.joined) // what the merge queue dropped joins it once more
 }

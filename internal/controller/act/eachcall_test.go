@@ -42,7 +42,8 @@ func TestJoinQueueFails(t *testing.T) {
 		w.must(err)
 		before := len(w.events("queued"))
 		return func() error { return w.do(ev, d, merge) }, func() {
-			w.compare("in the queue, as the forge and the store have it", []any{w.forge.pulls[n].Queue, w.cachedPull(n).Queue, w.kept(joined), w.kept(merging)}, []any{forge.Queued, forge.Queued, true, true})
+			ev, _ := w.evaluate()
+			w.compare("in the queue, as the forge and the store have it", []any{w.forge.pulls[n].Queue, ev.OpenPulls[n].Queued, ev.OpenPulls[n].JoinedQueueAt.IsZero(), w.kept(merging)}, []any{forge.Queued, true, false, true})
 			if len(w.events("queued")) == before {
 				t.Error("that it joined isn't said")
 			}
@@ -56,7 +57,8 @@ func TestJoinQueueFails(t *testing.T) {
 		w.putState(merging)
 		before := len(w.events("unqueued"))
 		return func() error { return w.do(ev, d, leave) }, func() {
-			w.compare("out of the queue", []any{w.forge.pulls[n].Queue, w.cachedPull(n).Queue, w.kept(joined), w.kept(merging)}, []any{forge.NotQueued, forge.NotQueued, false, false})
+			ev, _ := w.evaluate()
+			w.compare("out of the queue", []any{w.forge.pulls[n].Queue, w.cachedPull(n).Queue, ev.OpenPulls[n].JoinedQueueAt.IsZero(), w.kept(merging)}, []any{forge.NotQueued, forge.NotQueued, true, false})
 			if len(w.events("unqueued")) == before {
 				t.Error("that it left isn't said")
 			}

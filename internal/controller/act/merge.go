@@ -60,10 +60,6 @@ func (a *Actor) mergePull(ctx context.Context, s *subject, x promotion.Merge) er
 		return err
 	}
 	if landed == "" {
-		ctx = forge.WithMergeQueue(ctx) // nobody has written down yet that there is one
-		if _, err := a.opts.Gatherer.RefreshPullRequest(ctx, r, x.Pull); err != nil {
-			return err
-		}
 		return a.recordJoined(ctx, s, x.Head, fmt.Sprintf("#%d joined the forge's merge queue into %s", x.Pull, env.Branch))
 	}
 	a.deleteOver(ctx, r, s.pull.PR)
@@ -101,6 +97,10 @@ func (a *Actor) recordLanded(ctx context.Context, s *subject, landed *git.Commit
 func (a *Actor) putMerging(ctx context.Context, s *subject, x promotion.Merge) (map[string]promotion.MergeRecord, error) {
 	judged := make(map[string]promotion.MergeRecord, len(s.members))
 	return judged, a.opts.Store.Tx(ctx, "merging", func(tx *store.Tx) error {
+		// It isn't in the forge's merge queue, so that it was taken out of it says nothing any more.
+		if err := tx.DeleteState(ctx, facts.JoinedQueueKey(s.ev.Snapshot.Repo.ID, x.Pull)); err != nil {
+			return err
+		}
 		return s.eachMember(func(c *facts.ComponentEvaluation, m promotion.Member) error {
 			_, i := s.ev.Component(m.Component)
 			record, err := promotion.NewMergeRecord(&c.Facts, &s.d.Components[i], x, m.Release)

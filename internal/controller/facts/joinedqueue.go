@@ -17,7 +17,7 @@ import (
 // joinedQueue is which head of a pull request Liftlock had join the forge's merge queue, and when.
 type joinedQueue struct {
 	Head     string    `json:"head"`
-	At       time.Time `json:"at"`
+	At       time.Time `json:"at,omitzero"`        // zero: Liftlock took it out since, or is about to
 	Pipeline string    `json:"pipeline,omitempty"` // whose limits.mergesPerHour it counts in; empty: in none
 }
 
@@ -47,6 +47,51 @@ func PutJoinedQueue(ctx context.Context, tx *store.Tx, repo string, pull int, he
 	return tx.PutState(ctx, JoinedQueueKey(repo, pull), raw)
 }
 
+// PutLeftQueue notes that Liftlock takes a head out of the forge's merge queue: what is read of it
+// from before doesn't say that it is there, and when it isn't, nothing dropped it.
+func PutLeftQueue(ctx context.Context, tx *store.Tx, repo string, pull int, head string) error {
+	raw, err := json.Marshal(joinedQueue{Head: head})
+	if err != nil {
+		return fmt.Errorf("note that #%d leaves the forge's merge queue: %w", pull, err)
+	}
+	return tx.PutState(ctx, JoinedQueueKey(repo, pull), raw)
+}
+
+// RecordSeenQueued notes of those of a component's open pull requests that are in the forge's merge
+// queue which ones Liftlock had join: by what they are judged is kept from before that was asked for,
+// though the forge's answer was lost, or the process died before it wrote it down. It is for the
+// transaction that stores what was seen.
+func (o *recordGatherer) RecordSeenQueued(ctx context.Context, tx *store.Tx, c *ComponentEvaluation) error {
+	u := c.Facts.Unit
+	for i := range c.Facts.Envs {
+		e := &c.Facts.Envs[i]
+		for _, p := range []*promotion.Pull{e.Open, e.Revert, e.WrongKind, e.BatchPull} {
+			if p == nil || !p.Queued || !p.JoinedQueueAt.IsZero() {
+				continue
+			}
+			judged, ok, err := readState[promotion.MergeRecord](ctx, tx, MergingKey(u, p.Number))
+			if err != nil {
+				return err
+			}
+			noted, _, err := readState[joinedQueue](ctx, tx, JoinedQueueKey(u.Repo, p.Number))
+			if err != nil {
+				return err
+			}
+			if !ok || judged.Head != p.Head || noted.Head == p.Head {
+				continue
+			}
+			pipeline := u.Pipeline
+			if judged.Kind == promotion.KindRevert {
+				pipeline = ""
+			}
+			if err := PutJoinedQueue(ctx, tx, u.Repo, p.Number, p.Head, pipeline, judged.JudgedAt); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // listQueuedMerges lists the promotions of a pipeline that joined the forge's merge queue since a
 // time and are in it, as far as is known, by number: one that the forge dropped, or that landed or
 // was closed, isn't there any more. One that can't be understood isn't among them.
@@ -73,7 +118,7 @@ func (o *recordGatherer) listQueuedMerges(ctx context.Context, repo, pipeline st
 		if err != nil {
 			return nil, err
 		}
-		if pull.PR.State == forge.Open && (pull.PR.Queue == forge.Queued || !pull.NotifiedAt.After(joined.At)) { // or not read since it joined
+		if pull.PR.State == forge.Open && pull.isQueued(joined.At) {
 			out = append(out, promotion.QueuedMerge{Pull: number, At: joined.At})
 		}
 	}
@@ -81,8 +126,14 @@ func (o *recordGatherer) listQueuedMerges(ctx context.Context, repo, pipeline st
 	return out, nil
 }
 
+// isQueued says that a pull request is in the forge's merge queue, as far as is known: it was when
+// it was read, or wasn't read since Liftlock had it join; zero: it didn't.
+func (c *cachedPull) isQueued(joinedAt time.Time) bool {
+	return c.PR.Queue == forge.Queued || !joinedAt.IsZero() && !c.NotifiedAt.After(joinedAt)
+}
+
 // readJoinedQueue is when Liftlock had a head join the forge's merge queue; zero where it didn't,
-// where another head did, and where that can't be understood.
+// where another head did, where Liftlock took it out since, and where that can't be understood.
 func readJoinedQueue(ctx context.Context, s StateReader, repo string, pull int, head string) (time.Time, error) {
 	joined, _, err := readState[joinedQueue](ctx, s, JoinedQueueKey(repo, pull))
 	if joined.Head != head {

@@ -148,7 +148,7 @@ func ReadPullHolds(ctx context.Context, s StateReader, repo string, number int) 
 func (o *Gatherer) describeOpenPull(ctx context.Context, ev *Evaluation, env *promotion.Env, r *pullRecord) (*OpenPull, error) {
 	repo, pr := ev.Snapshot.Repo, &r.PR
 	p := &OpenPull{Environment: env.Name, Revert: r.ref.Revert, PR: pr, Pull: promotion.Pull{Number: pr.Number, URL: pr.URL, Head: pr.Head, HeadSince: r.HeadSince, CreatedAt: pr.CreatedAt, UpdatedAt: pr.UpdatedAt,
-		Held: pr.HasLabel(promotion.LabelHold), Queued: pr.Queue == forge.Queued, Draft: pr.Draft, Batch: r.batch, MergeUnread: r.mergeUnread}}
+		Held: pr.HasLabel(promotion.LabelHold), Draft: pr.Draft, Batch: r.batch, MergeUnread: r.mergeUnread}}
 	holds, err := ReadPullHolds(ctx, o.opts.Store, repo.ID, pr.Number)
 	if err != nil {
 		return nil, err
@@ -193,6 +193,7 @@ func (o *Gatherer) describeOpenPull(ctx context.Context, ev *Evaluation, env *pr
 	if p.JoinedQueueAt, err = readJoinedQueue(ctx, o.opts.Store, repo.ID, p.Number, p.Head); err != nil {
 		return nil, err
 	}
+	p.Queued = r.isQueued(p.JoinedQueueAt)
 	if err := o.addUpdateTurn(ctx, repo, p); err != nil {
 		return nil, err
 	}
