@@ -20,6 +20,7 @@ type applicationIndex struct {
 	last        map[applicationID]verification.App // what was last heard of each
 	unsettled   map[string]map[applicationID]bool  // by Argo CD and name: those of them that haven't come to rest
 	units       map[string]map[wake.Key]bool       // by Argo CD and name: whose target it is
+	indexed     map[string]*facts.Snapshot         // by repository: of what units has its targets
 	awaiting    map[wake.Key]map[string]bool       // by unit: the Applications, by Argo CD and name, of which even a mere reconciliation is news
 	passed      map[wake.Key]map[string]bool       // by unit that is being looked at: the Applications, by Argo CD and name, that were merely reconciled meanwhile
 	recent      map[wake.Key]recentStates          // by unit: the states that were news for it of late
@@ -34,7 +35,7 @@ type applicationID struct{ argocd, namespace, name string }
 func applicationName(argocd, name string) string { return argocd + "/" + name }
 
 func newApplicationIndex() *applicationIndex {
-	return &applicationIndex{last: map[applicationID]verification.App{}, unsettled: map[string]map[applicationID]bool{}, units: map[string]map[wake.Key]bool{}, awaiting: map[wake.Key]map[string]bool{}, passed: map[wake.Key]map[string]bool{}, recent: map[wake.Key]recentStates{}, children: map[wake.Key]map[string]bool{}, unreachable: map[string]map[wake.Key]bool{}}
+	return &applicationIndex{last: map[applicationID]verification.App{}, unsettled: map[string]map[applicationID]bool{}, units: map[string]map[wake.Key]bool{}, indexed: map[string]*facts.Snapshot{}, awaiting: map[wake.Key]map[string]bool{}, passed: map[wake.Key]map[string]bool{}, recent: map[wake.Key]recentStates{}, children: map[wake.Key]map[string]bool{}, unreachable: map[string]map[wake.Key]bool{}}
 }
 
 // keysOfChange are the units that an Application's new state, heard of now, is news for. A
@@ -144,10 +145,15 @@ func wasCompared(last, next *verification.App) bool {
 	return !last.ReconciledAt.Equal(next.ReconciledAt) || last.RefreshPending && !next.RefreshPending || !slices.Equal(last.Revisions, next.Revisions)
 }
 
-// setTargets notes whose the Applications of a repository's targets are.
+// setTargets notes whose the Applications of a repository's targets are, before anything of it is
+// looked at: another process may have run all that was woken of it so far.
 func (x *applicationIndex) setTargets(s *facts.Snapshot, argocdOf func(*appset.Target) string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if x.indexed[s.Repo.ID] == s {
+		return
+	}
+	x.indexed[s.Repo.ID] = s
 	for name, keys := range x.units {
 		maps.DeleteFunc(keys, func(k wake.Key, _ bool) bool { return k.Repository == s.Repo.ID })
 		if len(keys) == 0 {

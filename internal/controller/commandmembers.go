@@ -181,7 +181,8 @@ func (o Command) lift() promotion.Lift {
 }
 
 // setHoldsItself says that who lifts holds has set one of each of them: to lift those takes
-// no approver.
+// no approver, nor where none stands any more, as where what lifted them is done again because its
+// answer was lost.
 func (e *Controller) setHoldsItself(ctx context.Context, r *Repository, s *facts.Snapshot, o Command) (bool, error) {
 	isOwn := func(h promotion.Holding) bool { return h.IsOf(o.By, holdVia(o), o.Subject) }
 	scope := o.Command.Scope
@@ -190,7 +191,14 @@ func (e *Controller) setHoldsItself(ctx context.Context, r *Repository, s *facts
 	}
 	if scope == "" || scope == command.ScopePR {
 		all, err := facts.ReadPullHolds(ctx, e.opts.Store, r.ID, o.Pull)
-		return slices.ContainsFunc(all, isOwn), err
+		if err != nil || len(all) > 0 || o.Pull == 0 {
+			return slices.ContainsFunc(all, isOwn), err
+		}
+		if own, err := e.isLabelling(ctx, r, o.Pull, o.Source); err != nil || own {
+			return own, err
+		}
+		pr, err := e.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, o.Pull)
+		return err == nil && !pr.HasLabel(promotion.LabelHold), err
 	}
 	units := []promotion.Unit{o.Unit}
 	if scope == command.ScopeComponent {
@@ -208,7 +216,7 @@ func (e *Controller) setHoldsItself(ctx context.Context, r *Repository, s *facts
 	}
 	for _, u := range units {
 		active, err := e.opts.Actor.ListHolds(ctx, r.Repository, u, scope, o.Command.Environment)
-		if err != nil || !slices.ContainsFunc(active, isOwn) {
+		if err != nil || len(active) > 0 && !slices.ContainsFunc(active, isOwn) {
 			return false, err
 		}
 	}
@@ -262,7 +270,7 @@ func (e *Controller) setHold(ctx context.Context, r *Repository, p *facts.Resolv
 		if set {
 			active, err = e.holdPull(ctx, r, o, end)
 		} else {
-			active, err = e.liftPullHold(ctx, r, o.Pull, o.lift())
+			active, err = e.liftPullHold(ctx, r, o)
 		}
 		if err != nil {
 			return active, err

@@ -128,3 +128,25 @@ func TestWhatWasJudgedIsKnownOnlyFromTheStore(t *testing.T) {
 		t.Error("a degradation is not due at once afterwards")
 	}
 }
+
+// TestWhoLooksIsNotifiedOfWhatItMissed holds that a process which has only looked at a unit, as another one
+// ran all that was woken of the repository, hears of a degradation that its look came too early for.
+func TestWhoLooksIsNotifiedOfWhatItMissed(t *testing.T) {
+	for name, look := range map[string]func(w *fixture) error{
+		"a look":          func(w *fixture) error { return w.run(wake.ForUnit(w.unit("web"))) },
+		"one for a merge": func(w *fixture) error { return w.mergeUnit(t.Context(), w.repo, w.unit("web"), false) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newFixture(t, "", manualQA, "web")
+			w.must(w.run(wake.ForUnit(w.unit("web"))))
+			w.addProcess(w.opts.Store, "another")
+			w.must(w.Start(t.Context()))
+			w.must(look(w))
+			w.dropDue()
+			w.AppChanged(verification.App{ArgoCD: "hub", Namespace: "argocd", Name: "web-dev", Health: "Degraded"}, false)
+			if !w.storePending(t.Context(), w.wakePending) || len(w.dropDue()) != 1 {
+				t.Error("the degradation has nobody look again")
+			}
+		})
+	}
+}

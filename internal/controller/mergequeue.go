@@ -181,6 +181,7 @@ func (e *Controller) mergeUnit(ctx context.Context, r *Repository, u promotion.U
 	if s.RunsAs(u) != u {
 		return nil // it is merged for all of its pipeline by now
 	}
+	e.apps.setTargets(s, e.opts.Gatherer.ArgoCDOf)
 	for delay := firstMergeableDelay; ; delay *= 2 {
 		clock := e.opts.Store.ReadClock()
 		ev, d, err := e.opts.Gatherer.Evaluate(ctx, s, u, true)

@@ -61,13 +61,13 @@ func (e *Controller) storePullHolds(ctx context.Context, r *Repository, number i
 }
 
 // labellingKey is where the store keeps, while it isn't finished, for which command (by its
-// source) a pull request is given the label of a hold that ends: where that is done again, the
-// label isn't taken for one that somebody set by hand.
+// source) a pull request is given the label of a hold that ends, or loses the label of one that is
+// lifted: where that is done again, the label isn't taken for one that somebody set by hand.
 func labellingKey(repo string, number int) string {
 	return fmt.Sprintf("labelling|%s|%d", repo, number)
 }
 
-// isLabelling says that the label was about to be set for this command.
+// isLabelling says that the label was about to be set, or taken off, for this command.
 func (e *Controller) isLabelling(ctx context.Context, r *Repository, number int, source string) (bool, error) {
 	raw, ok, err := e.opts.Store.State(ctx, labellingKey(r.ID, number))
 	return ok && string(raw) == source, err
@@ -83,7 +83,8 @@ func (e *Controller) forgetPullHold(ctx context.Context, r *Repository, number i
 // liftPullHold lifts holds on a pull request, and gives the strongest of those that stand
 // then; without any the label goes too. A command that comes late doesn't take off a label
 // that nobody is known to have set by a command: it may be newer.
-func (e *Controller) liftPullHold(ctx context.Context, r *Repository, number int, lift promotion.Lift) (promotion.Hold, error) {
+func (e *Controller) liftPullHold(ctx context.Context, r *Repository, o Command) (promotion.Hold, error) {
+	number, lift := o.Pull, o.lift()
 	all, err := facts.ReadPullHolds(ctx, e.opts.Store, r.ID, number)
 	if err != nil {
 		return promotion.Hold{}, err
@@ -94,7 +95,11 @@ func (e *Controller) liftPullHold(ctx context.Context, r *Repository, number int
 		if err != nil {
 			return promotion.Hold{}, err
 		}
-		if pr.HasLabel(promotion.LabelHold) {
+		own, err := e.isLabelling(ctx, r, number, o.Source)
+		if err != nil {
+			return promotion.Hold{}, err
+		}
+		if pr.HasLabel(promotion.LabelHold) && !own {
 			return promotion.Hold{}, newRefusal("that was written at %s and is only carried out now; #%d is on hold by its label %s, which somebody may have set since: write it again, or take the label off",
 				lift.Given.UTC().Format(time.RFC3339), number, promotion.LabelHold)
 		}
@@ -103,10 +108,16 @@ func (e *Controller) liftPullHold(ctx context.Context, r *Repository, number int
 	if strongest, held := promotion.FindStrongest(active); held {
 		return strongest.Hold, e.storePullHolds(ctx, r, number, active)
 	}
-	if err := e.forgetPullHold(ctx, r, number); err != nil {
+	err = e.opts.Store.Tx(ctx, "lift", func(tx *store.Tx) error {
+		return cmp.Or(tx.DeleteState(ctx, facts.PullHoldKey(r.ID, number)), tx.PutState(ctx, labellingKey(r.ID, number), []byte(o.Source)))
+	})
+	if err != nil {
 		return promotion.Hold{}, err
 	}
-	return promotion.Hold{}, r.Forge.RemoveLabel(ctx, r.Name, number, promotion.LabelHold)
+	if err := r.Forge.RemoveLabel(ctx, r.Name, number, promotion.LabelHold); err != nil {
+		return promotion.Hold{}, err
+	}
+	return promotion.Hold{}, e.opts.Store.DeleteState(ctx, labellingKey(r.ID, number))
 }
 
 // keepPullHold sees to a hold that a command set on a pull request: it puts the label back

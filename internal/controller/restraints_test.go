@@ -324,6 +324,60 @@ func TestEverybodysHoldIsKept(t *testing.T) {
 	}
 }
 
+// TestAnUnholdIsDoneAgain holds that who lifts a hold of their own, which takes no approver, may do so
+// again where it isn't known what came of it, and lifts nothing of anybody else's with that.
+func TestAnUnholdIsDoneAgain(t *testing.T) {
+	t.Parallel()
+	gated := strings.Replace(manualQA, "merge: manual", "merge: manual, gates: [{approvals: {count: 1, from: {users: [ada]}}}]", 1)
+	for _, scope := range []string{command.ScopeEnvironment, command.ScopePR, command.ScopeComponent, command.ScopePipeline} {
+		t.Run(scope, func(t *testing.T) {
+			w := newFixture(t, "", gated, "web")
+			p := w.openOne("web", "2.0.0", "web")
+			give := func(by, verb, source string) error {
+				t.Helper()
+				w.clock.Step(2 * time.Minute)
+				_, err := w.ExecuteCommand(t.Context(), Command{Unit: w.unit("web"), Pull: p.Number, By: by, Via: "comment", Source: source, At: w.clock.Now(),
+					Command: command.Command{Verb: verb, Scope: scope, Environment: "qa"}})
+				return err
+			}
+			isHeld := func() bool {
+				w.runRepository()
+				_, d := w.evaluate()
+				return d.Components[0].Env("qa").Promotion == promotion.Held
+			}
+			var refused *RefusedError
+			w.must(give("grace", command.Hold, "1"))
+			if scope == command.ScopePR {
+				w.fail("take the label", forge.ErrRetryable)
+				if err := give("grace", command.Unhold, "2"); !errors.Is(err, forge.ErrRetryable) {
+					t.Errorf("the forge can't take off the label: %v", err)
+				}
+				w.failNothing()
+				if err := give("linus", command.Unhold, "another"); !errors.As(err, &refused) {
+					t.Errorf("linus takes off a label that nobody is known to have set: %v", err)
+				}
+			}
+			for range 2 {
+				w.must(give("grace", command.Unhold, "2"))
+				if isHeld() {
+					t.Error("it is on hold after it was lifted")
+				}
+			}
+			w.must(give("ada", command.Hold, "3"))
+			if err := give("grace", command.Unhold, "2"); !errors.As(err, &refused) || !isHeld() {
+				t.Errorf("grace lifts the hold of ada: %v", err)
+			}
+			w.must(give("ada", command.Unhold, "4"))
+			if scope == command.ScopePR {
+				w.must(w.forge.AddLabel(repoName, p.Number, "linus", promotion.LabelHold))
+				if err := give("grace", command.Unhold, "2"); !errors.As(err, &refused) {
+					t.Errorf("grace takes off what somebody set by hand: %v", err)
+				}
+			}
+		})
+	}
+}
+
 // TestALateUnholdLeavesALabelSetByHand holds that an unhold that is carried out long after
 // it was written doesn't take off a label that may be newer, and says so.
 func TestALateUnholdLeavesALabelSetByHand(t *testing.T) {

@@ -37,6 +37,7 @@ func (e *Controller) runUnit(ctx context.Context, r *Repository, u promotion.Uni
 	case known != nil && s.RunsAs(u) != u:
 		return time.Time{}, e.opts.Store.Wake(ctx, wake.ForUnit(s.RunsAs(u)).String())
 	}
+	e.apps.setTargets(s, e.opts.Gatherer.ArgoCDOf)
 	recent := e.apps.beginLook(wake.ForUnit(u), e.opts.Clock.Now())
 	defer e.apps.endLook(wake.ForUnit(u))
 	clock := e.opts.Store.ReadClock()
