@@ -30,8 +30,8 @@ func (e *Controller) holdPull(ctx context.Context, r *Repository, o Command, end
 			return promotion.Hold{}, err
 		}
 		if pr.HasLabel(promotion.LabelHold) {
-			own, err := e.isLabelling(ctx, r, o.Pull, o.Source)
-			if err != nil || !own {
+			_, unfinished, err := e.opts.Store.State(ctx, labellingKey(r.ID, o.Pull))
+			if err != nil || !unfinished {
 				return promotion.Hold{}, err // by hand
 			}
 		}
@@ -90,18 +90,18 @@ func (e *Controller) liftPullHold(ctx context.Context, r *Repository, o Command)
 		return promotion.Hold{}, err
 	}
 	now := e.opts.Clock.Now()
-	if len(all) == 0 && lift.IsLate(now) {
-		pr, err := e.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, number)
-		if err != nil {
-			return promotion.Hold{}, err
-		}
+	if len(all) == 0 {
 		own, err := e.isLabelling(ctx, r, number, o.Source)
-		if err != nil {
+		switch {
+		case err != nil:
 			return promotion.Hold{}, err
-		}
-		if pr.HasLabel(promotion.LabelHold) && !own {
-			return promotion.Hold{}, newRefusal("that was written at %s and is only carried out now; #%d is on hold by its label %s, which somebody may have set since: write it again, or take the label off",
-				lift.Given.UTC().Format(time.RFC3339), number, promotion.LabelHold)
+		case own: // it is done again
+		case lift.OwnOnly:
+			return promotion.Hold{}, nil
+		case lift.IsLate(now):
+			if err := e.checkUnlabelled(ctx, r, number, lift.Given); err != nil {
+				return promotion.Hold{}, err
+			}
 		}
 	}
 	active := lift.Of(promotion.ListActive(all, now))
@@ -118,6 +118,19 @@ func (e *Controller) liftPullHold(ctx context.Context, r *Repository, o Command)
 		return promotion.Hold{}, err
 	}
 	return promotion.Hold{}, e.opts.Store.DeleteState(ctx, labellingKey(r.ID, number))
+}
+
+// checkUnlabelled refuses what was written some time ago and would take off a label now.
+func (e *Controller) checkUnlabelled(ctx context.Context, r *Repository, number int, written time.Time) error {
+	pr, err := e.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, number)
+	if err != nil {
+		return err
+	}
+	if pr.HasLabel(promotion.LabelHold) {
+		return newRefusal("that was written at %s and is only carried out now; #%d is on hold by its label %s, which somebody may have set since: write it again, or take the label off",
+			written.UTC().Format(time.RFC3339), number, promotion.LabelHold)
+	}
+	return nil
 }
 
 // keepPullHold sees to a hold that a command set on a pull request: it puts the label back

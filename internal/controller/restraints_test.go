@@ -363,9 +363,20 @@ func TestAnUnholdIsDoneAgain(t *testing.T) {
 					t.Error("it is on hold after it was lifted")
 				}
 			}
-			w.must(give("ada", command.Hold, "3"))
-			if err := give("grace", command.Unhold, "2"); !errors.As(err, &refused) || !isHeld() {
-				t.Errorf("grace lifts the hold of ada: %v", err)
+			if scope == command.ScopePR { // it is on its way off while somebody else holds
+				w.must(give("grace", command.Hold, "5"))
+				w.fail("take the label", forge.ErrRetryable)
+				if err := give("grace", command.Unhold, "6"); !errors.Is(err, forge.ErrRetryable) {
+					t.Errorf("the forge can't take off the label: %v", err)
+				}
+				w.failNothing()
+			}
+			_, err := w.command("ada", p.Number, "web", command.Command{Verb: command.Hold, Scope: scope, Environment: "qa", For: time.Hour})
+			w.must(err)
+			for _, source := range []string{"2", "6"} {
+				if err := give("grace", command.Unhold, source); !errors.As(err, &refused) || !isHeld() {
+					t.Errorf("grace lifts the hold of ada: %v", err)
+				}
 			}
 			w.must(give("ada", command.Unhold, "4"))
 			if scope == command.ScopePR {

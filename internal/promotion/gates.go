@@ -83,7 +83,7 @@ func (j *evaluator) evaluateMergeable(e *Env, p *Pull, revert bool) []policies.R
 	switch mergeable {
 	case MergeClean:
 		if p.isDropped() {
-			return wait("it joined the forge's merge queue and is out of it without having landed: what runs there failed, or somebody took it out; see why on the forge, then /liftlock retry has it join again, as a new head does")
+			return wait(droppedReason)
 		}
 		return nil
 	case MergeUnknown, MergeUntold:
@@ -112,8 +112,15 @@ func (j *evaluator) evaluateMergeable(e *Env, p *Pull, revert bool) []policies.R
 	if p.Refusal != nil && p.Refusal.NotifiedSince {
 		j.recheckAt(p.Refusal.At.Add(mergeAttemptInterval))
 	}
-	return wait(p.blockedReason())
+	reason := p.blockedReason()
+	if p.isDropped() {
+		reason += "; " + droppedReason
+	}
+	return wait(reason)
 }
+
+// droppedReason says what becomes of a pull request that isDropped.
+const droppedReason = "it joined the forge's merge queue and is out of it without having landed: what runs there failed, or somebody took it out; see why on the forge, then /liftlock retry has it join again, as a new head does"
 
 // evaluateOwnGates are the pipeline's gates and limits; a revert has none.
 func (j *evaluator) evaluateOwnGates(e *Env, p *Pull, revert bool) []policies.Result {

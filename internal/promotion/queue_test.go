@@ -133,6 +133,7 @@ func TestDroppedFromQueue(t *testing.T) {
 			}
 		}
 	}
+	blocked := func(f *ComponentFacts) { p := f.env("qa").Open; p.Mergeable, p.Rules.Read = MergeBlocked, true }
 	for _, c := range []struct {
 		name  string
 		facts *ComponentFacts
@@ -141,6 +142,8 @@ func TestDroppedFromQueue(t *testing.T) {
 	}{
 		{"a promotion waits", queuedInQA().with(dropped), nil, true},
 		{"a revert waits", queuedRevertInQA().with(dropped), []string{"record"}, true},
+		{"one of which the forge says that it blocks it waits", queuedInQA().with(dropped).with(blocked), nil, true},
+		{"one that it blocks, and didn't drop, is tried", queuedInQA().with(func(f *ComponentFacts) { f.env("qa").Open.Queued = false }).with(blocked), []string{"try to merge #7"}, false},
 		{"it didn't join by our doing", queuedInQA().with(func(f *ComponentFacts) { f.env("qa").Open.Queued = false }), []string{"merge #7"}, false},
 		{"it is in the queue", queuedInQA().with(func(f *ComponentFacts) { f.env("qa").Open.JoinedQueueAt = joined }), nil, false},
 		{"retry", queuedInQA().with(dropped).with(request("retry", "qa", "", noon)),

@@ -104,10 +104,11 @@ func (p *Pull) keepsApprovals() bool {
 // isBlockedWrongly says that the forge says that it blocks a merge, and no rule of its own that
 // is known explains it, while every gate passes: it is sent the merge then, whose refusal has
 // the words. It never is where Liftlock's account may merge past a rule, or not all of them is
-// seen: that might merge what the forge's rules keep others from merging.
+// seen: that might merge what the forge's rules keep others from merging; nor where it would join
+// the forge's merge queue again, which dropped it.
 func (p *Pull) isBlockedWrongly(gates []policies.Result, now time.Time) bool {
 	seen := p.Rules.Read && p.Rules.Hidden == "" && !p.Rules.Bypassed
-	if p.Mergeable != MergeBlocked || p.Draft || !seen || len(p.Rules.Unmet) > 0 || !othersPass(gates) {
+	if p.Mergeable != MergeBlocked || p.Draft || p.isDropped() || !seen || len(p.Rules.Unmet) > 0 || !othersPass(gates) {
 		return false
 	}
 	return p.Refusal == nil || p.Refusal.NotifiedSince && !now.Before(p.Refusal.At.Add(mergeAttemptInterval))

@@ -43,7 +43,7 @@ func TestJoinQueueFails(t *testing.T) {
 		before := len(w.events("queued"))
 		return func() error { return w.do(ev, d, merge) }, func() {
 			ev, _ := w.evaluate()
-			w.compare("in the queue, as the forge and the store have it", []any{w.forge.pulls[n].Queue, ev.OpenPulls[n].Queued, ev.OpenPulls[n].JoinedQueueAt.IsZero(), w.kept(merging)}, []any{forge.Queued, true, false, true})
+			w.compare("in the queue, as the forge and the store have it", []any{w.forge.pulls[n].Queue, w.cachedPull(n).Queue, ev.OpenPulls[n].JoinedQueueAt.IsZero(), w.kept(merging)}, []any{forge.Queued, forge.Queued, false, true})
 			if len(w.events("queued")) == before {
 				t.Error("that it joined isn't said")
 			}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -34,33 +35,19 @@ func (a *Actor) mergePull(ctx context.Context, s *subject, x promotion.Merge) er
 	if err != nil {
 		return err
 	}
-	moved, err := a.opts.Gatherer.MovedBranches(ctx, s.ev, s.env)
-	if err != nil {
-		return err
-	}
-	if len(moved) > 0 {
-		return fmt.Errorf("%w: somebody pushed to %s while #%d was judged", ErrStale, strings.Join(moved, ", "), x.Pull)
-	}
-	// To judge takes a while: what was open when that began may have closed.
-	if now := a.opts.Now(); !x.Until.IsZero() && !now.Before(x.Until) {
-		return fmt.Errorf("%w: a gate of #%d passed until %s only, which came while it was judged", ErrStale, x.Pull, x.Until.UTC().Format(time.RFC3339))
-	}
-	if x.Attempt {
-		switch changed, err := a.opts.Gatherer.RulesChanged(ctx, r, s.pull); {
-		case err != nil:
-			return fmt.Errorf("read what the forge demands of merges into %s before #%d is tried: %w", s.pull.PR.Base, x.Pull, err)
-		case changed:
-			return fmt.Errorf("%w: what the forge demands of merges into %s changed since #%d was judged", ErrStale, s.pull.PR.Base, x.Pull)
-		}
-	}
 	title, message := prtext.MergeMessage(in)
 	title, message = r.Words(title), r.Words(message)
-	landed, err := r.Forge.Merge(ctx, r.Name, forge.MergeRequest{Number: x.Pull, Head: x.Head, Method: s.ev.Pipeline.Spec.Merge.Method, Title: title, Message: message})
+	landed, err := a.sendMerge(ctx, s, x, title, message)
+	if errors.Is(err, ErrStale) || errors.Is(err, forge.ErrNotMergeable) { // where a person has it join the forge's queue that isn't our doing
+		if forget := a.opts.Store.Tx(ctx, "unmerged", func(tx *store.Tx) error { return s.forgetMerging(ctx, tx) }); forget != nil {
+			return errors.Join(err, forget)
+		}
+	}
 	if err != nil {
 		return err
 	}
 	if landed == "" {
-		return a.recordJoined(ctx, s, x.Head, fmt.Sprintf("#%d joined the forge's merge queue into %s", x.Pull, env.Branch))
+		return a.joinedQueue(ctx, s, x.Head)
 	}
 	a.deleteOver(ctx, r, s.pull.PR)
 	if _, err := r.Mirror.Fetch(ctx); err != nil {
@@ -78,6 +65,32 @@ func (a *Actor) mergePull(ctx context.Context, s *subject, x promotion.Merge) er
 		a.opts.Log.Warn(unjudged, unitFields(s.unit())...)
 	}
 	return a.recordMerged(ctx, s, mergeDone{branch: env.Branch, landed: landed, unjudged: unjudged, judged: judged})
+}
+
+// sendMerge has the forge merge, unless what it was judged on has moved since, and gives the commit
+// as which it landed; empty where it joined the forge's merge queue.
+func (a *Actor) sendMerge(ctx context.Context, s *subject, x promotion.Merge, title, message string) (landed string, err error) {
+	r := s.ev.Snapshot.Repo
+	moved, err := a.opts.Gatherer.MovedBranches(ctx, s.ev, s.env)
+	if err != nil {
+		return "", err
+	}
+	if len(moved) > 0 {
+		return "", fmt.Errorf("%w: somebody pushed to %s while #%d was judged", ErrStale, strings.Join(moved, ", "), x.Pull)
+	}
+	// To judge takes a while: what was open when that began may have closed.
+	if now := a.opts.Now(); !x.Until.IsZero() && !now.Before(x.Until) {
+		return "", fmt.Errorf("%w: a gate of #%d passed until %s only, which came while it was judged", ErrStale, x.Pull, x.Until.UTC().Format(time.RFC3339))
+	}
+	if x.Attempt {
+		switch changed, err := a.opts.Gatherer.RulesChanged(ctx, r, s.pull); {
+		case err != nil:
+			return "", fmt.Errorf("read what the forge demands of merges into %s before #%d is tried: %w", s.pull.PR.Base, x.Pull, err)
+		case changed:
+			return "", fmt.Errorf("%w: what the forge demands of merges into %s changed since #%d was judged", ErrStale, s.pull.PR.Base, x.Pull)
+		}
+	}
+	return r.Forge.Merge(ctx, r.Name, forge.MergeRequest{Number: x.Pull, Head: x.Head, Method: s.ev.Pipeline.Spec.Merge.Method, Title: title, Message: message})
 }
 
 // recordLanded writes down that the pull request is merged. Where what landed doesn't say what

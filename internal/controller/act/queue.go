@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
-	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
@@ -35,19 +35,24 @@ func (a *Actor) leaveQueue(ctx context.Context, s *subject, x promotion.LeaveQue
 	return a.recordLeft(ctx, s, fmt.Sprintf("#%d left the forge's merge queue: %s", x.Pull, x.Why))
 }
 
-// recordJoined writes down that a head joined the forge's merge queue, before anything else may fail,
-// and has the pull request read again: until then it counts as queued.
-func (a *Actor) recordJoined(ctx context.Context, s *subject, head, message string) error {
+// joinedQueue reads how a head that joined the forge's merge queue stands to it, and writes down
+// that it joined whatever comes of that: until it is read it counts as queued.
+func (a *Actor) joinedQueue(ctx context.Context, s *subject, head string) error {
+	at := a.opts.Now()
+	ctx = forge.WithMergeQueue(ctx) // nobody may have written down yet that there is one
+	_, unread := a.opts.Gatherer.RefreshPullRequest(ctx, s.ev.Snapshot.Repo, s.number)
+	return errors.Join(a.recordJoined(ctx, s, head, at), unread)
+}
+
+// recordJoined writes down that a head joined the forge's merge queue.
+func (a *Actor) recordJoined(ctx context.Context, s *subject, head string, at time.Time) error {
 	counts := s.unit().Pipeline
 	if s.pull.Revert {
 		counts = ""
 	}
+	message := fmt.Sprintf("#%d joined the forge's merge queue into %s", s.number, s.ev.Environment(s.env).Branch)
 	return a.opts.Store.Tx(ctx, "queued", func(tx *store.Tx) error {
-		repo := s.ev.Snapshot.Repo.ID
-		if err := facts.PutJoinedQueue(ctx, tx, repo, s.number, head, counts, a.opts.Now()); err != nil {
-			return err
-		}
-		if err := tx.WakeAs(ctx, store.Urgent, wake.ForPull(repo, s.number).String()); err != nil {
+		if err := facts.PutJoinedQueue(ctx, tx, s.ev.Snapshot.Repo.ID, s.number, head, counts, at); err != nil {
 			return err
 		}
 		return s.eachMember(func(c *facts.ComponentEvaluation, _ promotion.Member) error {
@@ -61,12 +66,19 @@ func (a *Actor) recordJoined(ctx context.Context, s *subject, head, message stri
 // is over.
 func (a *Actor) recordLeft(ctx context.Context, s *subject, message string) error {
 	return a.opts.Store.Tx(ctx, "unqueued", func(tx *store.Tx) error {
+		if err := s.forgetMerging(ctx, tx); err != nil {
+			return err
+		}
 		return s.eachMember(func(c *facts.ComponentEvaluation, _ promotion.Member) error {
-			if err := tx.DeleteState(ctx, facts.MergingKey(c.Facts.Unit, s.number)); err != nil {
-				return err
-			}
 			_, err := tx.AddEvents(ctx, newEvent(c, s.env, s.number, "unqueued", message))
 			return err
 		})
+	})
+}
+
+// forgetMerging forgets by what a merge is judged that isn't about to be made any more.
+func (s *subject) forgetMerging(ctx context.Context, tx *store.Tx) error {
+	return s.eachMember(func(c *facts.ComponentEvaluation, _ promotion.Member) error {
+		return tx.DeleteState(ctx, facts.MergingKey(c.Facts.Unit, s.number))
 	})
 }

@@ -67,6 +67,9 @@ func TestMergeByQueue(t *testing.T) {
 			w.t.Errorf("what is refused: %v", err)
 		}
 		w.compare("what is refused didn't join", joined(), false)
+		for _, c := range w.names {
+			w.compare("by what that was judged is gone of "+c, merging(c), false)
+		}
 		w.forge.refuse = nil
 		drop()
 		w.release("3.0.0")

@@ -156,6 +156,10 @@ func (o *Gatherer) describeOpenPull(ctx context.Context, ev *Evaluation, env *pr
 	// One that a command set holds also while its label is off.
 	hold, held := promotion.FindStrongest(promotion.ListActive(holds, o.opts.Now()))
 	p.Held, p.HeldUntil = p.Held || held, hold.Until
+	if p.JoinedQueueAt, err = readJoinedQueue(ctx, o.opts.Store, repo.ID, p.Number, p.Head); err != nil {
+		return nil, err
+	}
+	p.Queued = r.isQueued(p.JoinedQueueAt)
 	if pr.Base != env.Branch {
 		p.MarkModified(fmt.Sprintf("somebody changed its base to %s; change it back, or close the pull request", pr.Base))
 	}
@@ -190,10 +194,6 @@ func (o *Gatherer) describeOpenPull(ctx context.Context, ev *Evaluation, env *pr
 	if err := o.inspectReach(ctx, ev, env, p); err != nil {
 		return nil, err
 	}
-	if p.JoinedQueueAt, err = readJoinedQueue(ctx, o.opts.Store, repo.ID, p.Number, p.Head); err != nil {
-		return nil, err
-	}
-	p.Queued = r.isQueued(p.JoinedQueueAt)
 	if err := o.addUpdateTurn(ctx, repo, p); err != nil {
 		return nil, err
 	}
