@@ -35,8 +35,13 @@ func MergesByQueueKey(repo string) string { return "merges-by-queue|" + repo }
 
 // PutJoinedQueue notes that Liftlock had a head join the forge's merge queue: when it is no longer
 // there and hasn't landed, the forge or a person took it out. A promotion of pipeline counts in its
-// limit until it has landed; empty: a revert, which counts in none.
+// limit until it has landed; empty: a revert, which counts in none. What is noted of the head since
+// that was asked for stays: that it joined, or that Liftlock took it out.
 func PutJoinedQueue(ctx context.Context, tx *store.Tx, repo string, pull int, head, pipeline string, at time.Time) error {
+	noted, _, err := readState[joinedQueue](ctx, tx, JoinedQueueKey(repo, pull))
+	if err != nil || noted.Head == head {
+		return err
+	}
 	raw, err := json.Marshal(joinedQueue{Head: head, At: at, Pipeline: pipeline})
 	if err != nil {
 		return fmt.Errorf("note that #%d joined the forge's merge queue: %w", pull, err)
@@ -73,11 +78,7 @@ func (o *recordGatherer) RecordSeenQueued(ctx context.Context, tx *store.Tx, c *
 			if err != nil {
 				return err
 			}
-			noted, _, err := readState[joinedQueue](ctx, tx, JoinedQueueKey(u.Repo, p.Number))
-			if err != nil {
-				return err
-			}
-			if !ok || judged.Head != p.Head || noted.Head == p.Head {
+			if !ok || judged.Head != p.Head {
 				continue
 			}
 			pipeline := u.Pipeline

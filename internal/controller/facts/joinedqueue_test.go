@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -70,6 +71,33 @@ func TestReadJoinedQueue(t *testing.T) {
 	}{"this head": {7, "h", at}, "another head": {7, "i", time.Time{}}, "another pull request": {8, "h", time.Time{}}} {
 		if got, err := readJoinedQueue(t.Context(), s, "r", c.pull, c.head); err != nil || !got.Equal(c.want) {
 			t.Errorf("%s: %s, %v", name, got, err)
+		}
+	}
+}
+
+// TestPutJoinedQueueLate holds that what is noted of a head since it was to join the queue stays,
+// where that it joined is written down late.
+func TestPutJoinedQueueLate(t *testing.T) {
+	s := newTestStore(t)
+	first, late := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), time.Date(2026, 5, 1, 12, 1, 0, 0, time.UTC)
+	for _, c := range []struct {
+		name   string
+		before func(tx *store.Tx) error
+		want   time.Time
+	}{
+		{"nothing is noted", func(*store.Tx) error { return nil }, late},
+		{"of another head", func(tx *store.Tx) error { return PutJoinedQueue(t.Context(), tx, "r", 7, "before", "shop", first) }, late},
+		{"it joined", func(tx *store.Tx) error { return PutJoinedQueue(t.Context(), tx, "r", 7, "h", "shop", first) }, first},
+		{"it was taken out", func(tx *store.Tx) error { return PutLeftQueue(t.Context(), tx, "r", 7, "h") }, time.Time{}},
+	} {
+		err := s.Tx(t.Context(), "test", func(tx *store.Tx) error {
+			return errors.Join(tx.DeleteState(t.Context(), JoinedQueueKey("r", 7)), c.before(tx), PutJoinedQueue(t.Context(), tx, "r", 7, "h", "shop", late))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := readJoinedQueue(t.Context(), s, "r", 7, "h"); err != nil || !got.Equal(c.want) {
+			t.Errorf("%s: %s, %v", c.name, got, err)
 		}
 	}
 }
