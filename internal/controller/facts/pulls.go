@@ -352,27 +352,37 @@ func (o *Gatherer) findMembers(ctx context.Context, ev *Evaluation, p *pullRecor
 // findReverted is the merged promotion that a revert takes back: the newest before it
 // of which the identity is in its branch's name; nil when none is known.
 func (o *Gatherer) findReverted(ctx context.Context, ev *Evaluation, revert *pullRecord) (*pullRecord, error) {
-	for _, p := range ev.pulls[revert.ref.Component][revert.ref.Environment] {
+	for _, p := range slices.Backward(ev.pulls[revert.ref.Component][revert.ref.Environment]) {
 		if o.isReverted(ctx, ev, revert, p) {
 			return p, nil
 		}
 	}
-	number, ok, err := o.pullGatherer.store.PullThatMoved(ctx, ev.Snapshot.Repo.ID, ev.Unit.Pipeline, revert.ref.Component, revert.ref.Environment, revert.ref.Short, revert.PR.Number)
-	if err != nil || !ok {
-		return nil, err
+	for below, tries := revert.PR.Number, 0; tries < maxRevertedTries; tries++ {
+		number, ok, err := o.pullGatherer.store.PullThatMoved(ctx, ev.Snapshot.Repo.ID, ev.Unit.Pipeline, revert.ref.Component, revert.ref.Environment, revert.ref.Short, below)
+		if err != nil || !ok {
+			return nil, err
+		}
+		row, ok, err := o.pullGatherer.store.Pull(ctx, ev.Snapshot.Repo.ID, number)
+		if err != nil || !ok {
+			return nil, err
+		}
+		p, err := o.addPull(ev, ev.pulls, row, nil)
+		if err != nil {
+			return nil, err
+		}
+		if p != nil && o.isReverted(ctx, ev, revert, p) {
+			return p, nil
+		}
+		below = number
 	}
-	row, ok, err := o.pullGatherer.store.Pull(ctx, ev.Snapshot.Repo.ID, number)
-	if err != nil || !ok {
-		return nil, err
-	}
-	if p, err := o.addPull(ev, ev.pulls, row, nil); err != nil || p == nil || !o.isReverted(ctx, ev, revert, p) {
-		return nil, err
-	} else {
-		return p, nil
-	}
+	return nil, nil
 }
 
-// isReverted says that a revert takes a pull request back.
+// maxRevertedTries bounds how many promotions are looked at for the one that a revert takes back: a
+// person may merge one that brings nothing any more, as another one brought it.
+const maxRevertedTries = 5
+
+// isReverted says that a revert takes a pull request back, which landed what the revert's branch names.
 func (o *Gatherer) isReverted(ctx context.Context, ev *Evaluation, revert, p *pullRecord) bool {
 	if p.ref.Revert || p.PR.State != forge.Merged || !p.isOurs(ev.Snapshot.Repo) || p.PR.MergeCommit == "" || p.PR.Number > revert.PR.Number {
 		return false
@@ -384,7 +394,20 @@ func (o *Gatherer) isReverted(ctx context.Context, ev *Evaluation, revert, p *pu
 	} else if members, err := o.findMembers(ctx, ev, p); err == nil {
 		id = promotion.BatchID(members)
 	}
-	return id != "" && wording.Short(id) == revert.ref.Short
+	return id != "" && wording.Short(id) == revert.ref.Short && !o.landedNothing(ctx, ev, p)
+}
+
+// landedNothing says that all that a merged pull request moves was there before it landed.
+func (o *Gatherer) landedNothing(ctx context.Context, ev *Evaluation, p *pullRecord) bool {
+	r := ev.Snapshot.Repo
+	info, err := r.Mirror.Commit(ctx, p.PR.MergeCommit)
+	if err != nil || len(info.Parents) == 0 {
+		return false
+	}
+	return !slices.ContainsFunc(p.members, func(m promotion.Member) bool {
+		at := ev.envAt(p.ref.Environment, m.Component)
+		return at == nil || o.releaseIDAt(r, info.Parents[0], ev.Pipeline, at) != m.Release
+	})
 }
 
 // RevertedPull is the merged promotion that a merged revert took back, with the release

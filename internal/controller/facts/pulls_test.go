@@ -70,6 +70,8 @@ func TestIsReverted(t *testing.T) {
 		}
 	}
 	landed := ev.Components[0].Env("qa").Release.Value.ID
+	later := w.commit("linus", "Something else", map[string]string{"README.md": "x\n"})
+	w.fetch()
 	for name, c := range map[string]struct {
 		short  string
 		change func(p *pullRecord)
@@ -83,6 +85,7 @@ func TestIsReverted(t *testing.T) {
 		"it is a revert":     {short: landed[:12], number: n + 1, change: func(p *pullRecord) { p.ref.Revert = true }},
 		"it was closed":      {short: landed[:12], number: n + 1, change: func(p *pullRecord) { p.PR.State = forge.Closed }},
 		"somebody else's":    {short: landed[:12], number: n + 1, change: func(p *pullRecord) { p.PR.Author, p.PR.AuthorID = "mallory", 99 }},
+		"it landed nothing":  {short: landed[:12], number: n + 1, change: func(p *pullRecord) { p.PR.MergeCommit = later }},
 		"no commit is named": {short: landed[:12], number: n + 1, change: func(p *pullRecord) { p.PR.MergeCommit = "" }},
 	} {
 		p := *promotionPull
@@ -96,6 +99,43 @@ func TestIsReverted(t *testing.T) {
 		}
 		if c.want && (!p.membersKnown || len(p.members) != 1 || p.members[0] != (promotion.Member{Component: "web", Release: landed})) {
 			t.Errorf("%s: it moved %+v", name, p.members)
+		}
+	}
+}
+
+// TestFindReverted finds the newest promotion that landed what a revert takes back: one that a person
+// merged when that was there already isn't it.
+func TestFindReverted(t *testing.T) {
+	w := newStory(t, threeEnvs, []string{"dev", "qa", "prod"}, "web")
+	n, _, _ := openToQA(w)
+	w.mergeBy(n, "linus", "merge")
+	later := w.commit("linus", "Something else", map[string]string{"README.md": "x\n"})
+	w.fetch()
+	ev, _ := w.evaluate("web", false)
+	w.must(w.store.Tx(w.ctx(), "settle", func(tx *store.Tx) error { return w.o.SettlePulls(w.ctx(), tx, ev.Components[0]) }))
+	pulls := ev.pulls["web"]["qa"]
+	first := pulls[slices.IndexFunc(pulls, func(p *pullRecord) bool { return p.PR.Number == n })]
+	short := ev.Components[0].Env("qa").Release.Value.ID[:12]
+	again := func(number int, commit string) *pullRecord {
+		p := *first
+		p.PR.Number, p.PR.MergeCommit, p.members, p.membersKnown = number, commit, nil, false
+		return &p
+	}
+	for _, c := range []struct {
+		name  string
+		pulls []*pullRecord
+		want  int
+	}{
+		{"it alone", []*pullRecord{first}, n},
+		{"it and one that landed nothing", []*pullRecord{first, again(n+1, later)}, n},
+		{"it and one that landed it again", []*pullRecord{first, again(n+1, first.PR.MergeCommit)}, n + 1},
+		{"none that landed it, which the store has", []*pullRecord{again(n+1, later)}, n},
+	} {
+		ev.pulls["web"]["qa"] = c.pulls
+		revert := &pullRecord{cachedPull: cachedPull{PR: forge.PullRequest{Number: n + 2}}, ref: promotion.BranchRef{Revert: true, Environment: "qa", Component: "web", Short: short}}
+		got, err := w.o.findReverted(w.ctx(), ev, revert)
+		if w.must(err); got == nil || got.PR.Number != c.want {
+			t.Errorf("%s: %+v, want #%d", c.name, got, c.want)
 		}
 	}
 }
