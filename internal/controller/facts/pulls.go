@@ -353,8 +353,8 @@ func (o *Gatherer) findMembers(ctx context.Context, ev *Evaluation, p *pullRecor
 // of which the identity is in its branch's name; nil when none is known.
 func (o *Gatherer) findReverted(ctx context.Context, ev *Evaluation, revert *pullRecord) (*pullRecord, error) {
 	for _, p := range slices.Backward(ev.pulls[revert.ref.Component][revert.ref.Environment]) {
-		if o.isReverted(ctx, ev, revert, p) {
-			return p, nil
+		if is, err := o.isReverted(ctx, ev, revert, p); err != nil || is {
+			return p, err
 		}
 	}
 	for below, tries := revert.PR.Number, 0; tries < maxRevertedTries; tries++ {
@@ -370,8 +370,10 @@ func (o *Gatherer) findReverted(ctx context.Context, ev *Evaluation, revert *pul
 		if err != nil {
 			return nil, err
 		}
-		if p != nil && o.isReverted(ctx, ev, revert, p) {
-			return p, nil
+		if p != nil {
+			if is, err := o.isReverted(ctx, ev, revert, p); err != nil || is {
+				return p, err
+			}
 		}
 		below = number
 	}
@@ -383,9 +385,9 @@ func (o *Gatherer) findReverted(ctx context.Context, ev *Evaluation, revert *pul
 const maxRevertedTries = 5
 
 // isReverted says that a revert takes a pull request back, which landed what the revert's branch names.
-func (o *Gatherer) isReverted(ctx context.Context, ev *Evaluation, revert, p *pullRecord) bool {
+func (o *Gatherer) isReverted(ctx context.Context, ev *Evaluation, revert, p *pullRecord) (bool, error) {
 	if p.ref.Revert || p.PR.State != forge.Merged || !p.isOurs(ev.Snapshot.Repo) || p.PR.MergeCommit == "" || p.PR.Number > revert.PR.Number {
-		return false
+		return false, nil
 	}
 	id := ""
 	if !p.batch {
@@ -394,20 +396,28 @@ func (o *Gatherer) isReverted(ctx context.Context, ev *Evaluation, revert, p *pu
 	} else if members, err := o.findMembers(ctx, ev, p); err == nil {
 		id = promotion.BatchID(members)
 	}
-	return id != "" && wording.Short(id) == revert.ref.Short && !o.landedNothing(ctx, ev, p)
+	if id == "" || wording.Short(id) != revert.ref.Short {
+		return false, nil
+	}
+	nothing, err := o.landedNothing(ctx, ev, p)
+	return !nothing, err
 }
 
-// landedNothing says that all that a merged pull request moves was there before it landed.
-func (o *Gatherer) landedNothing(ctx context.Context, ev *Evaluation, p *pullRecord) bool {
+// landedNothing says that all that a merged pull request moves was there before it landed; of one whose
+// commit isn't there any more nobody says so.
+func (o *Gatherer) landedNothing(ctx context.Context, ev *Evaluation, p *pullRecord) (bool, error) {
 	r := ev.Snapshot.Repo
 	info, err := r.Mirror.Commit(ctx, p.PR.MergeCommit)
-	if err != nil || len(info.Parents) == 0 {
-		return false
+	if errors.Is(err, git.ErrUnknownCommit) || err == nil && len(info.Parents) == 0 {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
 	}
 	return !slices.ContainsFunc(p.members, func(m promotion.Member) bool {
 		at := ev.envAt(p.ref.Environment, m.Component)
 		return at == nil || o.releaseIDAt(r, info.Parents[0], ev.Pipeline, at) != m.Release
-	})
+	}), nil
 }
 
 // RevertedPull is the merged promotion that a merged revert took back, with the release

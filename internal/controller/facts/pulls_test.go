@@ -94,8 +94,8 @@ func TestIsReverted(t *testing.T) {
 			c.change(&p)
 		}
 		revert := &pullRecord{cachedPull: cachedPull{PR: forge.PullRequest{Number: c.number}}, ref: promotion.BranchRef{Revert: true, Environment: "qa", Component: "web", Short: c.short}}
-		if got := w.o.isReverted(w.ctx(), ev, revert, &p); got != c.want {
-			t.Errorf("%s: %t", name, got)
+		if got, err := w.o.isReverted(w.ctx(), ev, revert, &p); got != c.want || err != nil {
+			t.Errorf("%s: %t, %v", name, got, err)
 		}
 		if c.want && (!p.membersKnown || len(p.members) != 1 || p.members[0] != (promotion.Member{Component: "web", Release: landed})) {
 			t.Errorf("%s: it moved %+v", name, p.members)
