@@ -71,7 +71,7 @@ var mutants = []mutant{
 	{"a revert restores what was there ten commits before", []edit{{"controller/facts/compose.go", "files, err := changedPaths(ctx, m, info.Parents[0], commit)", "for range 10 {\n\t\tif p, err := m.Commit(ctx, info.Parents[0]); err == nil && len(p.Parents) > 0 {\n\t\t\tinfo = p\n\t\t}\n\t}\n\tfiles, err := changedPaths(ctx, m, info.Parents[0], commit)"}}},
 	{"what may not be merged any more stays in the merge queue", []edit{{"promotion/queue.go", "d.Actions = slices.Insert(d.Actions, i, Action(leave))", "_ = leave"}}},
 	{"what is to leave the merge queue is only said to have left it", []edit{{"controller/act/queue.go", "left := r.Forge.LeaveQueue(forge.WithPriority(ctx, forge.PriorityUrgent), r.Name, x.Pull)", "var left error"}}},
-	{"that a pull request is in the merge queue isn't read", []edit{{"controller/facts/openpull.go", "Queued: pr.Queue == forge.Queued,", "Queued: false,"}}},
+	{"that a pull request is in the merge queue isn't read", []edit{{"controller/facts/openpull.go", "p.Queued = r.isQueued(p.JoinedQueueAt)", "p.Queued = false"}}},
 	{"what the merge queue dropped joins it again by itself", []edit{{"promotion/queue.go", "return !p.JoinedQueueAt.IsZero() && !p.Queued", "return false"}}},
 	{"retry doesn't let what the merge queue dropped join it again", []edit{{"promotion/retry.go", "j.addAction(RejoinQueue{Environment: e.Name, Pull: dropped.Number})", "_ = dropped.Number"}}},
 }
