@@ -16,7 +16,7 @@ SIM_WORLDS ?= 0
 FORGE ?= github
 ONCE ?= --once
 MUTANTS ?= .
-MUTANT_WORLDS ?= 200
+MUTANT_WORLDS ?= 1000
 PKG ?= internal/promotion
 N ?= 100
 SEED ?= 1
@@ -89,7 +89,7 @@ sim: ## simulate the whole service under faults, a world a seed (SIM_SEED=, SIM_
 	$(GO) test ./internal/sim -count=1 -timeout 0 -run '^TestSimulation$$' -v -sim.seed $(SIM_SEED) -sim.for $(SIM_FOR) -sim.worlds $(SIM_WORLDS)
 
 .PHONY: sim-mutants
-sim-mutants: ## plant small bugs into the service and see that the simulation finds each (MUTANTS=regexp MUTANT_WORLDS=200)
+sim-mutants: ## plant small bugs into the service and see that the simulation finds each (MUTANTS=regexp MUTANT_WORLDS=1000)
 	$(GO) test ./internal/sim -count=1 -timeout 0 -run '^TestMutants$$' -v -sim.mutants '$(MUTANTS)' -sim.worlds $(MUTANT_WORLDS)
 
 .PHONY: mutants
