@@ -3,8 +3,10 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"code.gitea.io/sdk/gitea"
 )
@@ -127,6 +129,15 @@ func (s *scenario) approve(login string, p *gitea.PullRequest) {
 // addComment is a person's comment, acknowledged by Liftlock's reaction.
 func (s *scenario) addComment(login string, number int64, text string) {
 	s.Helper()
+	// The forge's times are whole seconds, and a command that was written in the second in which
+	// the head came may be about what was there before: people take longer to read a page.
+	looked := time.Now()
+	eventually(s, fmt.Sprintf("%s has read #%d", login, number), func() (struct{}, error) {
+		if !time.Now().Truncate(time.Second).After(looked) {
+			return struct{}{}, errors.New("still in the same second")
+		}
+		return struct{}{}, nil
+	})
 	c, _, err := s.cluster.accounts[login].api.CreateIssueComment(s.cluster.org, s.repo, number, gitea.CreateIssueCommentOption{Body: text})
 	if err != nil {
 		s.Fatalf("%s comments on #%d: %v", login, number, err)
