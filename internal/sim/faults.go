@@ -68,6 +68,8 @@ func (sim *Simulation) failure(of part, op string, answered bool) error {
 			}
 		}
 		return e
+	case theStore:
+		sim.storeFailures++
 	case theGit:
 		return &git.Error{Op: op, Kind: git.ErrRemote, Err: errAnswerLost}
 	}

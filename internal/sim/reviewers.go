@@ -85,8 +85,24 @@ func (sim *Simulation) putRight() {
 	}
 }
 
-// promoteOver asks for a promotion over what a person put into a target, on any pull
-// request that was about it.
+// insist lets a reviewer want once more, in some cases, what a revert has just taken back from
+// a target: how it was there before then no longer counts.
+func (sim *Simulation) insist(p target) {
+	if sim.scenario.isSource(p.env) || sim.chance.IntN(3) > 0 {
+		return
+	}
+	sim.after(sim.between(time.Minute, 15*time.Minute), func() {
+		if !sim.faulty {
+			return
+		}
+		all, err := sim.forge.As(reviewer).PullRequests(sim.ctx, sim.repo, time.Time{})
+		sim.must(err)
+		sim.promoteOver(p, all)
+	})
+}
+
+// promoteOver asks for a promotion to a target, over what a person put there or a revert put
+// back, on any pull request that was about it.
 func (sim *Simulation) promoteOver(p target, all []forge.PullRequest) {
 	for _, pr := range all {
 		ref, ok := promotion.ParseBranch(pr.Branch)
@@ -113,12 +129,19 @@ func (sim *Simulation) carriedBy(pr *forge.PullRequest, ref promotion.BranchRef)
 	return carried, good && carried != ""
 }
 
+// approval is what somebody says of a head: another pull request with the same one needs
+// another.
+type approval struct {
+	pull      int
+	head, who string
+}
+
 func (sim *Simulation) approve(pr *forge.PullRequest, who, carried string) {
-	if said := who + " " + pr.Head; sim.truth.reviewed[said] {
+	given := approval{pr.Number, pr.Head, who}
+	if sim.truth.reviewed[given] {
 		return
-	} else {
-		sim.truth.reviewed[said] = true
 	}
+	sim.truth.reviewed[given] = true
 	if err := sim.forge.Review(sim.repo, pr.Number, who, memory.Approve, ""); err != nil {
 		sim.broke("harness", "%v", err)
 		return

@@ -393,7 +393,13 @@ func (sim *Simulation) noteRequested(number int, from forge.Reviewers) {
 	}
 	for _, login := range from.Users {
 		key := fmt.Sprintf("%d %s %s", number, pr.Head, login)
-		if sim.truth.requested[key]++; sim.truth.requested[key] > maxSame {
+		known, ok := sim.truth.requested[key]
+		if !ok {
+			known.failuresBefore = sim.storeFailures
+		}
+		known.times++
+		sim.truth.requested[key] = known
+		if known.times > maxSame+sim.storeFailures-known.failuresBefore { // what couldn't be written down is done again
 			sim.broke(ruleRerequested, "#%d at %s: %s", number, pr.Head, login)
 		}
 	}

@@ -79,15 +79,16 @@ type Simulation struct {
 	mayBeDue     bool // a key may be due now
 	due          dueTime
 
-	faulty  bool
-	faults  faults
-	away    map[part]time.Time // until when
-	left    map[part]time.Time // since when it is, or was the last time
-	limits  time.Time          // until when the forge wants to be left alone
-	trouble time.Time          // when something last went wrong that puts off what a process is at
-	failed  time.Time          // when a run last failed
-	slow    []span             // calls that took long, of late
-	skews   []time.Duration
+	faulty        bool
+	faults        faults
+	away          map[part]time.Time // until when
+	left          map[part]time.Time // since when it is, or was the last time
+	limits        time.Time          // until when the forge wants to be left alone
+	storeFailures int                // calls of the database that have failed so far
+	trouble       time.Time          // when something last went wrong that puts off what a process is at
+	failed        time.Time          // when a run last failed
+	slow          []span             // calls that took long, of late
+	skews         []time.Duration
 
 	scenario scenario
 	repo     forge.Repo

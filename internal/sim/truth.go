@@ -52,7 +52,7 @@ type truth struct {
 	liftedBefore     map[target]time.Time     // the same, of what was asked before the database was lost
 	requestedReverts map[target]bool          // a person asked for a revert
 	approvals        map[int]map[string]string
-	reviewed         map[string]bool // who has approved which head
+	reviewed         map[approval]bool
 	heldSince        map[int]time.Time
 	holdComments     map[int64]int      // what holds a pull request by a command, by comment
 	seen             seenBranch         // what a process has told the others of the branch last
@@ -62,7 +62,7 @@ type truth struct {
 	vetoed           map[deployment]int // the pull request that a person closed
 	brokenSince      time.Time          // the pipeline file; zero: it isn't broken
 	comments         map[string]int
-	requested        map[string]int        // how often, by pull request, head and login
+	requested        map[string]requests   // by pull request, head and login
 	deployed         map[string]int        // how often, by environment, task and commit
 	pushed           map[string]pushedHead // heads of the service's branches that don't show where they stand, by branch
 	queued           map[int]queuedPull    // what joined the merge queue last, by pull request
@@ -71,6 +71,12 @@ type truth struct {
 	lastWrite        time.Time
 	excused          map[string]string // components that people left in a state of their own
 	unmarked         map[string]bool   // components with a pull request whose text somebody has edited
+}
+
+// requests are how often a review was requested.
+type requests struct {
+	times          int
+	failuresBefore int // of the database, when it was first
 }
 
 // pushedHead is a head that the service gave a branch of its own.
@@ -107,7 +113,7 @@ type seenBranch struct {
 
 func newTruth() truth {
 	return truth{quality: map[deployment]quality{}, health: map[deployment]*health{}, landings: map[target][]landing{}, arrived: map[string]string{}, reverted: map[deployment]time.Time{},
-		lifted: map[target]time.Time{}, liftedBefore: map[target]time.Time{}, requestedReverts: map[target]bool{}, approvals: map[int]map[string]string{}, reviewed: map[string]bool{}, heldSince: map[int]time.Time{}, holdComments: map[int64]int{}, acknowledged: map[int]time.Time{}, forged: map[int]bool{}, wideHolds: map[int64]wideHold{}, vetoed: map[deployment]int{}, comments: map[string]int{}, requested: map[string]int{}, deployed: map[string]int{}, pushed: map[string]pushedHead{}, queued: map[int]queuedPull{}, joined: map[int]joinedHead{}, mended: map[string]bool{},
+		lifted: map[target]time.Time{}, liftedBefore: map[target]time.Time{}, requestedReverts: map[target]bool{}, approvals: map[int]map[string]string{}, reviewed: map[approval]bool{}, heldSince: map[int]time.Time{}, holdComments: map[int64]int{}, acknowledged: map[int]time.Time{}, forged: map[int]bool{}, wideHolds: map[int64]wideHold{}, vetoed: map[deployment]int{}, comments: map[string]int{}, requested: map[string]requests{}, deployed: map[string]int{}, pushed: map[string]pushedHead{}, queued: map[int]queuedPull{}, joined: map[int]joinedHead{}, mended: map[string]bool{},
 		excused: map[string]string{}, unmarked: map[string]bool{}}
 }
 
@@ -325,6 +331,7 @@ func (sim *Simulation) noteRestored(p target) {
 	if all := sim.truth.landings[p]; len(all) > 0 {
 		all[len(all)-1].restores = true
 	}
+	sim.insist(p)
 }
 
 // broughtBy is the landing that first brought what a target has: the last one, or the one
