@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/yaml"
 )
 
@@ -118,13 +119,15 @@ func (w *testCluster) applySet(ctx context.Context, manifest string) error {
 	if _, err := sets.Create(ctx, &u, metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
 		return err
 	}
-	old, err := sets.Get(ctx, u.GetName(), metav1.GetOptions{})
-	if err != nil {
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error { // Argo CD writes what it finds of it
+		old, err := sets.Get(ctx, u.GetName(), metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		old.Object["spec"] = u.Object["spec"]
+		_, err = sets.Update(ctx, old, metav1.UpdateOptions{})
 		return err
-	}
-	old.Object["spec"] = u.Object["spec"]
-	_, err = sets.Update(ctx, old, metav1.UpdateOptions{})
-	return err
+	})
 }
 
 // deleteSet deletes an ApplicationSet and with it its Applications, so that Argo CD

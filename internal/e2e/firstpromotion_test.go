@@ -32,9 +32,9 @@ const fewCommands = 12
 
 // A newcomer with nothing but the pages makes a repository, has a pipeline file proposed, installs
 // Liftlock, has it checked, releases, and merges what it opens: each command is the page's, and
-// prints what the page shows. One way after the other, because both have the same names.
+// prints what the page shows. One way after the other, because both have the same names, and
+// not beside other stories, as the page lists every Application that there is.
 func TestFirstPromotionGoesAsItsPageSays(t *testing.T) {
-	t.Parallel()
 	for _, how := range []string{"Helm", "kustomize"} {
 		t.Run(how, func(t *testing.T) { runFirstPromotion(t, how) })
 	}

@@ -59,7 +59,7 @@ func (s *scenario) createTeam(name string, members ...string) {
 const notified = "  notify: [{to: bus, on: [opened, merged, verified, degraded, reverted, skipped]}]\n"
 
 // A release waits in qa for its images' names, a check, the end of a freeze and a window
-// that opens in two minutes, and in prod for a team's approval and half a minute of being
+// that opens in a few minutes, and in prod for a team's approval and half a minute of being
 // well in qa. The next one fails before that is over and never gets there. A receiver that
 // is down half the time is told all of it.
 func TestGatesOpenOneAfterAnother(t *testing.T) {
@@ -74,7 +74,8 @@ func TestGatesOpenOneAfterAnother(t *testing.T) {
 	s.awaitSettled()
 	s.startServer()
 
-	opens := time.Now().UTC().Add(2 * time.Minute).Truncate(time.Minute)
+	// The freeze mustn't be over before two releases have come to it, one after the other.
+	opens := time.Now().UTC().Add(3*time.Minute - time.Second).Truncate(time.Minute)
 	thaws := opens.Add(-15 * time.Second)
 	f.environments = strings.ReplaceAll(gatedSteps([]string{
 		`expression: 'size(release.images) > 0 && release.images.all(i, i.tag.startsWith("1."))'`,

@@ -21,10 +21,21 @@ var hydrated = strings.Replace(byDirectory, "      source: {repoURL: REPO, targe
         syncSource: {targetBranch: 'hydrated/{{ .path.basename }}', path: '{{ index .path.segments 1 }}'}
 `, 1)
 
+// What Argo CD's source hydrator writes is told one story after the other: Argo CD hydrates one
+// branch at a time, and each again every few seconds, so that several such stories would wait for
+// each other.
+func TestHydrated(t *testing.T) {
+	t.Parallel()
+	t.Run("ReleaseIsPromotedAndABrokenOneReverted", runHydratedRelease)
+	t.Run("ReleaseThatChangesNoManifest", runHydratedReleaseThatChangesNoManifest)
+	t.Run("ReleaseWaitsForItsStagingBranch", runHydratedReleaseInStaging)
+	t.Run("ReleaseWaitsForAnotherComponent", runHydrationThatAnotherComponentBreaks)
+	t.Run("IntoAnotherRepository", runHydratedIntoAnotherRepository)
+}
+
 // The source hydrator writes the manifests of each environment to a branch, from which Argo CD
 // syncs. A release is verified where its manifests are there and run, and a bad one comes back.
-func TestHydratedReleaseIsPromotedAndABrokenOneReverted(t *testing.T) {
-	t.Parallel()
+func runHydratedRelease(t *testing.T) {
 	f := singleComponent()
 	f.sets = map[string]string{"shop.yaml": hydrated}
 	s := newScenario(t, normalCluster, "hydrated", f)
@@ -62,8 +73,7 @@ func (s *scenario) allowHydration(url string) {
 // A release is of an image that no manifest has, so that the hydrator has nothing to write:
 // newer ones make no commit then, and note on the one that is there what it was compared with.
 // The release is verified all the same.
-func TestHydratedReleaseThatChangesNoManifest(t *testing.T) {
-	t.Parallel()
+func runHydratedReleaseThatChangesNoManifest(t *testing.T) {
 	f := repoFixture{plain: filesWithImage("spare"), sets: map[string]string{"shop.yaml": hydrated}}
 	s := newScenario(t, normalCluster, "unused", f)
 	s.allowHydration(s.clone.url)
@@ -83,8 +93,7 @@ func TestHydratedReleaseThatChangesNoManifest(t *testing.T) {
 
 // The hydrator writes to staging branches, which people merge. A release has arrived where its
 // manifests are merged, whatever commit that made.
-func TestHydratedReleaseWaitsForItsStagingBranch(t *testing.T) {
-	t.Parallel()
+func runHydratedReleaseInStaging(t *testing.T) {
 	f := singleComponent()
 	f.sets = map[string]string{"shop.yaml": strings.Replace(hydrated, "        syncSource:", "        hydrateTo: {targetBranch: 'next/{{ .path.basename }}'}\n        syncSource:", 1)}
 	s := newScenario(t, normalCluster, "staging", f)
@@ -137,8 +146,7 @@ func (s *scenario) mergeStaging(env, tag string) {
 // All components of a branch are hydrated together, or none is. While one of them can't be
 // rendered, another one's release waits and says that the hydrator failed; it hasn't failed
 // itself, and goes on when the other one is mended.
-func TestHydrationThatAnotherComponentBreaksIsWaitedFor(t *testing.T) {
-	t.Parallel()
+func runHydrationThatAnotherComponentBreaks(t *testing.T) {
 	f := repoFixture{components: map[string][]string{"api": {"api"}, "web": {"web"}}, environments: threeSteps}
 	f.sets = map[string]string{"shop.yaml": hydrated}
 	s := newScenario(t, normalCluster, "group", f)
@@ -176,11 +184,10 @@ func TestHydrationThatAnotherComponentBreaksIsWaitedFor(t *testing.T) {
 }
 
 // From 3.5 on the hydrator can write to another repository, which the server must know.
-func TestHydratedIntoAnotherRepository(t *testing.T) {
+func runHydratedIntoAnotherRepository(t *testing.T) {
 	if normalCluster.argocd.version < "v3.5" { // versions of one digit, as the lab's are
 		t.Skip("Argo CD " + normalCluster.argocd.version + " hydrates within one repository")
 	}
-	t.Parallel()
 	f := singleComponent()
 	s := newScenario(t, normalCluster, "elsewhere", f)
 	manifests := s.repo + "-manifests"

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,11 +48,13 @@ func TestChartsAccountDoesTheJobAndNothingElse(t *testing.T) {
 	s.awaitPull(revertPrefix("web", "qa"), "the revert in qa is merged", 0, isMerged)
 	s.awaitState("web", "qa", "1.1.0", promotion.Verified)
 
-	ready, err := s.server.getText(s.ctx, "/readyz")
-	s.must(err)
-	if !strings.Contains(ready, "argocd lab: ok") || strings.Contains(ready, "argocd lab ") {
-		t.Errorf("something of Argo CD is missing:\n%s", ready)
-	}
+	eventually(s, "nothing of Argo CD is missing", func() (string, error) {
+		ready, err := s.server.getText(s.ctx, "/readyz")
+		if err == nil && (!strings.Contains(ready, "argocd lab: ok") || strings.Contains(ready, "argocd lab ")) {
+			err = errors.New(ready)
+		}
+		return ready, err
+	})
 	in.checkPermissions()
 }
 
@@ -191,7 +193,7 @@ func (in *installation) checkPermissions() {
 		"rbac.authorization.k8s.io/roles", "rbac.authorization.k8s.io/rolebindings", "rbac.authorization.k8s.io/clusterrolebindings", "/users", "*/*",
 	}
 	verbs := []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "impersonate", "bind", "escalate", "*"}
-	ctx, cancel := context.WithTimeout(in.s.ctx, 2*time.Minute)
+	ctx, cancel := context.WithTimeout(in.s.ctx, patience)
 	defer cancel()
 	for _, namespace := range []string{"argocd", in.namespace, "kube-system", ""} {
 		for _, r := range resources {

@@ -14,7 +14,7 @@ import (
 func TestNewerReleaseReplacesAndWaitsBehindAnApprovedOne(t *testing.T) {
 	t.Parallel()
 	f := singleComponent()
-	f.environments = manualQA
+	f.environments = manualQA + "      gates: [approvals: {count: 1, from: {users: [ada]}}]\n"
 	s := startScenario(t, normalCluster, "turn", f, nil)
 
 	s.pushRelease("web", "dev", "1.1.0")
@@ -33,6 +33,7 @@ func TestNewerReleaseReplacesAndWaitsBehindAnApprovedOne(t *testing.T) {
 	}
 
 	s.approve(ada, titled)
+	s.awaitGate("web", "qa", "approvals", "pass")
 	s.pushRelease("web", "dev", "1.3.0")
 	s.awaitReason("web", "qa", "newer-waits")
 	s.must(s.checkTag(s.getPull(p.Index), "web", "qa", "1.2.0"))
@@ -40,6 +41,7 @@ func TestNewerReleaseReplacesAndWaitsBehindAnApprovedOne(t *testing.T) {
 	s.checkOneEnvironment(s.awaitMerged("web", "qa", "1.2.0", 0), "web", "qa", 1)
 	next := s.awaitOpen("web", "qa", "1.3.0", p.Index)
 	s.awaitState("web", "qa", "1.2.0", promotion.Verified)
+	s.approve(ada, next)
 	s.mergeAs(ada, next.Index)
 	s.checkOneEnvironment(s.awaitMerged("web", "qa", "1.3.0", p.Index), "web", "qa", 1)
 }

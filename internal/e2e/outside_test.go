@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -25,6 +24,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/liftlock/liftlock/internal/console/api"
+	"github.com/liftlock/liftlock/internal/emulator"
 )
 
 // unreliableReceiver is a channel's receiver that takes every second request only.
@@ -183,10 +183,8 @@ func startPrometheus(s *scenario) *prometheus {
 		}
 	}))
 	s.Cleanup(exporter.Close)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := emulator.FreeAddress()
 	s.must(err)
-	address := l.Addr().String()
-	s.must(l.Close())
 	dir := filepath.Join(s.server.dir, "prometheus")
 	s.must(os.MkdirAll(dir, 0o750))
 	file := filepath.Join(dir, "prometheus.yaml")

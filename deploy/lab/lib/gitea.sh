@@ -20,6 +20,8 @@ DISABLE_SSH = true
 [database]
 DB_TYPE = sqlite3
 PATH = $DATA/gitea/gitea.db
+SQLITE_TIMEOUT = 10000
+SQLITE_JOURNAL_MODE = WAL
 [security]
 INSTALL_LOCK = true
 SECRET_KEY = lab
