@@ -24,6 +24,7 @@ type app struct {
 	state    verification.App // as the API server has it
 	health   string           // as it is in the cluster
 	stale    bool             // the API server's health is from before the last sync
+	shown    time.Time        // since when it no longer is, of the last time that it was
 	tag      string           // what is deployed
 	turn     int              // counts deployments: what was planned for an earlier one doesn't happen
 	incident bool             // its cluster is unwell
@@ -198,7 +199,9 @@ func (a *argocd) setHealth(x *app, health string) {
 
 // showHealth lets the API server have the health that there is.
 func (a *argocd) showHealth(x *app) {
-	x.stale = false
+	if x.stale {
+		x.stale, x.shown = false, a.sim.now
+	}
 	s := &x.state
 	if s.Health == x.health {
 		return

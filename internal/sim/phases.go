@@ -145,12 +145,14 @@ const noticedWithin = 15 * time.Second
 
 // isOverlooked says that something is unwell for so long that a run should have seen it.
 func (sim *Simulation) isOverlooked(x *app, h *health) bool {
-	if x.health != degraded || x.state.Health != degraded || h == nil || h.looked || h.badSince.IsZero() || !sim.allIdle() {
+	if x.health != degraded || x.stale || x.state.Health != degraded || h == nil || h.looked || h.badSince.IsZero() || !sim.allIdle() {
 		return false
 	}
 	since := h.badSince
-	if shown := x.state.HealthSince; shown.After(since) {
-		since = shown
+	for _, shown := range []time.Time{x.state.HealthSince, x.shown} {
+		if shown.After(since) {
+			since = shown
+		}
 	}
 	back := since
 	for _, until := range sim.away {
