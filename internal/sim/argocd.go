@@ -51,9 +51,12 @@ func newArgoCD(sim *Simulation) *argocd {
 	return a
 }
 
+// rarestComparison is how long it takes at most until an Application is compared again.
+const rarestComparison = 210 * time.Second
+
 // reconcileEver compares an Application every few minutes, whatever happens.
 func (a *argocd) reconcileEver(x *app) {
-	a.sim.after(a.sim.between(150*time.Second, 210*time.Second), func() {
+	a.sim.after(a.sim.between(150*time.Second, rarestComparison), func() {
 		a.compare(x)
 		a.reconcileEver(x)
 	})

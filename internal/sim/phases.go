@@ -170,15 +170,19 @@ func (sim *Simulation) isOverlooked(x *app, h *health) bool {
 // judgeLateness judges, while a process has nothing to do, whether something is unwell for
 // so long that a run should have seen it, or that a revert should be open.
 func (sim *Simulation) judgeLateness() {
+	within := answeredWithin
+	if sim.scenario.noRefresh { // health is believed after two comparisons, which come by themselves
+		within += 2 * rarestComparison
+	}
 	for _, x := range sim.argocd.apps {
 		h := sim.truth.health[deployment{x.target, x.tag}]
 		if sim.isOverlooked(x, h) {
 			sim.broke(ruleLate, "%s is unwell in %s since %v, and nothing has looked at it since", x.tag, x.target, h.badSince.Sub(sim.began))
 		}
-		if x.health != degraded || h == nil || h.badSince.IsZero() || sim.now.Sub(h.badSince) < answeredWithin || h.answered {
+		if x.health != degraded || h == nil || h.badSince.IsZero() || sim.now.Sub(h.badSince) < within || h.answered {
 			continue
 		}
-		if !sim.wholeSince(sim.now.Add(-answeredWithin)) || !sim.needsRevert(x) || sim.othersUnhealthy(x) {
+		if !sim.wholeSince(sim.now.Add(-within)) || !sim.needsRevert(x) || sim.othersUnhealthy(x) {
 			continue
 		}
 		if !sim.truth.brokenSince.IsZero() || !sim.isWatched(x, h.badSince) {
