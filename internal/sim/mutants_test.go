@@ -149,7 +149,7 @@ func TestMutants(t *testing.T) {
 	}
 	first, worlds := max(*seedFlag, 1), *worldsFlag
 	if worlds == 0 {
-		worlds = 200
+		worlds = 1000
 	}
 	var rows []string
 	for _, m := range mutants {

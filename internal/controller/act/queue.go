@@ -46,13 +46,9 @@ func (a *Actor) joinedQueue(ctx context.Context, s *subject, head string) error 
 
 // recordJoined writes down that a head joined the forge's merge queue.
 func (a *Actor) recordJoined(ctx context.Context, s *subject, head string, at time.Time) error {
-	counts := s.unit().Pipeline
-	if s.pull.Revert {
-		counts = ""
-	}
 	message := fmt.Sprintf("#%d joined the forge's merge queue into %s", s.number, s.ev.Environment(s.env).Branch)
 	return a.opts.Store.Tx(ctx, "queued", func(tx *store.Tx) error {
-		if err := facts.PutJoinedQueue(ctx, tx, s.ev.Snapshot.Repo.ID, s.number, head, counts, at); err != nil {
+		if err := facts.PutJoinedQueue(ctx, tx, s.unit(), s.number, head, s.pull.Revert, at); err != nil {
 			return err
 		}
 		return s.eachMember(func(c *facts.ComponentEvaluation, _ promotion.Member) error {

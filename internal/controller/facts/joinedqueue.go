@@ -34,30 +34,34 @@ func joinedQueuePrefix(repo string) string { return "joined|" + repo + "|" }
 func MergesByQueueKey(repo string) string { return "merges-by-queue|" + repo }
 
 // PutJoinedQueue notes that Liftlock had a head join the forge's merge queue: when it is no longer
-// there and hasn't landed, the forge or a person took it out. A promotion of pipeline counts in its
-// limit until it has landed; empty: a revert, which counts in none. What is noted of the head since
-// that was asked for stays: that it joined, or that Liftlock took it out.
-func PutJoinedQueue(ctx context.Context, tx *store.Tx, repo string, pull int, head, pipeline string, at time.Time) error {
-	noted, _, err := readState[joinedQueue](ctx, tx, JoinedQueueKey(repo, pull))
+// there and hasn't landed, the forge or a person took it out. A promotion counts in the limit of the
+// unit's pipeline until it has landed; a revert counts in none. What is noted of the head since that
+// was asked for stays: that it joined, or that Liftlock took it out.
+func PutJoinedQueue(ctx context.Context, tx *store.Tx, u promotion.Unit, pull int, head string, revert bool, at time.Time) error {
+	noted, _, err := readState[joinedQueue](ctx, tx, JoinedQueueKey(u.Repo, pull))
 	if err != nil || noted.Head == head {
 		return err
 	}
-	raw, err := json.Marshal(joinedQueue{Head: head, At: at, Pipeline: pipeline})
-	if err != nil {
-		return fmt.Errorf("note that #%d joined the forge's merge queue: %w", pull, err)
-	}
-	if err := tx.PutState(ctx, MergesByQueueKey(repo), nil); err != nil {
+	if err := tx.PutState(ctx, MergesByQueueKey(u.Repo), nil); err != nil {
 		return err
 	}
-	return tx.PutState(ctx, JoinedQueueKey(repo, pull), raw)
+	joined := joinedQueue{Head: head, At: at}
+	if !revert {
+		joined.Pipeline = u.Pipeline
+	}
+	return putQueueNote(ctx, tx, u.Repo, pull, joined)
 }
 
 // PutLeftQueue notes that Liftlock takes a head out of the forge's merge queue: what is read of it
 // from before doesn't say that it is there, and when it isn't, nothing dropped it.
 func PutLeftQueue(ctx context.Context, tx *store.Tx, repo string, pull int, head string) error {
-	raw, err := json.Marshal(joinedQueue{Head: head})
+	return putQueueNote(ctx, tx, repo, pull, joinedQueue{Head: head})
+}
+
+func putQueueNote(ctx context.Context, tx *store.Tx, repo string, pull int, note joinedQueue) error {
+	raw, err := json.Marshal(note)
 	if err != nil {
-		return fmt.Errorf("note that #%d leaves the forge's merge queue: %w", pull, err)
+		return fmt.Errorf("note how #%d stands to the forge's merge queue: %w", pull, err)
 	}
 	return tx.PutState(ctx, JoinedQueueKey(repo, pull), raw)
 }
@@ -81,11 +85,7 @@ func (o *recordGatherer) RecordSeenQueued(ctx context.Context, tx *store.Tx, c *
 			if !ok || judged.Head != p.Head {
 				continue
 			}
-			pipeline := u.Pipeline
-			if judged.Kind == promotion.KindRevert {
-				pipeline = ""
-			}
-			if err := PutJoinedQueue(ctx, tx, u.Repo, p.Number, p.Head, pipeline, judged.JudgedAt); err != nil {
+			if err := PutJoinedQueue(ctx, tx, u, p.Number, p.Head, judged.Kind == promotion.KindRevert, judged.JudgedAt); err != nil {
 				return err
 			}
 		}

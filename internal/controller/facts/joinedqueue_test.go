@@ -26,16 +26,21 @@ func TestListQueuedMerges(t *testing.T) {
 	}
 	err := s.Tx(t.Context(), "test", func(tx *store.Tx) error {
 		for number, joined := range map[int]joinedQueue{
-			1: {At: before, Pipeline: "shop"},                   // it is in the queue
-			2: {At: before, Pipeline: "shop"},                   // it was read since, and is out of it
-			3: {At: now, Pipeline: "shop"},                      // it wasn't read since
-			4: {At: before, Pipeline: "shop"},                   // it landed
-			5: {At: before, Pipeline: "other"},                  // it counts in another pipeline's limit
-			6: {At: hourAgo, Pipeline: "shop"},                  // it joined at the time, not since
-			7: {At: before, Pipeline: "shop"},                   // the store has no such pull request
-			8: {At: hourAgo.Add(time.Second), Pipeline: "shop"}, // it is in the queue for long
+			1:  {At: before, Pipeline: "shop"},                   // it is in the queue
+			2:  {At: before, Pipeline: "shop"},                   // it was read since, and is out of it
+			3:  {At: now, Pipeline: "shop"},                      // it wasn't read since
+			4:  {At: before, Pipeline: "shop"},                   // it landed
+			5:  {At: before, Pipeline: "other"},                  // it counts in another pipeline's limit
+			6:  {At: hourAgo, Pipeline: "shop"},                  // it joined at the time, not since
+			7:  {At: before, Pipeline: "shop"},                   // the store has no such pull request
+			8:  {At: hourAgo.Add(time.Second), Pipeline: "shop"}, // it is in the queue for long
+			10: {At: before},                                     // a revert
 		} {
-			if err := PutJoinedQueue(t.Context(), tx, r.ID, number, "h", joined.Pipeline, joined.At); err != nil {
+			u, revert := promotion.Unit{Repo: r.ID, Pipeline: joined.Pipeline}, joined.Pipeline == ""
+			if revert {
+				u.Pipeline = "shop"
+			}
+			if err := PutJoinedQueue(t.Context(), tx, u, number, "h", revert, joined.At); err != nil {
 				return err
 			}
 		}
@@ -45,7 +50,7 @@ func TestListQueuedMerges(t *testing.T) {
 			}
 		}
 		return tx.PutPulls(t.Context(), pull(1, forge.Open, forge.Queued), pull(2, forge.Open, forge.NotQueued), pull(3, forge.Open, forge.NotQueued), pull(4, forge.Merged, forge.Queued),
-			pull(5, forge.Open, forge.Queued), pull(6, forge.Open, forge.Queued), pull(8, forge.Open, forge.Queued), pull(9, forge.Open, forge.Queued))
+			pull(5, forge.Open, forge.Queued), pull(6, forge.Open, forge.Queued), pull(8, forge.Open, forge.Queued), pull(9, forge.Open, forge.Queued), pull(10, forge.Open, forge.Queued))
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -59,9 +64,9 @@ func TestListQueuedMerges(t *testing.T) {
 
 // TestReadJoinedQueue says when this very head joined the forge's merge queue.
 func TestReadJoinedQueue(t *testing.T) {
-	s := newTestStore(t)
+	s, u := newTestStore(t), promotion.Unit{Repo: "r", Pipeline: "shop"}
 	at := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
-	if err := s.Tx(t.Context(), "test", func(tx *store.Tx) error { return PutJoinedQueue(t.Context(), tx, "r", 7, "h", "shop", at) }); err != nil {
+	if err := s.Tx(t.Context(), "test", func(tx *store.Tx) error { return PutJoinedQueue(t.Context(), tx, u, 7, "h", false, at) }); err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
@@ -78,7 +83,7 @@ func TestReadJoinedQueue(t *testing.T) {
 // TestPutJoinedQueueLate holds that what is noted of a head since it was to join the queue stays,
 // where that it joined is written down late.
 func TestPutJoinedQueueLate(t *testing.T) {
-	s := newTestStore(t)
+	s, u := newTestStore(t), promotion.Unit{Repo: "r", Pipeline: "shop"}
 	first, late := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), time.Date(2026, 5, 1, 12, 1, 0, 0, time.UTC)
 	for _, c := range []struct {
 		name   string
@@ -86,12 +91,12 @@ func TestPutJoinedQueueLate(t *testing.T) {
 		want   time.Time
 	}{
 		{"nothing is noted", func(*store.Tx) error { return nil }, late},
-		{"of another head", func(tx *store.Tx) error { return PutJoinedQueue(t.Context(), tx, "r", 7, "before", "shop", first) }, late},
-		{"it joined", func(tx *store.Tx) error { return PutJoinedQueue(t.Context(), tx, "r", 7, "h", "shop", first) }, first},
+		{"of another head", func(tx *store.Tx) error { return PutJoinedQueue(t.Context(), tx, u, 7, "before", false, first) }, late},
+		{"it joined", func(tx *store.Tx) error { return PutJoinedQueue(t.Context(), tx, u, 7, "h", false, first) }, first},
 		{"it was taken out", func(tx *store.Tx) error { return PutLeftQueue(t.Context(), tx, "r", 7, "h") }, time.Time{}},
 	} {
 		err := s.Tx(t.Context(), "test", func(tx *store.Tx) error {
-			return errors.Join(tx.DeleteState(t.Context(), JoinedQueueKey("r", 7)), c.before(tx), PutJoinedQueue(t.Context(), tx, "r", 7, "h", "shop", late))
+			return errors.Join(tx.DeleteState(t.Context(), JoinedQueueKey("r", 7)), c.before(tx), PutJoinedQueue(t.Context(), tx, u, 7, "h", false, late))
 		})
 		if err != nil {
 			t.Fatal(err)

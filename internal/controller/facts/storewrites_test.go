@@ -39,7 +39,7 @@ func TestStoreWritesComeToTheirEnd(t *testing.T) {
 		{"an answer", answered.Store, []string{"endpoint|e", answered.index, metric.key}},
 		{"a request", requested, []string{"endpoint|e", answered.index, metric.key, ReviewRequestsKey(repo, 7)}},
 		{"the queue", func(ctx context.Context, tx *store.Tx) error {
-			return PutJoinedQueue(ctx, tx, repo, 7, "h", "shop", w.now)
+			return PutJoinedQueue(ctx, tx, promotion.Unit{Repo: repo, Pipeline: "shop"}, 7, "h", false, w.now)
 		},
 			[]string{"endpoint|e", answered.index, JoinedQueueKey(repo, 7), MergesByQueueKey(repo), metric.key, ReviewRequestsKey(repo, 7)}},
 		{"who was refused", func(ctx context.Context, tx *store.Tx) error { return ForgetRefusedReviewers(ctx, tx, repo, 7) },
