@@ -94,7 +94,8 @@ func TestIsUnexplained(t *testing.T) {
 }
 
 // TestPastRelease finds what a closed pull request of a component was about: as its commits have it, or
-// else as we signed it; and looks again for a while for what may still be fetched.
+// else as we signed it; fetches what somebody else pushed, and looks again for a while for what may
+// still be fetched.
 func TestPastRelease(t *testing.T) {
 	w := newStory(t, threeEnvs, []string{"dev", "qa", "prod"}, "web")
 	n, branch, head := openToQA(w)
@@ -102,6 +103,13 @@ func TestPastRelease(t *testing.T) {
 	at, is := ev.Components[0].Unit.Envs["qa"], w.o.releaseIDAt(w.repo, head, ev.Pipeline, ev.Components[0].Unit.Envs["qa"])
 	signed := w.repo.Marks.Sign(w.repo.ID, branch, landedHash, Marker{Kind: promotion.KindPromotion, Release: release("a")})
 	unsigned := Marker{Kind: promotion.KindRevert, Release: release("a"), Of: n}.String()
+	pushed, err := w.remote.Write(w.ctx(), git.CommitSpec{Parents: []string{head}, Base: head, Message: "Mine", When: w.now, Files: []git.FileWrite{{Path: overlayFile("web", "qa"), Content: []byte(overlayText("web", "9.9.9"))}}})
+	w.must(err)
+	w.remote.SetRef("refs/pull/99/head", pushed)
+	there := *w.repo
+	there.Mirror = w.openMirror()
+	w.must(there.Mirror.FetchRef(w.ctx(), "refs/pull/99/head", pushed))
+	isPushed := w.o.releaseIDAt(&there, pushed, ev.Pipeline, at)
 	for name, c := range map[string]struct {
 		pr     forge.PullRequest
 		ref    promotion.BranchRef
@@ -115,6 +123,8 @@ func TestPastRelease(t *testing.T) {
 		"neither is, and we signed it":         {pr: forge.PullRequest{Head: landedHash, Body: signed}, want: release("a"), unsure: true},
 		"neither is, long ago":                 {pr: forge.PullRequest{Head: landedHash, Body: signed}, ago: headComesWithin, want: release("a")},
 		"neither is, and anybody says it":      {pr: forge.PullRequest{Head: landedHash, Body: unsigned}, unsure: true},
+		"somebody pushed it, and it is gone":   {pr: forge.PullRequest{Head: landedHash, Ref: "refs/pull/98/head", Body: unsigned}, unsure: true},
+		"somebody pushed it":                   {pr: forge.PullRequest{Head: pushed, Ref: "refs/pull/99/head", Body: unsigned}, want: isPushed},
 		"its environment is gone":              {pr: forge.PullRequest{Head: head, Body: unsigned}, gone: true},
 		"a revert, whose body says it in full": {pr: forge.PullRequest{Head: head, Body: unsigned}, ref: promotion.BranchRef{Revert: true, Short: release("a")[:12]}, want: release("a")},
 		"a revert, whose body says another":    {pr: forge.PullRequest{Head: head, Body: unsigned}, ref: promotion.BranchRef{Revert: true, Short: release("b")[:12]}, want: release("b")[:12]},

@@ -204,7 +204,8 @@ func pastKind(p *pullRecord, release string) store.PastKind {
 }
 
 // pastRelease is the release that a component's own closed pull request was about: as
-// its commits have it, else as its body says and we signed; empty: it isn't known.
+// its commits have it, else as its body says and we signed; empty: it isn't known. A head that
+// somebody else pushed is fetched, for a while after it was closed.
 func (o *Gatherer) pastRelease(ctx context.Context, ev *Evaluation, at *ResolvedEnv, p *pullRecord) string {
 	r := ev.Snapshot.Repo
 	if p.ref.Revert {
@@ -226,8 +227,15 @@ func (o *Gatherer) pastRelease(ctx context.Context, ev *Evaluation, at *Resolved
 		unread = true
 	}
 	p.unsure = unread && ev.Now.Sub(p.row.ClosedAt) < headComesWithin
-	marked, _ := r.Marks.signed(r.ID, p.PR.Branch, []string{p.PR.Head}, p.PR.Body)
-	return marked.Release // any other body may be anybody's: what was closed then stands for every release
+	if marked, ok := r.Marks.signed(r.ID, p.PR.Branch, []string{p.PR.Head}, p.PR.Body); ok || !p.unsure || p.PR.MergeCommit != "" {
+		return marked.Release // any other body may be anybody's: what was closed then stands for every release
+	}
+	// What somebody else pushed is on no branch any more, and in no mirror that wasn't there at the time.
+	if err := r.Mirror.FetchRef(ctx, p.PR.Ref, p.PR.Head); err != nil {
+		return ""
+	}
+	p.unsure = false
+	return o.releaseIDAt(r, p.PR.Head, ev.Pipeline, at)
 }
 
 // addPastPulls adds to an environment's facts what closed pull requests did for a
