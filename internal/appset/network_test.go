@@ -265,9 +265,9 @@ func TestSilentForge(t *testing.T) {
 	s := newRecordingServer(t)
 	s.delay = make(chan struct{})
 	defer close(s.delay)
-	r := New(Options{Timeout: 200 * time.Millisecond})
+	r := New(Options{Timeout: time.Second})
 	in := networkInput(s, "scmProvider: {github: {organization: argoproj, api: URL/}}")
-	for range 2 * cap(r.slots) {
+	for range cap(r.slots) + 1 {
 		f, err := r.Resolve(t.Context(), in)
 		must(t, err)
 		if len(f.Targets) > 0 || len(f.Problems) != 1 || !strings.Contains(f.Problems[0].Message, "not resolved in time") {

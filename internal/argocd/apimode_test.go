@@ -29,7 +29,6 @@ type argoServer struct {
 	mu         sync.Mutex
 	calls      map[string]int
 	dropping   bool // events are lost
-	silent     bool // streams say nothing
 	maySee     string
 	hidden     string         // the project that the token may not see
 	hiddenName string         // and the Application
@@ -156,9 +155,9 @@ func (s *argoServer) streamEvents(w http.ResponseWriter, r *http.Request) {
 		at = s.version
 		s.apiServer.mu.Unlock()
 		s.mu.Lock()
-		dropping, silent := s.dropping, s.silent
+		dropping := s.dropping
 		s.mu.Unlock()
-		if !dropping && !silent {
+		if !dropping {
 			_, _ = io.WriteString(w, ":\n"+strings.Join(lines, "\n\n")+"\n\n")
 			_ = http.NewResponseController(w).Flush()
 		}
@@ -172,10 +171,11 @@ func (s *argoServer) streamEvents(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// startByAPI watches by the API alone, at a quick pace.
-func startByAPI(t *testing.T, s *argoServer, relist time.Duration, adjust func(*Options)) *testWatcher {
+// startByAPI watches by the API alone, at a quick pace. A stream that says nothing for so long is
+// broken.
+func startByAPI(t *testing.T, s *argoServer, relist, idle time.Duration, adjust func(*Options)) *testWatcher {
 	return startAdjusted(t, s.apiServer, func(o *Options) {
-		client, err := api.New(api.Options{URL: s.url, Token: "a-token-of-tests", Wait: time.Millisecond, Idle: 200 * time.Millisecond})
+		client, err := api.New(api.Options{URL: s.url, Token: "a-token-of-tests", Wait: time.Millisecond, Idle: idle})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -197,7 +197,7 @@ func TestWatchedByAPI(t *testing.T) {
 	s.set("applicationsets", "argocd", "shop", `{"spec": {}}`)
 	s.set("appprojects", "argocd", "default", `{}`)
 	ready := make(chan struct{}, 10)
-	w := startByAPI(t, s, time.Hour, func(o *Options) { o.Projects = []string{"shop"}; o.OnReady = func() { ready <- struct{}{} } })
+	w := startByAPI(t, s, time.Hour, time.Minute, func(o *Options) { o.Projects = []string{"shop"}; o.OnReady = func() { ready <- struct{}{} } })
 	w.next("the first state", healthIs("web", "Healthy"))
 	<-ready
 	if err := w.Ready(); err != nil {
@@ -236,7 +236,7 @@ func TestStreamIsAHint(t *testing.T) {
 	s := newArgoServer(t)
 	s.set("applications", "argocd", "web", object("Healthy"))
 	s.set("applications", "argocd", "old", object("Healthy"))
-	w := startByAPI(t, s, 30*time.Millisecond, nil)
+	w := startByAPI(t, s, 30*time.Millisecond, 200*time.Millisecond, nil)
 	w.next("the first state", healthIs("web", "Healthy"))
 	s.adjust(func() { s.dropping = true })
 	s.set("applications", "argocd", "web", object("Degraded"))
@@ -254,7 +254,7 @@ func TestBusyApplicationsAreFollowed(t *testing.T) {
 	s := newArgoServer(t)
 	s.set("applications", "argocd", "web", object("Progressing"))
 	s.set("applications", "argocd", "db", object("Healthy"))
-	w := startByAPI(t, s, time.Hour, nil)
+	w := startByAPI(t, s, time.Hour, time.Minute, nil)
 	w.next("the first state", healthIs("web", "Progressing"))
 	w.until("ready", func() bool { return w.Ready() == nil })
 	s.adjust(func() { s.dropping = true })
@@ -272,7 +272,7 @@ func TestReliedUponApplicationsAreFollowed(t *testing.T) {
 	s := newArgoServer(t)
 	s.set("applications", "argocd", "web", object("Healthy"))
 	s.set("applications", "argocd", "db", object("Healthy"))
-	w := startByAPI(t, s, time.Hour, nil)
+	w := startByAPI(t, s, time.Hour, time.Minute, nil)
 	w.next("the first state", healthIs("web", "Healthy"))
 	w.until("ready", func() bool { return w.Ready() == nil })
 	w.Follow("argocd", "db", time.Now().Add(-time.Second))
@@ -348,7 +348,7 @@ func TestProjectsThatAreHidden(t *testing.T) {
 	for i := range maxVanished + 2 {
 		s.set("applications", "argocd", fmt.Sprint("bank-", i), in("bank"))
 	}
-	w := startByAPI(t, s, 50*time.Millisecond, nil)
+	w := startByAPI(t, s, 50*time.Millisecond, time.Minute, nil)
 	for i := range maxVanished + 2 { // of a project that is seen, all but one name
 		s.set("applications", "argocd", fmt.Sprint("many-", i), in("many"))
 	}
@@ -391,7 +391,7 @@ func TestSomeProjects(t *testing.T) {
 	s.maySee = "no"
 	s.set("applications", "argocd", "web", object("Healthy"))
 	s.set("appprojects", "argocd", "shop", `{"spec": {"syncWindows": [{"kind": "deny", "schedule": "* * * * *", "duration": "1h", "applications": ["*"]}]}}`)
-	w := startByAPI(t, s, time.Hour, nil)
+	w := startByAPI(t, s, time.Hour, time.Minute, nil)
 	w.until("why others aren't known", func() bool {
 		names, err := w.Projects()
 		return names == nil && err != nil && strings.Contains(err.Error(), "projects, get, *, allow")
@@ -404,9 +404,10 @@ func TestSomeProjects(t *testing.T) {
 // TestStreamsThatBreak lists again after each, and is ready in between.
 func TestStreamsThatBreak(t *testing.T) {
 	s := newArgoServer(t)
-	w := startByAPI(t, s, time.Hour, nil)
+	w := startByAPI(t, s, time.Hour, time.Minute, nil)
 	s.set("applications", "argocd", "web", object("Healthy"))
 	w.next("the first state", healthIs("web", "Healthy"))
+	w.until("ready", func() bool { return w.Ready() == nil })
 	for i := range 5 {
 		s.cutWatches()
 		s.set("applications", "argocd", "web", fmt.Sprintf(`{"spec": {}, "status": {"health": {"status": "Healthy", "message": "%d"}}}`, i))
@@ -438,7 +439,7 @@ func TestStreamsThatBreak(t *testing.T) {
 func TestNothingMayBeSeen(t *testing.T) {
 	s := newArgoServer(t)
 	s.maySee = "no"
-	w := startByAPI(t, s, time.Hour, nil)
+	w := startByAPI(t, s, time.Hour, time.Minute, nil)
 	w.until("the reason", func() bool {
 		return strings.Contains(fmt.Sprint(w.Ready()), "the token of argocd[].api in the server's file sees none; allow them to its account in argocd-rbac-cm: p, <role>, applications, get, */*, allow")
 	})
@@ -464,7 +465,7 @@ func TestNothingMayBeSeen(t *testing.T) {
 func TestRefreshByAPI(t *testing.T) {
 	s := newArgoServer(t)
 	s.set("applications", "argocd", "web", `{"spec": {"project": "shop"}, "status": {"reconciledAt": "2026-03-02T12:00:00Z"}}`)
-	w := startByAPI(t, s, time.Hour, nil)
+	w := startByAPI(t, s, time.Hour, time.Minute, nil)
 	w.next("the first state", isNamed("web"))
 	if err := w.Refresh(t.Context(), "argocd", "none"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("of one that isn't there: %v", err)
@@ -492,7 +493,7 @@ func TestRefreshByAPI(t *testing.T) {
 // TestSyncByAPI asks for what a sync by a patch would, where none is under way.
 func TestSyncByAPI(t *testing.T) {
 	s := newArgoServer(t)
-	w := startByAPI(t, s, time.Hour, nil)
+	w := startByAPI(t, s, time.Hour, time.Minute, nil)
 	for _, c := range []struct {
 		name, app, want string
 	}{
@@ -525,7 +526,7 @@ func TestSyncByAPI(t *testing.T) {
 func TestSyncBarred(t *testing.T) {
 	app := &verification.App{Namespace: "argocd", Name: "web", Project: "shop"}
 	s := newArgoServer(t)
-	byAPI := startByAPI(t, s, time.Hour, nil)
+	byAPI := startByAPI(t, s, time.Hour, time.Minute, nil)
 	k := newAPIServer(t)
 	byPatch := startWatcher(t, k, nil)
 	for _, c := range []struct {

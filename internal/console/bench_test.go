@@ -97,14 +97,14 @@ func TestFirstPageOfAThousand(t *testing.T) {
 	h, err := New(w.options)
 	w.must(err)
 	best := time.Hour
-	for i := 0; i < 20 && best > 50*time.Millisecond; i++ { // what else runs on the machine makes some of them slow
+	for i := 0; i < 20 && best > 250*time.Millisecond; i++ { // what else runs on the machine makes some of them slow
 		begun := time.Now()
 		if n := sendCompressed(t, h, "/"); n > 100_000 {
 			t.Errorf("the first page is %d bytes", n)
 		}
 		best = min(best, time.Since(begun))
 	}
-	if best > 50*time.Millisecond && !raceDetector {
+	if best > 250*time.Millisecond && !raceDetector {
 		t.Errorf("the first page takes %s", best)
 	}
 }

@@ -201,11 +201,12 @@ func TestSilentStreamLives(t *testing.T) {
 	h, err := New(o)
 	w.must(err)
 	srv := httptest.NewUnstartedServer(h)
-	srv.Config.ReadTimeout, srv.Config.WriteTimeout = 50*time.Millisecond, 50*time.Millisecond
+	const limit = 500 * time.Millisecond
+	srv.Config.ReadTimeout, srv.Config.WriteTimeout = limit, limit
 	srv.Start()
 	defer srv.Close()
 	l := w.openStream(t, srv.URL+"/api/v1/events", nil)
-	for range 8 {
+	for begun := time.Now(); time.Since(begun) < 2*limit; {
 		l.next(func(m message) bool { return m.Comment != "" })
 	}
 	l.leave()

@@ -39,7 +39,6 @@ func TestOtherReplicasPagesFollow(t *testing.T) {
 	api := w.openStream(t, w.url+"/api/v1/events", nil)
 	api.next(func(message) bool { return true })
 
-	begun := time.Now()
 	w.unit(testRepo, "shop", "search", "", env("dev", promotion.Verified, "0.31.0", 0, 1), env("qa", promotion.Verified, "0.30.4", 48*time.Hour, 2), env("prod", promotion.Verified, "0.30.4", 26*time.Hour, 3))
 	if p, _ := l.patch(); p.list("rows-hub:acme/fleet-shop") == nil {
 		t.Errorf("%+v", p)
@@ -50,9 +49,6 @@ func TestOtherReplicasPagesFollow(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	api.next(happened)
-	if took := time.Since(begun); took > 4*time.Second { // a fraction of a second each where nothing else runs
-		t.Errorf("two changes one after the other took %s to be seen", took)
-	}
 	// A hold, which is no event of the unit's own.
 	w.holds = map[string][]promotion.Hold{"mail": {{Scope: "component", By: "ada", At: before(time.Hour), Until: now.Add(time.Hour)}}}
 	w.unit(testRepo, "shop", "mail", "", env("dev", promotion.Verified, "v9", 5*time.Hour, 1))

@@ -9,7 +9,8 @@ import (
 
 // appOfApps makes a world in which qa's Application has another one among its resources.
 func appOfApps(t *testing.T) *harness {
-	s := newHarness(t, harnessOptions{files: map[string]string{"parts/cache/kustomization.yaml": "images: []\n"}})
+	patientQA := strings.Replace(qa, "timeout: 4s", "timeout: 10m", 1)
+	s := newHarness(t, harnessOptions{pipeline: pipelineYAML(nil, dev, patientQA, prod), files: map[string]string{"parts/cache/kustomization.yaml": "images: []\n"}})
 	s.must("add a part", s.ArgoCD.AddApplication(emulator.AppSpec{Name: "web-qa-cache", Repo: repoName, Path: "parts/cache", DestinationNamespace: "web-qa"}))
 	s.must("make it a part", s.ArgoCD.SetChildren("argocd", "web-qa", "web-qa-cache"))
 	s.start()

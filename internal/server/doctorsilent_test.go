@@ -75,7 +75,7 @@ spec:
 
 	targets := newDoctorTargets(&config.Config{ArgoCD: []config.ArgoCD{{Name: "hub", Version: "v3.2.1", Kubernetes: config.Kubernetes{Kubeconfig: kubeconfig, Namespaces: []string{"argocd"}}}}}, time.Now)
 	checkout := &doctor.Checkout{Config: &config.Repository{Forge: "hub", Name: "acme/fleet", Branch: "main"}, URL: address, Mirror: mirror}
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	got, err := targets.Resolve(ctx, checkout, []*doctor.Checkout{checkout})
 	if err != nil || len(got) != 1 || got[0].Targets != 2 || len(got[0].Problems) != 0 {

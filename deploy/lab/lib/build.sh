@@ -41,7 +41,7 @@ install_packages() {
     root=(sudo -n)
   fi
   say "installing ${missing[*]}"
-  { "${root[@]}" apt-get update -qq && "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"; } >&2 ||
+  { "${root[@]}" apt-get -o Acquire::Retries=3 update -qq && "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o Acquire::Retries=3 install -y -qq --no-install-recommends "${missing[@]}"; } >&2 ||
     die "apt-get could not install ${missing[*]}: see above, or install them by hand"
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -129,7 +128,7 @@ func (p *Playground) writeFiles() error {
 	if err := p.ArgoCD.WriteKubeconfig(kubeconfig); err != nil {
 		return err
 	}
-	address, err := freeAddress()
+	address, err := emulator.FreeAddress() // the server's own file has to name it
 	if err != nil {
 		return err
 	}
@@ -148,15 +147,6 @@ func (p *Playground) writeFiles() error {
 		return fmt.Errorf("open the playground: %w", err)
 	}
 	return nil
-}
-
-// freeAddress finds a port for the server, which its own file has to name.
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("find a free port: %w", err)
-	}
-	return l.Addr().String(), l.Close()
 }
 
 const (

@@ -91,7 +91,7 @@ var fileFaults = []fault{
 var forgeFaults = []fault{
 	{name: "a forge that is down", plant: func(in *installation) { in.do(in.em.Close()) }, want: []doctor.Code{"forge-unreachable"}},
 	{name: "a forge that fails", plant: refuse("GET", "/user$", emulator.Fault{Status: http.StatusBadGateway}), want: []doctor.Code{"forge-unreachable"}},
-	{name: "a forge that doesn't answer", plant: func(in *installation) { in.timeout = 200 * time.Millisecond; in.em.SetLatency(time.Minute) }, want: []doctor.Code{"forge-unreachable"}},
+	{name: "a forge that doesn't answer", plant: func(in *installation) { in.timeout = 3 * time.Second; in.em.SetLatency(time.Minute) }, want: []doctor.Code{"forge-unreachable"}},
 	{name: "a token that was revoked", plant: func(in *installation) { in.do(in.em.SetToken(botLogin, "")) }, want: []doctor.Code{"credentials-refused"}},
 	{name: "a token without repo", faces: []emulator.Face{onGitHub}, plant: func(in *installation) { in.do(in.em.SetToken(botLogin, botToken, "read:org")) }, want: []doctor.Code{"grant-missing"}},
 	{name: "a token that only reads", faces: []emulator.Face{onGitLab}, plant: func(in *installation) { in.do(in.em.SetToken(botLogin, botToken, "read_api")) }, want: []doctor.Code{"grant-missing"}},
