@@ -168,6 +168,8 @@ func (f *Forge) serveREST(w http.ResponseWriter, r *http.Request, rt *route) {
 		f.writeError(w, newAPIError(http.StatusBadRequest, "Problems reading the request"))
 		return
 	}
+	f.serving.RLock()
+	defer f.serving.RUnlock()
 	if f.record != nil {
 		recorder := &answerRecorder{ResponseWriter: w, status: http.StatusOK}
 		w = recorder

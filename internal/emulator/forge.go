@@ -82,7 +82,8 @@ type Forge struct {
 	record         func(Exchange)
 	log            *zap.Logger
 	url            string
-	signingSecret  []byte // of its own signatures of commits
+	signingSecret  []byte       // of its own signatures of commits
+	serving        sync.RWMutex // read-locked by every request that may write into a repository
 	server         *http.Server
 	sender         *webhookSender
 	done           chan struct{} // closed when the server has stopped
@@ -195,6 +196,8 @@ func (f *Forge) Close() error {
 	f.sender.close()
 	err := f.server.Close()
 	<-f.done
+	f.serving.Lock() // what is being served may still write into a repository
+	f.serving.Unlock()
 	if err != nil {
 		return fmt.Errorf("stopping the forge: %w", err)
 	}

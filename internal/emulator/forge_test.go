@@ -3,6 +3,7 @@ package emulator_test
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -238,4 +239,37 @@ func TestRest_rateLimit(t *testing.T) {
 	c.Add(time.Hour)
 	_, _, err = w.clientOf("ada").Users.Get(w.ctx, "")
 	w.must(err)
+}
+
+// TestCloseAwaitsWhatIsServed holds that nothing is written any more once a forge is closed: who
+// started it removes its folder then.
+func TestCloseAwaitsWhatIsServed(t *testing.T) {
+	serving, goOn, served := make(chan struct{}), make(chan struct{}), false
+	f, err := emulator.NewForge(emulator.ForgeOptions{Dir: t.TempDir(), Record: func(emulator.Exchange) {
+		close(serving)
+		<-goOn
+		served = true
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		if resp, err := http.Get(f.APIURL() + "/user"); err == nil { // its connection is broken, most likely
+			_ = resp.Body.Close()
+		}
+	}()
+	<-serving
+	go func() {
+		for { // until the server is closed
+			c, err := net.Dial("tcp", strings.TrimPrefix(f.URL(), "http://"))
+			if err != nil {
+				break
+			}
+			_ = c.Close()
+		}
+		close(goOn)
+	}()
+	if err := f.Close(); err != nil || !served {
+		t.Errorf("it is closed (%v) before what it serves is over", err)
+	}
 }

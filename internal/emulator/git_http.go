@@ -77,6 +77,8 @@ func (f *Forge) serveGit(w http.ResponseWriter, r *http.Request, g *gitCall) {
 		return
 	}
 	defer done()
+	f.serving.RLock()
+	defer f.serving.RUnlock()
 	w.Header().Set("Cache-Control", "no-cache")
 	switch {
 	case g.tail == "info/refs":

@@ -77,6 +77,8 @@ func (f *Forge) serveGitLab(w http.ResponseWriter, r *http.Request, rt *route) {
 		f.writeError(w, badParameter("the request can't be read"))
 		return
 	}
+	f.serving.RLock()
+	defer f.serving.RUnlock()
 	if rt.movesRefs {
 		if repo := f.projectOf(r); repo != nil {
 			repo.refsMu.Lock()
