@@ -20,7 +20,7 @@ import (
 func TestFailedHookIsDegraded(t *testing.T) {
 	t.Parallel()
 	s := newScenario(t, normalCluster, "hook", singleComponent())
-	s.startWithHook("PreSync", "migration", "web", 8)
+	s.startWithHook("PreSync", "migration", "web", 20)
 
 	s.pushRelease("web", "dev", "1.1.0")
 	good := s.awaitMerged("web", "qa", "1.1.0", 0)
@@ -38,7 +38,7 @@ func TestHookThatFailsAfterTheSync(t *testing.T) {
 	t.Parallel()
 	f := repoFixture{plain: filesWithImage("smoke"), sets: singleComponent().sets}
 	s := newScenario(t, normalCluster, "smoke", f)
-	s.startWithHook("PostSync", "smoke", "smoke", 8)
+	s.startWithHook("PostSync", "smoke", "smoke", 20)
 
 	s.pushRelease("web", "dev", "1.1.0", "web", "smoke")
 	good := s.awaitMerged("web", "qa", "1.1.0", 0)
