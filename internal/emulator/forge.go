@@ -197,7 +197,7 @@ func (f *Forge) Close() error {
 	err := f.server.Close()
 	<-f.done
 	f.serving.Lock() // what is being served may still write into a repository
-	f.serving.Unlock()
+	defer f.serving.Unlock()
 	if err != nil {
 		return fmt.Errorf("stopping the forge: %w", err)
 	}
