@@ -319,6 +319,7 @@ func (sim *Simulation) noteMerged(pr *forge.PullRequest, before, after string) {
 		for _, p := range sim.scenario.targets() {
 			if sim.tagAt(before, p) != sim.tagAt(after, p) {
 				sim.noteRestored(p)
+				sim.insist(p)
 			}
 		}
 	}

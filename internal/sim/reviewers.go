@@ -179,6 +179,7 @@ func (sim *Simulation) noteMergedByHand(pr *forge.PullRequest, ref promotion.Bra
 		for _, c := range sim.componentsOf(ref) {
 			if p := (target{c, ref.Environment}); sim.tagAt(before, p) != sim.tagAt(landed, p) && sim.isBack(p) {
 				sim.noteRestored(p)
+				sim.insist(p)
 				sim.truth.reverted[deployment{p, sim.tagAt(before, p)}] = sim.now
 				sim.result.Reverts++
 			}

@@ -249,6 +249,7 @@ func (sim *Simulation) judgeOpened(pr *forge.PullRequest) {
 	}
 	if !ref.Revert {
 		sim.judgeVetoes(pr, ref)
+		sim.judgeOpenedUnverified(pr, ref)
 		return
 	}
 	if sim.scenario.environment(ref.Environment).onDegraded == "hold" && !sim.requestedRevert(ref) {
@@ -281,6 +282,27 @@ func (sim *Simulation) requestedRevert(ref promotion.BranchRef) bool {
 	return slices.ContainsFunc(sim.scenario.components, func(c string) bool {
 		return (ref.Component == c || ref.Component == promotion.BatchName) && sim.truth.requestedReverts[target{c, ref.Environment}]
 	})
+}
+
+// judgeOpenedUnverified judges whether a pull request brings what isn't verified before: a gate
+// would keep it from being merged, but people who merge by themselves go by its being there.
+func (sim *Simulation) judgeOpenedUnverified(pr *forge.PullRequest, ref promotion.BranchRef) {
+	for _, c := range sim.componentsOf(ref) {
+		p := target{c, ref.Environment}
+		if sim.isLifted(p) || !sim.changes(pr, p) {
+			continue
+		}
+		tag := sim.tagAt(pr.Head, p)
+		for _, up := range sim.scenario.environment(p.env).after {
+			before := target{c, up}
+			if t := sim.current; t != nil && t.began.Before(sim.lastLanding(before).at) {
+				continue // it was decided by how that was before
+			}
+			if well := sim.wellFor(deployment{before, tag}); well < healthyFor-time.Second {
+				sim.broke(ruleUnverified, "%s was opened to bring %s to %s, which was well for %v in %s", describePull(pr.Number, pr.Branch), tag, p, well, up)
+			}
+		}
+	}
 }
 
 // judgeVetoes judges whether a pull request brings what a person has closed before. A call that

@@ -331,7 +331,6 @@ func (sim *Simulation) noteRestored(p target) {
 	if all := sim.truth.landings[p]; len(all) > 0 {
 		all[len(all)-1].restores = true
 	}
-	sim.insist(p)
 }
 
 // broughtBy is the landing that first brought what a target has: the last one, or the one

@@ -139,6 +139,8 @@ type Gatherer struct {
 	explained   *cache.Cache[string, string]           // by environment: the last landed commit that the pull requests were read again for
 	composed    *cache.Cache[string, []fieldedit.Edit] // by commit, place and release
 	mergedByUs  *cache.Cache[string, bool]             // of merged pull requests of which a list doesn't say who merged them
+
+	unfetchedHeads *cache.Cache[string, time.Time] // by repository and commit: when one was tried and couldn't be had
 }
 
 // New makes a gatherer.
@@ -179,6 +181,7 @@ func New(o Options) *Gatherer {
 		explained:      newCache[string, string](o.Caches, "explained_commits", maxEnvironments),
 		composed:       newComposedParts(o.Caches),
 		mergedByUs:     newCache[string, bool](o.Caches, "mergers", maxEnvironments),
+		unfetchedHeads: newCache[string, time.Time](o.Caches, "unfetched_heads", maxRepositories),
 	}
 }
 

@@ -28,6 +28,9 @@ const (
 	maxSettledAtOnce = 1000
 	// headComesWithin is how long after a close its head may still be fetched.
 	headComesWithin = time.Hour
+	// headTriedAfter is how long a head that couldn't be fetched isn't tried again: a look
+	// waits for Git's host.
+	headTriedAfter = 5 * time.Minute
 	// membersSeeWithin is how long the pull requests of all components are left unsettled
 	// where the components are looked at each for itself: each has its own record of them.
 	membersSeeWithin = 7 * 24 * time.Hour
@@ -226,16 +229,36 @@ func (o *Gatherer) pastRelease(ctx context.Context, ev *Evaluation, at *Resolved
 		}
 		unread = true
 	}
-	p.unsure = unread && ev.Now.Sub(p.row.ClosedAt) < headComesWithin
+	p.unsure = unread && p.headMayCome(ev.Now)
 	if marked, ok := r.Marks.signed(r.ID, p.PR.Branch, []string{p.PR.Head}, p.PR.Body); ok || !p.unsure || p.PR.MergeCommit != "" {
 		return marked.Release // any other body may be anybody's: what was closed then stands for every release
 	}
-	// What somebody else pushed is on no branch any more, and in no mirror that wasn't there at the time.
-	if err := r.Mirror.FetchRef(ctx, p.PR.Ref, p.PR.Head); err != nil {
+	if !o.fetchHead(ctx, ev, p) {
 		return ""
 	}
 	p.unsure = false
 	return o.releaseIDAt(r, p.PR.Head, ev.Pipeline, at)
+}
+
+// headMayCome says that the head of a pull request that is no longer open may still be fetched.
+func (p *pullRecord) headMayCome(now time.Time) bool {
+	return now.Sub(p.row.ClosedAt) < headComesWithin
+}
+
+// fetchHead fetches the head of a pull request that was closed: what somebody else pushed is on
+// no branch any more, and in no mirror that wasn't there at the time. false: it can't be had now.
+func (o *Gatherer) fetchHead(ctx context.Context, ev *Evaluation, p *pullRecord) bool {
+	key := ev.Unit.Repo + " " + p.PR.Head
+	if at, failed := o.unfetchedHeads.Get(key); failed && ev.Now.Sub(at) < headTriedAfter {
+		return false
+	}
+	if err := ev.Snapshot.Repo.Mirror.FetchRef(ctx, p.PR.Ref, p.PR.Head); err != nil {
+		if ctx.Err() == nil {
+			o.unfetchedHeads.Put(key, ev.Now)
+		}
+		return false
+	}
+	return true
 }
 
 // addPastPulls adds to an environment's facts what closed pull requests did for a

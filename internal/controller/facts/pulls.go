@@ -318,6 +318,10 @@ func (o *Gatherer) findMembers(ctx context.Context, ev *Evaluation, p *pullRecor
 			continue
 		}
 		info, err := ev.Snapshot.Repo.Mirror.Commit(ctx, commit)
+		if p.unsure = errors.Is(err, git.ErrUnknownCommit) && p.PR.State == forge.Closed && !p.ref.Revert && p.headMayCome(ev.Now); p.unsure && o.fetchHead(ctx, ev, p) {
+			p.unsure = false
+			info, err = ev.Snapshot.Repo.Mirror.Commit(ctx, commit)
+		}
 		if errors.Is(err, git.ErrUnknownCommit) || err == nil && len(info.Parents) == 0 {
 			continue // gone, or not fetched: the body may tell
 		}

@@ -211,3 +211,50 @@ func TestPipelinesAreKept(t *testing.T) {
 		t.Errorf("another file gives %s: %s", mended.Pipelines[0].Name(), mended.PipelineErr)
 	}
 }
+
+// TestClosedHeadIsFetched fetches what somebody pushed over a pull request of ours that was closed since,
+// for a process with a new mirror; where it can't be had, not with every look.
+func TestClosedHeadIsFetched(t *testing.T) {
+	for name, components := range map[string][]string{"a component": {"web"}, "a batch": {"api", "web"}} {
+		t.Run(name, func(t *testing.T) {
+			batch := map[bool]string{true: "  batch: environment\n"}[len(components) > 1]
+			w := newStory(t, batch+threeEnvs, []string{"dev", "qa", "prod"}, components...)
+			n, branch, head := openToQA(w)
+			pushed := w.commitTo("mallory", "elsewhere", head, "On top", map[string]string{overlayFile("web", "qa"): overlayText("web", "6.6.6")})
+			w.must(w.forge.Push(storyRepo, "mallory", "elsewhere", "", true))
+			w.pushOver(n, branch, pushed)
+			there, _ := w.evaluate("web", false)
+			want := w.o.releaseIDAt(w.repo, pushed, there.Pipeline, there.Components[len(components)-1].Unit.Envs["qa"])
+			w.must(w.forge.EditBody(storyRepo, n, "mallory", "Somebody's words"))
+			w.wait(time.Minute)
+			w.must(w.forge.Close(storyRepo, n, "grace"))
+			w.must(w.forge.Push(storyRepo, "grace", branch, "", true))
+			ref := w.refreshPull(n).Ref
+			w.repo.Mirror = w.openMirror()
+			w.fetch()
+			w.restart()
+			refused := func() string {
+				t.Helper()
+				ev, _ := w.evaluate("web", false)
+				for _, p := range ev.Components[len(components)-1].Env("qa").PastPulls {
+					if p.Number == n {
+						return p.Release
+					}
+				}
+				return ""
+			}
+			w.remote.SetRef(ref, "")
+			if got := refused(); got != "" {
+				t.Errorf("where its head can't be had it is of %q", got)
+			}
+			w.remote.SetRef(ref, pushed)
+			if got := refused(); got != "" {
+				t.Errorf("right after that it is of %q: it was tried again at once", got)
+			}
+			w.wait(headTriedAfter)
+			if got := refused(); got != want || want == "" {
+				t.Errorf("it is of %q, want %q", got, want)
+			}
+		})
+	}
+}
