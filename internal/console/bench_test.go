@@ -90,22 +90,14 @@ func sendCompressed(t testing.TB, h http.Handler, path string) int {
 	return rec.Body.Len()
 }
 
-// The first page of a thousand components is small, and soon there.
-func TestFirstPageOfAThousand(t *testing.T) {
+// The first page of a thousand components is small. BenchmarkThousand says how soon it is there.
+func TestFirstPageOfAThousandIsSmall(t *testing.T) {
 	w := newTestConsole(t, nil)
 	w.thousand()
 	h, err := New(w.options)
 	w.must(err)
-	best := time.Hour
-	for i := 0; i < 20 && best > 250*time.Millisecond; i++ { // what else runs on the machine makes some of them slow
-		begun := time.Now()
-		if n := sendCompressed(t, h, "/"); n > 100_000 {
-			t.Errorf("the first page is %d bytes", n)
-		}
-		best = min(best, time.Since(begun))
-	}
-	if best > 250*time.Millisecond && !raceDetector {
-		t.Errorf("the first page takes %s", best)
+	if n := sendCompressed(t, h, "/"); n > 100_000 {
+		t.Errorf("the first page is %d bytes", n)
 	}
 }
 

@@ -24,7 +24,7 @@ type message struct{ ID, Event, Data, Retry, Comment string }
 
 // streamListener is a test's reader of a stream.
 type streamListener struct {
-	t      *testing.T
+	t      testing.TB
 	status int
 	header http.Header
 	got    chan message
@@ -32,7 +32,7 @@ type streamListener struct {
 }
 
 // openStream opens a stream; headers come as in request.
-func (w *testConsole) openStream(t *testing.T, address string, headers map[string]string) *streamListener {
+func (w *testConsole) openStream(t testing.TB, address string, headers map[string]string) *streamListener {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)

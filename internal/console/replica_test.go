@@ -2,6 +2,7 @@ package console
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -12,8 +13,10 @@ import (
 	"github.com/liftlock/liftlock/internal/store/storetest"
 )
 
-// What one replica does, the pages of another show at once: PostgreSQL tells it.
-func TestOtherReplicasPagesFollow(t *testing.T) {
+// newReplicas are a console whose store is another replica's than the one that things are
+// written into. It never looks by itself.
+func newReplicas(t testing.TB) *testConsole {
+	t.Helper()
 	dsn := storetest.PostgresSchema(t)
 	open := func() *store.Store {
 		s, err := store.Open(t.Context(), dsn, store.Options{Now: func() time.Time { return now }})
@@ -28,12 +31,18 @@ func TestOtherReplicasPagesFollow(t *testing.T) {
 	w.store = worker
 	w.seed()
 	o := w.options
-	o.Store, o.Poll = other, time.Hour // it never looks by itself
+	o.Store, o.Poll = other, time.Hour
 	h, err := New(o)
 	w.must(err)
 	srv := httptest.NewServer(WithSecurityHeaders(h))
 	t.Cleanup(srv.Close)
 	w.url = srv.URL
+	return w
+}
+
+// What one replica does, the pages of another show at once: PostgreSQL tells it.
+func TestOtherReplicasPagesFollow(t *testing.T) {
+	w := newReplicas(t)
 	l := w.openStream(t, w.streamOf("/"), nil)
 	l.next(func(message) bool { return true })
 	api := w.openStream(t, w.url+"/api/v1/events", nil)
@@ -55,5 +64,18 @@ func TestOtherReplicasPagesFollow(t *testing.T) {
 	_, m := l.patch()
 	if !json.Valid([]byte(m.Data)) {
 		t.Error("what is sent is no JSON")
+	}
+}
+
+// BenchmarkPageOfAnotherReplica is how long after one replica wrote something down an open page
+// of another shows it.
+func BenchmarkPageOfAnotherReplica(b *testing.B) {
+	w := newReplicas(b)
+	l := w.openStream(b, w.streamOf("/"), nil)
+	l.next(func(message) bool { return true })
+	for n := 0; b.Loop(); n++ {
+		said := fmt.Sprintf("#%d merged", n)
+		w.event("web", "prod", "merged", n, 0, said)
+		l.next(func(m message) bool { return strings.Contains(m.Data, said) })
 	}
 }
