@@ -207,6 +207,8 @@ func (e *Controller) runOf(ctx context.Context, r *Repository, k wake.Key) (time
 		return e.runMergeGroup(ctx, r, k.Branch)
 	case wake.Rules:
 		return time.Time{}, e.runRules(ctx, r)
+	case wake.Checks:
+		return time.Time{}, e.runChecks(ctx, r, k.Commit)
 	case wake.Merge:
 		return e.runMergeQueue(ctx, r)
 	case wake.PullRequest:

@@ -16,7 +16,7 @@ import (
 // whose releases arrived by a commit, with what was last decided of them.
 type EventStore interface {
 	PullsAt(ctx context.Context, repo, head string) ([]store.Pull, error)
-	UnitsArrivedBy(ctx context.Context, commit string) ([]string, error)
+	UnitsArrivedBy(ctx context.Context, commit string, limit int) ([]string, error)
 	Unit(ctx context.Context, key string) (store.Unit, bool, error)
 }
 
@@ -91,26 +91,61 @@ func keysOfStatus(ctx context.Context, st EventStore, repo, commit string) []wak
 			keys = append(keys, wake.ForPull(repo, row.Number))
 		}
 	}
-	units, err := st.UnitsArrivedBy(ctx, commit)
+	units, err := st.UnitsArrivedBy(ctx, commit, maxUnitsOfStatus+1)
+	if err != nil {
+		return []wake.Key{wake.ForSweep(repo)}
+	}
+	if len(units) > maxUnitsOfStatus {
+		return append(keys, wake.ForChecks(repo, commit))
+	}
+	of, err := keysOfChecked(ctx, st, repo, units)
+	if err != nil {
+		return []wake.Key{wake.ForSweep(repo)}
+	}
+	for _, key := range of {
+		if !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// maxUnitsOfStatus is of how many units it is read before a status's delivery is answered what
+// waits for checks; of more, which came by one push, a run reads it.
+const maxUnitsOfStatus = 8
+
+// keysOfChecked are the open promotions of units that have a gate of checks.
+func keysOfChecked(ctx context.Context, st EventStore, repo string, units []string) ([]wake.Key, error) {
+	var keys []wake.Key
 	for _, unit := range units {
-		var row store.Unit
-		var known bool
-		if row, known, err = st.Unit(ctx, unit); err != nil {
-			break
+		row, known, err := st.Unit(ctx, unit)
+		if err != nil {
+			return nil, err
 		}
 		if !known || row.Repo != repo {
 			continue
 		}
 		for _, number := range listCheckedPulls(row.Data) {
-			if key := wake.ForPull(repo, number); !slices.Contains(keys, key) {
-				keys = append(keys, key)
-			}
+			keys = append(keys, wake.ForPull(repo, number))
 		}
 	}
+	return keys, nil
+}
+
+// runChecks wakes what the statuses of a commit concern that many components arrived by.
+func (e *Controller) runChecks(ctx context.Context, r *Repository, commit string) error {
+	units, err := e.opts.Store.UnitsArrivedBy(ctx, commit, store.MaxUnitsArrivedBy)
 	if err != nil {
-		return []wake.Key{wake.ForSweep(repo)}
+		return err
 	}
-	return keys
+	keys, err := keysOfChecked(ctx, e.opts.Store, r.ID, units)
+	if err != nil {
+		return err
+	}
+	if len(units) == store.MaxUnitsArrivedBy {
+		keys = append(keys, wake.ForSweep(r.ID)) // there may be more
+	}
+	return e.opts.Store.WakeAs(ctx, store.Urgent, wake.Strings(keys...)...)
 }
 
 // listCheckedPulls lists the open promotions of a unit, as it was last decided, that have a

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/webhooks"
@@ -24,7 +26,7 @@ type storedPulls struct {
 	failing error               // of units
 }
 
-func (p storedPulls) UnitsArrivedBy(_ context.Context, commit string) ([]string, error) {
+func (p storedPulls) UnitsArrivedBy(_ context.Context, commit string, _ int) ([]string, error) {
 	return p.arrived[commit], nil
 }
 
@@ -55,6 +57,7 @@ func TestKeysOfEvent(t *testing.T) {
 		views: map[string]string{unit("web"): checked, unit("twice"): checked, "hub:acme/other|shop|web": checked, unit("odd"): "{",
 			unit("api"):    `{"decision":{"envs":[{"environment":"qa","pull":9,"gates":[{"gate":"soak","outcome":"pass"},{"gate":"checks","outcome":"pass"}]}]}}`,
 			unit("soaked"): `{"decision":{"envs":[{"environment":"qa","pull":10,"gates":[{"gate":"soak","outcome":"wait"}]},{"environment":"prod","gates":[{"gate":"checks"}]}]}}`}}
+	big := storedPulls{rows: []store.Pull{row(8, forge.Open, "big")}, arrived: map[string][]string{"big": make([]string, maxUnitsOfStatus+1)}, failing: errors.New("read before the delivery is answered")}
 	failing := landed
 	failing.failing = errors.New("locked")
 	repo, sweep, pull := []wake.Key{wake.ForRepository(testRepo)}, []wake.Key{wake.ForSweep(testRepo)}, []wake.Key{wake.ForPull(testRepo, 7)}
@@ -81,6 +84,7 @@ func TestKeysOfEvent(t *testing.T) {
 		{name: "a status of a commit that landed", ev: webhooks.Event{Kind: webhooks.Status, Commit: "landed"}, pulls: landed, want: []wake.Key{wake.ForPull(testRepo, 8), wake.ForPull(testRepo, 9)}},
 		{name: "a status of one that is a head too", ev: webhooks.Event{Kind: webhooks.Status, Commit: "both"}, pulls: landed, want: []wake.Key{wake.ForPull(testRepo, 8)}},
 		{name: "a status of one that landed while units can't be read", ev: webhooks.Event{Kind: webhooks.Status, Commit: "landed"}, pulls: failing, want: sweep},
+		{name: "a status of one by which many arrived", ev: webhooks.Event{Kind: webhooks.Status, Commit: "big"}, pulls: big, want: []wake.Key{wake.ForPull(testRepo, 8), wake.ForChecks(testRepo, "big")}},
 		{name: "rules of the forge that changed", ev: webhooks.Event{Kind: webhooks.Rules}, want: []wake.Key{wake.ForRules(testRepo)}},
 		{name: "the repository itself", ev: webhooks.Event{Kind: webhooks.Repository}, want: []wake.Key{wake.ForRepository(testRepo), wake.ForSweep(testRepo)}},
 		{name: "anything else", ev: webhooks.Event{Kind: webhooks.Other, Number: 7}},
@@ -117,5 +121,43 @@ func TestUrgencyOfEvents(t *testing.T) {
 		if got := UrgencyOfEvent(&c.ev); got != c.want {
 			t.Errorf("%s of %q is %d, not %d", c.ev.Kind, c.ev.Branch, got, c.want)
 		}
+	}
+}
+
+// TestChecksOfABigPush finds whom a status concerns by whose commit many components arrived.
+func TestChecksOfABigPush(t *testing.T) {
+	var components []string
+	for i := range maxUnitsOfStatus + 1 {
+		components = append(components, fmt.Sprint("c", i))
+	}
+	w := newFixture(t, "  limits: {openPerEnvironment: 100}\n", strings.Replace(manualQA, "merge: manual", "merge: manual, gates: [{checks: {require: [smoke], on: release}}]", 1), components...)
+	for _, c := range components {
+		w.must(w.run(wake.ForUnit(w.unit(c))))
+	}
+	w.release("2.0.0", components...)
+	for _, c := range components {
+		w.settle(c, "its promotion is open", func() bool {
+			return slices.ContainsFunc(w.pulls(), func(p emulator.PullRequest) bool { return strings.HasSuffix(p.Branch, "/"+c) })
+		})
+		w.must(w.run(wake.ForUnit(w.unit(c))))
+	}
+	var want []string
+	for _, p := range w.pulls() {
+		want = append(want, wake.ForPull(w.repo.ID, p.Number).String())
+	}
+	slices.Sort(want)
+	commit, err := w.forge.Head(repoName, "main")
+	w.must(err)
+	keys := KeysOfEvent(t.Context(), w.opts.Store, w.repo.ID, bot, &webhooks.Event{Kind: webhooks.Status, Commit: commit, Sender: "ci"})
+	if diff := cmp.Diff([]wake.Key{wake.ForChecks(w.repo.ID, commit)}, keys); diff != "" {
+		t.Errorf("a status of the push wakes (-want +got):\n%s", diff)
+	}
+	w.dropDue()
+	w.injected.Once = map[string]bool{}
+	w.must(w.run(wake.ForChecks(w.repo.ID, commit)))
+	got := w.takeDue()
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" || len(want) != len(components) {
+		t.Errorf("and that wakes (-want +got):\n%s", diff)
 	}
 }

@@ -64,7 +64,7 @@ var errUncomputed = fmt.Errorf("%w: the forge is still computing whether it can 
 // has pushed since.
 func (e *Controller) runMergeQueue(ctx context.Context, r *Repository) (time.Time, error) {
 	slot := "merge|" + r.ID
-	ok, err := e.opts.Store.TakeSlot(ctx, slot, e.opts.Owner, mergeSlotLeases*e.opts.Lease)
+	ok, err := e.takeMergeSlot(ctx, slot)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -86,6 +86,10 @@ func (e *Controller) runMergeQueue(ctx context.Context, r *Repository) (time.Tim
 		w, err := e.nextMerge(ctx, r.ID, queued, served)
 		if err != nil || w == "" {
 			return time.Time{}, errors.Join(failed, err)
+		}
+		// The merges before may have taken longer than the slot holds.
+		if ok, err := e.takeMergeSlot(ctx, slot); err != nil || !ok {
+			return e.opts.Clock.Now().Add(minRetryDelay), errors.Join(failed, err)
 		}
 		served[w] = true
 		u, ok := wake.ParseUnitName(w)
@@ -160,6 +164,12 @@ func (e *Controller) mergeDelay(unit string, stale bool) time.Duration {
 // mergeSlotLeases bounds how long a lost process keeps a repository from merging: two
 // minutes with the store's usual lease.
 const mergeSlotLeases = 4
+
+// takeMergeSlot takes, or goes on having, what one process at a time has that merges in a
+// repository.
+func (e *Controller) takeMergeSlot(ctx context.Context, slot string) (bool, error) {
+	return e.opts.Store.TakeSlot(ctx, slot, e.opts.Owner, mergeSlotLeases*e.opts.Lease)
+}
 
 // mergeUnit merges one pull request of a unit that, evaluated again, after a fetch where one
 // is due, may be merged.

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -286,4 +287,45 @@ func TestWhatWasSeenQueuedWasJoined(t *testing.T) {
 	w.failNothing()
 	w.must(w.run(pull))
 	w.settle("web", "it is in the queue once more", isQueued)
+}
+
+// slowMerges is a forge whose merges take as long as a test says.
+type slowMerges struct {
+	forge.Forge
+	before func()
+}
+
+func (f *slowMerges) Merge(ctx context.Context, r forge.Repo, m forge.MergeRequest) (string, error) {
+	f.before()
+	return f.Forge.Merge(ctx, r, m)
+}
+
+// TestTheMergeSlotHolds holds that no other process begins to merge in a repository while one is in the
+// middle of a queue that takes longer than it keeps others away at once.
+func TestTheMergeSlotHolds(t *testing.T) {
+	components := []string{"web", "api", "pay", "ads"}
+	w := newFixture(t, "", autoQA, components...)
+	for _, c := range components {
+		w.must(w.run(wake.ForUnit(w.unit(c))))
+	}
+	w.release("2.0.0", components...)
+	for range 12 {
+		for _, c := range components {
+			if err := w.run(wake.ForUnit(w.unit(c))); err != nil && !isStale(err) {
+				t.Fatal(err)
+			}
+		}
+	}
+	merges := 0
+	w.repo.Forge = &slowMerges{w.repo.Forge, func() {
+		merges++
+		w.clock.Step(50 * time.Second)
+		if got, err := w.opts.Store.TakeSlot(t.Context(), "merge|"+w.repo.ID, "another process", time.Minute); err != nil || got {
+			t.Errorf("in the middle of the merge %d another process could begin to merge: %v", merges, err)
+		}
+	}}
+	w.must(w.runNow(wake.ForMerge(w.repo.ID)))
+	if merges != len(components) {
+		t.Errorf("%d were merged", merges)
+	}
 }

@@ -18,6 +18,9 @@ func (e *Controller) ReplacedRepositories() map[string]time.Time { return e.repl
 // that was given up may be anybody's: what is there has other rules, and other people. It is read at
 // each sweep, which a webhook of the other one brings forward.
 func (e *Controller) runUnlessReplaced(ctx context.Context, r *Repository, k wake.Key) (time.Time, error) {
+	if err := e.readRest(ctx, r); err != nil {
+		return time.Time{}, err
+	}
 	if k.Kind == wake.Sweep || e.replaced.rests(r.ID) && k.Kind == wake.Repository {
 		if err := e.checkNumber(ctx, r); err != nil {
 			return time.Time{}, err
@@ -31,26 +34,25 @@ func (e *Controller) runUnlessReplaced(ctx context.Context, r *Repository, k wak
 
 // checkNumber reads whether a repository's name is still its own. What can't be read now is as it was.
 func (e *Controller) checkNumber(ctx context.Context, r *Repository) error {
-	f, ok := r.Forge.(forge.RepositoryNumberer)
-	if !ok || r.Number == 0 {
+	replaced, number := false, int64(0) // where nobody can say
+	if f, ok := r.Forge.(forge.RepositoryNumberer); ok && r.Number != 0 {
+		var err error
+		if number, err = f.RepositoryNumber(ctx, r.Name); err != nil {
+			return ctx.Err()
+		}
+		replaced = number != r.Number
+	}
+	if replaced == e.replaced.rests(r.ID) {
 		return nil
 	}
-	number, err := f.RepositoryNumber(ctx, r.Name)
-	if err != nil {
-		return ctx.Err()
-	}
-	replaced := number != r.Number
-	if !e.replaced.set(r.ID, replaced, e.opts.Clock.Now()) {
-		return nil
-	}
-	if replaced {
-		e.opts.Log.Warn("another repository has this name by now: nothing is done there; write the name that the former one has now into the server's file", zap.String("repository", r.ID), zap.Int64("number", number), zap.Int64("former", r.Number))
-		return nil
-	}
-	e.opts.Log.Info("the repository has its name again", zap.String("repository", r.ID))
-	if err := e.wakeUnits(ctx, r); err != nil {
-		e.replaced.set(r.ID, true, e.opts.Clock.Now()) // until they are woken
+	changed, err := e.setRest(ctx, r, replacedSince, replaced)
+	switch {
+	case err != nil || !changed:
 		return err
+	case replaced:
+		e.opts.Log.Warn("another repository has this name by now: nothing is done there; write the name that the former one has now into the server's file", zap.String("repository", r.ID), zap.Int64("number", number), zap.Int64("former", r.Number))
+	default:
+		e.opts.Log.Info("the repository has its name again", zap.String("repository", r.ID))
 	}
 	return nil
 }

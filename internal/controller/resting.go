@@ -1,9 +1,16 @@
 package controller
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"maps"
 	"sync"
 	"time"
+
+	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/store"
 )
 
 const (
@@ -14,8 +21,8 @@ const (
 	restCheckInterval = time.Minute
 )
 
-// restingRepos are the repositories in which nothing is done for one reason, as far as this process
-// has met that: whoever doesn't know it meets it by itself.
+// restingRepos are the repositories in which nothing is done for one reason, as this process has
+// read it last: every run reads it in the store, where whichever process finds it writes it down.
 type restingRepos struct {
 	mu      sync.Mutex
 	since   map[string]time.Time // by repository
@@ -51,16 +58,100 @@ func (a *restingRepos) mayCheck(repo string, now time.Time) bool {
 	return true
 }
 
-// set remembers whether a repository rests, and says whether that is news.
-func (a *restingRepos) set(repo string, rests bool, now time.Time) (changed bool) {
+// learn remembers since when a repository rests; zero: it doesn't.
+func (a *restingRepos) learn(repo string, since time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	was := !a.since[repo].IsZero()
-	switch {
-	case rests && !was:
-		a.since[repo] = now
-	case !rests:
+	if since.IsZero() {
 		delete(a.since, repo)
+	} else {
+		a.since[repo] = since
 	}
-	return was != rests
+}
+
+// restReasons are why nothing is done in a repository, each with since when that is known. Zero:
+// it is no reason.
+type restReasons struct {
+	Archived time.Time `json:"archived,omitzero"`
+	Replaced time.Time `json:"replaced,omitzero"` // another repository has its name
+}
+
+func archivedSince(w *restReasons) *time.Time { return &w.Archived }
+func replacedSince(w *restReasons) *time.Time { return &w.Replaced }
+
+// restKey is where the processes on one database find whether a repository rests.
+func restKey(r *Repository) string { return "rests|" + r.ID }
+
+// readRest reads whether a repository rests.
+func (e *Controller) readRest(ctx context.Context, r *Repository) error {
+	data, _, err := e.opts.Store.State(ctx, restKey(r))
+	if err != nil {
+		return err
+	}
+	why, err := decodeRest(data)
+	e.learnRest(r, why)
+	return err
+}
+
+func decodeRest(data []byte) (restReasons, error) {
+	var why restReasons
+	if len(data) == 0 {
+		return why, nil
+	}
+	if err := json.Unmarshal(data, &why); err != nil {
+		return why, fmt.Errorf("read why a repository rests: %w", err)
+	}
+	return why, nil
+}
+
+func (e *Controller) learnRest(r *Repository, why restReasons) {
+	e.archived.learn(r.ID, why.Archived)
+	e.replaced.learn(r.ID, why.Replaced)
+}
+
+// setRest writes down whether a repository rests for a reason, and says whether that is news.
+// When it no longer does, all of its units are woken with that.
+func (e *Controller) setRest(ctx context.Context, r *Repository, reason func(*restReasons) *time.Time, rests bool) (changed bool, err error) {
+	var units []string
+	if !rests {
+		if units, err = e.namesOfUnits(ctx, r); err != nil {
+			return false, err
+		}
+	}
+	var why restReasons
+	err = e.opts.Store.Tx(ctx, "setRest", func(tx *store.Tx) error {
+		data, _, err := tx.State(ctx, restKey(r))
+		if err != nil {
+			return err
+		}
+		if why, err = decodeRest(data); err != nil {
+			return err
+		}
+		since := reason(&why)
+		if changed = since.IsZero() == rests; !changed {
+			return nil
+		}
+		if *since = (time.Time{}); rests {
+			*since = e.opts.Clock.Now()
+		}
+		if data, err = json.Marshal(why); err != nil {
+			return fmt.Errorf("write down why a repository rests: %w", err)
+		}
+		return errors.Join(tx.PutState(ctx, restKey(r), data), tx.WakeAs(ctx, store.Normal, units...))
+	})
+	if err != nil {
+		return false, err
+	}
+	e.learnRest(r, why)
+	return changed, nil
+}
+
+// namesOfUnits are the keys of all units of a repository that rested.
+func (e *Controller) namesOfUnits(ctx context.Context, r *Repository) ([]string, error) {
+	s, err := e.opts.Gatherer.Snapshot(ctx, r.Repository)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := e.keysOfAll(ctx, r, s)
+	return wake.Strings(keys...), err
 }

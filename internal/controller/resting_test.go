@@ -130,11 +130,16 @@ func TestWhatIsRefusedElsewise(t *testing.T) {
 	f.err = nil
 	w.clock.Step(restCheckInterval)
 	f.onRead = func() { t.Error("it is read though another run has met it") }
-	w.archived.set(w.repo.ID, true, w.clock.Now())
-	if !w.findArchived(t.Context(), w.repo) {
-		t.Error("another run has met it, and this one doesn't rest")
+	rest := func(rests bool) {
+		t.Helper()
+		_, err := w.setRest(t.Context(), w.repo, archivedSince, rests)
+		w.must(err)
 	}
-	w.archived.set(w.repo.ID, false, w.clock.Now())
+	rest(true)
+	if found, err := w.findArchived(t.Context(), w.repo); err != nil || !found {
+		t.Errorf("another run has met it, and this one doesn't rest: %v", err)
+	}
+	rest(false)
 	w.fail("", forge.ErrRetryable)
 	if _, err := w.runKey(t.Context(), wake.ForSweep(w.repo.ID).String()); !errors.Is(err, forge.ErrRetryable) {
 		t.Errorf("a forge that is away ended it with %v", err)
@@ -202,5 +207,46 @@ func TestAReplacedRepositoryRests(t *testing.T) {
 	}
 	if due := w.takeDue(); !slices.Contains(due, unit.String()) || !slices.Contains(due, wake.ForUnit(w.unit("api")).String()) {
 		t.Errorf("then it wakes %q", due)
+	}
+}
+
+// TestAllProcessesRest holds that what one process finds of a repository holds for all: one that
+// is replaced is written into by none, and what is woken when one is no longer archived is looked at by
+// whichever process comes to it.
+func TestAllProcessesRest(t *testing.T) {
+	one, f := newSettingsFixture(t)
+	one.must(one.run(wake.ForUnit(one.unit("web"))))
+	two := &fixture{t: t, forge: one.forge, newProcess: one.newProcess, clock: one.clock, health: map[string]string{}}
+	two.addProcess(one.opts.Store, "somebody else")
+	two.must(two.run(wake.ForUnit(two.unit("web"))))
+	f.number = 7
+	for _, w := range []*fixture{one, two} {
+		w.repo.Forge, w.repo.Number = f, 7
+	}
+	unit := wake.ForUnit(one.unit("web"))
+	f.number = 8
+	one.rests(wake.ForSweep(one.repo.ID))
+	two.rests(unit)
+	one.release("2.0.0", "web")
+	two.rests(unit)
+	if n := len(one.pulls()); n != 0 {
+		t.Errorf("%d pull requests are open in another repository", n)
+	}
+	f.number = 7
+	two.must(two.run(wake.ForSweep(two.repo.ID)))
+	if rest := two.ReplacedRepositories(); len(rest) != 0 {
+		t.Errorf("with its number again %v rest", rest)
+	}
+
+	_, err := one.setRest(t.Context(), one.repo, archivedSince, true)
+	one.must(err)
+	two.rests(unit)
+	one.dropDue()
+	one.must(one.run(wake.ForSweep(one.repo.ID)))
+	if due := one.takeDue(); !slices.Contains(due, unit.String()) {
+		t.Errorf("when it is no longer archived it wakes %q", due)
+	}
+	if next, err := two.runKey(t.Context(), unit.String()); err != nil || next.Equal(two.clock.Now().Add(restingDelay)) {
+		t.Errorf("and the other process still rests, until %s: %v", next, err)
 	}
 }

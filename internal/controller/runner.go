@@ -23,6 +23,7 @@ const renewalsPerLease = 3
 // that have begun.
 func (e *Controller) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
+	defer e.freeClaims(ctx) // one whose answer didn't come before the end is run by nobody
 	defer wg.Wait()
 	wg.Go(func() { e.storeWakes(ctx) })
 	slots := make(chan struct{}, e.opts.Workers)
@@ -33,7 +34,10 @@ func (e *Controller) Run(ctx context.Context) error {
 		var claims []store.Claim
 		if free > 0 {
 			var err error
-			if claims, err = e.claimKeys(ctx, free, before); err != nil && ctx.Err() == nil {
+			claiming, stop := e.withinLease(ctx)
+			claims, err = e.claimKeys(claiming, free, before)
+			stop()
+			if err != nil && ctx.Err() == nil {
 				e.opts.Log.Error("the queue can't be read; trying again", zap.Error(err))
 				if !e.sleepFor(ctx, minRetryDelay) {
 					return nil
@@ -76,6 +80,12 @@ func (e *Controller) Run(ctx context.Context) error {
 	}
 }
 
+// withinLease bounds how long something of the queue's may take: what was claimed has ended by
+// then, and where the database's host is gone without a word nothing else ends it for a long time.
+func (e *Controller) withinLease(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, e.opts.Lease)
+}
+
 // Step writes down what was heard from Argo CD, claims at most one key that is due and
 // runs it to its end; ran is false when none was due. It is Run for who moves time and
 // processes by hand: nobody renews the claim's lease meanwhile.
@@ -102,7 +112,9 @@ func (e *Controller) HasPendingWakes() bool { return !e.pending.isEmpty() }
 
 // waitForWork sleeps until something may be due, a run has ended, or the context has.
 func (e *Controller) waitForWork(ctx context.Context, done <-chan struct{}) bool {
-	next, ok, err := e.opts.Store.NextDue(ctx)
+	looking, stop := e.withinLease(ctx)
+	next, ok, err := e.opts.Store.NextDue(looking)
+	stop()
 	if err != nil && ctx.Err() == nil {
 		e.opts.Log.Error("the queue can't be read; trying again", zap.Error(err))
 		next, ok = e.opts.Clock.Now().Add(minRetryDelay), true
@@ -180,7 +192,11 @@ func (e *Controller) runLeased(ctx context.Context, c store.Claim, keepLease fun
 		e.opts.Log.Log(level, "a run failed and is tried again", zap.String("key", c.Key), zap.Int("failed before", c.Fails), zap.Time("again", out.Next), zap.Error(err))
 	}
 	out.Urgency = urgencyAfter(c, e.opts.Clock.Now(), out.Next)
-	finish := func() error { return e.opts.Store.Finish(context.WithoutCancel(ctx), e.opts.Owner, c, out) }
+	finish := func() error {
+		finishing, stop := e.withinLease(context.WithoutCancel(ctx))
+		defer stop()
+		return e.opts.Store.Finish(finishing, e.opts.Owner, c, out)
+	}
 	for err := finish(); err != nil && !errors.Is(err, store.ErrLost); err = finish() {
 		e.opts.Log.Error("how a run ended could not be written down; trying again", zap.String("key", c.Key), zap.Error(err))
 		if !e.sleepFor(ctx, minRetryDelay) {
@@ -191,6 +207,16 @@ func (e *Controller) runLeased(ctx context.Context, c store.Claim, keepLease fun
 
 // releaseTimeout bounds how long a process that ends waits for the store.
 const releaseTimeout = 5 * time.Second
+
+// freeClaims gives back what a process that ends may still hold without knowing it. Where that
+// fails, the leases end by themselves.
+func (e *Controller) freeClaims(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	defer cancel()
+	if _, err := e.opts.Store.FreeClaims(ctx, e.opts.Owner, nil); err != nil {
+		e.opts.Log.Warn("keys could not be given back; they come free by themselves", zap.Error(err))
+	}
+}
 
 // giveBack gives back a key whose run ended with the process, for another process to take
 // up at once. Where that fails, the lease ends by itself.
@@ -231,7 +257,10 @@ func (e *Controller) renewLease(ctx context.Context, cancel context.CancelCauseF
 			cancel(fmt.Errorf("it was at it for more than %s, in which something didn't answer", runTimeout))
 			return
 		}
-		lost, err := e.opts.Store.Renew(ctx, e.opts.Owner, []string{c.Key})
+		// The next renewal would come when this one is over: past the lease, where the database hangs.
+		renewing, stop := context.WithTimeout(ctx, e.opts.Lease/renewalsPerLease)
+		lost, err := e.opts.Store.Renew(renewing, e.opts.Owner, []string{c.Key})
+		stop()
 		if ctx.Err() != nil {
 			return
 		}

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -47,6 +48,8 @@ type runnerFixture struct {
 	intercept func(call string) error
 	// loseAnswer is asked once the store has done something; nil: what did it is answered.
 	loseAnswer func(call string) error
+	// hangs says of a call that it is never answered; nil: each is.
+	hangs func(call string) bool
 }
 
 type runMetrics struct {
@@ -71,7 +74,11 @@ func newRunnerFixture(t *testing.T) *runnerFixture {
 	t.Helper()
 	t.Parallel()
 	w := &runnerFixture{t: t, clock: clocktesting.NewFakeClock(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)), forge: &unreachableForge{}}
-	st, err := store.Open(t.Context(), "sqlite://"+filepath.Join(t.TempDir(), "liftlock.db"), store.Options{Now: w.clock.Now, Intercept: func(_ context.Context, call string, answered bool) error {
+	st, err := store.Open(t.Context(), "sqlite://"+filepath.Join(t.TempDir(), "liftlock.db"), store.Options{Now: w.clock.Now, Intercept: func(ctx context.Context, call string, answered bool) error {
+		if w.hangs != nil && w.hangs(call) {
+			<-ctx.Done()
+			return ctx.Err()
+		}
 		intercept := w.intercept
 		if answered {
 			intercept = w.loseAnswer
@@ -370,5 +377,76 @@ func TestStart(t *testing.T) {
 	}
 	if len(got) != 2 || !got[wake.ForRepository("hub:acme/fleet").String()] || !got[wake.ForSweep("hub:acme/fleet").String()] {
 		t.Errorf("woke %v", got)
+	}
+}
+
+// TestADatabaseThatHangs holds that a call of the queue's which is never answered, as the database's host is
+// gone without a word, ends with the lease: keys are claimed again then, what ran is written down,
+// and what runs ends where its lease can't be renewed.
+func TestADatabaseThatHangs(t *testing.T) {
+	for _, hanging := range []string{"claim", "finish", "renew"} {
+		t.Run(hanging, func(t *testing.T) {
+			w := newRunnerFixture(t)
+			w.opts.Lease = 30 * time.Millisecond
+			var hung atomic.Bool
+			w.hangs = func(call string) bool { return call == hanging && hung.CompareAndSwap(false, true) }
+			ended := make(chan error, 10)
+			w.forge.answer = func(ctx context.Context, _ int) error {
+				if hanging == "renew" {
+					<-ctx.Done()
+				}
+				ended <- context.Cause(ctx)
+				return &forge.Error{Op: "read", Kind: forge.ErrNotFound}
+			}
+			w.must(w.opts.Store.Wake(t.Context(), wake.ForPull("hub:acme/fleet", 7).String()))
+			ctx, cancel := context.WithCancel(t.Context())
+			over := make(chan error, 1)
+			go func() { over <- w.Run(ctx) }()
+			why, deadline := error(nil), time.After(time.Minute)
+			for ran, written := false, false; !ran || !written; {
+				select {
+				case why = <-ended:
+					ran = true
+				case <-deadline:
+					t.Fatalf("it hangs: %t, it ran: %t, %t", hung.Load(), ran, written)
+				case <-time.After(time.Millisecond):
+					w.clock.Step(10 * time.Millisecond)
+				}
+				w.runs.mu.Lock()
+				written = len(w.runs.kinds) > 0 && w.claims.isIdle()
+				w.runs.mu.Unlock()
+			}
+			if hanging == "renew" && !errors.Is(why, store.ErrLost) {
+				t.Errorf("it ended with %v", why)
+			}
+			cancel()
+			w.must(<-over)
+		})
+	}
+}
+
+func (r *runningClaims) isIdle() bool { return len(r.list()) == 0 }
+
+// TestStopWhileClaiming holds that what was claimed while the process was told to end is free for
+// others at once.
+func TestStopWhileClaiming(t *testing.T) {
+	w := newRunnerFixture(t)
+	key := wake.ForPull("hub:acme/fleet", 7).String()
+	w.must(w.opts.Store.Wake(t.Context(), key))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	w.loseAnswer = func(call string) error {
+		if call == "claim" {
+			cancel()
+			return context.Canceled
+		}
+		return nil
+	}
+	w.must(w.Run(ctx))
+	w.loseAnswer = nil
+	claims, err := w.opts.Store.Claim(t.Context(), "another", 2)
+	w.must(err)
+	if len(claims) != 1 || claims[0].Key != key {
+		t.Errorf("another process claims %+v", claims)
 	}
 }

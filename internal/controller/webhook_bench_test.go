@@ -57,4 +57,37 @@ func BenchmarkStatusWebhook(b *testing.B) {
 			}
 		}
 	})
+	const arrived = 1000 // by one push, whose commit CI reports on
+	b.Run(fmt.Sprintf("arrived=%d", arrived), func(b *testing.B) {
+		st, err := store.Open(b.Context(), "sqlite://"+filepath.Join(b.TempDir(), "liftlock.db"), store.Options{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer func() { _ = st.Close() }()
+		ev := &webhooks.Event{Kind: webhooks.Status, Commit: strings.Repeat("a", 40), Sender: "ci"}
+		if err := st.Tx(b.Context(), "fill", func(tx *store.Tx) error {
+			for i := range arrived {
+				u := promotion.Unit{Repo: testRepo, Pipeline: "shop", Component: fmt.Sprintf("c%04d", i)}
+				if err := tx.PutUnit(b.Context(), store.Unit{Key: wake.UnitName(u), Repo: u.Repo, Pipeline: u.Pipeline, Component: u.Component, Data: json.RawMessage(`{}`)}); err != nil {
+					return err
+				}
+				if _, err := tx.PutArrival(b.Context(), store.Arrival{Unit: wake.UnitName(u), Environment: "dev", Release: fmt.Sprintf("%064x", i), Commit: ev.Commit, At: time.Now(), Data: json.RawMessage(`{}`)}); err != nil {
+					return err
+				}
+			}
+			return nil
+		}); err != nil {
+			b.Fatal(err)
+		}
+		for n := 0; b.Loop(); n++ {
+			keys := KeysOfEvent(b.Context(), st, testRepo, bot, ev)
+			if len(keys) != 1 {
+				b.Fatal(keys)
+			}
+			fresh, err := st.Accept(b.Context(), store.Delivery{Forge: "hub", ID: fmt.Sprint(n), Event: "status", Repo: repoName, ReceivedAt: time.Now(), Keys: wake.Strings(keys...), Urgency: UrgencyOfEvent(ev)})
+			if err != nil || !fresh {
+				b.Fatal(fresh, err)
+			}
+		}
+	})
 }

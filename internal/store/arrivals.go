@@ -82,7 +82,10 @@ func (r queries) Arrivals(ctx context.Context, unit string) ([]Arrival, error) {
 	return all, wrapError(err, "read the arrivals of %s", unit)
 }
 
-func (r queries) UnitsArrivedBy(ctx context.Context, commit string) ([]string, error) {
-	units, err := queryAll(ctx, r.db, oneColumn[string], `SELECT DISTINCT unit FROM arrived WHERE commit_id = $1 ORDER BY unit`+limitTo("$2"), commit, maxLimit)
+// MaxUnitsArrivedBy bounds UnitsArrivedBy.
+const MaxUnitsArrivedBy = maxLimit
+
+func (r queries) UnitsArrivedBy(ctx context.Context, commit string, limit int) ([]string, error) {
+	units, err := queryAll(ctx, r.db, oneColumn[string], `SELECT DISTINCT unit FROM arrived WHERE commit_id = $1 ORDER BY unit`+limitTo("$2"), commit, clampLimit(limit))
 	return units, wrapError(err, "read whose releases arrived by %s", commit)
 }

@@ -56,7 +56,7 @@ func newMemoryArrivals() memoryTable[Arrival] {
 		}})
 }
 
-func (m memoryReader) UnitsArrivedBy(ctx context.Context, commit string) (out []string, err error) {
+func (m memoryReader) UnitsArrivedBy(ctx context.Context, commit string, limit int) (out []string, err error) {
 	tables, err := m.tables(ctx)
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (m memoryReader) UnitsArrivedBy(ctx context.Context, commit string) (out []
 		if n := len(out); n > 0 && out[n-1] == a.Unit {
 			continue
 		}
-		if out = append(out, a.Unit); len(out) == maxLimit {
+		if out = append(out, a.Unit); len(out) == clampLimit(limit) {
 			break
 		}
 	}

@@ -179,7 +179,7 @@ func drawRead(d draws) func(r reader) result {
 	questions := []func(r reader) result{
 		func(r reader) result { v, err := r.Arrivals(ctx, unit); return returned(err, v) },
 		func(r reader) result { v, err := r.ArrivalsVersion(ctx, unit); return returned(err, v) },
-		func(r reader) result { v, err := r.UnitsArrivedBy(ctx, release); return returned(err, v) },
+		func(r reader) result { v, err := r.UnitsArrivedBy(ctx, release, number); return returned(err, v) },
 		func(r reader) result {
 			v, err := r.AuditTrail(ctx, AuditFilter{Actor: login, Subject: unit, Environment: about, SubjectPrefixes: []string{repo, unit}, Since: since}, number)
 			return returned(err, v)

@@ -14,8 +14,8 @@ type reader interface {
 	// the unit's Arrivals, but for those that were pruned with the unit.
 	ArrivalsVersion(ctx context.Context, unit string) (int64, error)
 	// UnitsArrivedBy are the units of which a release arrived somewhere by a commit, sorted;
-	// at most 1000.
-	UnitsArrivedBy(ctx context.Context, commit string) ([]string, error)
+	// limit 0: 100, at most MaxUnitsArrivedBy.
+	UnitsArrivedBy(ctx context.Context, commit string, limit int) ([]string, error)
 	// AuditTrail are the entries that the filter chooses, newest first; limit 0: 100,
 	// at most 1000.
 	AuditTrail(ctx context.Context, f AuditFilter, limit int) ([]Audit, error)

@@ -17,14 +17,15 @@ type Kind string
 
 // The kinds.
 const (
-	Repository  Kind = "repo"  // fetch, resolve and wake the units that changed
-	Sweep       Kind = "sweep" // look at everything that is open
-	Hook        Kind = "hook"  // create or repair the webhook, and find what was missed by it
-	PullRequest Kind = "pr"    // read one pull request again, with the commands in it
-	Unit        Kind = "unit"  // evaluate one component, or all of a pipeline's that move by one pull request
-	Rules       Kind = "rules" // read anew what the forge demands of merges
-	MergeGroup  Kind = "group" // say of a merge group of the forge's whether it may land
-	Merge       Kind = "merge" // one a repository: evaluate again and merge, one after the other
+	Repository  Kind = "repo"   // fetch, resolve and wake the units that changed
+	Sweep       Kind = "sweep"  // look at everything that is open
+	Hook        Kind = "hook"   // create or repair the webhook, and find what was missed by it
+	PullRequest Kind = "pr"     // read one pull request again, with the commands in it
+	Unit        Kind = "unit"   // evaluate one component, or all of a pipeline's that move by one pull request
+	Rules       Kind = "rules"  // read anew what the forge demands of merges
+	MergeGroup  Kind = "group"  // say of a merge group of the forge's whether it may land
+	Checks      Kind = "checks" // find whom the statuses of a commit concern, where that may be many
+	Merge       Kind = "merge"  // one a repository: evaluate again and merge, one after the other
 )
 
 // Key names one piece of work. Keys are comparable.
@@ -35,6 +36,7 @@ type Key struct {
 	Component  string // Unit
 	Number     int    // PullRequest
 	Branch     string // MergeGroup: the forge builds it on
+	Commit     string // Checks
 }
 
 // ForRepository is the key of a repository.
@@ -54,6 +56,9 @@ func ForRules(repo string) Key { return Key{Kind: Rules, Repository: repo} }
 func ForMergeGroup(repo, branch string) Key {
 	return Key{Kind: MergeGroup, Repository: repo, Branch: branch}
 }
+
+// ForChecks is the key of what a forge says of a commit.
+func ForChecks(repo, commit string) Key { return Key{Kind: Checks, Repository: repo, Commit: commit} }
 
 // ForMerge is the key of a repository's merges.
 func ForMerge(repo string) Key { return Key{Kind: Merge, Repository: repo} }
@@ -82,6 +87,8 @@ func (k Key) String() string {
 		return string(k.Kind) + ":" + UnitName(k.Unit())
 	case MergeGroup:
 		return string(k.Kind) + ":" + k.Repository + "|" + k.Branch
+	case Checks:
+		return string(k.Kind) + ":" + k.Repository + "|" + k.Commit
 	}
 	return string(k.Kind) + ":" + k.Repository
 }
@@ -102,6 +109,9 @@ func Parse(s string) (Key, bool) {
 	case MergeGroup:
 		repo, branch, ok := strings.Cut(rest, "|")
 		return ForMergeGroup(repo, branch), ok && repo != "" && branch != ""
+	case Checks:
+		repo, commit, ok := strings.Cut(rest, "|")
+		return ForChecks(repo, commit), ok && repo != "" && commit != ""
 	case Unit:
 		u, ok := ParseUnitName(rest)
 		return ForUnit(u), ok

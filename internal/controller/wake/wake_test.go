@@ -19,6 +19,7 @@ func TestKeysAreKept(t *testing.T) {
 		"rules:hub:acme/fleet":               ForRules("hub:acme/fleet"),
 		"group:hub:acme/fleet|q/main/pr-7-0": ForMergeGroup("hub:acme/fleet", "q/main/pr-7-0"),
 		"merge:hub:acme/fleet":               ForMerge("hub:acme/fleet"),
+		"checks:hub:acme/fleet|c0ffee":       ForChecks("hub:acme/fleet", "c0ffee"),
 		"pr:hub:acme/fleet#12":               ForPull("hub:acme/fleet", 12),
 		"unit:hub:acme/fleet|shop|web":       ForUnit(promotion.Unit{Repo: "hub:acme/fleet", Pipeline: "shop", Component: "web"}),
 	} {
@@ -35,7 +36,7 @@ func TestKeysAreKept(t *testing.T) {
 // dropped rather than taken for something else.
 func TestWhatIsNoKey(t *testing.T) {
 	t.Parallel()
-	for _, s := range []string{"", "repo", "repo:", "pr:hub:acme/fleet", "pr:#1", "pr:hub:acme/fleet#x", "pr:hub:acme/fleet#0", "pr:hub:acme/fleet#-1", "unit:a|b", "unit:a|b|c|d", "later:hub:acme/fleet"} {
+	for _, s := range []string{"", "repo", "repo:", "pr:hub:acme/fleet", "pr:#1", "pr:hub:acme/fleet#x", "pr:hub:acme/fleet#0", "pr:hub:acme/fleet#-1", "unit:a|b", "unit:a|b|c|d", "checks:hub:acme/fleet", "checks:hub:acme/fleet|", "checks:|c0ffee", "later:hub:acme/fleet"} {
 		if k, ok := Parse(s); ok {
 			t.Errorf("%q is read as %+v", s, k)
 		}
@@ -48,7 +49,7 @@ func TestKeysCanBeReadAgain(t *testing.T) {
 	name := rapid.StringMatching(`[a-z0-9.:/#-]{1,20}`)
 	rapid.Check(t, func(t *rapid.T) {
 		repo := name.Draw(t, "repo")
-		k := rapid.SampledFrom([]Key{ForRepository(repo), ForSweep(repo), ForHook(repo), ForRules(repo), ForMerge(repo), ForMergeGroup(repo, "gh-readonly-queue/main/pr-7-0"), ForPull(repo, rapid.IntRange(1, 1<<30).Draw(t, "number")),
+		k := rapid.SampledFrom([]Key{ForRepository(repo), ForSweep(repo), ForHook(repo), ForRules(repo), ForMerge(repo), ForMergeGroup(repo, "gh-readonly-queue/main/pr-7-0"), ForChecks(repo, "c0ffee"), ForPull(repo, rapid.IntRange(1, 1<<30).Draw(t, "number")),
 			ForUnit(promotion.Unit{Repo: repo, Pipeline: name.Draw(t, "pipeline"), Component: name.Draw(t, "component")})}).Draw(t, "key")
 		if back, ok := Parse(k.String()); !ok || back != k {
 			t.Fatalf("%+v is read again as %+v, %t", k, back, ok)
