@@ -19,12 +19,16 @@ const (
 	// maxOfClient is how many of them one address has, unless it is a trusted
 	// proxy's: half, because a proxy may be in front that nobody told us about.
 	maxOfClient = maxConnections / 2
+	// maxShares is into how many shares the places are divided at most, however many
+	// clients there are: a forge opens more than one connection, and somebody who has
+	// thousands of addresses, each with one, mustn't leave it none.
+	maxShares = 64
 )
 
 // limitedListener caps the connections that are open at once. Nobody is kept out by
 // connections that lie idle or have been sending their request for longest: those
-// are closed for the new one. Only where every connection is being answered, a new
-// one is closed at once.
+// are closed for the new one, first of the clients that have more than their share.
+// Only where every connection is being answered, a new one is closed at once.
 type limitedListener struct {
 	net.Listener
 	max, maxOfClient int
@@ -52,6 +56,7 @@ type limitedConn struct {
 	client   string // empty: a trusted proxy, which has no limit of its own
 
 	// Under the listener's lock.
+	ofClient      *clientConns // all of the client's
 	isClosed      bool
 	requests      int // that are being answered; HTTP/2 has several
 	ofAll, ofMine *list.Element
@@ -95,8 +100,8 @@ func (l *limitedListener) admit(c net.Conn) net.Conn {
 	return conn
 }
 
-// makeRoom drops what has waited longest where the client or all have as many
-// connections as they may; false when nothing waits.
+// makeRoom drops a connection that waits where the client or all have as many as they
+// may; false when none waits.
 func (l *limitedListener) makeRoom(client string) (dropped []*limitedConn, ok bool) {
 	if of := l.byClient[client]; of != nil && client != "" && of.open >= l.maxOfClient {
 		d := l.dropLongest(&of.waiting)
@@ -106,7 +111,7 @@ func (l *limitedListener) makeRoom(client string) (dropped []*limitedConn, ok bo
 		dropped = append(dropped, d)
 	}
 	if l.open >= l.max {
-		d := l.dropLongest(&l.waiting)
+		d := l.dropLongest(l.chooseWaiting(client))
 		if d == nil {
 			return dropped, false
 		}
@@ -115,13 +120,39 @@ func (l *limitedListener) makeRoom(client string) (dropped []*limitedConn, ok bo
 	return dropped, true
 }
 
+// chooseWaiting says of whose connections one gives way to a client's new one: its own
+// where it has more than its share, else those of the client that has most beyond it,
+// and only where nobody has of all. Who goes on opening connections from a few addresses
+// would else push out everybody's, since theirs soon wait longest. A trusted proxy's are
+// many clients' and never too many.
+func (l *limitedListener) chooseWaiting(client string) *list.List {
+	clients := len(l.byClient)
+	if l.byClient[client] == nil {
+		clients++
+	}
+	most, share := &clientConns{}, l.max/min(clients, maxShares)
+	if of := l.byClient[client]; of != nil && client != "" && of.open > share && of.waiting.Len() > 0 {
+		return &of.waiting
+	}
+	for e := l.waiting.Front(); e != nil; e = e.Next() {
+		if c := e.Value.(*limitedConn); c.client != "" && c.ofClient.open > max(share, most.open) {
+			most = c.ofClient
+		}
+	}
+	if most.open > 0 {
+		return &most.waiting
+	}
+	return &l.waiting
+}
+
 // enter gives a connection its place.
 func (l *limitedListener) enter(c *limitedConn) {
 	if l.byClient[c.client] == nil {
 		l.byClient[c.client] = &clientConns{}
 	}
 	l.open++
-	l.byClient[c.client].open++
+	c.ofClient = l.byClient[c.client]
+	c.ofClient.open++
 	l.startWaiting(c)
 }
 
@@ -160,20 +191,19 @@ func (l *limitedListener) leave(c *limitedConn) {
 	c.isClosed = true
 	l.stopWaiting(c)
 	l.open--
-	of := l.byClient[c.client]
-	if of.open--; of.open == 0 {
+	if c.ofClient.open--; c.ofClient.open == 0 {
 		delete(l.byClient, c.client)
 	}
 }
 
 func (l *limitedListener) startWaiting(c *limitedConn) {
-	c.ofAll, c.ofMine = l.waiting.PushBack(c), l.byClient[c.client].waiting.PushBack(c)
+	c.ofAll, c.ofMine = l.waiting.PushBack(c), c.ofClient.waiting.PushBack(c)
 }
 
 func (l *limitedListener) stopWaiting(c *limitedConn) {
 	if c.ofAll != nil {
 		l.waiting.Remove(c.ofAll)
-		l.byClient[c.client].waiting.Remove(c.ofMine)
+		c.ofClient.waiting.Remove(c.ofMine)
 		c.ofAll, c.ofMine = nil, nil
 	}
 }

@@ -108,6 +108,103 @@ func TestAClientHasALimitOfItsOwn(t *testing.T) {
 	}
 }
 
+// TestAFewClientsPushNobodyOut holds that with all places taken those who have more than
+// their share give way, and not who has waited longest.
+func TestAFewClientsPushNobodyOut(t *testing.T) {
+	t.Parallel()
+	const strangerA, strangerB, other = "192.0.2.1", "192.0.2.2", "192.0.2.3"
+	l := newTestListener(64, 32)
+	for range 32 {
+		l.admitFrom(strangerA)
+		l.admitFrom(strangerB)
+	}
+	forge, conn := l.admitFrom(other)
+	conn.beginRequest(false) // its body is still to come
+	proxied, _ := l.admitFrom("10.0.0.1")
+	for range 200 {
+		l.admitFrom(strangerA)
+		l.admitFrom(strangerB)
+	}
+	if forge.closed || proxied.closed {
+		t.Errorf("who has one connection gives way to those who have all others: a client's %t, a proxy's %t", forge.closed, proxied.closed)
+	}
+	more, _ := l.admitFrom(strangerB)
+	if _, again := l.admitFrom(strangerB); again == nil || more.closed || l.byClient[strangerA].open+l.byClient[strangerB].open != 62 {
+		t.Errorf("who has more than a share gives way to itself: the last is closed %t, they have %d and %d", more.closed, l.byClient[strangerA].open, l.byClient[strangerB].open)
+	}
+}
+
+// TestWhoHasMostGivesWay is about whose connection is closed for one of a client that has
+// no more than its share.
+func TestWhoHasMostGivesWay(t *testing.T) {
+	t.Parallel()
+	open := func(l *limitedListener, from string, n int, answered bool) (all []*fakeConn) {
+		for range n {
+			f, c := l.admitFrom(from)
+			c.beginRequest(answered)
+			all = append(all, f)
+		}
+		return all
+	}
+	countClosed := func(all []*fakeConn) (n int) {
+		for _, f := range all {
+			if f.closed {
+				n++
+			}
+		}
+		return n
+	}
+	for name, test := range map[string]struct {
+		answered    bool // those of whoever has most
+		forgeOpens  int
+		proxied     int // connections of a trusted proxy, the oldest
+		few         int
+		more        int
+		most        int
+		closed      string // of the proxy, of those with few, more and most
+		newOnesFrom string
+	}{
+		"the most":                             {few: 10, more: 22, most: 32, newOnesFrom: "192.0.2.4", closed: "0 0 0 4"},
+		"the next where all are answered":      {few: 10, more: 22, most: 32, answered: true, newOnesFrom: "192.0.2.4", closed: "0 0 4 0"},
+		"one's own":                            {few: 10, more: 22, most: 32, newOnesFrom: "192.0.2.2", closed: "0 0 4 0"},
+		"another's where one's own is no more": {few: 10, more: 22, most: 32, newOnesFrom: "192.0.2.1", closed: "0 0 0 4"},
+		"a proxy never has too many":           {proxied: 44, few: 4, more: 8, most: 8, newOnesFrom: "192.0.2.4", closed: "4 0 0 0"},
+		"not a proxy's own":                    {proxied: 24, few: 4, more: 4, most: 32, newOnesFrom: "10.0.0.1", closed: "0 0 0 4"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newTestListener(64, 32)
+			proxied := open(l, "10.0.0.1", test.proxied, false)
+			few := open(l, "192.0.2.1", test.few, false)
+			more := open(l, "192.0.2.2", test.more, false)
+			most := open(l, "192.0.2.3", test.most, test.answered)
+			for range 4 {
+				if _, c := l.admitFrom(test.newOnesFrom); c == nil {
+					t.Fatal("a new connection is refused although others wait")
+				}
+			}
+			if got := fmt.Sprint(countClosed(proxied), countClosed(few), countClosed(more), countClosed(most)); got != test.closed {
+				t.Errorf("closed are %s, want %s", got, test.closed)
+			}
+		})
+	}
+}
+
+// TestManyAddressesLeaveAShare holds that somebody with an address for each place doesn't
+// cut another client's share down to nothing.
+func TestManyAddressesLeaveAShare(t *testing.T) {
+	t.Parallel()
+	l := newTestListener(4*maxShares, 2*maxShares)
+	for i := range l.max {
+		l.admitFrom(fmt.Sprintf("2001:db8:0:%x::1", i))
+	}
+	for i := range 4 {
+		forge, _ := l.admitFrom("192.0.2.1")
+		if forge.closed || l.byClient["192.0.2.1"].open != i+1 {
+			t.Errorf("of %d connections of one client %d are open", i+1, l.byClient["192.0.2.1"].open)
+		}
+	}
+}
+
 func TestWhatIsAnsweredIsNotClosed(t *testing.T) {
 	t.Parallel()
 	l := newTestListener(2, 2)
