@@ -317,6 +317,28 @@ func TestReleaseAuthors(t *testing.T) {
 	}
 }
 
+// TestARevertsTrailerHidesNoAuthor holds that who brings a release back is its author also
+// where her commit says that it is Liftlock's revert, and names Liftlock as who made it.
+func TestARevertsTrailerHidesNoAuthor(t *testing.T) {
+	d := newDevReleases(t)
+	o := newTestGatherer(d.testRepo)
+	d.release("ann", "One", "2", "2")
+	d.release("bob", "Another", "3", "3")
+	d.release("mallory", "Take it back\n\nLiftlock-Kind: revert", "2", "2")
+	c, id := d.evaluate(o)
+	info, err := d.Mirror.Commit(t.Context(), d.last)
+	if err != nil || !d.isCommittedByUs(info) || info.Trailers[promotion.TrailerKind] != promotion.KindRevert {
+		t.Fatalf("the commit doesn't look like Liftlock's revert: %+v, %v", info, err)
+	}
+	if got, err := o.ReleaseAuthors(t.Context(), c, "prod", id); err != nil || !slices.Equal(loginsOf(got), []string{"ann", "mallory"}) {
+		t.Errorf("who brought it: %q, %v", loginsOf(got), err)
+	}
+	c.Facts.Envs[0].History = []promotion.Arrival{{Release: id, Commit: d.last, By: promotion.ByRevert}, {Release: id, Commit: d.forge.pushes[2].After, By: promotion.ByPerson}}
+	if got, err := o.ReleaseAuthors(t.Context(), c, "prod", id); err != nil || !slices.Equal(loginsOf(got), []string{"ann"}) {
+		t.Errorf("who brought it beside a revert that is on record: %q, %v", loginsOf(got), err)
+	}
+}
+
 // storedStates are the store's, by key.
 type storedStates map[string]string
 

@@ -36,8 +36,10 @@ func (o *authorGatherer) findBringingCommits(ctx context.Context, c *ComponentEv
 }
 
 // findArrivals finds the commits with which a release came to a source environment,
-// newest first: from the history that was recorded, else by walking Git. What took
-// something else back doesn't count, it made no release.
+// newest first: from the history that was recorded, else by walking Git. What is recorded
+// as Liftlock's revert doesn't count, it made no release. What a commit says of itself
+// leaves nobody out: anybody can write Liftlock's trailers and its address, and Liftlock
+// reverts nothing in a source environment.
 func (o *authorGatherer) findArrivals(ctx context.Context, c *ComponentEvaluation, source string, at *ResolvedEnv, release string) ([]string, error) {
 	var found []string
 	if env := c.Env(source); env != nil {
@@ -59,9 +61,6 @@ func (o *authorGatherer) findArrivals(ctx context.Context, c *ComponentEvaluatio
 		return nil, err
 	}
 	for _, ci := range log {
-		if ci.Trailers[promotion.TrailerKind] == promotion.KindRevert {
-			continue
-		}
 		if ok, err := o.brings(ctx, c, at, ci.SHA, release); err != nil {
 			return nil, err
 		} else if ok {
