@@ -329,7 +329,10 @@ func (m *makers) addCoAuthors(ctx context.Context, r *Repository, commit string,
 	if err != nil {
 		return err
 	}
-	contributors, _ := forge.CoAuthors(info.Message)
+	contributors, tooMany := forge.CoAuthors(info.Message)
+	if tooMany {
+		return fmt.Errorf("the commit %s names too many co-authors", wording.Short(commit))
+	}
 	named := map[string]bool{}
 	for _, p := range contributors {
 		named[strings.ToLower(p.Email)] = true

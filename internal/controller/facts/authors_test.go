@@ -167,6 +167,21 @@ func TestReadMakers(t *testing.T) {
 	}
 }
 
+// TestTooManyCoAuthorsCantBeTold holds that nobody hides behind the most co-authors that
+// are read of what landed.
+func TestTooManyCoAuthorsCantBeTold(t *testing.T) {
+	for more, want := range map[string]string{"": "", "Co-authored-by: Grace <grace@example.com>\n": " names too many co-authors"} {
+		r := newTestRepo(t, "fleet", map[string]string{"a": "1\n"})
+		message := "Squashed\n\n" + strings.Repeat("Co-authored-by: Ann <ann@example.com>\n", 50) + more
+		landed := r.write("main", git.CommitSpec{Message: message, Parents: []string{r.at}, Base: r.at, Files: []git.FileWrite{{Path: "a", Content: []byte("2\n")}}})
+		r.Forge = &authorForge{merged: map[string][]forge.PullRequest{landed: {mergedPull(landed, "main", "opener", "carol")}}, listed: []forge.CommitAuthors{madeBy(landed, "ann")}}
+		m, err := readMakers(t.Context(), r.Repository, "main", landed)
+		if (err != nil) != (want != "") || err != nil && err.Error() != "the commit "+landed[:12]+want {
+			t.Errorf("with %q more: %q, %v", more, loginsOf(m.accounts), err)
+		}
+	}
+}
+
 // TestMakersAreRemembered asks the forge once about what never changes, again after a
 // while where an address may have got an account or nothing was told, and again at once
 // where the forge was away.
