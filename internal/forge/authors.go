@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 const (
@@ -58,25 +59,40 @@ func (c *CommitAuthors) AddContributor(p Contributor) {
 	}
 }
 
-// coAuthorLine is a trailer that names a co-author. Both forges take it in any case,
-// and Gitea names so the one for whom it commits.
-var coAuthorLine = regexp.MustCompile(`(?im)^[ \t]*co-(?:authored|committed)-by:[ \t]*(.*)$`)
+// coAuthorLine is a trailer that names co-authors. Both forges take it in any case,
+// Gitea names so the one for whom it commits, and Git lets blanks stand before a
+// trailer's colon.
+var coAuthorLine = regexp.MustCompile(`(?im)^[ \t]*co-(?:authored|committed)-by[ \t]*:[ \t]*(.*)$`)
 
-// CoAuthors are the people whom a commit's message names as its co-authors. A line that
-// can't be read is a name without an address. tooMany: there are more than are read.
+// CoAuthors are the people whom a commit's message names as its co-authors, all of a
+// line that names several. What can't be read is a name without an address. tooMany:
+// there are more than are read.
 func CoAuthors(message string) (contributors []Contributor, tooMany bool) {
 	for _, m := range coAuthorLine.FindAllStringSubmatch(message, maxCoAuthors+1) {
-		if len(contributors) == maxCoAuthors {
-			return contributors, true
+		for p, rest := cutContributor(m[1]); ; p, rest = cutContributor(rest) {
+			if len(contributors) == maxCoAuthors {
+				return contributors, true
+			}
+			contributors = append(contributors, p)
+			if rest == "" {
+				break
+			}
 		}
-		p := Contributor{Name: strings.TrimSpace(m[1])}
-		if name, rest, ok := strings.Cut(p.Name, "<"); ok {
-			email, _, _ := strings.Cut(rest, ">")
-			p.Name, p.Email = strings.TrimSpace(name), strings.TrimSpace(email)
-		}
-		contributors = append(contributors, p)
 	}
 	return contributors, false
+}
+
+// cutContributor reads the first name and address of a text; rest is what follows them
+// but for what stands between people. An address ends also where the next begins: it
+// mustn't hide that one.
+func cutContributor(text string) (p Contributor, rest string) {
+	name, after, _ := strings.Cut(text, "<")
+	email := after
+	if i := strings.IndexAny(after, "<>"); i >= 0 {
+		email, rest = after[:i], after[i:]
+	}
+	rest = strings.TrimFunc(rest, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(">,;.&", r) })
+	return Contributor{Name: strings.TrimSpace(name), Email: strings.TrimSpace(email)}, strings.TrimPrefix(rest, "and ")
 }
 
 // noReply is an address that GitHub gives to an account: "Setting your commit email

@@ -13,12 +13,17 @@ func TestCoAuthors(t *testing.T) {
 		message string
 		want    []Contributor
 	}{
-		"none":               {"Release 1.0\n\nSigned-off-by: Ada <ada@example.com>", nil},
-		"some":               {"Release\n\nCo-authored-by: Ada L. <ada@example.com>\nCO-AUTHORED-BY:grace <grace@example.com> \r\n", []Contributor{{Name: "Ada L.", Email: "ada@example.com"}, {Name: "grace", Email: "grace@example.com"}}},
-		"committed for":      {"Release\n\nCo-committed-by: Ada <ada@example.com>", []Contributor{{Name: "Ada", Email: "ada@example.com"}}},
-		"without an address": {"Release\n\nCo-authored-by: Ada", []Contributor{{Name: "Ada"}}},
-		"broken":             {"Release\n\nCo-authored-by: Ada <ada@example.com", []Contributor{{Name: "Ada", Email: "ada@example.com"}}},
-		"in a sentence":      {"See the Co-authored-by: line", nil},
+		"none":                {"Release 1.0\n\nSigned-off-by: Ada <ada@example.com>", nil},
+		"some":                {"Release\n\nCo-authored-by: Ada L. <ada@example.com>\nCO-AUTHORED-BY:grace <grace@example.com> \r\n", []Contributor{{Name: "Ada L.", Email: "ada@example.com"}, {Name: "grace", Email: "grace@example.com"}}},
+		"committed for":       {"Release\n\nCo-committed-by: Ada <ada@example.com>", []Contributor{{Name: "Ada", Email: "ada@example.com"}}},
+		"without an address":  {"Release\n\nCo-authored-by: Ada", []Contributor{{Name: "Ada"}}},
+		"broken":              {"Release\n\nCo-authored-by: Ada <ada@example.com", []Contributor{{Name: "Ada", Email: "ada@example.com"}}},
+		"several of a line":   {"Release\n\nCo-authored-by: Ada <ada@example.com>, Grace <grace@example.com> and Linus <linus@example.com>; <eve@example.com>.\r\n", []Contributor{{Name: "Ada", Email: "ada@example.com"}, {Name: "Grace", Email: "grace@example.com"}, {Name: "Linus", Email: "linus@example.com"}, {Email: "eve@example.com"}}},
+		"a blank before":      {"Release\n\nCo-authored-by \t: Ada <ada@example.com>", []Contributor{{Name: "Ada", Email: "ada@example.com"}}},
+		"a name that follows": {"Release\n\nCo-authored-by: Ada <ada@example.com>, Grace", []Contributor{{Name: "Ada", Email: "ada@example.com"}, {Name: "Grace"}}},
+		"one in another":      {"Release\n\nCo-authored-by: Ada <ada@example.com <grace@example.com>>", []Contributor{{Name: "Ada", Email: "ada@example.com"}, {Email: "grace@example.com"}}},
+		"nobody":              {"Release\n\nCo-authored-by:", []Contributor{{}}},
+		"in a sentence":       {"See the Co-authored-by: line", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, tooMany := CoAuthors(c.message)
@@ -29,6 +34,13 @@ func TestCoAuthors(t *testing.T) {
 	}
 	if _, tooMany := CoAuthors(strings.Repeat("Co-authored-by: A <a@b>\n", maxCoAuthors+1)); !tooMany {
 		t.Error("too many co-authors are not too many")
+	}
+	all, tooMany := CoAuthors("Co-authored-by: " + strings.Repeat("A <a@b>, ", maxCoAuthors))
+	if len(all) != maxCoAuthors || tooMany {
+		t.Errorf("of the most co-authors in one line %d are read, too many %t", len(all), tooMany)
+	}
+	if _, tooMany := CoAuthors("Co-authored-by: " + strings.Repeat("A <a@b>, ", maxCoAuthors+1)); !tooMany {
+		t.Error("too many co-authors of one line are not too many")
 	}
 }
 
@@ -52,6 +64,7 @@ func TestParseNoReply(t *testing.T) {
 
 func FuzzCoAuthors(f *testing.F) {
 	f.Add("Release\n\nCo-authored-by: Ada <ada@example.com>")
+	f.Add("Release\n\nCo-authored-by : Ada <ada@example.com>, Grace <<grace@example.com>> and Linus")
 	f.Fuzz(func(t *testing.T, message string) {
 		all, _ := CoAuthors(message)
 		if len(all) > maxCoAuthors {
@@ -60,6 +73,9 @@ func FuzzCoAuthors(f *testing.F) {
 		for _, p := range all {
 			if strings.ContainsAny(fmt.Sprint(p.Name, p.Email), "\n") {
 				t.Fatalf("%+v has several lines", p)
+			}
+			if strings.ContainsAny(p.Email, "<>") {
+				t.Fatalf("%+v hides an address", p)
 			}
 			ParseNoReply(p.Email, "github.com")
 		}
