@@ -51,6 +51,9 @@ type mirrorEngine interface {
 	fetchBranches(ctx context.Context, before, expected map[string]string) (map[string]string, error)
 	// fetchRef brings one of the remote's refs under fetchedPrefix.
 	fetchRef(ctx context.Context, ref string) error
+	// isReplaced says that a commit which is there was brought by fetchRef, and may go at any
+	// time as its ref has moved on.
+	isReplaced(ctx context.Context, sha string) (bool, error)
 	// fetchCommit brings a commit that is on none of the remote's refs, under no ref.
 	fetchCommit(ctx context.Context, sha string) error
 	// pushBranch does what Push says, at the remote alone, whose branches were last known to be heads.

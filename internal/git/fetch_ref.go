@@ -19,7 +19,8 @@ const fetchedPrefix = "refs/liftlock/fetched/"
 // pull request from a fork, which the remote keeps under ref (a full name such as
 // "refs/pull/12/head"). Nothing is fetched when the mirror has want already; when
 // the remote's ref has moved past it the error is ErrUnknownCommit, and ErrTooLarge when
-// it brings more than Options.MaxRefBytes. Maintain forgets it after two weeks.
+// it brings more than Options.MaxRefBytes that is on no branch. Maintain forgets it after two
+// weeks, and sooner what ref was at before: also another FetchRef may, where that takes too much room.
 func (m *Mirror) FetchRef(ctx context.Context, ref, want string) error {
 	name, ok := strings.CutPrefix(ref, "refs/")
 	if !ok {
@@ -28,8 +29,15 @@ func (m *Mirror) FetchRef(ctx context.Context, ref, want string) error {
 	if err := checkBranch(name); err != nil {
 		return err
 	}
-	if ok, err := m.Has(ctx, want); err != nil || ok {
+	ok, err := m.Has(ctx, want)
+	if err != nil {
 		return err
+	}
+	if ok {
+		// A ref that is back where it was: what is about to go has to stay.
+		if replaced, err := m.engine.isReplaced(ctx, want); err != nil || !replaced {
+			return err
+		}
 	}
 	unlock, err := m.lock(ctx)
 	if err != nil {
@@ -47,8 +55,13 @@ func (m *Mirror) FetchRef(ctx context.Context, ref, want string) error {
 }
 
 // fetchRef fetches into one pack, so that what it brings can be measured, and so that it
-// can go again as a whole: until its ref is dropped the pack is joined with no other.
+// can go again as a whole: until its ref is dropped, or at another commit, the pack is joined
+// with no other. The remote is told of our branches alone: of another pull request's head, or of
+// what this one was before, nothing may be left out, or a head could grow without a bound.
 func (p *mirrorPrograms) fetchRef(ctx context.Context, ref string) error {
+	if err := p.dropManyReplacedPacks(ctx); err != nil {
+		return fmt.Errorf("make room in the mirror of %s: %w", p.remote.url, err)
+	}
 	before, err := p.listPacks()
 	if err != nil {
 		return err
@@ -68,12 +81,16 @@ func (p *mirrorPrograms) fetchRef(ctx context.Context, ref string) error {
 	kept := fetchedPrefix + p.opts.Now().UTC().Format(keepDay) + "/" + ref
 	_, err = p.runRemote(fetching, op,
 		"-c", "fetch.unpackLimit=1", "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance",
-		"--no-recurse-submodules", "--", p.remote.url, "+"+ref+":"+kept)
+		"--no-recurse-submodules", "--negotiation-tip="+headsPrefix+"*", "--", p.remote.url, "+"+ref+":"+kept)
 	cancel(nil)
 	<-watching
 	if errors.Is(context.Cause(fetching), ErrTooLarge) {
 		return errors.Join(large, p.removeLeftovers())
 	}
+	if err != nil {
+		return err
+	}
+	refs, err := p.listRefs(ctx, fetchedPrefix)
 	if err != nil {
 		return err
 	}
@@ -88,11 +105,18 @@ func (p *mirrorPrograms) fetchRef(ctx context.Context, ref string) error {
 		if size > most {
 			return errors.Join(large, p.setRef(ctx, kept, ""), p.removePack(pack))
 		}
-		if err := os.WriteFile(strings.TrimSuffix(pack, ".pack")+".keep", []byte(kept+"\n"), 0o600); err != nil {
+		keep := fetchedKeep{file: strings.TrimSuffix(pack, ".pack") + ".keep", ref: kept, head: refs[kept]}
+		if err := keep.write(); err != nil {
 			return err
 		}
 	}
-	return nil
+	var drop strings.Builder
+	for name := range refs {
+		if _, of, _ := strings.Cut(strings.TrimPrefix(name, fetchedPrefix), "/"); of == ref && name != kept {
+			fmt.Fprintf(&drop, "delete %s\n", name)
+		}
+	}
+	return p.updateRefs(ctx, drop.String())
 }
 
 // fetchCommit fetches by the id alone, which GitHub allows of what is on no ref too. Few objects
@@ -157,40 +181,6 @@ func (p *mirrorPrograms) removePack(pack string) error {
 	for _, suffix := range []string{".idx", ".rev", ".keep", ".pack"} {
 		if err := os.Remove(strings.TrimSuffix(pack, ".pack") + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
-		}
-	}
-	return nil
-}
-
-// isFetchedKeep says that a file keeps a pack that FetchRef brought, as long as its ref is
-// there; git's own are left by fetches that were killed.
-func isFetchedKeep(name string) bool {
-	if !strings.HasSuffix(name, ".keep") {
-		return false
-	}
-	ref, err := os.ReadFile(name)
-	return err == nil && strings.HasPrefix(string(ref), fetchedPrefix)
-}
-
-// releaseFetchedPacks lets the packs go of which no ref is left that was fetched.
-func (p *mirrorPrograms) releaseFetchedPacks(ctx context.Context) error {
-	refs, err := p.listRefs(ctx, fetchedPrefix)
-	if err != nil {
-		return err
-	}
-	keeps, err := p.listObjectFiles("pack-*.keep")
-	if err != nil {
-		return err
-	}
-	for keep := range keeps {
-		ref, err := os.ReadFile(keep)
-		if err != nil {
-			return err
-		}
-		if name := strings.TrimSpace(string(ref)); strings.HasPrefix(name, fetchedPrefix) && refs[name] == "" {
-			if err := os.Remove(keep); err != nil {
-				return err
-			}
 		}
 	}
 	return nil

@@ -1,27 +1,67 @@
 package git
 
 import (
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 )
 
 // forkHead puts a commit with a file of so many random bytes under a pull request's ref.
-func forkHead(t *testing.T, o *origin, ref string, size int) string {
+func forkHead(t *testing.T, o *origin, ref string, size int, parents ...string) string {
 	t.Helper()
 	content := make([]byte, size)
-	r := rand.NewChaCha8([32]byte{1})
+	r := rand.NewChaCha8(sha256.Sum256(fmt.Append(nil, ref, parents)))
 	if _, err := r.Read(content); err != nil {
 		t.Fatal(err)
 	}
 	blob := gitIn(t, o.bare, content, "hash-object", "-w", "--stdin")
-	tree := gitIn(t, o.bare, []byte("100644 blob "+blob+"\tbig\n"), "mktree")
-	head := git(t, o.bare, "commit-tree", tree, "-m", "Large")
+	entries := "100644 blob " + blob + "\tbig\n"
+	commit := []string{"-m", "Large"}
+	for _, parent := range parents {
+		entries += "040000 tree " + git(t, o.bare, "rev-parse", parent+"^{tree}") + "\tparent\n"
+		commit = append(commit, "-p", parent)
+	}
+	tree := gitIn(t, o.bare, []byte(entries), "mktree")
+	head := git(t, o.bare, append([]string{"commit-tree", tree}, commit...)...)
 	git(t, o.bare, "update-ref", ref, head)
 	return head
+}
+
+// bytesOf is what a mirror takes on the disk.
+func bytesOf(t *testing.T, m *Mirror) (size int64) {
+	t.Helper()
+	err := filepath.WalkDir(m.dir, func(_ string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil {
+			size += info.Size()
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return size
+}
+
+// requireWhole reads all that a commit of forkHead's leads to.
+func requireWhole(t *testing.T, m *Mirror, sha string) {
+	t.Helper()
+	git(t, m.dir, "fsck", "--no-dangling", "--no-progress")
+	git(t, m.dir, "rev-list", "--objects", sha)
+	if _, err := m.Tree(sha).ReadFile("big"); err != nil {
+		t.Errorf("%s: %v", sha, err)
+	}
 }
 
 // TestFetchRefIsBounded holds that a head which brings more than may come leaves nothing on
@@ -112,5 +152,151 @@ func TestFetchedRefsExpire(t *testing.T) {
 	has(false)
 	if keeps, err := filepath.Glob(filepath.Join(m.dir, "objects", "pack", "*.keep")); err != nil || len(keeps) != 0 {
 		t.Errorf("packs are kept: %v, %v", keeps, err)
+	}
+}
+
+// replacing is a mirror with a pull request whose head moves.
+type replacing struct {
+	*origin
+	m   *Mirror
+	now time.Time
+}
+
+const replacedRef = "refs/pull/1/head"
+
+func newReplacing(t *testing.T) *replacing {
+	s := &replacing{origin: newOrigin(t), now: time.Now()}
+	s.commit("main", "One", map[string]string{"a": "1"})
+	s.m = open(t, Options{URL: s.url(), MaxRefBytes: 1 << 20, Now: func() time.Time { return s.now }})
+	mustFetch(t, s.m)
+	return s
+}
+
+// moveTo points the pull request's ref to a commit, and fetches that.
+func (s *replacing) moveTo(head string) {
+	s.t.Helper()
+	git(s.t, s.bare, "update-ref", replacedRef, head)
+	if err := s.m.FetchRef(s.t.Context(), replacedRef, head); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *replacing) maintain() {
+	s.t.Helper()
+	if err := s.m.Maintain(s.t.Context()); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *replacing) requireHas(sha string, want bool) {
+	s.t.Helper()
+	if ok, err := s.m.Has(s.t.Context(), sha); ok != want || err != nil {
+		s.t.Errorf("%s is there: %t, %v", sha, ok, err)
+	}
+}
+
+// TestReplacedHeadsAreDropped holds that a pull request which moves again and again takes no more
+// room than what it is at and as much again as one may bring, on one day and over several.
+func TestReplacedHeadsAreDropped(t *testing.T) {
+	t.Parallel()
+	s := newReplacing(t)
+	const size = 900_000
+	other := forkHead(t, s.origin, "refs/pull/11/head", size)
+	if err := s.m.FetchRef(t.Context(), "refs/pull/11/head", other); err != nil {
+		t.Fatal(err)
+	}
+	var heads []string
+	for i := range 7 {
+		if i < 3 {
+			s.now = s.now.Add(24 * time.Hour)
+		}
+		heads = append(heads, forkHead(t, s.origin, "refs/pull/2"+strconv.Itoa(i)+"/head", size))
+		s.moveTo(heads[i])
+		if got := bytesOf(t, s.m); got > 4*size+200_000 {
+			t.Errorf("after %d heads it takes %d bytes", i+1, got)
+		}
+		requireWhole(t, s.m, heads[i])
+	}
+	refs := strings.Fields(git(t, s.m.dir, "for-each-ref", "--format=%(objectname)", fetchedPrefix))
+	if slices.Sort(refs); !slices.Equal(refs, slices.Sorted(slices.Values([]string{other, heads[6]}))) {
+		t.Errorf("fetched are %v", refs)
+	}
+	s.maintain()
+	if got := bytesOf(t, s.m); got > 2*size+200_000 {
+		t.Errorf("maintained it takes %d bytes", got)
+	}
+	for _, head := range heads[:6] {
+		s.requireHas(head, false)
+	}
+	requireWhole(t, s.m, heads[6])
+	requireWhole(t, s.m, other)
+	if _, err := s.m.Tree(heads[5]).ReadFile("big"); !errors.Is(err, ErrUnknownCommit) {
+		t.Errorf("reading what was replaced: %v", err)
+	}
+	s.moveTo(heads[5])
+	requireWhole(t, s.m, heads[5])
+}
+
+// TestHeadComesBack holds that what a pull request is at again stays, though something else
+// had replaced it.
+func TestHeadComesBack(t *testing.T) {
+	t.Parallel()
+	s := newReplacing(t)
+	first, second := forkHead(t, s.origin, "refs/pull/2/head", 1000), forkHead(t, s.origin, "refs/pull/3/head", 1000)
+	s.moveTo(first)
+	s.moveTo(second)
+	s.now = s.now.Add(24 * time.Hour)
+	s.moveTo(first)
+	s.maintain()
+	s.requireHas(second, false)
+	requireWhole(t, s.m, first)
+}
+
+// TestHeadGrowsWithinItsBound holds that a head is measured with what it is built on, though that
+// was fetched as the same pull request's head before.
+func TestHeadGrowsWithinItsBound(t *testing.T) {
+	t.Parallel()
+	s := newReplacing(t)
+	const size = 400_000
+	first := forkHead(t, s.origin, "refs/pull/2/head", size, s.head("main"))
+	second := forkHead(t, s.origin, "refs/pull/2/head", size, first)
+	third := forkHead(t, s.origin, "refs/pull/2/head", size, second)
+	git(t, s.bare, "update-ref", "-d", "refs/pull/2/head")
+	s.moveTo(first)
+	s.moveTo(second)
+	s.maintain()
+	requireWhole(t, s.m, second)
+	s.requireHas(first, true) // it is in the second's history
+	if got := bytesOf(t, s.m); got > 2*size+200_000 {
+		t.Errorf("maintained it takes %d bytes", got)
+	}
+	git(t, s.bare, "update-ref", replacedRef, third)
+	if err := s.m.FetchRef(t.Context(), replacedRef, third); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("three in a row: %v", err)
+	}
+}
+
+// TestReplacedHeadIsOnABranch holds that what a branch needs of a head that was fetched stays: the
+// branch was fetched without it, as it was there.
+func TestReplacedHeadIsOnABranch(t *testing.T) {
+	t.Parallel()
+	for _, maintained := range []bool{false, true} {
+		s := newReplacing(t)
+		first := forkHead(t, s.origin, "refs/pull/2/head", 600_000, s.head("main"))
+		s.moveTo(first)
+		git(t, s.bare, "update-ref", "refs/heads/main", first)
+		mustFetch(t, s.m)
+		if maintained {
+			s.maintain() // git packs nothing again that is in such a pack
+		}
+		for i := range 4 {
+			s.moveTo(forkHead(t, s.origin, "refs/pull/3"+strconv.Itoa(i)+"/head", 600_000))
+			requireWhole(t, s.m, first)
+		}
+		s.maintain()
+		requireWhole(t, s.m, first)
+		if keeps := must(filepath.Glob(filepath.Join(s.m.dir, "objects", "pack", "*.keep"))); len(keeps) != 1 {
+			t.Errorf("kept as they are are %v", keeps)
+		}
 	}
 }

@@ -1,7 +1,6 @@
 package git
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -35,7 +34,7 @@ var geometricSince = version{2, 32}
 // Maintain does what git would do by itself now and then, at a time that the
 // caller chooses (once a day is plenty): it stops keeping commits that Write
 // made and the remote signed two weeks ago, and heads that FetchRef brought then (those on a branch
-// stay, of course), joins packs, prunes
+// stay, of course), or of whose ref it has brought another one since, joins packs, prunes
 // once a week what nothing has referred to for two, and writes the commit
 // graph that makes ancestry and Log with paths fast. Fetch, Push and Write
 // wait for it; reads don't.
@@ -52,7 +51,7 @@ func (p *mirrorPrograms) maintain(ctx context.Context) error {
 	if err := p.dropExpiredRefs(ctx); err != nil {
 		return fmt.Errorf("forget kept commits of the mirror of %s: %w", p.remote.url, err)
 	}
-	if err := p.releaseFetchedPacks(ctx); err != nil {
+	if err := p.dropReplacedPacks(ctx); err != nil {
 		return fmt.Errorf("let go of what was fetched into the mirror of %s: %w", p.remote.url, err)
 	}
 	if err := p.gitSteps(ctx, []string{"pack-refs", "--all"}); err != nil {
@@ -130,7 +129,7 @@ func (p *mirrorPrograms) dropExpiredRefs(ctx context.Context) error {
 		return err
 	}
 	oldest := p.opts.Now().UTC().Add(-keepUnpushedFor).Format(keepDay)
-	var drop bytes.Buffer
+	var drop strings.Builder
 	for _, prefix := range []string{keepPrefix, signedPrefix} {
 		kept, err := p.listRefs(ctx, prefix)
 		if err != nil {
@@ -148,11 +147,16 @@ func (p *mirrorPrograms) dropExpiredRefs(ctx context.Context) error {
 			fmt.Fprintf(&drop, "delete %s\n", ref)
 		}
 	}
-	if drop.Len() == 0 {
+	return p.updateRefs(ctx, drop.String())
+}
+
+// updateRefs does what git update-ref reads; nothing where that is nothing.
+func (p *mirrorPrograms) updateRefs(ctx context.Context, script string) error {
+	if script == "" {
 		return nil
 	}
 	c := p.gitCommand("update-ref", "--stdin")
-	c.Stdin = drop.Bytes()
-	_, err = p.runGit(ctx, c)
+	c.Stdin = []byte(script)
+	_, err := p.runGit(ctx, c)
 	return err
 }

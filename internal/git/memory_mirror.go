@@ -120,6 +120,9 @@ func (e *memoryMirror) fetchRef(ctx context.Context, ref string) error {
 	})
 }
 
+// isReplaced: what was fetched stays for its two weeks, as it takes no room on a disk.
+func (e *memoryMirror) isReplaced(context.Context, string) (bool, error) { return false, nil }
+
 func (e *memoryMirror) fetchCommit(ctx context.Context, sha string) error {
 	return e.callRemote(ctx, "fetch-commit", func() error {
 		if err := e.learn(sha); err != nil {

@@ -58,7 +58,9 @@ type Options struct {
 	// to die there.
 	BeforePush, AfterPush func(ref string)
 
-	MaxRefBytes int64 // how much one FetchRef may bring; 0: DefaultMaxRefBytes
+	// MaxRefBytes is how much one FetchRef may bring, and how much of what others have replaced
+	// since may lie there until Maintain drops it; 0: DefaultMaxRefBytes.
+	MaxRefBytes int64
 
 	Timeout time.Duration    // of one git call to the remote; 0: DefaultTimeout
 	Now     func() time.Time // nil: time.Now; only ages what keeps unpushed commits alive

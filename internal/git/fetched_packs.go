@@ -1,0 +1,176 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// fetchedKeep is the file beside a pack that FetchRef brought: it has git leave the pack alone.
+// git's own such files are left by fetches that were killed.
+type fetchedKeep struct {
+	file string
+	ref  string // that the pack was fetched for, below fetchedPrefix
+	head string // where the ref was then; empty: an earlier version wrote the file
+}
+
+func (k *fetchedKeep) write() error {
+	return os.WriteFile(k.file, []byte(k.ref+" "+k.head+"\n"), 0o600)
+}
+
+// isReplaced says that none of the fetched refs is any more where the pack's was.
+func (k *fetchedKeep) isReplaced(refs map[string]string) bool {
+	if k.head == "" {
+		return refs[k.ref] == ""
+	}
+	for _, sha := range refs {
+		if sha == k.head {
+			return false
+		}
+	}
+	return true
+}
+
+func (k *fetchedKeep) pack() string { return strings.TrimSuffix(k.file, ".keep") + ".pack" }
+
+// readFetchedKeep reads one; ok is false where it is git's own, or gone.
+func readFetchedKeep(file string) (k fetchedKeep, ok bool, err error) {
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return k, false, nil
+	}
+	k = fetchedKeep{file: file}
+	k.ref, k.head, _ = strings.Cut(strings.TrimSpace(string(text)), " ")
+	return k, err == nil && strings.HasPrefix(k.ref, fetchedPrefix), err
+}
+
+// isFetchedKeep says that a file is one of FetchRef's.
+func isFetchedKeep(name string) bool {
+	if !strings.HasSuffix(name, ".keep") {
+		return false
+	}
+	_, ok, err := readFetchedKeep(name)
+	return ok && err == nil
+}
+
+func (p *mirrorPrograms) listFetchedKeeps() ([]fetchedKeep, error) {
+	files, err := p.listObjectFiles("pack-*.keep")
+	if err != nil {
+		return nil, err
+	}
+	var keeps []fetchedKeep
+	for file := range files {
+		k, ok, err := readFetchedKeep(file)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			keeps = append(keeps, k)
+		}
+	}
+	return keeps, nil
+}
+
+// isReplaced looks at files first, as most commits were never fetched so.
+func (p *mirrorPrograms) isReplaced(ctx context.Context, sha string) (bool, error) {
+	keeps, err := p.listFetchedKeeps()
+	if err != nil {
+		return false, err
+	}
+	for _, k := range keeps {
+		if k.head == sha {
+			refs, err := p.listRefs(ctx, fetchedPrefix)
+			return err == nil && k.isReplaced(refs), err
+		}
+	}
+	return false, nil
+}
+
+// listReplacedPacks are the packs that FetchRef brought for what no ref is at any more.
+func (p *mirrorPrograms) listReplacedPacks(ctx context.Context) (replaced []fetchedKeep, err error) {
+	keeps, err := p.listFetchedKeeps()
+	if err != nil || len(keeps) == 0 {
+		return nil, err
+	}
+	refs, err := p.listRefs(ctx, fetchedPrefix)
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range keeps {
+		if k.isReplaced(refs) {
+			replaced = append(replaced, k)
+		}
+	}
+	return replaced, nil
+}
+
+// dropManyReplacedPacks keeps a pull request that is pushed to again and again from filling the
+// disk until the next maintenance. Fewer bytes wait for that: to find out what of a pack is still
+// referred to takes a walk through all that the mirror has.
+func (p *mirrorPrograms) dropManyReplacedPacks(ctx context.Context) error {
+	replaced, err := p.listReplacedPacks(ctx)
+	if err != nil || len(replaced) == 0 {
+		return err
+	}
+	packs, err := p.listPacks()
+	if err != nil {
+		return err
+	}
+	var size int64
+	for _, k := range replaced {
+		size += packs[k.pack()]
+	}
+	if size <= p.opts.MaxRefBytes {
+		return nil
+	}
+	return p.dropPacks(ctx, replaced)
+}
+
+// dropReplacedPacks removes what FetchRef brought and nothing refers to any more.
+func (p *mirrorPrograms) dropReplacedPacks(ctx context.Context) error {
+	replaced, err := p.listReplacedPacks(ctx)
+	if err != nil || len(replaced) == 0 {
+		return err
+	}
+	return p.dropPacks(ctx, replaced)
+}
+
+// dropPacks removes packs but for what any ref leads to, which becomes a pack of its own: a
+// branch may have been fetched, merged or packed anew since, on the strength of what they hold.
+// No other pack is touched, whatever nothing refers to in there.
+func (p *mirrorPrograms) dropPacks(ctx context.Context, drop []fetchedKeep) error {
+	packs, err := p.listPacks()
+	if err != nil {
+		return err
+	}
+	repack := []string{"repack", "-a", "-d", "-l", "-q", "--no-write-bitmap-index"}
+	for pack := range packs {
+		switch _, err := os.Stat(strings.TrimSuffix(pack, ".pack") + ".keep"); {
+		case errors.Is(err, fs.ErrNotExist):
+			repack = append(repack, "--keep-pack="+filepath.Base(pack))
+		case err != nil:
+			return err
+		}
+	}
+	for _, k := range drop {
+		if err := os.Remove(k.file); err != nil {
+			return err
+		}
+	}
+	// Before the packs go, the graph must not name their commits.
+	err = p.gitSteps(ctx, []string{"commit-graph", "write", "--reachable", "--changed-paths", "--split=replace", "--no-progress"}, repack)
+	// A running program would go on finding what it has open, and hold the room on the disk.
+	p.closePrograms()
+	if err == nil {
+		return nil
+	}
+	for _, k := range drop { // to be tried again
+		if _, serr := os.Stat(k.pack()); serr == nil {
+			err = errors.Join(err, k.write())
+		}
+	}
+	return err
+}
