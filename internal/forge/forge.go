@@ -316,7 +316,7 @@ type Forge interface {
 	MergedPullRequests(ctx context.Context, r Repo, commit string) ([]PullRequest, error)
 	// PullRequestAuthors says who made the commits of a pull request, all of them, and
 	// who pushed them, where that is known: ErrTooMany when they are more than can be
-	// read.
+	// read, or where MaxPushes moves of the branch aren't enough to find who pushed them.
 	PullRequestAuthors(ctx context.Context, r Repo, pr *PullRequest) ([]CommitAuthors, error)
 	// CommitAuthors says who made the commits that head has and base hasn't, oldest
 	// first; an empty base: head alone. ErrTooMany as above.

@@ -19,6 +19,7 @@ type authorForge struct {
 	forge.Forge
 	merged  map[string][]forge.PullRequest // by commit
 	listed  []forge.CommitAuthors          // of any pull request
+	listing error                          // why they can't be told
 	commits map[string]forge.CommitAuthors
 	pushes  []forge.Push // newest first
 	err     error
@@ -39,6 +40,9 @@ func (f *authorForge) MergedPullRequests(_ context.Context, _ forge.Repo, commit
 
 func (f *authorForge) PullRequestAuthors(context.Context, forge.Repo, *forge.PullRequest) ([]forge.CommitAuthors, error) {
 	f.calls++
+	if f.listing != nil {
+		return nil, f.listing
+	}
 	return f.listed, f.err
 }
 
@@ -141,6 +145,8 @@ func TestReadMakers(t *testing.T) {
 		"a merge of more than is listed": {forge: authorForge{merged: map[string][]forge.PullRequest{c.merged: {mergedPull(c.merged, "main", "opener", "carol")}},
 			listed: []forge.CommitAuthors{madeBy(c.one, "ann")}}, commit: c.merged, err: "#7 brought " + short(c.side) + ", which the forge doesn't list"},
 		"a pull request of nothing": {forge: authorForge{merged: map[string][]forge.PullRequest{c.one: {mergedPull(c.one, "main", "opener", "carol")}}}, commit: c.one, err: "the forge lists no commits of #7"},
+		"a pull request of hidden pushes": {forge: authorForge{merged: map[string][]forge.PullRequest{c.one: {mergedPull(c.one, "main", "opener", "carol")}},
+			listing: &forge.Error{Op: "read who pushed to topic", Kind: forge.ErrTooMany, Message: "it isn't among the last 1000 pushes"}}, commit: c.one, err: "read who pushed to topic: more than can be read: it isn't among the last 1000 pushes"},
 		"in the middle of a rebase": {forge: authorForge{merged: map[string][]forge.PullRequest{c.two: {mergedPull(c.two, "main", "opener", "carol")}}, pushes: []forge.Push{push(c.base, c.two, "carol")},
 			listed: []forge.CommitAuthors{madeBy(c.side, "ann")}}, commit: c.one, want: []string{"ann", "carol", "opener"}},
 		"merged elsewhere and pushed here": {forge: authorForge{merged: map[string][]forge.PullRequest{c.one: {mergedPull(c.one, "staging", "opener", "carol")}}, pushes: []forge.Push{push(c.base, c.one, "mallory")},

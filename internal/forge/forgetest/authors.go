@@ -144,3 +144,41 @@ func testPushes(t *testing.T, s *fixture) {
 		t.Errorf("the pushes to a branch that isn't there: %d, %v", all, err)
 	}
 }
+
+// testPushers finds who pushed the commits of a merged pull request behind more moves of its
+// branch than the forge lists at once.
+func testPushers(t *testing.T, s *fixture) {
+	if s.MoveBranch == nil {
+		t.Skip("the world can't move branches, or the forge doesn't say who did")
+	}
+	bot, reviewer := me(t, s, s.Forge), me(t, s, s.Reviewer)
+	main := s.branchTip(t, "main")
+	s.pusher = s.Reviewer
+	first := s.pushCommit(t, branchA, "main", "one.txt", "one\n") // under another's name
+	s.pusher = s.Forge
+	second := s.pushCommits(t, branchA, [2]string{s.ReviewerEmail, "Two"})[0]
+	pr, _, err := s.Forge.CreatePullRequest(s.ctx, s.Repo, forge.NewPullRequest{Title: "T", Branch: branchA, Base: "main"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	landed := s.mergePull(t, pr, "merge")
+	for i := range 110 {
+		s.MoveBranch(t, branchA, []string{main, landed}[i%2])
+	}
+	pr = s.readPull(t, pr.Number)
+	var pushers map[string]forge.User
+	s.eventually(t, "who pushed", func() bool {
+		all, err := s.Forge.PullRequestAuthors(s.ctx, s.Repo, pr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pushers = map[string]forge.User{}
+		for _, c := range all {
+			pushers[c.Commit] = c.Pusher
+		}
+		return pushers[first] != forge.User{}
+	})
+	if len(pushers) != 2 || pushers[first] != reviewer || pushers[second] != bot {
+		t.Errorf("the commits were pushed by %+v", pushers)
+	}
+}

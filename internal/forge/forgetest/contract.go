@@ -89,6 +89,10 @@ type Repository struct {
 	// kind, liftlock/**/*). nil where the world can't.
 	GuardBranches func(t *testing.T, pattern string, logins ...string)
 
+	// MoveBranch moves a branch to a commit of the repository as the second account, by force.
+	// nil where the world can't, or the forge doesn't say who pushed a pull request's commits.
+	MoveBranch func(t *testing.T, branch, commit string)
+
 	// Fork opens a pull request onto main from a branch of this name in a fork,
 	// with a change. nil where the world has no forks.
 	Fork func(t *testing.T, branch string) (number int)
@@ -150,6 +154,7 @@ func Run(t *testing.T, w Backend) {
 		{"bring a branch up to date", testUpdateBranch},
 		{"authors of commits", testCommitAuthors},
 		{"pushes", testPushes},
+		{"pushes of a pull request", testPushers},
 		{"delete a branch", testDeleteBranch},
 		{"webhook", testHook},
 		{"webhook delivers", testHookDelivers(w.Type)},

@@ -2,6 +2,7 @@ package github
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -55,7 +56,8 @@ func (d *Driver) MergedPullRequests(ctx context.Context, r forge.Repo, commit st
 }
 
 // PullRequestAuthors lists the commits of a pull request, and who pushed them to its
-// branch: not in a fork, and no further back than one page of the branch's activity.
+// branch: not in a fork. Of the branch's activity it reads one page, and more until it has found
+// them.
 func (d *Driver) PullRequestAuthors(ctx context.Context, r forge.Repo, pr *forge.PullRequest) ([]forge.CommitAuthors, error) {
 	owner, name := repoPath(r)
 	op := "list the commits of " + r.Number(pr.Number)
@@ -72,17 +74,13 @@ func (d *Driver) PullRequestAuthors(ctx context.Context, r forge.Repo, pr *forge
 	if err != nil || pr.Fork {
 		return all, err
 	}
-	read := 0
+	read, pushers := 0, forge.NewPusherSearch(pr.Head, all)
 	err = d.Pushes(ctx, r, pr.Branch, func(p forge.Push) bool {
-		for i := range all {
-			if all[i].Commit == p.After {
-				all[i].Pusher = p.By
-			}
-		}
+		pushers.Add(p)
 		read++
-		return read == perPage
+		return read >= perPage && pushers.IsComplete()
 	})
-	if forge.IsRetryable(err) {
+	if forge.IsRetryable(err) || errors.Is(err, forge.ErrTooMany) {
 		return nil, err
 	}
 	return all, nil // an instance without activities doesn't tell

@@ -3,6 +3,7 @@ package github
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -125,6 +126,53 @@ func TestPullRequestAuthors(t *testing.T) {
 			got, err := d.PullRequestAuthors(ctx, testRepoName, &forge.PullRequest{Number: 7, Branch: "topic", Fork: c.fork})
 			if c.retry != forge.IsRetryable(err) || !c.retry && (len(got) != 1 || got[0].Pusher != c.pusher) {
 				t.Errorf("%+v, %v", got, err)
+			}
+		})
+	}
+}
+
+// TestPushersFarBack reads on until the commits' own pushes are found, and says it where they
+// are too far back.
+func TestPushersFarBack(t *testing.T) {
+	move := func(before, after, login string) jsonObject {
+		return jsonObject{"ref": "refs/heads/topic", "before": before, "after": after, "activity_type": "push", "actor": jsonObject{"login": login, "id": len(login)}}
+	}
+	next := func(r response) response {
+		r.header = map[string]string{"Link": `<SERVER/api/v3/repos/acme/fleet/activity?after=next>; rel="next"`}
+		return r
+	}
+	flood := next(okResponse(slices.Repeat([]jsonObject{move(land1, zeroCommit, "mallory"), move(zeroCommit, land1, "mallory")}, perPage/2)))
+	head, first := move(head1, head2, "ada"), move(zeroCommit, head1, "mallory")
+	for name, c := range map[string]struct {
+		pages []response
+		want  []forge.User // of the first commit and of the head
+		err   error
+		calls int
+	}{
+		"behind one page":              {pages: []response{flood, okResponse([]jsonObject{head, first})}, want: []forge.User{user("mallory"), user("ada")}, calls: 2},
+		"the head before the others":   {pages: []response{next(okResponse(append([]jsonObject{head}, slices.Repeat([]jsonObject{move(land1, land1, "mallory")}, perPage)...))), okResponse([]jsonObject{first})}, want: []forge.User{user("mallory"), user("ada")}, calls: 2},
+		"all on one page of many":      {pages: []response{next(okResponse(append([]jsonObject{head, first}, slices.Repeat([]jsonObject{move(land1, land1, "grace")}, perPage)...)))}, want: []forge.User{user("mallory"), user("ada")}, calls: 1},
+		"brought back by another":      {pages: []response{okResponse([]jsonObject{move(zeroCommit, head2, "grace"), move(head2, zeroCommit, "grace"), head, first})}, want: []forge.User{user("mallory"), user("ada")}, calls: 1},
+		"in one push":                  {pages: []response{okResponse([]jsonObject{move(land1, head2, "mallory")})}, want: []forge.User{{}, user("mallory")}, calls: 1},
+		"not remembered any more":      {pages: []response{flood, okResponse([]jsonObject{head})}, want: []forge.User{{}, user("ada")}, calls: 2},
+		"further than can be looked":   {pages: []response{flood}, err: forge.ErrTooMany, calls: forge.MaxPushes / perPage},
+		"one further than can be seen": {pages: []response{next(okResponse([]jsonObject{head})), flood}, err: forge.ErrTooMany, calls: forge.MaxPushes / perPage},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, d := newReplayServer(t)
+			r.on("GET repos/acme/fleet/pulls/7/commits", okResponse([]jsonObject{commitJSON(head1, "ada", "ada", "x"), commitJSON(head2, "ada", "ada", "y")}))
+			r.on("GET repos/acme/fleet/activity", c.pages...)
+			got, err := d.PullRequestAuthors(ctx, testRepoName, &forge.PullRequest{Number: 7, Branch: "topic", Head: head2})
+			if !errors.Is(err, c.err) {
+				t.Fatalf("it says %v, want %v", err, c.err)
+			}
+			for i, want := range c.want {
+				if got[i].Pusher != want {
+					t.Errorf("%s was pushed by %+v, want %+v", got[i].Commit, got[i].Pusher, want)
+				}
+			}
+			if n := len(r.calls("activity")); n != c.calls {
+				t.Errorf("after %d calls, want %d", n, c.calls)
 			}
 		})
 	}

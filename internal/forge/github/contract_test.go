@@ -108,9 +108,15 @@ func runContract(t *testing.T, differences forgetest.Differences, driver func(*t
 			Requested:     p.requested,
 			RemoveRequest: p.removeRequest,
 			GuardBranches: func(t *testing.T, pattern string, logins ...string) { guardBranches(t, em, r, pattern, logins...) },
-			Fork:          p.fork,
-			Hooks:         p.hooks,
-			AddHook:       p.addHook,
+			MoveBranch: func(t *testing.T, branch, commit string) {
+				t.Helper()
+				if err := em.SetBranch(r.String(), reviewerLogin, branch, commit); err != nil {
+					t.Fatal(err)
+				}
+			},
+			Fork:    p.fork,
+			Hooks:   p.hooks,
+			AddHook: p.addHook,
 			AutoMerge: func(t *testing.T, number int) {
 				if err := em.EnableAutoMerge(r.String(), number, reviewerLogin); err != nil {
 					t.Fatal(err)

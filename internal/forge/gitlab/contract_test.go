@@ -118,6 +118,12 @@ func testContract(t *testing.T, release string) {
 					t.Fatal(err)
 				}
 			},
+			MoveBranch: func(t *testing.T, branch, commit string) {
+				t.Helper()
+				if err := em.SetBranch(r.String(), reviewerLogin, branch, commit); err != nil {
+					t.Fatal(err)
+				}
+			},
 			Fork:    p.fork,
 			Hooks:   p.hooks,
 			AddHook: p.addHook,

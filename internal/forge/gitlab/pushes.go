@@ -2,6 +2,7 @@ package gitlab
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/liftlock/liftlock/internal/forge"
@@ -26,39 +27,40 @@ type pushEvent struct {
 // Pushes reads the project's events, of all its branches: GitLab lists none of one alone. They
 // come some time after the push.
 func (d *Driver) Pushes(ctx context.Context, r forge.Repo, branch string, enough func(forge.Push) bool) error {
-	return d.forEachPush(ctx, r, branch, time.Time{}, maxPushPages, enough)
+	return d.forEachPush(ctx, r, branch, time.Time{}, 1, enough)
 }
 
 // forEachPush gives the moves of a branch up to the end of a day, newest first; zero: up to now.
-func (d *Driver) forEachPush(ctx context.Context, r forge.Repo, branch string, day time.Time, pages int, enough func(forge.Push) bool) error {
+// At least so many of the events of all branches are looked at, also when it is enough.
+func (d *Driver) forEachPush(ctx context.Context, r forge.Repo, branch string, day time.Time, least int, enough func(forge.Push) bool) error {
 	q := query{Action: "pushed", Sort: "desc"}
 	if !day.IsZero() {
 		q.Before = day.UTC().AddDate(0, 0, 1).Format(time.DateOnly)
 	}
-	return forEach(ctx, d, "read who pushed to "+branch+" of "+r.String(), r, pages, q, func(e pushEvent) bool {
-		if e.Push.RefType != "branch" || e.Push.Ref != branch {
-			return false
+	read, done := 0, false
+	return forEach(ctx, d, "read who pushed to "+branch+" of "+r.String(), r, maxPushPages, q, func(e pushEvent) bool {
+		read++
+		if e.Push.RefType == "branch" && e.Push.Ref == branch {
+			done = enough(forge.Push{Before: e.Push.From, After: e.Push.To, By: e.Author.user()})
 		}
-		return enough(forge.Push{Before: e.Push.From, After: e.Push.To, By: e.Author.user()})
+		return done && read >= least
 	}, "events")
 }
 
-// addPushers says who pushed the commits of a merge request, as far as one page of events tells:
-// of the newest pushes up to its end, to all branches. Of a fork's nothing is told.
+// addPushers says who pushed the commits of a merge request, as far as the project's events tell,
+// up to its end: of all branches, and further back than one page until they are found. Of a fork's
+// nothing is told.
 func (d *Driver) addPushers(ctx context.Context, r forge.Repo, pr *forge.PullRequest, all []forge.CommitAuthors) error {
 	if pr.Fork {
 		return nil
 	}
-	pushers := map[string]forge.User{} // by the commit that came last; the oldest push of it counts
-	err := d.forEachPush(ctx, r, pr.Branch, pr.ClosedAt, 1, func(p forge.Push) bool {
-		pushers[p.After] = p.By
-		return false
+	pushers := forge.NewPusherSearch(pr.Head, all)
+	err := d.forEachPush(ctx, r, pr.Branch, pr.ClosedAt, perPage, func(p forge.Push) bool {
+		pushers.Add(p)
+		return pushers.IsComplete()
 	})
-	if forge.IsRetryable(err) {
+	if forge.IsRetryable(err) || errors.Is(err, forge.ErrTooMany) {
 		return err
 	}
-	for i := range all {
-		all[i].Pusher = pushers[all[i].Commit]
-	}
-	return nil // what can't be read, or is more than a page, tells no more
+	return nil // where they can't be read, they tell nothing
 }

@@ -65,9 +65,56 @@ func TestPushesFarBack(t *testing.T) {
 	}
 }
 
+// TestMergeRequestPushersFarBack reads on until the commits' own pushes are found, and says it
+// where they are too far back among those of all branches.
+func TestMergeRequestPushersFarBack(t *testing.T) {
+	commits := []jsonObject{{"id": head2, "author_name": "G", "author_email": "g@x.example"}, {"id": head1, "author_name": "G", "author_email": "g@x.example"}}
+	page := func(n int, events ...jsonObject) response {
+		answer := okResponse(append(events, slices.Repeat([]jsonObject{pushEventJSON("mallory", "other", head1, head2)}, perPage-len(events))...))
+		answer.header = map[string]string{"X-Next-Page": fmt.Sprint(n + 1)}
+		return answer
+	}
+	var flood []response
+	for n := range maxPushPages {
+		flood = append(flood, page(n+1))
+	}
+	head, first := pushEventJSON("ada", "topic", head1, head2), pushEventJSON("mallory", "topic", nil, head1)
+	for name, c := range map[string]struct {
+		pages []response
+		want  []string // oldest first
+		kind  error
+		calls int
+	}{
+		"behind one page":            {pages: []response{page(1), page(2, head, first)}, want: []string{"mallory", "ada"}, calls: 2},
+		"the head before the others": {pages: []response{page(1, head), page(2, first)}, want: []string{"mallory", "ada"}, calls: 2},
+		"on one page of many":        {pages: []response{page(1, head, first)}, want: []string{"mallory", "ada"}, calls: 1},
+		"too far back":               {pages: flood, kind: forge.ErrTooMany, calls: maxPushPages},
+		"the first too far back":     {pages: append([]response{page(1, head)}, flood[1:]...), kind: forge.ErrTooMany, calls: maxPushPages},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, d := newReplayServer(t)
+			r.on("GET merge_requests/7/commits", okResponse(commits))
+			r.on("GET users", okResponse([]jsonObject{}))
+			r.on("GET events", c.pages...)
+			all, err := d.PullRequestAuthors(t.Context(), testRepoName, &forge.PullRequest{Number: 7, Branch: "topic", Head: head2})
+			if !errors.Is(err, c.kind) {
+				t.Fatalf("it says %v, want %v", err, c.kind)
+			}
+			for i, want := range c.want {
+				if got := all[i].Pusher.Login; got != want {
+					t.Errorf("%s was pushed by %q, want %q", all[i].Commit, got, want)
+				}
+			}
+			if n := len(r.calls("GET events")); n != c.calls {
+				t.Errorf("after %d calls, want %d", n, c.calls)
+			}
+		})
+	}
+}
+
 func TestMergeRequestPushers(t *testing.T) {
 	commits := []jsonObject{{"id": head2, "author_name": "G", "author_email": "g@x.example"}, {"id": head1, "author_name": "G", "author_email": "g@x.example"}}
-	merged := &forge.PullRequest{Number: 7, Branch: "topic", State: forge.Merged, ClosedAt: time.Date(2026, 2, 28, 23, 30, 0, 0, time.UTC)}
+	merged := &forge.PullRequest{Number: 7, Branch: "topic", Head: head2, State: forge.Merged, ClosedAt: time.Date(2026, 2, 28, 23, 30, 0, 0, time.UTC)}
 	fork := *merged
 	fork.Fork = true
 	for name, c := range map[string]struct {

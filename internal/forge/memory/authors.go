@@ -10,7 +10,7 @@ import (
 	"github.com/liftlock/liftlock/internal/git"
 )
 
-// pusherPage is how many moves of a branch are looked through for who pushed a pull
+// pusherPage is how many moves of a branch are looked through at least for who pushed a pull
 // request's commits: one page, as the drivers do.
 const pusherPage = 100
 
@@ -74,17 +74,17 @@ func (v *view) PullRequestAuthors(ctx context.Context, r forge.Repo, pr *forge.P
 		if all, err = c.toAuthors(commits); err != nil || p.info.Fork {
 			return err
 		}
-		pushes := c.repo.pushes[p.info.Branch]
-		for _, push := range slices.Backward(pushes[max(0, len(pushes)-pusherPage):]) {
-			for i := range all {
-				if all[i].Commit == push.After {
-					all[i].Pusher = push.By
-				}
-			}
-		}
-		return nil
+		read, pushers := 0, forge.NewPusherSearch(p.info.Head, all)
+		return eachPush("read who pushed to "+p.info.Branch+" of "+r.String(), c.repo.pushes[p.info.Branch], func(push forge.Push) bool {
+			pushers.Add(push)
+			read++
+			return read >= pusherPage && pushers.IsComplete()
+		})
 	})
-	return all, err
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
 }
 
 // CommitAuthors says who made what head has and base hasn't.
@@ -143,6 +143,11 @@ func (v *view) Pushes(ctx context.Context, r forge.Repo, branch string, enough f
 	if err != nil {
 		return err
 	}
+	return eachPush(op, pushes, enough)
+}
+
+// eachPush gives moves of a branch, newest first, as far back as a driver goes.
+func eachPush(op string, pushes []forge.Push, enough func(forge.Push) bool) error {
 	looked := 0
 	for _, p := range slices.Backward(pushes) {
 		if looked == forge.MaxPushes {

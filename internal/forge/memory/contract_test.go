@@ -51,6 +51,11 @@ func TestContract(t *testing.T) {
 				f.RenameTeam(team, forge.Team{Organisation: team.Organisation, Name: name})
 			},
 			ReviewerEmail: f.Ident(reviewerLogin).Email, Git: s, Fork: s.openFork,
+			MoveBranch: func(t *testing.T, branch, commit string) {
+				if err := f.Push(r, reviewerLogin, branch, commit, true); err != nil {
+					t.Fatal(err)
+				}
+			},
 			Protect: func(t *testing.T, approvals int, contexts ...string) {
 				if err := f.Protect(r, "main", memory.Protection{Approvals: approvals, Contexts: contexts}); err != nil {
 					t.Fatal(err)

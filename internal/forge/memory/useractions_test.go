@@ -291,6 +291,29 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// TestPushersFarBack holds that who pushed a pull request's commits is looked for as far back as
+// moves are read, and that it is said where that isn't far enough.
+func TestPushersFarBack(t *testing.T) {
+	s := newScene(t)
+	number := s.open("topic")
+	head := s.tip("topic")
+	before := s.tip("main")
+	landed, err := s.MergeByHand(s.repo, number, reviewerLogin, "merge")
+	s.must(err)
+	for i := range forge.MaxPushes {
+		switch i {
+		case 0, 110, forge.MaxPushes - 1: // with the push itself as many as are read
+			all, err := s.bot.PullRequestAuthors(context.Background(), s.repo, s.read(number))
+			if err != nil || len(all) != 1 || all[0].Commit != head || all[0].Pusher.Login != reviewerLogin {
+				t.Fatalf("after %d moves: %+v, %v", i, all, err)
+			}
+		}
+		s.must(s.Push(s.repo, botLogin, "topic", []string{landed, before}[i%2], true))
+	}
+	_, err = s.bot.PullRequestAuthors(context.Background(), s.repo, s.read(number))
+	s.expectKind("after too many moves", err, forge.ErrTooMany)
+}
+
 // TestPushesOverAMirror are noticed as the bot's, or as whose they are said to be.
 func TestPushesOverAMirror(t *testing.T) {
 	s := newScene(t)
