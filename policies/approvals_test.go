@@ -162,6 +162,19 @@ func TestAccountMatches(t *testing.T) {
 	}
 }
 
+// TestCompareAccounts sorts accounts by their logins, and those of one login by their numbers.
+func TestCompareAccounts(t *testing.T) {
+	account := func(id int64, login string) Account { return Account{ID: id, Login: login} }
+	sorted := []Account{account(9, "ada"), account(1, "grace"), account(2, "grace"), account(1<<62, "grace"), account(0, "linus")}
+	for i := range sorted {
+		for k := range sorted {
+			if got, want := sorted[i].Compare(sorted[k]), min(max(i-k, -1), 1); (got < 0) != (want < 0) || (got > 0) != (want > 0) {
+				t.Errorf("%+v and %+v compare as %d", sorted[i], sorted[k], got)
+			}
+		}
+	}
+}
+
 func TestInvalidGateFails(t *testing.T) {
 	for name, test := range map[string]struct {
 		gate Gate

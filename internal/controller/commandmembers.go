@@ -93,7 +93,7 @@ func (e *Controller) recordCommand(ctx context.Context, s *facts.Snapshot, o Com
 				source += " for " + u.Component
 			}
 			if _, err := tx.PutPendingCommand(ctx, store.PendingCommand{Unit: wake.UnitName(u), Environment: o.Command.Environment, Verb: o.Command.Verb,
-				By: cmp.Or(o.Account, o.By), Reason: o.Command.Reason, Source: source, At: at}); err != nil {
+				By: cmp.Or(o.Account, o.By), ByID: o.ByID, Reason: o.Command.Reason, Source: source, At: at}); err != nil {
 				return err
 			}
 		}

@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/policies"
 )
 
 func isGone(err error) bool { return errors.Is(err, forge.ErrNotFound) }
@@ -130,10 +130,11 @@ func (e *Controller) rememberRequester(ctx context.Context, r *Repository, pr *f
 		return nil
 	}
 	known, err := facts.ReadRequesters(ctx, e.opts.Store, r.ID, pr.Number)
-	if err != nil || slices.Contains(known, k.User) {
+	by := policies.Account{ID: k.UserID, Login: k.User}
+	if err != nil || slices.Contains(known, by) {
 		return err
 	}
-	raw, err := json.Marshal(append(known, k.User))
+	raw, err := facts.EncodeRequesters(append(known, by))
 	if err != nil {
 		return fmt.Errorf("keep who asked for #%d: %w", pr.Number, err)
 	}

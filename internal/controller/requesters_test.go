@@ -76,3 +76,74 @@ func TestRequestersDontApprove(t *testing.T) {
 		})
 	}
 }
+
+// TestRenamedRequesterDoesntApprove holds that who asked for a promotion doesn't approve it
+// under another login either, after the database was lost too.
+func TestRenamedRequesterDoesntApprove(t *testing.T) {
+	t.Parallel()
+	comment := func(w *fixture) {
+		p := w.openOne("web", "2.0.0", "web")
+		_, err := w.forge.Comment(repoName, p.Number, "grace", "/liftlock promote")
+		w.must(err)
+		w.must(w.run(wake.ForPull(w.repo.ID, p.Number)))
+	}
+	for name, c := range map[string]struct {
+		open    string
+		request func(w *fixture)
+		lost    bool // the database
+	}{
+		"by the command": {"auto", comment, false},
+		"by the commit": {"manual", func(w *fixture) {
+			w.must(w.run(wake.ForUnit(w.unit("web"))))
+			w.release("2.0.0", "web")
+			_, err := w.ExecuteCommand(w.t.Context(), Command{Unit: w.unit("web"), Command: command.Command{Verb: command.Promote, Environment: "qa"}, By: "grace", ByID: w.accountID("grace"), Via: "comment", Source: "test"})
+			w.must(err)
+			w.settle("web", "it is open", func() bool { return len(w.pulls()) > 0 })
+		}, true},
+		"by the comment": {"auto", comment, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newEmulatedFixture(t, "", "    - {name: qa, after: [dev], open: "+c.open+", merge: auto, gates: [{approvals: {count: 1}}], verify: "+quickly+"}\n", "web")
+			c.request(w)
+			if c.lost {
+				st, err := store.Open(t.Context(), "sqlite://"+filepath.Join(t.TempDir(), "liftlock.db"), store.Options{Now: w.clock.Now})
+				w.must(err)
+				t.Cleanup(func() { _ = st.Close() })
+				w.addProcess(st, "another")
+				w.runRepository()
+				w.must(w.run(wake.ForPull(w.repo.ID, 1))) // the comment is read under the former login
+				w.clock.Step(time.Minute)
+				_, err = w.forge.Comment(repoName, 1, "linus", "Thanks")
+				w.must(err)
+				w.must(w.run(wake.ForPull(w.repo.ID, 1))) // and not again after this one
+			}
+			w.must(w.emulated.RenameUser("grace", "hopper"))
+			w.must(w.forge.Approve(repoName, 1, "hopper"))
+			merged := func() bool {
+				w.must(w.run(wake.ForPull(w.repo.ID, 1)))
+				return w.pulls()[0].Merged
+			}
+			w.settle("web", "only her own approval is there", func() bool {
+				if merged() {
+					t.Fatal("who asked for it approved it under another login")
+				}
+				_, d := w.evaluate()
+				waits := slices.DeleteFunc(d.Components[0].Env("qa").Gates, func(g policies.Result) bool { return g.Outcome == policies.Pass })
+				return len(waits) == 1 && waits[0].Gate == "approvals" && strings.Contains(waits[0].Reason, "hopper")
+			})
+			w.clock.Step(time.Minute)
+			w.must(w.forge.Approve(repoName, 1, "ada"))
+			w.settle("web", "it is merged", merged)
+		})
+	}
+}
+
+// accountID is the number of an account of the emulated forge.
+func (w *fixture) accountID(login string) int64 {
+	w.t.Helper()
+	commit, err := w.forge.CommitAs(repoName, login, "by-"+login, "Docs", map[string]string{"docs": login})
+	w.must(err)
+	authors, err := w.repo.Forge.CommitAuthors(w.t.Context(), w.repo.Name, "", commit)
+	w.must(err)
+	return authors[0].Contributors[0].User.ID
+}

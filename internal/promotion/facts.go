@@ -116,6 +116,7 @@ type PendingCommand struct {
 	Environment string    `json:"environment"`
 	Release     string    `json:"release,omitempty"` // identity it was given for; empty: whatever is there when it is judged
 	By          string    `json:"by"`
+	ByID        int64     `json:"byID,omitempty"` // of the account; 0: not known
 	Reason      string    `json:"reason,omitempty"`
 	At          time.Time `json:"at"`
 }

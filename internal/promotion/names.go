@@ -30,7 +30,7 @@ const (
 	TrailerRelease     = "Liftlock-Release"
 	TrailerKind        = "Liftlock-Kind"
 	TrailerMembers     = "Liftlock-Passengers"   // of a pull request that moves several components
-	TrailerRequesters  = "Liftlock-Requested-By" // of a promotion: the logins of who gave the commands for it
+	TrailerRequesters  = "Liftlock-Requested-By" // of a promotion: the accounts of who gave the commands for it
 
 	KindPromotion = "promotion"
 	KindRevert    = "revert"

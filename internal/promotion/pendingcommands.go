@@ -2,8 +2,11 @@ package promotion
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/liftlock/liftlock/policies"
 )
 
 // findCommand finds a person's command that waits for this environment; the oldest first.
@@ -85,29 +88,66 @@ func (j *evaluator) finishLeftoverCommands() {
 	}
 }
 
-// Requesters are the logins of those whose commands promote a release into an environment,
+// Requesters are the accounts of those whose commands promote a release into an environment,
 // as far as the store has them, sorted.
-func (f *ComponentFacts) Requesters(env, release string) []string {
-	var out []string
+func (f *ComponentFacts) Requesters(env, release string) []policies.Account {
+	var out []policies.Account
 	for _, k := range f.PendingCommands {
 		if k.Verb == "promote" && k.Environment == env && (k.Release == "" || k.Release == release) {
-			out = append(out, k.By)
+			out = append(out, policies.Account{ID: k.ByID, Login: k.By})
 		}
 	}
-	slices.Sort(out)
+	slices.SortFunc(out, policies.Account.Compare)
 	return slices.Compact(out)
 }
 
-// requesterSeparator can be in nobody's login.
-const requesterSeparator = ", "
+const (
+	// requesterSeparator can be in nobody's login.
+	requesterSeparator = ", "
+	// What stands around the number of a requester's account. After a # it would be taken for a
+	// reference to an issue.
+	requesterIDBefore, requesterIDAfter = " (id ", ")"
+)
+
+// FormatRequester writes a requester as the store and a commit's trailer have them: the login
+// and, where it is known, the account's number.
+func FormatRequester(a policies.Account) string {
+	if a.ID == 0 {
+		return a.Login
+	}
+	return a.Login + requesterIDBefore + strconv.FormatInt(a.ID, 10) + requesterIDAfter
+}
+
+// ParseRequester reads what FormatRequester wrote, and a login alone, as it was written before
+// the number was.
+func ParseRequester(text string) policies.Account {
+	if rest, ok := strings.CutSuffix(text, requesterIDAfter); ok {
+		if i := strings.LastIndex(rest, requesterIDBefore); i >= 0 {
+			if id, err := strconv.ParseInt(rest[i+len(requesterIDBefore):], 10, 64); err == nil {
+				return policies.Account{ID: id, Login: rest[:i]}
+			}
+		}
+	}
+	return policies.Account{Login: text}
+}
 
 // RequestersTrailer writes requesters as a commit's trailer has them; "" for none.
-func RequestersTrailer(logins []string) string { return strings.Join(logins, requesterSeparator) }
+func RequestersTrailer(accounts []policies.Account) string {
+	texts := make([]string, len(accounts))
+	for i, a := range accounts {
+		texts[i] = FormatRequester(a)
+	}
+	return strings.Join(texts, requesterSeparator)
+}
 
 // ParseRequesters reads what RequestersTrailer wrote.
-func ParseRequesters(trailer string) []string {
+func ParseRequesters(trailer string) []policies.Account {
 	if trailer == "" {
 		return nil
 	}
-	return strings.Split(trailer, requesterSeparator)
+	var out []policies.Account
+	for text := range strings.SplitSeq(trailer, requesterSeparator) {
+		out = append(out, ParseRequester(text))
+	}
+	return out
 }

@@ -106,7 +106,7 @@ func drawWrite(d draws) func(tx *Tx) result {
 			return func(tx *Tx) result { return returned(tx.DeleteUnit(ctx, u)) }
 		},
 		func() func(tx *Tx) result {
-			c := PendingCommand{Unit: d.unit(), Environment: d.env(), Verb: "retry", By: d.login(), Source: d.source(), At: d.at()}
+			c := PendingCommand{Unit: d.unit(), Environment: d.env(), Verb: "retry", By: d.login(), ByID: int64(d.number()), Source: d.source(), At: d.at()}
 			return func(tx *Tx) result { id, err := tx.PutPendingCommand(ctx, c); return returned(err, id) }
 		},
 		func() func(tx *Tx) result {

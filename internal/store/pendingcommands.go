@@ -13,6 +13,7 @@ type PendingCommand struct {
 	Verb        string
 	Release     string
 	By          string // login
+	ByID        int64  // of the account; 0: not known
 	Reason      string
 	Source      string // where it was said (a comment, a request), unique in the world; empty: none
 	At          time.Time
@@ -37,9 +38,9 @@ func (t *Tx) PutPendingCommand(ctx context.Context, a PendingCommand) (id int64,
 
 func (t sqlTx) addPendingCommand(ctx context.Context, a PendingCommand) (id int64, err error) {
 	id, fresh, err := queryOne(ctx, t.db, oneColumn[int64], `INSERT INTO asks
-			(unit, environment, verb, release_id, by_login, reason, source, at, done_at, outcome)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING RETURNING id`,
-		a.Unit, a.Environment, a.Verb, a.Release, a.By, a.Reason, a.Source, toMicros(a.At), toMicros(a.DoneAt), a.Outcome)
+			(unit, environment, verb, release_id, by_login, by_id, reason, source, at, done_at, outcome)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT DO NOTHING RETURNING id`,
+		a.Unit, a.Environment, a.Verb, a.Release, a.By, a.ByID, a.Reason, a.Source, toMicros(a.At), toMicros(a.DoneAt), a.Outcome)
 	if err == nil && !fresh {
 		id, _, err = queryOne(ctx, t.db, oneColumn[int64], `SELECT id FROM asks WHERE source = $1`, a.Source)
 	}
@@ -71,10 +72,10 @@ func (t sqlTx) bindPendingCommand(ctx context.Context, id int64, release string)
 	return err
 }
 
-const pendingCommandColumns = `id, unit, environment, verb, release_id, by_login, reason, source, at, done_at, outcome`
+const pendingCommandColumns = `id, unit, environment, verb, release_id, by_login, by_id, reason, source, at, done_at, outcome`
 
 func (a *PendingCommand) columns() []any {
-	return []any{&a.ID, &a.Unit, &a.Environment, &a.Verb, &a.Release, &a.By, &a.Reason, &a.Source, timeColumn{&a.At}, timeColumn{&a.DoneAt}, &a.Outcome}
+	return []any{&a.ID, &a.Unit, &a.Environment, &a.Verb, &a.Release, &a.By, &a.ByID, &a.Reason, &a.Source, timeColumn{&a.At}, timeColumn{&a.DoneAt}, &a.Outcome}
 }
 
 func (r queries) PendingCommands(ctx context.Context, unit string) ([]PendingCommand, error) {

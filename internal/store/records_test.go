@@ -213,7 +213,7 @@ func TestObservations(t *testing.T) {
 
 func TestPendingCommands(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, w *testStore) {
-		newCommand := PendingCommand{Unit: "u", Environment: "prod", Verb: "promote", Release: "r", By: "ada", Reason: "now", Source: "hub:acme/fleet#1/comment/5", At: w.Now()}
+		newCommand := PendingCommand{Unit: "u", Environment: "prod", Verb: "promote", Release: "r", By: "ada", ByID: 1 << 40, Reason: "now", Source: "hub:acme/fleet#1/comment/5", At: w.Now()}
 		id := value(w.PutPendingCommand(ctx, newCommand))(t)
 		again := newCommand
 		again.Verb = "revert"

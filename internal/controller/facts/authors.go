@@ -122,8 +122,8 @@ func (o *authorGatherer) authorFacts(ctx context.Context, c *ComponentEvaluation
 	}
 	// The store has them too, as long as it isn't lost.
 	requesters = append(requesters, c.Facts.Requesters(env.Name, release)...)
-	for _, login := range requesters {
-		if a := (policies.Account{Login: login}); !slices.Contains(authors, a) {
+	for _, a := range requesters {
+		if !slices.Contains(authors, a) {
 			authors = append(authors, a)
 		}
 	}
@@ -162,15 +162,8 @@ func (o *authorGatherer) ReleaseAuthors(ctx context.Context, c *ComponentEvaluat
 	if !known {
 		return nil, fmt.Errorf("no history tells which commit brought the release to %s", strings.Join(sources, " or "))
 	}
-	slices.SortFunc(all.accounts, compareAccounts)
+	slices.SortFunc(all.accounts, policies.Account.Compare)
 	return all.accounts, o.explainUnlinked(all.unlinked)
-}
-
-func compareAccounts(a, b policies.Account) int {
-	if a.Login != b.Login {
-		return strings.Compare(a.Login, b.Login)
-	}
-	return int(min(max(a.ID-b.ID, -1), 1))
 }
 
 // explainUnlinked says who of a release's authors belongs to no account, and what to do;

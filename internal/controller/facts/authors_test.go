@@ -375,7 +375,7 @@ func TestAuthorFacts(t *testing.T) {
 	o := newTestGatherer(d.testRepo)
 	states := storedStates{}
 	o.states = states
-	d.release("ann", "Both\n\nLiftlock-Requested-By: ken, lea", "2", "2")
+	d.release("ann", "Both\n\nLiftlock-Requested-By: ken (id 11), lea", "2", "2")
 	c, id := d.evaluate(o)
 	prod := &c.Facts.Envs[2]
 	p := &promotion.Pull{Number: 7, Release: id, Head: d.at}
@@ -394,12 +394,15 @@ func TestAuthorFacts(t *testing.T) {
 	p.Skips = nil
 	prod.Gates = []policies.Gate{{Approvals: &policies.Approvals{Count: 1}}}
 	c.Facts.PendingCommands = []promotion.PendingCommand{
-		{Verb: "promote", Environment: "prod", Release: id, By: "grace"}, {Verb: "promote", Environment: "prod", Release: "another", By: "heidi"},
+		{Verb: "promote", Environment: "prod", Release: id, By: "grace", ByID: 12}, {Verb: "promote", Environment: "prod", Release: "another", By: "heidi"},
 		{Verb: "promote", Environment: "qa", Release: id, By: "ivan"}, {Verb: "retry", Environment: "prod", Release: id, By: "judy"},
 	}
-	states[RequestersKey(c.Snapshot.Repo.ID, 7)] = `["lea", "mia"]`
+	states[RequestersKey(c.Snapshot.Repo.ID, 7)] = `["lea", "mia (id 13)"]`
 	if err := o.authorFacts(t.Context(), c, prod, p); err != nil || f.AuthorsErr != "" || !slices.Equal(loginsOf(f.Authors), []string{"ann", "lea", "mia", "ken", "grace"}) {
 		t.Errorf("with a gate: %+v, %v", f, err)
+	}
+	if want := []policies.Account{{Login: "lea"}, {ID: 13, Login: "mia"}, {ID: 11, Login: "ken"}, {ID: 12, Login: "grace"}}; !slices.Equal(f.Authors[1:], want) {
+		t.Errorf("those who gave the command are %+v, and not %+v", f.Authors[1:], want)
 	}
 	p.Head = strings.Repeat("0", 40)
 	if err := o.authorFacts(t.Context(), c, prod, p); err != nil || !strings.Contains(f.AuthorsErr, "who asked for it can't be told: ") {
@@ -415,18 +418,5 @@ func TestAuthorFacts(t *testing.T) {
 	o.landings.Clear()
 	if err := o.authorFacts(t.Context(), c, prod, p); !forge.IsRetryable(err) {
 		t.Errorf("with the forge away: %v", err)
-	}
-}
-
-// TestCompareAccounts sorts accounts by their logins, and those of one login by their numbers.
-func TestCompareAccounts(t *testing.T) {
-	account := func(id int64, login string) policies.Account { return policies.Account{ID: id, Login: login} }
-	sorted := []policies.Account{account(9, "ada"), account(1, "grace"), account(2, "grace"), account(1<<62, "grace"), account(0, "linus")}
-	for i := range sorted {
-		for k := range sorted {
-			if got, want := compareAccounts(sorted[i], sorted[k]), min(max(i-k, -1), 1); (got < 0) != (want < 0) || (got > 0) != (want > 0) {
-				t.Errorf("%+v and %+v compare as %d", sorted[i], sorted[k], got)
-			}
-		}
 	}
 }

@@ -269,7 +269,7 @@ func (o *Gatherer) readPendingCommands(ctx context.Context, u promotion.Unit) ([
 	}
 	out := make([]promotion.PendingCommand, 0, len(rows))
 	for _, a := range rows {
-		out = append(out, promotion.PendingCommand{ID: a.ID, Verb: a.Verb, Environment: a.Environment, Release: a.Release, By: a.By, Reason: a.Reason, At: a.At})
+		out = append(out, promotion.PendingCommand{ID: a.ID, Verb: a.Verb, Environment: a.Environment, Release: a.Release, By: a.By, ByID: a.ByID, Reason: a.Reason, At: a.At})
 	}
 	return out, nil
 }

@@ -247,7 +247,7 @@ func (ev *Evaluation) joinViews(i int) {
 				}
 			}
 		}
-		slices.SortFunc(authors, compareAccounts)
+		slices.SortFunc(authors, policies.Account.Compare)
 		authors = slices.Compact(authors)
 		for _, v := range views {
 			v.MarkModified(p.HeadReason)

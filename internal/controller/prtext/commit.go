@@ -7,6 +7,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/wording"
+	"github.com/liftlock/liftlock/policies"
 )
 
 // subjectLimit keeps a commit's subject readable in git log.
@@ -83,20 +84,20 @@ func commitTrailers(in Input) string {
 		add(promotion.TrailerMembers, promotion.MembersTrailer(members))
 	}
 	if !in.Revert {
-		add(promotion.TrailerRequesters, plainLine(promotion.RequestersTrailer(requestersOf(in)), maxAddress))
+		add(promotion.TrailerRequesters, plainLine(promotion.RequestersTrailer(requestersOf(in)), maxRequesters))
 	}
 	add(promotion.TrailerKind, kind)
 	return b.String()
 }
 
 // requestersOf are those whose commands bring what moves.
-func requestersOf(in Input) []string {
-	var out []string
+func requestersOf(in Input) []policies.Account {
+	var out []policies.Account
 	for _, m := range in.Members {
 		if m.Facts != nil {
 			out = append(out, m.Facts.Requesters(in.Environment, m.Release)...)
 		}
 	}
-	slices.Sort(out)
+	slices.SortFunc(out, policies.Account.Compare)
 	return slices.Compact(out)
 }

@@ -15,9 +15,11 @@ const (
 	maxName    = 100 // characters of a name: a release, a target, a cluster, a login
 	maxValue   = 120 // of a field's value: a digest with its algorithm has 71
 	maxAddress = 200 // of a field's address or a file's path
-	maxReason  = 600 // of a reason or a message
-	maxLine    = 1000
-	maxLines   = 300
+	// of who gave the commands for a promotion: where the store is lost, only they say so
+	maxRequesters = 1000
+	maxReason     = 600 // of a reason or a message
+	maxLine       = 1000
+	maxLines      = 300
 
 	maxRows   = 50 // of a table or a list in a comment
 	openRows  = 12 // of a body's, before the rest is folded: a reviewer has one screen
