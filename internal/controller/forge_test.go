@@ -30,6 +30,7 @@ type userForge interface {
 	OpenPull(repo, login, branch, base, title, body string) (int, error)
 	Pulls(repo string) ([]emulator.PullRequest, error)
 	RemoveLabel(repo string, number int, login, name string) error
+	ReopenPull(repo string, number int, login string) error
 	RemoveReviewRequest(repo string, number int, login, reviewer string) error
 	RequestChanges(repo string, number int, login, body string) error
 	SetBranch(repo, login, branch, commit string) error
@@ -159,6 +160,10 @@ func (m *memoryForge) OpenPull(_, login, branch, base, title, body string) (int,
 
 func (m *memoryForge) ClosePull(_ string, number int, login string) error {
 	return m.forge.Close(m.repo, number, login)
+}
+
+func (m *memoryForge) ReopenPull(_ string, number int, login string) error {
+	return m.forge.Reopen(m.repo, number, login)
 }
 
 func (m *memoryForge) MergePull(_ string, number int, login, method string) (string, error) {

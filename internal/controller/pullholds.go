@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
@@ -134,8 +136,9 @@ func (e *Controller) checkUnlabelled(ctx context.Context, r *Repository, number 
 }
 
 // keepPullHold sees to a hold that a command set on a pull request: it puts the label back
-// that somebody took off by hand, with a sentence, and takes it off at the hold's end. It
-// gives when that is; zero: there is no hold, or it has no end.
+// that somebody took off by hand, with a sentence, and takes it off at the hold's end. Who
+// closes a pull request lifts no hold with that: it may be opened again. It gives when the hold
+// ends; zero: there is no hold, or it has no end.
 func (e *Controller) keepPullHold(ctx context.Context, r *Repository, number int) (time.Time, error) {
 	all, err := facts.ReadPullHolds(ctx, e.opts.Store, r.ID, number)
 	if err != nil || len(all) == 0 {
@@ -146,11 +149,11 @@ func (e *Controller) keepPullHold(ctx context.Context, r *Repository, number int
 	switch {
 	case err != nil:
 		return time.Time{}, err
-	case pr.State != forge.Open:
+	case pr.State == forge.Merged:
 		return time.Time{}, e.forgetPullHold(ctx, r, number)
 	case !held:
 		return time.Time{}, e.endPullHold(ctx, r, number)
-	case pr.HasLabel(promotion.LabelHold):
+	case pr.State != forge.Open || pr.HasLabel(promotion.LabelHold):
 		return h.Until, nil
 	}
 	if err := r.Forge.AddLabels(ctx, r.Name, number, promotion.LabelHold); err != nil {
@@ -171,4 +174,34 @@ func (e *Controller) endPullHold(ctx context.Context, r *Repository, number int)
 		return err
 	}
 	return e.forgetPullHold(ctx, r, number)
+}
+
+// forgetClosedHolds forgets who holds the pull requests that are merged, and those that have been
+// closed for so long that their history is forgotten too.
+func (e *Controller) forgetClosedHolds(ctx context.Context, tx *store.Tx, r *Repository) error {
+	for _, keyOf := range []func(repo string, number int) string{facts.PullHoldKey, labellingKey} {
+		prefix := strings.TrimSuffix(keyOf(r.ID, 0), "0")
+		rows, err := tx.StateByPrefix(ctx, prefix)
+		if err != nil {
+			return err
+		}
+		for key := range rows {
+			number, err := strconv.Atoi(strings.TrimPrefix(key, prefix))
+			if err != nil {
+				continue // not written by us
+			}
+			pr, known, err := tx.Pull(ctx, r.ID, number)
+			if err != nil {
+				return err
+			}
+			isOld := pr.State == string(forge.Closed) && pr.ClosedAt.Before(e.opts.Clock.Now().Add(-e.opts.Retention))
+			if !known || !isOld && pr.State != string(forge.Merged) {
+				continue
+			}
+			if err := tx.DeleteState(ctx, key); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
