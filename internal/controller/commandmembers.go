@@ -177,14 +177,14 @@ func holdVia(o Command) string {
 
 // lift is which holds the command lifts.
 func (o Command) lift() promotion.Lift {
-	return promotion.Lift{OwnOnly: o.ownHoldsOnly, By: o.By, Via: holdVia(o), Subject: o.Subject, Given: o.At}
+	return promotion.Lift{OwnOnly: o.ownHoldsOnly, By: o.By, ByID: o.ByID, Via: holdVia(o), Subject: o.Subject, Given: o.At}
 }
 
 // setHoldsItself says that who lifts holds has set one of each of them: to lift those takes
 // no approver, nor where none stands any more, as where what lifted them is done again because its
 // answer was lost.
 func (e *Controller) setHoldsItself(ctx context.Context, r *Repository, s *facts.Snapshot, o Command) (bool, error) {
-	isOwn := func(h promotion.Holding) bool { return h.IsOf(o.By, holdVia(o), o.Subject) }
+	isOwn := func(h promotion.Holding) bool { return h.IsOf(o.By, o.ByID, holdVia(o), o.Subject) }
 	scope := o.Command.Scope
 	if o.Command.Verb != command.Unhold {
 		return false, nil
@@ -288,7 +288,7 @@ func (e *Controller) setHold(ctx context.Context, r *Repository, p *facts.Resolv
 	if c.Scope == command.ScopeEnvironment && (p == nil || p.Spec.EnvironmentByName(c.Environment) == nil) {
 		return active, newRefusal("the pipeline %s has no environment %q", o.Unit.Pipeline, c.Environment)
 	}
-	active, err = e.opts.Actor.SetHold(ctx, r.Repository, o.Unit, act.Hold{Scope: c.Scope, Environment: c.Environment, By: o.By, Via: holdVia(o), Subject: o.Subject, Reason: c.Reason, Reverts: c.Reverts, Until: end, Given: o.At, Set: set, Lift: o.lift()})
+	active, err = e.opts.Actor.SetHold(ctx, r.Repository, o.Unit, act.Hold{Scope: c.Scope, Environment: c.Environment, By: o.By, ByID: o.ByID, Via: holdVia(o), Subject: o.Subject, Reason: c.Reason, Reverts: c.Reverts, Until: end, Given: o.At, Set: set, Lift: o.lift()})
 	if err != nil {
 		return active, err
 	}

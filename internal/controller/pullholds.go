@@ -41,7 +41,7 @@ func (e *Controller) holdPull(ctx context.Context, r *Repository, o Command, end
 			return promotion.Hold{}, err
 		}
 	}
-	active := promotion.AddHold(promotion.ListActive(all, now), promotion.Holding{Via: holdVia(o), Subject: o.Subject, Hold: promotion.Hold{By: o.By, At: cmp.Or(o.At, now), Until: end}})
+	active := promotion.AddHold(promotion.ListActive(all, now), promotion.Holding{ByID: o.ByID, Via: holdVia(o), Subject: o.Subject, Hold: promotion.Hold{By: o.By, At: cmp.Or(o.At, now), Until: end}})
 	if err := r.Forge.AddLabels(ctx, r.Name, o.Pull, promotion.LabelHold); err != nil {
 		return promotion.Hold{}, err
 	}

@@ -2,11 +2,13 @@ package controller
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/command"
 )
@@ -79,4 +81,35 @@ func TestHoldsOfClosedPullsAreForgotten(t *testing.T) {
 	w.clock.Step(2 * time.Hour)
 	w.must(w.run(wake.ForSweep(w.repo.ID)))
 	check("closed for longer", closed.Number, false)
+}
+
+// TestARenamedHolderMayLiftTheHold holds that a hold is lifted, where an environment has an approvals
+// gate, by the account that set it, under another login too, and not by whoever has the former one.
+func TestARenamedHolderMayLiftTheHold(t *testing.T) {
+	gated := strings.Replace(manualQA, "merge: manual", "merge: manual, gates: [{approvals: {count: 1, from: {users: [grace]}}}]", 1)
+	for _, scope := range []string{command.ScopePR, command.ScopeComponent, command.ScopeEnvironment, command.ScopePipeline} {
+		t.Run(scope, func(t *testing.T) {
+			w := newEmulatedFixture(t, "", gated, "web")
+			p := w.openOne("web", "2.0.0", "web")
+			give := func(login, verb, want string) {
+				t.Helper()
+				id, err := w.forge.Comment(repoName, p.Number, login, "/liftlock "+verb+" "+scope)
+				w.must(err)
+				w.must(w.run(wake.ForPull(w.repo.ID, p.Number)))
+				if got := w.reactionsTo(p.Number, id); !slices.Contains(got, bot+" "+want) {
+					t.Errorf("%s gives %s: %q", login, verb, got)
+				}
+			}
+			give("ada", command.Hold, reactionDone)
+			w.must(w.emulated.RenameUser("ada", "lovelace"))
+			w.must(w.emulated.AddUser("ada", "token-of-another", emulator.UserOptions{}))
+			w.must(w.forge.Grant(repoName, "ada", emulator.Write))
+			give("ada", command.Unhold, reactionRefused)
+			give("lovelace", command.Unhold, reactionDone)
+			w.runRepository()
+			if _, d := w.evaluate(); d.Components[0].Env("qa").Promotion == promotion.Held {
+				t.Error("it is on hold still")
+			}
+		})
+	}
 }

@@ -12,7 +12,8 @@ const maxHolders = 50
 // Holding is a hold with what tells its holder.
 type Holding struct {
 	Hold
-	Via string `json:"via,omitempty"` // api: By is the name of one of its tokens; console: a user there; empty: somebody on the forge
+	ByID int64  `json:"byID,omitempty"` // of the account By, which stays when its login is changed; 0: not known
+	Via  string `json:"via,omitempty"`  // api: By is the name of one of its tokens; console: a user there; empty: somebody on the forge
 	// Subject says with via console which user, as names there aren't unique: a digest of whom
 	// the identity provider knows. Empty: not known, as of holds from before it was kept.
 	Subject string `json:"subject,omitempty"`
@@ -21,14 +22,18 @@ type Holding struct {
 // ViaConsole is the way of a hold by a user of the console.
 const ViaConsole = "console"
 
-// IsOf says whether somebody set a hold: a person by their login, or with via api a token by its
-// name, or with via console a user by the subject. One of the console without is nobody's.
-func (h Holding) IsOf(by, via, subject string) bool {
+// IsOf says whether somebody set a hold: a person by their account's number, or by their login where
+// it isn't known of both, or with via api a token by its name, or with via console a user by the
+// subject. One of the console without is nobody's.
+func (h Holding) IsOf(by string, byID int64, via, subject string) bool {
 	if h.Via != via {
 		return false
 	}
 	if via == ViaConsole {
 		return h.Subject != "" && h.Subject == subject
+	}
+	if h.ByID != 0 && byID != 0 {
+		return h.ByID == byID
 	}
 	return h.By != "" && strings.EqualFold(h.By, by)
 }
@@ -49,8 +54,11 @@ func ListActive(all []Holding, now time.Time) []Holding {
 // stays theirs.
 func AddHold(active []Holding, h Holding) []Holding {
 	out := slices.Clone(active)
-	if i := slices.IndexFunc(out, func(s Holding) bool { return s.IsOf(h.By, h.Via, h.Subject) }); i >= 0 {
+	if i := slices.IndexFunc(out, func(s Holding) bool { return s.IsOf(h.By, h.ByID, h.Via, h.Subject) }); i >= 0 {
 		out[i].Reverts = out[i].Reverts || h.Reverts
+		if h.ByID != 0 { // the login may be another one by now, or the number wasn't known
+			out[i].By, out[i].ByID = h.By, h.ByID
+		}
 		if h.At.After(out[i].At) {
 			out[i].At = h.At
 		}
@@ -94,6 +102,7 @@ const liftSlack = time.Minute
 type Lift struct {
 	OwnOnly          bool   // those that By set, and no others
 	By, Via, Subject string // as of a Holding
+	ByID             int64  // likewise
 	// Given is when the command was given, which may be long ago: it doesn't lift what was
 	// given later. Zero: now.
 	Given time.Time
@@ -113,6 +122,6 @@ func (l Lift) Of(active []Holding) []Holding {
 			slack = 0
 		}
 		isLater := !l.Given.IsZero() && h.At.After(l.Given.Add(slack))
-		return !isLater && (!l.OwnOnly || h.IsOf(l.By, l.Via, l.Subject))
+		return !isLater && (!l.OwnOnly || h.IsOf(l.By, l.ByID, l.Via, l.Subject))
 	})
 }

@@ -76,9 +76,47 @@ func TestConsoleHoldsAreTheUsers(t *testing.T) {
 		"somebody of that name on the forge":  {held("u1"), "Ada", "", "u1", false},
 		"one of the forge, by a console user": {Holding{Hold: Hold{By: "Ada"}, Subject: "u1"}, "Ada", ViaConsole, "u1", false},
 	} {
-		if got := c.hold.IsOf(c.by, c.via, c.subject); got != c.want {
+		if got := c.hold.IsOf(c.by, 0, c.via, c.subject); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
+	}
+}
+
+// TestHoldsAreOfAccounts holds that a hold stays with the account that set it, whatever its login is by
+// now and whoever has the former one; where an account isn't known the login says whose it is.
+func TestHoldsAreOfAccounts(t *testing.T) {
+	of := func(by string, id int64, via string) Holding {
+		return Holding{Hold: Hold{By: by, At: noon}, ByID: id, Via: via}
+	}
+	for name, c := range map[string]struct {
+		hold, who Holding
+		want      bool
+	}{
+		"under another login":        {of("ada", 7, ""), of("lovelace", 7, ""), true},
+		"who has the login by now":   {of("ada", 7, ""), of("ada", 8, ""), false},
+		"set before it was known":    {of("ada", 0, ""), of("Ada", 8, ""), true},
+		"who isn't known":            {of("ada", 7, ""), of("Ada", 0, ""), true},
+		"neither by login nor by id": {of("ada", 7, ""), of("grace", 0, ""), false},
+		"a token of that name":       {of("ada", 7, ""), of("ada", 0, "api"), false},
+	} {
+		if got := c.hold.IsOf(c.who.By, c.who.ByID, c.who.Via, ""); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+		lift := Lift{OwnOnly: true, By: c.who.By, ByID: c.who.ByID, Via: c.who.Via}
+		if left := lift.Of([]Holding{c.hold}); (len(left) == 0) != c.want {
+			t.Errorf("%s: %+v is left", name, left)
+		}
+		if got := len(AddHold([]Holding{c.hold}, c.who)); (got == 1) != c.want {
+			t.Errorf("%s: of both there are %d", name, got)
+		}
+	}
+	for name, before := range map[string]Holding{"its login is another one": of("ada", 7, ""), "it wasn't known": of("lovelace", 0, "")} {
+		if got := AddHold([]Holding{before}, of("lovelace", 7, "")); !slices.Equal(got, []Holding{of("lovelace", 7, "")}) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	if got := AddHold([]Holding{of("ada", 7, "")}, of("ada", 0, "")); !slices.Equal(got, []Holding{of("ada", 7, "")}) {
+		t.Errorf("the account is forgotten: %+v", got)
 	}
 }
 

@@ -21,6 +21,7 @@ type Hold struct {
 	Scope       string // component, environment or pipeline
 	Environment string
 	By, Reason  string
+	ByID        int64          // as of a promotion.Holding
 	Via         string         // api: By is the name of one of its tokens; console: a user there
 	Subject     string         // as of a promotion.Holding
 	Reverts     bool           // reverts stand still too
@@ -105,7 +106,7 @@ func (a *Actor) writeHold(ctx context.Context, r *facts.Repository, file string,
 	next := h.Lift.Of(promotion.ListActive(all, now))
 	if h.Set {
 		verb = "Hold"
-		next = promotion.AddHold(promotion.ListActive(all, now), promotion.Holding{Via: h.Via, Subject: h.Subject, Hold: promotion.Hold{By: h.By, Reason: h.Reason, At: cmp.Or(h.Given, now), Reverts: h.Reverts, Until: h.Until}})
+		next = promotion.AddHold(promotion.ListActive(all, now), promotion.Holding{ByID: h.ByID, Via: h.Via, Subject: h.Subject, Hold: promotion.Hold{By: h.By, Reason: h.Reason, At: cmp.Or(h.Given, now), Reverts: h.Reverts, Until: h.Until}})
 	}
 	strongest, held := promotion.FindStrongest(next)
 	active = strongest.Hold

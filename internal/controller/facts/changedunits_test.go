@@ -468,6 +468,7 @@ func TestPullHolds(t *testing.T) {
 	for raw, want := range map[string][]promotion.Holding{
 		"":                                 nil,
 		`[{"by":"ada"},{"by":"grace"}]`:    {{Hold: promotion.Hold{By: "ada"}}, {Hold: promotion.Hold{By: "grace"}}},
+		`[{"by":"ada","byID":7}]`:          {{Hold: promotion.Hold{By: "ada"}, ByID: 7}},
 		`{"by":"ada","via":"api"}`:         {{Hold: promotion.Hold{By: "ada"}, Via: "api"}},
 		`[]`:                               {{}},
 		`{"by": 7, "until": "2026-01-02"}`: {{}},
