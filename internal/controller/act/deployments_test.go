@@ -15,7 +15,7 @@ import (
 // written down and fails nothing.
 func TestSetDeploymentFails(t *testing.T) {
 	t.Parallel()
-	w := newFixture(t, "  deployments: true\n", "web")
+	w := newSQLiteFixture(t, "  deployments: true\n", "web")
 	w.open("2.0.0")
 	ev, d := w.evaluate()
 	unit := ev.Unit

@@ -28,7 +28,7 @@ func (w *fixture) putState(key string) {
 // leaving that queue.
 func TestJoinQueueFails(t *testing.T) {
 	t.Parallel()
-	w := newFixture(t, "", "web")
+	w := newSQLiteFixture(t, "", "web")
 	w.forge.queues = true
 	n := w.open("2.0.0")
 	ev, d := w.evaluate()
@@ -81,7 +81,7 @@ func TestUpdateFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newFixture(t, "", "web")
+			w := newSQLiteFixture(t, "", "web")
 			n := w.open("2.0.0")
 			opened := clonePull(w.forge.pulls[n])
 			tip := w.commit("Say more", map[string]string{"README.md": "more"})
@@ -126,7 +126,7 @@ func TestUpdateFails(t *testing.T) {
 // TestSetHoldFails has the calls fail by which a hold is set and lifted.
 func TestSetHoldFails(t *testing.T) {
 	t.Parallel()
-	w := newFixture(t, "", "web")
+	w := newSQLiteFixture(t, "", "web")
 	for _, set := range []bool{true, false} {
 		before := w.remoteHead(history.StateBranch)
 		hold := Hold{Scope: "component", By: "ada", Reason: "it smells", Set: set}
@@ -155,7 +155,7 @@ func TestSetHoldFails(t *testing.T) {
 // TestDeleteLeftoversFails has the calls fail by which a branch that is left over is deleted.
 func TestDeleteLeftoversFails(t *testing.T) {
 	t.Parallel()
-	w := newFixture(t, "", "web")
+	w := newSQLiteFixture(t, "", "web")
 	branch, head := w.leave()
 	w.failEach(func() (func() error, func()) {
 		w.setRemoteHead(branch, head)
@@ -170,7 +170,7 @@ func TestDeleteLeftoversFails(t *testing.T) {
 // TestSmallActionsFail has the calls fail of the actions that are one or two calls.
 func TestSmallActionsFail(t *testing.T) {
 	t.Parallel()
-	w := newFixture(t, "", "web")
+	w := newSQLiteFixture(t, "", "web")
 	n := w.open("2.0.0")
 	id := w.command("web", "promote", "test")
 	ev, d := w.evaluate()

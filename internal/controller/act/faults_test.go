@@ -145,7 +145,7 @@ const (
 
 func TestOpenFails(t *testing.T) {
 	t.Parallel()
-	w := newFixture(t, "", "web")
+	w := newSQLiteFixture(t, "", "web")
 	ev, d, open := w.ready("2.0.0")
 	n := 0
 	w.failEach(func() (func() error, func()) {
@@ -187,7 +187,7 @@ func (w *fixture) lookAgain() {
 
 func TestMergeFails(t *testing.T) {
 	t.Parallel()
-	w := newFixture(t, "", "web")
+	w := newSQLiteFixture(t, "", "web")
 	n := w.open("2.0.0")
 	ev, d := w.evaluate()
 	merge, opened := w.merge(ev, n), clonePull(w.forge.pulls[n])
@@ -221,7 +221,7 @@ func TestMergeFails(t *testing.T) {
 
 func TestCloseFails(t *testing.T) {
 	t.Parallel()
-	w := newFixture(t, "", "web")
+	w := newSQLiteFixture(t, "", "web")
 	n := w.open("2.0.0")
 	ev, d := w.evaluate()
 	opened := clonePull(w.forge.pulls[n])
@@ -247,7 +247,7 @@ func TestCloseFails(t *testing.T) {
 
 func TestReplaceFails(t *testing.T) {
 	t.Parallel()
-	w := newFixture(t, "", "web")
+	w := newSQLiteFixture(t, "", "web")
 	n := w.open("2.0.0")
 	opened := clonePull(w.forge.pulls[n])
 	w.release("3.0.0")
@@ -275,7 +275,7 @@ func TestReplaceFails(t *testing.T) {
 
 func TestRevertFails(t *testing.T) {
 	t.Parallel()
-	w := newFixture(t, "", "web")
+	w := newSQLiteFixture(t, "", "web")
 	w.land("2.0.0")
 	ev, d, revert := w.requestRevert()
 	w.metrics.recorded = nil
@@ -306,7 +306,7 @@ func TestRevertFails(t *testing.T) {
 
 func TestRecomposeFails(t *testing.T) {
 	t.Parallel()
-	w := newFixture(t, "", "web")
+	w := newSQLiteFixture(t, "", "web")
 	w.land("2.0.0")
 	ev, d, revert := w.requestRevert()
 	w.must(w.do(ev, d, revert))
@@ -334,7 +334,7 @@ func TestRecomposeFails(t *testing.T) {
 
 func TestPresentFails(t *testing.T) {
 	t.Parallel()
-	w := newFixture(t, "", "web")
+	w := newSQLiteFixture(t, "", "web")
 	n := w.open("2.0.0")
 	opened := clonePull(w.forge.pulls[n])
 	w.failEach(func() (func() error, func()) {
@@ -354,7 +354,7 @@ func TestPresentFails(t *testing.T) {
 // TestPresentLandedFails is the same for the comments of what was merged.
 func TestPresentLandedFails(t *testing.T) {
 	t.Parallel()
-	w := newFixture(t, "", "web")
+	w := newSQLiteFixture(t, "", "web")
 	w.land("2.0.0")
 	ev, d, revert := w.requestRevert()
 	w.must(w.do(ev, d, revert))
@@ -377,7 +377,7 @@ func TestPresentLandedFails(t *testing.T) {
 // else.
 func TestStoreFails(t *testing.T) {
 	t.Parallel()
-	w := newFixture(t, "", "web")
+	w := newSQLiteFixture(t, "", "web")
 	w.land("2.0.0")
 	ev, d := w.evaluate()
 	env := ev.Components[0].Env("qa")
@@ -398,7 +398,7 @@ func TestStoreFails(t *testing.T) {
 // TestCommentsOfOthers holds what is kept up to date on pull requests that aren't ours.
 func TestCommentsOfOthers(t *testing.T) {
 	t.Parallel()
-	w := newFixture(t, "", "web")
+	w := newSQLiteFixture(t, "", "web")
 	head := 0
 	update := func(text string, worth bool) []string { // of another head each time
 		t.Helper()

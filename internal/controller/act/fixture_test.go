@@ -82,11 +82,17 @@ func eachKindAndStore(t *testing.T, test func(w *fixture)) {
 	for name, k := range kindsOfBatch {
 		t.Run(name+" over SQLite", func(t *testing.T) {
 			t.Parallel()
-			test(newFixtureOver(t, func(o store.Options) (*store.Store, error) {
-				return store.Open(t.Context(), "sqlite://"+filepath.Join(t.TempDir(), "liftlock.db"), o)
-			}, k.spec, k.components...))
+			test(newSQLiteFixture(t, k.spec, k.components...))
 		})
 	}
+}
+
+// newSQLiteFixture is newFixture over SQLite, of which each statement may fail.
+func newSQLiteFixture(t *testing.T, spec string, components ...string) *fixture {
+	t.Helper()
+	return newFixtureOver(t, func(o store.Options) (*store.Store, error) {
+		return store.Open(t.Context(), "sqlite://"+filepath.Join(t.TempDir(), "liftlock.db"), o)
+	}, spec, components...)
 }
 
 // newFixture has components in dev and qa, all at 1.0.0.
@@ -101,7 +107,7 @@ func newFixtureOver(t *testing.T, open func(store.Options) (*store.Store, error)
 	m := git.OpenMemory(w.remote, git.MemoryOptions{Author: git.Ident{Name: "Liftlock", Email: "liftlock@example.org"},
 		Now: func() time.Time { return w.now }, BeforeRemote: w.beforeRemote, AfterRemote: w.faults.AfterRemote})
 	var err error
-	w.store, err = open(store.Options{Now: func() time.Time { return w.now }, Intercept: w.faults.Intercept})
+	w.store, err = open(store.Options{Now: func() time.Time { return w.now }, Intercept: w.faults.Intercept, InterceptStatement: w.faults.InterceptStatement})
 	w.must(err)
 	t.Cleanup(func() { _ = w.store.Close() })
 	marks, err := facts.NewMarkSigner([]byte("a secret of the server's"))

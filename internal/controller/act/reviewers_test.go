@@ -16,7 +16,7 @@ import (
 // whether they were, and that what the forge doesn't do is written down and said.
 func TestRequestReviewersFails(t *testing.T) {
 	t.Parallel()
-	w := newFixture(t, "", "web")
+	w := newSQLiteFixture(t, "", "web")
 	n := w.open("2.0.0")
 	ev, d := w.evaluate()
 	request := promotion.RequestReviewers{Environment: "qa", Pull: n, Release: "r2", Reviewers: policies.Reviewers{Users: []string{"ada", "zed"}, Teams: []string{"acme/sre"}}}
