@@ -111,7 +111,7 @@ func TestFinishCommand(t *testing.T) {
 // TestFinishCommandFails holds that what isn't told isn't written down as told, and that
 // what is told is not told again.
 func TestFinishCommandFails(t *testing.T) {
-	eachKind(t, func(w *fixture) {
+	eachKindAndStore(t, func(w *fixture) {
 		ev, d := w.evaluate()
 		pull := 10
 		w.failEach(func() (do func() error, done func()) {

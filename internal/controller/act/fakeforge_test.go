@@ -31,6 +31,10 @@ type fakeForge struct {
 	updates  int    // how often it was sent to bring a head up to date
 
 	refuseUpdates error // what that is answered with
+	rules         forge.BranchRules
+	refuseRules   error // what a read of the rules is answered with
+	refuseTexts   error // what a new comment or an edit of one is answered with
+	refuseStatus  error // what a commit status is answered with
 	refuseOpening error // what a new pull request is answered with
 	opensLater    error // what is said before one, that it can't be opened yet
 	queues        bool  // it merges by a queue, which never moves
@@ -275,6 +279,19 @@ func (f *fakeForge) Permission(context.Context, forge.Repo, string) (forge.Permi
 	return forge.PermissionWrite, nil
 }
 
+func (f *fakeForge) Checks(context.Context, forge.Repo, string) ([]forge.Check, error) {
+	return nil, nil
+}
+
+func (f *fakeForge) Rules(context.Context, forge.Repo, string) (out *forge.BranchRules, err error) {
+	err = f.pass(func() error {
+		rules := f.rules
+		out = &rules
+		return f.refuseRules
+	}, "read the rules")
+	return out, err
+}
+
 // RequestReviewers takes everybody but zed.
 func (f *fakeForge) RequestReviewers(_ context.Context, _ forge.Repo, number int, from forge.Reviewers) (refused []forge.RefusedReviewer, err error) {
 	err = f.pass(func() error {
@@ -325,7 +342,7 @@ func (f *fakeForge) Comments(_ context.Context, _ forge.Repo, number int, _ time
 
 func (f *fakeForge) CreateComment(ctx context.Context, _ forge.Repo, number int, body string) (out *forge.Comment, err error) {
 	err = f.pass(func() error {
-		if err := f.limit(ctx); err != nil {
+		if err := cmp.Or(f.refuseTexts, f.limit(ctx)); err != nil {
 			return err
 		}
 		k := f.say(number, bot, body)
@@ -345,7 +362,7 @@ func (f *fakeForge) say(number int, by, body string) forge.Comment {
 
 func (f *fakeForge) UpdateComment(ctx context.Context, _ forge.Repo, number int, id int64, body string) error {
 	return f.pass(func() error {
-		if err := f.limit(ctx); err != nil {
+		if err := cmp.Or(f.refuseTexts, f.limit(ctx)); err != nil {
 			return err
 		}
 		for i := range f.comments[number] {
@@ -360,8 +377,10 @@ func (f *fakeForge) UpdateComment(ctx context.Context, _ forge.Repo, number int,
 
 func (f *fakeForge) SetStatus(ctx context.Context, _ forge.Repo, commit string, s forge.Status) error {
 	return f.pass(func() error {
-		f.statuses[commit], f.urgency = s, forge.PriorityOf(ctx)
-		return nil
+		if f.refuseStatus == nil {
+			f.statuses[commit], f.urgency = s, forge.PriorityOf(ctx)
+		}
+		return f.refuseStatus
 	}, "status")
 }
 

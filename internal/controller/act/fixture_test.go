@@ -194,7 +194,13 @@ func (w *fixture) must(err error) {
 	}
 }
 
-func (w *fixture) ctx() context.Context { return w.t.Context() }
+// ctx is the test's context; while each call counts it may be over from some moment on.
+func (w *fixture) ctx() context.Context {
+	if w.faults.Deep {
+		return w.faults.Context(w.t.Context())
+	}
+	return w.t.Context()
+}
 
 // commit commits files to main, as somebody else.
 func (w *fixture) commit(message string, files map[string]string) string {
