@@ -257,6 +257,7 @@ func TestDifference(t *testing.T) {
 // TestLandedPastGates keeps what was merged past its gates for as long as it is there.
 func TestLandedPastGates(t *testing.T) {
 	w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web")
+	w.useSQLite()
 	put := func(pulls ...int) {
 		t.Helper()
 		for _, n := range pulls {

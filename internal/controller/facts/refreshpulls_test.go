@@ -155,6 +155,7 @@ func latest(a, b time.Time) time.Time {
 // holds what the store has.
 func TestWritesOfPullsComeToTheirEnd(t *testing.T) {
 	w := newStory(t, threeEnvs, []string{"dev", "qa", "prod"}, "web")
+	w.useSQLite()
 	n, branch, head := openToQA(w)
 	topic := w.commitTo("ada", "topic", w.head("main"), "Topic", map[string]string{"x": "x"})
 	person, err := w.forge.OpenPull(storyRepo, "ada", "topic", "main", "Topic", "")
@@ -220,6 +221,7 @@ func TestWritesOfPullsComeToTheirEnd(t *testing.T) {
 // unless something is known of it by then.
 func TestRecordCreated(t *testing.T) {
 	w := newStory(t, threeEnvs, []string{"dev", "qa", "prod"}, "web")
+	w.useSQLite()
 	ev, d := func() (*Evaluation, *promotion.Decision) {
 		w.evaluate("web", false)
 		w.release("ada", "dev", "1.1.0", "web")

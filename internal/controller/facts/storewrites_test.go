@@ -19,6 +19,7 @@ import (
 // then holds which keys the store has.
 func TestStoreWritesComeToTheirEnd(t *testing.T) {
 	w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web")
+	w.useSQLite()
 	const repo = "hub:acme/fleet"
 	event := []byte("event 2")
 	later := w.now.Add(time.Minute)

@@ -48,6 +48,7 @@ type story struct {
 	forge      *memory.Forge
 	repo       *Repository
 	store      *store.Store
+	sqlite     bool // the store is one of SQLite, of which each statement may fail
 	options    Options
 	o          *Gatherer
 	components []string
@@ -147,9 +148,23 @@ func overlayText(component, tag string) string {
 func (w *story) restart() {
 	w.t.Helper()
 	now := func() time.Time { return w.now }
-	w.store = store.OpenMemory(store.Options{Now: now, Intercept: w.faults.Intercept})
+	o := store.Options{Now: now, Intercept: w.faults.Intercept, InterceptStatement: w.faults.InterceptStatement}
+	if w.sqlite {
+		var err error
+		w.store, err = store.Open(w.ctx(), "sqlite://"+filepath.Join(w.t.TempDir(), "liftlock.db"), o)
+		w.must(err)
+	} else {
+		w.store = store.OpenMemory(o)
+	}
 	w.t.Cleanup(func() { _ = w.store.Close() })
 	w.startProcess()
+}
+
+// useSQLite begins the life of another process over a store of SQLite.
+func (w *story) useSQLite() {
+	w.t.Helper()
+	w.sqlite = true
+	w.restart()
 }
 
 // startProcess begins the life of another process over the same store.

@@ -19,6 +19,7 @@ import (
 // refused, taken back, with their commits and without them.
 func TestClosedPulls(t *testing.T) {
 	w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web")
+	w.useSQLite()
 	w.promote("1.1.0")
 	w.soak("web")
 	openNext := func(tag string) int {

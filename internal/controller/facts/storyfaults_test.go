@@ -273,6 +273,7 @@ func (w *story) failReads(step string, ev *Evaluation, d *promotion.Decision) {
 		read("what is written", w.inTx(func(ctx context.Context, tx *store.Tx) error {
 			for _, write := range []func() error{
 				func() error { return g.RecordQueued(ctx, tx, c, &d.Components[i]) },
+				func() error { return g.RecordSeenQueued(ctx, tx, c) },
 				func() error { return g.SettlePulls(ctx, tx, c) },
 				func() error { return ForgetUngated(ctx, tx, c) },
 				func() error {

@@ -23,6 +23,7 @@ func TestOnePromotion(t *testing.T) {
         - checks: {require: ["ci/*"]}
     - {name: prod, after: [qa]}
 `, []string{"dev", "qa", "prod"}, "web", "api")
+	w.useSQLite()
 	w.forge.SetTeam(forge.Team{Organisation: "acme", Name: "ops"}, "linus")
 	w.lookAtUnit("what was there before")
 

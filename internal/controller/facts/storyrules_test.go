@@ -26,6 +26,7 @@ func (w *story) inTx(do func(ctx context.Context, tx *store.Tx) error) func(ctx 
 // and what becomes of that.
 func TestUpdateTurn(t *testing.T) {
 	w := newStory(t, threeEnvs, []string{"dev", "qa", "prod"}, "web", "api")
+	w.useSQLite()
 	w.must(w.forge.Protect(storyRepo, "main", memory.Protection{Strict: true, Approvals: 1, DismissStale: true, Contexts: []string{"ci/lint"}}))
 	n, branch, head := openToQA(w)
 	w.soak("api")

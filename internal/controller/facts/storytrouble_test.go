@@ -224,6 +224,7 @@ func TestSharedFiles(t *testing.T) {
 // TestQueue has more components ready than there are places.
 func TestQueue(t *testing.T) {
 	w := newStory(t, "  limits: {openPerEnvironment: 1}\n"+twoEnvs, []string{"dev", "qa"}, "api", "job", "web")
+	w.useSQLite()
 	for _, c := range w.components {
 		w.evaluate(c, false)
 	}
