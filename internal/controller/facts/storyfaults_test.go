@@ -208,10 +208,16 @@ func (w *story) failReads(step string, ev *Evaluation, d *promotion.Decision) {
 	if testing.Short() { // what one run comes to is nothing that goroutines share
 		return
 	}
-	g := w.newProcess()
+	warm := w.repo.Mirror
+	defer func() { w.repo.Mirror = warm }()
+	var g *Gatherer
+	fresh := func() { // nothing is remembered, of what is read now or of what another read
+		w.repo.Mirror = w.cloneRepository().Mirror
+		g = w.newProcess()
+	}
 	read := func(what string, do func(ctx context.Context) error) {
 		w.t.Helper()
-		w.failUntilDone(step+": "+what, nil, do)
+		w.failUntilDone(step+": "+what, fresh, do)
 	}
 	last := w.seen
 	w.seen = ev.Snapshot
@@ -248,12 +254,12 @@ func (w *story) failReads(step string, ev *Evaluation, d *promotion.Decision) {
 				read("past", func(ctx context.Context) error { _, err := g.FindPast(ctx, c, at, 5); return err })
 			}
 			for k := range at.PastPulls {
-				w.failDifference(step, g, c, at, at.PastPulls[k].Number)
+				w.failDifference(step, fresh, func() *Gatherer { return g }, c, at, at.PastPulls[k].Number)
 			}
 			if at.Open == nil {
 				continue
 			}
-			w.failDifference(step, g, c, at, at.Open.Number)
+			w.failDifference(step, fresh, func() *Gatherer { return g }, c, at, at.Open.Number)
 			read("commits", func(ctx context.Context) error {
 				_, err := g.ReleaseCommits(ctx, c, env.Name, at.Open.Release)
 				return err
@@ -291,11 +297,11 @@ func (w *story) failReads(step string, ev *Evaluation, d *promotion.Decision) {
 
 // failDifference has the comparison of what a pull request does fail, call by call, where there
 // is one to be seen.
-func (w *story) failDifference(step string, g *Gatherer, c *ComponentEvaluation, env *promotion.Env, number int) {
+func (w *story) failDifference(step string, fresh func(), g func() *Gatherer, c *ComponentEvaluation, env *promotion.Env, number int) {
 	w.t.Helper()
 	var none *NoDifferenceError
-	w.failUntilDone(step+": difference", nil, func(ctx context.Context) error {
-		_, err := g.Difference(ctx, w.repo, c.Facts.Unit, env.Name, number)
+	w.failUntilDone(step+": difference", fresh, func(ctx context.Context) error {
+		_, err := g().Difference(ctx, w.repo, c.Facts.Unit, env.Name, number)
 		if errors.As(err, &none) && w.faults.Hit == "" {
 			return nil
 		}
