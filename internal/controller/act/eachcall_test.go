@@ -7,6 +7,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/appset/history"
 	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/faulttest"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 )
@@ -146,9 +147,13 @@ func TestSetHoldFails(t *testing.T) {
 	// Another process's hold came in between, and it can't be fetched.
 	w.setHold(Hold{Scope: "component", By: "ada", Reason: "one", Set: true})
 	w.setRemoteHead(history.StateBranch, w.remoteHead("main"))
-	w.beforePush = w.breakRemote
-	if _, err := w.actor.SetHold(w.ctx(), w.repo, w.unit("web"), Hold{Scope: "component", By: "linus", Reason: "two", Set: true}); err == nil {
-		t.Error("it is taken for set")
+	w.faults.Deep, w.faults.Hook = true, func(call string) {
+		if call == "git: fetch" {
+			w.faults.At = len(w.faults.Calls) // this very one fails
+		}
+	}
+	if _, err := w.actor.SetHold(w.ctx(), w.repo, w.unit("web"), Hold{Scope: "component", By: "linus", Reason: "two", Set: true}); !errors.Is(err, faulttest.ErrInjected) {
+		t.Errorf("it is taken for set: %v", err)
 	}
 }
 

@@ -1,13 +1,19 @@
 package act
 
 import (
+	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/prtext"
+	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
+	"github.com/liftlock/liftlock/internal/store"
 )
 
 // TestDegradedCause names the first target that is degraded, and says how many more there are.
@@ -115,4 +121,181 @@ func TestEndpointsAreReset(t *testing.T) {
 		w.must(err)
 		w.compare(key, ok, want)
 	}
+}
+
+// TestShortCommit shortens only what is the whole name of a commit.
+func TestShortCommit(t *testing.T) {
+	t.Parallel()
+	whole := strings.Repeat("0a", 20)
+	for revision, want := range map[string]string{whole: whole[:12], whole[1:]: whole[1:], "v1.0.0": "v1.0.0", "abc": "abc", "": "", whole[1:] + "g": whole[1:] + "g", "release-" + whole: "release-" + whole} {
+		if got := shortCommit(revision); got != want {
+			t.Errorf("%q becomes %q", revision, got)
+		}
+	}
+}
+
+// TestCommandsAreShownAsTheyAreTaken says in texts how commands are given in the pipeline.
+func TestCommandsAreShownAsTheyAreTaken(t *testing.T) {
+	t.Parallel()
+	for spec, bare := range map[string]bool{"": false, "  commands: bare\n": true} {
+		w := newFixture(t, spec, "web")
+		n := w.open("2.0.0")
+		ev, d := w.evaluate()
+		s := subjectOf(ev, d, ev.OpenPulls[n])
+		w.compare("bare", w.actor.newTextInput(&s, false).BareCommands, bare)
+	}
+}
+
+// TestLastWordsAreRead has the comments of a pull request read once more a while after it was closed.
+func TestLastWordsAreRead(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t, "", "web")
+	n := w.open("2.0.0")
+	ev, d := w.evaluate()
+	key := wake.ForPull(w.repo.ID, n).String()
+	due := func() bool {
+		t.Helper()
+		claims, err := w.store.Claim(w.ctx(), "test", 100)
+		w.must(err)
+		return slices.ContainsFunc(claims, func(c store.Claim) bool { return c.Key == key })
+	}
+	due() // whatever came before
+	w.must(w.do(ev, d, promotion.Close{Environment: "qa", Pull: n, Why: "nobody needs it", Members: ev.OpenPulls[n].Members}))
+	w.now = w.now.Add(lastWordsDelay - time.Second)
+	w.compare("it is due before", due(), false)
+	w.now = w.now.Add(time.Second)
+	w.compare("it is due", due(), true)
+}
+
+// TestPushThatTheForgeHasNotSeen reads a pull request again that shows another head than was pushed.
+func TestPushThatTheForgeHasNotSeen(t *testing.T) {
+	t.Parallel()
+	for unseen, reads := range map[string]bool{"": false, strings.Repeat("0", 40): true} {
+		w := newFixture(t, "", "web")
+		ev, d, open := w.ready("2.0.0")
+		w.forge.unseen, w.faults.Calls = unseen, nil
+		w.must(w.do(ev, d, open))
+		w.compare("it is read again", slices.Contains(w.faults.Calls, "forge: read #1"), reads)
+		w.compare("the head that is known", w.cachedPull(1).Head, w.remoteHead(w.forge.pulls[1].Branch))
+	}
+}
+
+// TestOpenedWithoutItsLabels looks for a pull request again that is there, though the forge's limits
+// left no call for its labels.
+func TestOpenedWithoutItsLabels(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t, "", "web")
+	ev, d, open := w.ready("2.0.0")
+	w.forge.add(forge.NewPullRequest{Branch: promotion.Branch("shop", "qa", "web"), Base: "main"}, bot, w.remoteHead("main"))
+	w.forge.refuseLabels = &forge.Error{Op: "label", Kind: forge.ErrRateLimited}
+	if err := w.do(ev, d, open); !errors.Is(err, forge.ErrRateLimited) {
+		t.Fatalf("without its labels it ends with %v", err)
+	}
+	s, err := actionSubject(ev, d, open)
+	w.must(err)
+	w.compare("it may be open", w.kept(s.openingKey()), true)
+	w.forge.refuseLabels = nil
+	w.must(w.do(ev, d, open))
+	w.compare("it may be open", w.kept(s.openingKey()), false)
+}
+
+// TestForgetOpeningFails has the calls fail by which it is noted that nothing was opened.
+func TestForgetOpeningFails(t *testing.T) {
+	t.Parallel()
+	w := newSQLiteFixture(t, "", "web")
+	ev, d, open := w.ready("2.0.0")
+	s, err := actionSubject(ev, d, open)
+	w.must(err)
+	w.failEach(func() (func() error, func()) {
+		w.must(w.store.PutState(w.ctx(), s.openingKey(), []byte("h by me")))
+		return func() error { return w.actor.forgetOpening(w.ctx(), &s, "h by me") }, func() {
+			w.compare("it is kept", w.kept(s.openingKey()), false)
+		}
+	})
+}
+
+// TestLandedIsShownWhileAnyIsWatched keeps the comment of what was merged up to date while any of what
+// it brought is looked after, that of a revert at once.
+func TestLandedIsShownWhileAnyIsWatched(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		states [2]string
+		shown  bool
+	}{
+		"none is":         {[2]string{promotion.Idle, promotion.Idle}, false},
+		"the first is":    {[2]string{promotion.Verified, promotion.Idle}, true},
+		"the second is":   {[2]string{promotion.Idle, promotion.Verified}, true},
+		"both are":        {[2]string{promotion.Verified, promotion.Verified}, true},
+		"both are so now": {[2]string{promotion.Verifying, promotion.Verifying}, false}, // a while later
+	} {
+		w := newFixture(t, kindsOfBatch["several"].spec, "api", "web")
+		n := w.land("2.0.0")
+		ev, d := w.evaluate()
+		for i := range ev.Components {
+			st := d.Components[i].Env("qa")
+			st.State, st.LandedPull, st.Since = c.states[i], n, w.now
+		}
+		next, err := w.actor.Present(w.ctx(), ev, d)
+		w.must(err)
+		w.compare(name+": it is shown", len(w.forge.comments[n]) == 1, c.shown)
+		w.compare(name+": it looks again", next.IsZero(), c.states[0] != promotion.Verifying)
+	}
+	w := newFixture(t, "", "web")
+	n := w.land("2.0.0")
+	ev, d, revert := w.requestRevert()
+	w.must(w.do(ev, d, revert))
+	ev, d = w.evaluate()
+	w.must(w.do(ev, d, w.merge(ev, n+1)))
+	ev, d = w.evaluate()
+	w.must(presentError(w.actor.Present(w.ctx(), ev, d)))
+	w.compare("of a revert", []int{len(w.forge.comments[n]), len(w.forge.comments[n+1])}, []int{1, 1})
+}
+
+// TestOverBranchesAreDeleted says so where a branch that is over can't be deleted, and nothing where
+// somebody has pushed to it.
+func TestOverBranchesAreDeleted(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t, "", "web")
+	branch, head := w.leave()
+	pr := &forge.PullRequest{Branch: branch, Head: head}
+	warned := func() int { return w.logs.FilterMessageSnippet("could not be deleted").Len() }
+	before := warned()
+	tip := w.commit("Say more", map[string]string{"README.md": "more"})
+	w.setRemoteHead(branch, tip)
+	w.actor.deleteOver(w.ctx(), w.repo, pr)
+	w.compare("somebody pushed", []any{w.remoteHead(branch), warned() - before}, []any{tip, 0})
+	w.setRemoteHead(branch, head)
+	w.fetch()
+	end := w.refuseDeletions()
+	w.actor.deleteOver(w.ctx(), w.repo, pr)
+	w.compare("it is refused", []any{w.remoteHead(branch), warned() - before}, []any{head, 1})
+	end()
+	w.actor.deleteOver(w.ctx(), w.repo, pr)
+	w.compare("it is deleted", []any{w.remoteHead(branch), warned() - before}, []any{"", 1})
+}
+
+// TestOthersInItsEnvironmentStay names among those that stay as they are also another component's
+// target in the same environment, which reads its files.
+func TestOthersInItsEnvironmentStay(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t, "", "web")
+	w.commit("Deploy it", map[string]string{
+		"apps/web/qa/deployment.yaml":      "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  template:\n    spec:\n      containers: [{name: web, image: registry.example/web}]\n",
+		"apps/web/qa/kustomization.yaml":   kustomization("web", "1.0.0") + "resources: [deployment.yaml]\n",
+		"apps/probe/qa/kustomization.yaml": kustomization("web", "fixed") + "resources: [../../web/qa]\n",
+	})
+	n := w.open("2.0.0")
+	ev, d := w.evaluate()
+	p := ev.OpenPulls[n]
+	s := subjectOf(ev, d, p)
+	in := prtext.Input{Environment: "qa"}
+	w.actor.describeEdits(w.ctx(), &s, &in, openCommits(&s), p.Edits)
+	names := func(all []prtext.Target) (out []string) {
+		for _, t := range all {
+			out = append(out, t.Name)
+		}
+		return out
+	}
+	w.compare("reached", names(in.Reached), []string{"web-qa"})
+	w.compare("they stay", names(in.UnchangedTargets), []string{"probe-qa"})
 }

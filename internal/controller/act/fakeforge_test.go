@@ -32,13 +32,15 @@ type fakeForge struct {
 
 	refuseUpdates error // what that is answered with
 	rules         forge.BranchRules
-	refuseRules   error // what a read of the rules is answered with
-	refuseTexts   error // what a new comment or an edit of one is answered with
-	refuseStatus  error // what a commit status is answered with
-	refuseOpening error // what a new pull request is answered with
-	opensLater    error // what is said before one, that it can't be opened yet
-	queues        bool  // it merges by a queue, which never moves
-	undeleted     bool  // branches can't be deleted
+	refuseRules   error  // what a read of the rules is answered with
+	refuseLabels  error  // what new labels are answered with
+	unseen        string // the head that a new pull request shows at first; empty: its branch's
+	refuseTexts   error  // what a new comment or an edit of one is answered with
+	refuseStatus  error  // what a commit status is answered with
+	refuseOpening error  // what a new pull request is answered with
+	opensLater    error  // what is said before one, that it can't be opened yet
+	queues        bool   // it merges by a queue, which never moves
+	undeleted     bool   // branches can't be deleted
 
 	textsAgain time.Time      // until when its limits leave no call of comments' priority; zero: they leave them
 	urgency    forge.Priority // of the newest status
@@ -162,6 +164,7 @@ func (f *fakeForge) CreatePullRequest(_ context.Context, _ forge.Repo, n forge.N
 		}
 		created = true
 		c := clonePull(f.add(n, f.author, head))
+		c.Head = cmp.Or(f.unseen, c.Head)
 		out = &c
 		return nil
 	}, "create %s", n.Branch)
@@ -318,6 +321,9 @@ func (f *fakeForge) RequestReviewers(_ context.Context, _ forge.Repo, number int
 
 func (f *fakeForge) AddLabels(_ context.Context, _ forge.Repo, number int, labels ...string) error {
 	return f.pass(func() error {
+		if f.refuseLabels != nil {
+			return f.refuseLabels
+		}
 		return f.change(number, func(pr *forge.PullRequest) {
 			pr.Labels = slices.Compact(slices.Sorted(slices.Values(append(pr.Labels, labels...))))
 		})

@@ -13,6 +13,7 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/prtext"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/internal/store"
 )
 
@@ -385,7 +386,11 @@ func TestStoreFails(t *testing.T) {
 	for _, a := range []promotion.Action{
 		promotion.Record{Environment: "qa", Release: env.Release.Value.ID, Commit: env.Landed.Value.Commit, Verified: true},
 		promotion.RestartVerification{Environment: "qa"},
+		promotion.RestartVerification{Environment: "qa", Resync: []string{env.Targets[0].Name}},
 	} {
+		if x, restarts := a.(promotion.RestartVerification); restarts && len(x.Resync) > 0 { // whose failed sync is remembered
+			env.Targets[0].Verdict.Unsynced = &verification.Unsynced{LastSync: w.now}
+		}
 		before := len(w.events("verified")) + len(w.events("retry"))
 		w.failEach(func() (func() error, func()) {
 			return func() error { return w.do(ev, d, a) }, func() {}
