@@ -239,7 +239,10 @@ func (w *story) failReads(step string, ev *Evaluation, d *promotion.Decision) {
 	read("leftovers", func(ctx context.Context) error { _, err := g.Leftovers(ctx, ev); return err })
 	read("what is next", func(ctx context.Context) error { _, err := g.NextQueued(ctx, ev.Snapshot); return err })
 	read("what is open", func(ctx context.Context) error { _, err := g.OpenPulls(ctx, w.repo); return err })
-	for number := range ev.OpenPulls {
+	read("seen heads", func(ctx context.Context) error { _, err := g.SeenHeads(ctx, w.repo); return err })
+	read("holds", func(ctx context.Context) error { _, _, err := g.FindHolds(ctx, w.repo); return err })
+	for number, p := range ev.OpenPulls {
+		w.failEffects(read, func() *Gatherer { return g }, ev, p)
 		read("members", func(ctx context.Context) error { _, _, err := g.PullMembers(ctx, ev, number); return err })
 	}
 	for i := range ev.Environments() {
@@ -292,6 +295,34 @@ func (w *story) failReads(step string, ev *Evaluation, d *promotion.Decision) {
 			}
 			return nil
 		}))
+	}
+}
+
+// failEffects has what is worked out about an open pull request's edits fail, call by call.
+func (w *story) failEffects(read func(what string, do func(ctx context.Context) error), g func() *Gatherer, ev *Evaluation, p *OpenPull) {
+	w.t.Helper()
+	env := ev.Environment(p.Environment)
+	if env == nil || env.Tip == "" || len(p.Edits) == 0 || p.HeadState == promotion.HeadModified {
+		return
+	}
+	moved := componentNames(p.Members)
+	read("reach", func(ctx context.Context) error {
+		_, _, err := g().Reach(ctx, ev, env.Name, editedFiles(p.Edits))
+		return err
+	})
+	read("isolation", func(ctx context.Context) error {
+		_, err := g().WhyNotIsolated(ctx, ev, moved, env.Name, env.Tip, p.Edits)
+		return err
+	})
+	read("effects", func(ctx context.Context) error {
+		_, err := g().Effects(ctx, ev, moved, env.Name, p.Base, p.Edits)
+		return err
+	})
+	if p.Revert && p.Reverts != nil {
+		read("the revert composed anew", func(ctx context.Context) error {
+			_, err := g().ComposeRevertOnto(ctx, ev, p, env.Tip)
+			return err
+		})
 	}
 }
 
