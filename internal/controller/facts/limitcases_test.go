@@ -757,16 +757,20 @@ func TestLandedHasNothingBefore(t *testing.T) {
 func TestRequestersOfItsHead(t *testing.T) {
 	w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web")
 	main := w.head("main")
-	asked := func(who string) string { return "Promote\n\n" + promotion.TrailerRequesters + ": " + who + "\n" }
-	first := w.commitTo("ada", "topic", main, asked("ada"), map[string]string{"x": "x"})
-	second := w.commitTo("ada", "topic", first, asked("linus"), map[string]string{"x": "y"})
+	requested := func(who string) string { return "Promote\n\n" + promotion.TrailerRequesters + ": " + who + "\n" }
+	first := w.commitTo("ada", "topic", main, requested("ada"), map[string]string{"x": "x"})
+	second := w.commitTo("ada", "topic", first, requested("linus"), map[string]string{"x": "y"})
 	merge := w.mergeCommit(second, second, main)
 	w.must(w.forge.Push(storyRepo, "ada", "topic", merge, true))
 	w.fetch()
 	ev, _ := w.evaluate("web", false)
 	c := ev.Components[0]
 	for head, want := range map[string][]string{first: {"ada"}, second: {"linus"}, merge: {"linus", "ada"}} {
-		got, err := recordedRequesters(w.ctx(), c, &promotion.Env{Tip: main}, head)
+		accounts, err := recordedRequesters(w.ctx(), c, &promotion.Env{Tip: main}, head)
+		var got []string
+		for _, a := range accounts {
+			got = append(got, a.Login)
+		}
 		if slices.Sort(got); err != nil || !slices.Equal(got, slices.Sorted(slices.Values(want))) {
 			t.Errorf("of %s: %q, %v", w.names[head], got, err)
 		}
