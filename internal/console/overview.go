@@ -130,7 +130,7 @@ func listHeld(s *snapshot) []api.HeldRelease {
 			if h.Scope == "component" {
 				k.Component = c.Component
 			}
-			if key := fmt.Sprintf("%s|%s|%s|%s|%s|%s", c.Repository, c.Pipeline, k.Component, h.Scope, h.Environment, h.By); !seen[key] {
+			if key := fmt.Sprintf("%s|%s|%s|%s|%s|%s|%t", c.Repository, c.Pipeline, k.Component, h.Scope, h.Environment, h.By, h.Reverts); !seen[key] {
 				seen[key] = true
 				out = append(out, k)
 			}

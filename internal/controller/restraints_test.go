@@ -13,6 +13,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/command"
@@ -386,6 +387,40 @@ func TestAnUnholdIsDoneAgain(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestAHoldOfRevertsEnds holds that a hold with an end that stops reverts too does so until its end,
+// also where who set it holds promotions without an end.
+func TestAHoldOfRevertsEnds(t *testing.T) {
+	w := newFixture(t, "", strings.Replace(autoQA, "merge: auto", "merge: auto, onDegraded: revert-and-merge", 1), "web")
+	p := w.openOne("web", "2.0.0", "web")
+	w.settle("web", "it is merged", func() bool { return w.pulls()[0].Merged })
+	for _, c := range []command.Command{{Verb: command.Hold, Scope: command.ScopeComponent}, {Verb: command.Hold, Scope: command.ScopeComponent, For: time.Hour, Reverts: true}} {
+		_, err := w.command("ada", p.Number, "web", c)
+		w.must(err)
+		w.runRepository()
+	}
+	w.mu.Lock()
+	w.health["web-qa"] = "Degraded"
+	w.mu.Unlock()
+	isReverted := func() bool {
+		return slices.ContainsFunc(w.pulls(), func(p emulator.PullRequest) bool {
+			return strings.HasPrefix(p.Branch, promotion.RevertPrefix) && p.Merged
+		})
+	}
+	w.settle("web", "the revert is open", func() bool { return len(w.pulls()) > 1 })
+	for range 4 {
+		w.must(w.run(wake.ForUnit(w.unit("web"))))
+	}
+	if isReverted() {
+		t.Fatal("reverts are on hold, and one was merged")
+	}
+	w.clock.Step(time.Hour)
+	w.settle("web", "the revert is merged", isReverted)
+	active, err := w.opts.Actor.ListHolds(t.Context(), w.repo.Repository, w.unit("web"), command.ScopeComponent, "")
+	if w.must(err); len(active) != 1 || active[0].Reverts || !active[0].Until.IsZero() {
+		t.Errorf("the hold of promotions isn't what it was: %+v", active)
 	}
 }
 

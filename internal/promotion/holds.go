@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// maxHolders bounds how many hold the same.
+// maxHolders bounds how many holds there are on the same.
 const maxHolders = 50
 
 // Holding is a hold with what tells its holder.
@@ -48,14 +48,14 @@ func ListActive(all []Holding, now time.Time) []Holding {
 	return slices.DeleteFunc(slices.Clone(all), func(h Holding) bool { return h.IsOver(now) })
 }
 
-// AddHold adds a hold to those of the same that stand. Each holder has one: who holds again
+// AddHold adds a hold to those of the same that stand. Each holder has one, and another one of
+// reverts too, so that reverts are held no longer than that was said of them: who holds again
 // makes it no weaker, so that the later end counts, and holds from then on, so that an unhold
 // that was given in between, and is only carried out later, doesn't lift it. What others hold
 // stays theirs.
 func AddHold(active []Holding, h Holding) []Holding {
 	out := slices.Clone(active)
-	if i := slices.IndexFunc(out, func(s Holding) bool { return s.IsOf(h.By, h.ByID, h.Via, h.Subject) }); i >= 0 {
-		out[i].Reverts = out[i].Reverts || h.Reverts
+	if i := slices.IndexFunc(out, func(s Holding) bool { return s.Reverts == h.Reverts && s.IsOf(h.By, h.ByID, h.Via, h.Subject) }); i >= 0 {
 		if h.ByID != 0 { // the login may be another one by now, or the number wasn't known
 			out[i].By, out[i].ByID = h.By, h.ByID
 		}

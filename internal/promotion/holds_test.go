@@ -31,9 +31,11 @@ func TestEverybodyHasAHold(t *testing.T) {
 		"one's own, with an end":  {[]Holding{hold("ada", time.Time{})}, ada, []Holding{hold("ada", time.Time{})}},
 		"one's own, set again":    {[]Holding{ada}, again, []Holding{again}},
 		"by a clock far behind":   {[]Holding{ada}, behind, []Holding{ada}},
-		"one's own, reverts too":  {[]Holding{ada}, stops(hold("ada", at(1))), []Holding{stops(ada)}},
+		"one's own, reverts too":  {[]Holding{ada}, stops(hold("ada", at(1))), []Holding{ada, stops(hold("ada", at(1)))}},
+		"reverts for a while":     {[]Holding{hold("ada", time.Time{})}, stops(ada), []Holding{hold("ada", time.Time{}), stops(ada)}},
+		"reverts for longer":      {[]Holding{ada, stops(hold("ada", at(1)))}, stops(hold("ada", at(3))), []Holding{ada, stops(hold("ada", at(3)))}},
 		"beside one of nobody's":  {[]Holding{{Hold: Hold{Reverts: true}}}, Holding{}, []Holding{{Hold: Hold{Reverts: true}}, {}}},
-		"reverts aren't let free": {[]Holding{stops(ada)}, ada, []Holding{stops(ada)}},
+		"reverts aren't let free": {[]Holding{stops(ada)}, ada, []Holding{stops(ada), ada}},
 	} {
 		before := slices.Clone(c.active)
 		if got := AddHold(c.active, c.add); !slices.Equal(got, c.want) || !slices.Equal(c.active, before) {
@@ -133,6 +135,7 @@ func TestLiftHolds(t *testing.T) {
 		"all":                         {Lift{}, all, nil},
 		"one's own":                   {Lift{OwnOnly: true, By: "ADA"}, all, []Holding{grace}},
 		"none of one's own":           {Lift{OwnOnly: true, By: "ken"}, all, all},
+		"both of one's own":           {Lift{OwnOnly: true, By: "ada"}, []Holding{ada, grace, {Hold: Hold{By: "ada", At: noon, Reverts: true}}}, []Holding{grace}},
 		"a token's of that name":      {Lift{OwnOnly: true, By: "ada", Via: "api"}, all, all},
 		"nobody's, by nobody":         {Lift{OwnOnly: true}, []Holding{nobody}, []Holding{nobody}},
 		"before the second":           {Lift{Given: noon.Add(30 * time.Minute)}, all, []Holding{grace}},

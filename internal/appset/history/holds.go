@@ -31,10 +31,10 @@ type HoldFile struct {
 	Subject string `yaml:"subject,omitempty"` // via console: which user By is, as of a promotion.Holding
 	Until   string `yaml:"until,omitempty"`   // RFC 3339; empty: until somebody lifts it
 
-	Also []OtherHold `yaml:"also,omitempty"` // what others hold of the same
+	Also []OtherHold `yaml:"also,omitempty"` // what others hold of the same, or who holds reverts too for another time
 }
 
-// OtherHold is a hold by somebody else in the same file.
+// OtherHold is another hold in the same file.
 type OtherHold struct {
 	By      string `yaml:"by"`
 	ByID    int64  `yaml:"byID,omitempty"`
