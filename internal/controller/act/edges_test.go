@@ -134,8 +134,8 @@ func TestShortCommit(t *testing.T) {
 	}
 }
 
-// TestCommandsAreShownAsTheyAreTaken says in texts how commands are given in the pipeline.
-func TestCommandsAreShownAsTheyAreTaken(t *testing.T) {
+// TestCommandsAreShownAsTheyAreGiven says in texts how commands are given in the pipeline.
+func TestCommandsAreShownAsTheyAreGiven(t *testing.T) {
 	t.Parallel()
 	for spec, bare := range map[string]bool{"": false, "  commands: bare\n": true} {
 		w := newFixture(t, spec, "web")

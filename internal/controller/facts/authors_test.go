@@ -173,9 +173,9 @@ func TestReadMakers(t *testing.T) {
 	}
 }
 
-// TestTooManyCoAuthorsCantBeTold holds that nobody hides behind the most co-authors that
+// TestTooManyCoAuthors holds that nobody hides behind the most co-authors that
 // are read of what landed.
-func TestTooManyCoAuthorsCantBeTold(t *testing.T) {
+func TestTooManyCoAuthors(t *testing.T) {
 	for more, want := range map[string]string{"": "", "Co-authored-by: Grace <grace@example.com>\n": " names too many co-authors"} {
 		r := newTestRepo(t, "fleet", map[string]string{"a": "1\n"})
 		message := "Squashed\n\n" + strings.Repeat("Co-authored-by: Ann <ann@example.com>\n", 50) + more
