@@ -70,11 +70,12 @@ func TestIsUnexplained(t *testing.T) {
 		pulls []*pullRecord
 		want  bool
 	}{
-		"one is open":                  {[]*pullRecord{pull(forge.Merged, "b"), pull(forge.Open, "")}, true},
-		"none is":                      {[]*pullRecord{pull(forge.Merged, "b"), pull(forge.Closed, "")}, false},
-		"it was merged as that":        {[]*pullRecord{pull(forge.Open, ""), pull(forge.Merged, "c")}, false},
-		"an open one names the commit": {[]*pullRecord{pull(forge.Open, "c")}, true},
-		"there are none":               {nil, false},
+		"one is open":                   {[]*pullRecord{pull(forge.Merged, "b"), pull(forge.Open, "")}, true},
+		"one is open, and others after": {[]*pullRecord{pull(forge.Open, ""), pull(forge.Closed, "")}, true},
+		"none is":                       {[]*pullRecord{pull(forge.Merged, "b"), pull(forge.Closed, "")}, false},
+		"it was merged as that":         {[]*pullRecord{pull(forge.Open, ""), pull(forge.Merged, "c")}, false},
+		"an open one names the commit":  {[]*pullRecord{pull(forge.Open, "c")}, true},
+		"there are none":                {nil, false},
 	} {
 		o := &Gatherer{explained: newCache[string, string](nil, "explained", 10)}
 		memo := originMemo{}
