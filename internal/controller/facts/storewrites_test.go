@@ -65,6 +65,7 @@ func TestStoreWritesComeToTheirEnd(t *testing.T) {
 		{"what was shown", func(ctx context.Context, tx *store.Tx) error { return tx.PutState(ctx, ShownKey(repo, 7), event) },
 			[]string{commentsKey(repo, 7), MergesByQueueKey(repo), ShownKey(repo, 7)}},
 		{"a person's", func(ctx context.Context, tx *store.Tx) error { return ForgetUserPull(ctx, tx, repo, 7) }, []string{MergesByQueueKey(repo)}},
+		{"out of the queue", func(ctx context.Context, tx *store.Tx) error { return PutLeftQueue(ctx, tx, repo, 7, "h") }, []string{JoinedQueueKey(repo, 7), MergesByQueueKey(repo)}},
 	} {
 		w.failUntilDone(step.name, nil, w.inTx(step.write))
 		all, err := w.store.StateByPrefix(w.ctx(), "")
