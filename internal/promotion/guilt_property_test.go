@@ -249,7 +249,7 @@ func (w *guiltModel) recordTruth() {
 	w.unhealthySince = keepSince(w.unhealthySince, sure && w.everDone && w.rel == verification.Holds && unhealthy, w.now)
 	w.surelySince = keepSince(w.surelySince, sure && w.fresh && w.rel == verification.Holds && unhealthy && !(running && w.health == "Missing"), w.now)
 	if sure && w.health == "Healthy" {
-		w.wasUnhealthy = false
+		w.wasUnhealthy = w.wasUnhealthy && w.rel == verification.Unresolved // that says nothing of the release
 		w.illBefore = w.illBefore && !w.everDone
 	}
 	w.wasUnhealthy = w.wasUnhealthy || !w.unhealthySince.IsZero() && w.now.Sub(w.unhealthySince) >= guiltDebounce
