@@ -191,7 +191,7 @@ type faultyContext struct {
 }
 
 func (c *faultyContext) Err() error {
-	if err := c.Context.Err(); err != nil || !c.faults.Deep || !lookedAtByUs() {
+	if err := c.Context.Err(); err != nil || !lookedAtByUs() || !c.faults.Deep { // the database's own goroutines look while faults change
 		return err
 	}
 	c.mu.Lock()
