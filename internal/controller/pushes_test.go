@@ -112,7 +112,7 @@ func (w *fixture) runDue(within time.Duration) map[wake.Kind]int {
 				if out[k.Kind]++; out[k.Kind] > 10_000 {
 					w.t.Fatalf("it doesn't come to rest: %v runs", out)
 				}
-				w.runClaim(w.t.Context(), c)
+				w.runClaim(w.t.Context(), c, w.clock.Now())
 			}
 		}
 	}

@@ -31,6 +31,7 @@ func (e *Controller) Run(ctx context.Context) error {
 	before := 0
 	for {
 		free := e.opts.Workers - len(slots)
+		asOf := e.opts.Clock.Now()
 		var claims []store.Claim
 		if free > 0 {
 			var err error
@@ -58,7 +59,7 @@ func (e *Controller) Run(ctx context.Context) error {
 			wg.Go(func() {
 				defer leave()
 				defer e.watchRun(ctx, c.Key, leave)()
-				e.runClaim(ctx, c)
+				e.runClaim(ctx, c, asOf)
 			})
 		}
 		if ctx.Err() != nil {
@@ -102,7 +103,7 @@ func (e *Controller) Step(ctx context.Context) (ran bool, err error) {
 		return false, err
 	}
 	e.stepped++
-	e.runLeased(ctx, claims[0], func(context.Context, context.CancelCauseFunc, store.Claim) {})
+	e.runLeased(ctx, claims[0], func(context.Context, context.CancelCauseFunc) {})
 	return true, nil
 }
 
@@ -144,17 +145,19 @@ func (e *Controller) sleepFor(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// runClaim runs one claimed key, renewing its lease, and writes down how it ended.
-func (e *Controller) runClaim(ctx context.Context, c store.Claim) {
-	e.runLeased(ctx, c, e.renewLease)
+// runClaim runs one key, renewing its lease, and writes down how it ended. It was claimed at asOf or
+// later.
+func (e *Controller) runClaim(ctx context.Context, c store.Claim, asOf time.Time) {
+	e.runLeased(ctx, c, func(run context.Context, cancel context.CancelCauseFunc) { e.renewLease(run, cancel, c, asOf) })
 }
 
-// runLeased runs one claimed key while something keeps its lease, if anything.
-func (e *Controller) runLeased(ctx context.Context, c store.Claim, keepLease func(context.Context, context.CancelCauseFunc, store.Claim)) {
+// runLeased runs one claimed key while something keeps its lease, if anything. Once another process
+// has claimed it, nothing of what the run finds out is stored any more.
+func (e *Controller) runLeased(ctx context.Context, c store.Claim, keepLease func(context.Context, context.CancelCauseFunc)) {
 	defer e.claims.end(c)
-	run, cancel := context.WithCancelCause(ctx)
+	run, cancel := context.WithCancelCause(store.WithClaim(ctx, e.opts.Owner, c))
 	defer cancel(nil)
-	go keepLease(run, cancel, c)
+	go keepLease(run, cancel)
 	began := e.opts.Clock.Now()
 	next, err := e.runKeySafely(withUrgency(forge.WithPriority(run, priorityOf(c)), c.Urgency), c.Key)
 	if err != nil && run.Err() != nil && ctx.Err() == nil {
@@ -248,25 +251,35 @@ func (e *Controller) runKeySafely(ctx context.Context, key string) (next time.Ti
 	return e.runKey(ctx, key)
 }
 
-// renewLease keeps the lease while the run goes on; when it is lost, or the run has gone
-// on for too long, the run stops.
-func (e *Controller) renewLease(ctx context.Context, cancel context.CancelCauseFunc, c store.Claim) {
+// renewLease keeps the lease while the run goes on; when it is lost, can't be renewed before it ends, or
+// the run has gone on for too long, the run stops. The lease was that of a claim at renewed or later.
+func (e *Controller) renewLease(ctx context.Context, cancel context.CancelCauseFunc, c store.Claim, renewed time.Time) {
 	began := e.opts.Clock.Now()
-	for e.sleepFor(ctx, e.opts.Lease/renewalsPerLease) {
-		if e.opts.Clock.Now().Sub(began) >= runTimeout {
+	every := e.opts.Lease / renewalsPerLease
+	for wait := every - began.Sub(renewed); e.sleepFor(ctx, wait); {
+		now := e.opts.Clock.Now()
+		if now.Sub(began) >= runTimeout {
 			cancel(fmt.Errorf("it was at it for more than %s, in which something didn't answer", runTimeout))
 			return
 		}
 		// The next renewal would come when this one is over: past the lease, where the database hangs.
-		renewing, stop := context.WithTimeout(ctx, e.opts.Lease/renewalsPerLease)
+		renewing, stop := context.WithTimeout(ctx, every)
 		lost, err := e.opts.Store.Renew(renewing, e.opts.Owner, []string{c.Key})
 		stop()
 		if ctx.Err() != nil {
 			return
 		}
-		if err != nil || len(lost) > 0 {
-			cancel(fmt.Errorf("the lease of %s was lost: %w", c.Key, errors.Join(err, store.ErrLost)))
-			return
+		if err == nil && len(lost) == 0 {
+			renewed, wait = now, every
+			continue
 		}
+		// A database that is away for a moment is no reason to leave half done what has begun. What is
+		// under way at the forge has the rest of the lease to end, before another run looks for it.
+		wait = min(every/4, minRetryDelay)
+		if err != nil && e.opts.Clock.Now().Add(wait).Before(renewed.Add(e.opts.Lease-every)) {
+			continue
+		}
+		cancel(fmt.Errorf("the lease of %s was lost: %w", c.Key, errors.Join(err, store.ErrLost)))
+		return
 	}
 }

@@ -163,7 +163,7 @@ func TestRunClaim(t *testing.T) {
 			}
 			c.again += late
 		}
-		w.runClaim(t.Context(), w.claim())
+		w.runClaim(t.Context(), w.claim(), w.clock.Now())
 		if got := w.due(); got != c.again {
 			t.Errorf("%s: it runs again after %s, not %s", c.name, got, c.again)
 		}
@@ -193,7 +193,7 @@ func TestUrgentWakePassesReserve(t *testing.T) {
 			w.forge.answer = func(context.Context, int) error {
 				return &forge.Error{Op: "comment", Kind: forge.ErrRateLimited, RetryAfter: w.clock.Now().Add(time.Hour), OnlyLower: onlyLower}
 			}
-			w.runClaim(t.Context(), w.claim())
+			w.runClaim(t.Context(), w.claim(), w.clock.Now())
 			w.must(w.opts.Store.WakeAs(t.Context(), store.Urgent, key))
 			if got := w.due(); (got <= maxHoldOff) != onlyLower {
 				t.Errorf("it runs after %s", got)
@@ -230,7 +230,7 @@ func TestFailureIsNotHurried(t *testing.T) {
 	w.forge.answer = func(context.Context, int) error { return errors.New("no") }
 	w.must(w.opts.Store.Wake(t.Context(), key))
 	for fails := range 8 {
-		w.runClaim(t.Context(), w.claim())
+		w.runClaim(t.Context(), w.claim(), w.clock.Now())
 		w.must(w.opts.Store.Wake(t.Context(), key))
 		want := min(time.Second<<fails, maxHoldOff)
 		if got := w.due(); got != want {
@@ -245,7 +245,7 @@ func TestUnknownKeysAreDropped(t *testing.T) {
 	w := newRunnerFixture(t)
 	for _, key := range []string{"strange", wake.ForRepository("hub:acme/other").String()} {
 		w.must(w.opts.Store.Wake(t.Context(), key))
-		w.runClaim(t.Context(), w.claim())
+		w.runClaim(t.Context(), w.claim(), w.clock.Now())
 		if got := w.due(); got != -1 || len(w.FailingRuns()) != 0 {
 			t.Errorf("%s runs again after %s: %v", key, got, w.FailingRuns())
 		}
@@ -270,7 +270,7 @@ func TestRunEndsWithItsLease(t *testing.T) {
 	w.must(w.opts.Store.Wake(t.Context(), key))
 	claim := w.claim()
 	done := make(chan struct{})
-	go func() { w.runClaim(t.Context(), claim); close(done) }()
+	go func() { w.runClaim(t.Context(), claim, w.clock.Now()); close(done) }()
 	<-begun
 	w.stepWhenWaiting(leaseRenewal) // renewed
 	w.stepWhenWaiting(0)
@@ -305,7 +305,7 @@ func TestAStoppedRunGivesItsKeyBack(t *testing.T) {
 	claim := w.claim()
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
-	go func() { w.runClaim(ctx, claim); close(done) }()
+	go func() { w.runClaim(ctx, claim, w.clock.Now()); close(done) }()
 	<-begun
 	stop()
 	<-done
@@ -421,6 +421,53 @@ func TestADatabaseThatHangs(t *testing.T) {
 			}
 			cancel()
 			w.must(<-over)
+		})
+	}
+}
+
+// TestRunOutlastsAShortOutage holds that a run goes on where its lease can't be renewed for a moment,
+// and stops while a third of the lease is left for what is under way.
+func TestRunOutlastsAShortOutage(t *testing.T) {
+	const lease = store.DefaultLease
+	for name, c := range map[string]struct {
+		asOf    time.Duration // how long before the run its key was claimed
+		away    time.Duration // how long renewals fail
+		wantEnd time.Duration // of the run, since it began; 0: it doesn't end
+	}{
+		"a moment":                    {away: 5 * time.Second},
+		"to the end":                  {away: time.Hour, wantEnd: lease - leaseRenewal},
+		"claimed long ago":            {asOf: leaseRenewal, away: time.Hour, wantEnd: lease - 2*leaseRenewal},
+		"claimed long ago, and there": {asOf: leaseRenewal},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newRunnerFixture(t)
+			w.must(w.opts.Store.Wake(t.Context(), wake.ForPull("hub:acme/fleet", 7).String()))
+			claim, start := w.claim(), w.clock.Now()
+			w.intercept = func(call string) error {
+				if since := w.clock.Since(start); call == "renew" && c.away > 0 && since >= leaseRenewal-c.asOf && since < leaseRenewal+c.away {
+					return errors.New("away")
+				}
+				return nil
+			}
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			done := make(chan struct{})
+			go func() { w.renewLease(ctx, cancel, claim, start.Add(-c.asOf)); close(done) }()
+			for ctx.Err() == nil && w.clock.Since(start) < 2*lease {
+				if w.clock.HasWaiters() {
+					w.clock.Step(500 * time.Millisecond)
+				}
+				runtime.Gosched()
+			}
+			ended := time.Duration(0)
+			if ctx.Err() != nil {
+				ended = w.clock.Since(start)
+			}
+			if (ended == 0) != (c.wantEnd == 0) || ended > c.wantEnd {
+				t.Errorf("it ended after %s: %v, want %s at the latest", ended, context.Cause(ctx), c.wantEnd)
+			}
+			cancel(nil)
+			<-done
 		})
 	}
 }

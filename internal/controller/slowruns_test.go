@@ -34,7 +34,7 @@ func TestARunThatHangsEnds(t *testing.T) {
 	w.must(w.opts.Store.Wake(t.Context(), key))
 	claim, start := w.claim(), w.clock.Now()
 	done := make(chan struct{})
-	go func() { w.runClaim(t.Context(), claim); close(done) }()
+	go func() { w.runClaim(t.Context(), claim, w.clock.Now()); close(done) }()
 	<-began
 	for ended := false; !ended; {
 		select {
@@ -138,7 +138,7 @@ func TestWhatIsPutOffHasNotSucceeded(t *testing.T) {
 		if c.Fails != fails {
 			t.Errorf("it has failed %d times in a row, want %d", c.Fails, fails)
 		}
-		w.runClaim(t.Context(), c)
+		w.runClaim(t.Context(), c, w.clock.Now())
 		if _, failing := w.FailingRuns()[key]; !failing {
 			t.Error("it isn't told as failing")
 		}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
-	"github.com/liftlock/liftlock/internal/store"
 )
 
 // TestARunsEndIsWrittenDownLater holds that how a run ended isn't lost where the store is away when
@@ -32,7 +31,7 @@ func TestARunsEndIsWrittenDownLater(t *testing.T) {
 	}
 	done := make(chan struct{})
 	go func() {
-		w.runLeased(t.Context(), claim, func(context.Context, context.CancelCauseFunc, store.Claim) {})
+		w.runLeased(t.Context(), claim, func(context.Context, context.CancelCauseFunc) {})
 		close(done)
 	}()
 	for range 2 {

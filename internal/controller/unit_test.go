@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -8,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/liftlock/liftlock/internal/controller/act"
 	"github.com/liftlock/liftlock/internal/controller/facts"
@@ -262,6 +265,54 @@ func TestASlowLookIsNoTimeOfHealth(t *testing.T) {
 		}
 	}
 	t.Fatal("it was never healthy")
+}
+
+// TestALateRunStoresNothing holds that a run whose key another process has by now, as it took longer than
+// its lease, overwrites nothing with what it found out before.
+func TestALateRunStoresNothing(t *testing.T) {
+	w := newFixture(t, "", manualQA, "web")
+	key := wake.ForUnit(w.unit("web"))
+	w.must(w.run(key))
+	w.release("2.0.0", "web")
+	w.must(w.opts.Store.Wake(t.Context(), key.String()))
+	claim := func(owner string) store.Claim {
+		claims, err := w.opts.Store.Claim(t.Context(), owner, 1000)
+		w.must(err)
+		i := slices.IndexFunc(claims, func(c store.Claim) bool { return c.Key == key.String() })
+		if i < 0 {
+			t.Fatalf("%s claims %+v", owner, claims)
+		}
+		return claims[i]
+	}
+	stored := func() any {
+		arrivals, err := w.opts.Store.Arrivals(t.Context(), wake.UnitName(w.unit("web")))
+		w.must(err)
+		rows, err := w.opts.Store.Observations(t.Context(), wake.UnitName(w.unit("web")))
+		w.must(err)
+		unit, _, err := w.opts.Store.Unit(t.Context(), wake.UnitName(w.unit("web")))
+		w.must(err)
+		return []any{arrivals, rows, unit}
+	}
+	var before any // as the run's claim is lost
+	run := func(c store.Claim) {
+		w.runLeased(t.Context(), c, func(context.Context, context.CancelCauseFunc) {})
+	}
+	var other []store.Claim
+	w.beforeGet = func(string) {
+		if other == nil {
+			w.clock.Step(store.DefaultLease)
+			other, before = append(other, claim("another")), stored()
+		}
+	}
+	run(claim(w.opts.Owner))
+	if diff := cmp.Diff(before, stored()); diff != "" {
+		t.Errorf("a run that was late has stored something (-before +after):\n%s", diff)
+	}
+	w.must(w.opts.Store.Finish(t.Context(), "another", other[0], store.Outcome{Next: w.clock.Now()}))
+	run(claim(w.opts.Owner))
+	if cmp.Equal(before, stored()) {
+		t.Error("the next run stores nothing either")
+	}
 }
 
 // TestRevertLimitEvents holds that an environment in which everything is held, because so many reverts

@@ -294,9 +294,13 @@ func TestMemoryTwin(t *testing.T) {
 				for range rapid.IntRange(1, 5).Draw(rt, "writes") {
 					steps = append(steps, drawWrite(d))
 				}
-				read, fails := drawRead(d), rapid.IntRange(0, 3).Draw(rt, "fails") == 0
+				read, fails, of := drawRead(d), rapid.IntRange(0, 3).Draw(rt, "fails") == 0, ctx
+				if len(claims) > 0 && d.yes("of a run") {
+					c := rapid.SampledFrom(claims).Draw(rt, "run")
+					of = WithClaim(ctx, owners[c], c)
+				}
 				both("transaction", func(s *Store) (all result) {
-					err := s.Tx(ctx, "run", func(tx *Tx) error {
+					err := s.Tx(of, "run", func(tx *Tx) error {
 						for _, step := range append(steps, func(tx *Tx) result { return read(tx) }) {
 							a := step(tx)
 							all.values = append(append(all.values, a.err != nil), a.values...)

@@ -107,9 +107,21 @@ func (t *memoryTx) claimDue(_ context.Context, owner string, n int, u Urgency, l
 	return claims, fromMicros(at), nil
 }
 
+// findHeld is the key's row where the claim is the owner's, else nil.
+func (t *memoryTx) findHeld(owner string, c Claim) *memoryWake {
+	if w := t.tables.wakes.find(&memoryWake{key: c.Key}); w != nil && w.owner == owner && w.gen == c.Gen {
+		return w
+	}
+	return nil
+}
+
+func (t *memoryTx) holdsClaim(_ context.Context, owner string, c Claim) (bool, error) {
+	return t.findHeld(owner, c) != nil, nil
+}
+
 func (t *memoryTx) finishRun(_ context.Context, f runFinish) (due int64, held bool, err error) {
-	old := t.tables.wakes.find(&memoryWake{key: f.claim.Key})
-	if old == nil || old.owner != f.owner || old.gen != f.claim.Gen {
+	old := t.findHeld(f.owner, f.claim)
+	if old == nil {
 		return 0, false, nil
 	}
 	now, ended := t.databaseNow(), *old

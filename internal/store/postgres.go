@@ -68,6 +68,7 @@ func openPostgres(ctx context.Context, dsn string, o Options, s *signals) (_ *po
 	quoted := "'" + strings.ReplaceAll(channel, "'", "''") + "'"
 	db.dialect = dialect{
 		skipLocked: " FOR UPDATE SKIP LOCKED",
+		forUpdate:  " FOR UPDATE",
 		lockEvents: "SELECT pg_advisory_xact_lock(hashtextextended(" + quoted + ", 0))",
 		notify:     "SELECT pg_notify(" + quoted + ", $1)",
 	}

@@ -28,9 +28,10 @@ func (t sqlTx) takeSlot(ctx context.Context, name, owner string, ttl time.Durati
 	return n > 0, err
 }
 
-// FreeSlot gives the slot back; one that isn't the owner's is left alone.
+// FreeSlot gives the slot back, also for a run whose claim was lost; one that isn't the owner's is left
+// alone.
 func (s *Store) FreeSlot(ctx context.Context, name, owner string) error {
-	return s.Tx(ctx, "freeSlot", func(tx *Tx) error {
+	return s.Tx(withoutClaim(ctx), "freeSlot", func(tx *Tx) error {
 		return wrapError(tx.db.freeSlot(ctx, name, owner), "free the slot %s", name)
 	})
 }

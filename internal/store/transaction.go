@@ -150,6 +150,8 @@ type transaction interface {
 	claimDue(ctx context.Context, owner string, n int, u Urgency, lease time.Duration) (claims []Claim, now time.Time, err error)
 	// finishRun returns when the key is due next.
 	finishRun(ctx context.Context, f runFinish) (due int64, held bool, err error)
+	// holdsClaim also locks the key's row, where the database has such locks.
+	holdsClaim(ctx context.Context, owner string, c Claim) (bool, error)
 	renewClaims(ctx context.Context, owner string, keys []string, lease time.Duration) (held []string, err error)
 	// freeClaims makes due what an owner has claimed but for some keys.
 	freeClaims(ctx context.Context, owner string, except []string) (freed int64, err error)

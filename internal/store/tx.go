@@ -15,6 +15,7 @@ type Tx struct {
 	store    *Store
 	wakes    map[string]nextWake
 	finishes map[string]runFinish
+	run      *heldClaim      // the run that writes; nil: none
 	subjects map[string]bool // what to signal after the commit
 }
 
@@ -34,13 +35,33 @@ type runFinish struct {
 	next, hold int64
 }
 
+// heldClaim is a claim with its owner.
+type heldClaim struct {
+	owner string
+	claim Claim
+}
+
+type heldClaimKey struct{}
+
+// WithClaim is a context for a key's run: a write transaction with it stores nothing and returns
+// ErrLost when the claim isn't the owner's any more as it commits. Another run has the key then, and
+// what this one found out is older than what that one did.
+func WithClaim(ctx context.Context, owner string, c Claim) context.Context {
+	return context.WithValue(ctx, heldClaimKey{}, &heldClaim{owner: owner, claim: c})
+}
+
+// withoutClaim is a context for what says itself whose it is.
+func withoutClaim(ctx context.Context) context.Context {
+	return context.WithValue(ctx, heldClaimKey{}, (*heldClaim)(nil))
+}
+
 // now is the time that all processes share.
 func (t *Tx) now() time.Time { return t.store.time.now() }
 
 // Tx runs f in one write transaction: all of it is stored, or, when f or the
 // commit fails, nothing. The name is for Options.OnCommit. Wakes and finishes
-// take effect at the transaction's end, so a lost claim (ErrLost) comes back
-// from Tx, not from Tx.Finish.
+// take effect at the transaction's end, so a lost claim (ErrLost), the finished one or
+// that of WithClaim, comes back from Tx, not from Tx.Finish.
 //
 // On SQLite one transaction runs at a time and f keeps all other writers
 // waiting: read the world before, and don't call the store's own writing
@@ -63,9 +84,10 @@ func (s *Store) Tx(ctx context.Context, name string, f func(tx *Tx) error) error
 func (s *Store) runTx(ctx context.Context, name string, f func(tx *Tx) error) error {
 	var tx *Tx
 	var own error // f's or our own, which say already what was being done
+	run, _ := ctx.Value(heldClaimKey{}).(*heldClaim)
 	err := s.backend.runTx(ctx, name, s.time.now, func(db transaction) error {
 		tx = &Tx{
-			reader: db, db: db, store: s,
+			reader: db, db: db, store: s, run: run,
 			wakes: map[string]nextWake{}, finishes: map[string]runFinish{}, subjects: map[string]bool{},
 		}
 		own = f(tx)
@@ -86,13 +108,20 @@ func (s *Store) runTx(ctx context.Context, name string, f func(tx *Tx) error) er
 	return nil
 }
 
-// writeWakesAndFinishes writes the finishes and wakes. They come last and in the order of their
-// keys, so that two transactions that wake and finish each other's keys don't
-// wait for each other.
+// writeWakesAndFinishes writes the finishes and wakes, and sees that the run still has its claim. They
+// come last and in the order of their keys, so that two transactions that wake and finish each
+// other's keys don't wait for each other.
 func (t *Tx) writeWakesAndFinishes(ctx context.Context) error {
+	runs := ""
+	if t.run != nil {
+		runs = t.run.claim.Key
+	}
 	keys := slices.Compact(slices.Sorted(func(yield func(string) bool) {
 		maps.Keys(t.wakes)(yield)
 		maps.Keys(t.finishes)(yield)
+		if t.run != nil {
+			yield(runs)
+		}
 	}))
 	var run []nextWake // neighbouring keys that are only woken go in one statement
 	flush := func() error {
@@ -104,6 +133,14 @@ func (t *Tx) writeWakesAndFinishes(ctx context.Context) error {
 		return err
 	}
 	for _, k := range keys {
+		if t.run != nil && k == runs {
+			if err := flush(); err != nil {
+				return err
+			}
+			if err := t.checkClaim(ctx); err != nil {
+				return err
+			}
+		}
 		if fin, ok := t.finishes[k]; ok {
 			if err := flush(); err != nil {
 				return err
@@ -130,6 +167,16 @@ func (t *Tx) writeWakesAndFinishes(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// checkClaim returns ErrLost where the run's claim is lost, and else keeps others from claiming
+// its key until the transaction's end.
+func (t *Tx) checkClaim(ctx context.Context) error {
+	held, err := t.db.holdsClaim(ctx, t.run.owner, t.run.claim)
+	if err == nil && !held {
+		err = ErrLost
+	}
+	return wrapError(err, "store what the run of %s found out", t.run.claim.Key)
 }
 
 // txWithResult is Tx for one call with a result.

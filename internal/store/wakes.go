@@ -131,7 +131,7 @@ func (s *Store) claimKeys(ctx context.Context, owner string, n int, order ...Urg
 	if n <= 0 {
 		return nil, nil
 	}
-	claims, err := txWithResult(ctx, s, "claim", func(tx *Tx) ([]Claim, error) {
+	claims, err := txWithResult(withoutClaim(ctx), s, "claim", func(tx *Tx) ([]Claim, error) {
 		var out []Claim
 		for _, u := range order {
 			if len(out) < n {
@@ -213,6 +213,11 @@ func (t sqlTx) finishRun(ctx context.Context, f runFinish) (due int64, held bool
 		f.next, f.hold, boolNumber(f.outcome.Failed), f.claim.Key, f.owner, f.claim.Gen, int64(f.outcome.Urgency), boolNumber(f.outcome.PutOff))
 }
 
+func (t sqlTx) holdsClaim(ctx context.Context, owner string, c Claim) (bool, error) {
+	_, held, err := queryOne(ctx, t.db, oneColumn[int], `SELECT 1 FROM wakes WHERE key = $1 AND owner = $2 AND gen = $3`+t.dialect.forUpdate, c.Key, owner, c.Gen)
+	return held, err
+}
+
 // Renew extends the owner's claims and returns the keys that aren't its own any
 // more: their runs must stop. After an error nothing is known to be renewed.
 func (s *Store) Renew(ctx context.Context, owner string, keys []string) (lost []string, err error) {
@@ -222,7 +227,7 @@ func (s *Store) Renew(ctx context.Context, owner string, keys []string) (lost []
 	if len(keys) == 0 {
 		return nil, nil
 	}
-	held, err := txWithResult(ctx, s, "renew", func(tx *Tx) ([]string, error) {
+	held, err := txWithResult(withoutClaim(ctx), s, "renew", func(tx *Tx) ([]string, error) {
 		var held []string
 		for some := range slices.Chunk(keys, wakesAtOnce) {
 			renewed, err := tx.db.renewClaims(ctx, owner, some, s.lease)
@@ -260,7 +265,7 @@ func (s *Store) FreeClaims(ctx context.Context, owner string, except []string) (
 	if err := checkKey("the claims' owner", owner); err != nil {
 		return 0, err
 	}
-	freed, err = txWithResult(ctx, s, "free", func(tx *Tx) (int, error) {
+	freed, err = txWithResult(withoutClaim(ctx), s, "free", func(tx *Tx) (int, error) {
 		n, err := tx.db.freeClaims(ctx, owner, except)
 		if n > 0 {
 			tx.subjects[subjectWakes] = true

@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -151,6 +152,42 @@ func TestWakes(t *testing.T) {
 				t.Fatalf("finish of a lost claim: %v, want ErrLost", err)
 			}
 			must(t, w.Finish(ctx, me, second[0], Outcome{}))
+		}},
+		{"a run stores nothing once another one has its key", func(t *testing.T, w *testStore) {
+			must(t, w.Wake(ctx, "b"))
+			run := WithClaim(ctx, me, w.claim(t, me, "b")[0])
+			put := func(value string) error {
+				return w.Tx(run, "run", func(tx *Tx) error {
+					return errors.Join(tx.PutState(run, "found", []byte(value)), tx.Wake(run, "a", "b", "c"))
+				})
+			}
+			must(t, put("first"))
+			if taken := value(w.TakeSlot(run, "slot", me, time.Hour))(t); !taken {
+				t.Fatal("the slot is taken")
+			}
+			w.Advance(DefaultLease)
+			must(t, put("late, and nobody else has it"))
+			second := w.claim(t, "runner-2", "a", "b", "c")
+			_, slot := w.TakeSlot(run, "slot", me, time.Hour)
+			for what, err := range map[string]error{"a transaction": put("late"), "a write": w.PutState(run, "found", []byte("late")), "a wake": w.Wake(run, "d"), "a slot": slot} {
+				if !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), "the run of b") {
+					t.Errorf("%s of a run whose claim is lost: %v, want ErrLost", what, err)
+				}
+			}
+			if got := string(found(w.State(ctx, "found"))(t)); got != "late, and nobody else has it" {
+				t.Errorf("%q is stored", got)
+			}
+			must(t, w.FreeSlot(run, "slot", me))
+			if taken := value(w.TakeSlot(ctx, "slot", "runner-2", time.Hour))(t); !taken {
+				t.Error("a run whose claim is lost can't give its slot back")
+			}
+			for _, c := range second {
+				must(t, w.Finish(ctx, "runner-2", c, Outcome{}))
+			}
+			w.claim(t, me)
+			if err := put("nobody runs it"); !errors.Is(err, ErrLost) {
+				t.Errorf("once the other run has ended: %v, want ErrLost", err)
+			}
 		}},
 		{"a renewed lease goes on, and the lost ones are named", func(t *testing.T, w *testStore) {
 			must(t, w.Wake(ctx, "a", "b"))

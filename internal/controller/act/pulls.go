@@ -220,31 +220,15 @@ func putPushed(ctx context.Context, tx *store.Tx, r *facts.Repository, branch st
 	return tx.PutState(ctx, facts.PushedKey(r.ID, branch), raw)
 }
 
-// putOnlyPushed writes down that a push has ended: nothing of ours from before it may be there. pr is
-// the pull request as the forge has it since. While that shows the head before, it may be that which
-// is merged, and then the store has to know that it is ours too. So it has of what another process put
-// there meanwhile, whose own push has ended while this one's store was slow.
+// putOnlyPushed writes down that a push has ended: nothing older of ours may be there. pr is the pull
+// request as the forge has it since. While that shows the head before, it may be that which is merged,
+// and then the store has to know that it is ours too. What another process has pushed meanwhile isn't
+// forgotten for this: that has the unit's key by then.
 func putOnlyPushed(ctx context.Context, tx *store.Tx, s *subject, pr *forge.PullRequest, head string) error {
 	if pr.Head != head {
 		return nil
 	}
-	r := s.ev.Snapshot.Repo
-	raw, _, err := tx.State(ctx, facts.PushedKey(r.ID, pr.Branch))
-	if err != nil {
-		return err
-	}
-	known, err := facts.ReadPushed(raw)
-	if err != nil {
-		return err
-	}
-	own := facts.Pushed{{Head: head, Releases: s.releases()}}
-	if i := slices.IndexFunc(known, func(k facts.PushedHead) bool { return k.Head == head }); i >= 0 {
-		return putPushed(ctx, tx, r, pr.Branch, append(own, known[i+1:]...))
-	}
-	if len(known) > 0 {
-		return nil // another one has taken its place
-	}
-	return putPushed(ctx, tx, r, pr.Branch, own)
+	return putPushed(ctx, tx, s.ev.Snapshot.Repo, pr.Branch, facts.Pushed{{Head: head, Releases: s.releases()}})
 }
 
 // refreshPushed reads a pull request again to whose branch we have just pushed. ErrStale: it isn't open
