@@ -162,7 +162,7 @@ func TestWakes(t *testing.T) {
 				})
 			}
 			must(t, put("first"))
-			if taken := value(w.TakeSlot(run, "slot", me, time.Hour))(t); !taken {
+			if got := value(w.TakeSlot(run, "slot", me, time.Hour))(t); !got {
 				t.Fatal("the slot is taken")
 			}
 			w.Advance(DefaultLease)
@@ -178,7 +178,7 @@ func TestWakes(t *testing.T) {
 				t.Errorf("%q is stored", got)
 			}
 			must(t, w.FreeSlot(run, "slot", me))
-			if taken := value(w.TakeSlot(ctx, "slot", "runner-2", time.Hour))(t); !taken {
+			if got := value(w.TakeSlot(ctx, "slot", "runner-2", time.Hour))(t); !got {
 				t.Error("a run whose claim is lost can't give its slot back")
 			}
 			for _, c := range second {
