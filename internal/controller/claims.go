@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -83,33 +84,56 @@ func (e *Controller) claimKeys(ctx context.Context, n, before int) ([]store.Clai
 	return nil, err
 }
 
-// urgentFor is how far ahead a key that ran urgently may want to run again and is as
-// urgent then: a degradation that has to last for a while, a revert's next step.
-const urgentFor = 5 * time.Minute
+const (
+	// urgentFor is how far ahead a key with something pressing may want to run again and is urgent then: a
+	// degradation that has to last for a while, a revert's next step, what failed.
+	urgentFor = 5 * time.Minute
+	// urgentStep is likewise for a key that ran urgently: the next step of a command or a merge. What is
+	// further ahead waits for the world.
+	urgentStep = 10 * time.Second
+)
 
-// urgencyAfter is how urgent the next run of a key is that wants one by itself.
-func urgencyAfter(c store.Claim, now, next time.Time) store.Urgency {
+// urgencyAfter is how urgent the next run of a key is that wants one by itself: whatever woke it this
+// time, where it has something pressing to see to.
+func urgencyAfter(c store.Claim, isPressing bool, now, next time.Time) store.Urgency {
 	k, _ := wake.Parse(c.Key)
 	switch {
 	case k.Kind == wake.Sweep, k.Kind == wake.Hook:
 		return store.Background
-	case c.Urgency == store.Urgent && next.Sub(now) <= urgentFor:
+	case c.Urgency == store.Urgent && next.Sub(now) <= urgentStep, isPressing && next.Sub(now) <= urgentFor:
 		return store.Urgent
 	}
 	return store.Normal
 }
 
-type urgencyKey struct{}
+// runUrgency is how urgent a run is, and whether it found something pressing.
+type runUrgency struct {
+	of       store.Urgency
+	pressing atomic.Bool
+}
+
+type runUrgencyKey struct{}
 
 // withUrgency says how urgent the run of a key is.
-func withUrgency(ctx context.Context, u store.Urgency) context.Context {
-	return context.WithValue(ctx, urgencyKey{}, u)
+func withUrgency(ctx context.Context, u store.Urgency) (context.Context, *runUrgency) {
+	r := &runUrgency{of: u}
+	return context.WithValue(ctx, runUrgencyKey{}, r), r
 }
 
 // urgencyOf is how urgent the run is that a context is of; Normal where it is of none.
 func urgencyOf(ctx context.Context) store.Urgency {
-	u, _ := ctx.Value(urgencyKey{}).(store.Urgency)
-	return u
+	if r, _ := ctx.Value(runUrgencyKey{}).(*runUrgency); r != nil {
+		return r.of
+	}
+	return store.Normal
+}
+
+// setPressing says that what the run that a context is of has found must not wait for others: where it
+// wants to run again soon, that is urgent.
+func setPressing(ctx context.Context) {
+	if r, _ := ctx.Value(runUrgencyKey{}).(*runUrgency); r != nil {
+		r.pressing.Store(true)
+	}
 }
 
 // priorityOf is how soon the calls of a key's run are wanted, where what they are for doesn't

@@ -17,20 +17,25 @@ func TestUrgencyAfterARun(t *testing.T) {
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	unit := wake.ForUnit(promotion.Unit{Repo: "hub:acme/fleet", Pipeline: "main", Component: "api"}).String()
 	for _, c := range []struct {
-		claim store.Claim
-		after time.Duration
-		want  store.Urgency
+		claim    store.Claim
+		pressing bool
+		after    time.Duration
+		want     store.Urgency
 	}{
-		{store.Claim{Key: unit, Urgency: store.Urgent}, 0, store.Urgent},
-		{store.Claim{Key: unit, Urgency: store.Urgent}, urgentFor, store.Urgent},
-		{store.Claim{Key: unit, Urgency: store.Urgent}, urgentFor + time.Second, store.Normal},
-		{store.Claim{Key: unit, Urgency: store.Normal}, time.Second, store.Normal},
-		{store.Claim{Key: unit, Urgency: store.Background}, time.Second, store.Normal},
-		{store.Claim{Key: wake.ForSweep("hub:acme/fleet").String(), Urgency: store.Urgent}, time.Second, store.Background},
-		{store.Claim{Key: wake.ForHook("hub:acme/fleet").String(), Urgency: store.Urgent}, time.Second, store.Background},
+		{store.Claim{Key: unit, Urgency: store.Urgent}, false, 0, store.Urgent},
+		{store.Claim{Key: unit, Urgency: store.Urgent}, false, urgentStep, store.Urgent},
+		{store.Claim{Key: unit, Urgency: store.Urgent}, false, urgentStep + time.Second, store.Normal},
+		{store.Claim{Key: unit, Urgency: store.Urgent}, true, urgentFor, store.Urgent},
+		{store.Claim{Key: unit, Urgency: store.Urgent}, true, urgentFor + time.Second, store.Normal},
+		{store.Claim{Key: unit, Urgency: store.Normal}, true, urgentFor, store.Urgent},
+		{store.Claim{Key: unit, Urgency: store.Background}, true, urgentFor, store.Urgent},
+		{store.Claim{Key: unit, Urgency: store.Normal}, false, time.Second, store.Normal},
+		{store.Claim{Key: unit, Urgency: store.Background}, false, time.Second, store.Normal},
+		{store.Claim{Key: wake.ForSweep("hub:acme/fleet").String(), Urgency: store.Urgent}, true, time.Second, store.Background},
+		{store.Claim{Key: wake.ForHook("hub:acme/fleet").String(), Urgency: store.Urgent}, true, time.Second, store.Background},
 	} {
-		if got := urgencyAfter(c.claim, now, now.Add(c.after)); got != c.want {
-			t.Errorf("%s, %d, again after %s: %d, not %d", c.claim.Key, c.claim.Urgency, c.after, got, c.want)
+		if got := urgencyAfter(c.claim, c.pressing, now, now.Add(c.after)); got != c.want {
+			t.Errorf("%s, %d, pressing: %t, again after %s: %d, not %d", c.claim.Key, c.claim.Urgency, c.pressing, c.after, got, c.want)
 		}
 	}
 }

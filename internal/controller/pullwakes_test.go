@@ -34,7 +34,8 @@ func TestWhatAPullRequestWakes(t *testing.T) {
 			want := func(when string, run, urgency store.Urgency, wakes bool) {
 				t.Helper()
 				w.dropDue()
-				_, err := w.runKey(withUrgency(t.Context(), run), wake.ForPull(w.repo.ID, number).String())
+				ctx, _ := withUrgency(t.Context(), run)
+				_, err := w.runKey(ctx, wake.ForPull(w.repo.ID, number).String())
 				w.must(err)
 				if got, woken := w.urgencyOfUnit(c.key); woken != wakes || got != urgency {
 					t.Errorf("%s: woken %v, as %d", when, woken, got)

@@ -159,7 +159,8 @@ func (e *Controller) runLeased(ctx context.Context, c store.Claim, keepLease fun
 	defer cancel(nil)
 	go keepLease(run, cancel)
 	began := e.opts.Clock.Now()
-	next, err := e.runKeySafely(withUrgency(forge.WithPriority(run, priorityOf(c)), c.Urgency), c.Key)
+	urgent, urgency := withUrgency(forge.WithPriority(run, priorityOf(c)), c.Urgency)
+	next, err := e.runKeySafely(urgent, c.Key)
 	if err != nil && run.Err() != nil && ctx.Err() == nil {
 		err = fmt.Errorf("%w (%w)", context.Cause(run), err)
 	}
@@ -174,7 +175,7 @@ func (e *Controller) runLeased(ctx context.Context, c store.Claim, keepLease fun
 	out := store.Outcome{Next: next}
 	switch {
 	case ctx.Err() != nil:
-		e.giveBack(ctx, c)
+		e.giveBack(ctx, c, urgency.pressing.Load())
 		return
 	case isPutOff:
 		out.PutOff = true
@@ -194,7 +195,8 @@ func (e *Controller) runLeased(ctx context.Context, c store.Claim, keepLease fun
 		}
 		e.opts.Log.Log(level, "a run failed and is tried again", zap.String("key", c.Key), zap.Int("failed before", c.Fails), zap.Time("again", out.Next), zap.Error(err))
 	}
-	out.Urgency = urgencyAfter(c, e.opts.Clock.Now(), out.Next)
+	isPressing := urgency.pressing.Load() || out.Failed && c.Urgency == store.Urgent
+	out.Urgency = urgencyAfter(c, isPressing, e.opts.Clock.Now(), out.Next)
 	finish := func() error {
 		finishing, stop := e.withinLease(context.WithoutCancel(ctx))
 		defer stop()
@@ -223,11 +225,11 @@ func (e *Controller) freeClaims(ctx context.Context) {
 
 // giveBack gives back a key whose run ended with the process, for another process to take
 // up at once. Where that fails, the lease ends by itself.
-func (e *Controller) giveBack(ctx context.Context, c store.Claim) {
+func (e *Controller) giveBack(ctx context.Context, c store.Claim, isPressing bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
 	now := e.opts.Clock.Now()
-	err := e.opts.Store.Finish(ctx, e.opts.Owner, c, store.Outcome{Next: now, Urgency: urgencyAfter(c, now, now)})
+	err := e.opts.Store.Finish(ctx, e.opts.Owner, c, store.Outcome{Next: now, Urgency: urgencyAfter(c, isPressing, now, now)})
 	if err != nil && !errors.Is(err, store.ErrLost) {
 		e.opts.Log.Warn("a key could not be given back; it comes free by itself", zap.String("key", c.Key), zap.Error(err))
 	}

@@ -51,6 +51,9 @@ func (e *Controller) runUnit(ctx context.Context, r *Repository, u promotion.Uni
 	if err != nil {
 		return time.Time{}, err
 	}
+	if isPressing(ev, d) {
+		setPressing(ctx)
+	}
 	if err := e.storeEvaluation(ctx, ev, d, recent, clock); err != nil {
 		return time.Time{}, err
 	}
@@ -79,6 +82,22 @@ func (e *Controller) runUnit(ctx context.Context, r *Repository, u promotion.Uni
 		return next, errors.Join(failed.joined(), err)
 	}
 	return next, errors.Join(failed.joined(), unfetched, e.opts.Actor.DeleteLeftovers(ctx, ev))
+}
+
+// isPressing says that something of the unit's breaks, or is about to, or is being reverted: what is to
+// be done about it must not wait for others.
+func isPressing(ev *facts.Evaluation, d *promotion.Decision) bool {
+	for i, c := range ev.Components {
+		for _, st := range d.Components[i].Envs {
+			if st.State == promotion.Degraded || st.State == promotion.Reverting || st.Revert != 0 {
+				return true
+			}
+			if slices.ContainsFunc(c.Env(st.Environment).Targets, func(t promotion.Target) bool { return t.Verdict.Worsening }) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // storeEvaluation writes down what was seen and decided, in one transaction for each

@@ -1,7 +1,9 @@
 package controller
 
 import (
+	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -76,5 +78,52 @@ func TestWhatIsUrgentDoesNotWaitForAPush(t *testing.T) {
 	}
 	if served != 4 {
 		t.Errorf("%d of those that wait were served", served)
+	}
+}
+
+// TestADegradationStaysUrgent holds that a unit which has to be looked at again soon because it may be
+// degraded then is urgent, whatever woke it last, and a unit with nothing pressing isn't.
+func TestADegradationStaysUrgent(t *testing.T) {
+	slowly := strings.Replace(quickly, "debounce: 1s", "debounce: 2m", 1)
+	w := newFixture(t, "", strings.Replace(autoQA, quickly, slowly, 1), "web")
+	unit := wake.ForUnit(w.unit("web")).String()
+	w.release("2.0.0", "web")
+	w.settle("web", "it is verified in qa", func() bool { return w.isVerified("web") })
+	// rest runs the unit as something woke it until it comes to rest, and says when it is due again and how
+	// urgent it is then; false: it waits for news.
+	rest := func(u store.Urgency) (in time.Duration, urgency store.Urgency, again bool) {
+		t.Helper()
+		w.dropDue()
+		w.must(w.opts.Store.WakeAs(t.Context(), u, unit))
+		began := w.clock.Now()
+		for w.clock.Since(began) < urgentFor {
+			claims, err := w.claimKeys(t.Context(), 1, 0)
+			w.must(err)
+			switch {
+			case len(claims) == 0:
+				w.clock.Step(time.Second)
+			case claims[0].Key != unit:
+				w.must(w.opts.Store.Finish(t.Context(), w.opts.Owner, claims[0], store.Outcome{}))
+			case w.clock.Since(began) > urgentStep:
+				w.must(w.opts.Store.Finish(t.Context(), w.opts.Owner, claims[0], store.Outcome{}))
+				return w.clock.Since(began), claims[0].Urgency, true
+			default:
+				w.runLeased(t.Context(), claims[0], func(context.Context, context.CancelCauseFunc) {})
+			}
+		}
+		return 0, 0, false
+	}
+	for _, u := range []store.Urgency{store.Urgent, store.Normal, store.Background} {
+		if in, got, again := rest(u); again && got == store.Urgent {
+			t.Errorf("with nothing pressing, a unit that ran as %d is urgent again after %s", u, in)
+		}
+	}
+	for _, u := range []store.Urgency{store.Background, store.Normal, store.Urgent} {
+		w.setHealth("Healthy", "web")
+		rest(store.Normal)
+		w.setHealth("Degraded", "web")
+		if in, got, again := rest(u); !again || got != store.Urgent {
+			t.Errorf("a degradation whose unit ran as %d is due again: %t, after %s, as %d", u, again, in, got)
+		}
 	}
 }

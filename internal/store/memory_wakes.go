@@ -71,8 +71,8 @@ func (t *memoryTables) wakeKey(next nextWake, now int64) {
 		return
 	}
 	woken := *old
-	// One that isn't due yet becomes as urgent as what makes it due.
-	if next.urgency < old.urgency || due < old.due && old.due > now {
+	// As sqlTx.wakeKeys says.
+	if next.urgency < old.urgency || due < old.due && old.due > now && (old.urgency > Urgent || old.due == neverDue) {
 		woken.urgency = next.urgency
 	}
 	woken.due = min(due, old.due)
@@ -126,10 +126,9 @@ func (t *memoryTx) finishRun(_ context.Context, f runFinish) (due int64, held bo
 	}
 	now, ended := t.databaseNow(), *old
 	ended.owner, ended.lease, ended.ended, ended.notBefore = "", 0, now, 0
-	// The wakes since the claim are in due: the earlier of them and next, as urgent as
-	// that is.
-	if f.next >= 0 && now+f.next <= old.due {
-		ended.due, ended.urgency = now+f.next, f.outcome.Urgency
+	// As sqlTx.finishRun says.
+	if f.next >= 0 && (now+f.next <= old.due || f.outcome.Urgency == Urgent) {
+		ended.due, ended.urgency = min(now+f.next, old.due), f.outcome.Urgency
 	}
 	if f.hold >= 0 {
 		ended.notBefore = now + f.hold

@@ -103,11 +103,13 @@ func (t sqlTx) wakeKeys(ctx context.Context, wakes []nextWake) error {
 		args = append(args, w.key, w.distance, int64(w.urgency))
 		rows = append(rows, fmt.Sprintf("($%d, liftlock_now() + $%d, $%d)", len(args)-2, len(args)-1, len(args)))
 	}
-	// One that isn't due yet becomes as urgent as what makes it due.
-	_, err := t.db.exec(ctx, `INSERT INTO wakes (key, due_at, urgency) VALUES `+strings.Join(rows, ", ")+`
+	args = append(args, int64(Urgent), int64(neverDue))
+	// One that isn't due yet becomes as urgent as what makes it due. What is to be urgent at a time stays
+	// so: it hasn't become less pressing.
+	_, err := t.db.exec(ctx, fmt.Sprintf(`INSERT INTO wakes (key, due_at, urgency) VALUES %s
 		ON CONFLICT (key) DO UPDATE SET due_at = CASE WHEN excluded.due_at < wakes.due_at THEN excluded.due_at ELSE wakes.due_at END,
-			urgency = CASE WHEN excluded.urgency < wakes.urgency OR excluded.due_at < wakes.due_at AND wakes.due_at > liftlock_now() THEN excluded.urgency ELSE wakes.urgency END
-		WHERE excluded.due_at < wakes.due_at OR excluded.urgency < wakes.urgency`, args...)
+			urgency = CASE WHEN excluded.urgency < wakes.urgency OR excluded.due_at < wakes.due_at AND wakes.due_at > liftlock_now() AND (wakes.urgency > $%d OR wakes.due_at = $%d) THEN excluded.urgency ELSE wakes.urgency END
+		WHERE excluded.due_at < wakes.due_at OR excluded.urgency < wakes.urgency`, strings.Join(rows, ", "), len(args)-1, len(args)), args...)
 	return err
 }
 
@@ -202,15 +204,15 @@ func (t *Tx) writeFinish(ctx context.Context, f runFinish) error {
 
 func (t sqlTx) finishRun(ctx context.Context, f runFinish) (due int64, held bool, err error) {
 	// The wakes since the claim are in due_at: the earlier of them and next, as urgent as
-	// that is.
+	// that is; what wants to run urgently does so also where it is woken before.
 	return queryOne(ctx, t.db, oneColumn[int64], `UPDATE wakes SET owner = '', lease_until = 0, ended_at = liftlock_now(),
 			due_at = CASE WHEN CAST($1 AS BIGINT) < 0 OR due_at < liftlock_now() + CAST($1 AS BIGINT) THEN due_at
 				ELSE liftlock_now() + CAST($1 AS BIGINT) END,
 			not_before = CASE WHEN CAST($2 AS BIGINT) < 0 THEN 0 ELSE liftlock_now() + CAST($2 AS BIGINT) END,
-			urgency = CASE WHEN CAST($1 AS BIGINT) < 0 OR due_at < liftlock_now() + CAST($1 AS BIGINT) THEN urgency ELSE CAST($7 AS BIGINT) END,
+			urgency = CASE WHEN CAST($1 AS BIGINT) < 0 OR due_at < liftlock_now() + CAST($1 AS BIGINT) AND CAST($7 AS BIGINT) > $9 THEN urgency ELSE CAST($7 AS BIGINT) END,
 			fails = CASE WHEN CAST($8 AS BIGINT) = 1 THEN fails WHEN CAST($3 AS BIGINT) = 1 THEN fails + 1 ELSE 0 END
 		WHERE key = $4 AND owner = $5 AND gen = $6 RETURNING due_at`,
-		f.next, f.hold, boolNumber(f.outcome.Failed), f.claim.Key, f.owner, f.claim.Gen, int64(f.outcome.Urgency), boolNumber(f.outcome.PutOff))
+		f.next, f.hold, boolNumber(f.outcome.Failed), f.claim.Key, f.owner, f.claim.Gen, int64(f.outcome.Urgency), boolNumber(f.outcome.PutOff), int64(Urgent))
 }
 
 func (t sqlTx) holdsClaim(ctx context.Context, owner string, c Claim) (bool, error) {

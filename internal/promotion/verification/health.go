@@ -176,7 +176,7 @@ func (j *judgement) unhealthyVerdict() Verdict {
 		m.Unhealed = true
 		return j.degradedVerdict(verdict + messageSuffix(j.healthDetail()))
 	}
-	return j.keepVerified(Verdict{State: Progressing, Reason: "health is " + j.health + messageSuffix(j.healthDetail()), Next: until})
+	return j.keepVerified(Verdict{State: Progressing, Reason: "health is " + j.health + messageSuffix(j.healthDetail()), Next: until, Worsening: j.health != progressing})
 }
 
 // keepVerified keeps a verified target verified while nothing has convicted it, with

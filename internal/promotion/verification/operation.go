@@ -123,7 +123,7 @@ func (j *judgement) failedSyncVerdict(done bool) (Verdict, bool) {
 	why := j.describeFailedSync("the sync of this commit")
 	until := m.SyncFailedSince.Add(j.Debounce)
 	if j.now.Before(until) && !slices.Equal(op.Revisions, j.app.Revisions) {
-		return Verdict{State: Syncing, Reason: why + "; a newer commit may be tried yet", Next: until}, true
+		return Verdict{State: Syncing, Reason: why + "; a newer commit may be tried yet", Next: until, Worsening: true}, true
 	}
 	switch {
 	case op.wasTerminated():

@@ -391,6 +391,9 @@ type Verdict struct {
 	Unchecked Unchecked `json:",omitzero"`
 	// UncheckedUnknown says that it isn't known which they are.
 	UncheckedUnknown bool `json:",omitempty"`
+	// Worsening says that the target will count as degraded, or have failed, at Next, unless something
+	// changes until then. Progressing alone is no such sign.
+	Worsening bool `json:",omitempty"`
 	// Culprits are what failed in the sync of the commit, where that is what makes the
 	// target degraded: resources and hooks that Argo CD needn't list as unhealthy.
 	Culprits []Resource `json:",omitempty"`
