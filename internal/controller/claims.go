@@ -86,7 +86,7 @@ func (e *Controller) claimKeys(ctx context.Context, n, before int) ([]store.Clai
 
 const (
 	// urgentFor is how far ahead a key with something pressing may want to run again and is urgent then: a
-	// degradation that has to last for a while, a revert's next step, what failed.
+	// degradation that has to last for a while, a revert's next step, what was urgent and is still to be done.
 	urgentFor = 5 * time.Minute
 	// urgentStep is likewise for a key that ran urgently: the next step of a command or a merge. What is
 	// further ahead waits for the world.

@@ -195,7 +195,7 @@ func (e *Controller) runLeased(ctx context.Context, c store.Claim, keepLease fun
 		}
 		e.opts.Log.Log(level, "a run failed and is tried again", zap.String("key", c.Key), zap.Int("failed before", c.Fails), zap.Time("again", out.Next), zap.Error(err))
 	}
-	isPressing := urgency.pressing.Load() || out.Failed && c.Urgency == store.Urgent
+	isPressing := urgency.pressing.Load() || c.Urgency == store.Urgent && (out.Failed || out.PutOff)
 	out.Urgency = urgencyAfter(c, isPressing, e.opts.Clock.Now(), out.Next)
 	finish := func() error {
 		finishing, stop := e.withinLease(context.WithoutCancel(ctx))

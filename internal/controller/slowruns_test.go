@@ -13,6 +13,7 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/store"
 )
 
 // hang is a forge that doesn't answer; began is told of every call.
@@ -126,17 +127,17 @@ func TestOneRepositoryThatHangs(t *testing.T) {
 }
 
 // TestWhatIsPutOffHasNotSucceeded holds that a run which failed, and is then put off because
-// its repository hangs, is still told as failing and goes on with its growing delays.
+// its repository hangs, is still told as failing and goes on with its growing delays, as urgent as it was.
 func TestWhatIsPutOffHasNotSucceeded(t *testing.T) {
 	w := newRunnerFixture(t)
 	key := wake.ForPull("hub:acme/fleet", 7).String()
 	w.forge.answer = func(context.Context, int) error { return &forge.Error{Op: "read", Kind: forge.ErrRetryable} }
-	w.must(w.opts.Store.Wake(t.Context(), key))
+	w.must(w.opts.Store.WakeAs(t.Context(), store.Urgent, key))
 	run := func(fails int) {
 		t.Helper()
 		c := w.claim()
-		if c.Fails != fails {
-			t.Errorf("it has failed %d times in a row, want %d", c.Fails, fails)
+		if c.Fails != fails || c.Urgency != store.Urgent {
+			t.Errorf("it has failed %d times in a row, want %d, and is of urgency %d", c.Fails, fails, c.Urgency)
 		}
 		w.runClaim(t.Context(), c, w.clock.Now())
 		if _, failing := w.FailingRuns()[key]; !failing {
@@ -144,10 +145,11 @@ func TestWhatIsPutOffHasNotSucceeded(t *testing.T) {
 		}
 		w.clock.Step(w.due())
 	}
-	run(0)
-	run(1)
+	for fails := range 5 { // the last is further ahead than what follows at once
+		run(fails)
+	}
 	w.slow.add("hub:acme/fleet", maxSlowRuns)
-	run(2)
+	run(5)
 	w.slow.add("hub:acme/fleet", -maxSlowRuns)
-	run(2)
+	run(5)
 }
