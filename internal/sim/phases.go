@@ -250,7 +250,7 @@ func (sim *Simulation) judgeEnd(last map[string]string) {
 	for _, e := range sim.scenario.environments[1:] {
 		for _, c := range sim.scenario.components {
 			p := target{c, e.name}
-			if sim.scenario.needsCommand(e.name) || sim.excuseOf(c) != "" || sim.tagAt(sim.head(), p) == last[c] {
+			if sim.scenario.needsCommand(e.name) || sim.excuseOf(c) != "" || sim.tagAt(sim.head(), p) == last[c] || sim.isBystander(c, e.name, last[c]) {
 				continue
 			}
 			sim.broke(ruleUnfinished, "%s has %s, and not %s; open are %v; the service says: %s", p, sim.tagAt(sim.head(), p), last[c], sim.describeOpen(), sim.describeDecision(p))
@@ -316,6 +316,7 @@ func (f *reachedForge) Merge(ctx context.Context, r forge.Repo, m forge.MergeReq
 func (sim *Simulation) noteMerged(pr *forge.PullRequest, before, after string) {
 	sim.noteLandings(before, after, false)
 	if ref, _ := promotion.ParseBranch(pr.Branch); ref.Revert {
+		sim.noteBystanders(before, after)
 		for _, p := range sim.scenario.targets() {
 			if sim.tagAt(before, p) != sim.tagAt(after, p) {
 				sim.noteRestored(p)

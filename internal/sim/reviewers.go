@@ -176,6 +176,7 @@ func (sim *Simulation) noteMergedByHand(pr *forge.PullRequest, ref promotion.Bra
 	sim.noteLandings(before, landed, false)
 	sim.noteUnwatched(landed, sim.now.Sub(pr.CreatedAt)-sim.slowedSince(pr.CreatedAt) < knownAfter)
 	if ref.Revert {
+		sim.noteBystanders(before, landed)
 		for _, c := range sim.componentsOf(ref) {
 			if p := (target{c, ref.Environment}); sim.tagAt(before, p) != sim.tagAt(landed, p) && sim.isBack(p) {
 				sim.noteRestored(p)

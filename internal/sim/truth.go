@@ -69,8 +69,9 @@ type truth struct {
 	joined           map[int]joinedHead    // which head the service had join it, and how often
 	mended           map[string]bool       // heads whose pipeline people have mended
 	lastWrite        time.Time
-	excused          map[string]string // components that people left in a state of their own
-	unmarked         map[string]bool   // components with a pull request whose text somebody has edited
+	bystanders       map[deployment]bool // well, and taken back by the revert of what came with it
+	excused          map[string]string   // components that people left in a state of their own
+	unmarked         map[string]bool     // components with a pull request whose text somebody has edited
 }
 
 // requests are how often a review was requested.
@@ -114,7 +115,7 @@ type seenBranch struct {
 func newTruth() truth {
 	return truth{quality: map[deployment]quality{}, health: map[deployment]*health{}, landings: map[target][]landing{}, arrived: map[string]string{}, reverted: map[deployment]time.Time{},
 		lifted: map[target]time.Time{}, liftedBefore: map[target]time.Time{}, requestedReverts: map[target]bool{}, approvals: map[int]map[string]string{}, reviewed: map[approval]bool{}, heldSince: map[int]time.Time{}, holdComments: map[int64]int{}, acknowledged: map[int]time.Time{}, forged: map[int]bool{}, wideHolds: map[int64]wideHold{}, vetoed: map[deployment]int{}, comments: map[string]int{}, requested: map[string]requests{}, deployed: map[string]int{}, pushed: map[string]pushedHead{}, queued: map[int]queuedPull{}, joined: map[int]joinedHead{}, mended: map[string]bool{},
-		excused: map[string]string{}, unmarked: map[string]bool{}}
+		bystanders: map[deployment]bool{}, excused: map[string]string{}, unmarked: map[string]bool{}}
 }
 
 // returns notes that what was taken back is there again because a person wanted it: how it
@@ -331,6 +332,42 @@ func (sim *Simulation) noteRestored(p target) {
 	if all := sim.truth.landings[p]; len(all) > 0 {
 		all[len(all)-1].restores = true
 	}
+}
+
+// noteBystanders notes what a revert of several components takes back although it is well, as another of
+// them isn't: until somebody wants it again it stays away.
+func (sim *Simulation) noteBystanders(before, after string) {
+	var moved []deployment
+	for _, p := range sim.scenario.targets() {
+		if tag := sim.tagAt(before, p); tag != sim.tagAt(after, p) {
+			moved = append(moved, deployment{p, tag})
+		}
+	}
+	isUnhealthy := func(d deployment) bool {
+		h := sim.truth.health[d]
+		return h != nil && !h.badSince.IsZero()
+	}
+	if slices.ContainsFunc(moved, isUnhealthy) {
+		for _, d := range moved {
+			if !isUnhealthy(d) {
+				sim.truth.bystanders[d] = true
+			}
+		}
+	}
+}
+
+// isBystander says that a component's release was taken back from an environment, or from one before it,
+// for another's sake.
+func (sim *Simulation) isBystander(component, environment, tag string) bool {
+	for _, e := range sim.scenario.environments {
+		if sim.truth.bystanders[deployment{target{component, e.name}, tag}] {
+			return true
+		}
+		if e.name == environment {
+			break
+		}
+	}
+	return false
 }
 
 // broughtBy is the landing that first brought what a target has: the last one, or the one
