@@ -74,6 +74,23 @@ func (w *benchRepo) pushHistory(component int, pulls int, marks MarkSigner) []fo
 	return out
 }
 
+// markWithRelease is a pull request whose mark names the release that the unit has had by its merge, as
+// that of one which we composed does.
+func (w *benchRepo) markWithRelease(o *Gatherer, s *Snapshot, u promotion.Unit, pr forge.PullRequest) forge.PullRequest {
+	ref, ok := promotion.ParseBranch(pr.Branch)
+	if !ok || ref.Component != u.Component || ref.Revert || pr.MergeCommit == "" {
+		return pr
+	}
+	p, unit := s.Unit(u)
+	release := o.releaseIDAt(s.Repo, pr.MergeCommit, p, unit.Envs[ref.Environment])
+	if release == "" {
+		w.b.Fatalf("#%d brought no release", pr.Number)
+	}
+	_, read, _ := strings.Cut(pr.Body, "\n")
+	pr.Body = s.Repo.Marks.Sign(s.Repo.ID, pr.Branch, pr.Head, Marker{Kind: promotion.KindPromotion, Release: release}) + "\n" + read
+	return pr
+}
+
 // BenchmarkLook is one look at one component, whose pipeline has no closed pull
 // requests, or many.
 func BenchmarkLook(b *testing.B) {
@@ -102,15 +119,16 @@ func BenchmarkLook(b *testing.B) {
 				hub.apps[t.Name] = verification.App{ArgoCD: "hub", Name: t.Name, Namespace: "argocd", Health: "Healthy", Revisions: []string{w.head},
 					Destination: verification.Destination{Server: t.Server, Namespace: t.DestNS}}
 			}
+			u := promotion.Unit{Repo: r.ID, Pipeline: "shop", Component: component}
 			rows := make([]store.Pull, closed)
 			for i := range rows {
-				rows[i] = o.pullRow(r, history[i], nil, true)
+				rows[i] = o.pullRow(r, w.markWithRelease(o, s, u, history[i]), nil, true)
 			}
 			if err := st.PutPulls(b.Context(), rows...); err != nil {
 				b.Fatal(err)
 			}
 			look := func() *Evaluation {
-				ev, d, err := o.Evaluate(b.Context(), s, promotion.Unit{Repo: r.ID, Pipeline: "shop", Component: component}, false)
+				ev, d, err := o.Evaluate(b.Context(), s, u, false)
 				if err != nil || len(d.Components[0].Envs) != len(benchEnvs) {
 					b.Fatal(d, err)
 				}
