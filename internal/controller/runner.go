@@ -12,12 +12,20 @@ import (
 
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/lock"
 	"github.com/liftlock/liftlock/internal/store"
 )
 
 // renewalsPerLease is how often within a lease a process renews those of the keys it
 // runs.
 const renewalsPerLease = 3
+
+// newLease is the lease of a run whose key was claimed at asOf or later. It is over so much earlier
+// than the store's as there is between two renewals: what was sent to the forge by then has that
+// long to arrive, before another process runs the key.
+func (e *Controller) newLease(asOf time.Time) *lock.Lease {
+	return lock.NewLease(e.opts.Lease-e.opts.Lease/renewalsPerLease, e.opts.Clock.Now, asOf)
+}
 
 // Run claims keys and runs them until the context ends, then waits for the runs
 // that have begun.
@@ -98,12 +106,13 @@ func (e *Controller) Step(ctx context.Context) (ran bool, err error) {
 		}
 	default:
 	}
+	asOf := e.opts.Clock.Now()
 	claims, err := e.claimKeys(ctx, 1, e.stepped)
 	if err != nil || len(claims) == 0 {
 		return false, err
 	}
 	e.stepped++
-	e.runLeased(ctx, claims[0], func(context.Context, context.CancelCauseFunc) {})
+	e.runLeased(ctx, claims[0], e.newLease(asOf), func(context.Context, context.CancelCauseFunc) {})
 	return true, nil
 }
 
@@ -148,14 +157,19 @@ func (e *Controller) sleepFor(ctx context.Context, d time.Duration) bool {
 // runClaim runs one key, renewing its lease, and writes down how it ended. It was claimed at asOf or
 // later.
 func (e *Controller) runClaim(ctx context.Context, c store.Claim, asOf time.Time) {
-	e.runLeased(ctx, c, func(run context.Context, cancel context.CancelCauseFunc) { e.renewLease(run, cancel, c, asOf) })
+	lease := e.newLease(asOf)
+	e.runLeased(ctx, c, lease, func(run context.Context, cancel context.CancelCauseFunc) {
+		go e.stopAtEnd(run, cancel, c, lease)
+		e.renewLease(run, cancel, c, lease)
+	})
 }
 
-// runLeased runs one claimed key while something keeps its lease, if anything. Once another process
-// has claimed it, nothing of what the run finds out is stored any more.
-func (e *Controller) runLeased(ctx context.Context, c store.Claim, keepLease func(context.Context, context.CancelCauseFunc)) {
+// runLeased runs one claimed key while something keeps its lease, if anything. Once the lease is over
+// the run changes nothing at a forge and pushes nothing; once another process has claimed the key,
+// nothing of what the run finds out is stored any more.
+func (e *Controller) runLeased(ctx context.Context, c store.Claim, lease *lock.Lease, keepLease func(context.Context, context.CancelCauseFunc)) {
 	defer e.claims.end(c)
-	run, cancel := context.WithCancelCause(store.WithClaim(ctx, e.opts.Owner, c))
+	run, cancel := context.WithCancelCause(lock.WithLease(store.WithClaim(ctx, e.opts.Owner, c), lease))
 	defer cancel(nil)
 	go keepLease(run, cancel)
 	began := e.opts.Clock.Now()
@@ -253,12 +267,26 @@ func (e *Controller) runKeySafely(ctx context.Context, key string) (next time.Ti
 	return e.runKey(ctx, key)
 }
 
+// stopAtEnd stops a run when its lease is over, whatever the store is asked meanwhile.
+func (e *Controller) stopAtEnd(ctx context.Context, cancel context.CancelCauseFunc, c store.Claim, lease *lock.Lease) {
+	for left := lease.Left(); left > 0; left = lease.Left() {
+		if !e.sleepFor(ctx, left) {
+			return
+		}
+	}
+	cancel(lostLease(c, lock.ErrLeaseOver))
+}
+
+func lostLease(c store.Claim, err error) error {
+	return fmt.Errorf("the lease of %s was lost: %w", c.Key, errors.Join(err, store.ErrLost))
+}
+
 // renewLease keeps the lease while the run goes on; when it is lost, can't be renewed before it ends, or
-// the run has gone on for too long, the run stops. The lease was that of a claim at renewed or later.
-func (e *Controller) renewLease(ctx context.Context, cancel context.CancelCauseFunc, c store.Claim, renewed time.Time) {
+// the run has gone on for too long, the run stops.
+func (e *Controller) renewLease(ctx context.Context, cancel context.CancelCauseFunc, c store.Claim, lease *lock.Lease) {
 	began := e.opts.Clock.Now()
 	every := e.opts.Lease / renewalsPerLease
-	for wait := every - began.Sub(renewed); e.sleepFor(ctx, wait); {
+	for wait := lease.Left() - every; e.sleepFor(ctx, wait); {
 		now := e.opts.Clock.Now()
 		if now.Sub(began) >= runTimeout {
 			cancel(fmt.Errorf("it was at it for more than %s, in which something didn't answer", runTimeout))
@@ -272,16 +300,16 @@ func (e *Controller) renewLease(ctx context.Context, cancel context.CancelCauseF
 			return
 		}
 		if err == nil && len(lost) == 0 {
-			renewed, wait = now, every
+			lease.Renew(now)
+			wait = every
 			continue
 		}
-		// A database that is away for a moment is no reason to leave half done what has begun. What is
-		// under way at the forge has the rest of the lease to end, before another run looks for it.
+		// A database that is away for a moment is no reason to leave half done what has begun.
 		wait = min(every/4, minRetryDelay)
-		if err != nil && e.opts.Clock.Now().Add(wait).Before(renewed.Add(e.opts.Lease-every)) {
+		if err != nil && wait < lease.Left() {
 			continue
 		}
-		cancel(fmt.Errorf("the lease of %s was lost: %w", c.Key, errors.Join(err, store.ErrLost)))
+		cancel(lostLease(c, err))
 		return
 	}
 }

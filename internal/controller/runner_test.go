@@ -452,7 +452,7 @@ func TestRunOutlastsAShortOutage(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			defer cancel(nil)
 			done := make(chan struct{})
-			go func() { w.renewLease(ctx, cancel, claim, start.Add(-c.asOf)); close(done) }()
+			go func() { w.renewLease(ctx, cancel, claim, w.newLease(start.Add(-c.asOf))); close(done) }()
 			for ctx.Err() == nil && w.clock.Since(start) < 2*lease {
 				if w.clock.HasWaiters() {
 					w.clock.Step(500 * time.Millisecond)

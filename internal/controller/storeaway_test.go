@@ -31,7 +31,7 @@ func TestARunsEndIsWrittenDownLater(t *testing.T) {
 	}
 	done := make(chan struct{})
 	go func() {
-		w.runLeased(t.Context(), claim, func(context.Context, context.CancelCauseFunc) {})
+		w.runLeased(t.Context(), claim, w.newLease(w.clock.Now()), func(context.Context, context.CancelCauseFunc) {})
 		close(done)
 	}()
 	for range 2 {

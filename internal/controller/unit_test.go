@@ -295,7 +295,7 @@ func TestALateRunStoresNothing(t *testing.T) {
 	}
 	var before any // as the run's claim is lost
 	run := func(c store.Claim) {
-		w.runLeased(t.Context(), c, func(context.Context, context.CancelCauseFunc) {})
+		w.runLeased(t.Context(), c, w.newLease(w.clock.Now()), func(context.Context, context.CancelCauseFunc) {})
 	}
 	var other []store.Claim
 	w.beforeGet = func(string) {

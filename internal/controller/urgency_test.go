@@ -108,7 +108,7 @@ func TestADegradationStaysUrgent(t *testing.T) {
 				w.must(w.opts.Store.Finish(t.Context(), w.opts.Owner, claims[0], store.Outcome{}))
 				return w.clock.Since(began), claims[0].Urgency, true
 			default:
-				w.runLeased(t.Context(), claims[0], func(context.Context, context.CancelCauseFunc) {})
+				w.runLeased(t.Context(), claims[0], w.newLease(w.clock.Now()), func(context.Context, context.CancelCauseFunc) {})
 			}
 		}
 		return 0, 0, false

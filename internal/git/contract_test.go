@@ -13,6 +13,9 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/lock"
 )
 
 // contractFixture is a remote with a mirror of it and one of somebody else.
@@ -267,6 +270,24 @@ func TestContractPush(t *testing.T) {
 		f.isKind("a bad name", f.mirror.Push(ctx, PushSpec{Branch: "a..b", New: base}), ErrInvalid)
 		heads, err := f.mirror.RemoteHeads(ctx, "main", "none", "folder/x")
 		f.compare("RemoteHeads", []any{heads, err}, []any{map[string]string{"main": base, "folder/x": base}, nil})
+	})
+}
+
+// TestContractPushPastALease holds that nothing is pushed for a run whose lease is over.
+func TestContractPushPastALease(t *testing.T) {
+	eachEngine(t, func(f *contractFixture) {
+		base := f.push("main", "Base", map[string]string{"f": "0"})
+		mustFetch(f.t, f.mirror)
+		now := when
+		lease := lock.NewLease(time.Minute, func() time.Time { return now }, now)
+		ctx := lock.WithLease(f.t.Context(), lease)
+		push := func(branch string) error { return f.mirror.Push(ctx, PushSpec{Branch: branch, New: base}) }
+		f.must(push("in/time"))
+		now = now.Add(time.Minute)
+		f.isKind("past the lease", push("too/late"), lock.ErrLeaseOver)
+		f.isKind("a removal past the lease", f.mirror.Push(ctx, PushSpec{Branch: "in/time", Old: base}), lock.ErrLeaseOver)
+		heads, err := f.mirror.RemoteHeads(ctx, "in/time", "too/late")
+		f.compare("the remote's", []any{heads, err}, []any{map[string]string{"in/time": base}, nil})
 	})
 }
 

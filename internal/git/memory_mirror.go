@@ -11,6 +11,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/cache"
 	"github.com/liftlock/liftlock/internal/git/sshsig"
+	"github.com/liftlock/liftlock/internal/lock"
 )
 
 // MemoryOptions say how a mirror in memory works.
@@ -134,6 +135,9 @@ func (e *memoryMirror) fetchCommit(ctx context.Context, sha string) error {
 
 func (e *memoryMirror) pushBranch(ctx context.Context, s PushSpec, _ map[string]string) error {
 	return e.callRemote(ctx, "push", func() error {
+		if over := lock.CheckLease(ctx); over != nil {
+			return leaseOverError("push branch "+s.Branch, over)
+		}
 		if s.New != "" {
 			if err := e.remote.engine.learn(s.New); err != nil {
 				return err

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"go.uber.org/zap"
+
+	"github.com/liftlock/liftlock/internal/lock"
 )
 
 // PushSpec is one change of one remote branch.
@@ -25,7 +27,8 @@ type PushSpec struct {
 // the same. ErrLeaseLost when the remote branch is something else,
 // ErrUnknownCommit when the mirror has no s.New, ErrRejected when the remote
 // refuses. After ErrRemote it is not known whether the push arrived: push
-// again, that is safe.
+// again, that is safe. lock.ErrLeaseOver: the run that ctx is of has ended, and
+// nothing was sent.
 func (m *Mirror) Push(ctx context.Context, s PushSpec) error {
 	if err := s.checkFields(); err != nil {
 		return err
@@ -97,6 +100,9 @@ func (p *mirrorPrograms) pushBranch(ctx context.Context, s PushSpec, heads map[s
 }
 
 func (p *mirrorPrograms) pushByProgram(ctx context.Context, op string, s PushSpec) error {
+	if over := lock.CheckLease(ctx); over != nil {
+		return leaseOverError(op, over)
+	}
 	ref := headsPrefix + s.Branch
 	out, err := p.runRemote(ctx, op,
 		"push", "--porcelain", "--no-verify", "--recurse-submodules=no",
@@ -221,6 +227,9 @@ func (p *mirrorPrograms) setRef(ctx context.Context, ref, sha string) error {
 	_, err := p.runGit(ctx, p.gitCommand(args...))
 	return err
 }
+
+// leaseOverError is a push that isn't sent, as the run that it is of has ended.
+func leaseOverError(op string, over error) error { return &Error{Op: op, Err: over} }
 
 func leaseLostError(op, now, old string) error {
 	return &Error{Op: op, Kind: ErrLeaseLost, Err: fmt.Errorf("it is at %s, expected was %s", shaOrNothing(now), shaOrNothing(old))}

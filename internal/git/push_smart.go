@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/liftlock/liftlock/internal/git/smarthttp"
+	"github.com/liftlock/liftlock/internal/lock"
 )
 
 // maxSmartPack is what git push sends in one piece (http.postBuffer); more than that its own way
@@ -38,8 +39,12 @@ func (p *mirrorPrograms) pushSmart(ctx context.Context, op string, s PushSpec, h
 		}
 	}
 	var rejected *smarthttp.RejectedError
+	var over error
 	err := p.trySmart(ctx, op, func(ctx context.Context, who smarthttp.Credentials) error {
 		rejected = nil
+		if over = lock.CheckLease(ctx); over != nil {
+			return over
+		}
 		err := p.smart.client.Push(ctx, who, smarthttp.Update{Ref: headsPrefix + s.Branch, Old: s.Old, New: s.New}, pack)
 		if errors.As(err, &rejected) {
 			rejected.Reason, rejected.Messages = redactCredentials(rejected.Reason, who), redactCredentials(rejected.Messages, who)
@@ -47,6 +52,9 @@ func (p *mirrorPrograms) pushSmart(ctx context.Context, op string, s PushSpec, h
 		}
 		return err
 	})
+	if over != nil {
+		return nil, leaseOverError(op, over)
+	}
 	if err == nil && rejected != nil && rejected.Unpack {
 		return nil, fmt.Errorf("%w: %w", errLeaveToPrograms, rejected) // git push asks first what is there
 	}

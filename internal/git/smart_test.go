@@ -11,6 +11,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/lock"
 )
 
 // openSmart opens a mirror of a served repository that has been fetched once.
@@ -35,6 +38,31 @@ func (s *gitServer) takeSeen() []string {
 		seen[i] = seen[i][:strings.Index(seen[i], " ")] + " " + seen[i][strings.LastIndex(seen[i], "/")+1:]
 	}
 	return seen
+}
+
+// TestNoRequestPastALease holds that neither a request nor a program pushes for a run whose lease was over
+// while the push was prepared.
+func TestNoRequestPastALease(t *testing.T) {
+	t.Parallel()
+	o, s, m := openSmart(t)
+	base := o.commit("main", "Two", map[string]string{"a": "2"})
+	mustFetch(t, m)
+	s.takeSeen()
+	now := when
+	lease := lock.NewLease(time.Minute, func() time.Time { return now }, now)
+	m.beforePush = func(string) { now = now.Add(time.Minute) }
+	ctx := lock.WithLease(t.Context(), lease)
+	if err := m.Push(ctx, PushSpec{Branch: "late", New: base}); !errors.Is(err, lock.ErrLeaseOver) {
+		t.Errorf("it ended with %v", err)
+	}
+	if seen := s.takeSeen(); slices.Contains(seen, "POST git-receive-pack") || slices.Contains(seen, "GET refs") {
+		t.Errorf("asked for %q", seen)
+	}
+	lease.Renew(now)
+	m.beforePush = nil
+	if err := m.Push(ctx, PushSpec{Branch: "late", New: base}); err != nil {
+		t.Errorf("renewed: %v", err)
+	}
 }
 
 // TestRequests counts what each call asks of the remote: a fetch two requests where something

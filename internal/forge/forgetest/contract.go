@@ -166,6 +166,7 @@ func Run(t *testing.T, w Backend) {
 		{"inspect who may push", testInspectGuard},
 		{"what isn't there", testNotFound},
 		{"canceled", testCanceled},
+		{"an ended lease", testEndedLease},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.run(t, newFixture(t, w, w.NewRepository(t)))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/lock"
 )
 
 // host is where the forge would be found, if it could be.
@@ -177,7 +178,7 @@ func (c *call) beforeCall(login string) error {
 
 // signIn finds who calls.
 func (c *call) signIn(login string) error {
-	if err := c.ctx.Err(); err != nil {
+	if err := errors.Join(c.ctx.Err(), lock.CheckLease(c.ctx)); err != nil {
 		return &forge.Error{Op: c.op, Kind: forge.ErrRetryable, Message: "canceled", Err: err}
 	}
 	if c.by = c.findAccount(login); c.by == nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/cache"
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/lock"
 )
 
 const (
@@ -256,6 +257,11 @@ func (t *roundTripper) send(req *http.Request) (*http.Response, []byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	// Last of all: it may have waited for long, or its process was stopped.
+	if err := checkLease(req); err != nil {
+		end(nil, nil)
+		return nil, nil, err
+	}
 	start := time.Now()
 	resp, err := t.next.RoundTrip(req)
 	status := 0
@@ -297,6 +303,14 @@ func (t *roundTripper) send(req *http.Request) (*http.Response, []byte, error) {
 	resp.ContentLength = int64(len(body))
 	resp.Header.Set("Content-Length", strconv.Itoa(len(body)))
 	return resp, body, nil
+}
+
+// checkLease refuses a request that may change something once the lease of what it is for is over.
+func checkLease(req *http.Request) error {
+	if req.Method == http.MethodGet || req.Method == http.MethodHead {
+		return nil
+	}
+	return lock.CheckLease(req.Context())
 }
 
 // contentHeaders are the headers that belong to the content.

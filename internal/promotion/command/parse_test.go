@@ -115,8 +115,10 @@ func TestParse(t *testing.T) {
 		{"a line that is too long", "/liftlock hold " + strings.Repeat("x", 2000), false, "! a line with a command takes 2000 bytes; this one has 2015"},
 		{"some good, some not", "/liftlock retry\n/liftlock nope\n/liftlock hold", false, "retry\nhold pr\n" + `! there is no command "nope" (/liftlock help lists them)`},
 		{"as many as go", strings.Repeat("/liftlock retry\n", 11), false, strings.Repeat("retry\n", 10) + "! a comment takes 10 commands; the rest was not taken"},
-		{"a comment that just fits", "/liftlock retry\n" + strings.Repeat("x", maxComment-len("/liftlock retry\n")), false, "retry"},
+		{"a comment that just fits", "/liftlock retry\n\n" + strings.Repeat("x", maxComment-len("/liftlock retry\n\n")), false, "retry"},
 		{"a comment that is too long", "/liftlock retry\n" + strings.Repeat("x", maxComment), false, fmt.Sprintf("! the comment is too long for commands; put them into one of their own, of at most %d bytes", maxComment)},
+		{"a paragraph that just fits", "/liftlock retry\n" + strings.Repeat("x", maxParagraphs-len("/liftlock retry\n")), false, "retry"},
+		{"a paragraph that is too long", "/liftlock hold\n\n/liftlock retry\n" + strings.Repeat("x", maxParagraphs), false, fmt.Sprintf("hold pr\n! a command stands in a paragraph of at most %d bytes, and so do all of a comment together; put a blank line before it, or it into a comment of its own", maxParagraphs)},
 		{"a long comment without commands", strings.Repeat("x\n", maxComment), false, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -124,6 +126,78 @@ func TestParse(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestParseReadsAsPeopleDo holds that what a reader of the rendered comment doesn't see as a line of its author's
+// is no command, and that what they do see as one is.
+func TestParseReadsAsPeopleDo(t *testing.T) {
+	const order = "/liftlock promote prod"
+	for _, c := range []struct {
+		name, in string
+		read     bool
+	}{
+		{"a quote", "> " + order, false},
+		{"a quote's next line", "> somebody said\n" + order, false},
+		{"behind a quote", "> x\n\n" + order, true},
+		{"a quote of several paragraphs, as GitLab has it", ">>>\nshe said\n\n" + order + "\n>>>", false},
+		{"behind such a quote", ">>>\nshe said\n>>>\n" + order, true},
+		{"a fence", "```\n" + order + "\n```", false},
+		{"a fence with a blank line", "```\na\n\n" + order + "\n```", false},
+		{"behind a fence with a blank line", "```\na\n\nb\n```\n" + order, true},
+		{"a fence in tildes", "~~~\n" + order + "\n~~~", false},
+		{"a longer fence", "````\n```\n" + order + "\n````", false},
+		{"a fence in a list", "- a\n  ```\n" + order + "\n  ```", false},
+		{"a fence in a quote", "> ```\n" + order + "\n> ```", false},
+		{"a fence that isn't closed", "```\nx\n" + order, false},
+		{"indented by a tab", "\t" + order, false},
+		{"indented by four", "    " + order, false},
+		{"behind an item of a list", "- the database moves\n- so wait\n" + order, true},
+		{"an item of a list", "- " + order, false},
+		{"an HTML comment", "<!-- \n" + order + "\n-->", false},
+		{"behind an HTML comment on its line", "<!-- x -->" + order, false},
+		{"a fold", "<details>\n\n" + order + "\n</details>", false},
+		{"a fold in a fold", "<details>\n<details>\n</details>\n\n" + order + "\n\n</details>", false},
+		{"behind a fold", "<details>\nlog\n</details>\n\n" + order, true},
+		{"HTML's code", "<pre>\n" + order + "\n</pre>", false},
+		{"HTML's code in capitals", "<PRE class=x>\n" + order + "\n</PRE>", false},
+		{"a template", "<template>\n\n" + order + "\n</template>", false},
+		{"a drawing", "<svg>\n\n" + order + "\n</svg>", false},
+		{"a picture's words", "![\n" + order + "\n](x)", false},
+		{"a picture's words in HTML", "<img alt=\"\n" + order + "\n\">", false},
+		{"a link's text", "[a\n" + order + "\n](x)", false},
+		{"a link's text in HTML", "<a href=x>\n\n" + order + "\n</a>", false},
+		{"a link's title", "[x](y '\n" + order + "\n')", false},
+		{"code over lines", "`a\n" + order + "\n`", false},
+		{"code over lines by two", "``a\n" + order + "\n``", false},
+		{"an open backtick", "it's ` here\n" + order, true},
+		{"a formula", "$$\n" + order + "\n$$", false},
+		{"a formula with a blank line", "$$\na\n\n" + order + "\n$$", false},
+		{"a processing instruction", "<?x\n" + order + "\n?>", false},
+		{"a section of characters", "<![CDATA[\n" + order + "\n]]>", false},
+		{"an attribute over lines", "<a title=\"\n" + order + "\n\">x</a>", false},
+		{"a reference's title", "[x]: y '\n" + order + "\n'", false},
+		{"behind a footnote", "[^1]: a\n    b\n\n" + order, true},
+		{"struck out", "~~no\n" + order + "~~", false},
+		{"struck out by lines", "~~\n" + order + "\n~~", false},
+		{"struck out by HTML", "<del>\n\n" + order + "\n\n</del>", false},
+		{"struck out by HTML in short", "<s>\n\n" + order + "\n\n</s>", false},
+		{"a table", "|a|\n|-|\n" + order, false},
+		{"a heading", order + "\n---", false},
+		{"emphasis over lines", "*no\n" + order + "*", false},
+		{"an invisible character first", "\u200b" + order, false},
+		{"from right to left", "\u202e" + order, false},
+		{"a name in angle brackets before", "back to <version>\n\n" + order, true},
+		{"below a mail's signature", "hi\n-- \n" + order, true},
+		{"below a mail's first line", "On Monday bob wrote:\n" + order, true},
+	} {
+		want := ""
+		if c.read {
+			want = "promote prod"
+		}
+		if got := describe(Parse(c.in, false)); got != want {
+			t.Errorf("%s: %q, want %q", c.name, got, want)
+		}
 	}
 }
 
@@ -281,6 +355,8 @@ func TestParseIsLinear(t *testing.T) {
 	for name, s := range map[string]string{
 		"comments": strings.Repeat("<!---->", maxComment/7), "opens": strings.Repeat("<!-- <pre ", maxComment/10), "backticks": strings.Repeat("` `` ", maxComment/5),
 		"angles": strings.Repeat("<", maxComment), "slashes": strings.Repeat("/liftlock x\n", maxComment/12),
+		"tags": strings.Repeat("<a><pre>", maxComment/8), "links": "/liftlock retry\n" + strings.Repeat("[a](", maxParagraphs/5), "quotes": "/liftlock retry\n" + strings.Repeat(">", maxComment/2),
+		"lists": "/liftlock retry\n" + strings.Repeat("1. ", maxParagraphs/4), "emphasis": "/liftlock retry\n" + strings.Repeat("_a*b", maxParagraphs/5),
 	} {
 		if cmds, errs := Parse(s, true); len(cmds)+len(errs) > maxCommands+1 {
 			t.Errorf("%s: %d", name, len(cmds)+len(errs))
