@@ -20,11 +20,11 @@ import (
 // runs.
 const renewalsPerLease = 3
 
-// newLease is the lease of a run whose key was claimed at asOf or later. It is over so much earlier
+// newLease is the lease of a run whose key was claimed at asOf or later, by the process's own clock. It is over so much earlier
 // than the store's as there is between two renewals: what was sent to the forge by then has that
 // long to arrive, before another process runs the key.
 func (e *Controller) newLease(asOf time.Time) *lock.Lease {
-	return lock.NewLease(e.opts.Lease-e.opts.Lease/renewalsPerLease, e.opts.Clock.Now, asOf)
+	return lock.NewLease(e.opts.Lease-e.opts.Lease/renewalsPerLease, e.opts.Store.OwnTime, asOf)
 }
 
 // Run claims keys and runs them until the context ends, then waits for the runs
@@ -39,7 +39,7 @@ func (e *Controller) Run(ctx context.Context) error {
 	before := 0
 	for {
 		free := e.opts.Workers - len(slots)
-		asOf := e.opts.Clock.Now()
+		asOf := e.opts.Store.OwnTime()
 		var claims []store.Claim
 		if free > 0 {
 			var err error
@@ -106,7 +106,7 @@ func (e *Controller) Step(ctx context.Context) (ran bool, err error) {
 		}
 	default:
 	}
-	asOf := e.opts.Clock.Now()
+	asOf := e.opts.Store.OwnTime()
 	claims, err := e.claimKeys(ctx, 1, e.stepped)
 	if err != nil || len(claims) == 0 {
 		return false, err
@@ -293,6 +293,7 @@ func (e *Controller) renewLease(ctx context.Context, cancel context.CancelCauseF
 			return
 		}
 		// The next renewal would come when this one is over: past the lease, where the database hangs.
+		asOf := e.opts.Store.OwnTime()
 		renewing, stop := context.WithTimeout(ctx, every)
 		lost, err := e.opts.Store.Renew(renewing, e.opts.Owner, []string{c.Key})
 		stop()
@@ -300,7 +301,7 @@ func (e *Controller) renewLease(ctx context.Context, cancel context.CancelCauseF
 			return
 		}
 		if err == nil && len(lost) == 0 {
-			lease.Renew(now)
+			lease.Renew(asOf)
 			wait = every
 			continue
 		}

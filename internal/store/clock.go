@@ -103,6 +103,10 @@ func queryTime(ctx context.Context, db session) (time.Time, error) {
 
 func (t sqlTx) databaseTime(ctx context.Context) (time.Time, error) { return queryTime(ctx, t.db) }
 
+// OwnTime is the time by the process's own clock, which the database doesn't set right: how much of it has
+// passed says when what was asked of the database before that ends there.
+func (s *Store) OwnTime() time.Time { return s.time.own() }
+
 // Clock is the time that all processes on this database share, with the timers of the
 // process's own clock. Everything that writes times down, or compares them with some that
 // were, goes by it.
