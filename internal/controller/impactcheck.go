@@ -3,7 +3,6 @@ package controller
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -13,7 +12,6 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
 	"github.com/liftlock/liftlock/internal/forge"
-	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/webhooks"
 )
@@ -30,9 +28,8 @@ const (
 // whether the pipeline files that it brings are valid. What was judged once is
 // not judged again while nothing that it depends on has changed.
 func (e *Controller) checkPull(ctx context.Context, r *Repository, pr *forge.PullRequest) (time.Time, error) {
-	key := checkedKey(r, pr.Number)
 	if pr.State != forge.Open {
-		return time.Time{}, e.opts.Store.DeleteState(ctx, key)
+		return time.Time{}, e.forgetChecked(ctx, r, pr.Number)
 	}
 	s, err := e.opts.Gatherer.Snapshot(ctx, r.Repository)
 	if err != nil {
@@ -40,31 +37,57 @@ func (e *Controller) checkPull(ctx context.Context, r *Repository, pr *forge.Pul
 	}
 	line, ok := s.BaseOf(pr)
 	if !ok {
-		return time.Time{}, e.opts.Store.DeleteState(ctx, key)
+		return time.Time{}, e.forgetChecked(ctx, r, pr.Number)
 	}
-	if done, _, err := e.opts.Store.State(ctx, key); err != nil || string(done) == tooLargeKey(pr) {
-		return time.Time{}, err // it isn't fetched again only to be refused again
-	}
-	change, err := e.opts.Gatherer.ReadChange(ctx, s, line, pr)
-	if errors.Is(err, git.ErrTooLarge) {
-		return e.reportTooLarge(ctx, r, pr, s, line)
-	}
-	if err != nil {
+	was, err := e.readChecked(ctx, r, pr.Number)
+	if err != nil || was.refused != "" && was.head == pr.Head {
 		return time.Time{}, err
 	}
-	if done, ok, err := e.opts.Store.State(ctx, key); err != nil || ok && string(done) == change.Key {
-		return time.Time{}, err
+	change, v, again, err := e.evaluatePull(ctx, r, pr, s, line, was)
+	var refused *facts.RefusedHeadError
+	switch {
+	case errors.As(err, &refused):
+		return e.reportRefused(ctx, r, pr, s, line, refused)
+	case err != nil || !again.IsZero():
+		return again, err
+	}
+	if v != nil {
+		again, err := e.reportImpact(ctx, r, pr, s, change, v)
+		if err != nil || !again.IsZero() {
+			return again, err // it isn't told yet
+		}
+	}
+	return time.Time{}, e.opts.Store.PutState(ctx, checkedKey(r, pr.Number), checkedState{key: change.Key, head: pr.Head}.encode())
+}
+
+// evaluatePull finds out what a pull request does; nil: nothing that its answer depends on has changed
+// since the last look, which was so. The time is when to ask again where there is no room now. A
+// head that was never looked at takes a place from the start: to fetch it and to compare it is
+// what its author makes it.
+func (e *Controller) evaluatePull(ctx context.Context, r *Repository, pr *forge.PullRequest, s *facts.Snapshot, into facts.BranchHead, was checkedState) (change *facts.ProposedChange, v *facts.ChangeReport, again time.Time, err error) {
+	if was.head == pr.Head {
+		if change, err = e.opts.Gatherer.ReadChange(ctx, s, into, pr); err != nil || change.Key == was.key {
+			return change, nil, time.Time{}, err
+		}
 	}
 	select {
 	case e.checkSlots <- struct{}{}:
 		defer func() { <-e.checkSlots }()
 	default:
-		return e.opts.Clock.Now().Add(checkRetryDelay), nil
+		return nil, nil, e.opts.Clock.Now().Add(checkRetryDelay), nil
 	}
 	start := e.opts.Clock.Now()
-	v, err := e.opts.Gatherer.EvaluateChange(ctx, s, change, act.RenderLimit)
-	if err != nil {
-		return time.Time{}, err
+	err = e.lookAt(ctx, r, pr, func() (err error) {
+		if change == nil {
+			if change, err = e.opts.Gatherer.ReadChange(ctx, s, into, pr); err != nil || change.Key == was.key {
+				return err
+			}
+		}
+		v, err = e.opts.Gatherer.EvaluateChange(ctx, s, change, act.RenderLimit)
+		return err
+	})
+	if err != nil || v == nil {
+		return change, nil, time.Time{}, err
 	}
 	took := e.opts.Clock.Now().Sub(start)
 	if e.opts.Metrics != nil {
@@ -72,26 +95,8 @@ func (e *Controller) checkPull(ctx context.Context, r *Repository, pr *forge.Pul
 	}
 	e.opts.Log.Info("a pull request was checked", zap.String("repository", r.ID), zap.Int("pull", pr.Number), zap.String("author", pr.Author),
 		zap.Duration("took", took), zap.String("failed", v.Failed))
-	again, err := e.reportImpact(ctx, r, pr, s, change, v)
-	if err != nil || !again.IsZero() {
-		return again, err // it isn't told yet
-	}
-	return time.Time{}, e.opts.Store.PutState(ctx, key, []byte(change.Key))
+	return change, v, time.Time{}, nil
 }
-
-// reportTooLarge says on a pull request that its head was not looked at; the time is
-// reportImpact's.
-func (e *Controller) reportTooLarge(ctx context.Context, r *Repository, pr *forge.PullRequest, s *facts.Snapshot, into facts.BranchHead) (time.Time, error) {
-	e.opts.Log.Warn("the head of a pull request is too large to be looked at", zap.String("repository", r.ID), zap.Int("pull", pr.Number), zap.String("author", pr.Author))
-	v := &facts.ChangeReport{Failed: fmt.Sprintf("its head brings more than %d MiB that the repository doesn't have, which is more than Liftlock fetches; push it without the large files", git.DefaultMaxRefBytes>>20)}
-	again, err := e.reportImpact(ctx, r, pr, s, &facts.ProposedChange{Into: into, Head: pr.Head}, v)
-	if err != nil || !again.IsZero() {
-		return again, err
-	}
-	return time.Time{}, e.opts.Store.PutState(ctx, checkedKey(r, pr.Number), []byte(tooLargeKey(pr)))
-}
-
-func tooLargeKey(pr *forge.PullRequest) string { return "too large " + pr.Head }
 
 func checkedKey(r *Repository, number int) string {
 	return "checked|" + r.ID + "|" + strconv.Itoa(number)

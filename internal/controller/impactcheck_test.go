@@ -33,7 +33,7 @@ func TestALargeHeadIsRefused(t *testing.T) {
 	w.must(err)
 	w.must(w.run(wake.ForPull(w.repo.ID, p.Number)))
 	now := w.pulls()[0]
-	if len(now.Comments) != 1 || !strings.Contains(now.Comments[0].Body, "more than Liftlock fetches") {
+	if len(now.Comments) != 1 || !strings.Contains(now.Comments[0].Body, "more than 0 MiB that the repository") {
 		t.Errorf("it is told in %+v", now.Comments)
 	}
 	if len(now.Statuses) != 1 || now.Statuses[0].State != "failure" {

@@ -73,7 +73,7 @@ var scripts = map[string]struct {
 		pr, err := w.repo.Forge.PullRequest(w.t.Context(), w.repo.Name, number)
 		w.must(err)
 		w.must(w.failCalls("report", func() error { return w.reportImpactOn(pr) }))
-		w.must(w.opts.Store.PutState(w.t.Context(), checkedKey(w.repo, number), []byte(tooLargeKey(pr)))) // nothing is evaluated
+		w.must(w.opts.Store.PutState(w.t.Context(), checkedKey(w.repo, number), checkedState{head: pr.Head, refused: "x"}.encode())) // nothing is evaluated
 		w.question("ada", number, "/liftlock help\n/liftlock promote qa\n/liftlock diff")
 		w.must(w.forge.ClosePull(repoName, number, "linus"))
 		w.must(w.run(wake.ForPull(w.repo.ID, number)))

@@ -140,7 +140,7 @@ func TestTalkWhereTheForgeShowsNoPermission(t *testing.T) {
 	w.must(err)
 	pr, err := w.repo.Forge.PullRequest(t.Context(), w.repo.Name, own)
 	w.must(err)
-	w.must(w.opts.Store.PutState(t.Context(), checkedKey(w.repo, own), []byte(tooLargeKey(pr)))) // nothing is evaluated
+	w.must(w.opts.Store.PutState(t.Context(), checkedKey(w.repo, own), checkedState{head: pr.Head, refused: "x"}.encode())) // nothing is evaluated
 	p := w.openOne("web", "2.0.0", "web")
 	w.fail("read the permission", forge.ErrForbidden)
 	for _, n := range []int{own, p.Number} {
@@ -186,7 +186,7 @@ func TestClosedUserPullsAreForgotten(t *testing.T) {
 		w.must(err)
 		pr, err := w.repo.Forge.PullRequest(t.Context(), w.repo.Name, n)
 		w.must(err)
-		w.must(w.opts.Store.PutState(t.Context(), checkedKey(w.repo, n), []byte(tooLargeKey(pr)))) // nothing is evaluated
+		w.must(w.opts.Store.PutState(t.Context(), checkedKey(w.repo, n), checkedState{head: pr.Head, refused: "x"}.encode())) // nothing is evaluated
 		w.must(w.opts.Actor.SetStatus(t.Context(), w.repo.Repository, n, pr.Head, prtext.OtherStatus("", false)))
 		_, err = w.forge.Comment(repoName, n, "grace", "/liftlock help")
 		w.must(err)

@@ -15,7 +15,6 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
 	"github.com/liftlock/liftlock/internal/forge"
-	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/internal/store"
@@ -101,7 +100,11 @@ func (e *Controller) runUserCommand(ctx context.Context, r *Repository, pr *forg
 }
 
 func (e *Controller) answerUserCommand(ctx context.Context, r *Repository, s *facts.Snapshot, pr *forge.PullRequest, o Command, known *userChange) (string, error) {
-	if command.Needs(o.Command.Verb) != command.NeedRead {
+	retries, err := e.retriesHead(ctx, r, pr, o)
+	if err != nil {
+		return "", err
+	}
+	if command.Needs(o.Command.Verb) != command.NeedRead && !retries {
 		return "", newRefusal("%s is about a promotion, and this pull request is none of Liftlock's: say it in the promotion's pull request, the console or the command line. Here there are diff, why, status and help", o.Command.Verb)
 	}
 	who, err := e.resolvePerson(ctx, r, s, nil, nil, o)
@@ -110,6 +113,9 @@ func (e *Controller) answerUserCommand(ctx context.Context, r *Repository, s *fa
 	}
 	if err := command.Authorise(o.Command, who, false); err != nil {
 		return "", newRefusal("%v", err)
+	}
+	if retries {
+		return e.retryHead(ctx, r, pr)
 	}
 	if o.Command.Verb == command.Help {
 		return prtext.UserHelpText(), nil
@@ -148,18 +154,22 @@ func (e *Controller) evaluateUserChange(ctx context.Context, r *Repository, s *f
 	if known.report != nil {
 		return nil
 	}
-	const tooLarge = "its head brings more than Liftlock fetches"
-	if done, _, err := e.opts.Store.State(ctx, checkedKey(r, pr.Number)); err != nil || string(done) == tooLargeKey(pr) {
-		return cmp.Or(err, newRefusal(tooLarge))
+	if was, err := e.readChecked(ctx, r, pr.Number); err != nil || was.refused != "" && was.head == pr.Head {
+		return cmp.Or(err, newRefusal("%s", was.refused))
 	}
-	change, err := e.opts.Gatherer.ReadChange(ctx, s, into, pr)
-	if errors.Is(err, git.ErrTooLarge) {
-		return newRefusal(tooLarge)
-	}
-	if err != nil {
+	var change *facts.ProposedChange
+	var v *facts.ChangeReport
+	err := e.lookAt(ctx, r, pr, func() (err error) {
+		if change, err = e.opts.Gatherer.ReadChange(ctx, s, into, pr); err != nil {
+			return err
+		}
+		v, err = e.opts.Gatherer.EvaluateChange(ctx, s, change, act.RenderLimit)
 		return err
+	})
+	var refused *facts.RefusedHeadError
+	if errors.As(err, &refused) {
+		return newRefusal("%s", refused.Why)
 	}
-	v, err := e.opts.Gatherer.EvaluateChange(ctx, s, change, act.RenderLimit)
 	if err != nil {
 		return err
 	}

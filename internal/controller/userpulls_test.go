@@ -184,7 +184,7 @@ func TestQuestionsThatAreRefused(t *testing.T) {
 	number := w.openChange("theirs", map[string]string{kustomizationOf("web", "qa"): kustomization("web", "3.0.0")})
 	pr, err := w.repo.Forge.PullRequest(t.Context(), w.repo.Name, number)
 	w.must(err)
-	w.must(w.opts.Store.PutState(t.Context(), checkedKey(w.repo, number), []byte(tooLargeKey(pr))))
+	w.must(w.opts.Store.PutState(t.Context(), checkedKey(w.repo, number), checkedState{head: pr.Head, refused: "x"}.encode()))
 	answer, reactions := w.question("ada", number, "/liftlock diff")
 	if !strings.Contains(answer, "its head brings more than Liftlock fetches") || !slices.Equal(reactions, []string{bot + " " + reactionRefused}) {
 		t.Errorf("of what is too large it says %q, by %q", answer, reactions)
@@ -244,7 +244,7 @@ func TestAStrangersBranchNamedLikeOurs(t *testing.T) {
 	number := w.openChange(promotion.Branch("shop", "qa", "web"), map[string]string{"docs/x.md": "x\n"})
 	pr, err := w.repo.Forge.PullRequest(t.Context(), w.repo.Name, number)
 	w.must(err)
-	w.must(w.opts.Store.PutState(t.Context(), checkedKey(w.repo, number), []byte(tooLargeKey(pr)))) // nothing is evaluated
+	w.must(w.opts.Store.PutState(t.Context(), checkedKey(w.repo, number), checkedState{head: pr.Head, refused: "x"}.encode())) // nothing is evaluated
 	w.dropDue()
 	w.must(w.run(wake.ForPull(w.repo.ID, number)))
 	if due := w.takeDue(); !slices.Equal(due, []string{wake.ForUnit(w.unit("web")).String()}) {

@@ -107,6 +107,7 @@ func (p *programs) readBlobs(ctx context.Context, commit string, ids []string, l
 	defer cancel()
 	c := p.gitCommand("cat-file", "--batch", "--buffer")
 	c.MaxStdout = 0 // piped
+	c.Limits = proc.Limits{Data: p.limits().Data}
 	git, err := proc.Start(ctx, c)
 	if err != nil {
 		return err

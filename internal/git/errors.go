@@ -63,6 +63,15 @@ func (e *Error) Error() string {
 	return s
 }
 
+// HintOf is what an error's hint says; empty where there is none.
+func HintOf(err error) string {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Hint
+	}
+	return ""
+}
+
 // Is matches the error's kind.
 func (e *Error) Is(target error) bool { return e.Kind != nil && target == e.Kind }
 
@@ -145,4 +154,12 @@ func exitCode(err error) int {
 		return pe.ExitCode
 	}
 	return -1
+}
+
+func signalOf(err error) string {
+	var pe *proc.Error
+	if errors.As(err, &pe) {
+		return pe.Signal
+	}
+	return ""
 }

@@ -68,7 +68,9 @@ func (p *mirrorPrograms) fetchRef(ctx context.Context, ref string) error {
 	}
 	most := p.opts.MaxRefBytes
 	op := "fetch " + ref + " of " + p.remote.url
-	fetching, cancel := context.WithCancelCause(ctx)
+	timed, stop := context.WithTimeout(ctx, boundedFetch)
+	defer stop()
+	fetching, cancel := context.WithCancelCause(timed)
 	defer cancel(nil)
 	large := &Error{Op: op, Kind: ErrTooLarge, Hint: fmt.Sprintf("it brings more than %d MiB that the repository doesn't have", most>>20)}
 	watching := make(chan struct{})
@@ -79,13 +81,17 @@ func (p *mirrorPrograms) fetchRef(ctx context.Context, ref string) error {
 		}
 	}()
 	kept := fetchedPrefix + p.opts.Now().UTC().Format(keepDay) + "/" + ref
-	_, err = p.runRemote(fetching, op,
+	_, err = p.runRemoteWithin(fetching, p.limits(), op,
 		"-c", "fetch.unpackLimit=1", "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance",
 		"--no-recurse-submodules", "--negotiation-tip="+headsPrefix+"*", "--", p.remote.url, "+"+ref+":"+kept)
 	cancel(nil)
 	<-watching
 	if errors.Is(context.Cause(fetching), ErrTooLarge) {
 		return errors.Join(large, p.removeLeftovers())
+	}
+	if why := refusedHead(err); why != nil {
+		why.Op = op
+		return errors.Join(why, p.removeLeftovers())
 	}
 	if err != nil {
 		return err
@@ -117,6 +123,17 @@ func (p *mirrorPrograms) fetchRef(ctx context.Context, ref string) error {
 		}
 	}
 	return p.updateRefs(ctx, drop.String())
+}
+
+// refusedHead is why what was to be fetched won't be had by another try either; nil: it may be.
+func refusedHead(err error) *Error {
+	if errors.Is(err, ErrRejected) {
+		return &Error{Kind: ErrRejected, Hint: refusedObject(err)}
+	}
+	if why := pastLimits(err); why != "" {
+		return &Error{Kind: ErrTooLarge, Hint: "fetching it " + why}
+	}
+	return nil
 }
 
 // fetchCommit fetches by the id alone, which GitHub allows of what is on no ref too. Few objects

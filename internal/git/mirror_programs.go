@@ -58,7 +58,7 @@ func newMirrorPrograms(ctx context.Context, o Options) (*mirrorPrograms, error) 
 		o.Now = time.Now
 	}
 	p := &mirrorPrograms{
-		programs: programs{dir: dir, env: mirrorEnv(dir, r.scheme, o.CAFile)},
+		programs: programs{dir: dir, env: mirrorEnv(dir, r.scheme, o.CAFile), bounded: true},
 		remote:   r, opts: o, git: v,
 		log: o.Log.With(zap.String("mirror", dir), zap.String("remote", r.url)),
 	}

@@ -43,8 +43,8 @@ type objectReader struct {
 
 func newObjectReader(p *programs) *objectReader {
 	return &objectReader{
-		contents: &catFile{command: p.gitCommand("cat-file", "--batch")},
-		lookups:  &catFile{command: p.gitCommand("cat-file", "--batch-check")},
+		contents: &catFile{command: p.gitCommand("cat-file", "--batch"), memory: p.limits().Data},
+		lookups:  &catFile{command: p.gitCommand("cat-file", "--batch-check"), memory: p.limits().Data},
 	}
 }
 
@@ -68,6 +68,7 @@ func (o *objectReader) closeProcesses() {
 // catFile is one git cat-file process that answers one question at a time.
 type catFile struct {
 	command proc.Command
+	memory  uint64 // in bytes, of the process; 0: as much as there is
 
 	mu      sync.Mutex
 	process *proc.Process
@@ -92,6 +93,7 @@ func (b *catFile) tryQuery(spec string, contents bool) (object, error) {
 	if b.process == nil {
 		c := b.command
 		c.MaxStdout = 0 // piped
+		c.Limits = proc.Limits{Data: b.memory}
 		p, err := proc.Start(context.Background(), c)
 		if err != nil {
 			return object{}, err

@@ -19,6 +19,8 @@ type programs struct {
 	// its environment.
 	settings, env, inherit []string
 
+	bounded bool // what strangers wrote is read: programs that read it have limits
+
 	objects *objectReader
 	damaged atomic.Bool // a read met what can't be
 }
@@ -100,9 +102,14 @@ func (p *programs) readCommit(sha string) (*CommitInfo, error) {
 }
 
 func (p *programs) findMergeBase(ctx context.Context, a, b string) (sha string, ok bool, err error) {
-	out, err := p.runGit(ctx, p.gitCommand("merge-base", a, b))
+	c := p.gitCommand("merge-base", a, b)
+	c.Limits = p.limits()
+	out, err := p.runGit(ctx, c)
 	if exitCode(err) == 1 {
 		return "", false, nil
+	}
+	if why := pastLimits(err); why != "" {
+		return "", false, &Error{Op: "find what " + a + " and " + b + " have in common", Kind: ErrTooLarge, Hint: "finding what it is based on " + why}
 	}
 	if err != nil {
 		return "", false, p.localError("find what "+a+" and "+b+" have in common", err)

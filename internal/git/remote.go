@@ -58,16 +58,22 @@ func parseRemote(raw string) (remote, error) {
 // can read, and not in a file. The output is returned also with an error. With credentials that
 // were refused nothing was done, so where there are others by then it runs once more.
 func (p *mirrorPrograms) runRemote(ctx context.Context, op string, args ...string) ([]byte, error) {
-	out, password, err := p.tryRemote(ctx, op, args)
+	return p.runRemoteWithin(ctx, proc.Limits{}, op, args...)
+}
+
+// runRemoteWithin is runRemote with limits for each of the programs.
+func (p *mirrorPrograms) runRemoteWithin(ctx context.Context, limits proc.Limits, op string, args ...string) ([]byte, error) {
+	out, password, err := p.tryRemote(ctx, limits, op, args)
 	if password != "" && errors.Is(err, ErrAuth) && p.opts.Refused != nil && p.opts.Refused(password) {
-		out, _, err = p.tryRemote(ctx, op, args)
+		out, _, err = p.tryRemote(ctx, limits, op, args)
 	}
 	return out, err
 }
 
 // tryRemote runs it once, and gives the password that it ran with; empty: none.
-func (p *mirrorPrograms) tryRemote(ctx context.Context, op string, args []string) (out []byte, password string, err error) {
+func (p *mirrorPrograms) tryRemote(ctx context.Context, limits proc.Limits, op string, args []string) (out []byte, password string, err error) {
 	c := p.gitCommand(args...)
+	c.Limits = limits
 	secrets, err := p.addCredentials(ctx, &c)
 	if err != nil {
 		return nil, "", &Error{Op: op, Kind: ErrAuth, Err: fmt.Errorf("get the credentials: %w", err)}

@@ -157,8 +157,15 @@ func (t *Tree) listEntries(sha string) ([]treeEntry, error) {
 	return t.repo.parseAndCacheTree(o)
 }
 
+// maxFolderSize is the largest tree object that is parsed: some 200,000 names. A pack of a few
+// bytes may have many such, each a little different from the one before.
+const maxFolderSize = 8 << 20
+
 // parseAndCacheTree parses a tree object and keeps the listing.
 func (r *repository) parseAndCacheTree(o object) ([]treeEntry, error) {
+	if len(o.data) > maxFolderSize {
+		return nil, &Error{Op: "read tree " + o.sha, Kind: ErrTooLarge, Hint: fmt.Sprintf("it has a folder whose list takes more than %d MiB", maxFolderSize>>20)}
+	}
 	entries, err := parseTree(o.data)
 	if o.kind != "tree" {
 		err = fmt.Errorf("it is a %s", o.kind)

@@ -67,6 +67,12 @@ func (d *treeDiffer) compareFolder(at string, old, now treeEntry) error {
 	if err != nil {
 		return err
 	}
+	return pairEntries(before, after, func(was, is treeEntry) error { return d.compareEntry(at, was, is) })
+}
+
+// pairEntries calls do for each name that two folders have; what isn't in one of them is the zero
+// value there. An error of do ends it.
+func pairEntries(before, after []treeEntry, do func(was, is treeEntry) error) error {
 	for len(before) > 0 || len(after) > 0 {
 		var was, is treeEntry
 		if len(after) == 0 || len(before) > 0 && before[0].name <= after[0].name {
@@ -75,7 +81,7 @@ func (d *treeDiffer) compareFolder(at string, old, now treeEntry) error {
 		if len(after) > 0 && (was.name == "" || after[0].name == was.name) {
 			is, after = after[0], after[1:]
 		}
-		if err := d.compareEntry(at, was, is); err != nil {
+		if err := do(was, is); err != nil {
 			return err
 		}
 	}

@@ -17,8 +17,12 @@ const (
 	FolderName = ".liftlock"
 )
 
-// maxFiles bounds how many files the folder may hold.
-const maxFiles = 200
+const (
+	// maxFiles bounds how many files the folder may hold.
+	maxFiles = 200
+	// maxTotal bounds the bytes of all files together: a byte of YAML takes a hundred of memory.
+	maxTotal = 4 * strictyaml.MaxBytes
+)
 
 // ErrNoPipeline says that a repository has no pipeline file.
 var ErrNoPipeline = errors.New("no pipeline file: neither " + FileName + " nor " + FolderName + "/*.yaml")
@@ -47,14 +51,20 @@ func loadDocuments(fsys fs.FS) ([]document, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []document
-	var errs strictyaml.Errors
-	for _, file := range files {
-		data, err := strictyaml.ReadFile(fsys.Open(file))
-		if err != nil {
+	contents := make([][]byte, len(files))
+	total := 0
+	for i, file := range files {
+		if contents[i], err = strictyaml.ReadFile(fsys.Open(file)); err != nil {
 			return nil, fmt.Errorf("read the pipeline file %s: %w", file, err)
 		}
-		documents, err := parseDocuments(file, data)
+		if total += len(contents[i]); total > maxTotal {
+			return nil, strictyaml.Errors{{File: file, Message: fmt.Sprintf("the pipeline files have more than %d bytes together, which is too many", maxTotal)}}
+		}
+	}
+	var all []document
+	var errs strictyaml.Errors
+	for i, file := range files {
+		documents, err := parseDocuments(file, contents[i])
 		var found strictyaml.Errors
 		if err != nil && !errors.As(err, &found) {
 			return nil, err

@@ -33,6 +33,15 @@ func TestLoad(t *testing.T) {
 		"one of another ending": {map[string]string{".liftlock/a.yaml": pipelineNamed("a"), ".liftlock/b.yml": pipelineNamed("b")}, "", ".liftlock/b.yml: pipeline files end in .yaml; rename it"},
 		"too large":             {map[string]string{".liftlock.yaml": strings.Repeat("#", strictyaml.MaxBytes+10)}, "", ".liftlock.yaml: 1048577 bytes are too many; at most 1048576 are read"},
 	}
+	many := map[string]string{}
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		many[".liftlock/"+name+".yaml"] = pipelineNamed(name) + "#" + strings.Repeat("x", maxTotal/5)
+	}
+	tests["too large together"] = struct {
+		files map[string]string
+		names string
+		err   string
+	}{many, "", ".liftlock/e.yaml: the pipeline files have more than 4194304 bytes together, which is too many"}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			fsys := fstest.MapFS{}

@@ -47,7 +47,8 @@ func Handlers(log *zap.Logger) map[string]sandbox.Handler {
 			}
 			return newWorkerReply(w, in.Changed), nil
 		},
-		RenderTask: handleRender,
+		RenderTask:    handleRender,
+		PipelinesTask: checkPipelines,
 	}
 }
 

@@ -65,26 +65,26 @@ func (s *Snapshot) BaseOf(pr *forge.PullRequest) (BranchHead, bool) {
 }
 
 // ReadChange fetches the head of a pull request into a line and says what
-// there is to judge.
+// there is to judge. A *RefusedHeadError: there is nothing, also another time.
 func (o *changeGatherer) ReadChange(ctx context.Context, s *Snapshot, l BranchHead, pr *forge.PullRequest) (*ProposedChange, error) {
 	m := s.Repo.Mirror
 	if err := m.FetchRef(ctx, pr.Ref, pr.Head); err != nil {
-		return nil, fmt.Errorf("fetch #%d: %w", pr.Number, err)
+		return nil, fmt.Errorf("fetch #%d: %w", pr.Number, refuseHead("its head can't be fetched: ", err))
 	}
 	c := &ProposedChange{Into: l, Head: pr.Head}
 	base, common, err := m.MergeBase(ctx, l.Commit, pr.Head)
 	if err != nil {
-		return nil, fmt.Errorf("find what #%d is based on: %w", pr.Number, err)
+		return nil, fmt.Errorf("find what #%d is based on: %w", pr.Number, refuseHead("its head is too much: ", err))
 	}
 	if common {
 		c.Base = base
 	}
 	since, err := changedPaths(ctx, m, c.Base, l.Commit)
-	if err != nil {
-		return nil, err
+	if err != nil { // how old the base is, the author says
+		return nil, refuseHead("what changed on "+l.Branch+" since its base is too much (rebase it): ", err)
 	}
 	if c.changed, err = changedPaths(ctx, m, c.Base, pr.Head); err != nil {
-		return nil, err
+		return nil, refuseHead("its head is too much: ", err)
 	}
 	there := make(map[string]bool, len(since))
 	for _, f := range since {
@@ -112,9 +112,30 @@ func (o *changeGatherer) ReadChange(ctx context.Context, s *Snapshot, l BranchHe
 	return c, nil
 }
 
-// changedPaths are the files that differ between two commits; from is empty for nothing.
+// RefusedHeadError says that the head of a pull request isn't looked at: what it costs is more than
+// anybody may cost, or git refuses it. It would be so every time.
+type RefusedHeadError struct {
+	Why string // for people, in none of the author's words
+	Err error
+}
+
+// Error says why, and what happened.
+func (e *RefusedHeadError) Error() string { return e.Why + ": " + e.Err.Error() }
+
+// Unwrap is what happened.
+func (e *RefusedHeadError) Unwrap() error { return e.Err }
+
+// refuseHead makes an error of git's a RefusedHeadError where it is the head's own.
+func refuseHead(what string, err error) error {
+	if errors.Is(err, git.ErrTooLarge) || errors.Is(err, git.ErrRejected) {
+		return &RefusedHeadError{Why: what + git.HintOf(err), Err: err}
+	}
+	return err
+}
+
+// changedPaths are the files that differ between two commits, within bounds; from is empty for nothing.
 func changedPaths(ctx context.Context, m *git.Mirror, from, to string) ([]string, error) {
-	list, err := m.Changed(ctx, from, to)
+	list, err := m.BoundedChanges(ctx, from, to)
 	if err != nil {
 		return nil, err
 	}
@@ -134,9 +155,15 @@ func (o *changeGatherer) EvaluateChange(ctx context.Context, s *Snapshot, c *Pro
 	m := s.Repo.Mirror
 	v := &ChangeReport{}
 	if c.changesRules {
-		if _, err := pipeline.Load(m.Tree(c.Head)); err != nil && !errors.Is(err, pipeline.ErrNoPipeline) {
-			v.PipelineErr = err.Error()
+		problem, err := evaluate.CheckPipelinesInWorker(ctx, o.sandbox, m.Tree(c.Head))
+		var limited *sandbox.Error
+		switch {
+		case errors.As(err, &limited):
+			problem = "the pipeline files can't be read: " + err.Error()
+		case err != nil:
+			return nil, fmt.Errorf("read the pipeline files of %s: %w", c.Head, err)
 		}
+		v.PipelineErr = problem
 	}
 	if c.Base == "" {
 		v.Failed = "it has no commit in common with " + c.Into.Branch

@@ -48,6 +48,7 @@ func UserHelpText() string {
 		{"diff", "what this change does to the rendered manifests of the targets that it touches"},
 		{"status", "what each environment carries of the components that it touches, and how it is"},
 		{"why [environment]", "what their releases wait for"},
+		{"retry", "looks again at a head that isn't looked at any more; for those who may write"},
 		{"help", "this"},
 	} {
 		p.writeLine("- `/liftlock %s`: %s", c[0], c[1])
