@@ -116,7 +116,7 @@ var owners = map[string][]string{
 	"database/sql":                            {"internal/store", "internal/store/storetest"},
 	"modernc.org/sqlite":                      {"internal/store"},
 	"github.com/jackc/pgx/":                   {"internal/store", "internal/store/storetest"},
-	"os/exec":                                 {"internal/proc", "internal/cli/walkthrough", "internal/emulator", "internal/forge/forgetest"}, // all but the first are never in serve
+	"os/exec":                                 {"internal/proc", "internal/cli/walkthrough", "internal/emulator", "internal/forge/forgetest", "deploy/vulncheck"}, // all but the first are never in serve
 	"k8s.io/client-go/":                       {"internal/argocd", "internal/appset"},
 	"sigs.k8s.io/controller-runtime":          {"internal/appset"},
 	"sigs.k8s.io/kustomize/":                  {"internal/manifest/render"},

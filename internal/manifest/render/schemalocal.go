@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"helm.sh/helm/v3/pkg/chart"
@@ -75,6 +76,16 @@ func (s *schemaScan) walk(v any, depth int) error {
 			}
 			s.hasRefs = true
 		}
+		for _, key := range []string{"$dynamicRef", "$recursiveRef"} {
+			if _, ok := v[key].(string); ok {
+				return newUnrenderable("has a " + key + ", of which it can't be told what it leads to")
+			}
+		}
+		// The validator fetches what the words of a schema mean from the address of its dialect,
+		// where it doesn't know it; without one it takes the newest.
+		if dialect, ok := v["$schema"].(string); ok && (depth > 0 || !isKnownDialect(dialect)) {
+			delete(v, "$schema")
+		}
 		for _, key := range []string{"$id", "id"} {
 			if id, ok := v[key].(string); ok && !strings.HasPrefix(id, "#") {
 				s.hasInnerIDs = s.hasInnerIDs || depth > 0
@@ -91,4 +102,11 @@ func (s *schemaScan) walk(v any, depth int) error {
 		}
 	}
 	return nil
+}
+
+// isKnownDialect says whether the validator has a dialect built in (draftFromURL in
+// github.com/santhosh-tekuri/jsonschema).
+func isKnownDialect(address string) bool {
+	scheme, path, _ := strings.Cut(strings.TrimSuffix(address, "#"), "://json-schema.org/")
+	return (scheme == "http" || scheme == "https") && slices.Contains([]string{"schema", "draft-04/schema", "draft-06/schema", "draft-07/schema", "draft/2019-09/schema", "draft/2020-12/schema"}, path)
 }

@@ -31,6 +31,11 @@ func checkRecursion(doc any) error {
 				}
 			}
 		}
+		for _, key := range []string{"$anchor", "$dynamicAnchor"} {
+			if name, ok := part[key].(string); ok {
+				e.anchors["#"+name] = part
+			}
+		}
 	}
 	for _, part := range parts {
 		if _, err := e.countVisits(part); err != nil {
@@ -93,8 +98,10 @@ func (e *recursionChecker) inPlaceParts(v map[string]any) []map[string]any {
 		list, _ := v[key].([]any)
 		parts = append(parts, list...)
 	}
-	dependencies, _ := v["dependencies"].(map[string]any)
-	parts = slices.AppendSeq(parts, maps.Values(dependencies))
+	for _, key := range []string{"dependencies", "dependentSchemas"} {
+		dependencies, _ := v[key].(map[string]any)
+		parts = slices.AppendSeq(parts, maps.Values(dependencies))
+	}
 	var out []map[string]any
 	for _, part := range parts {
 		if m, ok := part.(map[string]any); ok {
