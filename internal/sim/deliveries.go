@@ -18,7 +18,11 @@ func (sim *Simulation) onForgeEvent(e memory.Event) {
 	case memory.PushEvent:
 		if e.Branch == trunk && e.Before != "" && e.After != "" {
 			if e.Actor != bot && !sim.merging {
-				sim.noteLandings(e.Before, e.After, true)
+				note := func(before, after string) { sim.noteLandings(before, after, true) }
+				if sim.resetting {
+					note = sim.noteReset
+				}
+				note(e.Before, e.After)
 			}
 			if sim.argocd != nil {
 				sim.argocd.noticePush()
@@ -59,6 +63,9 @@ func (sim *Simulation) deliver(e memory.Event) {
 			d = sim.between(time.Second, 10*time.Minute)
 		}
 	}
+	if times == 0 || d > 2*time.Second {
+		sim.muted = sim.now
+	}
 	for range times {
 		sim.after(d, func() { sim.deliverTo(id, name, string(payload), signature, true) })
 		d += sim.between(0, time.Minute)
@@ -76,7 +83,7 @@ func orZeros(commit string) string {
 func (sim *Simulation) deliverTo(id, name, payload, signature string, authentic bool) {
 	var alive []*process
 	for _, p := range sim.processes {
-		if !p.dead && p.receiver != nil {
+		if !p.dead && p.receiver != nil && !p.frozen.After(sim.now) {
 			alive = append(alive, p)
 		}
 	}

@@ -39,6 +39,8 @@ const (
 	WithoutSlowness
 	WithoutLostAnswers
 	WithoutFailures
+	WithoutInsiders // who do on the spot what needs its moment
+	WithoutFreezes
 	WithoutNextReleases // by an author whose last release has arrived
 )
 
@@ -92,6 +94,10 @@ func (sim *Simulation) reach(t *task, of part, op string, answered bool) error {
 		if err := sim.meetFault(t, of, op, answered); err != nil {
 			return err
 		}
+	}
+	if sim.freezesNow(t, op, answered) {
+		sim.freeze(t.process, sim.between(25*time.Second, 2*time.Minute))
+		sim.yield(t)
 	}
 	if sim.chance.IntN(100) < sim.faults.switching || len(sim.agenda) > 0 && !sim.agenda[0].at.After(sim.now) {
 		sim.yield(t)

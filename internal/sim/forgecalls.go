@@ -3,9 +3,11 @@ package sim
 import (
 	"context"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/promotion"
 )
 
 // call is one call of the forge: it may fail before it has an effect or after it.
@@ -16,6 +18,7 @@ func call[T any](ctx context.Context, f *reachedForge, op string, writes bool, d
 		return none, err
 	}
 	if t != nil && writes {
+		f.sim.judgeLease(t, "calls "+op)
 		f.sim.truth.lastWrite = f.sim.now
 	}
 	out, err := do()
@@ -163,7 +166,13 @@ func (f *reachedForge) SetStatus(ctx context.Context, r forge.Repo, commit strin
 }
 
 func (f *reachedForge) AddLabels(ctx context.Context, r forge.Repo, number int, labels ...string) error {
-	return effect(ctx, f, "AddLabels", true, func() error { return f.Forge.AddLabels(ctx, r, number, labels...) })
+	return effect(ctx, f, "AddLabels", true, func() error {
+		err := f.Forge.AddLabels(ctx, r, number, labels...)
+		if err == nil && slices.Contains(labels, promotion.LabelSuperseded) {
+			f.sim.truth.superseded[number] = true
+		}
+		return err
+	})
 }
 
 func (f *reachedForge) CreatePullRequest(ctx context.Context, r forge.Repo, n forge.NewPullRequest) (*forge.PullRequest, bool, error) {

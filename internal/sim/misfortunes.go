@@ -16,12 +16,16 @@ import (
 
 func (sim *Simulation) editBody(r *rand.Rand) {
 	sim.onOne(r, func(pr forge.PullRequest, ref promotion.BranchRef) {
-		sim.report("%s edits the text of #%d", intruder, pr.Number)
-		for _, c := range sim.componentsOf(ref) {
-			sim.truth.unmarked[c] = true
-		}
-		sim.must(sim.forge.EditBody(sim.repo, pr.Number, intruder, pick(r, []string{"", "nothing to see", pr.Body + "\n<!-- liftlock:promotion release=" + hash("x") + " -->"})))
+		sim.editBodyOf(pr, ref, pick(r, []string{"", "nothing to see", pr.Body + "\n<!-- liftlock:promotion release=" + hash("x") + " -->"}))
 	})
+}
+
+func (sim *Simulation) editBodyOf(pr forge.PullRequest, ref promotion.BranchRef, body string) {
+	sim.report("%s edits the text of #%d", intruder, pr.Number)
+	for _, c := range sim.componentsOf(ref) {
+		sim.truth.unmarked[c] = true
+	}
+	sim.must(sim.forge.EditBody(sim.repo, pr.Number, intruder, body))
 }
 
 func hash(s string) string {
@@ -35,40 +39,42 @@ func hash(s string) string {
 func (sim *Simulation) forgeHead(r *rand.Rand) {
 	sim.onOne(r, func(pr forge.PullRequest, ref promotion.BranchRef) {
 		c := sim.componentsOf(ref)[0]
-		p := target{c, ref.Environment}
 		sim.planned++
 		tag := fmt.Sprintf("evil-%d", sim.planned)
 		if r.IntN(2) == 0 {
 			tag = sim.tagAt(sim.head(), target{c, sim.scenario.environments[0].name})
 		}
-		if tag == sim.tagAt(pr.Head, p) {
-			return
-		}
-		commit, err := sim.remote.Commit(sim.ctx, pr.Head)
-		sim.must(err)
-		if err != nil {
-			return
-		}
-		head := sim.head()
-		ident := sim.forge.Ident(bot)
-		sha, err := sim.remote.Write(sim.ctx, git.CommitSpec{Parents: []string{head}, Base: head, Files: []git.FileWrite{{Path: sim.scenario.file(p), Content: []byte(sim.scenario.overlayWith(c, tag))}}, Message: commit.Message, Author: &ident, Committer: &ident, When: sim.now})
-		sim.must(err)
-		if err != nil {
-			return
-		}
-		sim.report("%s pushes %s over %s", intruder, tag, describePull(pr.Number, pr.Branch))
-		sim.must(sim.forge.Push(sim.repo, intruder, pr.Branch, sha, true))
-		sim.truth.forged[pr.Number] = true
-		for _, c := range sim.componentsOf(ref) {
-			sim.truth.excused[c] = "somebody pushed to the service's branch"
-		}
-		if r.IntN(2) == 0 {
-			// What somebody who may write approves keeps its place before what is newer.
-			pr.Head = sha
-			carried, _ := sim.carriedBy(&pr, ref)
-			sim.approve(&pr, intruder, carried)
-		}
+		sim.pushOver(pr, ref, c, tag, r.IntN(2) == 0)
 	})
+}
+
+// pushOver pushes a release of a component over a pull request of the service, if that hasn't it
+// already. What somebody who may write approves besides keeps its place before what is newer.
+func (sim *Simulation) pushOver(pr forge.PullRequest, ref promotion.BranchRef, c, tag string, approves bool) {
+	p := target{c, ref.Environment}
+	commit, err := sim.remote.Commit(sim.ctx, pr.Head)
+	sim.must(err)
+	if err != nil || tag == sim.tagAt(pr.Head, p) {
+		return
+	}
+	head := sim.head()
+	ident := sim.forge.Ident(bot)
+	sha, err := sim.remote.Write(sim.ctx, git.CommitSpec{Parents: []string{head}, Base: head, Files: []git.FileWrite{{Path: sim.scenario.file(p), Content: []byte(sim.scenario.overlayWith(c, tag))}}, Message: commit.Message, Author: &ident, Committer: &ident, When: sim.now})
+	sim.must(err)
+	if err != nil {
+		return
+	}
+	sim.report("%s pushes %s over %s", intruder, tag, describePull(pr.Number, pr.Branch))
+	sim.must(sim.forge.Push(sim.repo, intruder, pr.Branch, sha, true))
+	sim.truth.forged[pr.Number] = true
+	for _, c := range sim.componentsOf(ref) {
+		sim.truth.excused[c] = "somebody pushed to the service's branch"
+	}
+	if approves {
+		pr.Head = sha
+		carried, _ := sim.carriedBy(&pr, ref)
+		sim.approve(&pr, intruder, carried)
+	}
 }
 
 func (sim *Simulation) deleteBranch(r *rand.Rand) {

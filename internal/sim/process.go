@@ -30,6 +30,7 @@ type process struct {
 	cancel     context.CancelFunc
 	dead       bool
 	started    time.Time
+	frozen     time.Time // until when it is stopped
 	tasks      []*task
 	run        *task // the key that it runs, or its start
 	view       *view
@@ -84,6 +85,7 @@ func (p *process) build(ctx context.Context) error {
 		},
 		AfterRemote: func(ctx context.Context, op string) error {
 			if op == "push" {
+				sim.judgeLease(taskOf(ctx), "pushes")
 				if err := sim.forge.NoticePush(sim.repo, bot); err != nil {
 					return err
 				}

@@ -22,6 +22,7 @@ func (sim *Simulation) onOpened(number int) {
 	if sim.chance.IntN(4) == 0 {
 		sim.after(sim.between(time.Second, 5*time.Second), func() { sim.approveOwn(number) })
 	}
+	sim.tempt(pr)
 }
 
 // approveOwn lets the author approve her own release before anybody else has looked.

@@ -32,6 +32,13 @@ const (
 	ruleLate        = "8: a degradation was answered late"
 	ruleStale       = "10: judged on less than another process had seen"
 	ruleUnseen      = "11: what was done isn't looked at again"
+	ruleUnanswered  = "11: what was said isn't looked at"
+	ruleTakenBack   = "9: a release moved on that a person had taken back"
+	ruleVeto        = "9: a release that a person closed was merged"
+	ruleOlder       = "9: an older release came over a newer one"
+	ruleUnsettled   = "9: merged over what had not come to its end"
+	ruleLease       = "12: something was changed after the lease's end"
+	ruleClaim       = "12: stored what another run had the key for"
 )
 
 // insight is what must be known where a merge is judged.
@@ -116,6 +123,9 @@ func (sim *Simulation) judgePromotion(known insight, pr *forge.PullRequest, p ta
 		if sim.wellFor(d) < healthyFor-time.Second && !allowed { // it is heard of a moment later, or earlier by a hair of the clocks
 			sim.broke(ruleUnverified, "%s brought %s to %s, which was well for %v in %s", name, tag, p, sim.wellFor(d), up)
 		}
+	}
+	for _, up := range sim.scenario.upstream(p.env) {
+		d := deployment{target{p.component, up}, tag}
 		if at, ok := sim.truth.reverted[d]; ok && !allowed && sim.now.Sub(at) >= known.late {
 			sim.broke(ruleQuarantine, "%s brought %s to %s, which was taken back from %s at %v", name, tag, p, up, at.Sub(sim.began))
 		}
@@ -126,6 +136,7 @@ func (sim *Simulation) judgePromotion(known insight, pr *forge.PullRequest, p ta
 	if at, ok := sim.truth.reverted[now]; ok && !allowed && sim.now.Sub(at) >= known.late {
 		sim.broke(ruleQuarantine, "%s brought %s to %s again, which was taken back from there at %v", name, tag, p, at.Sub(sim.began))
 	}
+	sim.judgeOpenable(known, name, p, tag, sim.tagAt(before, p), allowed)
 	if last := sim.lastLanding(p); last.byPerson && !allowed && sim.now.Sub(last.at) >= known.branchLate {
 		sim.broke(ruleHandsOff, "%s brought %s to %s over %s, which a person put there", name, tag, p, sim.tagAt(before, p))
 	}
@@ -321,7 +332,7 @@ func (sim *Simulation) judgeVetoes(pr *forge.PullRequest, ref promotion.BranchRe
 		if t := sim.current; err == nil && t != nil && t.began.Before(closed.ClosedAt) {
 			continue
 		}
-		if err == nil && !closed.HasLabel(promotion.LabelSuperseded) {
+		if err == nil && !sim.truth.superseded[number] {
 			sim.broke(ruleQuarantine, "%s brings %s to %s, which was closed with #%d", describePull(pr.Number, pr.Branch), tag, p, number)
 		}
 	}
@@ -384,7 +395,7 @@ func (sim *Simulation) judgeFreshness(t *task) {
 		return
 	}
 	head, ok, err := t.process.mirror.Head(sim.ctx, trunk)
-	if err == nil && ok && sim.isBefore(head, seen.head) {
+	if err == nil && ok && sim.isBefore(head, seen.head) && !sim.isResetAway(seen.head) {
 		sim.broke(ruleStale, "%s judges at %s, and since %v it is known that the branch is at %s", t.process.name, head[:8], seen.at.Sub(sim.began), seen.head[:8])
 	}
 }

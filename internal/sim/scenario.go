@@ -41,6 +41,8 @@ type scenario struct {
 	method       string
 	queues       bool // the forge merges by a merge queue
 	noRefresh    bool // Argo CD isn't sent to compare again (refresh: off)
+	insiders     bool // people who may write go past the service
+	freezes      bool // processes are stopped for a while, and go on then
 	plain        bool // overlays are plain manifests, of which a field is carried, and no kustomizations
 }
 
@@ -92,6 +94,19 @@ func (f *scenario) environment(name string) *environment {
 
 // isSource says whether releases come into an environment from outside.
 func (f *scenario) isSource(env string) bool { return env == f.environments[0].name }
+
+// upstream are the environments before one, those before them, and so on.
+func (f *scenario) upstream(env string) []string {
+	var all []string
+	for _, up := range f.environment(env).after {
+		for _, name := range append([]string{up}, f.upstream(up)...) {
+			if !slices.Contains(all, name) {
+				all = append(all, name)
+			}
+		}
+	}
+	return all
+}
 
 // needsCommand says whether releases come into an environment, or into one before it, only
 // when somebody asks for them.

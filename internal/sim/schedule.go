@@ -61,6 +61,9 @@ type task struct {
 	ended   bool
 
 	lookedAt time.Time // when it last asked the Git remote for something
+
+	claimed time.Time     // when it had its key
+	skew    time.Duration // of its process's clock then
 }
 
 type taskKey struct{}
@@ -168,7 +171,7 @@ func (sim *Simulation) pickTask() *task {
 	for _, p := range sim.processes {
 		p.tasks = deleteEnded(p.tasks)
 		for _, t := range p.tasks {
-			if t.dead || !t.until.After(sim.now) {
+			if t.dead || !t.until.After(sim.now) && !p.frozen.After(sim.now) {
 				ready = append(ready, t)
 			}
 		}
@@ -200,7 +203,7 @@ func (sim *Simulation) pickProcess() *process {
 	due := ok && !at.After(sim.now)
 	var idle []*process
 	for _, p := range sim.processes {
-		if !p.dead && p.run == nil && (due || p.hasUpdate) {
+		if !p.dead && p.run == nil && !p.frozen.After(sim.now) && (due || p.hasUpdate) {
 			idle = append(idle, p)
 		}
 	}
@@ -218,6 +221,9 @@ func (sim *Simulation) passTime(end time.Time) {
 		next = sim.agenda[0].at
 	}
 	for _, p := range sim.processes {
+		if !p.dead && p.frozen.After(sim.now) && p.frozen.Before(next) {
+			next = p.frozen
+		}
 		for _, t := range p.tasks {
 			if t.until.After(sim.now) && t.until.Before(next) {
 				next = t.until
@@ -228,6 +234,7 @@ func (sim *Simulation) passTime(end time.Time) {
 		sim.noteIdle()
 		sim.judgeLateness()
 		sim.judgeSeen()
+		sim.judgeAnswers()
 		if due, ok := sim.nextDue(); ok && due.Before(next) {
 			next = due
 		}
@@ -241,7 +248,7 @@ func (sim *Simulation) passTime(end time.Time) {
 
 // hasIdle says that a process could take up a key.
 func (sim *Simulation) hasIdle() bool {
-	return slices.ContainsFunc(sim.processes, func(p *process) bool { return !p.dead && p.run == nil })
+	return slices.ContainsFunc(sim.processes, func(p *process) bool { return !p.dead && p.run == nil && !p.frozen.After(sim.now) })
 }
 
 // allIdle says that every process could.

@@ -69,9 +69,13 @@ type truth struct {
 	joined           map[int]joinedHead    // which head the service had join it, and how often
 	mended           map[string]bool       // heads whose pipeline people have mended
 	lastWrite        time.Time
-	bystanders       map[deployment]bool // well, and taken back by the revert of what came with it
-	excused          map[string]string   // components that people left in a state of their own
-	unmarked         map[string]bool     // components with a pull request whose text somebody has edited
+	bystanders       map[deployment]bool      // well, and taken back by the revert of what came with it
+	excused          map[string]string        // components that people left in a state of their own
+	takenBack        map[deployment]time.Time // a person went back from it where it was
+	superseded       map[int]bool             // closed pull requests of which the service itself says that they were replaced
+	grudges          map[target]string        // what an insider pushes over the next pull request that is about it
+	said             map[int64]saidHold       // what people said of holds, by comment, until the service answers
+	unmarked         map[string]bool          // components with a pull request whose text somebody has edited
 }
 
 // requests are how often a review was requested.
@@ -115,7 +119,8 @@ type seenBranch struct {
 func newTruth() truth {
 	return truth{quality: map[deployment]quality{}, health: map[deployment]*health{}, landings: map[target][]landing{}, arrived: map[string]string{}, reverted: map[deployment]time.Time{},
 		lifted: map[target]time.Time{}, liftedBefore: map[target]time.Time{}, requestedReverts: map[target]bool{}, approvals: map[int]map[string]string{}, reviewed: map[approval]bool{}, heldSince: map[int]time.Time{}, holdComments: map[int64]int{}, acknowledged: map[int]time.Time{}, forged: map[int]bool{}, wideHolds: map[int64]wideHold{}, vetoed: map[deployment]int{}, comments: map[string]int{}, requested: map[string]requests{}, deployed: map[string]int{}, pushed: map[string]pushedHead{}, queued: map[int]queuedPull{}, joined: map[int]joinedHead{}, mended: map[string]bool{},
-		bystanders: map[deployment]bool{}, excused: map[string]string{}, unmarked: map[string]bool{}}
+		bystanders: map[deployment]bool{}, excused: map[string]string{}, unmarked: map[string]bool{},
+		takenBack: map[deployment]time.Time{}, superseded: map[int]bool{}, grudges: map[target]string{}, said: map[int64]saidHold{}}
 }
 
 // returns notes that what was taken back is there again because a person wanted it: how it
@@ -269,6 +274,10 @@ func (sim *Simulation) noteLandings(before, after string, byPerson bool) {
 		if was == is {
 			continue
 		}
+		if byPerson {
+			sim.noteTakenBack(p, was, is)
+		}
+		delete(sim.truth.takenBack, deployment{p, is})
 		sim.truth.landings[p] = append(sim.truth.landings[p], landing{tag: is, at: sim.now, byPerson: byPerson, before: before, wasWell: sim.isWell(p) && !sim.hidesHealth()})
 		delete(sim.truth.vetoed, deployment{p, is})
 		if byPerson {
@@ -282,6 +291,62 @@ func (sim *Simulation) noteLandings(before, after string, byPerson bool) {
 	if !byPerson {
 		sim.releaseNext(after)
 	}
+}
+
+// noteTakenBack notes what a person goes back from who puts something else into a target: all that
+// came since it was there, or, further on than the source, what a release of their own replaces.
+func (sim *Simulation) noteTakenBack(p target, was, is string) {
+	all := sim.truth.landings[p]
+	from := len(all) - 1
+	for from >= 0 && all[from].tag != is {
+		from--
+	}
+	if from < 0 && is != firstTag {
+		if !sim.scenario.isSource(p.env) {
+			sim.truth.takenBack[deployment{p, was}] = sim.now
+		}
+		return
+	}
+	for _, l := range all[from+1:] {
+		sim.truth.takenBack[deployment{p, l.tag}] = sim.now
+	}
+}
+
+// noteReset notes that a person reset the branch: what was there before is there again as it was,
+// and what came since is taken back.
+func (sim *Simulation) noteReset(before, after string) {
+	for _, p := range sim.scenario.targets() {
+		was, is := sim.tagAt(before, p), sim.tagAt(after, p)
+		if was == is {
+			continue
+		}
+		sim.noteTakenBack(p, was, is)
+		delete(sim.truth.takenBack, deployment{p, is})
+		all := sim.truth.landings[p]
+		for len(all) > 0 && all[len(all)-1].tag != is {
+			all = all[:len(all)-1]
+		}
+		if len(all) > 0 {
+			all[len(all)-1].wasWell = false // a person has to decide
+		}
+		sim.truth.landings[p] = all
+		sim.truth.excused[p.component] = "a person reset the branch"
+		sim.report("%s has %s again, by a reset", p, is)
+	}
+	sim.truth.seen = seenBranch{}
+}
+
+// arrivedBefore is when a release came into the environments right before a target, the last time;
+// zero: it didn't.
+func (sim *Simulation) arrivedBefore(p target, tag string) (at time.Time) {
+	for _, up := range sim.scenario.environment(p.env).after {
+		for _, l := range sim.truth.landings[target{p.component, up}] {
+			if l.tag == tag && !l.restores && l.at.After(at) {
+				at = l.at
+			}
+		}
+	}
+	return at
 }
 
 // noteUnwatched notes of what a person has just merged that it may be that no process saw how

@@ -77,8 +77,12 @@ var deeds = []deed{
 // changes no other.
 func (sim *Simulation) planActs() {
 	r := rand.New(rand.NewPCG(uint64(sim.Seed), 3))
+	all := deeds
+	if sim.scenario.insiders {
+		all = slices.Concat(deeds, insiderDeeds)
+	}
 	total := 0
-	for _, a := range deeds {
+	for _, a := range all {
 		total += a.weight
 	}
 	pace := []time.Duration{90 * time.Second, 3 * time.Minute, 6 * time.Minute}[r.IntN(3)]
@@ -88,8 +92,8 @@ func (sim *Simulation) planActs() {
 	}
 	for at := time.Minute; at < sim.Lasts; at += time.Duration(r.Int64N(int64(2 * pace))) {
 		draw, which := r.IntN(total), 0
-		for draw >= deeds[which].weight {
-			draw -= deeds[which].weight
+		for draw >= all[which].weight {
+			draw -= all[which].weight
 			which++
 		}
 		if calm {
@@ -101,8 +105,8 @@ func (sim *Simulation) planActs() {
 			continue
 		}
 		sim.after(at, func() {
-			sim.report("[%d] %s", n, deeds[which].name)
-			deeds[which].do(sim, rand.New(rand.NewPCG(uint64(sim.Seed), uint64(1000+n))))
+			sim.report("[%d] %s", n, all[which].name)
+			all[which].do(sim, rand.New(rand.NewPCG(uint64(sim.Seed), uint64(1000+n))))
 		})
 	}
 }
@@ -162,12 +166,18 @@ func (sim *Simulation) isEverywhere(head, component, tag string) bool {
 func (sim *Simulation) releaseOne(c string, r *rand.Rand, good bool) {
 	sim.planned++
 	tag := fmt.Sprint(sim.planned)
-	for _, e := range sim.scenario.environments {
-		q := well
+	sim.releaseAs(c, tag, func(string) quality {
 		if !good && r.IntN(12) == 0 {
-			q = quality(1 + r.IntN(2))
+			return quality(1 + r.IntN(2))
 		}
-		sim.truth.quality[deployment{target{c, e.name}, tag}] = q
+		return well
+	})
+}
+
+// releaseAs releases a component with a tag, which will be in each environment as is said.
+func (sim *Simulation) releaseAs(c, tag string, becomes func(env string) quality) {
+	for _, e := range sim.scenario.environments {
+		sim.truth.quality[deployment{target{c, e.name}, tag}] = becomes(e.name)
 	}
 	source := target{c, sim.scenario.environments[0].name}
 	sim.report("%s releases %s of %s%s", author, tag, c, sim.describeQuality(c, tag))
@@ -228,11 +238,13 @@ func (sim *Simulation) say(login string, number int, text string) (comment int64
 	sim.report("%s says on #%d: %s", login, number, text)
 	comment, err := sim.forge.Comment(sim.repo, number, login, text)
 	sim.must(err)
+	sim.noteSaid(comment, login, number, text)
 	return comment
 }
 
 // noteReaction keeps what the service says that it has done.
 func (sim *Simulation) noteReaction(comment int64, reaction string) {
+	delete(sim.truth.said, comment)
 	if number, holds := sim.truth.holdComments[comment]; holds && reaction == "+1" {
 		sim.truth.acknowledged[number] = sim.now
 		delete(sim.truth.holdComments, comment)
@@ -280,6 +292,9 @@ func (sim *Simulation) liftPullHold(number int) {
 func (sim *Simulation) holdByCommand(r *rand.Rand) {
 	sim.onOne(r, func(pr forge.PullRequest, ref promotion.BranchRef) {
 		scope := pick(r, []string{"", "component", "environment", "pipeline"})
+		if r.IntN(2) == 0 { // what is said next is heard while that is looked at
+			sim.say(stranger, pr.Number, "wait")
+		}
 		comment, held := sim.say(reviewer, pr.Number, "/liftlock hold "+scope), sim.movedBy(pr.Number, ref.Environment)
 		if scope == "" {
 			sim.truth.holdComments[comment] = pr.Number
@@ -383,6 +398,7 @@ func (sim *Simulation) closeOne(pr forge.PullRequest, ref promotion.BranchRef) {
 			sim.truth.vetoed[deployment{p, tag}] = pr.Number
 		}
 	}
+	sim.relabel(pr.Number, ref)
 }
 
 // hotfix puts another release into an environment by hand: a new one, or an old one.

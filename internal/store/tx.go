@@ -50,6 +50,15 @@ func WithClaim(ctx context.Context, owner string, c Claim) context.Context {
 	return context.WithValue(ctx, heldClaimKey{}, &heldClaim{owner: owner, claim: c})
 }
 
+// ClaimOf is the claim of the run that a context is of; false: of none.
+func ClaimOf(ctx context.Context) (Claim, bool) {
+	held, _ := ctx.Value(heldClaimKey{}).(*heldClaim)
+	if held == nil {
+		return Claim{}, false
+	}
+	return held.claim, true
+}
+
 // withoutClaim is a context for what says itself whose it is.
 func withoutClaim(ctx context.Context) context.Context {
 	return context.WithValue(ctx, heldClaimKey{}, (*heldClaim)(nil))

@@ -126,6 +126,30 @@ func (f *Forge) editAs(r forge.Repo, number int, login string, u forge.PullReque
 	return f.actOnPull("edit", login, r, number, forge.PermissionRead, func(c *call, p *pull) error { return c.editPull(p, u) })
 }
 
+// Retarget has a pull request merge into another branch.
+func (f *Forge) Retarget(r forge.Repo, number int, login, base string) error {
+	return f.actOnPull("retarget", login, r, number, forge.PermissionRead, func(c *call, p *pull) error {
+		switch err := c.requireRights(p.author); {
+		case err != nil, p.info.Base == base:
+			return err
+		case p.info.State != forge.Open:
+			return c.failure(forge.ErrInvalid, "Validation Failed: Cannot change the base branch of a closed pull request.")
+		case c.repo.heads[base] == "":
+			return c.failure(forge.ErrInvalid, "Validation Failed: Proposed base branch '"+base+"' was not found")
+		case !p.info.Fork && c.findOpen(newPull{branch: p.info.Branch, base: base}) != nil:
+			return c.failure(forge.ErrInvalid, "Validation Failed: A pull request already exists for base branch '"+base+"' and head branch '"+p.info.Branch+"'")
+		}
+		c.leaveQueue(p)
+		p.info.Base = base
+		if err := c.setHead(p, p.info.Head); err != nil {
+			return err
+		}
+		c.markUpdated(p)
+		c.emitPullEvent(PullRequestEvent, p, c.by, "edited")
+		return nil
+	})
+}
+
 // SetDraft makes a pull request a draft, which can't be merged, or ready.
 func (f *Forge) SetDraft(r forge.Repo, number int, login string, draft bool) error {
 	return f.actOnPull("draft", login, r, number, forge.PermissionRead, func(c *call, p *pull) error {

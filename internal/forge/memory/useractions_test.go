@@ -199,6 +199,28 @@ func TestBranchesCloseTheirPullRequests(t *testing.T) {
 	s.expectKind("a push that isn't forced", s.Push(s.repo, reviewerLogin, "main", old, false), forge.ErrConflict)
 }
 
+func TestRetarget(t *testing.T) {
+	s := newScene(t)
+	s.push(reviewerLogin, "side", "side.txt", "1\n")
+	number := s.open("change")
+	if err := s.Retarget(s.repo, number, strangerLogin, "side"); !errors.Is(err, forge.ErrForbidden) {
+		t.Errorf("a stranger: %v", err)
+	}
+	if err := s.Retarget(s.repo, number, reviewerLogin, "nowhere"); !errors.Is(err, forge.ErrInvalid) {
+		t.Errorf("to a branch that isn't there: %v", err)
+	}
+	s.must(s.Retarget(s.repo, number, reviewerLogin, "side"))
+	main := s.tip("main")
+	landed, err := s.MergeByHand(s.repo, number, reviewerLogin, "merge")
+	s.must(err)
+	if pr := s.read(number); pr.Base != "side" || pr.MergeCommit != landed || s.tip("side") != landed || s.tip("main") != main {
+		t.Errorf("it landed as %s, side is at %s and main at %s: %+v", landed, s.tip("side"), s.tip("main"), pr)
+	}
+	if err := s.Retarget(s.repo, number, reviewerLogin, "main"); !errors.Is(err, forge.ErrInvalid) {
+		t.Errorf("a merged one: %v", err)
+	}
+}
+
 func TestDeletedBaseClosesItsPullRequests(t *testing.T) {
 	s := newScene(t)
 	s.push(reviewerLogin, "release", "release.txt", "1\n")

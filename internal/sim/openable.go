@@ -1,0 +1,122 @@
+package sim
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/store"
+)
+
+// judgeOpenable judges whether what a merge brought to a target could have been opened then: what a
+// person has taken back, here or before, or closed, stays away until somebody who may wants it again,
+// however much has come since; nothing older comes over what is there; and what came last has come to
+// its end.
+func (sim *Simulation) judgeOpenable(known insight, name string, p target, tag, was string, allowed bool) {
+	last := sim.lastLanding(p)
+	if age := sim.now.Sub(last.at); last.before != "" && !last.byPerson && age < healthyFor-time.Second && !sim.isUnwell(p) && known.late == 0 {
+		sim.broke(ruleUnsettled, "%s brought %s to %s %v after %s came there", name, tag, p, age, was)
+	}
+	if allowed || !sim.Insiders {
+		return
+	}
+	for _, env := range append(sim.scenario.upstream(p.env), p.env) {
+		if at, ok := sim.truth.takenBack[deployment{target{p.component, env}, tag}]; ok && known.lookedAt.After(at) {
+			sim.broke(ruleTakenBack, "%s brought %s to %s, which a person took back from %s at %v", name, tag, p, env, at.Sub(sim.began))
+		}
+	}
+	if number, vetoed := sim.truth.vetoed[deployment{p, tag}]; vetoed && !sim.truth.superseded[number] {
+		closed, err := sim.forge.As(reviewer).PullRequest(sim.ctx, sim.repo, number)
+		sim.must(err)
+		if err == nil && known.began.After(closed.ClosedAt.Add(time.Second)) {
+			sim.broke(ruleVeto, "%s brought %s to %s, which was closed with #%d", name, tag, p, number)
+		}
+	}
+	if there := sim.arrivedBefore(p, was); !last.byPerson && known.lookedAt.After(there) && sim.arrivedBefore(p, tag).Before(there) {
+		sim.broke(ruleOlder, "%s brought %s to %s over %s, which came before it later, at %v", name, tag, p, was, there.Sub(sim.began))
+	}
+}
+
+// isUnwell says that a target is degraded right now.
+func (sim *Simulation) isUnwell(p target) bool {
+	for _, x := range sim.argocd.apps {
+		if x.target == p {
+			return x.health == degraded || x.incident
+		}
+	}
+	return false
+}
+
+// isResetAway says that a commit isn't on the branch any more.
+func (sim *Simulation) isResetAway(commit string) bool {
+	return commit != sim.head() && !sim.isBefore(commit, sim.head())
+}
+
+// noteClaim notes that a run has its key.
+func (sim *Simulation) noteClaim(t *task) {
+	if t != nil {
+		t.claimed, t.skew = sim.now, t.process.skew
+	}
+}
+
+// judgeLease judges something that a run changes where others see it: its lease must not be over by
+// then. A clock that was set back meanwhile doesn't tell.
+func (sim *Simulation) judgeLease(t *task, does string) {
+	if !sim.Insiders || t == nil || t.dead || t.claimed.IsZero() || t.skew != t.process.skew {
+		return
+	}
+	if since := sim.now.Sub(t.claimed); since > store.DefaultLease {
+		sim.broke(ruleLease, "%s %s %v after it had its key", t.process.name, does, since)
+	}
+}
+
+// judgeClaim judges what a run has just stored: no other run may have its key by then.
+func (sim *Simulation) judgeClaim(ctx context.Context, transaction string) {
+	c, ok := store.ClaimOf(ctx)
+	if newest := sim.claimed[c.Key]; ok && c.Gen < newest {
+		sim.broke(ruleClaim, "%s stored %q of %s as its run %d, and %d had begun", sim.nameOf(taskOf(ctx)), transaction, c.Key, c.Gen, newest)
+	}
+}
+
+// noteRunning notes which run of its key is at something.
+func (sim *Simulation) noteRunning(ctx context.Context) {
+	if c, ok := store.ClaimOf(ctx); ok {
+		sim.claimed[c.Key] = max(sim.claimed[c.Key], c.Gen)
+	}
+}
+
+// saidHold is what somebody said of a hold.
+type saidHold struct {
+	pull int
+	text string
+	at   time.Time
+}
+
+// answeredIn is how long what somebody says of a hold may go unanswered while nothing goes wrong.
+const answeredIn = 90 * time.Second
+
+// noteSaid keeps what a reviewer says of holds, if the forge reports it at once.
+func (sim *Simulation) noteSaid(comment int64, login string, number int, text string) {
+	if login == reviewer && strings.Contains(text, "hold") && sim.muted.Before(sim.now) {
+		sim.truth.said[comment] = saidHold{number, text, sim.now}
+	}
+}
+
+// judgeAnswers judges whether what people said of holds has been looked at.
+func (sim *Simulation) judgeAnswers() {
+	for _, comment := range slices.Sorted(maps.Keys(sim.truth.said)) {
+		s := sim.truth.said[comment]
+		if sim.now.Sub(s.at) < answeredIn || !sim.allIdle() {
+			continue
+		}
+		delete(sim.truth.said, comment)
+		pr, err := sim.forge.As(reviewer).PullRequest(sim.ctx, sim.repo, s.pull)
+		sim.must(err)
+		if err == nil && pr.State == forge.Open && !sim.wasTroubledSince(s.at.Add(-answeredIn)) && !sim.failed.After(s.at.Add(-answeredIn)) {
+			sim.broke(ruleUnanswered, "%q was said on #%d at %v, and nothing answers", s.text, s.pull, s.at.Sub(sim.began))
+		}
+	}
+}
