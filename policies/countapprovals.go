@@ -66,6 +66,21 @@ func (a *Approvals) countApprovals(f Facts) approvalTally {
 	return t
 }
 
+// IsApproved says whether anybody's approval counts for one of the gates, or, where none of them asks for
+// approvals, for anything: it is about this diff, of somebody who may write, and not an author's.
+func IsApproved(gates []Gate, f Facts) bool {
+	asked := false
+	for _, g := range gates {
+		if g.Approvals != nil {
+			asked = true
+			if len(g.Approvals.countApprovals(f).counted) > 0 {
+				return true
+			}
+		}
+	}
+	return !asked && len((&Approvals{}).countApprovals(f).counted) > 0
+}
+
 // explainUncounted explain the approvals that were given and don't count.
 func (t approvalTally) explainUncounted() []string {
 	var notes []string

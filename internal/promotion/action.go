@@ -56,6 +56,7 @@ type FactRequest struct {
 type Record struct {
 	Environment, Release, Commit string
 	Verified, Degraded           bool
+	ByHand                       bool `json:",omitempty"` // a person put there what would have been promoted
 }
 
 // Open opens a promotion composed on Tip.
@@ -212,8 +213,11 @@ func (a FactRequest) Describe() string { return "look: " + a.What + " in " + a.E
 
 func (a Record) Describe() string {
 	w := "verified"
-	if a.Degraded {
+	switch {
+	case a.Degraded:
 		w = "degraded"
+	case a.ByHand:
+		w = "put there by hand, as it would have been promoted,"
 	}
 	return fmt.Sprintf("record %s %s in %s", wording.Short(a.Release), w, a.Environment)
 }

@@ -153,14 +153,14 @@ func (j *evaluator) closeWrongKind(e *Env, st *EnvState) {
 
 // reasonNotToJoin says why a component that is ready can't join the open pull request
 // of the others; "" when it can, or when none is open.
-func reasonNotToJoin(e *Env, forced *PendingCommand) string {
+func (j *evaluator) reasonNotToJoin(e *Env, forced *PendingCommand) string {
 	t := e.BatchPull
 	switch {
 	case t == nil:
 	case t.HeadState == HeadModified:
 		return t.HeadReason
 	case forced != nil:
-	case isApproved(t):
+	case j.isApproved(e, t):
 		return fmt.Sprintf("it waits its turn behind #%d, which is approved without it", t.Number)
 	case t.Held:
 		return fmt.Sprintf("it waits its turn behind #%d, which is on hold", t.Number)
@@ -173,7 +173,7 @@ func reasonNotToJoin(e *Env, forced *PendingCommand) string {
 // approved or held stays what it is, and is kept by its gates.
 func (j *evaluator) reasonToLeave(e *Env) string {
 	p := e.Open
-	if !p.Batch || p.Held || isApproved(p) || !j.facts.Holds.OK {
+	if !p.Batch || p.Held || j.isApproved(e, p) || !j.facts.Holds.OK {
 		return ""
 	}
 	why := ""

@@ -16,7 +16,8 @@ const maxMembers = 200
 type batchPlanner struct {
 	facts      *Facts
 	decision   *Decision
-	intents    [][]PullAction // by component: what each would do if it were alone
+	intents    [][]PullAction    // by component: what each would do if it were alone
+	foreign    []map[string]bool // by component: the environments in which its release in the open one isn't known to be ours
 	components map[string]int
 	reverting  map[string]bool // component and release that this decision reverts
 }
@@ -31,14 +32,15 @@ type batchPlan struct {
 	replaceReasons []string // why it is composed anew
 	leaveReasons   []string // why components leave it
 	merges         map[string]Merge
-	wanted         bool // a component says that something is to be done with it
+	wanted         bool // a component says that something else than a merge is to be done with it
+	foreign        bool // what it brings of a component isn't known to be ours
 	recompose      bool // composed anew also where the same move
 	blocked        string
 }
 
 // planBatches plans environment by environment, the first of the pipeline first.
-func (d *Decision) planBatches(f *Facts, intents [][]PullAction) {
-	b := &batchPlanner{facts: f, decision: d, intents: intents, components: map[string]int{}, reverting: map[string]bool{}}
+func (d *Decision) planBatches(f *Facts, intents [][]PullAction, foreign []map[string]bool) {
+	b := &batchPlanner{facts: f, decision: d, intents: intents, foreign: foreign, components: map[string]int{}, reverting: map[string]bool{}}
 	var envs []string
 	for i := range f.Components {
 		b.components[f.Components[i].Unit.Component] = i
@@ -157,7 +159,7 @@ func (b *batchPlanner) gatherPlan(env string) *batchPlan {
 		said := b.takeIntents(i, env, func(a PullAction) bool { _, opens := a.(Open); return opens || isAbout(a, e.Open) })
 		if e.Open != nil {
 			j.pull = e.Open
-			j.addMember(f, e, said)
+			j.addMember(f, e, said, b.foreign[i][env])
 			continue
 		}
 		if j.pull == nil {
@@ -190,7 +192,7 @@ func (b *batchPlanner) gatherPlan(env string) *batchPlan {
 	case j.pull == nil && len(j.next) == 0:
 		return nil
 	case j.pull == nil:
-	case j.pull.HeadState == HeadModified && !j.wanted:
+	case (j.foreign || j.pull.HeadState == HeadModified) && !j.wanted:
 		return nil // somebody else's work, and nobody wants it taken over
 	case len(j.current) == 0 && len(j.next) == 0:
 		j.leaveReasons = append(j.leaveReasons, "it moves nothing any more")
@@ -199,15 +201,18 @@ func (b *batchPlanner) gatherPlan(env string) *batchPlan {
 }
 
 // addMember takes up what one that is in the pull request says of it.
-func (j *batchPlan) addMember(f *ComponentFacts, e *Env, said []PullAction) {
+func (j *batchPlan) addMember(f *ComponentFacts, e *Env, said []PullAction, foreign bool) {
 	p := Member{Component: f.Unit.Component, Release: e.Open.Release, Name: e.Open.Name}
 	j.current = append(j.current, p)
-	if e.Open.HeadState == HeadModified {
+	j.foreign = j.foreign || foreign
+	if foreign || e.Open.HeadState == HeadModified {
 		// What somebody made of its head isn't carried on; what we put there is.
 		p.Release, p.Name = e.Open.DeclaredRelease.Value, ""
 	}
-	j.wanted = j.wanted || len(said) > 0
 	for _, a := range said {
+		if _, merges := a.(Merge); !merges {
+			j.wanted = true
+		}
 		switch a := a.(type) {
 		case Close:
 			j.leaveReasons = append(j.leaveReasons, f.Unit.Component+": "+a.Why)

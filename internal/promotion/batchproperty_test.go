@@ -166,6 +166,51 @@ func (w *batchSimulation) mayCome(t *rapid.T, f *Facts, a Action, env string, q 
 	if l := e.Landed.Value; l.By == ByPerson && w.promotedAt[stateKey(q.Component, env)].Before(l.At) {
 		t.Fatalf("%s: %s over a person's change (6)", a.Describe(), q)
 	}
+	for _, u := range upstreamOf(own, env) {
+		if w.isTakenBack(q, simEnv(own, u), w.seen) {
+			t.Fatalf("%s: people took %s back from %s (10)", a.Describe(), q, u)
+		}
+	}
+}
+
+// isTakenBack says that a release was taken back from an environment where it hasn't been since, as far
+// as is known: what was there before it came again, or a person replaced it by hand.
+func (w *batchSimulation) isTakenBack(q Member, e *Env, known map[string]bool) bool {
+	came, before := -1, map[string]bool{}
+	moves := func(c *batchSimCommit) bool { _, moved := c.to[q.Component]; return moved && c.env == e.Name }
+	for i := range w.log {
+		if c := &w.log[i]; moves(c) && c.to[q.Component] == q.Release {
+			if came = i; known != nil && !known[stateKey(q.Component, c.sha)] {
+				came = -1
+			}
+		}
+	}
+	for i := range w.log {
+		c := &w.log[i]
+		switch key := stateKey(q.Component, c.sha); {
+		case came < 0, !moves(c), known != nil && !known[key]:
+		case i <= came:
+			before[c.to[q.Component]] = true
+		case before[c.to[q.Component]], c.from[q.Component] == q.Release && c.pull == 0 && !e.Source() && !w.adopted[key]:
+			return true
+		}
+	}
+	return false
+}
+
+// isWithdrawn says that upstream went back from a release, or that what is there came upstream later.
+func (w *batchSimulation) isWithdrawn(f *Facts, env string, q Member) bool {
+	own := &f.Components[slices.Index(w.components, q.Component)]
+	came := func(release string) int {
+		last := -1
+		for i := range w.log {
+			if c := &w.log[i]; slices.Contains(simEnv(own, env).Spec.After, c.env) && c.to[q.Component] == release {
+				last = i
+			}
+		}
+		return last
+	}
+	return came(w.carries(q.Component, env)) >= came(q.Release) || slices.ContainsFunc(upstreamOf(own, env), func(u string) bool { return w.isTakenBack(q, simEnv(own, u), nil) })
 }
 
 // membersVerified holds that whoever came to an environment with a passenger and is
@@ -253,8 +298,12 @@ func (w *batchSimulation) mayReplace(t *rapid.T, f *Facts, a Replace) {
 		w.mayJoin(t, a, a.Environment, q)
 	}
 	requested := slices.ContainsFunc(f.Components, func(c ComponentFacts) bool { return len(c.PendingCommands) > 0 })
-	if fresh > 0 && (p.approvals > 0 || p.held) && !requested && p.headModified == "" {
-		t.Fatalf("%s: #%d is approved %d, held %t, and nobody asked", a.Describe(), p.number, p.approvals, p.held)
+	withdrawn := slices.ContainsFunc(p.moves, func(q Member) bool {
+		put, _ := FindMember(p.declared, q.Component)
+		return put.Release != q.Release || w.isWithdrawn(f, a.Environment, q)
+	})
+	if fresh > 0 && (p.approvals > 0 && !withdrawn || p.held) && !requested && p.headModified == "" {
+		t.Fatalf("%s: #%d is approved %d, held %t, and nobody asked; moves %v declared %v", a.Describe(), p.number, p.approvals, p.held, p.moves, p.declared)
 	}
 	if p.headModified != "" && !requested {
 		t.Fatalf("%s: it is somebody else's work", a.Describe())
@@ -318,7 +367,7 @@ func (w *batchSimulation) event(t *rapid.T) {
 	if len(open) > 0 {
 		pull = oneOf(t, open, "pull")
 	}
-	switch rapid.SampledFrom([]string{"release", "release all", "well", "well", "well", "bad", "soaking", "approve", "approve", "label", "hold", "file", "close", "merge", "push", "by hand", "ask", "ask", "lost", "refused", "time"}).Draw(t, "event") {
+	switch rapid.SampledFrom([]string{"release", "release all", "well", "well", "well", "bad", "soaking", "approve", "approve", "label", "hold", "file", "close", "merge", "push", "push another", "by hand", "ask", "ask", "lost", "refused", "time"}).Draw(t, "event") {
 	case "release":
 		w.release(component)
 	case "release all":
@@ -351,6 +400,14 @@ func (w *batchSimulation) event(t *rapid.T) {
 		if pull.number > 0 && pull.headModified == "" {
 			w.merge(pull)
 		}
+	case "push another": // well made, but nobody knows of which release
+		if len(pull.moves) == 0 || pull.revert {
+			return
+		}
+		p := pull.moves[0]
+		p.Release = id(fmt.Sprint(p.Component, max(0, w.released-rapid.IntRange(0, 3).Draw(t, "older"))))
+		p.Name = p.Release[:6]
+		pull.moves, pull.head = append([]Member{p}, pull.moves[1:]...), fmt.Sprint("pushed", w.now.UnixNano())
 	case "push":
 		pull.headModified, pull.head = "somebody pushed to it", fmt.Sprint("pushed", w.now.UnixNano())
 	case "by hand":
@@ -361,6 +418,7 @@ func (w *batchSimulation) event(t *rapid.T) {
 	case "ask":
 		w.giveCommand(component, rapid.SampledFrom([]string{"promote", "revert", "retry"}).Draw(t, "verb"), env.Name)
 	case "lost":
+		w.seen = map[string]bool{}
 		w.history, w.before, w.pending = map[string][]Arrival{}, map[string]bool{}, map[string][]PendingCommand{}
 	case "refused":
 		w.refused[stateKey(component, env.Name)] = !w.refused[stateKey(component, env.Name)]

@@ -34,7 +34,9 @@ type batchSimulation struct {
 	seq      int64
 	pending  map[string][]PendingCommand // by component
 	commands int64
-	forgiven map[int]bool // pull requests, by the decision that is checked
+	forgiven map[int]bool    // pull requests, by the decision that is checked
+	seen     map[string]bool // component|commit that were looked at while they were what is there, since the store was lost
+	adopted  map[string]bool // component|commit of people that brought what would have been promoted
 
 	verified   map[string]bool      // component|environment|release
 	promotedAt map[string]time.Time // by component|environment: when a person last asked
@@ -69,7 +71,7 @@ type batchSimPull struct {
 func stateKey(component, env string) string { return component + "|" + env }
 
 func newBatchSimulation(t *rapid.T) *batchSimulation {
-	w := &batchSimulation{now: noon, refused: map[string]bool{}, states: map[string]verification.State{}, history: map[string][]Arrival{}, before: map[string]bool{},
+	w := &batchSimulation{now: noon, refused: map[string]bool{}, states: map[string]verification.State{}, history: map[string][]Arrival{}, before: map[string]bool{}, seen: map[string]bool{}, adopted: map[string]bool{},
 		pending: map[string][]PendingCommand{}, verified: map[string]bool{}, promotedAt: map[string]time.Time{}, components: []string{"api", "db", "web"}[:rapid.IntRange(2, 3).Draw(t, "components")]}
 	verify := pipeline.Verify{ArriveWithin: mins(15), Timeout: mins(10), HealthyFor: mins(1), Watch: mins(30), Debounce: pipeline.Duration(30 * time.Second)}
 	for _, def := range simShapes[rapid.SampledFrom([]string{"diamond", "fan", "line"}).Draw(t, "shape")] {
@@ -179,11 +181,18 @@ func (w *batchSimulation) env(name string, s pipeline.Environment, upstream []En
 			l.By = ByRevert
 		}
 	}
-	e.Landed = Sure(l)
 	h := w.history[key]
+	w.seen[stateKey(name, c.sha)] = true
+	if len(h) > 0 && h[0].Commit == l.Commit && h[0].By == ByHand {
+		l.By = ByHand
+	}
+	e.Landed = Sure(l)
 	if len(h) == 0 || h[0].Commit != l.Commit {
 		w.seq++
 		h = append([]Arrival{{Seq: w.seq, Release: c.to[name], Name: c.to[name][:6], Commit: l.Commit, By: l.By, At: w.now}}, h...)
+		for _, i := range (&Env{Spec: s, History: h}).ListTakenBack() {
+			h[i].TakenBackAt = w.now
+		}
 		w.history[key] = h
 	}
 	e.History = slices.Clone(h)
@@ -220,6 +229,9 @@ func (w *batchSimulation) addPull(e *Env, p *batchSimPull, name string, upstream
 	out := &Pull{Number: p.number, Head: p.head, Release: q.Release, Name: q.Name, DeclaredRelease: Known[string]{Value: declared.Release, OK: declared.Release != ""}, Members: slices.Clone(p.moves), Batch: true, CreatedAt: p.made, UpdatedAt: p.made,
 		Held: p.held, Mergeable: "yes", Stale: w.changedSince(p.env, p.base, p.moves)}
 	out.MarkModified(p.headModified)
+	if in && !p.revert && !out.isDeclared() && !VerifiedInAll(upstream, e.Spec.After, q.Release) {
+		out.MarkModified("it carries another release")
+	}
 	for i := range p.approvals {
 		out.Review.Approvals = append(out.Review.Approvals, policies.Approval{User: []string{"ada", "grace"}[i], MayWrite: true, Current: true})
 	}
@@ -326,6 +338,8 @@ func (w *batchSimulation) doOwn(name string, a Action) bool {
 			h := &w.history[stateKey(name, a.Environment)][k]
 			switch {
 			case h.Commit != a.Commit:
+			case a.ByHand:
+				h.By, w.adopted[stateKey(name, a.Commit)] = ByHand, true
 			case a.Verified:
 				h.MarkVerified(w.now)
 			default:

@@ -32,7 +32,7 @@ type candidate struct {
 // person's own change in the middle of the line was verified by nothing upstream.
 func (j *evaluator) canMoveOnward(u *Env, a *Arrival, requested bool) bool {
 	switch a.By {
-	case ByPromotion:
+	case ByPromotion, ByHand:
 		return true
 	case ByPerson:
 		return u.Source()
@@ -51,8 +51,24 @@ func (j *evaluator) adopts(u *Env) bool {
 	return j.spec.Adopt == pipeline.AdoptConverge && u.Source()
 }
 
-// listCandidates are newest first; requested as in canMoveOnward.
+// candidatesKey names the candidates of an environment; requested as in canMoveOnward.
+type candidatesKey struct {
+	env       string
+	requested bool
+}
+
+// listCandidates are newest first; requested as in canMoveOnward. Nobody changes what it returns.
 func (j *evaluator) listCandidates(e *Env, requested bool) []candidate {
+	key := candidatesKey{e.Name, requested}
+	known, ok := j.candidates[key]
+	if !ok {
+		known = j.findCandidates(e, requested)
+		j.candidates[key] = known
+	}
+	return known
+}
+
+func (j *evaluator) findCandidates(e *Env, requested bool) []candidate {
 	var all map[string]candidate
 	for _, name := range e.Spec.After {
 		u := j.facts.findEnv(name)
@@ -158,33 +174,49 @@ func (j *evaluator) pickCandidate(e *Env, st *EnvState, forced *PendingCommand) 
 		if c.Release == now || c.Rank <= floor && !takeover {
 			return nil, nil
 		}
-		if why := j.reasonBarredUpstream(e, c.Release); why != "" {
-			st.addReason("quarantined", fmt.Sprintf("%s: %s", c.Name, why))
-			continue
-		}
-		if c.RevertedFrom != "" {
-			st.addReason("unverified", fmt.Sprintf("%s has not verified %s again since it was reverted from there", c.RevertedFrom, c.Name))
-			continue
-		}
-		why, since := j.quarantineReason(e, c.Release)
-		v := findVeto(e, c.Release)
-		if forced != nil && (why == "" || forced.At.After(since)) && (v == nil || forced.At.After(v.At)) {
+		why, veto := j.reasonNotToCome(e, c, forced)
+		if why.Text == "" {
 			return c, nil
 		}
-		if why != "" {
-			st.addReason("quarantined", fmt.Sprintf("%s %s; /liftlock promote %s brings it back", c.Name, why, e.Name))
-			continue
-		}
-		if v != nil {
+		st.Why = append(st.Why, why)
+		if veto != nil {
 			st.Promotion = Closed
 			st.Candidate, st.CandidateName = c.Release, c.Name
-			st.addReason("closed", fmt.Sprintf("#%d with %s was closed by a person; it stays closed until /liftlock retry or a new release", v.Number, c.Name))
-			return nil, v
+			return nil, veto
 		}
-		return c, nil
 	}
 	return nil, nil
 }
+
+// reasonNotToCome says why a release that is newer than what e carries may not come there, and the
+// veto where that is why; no text: it may. It is asked before a promotion is opened and before it is
+// merged. forced as for pickCandidate.
+func (j *evaluator) reasonNotToCome(e *Env, c *candidate, forced *PendingCommand) (Reason, *PastPull) {
+	if why := j.reasonBarredUpstream(e, c.Release); why != "" {
+		return Reason{Code: "quarantined", Text: fmt.Sprintf("%s: %s", c.Name, why)}, nil
+	}
+	if why := j.reasonTakenBack(e, c.Release, c.Name); why != "" {
+		return Reason{Code: reasonWithdrawn, Text: why}, nil
+	}
+	if c.RevertedFrom != "" {
+		return Reason{Code: "unverified", Text: fmt.Sprintf("%s has not verified %s again since it was reverted from there", c.RevertedFrom, c.Name)}, nil
+	}
+	why, since := j.quarantineReason(e, c.Release)
+	v := findVeto(e, c.Release)
+	if forced != nil && (why == "" || forced.At.After(since)) && (v == nil || forced.At.After(v.At)) {
+		return Reason{}, nil
+	}
+	if why != "" {
+		return Reason{Code: "quarantined", Text: fmt.Sprintf("%s %s; /liftlock promote %s brings it back", c.Name, why, e.Name)}, nil
+	}
+	if v != nil {
+		return Reason{Code: "closed", Text: fmt.Sprintf("#%d with %s was closed by a person; it stays closed until /liftlock retry or a new release", v.Number, c.Name)}, v
+	}
+	return Reason{}, nil
+}
+
+// reasonWithdrawn is the code of what upstream took back, or has something older in place of.
+const reasonWithdrawn = "withdrawn"
 
 // explainNoCandidate tells what the environment waits for when nothing can come.
 func (j *evaluator) explainNoCandidate(e *Env, st *EnvState) {

@@ -21,15 +21,15 @@ import (
 // on them.
 func Decide(f Facts) Decision {
 	var d Decision
-	intents := make([][]PullAction, len(f.Components))
+	intents, foreign := make([][]PullAction, len(f.Components)), make([]map[string]bool, len(f.Components))
 	for i, with := range relateComponents(f.Components) {
 		j := evaluateComponent(f.Components[i], with)
 		d.Components = append(d.Components, j.decision)
-		intents[i] = j.intents
+		intents[i], foreign[i] = j.intents, j.foreign
 		d.Next = earliest(d.Next, j.decision.Next)
 	}
 	d.requestReviewersOnce()
-	d.planBatches(&f, intents)
+	d.planBatches(&f, intents, foreign)
 	for i := range intents {
 		for _, a := range intents[i] {
 			d.Actions = append(d.Actions, a)
@@ -51,6 +51,9 @@ type evaluator struct {
 	intents   []PullAction      // what is done with pull requests if the component is alone
 	finished  map[int64]bool    // commands that this decision answers
 	reverting map[string]string // by environment: the release that this decision reverts
+	foreign   map[string]bool   // by environment: the open promotion carries a release that isn't known to be ours
+
+	candidates map[candidatesKey][]candidate
 }
 
 // rollup is what an environment's targets say together.
@@ -73,7 +76,8 @@ func evaluateComponent(f ComponentFacts, with companions) *evaluator {
 		f.Pipeline = &pipeline.Pipeline{}
 		f.PipelineErr = cmp.Or(f.PipelineErr, "there is none")
 	}
-	j := &evaluator{facts: &f, spec: &f.Pipeline.Spec, with: with, rollups: map[string]rollup{}, ruledOut: map[string][]RuledOut{}, finished: map[int64]bool{}, reverting: map[string]string{}}
+	j := &evaluator{facts: &f, spec: &f.Pipeline.Spec, with: with, rollups: map[string]rollup{}, ruledOut: map[string][]RuledOut{}, finished: map[int64]bool{}, reverting: map[string]string{},
+		foreign: map[string]bool{}, candidates: map[candidatesKey][]candidate{}}
 	for i := range f.Envs {
 		j.rollups[f.Envs[i].Name] = rollUpTargets(&f.Envs[i])
 	}
@@ -166,6 +170,7 @@ func (j *evaluator) evaluateEnv(e *Env) {
 	if e.Revert != nil {
 		st.Revert = e.Revert.Number
 	}
+	j.adoptByHand(e)
 	j.evaluateCurrent(e, &st)
 	j.evaluateRetry(e, &st)
 	if !e.Source() {
@@ -201,6 +206,9 @@ func (j *evaluator) evaluateCurrent(e *Env, st *EnvState) {
 		did := "changed it by hand in " + wording.Short(l.Commit)
 		if l.ModifiedPull != 0 {
 			did = fmt.Sprintf("merged #%d in %s, which isn't known to be what Liftlock composed", l.ModifiedPull, wording.Short(l.Commit))
+		}
+		if l.ResetFrom != "" {
+			did = fmt.Sprintf("reset its branch, so that %s is gone and %s is there", l.ResetFrom, wording.Short(l.Commit))
 		}
 		st.Reason = fmt.Sprintf("%s %s; Liftlock leaves it alone until /liftlock promote %s", orSomebody(l.Author), did, e.Name)
 	case l.By == ByBaseline && r.state != Degraded && !j.needsVerdict(e):

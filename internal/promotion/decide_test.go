@@ -72,6 +72,9 @@ func (f *ComponentFacts) land(env, release, by string, pull int) *Env {
 		}
 	}
 	e.History = append([]Arrival{{Seq: seq + 1, Release: id(release), Name: release, Commit: commit, By: by, At: noon.Add(-5 * time.Minute)}}, e.History...)
+	for _, i := range e.ListTakenBack() {
+		e.History[i].TakenBackAt = noon.Add(-5 * time.Minute)
+	}
 	if by == ByPromotion {
 		e.PastPulls = append([]PastPull{{Number: pull, Release: id(release), Merged: true, At: noon.Add(-5 * time.Minute), Commit: commit}}, e.PastPulls...)
 	}
@@ -96,7 +99,7 @@ func (f *ComponentFacts) composed(env, release string) *ComponentFacts {
 
 // pull opens a promotion of ours.
 func (f *ComponentFacts) pull(env, release string, approvals ...string) *ComponentFacts {
-	p := &Pull{Number: 7, Head: "head", Release: id(release), Name: release, Mergeable: "yes", CreatedAt: noon.Add(-time.Hour), UpdatedAt: noon.Add(-time.Hour)}
+	p := &Pull{Number: 7, Head: "head", Release: id(release), DeclaredRelease: Sure(id(release)), Name: release, Mergeable: "yes", CreatedAt: noon.Add(-time.Hour), UpdatedAt: noon.Add(-time.Hour)}
 	for _, a := range approvals {
 		p.Review.Approvals = append(p.Review.Approvals, policies.Approval{User: a, MayWrite: true, Current: true})
 	}
@@ -330,7 +333,7 @@ func TestDecide(t *testing.T) {
 		{name: "approved, and what it left is back, so that it still can soak", facts: approvedForProd().with(func(f *ComponentFacts) {
 			f.env("prod").Gates = []policies.Gate{{Soak: &policies.Soak{Environment: "dev", For: time.Hour}}}
 			f.land("dev", "r2", ByPerson, 0)
-		}).verified("dev"), want: []string{"look: compose in qa"}, env: "prod", why: "r3 is newer and waits its turn"},
+		}).verified("dev"), want: []string{"look: compose in qa"}, env: "prod", promo: Opened, why: "soak"},
 		{name: "approved, it can't soak any more, and that is skipped", facts: approvedForProd().with(func(f *ComponentFacts) {
 			f.env("prod").Gates, f.env("prod").Spec.Gates = soakInQA, soakInQA
 			f.env("prod").Open.Skips = []Skip{{Gate: "soak", By: "ken", Reason: "the outage of today", Until: noon.Add(time.Hour)}}
@@ -502,6 +505,7 @@ func TestDecide(t *testing.T) {
 		}), want: []string{"answer 2: there is nothing to retry in qa: #3 by mallory"}},
 		{name: "retry of a head of which nothing is known", facts: moved().pull("qa", "r2").with(func(f *ComponentFacts) {
 			f.env("qa").Open.HeadState, f.env("qa").Open.HeadReason, f.env("qa").Open.Release = HeadModified, "it changes base/x", ""
+			f.env("qa").Open.DeclaredRelease = Known[string]{}
 			f.PendingCommands = []PendingCommand{{ID: 2, Verb: "retry", Environment: "qa"}}
 		}), want: []string{"close #7: its head can't be composed anew: which release Liftlock put there can't be told", "answer 2: #7 is closed; its head can't be composed anew: which release Liftlock put there can't be told"}},
 		{name: "retry composes what was ours", facts: moved().pull("qa", "r9").composed("qa", "r2").with(func(f *ComponentFacts) {

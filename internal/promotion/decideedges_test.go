@@ -79,7 +79,7 @@ func TestDecideCurrent(t *testing.T) {
 		{name: "nobody needs to know how a source is long ago where downstream can't be read", facts: arrivedFacts().with(func(f *ComponentFacts) {
 			f.env("dev").Landed.Value.At, f.env("qa").Release = noon.Add(-2*watchWindow), Unsure[Release]("line 3")
 		}).verdict("dev", verification.Soaking, "?").with(func(f *ComponentFacts) { f.env("dev").History[0].VerifiedAt = time.Time{} }), env: "dev", state: Idle},
-		{name: "what a person put there is neither", facts: landedInProd(time.Minute).with(refresh).with(func(f *ComponentFacts) { f.env("prod").Landed.Value.By = ByPerson }), env: "prod", state: Diverged},
+		{name: "what a person put there is neither", facts: landedInProd(time.Minute).with(refresh).with(func(f *ComponentFacts) { f.land("prod", "hotfix", ByPerson, 0) }), env: "prod", state: Diverged},
 		{name: "what was there before is degraded too", facts: linearFacts().verdict("prod", verification.Degraded, "bad"), env: "prod", state: Degraded},
 		{name: "what was there before is judged where somebody wants it to move", facts: linearFacts().with(request("promote", "prod", "", noon)), want: []string{"record 723100000000 verified in qa", "answer 3: there is nothing to promote to prod"}, env: "qa", state: Verified},
 		{name: "it is verified as it is there now, not as it was before", facts: arrivedFacts().with(func(f *ComponentFacts) { f.env("dev").Landed.Value.Commit = "again" }).verdict("dev", verification.Unclear, "?").composed("qa", "r2"), want: []string{"open a promotion of r2 into qa"}, env: "dev", state: Verifying},
@@ -117,7 +117,8 @@ func TestDecideCandidate(t *testing.T) {
 			want: []string{"answer 3: there is nothing to promote to qa: gone can't be read"}},
 		{name: "a close at the same time as the promote wins", facts: ready().with(past(PastPull{Number: 4, Release: id("r2"), At: noon})).with(request("promote", "qa", "", noon)),
 			want: []string{"answer 3: there is nothing to promote to qa: #4 with r2 was closed by a person; it stays closed until /liftlock retry or a new release"}},
-		{name: "what a person brought is promoted to where it is as little", facts: ready().with(func(f *ComponentFacts) { f.land("qa", "r2", ByPerson, 0) }).with(request("promote", "qa", "", noon)), want: []string{"answer 3: there is nothing to promote to qa"}},
+		{name: "what a person brought is promoted to where it is as little", facts: ready().with(func(f *ComponentFacts) { f.land("qa", "r2", ByPerson, 0) }).verdict("qa", verification.Soaking, "not yet").with(request("promote", "qa", "", noon)),
+			want: []string{"record 723200000000 put there by hand, as it would have been promoted, in qa", "answer 3: there is nothing to promote to qa"}},
 		{name: "what a person brought gives way to what is older", facts: ready().with(func(f *ComponentFacts) {
 			f.land("dev", "r3", ByPerson, 0)
 			f.land("qa", "r3", ByPerson, 0)
@@ -315,7 +316,7 @@ func TestDecideOpen(t *testing.T) {
 		{name: "unless it was asked for since", facts: open().with(reverted).with(request("promote", "qa", "r2", noon)), want: []string{"merge #7 into qa at head"}},
 		{name: "or just now", facts: open().with(reverted).with(request("promote", "qa", "", noon)), want: []string{"bind 3 to 723200000000 in qa", "merge #7 into qa at head"}},
 		{name: "upstream went back", facts: open().with(wentBack), want: []string{"close #7: dev went back to r1, which qa carries"}},
-		{name: "but it was asked for", facts: open().with(wentBack).with(request("promote", "qa", "r2", noon)), want: []string{"merge #7 into qa at head"}},
+		{name: "but it was asked for", facts: open().with(wentBack).with(request("promote", "qa", "r2", noon)), env: "qa", promo: Opened, why: "dev went back to r1, which qa carries; this one stays open: ada asked for it"},
 		{name: "or is on hold", facts: open().with(wentBack).with(func(f *ComponentFacts) { f.env("qa").Open.Held = true }), env: "qa", promo: Held, why: "dev went back to r1, which qa carries; this one stays open: it is on hold"},
 		{name: "upstream has what qa has, from before", facts: open().with(func(f *ComponentFacts) {
 			f.env("dev").History[1].By, f.env("dev").History[1].VerifiedAt = ByPerson, noon
@@ -400,7 +401,9 @@ func TestDecideOpen(t *testing.T) {
 		{name: "retry of what changes nothing", facts: open().with(spoilt).with(request("retry", "qa", "", noon)).with(func(f *ComponentFacts) {
 			f.env("qa").Compositions[id("r2")] = Composition{Tip: tip, State: EditEmpty}
 		}), want: []string{"close #7: its head can't be composed anew: there is nothing to change", "answer 3: #7 is closed; its head can't be composed anew: there is nothing to change"}},
-		{name: "retry of a release that nothing verified", facts: open().with(spoilt).with(request("retry", "qa", "", noon)).with(func(f *ComponentFacts) { f.env("qa").Open.Release = id("r9") }),
+		{name: "retry of a release that nothing verified", facts: open().with(spoilt).with(request("retry", "qa", "", noon)).with(func(f *ComponentFacts) {
+			f.env("qa").Open.Release, f.env("qa").Open.DeclaredRelease = id("r9"), Known[string]{}
+		}),
 			want: []string{"close #7: its head can't be composed anew: which release Liftlock put there can't be told", "answer 3: #7 is closed; its head can't be composed anew: which release Liftlock put there can't be told"}},
 		{name: "retry lifts no veto before the last merge that keeps nothing out", facts: arrivedFacts().with(func(f *ComponentFacts) {
 			f.env("qa").PastPulls = []PastPull{{Number: 6, Release: id("r1"), Merged: true, At: noon}, {Number: 4, Release: id("r0"), At: noon.Add(-time.Hour)}}
@@ -453,7 +456,7 @@ func TestDecideRequestedRevert(t *testing.T) {
 		{name: "before what is there landed, while its revert is open", facts: closed(nil).with(func(f *ComponentFacts) { f.openRevert("qa", "r2") }).with(request("revert", "qa", "", noon.Add(-time.Hour))),
 			want: []string{"answer 3: #5 brought r2 to qa only after this was written; /liftlock revert again takes that back"}},
 		{name: "before somebody changed it by hand", facts: closed(nil).with(func(f *ComponentFacts) { f.land("qa", "r9", ByPerson, 0) }).with(request("revert", "qa", "", noon.Add(-time.Hour))),
-			want: []string{"answer 3: what qa carries was not brought by a promotion, so there is nothing to take back", "look: compose in prod"}},
+			want: []string{"answer 3: what qa carries was not brought by a promotion, so there is nothing to take back"}, env: "prod", promo: Idle, why: "r2 was taken back from qa"},
 		{name: "before a promotion was closed", facts: closed(func(p *PastPull) { p.Revert = false }).with(request("revert", "qa", "", before)), want: opens},
 		{name: "where nothing can be read", facts: closed(nil).with(request("revert", "qa", "", after)).with(func(f *ComponentFacts) { f.env("qa").Landed = Unsure[Landed]("gone") }), want: []string{"answer 3: qa can't be read: gone", "look: compose in prod"}},
 		{name: "with a stranger on its branch", facts: closed(nil).with(request("revert", "qa", "", after)).with(func(f *ComponentFacts) { f.env("qa").MarkRevertUnmanaged("#3 by mallory") }), want: []string{"answer 3: #3 by mallory", "look: compose in prod"}},

@@ -127,6 +127,7 @@ const (
 	ByPromotion = "promotion" // a promotion of ours that was merged
 	ByRevert    = "revert"    // a revert of ours that was merged
 	ByPerson    = "person"    // a commit of somebody's: an arrival in a source environment, a divergence elsewhere
+	ByHand      = "hand"      // a person's commit to what would have been promoted there: no divergence, and no promotion that could be taken back
 )
 
 // Landed is the commit that brought an environment's carried fields to where they are.
@@ -140,6 +141,9 @@ type Landed struct {
 	// ModifiedPull is, ByPerson, the pull request of ours by which it came, with something else than
 	// what was composed.
 	ModifiedPull int `json:"modifiedPull,omitempty"`
+	// ResetFrom is, ByPerson, what the release is called that is gone since somebody reset the branch to
+	// this commit.
+	ResetFrom string `json:"resetFrom,omitempty"`
 	// Batch and Members are what its pull request moved, as in Pull.
 	Batch   bool     `json:"batch,omitempty"`
 	Members []Member `json:"members,omitempty"`
@@ -160,6 +164,9 @@ type Arrival struct {
 	// clocks of those who said it.
 	VerifiedAt time.Time `json:"verifiedAt,omitzero"`
 	DegradedAt time.Time `json:"degradedAt,omitzero"`
+	// TakenBackAt is when something that was there before took its place, a person's change was
+	// followed by another release, or its commit went from the branch; zero: none of that.
+	TakenBackAt time.Time `json:"takenBackAt,omitzero"`
 	// Soak is for how long it was verified without a break.
 	Soak Soak `json:"soak,omitzero"`
 }

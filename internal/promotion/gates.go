@@ -233,6 +233,12 @@ func (j *evaluator) addPromotionGates(e *Env, p *Pull, add func(string, policies
 		l := e.Landed.Value
 		add("diverged", policies.Wait, fmt.Sprintf("%s was changed by hand by %s meanwhile; /liftlock promote %s takes it over", e.Name, orSomebody(l.Author), e.Name))
 	}
+	if why := j.reasonNotToMerge(e, j.findCommandFor(e, p.Release)); why.Text != "" {
+		add(gateOfReason(why), policies.Wait, why.Text)
+	}
+	if !p.isDeclared() {
+		add("base", policies.Wait, "its head isn't known to be Liftlock's own; it is composed anew")
+	}
 	if p.Stale {
 		add("base", policies.Wait, "the files it edits changed on the tracked branch; it is composed anew")
 	}
@@ -247,7 +253,7 @@ func (j *evaluator) addPromotionGates(e *Env, p *Pull, add func(string, policies
 	}
 	// What is there must have come to its end first: otherwise a busy upstream
 	// replaces every release before it is verified, and nothing ever gets past here.
-	if r, l := j.rollups[e.Name], e.Landed.Value; r.state == Verifying && len(e.Targets) > 0 && (l.By == ByPromotion || l.By == ByRevert) {
+	if r, l := j.rollups[e.Name], e.Landed.Value; r.state == Verifying && len(e.Targets) > 0 && (l.By == ByPromotion || l.By == ByHand || l.By == ByRevert) {
 		if until := l.At.Add(e.Spec.Verify.WatchWindow()); j.facts.Now.Before(until) {
 			add("verifying", policies.Wait, fmt.Sprintf("%s is still verifying %s: %s", e.Name, e.Release.Value, r.reason))
 			j.recheckAt(until)
@@ -276,6 +282,14 @@ func (j *evaluator) addPromotionGates(e *Env, p *Pull, add func(string, policies
 			add("upstream", policies.Wait, fmt.Sprintf("%s carries the same release and is not well right now: %s", u.Name, r.reason))
 		}
 	}
+}
+
+// gateOfReason is the condition that a reason for which a release may not come keeps from being met.
+func gateOfReason(r Reason) string {
+	if r.Code == "closed" {
+		return "closed"
+	}
+	return "upstream"
 }
 
 // findEarliestEnd is when the first of gates that all pass may not do so any more, as far as

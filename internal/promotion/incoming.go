@@ -1,9 +1,9 @@
 package promotion
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/liftlock/liftlock/internal/pipeline"
@@ -131,7 +131,7 @@ func (j *evaluator) mayOpen(e *Env, st *EnvState, forced *PendingCommand) bool {
 		st.Promotion = Held
 		st.addReason("hold", h)
 	}
-	if why := reasonNotToJoin(e, forced); why != "" {
+	if why := j.reasonNotToJoin(e, forced); why != "" {
 		st.addReason("together", why)
 	}
 	if why := j.pendingRevertReason(e); why != "" {
@@ -191,9 +191,9 @@ func (j *evaluator) requestComposition(e *Env, release, name string) {
 func (j *evaluator) evaluateOpen(e *Env, st *EnvState) {
 	p := e.Open
 	st.Promotion, st.Candidate, st.CandidateName = Opened, p.Release, p.Name
-	if p.HeadState == HeadModified {
-		st.Promotion = Held
-		st.addReason("foreign", p.HeadReason)
+	if why := j.reasonForeign(e); why != "" {
+		st.Promotion, j.foreign[e.Name] = Held, true
+		st.addReason("foreign", why)
 		return
 	}
 	if a := j.findOtherBoundCommand("promote", e.Name, p.Release); a != nil && a.Release == e.Release.Value.ID {
@@ -207,21 +207,12 @@ func (j *evaluator) evaluateOpen(e *Env, st *EnvState) {
 		j.finishCommand(own, true, e.Name+" already carries it")
 		return
 	}
-	why := j.reasonBarredUpstream(e, p.Release)
-	if why == "" && own == nil && forced == nil {
-		why, _ = j.quarantineReason(e, p.Release)
+	command := own
+	if command == nil {
+		command = forced
 	}
-	if why != "" {
-		j.addAction(Close{Environment: e.Name, Pull: p.Number, Members: j.membersOf(p), Why: fmt.Sprintf("%s %s", p.Name, why)})
+	if j.closeWithdrawn(e, st, command) {
 		return
-	}
-	if why := j.reasonWithdrawn(e); why != "" && own == nil && forced == nil {
-		if keeps := j.reasonNotToReplace(e); keeps != "" {
-			st.addReason("withdrawn", fmt.Sprintf("%s; this one stays open: %s", why, keeps))
-		} else {
-			j.addAction(Close{Environment: e.Name, Pull: p.Number, Members: j.membersOf(p), Why: why})
-			return
-		}
 	}
 	if why := j.reasonToLeave(e); why != "" {
 		j.addAction(Close{Environment: e.Name, Pull: p.Number, Members: j.membersOf(p), Why: why})
@@ -267,6 +258,121 @@ func (j *evaluator) meansNewerRelease(e *Env, forced *PendingCommand) bool {
 	return c != nil && c.Release != e.Open.Release && c.Rank > j.releaseRank(e, e.Open.Release)
 }
 
+// closeWithdrawn closes an open promotion that wouldn't be opened now because of what became of its
+// release; true when it does. One that upstream took back stays where people want it to, and waits.
+func (j *evaluator) closeWithdrawn(e *Env, st *EnvState, command *PendingCommand) bool {
+	p := e.Open
+	why := j.reasonBarredUpstream(e, p.Release)
+	if q, since := j.quarantineReason(e, p.Release); why == "" && (command == nil || !command.At.After(since)) {
+		why = q
+	}
+	if why != "" {
+		j.addAction(Close{Environment: e.Name, Pull: p.Number, Members: j.membersOf(p), Why: fmt.Sprintf("%s %s", p.Name, why)})
+		return true
+	}
+	withdrawn := j.reasonNotToMerge(e, command)
+	if withdrawn.Code != reasonWithdrawn {
+		return false
+	}
+	keeps := j.reasonToStay(e, true)
+	if command != nil {
+		keeps = fmt.Sprintf("%s asked for it", orSomebody(command.By))
+	}
+	if keeps == "" {
+		j.addAction(Close{Environment: e.Name, Pull: p.Number, Members: j.membersOf(p), Why: withdrawn.Text})
+		return true
+	}
+	st.addReason(reasonWithdrawn, fmt.Sprintf("%s; this one stays open: %s", withdrawn.Text, keeps))
+	return false
+}
+
+// reasonNotToMerge says why the open promotion's release wouldn't be opened now, for which it may not
+// be merged either; no text: it would be, though maybe after a newer one. command is the one that
+// it is open by, or that is about it.
+func (j *evaluator) reasonNotToMerge(e *Env, command *PendingCommand) Reason {
+	p := e.Open
+	known := j.findCandidate(e, p.Release, command != nil)
+	c := candidate{Release: p.Release, Name: cmp.Or(p.Name, j.releaseName(p.Release))}
+	if known != nil {
+		c = *known
+	}
+	if why := j.reasonUnverified(e, p, command != nil); why.Text != "" && known == nil && !p.isDeclared() {
+		return why
+	}
+	if why := j.reasonOutdated(e, c.Release, c.Name); why != "" && (command == nil || e.Landed.Value.By != ByPerson) {
+		return Reason{Code: reasonWithdrawn, Text: why}
+	}
+	if why, _ := j.reasonNotToCome(e, &c, command); why.Text != "" || known != nil {
+		return why
+	}
+	return j.reasonUnverified(e, p, command != nil)
+}
+
+// reasonUnverified says which environment before e hasn't verified an open promotion's release. Of
+// one that has no record of it any more, that Liftlock opened the promotion is proof.
+func (j *evaluator) reasonUnverified(e *Env, p *Pull, requested bool) Reason {
+	for _, name := range e.Spec.After {
+		u := j.facts.findEnv(name)
+		if u == nil {
+			continue
+		}
+		verified := slices.ContainsFunc(u.History, func(a Arrival) bool {
+			return a.Release == p.Release && a.IsVerified() && j.canMoveOnward(u, &a, requested)
+		})
+		if !verified && (u.findArrival(p.Release) >= 0 || !p.isDeclared()) {
+			return Reason{Code: "unverified", Text: fmt.Sprintf("%s has not verified %s", name, cmp.Or(p.Name, j.releaseName(p.Release)))}
+		}
+	}
+	return Reason{}
+}
+
+// findCandidate finds a release among the candidates; nil when it is none.
+func (j *evaluator) findCandidate(e *Env, release string, requested bool) *candidate {
+	all := j.listCandidates(e, requested)
+	i := slices.IndexFunc(all, func(c candidate) bool { return c.Release == release })
+	if i < 0 {
+		return nil
+	}
+	return &all[i]
+}
+
+// isDeclared says that the release is known to be the one that Liftlock put there.
+func (p *Pull) isDeclared() bool { return p.DeclaredRelease.OK && p.DeclaredRelease.Value == p.Release }
+
+// reasonForeign says why the head of the open promotion is somebody else's work; "" when it isn't.
+// Anybody who may push puts another release there, and of those only one that could be opened now
+// may come over the head: it is composed anew then.
+func (j *evaluator) reasonForeign(e *Env) string {
+	p := e.Open
+	switch {
+	case p == nil:
+		return ""
+	case p.HeadState == HeadModified:
+		return p.HeadReason
+	case p.isDeclared(), p.Release == e.Release.Value.ID:
+		return ""
+	}
+	command := j.findCommandFor(e, p.Release)
+	why := j.reasonNotToMerge(e, command)
+	if why.Text == "" && e.Spec.Open == pipeline.Manual && command == nil {
+		why.Text = fmt.Sprintf("open: manual, and nobody asked for it; /liftlock promote %s does", e.Name)
+	}
+	if why.Text == "" {
+		return ""
+	}
+	return fmt.Sprintf("#%d carries %s, which isn't known to be what Liftlock put there and wouldn't be opened now: %s; nothing is done with it until /liftlock retry",
+		p.Number, cmp.Or(p.Name, j.releaseName(p.Release)), why.Text)
+}
+
+// findCommandFor finds the promote that an open promotion of a release is by, or else one that isn't
+// about any yet; nil when there is none.
+func (j *evaluator) findCommandFor(e *Env, release string) *PendingCommand {
+	if own := j.findBoundCommand("promote", e.Name, release); own != nil {
+		return own
+	}
+	return j.findUnboundCommand("promote", e.Name)
+}
+
 // replaceOpen composes the open promotion anew where it must be: a newer release is
 // there and may take its place, or its files moved on the branch. mine is the
 // command by which the open one came, forced one that wants a newer.
@@ -275,7 +381,7 @@ func (j *evaluator) replaceOpen(e *Env, st *EnvState, own, forced *PendingComman
 	release, name, why := p.Release, p.Name, ""
 	var sub EnvState
 	if c, _ := j.pickCandidate(e, &sub, forced); c != nil && c.Rank > j.releaseRank(e, p.Release) {
-		keeps := j.reasonNotToReplace(e)
+		keeps := j.reasonNotToReplace(e, own)
 		switch {
 		case forced != nil:
 			release, name, why = c.Release, c.Name, fmt.Sprintf("%s asked for %s", orSomebody(forced.By), c.Name)
@@ -287,6 +393,9 @@ func (j *evaluator) replaceOpen(e *Env, st *EnvState, own, forced *PendingComman
 	}
 	if why == "" && p.Stale {
 		why = "the files it edits changed on the tracked branch"
+	}
+	if why == "" && !p.isDeclared() && !j.isOnHold(e) {
+		why = "its head isn't known to be Liftlock's own"
 	}
 	if why == "" || j.facts.PipelineErr != "" || len(j.facts.Problems) > 0 {
 		return false
@@ -305,23 +414,18 @@ func (j *evaluator) replaceOpen(e *Env, st *EnvState, own, forced *PendingComman
 	return true
 }
 
-// reasonWithdrawn says that what should come next is what the environment carries already,
-// and newer than what its open promotion brings: upstream has gone back. "" when it hasn't.
-func (j *evaluator) reasonWithdrawn(e *Env) string {
-	newest := j.listCandidates(e, false)
-	if len(newest) == 0 || newest[0].Release != e.Release.Value.ID || newest[0].Rank <= j.releaseRank(e, e.Open.Release) {
-		return ""
-	}
-	return fmt.Sprintf("%s went back to %s, which %s carries", strings.Join(e.Spec.After, ", "), newest[0].Name, e.Name)
+// reasonNotToReplace says why an open promotion isn't replaced by a newer release of its
+// own accord; "" when it is. That it is approved doesn't keep what may not be merged.
+func (j *evaluator) reasonNotToReplace(e *Env, command *PendingCommand) string {
+	return j.reasonToStay(e, e.Open.isDeclared() && j.reasonNotToMerge(e, command).Text == "")
 }
 
-// reasonNotToReplace says why an open promotion isn't replaced by a newer release of its
-// own accord; "" when it is.
-func (j *evaluator) reasonNotToReplace(e *Env) string {
+// reasonToStay says why people want an open promotion to stay as it is; "" when they don't.
+func (j *evaluator) reasonToStay(e *Env, approvalCounts bool) string {
 	switch {
-	case isApproved(e.Open) && !j.cannotSoak(e):
+	case approvalCounts && j.isApproved(e, e.Open) && !j.cannotSoak(e):
 		return "it is approved"
-	case e.Open.Held || len(j.listHolds(e)) > 0:
+	case j.isOnHold(e):
 		return "it is on hold"
 	case e.Spec.Open == pipeline.Manual:
 		return fmt.Sprintf("open: manual; /liftlock promote %s brings the newer in", e.Name)
@@ -329,9 +433,14 @@ func (j *evaluator) reasonNotToReplace(e *Env) string {
 	return ""
 }
 
-// isApproved says whether anybody's approval counts for the pull request as it is.
-func isApproved(p *Pull) bool {
-	return slices.ContainsFunc(p.Review.Approvals, func(a policies.Approval) bool { return a.Current && a.MayWrite })
+func (j *evaluator) isOnHold(e *Env) bool { return e.Open.Held || len(j.listHolds(e)) > 0 }
+
+// isApproved says whether anybody's approval counts for the pull request as it is: for one of the
+// environment's gates, where any asks for approvals.
+func (j *evaluator) isApproved(e *Env, p *Pull) bool {
+	facts := p.Review
+	facts.Now = j.facts.Now
+	return policies.IsApproved(slices.Concat(e.Gates, e.Floor), facts)
 }
 
 // listHolds lists the holds that cover an environment, for people.

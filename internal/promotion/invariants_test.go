@@ -50,6 +50,7 @@ func (w *simulation) check(t *rapid.T, f *ComponentFacts, d *ComponentDecision) 
 			w.mayCome(t, f, a, a.Environment, a.Release)
 			w.notVetoed(t, a, a.Environment, a.Release, forgiven)
 			w.mayStart(t, f, a, a.Environment)
+			w.isWanted(t, f, a, a.Environment, a.Release)
 		case Replace:
 			if a.Release == w.pull(a.Pull).declared {
 				continue // what we put there, on a newer commit
@@ -58,9 +59,14 @@ func (w *simulation) check(t *rapid.T, f *ComponentFacts, d *ComponentDecision) 
 			if e := simEnv(f, a.Environment); a.Release != e.Open.Release {
 				w.notVetoed(t, a, a.Environment, a.Release, forgiven)
 				w.mayStart(t, f, a, a.Environment)
+				w.isWanted(t, f, a, a.Environment, a.Release)
 			}
 		case Merge:
 			w.mayMerge(t, f, a)
+			if release := w.pull(a.Pull).release; !a.Revert { // may merge = may be opened now (10)
+				w.notVetoed(t, a, a.Environment, release, forgiven)
+				w.isWanted(t, f, a, a.Environment, release)
+			}
 		case OpenRevert:
 			w.mayRevert(t, f, a, forgiven)
 		case LiftVeto:
@@ -156,6 +162,78 @@ func (w *simulation) notVetoed(t *rapid.T, a Action, env, release string, forgiv
 	if veto != nil {
 		t.Fatalf("%s: #%d was closed by a person (8)", a.Describe(), veto.number)
 	}
+}
+
+// isWanted holds that what comes is newer than what is there, and that nobody took it back from an
+// environment before, as it really happened.
+func (w *simulation) isWanted(t *rapid.T, f *ComponentFacts, a Action, env, release string) {
+	e := simEnv(f, env)
+	takesOver := e.Landed.Value.By == ByPerson && w.truth.promotedAt[env].After(e.Landed.Value.At)
+	if there := w.cameUpstream(f, env, e.Release.Value.ID, true); there >= w.cameUpstream(f, env, release, false) && there >= 0 && !takesOver {
+		t.Fatalf("%s: what is there, %.4s, came upstream later (10)\n%s", a.Describe(), e.Release.Value.ID, w.tell())
+	}
+	for _, name := range upstreamOf(f, env) {
+		if i := w.takenBack(simEnv(f, name), release); i >= 0 {
+			t.Fatalf("%s: taken back from %s by %s (10)\n%s", a.Describe(), name, w.log[i].sha, w.tell())
+		}
+	}
+}
+
+// cameUpstream is when a release came last to an environment right before env, or, with seen, that it did
+// as far as somebody looked; -1: never.
+func (w *simulation) cameUpstream(f *ComponentFacts, env, release string, seen bool) int {
+	last := -1
+	for i, c := range w.log {
+		came := slices.Contains(simEnv(f, env).Spec.After, c.env) && c.after == release && (c.moves() || c.by == "")
+		if came && c.kind != KindRevert && (!seen || w.seen[c.sha]) {
+			last = i
+		}
+	}
+	return last
+}
+
+// takenBack is the commit that took a release back from an environment where it hasn't been since: it
+// brought again what was there before the release, or is a person's in an environment that promotions
+// bring releases to. -1: none did, or what knew of it is lost.
+func (w *simulation) takenBack(e *Env, release string) int {
+	came := -1
+	before := map[string]bool{}
+	for i, c := range w.log {
+		if c.env == e.Name && (c.moves() || c.by == "") && c.after == release {
+			if came = i; !w.seen[c.sha] {
+				came = -1
+			}
+		}
+	}
+	for i, c := range w.log {
+		switch {
+		case came < 0, c.env != e.Name, !c.moves() && c.by != "", !w.seen[c.sha]:
+		case i <= came:
+			before[c.after] = true
+		case before[c.after], c.before == release && c.by == "person" && !e.Source() && !w.adopted[c.sha]:
+			return i
+		}
+	}
+	return -1
+}
+
+// tell lists what happened.
+func (w *simulation) tell() string {
+	out := ""
+	for i, c := range w.log {
+		if c.moves() || c.by == "" {
+			out += fmt.Sprintf("  %d %s: %.4s -> %.4s by %q %s\n", i, c.env, c.before, c.after, c.by, c.kind)
+		}
+	}
+	for _, p := range w.pulls {
+		out += fmt.Sprintf("  #%d %s revert %t: %.4s, put %.4s, open %t merged %t ours closed %t\n", p.number, p.env, p.revert, p.release, p.declared, p.open, p.merged, p.super)
+	}
+	for env, arrivals := range w.store.history {
+		for _, a := range arrivals {
+			out += fmt.Sprintf("  %s has %d %.4s by %s, verified %t, taken back %t\n", env, a.Seq, a.Release, a.By, a.IsVerified(), !a.TakenBackAt.IsZero())
+		}
+	}
+	return out
 }
 
 // mayStart holds what keeps a release from setting out.

@@ -199,7 +199,7 @@ func (w *simulation) actAsPerson(t *rapid.T) {
 	for i := range d.Envs {
 		st, e := &d.Envs[i], simEnv(&f, d.Envs[i].Environment)
 		switch {
-		case e.Open != nil && e.Open.HeadState == HeadModified || e.Revert != nil && e.Revert.HeadState == HeadModified:
+		case hasReason(st, "foreign") || e.Revert != nil && e.Revert.HeadState == HeadModified:
 			w.giveCommand("retry", e.Name)
 		case e.Open != nil:
 			p := w.pull(e.Open.Number)
@@ -210,15 +210,19 @@ func (w *simulation) actAsPerson(t *rapid.T) {
 				}
 			case waitsFor(st.Gates, "approvals"):
 				p.approvals["ada"], p.approvals["grace"] = p.release, p.release
-			case waitsFor(st.Gates, "diverged"):
+			case waitsFor(st.Gates, "diverged"), waitsFor(st.Gates, "closed"), waitsFor(st.Gates, "upstream") && hasReason(st, "newer-waits"):
 				w.giveCommand("promote", e.Name)
 			case allPass(st.Gates):
 				w.merge(p, false, true)
 			}
-		case slices.ContainsFunc(st.Why, func(r Reason) bool { return r.Code == "diverged" || r.Code == "manual" }):
+		case hasReason(st, "diverged") || hasReason(st, "manual"):
 			w.giveCommand("promote", e.Name)
 		}
 	}
+}
+
+func hasReason(st *EnvState, code string) bool {
+	return slices.ContainsFunc(st.Why, func(r Reason) bool { return r.Code == code })
 }
 
 func waitsFor(rs []policies.Result, gate string) bool {

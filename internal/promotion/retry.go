@@ -23,8 +23,8 @@ func (j *evaluator) evaluateRetry(e *Env, st *EnvState) {
 	case e.Revert != nil && e.Revert.HeadState == HeadModified:
 		j.addAction(Close{Environment: e.Name, Pull: e.Revert.Number, Revert: true, Members: j.membersOf(e.Revert), Why: "its branch was changed by somebody else; where it is still needed it is opened anew"})
 		j.finishCommand(pending, true, fmt.Sprintf("#%d is closed; where it is still needed it is opened anew", e.Revert.Number))
-	case e.Open != nil && e.Open.HeadState == HeadModified && j.answersLateRetry(pending, e.Open):
-	case e.Open != nil && e.Open.HeadState == HeadModified:
+	case j.reasonForeign(e) != "" && j.answersLateRetry(pending, e.Open):
+	case j.reasonForeign(e) != "":
 		j.takeOverHead(e, st, pending)
 	case failed != nil && pending.isOlderThan(failed.At):
 		j.finishCommand(pending, false, fmt.Sprintf("%s said fail only after this was written; /liftlock retry again has it asked again", failed.Endpoint))
@@ -118,7 +118,7 @@ func (j *evaluator) takeOverHead(e *Env, st *EnvState, pending *PendingCommand) 
 	}
 	// What is composed is the release that we put there, not what somebody made of it.
 	why, release := "", p.DeclaredRelease.Value
-	if release == "" && VerifiedInAll(j.facts.Envs, e.Spec.After, p.Release) {
+	if release == "" && VerifiedInAll(j.facts.Envs, e.Spec.After, p.Release) && j.reasonNotToMerge(e, j.findCommandFor(e, p.Release)).Text == "" {
 		release = p.Release
 	}
 	if release == "" {

@@ -98,7 +98,12 @@ func (p *Pull) isBeingUpdated(now time.Time) bool {
 // keepsApprovals says that a branch is to be brought up to date so that the forge doesn't drop
 // approvals that there are, where the forge hasn't failed to.
 func (p *Pull) keepsApprovals() bool {
-	return p.Rules.DropsApprovals && isApproved(p) && (p.SentUpdate == nil || p.SentUpdate.Tries < maxUpdateTries)
+	return p.Rules.DropsApprovals && p.hasApproval() && (p.SentUpdate == nil || p.SentUpdate.Tries < maxUpdateTries)
+}
+
+// hasApproval says that somebody who may write approved the pull request as it is: the forge asks no more.
+func (p *Pull) hasApproval() bool {
+	return slices.ContainsFunc(p.Review.Approvals, func(a policies.Approval) bool { return a.Current && a.MayWrite })
 }
 
 // isBlockedWrongly says that the forge says that it blocks a merge, and no rule of its own that

@@ -40,7 +40,9 @@ type simulation struct {
 	store     simStore
 	commands  int64 // commands given so far
 	truth     simTruth
-	decisions int // taken so far
+	seen      map[string]bool // commits that were looked at while they were what is there, since the store was lost
+	adopted   map[string]bool // commits of people that brought what would have been promoted
+	decisions int             // taken so far
 }
 
 // simCommit changes one environment's release, or only touches its files.
@@ -191,6 +193,7 @@ func (w *simulation) merge(p *simPull, byUs, trailers bool) bool {
 
 // loseStore forgets everything that isn't in Git, on the forge or in Argo CD.
 func (w *simulation) loseStore() {
+	w.seen = map[string]bool{}
 	w.store = simStore{history: map[string][]Arrival{}, before: map[int]bool{}}
 	for _, ts := range w.targets {
 		for _, t := range ts {
@@ -235,6 +238,7 @@ func (w *simulation) env(s pipeline.Environment, before []Env) Env {
 	i := w.landed(s.Name)
 	c := &w.log[i]
 	e := Env{Name: s.Name, Branch: "main", Tip: w.tip(), Spec: s, Gates: s.Gates, Release: Sure(Release{ID: c.after, Name: c.after[:4]}), Compositions: map[string]Composition{}}
+	w.seen[c.sha] = true
 	l := Landed{Commit: c.sha, At: c.at, By: ByPerson, Author: "linus"}
 	if c.by == "" {
 		l.By = ByBaseline
@@ -246,6 +250,9 @@ func (w *simulation) env(s pipeline.Environment, before []Env) Env {
 				l.By = ByRevert
 			}
 		}
+	}
+	if l.By == ByPerson && slices.ContainsFunc(w.store.history[s.Name], func(a Arrival) bool { return a.Commit == c.sha && a.By == ByHand }) {
+		l.By = ByHand
 	}
 	e.Landed = Sure(l)
 	w.recordArrival(&e)
@@ -309,6 +316,10 @@ func (w *simulation) recordArrival(e *Env) {
 	}
 	w.store.seq++
 	w.store.history[e.Name] = append([]Arrival{{Seq: w.store.seq, Release: e.Release.Value.ID, Name: e.Release.Value.Name, Commit: l.Commit, By: l.By, At: w.now}}, h...)
+	arrived := Env{Spec: e.Spec, History: w.store.history[e.Name]}
+	for _, i := range arrived.ListTakenBack() {
+		arrived.History[i].TakenBackAt = w.now
+	}
 }
 
 func (w *simulation) addPulls(e *Env, before []Env) {

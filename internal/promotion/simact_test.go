@@ -92,9 +92,12 @@ func (w *simulation) do(f *ComponentFacts, a Action, crash bool) error {
 			if h.Release != a.Release || h.Commit != a.Commit {
 				continue
 			}
-			if a.Verified {
+			switch {
+			case a.ByHand:
+				h.By, w.adopted[a.Commit] = ByHand, true
+			case a.Verified:
 				h.MarkVerified(w.clock())
-			} else {
+			default:
 				h.MarkDegraded(w.clock())
 			}
 		}

@@ -22,7 +22,7 @@ var simShapes = map[string][][]string{
 
 // newSimulation draws a pipeline and a fleet that may already differ.
 func newSimulation(t *rapid.T) *simulation {
-	w := &simulation{now: noon, targets: map[string][]*simTarget{}, refused: map[string]bool{},
+	w := &simulation{now: noon, targets: map[string][]*simTarget{}, refused: map[string]bool{}, adopted: map[string]bool{},
 		truth: simTruth{verified: map[string]bool{}, promotedAt: map[string]time.Time{}}}
 	w.likely = rapid.Permutation(simEvents).Draw(t, "events")
 	w.loseStore()

@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// maxArrivals is how many arrivals are kept of one unit in one environment.
-const maxArrivals = 50
+// RecentArrivals is how many arrivals of one unit in one environment Arrivals gives; the older ones are
+// asked for by their release.
+const RecentArrivals = 50
 
 // Arrival is a release that came into an environment of a unit with a commit.
 // Unit, Environment, Commit and Release are its identity.
@@ -21,11 +22,11 @@ type Arrival struct {
 	At          time.Time
 	VerifiedAt  time.Time // zero: not verified
 	DegradedAt  time.Time // zero: not degraded
+	TakenBackAt time.Time // zero: not taken back
 	Data        json.RawMessage
 }
 
 // PutArrival writes an arrival down, or all of it anew, and returns its Seq.
-// Only the newest 50 of an environment are kept.
 func (t *Tx) PutArrival(ctx context.Context, a Arrival) (seq int64, err error) {
 	if err := cmp.Or(checkKey("its unit", a.Unit),
 		checkNames("its environment", a.Environment, "its commit", a.Commit, "its release", a.Release), checkJSON(a.Data)); err != nil {
@@ -38,21 +39,40 @@ func (t *Tx) PutArrival(ctx context.Context, a Arrival) (seq int64, err error) {
 func (t sqlTx) putArrival(ctx context.Context, a Arrival) (seq int64, err error) {
 	// Numbers are never given twice: the newest of a unit is never pruned.
 	seq, _, err = queryOne(ctx, t.db, oneColumn[int64], `INSERT INTO arrived
-			(unit, environment, commit_id, release_id, seq, at, verified_at, degraded_at, data)
-		VALUES ($1, $2, $3, $4, (SELECT coalesce(max(seq), 0) + 1 FROM arrived WHERE unit = $1), $5, $6, $7, $8)
-		ON CONFLICT (unit, environment, commit_id, release_id) DO UPDATE SET at = excluded.at,
-			verified_at = excluded.verified_at, degraded_at = excluded.degraded_at, data = excluded.data
+			(unit, environment, commit_id, release_id, seq, at, verified_at, degraded_at, taken_back_at, data)
+		VALUES ($1, $2, $3, $4, (SELECT coalesce(max(seq), 0) + 1 FROM arrived WHERE unit = $1), $5, $6, $7, $8, $9)
+		ON CONFLICT (unit, environment, commit_id, release_id) DO UPDATE SET at = excluded.at, verified_at = excluded.verified_at,
+			degraded_at = excluded.degraded_at, taken_back_at = excluded.taken_back_at, data = excluded.data
 		RETURNING seq`,
-		a.Unit, a.Environment, a.Commit, a.Release, toMicros(a.At), toMicros(a.VerifiedAt), toMicros(a.DegradedAt), string(a.Data))
+		a.Unit, a.Environment, a.Commit, a.Release, toMicros(a.At), toMicros(a.VerifiedAt), toMicros(a.DegradedAt), toMicros(a.TakenBackAt), string(a.Data))
 	if err == nil {
-		_, err = t.db.exec(ctx, `DELETE FROM arrived WHERE unit = $1 AND environment = $2 AND seq <=
-			(SELECT seq FROM arrived WHERE unit = $1 AND environment = $2 ORDER BY seq DESC LIMIT 1 OFFSET $3)`,
-			a.Unit, a.Environment, maxArrivals)
+		_, err = t.db.exec(ctx, `UPDATE arrived SET recent = 0 WHERE unit = $1 AND environment = $2 AND recent = 1 AND seq <=
+			(SELECT seq FROM arrived WHERE unit = $1 AND environment = $2 AND recent = 1 ORDER BY seq DESC LIMIT 1 OFFSET $3)`,
+			a.Unit, a.Environment, RecentArrivals)
 	}
 	if err == nil {
 		err = t.raiseVersion(ctx, arrivalsScope(a.Unit))
 	}
 	return seq, err
+}
+
+// TakeArrivalsBack writes down of the arrivals in an environment of which the number is between two others
+// that they are taken back since then; of those that were before that stays as it is.
+func (t *Tx) TakeArrivalsBack(ctx context.Context, unit, environment string, above, below int64, at time.Time) error {
+	err := cmp.Or(checkKey("its unit", unit), checkNames("its environment", environment))
+	if err == nil {
+		err = t.db.takeArrivalsBack(ctx, unit, environment, above, below, at)
+	}
+	return wrapError(err, "take back what arrived in %s of %.80q", environment, unit)
+}
+
+func (t sqlTx) takeArrivalsBack(ctx context.Context, unit, environment string, above, below int64, at time.Time) error {
+	changed, err := t.db.exec(ctx, `UPDATE arrived SET taken_back_at = $5 WHERE unit = $1 AND environment = $2 AND seq > $3 AND seq < $4 AND taken_back_at = 0`,
+		unit, environment, above, below, toMicros(at))
+	if err != nil || changed == 0 {
+		return err
+	}
+	return t.raiseVersion(ctx, arrivalsScope(unit))
 }
 
 // UpdateArrivalData writes only the Data of an arrival anew, so that what another process
@@ -73,13 +93,28 @@ func (t sqlTx) updateArrivalData(ctx context.Context, a Arrival) error {
 	return t.raiseVersion(ctx, arrivalsScope(a.Unit))
 }
 
+func (a *Arrival) columns() []any {
+	return []any{&a.Unit, &a.Environment, &a.Release, &a.Seq, &a.Commit, timeColumn{&a.At}, timeColumn{&a.VerifiedAt}, timeColumn{&a.DegradedAt},
+		timeColumn{&a.TakenBackAt}, payloadColumn{&a.Data}}
+}
+
+const arrivalColumns = `unit, environment, release_id, seq, commit_id, at, verified_at, degraded_at, taken_back_at, data`
+
 func (r queries) Arrivals(ctx context.Context, unit string) ([]Arrival, error) {
-	all, err := queryAll(ctx, r.db, func(a *Arrival) []any {
-		return []any{&a.Unit, &a.Environment, &a.Release, &a.Seq, &a.Commit, timeColumn{&a.At}, timeColumn{&a.VerifiedAt}, timeColumn{&a.DegradedAt},
-			payloadColumn{&a.Data}}
-	}, `SELECT unit, environment, release_id, seq, commit_id, at, verified_at, degraded_at, data
-		FROM arrived WHERE unit = $1 ORDER BY seq DESC`, unit)
+	all, err := queryAll(ctx, r.db, (*Arrival).columns, `SELECT `+arrivalColumns+` FROM arrived WHERE unit = $1 AND recent = 1 ORDER BY seq DESC`, unit)
 	return all, wrapError(err, "read the arrivals of %s", unit)
+}
+
+func (r queries) OlderArrivals(ctx context.Context, unit string, releases ...string) ([]Arrival, error) {
+	if len(releases) == 0 {
+		return nil, nil
+	}
+	var w whereClause
+	w.addCondition("a.unit = $%d AND a.recent = 0", unit)
+	addIn(&w, "a.release_id", releases)
+	all, err := queryAll(ctx, r.db, (*Arrival).columns, `SELECT `+arrivalColumns+` FROM arrived a`+w.String()+` AND NOT EXISTS (SELECT 1 FROM arrived n
+		WHERE n.unit = a.unit AND n.release_id = a.release_id AND n.environment = a.environment AND n.seq > a.seq) ORDER BY seq DESC`, w.args...)
+	return all, wrapError(err, "read where releases of %s arrived long ago", unit)
 }
 
 // MaxUnitsArrivedBy bounds UnitsArrivedBy.

@@ -85,21 +85,28 @@ func (t *memoryTx) putArrival(_ context.Context, a Arrival) (seq int64, err erro
 	} else if newest := firstOf(t.tables.arrivalsOf(a.Unit)); newest != nil {
 		a.Seq = newest.Seq + 1
 	}
-	a.At, a.VerifiedAt, a.DegradedAt, a.Data = storedTime(a.At), storedTime(a.VerifiedAt), storedTime(a.DegradedAt), copyPayload(a.Data)
+	a.At, a.VerifiedAt, a.DegradedAt, a.TakenBackAt, a.Data = storedTime(a.At), storedTime(a.VerifiedAt), storedTime(a.DegradedAt), storedTime(a.TakenBackAt), copyPayload(a.Data)
 	t.tables.arrivals.put(&a)
-	var over []*Arrival
-	kept := 0
-	for other := range t.tables.arrivalsOf(a.Unit) {
-		if other.Environment != a.Environment {
-			continue
-		}
-		if kept++; kept > maxArrivals {
-			over = append(over, other)
-		}
-	}
-	t.tables.arrivals.removeAll(over)
 	t.raiseVersion(arrivalsScope(a.Unit))
 	return a.Seq, nil
+}
+
+func (t *memoryTx) takeArrivalsBack(_ context.Context, unit, environment string, above, below int64, at time.Time) error {
+	var taken []*Arrival
+	for a := range t.tables.arrivalsOf(unit) {
+		if a.Environment == environment && a.Seq > above && a.Seq < below && a.TakenBackAt.IsZero() {
+			changed := *a
+			changed.TakenBackAt = storedTime(at)
+			taken = append(taken, &changed)
+		}
+	}
+	for _, a := range taken {
+		t.tables.arrivals.put(a)
+	}
+	if taken != nil {
+		t.raiseVersion(arrivalsScope(unit))
+	}
+	return nil
 }
 
 func (t *memoryTx) updateArrivalData(_ context.Context, a Arrival) error {
@@ -119,12 +126,36 @@ func (m memoryReader) Arrivals(ctx context.Context, unit string) (out []Arrival,
 	if err != nil {
 		return nil, err
 	}
+	recent := map[string]int{}
 	for a := range tables.arrivalsOf(unit) {
-		found := *a
-		found.Data = copyPayload(a.Data)
-		out = append(out, found)
+		if recent[a.Environment]++; recent[a.Environment] <= RecentArrivals {
+			out = append(out, a.copied())
+		}
 	}
 	return out, nil
+}
+
+func (m memoryReader) OlderArrivals(ctx context.Context, unit string, releases ...string) (out []Arrival, err error) {
+	tables, err := m.tables(ctx)
+	if err != nil {
+		return nil, err
+	}
+	type arrivalOf struct{ environment, release string }
+	recent, seen := map[string]int{}, map[arrivalOf]bool{}
+	for a := range tables.arrivalsOf(unit) {
+		key := arrivalOf{a.Environment, a.Release}
+		if recent[a.Environment]++; recent[a.Environment] > RecentArrivals && !seen[key] && slices.Contains(releases, a.Release) {
+			out = append(out, a.copied())
+		}
+		seen[key] = true
+	}
+	return out, nil
+}
+
+func (a *Arrival) copied() Arrival {
+	found := *a
+	found.Data = copyPayload(a.Data)
+	return found
 }
 
 func newMemoryAudit() memoryTable[Audit] {

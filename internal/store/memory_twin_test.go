@@ -167,6 +167,10 @@ func drawWrite(d draws) func(tx *Tx) result {
 			}
 		},
 	}
+	writes = append(writes, func() func(tx *Tx) result {
+		u, e, n, at := d.unit(), d.env(), int64(d.number()), d.at()
+		return func(tx *Tx) result { return returned(tx.TakeArrivalsBack(ctx, u, e, n-2, n, at)) }
+	})
 	writes = append(writes, writes[putsPull], writes[settlesPull], writes[putsPull], writes[settlesPull]) // which must meet each other
 	return writes[rapid.IntRange(0, len(writes)-1).Draw(d.t, "write")]()
 }
@@ -178,6 +182,7 @@ func drawRead(d draws) func(r reader) result {
 	since, branch, login, rules, about := d.at(), d.branch(), d.login(), d.rules(), d.name("about", "", "qa")
 	questions := []func(r reader) result{
 		func(r reader) result { v, err := r.Arrivals(ctx, unit); return returned(err, v) },
+		func(r reader) result { v, err := r.OlderArrivals(ctx, unit, release, "r1"); return returned(err, v) },
 		func(r reader) result { v, err := r.ArrivalsVersion(ctx, unit); return returned(err, v) },
 		func(r reader) result { v, err := r.UnitsArrivedBy(ctx, release, number); return returned(err, v) },
 		func(r reader) result {

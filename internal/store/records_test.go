@@ -185,15 +185,69 @@ func TestArrived(t *testing.T) {
 			t.Errorf("the version of what changed was %d and is %d", version, now)
 		}
 
-		for i := range 2 * maxArrivals {
+		for i := range 2 * RecentArrivals {
 			seq := value(w.PutArrival(ctx, Arrival{Unit: "u", Environment: "qa", Release: fmt.Sprint("r", i), Commit: "c9"}))(t)
 			assertEqual(t, seq, int64(3+i))
 		}
 		all := value(w.Arrivals(ctx, "u"))(t)
 		qa := slices.DeleteFunc(slices.Clone(all), func(a Arrival) bool { return a.Environment != "qa" })
-		if len(qa) != maxArrivals || qa[0].Seq != 2+2*maxArrivals || len(all) != len(qa)+1 {
-			t.Fatalf("kept %d of qa, the newest is %d; %d in all", len(qa), qa[0].Seq, len(all))
+		if len(qa) != RecentArrivals || qa[0].Seq != 2+2*RecentArrivals || len(all) != len(qa)+1 {
+			t.Fatalf("recent are %d of qa, the newest is %d; %d in all", len(qa), qa[0].Seq, len(all))
 		}
+	})
+}
+
+// TestOlderArrivals finds what arrived before the recent ones by its release, with what was said of it.
+func TestOlderArrivals(t *testing.T) {
+	onEachDatabase(t, func(t *testing.T, w *testStore) {
+		put := func(env, release, commit string, bad bool) (a Arrival) {
+			t.Helper()
+			a = Arrival{Unit: "u", Environment: env, Release: release, Commit: commit, At: w.Now(), Data: json.RawMessage(`{}`)}
+			if bad {
+				a.DegradedAt = w.Now()
+			}
+			a.Seq = value(w.PutArrival(ctx, a))(t)
+			return a
+		}
+		put("dev", "bad", "c1", false)
+		bad := put("dev", "bad", "c2", true)
+		again := put("dev", "again", "c3", true)
+		slow := put("qa", "bad", "c4", false)
+		for i := range RecentArrivals - 1 {
+			put("dev", fmt.Sprint("r", i), fmt.Sprint("d", i), false)
+		}
+		assertEqual(t, value(w.OlderArrivals(ctx, "u", "again", "bad", "r1"))(t), []Arrival{bad}) // again is still recent
+		put("dev", "r100", "d100", false)
+		assertEqual(t, value(w.OlderArrivals(ctx, "u", "again", "bad", "r1"))(t), []Arrival{again, bad})
+		assertEqual(t, value(w.OlderArrivals(ctx, "u", "bad", "none"))(t), []Arrival{bad})
+		assertEqual(t, value(w.OlderArrivals(ctx, "u"))(t), []Arrival(nil))
+		assertEqual(t, value(w.OlderArrivals(ctx, "other", "bad"))(t), []Arrival(nil))
+		if recent := value(w.Arrivals(ctx, "u"))(t); !slices.ContainsFunc(recent, func(a Arrival) bool { return a.Seq == slow.Seq }) {
+			t.Error("what arrived elsewhere is recent no more")
+		}
+
+		version, at := value(w.ArrivalsVersion(ctx, "u"))(t), w.Now()
+		take := func(env string, above, below int64) {
+			t.Helper()
+			must(t, w.Tx(ctx, "take back", func(tx *Tx) error { return tx.TakeArrivalsBack(ctx, "u", env, above, below, at) }))
+		}
+		take("dev", again.Seq, again.Seq+1)
+		take("stage", 0, 1000)
+		assertEqual(t, value(w.ArrivalsVersion(ctx, "u"))(t), version)
+		take("dev", bad.Seq-1, again.Seq+1)
+		bad.TakenBackAt, again.TakenBackAt = at, at
+		assertEqual(t, value(w.OlderArrivals(ctx, "u", "again", "bad"))(t), []Arrival{again, bad})
+		if now := value(w.ArrivalsVersion(ctx, "u"))(t); now <= version {
+			t.Errorf("the version of what changed was %d and is %d", version, now)
+		}
+		at = at.Add(time.Hour)
+		take("dev", 0, again.Seq)
+		assertEqual(t, value(w.OlderArrivals(ctx, "u", "bad"))(t), []Arrival{bad}) // since when stays
+		put("dev", "new", "d101", false)
+		assertEqual(t, value(w.OlderArrivals(ctx, "u", "bad"))(t), []Arrival{bad})
+		back := put("dev", "bad", "d102", false)
+		assertEqual(t, value(w.OlderArrivals(ctx, "u", "bad"))(t), []Arrival(nil)) // the newest speaks
+		assertEqual(t, value(w.Arrivals(ctx, "u"))(t)[0], back)
 	})
 }
 

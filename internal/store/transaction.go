@@ -8,10 +8,13 @@ import (
 // reader has the methods that only read. They are the store's and, inside a transaction,
 // the transaction's, which sees its own writes.
 type reader interface {
-	// Arrivals is the unit's history in all its environments, newest first.
+	// Arrivals is the unit's history in all its environments, newest first: the newest 50 in each.
 	Arrivals(ctx context.Context, unit string) ([]Arrival, error)
+	// OlderArrivals are, in each environment, the newest arrival of each of the releases, where that is
+	// none of the unit's Arrivals, newest first.
+	OlderArrivals(ctx context.Context, unit string, releases ...string) ([]Arrival, error)
 	// ArrivalsVersion is 0 where nothing ever arrived; as long as it is the same, so are
-	// the unit's Arrivals, but for those that were pruned with the unit.
+	// the unit's Arrivals and its OlderArrivals, but for those that were pruned with the unit.
 	ArrivalsVersion(ctx context.Context, unit string) (int64, error)
 	// UnitsArrivedBy are the units of which a release arrived somewhere by a commit, sorted;
 	// limit 0: 100, at most MaxUnitsArrivedBy.
@@ -99,6 +102,7 @@ type transaction interface {
 	reader // which sees what was written here
 
 	putArrival(ctx context.Context, a Arrival) (seq int64, err error)
+	takeArrivalsBack(ctx context.Context, unit, environment string, above, below int64, at time.Time) error
 	updateArrivalData(ctx context.Context, a Arrival) error
 	putObservation(ctx context.Context, o Observation) error
 	deleteObservation(ctx context.Context, unit, environment, target string) error

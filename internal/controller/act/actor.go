@@ -186,8 +186,34 @@ func (a *Actor) doComponentAction(ctx context.Context, c *facts.ComponentEvaluat
 	return fmt.Errorf("no way to do %T", action)
 }
 
+// recordByHand writes down that a person put into an environment what would have been promoted there.
+func (a *Actor) recordByHand(ctx context.Context, c *facts.ComponentEvaluation, x promotion.Record) error {
+	env := c.Env(x.Environment)
+	i := slices.IndexFunc(env.History, func(h promotion.Arrival) bool { return h.Release == x.Release && h.Commit == x.Commit })
+	if i < 0 {
+		return nil
+	}
+	history := slices.Clone(env.History) // others have it too
+	history[i].By = promotion.ByHand
+	row, err := c.ArrivalRow(x.Environment, &history[i])
+	if err != nil {
+		return err
+	}
+	err = a.opts.Store.Tx(ctx, "recordByHand", func(tx *store.Tx) error {
+		_, err := tx.PutArrival(ctx, row)
+		return err
+	})
+	if err == nil {
+		env.History = history
+	}
+	return err
+}
+
 // recordVerification writes down that what landed was verified or degraded.
 func (a *Actor) recordVerification(ctx context.Context, c *facts.ComponentEvaluation, x promotion.Record) error {
+	if x.ByHand {
+		return a.recordByHand(ctx, c, x)
+	}
 	env := c.Env(x.Environment)
 	measure, history := func() {}, env.History
 	err := a.opts.Store.Tx(ctx, "record", func(tx *store.Tx) error {

@@ -60,6 +60,8 @@ type ComponentEvaluation struct {
 	TargetLabels       map[string]map[string]string // of the targets' Applications as they were seen last, by the targets' ID
 	restored           map[string][]fieldedit.Edit  // what reverts what landed, by environment
 	children           map[string][]childTarget     // the Applications below the targets, by environment
+	arrivalsVersion    int64                        // the store's of the history as it was read
+	olderArrivals      bool                         // there may be arrivals that aren't in it
 	past               []store.PastPull             // what closed pull requests did for it, as the store has it
 	pastVersion        int64                        // the store's of that
 }
@@ -208,6 +210,11 @@ func (o *Gatherer) Gather(ctx context.Context, s *Snapshot, u promotion.Unit, fr
 	}
 	for i := range ev.envs {
 		if err := o.gatherEnv(ctx, ev, i, known, fresh); err != nil {
+			return nil, err
+		}
+	}
+	for _, c := range ev.Components {
+		if err := o.completeHistory(ctx, c); err != nil {
 			return nil, err
 		}
 	}

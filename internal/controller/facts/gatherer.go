@@ -77,6 +77,7 @@ type Store interface {
 	recordStore
 	stateStore
 	Arrivals(ctx context.Context, unit string) ([]store.Arrival, error)
+	OlderArrivals(ctx context.Context, unit string, releases ...string) ([]store.Arrival, error)
 	ArrivalsVersion(ctx context.Context, unit string) (int64, error)
 	Observations(ctx context.Context, unit string) ([]store.Observation, error)
 	PendingCommands(ctx context.Context, unit string) ([]store.PendingCommand, error)
@@ -135,6 +136,8 @@ type Gatherer struct {
 	*changeGatherer
 
 	arrivals    *cache.Cache[string, *rememberedArrivals] // by unit
+	older       *cache.Cache[string, olderArrivals]       // by unit
+	resetTips   *cache.Cache[string, bool]                // that branches were reset to, by repository, branch and commit
 	arrivalRows decodedRows[arrivalData]
 	explained   *cache.Cache[string, string]           // by environment: the last landed commit that the pull requests were read again for
 	composed    *cache.Cache[string, []fieldedit.Edit] // by commit, place and release
@@ -177,6 +180,8 @@ func New(o Options) *Gatherer {
 		recordGatherer: &recordGatherer{store: o.Store, pulls: pulls, argocds: argocds},
 		changeGatherer: &changeGatherer{targets: targets, sandbox: o.Sandbox},
 		arrivals:       newRememberedArrivals(o.Caches),
+		older:          newOlderArrivals(o.Caches),
+		resetTips:      newCache[string, bool](o.Caches, "reset_branches", 1000),
 		arrivalRows:    newDecodedRows(o.Caches, "arrival_rows", (*arrivalData).nameRelease),
 		explained:      newCache[string, string](o.Caches, "explained_commits", maxEnvironments),
 		composed:       newComposedParts(o.Caches),

@@ -24,6 +24,71 @@ type rememberedArrivals struct {
 	byEnv    map[string][]promotion.Arrival // newest first
 	contents map[string]fieldedit.Release   // what their releases carry, by identity
 	bytes    int64                          // of the rows, about
+	older    bool                           // there may be more than these
+}
+
+// olderArrivals are those of a unit that the store answered last, which aren't among its recent ones.
+type olderArrivals struct {
+	version int64
+	about   string
+	known   *rememberedArrivals
+}
+
+func newOlderArrivals(group *cache.Group) *cache.Cache[string, olderArrivals] {
+	return cache.New(group, cache.Options[string, olderArrivals]{Name: "older_arrivals", Entries: maxDecodedRows, Bytes: maxDecodedBytes,
+		Size: func(_ string, r olderArrivals) int64 { return int64(len(r.about)) + r.known.bytes }})
+}
+
+// completeHistory adds to a component's history where the releases that a decision may be about arrived
+// longer ago than what every look reads: what was said of them then holds.
+func (o *Gatherer) completeHistory(ctx context.Context, c *ComponentEvaluation) error {
+	if !c.olderArrivals {
+		return nil
+	}
+	releases := map[string]bool{}
+	for _, p := range c.Facts.PendingCommands {
+		releases[p.Release] = true
+	}
+	for i := range c.Facts.Envs {
+		env := &c.Facts.Envs[i]
+		releases[env.Release.Value.ID] = true
+		for k := range env.History {
+			releases[env.History[k].Release] = true
+		}
+		for _, p := range []*promotion.Pull{env.Open, env.WrongKind} {
+			if p != nil {
+				releases[p.Release] = true
+			}
+		}
+	}
+	delete(releases, "")
+	known, err := o.readOlderArrivals(ctx, c, slices.Sorted(maps.Keys(releases)))
+	if err != nil {
+		return err
+	}
+	for i := range c.Facts.Envs {
+		env := &c.Facts.Envs[i]
+		env.History = slices.Concat(env.History, known.byEnv[env.Name])
+	}
+	return nil
+}
+
+func (o *Gatherer) readOlderArrivals(ctx context.Context, c *ComponentEvaluation, releases []string) (*rememberedArrivals, error) {
+	unit, about := wake.UnitName(c.Facts.Unit), strings.Join(releases, "|")
+	last, ok := o.older.Get(unit)
+	if !ok || last.version != c.arrivalsVersion || last.about != about {
+		rows, err := o.opts.Store.OlderArrivals(ctx, unit, releases...)
+		if err != nil {
+			return nil, err
+		}
+		last = olderArrivals{version: c.arrivalsVersion, about: about}
+		if last.known, err = o.decodeArrivals(c.arrivalsVersion, rows); err != nil {
+			return nil, err
+		}
+		o.older.Put(unit, last)
+	}
+	maps.Copy(c.contents, last.known.contents)
+	return last.known, nil
 }
 
 func newRememberedArrivals(group *cache.Group) *cache.Cache[string, *rememberedArrivals] {
@@ -49,6 +114,7 @@ func (o *Gatherer) readArrivals(ctx context.Context, c *ComponentEvaluation) (ma
 		}
 		o.arrivals.Put(unit, known)
 	}
+	c.arrivalsVersion, c.olderArrivals = known.version, known.older
 	maps.Copy(c.contents, known.contents)
 	own := make(map[string][]promotion.Arrival, len(known.byEnv)) // what is decided is written into it
 	for env, arrivals := range known.byEnv {
@@ -67,7 +133,8 @@ func (o *Gatherer) decodeArrivals(version int64, rows []store.Arrival) (*remembe
 		r.bytes += 2*int64(len(row.Data)) + rowBytes
 		r.contents[d.release.ID] = d.Content
 		r.byEnv[row.Environment] = append(r.byEnv[row.Environment], promotion.Arrival{Seq: row.Seq, Release: row.Release, Name: d.release.Name,
-			Commit: row.Commit, By: d.By, Author: d.Author, Pull: d.Pull, At: row.At, VerifiedAt: row.VerifiedAt, DegradedAt: row.DegradedAt, Soak: d.Soak})
+			Commit: row.Commit, By: d.By, Author: d.Author, Pull: d.Pull, At: row.At, VerifiedAt: row.VerifiedAt, DegradedAt: row.DegradedAt, TakenBackAt: row.TakenBackAt, Soak: d.Soak})
+		r.older = r.older || len(r.byEnv[row.Environment]) >= store.RecentArrivals
 	}
 	return r, nil
 }

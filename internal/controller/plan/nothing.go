@@ -54,7 +54,10 @@ func (newStore) PullThatMoved(context.Context, string, string, string, string, s
 func (newStore) PullCursor(context.Context, string) (time.Time, error)     { return time.Time{}, nil }
 func (newStore) Tx(context.Context, string, func(*store.Tx) error) error   { return nil }
 func (newStore) Arrivals(context.Context, string) ([]store.Arrival, error) { return nil, nil }
-func (newStore) ArrivalsVersion(context.Context, string) (int64, error)    { return 0, nil }
+func (newStore) OlderArrivals(context.Context, string, ...string) ([]store.Arrival, error) {
+	return nil, nil
+}
+func (newStore) ArrivalsVersion(context.Context, string) (int64, error) { return 0, nil }
 func (newStore) PastPullsVersion(context.Context, string, string, string) (int64, error) {
 	return 0, nil
 }

@@ -256,6 +256,8 @@ func originPhrase(by string) string {
 		return ", by a commit"
 	case promotion.ByPromotion:
 		return ", by a promotion"
+	case promotion.ByHand:
+		return ", by a commit to what would have been promoted"
 	case promotion.ByRevert:
 		return ", by a revert"
 	case promotion.ByBaseline:

@@ -28,6 +28,7 @@ var gateWords = map[string]struct{ waitsFor, remedy string }{
 	"settled":               {"its targets to be as Git says", "a sync of the targets, or a commit with what was changed in them"},
 	"verifying":             {"what is there to be verified", byItself},
 	"upstream":              {"upstream to be well", byItself},
+	"closed":                {"a decision about a promotion that a person closed", ""},
 	gateBatch:               {"what came along upstream", byItself},
 	"limit":                 {"the limit of merges", "by itself"},
 	"degraded":              {"a person's decision", "a person: merge it or close it"},
@@ -45,7 +46,7 @@ func gateRemedy(in Input, g policies.Result) string {
 		return "the checks, when they run again and pass; or another release"
 	case g.Outcome == policies.Fail:
 		return "a commit that changes the pipeline file, or another release"
-	case g.Gate == "diverged":
+	case g.Gate == "diverged", g.Gate == "closed":
 		return promoteCommand(in)
 	}
 	return gateWords[g.Gate].remedy

@@ -1,0 +1,118 @@
+package promotion
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A release is taken back from an environment when what was there before it comes back in its
+// place, when a person replaces it by hand where promotions bring releases, or when its commit goes
+// from the branch. It goes no further then, from there or from what comes after, until it arrives
+// there again: however much arrives meanwhile.
+
+// ListTakenBack lists which of an environment's arrivals its newest one takes back for good, by
+// their place in its history.
+func (e *Env) ListTakenBack() []int {
+	if len(e.History) < 2 {
+		return nil
+	}
+	var out []int
+	now := e.History[0].Release
+	if before := slices.IndexFunc(e.History[1:], func(a Arrival) bool { return a.Release == now }); before > 0 {
+		for i := 1; i <= before; i++ {
+			out = append(out, i)
+		}
+	}
+	// What a person puts there may turn out to be what would have been promoted, as long as it is there.
+	if i := e.replacedByHand(1); i > 0 && !slices.Contains(out, i) {
+		out = append(out, i)
+	}
+	return slices.DeleteFunc(out, func(i int) bool { return e.History[i].Release == now || !e.History[i].TakenBackAt.IsZero() })
+}
+
+// replacedByHand is the place of the arrival that the one at a place replaced, where that was a
+// person's doing in an environment that promotions bring releases to; 0: it wasn't.
+func (e *Env) replacedByHand(by int) int {
+	if e.Source() || by+1 >= len(e.History) || e.History[by].By != ByPerson || e.History[by].Release == e.History[by+1].Release {
+		return 0
+	}
+	return by + 1
+}
+
+// findArrival is the newest arrival of a release in the environment; -1: there is none.
+func (e *Env) findArrival(release string) int {
+	return slices.IndexFunc(e.History, func(a Arrival) bool { return a.Release == release })
+}
+
+// takenBackAt is when a release was taken back from the environment, as its newest arrival there
+// says; zero: it wasn't, as far as is known.
+func (e *Env) takenBackAt(release string) time.Time {
+	i := e.findArrival(release)
+	if i < 0 {
+		return time.Time{}
+	}
+	if at := e.History[i].TakenBackAt; !at.IsZero() {
+		return at
+	}
+	if i > 0 && e.currentArrival() == &e.History[0] && e.replacedByHand(0) == i {
+		return e.History[0].At
+	}
+	return time.Time{}
+}
+
+// reasonTakenBack says why what people did in an environment before e keeps a release from going on;
+// "" when nothing does. That environments before e had the release is known, if only because
+// Liftlock put it on its way; one that has no record of it any more tells by what it has instead.
+func (j *evaluator) reasonTakenBack(e *Env, release, name string) string {
+	for _, u := range j.listUpstream(e) {
+		if at := u.takenBackAt(release); !at.IsZero() {
+			return fmt.Sprintf("%s was taken back from %s at %s; it goes on once it is there again and verified", name, u.Name, at.UTC().Format(time.RFC3339))
+		}
+		if !slices.Contains(e.Spec.After, u.Name) || !u.Release.OK || !u.Landed.OK || u.Release.Value.ID == release || u.findArrival(release) >= 0 {
+			continue
+		}
+		switch {
+		case !u.Source() && u.Landed.Value.By == ByPerson:
+			return fmt.Sprintf("%s was changed by hand to %s, and whether %s was taken back there is not known any more", u.Name, u.Release.Value, name)
+		case u.Release.Value.ID == e.Release.Value.ID:
+			return fmt.Sprintf("%s went back to %s, which %s carries", u.Name, u.Release.Value, e.Name)
+		}
+	}
+	return ""
+}
+
+// reasonOutdated says why a release is no newer for e than what is there; "" when it is. What the
+// environments before e have no record of any more is older than what they have one of.
+func (j *evaluator) reasonOutdated(e *Env, release, name string) string {
+	there := j.releaseRank(e, e.Release.Value.ID)
+	if there == 0 || j.releaseRank(e, release) > there {
+		return ""
+	}
+	if slices.ContainsFunc(e.Spec.After, func(name string) bool {
+		u := j.facts.findEnv(name)
+		return u != nil && u.Release.OK && u.Release.Value.ID == e.Release.Value.ID
+	}) {
+		return fmt.Sprintf("%s went back to %s, which %s carries", strings.Join(e.Spec.After, ", "), e.Release.Value, e.Name)
+	}
+	return fmt.Sprintf("%s carries %s, which came to %s later than %s", e.Name, e.Release.Value, strings.Join(e.Spec.After, ", "), name)
+}
+
+// adoptByHand takes what a person put into e by hand for what a promotion would have brought, where it
+// is what would be promoted there now: the newest release that all before it have verified, with
+// nothing against it. Then nothing has diverged.
+func (j *evaluator) adoptByHand(e *Env) {
+	if e.Source() || !e.Release.OK || !e.Landed.OK || e.Landed.Value.By != ByPerson || e.Revert != nil {
+		return
+	}
+	a, all := e.currentArrival(), j.listCandidates(e, false)
+	if a == nil || len(all) == 0 || all[0].Release != a.Release || j.facts.PipelineErr != "" || len(j.facts.Problems) > 0 {
+		return
+	}
+	if why, _ := j.reasonNotToCome(e, &all[0], nil); why.Text != "" {
+		return
+	}
+	a.By, e.Landed.Value.By = ByHand, ByHand
+	j.addAction(Record{Environment: e.Name, Release: a.Release, Commit: a.Commit, ByHand: true})
+}
