@@ -29,5 +29,7 @@ func (t *Tree) Identity(name string) (string, error) {
 	case err != nil:
 		return "", err
 	}
-	return e.mode.String() + " " + e.sha, nil
+	return e.identity(), nil
 }
+
+func (e treeEntry) identity() string { return e.mode.String() + " " + e.sha }

@@ -35,6 +35,9 @@ func (d dirEntry) Type() fs.FileMode          { return d.e.mode.FS().Type() }
 func (d dirEntry) Info() (fs.FileInfo, error) { return d.t.statEntry("stat", d.path, d.e) }
 func (d dirEntry) String() string             { return fs.FormatDirEntry(d) }
 
+// Identity is what [Tree.Identity] says of the entry.
+func (d dirEntry) Identity() string { return d.e.identity() }
+
 type openFile struct {
 	*bytes.Reader
 	info *fileInfo

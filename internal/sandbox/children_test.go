@@ -30,6 +30,13 @@ func TestMain(m *testing.M) {
 // runTestChild is what the children of these tests do: serve, or with a further
 // argument something that no child of ours would.
 func runTestChild(args []string) int {
+	if len(args) > 0 && args[0] == "batches" {
+		if err := ServeBatches(context.Background(), os.Stdin, os.Stdout, testItems); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		return 0
+	}
 	if len(args) > 0 {
 		return rogues[args[0]](os.Stdin, os.Stdout)
 	}

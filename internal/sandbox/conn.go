@@ -18,6 +18,8 @@ type conn struct {
 	w              *bufio.Writer
 	pendingReplies chan chan<- reply
 	closeErr       error // why closed is closed; read after it is
+
+	batches chan []byte // of a worker that lives on; nil: it has one task
 }
 
 type reply struct {
@@ -33,7 +35,16 @@ var errParentExited = errors.New("the parent process is gone")
 
 // newConn takes the pipes over once the task has been read.
 func newConn(in io.Reader, out *bufio.Writer) *conn {
-	c := &conn{closed: make(chan struct{}), w: out, pendingReplies: make(chan chan<- reply, maxPendingRequests)}
+	return startConn(in, out, nil)
+}
+
+// newBatchConn takes the pipes over before the first batch.
+func newBatchConn(in io.Reader, out *bufio.Writer) *conn {
+	return startConn(in, out, make(chan []byte, 1))
+}
+
+func startConn(in io.Reader, out *bufio.Writer, batches chan []byte) *conn {
+	c := &conn{closed: make(chan struct{}), w: out, pendingReplies: make(chan chan<- reply, maxPendingRequests), batches: batches}
 	go func() {
 		c.closeErr = c.dispatchReplies(in)
 		close(c.closed)
@@ -54,6 +65,13 @@ func (c *conn) dispatchReplies(in io.Reader) error {
 			r.payload = payload
 		case frameFail:
 			r.err = decodeError(payload)
+		case frameBatch:
+			select {
+			case c.batches <- payload: // never, where there are none
+				continue
+			default:
+				return fmt.Errorf("%w: a batch before the last one's end", errProtocol)
+			}
 		default:
 			return fmt.Errorf("%w: a second task", errProtocol)
 		}

@@ -23,6 +23,9 @@ var (
 	ErrAnswer  = errors.New("not a valid answer")     // too large, or not the protocol
 )
 
+// ErrEndedOutside is an ErrCrashed that the input need not have to do with.
+var ErrEndedOutside = fmt.Errorf("%w: ended from outside", ErrCrashed)
+
 // Error is a run that came to no answer.
 type Error struct {
 	Task string // the kind of task
@@ -76,7 +79,7 @@ func (l Limits) explainExit(task string, err error, cpu time.Duration) *Error {
 	case signal != "" && cpu >= l.CPU/4*3: // the kernel counts by ticks when it ends a process
 		return fail(ErrCPU, l.cpuText())
 	case signal != "":
-		return fail(ErrCrashed, fmt.Sprintf("it was ended from outside (signal %q): somebody stopped it, or the machine is short of memory", signal))
+		return fail(ErrEndedOutside, fmt.Sprintf("it was ended from outside (signal %q): somebody stopped it, or the machine is short of memory", signal))
 	case words != "":
 		return fail(ErrCrashed, "it crashed: "+wording.Clip(firstLines(words), maxShownText))
 	case err != nil:

@@ -12,21 +12,24 @@ import (
 // The letters of the frames.
 const (
 	// Parent to child.
-	frameTask byte = 't' // a string, the task's name; its time in nanoseconds; its input as JSON
-	frameOK   byte = 'o' // a question's answer
-	frameFail byte = 'e' // why a question has none: see encodeError
+	frameTask  byte = 't' // a string, the task's name; its time in nanoseconds; its input as JSON
+	frameBatch byte = 'b' // to a worker that lives on: a string, the task's name; the CPU time of an item; how many items, and each
+	frameOK    byte = 'o' // a question's answer
+	frameFail  byte = 'e' // why a question has none: see encodeError
 
 	// Child to parent: questions, each a string, the tree's name, and a name in it.
-	frameList byte = 'L' // a folder: see appendFolder
-	frameStat byte = 'S' // a file or folder: see statReply
-	frameFile byte = 'F' // a file's bytes
-	frameLink byte = 'K' // a symbolic link's text
+	frameList     byte = 'L' // a folder: see appendFolder
+	frameStat     byte = 'S' // a file or folder: see statReply
+	frameFile     byte = 'F' // a file's bytes
+	frameLink     byte = 'K' // a symbolic link's text
+	frameContents byte = 'D' // a folder with identities, of a worker that lives on: see contentHost
 
 	// Child to parent: the end.
-	frameAnswer  byte = 'A' // the handler's output as JSON
-	frameRefused byte = 'R' // the handler's error
-	framePanic   byte = 'P' // what it panicked with: a string, then the stack
-	frameCPU     byte = 'C' // its CPU time is used up
+	frameAnswer   byte = 'A' // the handler's output as JSON
+	frameRefused  byte = 'R' // the handler's error
+	framePanic    byte = 'P' // what it panicked with: a string, then the stack
+	frameCPU      byte = 'C' // its CPU time is used up
+	frameBatchEnd byte = 'Z' // of a worker that lives on, after its answers: the bytes of its heap, its CPU time so far
 )
 
 const (
@@ -104,7 +107,7 @@ func (e *oversizeError) Unwrap() error { return errProtocol }
 // maxFromParent bounds the frames that a child accepts.
 func maxFromParent(letter byte) int64 {
 	switch letter {
-	case frameTask:
+	case frameTask, frameBatch:
 		return maxTask + maxRequest
 	case frameOK:
 		return maxFile + maxRequest // a file with what is known of it
@@ -130,5 +133,21 @@ func maxFromChild(answer int64) func(letter byte) int64 {
 			return 0
 		}
 		return -1
+	}
+}
+
+// maxFromWorker bounds the frames of a worker that lives on.
+func maxFromWorker(answer int64) func(letter byte) int64 {
+	common := maxFromChild(answer)
+	return func(letter byte) int64 {
+		switch letter {
+		case frameList:
+			return -1
+		case frameContents:
+			return maxRequest
+		case frameBatchEnd:
+			return 2 * 10 // two numbers
+		}
+		return common(letter)
 	}
 }

@@ -130,7 +130,7 @@ func (r *Runner) Run(ctx context.Context, task string, trees Trees, input, outpu
 // runChild starts a child and talks to it until its last frame, its end, or the
 // context's.
 func (r *Runner) runChild(ctx context.Context, task string, input []byte, trees Trees) ([]byte, error) {
-	p, err := proc.Start(ctx, r.childCommand())
+	p, err := proc.Start(ctx, childCommand(r.o.Program, r.o.Args, r.o.Limits))
 	if err != nil {
 		return nil, fmt.Errorf("%s: starting a process for it: %w", task, err)
 	}
@@ -160,10 +160,9 @@ func (r *Runner) runChild(ctx context.Context, task string, input []byte, trees 
 // childCommand is how a child is started: with nothing of our environment, in a
 // folder that is not ours, and with a garbage collector that tries to stay
 // well within the limit before the kernel refuses.
-func (r *Runner) childCommand() proc.Command {
-	l := r.o.Limits
+func childCommand(program string, args []string, l Limits) proc.Command {
 	c := proc.Command{
-		Program: r.o.Program, Args: r.o.Args, Dir: "/", OnlyEnv: true,
+		Program: program, Args: args, Dir: "/", OnlyEnv: true,
 		Env: []string{
 			"LC_ALL=C", childEnvVar + "=child", "GOTRACEBACK=none",
 			"GOMAXPROCS=" + strconv.Itoa(min(childThreads, runtime.NumCPU())),
@@ -203,7 +202,7 @@ func (r *Runner) exchangeFrames(ctx context.Context, from io.Reader, to io.Write
 		case frameRefused:
 			return nil, &HandlerError{Message: wording.Clip(string(payload), maxErrorText)}
 		case framePanic:
-			return nil, r.newPanicError(task, payload)
+			return nil, newPanicError(r.o.Log, task, payload)
 		case frameCPU:
 			return nil, &Error{Task: task, Kind: ErrCPU, Text: r.o.Limits.cpuText()}
 		}
@@ -221,27 +220,34 @@ func (r *Runner) exchangeFrames(ctx context.Context, from io.Reader, to io.Write
 	}
 }
 
-func (r *Runner) newPanicError(task string, payload []byte) error {
+func newPanicError(log *zap.Logger, task string, payload []byte) error {
 	words := &payloadReader{rest: payload}
 	text := words.readString()
-	r.o.Log.Warn("a task panicked in a process of its own", zap.String("task", task), zap.String("panic", wording.Clip(text, maxShownText)), zap.String("stack", wording.Clip(string(words.rest), maxPanic)))
+	log.Warn("a task panicked in a process of its own", zap.String("task", task), zap.String("panic", wording.Clip(text, maxShownText)), zap.String("stack", wording.Clip(string(words.rest), maxPanic)))
 	return &Error{Task: task, Kind: ErrCrashed, Text: "it crashed: " + wording.Clip(text, maxShownText)}
 }
 
 // explainFailure ends the child and says why there is no answer.
 func (r *Runner) explainFailure(ctx context.Context, p *proc.Process, task string, err error) error {
-	fail := func(kind error, text string) error { return &Error{Task: task, Kind: kind, Text: text} }
 	l := r.o.Limits
-	var big *oversizeError
-	switch {
-	case errors.Is(err, errNoAnswer):
+	if errors.Is(err, errNoAnswer) {
 		ended := p.Wait() // its output is at its end, or the context's end has ended it
 		if cause := context.Cause(ctx); errors.Is(cause, ErrTime) {
-			return fail(ErrTime, fmt.Sprintf("it takes longer than %s", l.Time))
+			return &Error{Task: task, Kind: ErrTime, Text: fmt.Sprintf("it takes longer than %s", l.Time)}
 		} else if cause != nil {
 			return fmt.Errorf("%s: %w", task, cause)
 		}
 		return l.explainExit(task, ended, p.CPU())
+	}
+	p.End()
+	return l.explainRefusal(task, err)
+}
+
+// explainRefusal says why a child was ended for what it asked or said.
+func (l Limits) explainRefusal(task string, err error) error {
+	fail := func(kind error, text string) error { return &Error{Task: task, Kind: kind, Text: text} }
+	var big *oversizeError
+	switch {
 	case errors.Is(err, errReads):
 		err = fail(ErrReads, fmt.Sprintf("it reads more than %s of the repository", bytesText(uint64(l.Reads))))
 	case errors.As(err, &big) && big.letter == frameAnswer:
@@ -249,7 +255,6 @@ func (r *Runner) explainFailure(ctx context.Context, p *proc.Process, task strin
 	case errors.Is(err, errProtocol):
 		err = fail(ErrAnswer, wording.Clip(err.Error(), maxShownText))
 	}
-	p.End()
 	return err
 }
 

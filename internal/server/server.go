@@ -89,6 +89,7 @@ type Server struct {
 	gateMetrics   *gateclient.Metrics
 	gateEndpoints *gateclient.Endpoints
 	images        facts.ImageSource // nil where no registry may be read
+	renderers     *sandbox.Pool     // nil until the repositories are reached
 	callbacks     *webhooks.Budget  // of callbacks' bodies
 	main          *listener         // the console, the API and, where they have no other, webhooks
 	hooks         *listener         // webhooks; nil: they come in at main
@@ -222,6 +223,9 @@ func (s *Server) Close() {
 			_ = l.Close() // closed already when the HTTP server ran
 		}
 	}
+	if s.renderers != nil {
+		s.renderers.Close()
+	}
 	for _, r := range s.repos {
 		if err := r.Mirror.Close(); err != nil {
 			s.log.Warn("a mirror did not close cleanly", zap.String("repository", r.ID), zap.Error(err))
@@ -347,9 +351,12 @@ func (s *Server) newEngine(first *controller.Repository) (*controller.Controller
 	if err != nil {
 		return nil, err
 	}
+	if s.renderers, err = evaluate.NewPool(s.o.Seams.Sandbox.Memory, s.log.Named("renderers")); err != nil {
+		return nil, err
+	}
 	gatherer := facts.New(facts.Options{
 		Store: s.store, Resolver: appset.New(appset.Options{Log: s.log.Named("appset"), Now: s.o.Clock.Now, Caches: &s.caches}), ArgoCDs: argocds, MainArgoCD: s.o.Config.ArgoCDByName("").Name,
-		Generators: appset.Generators(s.o.Config.Generators), Repos: []*facts.Repository{first.Repository}, Sandbox: children, Floor: s.applyFloor, Metrics: s.gateMetrics, Endpoints: s.gateEndpoints, Images: s.images, IgnoreUnlinkedAuthors: s.o.Config.Authors.IgnoreUnlinked, Caches: &s.caches, Now: s.o.Clock.Now, Log: s.log.Named("facts"), MaxAge: maxAge, EditTimeout: s.o.Seams.JudgeTime,
+		Generators: appset.Generators(s.o.Config.Generators), Repos: []*facts.Repository{first.Repository}, Sandbox: children, Renderer: evaluate.PoolRenderer{Pool: s.renderers}, Floor: s.applyFloor, Metrics: s.gateMetrics, Endpoints: s.gateEndpoints, Images: s.images, IgnoreUnlinkedAuthors: s.o.Config.Authors.IgnoreUnlinked, Caches: &s.caches, Now: s.o.Clock.Now, Log: s.log.Named("facts"), MaxAge: maxAge, EditTimeout: s.o.Seams.JudgeTime,
 	})
 	actor := act.New(act.Options{Store: s.store, Gatherer: gatherer, ArgoCDs: acts, Console: s.o.Config.ExternalURL, Now: s.o.Clock.Now,
 		Log: s.log.Named("act"), Metrics: s.metrics, Owner: s.owner, Lease: s.o.Seams.Lease})

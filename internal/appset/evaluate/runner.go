@@ -17,12 +17,20 @@ const Command = "sandbox"
 // NewRunner makes a runner whose workers are this very program, also when its
 // file was replaced since it started.
 func NewRunner(l sandbox.Limits, log *zap.Logger) (*sandbox.Runner, error) {
-	program := "/proc/self/exe"
-	if runtime.GOOS != "linux" {
-		var err error
-		if program, err = os.Executable(); err != nil {
-			return nil, fmt.Errorf("finding this program, to start it for evaluations: %w", err)
-		}
+	program, err := ownProgram()
+	if err != nil {
+		return nil, err
 	}
 	return sandbox.New(sandbox.Options{Program: program, Args: []string{Command}, Limits: l, Log: log}), nil
+}
+
+func ownProgram() (string, error) {
+	if runtime.GOOS == "linux" {
+		return "/proc/self/exe", nil
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("finding this program, to start it for evaluations: %w", err)
+	}
+	return program, nil
 }

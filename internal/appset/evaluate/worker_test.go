@@ -21,6 +21,13 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[2] == PoolArgument {
+		if err := sandbox.ServeBatches(context.Background(), os.Stdin, os.Stdout, ItemHandlers()); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	if len(os.Args) > 1 && os.Args[1] == Command {
 		if err := sandbox.Serve(context.Background(), os.Stdin, os.Stdout, Handlers(zap.NewNop())); err != nil {
 			fmt.Fprintln(os.Stderr, err)

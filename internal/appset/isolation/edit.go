@@ -12,7 +12,6 @@ import (
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/appset/evaluate"
-	"github.com/liftlock/liftlock/internal/cache"
 	"github.com/liftlock/liftlock/internal/manifest/render"
 )
 
@@ -115,10 +114,8 @@ func sameSource(a, b appset.Source) bool {
 // concurrent use.
 type Renderer struct{ cache *render.Memo }
 
-// New makes a Renderer that remembers up to about so many bytes of manifests.
-func New(group *cache.Group, bytes int) *Renderer {
-	return &Renderer{cache: render.NewMemo(group, bytes)}
-}
+// New makes a Renderer.
+func New(o render.MemoOptions) *Renderer { return &Renderer{cache: render.NewMemo(o)} }
 
 // RenderTarget renders a target at a resolution, of which only the tree and the branches are
 // read. why says for people why it can't be rendered; the error is that of a context that
@@ -142,25 +139,85 @@ func (r *Renderer) renderTarget(ctx context.Context, w *Resolution, t *appset.Ta
 	if t == nil {
 		return nil, failedRendering{}, nil
 	}
-	m, err := r.cache.Render(ctx, w.Tree, w.ID, evaluate.RenderInput(t, revision, w.Branches))
-	var cannot *render.Unrenderable
-	switch {
-	case err == nil:
-		return m, failedRendering{}, nil
-	case ctx.Err() != nil:
-		return nil, failedRendering{}, fmt.Errorf("render %s: %w", t.Name, ctx.Err())
-	case errors.As(err, &cannot):
-		return nil, failedRendering{why: evaluate.DescribeUnrenderable(cannot), needsMore: true}, nil
+	out, err := r.renderTargets(ctx, w, []*appset.Target{t}, revision)
+	if err != nil {
+		return nil, failedRendering{}, err
 	}
-	return nil, failedRendering{why: err.Error()}, nil
+	return out[0].manifests, out[0].failed, nil
 }
 
-// renderBoth renders a target on both sides.
-func (r *Renderer) renderBoth(ctx context.Context, e *Edit, p targetPair) (before, after *render.Manifests, failed failedRendering, err error) {
-	if before, failed, err = r.renderTarget(ctx, &e.Before, p.before, e.Revision); err != nil || failed.why != "" {
-		return nil, nil, failed, err
+// renderedTarget is what came of one target.
+type renderedTarget struct {
+	manifests *render.Manifests
+	failed    failedRendering
+}
+
+// renderTargets renders targets of a resolution, each of which is there.
+func (r *Renderer) renderTargets(ctx context.Context, w *Resolution, targets []*appset.Target, revision string) ([]renderedTarget, error) {
+	jobs := make([]render.Job, len(targets))
+	for i, t := range targets {
+		jobs[i] = render.Job{Tree: render.Tree{FS: w.Tree, ID: w.ID}, Input: evaluate.RenderInput(t, revision, w.Branches)}
 	}
-	after, failed, err = r.renderTarget(ctx, &e.After, p.after, e.Revision)
-	failed.after = failed.why != ""
-	return before, after, failed, err
+	outcomes, err := r.cache.RenderAll(ctx, jobs)
+	if err != nil {
+		return nil, fmt.Errorf("render targets: %w", err)
+	}
+	out := make([]renderedTarget, len(targets))
+	for i, o := range outcomes {
+		var cannot *render.Unrenderable
+		switch {
+		case o.Err == nil:
+			out[i].manifests = o.Manifests
+		case ctx.Err() != nil:
+			return nil, fmt.Errorf("render %s: %w", targets[i].Name, ctx.Err())
+		case errors.As(o.Err, &cannot):
+			out[i].failed = failedRendering{why: evaluate.DescribeUnrenderable(cannot), needsMore: true}
+		default:
+			out[i].failed = failedRendering{why: o.Err.Error()}
+		}
+	}
+	return out, nil
+}
+
+// renderedPair is a target's manifests on both sides, where it has any.
+type renderedPair struct {
+	before, after *render.Manifests
+	failed        failedRendering
+}
+
+// maxRenderedAtOnce is how many pairs are rendered before the first is looked at.
+const maxRenderedAtOnce = 64
+
+// renderPairs renders targets on both sides: what can't be rendered before the edit isn't
+// rendered after it.
+func (r *Renderer) renderPairs(ctx context.Context, e *Edit, pairs []targetPair) ([]renderedPair, error) {
+	out := make([]renderedPair, len(pairs))
+	renderSide := func(w *Resolution, target func(*targetPair) *appset.Target, put func(*renderedPair, renderedTarget)) error {
+		var targets []*appset.Target
+		var at []int
+		for i := range pairs {
+			if t := target(&pairs[i]); t != nil && out[i].failed.why == "" {
+				targets, at = append(targets, t), append(at, i)
+			}
+		}
+		if len(targets) == 0 {
+			return nil
+		}
+		rendered, err := r.renderTargets(ctx, w, targets, e.Revision)
+		for k := range rendered {
+			put(&out[at[k]], rendered[k])
+		}
+		return err
+	}
+	err := renderSide(&e.Before, func(p *targetPair) *appset.Target { return p.before }, func(p *renderedPair, t renderedTarget) {
+		p.before, p.failed = t.manifests, t.failed
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = renderSide(&e.After, func(p *targetPair) *appset.Target { return p.after }, func(p *renderedPair, t renderedTarget) {
+		p.after, p.failed = t.manifests, t.failed
+		p.failed.after = t.failed.why != ""
+	})
+	return out, err
 }

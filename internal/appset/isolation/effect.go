@@ -2,6 +2,7 @@ package isolation
 
 import (
 	"context"
+	"slices"
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/manifest/render"
@@ -28,27 +29,36 @@ type Effect struct {
 // whose manifests stay as they are has empty Changes. The error is that of a
 // context that ended.
 func (r *Renderer) Effects(ctx context.Context, e *Edit) ([]Effect, error) {
-	var out []Effect
+	var pairs []targetPair
 	for _, p := range e.pairTargets() {
-		spec := !p.sameSpec()
-		if !p.mayChange || !spec && len(e.FilesByTarget[p.id]) == 0 {
-			continue
+		if p.mayChange && (!p.sameSpec() || len(e.FilesByTarget[p.id]) > 0) {
+			pairs = append(pairs, p)
 		}
-		f := Effect{Target: *p.latestTarget(), Spec: spec}
-		before, after, failed, err := r.renderBoth(ctx, e, p)
-		switch {
-		case err != nil:
+	}
+	var out []Effect
+	for some := range slices.Chunk(pairs, maxRenderedAtOnce) {
+		rendered, err := r.renderPairs(ctx, e, some)
+		if err != nil {
 			return nil, err
-		case failed.why != "":
-			f.NeedsMore = failed.needsMore
-			if f.Why = failed.why; failed.after {
-				f.Why = "after the change: " + f.Why
-			}
-		default:
-			f.Changes = render.Diff(before, after)
-			f.Affected = f.Changes.Affected(after)
 		}
-		out = append(out, f)
+		for i := range some {
+			out = append(out, newEffect(&some[i], rendered[i]))
+		}
 	}
 	return out, nil
+}
+
+func newEffect(p *targetPair, rendered renderedPair) Effect {
+	f := Effect{Target: *p.latestTarget(), Spec: !p.sameSpec()}
+	switch failed := rendered.failed; {
+	case failed.why != "":
+		f.NeedsMore = failed.needsMore
+		if f.Why = failed.why; failed.after {
+			f.Why = "after the change: " + f.Why
+		}
+	default:
+		f.Changes = render.Diff(rendered.before, rendered.after)
+		f.Affected = f.Changes.Affected(rendered.after)
+	}
+	return f
 }

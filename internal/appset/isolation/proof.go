@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -33,40 +32,60 @@ func (r *Renderer) WhyNotIsolated(ctx context.Context, e *Edit) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	var changed, unknown []string
-	files, reason := map[string]bool{}, ""
-	for _, p := range readers {
-		before, after, failed, err := r.renderBoth(ctx, e, p)
-		switch {
-		case err != nil:
+	var found dependents
+	for some := range slices.Chunk(readers, maxRenderedAtOnce) {
+		rendered, err := r.renderPairs(ctx, e, some)
+		if err != nil {
 			return "", err
-		case failed.why == "" && before.Digest != after.Digest:
-			changed = append(changed, p.targetName())
-		case failed.why != "":
-			unknown = append(unknown, p.targetName())
-			reason = cmp.Or(reason, fmt.Sprintf("%s can't be rendered here: %s", p.targetName(), failed.why))
-		default:
-			continue
 		}
-		for _, f := range e.FilesByTarget[p.id] {
-			files[f] = true
-		}
-		if len(changed) == maxListed {
+		if found.add(e, some, rendered); len(found.changed) == maxListed {
 			break
 		}
 	}
-	read := strings.Join(slices.Sorted(maps.Keys(files)), ", ")
-	switch {
+	return found.explain(), nil
+}
+
+// dependents are the targets outside that an edit changes, or of which that can't be told.
+type dependents struct {
+	changed, unknown []string
+	files            []string // that they read of the edited ones
+	reason           string   // why it can't be told of the first
+}
+
+// add takes pairs, until as many are known to change as are listed.
+func (d *dependents) add(e *Edit, pairs []targetPair, rendered []renderedPair) {
+	for i := range pairs {
+		p, both := &pairs[i], &rendered[i]
+		switch {
+		case both.failed.why != "":
+			d.unknown = append(d.unknown, p.targetName())
+			d.reason = cmp.Or(d.reason, fmt.Sprintf("%s can't be rendered here: %s", p.targetName(), both.failed.why))
+		case both.before == nil || both.after == nil || both.before.Digest != both.after.Digest:
+			d.changed = append(d.changed, p.targetName())
+		default:
+			continue
+		}
+		d.files = append(d.files, e.FilesByTarget[p.id]...)
+		if len(d.changed) == maxListed {
+			return
+		}
+	}
+}
+
+func (d *dependents) explain() string {
+	slices.Sort(d.files)
+	read := strings.Join(slices.Compact(d.files), ", ")
+	switch changed, unknown := d.changed, d.unknown; {
 	case len(changed) > 0:
 		more := ""
 		if len(changed) == maxListed {
 			more = " and maybe others"
 		}
-		return fmt.Sprintf("%s is also read by %s%s, whose manifests it would change", read, joinNames(changed), more), nil
+		return fmt.Sprintf("%s is also read by %s%s, whose manifests it would change", read, joinNames(changed), more)
 	case len(unknown) > 0:
-		return fmt.Sprintf("%s is also read by %s, and whether it would change their manifests can't be told (%s)", read, joinNames(unknown), reason), nil
+		return fmt.Sprintf("%s is also read by %s, and whether it would change their manifests can't be told (%s)", read, joinNames(unknown), d.reason)
 	}
-	return "", nil
+	return ""
 }
 
 // firstNewProblem is the first problem that wasn't there before.

@@ -13,6 +13,7 @@ import (
 	"github.com/liftlock/liftlock/internal/appset/evaluate"
 	"github.com/liftlock/liftlock/internal/appset/isolation"
 	"github.com/liftlock/liftlock/internal/manifest/deps"
+	"github.com/liftlock/liftlock/internal/manifest/render"
 )
 
 // inQA is who the edits of these tests are for.
@@ -96,7 +97,7 @@ func TestWhyNotIsolated(t *testing.T) {
 			}
 			e := edited(t, base, tt.edit, tt.before)
 			e.Before.Problems, e.After.Problems, e.After.Targets = tt.problems[0], tt.problems[1], tt.after
-			why, err := isolation.New(nil, 1<<20).WhyNotIsolated(context.Background(), e)
+			why, err := isolation.New(render.MemoOptions{Bytes: 1 << 20}).WhyNotIsolated(context.Background(), e)
 			if err != nil || tt.want == "" && why != "" || !strings.Contains(why, tt.want) {
 				t.Errorf("got %q, %v", why, err)
 			}
@@ -104,7 +105,7 @@ func TestWhyNotIsolated(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
-	if why, err := isolation.New(nil, 1<<20).WhyNotIsolated(ended, edited(t, base, tests[1].edit, tests[1].before)); !errors.Is(err, context.Canceled) {
+	if why, err := isolation.New(render.MemoOptions{Bytes: 1 << 20}).WhyNotIsolated(ended, edited(t, base, tests[1].edit, tests[1].before)); !errors.Is(err, context.Canceled) {
 		t.Errorf("when its time is over: %q, %v", why, err)
 	}
 }

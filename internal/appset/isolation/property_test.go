@@ -49,7 +49,7 @@ func TestOneEnvironment(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawRepository(t)
 		resolver := appset.New(appset.Options{})
-		renderer := isolation.New(nil, 1<<20)
+		renderer := isolation.New(render.MemoOptions{Bytes: 1 << 20})
 		w.whole, w.known = w.resolve(t, resolver, w.files, true), w.resolve(t, resolver, w.files, false)
 		before := w.whole
 		rendered := renderAll(t, w.files, before)

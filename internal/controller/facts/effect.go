@@ -49,12 +49,16 @@ type effectGatherer struct {
 	judgements *cache.Cache[judgementKey, judgement]
 }
 
-func newEffectGatherer(targets *targetGatherer, pulls *pullGatherer, now func() time.Time, timeout func() time.Duration, group *cache.Group) *effectGatherer {
+func newEffectGatherer(targets *targetGatherer, pulls *pullGatherer, o *Options) *effectGatherer {
+	timeout, now, group := o.EditTimeout, o.Now, o.Caches
 	if timeout == nil {
 		timeout = func() time.Duration { return editTimeout }
 	}
+	remember := func(bytes int) *isolation.Renderer {
+		return isolation.New(render.MemoOptions{Caches: group, Bytes: bytes, Renderer: o.Renderer, Now: now})
+	}
 	return &effectGatherer{targets: targets, pulls: pulls, now: now, timeout: timeout,
-		renderer: isolation.New(group, maxRendered), pastRenderer: isolation.New(group, maxPastRendered),
+		renderer: remember(maxRendered), pastRenderer: remember(maxPastRendered),
 		remote:         newArgoCDRenderer(targets.argocds, now, group),
 		inspectedHeads: newCache[string, inspectedHead](group, "inspected_heads", 10_000),
 		judgements:     newCache[judgementKey, judgement](group, "judgements", 1000)}

@@ -13,6 +13,7 @@ import (
 	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/manifest/render"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/internal/sandbox"
 	"github.com/liftlock/liftlock/internal/store"
@@ -94,6 +95,7 @@ type Options struct {
 	Generators appset.Generators // that ask the network and may
 	Repos      []*Repository     // all that are tracked: what generators may read of each other
 	Sandbox    *sandbox.Runner   // for what strangers wrote
+	Renderer   render.Renderer   // of what is on our own branches; nil: this process
 	Floor      Floor
 	Metrics    MetricSource   // nil: no server is asked
 	Endpoints  EndpointSource // nil: no endpoint is asked
@@ -159,7 +161,7 @@ func New(o Options) *Gatherer {
 	releases := newReleaseReader(o.Caches)
 	targets := newTargetGatherer(&o, argocds, releases)
 	pulls := newPullGatherer(o.Store, o.Now, o.MaxAge, o.Caches)
-	effects := newEffectGatherer(targets, pulls, o.Now, o.EditTimeout, o.Caches)
+	effects := newEffectGatherer(targets, pulls, &o)
 	authors := newAuthorGatherer(releases, o.Store, o.Now, o.IgnoreUnlinkedAuthors, o.Caches)
 	authors.images = o.Images
 	return &Gatherer{

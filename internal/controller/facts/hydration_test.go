@@ -70,7 +70,7 @@ func newHydrationFixture(t *testing.T) *hydrationFixture {
 	f.target = appset.Target{Name: "web-qa", Namespace: "argocd", Component: "web", Environment: "qa", Hydration: &appset.Hydration{Branch: "env/qa", Path: "web"},
 		Sources: []appset.Source{{RepoURL: repositoryURL, Path: "apps/web/qa", TargetRevision: "main", Here: true}}}
 	f.app = &verification.App{Name: "web-qa", HydratedPath: "web"}
-	f.o = &argocdGatherer{releases: newReleaseReader(nil), repos: &trackedRepositories{list: []*Repository{f.own}}, renderer: isolation.New(nil, 1<<20), hydrated: newCache[[sha256.Size]byte, string](nil, "hydrated", 100)}
+	f.o = &argocdGatherer{releases: newReleaseReader(nil), repos: &trackedRepositories{list: []*Repository{f.own}}, renderer: isolation.New(render.MemoOptions{Bytes: 1 << 20}), hydrated: newCache[[sha256.Size]byte, string](nil, "hydrated", 100)}
 	p := &ResolvedPipeline{Pipeline: &pipeline.Pipeline{}}
 	c := &ComponentEvaluation{Evaluation: &Evaluation{Now: time.Unix(0, 0), Pipeline: p, Snapshot: &Snapshot{Repo: f.own}, contents: map[string]fieldedit.Release{
 		"r": {Fields: []fieldedit.Field{{Kind: fieldedit.KindYAML, File: "deploy.yaml", Path: "spec.image", Value: "web:1.1.0"}}}}}}

@@ -61,7 +61,7 @@ func BenchmarkRender(b *testing.B) {
 func BenchmarkMemo(b *testing.B) {
 	tree, in := benchmarkTargets("kustomize", 1000)
 	same := func(p string) (string, error) { return p, nil }
-	m := NewMemo(nil, 64<<20)
+	m := NewMemo(MemoOptions{Bytes: 64 << 20})
 	renderAll := func() {
 		for i := range in {
 			if _, err := m.Render(context.Background(), tree, same, in[i]); err != nil {

@@ -39,7 +39,7 @@ func TestBranches(t *testing.T) {
 			{InTree: true, Branch: "main", Path: "charts/x", Options: []byte(`{"helm": {"valueFiles": ["$own/values.yaml"]}}`)},
 			{InTree: true, Ref: "own"}, {InTree: true, Branch: "extra", Path: "extra"},
 		}}
-	memo := NewMemo(nil, 1<<20)
+	memo := NewMemo(MemoOptions{Bytes: 1 << 20})
 	rendered := func() string {
 		t.Helper()
 		m, err := memo.Render(t.Context(), qa, treeContentID(qa), in)

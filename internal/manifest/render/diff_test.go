@@ -178,7 +178,7 @@ func TestManifestsThroughJSON(t *testing.T) {
 	if err := json.Unmarshal(data, &again); err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff(m, &again); d != "" || !Diff(m, &again).Empty() || digestObjects(again.Objects) != m.Digest {
+	if d := cmp.Diff(m, &again); d != "" || !Diff(m, &again).Empty() || DigestObjects(again.Objects) != m.Digest {
 		t.Error(d)
 	}
 }

@@ -170,12 +170,12 @@ func (c *objectCollector) buildManifests(reads ReadSet) *Manifests {
 	}
 	slices.SortFunc(m.Objects, func(a, b Object) int { return a.toIdentity().compare(b.toIdentity()) })
 	m.Notes = slices.Sorted(maps.Keys(c.notes))
-	m.Digest = digestObjects(m.Objects)
+	m.Digest = DigestObjects(m.Objects)
 	return m
 }
 
-// digestObjects is over the objects' bytes, which hold their identities.
-func digestObjects(objects []Object) string {
+// DigestObjects is a digest over the objects' bytes, which hold their identities.
+func DigestObjects(objects []Object) string {
 	h := sha256.New()
 	for i := range objects {
 		h.Write(objects[i].JSON) // a hash never fails

@@ -4,11 +4,13 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash"
 	"io/fs"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/liftlock/liftlock/internal/cache"
 )
@@ -19,10 +21,22 @@ import (
 type ContentID func(path string) (string, error)
 
 // Memo keeps renderings by what they were made of, so that a commit that
-// touches none of a target's files costs no rendering. Failures aren't kept.
-// It is safe for concurrent use; two calls for the same may both render.
+// touches none of a target's files costs no rendering. Failures aren't kept, but
+// what a process died of is for a while. It is safe for concurrent use; two calls for the
+// same may both render.
 type Memo struct {
+	renderer   Renderer
+	now        func() time.Time
 	renderings *cache.Cache[[sha256.Size]byte, []cachedRendering]
+	deaths     *cache.Cache[[sha256.Size]byte, death]
+}
+
+// MemoOptions are a Memo's options. The zero value is usable.
+type MemoOptions struct {
+	Caches   *cache.Group     // where the caches are counted; nil: nowhere
+	Bytes    int              // about how many bytes of manifests are kept
+	Renderer Renderer         // default: InProcess
+	Now      func() time.Time // default: time.Now
 }
 
 const (
@@ -40,50 +54,125 @@ type cachedRendering struct {
 	fingerprint [sha256.Size]byte
 }
 
-// NewMemo makes a Memo that keeps up to about bytes of manifests.
-func NewMemo(group *cache.Group, bytes int) *Memo {
-	return &Memo{cache.New(group, cache.Options[[sha256.Size]byte, []cachedRendering]{
-		Name: "rendered", Entries: maxMemoInputs, Bytes: int64(bytes),
+// NewMemo makes a Memo.
+func NewMemo(o MemoOptions) *Memo {
+	m := &Memo{renderer: o.Renderer, now: o.Now}
+	if m.renderer == nil {
+		m.renderer = InProcess{}
+	}
+	if m.now == nil {
+		m.now = time.Now
+	}
+	m.renderings = cache.New(o.Caches, cache.Options[[sha256.Size]byte, []cachedRendering]{
+		Name: "rendered", Entries: maxMemoInputs, Bytes: int64(o.Bytes),
 		Size: func(_ [sha256.Size]byte, list []cachedRendering) (n int64) {
 			for i := range list {
 				n += int64(list[i].manifests.estimateSize())
 			}
 			return n
 		},
-	})}
+	})
+	m.deaths = cache.New(o.Caches, cache.Options[[sha256.Size]byte, death]{Name: "rendering_deaths", Entries: maxDeaths})
+	return m
 }
 
-// Render is [Render], or what it said before of the same files. The manifests
-// are shared: read them, don't change them.
+// Render is RenderAll of one.
 func (m *Memo) Render(ctx context.Context, tree fs.FS, id ContentID, in Input) (*Manifests, error) {
-	key, err := inputKey(in)
-	if err != nil {
-		return nil, fmt.Errorf("rendering %s: %w", in.Application, err)
-	}
-	known, _ := m.renderings.Get(key)
-	for _, k := range known {
-		if k.manifests.Reads.Revision && k.revision != in.Revision {
-			continue
-		}
-		now, err := computeFingerprint(&k.manifests.Reads, id, &in)
-		if err != nil {
-			return nil, fmt.Errorf("rendering %s: %w", in.Application, err)
-		}
-		if now == k.fingerprint {
-			return k.manifests, nil
-		}
-	}
-	out, err := Render(ctx, tree, in)
+	out, err := m.RenderAll(ctx, []Job{{Tree: Tree{FS: tree, ID: id}, Input: in}})
 	if err != nil {
 		return nil, err
 	}
-	k := cachedRendering{manifests: out, revision: in.Revision}
-	if k.fingerprint, err = computeFingerprint(&out.Reads, id, &in); err != nil {
-		return nil, fmt.Errorf("rendering %s: %w", in.Application, err)
+	return out[0].Manifests, out[0].Err
+}
+
+// RenderAll is the renderer's, or what that said before of the same files. The manifests
+// are shared: read them, don't change them.
+func (m *Memo) RenderAll(ctx context.Context, jobs []Job) ([]Outcome, error) {
+	out := make([]Outcome, len(jobs))
+	keys := make([][sha256.Size]byte, len(jobs))
+	var missing []Job
+	var at []int
+	for i := range jobs {
+		known := false
+		var err error
+		if keys[i], err = inputKey(jobs[i].Input); err == nil {
+			out[i], known, err = m.lookUp(keys[i], &jobs[i])
+		}
+		switch {
+		case err != nil:
+			out[i].Err = fmt.Errorf("rendering %s: %w", jobs[i].Input.Application, err)
+		case !known:
+			missing, at = append(missing, jobs[i]), append(at, i)
+		}
 	}
-	known = append([]cachedRendering{k}, known...)
-	m.renderings.Put(key, known[:min(len(known), maxMemoRenderings)])
+	if len(missing) == 0 {
+		return out, nil
+	}
+	rendered, err := m.renderer.RenderAll(ctx, missing)
+	if err != nil {
+		return nil, err
+	}
+	for k, i := range at {
+		if err := m.keep(keys[i], &jobs[i], rendered[k]); err != nil {
+			rendered[k] = Outcome{Err: fmt.Errorf("rendering %s: %w", jobs[i].Input.Application, err)}
+		}
+		out[i] = rendered[k]
+	}
 	return out, nil
+}
+
+// lookUp gives what is known of a job.
+func (m *Memo) lookUp(key [sha256.Size]byte, j *Job) (o Outcome, known bool, err error) {
+	list, _ := m.renderings.Get(key)
+	for _, k := range list {
+		if k.manifests.Reads.Revision && k.revision != j.Input.Revision {
+			continue
+		}
+		now, err := computeFingerprint(&k.manifests.Reads, j.Tree.ID, &j.Input)
+		if err != nil {
+			return Outcome{}, false, err
+		}
+		if now == k.fingerprint {
+			return Outcome{Manifests: k.manifests}, true, nil
+		}
+	}
+	if m.deaths.Stats().Entries == 0 {
+		return Outcome{}, false, nil
+	}
+	dead, err := newDeathKey(key, j)
+	if err != nil {
+		return Outcome{}, false, err
+	}
+	d, ok := m.deaths.Get(dead.sources)
+	if ok && (d.tree == dead.tree || m.now().Before(d.retryAt)) {
+		return Outcome{Err: d.cause}, true, nil
+	}
+	return Outcome{}, false, nil
+}
+
+// keep remembers what came of a job.
+func (m *Memo) keep(key [sha256.Size]byte, j *Job, o Outcome) error {
+	var died *Died
+	if errors.As(o.Err, &died) {
+		dead, err := newDeathKey(key, j)
+		if err != nil {
+			return err
+		}
+		last, _ := m.deaths.Get(dead.sources)
+		m.deaths.Put(dead.sources, last.again(dead.tree, died, m.now()))
+	}
+	if o.Err != nil {
+		return nil
+	}
+	k := cachedRendering{manifests: o.Manifests, revision: j.Input.Revision}
+	var err error
+	if k.fingerprint, err = computeFingerprint(&o.Manifests.Reads, j.Tree.ID, &j.Input); err != nil {
+		return err
+	}
+	list, _ := m.renderings.Get(key)
+	list = append([]cachedRendering{k}, list...)
+	m.renderings.Put(key, list[:min(len(list), maxMemoRenderings)])
+	return nil
 }
 
 // inputKey is over all of an input but its revision, which few targets read.

@@ -162,7 +162,7 @@ func TestMemo(t *testing.T) {
 	silenceLogs(t)
 	contents := readArchive(t, "testdata/kustomize.txtar")
 	in := singleSource("overlays/prod", "")
-	m := NewMemo(nil, 1<<20)
+	m := NewMemo(MemoOptions{Bytes: 1 << 20})
 	renderChanged := func(change map[string]string, in Input) *Manifests {
 		t.Helper()
 		now := map[string]string{}
@@ -217,7 +217,7 @@ func TestMemo(t *testing.T) {
 		}
 	})
 	t.Run("bounded", func(t *testing.T) {
-		m = NewMemo(nil, 2*first.estimateSize())
+		m = NewMemo(MemoOptions{Bytes: 2 * first.estimateSize()})
 		for i := range 50 {
 			in.Namespace = fmt.Sprint(i)
 			renderChanged(nil, in)

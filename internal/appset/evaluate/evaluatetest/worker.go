@@ -19,7 +19,15 @@ func ServeIfWorker() {
 	if len(os.Args) < 2 || os.Args[1] != evaluate.Command {
 		return
 	}
-	if err := sandbox.Serve(context.Background(), os.Stdin, os.Stdout, evaluate.Handlers(zap.NewNop())); err != nil {
+	serve := func() error {
+		return sandbox.Serve(context.Background(), os.Stdin, os.Stdout, evaluate.Handlers(zap.NewNop()))
+	}
+	if len(os.Args) > 2 && os.Args[2] == evaluate.PoolArgument {
+		serve = func() error {
+			return sandbox.ServeBatches(context.Background(), os.Stdin, os.Stdout, evaluate.ItemHandlers())
+		}
+	}
+	if err := serve(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
