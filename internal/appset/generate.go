@@ -33,7 +33,10 @@ type generatedApp struct {
 }
 
 // generatedApps is what one set generates, before the controller's validation.
-type generatedApps struct{ apps []generatedApp }
+type generatedApps struct {
+	apps  []generatedApp
+	scope *setScope // what it read elsewhere
+}
 
 // errPanicked marks a panic of the library, which has some on valid input
 // (argo-cd#16417).
@@ -52,12 +55,18 @@ type generatorRun struct {
 	repos   *commitRepos
 	cache   *resultCache
 	origins *origins
+	scope   *scopeRun
 }
 
 func newGeneratorRun(ctx context.Context, s *appSet, c *commit, snap *snapshot, access *generatorAccess, cache *resultCache) *generatorRun {
 	g := &generatorRun{
 		ctx: ctx, set: s.spec.DeepCopy(), version: s.version, cache: cache, origins: newOrigins(),
 		repos: &commitRepos{ctx: ctx, commit: c, globbing: snap.argocd.Globbing},
+	}
+	if access != nil && access.scope != nil {
+		g.scope = access.scope
+	} else if g.scope = newScopeRun(s, c, snap); access != nil {
+		access.scope = g.scope
 	}
 	g.set.Spec.ApplyNestedSelectors = g.set.Spec.ApplyNestedSelectors || g.version.appliesNestedSelectors()
 	g.render = newRenderer(ctx, g.set)
@@ -70,7 +79,9 @@ func newGeneratorRun(ctx context.Context, s *appSet, c *commit, snap *snapshot, 
 func generateApplications(ctx context.Context, log *zap.Logger, s *appSet, c *commit, snap *snapshot, access *generatorAccess) (*generatedApps, error) {
 	g := newGeneratorRun(ctx, s, c, snap, access, newResultCache(&setResults{}, ""))
 	out := &generatedApps{}
-	return out, g.runGenerators(log, s, out)
+	err := g.runGenerators(log, s, out)
+	out.scope = g.scope.result()
+	return out, err
 }
 
 // applicationSink takes what a generation gives.

@@ -93,6 +93,7 @@ type generatorAccess struct {
 	ctx      context.Context // the library drops the caller's
 	cache    *generatorCache
 	waitIdle func(wait func()) // runs wait without taking part in the work that is bounded
+	scope    *scopeRun         // the set's; nil until it runs
 
 	mu           sync.Mutex
 	refreshAfter time.Duration // when the first answer is to be asked again; 0: nothing was asked

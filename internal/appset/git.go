@@ -31,13 +31,14 @@ type gitGenerator struct {
 	render        *renderer
 	origins       *origins
 	cache         *resultCache
+	scope         *scopeRun
 	fresh         bool // whoever asks is a merge, which writes into the parameters
 }
 
 func newGitGenerator(of *generatorRun, namespace string, fresh bool) *gitGenerator {
 	g := &gitGenerator{
 		folders: &folderRepos{repos: of.repos, cache: of.cache}, file: &singleFileRepos{},
-		version: of.version, repos: of.repos, render: of.render, origins: of.origins, cache: of.cache, fresh: fresh,
+		version: of.version, repos: of.repos, render: of.render, origins: of.origins, cache: of.cache, scope: of.scope, fresh: fresh,
 	}
 	g.Generator, g.fileGenerator = generators.NewGitGenerator(g.folders, namespace), generators.NewGitGenerator(g.file, namespace)
 	return g
@@ -48,6 +49,10 @@ func (g *gitGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGenerator
 	if spec == nil || spec.Git == nil {
 		return nil, generators.EmptyAppSetGeneratorError
 	}
+	usable, err := g.scope.askRepository(spec.Git, spec.Selector)
+	if err != nil {
+		return nil, err
+	}
 	git := *spec.Git
 	git.Values = nil
 	values := spec.Git.Values
@@ -55,6 +60,7 @@ func (g *gitGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGenerator
 		g.folders.prefixes = literalPrefixes(git.Directories)
 		out, err := g.Generator.GenerateParams(&argov1alpha1.ApplicationSetGenerator{Git: &git}, set, c)
 		for i := 0; i < len(out) && err == nil; i++ {
+			out[i] = usable.apply(out[i])
 			err = g.render.renderValues(values, out[i])
 		}
 		return out, err
@@ -68,7 +74,7 @@ func (g *gitGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGenerator
 		return nil, err
 	}
 	out := make([]map[string]any, 0, len(files))
-	like := gitParamsKey(spec.Git, set)
+	like := gitParamsKey(spec.Git, set) + usable.digest()
 	for i := range files {
 		if err := g.repos.ctx.Err(); err != nil {
 			return nil, err
@@ -79,7 +85,7 @@ func (g *gitGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGenerator
 				return !known
 			})
 		}
-		params, err := g.fileParams(&files[i], like, &git, values, set, c)
+		params, err := g.fileParams(&files[i], like, &git, values, usable, set, c)
 		if err != nil {
 			return nil, err
 		}
@@ -115,7 +121,7 @@ func (g *gitGenerator) locateFiles(git *argov1alpha1.GitGenerator) ([]fileAt, er
 
 // fileParams gives one file's parameters: those that it gave before, if it says
 // the same.
-func (g *gitGenerator) fileParams(f *fileAt, like string, git *argov1alpha1.GitGenerator, values map[string]string, set *argov1alpha1.ApplicationSet, c client.Client) ([]map[string]any, error) {
+func (g *gitGenerator) fileParams(f *fileAt, like string, git *argov1alpha1.GitGenerator, values map[string]string, usable readWords, set *argov1alpha1.ApplicationSet, c client.Client) ([]map[string]any, error) {
 	id, data, err := g.repos.identifyFile(f)
 	if err != nil {
 		return nil, err
@@ -135,6 +141,7 @@ func (g *gitGenerator) fileParams(f *fileAt, like string, git *argov1alpha1.GitG
 			return nil, err
 		}
 		for i := range out {
+			out[i] = usable.apply(out[i])
 			if err := g.render.renderValues(values, out[i]); err != nil {
 				return nil, fmt.Errorf("error generating params from git: unable to process file '%s': %w", f.name, err)
 			}
@@ -248,12 +255,17 @@ type clustersGenerator struct {
 	generators.Generator
 	render  *renderer
 	version Version
+	scope   *scopeRun
 }
 
 // GenerateParams gives the parameters of clusters.
 func (g *clustersGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGenerator, set *argov1alpha1.ApplicationSet, c client.Client) ([]map[string]any, error) {
 	if spec == nil || spec.Clusters == nil {
 		return nil, generators.EmptyAppSetGeneratorError
+	}
+	usable, err := g.scope.askClusters(spec.Clusters, spec.Selector)
+	if err != nil {
+		return nil, err
 	}
 	clusters := *spec.Clusters
 	clusters.Values = nil
@@ -264,13 +276,17 @@ func (g *clustersGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGene
 	if g.version.listsClustersOnce() {
 		out = listClustersOnce(out, clusters.FlatList)
 	}
-	for _, params := range out {
-		each := []map[string]any{params}
+	if clusters.FlatList {
+		usable = usable.ofElements()
+	}
+	for i := range out {
+		each := out[i : i+1]
 		if clusters.FlatList {
-			each, _ = params["clusters"].([]map[string]any)
+			each, _ = out[i]["clusters"].([]map[string]any)
 		}
-		for _, one := range each {
-			if err := g.render.renderValues(spec.Clusters.Values, one); err != nil {
+		for j := range each {
+			each[j] = usable.apply(each[j])
+			if err := g.render.renderValues(spec.Clusters.Values, each[j]); err != nil {
 				return nil, err
 			}
 		}

@@ -148,6 +148,10 @@ func (r *Resolver) resolveLiveSet(ctx context.Context, in *Input, s *appSet, e *
 	if in.Live == nil || in.Live.Applications == nil {
 		return setOutcome{failed: true, problems: []Problem{s.newProblem("", s.unknown.Error())}}
 	}
+	if s.file != "" && !in.Scope.has(ScopeKey{Kind: scopeLiveSet, ArgoCD: cmp.Or(e.argocd, in.Main), Place: s.spec.Namespace, Name: s.spec.Name}) {
+		refused := &scopeError{fmt.Sprintf("the live Applications of ApplicationSet %s", s.spec.Name)}
+		return setOutcome{failed: true, problems: []Problem{s.newProblem("", refused.Error()+"; it has what is not known here: "+s.unknown.Error())}}
+	}
 	found, err := in.findLiveSets(e.argocd, s.spec.Namespace, s.spec.Name)
 	if err != nil {
 		return problem("%v", err)
@@ -165,7 +169,9 @@ func (r *Resolver) resolveLiveSet(ctx context.Context, in *Input, s *appSet, e *
 	}
 	o := setOutcome{transient: true, refresh: liveRefresh,
 		notes: []Problem{s.newProblem("", fmt.Sprintf("%v; its %d live Applications are used as they are", s.unknown, len(raws)))}}
-	e.liveTargets(in, s, raws, r.generateKnown(ctx, s, c, snap), c, &o)
+	known := r.generateKnown(ctx, s, c, snap)
+	e.liveTargets(in, s, raws, known, c, &o)
+	o.scope = known.scope
 	return o
 }
 

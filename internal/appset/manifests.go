@@ -41,6 +41,8 @@ type appSet struct {
 	version Version      // of the Argo CD that it is resolved for
 	moved   []movedField // newer fields that are understood
 	unknown error        // what of it isn't known here, so that it can't be resolved; the rest is decoded
+
+	words func() []string // templateWords, once
 }
 
 func (s *appSet) newProblem(application, message string) Problem {

@@ -53,12 +53,14 @@ func (in *Input) argoCD(name string) ArgoCD {
 // name that its entries use.
 func newSnapshots(in *Input) map[string]*snapshot {
 	out := map[string]*snapshot{}
+	scope, _ := in.Scope.digest() // strings can be written down
 	for i := range in.Pipeline.Spec.ApplicationSets {
 		name := in.Pipeline.Spec.ApplicationSets[i].ArgoCDName()
 		if out[name] == nil {
 			a := in.argoCD(name)
 			s := newSnapshot(a.Version.exposedAnnotations(a.Clusters), a.Projects)
 			s.name, s.argocd, s.allowed = cmp.Or(name, in.Main), a, in.Generators
+			s.scope, s.scopeDigest = in.Scope, scope
 			out[name] = s
 		}
 	}
@@ -118,7 +120,7 @@ func (s *snapshot) newGenerators(g *generatorRun, a *generatorAccess) (client.Cl
 	}
 	terminal := map[string]generators.Generator{
 		"List":                    &listGenerator{generators.NewListGenerator()},
-		"Clusters":                &clustersGenerator{generators.NewClusterGenerator(c, g.ctx, clientset, namespace), g.render, g.version},
+		"Clusters":                &clustersGenerator{generators.NewClusterGenerator(c, g.ctx, clientset, namespace), g.render, g.version, g.scope},
 		"Git":                     newGitGenerator(g, namespace, false),
 		"SCMProvider":             asking("scmProvider", generators.NewSCMProviderGenerator(c, scm)),
 		"ClusterDecisionResource": asking("clusterDecisionResource", generators.NewDuckTypeGenerator(g.ctx, dyn, clientset, namespace)),

@@ -53,6 +53,9 @@ type Input struct {
 	// OpenExternal gives other repositories and revisions to git generators. It names
 	// what it refuses in its error; nil refuses all.
 	OpenExternal func(ctx context.Context, repoURL, revision string) (*ExternalRef, error)
+	// Scope is what the sets may read besides this repository; nil: everything. A set that
+	// reads more is a problem, which says nothing but what the set asks for.
+	Scope *Scope
 	// Manifests asks for Target.Application.
 	Manifests bool
 }
@@ -164,6 +167,7 @@ type setOutcome struct {
 	failed    bool          // there are no targets because of the problems
 	transient bool          // another try may answer differently
 	refresh   time.Duration // when it may, if that is known
+	scope     *setScope     // what it read elsewhere; nil: nothing
 }
 
 func (r *Resolver) resolve(ctx context.Context, in *Input) (f *TargetSet, transient bool, err error) {
@@ -179,6 +183,7 @@ func (r *Resolver) resolve(ctx context.Context, in *Input) (f *TargetSet, transi
 		wg.Go(func() {
 			e := entries[sets[i].entry].withContext(ctx)
 			snap := snaps[e.argocd]
+			sets[i].words = sync.OnceValue(func() []string { return sets[i].templateWords(e) })
 			sets[i].settleVersion(snap.argocd.Version)
 			sets[i].applyController(snap.argocd.Policy)
 			outcomes[i] = r.resolveSet(ctx, in, &sets[i], e, c, snap)
@@ -209,6 +214,9 @@ func (r *Resolver) resolve(ctx context.Context, in *Input) (f *TargetSet, transi
 		}
 		f.Problems = append(f.Problems, o.problems...)
 		f.Notes = append(f.Notes, o.notes...)
+		if o.scope != nil {
+			f.scopes = append(f.scopes, o.scope)
+		}
 		f.RefreshAfter = earliestNonZero(f.RefreshAfter, o.refresh)
 		transient = transient || o.transient
 	}
@@ -243,11 +251,14 @@ func (r *Resolver) resolveSet(ctx context.Context, in *Input, s *appSet, e *pipe
 		access := r.newGeneratorAccess(ctx)
 		o, err := r.generateTargets(ctx, in, s, e, c, snap, access)
 		switch {
+		case err != nil && access.scope.refusal() != nil:
+			o = fail(access.scope.refusal()) // without what the library says around it
 		case err != nil && ctx.Err() != nil:
 			o = fail(slow)
 		case err != nil:
 			o = fail(err)
 		}
+		o.scope = o.scope.withKeys(access.scope.result())
 		o.refresh = access.nextRefresh()
 		o.transient = o.transient || o.refresh != 0
 		return o
@@ -293,7 +304,9 @@ func (r *Resolver) generateTargets(ctx context.Context, in *Input, s *appSet, e 
 			return setOutcome{}, err
 		}
 		g.cache.next.keepBuilt(slices.Clone(m.all))
-		return snap.validateTargets(s, m.all), nil
+		o := snap.validateTargets(s, m.all)
+		o.scope = o.scope.withKeys(access.scope.result())
+		return o, nil
 	}
 	if in.Revision == "" { // not a commit: nothing is known, and nothing is kept
 		return build(newGeneratorRun(ctx, s, c, snap, access, newResultCache(&setResults{}, "")))

@@ -29,6 +29,10 @@ func (in *Input) cacheKey() (string, error) {
 	for branch, e := range in.Branches {
 		heads[branch] = e.Commit
 	}
+	scope, err := in.Scope.digest()
+	if err != nil {
+		return "", err
+	}
 	return digestValues(in.Pipeline, in.Pipeline.File, in.Revision, in.Branch, heads, in.RepoURLs, in.Clusters, in.Clusters != nil,
-		in.Projects, in.Projects != nil, in.Globbing, in.Version, in.ArgoCDs, in.Main, in.liveCacheKey(), in.Generators, in.OpenExternal != nil, in.Manifests)
+		in.Projects, in.Projects != nil, in.Globbing, in.Version, in.ArgoCDs, in.Main, in.liveCacheKey(), in.Generators, in.OpenExternal != nil, in.Manifests, scope)
 }

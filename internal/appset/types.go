@@ -157,4 +157,5 @@ type TargetSet struct {
 
 	externals []refCommit // what other repositories were at
 	sets      []knownSet  // what the targets are of
+	scopes    []*setScope // what their sets read elsewhere
 }

@@ -42,6 +42,7 @@ func (r *Resolver) updateTargets(ctx context.Context, in *Input, s *appSet, e *p
 		}
 		next.built[places[i]], o.targets[at] = fresh, fresh.target
 	}
+	o.scope = o.scope.withKeys(access.scope.result())
 	next.outcome = last.outcome.rebasedOn(g.repos)
 	next.outcome.outcome, next.outcome.answers = o, "" // which nobody has put together
 	r.setCache.Put(keys.set, &next)

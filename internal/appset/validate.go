@@ -25,6 +25,9 @@ type snapshot struct {
 	name    string // the Argo CD's
 	argocd  ArgoCD
 	allowed Generators
+
+	scope       *Scope // nil: everything may be read
+	scopeDigest string
 }
 
 func newSnapshot(clusters []Cluster, projects []string) *snapshot {
@@ -66,6 +69,7 @@ func (s *snapshot) validateTargets(set *appSet, all []*builtTarget) setOutcome {
 		o.problems = append(o.problems, set.newProblem(m.target.Name, text))
 	}
 	kept := make([]*builtTarget, 0, len(all))
+	var refused []ScopeKey
 	seen, dropped := make(map[string]bool, len(all)), map[string]bool{}
 	for _, m := range all {
 		err := s.checkTarget(m, set.version)
@@ -75,6 +79,8 @@ func (s *snapshot) validateTargets(set *appSet, all []*builtTarget) setOutcome {
 		seen[m.target.Name] = true
 		if err != nil {
 			problem(m, err.Error())
+			refused = append(refused, targetKeys(s.name, &m.target)...)
+			refused = append(refused, ScopeKey{Kind: scopeProject, ArgoCD: s.name, Name: m.project})
 			dropped[m.target.Namespace+"/"+m.target.Name] = true
 			continue
 		}
@@ -89,6 +95,9 @@ func (s *snapshot) validateTargets(set *appSet, all []*builtTarget) setOutcome {
 	slices.SortFunc(kept, func(a, b *builtTarget) int { return cmp.Compare(a.target.Name, b.target.Name) })
 	for _, m := range kept {
 		o.targets = append(o.targets, m.target)
+	}
+	if len(refused) > 0 {
+		o.scope = &setScope{keys: refused}
 	}
 	return o
 }
@@ -113,7 +122,7 @@ func (v Version) explainDuplicate() error {
 }
 
 func (s *snapshot) checkTarget(m *builtTarget, v Version) error {
-	if s.projects != nil && !s.projects[m.project] {
+	if s.projects != nil && !s.projects[m.project] && s.scope.has(ScopeKey{Kind: scopeProject, ArgoCD: s.name, Name: m.project}) {
 		return fmt.Errorf("its project %q does not exist", m.project)
 	}
 	switch name, server := m.target.Cluster, m.target.Server; {
@@ -122,7 +131,7 @@ func (s *snapshot) checkTarget(m *builtTarget, v Version) error {
 	case name != "":
 		return s.checkDestination(name, s.servers)
 	case server != "" && v.needsDestination():
-		if s.clustersKnown && len(s.names[strings.TrimRight(server, "/")]) == 0 {
+		if s.clustersKnown && len(s.names[strings.TrimRight(server, "/")]) == 0 && s.isInScope(server) {
 			return fmt.Errorf("its destination %s is not a cluster that Argo CD knows", server)
 		}
 	case server != "":
@@ -133,9 +142,14 @@ func (s *snapshot) checkTarget(m *builtTarget, v Version) error {
 	return nil
 }
 
+// isInScope says that it may be told whether a destination is a cluster.
+func (s *snapshot) isInScope(dest string) bool {
+	return s.scope.has(ScopeKey{Kind: scopeDestination, ArgoCD: s.name, Name: strings.TrimRight(dest, "/")})
+}
+
 // checkDestination checks that a destination names exactly one cluster.
 func (s *snapshot) checkDestination(dest string, in map[string][]string) error {
-	if !s.clustersKnown {
+	if !s.clustersKnown || !s.isInScope(dest) {
 		return nil
 	}
 	switch n := len(in[dest]); {

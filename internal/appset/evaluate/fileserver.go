@@ -77,11 +77,11 @@ func (b fileClient) lister(what string, served bool) listFunc {
 	}
 }
 
-// fileServer is the parent's side. It serves what the caller's functions give, and
-// of live Applications only those that the caller's own pipelines and sets
+// fileServer is the parent's side. It serves what the caller's functions give within the
+// caller's scope, and of live Applications only those that the caller's own pipelines and sets
 // name: which Applications there are is nothing for every author to know.
 type fileServer struct {
-	in        *Input
+	in        *Input                         // its Live is limited already
 	externals map[string]*appset.ExternalRef // by the words after the first
 }
 
@@ -95,7 +95,7 @@ func (l *fileServer) serveTree(ctx context.Context, name string) (fs.FS, error) 
 		return nil, errNotServed
 	}
 	switch what, words := words[0], words[1:]; {
-	case len(words) == 2 && (what == servedCommit || what == servedTree) && l.in.OpenExternal != nil:
+	case len(words) == 2 && (what == servedCommit || what == servedTree) && l.in.mayOpen(words[0], words[1]):
 		e, err := l.openExternal(ctx, words[0], words[1])
 		if err != nil {
 			return nil, err

@@ -21,12 +21,12 @@ func InProcess(ctx context.Context, resolver *appset.Resolver, tree fs.FS, in In
 		return nil, err
 	}
 	w := &Resolution{Pipelines: make(map[string]*Pipeline, len(in.Pipelines))}
-	argocds := in.offlineArgoCDs()
+	argocds, live := in.offlineArgoCDs(), in.limitedLive()
 	for _, p := range in.Pipelines {
 		f, err := resolver.Resolve(ctx, appset.Input{
 			Pipeline: p, Tree: tree, Revision: in.Revision, Branch: in.Branch, Branches: in.otherBranches(), RepoURLs: in.RepoURLs,
 			Clusters: in.Clusters, Projects: in.Projects, Globbing: in.Globbing, Version: in.Version,
-			ArgoCDs: argocds, Main: in.Main, Live: in.Live, OpenExternal: in.OpenExternal, Manifests: in.Manifests,
+			ArgoCDs: argocds, Main: in.Main, Live: live, OpenExternal: in.OpenExternal, Scope: in.Scope, Manifests: in.Manifests,
 		})
 		if err != nil {
 			return nil, err

@@ -1,9 +1,11 @@
 package evaluate
 
 import (
+	"cmp"
 	"context"
 	"io/fs"
 	"maps"
+	"slices"
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/manifest/deps"
@@ -31,7 +33,7 @@ type Input struct {
 	On     string
 	Edited appset.ExternalRef `json:"-"`
 
-	// The others are as in [appset.Input]. There are no Generators: those that ask
+	// The others are as in [appset.Input], of which a Scope leaves what it has. There are no Generators: those that ask
 	// the network would do it with our tokens at addresses that a stranger
 	// wrote. Sets with such generators are problems, in this process as in a worker,
 	// so that base and head can be compared; an ArgoCD's Kube is not used either.
@@ -43,6 +45,10 @@ type Input struct {
 	Main         string
 	Live         *appset.Live                                                                     `json:"-"`
 	OpenExternal func(ctx context.Context, repoURL, revision string) (*appset.ExternalRef, error) `json:"-"`
+
+	// Scope is what may be read besides this repository, by whatever tree; nil:
+	// everything that the above gives.
+	Scope *appset.Scope
 
 	// Manifests asks for every target's Application.
 	Manifests bool
@@ -69,9 +75,28 @@ func (in *Input) offlineArgoCDs() map[string]appset.ArgoCD {
 	out := maps.Clone(in.ArgoCDs)
 	for name, a := range out {
 		a.Kube = nil
-		out[name] = a
+		out[name] = in.Scope.LimitArgoCD(name, a)
 	}
 	return out
+}
+
+// limitedLive is what may be known of the live objects: those that the pipelines name, and
+// those of the scope.
+func (in *Input) limitedLive() *appset.Live {
+	return in.Scope.LimitLive(in.Live, func(s appset.LiveSet) bool {
+		return slices.ContainsFunc(in.Pipelines, func(p *pipeline.Pipeline) bool {
+			return slices.ContainsFunc(p.Spec.ApplicationSets, func(e pipeline.ApplicationSetSource) bool {
+				return e.Live != nil && cmp.Or(e.Live.ArgoCD, in.Main) == s.ArgoCD && e.Live.Namespace == s.Namespace && e.Live.Name == s.Name
+			})
+		})
+	})
+}
+
+// mayOpen says that a tree may read a repository at a revision: this one, whose other branches
+// whoever may read it can read, and those of the scope.
+func (in *Input) mayOpen(repoURL, revision string) bool {
+	here := slices.ContainsFunc(in.RepoURLs, func(u string) bool { return appset.SameRepository(u, repoURL) })
+	return in.OpenExternal != nil && (here || in.Scope.ReadsRepository(repoURL, revision))
 }
 
 // Resolution is what a tree stands for. Maps and lists are never nil.

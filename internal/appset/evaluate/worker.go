@@ -60,6 +60,7 @@ func InWorker(ctx context.Context, runner *sandbox.Runner, tree fs.FS, in Input)
 		return nil, err
 	}
 	var t workerReply
+	in.Live = in.limitedLive()
 	l := &fileServer{in: &in, externals: map[string]*appset.ExternalRef{}}
 	if err := runner.Run(ctx, Task, sandbox.Trees{Main: tree, Named: l.serveTree}, newWorkerRequest(&in), &t); err != nil {
 		return nil, err
@@ -90,6 +91,8 @@ type requestLive struct {
 
 func newWorkerRequest(in *Input) *workerRequest {
 	s := &workerRequest{Input: *in, Changed: make([][]byte, len(in.Changed)), Edited: in.Edited.Commit, OpensExternal: in.OpenExternal != nil}
+	own := in.Scope.LimitArgoCD(in.Main, appset.ArgoCD{Clusters: in.Clusters, Projects: in.Projects})
+	s.Clusters, s.Projects = own.Clusters, own.Projects
 	s.ArgoCDs, s.Pipelines = in.offlineArgoCDs(), make([]*pipeline.Pipeline, len(in.Pipelines))
 	for i, p := range in.Pipelines {
 		own := *p // its environments come without their gates and times

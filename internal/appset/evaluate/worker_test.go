@@ -248,6 +248,70 @@ func TestWhatIsNotServed(t *testing.T) {
 	}
 }
 
+// TestServedWithinScope holds that a worker is served other repositories, clusters, projects and
+// live objects within the caller's scope alone, whatever it asks for: this repository's other
+// branches whoever may read it can read.
+func TestServedWithinScope(t *testing.T) {
+	in := shopInput(t)
+	in.Main = "hub"
+	in.Pipelines[0].Spec.ApplicationSets[0].Component, in.Pipelines[0].Spec.ApplicationSets[0].Environment = "web", "dev"
+	set := func(name, url string) *fstest.MapFile {
+		return &fstest.MapFile{Data: []byte("apiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: " + name + "}\nspec:\n  generators:\n" +
+			"  - git: {repoURL: " + url + ", revision: v1, files: [{path: '*.json'}]}\n  template: {metadata: {name: '{{name}}'}, spec: {project: shop, destination: {name: east}, source: {repoURL: x, path: p}}}\n")}
+	}
+	tree := shop()
+	tree["argocd/teams.yaml"] = set("teams", "https://git.example/acme/teams.git")
+	opened := map[string]bool{}
+	in.OpenExternal = func(_ context.Context, repoURL, revision string) (*appset.ExternalRef, error) {
+		opened[repoURL+"@"+revision] = true
+		return &appset.ExternalRef{Tree: fstest.MapFS{"a.json": {Data: []byte(`{"name": "api", "password": "hunter2"}`)}}, Commit: strings.Repeat("1", 40)}, nil
+	}
+	in.ArgoCDs = map[string]appset.ArgoCD{"hub": {Projects: []string{"default", "shop", "secret"}, Clusters: []appset.Cluster{
+		{Name: "east", Server: "https://east"}, {Name: "hidden", Server: "https://hidden"}}}}
+	in.Live = &appset.Live{Sets: []appset.LiveSet{{ArgoCD: "hub", Namespace: "argocd", Name: "teams"}, {ArgoCD: "hub", Namespace: "argocd", Name: "others"}},
+		Applications: func(context.Context, string, string, string) ([]json.RawMessage, error) {
+			return nil, errors.New("asked")
+		}}
+	base, err := InProcess(t.Context(), appset.New(appset.Options{}), tree, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Scope = appset.NewScope(in.Main, base.Pipelines["shop"].TargetSet)
+	in.Live = in.limitedLive()
+	clear(opened)
+	for name, served := range map[string]bool{
+		`["commit","https://git.example/acme/teams.git","v1"]`: true, `["tree","ssh://git@git.example/ACME/teams","v1"]`: true,
+		`["tree","https://git.example/acme/teams.git","v2"]`: false, `["tree","https://git.example/acme/vault.git","v1"]`: false, `["commit","https://git.example/acme/vault.git","v1"]`: false,
+		`["tree","` + in.RepoURLs[0] + `","another-branch"]`: true,
+		`["applications","hub","argocd","teams"]`:            true, `["applications","hub","argocd","others"]`: false,
+	} {
+		_, err := (&fileServer{in: &in, externals: map[string]*appset.ExternalRef{}}).serveTree(t.Context(), name)
+		if errors.Is(err, errNotServed) == served {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for what := range opened {
+		if strings.Contains(what, "vault") || strings.Contains(what, "v2") {
+			t.Errorf("%s was opened", what)
+		}
+	}
+	request := newWorkerRequest(&in)
+	if a := request.ArgoCDs["hub"]; len(a.Clusters) != 1 || a.Clusters[0].Name != "east" || strings.Join(a.Projects, " ") != "default shop" || len(request.Live.Sets) != 1 {
+		t.Errorf("a worker is sent %+v and %+v", a, request.Live.Sets)
+	}
+
+	clear(opened)
+	tree["argocd/leak.yaml"] = set("leak", "https://git.example/acme/vault.git")
+	out := bothWays(t, tree, in)
+	found := out.Pipelines["shop"].TargetSet
+	if len(found.Problems) != 1 || !strings.HasPrefix(found.Problems[0].Message, "not evaluated: it reads acme/vault at \"v1\", and no ApplicationSet") {
+		t.Errorf("problems: %v", found.Problems)
+	}
+	if len(found.Targets) != len(base.Pipelines["shop"].TargetSet.Targets) || opened["https://git.example/acme/vault.git@v1"] {
+		t.Errorf("%d targets; opened %v", len(found.Targets), opened)
+	}
+}
+
 func TestSingleFileFS(t *testing.T) {
 	if err := fstest.TestFS(singleFile("list", []byte("[]")), "list"); err != nil {
 		t.Error(err)

@@ -178,7 +178,7 @@ func (o *changeGatherer) EvaluateChange(ctx context.Context, s *Snapshot, c *Pro
 		v.Unknown = append(v.Unknown, fmt.Sprintf("the Argo CD %s: %s", name, why))
 	}
 	slices.Sort(v.Unknown)
-	in.Changed = c.changed
+	in.Changed, in.Scope = c.changed, s.scope(in.Main)
 	at := func(commit string) fs.FS {
 		if c.Into.Branch == s.Repo.Branch {
 			in.Revision = commit
@@ -210,6 +210,19 @@ func (o *changeGatherer) EvaluateChange(ctx context.Context, s *Snapshot, c *Pro
 		return nil, fmt.Errorf("render %s: %w", c.Head, err)
 	}
 	return v, nil
+}
+
+// scope is what the snapshot's own targets are resolved from besides the repository: nothing
+// more is read for whoever opens a pull request, also where it is based on a commit whose
+// ApplicationSets read more.
+func (s *Snapshot) scope(main string) *appset.Scope {
+	var sets []*appset.TargetSet
+	for _, p := range s.Pipelines {
+		if p.TargetSet != nil {
+			sets = append(sets, p.TargetSet)
+		}
+	}
+	return appset.NewScope(main, sets...)
 }
 
 // evaluateInput is what trees of this repository are evaluated with, under some pipelines.
