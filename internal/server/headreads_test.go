@@ -2,6 +2,8 @@ package server_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -39,6 +41,9 @@ spec:
 func TestStrangersReadNoMore(t *testing.T) {
 	eachFace(t, func(t *testing.T, face emulator.Face) {
 		s := newHarness(t, harnessOptions{face: face, repositoryLines: "  - {forge: hub, name: " + vaultRepo + "}\n  - {forge: hub, name: " + teamsRepo + "}\n"})
+		file := filepath.Join(s.dir, "clusters.yaml")
+		s.must("write the clusters", os.WriteFile(file, []byte("apiVersion: v1\nkind: Secret\nmetadata: {name: hidden, labels: {argocd.argoproj.io/secret-type: cluster}}\nstringData: {name: hidden, server: '"+hiddenServer+"'}\n"), 0o600))
+		s.opts.argocdLines = "    clusters: {file: " + file + "}\n"
 		git := func(repo, files string) string {
 			return fmt.Sprintf("git: {repoURL: %s/%s.git, revision: HEAD, files: [{path: %q}]}", s.Forge.URL(), repo, files)
 		}
