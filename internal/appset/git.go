@@ -49,7 +49,7 @@ func (g *gitGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGenerator
 	if spec == nil || spec.Git == nil {
 		return nil, generators.EmptyAppSetGeneratorError
 	}
-	usable, err := g.scope.askRepository(spec.Git, spec.Selector)
+	usable, err := g.scope.requestRepository(spec.Git, spec.Selector)
 	if err != nil {
 		return nil, err
 	}
@@ -263,7 +263,7 @@ func (g *clustersGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGene
 	if spec == nil || spec.Clusters == nil {
 		return nil, generators.EmptyAppSetGeneratorError
 	}
-	usable, err := g.scope.askClusters(spec.Clusters, spec.Selector)
+	usable, err := g.scope.requestClusters(spec.Clusters, spec.Selector)
 	if err != nil {
 		return nil, err
 	}

@@ -263,8 +263,8 @@ func newScopeRun(s *appSet, c *commit, snap *snapshot) *scopeRun {
 // readWords are the words that a generator may use of an answer, and nil for all of them.
 type readWords map[string]bool
 
-// askRepository is called before a git generator asks.
-func (r *scopeRun) askRepository(git *argov1alpha1.GitGenerator, selector *metav1.LabelSelector) (readWords, error) {
+// requestRepository is called before a git generator asks.
+func (r *scopeRun) requestRepository(git *argov1alpha1.GitGenerator, selector *metav1.LabelSelector) (readWords, error) {
 	here, known := r.here[git.RepoURL]
 	if !known {
 		here = r.commit.isThisRepository(git.RepoURL)
@@ -282,11 +282,11 @@ func (r *scopeRun) askRepository(git *argov1alpha1.GitGenerator, selector *metav
 	if key.Place != "" {
 		at = fmt.Sprintf(" at %q", git.Revision)
 	}
-	return r.ask(key, repositoryName(git.RepoURL)+at, func(string) bool { return true })
+	return r.request(key, repositoryName(git.RepoURL)+at, func(string) bool { return true })
 }
 
-// askClusters is called before a clusters generator asks.
-func (r *scopeRun) askClusters(g *argov1alpha1.ClusterGenerator, selector *metav1.LabelSelector) (readWords, error) {
+// requestClusters is called before a clusters generator asks.
+func (r *scopeRun) requestClusters(g *argov1alpha1.ClusterGenerator, selector *metav1.LabelSelector) (readWords, error) {
 	selected, err := metav1.LabelSelectorAsSelector(&g.Selector)
 	if err != nil {
 		return nil, fmt.Errorf("selecting clusters: %w", err)
@@ -295,12 +295,12 @@ func (r *scopeRun) askClusters(g *argov1alpha1.ClusterGenerator, selector *metav
 	if text := selected.String(); text != "" {
 		what += " with " + text
 	}
-	return r.ask(ScopeKey{Kind: scopeClusters, ArgoCD: r.argocd, Name: selected.String(), Selected: selectorText(selector)}, what, isClusterWord)
+	return r.request(ScopeKey{Kind: scopeClusters, ArgoCD: r.argocd, Name: selected.String(), Selected: selectorText(selector)}, what, isClusterWord)
 }
 
-// ask records a question and says what may be used of its answer. counts says which of the
+// request records a question and says what may be used of its answer. counts says which of the
 // set's words can be about it.
-func (r *scopeRun) ask(key ScopeKey, what string, counts func(word string) bool) (readWords, error) {
+func (r *scopeRun) request(key ScopeKey, what string, counts func(word string) bool) (readWords, error) {
 	if len(r.keys) < maxQueries {
 		r.keys[key] = true
 	}

@@ -66,7 +66,7 @@ type Controller struct {
 	// this process. Between processes the store's slots and the forge's compare-and-swap do.
 	units lock.Keyed[promotion.Unit]
 
-	checkSlots chan struct{} // a place for each evaluation of a stranger's pull request
+	checkSlots *checkSlots // a place for each evaluation of a stranger's pull request
 
 	claims  *runningClaims
 	stepped int // claims of Step so far
@@ -100,7 +100,7 @@ func New(o Options) *Controller {
 	if o.Retention == 0 {
 		o.Retention = defaultRetention
 	}
-	e := &Controller{opts: o, reposByID: map[string]*Repository{}, queryLimit: command.NewRateLimit(o.Clock.Now), checkSlots: make(chan struct{}, maxConcurrentChecks),
+	e := &Controller{opts: o, reposByID: map[string]*Repository{}, queryLimit: command.NewRateLimit(o.Clock.Now), checkSlots: newCheckSlots(o.Clock.Now),
 		apps: newApplicationIndex(), pending: newPendingWakes(), claims: newRunningClaims(), archived: newRestingRepos(), replaced: newRestingRepos(), fetchRequests: newFetchRequests(o.Caches), fresh: newFreshness(o.Owner), failures: failingRuns{now: o.Clock.Now, byKey: map[string]Failure{}},
 		seenGenerations: map[string]uint64{}, lastLooks: map[string]repositoryLook{}, staleMerges: map[string]int{}, pipelineErrs: map[string]string{}, emptyPipelines: map[PipelineID]string{}}
 	for _, id := range o.Awaited {

@@ -17,9 +17,6 @@ import (
 )
 
 const (
-	// maxConcurrentChecks bounds how many strangers' pull requests are evaluated at the
-	// same time: most workers stay free for what Liftlock is there for.
-	maxConcurrentChecks = 2
 	// checkRetryDelay is when one that found no room asks again.
 	checkRetryDelay = 2 * time.Second
 )
@@ -70,12 +67,11 @@ func (e *Controller) evaluatePull(ctx context.Context, r *Repository, pr *forge.
 			return change, nil, time.Time{}, err
 		}
 	}
-	select {
-	case e.checkSlots <- struct{}{}:
-		defer func() { <-e.checkSlots }()
-	default:
+	leave, ok := e.checkSlots.enter(r.ID, pr.Author, pr.Number, checkRetryDelay)
+	if !ok {
 		return nil, nil, e.opts.Clock.Now().Add(checkRetryDelay), nil
 	}
+	defer leave()
 	start := e.opts.Clock.Now()
 	err = e.lookAt(ctx, r, pr, func() (err error) {
 		if change == nil {

@@ -141,12 +141,11 @@ func (e *Controller) evaluateUserChange(ctx context.Context, r *Repository, s *f
 		return newRefusal("%s is no branch that Liftlock looks after", pr.Base)
 	}
 	if known.leave == nil {
-		select {
-		case e.checkSlots <- struct{}{}:
-			known.leave = func() { <-e.checkSlots }
-		default:
+		leave, ok := e.checkSlots.enter(r.ID, by, pr.Number, commandRetryDelay)
+		if !ok {
 			return errNoCheckSlot
 		}
+		known.leave = leave
 	}
 	if !e.queryLimit.Allow(by) {
 		return newRefusal(rateLimitedText)

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -101,8 +102,8 @@ func TestAPersonsChangeIsExplained(t *testing.T) {
 			}
 		}
 	}
-	if len(w.checkSlots) != 0 {
-		t.Errorf("%d places among the evaluations are left occupied", len(w.checkSlots))
+	if n := w.checkSlots.occupied(); n != 0 {
+		t.Errorf("%d places among the evaluations are left occupied", n)
 	}
 	w.must(w.forge.ClosePull(repoName, number, "linus"))
 	w.must(w.run(pull))
@@ -143,8 +144,17 @@ func TestQuestionsWaitForARoom(t *testing.T) {
 	w := newFixture(t, "", manualQA, "web")
 	number := w.openChange("theirs", map[string]string{kustomizationOf("web", "qa"): kustomization("web", "3.0.0")})
 	key := wake.ForPull(w.repo.ID, number).String()
-	for range maxConcurrentChecks {
-		w.checkSlots <- struct{}{}
+	var leave []func()
+	occupy := func(repo string) {
+		t.Helper()
+		l, ok := w.checkSlots.enter(repo, "somebody", 1, checkRetryDelay)
+		if !ok {
+			t.Fatal("there is no free place")
+		}
+		leave = append(leave, l)
+	}
+	for i := range maxConcurrentChecks {
+		occupy("another repository " + strconv.Itoa(i))
 	}
 	next := func(want time.Duration) {
 		t.Helper()
@@ -158,22 +168,22 @@ func TestQuestionsWaitForARoom(t *testing.T) {
 	if p := w.pull(number); len(p.Statuses)+len(p.Comments) != 0 {
 		t.Errorf("it shows %+v, %+v", p.Statuses, p.Comments)
 	}
-	<-w.checkSlots
+	leave[0]()
 	next(0)
 	if p := w.pull(number); len(p.Statuses) != 1 || len(p.Comments) != 1 {
 		t.Errorf("with a free place it shows %+v, %+v", p.Statuses, p.Comments)
 	}
-	w.checkSlots <- struct{}{}
+	occupy("another repository")
 	id, err := w.forge.Comment(repoName, number, "ada", "/liftlock diff")
 	w.must(err)
 	next(commandRetryDelay)
 	if got := w.reactionsTo(number, id); len(got) != 0 {
 		t.Errorf("without a free place the question is acknowledged by %q", got)
 	}
-	<-w.checkSlots
+	leave[1]()
 	next(0)
-	if got := w.reactionsTo(number, id); !slices.Equal(got, []string{bot + " " + reactionDone}) || len(w.checkSlots) != maxConcurrentChecks-1 {
-		t.Errorf("with one it is acknowledged by %q, and %d places are occupied", got, len(w.checkSlots))
+	if got := w.reactionsTo(number, id); !slices.Equal(got, []string{bot + " " + reactionDone}) || w.checkSlots.occupied() != maxConcurrentChecks-1 {
+		t.Errorf("with one it is acknowledged by %q, and %d places are occupied", got, w.checkSlots.occupied())
 	}
 }
 
