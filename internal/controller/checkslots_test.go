@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// slotAsker is somebody's check in a simulation of the places.
-type slotAsker struct {
+// simulatedCheck is somebody's check in a simulation of the places.
+type simulatedCheck struct {
 	repository, author string
 	pull               int
 	at, takes          time.Duration // when it comes, and how long it lasts
@@ -19,7 +19,7 @@ type slotAsker struct {
 
 // runChecks has checks ask as the controller does until all are over, and returns the most
 // that were remembered.
-func runChecks(t *testing.T, all []*slotAsker) (remembered int) {
+func runChecks(t *testing.T, all []*simulatedCheck) (remembered int) {
 	t.Helper()
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var now time.Duration
@@ -56,27 +56,27 @@ func runChecks(t *testing.T, all []*slotAsker) (remembered int) {
 // most one of theirs, whether they share a repository or not.
 func TestCheckSlotsAreFair(t *testing.T) {
 	const slow = 90 * time.Second
-	many := func(repository, author string, n int) (out []*slotAsker) {
+	many := func(repository, author string, n int) (out []*simulatedCheck) {
 		for i := range n {
-			out = append(out, &slotAsker{repository: repository, author: author, pull: 1000 + i, takes: slow})
+			out = append(out, &simulatedCheck{repository: repository, author: author, pull: 1000 + i, takes: slow})
 		}
 		return out
 	}
 	for name, c := range map[string]struct {
-		crowd []*slotAsker
+		crowd []*simulatedCheck
 		most  time.Duration // that another's check waits
 	}{
 		"one author of the same repository": {many("shop", "mallory", 100), slow},
 		"one author of another repository":  {many("other", "mallory", 100), slow},
-		"many authors of another repository": {func() (out []*slotAsker) {
+		"many authors of another repository": {func() (out []*simulatedCheck) {
 			for i := range 100 {
 				out = append(out, many("other", fmt.Sprint("mallory-", i), 1)...)
 			}
 			return out
 		}(), slow},
-		"one pull request that is pushed to again and again": {func() (out []*slotAsker) {
+		"one pull request that is pushed to again and again": {func() (out []*simulatedCheck) {
 			for i := range 100 {
-				out = append(out, &slotAsker{repository: "shop", author: "mallory", pull: 1000, at: time.Duration(i) * time.Second, takes: slow})
+				out = append(out, &simulatedCheck{repository: "shop", author: "mallory", pull: 1000, at: time.Duration(i) * time.Second, takes: slow})
 			}
 			return out
 		}(), slow},
@@ -84,9 +84,9 @@ func TestCheckSlotsAreFair(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			all := c.crowd
-			var others []*slotAsker
+			var others []*simulatedCheck
 			for i := range 5 { // one after the other, a quick one each
-				others = append(others, &slotAsker{repository: "shop", author: "ada", pull: i + 1, at: time.Duration(i+1) * 10 * time.Minute, takes: 4 * time.Second})
+				others = append(others, &simulatedCheck{repository: "shop", author: "ada", pull: i + 1, at: time.Duration(i+1) * 10 * time.Minute, takes: 4 * time.Second})
 			}
 			runChecks(t, append(all, others...))
 			for _, o := range others {
@@ -101,9 +101,9 @@ func TestCheckSlotsAreFair(t *testing.T) {
 // TestCheckSlotsByTime shares between two authors who always have something by the time that it
 // takes, not by its number.
 func TestCheckSlotsByTime(t *testing.T) {
-	var all []*slotAsker
+	var all []*simulatedCheck
 	for i := range 40 {
-		all = append(all, &slotAsker{repository: "shop", author: "slow", pull: 1 + i, takes: 80 * time.Second}, &slotAsker{repository: "shop", author: "quick", pull: 100 + i, takes: 10 * time.Second})
+		all = append(all, &simulatedCheck{repository: "shop", author: "slow", pull: 1 + i, takes: 80 * time.Second}, &simulatedCheck{repository: "shop", author: "quick", pull: 100 + i, takes: 10 * time.Second})
 	}
 	runChecks(t, all)
 	last, slowBefore := time.Duration(0), 0
