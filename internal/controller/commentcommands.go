@@ -111,12 +111,11 @@ func (e *Controller) handleComment(ctx context.Context, r *Repository, pr *forge
 	if pr, err = e.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, pr.Number); err != nil {
 		return time.Time{}, err
 	}
-	if err := e.executeComment(ctx, r, pr, ref, p, k, cmds, errs); errors.Is(err, errNoCheckSlot) {
+	again, err = e.executeComment(ctx, r, pr, ref, p, k, cmds, errs)
+	if errors.Is(err, errNoCheckSlot) {
 		return e.opts.Clock.Now().Add(commandRetryDelay), nil
-	} else if err != nil {
-		return time.Time{}, err
 	}
-	return time.Time{}, nil
+	return again, err
 }
 
 // rememberRequester keeps that a comment which was served before asked for a pull request's
@@ -142,25 +141,34 @@ func (e *Controller) rememberRequester(ctx context.Context, r *Repository, pr *f
 }
 
 // executeComment does what the commands of a comment say, answers them and acknowledges
-// them by a reaction.
-func (e *Controller) executeComment(ctx context.Context, r *Repository, pr *forge.PullRequest, ref promotion.BranchRef, p *facts.ResolvedPipeline, k *forge.Comment, cmds []command.Command, errs []error) error {
+// them by a reaction. again is when those are looked at that wait for their author's word; zero: none does.
+func (e *Controller) executeComment(ctx context.Context, r *Repository, pr *forge.PullRequest, ref promotion.BranchRef, p *facts.ResolvedPipeline, k *forge.Comment, cmds []command.Command, errs []error) (again time.Time, err error) {
 	u := promotion.Unit{Repo: r.ID, Pipeline: ref.Pipeline, Component: ref.Component}
-	source := act.CommentSource(r.ID, pr.Number, k.ID)
 	reaction := reactionDone
 	var answers []string
 	var change userChange
 	defer change.end()
+	hasWaited, err := e.hasWaited(ctx, r, pr.Number, k)
+	if err != nil {
+		return time.Time{}, err
+	}
 	for _, perr := range errs {
 		reaction = reactionRefused
-		answers = append(answers, perr.Error())
+		if !hasWaited { // it was said then
+			answers = append(answers, perr.Error())
+		}
 	}
+	word := e.newWordCheck(r, pr.Number, k)
+	waits := false
 	for i, c := range cmds {
 		if c.Environment == "" {
 			c.Environment = defaultEnvironment(p, c, pr, ref)
 		}
-		o := Command{Unit: u, Pull: pr.Number, Command: c, By: k.User, ByID: k.UserID, Via: "comment", Source: act.CommandSource(r.ID, pr.Number, k.ID, i), At: k.CreatedAt}
+		o := Command{Unit: u, Pull: pr.Number, Command: c, By: k.User, ByID: k.UserID, Via: "comment", Source: act.CommandSource(r.ID, pr.Number, k.ID, i), At: k.CreatedAt, word: word}
+		if hasWaited && !command.Loosens(c.Verb) {
+			continue // it was taken at once
+		}
 		var answer string
-		var err error
 		if ref == (promotion.BranchRef{}) { // a person's own pull request
 			answer, err = e.runUserCommand(ctx, r, pr, o, &change)
 		} else {
@@ -168,21 +176,45 @@ func (e *Controller) executeComment(ctx context.Context, r *Repository, pr *forg
 		}
 		var refused *RefusedError
 		switch {
+		case errors.Is(err, errUnconfirmed):
+			waits = true
 		case errors.As(err, &refused):
 			reaction = reactionRefused
 			answers = append(answers, refused.Why)
 		case err != nil:
-			return err
+			return time.Time{}, err
 		case answer != "":
 			answers = append(answers, answer)
 		}
 	}
-	if len(answers) > 0 {
-		if err := e.opts.Actor.Reply(ctx, r.Repository, source, k.CreatedAt, k.User, describeCommands(cmds), strings.Join(answers, "\n\n")); err != nil {
-			return err
-		}
+	if waits && hasWaited {
+		return e.opts.Clock.Now().Add(confirmationEvery), nil
 	}
-	return r.Forge.React(ctx, r.Name, pr.Number, k.ID, reaction)
+	if waits {
+		answers = append(answers, confirmationText)
+	}
+	if err := e.answerComment(ctx, r, pr.Number, k, cmds, answers, hasWaited); err != nil {
+		return time.Time{}, err
+	}
+	if waits {
+		return e.waitForWord(ctx, r, pr.Number, k)
+	}
+	if err := r.Forge.React(ctx, r.Name, pr.Number, k.ID, reaction); err != nil || !hasWaited {
+		return time.Time{}, err
+	}
+	return time.Time{}, e.opts.Store.DeleteState(ctx, facts.UnconfirmedKey(r.ID, pr.Number, k.ID))
+}
+
+// answerComment answers the commands of a comment, once more where it has waited for its author's word.
+func (e *Controller) answerComment(ctx context.Context, r *Repository, number int, k *forge.Comment, cmds []command.Command, answers []string, hasWaited bool) error {
+	if len(answers) == 0 {
+		return nil
+	}
+	reply := e.opts.Actor.Reply
+	if hasWaited {
+		reply = e.opts.Actor.ReplyAgain
+	}
+	return reply(ctx, r.Repository, act.CommentSource(r.ID, number, k.ID), k.CreatedAt, k.User, describeCommands(cmds), strings.Join(answers, "\n\n"))
 }
 
 // describeCommands names the commands of a comment for its answer.

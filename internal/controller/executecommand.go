@@ -36,6 +36,8 @@ type Command struct {
 	At      time.Time // when it was given; zero: now, with a role when it arrived
 	Head    string    // skip: the head that it is about, or how that begins; empty: At says
 
+	word *wordCheck // whether it is its author's own; nil: there is no doubt
+
 	ownHoldsOnly bool // it lifts what its author holds, and nothing that others do
 }
 
@@ -134,7 +136,9 @@ func (e *Controller) auditCommand(ctx context.Context, o Command, about, answer 
 // buildAudit is the entry of a command about something in the audit trail.
 func (e *Controller) buildAudit(ctx context.Context, o Command, about, outcome string) (store.Audit, error) {
 	env, err := e.auditedEnvironment(ctx, o)
-	return store.Audit{At: e.opts.Clock.Now(), Actor: o.By, Via: o.Via, Verb: o.Command.Verb, Subject: subjectOf(o, about),
+	data, werr := o.auditedWord()
+	err = cmp.Or(err, werr)
+	return store.Audit{Data: data, At: e.opts.Clock.Now(), Actor: o.By, Via: o.Via, Verb: o.Command.Verb, Subject: subjectOf(o, about),
 		Environment: env, Reason: o.Command.Reason, Outcome: outcome, Source: o.Source}, err
 }
 
@@ -188,6 +192,9 @@ func (e *Controller) authoriseAndRun(ctx context.Context, r *Repository, s *fact
 	}
 	if err := command.Authorise(o.Command, who, len(envs) > 0); err != nil {
 		return "", newRefusal("%v", err)
+	}
+	if err := o.checkWord(ctx); err != nil {
+		return "", err
 	}
 	o.ownHoldsOnly = command.LiftsOwnOnly(who, len(envs) > 0)
 	return e.runCommand(ctx, r, s, p, unit, o)

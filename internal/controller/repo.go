@@ -240,6 +240,9 @@ func (e *Controller) runSweep(ctx context.Context, r *Repository) (time.Time, er
 		if err := facts.ForgetClosedPulls(ctx, tx, r.ID, open); err != nil {
 			return err
 		}
+		if err := e.forgetUnconfirmed(ctx, tx, r); err != nil {
+			return err
+		}
 		if err := e.forgetClosedHolds(ctx, tx, r); err != nil {
 			return err
 		}

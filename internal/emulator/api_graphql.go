@@ -17,7 +17,7 @@ type graphqlRequest struct {
 }
 
 // answerGraphQL answers the few documents that the REST API has no call for, which are told from
-// each other by what they ask: who made a commit with whom, the merge queue and auto-merge; and the one that
+// each other by what they ask: who made a commit with whom, who edited a comment, the merge queue and auto-merge; and the one that
 // reads pull requests with their reviews, for which it has several. GraphQL answers
 // 200 to what it can't find or do.
 func answerGraphQL(c *call) (any, error) {
@@ -31,7 +31,7 @@ func answerGraphQL(c *call) (any, error) {
 	for _, known := range []struct {
 		words  string
 		answer func(*call, graphqlRequest) (any, error)
-	}{{"authors(", queryAuthors}, {"mergeQueueEntry", queryQueue}, {"enqueuePullRequest(", enqueueByGraphQL}, {"dequeuePullRequest(", dequeueByGraphQL}, {"disablePullRequestAutoMerge(", disableAutoMergeByGraphQL}} {
+	}{{"authors(", queryAuthors}, {"mergeQueueEntry", queryQueue}, {"enqueuePullRequest(", enqueueByGraphQL}, {"dequeuePullRequest(", dequeueByGraphQL}, {"disablePullRequestAutoMerge(", disableAutoMergeByGraphQL}, {"lastEditedAt", queryEditor}} {
 		if strings.Contains(in.Query, known.words) {
 			return known.answer(c, in)
 		}
@@ -95,6 +95,31 @@ func (c *call) pullByNode(id string) *pull {
 		}
 	}
 	return nil
+}
+
+// queryEditor says who edited a comment last, and when; null: nobody did.
+func queryEditor(c *call, in graphqlRequest) (any, error) {
+	for _, name := range sortedKeys(c.repos) {
+		r := c.repositoryOf(c.repos[name].owner.login, c.repos[name].name)
+		if r == nil {
+			continue
+		}
+		for _, p := range r.pulls {
+			for _, o := range p.comments {
+				if nodeID("IC", o.id) == in.Variables.ID {
+					return map[string]any{"data": map[string]any{"node": o.graphQLEdit()}}, nil
+				}
+			}
+		}
+	}
+	return graphqlErrors("NOT_FOUND", "Could not resolve to a node with the global id of '"+in.Variables.ID+"'."), nil
+}
+
+func (o *comment) graphQLEdit() map[string]any {
+	if o.editor == nil {
+		return map[string]any{"lastEditedAt": nil, "editor": nil}
+	}
+	return map[string]any{"lastEditedAt": o.editedAt, "editor": map[string]any{"login": strings.TrimSuffix(o.editor.login, "[bot]")}}
 }
 
 // changeQueue does something to a pull request's place in its queue.

@@ -22,6 +22,8 @@ type comment struct {
 	body             string
 	created, updated time.Time
 	reactions        []*reaction
+	editor           *account  // who edited it last; nil: nobody
+	editedAt         time.Time // and when
 
 	system, internal bool    // GitLab's own; not for everybody
 	thread           *thread // GitLab's discussion that it begins; nil: none
@@ -69,6 +71,7 @@ func (f *Forge) editComment(c *comment, by *account, body string) error {
 	}
 	before := c.body
 	c.body, c.updated = body, f.now()
+	c.editor, c.editedAt = by, c.updated
 	f.markUpdated(c.pull)
 	f.emitComment(c, by, "edited", map[string]any{"changes": map[string]any{"body": changedFrom(before)}})
 	return nil

@@ -123,6 +123,7 @@ type Comment struct {
 	CreatedAt time.Time
 	UpdatedAt time.Time
 	URL       string
+	NodeID    string // by which GitHub's GraphQL API has it; empty: the forge has none
 }
 
 // Permission is what a user may do in a repository, in rising order.
@@ -342,6 +343,9 @@ type Forge interface {
 	React(ctx context.Context, r Repo, number int, comment int64, reaction string) error
 	// HasReacted says whether Me has left any reaction on the comment.
 	HasReacted(ctx context.Context, r Repo, number int, comment int64) (bool, error)
+	// Authorship says how far a comment that was read is known to be its author's, and who edited
+	// it, as far as that is known. ErrNotFound: it isn't there any more.
+	Authorship(ctx context.Context, r Repo, number int, c *Comment) (a Authorship, editor string, err error)
 
 	// SetStatus sets a commit status. ErrUnsupported where the forge keeps none of a commit
 	// that is a fork's alone.

@@ -102,6 +102,14 @@ func (f *reachedForge) HasReacted(ctx context.Context, r forge.Repo, number int,
 	return call(ctx, f, "HasReacted", false, func() (bool, error) { return f.Forge.HasReacted(ctx, r, number, comment) })
 }
 
+func (f *reachedForge) Authorship(ctx context.Context, r forge.Repo, number int, c *forge.Comment) (a forge.Authorship, editor string, err error) {
+	a, err = call(ctx, f, "Authorship", false, func() (forge.Authorship, error) {
+		a, editor, err = f.Forge.Authorship(ctx, r, number, c)
+		return a, err
+	})
+	return a, editor, err
+}
+
 func (f *reachedForge) Statuses(ctx context.Context, r forge.Repo, commit string) ([]forge.Status, error) {
 	return call(ctx, f, "Statuses", false, func() ([]forge.Status, error) { return f.Forge.Statuses(ctx, r, commit) })
 }

@@ -23,12 +23,17 @@ func (a *Actor) replyForCommand(ctx context.Context, r *facts.Repository, source
 	return a.Reply(ctx, r, source, time.Time{}, to, command, text)
 }
 
-// replyForMember is Reply for one of several answers to a command: once for each text.
-func (a *Actor) replyForMember(ctx context.Context, r *facts.Repository, source, to, command, text string) error {
-	return a.replyOnce(ctx, r, source, time.Time{}, to, command, text, func(answer string) bool {
+// ReplyAgain is Reply for a further answer to a command: once for each text.
+func (a *Actor) ReplyAgain(ctx context.Context, r *facts.Repository, source string, at time.Time, to, command, text string) error {
+	return a.replyOnce(ctx, r, source, at, to, command, text, func(answer string) bool {
 		_, id, _ := parseSource(source)
 		return strings.TrimSpace(answer) == strings.TrimSpace(r.Words(prtext.Reply(to, command, text, id)))
 	})
+}
+
+// replyForMember is Reply for one of several answers to a command: once for each text.
+func (a *Actor) replyForMember(ctx context.Context, r *facts.Repository, source, to, command, text string) error {
+	return a.ReplyAgain(ctx, r, source, time.Time{}, to, command, text)
 }
 
 // replyOnce answers unless the same was answered since.

@@ -30,6 +30,15 @@ func UnreadCommentsKey(repo string, number int) string {
 	return fmt.Sprintf("unread-comments|%s|%d", repo, number)
 }
 
+// UnconfirmedKey is the store's key of that a comment's commands which loosen something wait for their author to
+// say that the comment is theirs; the others were taken. Its value is when it was written.
+func UnconfirmedKey(repo string, number int, comment int64) string {
+	return fmt.Sprintf("%s%d|%d", UnconfirmedPrefix(repo), number, comment)
+}
+
+// UnconfirmedPrefix is what all of a repository's begin with.
+func UnconfirmedPrefix(repo string) string { return "unconfirmed|" + repo + "|" }
+
 // ForgetUnreadComments notes that the comments of a pull request are read as of the event that
 // was known before that; nil: none was. What an event told of meanwhile stays to be read.
 func ForgetUnreadComments(ctx context.Context, tx *store.Tx, repo string, number int, event []byte) error {

@@ -76,6 +76,60 @@ func testReactions(t *testing.T, s *fixture) {
 	}
 }
 
+// testAuthorship has a comment edited in the moment in which it was written, by somebody who may write, where
+// the forge lets them: either that is told, or nothing is said of who wrote it until its author reacts.
+func testAuthorship(t *testing.T, s *fixture) {
+	pr := s.openPull(t, branchA)
+	read := func(id int64) *forge.Comment {
+		t.Helper()
+		list, err := s.Forge.Comments(s.ctx, s.Repo, pr.Number, time.Time{})
+		i := slices.IndexFunc(list, func(c forge.Comment) bool { return c.ID == id })
+		if err != nil || i < 0 {
+			t.Fatalf("listed %+v, %v", list, err)
+		}
+		return &list[i]
+	}
+	expect := func(what string, id int64, want forge.Authorship, wantEditor string) {
+		t.Helper()
+		got, editor, err := s.Forge.Authorship(s.ctx, s.Repo, pr.Number, read(id))
+		if err != nil || got != want || editor != wantEditor {
+			t.Errorf("%s: %d, %q, %v; want %d, %q", what, got, editor, err, want, wantEditor)
+		}
+	}
+	own, edited := forge.AuthorsOwn, forge.EditedLater
+	if s.HidesEditors {
+		own, edited = forge.AuthorshipUnknown, forge.AuthorshipUnknown
+	}
+	author, editor, editorLogin := s.Reviewer, s.Forge, strings.TrimSuffix(s.ownLogin(t), "[bot]") // as GraphQL has it
+	c, err := author.CreateComment(s.ctx, s.Repo, pr.Number, "looks good")
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect("as it was written", c.ID, own, "")
+	if err := s.Forge.React(s.ctx, s.Repo, pr.Number, c.ID, forge.Confirmation); err != nil {
+		t.Fatal(err)
+	}
+	expect("with somebody else's reaction", c.ID, own, "")
+	if err := editor.UpdateComment(s.ctx, s.Repo, pr.Number, c.ID, "/liftlock promote"); err != nil {
+		t.Fatal(err)
+	}
+	if s.HidesEditors || s.OwnEdits {
+		editorLogin = ""
+	}
+	expect("edited by somebody else", c.ID, edited, editorLogin)
+	if !s.HidesEditors {
+		return
+	}
+	if err := author.React(s.ctx, s.Repo, pr.Number, c.ID, "confused"); err != nil {
+		t.Fatal(err)
+	}
+	expect("with another reaction of its author's", c.ID, forge.AuthorshipUnknown, "")
+	if err := author.React(s.ctx, s.Repo, pr.Number, c.ID, forge.Confirmation); err != nil {
+		t.Fatal(err)
+	}
+	expect("confirmed by its author", c.ID, forge.ConfirmedByAuthor, "")
+}
+
 func testReviews(t *testing.T, s *fixture) {
 	pr := s.openPull(t, branchA)
 	reviewer, err := s.Reviewer.Me(s.ctx)

@@ -50,6 +50,8 @@ type Differences struct {
 	FailedWord   string // its word for a status that failed, by an error or not; empty: it has two
 	ReviewedOnce bool   // of who has reviewed no other review can be requested
 	App          bool   // the driver works as an app: its account is a bot's that administers nothing, and there is one webhook for all repositories
+	HidesEditors bool   // nobody is told who edited a comment
+	OwnEdits     bool   // nobody edits others' comments but who administers the repository, and the times of one that was edited show it
 	NoDeliveries bool   // what it couldn't deliver to a webhook isn't told
 }
 
@@ -139,6 +141,7 @@ func Run(t *testing.T, w Backend) {
 		{"from a fork", testFork},
 		{"comments", testComments},
 		{"reactions", testReactions},
+		{"who edited a comment", testAuthorship},
 		{"reviews", testReviews},
 		{"an approval's head", testApprovalHead},
 		{"read together", testBulk},

@@ -98,6 +98,10 @@ func callsOfAForge(t *testing.T) map[string]func(forge.Forge) error {
 		"UpdateComment": func(f forge.Forge) error { return f.UpdateComment(ctx, r, 7, 9, "text") },
 		"React":         func(f forge.Forge) error { return f.React(ctx, r, 7, 9, "+1") },
 		"HasReacted":    func(f forge.Forge) error { _, err := f.HasReacted(ctx, r, 7, 9); return err },
+		"Authorship": func(f forge.Forge) error {
+			_, _, err := f.Authorship(ctx, r, 7, &forge.Comment{ID: 9, NodeID: "IC_9"})
+			return err
+		},
 		"SetStatus": func(f forge.Forge) error {
 			return f.SetStatus(ctx, r, commit, forge.Status{Context: "liftlock", State: forge.StatusPending})
 		},

@@ -71,6 +71,22 @@ func (d *Driver) HasReacted(ctx context.Context, r forge.Repo, n int, comment in
 	return false, nil
 }
 
+// Authorship looks for the author's own reaction: who may write edits others' comments, their times are whole
+// seconds, and what they said before is on Gitea's pages alone (1.23, routers/api/v1/repo/issue_comment.go and
+// routers/web/repo/issue_content_history.go). A review says nothing more, as its words are edited alike.
+func (d *Driver) Authorship(ctx context.Context, r forge.Repo, n int, c *forge.Comment) (forge.Authorship, string, error) {
+	list, resp, err := d.newClient(ctx).GetIssueCommentReactions(r.Owner, r.Name, c.ID)
+	if err != nil {
+		return forge.AuthorshipUnknown, "", wrapError("list the reactions to a comment on "+r.Number(n), resp, err)
+	}
+	for _, v := range list {
+		if v.Reaction == forge.Confirmation && c.UserID != 0 && idOf(v.User) == c.UserID {
+			return forge.ConfirmedByAuthor, "", nil
+		}
+	}
+	return forge.AuthorshipUnknown, "", nil
+}
+
 // orNotFound looks after a failed call whether the pull request is there at all: for
 // one that isn't, Gitea's comments answer 500 (1.23, routers/api/v1/repo/
 // issue_comment.go), which would be tried again for ever.

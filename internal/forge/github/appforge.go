@@ -248,6 +248,15 @@ func (p *App) React(ctx context.Context, r forge.Repo, number int, comment int64
 	return p.runOnRepository(ctx, r, func(d *Driver) error { return d.React(ctx, r, number, comment, reaction) })
 }
 
+// Authorship is the repository's driver's.
+func (p *App) Authorship(ctx context.Context, r forge.Repo, number int, c *forge.Comment) (a forge.Authorship, editor string, err error) {
+	d, err := p.driver(ctx, r)
+	if err != nil {
+		return forge.AuthorshipUnknown, "", err
+	}
+	return d.Authorship(ctx, r, number, c)
+}
+
 // HasReacted is the repository's driver's.
 func (p *App) HasReacted(ctx context.Context, r forge.Repo, number int, comment int64) (bool, error) {
 	return onRepository(ctx, p, r, func(d *Driver) (bool, error) { return d.HasReacted(ctx, r, number, comment) })

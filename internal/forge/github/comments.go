@@ -2,6 +2,7 @@ package github
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -76,6 +77,53 @@ func (d *Driver) HasReacted(ctx context.Context, r forge.Repo, n int, comment in
 	return found, err
 }
 
+// authorshipQuery asks who edited a comment last: only GraphQL tells.
+const authorshipQuery = `query($id:ID!){node(id:$id){... on IssueComment{lastEditedAt editor{login}}}}`
+
+// Authorship asks whether a comment was edited. Where the credentials, or the server, don't let GraphQL be
+// asked that, its author's own reaction says that it is theirs.
+func (d *Driver) Authorship(ctx context.Context, r forge.Repo, n int, c *forge.Comment) (forge.Authorship, string, error) {
+	op := "read who edited a comment on " + r.Number(n)
+	var data struct {
+		Node *struct {
+			LastEditedAt *time.Time `json:"lastEditedAt"`
+			Editor       *struct {
+				Login string `json:"login"`
+			} `json:"editor"`
+		} `json:"node"`
+	}
+	err := d.callGraphQL(ctx, op, authorshipQuery, map[string]any{"id": c.NodeID}, &data)
+	switch {
+	case errors.Is(err, forge.ErrForbidden), errors.Is(err, forge.ErrUnsupported), errors.Is(err, forge.ErrInvalid):
+		return d.readConfirmation(ctx, r, n, c)
+	case err != nil:
+		return forge.AuthorshipUnknown, "", err
+	case data.Node == nil:
+		return forge.AuthorshipUnknown, "", &forge.Error{Op: op, Kind: forge.ErrNotFound, Message: "there is no such comment"}
+	case data.Node.LastEditedAt == nil:
+		return forge.AuthorsOwn, "", nil
+	case data.Node.Editor == nil: // whose account is gone
+		return forge.EditedLater, "", nil
+	}
+	return forge.EditedLater, data.Node.Editor.Login, nil
+}
+
+// readConfirmation looks for the author's own reaction.
+func (d *Driver) readConfirmation(ctx context.Context, r forge.Repo, n int, c *forge.Comment) (forge.Authorship, string, error) {
+	owner, name := repoPath(r)
+	found := forge.AuthorshipUnknown
+	err := forEachPage("list the reactions to a comment on "+r.Number(n), func(page gh.ListOptions) (*gh.Response, bool, error) {
+		list, resp, err := d.api.Reactions.ListIssueCommentReactions(ctx, owner, name, c.ID, &page)
+		for _, v := range list {
+			if v.GetContent() == forge.Confirmation && v.GetUser().GetID() == c.UserID && c.UserID != 0 {
+				found = forge.ConfirmedByAuthor
+			}
+		}
+		return resp, found != forge.AuthorshipUnknown, err
+	})
+	return found, "", err
+}
+
 func toComment(c *gh.IssueComment) *forge.Comment {
 	return &forge.Comment{
 		ID:        c.GetID(),
@@ -86,5 +134,6 @@ func toComment(c *gh.IssueComment) *forge.Comment {
 		CreatedAt: c.GetCreatedAt().Time,
 		UpdatedAt: c.GetUpdatedAt().Time,
 		URL:       c.GetHTMLURL(),
+		NodeID:    c.GetNodeID(),
 	}
 }

@@ -115,6 +115,15 @@ func (d *Driver) HasReacted(ctx context.Context, r forge.Repo, n int, comment in
 	return ours, err
 }
 
+// Authorship tells by a note's own times, which have milliseconds (GitLab, "Notes API"), that nobody edited it.
+// Only its author and who may administer the project may edit one.
+func (d *Driver) Authorship(_ context.Context, _ forge.Repo, _ int, c *forge.Comment) (forge.Authorship, string, error) {
+	if !c.UpdatedAt.Equal(c.CreatedAt) {
+		return forge.EditedLater, "", nil
+	}
+	return forge.AuthorsOwn, "", nil
+}
+
 func (d *Driver) toComment(r forge.Repo, n int, o *userNote) *forge.Comment {
 	return &forge.Comment{
 		ID:        o.ID,

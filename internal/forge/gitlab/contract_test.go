@@ -190,7 +190,7 @@ func newDriver(t *testing.T, url, token string) forge.Forge {
 }
 
 // differences is where GitLab can't do as others do.
-var differences = forgetest.Differences{SquashMerges: true, ForwardOnly: true, FailedWord: "failed", ReviewedOnce: true}
+var differences = forgetest.Differences{SquashMerges: true, ForwardOnly: true, FailedWord: "failed", ReviewedOnce: true, OwnEdits: true}
 
 // testProject is one project, handled beside the driver.
 type testProject struct {

@@ -16,6 +16,7 @@ type comment struct {
 	pull      *pull
 	by        *account
 	reactions []reaction
+	editor    *account // who edited it last; nil: nobody
 }
 
 type reaction struct {
@@ -69,7 +70,7 @@ func (c *call) editComment(id int64, body string) error {
 	if err := c.checkComment(body); err != nil {
 		return err
 	}
-	found.info.Body, found.info.UpdatedAt = body, c.now()
+	found.info.Body, found.info.UpdatedAt, found.editor = body, c.now(), c.by
 	c.markUpdated(found.pull)
 	c.emitPullEvent(CommentEvent, found.pull, c.by, "edited")
 	return nil
@@ -103,6 +104,29 @@ func (c *call) addReaction(id int64, content string) error {
 		found.reactions = append(found.reactions, r)
 	}
 	return nil
+}
+
+// HideEditors has nobody told from now on who edits comments, as on Gitea.
+func (f *Forge) HideEditors() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.hidesEditors = true
+}
+
+// readAuthorship is what GitHub says of who edited a comment, or, after HideEditors, Gitea.
+func (c *call) readAuthorship(id int64) (forge.Authorship, string, error) {
+	found, err := c.findComment(id)
+	switch {
+	case err != nil:
+		return forge.AuthorshipUnknown, "", err
+	case c.hidesEditors && slices.Contains(found.reactions, reaction{by: found.by, content: forge.Confirmation}):
+		return forge.ConfirmedByAuthor, "", nil
+	case c.hidesEditors:
+		return forge.AuthorshipUnknown, "", nil
+	case found.editor != nil:
+		return forge.EditedLater, found.editor.user.Login, nil
+	}
+	return forge.AuthorsOwn, "", nil
 }
 
 // Reactions are those to a comment, each as "login content", oldest first; none where

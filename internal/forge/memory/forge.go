@@ -48,6 +48,8 @@ type Forge struct {
 	teams    map[string]*team       // by organisation/name in lower case
 	lastTeam int64                  // the number that was given last
 	lastID   int64
+
+	hidesEditors bool // nobody is told who edits comments
 }
 
 // New makes a forge without repositories.

@@ -326,6 +326,15 @@ func (v *view) HasReacted(ctx context.Context, r forge.Repo, number int, id int6
 	return has, err
 }
 
+// Authorship says who edited a comment.
+func (v *view) Authorship(ctx context.Context, r forge.Repo, number int, k *forge.Comment) (a forge.Authorship, editor string, err error) {
+	err = v.read(ctx, "read who edited a comment on "+r.Number(number), r, func(c *call) (err error) {
+		a, editor, err = c.readAuthorship(k.ID)
+		return err
+	})
+	return a, editor, err
+}
+
 // SetStatus sets a commit status.
 func (v *view) SetStatus(ctx context.Context, r forge.Repo, commit string, s forge.Status) error {
 	return v.forge.withRepository(ctx, "set the status "+s.Context+" on a commit of "+r.String(), v.login, r, forge.PermissionWrite, func(c *call) error {

@@ -133,7 +133,11 @@ func (x *extract) addType(name string) error {
 		part.Fields = append(part.Fields, &field)
 	}
 	isListed := func(other string) bool { _, is := x.fields[other]; return is }
-	part.Interfaces = slices.DeleteFunc(slices.Clone(whole.Interfaces), func(i string) bool { return !isListed(i) })
+	// What has not all fields of an interface that are taken isn't one of it, as far as is read.
+	isWhole := func(i string) bool {
+		return isListed(i) && !slices.ContainsFunc(x.fields[i], func(f string) bool { return !slices.Contains(wanted, f) })
+	}
+	part.Interfaces = slices.DeleteFunc(slices.Clone(whole.Interfaces), func(i string) bool { return !isWhole(i) })
 	part.Types = slices.DeleteFunc(slices.Clone(whole.Types), func(t string) bool { return !isListed(t) })
 	return nil
 }

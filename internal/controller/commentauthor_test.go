@@ -1,0 +1,209 @@
+package controller
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/prtext"
+	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/store"
+)
+
+// soakedByGrace is an environment whose releases wait for an hour, and whose gates grace may skip.
+const soakedByGrace = "  breakGlass: {users: [grace]}\n"
+
+const skipSoak = "/liftlock skip soak production burns"
+
+// editComment edits a comment at once, in the second in which it was written.
+func (w *fixture) editComment(login string, id int64, body string) {
+	w.t.Helper()
+	w.must(w.forge.(*memoryForge).forge.EditComment(w.forge.(*memoryForge).repo, id, login, body))
+}
+
+// commentEdited has somebody comment, somebody else edit that within the second, and looks.
+func (w *fixture) commentEdited(author string, number int, body, editor, edited string) (id int64) {
+	w.t.Helper()
+	w.clock.SetTime(w.clock.Now().Add(5 * time.Second).Truncate(time.Second))
+	id, err := w.forge.Comment(repoName, number, author, body)
+	w.must(err)
+	w.editComment(editor, id, edited)
+	w.lookAtComments(number)
+	return id
+}
+
+// lookAtComments has the comments of a pull request read as when an event told of one.
+func (w *fixture) lookAtComments(number int) {
+	w.t.Helper()
+	w.must(w.opts.Store.PutState(w.t.Context(), facts.UnreadCommentsKey(w.repo.ID, number), []byte(w.clock.Now().String())))
+	w.runPullRequest(number)
+}
+
+// runPullRequest runs a pull request's key.
+func (w *fixture) runPullRequest(number int) {
+	w.t.Helper()
+	w.must(w.run(wake.ForPull(w.repo.ID, number)))
+}
+
+// answersTo are our answers to a comment, oldest first.
+func (w *fixture) answersTo(number int, id int64) (out []string) {
+	w.t.Helper()
+	i := slices.IndexFunc(w.pulls(), func(p emulator.PullRequest) bool { return p.Number == number })
+	for _, k := range w.pulls()[i].Comments {
+		if prtext.IsReplyTo(k.Body, id) {
+			out = append(out, k.Body)
+		}
+	}
+	return out
+}
+
+// outcomesOf are what came of the commands of a verb, as the audit trail has them, oldest first.
+func (w *fixture) outcomesOf(verb string) (out []string) {
+	w.t.Helper()
+	all, err := w.opts.Store.AuditTrail(w.t.Context(), store.AuditFilter{Verb: verb}, 100)
+	w.must(err)
+	for _, a := range slices.Backward(all) {
+		out = append(out, a.Actor+" "+a.Outcome)
+	}
+	return out
+}
+
+// TestWhoEditedAComment holds that a command that loosens counts as its author's only where nobody has edited the
+// comment, also within the second in which it was written; one that restrains counts in any case.
+func TestWhoEditedAComment(t *testing.T) {
+	w := newFixture(t, soakedByGrace, soakedQA, "web")
+	p := w.openOne("web", "1.1.0", "web")
+	id := w.commentEdited("grace", p.Number, "looks good", "linus", skipSoak)
+	const refused = "linus edited the comment after it was written, so it isn't known to be its author's: write it anew"
+	if got := w.outcomesOf("skip"); len(got) != 1 || got[0] != "grace refused: "+refused {
+		t.Errorf("the audit trail says %q", got)
+	}
+	if got := w.reactionsTo(p.Number, id); !slices.Equal(got, []string{bot + " " + reactionRefused}) {
+		t.Errorf("the reactions are %q", got)
+	}
+	if got := w.answersTo(p.Number, id); len(got) != 1 || !strings.Contains(got[0], refused) {
+		t.Errorf("it is answered by %q", got)
+	}
+	w.commentEdited("grace", p.Number, "looks good", "linus", "/liftlock hold pr the database is moving")
+	if got := w.outcomesOf("hold"); !slices.Equal(got, []string{"grace taken"}) {
+		t.Errorf("of a hold the audit trail says %q", got)
+	}
+	w.comment("grace", p.Number, "/liftlock unhold")
+	w.comment("grace", p.Number, skipSoak)
+	if got := w.outcomesOf("skip"); len(got) != 2 || got[1] != "grace taken" {
+		t.Errorf("of one that nobody edited the audit trail says %q", got)
+	}
+}
+
+// TestAnAuthorConfirmsAComment holds that where the forge doesn't tell who edits comments, a command that loosens
+// waits for its author's own 👍 on it, while the others are done at once and once, and that the audit trail says so.
+func TestAnAuthorConfirmsAComment(t *testing.T) {
+	w := newFixture(t, soakedByGrace, soakedQA, "web")
+	hub := w.forge.(*memoryForge)
+	hub.forge.HideEditors()
+	p := w.openOne("web", "1.1.0", "web")
+	id := w.commentEdited("grace", p.Number, "looks good", "linus", "/liftlock hold pr wait\n"+skipSoak+"\n/liftlock nonsense")
+	expect := func(what string, skips, holds []string, comments int, reactions ...string) {
+		t.Helper()
+		if got := w.outcomesOf("skip"); !slices.Equal(got, skips) {
+			t.Errorf("%s: skip %q", what, got)
+		}
+		if got := w.outcomesOf("hold"); !slices.Equal(got, holds) {
+			t.Errorf("%s: hold %q", what, got)
+		}
+		if got := w.reactionsTo(p.Number, id); !slices.Equal(got, reactions) {
+			t.Errorf("%s: the reactions are %q", what, got)
+		}
+		if got := w.answersTo(p.Number, id); len(got) != comments {
+			t.Errorf("%s: %d answers: %q", what, len(got), got)
+		}
+	}
+	held := []string{"grace taken"}
+	expect("at once", nil, held, 1)
+	if got := w.answersTo(p.Number, id); !strings.Contains(got[0], confirmationText) || !strings.Contains(got[0], "nonsense") {
+		t.Errorf("it is answered by %q", got)
+	}
+	react := func(login, content string) {
+		t.Helper()
+		w.must(hub.forge.As(login).React(t.Context(), hub.repo, p.Number, id, content))
+	}
+	react("linus", forge.Confirmation)
+	react("grace", "eyes")
+	w.runPullRequest(p.Number)
+	expect("somebody else reacted", nil, held, 1, "linus +1", "grace eyes")
+	react("grace", forge.Confirmation)
+	w.runPullRequest(p.Number)
+	expect("its author reacted", []string{"grace taken"}, held, 2, "linus +1", "grace eyes", "grace +1", bot+" "+reactionRefused)
+	all, err := w.opts.Store.AuditTrail(t.Context(), store.AuditFilter{Verb: "skip"}, 1)
+	if w.must(err); len(all) != 1 || !strings.Contains(string(all[0].Data), "reaction") {
+		t.Errorf("the audit trail keeps %+v", all)
+	}
+	left, err := w.opts.Store.StateByPrefix(t.Context(), facts.UnconfirmedPrefix(w.repo.ID))
+	if w.must(err); len(left) > 0 {
+		t.Errorf("it waits still: %q", left)
+	}
+}
+
+// TestAnUnconfirmedCommentIsRefused holds that a command waits an hour for its author's word, and no longer, and
+// that of a comment that was deleted nothing is left.
+func TestAnUnconfirmedCommentIsRefused(t *testing.T) {
+	w := newFixture(t, soakedByGrace, soakedQA, "web")
+	hub := w.forge.(*memoryForge)
+	hub.forge.HideEditors()
+	p := w.openOne("web", "1.1.0", "web")
+	id := w.comment("grace", p.Number, skipSoak)
+	deleted := w.comment("grace", p.Number, skipSoak)
+	w.must(hub.forge.DeleteComment(hub.repo, deleted, "grace"))
+	w.clock.Step(confirmWithin - time.Minute)
+	w.runPullRequest(p.Number)
+	if got := w.outcomesOf("skip"); len(got) > 0 {
+		t.Errorf("before its time the audit trail says %q", got)
+	}
+	w.clock.Step(2 * time.Minute)
+	w.runPullRequest(p.Number)
+	if got := w.outcomesOf("skip"); len(got) != 1 || !strings.HasPrefix(got[0], "grace refused: its author didn't confirm") {
+		t.Errorf("the audit trail says %q", got)
+	}
+	if got := w.reactionsTo(p.Number, id); !slices.Equal(got, []string{bot + " " + reactionRefused}) || len(w.answersTo(p.Number, id)) != 2 {
+		t.Errorf("the reactions are %q, it is answered by %q", got, w.answersTo(p.Number, id))
+	}
+	w.clock.Step(confirmWithin)
+	w.must(w.run(wake.ForSweep(w.repo.ID)))
+	left, err := w.opts.Store.StateByPrefix(t.Context(), facts.UnconfirmedPrefix(w.repo.ID))
+	if w.must(err); len(left) > 0 {
+		t.Errorf("something waits still: %q", left)
+	}
+}
+
+// TestWhoseCommentsCount holds that neither what a bot writes nor what somebody edited later is a command, whatever
+// their rights.
+func TestWhoseCommentsCount(t *testing.T) {
+	w := newFixture(t, soakedByGrace, soakedQA, "web")
+	hub := w.forge.(*memoryForge)
+	hub.forge.AddUser("helper-bot", 77, true)
+	w.must(w.forge.Grant(repoName, "helper-bot", emulator.Write))
+	p := w.openOne("web", "1.1.0", "web")
+	id, err := w.forge.Comment(repoName, p.Number, "helper-bot", "/liftlock hold pr by a bot")
+	w.must(err)
+	w.lookAtComments(p.Number)
+	if got := w.reactionsTo(p.Number, id); len(got) > 0 || len(w.outcomesOf("hold")) > 0 {
+		t.Errorf("a bot's command was taken: %q, %q", got, w.outcomesOf("hold"))
+	}
+	id, err = w.forge.Comment(repoName, p.Number, "grace", "looks good")
+	w.must(err)
+	w.lookAtComments(p.Number)
+	w.clock.Step(2 * time.Second)
+	w.editComment("grace", id, "/liftlock hold pr edited in")
+	w.lookAtComments(p.Number)
+	if got := w.reactionsTo(p.Number, id); len(got) > 0 || len(w.outcomesOf("hold")) > 0 {
+		t.Errorf("an edited command was taken: %q, %q", got, w.outcomesOf("hold"))
+	}
+	w.comment("grace", p.Number, "/liftlock hold pr plainly")
+	if got := w.outcomesOf("hold"); !slices.Equal(got, []string{"grace taken"}) {
+		t.Errorf("a plain command: %q", got)
+	}
+}
