@@ -93,6 +93,9 @@ func escapeMarkdown(s string) string {
 		case '\\', '`', '*', '_', '[', ']', '{', '}':
 			b.WriteByte('\\')
 			b.WriteRune(r)
+			if gitlabReference.MatchString(s[i:]) {
+				b.WriteString(zeroWidthSpace)
+			}
 		case '<':
 			b.WriteString("&lt;")
 		case '>':
@@ -109,7 +112,7 @@ func escapeMarkdown(s string) string {
 			default:
 				b.WriteRune(r)
 			}
-			if startsWord(next) {
+			if startsWord(next) || strings.HasPrefix(next, `"`) { // GitLab: ~"two words"
 				b.WriteString(zeroWidthSpace)
 			}
 		case ':':
@@ -124,7 +127,7 @@ func escapeMarkdown(s string) string {
 			b.WriteByte('.')
 		case '-':
 			b.WriteByte('-')
-			if hasSuffixIgnoreCase(s[:i], "gh") && startsWord(next) {
+			if (hasSuffixIgnoreCase(s[:i], "gh") || hasSuffixIgnoreCase(s[:i], "gl")) && startsWord(next) {
 				b.WriteString(zeroWidthSpace)
 			}
 		default:
@@ -133,6 +136,10 @@ func escapeMarkdown(s string) string {
 	}
 	return b.String()
 }
+
+// gitlabReference begins a reference in one of GitLab's longer forms, such as [vulnerability:7] (GitLab, "GitLab
+// Flavored Markdown", "GitLab-specific references").
+var gitlabReference = regexp.MustCompile(`^(?:\[[a-z_]+:|\*iteration:)`)
 
 // lineStart is where a backslash keeps the beginning of s from being a heading,
 // a list item or an underline; -1 when nothing needs it.
@@ -293,7 +300,7 @@ func escapeSpans(line string) string {
 // closing reference or a word that switches CI off.
 var (
 	bareReference = regexp.MustCompile(`([@#!])([\pL\pN_])`)
-	ghReference   = regexp.MustCompile(`(?i)\b(gh-)(\d)`)
+	ghReference   = regexp.MustCompile(`(?i)\b(g[hl]-)(\d)`) // and GitLab's
 	bareURL       = regexp.MustCompile(`://`)
 	ciWord        = regexp.MustCompile(`(?i)\[(skip|no|ci|actions)\b`)
 	azureWord     = regexp.MustCompile(`(?i)\*(no_ci)\*`)

@@ -77,10 +77,14 @@ func read(t testing.TB, source string) reading {
 }
 
 // live is what forges act on in the rendered text, outside code.
-var live = regexp.MustCompile(`@[\pL\pN_]|#[0-9]|(?i:\bgh-[0-9])|://|(?i:www\.)`)
+var live = regexp.MustCompile(`@[\pL\pN_]|[#!$&^~%][0-9]|[~%]["\pL]|(?i:\bg[hl]-[0-9])|\[[a-z_]+:[0-9"]|\*iteration:|://|(?i:www\.)`)
+
+// closes is what has a forge close something when the text's pull request is merged, and what names something of
+// another repository.
+var closes = regexp.MustCompile(`(?i)\b(?:clos(?:e|es|ed|ing)|fix(?:es|ed|ing)?|resolv(?:e|es|ed|ing)|implement(?:s|ed|ing)?|reopen(?:s|ed)?)\b:?\s+[#!][0-9]|[\pL\pN_/.-][#!][0-9]`)
 
 // acted is what forges act on in titles and commit messages.
-var acted = regexp.MustCompile(`@[\pL\pN_]|#[0-9]|(?i:\bgh-[0-9])|://`)
+var acted = regexp.MustCompile(`@[\pL\pN_]|#[0-9]|(?i:\bg[hl]-[0-9])|://`)
 
 func ungap(s string) string { return strings.ReplaceAll(s, "\u200b", "") }
 
@@ -88,7 +92,8 @@ func ungap(s string) string { return strings.ReplaceAll(s, "\u200b", "") }
 var hostile = []string{
 	"1.5.0", "", " ", "a|b", `a\|b`, `\`, "`", "``` \n# x", "a`b`c", "<!-- liftlock:status -->", "--><script>alert(1)</script>",
 	"<!-- liftlock:promotion release=" + newRelease + " -->", "<code>", "</code></td></tr>", "<details>", "</details>",
-	"@ada", "@acme/sre", "x @ada.", "fixes #12", "closes acme/fleet#3", "GH-12", "!34", "https://evil.example/x", "www.evil.example", "ftp://x.example", "ada@evil.example",
+	"@ada", "@acme/sre", "x @ada.", "fixes #12", "closes acme/fleet#3", "GH-12", "GL-12", "Fixes: #14", "closes (#15)", "resolved\n#14", "acme/other#14", "x#15", "closing #14, #15 and #12", "implements #14", "reopens #15",
+	`~"two words"`, `%"version 1"`, "%15", "&14", "$14", "^alert#14", "[vulnerability:14]", "[issue:acme/fleet/14]", "*iteration:14", "!14", "/close", "/approve #14", "/merge", "this fixes", "it closes:", "!34", "https://evil.example/x", "www.evil.example", "ftp://x.example", "ada@evil.example",
 	"[text](https://evil.example)", "![i](//evil.example/i.png)", "[ref]: http://evil.example", "<https://evil.example>", "&#64;ada", "&lt;b&gt;", "&",
 	"*b*", "_i_", "__init__", "~~gone~~", "# heading", "- item", "+ item", "1. one", "12) two", "> quote", "---", "===", "***", "[ ] task", "[x] done", "| a | b |\n|---|---|",
 	"line\nline", "line\r\nline", "tab\tbed", "\u202eevil", "zero\u200bwidth", "bad\xffbytes", "\x00", "$x$", "$$x$$", ":tada:", "{{ .x }}", "a\u0301", "日本語", "🚀",

@@ -141,22 +141,35 @@ func pullRef(number int) string {
 }
 
 // linkReason is an outside reason in which the numbers of this component's own pull
-// requests stay links; no other number becomes one.
+// requests stay links; no other number becomes one, none of another repository, and none behind
+// a word by which forges close what it names: the reason may quote anybody.
 func linkReason(in Input, reason string) string {
 	s := escapeText(reason, maxReason)
 	if !strings.Contains(s, "#"+zeroWidthSpace) {
 		return s
 	}
 	own := ownPullNumbers(in)
-	return reference.ReplaceAllStringFunc(s, func(m string) string {
-		if n := strings.TrimPrefix(m, "#"+zeroWidthSpace); own[n] {
-			return "#" + n
+	var b strings.Builder
+	end := 0
+	for _, at := range reference.FindAllStringSubmatchIndex(s, -1) {
+		sign, number := s[at[2]:at[3]], s[at[4]:at[5]]
+		if !own[number] || closingWord.MatchString(s[:at[2]]) {
+			continue
 		}
-		return m
-	})
+		b.WriteString(s[end:at[2]])
+		b.WriteString(strings.TrimSuffix(sign, zeroWidthSpace) + number)
+		end = at[5]
+	}
+	return b.String() + s[end:]
 }
 
-var reference = regexp.MustCompile("#" + zeroWidthSpace + `[0-9]+\b`)
+var (
+	// reference is a number in an escaped text that stands by itself.
+	reference = regexp.MustCompile(`(?:^\\?|[\s(])(#` + zeroWidthSpace + `)([0-9]+)\b`)
+	// closingWord ends what has a forge close what is named next: GitHub, "Linking a pull request to an issue";
+	// GitLab, "Default closing pattern"; Gitea, "Actionable references".
+	closingWord = regexp.MustCompile(`(?i)\b(?:clos|fix|resolv|implement|reopen)[a-z]*[:\s(]*$`)
+)
 
 // ownPullNumbers are those of the pull requests that Liftlock opened for the component.
 func ownPullNumbers(in Input) map[string]bool {

@@ -89,6 +89,9 @@ func sameShape(t *testing.T, s string) {
 			for _, ours := range []string{"#12", "#14", "#15"} {
 				rest = strings.ReplaceAll(rest, ours, "")
 			}
+			if m := closes.FindString(g.text); m != "" {
+				t.Fatalf("%s: %q has %q close something:\n%s", name, s, m, got)
+			}
 			if m := live.FindString(rest); m != "" {
 				t.Fatalf("%s: %q makes %q live:\n%s", name, s, m, got)
 			}
@@ -237,6 +240,8 @@ func TestLinkReason(t *testing.T) {
 	environmentOf(in).PastPulls = []promotion.PastPull{{Number: 8}}
 	for s, want := range map[string]string{
 		"see #14 and #8": "see #14 and #8", "#1": "#" + zeroWidthSpace + "1", "#140": "#" + zeroWidthSpace + "140", "#14x": "#" + zeroWidthSpace + "14x", "#0": "#" + zeroWidthSpace + "0",
+		"fixes #14": "fixes #" + zeroWidthSpace + "14", "Closes: #14, #8": "Closes: #" + zeroWidthSpace + "14, #8", "acme/other#14": "acme/other#" + zeroWidthSpace + "14", "(#14)": "(#14)",
+		"it took the prefix of #14": "it took the prefix of #14", "resolving #8 (#14)": "resolving #" + zeroWidthSpace + "8 (#14)",
 	} {
 		if got := strings.TrimPrefix(linkReason(in, s), `\`); got != want {
 			t.Errorf("%q is %q, want %q", s, got, want)
