@@ -46,6 +46,7 @@ type Comment struct {
 	User      string
 	Body      string
 	Created   time.Time
+	Updated   time.Time
 	Reactions []string
 }
 
@@ -413,7 +414,7 @@ func (f *Forge) publicPull(p *pull) PullRequest {
 		s.Requested = append(s.Requested, t.organisation+"/"+t.slug)
 	}
 	for _, c := range p.comments {
-		o := Comment{ID: c.id, User: c.user.login, Body: c.body, Created: c.created}
+		o := Comment{ID: c.id, User: c.user.login, Body: c.body, Created: c.created, Updated: c.updated}
 		for _, r := range c.reactions {
 			o.Reactions = append(o.Reactions, r.user.login+" "+r.content)
 		}

@@ -120,19 +120,7 @@ type replica struct {
 // startReplicas makes the world and starts the servers in it.
 func startReplicas(t *testing.T, seed uint64) *replicaRun {
 	t.Helper()
-	r := &replicaRun{t: t, database: startPostgres(t), repositories: replicatedRepositories(), relay: startWebhookRelay(t), deaths: newDeathChooser(seed), heldAt: map[string]time.Time{}}
-	dir, err := os.MkdirTemp("", "liftlock-replicas-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.dir = dir
-	t.Cleanup(r.close)
-	r.makeParts()
-	for _, f := range r.repositories {
-		if err := r.makeRepository(f); err != nil {
-			t.Fatal(err)
-		}
-	}
+	r := newReplicaRun(t, seed, replicatedRepositories())
 	var all []*replica
 	for i := range replicaCount {
 		one, err := r.newReplica(fmt.Sprintf("replica-%d", i))
@@ -145,6 +133,25 @@ func startReplicas(t *testing.T, seed uint64) *replicaRun {
 	r.replicas = all
 	for _, one := range all {
 		go one.keepRunning()
+	}
+	return r
+}
+
+// newReplicaRun makes the world with some repositories, and no servers.
+func newReplicaRun(t *testing.T, seed uint64, repositories []*replicatedRepository) *replicaRun {
+	t.Helper()
+	r := &replicaRun{t: t, database: startPostgres(t), repositories: repositories, relay: startWebhookRelay(t), deaths: newDeathChooser(seed), heldAt: map[string]time.Time{}}
+	dir, err := os.MkdirTemp("", "liftlock-replicas-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.dir = dir
+	t.Cleanup(r.close)
+	r.makeParts()
+	for _, f := range r.repositories {
+		if err := r.makeRepository(f); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return r
 }

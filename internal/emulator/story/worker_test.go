@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"runtime"
 	"strconv"
 	"strings"
@@ -27,9 +28,10 @@ import (
 // that dies at a point.
 const (
 	configVariable = "LIFTLOCK_TEST_SERVER"
-	dieAtVariable  = "LIFTLOCK_TEST_DIE_AT" // the point at which the process kills itself
-	pointsVariable = "LIFTLOCK_TEST_POINTS" // a file to which every point that is passed is appended
-	leaseVariable  = "LIFTLOCK_TEST_LEASE"  // server.Seams.Lease
+	dieAtVariable  = "LIFTLOCK_TEST_DIE_AT"  // the point at which the process kills itself
+	stopAtVariable = "LIFTLOCK_TEST_STOP_AT" // the point at which the process stands still until it is told to go on
+	pointsVariable = "LIFTLOCK_TEST_POINTS"  // a file to which every point that is passed is appended
+	leaseVariable  = "LIFTLOCK_TEST_LEASE"   // server.Seams.Lease
 )
 
 func TestMain(m *testing.M) {
@@ -56,6 +58,7 @@ type crashPoints struct {
 	before map[string]int
 	after  map[string]int
 	dieAt  string
+	stopAt string
 	out    *os.File
 }
 
@@ -70,10 +73,22 @@ func (p *crashPoints) reach(place string, before bool) {
 	if !strings.HasPrefix(place, "store ") {
 		write = p.count(anyWrite, before)
 	}
+	if name == p.stopAt {
+		stopProcess()
+	}
 	if name == p.dieAt || write != "" && write == p.dieAt {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {} // the signal is on its way
 	}
+}
+
+// stopProcess has the process stand still until somebody sends it SIGCONT.
+func stopProcess() {
+	goOn := make(chan os.Signal, 1)
+	signal.Notify(goOn, syscall.SIGCONT)
+	defer signal.Stop(goOn)
+	_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+	<-goOn
 }
 
 // anyWrite is the place of every write to the forge and every push, counted together.
@@ -104,7 +119,7 @@ func (p *crashPoints) bracketWrite(format string, args ...any) func() {
 
 // runWorker runs the server with points at every forge write, push and commit.
 func runWorker(file string) int {
-	p := &crashPoints{before: map[string]int{}, after: map[string]int{}, dieAt: os.Getenv(dieAtVariable)}
+	p := &crashPoints{before: map[string]int{}, after: map[string]int{}, dieAt: os.Getenv(dieAtVariable), stopAt: os.Getenv(stopAtVariable)}
 	if name := os.Getenv(pointsVariable); name != "" {
 		f, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 		if err != nil {
