@@ -105,7 +105,7 @@ func (e *Controller) announceOnce(ctx context.Context, r *Repository, number int
 	}
 	text := strings.TrimSpace(r.Words(a.Text))
 	if isGone(err) || slices.ContainsFunc(comments, func(k forge.Comment) bool {
-		return r.IsOurs(k.User, k.UserID) && strings.TrimSpace(k.Body) == text
+		return r.HasWritten(&k) && strings.TrimSpace(k.Body) == text
 	}) {
 		return e.opts.Store.DeleteState(ctx, key)
 	}

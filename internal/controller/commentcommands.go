@@ -56,7 +56,7 @@ func (e *Controller) handleComments(ctx context.Context, r *Repository, pr *forg
 		if k.UpdatedAt.After(newest) && again.IsZero() {
 			newest = k.UpdatedAt // what waits, and what came after it, is read again
 		}
-		if k.Bot || r.IsOurs(k.User, k.UserID) || !k.UpdatedAt.Equal(k.CreatedAt) {
+		if k.Bot || r.HasWritten(k) || !k.UpdatedAt.Equal(k.CreatedAt) {
 			continue // not a person's, or edited afterwards
 		}
 		until, err := e.handleComment(ctx, r, pr, ref, k)

@@ -130,7 +130,7 @@ func (e *Controller) sharesStatus(ctx context.Context, r *Repository, pr *forge.
 		return false, err
 	}
 	for _, row := range rows {
-		if _, ours := promotion.ParseBranch(row.Branch); ours && row.Number != pr.Number && r.IsOurs(row.Author, 0) {
+		if _, ours := promotion.ParseBranch(row.Branch); ours && row.Number != pr.Number && r.WasOurs(row.Author, 0, row.CreatedAt) {
 			e.opts.Log.Warn("a pull request has the head of one of Liftlock's, whose status it doesn't get; a commit of its own gets one",
 				zap.String("repository", r.ID), zap.Int("pull", pr.Number), zap.Int("of", row.Number), zap.String("author", pr.Author))
 			return true, nil

@@ -165,7 +165,7 @@ func (e *Controller) readGroup(ctx context.Context, r *Repository, base, head st
 		return nil, 0, err
 	}
 	for i := range open {
-		if !r.IsOurs(open[i].Author, open[i].AuthorID) {
+		if !r.HasOpened(&open[i]) {
 			continue
 		}
 		if open[i].Head == head {

@@ -9,14 +9,11 @@ import (
 	"slices"
 	"time"
 
-	"go.uber.org/zap"
-
 	"github.com/liftlock/liftlock/internal/appset/history"
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
-	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
 )
@@ -45,7 +42,7 @@ func (e *Controller) runRepo(ctx context.Context, r *Repository) (time.Time, err
 		return time.Time{}, err
 	}
 	heads = maps.Clone(heads)
-	unrestored := e.restoreHolds(ctx, r, seen, heads)
+	unrestored := e.restoreHolds(ctx, r, heads)
 	now := repositoryLook{snapshot: s, heads: relevantHeads(heads, s.BranchHeads())}
 	e.recordUnusable(r, s)
 	if err := e.wakeMoved(ctx, r, mark, seen, now); err != nil {
@@ -123,21 +120,15 @@ func (e *Controller) wakeMoved(ctx context.Context, r *Repository, mark string, 
 	return nil
 }
 
-// restoreHolds pushes the state branch again where somebody deleted it: holds are lifted by who may
-// lift them, and whoever may push could lift them all. Until then nothing is merged (as
-// Gather has it); everything else goes on. heads gets it too, also where it can't be pushed, so that
-// nobody forgets which commit had the holds.
-func (e *Controller) restoreHolds(ctx context.Context, r *Repository, seen, heads map[string]string) error {
-	was := seen[history.StateBranch]
-	if was == "" || heads[history.StateBranch] != "" {
-		return nil
+// restoreHolds puts back on the state branch what somebody else took off. Until then that counts all the
+// same, and where the branch was deleted nothing is merged (as Gather has it); everything else goes on. heads
+// gets where the branch is.
+func (e *Controller) restoreHolds(ctx context.Context, r *Repository, heads map[string]string) error {
+	head, err := e.opts.Actor.RestoreHolds(ctx, r.Repository)
+	if head != "" {
+		heads[history.StateBranch] = head
 	}
-	heads[history.StateBranch] = was
-	if err := r.Mirror.Push(ctx, git.PushSpec{Branch: history.StateBranch, New: was}); err != nil {
-		return fmt.Errorf("%s: the branch %s, which has the holds, was deleted, and %s can't be pushed there again; until it is, nothing is merged: %w", r.ID, history.StateBranch, was, err)
-	}
-	e.opts.Log.Warn("the branch with the holds was deleted, and was put back; let only Liftlock's account push to it", zap.String("repository", r.ID), zap.String("branch", history.StateBranch), zap.String("commit", was))
-	return nil
+	return err
 }
 
 // keysOfAll are the keys of every unit that there is or was, and of the repositories
@@ -287,7 +278,7 @@ func (e *Controller) runPull(ctx context.Context, r *Repository, number int) (ti
 		return time.Time{}, err
 	}
 	ref, ours := promotion.ParseBranch(pr.Branch)
-	if !ours || pr.Fork || !r.IsOurs(pr.Author, pr.AuthorID) {
+	if !ours || pr.Fork || !r.HasOpened(pr) {
 		if ours && !pr.Fork {
 			// A stranger's pull request on a branch named like ours keeps us from opening one.
 			u := promotion.Unit{Repo: r.ID, Pipeline: ref.Pipeline, Component: ref.Component}

@@ -89,6 +89,14 @@ func TestAQuarantineOutlivesAnyNumberOfOthers(t *testing.T) {
 	head, err := w.forge.Head(repoName, "main")
 	w.must(err)
 	w.must(w.forge.AddLabel(repoName, p.Number, bot, promotion.LabelSuperseded))
+	w.must(w.opts.Store.Tx(t.Context(), "superseded", func(tx *store.Tx) error {
+		row, _, err := tx.PromotionByPull(t.Context(), wake.UnitName(w.unit("web")), w.repo.ID, p.Number)
+		if err == nil {
+			row.State = "superseded"
+			_, err = tx.PutPromotion(t.Context(), row)
+		}
+		return err
+	}))
 	w.must(w.forge.ClosePull(repoName, p.Number, bot))
 	w.history(120, func(i int, pr *forge.PullRequest) {
 		if i == 0 {

@@ -61,6 +61,13 @@ func (f *Forge) setState(repo string, number int, login, state string) error {
 	})
 }
 
+// SetBase gives a pull request another base.
+func (f *Forge) SetBase(repo string, number int, login, base string) error {
+	return f.withPull(repo, number, login, func(p *pull, u *account) error {
+		return f.editPull(p, u, pullEdit{Base: &base})
+	})
+}
+
 // MergePull merges by the method (merge, squash or rebase) and returns the
 // commit that landed.
 func (f *Forge) MergePull(repo string, number int, login, method string) (string, error) {

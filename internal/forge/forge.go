@@ -204,7 +204,8 @@ type NewPullRequest struct {
 // PullRequestUpdate says what to change in a pull request; nil leaves a thing as it is.
 type PullRequestUpdate struct {
 	Title, Body *string
-	State       *State // Open or Closed
+	Base        *string // the branch that it is to be merged into; of one that is open
+	State       *State  // Open or Closed
 }
 
 // MergeRequest asks for a merge of exactly one head.

@@ -288,17 +288,21 @@ func (j *evaluator) quarantineReason(e *Env, release string) (why string, since 
 	}
 	var lifted *PastPull // the last promotion that brought it
 	for i := range e.PastPulls {
-		if p := &e.PastPulls[i]; !p.Revert && p.Merged && p.Release == release && (lifted == nil || p.isAfter(lifted)) {
+		if p := &e.PastPulls[i]; p.lifts(release) && (lifted == nil || p.isAfter(lifted)) {
 			lifted = p
 		}
 	}
 	older := false
 	for i := range e.PastPulls {
 		p := &e.PastPulls[i]
-		if !p.Revert || !p.Merged || !SameRelease(release, wording.Short(p.Release)) {
+		if !p.Revert || !p.Merged && !p.OnOtherBranch || !SameRelease(release, wording.Short(p.Release)) {
 			continue
 		}
-		if lifted == nil || p.isAfter(lifted) {
+		switch {
+		case lifted != nil && !p.isAfter(lifted):
+		case p.OnOtherBranch:
+			return fmt.Sprintf("was to be reverted from %s by #%d, which was merged into another branch", e.Name, p.Number), p.At
+		default:
 			return fmt.Sprintf("was reverted from %s by #%d", e.Name, p.Number), p.At
 		}
 		older = true
@@ -311,6 +315,12 @@ func (j *evaluator) quarantineReason(e *Env, release string) (why string, since 
 		}
 	}
 	return "", time.Time{}
+}
+
+// lifts says that a promotion brought a release by Liftlock's own merge, or at the word of somebody who
+// may: that ends what kept the release out before.
+func (p *PastPull) lifts(release string) bool {
+	return !p.Revert && p.Merged && !p.Unrequested && p.Release == release
 }
 
 // isAfter says that a pull request was merged or closed after another. Some of the times are a
@@ -330,7 +340,7 @@ func findVeto(e *Env, release string) *PastPull {
 		p := &e.PastPulls[i]
 		switch {
 		case p.Revert || p.Superseded && !p.Merged:
-		case p.Merged && p.Release == release:
+		case p.lifts(release):
 			return nil
 		case p.Merged:
 			merged = true

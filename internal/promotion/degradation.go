@@ -151,11 +151,16 @@ func (e *Env) degradedTargets() []*Target {
 func findRefusedRevert(e *Env) *PastPull {
 	for i := range e.PastPulls {
 		p := &e.PastPulls[i]
-		if p.Revert && !p.Merged && !p.Superseded && SameRelease(e.Release.Value.ID, wording.Short(p.Release)) && p.At.After(e.Landed.Value.At) {
+		if p.isRefusedRevert() && SameRelease(e.Release.Value.ID, wording.Short(p.Release)) && p.At.After(e.Landed.Value.At) {
 			return p
 		}
 	}
 	return nil
+}
+
+// isRefusedRevert says that a person closed a revert.
+func (p *PastPull) isRefusedRevert() bool {
+	return p.Revert && !p.Merged && !p.OnOtherBranch && !p.Superseded
 }
 
 // revertLimitReached says that as many reverts were opened as the limit allows.

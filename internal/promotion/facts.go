@@ -344,12 +344,18 @@ type Pull struct {
 
 // PastPull is one of our pull requests that is no longer open.
 type PastPull struct {
-	Number     int       `json:"number"`
-	Revert     bool      `json:"revert,omitempty"`
-	Release    string    `json:"release,omitempty"` // full identity; for a revert, and where the head is gone, maybe only its short form; empty: unknown
-	Merged     bool      `json:"merged,omitempty"`
-	Superseded bool      `json:"superseded,omitempty"` // closed by us, or forgiven by /liftlock retry
-	At         time.Time `json:"at"`                   // merged or closed
-	Commit     string    `json:"commit,omitempty"`
-	By         string    `json:"by,omitempty"`
+	Number     int    `json:"number"`
+	Revert     bool   `json:"revert,omitempty"`
+	Release    string `json:"release,omitempty"`    // full identity; for a revert, and where the head is gone, maybe only its short form; empty: unknown
+	Merged     bool   `json:"merged,omitempty"`     // into the environment's branch
+	Superseded bool   `json:"superseded,omitempty"` // closed by us, or forgiven by /liftlock retry
+	// OnOtherBranch says that a revert was merged into another branch than the environment's: nothing
+	// landed, and what it was to take back stays in quarantine. Of a promotion it is as if we had closed it.
+	OnOtherBranch bool `json:"onOtherBranch,omitempty"`
+	// Unrequested says that a person merged the promotion and nobody who may had asked for its release:
+	// it lifts no quarantine and no veto. It is known only where there is one that it could lift.
+	Unrequested bool      `json:"unrequested,omitempty"`
+	At          time.Time `json:"at"` // merged or closed
+	Commit      string    `json:"commit,omitempty"`
+	By          string    `json:"by,omitempty"`
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/policies"
 )
 
 // maxConnectWait is the longest wait between two tries to reach a forge at start.
@@ -122,12 +123,16 @@ func (s *Server) connectRepository(ctx context.Context, r config.Repository) (*c
 	if err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
+	before, err := facts.RememberAccount(ctx, s.store, id, policies.Account{ID: me.ID, Login: me.Login}, s.o.Clock.Now())
+	if err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
 	unsigned, cure := s.o.Config.WhyUnsigned(fc)
 	if unsigned != "" {
 		unsigned += ": " + cure
 	}
 	er := &controller.Repository{
-		Repository:   &facts.Repository{Marks: marks, ID: id, Name: repo, Forge: f, ForgeRef: r.Forge, ForgeType: fc.Type, Branch: r.Branch, Mirror: m, URLs: []string{url}, BotLogin: me.Login, BotID: me.ID, Number: number, Unsigned: unsigned, SignedByForge: signer != nil},
+		Repository:   &facts.Repository{Marks: marks, ID: id, Name: repo, Forge: f, ForgeRef: r.Forge, ForgeType: fc.Type, Branch: r.Branch, Mirror: m, URLs: []string{url}, BotLogin: me.Login, BotID: me.ID, Former: before, Number: number, Unsigned: unsigned, SignedByForge: signer != nil},
 		PollInterval: r.PollInterval, SweepInterval: s.o.Config.SweepInterval,
 	}
 	// An App's webhook is looked after by whoever has set it; what it couldn't deliver is found

@@ -11,15 +11,17 @@ import (
 // PastKind is how a pull request that is no longer open ended.
 type PastKind int
 
-// The ways. A superseded one is not kept: it neither restrains nor tells anything.
+// The ways. A superseded one is not kept: it neither restrains nor tells anything. Neither does a promotion
+// that was merged into another branch than its environment's.
 const (
-	PastMerged         PastKind = iota // a promotion that was merged
-	PastRevert                         // a revert that was merged
-	PastRefused                        // a promotion that a person closed
-	PastRefusedRevert                  // a revert that a person closed
-	PastRefusedUnknown                 // a promotion that a person closed, of a release that isn't known
-	PastSuperseded                     // never stored
-	pastKinds          = PastSuperseded
+	PastMerged              PastKind = iota // a promotion that was merged
+	PastRevert                              // a revert that was merged
+	PastRefused                             // a promotion that a person closed
+	PastRefusedRevert                       // a revert that a person closed
+	PastRefusedUnknown                      // a promotion that a person closed, of a release that isn't known
+	PastRevertOnOtherBranch                 // a revert that was merged into another branch than its environment's
+	PastSuperseded                          // never stored
+	pastKinds               = PastSuperseded
 )
 
 // PastPull is what a pull request that is no longer open did, or was to do, for one
@@ -116,7 +118,7 @@ func (r queries) NewestPastPulls(ctx context.Context, at PastPlace, environments
 		places = append(places, "("+w.lastPlaceholder()+")")
 	}
 	// One step into the index for each, however many rows there are.
-	all, err := queryAll(ctx, r.db, (*PastPull).columns, `WITH e(environment) AS (VALUES `+strings.Join(places, ", ")+`), k(kind) AS (VALUES (0), (1), (2), (3), (4))
+	all, err := queryAll(ctx, r.db, (*PastPull).columns, `WITH e(environment) AS (VALUES `+strings.Join(places, ", ")+`), k(kind) AS (VALUES (0), (1), (2), (3), (4), (5))
 		SELECT `+pastColumns+` FROM e CROSS JOIN k CROSS JOIN past_pulls n WHERE n.repo = $1 AND n.component = $3 AND n.number =
 			(SELECT p.number FROM past_pulls p`+w.String()+` AND p.environment = e.environment AND p.kind = k.kind ORDER BY p.at DESC LIMIT 1)`, w.args...)
 	at.completePastPulls(all)

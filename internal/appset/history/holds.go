@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -86,6 +87,41 @@ func ReadHolds(tree fs.FS, file string) ([]promotion.Holding, error) {
 		return nil, fmt.Errorf("read %s on %s: %w", file, StateBranch, err)
 	}
 	return decodeHolds(file, data), nil
+}
+
+// JoinHolds adds to what a file has now those of the holds from before that aren't among it any more. Where
+// either can't be read, what was there before counts.
+func JoinHolds(now, before []promotion.Holding) []promotion.Holding {
+	if len(now) == 0 || !isReadable(now) || !isReadable(before) {
+		if len(before) == 0 {
+			return now
+		}
+		return before
+	}
+	for _, h := range before {
+		if !slices.Contains(now, h) {
+			now = promotion.AddHold(now, h)
+		}
+	}
+	return now
+}
+
+// isReadable says that every hold is somebody's: that of a file that can't be read is nobody's.
+func isReadable(all []promotion.Holding) bool {
+	return !slices.ContainsFunc(all, func(h promotion.Holding) bool { return h.By == "" })
+}
+
+// ListHoldFiles lists the files of holds in the state branch's files.
+func ListHoldFiles(tree fs.FS) ([]string, error) {
+	var out []string
+	for _, pattern := range []string{"holds/*/pipeline.yaml", "holds/*/component/*.yaml", "holds/*/environment/*.yaml"} {
+		found, err := fs.Glob(tree, pattern)
+		if err != nil {
+			return nil, fmt.Errorf("list the holds on %s: %w", StateBranch, err)
+		}
+		out = append(out, found...)
+	}
+	return out, nil
 }
 
 // HoldPath is where a hold's file lies on the state branch.

@@ -171,7 +171,7 @@ func (a *Actor) doComponentAction(ctx context.Context, c *facts.ComponentEvaluat
 	case promotion.LiftVeto:
 		return a.liftVeto(ctx, c, x)
 	case promotion.BindCommand:
-		return a.opts.Store.Tx(ctx, "bound", func(tx *store.Tx) error { return tx.BindPendingCommand(ctx, x.ID, x.Release) })
+		return a.bindCommand(ctx, c, x)
 	case promotion.ResetEndpoints:
 		return a.opts.Store.Tx(ctx, "resetEndpoints", func(tx *store.Tx) error {
 			return facts.ForgetEndpoints(ctx, tx, c.Facts.Unit.Repo, x.Pull)
@@ -419,13 +419,55 @@ func (a *Actor) forgetTarget(ctx context.Context, tx *store.Tx, c *facts.Compone
 	return tx.PutObservations(ctx, store.Observation{Unit: unit, Environment: env.Name, Target: name, Data: data})
 }
 
-// liftVeto marks a closed pull request as superseded: it is no veto any more.
+// bindCommand ties a command to a release, and to the open pull request that moves it.
+func (a *Actor) bindCommand(ctx context.Context, c *facts.ComponentEvaluation, x promotion.BindCommand) error {
+	return a.opts.Store.Tx(ctx, "bound", func(tx *store.Tx) error {
+		if env := c.Env(x.Environment); env != nil && env.Open != nil {
+			if m, is := promotion.FindMember(env.Open.Members, c.Facts.Unit.Component); is && m.Release == x.Release {
+				if err := putRequested(ctx, tx, c, x.ID, env.Open.Number, x.Release); err != nil {
+					return err
+				}
+			}
+		}
+		return tx.BindPendingCommand(ctx, x.ID, x.Release)
+	})
+}
+
+// liftVeto marks a closed pull request as superseded, for all that it moves: it is no veto any more. What
+// counts is the record, or the signed mark in its body where the record is lost; the label shows it.
 func (a *Actor) liftVeto(ctx context.Context, c *facts.ComponentEvaluation, x promotion.LiftVeto) error {
 	r := c.Snapshot.Repo
+	pr, err := a.opts.Gatherer.RefreshPullRequest(ctx, r, x.Pull)
+	if err != nil {
+		return err
+	}
+	if pr.State == forge.Open {
+		return fmt.Errorf("%w: #%d is open again", ErrStale, x.Pull)
+	}
 	if err := r.Forge.AddLabels(ctx, r.Name, x.Pull, promotion.LabelSuperseded); err != nil {
 		return err
 	}
-	_, err := a.opts.Gatherer.RefreshPullRequest(ctx, r, x.Pull)
+	err = a.opts.Store.Tx(ctx, "vetoLifted", func(tx *store.Tx) error {
+		for _, member := range c.Components {
+			_, moved, err := tx.PromotionByPull(ctx, wake.UnitName(member.Facts.Unit), r.ID, x.Pull)
+			if err == nil && (moved || member == c) {
+				err = a.updatePromotion(ctx, tx, member, x.Environment, x.Pull, "", "superseded")
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if body := r.Marks.MarkClosed(r.ID, pr, pr.ClosedAt, pr.Body); body != pr.Body {
+		if err := r.Forge.UpdatePullRequest(ctx, r.Name, x.Pull, forge.PullRequestUpdate{Body: &body}); err != nil {
+			return err
+		}
+	}
+	_, err = a.opts.Gatherer.RefreshPullRequest(ctx, r, x.Pull)
 	return err
 }
 

@@ -47,7 +47,7 @@ func (a *Actor) replyOnce(ctx context.Context, r *facts.Repository, source strin
 		return err
 	}
 	for _, k := range comments {
-		if r.IsOurs(k.User, k.UserID) && prtext.IsReplyTo(k.Body, id) && same(k.Body) {
+		if r.HasWritten(&k) && prtext.IsReplyTo(k.Body, id) && same(k.Body) {
 			return nil
 		}
 	}

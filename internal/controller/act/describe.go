@@ -52,7 +52,7 @@ func (s *subject) components() []string {
 }
 
 // setMarker fills in the mark that the body of a pull request on a branch carries while
-// its head is this commit. A revert's says nothing that could loosen, and isn't signed.
+// its head is this commit.
 func setMarker(s *subject, in *prtext.Input, branch, head string) {
 	k := facts.Marker{Kind: promotion.KindPromotion, Release: in.Release, Of: in.RevertedPull}
 	for _, m := range in.Members {
@@ -62,8 +62,6 @@ func setMarker(s *subject, in *prtext.Input, branch, head string) {
 	}
 	if in.Revert {
 		k.Kind = promotion.KindRevert
-		in.BodyMarker = k.String()
-		return
 	}
 	in.BodyMarker = s.ev.Snapshot.Repo.Marks.Sign(s.ev.Snapshot.Repo.ID, branch, head, k)
 }

@@ -133,6 +133,7 @@ func TestSetHoldFails(t *testing.T) {
 		hold := Hold{Scope: "component", By: "ada", Reason: "it smells", Set: set}
 		w.failEach(func() (func() error, func()) {
 			w.setRemoteHead(history.StateBranch, before)
+			w.must(w.store.DeleteState(w.ctx(), facts.StateBranchKey(w.repo.ID)))
 			w.fetch()
 			return func() error {
 					_, err := w.actor.SetHold(w.ctx(), w.repo, w.unit("web"), hold)

@@ -5,15 +5,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"time"
+
+	"go.uber.org/zap"
 
 	"github.com/liftlock/liftlock/internal/appset/history"
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // Hold is a hold on more than a pull request that is set or lifted.
@@ -45,7 +50,9 @@ func (a *Actor) SetHold(ctx context.Context, r *facts.Repository, u promotion.Un
 	}
 	for i := range holdTries {
 		var written bool
-		active, written, err = a.writeHold(ctx, r, file, h)
+		if err = a.restoreRemoved(ctx, r); err == nil { // what is written goes on from what is there
+			active, written, err = a.writeHold(ctx, r, file, h)
+		}
 		switch {
 		case errors.Is(err, git.ErrLeaseLost):
 		case err != nil, written, i > 0:
@@ -78,11 +85,7 @@ func (a *Actor) ListHolds(ctx context.Context, r *facts.Repository, u promotion.
 	if err != nil {
 		return nil, nil // there can't be one
 	}
-	_, commit, err := a.opts.Gatherer.FindHolds(ctx, r)
-	if err != nil || commit == "" {
-		return nil, err
-	}
-	all, err := history.ReadHolds(r.Mirror.Tree(commit), file)
+	all, err := a.opts.Gatherer.ReadHoldFile(ctx, r, file)
 	return promotion.ListActive(all, a.opts.Now()), err
 }
 
@@ -93,6 +96,9 @@ func (a *Actor) writeHold(ctx context.Context, r *facts.Repository, file string,
 	head, base, err := a.opts.Gatherer.FindHolds(ctx, r)
 	if err != nil {
 		return active, false, err
+	}
+	if head != "" {
+		base = head // nothing is missing there by now, and what others added stays
 	}
 	var all []promotion.Holding
 	spec := git.CommitSpec{When: now}
@@ -120,13 +126,152 @@ func (a *Actor) writeHold(ctx context.Context, r *facts.Repository, file string,
 		w.Delete = false
 	}
 	spec.Files = []git.FileWrite{w}
-	spec.Message = fmt.Sprintf("%s %s\n\nBy: %s\n", verb, strings.TrimSuffix(strings.TrimPrefix(file, "holds/"), ".yaml"), h.By)
+	spec.Message = fmt.Sprintf("%s %s\n\nBy: %s\n", verb, holdName(file), h.By)
+	return active, true, a.pushState(ctx, r, head, spec)
+}
+
+// pushState makes a commit of the state branch, signed by the server's secret, and pushes it over a head.
+func (a *Actor) pushState(ctx context.Context, r *facts.Repository, head string, spec git.CommitSpec) error {
+	m := r.Mirror
 	commit, err := m.Write(ctx, spec)
-	if err == nil {
-		commit, err = m.Sign(forge.WithPriority(ctx, forge.PriorityUrgent), commit)
+	if err != nil {
+		return err
+	}
+	made, err := m.Commit(ctx, commit)
+	if err != nil {
+		return err
+	}
+	if sig := r.Marks.SignState(r.ID, strings.Join(spec.Parents, ""), made.Tree); sig != "" {
+		spec.Message += facts.TrailerState + ": " + sig + "\n"
+		if commit, err = m.Write(ctx, spec); err != nil {
+			return err
+		}
+	}
+	if commit, err = m.Sign(forge.WithPriority(ctx, forge.PriorityUrgent), commit); err != nil {
+		return err
+	}
+	if err := m.Push(ctx, git.PushSpec{Branch: history.StateBranch, New: commit, Old: head}); err != nil {
+		return err
+	}
+	return a.opts.Store.PutState(ctx, facts.StateBranchKey(r.ID), []byte(commit))
+}
+
+// RestoreHolds puts back what somebody else took off on the state branch, or the branch itself where somebody
+// deleted it: holds are lifted by who may lift them, and whoever may push could lift them all. It gives where
+// the branch is then, also with an error: where it was, so that nobody forgets which commit had the holds.
+func (a *Actor) RestoreHolds(ctx context.Context, r *facts.Repository) (head string, err error) {
+	head, own, err := a.opts.Gatherer.FindHolds(ctx, r)
+	switch {
+	case err != nil:
+		return head, err
+	case own == "":
+		return "", nil
+	case head == "":
+		return own, a.restoreBranch(ctx, r, own)
+	case head == own:
+		return head, a.rememberState(ctx, r, own)
+	}
+	if err := a.restoreRemoved(ctx, r); err != nil {
+		return head, fmt.Errorf("%s: put back the holds that somebody took off on the branch %s: %w", r.ID, history.StateBranch, err)
+	}
+	now, _, err := r.Mirror.Head(ctx, history.StateBranch)
+	return now, err
+}
+
+// rememberState notes the newest commit of Liftlock's own, unless it is known.
+func (a *Actor) rememberState(ctx context.Context, r *facts.Repository, own string) error {
+	known, _, err := a.opts.Store.State(ctx, facts.StateBranchKey(r.ID))
+	if err != nil || string(known) == own {
+		return err
+	}
+	return a.opts.Store.PutState(ctx, facts.StateBranchKey(r.ID), []byte(own))
+}
+
+// restoreBranch pushes the state branch again that somebody deleted.
+func (a *Actor) restoreBranch(ctx context.Context, r *facts.Repository, own string) error {
+	if err := r.Mirror.Push(ctx, git.PushSpec{Branch: history.StateBranch, New: own}); err != nil {
+		return fmt.Errorf("%s: the branch %s, which has the holds, was deleted, and %s can't be pushed there again; until it is, nothing is merged: %w", r.ID, history.StateBranch, own, err)
+	}
+	a.opts.Log.Warn("the branch with the holds was deleted, and was put back; let only Liftlock's account push to it",
+		zap.String("repository", r.ID), zap.String("branch", history.StateBranch), zap.String("commit", own))
+	return a.recordRestored(ctx, r, "deleted after "+own, fmt.Sprintf("somebody deleted the branch %s, which has the holds, at %s", history.StateBranch, wording.Short(own)))
+}
+
+// restoreRemoved puts the holds back that somebody else's pushes to the state branch took off or made weaker.
+// What they added stays.
+func (a *Actor) restoreRemoved(ctx context.Context, r *facts.Repository) error {
+	head, own, err := a.opts.Gatherer.FindHolds(ctx, r)
+	if err != nil || head == "" || head == own {
+		return err
+	}
+	before, now := r.Mirror.Tree(own), r.Mirror.Tree(head)
+	files, err := history.ListHoldFiles(before)
+	if err != nil {
+		return err
+	}
+	var writes []git.FileWrite
+	var names []string
+	for _, file := range files {
+		w, err := restoreFile(before, now, file, a.opts.Now())
+		if err != nil {
+			return err
+		}
+		if w != nil {
+			writes, names = append(writes, *w), append(names, holdName(file))
+		}
+	}
+	if len(writes) == 0 {
+		return nil
+	}
+	pushed, err := r.Mirror.Commit(ctx, head)
+	if err != nil {
+		return err
+	}
+	spec := git.CommitSpec{Parents: []string{head}, Base: head, Files: writes, When: a.opts.Now(),
+		Message: "Put back the holds on " + strings.Join(names, ", ") + "\n\nSomebody else took them off.\n\n"}
+	if err := a.pushState(ctx, r, head, spec); err != nil {
+		return err
+	}
+	a.opts.Log.Warn("holds were taken off by a push, and were put back; let only Liftlock's account push to the branch", zap.String("repository", r.ID),
+		zap.String("branch", history.StateBranch), zap.Strings("holds", names), zap.String("commit", head), zap.String("author", pushed.Author.Name))
+	why := fmt.Sprintf("%s was pushed to %s, which took off or changed the holds on %s; its author is given as %s", wording.Short(head), history.StateBranch, strings.Join(names, ", "), pushed.Author.Name)
+	return a.recordRestored(ctx, r, head, why)
+}
+
+// holdName is what a hold's file is about.
+func holdName(file string) string {
+	return strings.TrimSuffix(strings.TrimPrefix(file, "holds/"), ".yaml")
+}
+
+// restoreFile is what a hold's file has to be so that all that it had stands; nil where that is so.
+func restoreFile(before, now fs.FS, file string, at time.Time) (*git.FileWrite, error) {
+	had, err := history.ReadHolds(before, file)
+	if err != nil {
+		return nil, err
+	}
+	has, err := history.ReadHolds(now, file)
+	if err != nil {
+		return nil, err
+	}
+	had = promotion.ListActive(had, at)
+	joined := history.JoinHolds(has, had)
+	if slices.Equal(joined, has) {
+		return nil, nil
+	}
+	content, err := history.EncodeHolds(joined)
+	if slices.Equal(joined, had) {
+		content, err = fs.ReadFile(before, file)
 	}
 	if err != nil {
-		return active, false, err
+		return nil, fmt.Errorf("put back the hold %s: %w", file, err)
 	}
-	return active, true, m.Push(ctx, git.PushSpec{Branch: history.StateBranch, New: commit, Old: head})
+	return &git.FileWrite{Path: file, Content: content}, nil
+}
+
+// recordRestored puts on record that somebody's push would have lifted holds.
+func (a *Actor) recordRestored(ctx context.Context, r *facts.Repository, source, why string) error {
+	return a.opts.Store.Tx(ctx, "holdsRestored", func(tx *store.Tx) error {
+		return tx.AddAudit(ctx, store.Audit{At: a.opts.Now(), Actor: "somebody", Via: promotion.AuditViaForge, Verb: "unhold", Subject: r.ID + " " + history.StateBranch,
+			Reason: why, Outcome: "refused: Liftlock put them back; /liftlock unhold lifts a hold", Source: "state-branch|" + r.ID + "|" + source})
+	})
 }

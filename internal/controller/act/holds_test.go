@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/appset/history"
+	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
 )
@@ -103,7 +104,9 @@ func TestSetHold(t *testing.T) {
 		head := w.remoteHead(history.StateBranch)
 		info, err := w.repo.Mirror.Commit(w.ctx(), head)
 		w.must(err)
-		w.compare("message", info.Message, "Hold "+strings.TrimSuffix(strings.TrimPrefix(c.file, "holds/"), ".yaml")+"\n\nBy: ada\n")
+		message, signature, _ := strings.Cut(info.Message, "Liftlock-State: ")
+		w.compare("signed by", len(strings.TrimSpace(signature)), 64)
+		w.compare("message", message, "Hold "+strings.TrimSuffix(strings.TrimPrefix(c.file, "holds/"), ".yaml")+"\n\nBy: ada\n")
 		w.setHold(hold)
 		w.compare("held once more", w.remoteHead(history.StateBranch), head)
 	}
@@ -121,7 +124,8 @@ func TestSetHold(t *testing.T) {
 	head := w.remoteHead(history.StateBranch)
 	info, err := w.repo.Mirror.Commit(w.ctx(), head)
 	w.must(err)
-	w.compare("lifted", []any{info.Message, info.Parents}, []any{"Lift the hold on shop/environment/qa\n\nBy: grace\n", []string{before}})
+	message, _, _ := strings.Cut(info.Message, "Liftlock-State: ")
+	w.compare("lifted", []any{message, info.Parents}, []any{"Lift the hold on shop/environment/qa\n\nBy: grace\n", []string{before}})
 	w.setHold(lift)
 	w.compare("lifted once more", w.remoteHead(history.StateBranch), head)
 
@@ -196,6 +200,7 @@ func TestHoldsMeet(t *testing.T) {
 	}
 	meet := func(times int) (pushes int, err error) {
 		w.setRemoteHead(history.StateBranch, "")
+		w.must(w.store.DeleteState(w.ctx(), facts.StateBranchKey(w.repo.ID)))
 		_, err = m.Fetch(w.ctx())
 		w.must(err)
 		w.beforePush = func() {

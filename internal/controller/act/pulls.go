@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -119,6 +120,9 @@ func (a *Actor) openPull(ctx context.Context, s *subject, in *prtext.Input, bran
 func (a *Actor) recordOpened(ctx context.Context, tx *store.Tx, c *facts.ComponentEvaluation, env string, number int, kind string, m promotion.Member) error {
 	if m.CommandID != 0 {
 		if err := tx.BindPendingCommand(ctx, m.CommandID, m.Release); err != nil {
+			return err
+		}
+		if err := putRequested(ctx, tx, c, m.CommandID, number, m.Release); err != nil {
 			return err
 		}
 	}
@@ -255,7 +259,7 @@ func (a *Actor) createPullRequest(ctx context.Context, s *subject, in prtext.Inp
 	if err != nil {
 		return nil, false, err
 	}
-	if !created && !r.IsOurs(pr.Author, pr.AuthorID) {
+	if !created && !r.HasOpened(pr) {
 		return nil, true, fmt.Errorf("%w: #%d by %s already uses %s", ErrStale, pr.Number, pr.Author, branch)
 	}
 	if missing := slices.DeleteFunc(slices.Clone(page.Labels), pr.HasLabel); len(missing) > 0 {
@@ -303,6 +307,9 @@ func (a *Actor) replaceHead(ctx context.Context, s *subject, x promotion.Replace
 		return err
 	}
 	return a.opts.Store.Tx(ctx, "replaced", func(tx *store.Tx) error {
+		if err := putReplaced(ctx, tx, s, pr); err != nil {
+			return err
+		}
 		if err := putOnlyPushed(ctx, tx, s, pr, head); err != nil {
 			return err
 		}
@@ -316,6 +323,34 @@ func (a *Actor) replaceHead(ctx context.Context, s *subject, x promotion.Replace
 	})
 }
 
+// putReplaced notes where an open promotion moves other releases than those that Liftlock had put there: what
+// was approved before was something else. pr is as the forge has it since.
+func putReplaced(ctx context.Context, tx *store.Tx, s *subject, pr *forge.PullRequest) error {
+	was := s.pull.Proven
+	if was == nil {
+		was = (&subject{members: s.pull.Members}).releases()
+	}
+	if maps.Equal(was, s.releases()) {
+		return nil
+	}
+	r := s.ev.Snapshot.Repo
+	raw, _, err := tx.State(ctx, facts.PushedKey(r.ID, pr.Branch))
+	if err != nil {
+		return err
+	}
+	pushed, err := facts.ReadPushed(raw)
+	if err != nil {
+		return err
+	}
+	heads := []string{s.pull.Head}
+	for _, p := range pushed {
+		if !maps.Equal(p.Releases, s.releases()) {
+			heads = append(heads, p.Head)
+		}
+	}
+	return facts.PutReplaced(ctx, tx, r.ID, s.number, pr.UpdatedAt, heads...)
+}
+
 // pushPromotion moves an open promotion's branch to edits of a newer commit, and says so in its
 // title and body.
 func (a *Actor) pushPromotion(ctx context.Context, s *subject, in prtext.Input, tip string, edits []fieldedit.Edit) (head string, err error) {
@@ -326,7 +361,11 @@ func (a *Actor) pushPromotion(ctx context.Context, s *subject, in prtext.Input, 
 		return "", err
 	}
 	page := renderPage(r, in)
-	return head, r.Forge.UpdatePullRequest(ctx, r.Name, s.number, forge.PullRequestUpdate{Title: &page.Title, Body: &page.Body})
+	update := forge.PullRequestUpdate{Title: &page.Title, Body: &page.Body}
+	if base := s.ev.Environment(s.env).Branch; s.pull.PR.Base != base {
+		update.Base = &base // somebody changed it; a person has it composed anew
+	}
+	return head, r.Forge.UpdatePullRequest(ctx, r.Name, s.number, update)
 }
 
 // ensureOpen reads a pull request again before it is changed: people merge and
@@ -346,11 +385,12 @@ func (a *Actor) ensureOpen(ctx context.Context, r *facts.Repository, number int,
 // then it is.
 const lastWordsDelay = time.Minute
 
-// closePull closes one of ours: first the mark that it is no veto, then the word to
-// its readers, then the state.
+// closePull closes one of ours: first the label that it is no veto, then the word to
+// its readers, then the record that it is ours to close, and the state, with the signed mark of that.
 func (a *Actor) closePull(ctx context.Context, s *subject, x promotion.Close) error {
 	r := s.ev.Snapshot.Repo
-	if _, err := a.ensureOpen(ctx, r, x.Pull, s.pull.Head); err != nil {
+	open, err := a.ensureOpen(ctx, r, x.Pull, s.pull.Head)
+	if err != nil {
 		return err
 	}
 	if err := r.Forge.AddLabels(ctx, r.Name, x.Pull, promotion.LabelSuperseded); err != nil {
@@ -362,12 +402,15 @@ func (a *Actor) closePull(ctx context.Context, s *subject, x promotion.Close) er
 	// A command in it may be about more than the pull request, and its webhook lost: when it is closed,
 	// its comments are read once more.
 	if err := a.opts.Store.Tx(ctx, "lastWords", func(tx *store.Tx) error {
+		if err := a.putSuperseded(ctx, tx, s, x.Pull); err != nil {
+			return err
+		}
 		return tx.WakeAt(ctx, a.opts.Now().Add(lastWordsDelay), wake.ForPull(r.ID, x.Pull).String())
 	}); err != nil {
 		return err
 	}
-	closed := forge.Closed
-	if err := r.Forge.UpdatePullRequest(ctx, r.Name, x.Pull, forge.PullRequestUpdate{State: &closed}); err != nil {
+	closed, body := forge.Closed, r.Marks.MarkClosed(r.ID, open, a.opts.Now(), open.Body)
+	if err := r.Forge.UpdatePullRequest(ctx, r.Name, x.Pull, forge.PullRequestUpdate{State: &closed, Body: &body}); err != nil {
 		return err
 	}
 	pr, err := a.opts.Gatherer.RefreshPullRequest(ctx, r, x.Pull)
@@ -376,20 +419,38 @@ func (a *Actor) closePull(ctx context.Context, s *subject, x promotion.Close) er
 	}
 	a.deleteOver(ctx, r, pr)
 	return a.opts.Store.Tx(ctx, "closed", func(tx *store.Tx) error {
-		return s.eachMember(func(c *facts.ComponentEvaluation, m promotion.Member) error {
-			release := ""
-			if s.batch {
-				release = m.Release
-			}
-			if err := a.updatePromotion(ctx, tx, c, s.env, x.Pull, release, "superseded"); err != nil {
-				return err
-			}
+		if err := a.putSuperseded(ctx, tx, s, x.Pull); err != nil {
+			return err
+		}
+		return s.eachMember(func(c *facts.ComponentEvaluation, _ promotion.Member) error {
 			ev := newEvent(c, s.env, x.Pull, "closed", fmt.Sprintf("#%d closed: %s", x.Pull, x.Why))
 			ev.IdempotencyKey = facts.ClosedEventKey(c.Facts.Unit, x.Pull, pr.Head)
 			_, err := tx.AddEvents(ctx, ev)
 			return err
 		})
 	})
+}
+
+// putSuperseded writes down that Liftlock closes a pull request. While that is open the next look says
+// otherwise.
+func (a *Actor) putSuperseded(ctx context.Context, tx *store.Tx, s *subject, number int) error {
+	return s.eachMember(func(c *facts.ComponentEvaluation, m promotion.Member) error {
+		release := ""
+		if s.batch {
+			release = m.Release
+		}
+		return a.updatePromotion(ctx, tx, c, s.env, number, release, "superseded")
+	})
+}
+
+// putRequested notes that a promotion moves a release at a person's word: merged by hand too it lifts what
+// kept the release out.
+func putRequested(ctx context.Context, tx *store.Tx, c *facts.ComponentEvaluation, command int64, number int, release string) error {
+	isPromote := func(k promotion.PendingCommand) bool { return k.ID == command && k.Verb == "promote" }
+	if !slices.ContainsFunc(c.Facts.PendingCommands, isPromote) {
+		return nil
+	}
+	return facts.PutRequested(ctx, tx, c.Facts.Unit.Repo, number, c.Facts.Unit.Component, release)
 }
 
 // openRevert opens the revert of a landed promotion.

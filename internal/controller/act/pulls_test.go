@@ -584,8 +584,8 @@ func TestOpenRevert(t *testing.T) {
 		w.must(w.do(ev, d, revert))
 		pr := w.forge.pulls[n+1]
 		w.compare("branch, base, author", []string{pr.Branch, pr.Base, pr.Author}, []string{promotion.RevertBranch("shop", "qa", w.key(), revert.Release), "main", bot})
-		if strings.Contains(pr.Body, " sig=") {
-			w.t.Error("a revert needs no proof")
+		if !strings.Contains(pr.Body, " sig=") {
+			w.t.Error("nothing proves whose revert it is")
 		}
 		if !strings.Contains(pr.Title, "Revert") || !strings.Contains(pr.Body, "of=1") || !strings.Contains(pr.Body, "linus") || !strings.Contains(pr.Body, "it smells") {
 			w.t.Errorf("opened %+v", *pr)

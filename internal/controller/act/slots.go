@@ -90,7 +90,7 @@ func (a *Actor) checkOpenLimit(ctx context.Context, s *subject, place string) er
 	}
 	for _, pr := range open {
 		ref, ok := promotion.ParseBranch(pr.Branch)
-		if ok && !ref.Revert && ref.Pipeline == u.Pipeline && ref.Environment == s.env && ref.Component != u.Component && r.IsOurs(pr.Author, pr.AuthorID) {
+		if ok && !ref.Revert && ref.Pipeline == u.Pipeline && ref.Environment == s.env && ref.Component != u.Component && r.HasOpened(&pr) {
 			n++
 		}
 	}

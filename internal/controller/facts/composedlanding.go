@@ -165,7 +165,7 @@ func (o *Gatherer) isRestoredLanding(ctx context.Context, c *ComponentEvaluation
 // its list didn't say.
 func (o *Gatherer) isMergedByUs(ctx context.Context, r *Repository, pr *forge.PullRequest) (bool, error) {
 	if pr.MergedBy != "" {
-		return r.IsOurs(pr.MergedBy, pr.MergedByID), nil
+		return r.hasMerged(pr), nil
 	}
 	key := fmt.Sprintf("%s#%d %s", r.ID, pr.Number, pr.MergeCommit)
 	if ours, known := o.mergedByUs.Get(key); known {
@@ -175,7 +175,7 @@ func (o *Gatherer) isMergedByUs(ctx context.Context, r *Repository, pr *forge.Pu
 	if err != nil && !errors.Is(err, forge.ErrNotFound) {
 		return false, err
 	}
-	ours := err == nil && now.MergeCommit == pr.MergeCommit && r.IsOurs(now.MergedBy, now.MergedByID)
+	ours := err == nil && now.MergeCommit == pr.MergeCommit && r.hasMerged(now)
 	o.mergedByUs.Put(key, ours)
 	return ours, nil
 }

@@ -76,7 +76,7 @@ func (o *effectGatherer) Difference(ctx context.Context, r *Repository, u promot
 	if err != nil {
 		return nil, err
 	}
-	if e == nil || !r.IsOurs(e.PR.Author, e.PR.AuthorID) {
+	if e == nil || !r.HasOpened(&e.PR) {
 		return nil, newNoDifference("nothing is known of the pull request #%d; it is read again at the next sweep", pull)
 	}
 	c := &Evaluation{Unit: u, Snapshot: s, Pipeline: p}

@@ -189,7 +189,7 @@ func (o *Gatherer) Gather(ctx context.Context, s *Snapshot, u promotion.Unit, fr
 	}
 	ev := o.newEvaluation(s, p, u)
 	ev.fresh = fresh
-	head, seen, err := o.FindHolds(ctx, s.Repo)
+	head, own, err := o.FindHolds(ctx, s.Repo)
 	if err != nil {
 		return nil, err
 	}
@@ -222,13 +222,7 @@ func (o *Gatherer) Gather(ctx context.Context, s *Snapshot, u promotion.Unit, fr
 		return nil, err
 	}
 	for _, c := range ev.Components {
-		if head != seen { // which of them stand can't be told
-			c.Facts.Holds = promotion.Unsure[[]promotion.Hold](fmt.Sprintf("the branch %s, which has them, was deleted; Liftlock puts it back, or push %s there", history.StateBranch, seen))
-		} else if holds, err := o.readHolds(s.Repo, ev.holdsCommit, c.Facts.Unit); err != nil {
-			c.Facts.Holds = promotion.Unsure[[]promotion.Hold](err.Error())
-		} else {
-			c.Facts.Holds = promotion.Sure(holds)
-		}
+		c.Facts.Holds = o.holdsOf(s.Repo, c.Facts.Unit, head, own)
 		if c.Facts.ClusterIncidents, err = o.gatherIncidents(ctx, p, c); err != nil {
 			return nil, err
 		}

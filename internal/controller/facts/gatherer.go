@@ -35,7 +35,8 @@ type Repository struct {
 	URLs      []string // by which manifests may name it
 	BotLogin  string   // our own login there
 	BotID     int64    // our own account; it stays when the login is changed
-	Number    int64    // its own on the forge, which no other has; 0: not known
+	Former    []FormerAccount
+	Number    int64 // its own on the forge, which no other has; 0: not known
 	Marks     MarkSigner
 	// Unsigned says why the forge takes our commits for unsigned, and what to do; empty: they are
 	// signed, or who made this doesn't care.

@@ -87,7 +87,20 @@ func (o *Gatherer) isLeftover(ctx context.Context, r *Repository, branch, head s
 	if errors.Is(err, git.ErrUnknownCommit) {
 		return false, nil // moved meanwhile
 	}
-	return err == nil && r.isCommittedByUs(info), err
+	if err != nil || r.isCommittedByUs(info) {
+		return err == nil, err
+	}
+	return o.hasPushed(ctx, r, branch, head)
+}
+
+// hasPushed says that the store knows of a head that we pushed it to a branch, as another account may have.
+func (o *Gatherer) hasPushed(ctx context.Context, r *Repository, branch, head string) (bool, error) {
+	raw, _, err := o.opts.Store.State(ctx, PushedKey(r.ID, branch))
+	if err != nil {
+		return false, err
+	}
+	pushed, err := ReadPushed(raw)
+	return pushed.find([]string{head}) != nil, err
 }
 
 // findPullAt is the newest pull request of ours from a branch at a head; nil when there
@@ -98,11 +111,14 @@ func (o *Gatherer) findPullAt(ctx context.Context, r *Repository, branch, head s
 		return nil, err
 	}
 	for _, row := range rows {
-		if row.Branch == branch && r.IsOurs(row.Author, 0) {
-			e, err := o.decodePull(row)
-			if err != nil {
-				return nil, err
-			}
+		if row.Branch != branch {
+			continue
+		}
+		e, err := o.decodePull(row)
+		if err != nil {
+			return nil, err
+		}
+		if (&pullRecord{cachedPull: *e}).isOurs(r) {
 			return &e.PR, nil
 		}
 	}
@@ -166,7 +182,13 @@ func (o *Gatherer) inspectLeftoverHead(ctx context.Context, ev *Evaluation, env 
 		return "", "", err
 	}
 	if why == "" && !r.isCommittedByUs(info) {
-		why = "Liftlock did not commit it"
+		pushed, err := o.hasPushed(ctx, r, promotion.Branch(ev.Unit.Pipeline, env.Name, ev.Unit.Component), head)
+		if err != nil {
+			return "", "", err
+		}
+		if !pushed {
+			why = "Liftlock did not commit it"
+		}
 	}
 	if why == "" {
 		why, err = o.inspectPromotion(ctx, ev, env, ev.Unit.Component, p)

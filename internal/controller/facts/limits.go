@@ -30,16 +30,23 @@ func (o *recordGatherer) gatherLimits(ctx context.Context, c *ComponentEvaluatio
 func (o *recordGatherer) CountUsedLimits(ctx context.Context, c *ComponentEvaluation) (promotion.Limits, error) {
 	l := promotion.Limits{OpenByOthers: map[string]int{}, QueuedAhead: map[string]int{}, RevertsByEnv: map[string]int{}, RevertsByCluster: map[string]int{}}
 	u, now := c.Facts.Unit, c.Facts.Now
-	used, err := o.store.PullUsage(ctx, u.Repo, u.Pipeline, c.Snapshot.Repo.BotLogin, u.Component, promotion.BranchPrefix+u.Pipeline+"/", now.Add(-time.Hour))
-	if err != nil {
-		return l, err
+	open := map[string]int{}
+	for _, login := range c.Snapshot.Repo.logins() {
+		used, err := o.store.PullUsage(ctx, u.Repo, u.Pipeline, login, u.Component, promotion.BranchPrefix+u.Pipeline+"/", now.Add(-time.Hour))
+		if err != nil {
+			return l, err
+		}
+		l.MergesLastHour, l.OldestMerge = l.MergesLastHour+used.Merged, Earliest(l.OldestMerge, used.OldestMerge)
+		for env, n := range used.OpenByEnv {
+			open[env] += n
+		}
 	}
-	l.MergesLastHour, l.OldestMerge = used.Merged, used.OldestMerge
+	var err error
 	if l.QueuedMerges, err = o.listQueuedMerges(ctx, u.Repo, u.Pipeline, now.Add(-time.Hour)); err != nil {
 		return l, err
 	}
 	if !c.Pipeline.Spec.BatchesByEnvironment() {
-		l.OpenByOthers = used.OpenByEnv
+		l.OpenByOthers = open
 	}
 	degraded, since := c.degradedSince(), now
 	for _, bad := range degraded {
@@ -54,7 +61,7 @@ func (o *recordGatherer) CountUsedLimits(ctx context.Context, c *ComponentEvalua
 		if bad, ok := degraded[row.Environment]; ok {
 			since = bad
 		}
-		if c.Snapshot.Repo.IsOurs(row.Author, 0) && row.Component != "" && since.Sub(row.CreatedAt) <= revertWindow {
+		if c.Snapshot.Repo.WasOurs(row.Author, 0, row.CreatedAt) && row.Component != "" && since.Sub(row.CreatedAt) <= revertWindow {
 			if err := o.countRevert(c, &l, row); err != nil {
 				return l, err
 			}

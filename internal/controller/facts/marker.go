@@ -10,9 +10,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
+	"github.com/liftlock/liftlock/internal/appset/history"
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
 )
 
@@ -100,6 +105,9 @@ func NewMarkSigner(secrets ...[]byte) (MarkSigner, error) {
 	return s, nil
 }
 
+// hasKeys says that marks can be signed.
+func (s MarkSigner) hasKeys() bool { return len(s.keys) > 0 }
+
 // Sign renders a mark that is believed on this branch of the repository while its head
 // is this commit.
 func (s MarkSigner) Sign(repo, branch, head string, k Marker) string {
@@ -132,11 +140,87 @@ func (s MarkSigner) signed(repo, branch string, heads []string, body string) (Ma
 }
 
 func signature(key []byte, repo, branch, head string, k Marker) []byte {
+	return signText(key, repo, branch, head, k.text())
+}
+
+func signText(key []byte, repo, branch, head, text string) []byte {
 	mac := hmac.New(sha256.New, key)
-	for _, part := range []string{repo, branch, head, k.text()} {
+	for _, part := range []string{repo, branch, head, text} {
 		fmt.Fprintf(mac, "%d:%s", len(part), part)
 	}
 	return mac.Sum(nil)
+}
+
+// closingPattern is the mark of a pull request that is no veto, though it is closed unmerged: when it was
+// closed, and what proves that the server wrote it.
+var closingPattern = regexp.MustCompile(`<!-- liftlock:closed at=(\d{1,12}) sig=([0-9a-f]{64}) -->\n?`)
+
+// closingTolerance is how far a closing mark's time may be from the forge's: two clocks, and the time
+// between the mark and the close. Who opens the pull request again, and closes it later, is meant.
+const closingTolerance = 10 * time.Minute
+
+// MarkClosed adds to a body the mark that closing the pull request at a time is no veto, in place of an
+// older one. The body stays as it is where the server has no secret, or it would become too long.
+func (s MarkSigner) MarkClosed(repo string, pr *forge.PullRequest, at time.Time, body string) string {
+	body = closingPattern.ReplaceAllLiteralString(body, "")
+	if len(s.keys) == 0 || len(body) > maxMarkedBody {
+		return body
+	}
+	text := closingText(pr.Number, at.Unix())
+	return fmt.Sprintf("%s\n<!-- liftlock:closed at=%d sig=%s -->", strings.TrimRight(body, "\n"), at.Unix(), hex.EncodeToString(signText(s.keys[0], repo, pr.Branch, pr.Head, text)))
+}
+
+// maxMarkedBody bounds the bodies that get a closing mark: forges take 64 KiB.
+const maxMarkedBody = 60 << 10
+
+func closingText(number int, at int64) string {
+	return fmt.Sprintf("liftlock:closed number=%d at=%d", number, at)
+}
+
+// isClosingMarked says that a pull request's body has the mark that its close is no veto.
+func (s MarkSigner) isClosingMarked(repo string, pr *forge.PullRequest) bool {
+	for _, m := range closingPattern.FindAllStringSubmatch(pr.Body, maxClosingMarks) {
+		at, err := strconv.ParseInt(m[1], 10, 64)
+		got, hexErr := hex.DecodeString(m[2])
+		if err != nil || hexErr != nil || pr.ClosedAt.Sub(time.Unix(at, 0)).Abs() > closingTolerance {
+			continue
+		}
+		for _, key := range s.keys {
+			if hmac.Equal(got, signText(key, repo, pr.Branch, pr.Head, closingText(pr.Number, at))) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// maxClosingMarks bounds how many are looked at: anybody who may write can add some.
+const maxClosingMarks = 4
+
+// TrailerState is the trailer of a commit of the state branch that proves that Liftlock made it.
+const TrailerState = "Liftlock-State"
+
+// SignState is the value of TrailerState of a commit of the state branch, by its parent (empty: it has none)
+// and its tree; empty where the server has no secret.
+func (s MarkSigner) SignState(repo, parent, tree string) string {
+	if len(s.keys) == 0 {
+		return ""
+	}
+	return hex.EncodeToString(signText(s.keys[0], repo, history.StateBranch, parent, stateText(tree)))
+}
+
+func stateText(tree string) string { return "liftlock:state tree=" + tree }
+
+// isStateSigned says that Liftlock made a commit of the state branch.
+func (s MarkSigner) isStateSigned(repo string, c *git.CommitInfo) bool {
+	got, err := hex.DecodeString(c.Trailers[TrailerState])
+	if err != nil || len(got) == 0 || len(c.Parents) > 1 {
+		return false
+	}
+	parent := strings.Join(c.Parents, "")
+	return slices.ContainsFunc(s.keys, func(key []byte) bool {
+		return hmac.Equal(got, signText(key, repo, history.StateBranch, parent, stateText(c.Tree)))
+	})
 }
 
 // Pushed is what the store says that we put onto one of our branches: the heads that

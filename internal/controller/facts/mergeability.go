@@ -37,7 +37,7 @@ func (o *Gatherer) describeMergeability(ctx context.Context, ev *Evaluation, env
 	}
 	if p.Revert && p.Rules.DropsApprovals { // of a revert they matter to nothing else
 		var err error
-		if p.Review, err = o.approvalFacts(ctx, repo, p.Head, r.detail, p.Base, ev.fresh); err != nil {
+		if p.Review, err = o.approvalFacts(ctx, repo, p.Head, r.detail, p.Base, approvalPeriod{}, ev.fresh); err != nil {
 			return fmt.Errorf("look at the approvals of #%d: %w", p.Number, err)
 		}
 	}

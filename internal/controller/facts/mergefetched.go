@@ -30,7 +30,7 @@ func (o *gitGatherer) ensureMergeFetched(ctx context.Context, c *ComponentEvalua
 	var newest *forge.PullRequest
 	for _, p := range pulls {
 		pr := &p.PR
-		if pr.State == forge.Merged && pr.MergeCommit != "" && r.IsOurs(pr.Author, pr.AuthorID) && pr.Base == env.Branch && (newest == nil || pr.MergedAt.After(newest.MergedAt)) {
+		if pr.State == forge.Merged && pr.MergeCommit != "" && p.isOurs(r) && pr.Base == env.Branch && (newest == nil || pr.MergedAt.After(newest.MergedAt)) {
 			newest = pr
 		}
 	}

@@ -45,7 +45,7 @@ func (o *recordGatherer) withMerger(ctx context.Context, c *ComponentEvaluation,
 func (o *recordGatherer) findMerge(ctx context.Context, c *ComponentEvaluation, env string, pr *forge.PullRequest, row store.Promotion) (store.Audit, error) {
 	record := promotion.MergeRecord{Kind: row.Kind, Release: row.Release, Head: pr.Head, Commit: pr.MergeCommit}
 	by, via := pr.MergedBy, promotion.AuditViaForge
-	if c.Snapshot.Repo.IsOurs(pr.MergedBy, pr.MergedByID) {
+	if c.Snapshot.Repo.hasMerged(pr) {
 		via = promotion.AuditViaServer
 	}
 	own, ok, err := readState[promotion.MergeRecord](ctx, o.store, MergingKey(c.Facts.Unit, pr.Number))

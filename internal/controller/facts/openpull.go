@@ -63,7 +63,7 @@ func (o *Gatherer) gatherOpenPulls(ctx context.Context, ev *Evaluation, env *pro
 	var open []*pullRecord
 	for _, component := range slices.Sorted(maps.Keys(ev.pulls)) {
 		for _, p := range ev.pulls[component][env.Name] {
-			if !p.isOpen() || !r.IsOurs(p.PR.Author, p.PR.AuthorID) || !p.batch && ev.envAt(env.Name, component) == nil {
+			if !p.isOpen() || !r.HasOpened(&p.PR) || !p.batch && ev.envAt(env.Name, component) == nil {
 				continue
 			}
 			d, unread, err := o.readDetail(ctx, r, &p.cachedPull, fresh)
@@ -198,7 +198,11 @@ func (o *Gatherer) describeOpenPull(ctx context.Context, ev *Evaluation, env *pr
 		return nil, err
 	}
 	if !p.Revert {
-		if p.Review, err = o.approvalFacts(ctx, repo, p.Head, r.detail, p.Base, ev.fresh); err != nil {
+		period, err := o.readApprovalPeriod(ctx, repo, p)
+		if err != nil {
+			return nil, err
+		}
+		if p.Review, err = o.approvalFacts(ctx, repo, p.Head, r.detail, p.Base, period, ev.fresh); err != nil {
 			return nil, fmt.Errorf("look at its approvals: %w", err)
 		}
 		addChecks(&p.Review, p.Head, r.detail)

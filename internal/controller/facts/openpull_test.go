@@ -3,6 +3,7 @@ package facts
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -205,5 +206,39 @@ func TestReleaseOfAPersonsHead(t *testing.T) {
 		if modified := p.HeadState == promotion.HeadModified; modified == verified || modified && !strings.Contains(p.HeadReason, "it carries another release than the one that Liftlock put there") {
 			t.Errorf("%s: the head is %q: %s", tag, p.HeadState, p.HeadReason)
 		}
+	}
+}
+
+// TestCommandHoldsWithoutItsLabel holds a pull request that a command put on hold also while the label is off,
+// until the hold's end.
+func TestCommandHoldsWithoutItsLabel(t *testing.T) {
+	w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web")
+	n, _, _ := openToQA(w)
+	if p := w.readAnew(n); p.Held {
+		t.Fatal("it is held before anybody said so")
+	}
+	end := w.now.Add(time.Hour)
+	w.putState(PullHoldKey(w.repo.ID, n), []promotion.Holding{{Hold: promotion.Hold{By: "ada", At: w.now, Until: end}}})
+	if p := w.readAnew(n); !p.Held || !p.HeldUntil.Equal(end) || p.PR.HasLabel(promotion.LabelHold) {
+		t.Errorf("it is held: %t, until %s", p.Held, p.HeldUntil)
+	}
+	w.now = end.Add(time.Second)
+	if p := w.readAnew(n); p.Held {
+		t.Error("it is held after its end")
+	}
+}
+
+// TestReachIsLookedAtAgain looks again at whom an open promotion reaches: another environment began to read what
+// it edits since it was opened.
+func TestReachIsLookedAtAgain(t *testing.T) {
+	w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web")
+	n, _, _ := openToQA(w)
+	if p := w.readAnew(n); p.Reach != "" {
+		t.Fatalf("it reaches %q: %s", p.Reach, p.ReachReason)
+	}
+	w.commit("mallory", "Have dev deploy what qa does", map[string]string{overlayFile("web", "dev"): "resources: [../qa]\nimages:\n  - name: registry.example/web\n    newTag: \"1.1.0\"\nnameSuffix: -two\n",
+		"apps/web/dev2/kustomization.yaml": "resources: [../qa]\n"})
+	if p := w.readAnew(n); p.Reach == "" || p.ReachReason == "" {
+		t.Errorf("nobody looked again: it reaches %q (%s), its head is %q (%s)", p.Reach, p.ReachReason, p.HeadState, p.HeadReason)
 	}
 }

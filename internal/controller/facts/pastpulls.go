@@ -169,6 +169,10 @@ func (o *Gatherer) findMoved(ctx context.Context, ev *Evaluation, at *ResolvedEn
 	if pr.State == forge.Merged {
 		row.At = pr.MergedAt
 	}
+	end, err := o.findEnd(ctx, ev, p)
+	if err != nil {
+		return nil, err
+	}
 	if p.batch {
 		members, err := o.findMembers(ctx, ev, p)
 		if err != nil {
@@ -177,26 +181,46 @@ func (o *Gatherer) findMoved(ctx context.Context, ev *Evaluation, at *ResolvedEn
 		row.Whole = cmp.Or(row.Whole, wording.Short(promotion.BatchID(members)))
 		for _, m := range members {
 			row.Component, row.Release, row.Short = m.Component, m.Release, wording.Short(m.Release)
-			row.Kind = pastKind(p, m.Release)
+			row.Kind = end.kindOf(p, m.Component, m.Release)
 			p.moved = append(p.moved, row)
 		}
 		p.movedKnown = true
 		return p.moved, nil
 	}
 	row.Release = o.pastRelease(ctx, ev, at, p)
-	row.Short, row.Kind = wording.Short(row.Release), pastKind(p, row.Release)
+	row.Short, row.Kind = wording.Short(row.Release), end.kindOf(p, row.Component, row.Release)
 	row.Whole = cmp.Or(row.Whole, row.Short)
 	p.moved, p.movedKnown = []store.PastPull{row}, true
 	return p.moved, nil
 }
 
-func pastKind(p *pullRecord, release string) store.PastKind {
-	switch merged := p.PR.State == forge.Merged; {
-	case merged && p.ref.Revert:
+// pullEnd is how a pull request of ours ended.
+type pullEnd struct {
+	landed     bool            // it was merged into the environment's branch
+	superseded map[string]bool // by component: Liftlock closed it, or a command took back that a person did
+	all        bool            // for all components
+}
+
+// findEnd finds out how a pull request of ours that isn't open any more ended.
+func (o *Gatherer) findEnd(ctx context.Context, ev *Evaluation, p *pullRecord) (end pullEnd, err error) {
+	if end.landed, err = hasLanded(ctx, ev, p); err != nil || end.landed {
+		return end, err
+	}
+	end.superseded, end.all, err = o.findSuperseded(ctx, ev.Snapshot.Repo, &p.PR)
+	return end, err
+}
+
+func (e pullEnd) kindOf(p *pullRecord, component, release string) store.PastKind {
+	switch {
+	case e.landed && p.ref.Revert:
 		return store.PastRevert
-	case merged:
+	case e.landed:
 		return store.PastMerged
-	case p.PR.HasLabel(promotion.LabelSuperseded):
+	case e.all || e.superseded[component]:
+		return store.PastSuperseded
+	case p.PR.State == forge.Merged && p.ref.Revert:
+		return store.PastRevertOnOtherBranch
+	case p.PR.State == forge.Merged:
 		return store.PastSuperseded
 	case p.ref.Revert:
 		return store.PastRefusedRevert
@@ -269,7 +293,8 @@ func addPastPulls(env *promotion.Env, component string, moved []store.PastPull) 
 			continue
 		}
 		env.PastPulls = append(env.PastPulls, promotion.PastPull{Number: m.Number, Release: m.Release, At: m.At, Commit: m.Commit, By: m.By,
-			Revert: m.Kind == store.PastRevert || m.Kind == store.PastRefusedRevert, Merged: m.Kind == store.PastMerged || m.Kind == store.PastRevert, Superseded: m.Kind == store.PastSuperseded})
+			Revert: m.Kind == store.PastRevert || m.Kind == store.PastRefusedRevert || m.Kind == store.PastRevertOnOtherBranch,
+			Merged: m.Kind == store.PastMerged || m.Kind == store.PastRevert, Superseded: m.Kind == store.PastSuperseded, OnOtherBranch: m.Kind == store.PastRevertOnOtherBranch})
 	}
 }
 
@@ -286,6 +311,9 @@ func (o *Gatherer) completePastPulls(ctx context.Context, ev *Evaluation) error 
 			slices.SortStableFunc(env.PastPulls, func(a, b promotion.PastPull) int {
 				return cmp.Or(b.At.Compare(a.At), b.Number-a.Number)
 			})
+			if err := o.markUnrequested(ctx, ev, env, c.Facts.Unit.Component); err != nil {
+				return err
+			}
 		}
 	}
 	if err := o.findOrphansMoved(ctx, ev); err != nil {

@@ -190,7 +190,7 @@ func (o *pullGatherer) RefreshPullRequests(ctx context.Context, r *Repository) e
 
 // sameListedPull compares what a list shows; Mergeable is not in lists.
 func sameListedPull(a, b *forge.PullRequest) bool {
-	return a.State == b.State && a.Head == b.Head && a.UpdatedAt.Equal(b.UpdatedAt) && a.Title == b.Title && a.MergeCommit == b.MergeCommit && fmt.Sprint(a.Labels) == fmt.Sprint(b.Labels)
+	return a.State == b.State && a.Head == b.Head && a.UpdatedAt.Equal(b.UpdatedAt) && a.Title == b.Title && a.Base == b.Base && a.MergeCommit == b.MergeCommit && fmt.Sprint(a.Labels) == fmt.Sprint(b.Labels)
 }
 
 // ensurePullsCached reads the book once a process before anything is judged: a pull
@@ -264,7 +264,7 @@ func (o *pullGatherer) RefreshPullRequest(ctx context.Context, r *Repository, nu
 // doesn't know of, as it was lost since. All others are read with how they stand to the queue then,
 // too. A forge that can't tell has none.
 func (o *pullGatherer) findQueued(ctx context.Context, r *Repository, read *pullDetail) error {
-	if _, ours := promotion.ParseBranch(read.pr.Branch); !ours || !r.IsOurs(read.pr.Author, read.pr.AuthorID) || read.pr.State != forge.Open || read.pr.Queue == forge.Queued {
+	if _, ours := promotion.ParseBranch(read.pr.Branch); !ours || !r.HasOpened(&read.pr) || read.pr.State != forge.Open || read.pr.Queue == forge.Queued {
 		return nil
 	}
 	pr, err := r.Forge.PullRequest(forge.WithMergeQueue(ctx), r.Name, read.pr.Number)

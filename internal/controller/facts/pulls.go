@@ -30,11 +30,21 @@ type pullRecord struct {
 	moved        []store.PastPull // of one that is closed: what it did for each component
 	movedKnown   bool
 	unsure       bool // its commits may still be fetched
+	landing      landing
 }
 
 func (p *pullRecord) isOpen() bool { return p.PR.State == forge.Open }
 
-func (p *pullRecord) isOurs(r *Repository) bool { return r.IsOurs(p.PR.Author, p.PR.AuthorID) }
+// isOurs says that a pull request is the server's own. Of one that isn't open any more its signed mark says so
+// too, where nobody remembers which account the server had: it proves that we put that head on that branch,
+// and no more. An open one is its author's to change.
+func (p *pullRecord) isOurs(r *Repository) bool {
+	if r.HasOpened(&p.PR) {
+		return true
+	}
+	_, signed := r.Marks.signed(r.ID, p.PR.Branch, []string{p.PR.Head}, p.PR.Body)
+	return signed && !p.isOpen()
+}
 
 // pullIndex has the pull requests that concern a unit by component, BatchName for
 // those of all, and environment, newest first.
@@ -392,6 +402,9 @@ const maxRevertedTries = 5
 func (o *Gatherer) isReverted(ctx context.Context, ev *Evaluation, revert, p *pullRecord) (bool, error) {
 	if p.ref.Revert || p.PR.State != forge.Merged || !p.isOurs(ev.Snapshot.Repo) || p.PR.MergeCommit == "" || p.PR.Number > revert.PR.Number {
 		return false, nil
+	}
+	if landed, err := hasLanded(ctx, ev, p); err != nil || !landed {
+		return false, err
 	}
 	id := ""
 	if !p.batch {

@@ -78,15 +78,16 @@ func TestIsReverted(t *testing.T) {
 		number int
 		want   bool
 	}{
-		"its release":        {short: landed[:12], number: n + 1, want: true},
-		"another release":    {short: release("a")[:12], number: n + 1},
-		"no release":         {number: n + 1},
-		"it is newer":        {short: landed[:12], number: n - 1},
-		"it is a revert":     {short: landed[:12], number: n + 1, change: func(p *pullRecord) { p.ref.Revert = true }},
-		"it was closed":      {short: landed[:12], number: n + 1, change: func(p *pullRecord) { p.PR.State = forge.Closed }},
-		"somebody else's":    {short: landed[:12], number: n + 1, change: func(p *pullRecord) { p.PR.Author, p.PR.AuthorID = "mallory", 99 }},
-		"it landed nothing":  {short: landed[:12], number: n + 1, change: func(p *pullRecord) { p.PR.MergeCommit = later }},
-		"no commit is named": {short: landed[:12], number: n + 1, change: func(p *pullRecord) { p.PR.MergeCommit = "" }},
+		"its release":         {short: landed[:12], number: n + 1, want: true},
+		"another release":     {short: release("a")[:12], number: n + 1},
+		"no release":          {number: n + 1},
+		"it is newer":         {short: landed[:12], number: n - 1},
+		"it is a revert":      {short: landed[:12], number: n + 1, change: func(p *pullRecord) { p.ref.Revert = true }},
+		"it was closed":       {short: landed[:12], number: n + 1, change: func(p *pullRecord) { p.PR.State = forge.Closed }},
+		"somebody else's":     {short: landed[:12], number: n + 1, change: func(p *pullRecord) { p.PR.Author, p.PR.AuthorID, p.PR.Body = "mallory", 99, "" }},
+		"it landed elsewhere": {short: landed[:12], number: n + 1, change: func(p *pullRecord) { p.PR.Base, p.PR.MergeCommit, p.landing = "elsewhere", landedHash, landingUnread }},
+		"it landed nothing":   {short: landed[:12], number: n + 1, change: func(p *pullRecord) { p.PR.MergeCommit = later }},
+		"no commit is named":  {short: landed[:12], number: n + 1, change: func(p *pullRecord) { p.PR.MergeCommit = "" }},
 	} {
 		p := *promotionPull
 		p.members, p.membersKnown = nil, false

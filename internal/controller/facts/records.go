@@ -61,7 +61,7 @@ func (o *recordGatherer) Records(ctx context.Context, c *ComponentEvaluation) ([
 		for _, own := range c.memberPulls(env) {
 			pr := &own.PR
 			listed[pr.Number] = true
-			if !c.Snapshot.Repo.IsOurs(pr.Author, pr.AuthorID) {
+			if !own.isOurs(c.Snapshot.Repo) {
 				continue
 			}
 			was := known[pr.Number]
@@ -71,7 +71,7 @@ func (o *recordGatherer) Records(ctx context.Context, c *ComponentEvaluation) ([
 			}
 			rows = append(rows, now)
 			events = append(events, c.recordEvents(env, pr, now)...)
-			if was.State == promotion.Opened && pr.State == forge.Merged {
+			if was.State == promotion.Opened && IsRecordOfMerge(&now) {
 				merged, err := o.addMerge(ctx, c, env.Name, pr, now)
 				if err != nil {
 					return nil, nil, err
@@ -183,9 +183,9 @@ func (c *ComponentEvaluation) buildRecord(env *promotion.Env, pr *forge.PullRequ
 	switch {
 	case pr.State == forge.Open:
 		now.State = promotion.Opened
-	case pr.State == forge.Merged:
+	case pr.State == forge.Merged && !isOnOtherBranch(env, pr):
 		now.State = mergedState(env, pr.Number, now, was.State)
-	case pr.HasLabel(promotion.LabelSuperseded):
+	case was.State == recordSuperseded || isSuperseded(env, pr.Number):
 		now.State = recordSuperseded
 	default:
 		now.State = promotion.Closed
@@ -194,6 +194,17 @@ func (c *ComponentEvaluation) buildRecord(env *promotion.Env, pr *forge.PullRequ
 		now.UpdatedAt = pr.ClosedAt
 	}
 	return now
+}
+
+// isOnOtherBranch says that a merged pull request landed on another branch than the environment's.
+func isOnOtherBranch(env *promotion.Env, pr *forge.PullRequest) bool {
+	return slices.ContainsFunc(env.PastPulls, func(p promotion.PastPull) bool {
+		return p.Number == pr.Number && !p.Merged && (p.OnOtherBranch || p.Superseded)
+	})
+}
+
+func isSuperseded(env *promotion.Env, number int) bool {
+	return slices.ContainsFunc(env.PastPulls, func(p promotion.PastPull) bool { return p.Number == number && p.Superseded })
 }
 
 func pullRelease(env *promotion.Env, number int) string {
@@ -269,12 +280,16 @@ func (c *ComponentEvaluation) recordEvents(env *promotion.Env, pr *forge.PullReq
 	}
 	opened.IdempotencyKey = OpenedEventKey(u, pr.Number)
 	out := []store.Event{opened}
-	switch pr.State {
-	case forge.Merged:
+	switch {
+	case pr.State == forge.Merged && !IsRecordOfMerge(&now):
+		closed := event("closed", pr.MergedAt, "merged into %s, which isn't the branch of %s: nothing landed there", pr.Base, env.Name)
+		closed.IdempotencyKey = ClosedEventKey(u, pr.Number, pr.Head)
+		out = append(out, closed)
+	case pr.State == forge.Merged:
 		merged := event("merged", pr.MergedAt, "merged into %s as %s", pr.Base, wording.Short(pr.MergeCommit))
 		merged.IdempotencyKey = MergedEventKey(u, pr.Number)
 		out = append(out, merged)
-	case forge.Closed:
+	case pr.State == forge.Closed:
 		closed := event("closed", pr.ClosedAt, "closed without a merge")
 		closed.IdempotencyKey = ClosedEventKey(u, pr.Number, pr.Head)
 		out = append(out, closed)

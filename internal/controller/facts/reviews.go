@@ -36,7 +36,7 @@ const permissionAge = time.Minute
 // approvalFacts are the facts about a pull request's reviews. What can't be read is
 // said in them, so that a gate waits with the reason; what is worth another try is an
 // error, because nothing else would bring one soon.
-func (o *reviewGatherer) approvalFacts(ctx context.Context, r *Repository, head string, d *pullDetail, base string, fresh bool) (policies.Facts, error) {
+func (o *reviewGatherer) approvalFacts(ctx context.Context, r *Repository, head string, d *pullDetail, base string, period approvalPeriod, fresh bool) (policies.Facts, error) {
 	f := policies.Facts{Bot: r.bot(), ApprovalsErr: d.reviewsErr}
 	for _, rv := range d.reviews {
 		if !rv.Approved && !rv.Rejected || rv.Bot {
@@ -51,7 +51,7 @@ func (o *reviewGatherer) approvalFacts(ctx context.Context, r *Repository, head 
 			continue
 		}
 		given := policies.Approval{User: rv.User, UserID: rv.UserID, MayWrite: may, At: rv.At}
-		given.Current = o.showsSameDiff(ctx, r, rv.Commit, head, base)
+		given.Current = period.covers(&rv) && o.showsSameDiff(ctx, r, rv.Commit, head, base)
 		if rv.Rejected {
 			f.Rejections = append(f.Rejections, given)
 			continue

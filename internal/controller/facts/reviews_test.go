@@ -97,7 +97,7 @@ func TestApprovalFacts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g.permissions.Clear()
 			f.err = c2.err
-			got, err := g.approvalFacts(t.Context(), c.Repository, head, &pullDetail{reviews: c2.reviews}, newBase, false)
+			got, err := g.approvalFacts(t.Context(), c.Repository, head, &pullDetail{reviews: c2.reviews}, newBase, approvalPeriod{}, false)
 			c2.want.Bot = policies.Account{Login: "liftlock"}
 			if diff := cmp.Diff(c2.want, got); diff != "" || (err != nil) != c2.retry {
 				t.Errorf("%v (-want +got):\n%s", err, diff)

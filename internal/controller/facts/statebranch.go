@@ -1,10 +1,15 @@
 package facts
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/liftlock/liftlock/internal/appset/history"
+	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/promotion"
 )
 
 // SeenHeadsKey is the store's key of the heads that the branches of a repository had when a
@@ -18,17 +23,108 @@ func (o *Gatherer) SeenHeads(ctx context.Context, r *Repository) (map[string]str
 	return seen, err
 }
 
-// FindHolds finds the state branch's head and the commit with the holds, both empty where there
-// are none. Where somebody deleted the branch it has no head, and the holds are those that were
-// there when it was seen last: only a command lifts them.
-func (o *Gatherer) FindHolds(ctx context.Context, r *Repository) (head, commit string, err error) {
+// StateBranchKey is the store's key of the commit of the state branch that has the holds as Liftlock wrote
+// them last, or found them when it looked first.
+func StateBranchKey(repo string) string { return "state-branch|" + repo }
+
+// FindHolds finds the state branch's head, empty where there is none, and its newest commit that Liftlock
+// made, or took for the truth when it looked first. What anybody else pushed since may restrain, and lifts
+// nothing: where the two differ the holds of both count, until Liftlock has put back what is missing. Where
+// somebody deleted the branch there is no head, and only a command lifts what was there.
+func (o *Gatherer) FindHolds(ctx context.Context, r *Repository) (head, own string, err error) {
 	head, ok, err := r.Mirror.Head(ctx, history.StateBranch)
 	if err != nil {
 		return "", "", fmt.Errorf("read where the holds are: %w", err)
 	}
-	if ok {
+	raw, _, err := o.opts.Store.State(ctx, StateBranchKey(r.ID))
+	if err != nil {
+		return "", "", err
+	}
+	known := string(raw)
+	switch {
+	case ok && known == head:
 		return head, head, nil
+	case ok:
+		own, err = findOwnState(ctx, r, head, known)
+		return head, own, err
+	case known != "":
+		return "", known, nil
 	}
 	seen, err := o.SeenHeads(ctx, r)
 	return "", seen[history.StateBranch], err
+}
+
+// maxStateCommits bounds how many commits of the state branch are looked at for the newest of Liftlock's
+// own, below which others pushed theirs.
+const maxStateCommits = 200
+
+// findOwnState finds the newest commit of Liftlock's own below a head of the state branch, by its signature;
+// known is the one that the store knows, which may be another process's to have gone on from. Somebody may
+// have taken the branch back to an older one, so it must come after that.
+func findOwnState(ctx context.Context, r *Repository, head, known string) (string, error) {
+	if known != "" {
+		if ok, err := r.Mirror.Has(ctx, known); err != nil || !ok {
+			return known, err // reading the holds there will say that it isn't there
+		}
+	}
+	log, err := r.Mirror.Log(ctx, git.LogQuery{From: head, Until: known, FirstParent: true, Limit: maxStateCommits})
+	if err != nil {
+		return "", fmt.Errorf("look for the holds that Liftlock wrote: %w", err)
+	}
+	for i := range log {
+		if !r.Marks.isStateSigned(r.ID, &log[i]) {
+			continue
+		}
+		if known == "" {
+			return log[i].SHA, nil
+		}
+		follows, err := r.Mirror.IsAncestor(ctx, known, log[i].SHA)
+		if err != nil {
+			return "", fmt.Errorf("look at whether the holds go on from %s: %w", known, err)
+		}
+		if follows {
+			return log[i].SHA, nil
+		}
+	}
+	return cmp.Or(known, head), nil
+}
+
+// holdsOf are the holds that concern a unit: those at the state branch's head, and those that Liftlock knows of
+// that somebody else took off there.
+func (o *Gatherer) holdsOf(r *Repository, u promotion.Unit, head, own string) promotion.Known[[]promotion.Hold] {
+	if head == "" && own != "" { // which of them stand can't be told
+		return promotion.Unsure[[]promotion.Hold](fmt.Sprintf("the branch %s, which has them, was deleted; Liftlock puts it back, or push %s there", history.StateBranch, own))
+	}
+	holds, err := o.readHolds(r, head, u)
+	if err == nil && own != head {
+		var before []promotion.Hold
+		before, err = o.readHolds(r, own, u)
+		for _, h := range before {
+			if !slices.Contains(holds, h) {
+				holds = append(holds, h)
+			}
+		}
+	}
+	switch {
+	case errors.Is(err, git.ErrUnknownCommit):
+		return promotion.Unsure[[]promotion.Hold](fmt.Sprintf("somebody took the branch %s, which has them, to where %s isn't; push that there again", history.StateBranch, own))
+	case err != nil:
+		return promotion.Unsure[[]promotion.Hold](err.Error())
+	}
+	return promotion.Sure(holds)
+}
+
+// ReadHoldFile reads what each who holds something set, by its file on the state branch: what its head has, and
+// what Liftlock knows of that somebody else took off there.
+func (o *Gatherer) ReadHoldFile(ctx context.Context, r *Repository, file string) ([]promotion.Holding, error) {
+	head, own, err := o.FindHolds(ctx, r)
+	if err != nil || own == "" {
+		return nil, err
+	}
+	known, err := history.ReadHolds(r.Mirror.Tree(own), file)
+	if err != nil || head == "" || head == own {
+		return known, err
+	}
+	now, err := history.ReadHolds(r.Mirror.Tree(head), file)
+	return history.JoinHolds(now, known), err
 }

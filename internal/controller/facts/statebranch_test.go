@@ -1,9 +1,11 @@
 package facts
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/liftlock/liftlock/internal/appset/history"
+	"github.com/liftlock/liftlock/internal/store"
 )
 
 // TestFindHolds finds the holds at the state branch's head, and, where somebody deleted the branch, at
@@ -29,4 +31,71 @@ func TestFindHolds(t *testing.T) {
 	}
 	w.putState(SeenHeadsKey(w.repo.ID), map[string]string{"main": w.head("main")})
 	expect("it was deleted before anybody looked", "", "")
+}
+
+// TestOwnState finds the newest commit of the state branch that Liftlock made: what others pushed over it, took
+// the branch back to, or signed with another secret lifts nothing.
+func TestOwnState(t *testing.T) {
+	w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web")
+	sign := func(parent string, signer MarkSigner, files map[string]string) string {
+		t.Helper()
+		unsigned, err := w.repo.Mirror.Commit(w.ctx(), w.commitTo(storyBot, history.StateBranch, parent, "Hold", files))
+		w.must(err)
+		return w.commitTo(storyBot, history.StateBranch, parent, "Hold\n\nLiftlock-State: "+signer.SignState(w.repo.ID, parent, unsigned.Tree)+"\n", files)
+	}
+	const file = "holds/shop/component/web.yaml"
+	hold := func(by string) map[string]string {
+		return map[string]string{file: "by: " + by + "\nreason: load test\nat: \"2026-01-02T03:04:05Z\"\n"}
+	}
+	var known string
+	expect := func(what, own string, holders ...string) {
+		t.Helper()
+		w.must(w.store.Tx(w.ctx(), "known", func(tx *store.Tx) error { return tx.PutState(w.ctx(), StateBranchKey(w.repo.ID), []byte(known)) }))
+		head, got, err := w.o.FindHolds(w.ctx(), w.repo)
+		if err != nil || got != own {
+			t.Errorf("%s: %s is Liftlock's, %v; want %s", what, got, err, own)
+		}
+		facts := w.o.holdsOf(w.repo, w.unit("web"), head, got)
+		var by []string
+		for _, h := range facts.Value {
+			by = append(by, h.By)
+		}
+		if !facts.OK || strings.Join(by, " ") != strings.Join(holders, " ") {
+			t.Errorf("%s: it is held by %q: %s", what, by, facts.Err)
+		}
+		all, err := w.o.ReadHoldFile(w.ctx(), w.repo, file)
+		if err != nil || len(all) != len(holders) {
+			t.Errorf("%s: its file has %+v, %v", what, all, err)
+		}
+	}
+	person := w.commitTo("ada", history.StateBranch, "", "By hand", hold("ada"))
+	expect("a person's, when nobody has looked", person, "ada")
+	first := sign(person, w.repo.Marks, hold("grace"))
+	expect("ours", first, "grace")
+	removed := w.commitTo("mallory", history.StateBranch, first, "Tidy up", map[string]string{file: ""})
+	expect("a push that takes it off", first, "grace")
+	known = first
+	expect("the same, as the store knows it", first, "grace")
+	w.commitTo("mallory", history.StateBranch, removed, "Hold it", hold("mallory"))
+	expect("a push that adds another", first, "mallory", "grace")
+	forged := sign(first, newTestSigner(t, "another"), map[string]string{file: ""})
+	expect("a push with another secret's signature", first, "grace")
+	second := sign(first, w.repo.Marks, hold("linus"))
+	expect("another process's", second, "linus")
+	known = second
+	w.must(w.forge.Push(storyRepo, "mallory", history.StateBranch, first, true))
+	w.fetch()
+	expect("it was taken back to an older one of ours", second, "grace", "linus")
+	w.must(w.forge.Push(storyRepo, "mallory", history.StateBranch, forged, true))
+	w.fetch()
+	expect("it was taken elsewhere", second, "linus")
+	known = landedHash
+	head, own, err := w.o.FindHolds(w.ctx(), w.repo)
+	w.must(err)
+	if own != second {
+		t.Errorf("%s is Liftlock's", own)
+	}
+	if h := w.o.holdsOf(w.repo, w.unit("web"), head, landedHash); h.OK || !strings.Contains(h.Err, landedHash) {
+		t.Errorf("what nobody has any more holds as %+v", h)
+	}
 }

@@ -44,6 +44,7 @@ func TestClosedPulls(t *testing.T) {
 	branch := promotion.Branch("shop", "qa", "web")
 	replaced := openNext("1.2.0")
 	w.must(w.forge.SetLabels(storyRepo, replaced, "ada", promotion.LabelOurs, promotion.LabelSuperseded))
+	w.markClosed(replaced)
 	closed(replaced, storyBot, branch)
 	refused := openNext("1.3.0")
 	w.lookAtUnit("the third is open")
@@ -77,6 +78,14 @@ func TestClosedPulls(t *testing.T) {
 	w.restart()
 	w.lookAtUnit("the store is lost, and the closed heads with the mirror")
 	w.end()
+}
+
+// markClosed writes into a pull request's body that it is Liftlock that closes it.
+func (w *story) markClosed(number int) {
+	w.t.Helper()
+	pr, err := w.repo.Forge.PullRequest(w.ctx(), storyRepo, number)
+	w.must(err)
+	w.must(w.forge.EditBody(storyRepo, number, storyBot, w.repo.Marks.MarkClosed(w.repo.ID, pr, w.now, pr.Body)))
 }
 
 // TestStaleMergeability doesn't believe that a head conflicts which was composed on the

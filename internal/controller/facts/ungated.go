@@ -49,7 +49,7 @@ func (o *recordGatherer) findUngated(ctx context.Context, c *ComponentEvaluation
 		return nil, err
 	}
 	i := slices.IndexFunc(v.Decision.Envs, func(st promotion.EnvState) bool { return st.Environment == env && st.Pull == pr.Number })
-	if i < 0 || pr.MergedBy == "" || c.Snapshot.Repo.IsOurs(pr.MergedBy, pr.MergedByID) {
+	if i < 0 || pr.MergedBy == "" || c.Snapshot.Repo.hasMerged(pr) {
 		return nil, nil
 	}
 	ours, err := o.isLandedOurs(ctx, c, pr)

@@ -133,6 +133,7 @@ func Run(t *testing.T, w Backend) {
 		{"open, and open again", testCreate},
 		{"open without a branch", testCreateWithoutBranch},
 		{"title and body", testUpdate},
+		{"another base", testChangeBase},
 		{"close and reopen", testCloseAndReopen},
 		{"labels", testLabels},
 		{"by branch", testByBranch},

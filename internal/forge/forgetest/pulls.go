@@ -88,6 +88,20 @@ func testUpdate(t *testing.T, s *fixture) {
 	}
 }
 
+func testChangeBase(t *testing.T, s *fixture) {
+	pr := s.openPull(t, branchA)
+	const other = "another-base"
+	s.pushCommit(t, other, "main", "another-base.txt", "x\n")
+	for _, base := range []string{other, other, "main"} { // changing it to what it is changes nothing
+		if err := s.Forge.UpdatePullRequest(s.ctx, s.Repo, pr.Number, forge.PullRequestUpdate{Base: &base}); err != nil {
+			t.Fatal(err)
+		}
+		if p := s.readPull(t, pr.Number); p.Base != base || p.State != forge.Open || p.Head != pr.Head {
+			t.Errorf("got %q %s at %s, want %q", p.Base, p.State, p.Head, base)
+		}
+	}
+}
+
 func testCloseAndReopen(t *testing.T, s *fixture) {
 	pr := s.openPull(t, branchA)
 	closed, open := forge.Closed, forge.Open

@@ -128,6 +128,9 @@ func (d *Driver) UpdatePullRequest(ctx context.Context, r forge.Repo, n int, c f
 		edit.Title = *c.Title // an empty one is "leave it" for Gitea, and no title for anybody
 	}
 	edit.Body = c.Body
+	if c.Base != nil {
+		edit.Base = *c.Base
+	}
 	if c.State != nil {
 		s := sdk.StateType(*c.State)
 		edit.State = &s

@@ -149,6 +149,9 @@ func (d *Driver) UpdatePullRequest(ctx context.Context, r forge.Repo, n int, c f
 	if c.State != nil {
 		edit.State = gh.String(string(*c.State))
 	}
+	if c.Base != nil {
+		edit.Base = &gh.PullRequestBranch{Ref: c.Base}
+	}
 	owner, name := repoPath(r)
 	if _, resp, err := d.api.PullRequests.Edit(ctx, owner, name, n, edit); err != nil {
 		return wrapError("update "+r.Number(n), resp, err)

@@ -263,6 +263,7 @@ type mergeRequestChange struct {
 	Title        *string `json:"title,omitempty"`
 	Description  *string `json:"description,omitempty"`
 	StateEvent   string  `json:"state_event,omitempty"`
+	TargetBranch *string `json:"target_branch,omitempty"`
 	AddLabels    string  `json:"add_labels,omitempty"`
 	RemoveLabels string  `json:"remove_labels,omitempty"`
 	ReviewerIDs  []int64 `json:"reviewer_ids,omitempty"`
@@ -273,7 +274,7 @@ func (d *Driver) UpdatePullRequest(ctx context.Context, r forge.Repo, n int, c f
 	if c == (forge.PullRequestUpdate{}) {
 		return nil
 	}
-	change := mergeRequestChange{Title: c.Title}
+	change := mergeRequestChange{Title: c.Title, TargetBranch: c.Base}
 	if c.Body != nil {
 		body := escapeActions(*c.Body)
 		change.Description = &body

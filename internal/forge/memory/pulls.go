@@ -235,8 +235,20 @@ func (c *call) editPull(p *pull, u forge.PullRequestUpdate) error {
 	if title == "" || len(body) > maxBody {
 		return c.failure(forge.ErrInvalid, "Validation Failed: the title is missing or the body is too long (maximum is 65536 characters)")
 	}
-	if title != p.info.Title || body != p.info.Body {
+	base := p.info.Base
+	if u.Base != nil && p.info.State == forge.Open && *u.Base != base {
+		if base = *u.Base; c.repo.heads[base] == "" {
+			return c.failure(forge.ErrInvalid, "Validation Failed: base is invalid")
+		}
+	}
+	if title != p.info.Title || body != p.info.Body || base != p.info.Base {
 		p.info.Title, p.info.Body = title, body
+		if base != p.info.Base {
+			p.info.Base = base
+			if err := c.setHead(p, p.info.Head); err != nil {
+				return err
+			}
+		}
 		c.markUpdated(p)
 		c.emitPullEvent(PullRequestEvent, p, c.by, "edited")
 	}

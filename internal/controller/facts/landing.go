@@ -1,0 +1,149 @@
+package facts
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/wording"
+)
+
+// Anybody who may write can give a pull request of ours another base, and merge it there. What was
+// merged counts where it landed: a promotion that landed on another branch brought nothing to its
+// environment, and a revert took nothing back there.
+
+// landing is whether a merged pull request landed on its environment's branch.
+type landing int
+
+const (
+	landingUnread landing = iota
+	landedHere
+	landedOnOtherBranch
+)
+
+// hasLanded says that a pull request was merged into its environment's branch. The forge's word is
+// taken for that: no forge lets anybody change the base of what is merged. Where the base has another
+// name than the branch has now, as after a change of the layout, or of the default branch's name, its
+// commit must be on the branch.
+func hasLanded(ctx context.Context, ev *Evaluation, p *pullRecord) (bool, error) {
+	if p.PR.State != forge.Merged {
+		return false, nil
+	}
+	if p.landing == landingUnread {
+		landed, err := landedOn(ctx, ev, p)
+		if err != nil {
+			return false, err
+		}
+		p.landing = landedOnOtherBranch
+		if landed {
+			p.landing = landedHere
+		}
+	}
+	return p.landing == landedHere, nil
+}
+
+func landedOn(ctx context.Context, ev *Evaluation, p *pullRecord) (bool, error) {
+	env := ev.Environment(p.ref.Environment)
+	if env == nil || p.PR.Base == env.Branch {
+		return true, nil
+	}
+	if env.Tip == "" || p.PR.MergeCommit == "" {
+		return false, nil
+	}
+	landed, err := ev.Snapshot.Repo.Mirror.IsAncestor(ctx, p.PR.MergeCommit, env.Tip)
+	if errors.Is(err, git.ErrUnknownCommit) {
+		return false, nil
+	}
+	return landed, err
+}
+
+// findSuperseded says for which components a pull request that is no longer open is no veto: Liftlock
+// closed it itself, or a command took the veto back. The label that shows that is anybody's to set, so
+// it is believed only with the store's record, or with the mark that the server signed when it closed it.
+func (o *Gatherer) findSuperseded(ctx context.Context, r *Repository, pr *forge.PullRequest) (components map[string]bool, all bool, err error) {
+	if !pr.HasLabel(promotion.LabelSuperseded) {
+		return nil, false, nil
+	}
+	rows, err := o.opts.Store.Promotions(ctx, store.PromotionFilter{Repo: r.ID, Pull: pr.Number})
+	if err != nil {
+		return nil, false, err
+	}
+	for _, row := range rows {
+		if row.State == recordSuperseded {
+			if components == nil {
+				components = map[string]bool{}
+			}
+			components[row.Component] = true
+		}
+	}
+	return components, r.Marks.isClosingMarked(r.ID, pr), nil
+}
+
+// RequestedKey is the store's key of the releases that a pull request moves at the word of somebody who
+// may, against what keeps them out.
+func RequestedKey(repo string, pull int) string { return fmt.Sprintf("requested|%s|%d", repo, pull) }
+
+// PutRequested notes that somebody who may asked for a release of a component that a pull request moves.
+func PutRequested(ctx context.Context, tx *store.Tx, repo string, pull int, component, release string) error {
+	known, _, err := readState[map[string]string](ctx, tx, RequestedKey(repo, pull))
+	if err != nil || known[component] == release {
+		return err
+	}
+	if known == nil {
+		known = map[string]string{}
+	}
+	known[component] = release
+	raw, err := json.Marshal(known)
+	if err != nil {
+		return fmt.Errorf("note who asked for what #%d moves: %w", pull, err)
+	}
+	return tx.PutState(ctx, RequestedKey(repo, pull), raw)
+}
+
+// markUnrequested marks those of the merged promotions that would lift a quarantine or a veto and that
+// a person merged though nobody who may had asked for the release. Who merges past the gates brings a
+// release to its environment, and that is all.
+func (o *Gatherer) markUnrequested(ctx context.Context, ev *Evaluation, env *promotion.Env, component string) error {
+	for i := range env.PastPulls {
+		p := &env.PastPulls[i]
+		if p.Revert || !p.Merged || !hasLiftable(env.PastPulls, p) {
+			continue
+		}
+		requested, err := o.isRequested(ctx, ev.Snapshot.Repo, p, component)
+		if err != nil {
+			return fmt.Errorf("look at who had #%d merged: %w", p.Number, err)
+		}
+		p.Unrequested = !requested
+	}
+	return nil
+}
+
+// hasLiftable says that a merged promotion's release was kept out by something before.
+func hasLiftable(past []promotion.PastPull, merged *promotion.PastPull) bool {
+	return slices.ContainsFunc(past, func(p promotion.PastPull) bool {
+		if !p.Merged && p.Superseded || p.Merged && !p.Revert || p.At.Truncate(time.Second).After(merged.At) {
+			return false
+		}
+		return promotion.SameRelease(merged.Release, wording.Short(p.Release))
+	})
+}
+
+// isRequested says that Liftlock merged a promotion, or that somebody who may asked for its release.
+func (o *Gatherer) isRequested(ctx context.Context, r *Repository, p *promotion.PastPull, component string) (bool, error) {
+	requested, _, err := readState[map[string]string](ctx, o.opts.Store, RequestedKey(r.ID, p.Number))
+	if err != nil || requested[component] == p.Release {
+		return err == nil, err
+	}
+	pr, err := o.KnownPull(ctx, r.ID, p.Number)
+	if err != nil || pr == nil {
+		return false, err
+	}
+	return o.isMergedByUs(ctx, r, pr)
+}
