@@ -159,6 +159,7 @@ type server struct {
 
 	auditExports  chan struct{}      // a place for each export that runs
 	refusedLogins *command.RateLimit // how many come into the audit trail
+	redemptions   *redemptions       // how often the identity provider is asked
 }
 
 // New makes a console.
@@ -200,7 +201,7 @@ func New(o Options) (*Console, error) {
 	if err != nil {
 		return nil, fmt.Errorf("build the console: externalURL: %w", err)
 	}
-	c := &server{opts: o, linkPrefix: strings.TrimRight(u.EscapedPath(), "/"), auditExports: make(chan struct{}, maxAuditExports), refusedLogins: command.NewRateLimit(o.Now)}
+	c := &server{opts: o, linkPrefix: strings.TrimRight(u.EscapedPath(), "/"), auditExports: make(chan struct{}, maxAuditExports), refusedLogins: command.NewRateLimit(o.Now), redemptions: newRedemptions(&o)}
 	if o.Login != nil {
 		if err := o.Login.check(u); err != nil {
 			return nil, fmt.Errorf("build the console: %w", err)

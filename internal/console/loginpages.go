@@ -56,22 +56,43 @@ func (c *server) beginLogin(w http.ResponseWriter, r *http.Request) {
 		c.failLogin(w, r, a, err)
 		return
 	}
-	setCookie(w, attemptCookie, a.String(), attemptLifetime)
+	setCookie(w, attemptCookie, c.opts.Login.Provider.SealAttempt(a), login.AttemptLifetime)
 	http.Redirect(w, r, to, http.StatusSeeOther)
 }
 
-// finishLogin takes GET /login/callback, where the identity provider sends browsers back to.
-func (c *server) finishLogin(w http.ResponseWriter, r *http.Request) {
-	a := &login.Attempt{Return: "/"}
-	if cookie, err := r.Cookie(attemptCookie); err == nil {
-		if known, err := login.ParseAttempt(cookie.Value); err == nil {
-			a = known
-		}
+// openAttempt finds the attempt whose answer a browser brings, and says why there is none; then it
+// leads to the first page.
+func (c *server) openAttempt(r *http.Request) (*login.Attempt, error) {
+	cookie, err := r.Cookie(attemptCookie)
+	if err != nil {
+		return &login.Attempt{Return: "/"}, &login.RefusedError{Why: "the answer is not to the login that this browser began. Log in again"}
 	}
-	dropCookie(w, attemptCookie)
+	a, err := c.opts.Login.Provider.OpenAttempt(cookie.Value)
+	if err != nil {
+		return &login.Attempt{Return: "/"}, err
+	}
 	a.Return = parseReturn(a.Return)
+	return a, nil
+}
+
+// finishLogin takes GET /login/callback, where the identity provider sends browsers back to. The
+// provider is asked only of the answer to an attempt that the browser has, once, and not more
+// often than the redemptions are let.
+func (c *server) finishLogin(w http.ResponseWriter, r *http.Request) {
+	a, err := c.openAttempt(r)
+	dropCookie(w, attemptCookie)
 	q := r.URL.Query()
-	who, err := c.opts.Login.Provider.Identify(r.Context(), a, login.AuthResponse{Code: q.Get("code"), State: q.Get("state"), Issuer: q.Get("iss"), Error: q.Get("error"), Description: q.Get("error_description")})
+	answer := login.AuthResponse{Code: q.Get("code"), State: q.Get("state"), Issuer: q.Get("iss"), Error: q.Get("error"), Description: q.Get("error_description")}
+	if err == nil {
+		err = c.opts.Login.Provider.CheckAnswer(a, answer)
+	}
+	if err == nil {
+		err = c.redemptions.take(c.opts.Client(r), a.Digest())
+	}
+	var who *login.Identity
+	if err == nil {
+		who, err = c.opts.Login.Provider.Identify(r.Context(), a, answer)
+	}
 	if err != nil {
 		c.failLogin(w, r, a, err)
 		return
@@ -109,6 +130,12 @@ func beginSentence(text string) string {
 func (c *server) failLogin(w http.ResponseWriter, r *http.Request, a *login.Attempt, err error) {
 	retry := c.linkPrefix + "/login?" + url.Values{"return": {a.Return}}.Encode()
 	var refused *login.RefusedError
+	if errors.Is(err, errTooManyLogins) {
+		c.opts.Log.Warn("more logins come than the identity provider is asked of", zap.String("client", c.opts.Client(r)))
+		w.Header().Set("Retry-After", "10")
+		c.renderLogin(w, r, http.StatusTooManyRequests, "Too many log in right now", loginBody{Retry: retry, Text: "Too many logins come at once, from your address or in all. Try again in a moment."})
+		return
+	}
 	if errors.As(err, &refused) {
 		c.opts.Log.Warn("a login to the console was refused", zap.String("reason", refused.Why), zap.String("client", c.opts.Client(r)))
 		c.auditRefusedLogin(r.Context(), r, a, nil, refused.Why)

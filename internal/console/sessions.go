@@ -45,12 +45,8 @@ const (
 	attemptCookie = "__Host-liftlock-login"
 )
 
-const (
-	// attemptLifetime is how long a login may take.
-	attemptLifetime = 10 * time.Minute
-	// seenInterval is how exactly it is kept when a session was used last.
-	seenInterval = time.Minute
-)
+// seenInterval is how exactly it is kept when a session was used last.
+const seenInterval = time.Minute
 
 // user is who has a session.
 type user struct {

@@ -26,9 +26,25 @@ func newLogin(c *config.Config, now func() time.Time) (*console.Login, error) {
 		return nil, fmt.Errorf("oidc: %w", err)
 	}
 	p, err := login.New(login.Options{Issuer: o.Issuer, ClientID: o.ClientID, ClientSecret: o.ClientSecret.Reveal(), RedirectURL: c.ExternalURL + "/login/callback",
-		Scopes: append([]string{"openid", "profile", "email"}, o.Scopes...), GroupsClaim: o.GroupsClaim, NameClaim: o.NameClaim, AccountClaims: o.Accounts, Transport: transport, Now: now})
+		Scopes: append([]string{"openid", "profile", "email"}, o.Scopes...), GroupsClaim: o.GroupsClaim, NameClaim: o.NameClaim, AccountClaims: o.Accounts,
+		Secrets: attemptSecrets(c), Transport: transport, Now: now})
 	if err != nil {
 		return nil, err
 	}
 	return &console.Login{Provider: p, Accounts: o.Accounts, Roles: o.Roles.ByRole(), Idle: o.Sessions.Idle, Lifetime: o.Sessions.Lifetime}, nil
+}
+
+// attemptSecrets are what logins' cookies are signed with: what every replica has in its file.
+// A public client has no secret of its own; there it is those of the webhooks.
+func attemptSecrets(c *config.Config) []string {
+	if secret := c.OIDC.ClientSecret.Reveal(); secret != "" {
+		return []string{secret}
+	}
+	var out []string
+	for i := range c.Forges {
+		for _, secret := range c.Forges[i].WebhookSecrets {
+			out = append(out, secret.Reveal())
+		}
+	}
+	return out
 }

@@ -1,6 +1,8 @@
 package login
 
 import (
+	"crypto/hkdf"
+	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -8,6 +10,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
+	"time"
 
 	"golang.org/x/oauth2"
 )
@@ -36,33 +41,70 @@ func (a *Attempt) Digest() string {
 	return hex.EncodeToString(sum[:])
 }
 
+// AttemptLifetime is how long a login may take.
+const AttemptLifetime = 10 * time.Minute
+
 // maxAttempt bounds an attempt's text, which has to fit a cookie.
 const maxAttempt = 3 << 10
 
-// String is the attempt as a cookie has it.
-func (a *Attempt) String() string {
-	raw, err := json.Marshal(a)
-	if err != nil {
-		panic(err) // four texts
-	}
-	return base64.RawURLEncoding.EncodeToString(raw)
+// sealedAttempt is an attempt as it is in a cookie, beside its signature.
+type sealedAttempt struct {
+	*Attempt
+	Until int64 `json:"u"` // in Unix time
 }
 
-// ParseAttempt reads what String wrote. The text came from a browser: it may be anything.
-func ParseAttempt(text string) (*Attempt, error) {
-	if len(text) > maxAttempt {
-		return nil, fmt.Errorf("the login's cookie is longer than %d bytes", maxAttempt)
+// deriveAttemptKeys derives the keys that attempts are signed with from secrets that every replica
+// has: the browser may come back to another one. The first signs, all are believed.
+func deriveAttemptKeys(secrets []string, issuer, clientID string) ([][]byte, error) {
+	var keys [][]byte
+	for _, secret := range secrets {
+		key, err := hkdf.Key(sha256.New, []byte(secret), nil, "liftlock login attempt v1\x00"+issuer+"\x00"+clientID, sha256.Size)
+		if err != nil {
+			return nil, fmt.Errorf("derive the key that signs logins' cookies: %w", err)
+		}
+		keys = append(keys, key)
 	}
-	raw, err := base64.RawURLEncoding.DecodeString(text)
+	return keys, nil
+}
+
+func signAttempt(key []byte, body string) string {
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(body))
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// SealAttempt is an attempt as a cookie has it: signed, and good for AttemptLifetime.
+func (p *Provider) SealAttempt(a *Attempt) string {
+	raw, err := json.Marshal(sealedAttempt{a, p.opts.Now().Add(AttemptLifetime).Unix()})
 	if err != nil {
-		return nil, fmt.Errorf("read the login's cookie: %w", err)
+		panic(err) // texts and a number
 	}
-	var a Attempt
-	if err := json.Unmarshal(raw, &a); err != nil {
-		return nil, fmt.Errorf("read the login's cookie: %w", err)
+	body := base64.RawURLEncoding.EncodeToString(raw)
+	return body + "." + signAttempt(p.attemptKeys[0], body)
+}
+
+// OpenAttempt reads what SealAttempt wrote, here or in another replica. The text came from a
+// browser: it may be anything, and nothing of it is read before its signature fits. The error
+// is a *RefusedError.
+func (p *Provider) OpenAttempt(text string) (*Attempt, error) {
+	body, signature, ok := strings.Cut(text, ".")
+	if !ok || len(text) > maxAttempt {
+		return nil, newRefusal("the login's cookie is none of this server's. Log in again")
 	}
-	if a.State == "" || a.Nonce == "" || a.Verifier == "" {
-		return nil, fmt.Errorf("read the login's cookie: it is incomplete")
+	signed := slices.ContainsFunc(p.attemptKeys, func(key []byte) bool { return hmac.Equal([]byte(signature), []byte(signAttempt(key, body))) })
+	if !signed {
+		return nil, newRefusal("the login's cookie is none of this server's. Log in again")
 	}
-	return &a, nil
+	raw, err := base64.RawURLEncoding.DecodeString(body)
+	sealed := sealedAttempt{Attempt: &Attempt{}}
+	if err == nil {
+		err = json.Unmarshal(raw, &sealed)
+	}
+	switch a := sealed.Attempt; {
+	case err != nil, a == nil, a.State == "" || a.Nonce == "" || a.Verifier == "":
+		return nil, newRefusal("the login's cookie is incomplete. Log in again")
+	case p.opts.Now().Unix() >= sealed.Until:
+		return nil, newRefusal("this login was begun more than %d minutes ago. Log in again", int(AttemptLifetime.Minutes()))
+	}
+	return sealed.Attempt, nil
 }

@@ -36,17 +36,26 @@ type AuthResponse struct {
 	Description string
 }
 
-// Identify redeems the answer to an attempt. Its errors: *RefusedError, or ErrUnreachable.
-func (p *Provider) Identify(ctx context.Context, a *Attempt, got AuthResponse) (*Identity, error) {
+// CheckAnswer says what is wrong with an answer to an attempt as far as that is known without
+// asking the provider, as a *RefusedError.
+func (p *Provider) CheckAnswer(a *Attempt, got AuthResponse) error {
 	switch {
 	case !a.Matches(got.State):
-		return nil, newRefusal("the answer is not to the login that this browser began. Log in again")
+		return newRefusal("the answer is not to the login that this browser began. Log in again")
 	case got.Issuer != "" && got.Issuer != p.opts.Issuer:
-		return nil, newRefusal("the answer is of another identity provider than %s. Log in again", p.opts.Issuer)
+		return newRefusal("the answer is of another identity provider than %s. Log in again", p.opts.Issuer)
 	case got.Error != "":
-		return nil, newRefusal("%s did not log you in: %s", p.opts.Issuer, oneLine(got.Error+" "+got.Description, 200))
+		return newRefusal("%s did not log you in: %s", p.opts.Issuer, oneLine(got.Error+" "+got.Description, 200))
 	case got.Code == "":
-		return nil, newRefusal("the answer has no code. Log in again")
+		return newRefusal("the answer has no code. Log in again")
+	}
+	return nil
+}
+
+// Identify redeems the answer to an attempt. Its errors: *RefusedError, or ErrUnreachable.
+func (p *Provider) Identify(ctx context.Context, a *Attempt, got AuthResponse) (*Identity, error) {
+	if err := p.CheckAnswer(a, got); err != nil {
+		return nil, err
 	}
 	m, err := p.lookUp(ctx)
 	if err != nil {

@@ -356,30 +356,73 @@ func TestWrongSecretIsNamed(t *testing.T) {
 }
 
 func TestAttemptSurvivesItsCookie(t *testing.T) {
+	c := newClock()
+	idp := logintest.New(t, func() time.Time { return c.now })
+	secrets := func(list ...string) func(*login.Options) { return func(o *login.Options) { o.Secrets = list } }
+	p, replica := newProvider(t, idp, c, nil), newProvider(t, idp, c, nil)
 	a := login.NewAttempt("/pipelines/shop?q=web")
-	back, err := login.ParseAttempt(a.String())
+	sealed := p.SealAttempt(a)
+	back, err := replica.OpenAttempt(sealed)
 	if err != nil || *back != *a {
-		t.Fatalf("%+v, %v", back, err)
+		t.Fatalf("another replica reads %+v, %v", back, err)
 	}
 	if other := login.NewAttempt("/"); other.Matches(a.State) || !back.Matches(a.State) || other.Digest() == a.Digest() {
 		t.Error("attempts are told apart by their states")
 	}
-	for _, text := range []string{"", "%", "e30", strings.Repeat("A", 4<<10)} {
-		if _, err := login.ParseAttempt(text); err == nil {
-			t.Errorf("%.20q is read", text)
-		}
-	}
 	if (&login.Attempt{}).Matches("") {
 		t.Error("an empty state matches")
 	}
+	// A secret is replaced while logins are under way.
+	before, after := newProvider(t, idp, c, secrets("old")), newProvider(t, idp, c, secrets("new", "old"))
+	if _, err := after.OpenAttempt(before.SealAttempt(a)); err != nil {
+		t.Errorf("after the secret was replaced: %v", err)
+	}
+	body, signature, _ := strings.Cut(sealed, ".")
+	otherBody, _, _ := strings.Cut(p.SealAttempt(login.NewAttempt("/")), ".")
+	for name, text := range map[string]string{
+		"nothing": "", "no signature": body, "an empty signature": body + ".", "nonsense": "%", "too long": strings.Repeat("A", 4<<10), "another's signature": otherBody + "." + signature,
+		"a longer body": body + "A." + signature, "of another secret": newProvider(t, idp, c, secrets("guessed")).SealAttempt(a),
+		"of another client":   newProvider(t, idp, c, func(o *login.Options) { o.ClientID = "other" }).SealAttempt(a),
+		"of the older secret": newProvider(t, idp, c, secrets("older")).SealAttempt(a),
+		"incomplete":          p.SealAttempt(&login.Attempt{State: "s"}),
+	} {
+		if back, err := p.OpenAttempt(text); err == nil {
+			t.Errorf("%s is read: %+v", name, back)
+		}
+	}
+	c.now = c.now.Add(login.AttemptLifetime - time.Second)
+	if _, err := p.OpenAttempt(sealed); err != nil {
+		t.Errorf("in its last second: %v", err)
+	}
+	c.now = c.now.Add(time.Second)
+	var refused *login.RefusedError
+	if _, err := p.OpenAttempt(sealed); !errors.As(err, &refused) {
+		t.Errorf("after its time: %v", err)
+	}
 }
 
-func FuzzParseAttempt(f *testing.F) {
-	f.Add(login.NewAttempt("/").String())
-	f.Add("e30")
+func TestPublicClientNeedsASecretForItsCookies(t *testing.T) {
+	o := login.Options{Issuer: "https://idp.example.com", ClientID: "liftlock", RedirectURL: "https://liftlock.example.com/login/callback", GroupsClaim: "groups"}
+	if _, err := login.New(o); err == nil {
+		t.Error("nothing signs its cookies")
+	}
+	o.Secrets = []string{"of the webhooks"}
+	if _, err := login.New(o); err != nil {
+		t.Error(err)
+	}
+}
+
+func FuzzOpenAttempt(f *testing.F) {
+	p, err := login.New(login.Options{Issuer: "https://idp.example.com", ClientID: "liftlock", ClientSecret: "s", RedirectURL: "https://liftlock.example.com/login/callback", GroupsClaim: "groups"})
+	if err != nil {
+		f.Fatal(err)
+	}
+	sealed := p.SealAttempt(login.NewAttempt("/"))
+	f.Add(sealed)
+	f.Add("e30.e30")
 	f.Fuzz(func(t *testing.T, text string) {
-		if a, err := login.ParseAttempt(text); err == nil && (a.State == "" || a.Verifier == "") {
-			t.Errorf("%q is an attempt without secrets", text)
+		if a, err := p.OpenAttempt(text); err == nil && text != sealed {
+			t.Errorf("%q is an attempt: %+v", text, a)
 		}
 	})
 }

@@ -56,8 +56,11 @@ type Options struct {
 	// AccountClaims are the claims that have a user's login on each forge, by the forge's name in
 	// the server's file; a forge without one knows nobody's.
 	AccountClaims map[string]string
-	Transport     http.RoundTripper // nil: http.DefaultTransport
-	Now           func() time.Time  // nil: time.Now
+	// Secrets sign what a browser keeps of a login that it has begun; all replicas have the same.
+	// The first signs, all are believed. Empty: ClientSecret does.
+	Secrets   []string
+	Transport http.RoundTripper // nil: http.DefaultTransport
+	Now       func() time.Time  // nil: time.Now
 }
 
 // Provider is an OpenID Connect provider. It is looked up when somebody first logs in, so
@@ -65,7 +68,9 @@ type Options struct {
 type Provider struct {
 	opts   Options
 	client *http.Client
-	turn   chan struct{} // to look it up; full while somebody does
+	// attemptKeys sign attempts.
+	attemptKeys [][]byte
+	turn        chan struct{} // to look it up; full while somebody does
 
 	mu    sync.Mutex
 	found *metadata
@@ -99,7 +104,17 @@ func New(o Options) (*Provider, error) {
 	if o.Transport == nil {
 		o.Transport = http.DefaultTransport
 	}
-	return &Provider{opts: o, turn: make(chan struct{}, 1), client: &http.Client{
+	if len(o.Secrets) == 0 && o.ClientSecret != "" {
+		o.Secrets = []string{o.ClientSecret}
+	}
+	if len(o.Secrets) == 0 {
+		return nil, errors.New("log in by OpenID Connect: a secret is required that signs logins' cookies")
+	}
+	keys, err := deriveAttemptKeys(o.Secrets, o.Issuer, o.ClientID)
+	if err != nil {
+		return nil, fmt.Errorf("log in by OpenID Connect: %w", err)
+	}
+	return &Provider{opts: o, attemptKeys: keys, turn: make(chan struct{}, 1), client: &http.Client{
 		Transport: limitedTransport{o.Transport}, Timeout: callTimeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // secrets go where the server's file says
 	}}, nil

@@ -51,6 +51,8 @@ type Provider struct {
 	HidesGroups bool
 	// Away: every request fails.
 	Away bool
+	// TokenCalls is how often the token endpoint was called.
+	TokenCalls int
 	// Broken answers at paths with an error page instead.
 	Broken map[string]string
 
@@ -142,6 +144,7 @@ func (p *Provider) serveAuth(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *Provider) serveToken(w http.ResponseWriter, r *http.Request) {
+	p.TokenCalls++
 	id, secret, ok := r.BasicAuth()
 	if !ok {
 		id, secret = r.FormValue("client_id"), r.FormValue("client_secret")
