@@ -120,7 +120,7 @@ func sameAnswer[T any](s *both, what string, query func(forge.Forge) (T, error))
 	inMemory, memErr := query(drivers[1])
 	s.sameOutcome(err, memErr)
 	ignore := []cmp.Option{
-		cmpopts.EquateEmpty(), cmpopts.IgnoreFields(forge.PullRequest{}, "URL"), cmpopts.IgnoreFields(forge.Comment{}, "URL", "ID"),
+		cmpopts.EquateEmpty(), cmpopts.IgnoreFields(forge.PullRequest{}, "URL"), cmpopts.IgnoreFields(forge.Comment{}, "URL", "ID", "NodeID"),
 		cmpopts.IgnoreFields(forge.Review{}, "ID"),
 		// Commits of two lines that were merged may come in any order.
 		cmpopts.SortSlices(func(a, b forge.CommitAuthors) bool { return a.Commit < b.Commit }),
