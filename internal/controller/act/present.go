@@ -182,6 +182,9 @@ func (a *Actor) putLabels(ctx context.Context, s *subject, labels []string) erro
 		if err := r.Forge.RemoveLabel(ctx, r.Name, p.Number, promotion.LabelSuperseded); err != nil {
 			return err
 		}
+		if err := a.opts.Store.DeleteState(ctx, facts.ClosingKey(r.ID, p.Number)); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -402,7 +402,7 @@ func (a *Actor) closePull(ctx context.Context, s *subject, x promotion.Close) er
 	// A command in it may be about more than the pull request, and its webhook lost: when it is closed,
 	// its comments are read once more.
 	if err := a.opts.Store.Tx(ctx, "lastWords", func(tx *store.Tx) error {
-		if err := a.putSuperseded(ctx, tx, s, x.Pull); err != nil {
+		if err := facts.PutClosing(ctx, tx, r.ID, x.Pull, a.opts.Now()); err != nil {
 			return err
 		}
 		return tx.WakeAt(ctx, a.opts.Now().Add(lastWordsDelay), wake.ForPull(r.ID, x.Pull).String())
@@ -422,6 +422,9 @@ func (a *Actor) closePull(ctx context.Context, s *subject, x promotion.Close) er
 		if err := a.putSuperseded(ctx, tx, s, x.Pull); err != nil {
 			return err
 		}
+		if err := tx.DeleteState(ctx, facts.ClosingKey(r.ID, x.Pull)); err != nil {
+			return err
+		}
 		return s.eachMember(func(c *facts.ComponentEvaluation, _ promotion.Member) error {
 			ev := newEvent(c, s.env, x.Pull, "closed", fmt.Sprintf("#%d closed: %s", x.Pull, x.Why))
 			ev.IdempotencyKey = facts.ClosedEventKey(c.Facts.Unit, x.Pull, pr.Head)
@@ -431,8 +434,7 @@ func (a *Actor) closePull(ctx context.Context, s *subject, x promotion.Close) er
 	})
 }
 
-// putSuperseded writes down that Liftlock closes a pull request. While that is open the next look says
-// otherwise.
+// putSuperseded writes down that Liftlock closed a pull request.
 func (a *Actor) putSuperseded(ctx context.Context, tx *store.Tx, s *subject, number int) error {
 	return s.eachMember(func(c *facts.ComponentEvaluation, m promotion.Member) error {
 		release := ""

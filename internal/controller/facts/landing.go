@@ -75,6 +75,13 @@ func (o *Gatherer) findSuperseded(ctx context.Context, r *Repository, pr *forge.
 	if err != nil {
 		return nil, false, err
 	}
+	closing, begun, err := readState[time.Time](ctx, o.opts.Store, ClosingKey(r.ID, pr.Number))
+	if err != nil {
+		return nil, false, err
+	}
+	if begun && pr.ClosedAt.Sub(closing).Abs() <= closingTolerance {
+		return nil, true, nil
+	}
 	for _, row := range rows {
 		if row.State == recordSuperseded {
 			if components == nil {
@@ -84,6 +91,18 @@ func (o *Gatherer) findSuperseded(ctx context.Context, r *Repository, pr *forge.
 		}
 	}
 	return components, r.Marks.isClosingMarked(r.ID, pr), nil
+}
+
+// ClosingKey is the store's key of when Liftlock began to close a pull request, until that is on record.
+func ClosingKey(repo string, pull int) string { return fmt.Sprintf("closing|%s|%d", repo, pull) }
+
+// PutClosing notes that Liftlock is about to close a pull request: the process may die before it is on record.
+func PutClosing(ctx context.Context, tx *store.Tx, repo string, pull int, at time.Time) error {
+	raw, err := json.Marshal(at)
+	if err != nil {
+		return fmt.Errorf("note that #%d is about to be closed: %w", pull, err)
+	}
+	return tx.PutState(ctx, ClosingKey(repo, pull), raw)
 }
 
 // RequestedKey is the store's key of the releases that a pull request moves at the word of somebody who

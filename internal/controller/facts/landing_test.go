@@ -118,6 +118,13 @@ func TestSupersededIsProven(t *testing.T) {
 			t.Errorf("%s: %t %v, %v", name, all, components, err)
 		}
 	}
+	for what, begun := range map[string]time.Time{"an hour before": at.Add(-time.Hour), "just before": at} {
+		w.must(w.store.Tx(w.ctx(), "closing", func(tx *store.Tx) error { return PutClosing(w.ctx(), tx, w.repo.ID, 5, begun) }))
+		if _, all, err := w.o.findSuperseded(w.ctx(), w.repo, &pr); err != nil || all != (begun == at) {
+			t.Errorf("Liftlock began to close it %s: %t, %v", what, all, err)
+		}
+	}
+	w.must(w.store.DeleteState(w.ctx(), ClosingKey(w.repo.ID, 5)))
 	w.must(w.store.Tx(w.ctx(), "records", func(tx *store.Tx) error {
 		for component, state := range map[string]string{"web": recordSuperseded, "api": promotion.Closed} {
 			if _, err := tx.PutPromotion(w.ctx(), store.Promotion{Unit: w.repo.ID + "|shop|" + component, Repo: w.repo.ID, Pipeline: "shop", Component: component, Environment: "qa", Kind: promotion.KindPromotion, Pull: 5, State: state, UpdatedAt: at}); err != nil {
