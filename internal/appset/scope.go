@@ -106,7 +106,8 @@ func NewScope(main string, sets ...*TargetSet) *Scope {
 }
 
 func compareScopeKeys(a, b ScopeKey) int {
-	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ArgoCD, b.ArgoCD), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Place, b.Place),
+	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ArgoCD, b.ArgoCD),
+		cmp.Compare(a.Name, b.Name), cmp.Compare(a.Place, b.Place),
 		cmp.Compare(a.Question, b.Question), cmp.Compare(a.Selected, b.Selected))
 }
 
@@ -214,7 +215,9 @@ func (s *Scope) LimitLive(live *Live, named func(LiveSet) bool) *Live {
 		return live
 	}
 	out := *live
-	out.Sets = slices.DeleteFunc(slices.Clone(live.Sets), func(l LiveSet) bool { return !named(l) && !s.hasLiveSet(l.ArgoCD, l.Namespace, l.Name) })
+	out.Sets = slices.DeleteFunc(slices.Clone(live.Sets), func(l LiveSet) bool {
+		return !named(l) && !s.hasLiveSet(l.ArgoCD, l.Namespace, l.Name)
+	})
 	return &out
 }
 
@@ -228,15 +231,16 @@ func (s *Scope) hasLiveSet(argocd, namespace, name string) bool {
 	return s.has(key)
 }
 
-// ErrNotEvaluated begins what is said of a set that reads more than its scope has.
-const ErrNotEvaluated = "not evaluated: "
+// notEvaluated begins what is said of a set that reads more than its scope has.
+const notEvaluated = "not evaluated: "
 
 // scopeError says that a set reads more than its scope has. It has nothing but the set's own
 // words: not whether what it asks for is there.
 type scopeError struct{ reads string }
 
 func (e *scopeError) Error() string {
-	return ErrNotEvaluated + "it reads " + e.reads + ", and no ApplicationSet of the branch does; a change is evaluated with no more than those read"
+	return notEvaluated + "it reads " + e.reads + ", and no ApplicationSet of the branch does; " +
+		"a change is evaluated with no more than those read"
 }
 
 // scopeRun holds one set's run within its scope, and records what it reads. It is used by one
@@ -257,7 +261,10 @@ func newScopeRun(s *appSet, c *commit, snap *snapshot) *scopeRun {
 	if words == nil { // it is run by itself, outside of a pipeline
 		words = func() []string { return s.templateWords(&pipelineEntry{}) }
 	}
-	return &scopeRun{only: snap.scope, argocd: snap.name, words: words, commit: c, here: map[string]bool{}, keys: map[ScopeKey]bool{}}
+	return &scopeRun{
+		only: snap.scope, argocd: snap.name, words: words, commit: c,
+		here: map[string]bool{}, keys: map[ScopeKey]bool{},
+	}
 }
 
 // readWords are the words that a generator may use of an answer, and nil for all of them.
@@ -277,7 +284,10 @@ func (r *scopeRun) requestRepository(git *argov1alpha1.GitGenerator, selector *m
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", withoutCredentials(git.RepoURL), err)
 	}
-	key := ScopeKey{Kind: scopeRepository, Name: normalURL(git.RepoURL), Place: BranchName(git.Revision), Question: string(question), Selected: selectorText(selector)}
+	key := ScopeKey{
+		Kind: scopeRepository, Name: normalURL(git.RepoURL), Place: BranchName(git.Revision),
+		Question: string(question), Selected: selectorText(selector),
+	}
 	at := ""
 	if key.Place != "" {
 		at = fmt.Sprintf(" at %q", git.Revision)
@@ -295,7 +305,8 @@ func (r *scopeRun) requestClusters(g *argov1alpha1.ClusterGenerator, selector *m
 	if text := selected.String(); text != "" {
 		what += " with " + text
 	}
-	return r.request(ScopeKey{Kind: scopeClusters, ArgoCD: r.argocd, Name: selected.String(), Selected: selectorText(selector)}, what, isClusterWord)
+	key := ScopeKey{Kind: scopeClusters, ArgoCD: r.argocd, Name: selected.String(), Selected: selectorText(selector)}
+	return r.request(key, what, isClusterWord)
 }
 
 // request records a question and says what may be used of its answer. counts says which of the

@@ -155,7 +155,8 @@ func (c *checkSlots) next(now time.Time, n int) []*slotShare[*waitingCheck] {
 		}
 	}
 	slices.SortFunc(places, func(a, b place) int {
-		return cmp.Or(cmp.Compare(a.repo, b.repo), cmp.Compare(a.author, b.author), a.share.of.since.Compare(b.share.of.since), cmp.Compare(a.share.of.pull, b.share.of.pull))
+		return cmp.Or(cmp.Compare(a.repo, b.repo), cmp.Compare(a.author, b.author),
+			a.share.of.since.Compare(b.share.of.since), cmp.Compare(a.share.of.pull, b.share.of.pull))
 	})
 	var out []*slotShare[*waitingCheck]
 	for _, p := range places[:min(max(n, 0), len(places))] {

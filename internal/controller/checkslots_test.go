@@ -76,7 +76,8 @@ func TestCheckSlotsAreFair(t *testing.T) {
 		}(), slow},
 		"one pull request that is pushed to again and again": {func() (out []*simulatedCheck) {
 			for i := range 100 {
-				out = append(out, &simulatedCheck{repository: "shop", author: "mallory", pull: 1000, at: time.Duration(i) * time.Second, takes: slow})
+				at := time.Duration(i) * time.Second
+				out = append(out, &simulatedCheck{repository: "shop", author: "mallory", pull: 1000, at: at, takes: slow})
 			}
 			return out
 		}(), slow},
@@ -86,7 +87,8 @@ func TestCheckSlotsAreFair(t *testing.T) {
 			all := c.crowd
 			var others []*simulatedCheck
 			for i := range 5 { // one after the other, a quick one each
-				others = append(others, &simulatedCheck{repository: "shop", author: "ada", pull: i + 1, at: time.Duration(i+1) * 10 * time.Minute, takes: 4 * time.Second})
+				at := time.Duration(i+1) * 10 * time.Minute
+				others = append(others, &simulatedCheck{repository: "shop", author: "ada", pull: i + 1, at: at, takes: 4 * time.Second})
 			}
 			runChecks(t, append(all, others...))
 			for _, o := range others {
@@ -103,7 +105,8 @@ func TestCheckSlotsAreFair(t *testing.T) {
 func TestCheckSlotsByTime(t *testing.T) {
 	var all []*simulatedCheck
 	for i := range 40 {
-		all = append(all, &simulatedCheck{repository: "shop", author: "slow", pull: 1 + i, takes: 80 * time.Second}, &simulatedCheck{repository: "shop", author: "quick", pull: 100 + i, takes: 10 * time.Second})
+		all = append(all, &simulatedCheck{repository: "shop", author: "slow", pull: 1 + i, takes: 80 * time.Second},
+			&simulatedCheck{repository: "shop", author: "quick", pull: 100 + i, takes: 10 * time.Second})
 	}
 	runChecks(t, all)
 	last, slowBefore := time.Duration(0), 0
