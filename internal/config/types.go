@@ -42,7 +42,8 @@ type Config struct {
 	Repositories []Repository `yaml:"repositories"`
 	ArgoCD       []ArgoCD     `yaml:"argocd"`
 	API          API          `yaml:"api"`
-	OIDC         *OIDC        `yaml:"oidc"` // nil: nobody logs in to the console
+	Access       []Access     `yaml:"access"` // none: every reader reads all
+	OIDC         *OIDC        `yaml:"oidc"`   // nil: nobody logs in to the console
 	Floor        []Floor      `yaml:"floor"`
 	Freezes      []Freeze     `yaml:"freezes"`
 	Prometheus   []Prometheus `yaml:"prometheus"`

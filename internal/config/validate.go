@@ -122,6 +122,7 @@ func (c *checker) checkAll(config *Config) {
 	c.checkTokens(config.API.Tokens)
 	c.checkSigning(config)
 	c.checkOIDC(config)
+	c.checkAccess(config)
 	c.checkFloors(config.Floor)
 	c.checkFreezes(config.Freezes)
 	c.checkPrometheus(config.Prometheus)

@@ -36,6 +36,7 @@ func (c *server) handlePipelineCommand(verb string) http.HandlerFunc {
 			c.writeError(w, r, err)
 			return
 		}
+		r = c.withReader(r, caller, nil)
 		o, err := c.parsePipelineCommand(r, verb, &body)
 		if err != nil {
 			c.writeError(w, r, err)
@@ -124,6 +125,7 @@ func (c *server) handlePromotionCommand(verb string) http.HandlerFunc {
 			c.writeError(w, r, err)
 			return
 		}
+		r = c.withReader(r, caller, nil)
 		o, err := c.parsePromotionCommand(r, verb, &body)
 		if err != nil {
 			c.writeError(w, r, err)
@@ -147,7 +149,7 @@ func (c *server) parsePromotionCommand(r *http.Request, verb string, b *api.Prom
 	if b.Head != "" && (len(b.Head) < 7 || len(b.Head) > 64 || strings.Trim(b.Head, "0123456789abcdefABCDEF") != "") {
 		return nil, apiErrorf(http.StatusBadRequest, "the head %.70q is not a commit; write its hex digits, at least 7 of them", b.Head)
 	}
-	row, ok, err := c.opts.Store.Promotion(r.Context(), id)
+	row, ok, err := c.records.Promotion(r.Context(), id)
 	if err != nil {
 		return nil, err
 	}

@@ -164,11 +164,11 @@ func (r *reader) readAudit(ctx context.Context, q auditQuery) (*api.AuditTrail, 
 	if limit == 0 {
 		limit = defaultLimit
 	}
-	rows, err := r.store.AuditTrail(ctx, q.Filter, limit+1)
+	rows, next, err := r.store.AuditTrail(ctx, q.Filter, limit+1)
 	if err != nil {
 		return nil, err
 	}
-	page := &api.AuditTrail{Entries: []api.AuditEntry{}}
+	page := &api.AuditTrail{Entries: []api.AuditEntry{}, Next: next}
 	if len(rows) > limit {
 		rows = rows[:limit]
 		page.Next = rows[limit-1].ID

@@ -68,21 +68,26 @@ func (a *authenticator) findReader(r *http.Request) *tokenHolder {
 	return a.findHolder(secret)
 }
 
-// mayRead says whether a request may read.
-func (c *server) mayRead(r *http.Request) bool {
-	if !c.opts.ReadToken || c.auth.findReader(r) != nil {
-		return true
+// mayReadAll says whether a request may read, and all there is.
+func (c *server) mayReadAll(r *http.Request) bool {
+	holder := c.auth.findReader(r)
+	var u *user
+	if holder == nil {
+		var err error
+		if u, err = c.findUser(nil, r); err != nil {
+			u = nil
+		}
 	}
-	u, err := c.findUser(nil, r)
-	return u != nil && err == nil
+	return (!c.opts.ReadToken || holder != nil || u != nil) && c.readingOf(holder, u).readsAll()
 }
 
 // readersOnly lets those pass who may read. A browser is led to the login, or, where nobody
 // logs in, has to ask its user for a token.
 func (c *server) readersOnly(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if c.opts.ReadToken && c.auth.findReader(r) != nil {
-			next(w, r)
+		holder := c.auth.findReader(r)
+		if holder != nil && (c.opts.ReadToken || len(c.access.rules) > 0) {
+			next(w, c.withReader(r, holder, nil))
 			return
 		}
 		u, err := c.findUser(w, r)
@@ -90,9 +95,9 @@ func (c *server) readersOnly(next http.HandlerFunc) http.HandlerFunc {
 		case err != nil && c.opts.ReadToken:
 			c.writeError(w, r, err)
 		case u != nil:
-			next(w, r.WithContext(context.WithValue(r.Context(), userKey{}, u)))
+			next(w, c.withReader(r, nil, u))
 		case !c.opts.ReadToken:
-			next(w, r) // the records can't be read, perhaps; then the page says so
+			next(w, c.withReader(r, nil, nil)) // the records can't be read, perhaps; then the page says so
 		default:
 			c.refuseReader(w, r)
 		}
@@ -103,20 +108,25 @@ func (c *server) readersOnly(next http.HandlerFunc) http.HandlerFunc {
 // ends from time to time where somebody reads by one, so that one that is over reads no more.
 func (c *server) streamReadersOnly(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if !c.opts.ReadToken || c.auth.findReader(r) != nil {
-			next(w, r)
+		holder, rules := c.auth.findReader(r), len(c.access.rules) > 0
+		if holder != nil || !c.opts.ReadToken && !rules {
+			next(w, c.withReader(r, holder, nil))
 			return
 		}
 		u, err := c.findUser(nil, r)
 		switch {
 		case err != nil:
 			c.writeError(w, r, err)
-		case u == nil:
+		case u == nil && c.opts.ReadToken:
 			c.refuseReader(w, r)
+		case u == nil:
+			next(w, c.withReader(r, nil, nil))
 		default:
 			ctx, cancel := context.WithTimeout(r.Context(), c.opts.Recheck)
 			defer cancel()
-			next(w, r.WithContext(ctx))
+			r = c.withReader(r.WithContext(ctx), nil, u)
+			// What a stream follows is rendered for nobody by name.
+			next(w, r.WithContext(context.WithValue(r.Context(), userKey{}, (*user)(nil))))
 		}
 	}
 }

@@ -29,7 +29,7 @@ type componentHistory struct {
 
 // readHistory reads a component's history.
 func (c *server) readHistory(ctx context.Context, k *api.Component) (*componentHistory, error) {
-	rows, err := c.opts.Store.Arrivals(ctx, unitKey(promotion.Unit{Repo: k.Repository, Pipeline: k.Pipeline, Component: k.Component}))
+	rows, err := c.records.Arrivals(ctx, unitKey(promotion.Unit{Repo: k.Repository, Pipeline: k.Pipeline, Component: k.Component}))
 	if err != nil {
 		return nil, err
 	}

@@ -92,7 +92,7 @@ func (c *server) fillComponentPage(r *http.Request, b *componentBody) error {
 		return err
 	}
 	b.Promotions = page.Promotions
-	events, err := c.opts.Store.Events(ctx, store.EventFilter{Repo: b.Repository, Pipeline: b.Pipeline, Component: b.Component.Component, Newest: true, Limit: maxHistoryRows})
+	events, _, _, err := c.records.Events(ctx, store.EventFilter{Repo: b.Repository, Pipeline: b.Pipeline, Component: b.Component.Component, Newest: true, Limit: maxHistoryRows})
 	if err != nil {
 		return err
 	}

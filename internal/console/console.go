@@ -90,6 +90,8 @@ type Options struct {
 	// Login lets people log in and give commands on the pages; nil: the pages only read. It
 	// needs ExternalURL.
 	Login *Login
+	// Readers says who of those who may read reads which repositories; nil: each all.
+	Readers *Readers
 	// ReadToken: only who has one of the tokens, or has logged in, may read.
 	ReadToken bool
 	// Client says whose request it is, in any form; nil: the address that the
@@ -134,13 +136,20 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // Routes lists every address that is answered, and to whom.
 func (c *Console) Routes() []Route { return slices.Clone(c.router.routes) }
 
-// ReadersOnly puts a handler of somebody else's behind what reading the console asks for.
+// ReadersOnly puts a handler of somebody else's, which tells of all repositories, behind what
+// reading all of the console asks for.
 func (c *Console) ReadersOnly(next http.Handler) http.Handler {
-	return c.server.readersOnly(next.ServeHTTP)
+	return c.server.readersOnly(func(w http.ResponseWriter, r *http.Request) {
+		if !c.server.access.reading(r.Context()).readsAll() {
+			http.Error(w, "this tells of all repositories, and access in the server's file doesn't let you read all that it names", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
-// MayRead says whether a request may read the console.
-func (c *Console) MayRead(r *http.Request) bool { return c.server.mayRead(r) }
+// MayRead says whether a request may read all of the console.
+func (c *Console) MayRead(r *http.Request) bool { return c.server.mayReadAll(r) }
 
 // server is the handlers' state.
 type server struct {
@@ -148,6 +157,8 @@ type server struct {
 	linkPrefix string // prefix of links, without a trailing slash
 	origin     string // where people reach the server, as browsers name it; empty: nobody logs in
 	auth       *authenticator
+	access     *accessJudge
+	records    *readableStore
 	reader     *reader
 	changes    *changeNotifier
 	pages      *pages
@@ -211,7 +222,9 @@ func New(o Options) (*Console, error) {
 	if c.auth, err = newAuthenticator(o.Tokens); err != nil {
 		return nil, fmt.Errorf("build the console: %w", err)
 	}
-	c.reader = newReader(&o)
+	c.access = newAccessJudge(&o)
+	c.records = &readableStore{o.Store, c.access}
+	c.reader = newReader(&o, c.records)
 	c.changes = &changeNotifier{reader: c.reader, refresh: c.refreshView, log: o.Log, interval: o.Poll, maxSubscribers: o.Streams,
 		subs: map[chan struct{}]struct{}{}, byClient: map[string]int{}, views: map[string]*liveView{}}
 	c.comparer = newLiveComparer(&o)

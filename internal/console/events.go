@@ -82,10 +82,10 @@ func (h *changeNotifier) addSubscriber(client string) (c chan struct{}, begun <-
 	c = make(chan struct{}, 1)
 	h.subs[c] = struct{}{}
 	if h.stop == nil {
-		ctx, cancel := context.WithCancel(context.Background())
+		ctx, cancel := context.WithCancel(withReading(context.Background(), h.reader.store.access.allReading()))
 		begun := make(chan struct{})
 		h.stop, h.begun = cancel, begun
-		changes, unsubscribe := h.reader.store.SubscribeShown()
+		changes, unsubscribe := h.reader.store.all.SubscribeShown()
 		go func() {
 			defer unsubscribe()
 			// What changes from here on is news to the streams that wait to be opened. Where it
@@ -174,7 +174,7 @@ func (h *changeNotifier) findChanged(ctx context.Context, old, s *snapshot) map[
 	if old == nil || !slices.Equal(old.troubles, s.troubles) {
 		return nil
 	}
-	events, err := h.reader.store.Events(ctx, store.EventFilter{After: old.newest, Limit: eventsAtOnce})
+	events, err := h.reader.store.all.Events(ctx, store.EventFilter{After: old.newest, Limit: eventsAtOnce})
 	if err != nil || len(events) == eventsAtOnce || s.newest < old.newest {
 		return nil
 	}
@@ -276,12 +276,12 @@ func (c *server) streamEvents(ctx context.Context, s *eventStream, f store.Event
 	beat := time.NewTicker(c.opts.Heartbeat)
 	defer beat.Stop()
 	for {
-		all, err := c.opts.Store.Events(ctx, f)
+		all, scanned, more, err := c.records.Events(ctx, f)
 		if err != nil {
 			return err
 		}
+		f.After = scanned
 		for _, e := range all {
-			f.After = e.Seq
 			raw, err := json.Marshal(c.reader.buildEvent(e))
 			if err != nil {
 				return fmt.Errorf("write the event %d: %w", e.Seq, err)
@@ -290,7 +290,7 @@ func (c *server) streamEvents(ctx context.Context, s *eventStream, f store.Event
 				return err
 			}
 		}
-		if len(all) == eventsAtOnce {
+		if more {
 			continue
 		}
 		select {

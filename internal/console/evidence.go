@@ -38,7 +38,7 @@ func (r *reader) addRevertedEvidence(ctx context.Context, row store.Promotion, d
 
 // readEvidence reads why a revert was opened; nothing where there is no record.
 func (r *reader) readEvidence(ctx context.Context, repo string, pull int) (evidenceRecord, error) {
-	raw, ok, err := r.store.State(ctx, evidenceKey(repo, pull))
+	raw, ok, err := r.store.evidence(ctx, repo, pull)
 	if err != nil || !ok {
 		return evidenceRecord{}, err
 	}

@@ -114,7 +114,7 @@ func (c *server) renderGrid(w http.ResponseWriter, r *http.Request, name string)
 	if name != "" && len(all) == 1 {
 		b.Graph = c.drawPipeline(&all[0])
 	}
-	events, err := c.opts.Store.Events(r.Context(), store.EventFilter{Repo: repo, Pipeline: name, Newest: true, Limit: homeEvents})
+	events, _, _, err := c.records.Events(r.Context(), store.EventFilter{Repo: repo, Pipeline: name, Newest: true, Limit: homeEvents})
 	if err != nil {
 		c.renderError(w, r, err)
 		return

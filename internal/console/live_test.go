@@ -155,7 +155,7 @@ func TestViewsShareALook(t *testing.T) {
 	h, err := New(w.options)
 	w.must(err)
 	c := h.server
-	v, _, leave, _ := c.changes.joinView("/promotions", "a")
+	v, _, leave, _ := c.changes.joinView("/promotions", "a", c.access.allReading())
 	defer leave()
 	refresh := func(s *snapshot, want int, what string) {
 		t.Helper()
@@ -178,7 +178,7 @@ func TestViewsOfAClientAreBounded(t *testing.T) {
 	h, err := New(w.options)
 	w.must(err)
 	join := func(address, client string) string {
-		_, _, leave, tooMany := h.server.changes.joinView(address, client)
+		_, _, leave, tooMany := h.server.changes.joinView(address, client, h.server.access.allReading())
 		if tooMany == "" {
 			t.Cleanup(leave)
 		}

@@ -36,10 +36,11 @@ func capturedBy(ctx context.Context) *capture {
 	return at
 }
 
-// liveView is a page that readers have open: all who have the same address share one,
+// liveView is a page that readers have open: all who have the same address and may read the same share one,
 // which is rendered once for them at a change.
 type liveView struct {
 	address string
+	reading *reading // of all its readers
 
 	// rendering is held while it is rendered and compared, so that what is older never
 	// follows what is newer.
@@ -69,22 +70,23 @@ type viewMessage struct {
 
 // joinView adds a client's reader to the view of an address, or says that the client follows
 // too many others already. leave must be called.
-func (h *changeNotifier) joinView(address, client string) (v *liveView, r *viewReader, leave func(), tooMany string) {
+func (h *changeNotifier) joinView(address, client string, rights *reading) (v *liveView, r *viewReader, leave func(), tooMany string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	key := rights.key + " " + address
 	others := 0
-	for a, v := range h.views {
-		if a != address && v.isReadBy(client) {
+	for k, v := range h.views {
+		if k != key && v.isReadBy(client) {
 			others++
 		}
 	}
 	if others >= maxViewsOfClient {
 		return nil, nil, nil, fmt.Sprintf("%d different pages are followed from your address already", maxViewsOfClient)
 	}
-	v, ok := h.views[address]
+	v, ok := h.views[key]
 	if !ok {
-		v = &liveView{address: address, readers: map[*viewReader]struct{}{}}
-		h.views[address] = v
+		v = &liveView{address: address, reading: rights, readers: map[*viewReader]struct{}{}}
+		h.views[key] = v
 	}
 	r = &viewReader{client: client, patches: make(chan viewMessage, maxUnsent), lost: make(chan struct{}, 1)}
 	v.mu.Lock()
@@ -96,8 +98,8 @@ func (h *changeNotifier) joinView(address, client string) (v *liveView, r *viewR
 		v.mu.Lock()
 		defer v.mu.Unlock()
 		delete(v.readers, r)
-		if len(v.readers) == 0 && h.views[address] == v {
-			delete(h.views, address)
+		if len(v.readers) == 0 && h.views[key] == v {
+			delete(h.views, key)
 		}
 	}, ""
 }
@@ -139,7 +141,7 @@ func (c *server) refreshView(ctx context.Context, v *liveView, s *snapshot) (ver
 	if s != nil && v.rendered.Before(s.begun) {
 		ctx = withSnapshot(ctx, s)
 	}
-	at, err := c.capturePage(ctx, v.address)
+	at, err := c.capturePage(withReading(ctx, v.reading), v.address)
 	if err != nil {
 		return "", err
 	}
@@ -263,7 +265,7 @@ func (c *server) followPage(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer leave()
-	view, reader, leaveView, tooMany := c.changes.joinView(address, client)
+	view, reader, leaveView, tooMany := c.changes.joinView(address, client, c.access.reading(r.Context()))
 	if tooMany != "" {
 		writeTooMany(w, tooMany)
 		return

@@ -98,7 +98,7 @@ func (c *server) buildOverview(ctx context.Context, s *snapshot) (*api.Overview,
 func (c *server) findDelivery(ctx context.Context, s *snapshot, since time.Time) (*api.Delivery, error) {
 	waiting, cancel := context.WithTimeout(ctx, deliveryWait)
 	defer cancel()
-	d, err := c.deliveryCache.getOrCompute(waiting, "", func(ctx context.Context) (*api.Delivery, time.Duration, error) {
+	d, err := c.deliveryCache.getOrCompute(waiting, c.access.reading(ctx).key, func(ctx context.Context) (*api.Delivery, time.Duration, error) {
 		d, err := c.measureDelivery(ctx, s, since)
 		if err != nil {
 			c.opts.Log.Error("how well releases are delivered could not be measured", zap.Error(err))
@@ -181,7 +181,7 @@ type deliveryDay struct {
 // measureDelivery measures how well releases were delivered since a time: by the arrivals of
 // those components that had promotions since.
 func (c *server) measureDelivery(ctx context.Context, s *snapshot, since time.Time) (*api.Delivery, error) {
-	rows, err := c.opts.Store.Promotions(ctx, store.PromotionFilter{Kind: promotion.KindPromotion, Limit: maxOverviewPromotions})
+	rows, _, err := c.records.Promotions(ctx, store.PromotionFilter{Kind: promotion.KindPromotion, Limit: maxOverviewPromotions})
 	if err != nil {
 		return nil, err
 	}
@@ -196,7 +196,7 @@ func (c *server) measureDelivery(ctx context.Context, s *snapshot, since time.Ti
 		if u == nil {
 			continue // the branch has it no more, and nobody knows where its releases began
 		}
-		arrivals, err := c.opts.Store.Arrivals(ctx, rows[i].Unit)
+		arrivals, err := c.records.Arrivals(ctx, rows[i].Unit)
 		if err != nil {
 			return nil, err
 		}

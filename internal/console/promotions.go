@@ -21,12 +21,12 @@ const maxEvents = 200
 
 // listPromotions reads one page of promotions, newest first.
 func (r *reader) listPromotions(ctx context.Context, l promotionQuery) (*api.Promotions, error) {
-	rows, err := r.store.Promotions(ctx, store.PromotionFilter{Repo: l.Repository, Pipeline: l.Pipeline, Component: l.Component,
+	rows, next, err := r.store.Promotions(ctx, store.PromotionFilter{Repo: l.Repository, Pipeline: l.Pipeline, Component: l.Component,
 		Environment: l.Environment, Kind: l.Kind, States: l.States, Pull: l.Pull, Before: l.Before, Limit: l.Limit + 1})
 	if err != nil {
 		return nil, err
 	}
-	out := &api.Promotions{Promotions: []api.Promotion{}}
+	out := &api.Promotions{Promotions: []api.Promotion{}, Next: next}
 	for i, p := range rows {
 		if i == l.Limit {
 			out.Next = out.Promotions[i-1].ID
@@ -118,7 +118,7 @@ func (r *reader) readPromotion(ctx context.Context, s *snapshot, id int64) (*api
 	if row.Pull == 0 {
 		f.Pipeline, f.Component, f.Environment = row.Pipeline, row.Component, row.Environment
 	}
-	events, err := r.store.Events(ctx, f)
+	events, _, _, err := r.store.Events(ctx, f)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +148,7 @@ func (r *reader) addAudit(ctx context.Context, row store.Promotion, p *api.Promo
 	// Commands on a batch's pull request are about the batch.
 	number := " #" + strconv.Itoa(row.Pull) + " "
 	pipeline := row.Repo + "|" + row.Pipeline + "|"
-	rows, err := r.store.AuditTrail(ctx, store.AuditFilter{SubjectPrefixes: []string{pipeline + row.Component + number, pipeline + promotion.BatchName + number}}, maxPromotionAudit)
+	rows, _, err := r.store.AuditTrail(ctx, store.AuditFilter{SubjectPrefixes: []string{pipeline + row.Component + number, pipeline + promotion.BatchName + number}}, maxPromotionAudit)
 	if err != nil {
 		return err
 	}
@@ -235,7 +235,7 @@ func (r *reader) addRelated(ctx context.Context, row store.Promotion, d *api.Pro
 	if row.Release == "" {
 		return nil
 	}
-	all, err := r.store.Promotions(ctx, store.PromotionFilter{Unit: row.Unit, Environment: row.Environment, Release: row.Release})
+	all, _, err := r.store.Promotions(ctx, store.PromotionFilter{Unit: row.Unit, Environment: row.Environment, Release: row.Release})
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/liftlock/liftlock/internal/cache"
 	"github.com/liftlock/liftlock/internal/console/api"
-	"github.com/liftlock/liftlock/internal/store"
 )
 
 // readTimeout bounds a read that many requests may be waiting for.
@@ -20,7 +19,7 @@ const readTimeout = 20 * time.Second
 // reader reads the store for the console. Requests that come at the same moment
 // share one read, and a unit that hasn't changed isn't decoded again.
 type reader struct {
-	store  *store.Store
+	store  *readableStore
 	health func(context.Context) []api.Trouble
 	shared sharedReads[*snapshot]
 
@@ -36,8 +35,8 @@ type reader struct {
 	repoByPipeline map[string]string     // by pipeline: its repository; empty where several have one of the name
 }
 
-func newReader(o *Options) *reader {
-	return &reader{store: o.Store, health: o.Health, shared: sharedReads[*snapshot]{operation: "read what is shown", timeout: readTimeout, log: o.Log}, commitURL: o.CommitURL, applicationURL: o.ApplicationURL, decoded: map[string]*shownUnit{}, pullBaseURLs: map[string]string{},
+func newReader(o *Options, records *readableStore) *reader {
+	return &reader{store: records, health: o.Health, shared: sharedReads[*snapshot]{operation: "read what is shown", timeout: readTimeout, log: o.Log}, commitURL: o.CommitURL, applicationURL: o.ApplicationURL, decoded: map[string]*shownUnit{}, pullBaseURLs: map[string]string{},
 		releaseNames: cache.New(o.Caches, cache.Options[string, string]{Name: "console-release-names", Entries: maxReleaseNames})}
 }
 
@@ -130,5 +129,7 @@ func (r *reader) isAmbiguous(pipeline string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	repo, ok := r.repoByPipeline[pipeline]
-	return ok && repo == ""
+	// Where not everybody reads all, links always name the repository: that they do must not tell
+	// of another one.
+	return len(r.store.access.rules) > 0 || ok && repo == ""
 }

@@ -36,7 +36,7 @@ const (
 
 // renderDiff is the whole rendered difference of the promotion with an ID.
 func (c *server) renderDiff(ctx context.Context, id int64) (*api.RenderedDiff, error) {
-	row, ok, err := c.opts.Store.Promotion(ctx, id)
+	row, ok, err := c.records.Promotion(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +188,7 @@ func (c *server) diffPage(w http.ResponseWriter, r *http.Request) {
 	var row store.Promotion
 	if err == nil {
 		var ok bool
-		if row, ok, err = c.opts.Store.Promotion(r.Context(), id); err == nil && !ok {
+		if row, ok, err = c.records.Promotion(r.Context(), id); err == nil && !ok {
 			err = apiErrorf(http.StatusNotFound, "there is no promotion %d", id)
 		}
 	}
@@ -257,7 +257,7 @@ func (c *server) findDiff(w http.ResponseWriter, r *http.Request) {
 	}
 	var all []store.Promotion
 	if err == nil {
-		all, err = c.opts.Store.Promotions(r.Context(), store.PromotionFilter{Repo: v["repository"], Pipeline: v["pipeline"], Component: v["component"],
+		all, _, err = c.records.Promotions(r.Context(), store.PromotionFilter{Repo: v["repository"], Pipeline: v["pipeline"], Component: v["component"],
 			Environment: v["environment"], Kind: v["kind"], Release: wording.Short(v["release"]), Limit: 1})
 	}
 	if err != nil {

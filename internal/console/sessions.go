@@ -265,7 +265,7 @@ func (c *server) usersOnly(next http.HandlerFunc) http.HandlerFunc {
 			return
 		}
 		if u != nil {
-			r = r.WithContext(context.WithValue(r.Context(), userKey{}, u))
+			r = c.withReader(r, nil, u)
 		}
 		switch {
 		case r.Method == http.MethodGet && u == nil:

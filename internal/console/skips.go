@@ -35,7 +35,7 @@ func (c *server) countSkips(ctx context.Context, pipelines []pipelineUnits, name
 			f.SubjectPrefixes = append(f.SubjectPrefixes, pipelines[i].Repository+"|"+name+"|")
 		}
 	}
-	rows, err := c.opts.Store.AuditTrail(ctx, f, maxSkipsShown+1)
+	rows, _, err := c.records.AuditTrail(ctx, f, maxSkipsShown+1)
 	if err != nil {
 		return skipCount{}, err
 	}
@@ -68,7 +68,7 @@ const carriedOut = "taken"
 func (r *reader) listSkips(ctx context.Context, comp *api.Component, now time.Time) ([]api.AuditEntry, error) {
 	pipeline := comp.Repository + "|" + comp.Pipeline + "|"
 	own, batch := pipeline+comp.Component, pipeline+promotion.BatchName
-	rows, err := r.store.AuditTrail(ctx, store.AuditFilter{Verb: command.Skip, Since: now.Add(-skipsShownFor), SubjectPrefixes: []string{own + " #", batch + " #"}}, maxSkipsShown)
+	rows, _, err := r.store.AuditTrail(ctx, store.AuditFilter{Verb: command.Skip, Since: now.Add(-skipsShownFor), SubjectPrefixes: []string{own + " #", batch + " #"}}, maxSkipsShown)
 	if err != nil {
 		return nil, err
 	}

@@ -56,26 +56,31 @@ func withSnapshot(ctx context.Context, s *snapshot) context.Context {
 	return context.WithValue(ctx, snapshotKey{}, s)
 }
 
-// sharedSnapshot is the context's snapshot; without one it reads everything anew, or joins a
+// sharedSnapshot is what may be read of the context's snapshot; without one it reads everything anew, or joins a
 // read that is under way.
 func (r *reader) sharedSnapshot(ctx context.Context) (*snapshot, error) {
-	if s, ok := ctx.Value(snapshotKey{}).(*snapshot); ok {
-		return s, nil
+	s, ok := ctx.Value(snapshotKey{}).(*snapshot)
+	if !ok {
+		var err error
+		if s, err = r.shared.do(ctx, "", r.readSnapshot); err != nil {
+			return nil, err
+		}
 	}
-	return r.shared.do(ctx, "", r.readSnapshot)
+	return s.readable(ctx, r.store.access), nil
 }
 
 func (r *reader) readSnapshot(ctx context.Context) (*snapshot, error) {
 	begun := time.Now()
+	ctx = withReading(ctx, r.store.access.allReading()) // it is read for all that wait for it
 	// First, so that what is read with the version is never older than it says.
-	events, err := r.store.Events(ctx, store.EventFilter{Newest: true, Limit: 1})
+	events, err := r.store.all.Events(ctx, store.EventFilter{Newest: true, Limit: 1})
 	if err != nil {
 		return nil, err
 	}
 	r.mu.Lock()
 	old := r.decoded
 	r.mu.Unlock()
-	rows, err := store.ChangedUnits(ctx, r.store, func(row *store.Unit) bool { return old[row.Key].isOf(row) })
+	rows, err := store.ChangedUnits(ctx, r.store.all, func(row *store.Unit) bool { return old[row.Key].isOf(row) })
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +93,7 @@ func (r *reader) readSnapshot(ctx context.Context) (*snapshot, error) {
 		if !u.isOf(row) {
 			u = &shownUnit{digest: row.Digest, at: row.UpdatedAt, record: &unitRecord{}, learnedURLs: -1}
 			if err := json.Unmarshal(row.Data, u.record); err != nil {
-				s.troubles = append(s.troubles, api.Trouble{Part: row.Pipeline + "/" + row.Component, Message: "what was last judged of it can't be read; it is written again at its next change"})
+				s.troubles = append(s.troubles, api.Trouble{Repository: repositoryOfUnit(row.Key), Part: row.Pipeline + "/" + row.Component, Message: "what was last judged of it can't be read; it is written again at its next change"})
 				continue
 			}
 		}
@@ -125,7 +130,7 @@ func addBrokenPipelines(troubles []api.Trouble, units []*shownUnit) []api.Troubl
 			known = known || strings.Contains(t.Message, v.Broken)
 		}
 		if !known {
-			troubles = append(troubles, api.Trouble{Part: "pipeline file of " + v.Unit.Repo, Message: v.Broken})
+			troubles = append(troubles, api.Trouble{Repository: v.Unit.Repo, Part: "pipeline file of " + v.Unit.Repo, Message: v.Broken})
 		}
 	}
 	return troubles

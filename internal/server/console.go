@@ -29,6 +29,7 @@ func (s *Server) newConsole() (*console.Console, error) {
 	s.login = signIn
 	return console.New(console.Options{Store: s.store, Login: signIn, Health: s.listTroubles, Command: s.runCommand, Differences: s.compareLive, Diff: s.renderDiff, Tokens: tokens,
 		CommitURL: s.commitURL, ApplicationURL: s.applicationURL,
+		Readers:   s.newAccess(),
 		ReadToken: s.o.Config.ReadAccess != config.ReadOpen, Client: s.clients.clientOf,
 		ExternalURL: s.o.Config.ExternalURL, Version: s.o.Version, Now: s.o.Clock.Now, Log: s.log.Named("console"), Caches: &s.caches})
 }
@@ -80,32 +81,35 @@ func (s *Server) runCommand(ctx context.Context, o console.Command) (string, err
 // listTroubles are what keeps Liftlock from working as a whole, for the console.
 func (s *Server) listTroubles(context.Context) []api.Trouble {
 	out := s.health.listTroubles()
+	for i := range out {
+		s.attributeTrouble(&out[i])
+	}
 	for _, p := range append(s.argocdStatuses(), s.clusterFileStatuses()...) {
 		if p.err != nil {
-			out = append(out, api.Trouble{Part: p.name, Message: p.err.Error()})
+			out = append(out, api.Trouble{General: true, Part: p.name, Message: p.err.Error()})
 		}
 	}
 	if e := s.runningEngine(); e != nil {
 		for repo, why := range e.PipelineErrors() {
-			out = append(out, api.Trouble{Part: "pipeline file of " + repo, Message: why})
+			out = append(out, api.Trouble{Repository: repo, Part: "pipeline file of " + repo, Message: why})
 		}
 		for id, why := range e.EmptyPipelines() {
-			out = append(out, api.Trouble{Part: "pipeline " + id.Name + " of " + id.Repo, Message: why})
+			out = append(out, api.Trouble{Repository: id.Repo, Part: "pipeline " + id.Name + " of " + id.Repo, Message: why})
 		}
 		for repo, f := range e.DeploymentRefusals() {
-			out = append(out, api.Trouble{Part: "deployments of " + repo, Message: f.Reason, Since: f.Since})
+			out = append(out, api.Trouble{Repository: repo, Part: "deployments of " + repo, Message: f.Reason, Since: f.Since})
 		}
 		for key, f := range e.FailingRuns() {
-			out = append(out, api.Trouble{Part: describeKey(key), Message: fmt.Sprintf("%s (tried again at %s)", f.Err, f.RetryAt.UTC().Format(time.RFC3339)), Since: f.Since})
+			out = append(out, api.Trouble{Repository: repositoryOfKey(key), Part: describeKey(key), Message: fmt.Sprintf("%s (tried again at %s)", f.Err, f.RetryAt.UTC().Format(time.RFC3339)), Since: f.Since})
 		}
 	}
 	if s.login != nil {
 		if why, since := s.login.Provider.Failure(); why != "" {
-			out = append(out, api.Trouble{Part: "login", Message: why, Since: since})
+			out = append(out, api.Trouble{General: true, Part: "login", Message: why, Since: since})
 		}
 	}
 	for name, f := range s.notifier.Failures() {
-		out = append(out, api.Trouble{Part: "channel " + name, Message: f.Err, Since: f.Since})
+		out = append(out, api.Trouble{General: true, Part: "channel " + name, Message: f.Err, Since: f.Since})
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].Part < out[j].Part })
 	return out

@@ -195,4 +195,9 @@ type Trouble struct {
 	Part    string    `json:"part"`    // "argocd hub", "pipeline file of hub:acme/fleet"
 	Message string    `json:"message"` // a broken pipeline file: file:line: reason
 	Since   time.Time `json:"since,omitzero"`
+
+	// Repository is the one that it is about, and General says that it is about none and for every
+	// reader. What is neither is for those who may read all.
+	Repository string `json:"-"`
+	General    bool   `json:"-"`
 }
