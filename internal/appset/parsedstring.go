@@ -92,6 +92,9 @@ func (t *parsedString) render(params map[string]any) (string, error) {
 	if out, ok := fillParts(t.parts, params); ok {
 		return out, nil
 	}
+	if err := t.limits.checkParams(params); err != nil {
+		return "", fmt.Errorf("failed to execute go template %s: its parameters: %w", wording.Clip(t.raw, maxQuoted), err)
+	}
 	t.limits.depth = 0
 	w := &boundedBuffer{ctx: t.limits.ctx, most: maxRendered}
 	if err := t.tmpl.Execute(w, params); err != nil {

@@ -1,6 +1,7 @@
 package appset
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,6 +44,7 @@ const (
 	tickName  = "liftlockTick"
 	enterName = "liftlockEnter"
 	leaveName = "liftlockLeave"
+	writeName = "liftlockWrite"
 )
 
 // parseTemplate parses a template with the guard's functions, has every turn of its
@@ -53,17 +55,22 @@ func (g *templateLimits) parseTemplate(name, raw string, options ...string) (*te
 	if err != nil {
 		return nil, err
 	}
-	funcs := template.FuncMap{tickName: g.checkTime, enterName: g.enterTemplate, leaveName: g.leaveTemplate}
+	funcs := template.FuncMap{tickName: g.checkTime, enterName: g.enterTemplate, leaveName: g.leaveTemplate, writeName: checkWritten}
+	mutates := false
 	for _, word := range identifierPattern.FindAllString(raw, -1) { // words of its text do no harm
 		if g.funcs[word] != nil {
 			funcs[word] = g.boundFunction(word)
-			g.mutates = g.mutates || mutatingFunctions[word]
+			mutates = mutates || mutatingFunctions[word]
 		}
 	}
+	g.mutates = g.mutates || mutates
 	t := template.New(name).Funcs(funcs)
 	invokes := len(trees) > 1 || strings.Contains(raw, "template")
 	for name, tree := range trees {
 		addTicks(tree.Root)
+		if mutates {
+			measureWritten(tree.Root)
+		}
 		if invokes {
 			nodes := append([]parse.Node{callNode(enterName)}, tree.Root.Nodes...)
 			tree.Root.Nodes = append(nodes, callNode(leaveName))
@@ -137,6 +144,57 @@ func addTicks(l *parse.ListNode) {
 	}
 }
 
+// measureWritten has everything that a template writes measured first. What a function gave
+// was within bounds when it gave it, but what is in it may have been written into since, and
+// a value in itself ends the process when it is printed.
+func measureWritten(l *parse.ListNode) {
+	if l == nil {
+		return
+	}
+	for _, n := range l.Nodes {
+		switch n := n.(type) {
+		case *parse.ActionNode:
+			if len(n.Pipe.Decl) == 0 {
+				n.Pipe.Cmds = append(n.Pipe.Cmds, callNode(writeName).(*parse.ActionNode).Pipe.Cmds...)
+			}
+		case *parse.IfNode:
+			measureWritten(n.List)
+			measureWritten(n.ElseList)
+		case *parse.WithNode:
+			measureWritten(n.List)
+			measureWritten(n.ElseList)
+		case *parse.RangeNode:
+			measureWritten(n.List)
+			measureWritten(n.ElseList)
+		}
+	}
+}
+
+// checkWritten gives a value that may be written.
+func checkWritten(value any) (any, error) {
+	_, err := measureValue(reflect.ValueOf(value))
+	return value, err
+}
+
+// checkParams refuses parameters that another template has written too much into, or themselves.
+func (g *templateLimits) checkParams(params map[string]any) error {
+	if !g.mutates {
+		return nil
+	}
+	_, err := measureValue(reflect.ValueOf(params))
+	return err
+}
+
+// checkArguments refuses what has grown since a function gave it, before another one walks it.
+func (g *templateLimits) checkArguments(args []reflect.Value) error {
+	for i := 0; g.mutates && i < len(args); i++ {
+		if _, err := measureValue(args[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // callNode is a node that calls a function that writes nothing.
 func callNode(name string) parse.Node {
 	trees, err := parse.Parse(name, "{{"+name+"}}", "", "", map[string]any{name: callNode})
@@ -164,7 +222,7 @@ func (g *templateLimits) wrapFunction(fn any, check func(args []reflect.Value) e
 		return []reflect.Value{reflect.Zero(t.Out(0)), reflect.ValueOf(&err).Elem()}
 	}
 	wrapped := reflect.MakeFunc(reflect.FuncOf(in, []reflect.Type{t.Out(0), failure}, t.IsVariadic()), func(args []reflect.Value) []reflect.Value {
-		err := g.ctx.Err()
+		err := cmp.Or(g.ctx.Err(), g.checkArguments(args))
 		if err == nil && check != nil {
 			err = check(args)
 		}
