@@ -18,13 +18,13 @@ func call[T any](ctx context.Context, f *reachedForge, op string, writes bool, d
 		return none, err
 	}
 	if t != nil && writes {
-		f.sim.judgeLease(t, "calls "+op)
 		f.sim.truth.lastWrite = f.sim.now
 	}
 	out, err := do()
 	if err != nil || !writes {
 		return out, err
 	}
+	f.sim.judgeLease(t, "calls "+op)
 	if err := f.sim.reach(t, theForge, op, true); err != nil {
 		return none, err
 	}

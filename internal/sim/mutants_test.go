@@ -73,6 +73,17 @@ var mutants = []mutant{
 	{"what is to leave the merge queue is only said to have left it", []edit{{"controller/act/queue.go", "left := r.Forge.LeaveQueue(forge.WithPriority(ctx, forge.PriorityUrgent), r.Name, x.Pull)", "var left error"}}},
 	{"that a pull request is in the merge queue isn't read", []edit{{"controller/facts/openpull.go", "p.Queued = r.isQueued(p.JoinedQueueAt)", "p.Queued = false"}}},
 	{"what the merge queue dropped joins it again by itself", []edit{{"promotion/queue.go", "return !p.JoinedQueueAt.IsZero() && !p.Queued", "return false"}}},
+	{"an open promotion isn't judged against a rollback upstream", []edit{{"promotion/gates.go", "if why := j.reasonNotToMerge(e, j.findCommandFor(e, p.Release)); why.Text != \"\" {", "if why := j.reasonNotToMerge(e, j.findCommandFor(e, p.Release)); why.Text != \"\" && why.Code != reasonWithdrawn {"}, {"promotion/incoming.go", "if withdrawn.Code != reasonWithdrawn {", "if withdrawn.Code != reasonWithdrawn || true {"}}},
+	{"a merge elsewhere counts as a promotion", []edit{{"controller/facts/landing.go", "if env == nil || p.PR.Base == env.Branch {", "if env == nil || p.PR.Base != \"\" {"}}},
+	{"a veto isn't looked at over a pushed head", []edit{{"promotion/incoming.go", "if why, _ := j.reasonNotToCome(e, &c, command); why.Text != \"\" || known != nil {", "if why, veto := j.reasonNotToCome(e, &c, command); veto == nil && (why.Text != \"\" || known != nil) {"}}},
+	{"a restraint is dropped after fifty arrivals", []edit{{"controller/facts/rememberedhistory.go", "rows, err := o.opts.Store.OlderArrivals(ctx, unit, releases...)", "rows, err := o.opts.Store.OlderArrivals(ctx, unit, releases[:0]...)"}}},
+	{"a label is believed", []edit{{"controller/facts/landing.go", "return components, r.Marks.isClosingMarked(r.ID, pr), nil", "return components, true, nil"}}},
+	{"the lease's end isn't compared", []edit{{"lock/lease.go", "l != nil && l.Left() <= 0", "l != nil && l.Left() <= 0 && false"}}},
+	{"the quarantine compares whole identities", []edit{{"promotion/candidate.go", "!p.OnOtherBranch || !SameRelease(release, wording.Short(p.Release))", "!p.OnOtherBranch || release != p.Release"}}},
+	{"a batch merges when its first member may", []edit{{"promotion/batchplan.go", "late := slices.IndexFunc(j.current, func", "late := slices.IndexFunc(j.current[:1], func"}}},
+	{"the quarantine is looked for one step upstream only", []edit{{"promotion/candidate.go", "for _, u := range j.listUpstream(e) {\n\t\tif why, _ := j.quarantineReason(u, release); why != \"\" {", "for _, u := range j.listUpstream(e) {\n\t\tif why, _ := j.quarantineReason(u, release); why != \"\" && slices.Contains(e.Spec.After, u.Name) {"}}},
+	{"what woke a running key is lost", []edit{{"store/memory_wakes.go", "ended.due, ended.urgency = min(now+f.next, old.due), f.outcome.Urgency\n\t}", "ended.due, ended.urgency = now+f.next, f.outcome.Urgency\n\t} else if f.next >= 0 {\n\t\tended.due = now + f.next\n\t} else {\n\t\tended.due = neverDue\n\t}"}}},
+	{"a run that lost its claim stores all the same", []edit{{"store/tx.go", "held, err := t.db.holdsClaim(ctx, t.run.owner, t.run.claim)\n\tif err == nil && !held {", "held, err := t.db.holdsClaim(ctx, t.run.owner, t.run.claim)\n\tif err == nil && !held && false {"}}},
 	{"retry doesn't let what the merge queue dropped join it again", []edit{{"promotion/retry.go", "j.addAction(RejoinQueue{Environment: e.Name, Pull: dropped.Number})", "_ = dropped.Number"}}},
 }
 
@@ -159,7 +170,7 @@ func TestMutants(t *testing.T) {
 		row := fmt.Sprintf("not found in %d seeds", worlds)
 		t.Run(m.name, func(t *testing.T) {
 			binary := m.plant(t)
-			out, err := exec.CommandContext(t.Context(), binary, "-test.run", "^TestSimulation$", "-test.timeout", "0", "-sim.brief", "-sim.seed", strconv.FormatInt(first, 10), "-sim.worlds", strconv.Itoa(worlds)).CombinedOutput()
+			out, err := exec.CommandContext(t.Context(), binary, "-test.run", "^TestSimulation$", "-test.timeout", "0", "-sim.brief", "-sim.insiders="+strconv.FormatBool(*insidersFlag), "-sim.but", *butFlag, "-sim.seed", strconv.FormatInt(first, 10), "-sim.worlds", strconv.Itoa(worlds)).CombinedOutput()
 			found := foundPattern.FindSubmatch(out)
 			if failed := (*exec.ExitError)(nil); err != nil && !errors.As(err, &failed) || found == nil {
 				t.Fatalf("not found: %v\n%s", err, out)

@@ -40,6 +40,14 @@ func (sim *Simulation) judgeOpenable(known insight, name string, p target, tag, 
 	}
 }
 
+// noteWanted notes that a person has merged a release into a target: that it was taken back before
+// there keeps it no longer from going on.
+func (sim *Simulation) noteWanted(p target, tag string) {
+	for _, env := range sim.scenario.upstream(p.env) {
+		delete(sim.truth.takenBack, deployment{target{p.component, env}, tag})
+	}
+}
+
 // isUnwell says that a target is degraded right now.
 func (sim *Simulation) isUnwell(p target) bool {
 	for _, x := range sim.argocd.apps {

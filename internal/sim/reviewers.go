@@ -191,6 +191,7 @@ func (sim *Simulation) noteMergedByHand(pr *forge.PullRequest, ref promotion.Bra
 	for _, c := range sim.componentsOf(ref) {
 		if p := (target{c, ref.Environment}); sim.tagAt(before, p) != sim.tagAt(landed, p) {
 			sim.truth.returns(deployment{p, sim.tagAt(landed, p)})
+			sim.noteWanted(p, sim.tagAt(landed, p))
 			sim.result.Promotions++
 		}
 	}

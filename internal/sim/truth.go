@@ -307,10 +307,16 @@ func (sim *Simulation) noteTakenBack(p target, was, is string) {
 		}
 		return
 	}
+	if from >= 0 && from < len(all)-1 && all[from+1].at.Sub(all[from].at) < seenThereAfter {
+		return // nobody may have seen that it was there
+	}
 	for _, l := range all[from+1:] {
 		sim.truth.takenBack[deployment{p, l.tag}] = sim.now
 	}
 }
+
+// seenThereAfter is how long a release must have been somewhere for a process to have seen it there.
+const seenThereAfter = 5 * time.Minute
 
 // noteReset notes that a person reset the branch: what was there before is there again as it was,
 // and what came since is taken back.
