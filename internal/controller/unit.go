@@ -81,7 +81,24 @@ func (e *Controller) runUnit(ctx context.Context, r *Repository, u promotion.Uni
 	if next = facts.Earliest(next, facts.Earliest(edit, ev.RetryAt)); err != nil {
 		return next, errors.Join(failed.joined(), err)
 	}
-	return next, errors.Join(failed.joined(), unfetched, e.opts.Actor.DeleteLeftovers(ctx, ev))
+	return next, errors.Join(failed.joined(), unfetched, e.reportOrphans(ctx, ev), e.opts.Actor.DeleteLeftovers(ctx, ev))
+}
+
+// reportOrphans says on the unit's open pull requests into what the pipeline doesn't have any more that
+// nothing looks after them: what was said before, that they may be merged, holds no more.
+func (e *Controller) reportOrphans(ctx context.Context, ev *facts.Evaluation) error {
+	for _, pr := range ev.Orphans() {
+		ref, ok := promotion.ParseBranch(pr.Branch)
+		r, _ := e.repository(ev.Unit.Repo)
+		if !ok || r == nil {
+			continue
+		}
+		u := promotion.Unit{Repo: ev.Unit.Repo, Pipeline: ref.Pipeline, Component: ref.Component}
+		if err := e.reportOrphan(ctx, r, &pr, u, ref.Environment); err != nil {
+			return fmt.Errorf("say that nothing looks after #%d any more: %w", pr.Number, err)
+		}
+	}
+	return nil
 }
 
 // isPressing says that something of the unit's breaks, or is about to, or is being reverted: what is to

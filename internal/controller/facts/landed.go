@@ -200,6 +200,7 @@ func (o *Gatherer) describeLanded(ctx context.Context, c *ComponentEvaluation, e
 		l.By = promotion.ByBaseline
 		return l, nil
 	}
+	var err error
 	own := findMergedAs(r, ours, commit.SHA)
 	if own != nil {
 		if !own.PR.MergedAt.IsZero() {
@@ -218,8 +219,8 @@ func (o *Gatherer) describeLanded(ctx context.Context, c *ComponentEvaluation, e
 		}
 	}
 	if m.origin.First {
-		l.By = promotion.ByBaseline
-		return l, nil
+		l.By, err = o.whoMoved(ctx, c, env, m)
+		return l, err
 	}
 	old, err := history.PredatesBaseline(ctx, r.Mirror, commit, c.Pipeline.Baseline)
 	switch {

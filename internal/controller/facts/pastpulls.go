@@ -390,12 +390,37 @@ func (c *ComponentEvaluation) releasesAtHand(known []store.PastPull) []string {
 	return slices.Sorted(maps.Keys(at))
 }
 
+// Orphans are the open pull requests of ours that name a component of the unit, or all of them, and an
+// environment that the pipeline, or the component, doesn't have any more.
+func (ev *Evaluation) Orphans() []forge.PullRequest {
+	var out []forge.PullRequest
+	for component, byEnv := range ev.pulls {
+		for env, pulls := range byEnv {
+			if ev.isLookedAfter(component, env) {
+				continue
+			}
+			for _, p := range pulls {
+				if p.isOpen() && p.isOurs(ev.Snapshot.Repo) {
+					out = append(out, p.PR)
+				}
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b forge.PullRequest) int { return a.Number - b.Number })
+	return out
+}
+
+// isLookedAfter says that pull requests on branches of a component in an environment are looked at.
+func (ev *Evaluation) isLookedAfter(component, env string) bool {
+	return ev.envAt(env, component) != nil || ev.hasBatches() && component == promotion.BatchName && ev.Environment(env) != nil
+}
+
 // findOrphansMoved works out what is left in environments that a component, or the
 // pipeline, doesn't have any more.
 func (o *Gatherer) findOrphansMoved(ctx context.Context, ev *Evaluation) error {
 	for component, byEnv := range ev.pulls {
 		for env, pulls := range byEnv {
-			if ev.envAt(env, component) != nil || ev.hasBatches() && component == promotion.BatchName && ev.Environment(env) != nil {
+			if ev.isLookedAfter(component, env) {
 				continue
 			}
 			for _, p := range pulls {
