@@ -1,0 +1,172 @@
+package facts
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store"
+)
+
+// reset pushes a branch back to a commit.
+func (w *story) reset(branch, commit string) {
+	w.t.Helper()
+	w.must(w.forge.Push(storyRepo, "ada", branch, commit, true))
+	w.fetch()
+}
+
+// takenBack are the tags of the releases that were taken back from an environment.
+func takenBack(env *promotion.Env) (out []string) {
+	for i := range env.History {
+		if !env.History[i].TakenBackAt.IsZero() {
+			out = append(out, env.History[i].Name)
+		}
+	}
+	return out
+}
+
+func (w *story) checkTakenBack(what string, env *promotion.Env, want ...string) {
+	w.t.Helper()
+	if got := takenBack(env); fmt.Sprint(got) != fmt.Sprint(want) {
+		w.t.Errorf("%s: taken back from %s are %q, want %q", what, env.Name, got, want)
+	}
+}
+
+// TestResetBranch has what was reset away from a branch taken back, and the reset as a person's word where
+// promotions bring releases, until it is there again; what only another replica has seen yet is not gone.
+func TestResetBranch(t *testing.T) {
+	w := newStory(t, threeEnvs, []string{"dev", "qa", "prod"}, "web")
+	n, _, _ := openToQA(w)
+	before := w.head("main")
+	landed := w.merge(n, "linus")
+	ev, _ := w.evaluate("web", false)
+	dev, qa := ev.Components[0].Env("dev"), ev.Components[0].Env("qa")
+	if qa.Landed.Value.By != promotion.ByPromotion || len(qa.History) != 2 {
+		t.Fatalf("qa has %+v", qa.Landed.Value)
+	}
+	w.checkTakenBack("before", qa)
+
+	stale := w.openMirror()
+	_, err := stale.Fetch(w.ctx())
+	w.must(err)
+	w.release("ada", "dev", "1.2.0", "web")
+	w.evaluate("web", false)
+	fresh := w.repo.Mirror
+	w.repo.Mirror = stale
+	ev, _ = w.evaluate("web", false)
+	w.checkTakenBack("seen by another replica", ev.Components[0].Env("dev"))
+	w.repo.Mirror = fresh
+
+	w.reset("main", before)
+	ev, d := w.evaluate("web", false)
+	dev, qa = ev.Components[0].Env("dev"), ev.Components[0].Env("qa")
+	w.checkTakenBack("reset", dev, "1.2.0")
+	w.checkTakenBack("reset", qa, "1.1.0")
+	if l, st := qa.Landed.Value, d.Components[0].Env("qa"); l.By != promotion.ByPerson || st.State != promotion.Diverged || !strings.Contains(st.Reason, "reset its branch, so that 1.1.0 is gone") {
+		t.Errorf("qa was reset: %+v, %s: %s", l, st.State, st.Reason)
+	}
+	if slices.ContainsFunc(d.Actions, func(a promotion.Action) bool { return strings.HasPrefix(a.Describe(), "open") }) {
+		t.Errorf("a reset is undone: %v", d.Actions)
+	}
+	w.startProcess()
+	for range maxMergeTries - 1 { // the merge that is gone is waited for first
+		s, err := w.o.Snapshot(w.ctx(), w.repo)
+		w.must(err)
+		_, _, _ = w.o.Evaluate(w.ctx(), s, w.unit("web"), false)
+	}
+	ev, d = w.evaluate("web", false)
+	if l := ev.Components[0].Env("qa").Landed.Value; l.By != promotion.ByPerson || d.Components[0].Env("qa").State != promotion.Diverged {
+		t.Errorf("another process takes what was reset for %+v", l)
+	}
+
+	w.reset("main", landed)
+	ev, _ = w.evaluate("web", false)
+	if l := ev.Components[0].Env("qa").Landed.Value; l.By != promotion.ByPromotion {
+		t.Errorf("what is there again is %+v", l)
+	}
+	w.checkTakenBack("there again", ev.Components[0].Env("qa"))
+}
+
+// TestOlderArrivals has what is known of a release hold however much arrived since: in the environment, that
+// it degraded there, and what was there before.
+func TestOlderArrivals(t *testing.T) {
+	w := newStory(t, threeEnvs, []string{"dev", "qa", "prod"}, "web")
+	w.evaluate("web", false)
+	first := w.release("ada", "dev", "1.1.0", "web")
+	ev, _ := w.evaluate("web", false)
+	unit, bad := wake.UnitName(w.unit("web")), ev.Components[0].Env("dev").History[0]
+	w.must(w.store.Tx(w.ctx(), "degrade", func(tx *store.Tx) error {
+		bad.MarkDegraded(w.now)
+		row, err := ev.Components[0].ArrivalRow("dev", &bad)
+		if err == nil {
+			_, err = tx.PutArrival(w.ctx(), row)
+		}
+		for i := 0; err == nil && i < store.RecentArrivals+10; i++ {
+			row.Release, row.Commit = release(fmt.Sprint("r", i)), first
+			row.DegradedAt, row.Data = row.VerifiedAt, []byte(`{"by":"person"}`)
+			_, err = tx.PutArrival(w.ctx(), row)
+		}
+		return err
+	}))
+	w.release("ada", "dev", "1.2.0", "web")
+	w.release("linus", "qa", "1.1.0", "web")
+	ev, _ = w.evaluate("web", false)
+	dev := ev.Components[0].Env("dev")
+	i := slices.IndexFunc(dev.History, func(a promotion.Arrival) bool { return a.Release == bad.Release && a.Commit == bad.Commit })
+	if i < store.RecentArrivals || !dev.History[i].IsDegraded() {
+		t.Fatalf("of the %d arrivals in dev that are known none says that it degraded: %d", len(dev.History), i)
+	}
+	w.release("ada", "dev", "1.0.0", "web") // as it was before all of them
+	ev, _ = w.evaluate("web", false)
+	rows, err := w.store.OlderArrivals(w.ctx(), unit, bad.Release, release("r0"))
+	w.must(err)
+	if len(rows) != 2 || rows[0].TakenBackAt.IsZero() || rows[1].TakenBackAt.IsZero() {
+		t.Errorf("what is back in dev took back, of what was there long ago, %+v", rows)
+	}
+	w.checkTakenBack("it is there", &promotion.Env{Name: "dev", History: ev.Components[0].Env("dev").History[:1]})
+}
+
+// TestReleaseMovesWithFolder has a release that comes with the commit that moves its folder arrive there, and
+// what only moves be there as it was.
+func TestReleaseMovesWithFolder(t *testing.T) {
+	move := func(w *story, devTag string) {
+		w.t.Helper()
+		set, err := w.repo.Mirror.Tree(w.head("main")).ReadFile("argocd/shop.yaml")
+		w.must(err)
+		files := map[string]string{"argocd/shop.yaml": strings.Replace(string(set), "apps/*/*", "services/*/*", 1)}
+		for env, tag := range map[string]string{"dev": devTag, "qa": "1.0.0", "prod": "1.0.0"} {
+			files[overlayFile("web", env)] = ""
+			files[strings.Replace(overlayFile("web", env), "apps/", "services/", 1)] = overlayText("web", tag)
+		}
+		w.commit("ada", "Move the folder", files)
+	}
+	for name, c := range map[string]struct {
+		released, moved string
+		dev, qa         string // by what they have what is there then
+	}{
+		"a release with the move":   {"1.0.0", "1.2.0", promotion.ByPerson, promotion.ByBaseline},
+		"a release before the move": {"1.1.0", "1.1.0", promotion.ByPerson, promotion.ByBaseline},
+		"both":                      {"1.1.0", "1.2.0", promotion.ByPerson, promotion.ByBaseline},
+		"a move alone":              {"1.0.0", "1.0.0", promotion.ByBaseline, promotion.ByBaseline},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newStory(t, threeEnvs, []string{"dev", "qa", "prod"}, "web")
+			w.evaluate("web", false)
+			if c.released != "1.0.0" {
+				w.release("ada", "dev", c.released, "web")
+				w.evaluate("web", false)
+			}
+			move(w, c.moved)
+			for range 2 { // the second finds it on record
+				ev, _ := w.evaluate("web", false)
+				dev, qa := ev.Components[0].Env("dev"), ev.Components[0].Env("qa")
+				if dev.Landed.Value.By != c.dev || qa.Landed.Value.By != c.qa {
+					t.Errorf("what is in dev came by %s, and in qa by %s: %+v", dev.Landed.Value.By, qa.Landed.Value.By, dev.History)
+				}
+			}
+		})
+	}
+}
