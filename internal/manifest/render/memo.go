@@ -113,7 +113,7 @@ func (m *Memo) RenderAll(ctx context.Context, jobs []Job) ([]Outcome, error) {
 		return nil, err
 	}
 	for k, i := range at {
-		if err := m.keep(keys[i], &jobs[i], rendered[k]); err != nil {
+		if err := m.rememberOutcome(keys[i], &jobs[i], rendered[k]); err != nil {
 			rendered[k] = Outcome{Err: fmt.Errorf("rendering %s: %w", jobs[i].Input.Application, err)}
 		}
 		out[i] = rendered[k]
@@ -150,8 +150,8 @@ func (m *Memo) lookUp(key [sha256.Size]byte, j *Job) (o Outcome, known bool, err
 	return Outcome{}, false, nil
 }
 
-// keep remembers what came of a job.
-func (m *Memo) keep(key [sha256.Size]byte, j *Job, o Outcome) error {
+// rememberOutcome remembers what came of a job.
+func (m *Memo) rememberOutcome(key [sha256.Size]byte, j *Job, o Outcome) error {
 	var died *Died
 	if errors.As(o.Err, &died) {
 		dead, err := newDeathKey(key, j)
