@@ -10,6 +10,7 @@ FUZZTIME ?= 20s
 BENCH ?= .
 COUNT ?= 1
 LOAD_FOR ?= 20s
+HOSTILE ?= 100
 SIM_SEED ?= 0
 SIM_FOR ?= 10m
 SIM_WORLDS ?= 0
@@ -102,6 +103,10 @@ mutants: ## change a package's code at random, and count what its own tests noti
 .PHONY: load
 load: ## send webhooks as fast as they are taken, with a kill in the middle, and among strangers (LOAD_FOR=20s)
 	$(GO) test ./internal/server -count=1 -timeout 20m -run '^TestLoad' -v -load $(LOAD_FOR)
+
+.PHONY: hostile
+hostile: ## send hostile pull requests to a server in a cgroup of 2 GiB, twice, with a restart between (HOSTILE=100; wants root, and an hour or two)
+	$(GO) test ./internal/server -count=1 -timeout 0 -run '^TestHostilePulls$$' -v -long -hostile $(HOSTILE)
 
 .PHONY: build
 build: ## build bin/liftlock, static and stripped, the same bytes from the same commit (GOOS= GOARCH= OUT=)

@@ -3,6 +3,7 @@ package server_test
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -46,7 +47,14 @@ func runLoadedServer(file string) error {
 	if err != nil {
 		return err
 	}
-	s, err := server.New(context.Background(), server.Options{Config: cfg, Log: zap.NewNop(), Version: "test"})
+	if err := joinGroup(os.Getenv(groupVariable)); err != nil {
+		return err
+	}
+	o := server.Options{Config: cfg, Log: zap.NewNop(), Version: "test"}
+	if o.Seams.Sandbox.CPU, err = time.ParseDuration(cmp.Or(os.Getenv(cpuVariable), "0s")); err != nil {
+		return err
+	}
+	s, err := server.New(context.Background(), o)
 	if err != nil {
 		return err
 	}
@@ -104,6 +112,7 @@ type loadedServer struct {
 	t       *testing.T
 	dir     string
 	command []string
+	env     []string // besides this process's
 	address string
 	cmd     *exec.Cmd
 	cpu     time.Duration // of the processes that have ended
@@ -149,6 +158,7 @@ func (s *loadedServer) write(name, text string) {
 func (s *loadedServer) start() {
 	s.t.Helper()
 	s.cmd = exec.Command(os.Args[0], s.command...)
+	s.cmd.Env = append(os.Environ(), s.env...)
 	s.cmd.Stderr = os.Stderr
 	if _, err := s.cmd.StdinPipe(); err != nil { // closed by the system when this process ends
 		s.t.Fatal(err)

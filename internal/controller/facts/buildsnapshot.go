@@ -29,7 +29,8 @@ type targetGatherer struct {
 	resolver    *appset.Resolver
 	generators  appset.Generators
 	repos       trackedRepositories
-	knownInputs func(in *appset.Input) // nil: the Argo CDs are asked
+	knownInputs func(in *appset.Input)                             // nil: the Argo CDs are asked
+	resolving   func(repo, commit string) (done func(), err error) // nil: nobody is told
 	now         func() time.Time
 	log         *zap.Logger
 
@@ -40,7 +41,7 @@ type targetGatherer struct {
 }
 
 func newTargetGatherer(o *Options, argocds *argoCDs, releases *releaseReader) *targetGatherer {
-	return &targetGatherer{argocds: argocds, releases: releases, resolver: o.Resolver, generators: o.Generators, repos: trackedRepositories{list: o.Repos}, knownInputs: o.KnownInputs, now: o.Now, log: o.Log,
+	return &targetGatherer{argocds: argocds, releases: releases, resolver: o.Resolver, generators: o.Generators, repos: trackedRepositories{list: o.Repos}, knownInputs: o.KnownInputs, resolving: o.Resolving, now: o.Now, log: o.Log,
 		// Room for all: Snapshot.Generation goes on from the snapshot before.
 		snapshots:    newCache[string, *Snapshot](o.Caches, "snapshots", maxRepositories),
 		clusterFiles: newCache[string, clusterFile](o.Caches, "cluster_files", max(1, len(o.ArgoCDs))),
@@ -92,6 +93,13 @@ func (o *targetGatherer) Snapshot(ctx context.Context, r *Repository) (*Snapshot
 }
 
 func (o *targetGatherer) buildSnapshot(ctx context.Context, r *Repository, tip string, last *Snapshot) (*Snapshot, error) {
+	if o.resolving != nil {
+		done, err := o.resolving(r.ID, tip)
+		if err != nil {
+			return nil, err
+		}
+		defer done()
+	}
 	s := &Snapshot{Repo: r, Commit: tip, PipelineCommit: tip}
 	pipes, err := loadPipelines(ctx, r.Mirror, tip, last)
 	switch {

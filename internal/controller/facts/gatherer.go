@@ -116,6 +116,9 @@ type Options struct {
 	MaxAge time.Duration
 	// EditTimeout is how long an edit may be judged; nil: 30 seconds.
 	EditTimeout func() time.Duration
+	// Resolving is told which commit of a repository is about to be resolved, for the case that
+	// this is the process's end; done, that it is over. nil: nobody is. Its error is why the commit is left alone.
+	Resolving func(repo, commit string) (done func(), err error)
 }
 
 // Gatherer gathers facts about units: it joins what the gatherers know of Git, the

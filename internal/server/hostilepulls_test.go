@@ -1,0 +1,390 @@
+package server_test
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/zap/zapcore"
+
+	"github.com/liftlock/liftlock/internal/emulator"
+)
+
+// hostilePulls is how many hostile pull requests are sent, of all kinds by turns.
+var hostilePulls = flag.Int("hostile", 0, "how many hostile pull requests to send to a server in a cgroup of 2 GiB; 0: leave it out; -1: one of each kind, within less time")
+
+const (
+	// groupVariable names the control group that a server of its own process joins.
+	groupVariable = "LIFTLOCK_TEST_CGROUP"
+	// cpuVariable is the CPU time of its workers; empty: as servers give it.
+	cpuVariable = "LIFTLOCK_TEST_CPU"
+	// chartMemory is the limit of the chart's values.
+	chartMemory = 2 << 30
+)
+
+// joinGroup puts this process into a control group; "": into none.
+func joinGroup(folder string) error {
+	if folder == "" {
+		return nil
+	}
+	return os.WriteFile(filepath.Join(folder, "cgroup.procs"), []byte(strconv.Itoa(os.Getpid())), 0o600)
+}
+
+// memoryGroup is a control group with a limit on memory, of whichever version there is.
+type memoryGroup struct {
+	folder             string
+	limit, peak, kills string // files
+}
+
+// newMemoryGroup makes one; nil where that can't be done here.
+func newMemoryGroup(t *testing.T, limit int64) *memoryGroup {
+	t.Helper()
+	for parent, g := range map[string]memoryGroup{
+		"/sys/fs/cgroup":        {limit: "memory.max", peak: "memory.peak", kills: "memory.events"},
+		"/sys/fs/cgroup/memory": {limit: "memory.limit_in_bytes", peak: "memory.max_usage_in_bytes", kills: "memory.oom_control"},
+	} {
+		if _, err := os.Stat(filepath.Join(parent, "cgroup.procs")); err != nil {
+			continue
+		}
+		g.folder = filepath.Join(parent, "liftlock-test-"+strconv.Itoa(os.Getpid()))
+		if os.Mkdir(g.folder, 0o755) != nil {
+			continue
+		}
+		t.Cleanup(func() { _ = os.Remove(g.folder) }) // its processes are gone
+		if os.WriteFile(filepath.Join(g.folder, g.limit), []byte(strconv.FormatInt(limit, 10)), 0o600) == nil {
+			return &g
+		}
+	}
+	return nil
+}
+
+func (g *memoryGroup) read(name string) string {
+	text, _ := os.ReadFile(filepath.Join(g.folder, name))
+	return strings.Join(strings.Fields(string(text)), " ")
+}
+
+// hostileWorld is a forge with a server in a process of its own, and somebody who can only read.
+type hostileWorld struct {
+	*harness
+	*loadedServer
+	fork, work string
+	group      *memoryGroup
+
+	mu      sync.Mutex
+	running bool
+	ready   []time.Duration
+	late    []string
+}
+
+// git runs git in the stranger's clone.
+func (w *hostileWorld) git(stdin []byte, args ...string) string {
+	w.harness.t.Helper()
+	cmd := exec.Command("git", append([]string{"-c", "user.name=rita", "-c", "user.email=r@example.com"}, args...)...)
+	cmd.Dir, cmd.Stdin = w.work, bytes.NewReader(stdin)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		w.harness.t.Fatalf("git %q: %v\n%s", args, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// entry is a line of git mktree's.
+func entry(mode, kind, id, name string) string {
+	return fmt.Sprintf("%s %s %s\t%s\x00", mode, kind, id, name)
+}
+
+// commitFiles commits files by their paths on top of main; one whose text begins with "->" is a link.
+func (w *hostileWorld) commitFiles(salt string, files map[string]string, remove ...string) string {
+	w.git(nil, "read-tree", "origin/main")
+	files["salt"] = salt
+	var index bytes.Buffer
+	for _, name := range remove {
+		fmt.Fprintf(&index, "0 %040d\t%s\x00", 0, name)
+	}
+	for name, text := range files {
+		mode := "100644"
+		if to, is := strings.CutPrefix(text, "->"); is {
+			mode, text = "120000", to
+		}
+		fmt.Fprintf(&index, "%s %s\t%s\x00", mode, w.git([]byte(text), "hash-object", "-w", "--stdin"), name)
+	}
+	w.git(index.Bytes(), "update-index", "-z", "--index-info")
+	return w.git(nil, "commit-tree", w.git(nil, "write-tree"), "-p", "origin/main", "-m", "Change "+salt)
+}
+
+// repeat commits folders that repeat one another: times⁸ paths.
+func (w *hostileWorld) repeat(salt, mode, kind, leaf string, times int) string {
+	at := entry(mode, kind, leaf, "")
+	for range 8 {
+		var b strings.Builder
+		for i := range times {
+			b.WriteString(strings.Replace(at, "\x00", fmt.Sprintf("n%d\x00", i), 1))
+		}
+		at = entry("040000", "tree", w.git([]byte(b.String()), "mktree", "-z"), "")
+	}
+	root := w.git(nil, "ls-tree", "-z", "origin/main") + strings.Replace(at, "\x00", "more\x00", 1)
+	return w.git(nil, "commit-tree", w.git([]byte(root), "mktree", "-z"), "-p", "origin/main", "-m", "Repeat "+salt)
+}
+
+// hostileKinds make a head each.
+var hostileKinds = []struct {
+	name string
+	make func(w *hostileWorld, salt string) string
+}{
+	{"pipeline files", func(w *hostileWorld, salt string) string {
+		files := map[string]string{}
+		one := "apiVersion: liftlock.dev/v1alpha1\nkind: Pipeline\nmetadata: {name: p%d-%d}\nspec:\n  carry:\n" + strings.Repeat("  - kustomizeImages: ["+strings.Repeat("a,", 999)+"a]\n", 95)
+		for i := range 4 { // as many as are read
+			var b strings.Builder
+			for d := 0; b.Len()+len(one) < 1000<<10; d++ {
+				fmt.Fprintf(&b, one+"---\n", i, d)
+			}
+			files[fmt.Sprintf(".liftlock/f%02d.yaml", i)] = b.String()
+		}
+		return w.commitFiles(salt, files, ".liftlock.yaml")
+	}},
+	{"expressions", func(w *hostileWorld, salt string) string {
+		var b strings.Builder
+		for d := range 5 {
+			fmt.Fprintf(&b, "apiVersion: liftlock.dev/v1alpha1\nkind: Pipeline\nmetadata: {name: p%d}\nspec:\n  environments:\n  - name: dev\n    gates:\n", d)
+			for g := range 50 {
+				fmt.Fprintf(&b, "    - expression: 'size(release.images) > %d%s'\n", d*100+g, strings.Repeat(" || 1 in [1,2]", 140))
+			}
+			b.WriteString("---\n")
+		}
+		return w.commitFiles(salt, map[string]string{".liftlock.yaml": b.String()})
+	}},
+	{"files that repeat", func(w *hostileWorld, salt string) string {
+		return w.repeat(salt, "100644", "blob", w.git([]byte(salt), "hash-object", "-w", "--stdin"), 40)
+	}},
+	{"folders that repeat", func(w *hostileWorld, salt string) string {
+		return w.repeat(salt, "040000", "tree", w.git(nil, "hash-object", "-t", "tree", "-w", "/dev/null"), 30)
+	}},
+	{"many files", func(w *hostileWorld, salt string) string { // below the bound
+		return w.repeat(salt, "100644", "blob", w.git([]byte(salt), "hash-object", "-w", "--stdin"), 4)
+	}},
+	{"a chart that never ends", func(w *hostileWorld, salt string) string {
+		return w.commitFiles(salt, map[string]string{overlayPath("web", "qa") + "/Chart.yaml": "apiVersion: v2\nname: web\nversion: 1.0.0\n",
+			overlayPath("web", "qa") + "/templates/x.yaml": `{{ $l := list "a" }}{{ range until 40 }}{{ $l = list $l $l }}{{ end }}{{ toJson $l }}`}, overlayPath("web", "qa")+"/kustomization.yaml")
+	}},
+	{"a chart within itself", func(w *hostileWorld, salt string) string {
+		return w.commitFiles(salt, map[string]string{overlayPath("web", "qa") + "/Chart.yaml": "apiVersion: v2\nname: web\nversion: 1.0.0\n",
+			overlayPath("web", "qa") + "/templates/x.yaml": `{{ $d := dict }}{{ $_ := set $d "a" $d }}{{ print $d }}`}, overlayPath("web", "qa")+"/kustomization.yaml")
+	}},
+	{"jsonnet", func(w *hostileWorld, salt string) string {
+		return w.commitFiles(salt, map[string]string{overlayPath("web", "qa") + "/x.jsonnet": `local f(n) = if n == 0 then [1] else f(n - 1) + f(n - 1); [{apiVersion: "v1", kind: "ConfigMap", metadata: {name: "x"}, data: {x: std.toString(f(40))}}]`}, overlayPath("web", "qa")+"/kustomization.yaml")
+	}},
+	{"links", func(w *hostileWorld, salt string) string {
+		return w.commitFiles(salt, map[string]string{overlayPath("web", "qa") + "/kustomization.yaml": "->../prod/kustomization.yaml", overlayPath("web", "prod") + "/kustomization.yaml": "->../qa/kustomization.yaml",
+			"apps/web/base/deployment.yaml": "->/etc/passwd"})
+	}},
+	{"generators", func(w *hostileWorld, salt string) string {
+		set, _, _ := w.Forge.File(repoName, "main", "argocd/shop.yaml")
+		return w.commitFiles(salt, map[string]string{"argocd/shop.yaml": strings.Replace(set, "  template:", "  templatePatch: '{{ range until 20000000 }}{{ range until 20000000 }}{{ end }}{{ end }}'\n  template:", 1)})
+	}},
+	{"names", func(w *hostileWorld, salt string) string {
+		files := map[string]string{}
+		for i := range 300 {
+			files[overlayPath("web", "qa")+"/"+strings.Repeat("x\n`|", 60)+strconv.Itoa(i)+"\xff<!--/"+strings.Repeat("y", 250)] = "x"
+		}
+		return w.commitFiles(salt, files)
+	}},
+	{"YAML that repeats", func(w *hostileWorld, salt string) string {
+		var b strings.Builder
+		b.WriteString("a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n")
+		for i := 1; i < 10; i++ {
+			fmt.Fprintf(&b, "a%d: &a%d [%s]\n", i, i, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d,", i-1), 10), ","))
+		}
+		return w.commitFiles(salt, map[string]string{"apps/web/base/kustomization.yaml": b.String()})
+	}},
+	{"what git refuses", func(w *hostileWorld, salt string) string {
+		tree := w.git(nil, "rev-parse", "origin/main^{tree}")
+		return w.git(nil, "commit-tree", w.git([]byte(entry("040000", "tree", tree, ".git")), "mktree", "-z"), "-p", "origin/main", "-m", "Change "+salt)
+	}},
+	{"a huge file", func(w *hostileWorld, salt string) string {
+		return w.commitFiles(salt, map[string]string{"huge": strings.Repeat(salt, (100<<20)/len(salt))})
+	}},
+}
+
+// startServer starts the server, in the control group.
+func (w *hostileWorld) startServer() {
+	w.loadedServer.start()
+	w.awaitAnswer()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.running = true
+}
+
+func (w *hostileWorld) killServer() {
+	w.mu.Lock()
+	w.running = false
+	w.mu.Unlock()
+	w.kill()
+}
+
+// watchReady asks /readyz ten times a second until it is told to stop.
+func (w *hostileWorld) watchReady(stop <-chan struct{}) {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	c := &http.Client{Timeout: 10 * time.Second}
+	for {
+		select {
+		case <-stop:
+			return
+		case <-tick.C:
+		}
+		w.mu.Lock()
+		if w.running {
+			begun := time.Now()
+			res, err := c.Get("http://" + w.address + "/readyz")
+			took := time.Since(begun)
+			w.ready = append(w.ready, took)
+			if err != nil {
+				w.late = append(w.late, err.Error())
+			} else if _ = res.Body.Close(); res.StatusCode != http.StatusOK || took > time.Second {
+				w.late = append(w.late, fmt.Sprintf("%d after %s", res.StatusCode, took))
+			}
+		}
+		w.mu.Unlock()
+	}
+}
+
+// TestHostilePulls sends hostile pull requests of all kinds to a server that has no more memory than
+// the chart gives it, twice with a restart between: it is never killed, always ready, and an honest
+// pull request in another repository is checked about as soon as ever. make hostile sends 100.
+func TestHostilePulls(t *testing.T) {
+	if *hostilePulls == 0 {
+		t.Skip("make hostile runs this")
+	}
+	const honest = "acme/inn"
+	w := &hostileWorld{}
+	w.harness = newHarness(t, harnessOptions{face: emulator.GitHub, repositoryLines: "  - {forge: hub, name: " + honest + "}\n"})
+	w.loadedServer = &loadedServer{t: t, dir: w.harness.dir, address: freeAddress(t)}
+	w.opts.serverLines += "listen: " + w.address + "\n"
+	w.url = "http://" + w.address
+	files := map[string]string{}
+	for name, text := range w.repositoryFiles() {
+		files[name] = strings.ReplaceAll(strings.ReplaceAll(text, repoName, honest), "shop", "inn")
+	}
+	w.must("make another repository", w.Forge.CreateRepo(honest, emulator.RepoOptions{Author: "linus", Message: "Overlays", Files: files, Access: map[string]emulator.Permission{w.bot: emulator.Admin, "linus": emulator.Write}}))
+	w.serverOptions(zapcore.NewNopCore()) // writes the file
+	w.makeHook()
+	w.must("make a hook", w.Forge.AddHook(honest, "linus", emulator.Hook{URL: w.url + "/webhooks/hub", Secret: secret, Active: true}))
+	var err error
+	w.fork, err = w.Forge.Fork(repoName, "rita")
+	w.must("fork", err)
+	from, err := url.Parse(w.Forge.URL() + "/" + w.fork + ".git")
+	w.must("read the fork's address", err)
+	from.User = url.UserPassword("rita", "token-of-rita")
+	w.work = t.TempDir()
+	w.git(nil, "clone", "-q", from.String(), w.work)
+
+	if w.group = newMemoryGroup(t, chartMemory); w.group != nil {
+		w.env = append(w.env, groupVariable+"="+w.group.folder)
+		t.Logf("the server is in %s, with %d MiB", w.group.folder, chartMemory>>20)
+	} else {
+		t.Log("no control group can be made here: the server's memory has no limit, and only each worker's has")
+	}
+	n := *hostilePulls
+	if n < 0 {
+		n = len(hostileKinds)
+		w.env = append(w.env, cpuVariable+"=3s")
+	}
+	w.command = []string{serveCommand, filepath.Join(w.harness.dir, "liftlock.yaml")}
+	w.startServer()
+	t.Cleanup(w.killServer)
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() { defer close(stopped); w.watchReady(stop) }()
+
+	checks := 0
+	checkHonest := func() time.Duration {
+		t.Helper()
+		checks++
+		branch, head := fmt.Sprintf("honest-%d", checks), ""
+		head, err := w.Forge.CommitAs(honest, "linus", branch, "Honest", map[string]string{overlayPath("web", "qa") + "/kustomization.yaml": fmt.Sprintf("resources:\n  - ../../base\nimages:\n  - name: registry.example/web\n    newTag: 1.0.%d\n", checks)})
+		w.must("commit", err)
+		begun := time.Now()
+		number, err := w.Forge.OpenPull(honest, "linus", branch, "main", "Honest", "")
+		w.must("open a pull request", err)
+		w.harness.waitFor("the honest pull request is checked", func() (bool, string) {
+			p, err := w.Forge.Pull(honest, number)
+			st := liftlockStatus(p.Statuses)
+			return err == nil && p.Head == head && strings.Contains(st.Description, "touches qa"), fmt.Sprintf("%s %+v %v", head, st, err)
+		})
+		return time.Since(begun).Round(time.Millisecond)
+	}
+	checkHonest() // the repository is reached
+	var usual, among []time.Duration
+	for range 5 {
+		usual = append(usual, checkHonest())
+	}
+	numbers, verdicts := make([]int, n), map[string]int{}
+	for round := range 2 {
+		for i := range n {
+			kind := hostileKinds[i%len(hostileKinds)]
+			branch := fmt.Sprintf("hostile-%d", i)
+			w.git(nil, "push", "-q", "--force", "origin", kind.make(w, fmt.Sprintf("salt %d %d", round, i))+":refs/heads/"+branch)
+			if round == 0 {
+				numbers[i], err = w.Forge.OpenPullFrom(repoName, "rita", w.fork, branch, "main", "Hostile: "+kind.name)
+				w.must("open a pull request", err)
+			}
+			if i%3 == 2 {
+				among = append(among, checkHonest())
+			}
+		}
+		w.harness.waitEvery(time.Second, "every hostile pull request has a verdict", func() (bool, string) {
+			among = append(among, checkHonest())
+			for i, number := range numbers {
+				p, err := w.Forge.Pull(repoName, number)
+				if st := liftlockStatus(p.Statuses); err != nil || st.State == "" {
+					return false, fmt.Sprintf("%s: %v %v", hostileKinds[i%len(hostileKinds)].name, p.Statuses, err)
+				} else if strings.Contains(st.Description, "process ended while") {
+					t.Errorf("%s killed the server", hostileKinds[i%len(hostileKinds)].name)
+				} else if round == 1 && i < len(hostileKinds) {
+					verdicts[hostileKinds[i].name+": "+st.State+" "+st.Description]++
+				}
+			}
+			return true, ""
+		})
+		if round == 0 {
+			w.killServer()
+			w.startServer()
+			checkHonest()
+		}
+	}
+	close(stop)
+	<-stopped
+	for what := range verdicts {
+		t.Log(what)
+	}
+	slices.Sort(usual)
+	slices.Sort(among)
+	slices.Sort(w.ready)
+	middle := usual[len(usual)/2]
+	t.Logf("an honest pull request is checked in %s usually; among %d hostile ones in %s (median), %s (90 of 100), %s (longest of %d)",
+		middle, n, among[len(among)/2], among[len(among)*9/10], among[len(among)-1], len(among))
+	t.Logf("/readyz was asked %d times: %s (median), %s (longest)", len(w.ready), w.ready[len(w.ready)/2], w.ready[len(w.ready)-1])
+	if w.group != nil {
+		t.Logf("memory: at most %s bytes; %s", w.group.read(w.group.peak), w.group.read(w.group.kills))
+		if kills := w.group.read(w.group.kills); strings.Contains(kills, "oom_kill ") && !strings.Contains(kills+" ", "oom_kill 0 ") {
+			t.Errorf("something was killed for want of memory: %s", kills)
+		}
+	}
+	if len(w.late) > 0 {
+		t.Errorf("%d times /readyz wasn't answered well within a second: %q", len(w.late), w.late[:min(3, len(w.late))])
+	}
+	if *hostilePulls > 0 && among[len(among)/2] > 3*middle {
+		t.Errorf("an honest pull request takes %s among hostile ones, and %s usually", among[len(among)/2], middle)
+	}
+}
