@@ -99,8 +99,8 @@ func (w *hostileWorld) git(stdin []byte, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// entry is a line of git mktree's.
-func entry(mode, kind, id, name string) string {
+// treeLine is a line of git mktree's.
+func treeLine(mode, kind, id, name string) string {
 	return fmt.Sprintf("%s %s %s\t%s\x00", mode, kind, id, name)
 }
 
@@ -125,13 +125,13 @@ func (w *hostileWorld) commitFiles(salt string, files map[string]string, remove 
 
 // repeat commits folders that repeat one another: times⁸ paths.
 func (w *hostileWorld) repeat(salt, mode, kind, leaf string, times int) string {
-	at := entry(mode, kind, leaf, "")
+	at := treeLine(mode, kind, leaf, "")
 	for range 8 {
 		var b strings.Builder
 		for i := range times {
 			b.WriteString(strings.Replace(at, "\x00", fmt.Sprintf("n%d\x00", i), 1))
 		}
-		at = entry("040000", "tree", w.git([]byte(b.String()), "mktree", "-z"), "")
+		at = treeLine("040000", "tree", w.git([]byte(b.String()), "mktree", "-z"), "")
 	}
 	root := w.git(nil, "ls-tree", "-z", "origin/main") + strings.Replace(at, "\x00", "more\x00", 1)
 	return w.git(nil, "commit-tree", w.git([]byte(root), "mktree", "-z"), "-p", "origin/main", "-m", "Repeat "+salt)
@@ -210,7 +210,7 @@ var hostileKinds = []struct {
 	}},
 	{"what git refuses", func(w *hostileWorld, salt string) string {
 		tree := w.git(nil, "rev-parse", "origin/main^{tree}")
-		return w.git(nil, "commit-tree", w.git([]byte(entry("040000", "tree", tree, ".git")), "mktree", "-z"), "-p", "origin/main", "-m", "Change "+salt)
+		return w.git(nil, "commit-tree", w.git([]byte(treeLine("040000", "tree", tree, ".git")), "mktree", "-z"), "-p", "origin/main", "-m", "Change "+salt)
 	}},
 	{"a huge file", func(w *hostileWorld, salt string) string {
 		return w.commitFiles(salt, map[string]string{"huge": strings.Repeat(salt, (100<<20)/len(salt))})
