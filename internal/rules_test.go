@@ -103,6 +103,7 @@ var rooms = map[string][]string{
 	"internal/cli/walkthrough":                      {},
 	"internal/e2e":                                  {},
 	"cmd/liftlock":                                  {"internal/cli"},
+	"deploy/vulncheck":                              {},
 }
 
 // owners says which packages alone may import a library: replacing it must touch

@@ -76,7 +76,7 @@ func run(ctx context.Context, listFile, db string, packages []string) error {
 	if err != nil {
 		return fmt.Errorf("read what govulncheck says: %w", err)
 	}
-	problems := judge(report, list)
+	problems := findProblems(report, list)
 	for _, p := range problems {
 		fmt.Println(p)
 	}
@@ -234,8 +234,8 @@ func parseReport(r io.Reader) (*report, error) {
 	return out, nil
 }
 
-// judge lists what is wrong: holes that aren't let be, and entries that apply no more.
-func judge(r *report, list []allowed) (problems []string) {
+// findProblems lists what is wrong: holes that aren't let be, and entries that apply no more.
+func findProblems(r *report, list []allowed) (problems []string) {
 	applies := make([]bool, len(list))
 	for _, f := range r.found {
 		i := slices.IndexFunc(list, func(a allowed) bool { return a.ID == f.id && a.Module == f.module })

@@ -24,7 +24,7 @@ func said(called bool) string {
 	return out
 }
 
-func TestJudge(t *testing.T) {
+func TestFindProblems(t *testing.T) {
 	entry := allowed{ID: "GO-2026-1", Module: "example.com/a", Reason: "it is not reached", Until: "a 1.2 builds", Fixed: "v1.2.0"}
 	change := func(f func(*allowed)) []allowed {
 		e := entry
@@ -55,7 +55,7 @@ func TestJudge(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(c.want, judge(r, c.list)); diff != "" {
+			if diff := cmp.Diff(c.want, findProblems(r, c.list)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})

@@ -157,7 +157,7 @@ type server struct {
 	linkPrefix string // prefix of links, without a trailing slash
 	origin     string // where people reach the server, as browsers name it; empty: nobody logs in
 	auth       *authenticator
-	access     *accessJudge
+	access     *accessRules
 	records    *readableStore
 	reader     *reader
 	changes    *changeNotifier
@@ -222,7 +222,7 @@ func New(o Options) (*Console, error) {
 	if c.auth, err = newAuthenticator(o.Tokens); err != nil {
 		return nil, fmt.Errorf("build the console: %w", err)
 	}
-	c.access = newAccessJudge(&o)
+	c.access = newAccessRules(&o)
 	c.records = &readableStore{o.Store, c.access}
 	c.reader = newReader(&o, c.records)
 	c.changes = &changeNotifier{reader: c.reader, refresh: c.refreshView, log: o.Log, interval: o.Poll, maxSubscribers: o.Streams,

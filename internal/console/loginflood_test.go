@@ -49,7 +49,7 @@ func (w *loginConsole) tokenCalls() (n int) {
 	return n
 }
 
-func TestForgedLoginAnswersAskNobody(t *testing.T) {
+func TestForgedLoginAnswersCallNobody(t *testing.T) {
 	w := newLoginConsole(t, nil)
 	cookie, state := w.begin(t)
 	body, signature, _ := strings.Cut(cookie, ".")

@@ -13,7 +13,7 @@ import (
 // isn't there. All that is shown comes through it; whose rights count is in the context.
 type readableStore struct {
 	all    *store.Store
-	access *accessJudge
+	access *accessRules
 }
 
 const (
@@ -180,7 +180,7 @@ func (s *readableStore) evidence(ctx context.Context, repo string, pull int) ([]
 }
 
 // readable is a snapshot of what may be read in a context.
-func (s *snapshot) readable(ctx context.Context, access *accessJudge) *snapshot {
+func (s *snapshot) readable(ctx context.Context, access *accessRules) *snapshot {
 	r := access.reading(ctx)
 	if r.readsAll() {
 		return s

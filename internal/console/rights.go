@@ -51,8 +51,8 @@ type forgeRight struct {
 	until   time.Time
 }
 
-// accessJudge tells who reads what.
-type accessJudge struct {
+// accessRules tells who reads what.
+type accessRules struct {
 	rules   []ReaderRule // none: every reader reads all
 	onForge func(context.Context, string, string) (bool, error)
 	now     func() time.Time
@@ -63,8 +63,8 @@ type accessJudge struct {
 	known  *cache.Cache[string, forgeRight] // by repository and account
 }
 
-func newAccessJudge(o *Options) *accessJudge {
-	j := &accessJudge{now: o.Now, log: o.Log, shared: sharedReads[bool]{operation: "ask the forge who may read", timeout: rightsTimeout, log: o.Log},
+func newAccessRules(o *Options) *accessRules {
+	j := &accessRules{now: o.Now, log: o.Log, shared: sharedReads[bool]{operation: "ask the forge who may read", timeout: rightsTimeout, log: o.Log},
 		calls: make(chan struct{}, maxRightsCalls), known: cache.New(o.Caches, cache.Options[string, forgeRight]{Name: "console-rights", Entries: maxRights})}
 	if o.Readers != nil {
 		j.rules, j.onForge = o.Readers.Rules, o.Readers.OnForge
@@ -84,24 +84,24 @@ func (a *ReaderRule) names(repository string) bool {
 
 // reading is what one reader may read. It may be used concurrently.
 type reading struct {
-	judge *accessJudge
-	key   string                         // the same: may read the same; empty: all
-	all   bool                           // whatever the rules say: it is for no reader
-	named []bool                         // by rule: it names the reader
-	login func(repository string) string // the reader's account on a repository's forge; empty: not known
+	access *accessRules
+	key    string                         // the same: may read the same; empty: all
+	all    bool                           // whatever the rules say: it is for no reader
+	named  []bool                         // by rule: it names the reader
+	login  func(repository string) string // the reader's account on a repository's forge; empty: not known
 }
 
 // allReading reads everything, for what is read once for all readers.
-func (j *accessJudge) allReading() *reading { return &reading{judge: j, all: true} }
+func (j *accessRules) allReading() *reading { return &reading{access: j, all: true} }
 
 // readingOf is what somebody may read by a token, or by who has logged in; nil: neither.
 func (c *server) readingOf(token *tokenHolder, u *user) *reading {
 	j := c.access
-	out := &reading{judge: j, named: make([]bool, len(j.rules)), login: func(string) string { return "" }}
+	out := &reading{access: j, named: make([]bool, len(j.rules)), login: func(string) string { return "" }}
 	if len(j.rules) == 0 {
 		return out
 	}
-	asksForge := false
+	needsForge := false
 	var key strings.Builder
 	key.WriteString("r")
 	for i := range j.rules {
@@ -112,12 +112,12 @@ func (c *server) readingOf(token *tokenHolder, u *user) *reading {
 		case u != nil:
 			out.named[i] = slices.ContainsFunc(rule.Groups, func(g string) bool { return g == AnyGroup || slices.Contains(u.Groups, g) })
 		}
-		asksForge = asksForge || rule.Forge && !out.named[i]
+		needsForge = needsForge || rule.Forge && !out.named[i]
 		fmt.Fprintf(&key, "%t|", out.named[i])
 	}
 	if token == nil && u != nil {
 		out.login = func(repository string) string { return c.accountOn(u, repository) }
-		if asksForge {
+		if needsForge {
 			fmt.Fprintf(&key, "%q", digestSubject(c.opts.Login.Provider.Issuer(), u.Subject))
 		}
 	}
@@ -134,11 +134,11 @@ func withReading(ctx context.Context, r *reading) context.Context {
 
 // reading is what may be read in a context. Where nobody said so it is what readers may read whom
 // no rule names.
-func (j *accessJudge) reading(ctx context.Context) *reading {
+func (j *accessRules) reading(ctx context.Context) *reading {
 	if r, ok := ctx.Value(readingKey{}).(*reading); ok {
 		return r
 	}
-	return &reading{judge: j, key: "nobody", named: make([]bool, len(j.rules)), login: func(string) string { return "" }}
+	return &reading{access: j, key: "nobody", named: make([]bool, len(j.rules)), login: func(string) string { return "" }}
 }
 
 // readsAll says whether somebody may read whatever there is, without asking anybody.
@@ -151,22 +151,22 @@ func (r *reading) mayRead(ctx context.Context, repository string) bool {
 	if r.readsAll() {
 		return true
 	}
-	isNamed, asksForge := false, false
-	for i := range r.judge.rules {
-		rule := &r.judge.rules[i]
+	isNamed, needsForge := false, false
+	for i := range r.access.rules {
+		rule := &r.access.rules[i]
 		if !rule.names(repository) {
 			continue
 		}
 		if r.named[i] {
 			return true
 		}
-		isNamed, asksForge = true, asksForge || rule.Forge
+		isNamed, needsForge = true, needsForge || rule.Forge
 	}
 	if !isNamed {
 		return true
 	}
 	account := r.login(repository)
-	return asksForge && account != "" && r.judge.mayReadOnForge(ctx, repository, account)
+	return needsForge && account != "" && r.access.mayReadOnForge(ctx, repository, account)
 }
 
 // mayReadEach is mayRead for several repositories at once.
@@ -190,7 +190,7 @@ func (r *reading) mayReadEach(ctx context.Context, repositories []string) map[st
 }
 
 // mayReadOnForge asks the forge, or gives its answer of a moment ago.
-func (j *accessJudge) mayReadOnForge(ctx context.Context, repository, account string) bool {
+func (j *accessRules) mayReadOnForge(ctx context.Context, repository, account string) bool {
 	key := repository + "\x00" + strings.ToLower(account)
 	if known, ok := j.known.Get(key); ok && j.now().Before(known.until) {
 		return known.mayRead
@@ -202,16 +202,16 @@ func (j *accessJudge) mayReadOnForge(ctx context.Context, repository, account st
 		case <-ctx.Done():
 			return false, ctx.Err()
 		}
-		asked := j.now()
+		begun := j.now()
 		may, err := j.onForge(ctx, repository, account)
 		switch {
 		case err != nil:
 			j.log.Warn("the forge can't be asked who may read a repository, so it isn't shown", zap.String("repository", repository), zap.String("account", account), zap.Error(err))
-			j.known.Put(key, forgeRight{false, asked.Add(unknownKept)})
+			j.known.Put(key, forgeRight{false, begun.Add(unknownKept)})
 		case may:
-			j.known.Put(key, forgeRight{true, asked.Add(rightsKept)})
+			j.known.Put(key, forgeRight{true, begun.Add(rightsKept)})
 		default:
-			j.known.Put(key, forgeRight{false, asked.Add(refusalsKept)})
+			j.known.Put(key, forgeRight{false, begun.Add(refusalsKept)})
 		}
 		return may && err == nil, nil
 	})

@@ -184,7 +184,7 @@ func TestOpenConsoleHidesWhatIsNamed(t *testing.T) {
 	}
 }
 
-func TestWhatTellsOfAllRepositories(t *testing.T) {
+func TestMetricsNeedAllRepositories(t *testing.T) {
 	w := openTestConsole(t)
 	w.options.ReadToken, w.options.Readers = true, vaultRules()
 	c, err := New(w.options)
@@ -264,7 +264,7 @@ type forgeRights struct {
 	calls int
 }
 
-func (f *forgeRights) ask(_ context.Context, repo, account string) (bool, error) {
+func (f *forgeRights) mayRead(_ context.Context, repo, account string) (bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.calls++
@@ -281,7 +281,7 @@ func TestForgeSaysWhoReads(t *testing.T) {
 	f := &forgeRights{may: map[string]bool{"ada-l": true}}
 	w := newLoginConsole(t, func(o *Options) {
 		o.ReadToken = true
-		o.Readers = &Readers{Rules: []ReaderRule{{Repositories: []string{"hub:acme/v*"}, Groups: []string{"vault"}, Forge: true}}, OnForge: f.ask}
+		o.Readers = &Readers{Rules: []ReaderRule{{Repositories: []string{"hub:acme/v*"}, Groups: []string{"vault"}, Forge: true}}, OnForge: f.mayRead}
 	})
 	w.seed()
 	w.seedHidden()

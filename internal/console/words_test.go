@@ -12,7 +12,7 @@ import (
 
 // TestForgesOwnWords says of what is on GitLab what its people say, and of others what theirs do.
 func TestForgesOwnWords(t *testing.T) {
-	r := newReader(&Options{}, &readableStore{access: newAccessJudge(&Options{})})
+	r := newReader(&Options{}, &readableStore{access: newAccessRules(&Options{})})
 	r.learnPullURL("hub:acme/fleet", 1, "https://git.example/lab/acme/fleet/-/merge_requests/1")
 	r.learnPullURL("hub:acme/web", 1, "https://hub.example/acme/web/pull/1")
 	state := &promotion.EnvState{
