@@ -200,13 +200,13 @@ func TestChart(t *testing.T) {
 // TestChartRefuses: what contradicts itself, or isn't known, is refused with a reason.
 func TestChartRefuses(t *testing.T) {
 	for _, c := range []struct{ name, values, want string }{
-		{"an unknown key", "replica: 2", "Additional property replica is not allowed"},
-		{"an unknown key within", "persistence: {sise: 1Gi}", "Additional property sise is not allowed"},
+		{"an unknown key", "replica: 2", "additional properties 'replica' not allowed"},
+		{"an unknown key within", "persistence: {sise: 1Gi}", "at '/persistence': additional properties 'sise' not allowed"},
 		{"two replicas on SQLite", "replicas: 2", "set database to postgres"},
 		{"a PostgreSQL in the file alone", "config: {storeFile: /etc/liftlock/secrets/store}", "set database to postgres"},
 		{"SQLite in the file alone", "{database: postgres, config: {store: 'sqlite:///x'}}", "leave config.store out"},
 		{"a loopback address", "config: {listen: '127.0.0.1:8080'}", "set it to 0.0.0.0:8080"},
-		{"data that no volume keeps", "config: {dataDir: /data}", "config.dataDir"},
+		{"data that no volume keeps", "config: {dataDir: /data}", "at '/config/dataDir'"},
 		{"an Ingress without a name", "ingress: {enabled: true}", "ingress.host is missing"},
 		{"an Ingress for webhooks that come in beside", "{webhooksIngress: {enabled: true, host: a.example.com}, config: {webhooks: null}}", "needs config.webhooks.listen"},
 	} {
