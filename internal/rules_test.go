@@ -86,7 +86,7 @@ var rooms = map[string][]string{
 	"internal/controller/prtext":                    {"internal/appset/impact", "internal/promotion", "policies"},
 	"internal/controller/registry":                  {},
 	"internal/controller/wake":                      {"internal/promotion"},
-	"internal/sim":                                  {"internal/appset", "internal/controller", "internal/controller/act", "internal/controller/facts", "internal/controller/wake", "internal/forge", "internal/forge/memory", "internal/git", "internal/promotion", "internal/promotion/verification", "internal/store", "webhooks"},
+	"internal/sim":                                  {"internal/appset", "internal/appset/history", "internal/controller", "internal/controller/act", "internal/controller/facts", "internal/controller/wake", "internal/forge", "internal/forge/memory", "internal/git", "internal/promotion", "internal/promotion/verification", "internal/store", "webhooks"},
 	"internal/emulator":                             {"internal/proc"},
 	"internal/emulator/apishape":                    {},
 	"internal/emulator/githubshape":                 {"internal/emulator/apishape"},

@@ -69,16 +69,16 @@ func (a *Approvals) countApprovals(f Facts) approvalTally {
 // IsApproved says whether anybody's approval counts for one of the gates, or, where none of them asks for
 // approvals, for anything: it is about this diff, of somebody who may write, and not an author's.
 func IsApproved(gates []Gate, f Facts) bool {
-	asked := false
+	isRequired := false
 	for _, g := range gates {
 		if g.Approvals != nil {
-			asked = true
+			isRequired = true
 			if len(g.Approvals.countApprovals(f).counted) > 0 {
 				return true
 			}
 		}
 	}
-	return !asked && len((&Approvals{}).countApprovals(f).counted) > 0
+	return !isRequired && len((&Approvals{}).countApprovals(f).counted) > 0
 }
 
 // explainUncounted explain the approvals that were given and don't count.

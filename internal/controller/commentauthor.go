@@ -27,9 +27,9 @@ var errUnconfirmed = errors.New("it isn't known yet whether the comment is its a
 // wordCheck finds out whether a comment is its author's own word, once for all of its commands and only
 // when one that its author may give would loosen something.
 type wordCheck struct {
-	ask       func(ctx context.Context) (forge.Authorship, string, error)
+	find      func(ctx context.Context) (forge.Authorship, string, error)
 	mayWait   bool
-	asked     bool
+	checked   bool
 	found     forge.Authorship
 	editor    string
 	confirmed bool // some command was taken because its author confirmed the comment
@@ -38,15 +38,15 @@ type wordCheck struct {
 // check is nil where the comment is its author's; errUnconfirmed where that is to be waited for, and a
 // *RefusedError where it isn't, or nobody can tell.
 func (w *wordCheck) check(ctx context.Context) (err error) {
-	if !w.asked {
-		w.found, w.editor, err = w.ask(ctx)
+	if !w.checked {
+		w.found, w.editor, err = w.find(ctx)
 		if isGone(err) {
 			return newRefusal("the comment isn't there any more")
 		}
 		if err != nil {
 			return err
 		}
-		w.asked = true
+		w.checked = true
 	}
 	switch {
 	case w.found == forge.AuthorsOwn:
@@ -91,7 +91,7 @@ func (o *Command) auditedWord() (json.RawMessage, error) {
 // newWordCheck is that of a comment.
 func (e *Controller) newWordCheck(r *Repository, number int, k *forge.Comment) *wordCheck {
 	return &wordCheck{
-		ask: func(ctx context.Context) (forge.Authorship, string, error) {
+		find: func(ctx context.Context) (forge.Authorship, string, error) {
 			return r.Forge.Authorship(ctx, r.Name, number, k)
 		},
 		mayWait: e.opts.Clock.Now().Before(k.CreatedAt.Add(confirmWithin)),

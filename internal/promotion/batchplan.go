@@ -17,7 +17,7 @@ type batchPlanner struct {
 	facts      *Facts
 	decision   *Decision
 	intents    [][]PullAction    // by component: what each would do if it were alone
-	foreign    []map[string]bool // by component: the environments in which its release in the open one isn't known to be ours
+	othersWork []map[string]bool // by component: the environments in which its release in the open one isn't known to be ours
 	components map[string]int
 	reverting  map[string]bool // component and release that this decision reverts
 }
@@ -33,14 +33,14 @@ type batchPlan struct {
 	leaveReasons   []string // why components leave it
 	merges         map[string]Merge
 	wanted         bool // a component says that something else than a merge is to be done with it
-	foreign        bool // what it brings of a component isn't known to be ours
+	othersWork     bool // what it brings of a component isn't known to be ours
 	recompose      bool // composed anew also where the same move
 	blocked        string
 }
 
 // planBatches plans environment by environment, the first of the pipeline first.
-func (d *Decision) planBatches(f *Facts, intents [][]PullAction, foreign []map[string]bool) {
-	b := &batchPlanner{facts: f, decision: d, intents: intents, foreign: foreign, components: map[string]int{}, reverting: map[string]bool{}}
+func (d *Decision) planBatches(f *Facts, intents [][]PullAction, othersWork []map[string]bool) {
+	b := &batchPlanner{facts: f, decision: d, intents: intents, othersWork: othersWork, components: map[string]int{}, reverting: map[string]bool{}}
 	var envs []string
 	for i := range f.Components {
 		b.components[f.Components[i].Unit.Component] = i
@@ -159,7 +159,7 @@ func (b *batchPlanner) gatherPlan(env string) *batchPlan {
 		said := b.takeIntents(i, env, func(a PullAction) bool { _, opens := a.(Open); return opens || isAbout(a, e.Open) })
 		if e.Open != nil {
 			j.pull = e.Open
-			j.addMember(f, e, said, b.foreign[i][env])
+			j.addMember(f, e, said, b.othersWork[i][env])
 			continue
 		}
 		if j.pull == nil {
@@ -192,7 +192,7 @@ func (b *batchPlanner) gatherPlan(env string) *batchPlan {
 	case j.pull == nil && len(j.next) == 0:
 		return nil
 	case j.pull == nil:
-	case (j.foreign || j.pull.HeadState == HeadModified) && !j.wanted:
+	case (j.othersWork || j.pull.HeadState == HeadModified) && !j.wanted:
 		return nil // somebody else's work, and nobody wants it taken over
 	case len(j.current) == 0 && len(j.next) == 0:
 		j.leaveReasons = append(j.leaveReasons, "it moves nothing any more")
@@ -201,11 +201,11 @@ func (b *batchPlanner) gatherPlan(env string) *batchPlan {
 }
 
 // addMember takes up what one that is in the pull request says of it.
-func (j *batchPlan) addMember(f *ComponentFacts, e *Env, said []PullAction, foreign bool) {
+func (j *batchPlan) addMember(f *ComponentFacts, e *Env, said []PullAction, othersWork bool) {
 	p := Member{Component: f.Unit.Component, Release: e.Open.Release, Name: e.Open.Name}
 	j.current = append(j.current, p)
-	j.foreign = j.foreign || foreign
-	if foreign || e.Open.HeadState == HeadModified {
+	j.othersWork = j.othersWork || othersWork
+	if othersWork || e.Open.HeadState == HeadModified {
 		// What somebody made of its head isn't carried on; what we put there is.
 		p.Release, p.Name = e.Open.DeclaredRelease.Value, ""
 	}

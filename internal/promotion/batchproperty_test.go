@@ -167,15 +167,15 @@ func (w *batchSimulation) mayCome(t *rapid.T, f *Facts, a Action, env string, q 
 		t.Fatalf("%s: %s over a person's change (6)", a.Describe(), q)
 	}
 	for _, u := range upstreamOf(own, env) {
-		if w.isTakenBack(q, simEnv(own, u), w.seen) {
+		if w.wentBack(q, simEnv(own, u), w.seen) {
 			t.Fatalf("%s: people took %s back from %s (10)", a.Describe(), q, u)
 		}
 	}
 }
 
-// isTakenBack says that a release was taken back from an environment where it hasn't been since, as far
+// wentBack says that a release was taken back from an environment where it hasn't been since, as far
 // as is known: what was there before it came again, or a person replaced it by hand.
-func (w *batchSimulation) isTakenBack(q Member, e *Env, known map[string]bool) bool {
+func (w *batchSimulation) wentBack(q Member, e *Env, known map[string]bool) bool {
 	came, before := -1, map[string]bool{}
 	moves := func(c *batchSimCommit) bool { _, moved := c.to[q.Component]; return moved && c.env == e.Name }
 	for i := range w.log {
@@ -210,7 +210,7 @@ func (w *batchSimulation) isWithdrawn(f *Facts, env string, q Member) bool {
 		}
 		return last
 	}
-	return came(w.carries(q.Component, env)) >= came(q.Release) || slices.ContainsFunc(upstreamOf(own, env), func(u string) bool { return w.isTakenBack(q, simEnv(own, u), nil) })
+	return came(w.carries(q.Component, env)) >= came(q.Release) || slices.ContainsFunc(upstreamOf(own, env), func(u string) bool { return w.wentBack(q, simEnv(own, u), nil) })
 }
 
 // membersVerified holds that whoever came to an environment with a passenger and is

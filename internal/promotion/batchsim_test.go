@@ -190,8 +190,8 @@ func (w *batchSimulation) env(name string, s pipeline.Environment, upstream []En
 	if len(h) == 0 || h[0].Commit != l.Commit {
 		w.seq++
 		h = append([]Arrival{{Seq: w.seq, Release: c.to[name], Name: c.to[name][:6], Commit: l.Commit, By: l.By, At: w.now}}, h...)
-		for _, i := range (&Env{Spec: s, History: h}).ListTakenBack() {
-			h[i].TakenBackAt = w.now
+		for _, i := range (&Env{Spec: s, History: h}).ListWithdrawn() {
+			h[i].WithdrawnAt = w.now
 		}
 		w.history[key] = h
 	}

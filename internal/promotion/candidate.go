@@ -195,8 +195,8 @@ func (j *evaluator) reasonNotToCome(e *Env, c *candidate, forced *PendingCommand
 	if why := j.reasonBarredUpstream(e, c.Release); why != "" {
 		return Reason{Code: "quarantined", Text: fmt.Sprintf("%s: %s", c.Name, why)}, nil
 	}
-	if why := j.reasonTakenBack(e, c.Release, c.Name); why != "" {
-		return Reason{Code: reasonWithdrawn, Text: why}, nil
+	if why := j.reasonWithdrawn(e, c.Release, c.Name); why != "" {
+		return Reason{Code: codeWithdrawn, Text: why}, nil
 	}
 	if c.RevertedFrom != "" {
 		return Reason{Code: "unverified", Text: fmt.Sprintf("%s has not verified %s again since it was reverted from there", c.RevertedFrom, c.Name)}, nil
@@ -215,8 +215,8 @@ func (j *evaluator) reasonNotToCome(e *Env, c *candidate, forced *PendingCommand
 	return Reason{}, nil
 }
 
-// reasonWithdrawn is the code of what upstream took back, or has something older in place of.
-const reasonWithdrawn = "withdrawn"
+// codeWithdrawn is the code of what upstream took back, or has something older in place of.
+const codeWithdrawn = "withdrawn"
 
 // explainNoCandidate tells what the environment waits for when nothing can come.
 func (j *evaluator) explainNoCandidate(e *Env, st *EnvState) {

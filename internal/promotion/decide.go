@@ -21,15 +21,15 @@ import (
 // on them.
 func Decide(f Facts) Decision {
 	var d Decision
-	intents, foreign := make([][]PullAction, len(f.Components)), make([]map[string]bool, len(f.Components))
+	intents, othersWork := make([][]PullAction, len(f.Components)), make([]map[string]bool, len(f.Components))
 	for i, with := range relateComponents(f.Components) {
 		j := evaluateComponent(f.Components[i], with)
 		d.Components = append(d.Components, j.decision)
-		intents[i], foreign[i] = j.intents, j.foreign
+		intents[i], othersWork[i] = j.intents, j.othersWork
 		d.Next = earliest(d.Next, j.decision.Next)
 	}
 	d.requestReviewersOnce()
-	d.planBatches(&f, intents, foreign)
+	d.planBatches(&f, intents, othersWork)
 	for i := range intents {
 		for _, a := range intents[i] {
 			d.Actions = append(d.Actions, a)
@@ -42,16 +42,16 @@ func Decide(f Facts) Decision {
 
 // evaluator is the evaluation of one component.
 type evaluator struct {
-	facts     *ComponentFacts
-	spec      *pipeline.Spec
-	with      companions
-	rollups   map[string]rollup     // by environment
-	ruledOut  map[string][]RuledOut // by environment: what else a degradation isn't by
-	decision  ComponentDecision
-	intents   []PullAction      // what is done with pull requests if the component is alone
-	finished  map[int64]bool    // commands that this decision answers
-	reverting map[string]string // by environment: the release that this decision reverts
-	foreign   map[string]bool   // by environment: the open promotion carries a release that isn't known to be ours
+	facts      *ComponentFacts
+	spec       *pipeline.Spec
+	with       companions
+	rollups    map[string]rollup     // by environment
+	ruledOut   map[string][]RuledOut // by environment: what else a degradation isn't by
+	decision   ComponentDecision
+	intents    []PullAction      // what is done with pull requests if the component is alone
+	finished   map[int64]bool    // commands that this decision answers
+	reverting  map[string]string // by environment: the release that this decision reverts
+	othersWork map[string]bool   // by environment: the open promotion carries a release that isn't known to be ours
 
 	candidates map[candidatesKey][]candidate
 }
@@ -77,7 +77,7 @@ func evaluateComponent(f ComponentFacts, with companions) *evaluator {
 		f.PipelineErr = cmp.Or(f.PipelineErr, "there is none")
 	}
 	j := &evaluator{facts: &f, spec: &f.Pipeline.Spec, with: with, rollups: map[string]rollup{}, ruledOut: map[string][]RuledOut{}, finished: map[int64]bool{}, reverting: map[string]string{},
-		foreign: map[string]bool{}, candidates: map[candidatesKey][]candidate{}}
+		othersWork: map[string]bool{}, candidates: map[candidatesKey][]candidate{}}
 	for i := range f.Envs {
 		j.rollups[f.Envs[i].Name] = rollUpTargets(&f.Envs[i])
 	}

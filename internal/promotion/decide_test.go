@@ -72,8 +72,8 @@ func (f *ComponentFacts) land(env, release, by string, pull int) *Env {
 		}
 	}
 	e.History = append([]Arrival{{Seq: seq + 1, Release: id(release), Name: release, Commit: commit, By: by, At: noon.Add(-5 * time.Minute)}}, e.History...)
-	for _, i := range e.ListTakenBack() {
-		e.History[i].TakenBackAt = noon.Add(-5 * time.Minute)
+	for _, i := range e.ListWithdrawn() {
+		e.History[i].WithdrawnAt = noon.Add(-5 * time.Minute)
 	}
 	if by == ByPromotion {
 		e.PastPulls = append([]PastPull{{Number: pull, Release: id(release), Merged: true, At: noon.Add(-5 * time.Minute), Commit: commit}}, e.PastPulls...)

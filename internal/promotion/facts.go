@@ -164,9 +164,9 @@ type Arrival struct {
 	// clocks of those who said it.
 	VerifiedAt time.Time `json:"verifiedAt,omitzero"`
 	DegradedAt time.Time `json:"degradedAt,omitzero"`
-	// TakenBackAt is when something that was there before took its place, a person's change was
+	// WithdrawnAt is when something that was there before took its place, a person's change was
 	// followed by another release, or its commit went from the branch; zero: none of that.
-	TakenBackAt time.Time `json:"takenBackAt,omitzero"`
+	WithdrawnAt time.Time `json:"withdrawnAt,omitzero"`
 	// Soak is for how long it was verified without a break.
 	Soak Soak `json:"soak,omitzero"`
 }

@@ -191,8 +191,8 @@ func (j *evaluator) requestComposition(e *Env, release, name string) {
 func (j *evaluator) evaluateOpen(e *Env, st *EnvState) {
 	p := e.Open
 	st.Promotion, st.Candidate, st.CandidateName = Opened, p.Release, p.Name
-	if why := j.reasonForeign(e); why != "" {
-		st.Promotion, j.foreign[e.Name] = Held, true
+	if why := j.reasonOthersWork(e); why != "" {
+		st.Promotion, j.othersWork[e.Name] = Held, true
 		st.addReason("foreign", why)
 		return
 	}
@@ -271,7 +271,7 @@ func (j *evaluator) closeWithdrawn(e *Env, st *EnvState, command *PendingCommand
 		return true
 	}
 	withdrawn := j.reasonNotToMerge(e, command)
-	if withdrawn.Code != reasonWithdrawn {
+	if withdrawn.Code != codeWithdrawn {
 		return false
 	}
 	keeps := j.reasonToStay(e, true)
@@ -282,7 +282,7 @@ func (j *evaluator) closeWithdrawn(e *Env, st *EnvState, command *PendingCommand
 		j.addAction(Close{Environment: e.Name, Pull: p.Number, Members: j.membersOf(p), Why: withdrawn.Text})
 		return true
 	}
-	st.addReason(reasonWithdrawn, fmt.Sprintf("%s; this one stays open: %s", withdrawn.Text, keeps))
+	st.addReason(codeWithdrawn, fmt.Sprintf("%s; this one stays open: %s", withdrawn.Text, keeps))
 	return false
 }
 
@@ -300,7 +300,7 @@ func (j *evaluator) reasonNotToMerge(e *Env, command *PendingCommand) Reason {
 		return why
 	}
 	if why := j.reasonOutdated(e, c.Release, c.Name); why != "" && (command == nil || e.Landed.Value.By != ByPerson) {
-		return Reason{Code: reasonWithdrawn, Text: why}
+		return Reason{Code: codeWithdrawn, Text: why}
 	}
 	if why, _ := j.reasonNotToCome(e, &c, command); why.Text != "" || known != nil {
 		return why
@@ -339,10 +339,10 @@ func (j *evaluator) findCandidate(e *Env, release string, requested bool) *candi
 // isDeclared says that the release is known to be the one that Liftlock put there.
 func (p *Pull) isDeclared() bool { return p.DeclaredRelease.OK && p.DeclaredRelease.Value == p.Release }
 
-// reasonForeign says why the head of the open promotion is somebody else's work; "" when it isn't.
+// reasonOthersWork says why the head of the open promotion is somebody else's work; "" when it isn't.
 // Anybody who may push puts another release there, and of those only one that could be opened now
 // may come over the head: it is composed anew then.
-func (j *evaluator) reasonForeign(e *Env) string {
+func (j *evaluator) reasonOthersWork(e *Env) string {
 	p := e.Open
 	switch {
 	case p == nil:

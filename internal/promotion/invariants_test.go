@@ -170,11 +170,11 @@ func (w *simulation) isWanted(t *rapid.T, f *ComponentFacts, a Action, env, rele
 	e := simEnv(f, env)
 	takesOver := e.Landed.Value.By == ByPerson && w.truth.promotedAt[env].After(e.Landed.Value.At)
 	if there := w.cameUpstream(f, env, e.Release.Value.ID, true); there >= w.cameUpstream(f, env, release, false) && there >= 0 && !takesOver {
-		t.Fatalf("%s: what is there, %.4s, came upstream later (10)\n%s", a.Describe(), e.Release.Value.ID, w.tell())
+		t.Fatalf("%s: what is there, %.4s, came upstream later (10)\n%s", a.Describe(), e.Release.Value.ID, w.story())
 	}
 	for _, name := range upstreamOf(f, env) {
-		if i := w.takenBack(simEnv(f, name), release); i >= 0 {
-			t.Fatalf("%s: taken back from %s by %s (10)\n%s", a.Describe(), name, w.log[i].sha, w.tell())
+		if i := w.withdrawn(simEnv(f, name), release); i >= 0 {
+			t.Fatalf("%s: taken back from %s by %s (10)\n%s", a.Describe(), name, w.log[i].sha, w.story())
 		}
 	}
 }
@@ -192,10 +192,10 @@ func (w *simulation) cameUpstream(f *ComponentFacts, env, release string, seen b
 	return last
 }
 
-// takenBack is the commit that took a release back from an environment where it hasn't been since: it
+// withdrawn is the commit that took a release back from an environment where it hasn't been since: it
 // brought again what was there before the release, or is a person's in an environment that promotions
 // bring releases to. -1: none did, or what knew of it is lost.
-func (w *simulation) takenBack(e *Env, release string) int {
+func (w *simulation) withdrawn(e *Env, release string) int {
 	came := -1
 	before := map[string]bool{}
 	for i, c := range w.log {
@@ -217,8 +217,8 @@ func (w *simulation) takenBack(e *Env, release string) int {
 	return -1
 }
 
-// tell lists what happened.
-func (w *simulation) tell() string {
+// story lists what happened.
+func (w *simulation) story() string {
 	out := ""
 	for i, c := range w.log {
 		if c.moves() || c.by == "" {
@@ -230,7 +230,7 @@ func (w *simulation) tell() string {
 	}
 	for env, arrivals := range w.store.history {
 		for _, a := range arrivals {
-			out += fmt.Sprintf("  %s has %d %.4s by %s, verified %t, taken back %t\n", env, a.Seq, a.Release, a.By, a.IsVerified(), !a.TakenBackAt.IsZero())
+			out += fmt.Sprintf("  %s has %d %.4s by %s, verified %t, taken back %t\n", env, a.Seq, a.Release, a.By, a.IsVerified(), !a.WithdrawnAt.IsZero())
 		}
 	}
 	return out

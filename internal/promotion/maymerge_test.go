@@ -43,21 +43,21 @@ func wentBackUnverified(f *ComponentFacts) {
 	f.verdict("qa", verification.Soaking, "healthy for a moment")
 }
 
-// TestTakenBackUpstream holds that what people took back from an environment is neither opened for the next
+// TestWithdrawnUpstream holds that what people took back from an environment is neither opened for the next
 // one nor merged there, for the same reason, until it is there again.
-func TestTakenBackUpstream(t *testing.T) {
-	taken := "r3 was taken back from qa at 2026-03-02T11:55:00Z; it goes on once it is there again and verified"
+func TestWithdrawnUpstream(t *testing.T) {
+	wasWithdrawn := "r3 was taken back from qa at 2026-03-02T11:55:00Z; it goes on once it is there again and verified"
 	approve := func(f *ComponentFacts) {
 		f.env("prod").Open.Review.Approvals = []policies.Approval{{User: "ada", MayWrite: true, Current: true}}
 	}
 	for _, c := range []decisionCase{
-		{name: "by hand to what was there before", facts: twoPromotedToQA().with(byHand("qa", "r2")), want: []string{"open a promotion of r2 into prod"}, env: "prod", why: taken},
+		{name: "by hand to what was there before", facts: twoPromotedToQA().with(byHand("qa", "r2")), want: []string{"open a promotion of r2 into prod"}, env: "prod", why: wasWithdrawn},
 		{name: "by hand to what prod has", facts: twoPromotedToQA().with(byHand("qa", "r1")), env: "prod", promo: Idle},
-		{name: "by hand to something else", facts: twoPromotedToQA().with(byHand("qa", "hotfix")), want: []string{"open a promotion of r2 into prod"}, env: "prod", why: taken},
-		{name: "by hand to what was there before, while it is open", facts: twoPromotedToQA().pull("prod", "r3").with(byHand("qa", "r2")), want: []string{"close #7: " + taken}},
+		{name: "by hand to something else", facts: twoPromotedToQA().with(byHand("qa", "hotfix")), want: []string{"open a promotion of r2 into prod"}, env: "prod", why: wasWithdrawn},
+		{name: "by hand to what was there before, while it is open", facts: twoPromotedToQA().pull("prod", "r3").with(byHand("qa", "r2")), want: []string{"close #7: " + wasWithdrawn}},
 		{name: "by hand to what prod has, while it is open", facts: twoPromotedToQA().pull("prod", "r3").with(byHand("qa", "r1")), want: []string{"close #7: qa went back to r1, which prod carries"}},
-		{name: "by hand to something else, while it is open", facts: twoPromotedToQA().pull("prod", "r3").with(byHand("qa", "hotfix")), want: []string{"close #7: " + taken}},
-		{name: "by hand, while it is approved", facts: twoPromotedToQA().pull("prod", "r3").with(approve).with(byHand("qa", "hotfix")), env: "prod", promo: Opened, why: "[{upstream wait " + taken},
+		{name: "by hand to something else, while it is open", facts: twoPromotedToQA().pull("prod", "r3").with(byHand("qa", "hotfix")), want: []string{"close #7: " + wasWithdrawn}},
+		{name: "by hand, while it is approved", facts: twoPromotedToQA().pull("prod", "r3").with(approve).with(byHand("qa", "hotfix")), env: "prod", promo: Opened, why: "[{upstream wait " + wasWithdrawn},
 		{name: "by hand, and nobody knows any more what was there", facts: twoPromotedToQA().pull("prod", "r3").with(byHand("qa", "hotfix")).with(func(f *ComponentFacts) {
 			f.env("qa").History = f.env("qa").History[:1]
 		}), want: []string{"close #7: qa was changed by hand to hotfix, and whether r3 was taken back there is not known any more"}},

@@ -23,8 +23,8 @@ func (j *evaluator) evaluateRetry(e *Env, st *EnvState) {
 	case e.Revert != nil && e.Revert.HeadState == HeadModified:
 		j.addAction(Close{Environment: e.Name, Pull: e.Revert.Number, Revert: true, Members: j.membersOf(e.Revert), Why: "its branch was changed by somebody else; where it is still needed it is opened anew"})
 		j.finishCommand(pending, true, fmt.Sprintf("#%d is closed; where it is still needed it is opened anew", e.Revert.Number))
-	case j.reasonForeign(e) != "" && j.answersLateRetry(pending, e.Open):
-	case j.reasonForeign(e) != "":
+	case j.reasonOthersWork(e) != "" && j.answersLateRetry(pending, e.Open):
+	case j.reasonOthersWork(e) != "":
 		j.takeOverHead(e, st, pending)
 	case failed != nil && pending.isOlderThan(failed.At):
 		j.finishCommand(pending, false, fmt.Sprintf("%s said fail only after this was written; /liftlock retry again has it asked again", failed.Endpoint))

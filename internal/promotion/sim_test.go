@@ -317,8 +317,8 @@ func (w *simulation) recordArrival(e *Env) {
 	w.store.seq++
 	w.store.history[e.Name] = append([]Arrival{{Seq: w.store.seq, Release: e.Release.Value.ID, Name: e.Release.Value.Name, Commit: l.Commit, By: l.By, At: w.now}}, h...)
 	arrived := Env{Spec: e.Spec, History: w.store.history[e.Name]}
-	for _, i := range arrived.ListTakenBack() {
-		arrived.History[i].TakenBackAt = w.now
+	for _, i := range arrived.ListWithdrawn() {
+		arrived.History[i].WithdrawnAt = w.now
 	}
 }
 

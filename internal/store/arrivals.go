@@ -22,7 +22,7 @@ type Arrival struct {
 	At          time.Time
 	VerifiedAt  time.Time // zero: not verified
 	DegradedAt  time.Time // zero: not degraded
-	TakenBackAt time.Time // zero: not taken back
+	WithdrawnAt time.Time // zero: not taken back
 	Data        json.RawMessage
 }
 
@@ -39,12 +39,12 @@ func (t *Tx) PutArrival(ctx context.Context, a Arrival) (seq int64, err error) {
 func (t sqlTx) putArrival(ctx context.Context, a Arrival) (seq int64, err error) {
 	// Numbers are never given twice: the newest of a unit is never pruned.
 	seq, _, err = queryOne(ctx, t.db, oneColumn[int64], `INSERT INTO arrived
-			(unit, environment, commit_id, release_id, seq, at, verified_at, degraded_at, taken_back_at, data)
+			(unit, environment, commit_id, release_id, seq, at, verified_at, degraded_at, withdrawn_at, data)
 		VALUES ($1, $2, $3, $4, (SELECT coalesce(max(seq), 0) + 1 FROM arrived WHERE unit = $1), $5, $6, $7, $8, $9)
 		ON CONFLICT (unit, environment, commit_id, release_id) DO UPDATE SET at = excluded.at, verified_at = excluded.verified_at,
-			degraded_at = excluded.degraded_at, taken_back_at = excluded.taken_back_at, data = excluded.data
+			degraded_at = excluded.degraded_at, withdrawn_at = excluded.withdrawn_at, data = excluded.data
 		RETURNING seq`,
-		a.Unit, a.Environment, a.Commit, a.Release, toMicros(a.At), toMicros(a.VerifiedAt), toMicros(a.DegradedAt), toMicros(a.TakenBackAt), string(a.Data))
+		a.Unit, a.Environment, a.Commit, a.Release, toMicros(a.At), toMicros(a.VerifiedAt), toMicros(a.DegradedAt), toMicros(a.WithdrawnAt), string(a.Data))
 	if err == nil {
 		_, err = t.db.exec(ctx, `UPDATE arrived SET recent = 0 WHERE unit = $1 AND environment = $2 AND recent = 1 AND seq <=
 			(SELECT seq FROM arrived WHERE unit = $1 AND environment = $2 AND recent = 1 ORDER BY seq DESC LIMIT 1 OFFSET $3)`,
@@ -56,18 +56,18 @@ func (t sqlTx) putArrival(ctx context.Context, a Arrival) (seq int64, err error)
 	return seq, err
 }
 
-// TakeArrivalsBack writes down of the arrivals in an environment of which the number is between two others
+// WithdrawArrivals writes down of the arrivals in an environment of which the number is between two others
 // that they are taken back since then; of those that were before that stays as it is.
-func (t *Tx) TakeArrivalsBack(ctx context.Context, unit, environment string, above, below int64, at time.Time) error {
+func (t *Tx) WithdrawArrivals(ctx context.Context, unit, environment string, above, below int64, at time.Time) error {
 	err := cmp.Or(checkKey("its unit", unit), checkNames("its environment", environment))
 	if err == nil {
-		err = t.db.takeArrivalsBack(ctx, unit, environment, above, below, at)
+		err = t.db.withdrawArrivals(ctx, unit, environment, above, below, at)
 	}
 	return wrapError(err, "take back what arrived in %s of %.80q", environment, unit)
 }
 
-func (t sqlTx) takeArrivalsBack(ctx context.Context, unit, environment string, above, below int64, at time.Time) error {
-	changed, err := t.db.exec(ctx, `UPDATE arrived SET taken_back_at = $5 WHERE unit = $1 AND environment = $2 AND seq > $3 AND seq < $4 AND taken_back_at = 0`,
+func (t sqlTx) withdrawArrivals(ctx context.Context, unit, environment string, above, below int64, at time.Time) error {
+	changed, err := t.db.exec(ctx, `UPDATE arrived SET withdrawn_at = $5 WHERE unit = $1 AND environment = $2 AND seq > $3 AND seq < $4 AND withdrawn_at = 0`,
 		unit, environment, above, below, toMicros(at))
 	if err != nil || changed == 0 {
 		return err
@@ -95,10 +95,10 @@ func (t sqlTx) updateArrivalData(ctx context.Context, a Arrival) error {
 
 func (a *Arrival) columns() []any {
 	return []any{&a.Unit, &a.Environment, &a.Release, &a.Seq, &a.Commit, timeColumn{&a.At}, timeColumn{&a.VerifiedAt}, timeColumn{&a.DegradedAt},
-		timeColumn{&a.TakenBackAt}, payloadColumn{&a.Data}}
+		timeColumn{&a.WithdrawnAt}, payloadColumn{&a.Data}}
 }
 
-const arrivalColumns = `unit, environment, release_id, seq, commit_id, at, verified_at, degraded_at, taken_back_at, data`
+const arrivalColumns = `unit, environment, release_id, seq, commit_id, at, verified_at, degraded_at, withdrawn_at, data`
 
 func (r queries) Arrivals(ctx context.Context, unit string) ([]Arrival, error) {
 	all, err := queryAll(ctx, r.db, (*Arrival).columns, `SELECT `+arrivalColumns+` FROM arrived WHERE unit = $1 AND recent = 1 ORDER BY seq DESC`, unit)

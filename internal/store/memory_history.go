@@ -85,25 +85,25 @@ func (t *memoryTx) putArrival(_ context.Context, a Arrival) (seq int64, err erro
 	} else if newest := firstOf(t.tables.arrivalsOf(a.Unit)); newest != nil {
 		a.Seq = newest.Seq + 1
 	}
-	a.At, a.VerifiedAt, a.DegradedAt, a.TakenBackAt, a.Data = storedTime(a.At), storedTime(a.VerifiedAt), storedTime(a.DegradedAt), storedTime(a.TakenBackAt), copyPayload(a.Data)
+	a.At, a.VerifiedAt, a.DegradedAt, a.WithdrawnAt, a.Data = storedTime(a.At), storedTime(a.VerifiedAt), storedTime(a.DegradedAt), storedTime(a.WithdrawnAt), copyPayload(a.Data)
 	t.tables.arrivals.put(&a)
 	t.raiseVersion(arrivalsScope(a.Unit))
 	return a.Seq, nil
 }
 
-func (t *memoryTx) takeArrivalsBack(_ context.Context, unit, environment string, above, below int64, at time.Time) error {
-	var taken []*Arrival
+func (t *memoryTx) withdrawArrivals(_ context.Context, unit, environment string, above, below int64, at time.Time) error {
+	var withdrawn []*Arrival
 	for a := range t.tables.arrivalsOf(unit) {
-		if a.Environment == environment && a.Seq > above && a.Seq < below && a.TakenBackAt.IsZero() {
+		if a.Environment == environment && a.Seq > above && a.Seq < below && a.WithdrawnAt.IsZero() {
 			changed := *a
-			changed.TakenBackAt = storedTime(at)
-			taken = append(taken, &changed)
+			changed.WithdrawnAt = storedTime(at)
+			withdrawn = append(withdrawn, &changed)
 		}
 	}
-	for _, a := range taken {
+	for _, a := range withdrawn {
 		t.tables.arrivals.put(a)
 	}
-	if taken != nil {
+	if withdrawn != nil {
 		t.raiseVersion(arrivalsScope(unit))
 	}
 	return nil

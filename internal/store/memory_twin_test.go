@@ -169,7 +169,7 @@ func drawWrite(d draws) func(tx *Tx) result {
 	}
 	writes = append(writes, func() func(tx *Tx) result {
 		u, e, n, at := d.unit(), d.env(), int64(d.number()), d.at()
-		return func(tx *Tx) result { return returned(tx.TakeArrivalsBack(ctx, u, e, n-2, n, at)) }
+		return func(tx *Tx) result { return returned(tx.WithdrawArrivals(ctx, u, e, n-2, n, at)) }
 	})
 	writes = append(writes, writes[putsPull], writes[settlesPull], writes[putsPull], writes[settlesPull]) // which must meet each other
 	return writes[rapid.IntRange(0, len(writes)-1).Draw(d.t, "write")]()

@@ -229,13 +229,13 @@ func TestOlderArrivals(t *testing.T) {
 		version, at := value(w.ArrivalsVersion(ctx, "u"))(t), w.Now()
 		take := func(env string, above, below int64) {
 			t.Helper()
-			must(t, w.Tx(ctx, "take back", func(tx *Tx) error { return tx.TakeArrivalsBack(ctx, "u", env, above, below, at) }))
+			must(t, w.Tx(ctx, "take back", func(tx *Tx) error { return tx.WithdrawArrivals(ctx, "u", env, above, below, at) }))
 		}
 		take("dev", again.Seq, again.Seq+1)
 		take("stage", 0, 1000)
 		assertEqual(t, value(w.ArrivalsVersion(ctx, "u"))(t), version)
 		take("dev", bad.Seq-1, again.Seq+1)
-		bad.TakenBackAt, again.TakenBackAt = at, at
+		bad.WithdrawnAt, again.WithdrawnAt = at, at
 		assertEqual(t, value(w.OlderArrivals(ctx, "u", "again", "bad"))(t), []Arrival{again, bad})
 		if now := value(w.ArrivalsVersion(ctx, "u"))(t); now <= version {
 			t.Errorf("the version of what changed was %d and is %d", version, now)

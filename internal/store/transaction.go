@@ -102,7 +102,7 @@ type transaction interface {
 	reader // which sees what was written here
 
 	putArrival(ctx context.Context, a Arrival) (seq int64, err error)
-	takeArrivalsBack(ctx context.Context, unit, environment string, above, below int64, at time.Time) error
+	withdrawArrivals(ctx context.Context, unit, environment string, above, below int64, at time.Time) error
 	updateArrivalData(ctx context.Context, a Arrival) error
 	putObservation(ctx context.Context, o Observation) error
 	deleteObservation(ctx context.Context, unit, environment, target string) error

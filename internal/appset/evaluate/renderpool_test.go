@@ -116,7 +116,7 @@ var chartBombs = map[string]struct{ template, cause string }{ // cause: what it 
 	"a dict in itself as JSON":     {`{{ $d := dict }}{{ $_ := set $d "a" $d }}{{ toJson $d }}`, "*"},
 	"a dict in itself printed":     {`{{ $d := dict }}{{ $_ := set $d "a" $d }}{{ print $d }}`, "stack overflow"},
 	"a dict in itself as YAML":     {`{{ $d := dict }}{{ $_ := set $d "a" $d }}{{ toYaml $d }}`, "*"},
-	"a dict in itself as TOML":     {`{{ $d := dict }}{{ $_ := set $d "a" $d }}{{ toToml $d }}`, "stack overflow|memory"},
+	"a dict in itself as TOML":     {`{{ $d := dict }}{{ $_ := set $d "a" $d }}{{ toToml $d }}`, "stack overflow|memory|CPU time"},
 	"a list of itself compared":    {`{{ $d := dict }}{{ $_ := set $d "a" $d }}{{ $e := dict }}{{ $_ := set $e "a" $e }}{{ if deepEqual $d $e }}x{{ end }}`, "*"},
 	"passwords":                    {`{{ range until 2000 }}{{ $x := derivePassword 1 "long" "p" "u" "s" }}{{ end }}`, "CPU time"},
 	"long lists that are split":    {`{{ $s := repeat 16000000 "," }}{{ range until 200 }}{{ $x := splitList "," $s }}{{ end }}`, ""},

@@ -207,14 +207,14 @@ func (d *arrivalData) nameRelease() {
 func (o *Gatherer) recordArrival(ctx context.Context, c *ComponentEvaluation, env *promotion.Env) error {
 	l, id := env.Landed.Value, env.Release.Value.ID
 	i := slices.IndexFunc(env.History, func(a promotion.Arrival) bool { return a.Release == id && a.Commit == l.Commit })
-	if i >= 0 && env.History[i].By == l.By && env.History[i].TakenBackAt.IsZero() {
+	if i >= 0 && env.History[i].By == l.By && env.History[i].WithdrawnAt.IsZero() {
 		return nil
 	}
 	a := promotion.Arrival{Release: id, Name: env.Release.Value.Name, Commit: l.Commit, By: l.By, Author: l.Author, Pull: l.Pull, At: c.Facts.Now}
 	if i >= 0 {
 		a = env.History[i]
 		a.By, a.Author, a.Pull = l.By, l.Author, l.Pull
-		a.TakenBackAt = time.Time{} // it is there
+		a.WithdrawnAt = time.Time{} // it is there
 	} else if len(env.History) > 0 && env.History[0].Release == id {
 		a.Soak = env.History[0].Soak // another commit with the same release breaks nothing
 	}
@@ -228,7 +228,7 @@ func (o *Gatherer) recordArrival(ctx context.Context, c *ComponentEvaluation, en
 	} else {
 		history = append([]promotion.Arrival{a}, history...)
 	}
-	back, err := o.listTakenBack(ctx, c, env, history, i < 0)
+	back, err := o.listWithdrawn(ctx, c, env, history, i < 0)
 	if err != nil {
 		return err
 	}
@@ -238,7 +238,7 @@ func (o *Gatherer) recordArrival(ctx context.Context, c *ComponentEvaluation, en
 			return err
 		}
 		for _, seqs := range back {
-			if err := tx.TakeArrivalsBack(ctx, row.Unit, env.Name, seqs.above, min(seqs.below, a.Seq), c.Facts.Now); err != nil {
+			if err := tx.WithdrawArrivals(ctx, row.Unit, env.Name, seqs.above, min(seqs.below, a.Seq), c.Facts.Now); err != nil {
 				return err
 			}
 		}
@@ -250,8 +250,8 @@ func (o *Gatherer) recordArrival(ctx context.Context, c *ComponentEvaluation, en
 	}
 	history[max(i, 0)] = a
 	for k := range history {
-		if h := &history[k]; h.TakenBackAt.IsZero() && slices.ContainsFunc(back, func(s seqRange) bool { return h.Seq > s.above && h.Seq < min(s.below, a.Seq) }) {
-			h.TakenBackAt = c.Facts.Now
+		if h := &history[k]; h.WithdrawnAt.IsZero() && slices.ContainsFunc(back, func(s seqRange) bool { return h.Seq > s.above && h.Seq < min(s.below, a.Seq) }) {
+			h.WithdrawnAt = c.Facts.Now
 		}
 	}
 	env.History = history
@@ -265,7 +265,7 @@ func (c *ComponentEvaluation) ArrivalRow(env string, a *promotion.Arrival) (stor
 		return store.Arrival{}, fmt.Errorf("write down what arrived in %s: %w", env, err)
 	}
 	return store.Arrival{Unit: wake.UnitName(c.Facts.Unit), Environment: env, Release: a.Release, Commit: a.Commit,
-		At: a.At, VerifiedAt: a.VerifiedAt, DegradedAt: a.DegradedAt, TakenBackAt: a.TakenBackAt, Data: data}, nil
+		At: a.At, VerifiedAt: a.VerifiedAt, DegradedAt: a.DegradedAt, WithdrawnAt: a.WithdrawnAt, Data: data}, nil
 }
 
 // landedEvent tells that a release is in an environment now, however it came.

@@ -39,14 +39,14 @@ func TestReplicaStoppedBeforeItMerges(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.await(r.reached(merge + "before"))
-	claimed := r.mergeClaims()
+	claims := r.mergeClaims()
 	hold, err := r.forge.Comment(r.repository.name, r.pull, story.FirstApprover, "/liftlock hold")
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.start("second")
 	r.await(func() error {
-		if r.mergeClaims() == claimed {
+		if r.mergeClaims() == claims {
 			return errors.New("nobody else has the merges' key")
 		}
 		return r.served(hold)
@@ -113,7 +113,7 @@ func (r *stoppedRun) reached(point string) func() error {
 	}
 }
 
-// mergeClaims is how often the key of the repository's merges was claimed.
+// mergeClaims is how often the key of the repository's merges was claims.
 func (r *stoppedRun) mergeClaims() (claims int64) {
 	for _, k := range storetest.PostgresKeys(r.t, r.database.address()) {
 		if strings.HasPrefix(k.Name, "merge:") {

@@ -129,9 +129,9 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestParseReadsAsPeopleDo holds that what a reader of the rendered comment doesn't see as a line of its author's
+// TestParseReadsWhatIsShown holds that what a reader of the rendered comment doesn't see as a line of its author's
 // is no command, and that what they do see as one is.
-func TestParseReadsAsPeopleDo(t *testing.T) {
+func TestParseReadsWhatIsShown(t *testing.T) {
 	const order = "/liftlock promote prod"
 	for _, c := range []struct {
 		name, in string

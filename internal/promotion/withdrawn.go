@@ -12,9 +12,9 @@ import (
 // from the branch. It goes no further then, from there or from what comes after, until it arrives
 // there again: however much arrives meanwhile.
 
-// ListTakenBack lists which of an environment's arrivals its newest one takes back for good, by
+// ListWithdrawn lists which of an environment's arrivals its newest one takes back for good, by
 // their place in its history.
-func (e *Env) ListTakenBack() []int {
+func (e *Env) ListWithdrawn() []int {
 	if len(e.History) < 2 {
 		return nil
 	}
@@ -29,7 +29,7 @@ func (e *Env) ListTakenBack() []int {
 	if i := e.replacedByHand(1); i > 0 && !slices.Contains(out, i) {
 		out = append(out, i)
 	}
-	return slices.DeleteFunc(out, func(i int) bool { return e.History[i].Release == now || !e.History[i].TakenBackAt.IsZero() })
+	return slices.DeleteFunc(out, func(i int) bool { return e.History[i].Release == now || !e.History[i].WithdrawnAt.IsZero() })
 }
 
 // replacedByHand is the place of the arrival that the one at a place replaced, where that was a
@@ -46,14 +46,14 @@ func (e *Env) findArrival(release string) int {
 	return slices.IndexFunc(e.History, func(a Arrival) bool { return a.Release == release })
 }
 
-// takenBackAt is when a release was taken back from the environment, as its newest arrival there
+// withdrawnAt is when a release was taken back from the environment, as its newest arrival there
 // says; zero: it wasn't, as far as is known.
-func (e *Env) takenBackAt(release string) time.Time {
+func (e *Env) withdrawnAt(release string) time.Time {
 	i := e.findArrival(release)
 	if i < 0 {
 		return time.Time{}
 	}
-	if at := e.History[i].TakenBackAt; !at.IsZero() {
+	if at := e.History[i].WithdrawnAt; !at.IsZero() {
 		return at
 	}
 	if i > 0 && e.currentArrival() == &e.History[0] && e.replacedByHand(0) == i {
@@ -62,12 +62,12 @@ func (e *Env) takenBackAt(release string) time.Time {
 	return time.Time{}
 }
 
-// reasonTakenBack says why what people did in an environment before e keeps a release from going on;
+// reasonWithdrawn says why what people did in an environment before e keeps a release from going on;
 // "" when nothing does. That environments before e had the release is known, if only because
 // Liftlock put it on its way; one that has no record of it any more tells by what it has instead.
-func (j *evaluator) reasonTakenBack(e *Env, release, name string) string {
+func (j *evaluator) reasonWithdrawn(e *Env, release, name string) string {
 	for _, u := range j.listUpstream(e) {
-		if at := u.takenBackAt(release); !at.IsZero() {
+		if at := u.withdrawnAt(release); !at.IsZero() {
 			return fmt.Sprintf("%s was taken back from %s at %s; it goes on once it is there again and verified", name, u.Name, at.UTC().Format(time.RFC3339))
 		}
 		if !slices.Contains(e.Spec.After, u.Name) || !u.Release.OK || !u.Landed.OK || u.Release.Value.ID == release || u.findArrival(release) >= 0 {

@@ -18,19 +18,19 @@ func (w *story) reset(branch, commit string) {
 	w.fetch()
 }
 
-// takenBack are the tags of the releases that were taken back from an environment.
-func takenBack(env *promotion.Env) (out []string) {
+// withdrawn are the tags of the releases that were taken back from an environment.
+func withdrawn(env *promotion.Env) (out []string) {
 	for i := range env.History {
-		if !env.History[i].TakenBackAt.IsZero() {
+		if !env.History[i].WithdrawnAt.IsZero() {
 			out = append(out, env.History[i].Name)
 		}
 	}
 	return out
 }
 
-func (w *story) checkTakenBack(what string, env *promotion.Env, want ...string) {
+func (w *story) checkWithdrawn(what string, env *promotion.Env, want ...string) {
 	w.t.Helper()
-	if got := takenBack(env); fmt.Sprint(got) != fmt.Sprint(want) {
+	if got := withdrawn(env); fmt.Sprint(got) != fmt.Sprint(want) {
 		w.t.Errorf("%s: taken back from %s are %q, want %q", what, env.Name, got, want)
 	}
 }
@@ -47,7 +47,7 @@ func TestResetBranch(t *testing.T) {
 	if qa.Landed.Value.By != promotion.ByPromotion || len(qa.History) != 2 {
 		t.Fatalf("qa has %+v", qa.Landed.Value)
 	}
-	w.checkTakenBack("before", qa)
+	w.checkWithdrawn("before", qa)
 
 	stale := w.openMirror()
 	_, err := stale.Fetch(w.ctx())
@@ -57,14 +57,14 @@ func TestResetBranch(t *testing.T) {
 	fresh := w.repo.Mirror
 	w.repo.Mirror = stale
 	ev, _ = w.evaluate("web", false)
-	w.checkTakenBack("seen by another replica", ev.Components[0].Env("dev"))
+	w.checkWithdrawn("seen by another replica", ev.Components[0].Env("dev"))
 	w.repo.Mirror = fresh
 
 	w.reset("main", before)
 	ev, d := w.evaluate("web", false)
 	dev, qa = ev.Components[0].Env("dev"), ev.Components[0].Env("qa")
-	w.checkTakenBack("reset", dev, "1.2.0")
-	w.checkTakenBack("reset", qa, "1.1.0")
+	w.checkWithdrawn("reset", dev, "1.2.0")
+	w.checkWithdrawn("reset", qa, "1.1.0")
 	if l, st := qa.Landed.Value, d.Components[0].Env("qa"); l.By != promotion.ByPerson || st.State != promotion.Diverged || !strings.Contains(st.Reason, "reset its branch, so that 1.1.0 is gone") {
 		t.Errorf("qa was reset: %+v, %s: %s", l, st.State, st.Reason)
 	}
@@ -87,7 +87,7 @@ func TestResetBranch(t *testing.T) {
 	if l := ev.Components[0].Env("qa").Landed.Value; l.By != promotion.ByPromotion {
 		t.Errorf("what is there again is %+v", l)
 	}
-	w.checkTakenBack("there again", ev.Components[0].Env("qa"))
+	w.checkWithdrawn("there again", ev.Components[0].Env("qa"))
 }
 
 // TestOlderArrivals has what is known of a release hold however much arrived since: in the environment, that
@@ -123,10 +123,10 @@ func TestOlderArrivals(t *testing.T) {
 	ev, _ = w.evaluate("web", false)
 	rows, err := w.store.OlderArrivals(w.ctx(), unit, bad.Release, release("r0"))
 	w.must(err)
-	if len(rows) != 2 || rows[0].TakenBackAt.IsZero() || rows[1].TakenBackAt.IsZero() {
+	if len(rows) != 2 || rows[0].WithdrawnAt.IsZero() || rows[1].WithdrawnAt.IsZero() {
 		t.Errorf("what is back in dev took back, of what was there long ago, %+v", rows)
 	}
-	w.checkTakenBack("it is there", &promotion.Env{Name: "dev", History: ev.Components[0].Env("dev").History[:1]})
+	w.checkWithdrawn("it is there", &promotion.Env{Name: "dev", History: ev.Components[0].Env("dev").History[:1]})
 }
 
 // TestReleaseMovesWithFolder has a release that comes with the commit that moves its folder arrive there, and

@@ -15,15 +15,15 @@ import (
 // seqRange are arrivals in an environment, between two numbers.
 type seqRange struct{ above, below int64 }
 
-// listTakenBack lists what an environment's newest arrival takes back for good, given its history with
+// listWithdrawn lists what an environment's newest arrival takes back for good, given its history with
 // that, and also where it was there before what every look reads.
-func (o *Gatherer) listTakenBack(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, history []promotion.Arrival, isNew bool) ([]seqRange, error) {
+func (o *Gatherer) listWithdrawn(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, history []promotion.Arrival, isNew bool) ([]seqRange, error) {
 	if !isNew {
 		return nil, nil
 	}
 	after := promotion.Env{Spec: env.Spec, History: history}
 	var out []seqRange
-	for _, i := range after.ListTakenBack() {
+	for _, i := range after.ListWithdrawn() {
 		out = append(out, seqRange{history[i].Seq - 1, history[i].Seq + 1})
 	}
 	if len(history) <= store.RecentArrivals {
@@ -59,7 +59,7 @@ func (o *Gatherer) inspectReset(ctx context.Context, c *ComponentEvaluation, env
 		}
 	}
 	isBack := at > 0 && at < len(env.History) && !env.Source()
-	if isBack && !env.History[0].TakenBackAt.IsZero() {
+	if isBack && !env.History[0].WithdrawnAt.IsZero() {
 		if a := &env.History[at]; a.By == promotion.ByPerson {
 			l.By, l.Author, l.Pull, l.ResetFrom = a.By, "", 0, env.History[0].Name
 			return nil
@@ -78,14 +78,14 @@ func (o *Gatherer) inspectReset(ctx context.Context, c *ComponentEvaluation, env
 	}
 	unit := wake.UnitName(c.Facts.Unit)
 	err = o.opts.Store.Tx(ctx, "branchReset", func(tx *store.Tx) error {
-		return tx.TakeArrivalsBack(ctx, unit, env.Name, seqs.above, seqs.below, c.Facts.Now)
+		return tx.WithdrawArrivals(ctx, unit, env.Name, seqs.above, seqs.below, c.Facts.Now)
 	})
 	if err != nil {
 		return fmt.Errorf("write down that %s was reset: %w", env.Branch, err)
 	}
 	for i := range gone {
-		if a := &env.History[i]; a.TakenBackAt.IsZero() {
-			a.TakenBackAt = c.Facts.Now
+		if a := &env.History[i]; a.WithdrawnAt.IsZero() {
+			a.WithdrawnAt = c.Facts.Now
 		}
 	}
 	if isBack {
@@ -97,10 +97,10 @@ func (o *Gatherer) inspectReset(ctx context.Context, c *ComponentEvaluation, env
 // countGone counts the newest arrivals in an environment that aren't on its branch any more, as far as
 // that isn't on record; before is the place of what is there now.
 func (o *Gatherer) countGone(ctx context.Context, r *Repository, env *promotion.Env, before int) (int, error) {
-	gone, news := 0, false
+	gone, found := 0, false
 	for ; gone < before; gone++ {
 		a := &env.History[gone]
-		if !a.TakenBackAt.IsZero() {
+		if !a.WithdrawnAt.IsZero() {
 			continue
 		}
 		there, err := r.Mirror.IsAncestor(ctx, a.Commit, env.Tip)
@@ -110,9 +110,9 @@ func (o *Gatherer) countGone(ctx context.Context, r *Repository, env *promotion.
 		if there {
 			break
 		}
-		news = true
+		found = true
 	}
-	if !news {
+	if !found {
 		return 0, nil
 	}
 	// What another replica saw come after this one last fetched isn't gone.
