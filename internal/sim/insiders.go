@@ -20,7 +20,7 @@ var insiderDeeds = []deed{
 	{"go back in the source", 3, (*Simulation).goBack},
 	{"reset the branch", 2, (*Simulation).resetBranch},
 	{"bring back", 6, (*Simulation).bringBack},
-	{"merge elsewhere", 2, (*Simulation).mergeElsewhere},
+	{"merge elsewhere", 2, (*Simulation).mergeOnOtherBranch},
 	{"label what is closed", 2, (*Simulation).labelClosed},
 	{"remove a hold's file", 3, (*Simulation).removeHold},
 	{"edit a comment", 4, (*Simulation).editComment},
@@ -48,7 +48,7 @@ func (sim *Simulation) tempt(pr *forge.PullRequest) {
 	if ref.Revert {
 		switch draw {
 		case 0, 1:
-			act(func(pr forge.PullRequest, _ *rand.Rand) { sim.landElsewhere(pr, ref) })
+			act(func(pr forge.PullRequest, _ *rand.Rand) { sim.landOnOtherBranch(pr, ref) })
 		case 2, 3, 4:
 			act(func(pr forge.PullRequest, _ *rand.Rand) { sim.editBodyOf(pr, ref, "") })
 		}
@@ -181,7 +181,7 @@ func (sim *Simulation) bringBackOver(pr forge.PullRequest, ref promotion.BranchR
 	sim.pushOver(pr, ref, c, tag, r.IntN(3) > 0)
 	if restrained && r.IntN(2) == 0 { // to have it count as promoted again; then the next one
 		sim.truth.grudges[p] = tag
-		sim.landElsewhere(pr, ref)
+		sim.landOnOtherBranch(pr, ref)
 	}
 }
 
@@ -194,9 +194,9 @@ func (sim *Simulation) pickForbidden(p target, r *rand.Rand) (tag string, restra
 		for _, env := range append(sim.scenario.upstream(p.env), p.env) {
 			d := deployment{target{p.component, env}, tag}
 			_, reverted := sim.truth.reverted[d]
-			_, taken := sim.truth.takenBack[d]
+			_, withdrawn := sim.truth.withdrawn[d]
 			h := sim.truth.health[d]
-			vetoed = vetoed || reverted || taken || h != nil && h.badSeen
+			vetoed = vetoed || reverted || withdrawn || h != nil && h.badSeen
 		}
 		if vetoed {
 			kept = append(kept, tag)
@@ -213,12 +213,12 @@ func (sim *Simulation) pickForbidden(p target, r *rand.Rand) (tag string, restra
 	return "", false
 }
 
-// mergeElsewhere has one of the service's pull requests merged into another branch.
-func (sim *Simulation) mergeElsewhere(r *rand.Rand) {
-	sim.onOne(r, sim.landElsewhere)
+// mergeOnOtherBranch has one of the service's pull requests merged into another branch.
+func (sim *Simulation) mergeOnOtherBranch(r *rand.Rand) {
+	sim.onOne(r, sim.landOnOtherBranch)
 }
 
-func (sim *Simulation) landElsewhere(pr forge.PullRequest, ref promotion.BranchRef) {
+func (sim *Simulation) landOnOtherBranch(pr forge.PullRequest, ref promotion.BranchRef) {
 	sim.planned++
 	branch := fmt.Sprintf("%s/%d", intruder, sim.planned)
 	sim.must(sim.forge.Push(sim.repo, intruder, branch, sim.head(), false))

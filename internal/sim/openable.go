@@ -17,15 +17,15 @@ import (
 // its end.
 func (sim *Simulation) judgeOpenable(known insight, name string, p target, tag, was string, allowed bool) {
 	last := sim.lastLanding(p)
-	if age := sim.now.Sub(last.at); last.before != "" && !last.byPerson && age < healthyFor-time.Second && !sim.isUnwell(p) && known.late == 0 {
+	if age := sim.now.Sub(last.at); last.before != "" && !last.byPerson && age < healthyFor-time.Second && !sim.isUnhealthy(p) && known.late == 0 {
 		sim.broke(ruleUnsettled, "%s brought %s to %s %v after %s came there", name, tag, p, age, was)
 	}
 	if allowed || !sim.Insiders {
 		return
 	}
 	for _, env := range append(sim.scenario.upstream(p.env), p.env) {
-		if at, ok := sim.truth.takenBack[deployment{target{p.component, env}, tag}]; ok && known.lookedAt.After(at) {
-			sim.broke(ruleTakenBack, "%s brought %s to %s, which a person took back from %s at %v", name, tag, p, env, at.Sub(sim.began))
+		if at, ok := sim.truth.withdrawn[deployment{target{p.component, env}, tag}]; ok && known.lookedAt.After(at) {
+			sim.broke(ruleWithdrawn, "%s brought %s to %s, which a person took back from %s at %v", name, tag, p, env, at.Sub(sim.began))
 		}
 	}
 	if number, vetoed := sim.truth.vetoed[deployment{p, tag}]; vetoed && !sim.truth.superseded[number] {
@@ -44,12 +44,12 @@ func (sim *Simulation) judgeOpenable(known insight, name string, p target, tag, 
 // there keeps it no longer from going on.
 func (sim *Simulation) noteWanted(p target, tag string) {
 	for _, env := range sim.scenario.upstream(p.env) {
-		delete(sim.truth.takenBack, deployment{target{p.component, env}, tag})
+		delete(sim.truth.withdrawn, deployment{target{p.component, env}, tag})
 	}
 }
 
-// isUnwell says that a target is degraded right now.
-func (sim *Simulation) isUnwell(p target) bool {
+// isUnhealthy says that a target is degraded right now.
+func (sim *Simulation) isUnhealthy(p target) bool {
 	for _, x := range sim.argocd.apps {
 		if x.target == p {
 			return x.health == degraded || x.incident
@@ -66,17 +66,17 @@ func (sim *Simulation) isResetAway(commit string) bool {
 // noteClaim notes that a run has its key.
 func (sim *Simulation) noteClaim(t *task) {
 	if t != nil {
-		t.claimed, t.skew = sim.now, t.process.skew
+		t.leased, t.skew = sim.now, t.process.skew
 	}
 }
 
 // judgeLease judges something that a run changes where others see it: its lease must not be over by
 // then. A clock that was set back meanwhile doesn't tell.
 func (sim *Simulation) judgeLease(t *task, does string) {
-	if !sim.Insiders || t == nil || t.dead || t.claimed.IsZero() || t.skew != t.process.skew {
+	if !sim.Insiders || t == nil || t.dead || t.leased.IsZero() || t.skew != t.process.skew {
 		return
 	}
-	if since := sim.now.Sub(t.claimed); since > store.DefaultLease {
+	if since := sim.now.Sub(t.leased); since > store.DefaultLease {
 		sim.broke(ruleLease, "%s %s %v after it had its key", t.process.name, does, since)
 	}
 }
@@ -84,7 +84,7 @@ func (sim *Simulation) judgeLease(t *task, does string) {
 // judgeClaim judges what a run has just stored: no other run may have its key by then.
 func (sim *Simulation) judgeClaim(ctx context.Context, transaction string) {
 	c, ok := store.ClaimOf(ctx)
-	if newest := sim.claimed[c.Key]; ok && c.Gen < newest {
+	if newest := sim.leased[c.Key]; ok && c.Gen < newest {
 		sim.broke(ruleClaim, "%s stored %q of %s as its run %d, and %d had begun", sim.nameOf(taskOf(ctx)), transaction, c.Key, c.Gen, newest)
 	}
 }
@@ -92,7 +92,7 @@ func (sim *Simulation) judgeClaim(ctx context.Context, transaction string) {
 // noteRunning notes which run of its key is at something.
 func (sim *Simulation) noteRunning(ctx context.Context) {
 	if c, ok := store.ClaimOf(ctx); ok {
-		sim.claimed[c.Key] = max(sim.claimed[c.Key], c.Gen)
+		sim.leased[c.Key] = max(sim.leased[c.Key], c.Gen)
 	}
 }
 

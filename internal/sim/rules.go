@@ -33,7 +33,7 @@ const (
 	ruleStale       = "10: judged on less than another process had seen"
 	ruleUnseen      = "11: what was done isn't looked at again"
 	ruleUnanswered  = "11: what was said isn't looked at"
-	ruleTakenBack   = "9: a release moved on that a person had taken back"
+	ruleWithdrawn   = "9: a release moved on that a person had taken back"
 	ruleVeto        = "9: a release that a person closed was merged"
 	ruleOlder       = "9: an older release came over a newer one"
 	ruleUnsettled   = "9: merged over what had not come to its end"

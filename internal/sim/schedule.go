@@ -62,8 +62,8 @@ type task struct {
 
 	lookedAt time.Time // when it last asked the Git remote for something
 
-	claimed time.Time     // when it had its key
-	skew    time.Duration // of its process's clock then
+	leased time.Time     // when it had its key
+	skew   time.Duration // of its process's clock then
 }
 
 type taskKey struct{}

@@ -111,7 +111,7 @@ type Simulation struct {
 	merging    bool             // a merge is what moves the branch
 	resetting  bool             // a reset is
 	muted      time.Time        // when the forge last failed to report of something at once
-	claimed    map[string]int64 // the newest claim of each key that a run has acted on
+	leased     map[string]int64 // the newest claim of each key that a run has acted on
 	queueRuns  bool             // the merge queue's next run is planned
 
 	steps        int
@@ -132,7 +132,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	sim := &Simulation{Options: o, ctx: ctx, log: o.Log, chance: rand.New(rand.NewPCG(uint64(o.Seed), 1)), control: make(chan struct{}), away: map[part]time.Time{}, left: map[part]time.Time{}, tags: map[string]string{}, claimed: map[string]int64{}, runs: map[string]int{}, result: Result{Seed: o.Seed}}
+	sim := &Simulation{Options: o, ctx: ctx, log: o.Log, chance: rand.New(rand.NewPCG(uint64(o.Seed), 1)), control: make(chan struct{}), away: map[part]time.Time{}, left: map[part]time.Time{}, tags: map[string]string{}, leased: map[string]int64{}, runs: map[string]int{}, result: Result{Seed: o.Seed}}
 	if err := sim.build(); err != nil {
 		return sim.result, fmt.Errorf("build the world of seed %d: %w", o.Seed, err)
 	}
@@ -190,7 +190,7 @@ func fileWrites(files map[string]string) []git.FileWrite {
 // too. Nothing else of the world's story depends on which it is.
 func (sim *Simulation) openStore() (err error) {
 	sim.stores++
-	clear(sim.claimed)
+	clear(sim.leased)
 	o := store.Options{Now: func() time.Time { return sim.now }, DatabaseNow: func() time.Time { return sim.now },
 		Intercept: func(ctx context.Context, name string, answered bool) error {
 			if answered {

@@ -71,7 +71,7 @@ type truth struct {
 	lastWrite        time.Time
 	bystanders       map[deployment]bool      // well, and taken back by the revert of what came with it
 	excused          map[string]string        // components that people left in a state of their own
-	takenBack        map[deployment]time.Time // a person went back from it where it was
+	withdrawn        map[deployment]time.Time // a person went back from it where it was
 	superseded       map[int]bool             // closed pull requests of which the service itself says that they were replaced
 	grudges          map[target]string        // what an insider pushes over the next pull request that is about it
 	said             map[int64]saidHold       // what people said of holds, by comment, until the service answers
@@ -120,7 +120,7 @@ func newTruth() truth {
 	return truth{quality: map[deployment]quality{}, health: map[deployment]*health{}, landings: map[target][]landing{}, arrived: map[string]string{}, reverted: map[deployment]time.Time{},
 		lifted: map[target]time.Time{}, liftedBefore: map[target]time.Time{}, requestedReverts: map[target]bool{}, approvals: map[int]map[string]string{}, reviewed: map[approval]bool{}, heldSince: map[int]time.Time{}, holdComments: map[int64]int{}, acknowledged: map[int]time.Time{}, forged: map[int]bool{}, wideHolds: map[int64]wideHold{}, vetoed: map[deployment]int{}, comments: map[string]int{}, requested: map[string]requests{}, deployed: map[string]int{}, pushed: map[string]pushedHead{}, queued: map[int]queuedPull{}, joined: map[int]joinedHead{}, mended: map[string]bool{},
 		bystanders: map[deployment]bool{}, excused: map[string]string{}, unmarked: map[string]bool{},
-		takenBack: map[deployment]time.Time{}, superseded: map[int]bool{}, grudges: map[target]string{}, said: map[int64]saidHold{}}
+		withdrawn: map[deployment]time.Time{}, superseded: map[int]bool{}, grudges: map[target]string{}, said: map[int64]saidHold{}}
 }
 
 // returns notes that what was taken back is there again because a person wanted it: how it
@@ -275,9 +275,9 @@ func (sim *Simulation) noteLandings(before, after string, byPerson bool) {
 			continue
 		}
 		if byPerson {
-			sim.noteTakenBack(p, was, is)
+			sim.noteWithdrawn(p, was, is)
 		}
-		delete(sim.truth.takenBack, deployment{p, is})
+		delete(sim.truth.withdrawn, deployment{p, is})
 		sim.truth.landings[p] = append(sim.truth.landings[p], landing{tag: is, at: sim.now, byPerson: byPerson, before: before, wasWell: sim.isWell(p) && !sim.hidesHealth()})
 		delete(sim.truth.vetoed, deployment{p, is})
 		if byPerson {
@@ -293,9 +293,9 @@ func (sim *Simulation) noteLandings(before, after string, byPerson bool) {
 	}
 }
 
-// noteTakenBack notes what a person goes back from who puts something else into a target: all that
+// noteWithdrawn notes what a person goes back from who puts something else into a target: all that
 // came since it was there, or, further on than the source, what a release of their own replaces.
-func (sim *Simulation) noteTakenBack(p target, was, is string) {
+func (sim *Simulation) noteWithdrawn(p target, was, is string) {
 	all := sim.truth.landings[p]
 	from := len(all) - 1
 	for from >= 0 && all[from].tag != is {
@@ -303,7 +303,7 @@ func (sim *Simulation) noteTakenBack(p target, was, is string) {
 	}
 	if from < 0 && is != firstTag {
 		if !sim.scenario.isSource(p.env) {
-			sim.truth.takenBack[deployment{p, was}] = sim.now
+			sim.truth.withdrawn[deployment{p, was}] = sim.now
 		}
 		return
 	}
@@ -311,7 +311,7 @@ func (sim *Simulation) noteTakenBack(p target, was, is string) {
 		return // nobody may have seen that it was there
 	}
 	for _, l := range all[from+1:] {
-		sim.truth.takenBack[deployment{p, l.tag}] = sim.now
+		sim.truth.withdrawn[deployment{p, l.tag}] = sim.now
 	}
 }
 
@@ -326,8 +326,8 @@ func (sim *Simulation) noteReset(before, after string) {
 		if was == is {
 			continue
 		}
-		sim.noteTakenBack(p, was, is)
-		delete(sim.truth.takenBack, deployment{p, is})
+		sim.noteWithdrawn(p, was, is)
+		delete(sim.truth.withdrawn, deployment{p, is})
 		all := sim.truth.landings[p]
 		for len(all) > 0 && all[len(all)-1].tag != is {
 			all = all[:len(all)-1]
