@@ -194,13 +194,14 @@ func TestQuestionsThatAreRefused(t *testing.T) {
 	number := w.openChange("theirs", map[string]string{kustomizationOf("web", "qa"): kustomization("web", "3.0.0")})
 	pr, err := w.repo.Forge.PullRequest(t.Context(), w.repo.Name, number)
 	w.must(err)
-	w.must(w.opts.Store.PutState(t.Context(), checkedKey(w.repo, number), checkedState{head: pr.Head, refused: "x"}.encode()))
+	const why = "its head brings more than Liftlock fetches"
+	w.must(w.opts.Store.PutState(t.Context(), checkedKey(w.repo, number), checkedState{head: pr.Head, refused: why}.encode()))
 	answer, reactions := w.question("ada", number, "/liftlock diff")
-	if !strings.Contains(answer, "its head brings more than Liftlock fetches") || !slices.Equal(reactions, []string{bot + " " + reactionRefused}) {
+	if !strings.Contains(answer, why) || !slices.Equal(reactions, []string{bot + " " + reactionRefused}) {
 		t.Errorf("of what is too large it says %q, by %q", answer, reactions)
 	}
 	answer, reactions = w.question("grace", number, strings.Repeat("/liftlock status\n", 20))
-	if !strings.Contains(answer, rateLimitedText) || !strings.Contains(answer, "brings more than") || !slices.Equal(reactions, []string{bot + " " + reactionRefused}) {
+	if !strings.Contains(answer, rateLimitedText) || !strings.Contains(answer, why) || !slices.Equal(reactions, []string{bot + " " + reactionRefused}) {
 		t.Errorf("of too many questions it says %q, by %q", answer, reactions)
 	}
 	if answer, reactions = w.question("mallory", number, "/liftlock why"); answer != "" && !strings.Contains(answer, "mallory may not give /liftlock why") {
