@@ -198,6 +198,17 @@ func (w *batchSimulation) wentBack(q Member, e *Env, known map[string]bool) bool
 	return false
 }
 
+// isUnproven says that an environment before has the release on record, and not that it was verified there: the
+// record was lost, and it was replaced before it was verified again.
+func (w *batchSimulation) isUnproven(f *Facts, env string, q Member) bool {
+	own := &f.Components[slices.Index(w.components, q.Component)]
+	return slices.ContainsFunc(simEnv(own, env).Spec.After, func(u string) bool {
+		on := func(a Arrival) bool { return a.Release == q.Release }
+		verified := func(a Arrival) bool { return on(a) && a.IsVerified() }
+		return slices.ContainsFunc(simEnv(own, u).History, on) && !slices.ContainsFunc(simEnv(own, u).History, verified)
+	})
+}
+
 // isWithdrawn says that upstream went back from a release, or that what is there came upstream later.
 func (w *batchSimulation) isWithdrawn(f *Facts, env string, q Member) bool {
 	own := &f.Components[slices.Index(w.components, q.Component)]
@@ -300,7 +311,7 @@ func (w *batchSimulation) mayReplace(t *rapid.T, f *Facts, a Replace) {
 	requested := slices.ContainsFunc(f.Components, func(c ComponentFacts) bool { return len(c.PendingCommands) > 0 })
 	withdrawn := slices.ContainsFunc(p.moves, func(q Member) bool {
 		put, _ := FindMember(p.declared, q.Component)
-		return put.Release != q.Release || w.isWithdrawn(f, a.Environment, q)
+		return put.Release != q.Release || w.isWithdrawn(f, a.Environment, q) || w.isUnproven(f, a.Environment, q)
 	})
 	if fresh > 0 && (p.approvals > 0 && !withdrawn || p.held) && !requested && p.headModified == "" {
 		t.Fatalf("%s: #%d is approved %d, held %t, and nobody asked; moves %v declared %v", a.Describe(), p.number, p.approvals, p.held, p.moves, p.declared)
