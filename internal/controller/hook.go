@@ -11,6 +11,7 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/wording"
 	"github.com/liftlock/liftlock/webhooks"
 )
 
@@ -107,20 +108,36 @@ func (e *Controller) wakeMissed(ctx context.Context, r *Repository) error {
 // that can't be read, or is said of another repository, the whole repository is looked at.
 func (e *Controller) acceptMissed(ctx context.Context, r *Repository, missed *forge.MissedDelivery) error {
 	d := store.Delivery{Forge: r.ForgeRef, ID: missed.ID, Event: missed.Event, Repo: r.Name.String(), ReceivedAt: e.opts.Clock.Now(), Urgency: store.Normal}
-	keys := keysOfEverything(r)
-	if ev, err := webhooks.Parse(r.ForgeType, missed.ID, missed.Event, missed.Payload); err == nil && strings.EqualFold(ev.Repo, d.Repo) {
-		keys, d.Urgency = KeysOfEvent(ctx, e.opts.Store, r.ID, r.BotLogin, ev), UrgencyOfEvent(ev)
-		d.State = StateOfEvent(r.ID, r.BotLogin, ev)
-		if len(keys) > 0 {
-			if d.DueAt, err = TimeOfEvent(ctx, e.opts.Store, r.ID, ev, d.ReceivedAt); err != nil {
-				return err
-			}
-		}
+	if err := e.readMissed(ctx, r, missed, &d); err != nil {
+		return err
 	}
-	d.Keys = wake.Strings(keys...)
 	_, err := e.opts.Store.Accept(ctx, d)
 	if errors.Is(err, store.ErrInvalid) { // no name of a delivery that anybody gives
 		return e.opts.Store.WakeAs(ctx, store.Normal, wake.Strings(keysOfEverything(r)...)...)
+	}
+	return err
+}
+
+// readMissed says whom a missed delivery wakes. What panics on it does so each time, and must not keep
+// those after it from being read.
+func (e *Controller) readMissed(ctx context.Context, r *Repository, missed *forge.MissedDelivery, d *store.Delivery) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			e.opts.Log.Error("a missed delivery can't be read; looking at the whole repository",
+				zap.String("repository", r.ID), zap.String("delivery", wording.Clip(missed.ID, 80)),
+				zap.String("event", wording.Clip(missed.Event, 80)), zap.Any("panic", p), zap.Stack("stack"))
+			d.Keys, d.State, d.DueAt, d.Urgency, err = wake.Strings(keysOfEverything(r)...), nil, time.Time{}, store.Normal, nil
+		}
+	}()
+	d.Keys = wake.Strings(keysOfEverything(r)...)
+	ev, err := webhooks.Parse(r.ForgeType, missed.ID, missed.Event, missed.Payload)
+	if err != nil || !strings.EqualFold(ev.Repo, d.Repo) {
+		return nil //nolint:nilerr // the whole repository is looked at
+	}
+	keys := KeysOfEvent(ctx, e.opts.Store, r.ID, r.BotLogin, ev)
+	d.Keys, d.Urgency, d.State = wake.Strings(keys...), UrgencyOfEvent(ev), StateOfEvent(r.ID, r.BotLogin, ev)
+	if len(keys) > 0 {
+		d.DueAt, err = TimeOfEvent(ctx, e.opts.Store, r.ID, ev, d.ReceivedAt)
 	}
 	return err
 }

@@ -1,9 +1,11 @@
 package controller
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -137,6 +139,30 @@ func TestMissedDeliveriesWakeOnce(t *testing.T) {
 	w.manageHook()
 	if got := w.hookWakes(); got != pull {
 		t.Errorf("with a store that is empty: woke %q", got)
+	}
+}
+
+// TestMissedDeliveryThatPanics holds that one which can't be read without a panic has the whole
+// repository looked at, once, and keeps none of those after it from being read.
+func TestMissedDeliveryThatPanics(t *testing.T) {
+	w := newHookFixture(t)
+	st, err := store.Open(t.Context(), "sqlite://"+filepath.Join(t.TempDir(), "liftlock.db"), store.Options{Now: w.clock.Now, Intercept: func(context.Context, string, bool) error {
+		if bytes.Contains(debug.Stack(), []byte("keysOfStatus")) {
+			panic("a status nobody thought of")
+		}
+		return nil
+	}})
+	w.must(err)
+	t.Cleanup(func() { _ = st.Close() })
+	w.addProcess(st, "me again")
+	w.manageHook()
+	w.missDelivery("poisoned", "status", `{"sha":"`+strings.Repeat("a", 40)+`","state":"success","repository":{"full_name":"acme/fleet"},"sender":{"login":"ada"}}`)
+	w.missDelivery("after", "issue_comment", commentPayload("acme/fleet", "ada", 7))
+	if got := w.hookWakes(); got != "pr:hub:acme/fleet#7 "+wholeRepository {
+		t.Errorf("woke %q", got)
+	}
+	if got := w.hookWakes(); got != "" {
+		t.Errorf("then woke %q", got)
 	}
 }
 

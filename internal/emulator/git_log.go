@@ -1,10 +1,14 @@
 package emulator
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/liftlock/liftlock/internal/proc"
 )
 
 // commit is a commit as it is shown to clients.
@@ -25,9 +29,24 @@ const (
 
 const logFormat = "%x01%H%x1f%T%x1f%P%x1f%an%x1f%ae%x1f%at%x1f%cn%x1f%ce%x1f%ct%x1f%B%x02"
 
+// namesCPU bounds the CPU time in which the files of commits are listed: folders can repeat each other
+// until there are more than anybody could list, and forges leave out what is too much too.
+const namesCPU = 2 * time.Second
+
 // readLog describes the commits that args select, in Git's order.
 func (b *bareRepo) readLog(args ...string) ([]commit, error) {
-	out, err := b.runGit(append([]string{"log", "-z", "--root", "--no-renames", "--name-status", "--format=tformat:" + logFormat}, args...)...)
+	log := []string{"log", "-z", "--root", "--no-renames", "--format=tformat:" + logFormat}
+	cmd := proc.Command{Program: "git", Args: slices.Concat(log, []string{"--name-status"}, args), Dir: b.dir, Env: gitEnv(b.dir)}
+	if proc.CanLimit() {
+		cmd.Limits.CPU = namesCPU
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), gitTimeout)
+	defer cancel()
+	res, err := proc.Run(ctx, cmd)
+	out := string(res.Stdout)
+	if err != nil && exitCode(err) < 0 { // it was ended
+		out, err = b.runGit(slices.Concat(log, args)...)
+	}
 	if err != nil {
 		return nil, err
 	}

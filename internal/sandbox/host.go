@@ -19,6 +19,9 @@ const (
 	maxListingSize = 256 << 10
 	// maxPendingFolders bounds the folders that are remembered for that.
 	maxPendingFolders = 100_000
+	// maxListedFolders bounds the folders of which it is remembered, in all trees, that they were
+	// listed. Those past it are only listed when they are asked for, however often that is.
+	maxListedFolders = 200_000
 	// requestCost counts for a question besides its answer, so that the
 	// number of questions is bounded too.
 	requestCost = 64
@@ -34,11 +37,13 @@ type host struct {
 	trees     Trees
 	bytesLeft int64 // bytes that may still be served
 	open      map[string]*servedTree
+	listed    int // folders, in all of the trees
 }
 
 // servedTree is one tree that a child has asked about.
 type servedTree struct {
 	fs.FS
+	host        *host
 	err         error           // why it can't be opened
 	listed      map[string]bool // the folders that were listed
 	pending     []string        // folders that are known of and were perhaps not listed
@@ -46,7 +51,9 @@ type servedTree struct {
 }
 
 func newHost(trees Trees, reads int64) *host {
-	return &host{trees: trees, bytesLeft: reads, open: map[string]*servedTree{"": {FS: trees.Main, listed: map[string]bool{}}}}
+	h := &host{trees: trees, bytesLeft: reads}
+	h.open = map[string]*servedTree{"": {FS: trees.Main, host: h, listed: map[string]bool{}}}
+	return h
 }
 
 var (
@@ -92,7 +99,7 @@ func (h *host) openNamedTree(ctx context.Context, name string) (*servedTree, err
 	if len(h.open) >= maxTrees {
 		return nil, errTrees
 	}
-	t := &servedTree{listed: map[string]bool{}, err: errors.New("there is no such tree")}
+	t := &servedTree{host: h, listed: map[string]bool{}, err: errors.New("there is no such tree")}
 	if h.trees.Named != nil {
 		t.FS, t.err = h.trees.Named(ctx, name)
 	}
@@ -125,14 +132,14 @@ func (t *servedTree) listFolders(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.listed[name] = true
+	t.noteListed(name)
 	out := appendFolder(nil, name, entries)
 	if len(out) > maxFile {
 		return nil, fmt.Errorf("the folder has %d entries, too many to list", len(entries))
 	}
 	t.listingSize = min(max(2*t.listingSize, minListingSize), maxListingSize)
 	next := appendSubfolders(nil, name, entries)
-	for len(out) < t.listingSize {
+	for len(out) < t.listingSize && t.host.listed < maxListedFolders {
 		if len(next) == 0 {
 			next, t.pending = t.pending, nil
 		}
@@ -153,13 +160,21 @@ func (t *servedTree) listFolders(name string) ([]byte, error) {
 			break
 		}
 		out = more
-		t.listed[below] = true
+		t.noteListed(below)
 		next = appendSubfolders(next, below, entries)
 	}
 	if t.pending = append(next, t.pending...); len(t.pending) > maxPendingFolders {
 		t.pending = t.pending[:maxPendingFolders]
 	}
 	return out, nil
+}
+
+// noteListed remembers that a folder was listed, while there is room.
+func (t *servedTree) noteListed(name string) {
+	if !t.listed[name] && t.host.listed < maxListedFolders {
+		t.listed[name] = true
+		t.host.listed++
+	}
 }
 
 func appendSubfolders(list []string, dir string, entries []fs.DirEntry) []string {

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
 	"github.com/liftlock/liftlock/internal/emulator"
@@ -29,6 +30,8 @@ const (
 	groupVariable = "LIFTLOCK_TEST_CGROUP"
 	// cpuVariable is the CPU time of its workers; empty: as servers give it.
 	cpuVariable = "LIFTLOCK_TEST_CPU"
+	// logVariable names the file that a server of its own process logs to; empty: nowhere.
+	logVariable = "LIFTLOCK_TEST_LOG"
 	// chartMemory is the limit of the chart's values.
 	chartMemory = 2 << 30
 )
@@ -41,21 +44,36 @@ func joinGroup(folder string) error {
 	return os.WriteFile(filepath.Join(folder, "cgroup.procs"), []byte(strconv.Itoa(os.Getpid())), 0o600)
 }
 
+// openLog is the log of a server of its own process.
+func openLog(file string) (*zap.Logger, error) {
+	if file == "" {
+		return zap.NewNop(), nil
+	}
+	o := zap.NewProductionConfig()
+	o.Sampling, o.OutputPaths, o.EncoderConfig.EncodeTime = nil, []string{file}, zapcore.ISO8601TimeEncoder
+	return o.Build()
+}
+
 // memoryGroup is a control group with a limit on memory, of whichever version there is.
 type memoryGroup struct {
 	folder             string
 	limit, peak, kills string // files
+	used               string // begins the line of memory.stat that says what processes hold, files aside
 }
 
 // newMemoryGroup makes one; nil where that can't be done here.
 func newMemoryGroup(t *testing.T, limit int64) *memoryGroup {
 	t.Helper()
 	for parent, g := range map[string]memoryGroup{
-		"/sys/fs/cgroup":        {limit: "memory.max", peak: "memory.peak", kills: "memory.events"},
-		"/sys/fs/cgroup/memory": {limit: "memory.limit_in_bytes", peak: "memory.max_usage_in_bytes", kills: "memory.oom_control"},
+		"/sys/fs/cgroup":        {limit: "memory.max", peak: "memory.peak", kills: "memory.events", used: "anon"},
+		"/sys/fs/cgroup/memory": {limit: "memory.limit_in_bytes", peak: "memory.max_usage_in_bytes", kills: "memory.oom_control", used: "total_rss"},
 	} {
 		if _, err := os.Stat(filepath.Join(parent, "cgroup.procs")); err != nil {
 			continue
+		}
+		left, _ := filepath.Glob(filepath.Join(parent, "liftlock-test-*")) // of tests that were killed
+		for _, folder := range left {
+			_ = os.Remove(folder) // fails where it has processes
 		}
 		g.folder = filepath.Join(parent, "liftlock-test-"+strconv.Itoa(os.Getpid()))
 		if os.Mkdir(g.folder, 0o755) != nil {
@@ -74,6 +92,15 @@ func (g *memoryGroup) read(name string) string {
 	return strings.Join(strings.Fields(string(text)), " ")
 }
 
+// readUsed reads how many bytes its processes hold now, files aside.
+func (g *memoryGroup) readUsed() int64 {
+	text, _ := os.ReadFile(filepath.Join(g.folder, "memory.stat"))
+	_, rest, _ := strings.Cut("\n"+string(text), "\n"+g.used+" ")
+	line, _, _ := strings.Cut(rest, "\n")
+	n, _ := strconv.ParseInt(line, 10, 64) // 0 where there is none
+	return n
+}
+
 // hostileWorld is a forge with a server in a process of its own, and somebody who can only read.
 type hostileWorld struct {
 	*harness
@@ -85,6 +112,7 @@ type hostileWorld struct {
 	running bool
 	ready   []time.Duration
 	late    []string
+	used    int64 // the most bytes that its processes held
 }
 
 // git runs git in the stranger's clone.
@@ -245,19 +273,66 @@ func (w *hostileWorld) watchReady(stop <-chan struct{}) {
 		case <-tick.C:
 		}
 		w.mu.Lock()
+		if w.group != nil {
+			w.used = max(w.used, w.group.readUsed())
+		}
 		if w.running {
 			begun := time.Now()
 			res, err := c.Get("http://" + w.address + "/readyz")
 			took := time.Since(begun)
 			w.ready = append(w.ready, took)
 			if err != nil {
-				w.late = append(w.late, err.Error())
+				w.late = append(w.late, begun.Format(time.TimeOnly)+" "+err.Error())
 			} else if _ = res.Body.Close(); res.StatusCode != http.StatusOK || took > time.Second {
-				w.late = append(w.late, fmt.Sprintf("%d after %s", res.StatusCode, took))
+				w.late = append(w.late, fmt.Sprintf("%s %d after %s", begun.Format(time.TimeOnly), res.StatusCode, took))
 			}
 		}
 		w.mu.Unlock()
 	}
+}
+
+// awaitVerdicts waits until each hostile pull request has a verdict, and checks honest ones meanwhile.
+func (w *hostileWorld) awaitVerdicts(numbers []int, checkHonest func() time.Duration) (among []time.Duration, verdicts []string) {
+	t := w.harness.t
+	t.Helper()
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	told := time.Now()
+	for deadline := told.Add(patience); ; <-tick.C {
+		took := checkHonest()
+		among = append(among, took)
+		verdicts = verdicts[:0]
+		var none []string
+		for i, number := range numbers {
+			p, err := w.Forge.Pull(repoName, number)
+			w.must("read a pull request", err)
+			kind, st := hostileKinds[i%len(hostileKinds)].name, liftlockStatus(p.Statuses)
+			switch {
+			case st.State == "":
+				none = append(none, fmt.Sprintf("%s (#%d)", kind, number))
+			case strings.Contains(st.Description, "process ended while"):
+				t.Errorf("%s (#%d) killed the server", kind, number)
+			}
+			verdicts = append(verdicts, kind+": "+st.State+" "+st.Description)
+		}
+		switch {
+		case len(none) == 0:
+			return among, verdicts
+		case time.Now().After(deadline):
+			t.Fatalf("after %s no verdict has %s; the server's log ends with\n%s", patience, strings.Join(none, ", "), w.readLogEnd())
+		case time.Since(told) > 15*time.Second:
+			told = time.Now()
+			t.Logf("no verdict yet has %s; an honest one took %s", strings.Join(none, ", "), took)
+		}
+	}
+}
+
+func (w *hostileWorld) logFile() string { return filepath.Join(w.harness.dir, "server.log") }
+
+// readLogEnd reads what the server has said last.
+func (w *hostileWorld) readLogEnd() string {
+	text, _ := os.ReadFile(w.logFile())
+	return string(text[max(0, len(text)-8<<10):])
 }
 
 // TestHostilePulls sends hostile pull requests of all kinds to a server that has no more memory than
@@ -301,6 +376,8 @@ func TestHostilePulls(t *testing.T) {
 		n = len(hostileKinds)
 		w.env = append(w.env, cpuVariable+"=3s")
 	}
+	w.env = append(w.env, logVariable+"="+w.logFile())
+	t.Logf("the server logs to %s", w.logFile())
 	w.command = []string{serveCommand, filepath.Join(w.harness.dir, "liftlock.yaml")}
 	w.startServer()
 	t.Cleanup(w.killServer)
@@ -329,34 +406,26 @@ func TestHostilePulls(t *testing.T) {
 	for range 5 {
 		usual = append(usual, checkHonest())
 	}
-	numbers, verdicts := make([]int, n), map[string]int{}
+	t.Logf("honest pull requests were checked in %s", usual)
+	numbers := make([]int, n)
+	var verdicts []string
 	for round := range 2 {
 		for i := range n {
 			kind := hostileKinds[i%len(hostileKinds)]
-			branch := fmt.Sprintf("hostile-%d", i)
+			branch, begun := fmt.Sprintf("hostile-%d", i), time.Now()
 			w.git(nil, "push", "-q", "--force", "origin", kind.make(w, fmt.Sprintf("salt %d %d", round, i))+":refs/heads/"+branch)
 			if round == 0 {
 				numbers[i], err = w.Forge.OpenPullFrom(repoName, "rita", w.fork, branch, "main", "Hostile: "+kind.name)
 				w.must("open a pull request", err)
 			}
+			t.Logf("round %d: %s (#%d) is sent, within %s", round+1, kind.name, numbers[i], time.Since(begun).Round(time.Millisecond))
 			if i%3 == 2 {
 				among = append(among, checkHonest())
 			}
 		}
-		w.harness.waitEvery(time.Second, "every hostile pull request has a verdict", func() (bool, string) {
-			among = append(among, checkHonest())
-			for i, number := range numbers {
-				p, err := w.Forge.Pull(repoName, number)
-				if st := liftlockStatus(p.Statuses); err != nil || st.State == "" {
-					return false, fmt.Sprintf("%s: %v %v", hostileKinds[i%len(hostileKinds)].name, p.Statuses, err)
-				} else if strings.Contains(st.Description, "process ended while") {
-					t.Errorf("%s killed the server", hostileKinds[i%len(hostileKinds)].name)
-				} else if round == 1 && i < len(hostileKinds) {
-					verdicts[hostileKinds[i].name+": "+st.State+" "+st.Description]++
-				}
-			}
-			return true, ""
-		})
+		var more []time.Duration
+		more, verdicts = w.awaitVerdicts(numbers, checkHonest)
+		among = append(among, more...)
 		if round == 0 {
 			w.killServer()
 			w.startServer()
@@ -365,7 +434,7 @@ func TestHostilePulls(t *testing.T) {
 	}
 	close(stop)
 	<-stopped
-	for what := range verdicts {
+	for _, what := range slices.Compact(slices.Sorted(slices.Values(verdicts))) {
 		t.Log(what)
 	}
 	slices.Sort(usual)
@@ -376,7 +445,7 @@ func TestHostilePulls(t *testing.T) {
 		middle, n, among[len(among)/2], among[len(among)*9/10], among[len(among)-1], len(among))
 	t.Logf("/readyz was asked %d times: %s (median), %s (longest)", len(w.ready), w.ready[len(w.ready)/2], w.ready[len(w.ready)-1])
 	if w.group != nil {
-		t.Logf("memory: at most %s bytes; %s", w.group.read(w.group.peak), w.group.read(w.group.kills))
+		t.Logf("memory: at most %d MiB of processes; with what is cached of files %s bytes; %s", w.used>>20, w.group.read(w.group.peak), w.group.read(w.group.kills))
 		if kills := w.group.read(w.group.kills); strings.Contains(kills, "oom_kill ") && !strings.Contains(kills+" ", "oom_kill 0 ") {
 			t.Errorf("something was killed for want of memory: %s", kills)
 		}

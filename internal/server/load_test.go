@@ -27,7 +27,6 @@ import (
 	"time"
 
 	"github.com/google/go-github/v60/github"
-	"go.uber.org/zap"
 
 	"github.com/liftlock/liftlock/internal/config"
 	"github.com/liftlock/liftlock/internal/server"
@@ -50,7 +49,11 @@ func runLoadedServer(file string) error {
 	if err := joinGroup(os.Getenv(groupVariable)); err != nil {
 		return err
 	}
-	o := server.Options{Config: cfg, Log: zap.NewNop(), Version: "test"}
+	log, err := openLog(os.Getenv(logVariable))
+	if err != nil {
+		return err
+	}
+	o := server.Options{Config: cfg, Log: log, Version: "test"}
 	if o.Seams.Sandbox.CPU, err = time.ParseDuration(cmp.Or(os.Getenv(cpuVariable), "0s")); err != nil {
 		return err
 	}

@@ -1,0 +1,43 @@
+package sandbox
+
+import (
+	"fmt"
+	"io/fs"
+	"testing"
+)
+
+// endlessTree is one in which each folder has folders.
+type endlessTree struct{ fs.FS }
+
+func (endlessTree) ReadDir(string) ([]fs.DirEntry, error) {
+	var list []fs.DirEntry
+	for i := range 100 {
+		list = append(list, fs.FileInfoToDirEntry(&fileInfo{name: fmt.Sprint(i), mode: fs.ModeDir}))
+	}
+	return list, nil
+}
+
+// TestListedFoldersAreBounded holds that what the parent remembers of the folders it listed doesn't grow
+// with the questions, and that those past the bound are listed where they are asked for.
+func TestListedFoldersAreBounded(t *testing.T) {
+	h := newHost(Trees{Main: endlessTree{}}, 1<<40)
+	ask := func(i int) []byte {
+		t.Helper()
+		letter, payload, err := h.handleRequest(t.Context(), frameList, fmt.Appendf(nil, "\x00%d/%d/%d", i%100, i/100%100, i/10_000))
+		if err != nil || letter != frameOK {
+			t.Fatalf("question %d: %q %v", i, letter, err)
+		}
+		return payload
+	}
+	for i := range 3000 {
+		ask(i)
+	}
+	main := h.open[""]
+	if len(main.listed) != maxListedFolders || len(main.pending) > maxPendingFolders {
+		t.Fatalf("%d folders are remembered as listed and %d as pending", len(main.listed), len(main.pending))
+	}
+	folders, err := readFolders(ask(990_000))
+	if err != nil || len(folders) != 1 || len(folders[0].entries) != 100 {
+		t.Errorf("past the bound a question is answered with %d folders, %v", len(folders), err)
+	}
+}
