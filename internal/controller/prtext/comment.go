@@ -52,7 +52,8 @@ func openComment(in Input) string {
 const (
 	codeManual      = "manual"
 	codeHold        = "hold"
-	codeRevertLimit = "storm" // more reverts than the limit: a hold too
+	codeForeign     = "foreign" // the head is somebody else's work, known by what it carries where by nothing else
+	codeRevertLimit = "storm"   // more reverts than the limit: a hold too
 	gateHold        = "hold"
 
 	gateBatch = "together" // what came by the same pull request upstream isn't all verified

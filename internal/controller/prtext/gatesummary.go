@@ -46,6 +46,11 @@ func summarizeGates(in Input) gateSummary {
 		}
 		readable = readable && e.Fields != promotion.FieldsMixed && e.BranchState != promotion.BranchUnmanaged && e.Release.OK && e.Landed.OK
 	}
+	for _, r := range st.Why {
+		if r.Code == codeForeign && !in.Revert {
+			s.headModified = cmp.Or(s.headModified, r.Text)
+		}
+	}
 	s.evaluated = len(s.gates) > 0 || found && s.headModified == "" && !diverged && (readable || in.Revert) && !isDryRun(in) && !actsOtherwise(in)
 	return s
 }
