@@ -14,6 +14,10 @@ const (
 	// expectedCheck is what a check is taken to last until it is over, so that whoever
 	// has one under way is behind those who have none.
 	expectedCheck = 30 * time.Second
+	// slowCheck is what a check takes at least that has its repository do with one place fewer than
+	// there are, for slowCheckMemory: another's quick one needn't wait until a slow one ends.
+	slowCheck       = 5 * time.Second
+	slowCheckMemory = 10 * time.Minute
 	// maxWaitingChecks bounds the authors, by repository, whose waiting checks are remembered.
 	maxWaitingChecks = 5000
 	// slotPatience is how often one that waits may be late to ask again before
@@ -24,7 +28,8 @@ const (
 // checkSlots shares the places for evaluations of strangers' pull requests: first between
 // repositories and then between a repository's authors, each by the time that its checks
 // took (start-time fair queuing). Whoever opens a hundred slow ones delays another's by those that
-// are under way and no more. It is safe for concurrent use.
+// are under way and no more, and no other repository's once they were seen to be slow. It is safe
+// for concurrent use.
 type checkSlots struct {
 	now func() time.Time
 
@@ -35,7 +40,18 @@ type checkSlots struct {
 }
 
 // repositorySlots are the shares of one repository's authors.
-type repositorySlots struct{ authors slotShares[*waitingCheck] }
+type repositorySlots struct {
+	authors   slotShares[*waitingCheck]
+	slowUntil time.Time // until when it is known for slow checks
+}
+
+// places is how many places a repository may have at once.
+func (r *repositorySlots) places(now time.Time) int {
+	if now.Before(r.slowUntil) {
+		return maxConcurrentChecks - 1
+	}
+	return maxConcurrentChecks
+}
 
 // waitingCheck is the first of an author's checks that waits.
 type waitingCheck struct {
@@ -107,7 +123,11 @@ func (c *checkSlots) enter(repository, author string, pull int, delay time.Durat
 	return sync.OnceFunc(func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		took := c.now().Sub(now)
+		ended := c.now()
+		took := ended.Sub(now)
+		if took >= slowCheck {
+			repo.of.slowUntil = ended.Add(slowCheckMemory)
+		}
 		c.running--
 		repo.settle(took)
 		share.settle(took)
@@ -131,7 +151,7 @@ func (c *checkSlots) share(repository, author string) (*slotShare[*repositorySlo
 		return nil, nil
 	}
 	if repo == nil {
-		repo = &slotShare[*repositorySlots]{of: &repositorySlots{slotShares[*waitingCheck]{byName: map[string]*slotShare[*waitingCheck]{}}}}
+		repo = &slotShare[*repositorySlots]{of: &repositorySlots{authors: slotShares[*waitingCheck]{byName: map[string]*slotShare[*waitingCheck]{}}}}
 		c.repositories.byName[repository] = repo
 	}
 	c.remembered++
@@ -146,18 +166,22 @@ func (c *checkSlots) next(now time.Time, n int) []*slotShare[*waitingCheck] {
 		repo, author time.Duration
 		share        *slotShare[*waitingCheck]
 	}
-	var places []place
-	for _, repo := range c.repositories.byName {
-		for _, share := range repo.of.authors.byName {
-			if share.of.waits(now) {
-				places = append(places, place{c.repositories.start(repo), repo.of.authors.start(share), share})
-			}
-		}
-	}
-	slices.SortFunc(places, func(a, b place) int {
+	order := func(a, b place) int {
 		return cmp.Or(cmp.Compare(a.repo, b.repo), cmp.Compare(a.author, b.author),
 			a.share.of.since.Compare(b.share.of.since), cmp.Compare(a.share.of.pull, b.share.of.pull))
-	})
+	}
+	var places []place
+	for _, repo := range c.repositories.byName {
+		var its []place
+		for _, share := range repo.of.authors.byName {
+			if share.of.waits(now) {
+				its = append(its, place{c.repositories.start(repo), repo.of.authors.start(share), share})
+			}
+		}
+		slices.SortFunc(its, order)
+		places = append(places, its[:min(max(repo.of.places(now)-repo.running, 0), len(its))]...)
+	}
+	slices.SortFunc(places, order)
 	var out []*slotShare[*waitingCheck]
 	for _, p := range places[:min(max(n, 0), len(places))] {
 		out = append(out, p.share)

@@ -23,7 +23,7 @@ import (
 )
 
 // hostilePulls is how many hostile pull requests are sent, of all kinds by turns.
-var hostilePulls = flag.Int("hostile", 0, "how many hostile pull requests to send to a server in a cgroup of 2 GiB; 0: leave it out; -1: one of each kind, within less time")
+var hostilePulls = flag.Int("hostile", 0, "how many hostile pull requests to send to a server in a cgroup of 2 GiB; 0: leave it out; below 0: so many within less CPU time, at least one of each kind")
 
 const (
 	// groupVariable names the control group that a server of its own process joins.
@@ -373,7 +373,7 @@ func TestHostilePulls(t *testing.T) {
 	}
 	n := *hostilePulls
 	if n < 0 {
-		n = len(hostileKinds)
+		n = max(-n, len(hostileKinds))
 		w.env = append(w.env, cpuVariable+"=3s")
 	}
 	w.env = append(w.env, logVariable+"="+w.logFile())
