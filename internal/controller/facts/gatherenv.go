@@ -232,8 +232,15 @@ func (o *Gatherer) recordArrival(ctx context.Context, c *ComponentEvaluation, en
 	if err != nil {
 		return err
 	}
+	lost, err := o.findWithdrawn(ctx, c, env, &a)
+	if err != nil {
+		return err
+	}
 	err = o.opts.Store.Tx(ctx, "arrived", func(tx *store.Tx) error {
 		var err error
+		if err := putArrivals(ctx, tx, c, env.Name, lost); err != nil {
+			return err
+		}
 		if a.Seq, err = tx.PutArrival(ctx, row); err != nil {
 			return err
 		}
@@ -254,7 +261,8 @@ func (o *Gatherer) recordArrival(ctx context.Context, c *ComponentEvaluation, en
 			h.WithdrawnAt = c.Facts.Now
 		}
 	}
-	env.History = history
+	slices.Reverse(lost)
+	env.History = append(history, lost...)
 	return nil
 }
 

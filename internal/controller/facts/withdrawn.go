@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"time"
 
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/git"
@@ -129,4 +131,87 @@ func (o *Gatherer) countGone(ctx context.Context, r *Repository, env *promotion.
 	}
 	o.resetTips.Put(key, true)
 	return gone, nil
+}
+
+// pastChanges bounds how many changes of an environment's files are looked at for what was taken back
+// there, where the store knows nothing of the environment.
+const pastChanges = 50
+
+// findWithdrawn finds in Git, oldest first, what was taken back from an environment of which the store
+// has no record: the database was lost, and what restrains must not be lost with it. It finds what something
+// that was there before took the place of, whoever did that; newest is what is there now.
+func (o *Gatherer) findWithdrawn(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, newest *promotion.Arrival) ([]promotion.Arrival, error) {
+	if len(env.History) > 0 || newest.By == promotion.ByBaseline {
+		return nil, nil
+	}
+	history, err := o.readEarlier(ctx, c, env)
+	if err != nil {
+		return nil, fmt.Errorf("look for what was taken back from %s: %w", env.Name, err)
+	}
+	history = append([]promotion.Arrival{*newest}, history...)
+	for i := range history {
+		if i > 0 && history[i].Release == newest.Release {
+			history[i].WithdrawnAt = time.Time{}
+		}
+		after := promotion.Env{Spec: env.Spec, History: history[i:]}
+		for _, k := range after.ListWithdrawn() {
+			history[i+k].WithdrawnAt = history[i].At
+		}
+	}
+	lost := slices.DeleteFunc(history[1:], func(a promotion.Arrival) bool { return a.WithdrawnAt.IsZero() })
+	for i := range lost {
+		lost[i].By = promotion.ByPerson // nothing moves on by it, should it be there again
+	}
+	slices.Reverse(lost)
+	return lost, nil
+}
+
+// readEarlier reads what was in an environment before what is there now, newest first, from the last
+// changes of its files. Who brought it isn't asked: it counts as promoted.
+func (o *gitGatherer) readEarlier(ctx context.Context, c *ComponentEvaluation, env *promotion.Env) ([]promotion.Arrival, error) {
+	r, at := c.Snapshot.Repo, c.Unit.Envs[env.Name]
+	loc := c.Pipeline.locationOf(at)
+	if loc.err != nil {
+		return nil, loc.err
+	}
+	most := pastChanges
+	if loc.scope.Shared() {
+		most = originDepth // most are others'
+	}
+	log, err := r.Mirror.Log(ctx, git.LogQuery{From: env.Tip, Until: c.Pipeline.Baseline, FirstParent: true, Paths: loc.scope.Paths(), Limit: most})
+	if err != nil {
+		return nil, err
+	}
+	var out []promotion.Arrival
+	last := env.Release.Value.ID
+	for _, commit := range log {
+		if len(commit.Parents) == 0 {
+			break
+		}
+		was, err := o.releases.readRelease(r, commit.Parents[0], c.Pipeline, at)
+		if err != nil || was.Empty() || was.ID() == last {
+			continue
+		}
+		if len(out) > 0 {
+			out[len(out)-1].Commit, out[len(out)-1].At = commit.SHA, commit.CommitTime
+		}
+		known := c.RememberRelease(was)
+		last = known.ID
+		out = append(out, promotion.Arrival{Release: known.ID, Name: known.Name, Commit: commit.Parents[0], By: promotion.ByPromotion, At: commit.CommitTime})
+	}
+	return out, ctx.Err()
+}
+
+// putArrivals writes arrivals down, in their order.
+func putArrivals(ctx context.Context, tx *store.Tx, c *ComponentEvaluation, env string, arrivals []promotion.Arrival) error {
+	for i := range arrivals {
+		row, err := c.ArrivalRow(env, &arrivals[i])
+		if err != nil {
+			return err
+		}
+		if arrivals[i].Seq, err = tx.PutArrival(ctx, row); err != nil {
+			return err
+		}
+	}
+	return nil
 }

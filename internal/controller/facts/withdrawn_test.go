@@ -129,6 +129,39 @@ func TestOlderArrivals(t *testing.T) {
 	w.checkWithdrawn("it is there", &promotion.Env{Name: "dev", History: ev.Components[0].Env("dev").History[:1]})
 }
 
+// TestFindWithdrawn has what was taken back be found in Git once the database is lost: what something took
+// the place of that was there before, and didn't come again since.
+func TestFindWithdrawn(t *testing.T) {
+	for name, c := range map[string]struct {
+		env      string
+		released []string // after 1.0.0, which is there since before the pipeline
+		want     []string
+	}{
+		"nothing":                     {"dev", []string{"1.1.0", "1.2.0"}, nil},
+		"the baseline is back":        {"dev", []string{"1.1.0", "1.0.0"}, []string{"1.1.0"}},
+		"back by several":             {"dev", []string{"1.1.0", "1.2.0", "1.3.0", "1.1.0"}, []string{"1.3.0", "1.2.0"}},
+		"another came since":          {"dev", []string{"1.1.0", "1.2.0", "1.1.0", "1.3.0"}, []string{"1.2.0"}},
+		"it came again":               {"dev", []string{"1.1.0", "1.2.0", "1.1.0", "1.2.0"}, []string{"1.1.0"}},
+		"it came again and went":      {"dev", []string{"1.1.0", "1.2.0", "1.1.0", "1.2.0", "1.0.0"}, []string{"1.2.0", "1.1.0", "1.2.0", "1.1.0"}},
+		"where promotions bring them": {"qa", []string{"1.1.0", "1.0.0"}, []string{"1.1.0"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newStory(t, threeEnvs, []string{"dev", "qa", "prod"}, "web")
+			for _, tag := range c.released {
+				w.release("ada", c.env, tag, "web")
+			}
+			for range 2 { // the second finds it on record
+				ev, _ := w.evaluate("web", false)
+				env := ev.Components[0].Env(c.env)
+				w.checkWithdrawn("after the loss", env, c.want...)
+				if last := c.released[len(c.released)-1]; env.History[0].Name != last || !env.History[0].WithdrawnAt.IsZero() {
+					t.Errorf("what is there is %+v", env.History[0])
+				}
+			}
+		})
+	}
+}
+
 // TestReleaseMovesWithFolder has a release that comes with the commit that moves its folder arrive there, and
 // what only moves be there as it was.
 func TestReleaseMovesWithFolder(t *testing.T) {
