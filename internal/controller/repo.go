@@ -348,11 +348,16 @@ func (e *Controller) reportOrphan(ctx context.Context, r *Repository, pr *forge.
 		return err
 	}
 	p, unit := s.Unit(u)
-	if s.PipelineErr != "" || p != nil && (len(p.Problems) > 0 || unit != nil && unit.Envs[env] != nil) {
+	if s.PipelineErr != "" {
 		return nil
 	}
-	if p != nil && u.Component == promotion.BatchName && p.Spec.EnvironmentByName(env) != nil {
-		return nil // of several components, which look after it, or close it
+	// In an environment that the pipeline doesn't have any more nothing is looked after, though its targets
+	// may be there still, which is a problem then, and no reason not to say so.
+	if p != nil && p.Spec.EnvironmentByName(env) != nil {
+		// One of several components is looked after by them, or closed.
+		if len(p.Problems) > 0 || u.Component == promotion.BatchName || unit != nil && unit.Envs[env] != nil {
+			return nil
+		}
 	}
 	return e.opts.Actor.SetStatus(ctx, r.Repository, pr.Number, pr.Head, prtext.Status{State: string(forge.StatusFailure),
 		Description: fmt.Sprintf("%s has no %s in %s any more: nothing looks after this pull request; close it", r.Branch, u.Component, env)})

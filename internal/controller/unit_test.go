@@ -104,13 +104,22 @@ func TestWhatWasDoneIsLookedAt(t *testing.T) {
 			for _, component := range c.components {
 				gone = append(gone, kustomizationOf(component, "qa"))
 			}
-			_, err = w.forge.CommitAs(repoName, "linus", "main", "Rules", map[string]string{".liftlock.yaml": strings.Replace(rules, manualQA, "", 1)}, gone...)
+			check := func(what string) {
+				t.Helper()
+				if all := w.pull(number).Statuses; len(all) != 1 || all[0].State != "failure" || !strings.Contains(all[0].Description, " in qa any more: nothing looks after") {
+					t.Errorf("without its environment, %s, it is said %+v", what, all)
+				}
+			}
+			_, err = w.forge.CommitAs(repoName, "linus", "main", "Rules", map[string]string{".liftlock.yaml": strings.Replace(rules, manualQA, "", 1)})
+			w.must(err)
+			w.runRepository()
+			w.sweepAll(c.key)
+			check("whose targets are there still")
+			_, err = w.forge.CommitAs(repoName, "linus", "main", "Targets", nil, gone...)
 			w.must(err)
 			w.runRepository()
 			w.must(w.run(wake.ForPull(w.repo.ID, number)))
-			if all := w.pull(number).Statuses; len(all) != 1 || all[0].State != "failure" || !strings.Contains(all[0].Description, " in qa any more: nothing looks after") {
-				t.Errorf("without its environment it is said %+v", all)
-			}
+			check("whose targets are gone too")
 		})
 	}
 }

@@ -412,7 +412,10 @@ func (ev *Evaluation) Orphans() []forge.PullRequest {
 
 // isLookedAfter says that pull requests on branches of a component in an environment are looked at.
 func (ev *Evaluation) isLookedAfter(component, env string) bool {
-	return ev.envAt(env, component) != nil || ev.hasBatches() && component == promotion.BatchName && ev.Environment(env) != nil
+	if ev.Pipeline.Spec.EnvironmentByName(env) == nil {
+		return false // its targets may be there all the same
+	}
+	return ev.envAt(env, component) != nil || ev.hasBatches() && component == promotion.BatchName
 }
 
 // findOrphansMoved works out what is left in environments that a component, or the
