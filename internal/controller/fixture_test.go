@@ -191,8 +191,12 @@ func (w *fixture) addProcess(st *store.Store, owner string) {
 	driver, m := w.newProcess()
 	_, err := m.Fetch(w.t.Context())
 	w.must(err)
+	var marks facts.MarkSigner
+	if w.repo != nil {
+		marks = w.repo.Marks
+	}
 	w.repo = &Repository{PollInterval: time.Hour, SweepInterval: time.Hour, Repository: &facts.Repository{ID: "hub:" + repoName, Name: forge.Repo{Owner: "acme", Name: "fleet"},
-		Forge: driver, ForgeRef: "hub", Branch: "main", Mirror: m, URLs: []string{w.forge.CloneURL(repoName)}, BotLogin: bot}}
+		Forge: driver, ForgeRef: "hub", Branch: "main", Mirror: m, URLs: []string{w.forge.CloneURL(repoName)}, BotLogin: bot, Marks: marks}}
 	strangers, err := evaluate.NewRunner(sandbox.Limits{}, zap.NewNop())
 	w.must(err)
 	gatherer := facts.New(facts.Options{Store: st, Resolver: appset.New(appset.Options{}), Sandbox: strangers, MainArgoCD: "hub", Repos: []*facts.Repository{w.repo.Repository},
@@ -384,4 +388,11 @@ func gitCredentials(driver forge.Forge) git.Credentials {
 	return func(ctx context.Context) (string, string, error) {
 		return driver.GitAuth(ctx, forge.Repo{Owner: owner, Name: name})
 	}
+}
+
+// signMarks has the server know its pull requests again by a secret of its own, as every server does.
+func (w *fixture) signMarks() {
+	marks, err := facts.NewMarkSigner([]byte("a secret of the server's, long enough"))
+	w.must(err)
+	w.repo.Marks = marks
 }

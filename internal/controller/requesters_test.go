@@ -48,6 +48,7 @@ func TestRequestersDontApprove(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t, "", "    - {name: qa, after: [dev], open: "+c.open+", merge: auto, gates: [{approvals: {count: 1}}], verify: "+quickly+"}\n", "web")
+			w.signMarks() // without the store, nothing else tells whose an open promotion is
 			c.request(w)
 			st, err := store.Open(t.Context(), "sqlite://"+filepath.Join(t.TempDir(), "liftlock.db"), store.Options{Now: w.clock.Now})
 			w.must(err)
@@ -104,6 +105,7 @@ func TestRenamedRequesterDoesntApprove(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newEmulatedFixture(t, "", "    - {name: qa, after: [dev], open: "+c.open+", merge: auto, gates: [{approvals: {count: 1}}], verify: "+quickly+"}\n", "web")
+			w.signMarks() // without the store, nothing else tells whose an open promotion is
 			c.request(w)
 			if c.lost {
 				st, err := store.Open(t.Context(), "sqlite://"+filepath.Join(t.TempDir(), "liftlock.db"), store.Options{Now: w.clock.Now})

@@ -270,8 +270,12 @@ func (e *Controller) runKeySafely(ctx context.Context, key string) (next time.Ti
 // stopAtEnd stops a run when its lease is over, whatever the store is asked meanwhile.
 func (e *Controller) stopAtEnd(ctx context.Context, cancel context.CancelCauseFunc, c store.Claim, lease *lock.Lease) {
 	for left := lease.Left(); left > 0; left = lease.Left() {
-		if !e.sleepFor(ctx, left) {
+		timer := e.opts.Clock.NewTimer(left)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
 			return
+		case <-timer.C():
 		}
 	}
 	cancel(lostLease(c, lock.ErrLeaseOver))
