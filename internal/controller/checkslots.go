@@ -45,8 +45,8 @@ type repositorySlots struct {
 	slowUntil time.Time // until when it is known for slow checks
 }
 
-// places is how many places a repository may have at once.
-func (r *repositorySlots) places(now time.Time) int {
+// limit is how many places a repository may have at once.
+func (r *repositorySlots) limit(now time.Time) int {
 	if now.Before(r.slowUntil) {
 		return maxConcurrentChecks - 1
 	}
@@ -170,7 +170,7 @@ func (c *checkSlots) next(now time.Time, n int) []*slotShare[*waitingCheck] {
 		return cmp.Or(cmp.Compare(a.repo, b.repo), cmp.Compare(a.author, b.author),
 			a.share.of.since.Compare(b.share.of.since), cmp.Compare(a.share.of.pull, b.share.of.pull))
 	}
-	var places []place
+	var free []place
 	for _, repo := range c.repositories.byName {
 		var its []place
 		for _, share := range repo.of.authors.byName {
@@ -179,11 +179,11 @@ func (c *checkSlots) next(now time.Time, n int) []*slotShare[*waitingCheck] {
 			}
 		}
 		slices.SortFunc(its, order)
-		places = append(places, its[:min(max(repo.of.places(now)-repo.running, 0), len(its))]...)
+		free = append(free, its[:min(max(repo.of.limit(now)-repo.running, 0), len(its))]...)
 	}
-	slices.SortFunc(places, order)
+	slices.SortFunc(free, order)
 	var out []*slotShare[*waitingCheck]
-	for _, p := range places[:min(max(n, 0), len(places))] {
+	for _, p := range free[:min(max(n, 0), len(free))] {
 		out = append(out, p.share)
 	}
 	return out

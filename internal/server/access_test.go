@@ -43,8 +43,8 @@ oidc:
 			"/act/pipelines/shop/hold": http.StatusNotFound, "/metrics": http.StatusForbidden,
 		} {
 			status, body := stranger.do(http.MethodGet, path, nil)
-			tells := strings.Contains(body, repoName) || path == "/metrics" && strings.Contains(body, "web")
-			if status != want || tells {
+			shown := strings.Contains(body, repoName) || path == "/metrics" && strings.Contains(body, "web")
+			if status != want || shown {
 				t.Errorf("%s, for who may not: %d, want %d\n%s", path, status, want, body)
 			}
 		}

@@ -297,8 +297,8 @@ func (w *hostileWorld) awaitVerdicts(numbers []int, checkHonest func() time.Dura
 	t.Helper()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	told := time.Now()
-	for deadline := told.Add(patience); ; <-tick.C {
+	reported := time.Now()
+	for deadline := reported.Add(patience); ; <-tick.C {
 		took := checkHonest()
 		among = append(among, took)
 		verdicts = verdicts[:0]
@@ -320,8 +320,8 @@ func (w *hostileWorld) awaitVerdicts(numbers []int, checkHonest func() time.Dura
 			return among, verdicts
 		case time.Now().After(deadline):
 			t.Fatalf("after %s no verdict has %s; the server's log ends with\n%s", patience, strings.Join(none, ", "), w.readLogEnd())
-		case time.Since(told) > 15*time.Second:
-			told = time.Now()
+		case time.Since(reported) > 15*time.Second:
+			reported = time.Now()
 			t.Logf("no verdict yet has %s; an honest one took %s", strings.Join(none, ", "), took)
 		}
 	}

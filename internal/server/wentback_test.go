@@ -64,9 +64,9 @@ func (s *harness) promoteAllTheWay(tags ...string) {
 	s.awaitIdle()
 }
 
-// TestOpenPromotionOfWhatWasTakenBack holds on each face that a release which a person took back from an environment
+// TestOpenPromotionOfWhatWasWithdrawn holds on each face that a release which a person took back from an environment
 // by hand doesn't come to the next one: its open promotion is closed, with the reason.
-func TestOpenPromotionOfWhatWasTakenBack(t *testing.T) {
+func TestOpenPromotionOfWhatWasWithdrawn(t *testing.T) {
 	eachFace(t, func(t *testing.T, face emulator.Face) {
 		s := startHarness(t, harnessOptions{face: face})
 		p := s.releaseToProd("1.1.0")
@@ -87,9 +87,9 @@ func TestOpenPromotionOfWhatWasTakenBack(t *testing.T) {
 	})
 }
 
-// TestReleaseTakenBackBeforeItsPromotion holds that a release which was taken back goes no further by itself: by hand,
+// TestReleaseWithdrawnBeforeItsPromotion holds that a release which was taken back goes no further by itself: by hand,
 // or by a reset of the branch that it was on.
-func TestReleaseTakenBackBeforeItsPromotion(t *testing.T) {
+func TestReleaseWithdrawnBeforeItsPromotion(t *testing.T) {
 	for name, c := range map[string]struct {
 		branches map[string]string
 		from, to string // it was taken back from there, and doesn't come to there

@@ -52,7 +52,7 @@ func openComment(in Input) string {
 const (
 	codeManual      = "manual"
 	codeHold        = "hold"
-	codeForeign     = "foreign" // the head is somebody else's work, known by what it carries where by nothing else
+	codeOthersWork  = "foreign" // the head is somebody else's work, known by what it carries where by nothing else
 	codeRevertLimit = "storm"   // more reverts than the limit: a hold too
 	gateHold        = "hold"
 

@@ -47,7 +47,7 @@ func summarizeGates(in Input) gateSummary {
 		readable = readable && e.Fields != promotion.FieldsMixed && e.BranchState != promotion.BranchUnmanaged && e.Release.OK && e.Landed.OK
 	}
 	for _, r := range st.Why {
-		if r.Code == codeForeign && !in.Revert {
+		if r.Code == codeOthersWork && !in.Revert {
 			s.headModified = cmp.Or(s.headModified, r.Text)
 		}
 	}

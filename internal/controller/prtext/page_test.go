@@ -201,7 +201,7 @@ func TestStatus(t *testing.T) {
 		{"unsound", func(in *Input) { environmentOf(*in).Open.MarkModified("somebody pushed") }, statusFailure},
 		{"another release was pushed", func(in *Input) {
 			st := stateOf(*in)
-			st.Gates, st.Why = nil, []promotion.Reason{{Code: codeForeign, Text: "#14 carries 1.0.0, which wouldn't be opened now"}}
+			st.Gates, st.Why = nil, []promotion.Reason{{Code: codeOthersWork, Text: "#14 carries 1.0.0, which wouldn't be opened now"}}
 		}, statusFailure},
 		{"fails", func(in *Input) { stateOf(*in).Gates[0].Outcome = policies.Fail }, statusFailure},
 		{"only the forge blocks", func(in *Input) { stateOf(*in).Gates[0].Gate = promotion.GateMergeable }, statusSuccess},
