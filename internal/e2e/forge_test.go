@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"code.gitea.io/sdk/gitea"
+
+	"github.com/liftlock/liftlock/internal/forge"
 )
 
 func promotionBranch(component, env string) string { return "liftlock/shop/" + env + "/" + component }
@@ -141,6 +143,10 @@ func (s *scenario) addComment(login string, number int64, text string) {
 	c, _, err := s.cluster.accounts[login].api.CreateIssueComment(s.cluster.org, s.repo, number, gitea.CreateIssueCommentOption{Body: text})
 	if err != nil {
 		s.Fatalf("%s comments on #%d: %v", login, number, err)
+	}
+	// Gitea lets others edit it and tells nobody, so a command that loosens something waits for this.
+	if _, _, err := s.cluster.accounts[login].api.PostIssueCommentReaction(s.cluster.org, s.repo, c.ID, forge.Confirmation); err != nil {
+		s.Fatalf("%s confirms the comment on #%d: %v", login, number, err)
 	}
 	reaction := eventually(s, fmt.Sprintf("%q by %s on #%d is acknowledged", text, login, number), func() (string, error) {
 		rs, _, err := s.cluster.accounts[admins].api.GetIssueCommentReactions(s.cluster.org, s.repo, c.ID)
