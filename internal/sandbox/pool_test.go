@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -50,7 +51,9 @@ var testItems = map[string]ItemHandler{
 			<-make(chan struct{})
 			return nil, err
 		case "spin":
-			for {
+			var spun atomic.Uint64
+			for n := uint64(0); ; n++ {
+				spun.Store(n)
 			}
 		case "wait":
 			<-make(chan struct{})

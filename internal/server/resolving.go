@@ -64,7 +64,7 @@ func (c *resolvingCommits) begin(repo, commit string) (done func(), err error) {
 		return nil, fmt.Errorf("put on record which commit of %s is being resolved: %w", repo, err)
 	}
 	if !r.Busy {
-		return nil, fmt.Errorf("Liftlock's process ended %d times while it resolved %s at %s, so it is left alone until %s; push a commit that mends it",
+		return nil, fmt.Errorf("the process ended %d times while it resolved %s at %s, so it is left alone until %s; push a commit that mends it",
 			r.Deaths, repo, wording.Short(commit), until.UTC().Format(time.RFC3339))
 	}
 	return func() {

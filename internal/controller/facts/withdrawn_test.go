@@ -43,7 +43,7 @@ func TestResetBranch(t *testing.T) {
 	before := w.head("main")
 	landed := w.merge(n, "linus")
 	ev, _ := w.evaluate("web", false)
-	dev, qa := ev.Components[0].Env("dev"), ev.Components[0].Env("qa")
+	qa := ev.Components[0].Env("qa")
 	if qa.Landed.Value.By != promotion.ByPromotion || len(qa.History) != 2 {
 		t.Fatalf("qa has %+v", qa.Landed.Value)
 	}
@@ -62,7 +62,8 @@ func TestResetBranch(t *testing.T) {
 
 	w.reset("main", before)
 	ev, d := w.evaluate("web", false)
-	dev, qa = ev.Components[0].Env("dev"), ev.Components[0].Env("qa")
+	qa = ev.Components[0].Env("qa")
+	dev := ev.Components[0].Env("dev")
 	w.checkWithdrawn("reset", dev, "1.2.0")
 	w.checkWithdrawn("reset", qa, "1.1.0")
 	if l, st := qa.Landed.Value, d.Components[0].Env("qa"); l.By != promotion.ByPerson || st.State != promotion.Diverged || !strings.Contains(st.Reason, "reset its branch, so that 1.1.0 is gone") {
