@@ -60,7 +60,8 @@ func (o *Gatherer) inspectReset(ctx context.Context, c *ComponentEvaluation, env
 			break
 		}
 	}
-	isBack := at > 0 && at < len(env.History) && !env.Source()
+	changed := func(a promotion.Arrival) bool { return a.Release != env.Release.Value.ID }
+	isBack := at > 0 && at < len(env.History) && !env.Source() && changed(env.History[0])
 	if isBack && !env.History[0].WithdrawnAt.IsZero() {
 		if a := &env.History[at]; a.By == promotion.ByPerson {
 			l.By, l.Author, l.Pull, l.ResetFrom = a.By, "", 0, env.History[0].Name
@@ -71,8 +72,8 @@ func (o *Gatherer) inspectReset(ctx context.Context, c *ComponentEvaluation, env
 		}
 	}
 	gone, err := o.countGone(ctx, c.Snapshot.Repo, env, at)
-	if err != nil || gone == 0 {
-		return err
+	if err != nil || !slices.ContainsFunc(env.History[:gone], changed) {
+		return err // the same releases by another history, as where a repository was put back, are as they were
 	}
 	seqs := seqRange{0, math.MaxInt64}
 	if gone < len(env.History) {
