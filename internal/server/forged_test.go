@@ -64,17 +64,34 @@ func TestForgedRelease(t *testing.T) {
 	}
 }
 
-// TestSignedMarkOutlivesTheDatabase goes on with a promotion whose release was verified
-// upstream, also where the database is gone and upstream has moved on since.
+// TestSignedMarkOutlivesTheDatabase goes on with a promotion that we signed where the database is
+// gone and the source has moved on since. Where a person has replaced the release upstream meanwhile,
+// nothing says any more that it wasn't taken back: it waits, and says so.
 func TestSignedMarkOutlivesTheDatabase(t *testing.T) {
-	s := startHarness(t, harnessOptions{})
-	p := s.releaseToProd("1.1.0")
-	s.deleteDatabase()
-	s.editTag("linus", "web", "dev", "1.2.0-broken")
-	s.editTag("linus", "web", "qa", "1.1.9") // by hand: qa verifies 1.1.0 no more
-	s.start()
-	s.awaitIdle()
-	s.approve(p.Number, "ada")
-	s.approve(p.Number, "grace")
-	s.awaitMerged(p.Number)
+	for name, byHand := range map[string]bool{"upstream has it": false, "upstream was changed by hand": true} {
+		t.Run(name, func(t *testing.T) {
+			s := startHarness(t, harnessOptions{})
+			p := s.releaseToProd("1.1.0")
+			s.deleteDatabase()
+			s.editTag("linus", "web", "dev", "1.2.0-broken")
+			if byHand {
+				s.editTag("linus", "web", "qa", "1.1.9")
+			}
+			s.start()
+			s.awaitIdle()
+			s.approve(p.Number, "ada")
+			s.approve(p.Number, "grace")
+			if !byHand {
+				s.awaitMerged(p.Number)
+				return
+			}
+			s.awaitPull(p.Number, "waits", func(p *emulator.PullRequest) bool {
+				return strings.Contains(liftlockStatus(p.Statuses).Description, "whether 1.1.0 was taken back there is not known any more")
+			})
+			s.awaitIdle()
+			if s.readPull(p.Number).Merged {
+				t.Fatal("a release that a person replaced upstream was merged into prod")
+			}
+		})
+	}
 }
