@@ -87,6 +87,27 @@ func TestOpenPromotionOfWhatWasWithdrawn(t *testing.T) {
 	})
 }
 
+// TestSameReleaseByHand has a person put into prod what its open promotion carries: nothing has diverged,
+// and the next release comes as if the promotion had brought this one; also after the server began anew.
+func TestSameReleaseByHand(t *testing.T) {
+	for name, restart := range map[string]bool{"by the same process": false, "with a restart": true} {
+		t.Run(name, func(t *testing.T) {
+			s := startHarness(t, harnessOptions{})
+			p := s.releaseToProd("1.1.0")
+			s.editTag("linus", "web", "prod", "1.1.0")
+			s.awaitPull(p.Number, "is closed", func(p *emulator.PullRequest) bool { return !p.Open })
+			s.awaitVerified("web", "prod", "1.1.0")
+			if restart {
+				s.stop()
+				s.start()
+			}
+			s.lookAgain()
+			s.commitRelease("web", "1.2.0")
+			s.awaitPromotion("web", "prod", "1.2.0")
+		})
+	}
+}
+
 // TestReleaseWithdrawnBeforeItsPromotion holds that a release which was taken back goes no further by itself: by hand,
 // or by a reset of the branch that it was on.
 func TestReleaseWithdrawnBeforeItsPromotion(t *testing.T) {

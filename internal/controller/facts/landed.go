@@ -228,10 +228,20 @@ func (o *Gatherer) describeLanded(ctx context.Context, c *ComponentEvaluation, e
 		return l, err
 	case old:
 		l.By = promotion.ByBaseline
+	case isAdopted(env, commit.SHA):
+		l.By = promotion.ByHand
 	case own != nil: // the commit may name us: a squash's author is who opened the pull request
 		l.ModifiedPull, l.Author = own.PR.Number, own.PR.MergedBy
 	}
 	return l, nil
+}
+
+// isAdopted says that what a person's commit put into an environment is on record as what would have
+// been promoted there: that was decided while it was so, and holds as long as it is there.
+func isAdopted(env *promotion.Env, commit string) bool {
+	return slices.ContainsFunc(env.History, func(a promotion.Arrival) bool {
+		return a.By == promotion.ByHand && a.Commit == commit && a.Release == env.Release.Value.ID && a.WithdrawnAt.IsZero()
+	})
 }
 
 // findMergedAs finds the pull request of ours that was merged as a commit; nil when there is none.
