@@ -189,14 +189,17 @@ func (o *gitGatherer) readEarlier(ctx context.Context, c *ComponentEvaluation, e
 		if len(commit.Parents) == 0 {
 			break
 		}
-		was, err := o.releases.readRelease(r, commit.Parents[0], c.Pipeline, at)
-		if err != nil || was.Empty() || was.ID() == last {
+		was := o.releases.readOverlay(r, commit.Parents[0], c.Pipeline, at)
+		if !was.isStable() {
+			return nil, was.err
+		}
+		if was.err != nil || was.release.Empty() || was.id == last {
 			continue
 		}
 		if len(out) > 0 {
 			out[len(out)-1].Commit, out[len(out)-1].At = commit.SHA, commit.CommitTime
 		}
-		known := c.RememberRelease(was)
+		known := c.RememberRelease(was.release)
 		last = known.ID
 		out = append(out, promotion.Arrival{Release: known.ID, Name: known.Name, Commit: commit.Parents[0], By: promotion.ByPromotion, At: commit.CommitTime})
 	}
