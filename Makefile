@@ -89,12 +89,12 @@ stories: ## tell the emulator's stories and the server's, kills and a lost datab
 	FORGE=$(FORGE) $(GO) test ./internal/emulator/story ./internal/server -count=1 -timeout 60m
 
 .PHONY: sim
-sim: ## simulate the whole service under faults, a world a seed (SIM_SEED=, SIM_FOR=10m or SIM_WORLDS=, SIM_INSIDERS=1; SIM_FOR=0: tell the story of SIM_SEED)
-	$(GO) test ./internal/sim -count=1 -timeout 0 -run '^TestSimulation$$' -v -sim.seed $(SIM_SEED) -sim.for $(SIM_FOR) -sim.worlds $(SIM_WORLDS) $(if $(filter 1,$(SIM_INSIDERS)),-sim.insiders)
+sim: ## simulate the whole service under faults, a world a seed (SIM_SEED=, SIM_FOR=10m or SIM_WORLDS=; SIM_FOR=0: tell the story of SIM_SEED)
+	$(GO) test ./internal/sim -count=1 -timeout 0 -run '^TestSimulation$$' -v -sim.seed $(SIM_SEED) -sim.for $(SIM_FOR) -sim.worlds $(SIM_WORLDS)
 
 .PHONY: sim-mutants
 sim-mutants: ## plant small bugs into the service and see that the simulation finds each (MUTANTS=regexp MUTANT_WORLDS=1000)
-	$(GO) test ./internal/sim -count=1 -timeout 0 -run '^TestMutants$$' -v -sim.mutants '$(MUTANTS)' -sim.worlds $(MUTANT_WORLDS) -sim.insiders
+	$(GO) test ./internal/sim -count=1 -timeout 0 -run '^TestMutants$$' -v -sim.mutants '$(MUTANTS)' -sim.worlds $(MUTANT_WORLDS)
 
 .PHONY: mutants
 mutants: ## change a package's code at random, and count what its own tests notice, and the simulation of the rest (PKG=internal/promotion N=100 SEED=1 SIM=1m)

@@ -170,7 +170,7 @@ func TestMutants(t *testing.T) {
 		row := fmt.Sprintf("not found in %d seeds", worlds)
 		t.Run(m.name, func(t *testing.T) {
 			binary := m.plant(t)
-			out, err := exec.CommandContext(t.Context(), binary, "-test.run", "^TestSimulation$", "-test.timeout", "0", "-sim.brief", "-sim.insiders="+strconv.FormatBool(*insidersFlag), "-sim.but", *butFlag, "-sim.seed", strconv.FormatInt(first, 10), "-sim.worlds", strconv.Itoa(worlds)).CombinedOutput()
+			out, err := exec.CommandContext(t.Context(), binary, "-test.run", "^TestSimulation$", "-test.timeout", "0", "-sim.brief", "-sim.but", *butFlag, "-sim.seed", strconv.FormatInt(first, 10), "-sim.worlds", strconv.Itoa(worlds)).CombinedOutput()
 			found := foundPattern.FindSubmatch(out)
 			if failed := (*exec.ExitError)(nil); err != nil && !errors.As(err, &failed) || found == nil {
 				t.Fatalf("not found: %v\n%s", err, out)

@@ -20,7 +20,7 @@ func (sim *Simulation) judgeOpenable(known insight, name string, p target, tag, 
 	if age := sim.now.Sub(last.at); last.before != "" && !last.byPerson && age < healthyFor-time.Second && !sim.isUnhealthy(p) && known.late == 0 {
 		sim.broke(ruleUnsettled, "%s brought %s to %s %v after %s came there", name, tag, p, age, was)
 	}
-	if allowed || !sim.Insiders {
+	if allowed {
 		return
 	}
 	for _, env := range append(sim.scenario.upstream(p.env), p.env) {
@@ -73,7 +73,7 @@ func (sim *Simulation) noteClaim(t *task) {
 // judgeLease judges something that a run changes where others see it: its lease must not be over by
 // then. A clock that was set back meanwhile doesn't tell.
 func (sim *Simulation) judgeLease(t *task, does string) {
-	if !sim.Insiders || t == nil || t.dead || t.leased.IsZero() || t.skew != t.process.skew {
+	if t == nil || t.dead || t.leased.IsZero() || t.skew != t.process.skew {
 		return
 	}
 	if since := sim.now.Sub(t.leased); since > store.DefaultLease {

@@ -29,9 +29,6 @@ type Options struct {
 	// Without leaves out what people do and what befalls the world, by its number in the
 	// story: what a failing seed doesn't need to fail.
 	Without map[int]bool
-	// Insiders has people who may write go past the service in half of the worlds, and processes
-	// be stopped in a third of them.
-	Insiders bool
 	// Tolerates says of a rule by its name that it isn't judged. nil: all are.
 	Tolerates func(rule string) bool
 	// Dir is where the database lies; a file system in memory is quickest.
@@ -148,8 +145,8 @@ func (sim *Simulation) build() error {
 	sim.scenario.queues = rand.New(rand.NewPCG(uint64(sim.Seed), 5)).IntN(4) == 0
 	sim.scenario.plain = rand.New(rand.NewPCG(uint64(sim.Seed), 7)).IntN(2) == 0
 	sim.scenario.noRefresh = rand.New(rand.NewPCG(uint64(sim.Seed), 6)).IntN(6) == 0
-	sim.scenario.insiders = rand.New(rand.NewPCG(uint64(sim.Seed), 8)).IntN(2) == 0 && sim.Insiders && !sim.Without[WithoutInsiders]
-	sim.scenario.freezes = rand.New(rand.NewPCG(uint64(sim.Seed), 9)).IntN(3) == 0 && sim.Insiders && !sim.Without[WithoutFreezes]
+	sim.scenario.insiders = rand.New(rand.NewPCG(uint64(sim.Seed), 8)).IntN(2) == 0 && !sim.Without[WithoutInsiders]
+	sim.scenario.freezes = rand.New(rand.NewPCG(uint64(sim.Seed), 9)).IntN(3) == 0 && !sim.Without[WithoutFreezes]
 	sim.faults.leaveOut(sim.Without)
 	sim.skews = [][]time.Duration{{0}, {0}, {0, 2 * time.Second, -2 * time.Second}, {0, 30 * time.Second, -30 * time.Second}}[shape.IntN(4)]
 	sim.began = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
