@@ -6,6 +6,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
+	"github.com/liftlock/liftlock/internal/wording"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -217,6 +218,28 @@ func TestApprovalThatCountsForNoGate(t *testing.T) {
 			f.env("qa").History[1].Soak.Longest = time.Minute
 			f.env("prod").Gates[0].Soak.Environment = "dev"
 		}).with(func(f *ComponentFacts) { f.env("dev").History[1].Soak.Longest = 2 * time.Hour }), want: []string{"merge #7 into prod at head"}},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.check(t) })
+	}
+}
+
+// TestAdoptByHand holds when what a person puts into an environment counts as what would have been promoted
+// there: not when something newer was there, even where that can't go on at the moment.
+func TestAdoptByHand(t *testing.T) {
+	degradedInDev := func(f *ComponentFacts) {
+		f.env("dev").History[0].MarkDegraded(noon)
+		f.verdict("dev", verification.Degraded, "unwell")
+	}
+	on := []string{"open a promotion of r2 into prod"} // which is in qa
+	for _, c := range []decisionCase{
+		{name: "what would be promoted", facts: linearFacts().with(byHand("dev", "r2")).verified("dev").with(byHand("qa", "r2")).verified("qa"),
+			want: []string{"record " + wording.Short(id("r2")) + " put there by hand, as it would have been promoted, in qa", "look: compose in prod"}},
+		{name: "what was there before", facts: twoPromotedToQA().with(degradedInDev).with(byHand("qa", "r2")), want: on, env: "qa", state: Diverged},
+		{name: "what a reset brought back", facts: twoPromotedToQA().with(degradedInDev).with(func(f *ComponentFacts) {
+			qa := f.env("qa")
+			qa.History[0].WithdrawnAt = noon
+			qa.Release, qa.Landed = Sure(Release{ID: id("r2"), Name: "r2"}), Sure(Landed{Commit: qa.History[1].Commit, By: ByPerson, ResetFrom: "r3"})
+		}), want: on, env: "qa", state: Diverged},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.check(t) })
 	}

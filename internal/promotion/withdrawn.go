@@ -101,7 +101,7 @@ func (j *evaluator) reasonOutdated(e *Env, release, name string) string {
 
 // adoptByHand takes what a person put into e by hand for what a promotion would have brought, where it
 // is what would be promoted there now: the newest release that all before it have verified, with
-// nothing against it. Then nothing has diverged.
+// nothing against it, and no older than anything that was there. Then nothing has diverged.
 func (j *evaluator) adoptByHand(e *Env) {
 	if e.Source() || !e.Release.OK || !e.Landed.OK || e.Landed.Value.By != ByPerson || e.Revert != nil {
 		return
@@ -112,6 +112,10 @@ func (j *evaluator) adoptByHand(e *Env) {
 	}
 	if why, _ := j.reasonNotToCome(e, &all[0], nil); why.Text != "" {
 		return
+	}
+	rank := j.releaseRank(e, a.Release)
+	if slices.ContainsFunc(e.History, func(was Arrival) bool { return j.releaseRank(e, was.Release) > rank }) {
+		return // what was newer may be well again in a moment
 	}
 	a.By, e.Landed.Value.By = ByHand, ByHand
 	j.addAction(Record{Environment: e.Name, Release: a.Release, Commit: a.Commit, ByHand: true})

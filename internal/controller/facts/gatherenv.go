@@ -232,13 +232,17 @@ func (o *Gatherer) recordArrival(ctx context.Context, c *ComponentEvaluation, en
 	if err != nil {
 		return err
 	}
-	lost, err := o.findWithdrawn(ctx, c, env, &a)
-	if err != nil {
-		return err
+	var unseen []promotion.Arrival
+	if i < 0 {
+		var seen []seqRange
+		if unseen, seen, err = o.findWithdrawn(ctx, c, env, &a); err != nil {
+			return err
+		}
+		back = append(back, seen...)
 	}
 	err = o.opts.Store.Tx(ctx, "arrived", func(tx *store.Tx) error {
 		var err error
-		if err := putArrivals(ctx, tx, c, env.Name, lost); err != nil {
+		if err := putArrivals(ctx, tx, c, env.Name, unseen); err != nil {
 			return err
 		}
 		if a.Seq, err = tx.PutArrival(ctx, row); err != nil {
@@ -261,8 +265,8 @@ func (o *Gatherer) recordArrival(ctx context.Context, c *ComponentEvaluation, en
 			h.WithdrawnAt = c.Facts.Now
 		}
 	}
-	slices.Reverse(lost)
-	env.History = append(history, lost...)
+	slices.Reverse(unseen)
+	env.History = slices.Insert(history, 1, unseen...)
 	return nil
 }
 

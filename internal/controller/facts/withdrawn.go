@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"time"
 
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/git"
@@ -135,41 +134,73 @@ func (o *Gatherer) countGone(ctx context.Context, r *Repository, env *promotion.
 }
 
 // pastChanges bounds how many changes of an environment's files are looked at for what was taken back
-// there, where the store knows nothing of the environment.
+// there that is on no record.
 const pastChanges = 50
 
-// findWithdrawn finds in Git, oldest first, what was taken back from an environment of which the store
-// has no record: the database was lost, and what restrains must not be lost with it. It finds what something
-// that was there before took the place of, whoever did that; newest is what is there now.
-func (o *Gatherer) findWithdrawn(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, newest *promotion.Arrival) ([]promotion.Arrival, error) {
-	if len(env.History) > 0 || newest.By == promotion.ByBaseline {
+// findWithdrawn finds in Git what was taken back from an environment while nobody looked: between what was
+// seen there last and what is there now, or, where the database was lost with its record, ever, as what
+// restrains must not be lost with it. It finds what something that was there before took the place of,
+// whoever did that, and that didn't come again. unseen, oldest first, is on no record yet.
+func (o *Gatherer) findWithdrawn(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, newest *promotion.Arrival) (unseen []promotion.Arrival, seen []seqRange, err error) {
+	earlier, err := o.readUnseen(ctx, c, env, newest)
+	if err != nil {
+		return nil, nil, fmt.Errorf("look for what was taken back from %s: %w", env.Name, err)
+	}
+	if len(earlier) == 0 {
+		return nil, nil, nil
+	}
+	all := slices.Concat([]promotion.Arrival{*newest}, earlier, env.History)
+	for i := range len(earlier) + 1 {
+		after := promotion.Env{Spec: env.Spec, History: all[i:]}
+		for _, k := range after.ListWithdrawn() {
+			all[i+k].WithdrawnAt = all[i].At
+		}
+	}
+	for i := len(all) - 1; i > 0; i-- {
+		a := all[i]
+		last := slices.IndexFunc(all, func(other promotion.Arrival) bool { return other.Release == a.Release })
+		switch {
+		case a.WithdrawnAt.IsZero() || all[last].WithdrawnAt.IsZero():
+		case i > len(earlier):
+			seen = append(seen, seqRange{a.Seq - 1, a.Seq + 1})
+		default:
+			a.By = promotion.ByPerson // nothing moves on by it, should it be there again
+			unseen = append(unseen, a)
+		}
+	}
+	return unseen, seen, nil
+}
+
+// readUnseen reads what was in an environment, newest first, between what was seen there last and what is
+// there now. What a reset took away is another matter.
+func (o *Gatherer) readUnseen(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, newest *promotion.Arrival) ([]promotion.Arrival, error) {
+	if newest.By == promotion.ByBaseline {
 		return nil, nil
 	}
-	history, err := o.readEarlier(ctx, c, env)
-	if err != nil {
-		return nil, fmt.Errorf("look for what was taken back from %s: %w", env.Name, err)
+	if len(env.History) == 0 {
+		return o.readEarlier(ctx, c, env, c.Pipeline.Baseline)
 	}
-	history = append([]promotion.Arrival{*newest}, history...)
-	for i := range history {
-		if i > 0 && history[i].Release == newest.Release {
-			history[i].WithdrawnAt = time.Time{}
-		}
-		after := promotion.Env{Spec: env.Spec, History: history[i:]}
-		for _, k := range after.ListWithdrawn() {
-			history[i+k].WithdrawnAt = history[i].At
-		}
+	r, last := c.Snapshot.Repo, &env.History[0]
+	if parent := env.Landed.Value.Parent; parent == "" {
+		return nil, nil
+	} else if was, err := o.gitGatherer.releases.readRelease(r, parent, c.Pipeline, c.Unit.Envs[env.Name]); err == nil && was.ID() == last.Release {
+		return nil, nil // it came right after
 	}
-	lost := slices.DeleteFunc(history[1:], func(a promotion.Arrival) bool { return a.WithdrawnAt.IsZero() })
-	for i := range lost {
-		lost[i].By = promotion.ByPerson // nothing moves on by it, should it be there again
+	if there, err := r.Mirror.IsAncestor(ctx, last.Commit, env.Tip); errors.Is(err, git.ErrUnknownCommit) || err == nil && !there {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
 	}
-	slices.Reverse(lost)
-	return lost, nil
+	earlier, err := o.readEarlier(ctx, c, env, last.Commit)
+	if n := len(earlier); n > 0 && earlier[n-1].Release == last.Release {
+		earlier = earlier[:n-1]
+	}
+	return earlier, err
 }
 
 // readEarlier reads what was in an environment before what is there now, newest first, from the last
-// changes of its files. Who brought it isn't asked: it counts as promoted.
-func (o *gitGatherer) readEarlier(ctx context.Context, c *ComponentEvaluation, env *promotion.Env) ([]promotion.Arrival, error) {
+// changes of its files since a commit. Who brought it isn't asked: it counts as promoted.
+func (o *gitGatherer) readEarlier(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, since string) ([]promotion.Arrival, error) {
 	r, at := c.Snapshot.Repo, c.Unit.Envs[env.Name]
 	loc := c.Pipeline.locationOf(at)
 	if loc.err != nil {
@@ -179,7 +210,7 @@ func (o *gitGatherer) readEarlier(ctx context.Context, c *ComponentEvaluation, e
 	if loc.scope.Shared() {
 		most = originDepth // most are others'
 	}
-	log, err := r.Mirror.Log(ctx, git.LogQuery{From: env.Tip, Until: c.Pipeline.Baseline, FirstParent: true, Paths: loc.scope.Paths(), Limit: most})
+	log, err := r.Mirror.Log(ctx, git.LogQuery{From: env.Tip, Until: since, FirstParent: true, Paths: loc.scope.Paths(), Limit: most})
 	if err != nil {
 		return nil, err
 	}

@@ -130,31 +130,40 @@ func TestOlderArrivals(t *testing.T) {
 	w.checkWithdrawn("it is there", &promotion.Env{Name: "dev", History: ev.Components[0].Env("dev").History[:1]})
 }
 
-// TestFindWithdrawn has what was taken back be found in Git once the database is lost: what something took
-// the place of that was there before, and didn't come again since.
+// TestFindWithdrawn has what was taken back while nobody looked be found in Git, or ever, once the database is
+// lost: what something took the place of that was there before, and didn't come again since.
 func TestFindWithdrawn(t *testing.T) {
 	for name, c := range map[string]struct {
 		env      string
 		released []string // after 1.0.0, which is there since before the pipeline
 		want     []string
+		seen     int // how many of them there are when somebody looks, before that happens again; 0: nobody does
 	}{
-		"nothing":                     {"dev", []string{"1.1.0", "1.2.0"}, nil},
-		"the baseline is back":        {"dev", []string{"1.1.0", "1.0.0"}, []string{"1.1.0"}},
-		"back by several":             {"dev", []string{"1.1.0", "1.2.0", "1.3.0", "1.1.0"}, []string{"1.3.0", "1.2.0"}},
-		"another came since":          {"dev", []string{"1.1.0", "1.2.0", "1.1.0", "1.3.0"}, []string{"1.2.0"}},
-		"it came again":               {"dev", []string{"1.1.0", "1.2.0", "1.1.0", "1.2.0"}, []string{"1.1.0"}},
-		"it came again and went":      {"dev", []string{"1.1.0", "1.2.0", "1.1.0", "1.2.0", "1.0.0"}, []string{"1.2.0", "1.1.0", "1.2.0", "1.1.0"}},
-		"where promotions bring them": {"qa", []string{"1.1.0", "1.0.0"}, []string{"1.1.0"}},
+		"nothing":                       {"dev", []string{"1.1.0", "1.2.0"}, nil, 0},
+		"the baseline is back":          {"dev", []string{"1.1.0", "1.0.0"}, []string{"1.1.0"}, 0},
+		"back by several":               {"dev", []string{"1.1.0", "1.2.0", "1.3.0", "1.1.0"}, []string{"1.3.0", "1.2.0"}, 0},
+		"another came since":            {"dev", []string{"1.1.0", "1.2.0", "1.1.0", "1.3.0"}, []string{"1.2.0"}, 0},
+		"it came again":                 {"dev", []string{"1.1.0", "1.2.0", "1.1.0", "1.2.0"}, []string{"1.1.0"}, 0},
+		"it came again and went":        {"dev", []string{"1.1.0", "1.2.0", "1.1.0", "1.2.0", "1.0.0"}, []string{"1.2.0", "1.1.0", "1.2.0", "1.1.0"}, 0},
+		"where promotions bring them":   {"qa", []string{"1.1.0", "1.0.0"}, []string{"1.1.0"}, 0},
+		"seen, and replaced":            {"dev", []string{"1.1.0", "1.2.0", "1.3.0"}, nil, 1},
+		"seen, back and then another":   {"dev", []string{"1.1.0", "1.0.0", "1.2.0"}, []string{"1.1.0"}, 1},
+		"seen, back and again":          {"dev", []string{"1.1.0", "1.0.0", "1.1.0", "1.2.0"}, nil, 1},
+		"another came and went, unseen": {"dev", []string{"1.1.0", "1.2.0", "1.1.0", "1.3.0"}, nil, 1},
+		"seen, and back by several":     {"dev", []string{"1.1.0", "1.2.0", "1.3.0", "1.1.0", "1.4.0"}, []string{"1.3.0", "1.2.0"}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newStory(t, threeEnvs, []string{"dev", "qa", "prod"}, "web")
-			for _, tag := range c.released {
+			for i, tag := range c.released {
+				if i <= c.seen && c.seen > 0 {
+					w.evaluate("web", false)
+				}
 				w.release("ada", c.env, tag, "web")
 			}
 			for range 2 { // the second finds it on record
 				ev, _ := w.evaluate("web", false)
 				env := ev.Components[0].Env(c.env)
-				w.checkWithdrawn("after the loss", env, c.want...)
+				w.checkWithdrawn("then", env, c.want...)
 				if last := c.released[len(c.released)-1]; env.History[0].Name != last || !env.History[0].WithdrawnAt.IsZero() {
 					t.Errorf("what is there is %+v", env.History[0])
 				}
