@@ -164,5 +164,6 @@ func (sim *Simulation) loseStore(*rand.Rand) {
 	// What loosens may have to be said again, but for what wasn't read yet.
 	maps.Copy(sim.truth.liftedBefore, sim.truth.lifted)
 	maps.DeleteFunc(sim.truth.lifted, func(p target, _ time.Time) bool { return !sim.isForgottenInQueue(p) })
+	maps.DeleteFunc(sim.truth.withdrawn, func(_ deployment, w withdrawal) bool { return !w.inGit })
 	clear(sim.truth.joined) // what the merge queue dropped joins it once more
 }

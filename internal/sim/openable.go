@@ -24,8 +24,8 @@ func (sim *Simulation) judgeOpenable(known insight, name string, p target, tag, 
 		return
 	}
 	for _, env := range append(sim.scenario.upstream(p.env), p.env) {
-		if at, ok := sim.truth.withdrawn[deployment{target{p.component, env}, tag}]; ok && known.lookedAt.After(at) {
-			sim.broke(ruleWithdrawn, "%s brought %s to %s, which a person took back from %s at %v", name, tag, p, env, at.Sub(sim.began))
+		if w, ok := sim.truth.withdrawn[deployment{target{p.component, env}, tag}]; ok && known.lookedAt.After(w.at) {
+			sim.broke(ruleWithdrawn, "%s brought %s to %s, which a person took back from %s at %v", name, tag, p, env, w.at.Sub(sim.began))
 		}
 	}
 	if number, vetoed := sim.truth.vetoed[deployment{p, tag}]; vetoed && !sim.truth.superseded[number] {

@@ -69,13 +69,13 @@ type truth struct {
 	joined           map[int]joinedHead    // which head the service had join it, and how often
 	mended           map[string]bool       // heads whose pipeline people have mended
 	lastWrite        time.Time
-	bystanders       map[deployment]bool      // well, and taken back by the revert of what came with it
-	excused          map[string]string        // components that people left in a state of their own
-	withdrawn        map[deployment]time.Time // a person went back from it where it was
-	superseded       map[int]bool             // closed pull requests of which the service itself says that they were replaced
-	grudges          map[target]string        // what an insider pushes over the next pull request that is about it
-	said             map[int64]saidHold       // what people said of holds, by comment, until the service answers
-	unmarked         map[string]bool          // components with a pull request whose text somebody has edited
+	bystanders       map[deployment]bool       // well, and taken back by the revert of what came with it
+	excused          map[string]string         // components that people left in a state of their own
+	withdrawn        map[deployment]withdrawal // a person went back from it where it was
+	superseded       map[int]bool              // closed pull requests of which the service itself says that they were replaced
+	grudges          map[target]string         // what an insider pushes over the next pull request that is about it
+	said             map[int64]saidHold        // what people said of holds, by comment, until the service answers
+	unmarked         map[string]bool           // components with a pull request whose text somebody has edited
 }
 
 // requests are how often a review was requested.
@@ -88,6 +88,12 @@ type requests struct {
 type pushedHead struct {
 	commit string
 	at     time.Time
+}
+
+// withdrawal is that a person went back from something.
+type withdrawal struct {
+	at    time.Time
+	inGit bool // its history tells, should the database be lost
 }
 
 // wideHold is a hold on more than a pull request.
@@ -120,7 +126,7 @@ func newTruth() truth {
 	return truth{quality: map[deployment]quality{}, health: map[deployment]*health{}, landings: map[target][]landing{}, arrived: map[string]string{}, reverted: map[deployment]time.Time{},
 		lifted: map[target]time.Time{}, liftedBefore: map[target]time.Time{}, requestedReverts: map[target]bool{}, approvals: map[int]map[string]string{}, reviewed: map[approval]bool{}, heldSince: map[int]time.Time{}, holdComments: map[int64]int{}, acknowledged: map[int]time.Time{}, forged: map[int]bool{}, wideHolds: map[int64]wideHold{}, vetoed: map[deployment]int{}, comments: map[string]int{}, requested: map[string]requests{}, deployed: map[string]int{}, pushed: map[string]pushedHead{}, queued: map[int]queuedPull{}, joined: map[int]joinedHead{}, mended: map[string]bool{},
 		bystanders: map[deployment]bool{}, excused: map[string]string{}, unmarked: map[string]bool{},
-		withdrawn: map[deployment]time.Time{}, superseded: map[int]bool{}, grudges: map[target]string{}, said: map[int64]saidHold{}}
+		withdrawn: map[deployment]withdrawal{}, superseded: map[int]bool{}, grudges: map[target]string{}, said: map[int64]saidHold{}}
 }
 
 // returns notes that what was taken back is there again because a person wanted it: how it
@@ -303,7 +309,7 @@ func (sim *Simulation) noteWithdrawn(p target, was, is string) {
 	}
 	if from < 0 && is != firstTag {
 		if !sim.scenario.isSource(p.env) {
-			sim.truth.withdrawn[deployment{p, was}] = sim.now
+			sim.truth.withdrawn[deployment{p, was}] = withdrawal{at: sim.now}
 		}
 		return
 	}
@@ -311,7 +317,7 @@ func (sim *Simulation) noteWithdrawn(p target, was, is string) {
 		return // nobody may have seen that it was there
 	}
 	for _, l := range all[from+1:] {
-		sim.truth.withdrawn[deployment{p, l.tag}] = sim.now
+		sim.truth.withdrawn[deployment{p, l.tag}] = withdrawal{sim.now, !sim.resetting}
 	}
 }
 
