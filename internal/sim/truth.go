@@ -317,6 +317,9 @@ func (sim *Simulation) noteWithdrawn(p target, was, is string) {
 		return // nobody may have seen that it was there
 	}
 	for _, l := range all[from+1:] {
+		if sim.resetting && sim.now.Sub(l.at) < seenThereAfter {
+			continue // and Git doesn't tell
+		}
 		sim.truth.withdrawn[deployment{p, l.tag}] = withdrawal{sim.now, !sim.resetting}
 	}
 }
