@@ -35,8 +35,9 @@ const (
 	maxExpressionReason  = 400 // in characters
 	// expressionInterval is how often an expression that depends on the time is asked.
 	expressionInterval = time.Minute
-	// interruptEvery is after how many steps of a comprehension the time is looked at.
-	interruptEvery = 100
+	// interruptEvery is after how many steps of a comprehension the time is looked at: each may take
+	// as long as a text of maxExpressionText, or a pattern, does.
+	interruptEvery = 1
 )
 
 var _ evaluator = (*Expression)(nil)
@@ -119,7 +120,10 @@ func (e *Expression) compileAnew() (*compiledExpression, error) {
 	if out := checked.OutputType(); !out.IsExactType(cel.BoolType) && !out.IsExactType(cel.MapType(cel.StringType, cel.StringType)) {
 		return nil, fmt.Errorf(`must give true or false, or {"outcome": …, "reason": …}; it gives %s`, wording.ClipLine(out.String(), maxExpressionReason))
 	}
-	program, err := env.Program(checked, cel.CostLimit(maxExpressionCost), cel.InterruptCheckFrequency(interruptEvery), cel.EvalOptions(cel.OptPartialEval))
+	if err := checkPatterns(checked); err != nil {
+		return nil, fmt.Errorf("can't be compiled: %s", wording.ClipLine(err.Error(), maxExpressionReason))
+	}
+	program, err := env.Program(checked, cel.CostLimit(maxExpressionCost), cel.InterruptCheckFrequency(interruptEvery), cel.EvalOptions(cel.OptPartialEval), boundPatterns())
 	if err != nil {
 		return nil, fmt.Errorf("can't be compiled: %s", wording.ClipLine(err.Error(), maxExpressionReason))
 	}

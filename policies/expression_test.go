@@ -198,6 +198,39 @@ func TestExpressionTexts(t *testing.T) {
 	}
 }
 
+// TestExpressionPatterns holds that no pattern that is small where it is written, and large where it is
+// matched, takes an evaluation past its time: neither one that an expression spells out nor one that it builds.
+func TestExpressionPatterns(t *testing.T) {
+	hundredfold := func(last string) string {
+		return `"a".replace("a", "aaaaaaaaaa").replace("a", "aaaaaaaaaa").replace("a", ` + last + `)`
+	}
+	const cannot = "the expression can't be evaluated: "
+	for name, c := range map[string]struct{ expression, want string }{
+		"a usual one":      {`release.name.matches("^v[0-9]{1,3}([.][0-9]{1,3}){2}$")`, "the expression is true"},
+		"one that is told": {`release.name.matches(component)`, "the expression is false"},
+		"repeats":          {`component.matches("` + strings.Repeat("(?:a{1000})", 100) + `")`, "the gate is not valid: expression: can't be compiled: the pattern "},
+		"nested repeats":   {`component.matches("(?:(?:\\pL?){30}){30}(?:a{100}){10}")`, "the gate is not valid: expression: can't be compiled: the pattern "},
+		"built once":       {`component.matches(` + hundredfold(`"[^a]{999}"`) + `)`, cannot + "the pattern "},
+		"built for each":   {`"aaaaaaaaaa".replace("a", "aaaaaaaaaa").split("").all(x, !component.matches(` + hundredfold(`x + "{999}"`) + `))`, cannot + "the pattern "},
+		"a long one":       {`component.matches(` + hundredfold(`"0123456789012345678901234567890"`) + `)`, cannot + "a pattern is longer than 2048 bytes"},
+		"a long text":      {`["aaaaaaaaaa"].map(x, x.replace("a", "aaaaaaaaaa").replace("a", "aaaaaaaaaa").replace("a", "aaaaaaaaaa")).all(x, x.matches("(?:a?){600}b"))`, cannot + "the pattern "},
+		"a broken one":     {`component.matches(component.replace("web", "["))`, cannot + "error parsing regexp"},
+		"of the unknown":   {`release.commit.message.matches("^Release")`, cannot + "no history tells"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, facts := Expression(c.expression), promotionFacts()
+			facts.Promotion.Commit, facts.Promotion.CommitErr = nil, "no history tells"
+			if got := (&Gate{Expression: &e}).Evaluate(facts); !strings.HasPrefix(got.Reason, c.want) {
+				t.Errorf("it says %s: %s, want %q", got.Outcome, got.Reason, c.want)
+			}
+		})
+	}
+	when := Metric{When: `string(value).matches("(?:a{1000})(?:a{1000})(?:a{1000})")`}
+	if _, err := when.compileAnew(); err == nil || !strings.Contains(err.Error(), "is too large") {
+		t.Errorf("a metric's condition: %v", err)
+	}
+}
+
 // TestTextsAreAddedUp holds that what is as long as a text may be, and goes on, is too long.
 func TestTextsAreAddedUp(t *testing.T) {
 	full := types.String(strings.Repeat("a", maxExpressionText))

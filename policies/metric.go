@@ -153,7 +153,10 @@ func (m *Metric) compileAnew() (cel.Program, error) {
 	if !looks {
 		return nil, errors.New("doesn't look at value, so that the query would mean nothing; write a condition like value < 0.01")
 	}
-	return env.Program(checked, cel.CostLimit(maxMetricWhenCost), cel.InterruptCheckFrequency(interruptEvery))
+	if err := checkPatterns(checked); err != nil {
+		return nil, fmt.Errorf("can't be compiled: %s", wording.ClipLine(err.Error(), maxExpressionReason))
+	}
+	return env.Program(checked, cel.CostLimit(maxMetricWhenCost), cel.InterruptCheckFrequency(interruptEvery), boundPatterns())
 }
 
 func (m *Metric) evaluate(f Facts) Result {

@@ -83,7 +83,7 @@ func (t *memoryTx) databaseTime(context.Context) (time.Time, error) {
 	return fromMicros(t.databaseNow()), nil
 }
 
-func (t *memoryTx) claimDue(_ context.Context, owner string, n int, u Urgency, lease time.Duration) (claims []Claim, now time.Time, err error) {
+func (t *memoryTx) claimDue(_ context.Context, owner string, n int, u Urgency, lease time.Duration) (claims []claimed, now time.Time, err error) {
 	at := t.databaseNow()
 	order, first := wakesByUrgency, &memoryWake{urgency: u, due: math.MinInt64, notBefore: math.MinInt64}
 	if u == anyUrgency {
@@ -101,8 +101,12 @@ func (t *memoryTx) claimDue(_ context.Context, owner string, n int, u Urgency, l
 		held := *w
 		held.owner, held.due, held.lease = owner, neverDue, at+lease.Microseconds()
 		held.gen++
+		died := w.owner != ""
+		if died {
+			held.fails++
+		}
 		t.tables.wakes.put(&held)
-		claims = append(claims, Claim{Key: held.key, Gen: held.gen, Fails: held.fails, Urgency: held.urgency})
+		claims = append(claims, claimed{Claim: Claim{Key: held.key, Gen: held.gen, Fails: held.fails, Urgency: held.urgency}, died: died})
 	}
 	return claims, fromMicros(at), nil
 }

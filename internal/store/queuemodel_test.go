@@ -81,6 +81,17 @@ func TestQueueAgainstModel(t *testing.T) {
 					claims, err := w.Claim(ctx, owner, 10)
 					mustDraw(t, err)
 					got := map[string]bool{}
+					for key, k := range model {
+						at, ok := k.ready()
+						if k.owner == "" || !ok || at.After(w.Now()) {
+							continue
+						}
+						k.fails++ // its run had no end
+						if delay := deathDelay(claimed{Claim: Claim{Key: key, Fails: k.fails}, died: true}); delay > 0 {
+							k.gen++
+							k.owner, k.due, k.notBefore = "", w.Now(), w.Now().Add(delay)
+						}
+					}
 					for _, c := range claims {
 						got[c.Key] = true
 						k := model[c.Key]

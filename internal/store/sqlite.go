@@ -195,11 +195,10 @@ func checkFile(ctx context.Context, pool *sql.DB, path string) error {
 	return err
 }
 
-// releaseOwners ends what a process that is gone was at: nobody else can be
-// running here, so its keys can be claimed at once, and its slots are free.
+// releaseOwners ends what a process that is gone was at: nobody else can be running here, so the
+// leases of its keys are over, as they would be by themselves in a while, and its slots are free.
 func releaseOwners(ctx context.Context, db session) error {
-	if _, err := db.exec(ctx, `UPDATE wakes SET owner = '', lease_until = 0,
-		due_at = CASE WHEN due_at < liftlock_now() THEN due_at ELSE liftlock_now() END WHERE owner <> ''`); err != nil {
+	if _, err := db.exec(ctx, `UPDATE wakes SET lease_until = liftlock_now() WHERE owner <> ''`); err != nil {
 		return err
 	}
 	_, err := db.exec(ctx, `DELETE FROM slots`)

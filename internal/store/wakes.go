@@ -3,10 +3,13 @@ package store
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
 	"math"
 	"slices"
 	"strings"
 	"time"
+
+	"go.uber.org/zap"
 )
 
 // wakesAtOnce is how many keys one statement wakes.
@@ -28,8 +31,14 @@ const (
 type Claim struct {
 	Key     string
 	Gen     int64 // which claim of the key this is, rising; Finish knows a lost claim by it
-	Fails   int   // how many runs in a row have ended with Outcome.Failed
+	Fails   int   // how many runs in a row have ended with Outcome.Failed, or had no end before the lease's
 	Urgency Urgency
+}
+
+// claimed is a claim as it was made.
+type claimed struct {
+	Claim
+	died bool // whoever had the key before never came to the run's end
 }
 
 // Outcome is how a run ended.
@@ -141,7 +150,13 @@ func (s *Store) claimKeys(ctx context.Context, owner string, n int, order ...Urg
 				if err != nil {
 					return nil, err
 				}
-				out = append(out, more...)
+				for _, c := range more {
+					if delay := deathDelay(c); delay == 0 {
+						out = append(out, c.Claim)
+					} else if err := tx.putAside(ctx, owner, c.Claim, delay); err != nil {
+						return nil, err
+					}
+				}
 			}
 		}
 		return out, nil
@@ -149,7 +164,36 @@ func (s *Store) claimKeys(ctx context.Context, owner string, n int, order ...Urg
 	return claims, wrapError(err, "claim keys that are due")
 }
 
-func (t *Tx) claimDue(ctx context.Context, owner string, n int, u Urgency) ([]Claim, error) {
+const (
+	// harmlessDeaths is how many runs of a key may fail, of which a process ended in the last one, before
+	// it is left alone for a while: machines go away too.
+	harmlessDeaths  = 1
+	firstDeathDelay = 15 * time.Second
+	maxDeathDelay   = 5 * time.Minute
+)
+
+// deathDelay is how long a key is left alone whose run has no end for whoever made it: what kills a process, whatever
+// it is, must not do so at each start, and keep the others from being run. Those that were run beside it are
+// left alone for other times, so that they come to their end without it.
+func deathDelay(c claimed) time.Duration {
+	if !c.died || c.Fails <= harmlessDeaths {
+		return 0
+	}
+	delay := min(firstDeathDelay<<min(2*(c.Fails-harmlessDeaths-1), 10), maxDeathDelay)
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(c.Key)) // never fails
+	return delay + time.Duration(float64(delay)*float64(h.Sum32())/math.MaxUint32).Truncate(time.Second)
+}
+
+// putAside gives a claim back, not to be made again before a time has passed.
+func (t *Tx) putAside(ctx context.Context, owner string, c Claim, delay time.Duration) error {
+	t.store.log.Error("runs of a key had no end, as where they end the process; it is left alone for a while",
+		zap.String("key", c.Key), zap.Int("times", c.Fails), zap.Duration("for", delay))
+	now := t.now()
+	return t.Finish(ctx, owner, c, Outcome{Next: now, NotBefore: now.Add(delay), PutOff: true, Urgency: c.Urgency})
+}
+
+func (t *Tx) claimDue(ctx context.Context, owner string, n int, u Urgency) ([]claimed, error) {
 	before := t.store.time.own()
 	claims, now, err := t.db.claimDue(ctx, owner, clampLimit(n), u, t.store.lease)
 	if len(claims) > 0 && t.store.hasOwnClock {
@@ -158,16 +202,20 @@ func (t *Tx) claimDue(ctx context.Context, owner string, n int, u Urgency) ([]Cl
 	return claims, err
 }
 
-func (t sqlTx) claimDue(ctx context.Context, owner string, n int, u Urgency, lease time.Duration) (claims []Claim, now time.Time, err error) {
+func (t sqlTx) claimDue(ctx context.Context, owner string, n int, u Urgency, lease time.Duration) (claims []claimed, now time.Time, err error) {
 	which := ""
 	if u != anyUrgency {
 		which = fmt.Sprintf(" AND urgency = %d", u)
 	}
 	query := `WITH picked AS MATERIALIZED (
 			SELECT key FROM wakes WHERE ready_at <= liftlock_now()` + which + ` ORDER BY ready_at` + limitTo("$1") + t.dialect.skipLocked + `)
-		UPDATE wakes SET owner = $2, gen = gen + 1, due_at = $3, lease_until = liftlock_now() + $4
-		WHERE key IN (SELECT key FROM picked) RETURNING key, gen, fails, urgency, liftlock_now()`
-	claims, err = queryAll(ctx, t.db, func(c *Claim) []any { return []any{&c.Key, &c.Gen, &c.Fails, &c.Urgency, timeColumn{&now}} }, query, n, owner, int64(neverDue), lease.Microseconds())
+		UPDATE wakes SET owner = $2, gen = gen + 1, due_at = $3, lease_until = liftlock_now() + $4,
+			fails = CASE WHEN owner = '' THEN fails ELSE fails + 1 END, not_before = CASE WHEN owner = '' THEN 0 ELSE 1 END
+		WHERE key IN (SELECT key FROM picked) RETURNING key, gen, fails, urgency, not_before, liftlock_now()`
+	// not_before means nothing while the key is claimed, so it says whom it was claimed from.
+	claims, err = queryAll(ctx, t.db, func(c *claimed) []any {
+		return []any{&c.Key, &c.Gen, &c.Fails, &c.Urgency, &c.died, timeColumn{&now}}
+	}, query, n, owner, int64(neverDue), lease.Microseconds())
 	return claims, now, err
 }
 

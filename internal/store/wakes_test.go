@@ -267,6 +267,62 @@ func TestWakes(t *testing.T) {
 	}
 }
 
+// TestKeyThatProcessesDieOn holds that a key whose runs have no end, because they end the process, is left
+// alone for longer each time, whatever wakes it, and that one that was run beside it comes to its end alone.
+func TestKeyThatProcessesDieOn(t *testing.T) {
+	onEachDatabase(t, func(t *testing.T, w *testStore) {
+		const evil, honest = "delivery|evil", "delivery|honest"
+		die := func() {
+			if w.open != nil {
+				w.reopen() // SQLite's next process knows that the last one is gone
+			}
+			w.Advance(DefaultLease)
+		}
+		aside := func(key string, fails int) time.Duration {
+			return deathDelay(claimed{Claim: Claim{Key: key, Fails: fails}, died: true})
+		}
+		if aside(evil, 2) == aside(honest, 2) {
+			t.Fatal("both are left alone for the same time")
+		}
+		must(t, w.Wake(ctx, evil, honest))
+		w.claim(t, "p1", evil, honest)
+		die()
+		w.claim(t, "p2", evil, honest) // a machine goes away once in a while
+		die()
+		must(t, w.WakeAs(ctx, Urgent, "another"))
+		must(t, w.Finish(ctx, "p3", w.claim(t, "p3", "another")[0], Outcome{}))
+		must(t, w.WakeAs(ctx, Urgent, evil))
+		w.claim(t, "p3")
+
+		w.Advance(max(aside(evil, 2), aside(honest, 2)))
+		for _, c := range w.claim(t, "p4", evil, honest) {
+			if c.Fails != 2 {
+				t.Errorf("%s has failed %d times", c.Key, c.Fails)
+			}
+			if c.Key == honest {
+				must(t, w.Finish(ctx, "p4", c, Outcome{}))
+			}
+		}
+		die()
+		must(t, w.Wake(ctx, evil, honest))
+		if c := w.claim(t, "p5", honest); c[0].Fails != 0 {
+			t.Errorf("what came to its end has failed %d times", c[0].Fails)
+		}
+		w.Advance(aside(evil, 3) - time.Second)
+		if next, again := aside(evil, 3), aside(evil, 30); next < 2*aside(evil, 2) || again > 2*maxDeathDelay {
+			t.Errorf("it is left alone for %s, and for %s at last", next, again)
+		}
+		must(t, w.Wake(ctx, evil))
+		if slices.Contains(keysOf(value(w.Claim(ctx, "p6", 100))(t)), evil) {
+			t.Error("it was claimed before its time")
+		}
+		w.Advance(time.Second)
+		if !slices.Contains(keysOf(value(w.Claim(ctx, "p6", 100))(t)), evil) {
+			t.Error("it is left alone for ever")
+		}
+	})
+}
+
 // A transaction that finishes its key and wakes it leaves it due.
 func TestFinishAndWakeInOneTransaction(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, w *testStore) {
