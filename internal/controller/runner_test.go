@@ -272,15 +272,15 @@ func TestRunEndsWithItsLease(t *testing.T) {
 	done := make(chan struct{})
 	go func() { w.runClaim(t.Context(), claim, w.clock.Now()); close(done) }()
 	<-begun
-	w.stepWhenWaiting(leaseRenewal) // renewed
-	w.stepWhenWaiting(0)
+	w.stepWhenWatched(leaseRenewal) // renewed
+	w.stepWhenWatched(0)
 	select {
 	case err := <-ended:
 		t.Fatalf("it ended with %v", err)
 	default:
 	}
 	w.must(w.opts.Store.Finish(t.Context(), "me", claim, store.Outcome{Next: w.clock.Now().Add(time.Hour)}))
-	w.stepWhenWaiting(leaseRenewal)
+	w.stepWhenWatched(leaseRenewal)
 	if err := <-ended; !errors.Is(err, store.ErrLost) || !strings.Contains(err.Error(), key) {
 		t.Errorf("it ended with %v", err)
 	}
@@ -313,6 +313,16 @@ func TestAStoppedRunGivesItsKeyBack(t *testing.T) {
 	if w.must(err); len(claims) != 1 || claims[0].Key != key || claims[0].Fails != 0 {
 		t.Errorf("another process claims %+v", claims)
 	}
+}
+
+// stepWhenWatched lets time pass once both who watch a run wait for it: who renews its lease, and who stops it
+// at the lease's end.
+func (w *runnerFixture) stepWhenWatched(d time.Duration) {
+	w.t.Helper()
+	for w.clock.Waiters() < 2 {
+		runtime.Gosched()
+	}
+	w.clock.Step(d)
 }
 
 // stepWhenWaiting lets time pass once somebody waits for it.

@@ -54,9 +54,14 @@ func (o *Gatherer) FindHolds(ctx context.Context, r *Repository) (head, own stri
 	return "", seen[history.StateBranch], err
 }
 
-// maxStateCommits bounds how many commits of the state branch are looked at for the newest of Liftlock's
-// own, below which others pushed theirs.
-const maxStateCommits = 200
+// Bounds on how many commits of the state branch are looked at for the newest of Liftlock's own, below which
+// others pushed theirs.
+const (
+	maxStateCommits = 200
+	// maxUnknownStateCommits is for when nothing but the branch says which that is, as the database was
+	// lost: whoever pushes many must not have their own taken for it.
+	maxUnknownStateCommits = 5000
+)
 
 // findOwnState finds the newest commit of Liftlock's own below a head of the state branch, by its signature;
 // known is the one that the store knows, which may be another process's to have gone on from. Somebody may
@@ -67,7 +72,11 @@ func findOwnState(ctx context.Context, r *Repository, head, known string) (strin
 			return known, err // reading the holds there will say that it isn't there
 		}
 	}
-	log, err := r.Mirror.Log(ctx, git.LogQuery{From: head, Until: known, FirstParent: true, Limit: maxStateCommits})
+	limit := maxStateCommits
+	if known == "" {
+		limit = maxUnknownStateCommits
+	}
+	log, err := r.Mirror.Log(ctx, git.LogQuery{From: head, Until: known, FirstParent: true, Limit: limit})
 	if err != nil {
 		return "", fmt.Errorf("look for the holds that Liftlock wrote: %w", err)
 	}
@@ -85,6 +94,9 @@ func findOwnState(ctx context.Context, r *Repository, head, known string) (strin
 		if follows {
 			return log[i].SHA, nil
 		}
+	}
+	if known == "" && len(log) == limit {
+		return "", fmt.Errorf("the newest %d commits of %s aren't Liftlock's, so which holds it wrote there isn't known; take the branch back to its own newest one", limit, history.StateBranch)
 	}
 	return cmp.Or(known, head), nil
 }

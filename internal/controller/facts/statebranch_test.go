@@ -80,6 +80,12 @@ func TestOwnState(t *testing.T) {
 	expect("a push that adds another", first, "mallory", "grace")
 	forged := sign(first, newTestSigner(t, "another"), map[string]string{file: ""})
 	expect("a push with another secret's signature", first, "grace")
+	known = ""
+	for above, n := removed, 0; n <= maxStateCommits; n++ {
+		above = w.commitTo("mallory", history.StateBranch, above, "Tidy up more", map[string]string{"README.md": strings.Repeat("x", n)})
+	}
+	expect("many pushes that bury ours, when nobody has looked", first, "grace")
+	known = first
 	second := sign(first, w.repo.Marks, hold("linus"))
 	expect("another process's", second, "linus")
 	known = second
