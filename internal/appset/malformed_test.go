@@ -37,6 +37,7 @@ func TestMalformedInputIsAProblem(t *testing.T) {
 	for _, c := range []struct {
 		name, set, config string
 		problem           string
+		doublestar        bool
 	}{
 		{name: "ten megabytes of YAML", set: wrongSet + strings.Repeat("# x\n", 10<<20/4), problem: "sets/a.yaml: reading sets/a.yaml: its"},
 		{name: "a generator file of ten megabytes", config: strings.Repeat("a: b\n", 10<<20/5), problem: "reading apps/web/config.yaml: its"},
@@ -56,6 +57,7 @@ func TestMalformedInputIsAProblem(t *testing.T) {
 		{name: "an unknown kind of generator", set: with("git: {", "gitea: {}\n    git: {"), problem: `unknown field "spec.generators[0].gitea"`},
 		{name: "an unknown field three deep", set: with("- git:", "- matrix: {generators: [{list: {elements: [{a: b}]}}, {matrix: {generators: [{list: {elements: [{c: d}]}}, {clusters: {selector: {matchLabel: {}}}}]}}]}\n  - git:"),
 			problem: `in spec.generators[0].matrix.generators[1].matrix: unknown field "generators[1].clusters.selector.matchLabel"`},
+		{name: "a glob that can be read in many ways", set: with("apps/*/config.yaml", strings.Repeat("{a,aa}", 26)), problem: "has too many alternatives", doublestar: true},
 		{name: "a type that doesn't fit", set: with("goTemplate: true", "goTemplate: maybe"), problem: "cannot unmarshal"},
 		{name: "a list of nothing", set: "apiVersion: v1\nkind: List\nitems: [null, 3]\n", problem: "no ApplicationSet in sets/a.yaml"},
 	} {
@@ -67,7 +69,11 @@ func TestMalformedInputIsAProblem(t *testing.T) {
 			if config == "" {
 				config = "team: web"
 			}
-			f := mustResolve(t, input(files(map[string]string{"sets/a.yaml": set, "apps/web/config.yaml": config}), shop("sets/*.yaml")))
+			in := input(files(map[string]string{"sets/a.yaml": set, "apps/web/config.yaml": config}), shop("sets/*.yaml"))
+			if c.doublestar {
+				in.Globbing = GlobbingDoublestar
+			}
+			f := mustResolve(t, in)
 			if len(f.Problems) != 1 || !strings.Contains(f.Problems[0].String(), c.problem) || len(f.Targets) > 0 {
 				got := ""
 				if len(f.Problems) > 0 {

@@ -137,6 +137,9 @@ func globManifests(tree fs.FS, pattern string) ([]string, error) {
 	if pattern == "" || !fs.ValidPath(clean) {
 		return nil, errors.New("it is not a path from the repository's root")
 	}
+	if err := wording.CheckGlob(clean); err != nil {
+		return nil, err
+	}
 	names, err := doublestar.Glob(tree, clean, doublestar.WithFilesOnly(), doublestar.WithFailOnIOErrors())
 	switch {
 	case errors.Is(err, doublestar.ErrBadPattern):

@@ -12,6 +12,8 @@ import (
 	"sync"
 
 	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // The controller's ways to match a git file generator's paths.
@@ -334,6 +336,9 @@ func globDoublestar(tree fs.FS, pattern string) ([]string, error) {
 	clean := strings.TrimPrefix(pattern, "./")
 	if !fs.ValidPath(strings.TrimSuffix(clean, "/")) {
 		return nil, fmt.Errorf("path %q is not one from the repository's root", pattern)
+	}
+	if err := wording.CheckGlob(clean); err != nil {
+		return nil, err
 	}
 	names, err := doublestar.Glob(tree, clean, doublestar.WithFailOnIOErrors())
 	switch {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/pipeline/placeholder"
 	"github.com/liftlock/liftlock/internal/strictyaml"
+	"github.com/liftlock/liftlock/internal/wording"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -156,6 +157,10 @@ func (c *checker) checkGlob(at, glob string) {
 		c.Errorf(at, "%q is not in its shortest form; write %q", glob, path.Clean(glob))
 	case !doublestar.ValidatePattern(glob):
 		c.Errorf(at, "%q is not a valid glob", glob)
+	default:
+		if err := wording.CheckGlob(glob); err != nil {
+			c.Errorf(at, "%v", err)
+		}
 	}
 }
 
@@ -212,6 +217,8 @@ func (c *checker) checkCarry(entries []Carry) {
 				c.Errorf(fmt.Sprintf("%s.kustomizeImages[%d]", at, j), "%q: placeholders are for yaml, json and files; carry yaml with a path like images[name=registry.example/{{component}}].newTag", glob)
 			} else if glob == "" || strings.ContainsAny(glob, " \t\r\n") || !doublestar.ValidatePattern(glob) {
 				c.Errorf(fmt.Sprintf("%s.kustomizeImages[%d]", at, j), "%q is not a valid glob on image names", glob)
+			} else if err := wording.CheckGlob(glob); err != nil {
+				c.Errorf(fmt.Sprintf("%s.kustomizeImages[%d]", at, j), "%v", err)
 			}
 		}
 		c.checkFieldPick(at+".yaml", e.YAML)

@@ -83,7 +83,7 @@ func (t *memoryTx) databaseTime(context.Context) (time.Time, error) {
 	return fromMicros(t.databaseNow()), nil
 }
 
-func (t *memoryTx) claimDue(_ context.Context, owner string, n int, u Urgency, lease time.Duration) (claims []claimed, now time.Time, err error) {
+func (t *memoryTx) claimDue(_ context.Context, owner string, n int, u Urgency, lease time.Duration) (claims []newClaim, now time.Time, err error) {
 	at := t.databaseNow()
 	order, first := wakesByUrgency, &memoryWake{urgency: u, due: math.MinInt64, notBefore: math.MinInt64}
 	if u == anyUrgency {
@@ -106,7 +106,7 @@ func (t *memoryTx) claimDue(_ context.Context, owner string, n int, u Urgency, l
 			held.fails++
 		}
 		t.tables.wakes.put(&held)
-		claims = append(claims, claimed{Claim: Claim{Key: held.key, Gen: held.gen, Fails: held.fails, Urgency: held.urgency}, died: died})
+		claims = append(claims, newClaim{Claim: Claim{Key: held.key, Gen: held.gen, Fails: held.fails, Urgency: held.urgency}, died: died})
 	}
 	return claims, fromMicros(at), nil
 }

@@ -151,7 +151,7 @@ type transaction interface {
 	// databaseTime is the time by the database's clock.
 	databaseTime(ctx context.Context) (time.Time, error)
 	// claimDue also says what time it is by the database's clock.
-	claimDue(ctx context.Context, owner string, n int, u Urgency, lease time.Duration) (claims []claimed, now time.Time, err error)
+	claimDue(ctx context.Context, owner string, n int, u Urgency, lease time.Duration) (claims []newClaim, now time.Time, err error)
 	// finishRun returns when the key is due next.
 	finishRun(ctx context.Context, f runFinish) (due int64, held bool, err error)
 	// holdsClaim also locks the key's row, where the database has such locks.

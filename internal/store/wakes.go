@@ -35,8 +35,8 @@ type Claim struct {
 	Urgency Urgency
 }
 
-// claimed is a claim as it was made.
-type claimed struct {
+// newClaim is a claim as it was made.
+type newClaim struct {
 	Claim
 	died bool // whoever had the key before never came to the run's end
 }
@@ -175,7 +175,7 @@ const (
 // deathDelay is how long a key is left alone whose run has no end for whoever made it: what kills a process, whatever
 // it is, must not do so at each start, and keep the others from being run. Those that were run beside it are
 // left alone for other times, so that they come to their end without it.
-func deathDelay(c claimed) time.Duration {
+func deathDelay(c newClaim) time.Duration {
 	if !c.died || c.Fails <= harmlessDeaths {
 		return 0
 	}
@@ -193,7 +193,7 @@ func (t *Tx) putAside(ctx context.Context, owner string, c Claim, delay time.Dur
 	return t.Finish(ctx, owner, c, Outcome{Next: now, NotBefore: now.Add(delay), PutOff: true, Urgency: c.Urgency})
 }
 
-func (t *Tx) claimDue(ctx context.Context, owner string, n int, u Urgency) ([]claimed, error) {
+func (t *Tx) claimDue(ctx context.Context, owner string, n int, u Urgency) ([]newClaim, error) {
 	before := t.store.time.own()
 	claims, now, err := t.db.claimDue(ctx, owner, clampLimit(n), u, t.store.lease)
 	if len(claims) > 0 && t.store.hasOwnClock {
@@ -202,7 +202,7 @@ func (t *Tx) claimDue(ctx context.Context, owner string, n int, u Urgency) ([]cl
 	return claims, err
 }
 
-func (t sqlTx) claimDue(ctx context.Context, owner string, n int, u Urgency, lease time.Duration) (claims []claimed, now time.Time, err error) {
+func (t sqlTx) claimDue(ctx context.Context, owner string, n int, u Urgency, lease time.Duration) (claims []newClaim, now time.Time, err error) {
 	which := ""
 	if u != anyUrgency {
 		which = fmt.Sprintf(" AND urgency = %d", u)
@@ -213,7 +213,7 @@ func (t sqlTx) claimDue(ctx context.Context, owner string, n int, u Urgency, lea
 			fails = CASE WHEN owner = '' THEN fails ELSE fails + 1 END, not_before = CASE WHEN owner = '' THEN 0 ELSE 1 END
 		WHERE key IN (SELECT key FROM picked) RETURNING key, gen, fails, urgency, not_before, liftlock_now()`
 	// not_before means nothing while the key is claimed, so it says whom it was claimed from.
-	claims, err = queryAll(ctx, t.db, func(c *claimed) []any {
+	claims, err = queryAll(ctx, t.db, func(c *newClaim) []any {
 		return []any{&c.Key, &c.Gen, &c.Fails, &c.Urgency, &c.died, timeColumn{&now}}
 	}, query, n, owner, int64(neverDue), lease.Microseconds())
 	return claims, now, err

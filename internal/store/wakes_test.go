@@ -279,7 +279,7 @@ func TestKeyThatProcessesDieOn(t *testing.T) {
 			w.Advance(DefaultLease)
 		}
 		aside := func(key string, fails int) time.Duration {
-			return deathDelay(claimed{Claim: Claim{Key: key, Fails: fails}, died: true})
+			return deathDelay(newClaim{Claim: Claim{Key: key, Fails: fails}, died: true})
 		}
 		if aside(evil, 2) == aside(honest, 2) {
 			t.Fatal("both are left alone for the same time")

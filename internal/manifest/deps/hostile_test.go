@@ -33,6 +33,16 @@ func packedChart(t *testing.T, template string) string {
 	return b.String()
 }
 
+// TestPatternOfManyWays refuses an include pattern whose braces can be read in a billion ways: it is matched in the
+// server's process, with each file's name.
+func TestPatternOfManyWays(t *testing.T) {
+	for pattern, refused := range map[string]bool{"{*.yaml,*.json}": false, strings.Repeat("{a,aa}", 26) + "x": true} {
+		if p, err := compilePattern(pattern); (err != nil) != refused {
+			t.Errorf("%s: %v, %v", pattern, p, err)
+		}
+	}
+}
+
 // TestHostileTrees holds that the walk ends, with a problem that names the
 // file where something could not be followed.
 func TestHostileTrees(t *testing.T) {

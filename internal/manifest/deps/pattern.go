@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/gobwas/glob"
+
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // maxPatternBytes bounds a pattern; the compiler's work grows with it.
@@ -24,6 +26,9 @@ func compilePattern(text string) (p *pattern, err error) {
 	}
 	if len(text) > maxPatternBytes {
 		return nil, fmt.Errorf("it is longer than %d bytes", maxPatternBytes)
+	}
+	if err := wording.CheckGlob(text); err != nil {
+		return nil, err
 	}
 	defer func() {
 		if r := recover(); r != nil {
