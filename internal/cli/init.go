@@ -140,6 +140,9 @@ func printChoice(cmd *cobra.Command, choice *propose.ChoiceError) {
 		}
 		fmt.Fprintf(w, "  %s\n      %s\n", strings.Join(words, " "), o.Meaning)
 	}
+	if choice.Other != "" {
+		fmt.Fprintf(w, "  %s\n", choice.Other)
+	}
 }
 
 // quoteArgument writes an argument as a POSIX shell takes it.
@@ -156,6 +159,9 @@ func promptChoice(cmd *cobra.Command, in *bufio.Reader, choice *propose.ChoiceEr
 	fmt.Fprintln(w, choice.Question)
 	for i, o := range choice.Options {
 		fmt.Fprintf(w, "  %d  %s (%s)\n", i+1, o.Meaning, strings.Join(o.Flags, " "))
+	}
+	if choice.Other != "" {
+		fmt.Fprintf(w, "  %s\n", choice.Other)
 	}
 	for {
 		fmt.Fprintf(w, "1 to %d: ", len(choice.Options))

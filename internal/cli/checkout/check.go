@@ -61,7 +61,9 @@ func (r *Repository) Check(ctx context.Context) (*Findings, error) {
 		}
 		out.Problems = append(out.Problems, appset.UnreachedTargets(p, set.Targets, r.main)...)
 		if len(set.Problems) == 0 {
-			out.Problems = append(out.Problems, history.UnmatchedCarry(p, history.Components(set, r.main), r.environmentFiles(t, p, heads))...)
+			components, files := history.Components(set, r.main), r.environmentFiles(t, p, heads)
+			out.Problems = append(out.Problems, history.UnmatchedCarry(p, components, files)...)
+			out.Problems = append(out.Problems, history.IdentityCarry(p, components, files)...)
 		}
 	}
 	out.Problems, out.Unresolved = distinctProblems(out.Problems), distinctProblems(out.Unresolved)

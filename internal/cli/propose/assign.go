@@ -31,6 +31,7 @@ var ErrNothingUsable = errors.New("no component and environment can be made out"
 type ChoiceError struct {
 	Question string
 	Options  []Option
+	Other    string // what to do where none of them is it
 }
 
 // Option is one answer, as the flags that give it.
@@ -73,7 +74,7 @@ func Assign(ctx context.Context, targets []appset.Target, chosen Templates) (*As
 	folders := sourceFolders(targets)
 	var pairs []pair
 	for e := range environments {
-		if n := len(environments[e].distinct()); n < 2 || n > maxEnvironments {
+		if n := len(environments[e].distinct()); n < 2 || n > maxEnvironments || chosen.Environment == "" && environments[e].isOfTargets(targets) {
 			continue
 		}
 		best := pair{}
@@ -91,7 +92,7 @@ func Assign(ctx context.Context, targets []appset.Target, chosen Templates) (*As
 		}
 	}
 	if len(pairs) == 0 {
-		return nil, fmt.Errorf("%w: no parameter has a value for each of several environments", ErrNothingUsable)
+		return nil, fmt.Errorf("%w: %s", ErrNothingUsable, oneEnvironment(environments))
 	}
 	slices.SortStableFunc(pairs, func(a, b pair) int {
 		switch {
@@ -103,6 +104,68 @@ func Assign(ctx context.Context, targets []appset.Target, chosen Templates) (*As
 		return 0
 	})
 	return pairs[0].settle(pairs[1:], chosen)
+}
+
+// fewTargets are as many targets of a set as one component's environments may be.
+const fewTargets = 3
+
+// isOfTargets says that what a candidate gives tells single targets apart, or what each of them is, and
+// not environments: unless people call environments so, what differs for nearly every Application of a
+// set is its name, and a project, a namespace or a chart is what it says.
+func (c *candidate) isOfTargets(targets []appset.Target) bool {
+	if c.knownNames() > 0 {
+		return false
+	}
+	ofSet, distinct := map[string]int{}, map[string]map[string]bool{}
+	isProject, isNamespace, isChart := true, true, true
+	for i, v := range c.values {
+		if v == "" {
+			continue
+		}
+		t := &targets[i]
+		set := t.ApplicationSetFile + "|" + t.ApplicationSet
+		if distinct[set] == nil {
+			distinct[set] = map[string]bool{}
+		}
+		ofSet[set]++
+		distinct[set][v] = true
+		isProject, isNamespace = isProject && v == t.Project, isNamespace && v == t.DestNS
+		isChart = isChart && slices.ContainsFunc(t.Sources, func(s appset.Source) bool { return v == s.Chart })
+	}
+	for set, n := range ofSet {
+		if n > fewTargets && 10*len(distinct[set]) >= 9*n {
+			return true
+		}
+	}
+	return isProject || isNamespace || isChart
+}
+
+// knownNames is how many of a candidate's values are called as people call environments. A longer name
+// that has such a word, as load-balancer does, counts where most values have one.
+func (c *candidate) knownNames() int {
+	n := 0
+	for _, v := range c.distinct() {
+		if c.isKnown(v) {
+			n++
+		}
+	}
+	return n
+}
+
+// isKnown says that knownNames counts a value.
+func (c *candidate) isKnown(value string) bool {
+	_, ok := rankOf(value)
+	return ok && (c.mostKnown || len(splitWords(value)) == 1)
+}
+
+// oneEnvironment says why there are no several environments: where all targets are in one, which.
+func oneEnvironment(candidates []candidate) string {
+	for i := range candidates {
+		if all := candidates[i].distinct(); len(all) == 1 && candidates[i].knownNames() == 1 {
+			return fmt.Sprintf("%s gives one environment, %s, and a promotion goes from one to another", candidates[i].text, all[0])
+		}
+	}
+	return "no parameter has a value for each of several environments; give both templates by --component and --environment (liftlock resolve -o json has each target's parameters)"
 }
 
 // chosenOr is the one candidate that a person chose, or all.
@@ -124,6 +187,7 @@ func chosenOr(ctx context.Context, what, chosen string, data []map[string]any, a
 		}
 		c.values[i] = v
 	}
+	c.findKnown()
 	if c.coverage() == 0 {
 		if why == nil {
 			why = fmt.Errorf("the template %q gives nothing for any target", chosen)
@@ -183,10 +247,10 @@ func (p *pair) weigh(targets []appset.Target, folders []string) {
 		p.targets++
 		at := place{c, e}
 		places[at], components[c], environments[e] = true, true, true
-		if _, ok := rankOf(e); ok {
+		if p.environment.isKnown(e) {
 			known++
 		}
-		if _, ok := rankOf(c); ok {
+		if p.component.isKnown(c) {
 			named++
 		}
 		if strings.Contains(targets[i].Name, c) {
@@ -253,7 +317,8 @@ func (p pair) settle(others []pair, chosen Templates) (*Assignment, error) {
 		}
 	}
 	if p.known == 0 && chosen.Environment == "" && len(near) > 1 {
-		choice := &ChoiceError{Question: "Which parameter is the environment? No value is a name that environments usually have."}
+		choice := &ChoiceError{Question: "Which parameter is the environment? No value is a name that environments usually have.",
+			Other: "none of these: write both templates as --component and --environment; liftlock resolve -o json lists each target's parameters"}
 		for _, o := range near {
 			choice.Options = append(choice.Options, Option{
 				Flags:   []string{"--component=" + o.component.text, "--environment=" + o.environment.text},

@@ -27,6 +27,15 @@ type candidate struct {
 	text   string
 	cost   int // the more, the harder it is to read
 	values []string
+
+	mostKnown bool // most of its values have a word by which people call environments
+}
+
+// findKnown fills in what follows from the values.
+func (c *candidate) findKnown() {
+	all := c.distinct()
+	known := slices.DeleteFunc(slices.Clone(all), func(v string) bool { _, ok := rankOf(v); return !ok })
+	c.mostKnown = 2*len(known) >= len(all)
 }
 
 // distinct are the values that a candidate gives, sorted.
@@ -84,6 +93,9 @@ func findCandidates(ctx context.Context, data []map[string]any) ([]candidate, er
 		}
 	}
 	out := slices.SortedFunc(maps.Values(byValues), compareCandidates)
+	for i := range out {
+		out[i].findKnown()
+	}
 	slices.SortStableFunc(out, func(a, b candidate) int { return cmp.Compare(b.coverage(), a.coverage()) })
 	return out[:min(len(out), maxExpanded)], ctx.Err()
 }

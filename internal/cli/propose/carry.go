@@ -9,7 +9,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
+	"github.com/liftlock/liftlock/internal/appset/history"
 	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/pipeline/fieldpath"
@@ -50,13 +52,50 @@ func (f *field) isVersion(tracked string) bool {
 	}
 	for _, u := range f.uses {
 		switch v := u.value; {
-		case v == "", v == "true", v == "false", v == "HEAD", v == tracked:
+		case v == "", v == "true", v == "false", v == tracked:
 			return false
-		case strings.HasSuffix(strings.ToLower(f.key), "image") && !strings.ContainsAny(v, ":@/"):
-			return false
+		case strings.HasSuffix(strings.ToLower(f.key), "image") && !strings.ContainsAny(path.Base(v), ":@"):
+			return false // where an image is, and not which
 		}
 	}
-	return true
+	return !f.isWord()
+}
+
+// isWord says that a field has the same word everywhere, as one that follows the latest does: that is no version.
+func (f *field) isWord() bool {
+	first := f.uses[0].value
+	return !strings.ContainsFunc(first, unicode.IsDigit) && !slices.ContainsFunc(f.uses, func(u *use) bool { return u.value != first })
+}
+
+// movingRevisions are what people call a revision that is another one tomorrow.
+var movingRevisions = []string{"HEAD", "main", "master", "trunk", "develop"}
+
+// counts are keys that say how much of something an environment has.
+var counts = regexp.MustCompile(`(?i)(replicas|replicacount)$`)
+
+// isHarmful says that a promotion must not move a field, whatever speaks for it: Applications are told apart by
+// its value or by a template that it is, it is a branch, or how much an environment has, or its item
+// of a list is known by its place alone, so that it is another one in another environment.
+func (f *field) isHarmful(s *Source, identities map[string]string) bool {
+	if counts.MatchString(f.key) || isAtPlace(f.segments) {
+		return true
+	}
+	return f.kind != fieldedit.KindImage && slices.ContainsFunc(f.uses, func(u *use) bool {
+		return identities[u.value] != "" || strings.Contains(u.value, "{{") || slices.Contains(movingRevisions, u.value) || u.value == s.Tracked || u.value == s.Branch(u.environment)
+	})
+}
+
+// structure are lists of an ApplicationSet's own, in which a place is as good as a name.
+var structure = []string{"generators", "sources"}
+
+// isAtPlace says that a path goes through an item of a list that only its place tells.
+func isAtPlace(segments []fieldpath.Segment) bool {
+	for i, s := range segments {
+		if s.Kind == fieldpath.Index && (i == 0 || !slices.Contains(structure, segments[i-1].Key)) {
+			return true
+		}
+	}
+	return false
 }
 
 // namesEnvironment says that a value is its environment's name, as tags that follow an
@@ -131,8 +170,11 @@ func FindCarry(ctx context.Context, s *Source) (*Carried, error) {
 		return nil, err
 	}
 	var chosen, named []*field
-	evidences := map[*field]evidence{}
+	evidences, identities := map[*field]evidence{}, history.Identities(s.Components)
 	for _, f := range fields {
+		if f.isHarmful(s, identities) {
+			continue
+		}
 		e := f.weigh()
 		evidences[f] = e
 		switch version := f.isVersion(s.Tracked); {

@@ -67,18 +67,19 @@ func OrderEnvironments(environments []string, c *Carried, order []string) (Steps
 		return steps, "as --order says", err
 	}
 	place := map[string]int{} // how many come before
-	var unknown []string
-	for _, a := range environments {
-		for _, b := range environments {
-			if a == b || sameRank(a, b) {
+	unsettled := false
+	for i, a := range environments {
+		for _, b := range environments[i+1:] {
+			if sameRank(a, b) {
 				continue
 			}
-			first, ok := c.order.before(b, a)
-			if !ok {
-				unknown = append(unknown, a)
-				break
-			}
-			if first {
+			first, ok := c.order.before(a, b)
+			switch {
+			case !ok:
+				unsettled = true
+			case first:
+				place[b]++
+			default:
 				place[a]++
 			}
 		}
@@ -88,21 +89,50 @@ func OrderEnvironments(environments []string, c *Carried, order []string) (Steps
 	var steps Steps
 	for i, e := range sorted {
 		if i > 0 && place[e] == place[sorted[i-1]] {
-			if !sameRank(e, sorted[i-1]) {
-				unknown = append(unknown, e)
-			}
+			unsettled = unsettled || !sameRank(e, sorted[i-1])
 			steps[len(steps)-1] = append(steps[len(steps)-1], e)
 			continue
 		}
 		steps = append(steps, []string{e})
 	}
-	if len(unknown) > 0 {
+	if unsettled || !keepsRanks(sorted) {
 		return nil, "", &ChoiceError{
-			Question: fmt.Sprintf("In which order do releases go through %s? Neither the names nor the history tell.", strings.Join(sorted, ", ")),
-			Options:  orderOptions(sorted),
+			Question: fmt.Sprintf("In which order do releases go through %s? Neither the names nor the history tell.", strings.Join(byRank(sorted), ", ")),
+			Options:  orderOptions(byRank(sorted)),
 		}
 	}
 	return steps, c.explainOrder(steps), nil
+}
+
+// keepsRanks says that no environment comes before one whose name comes earlier.
+func keepsRanks(environments []string) bool {
+	last := 0
+	for _, e := range environments {
+		r, known := rankOf(e)
+		if known && r < last {
+			return false
+		}
+		last = max(last, r)
+	}
+	return true
+}
+
+// byRank has the known names in their order, in the places that known names have.
+func byRank(environments []string) []string {
+	isKnown := func(e string) bool { _, ok := rankOf(e); return ok }
+	known := slices.DeleteFunc(slices.Clone(environments), func(e string) bool { return !isKnown(e) })
+	slices.SortStableFunc(known, func(a, b string) int {
+		ra, _ := rankOf(a)
+		rb, _ := rankOf(b)
+		return ra - rb
+	})
+	out := slices.Clone(environments)
+	for i, e := range out {
+		if isKnown(e) {
+			out[i], known = known[0], known[1:]
+		}
+	}
+	return out
 }
 
 // maxOrders bounds the orders that are offered.
@@ -113,6 +143,9 @@ func orderOptions(environments []string) []Option {
 	var out []Option
 	var add func(done, rest []string)
 	add = func(done, rest []string) {
+		if !keepsRanks(done) {
+			return
+		}
 		if len(rest) == 0 && len(out) < maxOrders {
 			out = append(out, Option{Flags: []string{"--order=" + strings.Join(done, ",")}, Meaning: strings.Join(done, ", then ")})
 		}

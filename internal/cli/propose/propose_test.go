@@ -53,10 +53,14 @@ func TestAssign(t *testing.T) {
 			want: Templates{"{{ .app }}", `{{ index . "my-env" }}`}, envs: "dev,prod"},
 		"what a person chose": {targets: rows("app=web env=dev zone=a", "app=web env=prod zone=b"), chosen: Templates{Environment: "{{ .zone }}"},
 			want: Templates{"{{ .app }}", "{{ .zone }}"}, envs: "a,b"},
-		"nobody knows the names":  {targets: rows("x=a y=m", "x=a y=n", "x=b y=m", "x=b y=n"), choice: true},
-		"one environment":         {targets: rows("app=web env=dev", "app=web env=dev"), nothing: true},
-		"nothing":                 {nothing: true},
-		"a choice without values": {targets: rows("app=web env=dev", "app=web env=prod"), chosen: Templates{Component: "{{ .no }}"}, nothing: true},
+		"nobody knows the names":     {targets: rows("x=a y=m", "x=a y=n", "x=b y=m", "x=b y=n"), choice: true},
+		"one environment":            {targets: rows("app=web env=dev", "app=web env=dev"), nothing: true},
+		"nothing":                    {nothing: true},
+		"a word inside another name": {targets: rows("app=load-balancer zone=m", "app=load-balancer zone=n", "app=web zone=m", "app=web zone=n", "app=api zone=m", "app=api zone=n"), choice: true},
+		"longer names with a word each": {targets: rows("app=web env=eu-dev", "app=web env=eu-prod", "app=api env=eu-dev", "app=api env=eu-prod"),
+			want: Templates{"{{ .app }}", `{{ .env | trimPrefix "eu-" }}`}, envs: "dev,prod"},
+		"what differs for each Application": {targets: rows("id=a kind=x", "id=b kind=x", "id=c kind=x", "id=d kind=x"), nothing: true},
+		"a choice without values":           {targets: rows("app=web env=dev", "app=web env=prod"), chosen: Templates{Component: "{{ .no }}"}, nothing: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Assign(t.Context(), c.targets, c.chosen)
@@ -152,6 +156,16 @@ func TestFindCarry(t *testing.T) {
 		"no image whose tag is its environment's name": {newSource(two,
 			files("a/kustomization.yaml", "images: [{name: r/web, newTag: v1}, {name: r/proxy, newTag: a}]", "b/kustomization.yaml", "images: [{name: r/web, newTag: v1}, {name: r/proxy, newTag: b}]")),
 			[]string{`kustomizeImages: ["r/web"]`}},
+		"not what an Application is made from": {newSource(two,
+			files("a/c.yaml", "tag: v1\nservice: web\nname: a-web", "b/c.yaml", "tag: v1\nservice: web\nname: b-web"),
+			files("a/c.yaml", "tag: v2\nservice: web2\nname: a-web", "b/c.yaml", "tag: v2\nservice: web\nname: a-web")),
+			[]string{`yaml: {files: ["c.yaml"], paths: ["tag"]}`}},
+		"not an item by its place": {newSource(two, files("a/c.yaml", "tag: v1\nlist: [{tag: v1}, {other: 1}]", "b/c.yaml", "tag: v1\nlist: [{tag: v1}, {other: 1}]")),
+			[]string{`yaml: {files: ["c.yaml"], paths: ["tag"]}`}},
+		"not a template, how much there is, a branch or a word": {newSource(two,
+			files("a/c.yaml", "tag: '{{ .tag }}'\nrevision: HEAD\nreplicaCount: 1\nversion: latest", "b/c.yaml", "tag: '{{ .tag }}'\nrevision: HEAD\nreplicaCount: 1\nversion: latest"),
+			files("a/c.yaml", "tag: '{{ .tag }}'\nrevision: HEAD\nreplicaCount: 3\nversion: latest"), files("b/c.yaml", "tag: '{{ .tag }}'\nrevision: HEAD\nreplicaCount: 3\nversion: latest")), nil},
+		"not where an image is":              {newSource(two, files("a/d.yaml", "containers: [{name: web, image: r.example/web}]", "b/d.yaml", "containers: [{name: web, image: r.example/web}]")), nil},
 		"a file that isn't YAML has nothing": {newSource(two, files("a/values.yaml", "{", "b/values.yaml", "tag: v1")), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -179,14 +193,15 @@ func TestOrder(t *testing.T) {
 		want    Steps
 		choice  bool
 	}{
-		"by names":                 {envs: []string{"prod-us", "dev", "prod-eu", "qa"}, want: Steps{{"dev"}, {"qa"}, {"prod-us", "prod-eu"}}},
-		"by history":               {envs: []string{"blue", "red"}, moments: []fstest.MapFS{files(append(tag("blue", "1"), tag("red", "1")...)...), files(tag("red", "2")...), files(tag("blue", "2")...)}, want: Steps{{"red"}, {"blue"}}},
-		"one unknown name":         {envs: []string{"dev", "demo", "prod"}, moments: []fstest.MapFS{files(append(append(tag("dev", "1"), tag("demo", "1")...), tag("prod", "1")...)...), files(tag("dev", "2")...), files(tag("demo", "2")...), files(tag("prod", "2")...)}, want: Steps{{"dev"}, {"demo"}, {"prod"}}},
-		"at once says nothing":     {envs: []string{"blue", "red"}, moments: []fstest.MapFS{files(append(tag("blue", "1"), tag("red", "1")...)...), files(append(tag("blue", "2"), tag("red", "2")...)...)}, choice: true},
-		"nobody knows":             {envs: []string{"blue", "red"}, choice: true},
-		"a person says":            {envs: []string{"blue", "red", "dev"}, order: []string{"red", "blue+dev"}, want: Steps{{"red"}, {"blue", "dev"}}},
-		"a person forgets one":     {envs: []string{"blue", "red"}, order: []string{"red"}},
-		"a person names one twice": {envs: []string{"blue", "red"}, order: []string{"red", "red", "blue"}},
+		"by names":                            {envs: []string{"prod-us", "dev", "prod-eu", "qa"}, want: Steps{{"dev"}, {"qa"}, {"prod-us", "prod-eu"}}},
+		"by history":                          {envs: []string{"blue", "red"}, moments: []fstest.MapFS{files(append(tag("blue", "1"), tag("red", "1")...)...), files(tag("red", "2")...), files(tag("blue", "2")...)}, want: Steps{{"red"}, {"blue"}}},
+		"one unknown name":                    {envs: []string{"dev", "demo", "prod"}, moments: []fstest.MapFS{files(append(append(tag("dev", "1"), tag("demo", "1")...), tag("prod", "1")...)...), files(tag("dev", "2")...), files(tag("demo", "2")...), files(tag("prod", "2")...)}, want: Steps{{"dev"}, {"demo"}, {"prod"}}},
+		"at once says nothing":                {envs: []string{"blue", "red"}, moments: []fstest.MapFS{files(append(tag("blue", "1"), tag("red", "1")...)...), files(append(tag("blue", "2"), tag("red", "2")...)...)}, choice: true},
+		"nobody knows":                        {envs: []string{"blue", "red"}, choice: true},
+		"history never has prod before stage": {envs: []string{"stage", "x", "prod"}, moments: []fstest.MapFS{files(append(append(tag("stage", "1"), tag("x", "1")...), tag("prod", "1")...)...), files(tag("prod", "2")...), files(tag("x", "2")...), files(tag("stage", "2")...)}, choice: true},
+		"a person says":                       {envs: []string{"blue", "red", "dev"}, order: []string{"red", "blue+dev"}, want: Steps{{"red"}, {"blue", "dev"}}},
+		"a person forgets one":                {envs: []string{"blue", "red"}, order: []string{"red"}},
+		"a person names one twice":            {envs: []string{"blue", "red"}, order: []string{"red", "red", "blue"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			carried, err := FindCarry(t.Context(), newSource(c.envs, c.moments...))
