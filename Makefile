@@ -22,6 +22,7 @@ PKG ?= internal/promotion
 N ?= 100
 SEED ?= 1
 SIM ?= 0
+SIM_ONLY ?= 0
 CRASH ?= .
 CRASH_SEED ?= 1
 KILLS ?= 1000
@@ -97,8 +98,8 @@ sim-mutants: ## plant small bugs into the service and see that the simulation fi
 	$(GO) test ./internal/sim -count=1 -timeout 0 -run '^TestMutants$$' -v -sim.mutants '$(MUTANTS)' -sim.worlds $(MUTANT_WORLDS)
 
 .PHONY: mutants
-mutants: ## change a package's code at random, and count what its own tests notice, and the simulation of the rest (PKG=internal/promotion N=100 SEED=1 SIM=1m)
-	$(GO) test ./internal -count=1 -timeout 0 -run '^TestMutants$$' -v -mutants '$(PKG)' -mutants.n $(N) -mutants.seed $(SEED) -mutants.sim $(SIM)
+mutants: ## change a package's code at random, and count what its own tests notice, and the simulation of the rest, or of all (PKG=internal/promotion N=100 SEED=1 SIM=1m or SIM_ONLY=100)
+	$(GO) test ./internal -count=1 -timeout 0 -run '^TestMutants$$' -v -mutants '$(PKG)' -mutants.n $(N) -mutants.seed $(SEED) -mutants.sim $(SIM) -mutants.simulation $(SIM_ONLY)
 
 .PHONY: load
 load: ## send webhooks as fast as they are taken, with a kill in the middle, and among strangers (LOAD_FOR=20s)

@@ -45,6 +45,10 @@ type mutantJudge struct {
 	only   string // the one test that is run; "" is all
 	memory int    // in KiB
 	flags  []string
+	// A mutant is shown to tests that take this many times as long as they are prepared, with more
+	// flags. 0: no longer.
+	longer int
+	shown  []string
 	// How long a mutant may run at least, and how much of the processor it may use. On a
 	// machine that is busy the first says little, and what waits for ever uses none of
 	// the second.
@@ -146,18 +150,20 @@ func (j *mutantJudge) show(ctx context.Context, number int) (fate, error) {
 // is, where that is known.
 func (j *mutantJudge) runTests(ctx context.Context, binary string, tests []judgingTest) (passed bool, used time.Duration, err error) {
 	var names []string
-	timeout, cpu := j.leastTimeout, j.leastCPU
+	timeout, cpu, flags := j.leastTimeout, j.leastCPU, slices.Clone(j.flags)
 	for _, test := range tests {
 		names = append(names, test.name)
-		timeout += 10 * test.took
-		cpu += 4 * test.cpu
+		timeout += 10 * test.took * time.Duration(max(j.longer, 1))
+		cpu += 4 * test.cpu * time.Duration(max(j.longer, 1))
 		if test.took == 0 {
 			timeout, cpu = unlimited, unlimited
+		} else {
+			flags = append(flags, j.shown...)
 		}
 	}
 	limited := fmt.Sprintf(`ulimit -d %d; ulimit -t %d; exec "$@"`, j.memory, int((cpu + time.Second - 1).Seconds()))
 	cmd := exec.CommandContext(ctx, "sh", append([]string{"-c", limited, "mutant", binary,
-		"-test.run", "^(" + strings.Join(names, "|") + ")$", "-test.failfast", "-test.timeout", timeout.String()}, j.flags...)...)
+		"-test.run", "^(" + strings.Join(names, "|") + ")$", "-test.failfast", "-test.timeout", timeout.String()}, flags...)...)
 	cmd.Dir = j.folder
 	cmd.WaitDelay = time.Second
 	err = cmd.Run()

@@ -18,14 +18,19 @@ import (
 )
 
 var (
-	mutantsFlag     = flag.String("mutants", "", "the package whose code is mutated, to see whether its own tests notice, such as policies")
-	mutantsNumber   = flag.Int("mutants.n", 100, "how many mutants")
-	mutantsSeedFlag = flag.Uint64("mutants.seed", 1, "which mutants")
-	mutantsSimFlag  = flag.Duration("mutants.sim", 0, "how long a mutant that the package's own tests don't notice is simulated; 0: not at all")
+	mutantsFlag       = flag.String("mutants", "", "the packages whose code is mutated, to see whether their own tests notice, such as policies, separated by commas")
+	mutantsNumber     = flag.Int("mutants.n", 100, "how many mutants, of all packages together")
+	mutantsSeedFlag   = flag.Uint64("mutants.seed", 1, "which mutants")
+	mutantsSimFlag    = flag.Duration("mutants.sim", 0, "how long a mutant that the package's own tests don't notice is simulated; 0: not at all")
+	mutantsWorldsFlag = flag.Int("mutants.simulation", 0, "have the simulation alone judge, in this many worlds, which mutants it notices")
 )
 
 // simulatedSeed is the first world in which mutants are simulated: each in the same ones.
 const simulatedSeed = 1
+
+// reachedWorlds is in how many worlds it is looked which mutants a story comes by, where each is shown
+// many times as many.
+const reachedWorlds = 10
 
 // loadPackage reads a package of this module.
 func loadPackage(t *testing.T, name string) *packages.Package {
@@ -74,8 +79,9 @@ func ownTests(t *testing.T, pkg *packages.Package) *mutantJudge {
 	return own
 }
 
-// simulation is the judge of what a package's own tests don't notice.
-func simulation(t *testing.T, pkg *packages.Package, lasts time.Duration) *mutantJudge {
+// simulation is the judge of what a package's own tests don't notice, or of all its mutants: in as many
+// worlds as fit in a time, or in a number of them.
+func simulation(t *testing.T, pkg *packages.Package, lasts time.Duration, worlds int) *mutantJudge {
 	t.Helper()
 	sim := loadPackage(t, "internal/sim")
 	runs, err := exec.CommandContext(t.Context(), "go", "list", "-deps", sim.PkgPath).Output()
@@ -85,10 +91,15 @@ func simulation(t *testing.T, pkg *packages.Package, lasts time.Duration) *mutan
 	if !slices.Contains(strings.Fields(string(runs)), pkg.PkgPath) {
 		t.Fatalf("the simulation doesn't run %s; leave -mutants.sim (SIM=) out", pkg.PkgPath)
 	}
-	return &mutantJudge{
+	judge := &mutantJudge{
 		name: "the simulation", pkg: sim.PkgPath, folder: filepath.Dir(sim.GoFiles[0]), only: "TestSimulation", leastTimeout: time.Minute, leastCPU: 5 * time.Second, memory: simulatedMemory, scratch: t.TempDir(),
 		flags: []string{"-sim.brief", "-sim.seed", fmt.Sprint(simulatedSeed), "-sim.for", lasts.String()},
 	}
+	if worlds > 0 {
+		judge.flags = append(judge.flags, "-sim.worlds", fmt.Sprint(min(worlds, reachedWorlds)))
+		judge.longer, judge.shown = 1+worlds/reachedWorlds, []string{"-sim.worlds", fmt.Sprint(worlds)}
+	}
+	return judge
 }
 
 // judgeMutants shows mutants, by their numbers from 1 on, to a judge, as many at once as
@@ -117,31 +128,72 @@ func judgeMutants(t *testing.T, judge *mutantJudge, numbers []int, report func(n
 	wg.Wait()
 }
 
-// TestMutants changes comparisons, conditions and results of a package at random, and
-// counts how many of the changes its own tests notice, and how many of the rest the
-// simulation does, where it is asked for. What survives is a rule that no test holds, code that nothing needs, or another way to say the same.
+// TestMutants changes comparisons, conditions and results of packages at random, and
+// counts how many of the changes their own tests notice, and how many of the rest the
+// simulation does, or how many of all, where it is asked for. What survives is a rule that no test holds, code that nothing needs, or another way to say the same.
 func TestMutants(t *testing.T) {
 	if *mutantsFlag == "" {
 		t.Skip("-mutants says what is to be mutated")
 	}
-	pkg := loadPackage(t, *mutantsFlag)
-	all, err := findMutations(pkg)
-	if err != nil {
-		t.Fatal(err)
+	planted, judged, noticed := 0, 0, 0
+	for _, m := range drawMutations(t, strings.Split(*mutantsFlag, ","), *mutantsNumber) {
+		var judges []*mutantJudge
+		if *mutantsWorldsFlag == 0 {
+			judges = append(judges, ownTests(t, m.pkg))
+		}
+		if *mutantsWorldsFlag > 0 || *mutantsSimFlag > 0 {
+			judges = append(judges, simulation(t, m.pkg, *mutantsSimFlag, *mutantsWorldsFlag))
+		}
+		reached, killed := m.showTo(t, judges)
+		planted, judged, noticed = planted+len(m.planted), judged+reached, noticed+killed
 	}
-	if len(all) == 0 {
-		t.Fatalf("nothing in %s can be mutated", pkg.PkgPath)
+	fmt.Printf("killed %d of %d (%.0f %%) seed %d; any test came by %d\n", noticed, planted, 100*float64(noticed)/float64(planted), *mutantsSeedFlag, judged)
+}
+
+// packageMutants are mutants of a package.
+type packageMutants struct {
+	pkg     *packages.Package
+	planted []mutation
+}
+
+// drawMutations draws mutants of packages: any of all that are possible is as likely.
+func drawMutations(t *testing.T, names []string, wanted int) []packageMutants {
+	t.Helper()
+	var all []packageMutants
+	var lots []int // a package's place, as often as it has mutants
+	chance := rand.New(rand.NewPCG(*mutantsSeedFlag, 0))
+	for i, name := range names {
+		m := packageMutants{pkg: loadPackage(t, name)}
+		var err error
+		if m.planted, err = findMutations(m.pkg); err != nil {
+			t.Fatal(err)
+		}
+		if len(m.planted) == 0 {
+			t.Fatalf("nothing in %s can be mutated", m.pkg.PkgPath)
+		}
+		chance.Shuffle(len(m.planted), func(i, k int) { m.planted[i], m.planted[k] = m.planted[k], m.planted[i] })
+		lots = append(lots, slices.Repeat([]int{i}, len(m.planted))...)
+		all = append(all, m)
 	}
-	rand.New(rand.NewPCG(*mutantsSeedFlag, 0)).Shuffle(len(all), func(i, k int) { all[i], all[k] = all[k], all[i] })
-	planted, uncompiled := pickMutations(pkg, all, *mutantsNumber)
-	fmt.Printf("of %d possible mutants in %s, %d are tried; %d others didn't compile\n", len(all), pkg.PkgPath, len(planted), uncompiled)
-	judges := []*mutantJudge{ownTests(t, pkg)}
-	if *mutantsSimFlag > 0 {
-		judges = append(judges, simulation(t, pkg, *mutantsSimFlag))
+	chance.Shuffle(len(lots), func(i, k int) { lots[i], lots[k] = lots[k], lots[i] })
+	drawn := map[int]int{}
+	for _, i := range lots[:min(wanted, len(lots))] {
+		drawn[i]++
 	}
-	schema := newMutantSchema(pkg, planted)
+	for i := range all {
+		possible, uncompiled := len(all[i].planted), 0
+		all[i].planted, uncompiled = pickMutations(all[i].pkg, all[i].planted, drawn[i])
+		fmt.Printf("of %d possible mutants in %s, %d are tried; %d others didn't compile\n", possible, all[i].pkg.PkgPath, len(all[i].planted), uncompiled)
+	}
+	return slices.DeleteFunc(all, func(m packageMutants) bool { return len(m.planted) == 0 })
+}
+
+// showTo shows mutants to judges, to each what those before didn't notice. It reports how many any of
+// them came by, and how many were noticed.
+func (m *packageMutants) showTo(t *testing.T, judges []*mutantJudge) (reached, noticed int) {
+	schema := newMutantSchema(m.pkg, m.planted)
 	var left []int
-	for i := range planted {
+	for i := range m.planted {
 		left = append(left, i+1)
 	}
 	met := map[int]bool{} // which mutants any test came by
@@ -154,7 +206,9 @@ func TestMutants(t *testing.T) {
 		}
 		var notKilled []int
 		judgeMutants(t, judge, left, func(n int, became fate) {
-			met[n] = met[n] || became != unevaluated
+			if became != unevaluated {
+				met[n] = true
+			}
 			if became == killed {
 				return
 			}
@@ -162,15 +216,15 @@ func TestMutants(t *testing.T) {
 			switch {
 			case i < len(judges)-1: // the next may notice
 			case met[n]:
-				fmt.Println(planted[n-1].describe())
+				fmt.Println(m.planted[n-1].describe())
 			default:
-				fmt.Println(planted[n-1].describe() + " (no test comes by)")
+				fmt.Println(m.planted[n-1].describe() + " (no test comes by)")
 			}
 		})
 		fmt.Printf("%d of %d killed by %s\n", len(left)-len(notKilled), len(left), judge.name)
 		left = notKilled
 	}
-	fmt.Printf("killed %d of %d (%.0f %%) seed %d\n", len(planted)-len(left), len(planted), 100*float64(len(planted)-len(left))/float64(len(planted)), *mutantsSeedFlag)
+	return len(met), len(m.planted) - len(left)
 }
 
 // TestMutationsOfSample holds which mutations are found, and that they are told apart: who
