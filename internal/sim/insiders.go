@@ -47,9 +47,9 @@ func (sim *Simulation) tempt(pr *forge.PullRequest) {
 	draw := sim.chance.IntN(24)
 	if ref.Revert {
 		switch draw {
-		case 0, 1:
+		case 0, 1, 2, 3, 4, 5:
 			act(func(pr forge.PullRequest, _ *rand.Rand) { sim.landOnOtherBranch(pr, ref) })
-		case 2, 3, 4:
+		case 6, 7, 8, 9, 10, 11, 12, 13:
 			act(func(pr forge.PullRequest, _ *rand.Rand) { sim.editBodyOf(pr, ref, "") })
 		}
 		return
@@ -61,12 +61,14 @@ func (sim *Simulation) tempt(pr *forge.PullRequest) {
 			return
 		}
 	}
-	switch draw {
-	case 0, 1:
+	switch {
+	case draw < 2:
 		act(func(pr forge.PullRequest, r *rand.Rand) { sim.rollBackBefore(pr, ref, r) })
-	case 2, 3:
+	case draw < 4, draw < 12 && slices.ContainsFunc(sim.componentsOf(ref), func(c string) bool { return len(sim.keptOut(target{c, ref.Environment})) > 0 }):
 		act(func(pr forge.PullRequest, r *rand.Rand) { sim.bringBackOver(pr, ref, r) })
-	case 4:
+	case draw == 12 && !slices.ContainsFunc(sim.scenario.environment(ref.Environment).after, sim.scenario.isSource):
+		act(func(pr forge.PullRequest, r *rand.Rand) { sim.outrun(pr, ref, r) })
+	case draw == 13:
 		act(func(pr forge.PullRequest, _ *rand.Rand) { sim.closeOne(pr, ref) })
 	}
 }
@@ -83,14 +85,40 @@ func (sim *Simulation) rollBack(r *rand.Rand) {
 	})
 }
 
-// rollBackBefore takes back what a pull request brings further on, where it comes from.
-func (sim *Simulation) rollBackBefore(_ forge.PullRequest, ref promotion.BranchRef, r *rand.Rand) {
-	c, env := pick(r, sim.componentsOf(ref)), pick(r, sim.scenario.upstream(ref.Environment))
-	if sim.scenario.isSource(env) {
-		sim.goBackOf(c, r)
-		return
+// rollBackBefore takes back what a pull request brings further on, where it comes from: by hand, or by
+// the service.
+func (sim *Simulation) rollBackBefore(pr forge.PullRequest, ref promotion.BranchRef, r *rand.Rand) {
+	moved := sim.movedBy(pr.Number, ref.Environment)
+	if len(moved) == 0 {
+		moved = sim.componentsOf(ref)
 	}
-	sim.rollBackIn(target{c, env}, r)
+	switch p := (target{pick(r, moved), pick(r, sim.scenario.upstream(ref.Environment))}); {
+	case sim.scenario.isSource(p.env):
+		sim.goBackOf(p.component, r)
+	case r.IntN(3) > 0 || !sim.revertIn(p):
+		sim.rollBackIn(p, r)
+	}
+}
+
+// revertIn asks the service to take back what it brought to a target, if it did.
+func (sim *Simulation) revertIn(p target) bool {
+	pulls, err := sim.forge.As(reviewer).PullRequests(sim.ctx, sim.repo, time.Time{})
+	sim.must(err)
+	var newest *forge.PullRequest
+	for _, pr := range pulls {
+		ref, ok := promotion.ParseBranch(pr.Branch)
+		if !ok || ref.Revert || pr.Author != bot || pr.State != forge.Merged || ref.Environment != p.env || !slices.Contains(sim.componentsOf(ref), p.component) {
+			continue
+		}
+		if newest == nil || pr.MergedAt.After(newest.MergedAt) {
+			newest = &pr
+		}
+	}
+	if newest == nil || sim.tagAt(newest.Head, p) != sim.tagAt(sim.head(), p) {
+		return false
+	}
+	sim.requestRevert(newest)
+	return true
 }
 
 // tagsBefore are what a target had before what it has, newest first, each once.
@@ -185,9 +213,21 @@ func (sim *Simulation) bringBackOver(pr forge.PullRequest, ref promotion.BranchR
 	}
 }
 
+// keptOut are the releases that were taken back from a target by a revert, or closed.
+func (sim *Simulation) keptOut(p target) []string {
+	return slices.DeleteFunc(sim.tagsBefore(target{p.component, sim.scenario.environments[0].name}), func(tag string) bool {
+		_, vetoed := sim.truth.vetoed[deployment{p, tag}]
+		_, reverted := sim.truth.reverted[deployment{p, tag}]
+		return !vetoed && !reverted
+	})
+}
+
 // pickForbidden is a release that may not come to a target: which was taken back, there or before, or
 // closed, if there is one, else one that is older than what is there.
 func (sim *Simulation) pickForbidden(p target, r *rand.Rand) (tag string, restrained bool) {
+	if out := sim.keptOut(p); len(out) > 0 && r.IntN(4) > 0 {
+		return pick(r, out), true
+	}
 	var kept, older []string
 	for _, tag := range sim.tagsBefore(target{p.component, sim.scenario.environments[0].name}) {
 		_, vetoed := sim.truth.vetoed[deployment{p, tag}]
@@ -228,8 +268,15 @@ func (sim *Simulation) landOnOtherBranch(pr forge.PullRequest, ref promotion.Bra
 	}
 	_, err := sim.forge.MergeByHand(sim.repo, pr.Number, intruder, sim.scenario.method)
 	sim.report("%s merges %s into %s: %v", intruder, describePull(pr.Number, pr.Branch), branch, err)
+	if !ref.Revert {
+		return
+	}
 	for _, c := range sim.componentsOf(ref) {
-		if last := sim.lastLanding(target{c, ref.Environment}); ref.Revert && sim.now.Sub(last.at) > watchFor/2 {
+		p := target{c, ref.Environment}
+		if h := sim.truth.health[deployment{p, sim.tagAt(sim.head(), p)}]; h != nil && err == nil {
+			h.answered, h.unanswered = false, sim.now
+		}
+		if last := sim.lastLanding(p); sim.now.Sub(last.at) > watchFor/2 {
 			sim.truth.excused[c] = "a revert was merged elsewhere when what it was of wasn't watched any more"
 		}
 	}
@@ -309,7 +356,19 @@ func (sim *Simulation) releaseQuickly(r *rand.Rand) {
 		}
 		return well
 	})
-	at := time.Duration(6+r.IntN(4)) * time.Minute
+	sim.releaseMany(c, time.Duration(6+r.IntN(4))*time.Minute, r)
+}
+
+// outrun has what a pull request brings further on be taken back where it comes from, and then many more
+// come there.
+func (sim *Simulation) outrun(pr forge.PullRequest, ref promotion.BranchRef, r *rand.Rand) {
+	for _, c := range sim.movedBy(pr.Number, ref.Environment) {
+		sim.goBackOf(c, r)
+		sim.releaseMany(c, time.Minute, r)
+	}
+}
+
+func (sim *Simulation) releaseMany(c string, at time.Duration, r *rand.Rand) {
 	for range quickReleases {
 		at += time.Duration(3+r.IntN(8)) * time.Second
 		sim.after(at, func() {

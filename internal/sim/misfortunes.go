@@ -165,5 +165,8 @@ func (sim *Simulation) loseStore(*rand.Rand) {
 	maps.Copy(sim.truth.liftedBefore, sim.truth.lifted)
 	maps.DeleteFunc(sim.truth.lifted, func(p target, _ time.Time) bool { return !sim.isForgottenInQueue(p) })
 	maps.DeleteFunc(sim.truth.withdrawn, func(_ deployment, w withdrawal) bool { return !w.inGit })
+	for _, h := range sim.truth.health {
+		h.badSeen = false
+	}
 	clear(sim.truth.joined) // what the merge queue dropped joins it once more
 }

@@ -179,7 +179,7 @@ func (sim *Simulation) judgeLateness() {
 		if sim.isOverlooked(x, h) {
 			sim.broke(ruleLate, "%s is unwell in %s since %v, and nothing has looked at it since", x.tag, x.target, h.badSince.Sub(sim.began))
 		}
-		if x.health != degraded || h == nil || h.badSince.IsZero() || sim.now.Sub(h.badSince) < within || h.answered {
+		if x.health != degraded || h == nil || h.badSince.IsZero() || sim.now.Sub(h.badSince) < within || sim.now.Sub(h.unanswered) < within || h.answered {
 			continue
 		}
 		if !sim.wholeSince(sim.now.Add(-within)) || !sim.needsRevert(x) || sim.othersUnhealthy(x) {

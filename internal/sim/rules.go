@@ -72,6 +72,9 @@ func (sim *Simulation) judgeMerge(known insight, pr *forge.PullRequest, before, 
 	}
 	moved := sim.movedTargets(ref, before, after)
 	for _, c := range changed {
+		if sim.truth.resetAt.After(known.lookedAt) {
+			break // the merge brings back what was reset away, and nothing could know
+		}
 		if !slices.ContainsFunc(sim.scenario.components, func(name string) bool {
 			p := target{name, ref.Environment}
 			return c.Path == sim.scenario.file(p) && moved[p] && (name == ref.Component || ref.Component == promotion.BatchName)
@@ -129,6 +132,9 @@ func (sim *Simulation) judgePromotion(known insight, pr *forge.PullRequest, p ta
 		if at, ok := sim.truth.reverted[d]; ok && !allowed && sim.now.Sub(at) >= known.late {
 			sim.broke(ruleQuarantine, "%s brought %s to %s, which was taken back from %s at %v", name, tag, p, up, at.Sub(sim.began))
 		}
+		if pull := sim.openRevertOf(d); pull != nil && known.began.After(pull.CreatedAt) {
+			sim.broke(ruleQuarantine, "%s brought %s to %s, which #%d has been about to take back from %s", name, tag, p, pull.Number, up)
+		}
 		if bad := sim.badFor(d); bad > 3*time.Minute+known.late && !sim.inIncident() && sim.wholeFor(3*time.Minute+known.late) && !allowed {
 			sim.broke(ruleUnverified, "%s brought %s to %s, which was degraded in %s for %v", name, tag, p, up, bad)
 		}
@@ -142,6 +148,20 @@ func (sim *Simulation) judgePromotion(known insight, pr *forge.PullRequest, p ta
 	}
 	sim.truth.returns(now)
 	sim.result.Promotions++
+}
+
+// openRevertOf is the service's open pull request that takes back what a target has; nil: there is none.
+func (sim *Simulation) openRevertOf(d deployment) *forge.PullRequest {
+	if sim.tagAt(sim.head(), d.target) != d.tag {
+		return nil
+	}
+	for _, pr := range sim.ours() {
+		ref, _ := promotion.ParseBranch(pr.Branch)
+		if ref.Revert && ref.Environment == d.target.env && slices.Contains(sim.movedBy(pr.Number, ref.Environment), d.target.component) {
+			return &pr
+		}
+	}
+	return nil
 }
 
 // isLifted says whether somebody who may has asked for a promotion to a target, also where

@@ -61,9 +61,12 @@ func drawScenario(r *rand.Rand) scenario {
 			onDegraded: []string{"revert", "revert-and-merge", "revert-and-merge", "hold"}[r.IntN(4)]})
 	}
 	add("qa", "dev")
-	switch r.IntN(3) {
+	switch r.IntN(4) {
 	case 0:
 		add("prod", "qa")
+	case 3:
+		add("stage", "qa")
+		add("prod", "stage")
 	case 1:
 		add("prod-eu", "qa")
 		add("prod-us", "qa")

@@ -99,7 +99,9 @@ type Simulation struct {
 	argocd   *argocd
 	store    *store.Store
 	stores   int
-	budget   *webhooks.Budget
+
+	storeOpened time.Time // the newest
+	budget      *webhooks.Budget
 
 	deliveries int
 	tags       map[string]string // by commit and file
@@ -187,6 +189,7 @@ func fileWrites(files map[string]string) []git.FileWrite {
 // too. Nothing else of the world's story depends on which it is.
 func (sim *Simulation) openStore() (err error) {
 	sim.stores++
+	sim.storeOpened = sim.now
 	clear(sim.leased)
 	o := store.Options{Now: func() time.Time { return sim.now }, DatabaseNow: func() time.Time { return sim.now },
 		Intercept: func(ctx context.Context, name string, answered bool) error {

@@ -13,18 +13,19 @@ type deployment struct {
 
 // health is how a deployment has been.
 type health struct {
-	wellSince time.Time     // zero: it isn't well
-	longest   time.Duration // it was well at a stretch, before
-	last      time.Duration // it was well, the last time
-	wellUntil time.Time     // and when that ended
-	badSince  time.Time     // degraded; zero: it isn't
-	wellSeen  bool          // since wellSince a process had nothing else to do
-	badSeen   bool          // while it has been so for knownAfter a process had nothing else to do
-	answered  bool          // a revert was opened while it has been so
-	looked    bool          // a run has seen that it is so
-	beside    bool          // something else turned degraded at about the same time
-	left      time.Time     // it made way for another; zero: it is there
-	wasBad    bool          // ever, by itself
+	wellSince  time.Time     // zero: it isn't well
+	longest    time.Duration // it was well at a stretch, before
+	last       time.Duration // it was well, the last time
+	wellUntil  time.Time     // and when that ended
+	badSince   time.Time     // degraded; zero: it isn't
+	wellSeen   bool          // since wellSince a process had nothing else to do
+	badSeen    bool          // while it has been so for knownAfter a process had nothing else to do
+	answered   bool          // a revert was opened while it has been so
+	unanswered time.Time     // since when that landed elsewhere
+	looked     bool          // a run has seen that it is so
+	beside     bool          // something else turned degraded at about the same time
+	left       time.Time     // it made way for another; zero: it is there
+	wasBad     bool          // ever, by itself
 }
 
 // landing is a tag that came to a target.
@@ -75,6 +76,7 @@ type truth struct {
 	superseded       map[int]bool              // closed pull requests of which the service itself says that they were replaced
 	grudges          map[target]string         // what an insider pushes over the next pull request that is about it
 	said             map[int64]saidHold        // what people said of holds, by comment, until the service answers
+	resetAt          time.Time                 // when a person last reset the branch
 	unmarked         map[string]bool           // components with a pull request whose text somebody has edited
 }
 
@@ -233,7 +235,7 @@ func (sim *Simulation) noteIdle() {
 		if x.health != degraded {
 			continue
 		}
-		if h != nil && !h.badSince.IsZero() && sim.now.Sub(h.badSince) > knownAfter {
+		if h != nil && !h.badSince.IsZero() && sim.now.Sub(h.badSince) > knownAfter && sim.now.Sub(sim.storeOpened) > knownAfter {
 			h.badSeen = true
 		}
 	}
@@ -348,7 +350,7 @@ func (sim *Simulation) noteReset(before, after string) {
 		sim.truth.excused[p.component] = "a person reset the branch"
 		sim.report("%s has %s again, by a reset", p, is)
 	}
-	sim.truth.seen = seenBranch{}
+	sim.truth.seen, sim.truth.resetAt = seenBranch{}, sim.now
 }
 
 // arrivedBefore is when a release came into the environments right before a target, the last time;

@@ -350,6 +350,10 @@ func (sim *Simulation) revertByCommand(r *rand.Rand) {
 		return
 	}
 	pr := pick(r, merged)
+	sim.requestRevert(&pr)
+}
+
+func (sim *Simulation) requestRevert(pr *forge.PullRequest) {
 	ref, ok := promotion.ParseBranch(pr.Branch)
 	if !ok || ref.Revert {
 		return
