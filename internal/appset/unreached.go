@@ -87,7 +87,7 @@ func UnreachedTargets(p *pipeline.Pipeline, targets []Target, branch string) []P
 		if !t.Managed() || t.Branch != "" {
 			continue
 		}
-		if v := t.OtherRevision(branch, carriedGenerators(p, t)); v != "" {
+		if v := t.OtherRevision(branch, carriedGenerators(p, t, t.revisionKeys()...)); v != "" {
 			add(t, "targetRevision is "+v, fmt.Sprintf("a merge into %s doesn't reach it; let it follow %[1]s, or carry the field that its targetRevision is made from", branch))
 		} else if t.IsCreatedOnly(carriedGenerators(p, t)) {
 			add(t, "its ApplicationSet only creates Applications and never updates them (applicationsSync, or the controller's policy)", fmt.Sprintf("what a merge into %s changes in what they are generated from doesn't reach them; let the policy update, or carry fields in files that they deploy", branch))
@@ -103,9 +103,35 @@ func UnreachedTargets(p *pipeline.Pipeline, targets []Target, branch string) []P
 }
 
 // carriedGenerators are those of the files that a target is generated from in which fields of
-// the pipeline's carry may be.
-func carriedGenerators(p *pipeline.Pipeline, t *Target) []string {
+// the pipeline's carry may be; with keys, fields under one of these.
+func carriedGenerators(p *pipeline.Pipeline, t *Target, keys ...string) []string {
 	return slices.DeleteFunc(append(slices.Clone(t.GeneratorFiles), t.ApplicationSetFile), func(file string) bool {
-		return !p.MayCarryFrom(file, t.Environment, t.Component)
+		return !p.MayCarryFrom(file, t.Environment, t.Component, keys...)
 	})
+}
+
+// revisionKeys are the keys of the parameters that a target's revisions may be made from, as their
+// values tell, and the revision's own in an ApplicationSet.
+func (t *Target) revisionKeys() []string {
+	keys := []string{"targetRevision"}
+	var walk func(key string, v any)
+	walk = func(key string, v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			for name, below := range v {
+				walk(name, below)
+			}
+		case []any:
+			for _, below := range v {
+				walk(key, below)
+			}
+		default:
+			text := fmt.Sprint(v)
+			if text != "" && slices.ContainsFunc(t.Sources, func(s Source) bool { return strings.Contains(s.TargetRevision, text) }) {
+				keys = append(keys, key[strings.LastIndex(key, ".")+1:])
+			}
+		}
+	}
+	walk("", t.Params)
+	return SortedUnique(keys)
 }

@@ -39,7 +39,7 @@ func TestOtherRevision(t *testing.T) {
 // TestUnreachedTargets says what no merge reaches, once for all that follow the same.
 func TestUnreachedTargets(t *testing.T) {
 	p := &pipeline.Pipeline{}
-	p.Spec.Carry = []pipeline.Carry{{KustomizeImages: []string{"*"}}, {JSON: &pipeline.FieldPick{Files: []string{"{{environment}}.json"}}}, {Files: &pipeline.FilePick{Include: []string{"pins/*.yaml"}}}}
+	p.Spec.Carry = []pipeline.Carry{{KustomizeImages: []string{"*"}}, {JSON: &pipeline.FieldPick{Files: []string{"{{environment}}.json"}, Paths: []string{"pin", "project"}}}, {Files: &pipeline.FilePick{Include: []string{"pins/*.yaml"}}}}
 	target := func(name, revision string, change func(t *Target)) Target {
 		t := Target{Name: name, Component: "web", Environment: "prod", ApplicationSet: "shop", ApplicationSetFile: "argocd/shop.yaml", Sources: []Source{{Here: true, TargetRevision: revision}}}
 		if change != nil {
@@ -60,7 +60,12 @@ func TestUnreachedTargets(t *testing.T) {
 		target("on-main", "main", nil), target("pinned-a", "v1.2", nil), target("pinned-b", "v1.2", nil),
 		target("not-managed", "v1.2", func(t *Target) { t.Environment = "" }),
 		target("own-branch", "v1.2", func(t *Target) { t.Branch = "env/prod" }),
-		target("pin-is-carried", "v1.2", func(t *Target) { t.GeneratorFiles = []string{"envs/prod.json"} }),
+		target("pin-is-carried", "v1.2", func(t *Target) {
+			t.GeneratorFiles, t.Params = []string{"envs/prod.json"}, map[string]any{"pin": "1.2", "project": "shop"}
+		}),
+		target("another-field-is-carried", "v1.4", func(t *Target) {
+			t.GeneratorFiles, t.Params = []string{"envs/prod.json"}, map[string]any{"version": "1.4", "project": "shop"}
+		}),
 		target("pin-is-carried-below", "v1.2", func(t *Target) { t.GeneratorFiles = []string{"envs/prod/pins/web.yaml"} }),
 		target("another-file-is-carried", "v1.3", func(t *Target) { t.GeneratorFiles = []string{"envs/qa.json"} }),
 		target("created-only", "main", func(t *Target) { t.Policy.NoUpdate, t.GeneratorFiles = true, []string{"envs/prod.json"} }),
@@ -74,7 +79,7 @@ func TestUnreachedTargets(t *testing.T) {
 	problem := func(names, revision, why string) Problem {
 		return Problem{File: "argocd/shop.yaml", ApplicationSet: "shop", Message: names + " in prod: targetRevision is " + revision + why}
 	}
-	want := []Problem{problem("pinned-a, pinned-b", "v1.2", unreached), problem("another-file-is-carried", "v1.3", unreached),
+	want := []Problem{problem("pinned-a, pinned-b", "v1.2", unreached), problem("another-field-is-carried", "v1.4", unreached), problem("another-file-is-carried", "v1.3", unreached),
 		{File: "argocd/shop.yaml", ApplicationSet: "shop", Message: "created-only in prod: its ApplicationSet only creates Applications and never updates them (applicationsSync, or the controller's policy): " +
 			"what a merge into main changes in what they are generated from doesn't reach them; let the policy update, or carry fields in files that they deploy"},
 		problem("a-range", "1.*", floating),

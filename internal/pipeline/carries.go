@@ -5,13 +5,15 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 
+	"github.com/liftlock/liftlock/internal/pipeline/fieldpath"
 	"github.com/liftlock/liftlock/internal/pipeline/placeholder"
 )
 
 // MayCarryFrom says whether some entry of carry is about a file, given from the repository's
 // root, of an environment of a component: as far as the names tell, whichever folder above the
-// file is the root that the entry's globs are relative to. Kustomizations don't count.
-func (p *Pipeline) MayCarryFrom(file, environment, component string) bool {
+// file is the root that the entry's globs are relative to. Kustomizations don't count, nor do fields
+// under other keys than the given ones, where there are any.
+func (p *Pipeline) MayCarryFrom(file, environment, component string, keys ...string) bool {
 	at := placeholder.Values{Environment: environment, Component: component}
 	matches := func(glob string) bool {
 		filled, err := at.FillGlob(glob)
@@ -24,7 +26,7 @@ func (p *Pipeline) MayCarryFrom(file, environment, component string) bool {
 	return slices.ContainsFunc(p.Spec.Carry, func(c Carry) bool {
 		var globs []string
 		for _, pick := range []*FieldPick{c.YAML, c.JSON} {
-			if pick != nil {
+			if pick != nil && (len(keys) == 0 || slices.ContainsFunc(pick.Paths, func(path string) bool { return endsIn(path, keys) })) {
 				globs = append(globs, pick.Files...)
 			}
 		}
@@ -33,4 +35,18 @@ func (p *Pipeline) MayCarryFrom(file, environment, component string) bool {
 		}
 		return slices.ContainsFunc(globs, matches)
 	})
+}
+
+// endsIn says that a path's last key is one of some, as far as it says which that is.
+func endsIn(path string, keys []string) bool {
+	pattern, err := placeholder.ParsePattern(path)
+	if err != nil {
+		return true
+	}
+	all := pattern.Segments()
+	last := all[len(all)-1]
+	if last.Kind != fieldpath.Key && last.Kind != fieldpath.Token {
+		return true
+	}
+	return placeholder.IsIn(last.Key) || slices.Contains(keys, last.Key)
 }

@@ -27,8 +27,8 @@ func Identities(components map[string]map[string]*Environment) map[string]string
 		for _, name := range slices.Sorted(maps.Keys(components[component])) {
 			add(name, "the environment %s")
 			for _, t := range components[component][name].Targets {
-				add(t.Name, "the Application's name %s")
 				add(t.Project, "the project %s")
+				add(t.Name, "the Application's name %s")
 				add(t.DestNS, "the namespace %s")
 				add(t.Cluster, "the cluster %s")
 				add(t.Server, "the cluster %s")

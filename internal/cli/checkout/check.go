@@ -1,6 +1,7 @@
 package checkout
 
 import (
+	"cmp"
 	"context"
 	"io/fs"
 
@@ -60,6 +61,7 @@ func (r *Repository) Check(ctx context.Context) (*Findings, error) {
 			out.Problems = append(out.Problems, nothingGenerated(p))
 		}
 		out.Problems = append(out.Problems, appset.UnreachedTargets(p, set.Targets, r.main)...)
+		out.Problems = append(out.Problems, appset.MissingFolders(set.Targets, r.main, r.branchFiles(t, heads))...)
 		if len(set.Problems) == 0 {
 			components, files := history.Components(set, r.main), r.environmentFiles(t, p, heads)
 			out.Problems = append(out.Problems, history.UnmatchedCarry(p, components, files)...)
@@ -73,9 +75,14 @@ func (r *Repository) Check(ctx context.Context) (*Findings, error) {
 // environmentFiles are an environment's files: the working tree's, or those of the head of its
 // own branch; nil where that isn't here.
 func (r *Repository) environmentFiles(t *Tree, p *pipeline.Pipeline, heads map[string]string) func(environment string) fs.FS {
-	return func(environment string) fs.FS {
-		branch := p.BranchOf(environment)
-		if branch == "" || branch == r.main {
+	files := r.branchFiles(t, heads)
+	return func(environment string) fs.FS { return files(cmp.Or(p.BranchOf(environment), r.main)) }
+}
+
+// branchFiles are a branch's files: of the tracked one a tree's.
+func (r *Repository) branchFiles(t *Tree, heads map[string]string) func(branch string) fs.FS {
+	return func(branch string) fs.FS {
+		if branch == r.main {
 			return t.FS
 		}
 		if heads[branch] == "" {

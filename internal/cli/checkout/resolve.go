@@ -54,6 +54,10 @@ func (r *Repository) Resolve(ctx context.Context, q Query) (*Resolution, error) 
 	if err != nil {
 		return nil, err
 	}
+	heads, err := r.git.Branches(ctx)
+	if err != nil {
+		return nil, err
+	}
 	resolver := appset.New(appset.Options{})
 	for _, p := range pipes {
 		in.Pipeline = p
@@ -62,6 +66,7 @@ func (r *Repository) Resolve(ctx context.Context, q Query) (*Resolution, error) 
 			return nil, err
 		}
 		a.addTargets(p.Name(), g.restoreNames(f))
+		a.Notes = append(a.Notes, appset.MissingFolders(f.Targets, r.main, r.branchFiles(t, heads))...)
 		if generatesNothing(f) {
 			a.Notes = append(a.Notes, nothingGenerated(p))
 		}

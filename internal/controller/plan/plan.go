@@ -71,8 +71,21 @@ func (p *Plan) Fill(ctx context.Context, in Input) (err error) {
 		p.Pipelines = append(p.Pipelines, part)
 		p.Problems = append(p.Problems, m.unmatchedCarry(of)...)
 		p.Notes = append(p.Notes, appset.UnreachedTargets(of.Pipeline, of.TargetSet.Targets, in.Branch)...)
+		p.Notes = append(p.Notes, appset.MissingFolders(of.TargetSet.Targets, in.Branch, m.branchFiles)...)
 	}
 	return nil
+}
+
+// branchFiles are the files at a branch's head; nil where that isn't there.
+func (m *planner) branchFiles(branch string) fs.FS {
+	commit := m.snapshot.BranchTips[branch]
+	if branch == m.input.Branch {
+		commit = m.snapshot.Commit
+	}
+	if commit == "" {
+		return nil
+	}
+	return m.input.Mirror.Tree(commit)
 }
 
 // unmatchedCarry says which carry entries of a pipeline pick nothing.
