@@ -3,7 +3,6 @@ package policies
 import (
 	"fmt"
 	"regexp"
-	"regexp/syntax"
 
 	"github.com/google/cel-go/cel"
 	celast "github.com/google/cel-go/common/ast"
@@ -11,6 +10,8 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
+
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // Bounds on what matches() goes through. CEL counts a pattern's length, whereas a{1000} is as good as
@@ -87,28 +88,14 @@ func sizeOfPattern(pattern string) (int, error) {
 	if len(pattern) > maxPatternLength {
 		return 0, fmt.Errorf("a pattern is longer than %d bytes", maxPatternLength)
 	}
-	parsed, err := syntax.Parse(pattern, syntax.Perl)
+	size, err := wording.PatternSize(pattern)
 	if err != nil {
 		return 0, err
 	}
-	size := countInstructions(parsed)
 	if size > maxPatternSize {
 		return 0, fmt.Errorf("the pattern %.40q is too large; repeat less", pattern)
 	}
 	return size, nil
-}
-
-// countInstructions counts what a pattern compiles to, repeats written out, up to a little more than
-// maxPatternSize; syntax.Parse bounds how deep it is.
-func countInstructions(r *syntax.Regexp) int {
-	n := 1 + len(r.Rune)/2
-	for _, sub := range r.Sub {
-		n += countInstructions(sub)
-	}
-	if r.Op == syntax.OpRepeat {
-		n *= max(r.Min, r.Max, 1)
-	}
-	return min(n, maxPatternSize+1)
 }
 
 // checkPatterns says which pattern that an expression spells out is too large.

@@ -15,6 +15,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/argoproj/argo-cd/v2/applicationset/utils"
+
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // templateFunctions are the controller's template functions.
@@ -88,15 +90,13 @@ var argumentChecks = map[string]func(args []reflect.Value) error{
 	},
 	"regexReplaceAll": checkRegexReplace, "mustRegexReplaceAll": checkRegexReplace,
 	"regexReplaceAllLiteral": checkRegexReplace, "mustRegexReplaceAllLiteral": checkRegexReplace,
+	"regexMatch": checkRegex, "mustRegexMatch": checkRegex, "regexFind": checkRegex, "mustRegexFind": checkRegex,
+	"regexFindAll": checkRegexList, "mustRegexFindAll": checkRegexList, "regexSplit": checkRegexList, "mustRegexSplit": checkRegexList,
+	"semverCompare": func(a []reflect.Value) error { return checkBytes(int64(a[0].Len()), maxRendered/maxConstraint) },
+	// These compare each element with each of the others.
+	"uniq": checkUnique, "mustUniq": checkUnique, "without": checkWithout, "mustWithout": checkWithout,
 	"join": func(a []reflect.Value) error {
-		list := a[1]
-		if list.Kind() == reflect.Interface {
-			list = list.Elem()
-		}
-		if list.Kind() != reflect.Slice && list.Kind() != reflect.Array {
-			return nil
-		}
-		return checkBytes(int64(list.Len()), a[0].Len())
+		return checkBytes(int64(lengthOfList(a[1])), a[0].Len())
 	},
 	"printf": checkPrintf,
 
@@ -162,9 +162,72 @@ func checkSplit(a []reflect.Value) error {
 	return nil
 }
 
+const (
+	// maxRegexSize bounds a regular expression, in instructions: compiling it takes memory for each.
+	maxRegexSize = 20_000
+	// maxRegexSteps bounds the bytes of a text times that: about a second.
+	maxRegexSteps = 32 << 20
+	// maxElementComparisons bounds how often elements of a list are compared with each other: about a second.
+	maxElementComparisons = 10_000_000
+	// maxConstraint bounds a constraint on versions, in bytes.
+	maxConstraint = 16 << 10
+)
+
+// checkRegex refuses what a regular expression would take too long, or too much memory, to be compiled and matched: neither
+// can be stopped. A bad expression is the function's to refuse.
+func checkRegex(a []reflect.Value) error {
+	expression, text := a[0].String(), a[1].String()
+	if len(expression) > maxRegexSize {
+		return errRegex
+	}
+	size, err := wording.PatternSize(expression)
+	if err == nil && (size > maxRegexSize || len(text) > maxRegexSteps/max(size, 1)) {
+		return errRegex
+	}
+	return nil
+}
+
+// checkRegexList is checkRegex for what may give an element for each byte of a text.
+func checkRegexList(a []reflect.Value) error {
+	if a[1].Len() >= maxElements {
+		return errTooMany
+	}
+	return checkRegex(a)
+}
+
+func checkUnique(a []reflect.Value) error {
+	n := int64(lengthOfList(a[0]))
+	return checkComparisons(n, n)
+}
+
+func checkWithout(a []reflect.Value) error {
+	return checkComparisons(int64(lengthOfList(a[0])), int64(a[1].Len()))
+}
+
+func checkComparisons(each, with int64) error {
+	if each*with > maxElementComparisons {
+		return errTooSlow
+	}
+	return nil
+}
+
+// lengthOfList is the length of a list in an argument of any type; 0 where it is none.
+func lengthOfList(v reflect.Value) int {
+	if v.Kind() == reflect.Interface {
+		v = v.Elem()
+	}
+	if v.Kind() != reflect.Slice && v.Kind() != reflect.Array {
+		return 0
+	}
+	return v.Len()
+}
+
 // checkRegexReplace counts what the matches become. A bad expression is the
 // function's to refuse.
 func checkRegexReplace(a []reflect.Value) error {
+	if err := checkRegex(a); err != nil {
+		return err
+	}
 	expression, err := regexp.Compile(a[0].String())
 	if err != nil {
 		return nil

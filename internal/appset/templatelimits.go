@@ -244,6 +244,8 @@ func (g *templateLimits) wrapFunction(fn any, check func(args []reflect.Value) e
 var (
 	errTooMuch = fmt.Errorf("that would be more than %d bytes", maxRendered)
 	errTooMany = fmt.Errorf("that would be more than %d elements", maxElements)
+	errTooSlow = fmt.Errorf("that would be more than %d comparisons", maxElementComparisons)
+	errRegex   = errors.New("that regular expression is too large for what it is matched with")
 	errTooDeep = fmt.Errorf("that would be nested more than %d deep", maxNesting)
 )
 
