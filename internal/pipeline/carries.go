@@ -5,7 +5,6 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 
-	"github.com/liftlock/liftlock/internal/pipeline/fieldpath"
 	"github.com/liftlock/liftlock/internal/pipeline/placeholder"
 )
 
@@ -26,7 +25,7 @@ func (p *Pipeline) MayCarryFrom(file, environment, component string, keys ...str
 	return slices.ContainsFunc(p.Spec.Carry, func(c Carry) bool {
 		var globs []string
 		for _, pick := range []*FieldPick{c.YAML, c.JSON} {
-			if pick != nil && (len(keys) == 0 || slices.ContainsFunc(pick.Paths, func(path string) bool { return endsIn(path, keys) })) {
+			if pick != nil && (len(keys) == 0 || slices.ContainsFunc(pick.Paths, func(path string) bool { return placeholder.EndsIn(path, keys) })) {
 				globs = append(globs, pick.Files...)
 			}
 		}
@@ -35,18 +34,4 @@ func (p *Pipeline) MayCarryFrom(file, environment, component string, keys ...str
 		}
 		return slices.ContainsFunc(globs, matches)
 	})
-}
-
-// endsIn says that a path's last key is one of some, as far as it says which that is.
-func endsIn(path string, keys []string) bool {
-	pattern, err := placeholder.ParsePattern(path)
-	if err != nil {
-		return true
-	}
-	all := pattern.Segments()
-	last := all[len(all)-1]
-	if last.Kind != fieldpath.Key && last.Kind != fieldpath.Token {
-		return true
-	}
-	return placeholder.IsIn(last.Key) || slices.Contains(keys, last.Key)
 }

@@ -16,12 +16,12 @@ import (
 	"github.com/liftlock/liftlock/internal/server"
 )
 
-// What is about a time that is over comes back: a pull request that somebody closed, a database of
+// What belongs to a time that is over comes back: a pull request that somebody closed, a database of
 // yesterday, a second server that knows nothing of the first.
 
-// TestEnvironmentTakenOut takes an environment out of the pipeline file while its promotion is green:
+// TestEnvironmentRemoved takes an environment out of the pipeline file while its promotion is green:
 // it isn't any more, and says why.
-func TestEnvironmentTakenOut(t *testing.T) {
+func TestEnvironmentRemoved(t *testing.T) {
 	eachFace(t, func(t *testing.T, face emulator.Face) {
 		manualProd := strings.Replace(ungatedProd, "merge: auto", "merge: manual", 1)
 		s := startHarness(t, harnessOptions{face: face, pipeline: pipelineYAML(nil, dev, qa, manualProd)})

@@ -61,7 +61,7 @@ func (r *Repository) Check(ctx context.Context) (*Findings, error) {
 			out.Problems = append(out.Problems, nothingGenerated(p))
 		}
 		out.Problems = append(out.Problems, appset.UnreachedTargets(p, set.Targets, r.main)...)
-		out.Problems = append(out.Problems, appset.MissingFolders(set.Targets, r.main, r.branchFiles(t, heads))...)
+		out.Problems = append(out.Problems, history.MissingFolders(set.Targets, r.main, r.branchFiles(t, heads))...)
 		if len(set.Problems) == 0 {
 			components, files := history.Components(set, r.main), r.environmentFiles(t, p, heads)
 			out.Problems = append(out.Problems, history.UnmatchedCarry(p, components, files)...)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/appset/history"
 	"github.com/liftlock/liftlock/internal/pipeline"
 )
 
@@ -66,7 +67,7 @@ func (r *Repository) Resolve(ctx context.Context, q Query) (*Resolution, error) 
 			return nil, err
 		}
 		a.addTargets(p.Name(), g.restoreNames(f))
-		a.Notes = append(a.Notes, appset.MissingFolders(f.Targets, r.main, r.branchFiles(t, heads))...)
+		a.Notes = append(a.Notes, history.MissingFolders(f.Targets, r.main, r.branchFiles(t, heads))...)
 		if generatesNothing(f) {
 			a.Notes = append(a.Notes, nothingGenerated(p))
 		}

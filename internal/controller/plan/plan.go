@@ -71,7 +71,7 @@ func (p *Plan) Fill(ctx context.Context, in Input) (err error) {
 		p.Pipelines = append(p.Pipelines, part)
 		p.Problems = append(p.Problems, m.unmatchedCarry(of)...)
 		p.Notes = append(p.Notes, appset.UnreachedTargets(of.Pipeline, of.TargetSet.Targets, in.Branch)...)
-		p.Notes = append(p.Notes, appset.MissingFolders(of.TargetSet.Targets, in.Branch, m.branchFiles)...)
+		p.Notes = append(p.Notes, history.MissingFolders(of.TargetSet.Targets, in.Branch, m.branchFiles)...)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package placeholder
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/liftlock/liftlock/internal/pipeline/fieldpath"
@@ -33,4 +34,19 @@ func ParsePattern(text string) (fieldpath.Pattern, error) {
 		}
 		return c
 	}), nil
+}
+
+// EndsIn says that the last key of a carried field's path is one of some, as far as the path says which
+// that is: one that can't be read, and one that ends in a wildcard or a placeholder, may be.
+func EndsIn(path string, keys []string) bool {
+	pattern, err := ParsePattern(path)
+	if err != nil || len(pattern.Segments()) == 0 {
+		return true
+	}
+	all := pattern.Segments()
+	last := all[len(all)-1]
+	if last.Kind != fieldpath.Key && last.Kind != fieldpath.Token {
+		return true
+	}
+	return IsIn(last.Key) || slices.Contains(keys, last.Key)
 }

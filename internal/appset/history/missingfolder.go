@@ -1,6 +1,7 @@
-package appset
+package history
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -8,34 +9,30 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/strictyaml"
 	"github.com/liftlock/liftlock/internal/wording"
 )
+
+// maxMissingNames bounds the targets that one problem names.
+const maxMissingNames = 8
 
 // MissingFolders say which folders that targets deploy from this repository aren't there, which Argo CD
 // says once it syncs, with a name beside it that was probably meant. One problem for a folder. tree is
 // the files of a branch, nil where that isn't known; branch is the tracked one. What follows another
 // revision than a branch is looked at where that is, and not here.
-func MissingFolders(targets []Target, branch string, tree func(branch string) fs.FS) []Problem {
+func MissingFolders(targets []appset.Target, branch string, tree func(branch string) fs.FS) []appset.Problem {
 	type place struct{ file, set, missing, near string }
 	names := map[place][]string{}
 	var order []place
 	for i := range targets {
 		t := &targets[i]
-		at := t.Branch
-		if at == "" {
-			at = branch
-		}
+		at := cmp.Or(t.Branch, branch)
 		files := tree(at)
-		if files == nil {
+		if files == nil || t.Branch == "" && t.OtherRevision(branch, nil) != "" {
 			continue
 		}
-		for k := range t.Sources {
-			s := &t.Sources[k]
-			dir, ok := inTree(s.Path)
-			if !s.Here || s.Path == "" || !ok || !s.readAt(at, branch) {
-				continue
-			}
+		for _, dir := range appset.Folders(appset.ViewFromBranch(*t, at, branch)) {
 			missing, near := findMissing(files, dir)
 			if missing == "" {
 				continue
@@ -47,13 +44,13 @@ func MissingFolders(targets []Target, branch string, tree func(branch string) fs
 			names[p] = append(names[p], t.Name)
 		}
 	}
-	var out []Problem
+	var out []appset.Problem
 	for _, p := range order {
-		message := fmt.Sprintf("%s: %s isn't in the repository", wording.JoinFew(names[p], maxUnreachedNames), p.missing)
+		message := fmt.Sprintf("%s: %s isn't in the repository", wording.JoinFew(names[p], maxMissingNames), p.missing)
 		if p.near != "" {
 			message += "; " + p.near + " is"
 		}
-		out = append(out, Problem{File: p.file, ApplicationSet: p.set, Message: message})
+		out = append(out, appset.Problem{File: p.file, ApplicationSet: p.set, Message: message})
 	}
 	return out
 }
