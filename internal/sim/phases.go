@@ -160,6 +160,9 @@ func (sim *Simulation) isOverlooked(x *app, h *health) bool {
 			back = until
 		}
 	}
+	if sim.putAside.After(since) {
+		return false
+	}
 	if before := since.Add(-lookedAtWithin); sim.now.Sub(back) > noticedWithin && !sim.trouble.After(before) && !sim.failed.After(before) && !sim.limits.After(since) && sim.hasRunSince(before) {
 		return true
 	}
@@ -182,7 +185,7 @@ func (sim *Simulation) judgeLateness() {
 		if x.health != degraded || h == nil || h.badSince.IsZero() || sim.now.Sub(h.badSince) < within || sim.now.Sub(h.unanswered) < within || h.answered {
 			continue
 		}
-		if !sim.wholeSince(sim.now.Add(-within)) || !sim.needsRevert(x) || sim.othersUnhealthy(x) {
+		if !sim.wholeSince(sim.now.Add(-within)) || sim.putAside.After(sim.now.Add(-within)) || !sim.needsRevert(x) || sim.othersUnhealthy(x) {
 			continue
 		}
 		if !sim.truth.brokenSince.IsZero() || !sim.isWatched(x, h.badSince) {
@@ -215,10 +218,19 @@ func (sim *Simulation) judgeSeen() {
 	}
 }
 
+// notePutAside keeps for how long the store leaves keys alone whose runs had no end, as it says.
+func (sim *Simulation) notePutAside() {
+	for _, entry := range sim.said.TakeAll() {
+		if d, ok := entry.ContextMap()["for"].(time.Duration); ok && sim.now.Add(d).After(sim.putAside) {
+			sim.putAside = sim.now.Add(d)
+		}
+	}
+}
+
 // wasTroubledSince says that something went wrong since then that can put off what a process
 // is at.
 func (sim *Simulation) wasTroubledSince(at time.Time) bool {
-	return sim.trouble.After(at) || !sim.wholeSince(at) || sim.limits.After(at) || !sim.hasRunSince(at)
+	return sim.trouble.After(at) || sim.putAside.After(at) || !sim.wholeSince(at) || sim.limits.After(at) || !sim.hasRunSince(at)
 }
 
 // isWatched says that what a target has turned unwell while it was watched.

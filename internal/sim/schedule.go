@@ -231,6 +231,7 @@ func (sim *Simulation) passTime(end time.Time) {
 		}
 	}
 	if sim.hasIdle() {
+		sim.notePutAside()
 		sim.noteIdle()
 		sim.judgeLateness()
 		sim.judgeSeen()

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/forge/memory"
@@ -100,7 +101,9 @@ type Simulation struct {
 	store    *store.Store
 	stores   int
 
-	storeOpened time.Time // the newest
+	storeOpened time.Time              // the newest
+	said        *observer.ObservedLogs // by the store
+	putAside    time.Time              // until when it leaves a key alone whose runs had no end
 	budget      *webhooks.Budget
 
 	deliveries int
@@ -191,7 +194,9 @@ func (sim *Simulation) openStore() (err error) {
 	sim.stores++
 	sim.storeOpened = sim.now
 	clear(sim.leased)
-	o := store.Options{Now: func() time.Time { return sim.now }, DatabaseNow: func() time.Time { return sim.now },
+	core, said := observer.New(zap.ErrorLevel)
+	sim.said = said
+	o := store.Options{Log: zap.New(core), Now: func() time.Time { return sim.now }, DatabaseNow: func() time.Time { return sim.now },
 		Intercept: func(ctx context.Context, name string, answered bool) error {
 			if answered {
 				sim.due.known, sim.mayBeDue = false, sim.mayBeDue || name != "claim"
