@@ -143,7 +143,7 @@ func (sim *Simulation) judgePromotion(known insight, pr *forge.PullRequest, p ta
 		sim.broke(ruleQuarantine, "%s brought %s to %s again, which was taken back from there at %v", name, tag, p, at.Sub(sim.began))
 	}
 	sim.judgeOpenable(known, name, p, tag, sim.tagAt(before, p), allowed)
-	if last := sim.lastLanding(p); last.byPerson && !allowed && sim.now.Sub(last.at) >= known.branchLate {
+	if last := sim.lastLanding(p); sim.isOwn(p, last) && !allowed && sim.now.Sub(last.at) >= known.branchLate {
 		sim.broke(ruleHandsOff, "%s brought %s to %s over %s, which a person put there", name, tag, p, sim.tagAt(before, p))
 	}
 	sim.truth.returns(now)
@@ -162,6 +162,11 @@ func (sim *Simulation) openRevertOf(d deployment) *forge.PullRequest {
 		}
 	}
 	return nil
+}
+
+// isOwn says that what landed in a target is a person's own value, and not what the service would bring.
+func (sim *Simulation) isOwn(p target, last landing) bool {
+	return last.byPerson && !last.adopted && !sim.arrivedBefore(p, last.tag).After(last.at)
 }
 
 // isLifted says whether somebody who may has asked for a promotion to a target, also where

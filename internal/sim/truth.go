@@ -36,6 +36,7 @@ type landing struct {
 	before   string // the commit before it
 	wasWell  bool   // the target was healthy then, and a process had the time to see it
 	restores bool   // a revert put it back
+	adopted  bool   // by a person, as the service would have: it may go on from there
 }
 
 // healthKeptFor is how long before a merge something may have been seen to count as how it was
@@ -286,7 +287,7 @@ func (sim *Simulation) noteLandings(before, after string, byPerson bool) {
 			sim.noteWithdrawn(p, was, is)
 		}
 		delete(sim.truth.withdrawn, deployment{p, is})
-		sim.truth.landings[p] = append(sim.truth.landings[p], landing{tag: is, at: sim.now, byPerson: byPerson, before: before, wasWell: sim.isWell(p) && !sim.hidesHealth()})
+		sim.truth.landings[p] = append(sim.truth.landings[p], landing{tag: is, at: sim.now, byPerson: byPerson, before: before, adopted: byPerson && sim.isNewest(p, is), wasWell: sim.isWell(p) && !sim.hidesHealth()})
 		delete(sim.truth.vetoed, deployment{p, is})
 		if byPerson {
 			delete(sim.truth.lifted, p)
@@ -364,6 +365,18 @@ func (sim *Simulation) arrivedBefore(p target, tag string) (at time.Time) {
 		}
 	}
 	return at
+}
+
+// isNewest says that a release came into the environments right before a target, and nothing newer was
+// well there.
+func (sim *Simulation) isNewest(p target, tag string) bool {
+	came := sim.arrivedBefore(p, tag)
+	return !came.IsZero() && !slices.ContainsFunc(sim.scenario.environment(p.env).after, func(up string) bool {
+		before := target{p.component, up}
+		return slices.ContainsFunc(sim.truth.landings[before], func(l landing) bool {
+			return l.at.After(came) && sim.wellFor(deployment{before, l.tag}) >= healthyFor
+		})
+	})
 }
 
 // noteUnwatched notes of what a person has just merged that it may be that no process saw how
