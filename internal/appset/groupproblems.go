@@ -17,10 +17,13 @@ const (
 // quoted are a message's quotations, which may differ where the cause is one.
 var quoted = regexp.MustCompile(`"[^"]*"`)
 
+// nameSets is how many ApplicationSets a problem names that several have.
+const nameSets = 5
+
 // GroupProblems makes one problem of those that several Applications of an ApplicationSet have
 // for one cause: one typo in a template is one line, however many Applications the set
-// generates, and names at most named of them. The others stay as they are, and all in their
-// order.
+// generates, and names at most named of them. What several ApplicationSets have, such as that
+// clusters aren't known, is one line too. The others stay as they are, and all in the order of their first.
 func GroupProblems(list []Problem, named int) []Problem {
 	type cause struct{ file, set, message string }
 	groups := map[cause][]Problem{}
@@ -29,6 +32,8 @@ func GroupProblems(list []Problem, named int) []Problem {
 		c := cause{p.File, p.ApplicationSet, p.Message}
 		if p.Application != "" {
 			c.message = "\x00" + quoted.ReplaceAllString(p.Message, `""`)
+		} else if p.ApplicationSet != "" {
+			c.file, c.set = "", "" // whichever has it
 		}
 		if groups[c] == nil {
 			order = append(order, c)
@@ -38,11 +43,22 @@ func GroupProblems(list []Problem, named int) []Problem {
 	out := make([]Problem, 0, len(order))
 	for _, c := range order {
 		g := groups[c]
-		if len(g) == 1 || g[0].Application == "" {
+		if len(g) == 1 {
 			out = append(out, g...)
 			continue
 		}
 		var names []string
+		if g[0].Application == "" && g[0].ApplicationSet == "" {
+			out = append(out, g...)
+			continue
+		}
+		if g[0].Application == "" {
+			for _, p := range g {
+				names = append(names, p.setName())
+			}
+			out = append(out, Problem{Message: fmt.Sprintf("%d ApplicationSets (%s): %s", len(g), wording.JoinFew(names, nameSets), g[0].Message)})
+			continue
+		}
 		same := true
 		for _, p := range g {
 			names = append(names, p.Application)
@@ -55,4 +71,12 @@ func GroupProblems(list []Problem, named int) []Problem {
 		out = append(out, Problem{File: c.file, ApplicationSet: c.set, Message: fmt.Sprintf("%d Applications (%s): %s", len(g), wording.JoinFew(names, named), message)})
 	}
 	return out
+}
+
+// setName is what the problem's ApplicationSet is called, for a list of several.
+func (p Problem) setName() string {
+	if p.File == "" {
+		return p.ApplicationSet
+	}
+	return p.ApplicationSet + " in " + p.File
 }

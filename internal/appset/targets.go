@@ -212,6 +212,9 @@ func (a *targetList) sortUnique() {
 		if len(out) > 0 && out[len(out)-1].sameID(t) {
 			first := &out[len(out)-1]
 			message := fmt.Sprintf("ApplicationSet %s in %s generates an Application of this name too", first.ApplicationSet, first.ApplicationSetFile)
+			if first.ApplicationSetFile != t.ApplicationSetFile {
+				message += "; where each runs in an Argo CD of its own, name that as argocd in their entries of applicationSets"
+			}
 			if first.ApplicationSet == "" {
 				message = "two entries of the pipeline's applications select it"
 			}

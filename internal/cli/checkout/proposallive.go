@@ -53,7 +53,7 @@ func deploysFromHere(t appset.Target) bool {
 func pipelineOfEntries(sets []propose.Set) *pipeline.Pipeline {
 	out := &pipeline.Pipeline{}
 	for _, s := range sets {
-		out.Spec.ApplicationSets = append(out.Spec.ApplicationSets, pipeline.ApplicationSetSource{Path: s.Path, Live: s.Live, Component: s.Component, Environment: s.Environment})
+		out.Spec.ApplicationSets = append(out.Spec.ApplicationSets, pipeline.ApplicationSetSource{Path: s.Path, Live: s.Live, ArgoCD: s.ArgoCD, Component: s.Component, Environment: s.Environment})
 	}
 	return out
 }
@@ -62,7 +62,7 @@ func pipelineOfEntries(sets []propose.Set) *pipeline.Pipeline {
 // of their own, by setKey.
 func (d *deployed) setEntries(own map[string]propose.Templates) []propose.Set {
 	if len(d.live) == 0 {
-		return fileEntries(d.sets, own)
+		return fileEntries(d.sets, own, d.own)
 	}
 	out := slices.Clone(d.live)
 	for i := range out {

@@ -88,6 +88,7 @@ type deployed struct {
 	resolver   *appset.Resolver
 
 	sets []string      // the files of ApplicationSets; none: live ones or plain Applications
+	own  ownArgoCDs    // of those files
 	live []propose.Set // likewise, of those that run
 	// unresolved are those that run and that nothing is known of, and why.
 	unresolved []appset.Problem
@@ -109,6 +110,9 @@ func (d *deployed) find(ctx context.Context) error {
 	if len(sets) > 0 {
 		d.targets, err = d.resolve(ctx, pipelineOfSets(sets))
 		if err != nil {
+			return err
+		}
+		if err := d.findArgoCDs(ctx); err != nil {
 			return err
 		}
 		if len(d.targets.Targets) == 0 {
@@ -265,21 +269,21 @@ func (d *deployed) assign(ctx context.Context) error {
 	return nil
 }
 
-// fileEntries are the entries of files: a glob where a folder has many, without templates of
-// their own.
-func fileEntries(files []string, own map[string]propose.Templates) []propose.Set {
+// fileEntries are the entries of files: a glob where a folder has many, without templates or
+// an Argo CD of their own.
+func fileEntries(files []string, own map[string]propose.Templates, argocds ownArgoCDs) []propose.Set {
 	const many = 4
 	count := map[string]int{}
 	for _, f := range files {
-		if own[f] == (propose.Templates{}) {
+		if own[f] == (propose.Templates{}) && argocds[f] == "" {
 			count[path.Dir(f)+"/*"+path.Ext(f)]++
 		}
 	}
 	var out, last []propose.Set
 	for _, f := range files {
 		glob := path.Dir(f) + "/*" + path.Ext(f)
-		switch s := (propose.Set{Path: escapeGlob(f), Templates: own[f]}); {
-		case s.Templates != (propose.Templates{}):
+		switch s := (propose.Set{Path: escapeGlob(f), Templates: own[f], ArgoCD: argocds[f]}); {
+		case s.Templates != (propose.Templates{}), s.ArgoCD != "":
 			last = append(last, s) // of two entries for one file the last counts
 		case count[glob] < many:
 			out = append(out, s)

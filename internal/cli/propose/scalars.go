@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -61,6 +62,8 @@ func readScalars(base string, data []byte) []scalar {
 				segment := fieldpath.Segment{Kind: fieldpath.Index, Index: i}
 				if by != "" {
 					segment = fieldpath.Segment{Kind: fieldpath.Match, KeyPath: []string{by}, Value: mappingValue(item, by)}
+				} else if label, value := clusterLabel(n, item); label != "" {
+					segment = fieldpath.Segment{Kind: fieldpath.Match, KeyPath: append(slices.Clone(clusterLabels), label), Value: value}
 				}
 				walk(item, appendSegment(at, segment), key)
 			}
@@ -100,6 +103,47 @@ func identifyingKey(list *yaml.Node) string {
 		}
 	}
 	return ""
+}
+
+// clusterLabels lead from a generator to the labels that pick its clusters.
+var clusterLabels = []string{"clusters", "selector", "matchLabels"}
+
+// environmentLabels are what people call the label by which a cluster says its environment.
+var environmentLabels = []string{"environment", "env", "stage", "tier"}
+
+// clusterLabel is the label that tells a generator from all others of its list by the clusters that it
+// picks, and its value; "" where none does.
+func clusterLabel(list, item *yaml.Node) (label, value string) {
+	for _, label := range environmentLabels {
+		value := mappingValue(mappingAt(item, clusterLabels), label)
+		if value == "" {
+			continue
+		}
+		same := 0
+		for _, other := range list.Content {
+			if mappingValue(mappingAt(other, clusterLabels), label) == value {
+				same++
+			}
+		}
+		if same == 1 {
+			return label, value
+		}
+	}
+	return "", ""
+}
+
+// mappingAt is what is at keys below a mapping; an empty node where nothing is.
+func mappingAt(n *yaml.Node, keys []string) *yaml.Node {
+	for _, key := range keys {
+		next := &yaml.Node{}
+		for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
+			if n.Content[i].Value == key {
+				next = n.Content[i+1]
+			}
+		}
+		n = next
+	}
+	return n
 }
 
 // mappingValue is the text that a mapping has under a key; "" where it has none.

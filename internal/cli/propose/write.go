@@ -33,6 +33,8 @@ type Proposal struct {
 type Set struct {
 	Path string
 	Live *pipeline.LiveApplicationSet // nil: a file
+	// ArgoCD is the name for the one that runs a file's sets; "" where one runs all.
+	ArgoCD string
 	Templates
 }
 
@@ -95,6 +97,9 @@ func (p *Proposal) writeSources(w *writer) {
 			w.writeLine("    - live: {namespace: %s, name: %s}", quotePath(s.Live.Namespace), quotePath(s.Live.Name))
 		} else {
 			w.writeLine("    - path: %s", quotePath(s.Path))
+		}
+		if s.ArgoCD != "" {
+			w.writeLine("      argocd: %s", quotePath(s.ArgoCD))
 		}
 		if s.Component != "" && s.Component != p.Assignment.Component {
 			w.writeLine("      component: %s", quoteTemplate(s.Component))
