@@ -217,6 +217,9 @@ func (sim *Simulation) leave(x *app) {
 		return
 	}
 	h.left = sim.now
+	if x.incident {
+		h.endBad() // that isn't its doing
+	}
 	if !h.wellSince.IsZero() {
 		h.endWell(sim.now)
 	}
