@@ -174,7 +174,7 @@ type library struct {
 func (s *benchShape) library(b *testing.B, m *git.Mirror, revision string) *library {
 	b.Helper()
 	in := s.input(m, revision)
-	sets, problems, _ := findSets(&in)
+	sets, problems, _ := findSets(b.Context(), &in)
 	if len(sets) != 1 || len(problems) > 0 {
 		b.Fatal(problems)
 	}
@@ -277,7 +277,7 @@ func (s *benchShape) manifestTime(b *testing.B, m *git.Mirror, revision string) 
 	began := processorTime(b)
 	for range times {
 		in := s.input(m, revision)
-		if sets, problems, _ := findSets(&in); len(sets) != 1 || len(problems) > 0 {
+		if sets, problems, _ := findSets(b.Context(), &in); len(sets) != 1 || len(problems) > 0 {
 			b.Fatal(problems)
 		}
 	}

@@ -26,7 +26,7 @@ func ViewFromBranch(t Target, branch, tracked string) Target {
 	if branch == tracked {
 		return t
 	}
-	t.ApplicationSetFile, t.GeneratorFile, t.GeneratorFiles = "", "", nil
+	t.ApplicationSetFile, t.SetFiles, t.GeneratorFile, t.GeneratorFiles = "", nil, "", nil
 	for _, f := range t.BranchFiles {
 		if f.Branch == branch {
 			t.GeneratorFiles = append(t.GeneratorFiles, f.File)

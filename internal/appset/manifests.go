@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -39,6 +40,7 @@ type appSet struct {
 	spec    argov1alpha1.ApplicationSet
 	policy  Policy
 	version Version      // of the Argo CD that it is resolved for
+	madeOf  []string     // the files that it is built of; none where file has it
 	moved   []movedField // newer fields that are understood
 	unknown error        // what of it isn't known here, so that it can't be resolved; the rest is decoded
 
@@ -53,7 +55,7 @@ func (s *appSet) newProblem(application, message string) Problem {
 // that several entries match belongs to the last of them, so that an entry
 // can override an earlier, wider one. passing says that the tree itself
 // failed, so that another try may answer differently.
-func findSets(in *Input) (sets []appSet, problems []Problem, transient bool) {
+func findSets(ctx context.Context, in *Input) (sets []appSet, problems []Problem, transient bool) {
 	tree, p := in.Tree, in.Pipeline
 	entries := p.Spec.ApplicationSets
 	matches := make([][]string, len(entries))
@@ -67,6 +69,11 @@ func findSets(in *Input) (sets []appSet, problems []Problem, transient bool) {
 			}
 			s.entry = i
 			sets = append(sets, s)
+			continue
+		}
+		if e.Kustomize != "" {
+			built, wrong, retry := in.buildSets(ctx, i)
+			sets, problems, transient = append(sets, built...), append(problems, wrong...), transient || retry
 			continue
 		}
 		names, err := globManifests(tree, e.Path)

@@ -56,6 +56,8 @@ type Input struct {
 	// Scope is what the sets may read besides this repository; nil: everything. A set that
 	// reads more is a problem, which says nothing but what the set asks for.
 	Scope *Scope
+	// Build makes the manifests that entries have built; nil: nothing is built.
+	Build ManifestBuilder
 	// Manifests asks for Target.Application.
 	Manifests bool
 }
@@ -171,7 +173,9 @@ type setOutcome struct {
 }
 
 func (r *Resolver) resolve(ctx context.Context, in *Input) (f *TargetSet, transient bool, err error) {
-	sets, problems, transient := findSets(in)
+	building, cancel := context.WithTimeout(ctx, r.timeout)
+	sets, problems, transient := findSets(building, in)
+	cancel()
 	entries, plain, wrong := newPipelineEntries(ctx, in.Pipeline)
 	problems = append(problems, wrong...)
 	snaps := newSnapshots(in)
@@ -225,6 +229,9 @@ func (r *Resolver) resolve(ctx context.Context, in *Input) (f *TargetSet, transi
 		key = strings.Join(append([]string{in.Pipeline.File, in.Pipeline.Name(), in.Branch}, in.RepoURLs...), "\x00")
 	}
 	all := r.assembleTargets(key, parts)
+	if transient && in.builds() {
+		f.RefreshAfter = earliestNonZero(f.RefreshAfter, liveRefresh)
+	}
 	f.Targets, f.Problems = all.targets, append(f.Problems, all.problems...)
 	f.sortProblems()
 	return f, transient, nil

@@ -214,7 +214,7 @@ func newSetCacheKeys(in *Input, s *appSet, e *pipelineEntry, snap *snapshot) (se
 	}
 	spec := s.spec
 	spec.Spec.Generators, spec.Status = nil, argov1alpha1.ApplicationSetStatus{}
-	if k.targets, err = digestValues(spec, s.file, s.policy, e.argocd, e.component.String(), e.environment.String(), e.environments, in.RepoURLs, in.Manifests); err != nil {
+	if k.targets, err = digestValues(spec, s.file, s.madeOf, s.policy, e.argocd, e.component.String(), e.environment.String(), e.environments, in.RepoURLs, in.Manifests); err != nil {
 		return k, err
 	}
 	a := snap.argocd

@@ -72,7 +72,7 @@ func (e *pipelineEntry) buildTarget(in *Input, s *appSet, g *generatedApp, here 
 	own, others := splitOrigins(g.files)
 	t := Target{
 		Name: g.app.Name, Namespace: g.app.Namespace, Project: g.app.Spec.GetProject(), ArgoCD: e.argocd,
-		ApplicationSet: s.spec.Name, ApplicationSetFile: s.file, Params: g.params, Policy: s.policy,
+		ApplicationSet: s.spec.Name, ApplicationSetFile: s.file, SetFiles: s.madeOf, Params: g.params, Policy: s.policy,
 		Server: g.app.Spec.Destination.Server, Cluster: g.app.Spec.Destination.Name, DestNS: g.app.Spec.Destination.Namespace,
 		Sources:   sourcesOf(g.app, here),
 		AutoSync:  g.autoSyncs(),

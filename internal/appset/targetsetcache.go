@@ -34,5 +34,5 @@ func (in *Input) cacheKey() (string, error) {
 		return "", err
 	}
 	return digestValues(in.Pipeline, in.Pipeline.File, in.Revision, in.Branch, heads, in.RepoURLs, in.Clusters, in.Clusters != nil,
-		in.Projects, in.Projects != nil, in.Globbing, in.Version, in.ArgoCDs, in.Main, in.liveCacheKey(), in.Generators, in.OpenExternal != nil, in.Manifests, scope)
+		in.Projects, in.Projects != nil, in.Globbing, in.Version, in.ArgoCDs, in.Main, in.liveCacheKey(), in.Generators, in.OpenExternal != nil, in.Build != nil, in.Manifests, scope)
 }

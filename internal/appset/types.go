@@ -2,6 +2,7 @@ package appset
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 )
@@ -18,6 +19,9 @@ type Target struct {
 
 	ApplicationSet     string `json:"applicationSet"`     // its name; empty for a plain Application
 	ApplicationSetFile string `json:"applicationSetFile"` // where the set was read, from the repository's root
+	// SetFiles are the files that the set is built of, where ApplicationSetFile doesn't have it as
+	// it is; sorted.
+	SetFiles []string `json:"setFiles,omitempty"`
 
 	// Live says that the target is a live Application as it runs, not one that
 	// was resolved: it is plain, or its ApplicationSet can't be understood here.
@@ -62,6 +66,12 @@ type BranchFile struct {
 // Managed says that the pipeline's templates gave the target a component and
 // an environment.
 func (t Target) Managed() bool { return t.Component != "" && t.Environment != "" }
+
+// IsGeneratedFrom says that a file has the target's ApplicationSet, or a part of it, or is one of
+// its generators'.
+func (t *Target) IsGeneratedFrom(file string) bool {
+	return file == t.ApplicationSetFile || slices.Contains(t.SetFiles, file) || slices.Contains(t.GeneratorFiles, file)
+}
 
 // ID identifies the target among all targets of a repository: two Argo CDs,
 // and two namespaces of one, may have Applications of the same name.

@@ -14,7 +14,7 @@ import (
 // as a tag: a merge doesn't reach it. Empty where one of its sources does follow that branch,
 // where none is in this repository, and where the edit is in what its revision is made from.
 func (t *Target) OtherRevision(branch string, files []string) string {
-	if slices.ContainsFunc(files, func(f string) bool { return f == t.ApplicationSetFile || slices.Contains(t.GeneratorFiles, f) }) {
+	if slices.ContainsFunc(files, t.IsGeneratedFrom) {
 		return ""
 	}
 	out := ""
@@ -35,7 +35,7 @@ func (t *Target) OtherRevision(branch string, files []string) string {
 // that its ApplicationSet's controller leaves Applications as it created them: a merge doesn't
 // reach it.
 func (t *Target) IsCreatedOnly(files []string) bool {
-	return t.Policy.NoUpdate && slices.ContainsFunc(files, func(f string) bool { return f == t.ApplicationSetFile || slices.Contains(t.GeneratorFiles, f) })
+	return t.Policy.NoUpdate && slices.ContainsFunc(files, t.IsGeneratedFrom)
 }
 
 // floatingRevision is a range of versions, or a name that moves, in place of the version of a
@@ -105,7 +105,7 @@ func UnreachedTargets(p *pipeline.Pipeline, targets []Target, branch string) []P
 // carriedGenerators are those of the files that a target is generated from in which fields of
 // the pipeline's carry may be; with keys, fields under one of these.
 func carriedGenerators(p *pipeline.Pipeline, t *Target, keys ...string) []string {
-	return slices.DeleteFunc(append(slices.Clone(t.GeneratorFiles), t.ApplicationSetFile), func(file string) bool {
+	return slices.DeleteFunc(append(slices.Concat(t.GeneratorFiles, t.SetFiles), t.ApplicationSetFile), func(file string) bool {
 		return !p.MayCarryFrom(file, t.Environment, t.Component, keys...)
 	})
 }

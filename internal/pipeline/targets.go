@@ -2,7 +2,10 @@ package pipeline
 
 import (
 	"fmt"
+	"io/fs"
+	"path"
 	"regexp"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/labels"
 )
@@ -20,16 +23,7 @@ func (c *checker) checkApplicationSets(s *Spec) {
 	}
 	for i := range s.ApplicationSets {
 		a, at := &s.ApplicationSets[i], fmt.Sprintf("spec.applicationSets[%d]", i)
-		switch path, live := c.Doc.Has(at+".path"), c.Doc.Has(at+".live"); {
-		case path && live:
-			c.Errorf(at, "path and live are both given; an entry takes one of them")
-		case live:
-			c.checkLiveSet(at, a)
-		case path:
-			c.checkGlob(at+".path", a.Path)
-		default:
-			c.Errorf(at, "path is missing: a glob of ApplicationSet manifests in this repository; or live, for an object of a running Argo CD")
-		}
+		c.checkSetSource(at, a)
 		if a.ArgoCD != "" || c.Doc.Has(at+".argocd") {
 			c.checkArgoCDName(at+".argocd", a.ArgoCD)
 		}
@@ -45,6 +39,43 @@ func (c *checker) checkApplicationSets(s *Spec) {
 		c.checkOverrides(at, s, a.Component, a.Environment)
 	}
 	c.checkConstantEnvironment("spec.environment", s.Environment, s)
+}
+
+// checkSetSource checks that an entry says in one way where its sets are.
+func (c *checker) checkSetSource(at string, a *ApplicationSetSource) {
+	var given []string
+	for _, key := range []string{"path", "kustomize", "live"} {
+		if c.Doc.Has(at + "." + key) {
+			given = append(given, key)
+		}
+	}
+	switch {
+	case len(given) > 1:
+		c.Errorf(at, "%s are both given; an entry takes one of them", strings.Join(given[:2], " and "))
+	case len(given) == 0:
+		c.Errorf(at, "path is missing: a glob of ApplicationSet manifests in this repository; "+
+			"or kustomize, for a folder that kustomize build makes them of; or live, for an object of a running Argo CD")
+	case given[0] == "live":
+		c.checkLiveSet(at, a)
+	case given[0] == "kustomize":
+		c.checkFolder(at+".kustomize", a.Kustomize)
+	default:
+		c.checkGlob(at+".path", a.Path)
+	}
+}
+
+// checkFolder checks a folder of the repository.
+func (c *checker) checkFolder(at, folder string) {
+	switch {
+	case folder == "":
+		c.Errorf(at, "a folder is missing")
+	case strings.Contains(folder, "://"):
+		c.Errorf(at, "%q is an address; only a folder of this repository is built", folder)
+	case !fs.ValidPath(path.Clean(folder)):
+		c.Errorf(at, "%q leaves the repository; write it from the root, without a leading / and without ..", folder)
+	case path.Clean(folder) != folder:
+		c.Errorf(at, "%q is not in its shortest form; write %q", folder, path.Clean(folder))
+	}
 }
 
 // checkOverrides checks an entry's own templates, and that it has some.

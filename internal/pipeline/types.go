@@ -140,10 +140,12 @@ func (s *Spec) EnvironmentByName(name string) *Environment {
 }
 
 // ApplicationSetSource says where ApplicationSets are read from, with the
-// overrides for those: exactly one of path and live is set.
+// overrides for those: exactly one of path, kustomize and live is set.
 type ApplicationSetSource struct {
 	// A glob of manifests, from the repository's root.
 	Path string `yaml:"path" json:"path,omitempty" jsonschema:"minLength=1"`
+	// A folder, from the repository's root, with a kustomization: the ApplicationSets are those of what kustomize build makes of it.
+	Kustomize string `yaml:"kustomize" json:"kustomize,omitempty" jsonschema:"minLength=1"`
 	// The object as it runs, for a set that is templated or generated elsewhere.
 	Live *LiveApplicationSet `yaml:"live" json:"live,omitempty"`
 	// Overrides spec.component for the sets of this entry.

@@ -52,6 +52,9 @@ type Input struct {
 
 	// Manifests asks for every target's Application.
 	Manifests bool
+
+	// Build makes what entries have built, in this process; a worker builds by itself.
+	Build appset.ManifestBuilder `json:"-"`
 }
 
 // editedBranch is the branch that the change is made on, and what it is at.

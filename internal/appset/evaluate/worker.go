@@ -120,6 +120,7 @@ func (s *workerRequest) toInput(ctx context.Context, trees sandbox.Trees) (Input
 	for _, path := range s.Changed {
 		in.Changed = append(in.Changed, string(path))
 	}
+	in.Build = BuildInProcess() // this process is the one that may die of it
 	if s.OpensExternal {
 		in.OpenExternal = client.openExternal
 	}

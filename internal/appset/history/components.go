@@ -82,7 +82,7 @@ func Components(fl *appset.TargetSet, branch string) map[string]map[string]*Envi
 
 // targetFiles are the single files that a target is made from.
 func targetFiles(t appset.Target) []string {
-	out := slices.Clone(t.GeneratorFiles)
+	out := slices.Concat(t.GeneratorFiles, t.SetFiles)
 	for _, s := range t.Sources {
 		out = append(out, appset.FilesOf(t, s).Values...)
 	}

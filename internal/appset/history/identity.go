@@ -78,6 +78,6 @@ func IdentityCarry(p *pipeline.Pipeline, components map[string]map[string]*Envir
 // isMadeFrom says that a file is one of an ApplicationSet or a generator that makes the environment's targets.
 func (e *Environment) isMadeFrom(file string) bool {
 	return slices.ContainsFunc(e.Targets, func(t appset.Target) bool {
-		return t.ApplicationSetFile == file || slices.Contains(t.GeneratorFiles, file)
+		return t.IsGeneratedFrom(file)
 	})
 }

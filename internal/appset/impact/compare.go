@@ -50,7 +50,10 @@ func Compare(in Input) (*Report, error) {
 				continue // what lies there under the name of a set is none
 			}
 			for i := range part.TargetSet.Targets {
-				read[part.TargetSet.Targets[i].ApplicationSetFile] = true
+				t := &part.TargetSet.Targets[i]
+				for _, file := range append(slices.Clip(t.SetFiles), t.ApplicationSetFile) {
+					read[file] = true
+				}
 			}
 			for _, problem := range part.TargetSet.Problems {
 				read[problem.File] = true

@@ -48,8 +48,7 @@ type Edit struct {
 // created: among the files are such that come or go.
 func ChangesGenerated(targets []appset.Target, files []string, created bool) bool {
 	return created || slices.ContainsFunc(targets, func(t appset.Target) bool {
-		return slices.Contains(files, t.ApplicationSetFile) ||
-			slices.ContainsFunc(t.GeneratorFiles, func(f string) bool { return slices.Contains(files, f) })
+		return slices.ContainsFunc(files, t.IsGeneratedFrom)
 	})
 }
 

@@ -58,7 +58,7 @@ func (r *Repository) Impact(ctx context.Context, c Change) (*Impact, error) {
 	before, after := on.pipes, on.pipes
 	if on.branch != "" {
 		out.Notes = append(out.Notes, appset.Problem{Message: fmt.Sprintf("environments live on branches here: the pipeline files and the ApplicationSets are those of %s", on.rules.Name)})
-	} else if before, after, err = out.choosePipelines(ctx, base, head); err != nil {
+	} else if before, after, err = out.choosePipelines(ctx, r, base, head); err != nil {
 		return nil, err
 	}
 	known, err := c.Known.resolverInput(slices.Concat(before, after))
@@ -69,7 +69,7 @@ func (r *Repository) Impact(ctx context.Context, c Change) (*Impact, error) {
 	resolve := func(t *Tree, pipes []*pipeline.Pipeline) (*evaluate.Resolution, error) {
 		in := evaluate.Input{
 			Pipelines: pipes, Changed: changed, Revision: t.Commit, Branch: r.main, RepoURLs: r.urls, OpenExternal: r.openExternal(t.FS, t.Commit),
-			Clusters: known.Clusters, Globbing: known.Globbing, Version: known.Version, ArgoCDs: known.ArgoCDs, Main: known.Main, Live: known.Live, Manifests: true,
+			Clusters: known.Clusters, Globbing: known.Globbing, Version: known.Version, ArgoCDs: known.ArgoCDs, Main: known.Main, Live: known.Live, Manifests: true, Build: r.manifestBuilder(nil, t),
 		}
 		if on.branch == "" {
 			return evaluate.InProcess(ctx, resolver, t.FS, in)
@@ -189,7 +189,7 @@ func changedFiles(ctx context.Context, base string, head *Tree) ([]string, error
 
 // choosePipelines are the pipelines that both sides are judged by. Without any they are
 // each side's ApplicationSets.
-func (i *Impact) choosePipelines(ctx context.Context, base, head *Tree) (before, after []*pipeline.Pipeline, err error) {
+func (i *Impact) choosePipelines(ctx context.Context, r *Repository, base, head *Tree) (before, after []*pipeline.Pipeline, err error) {
 	for _, t := range []*Tree{base, head} {
 		pipes, err := pipeline.Load(t.FS)
 		switch {
@@ -203,21 +203,17 @@ func (i *Impact) choosePipelines(ctx context.Context, base, head *Tree) (before,
 		}
 		return dropMissingSets(pipes, base.FS), dropMissingSets(pipes, head.FS), nil
 	}
-	sets := make([][]string, 2)
+	sets := make([]*runningSets, 2)
 	for n, t := range []*Tree{base, head} {
-		found, templates, err := t.findSets(ctx)
-		if err != nil {
+		if sets[n], err = r.findRunning(ctx, t); err != nil {
 			return nil, nil, err
 		}
-		if n == 1 {
-			i.Notes = append(i.Notes, chartNotes(templates)...)
-		}
-		sets[n] = found
 	}
-	if len(sets[0])+len(sets[1]) == 0 {
+	i.Notes = append(i.Notes, slices.Concat(sets[1].notes, sets[1].problems)...)
+	if sets[0].isEmpty() && sets[1].isEmpty() {
 		i.Notes = append(i.Notes, noSetsProblem(head))
 	}
-	return []*pipeline.Pipeline{pipelineOfSets(sets[0])}, []*pipeline.Pipeline{pipelineOfSets(sets[1])}, nil
+	return []*pipeline.Pipeline{sets[0].pipeline()}, []*pipeline.Pipeline{sets[1].pipeline()}, nil
 }
 
 // dropMissingSets leaves out entries whose files a tree doesn't have: that a change
@@ -227,6 +223,10 @@ func dropMissingSets(pipes []*pipeline.Pipeline, tree fs.FS) []*pipeline.Pipelin
 	for i, p := range pipes {
 		own := *p
 		own.Spec.ApplicationSets = slices.DeleteFunc(slices.Clone(p.Spec.ApplicationSets), func(e pipeline.ApplicationSetSource) bool {
+			if e.Kustomize != "" {
+				_, err := fs.Stat(tree, appset.KustomizationFile(tree, e.Kustomize))
+				return errors.Is(err, fs.ErrNotExist)
+			}
 			return e.Path != "" && !matchesAny(tree, e.Path)
 		})
 		out[i] = &own

@@ -17,15 +17,19 @@ type ownArgoCDs map[string]string
 // findArgoCDs tells Argo CDs apart, where files generate Applications of one name: they can't all be in
 // one, so that each of those files is for an Argo CD of its own, as where every environment has one.
 func (d *deployed) findArgoCDs(ctx context.Context) error {
-	isClash := func(p appset.Problem) bool { return p.Application != "" && slices.Contains(d.sets, p.File) }
-	if len(d.sets) < 2 || !slices.ContainsFunc(d.targets.Problems, isClash) {
+	sources := slices.Clone(d.sets.files)
+	for _, folder := range d.sets.built {
+		sources = append(sources, appset.KustomizationFile(d.tree.FS, folder))
+	}
+	isClash := func(p appset.Problem) bool { return p.Application != "" && slices.Contains(sources, p.File) }
+	if len(sources) < 2 || !slices.ContainsFunc(d.targets.Problems, isClash) {
 		return nil
 	}
 	apart := ownArgoCDs{}
-	for i, name := range distinguishingNames(d.sets) {
-		apart[d.sets[i]] = name
+	for i, name := range distinguishingNames(sources) {
+		apart[sources[i]] = name
 	}
-	all, err := d.resolve(ctx, pipelineOfEntries(fileEntries(d.sets, nil, apart)))
+	all, err := d.resolve(ctx, pipelineOfEntries(append(fileEntries(d.sets.files, nil, apart), d.builtEntries(nil, apart)...)))
 	if err != nil {
 		return err
 	}

@@ -53,7 +53,8 @@ func deploysFromHere(t appset.Target) bool {
 func pipelineOfEntries(sets []propose.Set) *pipeline.Pipeline {
 	out := &pipeline.Pipeline{}
 	for _, s := range sets {
-		out.Spec.ApplicationSets = append(out.Spec.ApplicationSets, pipeline.ApplicationSetSource{Path: s.Path, Live: s.Live, ArgoCD: s.ArgoCD, Component: s.Component, Environment: s.Environment})
+		out.Spec.ApplicationSets = append(out.Spec.ApplicationSets, pipeline.ApplicationSetSource{
+			Path: s.Path, Kustomize: s.Kustomize, Live: s.Live, ArgoCD: s.ArgoCD, Component: s.Component, Environment: s.Environment})
 	}
 	return out
 }
@@ -62,11 +63,21 @@ func pipelineOfEntries(sets []propose.Set) *pipeline.Pipeline {
 // of their own, by setKey.
 func (d *deployed) setEntries(own map[string]propose.Templates) []propose.Set {
 	if len(d.live) == 0 {
-		return fileEntries(d.sets, own, d.own)
+		return append(fileEntries(d.sets.files, own, d.own), d.builtEntries(own, d.own)...)
 	}
 	out := slices.Clone(d.live)
 	for i := range out {
 		out[i].Templates = own[liveKey(out[i].Live.Namespace, out[i].Live.Name)]
+	}
+	return out
+}
+
+// builtEntries are the entries of folders that sets are built of.
+func (d *deployed) builtEntries(own map[string]propose.Templates, argocds ownArgoCDs) []propose.Set {
+	var out []propose.Set
+	for _, folder := range d.sets.built {
+		file := appset.KustomizationFile(d.tree.FS, folder)
+		out = append(out, propose.Set{Kustomize: folder, Templates: own[file], ArgoCD: argocds[file]})
 	}
 	return out
 }

@@ -12,7 +12,7 @@ import (
 // describe writes what was found, and what the proof showed, into the proposal's comments.
 func (d *deployed) describe(managed *appset.TargetSet, proven *Proposal) {
 	p := &d.proposal
-	from := wording.Count(len(d.sets), "file") + " with ApplicationSets"
+	from := d.sets.describe()
 	switch {
 	case d.selector != "":
 		from = "plain Applications, taken as their manifests here say"

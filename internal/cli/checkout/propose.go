@@ -87,8 +87,8 @@ type deployed struct {
 	query      *ProposalQuery
 	resolver   *appset.Resolver
 
-	sets []string      // the files of ApplicationSets; none: live ones or plain Applications
-	own  ownArgoCDs    // of those files
+	sets *runningSets  // the files' ApplicationSets; none: live ones or plain Applications
+	own  ownArgoCDs    // of those files, and of the kustomizations that build sets
 	live []propose.Set // likewise, of those that run
 	// unresolved are those that run and that nothing is known of, and why.
 	unresolved []appset.Problem
@@ -102,13 +102,14 @@ func (d *deployed) find(ctx context.Context) error {
 	if d.query.Live {
 		return d.findLive(ctx)
 	}
-	sets, templates, err := d.tree.findSets(ctx)
+	sets, err := d.repository.findRunning(ctx, d.tree)
 	if err != nil {
 		return err
 	}
 	d.sets = sets
-	if len(sets) > 0 {
-		d.targets, err = d.resolve(ctx, pipelineOfSets(sets))
+	d.unresolved = append(d.unresolved, sets.problems...)
+	if !sets.isEmpty() {
+		d.targets, err = d.resolve(ctx, sets.pipeline())
 		if err != nil {
 			return err
 		}
@@ -116,7 +117,7 @@ func (d *deployed) find(ctx context.Context) error {
 			return err
 		}
 		if len(d.targets.Targets) == 0 {
-			return d.nothing("the ApplicationSets in %s generate no Application%s", wording.JoinFew(sets, 5), firstProblem(d.targets.Problems))
+			return d.nothing("the ApplicationSets in %s generate no Application%s", wording.JoinFew(slices.Concat(sets.files, sets.built), 5), firstProblem(d.targets.Problems))
 		}
 		return nil
 	}
@@ -126,7 +127,7 @@ func (d *deployed) find(ctx context.Context) error {
 	}
 	if len(all.applications) == 0 {
 		why := fmt.Sprintf("looked for kind: ApplicationSet and kind: Application in the *.yaml, *.yml and *.json files of %s; there is none", d.tree.Name)
-		if templates = append(templates, all.templates...); len(templates) > 0 {
+		if templates := slices.Concat(sets.templates, all.templates); len(templates) > 0 {
 			return d.nothing("%s but in the templates of Helm charts (%s): liftlock init --live takes the sets that run, or commit what helm template makes of them", why, wording.JoinFew(templates, 3))
 		}
 		return d.nothing("%s. If they are in another repository, liftlock init --live takes those that run", why)

@@ -22,6 +22,7 @@ type Repository struct {
 	urls    []string
 	branch  string // checked out; "" for none
 	main    string // the branch that the tree stands for: the default one, else branch
+	built   builtFolders
 }
 
 // Open opens the repository that dir ("" is the current folder) lies in. urls

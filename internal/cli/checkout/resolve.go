@@ -100,7 +100,7 @@ func (r *Repository) selectPipelines(ctx context.Context, t *Tree, q Query, a *R
 	case len(files) > 0:
 		pipes = narrowPipelines(pipes, files)
 	case len(pipes) == 0:
-		pipes, err = a.findAllSets(ctx, t)
+		pipes, err = a.findAllSets(ctx, r, t)
 	}
 	return g, pipes, err
 }
@@ -108,7 +108,7 @@ func (r *Repository) selectPipelines(ctx context.Context, t *Tree, q Query, a *R
 // resolvePipeline resolves one pipeline's sets.
 func (r *Repository) resolvePipeline(ctx context.Context, resolver *appset.Resolver, g *namedFiles, t *Tree, in appset.Input, manifests bool) (*appset.TargetSet, error) {
 	in.Tree, in.Revision, in.Branch, in.RepoURLs, in.OpenExternal = g.FS, t.Commit, r.main, r.urls, r.openExternal(t.FS, t.Commit)
-	in.Manifests = manifests
+	in.Manifests, in.Build = manifests, r.manifestBuilder(g, t)
 	return resolver.Resolve(ctx, in)
 }
 
@@ -157,17 +157,19 @@ func findPipeline(pipes []*pipeline.Pipeline, name string) (*pipeline.Pipeline, 
 }
 
 // findAllSets is a pipeline over every ApplicationSet in the tree.
-func (a *Resolution) findAllSets(ctx context.Context, t *Tree) ([]*pipeline.Pipeline, error) {
-	sets, templates, err := t.findSets(ctx)
+func (a *Resolution) findAllSets(ctx context.Context, r *Repository, t *Tree) ([]*pipeline.Pipeline, error) {
+	found, err := r.findRunning(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	a.Notes = append(a.Notes, chartNotes(templates)...)
-	if len(sets) == 0 {
-		a.Notes = append(a.Notes, noSetsProblem(t))
+	a.Notes, a.Problems = append(a.Notes, found.notes...), append(a.Problems, found.problems...)
+	if found.isEmpty() {
+		if len(found.problems) == 0 {
+			a.Notes = append(a.Notes, noSetsProblem(t))
+		}
 		return nil, nil
 	}
-	return []*pipeline.Pipeline{pipelineOfSets(sets)}, nil
+	return []*pipeline.Pipeline{found.pipeline()}, nil
 }
 
 func chartNotes(templates []string) []appset.Problem {

@@ -244,7 +244,7 @@ func mergePipelines(pipes []*pipeline.Pipeline, argocd string) *pipeline.Pipelin
 		out.File = cmp.Or(out.File, p.File)
 		for _, e := range p.Spec.ApplicationSets {
 			e.Component, e.Environment = "", ""
-			key := e.Path
+			key := cmp.Or(e.Path, "\x00\x00"+e.Kustomize)
 			if e.Live != nil {
 				key = "\x00" + e.Live.Namespace + "/" + e.Live.Name
 			}

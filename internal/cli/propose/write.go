@@ -28,11 +28,12 @@ type Proposal struct {
 	Header, Notes []string
 }
 
-// Set is a file of ApplicationSets, or one that runs, with templates of its own where the
-// pipeline's don't fit.
+// Set is a file of ApplicationSets, a folder that Kustomize builds some of, or one that runs, with
+// templates of its own where the pipeline's don't fit.
 type Set struct {
-	Path string
-	Live *pipeline.LiveApplicationSet // nil: a file
+	Path      string
+	Kustomize string
+	Live      *pipeline.LiveApplicationSet // nil: a file
 	// ArgoCD is the name for the one that runs a file's sets; "" where one runs all.
 	ArgoCD string
 	Templates
@@ -93,7 +94,9 @@ func (p *Proposal) writeSources(w *writer) {
 	}
 	w.writeLine("  applicationSets:")
 	for _, s := range p.Sets {
-		if s.Live != nil {
+		if s.Kustomize != "" {
+			w.writeLine("    - kustomize: %s", quotePath(s.Kustomize))
+		} else if s.Live != nil {
 			w.writeLine("    - live: {namespace: %s, name: %s}", quotePath(s.Live.Namespace), quotePath(s.Live.Name))
 		} else {
 			w.writeLine("    - path: %s", quotePath(s.Path))

@@ -13,10 +13,12 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/appset/evaluate"
 	"github.com/liftlock/liftlock/internal/appset/history"
 	"github.com/liftlock/liftlock/internal/cache"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/lock"
+	"github.com/liftlock/liftlock/internal/manifest/render"
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion"
 )
@@ -28,6 +30,7 @@ type targetGatherer struct {
 	releases    *releaseReader
 	resolver    *appset.Resolver
 	generators  appset.Generators
+	build       appset.ManifestBuilder
 	repos       trackedRepositories
 	knownInputs func(in *appset.Input)                             // nil: the Argo CDs are asked
 	resolving   func(repo, commit string) (done func(), err error) // nil: nobody is told
@@ -41,11 +44,19 @@ type targetGatherer struct {
 }
 
 func newTargetGatherer(o *Options, argocds *argoCDs, releases *releaseReader) *targetGatherer {
-	return &targetGatherer{argocds: argocds, releases: releases, resolver: o.Resolver, generators: o.Generators, repos: trackedRepositories{list: o.Repos}, knownInputs: o.KnownInputs, resolving: o.Resolving, now: o.Now, log: o.Log,
+	return &targetGatherer{argocds: argocds, releases: releases, resolver: o.Resolver, generators: o.Generators, build: evaluate.NewManifestBuilder(newBuildMemo(o)), repos: trackedRepositories{list: o.Repos}, knownInputs: o.KnownInputs, resolving: o.Resolving, now: o.Now, log: o.Log,
 		// Room for all: Snapshot.Generation goes on from the snapshot before.
 		snapshots:    newCache[string, *Snapshot](o.Caches, "snapshots", maxRepositories),
 		clusterFiles: newCache[string, clusterFile](o.Caches, "cluster_files", max(1, len(o.ArgoCDs))),
 		applications: newApplicationCache(o.Caches)}
+}
+
+// maxBuiltSets bounds the bytes of manifests that ApplicationSets are built into.
+const maxBuiltSets = 32 << 20
+
+// newBuildMemo renders what entries have built, and remembers it while its files are the same.
+func newBuildMemo(o *Options) *render.Memo {
+	return render.NewMemo(render.MemoOptions{Bytes: maxBuiltSets, Renderer: o.Renderer, Now: o.Now})
 }
 
 // Snapshot gives what the tracked branch's newest fetched commit says and where

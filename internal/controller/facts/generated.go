@@ -47,7 +47,7 @@ func carriesRelease(at *ResolvedEnv, t *appset.Target, rel fieldedit.Release) bo
 			files = append(files, path.Join(root, name))
 		}
 		for _, file := range files {
-			if slices.Contains(t.GeneratorFiles, file) || file == t.ApplicationSetFile {
+			if t.IsGeneratedFrom(file) {
 				return true
 			}
 		}

@@ -229,5 +229,5 @@ func (s *Snapshot) scope(main string) *appset.Scope {
 func (s *inputCollector) evaluateInput(ctx context.Context, pipes []*pipeline.Pipeline) (evaluate.Input, error) {
 	known, err := s.newInput(ctx, pipes...)
 	return evaluate.Input{Pipelines: pipes, Branch: known.Branch, RepoURLs: known.RepoURLs, Manifests: true,
-		ArgoCDs: known.ArgoCDs, Main: known.Main, Live: known.Live, OpenExternal: known.OpenExternal}, err
+		ArgoCDs: known.ArgoCDs, Main: known.Main, Live: known.Live, OpenExternal: known.OpenExternal, Build: known.Build}, err
 }

@@ -54,7 +54,7 @@ func (o *targetGatherer) newInputCollector(r *Repository) *inputCollector {
 // the pipelines' entries are run by, other repositories, and who asks the network.
 func (s *inputCollector) newInput(ctx context.Context, pipes ...*pipeline.Pipeline) (appset.Input, error) {
 	in := appset.Input{
-		Branch: s.repo.Branch, RepoURLs: s.repo.URLs, ArgoCDs: map[string]appset.ArgoCD{}, Main: s.targets.argocds.main, OpenExternal: s.resolveRepository,
+		Branch: s.repo.Branch, RepoURLs: s.repo.URLs, ArgoCDs: map[string]appset.ArgoCD{}, Main: s.targets.argocds.main, OpenExternal: s.resolveRepository, Build: s.targets.build,
 		Live: &appset.Live{Unknown: map[string]string{}, Applications: s.ownedApplications, Selected: s.selectedApplications},
 	}
 	for _, p := range pipes {
@@ -73,7 +73,7 @@ func (s *inputCollector) newInput(ctx context.Context, pipes ...*pipeline.Pipeli
 // collectInput is all that a pipeline's targets at a commit depend on.
 func (s *inputCollector) collectInput(ctx context.Context, p *pipeline.Pipeline, commit string) (appset.Input, error) {
 	if s.targets.knownInputs != nil {
-		in := appset.Input{Pipeline: p, Tree: s.repo.Mirror.Tree(commit), Revision: commit, Branch: s.repo.Branch, RepoURLs: s.repo.URLs}
+		in := appset.Input{Pipeline: p, Tree: s.repo.Mirror.Tree(commit), Revision: commit, Branch: s.repo.Branch, RepoURLs: s.repo.URLs, Build: s.targets.build}
 		s.targets.knownInputs(&in)
 		return in, nil
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"slices"
 	"strings"
 
@@ -129,6 +130,14 @@ func serverNames(c *config.Config) pipeline.ServerNames {
 	return names
 }
 
+// hasKustomization says that a folder has a kustomization.
+func hasKustomization(tree fs.FS, folder string) bool {
+	return slices.ContainsFunc([]string{"kustomization.yaml", "kustomization.yml", "Kustomization"}, func(name string) bool {
+		_, err := fs.Stat(tree, path.Join(folder, name))
+		return err == nil
+	})
+}
+
 // checkSources checks where a pipeline's targets come from: that there are such files, and that
 // the server's file has such an Argo CD.
 func (k *repositoryCheck) checkSources(where string, p *pipeline.Pipeline, tree fs.FS) {
@@ -136,6 +145,9 @@ func (k *repositoryCheck) checkSources(where string, p *pipeline.Pipeline, tree 
 	for i := range p.Spec.ApplicationSets {
 		s := &p.Spec.ApplicationSets[i]
 		argocds = append(argocds, s.ArgoCDName())
+		if s.Kustomize != "" && !hasKustomization(tree, s.Kustomize) {
+			k.found.add("sets-missing", where, fmt.Sprintf("no kustomization is in %s on the branch %s, so it has no targets from there", s.Kustomize, k.config.Branch), "correct applicationSets[].kustomize, a folder from the repository's root; liftlock resolve shows what is built of it")
+		}
 		if s.Path == "" {
 			continue
 		}

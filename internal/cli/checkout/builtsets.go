@@ -1,0 +1,229 @@
+package checkout
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/appset/evaluate"
+	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/wording"
+)
+
+// builtFolders remembers what was built of the folders of a commit.
+type builtFolders struct {
+	mu    sync.Mutex
+	known map[string]*appset.Built
+}
+
+// manifestBuilder builds what entries have built of a tree, and remembers it unless files were named
+// that stand for the tree's own.
+func (r *Repository) manifestBuilder(files *namedFiles, t *Tree) appset.ManifestBuilder {
+	build := evaluate.BuildInProcess()
+	if files != nil && len(files.names) > 0 {
+		return build
+	}
+	return func(ctx context.Context, tree fs.FS, q appset.BuildRequest) (*appset.Built, error) {
+		key := fmt.Sprintf("%s\x00%s\x00%s", t.Commit, q.Folder, q.Options)
+		r.built.mu.Lock()
+		defer r.built.mu.Unlock()
+		if known := r.built.known[key]; known != nil {
+			return known, nil
+		}
+		built, err := build(ctx, tree, q)
+		if err != nil {
+			return nil, err
+		}
+		if r.built.known == nil {
+			r.built.known = map[string]*appset.Built{}
+		}
+		r.built.known[key] = built
+		return built, nil
+	}
+}
+
+// runningSets are the ApplicationSets that a tree has an Argo CD run: those that are in files as they
+// are, and those that Kustomize builds. Bases and patches are none by themselves.
+type runningSets struct {
+	files     []string
+	built     []string // folders that nothing else in the tree builds on
+	templates []string // of Helm charts, which are left out
+	// problems are sets of which can't be told what runs, notes what else should be known.
+	problems, notes []appset.Problem
+}
+
+func (s *runningSets) isEmpty() bool { return s == nil || len(s.files)+len(s.built) == 0 }
+
+// pipeline is one over these sets, whose targets belong to no component and no environment.
+func (s *runningSets) pipeline() *pipeline.Pipeline {
+	out := pipelineOfSets(s.files)
+	for _, folder := range s.built {
+		out.Spec.ApplicationSets = append(out.Spec.ApplicationSets, pipeline.ApplicationSetSource{Kustomize: folder})
+	}
+	return out
+}
+
+// describe counts what the sets are in.
+func (s *runningSets) describe() string {
+	switch {
+	case s == nil:
+		return ""
+	case len(s.built) == 0:
+		return wording.Count(len(s.files), "file") + " with ApplicationSets"
+	case len(s.files) == 0:
+		return wording.Count(len(s.built), "kustomization") + " with ApplicationSets"
+	}
+	return fmt.Sprintf("%s and %s with ApplicationSets", wording.Count(len(s.files), "file"), wording.Count(len(s.built), "kustomization"))
+}
+
+// findRunning finds the ApplicationSets that a tree's manifests have an Argo CD run.
+func (r *Repository) findRunning(ctx context.Context, t *Tree) (*runningSets, error) {
+	files, templates, err := t.findSets(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := &runningSets{templates: templates, notes: chartNotes(templates)}
+	if len(files) == 0 {
+		return out, nil
+	}
+	graph, err := t.readKustomizations(ctx)
+	if err != nil {
+		return nil, err
+	}
+	roots := graph.rootsOf(files)
+	build := r.manifestBuilder(nil, t)
+	settled := map[string]bool{} // files of which is settled what runs
+	for _, file := range files {
+		if graph.patches[file] && len(roots.of[file]) == 0 && !graph.resources[file] {
+			settled[file] = true
+		}
+	}
+	for _, root := range roots.folders {
+		reached := roots.files[root]
+		built, err := build(ctx, t.FS, appset.KustomizeRequest(&pipeline.ApplicationSetSource{Kustomize: root}))
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("build the ApplicationSets of %s: %w", root, ctx.Err())
+		}
+		alone := !slices.ContainsFunc(reached, func(file string) bool { return len(roots.of[file]) > 1 })
+		if err != nil {
+			out.addUnbuilt(root, reached, alone, err)
+		} else if sets := setsAmong(built.Objects); len(sets) > 0 && !(alone && t.holdsAsTheyAre(reached, sets)) {
+			out.built = append(out.built, root)
+		} else if len(sets) > 0 {
+			continue // the files say the same
+		}
+		for _, file := range reached {
+			settled[file] = settled[file] || err == nil || !alone
+		}
+	}
+	for _, file := range files {
+		switch {
+		case settled[file]:
+		case graph.resources[file] && len(roots.of[file]) == 0:
+			out.notes = append(out.notes, appset.Problem{File: file, Message: "left out, because only a component of Kustomize has it, which nothing here builds on"})
+		case t.hasOnlyPatches(file):
+			out.notes = append(out.notes, appset.Problem{File: file, Message: "left out, because it is a patch, of which no kustomization here says to what"})
+		default:
+			out.files = append(out.files, file)
+		}
+	}
+	return out, nil
+}
+
+// addUnbuilt says that a kustomization can't be built. Where it alone has its files, the sets are taken
+// as they are there; of what several overlays change, that would be none of what runs.
+func (s *runningSets) addUnbuilt(root string, reached []string, alone bool, err error) {
+	if alone {
+		s.notes = append(s.notes, appset.Problem{File: root, Message: fmt.Sprintf(
+			"%v; its ApplicationSets are taken as they are in %s, without what the kustomization changes in them", err, wording.JoinFew(reached, 3))})
+		return
+	}
+	s.problems = append(s.problems, appset.Problem{File: root, Message: fmt.Sprintf(
+		"%v; it changes the ApplicationSets in %s, as other overlays do: build it by kubectl kustomize, and name the result with -f", err, wording.JoinFew(reached, 3))})
+}
+
+// setsAmong are the ApplicationSets of some objects.
+func setsAmong(objects []json.RawMessage) []map[string]any {
+	var out []map[string]any
+	for _, raw := range objects {
+		var object map[string]any
+		if json.Unmarshal(raw, &object) == nil && object["kind"] == "ApplicationSet" {
+			out = append(out, object)
+		}
+	}
+	return out
+}
+
+// holdsAsTheyAre says that files have exactly these sets, but for a namespace that they don't say.
+func (t *Tree) holdsAsTheyAre(files []string, sets []map[string]any) bool {
+	var own []map[string]any
+	for _, file := range files {
+		documents, _ := t.documents(file)
+		own = append(own, setsAmong(documents)...)
+	}
+	if len(own) != len(sets) {
+		return false
+	}
+	name := func(set map[string]any) any {
+		metadata, _ := set["metadata"].(map[string]any)
+		return metadata["name"]
+	}
+	for _, set := range sets {
+		i := slices.IndexFunc(own, func(o map[string]any) bool { return name(o) == name(set) })
+		if i < 0 || !isSameButNamespace(own[i], set) {
+			return false
+		}
+	}
+	return true
+}
+
+func isSameButNamespace(own, built map[string]any) bool {
+	metadata, _ := own["metadata"].(map[string]any)
+	if other, ok := built["metadata"].(map[string]any); ok && metadata != nil && metadata["namespace"] == nil && other["namespace"] != nil {
+		built, other = maps.Clone(built), maps.Clone(other)
+		delete(other, "namespace")
+		built["metadata"] = other
+	}
+	return reflect.DeepEqual(own, built)
+}
+
+// documents are a manifest's, as JSON; those that can't be read are left out, and readable says
+// whether there are none of these.
+func (t *Tree) documents(file string) (out []json.RawMessage, readable bool) {
+	info, err := fs.Stat(t.FS, file)
+	if err != nil || info.Size() > maxInspected {
+		return nil, false
+	}
+	data, err := fs.ReadFile(t.FS, file)
+	if err != nil {
+		return nil, false
+	}
+	reader := yaml.NewDecoder(bytes.NewReader(data))
+	for {
+		var object map[string]any
+		if err := reader.Decode(&object); err != nil {
+			return out, isEnd(err)
+		}
+		raw, err := json.Marshal(object)
+		if err != nil {
+			return out, false
+		}
+		out = append(out, raw)
+	}
+}
+
+// hasOnlyPatches says that every ApplicationSet of a file is a patch of Kustomize's.
+func (t *Tree) hasOnlyPatches(file string) bool {
+	documents, readable := t.documents(file)
+	sets := setsAmong(documents)
+	return readable && len(sets) > 0 && !slices.ContainsFunc(sets, func(set map[string]any) bool { return set["$patch"] == nil })
+}

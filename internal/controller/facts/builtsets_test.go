@@ -1,0 +1,56 @@
+package facts
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestPushToBuiltSets resolves again what a push changes of an overlay, its base or a patch, and wakes
+// whose targets come out otherwise.
+func TestPushToBuiltSets(t *testing.T) {
+	w := newStory(t, twoEnvs, []string{"dev", "qa"}, "api", "web")
+	set, err := w.repo.Mirror.Tree(w.head("main")).ReadFile("argocd/shop.yaml")
+	w.must(err)
+	const (
+		overlay = "resources: [../base]\npatches: [{path: patch.yaml}]\n"
+		patch   = "apiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: shop, namespace: argocd}\n"
+	)
+	w.commit("ada", "Build the set", map[string]string{
+		".liftlock.yaml":                 strings.Replace(storyPipeline(twoEnvs), "path: argocd/*.yaml", "kustomize: argocd/hub", 1),
+		"argocd/shop.yaml":               "",
+		"argocd/base/shop.yaml":          string(set),
+		"argocd/base/kustomization.yaml": "resources: [shop.yaml]\n",
+		"argocd/hub/kustomization.yaml":  overlay,
+		"argocd/hub/patch.yaml":          patch,
+	})
+	last := w.snapshot()
+	if p := last.Pipelines[0]; len(p.Problems) > 0 || len(p.TargetSet.Targets) != 4 {
+		t.Fatalf("%d targets, %v", len(p.TargetSet.Targets), p.Problems)
+	}
+	for _, step := range []struct {
+		what, file, text string
+		project          string // of every target, afterwards
+		units, problems  int
+	}{
+		{"docs", "README.md", "x", "default", 0, 0},
+		{"the base", "argocd/base/shop.yaml", strings.Replace(string(set), "project: default", "project: shop", 1), "shop", 2, 0},
+		{"the patch", "argocd/hub/patch.yaml", patch + "spec: {template: {spec: {project: patched}}}\n", "patched", 2, 0},
+		{"a broken overlay", "argocd/hub/kustomization.yaml", "resources: [../gone]\n", "patched", 2, 1},
+		{"the overlay", "argocd/hub/kustomization.yaml", "resources: [../base]\n", "shop", 2, 0},
+	} {
+		w.commit("ada", step.what, map[string]string{step.file: step.text})
+		now := w.snapshot()
+		units, whole, err := w.o.ChangedUnits(w.ctx(), last, now)
+		w.must(err)
+		p := now.Pipelines[0]
+		if whole || len(units) != step.units || len(p.Problems) != step.problems || len(p.TargetSet.Targets) != 4 {
+			t.Errorf("%s: %d units (all: %t), %d targets, %v", step.what, len(units), whole, len(p.TargetSet.Targets), p.Problems)
+		}
+		for _, target := range p.TargetSet.Targets {
+			if target.Project != step.project {
+				t.Errorf("%s: %s is in %s", step.what, target.Name, target.Project)
+			}
+		}
+		last = now
+	}
+}
