@@ -13,9 +13,11 @@ import (
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
-// BuildRequest asks for what Kustomize makes of a folder.
+// BuildRequest asks for what Kustomize or Helm makes of a folder.
 type BuildRequest struct {
-	Folder string // from the repository's root
+	Folder    string // from the repository's root
+	Release   string // Helm's
+	Namespace string // likewise
 	// Options are as those of an Application's source: they say what builds it.
 	Options json.RawMessage
 }
@@ -49,17 +51,24 @@ func KustomizationFile(tree fs.FS, folder string) string {
 // buildSets builds the ApplicationSets of an entry. Objects of other kinds are left alone.
 func (in *Input) buildSets(ctx context.Context, i int) (sets []appSet, problems []Problem, transient bool) {
 	e := &in.Pipeline.Spec.ApplicationSets[i]
+	q, err := NewBuildRequest(e)
+	what, file := "kustomize", KustomizationFile(in.Tree, q.Folder)
+	if e.Helm != nil {
+		what, file = "helm.path", path.Join(q.Folder, "Chart.yaml")
+	}
 	fail := func(err error) ([]appSet, []Problem, bool) {
-		return nil, []Problem{{File: in.Pipeline.File, Message: fmt.Sprintf("applicationSets[%d].kustomize %q: %v", i, e.Kustomize, err)}}, errors.Is(err, ErrBuildAgain)
+		return nil, []Problem{{File: in.Pipeline.File, Message: fmt.Sprintf("applicationSets[%d].%s %q: %v", i, what, q.Folder, err)}}, errors.Is(err, ErrBuildAgain)
+	}
+	if err != nil {
+		return fail(err)
 	}
 	if in.Build == nil {
 		return fail(errors.New("nothing is built here"))
 	}
-	built, err := in.Build(ctx, in.Tree, KustomizeRequest(e))
+	built, err := in.Build(ctx, in.Tree, q)
 	if err != nil {
 		return fail(err)
 	}
-	file := KustomizationFile(in.Tree, path.Clean(e.Kustomize))
 	for _, raw := range built.Objects {
 		found, wrong := decodeObject(file, raw)
 		sets, problems = append(sets, found...), append(problems, wrong...)
@@ -73,12 +82,27 @@ func (in *Input) buildSets(ctx context.Context, i int) (sets []appSet, problems 
 	return sets, problems, false
 }
 
-// KustomizeRequest asks for what an entry's folder builds.
-func KustomizeRequest(e *pipeline.ApplicationSetSource) BuildRequest {
-	return BuildRequest{Folder: path.Clean(e.Kustomize), Options: json.RawMessage(`{"kustomize":{}}`)}
+// NewBuildRequest asks for what an entry has built.
+func NewBuildRequest(e *pipeline.ApplicationSetSource) (BuildRequest, error) {
+	if e.Helm == nil {
+		return BuildRequest{Folder: path.Clean(e.Kustomize), Options: json.RawMessage(`{"kustomize":{}}`)}, nil
+	}
+	q := BuildRequest{Folder: path.Clean(e.Helm.Path), Release: e.Helm.ReleaseName, Namespace: e.Helm.Namespace}
+	if q.Release == "" {
+		q.Release = path.Base(q.Folder)
+	}
+	helm := map[string]any{"valueFiles": e.Helm.ValueFiles}
+	if e.Helm.Values != nil {
+		helm["valuesObject"] = e.Helm.Values
+	}
+	var err error
+	if q.Options, err = json.Marshal(map[string]any{"helm": helm}); err != nil {
+		return q, fmt.Errorf("writing down the values: %w", err)
+	}
+	return q, nil
 }
 
 // builds says that some of the pipeline's sets are built.
 func (in *Input) builds() bool {
-	return slices.ContainsFunc(in.Pipeline.Spec.ApplicationSets, func(e pipeline.ApplicationSetSource) bool { return e.Kustomize != "" })
+	return slices.ContainsFunc(in.Pipeline.Spec.ApplicationSets, func(e pipeline.ApplicationSetSource) bool { return e.IsBuilt() })
 }

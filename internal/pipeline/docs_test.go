@@ -59,7 +59,7 @@ func schema(t *testing.T) *jsonschema.Schema {
 	s.Title = "Liftlock pipeline"
 	exactlyOne(s.Definitions["Carry"], "kustomizeImages", "yaml", "json", "files")
 	exactlyOne(s.Definitions["Gate"], policies.Kinds()...)
-	exactlyOne(s.Definitions["ApplicationSetSource"], "path", "kustomize", "live")
+	exactlyOne(s.Definitions["ApplicationSetSource"], "path", "kustomize", "helm", "live")
 	orItsShorthand(s, "Environment", "onDegraded", &OnDegraded{})
 	s.Definitions["Window"].OneOf = []*jsonschema.Schema{{Required: []string{"cron", "duration", "timezone"}}, {Required: []string{"argocd"}}}
 	for _, k := range []string{"applicationSets", "applications"} {

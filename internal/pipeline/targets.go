@@ -44,7 +44,7 @@ func (c *checker) checkApplicationSets(s *Spec) {
 // checkSetSource checks that an entry says in one way where its sets are.
 func (c *checker) checkSetSource(at string, a *ApplicationSetSource) {
 	var given []string
-	for _, key := range []string{"path", "kustomize", "live"} {
+	for _, key := range []string{"path", "kustomize", "helm", "live"} {
 		if c.Doc.Has(at + "." + key) {
 			given = append(given, key)
 		}
@@ -54,13 +54,30 @@ func (c *checker) checkSetSource(at string, a *ApplicationSetSource) {
 		c.Errorf(at, "%s are both given; an entry takes one of them", strings.Join(given[:2], " and "))
 	case len(given) == 0:
 		c.Errorf(at, "path is missing: a glob of ApplicationSet manifests in this repository; "+
-			"or kustomize, for a folder that kustomize build makes them of; or live, for an object of a running Argo CD")
+			"or kustomize or helm, for a folder or a chart that makes them; or live, for an object of a running Argo CD")
 	case given[0] == "live":
 		c.checkLiveSet(at, a)
+	case given[0] == "helm":
+		c.checkChart(at+".helm", a.Helm)
 	case given[0] == "kustomize":
 		c.checkFolder(at+".kustomize", a.Kustomize)
 	default:
 		c.checkGlob(at+".path", a.Path)
+	}
+}
+
+// checkChart checks a chart and its values files.
+func (c *checker) checkChart(at string, h *HelmSource) {
+	if h == nil { // it has no value, which is an error already
+		return
+	}
+	c.checkFolder(at+".path", h.Path)
+	c.checkAtMost(at+".valueFiles", len(h.ValueFiles), maxNamed)
+	for i, name := range h.ValueFiles {
+		isAddress := name == "" || strings.Contains(name, "://")
+		if isAddress || !strings.HasPrefix(name, "/") && !fs.ValidPath(path.Join(h.Path, name)) {
+			c.Errorf(fmt.Sprintf("%s.valueFiles[%d]", at, i), "%q is no file of this repository, from the chart's folder or, with a leading /, from the root", name)
+		}
 	}
 }
 

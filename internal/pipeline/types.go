@@ -1,8 +1,13 @@
 package pipeline
 
 import (
-	"github.com/liftlock/liftlock/policies"
+	"encoding/json"
+	"errors"
 	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/liftlock/liftlock/policies"
 )
 
 // The file's apiVersion and kind.
@@ -140,12 +145,14 @@ func (s *Spec) EnvironmentByName(name string) *Environment {
 }
 
 // ApplicationSetSource says where ApplicationSets are read from, with the
-// overrides for those: exactly one of path, kustomize and live is set.
+// overrides for those: exactly one of path, kustomize, helm and live is set.
 type ApplicationSetSource struct {
 	// A glob of manifests, from the repository's root.
 	Path string `yaml:"path" json:"path,omitempty" jsonschema:"minLength=1"`
 	// A folder, from the repository's root, with a kustomization: the ApplicationSets are those of what kustomize build makes of it.
 	Kustomize string `yaml:"kustomize" json:"kustomize,omitempty" jsonschema:"minLength=1"`
+	// A chart in this repository: the ApplicationSets are those of what helm template makes of it.
+	Helm *HelmSource `yaml:"helm" json:"helm,omitempty"`
 	// The object as it runs, for a set that is templated or generated elsewhere.
 	Live *LiveApplicationSet `yaml:"live" json:"live,omitempty"`
 	// Overrides spec.component for the sets of this entry.
@@ -163,6 +170,42 @@ func (s *ApplicationSetSource) ArgoCDName() string {
 		return s.Live.ArgoCD
 	}
 	return s.ArgoCD
+}
+
+// IsBuilt says that the entry's sets are built of files, which don't have them as they are.
+func (s *ApplicationSetSource) IsBuilt() bool { return s.Kustomize != "" || s.Helm != nil }
+
+// HelmSource is a chart that makes ApplicationSets, and what it is given.
+type HelmSource struct {
+	// The chart's folder, from the repository's root.
+	Path string `yaml:"path" json:"path" jsonschema:"required,minLength=1"`
+	// Values files, from the chart's folder; with a leading / from the repository's root. The later wins.
+	ValueFiles []string `yaml:"valueFiles" json:"valueFiles,omitempty"`
+	// Values over those of the files.
+	Values HelmValues `yaml:"values" json:"values,omitempty"`
+	// The release's name, for templates that ask for it. Not set: the chart's folder's.
+	ReleaseName string `yaml:"releaseName" json:"releaseName,omitempty"`
+	// The release's namespace, likewise.
+	Namespace string `yaml:"namespace" json:"namespace,omitempty" jsonschema:"default=argocd"`
+}
+
+// SetDefaults fills in the namespace that Argo CD is usually in.
+func (s *HelmSource) SetDefaults() { s.Namespace = "argocd" }
+
+// HelmValues are a chart's values, of which the chart alone knows the keys.
+type HelmValues map[string]any
+
+// UnmarshalYAML reads any mapping whose keys are texts, and that JSON can say as well.
+func (v *HelmValues) UnmarshalYAML(node *yaml.Node) error {
+	var values map[string]any
+	if err := node.Decode(&values); err != nil {
+		return errors.New("values are a mapping")
+	}
+	raw, err := json.Marshal(values)
+	if err != nil {
+		return errors.New("a key in it is no text")
+	}
+	return json.Unmarshal(raw, (*map[string]any)(v))
 }
 
 // LiveApplicationSet names one ApplicationSet object of a running Argo CD.

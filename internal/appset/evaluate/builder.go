@@ -25,7 +25,7 @@ func BuildInProcess() appset.ManifestBuilder { return NewManifestBuilder(render.
 func NewManifestBuilder(by buildRenderer) appset.ManifestBuilder {
 	return func(ctx context.Context, tree fs.FS, q appset.BuildRequest) (*appset.Built, error) {
 		job := render.Job{Tree: render.Tree{FS: tree}, Input: render.Input{
-			Application: "the ApplicationSets", Sources: []render.Source{{Path: q.Folder, InTree: true, Options: q.Options}}}}
+			Application: q.Release, Namespace: q.Namespace, Sources: []render.Source{{Path: q.Folder, InTree: true, Options: q.Options}}}}
 		if t, ok := tree.(interface {
 			Identity(name string) (string, error)
 		}); ok {

@@ -112,3 +112,67 @@ func TestBuildAgain(t *testing.T) {
 		t.Errorf("it was built %d times, and once was enough", built)
 	}
 }
+
+// chartShop is the shop with its set in a chart, which has an element for each of a values file's environments.
+func chartShop() fstest.MapFS {
+	tree := shop()
+	delete(tree, "argocd/shop.yaml")
+	for name, text := range map[string]string{
+		"charts/sets/Chart.yaml":       "apiVersion: v2\nname: sets\nversion: 1.0.0\n",
+		"charts/sets/values.yaml":      "project: default\nenvironments: []\n",
+		"charts/sets/values-prod.yaml": "environments: [dev]\n",
+		"argocd/hub.yaml":              "environments: [dev, prod]\n",
+		"charts/sets/templates/shop.yaml": `apiVersion: argoproj.io/v1alpha1
+kind: ApplicationSet
+metadata: {name: {{ .Release.Name }}, namespace: {{ .Release.Namespace }}}
+spec:
+  goTemplate: true
+  generators:
+    - list:
+        elements:
+          {{- range .Values.environments }}
+          - {path: {segments: [apps, web], basename: {{ . }}}}
+          {{- end }}
+  template:
+    metadata: {name: 'web-{{ "{{ .path.basename }}" }}'}
+    spec:
+      project: {{ .Values.project }}
+      source: {repoURL: https://git.example/acme/fleet.git, targetRevision: HEAD, path: 'apps/web/overlays/{{ "{{ .path.basename }}" }}'}
+      destination: {server: https://kubernetes.default.svc, namespace: web}
+`} {
+		tree[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	return tree
+}
+
+// TestSetsThatHelmBuilds gives what a chart makes of its values, here and in a worker.
+func TestSetsThatHelmBuilds(t *testing.T) {
+	for _, c := range []struct {
+		name, entry   string
+		set, project  string
+		targets       int
+		problem, made string
+	}{
+		{"values files", "{path: charts/sets, valueFiles: [values-prod.yaml, /argocd/hub.yaml]}", "sets", "default", 2, "", "argocd/hub.yaml"},
+		{"the later file counts", "{path: charts/sets, valueFiles: [/argocd/hub.yaml, values-prod.yaml]}", "sets", "default", 1, "", "charts/sets/values-prod.yaml"},
+		{"values over them", "{path: charts/sets, releaseName: hub, valueFiles: [values-prod.yaml], values: {project: shop, environments: [prod, dev]}}", "hub", "shop", 2, "", "charts/sets/templates/shop.yaml"},
+		{"no such file", "{path: charts/sets, valueFiles: [values-qa.yaml]}", "", "", 0, "values-qa.yaml", ""},
+		{"no chart", "{path: apps/web}", "", "", 0, `applicationSets[0].helm.path "apps/web"`, ""},
+	} {
+		in := shopInput(t)
+		all, err := pipeline.Parse(".liftlock.yaml", []byte(strings.Replace(shopText, "{path: argocd/*.yaml}", "{helm: "+c.entry+"}", 1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		in.Pipelines, in.Build = all, BuildInProcess()
+		f := bothWays(t, chartShop(), in).Pipelines["shop"].TargetSet
+		if len(f.Targets) != c.targets || (len(f.Problems) > 0) != (c.problem != "") || c.problem != "" && !strings.Contains(f.Problems[0].Message, c.problem) {
+			t.Errorf("%s: %d targets, %v", c.name, len(f.Targets), f.Problems)
+		}
+		for _, target := range f.Targets {
+			if target.ApplicationSet != c.set || target.Project != c.project || target.ApplicationSetFile != "charts/sets/Chart.yaml" || !target.IsGeneratedFrom(c.made) {
+				t.Errorf("%s: %s of %s in project %s, made of %v", c.name, target.Name, target.ApplicationSet, target.Project, target.SetFiles)
+			}
+		}
+	}
+}

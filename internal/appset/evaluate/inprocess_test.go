@@ -46,7 +46,15 @@ spec:
 
 func shopPipeline(t testing.TB) *pipeline.Pipeline {
 	t.Helper()
-	all, err := pipeline.Parse(".liftlock.yaml", []byte(`apiVersion: liftlock.dev/v1alpha1
+	all, err := pipeline.Parse(".liftlock.yaml", []byte(shopText))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all[0]
+}
+
+// shopText is the shop's pipeline file.
+const shopText = `apiVersion: liftlock.dev/v1alpha1
 kind: Pipeline
 metadata: {name: shop}
 spec:
@@ -57,12 +65,7 @@ spec:
   environments:
   - {name: dev}
   - {name: prod, after: [dev], gates: [{approvals: {count: 2}}]}
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all[0]
-}
+`
 
 func shopInput(t testing.TB) Input {
 	return Input{

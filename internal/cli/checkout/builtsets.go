@@ -33,7 +33,7 @@ func (r *Repository) manifestBuilder(files *namedFiles, t *Tree) appset.Manifest
 		return build
 	}
 	return func(ctx context.Context, tree fs.FS, q appset.BuildRequest) (*appset.Built, error) {
-		key := fmt.Sprintf("%s\x00%s\x00%s", t.Commit, q.Folder, q.Options)
+		key := fmt.Sprintf("%s\x00%s\x00%s\x00%s\x00%s", t.Commit, q.Folder, q.Release, q.Namespace, q.Options)
 		r.built.mu.Lock()
 		defer r.built.mu.Unlock()
 		if known := r.built.known[key]; known != nil {
@@ -109,7 +109,11 @@ func (r *Repository) findRunning(ctx context.Context, t *Tree) (*runningSets, er
 	}
 	for _, root := range roots.folders {
 		reached := roots.files[root]
-		built, err := build(ctx, t.FS, appset.KustomizeRequest(&pipeline.ApplicationSetSource{Kustomize: root}))
+		q, err := appset.NewBuildRequest(&pipeline.ApplicationSetSource{Kustomize: root})
+		if err != nil {
+			return nil, err
+		}
+		built, err := build(ctx, t.FS, q)
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("build the ApplicationSets of %s: %w", root, ctx.Err())
 		}

@@ -223,6 +223,10 @@ func dropMissingSets(pipes []*pipeline.Pipeline, tree fs.FS) []*pipeline.Pipelin
 	for i, p := range pipes {
 		own := *p
 		own.Spec.ApplicationSets = slices.DeleteFunc(slices.Clone(p.Spec.ApplicationSets), func(e pipeline.ApplicationSetSource) bool {
+			if e.Helm != nil {
+				_, err := fs.Stat(tree, e.Helm.Path)
+				return errors.Is(err, fs.ErrNotExist)
+			}
 			if e.Kustomize != "" {
 				_, err := fs.Stat(tree, appset.KustomizationFile(tree, e.Kustomize))
 				return errors.Is(err, fs.ErrNotExist)

@@ -245,6 +245,9 @@ func mergePipelines(pipes []*pipeline.Pipeline, argocd string) *pipeline.Pipelin
 		for _, e := range p.Spec.ApplicationSets {
 			e.Component, e.Environment = "", ""
 			key := cmp.Or(e.Path, "\x00\x00"+e.Kustomize)
+			if e.Helm != nil {
+				key = fmt.Sprintf("\x00\x00%v", *e.Helm)
+			}
 			if e.Live != nil {
 				key = "\x00" + e.Live.Namespace + "/" + e.Live.Name
 			}
