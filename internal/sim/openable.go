@@ -35,6 +35,9 @@ func (sim *Simulation) judgeOpenable(known insight, name string, p target, tag, 
 			sim.broke(ruleVeto, "%s brought %s to %s, which was closed with #%d", name, tag, p, number)
 		}
 	}
+	if sim.truth.resetAt.After(known.lookedAt) {
+		return // what came when isn't what it was when it was looked at
+	}
 	if there := sim.arrivedBefore(p, was); !last.byPerson && known.lookedAt.After(there) && sim.arrivedBefore(p, tag).Before(there) {
 		sim.broke(ruleOlder, "%s brought %s to %s over %s, which came before it later, at %v", name, tag, p, was, there.Sub(sim.began))
 	}
