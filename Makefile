@@ -90,8 +90,8 @@ stories: ## tell the emulator's stories and the server's, kills and a lost datab
 	FORGE=$(FORGE) $(GO) test ./internal/emulator/story ./internal/server -count=1 -timeout 60m
 
 .PHONY: sim
-sim: ## simulate the whole service under faults, a world a seed (SIM_SEED=, SIM_FOR=10m or SIM_WORLDS=; SIM_FOR=0: tell the story of SIM_SEED)
-	$(GO) test ./internal/sim -count=1 -timeout 0 -run '^TestSimulation$$' -v -sim.seed $(SIM_SEED) -sim.for $(SIM_FOR) -sim.worlds $(SIM_WORLDS)
+sim: ## simulate the whole service under faults, a world a seed (SIM_SEED=, SIM_FOR=10m or SIM_WORLDS=; SIM_HONEST=1: nobody goes past the service; SIM_FOR=0: tell the story of SIM_SEED)
+	$(GO) test ./internal/sim -count=1 -timeout 0 -run '^TestSimulation$$' -v -sim.seed $(SIM_SEED) -sim.for $(SIM_FOR) -sim.worlds $(SIM_WORLDS) $(if $(filter 1,$(SIM_HONEST)),-sim.honest)
 
 .PHONY: sim-mutants
 sim-mutants: ## plant small bugs into the service and see that the simulation finds each (MUTANTS=regexp MUTANT_WORLDS=1000)

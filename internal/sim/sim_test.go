@@ -20,6 +20,7 @@ var (
 	seedFlag   = flag.Int64("sim.seed", 0, "the first world's seed; 0: a new one where -sim.for is given, else 1")
 	forFlag    = flag.Duration("sim.for", 0, "how long worlds are run, one after the other; 0 with a seed: only its world, with its story")
 	worldsFlag = flag.Int("sim.worlds", 0, "how many worlds are run at most; 0: as many as fit in -sim.for, or a few without it")
+	honestFlag = flag.Bool("sim.honest", false, "nobody who may write goes past the service")
 	allFlag    = flag.Bool("sim.all", false, "go on after a world that breaks a rule, and list them all")
 	butFlag    = flag.String("sim.but", "", "which rules aren't judged, by a regular expression of their names")
 	logFlag    = flag.Bool("sim.log", false, "with a story, what the service logs besides")
@@ -92,13 +93,16 @@ func (a *tally) add(r Result) {
 	}
 }
 
+// leftOut is what every world goes without.
+func leftOut() map[int]bool { return map[int]bool{WithoutInsiders: *honestFlag} }
+
 // TestSimulation runs worlds, a seed each. make sim runs many.
 func TestSimulation(t *testing.T) {
 	dir := fastDir(t)
 	first, limit := *seedFlag, *worldsFlag
 	switch {
 	case first != 0 && *forFlag == 0 && limit == 0:
-		o := Options{Seed: first, Dir: dir, Tolerates: tolerates(), Story: func(line string) { fmt.Println(line) }}
+		o := Options{Seed: first, Dir: dir, Without: leftOut(), Tolerates: tolerates(), Story: func(line string) { fmt.Println(line) }}
 		if *logFlag {
 			o.Log = zaptest.NewLogger(t, zaptest.WrapOptions(zap.AddStacktrace(zap.FatalLevel)))
 		}
@@ -125,7 +129,7 @@ func TestSimulation(t *testing.T) {
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
 			for seed, ok := all.take(limit, began.Add(*forFlag)); ok; seed, ok = all.take(limit, began.Add(*forFlag)) {
-				res, err := Run(t.Context(), Options{Seed: seed, Dir: dir, Lasts: lasts, Tolerates: tolerates()})
+				res, err := Run(t.Context(), Options{Seed: seed, Dir: dir, Lasts: lasts, Without: leftOut(), Tolerates: tolerates()})
 				if err != nil {
 					t.Error(err)
 					return
@@ -149,8 +153,12 @@ func TestSimulation(t *testing.T) {
 // reportBreak tells the shortest story that still breaks the rule.
 func reportBreak(t *testing.T, dir string, lasts time.Duration, res Result) {
 	t.Helper()
-	t.Errorf("the world of seed %d broke a rule after %v; make sim SIM_SEED=%d SIM_FOR=0 tells its whole story\n%v", res.Seed, res.Broken.At, res.Seed, res.Broken)
-	o := Options{Seed: res.Seed, Dir: dir, Lasts: lasts, Tolerates: tolerates()}
+	honest := ""
+	if *honestFlag {
+		honest = " SIM_HONEST=1"
+	}
+	t.Errorf("the world of seed %d broke a rule after %v; make sim SIM_SEED=%d SIM_FOR=0%s tells its whole story\n%v", res.Seed, res.Broken.At, res.Seed, honest, res.Broken)
+	o := Options{Seed: res.Seed, Dir: dir, Lasts: lasts, Without: leftOut(), Tolerates: tolerates()}
 	without, err := Shrink(t.Context(), o, res.Broken.Rule, res.Acts, shrinkTries)
 	if err != nil {
 		t.Error(err)
