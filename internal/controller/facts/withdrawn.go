@@ -133,10 +133,6 @@ func (o *Gatherer) countGone(ctx context.Context, r *Repository, env *promotion.
 	return gone, nil
 }
 
-// pastChanges bounds how many changes of an environment's files are looked at for what was taken back
-// there that is on no record.
-const pastChanges = 50
-
 // findWithdrawn finds in Git what was taken back from an environment while nobody looked: between what was
 // seen there last and what is there now, or, where the database was lost with its record, ever, as what
 // restrains must not be lost with it. It finds what something that was there before took the place of,
@@ -206,11 +202,7 @@ func (o *gitGatherer) readEarlier(ctx context.Context, c *ComponentEvaluation, e
 	if loc.err != nil {
 		return nil, loc.err
 	}
-	most := pastChanges
-	if loc.scope.Shared() {
-		most = originDepth // most are others'
-	}
-	log, err := r.Mirror.Log(ctx, git.LogQuery{From: env.Tip, Until: since, FirstParent: true, Paths: loc.scope.Paths(), Limit: most})
+	log, err := r.Mirror.Log(ctx, git.LogQuery{From: env.Tip, Until: since, FirstParent: true, Paths: loc.scope.Paths(), Limit: originDepth})
 	if err != nil {
 		return nil, err
 	}
