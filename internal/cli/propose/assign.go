@@ -229,6 +229,7 @@ const (
 	weightFull     = 200
 	weightFolder   = 150
 	weightName     = 60  // that Applications have their component in their names
+	weightPath     = 60  // that a folder that they are made from is called like it
 	weightAffix    = 60  // against environments that all begin or end alike: that is something else's name
 	weightEach     = 4   // against each environment
 	weightCost     = 0.1 // against what is hard to read
@@ -238,7 +239,7 @@ func (p *pair) weigh(targets []appset.Target, folders []string) {
 	type place struct{ component, environment string }
 	places, components, environments := map[place]bool{}, map[string]bool{}, map[string]bool{}
 	ofFolder := map[string]place{}
-	known, split, named, inName := 0, 0, 0, 0
+	known, split, named, inName, inPath := 0, 0, 0, 0, 0
 	for i, c := range p.component.values {
 		e := p.environment.values[i]
 		if c == "" || e == "" {
@@ -256,6 +257,9 @@ func (p *pair) weigh(targets []appset.Target, folders []string) {
 		if strings.Contains(targets[i].Name, c) {
 			inName++
 		}
+		if slices.ContainsFunc(targets[i].Sources, func(s appset.Source) bool { return slices.Contains(strings.Split(s.Path, "/"), c) }) {
+			inPath++
+		}
 		if first, ok := ofFolder[folders[i]]; ok && first != at {
 			split++
 		} else {
@@ -271,6 +275,7 @@ func (p *pair) weigh(targets []appset.Target, folders []string) {
 	p.score = weightCoverage*n/float64(len(p.environment.values)) +
 		weightKnown*p.known - weightKnown/2*float64(named)/n +
 		weightName*float64(inName)/n +
+		weightPath*float64(inPath)/n +
 		weightOwn*float64(len(places))/n +
 		weightFull*float64(len(places))/float64(len(components)*len(environments)) -
 		weightFolder*float64(split)/n -

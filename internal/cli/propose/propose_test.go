@@ -86,6 +86,19 @@ func TestAssign(t *testing.T) {
 	}
 }
 
+// TestAssignByFolder takes what the folder is called for the component, and not a part of something else.
+func TestAssignByFolder(t *testing.T) {
+	var targets []appset.Target
+	for _, env := range []string{"staging", "production"} {
+		targets = append(targets, appset.Target{Name: "web-c-" + env, Params: map[string]any{"cluster": "c-" + env, "env": env, "app": map[string]any{"shortName": "web"}},
+			Sources: []appset.Source{{Path: "web/" + env}}, ApplicationSet: "set", ApplicationSetFile: "sets.yaml"})
+	}
+	got, err := Assign(t.Context(), targets, Templates{})
+	if err != nil || strings.Join(got.Components, ",") != "web" || strings.Join(got.Environments, ",") != "production,staging" {
+		t.Errorf("it gives %+v, %v", got, err)
+	}
+}
+
 func TestRankOf(t *testing.T) {
 	var last int
 	for _, name := range []string{"sandbox", "dev-1", "integration", "eu-test", "QA", "uat2", "stage", "pre-prod", "canary", "prod_us"} {
