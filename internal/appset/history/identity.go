@@ -63,11 +63,15 @@ func IdentityCarry(p *pipeline.Pipeline, components map[string]map[string]*Envir
 				if !e.isMadeFrom(place.File) {
 					continue
 				}
-				if why := identities[place.Field.Value]; why != "" {
-					out = append(out, appset.Problem{File: place.File, Message: fmt.Sprintf("line %d: %s is carried, and it is %s: moved on, it would have Argo CD delete an Application for another one; "+
-						"take it out of carry", place.Line, place.Path(), why)})
+				why := ""
+				if what := identities[place.Field.Value]; what != "" {
+					why = what + ": moved on, it would have Argo CD delete an Application for another one; take it out of carry"
 				} else if strings.Contains(place.Field.Value, "{{") {
-					out = append(out, appset.Problem{File: place.File, Message: fmt.Sprintf("line %d: %s is carried, and it is a template: carry the parameter that it is made from", place.Line, place.Path())})
+					why = "a template: carry the parameter that it is made from"
+				}
+				if why != "" {
+					message := fmt.Sprintf("line %d: %s is carried, and it is %s", place.Line, place.Path(), why)
+					out = append(out, appset.Problem{File: place.File, Message: message})
 				}
 			}
 		}

@@ -165,7 +165,8 @@ func oneEnvironment(candidates []candidate) string {
 			return fmt.Sprintf("%s gives one environment, %s, and a promotion goes from one to another", candidates[i].text, all[0])
 		}
 	}
-	return "no parameter has a value for each of several environments; give both templates by --component and --environment (liftlock resolve -o json has each target's parameters)"
+	return "no parameter has a value for each of several environments; give both templates by --component and --environment " +
+		"(liftlock resolve -o json has each target's parameters)"
 }
 
 // chosenOr is the one candidate that a person chose, or all.

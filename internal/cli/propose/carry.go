@@ -81,7 +81,8 @@ func (f *field) isHarmful(s *Source, identities map[string]string) bool {
 		return true
 	}
 	return f.kind != fieldedit.KindImage && slices.ContainsFunc(f.uses, func(u *use) bool {
-		return identities[u.value] != "" || strings.Contains(u.value, "{{") || slices.Contains(movingRevisions, u.value) || u.value == s.Tracked || u.value == s.Branch(u.environment)
+		follows := slices.Contains(movingRevisions, u.value) || u.value == s.Tracked || u.value == s.Branch(u.environment)
+		return follows || identities[u.value] != "" || strings.Contains(u.value, "{{")
 	})
 }
 
