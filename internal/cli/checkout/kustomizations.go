@@ -78,7 +78,6 @@ func (g *kustomizations) add(folder string, k *kustomization) {
 		return at
 	}
 	g.component[folder] = k.Kind == "Component"
-	g.uses[folder] = g.uses[folder] // known, also without resources
 	for _, name := range slices.Concat(k.Resources, k.Bases, k.Components) {
 		if at := below(name); at != "" {
 			g.uses[folder] = append(g.uses[folder], at)
