@@ -1,9 +1,10 @@
 // Command vulncheck fails where the released programs link something with a known hole that
 // isn't on the list of what is let be, or where an entry of that list applies no more.
 //
-// It runs govulncheck. What is called counts, and what is linked in: the database knows of many
-// entries only which module they are in, and then govulncheck can't say what is called of it.
-// What is in a module of which nothing is linked doesn't count.
+// It runs govulncheck. What is linked in counts, whether or not it is called: the database knows of
+// many entries only which module they are in, and then govulncheck can't say what is called of it.
+// What is in a module of which nothing is linked doesn't count. By -scan symbol it finds out besides
+// which of what is let be is called, for which govulncheck needs 24 GB of memory and ten minutes.
 package main
 
 import (
@@ -41,17 +42,18 @@ const (
 func main() {
 	list := flag.String("allowed", "deploy/vulncheck/allowed.yaml", "the list of what is let be")
 	db := flag.String("db", "", "the database's address; empty: Go's own, or else the module that it is made from")
+	scan := flag.String("scan", "package", "how far govulncheck looks: package, or symbol: also what is called")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *list, *db, flag.Args()); err != nil {
+	if err := run(ctx, *list, *db, *scan, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "vulncheck:", err)
 		stop()
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, listFile, db string, packages []string) error {
+func run(ctx context.Context, listFile, db, scan string, packages []string) error {
 	raw, err := os.ReadFile(listFile)
 	if err != nil {
 		return fmt.Errorf("read what is let be: %w", err)
@@ -68,7 +70,7 @@ func run(ctx context.Context, listFile, db string, packages []string) error {
 	if len(packages) == 0 {
 		packages = []string{"./cmd/..."}
 	}
-	out, err := output(ctx, append([]string{"run", scanner, "-db", db, "-format", "json"}, packages...)...)
+	out, err := output(ctx, append([]string{"run", scanner, "-db", db, "-scan", scan, "-format", "json"}, packages...)...)
 	if err != nil {
 		return fmt.Errorf("run govulncheck: %w", err)
 	}
