@@ -543,7 +543,11 @@ func TestSyncBarred(t *testing.T) {
 		{"the account may not", byPatch, func() { k.failures["patch"] = http.StatusForbidden }, "resources [applications], verbs [patch]", ""},
 		{"no review", byPatch, func() { k.failures["review"] = http.StatusForbidden }, "", "ask Kubernetes whether it may be synced: "},
 	} {
-		s.adjust(c.make)
+		s.adjust(func() {
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			c.make()
+		})
 		got, err := c.of.SyncBarred(t.Context(), app)
 		if !strings.Contains(got, c.want) || (c.want == "") != (got == "") || (c.err == "") != (err == nil) || !strings.Contains(fmt.Sprint(err), c.err) {
 			t.Errorf("%s: %q, %v", c.name, got, err)
