@@ -38,6 +38,9 @@ var ErrBuildAgain = errors.New("it may be built at another time")
 // kustomizationNames are the names that a kustomization may have.
 var kustomizationNames = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
 
+// IsKustomization says that a file's name without its folder is one that a kustomization may have.
+func IsKustomization(base string) bool { return slices.Contains(kustomizationNames, base) }
+
 // KustomizationFile is a folder's kustomization, there or not.
 func KustomizationFile(tree fs.FS, folder string) string {
 	for _, name := range kustomizationNames {

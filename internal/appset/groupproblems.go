@@ -43,15 +43,11 @@ func GroupProblems(list []Problem, named int) []Problem {
 	out := make([]Problem, 0, len(order))
 	for _, c := range order {
 		g := groups[c]
-		if len(g) == 1 {
+		if len(g) == 1 || g[0].Application == "" && g[0].ApplicationSet == "" {
 			out = append(out, g...)
 			continue
 		}
 		var names []string
-		if g[0].Application == "" && g[0].ApplicationSet == "" {
-			out = append(out, g...)
-			continue
-		}
 		if g[0].Application == "" {
 			for _, p := range g {
 				names = append(names, p.setName())

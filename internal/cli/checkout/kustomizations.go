@@ -10,6 +10,8 @@ import (
 	"slices"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/liftlock/liftlock/internal/appset"
 )
 
 // maxKustomizations bounds those that are read to find out who builds on whom.
@@ -45,11 +47,8 @@ func isEnd(err error) bool { return errors.Is(err, io.EOF) }
 func (t *Tree) readKustomizations(ctx context.Context) (*kustomizations, error) {
 	var names []string
 	err := t.FS.List(ctx, func(name string, mode fs.FileMode, _ string) error {
-		switch path.Base(name) {
-		case "kustomization.yaml", "kustomization.yml", "Kustomization":
-			if mode.IsRegular() && len(names) < maxKustomizations {
-				names = append(names, name)
-			}
+		if appset.IsKustomization(path.Base(name)) && mode.IsRegular() && len(names) < maxKustomizations {
+			names = append(names, name)
 		}
 		return nil
 	})

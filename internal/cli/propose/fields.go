@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/appset/history"
 	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/pipeline/fieldpath"
@@ -215,7 +216,7 @@ func listFiles(tree fs.FS, root string) []string {
 			return err
 		case entry.IsDir() && (strings.Count(rel, "/") >= maxFolderDepth || name != root && path.Base(name) == "templates"):
 			return fs.SkipDir
-		case entry.Type().IsRegular() && (isKustomization(rel) || slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(rel))):
+		case entry.Type().IsRegular() && (appset.IsKustomization(rel) || slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(rel))):
 			out = append(out, rel)
 		}
 		if len(out) >= maxFolderFiles {

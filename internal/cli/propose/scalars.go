@@ -9,6 +9,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/pipeline/fieldpath"
 )
@@ -36,7 +37,7 @@ func readScalars(base string, data []byte) []scalar {
 	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		return nil // several documents are told apart by what they are, which no release moves
 	}
-	if isKustomization(base) {
+	if appset.IsKustomization(base) {
 		return readImages(root.Content[0])
 	}
 	kind := fieldedit.KindYAML
@@ -157,10 +158,6 @@ func mappingValue(n *yaml.Node, key string) string {
 		}
 	}
 	return ""
-}
-
-func isKustomization(base string) bool {
-	return base == "kustomization.yaml" || base == "kustomization.yml" || base == "Kustomization"
 }
 
 // readImages are the images of a kustomization, by name: a tag or a digest is the value.

@@ -2,8 +2,6 @@ package facts
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 
@@ -59,11 +57,7 @@ func RememberAccount(ctx context.Context, s accountStore, repo string, me polici
 		if slices.Equal(all, known) {
 			return nil
 		}
-		raw, err := json.Marshal(all)
-		if err != nil {
-			return fmt.Errorf("note the account of %s: %w", repo, err)
-		}
-		return tx.PutState(ctx, accountsKey(repo), raw)
+		return putState(ctx, tx, accountsKey(repo), all)
 	})
 	return former, err
 }

@@ -2,7 +2,6 @@ package facts
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -45,11 +44,7 @@ func PutReplaced(ctx context.Context, tx *store.Tx, repo string, pull int, since
 		}
 	}
 	period.Since, period.Heads = since, period.Heads[max(0, len(period.Heads)-maxReplacedHeads):]
-	raw, err := json.Marshal(period)
-	if err != nil {
-		return fmt.Errorf("note that what #%d moves was replaced: %w", pull, err)
-	}
-	return tx.PutState(ctx, approvalPeriodKey(repo, pull), raw)
+	return putState(ctx, tx, approvalPeriodKey(repo, pull), period)
 }
 
 // readApprovalPeriod reads since when the approvals of an open promotion count. Where the store was lost, and

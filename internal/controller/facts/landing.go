@@ -2,7 +2,6 @@ package facts
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -98,11 +97,7 @@ func ClosingKey(repo string, pull int) string { return fmt.Sprintf("closing|%s|%
 
 // PutClosing notes that Liftlock is about to close a pull request: the process may die before it is on record.
 func PutClosing(ctx context.Context, tx *store.Tx, repo string, pull int, at time.Time) error {
-	raw, err := json.Marshal(at)
-	if err != nil {
-		return fmt.Errorf("note that #%d is about to be closed: %w", pull, err)
-	}
-	return tx.PutState(ctx, ClosingKey(repo, pull), raw)
+	return putState(ctx, tx, ClosingKey(repo, pull), at)
 }
 
 // RequestedKey is the store's key of the releases that a pull request moves at the word of somebody who
@@ -119,11 +114,7 @@ func PutRequested(ctx context.Context, tx *store.Tx, repo string, pull int, comp
 		known = map[string]string{}
 	}
 	known[component] = release
-	raw, err := json.Marshal(known)
-	if err != nil {
-		return fmt.Errorf("note who asked for what #%d moves: %w", pull, err)
-	}
-	return tx.PutState(ctx, RequestedKey(repo, pull), raw)
+	return putState(ctx, tx, RequestedKey(repo, pull), known)
 }
 
 // markUnrequested marks those of the merged promotions that would lift a quarantine or a veto and that

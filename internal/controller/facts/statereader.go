@@ -3,6 +3,7 @@ package facts
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 )
 
 // StateReader is where small values are read by their keys: the store, or a transaction of it.
@@ -19,4 +20,13 @@ func readState[T any](ctx context.Context, s StateReader, key string) (value T, 
 		return none, false, err
 	}
 	return value, true, nil
+}
+
+// putState keeps a value as JSON by a key, for readState.
+func putState(ctx context.Context, s stateWriter, key string, value any) error {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Errorf("write down %s: %w", key, err)
+	}
+	return s.PutState(ctx, key, raw)
 }
