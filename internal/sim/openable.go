@@ -94,8 +94,13 @@ func (sim *Simulation) judgeClaim(ctx context.Context, transaction string) {
 
 // noteRunning notes which run of its key is at something.
 func (sim *Simulation) noteRunning(ctx context.Context) {
-	if c, ok := store.ClaimOf(ctx); ok {
-		sim.leased[c.Key] = max(sim.leased[c.Key], c.Gen)
+	c, ok := store.ClaimOf(ctx)
+	if !ok {
+		return
+	}
+	sim.leased[c.Key] = max(sim.leased[c.Key], c.Gen)
+	if t := taskOf(ctx); t != nil {
+		t.key = c.Key
 	}
 }
 

@@ -292,6 +292,9 @@ func (sim *Simulation) noteRun(kind string, err error) {
 	if most := maxMinuteRuns * len(sim.scenario.components); sim.runsOfMinute > most {
 		sim.broke(ruleNoRest, "more than %d runs in a minute", most)
 	}
+	if t := sim.current; t != nil && t.key != "" {
+		sim.failing[t.key] = err != nil
+	}
 	if err == nil {
 		return
 	}

@@ -62,6 +62,7 @@ type task struct {
 
 	lookedAt time.Time // when it last asked the Git remote for something
 
+	key    string        // that it runs; empty: none, or nothing was stored yet
 	leased time.Time     // when it had its key
 	skew   time.Duration // of its process's clock then
 }

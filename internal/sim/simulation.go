@@ -114,6 +114,7 @@ type Simulation struct {
 	resetting  bool             // a reset is
 	muted      time.Time        // when the forge last failed to report of something at once
 	leased     map[string]int64 // the newest claim of each key that a run has acted on
+	failing    map[string]bool  // the keys whose last run failed
 	queueRuns  bool             // the merge queue's next run is planned
 
 	steps        int
@@ -134,7 +135,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	sim := &Simulation{Options: o, ctx: ctx, log: o.Log, chance: rand.New(rand.NewPCG(uint64(o.Seed), 1)), control: make(chan struct{}), away: map[part]time.Time{}, left: map[part]time.Time{}, tags: map[string]string{}, leased: map[string]int64{}, runs: map[string]int{}, result: Result{Seed: o.Seed}}
+	sim := &Simulation{Options: o, ctx: ctx, log: o.Log, chance: rand.New(rand.NewPCG(uint64(o.Seed), 1)), control: make(chan struct{}), away: map[part]time.Time{}, left: map[part]time.Time{}, tags: map[string]string{}, leased: map[string]int64{}, failing: map[string]bool{}, runs: map[string]int{}, result: Result{Seed: o.Seed}}
 	if err := sim.build(); err != nil {
 		return sim.result, fmt.Errorf("build the world of seed %d: %w", o.Seed, err)
 	}
@@ -194,6 +195,7 @@ func (sim *Simulation) openStore() (err error) {
 	sim.stores++
 	sim.storeOpened = sim.now
 	clear(sim.leased)
+	clear(sim.failing)
 	core, said := observer.New(zap.ErrorLevel)
 	sim.said = said
 	o := store.Options{Log: zap.New(core), Now: func() time.Time { return sim.now }, DatabaseNow: func() time.Time { return sim.now },

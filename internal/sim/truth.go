@@ -229,8 +229,14 @@ func (sim *Simulation) leave(x *app) {
 // do has judged it so: a view's delay, the debounce and a run that failed added up.
 const knownAfter = time.Minute
 
-// noteIdle notes that a process has nothing to do.
+// noteIdle notes that a process has nothing to do. While a key's runs fail it only waits for the next
+// try: what the last one saw is lost with it.
 func (sim *Simulation) noteIdle() {
+	for _, failing := range sim.failing {
+		if failing {
+			return
+		}
+	}
 	for _, x := range sim.argocd.apps {
 		h := sim.truth.health[deployment{x.target, x.tag}]
 		if h != nil && x.health == healthy && !h.wellSince.IsZero() && sim.now.After(h.wellSince) {
