@@ -77,7 +77,7 @@ func (o Overlay) resolvePlaceholders() (*resolvedOverlay, error) {
 
 // carryEntry is one of the carry entries.
 type carryEntry struct {
-	images        []string
+	images, refs  []string
 	format        fileFormat // of fields
 	files         []glob
 	exclude       []glob // of whole files
@@ -86,6 +86,9 @@ type carryEntry struct {
 	whenAbsent    string
 	values        placeholder.Values
 }
+
+// isKustomization says that the entry's fields are those that a kustomization alone has.
+func (e *carryEntry) isKustomization() bool { return len(e.images)+len(e.refs) > 0 }
 
 // glob picks files; filled has no placeholders any more.
 type glob struct{ text, filled string }
@@ -98,7 +101,7 @@ func (g glob) matchesName(name string) bool {
 }
 
 func newCarryEntry(c pipeline.Carry, v placeholder.Values) (e carryEntry, err error) {
-	e = carryEntry{images: c.KustomizeImages, whenAbsent: c.WhenAbsent, values: v}
+	e = carryEntry{images: c.KustomizeImages, refs: c.KustomizeRefs, whenAbsent: c.WhenAbsent, values: v}
 	if e.whenAbsent == "" {
 		e.whenAbsent = pipeline.WhenAbsentRefuse
 	}
@@ -108,8 +111,8 @@ func newCarryEntry(c pipeline.Carry, v placeholder.Values) (e carryEntry, err er
 	}
 	var files, exclude []string
 	switch {
-	case len(c.KustomizeImages) > 0:
-		for _, g := range c.KustomizeImages {
+	case e.isKustomization():
+		for _, g := range slices.Concat(e.images, e.refs) {
 			if !doublestar.ValidatePattern(g) {
 				return carryEntry{}, fmt.Errorf("%q isn't a glob", g)
 			}
@@ -221,6 +224,9 @@ func (e *carryEntry) carriesField(f Field) bool {
 	case f.Kind == KindImage:
 		image, _, err := parseImagePath(f.Path)
 		return err == nil && slices.Contains(kustomizations, f.File) && matchesAny(e.images, image)
+	case f.Kind == KindRef:
+		_, remote, err := parseRefPath(f.Path)
+		return err == nil && slices.Contains(kustomizations, f.File) && matchesAny(e.refs, remote)
 	case f.Kind == KindFile && !e.whole, f.Kind != KindFile && (!e.fields || e.format.fieldKind() != f.Kind):
 		return false
 	}

@@ -151,7 +151,7 @@ func (c *composer) findMissingLocations(e *carryEntry, field Field, have []Locat
 
 // fieldAddresses are those that a field has in a file, whether it is there or not.
 func (c *composer) fieldAddresses(e *carryEntry, file string, field Field) ([]fieldAddress, error) {
-	if field.Kind == KindImage || !e.hasPlaceholders() {
+	if !e.hasPlaceholders() {
 		a, err := addressOf(field)
 		return []fieldAddress{a}, err
 	}
@@ -176,10 +176,13 @@ func explainAbsence(e *carryEntry, field Field, lacking []Location) *AbsentField
 	if e == nil {
 		return &AbsentField{File: field.File, Field: field, Reason: "isn't carried by the pipeline any more: release it again"}
 	}
-	if e.whenAbsent == pipeline.WhenAbsentAdd {
+	if e.whenAbsent == pipeline.WhenAbsentAdd && field.Kind != KindRef {
 		return nil
 	}
 	out := &AbsentField{File: e.fillFileName(field.File), Field: field, Reason: "isn't there: add it by hand, or set whenAbsent: add"}
+	if field.Kind == KindRef { // its value alone doesn't make an entry
+		out.Reason = "isn't there: add the remote base with its ref by hand"
+	}
 	if len(lacking) > 0 {
 		out.File, out.Field.Path = lacking[0].File, lacking[0].Path()
 	}

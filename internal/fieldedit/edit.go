@@ -12,17 +12,23 @@ func (f fileFormat) fieldKind() string {
 }
 
 // fieldAddress is a carried field's address in a file: a path or, for KindImage,
-// an image's name and one of its keys.
+// an image's name and one of its keys; for KindRef a remote base's address and the list that
+// it is in.
 type fieldAddress struct {
-	kind  string
-	path  fieldpath.Path
-	image string
-	key   string
+	kind   string
+	path   fieldpath.Path
+	image  string
+	key    string
+	remote string
+	list   string
 }
 
 func (a fieldAddress) String() string {
-	if a.kind == KindImage {
+	switch a.kind {
+	case KindImage:
 		return imagePath(a.image, a.key)
+	case KindRef:
+		return refPath(a.list, a.remote)
 	}
 	return a.path.String()
 }
@@ -36,8 +42,11 @@ func (a fieldAddress) toPath() fieldpath.Path {
 }
 
 func (d *document) findAddress(a fieldAddress) (nodeLookup, error) {
-	if a.kind == KindImage {
+	switch a.kind {
+	case KindImage:
 		return d.findImage(a.image, a.key)
+	case KindRef:
+		return d.findRemote(a.list, a.remote)
 	}
 	return d.findPath(a.path)
 }
@@ -62,6 +71,10 @@ func (d *document) readField(a fieldAddress) (foundScalar, error) {
 	if err != nil {
 		return foundScalar{}, withLocation(err, "", a.String())
 	}
+	if a.kind == KindRef {
+		r := parseRemote(n.Value)
+		return foundScalar{value: r.ref(), line: s.node.Line, ok: r.hasRef}, nil
+	}
 	return foundScalar{value: scalarValue(n), typ: scalarType(n), line: s.node.Line, ok: true}, nil
 }
 
@@ -75,6 +88,8 @@ func (d *document) setField(a fieldAddress, value, typ string) (*document, Chang
 	}
 	var next *document
 	switch {
+	case a.kind == KindRef:
+		next, c.Old, err = d.setRef(s, value)
 	case s.node != nil:
 		if n, err := requireScalar(s.node); err == nil {
 			if c.Old = scalarValue(n); c.Old == value {
@@ -92,6 +107,10 @@ func (d *document) setField(a fieldAddress, value, typ string) (*document, Chang
 	}
 	if err != nil {
 		return nil, Change{}, withLocation(err, "", c.Path)
+	}
+	if next == d { // so already
+		c.Line = s.node.Line
+		return d, c, nil
 	}
 	back, err := next.readField(a)
 	if err != nil || !back.ok || back.value != value {

@@ -144,6 +144,12 @@ func addressOf(f Field) (fieldAddress, error) {
 			return fieldAddress{}, err
 		}
 		return fieldAddress{kind: f.Kind, image: image, key: key}, nil
+	case KindRef:
+		list, remote, err := parseRefPath(f.Path)
+		if err != nil {
+			return fieldAddress{}, err
+		}
+		return fieldAddress{kind: f.Kind, list: list, remote: remote}, nil
 	case KindYAML, KindJSON:
 		p, err := fieldpath.Parse(f.Path)
 		if err != nil {

@@ -27,10 +27,10 @@ func ExplainEmpty(tree fs.FS, o Overlay) string {
 	for i := range b.entries {
 		e := &b.entries[i]
 		var why string
-		if e.fields || e.whole {
-			why = f.explainFiles(b, e, o.Environment)
+		if e.isKustomization() {
+			why = f.explainKustomizations(b, e)
 		} else {
-			why = f.explainImages(b, e)
+			why = f.explainFiles(b, e, o.Environment)
 		}
 		if why != "" {
 			out = append(out, why)
@@ -39,26 +39,30 @@ func ExplainEmpty(tree fs.FS, o Overlay) string {
 	return strings.Join(out, "; ")
 }
 
-// explainImages names the images that are there.
-func (f *commitFiles) explainImages(b *resolvedOverlay, e *carryEntry) string {
+// explainKustomizations names the images or remote bases that are there.
+func (f *commitFiles) explainKustomizations(b *resolvedOverlay, e *carryEntry) string {
+	key, what, globs, all := "kustomizeImages", "images", e.images, &carryEntry{images: []string{"**"}}
+	if len(e.refs) > 0 {
+		key, what, globs, all = "kustomizeRefs", "remote bases with a ref", e.refs, &carryEntry{refs: []string{"**"}}
+	}
 	var names []string
 	for _, root := range b.roots {
 		if b.shared[root] {
 			continue
 		}
-		found, err := f.locateImages(root, []string{"**"})
+		found, err := f.locateInKustomization(root, all)
 		if err != nil {
 			return ""
 		}
 		for _, l := range found {
-			names = append(names, l.address.image)
+			names = append(names, l.address.image+l.address.remote)
 		}
 	}
 	slices.Sort(names)
 	if names = slices.Compact(names); len(names) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("kustomizeImages %s matches none of the images that are there: %s", wording.JoinFew(e.images, 3), wording.JoinFew(names, maxExplained))
+	return fmt.Sprintf("%s %s matches none of the %s that are there: %s", key, wording.JoinFew(globs, 3), what, wording.JoinFew(names, maxExplained))
 }
 
 // explainFiles names files that are picked and have none of the fields, or that are picked in

@@ -10,6 +10,7 @@ import (
 func TestExplainEmpty(t *testing.T) {
 	tree := fstest.MapFS{
 		"apps/web/kustomization.yaml": {Data: []byte("images: [{name: r/web, newTag: v1}, {name: r/api, newTag: v1}]")},
+		"apps/job/kustomization.yaml": {Data: []byte("resources: [a.yaml, 'https://git.example/job?ref=v1', 'https://git.example/none']")},
 		"apps/web/values.yaml":        {Data: []byte("image: {tag: v1}")},
 		"chart/values-dev.yaml":       {Data: []byte("image: {tag: v1}")},
 		"chart/developer.yaml":        {Data: []byte("image: {tag: v1}")},
@@ -23,6 +24,7 @@ func TestExplainEmpty(t *testing.T) {
 		want          string
 	}{
 		"images that are there":            {roots: []string{"apps/web"}, carry: pipeline.Carry{KustomizeImages: []string{"x/*"}}, want: "kustomizeImages x/* matches none of the images that are there: r/api, r/web"},
+		"remote bases that are there":      {roots: []string{"apps/job"}, carry: pipeline.Carry{KustomizeRefs: []string{"https://x/*"}}, want: "kustomizeRefs https://x/* matches none of the remote bases with a ref that are there: https://git.example/job"},
 		"no images at all":                 {roots: []string{"chart"}, carry: pipeline.Carry{KustomizeImages: []string{"x/*"}}},
 		"a field that isn't there":         {roots: []string{"apps/web"}, carry: yaml("values.yaml", "image.tga"), want: "apps/web/values.yaml has no image.tga"},
 		"a file that isn't there":          {roots: []string{"apps/web"}, carry: yaml("other.yaml", "image.tag")},

@@ -51,6 +51,7 @@ func genEnvironment(t *rapid.T) (environmentFixture, bool) {
 	}
 	f.carry = []pipeline.Carry{
 		{KustomizeImages: []string{"registry.example/*"}},
+		{KustomizeRefs: []string{"https://git.example/**"}},
 		{YAML: &pipeline.FieldPick{Files: []string{"values.yaml"}, Paths: append(pick(yamlDoc), "neu.tag")}},
 		{JSON: &pipeline.FieldPick{Files: []string{"conf/*.json"}, Paths: append(pick(jsonDoc), "neu")}},
 		{YAML: &pipeline.FieldPick{Files: []string{"Chart.yaml"}, Paths: []string{"dependencies[*].version"}}},
@@ -100,7 +101,13 @@ func genKustomization(t *rapid.T) string {
 	eol := rapid.SampledFrom([]string{"\n", "\r\n"}).Draw(t, "eol")
 	indent := rapid.SampledFrom([]string{"", "  "}).Draw(t, "indent")
 	var b strings.Builder
-	b.WriteString("resources:" + eol + indent + "- ../../base # base" + eol + "images:" + eol)
+	b.WriteString("resources:" + eol + indent + "- ../../base # base" + eol)
+	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b//c", "d"}), 0, 3, rapid.ID[string]).Draw(t, "remotes") {
+		quote := rapid.SampledFrom([]string{"", "'", `"`}).Draw(t, "quote")
+		query := rapid.SampledFrom([]string{"ref=v1", "ref=v1&timeout=90", "submodules=false&version=v1", "timeout=90"}).Draw(t, "query")
+		fmt.Fprintf(&b, "%s- %shttps://git.example/%s?%s%s # remote%s", indent, quote, name, query, quote, eol)
+	}
+	b.WriteString("images:" + eol)
 	for i, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"registry.example/web", "registry.example/api", "other/x", "'registry.example/db'"}), 1, 4, rapid.ID[string]).Draw(t, "images") {
 		if rapid.Bool().Draw(t, "flow") {
 			fmt.Fprintf(&b, "%s- {name: %s, newTag: 'v%d'}%s", indent, name, i, eol)
@@ -147,6 +154,8 @@ func newRelease(t *rapid.T, r Release) Release {
 		case f.Kind == KindFile:
 			w := genWhole(t)
 			f.Value = wholeValue(ModeOf(fileInfo(w)), objectID(w.Data))
+		case f.Kind == KindRef:
+			f.Value = rapid.SampledFrom([]string{"v1", "v2", "1f0c2a77", "release%2Fv3", ""}).Draw(t, "ref")
 		case f.Kind == KindJSON && f.Type == TypeNumber:
 			f.Value = rapid.SampledFrom([]string{"1", "2.5", "1e3"}).Draw(t, "number")
 		case f.Kind == KindJSON && f.Type == TypeBool:

@@ -134,10 +134,11 @@ func (f *commitFiles) locateEntry(b *resolvedOverlay, root string, e *carryEntry
 	case e.whole:
 		return f.locateWhole(b, root, e)
 	}
-	return f.locateImages(root, e.images)
+	return f.locateInKustomization(root, e)
 }
 
-func (f *commitFiles) locateImages(root string, globs []string) ([]Location, error) {
+// locateInKustomization finds an entry's images or remote bases in a root's kustomization.
+func (f *commitFiles) locateInKustomization(root string, e *carryEntry) ([]Location, error) {
 	name, err := f.findKustomization(root)
 	if err != nil || name == "" {
 		return nil, err
@@ -150,27 +151,42 @@ func (f *commitFiles) locateImages(root string, globs []string) ([]Location, err
 	if err != nil {
 		return nil, err
 	}
-	names, err := d.listImages()
+	addresses, err := d.kustomizationAddresses(e)
 	if err != nil {
-		return nil, withLocation(err, file, "images")
+		return nil, withLocation(err, file, "")
 	}
 	var found []Location
-	for _, image := range names {
-		if !matchesAny(globs, image) {
-			continue
+	for _, at := range addresses {
+		l, ok, err := locateField(d, root, pickedFile{name, name}, at, at.String())
+		if err != nil {
+			return nil, err
 		}
-		for _, key := range imageKeys {
-			at := fieldAddress{kind: KindImage, image: image, key: key}
-			l, ok, err := locateField(d, root, pickedFile{name, name}, at, at.String())
-			if err != nil {
-				return nil, err
-			}
-			if ok {
-				found = append(found, l)
-			}
+		if ok {
+			found = append(found, l)
 		}
 	}
 	return found, nil
+}
+
+// kustomizationAddresses are those of what an entry picks in a kustomization, there or not.
+func (d *document) kustomizationAddresses(e *carryEntry) ([]fieldAddress, error) {
+	if len(e.refs) > 0 {
+		return d.remoteAddresses(e.refs)
+	}
+	names, err := d.listImages()
+	if err != nil {
+		return nil, withLocation(err, "", "images")
+	}
+	var out []fieldAddress
+	for _, image := range names {
+		if !matchesAny(e.images, image) {
+			continue
+		}
+		for _, key := range imageKeys {
+			out = append(out, fieldAddress{kind: KindImage, image: image, key: key})
+		}
+	}
+	return out, nil
 }
 
 // findKustomization is the name of a root's kustomization; "" where it has none.
@@ -270,7 +286,7 @@ func (f *commitFiles) globFiles(b *resolvedOverlay, root string, e *carryEntry) 
 	return out, nil
 }
 
-// matchesAny matches an image's name: * stays within a path segment, ** crosses.
+// matchesAny matches an image's name or a remote base's address: * stays within a path segment, ** crosses.
 func matchesAny(globs []string, name string) bool {
 	return slices.ContainsFunc(globs, func(g string) bool {
 		ok, err := doublestar.Match(g, name)

@@ -268,9 +268,11 @@ func (r *restorer) setAsBefore(name string, a fieldAddress, was Field) error {
 	if err != nil {
 		return err
 	}
-	if d, c, ok := w.doc.copyFieldText(a, old); ok {
-		w.recordChange(name, d, a, c)
-		return nil
+	if a.kind != KindRef { // of which only a part of the text is the field
+		if d, c, ok := w.doc.copyFieldText(a, old); ok {
+			w.recordChange(name, d, a, c)
+			return nil
+		}
 	}
 	return r.editor.setField(name, a, was.Value, was.Type)
 }
@@ -282,8 +284,12 @@ func (r *restorer) removeAddedField(name string, a fieldAddress) error {
 	if err != nil {
 		return err
 	}
-	if at, err := w.doc.readField(a); err != nil || !at.ok {
+	at, err := w.doc.readField(a)
+	if err != nil || !at.ok {
 		return err // gone with another one that held it
+	}
+	if a.kind == KindRef {
+		return newRefusal(at.line, "the promotion added a remote base or its ref: remove it by hand")
 	}
 	old, err := r.before.readDocument(name, a.documentFormat())
 	if err != nil {

@@ -37,7 +37,7 @@ func (s Scope) Covers(file string) bool {
 func (b *resolvedOverlay) coversFile(root, file string) bool {
 	name := file[len(joinRoot(root, "")):]
 	return slices.ContainsFunc(b.entries, func(e carryEntry) bool {
-		if !e.fields && !e.whole {
+		if e.isKustomization() {
 			return !b.shared[root] && slices.Contains(kustomizations, name)
 		}
 		p, ok := e.matchFile(name)
@@ -97,7 +97,7 @@ func (s Scope) Paths() []string {
 					globs = append(globs, g.filled)
 				}
 			}
-			if len(e.images) > 0 && !s.shared[root] {
+			if e.isKustomization() && !s.shared[root] {
 				globs = kustomizations
 			}
 			if only := s.allowedFiles[root]; len(globs) > 0 && only != nil {

@@ -17,6 +17,8 @@ func TestScopeInputs(t *testing.T) {
 	}{
 		"its own folders, whole": {Overlay{Roots: []string{"a/qa", "b/qa"}, Carry: []pipeline.Carry{images}}, []string{"a/qa", "b/qa"},
 			map[string]bool{"a/qa/kustomization.yaml": true, "a/qa/.argocd-source-web.yaml": true, "a/qa/values.yaml": false, "a/kustomization.yaml": false, "a/qa/x/.argocd-source.yaml": false}},
+		"its kustomizations, for remote bases": {Overlay{Roots: []string{"a/qa"}, Shared: []string{"common"}, Carry: []pipeline.Carry{{KustomizeRefs: []string{"**"}}}}, []string{"a/qa", "common/.argocd-source.yaml"},
+			map[string]bool{"a/qa/kustomization.yaml": true, "a/qa/values.yaml": false, "common/kustomization.yaml": false}},
 		"of shared folders what overrides": {Overlay{Roots: []string{"a/qa"}, Shared: []string{".", "common"}, Carry: []pipeline.Carry{images}, Environment: "qa"},
 			[]string{".argocd-source.yaml", "a/qa", "common/.argocd-source.yaml"},
 			map[string]bool{"common/kustomization.yaml": false, "common/.argocd-source.yaml": true, "common/.argocd-source-web.yaml": false}},

@@ -13,11 +13,13 @@ const (
 	KindYAML  = "yaml"  // a scalar in a YAML file
 	KindJSON  = "json"  // a scalar in a JSON file
 	KindFile  = "file"  // a whole file
+	KindRef   = "ref"   // the ref that a kustomization asks of a remote base
 )
 
 // Field is one carried value. File is relative to the root that it was found
 // under; Path is the field's address in the file: for an image
-// "images[NAME].newTag" (or .newName, .digest), for a scalar its path. A whole
+// "images[NAME].newTag" (or .newName, .digest), for a remote base
+// "resources[ADDRESS].ref" (or components), for a scalar its path. A whole
 // file has no path, and its mode and git's id of its content as the value:
 // "100644 " (or "100755 ") and 40 hex digits.
 type Field struct {

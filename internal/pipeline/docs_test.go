@@ -57,7 +57,7 @@ func schema(t *testing.T) *jsonschema.Schema {
 	s := r.Reflect(&Pipeline{})
 	s.ID = ""
 	s.Title = "Liftlock pipeline"
-	exactlyOne(s.Definitions["Carry"], "kustomizeImages", "yaml", "json", "files")
+	exactlyOne(s.Definitions["Carry"], "kustomizeImages", "kustomizeRefs", "yaml", "json", "files")
 	exactlyOne(s.Definitions["Gate"], policies.Kinds()...)
 	exactlyOne(s.Definitions["ApplicationSetSource"], "path", "kustomize", "helm", "live")
 	orItsShorthand(s, "Environment", "onDegraded", &OnDegraded{})

@@ -247,10 +247,12 @@ const (
 )
 
 // Carry is one entry of what a promotion moves: exactly one of kustomizeImages,
-// yaml, json and files is set.
+// kustomizeRefs, yaml, json and files is set.
 type Carry struct {
 	// Globs on the names in a kustomization's images list; their newTag, newName and digest are carried.
 	KustomizeImages []string `yaml:"kustomizeImages" json:"kustomizeImages,omitempty" jsonschema:"minItems=1"`
+	// Globs on the addresses, without their query, of the remote bases in a kustomization's resources, components and bases; the value of their ref= or version= is carried.
+	KustomizeRefs []string `yaml:"kustomizeRefs" json:"kustomizeRefs,omitempty" jsonschema:"minItems=1"`
 	// Fields of YAML files.
 	YAML *FieldPick `yaml:"yaml" json:"yaml,omitempty"`
 	// Fields of JSON files.

@@ -122,6 +122,7 @@ func (c *checker) checkListLengths(s *Spec) {
 	for i, e := range s.Carry {
 		at := fmt.Sprintf("spec.carry[%d]", i)
 		c.checkAtMost(at+".kustomizeImages", len(e.KustomizeImages), maxListed)
+		c.checkAtMost(at+".kustomizeRefs", len(e.KustomizeRefs), maxListed)
 		if e.Files != nil {
 			c.checkAtMost(at+".files.include", len(e.Files.Include), maxListed)
 			c.checkAtMost(at+".files.exclude", len(e.Files.Exclude), maxListed)
@@ -193,13 +194,13 @@ func (c *checker) checkCarry(entries []Carry) {
 	for i, e := range entries {
 		at := fmt.Sprintf("spec.carry[%d]", i)
 		kinds := 0
-		for _, kind := range []string{"kustomizeImages", "yaml", "json", "files"} {
+		for _, kind := range []string{"kustomizeImages", "kustomizeRefs", "yaml", "json", "files"} {
 			if c.Doc.Has(at + "." + kind) {
 				kinds++
 			}
 		}
 		if kinds != 1 {
-			c.Errorf(at, "exactly one of kustomizeImages, yaml, json and files is needed; this entry has %d", kinds)
+			c.Errorf(at, "exactly one of kustomizeImages, kustomizeRefs, yaml, json and files is needed; this entry has %d", kinds)
 		}
 		if e.WhenAbsent == WhenAbsentSkip {
 			// A skipped field makes the two environments' releases differ in
@@ -209,21 +210,31 @@ func (c *checker) checkCarry(entries []Carry) {
 		} else {
 			c.OneOf(at+".whenAbsent", e.WhenAbsent, WhenAbsentAdd, WhenAbsentRefuse)
 		}
-		if c.Doc.Has(at + ".kustomizeImages") {
-			c.NotEmpty(at+".kustomizeImages", len(e.KustomizeImages), "glob on image names")
-		}
-		for j, glob := range e.KustomizeImages {
-			if placeholder.IsIn(glob) {
-				c.Errorf(fmt.Sprintf("%s.kustomizeImages[%d]", at, j), "%q: placeholders are for yaml, json and files; carry yaml with a path like images[name=registry.example/{{component}}].newTag", glob)
-			} else if glob == "" || strings.ContainsAny(glob, " \t\r\n") || !doublestar.ValidatePattern(glob) {
-				c.Errorf(fmt.Sprintf("%s.kustomizeImages[%d]", at, j), "%q is not a valid glob on image names", glob)
-			} else if err := wording.CheckGlob(glob); err != nil {
-				c.Errorf(fmt.Sprintf("%s.kustomizeImages[%d]", at, j), "%v", err)
-			}
+		c.checkNameGlobs(at+".kustomizeImages", "image names", e.KustomizeImages, "placeholders are for yaml, json and files; carry yaml with a path like images[name=registry.example/{{component}}].newTag")
+		c.checkNameGlobs(at+".kustomizeRefs", "addresses", e.KustomizeRefs, "placeholders are for yaml, json and files; write a * for what differs")
+		if len(e.KustomizeRefs) > 0 && e.WhenAbsent == WhenAbsentAdd {
+			c.Errorf(at+".whenAbsent", "add is not for kustomizeRefs: a remote base that an environment lacks is added by hand, with its ref")
 		}
 		c.checkFieldPick(at+".yaml", e.YAML)
 		c.checkFieldPick(at+".json", e.JSON)
 		c.checkFilePick(at+".files", e.Files)
+	}
+}
+
+// checkNameGlobs checks globs on names that kustomizations have, where the key is there.
+func (c *checker) checkNameGlobs(at, of string, globs []string, instead string) {
+	if c.Doc.Has(at) {
+		c.NotEmpty(at, len(globs), "glob on "+of)
+	}
+	for i, glob := range globs {
+		path := fmt.Sprintf("%s[%d]", at, i)
+		if placeholder.IsIn(glob) {
+			c.Errorf(path, "%q: %s", glob, instead)
+		} else if glob == "" || strings.ContainsAny(glob, " \t\r\n") || !doublestar.ValidatePattern(glob) {
+			c.Errorf(path, "%q is not a valid glob on %s", glob, of)
+		} else if err := wording.CheckGlob(glob); err != nil {
+			c.Errorf(path, "%v", err)
+		}
 	}
 }
 

@@ -1,0 +1,175 @@
+package fieldedit
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/liftlock/liftlock/internal/pipeline/fieldpath"
+)
+
+// refKeys are the parameters of a remote base's query that say which revision it is (kustomize's
+// documentation, "remoteBuild": version is another word for ref).
+var refKeys = []string{"ref", "version"}
+
+// remoteLists are the lists of a kustomization that may have remote bases, in the order in which they
+// are looked through, and as what a release knows them: to kustomize bases are resources.
+var remoteLists = []struct{ key, list string }{{"resources", "resources"}, {"bases", "resources"}, {"components", "components"}}
+
+// remoteBase is an entry of such a list, taken apart.
+type remoteBase struct {
+	text       string
+	address    string // all before the query
+	hasRef     bool
+	start, end int  // where in text the ref is
+	unsure     bool // there are several
+}
+
+func parseRemote(text string) remoteBase {
+	address, query, _ := strings.Cut(text, "?")
+	r := remoteBase{text: text, address: address}
+	at := len(address) + 1
+	for part := range strings.SplitSeq(query, "&") {
+		if key, _, ok := strings.Cut(part, "="); ok && slices.Contains(refKeys, key) {
+			r.unsure = r.hasRef
+			r.hasRef, r.start, r.end = true, at+len(key)+1, at+len(part)
+		}
+		at += len(part) + 1
+	}
+	return r
+}
+
+// ref is the base's ref, as it is written; "" without one.
+func (r remoteBase) ref() string { return r.text[r.start:r.end] }
+
+func refPath(list, remote string) string { return fmt.Sprintf("%s[%s].ref", list, remote) }
+
+// parseRefPath takes a remote base's path apart.
+func parseRefPath(path string) (list, remote string, err error) {
+	list, rest, _ := strings.Cut(path, "[")
+	remote, found := strings.CutSuffix(rest, "].ref")
+	known := slices.ContainsFunc(remoteLists, func(l struct{ key, list string }) bool { return l.list == list })
+	if !found || !known || remote == "" {
+		return "", "", fmt.Errorf("%q isn't a remote base's field: it must be resources[ADDRESS].ref or components[ADDRESS].ref", path)
+	}
+	return list, remote, nil
+}
+
+// remoteItem is an entry of a list that may have remote bases.
+type remoteItem struct {
+	remoteBase
+	list string
+	node *yaml.Node
+	path []fieldpath.Segment
+}
+
+// walkRemotes calls do with each entry of the lists that may have remote bases.
+func (d *document) walkRemotes(do func(remoteItem) error) error {
+	for _, l := range remoteLists {
+		key := fieldpath.Segment{Kind: fieldpath.Key, Key: l.key}
+		s, err := d.findPath(fieldpath.New(key))
+		if err != nil {
+			return withLocation(err, "", l.key)
+		}
+		if s.node == nil || resolveAlias(s.node).Kind != yaml.SequenceNode {
+			continue // what isn't a list, kustomize refuses
+		}
+		for i, item := range resolveAlias(s.node).Content {
+			n := resolveAlias(item)
+			if n.Kind != yaml.ScalarNode || !strings.Contains(n.Value, "?") {
+				continue
+			}
+			at := []fieldpath.Segment{key, {Kind: fieldpath.Index, Index: i}}
+			if err := do(remoteItem{parseRemote(n.Value), l.list, item, at}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// remoteAddresses are those of the remote bases that have a ref and whose address a glob matches.
+func (d *document) remoteAddresses(globs []string) ([]fieldAddress, error) {
+	var out []fieldAddress
+	known := map[string]bool{}
+	err := d.walkRemotes(func(r remoteItem) error {
+		a := fieldAddress{kind: KindRef, list: r.list, remote: r.address}
+		if !r.hasRef || known[a.String()] || !matchesAny(globs, r.address) {
+			return nil
+		}
+		if len(out) == maxPicked {
+			return newRefusal(r.node.Line, "kustomizeRefs picks more than %d remote bases: narrow it", maxPicked)
+		}
+		known[a.String()] = true
+		out = append(out, a)
+		return nil
+	})
+	return out, err
+}
+
+// findRemote finds a remote base by its address. What can't be told apart is refused.
+func (d *document) findRemote(list, remote string) (nodeLookup, error) {
+	var found *remoteItem
+	err := d.walkRemotes(func(r remoteItem) error {
+		switch {
+		case r.list != list || r.address != remote:
+			return nil
+		case r.unsure:
+			return newRefusal(r.node.Line, "the remote base has several of ref= and version=: keep one")
+		case found != nil:
+			return newRefusal(r.node.Line, "the remote base is there twice (also on line %d): remove one", found.node.Line)
+		}
+		found = &r
+		return nil
+	})
+	if err != nil {
+		return nodeLookup{}, err
+	}
+	if found == nil {
+		return nodeLookup{mismatch: newRefusal(0, "the kustomization has no remote base %s: add it by hand", remote)}, nil
+	}
+	return d.findPath(fieldpath.New(found.path...))
+}
+
+// setRef sets the ref of the remote base that was found: those bytes of its text and no others. The
+// document is d itself where it has that ref.
+func (d *document) setRef(s nodeLookup, value string) (next *document, old string, err error) {
+	if s.node == nil {
+		return nil, "", s.mismatch
+	}
+	n, err := requireScalar(s.node)
+	if err != nil {
+		return nil, "", err
+	}
+	r := parseRemote(n.Value)
+	odd := func(c rune) bool { return unicode.IsSpace(c) || !unicode.IsPrint(c) || c == '&' }
+	switch {
+	case !r.hasRef:
+		return nil, "", newRefusal(s.node.Line, "the remote base has no ref= here: add it by hand")
+	case r.ref() == value:
+		return d, value, nil
+	case s.uneditable != nil:
+		return nil, "", s.uneditable
+	case strings.ContainsFunc(value, odd):
+		return nil, "", newRefusal(s.node.Line, "%q isn't a ref that a URL can have", value)
+	}
+	if err := checkEditable(s.node); err != nil {
+		return nil, "", err
+	}
+	start, end, err := d.scalarSpan(n)
+	if err != nil {
+		return nil, "", err
+	}
+	if n.Style&quotedStyles != 0 {
+		start, end = start+1, end-1
+	}
+	if string(d.data[start:end]) != n.Value {
+		return nil, "", newRefusal(n.Line, "it is written with escapes: write it plainly")
+	}
+	text := n.Value[:r.start] + value + n.Value[r.end:]
+	next, err = d.acceptChange(spliceBytes(d.data, start+r.start, start+r.end, value), replaceScalar(n, text))
+	return next, r.ref(), err
+}
