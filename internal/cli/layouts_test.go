@@ -64,6 +64,10 @@ var layoutStories = map[string]struct {
 		set:  []string{"manifests/dev/web/deployment.yaml", "spec.template.spec.containers[name=web].image=registry.example/web:1.5.0"},
 		want: []string{"web into preprod: registry.example/proxy:0.3, registry.example/web:1.4.2 → registry.example/proxy:0.3, registry.example/web:1.5.0"},
 	},
+	"remote-bases": {
+		set:  []string{"apps/build/staging/kustomization.yaml", "resources[0]=https://git.example/acme/build//config/default?ref=v1.5.0", "--image", "registry.example/build=v1.5.0"},
+		want: []string{"build into prod: v1.4.2 → v1.5.0"},
+	},
 	"umbrella-charts": {
 		set:  []string{"environments/dev/checkout/Chart.yaml", "dependencies[name=cart].version=1.9.0"},
 		want: []string{"checkout into stage: 1.8.0, 4.2.1 → 1.9.0, 4.2.1"},

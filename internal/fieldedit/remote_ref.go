@@ -1,7 +1,9 @@
 package fieldedit
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"unicode"
@@ -44,6 +46,13 @@ func parseRemote(text string) remoteBase {
 
 // ref is the base's ref, as it is written; "" without one.
 func (r remoteBase) ref() string { return r.text[r.start:r.end] }
+
+// ParseRemote takes an entry of a kustomization's resources, bases or components apart: the address
+// of a remote base, and its ref as it is written. ok is false where it has none, or several.
+func ParseRemote(text string) (address, ref string, ok bool) {
+	r := parseRemote(text)
+	return r.address, r.ref(), r.hasRef && !r.unsure
+}
 
 func refPath(list, remote string) string { return fmt.Sprintf("%s[%s].ref", list, remote) }
 
@@ -172,4 +181,70 @@ func (d *document) setRef(s nodeLookup, value string) (next *document, old strin
 	text := n.Value[:r.start] + value + n.Value[r.end:]
 	next, err = d.acceptChange(spliceBytes(d.data, start+r.start, start+r.end, value), replaceScalar(n, text))
 	return next, r.ref(), err
+}
+
+// RemoteRef is a remote base of a kustomization with the ref that is asked of it.
+type RemoteRef struct {
+	List    string // resources or components
+	Address string
+	Ref     string
+}
+
+// UncarriedRefs lists the refs of the remote bases in a kustomization (from the repository's root, at
+// or below one of the overlay's own roots) that the overlay doesn't carry; none where there is no such
+// file. The error is that of a file that can't be read surely.
+func UncarriedRefs(tree fs.FS, o Overlay, file string) ([]RemoteRef, error) {
+	b, err := o.resolvePlaceholders()
+	if err != nil {
+		return nil, err
+	}
+	f := newFiles(tree, b.parseCache)
+	f.onlyFile = file
+	d, err := f.readDocument(file, formatYAML)
+	if errors.Is(err, errAbsent) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	carried, err := f.locateFields(b)
+	if err != nil {
+		return nil, err
+	}
+	var out []RemoteRef
+	err = d.walkRemotes(func(r remoteItem) error {
+		isCarried := slices.ContainsFunc(carried, func(l Location) bool {
+			switch {
+			case l.File != file:
+				return false
+			case l.Field.Kind == KindRef:
+				return l.address.list == r.list && l.address.remote == r.address
+			}
+			return l.Field.Kind == KindFile || l.Field.Kind == KindYAML && l.Line == r.node.Line
+		})
+		if r.hasRef && !r.unsure && !isCarried {
+			out = append(out, RemoteRef{r.list, r.address, r.ref()})
+		}
+		return nil
+	})
+	return out, err
+}
+
+// Repository is where the base lies, as far as its address tells: up to what is a folder in it.
+func (r RemoteRef) Repository() string {
+	scheme, rest, found := strings.Cut(r.Address, "://")
+	if !found {
+		scheme, rest = "", r.Address
+	}
+	rest, _, _ = strings.Cut(rest, "//")
+	if i := strings.Index(rest, ".git/"); i >= 0 {
+		rest = rest[:i]
+	}
+	parts := strings.Split(strings.TrimSuffix(rest, ".git"), "/")
+	const hostOwnerName = 3
+	n := hostOwnerName
+	if scheme == "" && strings.Contains(parts[0], ":") { // git@git.example:acme/web
+		n--
+	}
+	return scheme + "://" + strings.Join(parts[:min(n, len(parts))], "/")
 }

@@ -44,6 +44,9 @@ func (f *field) isVersion(tracked string) bool {
 	if f.kind == fieldedit.KindImage {
 		return true
 	}
+	if f.kind == fieldedit.KindRef {
+		return !f.isWord()
+	}
 	if !versionKey.MatchString(f.key) || slices.Contains(otherVersions, strings.ToLower(f.key)) {
 		return false
 	}
@@ -153,8 +156,11 @@ func (f *field) weigh() evidence {
 }
 
 func describe(f *field) string {
-	if f.kind == fieldedit.KindImage {
+	switch f.kind {
+	case fieldedit.KindImage:
 		return "image " + f.path
+	case fieldedit.KindRef:
+		return "the ref of " + f.path
 	}
 	return f.file + ": " + f.path
 }
@@ -166,7 +172,7 @@ func quoteValue(v string) string { return wording.ClipLine(v, 60) }
 // several environments had the same values, and all others that were seen to go from one
 // environment to another. Where no values were the same, those that are called versions.
 func FindCarry(ctx context.Context, s *Source) (*Carried, error) {
-	fields, err := s.findFields(ctx)
+	fields, alone, err := s.findFields(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -186,11 +192,12 @@ func FindCarry(ctx context.Context, s *Source) (*Carried, error) {
 		}
 	}
 	chosen = append(chosen, otherImages(chosen, named)...)
+	chosen = append(chosen, refsOfImages(chosen, named)...)
 	if len(chosen) == 0 {
 		chosen = named
 	}
 	out := &Carried{order: newOrderEvidence(chosen)}
-	out.Entries = append(imageEntries(chosen, fields, evidences), pathEntries(chosen, evidences)...)
+	out.Entries = slices.Concat(imageEntries(chosen, fields, evidences), refEntries(chosen, slices.Concat(fields, alone), evidences), pathEntries(chosen, evidences))
 	return out, nil
 }
 
@@ -202,6 +209,41 @@ func otherImages(chosen, named []*field) []*field {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(named), func(f *field) bool { return !isImage(f) })
+}
+
+// refsOfImages are the refs that one commit changed together with a carried image.
+func refsOfImages(chosen, named []*field) []*field {
+	return slices.DeleteFunc(slices.Clone(named), func(f *field) bool {
+		return f.kind != fieldedit.KindRef || imageChangedWith(f, chosen) == nil
+	})
+}
+
+// imageChangedWith is a carried image that a commit changed together with a field, in one environment
+// of a component; nil without one.
+func imageChangedWith(f *field, chosen []*field) *field {
+	for _, image := range chosen {
+		if image.kind != fieldedit.KindImage {
+			continue
+		}
+		for _, u := range f.uses {
+			for _, v := range image.uses {
+				if u.component == v.component && u.environment == v.environment && u.changedWith(v) {
+					return image
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// changedWith says that a commit changed both uses.
+func (u *use) changedWith(o *use) bool {
+	for i := 1; i < len(u.values); i++ {
+		if j := slices.IndexFunc(o.values, func(v valueAt) bool { return v.at == u.values[i].at }); j > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // summarize says what speaks for some fields together.
@@ -246,13 +288,66 @@ func imageEntries(chosen, all []*field, evidences map[*field]evidence) []Carry {
 	return []Carry{{pipeline.Carry{KustomizeImages: globs}, summarize(images, evidences)}}
 }
 
+// refEntries is the entry for remote bases, if there are any.
+func refEntries(chosen, all []*field, evidences map[*field]evidence) []Carry {
+	var refs []*field
+	var globs []string
+	for _, f := range chosen {
+		if f.kind == fieldedit.KindRef {
+			refs = append(refs, f)
+		}
+	}
+	if len(refs) == 0 {
+		return nil
+	}
+	for _, f := range refs {
+		owner := ownerOf(f.path)
+		glob := escapeGlob(f.path)
+		if owner != "" && !slices.ContainsFunc(all, func(o *field) bool {
+			return o.kind == fieldedit.KindRef && ownerOf(o.path) == owner && !slices.Contains(refs, o)
+		}) {
+			glob = escapeGlob(owner) + "/**"
+		}
+		if !slices.Contains(globs, glob) {
+			globs = append(globs, glob)
+		}
+	}
+	why := summarize(refs, evidences)
+	for _, f := range refs {
+		if image := imageChangedWith(f, chosen); image != nil {
+			why += fmt.Sprintf("; one commit changed it together with image %s", image.path)
+			break
+		}
+	}
+	return []Carry{{pipeline.Carry{KustomizeRefs: globs}, why}}
+}
+
+// ownerOf is a remote base's address up to whom its repository belongs to; "" where that can't be told.
+func ownerOf(address string) string {
+	scheme, rest, found := strings.Cut(address, "://")
+	if !found {
+		scheme, rest = "", address
+	} else {
+		scheme += "://"
+	}
+	host, rest, _ := strings.Cut(rest, "/")
+	if scheme == "" && strings.Contains(host, ":") { // git@git.example:acme/build
+		return host
+	}
+	owner, _, found := strings.Cut(rest, "/")
+	if !found || owner == "" {
+		return ""
+	}
+	return scheme + host + "/" + owner
+}
+
 // pathEntries are the entries for fields of YAML and JSON files: an entry for all files with
 // the same paths.
 func pathEntries(chosen []*field, evidences map[*field]evidence) []Carry {
 	type file struct{ kind, name string }
 	paths, of := map[file][]string{}, map[file][]*field{}
 	for _, f := range chosen {
-		if f.kind == fieldedit.KindImage {
+		if f.isNamed() {
 			continue
 		}
 		at := file{f.kind, escapeGlob(f.file)}

@@ -69,31 +69,36 @@ type field struct {
 	uses     []*use
 }
 
-// findFields lists the fields that several environments of a component have at the same place,
-// sorted.
-func (s *Source) findFields(ctx context.Context) ([]*field, error) {
+// isNamed says that a field is found by a name in a kustomization, and not by a path in a file.
+func (f fieldLocation) isNamed() bool {
+	return f.kind == fieldedit.KindImage || f.kind == fieldedit.KindRef
+}
+
+// findFields lists the fields that several environments of a component have at the same place, and those
+// that no component has in several, both sorted.
+func (s *Source) findFields(ctx context.Context) (shared, alone []*field, err error) {
 	found := map[fieldLocation]*field{}
 	reader := scalarReader{}
 	for _, component := range slices.Sorted(maps.Keys(s.Components)) {
 		envs := s.Components[component]
 		for _, name := range slices.Sorted(maps.Keys(envs)) {
 			if err := ctx.Err(); err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			s.findInEnvironment(found, reader, envs[name])
 		}
 	}
-	var out []*field
-	for _, f := range found {
+	for _, f := range slices.SortedFunc(maps.Values(found), func(a, b *field) int {
+		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.file, b.file), cmp.Compare(a.path, b.path))
+	}) {
 		if f.shared() {
-			out = append(out, f)
+			shared = append(shared, f)
+		} else {
+			alone = append(alone, f)
 		}
 	}
-	slices.SortFunc(out, func(a, b *field) int {
-		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.file, b.file), cmp.Compare(a.path, b.path))
-	})
-	s.readHistory(out)
-	return out, ctx.Err()
+	s.readHistory(shared)
+	return shared, alone, ctx.Err()
 }
 
 // shared says that a component has the field in several environments.
@@ -124,7 +129,7 @@ func (s *Source) findInEnvironment(found map[fieldLocation]*field, reader scalar
 		for _, v := range reader.read(tree, branch, file) {
 			p := fieldLocation{v.kind, withPlaceholder(name, e.Name, "{{environment}}"), v.path}
 			segments := v.segments
-			if v.kind != fieldedit.KindImage {
+			if !p.isNamed() {
 				segments = segmentsWithPlaceholder(v.segments, e.Name)
 				p.path = fieldpath.New(segments...).String()
 				if !own {

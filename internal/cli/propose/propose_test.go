@@ -147,6 +147,15 @@ func files(pairs ...string) fstest.MapFS {
 	return out
 }
 
+// remote is an environment's kustomization with an image and a remote base.
+func remote(environment, tag, ref, image string, more ...string) fstest.MapFS {
+	text := "images: [{name: " + image + ", newTag: " + tag + "}]\nresources:\n- https://git.example/acme/web//config?timeout=9&ref=" + ref + "\n"
+	for _, m := range more {
+		text += "- " + m + "\n"
+	}
+	return files(environment+"/kustomization.yaml", text)
+}
+
 func TestFindCarry(t *testing.T) {
 	two := []string{"a", "b"}
 	for name, c := range map[string]struct {
@@ -169,6 +178,16 @@ func TestFindCarry(t *testing.T) {
 		"no image whose tag is its environment's name": {newSource(two,
 			files("a/kustomization.yaml", "images: [{name: r/web, newTag: v1}, {name: r/proxy, newTag: a}]", "b/kustomization.yaml", "images: [{name: r/web, newTag: v1}, {name: r/proxy, newTag: b}]")),
 			[]string{`kustomizeImages: ["r/web"]`}},
+		"a remote base's ref with its image": {newSource(two, remote("a", "v1", "v1", "r/web"), remote("b", "v1", "v1", "r/web")),
+			[]string{`kustomizeImages: ["r/*"]`, `kustomizeRefs: ["https://git.example/acme/**"]`}},
+		"a ref that one commit changed with an image": {newSource(two, remote("a", "v1", "x1", "r/web"), remote("b", "v1", "x2", "r/web"), remote("a", "v2", "x3", "r/web")),
+			[]string{`kustomizeImages: ["r/*"]`, `kustomizeRefs: ["https://git.example/acme/**"]`}},
+		"no ref that was never changed with an image, nor the same": {newSource(two, remote("a", "v1", "x1", "r/web"), remote("b", "v1", "x2", "r/web"), remote("a", "v2", "x1", "r/web")),
+			[]string{`kustomizeImages: ["r/*"]`}},
+		"no branch as a ref": {newSource(two, remote("a", "v1", "main", "r/web"), remote("b", "v1", "main", "r/web")),
+			[]string{`kustomizeImages: ["r/*"]`}},
+		"no ref that only one environment has": {newSource(two, remote("a", "v1", "v1", "r/web", "https://git.example/acme/quota?ref=v3"), remote("b", "v1", "v1", "r/web")),
+			[]string{`kustomizeImages: ["r/*"]`, `kustomizeRefs: ["https://git.example/acme/web//config"]`}},
 		"not what an Application is made from": {newSource(two,
 			files("a/c.yaml", "tag: v1\nservice: web\nname: a-web", "b/c.yaml", "tag: v1\nservice: web\nname: b-web"),
 			files("a/c.yaml", "tag: v2\nservice: web2\nname: a-web", "b/c.yaml", "tag: v2\nservice: web\nname: a-web")),
@@ -194,6 +213,21 @@ func TestFindCarry(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+func TestOwnerOf(t *testing.T) {
+	for address, want := range map[string]string{
+		"https://git.example/acme/web//config": "https://git.example/acme",
+		"github.com/acme/web":                  "github.com/acme",
+		"git@git.example:acme/web//config":     "git@git.example:acme",
+		"ssh://git@git.example/acme/web.git":   "ssh://git@git.example/acme",
+		"https://git.example/web":              "",
+		"web":                                  "",
+	} {
+		if got := ownerOf(address); got != want {
+			t.Errorf("%s is of %q, not %q", address, got, want)
+		}
 	}
 }
 

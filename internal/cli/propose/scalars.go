@@ -26,7 +26,7 @@ type scalar struct {
 // maxScalars bounds the values of one file that are looked at.
 const maxScalars = 5000
 
-// readScalars lists the values of a file: of a kustomization its images. What can't be read
+// readScalars lists the values of a file: of a kustomization its images and the refs of its remote bases. What can't be read
 // has none: the proof says of it what is wrong.
 func readScalars(base string, data []byte) []scalar {
 	var root yaml.Node
@@ -38,7 +38,7 @@ func readScalars(base string, data []byte) []scalar {
 		return nil // several documents are told apart by what they are, which no release moves
 	}
 	if appset.IsKustomization(base) {
-		return readImages(root.Content[0])
+		return append(readImages(root.Content[0]), readRefs(root.Content[0])...)
 	}
 	kind := fieldedit.KindYAML
 	if strings.HasSuffix(base, ".json") {
@@ -175,6 +175,20 @@ func readImages(root *yaml.Node) []scalar {
 			}
 			if name != "" && value != "" {
 				out = append(out, scalar{kind: fieldedit.KindImage, path: name, value: value})
+			}
+		}
+	}
+	return out
+}
+
+// readRefs are the refs of a kustomization's remote bases, by address.
+func readRefs(root *yaml.Node) []scalar {
+	var out []scalar
+	for _, list := range []string{"resources", "bases", "components"} {
+		for _, item := range mappingAt(root, []string{list}).Content {
+			address, ref, ok := fieldedit.ParseRemote(item.Value)
+			if ok && ref != "" && !slices.ContainsFunc(out, func(s scalar) bool { return s.path == address }) {
+				out = append(out, scalar{kind: fieldedit.KindRef, path: address, value: ref})
 			}
 		}
 	}

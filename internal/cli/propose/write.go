@@ -118,6 +118,8 @@ func carryText(c Carry) string {
 	switch {
 	case len(c.KustomizeImages) > 0:
 		return "kustomizeImages: " + flowList(c.KustomizeImages)
+	case len(c.KustomizeRefs) > 0:
+		return "kustomizeRefs: " + flowList(c.KustomizeRefs)
 	case c.JSON != nil:
 		return fmt.Sprintf("json: {files: %s, paths: %s}", flowList(c.JSON.Files), flowList(c.JSON.Paths))
 	default:
