@@ -1,8 +1,10 @@
 package appset
 
 import (
+	"bytes"
 	"encoding/base64"
 	"fmt"
+	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -25,8 +27,36 @@ type Cluster struct {
 	Annotations map[string]string
 }
 
-// maxClustersFile bounds a file of cluster Secrets: 10,000 of them, generously.
-const maxClustersFile = 64 << 20
+const (
+	// maxClustersFile bounds a file of cluster Secrets: 10,000 of them, generously.
+	maxClustersFile = 64 << 20
+	// maxClusters bounds how many clusters a file may have: a set is generated for each.
+	maxClusters = 50_000
+)
+
+// ReadClusters reads the cluster Secrets of a tree's file, as [ParseClusters] does. Errors name the
+// file and, in it, the document.
+func ReadClusters(tree fs.FS, file string) ([]Cluster, error) {
+	data, err := readFile(tree, file)
+	if err != nil {
+		return nil, err
+	}
+	clusters, err := ParseClusters(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return clusters, nil
+}
+
+// describeDocument says which document of a stream one is, and in which line it begins. It is a part
+// of data, or a copy of one.
+func describeDocument(data, doc []byte, n int) string {
+	start := bytes.Index(data, bytes.TrimSpace(doc))
+	if start < 0 {
+		return fmt.Sprintf("document %d", n)
+	}
+	return fmt.Sprintf("document %d (line %d)", n, 1+bytes.Count(data[:start], []byte("\n")))
+}
 
 // ParseClusters reads cluster Secrets as `kubectl get secret -o yaml` (or
 // json) prints them: a List, one Secret, or several documents. Secrets that
@@ -38,6 +68,7 @@ func ParseClusters(data []byte) ([]Cluster, error) {
 	}
 	out := []Cluster{}
 	err := eachDocument(data, func(n int, doc []byte) error {
+		at := func() string { return describeDocument(data, doc, n) }
 		var list struct {
 			Kind  string          `json:"kind"`
 			Items []clusterSecret `json:"items"`
@@ -50,10 +81,10 @@ func ParseClusters(data []byte) ([]Cluster, error) {
 			err = yaml.Unmarshal(doc, &one)
 			secrets = []clusterSecret{one}
 		case err == nil && list.Kind != "List" && list.Kind != "SecretList":
-			return fmt.Errorf("reading cluster Secrets, document %d: its kind is %q, wanted Secret or List", n, list.Kind)
+			return fmt.Errorf("reading cluster Secrets, %s: its kind is %q, wanted Secret or List", at(), list.Kind)
 		}
 		if err != nil { // which may quote the Secret's content
-			return fmt.Errorf("reading cluster Secrets, document %d: it is not the YAML or JSON of a Secret", n)
+			return fmt.Errorf("reading cluster Secrets, %s: it is not the YAML or JSON of a Secret", at())
 		}
 		for i := range secrets {
 			if secrets[i].Metadata.Labels[common.LabelKeySecretType] != common.LabelValueSecretTypeCluster {
@@ -61,7 +92,10 @@ func ParseClusters(data []byte) ([]Cluster, error) {
 			}
 			c, err := secrets[i].toCluster()
 			if err != nil {
-				return err
+				return fmt.Errorf("reading cluster Secrets, %s: %w", at(), err)
+			}
+			if len(out) >= maxClusters {
+				return fmt.Errorf("reading cluster Secrets: more than %d are too many", maxClusters)
 			}
 			out = append(out, c)
 		}
@@ -115,12 +149,12 @@ func (s *clusterSecret) toCluster() (Cluster, error) {
 		}
 		raw, err := base64.StdEncoding.DecodeString(f.data)
 		if err != nil {
-			return Cluster{}, fmt.Errorf("reading cluster Secret %q: data.%s is not base64", s.Metadata.Name, f.key)
+			return Cluster{}, fmt.Errorf("Secret %q: data.%s is not base64", s.Metadata.Name, f.key)
 		}
 		*f.to = string(raw)
 	}
 	if c.Server == "" {
-		return Cluster{}, fmt.Errorf("reading cluster Secret %q: data.server is missing", s.Metadata.Name)
+		return Cluster{}, fmt.Errorf("Secret %q: data.server is missing", s.Metadata.Name)
 	}
 	return c, nil
 }

@@ -98,7 +98,8 @@ func (s *snapshot) checkGenerator(g *argov1alpha1.ApplicationSetGenerator) error
 	case g.ClusterDecisionResource != nil && s.argocd.Kube == nil:
 		return errors.New("its clusterDecisionResource generator needs a ConfigMap and a resource of the cluster that Argo CD runs in, and there is no connection to it")
 	case (g.Clusters != nil || g.ClusterDecisionResource != nil) && !s.clustersKnown:
-		return errors.New("it generates from Argo CD's clusters, and those are not known here: argocd[].clusters in the server's file says where from, or --clusters on the command line")
+		return errors.New("it generates from Argo CD's clusters, and those are not known here: argocd[].clusters in the server's file says where from; " +
+			"on the command line --clusters does, or clusters: in the pipeline file, and liftlock init --clusters-example prints a file to begin with")
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ func (c *checkoutFlags) addFlags(cmd *cobra.Command) {
 func (c *checkoutFlags) addCheckoutFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&c.repo, "repo", "", "a folder in the checkout, or a bare repository (default: the current folder)")
 	cmd.Flags().StringArrayVar(&c.urls, "repo-url", nil, "an address that manifests use for this repository, besides those of its remotes; may be repeated")
-	cmd.Flags().StringVar(&c.clusters, "clusters", "", "a file of Argo CD's cluster Secrets, as kubectl get secret -o yaml prints them, or live to ask Argo CD; credentials in them are not looked at")
+	cmd.Flags().StringVar(&c.clusters, "clusters", "", "a file of Argo CD's cluster Secrets, as kubectl get secret -o yaml prints them, or live to ask Argo CD; credentials in them are not looked at (default: the file that the pipeline file names as clusters)")
 	cmd.Flags().StringVar(&c.globbing, "globbing", appset.GlobbingGit, "how git file generators match paths: git, the controller's default, or doublestar, its new git file globbing")
 	cmd.Flags().StringVar(&c.version, "argocd-version", "", "the Argo CD that is meant, as v3.5.7 or 3.5: what ApplicationSets generate depends on it (default: that of the running one where there is a connection, else as 2.14 does)")
 	c.api.addFlags(cmd)
@@ -76,12 +76,8 @@ func (c *checkoutFlags) loadKnown(ctx context.Context, connect bool) (k checkout
 	case clustersLive:
 		connect, c.connection.Clusters = true, true
 	default:
-		data, err := readBounded(c.clusters, maxClusters)
-		if err != nil {
-			return k, fmt.Errorf("--clusters: %w", err)
-		}
-		if k.Clusters, err = appset.ParseClusters(data); err != nil {
-			return k, fmt.Errorf("--clusters %s: %w", c.clusters, err)
+		if k.Clusters, k.ClustersFile, err = readClusters(c.clusters); err != nil {
+			return k, err
 		}
 	}
 	if err := c.api.fillConnection(&c.connection); err != nil {
@@ -95,6 +91,30 @@ func (c *checkoutFlags) loadKnown(ctx context.Context, connect bool) (k checkout
 		k.Running, err = checkout.Connect(ctx, c.connection)
 	}
 	return k, err
+}
+
+// readClusters reads the file of --clusters, and says where that is.
+func readClusters(name string) (clusters []appset.Cluster, file string, err error) {
+	data, err := readBounded(name, maxClusters)
+	if err != nil {
+		return nil, "", fmt.Errorf("--clusters: %w", err)
+	}
+	if clusters, err = appset.ParseClusters(data); err != nil {
+		return nil, "", fmt.Errorf("--clusters %s: %w", name, err)
+	}
+	if file, err = absolutePath(name); err != nil {
+		return nil, "", fmt.Errorf("--clusters: %w", err)
+	}
+	return clusters, file, nil
+}
+
+// absolutePath is where a file is, without links on the way.
+func absolutePath(name string) (string, error) {
+	at, err := filepath.Abs(name)
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(at)
 }
 
 // chooseFormat is one of the ways to write an answer, by the output flag.
@@ -132,10 +152,7 @@ func readManifests(cmd *cobra.Command, names []string) ([]checkout.File, error) 
 		if err != nil {
 			return nil, fmt.Errorf("-f: %w", err)
 		}
-		at, err := filepath.Abs(name)
-		if err == nil {
-			at, err = filepath.EvalSymlinks(at)
-		}
+		at, err := absolutePath(name)
 		if err != nil {
 			return nil, fmt.Errorf("-f: %w", err)
 		}

@@ -19,6 +19,7 @@ import (
 
 func validateCommand() *cobra.Command {
 	var format formatFlag
+	var clusters string
 	c := &cobra.Command{
 		Use:   "validate [FILE...]",
 		Short: "Check pipeline and server files",
@@ -28,7 +29,8 @@ func validateCommand() *cobra.Command {
 			".liftlock/*.yaml at its root. Then they are resolved too, as far as the checkout alone tells:\n" +
 			"templates must fit the targets, what is carried must be there, and a target that follows a tag,\n" +
 			"a commit or another branch is reached by no merge. ApplicationSets that need a cluster or a\n" +
-			"network are named, and no failure.\n\n" +
+			"network are named, and no failure; Argo CD's clusters are those of --clusters or of the file\n" +
+			"that the pipeline file names as clusters.\n\n" +
 			"Prints file:line: messages and exits with 1 when anything is wrong. A warning is none of that:\n" +
 			"it names what means something else than it looks like, such as a gate that is always true.",
 		Example: "  liftlock validate\n  liftlock validate .liftlock.yaml liftlock.yaml\n  liftlock validate -o json | jq -r '.problems[].message'",
@@ -38,9 +40,12 @@ func validateCommand() *cobra.Command {
 				return err
 			}
 			v := newValidation()
-			if len(files) == 0 {
-				err = v.checkCheckout(cmd.Context())
-			} else {
+			switch {
+			case len(files) == 0:
+				err = v.checkCheckout(cmd.Context(), clusters)
+			case clusters != "":
+				err = errors.New("--clusters is for the pipelines of a checkout, and files that are named are checked by themselves: leave the files out, or --clusters")
+			default:
 				err = v.checkFiles(files)
 			}
 			if err != nil {
@@ -58,6 +63,7 @@ func validateCommand() *cobra.Command {
 		},
 	}
 	format.addFlag(c)
+	c.Flags().StringVar(&clusters, "clusters", "", "a file of Argo CD's cluster Secrets, as kubectl get secret -o yaml prints them (default: the file that the pipeline file names as clusters)")
 	return c
 }
 
@@ -82,8 +88,19 @@ func (v *validation) checkFiles(files []string) error {
 
 // checkCheckout checks the pipeline files of the checkout that the current folder is in, and
 // what they come to. Outside of a checkout they are looked for in the current folder, and
-// nothing more is known.
-func (v *validation) checkCheckout(ctx context.Context) error {
+// nothing more is known. clusters is a file of cluster Secrets; "" for none.
+func (v *validation) checkCheckout(ctx context.Context, clusters string) error {
+	var known checkout.Known
+	switch clusters {
+	case "":
+	case clustersLive:
+		return errors.New("--clusters live: validate asks no running Argo CD; give it a file")
+	default:
+		var err error
+		if known.Clusters, known.ClustersFile, err = readClusters(clusters); err != nil {
+			return err
+		}
+	}
 	r, err := checkout.Open(ctx, "", nil)
 	if err != nil && !errors.Is(err, checkout.ErrNoRepository) {
 		return err
@@ -102,7 +119,7 @@ func (v *validation) checkCheckout(ctx context.Context) error {
 	if err := v.checkFiles(files); err != nil || r == nil || len(v.Problems) > 0 {
 		return err
 	}
-	found, err := r.Check(ctx)
+	found, err := r.Check(ctx, known)
 	if err != nil {
 		return err
 	}

@@ -39,6 +39,25 @@ func (c *checker) checkApplicationSets(s *Spec) {
 		c.checkOverrides(at, s, a.Component, a.Environment)
 	}
 	c.checkConstantEnvironment("spec.environment", s.Environment, s)
+	if c.Doc.Has("spec.clusters") {
+		c.checkClusters("spec.clusters", s.Clusters)
+	}
+}
+
+// checkClusters checks where the file of clusters is.
+func (c *checker) checkClusters(at, file string) {
+	switch {
+	case file == "":
+		c.Errorf(at, "a file is missing: one of Argo CD's cluster Secrets, which liftlock init --clusters-example gives an example of")
+	case strings.Contains(file, "://"):
+		c.Errorf(at, "%q is an address; clusters are read from a file of this repository", file)
+	case !fs.ValidPath(path.Clean(file)):
+		c.Errorf(at, "%q leaves the repository; write it from the root, without a leading / and without ..", file)
+	case path.Clean(file) != file:
+		c.Errorf(at, "%q is not in its shortest form; write %q", file, path.Clean(file))
+	case IsPipelinePath(file):
+		c.Errorf(at, "%q has the name of a pipeline file; keep the clusters as clusters.yaml or %s/argocd/clusters.yaml", file, FolderName)
+	}
 }
 
 // checkSetSource checks that an entry says in one way where its sets are.

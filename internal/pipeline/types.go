@@ -100,6 +100,8 @@ type Spec struct {
 	ApplicationSets []ApplicationSetSource `yaml:"applicationSets" json:"applicationSets,omitempty"`
 	// Plain Applications that are targets, such as the children of an app of apps.
 	Applications []ApplicationSource `yaml:"applications" json:"applications,omitempty"`
+	// A file of Argo CD's cluster Secrets, from the repository's root, as kubectl get secret -o yaml prints them and liftlock init --clusters-example gives an example of: validate, resolve, plan and impact take the clusters from it where --clusters names no other file. The server doesn't read it: it goes by the clusters of its Argo CDs.
+	Clusters string `yaml:"clusters" json:"clusters,omitempty" jsonschema:"minLength=1"`
 	// A Go template over the generator's parameters, plus .application and .applicationSet, that gives each target's component. A plain Application has no parameters, only .application. Empty: the target is not managed. Needed here or in every entry of checkApplicationSets and applications.
 	Component string `yaml:"component" json:"component"`
 	// Likewise, each target's environment.

@@ -21,9 +21,9 @@ type Findings struct {
 	Unresolved []appset.Problem
 }
 
-// Check resolves the working tree's pipelines as far as the checkout alone tells, and says what
-// is wrong with that. The error is for pipeline files that can't be used.
-func (r *Repository) Check(ctx context.Context) (*Findings, error) {
+// Check resolves the working tree's pipelines as far as the checkout and what is known beside it
+// tell, and says what is wrong with that. The error is for pipeline files that can't be used.
+func (r *Repository) Check(ctx context.Context, beside Known) (*Findings, error) {
 	t, err := r.At(ctx, "")
 	if err != nil {
 		return nil, err
@@ -32,8 +32,7 @@ func (r *Repository) Check(ctx context.Context) (*Findings, error) {
 	if err != nil {
 		return nil, err
 	}
-	var known Known
-	in, err := known.resolverInput(pipes)
+	known, err := beside.resolverInput(t.FS, pipes)
 	if err != nil {
 		return nil, err
 	}
@@ -43,10 +42,9 @@ func (r *Repository) Check(ctx context.Context) (*Findings, error) {
 	}
 	files, _ := r.overlayFiles(t, nil)
 	resolver := appset.New(appset.Options{})
-	out := &Findings{}
+	out := &Findings{Problems: known.problems}
 	for _, p := range pipes {
-		in.Pipeline = p
-		set, err := r.resolvePipeline(ctx, resolver, files, t, in, false)
+		set, err := r.resolvePipeline(ctx, resolver, files, t, known.forPipeline(p), false)
 		if err != nil {
 			return nil, err
 		}

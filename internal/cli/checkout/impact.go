@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 
@@ -30,6 +31,8 @@ type Impact struct {
 	From, To string // the trees that were compared, for people
 	Report   *impact.Report
 	Notes    []appset.Problem
+
+	rulesOfHead bool // the base has no pipeline file, and the head's counts
 }
 
 // Impact compares a change's head with the newest commit that it has in common
@@ -61,15 +64,26 @@ func (r *Repository) Impact(ctx context.Context, c Change) (*Impact, error) {
 	} else if before, after, err = out.choosePipelines(ctx, r, base, head); err != nil {
 		return nil, err
 	}
-	known, err := c.Known.resolverInput(slices.Concat(before, after))
+	rules := base
+	if on.branch != "" {
+		rules = on.rules
+	} else if out.rulesOfHead {
+		rules = head
+	}
+	known, err := c.Known.resolverInput(rules.FS, slices.Concat(before, after))
 	if err != nil {
 		return nil, err
 	}
+	out.Notes = append(out.Notes, known.problems...)
+	if !out.rulesOfHead {
+		out.Notes = append(out.Notes, changedClusters(known, changed, rules)...)
+	}
 	resolver := appset.New(appset.Options{})
-	resolve := func(t *Tree, pipes []*pipeline.Pipeline) (*evaluate.Resolution, error) {
+	resolveOne := func(t *Tree, p *pipeline.Pipeline) (*evaluate.Resolution, error) {
+		from := known.forPipeline(p)
 		in := evaluate.Input{
-			Pipelines: pipes, Changed: changed, Revision: t.Commit, Branch: r.main, RepoURLs: r.urls, OpenExternal: r.openExternal(t.FS, t.Commit),
-			Clusters: known.Clusters, Globbing: known.Globbing, Version: known.Version, ArgoCDs: known.ArgoCDs, Main: known.Main, Live: known.Live, Manifests: true, Build: r.manifestBuilder(nil, t),
+			Pipelines: []*pipeline.Pipeline{p}, Changed: changed, Revision: t.Commit, Branch: r.main, RepoURLs: r.urls, OpenExternal: r.openExternal(t.FS, t.Commit),
+			Clusters: from.Clusters, Globbing: from.Globbing, Version: from.Version, ArgoCDs: from.ArgoCDs, Main: from.Main, Live: from.Live, Manifests: true, Build: r.manifestBuilder(nil, t),
 		}
 		if on.branch == "" {
 			return evaluate.InProcess(ctx, resolver, t.FS, in)
@@ -77,6 +91,17 @@ func (r *Repository) Impact(ctx context.Context, c Change) (*Impact, error) {
 		in.On, in.Edited = on.branch, appset.ExternalRef{Tree: t.FS, Commit: t.Commit}
 		in.Revision = "" // what the other branch is at decides as well: nothing is kept
 		return evaluate.InProcess(ctx, resolver, on.rules.FS, in)
+	}
+	resolve := func(t *Tree, pipes []*pipeline.Pipeline) (*evaluate.Resolution, error) {
+		all := &evaluate.Resolution{Pipelines: map[string]*evaluate.Pipeline{}}
+		for _, p := range pipes {
+			one, err := resolveOne(t, p)
+			if err != nil {
+				return nil, err
+			}
+			maps.Copy(all.Pipelines, one.Pipelines)
+		}
+		return all, nil
 	}
 	was, err := resolve(base, before)
 	if err != nil {
@@ -92,6 +117,18 @@ func (r *Repository) Impact(ctx context.Context, c Change) (*Impact, error) {
 	}
 	out.Report, err = impact.Compare(impact.Input{Pipelines: pipes, Before: was, After: is, Changed: changed, On: on.branch})
 	return out, err
+}
+
+// changedClusters says that a change edits a file of clusters, which counts as it was before: it is
+// what is known of Argo CD, and merging the change registers no cluster there.
+func changedClusters(known *knownInput, changed []string, rules *Tree) []appset.Problem {
+	var out []appset.Problem
+	for _, file := range slices.Sorted(maps.Keys(known.clusters)) {
+		if slices.Contains(changed, file) {
+			out = append(out, appset.Problem{File: file, Message: fmt.Sprintf("the clusters are those that %s has: the change edits this file, and registers none with Argo CD", rules.Name)})
+		}
+	}
+	return out
 }
 
 // branchRules is what a change is judged by that is to be merged into a branch that
@@ -199,6 +236,7 @@ func (i *Impact) choosePipelines(ctx context.Context, r *Repository, base, head 
 			return nil, nil, fmt.Errorf("the pipeline files of %s can't be used: %w", t.Name, err)
 		}
 		if t == head {
+			i.rulesOfHead = true
 			i.Notes = append(i.Notes, appset.Problem{Message: fmt.Sprintf("%s has no pipeline file; that of %s is used", base.Name, head.Name)})
 		}
 		return dropMissingSets(pipes, base.FS), dropMissingSets(pipes, head.FS), nil

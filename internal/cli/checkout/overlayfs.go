@@ -35,8 +35,8 @@ func (r *Repository) overlayFiles(t *Tree, list []File) (*namedFiles, []string) 
 	var paths []string
 	for i, f := range list {
 		at := fmt.Sprintf("%s/%d.yaml", outsideFolder, i)
-		if rel, err := filepath.Rel(r.Dir(), f.Path); err == nil && f.Path != "" && !r.git.Bare() && filepath.IsLocal(rel) {
-			at = filepath.ToSlash(rel)
+		if inside, ok := r.pathOf(f.Path); ok {
+			at = inside
 		}
 		if _, twice := data[at]; twice {
 			continue
@@ -45,6 +45,15 @@ func (r *Repository) overlayFiles(t *Tree, list []File) (*namedFiles, []string) 
 		paths = append(paths, at)
 	}
 	return &namedFiles{fieldedit.Beside(t.FS, data), names}, paths
+}
+
+// pathOf is where a file on disk lies in the checkout, from its root; false for one that lies outside.
+func (r *Repository) pathOf(file string) (string, bool) {
+	rel, err := filepath.Rel(r.Dir(), file)
+	if err != nil || file == "" || r.git.Bare() || !filepath.IsLocal(rel) {
+		return "", false
+	}
+	return filepath.ToSlash(rel), true
 }
 
 // restoreNames gives files back the names that people know them by.

@@ -59,13 +59,15 @@ func (r *Repository) Plan(ctx context.Context, q PlanQuery) (*plan.Plan, error) 
 	}
 	p := plan.New(subject, commit)
 	if len(broken) == 0 {
-		known, err := q.Known.resolverInput(pipelines)
+		known, err := q.Known.resolverInput(s.Tree(planned), pipelines)
 		if err != nil {
 			return nil, err
 		}
+		broken = append(broken, known.problems...)
 		in := plan.Input{Mirror: s.Mirror, Branch: cmp.Or(r.main, "main"), URLs: r.urls, OnlyPipeline: q.Pipeline, Now: q.Now, Rendered: q.Rendered}
 		in.KnownInputs = func(to *appset.Input) {
 			to.Clusters, to.Globbing, to.Version, to.ArgoCDs, to.Main, to.Live = known.Clusters, known.Globbing, known.Version, known.ArgoCDs, known.Main, known.Live
+			known.addClusters(to, to.Pipeline)
 			to.Branch, to.OpenExternal = r.main, r.openExternal(s.Tree(to.Revision), to.Revision)
 		}
 		if err := r.setBranches(ctx, s, in.Branch, planned); err != nil {
@@ -109,8 +111,8 @@ func loadPlanPipelines(tree fs.FS, looked, name string) ([]*pipeline.Pipeline, [
 	return pipes, broken, nil
 }
 
-// applyPipelineFiles is a commit with the pipeline files as they lie in the working
-// tree, where a revision isn't asked for; the commit itself where they are the same.
+// applyPipelineFiles is a commit with the pipeline files, and the files of clusters that they name, as
+// they lie in the working tree, where a revision isn't asked for; the commit itself where they are the same.
 func (r *Repository) applyPipelineFiles(ctx context.Context, s *git.Scratch, q PlanQuery, commit string) (string, []appset.Problem, error) {
 	if q.Proposed != nil {
 		planned, err := r.commitProposed(ctx, s, q, commit)
@@ -128,9 +130,10 @@ func (r *Repository) applyPipelineFiles(ctx context.Context, s *git.Scratch, q P
 		return "", nil, err
 	}
 	spec := git.CommitSpec{Parents: []string{commit}, Base: commit, Message: "The pipeline files of the working tree", When: q.Now}
+	clusters := clusterFiles(s.Tree(now))
 	var names []string
 	for _, c := range changes {
-		if !pipeline.IsPipelinePath(c.Path) {
+		if !pipeline.IsPipelinePath(c.Path) && !clusters[c.Path] {
 			continue
 		}
 		f := git.FileWrite{Path: c.Path, Delete: c.Status == 'D'}
@@ -146,6 +149,22 @@ func (r *Repository) applyPipelineFiles(ctx context.Context, s *git.Scratch, q P
 	}
 	commit, err = s.Write(ctx, spec)
 	return commit, []appset.Problem{{Message: fmt.Sprintf("%s: taken as in the working tree, which differs from HEAD; --rev HEAD plans with what is committed", strings.Join(names, ", "))}}, err
+}
+
+// clusterFiles are the files of clusters that a tree's pipelines name; none where its pipeline files are
+// broken, which is said where they are read.
+func clusterFiles(tree fs.FS) map[string]bool {
+	out := map[string]bool{}
+	pipes, err := pipeline.Load(tree)
+	if err != nil {
+		return out
+	}
+	for _, p := range pipes {
+		if p.Spec.Clusters != "" {
+			out[p.Spec.Clusters] = true
+		}
+	}
+	return out
 }
 
 // commitProposed is a commit with the proposed pipeline file.

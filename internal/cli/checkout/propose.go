@@ -172,13 +172,12 @@ func firstProblem(list []appset.Problem) string {
 
 // resolve resolves a pipeline over the working tree, with the Applications' manifests.
 func (d *deployed) resolve(ctx context.Context, p *pipeline.Pipeline) (*appset.TargetSet, error) {
-	in, err := d.query.Known.resolverInput([]*pipeline.Pipeline{p})
+	known, err := d.query.Known.resolverInput(d.tree.FS, []*pipeline.Pipeline{p})
 	if err != nil {
 		return nil, err
 	}
-	in.Pipeline = p
 	files, _ := d.repository.overlayFiles(d.tree, nil)
-	return d.repository.resolvePipeline(ctx, d.resolver, files, d.tree, in, true)
+	return d.repository.resolvePipeline(ctx, d.resolver, files, d.tree, known.forPipeline(p), true)
 }
 
 // propose infers the pipeline, and proves it.
@@ -212,7 +211,25 @@ func (d *deployed) propose(ctx context.Context) (*Proposal, error) {
 		return nil, err
 	}
 	p.Name = cmp.Or(d.query.Name, d.name())
+	d.keepClusters()
 	return d.prove(ctx, managed)
+}
+
+// keepClusters has the pipeline file name the file that the clusters came from, where the repository
+// has it: whoever plans from a checkout then knows them without a flag.
+func (d *deployed) keepClusters() {
+	from := d.query.Known.ClustersFile
+	if from == "" || d.selector != "" {
+		return
+	}
+	if file, ok := d.repository.pathOf(from); ok && !pipeline.IsPipelinePath(file) {
+		if info, err := fs.Stat(d.tree.FS, file); err == nil && info.Mode().IsRegular() {
+			d.proposal.Clusters = file
+			return
+		}
+	}
+	d.proposal.Notes = append(d.proposal.Notes, "The clusters are those of --clusters: keep that file in the repository and name it in the spec, as in "+
+		"clusters: clusters.yaml, or give it to validate, plan and impact as well.")
 }
 
 func (d *deployed) branch() string { return cmp.Or(d.repository.main, "main") }

@@ -51,18 +51,18 @@ func (r *Repository) Resolve(ctx context.Context, q Query) (*Resolution, error) 
 	if err != nil {
 		return nil, err
 	}
-	in, err := q.Known.resolverInput(pipes)
+	known, err := q.Known.resolverInput(t.FS, pipes)
 	if err != nil {
 		return nil, err
 	}
+	a.Problems = append(a.Problems, known.problems...)
 	heads, err := r.git.Branches(ctx)
 	if err != nil {
 		return nil, err
 	}
 	resolver := appset.New(appset.Options{})
 	for _, p := range pipes {
-		in.Pipeline = p
-		f, err := r.resolvePipeline(ctx, resolver, g, t, in, q.Manifests)
+		f, err := r.resolvePipeline(ctx, resolver, g, t, known.forPipeline(p), q.Manifests)
 		if err != nil {
 			return nil, err
 		}

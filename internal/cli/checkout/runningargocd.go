@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 
@@ -89,8 +90,10 @@ func Connect(ctx context.Context, c Connection) (*Running, error) {
 // Known is what is known of Argo CD besides the checkout.
 type Known struct {
 	Clusters []appset.Cluster // nil: not known
-	Globbing string           // how git file generators match paths; "" is the controller's default
-	Version  appset.Version   // not known: what Running shows, if that is known
+	// ClustersFile is the file that Clusters came from, absolute; "" where they didn't come from one.
+	ClustersFile string
+	Globbing     string         // how git file generators match paths; "" is the controller's default
+	Version      appset.Version // not known: what Running shows, if that is known
 
 	Running *Running // nil: no connection
 	ArgoCD  string   // the pipelines' name of the Argo CD that Running is; "" where they name one at most
@@ -126,8 +129,19 @@ func (k *Known) settledVersion() appset.Version {
 	return v
 }
 
-// resolverInput is a resolver's view of what is known, for some pipelines.
-func (k *Known) resolverInput(pipes []*pipeline.Pipeline) (appset.Input, error) {
+// resolverInput is a resolver's view of what is known, for some pipelines of a tree.
+func (k *Known) resolverInput(tree fs.FS, pipes []*pipeline.Pipeline) (*knownInput, error) {
+	in, err := k.argoCDInput(pipes)
+	if err != nil {
+		return nil, err
+	}
+	out := &knownInput{Input: in}
+	out.readClusters(tree, pipes)
+	return out, nil
+}
+
+// argoCDInput is resolverInput without what the tree itself says.
+func (k *Known) argoCDInput(pipes []*pipeline.Pipeline) (appset.Input, error) {
 	in := appset.Input{Clusters: k.Clusters, Globbing: k.Globbing, Version: k.Version}
 	if k.Running == nil {
 		in.Live = k.manifests.liveObjects()
@@ -209,12 +223,13 @@ func (r *Repository) Differences(ctx context.Context, q Query) (*appset.Differen
 	if err != nil {
 		return nil, nil, err
 	}
-	in, err := q.Known.resolverInput(pipes)
+	known, err := q.Known.resolverInput(t.FS, pipes)
 	if err != nil {
 		return nil, nil, err
 	}
+	a.Problems = append(a.Problems, known.problems...)
 	// All sets in one: what two pipelines take from one set differs once.
-	in.Pipeline = mergePipelines(pipes, in.Main)
+	in := known.forPipeline(mergePipelines(pipes, known.Main))
 	f, err := r.resolvePipeline(ctx, appset.New(appset.Options{}), g, t, in, true)
 	if err != nil {
 		return nil, nil, err
@@ -241,7 +256,7 @@ func mergePipelines(pipes []*pipeline.Pipeline, argocd string) *pipeline.Pipelin
 	out := &pipeline.Pipeline{}
 	seen := map[string]bool{}
 	for _, p := range pipes {
-		out.File = cmp.Or(out.File, p.File)
+		out.File, out.Spec.Clusters = cmp.Or(out.File, p.File), cmp.Or(out.Spec.Clusters, p.Spec.Clusters)
 		for _, e := range p.Spec.ApplicationSets {
 			e.Component, e.Environment = "", ""
 			key := cmp.Or(e.Path, "\x00\x00"+e.Kustomize)

@@ -17,6 +17,8 @@ type Proposal struct {
 	// Sets are where ApplicationSets are; Selector picks plain Applications instead.
 	Sets     []Set
 	Selector string
+	// Clusters is the repository's file of Argo CD's clusters; "" where none is needed.
+	Clusters string
 
 	Assignment *Assignment
 	Steps      Steps
@@ -110,6 +112,10 @@ func (p *Proposal) writeSources(w *writer) {
 		if s.Environment != "" && s.Environment != p.Assignment.Environment {
 			w.writeLine("      environment: %s", quoteTemplate(s.Environment))
 		}
+	}
+	if p.Clusters != "" {
+		w.writeComment("  ", "Argo CD's clusters, for the command line: the server knows them itself.")
+		w.writeLine("  clusters: %s", quotePath(p.Clusters))
 	}
 }
 
