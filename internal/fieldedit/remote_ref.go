@@ -237,10 +237,10 @@ func (r RemoteRef) Repository() string {
 		scheme, rest = "", r.Address
 	}
 	rest, _, _ = strings.Cut(rest, "//")
-	if i := strings.Index(rest, ".git/"); i >= 0 {
-		rest = rest[:i]
+	if name, _, found := strings.Cut(rest+"/", ".git/"); found {
+		return scheme + "://" + name
 	}
-	parts := strings.Split(strings.TrimSuffix(rest, ".git"), "/")
+	parts := strings.Split(rest, "/")
 	const hostOwnerName = 3
 	n := hostOwnerName
 	if scheme == "" && strings.Contains(parts[0], ":") { // git@git.example:acme/web

@@ -98,6 +98,12 @@ func TestRemoteRefOfARelease(t *testing.T) {
 			}
 		})
 	}
+	for address, want := range map[string]string{"https://git.example/acme/build//config": "https://git.example/acme/build", "https://git.example/acme/build/config/default": "https://git.example/acme/build",
+		"github.com/acme/build": "://github.com/acme/build", "git@git.example:acme/build.git/config": "://git@git.example:acme/build", "ssh://git@git.example/group/acme/build.git/config": "ssh://git@git.example/group/acme/build"} {
+		if got := (RemoteRef{Address: address}).Repository(); got != want {
+			t.Errorf("%s lies in %s, not in %s", address, got, want)
+		}
+	}
 	for _, path := range []string{"crds[https://git.example/acme/x].ref", "resources[].ref", "resources[x].tag", "resources"} {
 		if _, err := addressOf(Field{Kind: KindRef, Path: path}); err == nil {
 			t.Errorf("%s is taken for a remote base's field", path)

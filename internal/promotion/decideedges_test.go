@@ -177,6 +177,10 @@ func TestDecideOpening(t *testing.T) {
 			f.Limits.OpenByOthers, f.Limits.QueuedAhead = map[string]int{"qa": 8, "prod": 5}, map[string]int{"qa": 1}
 		}), want: open},
 		{name: "the forge would merge nothing that isn't signed", facts: ready().with(func(f *ComponentFacts) { f.env("qa").MissingSignatures = "give it a key" }), env: "qa", promo: Waiting, why: "[{signatures give it a key"},
+		{name: "a part of it wouldn't come along", facts: ready().with(incomplete("qa", "r2")), env: "qa", promo: Waiting, why: "[{incomplete the ref stays behind; /liftlock promote qa goes on without it"},
+		{name: "somebody asked for it all the same", facts: ready().with(incomplete("qa", "r2")).with(request("promote", "qa", "", noon)), want: open},
+		{name: "a newer release of which a part stays behind doesn't replace what is open", facts: arrivedFacts().pull("qa", "r2").with(func(f *ComponentFacts) { f.land("dev", "r3", ByPerson, 0) }).verified("dev").composed("qa", "r3").with(incomplete("qa", "r3")),
+			want: []string{"merge #7 into qa at head"}, env: "qa", why: "the ref stays behind"},
 		{name: "there is no limit", facts: ready().with(func(f *ComponentFacts) {
 			f.Limits.OpenByOthers, f.Pipeline.Spec.Limits.OpenPerEnvironment = map[string]int{"qa": 100}, 0
 		}), want: open},
@@ -235,6 +239,8 @@ func TestDecideGates(t *testing.T) {
 			f.Limits.MergesLastHour, f.Limits.QueuedMerges = 19, []QueuedMerge{{Pull: 7, At: noon.Add(-time.Minute)}}
 		}), want: merge},
 		{name: "there is no limit", facts: open().with(func(f *ComponentFacts) { f.Pipeline.Spec.Limits.MergesPerHour = 0 }), want: merge},
+		{name: "a part of it wouldn't come along", facts: open().with(func(f *ComponentFacts) { f.env("qa").Open.Incomplete = "the ref stays behind" }), env: "qa", promo: Opened, why: "the ref stays behind; /liftlock promote qa goes on without it"},
+		{name: "somebody asked for it all the same", facts: open().with(func(f *ComponentFacts) { f.env("qa").Open.Incomplete = "the ref stays behind" }).with(request("promote", "qa", "r2", noon)), want: merge},
 		{name: "the holds were not read", facts: open().with(func(f *ComponentFacts) { f.Holds = Known[[]Hold]{} }), env: "qa", why: "the holds can't be read: not read yet"},
 		{name: "it has the label", facts: open().with(func(f *ComponentFacts) { f.env("qa").Open.Held = true }), env: "qa", promo: Held, why: "the pull request has the label liftlock/hold"},
 		{name: "a target can't be resolved", facts: open().with(func(f *ComponentFacts) { f.Problems = []string{"argocd/x.yaml: no such file"} }), env: "qa", why: "argocd/x.yaml: no such file"},
@@ -577,5 +583,14 @@ func TestUpstreamIsListedOnce(t *testing.T) {
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
+	}
+}
+
+// incomplete has a part of a release stay behind that is composed into an environment.
+func incomplete(env, release string) func(*ComponentFacts) {
+	return func(f *ComponentFacts) {
+		c := f.env(env).Compositions[id(release)]
+		c.Incomplete = "the ref stays behind"
+		f.env(env).Compositions[id(release)] = c
 	}
 }

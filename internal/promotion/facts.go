@@ -333,6 +333,7 @@ type Pull struct {
 	Review          policies.Facts `json:"review"`                   // what gates are evaluated over; Now is filled in by Decide
 	Skips           []Skip         `json:"skips,omitempty"`          // of this very head and release
 	Diverged        bool           `json:"diverged,omitempty"`       // Restore refused: the reverted fields changed since
+	Incomplete      string         `json:"incomplete,omitempty"`     // of a promotion, as of a Composition
 	// Batch says that it is the pull request of all components of its pipeline that are
 	// ready (batch: environment), maybe of one only. Then Members are what moves in it; in
 	// a component's own pull request they may be left out.

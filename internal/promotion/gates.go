@@ -236,6 +236,9 @@ func (j *evaluator) addPromotionGates(e *Env, p *Pull, add func(string, policies
 	if why := j.reasonNotToMerge(e, j.findCommandFor(e, p.Release)); why.Text != "" {
 		add(gateOfReason(why), policies.Wait, why.Text)
 	}
+	if why := j.reasonIncomplete(e, p.Release, p.Incomplete, nil); why != "" {
+		add(codeIncomplete, policies.Wait, why)
+	}
 	if !p.isDeclared() {
 		add("base", policies.Wait, "its head isn't known to be Liftlock's own; it is composed anew")
 	}

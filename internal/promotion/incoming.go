@@ -180,7 +180,23 @@ func (j *evaluator) ensureComposed(e *Env, st *EnvState, release, name string, f
 		j.finishCommand(forced, false, "there is nothing to change")
 		return false
 	}
+	if why := j.reasonIncomplete(e, release, c.Incomplete, forced); why != "" {
+		st.addReason(codeIncomplete, why)
+		return false
+	}
 	return true
+}
+
+// codeIncomplete is the code of a release of which a part wouldn't come along, and the gate's name.
+const codeIncomplete = "incomplete"
+
+// reasonIncomplete says what was changed together with a release and wouldn't come along; "" where
+// there is nothing, or somebody asked for the release, by a command that is about it or by the given one.
+func (j *evaluator) reasonIncomplete(e *Env, release, incomplete string, command *PendingCommand) string {
+	if incomplete == "" || command != nil || j.findBoundCommand("promote", e.Name, release) != nil {
+		return ""
+	}
+	return fmt.Sprintf("%s; /liftlock promote %s goes on without it", incomplete, e.Name)
 }
 
 func (j *evaluator) requestComposition(e *Env, release, name string) {

@@ -65,6 +65,9 @@ type Composition struct {
 	State  EditState `json:"state,omitempty"`
 	Reason string    `json:"reason,omitempty"` // why it is refused
 	Files  []string  `json:"files,omitempty"`
+	// Incomplete says what was changed together with the release where it comes from, isn't carried and
+	// isn't there yet; empty: nothing is known of that kind.
+	Incomplete string `json:"incomplete,omitempty"`
 	// RefusedByMember says of several components whose own part can't be made, and why.
 	RefusedByMember map[string]string `json:"refusedByMember,omitempty"`
 }

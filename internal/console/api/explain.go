@@ -121,9 +121,9 @@ func (e *Environment) Drifted() int {
 }
 
 // stuckReasons are the codes of reasons that don't go away by themselves: a release that
-// was taken back or degraded and doesn't come again, one whose edit is refused, a step that
+// was taken back or degraded and doesn't come again, one whose edit is refused or that would come in half, a step that
 // fails, somebody else's work on the branch.
-var stuckReasons = []string{"quarantined", "refused", "failing", "unsound", "foreign"}
+var stuckReasons = []string{"quarantined", "refused", "incomplete", "failing", "unsound", "foreign"}
 
 // Attention says that a person should look: something failed, was changed by
 // hand, is held, is stuck, or can't be read or told.

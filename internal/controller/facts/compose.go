@@ -40,6 +40,9 @@ func (o *Gatherer) answerComposition(ctx context.Context, c *ComponentEvaluation
 			return err
 		}
 		out.Refuse(why)
+		if out.Incomplete, err = o.whyIncomplete(ctx, c, env, l.Release); err != nil {
+			return err
+		}
 	}
 	c.edits[editKey{env.Name, component, l.Release}] = edits
 	env.Compositions[l.Release] = out

@@ -218,6 +218,10 @@ func (o *Gatherer) assignOpenPull(ctx context.Context, c *ComponentEvaluation, e
 		if err := o.releaseFacts(ctx, c, env, open, v); err != nil {
 			return fmt.Errorf("look at what #%d moves: %w", v.Number, err)
 		}
+		var err error
+		if v.Incomplete, err = o.whyIncomplete(ctx, c, env, v.Release); err != nil {
+			return fmt.Errorf("look at what #%d leaves out: %w", v.Number, err)
+		}
 		if err := o.releaseCheckFacts(ctx, c, env, v); err != nil {
 			return fmt.Errorf("look at the checks of where #%d's release landed before: %w", v.Number, err)
 		}
