@@ -48,6 +48,16 @@ func ReadClusters(tree fs.FS, file string) ([]Cluster, error) {
 	return clusters, nil
 }
 
+// isOnlyComments says that a document has nothing but comments, as a file may begin.
+func isOnlyComments(doc []byte) bool {
+	for line := range bytes.Lines(doc) {
+		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' && !bytes.Equal(line, []byte("---")) {
+			return false
+		}
+	}
+	return true
+}
+
 // describeDocument says which document of a stream one is, and in which line it begins. It is a part
 // of data, or a copy of one.
 func describeDocument(data, doc []byte, n int) string {
@@ -68,6 +78,9 @@ func ParseClusters(data []byte) ([]Cluster, error) {
 	}
 	out := []Cluster{}
 	err := eachDocument(data, func(n int, doc []byte) error {
+		if isOnlyComments(doc) {
+			return nil
+		}
 		at := func() string { return describeDocument(data, doc, n) }
 		var list struct {
 			Kind  string          `json:"kind"`

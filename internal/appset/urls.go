@@ -47,7 +47,9 @@ func normalURL(raw string) string {
 	return strings.ToLower(host + "/" + strings.TrimRight(p, "/"))
 }
 
-// withoutCredentials is the URL as it may be shown.
+// WithoutCredentials is the URL as it may be shown.
+func WithoutCredentials(raw string) string { return withoutCredentials(raw) }
+
 func withoutCredentials(raw string) string {
 	if !strings.Contains(raw, "@") {
 		return raw

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/cli/checkout"
 	"github.com/liftlock/liftlock/internal/cli/propose"
 )
@@ -27,7 +28,7 @@ func initCommand() *cobra.Command {
 	var app appFlags
 	var format formatFlag
 	var q checkout.ProposalQuery
-	var write bool
+	var write, clustersExample bool
 	c := &cobra.Command{
 		Use:   "init",
 		Short: "Propose a pipeline file from a checkout's ApplicationSets",
@@ -41,8 +42,10 @@ func initCommand() *cobra.Command {
 			"and liftlock plan do it.\n\n" +
 			"Exits with 0 when the file can be used, with 1 when there is nothing to make one of, and with 3\n" +
 			"when something has to be chosen: on a terminal it asks, else it prints the flags to choose by.\n\n" +
+			"With --clusters-example it prints a file of cluster Secrets to begin with, for ApplicationSets that\n" +
+			"generate from Argo CD's clusters: with the labels and annotations that they select by and read.\n\n" +
 			"With --github-app it prints the manifest from which GitHub makes an App for Liftlock, and no more.",
-		Example: "  liftlock init\n  liftlock init --write\n  liftlock init --live --clusters live\n  liftlock init --order dev,qa,prod-eu+prod-us\n" +
+		Example: "  liftlock init\n  liftlock init --write\n  liftlock init --live --clusters live\n  liftlock init --clusters-example > clusters.yaml\n  liftlock init --order dev,qa,prod-eu+prod-us\n" +
 			"  liftlock init --github-app --external-url https://liftlock.example.com",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
@@ -56,6 +59,9 @@ func initCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := checkExampleFlags(cmd, clustersExample); err != nil {
+				return err
+			}
 			if q.Known, err = at.loadKnown(cmd.Context(), q.Live); err != nil {
 				return err
 			}
@@ -64,6 +70,9 @@ func initCommand() *cobra.Command {
 				return err
 			}
 			defer r.Close() // only read
+			if clustersExample {
+				return printExampleClusters(cmd, r, q.Known)
+			}
 			q.Now = time.Now()
 			p, err := proposeWithChoices(cmd, r, &q, asJSON)
 			if err != nil {
@@ -75,6 +84,7 @@ func initCommand() *cobra.Command {
 	at.addCheckoutFlags(c)
 	format.addFlag(c)
 	c.Flags().BoolVar(&write, "write", false, "write the file into the checkout; one that is there is left as it is")
+	c.Flags().BoolVar(&clustersExample, "clusters-example", false, "print an example of Argo CD's clusters, as the checkout's ApplicationSets ask for them, for --clusters and the pipeline file's clusters")
 	c.Flags().BoolVar(&q.Live, "live", false, "take the ApplicationSets of the running Argo CD, and not the checkout's")
 	c.Flags().StringVar(&q.Name, "name", "", "the pipeline's name (default: the ApplicationSet's, else the repository's)")
 	c.Flags().StringVar(&q.Templates.Component, "component", "", "the template that gives each target's component (default: inferred)")
@@ -82,6 +92,32 @@ func initCommand() *cobra.Command {
 	c.Flags().StringSliceVar(&q.Order, "order", nil, "the environments in their order; those of one step joined by +, as in dev,qa,prod-eu+prod-us (default: inferred)")
 	app.addFlags(c)
 	return c
+}
+
+// checkExampleFlags refuses flags that an example of clusters has no use for.
+func checkExampleFlags(cmd *cobra.Command, example bool) error {
+	if !example {
+		return nil
+	}
+	for _, name := range []string{"clusters", "live", "write", "output", "name", "component", "environment", "order"} {
+		if cmd.Flags().Changed(name) {
+			return fmt.Errorf("--clusters-example prints a file of clusters and no pipeline file: leave --%s out", name)
+		}
+	}
+	return nil
+}
+
+// printExampleClusters prints an example of clusters, and what resolving with it shows.
+func printExampleClusters(cmd *cobra.Command, r *checkout.Repository, known checkout.Known) error {
+	example, err := r.ExampleClusters(cmd.Context(), checkout.Query{Known: known})
+	if err != nil {
+		return err
+	}
+	if _, err := cmd.OutOrStdout().Write(example.Text); err != nil {
+		return err
+	}
+	printNotes(cmd, example.Problems, example.Notes, appset.NameFew)
+	return nil
 }
 
 // proposeWithChoices proposes, and has a person settle on a terminal what the files don't.

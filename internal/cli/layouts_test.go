@@ -27,10 +27,17 @@ var layoutStories = map[string]struct {
 	want []string // lines of liftlock plan --short
 	// problem is what plan says instead, where a checkout alone isn't enough.
 	problem string
+	// clusters is the file of clusters that init is given; --clusters-example prints it.
+	clusters string
 }{
 	"app-of-apps": {
 		set:     []string{"apps/web/dev/kustomization.yaml", "--image", "registry.example/web=1.5.0"},
 		problem: ".liftlock.yaml: applications[0]: there is no connection to Argo CD",
+	},
+	"cluster-annotations": {
+		set:      []string{"addons/keda.yaml", "spec.generators[0].merge.generators[clusters.selector.matchLabels.environment=staging].clusters.values.version=2.2.0"},
+		want:     []string{"keda into prod: 2.1.0 → 2.2.0"},
+		clusters: "clusters.yaml",
 	},
 	"environment-branches": {
 		set:  []string{"deploy/web/kustomization.yaml", "--image", "registry.example/web=1.5.0"},
@@ -149,7 +156,12 @@ func TestLayouts(t *testing.T) {
 		t.Run(f.Name(), func(t *testing.T) {
 			story := layoutStories[f.Name()]
 			checkoutOfLayout(t, f.Name())
-			proposed, stderr, code := runLiftlock(t, "init")
+			flags := []string{"init"}
+			if story.clusters != "" {
+				checkExampleClusters(t, filepath.Join(filepath.Dir(golden), story.clusters), story.clusters)
+				flags = append(flags, "--clusters", story.clusters)
+			}
+			proposed, stderr, code := runLiftlock(t, flags...)
 			if code != 0 || stderr != "" {
 				t.Fatalf("init exits with %d and says\n%s%s", code, proposed, stderr)
 			}
@@ -200,6 +212,31 @@ func TestLayouts(t *testing.T) {
 				t.Errorf("plan exits with %d and says\n%s%s", code, stdout, stderr)
 			}
 		})
+	}
+}
+
+// checkExampleClusters checks that the layout's file of clusters is the one that init prints as an
+// example, and writes it into the current folder's.
+func checkExampleClusters(t *testing.T, golden, file string) {
+	t.Helper()
+	example, stderr, code := runLiftlock(t, "init", "--clusters-example")
+	if code != 0 || stderr != "" {
+		t.Fatalf("init --clusters-example exits with %d and says\n%s%s", code, example, stderr)
+	}
+	if *update {
+		if err := os.WriteFile(golden, []byte(example), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), example); diff != "" {
+		t.Fatalf("init --clusters-example (-want +got):\n%s", diff)
+	}
+	if err := os.WriteFile(file, []byte(example), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -107,9 +107,15 @@ func (r *Repository) selectPipelines(ctx context.Context, t *Tree, q Query, a *R
 
 // resolvePipeline resolves one pipeline's sets.
 func (r *Repository) resolvePipeline(ctx context.Context, resolver *appset.Resolver, g *namedFiles, t *Tree, in appset.Input, manifests bool) (*appset.TargetSet, error) {
-	in.Tree, in.Revision, in.Branch, in.RepoURLs, in.OpenExternal = g.FS, t.Commit, r.main, r.urls, r.openExternal(t.FS, t.Commit)
-	in.Manifests, in.Build = manifests, r.manifestBuilder(g, t)
+	r.fillInput(&in, g, t)
+	in.Manifests = manifests
 	return resolver.Resolve(ctx, in)
+}
+
+// fillInput puts into a resolver's input what the checkout is.
+func (r *Repository) fillInput(in *appset.Input, g *namedFiles, t *Tree) {
+	in.Tree, in.Revision, in.Branch, in.RepoURLs, in.OpenExternal = g.FS, t.Commit, r.main, r.urls, r.openExternal(t.FS, t.Commit)
+	in.Build = r.manifestBuilder(g, t)
 }
 
 func (a *Resolution) addTargets(pipeline string, f *appset.TargetSet) {
