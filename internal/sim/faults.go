@@ -95,6 +95,11 @@ func (sim *Simulation) reach(t *task, of part, op string, answered bool) error {
 			return err
 		}
 	}
+	if sim.dawdles() {
+		if sim.sleep(t, sim.between(50*time.Millisecond, 1500*time.Millisecond)); t.dead {
+			return errKilled
+		}
+	}
 	if sim.freezesNow(t, op, answered) {
 		sim.freeze(t.process, sim.between(25*time.Second, 2*time.Minute))
 		sim.yield(t)

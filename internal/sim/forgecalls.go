@@ -95,7 +95,11 @@ func (f *reachedForge) CommitAuthors(ctx context.Context, r forge.Repo, base, he
 }
 
 func (f *reachedForge) Comments(ctx context.Context, r forge.Repo, number int, since time.Time) ([]forge.Comment, error) {
-	return call(ctx, f, "Comments", false, func() ([]forge.Comment, error) { return f.Forge.Comments(ctx, r, number, since) })
+	all, err := call(ctx, f, "Comments", false, func() ([]forge.Comment, error) { return f.Forge.Comments(ctx, r, number, since) })
+	if err == nil {
+		f.sim.noteCommentsRead(taskOf(ctx), number)
+	}
+	return all, err
 }
 
 func (f *reachedForge) HasReacted(ctx context.Context, r forge.Repo, number int, comment int64) (bool, error) {

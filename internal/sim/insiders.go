@@ -34,9 +34,10 @@ func (sim *Simulation) tempt(pr *forge.PullRequest) {
 	if !sim.scenario.insiders || !sim.faulty || !ok {
 		return
 	}
+	soon := time.Second
 	act := func(do func(pr forge.PullRequest, r *rand.Rand)) {
 		r := rand.New(rand.NewPCG(uint64(sim.Seed), sim.chance.Uint64()))
-		sim.after(sim.between(time.Second, 30*time.Second), func() {
+		sim.after(sim.between(soon, 30*soon), func() {
 			now, err := sim.forge.As(reviewer).PullRequest(sim.ctx, sim.repo, pr.Number)
 			sim.must(err)
 			if err == nil && sim.faulty && now.State == forge.Open && now.Base == trunk {
@@ -45,12 +46,22 @@ func (sim *Simulation) tempt(pr *forge.PullRequest) {
 		})
 	}
 	draw := sim.chance.IntN(24)
+	if !ref.Revert && draw%2 == 0 && sim.isWantedBack(pr, ref) {
+		soon = 100 * time.Millisecond
+		act(func(pr forge.PullRequest, _ *rand.Rand) { sim.landOnOtherBranch(pr, ref) })
+		return
+	}
 	if ref.Revert {
 		switch draw {
 		case 0, 1, 2, 3, 4, 5:
 			act(func(pr forge.PullRequest, _ *rand.Rand) { sim.landOnOtherBranch(pr, ref) })
 		case 6, 7, 8, 9, 10, 11, 12, 13:
 			act(func(pr forge.PullRequest, _ *rand.Rand) { sim.editBodyOf(pr, ref, "") })
+		case 14, 15, 16, 17: // nothing but its branch says what it was of
+			act(func(pr forge.PullRequest, _ *rand.Rand) {
+				sim.editBodyOf(pr, ref, "")
+				sim.landOnOtherBranch(pr, ref)
+			})
 		}
 		return
 	}
@@ -68,8 +79,10 @@ func (sim *Simulation) tempt(pr *forge.PullRequest) {
 		act(func(pr forge.PullRequest, r *rand.Rand) { sim.bringBackOver(pr, ref, r) })
 	case draw == 12 && !slices.ContainsFunc(sim.scenario.environment(ref.Environment).after, sim.scenario.isSource):
 		act(func(pr forge.PullRequest, r *rand.Rand) { sim.outrun(pr, ref, r) })
-	case draw == 13:
+	case draw == 13, draw == 14:
 		act(func(pr forge.PullRequest, _ *rand.Rand) { sim.closeOne(pr, ref) })
+	case draw < 20:
+		sim.after(sim.between(5*time.Second, time.Minute), func() { sim.overtakeFar(*pr, ref, sim.ownChance()) })
 	}
 }
 
@@ -92,7 +105,12 @@ func (sim *Simulation) rollBackBefore(pr forge.PullRequest, ref promotion.Branch
 	if len(moved) == 0 {
 		moved = sim.componentsOf(ref)
 	}
-	switch p := (target{pick(r, moved), pick(r, sim.scenario.upstream(ref.Environment))}); {
+	sim.takeBackBefore(target{pick(r, moved), pick(r, sim.scenario.upstream(ref.Environment))}, r)
+}
+
+// takeBackBefore takes back what a target has: by hand, or by the service.
+func (sim *Simulation) takeBackBefore(p target, r *rand.Rand) {
+	switch {
 	case sim.scenario.isSource(p.env):
 		sim.goBackOf(p.component, r)
 	case r.IntN(3) > 0 || !sim.revertIn(p):
@@ -207,6 +225,10 @@ func (sim *Simulation) bringBackOver(pr forge.PullRequest, ref promotion.BranchR
 		return
 	}
 	sim.pushOver(pr, ref, c, tag, r.IntN(3) > 0)
+	if _, vetoed := sim.truth.vetoed[deployment{p, tag}]; vetoed && r.IntN(3) == 0 {
+		sim.goBackOf(c, r) // what would take its place is taken back
+		return
+	}
 	if restrained && r.IntN(2) == 0 { // to have it count as promoted again; then the next one
 		sim.truth.grudges[p] = tag
 		sim.landOnOtherBranch(pr, ref)
@@ -268,6 +290,9 @@ func (sim *Simulation) landOnOtherBranch(pr forge.PullRequest, ref promotion.Bra
 	}
 	_, err := sim.forge.MergeByHand(sim.repo, pr.Number, intruder, sim.scenario.method)
 	sim.report("%s merges %s into %s: %v", intruder, describePull(pr.Number, pr.Branch), branch, err)
+	if err == nil {
+		sim.noteLandedElsewhere(&pr, ref)
+	}
 	if !ref.Revert {
 		return
 	}

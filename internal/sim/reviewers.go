@@ -49,12 +49,17 @@ func (sim *Simulation) seeTo(number int) {
 	env := sim.scenario.environment(ref.Environment)
 	carried, good := sim.carriedBy(pr, ref)
 	if good && !ref.Revert && env.approvals > 0 {
-		approvers := []string{reviewer, second}[:env.approvals]
+		approvers := []string{reviewer, second, third}[:env.approvals]
 		if slices.ContainsFunc(sim.componentsOf(ref), func(c string) bool { return sim.isLifted(target{c, env.name}) }) {
-			approvers = []string{reviewer, second} // who asked for the promotion doesn't count
+			approvers = []string{reviewer, second, third} // who asked for the promotion doesn't count
 		}
-		for _, who := range approvers {
-			sim.approve(pr, who, carried)
+		if i := slices.IndexFunc(approvers, func(who string) bool { return !sim.truth.reviewed[approval{number, pr.Head, who}] }); i >= 0 {
+			sim.approve(pr, approvers[i], carried)
+			if i < len(approvers)-1 { // the next one comes a while after
+				sim.temptApproved(pr, ref)
+				sim.after(sim.between(10*time.Second, 2*time.Minute), func() { sim.seeTo(number) })
+				return
+			}
 		}
 	}
 	if byHand := !env.auto; good && !pr.HasLabel(promotion.LabelHold) && (byHand && !ref.Revert || ref.Revert && env.onDegraded != "revert-and-merge") && sim.chance.IntN(3) > 0 {
@@ -162,7 +167,13 @@ func (sim *Simulation) mergeByHand(pr *forge.PullRequest, ref promotion.BranchRe
 	}
 	before := sim.head()
 	sim.merging = true
-	landed, err := sim.forge.MergeByHand(sim.repo, pr.Number, reviewer, sim.scenario.method)
+	merge := func() (string, error) {
+		return sim.forge.MergeByHand(sim.repo, pr.Number, reviewer, sim.scenario.method)
+	}
+	if ref.Revert && !sim.scenario.queues && sim.chance.IntN(3) == 0 {
+		merge = func() (string, error) { return sim.mergeInOwnWords(pr) }
+	}
+	landed, err := merge()
 	sim.merging = false
 	if err != nil {
 		sim.report("%s can't merge #%d: %v", reviewer, pr.Number, err)

@@ -57,14 +57,14 @@ func drawScenario(r *rand.Rand) scenario {
 	f.batch = len(f.components) > 1 && r.IntN(3) == 0
 	f.environments = []environment{{name: "dev"}}
 	add := func(name string, after ...string) {
-		f.environments = append(f.environments, environment{name: name, after: after, auto: r.IntN(5) > 0, byHand: r.IntN(10) == 0 && name != "qa", approvals: r.IntN(5) / 3,
+		f.environments = append(f.environments, environment{name: name, after: after, auto: r.IntN(5) > 0, byHand: r.IntN(10) == 0 && name != "qa", approvals: []int{0, 0, 0, 1, 2}[r.IntN(5)],
 			onDegraded: []string{"revert", "revert-and-merge", "revert-and-merge", "hold"}[r.IntN(4)]})
 	}
 	add("qa", "dev")
-	switch r.IntN(4) {
+	switch r.IntN(5) {
 	case 0:
 		add("prod", "qa")
-	case 3:
+	case 3, 4:
 		add("stage", "qa")
 		add("prod", "stage")
 	case 1:
@@ -226,7 +226,7 @@ spec:
 			b.WriteString("      open: manual\n")
 		}
 		if e.approvals > 0 {
-			fmt.Fprintf(&b, "      gates: [{approvals: {count: %d, from: {users: [%s, %s, %s, nobody]}}}]\n", e.approvals, reviewer, second, author)
+			fmt.Fprintf(&b, "      gates: [{approvals: {count: %d, from: {users: [%s, %s, %s, %s, nobody]}}}]\n", e.approvals, reviewer, second, third, author)
 		} else if e.auto {
 			b.WriteString("      gates: [{settled: {drift: block}}]\n")
 		}

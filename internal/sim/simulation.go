@@ -116,6 +116,7 @@ type Simulation struct {
 	leased     map[string]int64 // the newest claim of each key that a run has acted on
 	failing    map[string]bool  // the keys whose last run failed
 	queueRuns  bool             // the merge queue's next run is planned
+	whispers   map[int]func()   // what is said on a pull request as soon as its comments were read
 
 	steps        int
 	minute       time.Time // and how many runs it has had
@@ -135,7 +136,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	sim := &Simulation{Options: o, ctx: ctx, log: o.Log, chance: rand.New(rand.NewPCG(uint64(o.Seed), 1)), control: make(chan struct{}), away: map[part]time.Time{}, left: map[part]time.Time{}, tags: map[string]string{}, leased: map[string]int64{}, failing: map[string]bool{}, runs: map[string]int{}, result: Result{Seed: o.Seed}}
+	sim := &Simulation{Options: o, ctx: ctx, log: o.Log, chance: rand.New(rand.NewPCG(uint64(o.Seed), 1)), control: make(chan struct{}), away: map[part]time.Time{}, left: map[part]time.Time{}, tags: map[string]string{}, leased: map[string]int64{}, whispers: map[int]func(){}, failing: map[string]bool{}, runs: map[string]int{}, result: Result{Seed: o.Seed}}
 	if err := sim.build(); err != nil {
 		return sim.result, fmt.Errorf("build the world of seed %d: %w", o.Seed, err)
 	}

@@ -18,6 +18,7 @@ const (
 	author   = "ana"     // makes the releases
 	reviewer = "bob"     // approves, merges, gives commands
 	second   = "carol"   // approves
+	third    = "dan"     // approves
 	intruder = "mallory" // may write, and forges
 	stranger = "sam"     // may only read
 )
@@ -25,7 +26,7 @@ const (
 func (sim *Simulation) addUsers() {
 	sim.forge.AddUser(bot, botID, true)
 	sim.forge.AddRepo(sim.repo, sim.remote, trunk)
-	for i, login := range []string{author, reviewer, second, intruder, stranger} {
+	for i, login := range []string{author, reviewer, second, intruder, stranger, third} {
 		sim.forge.AddUser(login, int64(i+1), false)
 		sim.must(sim.forge.SetPermission(sim.repo, login, map[bool]forge.Permission{true: forge.PermissionRead, false: forge.PermissionWrite}[login == stranger]))
 	}
@@ -245,6 +246,12 @@ func (sim *Simulation) say(login string, number int, text string) (comment int64
 // noteReaction keeps what the service says that it has done.
 func (sim *Simulation) noteReaction(comment int64, reaction string) {
 	delete(sim.truth.said, comment)
+	if ref, promotes := sim.truth.promoteComments[comment]; promotes {
+		for _, c := range sim.componentsOf(ref) {
+			sim.truth.heeded[target{c, ref.Environment}] = sim.now
+		}
+		delete(sim.truth.promoteComments, comment)
+	}
 	if number, holds := sim.truth.holdComments[comment]; holds && reaction == "+1" {
 		sim.truth.acknowledged[number] = sim.now
 		delete(sim.truth.holdComments, comment)
@@ -292,14 +299,21 @@ func (sim *Simulation) liftPullHold(number int) {
 func (sim *Simulation) holdByCommand(r *rand.Rand) {
 	sim.onOne(r, func(pr forge.PullRequest, ref promotion.BranchRef) {
 		scope := pick(r, []string{"", "component", "environment", "pipeline"})
-		if r.IntN(2) == 0 { // what is said next is heard while that is looked at
-			sim.say(stranger, pr.Number, "wait")
+		var held []string
+		hold := func() {
+			comment := sim.say(reviewer, pr.Number, "/liftlock hold "+scope)
+			held = sim.movedBy(pr.Number, ref.Environment)
+			if scope == "" {
+				sim.truth.holdComments[comment] = pr.Number
+			} else {
+				sim.truth.wideHolds[comment] = wideHold{pull: pr.Number, scope: scope, env: ref.Environment, components: held}
+			}
 		}
-		comment, held := sim.say(reviewer, pr.Number, "/liftlock hold "+scope), sim.movedBy(pr.Number, ref.Environment)
-		if scope == "" {
-			sim.truth.holdComments[comment] = pr.Number
+		if r.IntN(2) == 0 {
+			sim.say(stranger, pr.Number, "wait")
+			sim.sayWhileRead(pr.Number, hold)
 		} else {
-			sim.truth.wideHolds[comment] = wideHold{pull: pr.Number, scope: scope, env: ref.Environment, components: held}
+			hold()
 		}
 		sim.after(sim.between(time.Minute, 15*time.Minute), func() {
 			sim.forgetHold(pr.Number)
@@ -339,7 +353,13 @@ func (sim *Simulation) promoteTo(who string, pr forge.PullRequest, ref promotion
 		}
 		sim.forgetVetoes(ref)
 	}
-	sim.say(who, pr.Number, "/liftlock promote "+ref.Environment)
+	comment := sim.say(who, pr.Number, "/liftlock promote "+ref.Environment)
+	if who == reviewer {
+		sim.truth.promoteComments[comment] = ref
+		for _, c := range sim.componentsOf(ref) {
+			sim.truth.promotes[target{c, ref.Environment}]++
+		}
+	}
 }
 
 func (sim *Simulation) revertByCommand(r *rand.Rand) {

@@ -52,8 +52,9 @@ func (s *subject) components() []string {
 }
 
 // setMarker fills in the mark that the body of a pull request on a branch carries while
-// its head is this commit.
-func setMarker(s *subject, in *prtext.Input, branch, head string) {
+// its head is this commit. It is signed only where own says that we made that head: the
+// signature is all that proves so once the database is lost.
+func setMarker(s *subject, in *prtext.Input, branch, head string, own bool) {
 	k := facts.Marker{Kind: promotion.KindPromotion, Release: in.Release, Of: in.RevertedPull}
 	for _, m := range in.Members {
 		if s.batch { // a component's own is told by the branch
@@ -62,6 +63,10 @@ func setMarker(s *subject, in *prtext.Input, branch, head string) {
 	}
 	if in.Revert {
 		k.Kind = promotion.KindRevert
+	}
+	if !own {
+		in.BodyMarker = k.String()
+		return
 	}
 	in.BodyMarker = s.ev.Snapshot.Repo.Marks.Sign(s.ev.Snapshot.Repo.ID, branch, head, k)
 }

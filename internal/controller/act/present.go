@@ -36,7 +36,7 @@ func (a *Actor) openInput(ctx context.Context, s *subject) (prtext.Input, error)
 			return in, err
 		}
 	}
-	setMarker(s, &in, s.pull.PR.Branch, s.pull.Head)
+	setMarker(s, &in, s.pull.PR.Branch, s.pull.Head, s.pull.Revert || s.pull.IsProven())
 	a.describeEdits(ctx, s, &in, openCommits(s), s.pull.Edits)
 	return in, nil
 }

@@ -179,6 +179,38 @@ func TestPresentWhatIsNotOurs(t *testing.T) {
 	})
 }
 
+// TestMarkOfAPushedHead holds that the mark of a pull request over which somebody pushed another release,
+// well made and verified before, isn't signed for that head: it would be proof that Liftlock had put it there.
+func TestMarkOfAPushedHead(t *testing.T) {
+	eachKind(t, func(w *fixture) {
+		w.evaluate()
+		w.release("2.0.0")
+		w.verifyDev()
+		n := w.open("3.0.0")
+		pr, m := w.forge.pulls[n], w.repo.Mirror
+		w.present()
+		if !strings.Contains(pr.Body, " sig=") {
+			w.t.Fatalf("what Liftlock put there isn't signed: %s", pr.Body)
+		}
+		var files []git.FileWrite
+		for _, c := range w.names {
+			files = append(files, git.FileWrite{Path: kustomizationOf(c, "qa"), Content: []byte(kustomization(c, "2.0.0"))})
+		}
+		theirs, err := m.Write(w.ctx(), git.CommitSpec{Parents: []string{w.remoteHead("main")}, Base: w.remoteHead("main"), Message: "Mine", When: w.now, Files: files})
+		w.must(err)
+		w.must(m.Push(w.ctx(), git.PushSpec{Branch: pr.Branch, New: theirs, Old: pr.Head}))
+		pr.UpdatedAt = w.now.Add(1e9)
+		w.must(w.gatherer.RefreshPullRequests(w.ctx(), w.repo))
+		w.present()
+		if ev, _ := w.evaluate(); ev.OpenPulls[n].HeadState == promotion.HeadModified {
+			w.t.Fatalf("it isn't taken for well made: %s", ev.OpenPulls[n].HeadReason)
+		}
+		if strings.Contains(pr.Body, " sig=") || !strings.Contains(pr.Body, "<!-- liftlock:promotion release=") {
+			w.t.Errorf("its mark is signed, or gone: %s", pr.Body)
+		}
+	})
+}
+
 func TestDiff(t *testing.T) {
 	eachKind(t, func(w *fixture) {
 		n := w.open("2.0.0")

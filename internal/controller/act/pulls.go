@@ -145,7 +145,7 @@ func (a *Actor) pushBranch(ctx context.Context, s *subject, in *prtext.Input, br
 	if head, err = m.Sign(forge.WithPriority(ctx, priorityOf(in)), head); err != nil {
 		return "", err
 	}
-	setMarker(s, in, branch, head)
+	setMarker(s, in, branch, head, true)
 	if !in.Revert {
 		pushed := facts.Pushed{{Head: head, Releases: s.releases()}}
 		// A head that somebody else made isn't ours, whatever we have put below it.

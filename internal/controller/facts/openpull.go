@@ -38,6 +38,11 @@ func (p *OpenPull) provenRelease(component string) promotion.Known[string] {
 	return promotion.Known[string]{Value: release, OK: release != ""}
 }
 
+// IsProven says that we put all there for sure that a promotion's head moves.
+func (p *OpenPull) IsProven() bool {
+	return len(p.Members) > 0 && !slices.ContainsFunc(p.Members, func(m promotion.Member) bool { return p.Proven[m.Component] != m.Release })
+}
+
 // viewOf is the pull request as one component sees it; nil when it is no member.
 func (p *OpenPull) viewOf(component string) *promotion.Pull {
 	m, is := promotion.FindMember(p.Members, component)

@@ -1,0 +1,128 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+// What people do by chance seldom meets the moment in which it would hurt. Here they know it.
+
+// temptApproved lets a person, in some cases, take back one of several releases that a pull request
+// moves while some of its approvals are there and others aren't: then it is kept, and has to wait.
+func (sim *Simulation) temptApproved(pr *forge.PullRequest, ref promotion.BranchRef) {
+	if !sim.scenario.insiders || !sim.faulty || ref.Revert || sim.chance.IntN(3) > 0 {
+		return
+	}
+	r := sim.ownChance()
+	sim.after(sim.between(time.Second, 10*time.Second), func() {
+		now, err := sim.forge.As(reviewer).PullRequest(sim.ctx, sim.repo, pr.Number)
+		sim.must(err)
+		if err != nil || now.State != forge.Open || now.Base != trunk {
+			return
+		}
+		moved := sim.movedBy(pr.Number, ref.Environment)
+		if len(moved) > 1 {
+			moved = moved[1:] // what is asked of the first may be thought to hold for all
+		}
+		if len(moved) > 0 {
+			sim.takeBackBefore(target{pick(r, moved), pick(r, sim.scenario.upstream(ref.Environment))}, r)
+		}
+	})
+}
+
+// farUpstream are the environments before one that releases come to by promotions, and that it doesn't
+// come right after.
+func (sim *Simulation) farUpstream(env string) []string {
+	return slices.DeleteFunc(sim.scenario.upstream(env), func(up string) bool {
+		return sim.scenario.isSource(up) || slices.Contains(sim.scenario.environment(env).after, up)
+	})
+}
+
+// isFarBefore says that there is an environment which has one far upstream, and comes right after another.
+func (sim *Simulation) isFarBefore(far, near string) bool {
+	return slices.ContainsFunc(sim.scenario.environments, func(e environment) bool {
+		return slices.Contains(e.after, near) && slices.Contains(sim.farUpstream(e.name), far)
+	})
+}
+
+// overtakeFar wants, while a pull request brings a release to an environment, what brought it to one
+// before to be taken back: what comes after it next has both behind it.
+func (sim *Simulation) overtakeFar(pr forge.PullRequest, ref promotion.BranchRef, r *rand.Rand) {
+	for _, far := range sim.scenario.upstream(ref.Environment) {
+		if sim.isFarBefore(far, ref.Environment) {
+			sim.revertIn(target{pick(r, sim.componentsOf(ref)), far})
+			return
+		}
+	}
+}
+
+// isWantedBack says that a pull request brings what was taken back, because somebody asked for it.
+func (sim *Simulation) isWantedBack(pr *forge.PullRequest, ref promotion.BranchRef) bool {
+	return slices.ContainsFunc(sim.componentsOf(ref), func(c string) bool {
+		p := target{c, ref.Environment}
+		_, reverted := sim.truth.reverted[deployment{p, sim.tagAt(pr.Head, p)}]
+		return reverted && sim.isLifted(p)
+	})
+}
+
+// noteLandedElsewhere notes what is known of a pull request of the service that was merged into another
+// branch: a revert keeps its release out all the same, and who had asked for a promotion has got it.
+func (sim *Simulation) noteLandedElsewhere(pr *forge.PullRequest, ref promotion.BranchRef) {
+	if sim.truth.forged[pr.Number] {
+		return
+	}
+	base, _, err := sim.remote.MergeBase(sim.ctx, sim.head(), pr.Head)
+	sim.must(err)
+	for _, c := range sim.movedBy(pr.Number, ref.Environment) {
+		p := target{c, ref.Environment}
+		if ref.Revert {
+			sim.truth.reverted[deployment{p, sim.tagAt(base, p)}] = sim.now
+			continue
+		}
+		if sim.truth.promotes[p] == 1 && pr.CreatedAt.After(sim.truth.heeded[p]) && !sim.truth.heeded[p].IsZero() {
+			delete(sim.truth.lifted, p)
+			delete(sim.truth.liftedBefore, p)
+			delete(sim.truth.promotes, p)
+		}
+	}
+}
+
+// mergeInOwnWords squashes a revert as a person whose commit doesn't say what it is of.
+func (sim *Simulation) mergeInOwnWords(pr *forge.PullRequest) (landed string, err error) {
+	return sim.forge.As(reviewer).Merge(sim.ctx, sim.repo, forge.MergeRequest{Number: pr.Number, Head: pr.Head, Method: sim.scenario.method, Title: "Back to what was there", Message: "It looked odd."})
+}
+
+// sayWhileRead has something said right after a run has read what was said on a pull request, and
+// reported while that run is still at it; or in a moment, where none reads it.
+func (sim *Simulation) sayWhileRead(number int, say func()) {
+	said := false
+	once := func() {
+		if !said {
+			said = true
+			delete(sim.whispers, number)
+			say()
+		}
+	}
+	sim.whispers[number] = once
+	sim.after(10*time.Second, once)
+}
+
+// noteCommentsRead lets be said what waits for a run to have read the comments.
+func (sim *Simulation) noteCommentsRead(t *task, number int) {
+	if whisper := sim.whispers[number]; whisper != nil && t != nil && !t.dead {
+		whisper()
+		sim.sleep(t, sim.between(time.Second, 3*time.Second))
+	}
+}
+
+// dawdles says that a call takes a moment longer than it could: nothing is wrong with that.
+func (sim *Simulation) dawdles() bool { return sim.faulty && sim.chance.IntN(200) == 0 }
+
+// ownChance is a chance of its own for something that people do.
+func (sim *Simulation) ownChance() *rand.Rand {
+	return rand.New(rand.NewPCG(uint64(sim.Seed), sim.chance.Uint64()))
+}
