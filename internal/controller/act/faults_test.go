@@ -215,7 +215,7 @@ func TestMergeFails(t *testing.T) {
 	w.forge.pulls[n].State = forge.Open
 	w.setRemoteHead("main", merge.Tip)
 	w.setRemoteHead(opened.Branch, merge.Head)
-	w.beforePush = w.breakRemote
+	w.forge.merging = w.breakRemote
 	if err := w.do(ev, d, merge); err == nil || errors.Is(err, ErrStale) || !strings.Contains(err.Error(), "fetch") {
 		t.Errorf("a fetch that fails: %v", err)
 	}

@@ -49,14 +49,11 @@ func (a *Actor) mergePull(ctx context.Context, s *subject, x promotion.Merge) er
 	if landed == "" {
 		return a.joinedQueue(ctx, s, x.Head)
 	}
-	a.deleteOver(ctx, r, s.pull.PR)
-	if _, err := r.Mirror.Fetch(ctx); err != nil {
+	commit, err := a.findLanded(ctx, s, env.Branch, landed)
+	if err != nil {
 		return err
 	}
-	commit, err := r.Mirror.Commit(ctx, landed)
-	if err != nil {
-		return fmt.Errorf("look at what #%d landed as: %w", s.number, err)
-	}
+	a.deleteOver(ctx, r, s.pull.PR)
 	if err := a.recordLanded(ctx, s, commit, title+"\n\n"+message); err != nil {
 		return err
 	}
@@ -65,6 +62,36 @@ func (a *Actor) mergePull(ctx context.Context, s *subject, x promotion.Merge) er
 		a.opts.Log.Warn(unjudged, unitFields(s.unit())...)
 	}
 	return a.recordMerged(ctx, s, mergeDone{branch: env.Branch, landed: landed, unjudged: unjudged, judged: judged})
+}
+
+// findLanded finds the commit as which a pull request landed on its environment's branch. Where somebody
+// has given it another base and merged it there, in the moment in which it was merged here, the forge says
+// the same as to who merges twice: nothing landed then, and its branch may be another one's already.
+func (a *Actor) findLanded(ctx context.Context, s *subject, branch, landed string) (*git.CommitInfo, error) {
+	r := s.ev.Snapshot.Repo
+	if _, err := r.Mirror.Fetch(ctx); err != nil {
+		return nil, err
+	}
+	commit, err := r.Mirror.Commit(ctx, landed)
+	if err != nil {
+		return nil, fmt.Errorf("look at what #%d landed as: %w", s.number, err)
+	}
+	tip, ok, err := r.Mirror.Head(ctx, branch)
+	if err != nil {
+		return nil, err
+	}
+	if ok {
+		if ok, err = r.Mirror.IsAncestor(ctx, landed, tip); err != nil || ok {
+			return commit, err
+		}
+	}
+	if err := a.opts.Store.Tx(ctx, "unmerged", func(tx *store.Tx) error { return s.forgetMerging(ctx, tx) }); err != nil {
+		return nil, err
+	}
+	if _, err := a.opts.Gatherer.RefreshPullRequest(ctx, r, s.number); err != nil {
+		return nil, err
+	}
+	return nil, fmt.Errorf("%w: #%d was merged as %s, which isn't on %s", ErrStale, s.number, wording.Short(landed), branch)
 }
 
 // sendMerge has the forge merge, unless what it was judged on has moved since, and gives the commit

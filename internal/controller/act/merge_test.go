@@ -142,6 +142,27 @@ func TestMergeOntoAPushOfTheSameMoment(t *testing.T) {
 	w.compare("what landed is told as merged", len(w.events("merged")), 1)
 }
 
+// TestMergeOfWhatWasMergedElsewhere holds that what somebody merged into another branch, in the moment in which
+// it was to be merged, isn't recorded as merged, and keeps its branch: another pull request may be on it.
+func TestMergeOfWhatWasMergedElsewhere(t *testing.T) {
+	eachKind(t, func(w *fixture) {
+		n := w.open("2.0.0")
+		ev, d := w.evaluate()
+		pr := w.forge.pulls[n]
+		other := w.commitBeside("somewhere/else")
+		pr.State, pr.Base, pr.MergeCommit, pr.MergedBy = forge.Merged, "somewhere/else", other, "mallory"
+		pr.MergedAt, pr.ClosedAt, pr.UpdatedAt = w.now, w.now, w.now.Add(time.Second)
+		w.mustBeStale(w.do(ev, d, w.merge(ev, n)), "which isn't on main")
+		if w.remoteHead(pr.Branch) == "" {
+			w.t.Error("the branch is deleted, which another pull request may be on")
+		}
+		w.compare("told as merged", w.events("merged"), []string(nil))
+		for _, c := range w.names {
+			w.compare("record", w.promotionOf(c, n).State, promotion.Opened)
+		}
+	})
+}
+
 // TestMergeRevert holds that a merged revert ends the promotion that it takes back.
 func TestMergeRevert(t *testing.T) {
 	eachKind(t, func(w *fixture) {
@@ -188,4 +209,14 @@ func TestMergeRendersNothing(t *testing.T) {
 	if len(in.Rendered) == 0 {
 		t.Error("the page shows no manifests")
 	}
+}
+
+// commitBeside pushes a commit on main's head to another branch.
+func (w *fixture) commitBeside(branch string) string {
+	w.t.Helper()
+	head := w.remoteHead("main")
+	commit, err := w.remote.Write(w.ctx(), git.CommitSpec{Message: "Beside", When: w.now, Parents: []string{head}, Base: head, Files: []git.FileWrite{{Path: "beside", Content: []byte("x")}}})
+	w.must(err)
+	w.setRemoteHead(branch, commit)
+	return commit
 }

@@ -27,13 +27,18 @@ func (o *Gatherer) listWithdrawn(ctx context.Context, c *ComponentEvaluation, en
 	for _, i := range after.ListWithdrawn() {
 		out = append(out, seqRange{history[i].Seq - 1, history[i].Seq + 1})
 	}
-	if len(history) <= store.RecentArrivals {
+	if len(history) < 2 || slices.ContainsFunc(history[1:], func(a promotion.Arrival) bool { return a.Release == history[0].Release }) {
 		return out, nil
 	}
-	for i := 1; i < len(history); i++ {
-		if history[i].Release == history[0].Release {
-			return out, nil
+	if len(history) <= store.RecentArrivals {
+		there, err := o.wasThereBefore(ctx, c, env, &history[len(history)-1], history[0].Release)
+		if err != nil {
+			return nil, fmt.Errorf("look for what was in %s before it is on record: %w", env.Name, err)
 		}
+		if there {
+			out = append(out, seqRange{0, math.MaxInt64})
+		}
+		return out, nil
 	}
 	older, err := o.opts.Store.OlderArrivals(ctx, wake.UnitName(c.Facts.Unit), history[0].Release)
 	if err != nil {
@@ -45,6 +50,19 @@ func (o *Gatherer) listWithdrawn(ctx context.Context, c *ComponentEvaluation, en
 		}
 	}
 	return out, nil
+}
+
+// wasThereBefore says that a release was in an environment before the first arrival on record, where the
+// record doesn't begin with what was there when the pipeline came in: the database was lost since.
+func (o *Gatherer) wasThereBefore(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, first *promotion.Arrival, release string) (bool, error) {
+	if first.By == promotion.ByBaseline {
+		return false, nil
+	}
+	earlier, err := o.readEarlier(ctx, c, env, earlierQuery{from: first.Commit, release: first.Release, since: c.Pipeline.Baseline})
+	if errors.Is(err, git.ErrUnknownCommit) {
+		return false, nil // a reset took it away
+	}
+	return slices.ContainsFunc(earlier, func(a promotion.Arrival) bool { return a.Release == release }), err
 }
 
 // inspectReset finds out whether what was in an environment before is gone from its branch without a
@@ -174,7 +192,7 @@ func (o *Gatherer) readUnseen(ctx context.Context, c *ComponentEvaluation, env *
 		return nil, nil
 	}
 	if len(env.History) == 0 {
-		return o.readEarlier(ctx, c, env, c.Pipeline.Baseline)
+		return o.readEarlier(ctx, c, env, earlierQuery{from: env.Tip, release: env.Release.Value.ID, since: c.Pipeline.Baseline})
 	}
 	r, last := c.Snapshot.Repo, &env.History[0]
 	if parent := env.Landed.Value.Parent; parent == "" {
@@ -187,27 +205,30 @@ func (o *Gatherer) readUnseen(ctx context.Context, c *ComponentEvaluation, env *
 	} else if err != nil {
 		return nil, err
 	}
-	earlier, err := o.readEarlier(ctx, c, env, last.Commit)
+	earlier, err := o.readEarlier(ctx, c, env, earlierQuery{from: env.Tip, release: env.Release.Value.ID, since: last.Commit})
 	if n := len(earlier); n > 0 && earlier[n-1].Release == last.Release {
 		earlier = earlier[:n-1]
 	}
 	return earlier, err
 }
 
-// readEarlier reads what was in an environment before what is there now, newest first, from the last
-// changes of its files since a commit. Who brought it isn't asked: it counts as promoted.
-func (o *gitGatherer) readEarlier(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, since string) ([]promotion.Arrival, error) {
+// earlierQuery asks what was in an environment before it had a release at a commit, back to another one.
+type earlierQuery struct{ from, release, since string }
+
+// readEarlier reads what was in an environment before a release, newest first, from the last
+// changes of its files. Who brought it isn't asked: it counts as promoted.
+func (o *gitGatherer) readEarlier(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, q earlierQuery) ([]promotion.Arrival, error) {
 	r, at := c.Snapshot.Repo, c.Unit.Envs[env.Name]
 	loc := c.Pipeline.locationOf(at)
 	if loc.err != nil {
 		return nil, loc.err
 	}
-	log, err := r.Mirror.Log(ctx, git.LogQuery{From: env.Tip, Until: since, FirstParent: true, Paths: loc.scope.Paths(), Limit: originDepth})
+	log, err := r.Mirror.Log(ctx, git.LogQuery{From: q.from, Until: q.since, FirstParent: true, Paths: loc.scope.Paths(), Limit: originDepth})
 	if err != nil {
 		return nil, err
 	}
 	var out []promotion.Arrival
-	last := env.Release.Value.ID
+	last := q.release
 	for _, commit := range log {
 		if len(commit.Parents) == 0 {
 			break

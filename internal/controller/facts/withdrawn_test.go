@@ -172,6 +172,37 @@ func TestFindWithdrawn(t *testing.T) {
 	}
 }
 
+// TestBackToBeforeTheDatabase has what somebody goes back from be taken back also where what is there
+// again was there only before the database was lost, however often that has been looked at since.
+func TestBackToBeforeTheDatabase(t *testing.T) {
+	for name, c := range map[string]struct {
+		before, since []string // the database is lost between them
+		want          []string
+	}{
+		"before":                 {[]string{"1.1.0", "1.2.0", "1.3.0"}, []string{"1.1.0"}, []string{"1.3.0"}},
+		"the baseline":           {[]string{"1.1.0", "1.2.0"}, []string{"1.3.0", "1.0.0"}, []string{"1.3.0", "1.2.0"}},
+		"another came":           {[]string{"1.1.0", "1.2.0"}, []string{"1.3.0", "1.1.0", "1.4.0"}, []string{"1.3.0", "1.2.0"}},
+		"nothing that was there": {[]string{"1.1.0", "1.2.0"}, []string{"1.3.0"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newStory(t, threeEnvs, []string{"dev", "qa", "prod"}, "web")
+			for _, tag := range c.before {
+				w.evaluate("web", false)
+				w.release("ada", "dev", tag, "web")
+			}
+			w.evaluate("web", false)
+			w.restart()
+			w.evaluate("web", false)
+			for _, tag := range c.since {
+				w.release("ada", "dev", tag, "web")
+				w.evaluate("web", false)
+			}
+			ev, _ := w.evaluate("web", false)
+			w.checkWithdrawn("then", ev.Components[0].Env("dev"), c.want...)
+		})
+	}
+}
+
 // TestReleaseMovesWithFolder has a release that comes with the commit that moves its folder arrive there, and
 // what only moves be there as it was.
 func TestReleaseMovesWithFolder(t *testing.T) {
