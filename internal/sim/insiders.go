@@ -105,11 +105,11 @@ func (sim *Simulation) rollBackBefore(pr forge.PullRequest, ref promotion.Branch
 	if len(moved) == 0 {
 		moved = sim.componentsOf(ref)
 	}
-	sim.takeBackBefore(target{pick(r, moved), pick(r, sim.scenario.upstream(ref.Environment))}, r)
+	sim.rollBackUpstream(target{pick(r, moved), pick(r, sim.scenario.upstream(ref.Environment))}, r)
 }
 
-// takeBackBefore takes back what a target has: by hand, or by the service.
-func (sim *Simulation) takeBackBefore(p target, r *rand.Rand) {
+// rollBackUpstream takes back what a target has: by hand, or by the service.
+func (sim *Simulation) rollBackUpstream(p target, r *rand.Rand) {
 	switch {
 	case sim.scenario.isSource(p.env):
 		sim.goBackOf(p.component, r)
@@ -291,7 +291,7 @@ func (sim *Simulation) landOnOtherBranch(pr forge.PullRequest, ref promotion.Bra
 	_, err := sim.forge.MergeByHand(sim.repo, pr.Number, intruder, sim.scenario.method)
 	sim.report("%s merges %s into %s: %v", intruder, describePull(pr.Number, pr.Branch), branch, err)
 	if err == nil {
-		sim.noteLandedElsewhere(&pr, ref)
+		sim.noteOnOtherBranch(&pr, ref)
 	}
 	if !ref.Revert {
 		return

@@ -29,7 +29,7 @@ func (sim *Simulation) temptApproved(pr *forge.PullRequest, ref promotion.Branch
 			moved = moved[1:] // what is asked of the first may be thought to hold for all
 		}
 		if len(moved) > 0 {
-			sim.takeBackBefore(target{pick(r, moved), pick(r, sim.scenario.upstream(ref.Environment))}, r)
+			sim.rollBackUpstream(target{pick(r, moved), pick(r, sim.scenario.upstream(ref.Environment))}, r)
 		}
 	})
 }
@@ -69,9 +69,9 @@ func (sim *Simulation) isWantedBack(pr *forge.PullRequest, ref promotion.BranchR
 	})
 }
 
-// noteLandedElsewhere notes what is known of a pull request of the service that was merged into another
+// noteOnOtherBranch notes what is known of a pull request of the service that was merged into another
 // branch: a revert keeps its release out all the same, and who had asked for a promotion has got it.
-func (sim *Simulation) noteLandedElsewhere(pr *forge.PullRequest, ref promotion.BranchRef) {
+func (sim *Simulation) noteOnOtherBranch(pr *forge.PullRequest, ref promotion.BranchRef) {
 	if sim.truth.forged[pr.Number] {
 		return
 	}

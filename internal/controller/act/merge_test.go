@@ -142,9 +142,9 @@ func TestMergeOntoAPushOfTheSameMoment(t *testing.T) {
 	w.compare("what landed is told as merged", len(w.events("merged")), 1)
 }
 
-// TestMergeOfWhatWasMergedElsewhere holds that what somebody merged into another branch, in the moment in which
+// TestMergeOfWhatAnotherBranchHas holds that what somebody merged into another branch, in the moment in which
 // it was to be merged, isn't recorded as merged, and keeps its branch: another pull request may be on it.
-func TestMergeOfWhatWasMergedElsewhere(t *testing.T) {
+func TestMergeOfWhatAnotherBranchHas(t *testing.T) {
 	eachKind(t, func(w *fixture) {
 		n := w.open("2.0.0")
 		ev, d := w.evaluate()

@@ -22,6 +22,7 @@ import (
 func TestRecordArrival(t *testing.T) {
 	soak := promotion.Soak{Served: time.Hour}
 	before := promotion.Arrival{Seq: 1, Release: "r", Commit: "b", By: promotion.ByPerson, Author: "Ada", At: time.Date(2026, 4, 1, 12, 0, 0, 0, time.UTC), VerifiedAt: time.Date(2026, 4, 2, 12, 0, 0, 0, time.UTC), Soak: soak}
+	baseline := promotion.Arrival{Release: "a", Commit: "a", By: promotion.ByBaseline, At: before.At.Add(-time.Hour)}
 	for name, c := range map[string]struct {
 		landed  promotion.Landed
 		release string
@@ -29,12 +30,12 @@ func TestRecordArrival(t *testing.T) {
 		want    promotion.Arrival // the newest, but for its place in the order
 		adds    int
 	}{
-		"something new":              {promotion.Landed{Commit: "c", By: promotion.ByPromotion, Pull: 3}, "s", []promotion.Arrival{before}, promotion.Arrival{Release: "s", Name: "2.0", Commit: "c", By: promotion.ByPromotion, Pull: 3}, 1},
+		"something new":              {promotion.Landed{Commit: "c", By: promotion.ByPromotion, Pull: 3}, "s", []promotion.Arrival{before, baseline}, promotion.Arrival{Release: "s", Name: "2.0", Commit: "c", By: promotion.ByPromotion, Pull: 3}, 1},
 		"the first":                  {promotion.Landed{Commit: "c", By: promotion.ByBaseline}, "s", nil, promotion.Arrival{Release: "s", Name: "2.0", Commit: "c", By: promotion.ByBaseline}, 1},
-		"the same by another commit": {promotion.Landed{Commit: "c", By: promotion.ByPerson, Author: "Bob"}, "r", []promotion.Arrival{before}, promotion.Arrival{Release: "r", Name: "2.0", Commit: "c", By: promotion.ByPerson, Author: "Bob", Soak: soak}, 1},
-		"what is known":              {promotion.Landed{Commit: "b", By: promotion.ByPerson, Author: "Ada"}, "r", []promotion.Arrival{before}, before, 0},
-		"known as another's":         {promotion.Landed{Commit: "b", By: promotion.ByPromotion, Pull: 3}, "r", []promotion.Arrival{before}, promotion.Arrival{Release: "r", Commit: "b", By: promotion.ByPromotion, Pull: 3, At: before.At, VerifiedAt: before.VerifiedAt, Soak: soak}, 0},
-		"another release of it":      {promotion.Landed{Commit: "b", By: promotion.ByPerson, Author: "Ada"}, "s", []promotion.Arrival{before}, promotion.Arrival{Release: "s", Name: "2.0", Commit: "b", By: promotion.ByPerson, Author: "Ada"}, 1},
+		"the same by another commit": {promotion.Landed{Commit: "c", By: promotion.ByPerson, Author: "Bob"}, "r", []promotion.Arrival{before, baseline}, promotion.Arrival{Release: "r", Name: "2.0", Commit: "c", By: promotion.ByPerson, Author: "Bob", Soak: soak}, 1},
+		"what is known":              {promotion.Landed{Commit: "b", By: promotion.ByPerson, Author: "Ada"}, "r", []promotion.Arrival{before, baseline}, before, 0},
+		"known as another's":         {promotion.Landed{Commit: "b", By: promotion.ByPromotion, Pull: 3}, "r", []promotion.Arrival{before, baseline}, promotion.Arrival{Release: "r", Commit: "b", By: promotion.ByPromotion, Pull: 3, At: before.At, VerifiedAt: before.VerifiedAt, Soak: soak}, 0},
+		"another release of it":      {promotion.Landed{Commit: "b", By: promotion.ByPerson, Author: "Ada"}, "s", []promotion.Arrival{before, baseline}, promotion.Arrival{Release: "s", Name: "2.0", Commit: "b", By: promotion.ByPerson, Author: "Ada"}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web")
