@@ -202,6 +202,9 @@ func TestLayouts(t *testing.T) {
 				}
 				return
 			}
+			if strings.Contains(stdout, "reaches no target") {
+				t.Errorf("whom a promotion reaches isn't told:\n%s", stdout)
+			}
 			var opened []string
 			for line := range strings.Lines(stdout) {
 				if strings.Contains(line, " into ") {

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"fmt"
+	"path"
 	"regexp"
 	"strings"
 	"testing"
@@ -80,6 +81,10 @@ func TestElementsOfOneList(t *testing.T) {
 			for pull, want := range map[*emulator.PullRequest]string{&q: "dev 1.1.0, qa 1.1.0, prod 1.0.0", &p: "dev 1.1.0, qa 1.0.0, prod 1.1.0"} {
 				if got := s.readTags(pull.Branch); got != want {
 					t.Errorf("#%d makes it %q, want %q", pull.Number, got, want)
+				}
+				target := "`web-" + path.Base(path.Dir(pull.Branch)) + "`"
+				if !strings.Contains(pull.Body, target) || !strings.Contains(pull.Body, "whose Application changes: `spec.source.kustomize.images[0]`") {
+					t.Errorf("the body doesn't say that %s's Application changes:\n%s", target, pull.Body)
 				}
 				if strings.Contains(pull.Body, "{{") {
 					t.Errorf("the body shows a placeholder:\n%s", pull.Body)

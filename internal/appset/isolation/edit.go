@@ -104,6 +104,32 @@ func (p *targetPair) sameSpec() bool {
 		slices.EqualFunc(a.Sources, b.Sources, sameSource) && reflect.DeepEqual(a.Hydration, b.Hydration)
 }
 
+// Regenerated is a target whose Application an edit changes.
+type Regenerated struct {
+	Target appset.Target // as it is after the edit; one that is gone, as it was
+	// Fields are those of the Application that change, as far as they are listed; none where it comes or goes.
+	Fields []appset.FieldDifference
+}
+
+// ListRegenerated lists the targets that an edit is for and whose Applications it changes, sorted by
+// name. Without whole manifests no fields are known.
+func (e *Edit) ListRegenerated() []Regenerated {
+	var out []Regenerated
+	for _, p := range e.pairTargets() {
+		if !p.mayChange || p.sameSpec() {
+			continue
+		}
+		r := Regenerated{Target: *p.latestTarget()}
+		if p.before != nil && p.after != nil && p.before.Application != nil && p.after.Application != nil {
+			if fields, _, err := appset.ChangedFields(p.before.Application, p.after.Application); err == nil {
+				r.Fields = fields
+			}
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
 func sameSource(a, b appset.Source) bool {
 	return a.RepoURL == b.RepoURL && a.Path == b.Path && a.Chart == b.Chart && a.TargetRevision == b.TargetRevision && a.Ref == b.Ref &&
 		a.Here == b.Here && bytes.Equal(a.Options, b.Options)

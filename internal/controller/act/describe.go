@@ -91,7 +91,7 @@ func (a *Actor) describeEdits(ctx context.Context, s *subject, in *prtext.Input,
 	if in.Revert {
 		kind = promotion.KindRevert
 	}
-	reached, others, err := a.opts.Gatherer.Reach(ctx, s.ev, in.Environment, files)
+	reached, others, err := a.opts.Gatherer.Reach(ctx, s.ev, s.components(), in.Environment, commits.Base, edits)
 	if err != nil {
 		in.UnaffectedErr = err.Error()
 		return
@@ -99,7 +99,10 @@ func (a *Actor) describeEdits(ctx context.Context, s *subject, in *prtext.Input,
 	branch := s.ev.Snapshot.BranchFor(s.ev.Pipeline.Pipeline, in.Environment).Branch
 	proven := false // asked for only where another target reads these files
 	for _, t := range reached {
-		at := prtext.Target{Name: t.Name, Component: t.Component, Environment: t.Environment, Cluster: a.opts.Gatherer.ClusterOf(&t), Follows: t.OtherRevision(branch, files), CreatedOnly: t.IsCreatedOnly(files)}
+		at := prtext.Target{Name: t.Name, Component: t.Component, Environment: t.Environment, Cluster: a.opts.Gatherer.ClusterOf(&t.Target), Follows: t.OtherRevision(branch, files), CreatedOnly: t.IsCreatedOnly(files)}
+		for _, f := range t.Fields {
+			at.Fields = append(at.Fields, f.Path)
+		}
 		if t.Environment == in.Environment && s.moves(t.Component) {
 			in.Reached = append(in.Reached, at)
 			continue

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/appset/isolation"
 	"github.com/liftlock/liftlock/internal/cache"
 	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/git"
@@ -326,18 +327,41 @@ func (o *Gatherer) addChangesOn(ctx context.Context, c *ComponentEvaluation, env
 // indexError says that which targets read what can't be told.
 type indexError struct{ error }
 
-// Reach says which targets a set of files on an environment's branch reaches and
-// which of the pipeline's other targets it does not; for the pull request's body.
-func (o *Gatherer) Reach(ctx context.Context, c *Evaluation, env string, files []string) (reached, unaffected []appset.Target, err error) {
-	readers, err := c.Pipeline.AffectedReaders(ctx, c.Snapshot.BranchFor(c.Pipeline.Pipeline, env).Branch, files)
+// ReachedTarget is a target that an edit reaches: it reads one of the files, or its Application comes
+// out otherwise.
+type ReachedTarget struct {
+	appset.Target
+	// Fields are those of its Application that change, as far as they are known.
+	Fields []appset.FieldDifference
+}
+
+// Reach says which targets edits on a commit of an environment's branch reach and which of the
+// pipeline's other targets they don't; for the pull request's body. components are those that move.
+func (o *Gatherer) Reach(ctx context.Context, c *Evaluation, components []string, env, base string, edits []fieldedit.Edit) (reached []ReachedTarget, unaffected []appset.Target, err error) {
+	readers, err := c.Pipeline.AffectedReaders(ctx, c.Snapshot.BranchFor(c.Pipeline.Pipeline, env).Branch, editedFiles(edits))
 	if err != nil {
 		return nil, nil, err
 	}
+	regenerated, err := o.regenerated(ctx, c, components, env, base, edits)
+	if err != nil {
+		return nil, nil, err
+	}
+	known := map[string]bool{}
 	for _, t := range c.Pipeline.TargetSet.Targets {
-		if readers[t.ID()] != nil {
-			reached = append(reached, t)
-		} else {
+		known[t.ID()] = true
+		i := slices.IndexFunc(regenerated, func(r isolation.Regenerated) bool { return r.Target.ID() == t.ID() })
+		switch {
+		case i >= 0:
+			reached = append(reached, ReachedTarget{t, regenerated[i].Fields})
+		case readers[t.ID()] != nil:
+			reached = append(reached, ReachedTarget{Target: t})
+		default:
 			unaffected = append(unaffected, t)
+		}
+	}
+	for _, r := range regenerated {
+		if !known[r.Target.ID()] { // the edit makes it
+			reached = append(reached, ReachedTarget{r.Target, r.Fields})
 		}
 	}
 	return reached, unaffected, nil

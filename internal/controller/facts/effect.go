@@ -69,9 +69,10 @@ type judgementKey [sha256.Size]byte
 
 // judgement is what is known of an edit of one environment.
 type judgement struct {
-	why     string // why it must not be made, or why its effects aren't known
-	effects []isolation.Effect
-	retry   retryState
+	why         string // why it must not be made, or why its effects aren't known
+	effects     []isolation.Effect
+	regenerated []isolation.Regenerated
+	retry       retryState
 }
 
 // retryState is an answer that ran out of time. The zero value is one in time.
@@ -137,6 +138,33 @@ func (o *effectGatherer) Effects(ctx context.Context, c *Evaluation, components 
 		err = errors.New(j.why)
 	}
 	return j.effects, err
+}
+
+// regenerated are the targets of an environment of the components whose Applications edits on a commit
+// change: no reading of files tells, as an ApplicationSet is nobody's. An error says for people why that
+// isn't known.
+func (o *effectGatherer) regenerated(ctx context.Context, c *Evaluation, components []string, env, base string, edits []fieldedit.Edit) ([]isolation.Regenerated, error) {
+	var files []string
+	created := false
+	for _, e := range edits {
+		files = append(files, e.File)
+		created = created || e.Created || e.Deleted
+	}
+	branch := c.Snapshot.BranchFor(c.Pipeline.Pipeline, env).Branch
+	changes := slices.ContainsFunc(c.Snapshot.Pipelines, func(p *ResolvedPipeline) bool {
+		return isolation.ChangesGenerated(c.Snapshot.targetsOn(branch, p.TargetSet.Targets), files, created)
+	})
+	if !changes || base == "" || len(edits) == 0 {
+		return nil, nil
+	}
+	late := fmt.Sprintf("whose Applications it changes could not be worked out within %s; it is tried again, within the hour at the latest", editTimeout)
+	j, err := o.judgeEdit(ctx, c, components, env, base, edits, late, func(_ context.Context, edit *isolation.Edit) (judgement, error) {
+		return judgement{regenerated: edit.ListRegenerated()}, nil
+	})
+	if err == nil && j.why != "" {
+		err = errors.New(j.why)
+	}
+	return j.regenerated, err
 }
 
 // judgeEdit gives what is known of an edit, or finds it out. Errors are not kept, but

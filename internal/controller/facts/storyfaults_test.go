@@ -307,7 +307,7 @@ func (w *story) failEffects(read func(what string, do func(ctx context.Context) 
 	}
 	moved := componentNames(p.Members)
 	read("reach", func(ctx context.Context) error {
-		_, _, err := g().Reach(ctx, ev, env.Name, editedFiles(p.Edits))
+		_, _, err := g().Reach(ctx, ev, moved, env.Name, p.Base, p.Edits)
 		return err
 	})
 	read("isolation", func(ctx context.Context) error {

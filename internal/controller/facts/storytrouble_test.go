@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
@@ -203,7 +204,7 @@ func TestSharedFiles(t *testing.T) {
 	if !slices.Equal(names, []string{"dev", "qa"}) || ev.Environment("prod") != nil {
 		t.Errorf("the environments are %q", names)
 	}
-	reached, unaffected, err := w.o.Reach(w.ctx(), ev, "qa", []string{overlayFile("web", "qa"), "base/api/deployment.yaml"})
+	reached, unaffected, err := w.o.Reach(w.ctx(), ev, []string{"web"}, "qa", "", []fieldedit.Edit{{File: overlayFile("web", "qa")}, {File: "base/api/deployment.yaml"}})
 	w.must(err)
 	list := func(targets []string, name string) []string { return append(targets, name) }
 	var got [2][]string

@@ -44,7 +44,10 @@ func (m *planner) describePromotion(ctx context.Context, u *unit, open promotion
 		}
 		files, out.Changes, out.Files = append(files, e.File), append(out.Changes, e.Changes...), append(out.Files, f)
 	}
-	if err := m.addReaders(ctx, u.Pipeline, open, files, &out); err != nil || !m.input.Rendered {
+	if err := m.addReaders(ctx, u.Pipeline, open, files, &out); err != nil {
+		return out, err
+	}
+	if err := m.addRegenerated(ctx, u, components, open, edits, files, &out); err != nil || !m.input.Rendered {
 		return out, err
 	}
 	effects, err := m.gatherer.Effects(ctx, u.Evaluation, components, open.Environment, open.Tip, edits)
@@ -88,6 +91,35 @@ func (m *planner) addReaders(ctx context.Context, of *facts.ResolvedPipeline, op
 	}
 	maps.DeleteFunc(outside, func(name string, _ bool) bool { return inside[name] })
 	out.Reached, out.Unaffected = append([]string{}, slices.Sorted(maps.Keys(inside))...), append([]string{}, slices.Sorted(maps.Keys(outside))...)
+	return nil
+}
+
+// addRegenerated adds the targets that a promotion is for and whose Applications it changes, as an edit of an
+// ApplicationSet does: they read none of its files.
+func (m *planner) addRegenerated(ctx context.Context, u *unit, components []string, open promotion.Open, edits []fieldedit.Edit, files []string, out *Promotion) error {
+	reached, _, err := m.gatherer.Reach(ctx, u.Evaluation, components, open.Environment, open.Tip, edits)
+	if err != nil {
+		out.ReachErr = err.Error()
+		return ctx.Err()
+	}
+	for _, t := range reached {
+		if len(t.Fields) > 0 {
+			a := Application{Target: t.Name}
+			for _, f := range t.Fields {
+				a.Fields = append(a.Fields, ApplicationField{f.Path, f.Live, f.Resolved})
+			}
+			out.Applications = append(out.Applications, a)
+		}
+		_, moves := promotion.FindMember(open.Members, t.Component)
+		if !moves || t.Environment != open.Environment || slices.Contains(out.Reached, t.Name) {
+			continue
+		}
+		out.Reached = append(out.Reached, t.Name)
+		if t.IsCreatedOnly(files) {
+			out.Unreached = append(out.Unreached, Unreached{Target: t.Name, CreatedOnly: true})
+		}
+	}
+	slices.Sort(out.Reached)
 	return nil
 }
 

@@ -66,6 +66,9 @@ func writePipeline(b *strings.Builder, p *Pipeline, several, short bool) {
 	}
 }
 
+// maxFieldsShown bounds the fields of an Application that are named.
+const maxFieldsShown = 3
+
 func writePromotion(b *strings.Builder, p *Promotion, short bool) {
 	into, indent := " into "+p.Environment, ""
 	if p.Branch != "" {
@@ -81,7 +84,21 @@ func writePromotion(b *strings.Builder, p *Promotion, short bool) {
 	for i := range p.Changes {
 		fmt.Fprintf(b, "  %s\n", appset.Printable(p.Changes[i].String()))
 	}
-	fmt.Fprintf(b, "  reaches %s\n", joinNames(p.Reached))
+	if len(p.Reached) > 0 || p.ReachErr == "" {
+		fmt.Fprintf(b, "  reaches %s\n", joinNames(p.Reached))
+	}
+	if p.ReachErr != "" {
+		fmt.Fprintf(b, "  whose Applications it changes can't be told: %s\n", appset.Printable(p.ReachErr))
+	}
+	for _, a := range p.Applications {
+		for i, f := range a.Fields {
+			if i == maxFieldsShown {
+				fmt.Fprintf(b, "    and %s of %s\n", wording.Count(len(a.Fields)-i, "more field"), appset.Printable(a.Target))
+				break
+			}
+			fmt.Fprintf(b, "    %s: %s %s → %s\n", appset.Printable(a.Target), appset.Printable(f.Path), appset.PrintableValue(f.Before), appset.PrintableValue(f.After))
+		}
+	}
 	for _, u := range p.Unreached {
 		if u.CreatedOnly {
 			fmt.Fprintf(b, "  does not reach %s, whose ApplicationSet only creates Applications and never updates them: somebody has to change it, or it fails after arriveWithin\n", appset.Printable(u.Target))

@@ -41,7 +41,24 @@ type Promotion struct {
 	// Unreached are those of Reached that the merge doesn't reach: they follow something else than
 	// the branch that is merged into, or their ApplicationSet never updates Applications.
 	Unreached []Unreached `json:"unreached,omitempty"`
-	Rendered  []Rendered  `json:"rendered,omitempty"`
+	// Applications are those of Reached that come out otherwise, as an edit of an ApplicationSet has them.
+	Applications []Application `json:"applications,omitempty"`
+	// ReachErr says why it can't be told of Applications; empty: it can.
+	ReachErr string     `json:"reachErr,omitempty"`
+	Rendered []Rendered `json:"rendered,omitempty"`
+}
+
+// Application is the Application of a target that changes.
+type Application struct {
+	Target string             `json:"target"`
+	Fields []ApplicationField `json:"fields"`
+}
+
+// ApplicationField is one of its fields, as text.
+type ApplicationField struct {
+	Path   string `json:"path"`
+	Before string `json:"before"`
+	After  string `json:"after"`
 }
 
 // Unreached is a target that a merge doesn't reach.

@@ -134,6 +134,9 @@ func isOutside(in Input, t Target) bool {
 	return t.Environment != in.Environment || t.Component != "" && !isOfComponent(in, t.Component)
 }
 
+// maxFieldsShown bounds the fields of an Application that are named.
+const maxFieldsShown = 3
+
 func describeTarget(in Input, t Target) string {
 	s := codeSpan(t.Name, maxName)
 	if isOutside(in, t) {
@@ -142,6 +145,13 @@ func describeTarget(in Input, t Target) string {
 	s += " in " + escapeText(t.Environment, maxName)
 	if t.Cluster != "" {
 		s += " on " + codeSpan(t.Cluster, maxName)
+	}
+	if len(t.Fields) > 0 {
+		var fields []string
+		for _, f := range t.Fields {
+			fields = append(fields, codeSpan(f, maxName))
+		}
+		s += ", whose Application changes: " + wording.JoinFew(fields, maxFieldsShown)
 	}
 	if t.Follows != "" {
 		s += "; **the merge doesn't reach it**: it follows " + codeSpan(t.Follows, maxName) + ", so somebody has to move that, or it fails after arriveWithin"

@@ -114,6 +114,9 @@ func pages() map[string]Input {
 		}
 	})
 	with("promotion-pinned", promotionInput(), func(in *Input, _ *promotion.Env, _ *promotion.EnvState) { in.Reached[1].Follows = "v1.2" })
+	with("promotion-application", promotionInput(), func(in *Input, _ *promotion.Env, _ *promotion.EnvState) {
+		in.Reached[1].Fields = []string{"spec.source.targetRevision", "spec.source.helm.parameters[0].value", "metadata.labels.a|b", "metadata.labels.c"}
+	})
 	with("promotion-created-only", promotionInput(), func(in *Input, _ *promotion.Env, _ *promotion.EnvState) { in.Reached[1].CreatedOnly = true })
 	with("promotion-drifted", promotionInput(), func(_ *Input, e *promotion.Env, _ *promotion.EnvState) {
 		differs := func(name string, auto, heals bool, all ...verification.Difference) {

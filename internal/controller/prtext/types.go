@@ -70,8 +70,9 @@ type Member struct {
 // Target is a target as the body names it.
 type Target struct {
 	Name, Component, Environment, Cluster string
-	CreatedOnly                           bool   // its ApplicationSet is changed, and never updates Applications
-	Follows                               string // the revision that it follows instead of the branch that is merged into; empty: it follows that
+	Fields                                []string // of its Application that change
+	CreatedOnly                           bool     // its ApplicationSet is changed, and never updates Applications
+	Follows                               string   // the revision that it follows instead of the branch that is merged into; empty: it follows that
 }
 
 // Page is everything that Liftlock writes on a pull request.
