@@ -235,7 +235,9 @@ func (sim *Simulation) judgeGates(pr *forge.PullRequest, ref promotion.BranchRef
 	}
 	approved := 0
 	for who, what := range sim.truth.approvals[pr.Number] {
-		if what == carried && (who == reviewer || who == second || who == third) {
+		// Of a head that was approved as it is, what it moves may be less by now: a reset of the branch made it more then.
+		asItIs := what == carried || sim.truth.reviewed[approval{pr.Number, pr.Head, who}]
+		if asItIs && (who == reviewer || who == second || who == third) {
 			approved++
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
@@ -14,6 +15,10 @@ import (
 // maxMergeTries is how often a run waits for a merge that the forge reports and
 // Git doesn't show. After that the branch was rewritten since, or so it is taken.
 const maxMergeTries = 5
+
+// mergeShownWithin is how long after a merge Git may not show it yet. One that is longer ago isn't waited
+// for: a server that was just started would fail that often again for each branch that was rewritten once.
+const mergeShownWithin = 10 * time.Minute
 
 // mergeState is the newest merge of ours in an environment.
 type mergeState struct {
@@ -59,7 +64,8 @@ func (o *gitGatherer) ensureMergeFetched(ctx context.Context, c *ComponentEvalua
 		}
 		seen.tries++
 	}
-	seen.fetched = ok || seen.tries >= maxMergeTries
+	isLongAgo := !newest.MergedAt.IsZero() && c.Facts.Now.Sub(newest.MergedAt) > mergeShownWithin
+	seen.fetched = ok || isLongAgo || seen.tries >= maxMergeTries
 	o.merges.Put(key, seen)
 	if !seen.fetched {
 		return fmt.Errorf("%w: #%d was merged as %s, which is not on %s yet", forge.ErrRetryable, newest.Number, wording.Short(newest.MergeCommit), env.Branch)

@@ -31,6 +31,7 @@ func TestEnsureMergeFetched(t *testing.T) {
 	open := merge(5, rewritten, 9)
 	open.PR.State = forge.Open
 	evaluation := &ComponentEvaluation{Evaluation: &Evaluation{Snapshot: &Snapshot{Repo: c.Repository}}}
+	evaluation.Facts.Now = at
 	for name, step := range map[string]struct {
 		pulls []*pullRecord
 		tip   string
@@ -43,6 +44,7 @@ func TestEnsureMergeFetched(t *testing.T) {
 		"not ours to wait for":    {[]*pullRecord{somebodys, otherBranch, open, merge(6, "", 9)}, after, []error{nil}},
 		"nobody knows it":         {[]*pullRecord{merge(1, "1111111111111111111111111111111111111111", 1)}, after, []error{forge.ErrRetryable}},
 		"the branch is rewritten": {[]*pullRecord{merge(1, rewritten, 1)}, after, []error{forge.ErrRetryable, forge.ErrRetryable, forge.ErrRetryable, forge.ErrRetryable, nil, nil}},
+		"it was rewritten once":   {[]*pullRecord{merge(1, rewritten, -30)}, after, []error{nil, nil}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newGitGatherer(nil, nil)
