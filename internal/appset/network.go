@@ -34,6 +34,8 @@ type ArgoCD struct {
 	Globbing  string
 	Version   Version
 	Policy    ControllerPolicy
+	// Placements are as in [Input].
+	Placements *Placements
 	// Kube reads from the cluster that it runs in, for generators that need
 	// more of it than the above; nil: there is no connection.
 	Kube *Kube
@@ -44,6 +46,9 @@ func (in *Input) argoCD(name string) ArgoCD {
 	a, known := in.ArgoCDs[cmp.Or(name, in.Main)]
 	if !known {
 		a = ArgoCD{Clusters: in.Clusters, Projects: in.Projects, Globbing: in.Globbing, Version: in.Version}
+	}
+	if a.Placements == nil {
+		a.Placements = in.Placements
 	}
 	a.Namespace, a.Globbing = cmp.Or(a.Namespace, defaultNamespace), cmp.Or(a.Globbing, GlobbingGit)
 	return a
@@ -82,7 +87,8 @@ func (s *snapshot) checkGenerator(g *argov1alpha1.ApplicationSetGenerator) error
 	network := func(kind string, on bool) error {
 		switch {
 		case !on:
-			return fmt.Errorf("its %s generator asks the network, and such generators are off: the server's file turns them on with generators.%s", kind, kind)
+			return fmt.Errorf("its %s generator asks the network, and such generators are off: the server's file turns them on with generators.%s; on the command line "+
+				"no such generator is asked, and its Applications can be taken as they run, by applications: [{live: {selector: …}}] and --clusters live", kind, kind)
 		case s.argocd.Kube == nil:
 			return fmt.Errorf("its %s generator needs Secrets and ConfigMaps of the cluster that Argo CD runs in, and there is no connection to it", kind)
 		}
@@ -95,8 +101,9 @@ func (s *snapshot) checkGenerator(g *argov1alpha1.ApplicationSetGenerator) error
 		return network("pullRequest", s.allowed.PullRequest)
 	case g.Plugin != nil:
 		return network("plugin", s.allowed.Plugin)
-	case g.ClusterDecisionResource != nil && s.argocd.Kube == nil:
-		return errors.New("its clusterDecisionResource generator needs a ConfigMap and a resource of the cluster that Argo CD runs in, and there is no connection to it")
+	case g.ClusterDecisionResource != nil && s.argocd.Kube == nil && s.argocd.Placements == nil:
+		return errors.New("its clusterDecisionResource generator needs a ConfigMap and a resource of the cluster that Argo CD runs in, and there is no connection to it; " +
+			"on the command line --placements takes a file of them, as kubectl get placementdecisions -o yaml prints it")
 	case (g.Clusters != nil || g.ClusterDecisionResource != nil) && !s.clustersKnown:
 		return errors.New("it generates from Argo CD's clusters, and those are not known here: argocd[].clusters in the server's file says where from; " +
 			"on the command line --clusters does, or clusters: in the pipeline file, and liftlock init --clusters-example prints a file to begin with")
@@ -110,7 +117,7 @@ func (s *snapshot) checkGenerator(g *argov1alpha1.ApplicationSetGenerator) error
 func (s *snapshot) newGenerators(g *generatorRun, a *generatorAccess) (client.Client, map[string]generators.Generator) {
 	namespace := s.argocd.Namespace
 	c := &snapshotClient{secrets: s.secrets, projects: s.projects, kube: s.argocd.Kube, namespace: namespace}
-	clientset := &snapshotClientset{secrets: s.secrets, kube: s.argocd.Kube}
+	clientset := &snapshotClientset{secrets: s.secrets, kube: s.argocd.Kube, placements: s.argocd.Placements}
 	var dyn dynamic.Interface
 	if s.argocd.Kube != nil {
 		dyn = s.argocd.Kube.dynamic
@@ -127,6 +134,9 @@ func (s *snapshot) newGenerators(g *generatorRun, a *generatorAccess) (client.Cl
 		"ClusterDecisionResource": asking("clusterDecisionResource", generators.NewDuckTypeGenerator(g.ctx, dyn, clientset, namespace)),
 		"PullRequest":             asking("pullRequest", generators.NewPullRequestGenerator(c, scm)),
 		"Plugin":                  asking("plugin", generators.NewPluginGenerator(c, g.ctx, clientset, namespace)),
+	}
+	if s.argocd.Kube == nil && s.argocd.Placements != nil {
+		terminal["ClusterDecisionResource"] = &placementGenerator{terminal["ClusterDecisionResource"], g.ctx, clientset, s.argocd.Placements, namespace}
 	}
 	fresh := maps.Clone(terminal)
 	fresh["Git"] = newGitGenerator(g, namespace, true)

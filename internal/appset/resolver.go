@@ -33,6 +33,9 @@ type Input struct {
 	// if it isn't among them. nil: not known. Then destinations are not
 	// checked, and sets that ask for clusters are a problem.
 	Clusters []Cluster
+	// Placements are what clusterDecisionResource generators read where there is no connection to Argo CD's
+	// cluster; nil: not known.
+	Placements *Placements
 	// Projects are the names of all AppProjects; nil: not known, not checked.
 	Projects []string
 	// Globbing is how the controller matches git file generators' paths;

@@ -218,7 +218,7 @@ func newSetCacheKeys(in *Input, s *appSet, e *pipelineEntry, snap *snapshot) (se
 		return k, err
 	}
 	a := snap.argocd
-	k.outcome, err = digestValues(k.targets, sha256.Sum256(s.raw), a.Namespace, a.Clusters, a.Clusters != nil, a.Projects, a.Projects != nil, a.Globbing, snap.scopeDigest)
+	k.outcome, err = digestValues(k.targets, sha256.Sum256(s.raw), a.Namespace, a.Clusters, a.Clusters != nil, a.Placements, a.Projects, a.Projects != nil, a.Globbing, snap.scopeDigest)
 	return k, err
 }
 

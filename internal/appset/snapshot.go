@@ -81,24 +81,29 @@ func (c *snapshotClient) List(_ context.Context, list client.ObjectList, opts ..
 // snapshotClientset is the same for the library's other kind of client.
 type snapshotClientset struct {
 	kubernetes.Interface
-	secrets []corev1.Secret
-	kube    *Kube // nil: no connection
+	secrets    []corev1.Secret
+	kube       *Kube       // nil: no connection
+	placements *Placements // where there is no connection
 }
 
 func (c *snapshotClientset) CoreV1() typedcorev1.CoreV1Interface {
-	return &snapshotCore{secrets: c.secrets, kube: c.kube}
+	return &snapshotCore{secrets: c.secrets, kube: c.kube, placements: c.placements}
 }
 
 func (c *snapshotClientset) Discovery() discovery.DiscoveryInterface { return noDiscovery{} }
 
 type snapshotCore struct {
 	typedcorev1.CoreV1Interface
-	secrets []corev1.Secret
-	kube    *Kube
+	secrets    []corev1.Secret
+	kube       *Kube
+	placements *Placements
 }
 
-// ConfigMaps are the cluster's own: only sets that were allowed to ask it get here.
+// ConfigMaps are the cluster's own, or those of placements: only sets that were allowed to ask for them get here.
 func (c *snapshotCore) ConfigMaps(namespace string) typedcorev1.ConfigMapInterface {
+	if c.kube == nil {
+		return &placementConfigMaps{placements: c.placements}
+	}
 	return c.kube.core.ConfigMaps(namespace)
 }
 

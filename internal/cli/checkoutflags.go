@@ -24,7 +24,7 @@ const (
 type checkoutFlags struct {
 	repo     string
 	urls     []string
-	clusters string
+	known    knownFlags
 	globbing string
 	version  string
 	output   string
@@ -32,6 +32,35 @@ type checkoutFlags struct {
 	connection checkout.Connection
 	api        apiFlags
 	argocd     string
+}
+
+// knownFlags are those that name files of what is known of Argo CD.
+type knownFlags struct{ clusters, placements string }
+
+// addFlags adds them; elsewhere is what else --clusters takes.
+func (f *knownFlags) addFlags(cmd *cobra.Command, elsewhere string) {
+	cmd.Flags().StringVar(&f.clusters, "clusters", "", "a file of Argo CD's cluster Secrets, as kubectl get secret -o yaml prints them"+elsewhere+"; credentials in them are not looked at (default: the file that the pipeline file names as clusters)")
+	cmd.Flags().StringVar(&f.placements, "placements", "", "a file of PlacementDecisions, as kubectl get placementdecisions -o yaml prints them, for clusterDecisionResource generators")
+}
+
+// read reads the files that the flags name.
+func (f *knownFlags) read(k *checkout.Known) (err error) {
+	if f.clusters != "" && f.clusters != clustersLive {
+		if k.Clusters, k.ClustersFile, err = readClusters(f.clusters); err != nil {
+			return err
+		}
+	}
+	if f.placements == "" {
+		return nil
+	}
+	data, err := readBounded(f.placements, maxClusters)
+	if err != nil {
+		return fmt.Errorf("--placements: %w", err)
+	}
+	if k.Placements, err = appset.ParsePlacements(data); err != nil {
+		return fmt.Errorf("--placements %s: %w", f.placements, err)
+	}
+	return nil
 }
 
 // clustersLive is the value of --clusters that asks the running Argo CD.
@@ -47,7 +76,7 @@ func (c *checkoutFlags) addFlags(cmd *cobra.Command) {
 func (c *checkoutFlags) addCheckoutFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&c.repo, "repo", "", "a folder in the checkout, or a bare repository (default: the current folder)")
 	cmd.Flags().StringArrayVar(&c.urls, "repo-url", nil, "an address that manifests use for this repository, besides those of its remotes; may be repeated")
-	cmd.Flags().StringVar(&c.clusters, "clusters", "", "a file of Argo CD's cluster Secrets, as kubectl get secret -o yaml prints them, or live to ask Argo CD; credentials in them are not looked at (default: the file that the pipeline file names as clusters)")
+	c.known.addFlags(cmd, ", or live to ask Argo CD")
 	cmd.Flags().StringVar(&c.globbing, "globbing", appset.GlobbingGit, "how git file generators match paths: git, the controller's default, or doublestar, its new git file globbing")
 	cmd.Flags().StringVar(&c.version, "argocd-version", "", "the Argo CD that is meant, as v3.5.7 or 3.5: what ApplicationSets generate depends on it (default: that of the running one where there is a connection, else as 2.14 does)")
 	c.api.addFlags(cmd)
@@ -71,14 +100,11 @@ func (c *checkoutFlags) loadKnown(ctx context.Context, connect bool) (k checkout
 			return k, fmt.Errorf("--argocd-version: %w", err)
 		}
 	}
-	switch c.clusters {
-	case "":
-	case clustersLive:
+	if c.known.clusters == clustersLive {
 		connect, c.connection.Clusters = true, true
-	default:
-		if k.Clusters, k.ClustersFile, err = readClusters(c.clusters); err != nil {
-			return k, err
-		}
+	}
+	if err := c.known.read(&k); err != nil {
+		return k, err
 	}
 	if err := c.api.fillConnection(&c.connection); err != nil {
 		return k, err

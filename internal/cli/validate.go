@@ -19,7 +19,7 @@ import (
 
 func validateCommand() *cobra.Command {
 	var format formatFlag
-	var clusters string
+	var beside knownFlags
 	c := &cobra.Command{
 		Use:   "validate [FILE...]",
 		Short: "Check pipeline and server files",
@@ -42,9 +42,9 @@ func validateCommand() *cobra.Command {
 			v := newValidation()
 			switch {
 			case len(files) == 0:
-				err = v.checkCheckout(cmd.Context(), clusters)
-			case clusters != "":
-				err = errors.New("--clusters is for the pipelines of a checkout, and files that are named are checked by themselves: leave the files out, or --clusters")
+				err = v.checkCheckout(cmd.Context(), &beside)
+			case beside != (knownFlags{}):
+				err = errors.New("--clusters and --placements are for the pipelines of a checkout, and files that are named are checked by themselves: leave the files out, or the flags")
 			default:
 				err = v.checkFiles(files)
 			}
@@ -63,7 +63,7 @@ func validateCommand() *cobra.Command {
 		},
 	}
 	format.addFlag(c)
-	c.Flags().StringVar(&clusters, "clusters", "", "a file of Argo CD's cluster Secrets, as kubectl get secret -o yaml prints them (default: the file that the pipeline file names as clusters)")
+	beside.addFlags(c, "")
 	return c
 }
 
@@ -88,18 +88,14 @@ func (v *validation) checkFiles(files []string) error {
 
 // checkCheckout checks the pipeline files of the checkout that the current folder is in, and
 // what they come to. Outside of a checkout they are looked for in the current folder, and
-// nothing more is known. clusters is a file of cluster Secrets; "" for none.
-func (v *validation) checkCheckout(ctx context.Context, clusters string) error {
-	var known checkout.Known
-	switch clusters {
-	case "":
-	case clustersLive:
+// nothing more is known than what the flags name.
+func (v *validation) checkCheckout(ctx context.Context, beside *knownFlags) error {
+	if beside.clusters == clustersLive {
 		return errors.New("--clusters live: validate asks no running Argo CD; give it a file")
-	default:
-		var err error
-		if known.Clusters, known.ClustersFile, err = readClusters(clusters); err != nil {
-			return err
-		}
+	}
+	var known checkout.Known
+	if err := beside.read(&known); err != nil {
+		return err
 	}
 	r, err := checkout.Open(ctx, "", nil)
 	if err != nil && !errors.Is(err, checkout.ErrNoRepository) {

@@ -25,7 +25,7 @@ func InProcess(ctx context.Context, resolver *appset.Resolver, tree fs.FS, in In
 	for _, p := range in.Pipelines {
 		f, err := resolver.Resolve(ctx, appset.Input{
 			Pipeline: p, Tree: tree, Revision: in.Revision, Branch: in.Branch, Branches: in.otherBranches(), RepoURLs: in.RepoURLs,
-			Clusters: in.Clusters, Projects: in.Projects, Globbing: in.Globbing, Version: in.Version,
+			Clusters: in.Clusters, Placements: in.Placements, Projects: in.Projects, Globbing: in.Globbing, Version: in.Version,
 			ArgoCDs: argocds, Main: in.Main, Live: live, OpenExternal: in.OpenExternal, Scope: in.Scope, Manifests: in.Manifests, Build: in.Build,
 		})
 		if err != nil {

@@ -37,8 +37,9 @@ type Input struct {
 	// the network would do it with our tokens at addresses that a stranger
 	// wrote. Sets with such generators are problems, in this process as in a worker,
 	// so that base and head can be compared; an ArgoCD's Kube is not used either.
-	Clusters     []appset.Cluster // nil: not known
-	Projects     []string         // nil: not known
+	Clusters     []appset.Cluster   // nil: not known
+	Placements   *appset.Placements `json:"-"` // nil: not known; no worker is given any
+	Projects     []string           // nil: not known
 	Globbing     string
 	Version      appset.Version
 	ArgoCDs      map[string]appset.ArgoCD

@@ -86,7 +86,7 @@ func (e *exampleMaker) input(p *pipeline.Pipeline) (appset.Input, error) {
 
 // gatherFacts reads what the ApplicationSets ask of clusters, and which destinations there are without.
 func (e *exampleMaker) gatherFacts(ctx context.Context) (*propose.ClusterFacts, error) {
-	out := &propose.ClusterFacts{Use: &appset.ClusterUse{}, Tree: e.tree.FS, Branch: e.repository.main}
+	out := &propose.ClusterFacts{Use: &appset.ClusterUse{}, Tree: e.tree.FS, Branch: e.repository.main, Names: e.query.Known.Placements.ClusterNames()}
 	if len(e.repository.urls) > 0 {
 		out.RepoURL = appset.WithoutCredentials(e.repository.urls[0])
 	}

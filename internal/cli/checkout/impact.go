@@ -83,7 +83,7 @@ func (r *Repository) Impact(ctx context.Context, c Change) (*Impact, error) {
 		from := known.forPipeline(p)
 		in := evaluate.Input{
 			Pipelines: []*pipeline.Pipeline{p}, Changed: changed, Revision: t.Commit, Branch: r.main, RepoURLs: r.urls, OpenExternal: r.openExternal(t.FS, t.Commit),
-			Clusters: from.Clusters, Globbing: from.Globbing, Version: from.Version, ArgoCDs: from.ArgoCDs, Main: from.Main, Live: from.Live, Manifests: true, Build: r.manifestBuilder(nil, t),
+			Clusters: from.Clusters, Placements: from.Placements, Globbing: from.Globbing, Version: from.Version, ArgoCDs: from.ArgoCDs, Main: from.Main, Live: from.Live, Manifests: true, Build: r.manifestBuilder(nil, t),
 		}
 		if on.branch == "" {
 			return evaluate.InProcess(ctx, resolver, t.FS, in)

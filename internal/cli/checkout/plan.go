@@ -66,7 +66,7 @@ func (r *Repository) Plan(ctx context.Context, q PlanQuery) (*plan.Plan, error) 
 		broken = append(broken, known.problems...)
 		in := plan.Input{Mirror: s.Mirror, Branch: cmp.Or(r.main, "main"), URLs: r.urls, OnlyPipeline: q.Pipeline, Now: q.Now, Rendered: q.Rendered}
 		in.KnownInputs = func(to *appset.Input) {
-			to.Clusters, to.Globbing, to.Version, to.ArgoCDs, to.Main, to.Live = known.Clusters, known.Globbing, known.Version, known.ArgoCDs, known.Main, known.Live
+			to.Clusters, to.Placements, to.Globbing, to.Version, to.ArgoCDs, to.Main, to.Live = known.Clusters, known.Placements, known.Globbing, known.Version, known.ArgoCDs, known.Main, known.Live
 			known.addClusters(to, to.Pipeline)
 			to.Branch, to.OpenExternal = r.main, r.openExternal(s.Tree(to.Revision), to.Revision)
 		}

@@ -92,8 +92,9 @@ type Known struct {
 	Clusters []appset.Cluster // nil: not known
 	// ClustersFile is the file that Clusters came from, absolute; "" where they didn't come from one.
 	ClustersFile string
-	Globbing     string         // how git file generators match paths; "" is the controller's default
-	Version      appset.Version // not known: what Running shows, if that is known
+	Placements   *appset.Placements // nil: not known
+	Globbing     string             // how git file generators match paths; "" is the controller's default
+	Version      appset.Version     // not known: what Running shows, if that is known
 
 	Running *Running // nil: no connection
 	ArgoCD  string   // the pipelines' name of the Argo CD that Running is; "" where they name one at most
@@ -142,7 +143,7 @@ func (k *Known) resolverInput(tree fs.FS, pipes []*pipeline.Pipeline) (*knownInp
 
 // argoCDInput is resolverInput without what the tree itself says.
 func (k *Known) argoCDInput(pipes []*pipeline.Pipeline) (appset.Input, error) {
-	in := appset.Input{Clusters: k.Clusters, Globbing: k.Globbing, Version: k.Version}
+	in := appset.Input{Clusters: k.Clusters, Placements: k.Placements, Globbing: k.Globbing, Version: k.Version}
 	if k.Running == nil {
 		in.Live = k.manifests.liveObjects()
 		return in, nil
