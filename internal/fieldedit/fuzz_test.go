@@ -38,6 +38,55 @@ func FuzzSetJSON(f *testing.F) {
 	})
 }
 
+// FuzzSetRef holds of any kustomization that the ref of a remote base is refused, or that its bytes alone change.
+func FuzzSetRef(f *testing.F) {
+	for _, doc := range []string{
+		"resources:\n- https://git.example/x?ref=v1\n", "bases: ['https://git.example/x?timeout=9&version=v1#y']\r\n", "components:\n  - \"https://git.example/x?ref=v1\" # c\n",
+		"resources: [a, \"https://git.example/x?re\\x66=v1\"]\n", "resources: &r\n- *r\n", "resources:\n- >\n  https://git.example/x?ref=v1\n", "resources:\n- https://git.example/x?ref=v1\n  more\n", "resources: {}\n---\nbases: [x]\n",
+	} {
+		for _, value := range []string{"v2", "", "a b", "é", "x: y", "&ref=z", "release%2F1"} {
+			f.Add([]byte(doc), value)
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte, value string) {
+		const longest = 4 << 10 // every place is tried
+		d, err := parseDocument(data, formatYAML)
+		if err != nil || len(data) > longest {
+			return
+		}
+		all, err := d.remoteAddresses([]string{"**"})
+		if err != nil {
+			return
+		}
+		for _, a := range all {
+			next, c, err := d.setField(a, value, TypeString)
+			if err != nil {
+				var r *RefusedError
+				if !errors.As(err, &r) {
+					t.Fatalf("refused without being a refusal: %v", err)
+				}
+				continue
+			}
+			at := bytes.Index(data, []byte(c.Old))
+			for at >= 0 && !bytes.Equal(next.data, spliceBytes(data, at, at+len(c.Old), value)) {
+				if at == len(data) {
+					at = -1
+				} else if i := bytes.Index(data[at+1:], []byte(c.Old)); i < 0 {
+					at = -1
+				} else {
+					at += 1 + i
+				}
+			}
+			if at < 0 {
+				t.Fatalf("%q in place of %q makes %q of %q", value, c.Old, next.data, data)
+			}
+			if found, err := next.readField(a); err != nil || !found.ok || found.value != value {
+				t.Fatalf("it reads back as %+v, %v", found, err)
+			}
+		}
+	})
+}
+
 // fuzzSet holds what is so for any bytes: an edit is refused by a
 // *RefusedError, or reads back, changes one place, is its own repetition, and
 // parse(edit(doc)) is set(parse(doc)) to every reader that can read doc.

@@ -64,6 +64,7 @@ func (r *Repository) Check(ctx context.Context, beside Known) (*Findings, error)
 			components, files := history.Components(set, r.main), r.environmentFiles(t, p, heads)
 			out.Problems = append(out.Problems, history.UnmatchedCarry(p, components, files)...)
 			out.Problems = append(out.Problems, history.IdentityCarry(p, components, files)...)
+			out.Problems = append(out.Problems, history.MovingRefs(p, components, files)...)
 		}
 	}
 	out.Problems, out.Unresolved = distinctProblems(out.Problems), distinctProblems(out.Unresolved)
