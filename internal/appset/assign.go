@@ -93,6 +93,7 @@ func templateData(g *generatedApp, s *appSet, application, applicationSet bool) 
 		if err != nil {
 			return nil, err
 		}
+		addFile(object, s.spec.Name, s.file)
 		data["application"] = object
 	}
 	if applicationSet {
@@ -105,6 +106,13 @@ func templateData(g *generatedApp, s *appSet, application, applicationSet bool) 
 		}
 	}
 	return data, nil
+}
+
+// addFile says of a plain Application in which file it is, as of an ApplicationSet.
+func addFile(application map[string]any, set, file string) {
+	if set == "" && file != "" {
+		application["file"] = file
+	}
 }
 
 func stringMap(m map[string]string) map[string]string {

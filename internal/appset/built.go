@@ -51,26 +51,43 @@ func KustomizationFile(tree fs.FS, folder string) string {
 	return path.Join(folder, kustomizationNames[0])
 }
 
-// buildSets builds the ApplicationSets of an entry. Objects of other kinds are left alone.
-func (in *Input) buildSets(ctx context.Context, i int) (sets []appSet, problems []Problem, transient bool) {
-	e := &in.Pipeline.Spec.ApplicationSets[i]
-	q, err := NewBuildRequest(e)
+// buildEntry builds what an entry has built. file is what stands for all that it is built of; at is
+// where the entry is in the pipeline file.
+func (in *Input) buildEntry(ctx context.Context, at string, m pipeline.ManifestSource) (file string, built *Built, problem *Problem, transient bool) {
+	q, err := NewBuildRequest(m)
 	what, file := "kustomize", KustomizationFile(in.Tree, q.Folder)
-	if e.Helm != nil {
+	if m.Helm != nil {
 		what, file = "helm.path", path.Join(q.Folder, "Chart.yaml")
 	}
-	fail := func(err error) ([]appSet, []Problem, bool) {
-		return nil, []Problem{{File: in.Pipeline.File, Message: fmt.Sprintf("applicationSets[%d].%s %q: %v", i, what, q.Folder, err)}}, errors.Is(err, ErrBuildAgain)
+	if err == nil && in.Build == nil {
+		err = errors.New("nothing is built here")
+	}
+	if err == nil {
+		built, err = in.Build(ctx, in.Tree, q)
 	}
 	if err != nil {
-		return fail(err)
+		problem = &Problem{File: in.Pipeline.File, Message: fmt.Sprintf("%s.%s %q: %v", at, what, q.Folder, err)}
+		return file, nil, problem, errors.Is(err, ErrBuildAgain)
 	}
-	if in.Build == nil {
-		return fail(errors.New("nothing is built here"))
+	return file, built, nil, false
+}
+
+// missingAmong says that nothing of a kind is among what an entry's folder makes.
+func (in *Input) missingAmong(at, kind string, m pipeline.ManifestSource, built *Built) Problem {
+	what, folder := "kustomize", m.Kustomize
+	if m.Helm != nil {
+		what, folder = "helm.path", m.Helm.Path
 	}
-	built, err := in.Build(ctx, in.Tree, q)
-	if err != nil {
-		return fail(err)
+	return Problem{File: in.Pipeline.File, Message: fmt.Sprintf("%s.%s %q: no %s is among the %s that are built of it",
+		at, what, path.Clean(folder), kind, wording.Count(len(built.Objects), "object"))}
+}
+
+// buildSets builds the ApplicationSets of an entry. Objects of other kinds are left alone.
+func (in *Input) buildSets(ctx context.Context, i int) (sets []appSet, problems []Problem, transient bool) {
+	at, m := fmt.Sprintf("applicationSets[%d]", i), in.Pipeline.Spec.ApplicationSets[i].Manifests()
+	file, built, problem, transient := in.buildEntry(ctx, at, m)
+	if problem != nil {
+		return nil, []Problem{*problem}, transient
 	}
 	for _, raw := range built.Objects {
 		found, wrong := decodeObject(file, raw)
@@ -80,23 +97,23 @@ func (in *Input) buildSets(ctx context.Context, i int) (sets []appSet, problems 
 		sets[n].entry, sets[n].madeOf = i, built.Files
 	}
 	if len(sets)+len(problems) == 0 {
-		return fail(fmt.Errorf("no ApplicationSet is among the %s that are built of it", wording.Count(len(built.Objects), "object")))
+		problems = []Problem{in.missingAmong(at, kindSet, m, built)}
 	}
 	return sets, problems, false
 }
 
 // NewBuildRequest asks for what an entry has built.
-func NewBuildRequest(e *pipeline.ApplicationSetSource) (BuildRequest, error) {
-	if e.Helm == nil {
-		return BuildRequest{Folder: path.Clean(e.Kustomize), Options: json.RawMessage(`{"kustomize":{}}`)}, nil
+func NewBuildRequest(m pipeline.ManifestSource) (BuildRequest, error) {
+	if m.Helm == nil {
+		return BuildRequest{Folder: path.Clean(m.Kustomize), Options: json.RawMessage(`{"kustomize":{}}`)}, nil
 	}
-	q := BuildRequest{Folder: path.Clean(e.Helm.Path), Release: e.Helm.ReleaseName, Namespace: e.Helm.Namespace}
+	q := BuildRequest{Folder: path.Clean(m.Helm.Path), Release: m.Helm.ReleaseName, Namespace: m.Helm.Namespace}
 	if q.Release == "" {
 		q.Release = path.Base(q.Folder)
 	}
-	helm := map[string]any{"valueFiles": e.Helm.ValueFiles}
-	if e.Helm.Values != nil {
-		helm["valuesObject"] = e.Helm.Values
+	helm := map[string]any{"valueFiles": m.Helm.ValueFiles}
+	if m.Helm.Values != nil {
+		helm["valuesObject"] = m.Helm.Values
 	}
 	var err error
 	if q.Options, err = json.Marshal(map[string]any{"helm": helm}); err != nil {
@@ -105,7 +122,8 @@ func NewBuildRequest(e *pipeline.ApplicationSetSource) (BuildRequest, error) {
 	return q, nil
 }
 
-// builds says that some of the pipeline's sets are built.
+// builds says that some of the pipeline's sets or Applications are built.
 func (in *Input) builds() bool {
-	return slices.ContainsFunc(in.Pipeline.Spec.ApplicationSets, func(e pipeline.ApplicationSetSource) bool { return e.IsBuilt() })
+	return slices.ContainsFunc(in.Pipeline.Spec.ApplicationSets, func(e pipeline.ApplicationSetSource) bool { return e.Manifests().IsBuilt() }) ||
+		slices.ContainsFunc(in.Pipeline.Spec.Applications, func(e pipeline.ApplicationSource) bool { return e.Manifests().IsBuilt() })
 }

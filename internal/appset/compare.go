@@ -255,7 +255,7 @@ func withoutAutomation(spec *argov1alpha1.ApplicationSpec) {
 // normalizeApplication is what the controller compares of an Application.
 func (c *Comparison) normalizeApplication(app *argov1alpha1.Application, t *Target) (map[string]any, error) {
 	app = &argov1alpha1.Application{
-		TypeMeta: metav1.TypeMeta{APIVersion: apiVersion, Kind: "Application"},
+		TypeMeta: metav1.TypeMeta{APIVersion: apiVersion, Kind: kindApplication},
 		ObjectMeta: metav1.ObjectMeta{
 			Name: app.Name, Namespace: app.Namespace, Labels: app.Labels, Annotations: app.Annotations, Finalizers: app.Finalizers,
 		},

@@ -37,6 +37,7 @@ func (t *Target) TemplateData() (map[string]any, error) {
 		if err := json.Unmarshal(t.Application, &application); err != nil {
 			return nil, fmt.Errorf("reading the Application %s: %w", t.Name, err)
 		}
+		addFile(application, t.ApplicationSet, t.ApplicationSetFile)
 		data["application"] = application
 	}
 	if t.ApplicationSet != "" {

@@ -191,8 +191,8 @@ func (r *Resolver) generateKnown(ctx context.Context, s *appSet, c *commit, snap
 	return cmp.Or(out, &generatedApps{})
 }
 
-// resolveApplications takes the live Applications of one entry of applications.
-func (r *Resolver) resolveApplications(ctx context.Context, in *Input, i int, e *pipelineEntry, c *commit) setOutcome {
+// resolveLiveApplications takes the live Applications of one entry of applications.
+func (r *Resolver) resolveLiveApplications(ctx context.Context, in *Input, i int, e *pipelineEntry, c *commit) setOutcome {
 	l := in.Pipeline.Spec.Applications[i].Live
 	problem := func(err error) setOutcome {
 		return setOutcome{transient: true, refresh: liveRefresh, problems: []Problem{{
@@ -270,8 +270,8 @@ func (e *pipelineEntry) liveTargets(in *Input, s *appSet, raws []json.RawMessage
 	}
 }
 
-// decodeApplication reads a live Application. unknown says which field of its
-// spec isn't known here, so that it may read more than it seems.
+// decodeApplication reads an Application that somebody wrote, or that runs. unknown says which
+// field of its spec isn't known here, so that it may read more than it seems.
 func decodeApplication(raw json.RawMessage) (g *generatedApp, unknown, err error) {
 	var object struct {
 		Metadata struct {

@@ -71,7 +71,7 @@ func findSets(ctx context.Context, in *Input) (sets []appSet, problems []Problem
 			sets = append(sets, s)
 			continue
 		}
-		if e.IsBuilt() {
+		if e.Manifests().IsBuilt() {
 			built, wrong, retry := in.buildSets(ctx, i)
 			sets, problems, transient = append(sets, built...), append(problems, wrong...), transient || retry
 			continue

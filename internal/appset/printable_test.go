@@ -13,11 +13,14 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 func TestPrintable(t *testing.T) {
 	for in, want := range map[string]string{
-		"": "", "web-1.4": "web-1.4", "ünï 界": "ünï 界", "\x1b[31mred": `\x1b[31mred`, "a\nb\t": `a\nb\t`, "\u202eevil": `\u202eevil`, "\xff": `\xff`,
+		"": "", "web-1.4": "web-1.4", "ünï 界": "ünï 界", "\x1b[31mred": `\x1b[31mred`, "a\nb\t": `a\nb\t`, "\u202eevil": `\u202eevil`, "\xff": `\xff`, "say \"a\"\a": `say "a"\a`,
 	} {
 		if got := Printable(in); got != want {
 			t.Errorf("%q is %s, want %s", in, got, want)
 		}
+	}
+	if got := PrintableLine("trouble with:\n  \"patch\": x\x1b\n"); got != `trouble with: "patch": x\x1b` {
+		t.Error(got)
 	}
 }
 

@@ -135,6 +135,9 @@ func (r *Resolver) Resolve(ctx context.Context, in Input) (*TargetSet, error) {
 	default:
 		return nil, fmt.Errorf("resolving ApplicationSets: globbing is %q, wanted %s or %s", in.Globbing, GlobbingGit, GlobbingDoublestar)
 	}
+	if ctx.Err() != nil { // said in any case, however quick the answer would be
+		return nil, fmt.Errorf("resolving the ApplicationSets of pipeline %s: %w", in.Pipeline.Name(), ctx.Err())
+	}
 	key, err := in.cacheKey()
 	if err != nil {
 		return nil, err

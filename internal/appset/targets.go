@@ -61,8 +61,9 @@ func newPipelineEntries(ctx context.Context, p *pipeline.Pipeline) (sets, plain 
 		s := &p.Spec.ApplicationSets[i]
 		sets = append(sets, make(s.ArgoCDName(), s.Component, s.Environment))
 	}
-	for _, a := range p.Spec.Applications {
-		plain = append(plain, make(a.Live.ArgoCD, a.Component, a.Environment))
+	for i := range p.Spec.Applications {
+		a := &p.Spec.Applications[i]
+		plain = append(plain, make(a.ArgoCDName(), a.Component, a.Environment))
 	}
 	return sets, plain, problems
 }
@@ -137,7 +138,7 @@ func applicationManifest(g *generatedApp) (json.RawMessage, error) {
 		return nil, err
 	}
 	delete(object, "status")
-	object["apiVersion"], object["kind"] = apiVersion, "Application"
+	object["apiVersion"], object["kind"] = apiVersion, kindApplication
 	if meta, ok := object["metadata"].(map[string]any); ok {
 		delete(meta, "creationTimestamp")
 	}
@@ -212,11 +213,14 @@ func (a *targetList) sortUnique() {
 		if len(out) > 0 && out[len(out)-1].sameID(t) {
 			first := &out[len(out)-1]
 			message := fmt.Sprintf("ApplicationSet %s in %s generates an Application of this name too", first.ApplicationSet, first.ApplicationSetFile)
-			if first.ApplicationSetFile != t.ApplicationSetFile {
-				message += "; where each runs in an Argo CD of its own, name that as argocd in their entries of applicationSets"
-			}
-			if first.ApplicationSet == "" {
+			switch {
+			case first.Live:
 				message = "two entries of the pipeline's applications select it"
+			case first.ApplicationSet == "":
+				message = fmt.Sprintf("%s has an Application of this name too", first.ApplicationSetFile)
+			}
+			if first.ApplicationSetFile != t.ApplicationSetFile && !first.Live {
+				message += "; where each runs in an Argo CD of its own, name that as argocd in their entries"
 			}
 			a.problems = append(a.problems, Problem{File: t.ApplicationSetFile, ApplicationSet: t.ApplicationSet, Application: t.Name, Message: message})
 			continue

@@ -18,9 +18,9 @@ type Target struct {
 	ArgoCD      string `json:"argocd"`      // the server's file's name of the Argo CD that runs it
 
 	ApplicationSet     string `json:"applicationSet"`     // its name; empty for a plain Application
-	ApplicationSetFile string `json:"applicationSetFile"` // where the set was read, from the repository's root
-	// SetFiles are the files that the set is built of, where ApplicationSetFile doesn't have it as
-	// it is; sorted.
+	ApplicationSetFile string `json:"applicationSetFile"` // where the set, or the plain Application, was read, from the repository's root
+	// SetFiles are the files that the set or the plain Application is built of, where
+	// ApplicationSetFile doesn't have it as it is; sorted.
 	SetFiles []string `json:"setFiles,omitempty"`
 
 	// Live says that the target is a live Application as it runs, not one that
@@ -67,8 +67,8 @@ type BranchFile struct {
 // an environment.
 func (t Target) Managed() bool { return t.Component != "" && t.Environment != "" }
 
-// IsGeneratedFrom says that a file has the target's ApplicationSet, or a part of it, or is one of
-// its generators'.
+// IsGeneratedFrom says that a file has the target's ApplicationSet or plain Application, or a part
+// of it, or is one of its generators'.
 func (t *Target) IsGeneratedFrom(file string) bool {
 	return file == t.ApplicationSetFile || slices.Contains(t.SetFiles, file) || slices.Contains(t.GeneratorFiles, file)
 }

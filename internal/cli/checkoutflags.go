@@ -231,11 +231,11 @@ func printProblems(cmd *cobra.Command, problems, notes []appset.Problem, named i
 func printNotes(cmd *cobra.Command, problems, notes []appset.Problem, named int) int {
 	w := cmd.ErrOrStderr()
 	for _, n := range appset.GroupProblems(notes, named) {
-		fmt.Fprintln(w, "note: "+appset.Printable(n.String()))
+		fmt.Fprintln(w, "note: "+appset.PrintableLine(n.String()))
 	}
 	grouped := appset.GroupProblems(problems, named)
 	for _, p := range grouped {
-		fmt.Fprintln(w, "problem: "+appset.Printable(p.String()))
+		fmt.Fprintln(w, "problem: "+appset.PrintableLine(p.String()))
 	}
 	return len(grouped)
 }

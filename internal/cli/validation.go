@@ -89,9 +89,9 @@ func (v *validation) print(out, errOut io.Writer) {
 		}
 	}
 	for _, p := range appset.GroupProblems(v.found, appset.NameFew) {
-		fmt.Fprintln(errOut, appset.Printable(p.String()))
+		fmt.Fprintln(errOut, appset.PrintableLine(p.String()))
 	}
 	for _, p := range appset.GroupProblems(v.left, appset.NameFew) {
-		fmt.Fprintln(errOut, "note: not resolved from the checkout alone: "+appset.Printable(p.String()))
+		fmt.Fprintln(errOut, "note: not resolved from the checkout alone: "+appset.PrintableLine(p.String()))
 	}
 }

@@ -23,18 +23,15 @@ func (c *checker) checkApplicationSets(s *Spec) {
 	}
 	for i := range s.ApplicationSets {
 		a, at := &s.ApplicationSets[i], fmt.Sprintf("spec.applicationSets[%d]", i)
-		c.checkSetSource(at, a)
-		if a.ArgoCD != "" || c.Doc.Has(at+".argocd") {
-			c.checkArgoCDName(at+".argocd", a.ArgoCD)
+		if c.checkEntry(at, "ApplicationSet manifests in this repository", "an object of a running Argo CD", a.Manifests(), a.ArgoCD) {
+			c.checkLiveSet(at+".live", a.Live)
 		}
 		c.checkOverrides(at, s, a.Component, a.Environment)
 	}
 	for i := range s.Applications {
 		a, at := &s.Applications[i], fmt.Sprintf("spec.applications[%d]", i)
-		if c.Doc.Has(at + ".live") {
+		if c.checkEntry(at, "Application manifests in this repository", "those that a running Argo CD has", a.Manifests(), a.ArgoCD) {
 			c.checkLiveApplications(at+".live", a.Live)
-		} else {
-			c.Errorf(at, "live is missing: which Applications of a running Argo CD these are")
 		}
 		c.checkOverrides(at, s, a.Component, a.Environment)
 	}
@@ -60,29 +57,36 @@ func (c *checker) checkClusters(at, file string) {
 	}
 }
 
-// checkSetSource checks that an entry says in one way where its sets are.
-func (c *checker) checkSetSource(at string, a *ApplicationSetSource) {
+// checkEntry checks that an entry says in one way where its objects are, and which Argo CD runs
+// them. It says that they are live ones, which the caller checks.
+func (c *checker) checkEntry(at, manifests, objects string, m ManifestSource, argocd string) (live bool) {
 	var given []string
 	for _, key := range []string{"path", "kustomize", "helm", "live"} {
 		if c.Doc.Has(at + "." + key) {
 			given = append(given, key)
 		}
 	}
+	hasArgoCD := c.Doc.Has(at + ".argocd")
+	live = len(given) == 1 && given[0] == "live"
 	switch {
 	case len(given) > 1:
 		c.Errorf(at, "%s are both given; an entry takes one of them", strings.Join(given[:2], " and "))
 	case len(given) == 0:
-		c.Errorf(at, "path is missing: a glob of ApplicationSet manifests in this repository; "+
-			"or kustomize or helm, for a folder or a chart that makes them; or live, for an object of a running Argo CD")
-	case given[0] == "live":
-		c.checkLiveSet(at, a)
+		c.Errorf(at, "path is missing: a glob of %s; or kustomize or helm, for a folder or a chart that makes them; or live, for %s", manifests, objects)
+	case live && hasArgoCD:
+		c.Errorf(at+".argocd", "goes into live here, which says where the object runs")
+	case live:
 	case given[0] == "helm":
-		c.checkChart(at+".helm", a.Helm)
+		c.checkChart(at+".helm", m.Helm)
 	case given[0] == "kustomize":
-		c.checkFolder(at+".kustomize", a.Kustomize)
+		c.checkFolder(at+".kustomize", m.Kustomize)
 	default:
-		c.checkGlob(at+".path", a.Path)
+		c.checkGlob(at+".path", m.Path)
 	}
+	if argocd != "" || hasArgoCD {
+		c.checkArgoCDName(at+".argocd", argocd)
+	}
+	return live
 }
 
 // checkChart checks a chart and its values files.
@@ -127,19 +131,15 @@ func (c *checker) checkOverrides(at string, s *Spec, component, environment stri
 	c.checkConstantEnvironment(at+".environment", environment, s)
 }
 
-func (c *checker) checkLiveSet(at string, a *ApplicationSetSource) {
-	if c.Doc.Has(at + ".argocd") {
-		c.Errorf(at+".argocd", "goes into live here, which says where the object runs")
-	}
-	if a.Live == nil { // it has no value, which is an error already
+func (c *checker) checkLiveSet(at string, l *LiveApplicationSet) {
+	if l == nil { // it has no value, which is an error already
 		return
 	}
-	at += ".live"
-	if a.Live.ArgoCD != "" || c.Doc.Has(at+".argocd") {
-		c.checkArgoCDName(at+".argocd", a.Live.ArgoCD)
+	if l.ArgoCD != "" || c.Doc.Has(at+".argocd") {
+		c.checkArgoCDName(at+".argocd", l.ArgoCD)
 	}
-	c.checkObjectName(at+".namespace", "namespace", a.Live.Namespace)
-	c.checkObjectName(at+".name", "name", a.Live.Name)
+	c.checkObjectName(at+".namespace", "namespace", l.Namespace)
+	c.checkObjectName(at+".name", "name", l.Name)
 }
 
 func (c *checker) checkLiveApplications(at string, l *LiveApplications) {

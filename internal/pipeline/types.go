@@ -102,7 +102,7 @@ type Spec struct {
 	Applications []ApplicationSource `yaml:"applications" json:"applications,omitempty"`
 	// A file of Argo CD's cluster Secrets, from the repository's root, as kubectl get secret -o yaml prints them and liftlock init --clusters-example gives an example of: validate, resolve, plan and impact take the clusters from it where --clusters names no other file. The server doesn't read it: it goes by the clusters of its Argo CDs.
 	Clusters string `yaml:"clusters" json:"clusters,omitempty" jsonschema:"minLength=1"`
-	// A Go template over the generator's parameters, plus .application and .applicationSet, that gives each target's component. A plain Application has no parameters, only .application. Empty: the target is not managed. Needed here or in every entry of checkApplicationSets and applications.
+	// A Go template over the generator's parameters, plus .application and .applicationSet, that gives each target's component. A plain Application has no parameters, only .application; where it is in a file, .application.file is that file (of a kustomization or a chart its own). Empty: the target is not managed. Needed here or in every entry of applicationSets and applications.
 	Component string `yaml:"component" json:"component"`
 	// Likewise, each target's environment.
 	Environment string `yaml:"environment" json:"environment"`
@@ -174,10 +174,22 @@ func (s *ApplicationSetSource) ArgoCDName() string {
 	return s.ArgoCD
 }
 
-// IsBuilt says that the entry's sets are built of files, which don't have them as they are.
-func (s *ApplicationSetSource) IsBuilt() bool { return s.Kustomize != "" || s.Helm != nil }
+// Manifests is where the entry's sets are in this repository; zero for a live one.
+func (s *ApplicationSetSource) Manifests() ManifestSource {
+	return ManifestSource{Path: s.Path, Kustomize: s.Kustomize, Helm: s.Helm}
+}
 
-// HelmSource is a chart that makes ApplicationSets, and what it is given.
+// ManifestSource is where manifests are in this repository: at most one of its fields is set.
+type ManifestSource struct {
+	Path      string // a glob of files, which have them as they are
+	Kustomize string // a folder with a kustomization
+	Helm      *HelmSource
+}
+
+// IsBuilt says that the manifests are built of files, which don't have them as they are.
+func (s ManifestSource) IsBuilt() bool { return s.Kustomize != "" || s.Helm != nil }
+
+// HelmSource is a chart that makes ApplicationSets or Applications, and what it is given.
 type HelmSource struct {
 	// The chart's folder, from the repository's root.
 	Path string `yaml:"path" json:"path" jsonschema:"required,minLength=1"`
@@ -223,12 +235,34 @@ type LiveApplicationSet struct {
 // ApplicationSource says which plain Applications are targets, with the
 // overrides for those.
 type ApplicationSource struct {
+	// A glob of manifests, from the repository's root.
+	Path string `yaml:"path" json:"path,omitempty" jsonschema:"minLength=1"`
+	// A folder, from the repository's root, with a kustomization: the Applications are those of what kustomize build makes of it.
+	Kustomize string `yaml:"kustomize" json:"kustomize,omitempty" jsonschema:"minLength=1"`
+	// A chart in this repository: the Applications are those of what helm template makes of it.
+	Helm *HelmSource `yaml:"helm" json:"helm,omitempty"`
 	// The objects as they run.
-	Live *LiveApplications `yaml:"live" json:"live,omitempty" jsonschema:"required"`
+	Live *LiveApplications `yaml:"live" json:"live,omitempty"`
 	// Overrides spec.component for the Applications of this entry.
 	Component string `yaml:"component" json:"component"`
 	// Overrides spec.environment for the Applications of this entry.
 	Environment string `yaml:"environment" json:"environment"`
+	// The Argo CD that runs them, by its name in the server's file. Not set: the first one there. Not with live, which has its own.
+	ArgoCD string `yaml:"argocd" json:"argocd"`
+}
+
+// ArgoCDName is the name of the Argo CD that runs the entry's Applications; empty means the
+// first one in the server's file.
+func (s *ApplicationSource) ArgoCDName() string {
+	if s.Live != nil {
+		return s.Live.ArgoCD
+	}
+	return s.ArgoCD
+}
+
+// Manifests is where the entry's Applications are in this repository; zero for live ones.
+func (s *ApplicationSource) Manifests() ManifestSource {
+	return ManifestSource{Path: s.Path, Kustomize: s.Kustomize, Helm: s.Helm}
 }
 
 // LiveApplications selects Application objects of a running Argo CD.

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"path"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 
 	"gopkg.in/yaml.v3"
@@ -51,20 +53,49 @@ func (r *Repository) manifestBuilder(files *namedFiles, t *Tree) appset.Manifest
 	}
 }
 
-// runningSets are the ApplicationSets that a tree has an Argo CD run: those that are in files as they
-// are, and those that Kustomize builds. Bases and patches are none by themselves.
+// The kinds of objects that are looked for.
+const (
+	kindApplicationSet = "ApplicationSet"
+	kindApplication    = "Application"
+)
+
+// runningSets are the ApplicationSets, or the plain Applications, that a tree has an Argo CD run: those
+// that are in files as they are, and those that Kustomize builds. Bases and patches are none by
+// themselves.
 type runningSets struct {
+	kind      string
 	files     []string
 	built     []string // folders that nothing else in the tree builds on
 	templates []string // of Helm charts, which are left out
+	parents   []string // files of Applications that deploy nothing but others, which are left out
 	// problems are sets of which can't be told what runs, notes what else should be known.
 	problems, notes []appset.Problem
 }
 
 func (s *runningSets) isEmpty() bool { return s == nil || len(s.files)+len(s.built) == 0 }
 
-// pipeline is one over these sets, whose targets belong to no component and no environment.
+func (s *runningSets) isPlain() bool { return s != nil && s.kind == kindApplication }
+
+// key is that of the pipeline file's entries of this kind.
+func (s *runningSets) key() string {
+	if s.isPlain() {
+		return "applications"
+	}
+	return "applicationSets"
+}
+
+// pipeline is one over these, whose targets belong to no component and no environment.
 func (s *runningSets) pipeline() *pipeline.Pipeline {
+	if s.isPlain() {
+		out := &pipeline.Pipeline{}
+		for _, name := range s.files {
+			out.Spec.Applications = append(out.Spec.Applications, pipeline.ApplicationSource{Path: escapeGlob(name)})
+		}
+		for _, folder := range s.built {
+			out.Spec.Applications = append(out.Spec.Applications, pipeline.ApplicationSource{Kustomize: folder})
+		}
+		return out
+	}
 	out := pipelineOfSets(s.files)
 	for _, folder := range s.built {
 		out.Spec.ApplicationSets = append(out.Spec.ApplicationSets, pipeline.ApplicationSetSource{Kustomize: folder})
@@ -72,26 +103,59 @@ func (s *runningSets) pipeline() *pipeline.Pipeline {
 	return out
 }
 
-// describe counts what the sets are in.
+// describe counts what they are in.
 func (s *runningSets) describe() string {
-	switch {
-	case s == nil:
+	if s == nil {
 		return ""
-	case len(s.built) == 0:
-		return wording.Count(len(s.files), "file") + " with ApplicationSets"
-	case len(s.files) == 0:
-		return wording.Count(len(s.built), "kustomization") + " with ApplicationSets"
 	}
-	return fmt.Sprintf("%s and %s with ApplicationSets", wording.Count(len(s.files), "file"), wording.Count(len(s.built), "kustomization"))
+	what := " with " + s.kind + "s"
+	if s.isPlain() {
+		what = " with plain Applications"
+	}
+	switch {
+	case len(s.built) == 0:
+		return wording.Count(len(s.files), "file") + what
+	case len(s.files) == 0:
+		return wording.Count(len(s.built), "kustomization") + what
+	}
+	return fmt.Sprintf("%s and %s%s", wording.Count(len(s.files), "file"), wording.Count(len(s.built), "kustomization"), what)
 }
 
-// findRunning finds the ApplicationSets that a tree's manifests have an Argo CD run.
-func (r *Repository) findRunning(ctx context.Context, t *Tree) (*runningSets, error) {
-	files, templates, err := t.findSets(ctx)
+// leaves are these without what has nothing but Applications that deploy others, as an app of apps
+// does: a source of theirs is a folder that other Applications come out of.
+func (s *runningSets) leaves(t *Tree, targets []appset.Target) *runningSets {
+	hasParent, hasLeaf := map[string]bool{}, map[string]bool{}
+	for i := range targets {
+		own := &targets[i]
+		isParent := slices.ContainsFunc(own.Sources, func(source appset.Source) bool {
+			return source.Here && source.Chart == "" && slices.ContainsFunc(targets, func(o appset.Target) bool {
+				return o.ID() != own.ID() && isBelow(source.Path, o.ApplicationSetFile)
+			})
+		})
+		hasParent[own.ApplicationSetFile] = hasParent[own.ApplicationSetFile] || isParent
+		hasLeaf[own.ApplicationSetFile] = hasLeaf[own.ApplicationSetFile] || !isParent
+	}
+	out := *s
+	isLeft := func(file string) bool { return hasParent[file] && !hasLeaf[file] }
+	out.files = slices.DeleteFunc(slices.Clone(s.files), isLeft)
+	out.built = slices.DeleteFunc(slices.Clone(s.built), func(folder string) bool { return isLeft(appset.KustomizationFile(t.FS, folder)) })
+	out.parents = slices.DeleteFunc(slices.Clone(s.files), func(file string) bool { return !isLeft(file) })
+	return &out
+}
+
+// isBelow says that a file lies in a folder, or further down.
+func isBelow(folder, file string) bool {
+	folder = path.Clean(folder)
+	return folder == "." || strings.HasPrefix(file, folder+"/")
+}
+
+// findRunning finds the objects of a kind that a tree's manifests have an Argo CD run.
+func (r *Repository) findRunning(ctx context.Context, t *Tree, kind string) (*runningSets, error) {
+	files, templates, err := t.findManifests(ctx, kind)
 	if err != nil {
 		return nil, err
 	}
-	out := &runningSets{templates: templates, notes: chartNotes(templates)}
+	out := &runningSets{kind: kind, templates: templates, notes: chartNotes(templates)}
 	if len(files) == 0 {
 		return out, nil
 	}
@@ -109,18 +173,18 @@ func (r *Repository) findRunning(ctx context.Context, t *Tree) (*runningSets, er
 	}
 	for _, root := range roots.folders {
 		reached := roots.files[root]
-		q, err := appset.NewBuildRequest(&pipeline.ApplicationSetSource{Kustomize: root})
+		q, err := appset.NewBuildRequest(pipeline.ManifestSource{Kustomize: root})
 		if err != nil {
 			return nil, err
 		}
 		built, err := build(ctx, t.FS, q)
 		if ctx.Err() != nil {
-			return nil, fmt.Errorf("build the ApplicationSets of %s: %w", root, ctx.Err())
+			return nil, fmt.Errorf("build the %ss of %s: %w", kind, root, ctx.Err())
 		}
 		alone := !slices.ContainsFunc(reached, func(file string) bool { return len(roots.of[file]) > 1 })
 		if err != nil {
 			out.addUnbuilt(root, reached, alone, err)
-		} else if sets := setsAmong(built.Objects); len(sets) > 0 && !(alone && t.holdsAsTheyAre(reached, sets)) {
+		} else if sets := objectsAmong(built.Objects, kind); len(sets) > 0 && !(alone && t.holdsAsTheyAre(reached, sets, kind)) {
 			out.built = append(out.built, root)
 		} else if len(sets) > 0 {
 			continue // the files say the same
@@ -134,7 +198,7 @@ func (r *Repository) findRunning(ctx context.Context, t *Tree) (*runningSets, er
 		case settled[file]:
 		case graph.resources[file] && len(roots.of[file]) == 0:
 			out.notes = append(out.notes, appset.Problem{File: file, Message: "left out, because only a component of Kustomize has it, which nothing here builds on"})
-		case t.hasOnlyPatches(file):
+		case t.hasOnlyPatches(file, kind):
 			out.notes = append(out.notes, appset.Problem{File: file, Message: "left out, because it is a patch, of which no kustomization here says to what"})
 		default:
 			out.files = append(out.files, file)
@@ -148,19 +212,22 @@ func (r *Repository) findRunning(ctx context.Context, t *Tree) (*runningSets, er
 func (s *runningSets) addUnbuilt(root string, reached []string, alone bool, err error) {
 	if alone {
 		s.notes = append(s.notes, appset.Problem{File: root, Message: fmt.Sprintf(
-			"%v; its ApplicationSets are taken as they are in %s, without what the kustomization changes in them", err, wording.JoinFew(reached, 3))})
+			"%v; its %ss are taken as they are in %s, without what the kustomization changes in them", err, s.kind, wording.JoinFew(reached, 3))})
 		return
 	}
 	s.problems = append(s.problems, appset.Problem{File: root, Message: fmt.Sprintf(
-		"%v; it changes the ApplicationSets in %s, as other overlays do: build it by kubectl kustomize, and name the result with -f", err, wording.JoinFew(reached, 3))})
+		"%v; it changes the %ss in %s, as other overlays do: build it by kubectl kustomize, and name the result with -f", err, s.kind, wording.JoinFew(reached, 3))})
 }
 
-// setsAmong are the ApplicationSets of some objects.
-func setsAmong(objects []json.RawMessage) []map[string]any {
+// objectsAmong are those of one of Argo CD's kinds.
+func objectsAmong(objects []json.RawMessage, kind string) []map[string]any {
 	var out []map[string]any
 	for _, raw := range objects {
 		var object map[string]any
-		if json.Unmarshal(raw, &object) == nil && object["kind"] == "ApplicationSet" {
+		if json.Unmarshal(raw, &object) != nil || object["kind"] != kind {
+			continue
+		}
+		if version, ok := object["apiVersion"].(string); ok && strings.HasPrefix(version, "argoproj.io/") {
 			out = append(out, object)
 		}
 	}
@@ -168,11 +235,11 @@ func setsAmong(objects []json.RawMessage) []map[string]any {
 }
 
 // holdsAsTheyAre says that files have exactly these sets, but for a namespace that they don't say.
-func (t *Tree) holdsAsTheyAre(files []string, sets []map[string]any) bool {
+func (t *Tree) holdsAsTheyAre(files []string, sets []map[string]any, kind string) bool {
 	var own []map[string]any
 	for _, file := range files {
 		documents, _ := t.documents(file)
-		own = append(own, setsAmong(documents)...)
+		own = append(own, objectsAmong(documents, kind)...)
 	}
 	if len(own) != len(sets) {
 		return false
@@ -225,9 +292,9 @@ func (t *Tree) documents(file string) (out []json.RawMessage, readable bool) {
 	}
 }
 
-// hasOnlyPatches says that every ApplicationSet of a file is a patch of Kustomize's.
-func (t *Tree) hasOnlyPatches(file string) bool {
+// hasOnlyPatches says that every object of a kind in a file is a patch of Kustomize's.
+func (t *Tree) hasOnlyPatches(file, kind string) bool {
 	documents, readable := t.documents(file)
-	sets := setsAmong(documents)
+	sets := objectsAmong(documents, kind)
 	return readable && len(sets) > 0 && !slices.ContainsFunc(sets, func(set map[string]any) bool { return set["$patch"] == nil })
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"io/fs"
+	"slices"
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/appset/history"
@@ -49,7 +50,7 @@ func (r *Repository) Check(ctx context.Context, beside Known) (*Findings, error)
 			return nil, err
 		}
 		for _, found := range set.Problems {
-			if found.Application != "" || found.File == p.File && found.ApplicationSet == "" && len(p.Spec.Applications) == 0 {
+			if found.Application != "" || found.File == p.File && found.ApplicationSet == "" && !takesLiveApplications(p) {
 				out.Problems = append(out.Problems, found)
 			} else {
 				out.Unresolved = append(out.Unresolved, found)
@@ -93,3 +94,9 @@ func (r *Repository) branchFiles(t *Tree, heads map[string]string) func(branch s
 
 // ErrNoRepository is that a folder is in no Git repository.
 var ErrNoRepository = git.ErrNoRepository
+
+// takesLiveApplications says that some of the pipeline's Applications are those that run, which a
+// checkout doesn't tell.
+func takesLiveApplications(p *pipeline.Pipeline) bool {
+	return slices.ContainsFunc(p.Spec.Applications, func(a pipeline.ApplicationSource) bool { return a.Live != nil })
+}

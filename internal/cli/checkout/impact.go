@@ -243,7 +243,7 @@ func (i *Impact) choosePipelines(ctx context.Context, r *Repository, base, head 
 	}
 	sets := make([]*runningSets, 2)
 	for n, t := range []*Tree{base, head} {
-		if sets[n], err = r.findRunning(ctx, t); err != nil {
+		if sets[n], err = r.findRunning(ctx, t, kindApplicationSet); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -254,6 +254,19 @@ func (i *Impact) choosePipelines(ctx context.Context, r *Repository, base, head 
 	return []*pipeline.Pipeline{sets[0].pipeline()}, []*pipeline.Pipeline{sets[1].pipeline()}, nil
 }
 
+// lacksManifests says that a tree has nothing of what an entry names.
+func lacksManifests(tree fs.FS, m pipeline.ManifestSource) bool {
+	switch {
+	case m.Helm != nil:
+		_, err := fs.Stat(tree, m.Helm.Path)
+		return errors.Is(err, fs.ErrNotExist)
+	case m.Kustomize != "":
+		_, err := fs.Stat(tree, appset.KustomizationFile(tree, m.Kustomize))
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	return m.Path != "" && !matchesAny(tree, m.Path)
+}
+
 // dropMissingSets leaves out entries whose files a tree doesn't have: that a change
 // adds or removes a set is what is to be shown, not a problem.
 func dropMissingSets(pipes []*pipeline.Pipeline, tree fs.FS) []*pipeline.Pipeline {
@@ -261,15 +274,10 @@ func dropMissingSets(pipes []*pipeline.Pipeline, tree fs.FS) []*pipeline.Pipelin
 	for i, p := range pipes {
 		own := *p
 		own.Spec.ApplicationSets = slices.DeleteFunc(slices.Clone(p.Spec.ApplicationSets), func(e pipeline.ApplicationSetSource) bool {
-			if e.Helm != nil {
-				_, err := fs.Stat(tree, e.Helm.Path)
-				return errors.Is(err, fs.ErrNotExist)
-			}
-			if e.Kustomize != "" {
-				_, err := fs.Stat(tree, appset.KustomizationFile(tree, e.Kustomize))
-				return errors.Is(err, fs.ErrNotExist)
-			}
-			return e.Path != "" && !matchesAny(tree, e.Path)
+			return lacksManifests(tree, e.Manifests())
+		})
+		own.Spec.Applications = slices.DeleteFunc(slices.Clone(p.Spec.Applications), func(e pipeline.ApplicationSource) bool {
+			return lacksManifests(tree, e.Manifests())
 		})
 		out[i] = &own
 	}

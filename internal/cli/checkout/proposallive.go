@@ -49,6 +49,19 @@ func deploysFromHere(t appset.Target) bool {
 	return len(t.GeneratorFiles) > 0 || len(t.BranchFiles) > 0 || slices.ContainsFunc(t.Sources, func(s appset.Source) bool { return s.Here })
 }
 
+// pipelineOf is a pipeline over what the entries have, without components and environments.
+func (d *deployed) pipelineOf(entries []propose.Set) *pipeline.Pipeline {
+	if !d.sets.isPlain() {
+		return pipelineOfEntries(entries)
+	}
+	out := &pipeline.Pipeline{}
+	for _, s := range entries {
+		out.Spec.Applications = append(out.Spec.Applications, pipeline.ApplicationSource{
+			Path: s.Path, Kustomize: s.Kustomize, ArgoCD: s.ArgoCD, Component: s.Component, Environment: s.Environment})
+	}
+	return out
+}
+
 // pipelineOfEntries is a pipeline over these sets, without components and environments.
 func pipelineOfEntries(sets []propose.Set) *pipeline.Pipeline {
 	out := &pipeline.Pipeline{}
@@ -63,7 +76,7 @@ func pipelineOfEntries(sets []propose.Set) *pipeline.Pipeline {
 // of their own, by setKey.
 func (d *deployed) setEntries(own map[string]propose.Templates) []propose.Set {
 	if len(d.live) == 0 {
-		return append(fileEntries(d.sets.files, own, d.own), d.builtEntries(own, d.own)...)
+		return append(fileEntries(d.sets, own, d.own), d.builtEntries(own, d.own)...)
 	}
 	out := slices.Clone(d.live)
 	for i := range out {

@@ -2,6 +2,7 @@ package checkout
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/controller/plan"
@@ -13,10 +14,7 @@ import (
 func (d *deployed) describe(managed *appset.TargetSet, proven *Proposal) {
 	p := &d.proposal
 	from := d.sets.describe()
-	switch {
-	case d.selector != "":
-		from = "plain Applications, taken as their manifests here say"
-	case len(d.live) > 0:
+	if len(d.live) > 0 {
 		from = wording.Count(len(d.live), "ApplicationSet") + " of the running Argo CD"
 	}
 	p.Header = []string{
@@ -24,8 +22,8 @@ func (d *deployed) describe(managed *appset.TargetSet, proven *Proposal) {
 			wording.Count(len(p.Assignment.Components), "component"), wording.Count(len(p.Assignment.Environments), "environment")),
 		"Nothing is merged by itself: gates and `merge: auto` are yours to add to environments.",
 	}
-	if d.selector != "" {
-		p.Header = append(p.Header, "Plain Applications are read as they run: plan needs --clusters live, and Argo CD syncs those that carry the annotation liftlock.dev/pipeline: "+p.Name+".")
+	if p.Plain && slices.ContainsFunc(managed.Targets, func(t appset.Target) bool { return !t.AutoSync }) {
+		p.Header = append(p.Header, "Those without an automated sync policy are synced only where they carry the annotation liftlock.dev/pipeline: "+p.Name+".")
 	}
 	if len(d.live) > 0 {
 		p.Header = append(p.Header, "ApplicationSets are read as they run: plan needs --clusters live, or --argocd-url.")

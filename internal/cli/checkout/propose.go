@@ -87,12 +87,11 @@ type deployed struct {
 	query      *ProposalQuery
 	resolver   *appset.Resolver
 
-	sets *runningSets  // the files' ApplicationSets; none: live ones or plain Applications
+	sets *runningSets  // the files' ApplicationSets or plain Applications; none: live ones
 	own  ownArgoCDs    // of those files, and of the kustomizations that build sets
 	live []propose.Set // likewise, of those that run
 	// unresolved are those that run and that nothing is known of, and why.
 	unresolved []appset.Problem
-	selector   string // of plain Applications
 	targets    *appset.TargetSet
 	proposal   propose.Proposal
 }
@@ -102,61 +101,53 @@ func (d *deployed) find(ctx context.Context) error {
 	if d.query.Live {
 		return d.findLive(ctx)
 	}
-	sets, err := d.repository.findRunning(ctx, d.tree)
+	sets, err := d.repository.findRunning(ctx, d.tree, kindApplicationSet)
 	if err != nil {
 		return err
 	}
-	d.sets = sets
-	d.unresolved = append(d.unresolved, sets.problems...)
-	if !sets.isEmpty() {
-		d.targets, err = d.resolve(ctx, sets.pipeline())
-		if err != nil {
-			return err
-		}
-		if err := d.findArgoCDs(ctx); err != nil {
-			return err
-		}
-		if len(d.targets.Targets) == 0 {
-			return d.nothing("the ApplicationSets in %s generate no Application%s", wording.JoinFew(slices.Concat(sets.files, sets.built), 5), firstProblem(d.targets.Problems))
-		}
-		return nil
+	if sets.isEmpty() && len(sets.problems) == 0 {
+		return d.findPlain(ctx, sets.templates)
 	}
-	all, err := d.tree.findApplications(ctx)
+	return d.take(ctx, sets)
+}
+
+// findPlain finds plain Applications; templates are charts' that have ApplicationSets.
+func (d *deployed) findPlain(ctx context.Context, templates []string) error {
+	all, err := d.repository.findRunning(ctx, d.tree, kindApplication)
 	if err != nil {
 		return err
 	}
-	if len(all.applications) == 0 {
+	if all.isEmpty() && len(all.problems) == 0 {
 		why := fmt.Sprintf("looked for kind: ApplicationSet and kind: Application in the *.yaml, *.yml and *.json files of %s; there is none", d.tree.Name)
-		if templates := slices.Concat(sets.templates, all.templates); len(templates) > 0 {
+		if templates = slices.Concat(templates, all.templates); len(templates) > 0 {
 			return d.nothing("%s but in the templates of Helm charts (%s): liftlock init --live takes the sets that run, or commit what helm template makes of them", why, wording.JoinFew(templates, 3))
 		}
 		return d.nothing("%s. If they are in another repository, liftlock init --live takes those that run", why)
 	}
-	return d.findPlain(ctx, all)
-}
-
-// findPlain takes plain Applications as they will run.
-func (d *deployed) findPlain(ctx context.Context, all *manifestApplications) error {
-	const everyone = "!liftlock.dev/no-application-has-this"
-	d.query.Known.manifests = all
-	targets, err := d.resolve(ctx, pipelineOfApplications(everyone))
+	targets, err := d.resolve(ctx, all.pipeline())
 	if err != nil {
 		return err
 	}
-	leaves := all.leaves(targets.Targets)
-	selector, ok := leaves.selector(all)
-	if !ok {
-		return d.nothing("the plain Applications in %s have no label in common by which a pipeline could select them: give them one, such as `liftlock.dev/pipeline: shop`, and run this again", wording.JoinFew(all.files, 5))
-	}
-	d.selector = selector
-	d.targets, err = d.resolve(ctx, pipelineOfApplications(selector))
-	return err
+	return d.take(ctx, all.leaves(d.tree, targets.Targets))
 }
 
-func pipelineOfApplications(selector string) *pipeline.Pipeline {
-	p := &pipeline.Pipeline{}
-	p.Spec.Applications = []pipeline.ApplicationSource{{Live: &pipeline.LiveApplications{Namespace: "argocd", Selector: selector}}}
-	return p
+// take takes what was found, and resolves it without components.
+func (d *deployed) take(ctx context.Context, found *runningSets) (err error) {
+	d.sets, d.proposal.Plain = found, found.isPlain()
+	d.unresolved = append(d.unresolved, found.problems...)
+	if found.isEmpty() {
+		return d.nothing("the %ss can't be made out%s", found.kind, firstProblem(found.problems))
+	}
+	if d.targets, err = d.resolve(ctx, found.pipeline()); err != nil {
+		return err
+	}
+	if err := d.findArgoCDs(ctx); err != nil {
+		return err
+	}
+	if len(d.targets.Targets) == 0 {
+		return d.nothing("the %ss in %s generate no Application%s", found.kind, wording.JoinFew(slices.Concat(found.files, found.built), 5), firstProblem(d.targets.Problems))
+	}
+	return nil
 }
 
 func (d *deployed) nothing(format string, args ...any) error {
@@ -254,7 +245,7 @@ func (d *deployed) assign(ctx context.Context) error {
 		return err
 	}
 	p := &d.proposal
-	p.Assignment, p.Selector = a, d.selector
+	p.Assignment = a
 	if a.Targets == len(d.targets.Targets) || chosen != (propose.Templates{}) {
 		p.Sets = d.setEntries(nil)
 		return nil
@@ -289,16 +280,19 @@ func (d *deployed) assign(ctx context.Context) error {
 
 // fileEntries are the entries of files: a glob where a folder has many, without templates or
 // an Argo CD of their own.
-func fileEntries(files []string, own map[string]propose.Templates, argocds ownArgoCDs) []propose.Set {
+func fileEntries(sets *runningSets, own map[string]propose.Templates, argocds ownArgoCDs) []propose.Set {
 	const many = 4
 	count := map[string]int{}
-	for _, f := range files {
+	for _, f := range sets.parents {
+		count[path.Dir(f)+"/*"+path.Ext(f)] = -len(sets.files) // no glob may match it
+	}
+	for _, f := range sets.files {
 		if own[f] == (propose.Templates{}) && argocds[f] == "" {
 			count[path.Dir(f)+"/*"+path.Ext(f)]++
 		}
 	}
 	var out, last []propose.Set
-	for _, f := range files {
+	for _, f := range sets.files {
 		glob := path.Dir(f) + "/*" + path.Ext(f)
 		switch s := (propose.Set{Path: escapeGlob(f), Templates: own[f], ArgoCD: argocds[f]}); {
 		case s.Templates != (propose.Templates{}), s.ArgoCD != "":
@@ -314,10 +308,7 @@ func fileEntries(files []string, own map[string]propose.Templates, argocds ownAr
 
 // provisional is the pipeline as far as it is known.
 func (d *deployed) provisional(t propose.Templates, sets []propose.Set) *pipeline.Pipeline {
-	out := pipelineOfEntries(sets)
-	if d.selector != "" {
-		out = pipelineOfApplications(d.selector)
-	}
+	out := d.pipelineOf(sets)
 	out.Spec.Component, out.Spec.Environment = t.Component, t.Environment
 	for _, name := range d.proposal.Assignment.Environments {
 		e := pipeline.Environment{Name: name, Branch: d.proposal.Branches[name]}

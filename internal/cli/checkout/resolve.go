@@ -91,7 +91,7 @@ func (r *Repository) selectPipelines(ctx context.Context, t *Tree, q Query, a *R
 		return nil, nil, err
 	}
 	for _, f := range q.Files {
-		if !mayHoldSet(f.Data) {
+		if !mayHold(f.Data, kindApplicationSet) {
 			return nil, nil, fmt.Errorf("%s holds no ApplicationSet", f.Name)
 		}
 	}
@@ -164,7 +164,7 @@ func findPipeline(pipes []*pipeline.Pipeline, name string) (*pipeline.Pipeline, 
 
 // findAllSets is a pipeline over every ApplicationSet in the tree.
 func (a *Resolution) findAllSets(ctx context.Context, r *Repository, t *Tree) ([]*pipeline.Pipeline, error) {
-	found, err := r.findRunning(ctx, t)
+	found, err := r.findRunning(ctx, t, kindApplicationSet)
 	if err != nil {
 		return nil, err
 	}

@@ -98,9 +98,6 @@ type Known struct {
 
 	Running *Running // nil: no connection
 	ArgoCD  string   // the pipelines' name of the Argo CD that Running is; "" where they name one at most
-
-	// manifests are plain Applications that are taken as running, as the checkout has them.
-	manifests *manifestApplications
 }
 
 // uncheckedNotes say what could not be asked, and what follows from that.
@@ -145,7 +142,6 @@ func (k *Known) resolverInput(tree fs.FS, pipes []*pipeline.Pipeline) (*knownInp
 func (k *Known) argoCDInput(pipes []*pipeline.Pipeline) (appset.Input, error) {
 	in := appset.Input{Clusters: k.Clusters, Placements: k.Placements, Globbing: k.Globbing, Version: k.Version}
 	if k.Running == nil {
-		in.Live = k.manifests.liveObjects()
 		return in, nil
 	}
 	names := argoCDs(pipes)
@@ -177,9 +173,7 @@ func argoCDs(pipes []*pipeline.Pipeline) []string {
 			out = append(out, p.Spec.ApplicationSets[i].ArgoCDName())
 		}
 		for i := range p.Spec.Applications {
-			if l := p.Spec.Applications[i].Live; l != nil {
-				out = append(out, l.ArgoCD)
-			}
+			out = append(out, p.Spec.Applications[i].ArgoCDName())
 		}
 	}
 	slices.Sort(out)

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"path"
 	"regexp"
+	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
 	"gopkg.in/yaml.v3"
@@ -15,15 +16,16 @@ import (
 	"github.com/liftlock/liftlock/internal/pipeline"
 )
 
-// setPattern is what a manifest of an ApplicationSet, or of a list of them, has
-// in one of its lines.
-const setPattern = `kind["']?[[:space:]]*:[[:space:]]*["']?ApplicationSet`
+// kindPattern is what a manifest of a kind, or of a list of them, has in one of its lines.
+func kindPattern(kind string) string {
+	return `kind["']?[[:space:]]*:[[:space:]]*["']?` + kind + `(List)?["']?[[:space:]]*($|[,}#])`
+}
 
-// findSets lists the files of the tree that hold ApplicationSets. Those that
+// findManifests lists the files of the tree that hold objects of a kind. Those that
 // are templates of a Helm chart are none until the chart is rendered: they are
 // left out and named apart.
-func (t *Tree) findSets(ctx context.Context) (sets, templates []string, err error) {
-	found, err := t.FS.Grep(ctx, setPattern, "*.yaml", "*.yml", "*.json")
+func (t *Tree) findManifests(ctx context.Context, kind string) (sets, templates []string, err error) {
+	found, err := t.FS.Grep(ctx, kindPattern(kind), "*.yaml", "*.yml", "*.json")
 	if err != nil {
 		return nil, nil, err
 	}
@@ -40,7 +42,7 @@ func (t *Tree) findSets(ctx context.Context) (sets, templates []string, err erro
 			if err != nil {
 				return nil, nil, err
 			}
-			if mayHoldSet(data) {
+			if mayHold(data, kind) {
 				sets = append(sets, name)
 			}
 		}
@@ -52,10 +54,10 @@ func (t *Tree) findSets(ctx context.Context) (sets, templates []string, err erro
 // says what is too large.
 const maxInspected = 4 << 20
 
-// mayHoldSet says whether one of a manifest's documents is an ApplicationSet,
-// or a list with one. A manifest that can't be read, or is too large to be
+// mayHold says whether one of a manifest's documents is an object of one of Argo CD's
+// kinds, or a list with one. A manifest that can't be read, or is too large to be
 // looked into, may hold one.
-func mayHoldSet(data []byte) bool {
+func mayHold(data []byte, kind string) bool {
 	if len(data) > maxInspected {
 		return true
 	}
@@ -68,20 +70,19 @@ func mayHoldSet(data []byte) bool {
 		case err != nil:
 			return true
 		}
+		type header struct {
+			APIVersion string `yaml:"apiVersion"`
+			Kind       string `yaml:"kind"`
+		}
 		var object struct {
-			Kind  string `yaml:"kind"`
-			Items []struct {
-				Kind string `yaml:"kind"`
-			} `yaml:"items"`
+			header `yaml:",inline"`
+			Items  []header `yaml:"items"`
 		}
 		if err := node.Decode(&object); err != nil {
 			continue // not a Kubernetes object
 		}
-		if object.Kind == "ApplicationSet" {
-			return true
-		}
-		for _, item := range object.Items {
-			if item.Kind == "ApplicationSet" {
+		for _, h := range append(object.Items, object.header) {
+			if h.Kind == kind && (kind != kindApplication || strings.HasPrefix(h.APIVersion, "argoproj.io/")) {
 				return true
 			}
 		}

@@ -34,7 +34,7 @@ func TestMayHoldSet(t *testing.T) {
 		{"behind it", "a: [\n---\nkind: Secret\n", true},
 		{"too large", "kind: Secret\n" + strings.Repeat("#", maxInspected), true},
 	} {
-		if got := mayHoldSet([]byte(tc.data)); got != tc.want {
+		if got := mayHold([]byte(tc.data), kindApplicationSet); got != tc.want {
 			t.Errorf("%s: %v", tc.name, got)
 		}
 	}
@@ -71,7 +71,7 @@ func FuzzMayHoldSet(f *testing.F) {
 				found = found || object.Kind == "List" && item.Kind == "ApplicationSet"
 			}
 		}
-		if found && !mayHoldSet(data) {
+		if found && !mayHold(data, kindApplicationSet) {
 			t.Errorf("%q is passed over", data)
 		}
 	})

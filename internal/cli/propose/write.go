@@ -14,9 +14,9 @@ import (
 // Proposal is a pipeline that was inferred, and what speaks for it.
 type Proposal struct {
 	Name string
-	// Sets are where ApplicationSets are; Selector picks plain Applications instead.
-	Sets     []Set
-	Selector string
+	// Sets are where ApplicationSets are; with Plain they are where plain Applications are.
+	Sets  []Set
+	Plain bool
 	// Clusters is the repository's file of Argo CD's clusters; "" where none is needed.
 	Clusters string
 
@@ -30,8 +30,8 @@ type Proposal struct {
 	Header, Notes []string
 }
 
-// Set is a file of ApplicationSets, a folder that Kustomize builds some of, or one that runs, with
-// templates of its own where the pipeline's don't fit.
+// Set is a file of ApplicationSets or plain Applications, a folder that Kustomize builds some of, or
+// a set that runs, with templates of its own where the pipeline's don't fit.
 type Set struct {
 	Path      string
 	Kustomize string
@@ -89,12 +89,11 @@ func (p *Proposal) Write() []byte {
 }
 
 func (p *Proposal) writeSources(w *writer) {
-	if p.Selector != "" {
+	if p.Plain {
 		w.writeLine("  applications:")
-		w.writeLine("    - live: {selector: %s}", quoteText(p.Selector))
-		return
+	} else {
+		w.writeLine("  applicationSets:")
 	}
-	w.writeLine("  applicationSets:")
 	for _, s := range p.Sets {
 		if s.Kustomize != "" {
 			w.writeLine("    - kustomize: %s", quotePath(s.Kustomize))

@@ -139,10 +139,8 @@ func (a *argoCDs) NamesOf(p *pipeline.Pipeline) []string {
 	for i := range p.Spec.ApplicationSets {
 		names[cmp.Or(p.Spec.ApplicationSets[i].ArgoCDName(), a.main)] = true
 	}
-	for _, app := range p.Spec.Applications {
-		if app.Live != nil {
-			names[cmp.Or(app.Live.ArgoCD, a.main)] = true
-		}
+	for i := range p.Spec.Applications {
+		names[cmp.Or(p.Spec.Applications[i].ArgoCDName(), a.main)] = true
 	}
 	return slices.Sorted(maps.Keys(names))
 }

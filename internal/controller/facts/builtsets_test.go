@@ -3,6 +3,8 @@ package facts
 import (
 	"strings"
 	"testing"
+
+	"github.com/liftlock/liftlock/internal/fieldedit"
 )
 
 // TestPushToBuiltSets resolves again what a push changes of an overlay, its base or a patch, and wakes
@@ -52,5 +54,45 @@ func TestPushToBuiltSets(t *testing.T) {
 			}
 		}
 		last = now
+	}
+}
+
+// TestPushToPlainApplications resolves the targets again that a push changes in the manifests of plain
+// Applications, and expects of an Application what its file says.
+func TestPushToPlainApplications(t *testing.T) {
+	w := newStory(t, twoEnvs, []string{"dev", "qa"}, "api", "web")
+	application := func(component, env, project string) string {
+		return "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: " + component + "-" + env + ", namespace: argocd}\nspec:\n" +
+			"  project: " + project + "\n  source: {repoURL: 'https://git.example/acme/fleet.git', targetRevision: main, path: apps/" + component + "/" + env + "}\n" +
+			"  destination: {server: 'https://kubernetes.default.svc', namespace: shop}\n"
+	}
+	text := strings.NewReplacer("applicationSets: ", "applications: ",
+		"{{ index .path.segments 1 }}", `{{ index (.application.spec.source.path | splitList "/") 1 }}`,
+		"{{ .path.basename }}", "{{ .application.spec.source.path | base }}").Replace(storyPipeline(twoEnvs))
+	files := map[string]string{".liftlock.yaml": text, "argocd/shop.yaml": ""}
+	for _, component := range []string{"api", "web"} {
+		for _, env := range []string{"dev", "qa"} {
+			files["argocd/"+component+"-"+env+".yaml"] = application(component, env, "default")
+		}
+	}
+	w.commit("ada", "Name the Applications", files)
+	last := w.snapshot()
+	if p := last.Pipelines[0]; len(p.Problems) > 0 || len(p.TargetSet.Targets) != 4 {
+		t.Fatalf("%d targets, %v", len(p.TargetSet.Targets), p.Problems)
+	}
+	w.commit("ada", "Move web in qa", map[string]string{"argocd/web-qa.yaml": application("web", "qa", "shop")})
+	now := w.snapshot()
+	units, whole, err := w.o.ChangedUnits(w.ctx(), last, now)
+	w.must(err)
+	if whole || len(units) != 1 {
+		t.Errorf("%v (all: %t)", units, whole)
+	}
+	for i := range now.Pipelines[0].TargetSet.Targets {
+		target := &now.Pipelines[0].TargetSet.Targets[i]
+		want := "argocd/" + target.Name + ".yaml"
+		g := generatedSpec(&ResolvedEnv{Name: target.Environment, Component: target.Component}, target, fieldedit.Release{}, nil)
+		if g == nil || g.Set != "" || g.File != want || len(g.Sources) != 1 || g.Sources[0].Path != target.Sources[0].Path {
+			t.Errorf("%s: %+v", target.Name, g)
+		}
 	}
 }

@@ -11,16 +11,19 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
 
-// generatedSpec is how a target's ApplicationSet wants its Application to be; nil
-// where there is no set, or where the target is taken from what runs.
+// generatedSpec is how a target's ApplicationSet, or its plain manifest, wants its Application to
+// be; nil where there is neither, or where the target is taken from what runs.
 func generatedSpec(at *ResolvedEnv, t *appset.Target, rel fieldedit.Release, app *verification.App) *verification.Generated {
-	if t.ApplicationSet == "" || t.Live {
+	if t.ApplicationSetFile == "" && t.ApplicationSet == "" || t.Live {
 		return nil
 	}
 	// The controller takes the automated policy away where it syncs step by step; where it
 	// is still there, progressive syncs are switched off and the strategy says nothing.
 	rolling := t.Policy.Rolling && (app == nil || !app.AutoSync)
 	g := &verification.Generated{Set: t.ApplicationSet, Rolling: rolling, NoUpdate: t.Policy.NoUpdate, Carries: carriesRelease(at, t, rel)}
+	if t.ApplicationSet == "" {
+		g.File = t.ApplicationSetFile
+	}
 	for i, s := range t.Sources {
 		want := verification.Source{RepoURL: s.RepoURL, Path: s.Path, Chart: s.Chart, TargetRevision: s.TargetRevision, Ref: s.Ref, Options: argocd.OptionsOf(s.Options)}
 		if app != nil && i < len(app.Sources) && appset.SameRepository(want.RepoURL, app.Sources[i].RepoURL) {

@@ -9,7 +9,7 @@ import (
 )
 
 // describeOutdated says how the Application's sources differ from what its ApplicationSet
-// generates, and what keeps them so; empty when they don't differ or nobody knows.
+// generates, or its manifest says, and what keeps them so; empty when they don't differ or nobody knows.
 func (j *judgement) describeOutdated() string {
 	g := j.e.Generated
 	if g == nil {
@@ -20,6 +20,8 @@ func (j *judgement) describeOutdated() string {
 		return ""
 	}
 	switch {
+	case g.Set == "":
+		return fmt.Sprintf("the manifest of the Application in %s has not been applied yet: %s; whatever applies that file, an Application over it for example, may have to be synced", g.File, diff)
 	case g.NoUpdate:
 		return fmt.Sprintf("the ApplicationSet %s only creates Applications and never updates them (applicationsSync, or its controller's policy), so this one stays as it is: %s; change the policy, or the Application by hand", g.Set, diff)
 	case len(g.Ignored) > 0:

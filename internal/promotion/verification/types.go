@@ -232,8 +232,8 @@ type Expect struct {
 	// Application's last operation began, by the Application's own history.
 	DeployedBefore bool
 
-	// Generated is how the target's ApplicationSet wants its Application to be.
-	// nil: there is no set, or what it generates is not known.
+	// Generated is how the target's ApplicationSet, or its plain manifest, wants its Application to
+	// be. nil: there is neither, or what it generates is not known.
 	Generated *Generated
 
 	// NotHydrated says what the hydrated revision in App.Revisions lacks to be known to have
@@ -262,7 +262,8 @@ type Window struct {
 // Generated is what an ApplicationSet generates for one target, as far as a
 // verdict needs it.
 type Generated struct {
-	Set     string   // the ApplicationSet's name
+	Set     string   // the ApplicationSet's name; empty for a plain manifest
+	File    string   // where the plain manifest is; empty for a set
 	Sources []Source // one for each of App.Sources
 	// Carries says that the release's fields are in what the set generates from
 	// (a generator's file, the set's own manifest), so that the target has the

@@ -130,6 +130,13 @@ func TestVerification(t *testing.T) {
 			s.app.Sources = []Source{{TargetRevision: "v2"}} // by hand
 			s.judgeAt(16*minute, Refreshing, "")
 		}},
+		{"2 has X: not until the Application is as its file says", func(s *scenario) {
+			s.app.Sources = []Source{{Path: "web", TargetRevision: "v1"}}
+			s.e.Generated = &Generated{File: "argocd/web.yaml", Sources: []Source{{Path: "web", TargetRevision: "v2"}}, Carries: true}
+			s.sync()
+			s.judgeAt(0, Arriving, "the manifest of the Application in argocd/web.yaml has not been applied yet: its targetRevision is v1 and should be v2; "+
+				"whatever applies that file, an Application over it for example, may have to be synced")
+		}},
 		{"2 has X: what the release is not carried through may differ", func(s *scenario) {
 			s.app.Sources = []Source{{Options: "old"}}
 			s.e.Generated = &Generated{Set: "shop", Sources: []Source{{Options: "new"}}, NoUpdate: true}

@@ -138,28 +138,31 @@ func hasKustomization(tree fs.FS, folder string) bool {
 	})
 }
 
+// checkManifests checks that what an entry names is there.
+func (k *repositoryCheck) checkManifests(where, at string, m pipeline.ManifestSource, tree fs.FS) {
+	if m.Kustomize != "" && !hasKustomization(tree, m.Kustomize) {
+		k.found.add("sets-missing", where, fmt.Sprintf("no kustomization is in %s on the branch %s, so it has no targets from there", m.Kustomize, k.config.Branch), "correct "+at+".kustomize, a folder from the repository's root; liftlock resolve shows what is built of it")
+	}
+	if m.Path == "" {
+		return
+	}
+	found, err := doublestar.Glob(tree, strings.TrimPrefix(m.Path, "./"), doublestar.WithFilesOnly())
+	if err != nil || len(found) == 0 {
+		k.found.add("sets-missing", where, fmt.Sprintf("no file is named %s on the branch %s, so it has no targets from there", m.Path, k.config.Branch), "correct "+at+".path, from the repository's root; liftlock resolve shows what is found")
+	}
+}
+
 // checkSources checks where a pipeline's targets come from: that there are such files, and that
 // the server's file has such an Argo CD.
 func (k *repositoryCheck) checkSources(where string, p *pipeline.Pipeline, tree fs.FS) {
 	var argocds []string
 	for i := range p.Spec.ApplicationSets {
-		s := &p.Spec.ApplicationSets[i]
-		argocds = append(argocds, s.ArgoCDName())
-		if s.Kustomize != "" && !hasKustomization(tree, s.Kustomize) {
-			k.found.add("sets-missing", where, fmt.Sprintf("no kustomization is in %s on the branch %s, so it has no targets from there", s.Kustomize, k.config.Branch), "correct applicationSets[].kustomize, a folder from the repository's root; liftlock resolve shows what is built of it")
-		}
-		if s.Path == "" {
-			continue
-		}
-		found, err := doublestar.Glob(tree, strings.TrimPrefix(s.Path, "./"), doublestar.WithFilesOnly())
-		if err != nil || len(found) == 0 {
-			k.found.add("sets-missing", where, fmt.Sprintf("no file is named %s on the branch %s, so it has no targets from there", s.Path, k.config.Branch), "correct applicationSets[].path, from the repository's root; liftlock resolve shows what is found")
-		}
+		argocds = append(argocds, p.Spec.ApplicationSets[i].ArgoCDName())
+		k.checkManifests(where, "applicationSets[]", p.Spec.ApplicationSets[i].Manifests(), tree)
 	}
 	for i := range p.Spec.Applications {
-		if l := p.Spec.Applications[i].Live; l != nil {
-			argocds = append(argocds, l.ArgoCD)
-		}
+		argocds = append(argocds, p.Spec.Applications[i].ArgoCDName())
+		k.checkManifests(where, "applications[]", p.Spec.Applications[i].Manifests(), tree)
 	}
 	slices.Sort(argocds)
 	for _, name := range slices.Compact(argocds) {
