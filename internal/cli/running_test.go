@@ -327,7 +327,7 @@ func TestInitFromLiveSetsOfAllKinds(t *testing.T) {
 		t.Errorf("another namespace's set is in the proposal:\n%s", answer.Text)
 	}
 	if !slices.ContainsFunc(answer.Notes, func(n appset.Problem) bool {
-		return n.ApplicationSet == "argocd/agents" && strings.Contains(n.Message, "--clusters on the command line")
+		return n.ApplicationSet == "argocd/agents" && strings.Contains(n.Message, "on the command line --clusters does")
 	}) {
 		t.Errorf("the notes don't say why agents is left out: %+v", answer.Notes)
 	}

@@ -210,7 +210,7 @@ func (d *deployed) propose(ctx context.Context) (*Proposal, error) {
 // has it: whoever plans from a checkout then knows them without a flag.
 func (d *deployed) keepClusters() {
 	from := d.query.Known.ClustersFile
-	if from == "" || d.selector != "" {
+	if from == "" || d.sets.isPlain() {
 		return
 	}
 	if file, ok := d.repository.pathOf(from); ok && !pipeline.IsPipelinePath(file) {
