@@ -37,9 +37,9 @@ type checkoutFlags struct {
 // knownFlags are those that name files of what is known of Argo CD.
 type knownFlags struct{ clusters, placements string }
 
-// addFlags adds them; elsewhere is what else --clusters takes.
-func (f *knownFlags) addFlags(cmd *cobra.Command, elsewhere string) {
-	cmd.Flags().StringVar(&f.clusters, "clusters", "", "a file of Argo CD's cluster Secrets, as kubectl get secret -o yaml prints them"+elsewhere+"; credentials in them are not looked at (default: the file that the pipeline file names as clusters)")
+// addFlags adds them; also is what else --clusters takes.
+func (f *knownFlags) addFlags(cmd *cobra.Command, also string) {
+	cmd.Flags().StringVar(&f.clusters, "clusters", "", "a file of Argo CD's cluster Secrets, as kubectl get secret -o yaml prints them"+also+"; credentials in them are not looked at (default: the file that the pipeline file names as clusters)")
 	cmd.Flags().StringVar(&f.placements, "placements", "", "a file of PlacementDecisions, as kubectl get placementdecisions -o yaml prints them, for clusterDecisionResource generators")
 }
 
