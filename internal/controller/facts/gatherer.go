@@ -147,6 +147,7 @@ type Gatherer struct {
 	arrivalRows decodedRows[arrivalData]
 	explained   *cache.Cache[string, string]           // by environment: the last landed commit that the pull requests were read again for
 	composed    *cache.Cache[string, []fieldedit.Edit] // by commit, place and release
+	moved       *cache.Cache[string, []movedRef]       // by place, commits and release
 	mergedByUs  *cache.Cache[string, bool]             // of merged pull requests of which a list doesn't say who merged them
 
 	unfetchedHeads *cache.Cache[string, time.Time] // by repository and commit: when one was tried and couldn't be had
@@ -191,6 +192,7 @@ func New(o Options) *Gatherer {
 		arrivalRows:    newDecodedRows(o.Caches, "arrival_rows", (*arrivalData).nameRelease),
 		explained:      newCache[string, string](o.Caches, "explained_commits", maxEnvironments),
 		composed:       newComposedParts(o.Caches),
+		moved:          newMovedRefs(o.Caches),
 		mergedByUs:     newCache[string, bool](o.Caches, "mergers", maxEnvironments),
 		unfetchedHeads: newCache[string, time.Time](o.Caches, "unfetched_heads", maxRepositories),
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/cache"
 	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
@@ -30,6 +31,18 @@ type movedRef struct {
 	commit              string
 }
 
+// newMovedRefs makes an empty cache of what releases' commits changed: an open promotion asks at every look.
+func newMovedRefs(group *cache.Group) *cache.Cache[string, []movedRef] {
+	const maxBytes, each = 8 << 20, 200
+	return cache.New(group, cache.Options[string, []movedRef]{Name: "moved_refs", Entries: maxEnvironments, Bytes: maxBytes, Size: func(key string, all []movedRef) int64 {
+		size := len(key)
+		for i := range all {
+			size += each + len(all[i].Address) + len(all[i].Ref) + len(all[i].file)
+		}
+		return int64(size)
+	}})
+}
+
 // whyIncomplete says which refs of remote bases the commits that made a release in its source
 // environments changed together with what is carried, that aren't carried themselves and that the environment
 // has otherwise; "" where there are none. Such a release would deploy an image with the manifests of another one.
@@ -43,7 +56,8 @@ func (o *Gatherer) whyIncomplete(ctx context.Context, c *ComponentEvaluation, en
 		return "", err
 	}
 	for _, m := range made {
-		moved, err := o.findMovedRefs(ctx, c, &m)
+		key := strings.Join([]string{c.Snapshot.Repo.ID, env.Name, c.Pipeline.locationOf(c.Unit.Envs[m.Source]).key, env.Release.Value.ID, m.Head, release}, "|")
+		moved, err := o.moved.GetOrLoad(key, func() ([]movedRef, error) { return o.findMovedRefs(ctx, c, &m) })
 		if errors.Is(err, git.ErrTooLarge) {
 			return fmt.Sprintf("whether what made it in %s changed the ref of a remote base as well can't be told: %v", m.Source, err), nil
 		}
@@ -65,11 +79,11 @@ func (o *Gatherer) findMovedRefs(ctx context.Context, c *ComponentEvaluation, ma
 	var out []movedRef
 	for _, k := range made.Commits {
 		info, err := m.Commit(ctx, k.SHA)
+		if err == nil && len(info.Parents) == 0 || errors.Is(err, git.ErrUnknownCommit) {
+			continue // what was there from the start was changed by nothing, and one that is gone can't tell
+		}
 		if err != nil {
 			return nil, err
-		}
-		if len(info.Parents) == 0 {
-			continue // what was there from the start was changed by nothing
 		}
 		files, err := changedPaths(ctx, m, info.Parents[0], k.SHA)
 		if err != nil {
