@@ -46,8 +46,8 @@ func (sim *Simulation) tempt(pr *forge.PullRequest) {
 		})
 	}
 	draw := sim.chance.IntN(24)
-	if !ref.Revert && draw%2 == 0 && sim.isWantedBack(pr, ref) {
-		soon = 100 * time.Millisecond
+	if !ref.Revert && draw%4 > 0 && sim.isWantedBack(pr, ref) {
+		soon = 50 * time.Millisecond
 		act(func(pr forge.PullRequest, _ *rand.Rand) { sim.landOnOtherBranch(pr, ref) })
 		return
 	}
@@ -57,7 +57,7 @@ func (sim *Simulation) tempt(pr *forge.PullRequest) {
 			act(func(pr forge.PullRequest, _ *rand.Rand) { sim.landOnOtherBranch(pr, ref) })
 		case 6, 7, 8, 9, 10, 11, 12, 13:
 			act(func(pr forge.PullRequest, _ *rand.Rand) { sim.editBodyOf(pr, ref, "") })
-		case 14, 15, 16, 17: // nothing but its branch says what it was of
+		case 14, 15, 16, 17, 18, 19, 20: // nothing but its branch says what it was of
 			act(func(pr forge.PullRequest, _ *rand.Rand) {
 				sim.editBodyOf(pr, ref, "")
 				sim.landOnOtherBranch(pr, ref)
@@ -239,8 +239,7 @@ func (sim *Simulation) bringBackOver(pr forge.PullRequest, ref promotion.BranchR
 func (sim *Simulation) keptOut(p target) []string {
 	return slices.DeleteFunc(sim.tagsBefore(target{p.component, sim.scenario.environments[0].name}), func(tag string) bool {
 		_, vetoed := sim.truth.vetoed[deployment{p, tag}]
-		_, reverted := sim.truth.reverted[deployment{p, tag}]
-		return !vetoed && !reverted
+		return !vetoed && !sim.isKeptOut(deployment{p, tag})
 	})
 }
 

@@ -64,9 +64,19 @@ func (sim *Simulation) overtakeFar(pr forge.PullRequest, ref promotion.BranchRef
 func (sim *Simulation) isWantedBack(pr *forge.PullRequest, ref promotion.BranchRef) bool {
 	return slices.ContainsFunc(sim.componentsOf(ref), func(c string) bool {
 		p := target{c, ref.Environment}
-		_, reverted := sim.truth.reverted[deployment{p, sim.tagAt(pr.Head, p)}]
-		return reverted && sim.isLifted(p)
+		return sim.isKeptOut(deployment{p, sim.tagAt(pr.Head, p)}) && sim.isLifted(p)
 	})
+}
+
+// isKeptOut says that a revert took a release back from a target, or was merged into another branch.
+func (sim *Simulation) isKeptOut(d deployment) bool { return !sim.keptOutSince(d).IsZero() }
+
+// keptOutSince is since when isKeptOut says so; zero: it doesn't.
+func (sim *Simulation) keptOutSince(d deployment) time.Time {
+	if at, ok := sim.truth.reverted[d]; ok {
+		return at
+	}
+	return sim.truth.revertedAside[d]
 }
 
 // noteOnOtherBranch notes what is known of a pull request of the service that was merged into another
@@ -80,10 +90,11 @@ func (sim *Simulation) noteOnOtherBranch(pr *forge.PullRequest, ref promotion.Br
 	for _, c := range sim.movedBy(pr.Number, ref.Environment) {
 		p := target{c, ref.Environment}
 		if ref.Revert {
-			sim.truth.reverted[deployment{p, sim.tagAt(base, p)}] = sim.now
+			sim.truth.revertedAside[deployment{p, sim.tagAt(base, p)}] = sim.now
 			continue
 		}
-		if sim.truth.promotes[p] == 1 && pr.CreatedAt.After(sim.truth.heeded[p]) && !sim.truth.heeded[p].IsZero() {
+		// Nothing but the one promote that was asked for opens what was taken back.
+		if sim.isKeptOut(deployment{p, sim.tagAt(pr.Head, p)}) && sim.truth.promotes[p] == 1 && pr.CreatedAt.After(sim.truth.lifted[p]) {
 			delete(sim.truth.lifted, p)
 			delete(sim.truth.liftedBefore, p)
 			delete(sim.truth.promotes, p)

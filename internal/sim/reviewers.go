@@ -94,7 +94,11 @@ func (sim *Simulation) putRight() {
 // insist lets a reviewer want once more, in some cases, what a revert has just taken back from
 // a target: how it was there before then no longer counts.
 func (sim *Simulation) insist(p target) {
-	if sim.scenario.isSource(p.env) || sim.chance.IntN(3) > 0 {
+	often := 1
+	if sim.scenario.insiders { // who may want something of it
+		often = 2
+	}
+	if sim.scenario.isSource(p.env) || sim.chance.IntN(3) >= often {
 		return
 	}
 	sim.after(sim.between(time.Minute, 15*time.Minute), func() {

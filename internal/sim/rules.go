@@ -129,7 +129,7 @@ func (sim *Simulation) judgePromotion(known insight, pr *forge.PullRequest, p ta
 	}
 	for _, up := range sim.scenario.upstream(p.env) {
 		d := deployment{target{p.component, up}, tag}
-		if at, ok := sim.truth.reverted[d]; ok && !allowed && known.began.After(at) && sim.now.Sub(at) >= known.late {
+		if at := sim.keptOutSince(d); !at.IsZero() && !allowed && known.began.After(at) && sim.now.Sub(at) >= known.late {
 			sim.broke(ruleQuarantine, "%s brought %s to %s, which was taken back from %s at %v", name, tag, p, up, at.Sub(sim.began))
 		}
 		if pull := sim.openRevertOf(d); pull != nil && known.began.After(pull.CreatedAt) {
@@ -139,7 +139,7 @@ func (sim *Simulation) judgePromotion(known insight, pr *forge.PullRequest, p ta
 			sim.broke(ruleUnverified, "%s brought %s to %s, which was degraded in %s for %v", name, tag, p, up, bad)
 		}
 	}
-	if at, ok := sim.truth.reverted[now]; ok && !allowed && known.began.After(at) && sim.now.Sub(at) >= known.late {
+	if at := sim.keptOutSince(now); !at.IsZero() && !allowed && known.began.After(at) && sim.now.Sub(at) >= known.late {
 		sim.broke(ruleQuarantine, "%s brought %s to %s again, which was taken back from there at %v", name, tag, p, at.Sub(sim.began))
 	}
 	sim.judgeOpenable(known, name, p, tag, sim.tagAt(before, p), allowed)

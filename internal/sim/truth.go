@@ -3,8 +3,6 @@ package sim
 import (
 	"slices"
 	"time"
-
-	"github.com/liftlock/liftlock/internal/promotion"
 )
 
 // deployment is a release in a target.
@@ -73,17 +71,16 @@ type truth struct {
 	joined           map[int]joinedHead    // which head the service had join it, and how often
 	mended           map[string]bool       // heads whose pipeline people have mended
 	lastWrite        time.Time
-	bystanders       map[deployment]bool           // well, and taken back by the revert of what came with it
-	excused          map[string]string             // components that people left in a state of their own
-	withdrawn        map[deployment]withdrawal     // a person went back from it where it was
-	superseded       map[int]bool                  // closed pull requests of which the service itself says that they were replaced
-	grudges          map[target]string             // what an insider pushes over the next pull request that is about it
-	said             map[int64]saidHold            // what people said of holds, by comment, until the service answers
-	resetAt          time.Time                     // when a person last reset the branch
-	heeded           map[target]time.Time          // when the service last said that it has heard of a promotion that was asked for
-	promotes         map[target]int                // how many were asked for since one was merged
-	promoteComments  map[int64]promotion.BranchRef // what asks for them, until it is heard
-	unmarked         map[string]bool               // components with a pull request whose text somebody has edited
+	bystanders       map[deployment]bool       // well, and taken back by the revert of what came with it
+	excused          map[string]string         // components that people left in a state of their own
+	withdrawn        map[deployment]withdrawal // a person went back from it where it was
+	superseded       map[int]bool              // closed pull requests of which the service itself says that they were replaced
+	grudges          map[target]string         // what an insider pushes over the next pull request that is about it
+	said             map[int64]saidHold        // what people said of holds, by comment, until the service answers
+	resetAt          time.Time                 // when a person last reset the branch
+	revertedAside    map[deployment]time.Time  // whose revert was merged into another branch: it is kept out, and was not taken back
+	promotes         map[target]int            // how many were asked for since one was merged
+	unmarked         map[string]bool           // components with a pull request whose text somebody has edited
 }
 
 // requests are how often a review was requested.
@@ -135,12 +132,13 @@ func newTruth() truth {
 		lifted: map[target]time.Time{}, liftedBefore: map[target]time.Time{}, requestedReverts: map[target]bool{}, approvals: map[int]map[string]string{}, reviewed: map[approval]bool{}, heldSince: map[int]time.Time{}, holdComments: map[int64]int{}, acknowledged: map[int]time.Time{}, forged: map[int]bool{}, wideHolds: map[int64]wideHold{}, vetoed: map[deployment]int{}, comments: map[string]int{}, requested: map[string]requests{}, deployed: map[string]int{}, pushed: map[string]pushedHead{}, queued: map[int]queuedPull{}, joined: map[int]joinedHead{}, mended: map[string]bool{},
 		bystanders: map[deployment]bool{}, excused: map[string]string{}, unmarked: map[string]bool{},
 		withdrawn: map[deployment]withdrawal{}, superseded: map[int]bool{}, grudges: map[target]string{}, said: map[int64]saidHold{},
-		heeded: map[target]time.Time{}, promotes: map[target]int{}, promoteComments: map[int64]promotion.BranchRef{}}
+		revertedAside: map[deployment]time.Time{}, promotes: map[target]int{}}
 }
 
 // returns notes that what was taken back is there again because a person wanted it: how it
 // was before no longer counts.
 func (t *truth) returns(d deployment) {
+	delete(t.revertedAside, d)
 	if _, ok := t.reverted[d]; !ok {
 		return
 	}

@@ -246,12 +246,6 @@ func (sim *Simulation) say(login string, number int, text string) (comment int64
 // noteReaction keeps what the service says that it has done.
 func (sim *Simulation) noteReaction(comment int64, reaction string) {
 	delete(sim.truth.said, comment)
-	if ref, promotes := sim.truth.promoteComments[comment]; promotes {
-		for _, c := range sim.componentsOf(ref) {
-			sim.truth.heeded[target{c, ref.Environment}] = sim.now
-		}
-		delete(sim.truth.promoteComments, comment)
-	}
 	if number, holds := sim.truth.holdComments[comment]; holds && reaction == "+1" {
 		sim.truth.acknowledged[number] = sim.now
 		delete(sim.truth.holdComments, comment)
@@ -353,9 +347,8 @@ func (sim *Simulation) promoteTo(who string, pr forge.PullRequest, ref promotion
 		}
 		sim.forgetVetoes(ref)
 	}
-	comment := sim.say(who, pr.Number, "/liftlock promote "+ref.Environment)
+	sim.say(who, pr.Number, "/liftlock promote "+ref.Environment)
 	if who == reviewer {
-		sim.truth.promoteComments[comment] = ref
 		for _, c := range sim.componentsOf(ref) {
 			sim.truth.promotes[target{c, ref.Environment}]++
 		}
