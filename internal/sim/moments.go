@@ -13,9 +13,9 @@ import (
 
 // temptApproved lets a person, in some cases, take back one of several releases that a pull request
 // moves while some of its approvals are there and others aren't: then it is kept, and has to wait.
-func (sim *Simulation) temptApproved(pr *forge.PullRequest, ref promotion.BranchRef) {
-	if !sim.scenario.insiders || !sim.faulty || ref.Revert || sim.chance.IntN(3) > 0 {
-		return
+func (sim *Simulation) temptApproved(pr *forge.PullRequest, ref promotion.BranchRef) bool {
+	if !sim.scenario.insiders || !sim.faulty || ref.Revert || sim.chance.IntN(2) > 0 {
+		return false
 	}
 	r := sim.ownChance()
 	sim.after(sim.between(time.Second, 10*time.Second), func() {
@@ -32,6 +32,7 @@ func (sim *Simulation) temptApproved(pr *forge.PullRequest, ref promotion.Branch
 			sim.rollBackUpstream(target{pick(r, moved), pick(r, sim.scenario.upstream(ref.Environment))}, r)
 		}
 	})
+	return true
 }
 
 // farUpstream are the environments before one that releases come to by promotions, and that it doesn't

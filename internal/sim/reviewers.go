@@ -56,8 +56,11 @@ func (sim *Simulation) seeTo(number int) {
 		if i := slices.IndexFunc(approvers, func(who string) bool { return !sim.truth.reviewed[approval{number, pr.Head, who}] }); i >= 0 {
 			sim.approve(pr, approvers[i], carried)
 			if i < len(approvers)-1 { // the next one comes a while after
-				sim.temptApproved(pr, ref)
-				sim.after(sim.between(10*time.Second, 2*time.Minute), func() { sim.seeTo(number) })
+				latest := 2 * time.Minute
+				if sim.temptApproved(pr, ref) {
+					latest = 40 * time.Second // before what is there instead is verified, and takes its place
+				}
+				sim.after(sim.between(10*time.Second, latest), func() { sim.seeTo(number) })
 				return
 			}
 		}

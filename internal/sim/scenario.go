@@ -54,10 +54,10 @@ const (
 // drawScenario draws a small scenario.
 func drawScenario(r *rand.Rand) scenario {
 	f := scenario{components: []string{"api", "web", "worker"}[:1+r.IntN(3)], method: []string{"merge", "squash", "rebase"}[r.IntN(3)]}
-	f.batch = len(f.components) > 1 && r.IntN(3) == 0
+	f.batch = len(f.components) > 1 && r.IntN(2) == 0
 	f.environments = []environment{{name: "dev"}}
 	add := func(name string, after ...string) {
-		f.environments = append(f.environments, environment{name: name, after: after, auto: r.IntN(5) > 0, byHand: r.IntN(10) == 0 && name != "qa", approvals: []int{0, 0, 0, 1, 2}[r.IntN(5)],
+		f.environments = append(f.environments, environment{name: name, after: after, auto: r.IntN(5) > 0, byHand: r.IntN(10) == 0 && name != "qa", approvals: []int{0, 0, 0, 1, 2, 2}[r.IntN(6)],
 			onDegraded: []string{"revert", "revert-and-merge", "revert-and-merge", "hold"}[r.IntN(4)]})
 	}
 	add("qa", "dev")
