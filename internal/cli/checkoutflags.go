@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -23,7 +24,7 @@ const (
 // checkoutFlags are the flags of the commands that work on a checkout.
 type checkoutFlags struct {
 	repo     string
-	urls     []string
+	address  addressFlags
 	known    knownFlags
 	globbing string
 	version  string
@@ -32,6 +33,34 @@ type checkoutFlags struct {
 	connection checkout.Connection
 	api        apiFlags
 	argocd     string
+}
+
+// addressFlags say which repositories the addresses in manifests are.
+type addressFlags struct{ urls, checkouts []string }
+
+func (f *addressFlags) addFlags(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVar(&f.urls, "repo-url", nil, "an address that manifests use for this repository, besides those of its remotes; may be repeated")
+	cmd.Flags().StringArrayVar(&f.checkouts, "checkout", nil, "URL=DIR: a checkout of another repository, which generators that read that address are given; may be repeated")
+}
+
+// open opens the repository that dir lies in, with the other ones that the flags name.
+func (f *addressFlags) open(ctx context.Context, dir string) (*checkout.Repository, error) {
+	var others []checkout.OtherCheckout
+	for _, text := range f.checkouts {
+		url, folder, ok := strings.Cut(text, "=")
+		if !ok || url == "" || folder == "" {
+			return nil, fmt.Errorf("--checkout %q is not URL=DIR, as in --checkout https://git.example/acme/config=../config", text)
+		}
+		others = append(others, checkout.OtherCheckout{URL: url, Dir: folder})
+	}
+	r, err := checkout.Open(ctx, dir, f.urls)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.AddCheckouts(ctx, others); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	return r, nil
 }
 
 // knownFlags are those that name files of what is known of Argo CD.
@@ -75,7 +104,7 @@ func (c *checkoutFlags) addFlags(cmd *cobra.Command) {
 // addCheckoutFlags are those that say what the checkout is, and what is known beside it.
 func (c *checkoutFlags) addCheckoutFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&c.repo, "repo", "", "a folder in the checkout, or a bare repository (default: the current folder)")
-	cmd.Flags().StringArrayVar(&c.urls, "repo-url", nil, "an address that manifests use for this repository, besides those of its remotes; may be repeated")
+	c.address.addFlags(cmd)
 	c.known.addFlags(cmd, ", or live to ask Argo CD")
 	cmd.Flags().StringVar(&c.globbing, "globbing", appset.GlobbingGit, "how git file generators match paths: git, the controller's default, or doublestar, its new git file globbing")
 	cmd.Flags().StringVar(&c.version, "argocd-version", "", "the Argo CD that is meant, as v3.5.7 or 3.5: what ApplicationSets generate depends on it (default: that of the running one where there is a connection, else as 2.14 does)")

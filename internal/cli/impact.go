@@ -40,7 +40,7 @@ func impactCommand() *cobra.Command {
 			if change.Known, err = at.loadKnown(cmd.Context(), false); err != nil {
 				return err
 			}
-			r, err := checkout.Open(cmd.Context(), at.repo, at.urls)
+			r, err := at.address.open(cmd.Context(), at.repo)
 			if err != nil {
 				return err
 			}

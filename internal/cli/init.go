@@ -65,7 +65,7 @@ func initCommand() *cobra.Command {
 			if q.Known, err = at.loadKnown(cmd.Context(), q.Live); err != nil {
 				return err
 			}
-			r, err := checkout.Open(cmd.Context(), at.repo, at.urls)
+			r, err := at.address.open(cmd.Context(), at.repo)
 			if err != nil {
 				return err
 			}

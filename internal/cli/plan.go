@@ -42,7 +42,7 @@ func planCommand() *cobra.Command {
 			if q.Known, err = at.loadKnown(cmd.Context(), false); err != nil {
 				return err
 			}
-			r, err := checkout.Open(cmd.Context(), at.repo, at.urls)
+			r, err := at.address.open(cmd.Context(), at.repo)
 			if err != nil {
 				return err
 			}

@@ -43,7 +43,7 @@ func resolveCommand() *cobra.Command {
 			if q.Files, err = readManifests(cmd, files); err != nil {
 				return err
 			}
-			r, err := checkout.Open(cmd.Context(), at.repo, at.urls)
+			r, err := at.address.open(cmd.Context(), at.repo)
 			if err != nil {
 				return err
 			}

@@ -20,6 +20,7 @@ import (
 func validateCommand() *cobra.Command {
 	var format formatFlag
 	var beside knownFlags
+	var address addressFlags
 	c := &cobra.Command{
 		Use:   "validate [FILE...]",
 		Short: "Check pipeline and server files",
@@ -42,9 +43,9 @@ func validateCommand() *cobra.Command {
 			v := newValidation()
 			switch {
 			case len(files) == 0:
-				err = v.checkCheckout(cmd.Context(), &beside)
-			case beside != (knownFlags{}):
-				err = errors.New("--clusters and --placements are for the pipelines of a checkout, and files that are named are checked by themselves: leave the files out, or the flags")
+				err = v.checkCheckout(cmd.Context(), &address, &beside)
+			case beside != (knownFlags{}) || len(address.urls)+len(address.checkouts) > 0:
+				err = errors.New("--clusters, --placements, --checkout and --repo-url are for the pipelines of a checkout, and files that are named are checked by themselves: leave the files out, or the flags")
 			default:
 				err = v.checkFiles(files)
 			}
@@ -64,6 +65,7 @@ func validateCommand() *cobra.Command {
 	}
 	format.addFlag(c)
 	beside.addFlags(c, "")
+	address.addFlags(c)
 	return c
 }
 
@@ -89,7 +91,7 @@ func (v *validation) checkFiles(files []string) error {
 // checkCheckout checks the pipeline files of the checkout that the current folder is in, and
 // what they come to. Outside of a checkout they are looked for in the current folder, and
 // nothing more is known than what the flags name.
-func (v *validation) checkCheckout(ctx context.Context, beside *knownFlags) error {
+func (v *validation) checkCheckout(ctx context.Context, address *addressFlags, beside *knownFlags) error {
 	if beside.clusters == clustersLive {
 		return errors.New("--clusters live: validate asks no running Argo CD; give it a file")
 	}
@@ -97,7 +99,7 @@ func (v *validation) checkCheckout(ctx context.Context, beside *knownFlags) erro
 	if err := beside.read(&known); err != nil {
 		return err
 	}
-	r, err := checkout.Open(ctx, "", nil)
+	r, err := address.open(ctx, "")
 	if err != nil && !errors.Is(err, checkout.ErrNoRepository) {
 		return err
 	}

@@ -42,6 +42,9 @@ func (r *Repository) Check(ctx context.Context, beside Known) (*Findings, error)
 		return nil, err
 	}
 	files, _ := r.overlayFiles(t, nil)
+	if err := r.refuseUnread(ctx, files, t, known, pipes); err != nil {
+		return nil, err
+	}
 	resolver := appset.New(appset.Options{})
 	out := &Findings{Problems: known.problems}
 	for _, p := range pipes {

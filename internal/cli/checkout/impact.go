@@ -74,6 +74,10 @@ func (r *Repository) Impact(ctx context.Context, c Change) (*Impact, error) {
 	if err != nil {
 		return nil, err
 	}
+	files, _ := r.overlayFiles(rules, nil)
+	if err := r.refuseUnread(ctx, files, rules, known, slices.Concat(before, after)); err != nil {
+		return nil, err
+	}
 	out.Notes = append(out.Notes, known.problems...)
 	if !out.rulesOfHead {
 		out.Notes = append(out.Notes, changedClusters(known, changed, rules)...)

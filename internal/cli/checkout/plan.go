@@ -63,6 +63,11 @@ func (r *Repository) Plan(ctx context.Context, q PlanQuery) (*plan.Plan, error) 
 		if err != nil {
 			return nil, err
 		}
+		at := &Tree{FS: s.Tree(planned), Commit: planned, Name: subject, repo: s}
+		files, _ := r.overlayFiles(at, nil)
+		if err := r.refuseUnread(ctx, files, at, known, pipelines); err != nil {
+			return nil, err
+		}
 		broken = append(broken, known.problems...)
 		in := plan.Input{Mirror: s.Mirror, Branch: cmp.Or(r.main, "main"), URLs: r.urls, OnlyPipeline: q.Pipeline, Now: q.Now, Rendered: q.Rendered}
 		in.KnownInputs = func(to *appset.Input) {

@@ -62,8 +62,12 @@ func (r *Repository) Propose(ctx context.Context, q ProposalQuery) (*Proposal, e
 		return nil, err
 	}
 	d := &deployed{repository: r, tree: t, query: &q, resolver: appset.New(appset.Options{})}
-	if err := d.find(ctx); err != nil {
+	nothing := d.find(ctx)
+	if err := d.refuseUnread(ctx); err != nil { // which may be why there is nothing
 		return nil, err
+	}
+	if nothing != nil {
+		return nil, nothing
 	}
 	return d.propose(ctx)
 }
@@ -204,6 +208,24 @@ func (d *deployed) propose(ctx context.Context) (*Proposal, error) {
 	p.Name = cmp.Or(d.query.Name, d.name())
 	d.keepClusters()
 	return d.prove(ctx, managed)
+}
+
+// refuseUnread refuses an address that no ApplicationSet has.
+func (d *deployed) refuseUnread(ctx context.Context) error {
+	p := pipelineOfEntries(d.live)
+	if !d.sets.isEmpty() {
+		p = d.sets.pipeline()
+	}
+	if len(p.Spec.ApplicationSets) == 0 {
+		return nil
+	}
+	pipes := []*pipeline.Pipeline{p}
+	known, err := d.query.Known.resolverInput(d.tree.FS, pipes)
+	if err != nil {
+		return err
+	}
+	files, _ := d.repository.overlayFiles(d.tree, nil)
+	return d.repository.refuseUnread(ctx, files, d.tree, known, pipes)
 }
 
 // keepClusters has the pipeline file name the file that the clusters came from, where the repository

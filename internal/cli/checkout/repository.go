@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -23,6 +22,9 @@ type Repository struct {
 	branch  string // checked out; "" for none
 	main    string // the branch that the tree stands for: the default one, else branch
 	built   builtFolders
+
+	given  []givenAddress     // by flags
+	others []*otherRepository // of which checkouts are known
 }
 
 // Open opens the repository that dir ("" is the current folder) lies in. urls
@@ -44,6 +46,9 @@ func Open(ctx context.Context, dir string, urls []string) (*Repository, error) {
 		return nil, errors.Join(err, git.Close())
 	}
 	r.urls = append(r.urls, urls...)
+	for _, url := range urls {
+		r.given = append(r.given, givenAddress{"--repo-url", url})
+	}
 	r.main = cmp.Or(r.main, r.branch)
 	return r, nil
 }
@@ -51,10 +56,14 @@ func Open(ctx context.Context, dir string, urls []string) (*Repository, error) {
 // Close ends the repository's helper processes and removes what was written
 // beside it.
 func (r *Repository) Close() error {
-	if r.scratch != nil {
-		return errors.Join(r.scratch.Close(), r.git.Close())
+	var errs []error
+	for _, o := range r.others {
+		errs = append(errs, o.Close())
 	}
-	return r.git.Close()
+	if r.scratch != nil {
+		errs = append(errs, r.scratch.Close())
+	}
+	return errors.Join(append(errs, r.git.Close())...)
 }
 
 // Dir is the working tree's root, or a bare repository's folder.
@@ -118,15 +127,15 @@ func describeCommit(rev, sha string) string {
 }
 
 // errNotThisRepository is what a generator gets that reads another repository.
-var errNotThisRepository = errors.New("only the checkout is read; if this is its address, say so with --repo-url")
+var errNotThisRepository = errors.New("only the checkout is read; if this is its address, say so with --repo-url; if there is a checkout of it, with --checkout URL=DIR")
 
 // openExternal gives git generators other revisions of this repository. The branch
 // that is checked out is the tree that is looked at, like the default branch:
 // the question is what would be if it were merged.
 func (r *Repository) openExternal(t fs.FS, at string) func(ctx context.Context, repoURL, revision string) (*appset.ExternalRef, error) {
 	return func(ctx context.Context, repoURL, revision string) (*appset.ExternalRef, error) {
-		if !slices.ContainsFunc(r.urls, func(u string) bool { return appset.SameRepository(u, repoURL) }) {
-			return nil, errNotThisRepository
+		if !r.isOwnAddress(repoURL) {
+			return r.openOther(ctx, repoURL, revision)
 		}
 		branch := strings.TrimPrefix(revision, "refs/heads/")
 		if branch == r.branch && branch != "" {

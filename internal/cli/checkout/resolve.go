@@ -55,6 +55,9 @@ func (r *Repository) Resolve(ctx context.Context, q Query) (*Resolution, error) 
 	if err != nil {
 		return nil, err
 	}
+	if err := r.refuseUnread(ctx, g, t, known, pipes); err != nil {
+		return nil, err
+	}
 	a.Problems = append(a.Problems, known.problems...)
 	heads, err := r.git.Branches(ctx)
 	if err != nil {

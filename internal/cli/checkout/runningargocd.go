@@ -222,6 +222,9 @@ func (r *Repository) Differences(ctx context.Context, q Query) (*appset.Differen
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := r.refuseUnread(ctx, g, t, known, pipes); err != nil {
+		return nil, nil, err
+	}
 	a.Problems = append(a.Problems, known.problems...)
 	// All sets in one: what two pipelines take from one set differs once.
 	in := known.forPipeline(mergePipelines(pipes, known.Main))
