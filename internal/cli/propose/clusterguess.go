@@ -56,7 +56,8 @@ type pathGuess struct {
 }
 
 // sharedFolders are names of folders that are no environment's and no cluster's.
-var sharedFolders = []string{"base", "bases", "common", "components", "default", "defaults", "shared", "all", "global", "templates"}
+var sharedFolders = []string{"base", "bases", "common", "components", "default", "defaults", "shared", "all", "global", "templates",
+	"cluster", "clusters", "environments", "envs"}
 
 // follow follows one text. What can't be followed any further is left.
 func (p *pathGuess) follow(r *appset.ClusterRead) {

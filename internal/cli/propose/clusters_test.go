@@ -74,7 +74,7 @@ func TestExampleClusters(t *testing.T) {
 		{
 			name:  "folders for environments, and a file for each",
 			reads: []appset.ClusterRead{readOf("a", "path", "envs/", "@"+environment, "/apps"), readOf("a", "valueFiles", "$values/regions/values-", "@"+region, ".yaml")},
-			tree:  []string{"envs/dev/apps/x", "envs/prod/apps/x", "envs/base/apps/x", "envs/old/x", "regions/values-eu.yaml", "regions/values.yaml"},
+			tree:  []string{"envs/dev/apps/x", "envs/prod/apps/x", "envs/base/apps/x", "envs/clusters/apps/x", "envs/old/x", "regions/values-eu.yaml", "regions/values.yaml"},
 			want:  []string{"dev: environment=dev region=eu", "prod: environment=prod region=eu"},
 		},
 		{
