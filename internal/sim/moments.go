@@ -96,11 +96,24 @@ func (sim *Simulation) noteOnOtherBranch(pr *forge.PullRequest, ref promotion.Br
 		}
 		// Nothing but the one promote that was asked for opens what was taken back.
 		if sim.isKeptOut(deployment{p, sim.tagAt(pr.Head, p)}) && sim.truth.promotes[p] == 1 && pr.CreatedAt.After(sim.truth.lifted[p]) {
-			delete(sim.truth.lifted, p)
-			delete(sim.truth.liftedBefore, p)
-			delete(sim.truth.promotes, p)
+			sim.after(boundWithin, func() { sim.endPromote(p, pr.CreatedAt) })
 		}
 	}
+}
+
+// boundWithin is how long after the service opened a pull request it may not be on record that a command
+// was about it.
+const boundWithin = 2 * time.Second
+
+// endPromote ends what a promote allows that was about a pull request opened at a time. Where something went wrong
+// since, nobody may have noted that it was: then it opens another one.
+func (sim *Simulation) endPromote(p target, opened time.Time) {
+	if sim.truth.promotes[p] != 1 || sim.wasTroubledSince(opened.Add(-time.Second)) || sim.failed.After(opened) {
+		return
+	}
+	delete(sim.truth.lifted, p)
+	delete(sim.truth.liftedBefore, p)
+	delete(sim.truth.promotes, p)
 }
 
 // mergeInOwnWords squashes a revert as a person whose commit doesn't say what it is of.
