@@ -24,7 +24,11 @@ func (sim *Simulation) judgeOpenable(known insight, name string, p target, tag, 
 		return
 	}
 	for _, env := range append(sim.scenario.upstream(p.env), p.env) {
-		if w, ok := sim.truth.withdrawn[deployment{target{p.component, env}, tag}]; ok && known.lookedAt.After(w.at) {
+		w, ok := sim.truth.withdrawn[deployment{target{p.component, env}, tag}]
+		if env == p.env && sim.arrivedBefore(p, tag).After(w.at) {
+			continue // it arrived again before, and is new again: only what comes after here waits for it to be here
+		}
+		if ok && known.lookedAt.After(w.at) {
 			sim.broke(ruleWithdrawn, "%s brought %s to %s, which a person took back from %s at %v", name, tag, p, env, w.at.Sub(sim.began))
 		}
 	}
