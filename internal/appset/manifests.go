@@ -168,7 +168,7 @@ func readSets(tree fs.FS, file string) (sets []appSet, problems []Problem, trans
 	err = eachDocument(data, func(n int, doc []byte) error {
 		raw, err := yamlToJSON(doc)
 		if err != nil {
-			return fmt.Errorf("document %d is not YAML: %w", n, err)
+			return explainYAML(data, n, err)
 		}
 		found, wrong := decodeObject(file, raw)
 		sets, problems = append(sets, found...), append(problems, wrong...)

@@ -119,7 +119,7 @@ func (in *Input) readObjects(file string) (objects []json.RawMessage, err error)
 	err = eachDocument(data, func(n int, doc []byte) error {
 		raw, err := yamlToJSON(doc)
 		if err != nil {
-			return fmt.Errorf("document %d is not YAML: %w", n, err)
+			return explainYAML(data, n, err)
 		}
 		objects = append(objects, raw)
 		return nil

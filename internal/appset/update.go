@@ -19,7 +19,7 @@ const maxUpdated = 64
 // all are made anew.
 func (r *Resolver) updateTargets(ctx context.Context, in *Input, s *appSet, e *pipelineEntry, c *commit, snap *snapshot, access *generatorAccess, last *setResults, keys setCacheKeys, files []string) (setOutcome, bool) {
 	o := last.outcome.outcome
-	if len(files) > maxUpdated || len(o.problems) > 0 || len(last.built) == 0 || len(o.targets) != len(last.built) || snap.argocd.Globbing == GlobbingDoublestar || !isMadeByFile(s.spec.Spec.Generators) {
+	if len(files) > maxUpdated || len(o.problems)+len(o.notes) > 0 || len(last.built) == 0 || len(o.targets) != len(last.built) || snap.argocd.Globbing == GlobbingDoublestar || !isMadeByFile(s.spec.Spec.Generators) {
 		return o, false
 	}
 	places := last.placesOf(files)
@@ -29,7 +29,7 @@ func (r *Resolver) updateTargets(ctx context.Context, in *Input, s *appSet, e *p
 	if err := g.runGenerators(r.log, s, m); err != nil || len(m.all) != len(places) {
 		return o, false // made anew, all say what is wrong
 	}
-	if valid := snap.validateTargets(s, slices.Clone(m.all)); len(valid.problems) > 0 || len(valid.targets) != len(places) {
+	if valid := snap.validateTargets(s, slices.Clone(m.all)); len(valid.problems)+len(valid.notes) > 0 || len(valid.targets) != len(places) {
 		return o, false
 	}
 	next := *last

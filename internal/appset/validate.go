@@ -96,6 +96,7 @@ func (s *snapshot) validateTargets(set *appSet, all []*builtTarget) setOutcome {
 	for _, m := range kept {
 		o.targets = append(o.targets, m.target)
 	}
+	o.notes = set.noteLeftovers(kept)
 	if len(refused) > 0 {
 		o.scope = &setScope{keys: refused}
 	}
