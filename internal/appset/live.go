@@ -300,7 +300,7 @@ func decodeApplication(raw json.RawMessage) (g *generatedApp, unknown, err error
 		}
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("the spec of %s can't be read: %w", object.Metadata.Name, err)
+		return nil, nil, fmt.Errorf("the spec of %s can't be read: %w", object.Metadata.Name, explainType(err))
 	}
 	if len(wrong) > 0 {
 		unknown = fmt.Errorf("its spec has an %w; this version of the resolver doesn't know it: what it reads is not sure", explainUnknown(wrong[0]))

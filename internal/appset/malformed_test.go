@@ -50,7 +50,7 @@ func TestMalformedInputIsAProblem(t *testing.T) {
 		{name: "invalid UTF-8 in a generator file", config: "team: \"\xff\xfe\"", problem: "apps/web/config.yaml"},
 		{name: "a null byte", set: with("name: s", "name: \"s\x00\""), problem: "document 1 is not YAML"},
 		{name: "UTF-16", set: "\xff\xfea\x00:\x00 \x00[\x00", problem: "sets/a.yaml"},
-		{name: "a key given twice", set: with("goTemplate: true", "goTemplate: true\n  goTemplate: false"), problem: "already set in map"},
+		{name: "a key given twice", set: with("goTemplate: true", "goTemplate: true\n  goTemplate: false"), problem: "is given twice"},
 		{name: "an unknown field of the template", set: with("project: default", "projct: default"), problem: `unknown field "spec.template.spec.projct"`},
 		{name: "an unknown field of a source", set: with("path: p}", "path: p, helm: {valueFilez: []}}"), problem: `unknown field "spec.template.spec.source.helm.valueFilez"`},
 		{name: "an unknown field of metadata", set: with("{name: s}", "{name: s, label: {}}"), problem: `unknown field "metadata.label"`},
@@ -58,7 +58,7 @@ func TestMalformedInputIsAProblem(t *testing.T) {
 		{name: "an unknown field three deep", set: with("- git:", "- matrix: {generators: [{list: {elements: [{a: b}]}}, {matrix: {generators: [{list: {elements: [{c: d}]}}, {clusters: {selector: {matchLabel: {}}}}]}}]}\n  - git:"),
 			problem: `in spec.generators[0].matrix.generators[1].matrix: unknown field "generators[1].clusters.selector.matchLabel"`},
 		{name: "a glob that can be read in many ways", set: with("apps/*/config.yaml", strings.Repeat("{a,aa}", 26)), problem: "has too many alternatives", doublestar: true},
-		{name: "a type that doesn't fit", set: with("goTemplate: true", "goTemplate: maybe"), problem: "cannot unmarshal"},
+		{name: "a type that doesn't fit", set: with("goTemplate: true", "goTemplate: maybe"), problem: "has a string where its type is"},
 		{name: "a list of nothing", set: "apiVersion: v1\nkind: List\nitems: [null, 3]\n", problem: "no ApplicationSet in sets/a.yaml"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

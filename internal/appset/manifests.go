@@ -297,12 +297,22 @@ func (s *appSet) decodeKnown(raw []byte) (unknown, err error) {
 func decodeStrictly(raw []byte, into any, at string) (unknown, err error) {
 	wrong, err := kjson.UnmarshalStrict(raw, into)
 	if err != nil {
-		return nil, fmt.Errorf("%s%w", locationPrefix(at), err)
+		return nil, fmt.Errorf("%s%w", locationPrefix(at), explainType(err))
 	}
 	if len(wrong) > 0 {
 		return fmt.Errorf("%s%w: this version of the resolver doesn't know it, so the set is not half-understood", locationPrefix(at), explainUnknown(wrong[0])), nil
 	}
 	return nil, nil
+}
+
+// explainType says of a value of another type than its field's what Kubernetes makes of that: the
+// API server refuses the whole object.
+func explainType(err error) error {
+	var wrong *json.UnmarshalTypeError
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	return fmt.Errorf("%s has a %s where its type is %s, so that Kubernetes refuses the object", wrong.Field, wrong.Value, wrong.Type)
 }
 
 func locationPrefix(at string) string {

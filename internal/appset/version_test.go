@@ -186,6 +186,8 @@ func TestLinesDiffer(t *testing.T) {
 				if d := cmp.Diff(want, got); known && d != "" {
 					t.Errorf("%s (-want +got):\n%s", line, d)
 				}
+				// What is left of a template is noted for every line.
+				notes = slices.DeleteFunc(notes, func(n string) bool { return strings.HasPrefix(n, "no generator gives the parameter") })
 				if len(notes) > 0 {
 					t.Errorf("%s: %v is noted although the version is known", line, notes)
 				}

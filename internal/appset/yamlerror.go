@@ -15,8 +15,8 @@ func explainYAML(file []byte, document int, err error) error {
 	for {
 		var node yaml.Node
 		if wrong := reader.Decode(&node); wrong != nil {
-			if text, ok := strings.CutPrefix(wrong.Error(), "yaml: "); ok {
-				return fmt.Errorf("document %d is not YAML: %s", document, text)
+			if strings.HasPrefix(wrong.Error(), "yaml: ") {
+				return fmt.Errorf("document %d is not YAML: %w", document, wrong)
 			}
 			break // the end: it takes what the other parser doesn't
 		}

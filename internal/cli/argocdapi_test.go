@@ -115,7 +115,7 @@ spec:
 		}
 	}
 	if out, err := run(t, plan...); exitCode(err) != 1 || !strings.Contains(out, "the connection") && !strings.Contains(out, "no connection") {
-		t.Errorf("without a connection it says (exit code %d)\n%s", exitCode(err), out)
+		t.Errorf("without a connection it says (exit code %d, %v)\n%s", exitCode(err), err, out)
 	}
 }
 

@@ -23,6 +23,9 @@ func Main(args []string) int {
 	defer stop()
 	root := Root()
 	root.SetArgs(args)
+	if cmd, _, err := root.Find(args); err == nil && cmd.Flags().Lookup("repo") != nil {
+		silenceLibraries(root)
+	}
 	err := root.ExecuteContext(ctx)
 	var exit exitError
 	switch {
@@ -33,6 +36,17 @@ func Main(args []string) int {
 	}
 	fmt.Fprintln(root.ErrOrStderr(), "liftlock: "+err.Error())
 	return 1
+}
+
+// silenceLibraries leaves standard error to what the program says: kustomize writes there of its own
+// accord, about fields of somebody's kustomization that it would rather have written otherwise.
+func silenceLibraries(root *cobra.Command) {
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		return // then it is said
+	}
+	root.SetErr(os.Stderr)
+	os.Stderr = null
 }
 
 // Root is the whole command tree.

@@ -99,13 +99,20 @@ func (w *fixture) outcome() (out []string) {
 	return append(out, said...)
 }
 
-// rest sweeps until that changes nothing any more.
+// rest sweeps until that changes nothing any more, twice in a row: what is healthy is verified after
+// some minutes in which nothing else happens.
 func (w *fixture) rest(component string) {
 	w.t.Helper()
 	var before []string
+	quiet := 0
 	for range 20 {
 		now := w.outcome()
 		if slices.Equal(before, now) {
+			quiet++
+		} else {
+			quiet = 0
+		}
+		if quiet == 2 {
 			return
 		}
 		before = now

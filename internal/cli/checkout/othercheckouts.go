@@ -98,16 +98,14 @@ func (r *Repository) refuseUnread(ctx context.Context, g *namedFiles, t *Tree, k
 		list, open := appset.Addresses(ctx, in)
 		there, isOpen = append(there, list...), isOpen || open
 	}
-	there = appset.SortedUnique(there)
+	if there = appset.SortedUnique(there); len(there) == 0 {
+		return nil // no set can be read, which is told with what is wrong with them
+	}
 	for _, a := range r.given {
 		if isOpen || slices.ContainsFunc(there, func(url string) bool { return appset.SameRepository(url, a.url) }) {
 			continue
 		}
-		names := wording.JoinFew(there, 8)
-		if len(there) == 0 {
-			names = "no address"
-		}
-		return fmt.Errorf("%s %s: %w; the sets here read %s", a.flag, appset.WithoutCredentials(strings.TrimSpace(a.url)), errNoSetReads, names)
+		return fmt.Errorf("%s %s: %w; the sets here read %s", a.flag, appset.WithoutCredentials(strings.TrimSpace(a.url)), errNoSetReads, wording.JoinFew(there, 8))
 	}
 	return nil
 }

@@ -165,13 +165,20 @@ func findPipeline(pipes []*pipeline.Pipeline, name string) (*pipeline.Pipeline, 
 	return nil, fmt.Errorf("has no pipeline %q; it has %s", name, strings.Join(names, ", "))
 }
 
-// findAllSets is a pipeline over every ApplicationSet in the tree.
+// findAllSets is a pipeline over every ApplicationSet in the tree or, where there is none, over its
+// plain Applications.
 func (a *Resolution) findAllSets(ctx context.Context, r *Repository, t *Tree) ([]*pipeline.Pipeline, error) {
 	found, err := r.findRunning(ctx, t, kindApplicationSet)
 	if err != nil {
 		return nil, err
 	}
 	a.Notes, a.Problems = append(a.Notes, found.notes...), append(a.Problems, found.problems...)
+	if found.isEmpty() && len(found.problems) == 0 {
+		if found, err = r.findRunning(ctx, t, kindApplication); err != nil {
+			return nil, err
+		}
+		a.Notes, a.Problems = append(a.Notes, found.notes...), append(a.Problems, found.problems...)
+	}
 	if found.isEmpty() {
 		if len(found.problems) == 0 {
 			a.Notes = append(a.Notes, noSetsProblem(t))

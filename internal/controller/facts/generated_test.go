@@ -31,7 +31,7 @@ func TestGeneratedSpec(t *testing.T) {
 		t.Error("its fields are in a file that the sources read, not the generators")
 	}
 	for name, change := range map[string]func(*appset.Target){
-		"plain": func(t *appset.Target) { t.ApplicationSet = "" }, "taken from what runs": func(t *appset.Target) { t.Live = true },
+		"plain, as it runs": func(t *appset.Target) { t.ApplicationSet, t.ApplicationSetFile = "", "" }, "taken from what runs": func(t *appset.Target) { t.Live = true },
 	} {
 		other := target
 		if change(&other); generatedSpec(at, &other, release, app) != nil {
