@@ -162,12 +162,12 @@ func (s *clusterSecret) toCluster() (Cluster, error) {
 		}
 		raw, err := base64.StdEncoding.DecodeString(f.data)
 		if err != nil {
-			return Cluster{}, fmt.Errorf("Secret %q: data.%s is not base64", s.Metadata.Name, f.key)
+			return Cluster{}, fmt.Errorf("the Secret %q: data.%s is not base64", s.Metadata.Name, f.key)
 		}
 		*f.to = string(raw)
 	}
 	if c.Server == "" {
-		return Cluster{}, fmt.Errorf("Secret %q: data.server is missing", s.Metadata.Name)
+		return Cluster{}, fmt.Errorf("the Secret %q: data.server is missing", s.Metadata.Name)
 	}
 	return c, nil
 }
