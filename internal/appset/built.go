@@ -51,13 +51,22 @@ func KustomizationFile(tree fs.FS, folder string) string {
 	return path.Join(folder, kustomizationNames[0])
 }
 
+// builtOf is the folder that is built, and the key of the entry that names it.
+func builtOf(m pipeline.ManifestSource) (key, folder string) {
+	if m.Helm != nil {
+		return "helm.path", path.Clean(m.Helm.Path)
+	}
+	return "kustomize", path.Clean(m.Kustomize)
+}
+
 // buildEntry builds what an entry has built. file is what stands for all that it is built of; at is
 // where the entry is in the pipeline file.
 func (in *Input) buildEntry(ctx context.Context, at string, m pipeline.ManifestSource) (file string, built *Built, problem *Problem, transient bool) {
 	q, err := NewBuildRequest(m)
-	what, file := "kustomize", KustomizationFile(in.Tree, q.Folder)
+	what, folder := builtOf(m)
+	file = KustomizationFile(in.Tree, folder)
 	if m.Helm != nil {
-		what, file = "helm.path", path.Join(q.Folder, "Chart.yaml")
+		file = path.Join(folder, "Chart.yaml")
 	}
 	if err == nil && in.Build == nil {
 		err = errors.New("nothing is built here")
@@ -66,7 +75,7 @@ func (in *Input) buildEntry(ctx context.Context, at string, m pipeline.ManifestS
 		built, err = in.Build(ctx, in.Tree, q)
 	}
 	if err != nil {
-		problem = &Problem{File: in.Pipeline.File, Message: fmt.Sprintf("%s.%s %q: %v", at, what, q.Folder, err)}
+		problem = &Problem{File: in.Pipeline.File, Message: fmt.Sprintf("%s.%s %q: %v", at, what, folder, err)}
 		return file, nil, problem, errors.Is(err, ErrBuildAgain)
 	}
 	return file, built, nil, false
@@ -74,12 +83,9 @@ func (in *Input) buildEntry(ctx context.Context, at string, m pipeline.ManifestS
 
 // missingAmong says that nothing of a kind is among what an entry's folder makes.
 func (in *Input) missingAmong(at, kind string, m pipeline.ManifestSource, built *Built) Problem {
-	what, folder := "kustomize", m.Kustomize
-	if m.Helm != nil {
-		what, folder = "helm.path", m.Helm.Path
-	}
+	what, folder := builtOf(m)
 	return Problem{File: in.Pipeline.File, Message: fmt.Sprintf("%s.%s %q: no %s is among the %s that are built of it",
-		at, what, path.Clean(folder), kind, wording.Count(len(built.Objects), "object"))}
+		at, what, folder, kind, wording.Count(len(built.Objects), "object"))}
 }
 
 // buildSets builds the ApplicationSets of an entry. Objects of other kinds are left alone.

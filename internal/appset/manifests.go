@@ -161,23 +161,32 @@ func globManifests(tree fs.FS, pattern string) ([]string, error) {
 // are left alone; a document that can't be read at all is a problem, since it
 // may be an ApplicationSet.
 func readSets(tree fs.FS, file string) (sets []appSet, problems []Problem, transient bool) {
+	objects, err := readDocuments(tree, file)
+	for _, raw := range objects {
+		found, wrong := decodeObject(file, raw)
+		sets, problems = append(sets, found...), append(problems, wrong...)
+	}
+	if err != nil {
+		problems = append(problems, Problem{File: file, Message: err.Error()})
+	}
+	return sets, problems, errors.Is(err, errTree)
+}
+
+// readDocuments reads the documents of a file; with an error, those before the one that can't be read.
+func readDocuments(tree fs.FS, file string) (objects []json.RawMessage, err error) {
 	data, err := readFile(tree, file)
 	if err != nil {
-		return nil, []Problem{{File: file, Message: err.Error()}}, errors.Is(err, errTree)
+		return nil, err
 	}
 	err = eachDocument(data, func(n int, doc []byte) error {
 		raw, err := yamlToJSON(doc)
 		if err != nil {
 			return explainYAML(data, n, err)
 		}
-		found, wrong := decodeObject(file, raw)
-		sets, problems = append(sets, found...), append(problems, wrong...)
+		objects = append(objects, raw)
 		return nil
 	})
-	if err != nil {
-		problems = append(problems, Problem{File: file, Message: err.Error()})
-	}
-	return sets, problems, false
+	return objects, err
 }
 
 // eachDocument splits a YAML stream, or takes JSON as it is. n counts from 1.

@@ -100,7 +100,7 @@ func (in *Input) readApplications(ctx context.Context, i int) (files []manifestF
 		}) {
 			continue // of the entries that match it the last one has it, as with ApplicationSets
 		}
-		objects, err := in.readObjects(name)
+		objects, err := readDocuments(in.Tree, name)
 		if err != nil {
 			o.transient = o.transient || errors.Is(err, errTree)
 			o.problems = append(o.problems, Problem{File: name, Message: err.Error()})
@@ -108,23 +108,6 @@ func (in *Input) readApplications(ctx context.Context, i int) (files []manifestF
 		files = append(files, manifestFile{name: name, objects: applicationsAmong(objects)})
 	}
 	return files, o
-}
-
-// readObjects reads the documents of a file.
-func (in *Input) readObjects(file string) (objects []json.RawMessage, err error) {
-	data, err := readFile(in.Tree, file)
-	if err != nil {
-		return nil, err
-	}
-	err = eachDocument(data, func(n int, doc []byte) error {
-		raw, err := yamlToJSON(doc)
-		if err != nil {
-			return explainYAML(data, n, err)
-		}
-		objects = append(objects, raw)
-		return nil
-	})
-	return objects, err
 }
 
 // applicationsAmong are the Applications of some objects, those in lists too.

@@ -135,10 +135,7 @@ func (c *checker) checkLiveSet(at string, l *LiveApplicationSet) {
 	if l == nil { // it has no value, which is an error already
 		return
 	}
-	if l.ArgoCD != "" || c.Doc.Has(at+".argocd") {
-		c.checkArgoCDName(at+".argocd", l.ArgoCD)
-	}
-	c.checkObjectName(at+".namespace", "namespace", l.Namespace)
+	c.checkLivePlace(at, l.ArgoCD, l.Namespace)
 	c.checkObjectName(at+".name", "name", l.Name)
 }
 
@@ -146,10 +143,7 @@ func (c *checker) checkLiveApplications(at string, l *LiveApplications) {
 	if l == nil {
 		return
 	}
-	if l.ArgoCD != "" || c.Doc.Has(at+".argocd") {
-		c.checkArgoCDName(at+".argocd", l.ArgoCD)
-	}
-	c.checkObjectName(at+".namespace", "namespace", l.Namespace)
+	c.checkLivePlace(at, l.ArgoCD, l.Namespace)
 	switch _, err := labels.Parse(l.Selector); {
 	case l.Selector == "":
 		c.Errorf(at, "selector is missing: which labels the Applications have, like team=shop")
@@ -158,6 +152,14 @@ func (c *checker) checkLiveApplications(at string, l *LiveApplications) {
 	case err != nil:
 		c.Errorf(at+".selector", "%q is not a selector over labels, like team=shop,tier!=test: %s", l.Selector, err)
 	}
+}
+
+// checkLivePlace checks where live objects are.
+func (c *checker) checkLivePlace(at, argocd, namespace string) {
+	if argocd != "" || c.Doc.Has(at+".argocd") {
+		c.checkArgoCDName(at+".argocd", argocd)
+	}
+	c.checkObjectName(at+".namespace", "namespace", namespace)
 }
 
 func (c *checker) checkArgoCDName(at, name string) {
