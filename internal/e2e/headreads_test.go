@@ -36,6 +36,9 @@ func TestStrangersReadNoOtherRepository(t *testing.T) {
 	vault, password := s.repo+"-vault", strings.ToLower(rand.Text())
 	s.must(s.cluster.createRepository(vault))
 	url := s.cluster.giteaURL + "/" + s.cluster.org + "/" + vault + ".git"
+	// Nothing of the fleet is in it: a second pipeline of the same name would make each question
+	// for one ambiguous.
+	s.runGit("checkout", "-q", "--detach", strings.TrimSpace(s.runGit("commit-tree", "-m", "Nothing yet", strings.TrimSpace(s.runGit("mktree")))))
 	_, err := s.clone.commitAndPush(s.ctx, s.cluster.accounts[dev], url, "main", "A secret", map[string]edit{"secrets.yaml": func(string) string { return "password: " + password + "\n" }})
 	s.must(err)
 	s.runGit("checkout", "-q", "--detach", "origin/main")
