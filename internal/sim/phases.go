@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/controller/act"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 )
@@ -212,10 +213,18 @@ func (sim *Simulation) judgeSeen() {
 		}
 		delete(sim.truth.pushed, branch)
 		i := slices.IndexFunc(sim.ours(), func(pr forge.PullRequest) bool { return pr.Branch == branch && pr.Head == p.commit })
-		if i >= 0 && !sim.wasTroubledSince(p.at.Add(-seenWithin)) {
+		if i >= 0 && !sim.showsStatus(p.commit) && !sim.wasTroubledSince(p.at.Add(-seenWithin)) {
 			sim.broke(ruleUnseen, "%s has been composed at %v and doesn't show where it stands", branch, p.at.Sub(sim.began))
 		}
 	}
+}
+
+// showsStatus says that a commit has the service's status, as one has that was the branch's head before somebody
+// pushed over it, and that the service puts back: nothing has to be said of it once more.
+func (sim *Simulation) showsStatus(commit string) bool {
+	statuses, err := sim.forge.As(reviewer).Statuses(sim.ctx, sim.repo, commit)
+	sim.must(err)
+	return slices.ContainsFunc(statuses, func(s forge.Status) bool { return s.Context == act.StatusContext })
 }
 
 // notePutAside keeps for how long the store leaves keys alone whose runs had no end, as it says.
