@@ -51,8 +51,9 @@ func (v Version) appliesNestedSelectors() bool { return v.atLeast(Version{3, 0, 
 func (v Version) needsDestination() bool { return v.atLeast(Version{3, 0, 0}) }
 
 // skipsEmptyLists: a generator's file that is an empty list gives no parameters. Before,
-// it gave those of a file without content.
-func (v Version) skipsEmptyLists() bool { return v.atLeast(Version{3, 0, 0}) }
+// it gave those of a file without content (argoproj/argo-cd#23500, of which no tag of 3.0
+// and 3.1 has the mending).
+func (v Version) skipsEmptyLists() bool { return v.atLeast(Version{3, 2, 0}) }
 
 // mergesTyped: a merge without Go templates leaves its values as they are. Before, it
 // made strings of those that it overrode.

@@ -158,7 +158,7 @@ func TestLinesDiffer(t *testing.T) {
 		{"nested selectors", map[string][]string{"2.14": {"app-dev-a", "app-dev-b"}, "3.0": {"app-dev-a"}}},
 		{"labels in a selector", map[string][]string{"2.14": nil, "3.4": {"app-gold"}}},
 		{"typed merge", map[string][]string{"2.14": {"app-dev-1-2"}, "3.1": {"app-dev-{{count}}-2"}}},
-		{"an empty list", map[string][]string{"2.14": {"app-empty.yaml", "app-full.yaml", "app-list.yaml"}, "3.0": {"app-full.yaml", "app-list.yaml"}}},
+		{"an empty list", map[string][]string{"2.14": {"app-empty.yaml", "app-full.yaml", "app-list.yaml"}, "3.2": {"app-full.yaml", "app-list.yaml"}}},
 		{"excluded files", map[string][]string{
 			"2.14": {"problem: its field spec.generators[0].git.files[1].exclude came with Argo CD 3.1, and this one is 2.14: it doesn't know it"},
 			"3.0":  {"problem: its field spec.generators[0].git.files[1].exclude came with Argo CD 3.1, and this one is 3.0: it doesn't know it"},

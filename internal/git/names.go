@@ -67,14 +67,19 @@ func checkSHA(sha string) error {
 	return nil
 }
 
+// maxBranch bounds a branch's name, in bytes. GitHub takes a ref of 255 with its
+// refs/heads/, Gitea stores 255, and where a Git server keeps it in a file, that one's
+// .lock must have a name that file systems take, which is one of 255.
+const maxBranch = 244
+
 // checkBranch holds git's rules for branch names (git help check-ref-format).
 func checkBranch(name string) error {
 	bad := func(why string) error {
 		return &Error{Op: fmt.Sprintf("branch %q", shortenForLog(name)), Kind: ErrInvalid, Hint: why}
 	}
 	switch {
-	case name == "" || len(name) > 200:
-		return bad("a branch name has 1 to 200 bytes")
+	case name == "" || len(name) > maxBranch:
+		return bad(fmt.Sprintf("a branch name has 1 to %d bytes, and this one %d", maxBranch, len(name)))
 	case !utf8.ValidString(name):
 		return bad("a branch name is UTF-8")
 	case strings.HasPrefix(name, "-") || name == "HEAD" || name == "@":

@@ -6,6 +6,11 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/promotion"
 )
 
 func TestBranchNamesAsGitTakesThem(t *testing.T) {
@@ -27,6 +32,76 @@ func TestBranchNamesAsGitTakesThem(t *testing.T) {
 				t.Errorf("got %v, git takes it: %v", err, wants)
 			} else if err != nil && !errors.Is(err, ErrInvalid) {
 				t.Errorf("%v is not ErrInvalid", err)
+			}
+		})
+	}
+}
+
+// TestOwnBranchesAtTheLimits holds that whoever may open a promotion may take it back:
+// every name that a pipeline file takes makes branches that are pushed, and read again.
+func TestOwnBranchesAtTheLimits(t *testing.T) {
+	t.Parallel()
+	release := strings.Repeat("0123456789abcdef", 4)
+	name := rapid.Custom(func(t *rapid.T) string {
+		first := rapid.StringMatching(`[a-z0-9]`).Draw(t, "first")
+		return first + rapid.StringMatching(`[a-z0-9-]{60,62}|[a-z0-9-]{0,3}`).Draw(t, "rest")
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		p, e, c := name.Draw(t, "pipeline"), name.Draw(t, "environment"), name.Draw(t, "component")
+		if rapid.Bool().Draw(t, "batch") {
+			c = promotion.BatchName
+		}
+		for branch, want := range map[string]promotion.BranchRef{
+			promotion.Branch(p, e, c):                {Pipeline: p, Environment: e, Component: c},
+			promotion.RevertBranch(p, e, c, release): {Pipeline: p, Environment: e, Component: c, Short: release[:12], Revert: true},
+		} {
+			for _, name := range []string{p, e, c} {
+				if err := pipeline.ValidName(name); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := checkBranch(branch); err != nil {
+				t.Errorf("%v", err)
+			}
+			if got, ours := promotion.ParseBranch(branch); !ours || got != want {
+				t.Errorf("%s is %+v, ours: %t", branch, got, ours)
+			}
+		}
+	})
+}
+
+// TestLongestBranchesArePushed pushes what is as long as can be to a Git server, where a
+// ref is a file.
+func TestLongestBranchesArePushed(t *testing.T) {
+	t.Parallel()
+	long := func(n int) string { return strings.Repeat("a", n) }
+	for name, c := range map[string]struct {
+		branch string
+		kind   error
+	}{
+		"a revert of the longest names": {promotion.RevertBranch(long(63), long(63), long(63), long(64)), nil},
+		"one part, the longest":         {long(244), nil},
+		"one byte more":                 {long(245), ErrInvalid},
+		"one byte more in parts":        {long(122) + "/" + long(122), ErrInvalid},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := newOrigin(t)
+			base := o.commit("main", "Base", map[string]string{"f": "0"})
+			m := open(t, Options{URL: o.url()})
+			mustFetch(t, m)
+			err := m.Push(t.Context(), PushSpec{Branch: c.branch, New: base})
+			if c.kind != nil {
+				if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), "1 to 244 bytes, and this one 245") {
+					t.Errorf("got %v", err)
+				}
+				return
+			}
+			if err != nil || o.head(c.branch) != base {
+				t.Fatalf("not pushed: %v", err)
+			}
+			if err := m.Push(t.Context(), PushSpec{Branch: c.branch, Old: base}); err != nil {
+				t.Errorf("not deleted: %v", err)
 			}
 		})
 	}
