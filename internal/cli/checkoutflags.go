@@ -43,6 +43,19 @@ func (f *addressFlags) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&f.checkouts, "checkout", nil, "URL=DIR: a checkout of another repository, which generators that read that address are given; may be repeated")
 }
 
+// asArguments are the flags as they were given, each quoted for a shell, without credentials.
+func (f *addressFlags) asArguments() []string {
+	var out []string
+	for _, url := range f.urls {
+		out = append(out, quoteArgument("--repo-url="+appset.WithoutCredentials(url)))
+	}
+	for _, text := range f.checkouts {
+		url, folder, _ := strings.Cut(text, "=")
+		out = append(out, quoteArgument("--checkout="+appset.WithoutCredentials(url)+"="+folder))
+	}
+	return out
+}
+
 // open opens the repository that dir lies in, with the other ones that the flags name.
 func (f *addressFlags) open(ctx context.Context, dir string) (*checkout.Repository, error) {
 	var others []checkout.OtherCheckout
@@ -70,6 +83,14 @@ type knownFlags struct{ clusters, placements string }
 func (f *knownFlags) addFlags(cmd *cobra.Command, also string) {
 	cmd.Flags().StringVar(&f.clusters, "clusters", "", "a file of Argo CD's cluster Secrets, as kubectl get secret -o yaml prints them"+also+"; credentials in them are not looked at (default: the file that the pipeline file names as clusters)")
 	cmd.Flags().StringVar(&f.placements, "placements", "", "a file of PlacementDecisions, as kubectl get placementdecisions -o yaml prints them, for clusterDecisionResource generators")
+}
+
+// asArguments are the flags that no pipeline file makes needless, as they were given, each quoted for a shell.
+func (f *knownFlags) asArguments() []string {
+	if f.placements == "" {
+		return nil
+	}
+	return []string{quoteArgument("--placements=" + f.placements)}
 }
 
 // read reads the files that the flags name.

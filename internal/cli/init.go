@@ -29,6 +29,7 @@ func initCommand() *cobra.Command {
 	var format formatFlag
 	var q checkout.ProposalQuery
 	var write, clustersExample bool
+	var files []string
 	c := &cobra.Command{
 		Use:   "init",
 		Short: "Propose a pipeline file from a checkout's ApplicationSets",
@@ -37,7 +38,8 @@ func initCommand() *cobra.Command {
 			"and which fields a promotion moves. Comments say what speaks for each. The file says\n" +
 			"mode: observe: Liftlock then says what it would do, and does nothing.\n\n" +
 			"It needs nothing but the checkout with its history, and gives the same file for the same files.\n" +
-			"With --live the ApplicationSets are those that run and deploy from this checkout, for sets whose\n" +
+			"With -f they are those of manifests, such as what helm template makes of a chart; where a chart here makes\n" +
+			"just them, the file names that. With --live the ApplicationSets are those that run and deploy from this checkout, for sets whose\n" +
 			"manifests are in another repository or a chart. What is proposed was checked as liftlock validate\n" +
 			"and liftlock plan do it.\n\n" +
 			"Exits with 0 when the file can be used, with 1 when there is nothing to make one of, and with 3\n" +
@@ -62,6 +64,13 @@ func initCommand() *cobra.Command {
 			if err := checkExampleFlags(cmd, clustersExample); err != nil {
 				return err
 			}
+			if q.Files, err = readManifests(cmd, files); err != nil {
+				return err
+			}
+			if len(q.Files) > 0 && q.Live {
+				return errors.New("-f and --live both say which ApplicationSets count: leave one out")
+			}
+			q.Flags = append(at.address.asArguments(), at.known.asArguments()...)
 			if q.Known, err = at.loadKnown(cmd.Context(), q.Live); err != nil {
 				return err
 			}
@@ -71,7 +80,7 @@ func initCommand() *cobra.Command {
 			}
 			defer r.Close() // only read
 			if clustersExample {
-				return printExampleClusters(cmd, r, q.Known)
+				return printExampleClusters(cmd, r, checkout.Query{Known: q.Known, Files: q.Files})
 			}
 			q.Now = time.Now()
 			p, err := proposeWithChoices(cmd, r, &q, asJSON)
@@ -85,6 +94,7 @@ func initCommand() *cobra.Command {
 	format.addFlag(c)
 	c.Flags().BoolVar(&write, "write", false, "write the file into the checkout; one that is there is left as it is")
 	c.Flags().BoolVar(&clustersExample, "clusters-example", false, "print an example of Argo CD's clusters, as the checkout's ApplicationSets ask for them, for --clusters and the pipeline file's clusters")
+	c.Flags().StringArrayVarP(&files, "file", "f", nil, "a manifest of ApplicationSets, - for standard input, instead of those that the checkout has; may be repeated")
 	c.Flags().BoolVar(&q.Live, "live", false, "take the ApplicationSets of the running Argo CD, and not the checkout's")
 	c.Flags().StringVar(&q.Name, "name", "", "the pipeline's name (default: the ApplicationSet's, else the repository's)")
 	c.Flags().StringVar(&q.Templates.Component, "component", "", "the template that gives each target's component (default: inferred)")
@@ -108,8 +118,8 @@ func checkExampleFlags(cmd *cobra.Command, example bool) error {
 }
 
 // printExampleClusters prints an example of clusters, and what resolving with it shows.
-func printExampleClusters(cmd *cobra.Command, r *checkout.Repository, known checkout.Known) error {
-	example, err := r.ExampleClusters(cmd.Context(), checkout.Query{Known: known})
+func printExampleClusters(cmd *cobra.Command, r *checkout.Repository, q checkout.Query) error {
+	example, err := r.ExampleClusters(cmd.Context(), q)
 	if err != nil {
 		return err
 	}

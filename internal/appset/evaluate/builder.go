@@ -17,6 +17,11 @@ type buildRenderer interface {
 	RenderAll(ctx context.Context, jobs []render.Job) ([]render.Outcome, error)
 }
 
+// SetParameter sets one of a chart's values as Argo CD sets a parameter.
+func SetParameter(values map[string]any, name, value string, asText bool) error {
+	return render.SetParameter(values, name, value, asText)
+}
+
 // BuildInProcess builds manifests in this process: for trees whose authors could do worse than to
 // end it.
 func BuildInProcess() appset.ManifestBuilder { return NewManifestBuilder(render.InProcess{}) }

@@ -1,7 +1,6 @@
 package checkout
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,8 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-
-	"gopkg.in/yaml.v3"
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/appset/evaluate"
@@ -66,13 +63,14 @@ type runningSets struct {
 	kind      string
 	files     []string
 	built     []string // folders that nothing else in the tree builds on
-	templates []string // of Helm charts, which are left out
+	charts    []installedChart
+	templates []string // of Helm charts that nothing here installs, which are left out
 	parents   []string // files of Applications that deploy nothing but others, which are left out
 	// problems are sets of which can't be told what runs, notes what else should be known.
 	problems, notes []appset.Problem
 }
 
-func (s *runningSets) isEmpty() bool { return s == nil || len(s.files)+len(s.built) == 0 }
+func (s *runningSets) isEmpty() bool { return s == nil || len(s.files)+len(s.built)+len(s.charts) == 0 }
 
 func (s *runningSets) isPlain() bool { return s != nil && s.kind == kindApplication }
 
@@ -94,11 +92,17 @@ func (s *runningSets) pipeline() *pipeline.Pipeline {
 		for _, folder := range s.built {
 			out.Spec.Applications = append(out.Spec.Applications, pipeline.ApplicationSource{Kustomize: folder})
 		}
+		for i := range s.charts {
+			out.Spec.Applications = append(out.Spec.Applications, pipeline.ApplicationSource{Helm: &s.charts[i].HelmSource, ArgoCD: s.charts[i].argocd})
+		}
 		return out
 	}
 	out := pipelineOfSets(s.files)
 	for _, folder := range s.built {
 		out.Spec.ApplicationSets = append(out.Spec.ApplicationSets, pipeline.ApplicationSetSource{Kustomize: folder})
+	}
+	for i := range s.charts {
+		out.Spec.ApplicationSets = append(out.Spec.ApplicationSets, pipeline.ApplicationSetSource{Helm: &s.charts[i].HelmSource, ArgoCD: s.charts[i].argocd})
 	}
 	return out
 }
@@ -112,13 +116,25 @@ func (s *runningSets) describe() string {
 	if s.isPlain() {
 		what = " with plain Applications"
 	}
-	switch {
-	case len(s.built) == 0:
-		return wording.Count(len(s.files), "file") + what
-	case len(s.files) == 0:
-		return wording.Count(len(s.built), "kustomization") + what
+	var parts []string
+	for _, p := range []struct {
+		n    int
+		what string
+	}{{len(s.files), "file"}, {len(s.built), "kustomization"}, {len(s.charts), "chart"}} {
+		if p.n > 0 {
+			parts = append(parts, wording.Count(p.n, p.what))
+		}
 	}
-	return fmt.Sprintf("%s and %s%s", wording.Count(len(s.files), "file"), wording.Count(len(s.built), "kustomization"), what)
+	return strings.Join(parts, " and ") + what
+}
+
+// locations are what they are in.
+func (s *runningSets) locations() []string {
+	out := slices.Concat(s.files, s.built)
+	for _, c := range s.charts {
+		out = append(out, c.Path)
+	}
+	return out
 }
 
 // leaves are these without what has nothing but Applications that deploy others, as an app of apps
@@ -139,6 +155,7 @@ func (s *runningSets) leaves(t *Tree, targets []appset.Target) *runningSets {
 	isLeft := func(file string) bool { return hasParent[file] && !hasLeaf[file] }
 	out.files = slices.DeleteFunc(slices.Clone(s.files), isLeft)
 	out.built = slices.DeleteFunc(slices.Clone(s.built), func(folder string) bool { return isLeft(appset.KustomizationFile(t.FS, folder)) })
+	out.charts = slices.DeleteFunc(slices.Clone(s.charts), func(c installedChart) bool { return isLeft(c.file()) })
 	out.parents = slices.DeleteFunc(slices.Clone(s.files), func(file string) bool { return !isLeft(file) })
 	return &out
 }
@@ -150,12 +167,21 @@ func isBelow(folder, file string) bool {
 }
 
 // findRunning finds the objects of a kind that a tree's manifests have an Argo CD run.
-func (r *Repository) findRunning(ctx context.Context, t *Tree, kind string) (*runningSets, error) {
+func (r *Repository) findRunning(ctx context.Context, t *Tree, known *Known, kind string) (*runningSets, error) {
+	out, err := r.findInFiles(ctx, t, kind)
+	if err != nil {
+		return nil, err
+	}
+	return out, r.addInstalled(ctx, t, known, out)
+}
+
+// findInFiles is findRunning without what charts have.
+func (r *Repository) findInFiles(ctx context.Context, t *Tree, kind string) (*runningSets, error) {
 	files, templates, err := t.findManifests(ctx, kind)
 	if err != nil {
 		return nil, err
 	}
-	out := &runningSets{kind: kind, templates: templates, notes: chartNotes(templates)}
+	out := &runningSets{kind: kind, templates: templates}
 	if len(files) == 0 {
 		return out, nil
 	}
@@ -241,6 +267,11 @@ func (t *Tree) holdsAsTheyAre(files []string, sets []map[string]any, kind string
 		documents, _ := t.documents(file)
 		own = append(own, objectsAmong(documents, kind)...)
 	}
+	return isSameObjects(own, sets)
+}
+
+// isSameObjects says that both have the same objects, but for namespaces that only the second has.
+func isSameObjects(own, sets []map[string]any) bool {
 	if len(own) != len(sets) {
 		return false
 	}
@@ -278,18 +309,8 @@ func (t *Tree) documents(file string) (out []json.RawMessage, readable bool) {
 	if err != nil {
 		return nil, false
 	}
-	reader := yaml.NewDecoder(bytes.NewReader(data))
-	for {
-		var object map[string]any
-		if err := reader.Decode(&object); err != nil {
-			return out, isEnd(err)
-		}
-		raw, err := json.Marshal(object)
-		if err != nil {
-			return out, false
-		}
-		out = append(out, raw)
-	}
+	out, err = readDocuments(data)
+	return out, err == nil
 }
 
 // hasOnlyPatches says that every object of a kind in a file is a patch of Kustomize's.

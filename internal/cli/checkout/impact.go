@@ -61,7 +61,7 @@ func (r *Repository) Impact(ctx context.Context, c Change) (*Impact, error) {
 	before, after := on.pipes, on.pipes
 	if on.branch != "" {
 		out.Notes = append(out.Notes, appset.Problem{Message: fmt.Sprintf("environments live on branches here: the pipeline files and the ApplicationSets are those of %s", on.rules.Name)})
-	} else if before, after, err = out.choosePipelines(ctx, r, base, head); err != nil {
+	} else if before, after, err = out.choosePipelines(ctx, r, &c.Known, base, head); err != nil {
 		return nil, err
 	}
 	rules := base
@@ -230,7 +230,7 @@ func changedFiles(ctx context.Context, base string, head *Tree) ([]string, error
 
 // choosePipelines are the pipelines that both sides are judged by. Without any they are
 // each side's ApplicationSets.
-func (i *Impact) choosePipelines(ctx context.Context, r *Repository, base, head *Tree) (before, after []*pipeline.Pipeline, err error) {
+func (i *Impact) choosePipelines(ctx context.Context, r *Repository, known *Known, base, head *Tree) (before, after []*pipeline.Pipeline, err error) {
 	for _, t := range []*Tree{base, head} {
 		pipes, err := pipeline.Load(t.FS)
 		switch {
@@ -247,7 +247,7 @@ func (i *Impact) choosePipelines(ctx context.Context, r *Repository, base, head 
 	}
 	sets := make([]*runningSets, 2)
 	for n, t := range []*Tree{base, head} {
-		if sets[n], err = r.findRunning(ctx, t, kindApplicationSet); err != nil {
+		if sets[n], err = r.findRunning(ctx, t, known, kindApplicationSet); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -7,14 +7,14 @@ import (
 	"strings"
 
 	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/argocd"
 	"github.com/liftlock/liftlock/internal/cli/propose"
 	"github.com/liftlock/liftlock/internal/pipeline"
 )
 
 // findLive finds the ApplicationSets that run and deploy from this repository, wherever their
 // manifests are. Each is resolved by itself: what is wrong with one hides no other.
-func (d *deployed) findLive(ctx context.Context) error {
-	state := d.query.Known.Running.liveState
+func (d *deployed) findLive(ctx context.Context, state *argocd.SetsAndProjects) error {
 	if state.SetsErr != nil {
 		return fmt.Errorf("list the running ApplicationSets: %w", state.SetsErr)
 	}
@@ -35,8 +35,12 @@ func (d *deployed) findLive(ctx context.Context) error {
 		}
 	}
 	if len(d.live) == 0 {
-		return d.nothing("no ApplicationSet that runs deploys from this repository (%s), of %d; --repo-url says what else their manifests call it%s",
-			strings.Join(d.repository.urls, ", "), len(state.Sets), firstProblem(d.unresolved))
+		which := "that runs"
+		if len(d.query.Files) > 0 {
+			which = "that was named"
+		}
+		return d.nothing("no ApplicationSet %s deploys from this repository (%s), of %d; --repo-url says what else their manifests call it%s",
+			which, strings.Join(d.repository.urls, ", "), len(state.Sets), firstProblem(d.unresolved))
 	}
 	var err error
 	d.targets, err = d.resolve(ctx, pipelineOfEntries(d.live))
@@ -57,7 +61,7 @@ func (d *deployed) pipelineOf(entries []propose.Set) *pipeline.Pipeline {
 	out := &pipeline.Pipeline{}
 	for _, s := range entries {
 		out.Spec.Applications = append(out.Spec.Applications, pipeline.ApplicationSource{
-			Path: s.Path, Kustomize: s.Kustomize, ArgoCD: s.ArgoCD, Component: s.Component, Environment: s.Environment})
+			Path: s.Path, Kustomize: s.Kustomize, Helm: s.Helm, ArgoCD: s.ArgoCD, Component: s.Component, Environment: s.Environment})
 	}
 	return out
 }
@@ -67,7 +71,7 @@ func pipelineOfEntries(sets []propose.Set) *pipeline.Pipeline {
 	out := &pipeline.Pipeline{}
 	for _, s := range sets {
 		out.Spec.ApplicationSets = append(out.Spec.ApplicationSets, pipeline.ApplicationSetSource{
-			Path: s.Path, Kustomize: s.Kustomize, Live: s.Live, ArgoCD: s.ArgoCD, Component: s.Component, Environment: s.Environment})
+			Path: s.Path, Kustomize: s.Kustomize, Helm: s.Helm, Live: s.Live, ArgoCD: s.ArgoCD, Component: s.Component, Environment: s.Environment})
 	}
 	return out
 }
@@ -85,12 +89,16 @@ func (d *deployed) setEntries(own map[string]propose.Templates) []propose.Set {
 	return out
 }
 
-// builtEntries are the entries of folders that sets are built of.
+// builtEntries are the entries of folders and charts that sets are built of.
 func (d *deployed) builtEntries(own map[string]propose.Templates, argocds ownArgoCDs) []propose.Set {
 	var out []propose.Set
 	for _, folder := range d.sets.built {
 		file := appset.KustomizationFile(d.tree.FS, folder)
 		out = append(out, propose.Set{Kustomize: folder, Templates: own[file], ArgoCD: argocds[file]})
+	}
+	for i := range d.sets.charts {
+		c := &d.sets.charts[i]
+		out = append(out, propose.Set{Helm: &c.HelmSource, Templates: own[c.file()], ArgoCD: c.argocd})
 	}
 	return out
 }

@@ -3,6 +3,7 @@ package checkout
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/controller/plan"
@@ -16,6 +17,9 @@ func (d *deployed) describe(managed *appset.TargetSet, proven *Proposal) {
 	from := d.sets.describe()
 	if len(d.live) > 0 {
 		from = wording.Count(len(d.live), "ApplicationSet") + " of the running Argo CD"
+		if len(d.query.Files) > 0 {
+			from = wording.Count(len(d.live), "ApplicationSet") + " that no file or chart of the repository has as they were given"
+		}
 	}
 	p.Header = []string{
 		fmt.Sprintf("Proposed by liftlock init from %s: %s, %s in %s.", from, wording.Count(len(managed.Targets), "Application"),
@@ -27,6 +31,9 @@ func (d *deployed) describe(managed *appset.TargetSet, proven *Proposal) {
 	}
 	if len(d.live) > 0 {
 		p.Header = append(p.Header, "ApplicationSets are read as they run: plan needs --clusters live, or --argocd-url.")
+	}
+	if len(d.query.Flags) > 0 {
+		p.Header = append(p.Header, "What it reads is not in this repository alone: validate, plan and impact need these flags as well: "+strings.Join(d.query.Flags, " "))
 	}
 	if len(d.unresolved) > 0 {
 		var names []string

@@ -27,8 +27,12 @@ type ProposalQuery struct {
 	Name      string // the pipeline's; "" is made of what is there
 	Templates propose.Templates
 	Order     []string // of the environments, those of one step joined by +; none: inferred
+	Files     []File   // these manifests' ApplicationSets, and not those that the checkout has
 	Live      bool     // of the ApplicationSets that run, which takes Known.Running, and not of the checkout's
 	Now       time.Time
+	// Flags are those that say what the checkout is and what is known beside it, which whoever looks at
+	// the pipeline file needs as well.
+	Flags []string
 
 	Known Known
 }
@@ -91,9 +95,10 @@ type deployed struct {
 	query      *ProposalQuery
 	resolver   *appset.Resolver
 
-	sets *runningSets  // the files' ApplicationSets or plain Applications; none: live ones
-	own  ownArgoCDs    // of those files, and of the kustomizations that build sets
-	live []propose.Set // likewise, of those that run
+	sets    *runningSets     // the files' ApplicationSets or plain Applications; none: live ones
+	own     ownArgoCDs       // of those files, and of the kustomizations that build sets
+	live    []propose.Set    // likewise, of those that run
+	leftOut []appset.Problem // why some of the files' aren't taken
 	// unresolved are those that run and that nothing is known of, and why.
 	unresolved []appset.Problem
 	targets    *appset.TargetSet
@@ -102,28 +107,32 @@ type deployed struct {
 
 // find finds ApplicationSets, or else plain Applications, and resolves them without components.
 func (d *deployed) find(ctx context.Context) error {
-	if d.query.Live {
-		return d.findLive(ctx)
+	if len(d.query.Files) > 0 {
+		return d.findGiven(ctx)
 	}
-	sets, err := d.repository.findRunning(ctx, d.tree, kindApplicationSet)
+	if d.query.Live {
+		return d.findLive(ctx, d.query.Known.Running.liveState)
+	}
+	sets, err := d.repository.findRunning(ctx, d.tree, &d.query.Known, kindApplicationSet)
 	if err != nil {
 		return err
 	}
 	if sets.isEmpty() && len(sets.problems) == 0 {
-		return d.findPlain(ctx, sets.templates)
+		return d.findPlain(ctx, sets)
 	}
 	return d.take(ctx, sets)
 }
 
-// findPlain finds plain Applications; templates are charts' that have ApplicationSets.
-func (d *deployed) findPlain(ctx context.Context, templates []string) error {
-	all, err := d.repository.findRunning(ctx, d.tree, kindApplication)
+// findPlain finds plain Applications; sets are the ApplicationSets, of which there are none but in charts.
+func (d *deployed) findPlain(ctx context.Context, sets *runningSets) error {
+	d.leftOut = sets.notes
+	all, err := d.repository.findRunning(ctx, d.tree, &d.query.Known, kindApplication)
 	if err != nil {
 		return err
 	}
 	if all.isEmpty() && len(all.problems) == 0 {
 		why := fmt.Sprintf("looked for kind: ApplicationSet and kind: Application in the *.yaml, *.yml and *.json files of %s; there is none", d.tree.Name)
-		if templates = slices.Concat(templates, all.templates); len(templates) > 0 {
+		if templates := slices.Concat(sets.templates, all.templates); len(templates) > 0 {
 			return d.nothing("%s but in the templates of Helm charts (%s): liftlock init --live takes the sets that run, or commit what helm template makes of them", why, wording.JoinFew(templates, 3))
 		}
 		return d.nothing("%s. If they are in another repository, liftlock init --live takes those that run", why)
@@ -149,7 +158,7 @@ func (d *deployed) take(ctx context.Context, found *runningSets) (err error) {
 		return err
 	}
 	if len(d.targets.Targets) == 0 {
-		return d.nothing("the %ss in %s generate no Application%s", found.kind, wording.JoinFew(slices.Concat(found.files, found.built), 5), firstProblem(d.targets.Problems))
+		return d.nothing("the %ss in %s generate no Application%s", found.kind, wording.JoinFew(found.locations(), 5), firstProblem(d.targets.Problems))
 	}
 	return nil
 }
@@ -263,6 +272,9 @@ func lookedAt(components map[string]map[string]*history.Environment) []string {
 func (d *deployed) assign(ctx context.Context) error {
 	chosen := d.query.Templates
 	a, err := propose.Assign(ctx, d.targets.Targets, chosen)
+	if errors.Is(err, propose.ErrNothingUsable) && len(d.leftOut) > 0 {
+		return fmt.Errorf("%w; %s", err, d.leftOut[0])
+	}
 	if err != nil {
 		return err
 	}
@@ -379,7 +391,7 @@ func (d *deployed) prove(ctx context.Context, managed *appset.TargetSet) (*Propo
 	if err != nil {
 		return nil, err
 	}
-	out.Problems, out.Notes = set.Problems, append(slices.Concat(d.unresolved, set.Notes), appset.UnreachedTargets(pipes[0], set.Targets, d.branch())...)
+	out.Problems, out.Notes = set.Problems, append(slices.Concat(d.unresolved, d.sets.uninstallable(), set.Notes), appset.UnreachedTargets(pipes[0], set.Targets, d.branch())...)
 	out.Plan, out.PlanError = d.repository.Plan(ctx, PlanQuery{Now: d.query.Now, Proposed: d.proposal.Write(), Known: d.query.Known})
 	if _, err := d.repository.git.Resolve(ctx, "HEAD"); errors.Is(err, git.ErrUnknownCommit) {
 		out.PlanError = errors.New("nothing has been committed yet")

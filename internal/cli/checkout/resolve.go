@@ -103,7 +103,7 @@ func (r *Repository) selectPipelines(ctx context.Context, t *Tree, q Query, a *R
 	case len(files) > 0:
 		pipes = narrowPipelines(pipes, files)
 	case len(pipes) == 0:
-		pipes, err = a.findAllSets(ctx, r, t)
+		pipes, err = a.findAllSets(ctx, r, t, &q.Known)
 	}
 	return g, pipes, err
 }
@@ -167,14 +167,14 @@ func findPipeline(pipes []*pipeline.Pipeline, name string) (*pipeline.Pipeline, 
 
 // findAllSets is a pipeline over every ApplicationSet in the tree or, where there is none, over its
 // plain Applications.
-func (a *Resolution) findAllSets(ctx context.Context, r *Repository, t *Tree) ([]*pipeline.Pipeline, error) {
-	found, err := r.findRunning(ctx, t, kindApplicationSet)
+func (a *Resolution) findAllSets(ctx context.Context, r *Repository, t *Tree, known *Known) ([]*pipeline.Pipeline, error) {
+	found, err := r.findRunning(ctx, t, known, kindApplicationSet)
 	if err != nil {
 		return nil, err
 	}
 	a.Notes, a.Problems = append(a.Notes, found.notes...), append(a.Problems, found.problems...)
 	if found.isEmpty() && len(found.problems) == 0 {
-		if found, err = r.findRunning(ctx, t, kindApplication); err != nil {
+		if found, err = r.findRunning(ctx, t, known, kindApplication); err != nil {
 			return nil, err
 		}
 		a.Notes, a.Problems = append(a.Notes, found.notes...), append(a.Problems, found.problems...)

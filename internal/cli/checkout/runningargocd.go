@@ -98,6 +98,8 @@ type Known struct {
 
 	Running *Running // nil: no connection
 	ArgoCD  string   // the pipelines' name of the Argo CD that Running is; "" where they name one at most
+
+	given []appset.LiveSet // ApplicationSets that were named, as if they ran; none with Running
 }
 
 // uncheckedNotes say what could not be asked, and what follows from that.
@@ -142,6 +144,9 @@ func (k *Known) resolverInput(tree fs.FS, pipes []*pipeline.Pipeline) (*knownInp
 func (k *Known) argoCDInput(pipes []*pipeline.Pipeline) (appset.Input, error) {
 	in := appset.Input{Clusters: k.Clusters, Placements: k.Placements, Globbing: k.Globbing, Version: k.Version}
 	if k.Running == nil {
+		if len(k.given) > 0 {
+			in.Live = &appset.Live{Sets: k.given}
+		}
 		return in, nil
 	}
 	names := argoCDs(pipes)

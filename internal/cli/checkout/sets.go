@@ -90,17 +90,7 @@ func mayHold(data []byte, kind string) bool {
 }
 
 // inChart says whether a file is below the templates folder of a chart.
-func (t *Tree) inChart(name string) bool {
-	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
-		if path.Base(dir) != "templates" {
-			continue
-		}
-		if _, err := fs.Stat(t.FS, path.Join(path.Dir(dir), "Chart.yaml")); err == nil {
-			return true
-		}
-	}
-	return false
-}
+func (t *Tree) inChart(name string) bool { return t.chartOf(name) != "" }
 
 // escapeGlob makes a glob that matches one path only.
 func escapeGlob(name string) string { return globMeta.ReplaceAllString(name, `\$0`) }

@@ -30,11 +30,12 @@ type Proposal struct {
 	Header, Notes []string
 }
 
-// Set is a file of ApplicationSets or plain Applications, a folder that Kustomize builds some of, or
-// a set that runs, with templates of its own where the pipeline's don't fit.
+// Set is a file of ApplicationSets or plain Applications, a folder that Kustomize builds some of,
+// a chart that has some, or a set that runs, with templates of its own where the pipeline's don't fit.
 type Set struct {
 	Path      string
 	Kustomize string
+	Helm      *pipeline.HelmSource
 	Live      *pipeline.LiveApplicationSet // nil: a file
 	// ArgoCD is the name for the one that runs a file's sets; "" where one runs all.
 	ArgoCD string
@@ -97,6 +98,8 @@ func (p *Proposal) writeSources(w *writer) {
 	for _, s := range p.Sets {
 		if s.Kustomize != "" {
 			w.writeLine("    - kustomize: %s", quotePath(s.Kustomize))
+		} else if s.Helm != nil {
+			w.writeLine("    - helm: {%s}", helmText(s.Helm))
 		} else if s.Live != nil {
 			w.writeLine("    - live: {namespace: %s, name: %s}", quotePath(s.Live.Namespace), quotePath(s.Live.Name))
 		} else {
@@ -116,6 +119,26 @@ func (p *Proposal) writeSources(w *writer) {
 		w.writeComment("  ", "Argo CD's clusters, for the command line: the server knows them itself.")
 		w.writeLine("  clusters: %s", quotePath(p.Clusters))
 	}
+}
+
+// helmText is what an entry says of a chart, in flow style.
+func helmText(h *pipeline.HelmSource) string {
+	parts := []string{"path: " + quotePath(h.Path)}
+	if len(h.ValueFiles) > 0 {
+		parts = append(parts, "valueFiles: "+flowList(h.ValueFiles))
+	}
+	if len(h.Values) > 0 {
+		parts = append(parts, "values: "+quoteJSON(h.Values))
+	}
+	if h.ReleaseName != "" {
+		parts = append(parts, "releaseName: "+quoteText(h.ReleaseName))
+	}
+	if usual := (pipeline.HelmSource{}); h.Namespace != "" {
+		if usual.SetDefaults(); h.Namespace != usual.Namespace {
+			parts = append(parts, "namespace: "+quoteText(h.Namespace))
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // carryText is an entry of carry in flow style, as the documentation has it.
@@ -165,11 +188,14 @@ func quoteTemplate(s string) string { return "'" + strings.ReplaceAll(s, "'", "'
 
 // quoteText writes a text in double quotes: every JSON string is one of YAML. What JSON would
 // escape for HTML's sake stays.
-func quoteText(s string) string {
+func quoteText(s string) string { return quoteJSON(s) }
+
+// quoteJSON writes what came of JSON, which YAML reads as it is.
+func quoteJSON(value any) string {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(s) // a string is always written
+	_ = enc.Encode(value) // it is always written
 	return strings.TrimSpace(b.String())
 }
 

@@ -105,6 +105,14 @@ func mergeValues(under, over map[string]any) map[string]any {
 	return out
 }
 
+// SetParameter sets one of a chart's values by its path, as --set does, or --set-string for a text.
+func SetParameter(values map[string]any, name, value string, asText bool) error {
+	if asText {
+		return strvals.ParseIntoString(name+"="+escapeCommas(value), values)
+	}
+	return strvals.ParseInto(name+"="+escapeCommas(value), values)
+}
+
 // applyParameters sets single values, as --set, --set-string and --set-file do.
 // Of parameters of one name the last counts; the repo server sets them in no
 // particular order, here they go by their names.
@@ -136,8 +144,8 @@ func (r *rendering) applyParameters(vals map[string]any, dir string, o *helmOpti
 		values map[string]string
 		set    func(name, value string) error
 	}{
-		{"parameter", plain, func(name, value string) error { return strvals.ParseInto(name+"="+escapeCommas(value), vals) }},
-		{"parameter", text, func(name, value string) error { return strvals.ParseIntoString(name+"="+escapeCommas(value), vals) }},
+		{"parameter", plain, func(name, value string) error { return SetParameter(vals, name, value, false) }},
+		{"parameter", text, func(name, value string) error { return SetParameter(vals, name, value, true) }},
 		{"file parameter", named, setFile},
 	} {
 		for _, name := range slices.Sorted(maps.Keys(kind.values)) {

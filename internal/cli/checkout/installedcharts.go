@@ -1,0 +1,344 @@
+package checkout
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"reflect"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/appset/evaluate"
+	"github.com/liftlock/liftlock/internal/pipeline"
+)
+
+// installedChart is a chart of the repository that has ApplicationSets or Applications among its
+// templates, as an Application installs it.
+type installedChart struct {
+	pipeline.HelmSource
+	argocd string // a name for where it is installed, where several Argo CDs have it; "" else
+}
+
+// file is what stands for the chart.
+func (c *installedChart) file() string { return path.Join(c.Path, "Chart.yaml") }
+
+// uninstallable are the charts that are installed in a way that no pipeline file can say, or that can't be
+// built so.
+func (s *runningSets) uninstallable() []appset.Problem {
+	if s == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(s.notes), func(p appset.Problem) bool { return p.Application == "" })
+}
+
+// installRounds bounds how far charts are followed that install charts.
+const installRounds = 4
+
+// chartOf is the folder of the chart that a file is a template of.
+func (t *Tree) chartOf(name string) string {
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		if path.Base(dir) != "templates" {
+			continue
+		}
+		if _, err := fs.Stat(t.FS, path.Join(path.Dir(dir), "Chart.yaml")); err == nil {
+			return path.Dir(dir)
+		}
+	}
+	return ""
+}
+
+// chartFinder finds how the charts of a tree are installed.
+type chartFinder struct {
+	repository *Repository
+	tree       *Tree
+	known      *Known
+	resolver   *appset.Resolver
+	build      appset.ManifestBuilder
+	found      *runningSets
+
+	charts  map[string]bool // that have objects of Argo CD's kinds
+	seen    []pipeline.HelmSource
+	clear   map[string]bool           // charts whose installation is understood
+	targets map[int]appset.Target     // by found.charts, who installs each
+	left    map[string]appset.Problem // by chart, why it can't be taken
+}
+
+// addInstalled adds the charts' objects of a kind where an Application that lies in the repository, or a
+// set's, installs the chart: by what that gives it. Charts that nothing here installs are left, with a note.
+func (r *Repository) addInstalled(ctx context.Context, t *Tree, known *Known, found *runningSets) error {
+	if len(found.templates) == 0 {
+		return nil
+	}
+	f := &chartFinder{repository: r, tree: t, known: known, found: found,
+		resolver: appset.New(appset.Options{}), build: r.manifestBuilder(nil, t),
+		charts: map[string]bool{}, clear: map[string]bool{}, targets: map[int]appset.Target{}, left: map[string]appset.Problem{}}
+	pipes, err := f.begin(ctx)
+	if err != nil {
+		return err
+	}
+	for range installRounds {
+		targets, err := f.resolve(ctx, pipes)
+		if err != nil {
+			return err
+		}
+		if pipes, err = f.follow(ctx, targets); err != nil {
+			return err
+		}
+		if len(pipes) == 0 {
+			break
+		}
+	}
+	f.nameArgoCDs()
+	found.templates = slices.DeleteFunc(found.templates, func(name string) bool { return f.clear[t.chartOf(name)] })
+	for _, chart := range slices.Sorted(maps.Keys(f.left)) {
+		if !f.clear[chart] {
+			found.notes = append(found.notes, f.left[chart])
+		}
+	}
+	found.notes = append(found.notes, chartNotes(found.templates)...)
+	return nil
+}
+
+// begin gives what the files have Argo CD run, and notes the charts that matter.
+func (f *chartFinder) begin(ctx context.Context) ([]*pipeline.Pipeline, error) {
+	var out []*pipeline.Pipeline
+	for _, kind := range []string{kindApplicationSet, kindApplication} {
+		own := f.found
+		if kind != f.found.kind {
+			var err error
+			if own, err = f.repository.findInFiles(ctx, f.tree, kind); err != nil {
+				return nil, err
+			}
+		}
+		for _, name := range own.templates {
+			f.charts[f.tree.chartOf(name)] = true
+		}
+		if !own.isEmpty() {
+			out = append(out, own.pipeline())
+		}
+	}
+	return out, nil
+}
+
+func (f *chartFinder) resolve(ctx context.Context, pipes []*pipeline.Pipeline) ([]appset.Target, error) {
+	var out []appset.Target
+	for _, p := range pipes {
+		known, err := f.known.resolverInput(f.tree.FS, pipes)
+		if err != nil {
+			return nil, err
+		}
+		files, _ := f.repository.overlayFiles(f.tree, nil)
+		set, err := f.repository.resolvePipeline(ctx, f.resolver, files, f.tree, known.forPipeline(p), true)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, set.Targets...)
+	}
+	return out, nil
+}
+
+// follow takes the charts that Applications install, and gives what these have Argo CD run besides.
+func (f *chartFinder) follow(ctx context.Context, targets []appset.Target) ([]*pipeline.Pipeline, error) {
+	var out []*pipeline.Pipeline
+	for i := range targets {
+		for n, s := range targets[i].Sources {
+			chart := path.Clean(s.Path)
+			if !s.Here || s.Chart != "" || s.Path == "" || !f.charts[chart] {
+				continue
+			}
+			helm, err := f.tree.installationOf(&targets[i], n)
+			if err != nil {
+				f.leaveOut(chart, &targets[i], err)
+				continue
+			}
+			if slices.ContainsFunc(f.seen, func(o pipeline.HelmSource) bool { return reflect.DeepEqual(o, helm) }) {
+				continue
+			}
+			f.seen = append(f.seen, helm)
+			next, err := f.take(ctx, &targets[i], helm)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, next...)
+		}
+	}
+	return out, nil
+}
+
+func (f *chartFinder) leaveOut(chart string, by *appset.Target, err error) {
+	f.left[chart] = appset.Problem{File: chart, Application: by.Name, Message: fmt.Sprintf("it installs this chart, which is left out: %v", err)}
+}
+
+// take builds a chart as it is installed.
+func (f *chartFinder) take(ctx context.Context, by *appset.Target, helm pipeline.HelmSource) ([]*pipeline.Pipeline, error) {
+	q, err := appset.NewBuildRequest(pipeline.ManifestSource{Helm: &helm})
+	if err != nil {
+		return nil, err
+	}
+	built, err := f.build(ctx, f.tree.FS, q)
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("build the chart %s: %w", helm.Path, ctx.Err())
+	}
+	if err != nil {
+		f.leaveOut(helm.Path, by, err)
+		return nil, nil
+	}
+	f.clear[helm.Path] = true
+	var out []*pipeline.Pipeline
+	for _, kind := range []string{kindApplicationSet, kindApplication} {
+		if len(objectsAmong(built.Objects, kind)) == 0 {
+			continue
+		}
+		own := &runningSets{kind: kind, charts: []installedChart{{HelmSource: helm}}}
+		if kind == f.found.kind {
+			f.targets[len(f.found.charts)] = *by
+			f.found.charts = append(f.found.charts, own.charts...)
+		}
+		out = append(out, own.pipeline())
+	}
+	return out, nil
+}
+
+// nameArgoCDs tells the Argo CDs apart that one chart is installed in.
+func (f *chartFinder) nameArgoCDs() {
+	for i := range f.found.charts {
+		c, by := &f.found.charts[i], f.targets[i]
+		for n := range f.found.charts {
+			other := f.targets[n]
+			isOtherCluster := by.Server != other.Server || by.Cluster != other.Cluster
+			if n != i && f.found.charts[n].Path == c.Path && isOtherCluster {
+				c.argocd = strings.Trim(notName.ReplaceAllString(strings.ToLower(cmp.Or(by.Cluster, by.Name)), "-"), "-")
+			}
+		}
+	}
+}
+
+// helmOptions are the options of an Application's source that say what a chart is given.
+type helmOptions struct {
+	ReleaseName             string          `json:"releaseName"`
+	ValueFiles              []string        `json:"valueFiles"`
+	IgnoreMissingValueFiles bool            `json:"ignoreMissingValueFiles"`
+	Values                  string          `json:"values"`
+	ValuesObject            map[string]any  `json:"valuesObject"`
+	Parameters              []helmParameter `json:"parameters"`
+	FileParameters          []any           `json:"fileParameters"`
+}
+
+type helmParameter struct {
+	Name        string `json:"name"`
+	Value       string `json:"value"`
+	ForceString bool   `json:"forceString"`
+}
+
+// installationOf is the chart of an Application's n-th source as a pipeline file names it.
+func (t *Tree) installationOf(by *appset.Target, n int) (pipeline.HelmSource, error) {
+	s := &by.Sources[n]
+	out := pipeline.HelmSource{Path: path.Clean(s.Path)}
+	out.SetDefaults()
+	var options struct {
+		Helm helmOptions `json:"helm"`
+	}
+	if len(s.Options) > 0 {
+		if err := json.Unmarshal(s.Options, &options); err != nil {
+			return out, fmt.Errorf("its options can't be read: %w", err)
+		}
+	}
+	o := &options.Helm
+	if len(o.FileParameters) > 0 {
+		return out, errors.New("it sets parameters from files, which a pipeline file can't say")
+	}
+	for _, name := range o.ValueFiles {
+		file, err := valueFileOf(by, name)
+		if err != nil {
+			return out, err
+		}
+		at := strings.TrimPrefix(file, "/")
+		if at == file {
+			at = path.Join(out.Path, file)
+		}
+		if _, err := fs.Stat(t.FS, at); errors.Is(err, fs.ErrNotExist) && o.IgnoreMissingValueFiles {
+			continue
+		}
+		out.ValueFiles = append(out.ValueFiles, file)
+	}
+	var err error
+	if out.Values, err = o.values(); err != nil {
+		return out, err
+	}
+	if t.chartReads(out.Path, ".Release.Name") {
+		out.ReleaseName = cmp.Or(o.ReleaseName, by.Name)
+		if out.ReleaseName == path.Base(out.Path) {
+			out.ReleaseName = ""
+		}
+	}
+	if by.DestNS != "" && t.chartReads(out.Path, ".Release.Namespace") {
+		out.Namespace = by.DestNS
+	}
+	return out, nil
+}
+
+// valueFileOf is a values file as a pipeline file names it.
+func valueFileOf(by *appset.Target, name string) (string, error) {
+	if strings.Contains(name, "://") {
+		return "", fmt.Errorf("it takes values from %s", appset.WithoutCredentials(name))
+	}
+	ref, rest, isRef := strings.Cut(name, "/")
+	if !strings.HasPrefix(ref, "$") {
+		return name, nil
+	}
+	isHere := slices.ContainsFunc(by.Sources, func(s appset.Source) bool { return s.Here && "$"+s.Ref == ref })
+	if !isRef || !isHere {
+		return "", fmt.Errorf("it takes the values file %s from another repository", name)
+	}
+	return "/" + rest, nil
+}
+
+// values are what an Application says of a chart's values itself.
+func (o *helmOptions) values() (pipeline.HelmValues, error) {
+	out := o.ValuesObject
+	if out == nil && o.Values != "" {
+		if err := yaml.Unmarshal([]byte(o.Values), &out); err != nil {
+			return nil, fmt.Errorf("its helm.values can't be read: %w", err)
+		}
+	}
+	if len(o.Parameters) > 0 && out == nil {
+		out = map[string]any{}
+	}
+	for _, p := range o.Parameters {
+		if err := evaluate.SetParameter(out, p.Name, p.Value, p.ForceString); err != nil {
+			return nil, fmt.Errorf("its parameter %s: %w", p.Name, err)
+		}
+	}
+	if len(out) == 0 {
+		return nil, nil
+	}
+	// As a pipeline file gives them back.
+	raw, err := json.Marshal(out)
+	if err != nil {
+		return nil, err
+	}
+	var values pipeline.HelmValues
+	return values, json.Unmarshal(raw, (*map[string]any)(&values))
+}
+
+// chartReads says that a chart's templates have a text, as those do that read the release's name.
+func (t *Tree) chartReads(chart, text string) bool {
+	found := false
+	_ = fs.WalkDir(t.FS, path.Join(chart, "templates"), func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || found || !entry.Type().IsRegular() {
+			return nil // what can't be read is told where the chart is built
+		}
+		data, err := fs.ReadFile(t.FS, name)
+		found = err == nil && strings.Contains(string(data), text)
+		return nil
+	})
+	return found
+}
