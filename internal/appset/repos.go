@@ -76,6 +76,9 @@ func (c *commit) isThisRepository(url string) bool {
 // resolveRef is the commit that a git generator's repository and revision mean.
 func (c *commit) resolveRef(ctx context.Context, repoURL, revision string) (*commit, error) {
 	here := c.isThisRepository(repoURL)
+	if err := checkVisible(repoURL); err != nil {
+		return nil, fmt.Errorf("a git generator reads what there isn't: %w", err)
+	}
 	branch := ""
 	if here {
 		if revision == "" || revision == "HEAD" || revision == c.revision {

@@ -93,6 +93,11 @@ func (e *pipelineEntry) buildTarget(in *Input, s *appSet, g *generatedApp, here 
 	if why := branchMismatch(&t, in.Branch); why != "" {
 		wrong(errors.New(why))
 	}
+	for i := range t.Sources {
+		if err := checkVisible(t.Sources[i].RepoURL); err != nil {
+			wrong(err)
+		}
+	}
 	if in.Manifests {
 		raw, err := applicationManifest(g)
 		if err != nil {

@@ -1,17 +1,29 @@
 package appset
 
 import (
+	"fmt"
 	"net/url"
 	"regexp"
 	"strings"
+	"unicode"
 )
 
 // scpForm is git's user@host:path; a scheme or a drive letter doesn't match.
 var scpForm = regexp.MustCompile(`^(?:[^@/\s]+@)?([A-Za-z0-9.\-_]{2,}):([^/].*|/[^/].*)$`)
 
+// otherHosts are other names of forges' hosts: where they take SSH on the port of HTTPS
+// (docs.github.com "Using SSH over the HTTPS port", about.gitlab.com "altssh.gitlab.com",
+// Bitbucket's likewise), and what is redirected.
+var otherHosts = map[string]string{
+	"ssh.github.com:443":       "github.com",
+	"altssh.gitlab.com:443":    "gitlab.com",
+	"altssh.bitbucket.org:443": "bitbucket.org",
+	"www.github.com":           "github.com",
+}
+
 // SameRepository reports whether two URLs name one repository: scheme,
 // credentials, a default port, letter case, a trailing slash and .git don't
-// count. Argo CD compares in lower case too, and every supported forge treats
+// count, nor does which of a forge's hosts it is. Argo CD compares in lower case too, and every supported forge treats
 // owner and name so.
 func SameRepository(a, b string) bool {
 	na, nb := normalURL(a), normalURL(b)
@@ -40,11 +52,26 @@ func normalURL(raw string) string {
 	default:
 		host += ":" + port
 	}
+	if known, there := otherHosts[strings.ToLower(host)]; there {
+		host = known
+	}
 	p := strings.TrimSuffix(strings.Trim(u.Path, "/"), ".git")
 	if p == "" {
 		return ""
 	}
 	return strings.ToLower(host + "/" + strings.TrimRight(p, "/"))
+}
+
+// checkVisible refuses a URL with a character that nobody sees, such as the zero-width space that
+// comes along when it is copied from a page: no server has such a repository, and whoever reads the
+// URL takes it for another.
+func checkVisible(url string) error {
+	for _, r := range strings.TrimSpace(url) {
+		if r != ' ' && unicode.In(r, unicode.Cf, unicode.Cc, unicode.Zs, unicode.Zl, unicode.Zp) {
+			return fmt.Errorf("the repository's address %+q has the invisible character %U, and no server has such a repository: write it anew", withoutCredentials(url), r)
+		}
+	}
+	return nil
 }
 
 // WithoutCredentials is the URL as it may be shown.

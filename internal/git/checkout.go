@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 )
@@ -156,13 +157,21 @@ func (c *Checkout) Dir() string {
 func (c *Checkout) Bare() bool { return c.top == "" }
 
 // Resolve turns a revision as people write it (a branch, a tag, a short id,
-// HEAD~2) into a commit's full id. ErrUnknownCommit when it names none.
+// HEAD~2) into a commit's full id. Where a tag has a branch's name it is the branch,
+// as everywhere in Argo CD and on forges; tags/NAME is the tag. ErrUnknownCommit when
+// it names none.
 func (c *Checkout) Resolve(ctx context.Context, rev string) (string, error) {
 	op := fmt.Sprintf("find the revision %q in %s", shortenForLog(rev), c.name)
 	if rev == "" || strings.ContainsAny(rev, "\n\x00") {
 		return "", &Error{Op: op, Kind: ErrUnknownCommit}
 	}
-	out, err := c.runGit(ctx, c.gitCommand("rev-parse", "--verify", "--end-of-options", rev+"^{commit}"))
+	var out []byte
+	var err error
+	for _, name := range branchesFirst(rev) {
+		if out, err = c.runGit(ctx, c.gitCommand("rev-parse", "--verify", "--end-of-options", name+"^{commit}")); err == nil {
+			break
+		}
+	}
 	if exitCode(err) > 0 {
 		e := &Error{Op: op, Kind: ErrUnknownCommit}
 		switch {
@@ -183,6 +192,21 @@ func (c *Checkout) Resolve(ctx context.Context, rev string) (string, error) {
 		return "", &Error{Op: op, Kind: ErrInvalid, Hint: "repositories with SHA-256 ids are not supported"}
 	}
 	return sha, checkSHA(sha)
+}
+
+// branchesFirst lists what a revision may mean, in the order in which it is tried: git itself
+// prefers a tag to a branch of its name, and says so on stderr alone. In a checkout that a build
+// made, the branch may be there as the remote's alone.
+func branchesFirst(rev string) []string {
+	name := rev
+	if end := strings.IndexAny(rev, "~^@:"); end >= 0 {
+		name = rev[:end]
+	}
+	isFullRef := slices.Contains([]string{"refs", "heads", "tags", "remotes"}, strings.Split(name, "/")[0]) && strings.Contains(name, "/")
+	if name == "" || isFullRef || isSHA(name) || strings.HasSuffix(name, "HEAD") { // FETCH_HEAD and its like are no refs
+		return []string{rev}
+	}
+	return []string{"refs/heads/" + rev, originPrefix + rev, rev}
 }
 
 // Branch is the branch that is checked out, also one without a commit yet; ""

@@ -175,6 +175,35 @@ func TestCheckoutResolve(t *testing.T) {
 	}
 }
 
+// TestBranchBeforeTag takes the branch where a tag has its name, as Argo CD and forges do.
+func TestBranchBeforeTag(t *testing.T) {
+	t.Parallel()
+	dir := newCheckoutDir(t, map[string]string{"apps/a": "1\n"})
+	zeroth := git(t, dir, "rev-parse", "HEAD")
+	git(t, dir, "commit", "--quiet", "--allow-empty", "--message=First")
+	first := git(t, dir, "rev-parse", "HEAD")
+	for _, name := range []string{"main", "apps", "2026", "ci", "v1", first[:8]} {
+		git(t, dir, "tag", "--annotate", "--message=x", name, zeroth)
+	}
+	put(t, dir, map[string]string{"apps/a": "2\n"})
+	git(t, dir, "commit", "--quiet", "--all", "--message=Second")
+	second := git(t, dir, "rev-parse", "HEAD")
+	for _, name := range []string{"refs/heads/apps", "refs/heads/2026", "refs/heads/feature/main", "refs/remotes/origin/ci", "refs/remotes/origin/only-there"} {
+		git(t, dir, "update-ref", name, second)
+	}
+	c := checkout(t, dir)
+	for rev, want := range map[string]string{
+		"main": second, "main~1": first, "main^": first, "main@{0}": second, "apps": second, "2026": second, "feature/main": second,
+		"ci": second, "ci~1": first, "only-there": second, "origin/ci": second, // a build's checkout has no branches of its own
+		"tags/main": zeroth, "refs/tags/main": zeroth, "tags/ci": zeroth, "heads/main": second, "refs/heads/main": second,
+		"v1": zeroth, first[:8]: zeroth, first: first, "HEAD": second, "HEAD~1": first, "@": second,
+	} {
+		if got, err := c.Resolve(t.Context(), rev); err != nil || got != want {
+			t.Errorf("%q is %s, %v; want %s", rev, got, err, want)
+		}
+	}
+}
+
 func TestCheckoutWithoutCommits(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
