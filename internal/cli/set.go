@@ -56,12 +56,12 @@ func setCommand() *cobra.Command {
 			if len(ops) == 0 {
 				return fmt.Errorf("nothing to set: give PATH=VALUE or --image NAME=TAG")
 			}
-			changes, misspelt, err := setFile(args[0], ops, existing)
+			changes, warnings, err := setFile(args[0], ops, existing)
 			if err != nil {
 				return err
 			}
-			for _, m := range misspelt {
-				fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s was added to %s; did you mean %q, which is there? --existing refuses what isn't\n", m.Path, fieldedit.DisplayFileName(args[0]), m.Near())
+			for _, w := range warnings {
+				fmt.Fprintln(cmd.ErrOrStderr(), "warning: "+w)
 			}
 			if asJSON {
 				if err := printJSON(cmd.OutOrStdout(), setAnswer{listed(changes)}); err != nil {
@@ -86,14 +86,14 @@ func setCommand() *cobra.Command {
 }
 
 // setFile sets fields in a file. Where nothing changes the file isn't written. A path that isn't
-// in the file is refused where all must be existing ones; else misspelt are those that were added
-// beside a key of nearly that name.
-func setFile(file string, ops []fieldedit.Op, existing bool) (changes []fieldedit.Change, misspelt []fieldedit.MissingPath, err error) {
+// in the file is refused where all must be existing ones; else there are warnings of those that were
+// added beside a key of nearly that name, and of values that are set beside one of the same name.
+func setFile(file string, ops []fieldedit.Op, existing bool) (changes []fieldedit.Change, warnings []string, err error) {
 	f, err := openPlainFile(file)
 	if err != nil {
 		return nil, nil, err
 	}
-	name := filepath.ToSlash(file)
+	name, shown := filepath.ToSlash(file), fieldedit.DisplayFileName(file)
 	after, changes, err := fieldedit.Set(f.data, name, ops)
 	if err != nil || bytes.Equal(after, f.data) {
 		return changes, nil, err
@@ -103,12 +103,21 @@ func setFile(file string, ops []fieldedit.Op, existing bool) (changes []fieldedi
 		return nil, nil, err
 	}
 	for _, m := range missing {
-		if existing {
+		switch {
+		case existing:
 			return nil, nil, m.Refuse(name)
-		}
-		if m.Near() != "" {
-			misspelt = append(misspelt, m)
+		case m.Spelled != "":
+			warnings = append(warnings, fmt.Sprintf("%s was added to %s; did you mean %s, which is there? --existing refuses what isn't", m.Path, shown, m.Spelled))
+		case m.Near() != "":
+			warnings = append(warnings, fmt.Sprintf("%s was added to %s; did you mean %q, which is there? --existing refuses what isn't", m.Path, shown, m.Near()))
 		}
 	}
-	return changes, misspelt, f.replace(after)
+	beside, err := fieldedit.FindOtherSpellings(f.data, name, ops)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, b := range beside {
+		warnings = append(warnings, fmt.Sprintf("%s was set in %s, which also has %s: that one stays as it is", b.Path, shown, b.Spelled))
+	}
+	return changes, warnings, f.replace(after)
 }

@@ -95,7 +95,31 @@ func (f *commitFiles) explainFiles(b *resolvedOverlay, e *carryEntry, environmen
 	for _, p := range e.paths {
 		paths = append(paths, p.path.String())
 	}
-	return fmt.Sprintf("%s has no %s", wording.JoinFew(without, 3), strings.Join(paths, ", "))
+	why := fmt.Sprintf("%s has no %s", wording.JoinFew(without, 3), strings.Join(paths, ", "))
+	if spelled := f.explainSpelling(e, without); spelled != "" {
+		why += "; did you mean " + spelled + ", which is there?"
+	}
+	return why
+}
+
+// explainSpelling is how one of the files spells a field that none of them has under an entry's path.
+func (f *commitFiles) explainSpelling(e *carryEntry, files []string) string {
+	for _, file := range files {
+		_, as, err := fileKind(file)
+		if err != nil {
+			continue
+		}
+		d, err := f.readDocument(file, as)
+		if err != nil {
+			continue
+		}
+		for _, p := range e.paths {
+			if spelled := d.otherSpelling(p.path.Segments()); spelled != "" {
+				return spelled
+			}
+		}
+	}
+	return ""
 }
 
 // nameForEnvironment writes the placeholder for an environment that a file's name has as a word.

@@ -19,6 +19,9 @@ type MissingPath struct {
 	Parent string   // that mapping's path; empty: the document itself
 	Key    string   // the first key that isn't there
 	Keys   []string // those that are, in the file's order
+	// Spelled is the path of a value that is there, whose keys are the path's with the dots
+	// elsewhere: ["image.tag"] is one key. Empty where there is none.
+	Spelled string
 }
 
 // FindMissing lists which paths of ops aren't in a file, in their order; file is as for Set.
@@ -45,7 +48,7 @@ func FindMissing(data []byte, file string, ops []Op) ([]MissingPath, error) {
 		if at.node != nil || at.mismatch != nil || at.parent == nil || at.parent.Kind != yaml.MappingNode {
 			continue
 		}
-		m := MissingPath{Path: op.Path.String(), Line: at.parent.Line, Key: at.rest[0].Key}
+		m := MissingPath{Path: op.Path.String(), Line: at.parent.Line, Key: at.rest[0].Key, Spelled: d.otherSpelling(op.Path.Segments())}
 		if at.depth > 0 {
 			m.Parent = op.Path.UpTo(at.depth)
 		}
@@ -74,7 +77,9 @@ func (m *MissingPath) Refuse(file string) error {
 		keys = append(keys, wording.ClipRunes(displayValue(KindYAML, k), maxKeyShown))
 	}
 	reason := fmt.Sprintf("it isn't there: %s has no %q, but %s", where, m.Key, wording.JoinFew(keys, maxExplained))
-	if near := m.Near(); near != "" {
+	if m.Spelled != "" {
+		reason += fmt.Sprintf("; did you mean %s, which is there?", m.Spelled)
+	} else if near := m.Near(); near != "" {
 		reason += fmt.Sprintf("; did you mean %q?", near)
 	}
 	return &RefusedError{File: file, Line: m.Line, Field: m.Path, Reason: reason}
