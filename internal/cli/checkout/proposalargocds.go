@@ -2,6 +2,7 @@ package checkout
 
 import (
 	"context"
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -54,6 +55,9 @@ func (d *deployed) findArgoCDs(ctx context.Context) error {
 	return err
 }
 
+// maxArgoCDName keeps names of Argo CDs within what the server's file takes, with a number after them.
+const maxArgoCDName = 59
+
 // distinguishingNames are what tells files' names apart, made into names: without the folders that all
 // begin with and what all end with.
 func distinguishingNames(files []string) []string {
@@ -76,7 +80,18 @@ func distinguishingNames(files []string) []string {
 	}
 	out := make([]string, len(files))
 	for i, p := range parts {
-		out[i] = strings.Trim(notName.ReplaceAllString(strings.ToLower(strings.Join(p, "-")), "-"), "-")
+		name := strings.Trim(notName.ReplaceAllString(strings.ToLower(strings.Join(p, "-")), "-"), "-")
+		for len(name) > maxArgoCDName { // a path's end tells more than its beginning
+			_, rest, found := strings.Cut(name, "-")
+			if !found {
+				rest = name[len(name)-maxArgoCDName:]
+			}
+			name = rest
+		}
+		out[i] = name
+		for n := 2; slices.Contains(out[:i], out[i]); n++ {
+			out[i] = fmt.Sprintf("%s-%d", name, n)
+		}
 	}
 	return out
 }

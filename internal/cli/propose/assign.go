@@ -230,7 +230,7 @@ const (
 	weightFull     = 200
 	weightFolder   = 150
 	weightName     = 60  // that Applications have their component in their names
-	weightPath     = 60  // that a folder that they are made from is called like it
+	weightPath     = 60  // that a folder or a chart that they are made from is called like it
 	weightAffix    = 60  // against environments that all begin or end alike: that is something else's name
 	weightEach     = 4   // against each environment
 	weightCost     = 0.1 // against what is hard to read
@@ -258,7 +258,7 @@ func (p *pair) weigh(targets []appset.Target, folders []string) {
 		if strings.Contains(targets[i].Name, c) {
 			inName++
 		}
-		if slices.ContainsFunc(targets[i].Sources, func(s appset.Source) bool { return slices.Contains(strings.Split(s.Path, "/"), c) }) {
+		if slices.ContainsFunc(targets[i].Sources, func(s appset.Source) bool { return s.Chart == c || slices.Contains(strings.Split(s.Path, "/"), c) }) {
 			inPath++
 		}
 		if first, ok := ofFolder[folders[i]]; ok && first != at {

@@ -238,8 +238,19 @@ func (x *clusterExample) satisfy(s *appset.ClusterSelector) {
 			words = append(words, r.Values[0])
 		}
 	}
-	c := x.add(cmp.Or(strings.Join(words, "-"), "cluster"))
-	if !x.unify(s, c, true) { // it contradicts itself
+	// Where its environment is read, it is in one that is known, unless the selector says which or wants none.
+	var environments []string
+	if slices.ContainsFunc(x.facts.Use.Reads, func(r appset.ClusterRead) bool { return slices.Contains(r.Words, x.main) }) {
+		environments = x.values[x.main]
+	}
+	for _, environment := range append(slices.Clone(environments), "") {
+		c := x.add(cmp.Or(strings.Join(words, "-"), environment, "cluster"))
+		if environment != "" {
+			c.fields[x.main] = environment
+		}
+		if x.unify(s, c, true) {
+			return
+		}
 		x.clusters = x.clusters[:len(x.clusters)-1]
 	}
 }

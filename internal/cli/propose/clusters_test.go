@@ -64,6 +64,14 @@ func TestExampleClusters(t *testing.T) {
 			want:      []string{"dev: environment=dev on=true", "prod: environment=prod on=true", "hub: role=hub"},
 		},
 		{
+			name: "a cluster that no environment's may be is in one of them, where that is read",
+			selectors: []appset.ClusterSelector{
+				selectorOf("a", requirement(environment, appset.ClusterIn, "dev", "prod"), requirement(role, appset.ClusterHasNot)), selectorOf("b", requirement(role, appset.ClusterHas)),
+			},
+			reads: []appset.ClusterRead{readOf("b", "label", "@"+environment)},
+			want:  []string{"dev: environment=dev", "prod: environment=prod", "dev-2: environment=dev role=CHANGE-ME"},
+		},
+		{
 			name: "two labels",
 			selectors: []appset.ClusterSelector{
 				selectorOf("a", requirement(environment, appset.ClusterIn, "dev", "prod")), selectorOf("b", requirement(region, appset.ClusterIn, "eu", "us")),
