@@ -43,6 +43,7 @@ type appSet struct {
 	madeOf  []string     // the files that it is built of; none where file has it
 	moved   []movedField // newer fields that are understood
 	unknown error        // what of it isn't known here, so that it can't be resolved; the rest is decoded
+	dropped []string     // fields of its templates that no Argo CD up to newestLine has, so that the API server drops them
 
 	words func() []string // templateWords, once
 }
@@ -264,7 +265,7 @@ func (s *appSet) decodeSpec(version string) error {
 		m := fieldMover{}
 		moved, err := m.moveFields(s.raw)
 		if err == nil && len(m.moved) > 0 {
-			s.spec, s.moved = argov1alpha1.ApplicationSet{}, m.moved
+			s.spec, s.moved, s.dropped = argov1alpha1.ApplicationSet{}, m.moved, nil
 			wrong, err = s.decodeKnown(moved)
 		}
 		if err != nil {
@@ -274,6 +275,9 @@ func (s *appSet) decodeSpec(version string) error {
 	if s.spec.Name == "" {
 		return errors.New("metadata.name is missing")
 	}
+	if err := s.checkDropped(); err != nil {
+		return err
+	}
 	s.unknown, s.policy = wrong, policyOf(&s.spec)
 	return nil
 }
@@ -281,17 +285,17 @@ func (s *appSet) decodeSpec(version string) error {
 // decodeKnown decodes what 2.14's types know; the first of what they don't is its first
 // result.
 func (s *appSet) decodeKnown(raw []byte) (unknown, err error) {
-	wrong, err := decodeStrictly(raw, &s.spec, "")
+	wrong, err := s.decodeStrictly(raw, &s.spec, "")
 	if err != nil {
 		return nil, err
 	}
 	for i := range s.spec.Spec.Generators {
 		g, at := &s.spec.Spec.Generators[i], fmt.Sprintf("spec.generators[%d]", i)
 		if g.Matrix != nil {
-			err = checkNested(g.Matrix.Generators, at+".matrix", &wrong)
+			err = s.checkNested(g.Matrix.Generators, at+".matrix", &wrong)
 		}
 		if g.Merge != nil {
-			err = cmp.Or(err, checkNested(g.Merge.Generators, at+".merge", &wrong))
+			err = cmp.Or(err, s.checkNested(g.Merge.Generators, at+".merge", &wrong))
 		}
 		if err != nil {
 			return nil, err
@@ -302,17 +306,27 @@ func (s *appSet) decodeKnown(raw []byte) (unknown, err error) {
 
 // decodeStrictly decodes as the API server does, names by letter case. What it
 // would drop is the first of its results: a field that a newer Argo CD
-// understands changes which Applications there are.
-func decodeStrictly(raw []byte, into any, at string) (unknown, err error) {
+// understands changes which Applications there are. Fields of templates that no Argo CD has are kept by name.
+func (s *appSet) decodeStrictly(raw []byte, into any, at string) (unknown, err error) {
 	wrong, err := kjson.UnmarshalStrict(raw, into)
 	if err != nil {
 		return nil, fmt.Errorf("%s%w", locationPrefix(at), explainType(err))
 	}
-	if len(wrong) > 0 {
-		return fmt.Errorf("%s%w: this version of the resolver doesn't know it, so the set is not half-understood", locationPrefix(at), explainUnknown(wrong[0])), nil
+	for _, w := range wrong {
+		if field, ok := templateField(w); ok && len(wrong) < maxStrictErrors {
+			if at != "" {
+				field = at + "." + field
+			}
+			s.dropped = append(s.dropped, field)
+		} else if unknown == nil {
+			unknown = fmt.Errorf("%s%w: this version of the resolver doesn't know it, so the set is not half-understood", locationPrefix(at), explainUnknown(w))
+		}
 	}
-	return nil, nil
+	return unknown, nil
 }
+
+// maxStrictErrors is how many errors the decoder tells at most.
+const maxStrictErrors = 100
 
 // explainType says of a value of another type than its field's what Kubernetes makes of that: the
 // API server refuses the whole object.
@@ -334,7 +348,7 @@ func locationPrefix(at string) string {
 // checkNested decodes nested combining generators strictly: the library
 // decodes them leniently, from raw JSON. What those nest in turn is typed.
 // The first field that isn't known goes into unknown.
-func checkNested(nested []argov1alpha1.ApplicationSetNestedGenerator, at string, unknown *error) error {
+func (s *appSet) checkNested(nested []argov1alpha1.ApplicationSetNestedGenerator, at string, unknown *error) error {
 	for i := range nested {
 		here := fmt.Sprintf("%s.generators[%d]", at, i)
 		for _, c := range []struct {
@@ -348,7 +362,7 @@ func checkNested(nested []argov1alpha1.ApplicationSetNestedGenerator, at string,
 			if c.raw == nil {
 				continue
 			}
-			wrong, err := decodeStrictly(c.raw.Raw, c.into, c.at)
+			wrong, err := s.decodeStrictly(c.raw.Raw, c.into, c.at)
 			if err != nil {
 				return err
 			}

@@ -55,6 +55,9 @@ var newerFields = []struct {
 	{"directory.disableExtensionFilter", Version{3, 6, 0}},
 }
 
+// newestLine is the line of Argo CD up to which newerFields has every field.
+var newestLine = Version{3, 6, 0}
+
 var indexForm = regexp.MustCompile(`\[\d+\]`)
 
 // sinceWhen says with which line a field came; not known for one of no line.
@@ -81,6 +84,58 @@ func explainUnknown(err error) error {
 		return fmt.Errorf("%w, which Argo CD has since %s", err, since)
 	}
 	return err
+}
+
+// templateField is the field that a decoder's error is about, where it is one of an Application's template
+// that no Argo CD has up to newestLine.
+func templateField(err error) (string, bool) {
+	found := quotedField.FindStringSubmatch(err.Error())
+	if found == nil || sinceWhen(found[1]).IsKnown() {
+		return "", false
+	}
+	return found[1], strings.HasPrefix(found[1], "spec.template.") || strings.Contains(found[1], ".template.")
+}
+
+// checkDropped says that without what is dropped something is missing that the API server asks for.
+func (s *appSet) checkDropped() error {
+	if len(s.dropped) == 0 {
+		return nil
+	}
+	missing := ""
+	switch spec := &s.spec.Spec.Template.Spec; {
+	case spec.Project == "":
+		missing = "project"
+	case spec.Destination == argov1alpha1.ApplicationDestination{}:
+		missing = "destination"
+	default:
+		return nil
+	}
+	return fmt.Errorf("spec.template.spec.%s is missing, and %s is no field of Argo CD's: Kubernetes refuses the object", missing, s.dropped[0])
+}
+
+// refuseDropped refuses to drop fields for an Argo CD that may know them: one that is newer than all that
+// is known here, or that runs the set and isn't known.
+func (s *appSet) refuseDropped(of Version, isLive bool) {
+	mayKnow := of.Major > newestLine.Major || of.Major == newestLine.Major && of.Minor > newestLine.Minor
+	if !of.IsKnown() {
+		mayKnow = isLive
+	}
+	if len(s.dropped) > 0 && mayKnow && s.unknown == nil {
+		s.unknown = fmt.Errorf("unknown field %q: this version of the resolver knows those of Argo CD up to %s, so the set is not half-understood", s.dropped[0], newestLine)
+	}
+}
+
+// droppedNotes name the fields that the API server drops.
+func (s *appSet) droppedNotes(of Version) []Problem {
+	var out []Problem
+	for _, field := range s.dropped {
+		message := fmt.Sprintf("no Argo CD has its field %s, which Kubernetes drops: the Applications are generated without it", field)
+		if !of.IsKnown() {
+			message = fmt.Sprintf("no Argo CD up to %s has its field %s, which Kubernetes drops: the Applications are generated without it", newestLine, field)
+		}
+		out = append(out, s.newProblem("", message))
+	}
+	return out
 }
 
 // movedField is a newer field that is understood.
@@ -316,12 +371,15 @@ func (s *appSet) settleVersion(of Version) {
 	}
 }
 
-// versionNotes say what of a set depends on an Argo CD's version that isn't known.
+// versionNotes say what of a set depends on an Argo CD's version that isn't known, and what no version knows.
 func (s *appSet) versionNotes(of Version) []Problem {
-	if of.IsKnown() {
-		return nil
+	out := s.droppedNotes(of)
+	if s.unknown != nil {
+		out = nil
 	}
-	var out []Problem
+	if of.IsKnown() {
+		return out
+	}
 	note := func(format string, args ...any) {
 		out = append(out, s.newProblem("", fmt.Sprintf(format, args...)+"; say which Argo CD it is: --argocd-version, or argocd[].version in the server's file"))
 	}

@@ -195,6 +195,7 @@ func (r *Resolver) resolve(ctx context.Context, in *Input) (f *TargetSet, transi
 			snap := snaps[e.argocd]
 			sets[i].words = sync.OnceValue(func() []string { return sets[i].templateWords(e) })
 			sets[i].settleVersion(snap.argocd.Version)
+			sets[i].refuseDropped(snap.argocd.Version, in.Live != nil)
 			sets[i].applyController(snap.argocd.Policy)
 			outcomes[i] = r.resolveSet(ctx, in, &sets[i], e, c, snap)
 			outcomes[i].notes = append(sets[i].versionNotes(snap.argocd.Version), outcomes[i].notes...)

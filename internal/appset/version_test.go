@@ -220,6 +220,72 @@ func TestUnknownVersionIsSaid(t *testing.T) {
 	}
 }
 
+// TestFieldsOfNoVersion holds that fields of a set's templates that no Argo CD has are dropped, as Kubernetes
+// drops them, with a note that names each; and that nothing is dropped for an Argo CD that may know it.
+func TestFieldsOfNoVersion(t *testing.T) {
+	const set = `
+  goTemplate: true
+  generators:
+    - list:
+        elements: [{env: dev}]
+        template: {spec: {project: default, destination: {}, source: {repoURL: "", heml: {}}}}
+  template:
+    metadata: {name: 'app-{{ .env }}', lables: {a: b}}
+    spec:
+      project: default
+      source: {repoURL: "https://git.example.com/acme/fleet.git", targetRevision: main, path: a, helm: {valueFilez: [x]}}
+      destination: {name: in-cluster, namespace: x}
+`
+	for _, c := range []struct {
+		name  string
+		of    Version
+		live  bool
+		want  string
+		notes []string
+	}{
+		{name: "a known line", of: Version{3, 5, 0}, want: "app-dev", notes: []string{
+			"no Argo CD has its field spec.generators[0].list.template.spec.source.heml, which Kubernetes drops: the Applications are generated without it",
+			"no Argo CD has its field spec.template.metadata.lables, which Kubernetes drops: the Applications are generated without it",
+			"no Argo CD has its field spec.template.spec.source.helm.valueFilez, which Kubernetes drops: the Applications are generated without it",
+		}},
+		{name: "no known line", want: "app-dev", notes: []string{
+			"no Argo CD up to 3.6 has its field spec.generators[0].list.template.spec.source.heml, which Kubernetes drops: the Applications are generated without it",
+			"no Argo CD up to 3.6 has its field spec.template.metadata.lables, which Kubernetes drops: the Applications are generated without it",
+			"no Argo CD up to 3.6 has its field spec.template.spec.source.helm.valueFilez, which Kubernetes drops: the Applications are generated without it",
+		}},
+		{name: "a line that is newer than all that are known", of: Version{3, 7, 0}, want: "problem"},
+		{name: "no known line of one that runs", live: true, want: "problem"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			text := "apiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: s}\nspec:" + set
+			in := input(files(map[string]string{"sets/a.yaml": text}), shop("sets/*.yaml"))
+			in.Version = c.of
+			if c.live {
+				in.Live = &Live{}
+			}
+			f := mustResolve(t, in)
+			var got, notes []string
+			for _, target := range f.Targets {
+				got = append(got, target.Name)
+			}
+			for _, n := range f.Notes {
+				notes = append(notes, n.Message)
+			}
+			if c.want == "problem" {
+				isTold := len(f.Problems) > 0 && strings.Contains(f.Problems[0].Message, "unknown field \"spec.")
+				if !isTold || len(got) > 0 || len(notes) > 0 {
+					t.Errorf("%v %v %v", got, notes, f.Problems)
+				}
+				return
+			}
+			slices.Sort(notes)
+			if !slices.Equal(got, []string{c.want}) || !slices.Equal(notes, c.notes) {
+				t.Errorf("%q, notes\n%s", got, strings.Join(notes, "\n"))
+			}
+		})
+	}
+}
+
 // A field that the API's types don't have is kept through templates, other templates and
 // patches, and decides whether the target syncs by itself.
 func TestAutomatedEnabled(t *testing.T) {
