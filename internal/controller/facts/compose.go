@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/liftlock/liftlock/internal/cache"
 	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/manifest/render"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/wording"
 )
@@ -118,7 +120,7 @@ func (o *Gatherer) composeMembers(ctx context.Context, ev *Evaluation, env, base
 		}
 		part, err := o.composePart(ctx, ev, at, base, p.Release)
 		if err == nil && slices.ContainsFunc(part, func(e fieldedit.Edit) bool { return edited[e.File] }) {
-			part, err = fieldedit.Compose(fieldedit.Apply(tree, edits), at.Overlay(ev.Pipeline.Pipeline), ev.contents[p.Release], wholeFileReader(ctx, m, base))
+			part, err = composeOnto(fieldedit.Apply(tree, edits), at.Overlay(ev.Pipeline.Pipeline), ev.contents[p.Release], wholeFileReader(ctx, m, base))
 		}
 		if err != nil {
 			refused[p.Component] = err.Error()
@@ -156,8 +158,25 @@ func (o *Gatherer) composePart(ctx context.Context, ev *Evaluation, at *Resolved
 	r := ev.Snapshot.Repo
 	key := strings.Join([]string{r.ID, base, release, ev.Pipeline.locationOf(at).key}, "|")
 	return o.composed.GetOrLoad(key, func() ([]fieldedit.Edit, error) {
-		return fieldedit.Compose(r.Mirror.Tree(base), at.Overlay(ev.Pipeline.Pipeline), ev.contents[release], wholeFileReader(ctx, r.Mirror, base))
+		return composeOnto(r.Mirror.Tree(base), at.Overlay(ev.Pipeline.Pipeline), ev.contents[release], wholeFileReader(ctx, r.Mirror, base))
 	})
+}
+
+// composeOnto composes a release on a tree, whose charts can still be built afterwards.
+func composeOnto(tree fs.FS, o fieldedit.Overlay, want fieldedit.Release, contents fieldedit.Contents) ([]fieldedit.Edit, error) {
+	edits, err := fieldedit.Compose(tree, o, want, contents)
+	if err != nil {
+		return nil, err
+	}
+	return edits, checkCharts(tree, edits)
+}
+
+// checkCharts refuses edits after which a chart's lock or its archives don't fit its dependencies.
+func checkCharts(tree fs.FS, edits []fieldedit.Edit) error {
+	if len(edits) == 0 {
+		return nil
+	}
+	return render.CheckChartLocks(tree, fieldedit.Apply(tree, edits), editedFiles(edits))
 }
 
 // ComposedEdits are the edits of what was composed for an environment of the unit.
@@ -237,7 +256,11 @@ func (o *Gatherer) composeRevert(ctx context.Context, ev *Evaluation, env string
 	if err != nil {
 		return nil, err
 	}
-	return fieldedit.Restore(m.Tree(info.Parents[0]), m.Tree(commit), m.Tree(base), files, ev.overlaysOf(env, members)...)
+	edits, err := fieldedit.Restore(m.Tree(info.Parents[0]), m.Tree(commit), m.Tree(base), files, ev.overlaysOf(env, members)...)
+	if err != nil {
+		return nil, err
+	}
+	return edits, checkCharts(m.Tree(base), edits)
 }
 
 // ComposeRevertOnto composes an open revert anew onto a tip.
