@@ -27,6 +27,7 @@ var layoutStories = map[string]struct {
 	want []string // lines of liftlock plan --short
 	// clusters is the file of clusters that init is given; --clusters-example prints it.
 	clusters string
+	write    map[string]string // files that the release's commit writes besides
 }{
 	"app-of-apps": {
 		set:  []string{"apps/web/dev/kustomization.yaml", "--image", "registry.example/web=1.5.0"},
@@ -78,8 +79,11 @@ var layoutStories = map[string]struct {
 		want: []string{"build into prod: v1.4.2 → v1.5.0"},
 	},
 	"umbrella-charts": {
-		set:  []string{"environments/dev/checkout/Chart.yaml", "dependencies[name=cart].version=1.9.0"},
-		want: []string{"checkout into stage: 1.8.0, 4.2.1 → 1.9.0, 4.2.1"},
+		set: []string{"environments/dev/checkout/Chart.yaml", "dependencies[name=cart].version=1.9.0"},
+		write: map[string]string{"environments/dev/checkout/Chart.lock": "dependencies:\n- name: cart\n  repository: https://charts.example/stable\n  version: 1.9.0\n" +
+			"- name: payments\n  repository: https://charts.example/stable\n  version: 4.2.1\n" +
+			"digest: sha256:1e18e5d1f70f4072322d0ed0007323bb5925e4f29a557c08ef9ddd73a48353c7\ngenerated: \"2026-01-12T08:00:00.000000000Z\"\n"},
+		want: []string{"checkout into stage: 1.8.0, 4.2.1, 1 file → 1.9.0, 4.2.1, 1 file"},
 	},
 }
 
@@ -195,6 +199,11 @@ func TestLayouts(t *testing.T) {
 			commitAll(t, "Take Liftlock up")
 			if _, stderr, code := runLiftlock(t, append([]string{"set"}, story.set...)...); code != 0 {
 				t.Fatalf("set exits with %d and says\n%s", code, stderr)
+			}
+			for name, content := range story.write {
+				if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+					t.Fatal(err)
+				}
 			}
 			commitAll(t, "A release")
 			stdout, stderr, code := runLiftlock(t, "plan", "--short")

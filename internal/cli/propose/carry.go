@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io/fs"
 	"maps"
 	"path"
 	"regexp"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/appset/history"
 	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/pipeline"
@@ -197,7 +199,7 @@ func FindCarry(ctx context.Context, s *Source) (*Carried, error) {
 		chosen = named
 	}
 	out := &Carried{order: newOrderEvidence(chosen)}
-	out.Entries = slices.Concat(imageEntries(chosen, fields, evidences), refEntries(chosen, slices.Concat(fields, alone), evidences), pathEntries(chosen, evidences))
+	out.Entries = slices.Concat(imageEntries(chosen, fields, evidences), refEntries(chosen, slices.Concat(fields, alone), evidences), pathEntries(chosen, evidences), s.chartEntries(chosen))
 	return out, nil
 }
 
@@ -381,6 +383,42 @@ func pathEntries(chosen []*field, evidences map[*field]evidence) []Carry {
 			entry.Carry = pipeline.Carry{JSON: pick}
 		}
 		out = append(out, entry)
+	}
+	return out
+}
+
+// chartEntries are the entries for what must fit the versions of a chart's dependencies that are
+// carried: the lock beside it, and the archives in its charts/.
+func (s *Source) chartEntries(chosen []*field) []Carry {
+	const archives = "charts/*.tgz"
+	var locks, vendored []string
+	for _, f := range chosen {
+		name := path.Base(f.file)
+		lock, isChart := map[string]string{"Chart.yaml": "Chart.lock", "requirements.yaml": "requirements.lock"}[name]
+		if !isChart || f.isNamed() || f.segments[0].Key != "dependencies" {
+			continue
+		}
+		for _, u := range f.uses {
+			tree := s.Tree(s.Branch(u.environment))
+			if tree == nil {
+				continue
+			}
+			at, named := path.Dir(u.file), escapeGlob(path.Dir(f.file))
+			if _, err := fs.Stat(tree, path.Join(at, lock)); err == nil {
+				locks = append(locks, path.Join(named, lock))
+			}
+			entries, err := fs.ReadDir(tree, path.Join(at, path.Dir(archives)))
+			if err == nil && slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return path.Ext(e.Name()) == ".tgz" }) {
+				vendored = append(vendored, path.Join(named, archives))
+			}
+		}
+	}
+	var out []Carry
+	if locks = appset.SortedUnique(locks); len(locks) > 0 {
+		out = append(out, Carry{pipeline.Carry{Files: &pipeline.FilePick{Include: locks}}, "Helm builds a chart whose lock fits its dependencies, and no other"})
+	}
+	if vendored = appset.SortedUnique(vendored); len(vendored) > 0 {
+		out = append(out, Carry{pipeline.Carry{Files: &pipeline.FilePick{Include: vendored}, WhenAbsent: pipeline.WhenAbsentAdd}, "these archives are what is rendered, whatever version the chart names"})
 	}
 	return out
 }

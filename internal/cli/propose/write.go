@@ -69,6 +69,9 @@ func (p *Proposal) Write() []byte {
 	for _, c := range p.Carried.Entries {
 		w.writeComment("    ", capitalize(c.Evidence)+".")
 		w.writeLine("    - %s", carryText(c))
+		if c.WhenAbsent == pipeline.WhenAbsentAdd {
+			w.writeLine("      whenAbsent: add")
+		}
 	}
 	w.writeComment("  ", "The order is "+p.OrderWhy+".")
 	w.writeLine("  environments:")
@@ -148,6 +151,8 @@ func carryText(c Carry) string {
 		return "kustomizeImages: " + flowList(c.KustomizeImages)
 	case len(c.KustomizeRefs) > 0:
 		return "kustomizeRefs: " + flowList(c.KustomizeRefs)
+	case c.Files != nil:
+		return fmt.Sprintf("files: {include: %s}", flowList(c.Files.Include))
 	case c.JSON != nil:
 		return fmt.Sprintf("json: {files: %s, paths: %s}", flowList(c.JSON.Files), flowList(c.JSON.Paths))
 	default:

@@ -42,8 +42,8 @@ type vendoredChart struct{ file, name, version string }
 
 // CheckChartLocks refuses edits after which a chart's dependencies are no longer built, or are other
 // ones than it says: its lock must fit what it depends on, since `helm dependency build` refuses it
-// otherwise (the lock file is out of sync), and an archive in charts/ is taken whatever version is
-// asked for. files are those that were edited; charts of which the edits change nothing of this are
+// otherwise (the lock file is out of sync), and an archive in charts/ is taken whatever version the
+// chart names. files are those that were edited; charts of which the edits change nothing of this are
 // left as they are.
 func CheckChartLocks(before, after fs.FS, files []string) error {
 	for _, dir := range chartFolders(files) {
@@ -171,7 +171,7 @@ func vendoredCharts(tree fs.FS, dir string, dependencies []*chart.Dependency) ([
 // check says what keeps a chart's dependencies from being what it asks for.
 func (c *chartDependencies) check(dir string, carriesLock bool) error {
 	for _, v := range c.vendored {
-		if c.isAskedFor(v) {
+		if c.isWanted(v) {
 			continue
 		}
 		return fmt.Errorf("%s lies there, and is what is rendered: %s asks for %s; carry the archives too, with files: {include: [charts/*.tgz]} and whenAbsent: add, or take them out of Git",
@@ -185,23 +185,23 @@ func (c *chartDependencies) check(dir string, carriesLock bool) error {
 		return fmt.Errorf("%s, as it is carried, doesn't fit the dependencies in %s, so Argo CD couldn't build the chart (helm: the lock file is out of sync): "+
 			"dependencies must be the same in both environments but for what is carried, and the lock that of `helm dependency update`", lock, path.Join(dir, chartFile))
 	}
-	return fmt.Errorf("%s wouldn't fit the dependencies in %s any more, so Argo CD couldn't build the chart (helm: the lock file is out of sync): carry it too, with files: {include: [%s]}",
+	return fmt.Errorf("%s wouldn't fit the dependencies in %s any more, so Argo CD couldn't build the chart (helm: the lock file is out of sync): carry it too, with files: {include: [%s]}; where it is carried, the release has an old one",
 		lock, path.Join(dir, chartFile), c.lockFile)
 }
 
-// isAskedFor says that a dependency of that name takes the version, as Helm decides it.
-func (c *chartDependencies) isAskedFor(v vendoredChart) bool {
-	return slices.ContainsFunc(c.versionsOf(v.name), func(asked string) bool {
-		constraint, err := semver.NewConstraint(asked)
+// isWanted says that a dependency of that name takes the version, as Helm decides it.
+func (c *chartDependencies) isWanted(v vendoredChart) bool {
+	return slices.ContainsFunc(c.versionsOf(v.name), func(wanted string) bool {
+		constraint, err := semver.NewConstraint(wanted)
 		if err != nil {
-			return asked == v.version
+			return wanted == v.version
 		}
 		version, err := semver.NewVersion(v.version)
 		return err == nil && constraint.Check(version)
 	})
 }
 
-// versionsOf are the versions, or ranges, that are asked for of a chart.
+// versionsOf are the versions, or ranges, of the dependencies of a name.
 func (c *chartDependencies) versionsOf(name string) []string {
 	var out []string
 	for _, d := range c.meta.Dependencies {
@@ -217,19 +217,19 @@ func (c *chartDependencies) versionsOf(name string) []string {
 // pkg/downloader, HashReq and HashV2Req in internal/resolver). Where a repository is named by its
 // alias, its address is the lock's: that is hashed, and only whoever made the lock knows it.
 func (c *chartDependencies) lockFits() bool {
-	asked := slices.Clone(c.meta.Dependencies)
-	if c.meta.APIVersion == chart.APIVersionV1 && hashDependencies(map[string][]*chart.Dependency{"dependencies": asked}) == c.lock.Digest {
+	wanted := slices.Clone(c.meta.Dependencies)
+	if c.meta.APIVersion == chart.APIVersionV1 && hashDependencies(map[string][]*chart.Dependency{"dependencies": wanted}) == c.lock.Digest {
 		return true
 	}
-	for i, d := range asked {
+	for i, d := range wanted {
 		isAlias := strings.HasPrefix(d.Repository, "@") || strings.HasPrefix(d.Repository, "alias:")
 		if isAlias && i < len(c.lock.Dependencies) && c.lock.Dependencies[i] != nil && c.lock.Dependencies[i].Name == d.Name {
 			resolved := *d
 			resolved.Repository = c.lock.Dependencies[i].Repository
-			asked[i] = &resolved
+			wanted[i] = &resolved
 		}
 	}
-	return hashDependencies([2][]*chart.Dependency{asked, c.lock.Dependencies}) == c.lock.Digest
+	return hashDependencies([2][]*chart.Dependency{wanted, c.lock.Dependencies}) == c.lock.Digest
 }
 
 // hashDependencies is the digest in a lock.

@@ -45,13 +45,13 @@ func lockOf(t testing.TB, file string, helm int) string {
 	}
 	digest := hashDependencies(map[string][]*chart.Dependency{"dependencies": meta.Dependencies})
 	if helm == 3 {
-		var asked []*chart.Dependency
+		var wanted []*chart.Dependency
 		for i, d := range meta.Dependencies {
 			resolved := *d
 			resolved.Repository = locked[i].Repository
-			asked = append(asked, &resolved)
+			wanted = append(wanted, &resolved)
 		}
-		digest = hashDependencies([2][]*chart.Dependency{asked, locked})
+		digest = hashDependencies([2][]*chart.Dependency{wanted, locked})
 	}
 	raw, err := yaml.Marshal(&chart.Lock{Digest: digest, Dependencies: locked})
 	if err != nil {
