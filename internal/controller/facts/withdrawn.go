@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
@@ -136,7 +137,7 @@ func (o *Gatherer) countGone(ctx context.Context, r *Repository, env *promotion.
 		return 0, nil
 	}
 	// What another replica saw come after this one last fetched isn't gone.
-	key := r.ID + "|" + env.Branch + "|" + env.Tip
+	key := r.ID + "|" + env.Branch + "|" + env.Tip + "|" + env.History[0].Commit
 	if seen, _ := o.resetTips.Get(key); seen {
 		return gone, nil
 	}
@@ -145,7 +146,12 @@ func (o *Gatherer) countGone(ctx context.Context, r *Repository, env *promotion.
 		return 0, fmt.Errorf("ask whether %s was reset: %w", env.Branch, err)
 	}
 	if now[env.Branch] != env.Tip {
-		return 0, nil
+		// What this process has isn't what is there: judged on it, what the other replica wrote down
+		// would be undone.
+		if _, err := r.Mirror.Fetch(ctx); err != nil {
+			return 0, err
+		}
+		return 0, fmt.Errorf("%w: %s moved since it was fetched", forge.ErrConflict, env.Branch)
 	}
 	o.resetTips.Put(key, true)
 	return gone, nil

@@ -1,12 +1,14 @@
 package facts
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
 )
@@ -55,16 +57,26 @@ func TestResetBranch(t *testing.T) {
 	w.release("ada", "dev", "1.2.0", "web")
 	w.evaluate("web", false)
 	fresh := w.repo.Mirror
-	w.repo.Mirror = stale
+	w.release("ada", "dev", "1.0.0", "web") // as it was at first: it takes back the two
 	ev, _ = w.evaluate("web", false)
-	w.checkWithdrawn("seen by another replica", ev.Components[0].Env("dev"))
+	w.checkWithdrawn("gone back", ev.Components[0].Env("dev"), "1.2.0", "1.1.0")
+	w.repo.Mirror = stale
+	s, err := w.o.Snapshot(w.ctx(), w.repo)
+	w.must(err)
+	if _, _, err := w.o.Evaluate(w.ctx(), s, w.unit("web"), false); !errors.Is(err, forge.ErrConflict) {
+		t.Errorf("a replica that knows less is judged on: %v", err)
+	}
+	ev, _ = w.evaluate("web", false)
+	w.checkWithdrawn("a replica that knew less", ev.Components[0].Env("dev"), "1.2.0", "1.1.0")
 	w.repo.Mirror = fresh
+	w.release("ada", "dev", "1.2.0", "web")
+	w.evaluate("web", false)
 
 	w.reset("main", before)
 	ev, d := w.evaluate("web", false)
 	qa = ev.Components[0].Env("qa")
 	dev := ev.Components[0].Env("dev")
-	w.checkWithdrawn("reset", dev, "1.2.0")
+	w.checkWithdrawn("reset", dev, "1.2.0", "1.0.0", "1.2.0")
 	w.checkWithdrawn("reset", qa, "1.1.0")
 	if l, st := qa.Landed.Value, d.Components[0].Env("qa"); l.By != promotion.ByPerson || st.State != promotion.Diverged || !strings.Contains(st.Reason, "reset its branch, so that 1.1.0 is gone") {
 		t.Errorf("qa was reset: %+v, %s: %s", l, st.State, st.Reason)
