@@ -69,7 +69,7 @@ var rooms = map[string][]string{
 	"internal/appset/history":                       {"internal/appset", "internal/fieldedit", "internal/git", "internal/pipeline", "internal/promotion", "internal/strictyaml"},
 	"internal/appset/evaluate/evaluatetest":         {"internal/appset/evaluate", "internal/sandbox"},
 	"internal/appset/impact":                        {"internal/appset", "internal/appset/evaluate", "internal/pipeline"},
-	"internal/appset/isolation":                     {"internal/appset", "internal/appset/evaluate", "internal/manifest/deps", "internal/manifest/render"},
+	"internal/appset/isolation":                     {"internal/appset", "internal/appset/evaluate", "internal/fieldedit", "internal/manifest/deps", "internal/manifest/render", "internal/pipeline/fieldpath"},
 	"internal/appset/randomset":                     {},
 	"internal/console":                              {"internal/console/api", "internal/console/graph", "internal/console/login", "internal/promotion", "internal/promotion/command", "internal/store", "policies"},
 	"internal/console/api":                          {},

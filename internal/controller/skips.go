@@ -133,7 +133,7 @@ func (e *Controller) storeSkip(ctx context.Context, r *Repository, ev *facts.Eva
 }
 
 // checkSkippable refuses what is no gate of the pipeline file's: Liftlock's own
-// conditions, and what the server's file asks for.
+// conditions but the effect, which the file asks for too, and what the server's file asks for.
 func (e *Controller) checkSkippable(p *facts.ResolvedPipeline, env, gate string) error {
 	spec := p.Spec.EnvironmentByName(env)
 	if spec == nil {
@@ -143,7 +143,7 @@ func (e *Controller) checkSkippable(p *facts.ResolvedPipeline, env, gate string)
 	for i := range spec.Gates {
 		names = append(names, spec.Gates[i].Name())
 	}
-	if slices.Contains(names, gate) {
+	if slices.Contains(names, gate) || gate == promotion.GateEffect && spec.RequiresEffect() {
 		return nil
 	}
 	for _, g := range e.opts.Gatherer.Gates(spec) {

@@ -92,6 +92,12 @@ func parseImagePath(path string) (image, key string, err error) {
 	return "", "", fmt.Errorf("%q isn't an image's field: it must be images[NAME].newTag, .newName or .digest", path)
 }
 
+// ImageOfPath is the image that an image field's path is about; false where it is no such path.
+func ImageOfPath(path string) (image string, ok bool) {
+	image, _, err := parseImagePath(path)
+	return image, err == nil
+}
+
 // findImage finds a key of an image's entry. Where there is no entry, the
 // lookup's parent is the images list or, without one, the kustomization itself.
 func (d *document) findImage(image, key string) (nodeLookup, error) {

@@ -88,7 +88,7 @@ func (d *document) findOverride(l Location, all []Location) (*yaml.Node, error) 
 				names[o.Field.Value] = true
 			}
 		}
-		return d.findListItem("kustomize.images", nil, func(v string) bool { return names[imageName(v)] })
+		return d.findListItem("kustomize.images", nil, func(v string) bool { return names[ImageName(v)] })
 	}
 	by, err := d.findListItem("helm.parameters", []string{"name"}, func(v string) bool { return v == l.Path() })
 	if by != nil || err != nil {
@@ -147,9 +147,9 @@ func (d *document) findHelmValues(l Location) (*yaml.Node, error) {
 	return nil, nil
 }
 
-// imageName is the name of an image as kustomize's command line takes it:
+// ImageName is the name of an image as kustomize's command line takes it:
 // name=new:tag, name:tag or name@digest.
-func imageName(arg string) string {
+func ImageName(arg string) string {
 	if name, _, ok := strings.Cut(arg, "="); ok {
 		return name
 	}

@@ -32,6 +32,7 @@ func (e *Environment) SetDefaults() {
 	e.Open = Auto
 	e.Merge = Manual
 	e.OnDegraded = OnDegraded{Action: OnDegradedRevert}
+	e.Effect = EffectRequired
 	e.Verify = Verify{
 		ArriveWithin: Duration(15 * time.Minute),
 		Timeout:      Duration(10 * time.Minute),

@@ -53,10 +53,10 @@ func TestParseSample(t *testing.T) {
 			Impact: Impact{FailOn: "nothing"},
 			Limits: Limits{OpenPerEnvironment: 10, MergesPerHour: 20, RevertsPer10Minutes: 3},
 			Environments: []Environment{
-				{Name: "dev", Open: "auto", Merge: "manual", OnDegraded: OnDegraded{Action: "hold"}, Verify: verify},
-				{Name: "qa", After: []string{"dev"}, Open: "auto", Merge: "auto", OnDegraded: OnDegraded{Action: "revert"}, Verify: verify},
+				{Name: "dev", Open: "auto", Merge: "manual", OnDegraded: OnDegraded{Action: "hold"}, Effect: EffectRequired, Verify: verify},
+				{Name: "qa", After: []string{"dev"}, Open: "auto", Merge: "auto", OnDegraded: OnDegraded{Action: "revert"}, Effect: EffectRequired, Verify: verify},
 				{
-					Name: "prod", After: []string{"qa"}, Open: "auto", Merge: "auto", OnDegraded: OnDegraded{Action: "revert"}, Verify: verify,
+					Name: "prod", After: []string{"qa"}, Open: "auto", Merge: "auto", OnDegraded: OnDegraded{Action: "revert"}, Effect: EffectRequired, Verify: verify,
 					Gates: []policies.Gate{{Approvals: &policies.Approvals{Count: 2, From: policies.From{Users: []string{"ada", "grace"}}}},
 						{Window: &policies.Window{Cron: "0 9 * * MON-THU", Duration: 8 * time.Hour, Timezone: "Europe/Berlin"}},
 						{Freeze: &policies.Freeze{From: "2026-12-20", To: "2027-01-03", Timezone: "Europe/Berlin", Reason: "holidays"}},

@@ -393,9 +393,20 @@ type Environment struct {
 	OnDegraded OnDegraded `yaml:"onDegraded" json:"onDegraded"`
 	// What must pass before the merge. Not in a source environment.
 	Gates []policies.Gate `yaml:"gates" json:"gates"`
+	// required: a promotion isn't merged by Liftlock while an image, a chart's version or a part of a pod template that it carries doesn't show in the rendered manifests of a target that could be rendered; optional: it is. Not in a source environment.
+	Effect string `yaml:"effect" json:"effect,omitempty" jsonschema:"enum=required,enum=optional,default=required"`
 	// The times of the verification.
 	Verify Verify `yaml:"verify" json:"verify"`
 }
+
+// Whether what is carried must show in the rendered manifests.
+const (
+	EffectRequired = "required"
+	EffectOptional = "optional"
+)
+
+// RequiresEffect says that what is carried must show in the rendered manifests.
+func (e *Environment) RequiresEffect() bool { return e.Effect != EffectOptional }
 
 // IsSource says that releases arrive here from outside Liftlock.
 func (e *Environment) IsSource() bool { return len(e.After) == 0 }

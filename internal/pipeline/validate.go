@@ -288,6 +288,7 @@ func (c *checker) checkEnvironments(s *Spec) {
 		c.OneOf(at+".open", e.Open, Auto, Manual)
 		c.OneOf(at+".merge", e.Merge, Auto, Manual)
 		c.checkOnDegraded(at+".onDegraded", e.OnDegraded)
+		c.OneOf(at+".effect", e.Effect, EffectRequired, EffectOptional)
 		c.checkSourceKeys(at, e)
 		c.checkGates(at, e.Gates)
 		c.checkSoaks(at, e, s)
@@ -317,7 +318,7 @@ func (c *checker) checkSourceKeys(at string, e *Environment) {
 	if !e.IsSource() {
 		return
 	}
-	for _, key := range []string{"open", "merge", "gates"} {
+	for _, key := range []string{"open", "merge", "effect", "gates"} {
 		if c.Doc.Has(at + "." + key) {
 			c.Errorf(at+"."+key, "does nothing in a source environment, which has no pull requests; remove it or give `after`")
 		}

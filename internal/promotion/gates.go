@@ -55,6 +55,7 @@ func (j *evaluator) evaluateGates(e *Env, p *Pull, revert bool) []policies.Resul
 		j.addRevertGates(e, p, add)
 	} else {
 		j.addPromotionGates(e, p, add)
+		out = append(out, j.evaluateEffect(e, p)...)
 	}
 	own := j.evaluateOwnGates(e, p, revert)
 	if p.MergeUnread && !(allPass(out) && allPass(own)) {

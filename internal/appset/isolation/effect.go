@@ -14,8 +14,12 @@ type Effect struct {
 	// Spec says that the Application itself changes: it is created, deleted, or
 	// what its ApplicationSet generates differs.
 	Spec bool
+	// Files are those of the edit that it read before, or would if they were there.
+	Files []string
 	// Changes are those of its manifests; nil where Why says why they can't be told.
 	Changes *render.Changes
+	// Nothing says that it has no manifests at all, neither before the edit nor after it.
+	Nothing bool
 	// Affected are the objects that the changes may make unhealthy: those that
 	// differ, and those that use one of them.
 	Affected []render.ObjectRef
@@ -42,14 +46,14 @@ func (r *Renderer) Effects(ctx context.Context, e *Edit) ([]Effect, error) {
 			return nil, err
 		}
 		for i := range some {
-			out = append(out, newEffect(&some[i], rendered[i]))
+			out = append(out, newEffect(&some[i], e.FilesByTarget[some[i].id], rendered[i]))
 		}
 	}
 	return out, nil
 }
 
-func newEffect(p *targetPair, rendered renderedPair) Effect {
-	f := Effect{Target: *p.latestTarget(), Spec: !p.sameSpec()}
+func newEffect(p *targetPair, files []string, rendered renderedPair) Effect {
+	f := Effect{Target: *p.latestTarget(), Spec: !p.sameSpec(), Files: files}
 	switch failed := rendered.failed; {
 	case failed.why != "":
 		f.NeedsMore = failed.needsMore
@@ -58,6 +62,7 @@ func newEffect(p *targetPair, rendered renderedPair) Effect {
 		}
 	default:
 		f.Changes = render.Diff(rendered.before, rendered.after)
+		f.Nothing = f.Changes.Empty() && (rendered.after == nil || len(rendered.after.Objects) == 0)
 		f.Affected = f.Changes.Affected(rendered.after)
 	}
 	return f

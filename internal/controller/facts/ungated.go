@@ -37,7 +37,7 @@ func ungatedPrefix(repo string) string { return "ungated|" + repo + "|" }
 
 // ownConditions are Liftlock's own that a person goes past, beside the pipeline's gates.
 // The others say what the forge, or the next look, is about to change.
-var ownConditions = []string{"hold", "one-environment", "pipeline-file", "diverged", "upstream", "closed", "reverting", "storm", "incomplete"}
+var ownConditions = []string{"hold", "one-environment", "pipeline-file", "diverged", "upstream", "closed", "reverting", "storm", "incomplete", promotion.GateEffect}
 
 // findUngated says what a promotion of ours that was just seen to be merged waited for
 // when the component was last looked at; nil where it was we who merged it, where nothing

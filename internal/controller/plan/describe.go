@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/manifest/render"
 	"github.com/liftlock/liftlock/internal/manifest/textdiff"
@@ -44,16 +43,31 @@ func (m *planner) describePromotion(ctx context.Context, u *unit, open promotion
 		}
 		files, out.Changes, out.Files = append(files, e.File), append(out.Changes, e.Changes...), append(out.Files, f)
 	}
-	if err := m.addReaders(ctx, u.Pipeline, open, files, &out); err != nil {
+	maybeOverridden, err := m.addReaders(ctx, u, open, edits, files, &out)
+	if err != nil {
 		return out, err
 	}
-	if err := m.addRegenerated(ctx, u, components, open, edits, files, &out); err != nil || !m.input.Rendered {
+	if err := m.addRegenerated(ctx, u, components, open, edits, files, &out); err != nil {
 		return out, err
+	}
+	required := u.Pipeline.Spec.EnvironmentByName(open.Environment).RequiresEffect()
+	if !m.input.Rendered && !(required && maybeOverridden) {
+		return out, nil
 	}
 	effects, err := m.gatherer.Effects(ctx, u.Evaluation, components, open.Environment, open.Tip, edits)
 	if err != nil {
-		out.Rendered = []Rendered{{Target: strings.Join(targets, ", "), Why: err.Error()}}
+		if m.input.Rendered {
+			out.Rendered = []Rendered{{Target: strings.Join(targets, ", "), Why: err.Error()}}
+		}
 		return out, ctx.Err()
+	}
+	for _, component := range components {
+		if required {
+			out.Ineffective = append(out.Ineffective, u.ListIneffective(open.Environment, open.Tip, open.Members, effects, edits, component)...)
+		}
+	}
+	if !m.input.Rendered {
+		return out, nil
 	}
 	out.Rendered = []Rendered{}
 	for _, e := range effects {
@@ -63,14 +77,16 @@ func (m *planner) describePromotion(ctx context.Context, u *unit, open promotion
 }
 
 // addReaders says which targets that a promotion is for read its files, to which of them it
-// doesn't come, and which others read them.
-func (m *planner) addReaders(ctx context.Context, of *facts.ResolvedPipeline, open promotion.Open, files []string, out *Promotion) error {
+// doesn't come, and which others read them. maybeOverridden: in one of those that it is for something is known
+// to override what it carries.
+func (m *planner) addReaders(ctx context.Context, u *unit, open promotion.Open, edits []fieldedit.Edit, files []string, out *Promotion) (maybeOverridden bool, err error) {
+	of := u.Pipeline
 	inside, outside := map[string]bool{}, map[string]bool{}
 	branch := m.snapshot.BranchFor(of.Pipeline, open.Environment).Branch
 	for _, p := range m.snapshot.Pipelines {
 		readers, err := p.AffectedReaders(ctx, branch, files)
 		if err != nil {
-			return err
+			return false, err
 		}
 		for i := range p.TargetSet.Targets {
 			t := &p.TargetSet.Targets[i]
@@ -79,6 +95,7 @@ func (m *planner) addReaders(ctx context.Context, of *facts.ResolvedPipeline, op
 			}
 			if _, moves := promotion.FindMember(open.Members, t.Component); moves && p == of && t.Environment == open.Environment {
 				inside[t.Name] = true
+				maybeOverridden = maybeOverridden || u.MayBeOverridden(open.Environment, open.Tip, open.Members, edits, t, readers[t.ID()])
 				if follows := t.OtherRevision(branch, files); follows != "" {
 					out.Unreached = append(out.Unreached, Unreached{Target: t.Name, Follows: follows})
 				} else if t.IsCreatedOnly(files) {
@@ -91,7 +108,7 @@ func (m *planner) addReaders(ctx context.Context, of *facts.ResolvedPipeline, op
 	}
 	maps.DeleteFunc(outside, func(name string, _ bool) bool { return inside[name] })
 	out.Reached, out.Unaffected = append([]string{}, slices.Sorted(maps.Keys(inside))...), append([]string{}, slices.Sorted(maps.Keys(outside))...)
-	return nil
+	return maybeOverridden, nil
 }
 
 // addRegenerated adds the targets that a promotion is for and whose Applications it changes, as an edit of an

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
@@ -105,6 +106,9 @@ func writePromotion(b *strings.Builder, p *Promotion, short bool) {
 			continue
 		}
 		fmt.Fprintf(b, "  does not reach %s, which follows %s: somebody has to move that, or it fails after arriveWithin\n", appset.Printable(u.Target), appset.Printable(u.Follows))
+	}
+	if len(p.Ineffective) > 0 {
+		fmt.Fprintf(b, "  is not merged (%s): %s\n", promotion.GateEffect, appset.Printable(promotion.DescribeIneffective(p.Ineffective)))
 	}
 	if len(p.Unaffected) > 0 {
 		fmt.Fprintf(b, "  also read by %s, which provably stay as they are\n", joinNames(p.Unaffected))

@@ -1,0 +1,71 @@
+package promotion
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/wording"
+	"github.com/liftlock/liftlock/policies"
+)
+
+// GateEffect is that what a promotion carries shows in the rendered manifests of its targets.
+const GateEffect = "effect"
+
+// maxIneffective bounds the fields that a reason names.
+const maxIneffective = 3
+
+// IneffectiveField is a carried field that a promotion changes and that changes nothing in what is rendered for a
+// target, although it is an image, a chart's version or a part of a pod template.
+type IneffectiveField struct {
+	Target string `json:"target"`
+	Field  string `json:"field"`
+	File   string `json:"file"`
+	Line   int    `json:"line,omitempty"`
+	// OverriddenBy is what has the last word on it, with its place; empty: that isn't known.
+	OverriddenBy string `json:"overriddenBy,omitempty"`
+}
+
+// String says it with what overrides the field.
+func (f IneffectiveField) String() string {
+	place := f.File
+	if f.Line > 0 {
+		place = fmt.Sprintf("%s:%d", f.File, f.Line)
+	}
+	why := "something that isn't known overrides it, or nothing uses it"
+	if f.OverriddenBy != "" {
+		why = f.OverriddenBy + " overrides it"
+	}
+	return fmt.Sprintf("%s (%s) doesn't show in the rendered manifests of %s: %s", f.Field, place, f.Target, why)
+}
+
+// DescribeIneffective says of fields that they have no effect; "" where there are none.
+func DescribeIneffective(fields []IneffectiveField) string {
+	var said []string
+	for _, f := range fields[:min(len(fields), maxIneffective)] {
+		said = append(said, f.String())
+	}
+	if more := len(fields) - len(said); more > 0 {
+		said = append(said, wording.Count(more, "more field")+" likewise")
+	}
+	return strings.Join(said, "; ")
+}
+
+// evaluateEffect is the gate that what is promoted comes to its targets; it is listed only while something
+// doesn't. Somebody may skip it, as the pipeline file's gates.
+func (j *evaluator) evaluateEffect(e *Env, p *Pull) []policies.Result {
+	if len(p.Ineffective) == 0 || !e.Spec.RequiresEffect() {
+		return nil
+	}
+	reason := DescribeIneffective(p.Ineffective)
+	skip, why := j.findSkip(p, GateEffect)
+	if skip != nil {
+		return []policies.Result{{Gate: GateEffect, Outcome: policies.Pass, SkippedBy: cmp.Or(skip.By, "somebody"), Until: skip.Until,
+			Reason: fmt.Sprintf("skipped by %s until %s: %s (without that: %s)", orSomebody(skip.By), skip.Until.UTC().Format(time.RFC3339), skip.Reason, reason)}}
+	}
+	if why != "" {
+		reason += "; the skip doesn't count: " + why
+	}
+	return []policies.Result{{Gate: GateEffect, Outcome: policies.Wait, Reason: reason}}
+}

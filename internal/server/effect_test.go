@@ -1,0 +1,63 @@
+package server_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/liftlock/liftlock/internal/console/api"
+	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/policies"
+)
+
+// TestPromotionThatDoesNotComeToItsTarget holds a promotion whose image the Application of its target overrides: it is
+// opened, says so everywhere and isn't merged, until that is taken away, or somebody skips the gate.
+func TestPromotionThatDoesNotComeToItsTarget(t *testing.T) {
+	eachFace(t, func(t *testing.T, face emulator.Face) {
+		s := startHarness(t, harnessOptions{face: face, pipeline: pipelineYAML([]string{"breakGlass: {users: [ada]}"}, dev, qa)})
+		s.awaitJudged()
+		set, _, err := s.Forge.File(repoName, "main", "argocd/shop.yaml")
+		s.must("read the ApplicationSet", err)
+		override := func(on bool) {
+			text := set
+			if on {
+				text += "  templatePatch: |\n    {{- if eq .path.basename \"qa\" }}\n    spec: {source: {kustomize: {images: ['registry.example/web:0.9.7']}}}\n    {{- end }}\n"
+			}
+			s.commitFiles("linus", "main", "Override", map[string]string{"argocd/shop.yaml": text})
+		}
+		override(true)
+		s.editTag("linus", "web", "dev", "1.1.0")
+		p := s.awaitPromotion("web", "qa", "1.1.0")
+		const reason = "doesn't show in the rendered manifests of web-qa: kustomize.images of the Application (argocd/shop.yaml:"
+		waits := func(e *api.EnvironmentWhy) bool {
+			return e.Incoming != nil && slices.ContainsFunc(e.Incoming.Gates, func(g api.Gate) bool {
+				return g.Gate == promotion.GateEffect && g.Outcome == string(policies.Wait) && strings.Contains(g.Reason, reason)
+			})
+		}
+		s.awaitEnvironment("web", "qa", "waits for the effect", waits)
+		now := s.awaitPull(p.Number, "says so", func(now *emulator.PullRequest) bool {
+			return strings.Contains(liftlockStatus(now.Statuses).Description, "effect") && slices.ContainsFunc(now.Comments, func(c emulator.Comment) bool {
+				return strings.Contains(c.Body, "kustomize.images of the Application")
+			})
+		})
+		if state := liftlockStatus(now.Statuses).State; now.Merged || state != "pending" {
+			t.Fatalf("it is merged: %t, its status is %s", now.Merged, state)
+		}
+
+		// It goes on when the override is taken away.
+		override(false)
+		s.awaitVerified("web", "qa", "1.1.0")
+
+		// Somebody skips it.
+		override(true)
+		s.editTag("linus", "web", "dev", "1.2.0")
+		p = s.awaitPromotion("web", "qa", "1.2.0")
+		s.awaitEnvironment("web", "qa", "waits again", waits)
+		id := s.addComment(p.Number, "ada", "/liftlock skip effect the hotfix stays for today")
+		if a := s.awaitReaction(p.Number, id, "+1"); !strings.Contains(a, "skipped the gate `effect`") {
+			t.Errorf("the skip is answered: %s", a)
+		}
+		s.awaitPull(p.Number, "is merged", func(now *emulator.PullRequest) bool { return now.Merged })
+	})
+}
