@@ -89,6 +89,9 @@ func (o *Gatherer) inspectReset(ctx context.Context, c *ComponentEvaluation, env
 			return nil
 		}
 	}
+	if at > 0 && !env.Source() {
+		keepPersonsWord(env, at, l)
+	}
 	gone, err := o.countGone(ctx, c.Snapshot.Repo, env, at)
 	if err != nil || !slices.ContainsFunc(env.History[:gone], changed) {
 		return err // the same releases by another history, as where a repository was put back, are as they were
@@ -113,6 +116,19 @@ func (o *Gatherer) inspectReset(ctx context.Context, c *ComponentEvaluation, env
 		l.By, l.Author, l.Pull, l.ResetFrom = promotion.ByPerson, "", 0, env.History[0].Name
 	}
 	return nil
+}
+
+// keepPersonsWord has what a person put into an environment stay theirs where a reset of the branch left
+// the same release there by an older commit: what they took back with it isn't wanted again.
+func keepPersonsWord(env *promotion.Env, at int, l *promotion.Landed) {
+	newest := &env.History[0]
+	if newest.Release != env.Release.Value.ID || newest.By != promotion.ByPerson {
+		return
+	}
+	l.By, l.Author, l.Pull = newest.By, newest.Author, 0
+	if at < len(env.History) && env.History[at].By == promotion.ByHand {
+		l.By = promotion.ByHand
+	}
 }
 
 // countGone counts the newest arrivals in an environment that aren't on its branch any more, as far as

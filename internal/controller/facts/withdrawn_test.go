@@ -103,6 +103,30 @@ func TestResetBranch(t *testing.T) {
 	w.checkWithdrawn("there again", ev.Components[0].Env("qa"))
 }
 
+// TestResetToBeforeARollback has what a person rolled back stay so where the branch is reset to before the
+// release that they took back: the same is there as they left it.
+func TestResetToBeforeARollback(t *testing.T) {
+	w := newStory(t, threeEnvs, []string{"dev", "qa", "prod"}, "web")
+	n, _, _ := openToQA(w)
+	before := w.head("main")
+	w.merge(n, "linus")
+	w.evaluate("web", false)
+	w.release("ada", "qa", "1.0.0", "web")
+	w.evaluate("web", false)
+	w.reset("main", before)
+	for range 2 { // the second goes by what the first wrote down
+		ev, d := w.evaluate("web", false)
+		qa, st := ev.Components[0].Env("qa"), d.Components[0].Env("qa")
+		w.checkWithdrawn("reset to before both", qa, "1.0.0", "1.1.0") // the commit that put 1.0.0 there by hand is gone too
+		if l := qa.Landed.Value; l.By != promotion.ByPerson || st.State != promotion.Diverged {
+			t.Errorf("qa has %+v, %s: %s", l, st.State, st.Reason)
+		}
+		if slices.ContainsFunc(d.Actions, func(a promotion.Action) bool { return strings.HasPrefix(a.Describe(), "open") }) {
+			t.Errorf("what was rolled back is brought again: %v", d.Actions)
+		}
+	}
+}
+
 // TestOlderArrivals has what is known of a release hold however much arrived since: in the environment, that
 // it degraded there, and what was there before.
 func TestOlderArrivals(t *testing.T) {
