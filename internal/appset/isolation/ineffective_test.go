@@ -138,3 +138,15 @@ func TestListIneffective(t *testing.T) {
 		})
 	}
 }
+
+// BenchmarkMayBeOverridden is what a plan does for each target of a promotion where nothing overrides what it carries.
+func BenchmarkMayBeOverridden(b *testing.B) {
+	files := fstest.MapFS{"apps/web/qa/kustomization.yaml": {Data: []byte("images:\n- {name: registry.example/web, newTag: '1'}\n")}}
+	changes := []fieldedit.Change{{Kind: fieldedit.KindImage, File: "apps/web/qa/kustomization.yaml", Path: "images[registry.example/web].newTag", Old: "1", New: "2"}}
+	target := &appset.Target{Name: "web-qa", Sources: []appset.Source{{Path: "apps/web/qa", Here: true}}}
+	for b.Loop() {
+		if MayBeOverridden(Trees{Files: files, Sets: files}, target, []string{changes[0].File}, changes) {
+			b.Fatal("it is overridden")
+		}
+	}
+}

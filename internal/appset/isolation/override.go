@@ -261,6 +261,9 @@ func (f *carriedField) findInKustomization(tree fs.FS, s *appset.Source) (Overri
 	}
 	for _, name := range []string{"kustomization.yaml", "kustomization.yml", "Kustomization"} {
 		file := path.Join(s.Path, name)
+		if file == f.change.File {
+			return Override{}, false
+		}
 		data, err := fs.ReadFile(tree, file)
 		if err != nil {
 			continue
@@ -268,7 +271,7 @@ func (f *carriedField) findInKustomization(tree fs.FS, s *appset.Source) (Overri
 		var k struct {
 			Images []yaml.Node `yaml:"images"`
 		}
-		if file == f.change.File || yaml.Unmarshal(data, &k) != nil {
+		if yaml.Unmarshal(data, &k) != nil {
 			return Override{}, false
 		}
 		for _, n := range k.Images {
