@@ -91,6 +91,7 @@ func optionsOf(spec *argov1alpha1.ApplicationSource) json.RawMessage {
 // the target too.
 type SourceFiles struct {
 	Values    []string // Helm's values files, also those that other sources' $ref leads to
+	Globs     []string // of such files, where entries are globs or that isn't known
 	Named     []string // files, and folders of components, that the options name
 	Libs      []string // folders in which Jsonnet looks imports up
 	Overrides []string // Argo CD's parameter overrides beside the manifests
@@ -101,7 +102,15 @@ func FilesOf(t Target, s Source) SourceFiles {
 	var out SourceFiles
 	refs := refsOf(t)
 	for _, f := range s.ValueFiles {
-		out.Values = append(out.Values, helmFiles(t, s, refs, f)...)
+		for _, file := range helmFiles(t, s, refs, f) {
+			isGlob := IsValueGlob(file) && t.ValueFiles != ValueFilesAsNames
+			if isGlob {
+				out.Globs = append(out.Globs, file)
+			}
+			if !isGlob || t.ValueFiles == "" {
+				out.Values = append(out.Values, file)
+			}
+		}
 	}
 	for _, f := range s.FileParameters {
 		out.Named = append(out.Named, helmFiles(t, s, refs, f)...)
@@ -124,7 +133,35 @@ func FilesOf(t Target, s Source) SourceFiles {
 			}
 		}
 	}
-	return SourceFiles{SortedUnique(out.Values), SortedUnique(out.Named), SortedUnique(out.Libs), SortedUnique(out.Overrides)}
+	return SourceFiles{SortedUnique(out.Values), SortedUnique(out.Globs), SortedUnique(out.Named), SortedUnique(out.Libs), SortedUnique(out.Overrides)}
+}
+
+// IsValueGlob says that Argo CD takes a values file's path for a glob, where it does so (argo-cd:
+// isGlobPath in reposerver/repository).
+func IsValueGlob(file string) bool { return strings.ContainsAny(file, "*?[") }
+
+// valueFilesAs says what the entries of valueFiles mean in an Argo CD whose version is asked for
+// only where it matters.
+func valueFilesAs(sources []Source, version func() Version) ValueFilesAs {
+	matters := func(s Source) bool {
+		seen := map[string]bool{}
+		return slices.ContainsFunc(s.ValueFiles, func(file string) bool {
+			name := path.Clean(file)
+			isTwice := seen[name]
+			seen[name] = true
+			return isTwice || IsValueGlob(s.Path+name) // the glob is the whole path
+		})
+	}
+	if !slices.ContainsFunc(sources, matters) {
+		return ""
+	}
+	switch v := version(); {
+	case !v.IsKnown():
+		return ""
+	case v.expandsValueFiles():
+		return ValueFilesAsGlobs
+	}
+	return ValueFilesAsNames
 }
 
 // Folders are this repository's source paths of a target, as Roots has them.

@@ -81,6 +81,7 @@ func (e *pipelineEntry) buildTarget(in *Input, s *appSet, g *generatedApp, here 
 
 		GeneratorFile: firstFile(g, own, s.spec.Spec.GoTemplate), GeneratorFiles: own, BranchFiles: others,
 	}
+	t.ValueFiles = valueFilesAs(t.Sources, func() Version { return in.argoCD(e.argocd).Version })
 	wrong := func(err error) {
 		o.problems = append(o.problems, s.newProblem(t.Name, err.Error()))
 	}

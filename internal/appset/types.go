@@ -53,9 +53,23 @@ type Target struct {
 	// has what the hydrator reads, and this says where its output goes.
 	Hydration *Hydration `json:"hydration,omitempty"`
 
+	// ValueFiles says what entries of the sources' ValueFiles mean where that depends on Argo
+	// CD's version: where one may be a glob, or is there twice. Empty: it isn't known, or they
+	// mean the same in all.
+	ValueFiles ValueFilesAs `json:"valueFilesAs,omitempty"`
+
 	// Application is the generated manifest; only there when Input.Manifests asked for it.
 	Application json.RawMessage `json:"application,omitempty"`
 }
+
+// ValueFilesAs says how an Argo CD takes entries of helm.valueFiles.
+type ValueFilesAs string
+
+// Until 3.3 an entry is one file's name. Since 3.4 it may be a glob, and a file counts once.
+const (
+	ValueFilesAsNames ValueFilesAs = "names"
+	ValueFilesAsGlobs ValueFilesAs = "globs"
+)
 
 // BranchFile is a file at another branch, or another revision, of this repository.
 type BranchFile struct {

@@ -75,6 +75,10 @@ func (v Version) selectsInMaps() bool { return v.atLeast(Version{3, 4, 0}) }
 // parameters lack is left for the second's own. Before, it was an error, or no value.
 func (v Version) keepsOwnValues() bool { return v.atLeast(Version{3, 4, 0}) }
 
+// expandsValueFiles: an entry of helm.valueFiles may be a glob, and a file that is named twice is
+// read once. Before, each entry was one file's name.
+func (v Version) expandsValueFiles() bool { return v.atLeast(Version{3, 4, 0}) }
+
 // normalizesSources: the options of every source are left out where they say nothing.
 // Before, those of a single source were.
 func (v Version) normalizesSources() bool { return v.atLeast(Version{3, 5, 0}) }

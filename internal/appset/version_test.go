@@ -410,3 +410,52 @@ func TestOwnAnnotations(t *testing.T) {
 		t.Error("the caller's are gone")
 	}
 }
+
+// TestValueFilesByVersion tells what entries of valueFiles are where that depends on the version, and
+// which files that makes a target read.
+func TestValueFilesByVersion(t *testing.T) {
+	const glob, twice, names = `"envs/*.yaml"`, `"a.yaml", "./a.yaml"`, `"a.yaml", "b.yaml"`
+	for name, c := range map[string]struct {
+		files, path string
+		version     Version
+		want        ValueFilesAs
+		reads       SourceFiles
+	}{
+		"a glob in 2.14":          {glob, "web", Version{2, 14, 21}, ValueFilesAsNames, SourceFiles{Values: []string{"web/envs/*.yaml"}}},
+		"a glob in 3.3":           {glob, "web", Version{3, 3, 14}, ValueFilesAsNames, SourceFiles{Values: []string{"web/envs/*.yaml"}}},
+		"a glob in 3.4":           {glob, "web", Version{3, 4, 0}, ValueFilesAsGlobs, SourceFiles{Globs: []string{"web/envs/*.yaml"}}},
+		"a glob of who knows":     {glob, "web", Version{}, "", SourceFiles{Values: []string{"web/envs/*.yaml"}, Globs: []string{"web/envs/*.yaml"}}},
+		"a path like a glob":      {names, "w[e]b", Version{3, 5, 0}, ValueFilesAsGlobs, SourceFiles{Globs: []string{"w[e]b/a.yaml", "w[e]b/b.yaml"}}},
+		"a file twice, in 3.3":    {twice, "web", Version{3, 3, 0}, ValueFilesAsNames, SourceFiles{Values: []string{"web/a.yaml"}}},
+		"a file twice, in 3.5":    {twice, "web", Version{3, 5, 0}, ValueFilesAsGlobs, SourceFiles{Values: []string{"web/a.yaml"}}},
+		"what all take alike":     {names, "web", Version{3, 5, 0}, "", SourceFiles{Values: []string{"web/a.yaml", "web/b.yaml"}}},
+		"what who knows does too": {names, "web", Version{}, "", SourceFiles{Values: []string{"web/a.yaml", "web/b.yaml"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := input(files(map[string]string{"argocd/set.yaml": `apiVersion: argoproj.io/v1alpha1
+kind: ApplicationSet
+metadata: {name: set}
+spec:
+  goTemplate: true
+  generators: [{list: {elements: [{env: dev}]}}]
+  template:
+    metadata: {name: 'app-{{ .env }}'}
+    spec:
+      project: default
+      source: {repoURL: "https://git.example.com/acme/fleet.git", targetRevision: main, path: "` + c.path + `", helm: {valueFiles: [` + c.files + `]}}
+      destination: {name: in-cluster, namespace: x}
+`}), shop("argocd/*.yaml"))
+			in.Pipeline.Spec.Component, in.Pipeline.Spec.Environment = "", ""
+			in.Version = c.version
+			f := mustResolve(t, in)
+			if len(f.Targets) != 1 {
+				t.Fatalf("%+v", f.Problems)
+			}
+			target := f.Targets[0]
+			got := FilesOf(target, target.Sources[0])
+			if target.ValueFiles != c.want || !slices.Equal(got.Values, c.reads.Values) || !slices.Equal(got.Globs, c.reads.Globs) {
+				t.Errorf("as %q it reads %q and %q, want %q, %q and %q", target.ValueFiles, got.Values, got.Globs, c.want, c.reads.Values, c.reads.Globs)
+			}
+		})
+	}
+}

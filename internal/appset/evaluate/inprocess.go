@@ -94,6 +94,7 @@ func Reader(t *appset.Target) deps.Reader {
 		r.Extra = append(r.Extra, files.Named...)
 		if !s.Here || s.Path == "" {
 			r.Extra = append(r.Extra, files.Values...)
+			r.Globs = append(r.Globs, files.Globs...)
 			continue
 		}
 		layout := deps.Detected
@@ -101,7 +102,7 @@ func Reader(t *appset.Target) deps.Reader {
 			layout = deps.Layout(strings.ToLower(string(s.Type)))
 		}
 		r.Sources = append(r.Sources, deps.Source{
-			Path: s.Path, Layout: layout, ValueFiles: files.Values, Options: files.Overrides, InlineReadsFiles: deps.MentionsChartFiles(s.Options),
+			Path: s.Path, Layout: layout, ValueFiles: files.Values, ValueGlobs: files.Globs, Options: files.Overrides, InlineReadsFiles: deps.MentionsChartFiles(s.Options),
 			Recurse: s.Recurse, Include: s.Include, Exclude: s.Exclude, Libs: files.Libs,
 		})
 	}

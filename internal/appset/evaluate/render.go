@@ -174,7 +174,7 @@ func (in *RenderRequest) renderTarget(ctx context.Context, target *appset.Target
 // RenderInput is what a target asks to be rendered; branches are other branches of the
 // repository, for sources that are At one.
 func RenderInput(t *appset.Target, revision string, branches map[string]render.Tree) render.Input {
-	in := render.Input{Application: t.Name, Namespace: t.DestNS, Revision: revision, Branches: map[string]render.Tree{}}
+	in := render.Input{Application: t.Name, Namespace: t.DestNS, Revision: revision, ValueFilesAs: string(t.ValueFiles), Branches: map[string]render.Tree{}}
 	for _, s := range t.Sources {
 		out := render.Source{RepoURL: s.RepoURL, Path: s.Path, Chart: s.Chart, TargetRevision: s.TargetRevision,
 			Ref: s.Ref, InTree: s.Here, Options: s.Options}

@@ -89,10 +89,12 @@ func digestReader(r *Reader) [32]byte {
 		s := &r.Sources[i]
 		add(s.Path, string(s.Layout), s.Include, s.Exclude, strconv.FormatBool(s.Recurse), strconv.FormatBool(s.InlineReadsFiles))
 		add(s.ValueFiles...)
+		add(s.ValueGlobs...)
 		add(s.Options...)
 		add(s.Libs...)
 	}
 	add(r.Extra...)
+	add(r.Globs...)
 	return sha256.Sum256(text)
 }
 

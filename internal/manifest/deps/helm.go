@@ -3,12 +3,15 @@ package deps
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"errors"
+	"fmt"
 	"io"
 	"path"
 	"strings"
 
+	"github.com/bmatcuk/doublestar/v4"
 	"gopkg.in/yaml.v3"
 )
 
@@ -91,6 +94,55 @@ func (w *walker) followValuesFile(name string) {
 		w.useNode(roleEverything, at.path, "")
 	default:
 		w.scanValuesFile(name)
+	}
+}
+
+// useValueGlobs makes the values files that globs match part of what is read.
+func (w *walker) useValueGlobs(globs []string) {
+	for _, g := range globs {
+		p, err := joinPath(".", g)
+		if err != nil || len(p) > maxPatternBytes {
+			w.widenToFolder(".", g, cmp.Or(err, fmt.Errorf("the glob is longer than %d bytes", maxPatternBytes)))
+			continue
+		}
+		dir, glob := doublestar.SplitPattern(p)
+		if !doublestar.ValidatePattern(glob) {
+			w.recordProblem(p, fmt.Errorf("%q is not a glob", glob))
+			continue
+		}
+		w.useNode(roleValueGlob, dir, glob)
+	}
+}
+
+// followValueGlob records the values files below a folder that a glob matches, now and later. What
+// links lead to counts as a whole: a glob may go through them.
+func (w *walker) followValueGlob(dir, glob string) {
+	at, ok := w.lookUp(dir)
+	if !ok {
+		return
+	}
+	r := rule{dir: at.path, shape: shapeGlob, glob: glob}
+	w.result.rules = append(w.result.rules, r)
+	if at.kind != kindFolder {
+		return
+	}
+	list, err := w.tree.listBelow(at.path)
+	if err != nil {
+		w.recordProblem(at.path, err)
+		return
+	}
+	for _, name := range list.files {
+		if rel, below := cutFolder(at.path, name); below && doublestar.MatchUnvalidated(glob, rel) {
+			w.useNode(roleValues, name, "")
+		}
+	}
+	for _, name := range list.links {
+		if !r.covers(name) {
+			continue
+		}
+		if to, ok := w.lookUp(name); ok && to.kind == kindFolder {
+			w.useNode(roleEverything, to.path, "")
+		}
 	}
 }
 

@@ -19,6 +19,10 @@ func (b *builder) resolveHelmReleases() {
 				charts = append(charts, u)
 			case roleValues:
 				also |= b.nodes[u].traits
+			case roleValueGlob:
+				for _, file := range b.nodes[u].uses {
+					also |= b.nodes[file].traits
+				}
 			}
 		}
 		var late []uint32

@@ -11,6 +11,7 @@ const (
 	roleDirectory                     // of the plain folder dir; arg: its options
 	roleJsonnet                       // the file dir; arg: where its imports are looked up
 	roleValues                        // the Helm values file dir
+	roleValueGlob                     // the Helm values files below the folder dir that the glob arg matches
 	rolePluginConfig                  // the plugin configuration arg of the kustomization in the folder dir
 	rolePluginConfigs                 // the folder arg of plugin configurations of the one in dir
 )

@@ -20,6 +20,7 @@ type Source struct {
 	Path       string
 	Layout     Layout
 	ValueFiles []string // Helm values files besides the chart's own, from the tree's root
+	ValueGlobs []string // globs of such files, as Argo CD has them since 3.4
 
 	// Options are files, from the tree's root, that change how the folder is
 	// rendered once they exist. What they may say isn't known here: with one
@@ -43,6 +44,7 @@ type Reader struct {
 	ID      string // unique among the readers of an index
 	Sources []Source
 	Extra   []string // further files and folders, from the tree's root
+	Globs   []string // of values files that no source of the tree is given
 }
 
 // Problem is something about a reader's files that could not be followed, so

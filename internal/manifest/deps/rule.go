@@ -4,6 +4,8 @@ import (
 	"path"
 	"regexp"
 	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
 )
 
 // ruleShape says which of the files below a rule's folder it covers.
@@ -14,6 +16,7 @@ const (
 	shapeManifests                  // a plain folder's manifests
 	shapeRecursive                  // those of its subfolders too
 	shapeCharts                     // files in the folder itself whose name ends in Chart.yaml
+	shapeGlob                       // those that its glob matches
 )
 
 // rule covers files that may come into being in a folder.
@@ -21,6 +24,7 @@ type rule struct {
 	dir              string
 	shape            ruleShape
 	include, exclude *pattern // of manifests; nil: no such filter
+	glob             string   // of shapeGlob, on the path below the folder
 }
 
 // manifestNamePattern is what counts as a manifest in a plain folder.
@@ -34,6 +38,8 @@ func (r *rule) covers(name string) bool {
 		return false
 	case r.shape == shapeAll:
 		return true
+	case r.shape == shapeGlob:
+		return doublestar.MatchUnvalidated(r.glob, rel) || r.leadsThrough(rel)
 	case r.shape != shapeRecursive && strings.Contains(rel, "/"):
 		return false
 	case r.shape == shapeCharts:
@@ -46,7 +52,21 @@ func (r *rule) covers(name string) bool {
 	return r.include == nil || r.include.match(rel, true)
 }
 
+// leadsThrough says that a glob may go through a path, as through a link that leads to a folder. What
+// comes into being there isn't known by its name, so that other files count too.
+func (r *rule) leadsThrough(rel string) bool {
+	if strings.Contains(r.glob, "{") { // there may be slashes in it
+		return true
+	}
+	for i, c := range r.glob {
+		if c == '/' && doublestar.MatchUnvalidated(r.glob[:i], rel) {
+			return true
+		}
+	}
+	return false
+}
+
 // equal says that two rules cover the same files.
 func (r rule) equal(o rule) bool {
-	return r.dir == o.dir && r.shape == o.shape && r.include.String() == o.include.String() && r.exclude.String() == o.exclude.String()
+	return r.dir == o.dir && r.shape == o.shape && r.glob == o.glob && r.include.String() == o.include.String() && r.exclude.String() == o.exclude.String()
 }

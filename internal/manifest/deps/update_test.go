@@ -145,6 +145,9 @@ func drawReaders(t *rapid.T) []Reader {
 			if rapid.Bool().Draw(t, "values") {
 				s.ValueFiles = []string{"a/values.yaml", inFolder(s.Path, "y.yaml")}
 			}
+			if rapid.Bool().Draw(t, "globs") {
+				s.ValueGlobs = []string{rapid.SampledFrom([]string{"a/*.yaml", "**/y.yaml", "d/**", "l/[xy]*", "missing/*/*"}).Draw(t, "glob")}
+			}
 			if rapid.Bool().Draw(t, "options") {
 				s.Options = []string{inFolder(s.Path, "options.yaml")}
 			}
@@ -152,6 +155,9 @@ func drawReaders(t *rapid.T) []Reader {
 				s.Libs = []string{"d"}
 			}
 			r.Sources = append(r.Sources, s)
+		}
+		if rapid.Bool().Draw(t, "extra globs") {
+			r.Globs = []string{rapid.SampledFrom([]string{"*/x.yaml", "d/*"}).Draw(t, "extra glob")}
 		}
 		if rapid.Bool().Draw(t, "extra") {
 			r.Extra = []string{rapid.SampledFrom([]string{"a/b", "d/x.yaml", "missing", "l", "d/l"}).Draw(t, "path")}

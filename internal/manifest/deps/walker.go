@@ -131,6 +131,8 @@ func (w *walker) followNode(k nodeKey) {
 		w.followJsonnet(k.dir, k.arg)
 	case roleValues:
 		w.followValuesFile(k.dir)
+	case roleValueGlob:
+		w.followValueGlob(k.dir, k.arg)
 	case rolePluginConfig:
 		w.followPluginConfig(k.dir, k.arg)
 	case rolePluginConfigs:
@@ -196,6 +198,7 @@ func (w *walker) followReader(r *Reader) {
 	for _, p := range r.Extra {
 		w.followExtra(p)
 	}
+	w.useValueGlobs(r.Globs)
 }
 
 // followSource follows one source of a reader.
@@ -238,6 +241,7 @@ func (w *walker) followSource(s *Source) {
 		}
 		w.useNode(roleValues, p, "")
 	}
+	w.useValueGlobs(s.ValueGlobs)
 }
 
 // detectLayout tells the layout of a folder: the last of its files, by name, that

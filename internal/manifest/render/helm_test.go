@@ -168,11 +168,35 @@ func TestHelmOptions(t *testing.T) {
 	contents["values/web.yaml"] = "app: 1\n"
 	contents["values/text.txt"] = "a, b\n"
 	contents["c/crds/crd.yaml"] = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a.b}\n"
+	contents["envs/b.yaml"] = "from: b\nb: 1\n"
+	contents["envs/a.yaml"] = "from: a\n"
+	contents["envs/deep/c.yaml"] = "from: c\n"
+	contents["envs/x*.yaml"] = "from: named\n"
+	globs := func(s string) string { return `{"valueFiles":[` + s + `],"ignoreMissingValueFiles":true}` }
 	for _, tt := range []struct {
 		name, options string
 		want          string // of the object
 		wantErr       string
+		as            string // Input.ValueFilesAs
 	}{
+		{name: "globs", as: "globs", options: globs(`"/envs/[ab].yaml"`), want: `{\"b\":1,\"base\":1,\"from\":\"b\"}`},
+		{name: "a glob in its place", as: "globs", options: globs(`"/envs/[ab].yaml","/envs/deep/c.yaml"`), want: `\"from\":\"c\"`},
+		{name: "a glob, deeper files last", as: "globs", options: globs(`"/envs/**/*.yaml"`), want: `\"from\":\"c\"`},
+		{name: "a file listed after its glob", as: "globs", options: globs(`"/envs/[ab].yaml","/envs/a.yaml"`), want: `\"from\":\"a\"`},
+		{name: "a file listed before its glob", as: "globs", options: globs(`"/envs/b.yaml","/envs/[ab].yaml"`), want: `\"from\":\"a\"`},
+		{name: "a file that is listed twice", as: "globs", options: globs(`"/envs/b.yaml","/envs/a.yaml","../envs/b.yaml"`), want: `\"from\":\"a\"`},
+		{name: "a file that is listed twice, before 3.4", as: "names", options: globs(`"/envs/b.yaml","/envs/a.yaml","../envs/b.yaml"`), want: `\"from\":\"b\"`},
+		{name: "a glob with a variable", as: "globs", options: globs(`"../values/$ARGOCD_APP_NAME*"`), want: `\"app\":1`},
+		{name: "a glob of a source of this repository", as: "globs", options: globs(`"$here/envs/[a].yaml"`), want: `\"from\":\"a\"`},
+		{name: "a glob of another repository", as: "globs", options: globs(`"$there/*.yaml"`), wantErr: "it is in another repository or revision: https://git.example/other"},
+		{name: "a glob that matches none", as: "globs", options: `{"valueFiles":["gone/*.yaml"]}`, wantErr: "the glob of values files gone/*.yaml matches none"},
+		{name: "a glob that needn't match", as: "globs", options: globs(`"gone/*.yaml"`), want: `{\"base\":1}`},
+		{name: "a glob that matches a folder", as: "globs", options: globs(`"/envs/*"`), wantErr: "the values file envs/deep is not there"},
+		{name: "a glob outside", as: "globs", options: globs(`"../../*.yaml"`), wantErr: "leads out of the repository"},
+		{name: "a glob before 3.4", as: "names", options: `{"valueFiles":["/envs/*.yaml"]}`, wantErr: "the values file envs/*.yaml is not there"},
+		{name: "a glob before 3.4 that needn't be there", as: "names", options: globs(`"/envs/*.yaml"`), want: `{\"base\":1}`},
+		{name: "a name that looks like a glob, before 3.4", as: "names", options: globs(`"/envs/x*.yaml"`), want: `\"from\":\"named\"`},
+		{name: "a glob of who knows", options: globs(`"/envs/*.yaml"`), wantErr: "/envs/*.yaml is a glob since Argo CD 3.4 and a file's name before: say which Argo CD it is"},
 		{name: "none", options: `{}`, want: `"r":"web/shop","v":"{\"base\":1}"`},
 		{name: "release name and namespace", options: `{"releaseName":"r","namespace":"n"}`, want: `"r":"r/n"`},
 		{name: "values files", options: `{"valueFiles":["values-prod.yaml","/values/more.yaml"]}`, want: `\"map\":{\"a\":1,\"b\":2},\"more\":1,\"prod\":1`},
@@ -195,6 +219,7 @@ func TestHelmOptions(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			in := singleSource("c", `{"helm":`+tt.options+"}")
+			in.ValueFilesAs = tt.as
 			in.Sources = append(in.Sources, Source{RepoURL: "https://git.example/fleet", Ref: "here", InTree: true}, Source{RepoURL: "https://git.example/other", Ref: "there"})
 			m, err := Render(context.Background(), memoryTree(contents), in)
 			if tt.wantErr != "" {
@@ -215,8 +240,12 @@ func TestHelmOptions(t *testing.T) {
 			if !slices.ContainsFunc(m.Notes, func(n string) bool { return strings.Contains(n, "what the cluster is able to do") }) && !strings.Contains(tt.options, "kubeVersion") {
 				t.Errorf("the notes are %q", m.Notes)
 			}
-			extra := []string{"values/more.yaml", "values/text.txt", "values/web.yaml", "c/gone.yaml"}
-			checkReadsKnown(t, contents, m, deps.Source{Path: "c", ValueFiles: []string{"c/values-prod.yaml"}}, extra...)
+			extra := []string{"values/more.yaml", "values/text.txt", "values/web.yaml", "c/gone.yaml", "envs/*.yaml"}
+			files := deps.Source{Path: "c", ValueFiles: []string{"c/values-prod.yaml", "envs/a.yaml", "envs/b.yaml", "envs/deep/c.yaml", "envs/x*.yaml"}}
+			if tt.as == "globs" {
+				files.ValueGlobs = []string{"envs/[ab].yaml", "envs/**/*.yaml", "values/web*", "c/gone/*.yaml"}
+			}
+			checkReadsKnown(t, contents, m, files, extra...)
 		})
 	}
 }

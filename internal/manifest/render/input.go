@@ -17,6 +17,9 @@ type Input struct {
 	KubeVersion string   `json:"kubeVersion,omitempty"` // the cluster's, e.g. 1.31.2; empty: DefaultKubeVersion, and a note where it matters
 	APIVersions []string `json:"apiVersions,omitempty"` // the cluster's, as group/version or group/version/Kind, besides Kubernetes' own
 	Sources     []Source `json:"sources"`
+	// ValueFilesAs says what an entry of helm.valueFiles is: "names" of files, "globs" (and each
+	// file counts once), or empty, where it isn't known.
+	ValueFilesAs string `json:"valueFilesAs,omitempty"`
 	// Branches are the trees of the branches that sources name.
 	Branches map[string]Tree `json:"-"`
 }

@@ -14,35 +14,24 @@ import (
 // then the values of the Application itself, then single parameters.
 func (r *rendering) collectValues(dir string, o *helmOptions, env buildEnv) (map[string]any, error) {
 	vals := map[string]any{}
-	for _, name := range o.ValueFiles {
-		from, p, err := r.resolveValuePath(dir, name, env)
-		if err != nil {
-			return nil, fmt.Errorf("the values file %s: %w", name, err)
-		}
-		found, err := from.find(p)
-		if err != nil {
-			return nil, fmt.Errorf("the values file %s: %w", name, err)
-		}
-		if found.kind == kindMissing && o.IgnoreMissingValueFiles {
-			continue
-		}
-		if found.kind != kindFile {
-			return nil, fmt.Errorf("the values file %s is not there", p)
-		}
-		data, err := from.read(p)
+	list, err := r.findValueFiles(dir, o, env)
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range list {
+		data, err := file.from.read(file.path)
 		if err != nil {
 			return nil, err
 		}
 		if vals, err = mergeYAMLValues(vals, data); err != nil {
-			return nil, fmt.Errorf("the values file %s: %w", p, err)
+			return nil, fmt.Errorf("the values file %s: %w", file.path, err)
 		}
 	}
 	own := []byte(o.Values)
 	if len(o.ValuesObject) > 0 && string(o.ValuesObject) != "null" {
 		own = o.ValuesObject
 	}
-	vals, err := mergeYAMLValues(vals, own)
-	if err != nil {
+	if vals, err = mergeYAMLValues(vals, own); err != nil {
 		return nil, fmt.Errorf("the Application's values: %w", err)
 	}
 	return vals, r.applyParameters(vals, dir, o, env)
