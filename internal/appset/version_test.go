@@ -272,8 +272,8 @@ func TestFieldsOfNoVersion(t *testing.T) {
 				notes = append(notes, n.Message)
 			}
 			if c.want == "problem" {
-				isTold := len(f.Problems) > 0 && strings.Contains(f.Problems[0].Message, "unknown field \"spec.")
-				if !isTold || len(got) > 0 || len(notes) > 0 {
+				isNamed := len(f.Problems) > 0 && strings.Contains(f.Problems[0].Message, "unknown field \"spec.")
+				if !isNamed || len(got) > 0 || len(notes) > 0 {
 					t.Errorf("%v %v %v", got, notes, f.Problems)
 				}
 				return

@@ -126,7 +126,7 @@ var (
 func (g *globTree) Stat(name string) (fs.FileInfo, error) {
 	found, err := g.from.find(path.Join(g.dir, name))
 	if err != nil {
-		return nil, g.keep(err)
+		return nil, g.recordError(err)
 	}
 	if found.kind == kindMissing {
 		return nil, fs.ErrNotExist
@@ -140,7 +140,7 @@ func (g *globTree) ReadDir(name string) ([]fs.DirEntry, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	return list, g.keep(err)
+	return list, g.recordError(err)
 }
 
 // Open is what every file system has; the library needs no file's content.
@@ -148,7 +148,7 @@ func (g *globTree) Open(name string) (fs.File, error) {
 	return nil, &fs.PathError{Op: "open", Path: name, Err: errors.ErrUnsupported}
 }
 
-func (g *globTree) keep(err error) error {
+func (g *globTree) recordError(err error) error {
 	if g.err == nil {
 		g.err = err
 	}
