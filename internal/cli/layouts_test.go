@@ -37,6 +37,10 @@ var layoutStories = map[string]struct {
 		set:  []string{"apps/web/staging/kustomization.yaml", "--image", "registry.example/web=1.5.0"},
 		want: []string{"web into prod: 1.4.2 → 1.5.0"},
 	},
+	"chart-revision": {
+		set:  []string{"releases/staging/config.json", "chart=1.5.0"},
+		want: []string{"web into prod: 1.4.2 → 1.5.0"},
+	},
 	"cluster-annotations": {
 		set:      []string{"addons/keda.yaml", "spec.generators[0].merge.generators[clusters.selector.matchLabels.environment=staging].clusters.values.version=2.2.0"},
 		want:     []string{"keda into prod: 2.1.0 → 2.2.0"},

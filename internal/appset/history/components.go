@@ -25,12 +25,15 @@ func (e *Environment) Overlay(p *pipeline.Pipeline) fieldedit.Overlay {
 	return fieldedit.Overlay{Roots: e.Roots, Shared: e.Shared, Files: e.Files, Carry: p.Spec.Carry, Environment: e.Name, Component: e.Component}
 }
 
+// NothingCarried begins what [Environment.NothingCarried] says.
+const NothingCarried = "no carried field is found"
+
 // NothingCarried says for people that no carried field was found, and where they
 // were looked for.
 func (e *Environment) NothingCarried() string {
-	text := "no carried field is found: no folder is this environment's alone"
+	text := NothingCarried + ": no folder is this environment's alone"
 	if len(e.Roots) > 0 {
-		text = fmt.Sprintf("no carried field is found below %v", e.Roots)
+		text = fmt.Sprintf(NothingCarried+" below %v", e.Roots)
 	}
 	if others := slices.Concat(e.Shared, e.Files); len(others) > 0 {
 		text += fmt.Sprintf(", and none with a placeholder in %v, which others may have as well", others)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/appset/history"
 	"github.com/liftlock/liftlock/internal/controller/plan"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/wording"
@@ -51,12 +52,18 @@ func (d *deployed) describe(managed *appset.TargetSet, proven *Proposal) {
 		}
 		p.Notes = append(p.Notes, fmt.Sprintf("In no environment, and so left alone: %s.", wording.JoinFew(names, 8)))
 	}
+	if len(p.Carried.Alone) > 0 {
+		p.Notes = append(p.Notes, fmt.Sprintf("Not carried, because one environment alone has it: %s.", wording.JoinFew(p.Carried.Alone, 4)))
+	}
 	if proven.PlanError != nil {
 		p.Notes = append(p.Notes, fmt.Sprintf("Not planned: %v.", proven.PlanError))
 		return
 	}
 	p.Notes = append(p.Notes, planNotes(proven.Plan)...)
 }
+
+// fewReasons are as many places in which nothing is found as are told one by one.
+const fewReasons = 4
 
 // planNotes say which environments of which components can't be read, and why: one line a reason.
 func planNotes(pl *plan.Plan) []string {
@@ -77,7 +84,17 @@ func planNotes(pl *plan.Plan) []string {
 			}
 		}
 	}
-	var out []string
+	var out, without []string
+	hasNothing := func(why string) bool { return strings.HasPrefix(why, history.NothingCarried) }
+	if len(slices.DeleteFunc(slices.Clone(order), func(why string) bool { return !hasNothing(why) })) > fewReasons {
+		for _, why := range order {
+			if hasNothing(why) {
+				without = append(without, places[why]...)
+			}
+		}
+		order = slices.DeleteFunc(order, hasNothing)
+		out = append(out, fmt.Sprintf("Not promoted, because nothing that is carried is found for it: %s. liftlock plan says where it was looked for.", wording.JoinFew(without, 8)))
+	}
 	for _, why := range order {
 		out = append(out, fmt.Sprintf("Not promoted, %s: %s.", wording.JoinFew(places[why], 4), why))
 	}

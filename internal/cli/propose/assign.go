@@ -80,10 +80,14 @@ func Assign(ctx context.Context, targets []appset.Target, chosen Templates) (*As
 		best := pair{}
 		for c := range components {
 			p := pair{component: &components[c], environment: &environments[e]}
-			if p.component.text == p.environment.text {
+			if p.component.text == p.environment.text || chosen.Component == "" && components[c].isCluster(targets) {
 				continue
 			}
-			if p.weigh(targets, folders); best.environment == nil || p.better(best) {
+			p.weigh(targets, folders)
+			if !p.promotes && (chosen.Component == "" || chosen.Environment == "") {
+				p.score = -1
+			}
+			if best.environment == nil || p.better(best) {
 				best = p
 			}
 		}
@@ -111,24 +115,26 @@ const fewTargets = 3
 
 // isOfTargets says that what a candidate gives tells single targets apart, or what each of them is, and
 // not environments: unless people call environments so, what differs for nearly every Application of a
-// set is its name, and a project, a namespace or a chart is what it says.
+// set, or of all, is its name, and a project, a namespace or a chart is what it says.
 func (c *candidate) isOfTargets(targets []appset.Target) bool {
 	if c.knownNames() > 0 {
 		return false
 	}
 	ofSet, distinct := map[string]int{}, map[string]map[string]bool{}
+	const all = ""
 	isProject, isNamespace, isChart := true, true, true
 	for i, v := range c.values {
 		if v == "" {
 			continue
 		}
 		t := &targets[i]
-		set := t.ApplicationSetFile + "|" + t.ApplicationSet
-		if distinct[set] == nil {
-			distinct[set] = map[string]bool{}
+		for _, set := range []string{all, t.ApplicationSetFile + "|" + t.ApplicationSet} {
+			if distinct[set] == nil {
+				distinct[set] = map[string]bool{}
+			}
+			ofSet[set]++
+			distinct[set][v] = true
 		}
-		ofSet[set]++
-		distinct[set][v] = true
 		isProject, isNamespace = isProject && v == t.Project, isNamespace && v == t.DestNS
 		isChart = isChart && slices.ContainsFunc(t.Sources, func(s appset.Source) bool { return v == s.Chart })
 	}
@@ -138,6 +144,16 @@ func (c *candidate) isOfTargets(targets []appset.Target) bool {
 		}
 	}
 	return isProject || isNamespace || isChart
+}
+
+// isCluster says that what a candidate gives is the cluster that each target goes to.
+func (c *candidate) isCluster(targets []appset.Target) bool {
+	for i, v := range c.values {
+		if v != "" && v != targets[i].Cluster {
+			return false
+		}
+	}
+	return true
 }
 
 // knownNames is how many of a candidate's values are called as people call environments. A longer name
@@ -218,6 +234,8 @@ type pair struct {
 	score                  float64
 	known                  float64 // how much of it is known environments' names
 	targets                int
+	promotes               bool // some component is in several environments
+	ofSeveralSets          bool
 }
 
 // The weights of what speaks for a pair: that it leaves no target out comes first, then that
@@ -247,6 +265,7 @@ func (p *pair) weigh(targets []appset.Target, folders []string) {
 			continue
 		}
 		p.targets++
+		p.ofSeveralSets = p.ofSeveralSets || targets[i].ApplicationSet != targets[0].ApplicationSet
 		at := place{c, e}
 		places[at], components[c], environments[e] = true, true, true
 		if p.environment.isKnown(e) {
@@ -271,6 +290,7 @@ func (p *pair) weigh(targets []appset.Target, folders []string) {
 		p.score = -1
 		return
 	}
+	p.promotes = len(places) > len(components)
 	n := float64(p.targets)
 	p.known = float64(known) / n
 	p.score = weightCoverage*n/float64(len(p.environment.values)) +
@@ -305,7 +325,8 @@ const maxAlternatives = 4
 // known word speaks for it.
 func (p pair) settle(others []pair, chosen Templates) (*Assignment, error) {
 	if p.score < 0 {
-		return nil, fmt.Errorf("%w: no two parameters give targets of one component in several environments", ErrNothingUsable)
+		return nil, fmt.Errorf("%w: no two parameters give targets of one component in several environments; where releases go from one to another "+
+			"all the same, give both templates by --component and --environment (liftlock resolve -o json has each target's parameters)", ErrNothingUsable)
 	}
 	out := &Assignment{Templates: Templates{p.component.text, p.environment.text}, Targets: p.targets}
 	components, environments := map[string]bool{}, map[string]bool{}
@@ -322,7 +343,8 @@ func (p pair) settle(others []pair, chosen Templates) (*Assignment, error) {
 			near = append(near, o)
 		}
 	}
-	if p.known == 0 && chosen.Environment == "" && len(near) > 1 {
+	isUnsure := len(near) > 1 || p.ofSeveralSets && len(components) == 1 && chosen.Component == ""
+	if p.known == 0 && chosen.Environment == "" && isUnsure {
 		choice := &ChoiceError{Question: "Which parameter is the environment? No value is a name that environments usually have.",
 			Other: "none of these: write both templates as --component and --environment; liftlock resolve -o json lists each target's parameters"}
 		for _, o := range near {

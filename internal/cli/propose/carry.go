@@ -29,7 +29,9 @@ type Carry struct {
 // Carried is what was inferred about the fields.
 type Carried struct {
 	Entries []Carry
-	order   orderEvidence
+	// Alone are versions that one environment alone has, which nothing moves to or from.
+	Alone []string
+	order orderEvidence
 }
 
 // versionKey are the keys by which people call what a release changes.
@@ -37,6 +39,22 @@ var versionKey = regexp.MustCompile(`(?i)^(new)?(tag|version|revision|digest|ima
 
 // otherVersions are keys that only look so.
 var otherVersions = []string{"apiversion", "resourceversion", "kubeversion", "argocdversion", "schemaversion"}
+
+// isRevision says that a field is the version that Applications are made from, whatever its key is: in every
+// environment the revision of one of their sources is its value, and a number is in it.
+func (f *field) isRevision(s *Source) bool {
+	if f.isNamed() || f.namesEnvironment() {
+		return false
+	}
+	return !slices.ContainsFunc(f.uses, func(u *use) bool {
+		e := s.Components[u.component][u.environment]
+		return e == nil || !hasDigit(u.value) || !slices.ContainsFunc(e.Targets, func(t appset.Target) bool {
+			return slices.ContainsFunc(t.Sources, func(o appset.Source) bool { return o.TargetRevision == u.value })
+		})
+	})
+}
+
+func hasDigit(text string) bool { return strings.ContainsFunc(text, unicode.IsDigit) }
 
 // isVersion says that a field is one that releases usually change, by its key and its value.
 func (f *field) isVersion(tracked string) bool {
@@ -186,7 +204,7 @@ func FindCarry(ctx context.Context, s *Source) (*Carried, error) {
 		}
 		e := f.weigh()
 		evidences[f] = e
-		switch version := f.isVersion(s.Tracked); {
+		switch version := f.isVersion(s.Tracked) || f.isRevision(s); {
 		case version && e.shared > 0, e.moved > 0 && !f.namesEnvironment():
 			chosen = append(chosen, f)
 		case version:
@@ -199,6 +217,11 @@ func FindCarry(ctx context.Context, s *Source) (*Carried, error) {
 		chosen = named
 	}
 	out := &Carried{order: newOrderEvidence(chosen)}
+	for _, f := range alone {
+		if u := f.uses[0]; f.kind != fieldedit.KindRef && !f.isHarmful(s, identities) && f.isVersion(s.Tracked) && len(s.Components[u.component]) > 1 {
+			out.Alone = append(out.Alone, fmt.Sprintf("%s of %s in %s", describe(f), u.component, u.environment))
+		}
+	}
 	out.Entries = slices.Concat(imageEntries(chosen, fields, evidences), refEntries(chosen, slices.Concat(fields, alone), evidences), pathEntries(chosen, evidences), s.chartEntries(chosen))
 	return out, nil
 }

@@ -86,6 +86,42 @@ func TestAssign(t *testing.T) {
 	}
 }
 
+// TestAssignNoEnvironments holds that nothing is taken for environments in sets of one Application each, all
+// in one cluster: a person is asked, and offered neither the sets' names nor the cluster as the component.
+func TestAssignNoEnvironments(t *testing.T) {
+	var targets []appset.Target
+	for _, app := range []string{"agent-web", "agent-api", "agent-mail", "sample-node", "sample-grpc"} {
+		targets = append(targets, appset.Target{Name: app + "-lab", Cluster: "lab", Params: map[string]any{"cluster": "lab"},
+			Sources: []appset.Source{{Path: "charts/" + app}}, ApplicationSet: app, ApplicationSetFile: "apps/" + app + ".yaml"})
+	}
+	got, err := Assign(t.Context(), targets, Templates{})
+	var choice *ChoiceError
+	if !errors.As(err, &choice) {
+		t.Fatalf("it gives %+v, %v", got, err)
+	}
+	for _, o := range choice.Options {
+		if strings.Contains(o.Meaning, "components lab") || strings.Contains(o.Meaning, "agent-web") {
+			t.Errorf("it offers %+v", o)
+		}
+	}
+}
+
+// TestAssignByChart takes the chart for the component where a parameter names it, and not a part of
+// Applications' names.
+func TestAssignByChart(t *testing.T) {
+	var targets []appset.Target
+	for _, chart := range []string{"aws-ebs-csi", "aws-efs-csi", "keda"} {
+		for _, env := range []string{"dev", "prod"} {
+			targets = append(targets, appset.Target{Name: "addon-" + env + "-" + chart, Params: map[string]any{"env": env, "chart": chart},
+				Sources: []appset.Source{{Chart: chart}}, ApplicationSet: chart, ApplicationSetFile: chart + ".yaml"})
+		}
+	}
+	got, err := Assign(t.Context(), targets, Templates{})
+	if err != nil || got.Component != "{{ .chart }}" || got.Environment != "{{ .env }}" {
+		t.Errorf("it gives %+v, %v", got, err)
+	}
+}
+
 // TestAssignByFolder takes what the folder is called for the component, and not a part of something else.
 func TestAssignByFolder(t *testing.T) {
 	var targets []appset.Target
