@@ -228,17 +228,12 @@ func (o *Gatherer) recordArrival(ctx context.Context, c *ComponentEvaluation, en
 	} else {
 		history = append([]promotion.Arrival{a}, history...)
 	}
-	back, err := o.listWithdrawn(ctx, c, env, history, i < 0)
-	if err != nil {
-		return err
-	}
+	var back []seqRange
 	var unseen []promotion.Arrival
 	if i < 0 {
-		var seen []seqRange
-		if unseen, seen, err = o.findWithdrawn(ctx, c, env, &a); err != nil {
+		if back, unseen, err = o.listTakenBack(ctx, c, env, history); err != nil {
 			return err
 		}
-		back = append(back, seen...)
 	}
 	err = o.opts.Store.Tx(ctx, "arrived", func(tx *store.Tx) error {
 		var err error

@@ -17,53 +17,85 @@ import (
 // seqRange are arrivals in an environment, between two numbers.
 type seqRange struct{ above, below int64 }
 
-// listWithdrawn lists what an environment's newest arrival takes back for good, given its history with
-// that, and also where it was there before what every look reads.
-func (o *Gatherer) listWithdrawn(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, history []promotion.Arrival, isNew bool) ([]seqRange, error) {
-	if !isNew {
-		return nil, nil
+// listTakenBack lists what the newest arrival of an environment's history, and what came before it while
+// nobody looked, take back. unseen, oldest first, is what of it is on no record.
+func (o *Gatherer) listTakenBack(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, history []promotion.Arrival) (back []seqRange, unseen []promotion.Arrival, err error) {
+	back, lost, err := o.listWithdrawn(ctx, c, env, history)
+	if err != nil {
+		return nil, nil, err
 	}
+	unseen, seen, err := o.findWithdrawn(ctx, c, env, &history[0])
+	lost = slices.DeleteFunc(lost, func(a promotion.Arrival) bool { return holdsRelease(unseen, a.Release) })
+	return append(back, seen...), append(lost, unseen...), err
+}
+
+// listWithdrawn lists what an environment's newest arrival takes back for good, given its history with
+// that, and also where it was there before what every look reads. lost, oldest first, is what it takes back
+// of what is on no record any more.
+func (o *Gatherer) listWithdrawn(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, history []promotion.Arrival) (out []seqRange, lost []promotion.Arrival, err error) {
 	after := promotion.Env{Spec: env.Spec, History: history}
-	var out []seqRange
 	for _, i := range after.ListWithdrawn() {
 		out = append(out, seqRange{history[i].Seq - 1, history[i].Seq + 1})
 	}
-	if len(history) < 2 || slices.ContainsFunc(history[1:], func(a promotion.Arrival) bool { return a.Release == history[0].Release }) {
-		return out, nil
+	if len(history) < 2 || holdsRelease(history[1:], history[0].Release) {
+		return out, nil, nil
 	}
-	if len(history) <= store.RecentArrivals {
-		there, err := o.wasThereBefore(ctx, c, env, &history[len(history)-1], history[0].Release)
+	long, lost, err := o.listWithdrawnLongAgo(ctx, c, env, &history[0])
+	return append(out, long...), lost, err
+}
+
+func holdsRelease(arrivals []promotion.Arrival, release string) bool {
+	return slices.ContainsFunc(arrivals, func(a promotion.Arrival) bool { return a.Release == release })
+}
+
+// listWithdrawnLongAgo lists what came to an environment since it had the release of an arrival, of which
+// none of the arrivals before it that every look reads is; nothing where it never had that. lost, oldest
+// first, is what of it is on no record any more.
+func (o *Gatherer) listWithdrawnLongAgo(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, by *promotion.Arrival) (out []seqRange, lost []promotion.Arrival, err error) {
+	if len(env.History) < store.RecentArrivals {
+		there, lost, err := o.wasThereBefore(ctx, c, env, by)
 		if err != nil {
-			return nil, fmt.Errorf("look for what was in %s before it is on record: %w", env.Name, err)
+			return nil, nil, fmt.Errorf("look for what was in %s before it is on record: %w", env.Name, err)
 		}
 		if there {
 			out = append(out, seqRange{0, math.MaxInt64})
 		}
-		return out, nil
+		return out, lost, nil
 	}
-	older, err := o.opts.Store.OlderArrivals(ctx, wake.UnitName(c.Facts.Unit), history[0].Release)
+	older, err := o.opts.Store.OlderArrivals(ctx, wake.UnitName(c.Facts.Unit), by.Release)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, a := range older {
 		if a.Environment == env.Name {
 			out = append(out, seqRange{a.Seq, math.MaxInt64})
 		}
 	}
-	return out, nil
+	return out, nil, nil
 }
 
-// wasThereBefore says that a release was in an environment before the first arrival on record, where the
-// record doesn't begin with what was there when the pipeline came in: the database was lost since.
-func (o *Gatherer) wasThereBefore(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, first *promotion.Arrival, release string) (bool, error) {
-	if first.By == promotion.ByBaseline {
-		return false, nil
+// wasThereBefore says that the release of an arrival was in an environment before what is on record, where
+// that doesn't begin with what was there when the pipeline came in: the database was lost since. since,
+// oldest first, is what was there between the two and is on no record.
+func (o *Gatherer) wasThereBefore(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, by *promotion.Arrival) (there bool, since []promotion.Arrival, err error) {
+	if env.History[len(env.History)-1].By == promotion.ByBaseline {
+		return false, nil, nil
 	}
-	earlier, err := o.readEarlier(ctx, c, env, earlierQuery{from: first.Commit, release: first.Release, since: c.Pipeline.Baseline})
+	earlier, err := o.readEarlier(ctx, c, env, earlierQuery{from: by.Commit, release: by.Release, since: c.Pipeline.Baseline})
 	if errors.Is(err, git.ErrUnknownCommit) {
-		return false, nil // a reset took it away
+		return false, nil, nil // a reset took it away
 	}
-	return slices.ContainsFunc(earlier, func(a promotion.Arrival) bool { return a.Release == release }), err
+	at := slices.IndexFunc(earlier, func(a promotion.Arrival) bool { return a.Release == by.Release })
+	if err != nil || at < 0 {
+		return false, nil, err
+	}
+	for _, a := range slices.Backward(earlier[:at]) {
+		if !holdsRelease(env.History, a.Release) && !holdsRelease(since, a.Release) {
+			a.By, a.WithdrawnAt = promotion.ByPerson, c.Facts.Now // nothing moves on by it, should it be there again
+			since = append(since, a)
+		}
+	}
+	return true, since, nil
 }
 
 // inspectReset finds out whether what was in an environment before is gone from its branch without a
@@ -190,6 +222,24 @@ func (o *Gatherer) findWithdrawn(ctx context.Context, c *ComponentEvaluation, en
 		after := promotion.Env{Spec: env.Spec, History: all[i:]}
 		for _, k := range after.ListWithdrawn() {
 			all[i+k].WithdrawnAt = all[i].At
+		}
+		if i == 0 || len(env.History) == 0 || holdsRelease(all[i+1:], all[i].Release) {
+			continue
+		}
+		long, before, err := o.listWithdrawnLongAgo(ctx, c, env, &all[i])
+		if err != nil {
+			return nil, nil, err
+		}
+		for k := i + 1; k < len(all); k++ {
+			isIn := func(s seqRange) bool { return k <= len(earlier) || all[k].Seq > s.above && all[k].Seq < s.below }
+			if slices.ContainsFunc(long, isIn) && all[k].WithdrawnAt.IsZero() {
+				all[k].WithdrawnAt = all[i].At
+			}
+		}
+		for _, a := range before {
+			if !holdsRelease(all, a.Release) && !holdsRelease(unseen, a.Release) {
+				unseen = append(unseen, a)
+			}
 		}
 	}
 	for i := len(all) - 1; i > 0; i-- {

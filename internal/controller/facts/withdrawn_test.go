@@ -215,9 +215,11 @@ func TestBackToBeforeTheDatabase(t *testing.T) {
 		before, since []string // the database is lost between them
 		want          []string
 	}{
-		"before":                 {[]string{"1.1.0", "1.2.0", "1.3.0"}, []string{"1.1.0"}, []string{"1.3.0"}},
-		"the baseline":           {[]string{"1.1.0", "1.2.0"}, []string{"1.3.0", "1.0.0"}, []string{"1.3.0", "1.2.0"}},
+		"before":                 {[]string{"1.1.0", "1.2.0", "1.3.0"}, []string{"1.1.0"}, []string{"1.2.0", "1.3.0"}},
+		"the baseline":           {[]string{"1.1.0", "1.2.0"}, []string{"1.3.0", "1.0.0"}, []string{"1.1.0", "1.3.0", "1.2.0"}},
 		"another came":           {[]string{"1.1.0", "1.2.0"}, []string{"1.3.0", "1.1.0", "1.4.0"}, []string{"1.3.0", "1.2.0"}},
+		"while nobody looked":    {[]string{"1.1.0", "1.2.0", "1.3.0"}, []string{"unseen 1.1.0", "1.4.0"}, []string{"1.2.0", "1.3.0"}},
+		"taken back before":      {[]string{"1.1.0", "1.2.0", "1.1.0", "1.3.0", "1.4.0"}, []string{"1.0.0"}, []string{"1.3.0", "1.1.0", "1.4.0", "1.2.0"}},
 		"nothing that was there": {[]string{"1.1.0", "1.2.0"}, []string{"1.3.0"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -230,8 +232,10 @@ func TestBackToBeforeTheDatabase(t *testing.T) {
 			w.restart()
 			w.evaluate("web", false)
 			for _, tag := range c.since {
-				w.release("ada", "dev", tag, "web")
-				w.evaluate("web", false)
+				tag, isUnseen := strings.CutPrefix(tag, "unseen ")
+				if w.release("ada", "dev", tag, "web"); !isUnseen {
+					w.evaluate("web", false)
+				}
 			}
 			ev, _ := w.evaluate("web", false)
 			w.checkWithdrawn("then", ev.Components[0].Env("dev"), c.want...)
