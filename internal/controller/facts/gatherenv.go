@@ -231,7 +231,7 @@ func (o *Gatherer) recordArrival(ctx context.Context, c *ComponentEvaluation, en
 	var back []seqRange
 	var unseen []promotion.Arrival
 	if i < 0 {
-		if back, unseen, err = o.listTakenBack(ctx, c, env, history); err != nil {
+		if back, unseen, err = o.listWithdrawnAndUnseen(ctx, c, env, history); err != nil {
 			return err
 		}
 	}

@@ -17,9 +17,9 @@ import (
 // seqRange are arrivals in an environment, between two numbers.
 type seqRange struct{ above, below int64 }
 
-// listTakenBack lists what the newest arrival of an environment's history, and what came before it while
+// listWithdrawnAndUnseen lists what the newest arrival of an environment's history, and what came before it while
 // nobody looked, take back. unseen, oldest first, is what of it is on no record.
-func (o *Gatherer) listTakenBack(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, history []promotion.Arrival) (back []seqRange, unseen []promotion.Arrival, err error) {
+func (o *Gatherer) listWithdrawnAndUnseen(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, history []promotion.Arrival) (back []seqRange, unseen []promotion.Arrival, err error) {
 	back, lost, err := o.listWithdrawn(ctx, c, env, history)
 	if err != nil {
 		return nil, nil, err
