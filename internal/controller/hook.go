@@ -33,6 +33,9 @@ func (e *Controller) runHook(ctx context.Context, r *Repository) (time.Time, err
 	ctx = forge.WithPriority(ctx, forge.PriorityBackground)
 	next := e.opts.Clock.Now().Add(hookInterval)
 	changed, err := r.Forge.EnsureHook(ctx, r.Name, *r.Hook)
+	if ctx.Err() != nil {
+		return next, ctx.Err() // the run was cut off, which says nothing of the webhook: it is tried again
+	}
 	if err != nil {
 		e.opts.Log.Warn("the webhook can't be managed; polling finds what it would have told", zap.String("repository", r.ID), zap.Error(err))
 	}

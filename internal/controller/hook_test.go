@@ -3,6 +3,7 @@ package controller
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"runtime/debug"
@@ -236,6 +237,11 @@ func TestHookIsLookedAfterInTime(t *testing.T) {
 	}
 	if len(f.priorities) != 1 || !f.priorities[forge.PriorityBackground] {
 		t.Errorf("its calls were as urgent as %v", f.priorities)
+	}
+	cutOff, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := w.runHook(cutOff, w.repo); !errors.Is(err, context.Canceled) {
+		t.Errorf("a run that was cut off counts as a look: %v", err)
 	}
 	w.repo.Hook = nil
 	if next, err := w.runHook(t.Context(), w.repo); err != nil || !next.IsZero() {
