@@ -72,9 +72,11 @@ func (s *scenario) allowHydration(url string) {
 
 // A release is of an image that no manifest has, so that the hydrator has nothing to write:
 // newer ones make no commit then, and note on the one that is there what it was compared with.
-// The release is verified all the same.
+// The release is verified all the same, where the environment takes one without an effect.
 func runHydratedReleaseThatChangesNoManifest(t *testing.T) {
 	f := repoFixture{plain: filesWithImage("spare"), sets: map[string]string{"shop.yaml": hydrated}}
+	const ofQA = "      onDegraded: revert-and-merge\n"
+	f.plain[".liftlock.yaml"] = strings.Replace(f.plain[".liftlock.yaml"], ofQA, ofQA+"      effect: optional\n", 1)
 	s := newScenario(t, normalCluster, "unused", f)
 	s.allowHydration(s.clone.url)
 	s.applySets(f, nil)
