@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
 
 // Each hands every live Application, as a whole object, to visit: what a
@@ -48,6 +50,23 @@ func (w *Watcher) Selected(ctx context.Context, namespace, selector string) ([]j
 		return nil, fmt.Errorf("the Applications in %s that %s selects: %w", namespace, selector, err)
 	}
 	return out, nil
+}
+
+// Whole reads one live Application anew, as a whole object, the caller's to keep.
+func (w *Watcher) Whole(ctx context.Context, app *verification.App) (json.RawMessage, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	var raw json.RawMessage
+	var err error
+	if w.client == nil {
+		raw, err = w.api.Application(ctx, app.Namespace, app.Name, app.Project, false)
+	} else {
+		raw, err = w.client.Get().Namespace(app.Namespace).Resource("applications").Name(app.Name).DoRaw(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("argocd %s (%s): read Application %s/%s: %w", w.name, w.host, app.Namespace, app.Name, err)
+	}
+	return raw, nil
 }
 
 // listInNamespace lists whole Applications of one watched namespace.

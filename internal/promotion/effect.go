@@ -13,8 +13,12 @@ import (
 // GateEffect is that what a promotion carries shows in the rendered manifests of its targets.
 const GateEffect = "effect"
 
-// maxIneffective bounds the fields that a reason names.
-const maxIneffective = 3
+const (
+	// maxIneffective bounds the fields, and the targets that aren't rendered, that a reason names.
+	maxIneffective = 3
+	// maxUnrenderedWhy bounds why one of them isn't, in bytes.
+	maxUnrenderedWhy = 300
+)
 
 // IneffectiveField is a carried field that a promotion changes and that changes nothing in what is rendered for a
 // target, although it is an image, a chart's version or a part of a pod template.
@@ -52,13 +56,44 @@ func DescribeIneffective(fields []IneffectiveField) string {
 	return strings.Join(said, "; ")
 }
 
+// UnrenderedTarget is a target of which it can't be told before the merge whether what a promotion carries shows there.
+type UnrenderedTarget struct {
+	Target string `json:"target"`
+	Why    string `json:"why"`
+}
+
+// DescribeUnrendered says of targets that they aren't rendered; "" where there are none.
+func DescribeUnrendered(targets []UnrenderedTarget) string {
+	var said []string
+	for _, t := range targets[:min(len(targets), maxIneffective)] {
+		said = append(said, fmt.Sprintf("%s (%s)", t.Target, strings.TrimRight(wording.ClipLine(t.Why, maxUnrenderedWhy), ". ")))
+	}
+	if len(said) == 0 {
+		return ""
+	}
+	if more := len(targets) - len(said); more > 0 {
+		said = append(said, wording.Count(more, "more target"))
+	}
+	return "whether it shows isn't known before the merge for " + strings.Join(said, ", ") + ": the verification finds out"
+}
+
 // evaluateEffect is the gate that what is promoted comes to its targets; it is listed only while something
-// doesn't. Somebody may skip it, as the pipeline file's gates.
+// doesn't, or that isn't known: then it passes with a note. Somebody may skip it, as the pipeline file's gates.
 func (j *evaluator) evaluateEffect(e *Env, p *Pull) []policies.Result {
-	if len(p.Ineffective) == 0 || !e.Spec.RequiresEffect() {
+	if !e.Spec.RequiresEffect() {
 		return nil
 	}
+	note := DescribeUnrendered(p.Unrendered)
+	if len(p.Ineffective) == 0 {
+		if note == "" {
+			return nil
+		}
+		return []policies.Result{{Gate: GateEffect, Outcome: policies.Pass, Reason: note}}
+	}
 	reason := DescribeIneffective(p.Ineffective)
+	if note != "" {
+		reason += "; " + note
+	}
 	skip, why := j.findSkip(p, GateEffect)
 	if skip != nil {
 		return []policies.Result{{Gate: GateEffect, Outcome: policies.Pass, SkippedBy: cmp.Or(skip.By, "somebody"), Until: skip.Until,

@@ -29,7 +29,12 @@ func TestEffect(t *testing.T) {
 			why: "effect wait image.tag (charts/web/values-qa.yaml:1) doesn't show in the rendered manifests of web-qa: helm.parameters of the Application (argocd/web.yaml:19) overrides it []"},
 		"nobody knows why": {facts: with(nil, unknown), why: "image.tag (charts/web/values-qa.yaml) doesn't show in the rendered manifests of web-qa: something that isn't known overrides it, or nothing uses it"},
 		"many don't":       {facts: with(nil, tag, tag, tag, tag, tag), why: "; 2 more fields likewise"},
-		"it is optional":   {facts: with(func(e *Env) { e.Spec.Effect = pipeline.EffectOptional }, tag), want: merge},
+		"nobody can tell": {facts: with(func(e *Env) { e.Open.Unrendered = []UnrenderedTarget{{"web-qa", "a plugin makes its manifests."}} }), want: merge,
+			why: "effect pass whether it shows isn't known before the merge for web-qa (a plugin makes its manifests): the verification finds out"},
+		"of some nobody can tell": {facts: with(func(e *Env) {
+			e.Open.Unrendered = []UnrenderedTarget{{"web-qa-2", "x"}, {"c", "x"}, {"d", "x"}, {"e", "x"}}
+		}, tag), why: "overrides it; whether it shows isn't known before the merge for web-qa-2 (x), c (x), d (x), 1 more target"},
+		"it is optional": {facts: with(func(e *Env) { e.Spec.Effect = pipeline.EffectOptional }, tag), want: merge},
 		"somebody skipped it": {facts: with(func(e *Env) { e.Open.Skips = []Skip{skip} }, tag), want: merge, next: 3 * time.Hour,
 			why: "effect pass skipped by ada until 2026-03-02T15:00:00Z: the outage of today (without that: image.tag"},
 		"somebody skipped another": {facts: with(func(e *Env) {

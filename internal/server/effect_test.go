@@ -61,3 +61,28 @@ func TestPromotionThatDoesNotComeToItsTarget(t *testing.T) {
 		s.awaitPull(p.Number, "is merged", func(now *emulator.PullRequest) bool { return now.Merged })
 	})
 }
+
+// TestPromotionThatItsLiveApplicationOverrides holds a promotion whose image only the live Application overrides, as
+// Image Updater writes it, until that is taken away.
+func TestPromotionThatItsLiveApplicationOverrides(t *testing.T) {
+	eachFace(t, func(t *testing.T, face emulator.Face) {
+		s := startHarness(t, harnessOptions{face: face})
+		s.awaitJudged()
+		s.must("override qa", s.ArgoCD.SetOptions("argocd", "web-qa", map[string]any{"kustomize": map[string]any{"images": []any{"registry.example/web:0.9.7"}}}))
+		s.editTag("linus", "web", "dev", "1.1.0")
+		p := s.awaitPromotion("web", "qa", "1.1.0")
+		const reason = "doesn't show in the rendered manifests of web-qa: kustomize.images of the live Application web-qa overrides it"
+		s.awaitEnvironment("web", "qa", "waits for the effect", func(e *api.EnvironmentWhy) bool {
+			return e.Incoming != nil && slices.ContainsFunc(e.Incoming.Gates, func(g api.Gate) bool {
+				return g.Gate == promotion.GateEffect && g.Outcome == string(policies.Wait) && strings.Contains(g.Reason, reason)
+			})
+		})
+		if now := s.awaitPull(p.Number, "says so", func(now *emulator.PullRequest) bool {
+			return strings.Contains(liftlockStatus(now.Statuses).Description, "effect")
+		}); now.Merged {
+			t.Fatal("it is merged")
+		}
+		s.must("take it away", s.ArgoCD.SetOptions("argocd", "web-qa", nil))
+		s.awaitVerified("web", "qa", "1.1.0")
+	})
+}

@@ -24,6 +24,9 @@ type Effect struct {
 	// differ, and those that use one of them.
 	Affected []render.ObjectRef
 	Why      string
+	// Run is what it does to the target as its live Application has it, where that has other options than the
+	// one in Git; nil: it has the same, or nobody knows.
+	Run *Effect
 	// NeedsMore says that Why is that the files alone don't make them: Argo CD may well.
 	NeedsMore bool
 }
@@ -39,6 +42,21 @@ func (r *Renderer) Effects(ctx context.Context, e *Edit) ([]Effect, error) {
 			pairs = append(pairs, p)
 		}
 	}
+	return r.pairEffects(ctx, e, pairs)
+}
+
+// EffectsAsRun says what an edit does to some targets, by their ID, as their live Applications have them.
+func (r *Renderer) EffectsAsRun(ctx context.Context, e *Edit, run map[string]*appset.Target) ([]Effect, error) {
+	var pairs []targetPair
+	for _, p := range e.pairTargets() {
+		if live := run[p.id]; live != nil {
+			pairs = append(pairs, targetPair{id: p.id, before: live, after: live, mayChange: true})
+		}
+	}
+	return r.pairEffects(ctx, e, pairs)
+}
+
+func (r *Renderer) pairEffects(ctx context.Context, e *Edit, pairs []targetPair) ([]Effect, error) {
 	var out []Effect
 	for some := range slices.Chunk(pairs, maxRenderedAtOnce) {
 		rendered, err := r.renderPairs(ctx, e, some)

@@ -3,6 +3,7 @@ package isolation
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -21,8 +22,9 @@ type Ineffective struct {
 
 // ListIneffective lists the changes of an edit that don't come to the targets which read them, among those
 // that must: images, chart versions and what is under a pod template. Nothing is said of targets that
-// aren't rendered.
-func ListIneffective(at Trees, effects []Effect, changes []fieldedit.Change) []Ineffective {
+// aren't rendered. without tells what the edit does without one of its changes, where that has to be known;
+// nil, or nothing of a target: nobody knows.
+func ListIneffective(at Trees, effects []Effect, changes []fieldedit.Change, without func(*fieldedit.Change) []Effect) []Ineffective {
 	var out []Ineffective
 	var unexplained []int
 	reached := map[string][]*Effect{} // by the field: where it has an effect
@@ -40,6 +42,10 @@ func ListIneffective(at Trees, effects []Effect, changes []fieldedit.Change) []I
 			}
 			if e.shows(c, own, false) {
 				reached[fieldKey(c)] = append(reached[fieldKey(c)], e)
+				if found, is := e.findLiveOverride(at, c, own); is {
+					out = append(out, found)
+					continue
+				}
 				if !isAmbiguous(c, own) {
 					continue
 				}
@@ -49,8 +55,8 @@ func ListIneffective(at Trees, effects []Effect, changes []fieldedit.Change) []I
 			found.Override, overridden = FindOverride(at, &e.Target, c)
 			switch {
 			case overridden && !e.shows(c, own, true):
-			case !e.Changes.Empty():
-				continue // it has them otherwise, or not at all; nothing tells
+			case !e.Changes.Empty() && (overridden || !e.isSame(c, own, without)):
+				continue // it has them otherwise
 			default:
 				unexplained = append(unexplained, len(out))
 				places[len(out)] = e
@@ -63,6 +69,63 @@ func ListIneffective(at Trees, effects []Effect, changes []fieldedit.Change) []I
 	for _, i := range slices.Backward(unexplained) {
 		if slices.ContainsFunc(reached[fieldKey(&out[i].Change)], func(e *Effect) bool { return !sameBuild(e, places[i]) }) {
 			out = slices.Delete(out, i, i+1)
+		}
+	}
+	return out
+}
+
+// findLiveOverride finds what keeps a change from showing in a target that shows it as Git has it: what only
+// its live Application has.
+func (e *Effect) findLiveOverride(at Trees, c *fieldedit.Change, own []fieldedit.Change) (Ineffective, bool) {
+	if e.Run == nil || e.Run.Changes == nil || e.Run.shows(c, own, true) {
+		return Ineffective{}, false
+	}
+	found := Ineffective{Target: e.Target.Name, Change: *c}
+	var known bool
+	if found.Override, known = FindOverride(at, &e.Run.Target, c); !known {
+		if !e.Run.Changes.Empty() {
+			return Ineffective{}, false // it has them otherwise
+		}
+		found.Override = Override{What: "the live Application " + e.Target.Name + ", which has other options than in Git,"}
+	}
+	return found, true
+}
+
+// isSame says that the target's manifests are the same without a change: the others make all that differs. One
+// that names an image together with another which shows, as a tag beside a digest, is never so.
+func (e *Effect) isSame(c *fieldedit.Change, own []fieldedit.Change, without func(*fieldedit.Change) []Effect) bool {
+	if without == nil || slices.ContainsFunc(own, func(o fieldedit.Change) bool { return nameOneImage(c, &o) && e.shows(&o, own, false) }) {
+		return false
+	}
+	for _, o := range without(c) {
+		if o.Target.ID() == e.Target.ID() {
+			return o.Changes != nil && reflect.DeepEqual(o.Changes, e.Changes)
+		}
+	}
+	return false
+}
+
+// nameOneImage says that two changes are of one image: fields of one mapping, or of one entry of a kustomization.
+func nameOneImage(a, b *fieldedit.Change) bool {
+	if a.File != b.File || a.Path == b.Path {
+		return false
+	}
+	split := func(p string) (parent string, isImage bool) {
+		at := strings.LastIndexByte(p, '.')
+		return p[:max(0, at)], isImageKey(p[at+1:]) || p[at+1:] == "newTag"
+	}
+	ofA, isA := split(a.Path)
+	ofB, isB := split(b.Path)
+	return isA && isB && ofA == ofB
+}
+
+// Unrendered are the targets of which it can't be told whether changes show there, although they must.
+func Unrendered(effects []Effect, changes []fieldedit.Change) []Effect {
+	var out []Effect
+	for i := range effects {
+		e := &effects[i]
+		if e.Changes == nil && slices.ContainsFunc(changes, func(c fieldedit.Change) bool { return e.hasRead(c.File) && e.mustShow(&c) }) {
+			out = append(out, *e)
 		}
 	}
 	return out

@@ -2,6 +2,8 @@ package isolation
 
 import (
 	"encoding/json"
+	"reflect"
+	"slices"
 	"testing"
 	"testing/fstest"
 
@@ -97,11 +99,29 @@ func TestListIneffective(t *testing.T) {
 	}
 	const parameter = `{"helm":{"parameters":[{"name":"image.tag","value":"0.9.7"}]}}`
 	none := &render.Changes{}
+	asRun := func(git, run *render.Changes, options string) Effect {
+		e, live := effect(git, ""), effect(run, options)
+		live.Target.Live = true
+		e.Run = &live
+		return e
+	}
+	sidecar := value("sidecar.image.tag", "2.0.0")
+	digest := value("image.digest", "sha256:1")
+	digestOnly := changed(field("spec.template.spec.containers[name=web].image", "web@sha256:1"))
 	for name, c := range map[string]struct {
 		changes []fieldedit.Change
 		effects []Effect
-		want    []string // paths
+		want    []string // paths, and what overrides the first
 	}{
+		"the live Application overrides it": {[]fieldedit.Change{tag}, []Effect{asRun(changed(image), none, parameter)},
+			[]string{"image.tag", "helm.parameters of the live Application web-qa"}},
+		"the live Application has something else": {[]fieldedit.Change{tag}, []Effect{asRun(changed(image), none, `{"helm":{"valueFiles":["other.yaml"]}}`)},
+			[]string{"image.tag", "the live Application web-qa, which has other options than in Git,"}},
+		"it shows in the live Application too":        {[]fieldedit.Change{tag}, []Effect{asRun(changed(image), changed(image), parameter)}, nil},
+		"the live Application can't be rendered":      {[]fieldedit.Change{tag}, []Effect{asRun(changed(image), nil, parameter)}, nil},
+		"it is the same without it":                   {[]fieldedit.Change{tag, sidecar}, []Effect{effect(changed(image), "")}, []string{"sidecar.image.tag", ""}},
+		"it is the same without the tag of a digest":  {[]fieldedit.Change{tag, digest}, []Effect{effect(digestOnly, "")}, nil},
+		"it is the same without a number of replicas": {[]fieldedit.Change{tag, value("replicas", "3")}, []Effect{effect(changed(image), "")}, nil},
 		"it shows":                        {[]fieldedit.Change{tag}, []Effect{effect(changed(image), "")}, nil},
 		"nothing changes":                 {[]fieldedit.Change{tag}, []Effect{effect(none, "")}, []string{"image.tag"}},
 		"it isn't rendered":               {[]fieldedit.Change{tag}, []Effect{{Target: target("web-qa", "charts/web", parameter), Files: []string{file}, Why: "a plugin"}}, nil},
@@ -128,11 +148,21 @@ func TestListIneffective(t *testing.T) {
 			{Target: target("web-qa-2", "charts/web", ""), Files: []string{file}, Changes: none}}, []string{"image.tag"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var got []string
-			for _, f := range ListIneffective(Trees{Files: fstest.MapFS{}, Sets: fstest.MapFS{}}, c.effects, c.changes) {
-				got = append(got, f.Change.Path)
+			// Without one of the changes the manifests change as they do, unless it is the tag that shows, or is made into something else.
+			without := func(ch *fieldedit.Change) []Effect {
+				if ch.Path == tag.Path && len(c.effects[0].Changes.Objects) > 0 && reflect.DeepEqual(c.effects[0].Changes.Objects[0].Fields[0], field("spec.replicas", "3")) {
+					return []Effect{effect(changed(field("spec.replicas", "4")), "")}
+				}
+				return c.effects
 			}
-			if len(got) != len(c.want) || len(got) > 0 && got[0] != c.want[0] {
+			var got []string
+			for i, f := range ListIneffective(Trees{Files: fstest.MapFS{}, Sets: fstest.MapFS{}}, c.effects, c.changes, without) {
+				got = append(got, f.Change.Path)
+				if i == 0 && len(c.want) == 2 {
+					got = append(got, f.Override.String())
+				}
+			}
+			if !slices.Equal(got, c.want) {
 				t.Errorf("without effect are %q, want %q", got, c.want)
 			}
 		})

@@ -39,10 +39,12 @@ type Live interface {
 	Sets() ([]argocd.ApplicationSet, error)
 	Projects() ([]string, error)
 	Clusters(ctx context.Context) ([]argocd.Cluster, error)
-	// Owned, Selected and Each read the API server anew.
+	// Owned, Selected, Each and Whole read the API server anew.
 	Owned(ctx context.Context, namespace, set string) ([]json.RawMessage, error)
 	Selected(ctx context.Context, namespace, selector string) ([]json.RawMessage, error)
 	Each(ctx context.Context, visit func(raw json.RawMessage) error) error
+	// Whole reads one live Application anew.
+	Whole(ctx context.Context, app *verification.App) (json.RawMessage, error)
 	// Version changes when any of it does.
 	Version() argocd.Version
 }

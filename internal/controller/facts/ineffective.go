@@ -1,37 +1,178 @@
 package facts
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/appset/isolation"
+	"github.com/liftlock/liftlock/internal/argocd"
 	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/promotion"
 )
 
 // findIneffective says what of an open promotion doesn't show in the rendered manifests of a component's
-// targets. Of what can't be rendered nothing is said: the pull request says why, and the verification finds out.
-func (o *Gatherer) findIneffective(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, open *OpenPull) ([]promotion.IneffectiveField, error) {
+// targets, and of which that isn't known.
+func (o *Gatherer) findIneffective(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, open *OpenPull, v *promotion.Pull) error {
 	if !env.Spec.RequiresEffect() || open.HeadState == promotion.HeadModified || open.Stale || len(open.Edits) == 0 {
-		return nil, nil
+		return nil
 	}
-	effects, err := o.Effects(ctx, c.Evaluation, componentNames(open.Members), env.Name, env.Tip, open.Edits)
-	if err != nil {
-		return nil, ctx.Err()
-	}
-	return c.ListIneffective(env.Name, env.Tip, open.Members, effects, open.Edits, c.Facts.Unit.Component), nil
+	var err error
+	v.Ineffective, v.Unrendered, err = o.ListIneffective(ctx, c.Evaluation, env.Name, env.Tip, open.Members, open.Edits, c.Facts.Unit.Component)
+	return err
 }
 
 // ListIneffective lists what of edits on a commit doesn't show in the manifests of a component's targets
-// although it must, by the effects of the edits. members are all that move by them.
-func (ev *Evaluation) ListIneffective(env, base string, members []promotion.Member, effects []isolation.Effect, edits []fieldedit.Edit, component string) []promotion.IneffectiveField {
-	own := slices.DeleteFunc(slices.Clone(effects), func(e isolation.Effect) bool { return e.Target.Component != component })
-	var out []promotion.IneffectiveField
-	for _, f := range isolation.ListIneffective(ev.overrideTrees(env, base), own, ev.changesOf(env, members, edits, component)) {
-		out = append(out, promotion.IneffectiveField{Target: f.Target, Field: f.Change.Path, File: f.Change.File, Line: f.Change.Line, OverriddenBy: f.Override.String()})
+// although it must, and the targets of which that isn't known. members are all that move by the edits. The error is
+// that of a context that ended.
+func (o *effectGatherer) ListIneffective(ctx context.Context, ev *Evaluation, env, base string, members []promotion.Member, edits []fieldedit.Edit, component string) (
+	fields []promotion.IneffectiveField, unrendered []promotion.UnrenderedTarget, err error) {
+	components := componentNames(members)
+	effects, err := o.Effects(ctx, ev, components, env, base, edits)
+	if err != nil {
+		return nil, []promotion.UnrenderedTarget{{Target: "its targets", Why: err.Error()}}, ctx.Err()
 	}
-	return out
+	effects = slices.DeleteFunc(slices.Clone(effects), func(e isolation.Effect) bool { return e.Target.Component != component })
+	unread := o.addLiveEffects(ctx, ev, components, env, base, edits, effects)
+	changes := ev.changesOf(env, members, edits, component)
+	without := func(c *fieldedit.Change) []isolation.Effect {
+		others, ok := withoutChange(edits, c)
+		if !ok {
+			return nil
+		}
+		out, err := o.Effects(ctx, ev, components, env, base, others)
+		if err != nil {
+			return nil
+		}
+		return out
+	}
+	for _, f := range isolation.ListIneffective(ev.overrideTrees(env, base), effects, changes, without) {
+		fields = append(fields, promotion.IneffectiveField{Target: f.Target, Field: f.Change.Path, File: f.Change.File, Line: f.Change.Line, OverriddenBy: f.Override.String()})
+	}
+	for _, e := range isolation.Unrendered(effects, changes) {
+		unrendered = append(unrendered, promotion.UnrenderedTarget{Target: e.Target.Name, Why: e.Why})
+	}
+	return fields, append(unrendered, unread...), ctx.Err()
+}
+
+// withoutChange are edits without one of their changes; false where it can't be taken back alone.
+func withoutChange(edits []fieldedit.Edit, c *fieldedit.Change) ([]fieldedit.Edit, bool) {
+	at := slices.IndexFunc(edits, func(e fieldedit.Edit) bool { return e.File == c.File })
+	if at < 0 || c.Added || c.Removed || edits[at].Created || edits[at].Deleted {
+		return nil, false
+	}
+	var op fieldedit.Op
+	if image, isImage := fieldedit.ImageOfPath(c.Path); isImage && c.Kind == fieldedit.KindImage {
+		op.Image = image
+		switch c.Path[strings.LastIndexByte(c.Path, '.')+1:] {
+		case "newTag":
+			op.Edit.NewTag = c.Old
+		case "newName":
+			op.Edit.NewName = c.Old
+		case "digest":
+			op.Edit.Digest = c.Old
+		default:
+			return nil, false
+		}
+	} else {
+		var err error
+		if op, err = fieldedit.ParseOp(c.Path + "=" + c.Old); err != nil {
+			return nil, false
+		}
+	}
+	after, changed, err := fieldedit.Set(edits[at].After, c.File, []fieldedit.Op{op})
+	if err != nil || len(changed) != 1 {
+		return nil, false
+	}
+	out := slices.Clone(edits)
+	if bytes.Equal(after, out[at].Before) {
+		return slices.Delete(out, at, at+1), len(out) > 1
+	}
+	out[at].After = after
+	out[at].Changes = slices.DeleteFunc(slices.Clone(out[at].Changes), func(o fieldedit.Change) bool { return o.Path == c.Path })
+	return out, true
+}
+
+// addLiveEffects adds what edits do to targets as their Applications run, where those have other options than in
+// Git: somebody wrote them, or Image Updater, and the ApplicationSet leaves them. It gives those whose Applications
+// can't be read.
+func (o *effectGatherer) addLiveEffects(ctx context.Context, ev *Evaluation, components []string, env, base string, edits []fieldedit.Edit, effects []isolation.Effect) []promotion.UnrenderedTarget {
+	run, digest := map[string]*appset.Target{}, sha256.New()
+	var unread []promotion.UnrenderedTarget
+	for i := range effects {
+		e := &effects[i]
+		if e.Changes == nil || e.Spec || e.Nothing || e.Target.Live {
+			continue
+		}
+		live, why := o.readLiveOptions(ctx, &e.Target)
+		if why != "" {
+			unread = append(unread, promotion.UnrenderedTarget{Target: e.Target.Name, Why: why})
+		}
+		if live != nil {
+			run[e.Target.ID()] = live
+			fmt.Fprintf(digest, "%q", e.Target.ID())
+			for _, s := range live.Sources {
+				fmt.Fprintf(digest, "%q", s.Options)
+			}
+		}
+	}
+	if len(run) == 0 {
+		return unread
+	}
+	late := fmt.Sprintf("rendering as the Applications run (%x) took longer than %s; it is tried again, within the hour at the latest", digest.Sum(nil)[:6], editTimeout)
+	j, err := o.judgeEdit(ctx, ev, components, env, base, edits, late, func(ctx context.Context, edit *isolation.Edit) (j judgement, err error) {
+		j.effects, err = o.renderer.EffectsAsRun(ctx, edit, run)
+		return j, err
+	})
+	if err == nil && j.why != "" {
+		err = errors.New(j.why)
+	}
+	for i := range effects {
+		e := &effects[i]
+		if run[e.Target.ID()] == nil {
+			continue
+		}
+		at := slices.IndexFunc(j.effects, func(r isolation.Effect) bool { return r.Target.ID() == e.Target.ID() })
+		switch {
+		case err != nil:
+			unread = append(unread, promotion.UnrenderedTarget{Target: e.Target.Name, Why: err.Error()})
+		case at >= 0 && j.effects[at].Why != "":
+			unread = append(unread, promotion.UnrenderedTarget{Target: e.Target.Name, Why: "as its live Application is: " + j.effects[at].Why})
+		case at >= 0:
+			e.Run = &j.effects[at]
+		}
+	}
+	return unread
+}
+
+// readLiveOptions is a target as its Application runs; nil where that has the options that Git says. why says that
+// it has others that can't be read.
+func (o *effectGatherer) readLiveOptions(ctx context.Context, t *appset.Target) (run *appset.Target, why string) {
+	argo := o.targets.argocds.byName[o.targets.argocds.ArgoCDOf(t)]
+	app, err := o.targets.argocds.findApp(t)
+	if err != nil || app == nil || app.Deleting || argo.Live == nil || len(app.Sources) != len(t.Sources) {
+		return nil, "" // there is none yet, or it isn't known; what runs is verified anyway
+	}
+	differs := false
+	for i, s := range t.Sources {
+		differs = differs || app.Sources[i].Options != argocd.OptionsOf(s.Options)
+	}
+	if !differs || t.Hydration != nil {
+		return nil, ""
+	}
+	raw, err := argo.Live.Whole(ctx, app)
+	if err == nil {
+		run, err = t.AsRun(raw)
+	}
+	if err != nil {
+		return nil, "its live Application has other options than in Git: " + err.Error()
+	}
+	return run, ""
 }
 
 // MayBeOverridden says that something is known to override what edits on a commit change for a component of

@@ -222,7 +222,7 @@ func (o *Gatherer) assignOpenPull(ctx context.Context, c *ComponentEvaluation, e
 		if v.Incomplete, err = o.whyIncomplete(ctx, c, env, v.Release); err != nil {
 			return fmt.Errorf("look at what #%d leaves out: %w", v.Number, err)
 		}
-		if v.Ineffective, err = o.findIneffective(ctx, c, env, open); err != nil {
+		if err = o.findIneffective(ctx, c, env, open, v); err != nil {
 			return fmt.Errorf("look at what #%d does to the rendered manifests: %w", v.Number, err)
 		}
 		if err := o.releaseCheckFacts(ctx, c, env, v); err != nil {

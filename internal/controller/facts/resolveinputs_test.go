@@ -46,6 +46,9 @@ func (r *fakeArgoCD) Selected(context.Context, string, string) ([]json.RawMessag
 	r.listCalls++
 	return slices.Clone(r.apps), nil
 }
+func (r *fakeArgoCD) Whole(context.Context, *verification.App) (json.RawMessage, error) {
+	return nil, errors.New("there is none")
+}
 func (r *fakeArgoCD) Each(context.Context, func(json.RawMessage) error) error { return nil }
 
 // testRepo is a repository in memory with its mirror. A commit goes on top of the one that

@@ -54,17 +54,21 @@ func (m *planner) describePromotion(ctx context.Context, u *unit, open promotion
 	if !m.input.Rendered && !(required && maybeOverridden) {
 		return out, nil
 	}
+	for _, component := range components {
+		if required {
+			fields, unrendered, err := m.gatherer.ListIneffective(ctx, u.Evaluation, open.Environment, open.Tip, open.Members, edits, component)
+			if err != nil {
+				return out, err
+			}
+			out.Ineffective, out.Unrendered = append(out.Ineffective, fields...), append(out.Unrendered, unrendered...)
+		}
+	}
 	effects, err := m.gatherer.Effects(ctx, u.Evaluation, components, open.Environment, open.Tip, edits)
 	if err != nil {
 		if m.input.Rendered {
 			out.Rendered = []Rendered{{Target: strings.Join(targets, ", "), Why: err.Error()}}
 		}
 		return out, ctx.Err()
-	}
-	for _, component := range components {
-		if required {
-			out.Ineffective = append(out.Ineffective, u.ListIneffective(open.Environment, open.Tip, open.Members, effects, edits, component)...)
-		}
 	}
 	if !m.input.Rendered {
 		return out, nil

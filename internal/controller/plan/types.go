@@ -49,6 +49,8 @@ type Promotion struct {
 	// Ineffective are the fields that don't show in the rendered manifests of their targets although they must: the
 	// pull request is opened and waits.
 	Ineffective []promotion.IneffectiveField `json:"ineffective,omitempty"`
+	// Unrendered are the targets of which that isn't known.
+	Unrendered []promotion.UnrenderedTarget `json:"unrendered,omitempty"`
 }
 
 // Application is the Application of a target that changes.
