@@ -69,6 +69,8 @@ type targetItem struct {
 	Input    render.Input
 	Tree     string            // its identity
 	Branches map[string]string // likewise
+	// Revisions are what externals among Branches are at.
+	Revisions map[string]string `json:",omitempty"`
 }
 
 // RenderAll renders the jobs in batches, as many at once as there are workers.
@@ -138,7 +140,7 @@ func explainDeath(in *render.Input, err error) error {
 
 // addTarget writes a job down, and its trees into the batch's.
 func addTarget(j *render.Job, trees map[string]sandbox.ContentTree) ([]byte, error) {
-	item := targetItem{Input: j.Input, Branches: map[string]string{}}
+	item := targetItem{Input: j.Input, Branches: map[string]string{}, Revisions: map[string]string{}}
 	add := func(t render.Tree) (string, error) {
 		root, err := t.ID(".")
 		if err != nil {
@@ -155,6 +157,9 @@ func addTarget(j *render.Job, trees map[string]sandbox.ContentTree) ([]byte, err
 		if item.Branches[branch], err = add(t); err != nil {
 			return nil, err
 		}
+		if t.Revision != "" {
+			item.Revisions[branch] = t.Revision
+		}
 	}
 	return json.Marshal(item)
 }
@@ -168,7 +173,7 @@ func handleTarget(ctx context.Context, tree func(root string) fs.FS, raw []byte)
 	in := item.Input
 	in.Branches = make(map[string]render.Tree, len(item.Branches))
 	for branch, root := range item.Branches {
-		in.Branches[branch] = render.Tree{FS: tree(root)}
+		in.Branches[branch] = render.Tree{FS: tree(root), Revision: item.Revisions[branch]}
 	}
 	m, err := render.Render(ctx, tree(item.Tree), in)
 	return appendOutcome(nil, m, err), nil

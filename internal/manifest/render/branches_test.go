@@ -34,7 +34,7 @@ func TestBranches(t *testing.T) {
 		"charts/x/templates/c.yaml": text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {tag: '{{ .Values.tag }}'}\n")}
 	qa := fstest.MapFS{"values.yaml": text("tag: of-qa\n")}
 	extra := fstest.MapFS{"extra/m.yaml": text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\n")}
-	in := Input{Application: "a", Namespace: "n", Branches: map[string]Tree{"main": {main, treeContentID(main)}, "extra": {extra, treeContentID(extra)}},
+	in := Input{Application: "a", Namespace: "n", Branches: map[string]Tree{"main": {FS: main, ID: treeContentID(main)}, "extra": {FS: extra, ID: treeContentID(extra)}},
 		Sources: []Source{
 			{InTree: true, Branch: "main", Path: "charts/x", Options: []byte(`{"helm": {"valueFiles": ["$own/values.yaml"]}}`)},
 			{InTree: true, Ref: "own"}, {InTree: true, Branch: "extra", Path: "extra"},

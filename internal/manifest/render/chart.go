@@ -195,6 +195,8 @@ func (r *rendering) addDependencies(dir string, c *chart.Chart) error {
 	}
 	var missing bool
 	var remote []string
+	var externals []External
+	added := map[External]bool{} // one that goes by two aliases is there once
 	for _, d := range c.Metadata.Dependencies {
 		if d == nil || vendored[d.Name] {
 			continue
@@ -204,16 +206,62 @@ func (r *rendering) addDependencies(dir string, c *chart.Chart) error {
 		case d.Repository == "":
 			return fmt.Errorf("the chart's dependency %s is not in its charts folder, and has no repository", d.Name)
 		case !strings.HasPrefix(d.Repository, "file://"):
-			remote = append(remote, d.Repository+" ("+d.Name+")")
+			e := External{RepoURL: d.Repository, Chart: d.Name, Revision: lockedVersion(c.Lock, d)}
+			if r.trees[e.key()] == nil {
+				remote, externals = append(remote, d.Repository+" ("+d.Name+")"), append(externals, e)
+			} else if err := r.addChart(e, d, c, added[e]); err != nil {
+				return fmt.Errorf("the chart's dependency %s: %w", d.Name, err)
+			}
+			added[e] = true
 		}
 	}
 	if len(remote) > 0 {
-		return newUnrenderable("the chart's dependencies are not in its charts folder", remote...)
+		u := newUnrenderable("the chart's dependencies are not in its charts folder", remote...)
+		u.Externals = externals
+		return u
 	}
 	if !missing {
 		return nil
 	}
 	return r.addLocalDependencies(dir, c)
+}
+
+// lockedVersion is the version of a dependency that is taken from its repository: the lock's, else
+// the newest that the chart allows.
+func lockedVersion(lock *chart.Lock, d *chart.Dependency) string {
+	if lock != nil {
+		for _, l := range lock.Dependencies {
+			if l != nil && l.Name == d.Name && l.Repository == d.Repository {
+				return l.Version
+			}
+		}
+	}
+	return d.Version
+}
+
+// addChart adds a dependency that comes from a chart repository.
+func (r *rendering) addChart(e External, d *chart.Dependency, c *chart.Chart, isThere bool) error {
+	if isThere {
+		return nil
+	}
+	files, err := r.unpackChart(e, r.trees[e.key()])
+	if err != nil {
+		return err
+	}
+	outer := r.files
+	r.files = files
+	defer func() { r.files = outer }()
+	sub, err := r.loadChartFolder(".")
+	if err != nil {
+		return err
+	}
+	if ok, err := satisfiesConstraint(sub.Metadata.Version, d.Version); err != nil {
+		return err
+	} else if !ok {
+		return fmt.Errorf("%s has version %s, and %s is asked for", d.Repository, sub.Metadata.Version, d.Version)
+	}
+	c.AddDependency(sub)
+	return nil
 }
 
 // addLocalDependencies takes the dependencies with file:// addresses from their folders.

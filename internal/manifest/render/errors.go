@@ -13,6 +13,8 @@ type Unrenderable struct {
 	Source string   // the source's path or chart; "" when it isn't about one
 	Reason string   // what is missing, for people
 	Remote []string // the addresses that would have to be asked, sorted
+	// Externals are those with which it could be rendered.
+	Externals []External
 }
 
 func (e *Unrenderable) Error() string {

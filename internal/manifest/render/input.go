@@ -20,7 +20,7 @@ type Input struct {
 	// ValueFilesAs says what an entry of helm.valueFiles is: "names" of files, "globs" (and each
 	// file counts once), or empty, where it isn't known.
 	ValueFilesAs string `json:"valueFilesAs,omitempty"`
-	// Branches are the trees of the branches that sources name.
+	// Branches are the trees of the branches that sources name, and of externals.
 	Branches map[string]Tree `json:"-"`
 }
 
@@ -28,6 +28,8 @@ type Input struct {
 type Tree struct {
 	FS fs.FS
 	ID ContentID // only a [Memo] asks for it
+	// Revision is an external's commit, or a chart's version; empty: what was asked for.
+	Revision string
 }
 
 // Source is one source of an Application.
@@ -37,7 +39,7 @@ type Source struct {
 	Chart          string `json:"chart,omitempty"`
 	TargetRevision string `json:"targetRevision,omitempty"`
 	Ref            string `json:"ref,omitempty"`
-	// InTree says that the source's repository and revision are the tree that is rendered.
+	// InTree says that the source's repository and revision are the tree that is rendered; else it is an [External].
 	InTree bool `json:"here"`
 	// Branch, with Here, is the one of Input.Branches that the source is read at
 	// instead of the tree that is rendered.

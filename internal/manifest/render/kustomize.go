@@ -30,7 +30,8 @@ var errOwnSchema = errors.New("the kustomization brings an OpenAPI schema")
 
 // renderKustomize renders a kustomization with the Application's options.
 func (r *rendering) renderKustomize(dir string, o *kustomizeOptions, env buildEnv) error {
-	k := &kustomizeFS{files: r.files, edited: map[string][]byte{}}
+	k := &kustomizeFS{files: r.files, edited: map[string][]byte{}, externals: map[string]*treeReader{}, mounted: map[string]string{},
+		external: func(e External) *treeReader { return r.trees[e.key()] }}
 	if err := k.applyOptions(dir, o, env); err != nil {
 		return err
 	}

@@ -22,6 +22,10 @@ type kustomizeFS struct {
 	filesys.FileSystem
 
 	files *treeReader
+	// externals are the trees of remote bases, by where they are mounted, and external finds one.
+	externals map[string]*treeReader
+	mounted   map[string]string // by External.key
+	external  func(e External) *treeReader
 	// edited has the kustomization with the Application's options, by path.
 	edited map[string][]byte
 	// fatalErr is the first error that must not be lost: kustomize takes some
@@ -33,26 +37,37 @@ type kustomizeFS struct {
 	exclusive bool
 }
 
-// treePath turns kustomize's path into one of the tree.
-func (k *kustomizeFS) treePath(name string) (string, error) {
-	clean := path.Clean(name)
-	if clean == mountPoint {
-		return ".", nil
-	}
-	p, ok := strings.CutPrefix(clean, mountPoint+"/")
-	if !ok {
-		return "", fmt.Errorf("%s: %w", name, errOutside)
-	}
-	return p, nil
+// mountedTree is a tree where kustomize finds it.
+type mountedTree struct {
+	at    string
+	files *treeReader
 }
 
-func (k *kustomizeFS) findLocation(name string) (location, error) {
-	p, err := k.treePath(name)
-	if err != nil {
-		return location{}, err
+// treePath turns kustomize's path into one of a tree.
+func (k *kustomizeFS) treePath(name string) (mountedTree, string, error) {
+	clean := path.Clean(name)
+	tree := mountedTree{mountPoint, k.files}
+	if rest, ok := strings.CutPrefix(clean, externalMount); ok {
+		number, _, _ := strings.Cut(rest, "/")
+		tree = mountedTree{externalMount + number, k.externals[externalMount+number]}
 	}
-	found, err := k.files.find(p)
-	return found, k.recordFatal(err)
+	if clean == tree.at && tree.files != nil {
+		return tree, ".", nil
+	}
+	p, ok := strings.CutPrefix(clean, tree.at+"/")
+	if !ok || tree.files == nil {
+		return tree, "", fmt.Errorf("%s: %w", name, errOutside)
+	}
+	return tree, p, nil
+}
+
+func (k *kustomizeFS) findLocation(name string) (mountedTree, location, error) {
+	tree, p, err := k.treePath(name)
+	if err != nil {
+		return tree, location{}, err
+	}
+	found, err := tree.files.find(p)
+	return tree, found, k.recordFatal(err)
 }
 
 // recordFatal remembers an error that is about more than one path.
@@ -65,13 +80,13 @@ func (k *kustomizeFS) recordFatal(err error) error {
 
 // ReadFile gives a file's bytes, after what it refers to was checked.
 func (k *kustomizeFS) ReadFile(name string) ([]byte, error) {
-	found, err := k.findLocation(name)
+	tree, found, err := k.findLocation(name)
 	if err != nil {
 		return nil, err
 	}
 	data, edited := k.edited[found.path]
-	if !edited {
-		if data, err = k.files.read(found.path); err != nil {
+	if !edited || tree.at != mountPoint {
+		if data, err = tree.files.read(found.path); err != nil {
 			return nil, k.recordFatal(err)
 		}
 		if err := checkAliases(data); err != nil {
@@ -82,7 +97,10 @@ func (k *kustomizeFS) ReadFile(name string) ([]byte, error) {
 		if k.kustomizationCount++; k.kustomizationCount > maxKustomizations {
 			return nil, k.recordFatal(fmt.Errorf("%w: more than %d kustomizations; do they include one another over and over?", ErrLimit, maxKustomizations))
 		}
-		if err := k.checkKustomization(found.path, data); err != nil {
+		if data, err = k.mountRemoteBases(tree, found.path, data); err != nil {
+			return nil, k.recordFatal(err)
+		}
+		if err := k.checkKustomization(tree.files, found.path, data); err != nil {
 			return nil, k.recordFatal(err)
 		}
 	}
@@ -91,39 +109,39 @@ func (k *kustomizeFS) ReadFile(name string) ([]byte, error) {
 
 // CleanedAbs resolves links: a folder, or a folder and a file in it.
 func (k *kustomizeFS) CleanedAbs(name string) (filesys.ConfirmedDir, string, error) {
-	found, err := k.findLocation(name)
+	tree, found, err := k.findLocation(name)
 	if err != nil {
 		return "", "", err
 	}
 	switch found.kind {
 	case kindFolder:
-		return filesys.ConfirmedDir(path.Join(mountPoint, found.path)), "", nil
+		return filesys.ConfirmedDir(path.Join(tree.at, found.path)), "", nil
 	case kindFile:
 		dir, base := path.Split(found.path)
-		return filesys.ConfirmedDir(path.Join(mountPoint, dir)), base, nil
+		return filesys.ConfirmedDir(path.Join(tree.at, dir)), base, nil
 	}
 	return "", "", fmt.Errorf("%s: %w", name, fs.ErrNotExist)
 }
 
 // Exists says that something is at the path.
 func (k *kustomizeFS) Exists(name string) bool {
-	found, err := k.findLocation(name)
+	_, found, err := k.findLocation(name)
 	return err == nil && found.kind != kindMissing
 }
 
 // IsDir says that a folder is at the path.
 func (k *kustomizeFS) IsDir(name string) bool {
-	found, err := k.findLocation(name)
+	_, found, err := k.findLocation(name)
 	return err == nil && found.kind == kindFolder
 }
 
 // ReadDir lists a folder's names.
 func (k *kustomizeFS) ReadDir(name string) ([]string, error) {
-	found, err := k.findLocation(name)
+	tree, found, err := k.findLocation(name)
 	if err != nil {
 		return nil, err
 	}
-	entries, err := k.files.list(found.path)
+	entries, err := tree.files.list(found.path)
 	if err != nil {
 		return nil, k.recordFatal(err)
 	}
@@ -137,7 +155,7 @@ func (k *kustomizeFS) ReadDir(name string) ([]string, error) {
 // Glob lists what matches a pattern, which may have wildcards in any part of
 // the path.
 func (k *kustomizeFS) Glob(pattern string) ([]string, error) {
-	p, err := k.treePath(pattern)
+	tree, p, err := k.treePath(pattern)
 	if err != nil {
 		return nil, err
 	}
@@ -146,28 +164,28 @@ func (k *kustomizeFS) Glob(pattern string) ([]string, error) {
 	}
 	at := []string{"."}
 	for part := range strings.SplitSeq(p, "/") {
-		if at, err = k.matchEntries(at, part); err != nil {
+		if at, err = k.matchEntries(tree.files, at, part); err != nil {
 			return nil, err
 		}
 	}
 	for i := range at {
-		at[i] = path.Join(mountPoint, at[i])
+		at[i] = path.Join(tree.at, at[i])
 	}
 	return at, nil
 }
 
 // matchEntries are the entries of folders whose names match one part of a pattern.
-func (k *kustomizeFS) matchEntries(folders []string, part string) ([]string, error) {
+func (k *kustomizeFS) matchEntries(files *treeReader, folders []string, part string) ([]string, error) {
 	var out []string
 	for _, dir := range folders {
-		found, err := k.files.find(dir)
+		found, err := files.find(dir)
 		if err != nil {
 			return nil, k.recordFatal(err)
 		}
 		if found.kind != kindFolder {
 			continue
 		}
-		entries, err := k.files.list(found.path)
+		entries, err := files.list(found.path)
 		if err != nil {
 			return nil, k.recordFatal(err)
 		}

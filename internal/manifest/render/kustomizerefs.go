@@ -18,7 +18,7 @@ import (
 
 // checkKustomization refuses a kustomization that refers to anything outside the tree:
 // kustomize would fetch it. It reads the file as kustomize itself does.
-func (k *kustomizeFS) checkKustomization(name string, data []byte) error {
+func (k *kustomizeFS) checkKustomization(files *treeReader, name string, data []byte) error {
 	var spec types.Kustomization
 	if err := spec.Unmarshal(data); err != nil {
 		return nil // kustomize says it better, and reads no further
@@ -30,12 +30,17 @@ func (k *kustomizeFS) checkKustomization(name string, data []byte) error {
 		return newUnrenderable(fmt.Sprintf("%s inflates Helm charts, which kustomize does with the helm program", name))
 	}
 	for _, ref := range listReferences(&spec) {
-		if isWebAddress(ref) || isGitAddress(ref) {
-			return newUnrenderable(name+" refers to what is outside the repository", ref)
+		if !isWebAddress(ref) && !isGitAddress(ref) {
+			continue
 		}
+		missing := newUnrenderable(name+" refers to what is outside the repository", ref)
+		if base, ok := parseRemoteBase(ref); ok && slices.Contains(slices.Concat(spec.Resources, spec.Components, spec.Bases), ref) {
+			missing.Externals = []External{base.External}
+		}
+		return missing
 	}
 	for _, entry := range slices.Concat(spec.Generators, spec.Transformers, spec.Validators) {
-		if err := k.checkPlugin(name, entry, 0); err != nil {
+		if err := k.checkPlugin(files, name, entry, 0); err != nil {
 			return err
 		}
 	}
@@ -109,7 +114,7 @@ func (k *kustomizeFS) checkInlineYAML(name string, spec *types.Kustomization) er
 // checkPlugin checks one entry of a list of plugins: a configuration as text, in a
 // file, or in a kustomization that only collects files. What a kustomization
 // could put together out of parts can't be known to stay in the tree.
-func (k *kustomizeFS) checkPlugin(name, entry string, depth int) error {
+func (k *kustomizeFS) checkPlugin(files *treeReader, name, entry string, depth int) error {
 	const maxDepth = 10
 	if depth > maxDepth {
 		return fmt.Errorf("%s: %w: plugins' configurations more than %d folders deep", name, ErrLimit, maxDepth)
@@ -124,24 +129,24 @@ func (k *kustomizeFS) checkPlugin(name, entry string, depth int) error {
 	if !ok {
 		return nil // kustomize refuses it
 	}
-	found, err := k.files.find(at)
+	found, err := files.find(at)
 	if err != nil || found.kind == kindMissing {
 		return err
 	}
 	if found.kind == kindFile {
-		data, err := k.files.read(found.path)
+		data, err := files.read(found.path)
 		if err != nil {
 			return err
 		}
 		return checkPluginConfig(found.path, data)
 	}
-	return k.checkPluginFolder(found.path, depth)
+	return k.checkPluginFolder(files, found.path, depth)
 }
 
-func (k *kustomizeFS) checkPluginFolder(dir string, depth int) error {
+func (k *kustomizeFS) checkPluginFolder(files *treeReader, dir string, depth int) error {
 	for _, base := range kustomizationNames {
 		p := path.Join(dir, base)
-		data, is, err := k.files.readIfFile(p)
+		data, is, err := files.readIfFile(p)
 		if err != nil {
 			return err
 		}
@@ -157,7 +162,7 @@ func (k *kustomizeFS) checkPluginFolder(dir string, depth int) error {
 			return newUnrenderable(p + " puts plugins' configurations together, so that what they read can't be told beforehand")
 		}
 		for _, r := range resources {
-			if err := k.checkPlugin(p, r, depth+1); err != nil {
+			if err := k.checkPlugin(files, p, r, depth+1); err != nil {
 				return err
 			}
 		}

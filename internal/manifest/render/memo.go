@@ -26,6 +26,7 @@ type ContentID func(path string) (string, error)
 // same may both render.
 type Memo struct {
 	renderer   Renderer
+	external   OpenExternal
 	now        func() time.Time
 	renderings *cache.Cache[[sha256.Size]byte, []cachedRendering]
 	deaths     *cache.Cache[[sha256.Size]byte, death]
@@ -36,6 +37,7 @@ type MemoOptions struct {
 	Caches   *cache.Group     // where the caches are counted; nil: nowhere
 	Bytes    int              // about how many bytes of manifests are kept
 	Renderer Renderer         // default: InProcess
+	External OpenExternal     // nil: what needs one isn't rendered
 	Now      func() time.Time // default: time.Now
 }
 
@@ -56,7 +58,7 @@ type cachedRendering struct {
 
 // NewMemo makes a Memo.
 func NewMemo(o MemoOptions) *Memo {
-	m := &Memo{renderer: o.Renderer, now: o.Now}
+	m := &Memo{renderer: o.Renderer, external: o.External, now: o.Now}
 	if m.renderer == nil {
 		m.renderer = InProcess{}
 	}
@@ -88,6 +90,44 @@ func (m *Memo) Render(ctx context.Context, tree fs.FS, id ContentID, in Input) (
 // RenderAll is the renderer's, or what that said before of the same files. The manifests
 // are shared: read them, don't change them.
 func (m *Memo) RenderAll(ctx context.Context, jobs []Job) ([]Outcome, error) {
+	if m.external == nil {
+		return m.renderJobs(ctx, jobs, nil)
+	}
+	opener := &externalOpener{open: m.external, opened: map[External]openedExternal{}}
+	jobs = slices.Clone(jobs)
+	for i := range jobs {
+		opener.addTo(ctx, &jobs[i].Input, listExternals(&jobs[i].Input))
+	}
+	out, err := m.renderJobs(ctx, jobs, opener)
+	// What else a target is made of is known once it was rendered so far.
+	for round := 0; err == nil && round < maxExternalRounds; round++ {
+		var again []Job
+		var at []int
+		for i := range jobs {
+			if opener.addTo(ctx, &jobs[i].Input, missedExternals(&out[i])) {
+				again, at = append(again, jobs[i]), append(at, i)
+			}
+		}
+		if len(again) == 0 {
+			break
+		}
+		var rendered []Outcome
+		if rendered, err = m.renderJobs(ctx, again, opener); err != nil {
+			break
+		}
+		for k, i := range at {
+			out[i] = rendered[k]
+		}
+	}
+	for i := range out {
+		opener.explain(&out[i])
+	}
+	return out, err
+}
+
+// renderJobs renders what isn't known yet. With an opener, what was rendered before is looked for
+// with the externals that it was made of.
+func (m *Memo) renderJobs(ctx context.Context, jobs []Job, opener *externalOpener) ([]Outcome, error) {
 	out := make([]Outcome, len(jobs))
 	keys := make([][sha256.Size]byte, len(jobs))
 	var missing []Job
@@ -96,7 +136,7 @@ func (m *Memo) RenderAll(ctx context.Context, jobs []Job) ([]Outcome, error) {
 		known := false
 		var err error
 		if keys[i], err = inputKey(jobs[i].Input); err == nil {
-			out[i], known, err = m.lookUp(keys[i], &jobs[i])
+			out[i], known, err = m.lookUp(ctx, keys[i], &jobs[i], opener)
 		}
 		switch {
 		case err != nil:
@@ -122,11 +162,14 @@ func (m *Memo) RenderAll(ctx context.Context, jobs []Job) ([]Outcome, error) {
 }
 
 // lookUp gives what is known of a job.
-func (m *Memo) lookUp(key [sha256.Size]byte, j *Job) (o Outcome, known bool, err error) {
+func (m *Memo) lookUp(ctx context.Context, key [sha256.Size]byte, j *Job, opener *externalOpener) (o Outcome, known bool, err error) {
 	list, _ := m.renderings.Get(key)
 	for _, k := range list {
 		if k.manifests.Reads.Revision && k.revision != j.Input.Revision {
 			continue
+		}
+		if opener != nil {
+			opener.addTo(ctx, &j.Input, k.manifests.Reads.listExternals())
 		}
 		now, err := computeFingerprint(&k.manifests.Reads, j.Tree.ID, &j.Input)
 		if err != nil {

@@ -83,7 +83,7 @@ func wrapSourceError(s *Source, err error) error {
 	name := cmp.Or(s.Chart, s.Path)
 	var u *Unrenderable
 	if errors.As(err, &u) {
-		return &Unrenderable{Source: name, Reason: u.Reason, Remote: u.Remote}
+		return &Unrenderable{Source: name, Reason: u.Reason, Remote: u.Remote, Externals: u.Externals}
 	}
 	return fmt.Errorf("%s: %w", name, err)
 }
@@ -96,6 +96,7 @@ type rendering struct {
 	out   objectCollector
 	// revision says that the commit's own name went into the objects.
 	revision bool
+	unpacked map[External]*treeReader // charts that came packed
 }
 
 func (r *rendering) renderSource(s *Source) error {
@@ -106,13 +107,9 @@ func (r *rendering) renderSource(s *Source) error {
 	switch {
 	case s.Ref != "" && s.Path == "" && s.Chart == "" && opts.Helm == nil:
 		return nil // only there for other sources' $ref
-	case s.Chart != "":
-		return newUnrenderable(fmt.Sprintf("the chart %s comes from a Helm repository", s.Chart), s.RepoURL)
-	case !s.InTree:
-		return newUnrenderable("the source is in another repository or revision", s.RepoURL)
 	}
-	if r.files = r.trees[s.Branch]; r.files == nil {
-		return newUnrenderable("the source is at the branch "+s.Branch+", which is not known here", s.RepoURL)
+	if r.files, err = r.openSource(s); err != nil {
+		return err
 	}
 	dir, ok := cleanTreePath(s.Path)
 	if !ok {
@@ -132,12 +129,14 @@ func (r *rendering) renderSource(s *Source) error {
 	if err != nil {
 		return err
 	}
-	env := newBuildEnv(r.in, s, &r.revision)
+	env, namesCommit := r.sourceEnv(s)
 	switch layout {
 	case layoutKustomize:
-		return r.renderKustomize(found.path, cmp.Or(opts.Kustomize, &kustomizeOptions{}), env)
+		err = r.renderKustomize(found.path, cmp.Or(opts.Kustomize, &kustomizeOptions{}), env)
+		return errors.Join(err, namesCommit())
 	case layoutHelm:
-		return r.renderHelm(found.path, cmp.Or(opts.Helm, &helmOptions{}), env)
+		err = r.renderHelm(found.path, cmp.Or(opts.Helm, &helmOptions{}), env)
+		return errors.Join(err, namesCommit())
 	case layoutDirectory:
 		return r.renderDirectory(found.path, cmp.Or(opts.Directory, &directoryOptions{}))
 	}
@@ -145,6 +144,44 @@ func (r *rendering) renderSource(s *Source) error {
 		return newUnrenderable("a config management plugin")
 	}
 	return newUnrenderable("plugin " + opts.Plugin.Name)
+}
+
+// openSource gives the tree that a source is read of: of a chart its own folder.
+func (r *rendering) openSource(s *Source) (*treeReader, error) {
+	if s.InTree {
+		if files := r.trees[s.Branch]; files != nil {
+			return files, nil
+		}
+		return nil, newUnrenderable("the source is at the branch "+s.Branch+", which is not known here", s.RepoURL)
+	}
+	e := s.external()
+	files := r.trees[e.key()]
+	switch {
+	case files == nil && s.Chart != "":
+		return nil, newMissing(e, fmt.Sprintf("the chart %s comes from a Helm repository", s.Chart), s.RepoURL)
+	case files == nil:
+		return nil, newMissing(e, "the source is in another repository or revision", s.RepoURL)
+	case s.Chart != "":
+		return r.unpackChart(e, files)
+	}
+	return files, nil
+}
+
+// sourceEnv is a source's build environment, with what is to be called when the source is rendered:
+// the commit of another repository is read of the tree as a whole, if it was asked for.
+func (r *rendering) sourceEnv(s *Source) (buildEnv, func() error) {
+	if s.InTree {
+		return newBuildEnv(r.in, s, &r.revision), func() error { return nil }
+	}
+	in, asked := *r.in, false
+	in.Revision = cmp.Or(r.in.Branches[s.external().key()].Revision, s.TargetRevision)
+	return newBuildEnv(&in, s, &asked), func() error {
+		if !asked {
+			return nil
+		}
+		_, err := r.trees[s.external().key()].list(".")
+		return err
+	}
 }
 
 // applyOverrides applies the folder's .argocd-source files, which may change a

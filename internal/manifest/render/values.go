@@ -44,8 +44,13 @@ func (r *rendering) resolveValuePath(dir, name string, env buildEnv) (*treeReade
 	if ref, rest, _ := strings.Cut(name, "/"); strings.HasPrefix(ref, "$") {
 		if s := r.findRefSource(strings.TrimPrefix(ref, "$")); s != nil {
 			from := r.trees[s.Branch]
-			if !s.InTree || from == nil {
+			if !s.InTree {
+				from = r.trees[s.external().key()]
+			}
+			if from == nil && s.InTree {
 				return nil, "", newUnrenderable("it is in another repository or revision", s.RepoURL)
+			} else if from == nil {
+				return nil, "", newMissing(s.external(), "it is in another repository or revision", s.RepoURL)
 			}
 			return from, env.expand(rest), nil
 		}

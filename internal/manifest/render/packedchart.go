@@ -1,0 +1,169 @@
+package render
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"time"
+)
+
+// unpackChart gives a chart's own folder: a chart that comes packed is unpacked, in memory.
+func (r *rendering) unpackChart(e External, files *treeReader) (*treeReader, error) {
+	data, is, err := files.readIfFile(PackedChart)
+	if err != nil || !is {
+		return files, err
+	}
+	if done := r.unpacked[e]; done != nil {
+		return done, nil
+	}
+	tree, err := unpackArchive(data)
+	if err != nil {
+		return nil, fmt.Errorf("unpacking the chart: %w", err)
+	}
+	if r.unpacked == nil {
+		r.unpacked = map[External]*treeReader{}
+	}
+	r.unpacked[e] = newTreeReader(files.ctx, tree)
+	return r.unpacked[e], nil
+}
+
+// unpackArchive reads a packed chart, whose files all lie in one folder. Links and other special
+// files are left out, as Helm does.
+func unpackArchive(data []byte) (packedTree, error) {
+	unzipped, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return nil, fmt.Errorf("it is no packed chart: %w", err)
+	}
+	tree := packedTree{}
+	var read int64
+	archive := tar.NewReader(&unpackLimiter{r: unzipped, read: &read})
+	for n := 0; ; n++ {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return tree, nil
+		} else if err != nil {
+			return nil, err
+		}
+		if n > maxFiles {
+			return nil, fmt.Errorf("%w: a packed chart of more than %d files", ErrLimit, maxFiles)
+		}
+		_, name, inFolder := strings.Cut(path.Clean(header.Name), "/")
+		if header.Typeflag != tar.TypeReg || !inFolder {
+			continue
+		}
+		if !fs.ValidPath(name) {
+			return nil, fmt.Errorf("%q is no name of a file in a chart", clipExcerpt(header.Name))
+		}
+		if tree[name], err = io.ReadAll(archive); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// packedTree is the files of an archive, by their names: fs.FS, fs.StatFS, fs.ReadFileFS and
+// fs.ReadDirFS. It isn't changed once it is read.
+type packedTree map[string][]byte
+
+var (
+	_ fs.StatFS     = packedTree{}
+	_ fs.ReadFileFS = packedTree{}
+	_ fs.ReadDirFS  = packedTree{}
+)
+
+// packedEntry is a file or folder of it.
+type packedEntry struct {
+	name   string
+	size   int64
+	folder bool
+}
+
+func (e packedEntry) Name() string               { return e.name }
+func (e packedEntry) Size() int64                { return e.size }
+func (e packedEntry) ModTime() time.Time         { return time.Time{} }
+func (e packedEntry) IsDir() bool                { return e.folder }
+func (e packedEntry) Sys() any                   { return nil }
+func (e packedEntry) Type() fs.FileMode          { return e.Mode().Type() }
+func (e packedEntry) Info() (fs.FileInfo, error) { return e, nil }
+
+func (e packedEntry) Mode() fs.FileMode {
+	if e.folder {
+		return fs.ModeDir | 0o555
+	}
+	return 0o444
+}
+
+// Open opens a file or folder; a folder is listed by ReadDir.
+func (t packedTree) Open(name string) (fs.File, error) {
+	info, err := t.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	return &packedFile{Reader: bytes.NewReader(t[name]), info: info}, nil
+}
+
+type packedFile struct {
+	*bytes.Reader
+	info fs.FileInfo
+}
+
+func (f *packedFile) Stat() (fs.FileInfo, error) { return f.info, nil }
+func (f *packedFile) Close() error               { return nil }
+
+// Stat describes what lies at a name.
+func (t packedTree) Stat(name string) (fs.FileInfo, error) {
+	if data, is := t[name]; is {
+		return packedEntry{name: path.Base(name), size: int64(len(data))}, nil
+	}
+	for file := range t {
+		if name == "." || strings.HasPrefix(file, name+"/") {
+			return packedEntry{name: path.Base(name), folder: true}, nil
+		}
+	}
+	return nil, &fs.PathError{Op: "stat", Path: name, Err: fs.ErrNotExist}
+}
+
+// ReadFile gives a file's bytes, which are the caller's.
+func (t packedTree) ReadFile(name string) ([]byte, error) {
+	data, is := t[name]
+	if !is {
+		return nil, &fs.PathError{Op: "read", Path: name, Err: fs.ErrNotExist}
+	}
+	return bytes.Clone(data), nil
+}
+
+// ReadDir lists a folder, sorted by name.
+func (t packedTree) ReadDir(name string) ([]fs.DirEntry, error) {
+	prefix := name + "/"
+	if name == "." {
+		prefix = ""
+	}
+	entries := map[string]fs.DirEntry{}
+	for file, data := range t {
+		rest, in := strings.CutPrefix(file, prefix)
+		if !in {
+			continue
+		}
+		first, _, below := strings.Cut(rest, "/")
+		e := packedEntry{name: first, folder: below}
+		if !below {
+			e.size = int64(len(data))
+		}
+		entries[first] = e
+	}
+	if len(entries) == 0 && name != "." {
+		return nil, &fs.PathError{Op: "readdir", Path: name, Err: fs.ErrNotExist}
+	}
+	out := make([]fs.DirEntry, 0, len(entries))
+	for _, first := range slices.Sorted(maps.Keys(entries)) {
+		out = append(out, entries[first])
+	}
+	return out, nil
+}
