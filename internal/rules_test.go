@@ -99,7 +99,7 @@ var rooms = map[string][]string{
 	"internal/server/doctor":                        {"internal/argocd", "internal/config", "internal/forge", "internal/git", "internal/pipeline", "internal/promotion", "internal/strictyaml", "policies"},
 	"internal/cli":                                  {"internal/appset", "internal/appset/evaluate", "internal/appset/impact", "internal/cli/checkout", "internal/cli/propose", "internal/config", "internal/console/api", "internal/console/client", "internal/controller/plan", "internal/emulator", "internal/emulator/playground", "internal/emulator/story", "internal/fieldedit", "internal/forge/github", "internal/pipeline", "internal/sandbox", "internal/server", "internal/server/doctor", "internal/strictyaml"},
 	"internal/cli/propose":                          {"internal/appset", "internal/appset/history", "internal/fieldedit", "internal/pipeline", "internal/pipeline/fieldpath"},
-	"internal/cli/checkout":                         {"internal/appset", "internal/appset/evaluate", "internal/appset/history", "internal/appset/impact", "internal/argocd", "internal/argocd/api", "internal/cli/propose", "internal/controller/plan", "internal/fieldedit", "internal/git", "internal/pipeline", "internal/promotion"},
+	"internal/cli/checkout":                         {"internal/appset", "internal/appset/evaluate", "internal/appset/history", "internal/appset/impact", "internal/argocd", "internal/argocd/api", "internal/cli/propose", "internal/controller/plan", "internal/fieldedit", "internal/git", "internal/manifest/render", "internal/pipeline", "internal/promotion"},
 	"internal/cli/walkthrough":                      {},
 	"internal/e2e":                                  {},
 	"cmd/liftlock":                                  {"internal/cli"},

@@ -36,11 +36,16 @@ type checkoutFlags struct {
 }
 
 // addressFlags say which repositories the addresses in manifests are.
-type addressFlags struct{ urls, checkouts []string }
+type addressFlags struct{ urls, checkouts, sources []string }
 
 func (f *addressFlags) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&f.urls, "repo-url", nil, "an address that manifests use for this repository, besides those of its remotes; may be repeated")
 	cmd.Flags().StringArrayVar(&f.checkouts, "checkout", nil, "URL=DIR: a checkout of another repository, which generators that read that address are given; may be repeated")
+}
+
+// addSourceFlag adds the flag of commands that render.
+func (f *addressFlags) addSourceFlag(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVar(&f.sources, "source", nil, "URL=FOLDER: what Applications deploy from that address besides this repository is read from there: a checkout, or a folder of packed charts (NAME-VERSION.tgz); may be repeated")
 }
 
 // asArguments are the flags as they were given, each quoted for a shell, without credentials.
@@ -71,6 +76,17 @@ func (f *addressFlags) open(ctx context.Context, dir string) (*checkout.Reposito
 		return nil, err
 	}
 	if err := r.AddCheckouts(ctx, others); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	var sources []checkout.OtherCheckout
+	for _, text := range f.sources {
+		url, folder, ok := strings.Cut(text, "=")
+		if !ok || url == "" || folder == "" {
+			return nil, errors.Join(fmt.Errorf("--source %q is not URL=FOLDER, as in --source https://charts.example/stable=../charts", text), r.Close())
+		}
+		sources = append(sources, checkout.OtherCheckout{URL: url, Dir: folder})
+	}
+	if err := r.AddSources(ctx, sources); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
 	return r, nil

@@ -59,6 +59,7 @@ func planCommand() *cobra.Command {
 		},
 	}
 	at.addFlags(c)
+	at.address.addSourceFlag(c)
 	c.Flags().StringVar(&q.Rev, "rev", "", "a branch, tag or commit instead of HEAD")
 	c.Flags().StringVar(&q.Pipeline, "pipeline", "", "the promotions of this pipeline only")
 	completeFlag(c, "pipeline", completePipelines)

@@ -117,6 +117,7 @@ func (e *memoryMirror) fetchRef(ctx context.Context, ref string) error {
 		e.refsMu.Lock()
 		defer e.refsMu.Unlock()
 		e.kept[sha] = e.opts.Now()
+		e.moveRef(fetchedPrefix+e.opts.Now().UTC().Format(keepDay)+"/"+ref, sha)
 		return nil
 	})
 }

@@ -69,7 +69,7 @@ func (r *Repository) Plan(ctx context.Context, q PlanQuery) (*plan.Plan, error) 
 			return nil, err
 		}
 		broken = append(broken, known.problems...)
-		in := plan.Input{Mirror: s.Mirror, Branch: cmp.Or(r.main, "main"), URLs: r.urls, OnlyPipeline: q.Pipeline, Now: q.Now, Rendered: q.Rendered}
+		in := plan.Input{Mirror: s.Mirror, Branch: cmp.Or(r.main, "main"), URLs: r.urls, OnlyPipeline: q.Pipeline, Now: q.Now, Rendered: q.Rendered, External: r.openRendered}
 		in.KnownInputs = func(to *appset.Input) {
 			to.Clusters, to.Placements, to.Globbing, to.Version, to.ArgoCDs, to.Main, to.Live = known.Clusters, known.Placements, known.Globbing, known.Version, known.ArgoCDs, known.Main, known.Live
 			known.addClusters(to, to.Pipeline)

@@ -25,6 +25,8 @@ type Repository struct {
 
 	given  []givenAddress     // by flags
 	others []*otherRepository // of which checkouts are known
+
+	sources []renderedSource // that targets deploy from besides
 }
 
 // Open opens the repository that dir ("" is the current folder) lies in. urls
@@ -59,6 +61,11 @@ func (r *Repository) Close() error {
 	var errs []error
 	for _, o := range r.others {
 		errs = append(errs, o.Close())
+	}
+	for _, s := range r.sources {
+		if s.checkout != nil {
+			errs = append(errs, s.checkout.Close())
+		}
 	}
 	if r.scratch != nil {
 		errs = append(errs, r.scratch.Close())

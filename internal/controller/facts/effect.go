@@ -41,6 +41,7 @@ type effectGatherer struct {
 	now     func() time.Time
 	timeout func() time.Duration
 
+	externals      *ExternalFiles // nil: none
 	renderer       *isolation.Renderer
 	pastRenderer   *isolation.Renderer // for what landed long ago
 	remote         *argocdRenderer
@@ -55,9 +56,9 @@ func newEffectGatherer(targets *targetGatherer, pulls *pullGatherer, o *Options)
 		timeout = func() time.Duration { return editTimeout }
 	}
 	remember := func(bytes int) *isolation.Renderer {
-		return isolation.New(render.MemoOptions{Caches: group, Bytes: bytes, Renderer: o.Renderer, Now: now})
+		return isolation.New(render.MemoOptions{Caches: group, Bytes: bytes, Renderer: o.Renderer, External: o.openExternal(), Now: now})
 	}
-	return &effectGatherer{targets: targets, pulls: pulls, now: now, timeout: timeout,
+	return &effectGatherer{targets: targets, pulls: pulls, now: now, timeout: timeout, externals: o.Externals,
 		renderer: remember(maxRendered), pastRenderer: remember(maxPastRendered),
 		remote:         newArgoCDRenderer(targets.argocds, now, group),
 		inspectedHeads: newCache[string, inspectedHead](group, "inspected_heads", 10_000),
@@ -171,7 +172,8 @@ func (o *effectGatherer) regenerated(ctx context.Context, c *Evaluation, compone
 // running out of time is, for a while: late says so.
 func (o *effectGatherer) judgeEdit(ctx context.Context, c *Evaluation, components []string, env, base string, edits []fieldedit.Edit, late string,
 	judge func(context.Context, *isolation.Edit) (judgement, error)) (judgement, error) {
-	key, err := hashJudgementInputs(ctx, c, components, env, base, edits, late)
+	question := fmt.Sprintf("%s %d", late, o.externals.currentVersion(ctx))
+	key, err := hashJudgementInputs(ctx, c, components, env, base, edits, question)
 	if err != nil {
 		return judgement{}, err
 	}

@@ -97,6 +97,7 @@ type Options struct {
 	Repos      []*Repository     // all that are tracked: what generators may read of each other
 	Sandbox    *sandbox.Runner   // for what strangers wrote
 	Renderer   render.Renderer   // of what is on our own branches; nil: this process
+	Externals  *ExternalFiles    // that renderings may read besides the tracked repositories; nil: none
 	Floor      Floor
 	Metrics    MetricSource   // nil: no server is asked
 	Endpoints  EndpointSource // nil: no endpoint is asked
@@ -166,6 +167,9 @@ func New(o Options) *Gatherer {
 	releases := newReleaseReader(o.Caches)
 	targets := newTargetGatherer(&o, argocds, releases)
 	pulls := newPullGatherer(o.Store, o.Now, o.MaxAge, o.Caches)
+	if o.Externals != nil && o.Externals.given == nil {
+		o.Externals.tracked = targets.repos.all
+	}
 	effects := newEffectGatherer(targets, pulls, &o)
 	authors := newAuthorGatherer(releases, o.Store, o.Now, o.IgnoreUnlinkedAuthors, o.Caches)
 	authors.images = o.Images

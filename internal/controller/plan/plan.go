@@ -14,6 +14,7 @@ import (
 	"github.com/liftlock/liftlock/internal/appset/history"
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/manifest/render"
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion"
 )
@@ -29,6 +30,8 @@ type Input struct {
 	Now         time.Time
 	// Rendered asks what the promotions do to the rendered manifests.
 	Rendered bool
+	// External gives what targets are made of besides the repository; nil: nothing.
+	External render.OpenExternal
 }
 
 // planner makes one plan.
@@ -48,8 +51,12 @@ func New(subject, commit string) *Plan {
 // for a repository that can't be read and a context that ended.
 func (p *Plan) Fill(ctx context.Context, in Input) (err error) {
 	repo := &facts.Repository{ID: "checkout", Forge: noPulls{}, Branch: in.Branch, Mirror: in.Mirror, URLs: in.URLs}
+	var externals *facts.ExternalFiles
+	if in.External != nil {
+		externals = facts.GivenExternalFiles(in.External)
+	}
 	m := &planner{input: in, gatherer: facts.New(facts.Options{
-		Store: newStore{}, Resolver: appset.New(appset.Options{}), Repos: []*facts.Repository{repo}, KnownInputs: in.KnownInputs,
+		Store: newStore{}, Resolver: appset.New(appset.Options{}), Repos: []*facts.Repository{repo}, KnownInputs: in.KnownInputs, Externals: externals,
 		Now: func() time.Time { return in.Now }, MaxAge: time.Hour,
 	})}
 	if m.snapshot, err = m.gatherer.Snapshot(ctx, repo); err != nil {

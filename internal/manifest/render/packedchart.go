@@ -4,6 +4,8 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +16,21 @@ import (
 	"strings"
 	"time"
 )
+
+// NewChartTree is a tree of a packed chart of a version, as [OpenExternal] gives it.
+func NewChartTree(data []byte, version string) Tree {
+	sum := sha256.Sum256(data)
+	file := "chart:sha256:" + hex.EncodeToString(sum[:])
+	return Tree{FS: packedTree{PackedChart: data}, Revision: version, ID: func(name string) (string, error) {
+		switch name {
+		case ".":
+			return "folder of " + file, nil
+		case PackedChart:
+			return file, nil
+		}
+		return "", nil
+	}}
+}
 
 // unpackChart gives a chart's own folder: a chart that comes packed is unpacked, in memory.
 func (r *rendering) unpackChart(e External, files *treeReader) (*treeReader, error) {

@@ -1,0 +1,286 @@
+package facts
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/manifest/render"
+)
+
+// ReadOnlySource is a repository that renderings may read and nothing else.
+type ReadOnlySource struct {
+	URL    string
+	Mirror *git.Mirror
+}
+
+// ExternalFiles opens what targets are made of besides their repository: tracked repositories,
+// those that are listed to be read, and charts. It is safe for concurrent use.
+type ExternalFiles struct {
+	given   render.OpenExternal // all there is; nil: what follows
+	sources []ReadOnlySource
+	charts  render.OpenExternal
+	now     func() time.Time
+	tracked func() []*Repository
+
+	mu       sync.Mutex
+	fetched  map[string]time.Time // when a source was last fetched, by its URL
+	fetching map[string]*sync.Mutex
+	tags     map[render.External]foundTag
+	opened   map[render.External]openedExternal
+	version  uint64 // of what was opened
+}
+
+// openedExternal is what an external was when it was opened last.
+type openedExternal struct {
+	revision string // or why it couldn't be had
+	isFixed  bool   // it stays so
+}
+
+// foundTag is what a tag named when the remote was asked.
+type foundTag struct {
+	commit string
+	err    error
+	at     time.Time
+}
+
+const (
+	// sourceAge is how long a source's branches are taken for where they were, and tagAge a tag.
+	sourceAge = 3 * time.Minute
+	tagAge    = 10 * time.Minute
+	// failedTagAge is how long a tag that can't be had isn't asked for again.
+	failedTagAge = time.Minute
+	// maxTags bounds the tags that are remembered, and what else was opened.
+	maxTags = 5000
+	// fetchTimeout bounds a look at a source's remote.
+	fetchTimeout = 30 * time.Second
+)
+
+// NewExternalFiles makes it. charts gives charts; nil: there are none.
+func NewExternalFiles(sources []ReadOnlySource, charts render.OpenExternal, now func() time.Time) *ExternalFiles {
+	return &ExternalFiles{sources: sources, charts: charts, now: now, tracked: func() []*Repository { return nil },
+		fetched: map[string]time.Time{}, fetching: map[string]*sync.Mutex{}, tags: map[render.External]foundTag{}, opened: map[render.External]openedExternal{}}
+}
+
+// GivenExternalFiles has renderings read what a function gives, and nothing else.
+func GivenExternalFiles(open render.OpenExternal) *ExternalFiles { return &ExternalFiles{given: open} }
+
+var (
+	errNotListed = errors.New("it is none of the repositories that this server reads: list it under sources in the server's file")
+	errNoCharts  = errors.New("its repository isn't listed: list it under charts in the server's file")
+)
+
+// Open gives an external's files.
+func (x *ExternalFiles) Open(ctx context.Context, e render.External) (render.Tree, error) {
+	if x.given != nil {
+		return x.given(ctx, e)
+	}
+	tree, err := x.find(ctx, e)
+	if ctx.Err() == nil {
+		x.record(e, tree, err)
+	}
+	return tree, err
+}
+
+// record remembers what an external was, and counts when it is another.
+func (x *ExternalFiles) record(e render.External, tree render.Tree, err error) {
+	now := openedExternal{revision: tree.Revision, isFixed: err == nil && (e.Revision == tree.Revision || e.Chart != "")}
+	if err != nil {
+		now.revision = err.Error()
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if tag, is := x.tags[e]; is && tag.err == nil {
+		now.isFixed = true
+	}
+	before, known := x.opened[e]
+	if known && before.revision != now.revision {
+		x.version++
+	}
+	if len(x.opened) >= maxTags {
+		clear(x.opened)
+	}
+	x.opened[e] = now
+}
+
+// currentVersion changes when something that was opened would be another one now.
+func (x *ExternalFiles) currentVersion(ctx context.Context) uint64 {
+	if x == nil || x.given != nil {
+		return 0
+	}
+	x.mu.Lock()
+	var loose []render.External
+	for e, was := range x.opened {
+		if !was.isFixed {
+			loose = append(loose, e)
+		}
+	}
+	x.mu.Unlock()
+	for _, e := range loose {
+		_, _ = x.Open(ctx, e) // it is recorded, as is that it can't be had
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.version
+}
+
+// find finds an external's files.
+func (x *ExternalFiles) find(ctx context.Context, e render.External) (render.Tree, error) {
+	if e.Chart != "" {
+		if x.charts == nil {
+			return render.Tree{}, errNoCharts
+		}
+		return x.charts(ctx, e)
+	}
+	for _, r := range x.tracked() {
+		if slices.ContainsFunc(r.URLs, func(u string) bool { return appset.SameRepository(u, e.RepoURL) }) {
+			commit, err := findRevision(ctx, r, e.Revision)
+			if commit == "" && err == nil {
+				commit, err = x.findTag(ctx, r.Mirror, e)
+			}
+			return treeAt(r.Mirror, commit, err)
+		}
+	}
+	for i := range x.sources {
+		if s := &x.sources[i]; appset.SameRepository(s.URL, e.RepoURL) {
+			commit, err := x.findInSource(ctx, s, e)
+			return treeAt(s.Mirror, commit, err)
+		}
+	}
+	return render.Tree{}, errNotListed
+}
+
+func treeAt(m *git.Mirror, commit string, err error) (render.Tree, error) {
+	if err != nil {
+		return render.Tree{}, err
+	}
+	tree := m.Tree(commit)
+	return render.Tree{FS: tree, ID: tree.Identity, Revision: commit}, nil
+}
+
+// findInSource finds a revision of a source, whose branches are fetched when they are old.
+func (x *ExternalFiles) findInSource(ctx context.Context, s *ReadOnlySource, e render.External) (string, error) {
+	if known, err := s.Mirror.Has(ctx, e.Revision); err == nil && known {
+		return e.Revision, nil // a commit stays
+	}
+	if err := x.refresh(ctx, s); err != nil {
+		return "", fmt.Errorf("%s can't be read now: %w", s.URL, err)
+	}
+	branch := appset.BranchName(e.Revision)
+	if branch == "" || branch == "HEAD" {
+		heads, err := s.Mirror.Heads(ctx, "")
+		if err != nil {
+			return "", err
+		}
+		branch = defaultBranch(heads)
+	}
+	commit, ok, err := s.Mirror.Head(ctx, branch)
+	if err != nil || ok {
+		return commit, err
+	}
+	if known, err := s.Mirror.Has(ctx, e.Revision); err == nil && known {
+		return e.Revision, nil
+	}
+	return x.findTag(ctx, s.Mirror, e)
+}
+
+// defaultBranch is what a source without a revision is read at: a mirror doesn't know the remote's HEAD.
+func defaultBranch(heads map[string]string) string {
+	for _, name := range []string{"main", "master"} {
+		if heads[name] != "" {
+			return name
+		}
+	}
+	if len(heads) == 1 {
+		for name := range heads {
+			return name
+		}
+	}
+	return "HEAD"
+}
+
+// refresh fetches a source that wasn't for a while; others wait for it meanwhile.
+func (x *ExternalFiles) refresh(ctx context.Context, s *ReadOnlySource) error {
+	x.mu.Lock()
+	own := x.fetching[s.URL]
+	if own == nil {
+		own = &sync.Mutex{}
+		x.fetching[s.URL] = own
+	}
+	x.mu.Unlock()
+	own.Lock()
+	defer own.Unlock()
+	x.mu.Lock()
+	isFresh := x.now().Before(x.fetched[s.URL].Add(sourceAge))
+	x.mu.Unlock()
+	if isFresh {
+		return nil
+	}
+	heads, err := s.Mirror.Heads(ctx, "")
+	if err != nil {
+		return err
+	}
+	limited, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	if _, err = s.Mirror.Fetch(limited); err != nil && len(heads) == 0 {
+		return err // what it was at last is used otherwise, and a moved branch is seen later
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.fetched[s.URL] = x.now()
+	return nil
+}
+
+// findTag asks the remote for a tag, unless it was a while ago.
+func (x *ExternalFiles) findTag(ctx context.Context, m *git.Mirror, e render.External) (string, error) {
+	x.mu.Lock()
+	known, is := x.tags[e]
+	x.mu.Unlock()
+	age := tagAge
+	if known.err != nil {
+		age = failedTagAge
+	}
+	if is && x.now().Before(known.at.Add(age)) {
+		return known.commit, known.err
+	}
+	tag := appset.BranchName(e.Revision)
+	tag = cmp.Or(tag, "HEAD")
+	limited, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	commit, err := m.FetchTag(limited, trimTag(tag))
+	if ctx.Err() != nil {
+		return "", ctx.Err()
+	}
+	if err != nil {
+		if known.commit != "" { // the remote may be away: the tag was there
+			commit, err = known.commit, nil
+		} else {
+			err = fmt.Errorf("it has no branch, tag or fetched commit %q, or can't be asked now", e.Revision)
+		}
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if len(x.tags) >= maxTags {
+		clear(x.tags)
+	}
+	x.tags[e] = foundTag{commit, err, x.now()}
+	return commit, err
+}
+
+// trimTag is a tag's name, which may be written in full.
+func trimTag(name string) string { return strings.TrimPrefix(name, "refs/tags/") }
+
+// openExternal is what renderings open externals with; nil where there is none.
+func (o *Options) openExternal() render.OpenExternal {
+	if o.Externals == nil {
+		return nil
+	}
+	return o.Externals.Open
+}

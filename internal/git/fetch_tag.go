@@ -1,0 +1,55 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+const (
+	tagsPrefix = "refs/tags/"
+	// maxTagDepth bounds tags of tags.
+	maxTagDepth = 5
+)
+
+// FetchTag brings the commit that the remote's tag names, and says which it is. Maintain forgets
+// it after two weeks. ErrUnknownCommit when the tag names something else, ErrTooLarge as FetchRef has it.
+func (m *Mirror) FetchTag(ctx context.Context, tag string) (sha string, err error) {
+	if err := checkBranch(tag); err != nil {
+		return "", err
+	}
+	unlock, err := m.lock(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	if err := m.engine.fetchRef(ctx, tagsPrefix+tag); err != nil {
+		return "", err
+	}
+	refs, err := m.engine.listRefs(ctx, fetchedPrefix)
+	if err != nil {
+		return "", err
+	}
+	for name, at := range refs {
+		if _, of, _ := strings.Cut(strings.TrimPrefix(name, fetchedPrefix), "/"); of == tagsPrefix+tag {
+			sha = at
+		}
+	}
+	for range maxTagDepth {
+		o, err := m.engine.readObject(sha)
+		switch {
+		case errors.Is(err, errMissing), sha == "":
+			return "", fmt.Errorf("the tag %s of %s: %w", tag, m.url, ErrUnknownCommit)
+		case err != nil:
+			return "", err
+		case o.kind == "commit":
+			return sha, nil
+		case o.kind != "tag":
+			return "", fmt.Errorf("the tag %s of %s names a %s: %w", tag, m.url, o.kind, ErrUnknownCommit)
+		}
+		first, _, _ := strings.Cut(string(o.data), "\n")
+		sha = strings.TrimPrefix(first, "object ")
+	}
+	return "", fmt.Errorf("the tag %s of %s names tags alone: %w", tag, m.url, ErrUnknownCommit)
+}
