@@ -24,11 +24,15 @@ import (
 // templates, as an Application installs it.
 type installedChart struct {
 	pipeline.HelmSource
-	argocd string // a name for where it is installed, where several Argo CDs have it; "" else
+	argocd      string // a name for where it is installed, where several Argo CDs have it; "" else
+	installedBy string // the file of the Application, or of the set that makes it
 }
 
 // file is what stands for the chart.
 func (c *installedChart) file() string { return path.Join(c.Path, "Chart.yaml") }
+
+// key tells an installation from the others, of this chart too.
+func (c *installedChart) key() string { return c.file() + "\x00" + c.installedBy }
 
 // uninstallable are the charts that are installed in a way that no pipeline file can say, or that can't be
 // built so.
@@ -197,7 +201,7 @@ func (f *chartFinder) take(ctx context.Context, by *appset.Target, helm pipeline
 		if len(objectsAmong(built.Objects, kind)) == 0 {
 			continue
 		}
-		own := &runningSets{kind: kind, charts: []installedChart{{HelmSource: helm}}}
+		own := &runningSets{kind: kind, charts: []installedChart{{HelmSource: helm, installedBy: by.ApplicationSetFile}}}
 		if kind == f.found.kind {
 			f.targets[len(f.found.charts)] = *by
 			f.found.charts = append(f.found.charts, own.charts...)

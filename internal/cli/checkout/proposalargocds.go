@@ -1,6 +1,7 @@
 package checkout
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path"
@@ -11,39 +12,58 @@ import (
 	"github.com/liftlock/liftlock/internal/cli/propose"
 )
 
-// ownArgoCDs are names for the Argo CDs that run files of ApplicationSets, by file; a file whose
+// ownArgoCDs are names for the Argo CDs that run files of ApplicationSets, by file or by a chart's key; one whose
 // Argo CD is that of all others has none.
 type ownArgoCDs map[string]string
 
-// findArgoCDs tells Argo CDs apart, where files generate Applications of one name: they can't all be in
-// one, so that each of those files is for an Argo CD of its own, as where every environment has one.
-func (d *deployed) findArgoCDs(ctx context.Context) error {
-	sources := slices.Clone(d.sets.files)
-	for _, folder := range d.sets.built {
-		sources = append(sources, appset.KustomizationFile(d.tree.FS, folder))
+// sourcesOfSets are what sets come from, each with the file whose path tells it from the others.
+func (d *deployed) sourcesOfSets() (keys, files []string) {
+	add := func(key, file string) { keys, files = append(keys, key), append(files, file) }
+	for _, file := range d.sets.files {
+		add(file, file)
 	}
-	isClash := func(p appset.Problem) bool { return p.Application != "" && slices.Contains(sources, p.File) }
-	if len(sources) < 2 || !slices.ContainsFunc(d.targets.Problems, isClash) {
+	for _, folder := range d.sets.built {
+		file := appset.KustomizationFile(d.tree.FS, folder)
+		add(file, file)
+	}
+	for i := range d.sets.charts {
+		if c := &d.sets.charts[i]; c.argocd == "" {
+			add(c.key(), cmp.Or(c.installedBy, c.file()))
+		}
+	}
+	return keys, files
+}
+
+// findArgoCDs tells Argo CDs apart, where files or charts generate Applications of one name: they can't all be in
+// one, so that each of those is for an Argo CD of its own, as where every environment has one.
+func (d *deployed) findArgoCDs(ctx context.Context) error {
+	keys, files := d.sourcesOfSets()
+	isClash := func(p appset.Problem) bool {
+		isChart := slices.ContainsFunc(d.sets.charts, func(c installedChart) bool { return c.file() == p.File })
+		return p.Application != "" && (isChart || slices.Contains(files, p.File))
+	}
+	if len(keys) < 2 || !slices.ContainsFunc(d.targets.Problems, isClash) {
 		return nil
 	}
-	apart := ownArgoCDs{}
-	for i, name := range distinguishingNames(sources) {
-		apart[sources[i]] = name
+	apart, keyOf := ownArgoCDs{}, map[string]string{}
+	for i, name := range distinguishingNames(files) {
+		apart[keys[i]], keyOf[name] = name, keys[i]
 	}
 	all, err := d.resolve(ctx, d.pipelineOf(append(fileEntries(d.sets, nil, apart), d.builtEntries(nil, apart)...)))
 	if err != nil {
 		return err
 	}
-	files := map[[2]string]string{} // by Application, the first that generates it
+	by := map[[2]string]string{} // by Application, the first Argo CD that has it
 	d.own = ownArgoCDs{}
 	for i := range all.Targets {
 		t := &all.Targets[i]
 		key := [2]string{t.Namespace, t.Name}
-		first, ok := files[key]
-		if !ok {
-			files[key] = t.ApplicationSetFile
-		} else if first != t.ApplicationSetFile {
-			d.own[first], d.own[t.ApplicationSetFile] = apart[first], apart[t.ApplicationSetFile]
+		first, ok := by[key]
+		switch {
+		case !ok:
+			by[key] = t.ArgoCD
+		case first != t.ArgoCD && keyOf[first] != "" && keyOf[t.ArgoCD] != "":
+			d.own[keyOf[first]], d.own[keyOf[t.ArgoCD]] = first, t.ArgoCD
 		}
 	}
 	if len(d.own) == 0 {

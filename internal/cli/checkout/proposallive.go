@@ -1,6 +1,7 @@
 package checkout
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -98,7 +99,7 @@ func (d *deployed) builtEntries(own map[string]propose.Templates, argocds ownArg
 	}
 	for i := range d.sets.charts {
 		c := &d.sets.charts[i]
-		out = append(out, propose.Set{Helm: &c.HelmSource, Templates: own[c.file()], ArgoCD: c.argocd})
+		out = append(out, propose.Set{Helm: &c.HelmSource, Templates: own[c.file()], ArgoCD: cmp.Or(c.argocd, argocds[c.key()])})
 	}
 	return out
 }

@@ -186,27 +186,14 @@ func (d *deployed) resolve(ctx context.Context, p *pipeline.Pipeline) (*appset.T
 
 // propose infers the pipeline, and proves it.
 func (d *deployed) propose(ctx context.Context) (*Proposal, error) {
-	p := &d.proposal
-	if err := d.assign(ctx); err != nil {
-		return nil, err
-	}
-	if err := d.findBranches(ctx); err != nil {
-		return nil, err
-	}
-	managed, err := d.resolveManaged(ctx)
+	managed, source, err := d.findCarried(ctx)
 	if err != nil {
 		return nil, err
 	}
-	source := propose.Source{
-		Components: history.Components(managed, d.branch()), Tracked: d.branch(),
-		Branch: func(environment string) string { return p.Branches[environment] },
-	}
-	if err := d.readHistory(ctx, &source); err != nil {
+	if managed, source, err = d.tryOthers(ctx, managed, source); err != nil {
 		return nil, err
 	}
-	if p.Carried, err = propose.FindCarry(ctx, &source); err != nil {
-		return nil, err
-	}
+	p := &d.proposal
 	if len(p.Carried.Entries) == 0 {
 		return nil, d.nothing("%s in %s, but no image, tag, version or revision is at the same place in two environments of a component: looked at the YAML and JSON files in %s",
 			wording.Count(len(p.Assignment.Components), "component"), strings.Join(p.Assignment.Environments, ", "), wording.JoinFew(lookedAt(source.Components), 6))
@@ -217,6 +204,54 @@ func (d *deployed) propose(ctx context.Context) (*Proposal, error) {
 	p.Name = cmp.Or(d.query.Name, d.name())
 	d.keepClusters()
 	return d.prove(ctx, managed)
+}
+
+// findCarried finds the templates, and what a promotion moves between the environments that they give.
+func (d *deployed) findCarried(ctx context.Context) (*appset.TargetSet, *propose.Source, error) {
+	p := &d.proposal
+	if err := d.assign(ctx); err != nil {
+		return nil, nil, err
+	}
+	if err := d.findBranches(ctx); err != nil {
+		return nil, nil, err
+	}
+	managed, err := d.resolveManaged(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	source := &propose.Source{
+		Components: history.Components(managed, d.branch()), Tracked: d.branch(),
+		Branch: func(environment string) string { return p.Branches[environment] },
+	}
+	if err := d.readHistory(ctx, source); err != nil {
+		return nil, nil, err
+	}
+	p.Carried, err = propose.FindCarry(ctx, source)
+	return managed, source, err
+}
+
+// tryOthers takes other templates where those that were found first give nothing to carry, or nothing that was ever the
+// same in two environments, and the others do: of several candidates the one that something moves between.
+func (d *deployed) tryOthers(ctx context.Context, managed *appset.TargetSet, source *propose.Source) (*appset.TargetSet, *propose.Source, error) {
+	first, chosen := d.proposal, d.query.Templates
+	if first.Carried.Seen || chosen != (propose.Templates{}) {
+		return managed, source, nil
+	}
+	defer func() { d.query.Templates = chosen }()
+	for _, other := range first.Assignment.Others {
+		d.proposal, d.query.Templates = first, other
+		d.proposal.Branches = nil
+		otherManaged, otherSource, err := d.findCarried(ctx)
+		switch {
+		case errors.Is(err, propose.ErrNothingUsable):
+		case err != nil:
+			return nil, nil, err
+		case d.proposal.Carried.Seen:
+			return otherManaged, otherSource, nil
+		}
+	}
+	d.proposal = first
+	return managed, source, nil
 }
 
 // refuseUnread refuses an address that no ApplicationSet has.

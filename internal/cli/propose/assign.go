@@ -22,6 +22,9 @@ type Assignment struct {
 	Environments, Components []string // sorted
 	Targets                  int      // that they give both
 	Alternatives             []string // other environment templates with as good a claim, with what they give
+	// Others are the next best templates, for as many targets and with environments as surely called so: they count
+	// where these give nothing to carry.
+	Others []Templates
 }
 
 // ErrNothingUsable says that no templates give a pipeline.
@@ -174,6 +177,21 @@ func (c *candidate) isKnown(value string) bool {
 	return ok && (c.mostKnown || len(splitWords(value)) == 1)
 }
 
+// longerName is how much a longer name counts that has a word by which people call environments: prod-eu is nearly
+// as surely one as prod, and load-balancer is none beside qa.
+const longerName = 0.95
+
+// knownPart is how surely a value is an environment's name, from 0 to 1.
+func (c *candidate) knownPart(value string) float64 {
+	switch {
+	case !c.isKnown(value):
+		return 0
+	case len(splitWords(value)) > 1:
+		return longerName
+	}
+	return 1
+}
+
 // oneEnvironment says why there are no several environments: where all targets are in one, which.
 func oneEnvironment(candidates []candidate) string {
 	for i := range candidates {
@@ -215,13 +233,13 @@ func chosenOr(ctx context.Context, what, chosen string, data []map[string]any, a
 }
 
 // sourceFolders is what each target is made from, in one text: targets of which that is the
-// same have one release.
+// same have one release. A source's options count, by which targets of one chart may have versions of their own.
 func sourceFolders(targets []appset.Target) []string {
 	out := make([]string, len(targets))
 	for i := range targets {
 		var parts []string
 		for _, s := range targets[i].Sources {
-			parts = append(parts, s.RepoURL, s.Path, s.Chart, s.TargetRevision, strings.Join(s.ValueFiles, ","))
+			parts = append(parts, s.RepoURL, s.Path, s.Chart, s.TargetRevision, strings.Join(s.ValueFiles, ","), string(s.Options))
 		}
 		out[i] = strings.Join(parts, "|") + "|" + targets[i].GeneratorFile
 	}
@@ -258,7 +276,7 @@ func (p *pair) weigh(targets []appset.Target, folders []string) {
 	type place struct{ component, environment string }
 	places, components, environments := map[place]bool{}, map[string]bool{}, map[string]bool{}
 	ofFolder := map[string]place{}
-	known, split, named, inName, inPath := 0, 0, 0, 0, 0
+	known, split, named, inName, inPath := 0.0, 0, 0, 0, 0
 	for i, c := range p.component.values {
 		e := p.environment.values[i]
 		if c == "" || e == "" {
@@ -268,10 +286,8 @@ func (p *pair) weigh(targets []appset.Target, folders []string) {
 		p.ofSeveralSets = p.ofSeveralSets || targets[i].ApplicationSet != targets[0].ApplicationSet
 		at := place{c, e}
 		places[at], components[c], environments[e] = true, true, true
-		if p.environment.isKnown(e) {
-			known++
-		}
-		if p.component.isKnown(c) {
+		known += p.environment.knownPart(e)
+		if saysEnvironment(c, e) {
 			named++
 		}
 		if strings.Contains(targets[i].Name, c) {
@@ -292,12 +308,19 @@ func (p *pair) weigh(targets []appset.Target, folders []string) {
 	}
 	p.promotes = len(places) > len(components)
 	n := float64(p.targets)
-	p.known = float64(known) / n
+	p.known = known / n
+	if 2*named <= p.targets {
+		named = 0 // by chance, as of a component that is called after one environment
+	}
+	own := len(ofFolder)
+	if own <= len(components) { // a folder each has the versions of all environments, or none
+		own = p.targets
+	}
 	p.score = weightCoverage*n/float64(len(p.environment.values)) +
 		weightKnown*p.known - weightKnown/2*float64(named)/n +
 		weightName*float64(inName)/n +
 		weightPath*float64(inPath)/n +
-		weightOwn*float64(len(places))/n +
+		weightOwn*float64(min(len(places), own))/float64(own) +
 		weightFull*float64(len(places))/float64(len(components)*len(environments)) -
 		weightFolder*float64(split)/n -
 		weightEach*float64(len(environments)) -
@@ -305,6 +328,14 @@ func (p *pair) weigh(targets []appset.Target, folders []string) {
 	if names := slices.Sorted(maps.Keys(environments)); commonPrefix(names)+commonSuffix(names) != "" {
 		p.score -= weightAffix
 	}
+}
+
+// saysEnvironment says that a component's name is one of an environment, or has the word by which its environment is
+// called. That a longer one has another environment's, as test-runner has in prod, speaks against nothing.
+func saysEnvironment(component, environment string) bool {
+	of, ok := rankOf(component)
+	rank, known := rankOf(environment)
+	return ok && (len(splitWords(component)) == 1 || known && of == rank)
 }
 
 // better is a total order, so that the answer never depends on what was tried first.
@@ -338,6 +369,10 @@ func (p pair) settle(others []pair, chosen Templates) (*Assignment, error) {
 	out.Components, out.Environments = slices.Sorted(maps.Keys(components)), slices.Sorted(maps.Keys(environments))
 	near := []pair{p}
 	for _, o := range others {
+		isAsKnown := o.known > 0 && o.known > p.known-2*(1-longerName)
+		if o.score >= 0 && o.targets == p.targets && isAsKnown && len(out.Others) < maxAlternatives {
+			out.Others = append(out.Others, Templates{o.component.text, o.environment.text})
+		}
 		// With fewer components it tells components apart by their environments.
 		if o.score > p.score-closeScore && o.targets == p.targets && len(o.component.distinct()) >= min(len(components), 2) && len(near) <= maxAlternatives {
 			near = append(near, o)

@@ -31,6 +31,8 @@ type Carried struct {
 	Entries []Carry
 	// Alone are versions that one environment alone has, which nothing moves to or from.
 	Alone []string
+	// Seen is that some carried value was the same in several environments.
+	Seen  bool
 	order orderEvidence
 }
 
@@ -216,7 +218,7 @@ func FindCarry(ctx context.Context, s *Source) (*Carried, error) {
 	if len(chosen) == 0 {
 		chosen = named
 	}
-	out := &Carried{order: newOrderEvidence(chosen)}
+	out := &Carried{order: newOrderEvidence(chosen), Seen: slices.ContainsFunc(chosen, func(f *field) bool { return evidences[f].shared > 0 })}
 	for _, f := range alone {
 		if u := f.uses[0]; f.kind != fieldedit.KindRef && !f.isHarmful(s, identities) && f.isVersion(s.Tracked) && len(s.Components[u.component]) > 1 {
 			out.Alone = append(out.Alone, fmt.Sprintf("%s of %s in %s", describe(f), u.component, u.environment))

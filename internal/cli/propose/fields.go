@@ -127,7 +127,7 @@ func (s *Source) findInEnvironment(found map[fieldLocation]*field, reader scalar
 		}
 		seen[file] = true
 		for _, v := range reader.read(tree, branch, file) {
-			p := fieldLocation{v.kind, withPlaceholder(name, e.Name, "{{environment}}"), v.path}
+			p := fieldLocation{v.kind, withPlaceholders(name, e.Name, e.Component, own), v.path}
 			segments := v.segments
 			if !p.isNamed() {
 				segments = segmentsWithPlaceholder(v.segments, e.Name)
@@ -136,7 +136,6 @@ func (s *Source) findInEnvironment(found map[fieldLocation]*field, reader scalar
 					if !strings.Contains(p.file+p.path, "{{environment}}") {
 						continue // another environment's as well
 					}
-					p.file = withPlaceholder(p.file, e.Component, "{{component}}")
 				}
 			} else if !own || strings.Contains(name, "/") {
 				continue // kustomize builds another folder's, or this environment isn't the only one
@@ -166,13 +165,32 @@ func (s *Source) findInEnvironment(found map[fieldLocation]*field, reader scalar
 	}
 }
 
+// withPlaceholders writes the placeholders into a file's name; in an environment's own folder that for the environment
+// alone. Of two names that are a part of each other the longer one is meant: test-runner.yaml is no file of test's.
+func withPlaceholders(text, environment, component string, own bool) string {
+	named := "{{component}}"
+	if own {
+		const hidden = "{{}}"
+		named = hidden
+	}
+	if len(component) > len(environment) {
+		text = withPlaceholder(withPlaceholder(text, component, named), environment, "{{environment}}")
+	} else {
+		text = withPlaceholder(withPlaceholder(text, environment, "{{environment}}"), component, named)
+	}
+	if own {
+		return strings.ReplaceAll(text, named, component)
+	}
+	return text
+}
+
 // withPlaceholder writes a placeholder for a name where it is a word of its own, once in each
 // part of a path.
 func withPlaceholder(text, name, placeholder string) string {
 	parts := strings.Split(text, "/")
 	for n, part := range parts {
 		if strings.Contains(part, "{{") {
-			continue
+			continue // one placeholder in each
 		}
 		for from := 0; ; {
 			i := strings.Index(part[from:], name)

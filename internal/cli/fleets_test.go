@@ -1,0 +1,216 @@
+package cli
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/liftlock/liftlock/internal/controller/plan"
+	"github.com/liftlock/liftlock/internal/pipeline"
+)
+
+var (
+	fleetCount = flag.Int("fleets", 20, "how many random fleets init is tried on")
+	fleetSeed  = flag.Uint64("fleets.seed", 1, "the first random fleet's seed")
+)
+
+// TestRandomFleets has init propose a file for fleets as people lay them out. The file is valid and carries versions alone;
+// a version that moves on in one environment opens one promotion for it in each of the next, whose edits make of the
+// repository, byte for byte, what the fleet with that version is.
+func TestRandomFleets(t *testing.T) {
+	for seed := *fleetSeed; seed < *fleetSeed+uint64(*fleetCount); seed++ {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			f := drawFleet(seed)
+			t.Chdir(t.TempDir())
+			defer func() {
+				if t.Failed() {
+					t.Log(f.describe())
+				}
+			}()
+			f.checkProposal(t, rand.New(rand.NewPCG(seed, 40)))
+		})
+	}
+}
+
+func (f *randomFleet) checkProposal(t *testing.T, r *rand.Rand) {
+	runGit(t, "init", "--quiet", "--initial-branch=main")
+	runGit(t, "remote", "add", "origin", f.repoURL)
+	f.commit(t, "First")
+	if r.IntN(2) == 0 {
+		f.tellHistory(t)
+	}
+	flags := []string{"init"}
+	if f.facts == factsClusters {
+		flags = append(flags, "--clusters", "clusters.yaml")
+	}
+	proposed, stderr, code := runLiftlock(t, flags...)
+	if code != 0 || stderr != "" {
+		t.Fatalf("init exits with %d and says\n%s%s", code, proposed, stderr)
+	}
+	for _, left := range []string{"Not promoted", "Not planned", "In no environment", "TODO"} {
+		if strings.Contains(proposed, left) {
+			t.Errorf("not all is resolved:\n%s", proposed)
+		}
+	}
+	act := strings.Replace(proposed, "  mode: observe #", "  # ", 1)
+	if err := os.WriteFile(pipeline.FileName, []byte(act), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if stdout, stderr, code := runLiftlock(t, "validate"); code != 0 {
+		t.Fatalf("validate exits with %d and says\n%s%s%s", code, stdout, stderr, proposed)
+	}
+	f.checkCarried(t, proposed)
+	commitAll(t, "Take Liftlock up")
+	i := r.IntN(len(f.components))
+	f.versions[f.components[i]][f.environments()[0]] = f.version(i, 2)
+	f.commit(t, "A release")
+	f.checkPlan(t, i, proposed)
+}
+
+// tellHistory moves the first component's next version through all environments.
+func (f *randomFleet) tellHistory(t *testing.T) {
+	c := f.components[0]
+	for _, e := range f.environments() {
+		f.versions[c][e] = f.version(0, 1)
+		f.commit(t, c+" in "+e)
+	}
+}
+
+func (f *randomFleet) commit(t *testing.T, message string) {
+	t.Helper()
+	for name, text := range f.files(t) {
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	commitAll(t, message)
+}
+
+// checkCarried holds that nothing is carried but versions: by the fleet's own list of where it has those.
+func (f *randomFleet) checkCarried(t *testing.T, proposed string) {
+	pipes, err := pipeline.Parse(pipeline.FileName, []byte(proposed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	isVersion := regexp.MustCompile(`^(image\.tag|chartVersion|dependencies\[[^]]*\]\.version|spec\.template\.spec\.containers\[(\*|name=[a-z-]+)\]\.image` +
+		`|spec\.template\.spec\.sources\[0\]\.targetRevision|spec\.generators\[0\]\.list\.elements\[env=\{\{environment\}\}\]\.version` +
+		`|spec\.generators\[0\]\.merge\.generators\[clusters\.selector\.matchLabels\.environment=\{\{environment\}\}\]\.clusters\.values\.version)$`)
+	for _, c := range pipes[0].Spec.Carry {
+		var paths []string
+		if c.YAML != nil {
+			paths = append(paths, c.YAML.Paths...)
+		}
+		if c.JSON != nil {
+			paths = append(paths, c.JSON.Paths...)
+		}
+		for _, p := range paths {
+			if !isVersion.MatchString(p) {
+				t.Errorf("%s is carried:\n%s", p, proposed)
+			}
+		}
+		if c.Files != nil {
+			t.Errorf("whole files are carried:\n%s", proposed)
+		}
+		for _, glob := range slices.Concat(c.KustomizeImages, c.KustomizeRefs) {
+			if !strings.Contains(glob, ".example/") {
+				t.Errorf("%s is carried:\n%s", glob, proposed)
+			}
+		}
+	}
+	if got := pipes[0].Spec.Environments; len(got) != len(f.environments()) {
+		t.Errorf("%d environments are proposed:\n%s", len(got), proposed)
+	}
+}
+
+// checkPlan holds that a release opens a promotion into each environment of the second step, and nothing else, and that each
+// makes of the repository the fleet with that version.
+func (f *randomFleet) checkPlan(t *testing.T, component int, proposed string) {
+	stdout, stderr, code := runLiftlock(t, "plan", "-o", "json")
+	if code != 0 || stderr != "" {
+		t.Fatalf("plan exits with %d and says\n%s%s", code, stdout, stderr)
+	}
+	var p plan.Plan
+	if err := json.Unmarshal([]byte(stdout), &p); err != nil {
+		t.Fatal(err)
+	}
+	c := f.components[component]
+	var want, got []string
+	for _, e := range f.steps[1] {
+		want = append(want, c+" into "+e)
+	}
+	for _, pr := range p.Pipelines[0].Promotions {
+		for _, part := range pr.Parts {
+			got = append(got, part.Component+" into "+pr.Environment)
+		}
+	}
+	if slices.Sort(got); !slices.Equal(want, got) {
+		t.Fatalf("it opens %v and not %v:\n%s", got, want, proposed)
+	}
+	for _, pr := range p.Pipelines[0].Promotions {
+		if len(pr.Ineffective) > 0 || len(pr.Unreached) > 0 || pr.ReachErr != "" || len(pr.Reached)+len(pr.Applications) == 0 {
+			t.Errorf("it doesn't reach whom it is for: %+v", pr)
+		}
+		f.checkEdit(t, &pr, c)
+	}
+}
+
+// checkEdit applies a promotion's diffs, compares the repository with the fleet that has the version, and takes them back.
+func (f *randomFleet) checkEdit(t *testing.T, p *plan.Promotion, component string) {
+	var patch strings.Builder
+	for _, file := range p.Files {
+		patch.WriteString(file.Diff)
+	}
+	apply := exec.Command("git", "apply", "-")
+	apply.Stdin = strings.NewReader(patch.String())
+	if out, err := apply.CombinedOutput(); err != nil {
+		t.Fatalf("git apply: %v\n%s%s", err, out, patch.String())
+	}
+	before := f.versions[component][p.Environment]
+	f.versions[component][p.Environment] = f.versions[component][f.environments()[0]]
+	want := f.files(t)
+	f.versions[component][p.Environment] = before
+	if diff := cmp.Diff(want, repositoryFiles(t, slices.Sorted(maps.Keys(want)))); diff != "" {
+		t.Errorf("the promotion into %s makes another repository (-want +got):\n%s", p.Environment, diff)
+	}
+	runGit(t, "checkout", "--quiet", "--", ".")
+}
+
+// repositoryFiles are the current folder's files but Git's and the pipeline file: known names them all.
+func repositoryFiles(t *testing.T, known []string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	err := fs.WalkDir(os.DirFS("."), ".", func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case name == ".git":
+			return fs.SkipDir
+		case entry.IsDir() || name == pipeline.FileName:
+			return nil
+		case !slices.Contains(known, name):
+			t.Errorf("%s is new", name)
+		}
+		data, err := os.ReadFile(name)
+		out[name] = string(data)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
