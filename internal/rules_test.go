@@ -132,7 +132,7 @@ var owners = map[string][]string{
 	"golang.org/x/oauth2":                     {"internal/console/login"},
 	"github.com/go-jose/go-jose/":             {"internal/console/login/logintest"},
 	"helm.sh/helm/":                           {"internal/manifest/render"},
-	"github.com/google/go-containerregistry/": {"internal/controller/registry"},
+	"github.com/google/go-containerregistry/": {"internal/controller/registry", "internal/promotion/verification"},
 	"github.com/yuin/goldmark":                {"internal/emulator", "internal/promotion/command"},
 	"github.com/vektah/gqlparser/":            {"internal/emulator/githubshape", "internal/emulator/githubshape/extract/graphql"},
 	"github.com/microcosm-cc/bluemonday":      {"internal/emulator"},

@@ -33,6 +33,7 @@ const (
 	maxDeployed   = 3
 	maxDiffering  = 20
 	maxLabels     = 32
+	maxImages     = 200 // of all pods; of more than these none are kept
 
 	maxUncheckedKinds = 5
 )
@@ -177,6 +178,9 @@ type wireStatus struct {
 	ReconciledAt   *time.Time       `json:"reconciledAt"`
 	OperationState *wireOperation   `json:"operationState"`
 	History        []wireDeployment `json:"history"`
+	Summary        struct {
+		Images []string `json:"images"`
+	} `json:"summary"`
 	SourceHydrator struct {
 		LastSuccessfulOperation *wireHydration `json:"lastSuccessfulOperation"`
 		CurrentOperation        *wireHydration `json:"currentOperation"`
@@ -280,7 +284,18 @@ func (w *wireApplication) toApp(argoCD string) verification.App {
 	}
 	a.Differences, a.Differing = w.outOfSyncResources()
 	a.Children = w.childApplications()
+	a.Images = w.podImages()
 	return a
+}
+
+// podImages are the images that Argo CD lists; none where that are more than are kept, so that nobody takes
+// a part of them for all.
+func (w *wireApplication) podImages() []string {
+	images := w.Status.Summary.Images
+	if len(images) > maxImages || slices.ContainsFunc(images, func(image string) bool { return len(image) > maxMessage }) {
+		return nil
+	}
+	return images
 }
 
 // childApplications are the Applications among the resources that are to stay.

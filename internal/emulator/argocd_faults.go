@@ -4,11 +4,12 @@ import "maps"
 
 // AppFault is what is wrong with one Application. The zero AppFault is nothing.
 type AppFault struct {
-	Health, Message string // reported instead of the real health: Unknown, Suspended, Missing…
-	Resource        string // a Deployment that is reported so too; empty: no resource says why
-	ComparisonError string // comparisons end with it, and say Unknown
-	SyncError       string // syncs end Failed with it
-	RenderError     string // its manifests can't be rendered on request, because of it
+	Health, Message string   // reported instead of the real health: Unknown, Suspended, Missing…
+	Resource        string   // a Deployment that is reported so too; empty: no resource says why
+	ComparisonError string   // comparisons end with it, and say Unknown
+	SyncError       string   // syncs end Failed with it
+	RenderError     string   // its manifests can't be rendered on request, because of it
+	Images          []string // what its pods run, whatever is deployed
 }
 
 // SetFault makes something wrong with an Application, or right again. A

@@ -85,8 +85,8 @@ func (a *ArgoCD) buildStatus(app *application) jsonObject {
 	if r := app.listResources(); len(r) > 0 {
 		s["resources"] = r
 	}
-	if app.live != nil && len(app.live.content.images) > 0 {
-		s["summary"] = jsonObject{"images": app.live.content.images}
+	if images := app.listImages(); len(images) > 0 {
+		s["summary"] = jsonObject{"images": images}
 	}
 	var conditions []any
 	for _, c := range app.conditions {
@@ -116,6 +116,17 @@ func (a *ArgoCD) buildStatus(app *application) jsonObject {
 		s["operationState"] = state
 	}
 	return s
+}
+
+// listImages are those of the Application's pods.
+func (app *application) listImages() []string {
+	switch {
+	case app.fault.Images != nil:
+		return app.fault.Images
+	case app.live != nil:
+		return app.live.content.images
+	}
+	return nil
 }
 
 // listResources are the Application's resources: a Deployment an image, and a

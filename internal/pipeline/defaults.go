@@ -46,6 +46,7 @@ func (e *Environment) SetDefaults() {
 		SuspendedFor: Duration(24 * time.Hour),
 
 		IgnoreMissingHealth: true,
+		Runs:                Runs{Images: RunsRequired},
 	}
 }
 

@@ -32,7 +32,7 @@ func TestParseSample(t *testing.T) {
 	verify := Verify{
 		ArriveWithin: Duration(15 * time.Minute), Timeout: Duration(10 * time.Minute), HealthyFor: Duration(time.Minute),
 		Watch: Duration(30 * time.Minute), Debounce: Duration(30 * time.Second), Sync: "wait", Prune: "auto",
-		QueueFor: Duration(24 * time.Hour), Suspended: "wait", SuspendedFor: Duration(24 * time.Hour), IgnoreMissingHealth: true,
+		QueueFor: Duration(24 * time.Hour), Suspended: "wait", SuspendedFor: Duration(24 * time.Hour), IgnoreMissingHealth: true, Runs: Runs{Images: "required"},
 	}
 	want := []*Pipeline{{
 		APIVersion: APIVersion, Kind: Kind, Metadata: Metadata{Name: "shop"}, File: "argo/.liftlock.yaml",

@@ -454,7 +454,22 @@ type Verify struct {
 	SuspendedFor Duration `yaml:"suspendedFor" json:"suspendedFor" jsonschema:"default=24h"`
 	// Whether resources that Argo CD has no health check for count as healthy as soon as they are applied. false: a target that has such resources, or of which that isn't known, isn't verified, and a person is asked.
 	IgnoreMissingHealth bool `yaml:"ignoreMissingHealth" json:"ignoreMissingHealth" jsonschema:"default=true"`
+	// Whether what runs is compared with what was rendered.
+	Runs Runs `yaml:"runs" json:"runs,omitzero"`
 }
+
+// Runs says what of the pods of a target must be what was rendered for it.
+type Runs struct {
+	// required: a target isn't verified while Argo CD lists another image of a workload than the one that came with the commit; reported: that is only said; off: it isn't looked at.
+	Images string `yaml:"images" json:"images,omitempty" jsonschema:"enum=required,enum=reported,enum=off,default=required"`
+}
+
+// What becomes of images that don't run.
+const (
+	RunsRequired = "required"
+	RunsReported = "reported"
+	RunsOff      = "off"
+)
 
 // WatchWindow is how long after its merge a promotion may still be taken back by itself,
 // also when its clocks had to start again in between.

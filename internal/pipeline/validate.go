@@ -425,4 +425,5 @@ func (c *checker) checkVerify(at string, v Verify) {
 	c.OneOf(at+".sync", v.Sync, SyncWait, SyncTrigger)
 	c.OneOf(at+".prune", v.Prune, PruneAuto, PruneAlways, PruneNever)
 	c.OneOf(at+".suspended", v.Suspended, SuspendedWait, SuspendedFail)
+	c.OneOf(at+".runs.images", v.Runs.Images, RunsRequired, RunsReported, RunsOff)
 }

@@ -128,6 +128,11 @@ func rollUpTargets(e *Env) rollup {
 	if n := e.countDrifted(); n > 0 {
 		reason = fmt.Sprintf("verified and healthy on %s; %s changed in the cluster since", wording.Count(len(e.Targets), "target"), wording.Plural(n, "was", "were"))
 	}
+	for i := range e.Targets {
+		if t := &e.Targets[i]; t.Verdict.OtherImages != "" {
+			reason += "; but in " + t.Name + " " + t.Verdict.OtherImages
+		}
+	}
 	return rollup{state: Verified, reason: reason, clear: true}
 }
 

@@ -231,16 +231,8 @@ func (o *argocdGatherer) compareHydrated(ctx context.Context, l *targetLook, t *
 // renderLanded is what a commit that landed changed in a target's manifests; nil where that
 // can't be told, so that it may be anything.
 func (o *argocdGatherer) renderLanded(ctx context.Context, l *targetLook, t *appset.Target, landed promotion.Landed) (*render.Changes, error) {
-	if landed.Parent == "" {
-		return nil, nil
-	}
-	own := l.c.Snapshot.Repo
-	before, why, err := o.renderer.RenderTarget(ctx, l.treeAt(own, landed.Parent), t, landed.Parent)
-	if err != nil || why != "" {
-		return nil, err
-	}
-	after, why, err := o.renderer.RenderTarget(ctx, l.treeAt(own, landed.Commit), t, landed.Commit)
-	if err != nil || why != "" {
+	before, after, err := o.renderBeforeAndAfter(ctx, l, t, landed)
+	if err != nil || after == nil {
 		return nil, err
 	}
 	return render.Diff(before, after), nil

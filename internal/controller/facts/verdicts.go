@@ -150,6 +150,9 @@ func (o *argocdGatherer) judgeWithMemory(l *targetLook, t *appset.Target, e veri
 	if full := o.lookForUnchecked(l, t, app, &e, &verdict); full != nil {
 		verdict, next = verification.Judge(e, full, rel, mem, o.health.now())
 	}
+	if e.Images = o.landedImages(l, t, out.Name, app, &verdict, &mem); e.Images != nil {
+		verdict, next = verification.Judge(e, app, rel, mem, o.health.now())
+	}
 	o.showUnchecked(t, app, &verdict)
 	out.Verdict = verdict
 	if follower := o.argocds.byName[o.argocds.ArgoCDOf(t)].Follower; follower != nil && app != nil && isBeingVerified(verdict.State) {
@@ -196,8 +199,8 @@ func (o *argocdGatherer) verificationLimits(v pipeline.Verify, t *appset.Target)
 	return verification.Limits{
 		ArriveWithin: v.ArriveWithin.AsDuration(), Timeout: v.Timeout.AsDuration(), HealthyFor: v.HealthyFor.AsDuration(), Watch: v.Watch.AsDuration(), Debounce: v.Debounce.AsDuration(),
 		QueueFor: v.QueueFor.AsDuration(), SuspendedFor: v.SuspendedFor.AsDuration(), SuspendedFails: v.Suspended == pipeline.SuspendedFail,
-		RequireHealthChecks: !v.IgnoreMissingHealth,
-		Trigger:             v.Sync == "trigger", NoRefresh: o.argocds.byName[o.argocds.ArgoCDOf(t)].NoRefresh,
+		RequireHealthChecks: !v.IgnoreMissingHealth, OtherImagesPass: v.Runs.Images == pipeline.RunsReported,
+		Trigger: v.Sync == "trigger", NoRefresh: o.argocds.byName[o.argocds.ArgoCDOf(t)].NoRefresh,
 	}
 }
 

@@ -63,6 +63,9 @@ func (j *judgement) refreshingVerdict() Verdict {
 // undone: then it can't become verified.
 func (j *judgement) healthVerdict(done bool, notDone string) Verdict {
 	m := &j.mem
+	if why := j.describeOtherImages(); why != "" && !j.OtherImagesPass && !m.isVerified() && j.health != suspended {
+		return j.otherImagesVerdict(why)
+	}
 	switch j.health {
 	case healthy:
 		return j.healthyVerdict(done, notDone)
@@ -111,7 +114,7 @@ func (j *judgement) healthyVerdict(done bool, notDone string) Verdict {
 		}
 	}
 	if m.VerifiedAt.IsZero() {
-		m.VerifiedAt = j.now
+		m.VerifiedAt, m.OtherImages = j.now, j.describeOtherImages()
 	}
 	m.DegradedAt = time.Time{}
 	return Verdict{State: Verified, Reason: fmt.Sprintf("synced and healthy for %s", formatDuration(j.HealthyFor))}

@@ -57,6 +57,9 @@ type App struct {
 	Differing      int          `json:",omitempty"` // how many are
 	SetStep        SetStep      `json:",omitzero"`  // its turn in its ApplicationSet's RollingSync
 	Children       []ChildRef   `json:",omitempty"` // the Applications among its resources that are to stay, bounded
+	// Images are those of the pods that Argo CD sees below the Application's resources, those of init containers
+	// too; none where it sees no pod, or more of them than are kept.
+	Images []string `json:",omitempty"`
 }
 
 // Unchecked are resources of kinds that aren't Kubernetes's own and that Argo CD has no health
@@ -210,6 +213,7 @@ type Limits struct {
 	SuspendedFor                                       time.Duration
 	SuspendedFails                                     bool // suspended: fail
 	RequireHealthChecks                                bool // ignoreMissingHealth: false
+	OtherImagesPass                                    bool // runs.images: reported
 	Trigger                                            bool // sync: trigger
 	NoRefresh                                          bool // the server's refresh: off
 }
@@ -239,6 +243,10 @@ type Expect struct {
 	// NotHydrated says what the hydrated revision in App.Revisions lacks to be known to have
 	// the commit. Empty: nothing, or nothing is hydrated, or nobody knows more than rel says.
 	NotHydrated string
+
+	// Images are those that the commit brought to the target's workloads which should have pods. None: it
+	// brought none, or nobody knows, or it doesn't matter whether they run.
+	Images []LandedImage
 
 	// Unreachable says why Argo CD can't be asked at this look (the watch is
 	// broken, access is refused), so that App may be old or missing. Empty: it can.
@@ -345,6 +353,7 @@ type Memory struct {
 	SyncCulprits    []Resource `json:",omitempty"` // what failed in it
 	ErrorRetried    bool       `json:",omitempty"` // another sync was asked for after one that ended Error
 	VerifiedAt      time.Time  // when it was first verified
+	OtherImages     string     `json:",omitempty"` // which other image than what landed ran then; empty: none that is known
 	DegradedAt      time.Time  // since when it is degraded; zero: it isn't, or was verified again since
 	Unhealed        bool       // degraded by its health and not healthy since
 
@@ -362,13 +371,15 @@ type StateChange struct {
 
 // Verdict is the answer about one target and one commit.
 type Verdict struct {
-	State   State
-	Lapsed  bool      // Verified, but only from before: how it is right now can't be told
-	Reason  string    // for people, one sentence
-	Since   time.Time // since when the State holds; zero: unknown
-	Next    time.Time // when the verdict changes at the latest if nothing is heard; zero: only on news
-	Refresh bool      // ask Argo CD for a refresh now
-	Sync    bool      // ask Argo CD for a sync now (sync: trigger)
+	State  State
+	Lapsed bool // Verified, but only from before: how it is right now can't be told
+	// OtherImages says of one that was verified all the same which other image than what landed ran then.
+	OtherImages string    `json:",omitempty"`
+	Reason      string    // for people, one sentence
+	Since       time.Time // since when the State holds; zero: unknown
+	Next        time.Time // when the verdict changes at the latest if nothing is heard; zero: only on news
+	Refresh     bool      // ask Argo CD for a refresh now
+	Sync        bool      // ask Argo CD for a sync now (sync: trigger)
 	// UnhealthyBefore says that the target was Degraded or Missing when last seen before the
 	// sync of the commit began.
 	UnhealthyBefore bool `json:",omitempty"`

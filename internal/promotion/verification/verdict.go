@@ -36,6 +36,9 @@ func Judge(e Expect, app *App, rel []Relation, mem Memory, now time.Time) (Verdi
 	if app != nil {
 		v.Unchecked, v.UncheckedUnknown = app.Unchecked, app.HealthInTree && !app.UncheckedKnown
 	}
+	if v.State == Verified {
+		v.OtherImages = j.mem.OtherImages
+	}
 	j.rememberVerdict(&v)
 	return v, j.mem
 }

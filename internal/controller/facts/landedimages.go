@@ -1,0 +1,53 @@
+package facts
+
+import (
+	"context"
+
+	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/manifest/render"
+	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/verification"
+)
+
+// landedImages are the images that what landed brought to a target, as rendered, where they decide about its
+// first verdict; nil where they don't, or can't be told: of the Applications below a target nothing is rendered.
+func (o *argocdGatherer) landedImages(l *targetLook, t *appset.Target, label string, app *verification.App, v *verification.Verdict, mem *verification.Memory) []verification.LandedImage {
+	if l.env.Spec.Verify.Runs.Images == pipeline.RunsOff || app == nil || len(app.Images) == 0 || !mem.VerifiedAt.IsZero() {
+		return nil
+	}
+	if s := v.State; s != verification.Soaking && s != verification.Verified && s != verification.Degraded {
+		return nil
+	}
+	if l.c.findChild(l.env.Name, label) != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(l.ctx, editTimeout)
+	defer cancel()
+	before, after, err := o.renderBeforeAndAfter(ctx, l, t, l.env.Landed.Value)
+	if err != nil || after == nil {
+		return nil
+	}
+	var out []verification.LandedImage
+	for _, i := range render.Diff(before, after).BroughtImages(before, after) {
+		out = append(out, verification.LandedImage{Workload: i.Workload.Kind + " " + i.Workload.Name, Image: i.Image, Was: i.Was})
+	}
+	return out
+}
+
+// renderBeforeAndAfter is a target's manifests before a commit that landed and with it; none where they can't be told.
+func (o *argocdGatherer) renderBeforeAndAfter(ctx context.Context, l *targetLook, t *appset.Target, landed promotion.Landed) (before, after *render.Manifests, err error) {
+	if landed.Parent == "" {
+		return nil, nil, nil
+	}
+	own := l.c.Snapshot.Repo
+	before, why, err := o.renderer.RenderTarget(ctx, l.treeAt(own, landed.Parent), t, landed.Parent)
+	if err != nil || why != "" {
+		return nil, nil, err
+	}
+	after, why, err = o.renderer.RenderTarget(ctx, l.treeAt(own, landed.Commit), t, landed.Commit)
+	if err != nil || why != "" {
+		return nil, nil, err
+	}
+	return before, after, nil
+}

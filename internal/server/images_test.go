@@ -1,0 +1,36 @@
+package server_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/liftlock/liftlock/internal/console/api"
+	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+// TestReleaseThatDoesNotRun keeps a release from being verified, and what comes after it shut, while something in
+// the cluster runs another image in its place, although Argo CD calls it Synced and Healthy; it goes on by itself
+// when that is taken away.
+func TestReleaseThatDoesNotRun(t *testing.T) {
+	s := startHarness(t, harnessOptions{pipeline: pipelineYAML(nil, dev, qa, prod)})
+	s.awaitJudged()
+	s.must("override web-qa", s.ArgoCD.SetFault("argocd", "web-qa", emulator.AppFault{Images: []string{"registry.example/web:1.0.0"}}))
+	s.editTag("linus", "web", "dev", "1.1.0")
+	p := s.awaitPromotion("web", "qa", "1.1.0")
+	s.awaitPull(p.Number, "is merged", func(now *emulator.PullRequest) bool { return now.Merged })
+	const reason = "registry.example/web:1.1.0 isn't among the images that run (registry.example/web:1.0.0 is)"
+	s.awaitEnvironment("web", "qa", "isn't verified, and says what runs", func(e *api.EnvironmentWhy) bool {
+		return e.State == promotion.Verifying && strings.Contains(e.Reason, reason)
+	})
+	all, err := s.Forge.Pulls(repoName)
+	s.must("list the pull requests", err)
+	for _, pr := range all {
+		if pr.Number > p.Number {
+			t.Errorf("#%d is opened: %s", pr.Number, pr.Title)
+		}
+	}
+	s.must("take the override away", s.ArgoCD.SetFault("argocd", "web-qa", emulator.AppFault{}))
+	s.awaitVerified("web", "qa", "1.1.0")
+	s.awaitPromotion("web", "prod", "1.1.0")
+}
