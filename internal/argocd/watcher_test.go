@@ -155,7 +155,7 @@ func TestOnlyRelevantChangesReported(t *testing.T) {
 	s.set("applications", "argocd", "web", object("Healthy"))
 	w := startWatcher(t, s, nil)
 	w.next("web", isNamed("web"))
-	s.set("applications", "argocd", "web", `{"metadata":{"annotations":{"a":"b"}},"status":{"health":{"status":"Healthy"},"summary":{"images":["x"]}}}`)
+	s.set("applications", "argocd", "web", `{"metadata":{"annotations":{"a":"b"}},"status":{"health":{"status":"Healthy"},"summary":{"externalURLs":["https://web.example"]}}}`)
 	s.set("applications", "argocd", "web", `{"metadata":{"annotations":{"argocd.argoproj.io/refresh":"normal"}},"status":{"health":{"status":"Healthy"}}}`)
 	if c := w.next("the mark", isNamed("web")); !c.app.RefreshPending {
 		t.Errorf("told of %+v", c)
@@ -167,6 +167,10 @@ func TestOnlyRelevantChangesReported(t *testing.T) {
 	}
 	s.set("applications", "argocd", "web", `{"metadata":{"labels":{"team":"shop"}},"status":{"health":{"status":"Healthy"},"reconciledAt":"2025-03-04T10:00:00Z"}}`)
 	if c := w.next("its label", isNamed("web")); c.app.Labels["team"] != "shop" {
+		t.Errorf("told of %+v", c)
+	}
+	s.set("applications", "argocd", "web", `{"status":{"health":{"status":"Healthy"},"summary":{"images":["web:2"]},"reconciledAt":"2025-03-04T10:00:00Z"}}`)
+	if c := w.next("what runs", isNamed("web")); !slices.Equal(c.app.Images, []string{"web:2"}) {
 		t.Errorf("told of %+v", c)
 	}
 }

@@ -21,14 +21,16 @@ const (
 // app is an Application with what runs in its cluster.
 type app struct {
 	target   target
-	state    verification.App // as the API server has it
-	health   string           // as it is in the cluster
-	stale    bool             // the API server's health is from before the last sync
-	shown    time.Time        // since when it no longer is, of the last time that it was
-	tag      string           // what is deployed
-	turn     int              // counts deployments: what was planned for an earlier one doesn't happen
-	incident bool             // its cluster is unwell
-	compared bool             // a comparison is planned
+	state    verification.App  // as the API server has it
+	health   string            // as it is in the cluster
+	stale    bool              // the API server's health is from before the last sync
+	shown    time.Time         // since when it no longer is, of the last time that it was
+	tag      string            // what Argo CD says is deployed
+	runs     [workloads]string // what each workload's pods have: the same, unless something pins it
+	pinned   [workloads]bool   // what is synced doesn't come to that one's pods
+	turn     int               // counts deployments: what was planned for an earlier one doesn't happen
+	incident bool              // its cluster is unwell
+	compared bool              // a comparison is planned
 }
 
 // argocd is an Argo CD with its Applications, as they are; each process has its own view.
@@ -44,6 +46,7 @@ func newArgoCD(sim *Simulation) *argocd {
 		x := &app{target: p, tag: sim.tagAt(head, p), health: healthy, state: verification.App{ArgoCD: "hub", Namespace: "argocd", Name: p.appName(), UID: p.appName() + "-1",
 			Sources: []verification.Source{{RepoURL: cloneURL, Path: p.folder(), TargetRevision: trunk}}, Destination: verification.Destination{Server: clusterURL, Namespace: "shop"},
 			AutoSync: true, SyncStatus: synced, Revisions: []string{head}, ComparedToSpec: true, Health: healthy, HealthSince: sim.now.Add(-time.Hour), ReconciledAt: sim.now}}
+		a.rollOut(x)
 		a.apps = append(a.apps, x)
 		sim.noteHealth(x)
 		a.reconcileEver(x)
@@ -131,6 +134,16 @@ func (a *argocd) sync(x *app) {
 		sim.leave(x)
 		x.tag = tag
 		sim.arrive(x)
+		if x.health != healthy {
+			x.pinned = [workloads]bool{}
+		}
+		if a.rollOut(x); !slices.Contains(x.pinned[:], false) {
+			sim.report("%s runs %s all the same", x.target, x.runs)
+			sim.noteHealth(x)
+			a.publish(x)
+			a.compareSoon(x, sim.between(0, 2*time.Second))
+			return
+		}
 		x.turn++
 		x.stale = early
 		a.setHealth(x, progressing)
@@ -146,6 +159,44 @@ func (a *argocd) sync(x *app) {
 			a.compareSoon(x, sim.between(0, 2*time.Second))
 		}
 	})
+}
+
+// rollOut gives the pods what is deployed, but for those that something pins.
+func (a *argocd) rollOut(x *app) {
+	x.state.Images = nil
+	for i := range workloads {
+		if !x.pinned[i] {
+			x.runs[i] = x.tag
+		}
+		x.state.Images = append(x.state.Images, a.sim.scenario.imageOf(x.target.component, i, x.runs[i]))
+	}
+}
+
+// runsAll says that each workload of a target runs what is deployed.
+func (x *app) runsAll() bool {
+	return !slices.ContainsFunc(x.runs[:], func(tag string) bool { return tag != x.tag })
+}
+
+// pin keeps what workloads of a target run for a while, whatever Argo CD syncs: a live Application that somebody
+// overrode, an ignored difference or manifests from a stale cache. Argo CD goes on to say Synced and Healthy.
+func (a *argocd) pin(x *app, which [workloads]bool, d time.Duration) {
+	a.sim.report("what runs in %s is pinned for %v: %v", x.target, d, which)
+	x.pinned = which
+	a.sim.after(d, func() { a.unpin(x) })
+}
+
+// unpin lets what is deployed come to the pods.
+func (a *argocd) unpin(x *app) {
+	x.pinned = [workloads]bool{}
+	if x.runsAll() {
+		return
+	}
+	a.sim.report("%s runs %s at last", x.target, x.tag)
+	x.turn++
+	a.rollOut(x)
+	a.setHealth(x, progressing)
+	a.publish(x)
+	a.deployed(x, x.turn)
 }
 
 // showCompared ends a comparison that began before a sync had ended: it says of the commit what was

@@ -96,6 +96,18 @@ func (sim *Simulation) incident(r *rand.Rand) {
 	sim.argocd.strike(time.Duration(1+r.IntN(8)) * time.Minute)
 }
 
+func (sim *Simulation) pin(r *rand.Rand) {
+	x := pick(r, sim.argocd.apps)
+	var which [workloads]bool
+	which[r.IntN(workloads)] = true
+	if r.IntN(2) == 0 {
+		which = [workloads]bool{true, true}
+	}
+	if d := time.Duration(2+r.IntN(15)) * time.Minute; !sim.scenario.plain && x.health == healthy && x.runsAll() {
+		sim.argocd.pin(x, which, d)
+	}
+}
+
 func (sim *Simulation) outage(r *rand.Rand) {
 	of := pick(r, []part{theStore, theStore, theForge, theGit, theArgoCD})
 	sim.takeAway(of, time.Duration(1+r.IntN(120))*time.Second)

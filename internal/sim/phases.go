@@ -75,6 +75,9 @@ func (sim *Simulation) calm() {
 	for _, p := range sim.processes {
 		p.view.reconnect()
 	}
+	for _, x := range sim.argocd.apps {
+		sim.argocd.unpin(x)
+	}
 	sim.mendPipeline()
 	for number := range sim.truth.heldSince {
 		sim.liftPullHold(number)

@@ -147,7 +147,10 @@ spec:
 	files["argocd/shop.yaml"] = strings.ReplaceAll(files["argocd/shop.yaml"], "CLUSTER", clusterURL)
 	for _, p := range f.targets() {
 		files[f.file(p)] = f.overlayWith(p.component, firstTag)
-		files[p.folder()+"/deployment.yaml"] = fmt.Sprintf(`apiVersion: apps/v1
+		var b strings.Builder
+		for i := range workloads {
+			fmt.Fprintf(&b, `---
+apiVersion: apps/v1
 kind: Deployment
 metadata: {name: %[1]s}
 spec:
@@ -155,7 +158,9 @@ spec:
   template:
     metadata: {labels: {app: %[1]s}}
     spec: {containers: [{name: main, image: registry.example/%[1]s}]}
-`, p.component)
+`, workload(p.component, i))
+		}
+		files[p.folder()+"/deployment.yaml"] = b.String()
 	}
 	return files
 }
@@ -176,7 +181,32 @@ func (f *scenario) overlayWith(component, tag string) string {
 	if f.plain {
 		return fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s-release}\ndata:\n  newTag: %q\n", component, tag)
 	}
-	return fmt.Sprintf("resources: [deployment.yaml]\nimages:\n  - name: registry.example/%s\n    newTag: %q\n", component, tag)
+	var b strings.Builder
+	b.WriteString("resources: [deployment.yaml]\nimages:\n")
+	for i := range workloads {
+		fmt.Fprintf(&b, "  - name: registry.example/%s\n    newTag: %q\n", workload(component, i), tag)
+	}
+	return b.String()
+}
+
+// workloads are how many a component has in each of its targets, all of one release.
+const workloads = 2
+
+// workload is a component's workload.
+func workload(component string, i int) string {
+	if i == 0 {
+		return component
+	}
+	return fmt.Sprintf("%s-worker-%d", component, i)
+}
+
+// imageOf is the image of a workload's pods with a tag; a plain file's tag names none.
+func (f *scenario) imageOf(component string, i int, tag string) string {
+	image := "registry.example/" + workload(component, i)
+	if !f.plain {
+		image += ":" + tag
+	}
+	return image
 }
 
 // tagOf reads the tag of an overlay; empty where there is none.

@@ -170,20 +170,21 @@ func (sim *Simulation) noteHealth(x *app) {
 	if all := sim.truth.landings[x.target]; x.health != healthy && len(all) > 0 && all[len(all)-1].tag != x.tag {
 		all[len(all)-1].wasWell = false // unwell before the sync: a person has to decide
 	}
+	runs := x.runsAll() // what doesn't run is neither well nor unwell, whatever Argo CD says
 	switch {
-	case x.health == healthy && h.wellSince.IsZero():
+	case x.health == healthy && runs && h.wellSince.IsZero():
 		h.wellSince = sim.now
 	case x.health != healthy && !h.wellSince.IsZero():
 		h.endWell(sim.now)
 	}
 	switch {
-	case x.health != degraded:
+	case x.health != degraded || !runs:
 		h.endBad()
 	case h.badSince.IsZero():
 		h.badSince = sim.now
 		sim.noteBeside(x, h)
 	}
-	h.wasBad = h.wasBad || x.health != healthy && !x.incident && sim.qualityOf(x.target, x.tag) != well
+	h.wasBad = h.wasBad || x.health != healthy && runs && !x.incident && sim.qualityOf(x.target, x.tag) != well
 }
 
 // noteLook keeps that a run has looked at an Application that is degraded.

@@ -68,6 +68,7 @@ var deeds = []deed{
 	{"chat", 4, (*Simulation).chat},
 	{"forge a delivery", 2, (*Simulation).forgeDelivery},
 	{"incident", 2, (*Simulation).incident},
+	{"pin", 4, (*Simulation).pin},
 	{"outage", 6, (*Simulation).outage},
 	{"kill", 3, (*Simulation).killOne},
 	{"machines sleep", 2, (*Simulation).sleepMachines},

@@ -16,7 +16,7 @@ func (o *argocdGatherer) landedImages(l *targetLook, t *appset.Target, label str
 	if l.env.Spec.Verify.Runs.Images == pipeline.RunsOff || app == nil || len(app.Images) == 0 || !mem.VerifiedAt.IsZero() {
 		return nil
 	}
-	if s := v.State; s != verification.Soaking && s != verification.Verified && s != verification.Degraded {
+	if s := v.State; s != verification.Soaking && s != verification.Verified && s != verification.Degraded && mem.OthersSince.IsZero() {
 		return nil
 	}
 	if l.c.findChild(l.env.Name, label) != nil {

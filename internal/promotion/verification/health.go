@@ -66,6 +66,7 @@ func (j *judgement) healthVerdict(done bool, notDone string) Verdict {
 	if why := j.describeOtherImages(); why != "" && !j.OtherImagesPass && !m.isVerified() && j.health != suspended {
 		return j.otherImagesVerdict(why)
 	}
+	m.OthersSince = time.Time{}
 	switch j.health {
 	case healthy:
 		return j.healthyVerdict(done, notDone)

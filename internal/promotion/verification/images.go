@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
 
@@ -23,12 +22,22 @@ type LandedImage struct {
 }
 
 // otherImagesVerdict answers for a target that is known to run another image than what landed: how that is
-// says nothing of the release, whose time begins when it runs.
+// says nothing of the release, whose time begins when it runs. Nothing is taken back for it; a person is asked
+// once it has lasted for as long as getting healthy may take.
 func (j *judgement) otherImagesVerdict(why string) Verdict {
 	m := &j.mem
-	m.HealthySince, m.BadSince, m.NotReadySince, m.SuspendedSince = time.Time{}, time.Time{}, time.Time{}, time.Time{}
+	m.resetStreaks()
 	m.TimeoutFrom = j.now
-	return Verdict{State: Progressing, Reason: why}
+	if m.OthersSince.IsZero() {
+		m.OthersSince = j.now
+	}
+	if j.health != healthy {
+		why += "; its health is " + j.health + messageSuffix(j.healthDetail())
+	}
+	if until := m.OthersSince.Add(j.Timeout); j.now.Before(until) {
+		return Verdict{State: Progressing, Reason: why, Next: until}
+	}
+	return Verdict{State: Failed, Reason: fmt.Sprintf("%s, for longer than %s", why, formatDuration(j.Timeout))}
 }
 
 // describeOtherImages says which of the images that landed doesn't run, and what runs in its place; "" where

@@ -58,15 +58,23 @@ func TestOtherImages(t *testing.T) {
 	for name, run := range map[string]func(s *scenario){
 		"its time begins when it runs": func(s *scenario) {
 			s.deploy(time.Second, "Healthy", Progressing)
-			s.judgeAt(time.Hour, Progressing, held)
+			s.judgeAt(9*minute, Progressing, held)
 			s.app.Images = []string{"proxy:3", "web:1.1.0"}
 			s.judgeAt(2*time.Hour, Soaking, "not yet for 1m")
 			s.judgeAt(2*time.Hour+59*second, Soaking, "")
 			s.judgeAt(2*time.Hour+time.Minute, Verified, "healthy for 1m")
 		},
+		"a person is asked in the end, and it goes on all the same": func(s *scenario) {
+			s.deploy(time.Second, "Healthy", Progressing)
+			s.judgeAt(11*minute, Failed, held+", for longer than 10m")
+			s.judgeAt(time.Hour, Failed, held)
+			s.app.Images = []string{"proxy:3", "web:1.1.0"}
+			s.judgeAt(2*time.Hour, Soaking, "not yet for 1m")
+			s.judgeAt(2*time.Hour+time.Minute, Verified, "healthy for 1m")
+		},
 		"it has all its time to get healthy": func(s *scenario) {
 			s.deploy(time.Second, "Healthy", Progressing)
-			s.judgeAt(time.Hour, Progressing, held)
+			s.judgeAt(time.Hour, Failed, held)
 			s.app.Images, s.app.Health = []string{"web:1.0.9", "web:1.1.0"}, "Progressing"
 			s.judgeAt(time.Hour+second, Progressing, "health is Progressing")
 			s.judgeAt(time.Hour+9*minute, Progressing, "")
@@ -74,7 +82,8 @@ func TestOtherImages(t *testing.T) {
 		},
 		"what is unwell in its place isn't its doing": func(s *scenario) {
 			s.deploy(time.Second, "Degraded", Progressing)
-			s.judgeAt(time.Hour, Progressing, held)
+			s.judgeAt(9*minute, Progressing, held+"; its health is Degraded")
+			s.judgeAt(time.Hour, Failed, held+"; its health is Degraded")
 		},
 		"what crashes beside it is": func(s *scenario) {
 			s.app.Images = []string{"web:1.0.9", "web:1.1.0"}

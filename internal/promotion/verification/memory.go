@@ -39,7 +39,7 @@ func resumeMemory(mem Memory, e Expect, app *App, now time.Time) Memory {
 	for _, t := range []*time.Time{
 		&mem.Since, &mem.Arrival, &mem.Done, &mem.UndoneSince, &mem.SyncRequestedAt, &mem.RefreshRequestedAt,
 		&mem.TimeoutFrom, &mem.DriftSince, &mem.PausedSince, &mem.HealthySince, &mem.BadSince, &mem.NotReadySince,
-		&mem.QueuedSince, &mem.HeldUpAt, &mem.SuspendedSince, &mem.UnclearSince, &mem.SyncFailedSince, &mem.VerifiedAt, &mem.DegradedAt,
+		&mem.QueuedSince, &mem.HeldUpAt, &mem.SuspendedSince, &mem.OthersSince, &mem.UnclearSince, &mem.SyncFailedSince, &mem.VerifiedAt, &mem.DegradedAt,
 	} {
 		*t = earliest(*t, now)
 	}

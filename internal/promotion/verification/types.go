@@ -344,6 +344,7 @@ type Memory struct {
 	BadSince        time.Time // continuously degraded or missing since
 	NotReadySince   time.Time // continuously degraded, missing or progressing since
 	SuspendedSince  time.Time
+	OthersSince     time.Time  `json:",omitzero"`  // since when another image than what landed has run in its place, without a break; zero: none is known to
 	UnclearSince    time.Time  `json:",omitzero"`  // since when nobody has been able to tell, without a break; zero: it can be told
 	UnhealthyBefore bool       `json:",omitempty"` // Degraded or Missing when last seen before the sync of the commit began
 	MissingBefore   bool       `json:",omitempty"` // Missing in a comparison with the commit before its sync began, and ever since
