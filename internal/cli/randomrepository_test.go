@@ -48,9 +48,9 @@ const (
 	factsClusters = "labels of Argo CD's clusters"
 )
 
-// randomFleet is a drawn repository. Its files are a function of the versions, so that what a promotion
+// randomRepository is a drawn repository. Its files are a function of the versions, so that what a promotion
 // must make of them is known without Liftlock: the files with the version moved.
-type randomFleet struct {
+type randomRepository struct {
 	layout, carrier, builder, facts string
 	goTemplate                      bool
 	perComponent                    bool // a set for each component
@@ -66,7 +66,7 @@ type randomFleet struct {
 }
 
 // The words by which people call environments, in their order; those of one step are side by side.
-var fleetSteps = [][][]string{
+var repositorySteps = [][][]string{
 	{{"dev"}, {"development"}, {"sandbox"}},
 	{{"test"}, {"int"}},
 	{{"qa"}, {"uat"}},
@@ -75,14 +75,14 @@ var fleetSteps = [][][]string{
 }
 
 // Names that are easily taken for something else are among them.
-var fleetComponents = []string{"web", "api", "load-balancer", "test-runner", "mail", "staging-area", "billing"}
+var repositoryComponents = []string{"web", "api", "load-balancer", "test-runner", "mail", "staging-area", "billing"}
 
 func drawOne[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 
-// drawFleet draws a fleet; the same for the same seed.
-func drawFleet(seed uint64) *randomFleet {
+// drawRepository draws a fleet; the same for the same seed.
+func drawRepository(seed uint64) *randomRepository {
 	r := rand.New(rand.NewPCG(seed, 39))
-	f := &randomFleet{
+	f := &randomRepository{
 		layout:  drawOne(r, layoutComponentFirst, layoutOverlays, layoutEnvironmentFirst, layoutSideBySide, layoutElement, layoutConfig, layoutLabel),
 		builder: drawOne(r, builtByNothing, builtByNothing, builtByHelm, builtByKustomize), facts: drawOne(r, factsFolders, factsList, factsClusters),
 		goTemplate: r.IntN(3) > 0, perComponent: r.IntN(3) == 0, perEnvironment: r.IntN(4) == 0, oneChart: r.IntN(2) == 0, twoClusters: r.IntN(2) == 0,
@@ -94,7 +94,7 @@ func drawFleet(seed uint64) *randomFleet {
 	for _, step := range drawSteps(r) {
 		f.steps = append(f.steps, step)
 	}
-	f.components = slices.Clone(fleetComponents)
+	f.components = slices.Clone(repositoryComponents)
 	r.Shuffle(len(f.components), func(i, j int) { f.components[i], f.components[j] = f.components[j], f.components[i] })
 	f.components = f.components[:1+r.IntN(4)]
 	slices.Sort(f.components)
@@ -116,7 +116,7 @@ func drawSteps(r *rand.Rand) [][]string {
 	slices.Sort(at)
 	var out [][]string
 	for i, n := range at {
-		step := drawOne(r, fleetSteps[n]...)
+		step := drawOne(r, repositorySteps[n]...)
 		if i == 0 {
 			step = step[:1]
 		}
@@ -126,7 +126,7 @@ func drawSteps(r *rand.Rand) [][]string {
 }
 
 // makeConsistent takes back what doesn't go with what else was drawn.
-func (f *randomFleet) makeConsistent() {
+func (f *randomRepository) makeConsistent() {
 	switch f.layout {
 	case layoutSideBySide:
 		f.carrier = carrierValues
@@ -149,10 +149,10 @@ func (f *randomFleet) makeConsistent() {
 	f.twoClusters = f.twoClusters && f.facts == factsClusters && f.layout != layoutLabel
 }
 
-func (f *randomFleet) environments() []string { return slices.Concat(f.steps...) }
+func (f *randomRepository) environments() []string { return slices.Concat(f.steps...) }
 
 // version is the nth version of a component.
-func (f *randomFleet) version(component, n int) string {
+func (f *randomRepository) version(component, n int) string {
 	if f.carrier == carrierDigest {
 		return "sha256:" + strings.Repeat(fmt.Sprintf("%d%da%d", component+1, n%10, n/10), 16)
 	}
@@ -160,13 +160,13 @@ func (f *randomFleet) version(component, n int) string {
 }
 
 // describe says what was drawn.
-func (f *randomFleet) describe() string {
+func (f *randomRepository) describe() string {
 	return fmt.Sprintf("%s; %s; sets of %s by %s; environments %v; components %v; a set per component %t, an Argo CD per environment %t, two clusters %t, Go templates %t",
 		f.layout, f.carrier, f.builder, f.facts, f.steps, f.components, f.perComponent, f.perEnvironment, f.twoClusters, f.goTemplate)
 }
 
 // folder is an environment's of a component.
-func (f *randomFleet) folder(component, environment string) string {
+func (f *randomRepository) folder(component, environment string) string {
 	switch f.layout {
 	case layoutOverlays:
 		return path.Join("apps", component, "overlays", environment)
@@ -179,7 +179,7 @@ func (f *randomFleet) folder(component, environment string) string {
 }
 
 // files are the repository's.
-func (f *randomFleet) files(t *testing.T) map[string]string {
+func (f *randomRepository) files(t *testing.T) map[string]string {
 	out := map[string]string{"README.md": "The fleet.\n"}
 	for _, c := range f.components {
 		if f.usesChart() {
@@ -199,13 +199,13 @@ func (f *randomFleet) files(t *testing.T) map[string]string {
 	return out
 }
 
-func (f *randomFleet) usesChart() bool {
+func (f *randomRepository) usesChart() bool {
 	return f.layout == layoutSideBySide || f.layout == layoutElement
 }
 
 // addEnvironment adds the files of an environment of a component, among them what differs between
 // environments and is no version: replicas, hosts, a list of names in another order.
-func (f *randomFleet) addEnvironment(out map[string]string, c, e string, n int) {
+func (f *randomRepository) addEnvironment(out map[string]string, c, e string, n int) {
 	version := f.quote + f.versions[c][e] + f.quote
 	at := f.folder(c, e)
 	regions := []string{"eu", "us"}
@@ -236,7 +236,7 @@ func (f *randomFleet) addEnvironment(out map[string]string, c, e string, n int) 
 	}
 }
 
-func (f *randomFleet) addKustomization(out map[string]string, at, c, e string, n int) {
+func (f *randomRepository) addKustomization(out map[string]string, at, c, e string, n int) {
 	version := f.quote + f.versions[c][e] + f.quote
 	base := path.Join("bases", c)
 	resource := strings.Repeat("../", strings.Count(at, "/")+1) + base
@@ -267,7 +267,7 @@ func (f *randomFleet) addKustomization(out map[string]string, at, c, e string, n
 type object = map[string]any
 
 // addSets adds the ApplicationSets, and what builds them.
-func (f *randomFleet) addSets(t *testing.T, out map[string]string) {
+func (f *randomRepository) addSets(t *testing.T, out map[string]string) {
 	sets := map[string]object{} // by the name of their file
 	switch {
 	case f.perEnvironment && f.builder == builtByHelm && f.oneChart:
@@ -297,7 +297,7 @@ func (f *randomFleet) addSets(t *testing.T, out map[string]string) {
 }
 
 // addSharedChart adds one chart of the sets of all environments, which an Application of each installs with its name.
-func (f *randomFleet) addSharedChart(t *testing.T, out map[string]string) {
+func (f *randomRepository) addSharedChart(t *testing.T, out map[string]string) {
 	const named = "NAMED"
 	f.addChart(out, "all", marshal(t, f.set("apps", f.components, []string{named})))
 	set := "argocd/all-sets/templates/set.yaml"
@@ -309,7 +309,7 @@ func (f *randomFleet) addSharedChart(t *testing.T, out map[string]string) {
 }
 
 // addChart adds a chart of a set, and the Application that installs it.
-func (f *randomFleet) addChart(out map[string]string, name, text string) {
+func (f *randomRepository) addChart(out map[string]string, name, text string) {
 	at := "argocd/" + name + "-sets"
 	text = strings.NewReplacer("{{", `{{ "{{" }}`, "}}", `{{ "}}" }}`).Replace(text)
 	out[at+"/Chart.yaml"] = "apiVersion: v2\nname: sets\nversion: 0.1.0\n"
@@ -321,7 +321,7 @@ func (f *randomFleet) addChart(out map[string]string, name, text string) {
 }
 
 // addOverlay adds a base with a set, and the overlay that changes its project.
-func (f *randomFleet) addOverlay(t *testing.T, out map[string]string, name string, set object) {
+func (f *randomRepository) addOverlay(t *testing.T, out map[string]string, name string, set object) {
 	out["argocd/base/"+name+"/kustomization.yaml"] = "resources: [set.yaml]\n"
 	out["argocd/base/"+name+"/set.yaml"] = strings.Replace(marshal(t, set), "project: default", "project: nobody", 1)
 	out["argocd/overlays/"+name+"/kustomization.yaml"] = "namespace: argocd\nresources: [../../base/" + name + "]\npatches:\n- target: {kind: ApplicationSet}\n" +
@@ -340,7 +340,7 @@ func marshal(t *testing.T, o object) string {
 }
 
 // set is an ApplicationSet of components in environments.
-func (f *randomFleet) set(name string, components, environments []string) object {
+func (f *randomRepository) set(name string, components, environments []string) object {
 	generators, words := f.generators(components, environments)
 	appName := words.component + "-" + words.cluster
 	if f.perEnvironment {
@@ -386,7 +386,7 @@ type words struct {
 }
 
 // parameter is a parameter in a template.
-func (f *randomFleet) parameter(name string) string {
+func (f *randomRepository) parameter(name string) string {
 	if f.goTemplate {
 		return "{{ ." + name + " }}"
 	}
@@ -394,7 +394,7 @@ func (f *randomFleet) parameter(name string) string {
 }
 
 // segment is a part of a folder that a git generator gave.
-func (f *randomFleet) segment(n int) string {
+func (f *randomRepository) segment(n int) string {
 	if f.goTemplate {
 		return fmt.Sprintf("{{ index .path.segments %d }}", n)
 	}
@@ -402,7 +402,7 @@ func (f *randomFleet) segment(n int) string {
 }
 
 // wholePath is the folder that a git generator gave.
-func (f *randomFleet) wholePath() string {
+func (f *randomRepository) wholePath() string {
 	if f.goTemplate {
 		return "{{ .path.path }}"
 	}
@@ -410,7 +410,7 @@ func (f *randomFleet) wholePath() string {
 }
 
 // generators are a set's, and how its template says what they give.
-func (f *randomFleet) generators(components, environments []string) ([]any, words) {
+func (f *randomRepository) generators(components, environments []string) ([]any, words) {
 	git := func(what string, value any) object {
 		return object{"git": object{"repoURL": f.repoURL, "revision": f.revision, what: value}}
 	}
@@ -481,7 +481,7 @@ func toAny(all []string) []any {
 }
 
 // clusters are the Secrets of Argo CD's clusters.
-func (f *randomFleet) clusters() string {
+func (f *randomRepository) clusters() string {
 	var out strings.Builder
 	environments := f.environments()
 	for i, e := range environments {

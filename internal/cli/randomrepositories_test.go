@@ -22,17 +22,17 @@ import (
 )
 
 var (
-	fleetCount = flag.Int("fleets", 20, "how many random fleets init is tried on")
-	fleetSeed  = flag.Uint64("fleets.seed", 1, "the first random fleet's seed")
+	repositoryCount = flag.Int("repositories", 20, "how many random repositories init is tried on")
+	repositorySeed  = flag.Uint64("repositories.seed", 1, "the seed of the first random repository")
 )
 
-// TestRandomFleets has init propose a file for fleets as people lay them out. The file is valid and carries versions alone;
+// TestRandomRepositories has init propose a file for fleets as people lay them out. The file is valid and carries versions alone;
 // a version that moves on in one environment opens one promotion for it in each of the next, whose edits make of the
 // repository, byte for byte, what the fleet with that version is.
-func TestRandomFleets(t *testing.T) {
-	for seed := *fleetSeed; seed < *fleetSeed+uint64(*fleetCount); seed++ {
+func TestRandomRepositories(t *testing.T) {
+	for seed := *repositorySeed; seed < *repositorySeed+uint64(*repositoryCount); seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			f := drawFleet(seed)
+			f := drawRepository(seed)
 			t.Chdir(t.TempDir())
 			defer func() {
 				if t.Failed() {
@@ -44,12 +44,12 @@ func TestRandomFleets(t *testing.T) {
 	}
 }
 
-func (f *randomFleet) checkProposal(t *testing.T, r *rand.Rand) {
+func (f *randomRepository) checkProposal(t *testing.T, r *rand.Rand) {
 	runGit(t, "init", "--quiet", "--initial-branch=main")
 	runGit(t, "remote", "add", "origin", f.repoURL)
 	f.commit(t, "First")
 	if r.IntN(2) == 0 {
-		f.tellHistory(t)
+		f.addHistory(t)
 	}
 	flags := []string{"init"}
 	if f.facts == factsClusters {
@@ -79,8 +79,8 @@ func (f *randomFleet) checkProposal(t *testing.T, r *rand.Rand) {
 	f.checkPlan(t, i, proposed)
 }
 
-// tellHistory moves the first component's next version through all environments.
-func (f *randomFleet) tellHistory(t *testing.T) {
+// addHistory moves the first component's next version through all environments.
+func (f *randomRepository) addHistory(t *testing.T) {
 	c := f.components[0]
 	for _, e := range f.environments() {
 		f.versions[c][e] = f.version(0, 1)
@@ -88,7 +88,7 @@ func (f *randomFleet) tellHistory(t *testing.T) {
 	}
 }
 
-func (f *randomFleet) commit(t *testing.T, message string) {
+func (f *randomRepository) commit(t *testing.T, message string) {
 	t.Helper()
 	for name, text := range f.files(t) {
 		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
@@ -102,7 +102,7 @@ func (f *randomFleet) commit(t *testing.T, message string) {
 }
 
 // checkCarried holds that nothing is carried but versions: by the fleet's own list of where it has those.
-func (f *randomFleet) checkCarried(t *testing.T, proposed string) {
+func (f *randomRepository) checkCarried(t *testing.T, proposed string) {
 	pipes, err := pipeline.Parse(pipeline.FileName, []byte(proposed))
 	if err != nil {
 		t.Fatal(err)
@@ -139,7 +139,7 @@ func (f *randomFleet) checkCarried(t *testing.T, proposed string) {
 
 // checkPlan holds that a release opens a promotion into each environment of the second step, and nothing else, and that each
 // makes of the repository the fleet with that version.
-func (f *randomFleet) checkPlan(t *testing.T, component int, proposed string) {
+func (f *randomRepository) checkPlan(t *testing.T, component int, proposed string) {
 	stdout, stderr, code := runLiftlock(t, "plan", "-o", "json")
 	if code != 0 || stderr != "" {
 		t.Fatalf("plan exits with %d and says\n%s%s", code, stdout, stderr)
@@ -170,7 +170,7 @@ func (f *randomFleet) checkPlan(t *testing.T, component int, proposed string) {
 }
 
 // checkEdit applies a promotion's diffs, compares the repository with the fleet that has the version, and takes them back.
-func (f *randomFleet) checkEdit(t *testing.T, p *plan.Promotion, component string) {
+func (f *randomRepository) checkEdit(t *testing.T, p *plan.Promotion, component string) {
 	var patch strings.Builder
 	for _, file := range p.Files {
 		patch.WriteString(file.Diff)
