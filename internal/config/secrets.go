@@ -36,6 +36,14 @@ func (c *checker) readSecrets(config *Config) {
 		g := &config.Registries[i]
 		c.readSecret(fmt.Sprintf("registries[%d].", i), "password", &g.Password, g.PasswordFile)
 	}
+	for i := range config.Sources {
+		g := &config.Sources[i]
+		c.readSecret(fmt.Sprintf("sources[%d].", i), "password", &g.Password, g.PasswordFile)
+	}
+	for i := range config.Charts {
+		g := &config.Charts[i]
+		c.readSecret(fmt.Sprintf("charts[%d].", i), "password", &g.Password, g.PasswordFile)
+	}
 	for i := range config.Endpoints {
 		p := &config.Endpoints[i]
 		at := fmt.Sprintf("endpoints[%d].", i)

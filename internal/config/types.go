@@ -48,6 +48,8 @@ type Config struct {
 	Freezes      []Freeze     `yaml:"freezes"`
 	Prometheus   []Prometheus `yaml:"prometheus"`
 	Registries   []Registry   `yaml:"registries"` // whose images may be looked into
+	Sources      []GitSource  `yaml:"sources"`    // repositories that renderings may read
+	Charts       []ChartHost  `yaml:"charts"`     // chart repositories that renderings may read
 	Endpoints    []Endpoint   `yaml:"endpoints"`
 	Channels     []Channel    `yaml:"channels"`
 	Authors      Authors      `yaml:"authors"`
@@ -105,6 +107,25 @@ type Registry struct {
 	Password     Secret  `yaml:"password"`
 	PasswordFile string  `yaml:"passwordFile"`
 	TLS          CallTLS `yaml:"tls"`
+}
+
+// GitSource is a Git repository that targets deploy from, and which is only read.
+type GitSource struct {
+	URL          string `yaml:"url"`      // as Applications have it, or another spelling of it; http or https
+	Username     string `yaml:"username"` // with password; neither: it is read without
+	Password     Secret `yaml:"password"` // or a token
+	PasswordFile string `yaml:"passwordFile"`
+	CAFile       string `yaml:"caFile"` // of the authorities of its certificate, in PEM; empty: the system's
+}
+
+// ChartHost is a Helm repository, or a part of a registry, whose charts targets deploy.
+type ChartHost struct {
+	URL          string   `yaml:"url"`      // https://charts.example.com/stable, or oci://registry.example.com/charts
+	Hosts        []string `yaml:"hosts"`    // that it may send to for its charts, besides its own
+	Username     string   `yaml:"username"` // with password; neither: nobody logs in
+	Password     Secret   `yaml:"password"`
+	PasswordFile string   `yaml:"passwordFile"`
+	TLS          CallTLS  `yaml:"tls"`
 }
 
 // Endpoint is a server that the gate http may ask, by its name.

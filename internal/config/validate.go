@@ -82,6 +82,14 @@ func (c *checker) fillDefaults(config *Config) {
 	for i := range config.Registries {
 		c.resolveTLS(&config.Registries[i].TLS)
 	}
+	for i := range config.Sources {
+		if file := &config.Sources[i].CAFile; *file != "" {
+			*file = c.resolvePath(*file)
+		}
+	}
+	for i := range config.Charts {
+		c.resolveTLS(&config.Charts[i].TLS)
+	}
 	for i := range config.Endpoints {
 		c.resolveTLS(&config.Endpoints[i].TLS)
 	}
@@ -127,6 +135,8 @@ func (c *checker) checkAll(config *Config) {
 	c.checkFreezes(config.Freezes)
 	c.checkPrometheus(config.Prometheus)
 	c.checkRegistries(config.Registries)
+	c.checkSources(config.Sources)
+	c.checkCharts(config.Charts)
 	c.checkEndpoints(config.Endpoints)
 	c.checkChannels(config.Channels)
 }

@@ -74,6 +74,7 @@ type Server struct {
 	caches               cache.Group
 	argocds              map[string]*argocdConnection
 	repos                []*controller.Repository
+	sources              []*git.Mirror // that renderings read besides
 	forges               map[string]forge.Forge
 	apps                 map[string]*github.App // the forges where we work as an App, by name
 	signingKey           *sshsig.Key            // nil: commits aren't signed
@@ -226,6 +227,7 @@ func (s *Server) Close() {
 	if s.renderers != nil {
 		s.renderers.Close()
 	}
+	s.closeSources()
 	for _, r := range s.repos {
 		if err := r.Mirror.Close(); err != nil {
 			s.log.Warn("a mirror did not close cleanly", zap.String("repository", r.ID), zap.Error(err))
@@ -354,8 +356,13 @@ func (s *Server) newEngine(first *controller.Repository) (*controller.Controller
 	if s.renderers, err = evaluate.NewPool(s.o.Seams.Sandbox.Memory, s.log.Named("renderers")); err != nil {
 		return nil, err
 	}
+	externals, err := s.newExternals(children)
+	if err != nil {
+		return nil, err
+	}
 	gatherer := facts.New(facts.Options{
-		Store: s.store, Resolver: appset.New(appset.Options{Log: s.log.Named("appset"), Now: s.o.Clock.Now, Caches: &s.caches}), ArgoCDs: argocds, MainArgoCD: s.o.Config.ArgoCDByName("").Name,
+		Externals: externals,
+		Store:     s.store, Resolver: appset.New(appset.Options{Log: s.log.Named("appset"), Now: s.o.Clock.Now, Caches: &s.caches}), ArgoCDs: argocds, MainArgoCD: s.o.Config.ArgoCDByName("").Name,
 		Generators: appset.Generators(s.o.Config.Generators), Repos: []*facts.Repository{first.Repository}, Sandbox: children, Renderer: evaluate.PoolRenderer{Pool: s.renderers}, Floor: s.applyFloor, Metrics: s.gateMetrics, Endpoints: s.gateEndpoints, Images: s.images, IgnoreUnlinkedAuthors: s.o.Config.Authors.IgnoreUnlinked, Caches: &s.caches, Now: s.o.Clock.Now, Log: s.log.Named("facts"), MaxAge: maxAge, EditTimeout: s.o.Seams.JudgeTime,
 		Resolving: (&resolvingCommits{dir: s.o.Config.DataDir, now: s.o.Clock.Now, log: s.log.Named("facts")}).begin,
 	})

@@ -49,6 +49,7 @@ func Handlers(log *zap.Logger) map[string]sandbox.Handler {
 		},
 		RenderTask:    handleRender,
 		PipelinesTask: checkPipelines,
+		chartTask:     handleChartIndex,
 	}
 }
 

@@ -82,24 +82,21 @@ func (x *ExternalFiles) Open(ctx context.Context, e render.External) (render.Tre
 	if x.given != nil {
 		return x.given(ctx, e)
 	}
-	tree, err := x.find(ctx, e)
+	tree, isFixed, err := x.find(ctx, e)
 	if ctx.Err() == nil {
-		x.record(e, tree, err)
+		x.record(e, tree, isFixed, err)
 	}
 	return tree, err
 }
 
 // record remembers what an external was, and counts when it is another.
-func (x *ExternalFiles) record(e render.External, tree render.Tree, err error) {
-	now := openedExternal{revision: tree.Revision, isFixed: err == nil && (e.Revision == tree.Revision || e.Chart != "")}
+func (x *ExternalFiles) record(e render.External, tree render.Tree, isFixed bool, err error) {
+	now := openedExternal{revision: tree.Revision, isFixed: isFixed && err == nil}
 	if err != nil {
 		now.revision = err.Error()
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if tag, is := x.tags[e]; is && tag.err == nil {
-		now.isFixed = true
-	}
 	before, known := x.opened[e]
 	if known && before.revision != now.revision {
 		x.version++
@@ -131,64 +128,68 @@ func (x *ExternalFiles) currentVersion(ctx context.Context) uint64 {
 	return x.version
 }
 
-// find finds an external's files.
-func (x *ExternalFiles) find(ctx context.Context, e render.External) (render.Tree, error) {
+// find finds an external's files. isFixed says that they stay what they are: a tag's, a commit's, or
+// those of a chart's version.
+func (x *ExternalFiles) find(ctx context.Context, e render.External) (tree render.Tree, isFixed bool, err error) {
 	if e.Chart != "" {
 		if x.charts == nil {
-			return render.Tree{}, errNoCharts
+			return tree, false, errNoCharts
 		}
-		return x.charts(ctx, e)
+		tree, err = x.charts(ctx, e)
+		return tree, e.Revision == tree.Revision, err
 	}
 	for _, r := range x.tracked() {
 		if slices.ContainsFunc(r.URLs, func(u string) bool { return appset.SameRepository(u, e.RepoURL) }) {
 			commit, err := findRevision(ctx, r, e.Revision)
-			if commit == "" && err == nil {
-				commit, err = x.findTag(ctx, r.Mirror, e)
+			if isTag := commit == "" && err == nil; isTag {
+				commit, err = x.findTag(ctx, r.Mirror, render.External{RepoURL: r.ID, Revision: e.Revision})
+				isFixed = true
 			}
-			return treeAt(r.Mirror, commit, err)
+			return treeAt(r.Mirror, commit, isFixed || commit == e.Revision, err)
 		}
 	}
 	for i := range x.sources {
 		if s := &x.sources[i]; appset.SameRepository(s.URL, e.RepoURL) {
-			commit, err := x.findInSource(ctx, s, e)
-			return treeAt(s.Mirror, commit, err)
+			commit, isFixed, err := x.findInSource(ctx, s, e.Revision)
+			return treeAt(s.Mirror, commit, isFixed, err)
 		}
 	}
-	return render.Tree{}, errNotListed
+	return tree, false, errNotListed
 }
 
-func treeAt(m *git.Mirror, commit string, err error) (render.Tree, error) {
+func treeAt(m *git.Mirror, commit string, isFixed bool, err error) (render.Tree, bool, error) {
 	if err != nil {
-		return render.Tree{}, err
+		return render.Tree{}, false, err
 	}
 	tree := m.Tree(commit)
-	return render.Tree{FS: tree, ID: tree.Identity, Revision: commit}, nil
+	return render.Tree{FS: tree, ID: tree.Identity, Revision: commit}, isFixed, nil
 }
 
 // findInSource finds a revision of a source, whose branches are fetched when they are old.
-func (x *ExternalFiles) findInSource(ctx context.Context, s *ReadOnlySource, e render.External) (string, error) {
-	if known, err := s.Mirror.Has(ctx, e.Revision); err == nil && known {
-		return e.Revision, nil // a commit stays
+func (x *ExternalFiles) findInSource(ctx context.Context, s *ReadOnlySource, revision string) (commit string, isFixed bool, err error) {
+	if known, err := s.Mirror.Has(ctx, revision); err == nil && known {
+		return revision, true, nil // a commit stays
 	}
 	if err := x.refresh(ctx, s); err != nil {
-		return "", fmt.Errorf("%s can't be read now: %w", s.URL, err)
+		return "", false, fmt.Errorf("%s can't be read now: %w", s.URL, err)
 	}
-	branch := appset.BranchName(e.Revision)
-	if branch == "" || branch == "HEAD" {
+	branch := appset.BranchName(revision)
+	if branch == "" {
 		heads, err := s.Mirror.Heads(ctx, "")
 		if err != nil {
-			return "", err
+			return "", false, err
 		}
 		branch = defaultBranch(heads)
 	}
 	commit, ok, err := s.Mirror.Head(ctx, branch)
 	if err != nil || ok {
-		return commit, err
+		return commit, false, err
 	}
-	if known, err := s.Mirror.Has(ctx, e.Revision); err == nil && known {
-		return e.Revision, nil
+	if known, err := s.Mirror.Has(ctx, revision); err == nil && known {
+		return revision, true, nil
 	}
-	return x.findTag(ctx, s.Mirror, e)
+	commit, err = x.findTag(ctx, s.Mirror, render.External{RepoURL: s.URL, Revision: revision})
+	return commit, true, err
 }
 
 // defaultBranch is what a source without a revision is read at: a mirror doesn't know the remote's HEAD.
@@ -238,7 +239,7 @@ func (x *ExternalFiles) refresh(ctx context.Context, s *ReadOnlySource) error {
 	return nil
 }
 
-// findTag asks the remote for a tag, unless it was a while ago.
+// findTag asks the remote for a tag, unless that was a moment ago; e says which remote, and which tag.
 func (x *ExternalFiles) findTag(ctx context.Context, m *git.Mirror, e render.External) (string, error) {
 	x.mu.Lock()
 	known, is := x.tags[e]

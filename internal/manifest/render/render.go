@@ -168,15 +168,15 @@ func (r *rendering) openSource(s *Source) (*treeReader, error) {
 }
 
 // sourceEnv is a source's build environment, with what is to be called when the source is rendered:
-// the commit of another repository is read of the tree as a whole, if it was asked for.
+// the commit of another repository is read of the tree as a whole, where it was put in.
 func (r *rendering) sourceEnv(s *Source) (buildEnv, func() error) {
 	if s.InTree {
 		return newBuildEnv(r.in, s, &r.revision), func() error { return nil }
 	}
-	in, asked := *r.in, false
+	in, isRead := *r.in, false
 	in.Revision = cmp.Or(r.in.Branches[s.external().key()].Revision, s.TargetRevision)
-	return newBuildEnv(&in, s, &asked), func() error {
-		if !asked {
+	return newBuildEnv(&in, s, &isRead), func() error {
+		if !isRead {
 			return nil
 		}
 		_, err := r.trees[s.external().key()].list(".")
