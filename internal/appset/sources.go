@@ -136,6 +136,24 @@ func FilesOf(t Target, s Source) SourceFiles {
 	return SourceFiles{SortedUnique(out.Values), SortedUnique(out.Globs), SortedUnique(out.Named), SortedUnique(out.Libs), SortedUnique(out.Overrides)}
 }
 
+// LayeredValues are the values files of a source that lie in the resolved repository, from its root, each after those
+// over which Helm lays it: first the chart's own, then those that are given, in their order. Globs are left out.
+func LayeredValues(t Target, s Source) []string {
+	var out []string
+	if own, ok := inTree(path.Join(s.Path, "values.yaml")); ok && s.Here && s.Path != "" {
+		out = append(out, own)
+	}
+	refs := refsOf(t)
+	for _, f := range s.ValueFiles {
+		for _, file := range helmFiles(t, s, refs, f) {
+			if !IsValueGlob(file) && !slices.Contains(out, file) {
+				out = append(out, file)
+			}
+		}
+	}
+	return out
+}
+
 // IsValueGlob says that Argo CD takes a values file's path for a glob, where it does so (argo-cd:
 // isGlobPath in reposerver/repository).
 func IsValueGlob(file string) bool { return strings.ContainsAny(file, "*?[") }

@@ -54,6 +54,10 @@ var layoutStories = map[string]struct {
 		set:  []string{"services/mail/dev/config.json", "chartVersion=1.1.0"},
 		want: []string{"mail into qa: 1.0.7 → 1.1.0"},
 	},
+	"helm-values-layers": {
+		set:  []string{"releases/dev/web/values.yaml", "image.tag=1.5.0"},
+		want: []string{"web into prod: 1.4.2 → 1.5.0"},
+	},
 	"helm-values-per-folder": {
 		set:  []string{"apps/test/web/values.yaml", "image.tag=1.5.0"},
 		want: []string{"web into uat: 1.4.2 → 1.5.0"},

@@ -22,7 +22,10 @@ type Overlay struct {
 	// Files single files, each below its folder as a root. In them only what has
 	// a placeholder is carried: the other fields are theirs as well.
 	Shared, Files []string
-	Carry         []pipeline.Carry
+	// Layers are lists of Helm's values files, each after those over which it is laid: of a field that several of them
+	// have at one place, the last one's is carried.
+	Layers [][]string
+	Carry  []pipeline.Carry
 	// Environment and Component are what the placeholders stand for.
 	Environment, Component string
 	// ParseCache is what Read and Locate remember of files over calls; nil: nothing.
@@ -35,6 +38,7 @@ type resolvedOverlay struct {
 	shared       map[string]bool
 	allowedFiles map[string][]string // the files of a shared root that count; none: all
 	entries      []carryEntry
+	layers       [][]string
 	parseCache   *ParseCache
 }
 
@@ -49,7 +53,7 @@ func (o Overlay) resolvePlaceholders() (*resolvedOverlay, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &resolvedOverlay{shared: map[string]bool{}, allowedFiles: map[string][]string{}, parseCache: o.ParseCache}
+	b := &resolvedOverlay{shared: map[string]bool{}, allowedFiles: map[string][]string{}, layers: o.Layers, parseCache: o.ParseCache}
 	b.roots = folders
 	for _, file := range o.Files {
 		folder := path.Dir(file)

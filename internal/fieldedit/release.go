@@ -101,6 +101,7 @@ func (f *commitFiles) locateFields(b *resolvedOverlay) ([]Location, error) {
 			}
 		}
 	}
+	all = b.dropOverlaid(all)
 	if err := checkCarriedOnce(all); err != nil {
 		return nil, err
 	}
@@ -114,6 +115,31 @@ func (f *commitFiles) locateFields(b *resolvedOverlay) ([]Location, error) {
 		return all[i].Line < all[j].Line
 	})
 	return all, nil
+}
+
+// dropOverlaid leaves out what a values file has at the same place that Helm lays over it, wherever it is read: there
+// it isn't what runs (Helm's documentation, "Values Files": the last file wins).
+func (b *resolvedOverlay) dropOverlaid(all []Location) []Location {
+	if len(b.layers) == 0 {
+		return all
+	}
+	byPlace := map[string][]string{} // the files
+	for _, l := range all {
+		byPlace[l.Field.Key()] = append(byPlace[l.Field.Key()], l.File)
+	}
+	return slices.DeleteFunc(all, func(l Location) bool {
+		isRead, isLast := false, false
+		for _, layers := range b.layers {
+			own := slices.Index(layers, l.File)
+			if own < 0 {
+				continue
+			}
+			isRead = true
+			later := func(file string) bool { return slices.Index(layers, file) > own }
+			isLast = isLast || !slices.ContainsFunc(byPlace[l.Field.Key()], later)
+		}
+		return isRead && !isLast && l.Field.Kind != KindFile
+	})
 }
 
 // locateEntry finds the fields of one carry entry under one root.

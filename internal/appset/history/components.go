@@ -18,11 +18,16 @@ type Environment struct {
 	Roots           []string // the folders that are its alone, sorted
 	Shared          []string // its sources' paths that other environments or components have as well, sorted
 	Files           []string // the values files, generator files and ApplicationSets that are in none of Roots, sorted
+	// Layers are the values files of its targets' sources, each after those over which Helm lays it, where two of
+	// a source have one name.
+	Layers [][]string
 }
 
 // Overlay is where the environment has what a pipeline carries.
 func (e *Environment) Overlay(p *pipeline.Pipeline) fieldedit.Overlay {
-	return fieldedit.Overlay{Roots: e.Roots, Shared: e.Shared, Files: e.Files, Carry: p.Spec.Carry, Environment: e.Name, Component: e.Component}
+	return fieldedit.Overlay{
+		Roots: e.Roots, Shared: e.Shared, Files: e.Files, Layers: e.Layers, Carry: p.Spec.Carry, Environment: e.Name, Component: e.Component,
+	}
 }
 
 // NothingCarried begins what [Environment.NothingCarried] says.
@@ -71,6 +76,7 @@ func Components(fl *appset.TargetSet, branch string) map[string]map[string]*Envi
 		}
 		e.Shared = append(e.Shared, appset.Folders(t)...)
 		e.Files = append(e.Files, targetFiles(t)...)
+		e.addLayers(t)
 	}
 	for _, envs := range out {
 		for _, e := range envs {
@@ -81,6 +87,21 @@ func Components(fl *appset.TargetSet, branch string) map[string]map[string]*Envi
 		}
 	}
 	return out
+}
+
+// addLayers adds the values files of a target's sources.
+func (e *Environment) addLayers(t appset.Target) {
+	for _, s := range t.Sources {
+		layers := appset.LayeredValues(t, s)
+		names := map[string]bool{}
+		for _, file := range layers {
+			names[path.Base(file)] = true
+		}
+		isNew := !slices.ContainsFunc(e.Layers, func(known []string) bool { return slices.Equal(known, layers) })
+		if len(names) < len(layers) && isNew {
+			e.Layers = append(e.Layers, layers)
+		}
+	}
 }
 
 // targetFiles are the single files that a target is made from.
