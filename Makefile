@@ -5,6 +5,7 @@ SHELL := bash
 GO ?= go
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 HELM := helm.sh/helm/v3/cmd/helm@v3.17.0
+GOTESTSUM := gotest.tools/gotestsum@v1.13.0
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.7
 FUZZTIME ?= 20s
 BENCH ?= .
@@ -74,8 +75,16 @@ demo: ## tell the main job as a story, on embedded parts (FORGE=github or gitlab
 	$(GO) run $(QUICK) -ldflags '-s -w' ./cmd/liftlock demo $(ONCE) --forge $(FORGE)
 
 .PHONY: test
-test: ## run the tests
+test: ## run the tests (TIMES=FILE: keep how long each took there, and tell what took longest)
+ifdef TIMES
+	$(GO) run $(GOTESTSUM) --format standard-quiet --jsonfile '$(TIMES)' -- -timeout 30m ./... | tee '$(TIMES).log'
+	@echo 'the rooms whose tests took longest, in seconds:'
+	@awk '$$1 == "ok" && $$3 ~ /s$$/ {printf "%8.1f %s\n", $$3, $$2}' '$(TIMES).log' | sort -rn | head -20
+	@echo 'the ten slowest tests:'
+	@$(GO) run $(GOTESTSUM) tool slowest --jsonfile '$(TIMES)' --num 10
+else
 	$(GO) test -timeout 30m ./...
+endif
 
 .PHONY: race
 race: ## run the tests of what several goroutines share with the race detector, in short form (RACE=./... SHORT= RACE_SERVER=.: everything)
