@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -38,6 +39,16 @@ type RenderRequest struct {
 	After  fs.FS `json:"-"` // and after it
 	// Others are the other branches of the repository that targets may be on.
 	Others map[string]fs.FS `json:"-"`
+	// Externals are what sources elsewhere may be read of, and nothing else: what the tracked
+	// branch's own targets name.
+	Externals []ExternalTree
+}
+
+// ExternalTree is an external with its files.
+type ExternalTree struct {
+	render.External
+	At string // its commit, or a chart's version
+	FS fs.FS  `json:"-"`
 }
 
 // RenderedPair is what a change does to the manifests of one target.
@@ -49,8 +60,9 @@ type RenderedPair struct {
 
 // The names of trees that a worker which renders may read.
 const (
-	servedBefore = "before"
-	servedBranch = "branch "
+	servedBefore   = "before"
+	servedBranch   = "branch "
+	servedExternal = "external " // and its place in RenderRequest.Externals
 )
 
 // maxRenderedWhy bounds the words of a RenderedPair.
@@ -69,6 +81,11 @@ func RenderInWorker(ctx context.Context, runner *sandbox.Runner, in RenderReques
 		}
 		if branch, is := strings.CutPrefix(name, servedBranch); is && in.Others[branch] != nil {
 			return in.Others[branch], nil
+		}
+		if place, is := strings.CutPrefix(name, servedExternal); is {
+			if i, err := strconv.Atoi(place); err == nil && i >= 0 && i < len(in.Externals) {
+				return in.Externals[i].FS, nil
+			}
 		}
 		return nil, errNotServed
 	}}
@@ -123,6 +140,11 @@ func handleRender(ctx context.Context, trees sandbox.Trees, raw json.RawMessage)
 		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)*2/3)
 		defer cancel()
 	}
+	for i := range in.Externals {
+		if in.Externals[i].FS, err = trees.Named(ctx, servedExternal+strconv.Itoa(i)); err != nil {
+			return nil, err
+		}
+	}
 	out := make([]RenderedPair, len(in.Pairs))
 	for i := range in.Pairs {
 		out[i] = in.renderPair(ctx, &in.Pairs[i], before, trees.Main, others)
@@ -158,7 +180,13 @@ func (in *RenderRequest) renderTarget(ctx context.Context, target *appset.Target
 		return nil, err.Error()
 	}
 	t = appset.ViewFromBranch(t, in.Branch, in.Tracked)
-	m, err := render.Render(ctx, tree, RenderInput(&t, in.Revision, others))
+	input := RenderInput(&t, in.Revision, others)
+	for _, e := range input.Externals() {
+		if i := slices.IndexFunc(in.Externals, func(x ExternalTree) bool { return x.External == e }); i >= 0 {
+			input.AddExternal(e, render.Tree{FS: in.Externals[i].FS, Revision: in.Externals[i].At})
+		}
+	}
+	m, err := render.Render(ctx, tree, input)
 	var cannot *render.Unrenderable
 	switch {
 	case err == nil:

@@ -46,6 +46,14 @@ func TestRenderInWorker(t *testing.T) {
 	onBranch := renderedTarget("other", "apps/web", "")
 	onBranch.Sources[0].TargetRevision, onBranch.Branch = "env/qa", "env/qa"
 	remote := renderedTarget("remote", "kust-remote", "")
+	external := func(revision string) *appset.Target {
+		out := renderedTarget("external", "apps/web", "")
+		out.Sources[0].Here, out.Sources[0].RepoURL, out.Sources[0].TargetRevision = false, "https://git.example/acme/base", revision
+		return out
+	}
+	at := func(revision, value string) ExternalTree {
+		return ExternalTree{External: render.External{RepoURL: "https://git.example/acme/base", Revision: revision}, FS: files("apps/web/cm.yaml", configMap(value))}
+	}
 	in := RenderRequest{
 		Revision: strings.Repeat("a", 40), Branch: "main", Tracked: "main", Limit: render.TextLimit{Bytes: 1000, Lines: 40, ObjectLines: 20},
 		Before: files("apps/web/cm.yaml", configMap("1"), "apps/web/secret.yaml", "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {password: hunter1}\n",
@@ -54,7 +62,9 @@ func TestRenderInWorker(t *testing.T) {
 			"kust/kustomization.yaml", kustomization, "kust/cm.yaml", configMap("1"), "kust-remote/kustomization.yaml", "resources: [https://git.example/x]\n"),
 		Others: map[string]fs.FS{"env/qa": files("apps/web/cm.yaml", configMap("of another branch"))},
 		Pairs: []RenderPair{{web, web}, {prefixed("a-"), prefixed("b-")}, {prefixed("a-"), prefixed("a-")}, {nil, web}, {web, nil}, {onBranch, onBranch}, {nil, onBranch}, {remote, remote},
-			{web, renderedTarget("web", "apps/none", "")}, {web, &appset.Target{Name: "web", Sources: web.Sources}}},
+			{web, renderedTarget("web", "apps/none", "")}, {web, &appset.Target{Name: "web", Sources: web.Sources}},
+			{external("v1"), external("v2")}, {external("v1"), external("v3")}},
+		Externals: []ExternalTree{at("v1", "of v1"), at("v2", "of v2")},
 	}
 	got, err := RenderInWorker(t.Context(), runner(t, sandbox.Limits{}), in)
 	if err != nil {
@@ -71,6 +81,8 @@ func TestRenderInWorker(t *testing.T) {
 		{why: "https://git.example/x"},
 		{why: "after the change: "},
 		{why: "after the change: the Application web came without its manifest"},
+		{summary: "1 changed", diff: "- data.a: of v1\n+ data.a: of v2\n"},
+		{why: "after the change: the source is in another repository or revision (https://git.example/acme/base)"},
 	} {
 		if got[i].Summary != want.summary || !strings.Contains(got[i].Diff, want.diff) || (want.diff == "") != (got[i].Diff == "") || !strings.Contains(got[i].Why, want.why) || (want.why == "") != (got[i].Why == "") {
 			t.Errorf("pair %d: %+v, want %+v", i, got[i], want)

@@ -1,18 +1,23 @@
 package evaluate
 
 import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path"
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -375,5 +380,92 @@ func BenchmarkRenderer(b *testing.B) {
 				b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/float64(len(in)), "µs/target")
 			})
 		}
+	}
+}
+
+// packedChart is a chart of a repository, as it is fetched.
+func packedChart(tb testing.TB, from fstest.MapFS) render.Tree {
+	tb.Helper()
+	var out bytes.Buffer
+	zipped := gzip.NewWriter(&out)
+	archive := tar.NewWriter(zipped)
+	for _, name := range slices.Sorted(maps.Keys(from)) {
+		if err := archive.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(from[name].Data))}); err != nil {
+			tb.Fatal(err)
+		}
+		if _, err := archive.Write(from[name].Data); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	if err := errors.Join(archive.Close(), zipped.Close()); err != nil {
+		tb.Fatal(err)
+	}
+	return render.NewChartTree(out.Bytes(), "1.0.0")
+}
+
+// TestPoolRendersExternals renders charts of repositories, and trees of others, in workers.
+func TestPoolRendersExternals(t *testing.T) {
+	chart := packedChart(t, chartFiles("c", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {tag: '{{ .Values.tag }}', at: '{{ .Values.at }}'}\n"))
+	folder := identified(chartFiles("charts/c", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {tag: '{{ .Values.tag }}', at: '{{ .Values.at }}'}\n"))
+	folder.Revision = "c0ffee"
+	memo := render.NewMemo(render.MemoOptions{Bytes: 1 << 20, Renderer: renderPool(t, sandbox.Limits{}), External: func(_ context.Context, e render.External) (render.Tree, error) {
+		switch {
+		case e == render.External{RepoURL: "https://charts.example", Chart: "c", Revision: "1.0.0"}:
+			return chart, nil
+		case e == render.External{RepoURL: "https://git.example/acme/charts", Revision: "v1"}:
+			return folder, nil
+		}
+		return render.Tree{}, errors.New("it isn't listed")
+	}})
+	own := render.Source{InTree: true, Ref: "own"}
+	options := []byte(`{"helm": {"valueFiles": ["$own/values.yaml"], "parameters": [{"name": "at", "value": "$ARGOCD_APP_REVISION"}]}}`)
+	tree := identified(fstest.MapFS{"values.yaml": {Data: []byte("tag: of-here\n")}})
+	var jobs []render.Job
+	for _, s := range []render.Source{{RepoURL: "https://charts.example", Chart: "c", TargetRevision: "1.0.0", Options: options},
+		{RepoURL: "https://git.example/acme/charts", Path: "charts/c", TargetRevision: "v1", Options: options}, {RepoURL: "https://git.example/acme/vault", Path: "x"}} {
+		jobs = append(jobs, render.Job{Tree: tree, Input: render.Input{Application: "a", Revision: "f00", Sources: []render.Source{s, own}}})
+	}
+	out, err := memo.RenderAll(t.Context(), jobs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{`"at":"1.0.0","tag":"of-here"`, `"at":"c0ffee","tag":"of-here"`, "another repository or revision: it isn't listed"} {
+		got := fmt.Sprint(out[i].Err)
+		if out[i].Err == nil {
+			got = string(out[i].Manifests.Objects[0].JSON)
+		}
+		if !strings.Contains(got, want) {
+			t.Errorf("%d: %s; want %s", i, got, want)
+		}
+	}
+}
+
+// BenchmarkExternalChart renders 1,000 targets of one chart in workers: in the repository, and of a
+// chart repository.
+func BenchmarkExternalChart(b *testing.B) {
+	template := honestTemplate + strings.Repeat("---\n"+honestTemplate, 9)
+	tree := chartFiles("charts/c", template)
+	chart := packedChart(b, chartFiles("c", template))
+	here := identified(tree)
+	for _, way := range []string{"repository", "chart repository"} {
+		b.Run("of="+way, func(b *testing.B) {
+			var jobs []render.Job
+			for i := range 1000 {
+				s := render.Source{InTree: true, Path: "charts/c"}
+				if way != "repository" {
+					s = render.Source{RepoURL: "https://charts.example", Chart: "c", TargetRevision: "1.0.0"}
+				}
+				jobs = append(jobs, render.Job{Tree: here, Input: render.Input{Application: fmt.Sprint("app-", i), Sources: []render.Source{s}}})
+			}
+			pool := renderPool(b, sandbox.Limits{})
+			for b.Loop() {
+				memo := render.NewMemo(render.MemoOptions{Bytes: 1 << 28, Renderer: pool, External: func(context.Context, render.External) (render.Tree, error) { return chart, nil }})
+				out, err := memo.RenderAll(b.Context(), jobs)
+				if err != nil || out[0].Err != nil || out[len(out)-1].Err != nil {
+					b.Fatal(err, out[0].Err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/1000, "µs/target")
+		})
 	}
 }

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/appset/evaluate"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/manifest/render"
 )
@@ -97,5 +100,34 @@ func TestOpenListedRepositories(t *testing.T) {
 	}
 	if _, err := x.Open(t.Context(), render.External{RepoURL: "https://charts.example", Chart: "web", Revision: "1.0.0"}); !errors.Is(err, errNoCharts) {
 		t.Errorf("a chart of no list: %v", err)
+	}
+}
+
+// TestChangesOpenNothingElse opens for somebody's change what targets of the tracked branch are made of,
+// and nothing else.
+func TestChangesOpenNothingElse(t *testing.T) {
+	var opened []string
+	o := &changeGatherer{externals: GivenExternalFiles(func(_ context.Context, e render.External) (render.Tree, error) {
+		opened = append(opened, e.RepoURL+" "+e.Chart+" "+e.Revision)
+		if e.Revision == "gone" {
+			return render.Tree{}, errNotListed
+		}
+		return render.Tree{Revision: "c0ffee"}, nil
+	})}
+	target := func(sources ...appset.Source) *appset.Target { return &appset.Target{Name: "web", Sources: sources} }
+	at := func(url, chart, revision string) appset.Source {
+		return appset.Source{RepoURL: url, Chart: chart, TargetRevision: revision}
+	}
+	const charts, base, vault = "https://charts.example", "https://git.example/acme/base", "https://git.example/acme/vault"
+	ours := target(at(charts, "web", "1.0.0"), at(base, "", "v1"), at(base, "", "gone"))
+	s := &Snapshot{Pipelines: []*ResolvedPipeline{{TargetSet: &appset.TargetSet{Targets: []appset.Target{*ours}}}, {}}}
+	theirs := target(at(charts, "web", "1.0.0"), at(charts, "web", "1.1.0"), at(charts, "vault", "1.0.0"), at(base, "", "v1"), at(base, "", "secret"), at(vault, "", "v1"), at("https://evil.example", "web", "1.0.0"))
+	got := o.openAllowed(t.Context(), s, []evaluate.RenderPair{{Before: ours, After: theirs}, {After: theirs}})
+	want := []string{charts + " web 1.0.0", base + "  v1", base + "  gone"}
+	if !slices.Equal(opened, want) || len(got) != 2 || got[0].At != "c0ffee" {
+		t.Errorf("opened %q, and gave %+v; want %q", opened, got, want)
+	}
+	if got := (&changeGatherer{}).openAllowed(t.Context(), s, []evaluate.RenderPair{{After: ours}}); got != nil {
+		t.Errorf("without externals: %+v", got)
 	}
 }

@@ -189,7 +189,7 @@ func New(o Options) *Gatherer {
 			repos: &targets.repos, renderer: effects.renderer, hydrated: newCache[[sha256.Size]byte, string](o.Caches, "hydrated_manifests", maxEnvironments)},
 		effectGatherer: effects,
 		recordGatherer: &recordGatherer{store: o.Store, pulls: pulls, argocds: argocds},
-		changeGatherer: &changeGatherer{targets: targets, sandbox: o.Sandbox},
+		changeGatherer: &changeGatherer{targets: targets, sandbox: o.Sandbox, externals: o.Externals},
 		arrivals:       newRememberedArrivals(o.Caches),
 		older:          newOlderArrivals(o.Caches),
 		resetTips:      newCache[string, bool](o.Caches, "reset_branches", 1000),

@@ -24,6 +24,8 @@ import (
 type changeGatherer struct {
 	targets *targetGatherer
 	sandbox *sandbox.Runner // for what strangers wrote
+
+	externals *ExternalFiles // nil: none
 }
 
 // ProposedChange is what somebody's pull request would do to the targets.

@@ -55,6 +55,7 @@ func (o *changeGatherer) renderChange(ctx context.Context, s *Snapshot, c *Propo
 	if len(request.Pairs) == 0 {
 		return nil
 	}
+	request.Externals = o.openAllowed(ctx, s, request.Pairs)
 	rendered, err := evaluate.RenderInWorker(ctx, o.sandbox, request)
 	var limited *sandbox.Error
 	var refused *sandbox.HandlerError
@@ -70,6 +71,50 @@ func (o *changeGatherer) renderChange(ctx context.Context, s *Snapshot, c *Propo
 	}
 	v.Rendered = changes
 	return nil
+}
+
+// openAllowed opens what a change's targets are made of elsewhere, as far as targets of the tracked
+// branch are made of the very same: no change makes the server read anything else. What can't be had
+// is left out.
+func (o *changeGatherer) openAllowed(ctx context.Context, s *Snapshot, pairs []evaluate.RenderPair) []evaluate.ExternalTree {
+	if o.externals == nil {
+		return nil
+	}
+	allowed := map[render.External]bool{}
+	for _, p := range s.Pipelines {
+		if p.TargetSet == nil {
+			continue
+		}
+		for i := range p.TargetSet.Targets {
+			for _, e := range externalsOf(&p.TargetSet.Targets[i]) {
+				allowed[e] = true
+			}
+		}
+	}
+	var out []evaluate.ExternalTree
+	for _, p := range pairs {
+		for _, t := range []*appset.Target{p.Before, p.After} {
+			if t == nil {
+				continue
+			}
+			for _, e := range externalsOf(t) {
+				if !allowed[e] {
+					continue
+				}
+				allowed[e] = false // once
+				if tree, err := o.externals.Open(ctx, e); err == nil {
+					out = append(out, evaluate.ExternalTree{External: e, At: tree.Revision, FS: tree.FS})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// externalsOf are what a target's sources name that isn't in its repository.
+func externalsOf(t *appset.Target) []render.External {
+	in := evaluate.RenderInput(t, "", nil)
+	return in.Externals()
 }
 
 // targetsByID are a pipeline's targets by their IDs.

@@ -56,7 +56,19 @@ func (s *Source) external() External {
 	return External{RepoURL: s.RepoURL, Chart: s.Chart, Revision: s.TargetRevision}
 }
 
-// listExternals are those that the sources name themselves.
+// Externals are those that the sources name themselves.
+func (in *Input) Externals() []External { return listExternals(in) }
+
+// AddExternal gives an input an external's files.
+func (in *Input) AddExternal(e External, tree Tree) {
+	trees := make(map[string]Tree, len(in.Branches)+1)
+	for name, t := range in.Branches {
+		trees[name] = t
+	}
+	trees[e.key()] = tree
+	in.Branches = trees
+}
+
 func listExternals(in *Input) []External {
 	var out []External
 	for i := range in.Sources {
@@ -106,12 +118,8 @@ func (o *externalOpener) addTo(ctx context.Context, in *Input, wanted []External
 		if err != nil {
 			continue
 		}
-		trees := make(map[string]Tree, len(in.Branches)+1)
-		for name, t := range in.Branches {
-			trees[name] = t
-		}
-		trees[key] = tree
-		in.Branches, added = trees, true
+		in.AddExternal(e, tree)
+		added = true
 	}
 	return added
 }
