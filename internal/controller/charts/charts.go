@@ -65,7 +65,7 @@ type Fetcher struct {
 // fetchedChart is what came of asking for a chart.
 type fetchedChart struct {
 	mu      sync.Mutex // held while it is asked for
-	tree    render.Tree
+	version string     // that it came to; its bytes are in the folder alone
 	err     error
 	expires time.Time // zero: it wasn't asked for
 }
@@ -77,8 +77,7 @@ type host struct {
 	client  *http.Client
 
 	indexMu   sync.Mutex
-	index     []byte
-	indexTime time.Time
+	indexTime time.Time // when the index in the folder was fetched; zero: by another process, or never
 }
 
 // New makes a Fetcher; it asks nobody yet.
@@ -136,7 +135,12 @@ func (f *Fetcher) Open(ctx context.Context, e render.External) (render.Tree, err
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if f.now().Before(a.expires) {
-		return a.tree, a.err
+		if a.err != nil {
+			return render.Tree{}, a.err
+		}
+		if data, is := f.store.read(keyOf(h, e, a.version)); is {
+			return render.NewChartTree(data, a.version), nil
+		}
 	}
 	limited, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
@@ -151,13 +155,16 @@ func (f *Fetcher) Open(ctx context.Context, e render.External) (render.Tree, err
 	case isExact:
 		age = 24 * time.Hour
 	}
-	if err != nil && a.tree.FS != nil && !isExact {
-		err = nil // a range's newest is what it was, while nobody answers
-	} else {
-		a.tree = tree
+	if err != nil && a.version != "" && !isExact { // a range's newest is what it was, while nobody answers
+		if data, is := f.store.read(keyOf(h, e, a.version)); is {
+			tree, err = render.NewChartTree(data, a.version), nil
+		}
+	}
+	if err == nil {
+		a.version = tree.Revision
 	}
 	a.err, a.expires = err, f.now().Add(age)
-	return a.tree, a.err
+	return tree, err
 }
 
 // findHost finds who has a repository.

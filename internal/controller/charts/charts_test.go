@@ -189,6 +189,18 @@ func TestOffline(t *testing.T) {
 	if _, err = f.Open(t.Context(), other); err == nil || r.calls.Load() != calls {
 		t.Errorf("asked again at once: %v", err)
 	}
+	newest := e
+	newest.Revision = "~1.0"
+	r.away.Store(false)
+	at.at = at.at.Add(2 * failedAge)
+	if tree, err := f.Open(t.Context(), newest); err != nil || tree.Revision != "1.0.0" {
+		t.Errorf("a range: %s, %v", tree.Revision, err)
+	}
+	r.away.Store(true)
+	at.at = at.at.Add(2 * indexAge)
+	if tree, err := f.Open(t.Context(), newest); err != nil || tree.Revision != "1.0.0" {
+		t.Errorf("a range that was known: %s, %v", tree.Revision, err)
+	}
 	r.away.Store(false)
 	at.at = at.at.Add(2 * failedAge)
 	if _, err = f.Open(t.Context(), other); err != nil {

@@ -2,11 +2,15 @@ package charts
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/liftlock/liftlock/internal/manifest/render"
@@ -71,14 +75,23 @@ func withoutAddress(err error) error {
 func (f *Fetcher) findInIndex(ctx context.Context, h *host, e render.External) (render.ChartVersion, error) {
 	h.indexMu.Lock()
 	defer h.indexMu.Unlock()
-	if h.index == nil || !f.now().Before(h.indexTime.Add(indexAge)) {
+	sum := sha256.Sum256([]byte(h.address))
+	file := filepath.Join(f.store.dir, "index-"+hex.EncodeToString(sum[:8])+".yaml")
+	if h.indexTime.IsZero() || !f.now().Before(h.indexTime.Add(indexAge)) {
 		data, err := h.get(ctx, h.address+"/index.yaml", maxIndex)
 		if err != nil {
 			return render.ChartVersion{}, err
 		}
-		h.index, h.indexTime = data, f.now()
+		if err := writeFile(file, data); err != nil {
+			return render.ChartVersion{}, fmt.Errorf("keep the index of %s: %w", h.address, err)
+		}
+		h.indexTime = f.now()
 	}
-	return f.find(ctx, h.index, e.Chart, e.Revision)
+	index, err := os.ReadFile(file)
+	if err != nil {
+		return render.ChartVersion{}, fmt.Errorf("read the index of %s: %w", h.address, err)
+	}
+	return f.find(ctx, index, e.Chart, e.Revision)
 }
 
 // fetchPacked fetches a packed chart from where the index says.
