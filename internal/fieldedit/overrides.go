@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -77,24 +78,97 @@ func (f *commitFiles) checkOverrideFile(root, file string, found []Location) err
 
 // findOverride is what in an .argocd-source file overrides a field; nil without.
 func (d *document) findOverride(l Location, all []Location) (*yaml.Node, error) {
+	f := OptionField{Path: l.address.path}
 	if l.Field.Kind == KindImage {
 		image, _, err := parseImagePath(l.Field.Path)
 		if err != nil {
 			return nil, err
 		}
-		names := map[string]bool{image: true}
+		f = OptionField{Images: []string{image}}
 		for _, o := range all { // what is renamed goes by its new name, too
 			if o.Root == l.Root && o.Field.Path == imagePath(image, imageNewName) {
-				names[o.Field.Value] = true
+				f.Images = append(f.Images, o.Field.Value)
 			}
 		}
-		return d.findListItem("kustomize.images", nil, func(v string) bool { return names[ImageName(v)] })
 	}
-	by, err := d.findListItem("helm.parameters", []string{"name"}, func(v string) bool { return v == l.Path() })
-	if by != nil || err != nil {
-		return by, err
+	_, _, by, err := d.findOptionOverride(f)
+	return by, err
+}
+
+// OptionField is a carried field as what may override it names it.
+type OptionField struct {
+	Path   fieldpath.Path // in Helm's values; the zero one: it is in none
+	Images []string       // the names that an image goes by
+}
+
+// OptionOverride is what of a source's options overrides a field.
+type OptionOverride struct {
+	Option string // such as helm.parameters
+	Name   string // of the parameter or image; "" for values
+	Line   int    // in the options' own text, from 1
+}
+
+// FindOptionOverride finds what of a source's options, as YAML or JSON, overrides a field: of an Application's, or of those
+// in an .argocd-source file. False where nothing does.
+func FindOptionOverride(options []byte, f OptionField) (OptionOverride, bool, error) {
+	d, err := parseDocument(options, formatYAML)
+	if err != nil {
+		return OptionOverride{}, false, err
 	}
-	return d.findHelmValues(l)
+	option, name, by, err := d.findOptionOverride(f)
+	if by == nil || err != nil {
+		return OptionOverride{}, false, err
+	}
+	return OptionOverride{Option: option, Name: name, Line: by.Line}, true, nil
+}
+
+// findOptionOverride goes through the options that override fields, the strongest first: kustomize edit set image, and
+// Helm's --set-file, --set and the Application's own values, in the order in which helm template lays them over files.
+func (d *document) findOptionOverride(f OptionField) (option, name string, by *yaml.Node, err error) {
+	isOfImage := func(v string) bool { return slices.Contains(f.Images, ImageName(v)) }
+	isOfField := func(v string) bool { return f.isSetBy(v) }
+	for _, o := range []struct {
+		option string
+		keys   []string // of an item's name
+		is     func(string) bool
+	}{
+		{"kustomize.images", nil, isOfImage},
+		{"helm.fileParameters", []string{"name"}, isOfField},
+		{"helm.parameters", []string{"name"}, isOfField},
+	} {
+		by, err := d.findListItem(o.option, o.keys, o.is)
+		if err != nil {
+			return "", "", nil, err
+		}
+		if by != nil {
+			named, err := findScalar(by, o.keys)
+			if err != nil {
+				return "", "", nil, err
+			}
+			return o.option, named.Value, by, nil
+		}
+	}
+	option, by, err = d.findHelmValues(f)
+	return option, "", by, err
+}
+
+// isSetBy says that a parameter of a name, as helm's --set takes it, sets the field or something that it is in.
+func (f OptionField) isSetBy(name string) bool {
+	if f.Path.String() == "" {
+		return false
+	}
+	if name == f.Path.String() {
+		return true
+	}
+	p, err := fieldpath.Parse(name)
+	if err != nil {
+		return false
+	}
+	own, outer := f.Path.Segments(), p.Segments()
+	isKey := func(s fieldpath.Segment) bool { return s.Kind == fieldpath.Key || s.Kind == fieldpath.Token }
+	return len(outer) > 0 && len(outer) <= len(own) && slices.EqualFunc(outer, own[:len(outer)], func(a, b fieldpath.Segment) bool {
+		return isKey(a) && isKey(b) && a.Key == b.Key
+	})
 }
 
 // findListItem is the item of a list (or what keys lead to in it) that is.
@@ -119,32 +193,52 @@ func (d *document) findListItem(list string, keys []string, is func(string) bool
 	return nil, nil
 }
 
-// findHelmValues is the inline Helm values of an .argocd-source file where they have
-// the field.
-func (d *document) findHelmValues(l Location) (*yaml.Node, error) {
-	for _, key := range []string{"helm.values", "helm.valuesObject"} {
+// findHelmValues is the Helm values among a source's options where they have the field: Argo CD takes no values as text
+// where there is an object of them.
+func (d *document) findHelmValues(f OptionField) (option string, by *yaml.Node, err error) {
+	if f.Path.String() == "" {
+		return "", nil, nil
+	}
+	for _, key := range []string{"helm.valuesObject", "helm.values"} {
 		p, err := fieldpath.Parse(key)
 		if err != nil {
-			return nil, err
+			return "", nil, err
 		}
 		s, err := d.findPath(p)
 		if err != nil {
-			return nil, err
+			return "", nil, err
 		}
-		if s.node == nil {
+		if s.node == nil || s.node.Tag == "!!null" {
 			continue
 		}
 		inner := &document{format: formatYAML, roots: []*yaml.Node{s.node}}
 		if s.node.Kind == yaml.ScalarNode {
 			if inner, err = parseDocument([]byte(s.node.Value), formatYAML); err != nil {
-				return nil, newRefusal(s.node.Line, "%s can't be read: %v", key, err)
+				return "", nil, newRefusal(s.node.Line, "%s can't be read: %v", key, err)
 			}
 		}
-		if at, err := inner.findPath(l.address.path); err != nil || at.node != nil {
-			return s.node, nil // what can't be told counts as overridden
+		if inner.hasValueOnWay(f.Path) {
+			return key, s.node, nil
+		}
+		return "", nil, nil
+	}
+	return "", nil, nil
+}
+
+// hasValueOnWay says that a document has a field, or a value in which the field has no place. What can't be told counts.
+func (d *document) hasValueOnWay(p fieldpath.Path) bool {
+	all := p.Segments()
+	for n := range all {
+		at, err := d.findPath(fieldpath.New(all[:n+1]...))
+		if err != nil {
+			return true
+		}
+		isLast := n == len(all)-1
+		if at.node != nil && (isLast || resolveAlias(at.node).Kind == yaml.ScalarNode) {
+			return true
 		}
 	}
-	return nil, nil
+	return false
 }
 
 // ImageName is the name of an image as kustomize's command line takes it:

@@ -34,6 +34,20 @@ func TestFindOverride(t *testing.T) {
 		live    bool
 		want    string // empty: nothing overrides it
 	}{
+		"an override file": {change: tag, sources: []appset.Source{chart(`{"helm":{"parameters":[{"name":"image.tag","value":"1"}]}}`)},
+			files: map[string]string{"charts/web/.argocd-source-web-qa.yaml": "helm:\n  parameters:\n  - {name: image.tag, value: 2}\n"},
+			want:  "helm.parameters (charts/web/.argocd-source-web-qa.yaml:3)"},
+		"an override file of another Application": {change: tag, sources: []appset.Source{chart("")},
+			files: map[string]string{"charts/web/.argocd-source-web-dev.yaml": "helm: {parameters: [{name: image.tag, value: 2}]}\n"}},
+		"an override file with values files": {change: tag, sources: []appset.Source{chart("")},
+			files: map[string]string{"charts/web/.argocd-source.yaml": "helm: {valueFiles: [values-qa.yaml, extra.yaml]}\n", "charts/web/extra.yaml": "image: {tag: 3}\n"},
+			want:  "a later values file, which charts/web/.argocd-source.yaml gives (charts/web/extra.yaml:1)"},
+		"an override file without the values file": {change: tag, sources: []appset.Source{chart("")},
+			files: map[string]string{"charts/web/.argocd-source-web-qa.yaml": "helm: {valueFiles: [extra.yaml]}\n"},
+			want:  "helm.valueFiles without it (charts/web/.argocd-source-web-qa.yaml:1)"},
+		"an override file of an image": {change: image, sources: []appset.Source{{Path: "apps/web", Here: true}},
+			files: map[string]string{"apps/web/.argocd-source-web-qa.yaml": "kustomize: {images: ['registry.example/web:2']}\n"},
+			want:  "kustomize.images (apps/web/.argocd-source-web-qa.yaml:1)"},
 		"nothing":                  {change: tag, sources: []appset.Source{chart(`{"helm":{"releaseName":"x"}}`)}, files: map[string]string{later: "replicas: 2\n"}},
 		"a parameter":              {change: tag, sources: []appset.Source{chart(`{"helm":{"parameters":[{"name":"image.tag","value":"1"}]}}`)}, want: "helm.parameters of the Application (argocd/sets.yaml:8)"},
 		"of what it is in":         {change: tag, sources: []appset.Source{chart(`{"helm":{"parameters":[{"name":"image","value":"x"}]}}`)}, want: "helm.parameters of the Application (argocd/sets.yaml)"},

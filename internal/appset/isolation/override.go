@@ -2,7 +2,6 @@ package isolation
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io/fs"
 	"path"
@@ -48,23 +47,10 @@ func (o Override) location() string {
 	return fmt.Sprintf("%s:%d", o.File, o.Line)
 }
 
-// applicationOptions is what of a source's options may override a field.
-type applicationOptions struct {
-	Helm struct {
-		Parameters     []struct{ Name string } `json:"parameters"`
-		FileParameters []struct{ Name string } `json:"fileParameters"`
-		Values         string                  `json:"values"`
-		ValuesObject   json.RawMessage         `json:"valuesObject"`
-	} `json:"helm"`
-	Kustomize struct {
-		Images []string `json:"images"`
-	} `json:"kustomize"`
-}
-
 // FindOverride finds what overrides a carried field of a file that a target reads: its Application, a later
 // values file, or the kustomization that its source is. Argo CD lays values files over each other in their
 // order, the Application's values over those, then its parameters, then its file parameters (helm template's
-// -f, --set and --set-file).
+// -f, --set and --set-file). Over all of that it lays the source's .argocd-source files.
 func FindOverride(at Trees, t *appset.Target, c *fieldedit.Change) (Override, bool) {
 	field := newCarriedField(c)
 	for i := range t.Sources {
@@ -72,11 +58,10 @@ func FindOverride(at Trees, t *appset.Target, c *fieldedit.Change) (Override, bo
 		if !s.Here && s.At == "" && s.Chart == "" {
 			continue
 		}
-		var o applicationOptions
-		if len(s.Options) > 0 && json.Unmarshal(s.Options, &o) != nil {
-			continue
+		if found, ok := field.findInOverrideFiles(at.Files, t, s); ok {
+			return found, true
 		}
-		if found, ok := field.findInOptions(at.Sets, t, &o); ok {
+		if found, ok := field.findInOptions(at.Sets, t, s); ok {
 			return found, true
 		}
 		if found, ok := field.findInValueFiles(at.Files, t, s); ok {
@@ -92,6 +77,7 @@ func FindOverride(at Trees, t *appset.Target, c *fieldedit.Change) (Override, bo
 // carriedField is a change as what may override it names it.
 type carriedField struct {
 	change *fieldedit.Change
+	path   fieldpath.Path
 	keys   []string // of a value
 	images []string // names that an image goes by
 }
@@ -106,6 +92,7 @@ func newCarriedField(c *fieldedit.Change) *carriedField {
 	if err != nil {
 		return f
 	}
+	f.path = p
 	for _, s := range p.Segments() {
 		switch s.Kind {
 		case fieldpath.Key, fieldpath.Token:
@@ -125,32 +112,63 @@ func newCarriedField(c *fieldedit.Change) *carriedField {
 	return f
 }
 
-// findInOptions finds what of a source's options overrides the field, the strongest first.
-func (f *carriedField) findInOptions(tree fs.FS, t *appset.Target, o *applicationOptions) (Override, bool) {
-	for _, i := range o.Kustomize.Images {
-		if slices.Contains(f.images, fieldedit.ImageName(i)) {
-			return locateInSet(tree, t, "kustomize.images", regexp.QuoteMeta(fieldedit.ImageName(i))+`['"]?\s*[:=@]`), true
-		}
+// asOption is the field as a source's options name it: it is none of Helm's values where the target is made from it.
+func (f *carriedField) asOption(t *appset.Target) fieldedit.OptionField {
+	out := fieldedit.OptionField{Images: f.images}
+	isGenerated := t.IsGeneratedFrom(f.change.File)
+	isValue := slices.ContainsFunc(t.Sources, func(s appset.Source) bool { return isValuesFile(t, &s, f.change.File) })
+	if len(f.keys) > 0 && (!isGenerated || isValue) {
+		out.Path = f.path
 	}
-	if len(f.keys) == 0 || t.IsGeneratedFrom(f.change.File) && !slices.ContainsFunc(t.Sources, func(s appset.Source) bool { return isValuesFile(t, &s, f.change.File) }) {
+	return out
+}
+
+// findInOptions finds what of a source's options overrides the field, the strongest first.
+func (f *carriedField) findInOptions(tree fs.FS, t *appset.Target, s *appset.Source) (Override, bool) {
+	if len(s.Options) == 0 {
 		return Override{}, false
 	}
-	for _, p := range o.Helm.FileParameters {
-		if f.isSetBy(p.Name) {
-			return locateInSet(tree, t, "helm.fileParameters", nameItem(p.Name)), true
+	by, ok, err := fieldedit.FindOptionOverride(s.Options, f.asOption(t))
+	if err != nil || !ok {
+		return Override{}, false // what Argo CD can't read it doesn't run
+	}
+	pattern := nameItem(by.Name)
+	switch {
+	case by.Name == "":
+		pattern = strings.TrimPrefix(by.Option, "helm.") + `['"]?\s*:`
+	case by.Option == "kustomize.images":
+		pattern = regexp.QuoteMeta(fieldedit.ImageName(by.Name)) + `['"]?\s*[:=@]`
+	}
+	return locateInSet(tree, t, by.Option, pattern), true
+}
+
+// findInOverrideFiles finds what overrides the field in the files that Argo CD lays over a source's options, that for the
+// Application first. A list of values files there stands for the Application's.
+func (f *carriedField) findInOverrideFiles(tree fs.FS, t *appset.Target, s *appset.Source) (Override, bool) {
+	for _, file := range appset.FilesOf(*t, *s).Overrides {
+		data, err := fs.ReadFile(tree, file)
+		if err != nil || file == f.change.File {
+			continue
 		}
-	}
-	for _, p := range o.Helm.Parameters {
-		if f.isSetBy(p.Name) {
-			return locateInSet(tree, t, "helm.parameters", nameItem(p.Name)), true
+		if by, ok, err := fieldedit.FindOptionOverride(data, f.asOption(t)); err == nil && ok {
+			return Override{What: by.Option, File: file, Line: by.Line}, true
 		}
-	}
-	what, own := "helm.values", []byte(o.Helm.Values)
-	if len(o.Helm.ValuesObject) > 0 && string(o.Helm.ValuesObject) != "null" {
-		what, own = "helm.valuesObject", o.Helm.ValuesObject
-	}
-	if _, has := f.findInYAML(own); has {
-		return locateInSet(tree, t, what, strings.TrimPrefix(what, "helm.")+`['"]?\s*:`), true
+		var laid struct {
+			Helm struct {
+				ValueFiles yaml.Node `yaml:"valueFiles"`
+			} `yaml:"helm"`
+		}
+		own := *s
+		if yaml.Unmarshal(data, &laid) != nil || laid.Helm.ValueFiles.Decode(&own.ValueFiles) != nil || laid.Helm.ValueFiles.Kind == 0 {
+			continue
+		}
+		if isValuesFile(t, s, f.change.File) && !isValuesFile(t, &own, f.change.File) {
+			return Override{What: "helm.valueFiles without it", File: file, Line: laid.Helm.ValueFiles.Line}, true
+		}
+		if found, ok := f.findInValueFiles(tree, t, &own); ok {
+			found.What += ", which " + file + " gives"
+			return found, true
+		}
 	}
 	return Override{}, false
 }
@@ -158,28 +176,6 @@ func (f *carriedField) findInOptions(tree fs.FS, t *appset.Target, o *applicatio
 // nameItem is a pattern of an item that has a name.
 func nameItem(name string) string {
 	return `name['"]?\s*:\s*['"]?` + regexp.QuoteMeta(name) + `['"]?\s*(,|}|#|$)`
-}
-
-// isSetBy says that a parameter of a name, as helm's --set takes it, sets the field or something that it is in.
-func (f *carriedField) isSetBy(name string) bool {
-	var keys []string
-	rest := name
-	for rest != "" {
-		var b strings.Builder
-		i := 0
-		for ; i < len(rest) && rest[i] != '.'; i++ {
-			if rest[i] == '\\' && i+1 < len(rest) {
-				i++
-			}
-			b.WriteByte(rest[i])
-		}
-		keys = append(keys, b.String())
-		if i >= len(rest) {
-			break
-		}
-		rest = rest[i+1:]
-	}
-	return len(keys) > 0 && len(keys) <= len(f.keys) && slices.Equal(keys, f.keys[:len(keys)])
 }
 
 // findInYAML finds the field, or a value in which it has no place, in a mapping; line says where.
