@@ -78,6 +78,7 @@ func (e *pipelineEntry) buildTarget(in *Input, s *appSet, g *generatedApp, here 
 		Sources:   sourcesOf(g.app, here),
 		AutoSync:  g.autoSyncs(),
 		Hydration: hydrationOf(g),
+		Ignores:   ignoresOf(&g.app.Spec),
 
 		GeneratorFile: firstFile(g, own, s.spec.Spec.GoTemplate), GeneratorFiles: own, BranchFiles: others,
 	}

@@ -58,6 +58,9 @@ type Target struct {
 	// mean the same in all.
 	ValueFiles ValueFilesAs `json:"valueFilesAs,omitempty"`
 
+	// Ignores is what of differences in what it deploys doesn't count.
+	Ignores Ignores `json:"-"`
+
 	// Application is the generated manifest; only there when Input.Manifests asked for it.
 	Application json.RawMessage `json:"application,omitempty"`
 }

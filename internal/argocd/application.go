@@ -1,6 +1,7 @@
 package argocd
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -111,6 +112,7 @@ type wireSpec struct {
 			Enabled  *bool `json:"enabled"`
 			SelfHeal *bool `json:"selfHeal"`
 		} `json:"automated"`
+		SyncOptions []string `json:"syncOptions"`
 	} `json:"syncPolicy"`
 }
 
@@ -248,25 +250,27 @@ func (w *wireApplication) toApp(argoCD string) verification.App {
 	_, refreshing := w.Metadata.Annotations[refreshAnnotation]
 	a := verification.App{
 		ArgoCD: argoCD, Namespace: w.Metadata.Namespace, Name: w.Metadata.Name, UID: w.Metadata.UID, CreatedAt: timeOrZero(w.Metadata.CreationTimestamp),
-		Sources:        w.Spec.decodeSources(),
-		SourceList:     len(w.Spec.Sources) > 0 && w.Spec.SourceHydrator == nil,
-		Destination:    verification.Destination(w.Spec.Destination),
-		Project:        w.Spec.Project,
-		AutoSync:       w.Spec.isAutomated(),
-		SelfHeal:       w.Spec.isSelfHealing(),
-		Deleting:       w.Metadata.DeletionTimestamp != nil,
-		SyncStatus:     w.Status.Sync.Status,
-		Revisions:      w.Status.Sync.allRevisions(),
-		ComparedToSpec: w.comparedToSpec(),
-		Health:         w.Status.Health.Status,
-		HealthMessage:  clipMessage(w.Status.Health.Message),
-		HealthSince:    timeOrZero(w.Status.Health.LastTransitionTime),
-		ReconciledAt:   timeOrZero(w.Status.ReconciledAt),
-		RefreshPending: refreshing,
-		Operation:      w.lastOperation(),
-		Deployed:       w.lastDeployments(),
-		MarkedFor:      clipMessage(w.Metadata.Annotations[verification.MarkAnnotation]),
-		Hydration:      w.currentHydration(),
+		Sources:         w.Spec.decodeSources(),
+		SourceList:      len(w.Spec.Sources) > 0 && w.Spec.SourceHydrator == nil,
+		Destination:     verification.Destination(w.Spec.Destination),
+		Project:         w.Spec.Project,
+		AutoSync:        w.Spec.isAutomated(),
+		SelfHeal:        w.Spec.isSelfHealing(),
+		Ignored:         w.Spec.ignored(),
+		RespectsIgnored: w.Spec.SyncPolicy != nil && slices.Contains(w.Spec.SyncPolicy.SyncOptions, "RespectIgnoreDifferences=true"),
+		Deleting:        w.Metadata.DeletionTimestamp != nil,
+		SyncStatus:      w.Status.Sync.Status,
+		Revisions:       w.Status.Sync.allRevisions(),
+		ComparedToSpec:  w.comparedToSpec(),
+		Health:          w.Status.Health.Status,
+		HealthMessage:   clipMessage(w.Status.Health.Message),
+		HealthSince:     timeOrZero(w.Status.Health.LastTransitionTime),
+		ReconciledAt:    timeOrZero(w.Status.ReconciledAt),
+		RefreshPending:  refreshing,
+		Operation:       w.lastOperation(),
+		Deployed:        w.lastDeployments(),
+		MarkedFor:       clipMessage(w.Metadata.Annotations[verification.MarkAnnotation]),
+		Hydration:       w.currentHydration(),
 	}
 	if h := w.Spec.SourceHydrator; h != nil {
 		a.HydratedPath, a.HydratedRepo = h.SyncSource.Path, clipMessage(h.SyncSource.RepoURL)
@@ -409,6 +413,18 @@ const healthInTree = "appTree"
 
 func healthSeverity(health string) int {
 	return slices.Index([]string{"Suspended", "Progressing", "Missing", "Degraded"}, health)
+}
+
+// ignored is what it says of differences that don't count; empty where that is more than is kept.
+func (s *wireSpec) ignored() string {
+	if !isPresent(s.IgnoreDifferences) || len(s.IgnoreDifferences) > maxIgnored {
+		return ""
+	}
+	var out bytes.Buffer
+	if json.Compact(&out, s.IgnoreDifferences) != nil {
+		return "" // it was decoded
+	}
+	return out.String()
 }
 
 // isAutomated: an empty policy is one; newer Argo CDs can switch it off in place.

@@ -141,6 +141,17 @@ func (w *Watcher) followSetPolicy(ctx context.Context) {
 	})
 }
 
+// followIgnored keeps what Argo CD's settings ignore of differences up to date until ctx ends.
+func (w *Watcher) followIgnored(ctx context.Context) {
+	w.detectAgain(ctx, "cannot find out which differences Argo CD's settings ignore", func() error {
+		found, err := w.detectIgnored(ctx)
+		if err == nil {
+			w.store.versions.setIgnored(found)
+		}
+		return err
+	})
+}
+
 // detectAgain detects something until ctx ends, now and then, and sooner where that failed. It
 // logs once that it can't.
 func (w *Watcher) detectAgain(ctx context.Context, cannot string, detect func() error) {

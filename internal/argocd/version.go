@@ -16,6 +16,9 @@ type Version struct {
 	Line string
 	// SetPolicy is what the ApplicationSet controller's settings say.
 	SetPolicy SetPolicy
+	// Ignored is what Argo CD's settings ignore of differences: a JSON object of the entries of
+	// resource.customizations.ignoreDifferences by group and kind; empty: nothing, or that isn't known.
+	Ignored string
 }
 
 // changeKind is what a change was of.
@@ -66,6 +69,11 @@ func (n *versionCounter) setLine(found string) {
 // setSetPolicy says which policy the ApplicationSet controller has, likewise.
 func (n *versionCounter) setSetPolicy(found SetPolicy) {
 	n.change(func(v *Version) { v.SetPolicy = found })
+}
+
+// setIgnored says what Argo CD's settings ignore, likewise.
+func (n *versionCounter) setIgnored(found string) {
+	n.change(func(v *Version) { v.Ignored = found })
 }
 
 func (n *versionCounter) change(set func(*Version)) {

@@ -249,6 +249,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	}
 	wg.Go(func() { w.followLine(ctx) })
 	wg.Go(func() { w.followSetPolicy(ctx) })
+	wg.Go(func() { w.followIgnored(ctx) })
 	wg.Wait()
 	return nil
 }

@@ -3,6 +3,7 @@ package promotion
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,6 +57,55 @@ func DescribeIneffective(fields []IneffectiveField) string {
 	return strings.Join(said, "; ")
 }
 
+// EffectFacts is what a promotion does, and doesn't, to what its component's targets run.
+type EffectFacts struct {
+	// Ineffective is what doesn't show in their rendered manifests, although it must.
+	Ineffective []IneffectiveField `json:"ineffective,omitempty"`
+	// Unrendered are those of which that isn't known.
+	Unrendered []UnrenderedTarget `json:"unrendered,omitempty"`
+	// Ignored is what changes in their manifests and their Argo CD ignores.
+	Ignored []IgnoredField `json:"ignored,omitempty"`
+}
+
+// Join adds another component's.
+func (f *EffectFacts) Join(o EffectFacts) {
+	f.Ineffective, f.Unrendered, f.Ignored = append(f.Ineffective, o.Ineffective...), append(f.Unrendered, o.Unrendered...), append(f.Ignored, o.Ignored...)
+}
+
+// DescribeNotes says what can't be told before the merge, nor by Argo CD's word after it; "" where there is nothing.
+func (f *EffectFacts) DescribeNotes() string {
+	return strings.Join(slices.DeleteFunc([]string{DescribeIgnored(f.Ignored), DescribeUnrendered(f.Unrendered)}, func(s string) bool { return s == "" }), "; ")
+}
+
+// IgnoredField is a field of a target's manifests that a promotion changes and Argo CD ignores.
+type IgnoredField struct {
+	Target string `json:"target"`
+	Object string `json:"object"`         // its kind and name
+	Path   string `json:"path,omitempty"` // empty: any field that Managers own
+	// Managers are field managers whose fields are ignored: which those are only the cluster knows.
+	Managers []string `json:"managers,omitempty"`
+	By       string   `json:"by"` // who says so, with its place
+}
+
+// DescribeIgnored says of fields that Argo CD ignores them; "" where there are none.
+func DescribeIgnored(fields []IgnoredField) string {
+	var said []string
+	for _, f := range fields[:min(len(fields), maxIneffective)] {
+		what := f.Path
+		if what == "" {
+			what = "what " + strings.Join(f.Managers, " and ") + " manages"
+		}
+		said = append(said, fmt.Sprintf("%s of %s in %s (%s)", what, f.Object, f.Target, f.By))
+	}
+	if len(said) == 0 {
+		return ""
+	}
+	if more := len(fields) - len(said); more > 0 {
+		said = append(said, wording.Count(more, "more field"))
+	}
+	return "Argo CD ignores " + strings.Join(said, ", ") + ": it says Synced whether that arrives or not"
+}
+
 // UnrenderedTarget is a target of which it can't be told before the merge whether what a promotion carries shows there.
 type UnrenderedTarget struct {
 	Target string `json:"target"`
@@ -83,7 +133,7 @@ func (j *evaluator) evaluateEffect(e *Env, p *Pull) []policies.Result {
 	if !e.Spec.RequiresEffect() {
 		return nil
 	}
-	note := DescribeUnrendered(p.Unrendered)
+	note := p.DescribeNotes()
 	if len(p.Ineffective) == 0 {
 		if note == "" {
 			return nil

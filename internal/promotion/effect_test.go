@@ -31,6 +31,11 @@ func TestEffect(t *testing.T) {
 		"many don't":       {facts: with(nil, tag, tag, tag, tag, tag), why: "; 2 more fields likewise"},
 		"nobody can tell": {facts: with(func(e *Env) { e.Open.Unrendered = []UnrenderedTarget{{"web-qa", "a plugin makes its manifests."}} }), want: merge,
 			why: "effect pass whether it shows isn't known before the merge for web-qa (a plugin makes its manifests): the verification finds out"},
+		"Argo CD ignores some": {facts: with(func(e *Env) {
+			e.Open.Ignored = []IgnoredField{{Target: "web-qa", Object: "Deployment web", Path: "spec.replicas", By: "x.yaml:1"}, {Target: "web-qa", Object: "Deployment web", Managers: []string{"hpa"}, By: "Argo CD's settings"}}
+			e.Open.Unrendered = []UnrenderedTarget{{"web-qa-2", "x"}}
+		}), want: merge, why: "effect pass Argo CD ignores spec.replicas of Deployment web in web-qa (x.yaml:1), what hpa manages of Deployment web in web-qa (Argo CD's settings): " +
+			"it says Synced whether that arrives or not; whether it shows isn't known before the merge for web-qa-2 (x)"},
 		"of some nobody can tell": {facts: with(func(e *Env) {
 			e.Open.Unrendered = []UnrenderedTarget{{"web-qa-2", "x"}, {"c", "x"}, {"d", "x"}, {"e", "x"}}
 		}, tag), why: "overrides it; whether it shows isn't known before the merge for web-qa-2 (x), c (x), d (x), 1 more target"},

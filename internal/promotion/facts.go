@@ -334,10 +334,7 @@ type Pull struct {
 	Skips           []Skip         `json:"skips,omitempty"`          // of this very head and release
 	Diverged        bool           `json:"diverged,omitempty"`       // Restore refused: the reverted fields changed since
 	Incomplete      string         `json:"incomplete,omitempty"`     // of a promotion, as of a Composition
-	// Ineffective is what of a promotion doesn't show in the rendered manifests of the component's targets.
-	Ineffective []IneffectiveField `json:"ineffective,omitempty"`
-	// Unrendered are those of which that isn't known, although it carries what must show there.
-	Unrendered []UnrenderedTarget `json:"unrendered,omitempty"`
+	EffectFacts
 	// Batch says that it is the pull request of all components of its pipeline that are
 	// ready (batch: environment), maybe of one only. Then Members are what moves in it; in
 	// a component's own pull request they may be left out.

@@ -62,6 +62,25 @@ func TestPromotionThatDoesNotComeToItsTarget(t *testing.T) {
 	})
 }
 
+// TestPromotionOfWhatArgoCDIgnores holds that a pull request says which of its fields Argo CD ignores, and by which line:
+// it would say Synced of what never arrived.
+func TestPromotionOfWhatArgoCDIgnores(t *testing.T) {
+	s := startHarness(t, harnessOptions{})
+	s.awaitJudged()
+	set, _, err := s.Forge.File(repoName, "main", "argocd/shop.yaml")
+	s.must("read the ApplicationSet", err)
+	s.commitFiles("linus", "main", "Ignore images", map[string]string{"argocd/shop.yaml": set +
+		"  templatePatch: |\n    spec:\n      ignoreDifferences:\n      - {group: '*', kind: '*', jqPathExpressions: ['.spec.template.spec.containers[].image']}\n"})
+	s.editTag("linus", "web", "dev", "1.1.0")
+	p := s.awaitPromotion("web", "qa", "1.1.0")
+	s.awaitPull(p.Number, "says what is ignored", func(now *emulator.PullRequest) bool {
+		return slices.ContainsFunc(now.Comments, func(c emulator.Comment) bool {
+			return strings.Contains(c.Body, "Argo CD ignores spec.template.spec.containers[") && strings.Contains(c.Body, "in web-qa (ignoreDifferences of the Application (argocd/shop.yaml:")
+		})
+	})
+	s.awaitVerified("web", "qa", "1.1.0")
+}
+
 // TestPromotionThatItsLiveApplicationOverrides holds a promotion whose image only the live Application overrides, as
 // Image Updater writes it, until that is taken away.
 func TestPromotionThatItsLiveApplicationOverrides(t *testing.T) {

@@ -27,6 +27,8 @@ type Effect struct {
 	// Run is what it does to the target as its live Application has it, where that has other options than the
 	// one in Git; nil: it has the same, or nobody knows.
 	Run *Effect
+	// Ignored is what of Changes Argo CD ignores; nil: nothing, or nobody knows.
+	Ignored *Ignored
 	// NeedsMore says that Why is that the files alone don't make them: Argo CD may well.
 	NeedsMore bool
 }

@@ -42,7 +42,11 @@ func ListIneffective(at Trees, effects []Effect, changes []fieldedit.Change, wit
 			}
 			if e.shows(c, own, false) {
 				reached[fieldKey(c)] = append(reached[fieldKey(c)], e)
-				if found, is := e.findLiveOverride(at, c, own); is {
+				found, is := e.findLiveOverride(at, c, own)
+				if !is {
+					found, is = e.findIgnoredOverride(at, c, own)
+				}
+				if is {
 					out = append(out, found)
 					continue
 				}

@@ -119,6 +119,11 @@ func TestListIneffective(t *testing.T) {
 		e.Run = &live
 		return e
 	}
+	ignoring := func(changes, left *render.Changes, respected bool) Effect {
+		e := effect(changes, "")
+		e.Ignored = &Ignored{Fields: []IgnoredField{{Object: "Deployment web"}}, Left: left, Respected: respected}
+		return e
+	}
 	sidecar := value("sidecar.image.tag", "2.0.0")
 	digest := value("image.digest", "sha256:1")
 	digestOnly := changed(field("spec.template.spec.containers[name=web].image", "web@sha256:1"))
@@ -131,6 +136,10 @@ func TestListIneffective(t *testing.T) {
 			[]string{"image.tag", "helm.parameters of the live Application web-qa"}},
 		"the live Application has something else": {[]fieldedit.Change{tag}, []Effect{asRun(changed(image), none, `{"helm":{"valueFiles":["other.yaml"]}}`)},
 			[]string{"image.tag", "the live Application web-qa, which has other options than in Git,"}},
+		"what is ignored isn't synced": {[]fieldedit.Change{tag}, []Effect{ignoring(changed(image), none, true)},
+			[]string{"image.tag", "ignoreDifferences of the Application, with the sync option RespectIgnoreDifferences,"}},
+		"what is ignored is synced":                   {[]fieldedit.Change{tag}, []Effect{ignoring(changed(image), none, false)}, nil},
+		"something else is ignored":                   {[]fieldedit.Change{tag}, []Effect{ignoring(changed(image), changed(image), true)}, nil},
 		"it shows in the live Application too":        {[]fieldedit.Change{tag}, []Effect{asRun(changed(image), changed(image), parameter)}, nil},
 		"the live Application can't be rendered":      {[]fieldedit.Change{tag}, []Effect{asRun(changed(image), nil, parameter)}, nil},
 		"it is the same without it":                   {[]fieldedit.Change{tag, sidecar}, []Effect{effect(changed(image), "")}, []string{"sidecar.image.tag", ""}},

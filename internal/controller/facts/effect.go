@@ -73,6 +73,7 @@ type judgement struct {
 	why         string // why it must not be made, or why its effects aren't known
 	effects     []isolation.Effect
 	regenerated []isolation.Regenerated
+	ignored     map[string]*isolation.Ignored
 	retry       retryState
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -23,7 +24,7 @@ func (o *Gatherer) findIneffective(ctx context.Context, c *ComponentEvaluation, 
 		return nil
 	}
 	var err error
-	v.Ineffective, v.Unrendered, err = o.ListIneffective(ctx, c.Evaluation, env.Name, env.Tip, open.Members, open.Edits, c.Facts.Unit.Component)
+	v.EffectFacts, err = o.ListIneffective(ctx, c.Evaluation, env.Name, env.Tip, open.Members, open.Edits, c.Facts.Unit.Component)
 	return err
 }
 
@@ -31,14 +32,15 @@ func (o *Gatherer) findIneffective(ctx context.Context, c *ComponentEvaluation, 
 // although it must, and the targets of which that isn't known. members are all that move by the edits. The error is
 // that of a context that ended.
 func (o *effectGatherer) ListIneffective(ctx context.Context, ev *Evaluation, env, base string, members []promotion.Member, edits []fieldedit.Edit, component string) (
-	fields []promotion.IneffectiveField, unrendered []promotion.UnrenderedTarget, err error) {
+	out promotion.EffectFacts, err error) {
 	components := componentNames(members)
 	effects, err := o.Effects(ctx, ev, components, env, base, edits)
 	if err != nil {
-		return nil, []promotion.UnrenderedTarget{{Target: "its targets", Why: err.Error()}}, ctx.Err()
+		return promotion.EffectFacts{Unrendered: []promotion.UnrenderedTarget{{Target: "its targets", Why: err.Error()}}}, ctx.Err()
 	}
 	effects = slices.DeleteFunc(slices.Clone(effects), func(e isolation.Effect) bool { return e.Target.Component != component })
 	unread := o.addLiveEffects(ctx, ev, components, env, base, edits, effects)
+	unread = append(unread, o.addIgnored(ctx, ev, components, env, base, edits, effects)...)
 	changes := ev.changesOf(env, members, edits, component)
 	without := func(c *fieldedit.Change) []isolation.Effect {
 		others, ok := withoutChange(edits, c)
@@ -51,13 +53,28 @@ func (o *effectGatherer) ListIneffective(ctx context.Context, ev *Evaluation, en
 		}
 		return out
 	}
-	for _, f := range isolation.ListIneffective(ev.overrideTrees(env, base), effects, changes, without) {
-		fields = append(fields, promotion.IneffectiveField{Target: f.Target, Field: f.Change.Path, File: f.Change.File, Line: f.Change.Line, OverriddenBy: f.Override.String()})
+	trees := ev.overrideTrees(env, base)
+	for _, f := range isolation.ListIneffective(trees, effects, changes, without) {
+		out.Ineffective = append(out.Ineffective, promotion.IneffectiveField{Target: f.Target, Field: f.Change.Path, File: f.Change.File, Line: f.Change.Line, OverriddenBy: f.Override.String()})
 	}
 	for _, e := range isolation.Unrendered(effects, changes) {
-		unrendered = append(unrendered, promotion.UnrenderedTarget{Target: e.Target.Name, Why: e.Why})
+		out.Unrendered = append(out.Unrendered, promotion.UnrenderedTarget{Target: e.Target.Name, Why: e.Why})
 	}
-	return fields, append(unrendered, unread...), ctx.Err()
+	out.Unrendered = append(out.Unrendered, unread...)
+	for i := range effects {
+		e := &effects[i]
+		if e.Ignored == nil {
+			continue
+		}
+		by := "Argo CD's settings"
+		if len(e.Target.Ignores.Differences) > 0 {
+			by = isolation.LocateIgnored(trees, &e.Target).String()
+		}
+		for _, f := range e.Ignored.Fields {
+			out.Ignored = append(out.Ignored, promotion.IgnoredField{Target: e.Target.Name, Object: f.Object, Path: f.Path, Managers: f.Managers, By: by})
+		}
+	}
+	return out, ctx.Err()
 }
 
 // withoutChange are edits without one of their changes; false where it can't be taken back alone.
@@ -148,6 +165,79 @@ func (o *effectGatherer) addLiveEffects(ctx context.Context, ev *Evaluation, com
 		}
 	}
 	return unread
+}
+
+// addIgnored adds what of the effects Argo CD ignores. It gives the targets of which that can't be told.
+func (o *effectGatherer) addIgnored(ctx context.Context, ev *Evaluation, components []string, env, base string, edits []fieldedit.Edit, effects []isolation.Effect) []promotion.UnrenderedTarget {
+	rules, digest := map[string]*appset.IgnoreRules{}, sha256.New()
+	respected := map[string]bool{}
+	var unread []promotion.UnrenderedTarget
+	for i := range effects {
+		e := &effects[i]
+		if e.Changes.Empty() {
+			continue
+		}
+		own, settings := o.readIgnores(&e.Target)
+		found, err := appset.NewIgnoreRules(own, settings)
+		if err != nil {
+			unread = append(unread, promotion.UnrenderedTarget{Target: e.Target.Name, Why: err.Error()})
+		}
+		if found == nil {
+			continue
+		}
+		e.Target.Ignores = own
+		rules[e.Target.ID()], respected[e.Target.ID()] = found, own.Respected
+		fmt.Fprintf(digest, "%q %s %q", e.Target.ID(), own.Differences, settings)
+	}
+	if len(rules) == 0 {
+		return unread
+	}
+	late := fmt.Sprintf("what Argo CD ignores (%x) was looked for longer than %s; it is tried again, within the hour at the latest", digest.Sum(nil)[:6], editTimeout)
+	j, err := o.judgeEdit(ctx, ev, components, env, base, edits, late, func(ctx context.Context, edit *isolation.Edit) (j judgement, err error) {
+		if j.ignored, err = o.renderer.ListIgnored(ctx, edit, rules); err != nil && ctx.Err() == nil {
+			j.why, err = err.Error(), nil
+		}
+		return j, err
+	})
+	if err == nil && j.why != "" {
+		err = errors.New(j.why)
+	}
+	for i := range effects {
+		e := &effects[i]
+		id := e.Target.ID()
+		switch found := j.ignored[id]; {
+		case rules[id] == nil:
+		case err != nil:
+			unread = append(unread, promotion.UnrenderedTarget{Target: e.Target.Name, Why: err.Error()})
+		case found != nil:
+			known := *found
+			known.Respected = respected[id]
+			e.Ignored = &known
+		}
+	}
+	return unread
+}
+
+// readIgnores is what a target's Application ignores, as it runs where it is known to, and what its Argo CD's settings do.
+func (o *effectGatherer) readIgnores(t *appset.Target) (own appset.Ignores, settings map[string]string) {
+	own = t.Ignores
+	argo := o.targets.argocds.byName[o.targets.argocds.ArgoCDOf(t)]
+	if argo.Apps == nil {
+		return own, nil
+	}
+	if app, err := o.targets.argocds.findApp(t); err == nil && app != nil {
+		if app.Ignored != "" {
+			own.Differences = json.RawMessage(app.Ignored)
+		}
+		own.Respected = app.RespectsIgnored
+	}
+	if argo.Live == nil {
+		return own, nil
+	}
+	if said := argo.Live.Version().Ignored; said != "" && json.Unmarshal([]byte(said), &settings) != nil {
+		return own, nil
+	}
+	return own, settings
 }
 
 // readLiveOptions is a target as its Application runs; nil where that has the options that Git says. why says that

@@ -56,11 +56,11 @@ func (m *planner) describePromotion(ctx context.Context, u *unit, open promotion
 	}
 	for _, component := range components {
 		if required {
-			fields, unrendered, err := m.gatherer.ListIneffective(ctx, u.Evaluation, open.Environment, open.Tip, open.Members, edits, component)
+			found, err := m.gatherer.ListIneffective(ctx, u.Evaluation, open.Environment, open.Tip, open.Members, edits, component)
 			if err != nil {
 				return out, err
 			}
-			out.Ineffective, out.Unrendered = append(out.Ineffective, fields...), append(out.Unrendered, unrendered...)
+			out.Join(found)
 		}
 	}
 	effects, err := m.gatherer.Effects(ctx, u.Evaluation, components, open.Environment, open.Tip, edits)
@@ -99,7 +99,7 @@ func (m *planner) addReaders(ctx context.Context, u *unit, open promotion.Open, 
 			}
 			if _, moves := promotion.FindMember(open.Members, t.Component); moves && p == of && t.Environment == open.Environment {
 				inside[t.Name] = true
-				maybeOverridden = maybeOverridden || u.MayBeOverridden(open.Environment, open.Tip, open.Members, edits, t, readers[t.ID()])
+				maybeOverridden = maybeOverridden || len(t.Ignores.Differences) > 0 || u.MayBeOverridden(open.Environment, open.Tip, open.Members, edits, t, readers[t.ID()])
 				if follows := t.OtherRevision(branch, files); follows != "" {
 					out.Unreached = append(out.Unreached, Unreached{Target: t.Name, Follows: follows})
 				} else if t.IsCreatedOnly(files) {

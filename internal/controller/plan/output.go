@@ -110,8 +110,8 @@ func writePromotion(b *strings.Builder, p *Promotion, short bool) {
 	if len(p.Ineffective) > 0 {
 		fmt.Fprintf(b, "  is not merged (%s): %s\n", promotion.GateEffect, appset.Printable(promotion.DescribeIneffective(p.Ineffective)))
 	}
-	if len(p.Unrendered) > 0 {
-		fmt.Fprintf(b, "  %s: %s\n", promotion.GateEffect, appset.Printable(promotion.DescribeUnrendered(p.Unrendered)))
+	if note := p.DescribeNotes(); note != "" {
+		fmt.Fprintf(b, "  %s: %s\n", promotion.GateEffect, appset.Printable(note))
 	}
 	if len(p.Unaffected) > 0 {
 		fmt.Fprintf(b, "  also read by %s, which provably stay as they are\n", joinNames(p.Unaffected))

@@ -46,11 +46,8 @@ type Promotion struct {
 	// ReachErr says why it can't be told of Applications; empty: it can.
 	ReachErr string     `json:"reachErr,omitempty"`
 	Rendered []Rendered `json:"rendered,omitempty"`
-	// Ineffective are the fields that don't show in the rendered manifests of their targets although they must: the
-	// pull request is opened and waits.
-	Ineffective []promotion.IneffectiveField `json:"ineffective,omitempty"`
-	// Unrendered are the targets of which that isn't known.
-	Unrendered []promotion.UnrenderedTarget `json:"unrendered,omitempty"`
+	// What doesn't show in the rendered manifests of its targets although it must has the pull request wait.
+	promotion.EffectFacts
 }
 
 // Application is the Application of a target that changes.

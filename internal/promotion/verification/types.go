@@ -16,7 +16,10 @@ type App struct {
 	Project     string `json:",omitempty"`
 	AutoSync    bool   // spec.syncPolicy.automated is set
 	SelfHeal    bool   `json:",omitempty"` // and undoes changes in the cluster
-	OwnedBySet  string // name of the owning ApplicationSet, empty when plain
+	// Ignored is spec.ignoreDifferences as JSON, bounded; RespectsIgnored: what it names isn't synced either.
+	Ignored         string `json:",omitempty"`
+	RespectsIgnored bool   `json:",omitempty"`
+	OwnedBySet      string // name of the owning ApplicationSet, empty when plain
 	Deleting    bool
 	// Labels are the object's own, bounded: people find Applications by them, no verdict does.
 	Labels map[string]string `json:",omitempty"`
