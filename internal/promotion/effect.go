@@ -65,16 +65,40 @@ type EffectFacts struct {
 	Unrendered []UnrenderedTarget `json:"unrendered,omitempty"`
 	// Ignored is what changes in their manifests and their Argo CD ignores.
 	Ignored []IgnoredField `json:"ignored,omitempty"`
+	// Disagreements are the targets that their Argo CDs render otherwise.
+	Disagreements []Disagreement `json:"disagreements,omitempty"`
+}
+
+// Disagreement is a target for which an Argo CD and Liftlock say different things of what a promotion changes.
+type Disagreement struct {
+	Target string `json:"target"`
+	How    string `json:"how"`
+}
+
+// DescribeDisagreements says of targets that they are rendered otherwise; "" where there are none.
+func DescribeDisagreements(all []Disagreement) string {
+	var said []string
+	for _, d := range all[:min(len(all), maxIneffective)] {
+		said = append(said, fmt.Sprintf("%s (%s)", d.Target, d.How))
+	}
+	if len(said) == 0 {
+		return ""
+	}
+	if more := len(all) - len(said); more > 0 {
+		said = append(said, wording.Count(more, "more target"))
+	}
+	return "Argo CD renders it otherwise than Liftlock for " + strings.Join(said, ", ") + ": what is said here of these targets may be wrong"
 }
 
 // Join adds another component's.
 func (f *EffectFacts) Join(o EffectFacts) {
-	f.Ineffective, f.Unrendered, f.Ignored = append(f.Ineffective, o.Ineffective...), append(f.Unrendered, o.Unrendered...), append(f.Ignored, o.Ignored...)
+	f.Ineffective, f.Unrendered = append(f.Ineffective, o.Ineffective...), append(f.Unrendered, o.Unrendered...)
+	f.Ignored, f.Disagreements = append(f.Ignored, o.Ignored...), append(f.Disagreements, o.Disagreements...)
 }
 
 // DescribeNotes says what can't be told before the merge, nor by Argo CD's word after it; "" where there is nothing.
 func (f *EffectFacts) DescribeNotes() string {
-	return strings.Join(slices.DeleteFunc([]string{DescribeIgnored(f.Ignored), DescribeUnrendered(f.Unrendered)}, func(s string) bool { return s == "" }), "; ")
+	return strings.Join(slices.DeleteFunc([]string{DescribeIgnored(f.Ignored), DescribeDisagreements(f.Disagreements), DescribeUnrendered(f.Unrendered)}, func(s string) bool { return s == "" }), "; ")
 }
 
 // IgnoredField is a field of a target's manifests that a promotion changes and Argo CD ignores.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"go.uber.org/zap"
 
 	"github.com/liftlock/liftlock/internal/cache"
 	"github.com/liftlock/liftlock/internal/controller/gateclient"
@@ -36,6 +37,7 @@ type metrics struct {
 	callbacks       *prometheus.CounterVec
 	gateTime        *prometheus.HistogramVec
 	skips           *prometheus.CounterVec
+	disagreements   *prometheus.CounterVec
 	tokenEnds       *prometheus.GaugeVec
 	argocdTokenEnds *prometheus.GaugeVec
 	limited         *prometheus.CounterVec
@@ -68,11 +70,12 @@ func newMetrics(s *store.Store, caches *cache.Group, now func() time.Time) *metr
 		callbacks:       prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_gate_callbacks_total", Help: "Callbacks of endpoints that gates ask, by the endpoint's name (empty for who isn't believed to be one) and what they said or why they don't count."}, []string{"server", "outcome"}),
 		gateTime:        prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "liftlock_gate_call_seconds", Help: "How long calls of the servers that gates ask took.", Buckets: prometheus.DefBuckets}, []string{"gate", "server"}),
 		skips:           prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_gate_skips_total", Help: "Gates that somebody had a promotion pass by /liftlock skip."}, []string{"pipeline", "environment", "gate"}),
+		disagreements:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_render_disagreements_total", Help: "Targets of promotions that their Argo CD renders otherwise than Liftlock."}, []string{"argocd"}),
 		limited:         prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_forge_limited_total", Help: "How often a forge refused a call for the number of them, after which none is made for a while."}, []string{"forge"}),
 		tokenEnds:       prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "liftlock_forge_token_expiry_timestamp_seconds", Help: "When the token for a forge ends, in Unix time, where it ends and the forge says so."}, []string{"forge"}),
 		argocdTokenEnds: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "liftlock_argocd_token_expiry_timestamp_seconds", Help: "When the token for an Argo CD's API ends, in Unix time, where it ends."}, []string{"argocd"}),
 	}
-	m.registry.MustRegister(m.calls, m.callTime, m.deliveries, m.closed, m.runs, m.runTime, m.stages, m.reverts, m.changes, m.failures, m.leadTime, m.restores, m.checkTime, m.messages, m.gateCalls, m.gateTime, m.callbacks, m.skips, m.tokenEnds, m.argocdTokenEnds, m.limited, newQueueCollector(s), newStateCollector(s, now), newCacheCollector(caches),
+	m.registry.MustRegister(m.calls, m.callTime, m.deliveries, m.closed, m.runs, m.runTime, m.stages, m.reverts, m.changes, m.failures, m.leadTime, m.restores, m.checkTime, m.messages, m.gateCalls, m.gateTime, m.callbacks, m.skips, m.disagreements, m.tokenEnds, m.argocdTokenEnds, m.limited, newQueueCollector(s), newStateCollector(s, now), newCacheCollector(caches),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -82,6 +85,14 @@ func (m *metrics) forgeCall(name string) func(endpoint string, status int, d tim
 	return func(endpoint string, status int, d time.Duration) {
 		m.calls.WithLabelValues(name, endpoint, strconv.Itoa(status)).Inc()
 		m.callTime.WithLabelValues(name).Observe(d.Seconds())
+	}
+}
+
+// renderDisagreement counts targets that an Argo CD renders otherwise than Liftlock, and logs how.
+func (m *metrics) renderDisagreement(log *zap.Logger) func(argocd, target, how string) {
+	return func(argocd, target, how string) {
+		m.disagreements.WithLabelValues(argocd).Inc()
+		log.Warn("Argo CD renders a target of a promotion otherwise than Liftlock", zap.String("argocd", argocd), zap.String("target", target), zap.String("how", how))
 	}
 }
 

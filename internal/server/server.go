@@ -364,7 +364,8 @@ func (s *Server) newEngine(first *controller.Repository) (*controller.Controller
 		Externals: externals,
 		Store:     s.store, Resolver: appset.New(appset.Options{Log: s.log.Named("appset"), Now: s.o.Clock.Now, Caches: &s.caches}), ArgoCDs: argocds, MainArgoCD: s.o.Config.ArgoCDByName("").Name,
 		Generators: appset.Generators(s.o.Config.Generators), Repos: []*facts.Repository{first.Repository}, Sandbox: children, Renderer: evaluate.PoolRenderer{Pool: s.renderers}, Floor: s.applyFloor, Metrics: s.gateMetrics, Endpoints: s.gateEndpoints, Images: s.images, IgnoreUnlinkedAuthors: s.o.Config.Authors.IgnoreUnlinked, Caches: &s.caches, Now: s.o.Clock.Now, Log: s.log.Named("facts"), MaxAge: maxAge, EditTimeout: s.o.Seams.JudgeTime,
-		Resolving: (&resolvingCommits{dir: s.o.Config.DataDir, now: s.o.Clock.Now, log: s.log.Named("facts")}).begin,
+		OnDisagree: s.metrics.renderDisagreement(s.log.Named("facts")),
+		Resolving:  (&resolvingCommits{dir: s.o.Config.DataDir, now: s.o.Clock.Now, log: s.log.Named("facts")}).begin,
 	})
 	actor := act.New(act.Options{Store: s.store, Gatherer: gatherer, ArgoCDs: acts, Console: s.o.Config.ExternalURL, Now: s.o.Clock.Now,
 		Log: s.log.Named("act"), Metrics: s.metrics, Owner: s.owner, Lease: s.o.Seams.Lease})

@@ -29,6 +29,8 @@ type Effect struct {
 	Run *Effect
 	// Ignored is what of Changes Argo CD ignores; nil: nothing, or nobody knows.
 	Ignored *Ignored
+	// Disagreement is how the rendering of its Argo CD parts from the one that was made here; empty: not, or nobody asked.
+	Disagreement string
 	// NeedsMore says that Why is that the files alone don't make them: Argo CD may well.
 	NeedsMore bool
 }

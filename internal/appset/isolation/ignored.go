@@ -11,6 +11,7 @@ import (
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/manifest/render"
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // Ignored is what an edit changes in a target's manifests and Argo CD ignores: it says Synced whether that
@@ -28,6 +29,25 @@ type IgnoredField struct {
 	Path   string // empty: any that Managers own, which only the cluster knows
 	// Managers are the field managers whose fields are ignored.
 	Managers []string
+}
+
+// maxIgnoredNames bounds the fields that a text names.
+const maxIgnoredNames = 5
+
+// Describe names what is ignored; "" where nothing is.
+func (i *Ignored) Describe() string {
+	if i == nil {
+		return ""
+	}
+	var names []string
+	for _, f := range i.Fields {
+		what := f.Path
+		if what == "" {
+			what = "what " + strings.Join(f.Managers, " and ") + " manages"
+		}
+		names = append(names, what+" of "+f.Object)
+	}
+	return wording.JoinFew(names, maxIgnoredNames)
 }
 
 // ListIgnored lists for some targets, by their ID, what an edit changes that the rules of their Argo CDs ignore.

@@ -214,7 +214,7 @@ func (a *Actor) renderEffects(ctx context.Context, s *subject, in *prtext.Input,
 		return
 	}
 	for _, e := range effects {
-		r := prtext.Rendered{Target: e.Target.Name, Spec: e.Spec, Why: e.Why}
+		r := prtext.Rendered{Target: e.Target.Name, Spec: e.Spec, Why: e.Why, Ignored: e.Ignored.Describe(), Disagreement: e.Disagreement}
 		if !e.Changes.Empty() {
 			r.Summary, r.Diff = e.Changes.Summary(), e.Changes.Text(RenderLimit)
 		}

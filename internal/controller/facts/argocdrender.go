@@ -18,6 +18,7 @@ import (
 	"github.com/liftlock/liftlock/internal/cache"
 	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/manifest/render"
+	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/internal/wording"
 )
@@ -66,6 +67,8 @@ type argocdRenderer struct {
 	now     func() time.Time
 	results *cache.Cache[remoteKey, remoteResult]
 	begun   *cache.Cache[remoteKey, remoteBegun]
+	// onDisagree hears of a target that an Argo CD renders otherwise than it is here, once for two commits; nil: nobody does.
+	onDisagree func(argocd, target, how string)
 
 	mu      sync.Mutex
 	running map[remoteKey]*remoteJob
@@ -89,6 +92,7 @@ type remoteKey [sha256.Size]byte
 // remoteResult is what a change does to a target, by Argo CD.
 type remoteResult struct {
 	changes *render.Changes // nil: why says why it isn't known
+	differs string          // how they part from what was rendered here; empty: not, or that wasn't rendered
 	why     string
 	retry   retryState // of one that failed
 	lasting bool       // it failed, and would again: the commits stay what they are
@@ -109,12 +113,32 @@ func (o *effectGatherer) ShownEffects(ctx context.Context, c *Evaluation, compon
 	if effects, err = o.Effects(ctx, c, components, env, at.Base, edits); err != nil {
 		return nil, false, err
 	}
+	effects = slices.Clone(effects)
+	o.addIgnored(ctx, c, components, env, at.Base, edits, effects)
 	effects, retries := o.remote.replaceEffects(ctx, effects, at, patience)
 	for _, r := range retries {
 		c.scheduleRetry(r)
 		pending = pending || r.isPending()
 	}
 	return effects, pending, ctx.Err()
+}
+
+// disagreements are the targets of effects that their Argo CDs render otherwise, as far as they have by now.
+func (o *effectGatherer) disagreements(ctx context.Context, c *Evaluation, effects []isolation.Effect, at Commits) []promotion.Disagreement {
+	var out []promotion.Disagreement
+	if at.Base == "" || at.Head == "" {
+		return nil
+	}
+	remote, retries := o.remote.replaceEffects(ctx, effects, at, 0)
+	for _, r := range retries {
+		c.scheduleRetry(r)
+	}
+	for i := range remote {
+		if how := remote[i].Disagreement; how != "" {
+			out = append(out, promotion.Disagreement{Target: remote[i].Target.Name, How: how})
+		}
+	}
+	return out
 }
 
 // pendingTries marks a retry of what hasn't failed.
@@ -129,8 +153,9 @@ type remoteRendering struct {
 	source ManifestSource
 	app    *verification.App
 	at     Commits
-	sets   [2][]string // of revisions
-	plain  bool        // see isPlain
+	sets   [2][]string     // of revisions
+	plain  bool            // see isPlain
+	local  *render.Changes // as rendered here; nil: they weren't
 	known  remoteResult
 	job    *remoteJob // nil: there is nothing to wait for
 }
@@ -221,7 +246,7 @@ func (r *argocdRenderer) newRendering(e *isolation.Effect, argo ArgoCD, at Commi
 		own.Sources[i].TargetRevision = s.TargetRevision
 	}
 	app = &own
-	p = &remoteRendering{effect: e, source: argo.Manifests, app: app, at: at, plain: isPlain(e, app.Sources)}
+	p = &remoteRendering{effect: e, source: argo.Manifests, app: app, at: at, plain: isPlain(e, app.Sources), local: e.Changes}
 	for i, commit := range []string{at.Base, at.Head} {
 		for _, s := range t.Sources {
 			revision := ""
@@ -315,6 +340,9 @@ func (r *argocdRenderer) start(ctx context.Context, p *remoteRendering) *remoteJ
 			result.retry = known.retry.nextRetry(r.now())
 		}
 		r.results.Put(rendering.key, result)
+		if result.differs != "" && r.onDisagree != nil {
+			r.onDisagree(rendering.app.ArgoCD, rendering.app.Name, result.differs)
+		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		delete(r.running, rendering.key)
@@ -363,7 +391,7 @@ func (r *argocdRenderer) await(ctx context.Context, p *remoteRendering, over *ti
 		}
 	}
 	setWhy(p.effect, p.known.why)
-	p.effect.Changes = p.known.changes
+	p.effect.Changes, p.effect.Disagreement = p.known.changes, p.known.differs
 	return p.known.retry
 }
 
@@ -383,12 +411,17 @@ func (p *remoteRendering) render(ctx context.Context) remoteResult {
 	if p.plain {
 		diff = render.Diff
 	}
-	changes := diff(sides[0], sides[1]).Clip(maxRemoteChange)
+	changes := diff(sides[0], sides[1])
+	differs := ""
+	if p.local != nil {
+		differs = wording.ClipLine(render.DescribeDisagreement(p.local, changes, !p.plain), maxRemoteWhy)
+	}
+	changes = changes.Clip(maxRemoteChange)
 	raw, err := json.Marshal(changes)
 	if err != nil {
 		return remoteResult{why: p.explain(1, err.Error()), lasting: true}
 	}
-	return remoteResult{changes: changes, size: len(raw)}
+	return remoteResult{changes: changes, differs: differs, size: len(raw) + len(differs)}
 }
 
 // explain says on which side an Argo CD gave no manifests, and what it said.

@@ -14,6 +14,7 @@ import (
 	"github.com/liftlock/liftlock/internal/appset/isolation"
 	"github.com/liftlock/liftlock/internal/argocd"
 	"github.com/liftlock/liftlock/internal/cache"
+	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/manifest/render"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
@@ -328,5 +329,79 @@ func TestDescribeOtherSources(t *testing.T) {
 		if why := describeOtherSources([]appset.Source{one, chart}, c.has); (why == "") != c.same {
 			t.Errorf("%s: %q", name, why)
 		}
+	}
+}
+
+// TestArgoCDRendererDisagrees names where an Argo CD renders a change otherwise than it is rendered here, and counts it
+// once for two commits.
+func TestArgoCDRendererDisagrees(t *testing.T) {
+	source := &fakeManifests{render: func(_ *verification.App, revisions []string) ([]string, error) {
+		return configMap(map[string]string{baseCommit: "1", headCommit: "2"}[revisions[0]]), nil
+	}}
+	r, _, effects, _ := renderingWorld(source, "other", "same", "unknown")
+	side := func(value string) *render.Manifests {
+		m, err := render.FromArgoCD(configMap(value))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	effects[1].Changes = render.Diff(side("1"), side("2"))
+	effects[2].Changes, effects[2].NeedsMore = nil, true
+	counted := make(chan string, 10)
+	r.onDisagree = func(argocd, target, how string) { counted <- argocd + " " + target + ": " + how }
+	const how = "only Liftlock's rendering has Local ; only Argo CD's has ConfigMap web changed"
+	for range 2 {
+		got, _ := r.replaceEffects(t.Context(), effects, bothCommits, time.Minute)
+		for i, want := range []string{how, "", ""} {
+			if got[i].Changes == nil || got[i].Disagreement != want {
+				t.Errorf("%s: %q, %+v", got[i].Target.Name, got[i].Disagreement, got[i].Changes)
+			}
+		}
+	}
+	if len(counted) != 1 || <-counted != "hub other: "+how {
+		t.Errorf("%d are counted", len(counted))
+	}
+	o := &effectGatherer{remote: r}
+	if all := o.disagreements(t.Context(), &Evaluation{}, effects, bothCommits); len(all) != 1 || all[0].Target != "other" || all[0].How != how {
+		t.Errorf("the gate says %+v", all)
+	}
+	if all := o.disagreements(t.Context(), &Evaluation{}, effects, Commits{Base: baseCommit}); all != nil {
+		t.Errorf("without a head it says %+v", all)
+	}
+}
+
+// TestWithoutChange holds what edits are without one of their changes, and where it can't be taken back alone.
+func TestWithoutChange(t *testing.T) {
+	const before, after = "image:\n  tag: \"1\"\nreplicas: 1\n", "image:\n  tag: \"2\"\nreplicas: 3\n"
+	const kustomized = "images:\n- name: web\n  newTag: v1\n"
+	values := fieldedit.Edit{File: "v.yaml", Before: []byte(before), After: []byte(after)}
+	images := fieldedit.Edit{File: "kustomization.yaml", Before: []byte(kustomized), After: []byte(strings.Replace(kustomized, "v1", "v2", 1))}
+	created := fieldedit.Edit{File: "new.yaml", After: []byte(after), Created: true}
+	edits := []fieldedit.Edit{values, images, created}
+	for name, c := range map[string]struct {
+		change fieldedit.Change
+		want   string // the file then; empty: it can't be
+		gone   bool   // the file isn't edited any more
+	}{
+		"a value":             {fieldedit.Change{Kind: fieldedit.KindYAML, File: "v.yaml", Path: "image.tag", Old: "1", New: "2"}, strings.Replace(after, `"2"`, `"1"`, 1), false},
+		"an image":            {fieldedit.Change{Kind: fieldedit.KindImage, File: "kustomization.yaml", Path: "images[web].newTag", Old: "v1", New: "v2"}, "", true},
+		"one that is new":     {fieldedit.Change{Kind: fieldedit.KindYAML, File: "v.yaml", Path: "image.tag", New: "2", Added: true}, "", false},
+		"one of a new file":   {fieldedit.Change{Kind: fieldedit.KindYAML, File: "new.yaml", Path: "image.tag", Old: "1", New: "2"}, "", false},
+		"one of another file": {fieldedit.Change{Kind: fieldedit.KindYAML, File: "x.yaml", Path: "image.tag", Old: "1", New: "2"}, "", false},
+		"what isn't a path":   {fieldedit.Change{Kind: fieldedit.KindYAML, File: "v.yaml", Path: "a[", Old: "1", New: "2"}, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, ok := withoutChange(edits, &c.change)
+			if ok != (c.want != "" || c.gone) {
+				t.Fatalf("it can be taken back: %t", ok)
+			}
+			if c.gone != (ok && len(out) == len(edits)-1) || ok && !c.gone && string(out[0].After) != c.want {
+				t.Errorf("they are %+v", out)
+			}
+			if string(edits[0].After) != after {
+				t.Error("the edits themselves have changed")
+			}
+		})
 	}
 }

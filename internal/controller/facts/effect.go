@@ -58,9 +58,11 @@ func newEffectGatherer(targets *targetGatherer, pulls *pullGatherer, o *Options)
 	remember := func(bytes int) *isolation.Renderer {
 		return isolation.New(render.MemoOptions{Caches: group, Bytes: bytes, Renderer: o.Renderer, External: o.openExternal(), Now: now})
 	}
+	remote := newArgoCDRenderer(targets.argocds, now, group)
+	remote.onDisagree = o.OnDisagree
 	return &effectGatherer{targets: targets, pulls: pulls, now: now, timeout: timeout, externals: o.Externals,
 		renderer: remember(maxRendered), pastRenderer: remember(maxPastRendered),
-		remote:         newArgoCDRenderer(targets.argocds, now, group),
+		remote:         remote,
 		inspectedHeads: newCache[string, inspectedHead](group, "inspected_heads", 10_000),
 		judgements:     newCache[judgementKey, judgement](group, "judgements", 1000)}
 }

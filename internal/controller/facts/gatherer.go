@@ -117,6 +117,8 @@ type Options struct {
 	MaxAge time.Duration
 	// EditTimeout is how long an edit may be judged; nil: 30 seconds.
 	EditTimeout func() time.Duration
+	// OnDisagree hears of a target that its Argo CD renders otherwise than Liftlock; nil: nobody does.
+	OnDisagree func(argocd, target, how string)
 	// Resolving is told which commit of a repository is about to be resolved, for the case that
 	// this is the process's end; done, that it is over. nil: nobody is. Its error is why the commit is left alone.
 	Resolving func(repo, commit string) (done func(), err error)

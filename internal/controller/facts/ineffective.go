@@ -24,8 +24,17 @@ func (o *Gatherer) findIneffective(ctx context.Context, c *ComponentEvaluation, 
 		return nil
 	}
 	var err error
-	v.EffectFacts, err = o.ListIneffective(ctx, c.Evaluation, env.Name, env.Tip, open.Members, open.Edits, c.Facts.Unit.Component)
-	return err
+	component := c.Facts.Unit.Component
+	if v.EffectFacts, err = o.ListIneffective(ctx, c.Evaluation, env.Name, env.Tip, open.Members, open.Edits, component); err != nil {
+		return err
+	}
+	effects, err := o.Effects(ctx, c.Evaluation, componentNames(open.Members), env.Name, env.Tip, open.Edits)
+	if err != nil {
+		return ctx.Err() // it is among what isn't rendered
+	}
+	own := slices.DeleteFunc(slices.Clone(effects), func(e isolation.Effect) bool { return e.Target.Component != component })
+	v.Disagreements = o.disagreements(ctx, c.Evaluation, own, Commits{Base: open.Base, Head: open.Head})
+	return ctx.Err()
 }
 
 // ListIneffective lists what of edits on a commit doesn't show in the manifests of a component's targets

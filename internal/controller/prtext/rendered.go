@@ -13,6 +13,9 @@ type Rendered struct {
 	Summary string // e.g. "1 added, 2 changed"; empty: the manifests stay as they are
 	Diff    string // the changes in the manner of a unified diff, cut, without secrets
 	Why     string // why the manifests can't be told; then there is neither of the two
+	// Ignored is what of it Argo CD ignores, and Disagreement how Argo CD's rendering parts from Liftlock's; empty: nothing, or
+	// that isn't known.
+	Ignored, Disagreement string
 }
 
 const (
@@ -166,6 +169,17 @@ func groupByChange(list []Rendered) []renderedGroup {
 // describeOutcome is what happens to the group's targets, in one line; said makes
 // outside text safe where it is written.
 func (g *renderedGroup) describeOutcome(said func(string) string) string {
+	out := g.describeChange(said)
+	if g.Ignored != "" {
+		out += "; Argo CD ignores " + said(g.Ignored) + " and says Synced whether that arrives or not"
+	}
+	if g.Disagreement != "" {
+		out += "; Liftlock renders it otherwise: " + said(g.Disagreement)
+	}
+	return out
+}
+
+func (g *renderedGroup) describeChange(said func(string) string) string {
 	switch {
 	case g.Why != "":
 		return "not rendered: " + said(g.Why)

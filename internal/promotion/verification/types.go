@@ -20,7 +20,7 @@ type App struct {
 	Ignored         string `json:",omitempty"`
 	RespectsIgnored bool   `json:",omitempty"`
 	OwnedBySet      string // name of the owning ApplicationSet, empty when plain
-	Deleting    bool
+	Deleting        bool
 	// Labels are the object's own, bounded: people find Applications by them, no verdict does.
 	Labels map[string]string `json:",omitempty"`
 
