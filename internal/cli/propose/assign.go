@@ -117,10 +117,10 @@ func Assign(ctx context.Context, targets []appset.Target, chosen Templates) (*As
 const fewTargets = 3
 
 // isOfTargets says that what a candidate gives tells single targets apart, or what each of them is, and
-// not environments: unless people call environments so, what differs for nearly every Application of a
+// not environments: unless people call environments as most of its values, what differs for nearly every Application of a
 // set, or of all, is its name, and a project, a namespace or a chart is what it says.
 func (c *candidate) isOfTargets(targets []appset.Target) bool {
-	if c.knownNames() > 0 {
+	if known := c.knownNames(); known > 0 && 2*known >= len(c.distinct()) {
 		return false
 	}
 	ofSet, distinct := map[string]int{}, map[string]map[string]bool{}
@@ -174,7 +174,23 @@ func (c *candidate) knownNames() int {
 // isKnown says that knownNames counts a value.
 func (c *candidate) isKnown(value string) bool {
 	_, ok := rankOf(value)
-	return ok && (c.mostKnown || len(splitWords(value)) == 1)
+	if words := splitWords(value); len(words) > 1 {
+		return ok && c.mostKnown && !isLongName(words)
+	}
+	return ok
+}
+
+// isLongName says that a name has more words than one of an environment, regions and numbers aside: it is an
+// Application's then, such as network-debug-app-on-staging.
+func isLongName(words []string) bool {
+	const short, most = 2, 3
+	n := 0
+	for _, w := range words {
+		if len(w) > short {
+			n++
+		}
+	}
+	return n > most
 }
 
 // longerName is how much a longer name counts that has a word by which people call environments: prod-eu is nearly

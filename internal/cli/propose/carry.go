@@ -102,13 +102,25 @@ var counts = regexp.MustCompile(`(?i)(replicas|replicacount)$`)
 // its value or by a template that it is, it is a branch, or how much an environment has, or its item
 // of a list is known by its place alone, so that it is another one in another environment.
 func (f *field) isHarmful(s *Source, identities map[string]string) bool {
-	if counts.MatchString(f.key) || isAtPlace(f.segments) {
+	if counts.MatchString(f.key) || isAtPlace(f.segments) || f.saysWhatItIs() {
 		return true
 	}
 	return f.kind != fieldedit.KindImage && slices.ContainsFunc(f.uses, func(u *use) bool {
 		follows := slices.Contains(movingRevisions, u.value) || u.value == s.Tracked || u.value == s.Branch(u.environment)
 		return follows || identities[u.value] != "" || strings.Contains(u.value, "{{")
 	})
+}
+
+// saysWhatItIs says that a field is what an object is, or how Argo CD syncs it: moved on, it would be another object, of
+// another schema, or synced otherwise.
+func (f *field) saysWhatItIs() bool {
+	if slices.Contains(otherVersions, strings.ToLower(f.key)) || f.key == "kind" {
+		return true
+	}
+	n := len(f.segments)
+	isName := n > 1 && f.segments[n-2].Key == "metadata" && (f.key == "name" || f.key == "namespace")
+	isSync := slices.ContainsFunc(f.segments, func(s fieldpath.Segment) bool { return s.Key == "syncPolicy" })
+	return isName || isSync
 }
 
 // structure are lists of an ApplicationSet's own, in which a place is as good as a name.

@@ -59,6 +59,12 @@ func TestAssign(t *testing.T) {
 		"a word inside another name": {targets: rows("app=load-balancer zone=m", "app=load-balancer zone=n", "app=web zone=m", "app=web zone=n", "app=api zone=m", "app=api zone=n"), choice: true},
 		"longer names with a word each": {targets: rows("app=web env=eu-dev", "app=web env=eu-prod", "app=api env=eu-dev", "app=api env=eu-prod"),
 			want: Templates{"{{ .app }}", `{{ .env | trimPrefix "eu-" }}`}, envs: "dev,prod"},
+		"components that are called after environments": {targets: rows("app=staging-area env=dev", "app=staging-area env=prod", "app=test-runner env=dev", "app=test-runner env=prod"),
+			want: Templates{"{{ .app }}", "{{ .env }}"}, envs: "dev,prod"},
+		"one component that is called after an environment": {targets: rows("app=test-runner env=test", "app=test-runner env=qa", "app=test-runner env=prod"),
+			want: Templates{"{{ .app }}", "{{ .env }}"}, envs: "prod,qa,test"},
+		"long names with a word each": {targets: rows("id=debug_tool_for_staging kind=x", "id=first_sample_tool_on_staging kind=x", "id=first_sample_tool_on_prod kind=x", "id=network_debug_tool_on_prod kind=x",
+			"id=second_sample_tool_on_prod kind=x"), nothing: true},
 		"what differs for each Application": {targets: rows("id=a kind=x", "id=b kind=x", "id=c kind=x", "id=d kind=x"), nothing: true},
 		"a choice without values":           {targets: rows("app=web env=dev", "app=web env=prod"), chosen: Templates{Component: "{{ .no }}"}, nothing: true},
 	} {
@@ -241,6 +247,10 @@ func TestFindCarry(t *testing.T) {
 		"not a template, how much there is, a branch or a word": {newSource(two,
 			files("a/c.yaml", "tag: '{{ .tag }}'\nrevision: HEAD\nreplicaCount: 1\nversion: latest", "b/c.yaml", "tag: '{{ .tag }}'\nrevision: HEAD\nreplicaCount: 1\nversion: latest"),
 			files("a/c.yaml", "tag: '{{ .tag }}'\nrevision: HEAD\nreplicaCount: 3\nversion: latest"), files("b/c.yaml", "tag: '{{ .tag }}'\nrevision: HEAD\nreplicaCount: 3\nversion: latest")), nil},
+		"not what an object is, nor how it is synced": {newSource(two,
+			files("a/c.yaml", "apiVersion: v1\nmetadata: {name: x}\nspec: {tag: v1, syncPolicy: {prune: 'no'}}", "b/c.yaml", "apiVersion: v1\nmetadata: {name: x}\nspec: {tag: v1, syncPolicy: {prune: 'no'}}"),
+			files("a/c.yaml", "apiVersion: v2\nmetadata: {name: y}\nspec: {tag: v1, syncPolicy: {prune: 'yes'}}"), files("b/c.yaml", "apiVersion: v2\nmetadata: {name: y}\nspec: {tag: v1, syncPolicy: {prune: 'yes'}}")),
+			[]string{`yaml: {files: ["c.yaml"], paths: ["spec.tag"]}`}},
 		"not where an image is":              {newSource(two, files("a/d.yaml", "containers: [{name: web, image: r.example/web}]", "b/d.yaml", "containers: [{name: web, image: r.example/web}]")), nil},
 		"a file that isn't YAML has nothing": {newSource(two, files("a/values.yaml", "{", "b/values.yaml", "tag: v1")), nil},
 	} {
