@@ -39,6 +39,7 @@ func (s *Server) newExternals(children *sandbox.Runner) (*facts.ExternalFiles, e
 			Dir: filepath.Join(s.o.Config.DataDir, sourcesFolder, hex.EncodeToString(sum[:8])+".git"), URL: g.URL, CAFile: g.CAFile,
 			Credentials: func(context.Context) (string, string, error) { return g.Username, g.Password.Reveal(), nil },
 			Caches:      &s.caches, Log: s.log.Named("git"), Now: s.o.Clock.Now, Timeout: sourceTimeout,
+			Author: git.Ident{Name: "Liftlock", Email: "liftlock@localhost"}, // nothing is ever written
 		})
 		if err != nil {
 			return nil, fmt.Errorf("the source %s: %w", g.URL, err)
