@@ -157,7 +157,7 @@ func renderAll(t *rapid.T, tree fs.FS, f *appset.TargetSet) map[string]string {
 	out := map[string]string{}
 	for i := range f.Targets {
 		target := &f.Targets[i]
-		in := render.Input{Application: target.Name, Namespace: target.DestNS, Revision: "c0ffee"}
+		in := render.Input{Application: target.Name, Namespace: target.DestNS, Revision: "c0ffee", ValueFilesAs: string(target.ValueFiles)}
 		for _, s := range target.Sources {
 			in.Sources = append(in.Sources, render.Source{RepoURL: s.RepoURL, Path: s.Path, Chart: s.Chart, TargetRevision: s.TargetRevision, Ref: s.Ref, InTree: s.Here, Options: s.Options})
 		}

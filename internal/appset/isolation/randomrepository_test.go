@@ -31,7 +31,7 @@ type randomRepository struct {
 const tagged = "          path: 'charts/{{.component}}'\n          helm:\n            parameters: [{name: image.tag, value: '{{.tag}}'}]\n"
 
 // kinds are the ways in which a component's environments have their releases.
-var kinds = []string{"kustomize", "values", "config", "elements", "keys", "side by side", "pins", "channel", "flat"}
+var kinds = []string{"kustomize", "values", "config", "elements", "keys", "side by side", "pins", "channel", "flat", "globs", "refs"}
 
 func (w *randomRepository) putFile(name, text string) {
 	w.files[name] = &fstest.MapFile{Data: []byte(text), Mode: 0o644}
@@ -40,7 +40,8 @@ func (w *randomRepository) putFile(name, text string) {
 // drawRepository draws a fleet: components are kustomize overlays, charts with chains
 // of values files, charts whose parameters come from generator files or from
 // elements of a list, or they have what is theirs in files that all environments
-// share; some build on each other's files, as teams do on purpose and by accident.
+// share; some build on each other's files, as teams do on purpose and by accident. Values files are also found by
+// globs and by another source's name, parameters of some Applications override them, and differences are ignored.
 func drawRepository(t *rapid.T) *randomRepository {
 	w := &randomRepository{files: fstest.MapFS{}, lists: map[string]*strings.Builder{}, channel: map[string]bool{}}
 	for i := range rapid.SampledFrom([]int{2, 2, 3, 3, 4, 5, 6}).Draw(t, "environments") {
@@ -178,6 +179,7 @@ spec:
       labels: {component: '` + component + `', env: '` + env + `'}
     spec:
       project: default
+      ignoreDifferences: [{group: apps, kind: Deployment, jqPathExpressions: ['.spec.template.spec.containers[].image']}]
       source:
           repoURL: ` + repoURL + `
           targetRevision: HEAD
@@ -191,7 +193,8 @@ func indent(text, by string) string {
 
 // resolve resolves a tree of the world.
 func (w *randomRepository) resolve(t *rapid.T, r *appset.Resolver, tree fs.FS, manifests bool) *appset.TargetSet {
-	f, err := r.Resolve(context.Background(), appset.Input{Pipeline: w.pipeline, Tree: tree, Branch: "main", RepoURLs: []string{repoURL}, Manifests: manifests})
+	f, err := r.Resolve(context.Background(), appset.Input{Pipeline: w.pipeline, Tree: tree, Branch: "main", RepoURLs: []string{repoURL}, Manifests: manifests,
+		Main: "hub", ArgoCDs: map[string]appset.ArgoCD{"hub": {Namespace: "argocd", Version: appset.Version{Major: 3, Minor: 5}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

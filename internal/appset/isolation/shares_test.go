@@ -65,6 +65,30 @@ func (w *randomRepository) shares(kind, c, env, before string, clusters int, may
 		}
 		w.putFile("charts/"+c+"/values-"+env+".yaml", own)
 		w.elements("chart-values", c, env, clusters, "chain: "+chain)
+	case "globs", "refs": // values files by a glob, or by the name of another source; who reads others', too; and who overrides them
+		w.charted(c)
+		dir := kind + "/" + c + "/" + env
+		own := "image:\n  tag: v1\n"
+		w.putFile(dir+"/values.yaml", own)
+		root, file := "../../", "/values.yaml"
+		if kind == "refs" {
+			root = "$values/"
+		} else if file = "/*.yaml"; maybe("a later file overrides it") {
+			w.putFile(dir+"/zz.yaml", own)
+		}
+		chain := "'" + root + dir + file + "'"
+		switch {
+		case before == "":
+		case maybe("on top of the one before"):
+			chain = "'" + root + kind + "/" + c + "/" + before + file + "', " + chain
+		case kind == "globs" && maybe("on top of all"):
+			chain = "'" + root + kind + "/" + c + "/**/values.yaml', " + chain
+		}
+		over := "[]"
+		if maybe("a parameter overrides it") {
+			over = "[{name: image.tag, value: v1}]"
+		}
+		w.elements(kind, c, env, clusters, "chain: ["+chain+"], over: "+over)
 	case "pins": // a kustomize component pins the images, and who takes another's
 		w.kustomized(c, env, "", false, false, false)
 		pin := "pin"
@@ -92,6 +116,11 @@ func (w *randomRepository) listSets() {
 		"keys":         {"          path: 'charts/{{.component}}'\n          helm:\n            valueFiles: [../../shared/common.yaml]\n            parameters: [{name: from, value: '{{.from}}'}]\n", ""},
 		"chart-values": {"          path: 'charts/{{.component}}'\n", "  templatePatch: |\n    spec:\n      source:\n        helm:\n          valueFiles: {{ .chain | toJson }}\n"},
 	}
+	const patch = "  templatePatch: |\n    spec:\n      source:\n        helm:\n          valueFiles: {{ .chain | toJson }}\n          parameters: {{ .over | toJson }}\n"
+	sources["globs"] = [2]string{"          path: 'charts/{{.component}}'\n", patch}
+	here := "        - repoURL: " + repoURL + "\n          targetRevision: HEAD\n          "
+	sources["refs"] = [2]string{"          path: 'charts/{{.component}}'\n", "  templatePatch: |\n    spec:\n      sources:\n" + indent(here+"ref: values\n"+here+
+		"path: 'charts/{{.component}}'\n          helm: {valueFiles: {{ .chain | toJson }}, parameters: {{ .over | toJson }}}\n", "  ")}
 	for _, name := range slices.Sorted(maps.Keys(w.lists)) {
 		if source, ok := sources[name]; ok {
 			w.putFile("argocd/"+name+".yaml", set(name, "    - list:\n        elements:\n"+w.lists[name].String(), "{{.component}}-{{.env}}-{{.cluster}}", source[0], "{{.component}}", "{{.env}}", source[1]))
