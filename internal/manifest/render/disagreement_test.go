@@ -15,8 +15,8 @@ func TestDescribeDisagreement(t *testing.T) {
 	hidden := web([]Field{{Path: "spec.image", Op: Changed, Hidden: true}})
 	clipped := web(nil)
 	clipped.MoreFields = 3
-	elsewhere := web(image("web:2"))
-	elsewhere.Namespace = "qa"
+	namespaced := web(image("web:2"))
+	namespaced.Namespace = "qa"
 	for name, c := range map[string]struct {
 		here, other *Changes
 		namesOnly   bool
@@ -29,7 +29,7 @@ func TestDescribeDisagreement(t *testing.T) {
 		"a value is hidden":         {changes(web(image("web:2"))), changes(hidden), false, ""},
 		"fields are cut":            {changes(web(image("web:2"))), changes(clipped), false, ""},
 		"objects are cut":           {changes(web(image("web:2"))), &Changes{LeftOut: map[Op]int{Changed: 1}}, false, ""},
-		"one says its namespace":    {changes(web(image("web:2"))), changes(elsewhere), false, ""},
+		"one says its namespace":    {changes(web(image("web:2"))), changes(namespaced), false, ""},
 		"one has an object more":    {changes(web(image("web:2"))), changes(config, web(image("web:2"))), false, "only Argo CD's has ConfigMap web added"},
 		"each has one more":         {changes(config), changes(web(image("web:2"))), false, "only Liftlock's rendering has ConfigMap web added; only Argo CD's has Deployment web changed"},
 		"nothing was rendered here": {nil, changes(config), false, ""},
