@@ -228,6 +228,10 @@ func TestWatchedByAPI(t *testing.T) {
 	if err != nil || len(whole) != 1 || s.queries[len(s.queries)-1] != "appNamespace=other&projects=shop&selector=team%3Dshop" {
 		t.Errorf("whole objects: %v, %v, %q", whole, err, s.queries)
 	}
+	one, err := w.Whole(t.Context(), &verification.App{Namespace: "other", Name: "api", Project: "shop"})
+	if err != nil || !strings.Contains(string(one), `"api"`) {
+		t.Errorf("one whole object: %s, %v", one, err)
+	}
 }
 
 // TestStreamIsAHint sees by a list what the stream lost, and believes no list that is

@@ -239,6 +239,13 @@ func TestEach(t *testing.T) {
 	if err != nil || len(selected) != 1 || s.seen("labelSelector=team%3Dshop") != 1 {
 		t.Errorf("%d selected, %v", len(selected), err)
 	}
+	one, err := w.Whole(context.Background(), &verification.App{Namespace: "team", Name: "labelled"})
+	if err != nil || !strings.Contains(string(one), `"labelled"`) {
+		t.Errorf("one whole object: %s, %v", one, err)
+	}
+	if _, err := w.Whole(context.Background(), &verification.App{Namespace: "team", Name: "gone"}); err == nil || !strings.Contains(err.Error(), "read Application team/gone") {
+		t.Errorf("one that isn't there: %v", err)
+	}
 	stop, seen := errors.New("enough"), 0
 	if err := w.Each(context.Background(), func(json.RawMessage) error { seen++; return stop }); !errors.Is(err, stop) || seen != 1 {
 		t.Errorf("%d visits, %v", seen, err)
