@@ -91,9 +91,7 @@ func drawRepository(seed uint64) *randomRepository {
 		versions: map[string]map[string]string{},
 	}
 	f.carrier = drawOne(r, carrierTag, carrierTag, carrierDigest, carrierRef, carrierValues, carrierChart, carrierDeployment)
-	for _, step := range drawSteps(r) {
-		f.steps = append(f.steps, step)
-	}
+	f.steps = drawSteps(r)
 	f.components = slices.Clone(repositoryComponents)
 	r.Shuffle(len(f.components), func(i, j int) { f.components[i], f.components[j] = f.components[j], f.components[i] })
 	f.components = f.components[:1+r.IntN(4)]
