@@ -280,6 +280,17 @@ func TestRegistry(t *testing.T) {
 	if _, err := f.Open(t.Context(), render.External{RepoURL: u.Host + "/other", Chart: "web", Revision: "1.0.0"}); !errors.Is(err, errNotListed) {
 		t.Errorf("another part of the registry: %v", err)
 	}
+	for _, chart := range []string{"../vault/web", "web/../../vault/web", "./web"} {
+		for _, version := range []string{"1.0.0", "~1.0"} {
+			_, err := f.Open(t.Context(), render.External{RepoURL: u.Host + "/charts", Chart: chart, Revision: version})
+			if err == nil || !strings.Contains(err.Error(), "is no name of a registry's repository") {
+				t.Errorf("%s leads out of what is listed: %v", chart, err)
+			}
+		}
+	}
+	if _, err := f.Open(t.Context(), render.External{RepoURL: u.Host + "/charts/../vault", Chart: "web", Revision: "1.0.0"}); err == nil || !strings.Contains(err.Error(), "is no name") {
+		t.Errorf("an address leads out of what is listed: %v", err)
+	}
 }
 
 // TestLargeAnswers holds that what is too large isn't read to its end.

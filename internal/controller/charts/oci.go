@@ -46,7 +46,7 @@ func (h *host) findTag(ctx context.Context, e render.External) (string, error) {
 	if err != nil {
 		return e.Revision, nil // a tag that is no version
 	}
-	repository, err := name.NewRepository(chartRepository(e))
+	repository, err := parseRepository(chartRepository(e))
 	if err != nil {
 		return "", err
 	}
@@ -72,6 +72,17 @@ func chartRepository(e render.External) string {
 	return strings.TrimPrefix(cleanAddress(e.RepoURL), ociScheme) + "/" + e.Chart
 }
 
+// parseRepository reads a repository's name. It leads nowhere else than it says: what is listed is compared
+// by how the name begins, and a registry may follow dots.
+func parseRepository(text string) (name.Repository, error) {
+	for part := range strings.SplitSeq(text, "/") {
+		if part == "." || part == ".." {
+			return name.Repository{}, fmt.Errorf("%q is no name of a registry's repository", text)
+		}
+	}
+	return name.NewRepository(text)
+}
+
 // fetchArtifact fetches a chart of a registry.
 func (f *Fetcher) fetchArtifact(ctx context.Context, h *host, e render.External, v render.ChartVersion) ([]byte, error) {
 	return h.pull(ctx, chartRepository(e), v.Version)
@@ -94,7 +105,11 @@ func (f *Fetcher) fetchListedArtifact(ctx context.Context, e render.External, v 
 
 // pull reads a chart's layer, whose checksum the library compares.
 func (h *host) pull(ctx context.Context, repository, version string) ([]byte, error) {
-	ref, err := name.ParseReference(repository + ":" + strings.ReplaceAll(version, "+", "_"))
+	named, err := parseRepository(repository)
+	if err != nil {
+		return nil, err
+	}
+	ref, err := name.ParseReference(named.Name() + ":" + strings.ReplaceAll(version, "+", "_"))
 	if err != nil {
 		return nil, err
 	}
