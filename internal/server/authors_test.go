@@ -103,7 +103,7 @@ func TestAuthorsDontCount(t *testing.T) {
 // and the environment hasn't: not only who came last.
 func TestAuthorsOfSeveralCommits(t *testing.T) {
 	overlay := func(env string) string { return overlayPath("web", env) + "/kustomization.yaml" }
-	files := map[string]string{}
+	files := map[string]string{"apps/web/base/deployment.yaml": strings.ReplaceAll(deploymentTemplate, "NAME", "web") + "        - name: side\n          image: registry.example/side\n"}
 	for _, env := range []string{"dev", "qa", "prod"} {
 		files[overlay(env)] = strings.NewReplacer("NAME", "web", "TAG", "1.0.0").Replace(kustomizationTemplate) + "  - name: registry.example/side\n    newTag: 1.0.0\n"
 	}
