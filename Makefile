@@ -77,11 +77,12 @@ demo: ## tell the main job as a story, on embedded parts (FORGE=github or gitlab
 .PHONY: test
 test: ## run the tests (TIMES=FILE: keep how long each took there, and tell what took longest)
 ifdef TIMES
-	$(GO) run $(GOTESTSUM) --format standard-quiet --jsonfile '$(TIMES)' -- -timeout 30m ./... | tee '$(TIMES).log'
-	@echo 'the rooms whose tests took longest, in seconds:'
-	@awk '$$1 == "ok" && $$3 ~ /s$$/ {printf "%8.1f %s\n", $$3, $$2}' '$(TIMES).log' | sort -rn | head -20
-	@echo 'the ten slowest tests:'
-	@$(GO) run $(GOTESTSUM) tool slowest --jsonfile '$(TIMES)' --num 10
+	@failed=0; $(GO) run $(GOTESTSUM) --format standard-quiet --jsonfile '$(TIMES)' -- -timeout 30m ./... | tee '$(TIMES).log' || failed=$$?; \
+	echo 'the rooms whose tests took longest, in seconds:'; \
+	awk '($$1 == "ok" || $$1 == "FAIL") && $$3 ~ /s$$/ {printf "%8.1f %s\n", $$3, $$2}' '$(TIMES).log' | sort -rn | sed -n 1,20p; \
+	echo 'the ten slowest tests:'; \
+	$(GO) run $(GOTESTSUM) tool slowest --jsonfile '$(TIMES)' --num 10; \
+	exit $$failed
 else
 	$(GO) test -timeout 30m ./...
 endif
