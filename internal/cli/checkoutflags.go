@@ -63,13 +63,13 @@ func (f *addressFlags) asArguments() []string {
 
 // open opens the repository that dir lies in, with the other ones that the flags name.
 func (f *addressFlags) open(ctx context.Context, dir string) (*checkout.Repository, error) {
-	var others []checkout.OtherCheckout
-	for _, text := range f.checkouts {
-		url, folder, ok := strings.Cut(text, "=")
-		if !ok || url == "" || folder == "" {
-			return nil, fmt.Errorf("--checkout %q is not URL=DIR, as in --checkout https://git.example/acme/config=../config", text)
-		}
-		others = append(others, checkout.OtherCheckout{URL: url, Dir: folder})
+	others, err := parseFolders(f.checkouts, "--checkout", "URL=DIR", "https://git.example/acme/config=../config")
+	if err != nil {
+		return nil, err
+	}
+	sources, err := parseFolders(f.sources, "--source", "URL=FOLDER", "https://charts.example/stable=../charts")
+	if err != nil {
+		return nil, err
 	}
 	r, err := checkout.Open(ctx, dir, f.urls)
 	if err != nil {
@@ -78,18 +78,23 @@ func (f *addressFlags) open(ctx context.Context, dir string) (*checkout.Reposito
 	if err := r.AddCheckouts(ctx, others); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
-	var sources []checkout.OtherCheckout
-	for _, text := range f.sources {
-		url, folder, ok := strings.Cut(text, "=")
-		if !ok || url == "" || folder == "" {
-			return nil, errors.Join(fmt.Errorf("--source %q is not URL=FOLDER, as in --source https://charts.example/stable=../charts", text), r.Close())
-		}
-		sources = append(sources, checkout.OtherCheckout{URL: url, Dir: folder})
-	}
 	if err := r.AddSources(ctx, sources); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
 	return r, nil
+}
+
+// parseFolders reads the values of a flag that gives addresses folders.
+func parseFolders(texts []string, flag, form, example string) ([]checkout.OtherCheckout, error) {
+	var out []checkout.OtherCheckout
+	for _, text := range texts {
+		url, folder, ok := strings.Cut(text, "=")
+		if !ok || url == "" || folder == "" {
+			return nil, fmt.Errorf("%s %q is not %s, as in %s %s", flag, text, form, flag, example)
+		}
+		out = append(out, checkout.OtherCheckout{URL: url, Dir: folder})
+	}
+	return out, nil
 }
 
 // knownFlags are those that name files of what is known of Argo CD.

@@ -140,7 +140,7 @@ func isSameField(left, f *render.Field) bool {
 	if left.Path == f.Path {
 		return true
 	}
-	inList := strings.ContainsFunc(f.Path, func(r rune) bool { return r == '[' }) && !strings.Contains(f.Path, "=")
+	inList := strings.Contains(f.Path, "[") && !strings.Contains(f.Path, "=")
 	return inList && reflect.DeepEqual(left.Old, f.Old) && reflect.DeepEqual(left.New, f.New)
 }
 

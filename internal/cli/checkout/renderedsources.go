@@ -147,16 +147,7 @@ func newestVersion(versions []string, wanted string) string {
 	if err != nil {
 		return ""
 	}
-	var newest *semver.Version
-	for _, text := range versions {
-		if v, err := semver.NewVersion(text); err == nil && constraint.Check(v) && (newest == nil || v.GreaterThan(newest)) {
-			newest = v
-		}
-	}
-	if newest == nil {
-		return ""
-	}
-	return newest.Original()
+	return render.NewestVersion(constraint, versions)
 }
 
 // readPackedChart is a tree with a packed chart.

@@ -54,17 +54,14 @@ func (h *host) findTag(ctx context.Context, e render.External) (string, error) {
 	if err != nil {
 		return "", withoutAddress(err)
 	}
-	var newest *semver.Version
-	for _, tag := range tags {
-		v, err := semver.NewVersion(strings.ReplaceAll(tag, "_", "+")) // helm: tags have no plus
-		if err == nil && constraint.Check(v) && (newest == nil || v.GreaterThan(newest)) {
-			newest = v
-		}
+	for i, tag := range tags {
+		tags[i] = strings.ReplaceAll(tag, "_", "+") // helm: tags have no plus
 	}
-	if newest == nil {
+	newest := render.NewestVersion(constraint, tags)
+	if newest == "" {
 		return "", fmt.Errorf("no version of it fits %s", wanted)
 	}
-	return newest.Original(), nil
+	return newest, nil
 }
 
 // chartRepository is a chart's name in its registry.

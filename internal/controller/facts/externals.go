@@ -251,8 +251,7 @@ func (x *ExternalFiles) findTag(ctx context.Context, m *git.Mirror, e render.Ext
 	if is && x.now().Before(known.at.Add(age)) {
 		return known.commit, known.err
 	}
-	tag := appset.BranchName(e.Revision)
-	tag = cmp.Or(tag, "HEAD")
+	tag := cmp.Or(appset.BranchName(e.Revision), "HEAD")
 	limited, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	commit, err := m.FetchTag(limited, trimTag(tag))

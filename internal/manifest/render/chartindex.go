@@ -42,23 +42,37 @@ func FindChart(index []byte, chart, constraint string) (ChartVersion, error) {
 		wanted = "*"
 	}
 	allowed, err := semver.NewConstraint(wanted)
-	var newest *semver.Version
-	var found ChartVersion
+	var names []string
+	found := map[string]ChartVersion{}
 	for _, v := range versions {
-		if len(v.URLs) == 0 {
+		if _, twice := found[v.Version]; twice || len(v.URLs) == 0 {
 			continue
 		}
 		here := ChartVersion{Version: v.Version, URL: v.URLs[0], Digest: v.Digest}
 		if v.Version == constraint {
 			return here, nil
 		}
-		version, wrong := semver.NewVersion(v.Version)
-		if err == nil && wrong == nil && allowed.Check(version) && (newest == nil || version.GreaterThan(newest)) {
-			newest, found = version, here
+		names, found[v.Version] = append(names, v.Version), here
+	}
+	if err == nil {
+		if newest := NewestVersion(allowed, names); newest != "" {
+			return found[newest], nil
+		}
+	}
+	return ChartVersion{}, fmt.Errorf("the index has no version of %s that fits %s", clipExcerpt(chart), clipExcerpt(wanted))
+}
+
+// NewestVersion is the newest of versions that a constraint allows, as it is written there; of two that are the
+// same the first, and "" for none. What is no version is passed over.
+func NewestVersion(allowed *semver.Constraints, versions []string) string {
+	var newest *semver.Version
+	for _, text := range versions {
+		if v, err := semver.NewVersion(text); err == nil && allowed.Check(v) && (newest == nil || v.GreaterThan(newest)) {
+			newest = v
 		}
 	}
 	if newest == nil {
-		return ChartVersion{}, fmt.Errorf("the index has no version of %s that fits %s", clipExcerpt(chart), clipExcerpt(wanted))
+		return ""
 	}
-	return found, nil
+	return newest.Original()
 }
