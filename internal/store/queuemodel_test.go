@@ -87,7 +87,7 @@ func TestQueueAgainstModel(t *testing.T) {
 							continue
 						}
 						k.fails++ // its run had no end
-						if delay := deathDelay(newClaim{Claim: Claim{Key: key, Fails: k.fails}, died: true}); delay > 0 {
+						if delay := deathDelay(newClaim{Claim: Claim{Key: key, Fails: k.fails}, died: true}, DefaultLease); delay > 0 {
 							k.gen++
 							k.owner, k.due, k.notBefore = "", w.Now(), w.Now().Add(delay)
 						}

@@ -151,7 +151,7 @@ func (s *Store) claimKeys(ctx context.Context, owner string, n int, order ...Urg
 					return nil, err
 				}
 				for _, c := range more {
-					if delay := deathDelay(c); delay == 0 {
+					if delay := deathDelay(c, s.lease); delay == 0 {
 						out = append(out, c.Claim)
 					} else if err := tx.putAside(ctx, owner, c.Claim, delay); err != nil {
 						return nil, err
@@ -167,22 +167,22 @@ func (s *Store) claimKeys(ctx context.Context, owner string, n int, order ...Urg
 const (
 	// harmlessDeaths is how many runs of a key may fail, of which a process ended in the last one, before
 	// it is left alone for a while: machines go away too.
-	harmlessDeaths  = 1
-	firstDeathDelay = 15 * time.Second
-	maxDeathDelay   = 5 * time.Minute
+	harmlessDeaths = 1
+	// maxDeathLeases is how many leases a key is left alone for at last; at first it is half of one.
+	maxDeathLeases = 10
 )
 
 // deathDelay is how long a key is left alone whose run has no end for whoever made it: what kills a process, whatever
 // it is, must not do so at each start, and keep the others from being run. Those that were run beside it are
 // left alone for other times, so that they come to their end without it.
-func deathDelay(c newClaim) time.Duration {
+func deathDelay(c newClaim, lease time.Duration) time.Duration {
 	if !c.died || c.Fails <= harmlessDeaths {
 		return 0
 	}
-	delay := min(firstDeathDelay<<min(2*(c.Fails-harmlessDeaths-1), 10), maxDeathDelay)
+	delay := min(lease/2<<min(2*(c.Fails-harmlessDeaths-1), 10), maxDeathLeases*lease)
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(c.Key)) // never fails
-	return delay + time.Duration(float64(delay)*float64(h.Sum32())/math.MaxUint32).Truncate(time.Second)
+	return delay + time.Duration(float64(delay)*float64(h.Sum32())/math.MaxUint32).Truncate(time.Millisecond)
 }
 
 // putAside gives a claim back, not to be made again before a time has passed.

@@ -279,7 +279,7 @@ func TestKeyThatProcessesDieOn(t *testing.T) {
 			w.Advance(DefaultLease)
 		}
 		aside := func(key string, fails int) time.Duration {
-			return deathDelay(newClaim{Claim: Claim{Key: key, Fails: fails}, died: true})
+			return deathDelay(newClaim{Claim: Claim{Key: key, Fails: fails}, died: true}, DefaultLease)
 		}
 		if aside(evil, 2) == aside(honest, 2) {
 			t.Fatal("both are left alone for the same time")
@@ -309,7 +309,7 @@ func TestKeyThatProcessesDieOn(t *testing.T) {
 			t.Errorf("what came to its end has failed %d times", c[0].Fails)
 		}
 		w.Advance(aside(evil, 3) - time.Second)
-		if next, again := aside(evil, 3), aside(evil, 30); next < 2*aside(evil, 2) || again > 2*maxDeathDelay {
+		if next, again := aside(evil, 3), aside(evil, 30); next < 2*aside(evil, 2) || again > 2*maxDeathLeases*DefaultLease {
 			t.Errorf("it is left alone for %s, and for %s at last", next, again)
 		}
 		must(t, w.Wake(ctx, evil))
