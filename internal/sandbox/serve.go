@@ -28,10 +28,10 @@ type Trees struct {
 // say what took so long ends earlier.
 type Handler func(ctx context.Context, trees Trees, input json.RawMessage) (output any, err error)
 
-// maxStack bounds one goroutine's stack, so that endless recursion ends as such
-// before it has used up the memory. Templates may nest 100,000 deep, which
-// takes less.
-const maxStack = 128 << 20
+// maxStack bounds one goroutine's stack, so that endless recursion ends as such and not
+// by the limit of memory: a stack that grows is there twice while it is copied, and what
+// recurses has a heap, too. Templates that call each other get tens of thousands deep.
+const maxStack = 64 << 20
 
 // Serve is the child's side: it reads one task from in, runs its handler, and
 // answers on out. Nothing is parsed before the task is there, which the parent

@@ -135,6 +135,7 @@ func TestAuthorsOfSeveralCommits(t *testing.T) {
 // TestUnlinkedAuthors waits, also for the server's floor alone, where somebody who made
 // the release belongs to no account; the server's file can say otherwise.
 func TestUnlinkedAuthors(t *testing.T) {
+	t.Parallel()
 	const floor = "floor:\n  - {environments: [\"prod*\"], approvals: {count: 1}}\n"
 	open := "name: prod\nafter: [qa]\nmerge: auto\nverify: " + verifyFast
 	t.Run("wait", func(t *testing.T) {

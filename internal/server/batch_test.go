@@ -148,6 +148,7 @@ func TestJoining(t *testing.T) {
 // the merge method; the releases stay away without the database too, and a
 // person brings them back.
 func TestBatchRevert(t *testing.T) {
+	t.Parallel()
 	for _, method := range []string{"merge", "squash", "rebase"} {
 		t.Run(method, func(t *testing.T) {
 			s := startHarness(t, harnessOptions{components: []string{"web", "api"}, pipeline: pipelineYAML([]string{"batch: environment", "merge: {method: " + method + "}"}, dev, gatedQA, prod)})

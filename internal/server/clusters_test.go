@@ -14,6 +14,7 @@ import (
 // one cluster, which only the server's file can tell: what each calls in-cluster isn't one,
 // and one that they both have is known to each by a name or an address of its own.
 func TestIncidentAcrossArgoCDs(t *testing.T) {
+	t.Parallel()
 	const address = "https://10.0.0.1"
 	for name, c := range map[string]struct {
 		cluster, of string // of the target, and of the other Argo CD's Application

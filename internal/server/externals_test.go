@@ -12,6 +12,7 @@ import (
 // TestPromotionOverASource renders overlays whose base is in a repository that the server's file lists,
 // and says of one that isn't listed what to do.
 func TestPromotionOverASource(t *testing.T) {
+	t.Parallel()
 	const baseRepo = "acme/base"
 	for _, listed := range []bool{true, false} {
 		t.Run(fmt.Sprintf("listed=%t", listed), func(t *testing.T) {

@@ -24,6 +24,7 @@ func githubFace() emulator.Face {
 // eachFace runs a test on the faces of the forge.
 func eachFace(t *testing.T, test func(t *testing.T, face emulator.Face)) {
 	t.Helper()
+	t.Parallel()
 	for _, face := range []emulator.Face{githubFace(), emulator.GitLab} {
 		t.Run(string(face), func(t *testing.T) { test(t, face) })
 	}
@@ -68,6 +69,7 @@ func (s *harness) makeHook() {
 // TestOtherFaces tells a few of the stories on the other faces too. make stories FORGE=github-app
 // and FORGE=gitlab tell all of them there.
 func TestOtherFaces(t *testing.T) {
+	t.Parallel()
 	for _, face := range []emulator.Face{emulator.GitHubApp, emulator.GitLab} {
 		if forgeFace() == face {
 			continue // all stories are told on it

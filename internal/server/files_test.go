@@ -67,6 +67,7 @@ func carryCases() map[string]carryCase {
 // Liftlock the revert. What isn't carried stays as it is, and in the end the tree
 // is, byte for byte, what it was.
 func TestPromoteAndRevertEveryCarry(t *testing.T) {
+	t.Parallel()
 	for layout, branches := range map[string]map[string]string{"directories": nil, "branches": {"dev": "env/dev", "qa": "env/qa"}} {
 		for _, method := range []string{"merge", "squash", "rebase"} {
 			t.Run(layout+"/"+method, func(t *testing.T) {

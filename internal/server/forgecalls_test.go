@@ -41,6 +41,7 @@ var (
 // TestForgeCallsOfAPromotion counts the calls that a promotion makes by itself, and says what
 // each is good for.
 func TestForgeCallsOfAPromotion(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		face  emulator.Face
 		calls []forgeCall

@@ -34,6 +34,7 @@ func (s *harness) forgeHead(p *emulator.PullRequest, tag string) {
 // pull request is made: not while the store knows what was pushed, and not after the
 // database is gone.
 func TestForgedRelease(t *testing.T) {
+	t.Parallel()
 	for name, lost := range map[string]bool{"with the database": false, "without the database": true} {
 		t.Run(name, func(t *testing.T) {
 			s := startHarness(t, harnessOptions{})
@@ -68,6 +69,7 @@ func TestForgedRelease(t *testing.T) {
 // gone and the source has moved on since. Where a person has replaced the release upstream meanwhile,
 // nothing says any more that it wasn't taken back: it waits, and says so.
 func TestSignedMarkOutlivesTheDatabase(t *testing.T) {
+	t.Parallel()
 	for name, byHand := range map[string]bool{"upstream has it": false, "upstream was changed by hand": true} {
 		t.Run(name, func(t *testing.T) {
 			s := startHarness(t, harnessOptions{})

@@ -15,6 +15,7 @@ const githubHourly = 5000
 // which only its refusals tell of, all end as well, and what is open merges soon although comments
 // wait. The short form has a few, and half of the cases.
 func TestPromotionsAtOnceOnGitHub(t *testing.T) {
+	t.Parallel()
 	promotions, step := 8, 5*time.Second
 	if *runLong {
 		promotions, step = 500, time.Minute

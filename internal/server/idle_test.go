@@ -95,6 +95,7 @@ var idleCallsByFace = map[emulator.Face]idleCalls{
 // TestIdleForgeCalls counts an hour's calls to the forge with nothing new: the poll's,
 // the sweep's and the hook's, to the last one, and the same in /metrics.
 func TestIdleForgeCalls(t *testing.T) {
+	t.Parallel()
 	const polls, sweeps, hooks = 20, 12, 6
 	for _, c := range []struct {
 		name  string

@@ -47,6 +47,7 @@ func (s *harness) awaitLogged(text string) {
 // TestMissedDeliveries holds that what happened while deliveries were refused, or no server ran, is
 // looked at right after, although polls and sweeps are an hour apart.
 func TestMissedDeliveries(t *testing.T) {
+	t.Parallel()
 	for face := range facesWithLists {
 		t.Run(string(face), func(t *testing.T) {
 			r := &refusingStore{}
@@ -87,6 +88,7 @@ func TestMissedDeliveries(t *testing.T) {
 // TestDroppedDeliveries has every delivery dropped, which nobody is told of: what was missed is
 // looked at within ten minutes, at the cost of a few calls.
 func TestDroppedDeliveries(t *testing.T) {
+	t.Parallel()
 	for face, list := range facesWithLists {
 		t.Run(string(face), func(t *testing.T) {
 			clock := newSteppedClock()

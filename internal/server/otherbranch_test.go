@@ -251,6 +251,7 @@ func TestOwnClosesAreNoVeto(t *testing.T) {
 // TestAnotherAccount gives the server another account, as where a token is replaced by another user's: what
 // the former one brought is no person's change, its open promotion goes on, and so does everything else.
 func TestAnotherAccount(t *testing.T) {
+	t.Parallel()
 	if githubFace() == emulator.GitHubApp {
 		t.Skip("an App has its own")
 	}

@@ -185,6 +185,7 @@ func TestArgoCDIsOutOfReach(t *testing.T) {
 // TestPushFails refuses the pushes of our branches: a clear message, retries, and
 // nothing lost.
 func TestPushFails(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name  string
 		fault emulator.Fault
@@ -213,6 +214,7 @@ func TestPushFails(t *testing.T) {
 
 // TestRetryAfter waits as long as the forge asks for.
 func TestRetryAfter(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		status int
@@ -247,6 +249,7 @@ func TestRetryAfter(t *testing.T) {
 // TestFlakyForge fails calls to the forge by chance, before or after they had
 // their effect; the story ends the same.
 func TestFlakyForge(t *testing.T) {
+	t.Parallel()
 	seeds := uint64(2)
 	if *runLong {
 		seeds = 40

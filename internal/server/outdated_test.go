@@ -9,6 +9,7 @@ import (
 // TestOnlyUpToDateIsMerged has several released at once where the forge merges only what is up to
 // date with the branch: one after the other they are brought up to date and land.
 func TestOnlyUpToDateIsMerged(t *testing.T) {
+	t.Parallel()
 	auto := pipelineYAML(nil, dev, qa)
 	for name, o := range map[string]harnessOptions{
 		"GitLab with semi-linear history": {face: emulator.GitLab, pipeline: auto, gitlab: emulator.GitLabProject{MergeMethod: "rebase_merge"}},

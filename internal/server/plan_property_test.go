@@ -234,6 +234,7 @@ func (w *planWorld) planOutlook(apart map[string]bool) outlook {
 //     out of turn: an open pull request keeps its place with a newer release too;
 //   - pull requests are merged so that our commits' trailers stay in the history.
 func TestPlanIsWhatTheServerOpens(t *testing.T) {
+	t.Parallel()
 	cases := 4 // and those below, some seconds in all
 	switch {
 	case *runLong:
@@ -251,6 +252,7 @@ func TestPlanIsWhatTheServerOpens(t *testing.T) {
 // TestPlanOfWhatMovedOn holds the same where what an environment carried earlier
 // moves on, or has, and a person changed the environment since.
 func TestPlanOfWhatMovedOn(t *testing.T) {
+	t.Parallel()
 	release := planEvent{kind: planRelease, components: []string{"web"}, environments: []string{"dev"}, tag: "2.0.0"}
 	merge := planEvent{kind: planMerge}
 	for _, kind := range []string{planEdit, planBreak} {

@@ -66,6 +66,7 @@ func TestExtraFileInAPromotion(t *testing.T) {
 // TestReopenedPromotion opens a promotion again that a person closed long ago, when prod has something
 // newer: by a promotion, or by a person's hotfix.
 func TestReopenedPromotion(t *testing.T) {
+	t.Parallel()
 	for name, newer := range map[string]func(s *harness){
 		"after a promotion": func(s *harness) {
 			s.commitRelease("web", "1.2.0")

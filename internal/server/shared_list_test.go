@@ -64,6 +64,7 @@ func (s listHarness) readTags(branch string) string {
 // TestElementsOfOneList moves a release to two environments at once whose tags are
 // in the same file, and takes them back one after the other.
 func TestElementsOfOneList(t *testing.T) {
+	t.Parallel()
 	const elements = `          - {component: web, env: dev, tag: "1.0.0"}
           - {component: web, env: qa, size: small, tag: "1.0.0"} # two of everything
           - {component: web, env: prod, size: large, tag: "1.0.0"}

@@ -30,6 +30,7 @@ func writeSigningKey(t *testing.T) string {
 // TestSignaturesRequired: where the forge merges only signed commits, promotions merge with a key or
 // where the forge signs an App's, and none opens without.
 func TestSignaturesRequired(t *testing.T) {
+	t.Parallel()
 	key := "signing: {sshKeyFile: " + writeSigningKey(t) + "}\n"
 	for name, c := range map[string]struct {
 		face  emulator.Face

@@ -156,6 +156,7 @@ func TestDiff(t *testing.T) {
 // TestIncident degrades a neighbour on the same cluster in the same moment: that
 // is no promotion's doing, so a person decides.
 func TestIncident(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ resource, says string }{
 		"somewhere":      {"", "Argo CD doesn't say which resources of web-qa are degraded: an incident is likely"},
 		"somewhere else": {"cache", "(Deployment cache) is nothing that the promotion changed: an incident is likely"},

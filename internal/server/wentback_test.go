@@ -90,6 +90,7 @@ func TestOpenPromotionOfWhatWasWithdrawn(t *testing.T) {
 // TestSameReleaseByHand has a person put into prod what its open promotion carries: nothing has diverged,
 // and the next release comes as if the promotion had brought this one; also after the server began anew.
 func TestSameReleaseByHand(t *testing.T) {
+	t.Parallel()
 	for name, restart := range map[string]bool{"by the same process": false, "with a restart": true} {
 		t.Run(name, func(t *testing.T) {
 			s := startHarness(t, harnessOptions{})
@@ -111,6 +112,7 @@ func TestSameReleaseByHand(t *testing.T) {
 // TestReleaseWithdrawnBeforeItsPromotion holds that a release which was taken back goes no further by itself: by hand,
 // or by a reset of the branch that it was on.
 func TestReleaseWithdrawnBeforeItsPromotion(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		branches map[string]string
 		from, to string // it was taken back from there, and doesn't come to there
@@ -151,6 +153,7 @@ func TestReleaseWithdrawnBeforeItsPromotion(t *testing.T) {
 
 // TestBranchSetBack holds that what somebody takes back by a reset of the branch isn't put there again by itself.
 func TestBranchSetBack(t *testing.T) {
+	t.Parallel()
 	for name, branches := range map[string]map[string]string{"of all environments": nil, "of the environment": allOnBranches()} {
 		t.Run(name, func(t *testing.T) {
 			s := startHarness(t, harnessOptions{branches: branches, pipeline: pipelineYAML(nil, dev, qa, ungatedProd)})
@@ -178,6 +181,7 @@ func TestBranchSetBack(t *testing.T) {
 // TestOlderReleasePushedOverAPromotion holds that nobody brings an environment back to what it had, or to what was
 // vetoed, by pushing that over the next promotion and passing its gates.
 func TestOlderReleasePushedOverAPromotion(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		prod   string
 		vetoed bool

@@ -126,7 +126,7 @@ var chartBombs = map[string]struct{ template, cause string }{ // cause: what it 
 	"passwords":                    {`{{ range until 2000 }}{{ $x := derivePassword 1 "long" "p" "u" "s" }}{{ end }}`, "CPU time"},
 	"long lists that are split":    {`{{ $s := repeat 16000000 "," }}{{ range until 200 }}{{ $x := splitList "," $s }}{{ end }}`, ""},
 	"400 texts of 16 MB":           {`{{ $l := list }}{{ range $i := until 400 }}{{ $l = append $l (repeat 16000000 (printf "%d" (mod $i 10))) }}{{ end }}`, "memory|CPU time"},
-	"a text of a million elements": {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: [{{ repeat 1500000 \"0,\" }}0]\n", "values|CPU time"},
+	"a text of a million elements": {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: [{{ repeat 1500000 \"0,\" }}0]\n", "values|CPU time|memory"},
 }
 
 // TestChartBombs renders each bomb between two honest targets of the same batch: the process
