@@ -66,7 +66,7 @@ var rooms = map[string][]string{
 	"internal/argocd/api":                           {},
 	"internal/appset":                               {"internal/pipeline"},
 	"internal/appset/evaluate":                      {"internal/appset", "internal/fieldedit", "internal/manifest/deps", "internal/manifest/render", "internal/pipeline", "internal/sandbox"},
-	"internal/appset/history":                       {"internal/appset", "internal/fieldedit", "internal/git", "internal/pipeline", "internal/promotion", "internal/strictyaml"},
+	"internal/appset/history":                       {"internal/appset", "internal/fieldedit", "internal/git", "internal/manifest/deps", "internal/pipeline", "internal/promotion", "internal/strictyaml"},
 	"internal/appset/evaluate/evaluatetest":         {"internal/appset/evaluate", "internal/sandbox"},
 	"internal/appset/impact":                        {"internal/appset", "internal/appset/evaluate", "internal/pipeline"},
 	"internal/appset/isolation":                     {"internal/appset", "internal/appset/evaluate", "internal/fieldedit", "internal/manifest/deps", "internal/manifest/render", "internal/pipeline/fieldpath"},

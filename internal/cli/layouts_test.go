@@ -46,6 +46,10 @@ var layoutStories = map[string]struct {
 		want:     []string{"keda into prod: 2.1.0 → 2.2.0"},
 		clusters: "clusters.yaml",
 	},
+	"environment-bases": {
+		set:  []string{"apps/web/staging/base/kustomization.yaml", "--image", "registry.example/web=1.5.0"},
+		want: []string{"web into prod: 1.4.2 → 1.5.0"},
+	},
 	"environment-branches": {
 		set:  []string{"deploy/web/kustomization.yaml", "--image", "registry.example/web=1.5.0"},
 		want: []string{"web into prod (branch env/prod): 1.4.2 → 1.5.0"},

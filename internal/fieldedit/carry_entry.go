@@ -18,12 +18,15 @@ import (
 // exist holds nothing.
 type Overlay struct {
 	Roots []string // folders that nobody else has
+	// Bases are folders of kustomizations that those of the roots build on, and nobody else's. They are roots, too, but
+	// that no whole files are carried there, and other files' fields only where no other root is in one or around it.
+	Bases []string
 	// Shared are folders that other environments or components have, too, and
 	// Files single files, each below its folder as a root. In them only what has
 	// a placeholder is carried: the other fields are theirs as well.
 	Shared, Files []string
-	// Layers are lists of Helm's values files, each after those over which it is laid: of a field that several of them
-	// have at one place, the last one's is carried.
+	// Layers are lists of Helm's values files, each after those over which it is laid, or of kustomizations' folders,
+	// each after those that it builds on: of a field that several of them have at one place, the last one's is carried.
 	Layers [][]string
 	Carry  []pipeline.Carry
 	// Environment and Component are what the placeholders stand for.
@@ -34,7 +37,8 @@ type Overlay struct {
 
 // resolvedOverlay is an overlay with its placeholders filled in.
 type resolvedOverlay struct {
-	roots        []string // its own, then the shared ones
+	roots        []string        // its own, then its bases, then the shared ones
+	bases        map[string]bool // of each, whether there is another root in it or around it
 	shared       map[string]bool
 	allowedFiles map[string][]string // the files of a shared root that count; none: all
 	entries      []carryEntry
@@ -49,11 +53,15 @@ func (o Overlay) resolvePlaceholders() (*resolvedOverlay, error) {
 	if err != nil {
 		return nil, err
 	}
-	folders, err := cleanRoots(slices.Concat(own, o.Shared))
+	ownAndBases, err := cleanRoots(slices.Concat(own, o.Bases))
 	if err != nil {
 		return nil, err
 	}
-	b := &resolvedOverlay{shared: map[string]bool{}, allowedFiles: map[string][]string{}, layers: o.Layers, parseCache: o.ParseCache}
+	folders, err := cleanRoots(slices.Concat(ownAndBases, o.Shared))
+	if err != nil {
+		return nil, err
+	}
+	b := &resolvedOverlay{bases: map[string]bool{}, shared: map[string]bool{}, allowedFiles: map[string][]string{}, layers: o.Layers, parseCache: o.ParseCache}
 	b.roots = folders
 	for _, file := range o.Files {
 		folder := path.Dir(file)
@@ -66,7 +74,12 @@ func (o Overlay) resolvePlaceholders() (*resolvedOverlay, error) {
 	if b.roots, err = cleanRoots(b.roots); err != nil {
 		return nil, err
 	}
-	for _, root := range b.roots[len(own):] {
+	for _, base := range ownAndBases[len(own):] {
+		b.bases[base] = slices.ContainsFunc(ownAndBases, func(root string) bool {
+			return root != base && (isUnderRoot(base, root) || isUnderRoot(root, base))
+		})
+	}
+	for _, root := range b.roots[len(ownAndBases):] {
 		b.shared[root] = true
 	}
 	for i, c := range o.Carry {
@@ -260,10 +273,25 @@ func (b *resolvedOverlay) mayHoldFile(root, name string) bool {
 	return b.allowedFiles[root] == nil || slices.Contains(b.allowedFiles[root], name)
 }
 
+// mayHoldEntry says that an entry's fields may be below a root at all.
+func (b *resolvedOverlay) mayHoldEntry(root string, e *carryEntry) bool {
+	isNested, isBase := b.bases[root]
+	switch {
+	case e.isKustomization():
+		return !b.shared[root]
+	case isBase:
+		return e.fields && !isNested
+	}
+	return !b.shared[root] || e.hasPlaceholders()
+}
+
 // mayHoldField says that a field of the entry may be below a root: in a shared one
 // only with a placeholder.
 func (b *resolvedOverlay) mayHoldField(root string, e *carryEntry, f Field) bool {
-	return b.mayHoldFile(root, e.fillFileName(f.File)) && (!b.shared[root] || e.hasPlaceholders() && (placeholder.IsIn(f.File) || placeholder.IsIn(f.Path)))
+	if !b.mayHoldEntry(root, e) || !b.mayHoldFile(root, e.fillFileName(f.File)) {
+		return false
+	}
+	return !b.shared[root] || placeholder.IsIn(f.File) || placeholder.IsIn(f.Path)
 }
 
 // whenAbsent is what the first carry entry that picks a field says about its

@@ -214,10 +214,15 @@ func (c *composer) removeExtra(found []Location, want Release) error {
 	return nil
 }
 
-// filesForField are the files at a field's place that exist.
+// filesForField are the files at a field's place that exist: of bases only where no other root has one.
 func (c *composer) filesForField(e *carryEntry, field Field) map[string]bool {
 	at := map[string]bool{}
-	for _, root := range c.roots {
+	bases := func(root string) bool { _, is := c.bases[root]; return is }
+	own := slices.DeleteFunc(slices.Clone(c.roots), bases)
+	for _, root := range slices.Concat(own, slices.Sorted(maps.Keys(c.bases))) {
+		if len(at) > 0 && bases(root) {
+			break
+		}
 		file := joinRoot(root, e.fillFileName(field.File))
 		if info, err := c.editor.files.statPath(file); err == nil && !info.IsDir() && c.mayHoldField(root, e, field) {
 			at[file] = true

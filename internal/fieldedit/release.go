@@ -85,7 +85,7 @@ func (f *commitFiles) locateFields(b *resolvedOverlay) ([]Location, error) {
 	for _, root := range b.roots {
 		for i := range b.entries {
 			e := &b.entries[i]
-			if b.shared[root] && !e.hasPlaceholders() {
+			if !b.mayHoldEntry(root, e) {
 				continue
 			}
 			found, err := f.locateEntry(b, root, e)
@@ -94,7 +94,7 @@ func (f *commitFiles) locateFields(b *resolvedOverlay) ([]Location, error) {
 			}
 			for _, l := range found {
 				key := l.Root + "\x00" + l.Field.Key() + "\x00" + l.Path()
-				if !seen[key] && b.mayHoldField(root, e, l.Field) {
+				if !seen[key] && b.mayHoldField(root, e, l.Field) && !b.isOfAnotherRoot(root, l.File) {
 					seen[key] = true
 					all = append(all, l)
 				}
@@ -117,28 +117,34 @@ func (f *commitFiles) locateFields(b *resolvedOverlay) ([]Location, error) {
 	return all, nil
 }
 
-// dropOverlaid leaves out what a values file has at the same place that Helm lays over it, wherever it is read: there
-// it isn't what runs (Helm's documentation, "Values Files": the last file wins).
+// isOfAnotherRoot says that a file of a base is one that an entry picks below the root around it.
+func (b *resolvedOverlay) isOfAnotherRoot(base, file string) bool {
+	return b.bases[base] && slices.ContainsFunc(b.roots, func(root string) bool { return root != base && isUnderRoot(root, file) && b.coversFile(root, file) })
+}
+
+// dropOverlaid leaves out what a values file has at the same place that Helm lays over it, wherever it is read, and what
+// a kustomization has that all which build on it change: there it isn't what runs (Helm's documentation, "Values Files": the
+// last file wins; kustomize's, "images": a kustomization's are set in what its bases came to). Remote bases add up.
 func (b *resolvedOverlay) dropOverlaid(all []Location) []Location {
 	if len(b.layers) == 0 {
 		return all
 	}
-	byPlace := map[string][]string{} // the files
+	byPlace := map[string][]string{} // the files and their roots
 	for _, l := range all {
-		byPlace[l.Field.Key()] = append(byPlace[l.Field.Key()], l.File)
+		byPlace[l.Field.Key()] = append(byPlace[l.Field.Key()], l.File, l.Root)
 	}
 	return slices.DeleteFunc(all, func(l Location) bool {
 		isRead, isLast := false, false
 		for _, layers := range b.layers {
-			own := slices.Index(layers, l.File)
+			own := max(slices.Index(layers, l.File), slices.Index(layers, l.Root))
 			if own < 0 {
 				continue
 			}
 			isRead = true
-			later := func(file string) bool { return slices.Index(layers, file) > own }
+			later := func(name string) bool { return slices.Index(layers, name) > own }
 			isLast = isLast || !slices.ContainsFunc(byPlace[l.Field.Key()], later)
 		}
-		return isRead && !isLast && l.Field.Kind != KindFile
+		return isRead && !isLast && l.Field.Kind != KindFile && l.Field.Kind != KindRef
 	})
 }
 

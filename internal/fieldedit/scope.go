@@ -37,8 +37,11 @@ func (s Scope) Covers(file string) bool {
 func (b *resolvedOverlay) coversFile(root, file string) bool {
 	name := file[len(joinRoot(root, "")):]
 	return slices.ContainsFunc(b.entries, func(e carryEntry) bool {
+		if !b.mayHoldEntry(root, &e) {
+			return false
+		}
 		if e.isKustomization() {
-			return !b.shared[root] && slices.Contains(kustomizations, name)
+			return slices.Contains(kustomizations, name)
 		}
 		p, ok := e.matchFile(name)
 		return ok && b.mayHoldFile(root, name) && (!b.shared[root] || placeholder.IsIn(p.placeholderName) || slices.ContainsFunc(e.paths, pathTemplate.hasPlaceholders))
@@ -91,13 +94,14 @@ func (s Scope) Paths() []string {
 	for _, root := range s.roots {
 		for i := range s.entries {
 			e := &s.entries[i]
+			if !s.mayHoldEntry(root, e) {
+				continue
+			}
 			var globs []string
 			for _, g := range e.files {
-				if !s.shared[root] || e.hasPlaceholders() {
-					globs = append(globs, g.filled)
-				}
+				globs = append(globs, g.filled)
 			}
-			if e.isKustomization() && !s.shared[root] {
+			if e.isKustomization() {
 				globs = kustomizations
 			}
 			if only := s.allowedFiles[root]; len(globs) > 0 && only != nil {

@@ -16,17 +16,18 @@ type Environment struct {
 	Component, Name string
 	Targets         []appset.Target
 	Roots           []string // the folders that are its alone, sorted
+	Bases           []string // the folders of kustomizations that its own build on, and nobody else's, sorted
 	Shared          []string // its sources' paths that other environments or components have as well, sorted
 	Files           []string // the values files, generator files and ApplicationSets that are in none of Roots, sorted
 	// Layers are the values files of its targets' sources, each after those over which Helm lays it, where two of
-	// a source have one name.
+	// a source have one name, and the folders of its kustomizations, each after those that it builds on.
 	Layers [][]string
 }
 
 // Overlay is where the environment has what a pipeline carries.
 func (e *Environment) Overlay(p *pipeline.Pipeline) fieldedit.Overlay {
 	return fieldedit.Overlay{
-		Roots: e.Roots, Shared: e.Shared, Files: e.Files, Layers: e.Layers, Carry: p.Spec.Carry, Environment: e.Name, Component: e.Component,
+		Roots: e.Roots, Bases: e.Bases, Shared: e.Shared, Files: e.Files, Layers: e.Layers, Carry: p.Spec.Carry, Environment: e.Name, Component: e.Component,
 	}
 }
 
@@ -38,7 +39,7 @@ const NothingCarried = "no carried field is found"
 func (e *Environment) NothingCarried() string {
 	text := NothingCarried + ": no folder is this environment's alone"
 	if len(e.Roots) > 0 {
-		text = fmt.Sprintf(NothingCarried+" below %v", e.Roots)
+		text = fmt.Sprintf(NothingCarried+" below %v", slices.Concat(e.Roots, e.Bases))
 	}
 	if others := slices.Concat(e.Shared, e.Files); len(others) > 0 {
 		text += fmt.Sprintf(", and none with a placeholder in %v, which others may have as well", others)
@@ -48,10 +49,11 @@ func (e *Environment) NothingCarried() string {
 
 // Components groups managed targets by component and environment.
 // Each is as the branch sees it that its environment lives on: branch is the
-// tracked one, for environments that have none of their own.
-func Components(fl *appset.TargetSet, branch string) map[string]map[string]*Environment {
+// tracked one, for environments that have none of their own. bases are what the kustomizations of
+// [BaseFolders] build on, by branch; in those of one that is missing nothing is looked for.
+func Components(fl *appset.TargetSet, branch string, bases map[string]*Bases) map[string]map[string]*Environment {
 	out := map[string]map[string]*Environment{}
-	owners := rootOwners(fl, branch)
+	owned := findOwners(fl, branch, bases)
 	for _, t := range fl.Targets {
 		if !t.Managed() {
 			continue
@@ -70,10 +72,11 @@ func Components(fl *appset.TargetSet, branch string) map[string]map[string]*Envi
 		t = appset.ViewFromBranch(t, at, branch)
 		e.Targets = append(e.Targets, t)
 		for _, root := range appset.Roots(t) {
-			if len(owners[branchFolder{at, root}]) == 1 {
+			if owned.roots.isAlone(branchFolder{at, root}, ownerName(&t)) {
 				e.Roots = append(e.Roots, root)
 			}
 		}
+		e.addBases(t, at, bases[at], owned)
 		e.Shared = append(e.Shared, appset.Folders(t)...)
 		e.Files = append(e.Files, targetFiles(t)...)
 		e.addLayers(t)
@@ -81,12 +84,34 @@ func Components(fl *appset.TargetSet, branch string) map[string]map[string]*Envi
 	for _, envs := range out {
 		for _, e := range envs {
 			own := func(folder string) bool { return slices.Contains(e.Roots, folder) }
-			e.Roots = appset.SortedUnique(e.Roots)
+			e.Roots, e.Bases = appset.SortedUnique(e.Roots), appset.SortedUnique(e.Bases)
 			e.Shared = slices.DeleteFunc(appset.SortedUnique(e.Shared), own)
 			e.Files = slices.DeleteFunc(appset.SortedUnique(e.Files), func(file string) bool { return own(path.Dir(file)) })
 		}
 	}
 	return out
+}
+
+// addBases adds what the kustomizations of a target's folders build on, where that is this environment's alone.
+func (e *Environment) addBases(t appset.Target, at string, bases *Bases, owned *folderOwners) {
+	for _, folder := range appset.Folders(t) {
+		if !slices.Contains(e.Roots, folder) {
+			continue
+		}
+		for _, way := range bases.ways(folder) {
+			// From the folder on down to the first that isn't its alone: what that builds on is others' as well.
+			first := len(way) - 1
+			for first > 0 && owned.isOwnBase(branchFolder{at, way[first-1]}, ownerName(&t)) {
+				first--
+			}
+			way = way[first:]
+			e.Bases = append(e.Bases, way[:len(way)-1]...)
+			isNew := !slices.ContainsFunc(e.Layers, func(known []string) bool { return slices.Equal(known, way) })
+			if len(way) > 1 && isNew {
+				e.Layers = append(e.Layers, way)
+			}
+		}
+	}
 }
 
 // addLayers adds the values files of a target's sources.
@@ -118,22 +143,3 @@ func targetFiles(t appset.Target) []string {
 
 // branchFolder is a folder of a branch.
 type branchFolder struct{ branch, root string }
-
-// rootOwners says which environments of which components have a folder of a
-// branch among their roots. In one that several share only fields with a
-// placeholder are any of theirs; the same folder of another branch is another one.
-func rootOwners(fl *appset.TargetSet, branch string) map[branchFolder]map[string]bool {
-	owners := map[branchFolder]map[string]bool{}
-	for _, t := range fl.Targets {
-		for _, at := range appset.TargetBranches(t, branch) {
-			for _, root := range appset.Roots(appset.ViewFromBranch(t, at, branch)) {
-				p := branchFolder{at, root}
-				if owners[p] == nil {
-					owners[p] = map[string]bool{}
-				}
-				owners[p][t.Component+"|"+t.Environment] = true
-			}
-		}
-	}
-	return owners
-}

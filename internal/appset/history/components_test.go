@@ -29,7 +29,7 @@ func TestComponentsOnBranches(t *testing.T) {
 		{Name: "nobody", Branch: "main", Sources: []appset.Source{{Here: true, Path: "shared", TargetRevision: "env/qa"}}},
 	}}
 	got := map[string][]string{}
-	for component, envs := range Components(fl, "main") {
+	for component, envs := range Components(fl, "main", nil) {
 		for env, e := range envs {
 			got[component+" "+env] = e.Roots
 		}
@@ -76,7 +76,7 @@ func TestComponents(t *testing.T) {
 	fl.Targets[2].Sources[0].ValueFiles = []string{"../common.yaml"}
 	got, shared, files := map[string][]string{}, map[string][]string{}, map[string][]string{}
 	count := map[string]int{}
-	for component, envs := range Components(fl, "main") {
+	for component, envs := range Components(fl, "main", nil) {
 		for env, e := range envs {
 			got[component+" "+env] = e.Roots
 			shared[component+" "+env] = e.Shared

@@ -207,7 +207,11 @@ func (w *randomRepository) resolve(t *rapid.T, r *appset.Resolver, tree fs.FS, m
 // carry draws another release for an environment of a component, and what that
 // edits; nothing where the environment has nothing of its own.
 func (w *randomRepository) carry(t *rapid.T, f *appset.TargetSet, component, env string) []fieldedit.Edit {
-	at := history.Components(f, "main")[component][env]
+	bases, err := history.ReadBases(context.Background(), w.files, history.BaseFolders(f, "main")["main"], nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := history.Components(f, "main", map[string]*history.Bases{"main": bases})[component][env]
 	if at == nil {
 		return nil
 	}

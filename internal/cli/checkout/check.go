@@ -65,13 +65,34 @@ func (r *Repository) Check(ctx context.Context, beside Known) (*Findings, error)
 		out.Problems = append(out.Problems, appset.UnreachedTargets(p, set.Targets, r.main)...)
 		out.Problems = append(out.Problems, history.MissingFolders(set.Targets, r.main, r.branchFiles(t, heads))...)
 		if len(set.Problems) == 0 {
-			components, files := history.Components(set, r.main), r.environmentFiles(t, p, heads)
+			bases, err := readBases(ctx, set, r.main, r.branchFiles(t, heads))
+			if err != nil {
+				return nil, err
+			}
+			components, files := history.Components(set, r.main, bases), r.environmentFiles(t, p, heads)
 			out.Problems = append(out.Problems, history.UnmatchedCarry(p, components, files)...)
 			out.Problems = append(out.Problems, history.IdentityCarry(p, components, files)...)
 			out.Problems = append(out.Problems, history.MovingRefs(p, components, files)...)
 		}
 	}
 	out.Problems, out.Unresolved = distinctProblems(out.Problems), distinctProblems(out.Unresolved)
+	return out, nil
+}
+
+// readBases reads what the kustomizations of targets build on, by branch. tree is a branch's files, nil where they
+// aren't known.
+func readBases(ctx context.Context, set *appset.TargetSet, main string, tree func(branch string) fs.FS) (map[string]*history.Bases, error) {
+	out := map[string]*history.Bases{}
+	for branch, folders := range history.BaseFolders(set, main) {
+		files := tree(branch)
+		if files == nil {
+			continue
+		}
+		var err error
+		if out[branch], err = history.ReadBases(ctx, files, folders, nil, nil); err != nil {
+			return nil, err
+		}
+	}
 	return out, nil
 }
 

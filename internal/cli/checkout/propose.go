@@ -219,13 +219,20 @@ func (d *deployed) findCarried(ctx context.Context) (*appset.TargetSet, *propose
 	if err != nil {
 		return nil, nil, err
 	}
-	source := &propose.Source{
-		Components: history.Components(managed, d.branch()), Tracked: d.branch(),
-		Branch: func(environment string) string { return p.Branches[environment] },
-	}
+	source := &propose.Source{Tracked: d.branch(), Branch: func(environment string) string { return p.Branches[environment] }}
 	if err := d.readHistory(ctx, source); err != nil {
 		return nil, nil, err
 	}
+	bases, err := readBases(ctx, managed, d.branch(), func(branch string) fs.FS {
+		if branch == d.branch() {
+			branch = ""
+		}
+		return source.Tree(branch)
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	source.Components = history.Components(managed, d.branch(), bases)
 	p.Carried, err = propose.FindCarry(ctx, source)
 	return managed, source, err
 }
@@ -296,7 +303,7 @@ func lookedAt(components map[string]map[string]*history.Environment) []string {
 	var out []string
 	for _, envs := range components {
 		for _, e := range envs {
-			out = append(out, slices.Concat(e.Roots, e.Shared, e.Files)...)
+			out = append(out, slices.Concat(e.Roots, e.Bases, e.Shared, e.Files)...)
 		}
 	}
 	return appset.SortedUnique(out)

@@ -75,12 +75,12 @@ func Assign(ctx context.Context, targets []appset.Target, chosen Templates) (*As
 		return nil, err
 	}
 	folders := sourceFolders(targets)
-	var pairs []pair
+	var pairs, coarser []pair // coarser ones have fewer components: what one environment's clusters share may be theirs
 	for e := range environments {
 		if n := len(environments[e].distinct()); n < 2 || n > maxEnvironments || chosen.Environment == "" && environments[e].isOfTargets(targets) {
 			continue
 		}
-		best := pair{}
+		best, tried := pair{}, []pair(nil)
 		for c := range components {
 			p := pair{component: &components[c], environment: &environments[e]}
 			if p.component.text == p.environment.text || chosen.Component == "" && components[c].isCluster(targets) {
@@ -90,27 +90,54 @@ func Assign(ctx context.Context, targets []appset.Target, chosen Templates) (*As
 			if !p.promotes && (chosen.Component == "" || chosen.Environment == "") {
 				p.score = -1
 			}
-			if best.environment == nil || p.better(best) {
+			if tried = append(tried, p); best.environment == nil || p.better(best) {
 				best = p
 			}
 		}
-		if best.environment != nil {
-			pairs = append(pairs, best)
+		if best.environment == nil {
+			continue
+		}
+		pairs = append(pairs, best)
+		for _, p := range tried {
+			if len(p.component.distinct()) < len(best.component.distinct()) {
+				coarser = append(coarser, p)
+			}
 		}
 	}
 	if len(pairs) == 0 {
 		return nil, fmt.Errorf("%w: %s", ErrNothingUsable, oneEnvironment(environments))
 	}
-	slices.SortStableFunc(pairs, func(a, b pair) int {
-		switch {
-		case a.better(b):
-			return -1
-		case b.better(a):
-			return 1
+	slices.SortStableFunc(pairs, comparePairs)
+	slices.SortStableFunc(coarser, comparePairs)
+	out, err := pairs[0].settle(pairs[1:], chosen)
+	if err == nil {
+		pairs[0].addOthers(out, coarser)
+	}
+	return out, err
+}
+
+// comparePairs has the better one first.
+func comparePairs(a, b pair) int {
+	switch {
+	case a.better(b):
+		return -1
+	case b.better(a):
+		return 1
+	}
+	return 0
+}
+
+// addOthers adds those of some pairs to an assignment's others that count beside its own.
+func (p pair) addOthers(to *Assignment, others []pair) {
+	added := 0
+	for _, o := range others {
+		isAsKnown := o.known > 0 && o.known > p.known-2*(1-longerName)
+		isUsable := o.score >= 0 && o.targets == p.targets
+		if isUsable && isAsKnown && added < maxAlternatives {
+			added++
+			to.Others = append(to.Others, Templates{o.component.text, o.environment.text})
 		}
-		return 0
-	})
-	return pairs[0].settle(pairs[1:], chosen)
+	}
 }
 
 // fewTargets are as many targets of a set as one component's environments may be.
@@ -384,11 +411,8 @@ func (p pair) settle(others []pair, chosen Templates) (*Assignment, error) {
 	}
 	out.Components, out.Environments = slices.Sorted(maps.Keys(components)), slices.Sorted(maps.Keys(environments))
 	near := []pair{p}
+	p.addOthers(out, others)
 	for _, o := range others {
-		isAsKnown := o.known > 0 && o.known > p.known-2*(1-longerName)
-		if o.score >= 0 && o.targets == p.targets && isAsKnown && len(out.Others) < maxAlternatives {
-			out.Others = append(out.Others, Templates{o.component.text, o.environment.text})
-		}
 		// With fewer components it tells components apart by their environments.
 		if o.score > p.score-closeScore && o.targets == p.targets && len(o.component.distinct()) >= min(len(components), 2) && len(near) <= maxAlternatives {
 			near = append(near, o)

@@ -101,6 +101,11 @@ func (s *Source) findFields(ctx context.Context) (shared, alone []*field, err er
 	return shared, alone, ctx.Err()
 }
 
+// isUsedIn says that an environment has the field.
+func (f *field) isUsedIn(e *history.Environment) bool {
+	return f != nil && slices.ContainsFunc(f.uses, func(u *use) bool { return u.component == e.Component && u.environment == e.Name })
+}
+
 // shared says that a component has the field in several environments.
 func (f *field) shared() bool {
 	of := map[string]string{}
@@ -120,7 +125,7 @@ func (s *Source) findInEnvironment(found map[fieldLocation]*field, reader scalar
 		return
 	}
 	seen := map[string]bool{}
-	look := func(root, name string, own bool) {
+	look := func(root, name string, own, base bool) {
 		file := path.Join(root, name)
 		if seen[file] {
 			return
@@ -143,6 +148,9 @@ func (s *Source) findInEnvironment(found map[fieldLocation]*field, reader scalar
 				p.file = ""
 			}
 			f := found[p]
+			if base && f.isUsedIn(e) {
+				continue // kustomize lets what builds on it win
+			}
 			if f == nil {
 				f = &field{fieldLocation: p, key: v.key, segments: segments}
 				found[p] = f
@@ -152,16 +160,21 @@ func (s *Source) findInEnvironment(found map[fieldLocation]*field, reader scalar
 	}
 	for _, root := range e.Roots {
 		for _, name := range listFiles(tree, root) {
-			look(root, name, true)
+			look(root, name, true, false)
+		}
+	}
+	for _, root := range e.Bases {
+		for _, name := range listFiles(tree, root) {
+			look(root, name, true, true)
 		}
 	}
 	for _, root := range e.Shared {
 		for _, name := range listFiles(tree, root) {
-			look(root, name, false)
+			look(root, name, false, false)
 		}
 	}
 	for _, file := range e.Files {
-		look(path.Dir(file), path.Base(file), false)
+		look(path.Dir(file), path.Base(file), false, false)
 	}
 }
 

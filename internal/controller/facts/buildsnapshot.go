@@ -131,6 +131,9 @@ func (o *targetGatherer) buildSnapshot(ctx context.Context, r *Repository, tip s
 		if err != nil {
 			return nil, err
 		}
+		if err := o.listUnits(ctx, s, at, last); err != nil {
+			return nil, err
+		}
 		if at.Baseline, err = o.findBaseline(ctx, s, p, last); err != nil {
 			return nil, err
 		}
@@ -186,22 +189,9 @@ func (o *targetGatherer) resolvePipeline(ctx context.Context, sur *inputCollecto
 		}
 		at.TargetSet = history.EffectiveTargets(fl, good, p.File)
 	}
-	before := last.pipelineBefore(p.Name())
-	same := sameTargetSlice(before.TargetSet, at.TargetSet) && before.Spec.BatchesByEnvironment() == p.Spec.BatchesByEnvironment()
-	if same {
-		at.Units = before.Units
-	} else {
-		at.Units = listUnits(sur.repo, p, at.TargetSet)
-	}
-	if same && reflect.DeepEqual(before.Spec.Carry, p.Spec.Carry) {
-		at.locations = before.locations
-	} else {
-		at.locations = newLocations(at)
-	}
 	problems := slices.Concat(fl.Problems, reservedNameProblem(p, at.TargetSet))
 	at.Problems = problemTexts(problems)
 	at.componentProblems = history.NewComponentProblems(problems, at.TargetSet, p.File)
-	at.overlaysKey = sync.OnceValue(at.hashOverlays)
 	return at, nil
 }
 
@@ -273,10 +263,34 @@ func (o *targetGatherer) resolveTargets(ctx context.Context, sur *inputCollector
 	return fl, nil
 }
 
-// listUnits are the components of a pipeline's targets, as units of the repository.
-func listUnits(r *Repository, p *pipeline.Pipeline, fl *appset.TargetSet) map[string]*ResolvedUnit {
+// listUnits lists the units of a pipeline and where they have their fields: those of the snapshot before, as long as neither
+// the targets change nor what the kustomizations build on that they lead to.
+func (o *targetGatherer) listUnits(ctx context.Context, s *Snapshot, at *ResolvedPipeline, last *Snapshot) error {
+	before := last.pipelineBefore(at.Name())
+	sameTargets := sameTargetSlice(before.TargetSet, at.TargetSet)
+	var err error
+	if at.bases, err = readBases(ctx, s, at, last, sameTargets); err != nil {
+		return err
+	}
+	same := sameTargets && maps.Equal(before.bases.of, at.bases.of) && before.Spec.BatchesByEnvironment() == at.Spec.BatchesByEnvironment()
+	if same {
+		at.Units = before.Units
+	} else {
+		at.Units = newUnits(s.Repo, at.Pipeline, at.TargetSet, at.bases.of)
+	}
+	if same && reflect.DeepEqual(before.Spec.Carry, at.Spec.Carry) {
+		at.locations = before.locations
+	} else {
+		at.locations = newLocations(at)
+	}
+	at.overlaysKey = sync.OnceValue(at.hashOverlays)
+	return nil
+}
+
+// newUnits are the components of a pipeline's targets, as units of the repository.
+func newUnits(r *Repository, p *pipeline.Pipeline, fl *appset.TargetSet, bases map[string]*history.Bases) map[string]*ResolvedUnit {
 	units := map[string]*ResolvedUnit{}
-	for component, envs := range history.Components(fl, r.Branch) {
+	for component, envs := range history.Components(fl, r.Branch, bases) {
 		if p.Spec.BatchesByEnvironment() && component == promotion.BatchName {
 			continue
 		}
@@ -324,6 +338,9 @@ func (o *targetGatherer) withNewTips(ctx context.Context, s *Snapshot, tips map[
 	for i, p := range s.Pipelines {
 		at := *p
 		next.Pipelines[i] = &at
+		if err := o.listUnits(ctx, &next, &at, s); err != nil {
+			return nil, err
+		}
 		if err := o.releases.readAhead(ctx, &next, &at, s); err != nil {
 			return nil, err
 		}

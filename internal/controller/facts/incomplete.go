@@ -90,7 +90,7 @@ func (o *Gatherer) findMovedRefs(ctx context.Context, c *ComponentEvaluation, ma
 			return nil, err
 		}
 		for _, file := range files {
-			name, below := kustomizationBelow(source.Roots, file)
+			name, below := kustomizationBelow(slices.Concat(source.Roots, source.Bases), file)
 			if !below {
 				continue
 			}
@@ -149,7 +149,7 @@ func explainLeftOut(c *ComponentEvaluation, env *promotion.Env, source string, m
 	var left []string
 	commit, carry := "", ""
 	for _, m := range moved {
-		for _, root := range at.Roots {
+		for _, root := range slices.Concat(at.Roots, at.Bases) {
 			refs, err := fieldedit.UncarriedRefs(tree, overlay, path.Join(root, m.file))
 			if err != nil {
 				return fmt.Sprintf("%s changed the ref of %s in %s together with what is carried, and what %s has can't be told: %s", wording.Short(m.commit), m.Address, source, env.Name, err)

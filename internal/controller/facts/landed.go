@@ -274,7 +274,7 @@ func (o *gitGatherer) fillRevertedReleases(ctx context.Context, c *ComponentEval
 	}
 	paths := scope.Paths()
 	if paths != nil {
-		paths = slices.Concat(at.Roots, paths) // what was carried when it was reverted may not be carried any more
+		paths = slices.Concat(at.Roots, at.Bases, paths) // what was carried when it was reverted may not be carried any more
 	}
 	log, err := c.Snapshot.Repo.Mirror.Log(ctx, git.LogQuery{From: env.Tip, Paths: paths, Grep: promotion.TrailerKind + ": ", Limit: maxWalkDepth(scope)})
 	if err != nil {

@@ -234,7 +234,7 @@ func prefetchFiles(ctx context.Context, tree *git.Tree, p *ResolvedPipeline, all
 		if at.err != nil {
 			continue
 		}
-		for _, root := range slices.Concat(u.env.Roots, u.env.Shared) {
+		for _, root := range slices.Concat(u.env.Roots, u.env.Bases, u.env.Shared) {
 			if scopes[root] == nil {
 				roots = append(roots, root)
 			}

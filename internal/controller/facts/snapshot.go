@@ -36,6 +36,7 @@ type ResolvedPipeline struct {
 	Baseline          string                    // the commit that brought the pipeline, or the last of its carry entries
 	Units             map[string]*ResolvedUnit
 	readerIndexes     map[string]*lazyIndex // by branch
+	bases             pipelineBases
 	locations         *locations
 	readings          map[*ResolvedEnv]reading // of Units, at the commits of the snapshot; without what could not be read surely
 
