@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	argov1alpha1 "github.com/argoproj/argo-cd/v2/pkg/apis/application/v1alpha1"
+	"github.com/bmatcuk/doublestar/v4"
 )
 
 // sourcesOf describes an Application's sources; here tells this repository's URLs.
@@ -137,21 +138,36 @@ func FilesOf(t Target, s Source) SourceFiles {
 }
 
 // LayeredValues are the values files of a source that lie in the resolved repository, from its root, each after those
-// over which Helm lays it: first the chart's own, then those that are given, in their order. Globs are left out.
+// over which Helm lays it: first the chart's own, then those that are given, in their order, globs among them where entries
+// are globs. Of one that is given twice the place counts that does for the Argo CD; where that isn't known there is no order.
 func LayeredValues(t Target, s Source) []string {
-	var out []string
-	if own, ok := inTree(path.Join(s.Path, "values.yaml")); ok && s.Here && s.Path != "" {
-		out = append(out, own)
-	}
 	refs := refsOf(t)
+	var out []string
 	for _, f := range s.ValueFiles {
-		for _, file := range helmFiles(t, s, refs, f) {
-			if !IsValueGlob(file) && !slices.Contains(out, file) {
+		for _, file := range SortedUnique(helmFiles(t, s, refs, f)) {
+			isGlob, at := IsValueGlob(file), slices.Index(out, file)
+			switch {
+			case isGlob && t.ValueFiles != ValueFilesAsGlobs:
+			case at < 0:
 				out = append(out, file)
+			case t.ValueFiles == "":
+				return nil
+			case t.ValueFiles == ValueFilesAsNames: // Helm reads it again
+				out = append(slices.Delete(out, at, at+1), file)
 			}
 		}
 	}
+	own, ok := inTree(path.Join(s.Path, "values.yaml"))
+	if isGiven := slices.ContainsFunc(out, func(layer string) bool { return LayerHas(layer, own) }); ok && s.Here && s.Path != "" && !isGiven {
+		out = slices.Insert(out, 0, own)
+	}
 	return out
+}
+
+// LayerHas says that a layer of [LayeredValues] is a file, or a glob that matches it.
+func LayerHas(layer, file string) bool {
+	isMatch, err := doublestar.Match(layer, file)
+	return layer == file || IsValueGlob(layer) && isMatch && err == nil
 }
 
 // IsValueGlob says that Argo CD takes a values file's path for a glob, where it does so (argo-cd:

@@ -1,6 +1,7 @@
 package appset
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -54,4 +55,32 @@ func RepositoryFiles(t Target) []string {
 		}
 	}
 	return SortedUnique(out)
+}
+
+// TestLayeredValues says in which order Helm lays values files over each other.
+func TestLayeredValues(t *testing.T) {
+	for name, c := range map[string]struct {
+		files []string
+		as    ValueFilesAs
+		want  []string
+	}{
+		"none":                                     {nil, "", []string{"charts/web/values.yaml"}},
+		"in their order":                           {[]string{"/b.yaml", "/a.yaml"}, "", []string{"charts/web/values.yaml", "b.yaml", "a.yaml"}},
+		"the chart's own among them":               {[]string{"/b.yaml", "values.yaml"}, "", []string{"b.yaml", "charts/web/values.yaml"}},
+		"globs":                                    {[]string{"/b.yaml", "/envs/*.yaml"}, ValueFilesAsGlobs, []string{"charts/web/values.yaml", "b.yaml", "envs/*.yaml"}},
+		"a glob that matches the chart's own":      {[]string{"/b.yaml", "*.yaml"}, ValueFilesAsGlobs, []string{"b.yaml", "charts/web/*.yaml"}},
+		"what looks like globs, before 3.4":        {[]string{"/b.yaml", "/envs/*.yaml"}, ValueFilesAsNames, []string{"charts/web/values.yaml", "b.yaml"}},
+		"globs of who knows":                       {[]string{"/b.yaml", "/envs/*.yaml"}, "", []string{"charts/web/values.yaml", "b.yaml"}},
+		"one twice, where the first place counts":  {[]string{"/b.yaml", "/a.yaml", "../../b.yaml"}, ValueFilesAsGlobs, []string{"charts/web/values.yaml", "b.yaml", "a.yaml"}},
+		"one twice, where the second place counts": {[]string{"/b.yaml", "/a.yaml", "../../b.yaml"}, ValueFilesAsNames, []string{"charts/web/values.yaml", "a.yaml", "b.yaml"}},
+		"one twice, who knows":                     {[]string{"/b.yaml", "/a.yaml", "../../b.yaml"}, "", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := Source{Here: true, Path: "charts/web", ValueFiles: c.files}
+			got := LayeredValues(Target{Name: "web", Namespace: "other", Sources: []Source{s}, ValueFiles: c.as}, s)
+			if !slices.Equal(got, c.want) {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
 }

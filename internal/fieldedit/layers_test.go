@@ -28,6 +28,12 @@ func TestLayers(t *testing.T) {
 		"a later one without it":            {[]string{"defaults", "eu"}, [][]string{{defaults, eu}}, []string{defaults + " image.tag", defaults + " image.name"}, false},
 		"no order is known":                 {[]string{"defaults", "release"}, nil, nil, true},
 		"another target reads it as last":   {[]string{"defaults", "release", "eu"}, [][]string{{defaults, release}, {defaults, eu}}, nil, true},
+		"a glob that names the last one":    {[]string{"defaults", "release"}, [][]string{{defaults, "rel*/*.yaml"}}, []string{defaults + " image.name", release + " image.tag"}, false},
+		"a glob that names the first one":   {[]string{"defaults", "release"}, [][]string{{"def*/**", release}}, []string{defaults + " image.name", release + " image.tag"}, false},
+		"one that a later glob matches":     {[]string{"defaults", "release"}, [][]string{{release, defaults, "release/*"}}, []string{defaults + " image.tag", defaults + " image.name"}, false},
+		"one that an earlier glob matches":  {[]string{"defaults", "release"}, [][]string{{"*/values.yaml", release}}, []string{defaults + " image.name", release + " image.tag"}, false},
+		"two that two globs match":          {[]string{"defaults", "release"}, [][]string{{"rel*/*", "*/values.yaml"}}, []string{defaults + " image.tag", defaults + " image.name"}, false},
+		"both are one glob's":               {[]string{"defaults", "release"}, [][]string{{"*/values.yaml", us}}, nil, true},
 		"a target of each, none over other": {[]string{"release", "us"}, [][]string{{defaults, release}, {defaults, us}}, nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -129,22 +129,36 @@ func (b *resolvedOverlay) dropOverlaid(all []Location) []Location {
 	if len(b.layers) == 0 {
 		return all
 	}
-	byPlace := map[string][]string{} // the files and their roots
+	byPlace := map[string][]Location{}
 	for _, l := range all {
-		byPlace[l.Field.Key()] = append(byPlace[l.Field.Key()], l.File, l.Root)
+		byPlace[l.Field.Key()] = append(byPlace[l.Field.Key()], l)
 	}
 	return slices.DeleteFunc(all, func(l Location) bool {
 		isRead, isLast := false, false
 		for _, layers := range b.layers {
-			own := max(slices.Index(layers, l.File), slices.Index(layers, l.Root))
+			own := layerOf(layers, l)
 			if own < 0 {
 				continue
 			}
 			isRead = true
-			later := func(name string) bool { return slices.Index(layers, name) > own }
+			later := func(o Location) bool { return layerOf(layers, o) > own }
 			isLast = isLast || !slices.ContainsFunc(byPlace[l.Field.Key()], later)
 		}
 		return isRead && !isLast && l.Field.Kind != KindFile && l.Field.Kind != KindRef
+	})
+}
+
+// layerOf is where a field's file, or its root, is among some layers; -1 where it is in none. What several globs
+// match is read where the first of them is, and a file that is named there alone (argo-cd: the repo server's valueFiles).
+func layerOf(layers []string, l Location) int {
+	for _, name := range []string{l.File, l.Root} {
+		if at := slices.Index(layers, name); at >= 0 {
+			return at
+		}
+	}
+	return slices.IndexFunc(layers, func(layer string) bool {
+		isMatch, err := doublestar.Match(layer, l.File)
+		return strings.ContainsAny(layer, "*?[") && isMatch && err == nil
 	})
 }
 

@@ -20,7 +20,7 @@ type Environment struct {
 	Shared          []string // its sources' paths that other environments or components have as well, sorted
 	Files           []string // the values files, generator files and ApplicationSets that are in none of Roots, sorted
 	// Layers are the values files of its targets' sources, each after those over which Helm lays it, where two of
-	// a source have one name, and the folders of its kustomizations, each after those that it builds on.
+	// a source have one name or one is a glob, and the folders of its kustomizations, each after those that it builds on.
 	Layers [][]string
 }
 
@@ -123,7 +123,8 @@ func (e *Environment) addLayers(t appset.Target) {
 			names[path.Base(file)] = true
 		}
 		isNew := !slices.ContainsFunc(e.Layers, func(known []string) bool { return slices.Equal(known, layers) })
-		if len(names) < len(layers) && isNew {
+		hasGlob := len(layers) > 1 && slices.ContainsFunc(layers, appset.IsValueGlob) // it may name any
+		if isNew && (hasGlob || len(names) < len(layers)) {
 			e.Layers = append(e.Layers, layers)
 		}
 	}
