@@ -44,7 +44,6 @@ func (s *harness) runQueue() { s.must("run the merge queue", s.Forge.RunMergeQue
 // TestMergeQueue has promotions join the forge's queue and land in their turn, and goes on with
 // what landed.
 func TestMergeQueue(t *testing.T) {
-	t.Parallel()
 	withQueue(t, harnessOptions{components: []string{"web", "api"}, pipeline: pipelineYAML(nil, dev, qa)}, testMergeQueue)
 }
 
@@ -95,7 +94,6 @@ func testMergeQueue(t *testing.T, s *harness) {
 // TestLeavesTheMergeQueue takes a promotion out of the forge's queue once it may not be merged any
 // more, and lets nothing land that isn't what was judged.
 func TestLeavesTheMergeQueue(t *testing.T) {
-	t.Parallel()
 	withQueue(t, harnessOptions{pipeline: pipelineYAML(nil, dev, qa)}, testLeavesTheMergeQueue)
 }
 
@@ -142,7 +140,6 @@ func testLeavesTheMergeQueue(t *testing.T, s *harness) {
 // TestDroppedFromTheMergeQueue has what the forge dropped from its queue wait for a person, also over
 // a restart: joining again by itself would run what failed again and again.
 func TestDroppedFromTheMergeQueue(t *testing.T) {
-	t.Parallel()
 	withQueue(t, harnessOptions{pipeline: pipelineYAML(nil, dev, qa)}, testDroppedFromTheMergeQueue)
 }
 
