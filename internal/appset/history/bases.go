@@ -19,6 +19,8 @@ const (
 	// maxBaseWays bounds the ways along which one folder's kustomizations build on each other: with more of
 	// them it counts as if it built on nothing.
 	maxBaseWays = 100
+	// maxBaseDepth bounds a way's length likewise.
+	maxBaseDepth = 50
 	// maxKustomizationSize bounds the bytes that are read of one.
 	maxKustomizationSize = 1 << 20
 	// minBasesAhead are worth reading their kustomizations in one go.
@@ -170,13 +172,15 @@ func (b *Bases) below(folder string) []string {
 }
 
 // ways are those from a folder to the ones that it builds on and that build on nothing themselves, each
-// beginning at its end: of a field that several have, kustomize lets the last one win. None where there are too many.
+// beginning at its end: of a field that several have, kustomize lets the last one win. None where there are too many, or
+// one is too long.
 func (b *Bases) ways(folder string) [][]string {
 	var out [][]string
 	tooMany := false
 	var walk func(way []string)
 	walk = func(way []string) {
 		end := true
+		tooMany = tooMany || len(way) > maxBaseDepth
 		k, _ := b.folder(way[len(way)-1])
 		for _, next := range k.uses {
 			if of, _ := b.folder(next); of.has && !slices.Contains(way, next) && !tooMany {

@@ -85,6 +85,25 @@ func TestManyWaysBetweenBases(t *testing.T) {
 	}
 }
 
+// TestLongWayBetweenBases counts a chain that is too long as if it built on nothing.
+func TestLongWayBetweenBases(t *testing.T) {
+	folders := map[string]string{}
+	for i := range maxBaseDepth {
+		folders[fmt.Sprintf("a%d", i)] = fmt.Sprintf("resources: [../a%d]\n", i+1)
+	}
+	folders[fmt.Sprintf("a%d", maxBaseDepth)] = ""
+	bases, err := ReadBases(t.Context(), kustomizationsIn(folders), []string{"a0"}, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := bases.ways("a0"); got != nil {
+		t.Errorf("%d ways of %d folders are kept", len(got), len(got[0]))
+	}
+	if got := bases.ways("a1"); len(got) != 1 || len(got[0]) != maxBaseDepth {
+		t.Errorf("the ways are %v", got)
+	}
+}
+
 // TestReadBasesAgain reads of a tree that differs in some files what those concern, and gives the same where nothing is different.
 func TestReadBasesAgain(t *testing.T) {
 	folders := map[string]string{"prod/base": "", "prod/eu": "resources: [../base]\n"}
