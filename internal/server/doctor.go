@@ -47,6 +47,10 @@ func Doctor(ctx context.Context, o Options, probe bool) (*doctor.Report, error) 
 	if err != nil {
 		return nil, err
 	}
+	checks.Sources = sourcesForDoctor(o.Config.Sources)
+	if checks.Charts, err = chartsForDoctor(o.Config.Charts, o.Clock.Now); err != nil {
+		return nil, err
+	}
 	checks.Targets = newDoctorTargets(o.Config, o.Clock.Now)
 	if consoleLogin != nil {
 		checks.Login = consoleLogin.Provider

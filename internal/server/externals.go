@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/liftlock/liftlock/internal/appset/evaluate"
+	"github.com/liftlock/liftlock/internal/config"
 	"github.com/liftlock/liftlock/internal/controller/charts"
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/gateclient"
@@ -35,12 +36,9 @@ func (s *Server) newExternals(children *sandbox.Runner) (*facts.ExternalFiles, e
 	for i := range s.o.Config.Sources {
 		g := &s.o.Config.Sources[i]
 		sum := sha256.Sum256([]byte(g.URL))
-		m, err := git.Open(context.Background(), git.Options{
-			Dir: filepath.Join(s.o.Config.DataDir, sourcesFolder, hex.EncodeToString(sum[:8])+".git"), URL: g.URL, CAFile: g.CAFile,
-			Credentials: func(context.Context) (string, string, error) { return g.Username, g.Password.Reveal(), nil },
-			Caches:      &s.caches, Log: s.log.Named("git"), Now: s.o.Clock.Now, Timeout: sourceTimeout,
-			Author: git.Ident{Name: "Liftlock", Email: "liftlock@localhost"}, // nothing is ever written
-		})
+		o := sourceOptions(g, filepath.Join(s.o.Config.DataDir, sourcesFolder, hex.EncodeToString(sum[:8])+".git"))
+		o.Caches, o.Log, o.Now = &s.caches, s.log.Named("git"), s.o.Clock.Now
+		m, err := git.Open(context.Background(), o)
 		if err != nil {
 			return nil, fmt.Errorf("the source %s: %w", g.URL, err)
 		}
@@ -51,11 +49,36 @@ func (s *Server) newExternals(children *sandbox.Runner) (*facts.ExternalFiles, e
 	return facts.NewExternalFiles(sources, open, s.o.Clock.Now), err
 }
 
+// sourceOptions open a source's mirror in a folder.
+func sourceOptions(g *config.GitSource, dir string) git.Options {
+	return git.Options{
+		Dir: dir, URL: g.URL, CAFile: g.CAFile, Timeout: sourceTimeout,
+		Credentials: func(context.Context) (string, string, error) { return g.Username, g.Password.Reveal(), nil },
+		Author:      git.Ident{Name: "Liftlock", Email: "liftlock@localhost"}, // nothing is ever written
+	}
+}
+
 // newCharts makes what fetches charts; nil where the server's file lists none.
 func (s *Server) newCharts(children *sandbox.Runner) (render.OpenExternal, error) {
+	hosts, err := chartHosts(s.o.Config.Charts)
+	if err != nil || hosts == nil {
+		return nil, err
+	}
+	f, err := charts.New(charts.Options{Hosts: hosts, Dir: filepath.Join(s.o.Config.DataDir, chartsFolder), Now: s.o.Clock.Now,
+		Find: func(ctx context.Context, index []byte, chart, constraint string) (render.ChartVersion, error) {
+			return evaluate.FindChartInWorker(ctx, children, index, chart, constraint)
+		}})
+	if err != nil {
+		return nil, err
+	}
+	return f.Open, nil
+}
+
+// chartHosts are the chart repositories of the server's file.
+func chartHosts(all []config.ChartHost) ([]charts.Host, error) {
 	var hosts []charts.Host
-	for i := range s.o.Config.Charts {
-		h := &s.o.Config.Charts[i]
+	for i := range all {
+		h := &all[i]
 		known, err := readCallTLS(&h.TLS)
 		if err != nil {
 			return nil, fmt.Errorf("the chart repository %s: %w", h.URL, err)
@@ -66,17 +89,7 @@ func (s *Server) newCharts(children *sandbox.Runner) (render.OpenExternal, error
 		}
 		hosts = append(hosts, charts.Host{URL: h.URL, Hosts: h.Hosts, Username: h.Username, Password: h.Password.Reveal(), Transport: transport})
 	}
-	if hosts == nil {
-		return nil, nil
-	}
-	f, err := charts.New(charts.Options{Hosts: hosts, Dir: filepath.Join(s.o.Config.DataDir, chartsFolder), Now: s.o.Clock.Now,
-		Find: func(ctx context.Context, index []byte, chart, constraint string) (render.ChartVersion, error) {
-			return evaluate.FindChartInWorker(ctx, children, index, chart, constraint)
-		}})
-	if err != nil {
-		return nil, err
-	}
-	return f.Open, nil
+	return hosts, nil
 }
 
 // closeSources closes the mirrors of the sources.

@@ -49,7 +49,10 @@ func (h *host) get(ctx context.Context, address string, most int64) ([]byte, err
 		return nil, withoutAddress(err)
 	}
 	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK {
+	switch {
+	case isRefusal(res.StatusCode):
+		return nil, fmt.Errorf("%w: %s answers %s", ErrRefused, req.URL.Host, res.Status)
+	case res.StatusCode != http.StatusOK:
 		return nil, fmt.Errorf("%s answers %s", req.URL.Host, res.Status)
 	}
 	data, err := io.ReadAll(io.LimitReader(res.Body, most+1))

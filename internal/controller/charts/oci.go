@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
-	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
@@ -19,11 +18,7 @@ import (
 const chartLayer = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 
 func (h *host) options(ctx context.Context) []remote.Option {
-	auth := authn.Anonymous
-	if h.Username != "" {
-		auth = &authn.Basic{Username: h.Username, Password: h.Password}
-	}
-	return []remote.Option{remote.WithContext(ctx), remote.WithTransport(h.client.Transport), remote.WithAuth(auth), remote.WithUserAgent("liftlock"),
+	return []remote.Option{remote.WithContext(ctx), remote.WithTransport(h.client.Transport), remote.WithAuth(h.auth()), remote.WithUserAgent("liftlock"),
 		remote.WithRetryBackoff(remote.Backoff{Steps: 1}), remote.WithRetryStatusCodes()}
 }
 

@@ -17,17 +17,22 @@ const (
 	CodeArgoCD      Code = "argocd"
 	CodeProbe       Code = "probe"
 	CodeLogin       Code = "login"
+	CodeSource      Code = "source"
+	CodeCharts      Code = "charts"
 )
 
 // levels are the findings' levels by code.
 var levels = map[Code]Level{
 	CodeHost: OK, CodeFile: OK, CodeCredentials: OK, CodeRepository: OK, CodeHooks: OK, CodeRules: OK, CodePipeline: OK, CodeTargets: OK, CodeArgoCD: OK, CodeProbe: OK, CodeLogin: OK,
+	CodeSource: OK, CodeCharts: OK,
 
 	"git-unusable": Fail, "disk-low": Warn, "disk-full": Fail, "disk-unread": Unknown, "data-dir-closed": Fail, "clock-off": Fail,
 
 	"file-invalid": Fail, "readers-missing": Warn, "address-plain": Warn, "address-local": Warn,
 
 	"login-unreachable": Unknown, "login-issuer": Fail,
+
+	"source-refused": Fail, "source-unread": Unknown, "charts-refused": Fail, "charts-unread": Unknown,
 
 	"forge-unreachable": Unknown, "credentials-refused": Fail, "grant-missing": Fail, "token-ends": Warn, "token-ended": Fail, "calls-low": Warn, "calls-forecast": Warn,
 

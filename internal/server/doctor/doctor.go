@@ -33,7 +33,9 @@ type Options struct {
 	Forges  map[string]Forge  // by their names in the file
 	ArgoCDs map[string]ArgoCD // likewise
 	Login   Login             // of the file's oidc; nil: it has none
-	Targets Targets           // nil: pipelines aren't resolved
+	// Sources and Charts are those of the file, in its order.
+	Sources, Charts []External
+	Targets         Targets // nil: pipelines aren't resolved
 	// Probers are the forges whose repositories are written to, to see whether that is let; nil:
 	// nothing is written.
 	Probers map[string]Prober
@@ -66,6 +68,12 @@ func Run(ctx context.Context, o Options) *Report {
 	parts := []part{d.checkHost, d.checkFile}
 	if o.Login != nil {
 		parts = append(parts, d.checkLogin)
+	}
+	for _, e := range o.Sources {
+		parts = append(parts, func(ctx context.Context) findings { return d.checkSource(ctx, e) })
+	}
+	for _, e := range o.Charts {
+		parts = append(parts, func(ctx context.Context) findings { return d.checkCharts(ctx, e) })
 	}
 	for i := range o.Config.Forges {
 		parts = append(parts, func(ctx context.Context) findings { return d.checkForge(ctx, &o.Config.Forges[i]) })
