@@ -90,6 +90,10 @@ var layoutStories = map[string]struct {
 		set:  []string{"apps/build/staging/kustomization.yaml", "resources[0]=https://git.example/acme/build//config/default?ref=v1.5.0", "--image", "registry.example/build=v1.5.0"},
 		want: []string{"build into prod: v1.4.2 → v1.5.0"},
 	},
+	"team-components": {
+		set:  []string{"apps/billing/api/staging/kustomization.yaml", "--image", "registry.example/billing/api=5.2.0"},
+		want: []string{"billing-api into prod: 5.1.0 → 5.2.0"},
+	},
 	"umbrella-charts": {
 		set: []string{"environments/dev/checkout/Chart.yaml", "dependencies[name=cart].version=1.9.0"},
 		write: map[string]string{"environments/dev/checkout/Chart.lock": "dependencies:\n- name: cart\n  repository: https://charts.example/stable\n  version: 1.9.0\n" +

@@ -97,6 +97,9 @@ func Assign(ctx context.Context, targets []appset.Target, chosen Templates) (*As
 		if best.environment == nil {
 			continue
 		}
+		if chosen.Component == "" {
+			best = best.composeComponents(components, targets, folders)
+		}
 		pairs = append(pairs, best)
 		for _, p := range tried {
 			if len(p.component.distinct()) < len(best.component.distinct()) {
