@@ -22,9 +22,6 @@ type renderedSource struct {
 	checkout *otherRepository
 }
 
-// maxPackedChart bounds a packed chart, as a rendering bounds each file.
-const maxPackedChart = 10 << 20
-
 // AddSources adds what targets deploy from besides this repository: checkouts, and folders of
 // packed charts. Close closes them, too.
 func (r *Repository) AddSources(ctx context.Context, list []OtherCheckout) error {
@@ -156,8 +153,8 @@ func readPackedChart(file, version string) (render.Tree, error) {
 	if err != nil {
 		return render.Tree{}, err
 	}
-	if info.Size() > maxPackedChart {
-		return render.Tree{}, fmt.Errorf("%s has %d bytes; at most %d are read", file, info.Size(), maxPackedChart)
+	if info.Size() > render.MaxFileBytes {
+		return render.Tree{}, fmt.Errorf("%s has %d bytes; at most %d are read", file, info.Size(), render.MaxFileBytes)
 	}
 	data, err := os.ReadFile(file)
 	if err != nil {

@@ -18,9 +18,8 @@ import (
 const (
 	// fetchTimeout bounds the calls for one chart, all together.
 	fetchTimeout = 30 * time.Second
-	// maxPacked bounds a packed chart, as a rendering bounds each file, and maxIndex an index.
-	maxPacked = 10 << 20
-	maxIndex  = 31 << 20 // what a sandboxed process takes of one file
+	// maxIndex bounds an index; a packed chart is bounded as each file of a rendering.
+	maxIndex = 31 << 20 // what a sandboxed process takes of one file
 	// indexAge is how long an index, and what a range of versions comes to, is taken for true.
 	indexAge = 5 * time.Minute
 	// failedAge is how long what can't be had isn't asked for again.

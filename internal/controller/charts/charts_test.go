@@ -296,7 +296,7 @@ func TestRegistry(t *testing.T) {
 // TestLargeAnswers holds that what is too large isn't read to its end.
 func TestLargeAnswers(t *testing.T) {
 	r := newTestRepository(t)
-	r.files["/stable/web.tgz"] = make([]byte, maxPacked+10)
+	r.files["/stable/web.tgz"] = make([]byte, render.MaxFileBytes+10)
 	r.add("1.0.0", "web.tgz", "")
 	f, err := New(Options{Hosts: []Host{{URL: r.URL + "/stable", Username: "liftlock", Password: "private", Transport: r.Client().Transport}}, Dir: t.TempDir(), Find: inProcess, Now: time.Now})
 	if err != nil {
@@ -304,7 +304,7 @@ func TestLargeAnswers(t *testing.T) {
 	}
 	_, err = f.Open(t.Context(), render.External{RepoURL: r.URL + "/stable", Chart: "web", Revision: "1.0.0"})
 	if err == nil || !strings.Contains(err.Error(), "answers with more than") {
-		t.Errorf("a chart of %d bytes: %v", maxPacked+10, err)
+		t.Errorf("a chart of %d bytes: %v", render.MaxFileBytes+10, err)
 	}
 	var tree fs.FS = render.NewChartTree([]byte("x"), "1").FS
 	if data, err := fs.ReadFile(tree, render.PackedChart); string(data) != "x" || err != nil {

@@ -113,5 +113,5 @@ func (f *Fetcher) fetchPacked(ctx context.Context, h *host, e render.External, v
 	if at.Scheme != "https" && at.Scheme != base.Scheme {
 		return nil, fmt.Errorf("its index leads to %s://, and only https is followed", at.Scheme)
 	}
-	return h.get(ctx, at.String(), maxPacked)
+	return h.get(ctx, at.String(), render.MaxFileBytes)
 }

@@ -122,12 +122,12 @@ func (h *host) pull(ctx context.Context, repository, version string) ([]byte, er
 		if err != nil {
 			return nil, withoutAddress(err)
 		}
-		data, err := io.ReadAll(io.LimitReader(packed, maxPacked+1))
+		data, err := io.ReadAll(io.LimitReader(packed, render.MaxFileBytes+1))
 		if err = errors.Join(err, packed.Close()); err != nil {
 			return nil, withoutAddress(err)
 		}
-		if len(data) > maxPacked {
-			return nil, fmt.Errorf("it has more than %d bytes", maxPacked)
+		if len(data) > render.MaxFileBytes {
+			return nil, fmt.Errorf("it has more than %d bytes", render.MaxFileBytes)
 		}
 		return data, nil
 	}

@@ -92,7 +92,7 @@ func TestHostile(t *testing.T) {
 		{name: "aliases in values", path: "c", contents: chartOf("", aliasBomb(8)), want: ErrLimit.Error()},
 		{name: "aliases in a template's output", path: "c", contents: chartOf(aliasBomb(8), ""), want: ErrLimit.Error()},
 		{name: "aliases in fromYaml", path: "c", contents: chartOf(`{{ fail (toString (get (fromYaml .Values.x) "Error")) }}`, "x: |\n  "+strings.ReplaceAll(aliasBomb(8), "\n", "\n  ")), want: ErrLimit.Error()},
-		{name: "huge values", path: "c", contents: chartOf("", "x: "+strings.Repeat("y", maxFileBytes)), want: ErrLimit.Error()},
+		{name: "huge values", path: "c", contents: chartOf("", "x: "+strings.Repeat("y", MaxFileBytes)), want: ErrLimit.Error()},
 		{name: "packed bomb", path: "c", contents: map[string]string{"c/Chart.yaml": "apiVersion: v2\nname: c\nversion: 1.0.0\n", "c/charts/sub.tgz": packChart(t, maxUnpackedBytes)}, want: ErrLimit.Error()},
 		{name: "no packed chart", path: "c", contents: map[string]string{"c/Chart.yaml": "apiVersion: v2\nname: c\nversion: 1.0.0\n", "c/charts/sub.tgz": "PK"}, want: "c/charts/sub.tgz: it is no packed chart"},
 		{name: "a chart that links to itself", path: "c", contents: map[string]string{"c/Chart.yaml": "apiVersion: v2\nname: c\nversion: 1.0.0\n", "c/files/loop": "-> ../files"}, want: ErrLimit.Error()},

@@ -6,9 +6,9 @@ import "errors"
 // target, and low enough that a rendering which reaches one is a mistake or
 // an attack.
 const (
-	// maxFileBytes bounds one file, packed charts included. Bundles of custom
+	// MaxFileBytes bounds one file, packed charts included. Bundles of custom
 	// resource definitions have 4 MB.
-	maxFileBytes = 10 << 20
+	MaxFileBytes = 10 << 20
 	// maxReadBytes bounds the bytes of all reads together; a file read twice counts twice.
 	maxReadBytes = 128 << 20
 	// maxAccesses bounds the number of looks at the tree.

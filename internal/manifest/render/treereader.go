@@ -190,15 +190,15 @@ func (f *treeReader) read(p string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", p, err)
 	}
-	if info.Size() > maxFileBytes {
-		return nil, fmt.Errorf("reading %s: %w: it has %d bytes, more than %d", p, ErrLimit, info.Size(), maxFileBytes)
+	if info.Size() > MaxFileBytes {
+		return nil, fmt.Errorf("reading %s: %w: it has %d bytes, more than %d", p, ErrLimit, info.Size(), MaxFileBytes)
 	}
 	data, err := fs.ReadFile(f.tree, found.path)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", p, err)
 	}
 	f.seen[sawFile][found.path] = true
-	if f.bytesRead += len(data); f.bytesRead > maxReadBytes || len(data) > maxFileBytes {
+	if f.bytesRead += len(data); f.bytesRead > maxReadBytes || len(data) > MaxFileBytes {
 		return nil, fmt.Errorf("reading %s: %w: more than %d bytes in all", p, ErrLimit, maxReadBytes)
 	}
 	if bytes.HasPrefix(data, lfsHeader) {
