@@ -15,15 +15,15 @@ import (
 	"github.com/liftlock/liftlock/internal/server/doctor"
 )
 
-// askIn asks with a folder of its own, which is removed again. refusals are the errors by which it is refused.
-func askIn(ask func(ctx context.Context, dir string) error, refusals ...error) func(ctx context.Context) (bool, error) {
+// reachFrom gives a call a folder of its own, which is removed again. refusals are the errors by which it is refused.
+func reachFrom(reach func(ctx context.Context, dir string) error, refusals ...error) func(ctx context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		dir, err := os.MkdirTemp("", "liftlock-doctor-")
 		if err != nil {
 			return false, fmt.Errorf("there is no folder for what it says (TMPDIR): %w", err)
 		}
 		defer func() { _ = os.RemoveAll(dir) }() // only read; what is left of it is the system's to remove
-		err = ask(ctx, dir)
+		err = reach(ctx, dir)
 		return slices.ContainsFunc(refusals, func(refusal error) bool { return errors.Is(err, refusal) }), err
 	}
 }
@@ -32,7 +32,7 @@ func askIn(ask func(ctx context.Context, dir string) error, refusals ...error) f
 func sourcesForDoctor(all []config.GitSource) (out []doctor.External) {
 	for i := range all {
 		g := &all[i]
-		out = append(out, doctor.External{URL: g.URL, Ask: askIn(func(ctx context.Context, dir string) error {
+		out = append(out, doctor.External{URL: g.URL, Reach: reachFrom(func(ctx context.Context, dir string) error {
 			m, err := git.Open(ctx, sourceOptions(g, filepath.Join(dir, "source.git")))
 			if err != nil {
 				return err
@@ -53,7 +53,7 @@ func chartsForDoctor(all []config.ChartHost, now func() time.Time) ([]doctor.Ext
 	}
 	var out []doctor.External
 	for _, h := range hosts {
-		out = append(out, doctor.External{URL: h.URL, Ask: askIn(func(ctx context.Context, dir string) error {
+		out = append(out, doctor.External{URL: h.URL, Reach: reachFrom(func(ctx context.Context, dir string) error {
 			f, err := charts.New(charts.Options{Hosts: []charts.Host{h}, Dir: dir, Now: now})
 			if err != nil {
 				return err

@@ -17,9 +17,9 @@ import (
 	"github.com/liftlock/liftlock/internal/server/doctor"
 )
 
-// TestDoctorAsksSourcesAndCharts: doctor asks what the server's file lists for renderings, with the account that is
+// TestDoctorReachesSourcesAndCharts: doctor reaches what the server's file lists for renderings, with the account that is
 // there for it, and leaves nothing behind.
-func TestDoctorAsksSourcesAndCharts(t *testing.T) {
+func TestDoctorReachesSourcesAndCharts(t *testing.T) {
 	em, err := emulator.NewForge(emulator.ForgeOptions{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)

@@ -5,9 +5,9 @@ import "context"
 // External is a place besides the tracked repositories from which renderings may read.
 type External struct {
 	URL string
-	// Ask asks it as the server would, and changes nothing. refused says that the error is its answer: it isn't
+	// Reach reaches it as the server would, and changes nothing. refused says that the error is its answer: it isn't
 	// there, or not for the account.
-	Ask func(ctx context.Context) (refused bool, err error)
+	Reach func(ctx context.Context) (refused bool, err error)
 }
 
 // checkSource checks that a listed repository answers by Git, to the account that the file has for it.
@@ -15,7 +15,7 @@ func (d *doctor) checkSource(ctx context.Context, e External) (found findings) {
 	where := "source " + redactURL(e.URL)
 	ctx, cancel := d.limit(ctx)
 	defer cancel()
-	switch refused, err := e.Ask(ctx); {
+	switch refused, err := e.Reach(ctx); {
 	case refused:
 		found.add("source-refused", where, err.Error(), "check sources[].url, and that its username and password may read it by Git; what is made of it isn't rendered until then")
 	case err != nil:
@@ -31,7 +31,7 @@ func (d *doctor) checkCharts(ctx context.Context, e External) (found findings) {
 	where := "charts of " + redactURL(e.URL)
 	ctx, cancel := d.limit(ctx)
 	defer cancel()
-	switch refused, err := e.Ask(ctx); {
+	switch refused, err := e.Reach(ctx); {
 	case refused:
 		found.add("charts-refused", where, err.Error(), "check charts[].url, and that its username and password may read it; what is made of its charts isn't rendered until then")
 	case err != nil:

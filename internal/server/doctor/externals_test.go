@@ -11,7 +11,7 @@ import (
 // TestCheckExternals says of sources and charts whether they answer, refuse, or are out of reach.
 func TestCheckExternals(t *testing.T) {
 	answers := func(refused bool, err error) External {
-		return External{URL: "https://liftlock:secret@git.example.com/acme/charts", Ask: func(context.Context) (bool, error) { return refused, err }}
+		return External{URL: "https://liftlock:secret@git.example.com/acme/charts", Reach: func(context.Context) (bool, error) { return refused, err }}
 	}
 	away := errors.New("away")
 	d := &doctor{Options: Options{Timeout: time.Minute}}
