@@ -35,20 +35,20 @@ type ManifestBuilder func(ctx context.Context, tree fs.FS, q BuildRequest) (*Bui
 // ErrBuildAgain marks that manifests couldn't be built for a reason that may pass.
 var ErrBuildAgain = errors.New("it may be built at another time")
 
-// kustomizationNames are the names that a kustomization may have.
-var kustomizationNames = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
+// KustomizationNames are the names that a kustomization may have, in the order in which kustomize looks for them.
+var KustomizationNames = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
 
 // IsKustomization says that a file's name without its folder is one that a kustomization may have.
-func IsKustomization(base string) bool { return slices.Contains(kustomizationNames, base) }
+func IsKustomization(base string) bool { return slices.Contains(KustomizationNames, base) }
 
 // KustomizationFile is a folder's kustomization, there or not.
 func KustomizationFile(tree fs.FS, folder string) string {
-	for _, name := range kustomizationNames {
+	for _, name := range KustomizationNames {
 		if _, err := fs.Stat(tree, path.Join(folder, name)); err == nil {
 			return path.Join(folder, name)
 		}
 	}
-	return path.Join(folder, kustomizationNames[0])
+	return path.Join(folder, KustomizationNames[0])
 }
 
 // builtOf is the folder that is built, and the key of the entry that names it.

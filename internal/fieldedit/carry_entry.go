@@ -274,14 +274,18 @@ func (b *resolvedOverlay) mayHoldFile(root, name string) bool {
 	return b.allowedFiles[root] == nil || slices.Contains(b.allowedFiles[root], name)
 }
 
+func (b *resolvedOverlay) isBase(root string) bool {
+	_, is := b.bases[root]
+	return is
+}
+
 // mayHoldEntry says that an entry's fields may be below a root at all.
 func (b *resolvedOverlay) mayHoldEntry(root string, e *carryEntry) bool {
-	isNested, isBase := b.bases[root]
 	switch {
 	case e.isKustomization():
 		return !b.shared[root]
-	case isBase:
-		return e.fields && !isNested
+	case b.isBase(root):
+		return e.fields && !b.bases[root] // nested in another root, those are that one's
 	}
 	return !b.shared[root] || e.hasPlaceholders()
 }

@@ -217,10 +217,9 @@ func (c *composer) removeExtra(found []Location, want Release) error {
 // filesForField are the files at a field's place that exist: of bases only where no other root has one.
 func (c *composer) filesForField(e *carryEntry, field Field) map[string]bool {
 	at := map[string]bool{}
-	bases := func(root string) bool { _, is := c.bases[root]; return is }
-	own := slices.DeleteFunc(slices.Clone(c.roots), bases)
+	own := slices.DeleteFunc(slices.Clone(c.roots), c.isBase)
 	for _, root := range slices.Concat(own, slices.Sorted(maps.Keys(c.bases))) {
-		if len(at) > 0 && bases(root) {
+		if len(at) > 0 && c.isBase(root) {
 			break
 		}
 		file := joinRoot(root, e.fillFileName(field.File))

@@ -70,7 +70,7 @@ func (f *commitFiles) explainKustomizations(b *resolvedOverlay, e *carryEntry) s
 func (f *commitFiles) explainFiles(b *resolvedOverlay, e *carryEntry, environment string) string {
 	var without, shared []string
 	for _, root := range b.roots {
-		if _, isBase := b.bases[root]; isBase && !b.mayHoldEntry(root, e) {
+		if b.isBase(root) && !b.mayHoldEntry(root, e) {
 			continue
 		}
 		files, err := f.globFiles(b, root, e)

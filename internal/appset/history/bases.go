@@ -112,7 +112,7 @@ func aheadOf(ctx context.Context, tree fs.FS, folders []string) (fs.FS, error) {
 // none: kustomize says what is wrong with it.
 func readKustomized(tree fs.FS, folder string) (kustomized, error) {
 	file := ""
-	for _, name := range []string{"kustomization.yaml", "kustomization.yml", "Kustomization"} {
+	for _, name := range appset.KustomizationNames {
 		at := path.Join(folder, name)
 		info, err := fs.Lstat(tree, at)
 		switch {

@@ -255,7 +255,7 @@ func (f *carriedField) findInKustomization(tree fs.FS, s *appset.Source) (Overri
 	if len(f.images) == 0 || s.Path == "" {
 		return Override{}, false
 	}
-	for _, name := range []string{"kustomization.yaml", "kustomization.yml", "Kustomization"} {
+	for _, name := range appset.KustomizationNames {
 		file := path.Join(s.Path, name)
 		if file == f.change.File {
 			return Override{}, false

@@ -90,7 +90,7 @@ func Assign(ctx context.Context, targets []appset.Target, chosen Templates) (*As
 			if !p.promotes && (chosen.Component == "" || chosen.Environment == "") {
 				p.score = -1
 			}
-			if tried = append(tried, p); best.environment == nil || p.better(best) {
+			if tried = append(tried, p); best.environment == nil || p.compare(best) < 0 {
 				best = p
 			}
 		}
@@ -110,24 +110,13 @@ func Assign(ctx context.Context, targets []appset.Target, chosen Templates) (*As
 	if len(pairs) == 0 {
 		return nil, fmt.Errorf("%w: %s", ErrNothingUsable, oneEnvironment(environments))
 	}
-	slices.SortStableFunc(pairs, comparePairs)
-	slices.SortStableFunc(coarser, comparePairs)
+	slices.SortFunc(pairs, pair.compare)
+	slices.SortFunc(coarser, pair.compare)
 	out, err := pairs[0].settle(pairs[1:], chosen)
 	if err == nil {
 		pairs[0].addOthers(out, coarser)
 	}
 	return out, err
-}
-
-// comparePairs has the better one first.
-func comparePairs(a, b pair) int {
-	switch {
-	case a.better(b):
-		return -1
-	case b.better(a):
-		return 1
-	}
-	return 0
 }
 
 // addOthers adds those of some pairs to an assignment's others that count beside its own.
@@ -384,12 +373,9 @@ func saysEnvironment(component, environment string) bool {
 	return ok && (len(splitWords(component)) == 1 || known && of == rank)
 }
 
-// better is a total order, so that the answer never depends on what was tried first.
-func (p pair) better(o pair) bool {
-	if p.score != o.score {
-		return p.score > o.score
-	}
-	return cmp.Or(cmp.Compare(p.environment.text, o.environment.text), cmp.Compare(p.component.text, o.component.text)) < 0
+// compare has the better one first. It is a total order, so that the answer never depends on what was tried first.
+func (p pair) compare(o pair) int {
+	return cmp.Or(cmp.Compare(o.score, p.score), cmp.Compare(p.environment.text, o.environment.text), cmp.Compare(p.component.text, o.component.text))
 }
 
 // closeScore is how near another pair is that has as good a claim.

@@ -36,8 +36,7 @@ func (p pair) composeComponents(candidates []candidate, targets []appset.Target,
 	if len(found) == 0 {
 		return p
 	}
-	slices.SortStableFunc(found, comparePairs)
-	best := found[0]
+	best := slices.MinFunc(found, pair.compare)
 	best.score = max(best.score, p.score) // beside other environments it counts as the one that it is put in place of
 	return best
 }

@@ -33,29 +33,16 @@ func readBases(ctx context.Context, s *Snapshot, at *ResolvedPipeline, last *Sna
 			out.of[head.Branch] = known
 			continue
 		}
-		changed, err := changedSince(ctx, s.Repo.Mirror, from, head.Commit)
-		if err != nil {
-			known = nil // the commit before may be gone
+		var changes []git.FileChange
+		var err error
+		if known != nil && from != head.Commit {
+			if changes, err = s.Repo.Mirror.Changed(ctx, from, head.Commit); err != nil {
+				known = nil // the commit before may be gone
+			}
 		}
-		if out.of[head.Branch], err = history.ReadBases(ctx, s.Repo.Mirror.Tree(head.Commit), folders, known, changed); err != nil {
+		if out.of[head.Branch], err = history.ReadBases(ctx, s.Repo.Mirror.Tree(head.Commit), folders, known, pathsOf(changes)); err != nil {
 			return out, err
 		}
 	}
 	return out, nil
-}
-
-// changedSince lists the files that differ between two commits; none without a first one.
-func changedSince(ctx context.Context, m *git.Mirror, from, to string) ([]string, error) {
-	if from == "" || from == to {
-		return nil, nil
-	}
-	changes, err := m.Changed(ctx, from, to)
-	if err != nil {
-		return nil, err
-	}
-	files := make([]string, len(changes))
-	for i, c := range changes {
-		files[i] = c.Path
-	}
-	return files, nil
 }

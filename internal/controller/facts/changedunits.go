@@ -78,10 +78,7 @@ func (o *targetGatherer) addReaders(ctx context.Context, last, s *Snapshot, was,
 	if err != nil {
 		return err
 	}
-	files := make([]string, len(changes))
-	for i, c := range changes {
-		files[i] = c.Path
-	}
+	files := pathsOf(changes)
 	for _, p := range s.Pipelines {
 		before := last.Pipeline(p.Name())
 		older, err := before.AffectedReaders(ctx, was.Branch, files)

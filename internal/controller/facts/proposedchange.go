@@ -141,11 +141,16 @@ func changedPaths(ctx context.Context, m *git.Mirror, from, to string) ([]string
 	if err != nil {
 		return nil, err
 	}
-	out := make([]string, 0, len(list))
-	for _, f := range list {
-		out = append(out, f.Path)
+	return pathsOf(list), nil
+}
+
+// pathsOf are the paths of changes, in their order.
+func pathsOf(changes []git.FileChange) []string {
+	out := make([]string, len(changes))
+	for i, c := range changes {
+		out[i] = c.Path
 	}
-	return out, nil
+	return out
 }
 
 // EvaluateChange works out what a change does. Its base is a judged branch's history and
