@@ -64,5 +64,5 @@ func (s *Store) pendingCommandBySource(ctx context.Context, source string) (Pend
 		}
 		return PendingCommand{}, false, nil
 	}
-	return queryOne(ctx, s.reader.(queries).db, (*PendingCommand).columns, `SELECT `+pendingCommandColumns+` FROM asks WHERE source = $1`, source)
+	return queryOne(ctx, s.reader.(queries).db, (*PendingCommand).columns, `SELECT `+pendingCommandColumns+` FROM pending_commands WHERE source = $1`, source)
 }

@@ -142,7 +142,7 @@ func isRetryable(err error) bool {
 	case pgSerializationFailure, pgDeadlock:
 		return true
 	case pgUniqueViolation:
-		return pg.ConstraintName == "arrived_seq"
+		return pg.ConstraintName == "arrivals_seq"
 	}
 	return false
 }

@@ -80,7 +80,7 @@ func (t sqlTx) lockEvents(ctx context.Context) error {
 }
 
 func (t sqlTx) addEvent(ctx context.Context, e Event) (fresh bool, err error) {
-	n, err := t.db.exec(ctx, `INSERT INTO events (at, repo, pipeline, component, environment, pull, kind, message, data, once)
+	n, err := t.db.exec(ctx, `INSERT INTO events (at, repo, pipeline, component, environment, pull, kind, message, data, idempotency_key)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING`,
 		toMicros(e.At), e.Repo, e.Pipeline, e.Component, e.Environment, e.Pull, e.Kind, e.Message, string(e.Data), e.IdempotencyKey)
 	return n > 0, err
@@ -104,7 +104,7 @@ func (r queries) Events(ctx context.Context, f EventFilter) ([]Event, error) {
 	all, err := queryAll(ctx, r.db, func(e *Event) []any {
 		return []any{&e.Seq, timeColumn{&e.At}, &e.Repo, &e.Pipeline, &e.Component, &e.Environment, &e.Pull, &e.Kind, &e.Message,
 			payloadColumn{&e.Data}, &e.IdempotencyKey}
-	}, `SELECT seq, at, repo, pipeline, component, environment, pull, kind, message, data, once FROM events`+
+	}, `SELECT seq, at, repo, pipeline, component, environment, pull, kind, message, data, idempotency_key FROM events`+
 		w.String()+order+limitTo(w.lastPlaceholder()), w.args...)
 	return all, wrapError(err, "read the events")
 }

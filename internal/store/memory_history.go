@@ -403,13 +403,13 @@ func (t *memoryTx) pruneRows(_ context.Context, p prunableTable, before time.Tim
 		return pruneTable(&tables.events, func(e *Event) bool { return over(e.At) }), nil
 	case "audit":
 		return pruneTable(&tables.audit, func(a *Audit) bool { return over(a.At) }), nil
-	case "asks":
+	case "pending_commands":
 		return pruneTable(&tables.commands, func(a *PendingCommand) bool { return !a.waits() && over(a.DoneAt) }), nil
 	case "wakes":
 		return pruneTable(&tables.wakes, func(w *memoryWake) bool { return !w.hasTime() && w.fails == 0 && w.ended < toMicros(before) }), nil
 	case "browser_sessions":
 		return pruneTable(&tables.sessions, func(b *BrowserSession) bool { return over(b.ExpiresAt) }), nil
-	case "arrived":
+	case "arrivals":
 		return pruneTable(&tables.arrivals, func(a *Arrival) bool { return over(a.At) && tables.units.find(&Unit{Key: a.Unit}) == nil }), nil
 	}
 	return 0, fmt.Errorf("there is no table %q in memory", p.name)

@@ -21,16 +21,16 @@ func (t *Tx) DequeueMerge(ctx context.Context, repo, unit string) error {
 }
 
 func (t sqlTx) enqueueMerge(ctx context.Context, repo, unit string) error {
-	_, err := t.db.exec(ctx, `INSERT INTO wishes (repo, unit) VALUES ($1, $2) ON CONFLICT (repo, unit) DO NOTHING`, repo, unit)
+	_, err := t.db.exec(ctx, `INSERT INTO merge_queue (repo, unit) VALUES ($1, $2) ON CONFLICT (repo, unit) DO NOTHING`, repo, unit)
 	return err
 }
 
 func (t sqlTx) dequeueMerge(ctx context.Context, repo, unit string) error {
-	_, err := t.db.exec(ctx, `DELETE FROM wishes WHERE repo = $1 AND unit = $2`, repo, unit)
+	_, err := t.db.exec(ctx, `DELETE FROM merge_queue WHERE repo = $1 AND unit = $2`, repo, unit)
 	return err
 }
 
 func (r queries) MergeQueue(ctx context.Context, repo string) ([]string, error) {
-	units, err := queryAll(ctx, r.db, oneColumn[string], `SELECT unit FROM wishes WHERE repo = $1 ORDER BY id`, repo)
+	units, err := queryAll(ctx, r.db, oneColumn[string], `SELECT unit FROM merge_queue WHERE repo = $1 ORDER BY id`, repo)
 	return units, wrapError(err, "read who wants to merge in %s", repo)
 }

@@ -77,7 +77,7 @@ func (t sqlTx) settlePull(ctx context.Context, p Pull, rules string) (settled bo
 }
 
 func (t sqlTx) addPastPull(ctx context.Context, m PastPull) error {
-	_, err := t.db.exec(ctx, `INSERT INTO past_pulls (repo, number, component, pipeline, environment, branch_of, kind, release_id, short, whole, at, commit_id, by_login, rules, version)
+	_, err := t.db.exec(ctx, `INSERT INTO past_pulls (repo, number, component, pipeline, environment, branch_of, kind, release_id, short_release, batch_release, at, commit_id, by_login, rules, version)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
 		m.Repo, m.Number, m.Component, m.Pipeline, m.Environment, m.BranchOf, int64(m.Kind), m.Release, m.Short, m.Whole, toMicros(m.At), m.Commit, m.By, m.Rules, m.Version)
 	if err == nil {
@@ -87,7 +87,7 @@ func (t sqlTx) addPastPull(ctx context.Context, m PastPull) error {
 }
 
 // pastColumns are what a PastPlace doesn't say already.
-const pastColumns = `n.number, n.environment, n.branch_of, n.kind, n.release_id, n.short, n.whole, n.at, n.commit_id, n.by_login, n.rules, n.version`
+const pastColumns = `n.number, n.environment, n.branch_of, n.kind, n.release_id, n.short_release, n.batch_release, n.at, n.commit_id, n.by_login, n.rules, n.version`
 
 func (p *PastPull) columns() []any {
 	return []any{&p.Number, &p.Environment, &p.BranchOf, &p.Kind, &p.Release, &p.Short, &p.Whole, timeColumn{&p.At}, &p.Commit, &p.By, &p.Rules, &p.Version}
@@ -139,7 +139,7 @@ func (r queries) pastPullsOf(ctx context.Context, at PastPlace, kinds string, sh
 	}
 	w := at.where("n")
 	w.addCondition(kinds)
-	addIn(w, "n.short", shorts)
+	addIn(w, "n.short_release", shorts)
 	all, err := queryAll(ctx, r.db, (*PastPull).columns, `SELECT `+pastColumns+` FROM past_pulls n`+w.String(), w.args...)
 	at.completePastPulls(all)
 	return all, wrapError(err, "read the closed pull requests of %s in %s of %s", at.Component, at.Pipeline, at.Repo)
@@ -160,6 +160,6 @@ func sortNewestFirst(all []PastPull) {
 
 func (r queries) PullThatMoved(ctx context.Context, repo, pipeline, branchOf, environment, whole string, below int) (int, bool, error) {
 	n, ok, err := queryOne(ctx, r.db, oneColumn[int], `SELECT number FROM past_pulls WHERE repo = $1 AND pipeline = $2 AND branch_of = $3 AND environment = $4
-		AND whole = $5 AND kind = 0 AND number < $6 ORDER BY number DESC LIMIT 1`, repo, pipeline, branchOf, environment, whole, below)
+		AND batch_release = $5 AND kind = 0 AND number < $6 ORDER BY number DESC LIMIT 1`, repo, pipeline, branchOf, environment, whole, below)
 	return n, ok, wrapError(err, "look for the promotion of %s to %s in %s of %s", whole, environment, pipeline, repo)
 }

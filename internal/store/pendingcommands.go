@@ -37,12 +37,12 @@ func (t *Tx) PutPendingCommand(ctx context.Context, a PendingCommand) (id int64,
 }
 
 func (t sqlTx) addPendingCommand(ctx context.Context, a PendingCommand) (id int64, err error) {
-	id, fresh, err := queryOne(ctx, t.db, oneColumn[int64], `INSERT INTO asks
+	id, fresh, err := queryOne(ctx, t.db, oneColumn[int64], `INSERT INTO pending_commands
 			(unit, environment, verb, release_id, by_login, by_id, reason, source, at, done_at, outcome)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT DO NOTHING RETURNING id`,
 		a.Unit, a.Environment, a.Verb, a.Release, a.By, a.ByID, a.Reason, a.Source, toMicros(a.At), toMicros(a.DoneAt), a.Outcome)
 	if err == nil && !fresh {
-		id, _, err = queryOne(ctx, t.db, oneColumn[int64], `SELECT id FROM asks WHERE source = $1`, a.Source)
+		id, _, err = queryOne(ctx, t.db, oneColumn[int64], `SELECT id FROM pending_commands WHERE source = $1`, a.Source)
 	}
 	return id, err
 }
@@ -54,7 +54,7 @@ func (t *Tx) FinishPendingCommand(ctx context.Context, id int64, outcome string)
 }
 
 func (t sqlTx) finishPendingCommand(ctx context.Context, id int64, at time.Time, outcome string) error {
-	_, err := t.db.exec(ctx, `UPDATE asks SET done_at = $1, outcome = $2 WHERE id = $3 AND done_at = 0`, toMicros(at), outcome, id)
+	_, err := t.db.exec(ctx, `UPDATE pending_commands SET done_at = $1, outcome = $2 WHERE id = $3 AND done_at = 0`, toMicros(at), outcome, id)
 	return err
 }
 
@@ -68,7 +68,7 @@ func (t *Tx) BindPendingCommand(ctx context.Context, id int64, release string) e
 }
 
 func (t sqlTx) bindPendingCommand(ctx context.Context, id int64, release string) error {
-	_, err := t.db.exec(ctx, `UPDATE asks SET release_id = $1 WHERE id = $2 AND done_at = 0`, release, id)
+	_, err := t.db.exec(ctx, `UPDATE pending_commands SET release_id = $1 WHERE id = $2 AND done_at = 0`, release, id)
 	return err
 }
 
@@ -79,6 +79,6 @@ func (a *PendingCommand) columns() []any {
 }
 
 func (r queries) PendingCommands(ctx context.Context, unit string) ([]PendingCommand, error) {
-	all, err := queryAll(ctx, r.db, (*PendingCommand).columns, `SELECT `+pendingCommandColumns+` FROM asks WHERE unit = $1 AND done_at = 0 ORDER BY id`, unit)
+	all, err := queryAll(ctx, r.db, (*PendingCommand).columns, `SELECT `+pendingCommandColumns+` FROM pending_commands WHERE unit = $1 AND done_at = 0 ORDER BY id`, unit)
 	return all, wrapError(err, "read the commands that wait for %s", unit)
 }

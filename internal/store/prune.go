@@ -17,10 +17,10 @@ var prunableTables = []prunableTable{
 	deliveryTable,
 	{"events", "seq", "at < $1"},
 	{"audit", "id", "at < $1"},
-	{"asks", "id", "done_at > 0 AND done_at < $1"},
+	{"pending_commands", "id", "done_at > 0 AND done_at < $1"},
 	{"wakes", "key", "ready_at = 9223372036854775807 AND fails = 0 AND ended_at < $1"},
 	{"browser_sessions", "id", "expires_at < $1"},
-	{"arrived", "unit, environment, commit_id, release_id", "at < $1 AND unit NOT IN (SELECT key FROM units)"},
+	{"arrivals", "unit, environment, commit_id, release_id", "at < $1 AND unit NOT IN (SELECT key FROM units)"},
 }
 
 // deliveryTable is the one that is pruned also by itself.

@@ -62,7 +62,7 @@ func (t *Tx) DeleteUnit(ctx context.Context, key string) error {
 
 func (t sqlTx) deleteUnit(ctx context.Context, key string) error {
 	for _, q := range []string{
-		`DELETE FROM units WHERE key = $1`, `DELETE FROM observations WHERE unit = $1`, `DELETE FROM wishes WHERE unit = $1`,
+		`DELETE FROM units WHERE key = $1`, `DELETE FROM observations WHERE unit = $1`, `DELETE FROM merge_queue WHERE unit = $1`,
 	} {
 		if _, err := t.db.exec(ctx, q, key); err != nil {
 			return err
