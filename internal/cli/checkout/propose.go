@@ -238,26 +238,30 @@ func (d *deployed) findCarried(ctx context.Context) (*appset.TargetSet, *propose
 }
 
 // tryOthers takes other templates where those that were found first give nothing to carry, or nothing that was ever the
-// same in two environments, and the others do: of several candidates the one that something moves between.
+// same in two environments, and the others do: of several candidates the one that something moves between. Where the
+// first leave an environment of a component out, others with the same components that leave none out are it.
 func (d *deployed) tryOthers(ctx context.Context, managed *appset.TargetSet, source *propose.Source) (*appset.TargetSet, *propose.Source, error) {
-	first, chosen := d.proposal, d.query.Templates
-	if first.Carried.Seen || chosen != (propose.Templates{}) {
+	first, best, chosen := d.proposal, d.proposal, d.query.Templates
+	if chosen != (propose.Templates{}) {
 		return managed, source, nil
 	}
 	defer func() { d.query.Templates = chosen }()
 	for _, other := range first.Assignment.Others {
-		d.proposal, d.query.Templates = first, other
+		if best.Carried.Seen && (best.Carried.LeftOut == 0 || !other.IsAsFine) {
+			continue
+		}
+		d.proposal, d.query.Templates = first, other.Templates
 		d.proposal.Branches = nil
 		otherManaged, otherSource, err := d.findCarried(ctx)
 		switch {
 		case errors.Is(err, propose.ErrNothingUsable):
 		case err != nil:
 			return nil, nil, err
-		case d.proposal.Carried.Seen:
-			return otherManaged, otherSource, nil
+		case d.proposal.Carried.IsBetterThan(best.Carried):
+			best, managed, source = d.proposal, otherManaged, otherSource
 		}
 	}
-	d.proposal = first
+	d.proposal = best
 	return managed, source, nil
 }
 

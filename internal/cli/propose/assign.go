@@ -23,8 +23,15 @@ type Assignment struct {
 	Targets                  int      // that they give both
 	Alternatives             []string // other environment templates with as good a claim, with what they give
 	// Others are the next best templates, for as many targets and with environments as surely called so: they count
-	// where these give nothing to carry.
-	Others []Templates
+	// where these give nothing to carry, or leave something out.
+	Others []Other
+}
+
+// Other is a next best pair of templates.
+type Other struct {
+	Templates
+	// IsAsFine is that it has the same components, and no fewer environments.
+	IsAsFine bool
 }
 
 // ErrNothingUsable says that no templates give a pipeline.
@@ -127,7 +134,8 @@ func (p pair) addOthers(to *Assignment, others []pair) {
 		isUsable := o.score >= 0 && o.targets == p.targets
 		if isUsable && isAsKnown && added < maxAlternatives {
 			added++
-			to.Others = append(to.Others, Templates{o.component.text, o.environment.text})
+			isAsFine := slices.Equal(o.component.values, p.component.values) && len(o.environment.distinct()) >= len(p.environment.distinct())
+			to.Others = append(to.Others, Other{Templates{o.component.text, o.environment.text}, isAsFine})
 		}
 	}
 }

@@ -32,8 +32,16 @@ type Carried struct {
 	// Alone are versions that one environment alone has, which nothing moves to or from.
 	Alone []string
 	// Seen is that some carried value was the same in several environments.
-	Seen  bool
-	order orderEvidence
+	Seen bool
+	// LeftOut is how many environments of components nothing is promoted into: those that no field of the entries is
+	// found in, or one with several values.
+	LeftOut int
+	order   orderEvidence
+}
+
+// IsBetterThan says that more goes from one environment to another than by what was found with other templates.
+func (c *Carried) IsBetterThan(o *Carried) bool {
+	return c.Seen && (!o.Seen || c.LeftOut == 0 && o.LeftOut > 0)
 }
 
 // versionKey are the keys by which people call what a release changes.
@@ -230,7 +238,7 @@ func FindCarry(ctx context.Context, s *Source) (*Carried, error) {
 	if len(chosen) == 0 {
 		chosen = named
 	}
-	out := &Carried{order: newOrderEvidence(chosen), Seen: slices.ContainsFunc(chosen, func(f *field) bool { return evidences[f].shared > 0 })}
+	out := &Carried{order: newOrderEvidence(chosen), Seen: slices.ContainsFunc(chosen, func(f *field) bool { return evidences[f].shared > 0 }), LeftOut: s.countLeftOut(chosen)}
 	for _, f := range alone {
 		if u := f.uses[0]; f.kind != fieldedit.KindRef && !f.isHarmful(s, identities) && f.isVersion(s.Tracked) && len(s.Components[u.component]) > 1 {
 			out.Alone = append(out.Alone, fmt.Sprintf("%s of %s in %s", describe(f), u.component, u.environment))
@@ -238,6 +246,31 @@ func FindCarry(ctx context.Context, s *Source) (*Carried, error) {
 	}
 	out.Entries = slices.Concat(imageEntries(chosen, fields, evidences), refEntries(chosen, slices.Concat(fields, alone), evidences), pathEntries(chosen, evidences), s.chartEntries(chosen))
 	return out, nil
+}
+
+// countLeftOut is how many environments of components none of some fields is found in, or one with several values.
+func (s *Source) countLeftOut(chosen []*field) int {
+	type place struct{ component, environment string }
+	found, mixed := map[place]bool{}, map[place]bool{}
+	for _, f := range chosen {
+		values := map[place]string{}
+		for _, u := range f.uses {
+			at := place{u.component, u.environment}
+			if value, ok := values[at]; ok && value != u.value {
+				mixed[at] = true
+			}
+			found[at], values[at] = true, u.value
+		}
+	}
+	out := len(mixed)
+	for component, environments := range s.Components {
+		for environment := range environments {
+			if !found[place{component, environment}] {
+				out++
+			}
+		}
+	}
+	return out
 }
 
 // otherImages are the images that have never been the same in two environments, where others
