@@ -51,6 +51,7 @@ var errTreeBehind = errors.New("all in it is Healthy, so it is older than the Ap
 type treeReader struct {
 	api   *api.Client
 	limit *rate.Limiter
+	pods  *rate.Limiter // of Applications whose pods are read
 	kept  *cache.Cache[treeKey, treeFindings]
 	// unchecked is what trees said last of the resources of a revision without a health check.
 	// A check that has been added since makes it too large, so nothing is decided by it.
@@ -78,7 +79,7 @@ type treeKey struct {
 }
 
 func newTreeReader(client *api.Client, caches *cache.Group, argoCD string) *treeReader {
-	return &treeReader{api: client, limit: rate.NewLimiter(treesPerSecond, treeBurst),
+	return &treeReader{api: client, limit: rate.NewLimiter(treesPerSecond, treeBurst), pods: rate.NewLimiter(podsPerSecond, podsBurst),
 		kept:      cache.New(caches, cache.Options[treeKey, treeFindings]{Name: "resource_trees_" + argoCD, Entries: maxKeptTrees}),
 		unchecked: cache.New(caches, cache.Options[revisionKey, verification.Unchecked]{Name: "unchecked_resources_" + argoCD, Entries: maxKeptTrees})}
 }

@@ -55,7 +55,8 @@ func (r *reader) buildEnvironment(repo string, s *promotion.EnvState, in environ
 }
 
 func (r *reader) buildTarget(name string, t promotion.TargetView, of targetRecord) api.Target {
-	out := api.Target{Name: name, State: t.State, Reason: t.Reason, Since: t.Since, Untold: t.Untold, Drift: buildDrift(t.Drift), Cluster: of.Cluster, ApplicationSet: of.ApplicationSet, Labels: of.Labels}
+	out := api.Target{Name: name, State: t.State, Reason: t.Reason, Since: t.Since, Untold: t.Untold, Drift: buildDrift(t.Drift), Runs: buildRuns(t.Runs),
+		Cluster: of.Cluster, ApplicationSet: of.ApplicationSet, Labels: of.Labels}
 	if argocd, application, ok := strings.Cut(of.ID, "/"); ok {
 		out.ArgoCD, out.Application = argocd, strings.TrimPrefix(application, "/") // one that names no namespace is in Argo CD's own
 		out.URL = webAddress(r.applicationURL(out.ArgoCD, out.Application))

@@ -124,6 +124,7 @@ func (r *reader) readPromotion(ctx context.Context, s *snapshot, id int64) (*api
 	}
 	sort.Slice(events, func(a, b int) bool { return events[a].Seq < events[b].Seq })
 	d.Events = r.buildEvents(events)
+	addRan(&row, d)
 	if err := r.addAudit(ctx, row, &p); err != nil {
 		return nil, err
 	}

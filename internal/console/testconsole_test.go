@@ -230,6 +230,18 @@ func cartEvidence() promotion.Evidence {
 	}
 }
 
+// webRuns is what web ran in qa when it was verified there.
+func webRuns() *promotion.Runs {
+	return &promotion.Runs{At: before(70 * time.Minute), OfPods: true, Images: []promotion.RunningImage{
+		{Image: "registry.example/web:1.5.0", Digest: "sha256:" + releaseID("web"), Pods: 3, Since: before(79 * time.Minute), Landed: true},
+		{Image: "registry.example/proxy:3", Pods: 3, Since: before(79 * time.Minute)}}}
+}
+
+func withRuns(t promotion.TargetView, runs *promotion.Runs) promotion.TargetView {
+	t.Runs = runs
+	return t
+}
+
 // seed puts the story into the store: a promotion that waits for approvals, one
 // that degraded and is being reverted, a held one, a diverged prod, a first day.
 func (w *testConsole) seed() {
@@ -244,7 +256,9 @@ func (w *testConsole) seed() {
 	drifted.Drift = &promotion.Drift{Since: before(25 * time.Minute), Total: 1}
 	w.must(json.Unmarshal([]byte(`[{"group":"apps","kind":"Deployment","namespace":"shop","name":"web","how":"missing"}]`), &drifted.Drift.Resources))
 	drifted.Reason = "verified and healthy; it " + drifted.Drift.Describe()
+	drifted.Runs = &promotion.Runs{At: before(70 * time.Minute), Images: []promotion.RunningImage{{Image: "registry.example/web:1.5.0", Landed: true}}}
 	web[1].Targets["qa-b"] = drifted
+	web[1].Targets["qa-a"] = withRuns(web[1].Targets["qa-a"], webRuns())
 	p := &web[2]
 	p.Promotion, p.Candidate, p.CandidateName, p.Pull, p.ReadySince = promotion.Opened, releaseID("1.5.0"), "1.5.0", 14, before(70*time.Minute)
 	gates(p, `[{"gate":"approvals","outcome":"wait","reason":"1 of 2 approvals: grace","who":["ada","edsger"]}]`)

@@ -166,7 +166,8 @@ func (e *Env) currentArrival() *Arrival {
 func (j *evaluator) evaluateEnv(e *Env) {
 	st := EnvState{Environment: e.Name, Promotion: Idle, Targets: map[string]TargetView{}}
 	for _, t := range e.Targets {
-		st.Targets[t.Name] = TargetView{State: string(t.Verdict.State), Reason: t.Verdict.Reason, Since: t.Verdict.Since, Drift: t.Verdict.Drift, Untold: t.Verdict.Untold}
+		st.Targets[t.Name] = TargetView{State: string(t.Verdict.State), Reason: t.Verdict.Reason, Since: t.Verdict.Since, Drift: t.Verdict.Drift,
+			Untold: t.Verdict.Untold, Runs: t.Verdict.Runs}
 		j.recheckAt(t.Verdict.Next)
 	}
 	if e.Open != nil {

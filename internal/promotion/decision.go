@@ -66,6 +66,8 @@ type TargetView struct {
 	// Untold says that nobody has been able to tell for so long how it is that a person
 	// should look why.
 	Untold bool `json:"untold,omitempty"`
+	// Runs is what it was seen to run once it was verified; nil: it isn't, or nobody told.
+	Runs *verification.Runs `json:"runs,omitempty"`
 }
 
 // UntoldTargets are the names, sorted, of those targets of which nobody has been able to
@@ -76,6 +78,15 @@ func (st *EnvState) UntoldTargets() []string {
 
 // Drift is how a target differs from what was synced to it, as its verification found it.
 type Drift = verification.Drift
+
+// Runs is what a target was seen to run when it was verified; VerifiedRuns is that of an environment's, in the data of
+// the event.
+type (
+	Runs         = verification.Runs
+	RunningImage = verification.RunningImage
+	TargetRuns   = verification.TargetRuns
+	VerifiedRuns = verification.VerifiedRuns
+)
 
 // Unchecked are resources of a target that count as healthy without anybody knowing.
 type Unchecked = verification.Unchecked

@@ -32,5 +32,8 @@ func TestReleaseThatDoesNotRun(t *testing.T) {
 	}
 	s.must("take the override away", s.ArgoCD.SetFault("argocd", "web-qa", emulator.AppFault{}))
 	s.awaitVerified("web", "qa", "1.1.0")
+	s.awaitEnvironment("web", "qa", "says what ran", func(e *api.EnvironmentWhy) bool {
+		return strings.Contains(e.Text, "web-qa ran registry.example/web:1.1.0 (digest isn't reported), seen ")
+	})
 	s.awaitPromotion("web", "prod", "1.1.0")
 }

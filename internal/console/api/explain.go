@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // WaitReasons are the things that stand between a release and its next step, a
@@ -92,10 +94,83 @@ func (e *Environment) Explain() string {
 			fmt.Fprintf(&b, "\n%s %s, since %s", t.Name, t.Drift.Text, formatTime(t.Drift.Since))
 		}
 	}
+	e.explainRuns(&b)
 	for _, w := range e.WaitReasons() {
 		b.WriteString("\n- " + w)
 	}
 	return b.String()
+}
+
+// maxExplainedRuns bounds the targets of which is said what they run.
+const maxExplainedRuns = 5
+
+// explainRuns says what the targets were seen to run when they were verified, a line each.
+func (e *Environment) explainRuns(b *strings.Builder) {
+	said, more := 0, 0
+	for i := range e.Targets {
+		t := &e.Targets[i]
+		switch {
+		case t.Runs == nil:
+		case said == maxExplainedRuns:
+			more++
+		default:
+			said++
+			fmt.Fprintf(b, "\n%s ran %s, seen %s", t.Name, t.Runs.Describe(), formatTime(t.Runs.At))
+		}
+	}
+	if more > 0 {
+		fmt.Fprintf(b, "\nand %s more, which -o json lists", wording.Count(more, "target"))
+	}
+}
+
+// Shown are the images that the release brought; where none is known to be one of them, all.
+func (r *Runs) Shown() []RunningImage {
+	landed := 0
+	for landed < len(r.Images) && r.Images[landed].Landed {
+		landed++
+	}
+	if landed == 0 {
+		return r.Images
+	}
+	return r.Images[:landed]
+}
+
+// Others counts the images besides those that are shown.
+func (r *Runs) Others() int { return len(r.Images) - len(r.Shown()) + r.More }
+
+// Describe says in words what ran: "web:1.1.0 (sha256:0123456789ab, 3 pods since …) and 2 other images".
+func (r *Runs) Describe() string {
+	var all []string
+	shown := r.Shown()
+	for i := range shown {
+		all = append(all, shown[i].describe())
+	}
+	text := strings.Join(all, ", ")
+	if n := r.Others(); n > 0 {
+		text += " and " + wording.Count(n, "other image")
+	}
+	return text
+}
+
+func (i *RunningImage) describe() string {
+	known := []string{i.ShortDigest()}
+	if i.Pods > 0 {
+		pods := wording.Count(i.Pods, "pod")
+		if !i.Since.IsZero() {
+			pods += " since " + formatTime(i.Since)
+		}
+		known = append(known, pods)
+	}
+	return i.Image + " (" + strings.Join(known, ", ") + ")"
+}
+
+// ShortDigest is the digest for people, with the first of its digits.
+func (i *RunningImage) ShortDigest() string {
+	kind, digits, ok := strings.Cut(i.Digest, ":")
+	if !ok {
+		return "digest isn't reported"
+	}
+	return kind + ":" + wording.Short(digits)
 }
 
 // Verified counts the targets that are verified.

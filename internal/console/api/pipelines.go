@@ -116,6 +116,25 @@ type Target struct {
 	// Drift is how it differs from Git although that was synced to it. Nothing is done
 	// about it. Absent: it doesn't, or that can't be told.
 	Drift *Drift `json:"drift,omitempty"`
+	// Runs is what it was seen to run when it was verified. Absent: it wasn't yet, or nobody told.
+	Runs *Runs `json:"runs,omitempty"`
+}
+
+// Runs is what a target was seen to run when it was verified.
+type Runs struct {
+	At     time.Time      `json:"at"`
+	Images []RunningImage `json:"images"`         // those that the release brought first, at most 20
+	More   int            `json:"more,omitempty"` // how many more there are
+	OfPods bool           `json:"ofPods"`         // its pods were read, not Argo CD's list of images alone
+}
+
+// RunningImage is an image that pods of a target have. What Argo CD doesn't report is left out.
+type RunningImage struct {
+	Image  string    `json:"image"`
+	Digest string    `json:"digest,omitempty"` // of its name, or of what a container of the newest pod runs
+	Pods   int       `json:"pods,omitempty"`
+	Since  time.Time `json:"since,omitzero"` // when the oldest of these pods was made
+	Landed bool      `json:"landed"`         // the release brought it
 }
 
 // Drift is how a target differs from what was synced to it.

@@ -50,6 +50,9 @@ type PromotionDetail struct {
 	Gates   []Gate   `json:"gates,omitempty"` // while it is open
 	Why     []Reason `json:"why,omitempty"`   // while it is open
 	Targets []Target `json:"targets,omitempty"`
+	// Ran is what the targets were seen to run when the promotion was verified, by name; also
+	// once the environment has moved on. Left out where nobody told.
+	Ran []TargetRuns `json:"ran,omitempty"`
 	// Cause says in one sentence why it is as it is: what degraded, what it waits for; left
 	// out where nothing says so.
 	Cause string `json:"cause,omitempty"`
@@ -68,6 +71,12 @@ type PromotionDetail struct {
 	// Timelines are the changes of the targets' states and health, while Current.
 	Timelines []Timeline `json:"timelines,omitempty"`
 	Events    []Event    `json:"events"` // oldest first, at most 200
+}
+
+// TargetRuns is what one target was seen to run.
+type TargetRuns struct {
+	Target string `json:"target"`
+	Runs
 }
 
 // Related is another promotion.

@@ -244,6 +244,9 @@ func (a *Actor) recordVerification(ctx context.Context, c *facts.ComponentEvalua
 			}
 			ev := newEvent(c, x.Environment, pull, kind, fmt.Sprintf("%s %s in %s%s", h.Name, verb, x.Environment, cause))
 			ev.IdempotencyKey = fmt.Sprintf("%s|%s|%s|%s|%d", kind, wake.UnitName(c.Facts.Unit), x.Environment, x.Commit, row.VerifiedAt.UnixMicro()+row.DegradedAt.UnixMicro())
+			if kind == "verified" {
+				ev.Data = runsOf(env)
+			}
 			measure = func() {
 				a.opts.Metrics.Stage(x.Environment, kind, c.Facts.Now.Sub(h.At))
 				a.opts.Metrics.Delivered(c.Facts.Unit.Pipeline, x.Environment, c.Facts.MeasureDelivery(x))

@@ -19,6 +19,8 @@ type Trees interface {
 	UncheckedResources(ctx context.Context, app *verification.App) (verification.Unchecked, error)
 	// RememberedUnchecked is what was read of it last, for people; false: nothing was.
 	RememberedUnchecked(app *verification.App) (verification.Unchecked, bool)
+	// RunningImages are those of its pods; none where nobody can be asked.
+	RunningImages(ctx context.Context, app *verification.App) ([]verification.RunningImage, error)
 }
 
 const (

@@ -12,6 +12,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/argocd"
+	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
@@ -20,6 +21,7 @@ import (
 type knownTrees struct {
 	lists     map[string][]verification.Resource
 	unchecked verification.Unchecked
+	running   []verification.RunningImage
 	err       error
 	calls     int
 }
@@ -36,6 +38,11 @@ func (k *knownTrees) RememberedUnchecked(app *verification.App) (verification.Un
 func (k *knownTrees) UncheckedResources(context.Context, *verification.App) (verification.Unchecked, error) {
 	k.calls++
 	return k.unchecked, k.err
+}
+
+func (k *knownTrees) RunningImages(context.Context, *verification.App) ([]verification.RunningImage, error) {
+	k.calls++
+	return k.running, k.err
 }
 
 // degradedTargets makes an environment of so many degraded targets of one Argo CD.
@@ -334,6 +341,44 @@ func TestTreesOfALook(t *testing.T) {
 			}
 			if eval.RetryAt.IsZero() {
 				t.Error("it isn't looked for again")
+			}
+		})
+	}
+}
+
+// TestRunningImagesOfVerified asks for a target's pods once it is verified, for the record, and only as long as they
+// are those that were verified.
+func TestRunningImagesOfVerified(t *testing.T) {
+	running := []verification.RunningImage{{Image: "web:1.1.0", Pods: 2}}
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	ofPods, listed := &verification.Runs{OfPods: true}, &verification.Runs{}
+	for name, c := range map[string]struct {
+		verdict verification.Verdict
+		memory  verification.Memory
+		images  string
+		err     error
+		calls   int
+		want    []verification.RunningImage
+	}{
+		"verified now":           {verdict: verification.Verdict{State: verification.Verified}, memory: verification.Memory{VerifiedAt: now, Runs: listed}, calls: 1, want: running},
+		"no list of images":      {verdict: verification.Verdict{State: verification.Verified}, memory: verification.Memory{VerifiedAt: now}, calls: 1, want: running},
+		"later, still to be had": {verdict: verification.Verdict{State: verification.Verified}, memory: verification.Memory{VerifiedAt: now.Add(-9 * time.Minute), Runs: listed}, calls: 1, want: running},
+		"long after":             {verdict: verification.Verdict{State: verification.Verified}, memory: verification.Memory{VerifiedAt: now.Add(-time.Hour), Runs: listed}},
+		"on record":              {verdict: verification.Verdict{State: verification.Verified}, memory: verification.Memory{VerifiedAt: now, Runs: ofPods}},
+		"not verified yet":       {verdict: verification.Verdict{State: verification.Soaking}},
+		"only from before":       {verdict: verification.Verdict{State: verification.Verified, Lapsed: true}, memory: verification.Memory{VerifiedAt: now, Runs: listed}},
+		"nobody looks at images": {verdict: verification.Verdict{State: verification.Verified}, memory: verification.Memory{VerifiedAt: now, Runs: listed}, images: pipeline.RunsOff},
+		"Argo CD refuses":        {verdict: verification.Verdict{State: verification.Verified}, memory: verification.Memory{VerifiedAt: now, Runs: listed}, err: errors.New("403"), calls: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			trees := &knownTrees{running: running, err: c.err}
+			o, eval, env, at := degradedTargets(1, trees)
+			env.Spec.Verify.Runs.Images = c.images
+			l := &targetLook{ctx: t.Context(), c: eval, env: env}
+			defer l.trees.stop()
+			got := o.runningImages(l, &at.Targets[0], &verification.App{Name: "web-0"}, &c.verdict, &c.memory, now)
+			if diff := cmp.Diff(c.want, got); diff != "" || trees.calls != c.calls {
+				t.Errorf("%d calls, want %d (-want +got):\n%s", trees.calls, c.calls, diff)
 			}
 		})
 	}

@@ -2,6 +2,7 @@ package facts
 
 import (
 	"context"
+	"time"
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/manifest/render"
@@ -33,6 +34,33 @@ func (o *argocdGatherer) landedImages(l *targetLook, t *appset.Target, label str
 		out = append(out, verification.LandedImage{Workload: i.Workload.Kind + " " + i.Workload.Name, Image: i.Image, Was: i.Was})
 	}
 	return out
+}
+
+const (
+	// podsSoughtFor is for how long after a target was verified its pods are asked for, where they couldn't be read
+	// at once: later they may be others.
+	podsSoughtFor = 10 * time.Minute
+	// podsPatience is how long a target's pods may take to be read: the look waits for it.
+	podsPatience = 5 * time.Second
+)
+
+// runningImages are the images of a target's pods once it is verified, for the record alone; nil where they are on
+// record already, or can't be told now.
+func (o *argocdGatherer) runningImages(l *targetLook, t *appset.Target, app *verification.App, v *verification.Verdict, mem *verification.Memory, now time.Time) []verification.RunningImage {
+	trees := o.argocds.byName[o.argocds.ArgoCDOf(t)].Trees
+	if app == nil || trees == nil || l.env.Spec.Verify.Runs.Images == pipeline.RunsOff || v.State != verification.Verified || v.Lapsed {
+		return nil
+	}
+	if mem.Runs != nil && mem.Runs.OfPods || now.Sub(mem.VerifiedAt) > podsSoughtFor {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(l.treesContext(), podsPatience)
+	defer cancel()
+	found, err := trees.RunningImages(ctx, app)
+	if err != nil {
+		return nil // nothing is decided by it
+	}
+	return found
 }
 
 // renderBeforeAndAfter is a target's manifests before a commit that landed and with it; none where they can't be told.

@@ -665,6 +665,10 @@ func (a storyArgoCD) RememberedUnchecked(*verification.App) (verification.Unchec
 	return verification.Unchecked{}, false
 }
 
+func (a storyArgoCD) RunningImages(context.Context, *verification.App) ([]verification.RunningImage, error) {
+	return nil, a.w.faults.Fail("argocd: running images")
+}
+
 // becomes has an Application change, as the watch reports it.
 func (w *story) becomes(app string, change func(*verification.App)) {
 	w.t.Helper()

@@ -148,9 +148,13 @@ func (o *argocdGatherer) judgeWithMemory(l *targetLook, t *appset.Target, e veri
 		verdict, next = verification.Judge(e, app, rel, mem, o.health.now())
 	}
 	if full := o.lookForUnchecked(l, t, app, &e, &verdict); full != nil {
-		verdict, next = verification.Judge(e, full, rel, mem, o.health.now())
+		app = full
+		verdict, next = verification.Judge(e, app, rel, mem, o.health.now())
 	}
 	if e.Images = o.landedImages(l, t, out.Name, app, &verdict, &mem); e.Images != nil {
+		verdict, next = verification.Judge(e, app, rel, mem, o.health.now())
+	}
+	if e.Running = o.runningImages(l, t, app, &verdict, &next, now); e.Running != nil {
 		verdict, next = verification.Judge(e, app, rel, mem, o.health.now())
 	}
 	o.showUnchecked(t, app, &verdict)

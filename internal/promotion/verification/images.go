@@ -69,15 +69,20 @@ func findOtherImages(running []string, landed *LandedImage) []string {
 	var others []string
 	want := parseImageName(landed.Image)
 	for _, image := range running {
-		got := parseImageName(image)
 		switch {
-		case image == landed.Image, got.isOf(want) && got.mayBe(want):
+		case landed.isRunBy(image):
 			return nil
-		case got.isOf(want), slices.Contains(landed.Was, image):
+		case parseImageName(image).isOf(want), slices.Contains(landed.Was, image):
 			others = append(others, image)
 		}
 	}
 	return others
+}
+
+// isRunBy says that a pod with an image runs the landed one, or what may be it.
+func (l *LandedImage) isRunBy(image string) bool {
+	got, want := parseImageName(image), parseImageName(l.Image)
+	return image == l.Image || got.isOf(want) && got.mayBe(want)
 }
 
 // imageName is an image's name in its parts.

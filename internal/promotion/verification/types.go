@@ -251,6 +251,9 @@ type Expect struct {
 	// brought none, or nobody knows, or it doesn't matter whether they run.
 	Images []LandedImage
 
+	// Running are the images that the target's pods have, with what is known of each. None: nobody read its pods.
+	Running []RunningImage
+
 	// Unreachable says why Argo CD can't be asked at this look (the watch is
 	// broken, access is refused), so that App may be old or missing. Empty: it can.
 	Unreachable string
@@ -358,6 +361,7 @@ type Memory struct {
 	ErrorRetried    bool       `json:",omitempty"` // another sync was asked for after one that ended Error
 	VerifiedAt      time.Time  // when it was first verified
 	OtherImages     string     `json:",omitempty"` // which other image than what landed ran then; empty: none that is known
+	Runs            *Runs      `json:",omitempty"` // what it was seen to run once it was verified; nil: nobody told
 	DegradedAt      time.Time  // since when it is degraded; zero: it isn't, or was verified again since
 	Unhealed        bool       // degraded by its health and not healthy since
 
@@ -379,6 +383,7 @@ type Verdict struct {
 	Lapsed bool // Verified, but only from before: how it is right now can't be told
 	// OtherImages says of one that was verified all the same which other image than what landed ran then.
 	OtherImages string    `json:",omitempty"`
+	Runs        *Runs     `json:",omitempty"` // what it was seen to run once it was verified; nil: it isn't, or nobody told
 	Reason      string    // for people, one sentence
 	Since       time.Time // since when the State holds; zero: unknown
 	Next        time.Time // when the verdict changes at the latest if nothing is heard; zero: only on news

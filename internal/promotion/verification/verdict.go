@@ -39,6 +39,7 @@ func Judge(e Expect, app *App, rel []Relation, mem Memory, now time.Time) (Verdi
 	if v.State == Verified {
 		v.OtherImages = j.mem.OtherImages
 	}
+	j.noteRuns(&v)
 	j.rememberVerdict(&v)
 	return v, j.mem
 }
