@@ -20,8 +20,11 @@ import (
 )
 
 const (
-	// pollInterval is between two looks.
+	// pollInterval is between two looks, at first.
 	pollInterval = 300 * time.Millisecond
+	// maxPollInterval is between two looks at what takes long: each costs the forge, or Kubernetes'
+	// API, as much as a look of the server that is tested.
+	maxPollInterval = 2 * time.Second
 	// patience is what one step of a story may take: Argo CD's resync, the sync,
 	// the times in verify, and a machine that tells all stories at once.
 	patience = 4 * time.Minute
@@ -260,7 +263,7 @@ func eventually[T any](s *scenario, what string, probe func() (T, error)) T {
 		}
 		select {
 		case <-s.ctx.Done():
-		case <-time.After(pollInterval):
+		case <-time.After(min(max(pollInterval, time.Since(start)/10), maxPollInterval)):
 		}
 	}
 	s.Fatalf("not within %s: %s: %v", time.Since(start).Round(time.Second), what, last)
