@@ -1,16 +1,19 @@
 package internal_test
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -45,19 +48,24 @@ type mutantJudge struct {
 	only   string // the one test that is run; "" is all
 	memory int    // in KiB
 	flags  []string
-	// A mutant is shown to tests that take this many times as long as they are prepared, with more
-	// flags. 0: no longer.
-	longer int
-	shown  []string
+	stages []stage // of what a mutant is shown to; none: to the tests as they are prepared
 	// How long a mutant may run at least, and how much of the processor it may use. On a
 	// machine that is busy the first says little, and what waits for ever uses none of
 	// the second.
 	leastTimeout, leastCPU time.Duration
 
+	noticed sync.Map // by a mutant's number: what is said of how it was noticed
+
 	scratch string
 	runs    atomic.Int64
 	binary  []byte
 	tests   []judgingTest
+}
+
+// stage is a part of what a mutant is shown to: who is noticed in it isn't shown to the next.
+type stage struct {
+	flags []string
+	times int // it takes this many times as long as what the tests are prepared with
 }
 
 // judgingTest is a test, and what it used with the code as it is.
@@ -66,6 +74,9 @@ type judgingTest struct {
 	cpu, took time.Duration
 	evaluated []byte // by a mutant's number: '1' where it came by
 }
+
+// noticedPattern is what the simulation says of what it notices.
+var noticedPattern = regexp.MustCompile(`(?m)^sim: world .* broke .*$`)
 
 var testName = regexp.MustCompile(`(?m)^(Test|Example|Fuzz)\w*$`)
 
@@ -99,7 +110,7 @@ func (j *mutantJudge) prepare(ctx context.Context, schema *mutantSchema) error {
 			return fmt.Errorf("forget what the test before came by: %w", err)
 		}
 		start := time.Now()
-		passed, used, err := j.runTests(ctx, unchanged, []judgingTest{test})
+		passed, used, err := j.runTests(ctx, unchanged, []judgingTest{test}, stage{}, io.Discard)
 		if err == nil && !passed {
 			err = errors.New("it doesn't pass as the code is")
 		}
@@ -137,9 +148,17 @@ func (j *mutantJudge) show(ctx context.Context, number int) (fate, error) {
 		return survived, err
 	}
 	defer os.Remove(path)
-	for _, batch := range batches {
-		if passed, _, err := j.runTests(ctx, path, batch); err != nil || !passed {
-			return killed, err
+	stages := j.stages
+	if len(stages) == 0 {
+		stages = []stage{{times: 1}}
+	}
+	for _, s := range stages {
+		for _, batch := range batches {
+			var said bytes.Buffer
+			if passed, _, err := j.runTests(ctx, path, batch, s, &said); err != nil || !passed {
+				j.noticed.Store(number, cmp.Or(noticedPattern.FindString(said.String()), "it doesn't end, or dies"))
+				return killed, err
+			}
 		}
 	}
 	return survived, nil
@@ -148,23 +167,21 @@ func (j *mutantJudge) show(ctx context.Context, number int) (fate, error) {
 // runTests runs tests of a binary, each at most once, and says whether they passed and how
 // much of the processor they used. They get a multiple of what they use with the code as it
 // is, where that is known.
-func (j *mutantJudge) runTests(ctx context.Context, binary string, tests []judgingTest) (passed bool, used time.Duration, err error) {
+func (j *mutantJudge) runTests(ctx context.Context, binary string, tests []judgingTest, s stage, said io.Writer) (passed bool, used time.Duration, err error) {
 	var names []string
-	timeout, cpu, flags := j.leastTimeout, j.leastCPU, slices.Clone(j.flags)
+	timeout, cpu, flags := j.leastTimeout, j.leastCPU, append(slices.Clone(j.flags), s.flags...)
 	for _, test := range tests {
 		names = append(names, test.name)
-		timeout += 10 * test.took * time.Duration(max(j.longer, 1))
-		cpu += 4 * test.cpu * time.Duration(max(j.longer, 1))
+		timeout += 10 * test.took * time.Duration(s.times)
+		cpu += 4 * test.cpu * time.Duration(s.times)
 		if test.took == 0 {
 			timeout, cpu = unlimited, unlimited
-		} else {
-			flags = append(flags, j.shown...)
 		}
 	}
 	limited := fmt.Sprintf(`ulimit -d %d; ulimit -t %d; exec "$@"`, j.memory, int((cpu + time.Second - 1).Seconds()))
 	cmd := exec.CommandContext(ctx, "sh", append([]string{"-c", limited, "mutant", binary,
 		"-test.run", "^(" + strings.Join(names, "|") + ")$", "-test.failfast", "-test.timeout", timeout.String()}, flags...)...)
-	cmd.Dir = j.folder
+	cmd.Dir, cmd.Stdout = j.folder, said
 	cmd.WaitDelay = time.Second
 	err = cmd.Run()
 	if cmd.ProcessState != nil {

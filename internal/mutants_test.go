@@ -96,8 +96,13 @@ func simulation(t *testing.T, pkg *packages.Package, lasts time.Duration, worlds
 		flags: []string{"-sim.brief", "-sim.seed", fmt.Sprint(simulatedSeed), "-sim.for", lasts.String()},
 	}
 	if worlds > 0 {
-		judge.flags = append(judge.flags, "-sim.worlds", fmt.Sprint(min(worlds, reachedWorlds)))
-		judge.longer, judge.shown = 1+worlds/reachedWorlds, []string{"-sim.worlds", fmt.Sprint(worlds)}
+		// Most that are noticed are noticed in the first ones; who never ends is let go on for a few only.
+		first := min(worlds, reachedWorlds)
+		judge.flags = append(judge.flags, "-sim.worlds", fmt.Sprint(first))
+		judge.stages = []stage{{times: 1}}
+		if rest := worlds - first; rest > 0 {
+			judge.stages = append(judge.stages, stage{flags: []string{"-sim.seed", fmt.Sprint(simulatedSeed + first), "-sim.worlds", fmt.Sprint(rest)}, times: 1 + rest/first})
+		}
 	}
 	return judge
 }
@@ -210,6 +215,9 @@ func (m *packageMutants) showTo(t *testing.T, judges []*mutantJudge) (reached, n
 				met[n] = true
 			}
 			if became == killed {
+				if how, said := judge.noticed.Load(n); said && judge.only != "" {
+					fmt.Printf("noticed: %s: %s\n", m.planted[n-1].describe(), how)
+				}
 				return
 			}
 			notKilled = append(notKilled, n)

@@ -13,17 +13,12 @@ import (
 // describeDecision is what the service last decided of a target: what it shows people who want to
 // know why nothing comes.
 func (sim *Simulation) describeDecision(p target) string {
-	key := wake.UnitName(promotion.Unit{Repo: repositoryID, Pipeline: pipeline, Component: p.component})
-	row, known, err := sim.store.Unit(sim.ctx, key)
+	view, err := sim.viewOf(p.component)
 	switch {
 	case err != nil:
 		return err.Error()
-	case !known:
+	case view == nil:
 		return "nothing"
-	}
-	var view facts.UnitView
-	if err := json.Unmarshal(row.Data, &view); err != nil {
-		return err.Error()
 	}
 	for _, env := range view.Decision.Envs {
 		if env.Environment != p.env {
@@ -36,4 +31,17 @@ func (sim *Simulation) describeDecision(p target) string {
 		return out
 	}
 	return "nothing of " + p.env
+}
+
+// viewOf is a component as the service judged it last; nil: it hasn't yet.
+func (sim *Simulation) viewOf(component string) (*facts.UnitView, error) {
+	row, known, err := sim.store.Unit(sim.ctx, wake.UnitName(promotion.Unit{Repo: repositoryID, Pipeline: pipeline, Component: component}))
+	if err != nil || !known {
+		return nil, err
+	}
+	var view facts.UnitView
+	if err := json.Unmarshal(row.Data, &view); err != nil {
+		return nil, fmt.Errorf("read what is shown of %s: %w", component, err)
+	}
+	return &view, nil
 }

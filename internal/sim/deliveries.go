@@ -29,6 +29,7 @@ func (sim *Simulation) onForgeEvent(e memory.Event) {
 			}
 		} else if e.Actor == bot && e.After != "" {
 			sim.truth.pushed[e.Branch] = pushedHead{e.After, sim.now}
+			sim.judgePushed(e.Branch, e.Before, e.After)
 		}
 	case memory.PullRequestEvent:
 		if e.Action == "opened" && e.Actor == bot {

@@ -123,7 +123,10 @@ func (f *reachedForge) Checks(ctx context.Context, r forge.Repo, commit string) 
 }
 
 func (f *reachedForge) UpdatePullRequest(ctx context.Context, r forge.Repo, number int, u forge.PullRequestUpdate) error {
-	return effect(ctx, f, "UpdatePullRequest", true, func() error { return f.Forge.UpdatePullRequest(ctx, r, number, u) })
+	return effect(ctx, f, "UpdatePullRequest", true, func() error {
+		f.sim.noteUpdate(number, u)
+		return f.Forge.UpdatePullRequest(ctx, r, number, u)
+	})
 }
 
 func (f *reachedForge) UpdateBranch(ctx context.Context, r forge.Repo, number int, head string) error {
@@ -154,7 +157,10 @@ func (f *reachedForge) RemoveLabel(ctx context.Context, r forge.Repo, number int
 }
 
 func (f *reachedForge) UpdateComment(ctx context.Context, r forge.Repo, number int, id int64, body string) error {
-	return effect(ctx, f, "UpdateComment", true, func() error { return f.Forge.UpdateComment(ctx, r, number, id, body) })
+	return effect(ctx, f, "UpdateComment", true, func() error {
+		f.sim.noteEdit(number, id, body)
+		return f.Forge.UpdateComment(ctx, r, number, id, body)
+	})
 }
 
 func (f *reachedForge) React(ctx context.Context, r forge.Repo, number int, comment int64, reaction string) error {
@@ -169,6 +175,7 @@ func (f *reachedForge) React(ctx context.Context, r forge.Repo, number int, comm
 
 func (f *reachedForge) SetStatus(ctx context.Context, r forge.Repo, commit string, s forge.Status) error {
 	return effect(ctx, f, "SetStatus", true, func() error {
+		f.sim.noteStatus(commit, s)
 		err := f.Forge.SetStatus(ctx, r, commit, s)
 		if err == nil {
 			maps.DeleteFunc(f.sim.truth.pushed, func(_ string, p pushedHead) bool { return p.commit == commit })

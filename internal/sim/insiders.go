@@ -52,6 +52,12 @@ func (sim *Simulation) tempt(pr *forge.PullRequest) {
 		return
 	}
 	if ref.Revert {
+		for _, c := range sim.componentsOf(ref) {
+			if p := (target{c, ref.Environment}); sim.truth.aside[p] {
+				delete(sim.truth.aside, p)
+				draw = 14
+			}
+		}
 		switch draw {
 		case 0, 1, 2, 3, 4, 5:
 			act(func(pr forge.PullRequest, _ *rand.Rand) { sim.landOnOtherBranch(pr, ref) })
@@ -83,6 +89,8 @@ func (sim *Simulation) tempt(pr *forge.PullRequest) {
 		act(func(pr forge.PullRequest, _ *rand.Rand) { sim.closeOne(pr, ref) })
 	case draw < 20:
 		sim.after(sim.between(5*time.Second, time.Minute), func() { sim.overtakeFar(*pr, ref, sim.ownChance()) })
+	case draw < 22:
+		act(func(pr forge.PullRequest, r *rand.Rand) { sim.takeAside(pr, ref, r) })
 	}
 }
 

@@ -61,6 +61,20 @@ func (sim *Simulation) overtakeFar(pr forge.PullRequest, ref promotion.BranchRef
 	}
 }
 
+// takeAside wants what a pull request brings further on to be taken back where it comes from, and the revert
+// to be merged into another branch with a text that doesn't say what it is of: it stays there, well, and
+// nothing but the revert's branch keeps it from going on.
+func (sim *Simulation) takeAside(pr forge.PullRequest, ref promotion.BranchRef, r *rand.Rand) {
+	before := slices.DeleteFunc(sim.scenario.upstream(ref.Environment), sim.scenario.isSource)
+	moved := sim.movedBy(pr.Number, ref.Environment)
+	if len(before) == 0 || len(moved) == 0 {
+		return
+	}
+	if p := (target{pick(r, moved), pick(r, before)}); sim.revertIn(p) {
+		sim.truth.aside[p] = true
+	}
+}
+
 // isWantedBack says that a pull request brings what was taken back, because somebody asked for it.
 func (sim *Simulation) isWantedBack(pr *forge.PullRequest, ref promotion.BranchRef) bool {
 	return slices.ContainsFunc(sim.componentsOf(ref), func(c string) bool {

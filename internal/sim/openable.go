@@ -118,9 +118,13 @@ type saidHold struct {
 // answeredIn is how long what somebody says of a hold may go unanswered while nothing goes wrong.
 const answeredIn = 90 * time.Second
 
-// noteSaid keeps what a reviewer says of holds, if the forge reports it at once.
+// noteSaid keeps what people say to the service, if the forge reports it at once.
 func (sim *Simulation) noteSaid(comment int64, login string, number int, text string) {
-	if login == reviewer && strings.Contains(text, "hold") && sim.muted.Before(sim.now) {
+	switch isCommand := strings.HasPrefix(text, "/liftlock "); {
+	case !isCommand:
+	case login == stranger && text != "/liftlock status":
+		sim.truth.strangers[comment] = text
+	case sim.muted.Before(sim.now):
 		sim.truth.said[comment] = saidHold{number, text, sim.now}
 	}
 }

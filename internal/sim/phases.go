@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/liftlock/liftlock/internal/controller/act"
@@ -50,6 +51,7 @@ func (sim *Simulation) live() {
 	}
 	sim.advance(sim.now.Add(quietAfter))
 	sim.judgeEnd(last)
+	sim.judgeShown()
 	runs := sim.countRuns()
 	sim.advance(sim.now.Add(restsFor))
 	if idle := sim.now.Sub(sim.truth.lastWrite); idle < restsFor {
@@ -70,7 +72,7 @@ func (sim *Simulation) countRuns() (n int) {
 // calm ends all faults and lets people put right what they left.
 func (sim *Simulation) calm() {
 	sim.report("the faults end")
-	sim.faulty = false
+	sim.faulty, sim.truth.calmAt = false, sim.now
 	clear(sim.away)
 	for _, p := range sim.processes {
 		p.view.reconnect()
@@ -311,6 +313,12 @@ func (sim *Simulation) noteRun(kind string, err error) {
 		return
 	}
 	sim.failed = sim.now
+	switch {
+	case strings.HasPrefix(err.Error(), "panic"):
+		sim.broke(rulePanic, "a run of a %s key: %v", kind, err)
+	case !isForeseen(err):
+		sim.broke(ruleUnforeseen, "a run of a %s key: %v", kind, err)
+	}
 	if !sim.faulty {
 		sim.report("a run of a %s key failed: %v", kind, err)
 	}

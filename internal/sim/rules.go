@@ -39,6 +39,13 @@ const (
 	ruleUnsettled   = "9: merged over what had not come to its end"
 	ruleLease       = "12: something was changed after the lease's end"
 	ruleClaim       = "12: stored what another run had the key for"
+	ruleStranger    = "4: a stranger's command was carried out"
+	ruleRewritten   = "7: the same is written again and again"
+	rulePanic       = "14: a run panicked"
+	ruleUnforeseen  = "14: a run failed by nothing that went wrong"
+	ruleSlow        = "15: what could go on doesn't"
+	ruleShown       = "16: what is shown isn't what is"
+	ruleKept        = "16: what may not come was composed"
 )
 
 // insight is what must be known where a merge is judged.
@@ -123,7 +130,7 @@ func (sim *Simulation) judgePromotion(known insight, pr *forge.PullRequest, p ta
 	}
 	for _, up := range env.after {
 		d := deployment{target{p.component, up}, tag}
-		if sim.wellFor(d) < healthyFor-time.Second && !allowed { // it is heard of a moment later, or earlier by a hair of the clocks
+		if sim.wellFor(d) < sim.scenario.provesFor()-time.Second && !allowed { // it is heard of a moment later, or earlier by a hair of the clocks
 			sim.broke(ruleUnverified, "%s brought %s to %s, which was well for %v in %s", name, tag, p, sim.wellFor(d), up)
 		}
 	}

@@ -41,6 +41,7 @@ type scenario struct {
 	method       string
 	queues       bool // the forge merges by a merge queue
 	noRefresh    bool // Argo CD isn't sent to compare again (refresh: off)
+	soaks        bool // what comes further on has to have been verified for a while before
 	insiders     bool // people who may write go past the service
 	freezes      bool // processes are stopped for a while, and go on then
 	plain        bool // overlays are plain manifests, of which a field is carried, and no kustomizations
@@ -49,7 +50,16 @@ type scenario struct {
 const (
 	healthyFor = 30 * time.Second
 	watchFor   = 20 * time.Minute
+	soaksFor   = 3 * time.Minute
 )
+
+// provesFor is how long a release must be well somewhere before it comes further on.
+func (f *scenario) provesFor() time.Duration {
+	if f.soaks {
+		return healthyFor + soaksFor
+	}
+	return healthyFor
+}
 
 // drawScenario draws a small scenario.
 func drawScenario(r *rand.Rand) scenario {
@@ -255,10 +265,17 @@ spec:
 		if e.byHand {
 			b.WriteString("      open: manual\n")
 		}
+		var gates []string
 		if e.approvals > 0 {
-			fmt.Fprintf(&b, "      gates: [{approvals: {count: %d, from: {users: [%s, %s, %s, %s, nobody]}}}]\n", e.approvals, reviewer, second, third, author)
+			gates = append(gates, fmt.Sprintf("{approvals: {count: %d, from: {users: [%s, %s, %s, %s, nobody]}}}", e.approvals, reviewer, second, third, author))
 		} else if e.auto {
-			b.WriteString("      gates: [{settled: {drift: block}}]\n")
+			gates = append(gates, "{settled: {drift: block}}")
+		}
+		if f.soaks {
+			gates = append(gates, fmt.Sprintf("{soak: {for: %v}}", soaksFor))
+		}
+		if len(gates) > 0 {
+			fmt.Fprintf(&b, "      gates: [%s]\n", strings.Join(gates, ", "))
 		}
 	}
 	return b.String()

@@ -237,6 +237,7 @@ func (sim *Simulation) passTime(end time.Time) {
 		sim.judgeLateness()
 		sim.judgeSeen()
 		sim.judgeAnswers()
+		sim.judgeTimely()
 		if due, ok := sim.nextDue(); ok && due.Before(next) {
 			next = due
 		}

@@ -143,7 +143,7 @@ func TestSimulation(t *testing.T) {
 		t.Errorf("rules were broken, first in the world of seed %d", all.broken.Seed)
 	} else if all.broken != nil && *briefFlag {
 		t.Fail()
-		fmt.Printf("sim: world %d broke %s\n", all.broken.Seed-first+1, all.broken.Broken.Rule)
+		fmt.Printf("sim: world %d broke %s\n", all.broken.Seed, all.broken.Broken.Rule)
 	} else if all.broken != nil {
 		reportBreak(t, dir, lasts, *all.broken)
 	}

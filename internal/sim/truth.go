@@ -80,6 +80,11 @@ type truth struct {
 	resetAt          time.Time                 // when a person last reset the branch
 	revertedAside    map[deployment]time.Time  // whose revert was merged into another branch: it is kept out, and was not taken back
 	promotes         map[target]int            // how many were asked for since one was merged
+	aside            map[target]bool           // whose next revert is merged into another branch
+	strangers        map[int64]string          // what people without rights asked for, by comment
+	rewritten        map[string]requests       // how often the same was written again, by what it is written on
+	calmAt           time.Time                 // when the faults ended
+	eligible         map[target]eligible       // what may come to a target by itself, and since when
 	unmarked         map[string]bool           // components with a pull request whose text somebody has edited
 }
 
@@ -132,7 +137,7 @@ func newTruth() truth {
 		lifted: map[target]time.Time{}, liftedBefore: map[target]time.Time{}, requestedReverts: map[target]bool{}, approvals: map[int]map[string]string{}, reviewed: map[approval]bool{}, heldSince: map[int]time.Time{}, holdComments: map[int64]int{}, acknowledged: map[int]time.Time{}, forged: map[int]bool{}, wideHolds: map[int64]wideHold{}, vetoed: map[deployment]int{}, comments: map[string]int{}, requested: map[string]requests{}, deployed: map[string]int{}, pushed: map[string]pushedHead{}, queued: map[int]queuedPull{}, joined: map[int]joinedHead{}, mended: map[string]bool{},
 		bystanders: map[deployment]bool{}, excused: map[string]string{}, unmarked: map[string]bool{},
 		withdrawn: map[deployment]withdrawal{}, superseded: map[int]bool{}, grudges: map[target]string{}, said: map[int64]saidHold{},
-		revertedAside: map[deployment]time.Time{}, promotes: map[target]int{}}
+		revertedAside: map[deployment]time.Time{}, promotes: map[target]int{}, eligible: map[target]eligible{}, aside: map[target]bool{}, strangers: map[int64]string{}, rewritten: map[string]requests{}}
 }
 
 // returns notes that what was taken back is there again because a person wanted it: how it
@@ -272,6 +277,14 @@ func (sim *Simulation) badFor(d deployment) time.Duration {
 func (h *health) endWell(now time.Time) {
 	h.last, h.wellUntil, h.wellSince, h.wellSeen = now.Sub(h.wellSince), now, time.Time{}, false
 	h.longest = max(h.longest, h.last)
+}
+
+// isWellFor is for how long it is well now.
+func (h *health) isWellFor(now time.Time) time.Duration {
+	if h == nil || h.wellSince.IsZero() {
+		return 0
+	}
+	return now.Sub(h.wellSince)
 }
 
 // wellFor is for how long a deployment was well at a stretch, as a process may see it:

@@ -247,6 +247,9 @@ func (sim *Simulation) say(login string, number int, text string) (comment int64
 // noteReaction keeps what the service says that it has done.
 func (sim *Simulation) noteReaction(comment int64, reaction string) {
 	delete(sim.truth.said, comment)
+	if text, known := sim.truth.strangers[comment]; known && reaction == "+1" {
+		sim.broke(ruleStranger, "%q is acknowledged, and %s may only read", text, stranger)
+	}
 	if number, holds := sim.truth.holdComments[comment]; holds && reaction == "+1" {
 		sim.truth.acknowledged[number] = sim.now
 		delete(sim.truth.holdComments, comment)

@@ -1,0 +1,115 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/promotion"
+)
+
+// comesWithin is how long a release may take to come where it may, when everything that it has to wait
+// for is there and nothing goes wrong: to be found verified, composed, opened and merged. A sweep takes
+// longer to come round.
+const comesWithin = 4 * time.Minute
+
+// eligible is a release that may come to a target.
+type eligible struct {
+	tag   string
+	since time.Time
+}
+
+// judgeTimely judges, while a process has nothing to do, whether what may go on does.
+func (sim *Simulation) judgeTimely() {
+	for _, p := range sim.scenario.targets() {
+		tag := sim.mayComeTo(p)
+		if tag == "" {
+			delete(sim.truth.eligible, p)
+			continue
+		}
+		e := sim.truth.eligible[p]
+		if e.tag != tag || sim.wasTroubledSince(e.since.Add(-time.Minute)) || sim.failed.After(e.since) || sim.slowedSince(e.since) > 0 {
+			sim.truth.eligible[p] = eligible{tag, sim.now}
+			continue
+		}
+		if sim.now.Sub(e.since) > comesWithin && !sim.hasCome(p, tag) {
+			sim.broke(ruleSlow, "%s may come to %s since %v; the service says: %s", tag, p, e.since.Sub(sim.began), sim.describeDecision(p))
+		}
+	}
+}
+
+// mayComeTo is the release that nothing keeps from coming to a target by itself; empty: there is none for
+// certain.
+func (sim *Simulation) mayComeTo(p target) (tag string) {
+	env := sim.scenario.environment(p.env)
+	switch f := &sim.scenario; {
+	case f.batch, f.noRefresh, f.isSource(p.env), f.needsCommand(p.env), sim.excuseOf(p.component) != "":
+		return ""
+	case !sim.truth.brokenSince.IsZero(), len(sim.truth.wideHolds) > 0, sim.inIncident(), !sim.isCalm(p, healthyFor):
+		return ""
+	}
+	for _, up := range env.after {
+		from := target{p.component, up}
+		is := sim.tagAt(sim.head(), from)
+		if tag != "" && tag != is || !sim.isCalm(from, sim.scenario.provesFor()) || sim.lastLanding(from).restores {
+			return ""
+		}
+		tag = is
+	}
+	if tag == firstTag || tag == sim.tagAt(sim.head(), p) || sim.isRestrained(p, tag) {
+		return ""
+	}
+	for _, pr := range sim.ours() {
+		if ref, _ := promotion.ParseBranch(pr.Branch); ref.Environment == p.env && !sim.isLeftAlone(&pr) {
+			return ""
+		}
+	}
+	return tag
+}
+
+// isRestrained says that something keeps a release from a target, there or before, or may.
+func (sim *Simulation) isRestrained(p target, tag string) bool {
+	return slices.ContainsFunc(append(sim.scenario.upstream(p.env), p.env), func(env string) bool {
+		d := deployment{target{p.component, env}, tag}
+		_, withdrawn := sim.truth.withdrawn[d]
+		_, vetoed := sim.truth.vetoed[d]
+		return withdrawn || vetoed || sim.truth.bystanders[d] || sim.isKeptOut(d) || sim.hasOpenRevert(env)
+	})
+}
+
+// isLeftAlone says that nobody has done anything about a pull request.
+func (sim *Simulation) isLeftAlone(pr *forge.PullRequest) bool {
+	switch n := pr.Number; {
+	case pr.HasLabel(promotion.LabelHold), pr.Queue == forge.Queued, sim.truth.forged[n], !sim.truth.acknowledged[n].IsZero():
+		return false
+	}
+	return len(sim.truth.approvals[pr.Number]) == 0
+}
+
+// isCalm says that what a target has landed long enough ago, by the service or where releases come from, and
+// has been well since for longer than that.
+func (sim *Simulation) isCalm(p target, least time.Duration) bool {
+	x, tag := sim.appOf(p), sim.tagAt(sim.head(), p)
+	h := sim.truth.health[deployment{p, tag}]
+	if last := sim.lastLanding(p); last.byPerson && !sim.scenario.isSource(p.env) {
+		return false
+	}
+	if x.tag != tag || x.state.Health != healthy || x.stale || !x.runsAll() {
+		return false
+	}
+	return h.isWellFor(sim.now) > least
+}
+
+// hasCome says that a release is in a target, or as far as it comes by itself: an open pull request.
+func (sim *Simulation) hasCome(p target, tag string) bool {
+	env := sim.scenario.environment(p.env)
+	if env.auto && env.approvals == 0 && !sim.scenario.queues {
+		return false // then it would be there
+	}
+	for _, pr := range sim.ours() {
+		if ref, _ := promotion.ParseBranch(pr.Branch); !ref.Revert && ref.Environment == p.env && sim.tagAt(pr.Head, p) == tag {
+			return true
+		}
+	}
+	return false
+}
