@@ -209,6 +209,8 @@ func (e *Controller) runOf(ctx context.Context, r *Repository, k wake.Key) (time
 		return time.Time{}, e.runRules(ctx, r)
 	case wake.Checks:
 		return time.Time{}, e.runChecks(ctx, r, k.Commit)
+	case wake.Source:
+		return time.Time{}, e.runSource(ctx, r, k.Source)
 	case wake.Merge:
 		return e.runMergeQueue(ctx, r)
 	case wake.PullRequest:

@@ -65,6 +65,11 @@ func (e *Controller) keysOfChanges(ctx context.Context, r *Repository, seen map[
 		for _, other := range e.opts.Gatherer.Dependents(r.ID) {
 			keys.add(store.Normal, wake.ForRepository(other))
 		}
+		readers, err := e.keysOfReaders(ctx, r)
+		if err != nil {
+			return keys, err
+		}
+		keys.add(store.Normal, readers...)
 	}
 	for _, heads := range []map[string]string{last.heads, seen, now.heads} {
 		for name := range heads {

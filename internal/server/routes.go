@@ -149,6 +149,7 @@ func (s *Server) addKeys(ctx context.Context, d *store.Delivery, ev *webhooks.Ev
 		if of := s.replacedBy(d.Forge, ev); of != nil {
 			d.Keys = wake.Strings(wake.ForSweep(of.Forge + ":" + of.Name)) // which reads whose name it is
 		}
+		s.addSourceKeys(d, ev)
 		return nil // authentic, but not about a repository of ours
 	}
 	id := r.Forge + ":" + r.Name

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -29,14 +30,24 @@ type ExternalFiles struct {
 	charts  render.OpenExternal
 	now     func() time.Time
 	tracked func() []*Repository
+	pushed  stateStore // says that somebody pushed to a source; nil: nobody does
 
 	mu       sync.Mutex
-	fetched  map[string]time.Time // when a source was last fetched, by its URL
+	fetched  map[string]fetchedSource // by its URL
 	fetching map[string]*sync.Mutex
 	tags     map[render.External]foundTag
 	opened   map[render.External]openedExternal
 	version  uint64 // of what was opened
 }
+
+// fetchedSource is when a source was last fetched, and the last push there that was known by then.
+type fetchedSource struct {
+	at   time.Time
+	push string
+}
+
+// PushedSourceKey is where the store keeps the last delivery that told of a push to a source.
+func PushedSourceKey(url string) string { return "sourcePushed|" + url }
 
 // openedExternal is what an external was when it was opened last.
 type openedExternal struct {
@@ -66,7 +77,7 @@ const (
 // NewExternalFiles makes it. charts gives charts; nil: there are none.
 func NewExternalFiles(sources []ReadOnlySource, charts render.OpenExternal, now func() time.Time) *ExternalFiles {
 	return &ExternalFiles{sources: sources, charts: charts, now: now, tracked: func() []*Repository { return nil },
-		fetched: map[string]time.Time{}, fetching: map[string]*sync.Mutex{}, tags: map[render.External]foundTag{}, opened: map[render.External]openedExternal{}}
+		fetched: map[string]fetchedSource{}, fetching: map[string]*sync.Mutex{}, tags: map[render.External]foundTag{}, opened: map[render.External]openedExternal{}}
 }
 
 // GivenExternalFiles has renderings read what a function gives, and nothing else.
@@ -207,7 +218,8 @@ func defaultBranch(heads map[string]string) string {
 	return "HEAD"
 }
 
-// refresh fetches a source that wasn't for a while; others wait for it meanwhile.
+// refresh fetches a source that wasn't for a while, or to which somebody has pushed since; others wait for it
+// meanwhile.
 func (x *ExternalFiles) refresh(ctx context.Context, s *ReadOnlySource) error {
 	x.mu.Lock()
 	own := x.fetching[s.URL]
@@ -218,10 +230,14 @@ func (x *ExternalFiles) refresh(ctx context.Context, s *ReadOnlySource) error {
 	x.mu.Unlock()
 	own.Lock()
 	defer own.Unlock()
+	push, err := x.lastPush(ctx, s)
+	if err != nil {
+		return err
+	}
 	x.mu.Lock()
-	isFresh := x.now().Before(x.fetched[s.URL].Add(sourceAge))
+	last := x.fetched[s.URL]
 	x.mu.Unlock()
-	if isFresh {
+	if last.push == push && x.now().Before(last.at.Add(sourceAge)) {
 		return nil
 	}
 	heads, err := s.Mirror.Heads(ctx, "")
@@ -235,8 +251,23 @@ func (x *ExternalFiles) refresh(ctx context.Context, s *ReadOnlySource) error {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.fetched[s.URL] = x.now()
+	x.fetched[s.URL] = fetchedSource{x.now(), push}
+	if last.push != push { // what was pushed may be a tag
+		maps.DeleteFunc(x.tags, func(e render.External, _ foundTag) bool { return e.RepoURL == s.URL })
+	}
 	return nil
+}
+
+// lastPush names the last push to a source of which the forge has told; "" where it told of none.
+func (x *ExternalFiles) lastPush(ctx context.Context, s *ReadOnlySource) (string, error) {
+	if x.pushed == nil {
+		return "", nil
+	}
+	raw, _, err := x.pushed.State(ctx, PushedSourceKey(s.URL))
+	if err != nil {
+		return "", fmt.Errorf("read whether somebody pushed to %s: %w", s.URL, err)
+	}
+	return string(raw), nil
 }
 
 // findTag asks the remote for a tag, unless that was a moment ago; e says which remote, and which tag.

@@ -171,6 +171,9 @@ func New(o Options) *Gatherer {
 	pulls := newPullGatherer(o.Store, o.Now, o.MaxAge, o.Caches)
 	if o.Externals != nil && o.Externals.given == nil {
 		o.Externals.tracked = targets.repos.all
+		if o.Store != nil {
+			o.Externals.pushed = o.Store
+		}
 	}
 	effects := newEffectGatherer(targets, pulls, &o)
 	authors := newAuthorGatherer(releases, o.Store, o.Now, o.IgnoreUnlinkedAuthors, o.Caches)

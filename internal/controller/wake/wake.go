@@ -25,6 +25,7 @@ const (
 	Rules       Kind = "rules"  // read anew what the forge demands of merges
 	MergeGroup  Kind = "group"  // say of a merge group of the forge's whether it may land
 	Checks      Kind = "checks" // find whom the statuses of a commit concern, where that may be many
+	Source      Kind = "source" // wake the units with targets that have a source in a listed repository
 	Merge       Kind = "merge"  // one a repository: evaluate again and merge, one after the other
 )
 
@@ -37,6 +38,7 @@ type Key struct {
 	Number     int    // PullRequest
 	Branch     string // MergeGroup: the forge builds it on
 	Commit     string // Checks
+	Source     string // Source: the listed repository's address
 }
 
 // ForRepository is the key of a repository.
@@ -59,6 +61,9 @@ func ForMergeGroup(repo, branch string) Key {
 
 // ForChecks is the key of what a forge says of a commit.
 func ForChecks(repo, commit string) Key { return Key{Kind: Checks, Repository: repo, Commit: commit} }
+
+// ForSource is the key of what a repository's targets read in a listed repository.
+func ForSource(repo, source string) Key { return Key{Kind: Source, Repository: repo, Source: source} }
 
 // ForMerge is the key of a repository's merges.
 func ForMerge(repo string) Key { return Key{Kind: Merge, Repository: repo} }
@@ -89,6 +94,8 @@ func (k Key) String() string {
 		return string(k.Kind) + ":" + k.Repository + "|" + k.Branch
 	case Checks:
 		return string(k.Kind) + ":" + k.Repository + "|" + k.Commit
+	case Source:
+		return string(k.Kind) + ":" + k.Repository + "|" + k.Source
 	}
 	return string(k.Kind) + ":" + k.Repository
 }
@@ -112,6 +119,9 @@ func Parse(s string) (Key, bool) {
 	case Checks:
 		repo, commit, ok := strings.Cut(rest, "|")
 		return ForChecks(repo, commit), ok && repo != "" && commit != ""
+	case Source:
+		repo, source, ok := strings.Cut(rest, "|")
+		return ForSource(repo, source), ok && repo != "" && source != ""
 	case Unit:
 		u, ok := ParseUnitName(rest)
 		return ForUnit(u), ok

@@ -13,15 +13,16 @@ import (
 func TestKeysAreKept(t *testing.T) {
 	t.Parallel()
 	for want, k := range map[string]Key{
-		"repo:hub:acme/fleet":                ForRepository("hub:acme/fleet"),
-		"sweep:hub:acme/fleet":               ForSweep("hub:acme/fleet"),
-		"hook:hub:acme/fleet":                ForHook("hub:acme/fleet"),
-		"rules:hub:acme/fleet":               ForRules("hub:acme/fleet"),
-		"group:hub:acme/fleet|q/main/pr-7-0": ForMergeGroup("hub:acme/fleet", "q/main/pr-7-0"),
-		"merge:hub:acme/fleet":               ForMerge("hub:acme/fleet"),
-		"checks:hub:acme/fleet|c0ffee":       ForChecks("hub:acme/fleet", "c0ffee"),
-		"pr:hub:acme/fleet#12":               ForPull("hub:acme/fleet", 12),
-		"unit:hub:acme/fleet|shop|web":       ForUnit(promotion.Unit{Repo: "hub:acme/fleet", Pipeline: "shop", Component: "web"}),
+		"repo:hub:acme/fleet":                                        ForRepository("hub:acme/fleet"),
+		"sweep:hub:acme/fleet":                                       ForSweep("hub:acme/fleet"),
+		"hook:hub:acme/fleet":                                        ForHook("hub:acme/fleet"),
+		"rules:hub:acme/fleet":                                       ForRules("hub:acme/fleet"),
+		"group:hub:acme/fleet|q/main/pr-7-0":                         ForMergeGroup("hub:acme/fleet", "q/main/pr-7-0"),
+		"merge:hub:acme/fleet":                                       ForMerge("hub:acme/fleet"),
+		"checks:hub:acme/fleet|c0ffee":                               ForChecks("hub:acme/fleet", "c0ffee"),
+		"source:hub:acme/fleet|https://git.example:8443/acme/charts": ForSource("hub:acme/fleet", "https://git.example:8443/acme/charts"),
+		"pr:hub:acme/fleet#12":                                       ForPull("hub:acme/fleet", 12),
+		"unit:hub:acme/fleet|shop|web":                               ForUnit(promotion.Unit{Repo: "hub:acme/fleet", Pipeline: "shop", Component: "web"}),
 	} {
 		if got := k.String(); got != want {
 			t.Errorf("%+v is written %q, want %q", k, got, want)
@@ -36,7 +37,7 @@ func TestKeysAreKept(t *testing.T) {
 // dropped rather than taken for something else.
 func TestWhatIsNoKey(t *testing.T) {
 	t.Parallel()
-	for _, s := range []string{"", "repo", "repo:", "pr:hub:acme/fleet", "pr:#1", "pr:hub:acme/fleet#x", "pr:hub:acme/fleet#0", "pr:hub:acme/fleet#-1", "unit:a|b", "unit:a|b|c|d", "checks:hub:acme/fleet", "checks:hub:acme/fleet|", "checks:|c0ffee", "later:hub:acme/fleet"} {
+	for _, s := range []string{"", "repo", "repo:", "pr:hub:acme/fleet", "pr:#1", "pr:hub:acme/fleet#x", "pr:hub:acme/fleet#0", "pr:hub:acme/fleet#-1", "unit:a|b", "unit:a|b|c|d", "checks:hub:acme/fleet", "checks:hub:acme/fleet|", "checks:|c0ffee", "source:hub:acme/fleet", "source:hub:acme/fleet|", "later:hub:acme/fleet"} {
 		if k, ok := Parse(s); ok {
 			t.Errorf("%q is read as %+v", s, k)
 		}

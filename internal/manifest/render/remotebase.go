@@ -60,6 +60,12 @@ func parseRemoteBase(ref string) (b remoteBase, ok bool) {
 	return b, inside && !strings.HasPrefix(strings.ToLower(scheme), "file")
 }
 
+// RemoteRepository is the address of the repository that a kustomization's reference names; false: of none.
+func RemoteRepository(ref string) (address string, ok bool) {
+	b, ok := parseRemoteBase(ref)
+	return b.RepoURL, ok
+}
+
 // cutRepository finds the end of a repository's address that has no // after it.
 func cutRepository(rest string) (repository, below string, ok bool) {
 	for _, end := range []string{".git", "/_git/"} {

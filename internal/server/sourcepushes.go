@@ -1,0 +1,44 @@
+package server
+
+import (
+	"net/url"
+	"strings"
+
+	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/webhooks"
+)
+
+// addSourceKeys adds to a delivery what a push to repositories under sources wakes, in every repository of ours. That
+// somebody pushed is all that is taken from it: the sources are fetched again, and read.
+func (s *Server) addSourceKeys(d *store.Delivery, ev *webhooks.Event) {
+	if ev.Kind != webhooks.Push || ev.Repo == "" {
+		return
+	}
+	for i := range s.o.Config.Sources {
+		source := s.o.Config.Sources[i].URL
+		if !isRepositoryAt(source, ev.Repo) {
+			continue
+		}
+		if d.State == nil {
+			d.State = map[string][]byte{}
+		}
+		d.State[facts.PushedSourceKey(source)] = []byte(ev.Delivery)
+		for k := range s.o.Config.Repositories {
+			r := &s.o.Config.Repositories[k]
+			d.Keys = append(d.Keys, wake.ForSource(r.Forge+":"+r.Name, source).String())
+		}
+	}
+}
+
+// isRepositoryAt says that an address may be that of a repository, whatever its host is called and whatever comes
+// before its name: one of the same name elsewhere only has its readers look once more.
+func isRepositoryAt(address, name string) bool {
+	u, err := url.Parse(address)
+	if err != nil {
+		return false
+	}
+	at := "/" + strings.ToLower(strings.TrimSuffix(strings.Trim(u.Path, "/"), ".git"))
+	return strings.HasSuffix(at, "/"+strings.ToLower(name))
+}
