@@ -43,7 +43,9 @@ func initCommand() *cobra.Command {
 			"manifests are in another repository or a chart. What is proposed was checked as liftlock validate\n" +
 			"and liftlock plan do it.\n\n" +
 			"Exits with 0 when the file can be used, with 1 when there is nothing to make one of, and with 3\n" +
-			"when something has to be chosen: on a terminal it asks, else it prints the flags to choose by.\n\n" +
+			"when something has to be said: on a terminal it asks, else it prints the flags to choose by, and the\n" +
+			"file with what is known, a TODO at each key that is open and what it saw for it. --write writes that\n" +
+			"where no flag chooses.\n\n" +
 			"With --clusters-example it prints a file of cluster Secrets to begin with, for ApplicationSets that\n" +
 			"generate from Argo CD's clusters: with the labels and annotations that they select by and read.\n\n" +
 			"With --github-app it prints the manifest from which GitHub makes an App for Liftlock, and no more.",
@@ -83,7 +85,7 @@ func initCommand() *cobra.Command {
 				return printExampleClusters(cmd, r, checkout.Query{Known: q.Known, Files: q.Files})
 			}
 			q.Now = time.Now()
-			p, err := proposeWithChoices(cmd, r, &q, asJSON)
+			p, err := proposeWithChoices(cmd, r, &q, write, asJSON)
 			if err != nil {
 				return err
 			}
@@ -132,7 +134,7 @@ func printExampleClusters(cmd *cobra.Command, r *checkout.Repository, q checkout
 
 // proposeWithChoices proposes, and has a person settle on a terminal what the files don't.
 // As JSON the choice is the answer: programs are asked nothing.
-func proposeWithChoices(cmd *cobra.Command, r *checkout.Repository, q *checkout.ProposalQuery, asJSON bool) (*checkout.Proposal, error) {
+func proposeWithChoices(cmd *cobra.Command, r *checkout.Repository, q *checkout.ProposalQuery, write, asJSON bool) (*checkout.Proposal, error) {
 	in := bufio.NewReader(cmd.InOrStdin())
 	for {
 		p, err := r.Propose(cmd.Context(), *q)
@@ -140,14 +142,10 @@ func proposeWithChoices(cmd *cobra.Command, r *checkout.Repository, q *checkout.
 		if !errors.As(err, &choice) {
 			return p, err
 		}
-		if asJSON {
-			if err := printChoiceJSON(cmd, choice); err != nil {
+		if asJSON || len(choice.Options) == 0 || !onTerminal(cmd.InOrStdin()) {
+			if err := printDraft(cmd, r.Dir(), choice, write, asJSON); err != nil {
 				return nil, err
 			}
-			return nil, exitError{exitChoice}
-		}
-		if !onTerminal(cmd.InOrStdin()) {
-			printChoice(cmd, choice)
 			return nil, exitError{exitChoice}
 		}
 		if err := promptChoice(cmd, in, choice); err != nil {
@@ -163,7 +161,11 @@ func onTerminal(in io.Reader) bool {
 		return false
 	}
 	info, err := f.Stat()
-	return err == nil && info.Mode()&fs.ModeCharDevice != 0 && f.Name() != os.DevNull
+	if err != nil || info.Mode()&fs.ModeCharDevice == 0 {
+		return false
+	}
+	nowhere, err := os.Stat(os.DevNull) // standard input is that in many jobs, under its own name
+	return err != nil || !os.SameFile(info, nowhere)
 }
 
 // printChoice lists what can be chosen, and the commands that choose it: with the flags that
@@ -185,6 +187,9 @@ func printChoice(cmd *cobra.Command, choice *propose.ChoiceError) {
 			words = append(words, quoteArgument(f))
 		}
 		fmt.Fprintf(w, "  %s\n      %s\n", strings.Join(words, " "), o.Meaning)
+	}
+	for _, seen := range choice.Seen {
+		fmt.Fprintf(w, "  %s\n", appset.Printable(seen))
 	}
 	if choice.Other != "" {
 		fmt.Fprintf(w, "  %s\n", choice.Other)

@@ -21,12 +21,13 @@ type proposalAnswer struct {
 	Text     string           `json:"text,omitempty"`    // the pipeline file
 	Problems []appset.Problem `json:"problems"`
 	Notes    []appset.Problem `json:"notes"`
-	Choice   *choiceAnswer    `json:"choice,omitempty"` // then there is no file, and the exit code is 3
+	Choice   *choiceAnswer    `json:"choice,omitempty"` // then something in text is open, and the exit code is 3
 }
 
 type choiceAnswer struct {
 	Question string           `json:"question"`
 	Options  []propose.Option `json:"options"` // the flags of init that choose each
+	Seen     []string         `json:"seen,omitempty"`
 }
 
 // printProposal gives the proposal as the flags say.
@@ -48,10 +49,27 @@ func printProposal(cmd *cobra.Command, dir string, p *checkout.Proposal, write, 
 	return nil
 }
 
-// printChoiceJSON gives what has to be chosen.
-func printChoiceJSON(cmd *cobra.Command, c *propose.ChoiceError) error {
-	choice := choiceAnswer{Question: c.Question, Options: listed(c.Options)}
-	return printJSON(cmd.OutOrStdout(), proposalAnswer{Problems: []appset.Problem{}, Notes: []appset.Problem{}, Choice: &choice})
+// printDraft gives what has to be said, and the pipeline file with the rest. It is written where no flag chooses: else
+// init has to make another one.
+func printDraft(cmd *cobra.Command, dir string, c *propose.ChoiceError, write, asJSON bool) error {
+	if write = write && len(c.Options) == 0; write {
+		if err := writeProposal(dir, c.Draft); err != nil {
+			return err
+		}
+	}
+	if asJSON {
+		choice := choiceAnswer{Question: c.Question, Options: listed(c.Options), Seen: c.Seen}
+		return printJSON(cmd.OutOrStdout(), proposalAnswer{
+			File: pipeline.FileName, Written: write, Text: string(c.Draft), Problems: []appset.Problem{}, Notes: []appset.Problem{}, Choice: &choice,
+		})
+	}
+	printChoice(cmd, c)
+	if write {
+		fmt.Fprintf(cmd.OutOrStdout(), "%s is written. What is open in it is marked TODO.\n", filepath.Join(dir, pipeline.FileName))
+		return nil
+	}
+	_, err := cmd.OutOrStdout().Write(c.Draft)
+	return err
 }
 
 // writeProposal makes the file; one that is there stays.

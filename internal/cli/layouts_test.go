@@ -33,6 +33,14 @@ var layoutStories = map[string]struct {
 		set:  []string{"apps/web/dev/kustomization.yaml", "--image", "registry.example/web=1.5.0"},
 		want: []string{"web into prod: 1.4.2 → 1.5.0"},
 	},
+	"argocd-per-environment": {
+		set:  []string{"environments/staging/web/kustomization.yaml", "--image", "registry.example/web=1.5.0"},
+		want: []string{"web into prod: 1.4.2 → 1.5.0"},
+	},
+	"chart-of-file-sets": {
+		set:  []string{"teams/payments/ledger/dev/release.yaml", "chart.version=5.1.0"},
+		want: []string{"ledger into uat: 5.0.1 → 5.1.0"},
+	},
 	"chart-of-sets": {
 		set:  []string{"apps/web/staging/kustomization.yaml", "--image", "registry.example/web=1.5.0"},
 		want: []string{"web into prod: 1.4.2 → 1.5.0"},
@@ -46,6 +54,11 @@ var layoutStories = map[string]struct {
 		want:     []string{"keda into prod: 2.1.0 → 2.2.0"},
 		clusters: "clusters.yaml",
 	},
+	"cluster-labels": {
+		set:      []string{"apps/web/qa/kustomization.yaml", "--image", "registry.example/web=1.5.0"},
+		want:     []string{"web into prod: 1.4.2 → 1.5.0"},
+		clusters: "clusters.yaml",
+	},
 	"environment-bases": {
 		set:  []string{"apps/web/staging/base/kustomization.yaml", "--image", "registry.example/web=1.5.0"},
 		want: []string{"web into prod: 1.4.2 → 1.5.0"},
@@ -53,6 +66,10 @@ var layoutStories = map[string]struct {
 	"environment-branches": {
 		set:  []string{"deploy/web/kustomization.yaml", "--image", "registry.example/web=1.5.0"},
 		want: []string{"web into prod (branch env/prod): 1.4.2 → 1.5.0"},
+	},
+	"environment-manifests": {
+		set:  []string{"argocd/staging/keda.yaml", "spec.source.targetRevision=2.15.0"},
+		want: []string{"keda into prod: 2.14.0 → 2.15.0"},
 	},
 	"generator-config-json": {
 		set:  []string{"services/mail/dev/config.json", "chartVersion=1.1.0"},
@@ -82,6 +99,10 @@ var layoutStories = map[string]struct {
 		set:  []string{"components/web/dev/kustomization.yaml", "--image", "ghcr.io/acme/web=v1.5.0"},
 		want: []string{"web into prod-eu: v1.30.1, v1.4.2 → v1.30.1, v1.5.0", "web into prod-us: v1.30.1, v1.4.2 → v1.30.1, v1.5.0"},
 	},
+	"overlays-of-sets": {
+		set:  []string{"apps/mail/test/kustomization.yaml", "--image", "registry.example/mail=0.9.1"},
+		want: []string{"mail into prod: 0.9.0 → 0.9.1"},
+	},
 	"plain-manifests": {
 		set:  []string{"manifests/dev/web/deployment.yaml", "spec.template.spec.containers[name=web].image=registry.example/web:1.5.0"},
 		want: []string{"web into preprod: registry.example/proxy:0.3, registry.example/web:1.4.2 → registry.example/proxy:0.3, registry.example/web:1.5.0"},
@@ -93,6 +114,10 @@ var layoutStories = map[string]struct {
 	"team-components": {
 		set:  []string{"apps/billing/api/staging/kustomization.yaml", "--image", "registry.example/billing/api=5.2.0"},
 		want: []string{"billing-api into prod: 5.1.0 → 5.2.0"},
+	},
+	"values-by-component": {
+		set:  []string{"values/dev/eu/web.yaml", "image.tag=1.5.0"},
+		want: []string{"web into prod: 1.4.2 → 1.5.0"},
 	},
 	"umbrella-charts": {
 		set: []string{"environments/dev/checkout/Chart.yaml", "dependencies[name=cart].version=1.9.0"},
@@ -129,10 +154,16 @@ func commitAll(t *testing.T, message string) {
 
 func runGit(t *testing.T, args ...string) {
 	t.Helper()
+	runGitAt(t, "2026-01-02T03:04:05Z", args...)
+}
+
+// runGitAt runs git, whose commits are of a time.
+func runGitAt(t *testing.T, date string, args ...string) {
+	t.Helper()
 	cmd := exec.Command("git", args...)
 	cmd.Env = append(os.Environ(), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL="+os.DevNull)
 	for _, who := range []string{"AUTHOR", "COMMITTER"} {
-		cmd.Env = append(cmd.Env, "GIT_"+who+"_NAME=ada", "GIT_"+who+"_EMAIL=ada@example.com", "GIT_"+who+"_DATE=2026-01-02T03:04:05Z")
+		cmd.Env = append(cmd.Env, "GIT_"+who+"_NAME=ada", "GIT_"+who+"_EMAIL=ada@example.com", "GIT_"+who+"_DATE="+date)
 	}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("git %v: %v\n%s", args, err, out)

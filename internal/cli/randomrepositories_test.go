@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -72,7 +73,8 @@ func (f *randomRepository) checkProposal(t *testing.T, r *rand.Rand) {
 		t.Fatalf("validate exits with %d and says\n%s%s%s", code, stdout, stderr, proposed)
 	}
 	f.checkCarried(t, proposed)
-	commitAll(t, "Take Liftlock up")
+	f.checkLeftOut(t, proposed)
+	f.commitStaged(t, "Take Liftlock up")
 	i := r.IntN(len(f.components))
 	f.versions[f.components[i]][f.environments()[0]] = f.version(i, 2)
 	f.commit(t, "A release")
@@ -90,15 +92,45 @@ func (f *randomRepository) addHistory(t *testing.T) {
 
 func (f *randomRepository) commit(t *testing.T, message string) {
 	t.Helper()
-	for name, text := range f.files(t) {
-		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-			t.Fatal(err)
+	for _, branch := range f.branches() {
+		if branch != trackedBranch {
+			f.switchTo(t, branch)
 		}
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
+		for name, text := range f.files(t, branch) {
+			if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
 		}
+		f.commitStaged(t, message)
 	}
-	commitAll(t, message)
+	if len(f.branches()) > 1 {
+		f.switchTo(t, trackedBranch)
+	}
+}
+
+// commitStaged commits what the current folder has of others than the branch, if there is any, a minute after the commit
+// before: of branches that have nothing in common the times of commits tell which was first.
+func (f *randomRepository) commitStaged(t *testing.T, message string) {
+	t.Helper()
+	runGit(t, "add", "--all")
+	if exec.Command("git", "diff", "--cached", "--quiet").Run() == nil {
+		return
+	}
+	f.commits++
+	runGitAt(t, time.Date(2026, time.January, 2, 3, f.commits, 0, 0, time.UTC).Format(time.RFC3339), "commit", "--quiet", "--message="+message)
+}
+
+// switchTo has the current folder show a branch; one that isn't there begins with nothing.
+func (f *randomRepository) switchTo(t *testing.T, branch string) {
+	t.Helper()
+	flags := []string{"switch", "--quiet"}
+	if exec.Command("git", "rev-parse", "--verify", "--quiet", "refs/heads/"+branch).Run() != nil {
+		flags = append(flags, "--orphan")
+	}
+	runGit(t, append(flags, branch)...)
 }
 
 // checkCarried holds that nothing is carried but versions: by the fleet's own list of where it has those.
@@ -135,6 +167,20 @@ func (f *randomRepository) checkCarried(t *testing.T, proposed string) {
 	if got := pipes[0].Spec.Environments; len(got) != len(f.environments()) {
 		t.Errorf("%d environments are proposed:\n%s", len(got), proposed)
 	}
+	for _, e := range pipes[0].Spec.Environments {
+		if want := f.branch(e.Name); f.layout == layoutBranches && e.Branch != want {
+			t.Errorf("%s is proposed on the branch %q and not on %q:\n%s", e.Name, e.Branch, want, proposed)
+		}
+	}
+}
+
+// checkLeftOut holds that what looks like a version that one environment alone has is told, and so not forgotten.
+func (f *randomRepository) checkLeftOut(t *testing.T, proposed string) {
+	isInValues := f.layout == layoutSideBySide || f.usesFolders() && (f.carrier == carrierValues || f.carrier == carrierChart)
+	isInKustomization := f.usesFolders() && slices.Contains([]string{carrierTag, carrierDigest, carrierRef}, f.carrier)
+	if isNamed := strings.Contains(proposed, "debugger"); f.hasBait && (isInValues || isInKustomization) && !isNamed {
+		t.Errorf("what one environment alone has isn't told:\n%s", proposed)
+	}
 }
 
 // checkPlan holds that a release opens a promotion into each environment of the second step, and nothing else, and that each
@@ -159,7 +205,8 @@ func (f *randomRepository) checkPlan(t *testing.T, component int, proposed strin
 		}
 	}
 	if slices.Sort(got); !slices.Equal(want, got) {
-		t.Fatalf("it opens %v and not %v:\n%s", got, want, proposed)
+		text, _, _ := runLiftlock(t, "plan", "--short")
+		t.Fatalf("it opens %v and not %v:\n%s%s", got, want, proposed, text)
 	}
 	for _, pr := range p.Pipelines[0].Promotions {
 		if len(pr.Ineffective) > 0 || len(pr.Unreached) > 0 || pr.ReachErr != "" || len(pr.Reached)+len(pr.Applications) == 0 {
@@ -175,6 +222,14 @@ func (f *randomRepository) checkEdit(t *testing.T, p *plan.Promotion, component 
 	for _, file := range p.Files {
 		patch.WriteString(file.Diff)
 	}
+	branch := f.branch(p.Environment)
+	if f.layout == layoutBranches {
+		if p.Branch != branch {
+			t.Errorf("the promotion into %s is for the branch %q", p.Environment, p.Branch)
+		}
+		f.switchTo(t, branch)
+		defer f.switchTo(t, trackedBranch)
+	}
 	apply := exec.Command("git", "apply", "-")
 	apply.Stdin = strings.NewReader(patch.String())
 	if out, err := apply.CombinedOutput(); err != nil {
@@ -182,7 +237,7 @@ func (f *randomRepository) checkEdit(t *testing.T, p *plan.Promotion, component 
 	}
 	before := f.versions[component][p.Environment]
 	f.versions[component][p.Environment] = f.versions[component][f.environments()[0]]
-	want := f.files(t)
+	want := f.files(t, branch)
 	f.versions[component][p.Environment] = before
 	if diff := cmp.Diff(want, repositoryFiles(t, slices.Sorted(maps.Keys(want)))); diff != "" {
 		t.Errorf("the promotion into %s makes another repository (-want +got):\n%s", p.Environment, diff)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -22,6 +23,7 @@ const (
 	layoutElement          = "a list generator's element"
 	layoutConfig           = "a git file generator's config.json"
 	layoutLabel            = "a generator of the clusters with a label"
+	layoutBranches         = "apps/COMPONENT on ENVIRONMENT's branch"
 )
 
 // The carriers of random fleets: what the version is in the files of an environment's folder.
@@ -57,11 +59,15 @@ type randomRepository struct {
 	perEnvironment                  bool // an Argo CD for each environment, with Applications of the same names
 	steps                           [][]string
 	components                      []string
-	oneChart                        bool // of the sets of all environments' Argo CDs
-	twoClusters                     bool // the last environment has two
+	oneChart                        bool   // of the sets of all environments' Argo CDs
+	twoClusters                     bool   // the last environment has two
+	branchPrefix                    string // of the environments' branches
+	firstOnMain                     bool   // the first environment lives on the tracked branch
 	quote                           string
 	hasSidecar, hasResources        bool
+	hasBait                         bool // what looks like a version, and none may move
 	repoURL, revision               string
+	commits                         int                          // so far
 	versions                        map[string]map[string]string // by component and environment
 }
 
@@ -96,6 +102,10 @@ func drawRepository(seed uint64) *randomRepository {
 	r.Shuffle(len(f.components), func(i, j int) { f.components[i], f.components[j] = f.components[j], f.components[i] })
 	f.components = f.components[:1+r.IntN(4)]
 	slices.Sort(f.components)
+	if r.IntN(6) == 0 {
+		f.layout, f.branchPrefix, f.firstOnMain = layoutBranches, drawOne(r, "env/", "deploy-", ""), r.IntN(3) == 0
+	}
+	f.hasBait = r.IntN(2) == 0
 	f.makeConsistent()
 	for i, c := range f.components {
 		f.versions[c] = map[string]string{}
@@ -145,9 +155,30 @@ func (f *randomRepository) makeConsistent() {
 		f.facts = factsList
 	}
 	f.twoClusters = f.twoClusters && f.facts == factsClusters && f.layout != layoutLabel
+	isOneTemplate := f.facts == factsClusters || f.perEnvironment && f.builder == builtByHelm && f.oneChart
+	f.firstOnMain = f.firstOnMain && !isOneTemplate
 }
 
 func (f *randomRepository) environments() []string { return slices.Concat(f.steps...) }
+
+// trackedBranch is the one that the sets are on, and the pipeline file.
+const trackedBranch = "main"
+
+// branch is the one that an environment lives on.
+func (f *randomRepository) branch(environment string) string {
+	if f.layout != layoutBranches || f.firstOnMain && environment == f.environments()[0] {
+		return trackedBranch
+	}
+	return f.branchPrefix + environment
+}
+
+// revisionOf is what Applications of an environment follow.
+func (f *randomRepository) revisionOf(environment string) string {
+	if branch := f.branch(environment); branch != trackedBranch {
+		return branch
+	}
+	return f.revision
+}
 
 // version is the nth version of a component.
 func (f *randomRepository) version(component, n int) string {
@@ -159,8 +190,9 @@ func (f *randomRepository) version(component, n int) string {
 
 // describe says what was drawn.
 func (f *randomRepository) describe() string {
-	return fmt.Sprintf("%s; %s; sets of %s by %s; environments %v; components %v; a set per component %t, an Argo CD per environment %t, two clusters %t, Go templates %t",
-		f.layout, f.carrier, f.builder, f.facts, f.steps, f.components, f.perComponent, f.perEnvironment, f.twoClusters, f.goTemplate)
+	return fmt.Sprintf("%s; %s; sets of %s by %s; environments %v; components %v; a set per component %t, an Argo CD per environment %t, two clusters %t, Go templates %t, "+
+		"branches %q, first on main %t, bait %t", f.layout, f.carrier, f.builder, f.facts, f.steps, f.components, f.perComponent, f.perEnvironment, f.twoClusters, f.goTemplate,
+		f.branchPrefix, f.firstOnMain, f.hasBait)
 }
 
 // folder is an environment's of a component.
@@ -172,12 +204,25 @@ func (f *randomRepository) folder(component, environment string) string {
 		return path.Join("environments", environment, component)
 	case layoutConfig:
 		return path.Join("services", component, environment)
+	case layoutBranches:
+		return path.Join("apps", component)
 	}
 	return path.Join("apps", component, environment)
 }
 
-// files are the repository's.
-func (f *randomRepository) files(t *testing.T) map[string]string {
+// branches are those of the repository, the tracked one first.
+func (f *randomRepository) branches() []string {
+	out := []string{trackedBranch}
+	for _, e := range f.environments() {
+		if b := f.branch(e); !slices.Contains(out, b) {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+// files are those of one of the repository's branches.
+func (f *randomRepository) files(t *testing.T, branch string) map[string]string {
 	out := map[string]string{"README.md": "The fleet.\n"}
 	for _, c := range f.components {
 		if f.usesChart() {
@@ -187,8 +232,13 @@ func (f *randomRepository) files(t *testing.T) map[string]string {
 				"    - {name: main, image: '{{ .Values.image.repository }}:{{ .Values.image.tag }}'}\n"
 		}
 		for n, e := range f.environments() {
-			f.addEnvironment(out, c, e, n)
+			if f.branch(e) == branch {
+				f.addEnvironment(out, c, e, n)
+			}
 		}
+	}
+	if branch != trackedBranch {
+		return out
 	}
 	f.addSets(t, out)
 	if f.facts == factsClusters {
@@ -201,6 +251,11 @@ func (f *randomRepository) usesChart() bool {
 	return f.layout == layoutSideBySide || f.layout == layoutElement
 }
 
+// usesFolders says that the version of an environment of a component is in the files of a folder.
+func (f *randomRepository) usesFolders() bool {
+	return !slices.Contains([]string{layoutSideBySide, layoutElement, layoutConfig, layoutLabel}, f.layout)
+}
+
 // addEnvironment adds the files of an environment of a component, among them what differs between
 // environments and is no version: replicas, hosts, a list of names in another order.
 func (f *randomRepository) addEnvironment(out map[string]string, c, e string, n int) {
@@ -211,12 +266,16 @@ func (f *randomRepository) addEnvironment(out map[string]string, c, e string, n 
 		slices.Reverse(regions)
 	}
 	common := fmt.Sprintf("replicas: %d\ningress:\n  host: %s.%s.example\nregions: [%s]\nlogLevel: %s\n", n+1, c, e, strings.Join(regions, ", "), []string{"debug", "info"}[n%2])
+	if f.hasBait {
+		common += f.bait(c, e, n)
+	}
 	switch {
 	case f.layout == layoutSideBySide:
 		out["charts/"+c+"/values-"+e+".yaml"] = common + "image:\n  # of the build\n  tag: " + version + "\n"
 	case f.layout == layoutElement, f.layout == layoutLabel:
 	case f.layout == layoutConfig:
-		out[at+"/config.json"] = fmt.Sprintf("{\n  \"service\": %q, \"stage\": %q,\n  \"replicas\": %d,\n  \"chartVersion\": %q,\n  \"revision\": \"HEAD\"\n}\n", c, e, n+1, f.versions[c][e])
+		out[at+"/config.json"] = fmt.Sprintf("{\n  \"service\": %q, \"stage\": %q,\n  \"replicas\": %d,\n  \"chartVersion\": %q,\n  \"revision\": \"HEAD\",\n  \"repository\": \"https://charts.example/stable\", \"project\": \"default\", \"namespace\": \"%s-v1\"\n}\n",
+			c, e, n+1, f.versions[c][e], c)
 	case f.carrier == carrierValues:
 		out[at+"/values.yaml"] = common + "image:\n  tag: " + version + " # of the build\n"
 	case f.carrier == carrierChart:
@@ -227,11 +286,25 @@ func (f *randomRepository) addEnvironment(out map[string]string, c, e string, n 
 		if f.hasSidecar {
 			sidecar = "      - name: proxy\n        image: registry.example/proxy:0.3.1\n"
 		}
+		if f.hasBait {
+			sidecar += "      - name: agent\n        image: registry.example/agent:" + e + "\n"
+		}
 		out[at+"/deployment.yaml"] = fmt.Sprintf("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: %s}\nspec:\n  replicas: %d\n  template:\n    spec:\n      containers:\n%s"+
 			"      - name: %s\n        image: %sregistry.example/%s:%s%s\n        env: [{name: HOST, value: %s.example}]\n", c, n+1, sidecar, c, f.quote, c, f.versions[c][e], f.quote, e)
 	default:
 		f.addKustomization(out, at, c, e, n)
 	}
+}
+
+// bait is what looks like a version in an environment's values, and is a template, a branch, a word that is the same everywhere,
+// an item of a list that only its place tells, the environment's name, or a version that one environment alone has.
+func (f *randomRepository) bait(c, e string, n int) string {
+	out := "proxy:\n  tag: 'v{{ .Values.release }}'\nsourceRevision: main\nupstream:\n  revision: HEAD\nchannelVersion: stable\n" +
+		fmt.Sprintf("jobs:\n- tag: 1.0.%d\n- tag: 1.0.3\nagent:\n  tag: %s\nworker:\n  replicas: %d\n", n, e, 3-n%2)
+	if n == 0 {
+		out += "debugger:\n  tag: 0.1.0 # of " + c + "\n"
+	}
+	return out
 }
 
 func (f *randomRepository) addKustomization(out map[string]string, at, c, e string, n int) {
@@ -256,6 +329,12 @@ func (f *randomRepository) addKustomization(out map[string]string, at, c, e stri
 	text += "images:\n"
 	if f.hasSidecar {
 		text += "- name: registry.example/proxy\n  newTag: 0.3.1\n"
+	}
+	if f.hasBait {
+		text += "- name: registry.example/agent\n  newTag: " + e + "\n"
+		if n == 0 {
+			text += "- name: registry.example/debugger\n  newTag: 0.1.0\n"
+		}
 	}
 	text += "- name: registry.example/" + c + "\n  " + key + ": " + version + "\n" +
 		fmt.Sprintf("replicas:\n- {name: %s, count: %d}\n", c, n+1)
@@ -348,7 +427,8 @@ func (f *randomRepository) set(name string, components, environments []string) o
 		"project": "default", "destination": object{"name": words.destination, "namespace": words.component},
 		"syncPolicy": object{"automated": object{}},
 	}
-	source := object{"repoURL": f.repoURL, "targetRevision": f.revision, "path": words.path}
+	revision := cmp.Or(words.revision, f.revision)
+	source := object{"repoURL": f.repoURL, "targetRevision": revision, "path": words.path}
 	switch {
 	case f.layout == layoutSideBySide:
 		source["path"] = "charts/" + words.component
@@ -357,13 +437,14 @@ func (f *randomRepository) set(name string, components, environments []string) o
 		source["path"] = "charts/" + words.component
 		source["helm"] = object{"parameters": []any{object{"name": "image.tag", "value": f.parameter("version")}}}
 	case f.layout == layoutConfig:
-		source = object{"repoURL": "https://charts.example/stable", "chart": words.component, "targetRevision": f.parameter("chartVersion")}
+		source = object{"repoURL": f.parameter("repository"), "chart": words.component, "targetRevision": f.parameter("chartVersion")}
+		spec["project"], spec["destination"] = f.parameter("project"), object{"name": words.destination, "namespace": f.parameter("namespace")}
 	case f.layout == layoutLabel:
 		source = object{"repoURL": "https://charts.example/stable", "chart": words.component, "targetRevision": f.parameter("values.version")}
 	case f.carrier == carrierValues:
 		spec["sources"] = []any{
 			object{"repoURL": "https://charts.example/stable", "chart": "service", "targetRevision": "3.1.0", "helm": object{"valueFiles": []any{"$values/" + words.path + "/values.yaml"}}},
-			object{"repoURL": f.repoURL, "targetRevision": f.revision, "ref": "values"},
+			object{"repoURL": f.repoURL, "targetRevision": revision, "ref": "values"},
 		}
 	}
 	if spec["sources"] == nil {
@@ -381,6 +462,7 @@ type words struct {
 	component, environment, path string
 	cluster                      string // what tells targets of a component apart
 	destination                  string // the cluster's name
+	revision                     string // "" is the tracked branch
 }
 
 // parameter is a parameter in a template.
@@ -437,6 +519,8 @@ func (f *randomRepository) generators(components, environments []string) ([]any,
 		}
 		return []any{object{"merge": object{"mergeKeys": []any{"server"}, "generators": inner}}},
 			words{component: components[0], environment: f.parameter("metadata.labels.environment"), cluster: f.parameter("name"), destination: f.parameter("name")}
+	case f.layout == layoutBranches && f.facts == factsFolders:
+		return f.branchGenerators(any1(components), environments)
 	case f.facts == factsFolders:
 		at := of("COMPONENT", "ENVIRONMENT")
 		parts := strings.Split(at, "/")
@@ -449,11 +533,18 @@ func (f *randomRepository) generators(components, environments []string) ([]any,
 	if f.facts == factsList {
 		var elements []any
 		for _, e := range environments {
-			elements = append(elements, object{"env": e, "cluster": e + "-1"})
+			element := object{"env": e, "cluster": e + "-1"}
+			if f.layout == layoutBranches {
+				element["branch"], w.revision = f.revisionOf(e), f.parameter("branch")
+			}
+			elements = append(elements, element)
 		}
 		second = object{"list": object{"elements": elements}}
 		w.environment, w.cluster, w.destination = f.parameter("env"), f.parameter("env"), f.parameter("cluster")
 	} else {
+		if f.layout == layoutBranches {
+			w.revision = f.branchPrefix + f.parameter("metadata.labels.environment")
+		}
 		second = object{"clusters": object{"selector": object{"matchExpressions": []any{object{"key": "environment", "operator": "In", "values": toAny(environments)}}}}}
 		w.environment, w.cluster, w.destination = f.parameter("metadata.labels.environment"), f.parameter("name"), f.parameter("name")
 	}
@@ -468,6 +559,25 @@ func (f *randomRepository) generators(components, environments []string) ([]any,
 	}
 	w.path = of(w.component, w.environment)
 	return generators, w
+}
+
+// branchGenerators are those that list the folders of components on the environments' branches.
+func (f *randomRepository) branchGenerators(component string, environments []string) ([]any, words) {
+	folders := func(revision string) object {
+		return object{"git": object{"repoURL": f.repoURL, "revision": revision, "directories": []any{object{"path": f.folder(component, "")}}}}
+	}
+	w := words{path: f.wholePath(), component: f.segment(1)}
+	if len(environments) == 1 {
+		e := environments[0]
+		w.cluster, w.destination, w.revision = e, e+"-1", f.revisionOf(e)
+		return []any{folders(w.revision)}, w
+	}
+	var elements []any
+	for _, e := range environments {
+		elements = append(elements, object{"env": e, "branch": f.revisionOf(e)})
+	}
+	w.environment, w.cluster, w.destination, w.revision = f.parameter("env"), f.parameter("env"), f.parameter("env")+"-1", f.parameter("branch")
+	return []any{object{"matrix": object{"generators": []any{object{"list": object{"elements": elements}}, folders(w.revision)}}}}, w
 }
 
 func toAny(all []string) []any {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/cli/propose"
 	"github.com/liftlock/liftlock/internal/git"
 )
@@ -18,11 +19,7 @@ import (
 const maxHistory = 300
 
 // findBranches finds out whether each environment's targets follow a branch of their own.
-func (d *deployed) findBranches(ctx context.Context) error {
-	managed, err := d.resolveManaged(ctx)
-	if err != nil {
-		return err
-	}
+func (d *deployed) findBranches(ctx context.Context, managed *appset.TargetSet) error {
 	heads, err := d.repository.git.Branches(ctx)
 	if err != nil {
 		return err
@@ -69,6 +66,21 @@ func (d *deployed) readHistory(ctx context.Context, s *propose.Source) error {
 	if len(d.proposal.Branches) > 0 {
 		branches = slices.Sorted(maps.Values(d.proposal.Branches))
 	}
+	key := strings.Join(branches, " ")
+	if d.histories == nil {
+		d.histories = map[string][]propose.Moment{}
+	}
+	if _, ok := d.histories[key]; !ok {
+		if d.histories[key], err = d.readMoments(ctx, heads, branches); err != nil {
+			return err
+		}
+	}
+	s.History = d.histories[key]
+	return nil
+}
+
+// readMoments is what the commits of some branches changed, oldest first.
+func (d *deployed) readMoments(ctx context.Context, heads map[string]string, branches []string) ([]propose.Moment, error) {
 	type dated struct {
 		propose.Moment
 		when time.Time
@@ -80,16 +92,16 @@ func (d *deployed) readHistory(ctx context.Context, s *propose.Source) error {
 			continue // nothing has been committed yet
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
 		log, err := d.repository.git.Log(ctx, git.LogQuery{From: from, FirstParent: true, Limit: maxHistory})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		log[len(log)-1].Parents = nil // what was there before came with it
 		changed, err := d.repository.git.PathsChanged(ctx, log)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for i := len(log) - 1; i >= 0; i-- {
 			all = append(all, dated{propose.Moment{Branch: branch, Tree: d.repository.git.Tree(log[i].SHA), Changed: changed[i]}, log[i].CommitTime})
@@ -98,8 +110,9 @@ func (d *deployed) readHistory(ctx context.Context, s *propose.Source) error {
 	if len(branches) > 1 {
 		slices.SortStableFunc(all, func(a, b dated) int { return a.when.Compare(b.when) })
 	}
+	var out []propose.Moment
 	for _, m := range all {
-		s.History = append(s.History, m.Moment)
+		out = append(out, m.Moment)
 	}
-	return nil
+	return out, nil
 }

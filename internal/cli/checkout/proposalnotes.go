@@ -15,34 +15,16 @@ import (
 // describe writes what was found, and what the proof showed, into the proposal's comments.
 func (d *deployed) describe(managed *appset.TargetSet, proven *Proposal) {
 	p := &d.proposal
-	from := d.sets.describe()
-	if len(d.live) > 0 {
-		from = wording.Count(len(d.live), "ApplicationSet") + " of the running Argo CD"
-		if len(d.query.Files) > 0 {
-			from = wording.Count(len(d.live), "ApplicationSet") + " that no file or chart of the repository has as they were given"
-		}
-	}
 	p.Header = []string{
-		fmt.Sprintf("Proposed by liftlock init from %s: %s, %s in %s.", from, wording.Count(len(managed.Targets), "Application"),
+		fmt.Sprintf("Proposed by liftlock init from %s: %s, %s in %s.", d.describeSources(), wording.Count(len(managed.Targets), "Application"),
 			wording.Count(len(p.Assignment.Components), "component"), wording.Count(len(p.Assignment.Environments), "environment")),
 		"Nothing is merged by itself: gates and `merge: auto` are yours to add to environments.",
 	}
 	if p.Plain && slices.ContainsFunc(managed.Targets, func(t appset.Target) bool { return !t.AutoSync }) {
 		p.Header = append(p.Header, "Those without an automated sync policy are synced only where they carry the annotation liftlock.dev/pipeline: "+p.Name+".")
 	}
-	if len(d.live) > 0 {
-		p.Header = append(p.Header, "ApplicationSets are read as they run: plan needs --clusters live, or --argocd-url.")
-	}
-	if len(d.query.Flags) > 0 {
-		p.Header = append(p.Header, "What it reads is not in this repository alone: validate, plan and impact need these flags as well: "+strings.Join(d.query.Flags, " "))
-	}
-	if len(d.unresolved) > 0 {
-		var names []string
-		for _, u := range d.unresolved {
-			names = append(names, u.ApplicationSet)
-		}
-		p.Notes = append(p.Notes, fmt.Sprintf("Left out, because they couldn't be resolved: %s.", wording.JoinFew(names, 8)))
-	}
+	d.describeKnown()
+	d.noteUnresolved()
 	if n := len(managed.Targets) - p.Assignment.Targets; n > 0 {
 		var names []string
 		for _, t := range managed.Targets {
@@ -60,6 +42,40 @@ func (d *deployed) describe(managed *appset.TargetSet, proven *Proposal) {
 		return
 	}
 	p.Notes = append(p.Notes, planNotes(proven.Plan)...)
+}
+
+// describeSources says where the ApplicationSets or Applications are from.
+func (d *deployed) describeSources() string {
+	if len(d.live) == 0 {
+		return d.sets.describe()
+	}
+	if len(d.query.Files) > 0 {
+		return wording.Count(len(d.live), "ApplicationSet") + " that no file or chart of the repository has as they were given"
+	}
+	return wording.Count(len(d.live), "ApplicationSet") + " of the running Argo CD"
+}
+
+// describeKnown writes what else is needed to read the sets, into the comments above the file.
+func (d *deployed) describeKnown() {
+	p := &d.proposal
+	if len(d.live) > 0 {
+		p.Header = append(p.Header, "ApplicationSets are read as they run: plan needs --clusters live, or --argocd-url.")
+	}
+	if len(d.query.Flags) > 0 {
+		p.Header = append(p.Header, "What it reads is not in this repository alone: validate, plan and impact need these flags as well: "+strings.Join(d.query.Flags, " "))
+	}
+}
+
+// noteUnresolved writes which sets are left out.
+func (d *deployed) noteUnresolved() {
+	p := &d.proposal
+	if len(d.unresolved) > 0 {
+		var names []string
+		for _, u := range d.unresolved {
+			names = append(names, u.ApplicationSet)
+		}
+		p.Notes = append(p.Notes, fmt.Sprintf("Left out, because they couldn't be resolved: %s.", wording.JoinFew(names, 8)))
+	}
 }
 
 // fewReasons are as many places in which nothing is found as are told one by one.

@@ -103,6 +103,7 @@ type deployed struct {
 	unresolved []appset.Problem
 	targets    *appset.TargetSet
 	proposal   propose.Proposal
+	histories  map[string][]propose.Moment // by the names of the branches
 }
 
 // find finds ApplicationSets, or else plain Applications, and resolves them without components.
@@ -186,22 +187,21 @@ func (d *deployed) resolve(ctx context.Context, p *pipeline.Pipeline) (*appset.T
 
 // propose infers the pipeline, and proves it.
 func (d *deployed) propose(ctx context.Context) (*Proposal, error) {
+	p := &d.proposal
+	p.Name = cmp.Or(d.query.Name, d.name())
 	managed, source, err := d.findCarried(ctx)
 	if err != nil {
-		return nil, err
+		return nil, d.draftTemplates(err)
 	}
 	if managed, source, err = d.tryOthers(ctx, managed, source); err != nil {
 		return nil, err
 	}
-	p := &d.proposal
 	if len(p.Carried.Entries) == 0 {
-		return nil, d.nothing("%s in %s, but no image, tag, version or revision is at the same place in two environments of a component: looked at the YAML and JSON files in %s",
-			wording.Count(len(p.Assignment.Components), "component"), strings.Join(p.Assignment.Environments, ", "), wording.JoinFew(lookedAt(source.Components), 6))
+		return nil, d.draftCarry(ctx, source)
 	}
 	if p.Steps, p.OrderWhy, err = propose.OrderEnvironments(p.Assignment.Environments, p.Carried, d.query.Order); err != nil {
-		return nil, err
+		return nil, d.draftOrder(err)
 	}
-	p.Name = cmp.Or(d.query.Name, d.name())
 	d.keepClusters()
 	return d.prove(ctx, managed)
 }
@@ -212,12 +212,17 @@ func (d *deployed) findCarried(ctx context.Context) (*appset.TargetSet, *propose
 	if err := d.assign(ctx); err != nil {
 		return nil, nil, err
 	}
-	if err := d.findBranches(ctx); err != nil {
-		return nil, nil, err
-	}
 	managed, err := d.resolveManaged(ctx)
 	if err != nil {
 		return nil, nil, err
+	}
+	if err := d.findBranches(ctx, managed); err != nil {
+		return nil, nil, err
+	}
+	if len(p.Branches) > 0 { // then their targets are read there
+		if managed, err = d.resolveManaged(ctx); err != nil {
+			return nil, nil, err
+		}
 	}
 	source := &propose.Source{Tracked: d.branch(), Branch: func(environment string) string { return p.Branches[environment] }}
 	if err := d.readHistory(ctx, source); err != nil {
@@ -318,7 +323,11 @@ func lookedAt(components map[string]map[string]*history.Environment) []string {
 func (d *deployed) assign(ctx context.Context) error {
 	chosen := d.query.Templates
 	a, err := propose.Assign(ctx, d.targets.Targets, chosen)
-	if errors.Is(err, propose.ErrNothingUsable) && len(d.leftOut) > 0 {
+	if choice := (*propose.ChoiceError)(nil); errors.Is(err, propose.ErrNothingUsable) && len(d.leftOut) > 0 {
+		if errors.As(err, &choice) {
+			choice.Seen = append(choice.Seen, d.leftOut[0].String())
+			return err
+		}
 		return fmt.Errorf("%w; %s", err, d.leftOut[0])
 	}
 	if err != nil {

@@ -41,13 +41,27 @@ var ErrNothingUsable = errors.New("no component and environment can be made out"
 type ChoiceError struct {
 	Question string
 	Options  []Option
-	Other    string // what to do where none of them is it
+	Seen     []string // what was seen that no flag chooses, with its places
+	Other    string   // what to do where none of them is it
+	// Draft is the pipeline file with what is known, and a TODO at each key that is open.
+	Draft []byte
+	cause error // nil: there are answers to choose from
+}
+
+// Unwrap is [ErrNothingUsable] where there is no answer to choose.
+func (e *ChoiceError) Unwrap() error { return e.cause }
+
+// nothingToChoose asks for both templates where none was found.
+func nothingToChoose(why string, seen []string) *ChoiceError {
+	const other = "write both templates as --component and --environment (liftlock resolve -o json has each target's parameters)"
+	return &ChoiceError{Question: fmt.Sprintf("%v: %s", ErrNothingUsable, why), Seen: seen, Other: other, cause: ErrNothingUsable}
 }
 
 // Option is one answer, as the flags that give it.
 type Option struct {
 	Flags   []string `json:"flags"` // each --name=value, unquoted
 	Meaning string   `json:"meaning"`
+	Example string   `json:"example,omitempty"` // an Application, with the file of its ApplicationSet and what the answer makes of it
 }
 
 func (e *ChoiceError) Error() string { return e.Question }
@@ -62,16 +76,17 @@ func Assign(ctx context.Context, targets []appset.Target, chosen Templates) (*As
 	if len(targets) == 0 {
 		return nil, fmt.Errorf("%w: there is no target", ErrNothingUsable)
 	}
-	data := make([]map[string]any, len(targets))
+	data, err := make([]map[string]any, len(targets)), error(nil)
 	for i := range targets {
-		var err error
 		if data[i], err = targets[i].TemplateData(); err != nil {
 			return nil, err
 		}
 	}
-	all, err := findCandidates(ctx, data)
-	if err != nil {
-		return nil, err
+	var all []candidate
+	if chosen.Component == "" || chosen.Environment == "" {
+		if all, err = findCandidates(ctx, data); err != nil {
+			return nil, err
+		}
 	}
 	components, err := chosenOr(ctx, "component", chosen.Component, data, all)
 	if err != nil {
@@ -115,11 +130,17 @@ func Assign(ctx context.Context, targets []appset.Target, chosen Templates) (*As
 		}
 	}
 	if len(pairs) == 0 {
-		return nil, fmt.Errorf("%w: %s", ErrNothingUsable, oneEnvironment(environments))
+		if one := oneEnvironment(environments); one != "" {
+			return nil, fmt.Errorf("%w: %s", ErrNothingUsable, one)
+		}
+		return nil, nothingToChoose("no parameter has a value for each of several environments", listParameters(all))
 	}
 	slices.SortFunc(pairs, pair.compare)
 	slices.SortFunc(coarser, pair.compare)
-	out, err := pairs[0].settle(pairs[1:], chosen)
+	if pairs[0].score < 0 {
+		return nil, nothingToChoose("no two parameters give targets of one component in several environments", listParameters(all))
+	}
+	out, err := pairs[0].settle(pairs[1:], chosen, targets)
 	if err == nil {
 		pairs[0].addOthers(out, coarser)
 	}
@@ -145,14 +166,14 @@ const fewTargets = 3
 
 // isOfTargets says that what a candidate gives tells single targets apart, or what each of them is, and
 // not environments: unless people call environments as most of its values, what differs for nearly every Application of a
-// set, or of all, is its name, and a project, a namespace or a chart is what it says.
+// set, or of all, is its name, and a project, a namespace, a chart or a branch that moves is what it says.
 func (c *candidate) isOfTargets(targets []appset.Target) bool {
 	if known := c.knownNames(); known > 0 && 2*known >= len(c.distinct()) {
 		return false
 	}
 	ofSet, distinct := map[string]int{}, map[string]map[string]bool{}
 	const all = ""
-	isProject, isNamespace, isChart := true, true, true
+	isProject, isNamespace, isChart, isBranch := true, true, true, true
 	for i, v := range c.values {
 		if v == "" {
 			continue
@@ -166,6 +187,7 @@ func (c *candidate) isOfTargets(targets []appset.Target) bool {
 			distinct[set][v] = true
 		}
 		isProject, isNamespace = isProject && v == t.Project, isNamespace && v == t.DestNS
+		isBranch = isBranch && slices.ContainsFunc(movingRevisions, func(r string) bool { return strings.EqualFold(r, v) })
 		isChart = isChart && slices.ContainsFunc(t.Sources, func(s appset.Source) bool { return v == s.Chart })
 	}
 	for set, n := range ofSet {
@@ -173,7 +195,7 @@ func (c *candidate) isOfTargets(targets []appset.Target) bool {
 			return true
 		}
 	}
-	return isProject || isNamespace || isChart
+	return isProject || isNamespace || isChart || isBranch
 }
 
 // isCluster says that what a candidate gives is the cluster that each target goes to.
@@ -235,15 +257,14 @@ func (c *candidate) knownPart(value string) float64 {
 	return 1
 }
 
-// oneEnvironment says why there are no several environments: where all targets are in one, which.
+// oneEnvironment says which environment all targets are in; "" where they aren't in one.
 func oneEnvironment(candidates []candidate) string {
 	for i := range candidates {
 		if all := candidates[i].distinct(); len(all) == 1 && candidates[i].knownNames() == 1 {
 			return fmt.Sprintf("%s gives one environment, %s, and a promotion goes from one to another", candidates[i].text, all[0])
 		}
 	}
-	return "no parameter has a value for each of several environments; give both templates by --component and --environment " +
-		"(liftlock resolve -o json has each target's parameters)"
+	return ""
 }
 
 // chosenOr is the one candidate that a person chose, or all.
@@ -386,6 +407,16 @@ func (p pair) compare(o pair) int {
 	return cmp.Or(cmp.Compare(o.score, p.score), cmp.Compare(p.environment.text, o.environment.text), cmp.Compare(p.component.text, o.component.text))
 }
 
+// example says what a pair makes of one Application.
+func (p *pair) example(targets []appset.Target) string {
+	for i := range targets {
+		if c, e := p.component.values[i], p.environment.values[i]; c != "" && e != "" {
+			return fmt.Sprintf("%s of %s is %s in %s", targets[i].Name, targets[i].ApplicationSetFile, c, e)
+		}
+	}
+	return ""
+}
+
 // closeScore is how near another pair is that has as good a claim.
 const closeScore = 60
 
@@ -394,11 +425,7 @@ const maxAlternatives = 4
 
 // settle makes the assignment of the best pair, or a choice where others are as good and no
 // known word speaks for it.
-func (p pair) settle(others []pair, chosen Templates) (*Assignment, error) {
-	if p.score < 0 {
-		return nil, fmt.Errorf("%w: no two parameters give targets of one component in several environments; where releases go from one to another "+
-			"all the same, give both templates by --component and --environment (liftlock resolve -o json has each target's parameters)", ErrNothingUsable)
-	}
+func (p pair) settle(others []pair, chosen Templates, targets []appset.Target) (*Assignment, error) {
 	out := &Assignment{Templates: Templates{p.component.text, p.environment.text}, Targets: p.targets}
 	components, environments := map[string]bool{}, map[string]bool{}
 	for i, c := range p.component.values {
@@ -423,6 +450,7 @@ func (p pair) settle(others []pair, chosen Templates) (*Assignment, error) {
 			choice.Options = append(choice.Options, Option{
 				Flags:   []string{"--component=" + o.component.text, "--environment=" + o.environment.text},
 				Meaning: fmt.Sprintf("environments %s; components %s", wording.JoinFew(o.environment.distinct(), 5), wording.JoinFew(o.component.distinct(), 5)),
+				Example: o.example(targets),
 			})
 		}
 		return nil, choice

@@ -77,12 +77,7 @@ func findCandidates(ctx context.Context, data []map[string]any) ([]candidate, er
 			if err != nil {
 				return nil, err
 			}
-			v.values = make([]string, len(data))
-			for i, d := range data {
-				if v.values[i], err = e.Evaluate(d); err != nil {
-					v.values[i] = ""
-				}
-			}
+			v.values = l.evaluate(e, data)
 			if v.coverage() == 0 {
 				continue
 			}
@@ -98,6 +93,27 @@ func findCandidates(ctx context.Context, data []map[string]any) ([]candidate, er
 	}
 	slices.SortStableFunc(out, func(a, b candidate) int { return cmp.Compare(b.coverage(), a.coverage()) })
 	return out[:min(len(out), maxExpanded)], ctx.Err()
+}
+
+// evaluate is what a template over a leaf alone gives for each target: the same where the leaf is the same.
+func (l *leaf) evaluate(e *appset.Expression, data []map[string]any) []string {
+	out, known := make([]string, len(data)), map[string]string{}
+	for i, d := range data {
+		value := l.values[i]
+		if result, ok := known[value]; ok {
+			out[i] = result
+			continue
+		}
+		result, err := e.Evaluate(d)
+		if err != nil {
+			result = ""
+		}
+		out[i] = result
+		if value != "" { // what is missing, or no text, isn't always so in one way
+			known[value] = result
+		}
+	}
+	return out
 }
 
 func compareCandidates(a, b candidate) int {

@@ -244,7 +244,8 @@ func FindCarry(ctx context.Context, s *Source) (*Carried, error) {
 			out.Alone = append(out.Alone, fmt.Sprintf("%s of %s in %s", describe(f), u.component, u.environment))
 		}
 	}
-	out.Entries = slices.Concat(imageEntries(chosen, fields, evidences), refEntries(chosen, slices.Concat(fields, alone), evidences), pathEntries(chosen, evidences), s.chartEntries(chosen))
+	all := slices.Concat(fields, alone)
+	out.Entries = slices.Concat(imageEntries(chosen, all, evidences), refEntries(chosen, all, evidences), pathEntries(chosen, all, evidences), s.chartEntries(chosen))
 	return out, nil
 }
 
@@ -415,7 +416,7 @@ func ownerOf(address string) string {
 
 // pathEntries are the entries for fields of YAML and JSON files: an entry for all files with
 // the same paths.
-func pathEntries(chosen []*field, evidences map[*field]evidence) []Carry {
+func pathEntries(chosen, all []*field, evidences map[*field]evidence) []Carry {
 	type file struct{ kind, name string }
 	paths, of := map[file][]string{}, map[file][]*field{}
 	for _, f := range chosen {
@@ -423,7 +424,7 @@ func pathEntries(chosen []*field, evidences map[*field]evidence) []Carry {
 			continue
 		}
 		at := file{f.kind, escapeGlob(f.file)}
-		p := fieldpathText(generalize(f, chosen))
+		p := fieldpathText(generalize(f, chosen, all))
 		if !slices.Contains(paths[at], p) {
 			paths[at] = append(paths[at], p)
 		}
@@ -498,23 +499,30 @@ var globMeta = regexp.MustCompile(`[\\*?\[\]]`)
 // escapeGlob makes a glob of a file's name, whose placeholders stay.
 func escapeGlob(name string) string { return globMeta.ReplaceAllString(name, `\$0`) }
 
-// generalize writes a wildcard for what picks a list's items where several are carried alike:
-// the containers of a Deployment, a chart's dependencies.
-func generalize(f *field, chosen []*field) []fieldpath.Segment {
+// generalize writes a wildcard for what picks a list's items where several are carried alike, and none of those that are
+// there isn't: the containers of a Deployment, a chart's dependencies.
+func generalize(f *field, chosen, all []*field) []fieldpath.Segment {
 	out := slices.Clone(f.segments)
 	for i := range out {
 		if out[i].Kind != fieldpath.Match || out[i].Value == "{{environment}}" {
 			continue
 		}
-		alike := slices.ContainsFunc(chosen, func(o *field) bool {
-			return o.kind == f.kind && o.file == f.file && len(o.segments) == len(f.segments) && o.segments[i].Kind == fieldpath.Match && o.segments[i].Value != f.segments[i].Value &&
-				slices.EqualFunc(o.segments[:i], f.segments[:i], fieldpath.Segment.Equal) && slices.EqualFunc(o.segments[i+1:], f.segments[i+1:], fieldpath.Segment.Equal)
-		})
-		if alike {
+		isAlike := func(o *field) bool { return f.isAlikeBut(o, i) }
+		isLeftOut := func(o *field) bool { return isAlike(o) && !slices.Contains(chosen, o) }
+		if slices.ContainsFunc(chosen, isAlike) && !slices.ContainsFunc(all, isLeftOut) {
 			out[i] = fieldpath.Segment{Kind: fieldpath.Any}
 		}
 	}
 	return out
+}
+
+// isAlikeBut says that another field is at the same place but for the item of a list that the i-th segment picks.
+func (f *field) isAlikeBut(o *field, i int) bool {
+	if o.kind != f.kind || o.file != f.file || len(o.segments) != len(f.segments) {
+		return false
+	}
+	return o.segments[i].Kind == fieldpath.Match && o.segments[i].Value != f.segments[i].Value &&
+		slices.EqualFunc(o.segments[:i], f.segments[:i], fieldpath.Segment.Equal) && slices.EqualFunc(o.segments[i+1:], f.segments[i+1:], fieldpath.Segment.Equal)
 }
 
 // fieldpathText writes a path that may have wildcards: of Any it is [*].

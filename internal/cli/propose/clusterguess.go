@@ -79,6 +79,8 @@ func (p *pathGuess) follow(r *appset.ClusterRead) {
 			for n := range prefixes {
 				prefixes[n] += part.Literal
 			}
+		case part.Word == "path" || part.Word == "path.path" || strings.HasSuffix(part.Word, ".path.path"):
+			return // a git generator's folder, of any depth
 		case part.Word != "":
 			after := ""
 			if i+1 < len(parts) {

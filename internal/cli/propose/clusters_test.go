@@ -86,6 +86,13 @@ func TestExampleClusters(t *testing.T) {
 			want:  []string{"dev: environment=dev region=eu", "prod: environment=prod region=eu"},
 		},
 		{
+			name:      "below a folder that a git generator gives are no values",
+			selectors: []appset.ClusterSelector{selectorOf("a", requirement(environment, appset.ClusterIn, "qa", "prod"))},
+			reads:     []appset.ClusterRead{readOf("a", "path", "@path.path", "/", "@"+environment), readOf("a", "path", "@path", "/", "@"+environment)},
+			tree:      []string{"apps/web/qa/x", "apps/web/prod/x"},
+			want:      []string{"qa: environment=qa", "prod: environment=prod"},
+		},
+		{
 			name:  "names of clusters tell their environments",
 			reads: []appset.ClusterRead{readOf("a", "path", "clusters/", "@name", "/apps"), readOf("a", "tier", "@"+environment)},
 			selectors: []appset.ClusterSelector{

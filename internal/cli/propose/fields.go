@@ -41,6 +41,8 @@ type Source struct {
 	Tracked string
 	// History is what was, oldest first.
 	History []Moment
+
+	readers map[fileOfBranch]int // of the environments' single files
 }
 
 // fieldLocation is a carried field's place, the same in every environment.
@@ -78,7 +80,8 @@ func (f fieldLocation) isNamed() bool {
 // that no component has in several, both sorted.
 func (s *Source) findFields(ctx context.Context) (shared, alone []*field, err error) {
 	found := map[fieldLocation]*field{}
-	reader := scalarReader{}
+	reader := newFileReader()
+	s.countReaders()
 	for _, component := range slices.Sorted(maps.Keys(s.Components)) {
 		envs := s.Components[component]
 		for _, name := range slices.Sorted(maps.Keys(envs)) {
@@ -101,6 +104,21 @@ func (s *Source) findFields(ctx context.Context) (shared, alone []*field, err er
 	return shared, alone, ctx.Err()
 }
 
+// fileOfBranch is a file as a branch has it.
+type fileOfBranch struct{ branch, file string }
+
+// countReaders counts the environments of components that each of the single files is for.
+func (s *Source) countReaders() {
+	s.readers = map[fileOfBranch]int{}
+	for _, environments := range s.Components {
+		for _, e := range environments {
+			for _, file := range e.Files {
+				s.readers[fileOfBranch{s.Branch(e.Name), file}]++
+			}
+		}
+	}
+}
+
 // isUsedIn says that an environment has the field.
 func (f *field) isUsedIn(e *history.Environment) bool {
 	return f != nil && slices.ContainsFunc(f.uses, func(u *use) bool { return u.component == e.Component && u.environment == e.Name })
@@ -118,7 +136,7 @@ func (f *field) shared() bool {
 	return false
 }
 
-func (s *Source) findInEnvironment(found map[fieldLocation]*field, reader scalarReader, e *history.Environment) {
+func (s *Source) findInEnvironment(found map[fieldLocation]*field, reader *fileReader, e *history.Environment) {
 	branch := s.Branch(e.Name)
 	tree := s.Tree(branch)
 	if tree == nil {
@@ -131,16 +149,17 @@ func (s *Source) findInEnvironment(found map[fieldLocation]*field, reader scalar
 			return
 		}
 		seen[file] = true
+		named := withPlaceholders(name, e.Name, e.Component, own)
+		isComponents := strings.Contains(named, "{{component}}") && s.readers[fileOfBranch{branch, file}] == 1
+		isOwn := own || isComponents || strings.Contains(named, "{{environment}}")
 		for _, v := range reader.read(tree, branch, file) {
-			p := fieldLocation{v.kind, withPlaceholders(name, e.Name, e.Component, own), v.path}
-			segments := v.segments
+			p, segments := fieldLocation{v.kind, named, v.path}, v.segments
 			if !p.isNamed() {
-				segments = segmentsWithPlaceholder(v.segments, e.Name)
-				p.path = fieldpath.New(segments...).String()
-				if !own {
-					if !strings.Contains(p.file+p.path, "{{environment}}") {
-						continue // another environment's as well
-					}
+				if saysName(segments, e.Name) {
+					segments = segmentsWithPlaceholder(segments, e.Name)
+					p.path = fieldpath.New(segments...).String()
+				} else if !isOwn {
+					continue // another environment's as well
 				}
 			} else if !own || strings.Contains(name, "/") {
 				continue // kustomize builds another folder's, or this environment isn't the only one
@@ -159,17 +178,17 @@ func (s *Source) findInEnvironment(found map[fieldLocation]*field, reader scalar
 		}
 	}
 	for _, root := range e.Roots {
-		for _, name := range listFiles(tree, root) {
+		for _, name := range reader.list(tree, branch, root) {
 			look(root, name, true, false)
 		}
 	}
 	for _, root := range e.Bases {
-		for _, name := range listFiles(tree, root) {
+		for _, name := range reader.list(tree, branch, root) {
 			look(root, name, true, true)
 		}
 	}
 	for _, root := range e.Shared {
-		for _, name := range listFiles(tree, root) {
+		for _, name := range reader.list(tree, branch, root) {
 			look(root, name, false, false)
 		}
 	}
@@ -222,6 +241,13 @@ func withPlaceholder(text, name, placeholder string) string {
 	return strings.Join(parts, "/")
 }
 
+// saysName says that a key, or what picks an item, is a name.
+func saysName(segments []fieldpath.Segment, name string) bool {
+	return slices.ContainsFunc(segments, func(s fieldpath.Segment) bool {
+		return s.Kind == fieldpath.Key && s.Key == name || s.Kind == fieldpath.Match && s.Value == name
+	})
+}
+
 // segmentsWithPlaceholder writes the placeholder for an environment where a key, or what picks
 // an item, is its name.
 func segmentsWithPlaceholder(segments []fieldpath.Segment, environment string) []fieldpath.Segment {
@@ -267,16 +293,34 @@ func listFiles(tree fs.FS, root string) []string {
 	return out
 }
 
-// scalarReader remembers the values of files by branch and file.
-type scalarReader map[string][]scalar
+// fileReader remembers the values of files, and the files of folders, by branch and name.
+type fileReader struct {
+	scalars map[string][]scalar
+	files   map[string][]string
+}
 
-func (r scalarReader) read(tree fs.FS, branch, file string) []scalar {
+func newFileReader() *fileReader {
+	return &fileReader{scalars: map[string][]scalar{}, files: map[string][]string{}}
+}
+
+func (r *fileReader) read(tree fs.FS, branch, file string) []scalar {
 	key := branch + "\x00" + file
-	if all, ok := r[key]; ok {
-		return all
+	all, ok := r.scalars[key]
+	if !ok {
+		all = readFileScalars(tree, file)
+		r.scalars[key] = all
 	}
-	r[key] = readFileScalars(tree, file)
-	return r[key]
+	return all
+}
+
+func (r *fileReader) list(tree fs.FS, branch, root string) []string {
+	key := branch + "\x00" + root
+	all, ok := r.files[key]
+	if !ok {
+		all = listFiles(tree, root)
+		r.files[key] = all
+	}
+	return all
 }
 
 func readFileScalars(tree fs.FS, file string) []scalar {
@@ -293,11 +337,10 @@ func readFileScalars(tree fs.FS, file string) []scalar {
 
 // readHistory fills in which values the uses had, and when.
 func (s *Source) readHistory(fields []*field) {
-	type fileAt struct{ branch, file string }
-	uses := map[fileAt]map[string][]*use{} // by path
+	uses := map[fileOfBranch]map[string][]*use{} // by path
 	for _, f := range fields {
 		for _, u := range f.uses {
-			at := fileAt{s.Branch(u.environment), u.file}
+			at := fileOfBranch{s.Branch(u.environment), u.file}
 			if uses[at] == nil {
 				uses[at] = map[string][]*use{}
 			}
@@ -306,7 +349,7 @@ func (s *Source) readHistory(fields []*field) {
 	}
 	for i, m := range s.History {
 		for _, file := range m.Changed {
-			of := uses[fileAt{m.Branch, file}]
+			of := uses[fileOfBranch{m.Branch, file}]
 			if of == nil {
 				continue
 			}

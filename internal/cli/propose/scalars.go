@@ -88,7 +88,8 @@ func appendSegment(at []fieldpath.Segment, s fieldpath.Segment) []fieldpath.Segm
 }
 
 // identifyingKeys are those by which people tell the items of a list apart.
-var identifyingKeys = []string{"name", "env", "environment", "cluster", "stage", "component", "app", "id"}
+var identifyingKeys = []string{"name", "env", "environment", "cluster", "stage", "component", "app", "id",
+	"envName", "environmentName", "clusterName", "stageName", "appName"}
 
 // identifyingKey is the key that all items of a list have with a value of its own each.
 func identifyingKey(list *yaml.Node) string {

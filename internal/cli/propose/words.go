@@ -17,9 +17,9 @@ var ranks = map[string]int{
 	"perf": 6, "performance": 6, "load": 6,
 	"uat": 7, "acc": 7, "acceptance": 7,
 	"stage": 8, "staging": 8, "stg": 8,
-	"preprod": 9, "preproduction": 9,
+	"preprod": 9, "preproduction": 9, "pre": 9,
 	"canary": 10,
-	"prod":   11, "production": 11, "prd": 11, "live": 11,
+	"prod":   11, "production": 11, "prd": 11, "pro": 11, "live": 11,
 	"dr": 12,
 }
 

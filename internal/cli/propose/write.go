@@ -8,7 +8,6 @@ import (
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/pipeline"
-	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // Proposal is a pipeline that was inferred, and what speaks for it.
@@ -25,6 +24,7 @@ type Proposal struct {
 	OrderWhy   string
 	Branches   map[string]string // by environment; empty: they are on the tracked branch
 	Carried    *Carried
+	Open       Open
 
 	// Header and Notes are what a person should know of the whole, a line each.
 	Header, Notes []string
@@ -55,41 +55,21 @@ func (p *Proposal) Write() []byte {
 	w.writeLine("spec:")
 	w.writeLine("  mode: observe # it says what it would do, and does nothing; without this line it acts")
 	p.writeSources(w)
-	w.writeComment("  ", fmt.Sprintf("Components: %s.", wording.JoinFew(p.Assignment.Components, 8)))
-	w.writeLine("  component: %s", quoteTemplate(p.Assignment.Component))
-	for _, a := range p.Assignment.Alternatives {
-		w.writeComment("  ", "It could also be "+a+": choose that with --environment.")
-	}
-	w.writeLine("  environment: %s", quoteTemplate(p.Assignment.Environment))
-	if len(p.Branches) > 0 {
-		w.writeComment("  ", "Each environment's targets follow a branch of their own.")
-		w.writeLine("  layout: branches")
-	}
-	w.writeLine("  carry:")
-	for _, c := range p.Carried.Entries {
-		w.writeComment("    ", capitalize(c.Evidence)+".")
-		w.writeLine("    - %s", carryText(c))
-		if c.WhenAbsent == pipeline.WhenAbsentAdd {
-			w.writeLine("      whenAbsent: add")
-		}
-	}
-	w.writeComment("  ", "The order is "+p.OrderWhy+".")
-	w.writeLine("  environments:")
-	for i, step := range p.Steps {
-		for _, name := range step {
-			w.writeLine("    - name: %s", name)
-			if branch := p.Branches[name]; branch != "" {
-				w.writeLine("      branch: %s", quoteText(branch))
-			}
-			if i > 0 {
-				w.writeLine("      after: [%s]", strings.Join(p.Steps[i-1], ", "))
-			}
-		}
-	}
+	p.writeTemplates(w)
+	p.writeCarry(w)
+	p.writeEnvironments(w)
 	for _, n := range p.Notes {
 		w.writeComment("", n)
 	}
 	return w.Bytes()
+}
+
+// templates are the pipeline's, as far as they are known.
+func (p *Proposal) templates() Templates {
+	if p.Assignment == nil {
+		return Templates{}
+	}
+	return p.Assignment.Templates
 }
 
 func (p *Proposal) writeSources(w *writer) {
@@ -111,10 +91,10 @@ func (p *Proposal) writeSources(w *writer) {
 		if s.ArgoCD != "" {
 			w.writeLine("      argocd: %s", quotePath(s.ArgoCD))
 		}
-		if s.Component != "" && s.Component != p.Assignment.Component {
+		if s.Component != "" && s.Component != p.templates().Component {
 			w.writeLine("      component: %s", quoteTemplate(s.Component))
 		}
-		if s.Environment != "" && s.Environment != p.Assignment.Environment {
+		if s.Environment != "" && s.Environment != p.templates().Environment {
 			w.writeLine("      environment: %s", quoteTemplate(s.Environment))
 		}
 	}

@@ -1,0 +1,71 @@
+package checkout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/liftlock/liftlock/internal/cli/propose"
+	"github.com/liftlock/liftlock/internal/wording"
+)
+
+// draftTemplates gives the choice of templates, where an error is that, the pipeline file with the rest.
+func (d *deployed) draftTemplates(err error) error {
+	var choice *propose.ChoiceError
+	if !errors.As(err, &choice) {
+		return err
+	}
+	d.proposal.Assignment, d.proposal.Branches, d.proposal.Sets = nil, nil, d.setEntries(nil)
+	d.proposal.Open.Templates = choice
+	d.writeDraft(choice, "")
+	return err
+}
+
+// draftCarry is that a person has to say what a promotion moves, with the pipeline file of the rest.
+func (d *deployed) draftCarry(ctx context.Context, source *propose.Source) error {
+	p := &d.proposal
+	seen, err := source.ListVersions(ctx)
+	if err != nil {
+		return err
+	}
+	found := fmt.Sprintf("%s in %s", wording.Count(len(p.Assignment.Components), "component"), strings.Join(p.Assignment.Environments, ", "))
+	choice := &propose.ChoiceError{
+		Question: fmt.Sprintf("what does a promotion move? No image, tag, version or revision is at the same place in two environments of a component: looked at the "+
+			"YAML and JSON files in %s", wording.JoinFew(lookedAt(source.Components), 6)),
+		Seen:  seen,
+		Other: "a version can move that each environment has in a folder or a file of its own, or at a path with {{environment}}",
+	}
+	p.Open.Carry = choice
+	if p.Steps, p.OrderWhy, err = propose.OrderEnvironments(p.Assignment.Environments, p.Carried, d.query.Order); err != nil {
+		if !errors.As(err, &p.Open.Order) {
+			return err
+		}
+	}
+	d.writeDraft(choice, ", "+found)
+	return choice
+}
+
+// draftOrder gives the choice of the environments' order, where an error is that, the pipeline file with the rest.
+func (d *deployed) draftOrder(err error) error {
+	var choice *propose.ChoiceError
+	if !errors.As(err, &choice) {
+		return err
+	}
+	p := &d.proposal
+	p.Open.Order = choice
+	d.writeDraft(choice, fmt.Sprintf(", %s in %s", wording.Count(len(p.Assignment.Components), "component"), wording.Count(len(p.Assignment.Environments), "environment")))
+	return err
+}
+
+// writeDraft writes the pipeline file as far as it is known into a choice; found is what of components and environments is.
+func (d *deployed) writeDraft(choice *propose.ChoiceError, found string) {
+	d.proposal.Header = []string{
+		fmt.Sprintf("Begun by liftlock init from %s: %s%s.", d.describeSources(), wording.Count(len(d.targets.Targets), "Application"), found),
+		"What has to be said before it can be used is marked TODO: liftlock validate says what is missing.",
+	}
+	d.keepClusters()
+	d.describeKnown()
+	d.noteUnresolved()
+	choice.Draft = d.proposal.Write()
+}
