@@ -1,6 +1,7 @@
 package impact
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -44,11 +45,29 @@ func WriteTable(w io.Writer, r *Report) error {
 	if len(r.Unread) > 0 {
 		fmt.Fprintf(&b, "No target reads %s\n", joinFew(r.Unread))
 	}
+	for i := range r.Rendered {
+		writeRendered(&b, &r.Rendered[i])
+	}
 	b.WriteString(r.Summary() + "\n")
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return fmt.Errorf("writing the report: %w", err)
 	}
 	return nil
+}
+
+// writeRendered writes what becomes of a target's manifests.
+func writeRendered(b *strings.Builder, r *Rendered) {
+	what := cmp.Or(r.Summary, "the manifests stay as they are")
+	if r.Why != "" {
+		what = "not rendered: " + r.Why
+	}
+	fmt.Fprintf(b, "%s: %s\n", appset.Printable(r.Target), appset.Printable(what))
+	for l := range strings.Lines(r.Diff) {
+		b.WriteString("    " + l)
+	}
+	if r.Diff != "" {
+		b.WriteByte('\n')
+	}
 }
 
 func writeEnvironment(b *strings.Builder, p *Pipeline, e *Environment) {

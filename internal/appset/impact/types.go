@@ -15,6 +15,18 @@ type Report struct {
 	Rules []string `json:"rules"`
 	// Files counts all changed files.
 	Files int `json:"files"`
+	// Rendered is what becomes of the manifests of the targets that are touched, where that was asked for.
+	Rendered []Rendered `json:"rendered,omitempty"`
+}
+
+// Rendered is what a change does to one target's rendered manifests.
+type Rendered struct {
+	Pipeline    string `json:"pipeline,omitempty"`
+	Environment string `json:"environment,omitempty"`
+	Target      string `json:"target"`
+	Summary     string `json:"summary"`        // empty: they stay as they are
+	Diff        string `json:"diff,omitempty"` // secrets are hidden in it
+	Why         string `json:"why,omitempty"`  // they can't be rendered
 }
 
 // Pipeline is one pipeline's part of a report.

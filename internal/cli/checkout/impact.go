@@ -1,6 +1,7 @@
 package checkout
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,8 @@ type Change struct {
 	// remote, as of the last fetch.
 	Base string
 	Head string // "" is the working tree
+	// Rendered asks what the change does to the rendered manifests of the targets that it touches.
+	Rendered bool
 
 	Known Known
 }
@@ -120,7 +123,10 @@ func (r *Repository) Impact(ctx context.Context, c Change) (*Impact, error) {
 		pipes = after
 	}
 	out.Report, err = impact.Compare(impact.Input{Pipelines: pipes, Before: was, After: is, Changed: changed, On: on.branch})
-	return out, err
+	if err != nil || !c.Rendered {
+		return out, err
+	}
+	return out, r.renderImpact(ctx, out.Report, cmp.Or(on.branch, r.main), base, head, was, is)
 }
 
 // changedClusters says that a change edits a file of clusters, which counts as it was before: it is
