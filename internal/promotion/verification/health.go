@@ -114,11 +114,15 @@ func (j *judgement) healthyVerdict(done bool, notDone string) Verdict {
 			return Verdict{State: Failed, Reason: "healthy, but " + why + " (verify.ignoreMissingHealth: false)"}
 		}
 	}
+	reason := fmt.Sprintf("synced and healthy for %s", formatDuration(j.HealthyFor))
 	if m.VerifiedAt.IsZero() {
 		m.VerifiedAt, m.OtherImages = j.now, j.describeOtherImages()
+		if habits := j.learnHabits(); habits != "" {
+			reason += "; " + habits
+		}
 	}
 	m.DegradedAt = time.Time{}
-	return Verdict{State: Verified, Reason: fmt.Sprintf("synced and healthy for %s", formatDuration(j.HealthyFor))}
+	return Verdict{State: Verified, Reason: reason}
 }
 
 func (j *judgement) suspendedVerdict() Verdict {

@@ -49,7 +49,7 @@ func (j *judgement) describeOtherImages() string {
 	}
 	for i := range j.e.Images {
 		landed := &j.e.Images[i]
-		others := findOtherImages(j.app.Images, landed)
+		others := findOtherImages(j.app.Images, landed, j.mem.Habits)
 		if len(others) == 0 {
 			continue
 		}
@@ -65,14 +65,14 @@ func (j *judgement) describeOtherImages() string {
 
 // findOtherImages finds the images that run in a landed one's place; none where that itself runs, or what may
 // be it.
-func findOtherImages(running []string, landed *LandedImage) []string {
+func findOtherImages(running []string, landed *LandedImage, habits []ImageHabit) []string {
 	var others []string
 	want := parseImageName(landed.Image)
 	for _, image := range running {
 		switch {
-		case landed.isRunBy(image):
+		case landed.isRunBy(image, habits):
 			return nil
-		case parseImageName(image).isOf(want), slices.Contains(landed.Was, image):
+		case nameInManifests(image, habits).isOf(want), slices.Contains(landed.Was, image):
 			others = append(others, image)
 		}
 	}
@@ -80,8 +80,8 @@ func findOtherImages(running []string, landed *LandedImage) []string {
 }
 
 // isRunBy says that a pod with an image runs the landed one, or what may be it.
-func (l *LandedImage) isRunBy(image string) bool {
-	got, want := parseImageName(image), parseImageName(l.Image)
+func (l *LandedImage) isRunBy(image string, habits []ImageHabit) bool {
+	got, want := nameInManifests(image, habits), parseImageName(l.Image)
 	return image == l.Image || got.isOf(want) && got.mayBe(want)
 }
 

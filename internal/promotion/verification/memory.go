@@ -28,7 +28,7 @@ const (
 // become now: a limit may take longer then, but never an hour.
 func resumeMemory(mem Memory, e Expect, app *App, now time.Time) Memory {
 	if mem.Commit != e.Commit || mem.Release != e.Release {
-		mem = Memory{Commit: e.Commit, Release: e.Release}
+		mem = Memory{Commit: e.Commit, Release: e.Release, Habits: mem.Habits}
 	}
 	if app != nil && app.UID != "" && app.UID != mem.UID {
 		if mem.UID != "" {
@@ -60,7 +60,7 @@ func (m *Memory) startAgain() {
 	*m = Memory{
 		Commit: m.Commit, Release: m.Release, UID: m.UID,
 		State: m.State, Health: m.Health, Since: m.Since, Timeline: m.Timeline,
-		Arrival: arrival, QueuedSince: m.QueuedSince, HeldUpAt: m.HeldUpAt, SyncedWith: m.SyncedWith, DriftSince: m.DriftSince,
+		Arrival: arrival, QueuedSince: m.QueuedSince, HeldUpAt: m.HeldUpAt, SyncedWith: m.SyncedWith, DriftSince: m.DriftSince, Habits: m.Habits,
 	}
 }
 

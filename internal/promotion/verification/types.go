@@ -362,8 +362,10 @@ type Memory struct {
 	VerifiedAt      time.Time  // when it was first verified
 	OtherImages     string     `json:",omitempty"` // which other image than what landed ran then; empty: none that is known
 	Runs            *Runs      `json:",omitempty"` // what it was seen to run once it was verified; nil: nobody told
-	DegradedAt      time.Time  // since when it is degraded; zero: it isn't, or was verified again since
-	Unhealed        bool       // degraded by its health and not healthy since
+	// Habits are under which other names its cluster runs images; they stay from release to release.
+	Habits     []ImageHabit `json:",omitempty"`
+	DegradedAt time.Time    // since when it is degraded; zero: it isn't, or was verified again since
+	Unhealed   bool         // degraded by its health and not healthy since
 
 	// Drift.
 	SyncedWith string    `json:",omitempty"` // what it was compared with when last seen synced
