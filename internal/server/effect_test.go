@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -102,4 +103,46 @@ func TestPromotionThatItsLiveApplicationOverrides(t *testing.T) {
 		s.must("take it away", s.ArgoCD.SetOptions("argocd", "web-qa", nil))
 		s.awaitVerified("web", "qa", "1.1.0")
 	})
+}
+
+// TestPromotionOfAnOverriddenApplication holds a promotion that changes the Application itself, of which its
+// ApplicationSet leaves what runs, before anybody merges it.
+func TestPromotionOfAnOverriddenApplication(t *testing.T) {
+	config := func(tag string) string { return fmt.Sprintf("{\n  \"tag\": %q\n}\n", tag) }
+	files := map[string]string{}
+	for _, env := range []string{"dev", "qa"} {
+		files[overlayPath("web", env)+"/config.json"] = config("1.0.0")
+	}
+	s := newHarness(t, harnessOptions{files: files, pipeline: strings.Replace(pipelineYAML(nil, dev, qa, prod), `- kustomizeImages: ["registry.example/*"]`, `- json: {files: ["config.json"], paths: ["tag"]}`, 1)})
+	set := s.appSetYAML("directories:\n          - path: apps/*/overlays/*", "files:\n          - path: apps/*/overlays/*/config.json",
+		"        path: '{{ .path.path }}'", "        path: '{{ .path.path }}'\n        kustomize: {images: ['registry.example/web:{{ .tag }}']}")
+	ignoring := strings.Replace(set, "  template:", "  ignoreApplicationDifferences: [{name: web-qa, jsonPointers: [/spec/source/kustomize/images]}]\n  template:", 1)
+	s.commitFiles("linus", "main", "Say the tag in a file", map[string]string{"argocd/shop.yaml": ignoring})
+	updates := func(env, tag string) {
+		t.Helper()
+		s.must("update the Application", s.ArgoCD.SetOptions("argocd", "web-"+env, map[string]any{"kustomize": map[string]any{"images": []any{"registry.example/web:" + tag}}}))
+	}
+	updates("dev", "1.0.0")
+	updates("qa", "0.9.7")
+	s.start()
+	s.awaitJudged()
+	s.commitFiles("linus", "main", "Release", map[string]string{overlayPath("web", "dev") + "/config.json": config("1.1.0")})
+	updates("dev", "1.1.0")
+	p := s.awaitPromotion("web", "qa", "1.1.0")
+	waits := func(e *api.EnvironmentWhy) bool {
+		return e.Incoming != nil && slices.ContainsFunc(e.Incoming.Gates, func(g api.Gate) bool {
+			return g.Gate == promotion.GateEffect && g.Outcome == string(policies.Wait) && strings.Contains(g.Reason, "the live Application web-qa")
+		})
+	}
+	s.awaitEnvironment("web", "qa", "waits for the effect", waits)
+	updates("qa", "1.0.0") // it has what Git says now, and would keep that
+	s.awaitIdle()
+	s.awaitEnvironment("web", "qa", "waits all the same", waits)
+	if s.readPull(p.Number).Merged {
+		t.Fatal("it is merged")
+	}
+	s.commitFiles("linus", "main", "Ignore nothing", map[string]string{"argocd/shop.yaml": set})
+	s.awaitMerged(p.Number)
+	updates("qa", "1.1.0")
+	s.awaitVerified("web", "qa", "1.1.0")
 }

@@ -11,6 +11,8 @@ import (
 // Effect is what an edit does to one target.
 type Effect struct {
 	Target appset.Target // as it is after the edit; one that is gone, as it was
+	// Before is as it was before the edit, where Spec says that this differs; nil: there was none.
+	Before *appset.Target
 	// Spec says that the Application itself changes: it is created, deleted, or
 	// what its ApplicationSet generates differs.
 	Spec bool
@@ -49,12 +51,15 @@ func (r *Renderer) Effects(ctx context.Context, e *Edit) ([]Effect, error) {
 	return r.pairEffects(ctx, e, pairs)
 }
 
+// RunningTarget is a target as its live Application has it before an edit, and will have it after.
+type RunningTarget struct{ Before, After *appset.Target }
+
 // EffectsAsRun says what an edit does to some targets, by their ID, as their live Applications have them.
-func (r *Renderer) EffectsAsRun(ctx context.Context, e *Edit, run map[string]*appset.Target) ([]Effect, error) {
+func (r *Renderer) EffectsAsRun(ctx context.Context, e *Edit, run map[string]RunningTarget) ([]Effect, error) {
 	var pairs []targetPair
 	for _, p := range e.pairTargets() {
-		if live := run[p.id]; live != nil {
-			pairs = append(pairs, targetPair{id: p.id, before: live, after: live, mayChange: true})
+		if live, known := run[p.id]; known {
+			pairs = append(pairs, targetPair{id: p.id, before: live.Before, after: live.After, mayChange: true})
 		}
 	}
 	return r.pairEffects(ctx, e, pairs)
@@ -76,6 +81,9 @@ func (r *Renderer) pairEffects(ctx context.Context, e *Edit, pairs []targetPair)
 
 func newEffect(p *targetPair, files []string, rendered renderedPair) Effect {
 	f := Effect{Target: *p.latestTarget(), Spec: !p.sameSpec(), Files: files}
+	if f.Spec {
+		f.Before = p.before
+	}
 	switch failed := rendered.failed; {
 	case failed.why != "":
 		f.NeedsMore = failed.needsMore

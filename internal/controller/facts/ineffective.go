@@ -128,21 +128,24 @@ func withoutChange(edits []fieldedit.Edit, c *fieldedit.Change) ([]fieldedit.Edi
 // Git: somebody wrote them, or Image Updater, and the ApplicationSet leaves them. It gives those whose Applications
 // can't be read.
 func (o *effectGatherer) addLiveEffects(ctx context.Context, ev *Evaluation, components []string, env, base string, edits []fieldedit.Edit, effects []isolation.Effect) []promotion.UnrenderedTarget {
-	run, digest := map[string]*appset.Target{}, sha256.New()
+	run, digest := map[string]isolation.RunningTarget{}, sha256.New()
 	var unread []promotion.UnrenderedTarget
 	for i := range effects {
 		e := &effects[i]
-		if e.Changes == nil || e.Spec || e.Nothing || e.Target.Live {
+		if e.Changes == nil || e.Nothing || e.Target.Live {
 			continue
 		}
-		live, why := o.readLiveOptions(ctx, &e.Target)
+		live, why := o.readLiveOptions(ctx, e)
 		if why != "" {
 			unread = append(unread, promotion.UnrenderedTarget{Target: e.Target.Name, Why: why})
 		}
-		if live != nil {
-			run[e.Target.ID()] = live
-			fmt.Fprintf(digest, "%q", e.Target.ID())
-			for _, s := range live.Sources {
+		if live.After == nil {
+			continue
+		}
+		run[e.Target.ID()] = live
+		fmt.Fprintf(digest, "%q", e.Target.ID())
+		for _, t := range []*appset.Target{live.Before, live.After} {
+			for _, s := range t.Sources {
 				fmt.Fprintf(digest, "%q", s.Options)
 			}
 		}
@@ -160,7 +163,7 @@ func (o *effectGatherer) addLiveEffects(ctx context.Context, ev *Evaluation, com
 	}
 	for i := range effects {
 		e := &effects[i]
-		if run[e.Target.ID()] == nil {
+		if run[e.Target.ID()].After == nil {
 			continue
 		}
 		at := slices.IndexFunc(j.effects, func(r isolation.Effect) bool { return r.Target.ID() == e.Target.ID() })
@@ -249,27 +252,38 @@ func (o *effectGatherer) readIgnores(t *appset.Target) (own appset.Ignores, sett
 	return own, settings
 }
 
-// readLiveOptions is a target as its Application runs; nil where that has the options that Git says. why says that
-// it has others that can't be read.
-func (o *effectGatherer) readLiveOptions(ctx context.Context, t *appset.Target) (run *appset.Target, why string) {
+// readLiveOptions is an effect's target as its Application runs and, where the edit changes the Application itself, as it
+// will then; none where that has the options that Git says. why says that it has others that can't be read.
+func (o *effectGatherer) readLiveOptions(ctx context.Context, e *isolation.Effect) (run isolation.RunningTarget, why string) {
+	t := &e.Target
+	if e.Spec {
+		if t = e.Before; t == nil {
+			return run, ""
+		}
+	}
 	argo := o.targets.argocds.byName[o.targets.argocds.ArgoCDOf(t)]
 	app, err := o.targets.argocds.findApp(t)
 	if err != nil || app == nil || app.Deleting || argo.Live == nil || len(app.Sources) != len(t.Sources) {
-		return nil, "" // there is none yet, or it isn't known; what runs is verified anyway
+		return run, "" // there is none yet, or it isn't known; what runs is verified anyway
 	}
-	differs := false
+	// What a set ignores stays as it runs, also where that is what Git said until now.
+	differs := e.Spec && len(e.Target.Policy.IgnoreDifferences) > 0
 	for i, s := range t.Sources {
 		differs = differs || app.Sources[i].Options != argocd.OptionsOf(s.Options)
 	}
 	if !differs || t.Hydration != nil {
-		return nil, ""
+		return run, ""
 	}
 	raw, err := argo.Live.Whole(ctx, app)
 	if err == nil {
-		run, err = t.AsRun(raw)
+		run.Before, err = t.AsRun(raw)
+	}
+	run.After = run.Before
+	if err == nil && e.Spec {
+		run.After, err = e.Target.AsLeft(t, raw)
 	}
 	if err != nil {
-		return nil, "its live Application has other options than in Git: " + err.Error()
+		return isolation.RunningTarget{}, "its live Application has other options than in Git: " + err.Error()
 	}
 	return run, ""
 }
