@@ -244,7 +244,7 @@ func (d *deployed) findCarried(ctx context.Context) (*appset.TargetSet, *propose
 
 // tryOthers takes other templates where those that were found first give nothing to carry, or nothing that was ever the
 // same in two environments, and the others do: of several candidates the one that something moves between. Where the
-// first leave an environment of a component out, others with the same components that leave none out are it.
+// first leave an environment of a component out, others that tell as much apart and leave none out are it.
 func (d *deployed) tryOthers(ctx context.Context, managed *appset.TargetSet, source *propose.Source) (*appset.TargetSet, *propose.Source, error) {
 	first, best, chosen := d.proposal, d.proposal, d.query.Templates
 	if chosen != (propose.Templates{}) {

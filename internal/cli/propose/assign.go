@@ -30,7 +30,8 @@ type Assignment struct {
 // Other is a next best pair of templates.
 type Other struct {
 	Templates
-	// IsAsFine is that it has the same components, and no fewer environments.
+	// IsAsFine is that it tells apart as much: it has the same components and no fewer environments, or several components
+	// that have no fewer environments in all.
 	IsAsFine bool
 }
 
@@ -155,8 +156,9 @@ func (p pair) addOthers(to *Assignment, others []pair) {
 		isUsable := o.score >= 0 && o.targets == p.targets
 		if isUsable && isAsKnown && added < maxAlternatives {
 			added++
-			isAsFine := slices.Equal(o.component.values, p.component.values) && len(o.environment.distinct()) >= len(p.environment.distinct())
-			to.Others = append(to.Others, Other{Templates{o.component.text, o.environment.text}, isAsFine})
+			isOfSame := slices.Equal(o.component.values, p.component.values) && len(o.environment.distinct()) >= len(p.environment.distinct())
+			isOfSeveral := o.places >= p.places && len(o.component.distinct()) >= min(len(p.component.distinct()), 2)
+			to.Others = append(to.Others, Other{Templates{o.component.text, o.environment.text}, isOfSame || isOfSeveral})
 		}
 	}
 }
@@ -316,6 +318,7 @@ type pair struct {
 	score                  float64
 	known                  float64 // how much of it is known environments' names
 	targets                int
+	places                 int  // the environments of all components
 	promotes               bool // some component is in several environments
 	ofSeveralSets          bool
 }
@@ -370,7 +373,7 @@ func (p *pair) weigh(targets []appset.Target, folders []string) {
 		p.score = -1
 		return
 	}
-	p.promotes = len(places) > len(components)
+	p.promotes, p.places = len(places) > len(components), len(places)
 	n := float64(p.targets)
 	p.known = known / n
 	if 2*named <= p.targets {

@@ -239,8 +239,11 @@ func FindCarry(ctx context.Context, s *Source) (*Carried, error) {
 		chosen = named
 	}
 	out := &Carried{order: newOrderEvidence(chosen), Seen: slices.ContainsFunc(chosen, func(f *field) bool { return evidences[f].shared > 0 }), LeftOut: s.countLeftOut(chosen)}
+	// Of a component in one environment nothing is left out: once it is in another one, it moves as well.
+	isOfSeveral := func(u *use) bool { return len(s.Components[u.component]) > 1 }
+	alone = slices.DeleteFunc(alone, func(f *field) bool { return !slices.ContainsFunc(f.uses, isOfSeveral) })
 	for _, f := range alone {
-		if u := f.uses[0]; f.kind != fieldedit.KindRef && !f.isHarmful(s, identities) && f.isVersion(s.Tracked) && len(s.Components[u.component]) > 1 {
+		if u := f.uses[slices.IndexFunc(f.uses, isOfSeveral)]; f.kind != fieldedit.KindRef && !f.isComponents && !f.isHarmful(s, identities) && f.isVersion(s.Tracked) {
 			out.Alone = append(out.Alone, fmt.Sprintf("%s of %s in %s", describe(f), u.component, u.environment))
 		}
 	}

@@ -69,6 +69,8 @@ type field struct {
 	key      string
 	segments []fieldpath.Segment // with placeholders, of YAML and JSON
 	uses     []*use
+	// isComponents is that the component's name alone says whose its file is: each of its environments has others.
+	isComponents bool
 }
 
 // isNamed says that a field is found by a name in a kustomization, and not by a path in a file.
@@ -171,7 +173,7 @@ func (s *Source) findInEnvironment(found map[fieldLocation]*field, reader *fileR
 				continue // kustomize lets what builds on it win
 			}
 			if f == nil {
-				f = &field{fieldLocation: p, key: v.key, segments: segments}
+				f = &field{fieldLocation: p, key: v.key, segments: segments, isComponents: !own && isComponents}
 				found[p] = f
 			}
 			f.uses = append(f.uses, &use{component: e.Component, environment: e.Name, file: file, scalar: v})

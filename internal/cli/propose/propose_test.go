@@ -278,6 +278,53 @@ func TestFindCarry(t *testing.T) {
 	}
 }
 
+// TestFindCarryOfComponents holds what is carried where a component is in one environment, and in files that are called
+// after their components.
+func TestFindCarryOfComponents(t *testing.T) {
+	addTo := func(s *Source, component, environment, root string, files ...string) {
+		if s.Components[component] == nil {
+			s.Components[component] = map[string]*history.Environment{}
+		}
+		e := &history.Environment{Component: component, Name: environment, Files: files}
+		if root != "" {
+			e.Roots = []string{root}
+		}
+		s.Components[component][environment] = e
+	}
+	image := newSource([]string{"a", "b"}, files("a/kustomization.yaml", "images: [{name: r/web, newTag: v1}]",
+		"b/kustomization.yaml", "images: [{name: r/web, newTag: v1}]", "c/kustomization.yaml", "images: [{name: r/new, newTag: v2}]"))
+	addTo(image, "new", "a", "c")
+	own := newSource(nil, files("values/a/web.yaml", "tag: v1", "values/b/web.yaml", "tag: v1", "values/a/db.yaml", "tag: v2", "values/b/db.yaml", "tag: v2"))
+	both := newSource(nil, files("values/web.yaml", "tag: v1"))
+	for _, e := range []string{"a", "b"} {
+		addTo(own, "web", e, "", "values/"+e+"/web.yaml")
+		addTo(own, "db", e, "", "values/"+e+"/db.yaml")
+		addTo(both, "web", e, "", "values/web.yaml")
+	}
+	for name, c := range map[string]struct {
+		source *Source
+		want   []string
+	}{
+		"an image of a component in one environment is one of the registry's": {image, []string{`kustomizeImages: ["r/*"]`}},
+		"a file for one environment that is called after its component":       {own, []string{`yaml: {files: ["{{component}}.yaml"], paths: ["tag"]}`}},
+		"a file of two environments that is called after their component":     {both, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found, err := FindCarry(t.Context(), c.source)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, e := range found.Entries {
+				got = append(got, carryText(e))
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 func TestOwnerOf(t *testing.T) {
 	for address, want := range map[string]string{
 		"https://git.example/acme/web//config": "https://git.example/acme",
