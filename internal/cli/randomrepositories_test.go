@@ -140,7 +140,7 @@ func (f *randomRepository) checkCarried(t *testing.T, proposed string) {
 		t.Fatal(err)
 	}
 	isVersion := regexp.MustCompile(`^(image\.tag|chartVersion|dependencies\[[^]]*\]\.version|spec\.template\.spec\.containers\[(\*|name=[a-z-]+)\]\.image` +
-		`|spec\.template\.spec\.sources\[0\]\.targetRevision|spec\.generators\[0\]\.list\.elements\[env=\{\{environment\}\}\]\.version` +
+		`|spec\.template\.spec\.(sources\[0\]|source)\.targetRevision|spec\.generators\[0\]\.list\.elements\[env=\{\{environment\}\}\]\.version` +
 		`|spec\.generators\[0\]\.merge\.generators\[clusters\.selector\.matchLabels\.environment=\{\{environment\}\}\]\.clusters\.values\.version)$`)
 	for _, c := range pipes[0].Spec.Carry {
 		var paths []string
@@ -176,7 +176,7 @@ func (f *randomRepository) checkCarried(t *testing.T, proposed string) {
 
 // checkLeftOut holds that what looks like a version that one environment alone has is told, and so not forgotten.
 func (f *randomRepository) checkLeftOut(t *testing.T, proposed string) {
-	isInValues := f.layout == layoutSideBySide || f.usesFolders() && (f.carrier == carrierValues || f.carrier == carrierChart)
+	isInValues := f.layout == layoutSideBySide || f.layout == layoutByComponent || f.usesFolders() && (f.carrier == carrierValues || f.carrier == carrierChart)
 	isInKustomization := f.usesFolders() && slices.Contains([]string{carrierTag, carrierDigest, carrierRef}, f.carrier)
 	if isNamed := strings.Contains(proposed, "debugger"); f.hasBait && (isInValues || isInKustomization) && !isNamed {
 		t.Errorf("what one environment alone has isn't told:\n%s", proposed)

@@ -24,6 +24,8 @@ const (
 	layoutConfig           = "a git file generator's config.json"
 	layoutLabel            = "a generator of the clusters with a label"
 	layoutBranches         = "apps/COMPONENT on ENVIRONMENT's branch"
+	layoutManifests        = "argocd/ENVIRONMENT/COMPONENT.yaml, which is the set"
+	layoutByComponent      = "values/ENVIRONMENT/COMPONENT.yaml"
 )
 
 // The carriers of random fleets: what the version is in the files of an environment's folder.
@@ -106,6 +108,9 @@ func drawRepository(seed uint64) *randomRepository {
 		f.layout, f.branchPrefix, f.firstOnMain = layoutBranches, drawOne(r, "env/", "deploy-", ""), r.IntN(3) == 0
 	}
 	f.hasBait = r.IntN(2) == 0
+	if r.IntN(6) == 0 && f.layout != layoutBranches {
+		f.layout = drawOne(r, layoutManifests, layoutByComponent)
+	}
 	f.makeConsistent()
 	for i, c := range f.components {
 		f.versions[c] = map[string]string{}
@@ -144,6 +149,10 @@ func (f *randomRepository) makeConsistent() {
 		f.carrier, f.facts, f.perComponent = carrierChart, factsFolders, false
 	case layoutLabel:
 		f.carrier, f.facts, f.perComponent, f.perEnvironment, f.builder = carrierChart, factsClusters, true, false, builtByNothing
+	case layoutManifests:
+		f.carrier, f.facts, f.perComponent, f.perEnvironment, f.builder = carrierChart, factsList, false, false, builtByNothing
+	case layoutByComponent:
+		f.carrier = carrierValues
 	}
 	if f.perEnvironment {
 		f.perComponent, f.twoClusters = false, false
@@ -151,7 +160,7 @@ func (f *randomRepository) makeConsistent() {
 			f.facts = factsFolders
 		}
 	}
-	if f.layout == layoutSideBySide && f.facts == factsFolders {
+	if f.facts == factsFolders && (f.layout == layoutSideBySide || f.layout == layoutByComponent) {
 		f.facts = factsList
 	}
 	f.twoClusters = f.twoClusters && f.facts == factsClusters && f.layout != layoutLabel
@@ -253,7 +262,7 @@ func (f *randomRepository) usesChart() bool {
 
 // usesFolders says that the version of an environment of a component is in the files of a folder.
 func (f *randomRepository) usesFolders() bool {
-	return !slices.Contains([]string{layoutSideBySide, layoutElement, layoutConfig, layoutLabel}, f.layout)
+	return !slices.Contains([]string{layoutSideBySide, layoutElement, layoutConfig, layoutLabel, layoutManifests, layoutByComponent}, f.layout)
 }
 
 // addEnvironment adds the files of an environment of a component, among them what differs between
@@ -272,7 +281,9 @@ func (f *randomRepository) addEnvironment(out map[string]string, c, e string, n 
 	switch {
 	case f.layout == layoutSideBySide:
 		out["charts/"+c+"/values-"+e+".yaml"] = common + "image:\n  # of the build\n  tag: " + version + "\n"
-	case f.layout == layoutElement, f.layout == layoutLabel:
+	case f.layout == layoutByComponent:
+		out["values/"+e+"/"+c+".yaml"] = common + "image:\n  tag: " + version + "\n"
+	case f.layout == layoutElement, f.layout == layoutLabel, f.layout == layoutManifests:
 	case f.layout == layoutConfig:
 		out[at+"/config.json"] = fmt.Sprintf("{\n  \"service\": %q, \"stage\": %q,\n  \"replicas\": %d,\n  \"chartVersion\": %q,\n  \"revision\": \"HEAD\",\n  \"repository\": \"https://charts.example/stable\", \"project\": \"default\", \"namespace\": \"%s-v1\"\n}\n",
 			c, e, n+1, f.versions[c][e], c)
@@ -352,6 +363,12 @@ func (f *randomRepository) addSets(t *testing.T, out map[string]string) {
 	case f.perEnvironment:
 		for _, e := range f.environments() {
 			sets[e] = f.set("apps", f.components, []string{e})
+		}
+	case f.layout == layoutManifests:
+		for _, c := range f.components {
+			for _, e := range f.environments() {
+				sets[e+"/"+c] = f.set(c+"-"+e, []string{c}, []string{e})
+			}
 		}
 	case f.perComponent:
 		for _, c := range f.components {
@@ -441,9 +458,15 @@ func (f *randomRepository) set(name string, components, environments []string) o
 		spec["project"], spec["destination"] = f.parameter("project"), object{"name": words.destination, "namespace": f.parameter("namespace")}
 	case f.layout == layoutLabel:
 		source = object{"repoURL": "https://charts.example/stable", "chart": words.component, "targetRevision": f.parameter("values.version")}
+	case f.layout == layoutManifests:
+		source = object{"repoURL": "https://charts.example/stable", "chart": words.component, "targetRevision": f.versions[components[0]][environments[0]]}
 	case f.carrier == carrierValues:
+		values := words.path + "/values.yaml"
+		if f.layout == layoutByComponent {
+			values = "values/" + words.environment + "/" + words.component + ".yaml"
+		}
 		spec["sources"] = []any{
-			object{"repoURL": "https://charts.example/stable", "chart": "service", "targetRevision": "3.1.0", "helm": object{"valueFiles": []any{"$values/" + words.path + "/values.yaml"}}},
+			object{"repoURL": "https://charts.example/stable", "chart": "service", "targetRevision": "3.1.0", "helm": object{"valueFiles": []any{"$values/" + values}}},
 			object{"repoURL": f.repoURL, "targetRevision": revision, "ref": "values"},
 		}
 	}

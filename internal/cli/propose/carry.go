@@ -243,7 +243,7 @@ func FindCarry(ctx context.Context, s *Source) (*Carried, error) {
 	isOfSeveral := func(u *use) bool { return len(s.Components[u.component]) > 1 }
 	alone = slices.DeleteFunc(alone, func(f *field) bool { return !slices.ContainsFunc(f.uses, isOfSeveral) })
 	for _, f := range alone {
-		if u := f.uses[slices.IndexFunc(f.uses, isOfSeveral)]; f.kind != fieldedit.KindRef && !f.isComponents && !f.isHarmful(s, identities) && f.isVersion(s.Tracked) {
+		if u := f.uses[slices.IndexFunc(f.uses, isOfSeveral)]; f.kind != fieldedit.KindRef && !f.isOfManifest() && !f.isHarmful(s, identities) && f.isVersion(s.Tracked) {
 			out.Alone = append(out.Alone, fmt.Sprintf("%s of %s in %s", describe(f), u.component, u.environment))
 		}
 	}
@@ -251,6 +251,9 @@ func FindCarry(ctx context.Context, s *Source) (*Carried, error) {
 	out.Entries = slices.Concat(imageEntries(chosen, all, evidences), refEntries(chosen, all, evidences), pathEntries(chosen, all, evidences), s.chartEntries(chosen))
 	return out, nil
 }
+
+// isOfManifest says that a field is in an ApplicationSet or Application that is called after its component.
+func (f *field) isOfManifest() bool { return f.isComponents && f.segments[0].Key == "spec" }
 
 // countLeftOut is how many environments of components none of some fields is found in, or one with several values.
 func (s *Source) countLeftOut(chosen []*field) int {
