@@ -32,7 +32,7 @@ func (d *deployed) describe(managed *appset.TargetSet, proven *Proposal) {
 				names = append(names, t.Name)
 			}
 		}
-		p.Notes = append(p.Notes, fmt.Sprintf("In no environment, and so left alone: %s.", wording.JoinFew(names, 8)))
+		p.Notes = append(p.Notes, fmt.Sprintf("In no environment, and so left alone: %s.", wording.JoinFew(appset.SortedUnique(names), 8)))
 	}
 	if len(p.Carried.Alone) > 0 {
 		p.Notes = append(p.Notes, fmt.Sprintf("Not carried, because one environment alone has it: %s.", wording.JoinFew(p.Carried.Alone, 4)))

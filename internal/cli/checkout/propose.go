@@ -244,7 +244,8 @@ func (d *deployed) findCarried(ctx context.Context) (*appset.TargetSet, *propose
 
 // tryOthers takes other templates where those that were found first give nothing to carry, or nothing that was ever the
 // same in two environments, and the others do: of several candidates the one that something moves between. Where the
-// first leave an environment of a component out, others that tell as much apart and leave none out are it.
+// first leave an environment of a component out, others that tell as much apart and leave none out are it. Templates for
+// fewer targets count where the others give nothing at all.
 func (d *deployed) tryOthers(ctx context.Context, managed *appset.TargetSet, source *propose.Source) (*appset.TargetSet, *propose.Source, error) {
 	first, best, chosen := d.proposal, d.proposal, d.query.Templates
 	if chosen != (propose.Templates{}) {
@@ -252,7 +253,7 @@ func (d *deployed) tryOthers(ctx context.Context, managed *appset.TargetSet, sou
 	}
 	defer func() { d.query.Templates = chosen }()
 	for _, other := range first.Assignment.Others {
-		if best.Carried.Seen && (best.Carried.LeftOut == 0 || !other.IsAsFine) {
+		if best.Carried.Seen && (best.Carried.LeftOut == 0 || !other.IsAsFine) || other.IsPartial && len(best.Carried.Entries) > 0 {
 			continue
 		}
 		d.proposal, d.query.Templates = first, other.Templates
@@ -318,17 +319,33 @@ func lookedAt(components map[string]map[string]*history.Environment) []string {
 	return appset.SortedUnique(out)
 }
 
+// addUnread adds to why no templates give a pipeline what was left out, or wasn't understood: they may be there.
+func (d *deployed) addUnread(err error) error {
+	var unread []string
+	if len(d.leftOut) > 0 {
+		unread = append(unread, d.leftOut[0].String())
+	} else if problems := slices.Concat(d.unresolved, d.targets.Problems); len(problems) > 0 {
+		unread = append(unread, problems[0].String())
+	}
+	var choice *propose.ChoiceError
+	switch {
+	case len(unread) == 0:
+		return err
+	case errors.As(err, &choice):
+		choice.Seen = append(choice.Seen, unread...)
+		return err
+	default:
+		return fmt.Errorf("%w; %s", err, unread[0])
+	}
+}
+
 // assign finds the templates: those that fit all targets or, where sets have parameters of
 // different kinds, the rest's by themselves.
 func (d *deployed) assign(ctx context.Context) error {
 	chosen := d.query.Templates
 	a, err := propose.Assign(ctx, d.targets.Targets, chosen)
-	if choice := (*propose.ChoiceError)(nil); errors.Is(err, propose.ErrNothingUsable) && len(d.leftOut) > 0 {
-		if errors.As(err, &choice) {
-			choice.Seen = append(choice.Seen, d.leftOut[0].String())
-			return err
-		}
-		return fmt.Errorf("%w; %s", err, d.leftOut[0])
+	if errors.Is(err, propose.ErrNothingUsable) {
+		return d.addUnread(err)
 	}
 	if err != nil {
 		return err

@@ -22,8 +22,8 @@ type Assignment struct {
 	Environments, Components []string // sorted
 	Targets                  int      // that they give both
 	Alternatives             []string // other environment templates with as good a claim, with what they give
-	// Others are the next best templates, for as many targets and with environments as surely called so: they count
-	// where these give nothing to carry, or leave something out.
+	// Others are the next best templates, with environments as surely called so: they count where these give nothing to
+	// carry, or leave something out.
 	Others []Other
 }
 
@@ -33,6 +33,9 @@ type Other struct {
 	// IsAsFine is that it tells apart as much: it has the same components and no fewer environments, or several components
 	// that have no fewer environments in all.
 	IsAsFine bool
+	// IsPartial is that it is for fewer targets, as those of one set among others that have no environments: it counts
+	// where nothing else gives something to carry.
+	IsPartial bool
 }
 
 // ErrNothingUsable says that no templates give a pipeline.
@@ -150,15 +153,15 @@ func Assign(ctx context.Context, targets []appset.Target, chosen Templates) (*As
 
 // addOthers adds those of some pairs to an assignment's others that count beside its own.
 func (p pair) addOthers(to *Assignment, others []pair) {
-	added := 0
+	added := map[bool]int{}
 	for _, o := range others {
 		isAsKnown := o.known > 0 && o.known > p.known-2*(1-longerName)
-		isUsable := o.score >= 0 && o.targets == p.targets
-		if isUsable && isAsKnown && added < maxAlternatives {
-			added++
+		isPartial := o.targets < p.targets
+		if o.score >= 0 && o.targets <= p.targets && isAsKnown && added[isPartial] < maxAlternatives {
+			added[isPartial]++
 			isOfSame := slices.Equal(o.component.values, p.component.values) && len(o.environment.distinct()) >= len(p.environment.distinct())
 			isOfSeveral := o.places >= p.places && len(o.component.distinct()) >= min(len(p.component.distinct()), 2)
-			to.Others = append(to.Others, Other{Templates{o.component.text, o.environment.text}, isOfSame || isOfSeveral})
+			to.Others = append(to.Others, Other{Templates{o.component.text, o.environment.text}, isOfSame || isOfSeveral, isPartial})
 		}
 	}
 }

@@ -62,9 +62,30 @@ func (c *candidate) coverage() int {
 
 // leaf is a text among the targets' data, by the expression that gives it.
 type leaf struct {
+	path       []any
 	expression string
 	cost       int
 	values     []string // by target; "" where it has none
+}
+
+// findTotal has the expression give nothing, rather than fail, for targets that haven't the leaf: those of other sets.
+func (l *leaf) findTotal() {
+	keys := make([]string, 0, len(l.path))
+	for _, p := range l.path {
+		key, ok := p.(string)
+		if !ok {
+			return
+		}
+		keys = append(keys, strconv.Quote(key))
+	}
+	const moreToRead = 5
+	switch {
+	case !slices.Contains(l.values, ""):
+	case len(keys) == 1:
+		l.expression, l.cost = "get . "+keys[0], l.cost+moreToRead
+	default:
+		l.expression, l.cost = "dig "+strings.Join(keys, " ")+` "" .`, l.cost+moreToRead
+	}
 }
 
 // findCandidates are the templates over the targets' data that tell targets apart, those that
@@ -124,17 +145,21 @@ func compareCandidates(a, b candidate) int {
 func findLeaves(data []map[string]any) []leaf {
 	found := map[string]*leaf{}
 	for i, d := range data {
-		walkLeaves(d, nil, func(expression string, cost int, value string) {
+		walkLeaves(d, nil, func(path []any, value string) {
+			expression, cost := expressionOf(path)
 			l := found[expression]
 			if l == nil {
 				if len(found) >= maxLeaves {
 					return
 				}
-				l = &leaf{expression: expression, cost: cost, values: make([]string, len(data))}
+				l = &leaf{path: slices.Clone(path), expression: expression, cost: cost, values: make([]string, len(data))}
 				found[expression] = l
 			}
 			l.values[i] = value
 		})
+	}
+	for _, l := range found {
+		l.findTotal()
 	}
 	var out []leaf
 	for _, l := range slices.SortedFunc(maps.Values(found), func(a, b *leaf) int {
@@ -152,8 +177,8 @@ var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 // of it is the same for all, or says the same in more words.
 var applicationLeaves = regexp.MustCompile(`^(metadata\.(name|labels\..*)|spec\.(project|destination\..*|source\.(path|targetRevision|helm\.valueFiles\.\d+)|sources\.\d+\.(path|targetRevision|helm\.valueFiles\.\d+)))$`)
 
-// walkLeaves calls do with each text below a value.
-func walkLeaves(data any, path []any, do func(expression string, cost int, value string)) {
+// walkLeaves calls do with each text below a value, and the path to it, which is the caller's for that call alone.
+func walkLeaves(data any, path []any, do func(path []any, value string)) {
 	if len(path) > maxDepth+2 {
 		return
 	}
@@ -177,8 +202,7 @@ func walkLeaves(data any, path []any, do func(expression string, cost int, value
 		if path[0] == "application" && !applicationLeaves.MatchString(dotted(path[1:])) {
 			return
 		}
-		expression, cost := expressionOf(path)
-		do(expression, cost, v)
+		do(path, v)
 	}
 }
 
