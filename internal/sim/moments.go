@@ -165,3 +165,46 @@ func (sim *Simulation) dawdles() bool { return sim.faulty && sim.chance.IntN(200
 func (sim *Simulation) ownChance() *rand.Rand {
 	return rand.New(rand.NewPCG(uint64(sim.Seed), sim.chance.Uint64()))
 }
+
+// temptToRevert wants, in some cases, what a pull request brings further on to be taken back where it comes
+// from, in the moment in which somebody else gives the last approval for it: one look finds both.
+func (sim *Simulation) temptToRevert(pr *forge.PullRequest, ref promotion.BranchRef) {
+	if !sim.scenario.insiders || !sim.faulty || ref.Revert || sim.chance.IntN(6) > 0 {
+		return
+	}
+	before := slices.DeleteFunc(sim.scenario.upstream(ref.Environment), sim.scenario.isSource)
+	if moved := sim.movedBy(pr.Number, ref.Environment); len(before) > 0 && len(moved) > 0 {
+		r := sim.ownChance()
+		sim.revertIn(target{pick(r, moved), pick(r, before)})
+	}
+}
+
+// furtherMove is what a merge of the service brought to a target, and when the run began that made it.
+type furtherMove struct {
+	deployment
+	began time.Time
+}
+
+// noteFurther keeps what the service has merged of late.
+func (sim *Simulation) noteFurther(known insight, d deployment) {
+	sim.truth.further = slices.DeleteFunc(sim.truth.further, func(f furtherMove) bool { return sim.now.Sub(f.began) > commandsActWithin })
+	sim.truth.further = append(sim.truth.further, furtherMove{d, known.began})
+}
+
+// judgeFurther judges, when the service opens a revert that somebody asked for, whether it brought further on
+// what it takes back since it said that it would.
+func (sim *Simulation) judgeFurther(pr *forge.PullRequest, ref promotion.BranchRef) {
+	for _, c := range sim.componentsOf(ref) {
+		d := deployment{target{c, ref.Environment}, sim.tagAt(sim.head(), target{c, ref.Environment})}
+		at, wanted := sim.truth.wantedBack[d]
+		delete(sim.truth.wantedBack, d)
+		if !wanted || sim.isSlowedSince(at) {
+			continue
+		}
+		for _, f := range sim.truth.further {
+			if f.tag == d.tag && f.target.component == c && f.began.After(at) && slices.Contains(sim.scenario.upstream(f.target.env), ref.Environment) {
+				sim.broke(ruleQuarantine, "%s takes %s back from %s, which was brought to %s since that was acknowledged at %v", describePull(pr.Number, pr.Branch), d.tag, d.target, f.target, at.Sub(sim.began))
+			}
+		}
+	}
+}

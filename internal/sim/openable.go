@@ -122,8 +122,10 @@ const answeredIn = 90 * time.Second
 func (sim *Simulation) noteSaid(comment int64, login string, number int, text string) {
 	switch isCommand := strings.HasPrefix(text, "/liftlock "); {
 	case !isCommand:
-	case login == stranger && text != "/liftlock status":
-		sim.truth.strangers[comment] = text
+	case login == stranger: // who may be put off
+		if text != "/liftlock status" {
+			sim.truth.strangers[comment] = text
+		}
 	case sim.muted.Before(sim.now):
 		sim.truth.said[comment] = saidHold{number, text, sim.now}
 	}

@@ -153,6 +153,7 @@ func (sim *Simulation) judgePromotion(known insight, pr *forge.PullRequest, p ta
 	if last := sim.lastLanding(p); sim.isOwn(p, last) && !allowed && sim.now.Sub(last.at) >= known.branchLate {
 		sim.broke(ruleHandsOff, "%s brought %s to %s over %s, which a person put there", name, tag, p, sim.tagAt(before, p))
 	}
+	sim.noteFurther(known, now)
 	sim.truth.returns(now)
 	sim.result.Promotions++
 }
@@ -297,6 +298,7 @@ func (sim *Simulation) judgeOpened(pr *forge.PullRequest) {
 		sim.judgeOpenedUnverified(pr, ref)
 		return
 	}
+	sim.judgeFurther(pr, ref)
 	if sim.scenario.environment(ref.Environment).onDegraded == "hold" && !sim.requestedRevert(ref) {
 		sim.broke(ruleUngated, "%s was opened, but %s holds and asks", describePull(pr.Number, pr.Branch), ref.Environment)
 	}

@@ -56,8 +56,9 @@ func (sim *Simulation) judgeShownState(p target, st *promotion.EnvState) {
 	switch {
 	case len(sim.truth.landings[p]) == 0:
 		want = append(want, promotion.Baseline)
-	case !sim.scenario.isSource(p.env) && (last.byPerson || sim.excuseOf(p.component) != ""): // it may be what somebody pushed over a head
-		want = append(want, promotion.Diverged)
+	case !sim.scenario.isSource(p.env) && (last.byPerson || sim.excuseOf(p.component) != "" || sim.scenario.needsCommand(p.env)):
+		// It may be what somebody pushed over a head, or what waits for a person since it wasn't well in time.
+		want = append(want, promotion.Diverged, promotion.Failed, promotion.Degraded)
 	case last.byPerson, !last.restores && sim.excuseOf(p.component) == "":
 		want = want[:1]
 	}
@@ -224,7 +225,7 @@ func (sim *Simulation) restrainedSince(p target, env, tag string) time.Time {
 }
 
 // foreseen are the errors with which a run may end: by what went wrong, or as the world moved meanwhile.
-var foreseen = []error{errKilled, errAnswerLost, context.Canceled, context.DeadlineExceeded, forge.ErrRetryable, forge.ErrRateLimited, forge.ErrConflict, act.ErrStale, lock.ErrLeaseOver, store.ErrLost, git.ErrRemote, git.ErrRejected, git.ErrLeaseLost, forge.ErrNotMergeable, store.ErrClockMoved}
+var foreseen = []error{errKilled, errAnswerLost, context.Canceled, context.DeadlineExceeded, forge.ErrRetryable, forge.ErrRateLimited, forge.ErrConflict, act.ErrStale, lock.ErrLeaseOver, store.ErrLost, git.ErrRemote, git.ErrRejected, git.ErrLeaseLost, git.ErrUnknownCommit, forge.ErrNotMergeable, store.ErrClockMoved}
 
 // isForeseen says that a run may end with an error.
 func isForeseen(err error) bool {

@@ -21,6 +21,7 @@ type eligible struct {
 
 // judgeTimely judges, while a process has nothing to do, whether what may go on does.
 func (sim *Simulation) judgeTimely() {
+	sim.judgeRevertsMerged()
 	for _, p := range sim.scenario.targets() {
 		tag := sim.mayComeTo(p)
 		if tag == "" {
@@ -28,7 +29,7 @@ func (sim *Simulation) judgeTimely() {
 			continue
 		}
 		e := sim.truth.eligible[p]
-		if e.tag != tag || sim.wasTroubledSince(e.since.Add(-time.Minute)) || sim.failed.After(e.since) || sim.slowedSince(e.since) > 0 {
+		if e.tag != tag || sim.isSlowedSince(e.since) {
 			sim.truth.eligible[p] = eligible{tag, sim.now}
 			continue
 		}
@@ -38,12 +39,52 @@ func (sim *Simulation) judgeTimely() {
 	}
 }
 
+// judgeRevertsMerged judges whether reverts that the service merges by itself, of what is unwell by its own doing,
+// are merged.
+func (sim *Simulation) judgeRevertsMerged() {
+	for _, pr := range sim.ours() {
+		ref, _ := promotion.ParseBranch(pr.Branch)
+		if !ref.Revert || !sim.mayMergeRevert(&pr, ref.Environment) {
+			delete(sim.truth.mergeable, pr.Number)
+			continue
+		}
+		since, ok := sim.truth.mergeable[pr.Number]
+		if !ok || sim.isSlowedSince(since) {
+			sim.truth.mergeable[pr.Number] = sim.now
+			continue
+		}
+		if sim.now.Sub(since) > comesWithin {
+			sim.broke(ruleSlow, "%s may be merged since %v, which takes back what is unwell", describePull(pr.Number, pr.Branch), since.Sub(sim.began))
+		}
+	}
+}
+
+// mayMergeRevert says that nothing keeps a revert from being merged by the service.
+func (sim *Simulation) mayMergeRevert(pr *forge.PullRequest, env string) bool {
+	if sim.scenario.environment(env).onDegraded != "revert-and-merge" || !sim.truth.brokenSince.IsZero() || !sim.isLeftAlone(pr) {
+		return false
+	}
+	moved := sim.movedBy(pr.Number, env)
+	return len(moved) > 0 && !slices.ContainsFunc(moved, func(c string) bool {
+		x := sim.appOf(target{c, env})
+		return !sim.needsRevert(x) || x.state.Health != degraded || x.health != degraded || !x.runsAll()
+	})
+}
+
+// isSlowedSince says that something went wrong since then, or was slow.
+func (sim *Simulation) isSlowedSince(at time.Time) bool {
+	return sim.wasTroubledSince(at.Add(-time.Minute)) || sim.failed.After(at) || sim.slowedSince(at) > 0
+}
+
 // mayComeTo is the release that nothing keeps from coming to a target by itself; empty: there is none for
 // certain.
 func (sim *Simulation) mayComeTo(p target) (tag string) {
 	env := sim.scenario.environment(p.env)
+	why := sim.excuseOf(p.component)
 	switch f := &sim.scenario; {
-	case f.batch, f.noRefresh, f.isSource(p.env), f.needsCommand(p.env), sim.excuseOf(p.component) != "":
+	case f.batch, f.noRefresh, f.isSource(p.env), f.needsCommand(p.env):
+		return ""
+	case why != "" && why != excusedByRevert: // what that keeps away is known
 		return ""
 	case !sim.truth.brokenSince.IsZero(), len(sim.truth.wideHolds) > 0, sim.inIncident(), !sim.isCalm(p, healthyFor):
 		return ""

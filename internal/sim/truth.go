@@ -80,6 +80,10 @@ type truth struct {
 	resetAt          time.Time                 // when a person last reset the branch
 	revertedAside    map[deployment]time.Time  // whose revert was merged into another branch: it is kept out, and was not taken back
 	promotes         map[target]int            // how many were asked for since one was merged
+	mergeable        map[int]time.Time         // reverts that the service merges by itself, and since when nothing is in the way
+	revertComments   map[int64][]deployment    // what people want to be taken back, by comment
+	wantedBack       map[deployment]time.Time  // since when the service says that it takes it back
+	further          []furtherMove             // what it merged of late
 	aside            map[target]bool           // whose next revert is merged into another branch
 	strangers        map[int64]string          // what people without rights asked for, by comment
 	rewritten        map[string]requests       // how often the same was written again, by what it is written on
@@ -137,7 +141,7 @@ func newTruth() truth {
 		lifted: map[target]time.Time{}, liftedBefore: map[target]time.Time{}, requestedReverts: map[target]bool{}, approvals: map[int]map[string]string{}, reviewed: map[approval]bool{}, heldSince: map[int]time.Time{}, holdComments: map[int64]int{}, acknowledged: map[int]time.Time{}, forged: map[int]bool{}, wideHolds: map[int64]wideHold{}, vetoed: map[deployment]int{}, comments: map[string]int{}, requested: map[string]requests{}, deployed: map[string]int{}, pushed: map[string]pushedHead{}, queued: map[int]queuedPull{}, joined: map[int]joinedHead{}, mended: map[string]bool{},
 		bystanders: map[deployment]bool{}, excused: map[string]string{}, unmarked: map[string]bool{},
 		withdrawn: map[deployment]withdrawal{}, superseded: map[int]bool{}, grudges: map[target]string{}, said: map[int64]saidHold{},
-		revertedAside: map[deployment]time.Time{}, promotes: map[target]int{}, eligible: map[target]eligible{}, aside: map[target]bool{}, strangers: map[int64]string{}, rewritten: map[string]requests{}}
+		revertedAside: map[deployment]time.Time{}, promotes: map[target]int{}, eligible: map[target]eligible{}, mergeable: map[int]time.Time{}, aside: map[target]bool{}, revertComments: map[int64][]deployment{}, wantedBack: map[deployment]time.Time{}, strangers: map[int64]string{}, rewritten: map[string]requests{}}
 }
 
 // returns notes that what was taken back is there again because a person wanted it: how it

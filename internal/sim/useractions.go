@@ -247,6 +247,11 @@ func (sim *Simulation) say(login string, number int, text string) (comment int64
 // noteReaction keeps what the service says that it has done.
 func (sim *Simulation) noteReaction(comment int64, reaction string) {
 	delete(sim.truth.said, comment)
+	if reaction == "+1" {
+		for _, d := range sim.truth.revertComments[comment] {
+			sim.truth.wantedBack[d] = sim.now
+		}
+	}
 	if text, known := sim.truth.strangers[comment]; known && reaction == "+1" {
 		sim.broke(ruleStranger, "%q is acknowledged, and %s may only read", text, stranger)
 	}
@@ -370,6 +375,9 @@ func (sim *Simulation) revertByCommand(r *rand.Rand) {
 	sim.requestRevert(&pr)
 }
 
+// excusedByRevert is why a component is excused of which a person wanted something to be taken back.
+const excusedByRevert = "a person asked for a revert"
+
 func (sim *Simulation) requestRevert(pr *forge.PullRequest) {
 	ref, ok := promotion.ParseBranch(pr.Branch)
 	if !ok || ref.Revert {
@@ -377,9 +385,15 @@ func (sim *Simulation) requestRevert(pr *forge.PullRequest) {
 	}
 	for _, c := range sim.componentsOf(ref) {
 		sim.truth.requestedReverts[target{c, ref.Environment}] = true
-		sim.truth.excused[c] = "a person asked for a revert"
+		if sim.truth.excused[c] == "" { // anything else says more
+			sim.truth.excused[c] = excusedByRevert
+		}
 	}
-	sim.say(reviewer, pr.Number, "/liftlock revert looks odd")
+	comment := sim.say(reviewer, pr.Number, "/liftlock revert looks odd")
+	for _, c := range sim.componentsOf(ref) {
+		p := target{c, ref.Environment}
+		sim.truth.revertComments[comment] = append(sim.truth.revertComments[comment], deployment{p, sim.tagAt(sim.head(), p)})
+	}
 }
 
 func (sim *Simulation) retryByCommand(r *rand.Rand) {
