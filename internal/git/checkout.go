@@ -271,6 +271,19 @@ func (c *Checkout) Branches(ctx context.Context) (map[string]string, error) {
 	return heads, nil
 }
 
+// Tags are the names of the tags, sorted.
+func (c *Checkout) Tags(ctx context.Context) ([]string, error) {
+	out, err := c.runGit(ctx, c.gitCommand("for-each-ref", "--format=%(refname)", tagsPrefix))
+	if err != nil {
+		return nil, c.localError("list the tags of "+c.name, err)
+	}
+	var tags []string
+	for line := range strings.Lines(string(out)) {
+		tags = append(tags, strings.TrimPrefix(strings.TrimSuffix(line, "\n"), tagsPrefix))
+	}
+	return tags, nil
+}
+
 // RemoteURLs are the addresses of the repository's remotes as they are
 // configured, and as git's url.….insteadOf settings rewrite them, sorted. They
 // may hold credentials.

@@ -61,6 +61,9 @@ type mirrorEngine interface {
 	// listRemoteHeads are those of some branches that the remote has.
 	listRemoteHeads(ctx context.Context, branches []string) (map[string]string, error)
 
+	// listRemoteTags lists the names of the remote's tags.
+	listRemoteTags(ctx context.Context) ([]string, error)
+
 	// listRefs lists the refs below a prefix that ends in a slash.
 	listRefs(ctx context.Context, prefix string) (map[string]string, error)
 	// setRef moves a ref; an empty commit removes it.

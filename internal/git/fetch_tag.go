@@ -1,9 +1,11 @@
 package git
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -52,4 +54,34 @@ func (m *Mirror) FetchTag(ctx context.Context, tag string) (sha string, err erro
 		sha = strings.TrimPrefix(first, "object ")
 	}
 	return "", fmt.Errorf("the tag %s of %s names tags alone: %w", tag, m.url, ErrUnknownCommit)
+}
+
+// RemoteTags asks the remote itself for the names of its tags, sorted. The mirror stays as it is.
+func (m *Mirror) RemoteTags(ctx context.Context) ([]string, error) {
+	tags, err := m.engine.listRemoteTags(ctx)
+	slices.Sort(tags)
+	return tags, err
+}
+
+func (p *mirrorPrograms) listRemoteTags(ctx context.Context) ([]string, error) {
+	out, err := p.runRemote(ctx, "list the tags of "+p.remote.url, "ls-remote", "--quiet", "--refs", "--tags", "--", p.remote.url)
+	if err != nil {
+		return nil, err
+	}
+	var tags []string
+	for line := range bytes.Lines(out) {
+		_, name, _ := strings.Cut(strings.TrimSuffix(string(line), "\n"), "\t")
+		if tag, ok := strings.CutPrefix(name, tagsPrefix); ok {
+			tags = append(tags, tag)
+		}
+	}
+	return tags, nil
+}
+
+func (e *memoryMirror) listRemoteTags(ctx context.Context) (tags []string, err error) {
+	err = e.callRemote(ctx, "list-tags", func() error {
+		tags = e.remote.tags()
+		return nil
+	})
+	return tags, err
 }

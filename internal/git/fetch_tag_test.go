@@ -2,6 +2,7 @@ package git
 
 import (
 	"errors"
+	"slices"
 	"testing"
 )
 
@@ -33,6 +34,9 @@ func TestFetchTag(t *testing.T) {
 	git(t, o.work, "push", "--quiet", "--force", "--tags", "origin")
 	if sha, err := m.FetchTag(t.Context(), "light"); sha != second {
 		t.Errorf("a tag that was moved: %s, %v", sha, err)
+	}
+	if tags, err := m.RemoteTags(t.Context()); err != nil || !slices.Equal(tags, []string{"annotated", "light", "of/a/tag", "tree"}) {
+		t.Errorf("the tags are %q, %v", tags, err)
 	}
 	for tag, want := range map[string]error{"tree": ErrUnknownCommit, "none": ErrRemote, "-x": ErrInvalid} {
 		if _, err := m.FetchTag(t.Context(), tag); !errors.Is(err, want) {

@@ -113,6 +113,19 @@ func (r *MemoryRemote) keptAs(ref string) (kept map[string]string, name string) 
 	return r.refs, ref
 }
 
+// tags are the names of the tags.
+func (r *MemoryRemote) tags() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []string
+	for ref := range r.refs {
+		if tag, ok := strings.CutPrefix(ref, tagsPrefix); ok {
+			out = append(out, tag)
+		}
+	}
+	return out
+}
+
 func (r *MemoryRemote) findRef(ref string) (sha string, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

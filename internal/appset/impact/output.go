@@ -1,7 +1,6 @@
 package impact
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -57,7 +56,7 @@ func WriteTable(w io.Writer, r *Report) error {
 
 // writeRendered writes what becomes of a target's manifests.
 func writeRendered(b *strings.Builder, r *Rendered) {
-	what := cmp.Or(r.Summary, "the manifests stay as they are")
+	what := r.Summary
 	if r.Why != "" {
 		what = "not rendered: " + r.Why
 	}

@@ -24,7 +24,7 @@ type Rendered struct {
 	Pipeline    string `json:"pipeline,omitempty"`
 	Environment string `json:"environment,omitempty"`
 	Target      string `json:"target"`
-	Summary     string `json:"summary"`        // empty: they stay as they are
+	Summary     string `json:"summary"`
 	Diff        string `json:"diff,omitempty"` // secrets are hidden in it
 	Why         string `json:"why,omitempty"`  // they can't be rendered
 }

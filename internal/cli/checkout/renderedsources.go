@@ -99,7 +99,17 @@ func (r *Repository) openRendered(ctx context.Context, e render.External) (rende
 }
 
 func openRevision(ctx context.Context, o *otherRepository, e render.External) (render.Tree, error) {
-	found, err := o.open(ctx, e.Revision)
+	revision := e.Revision
+	if allowed, is := render.ParseTagRange(revision); is {
+		tags, err := o.git.Tags(ctx)
+		if err != nil {
+			return render.Tree{}, err
+		}
+		if newest := render.NewestVersion(allowed, tags); newest != "" {
+			revision = "refs/tags/" + newest
+		}
+	}
+	found, err := o.open(ctx, revision)
 	if err != nil {
 		return render.Tree{}, err
 	}

@@ -151,6 +151,9 @@ func (x *ExternalFiles) find(ctx context.Context, e render.External) (tree rende
 	}
 	for _, r := range x.tracked() {
 		if slices.ContainsFunc(r.URLs, func(u string) bool { return appset.SameRepository(u, e.RepoURL) }) {
+			if commit, err := x.findInRange(ctx, r.Mirror, r.ID, e.Revision); commit != "" || err != nil {
+				return treeAt(r.Mirror, commit, false, err)
+			}
 			commit, err := findRevision(ctx, r, e.Revision)
 			if isTag := commit == "" && err == nil; isTag {
 				commit, err = x.findTag(ctx, r.Mirror, render.External{RepoURL: r.ID, Revision: e.Revision})
@@ -183,6 +186,9 @@ func (x *ExternalFiles) findInSource(ctx context.Context, s *ReadOnlySource, rev
 	}
 	if err := x.refresh(ctx, s); err != nil {
 		return "", false, fmt.Errorf("%s can't be read now: %w", s.URL, err)
+	}
+	if commit, err := x.findInRange(ctx, s.Mirror, s.URL, revision); commit != "" || err != nil {
+		return commit, false, err
 	}
 	branch := appset.BranchName(revision)
 	if branch == "" {
@@ -305,8 +311,57 @@ func (x *ExternalFiles) findTag(ctx context.Context, m *git.Mirror, e render.Ext
 	return commit, err
 }
 
+// findInRange finds the newest tag of a remote in a range of versions, which is looked for again when what is known of
+// it is as old as a source's branches may be; "" where a revision is no range, or none is in it: then it is a name.
+func (x *ExternalFiles) findInRange(ctx context.Context, m *git.Mirror, remote, revision string) (string, error) {
+	allowed, ok := render.ParseTagRange(revision)
+	if !ok {
+		return "", nil
+	}
+	key := render.External{RepoURL: remote, Revision: tagRangeMark + revision}
+	x.mu.Lock()
+	known, is := x.tags[key]
+	x.mu.Unlock()
+	if is && x.now().Before(known.at.Add(sourceAge)) {
+		return known.commit, known.err
+	}
+	limited, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	tags, err := m.RemoteTags(limited)
+	if ctx.Err() != nil {
+		return "", ctx.Err()
+	}
+	found := foundTag{at: x.now()}
+	switch newest := render.NewestVersion(allowed, tags); {
+	case err != nil && known.commit != "": // the remote may be away: the tag was there
+		found.commit = known.commit
+	case err != nil:
+		found.err = fmt.Errorf("its tags in the range %q can't be looked for now", revision)
+	case newest != "":
+		found.commit, found.err = x.findTag(ctx, m, render.External{RepoURL: remote, Revision: tagsPrefix + newest})
+	case strings.ContainsAny(revision, "*^~<> "): // no branch or tag has such a name, others may
+		found.err = fmt.Errorf("it has no tag in the range %q", revision)
+	}
+	if ctx.Err() != nil {
+		return "", ctx.Err()
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if len(x.tags) >= maxTags {
+		clear(x.tags)
+	}
+	x.tags[key] = found
+	return found.commit, found.err
+}
+
+// tagsPrefix begins a tag's name in full, and tagRangeMark what is remembered of a range of tags: no tag's name has a colon.
+const (
+	tagsPrefix   = "refs/tags/"
+	tagRangeMark = "range:"
+)
+
 // trimTag is a tag's name, which may be written in full.
-func trimTag(name string) string { return strings.TrimPrefix(name, "refs/tags/") }
+func trimTag(name string) string { return strings.TrimPrefix(name, tagsPrefix) }
 
 // openExternal is what renderings open externals with; nil where there is none.
 func (o *Options) openExternal() render.OpenExternal {

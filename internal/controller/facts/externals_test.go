@@ -131,3 +131,49 @@ func TestChangesOpenNothingElse(t *testing.T) {
 		t.Errorf("without externals: %+v", got)
 	}
 }
+
+// TestTagRanges opens a source at the newest of its tags in a range of versions, and sees a newer one after a while.
+func TestTagRanges(t *testing.T) {
+	charts := newTestRepo(t, "charts", map[string]string{"web/Chart.yaml": "version 1"})
+	first, _ := charts.remote.Head("main")
+	second := charts.commit("main", map[string]string{"web/Chart.yaml": "version 2"})
+	charts.remote.SetRef("refs/tags/v1.0.0", first)
+	charts.remote.SetRef("refs/tags/v2.0.0", second)
+	charts.remote.SetRef("refs/heads/3.x", first)
+	now, away := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), false
+	mirror := git.OpenMemory(charts.remote, git.MemoryOptions{Now: func() time.Time { return now }, BeforeRemote: func(context.Context, string) error {
+		if away {
+			return errors.New("nobody answers")
+		}
+		return nil
+	}})
+	const address = "https://git.example/acme/charts"
+	x := NewExternalFiles([]ReadOnlySource{{URL: address, Mirror: mirror}}, nil, func() time.Time { return now })
+	expect := func(revision, want string) {
+		t.Helper()
+		got := ""
+		tree, err := x.Open(t.Context(), render.External{RepoURL: address, Revision: revision})
+		if got = tree.Revision; err != nil {
+			got = err.Error()
+		}
+		if !strings.Contains(got, want) {
+			t.Errorf("at %q it is %s; want %s", revision, got, want)
+		}
+	}
+	expect("v1.*", first)
+	expect(">=1.0.0", second)
+	expect("v3.*", "it has no tag in the range \"v3.*\"")
+	expect("3.x", first) // a branch of that name
+	before := x.currentVersion(t.Context())
+	third := charts.commit("main", map[string]string{"web/Chart.yaml": "version 1.1"})
+	charts.remote.SetRef("refs/tags/v1.1.0", third)
+	expect("v1.*", first)
+	now = now.Add(sourceAge)
+	if x.currentVersion(t.Context()) == before {
+		t.Error("there is a newer tag, and nothing is another")
+	}
+	expect("v1.*", third)
+	away, now = true, now.Add(time.Hour)
+	expect("v1.*", third)
+	expect("~2.0", "its tags in the range")
+}

@@ -62,6 +62,16 @@ func FindChart(index []byte, chart, constraint string) (ChartVersion, error) {
 	return ChartVersion{}, fmt.Errorf("the index has no version of %s that fits %s", clipExcerpt(chart), clipExcerpt(wanted))
 }
 
+// ParseTagRange reads a Git source's revision as Argo CD does (util/git, resolveSemverRevision): a range of versions,
+// such as v1.* or >=1.2 <2, is the newest tag within it. false: it is a version or anything else, and names itself.
+func ParseTagRange(revision string) (allowed *semver.Constraints, ok bool) {
+	if _, err := semver.NewVersion(revision); err == nil || revision == "" || revision == "HEAD" {
+		return nil, false
+	}
+	allowed, err := semver.NewConstraint(revision)
+	return allowed, err == nil
+}
+
 // NewestVersion is the newest of versions that a constraint allows, as it is written there; of two that are the
 // same the first, and "" for none. What is no version is passed over.
 func NewestVersion(allowed *semver.Constraints, versions []string) string {
