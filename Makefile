@@ -10,6 +10,7 @@ ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.7
 FUZZTIME ?= 20s
 BENCH ?= .
 COUNT ?= 1
+BASE ?= HEAD~1
 LOAD_FOR ?= 20s
 HOSTILE ?= 100
 SIM_SEED ?= 0
@@ -156,6 +157,10 @@ fmt-check: ## fail when a file isn't formatted
 .PHONY: bench
 bench: ## run the benchmarks (BENCH=regexp COUNT=10, for benchstat)
 	$(GO) test ./... -run '^$$' -bench '$(BENCH)' -benchmem -timeout 120m -count $(COUNT)
+
+.PHONY: bench-compare
+bench-compare: ## compare looks, plans and resolving with another commit, by turns: at most 1.1 times of it (BASE=HEAD~1 COUNT=3)
+	BENCH= COUNT=$(COUNT) .ci/bench-compare $(BASE)
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target for FUZZTIME each
