@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/wording"
@@ -338,6 +339,7 @@ const (
 	weightName     = 60  // that Applications have their component in their names
 	weightPath     = 60  // that a folder or a chart that they are made from is called like it
 	weightAffix    = 60  // against environments that all begin or end alike: that is something else's name
+	weightNumber   = 60  // against components that are numbers
 	weightEach     = 4   // against each environment
 	weightCost     = 0.1 // against what is hard to read
 )
@@ -395,10 +397,15 @@ func (p *pair) weigh(targets []appset.Target, folders []string) {
 		weightFolder*float64(split)/n -
 		weightEach*float64(len(environments)) -
 		weightCost*float64(p.component.cost+p.environment.cost)
+	if !slices.ContainsFunc(slices.Collect(maps.Keys(components)), hasLetter) {
+		p.score -= weightNumber
+	}
 	if names := slices.Sorted(maps.Keys(environments)); commonPrefix(names)+commonSuffix(names) != "" {
 		p.score -= weightAffix
 	}
 }
+
+func hasLetter(text string) bool { return strings.ContainsFunc(text, unicode.IsLetter) }
 
 // saysEnvironment says that a component's name is one of an environment, or has the word by which its environment is
 // called. That a longer one has another environment's, as test-runner has in prod, speaks against nothing.

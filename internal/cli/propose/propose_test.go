@@ -30,6 +30,10 @@ func rows(list ...string) []appset.Target {
 }
 
 func TestAssign(t *testing.T) {
+	numbered := rows("cluster=dev-1", "cluster=prod-1")
+	for i := range numbered {
+		numbered[i].Name, numbered[i].Sources = "set-"+fmt.Sprint(numbered[i].Params["cluster"]), nil
+	}
 	for name, c := range map[string]struct {
 		targets []appset.Target
 		chosen  Templates
@@ -66,7 +70,9 @@ func TestAssign(t *testing.T) {
 		"long names with a word each": {targets: rows("id=debug_tool_for_staging kind=x", "id=first_sample_tool_on_staging kind=x", "id=first_sample_tool_on_prod kind=x", "id=network_debug_tool_on_prod kind=x",
 			"id=second_sample_tool_on_prod kind=x"), nothing: true},
 		"what differs for each Application": {targets: rows("id=a kind=x", "id=b kind=x", "id=c kind=x", "id=d kind=x"), nothing: true},
-		"a choice without values":           {targets: rows("app=web env=dev", "app=web env=prod"), chosen: Templates{Component: "{{ .no }}"}, nothing: true},
+		"a number is no component": {targets: numbered,
+			want: Templates{"{{ .applicationSet.metadata.name }}", `{{ .cluster | trimSuffix "-1" }}`}, envs: "dev,prod"},
+		"a choice without values": {targets: rows("app=web env=dev", "app=web env=prod"), chosen: Templates{Component: "{{ .no }}"}, nothing: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Assign(t.Context(), c.targets, c.chosen)
