@@ -195,6 +195,10 @@ func (sim *Simulation) judgePushed(branch, was, head string) {
 	if !ok || ref.Revert || sim.current == nil {
 		return
 	}
+	// At a person's word what was there is composed anew over somebody else's head, and waits as it did before.
+	if slices.ContainsFunc(sim.ours(), func(pr forge.PullRequest) bool { return pr.Branch == branch && sim.truth.forged[pr.Number] }) {
+		return
+	}
 	for _, c := range sim.componentsOf(ref) {
 		p := target{c, ref.Environment}
 		tag := sim.tagAt(head, p)
