@@ -104,8 +104,12 @@ func (e *Environment) Explain() string {
 // maxExplainedRuns bounds the targets of which is said what they run.
 const maxExplainedRuns = 5
 
-// explainRuns says what the targets were seen to run when they were verified, a line each.
+// explainRuns says what the targets were seen to run when they were verified, a line each; nothing where nobody waited
+// for that, as for what was there before the pipeline.
 func (e *Environment) explainRuns(b *strings.Builder) {
+	if e.State == "baseline" || e.State == "idle" {
+		return
+	}
 	said, more := 0, 0
 	for i := range e.Targets {
 		t := &e.Targets[i]
