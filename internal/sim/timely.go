@@ -114,6 +114,12 @@ func (sim *Simulation) isRestrained(p target, tag string) bool {
 		d := deployment{target{p.component, env}, tag}
 		_, withdrawn := sim.truth.withdrawn[d]
 		_, vetoed := sim.truth.vetoed[d]
+		if h := sim.truth.health[d]; h != nil && (h.wasBad || !h.badSince.IsZero()) {
+			return true
+		}
+		if len(sim.incidents) > 0 && env != p.env && sim.tagAt(sim.head(), d.target) != tag {
+			return true // it may have left while one made it unwell
+		}
 		return withdrawn || vetoed || sim.truth.bystanders[d] || sim.isKeptOut(d) || sim.hasOpenRevert(env)
 	})
 }
