@@ -69,7 +69,7 @@ func TestOverviewWithoutNumbers(t *testing.T) {
 		_, err := db.ExecContext(t.Context(), "ALTER TABLE "+from+" RENAME TO "+to)
 		w.must(err)
 	}
-	rename("arrived", "elsewhere")
+	rename("arrivals", "elsewhere")
 	o := readJSON[api.Overview](w, "/api/v1/overview")
 	if len(o.Held) == 0 || len(o.Drifted) == 0 || len(o.Reverts) == 0 || o.Delivery != nil || !strings.Contains(o.DeliveryError, "could not be measured") {
 		t.Errorf("%+v", o)
@@ -77,7 +77,7 @@ func TestOverviewWithoutNumbers(t *testing.T) {
 	if status, _, body := w.get("/overview"); status != 200 || !strings.Contains(body, "The numbers are missing: how well") || !strings.Contains(body, "Deployment web (missing)") {
 		t.Errorf("the page is answered with %d: %s", status, body)
 	}
-	rename("elsewhere", "arrived")
+	rename("elsewhere", "arrivals")
 	if o := readJSON[api.Overview](w, "/api/v1/overview"); o.Delivery != nil {
 		t.Error("it is tried again at once")
 	}
