@@ -15,6 +15,10 @@ type statusForge struct {
 	err error
 }
 
+func (f statusForge) Statuses(context.Context, forge.Repo, string) ([]forge.Status, error) {
+	return nil, nil
+}
+
 func (f statusForge) SetStatus(context.Context, forge.Repo, string, forge.Status) error { return f.err }
 
 // TestSeenByItsStatus takes a head for shown only once its status has been set.
