@@ -175,7 +175,7 @@ func (f *reachedForge) React(ctx context.Context, r forge.Repo, number int, comm
 
 func (f *reachedForge) SetStatus(ctx context.Context, r forge.Repo, commit string, s forge.Status) error {
 	return effect(ctx, f, "SetStatus", true, func() error {
-		f.sim.noteStatus(ctx, f.Forge, r, commit, s)
+		f.sim.noteStatus(commit, s)
 		err := f.Forge.SetStatus(ctx, r, commit, s)
 		if err == nil {
 			maps.DeleteFunc(f.sim.truth.pushed, func(_ string, p pushedHead) bool { return p.commit == commit })

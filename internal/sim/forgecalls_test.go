@@ -7,16 +7,14 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/memory"
+	"github.com/liftlock/liftlock/internal/git"
 )
 
 // statusForge takes a status, or refuses it.
 type statusForge struct {
 	forge.Forge
 	err error
-}
-
-func (f statusForge) Statuses(context.Context, forge.Repo, string) ([]forge.Status, error) {
-	return nil, nil
 }
 
 func (f statusForge) SetStatus(context.Context, forge.Repo, string, forge.Status) error { return f.err }
@@ -30,7 +28,10 @@ func TestSeenByItsStatus(t *testing.T) {
 		"it is set":     {nil, 1},
 		"it is refused": {errors.New("no more than 1000 statuses"), 2},
 	} {
-		sim := &Simulation{truth: newTruth()}
+		sim := &Simulation{ctx: t.Context(), truth: newTruth(), forge: memory.New(memory.Options{Now: time.Now})}
+		sim.forge.AddUser(reviewer, 1, false)
+		sim.forge.AddRepo(sim.repo, git.NewMemoryRemote(), trunk)
+		sim.must(sim.forge.SetPermission(sim.repo, reviewer, forge.PermissionRead))
 		sim.truth.pushed["one"], sim.truth.pushed["another"] = pushedHead{"c1", time.Time{}}, pushedHead{"c2", time.Time{}}
 		f := &reachedForge{sim, statusForge{err: c.err}}
 		if err := f.SetStatus(t.Context(), forge.Repo{}, "c1", forge.Status{}); !errors.Is(err, c.err) || len(sim.truth.pushed) != c.left {

@@ -143,8 +143,8 @@ func (sim *Simulation) appOf(p target) *app {
 }
 
 // noteStatus judges whether a commit's status says something else than before.
-func (sim *Simulation) noteStatus(ctx context.Context, f forge.Forge, r forge.Repo, commit string, s forge.Status) {
-	all, err := f.Statuses(ctx, r, commit)
+func (sim *Simulation) noteStatus(commit string, s forge.Status) {
+	all, err := sim.forge.As(reviewer).Statuses(sim.ctx, sim.repo, commit)
 	sim.must(err)
 	i := slices.IndexFunc(all, func(o forge.Status) bool { return o.Context == s.Context })
 	if i >= 0 && all[i].State == s.State && all[i].Description == s.Description {
