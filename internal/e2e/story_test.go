@@ -24,7 +24,7 @@ const (
 	pollInterval = 300 * time.Millisecond
 	// maxPollInterval is between two looks at what takes long: each costs the forge, or Kubernetes'
 	// API, as much as a look of the server that is tested.
-	maxPollInterval = 2 * time.Second
+	maxPollInterval = time.Second
 	// patience is what one step of a story may take: Argo CD's resync, the sync,
 	// the times in verify, and a machine that tells all stories at once.
 	patience = 4 * time.Minute
