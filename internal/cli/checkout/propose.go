@@ -321,22 +321,15 @@ func lookedAt(components map[string]map[string]*history.Environment) []string {
 
 // addUnread adds to why no templates give a pipeline what was left out, or wasn't understood: they may be there.
 func (d *deployed) addUnread(err error) error {
-	var unread []string
-	if len(d.leftOut) > 0 {
-		unread = append(unread, d.leftOut[0].String())
-	} else if problems := slices.Concat(d.unresolved, d.targets.Problems); len(problems) > 0 {
-		unread = append(unread, problems[0].String())
-	}
-	var choice *propose.ChoiceError
-	switch {
-	case len(unread) == 0:
+	unread := slices.Concat(d.leftOut, d.unresolved, d.targets.Problems)
+	if len(unread) == 0 {
 		return err
-	case errors.As(err, &choice):
-		choice.Seen = append(choice.Seen, unread...)
-		return err
-	default:
-		return fmt.Errorf("%w; %s", err, unread[0])
 	}
+	if choice := (*propose.ChoiceError)(nil); errors.As(err, &choice) {
+		choice.Seen = append(choice.Seen, unread[0].String())
+		return err
+	}
+	return fmt.Errorf("%w; %s", err, unread[0])
 }
 
 // assign finds the templates: those that fit all targets or, where sets have parameters of

@@ -17,19 +17,20 @@ var impactLimit = render.TextLimit{Bytes: 256 << 10, Lines: 4000, ObjectLines: 1
 type renderedSide struct {
 	at      isolation.Resolution
 	targets map[string]*appset.Target // by ID
+	name    string                    // before why it can't be rendered; empty: of the side that is there already
 }
 
 // renderImpact renders the targets that a change touches on both of its sides, with what the flags name of other
 // repositories and charts. branch is where the change is to be merged.
 func (r *Repository) renderImpact(ctx context.Context, report *impact.Report, branch string, before, after *Tree, was, is *evaluate.Resolution) error {
 	renderer := isolation.New(render.MemoOptions{Bytes: 256 << 20, External: r.openRendered})
-	sides := [2]renderedSide{}
+	others, err := r.otherBranches(ctx, branch)
+	if err != nil {
+		return err
+	}
+	sides := [2]renderedSide{1: {name: "after the change: "}}
 	for i, side := range []*Tree{before, after} {
-		at, err := r.renderedTree(ctx, side, branch)
-		if err != nil {
-			return err
-		}
-		sides[i].at = at
+		sides[i].at = isolation.Resolution{Tree: side.FS, ID: side.FS.Identity, Branches: others}
 	}
 	report.Rendered = []impact.Rendered{}
 	for i := range report.Pipelines {
@@ -53,17 +54,17 @@ func (r *Repository) renderImpact(ctx context.Context, report *impact.Report, br
 	return nil
 }
 
-// renderedTree is a side of a change with the other branches that environments live on.
-func (r *Repository) renderedTree(ctx context.Context, t *Tree, branch string) (isolation.Resolution, error) {
-	out := isolation.Resolution{Tree: t.FS, ID: t.FS.Identity, Branches: map[string]render.Tree{}}
+// otherBranches are the branches besides one, which environments may live on.
+func (r *Repository) otherBranches(ctx context.Context, branch string) (map[string]render.Tree, error) {
 	heads, err := r.git.Branches(ctx)
 	if err != nil {
-		return out, err
+		return nil, err
 	}
+	out := map[string]render.Tree{}
 	for name, commit := range heads {
 		if name != branch {
-			other := r.git.Tree(commit)
-			out.Branches[name] = render.Tree{FS: other, ID: other.Identity}
+			tree := r.git.Tree(commit)
+			out[name] = render.Tree{FS: tree, ID: tree.Identity}
 		}
 	}
 	return out, nil
@@ -89,7 +90,7 @@ func (r *Repository) renderPair(ctx context.Context, renderer *isolation.Rendere
 			return out, err
 		}
 		if why != "" {
-			out.Why = map[int]string{0: "", 1: "after the change: "}[i] + why
+			out.Why = sides[i].name + why
 			return out, nil
 		}
 		manifests[i] = m

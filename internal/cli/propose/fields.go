@@ -295,32 +295,30 @@ func listFiles(tree fs.FS, root string) []string {
 	return out
 }
 
-// fileReader remembers the values of files, and the files of folders, by branch and name.
+// fileReader remembers the values of files, and the files of folders, as branches have them.
 type fileReader struct {
-	scalars map[string][]scalar
-	files   map[string][]string
+	scalars map[fileOfBranch][]scalar
+	files   map[fileOfBranch][]string
 }
 
 func newFileReader() *fileReader {
-	return &fileReader{scalars: map[string][]scalar{}, files: map[string][]string{}}
+	return &fileReader{scalars: map[fileOfBranch][]scalar{}, files: map[fileOfBranch][]string{}}
 }
 
 func (r *fileReader) read(tree fs.FS, branch, file string) []scalar {
-	key := branch + "\x00" + file
-	all, ok := r.scalars[key]
-	if !ok {
-		all = readFileScalars(tree, file)
-		r.scalars[key] = all
-	}
-	return all
+	return readOnce(r.scalars, readFileScalars, tree, fileOfBranch{branch, file})
 }
 
 func (r *fileReader) list(tree fs.FS, branch, root string) []string {
-	key := branch + "\x00" + root
-	all, ok := r.files[key]
+	return readOnce(r.files, listFiles, tree, fileOfBranch{branch, root})
+}
+
+// readOnce reads a file or a folder that isn't known yet.
+func readOnce[T any](known map[fileOfBranch][]T, read func(tree fs.FS, name string) []T, tree fs.FS, at fileOfBranch) []T {
+	all, ok := known[at]
 	if !ok {
-		all = listFiles(tree, root)
-		r.files[key] = all
+		all = read(tree, at.file)
+		known[at] = all
 	}
 	return all
 }

@@ -302,13 +302,18 @@ func (x *ExternalFiles) findTag(ctx context.Context, m *git.Mirror, e render.Ext
 			err = fmt.Errorf("it has no branch, tag or fetched commit %q, or can't be asked now", e.Revision)
 		}
 	}
+	x.keepTag(e, foundTag{commit, err, x.now()})
+	return commit, err
+}
+
+// keepTag remembers what came of looking for a tag, or for the newest in a range, bounded.
+func (x *ExternalFiles) keepTag(e render.External, found foundTag) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if len(x.tags) >= maxTags {
 		clear(x.tags)
 	}
-	x.tags[e] = foundTag{commit, err, x.now()}
-	return commit, err
+	x.tags[e] = found
 }
 
 // findInRange finds the newest tag of a remote in a range of versions, which is looked for again when what is known of
@@ -345,12 +350,7 @@ func (x *ExternalFiles) findInRange(ctx context.Context, m *git.Mirror, remote, 
 	if ctx.Err() != nil {
 		return "", ctx.Err()
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if len(x.tags) >= maxTags {
-		clear(x.tags)
-	}
-	x.tags[key] = found
+	x.keepTag(key, found)
 	return found.commit, found.err
 }
 
