@@ -26,6 +26,7 @@ var insiderDeeds = []deed{
 	{"edit a comment", 4, (*Simulation).editComment},
 	{"release all the time", 1, (*Simulation).releaseQuickly},
 	{"freeze", 2, (*Simulation).freezeOne},
+	{"use the service's branch", 3, (*Simulation).squat},
 }
 
 // tempt lets people do at once about a pull request that was just opened what needs its moment.
@@ -83,14 +84,14 @@ func (sim *Simulation) tempt(pr *forge.PullRequest) {
 		act(func(pr forge.PullRequest, r *rand.Rand) { sim.rollBackBefore(pr, ref, r) })
 	case draw < 4, draw < 12 && slices.ContainsFunc(sim.componentsOf(ref), func(c string) bool { return len(sim.keptOut(target{c, ref.Environment})) > 0 }):
 		act(func(pr forge.PullRequest, r *rand.Rand) { sim.bringBackOver(pr, ref, r) })
-	case draw == 12 && !slices.ContainsFunc(sim.scenario.environment(ref.Environment).after, sim.scenario.isSource):
-		act(func(pr forge.PullRequest, r *rand.Rand) { sim.outrun(pr, ref, r) })
-	case draw == 13, draw == 14:
+	case draw == 12, draw == 13:
 		act(func(pr forge.PullRequest, _ *rand.Rand) { sim.closeOne(pr, ref) })
 	case draw < 20:
 		sim.after(sim.between(5*time.Second, time.Minute), func() { sim.overtakeFar(*pr, ref, sim.ownChance()) })
 	case draw < 22:
 		act(func(pr forge.PullRequest, r *rand.Rand) { sim.takeAside(pr, ref, r) })
+	case draw == 22:
+		sim.after(sim.between(10*time.Second, time.Minute), func() { sim.mergePast(pr.Number, ref) })
 	}
 }
 
@@ -189,6 +190,7 @@ func (sim *Simulation) goBackOf(c string, r *rand.Rand) {
 	if r.IntN(3) == 0 {
 		tag = pick(r, before)
 	}
+	sim.truth.makers[deployment{p, tag}] = author
 	sim.report("%s goes back to %s of %s", author, tag, c)
 	sim.commit(author, "Release "+c+" "+tag+" again", map[string]string{sim.scenario.file(p): sim.scenario.overlayWith(c, tag)})
 }
@@ -235,6 +237,10 @@ func (sim *Simulation) bringBackOver(pr forge.PullRequest, ref promotion.BranchR
 	sim.pushOver(pr, ref, c, tag, r.IntN(3) > 0)
 	if _, vetoed := sim.truth.vetoed[deployment{p, tag}]; vetoed && r.IntN(3) == 0 {
 		sim.goBackOf(c, r) // what would take its place is taken back
+		return
+	}
+	if pushed, err := sim.forge.As(intruder).PullRequest(sim.ctx, sim.repo, pr.Number); err == nil && r.IntN(4) == 0 {
+		sim.mergeAs(intruder, pushed, ref)
 		return
 	}
 	if restrained && r.IntN(2) == 0 { // to have it count as promoted again; then the next one
@@ -343,7 +349,7 @@ func (sim *Simulation) relabel(number int, ref promotion.BranchRef) {
 	})
 }
 
-// removeHold removes the file of a hold from the service's branch of them.
+// removeHold removes the file of a hold from the service's branch of them, or that branch.
 func (sim *Simulation) removeHold(r *rand.Rand) {
 	head, ok := sim.remote.Head(history.StateBranch)
 	if !ok {
@@ -355,6 +361,11 @@ func (sim *Simulation) removeHold(r *rand.Rand) {
 		return nil
 	}))
 	if len(files) == 0 {
+		return
+	}
+	if r.IntN(3) == 0 {
+		sim.report("%s deletes %s", intruder, history.StateBranch)
+		sim.must(sim.forge.Push(sim.repo, intruder, history.StateBranch, "", true))
 		return
 	}
 	file := pick(r, files)
@@ -391,13 +402,21 @@ func (sim *Simulation) releaseQuickly(r *rand.Rand) {
 	sim.releaseMany(c, time.Duration(6+r.IntN(4))*time.Minute, r)
 }
 
-// outrun has what a pull request brings further on be taken back where it comes from, and then many more
-// come there.
-func (sim *Simulation) outrun(pr forge.PullRequest, ref promotion.BranchRef, r *rand.Rand) {
-	for _, c := range sim.movedBy(pr.Number, ref.Environment) {
-		sim.goBackOf(c, r)
-		sim.releaseMany(c, time.Minute, r)
+// outrun has, in some cases, what a promotion has just brought to an environment before others be taken back
+// where it comes from, and then many more come there: it stays where it is, is verified, and goes no further.
+func (sim *Simulation) outrun(p target, tag string) {
+	source := target{p.component, sim.scenario.environments[0].name}
+	isLast := !slices.ContainsFunc(sim.scenario.environments, func(e environment) bool { return slices.Contains(e.after, p.env) })
+	if !sim.scenario.insiders || !sim.faulty || isLast || sim.chance.IntN(20) > 0 {
+		return
 	}
+	r := sim.ownChance()
+	sim.after(sim.between(time.Second, 20*time.Second), func() {
+		if sim.faulty && sim.tagAt(sim.head(), source) == tag {
+			sim.goBackOf(p.component, r)
+			sim.releaseMany(p.component, 20*time.Second, r)
+		}
+	})
 }
 
 func (sim *Simulation) releaseMany(c string, at time.Duration, r *rand.Rand) {

@@ -108,6 +108,17 @@ func (sim *Simulation) pin(r *rand.Rand) {
 	}
 }
 
+// pinLanded keeps, in some cases, what one of a target's workloads runs as something else comes there.
+func (sim *Simulation) pinLanded(p target) {
+	x := sim.appOf(p)
+	if !sim.faulty || sim.scenario.plain || x.health != healthy || !x.runsAll() || sim.chance.IntN(24) > 0 {
+		return
+	}
+	var which [workloads]bool
+	which[sim.chance.IntN(workloads)] = true
+	sim.argocd.pin(x, which, sim.between(2*time.Minute, 6*time.Minute))
+}
+
 func (sim *Simulation) outage(r *rand.Rand) {
 	of := pick(r, []part{theStore, theStore, theForge, theGit, theArgoCD})
 	sim.takeAway(of, time.Duration(1+r.IntN(120))*time.Second)

@@ -179,16 +179,26 @@ func (sim *Simulation) temptToRevert(pr *forge.PullRequest, ref promotion.Branch
 	}
 }
 
+// judgeRevertedNow judges a merge of the run that has opened a revert of the same release before.
+func (sim *Simulation) judgeRevertedNow(name string, p target, tag string) {
+	for _, env := range sim.scenario.upstream(p.env) {
+		if t := sim.truth.revertedBy[deployment{target{p.component, env}, tag}]; t != nil && t == sim.current {
+			sim.broke(ruleQuarantine, "%s brought %s to %s, and the same run has opened a revert of it from %s", name, tag, p, env)
+		}
+	}
+}
+
 // furtherMove is what a merge of the service brought to a target, and when the run began that made it.
 type furtherMove struct {
 	deployment
 	began time.Time
+	by    *task
 }
 
 // noteFurther keeps what the service has merged of late.
 func (sim *Simulation) noteFurther(known insight, d deployment) {
 	sim.truth.further = slices.DeleteFunc(sim.truth.further, func(f furtherMove) bool { return sim.now.Sub(f.began) > commandsActWithin })
-	sim.truth.further = append(sim.truth.further, furtherMove{d, known.began})
+	sim.truth.further = append(sim.truth.further, furtherMove{d, known.began, sim.current})
 }
 
 // judgeFurther judges, when the service opens a revert that somebody asked for, whether it brought further on
@@ -198,11 +208,15 @@ func (sim *Simulation) judgeFurther(pr *forge.PullRequest, ref promotion.BranchR
 		d := deployment{target{c, ref.Environment}, sim.tagAt(sim.head(), target{c, ref.Environment})}
 		at, wanted := sim.truth.wantedBack[d]
 		delete(sim.truth.wantedBack, d)
-		if !wanted || sim.isSlowedSince(at) {
-			continue
-		}
+		sim.truth.revertedBy[d] = sim.current
 		for _, f := range sim.truth.further {
-			if f.tag == d.tag && f.target.component == c && f.began.After(at) && slices.Contains(sim.scenario.upstream(f.target.env), ref.Environment) {
+			if f.tag != d.tag || f.target.component != c || !slices.Contains(sim.scenario.upstream(f.target.env), ref.Environment) {
+				continue
+			}
+			if sim.current != nil && f.by == sim.current {
+				sim.broke(ruleQuarantine, "%s takes %s back from %s, and the same run has brought it to %s", describePull(pr.Number, pr.Branch), d.tag, d.target, f.target)
+			}
+			if wanted && !sim.isSlowedSince(at) && f.began.After(at) {
 				sim.broke(ruleQuarantine, "%s takes %s back from %s, which was brought to %s since that was acknowledged at %v", describePull(pr.Number, pr.Branch), d.tag, d.target, f.target, at.Sub(sim.began))
 			}
 		}

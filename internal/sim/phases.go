@@ -52,6 +52,7 @@ func (sim *Simulation) live() {
 	sim.advance(sim.now.Add(quietAfter))
 	sim.judgeEnd(last)
 	sim.judgeShown()
+	sim.judgeRecorded()
 	runs := sim.countRuns()
 	sim.advance(sim.now.Add(restsFor))
 	if idle := sim.now.Sub(sim.truth.lastWrite); idle < restsFor {
@@ -81,6 +82,7 @@ func (sim *Simulation) calm() {
 		sim.argocd.unpin(x)
 	}
 	sim.mendPipeline()
+	sim.endSquatters()
 	for number := range sim.truth.heldSince {
 		sim.liftPullHold(number)
 	}
@@ -194,7 +196,7 @@ func (sim *Simulation) judgeLateness() {
 		if !sim.wholeSince(sim.now.Add(-within)) || sim.putAside.After(sim.now.Add(-within)) || !sim.needsRevert(x) || sim.othersUnhealthy(x) {
 			continue
 		}
-		if !sim.truth.brokenSince.IsZero() || !sim.isWatched(x, h.badSince) {
+		if !sim.truth.brokenSince.IsZero() || !sim.isWatched(x, h.badSince) || sim.isSquatted(x.target) {
 			continue
 		}
 		if h.answered = sim.hasOpenRevert(x.target.env); !h.answered {
@@ -350,13 +352,20 @@ func (f *reachedForge) Merge(ctx context.Context, r forge.Repo, m forge.MergeReq
 // noteMerged keeps what a merge brought that was the service's.
 func (sim *Simulation) noteMerged(pr *forge.PullRequest, before, after string) {
 	sim.noteLandings(before, after, false)
-	if ref, _ := promotion.ParseBranch(pr.Branch); ref.Revert {
+	ref, _ := promotion.ParseBranch(pr.Branch)
+	if ref.Revert {
 		sim.noteBystanders(before, after)
 		for _, p := range sim.scenario.targets() {
 			if sim.tagAt(before, p) != sim.tagAt(after, p) {
 				sim.noteRestored(p)
 				sim.insist(p)
 			}
+		}
+		return
+	}
+	for _, c := range sim.componentsOf(ref) {
+		if p := (target{c, ref.Environment}); sim.tagAt(before, p) != sim.tagAt(after, p) {
+			sim.outrun(p, sim.tagAt(after, p))
 		}
 	}
 }

@@ -25,7 +25,7 @@ func (sim *Simulation) onOpened(number int) {
 	sim.tempt(pr)
 }
 
-// approveOwn lets the author approve her own release before anybody else has looked.
+// approveOwn lets who made a release approve it before anybody else has looked.
 func (sim *Simulation) approveOwn(number int) {
 	pr, err := sim.forge.As(author).PullRequest(sim.ctx, sim.repo, number)
 	sim.must(err)
@@ -34,8 +34,41 @@ func (sim *Simulation) approveOwn(number int) {
 	}
 	if ref, ok := promotion.ParseBranch(pr.Branch); ok {
 		carried, _ := sim.carriedBy(pr, ref)
-		sim.approve(pr, author, carried) // she may not
+		who := author
+		if slices.Contains(sim.makersOf(pr, ref), second) {
+			who = second
+		}
+		sim.approve(pr, who, carried) // she may not
 	}
+}
+
+// makersOf are who made what a pull request brings.
+func (sim *Simulation) makersOf(pr *forge.PullRequest, ref promotion.BranchRef) (makers []string) {
+	for _, c := range sim.componentsOf(ref) {
+		if p := (target{c, ref.Environment}); sim.changes(pr, p) {
+			makers = append(makers, sim.makerOf(c, sim.tagAt(pr.Head, p)))
+		}
+	}
+	return makers
+}
+
+func (sim *Simulation) makerOf(component, tag string) string {
+	return sim.truth.makers[deployment{target{component, sim.scenario.environments[0].name}, tag}]
+}
+
+// approversOf are who is asked to approve a pull request: none who asked for it, nor who made what it brings.
+func (sim *Simulation) approversOf(pr *forge.PullRequest, ref promotion.BranchRef) []string {
+	env := sim.scenario.environment(ref.Environment)
+	all, makers := []string{reviewer, second, third}, sim.makersOf(pr, ref)
+	isLifted := slices.ContainsFunc(sim.componentsOf(ref), func(c string) bool { return sim.isLifted(target{c, env.name}) })
+	if isLifted && slices.Contains(makers, second) {
+		all = append(all, fourth)
+	}
+	all = slices.DeleteFunc(all, func(who string) bool { return slices.Contains(makers, who) })
+	if !isLifted {
+		all = all[:env.approvals]
+	}
+	return all
 }
 
 // seeTo is what a reviewer does about a pull request, until it is no longer open.
@@ -49,10 +82,7 @@ func (sim *Simulation) seeTo(number int) {
 	env := sim.scenario.environment(ref.Environment)
 	carried, good := sim.carriedBy(pr, ref)
 	if good && !ref.Revert && env.approvals > 0 {
-		approvers := []string{reviewer, second, third}[:env.approvals]
-		if slices.ContainsFunc(sim.componentsOf(ref), func(c string) bool { return sim.isLifted(target{c, env.name}) }) {
-			approvers = []string{reviewer, second, third} // who asked for the promotion doesn't count
-		}
+		approvers := sim.approversOf(pr, ref)
 		if i := slices.IndexFunc(approvers, func(who string) bool { return !sim.truth.reviewed[approval{number, pr.Head, who}] }); i >= 0 {
 			if i == len(approvers)-1 {
 				sim.temptToRevert(pr, ref)
@@ -211,9 +241,13 @@ func (sim *Simulation) noteMergedByHand(pr *forge.PullRequest, ref promotion.Bra
 	}
 	for _, c := range sim.componentsOf(ref) {
 		if p := (target{c, ref.Environment}); sim.tagAt(before, p) != sim.tagAt(landed, p) {
+			sim.result.Promotions++
+			sim.outrun(p, sim.tagAt(landed, p))
+			if d := (deployment{p, sim.tagAt(landed, p)}); sim.truth.forged[pr.Number] && sim.isKeptOut(d) && !sim.isLifted(p) {
+				continue // it is there, and stays kept out everywhere else
+			}
 			sim.truth.returns(deployment{p, sim.tagAt(landed, p)})
 			sim.noteWanted(p, sim.tagAt(landed, p))
-			sim.result.Promotions++
 		}
 	}
 }

@@ -44,6 +44,7 @@ const (
 	rulePanic       = "14: a run panicked"
 	ruleUnforeseen  = "14: a run failed by nothing that went wrong"
 	ruleSlow        = "15: what could go on doesn't"
+	ruleUnrecorded  = "17: a merge past the gates isn't on record as it was"
 	ruleShown       = "16: what is shown isn't what is"
 	ruleKept        = "16: what may not come was composed"
 )
@@ -153,6 +154,7 @@ func (sim *Simulation) judgePromotion(known insight, pr *forge.PullRequest, p ta
 	if last := sim.lastLanding(p); sim.isOwn(p, last) && !allowed && sim.now.Sub(last.at) >= known.branchLate {
 		sim.broke(ruleHandsOff, "%s brought %s to %s over %s, which a person put there", name, tag, p, sim.tagAt(before, p))
 	}
+	sim.judgeRevertedNow(name, p, tag)
 	sim.noteFurther(known, now)
 	sim.truth.returns(now)
 	sim.result.Promotions++
@@ -237,15 +239,16 @@ func (sim *Simulation) judgeGates(pr *forge.PullRequest, ref promotion.BranchRef
 	if !env.auto {
 		sim.broke(ruleUngated, "%s was merged, but %s leaves that to people", name, env.name)
 	}
-	carried := ""
+	carried, makers := "", map[string]bool{}
 	for _, p := range slices.SortedFunc(maps.Keys(moved), func(a, b target) int { return strings.Compare(a.component, b.component) }) {
 		carried += p.component + ":" + sim.tagAt(after, p) + " "
+		makers[sim.makerOf(p.component, sim.tagAt(after, p))] = true
 	}
 	approved := 0
 	for who, what := range sim.truth.approvals[pr.Number] {
 		// Of a head that was approved as it is, what it moves may be less by now: a reset of the branch made it more then.
 		asItIs := what == carried || sim.truth.reviewed[approval{pr.Number, pr.Head, who}]
-		if asItIs && (who == reviewer || who == second || who == third) {
+		if asItIs && !makers[who] && slices.Contains([]string{reviewer, second, third, fourth}, who) {
 			approved++
 		}
 	}

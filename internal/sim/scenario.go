@@ -44,6 +44,7 @@ type scenario struct {
 	soaks        bool // what comes further on has to have been verified for a while before
 	insiders     bool // people who may write go past the service
 	freezes      bool // processes are stopped for a while, and go on then
+	shared       bool // an approver makes some of the releases
 	plain        bool // overlays are plain manifests, of which a field is carried, and no kustomizations
 }
 
@@ -267,7 +268,7 @@ spec:
 		}
 		var gates []string
 		if e.approvals > 0 {
-			gates = append(gates, fmt.Sprintf("{approvals: {count: %d, from: {users: [%s, %s, %s, %s, nobody]}}}", e.approvals, reviewer, second, third, author))
+			gates = append(gates, fmt.Sprintf("{approvals: {count: %d, from: {users: [%s, %s, %s, %s, %s, nobody]}}}", e.approvals, reviewer, second, third, fourth, author))
 		} else if e.auto {
 			gates = append(gates, "{settled: {drift: block}}")
 		}

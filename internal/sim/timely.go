@@ -86,7 +86,7 @@ func (sim *Simulation) mayComeTo(p target) (tag string) {
 		return ""
 	case why != "" && why != excusedByRevert: // what that keeps away is known
 		return ""
-	case !sim.truth.brokenSince.IsZero(), len(sim.truth.wideHolds) > 0, sim.inIncident(), !sim.isCalm(p, healthyFor):
+	case !sim.truth.brokenSince.IsZero(), len(sim.truth.wideHolds) > 0, sim.inIncident(), sim.isSquatted(p), !sim.isCalm(p, healthyFor):
 		return ""
 	}
 	for _, up := range env.after {

@@ -19,6 +19,7 @@ const (
 	reviewer = "bob"     // approves, merges, gives commands
 	second   = "carol"   // approves
 	third    = "dan"     // approves
+	fourth   = "erin"    // approves, where one of the others may not
 	intruder = "mallory" // may write, and forges
 	stranger = "sam"     // may only read
 )
@@ -26,7 +27,7 @@ const (
 func (sim *Simulation) addUsers() {
 	sim.forge.AddUser(bot, botID, true)
 	sim.forge.AddRepo(sim.repo, sim.remote, trunk)
-	for i, login := range []string{author, reviewer, second, intruder, stranger, third} {
+	for i, login := range []string{author, reviewer, second, intruder, stranger, third, fourth} {
 		sim.forge.AddUser(login, int64(i+1), false)
 		sim.must(sim.forge.SetPermission(sim.repo, login, map[bool]forge.Permission{true: forge.PermissionRead, false: forge.PermissionWrite}[login == stranger]))
 	}
@@ -181,9 +182,13 @@ func (sim *Simulation) releaseAs(c, tag string, becomes func(env string) quality
 	for _, e := range sim.scenario.environments {
 		sim.truth.quality[deployment{target{c, e.name}, tag}] = becomes(e.name)
 	}
-	source := target{c, sim.scenario.environments[0].name}
-	sim.report("%s releases %s of %s%s", author, tag, c, sim.describeQuality(c, tag))
-	sim.commit(author, "Release "+c+" "+tag, map[string]string{sim.scenario.file(source): sim.scenario.overlayWith(c, tag)})
+	source, maker := target{c, sim.scenario.environments[0].name}, author
+	if sim.scenario.shared && sim.chance.IntN(3) == 0 {
+		maker = second
+	}
+	sim.truth.makers[deployment{source, tag}] = maker
+	sim.report("%s releases %s of %s%s", maker, tag, c, sim.describeQuality(c, tag))
+	sim.commit(maker, "Release "+c+" "+tag, map[string]string{sim.scenario.file(source): sim.scenario.overlayWith(c, tag)})
 }
 
 func (sim *Simulation) describeQuality(c, tag string) string {
@@ -265,6 +270,10 @@ func (sim *Simulation) noteReaction(comment int64, reaction string) {
 		still := sim.movedBy(h.pull, h.env)
 		h.components = slices.DeleteFunc(h.components, func(c string) bool { return !slices.Contains(still, c) })
 		sim.truth.wideHolds[comment] = h
+		if sim.scenario.insiders && sim.faulty && sim.chance.IntN(3) == 0 {
+			r := sim.ownChance()
+			sim.after(sim.between(time.Second, 40*time.Second), func() { sim.removeHold(r) })
+		}
 	}
 }
 

@@ -106,7 +106,12 @@ func (v *view) readTeam(ctx context.Context, t forge.Team, op string, read func(
 // before since costs nothing.
 func (v *view) PullRequests(ctx context.Context, r forge.Repo, since time.Time) (found []forge.PullRequest, err error) {
 	err = v.read(ctx, "list the pull requests of "+r.String(), r, func(c *call) error {
+		listed := 0
 		for p := c.repo.newest; p != nil && !p.info.UpdatedAt.Before(since); p = p.older {
+			listed++
+		}
+		found = make([]forge.PullRequest, 0, listed)
+		for p := c.repo.newest; len(found) < listed; p = p.older {
 			found = append(found, p.showListed())
 		}
 		return nil
