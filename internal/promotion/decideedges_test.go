@@ -416,6 +416,9 @@ func TestDecideOpen(t *testing.T) {
 		}).composed("qa", "r2").with(request("retry", "qa", "", noon)), want: []string{"answer 3: there is nothing to retry in qa: nothing failed and nothing was closed", "open a promotion of r2 into qa"}},
 		{name: "retry lifts a close of what would not come", facts: linearFacts().with(func(f *ComponentFacts) { f.env("qa").PastPulls = []PastPull{{Number: 4, Release: id("r7")}} }).with(request("retry", "qa", "", noon)),
 			want: []string{"forgive the closed #4", "answer 3: the closed #4 no longer counts"}},
+		{name: "retry lifts no quarantine by a revert that was merged into another branch", facts: arrivedFacts().with(func(f *ComponentFacts) {
+			f.env("qa").PastPulls = []PastPull{{Number: 4, Release: id("r2"), Revert: true, OnOtherBranch: true, At: noon}}
+		}).composed("qa", "r2").with(request("retry", "qa", "", noon)), want: []string{"answer 3: there is nothing to retry in qa: nothing failed and nothing was closed"}},
 		{name: "retry lifts no close that doesn't count", facts: linearFacts().with(func(f *ComponentFacts) {
 			f.env("qa").PastPulls = []PastPull{{Number: 4, Release: id("r7"), Superseded: true}}
 		}).with(request("retry", "qa", "", noon)),
