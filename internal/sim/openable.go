@@ -48,10 +48,14 @@ func (sim *Simulation) judgeOpenable(known insight, name string, p target, tag, 
 }
 
 // noteWanted notes that a person has merged a release into a target: that it was taken back before
-// there keeps it no longer from going on.
+// there may keep it no longer from going on.
 func (sim *Simulation) noteWanted(p target, tag string) {
 	for _, env := range sim.scenario.upstream(p.env) {
-		delete(sim.truth.withdrawn, deployment{target{p.component, env}, tag})
+		d := deployment{target{p.component, env}, tag}
+		if _, withdrawn := sim.truth.withdrawn[d]; withdrawn {
+			sim.truth.waived[d] = true
+		}
+		delete(sim.truth.withdrawn, d)
 	}
 }
 

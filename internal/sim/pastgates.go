@@ -20,8 +20,8 @@ func (sim *Simulation) mergePast(number int, ref promotion.BranchRef) {
 	if err != nil || !sim.faulty || pr.State != forge.Open || pr.Base != trunk || sim.truth.forged[number] {
 		return
 	}
-	asked := sim.scenario.environment(ref.Environment).approvals
-	if _, good := sim.carriedBy(pr, ref); !good || asked == 0 || len(sim.truth.approvals[number]) > 0 {
+	approvals := sim.scenario.environment(ref.Environment).approvals
+	if _, good := sim.carriedBy(pr, ref); !good || approvals == 0 || len(sim.truth.approvals[number]) > 0 {
 		return
 	}
 	known, store := sim.showsStatus(pr.Head), sim.stores

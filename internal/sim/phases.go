@@ -39,7 +39,7 @@ func (sim *Simulation) live() {
 	sim.faulty = true
 	sim.advance(sim.began.Add(sim.Lasts))
 	sim.calm()
-	sim.advance(sim.now.Add(quietAfter))
+	sim.advance(sim.now.Add(quietAfter + sim.limitedFor()))
 	sim.judgeDegradations()
 	if sim.broken != nil {
 		return
@@ -49,7 +49,7 @@ func (sim *Simulation) live() {
 		sim.releaseOne(c, rand.New(rand.NewPCG(uint64(sim.Seed), 4)), true)
 		last[c] = sim.tagAt(sim.head(), target{c, sim.scenario.environments[0].name})
 	}
-	sim.advance(sim.now.Add(quietAfter))
+	sim.advance(sim.now.Add(quietAfter + sim.limitedFor()))
 	sim.judgeEnd(last)
 	sim.judgeShown()
 	sim.judgeRecorded()
@@ -112,7 +112,7 @@ func (sim *Simulation) needsRevert(x *app) bool {
 	case len(sim.incidents) > 0, sim.stores > 1, sim.isPartlyReplaced(x.target):
 		return false // then it holds and asks
 	}
-	if h := sim.truth.health[deployment{x.target, x.tag}]; h != nil && h.beside {
+	if h := sim.truth.health[deployment{x.target, x.tag}]; h != nil && (h.beside || sim.hasRecentRevert(h.badSince)) {
 		return false // and then too
 	}
 	return sim.qualityOf(x.target, x.tag) != well
@@ -280,6 +280,9 @@ func (sim *Simulation) judgeEnd(last map[string]string) {
 			p := target{c, e.name}
 			if sim.scenario.needsCommand(e.name) || sim.excuseOf(c) != "" || sim.tagAt(sim.head(), p) == last[c] || sim.isBystander(c, e.name, last[c]) {
 				continue
+			}
+			if sim.scenario.limited && slices.ContainsFunc(sim.scenario.components, func(c string) bool { return sim.truth.excused[c] != "" }) {
+				continue // what people left open may keep it waiting
 			}
 			sim.broke(ruleUnfinished, "%s has %s, and not %s; open are %v; the service says: %s", p, sim.tagAt(sim.head(), p), last[c], sim.describeOpen(), sim.describeDecision(p))
 		}

@@ -44,6 +44,7 @@ const (
 	rulePanic       = "14: a run panicked"
 	ruleUnforeseen  = "14: a run failed by nothing that went wrong"
 	ruleSlow        = "15: what could go on doesn't"
+	ruleLimits      = "18: more than a limit allows"
 	ruleUnrecorded  = "17: a merge past the gates isn't on record as it was"
 	ruleShown       = "16: what is shown isn't what is"
 	ruleKept        = "16: what may not come was composed"
@@ -97,6 +98,9 @@ func (sim *Simulation) judgeMerge(known insight, pr *forge.PullRequest, before, 
 		} else {
 			sim.judgePromotion(known, pr, p, before, after)
 		}
+	}
+	if !ref.Revert && known.late == 0 {
+		sim.noteMergesLimit(describePull(pr.Number, pr.Branch))
 	}
 	sim.judgeRestraints(known, pr, ref, moved)
 	sim.judgeGates(pr, ref, moved, after)
@@ -296,6 +300,7 @@ func (sim *Simulation) judgeOpened(pr *forge.PullRequest) {
 			sim.broke(ruleTwice, "%s was opened beside %s", describePull(pr.Number, pr.Branch), describePull(other.Number, other.Branch))
 		}
 	}
+	sim.judgeOpenLimits(pr, ref)
 	if !ref.Revert {
 		sim.judgeVetoes(pr, ref)
 		sim.judgeOpenedUnverified(pr, ref)

@@ -44,6 +44,7 @@ type scenario struct {
 	soaks        bool // what comes further on has to have been verified for a while before
 	insiders     bool // people who may write go past the service
 	freezes      bool // processes are stopped for a while, and go on then
+	limited      bool // few may be open, merged and reverted at once
 	shared       bool // an approver makes some of the releases
 	plain        bool // overlays are plain manifests, of which a field is carried, and no kustomizations
 }
@@ -251,9 +252,9 @@ spec:
   deployments: true
   batch: %s
   merge: {method: %s}
-  limits: {mergesPerHour: 1000, revertsPer10Minutes: 10}
+  limits: {openPerEnvironment: %d, mergesPerHour: %d, revertsPer10Minutes: %d}
   environments:
-`, pipeline, carry, batch, f.method)
+`, pipeline, carry, batch, f.method, f.limits().open, f.limits().merges, f.limits().reverts)
 	for i, e := range f.environments {
 		fmt.Fprintf(&b, "    - name: %s\n      verify: {arriveWithin: 10m, timeout: 3m, healthyFor: %v, watch: %v, debounce: 20s}\n", e.name, healthyFor, watchFor)
 		if i == 0 {

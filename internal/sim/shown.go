@@ -53,12 +53,14 @@ func (sim *Simulation) judgeShownState(p target, st *promotion.EnvState) {
 		return
 	}
 	want := []string{promotion.Verified, promotion.Idle}
-	switch {
-	case len(sim.truth.landings[p]) == 0:
+	if len(sim.truth.landings[p]) == 0 {
 		want = append(want, promotion.Baseline)
+	}
+	switch {
 	case !sim.scenario.isSource(p.env) && (last.byPerson || sim.excuseOf(p.component) != "" || sim.scenario.needsCommand(p.env)):
 		// It may be what somebody pushed over a head, or what waits for a person since it wasn't well in time.
 		want = append(want, promotion.Diverged, promotion.Failed, promotion.Degraded)
+	case len(sim.truth.landings[p]) == 0:
 	case last.byPerson, !last.restores && sim.excuseOf(p.component) == "":
 		want = want[:1]
 	}
@@ -114,6 +116,9 @@ func (sim *Simulation) judgeShownDeployment(p target, st *promotion.EnvState) {
 	}
 	state, err := sim.forge.As(reviewer).DeploymentState(sim.ctx, sim.repo, all[i].ID)
 	sim.must(err)
+	if sim.storeOpened.Sub(sim.lastLanding(p).at) > watchFor {
+		return // what landed before the database was lost, and isn't watched any more, is shown as it was
+	}
 	if state != want && !sim.scenario.batch {
 		sim.broke(ruleShown, "the deployment of #%d is %s, and %s is %s", st.LandedPull, state, p, st.State)
 	}

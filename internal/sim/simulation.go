@@ -152,6 +152,7 @@ func (sim *Simulation) build() error {
 	sim.scenario.queues = rand.New(rand.NewPCG(uint64(sim.Seed), 5)).IntN(4) == 0
 	sim.scenario.plain = rand.New(rand.NewPCG(uint64(sim.Seed), 7)).IntN(2) == 0
 	sim.scenario.shared = rand.New(rand.NewPCG(uint64(sim.Seed), 11)).IntN(3) == 0
+	sim.scenario.limited = rand.New(rand.NewPCG(uint64(sim.Seed), 12)).IntN(4) == 0
 	sim.scenario.noRefresh = rand.New(rand.NewPCG(uint64(sim.Seed), 6)).IntN(6) == 0
 	sim.scenario.soaks = rand.New(rand.NewPCG(uint64(sim.Seed), 10)).IntN(4) == 0
 	sim.scenario.insiders = rand.New(rand.NewPCG(uint64(sim.Seed), 8)).IntN(2) == 0 && !sim.Without[WithoutInsiders]

@@ -82,11 +82,11 @@ func (sim *Simulation) mayComeTo(p target) (tag string) {
 	env := sim.scenario.environment(p.env)
 	why := sim.excuseOf(p.component)
 	switch f := &sim.scenario; {
-	case f.batch, f.noRefresh, f.isSource(p.env), f.needsCommand(p.env):
+	case f.batch && !sim.isBatchCalm(env), f.noRefresh, f.isSource(p.env), f.needsCommand(p.env):
 		return ""
 	case why != "" && why != excusedByRevert: // what that keeps away is known
 		return ""
-	case !sim.truth.brokenSince.IsZero(), len(sim.truth.wideHolds) > 0, sim.inIncident(), sim.isSquatted(p), !sim.isCalm(p, healthyFor):
+	case !sim.truth.brokenSince.IsZero(), sim.isHeldWide(p.component), sim.nearsLimit(p.env), sim.inIncident(), sim.isSquatted(p), !sim.isCalm(p, healthyFor):
 		return ""
 	}
 	for _, up := range env.after {
@@ -108,6 +108,32 @@ func (sim *Simulation) mayComeTo(p target) (tag string) {
 	return tag
 }
 
+// isBatchCalm says that all components are calm in an environment and right before it: none that came together is
+// waited for.
+func (sim *Simulation) isBatchCalm(env *environment) bool {
+	for _, c := range sim.scenario.components {
+		for _, up := range env.after {
+			if !sim.isCalm(target{c, up}, sim.scenario.provesFor()) {
+				return false
+			}
+		}
+		if !sim.isCalm(target{c, env.name}, healthyFor) {
+			return false
+		}
+	}
+	return true
+}
+
+// isHeldWide says that there is a hold on more than a pull request, but for one on other components alone.
+func (sim *Simulation) isHeldWide(component string) bool {
+	for _, h := range sim.truth.wideHolds {
+		if h.scope != "component" || h.since.IsZero() || slices.Contains(h.components, component) {
+			return true
+		}
+	}
+	return false
+}
+
 // isRestrained says that something keeps a release from a target, there or before, or may.
 func (sim *Simulation) isRestrained(p target, tag string) bool {
 	return slices.ContainsFunc(append(sim.scenario.upstream(p.env), p.env), func(env string) bool {
@@ -120,7 +146,7 @@ func (sim *Simulation) isRestrained(p target, tag string) bool {
 		if len(sim.incidents) > 0 && env != p.env && sim.tagAt(sim.head(), d.target) != tag {
 			return true // it may have left while one made it unwell
 		}
-		return withdrawn || vetoed || sim.truth.bystanders[d] || sim.isKeptOut(d) || sim.hasOpenRevert(env)
+		return withdrawn || sim.truth.waived[d] || vetoed || sim.truth.bystanders[d] || sim.isKeptOut(d) || sim.hasOpenRevert(env)
 	})
 }
 
