@@ -33,7 +33,7 @@ SHORT ?= -short
 SCAN ?= package
 # Where goroutines share memory all the time. RACE=./... is every room.
 RACE ?= ./internal/argocd/... ./internal/cache ./internal/controller ./internal/controller/act ./internal/controller/facts \
-	./internal/controller/gateclient ./internal/controller/registry ./internal/controller/wake ./internal/forge/transport \
+	./internal/controller/gateclient ./internal/controller/registry ./internal/controller/wake ./internal/forge/rest \
 	./internal/git ./internal/lock ./internal/notify ./internal/store/... ./webhooks/...
 # Of the server's stories, which walk the same code again and again, those in which most
 # happens at once.

@@ -10,12 +10,13 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/forge/github"
+	"github.com/liftlock/liftlock/internal/forge/rest"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/webhooks"
 )
 
 // newApp builds the driver of a forge where we work as a GitHub App.
-func newApp(c *config.Config, f config.Forge, o github.Options) (*github.App, error) {
+func newApp(c *config.Config, f config.Forge, o rest.Options) (*github.App, error) {
 	a := f.Auth.App
 	app := github.AppOptions{ID: a.Issuer(), PrivateKeyFile: a.PrivateKeyFile, Owners: a.Installations, InstallationID: a.InstallationID, ManageWebhook: a.ManageWebhook}
 	for _, r := range c.Repositories {

@@ -13,6 +13,7 @@ import (
 	"github.com/liftlock/liftlock/internal/forge/gitea"
 	"github.com/liftlock/liftlock/internal/forge/github"
 	"github.com/liftlock/liftlock/internal/forge/gitlab"
+	"github.com/liftlock/liftlock/internal/forge/rest"
 )
 
 // publicGitLab is where a GitLab is that no address is given of.
@@ -31,23 +32,25 @@ type driverOptions struct {
 // newDriver builds the driver of one forge; of an App, for its repositories in the file. Nothing
 // is called.
 func newDriver(c *config.Config, f config.Forge, o driverOptions) (forge.Forge, error) {
-	agent := "liftlock/" + o.version
 	authorities, err := readAuthorities(f.CAFile)
 	if err != nil {
 		return nil, fmt.Errorf("caFile: %w", err)
 	}
+	options := rest.Options{
+		URL: f.URL, Token: f.Auth.Token.Reveal(), UserAgent: "liftlock/" + o.version, RootCAs: authorities, Caches: o.caches,
+		OnCall: o.onCall, OnLimited: o.onLimited, Exchange: o.exchange, PublicLimits: f.PublicLimits, Now: o.now,
+	}
 	switch f.Type {
 	case config.GitHub:
-		g := github.Options{URL: f.URL, Token: f.Auth.Token.Reveal(), UserAgent: agent, RootCAs: authorities, Caches: o.caches, OnCall: o.onCall, OnLimited: o.onLimited, Exchange: o.exchange, PublicLimits: f.PublicLimits, Now: o.now}
 		if f.Auth.App != nil {
-			return newApp(c, f, g)
+			return newApp(c, f, options)
 		}
-		return github.New(g)
+		return github.New(options)
 	case config.Gitea:
-		return gitea.New(gitea.Options{URL: f.URL, Token: f.Auth.Token.Reveal(), UserAgent: agent, RootCAs: authorities, Caches: o.caches, OnCall: o.onCall, OnLimited: o.onLimited, Exchange: o.exchange, Now: o.now})
+		return gitea.New(options)
 	case config.GitLab:
-		return gitlab.New(gitlab.Options{URL: cmp.Or(f.URL, publicGitLab), Token: f.Auth.Token.Reveal(), UserAgent: agent, RootCAs: authorities, Caches: o.caches,
-			CallLimits: gitlab.CallLimits(f.Limits), OnCall: o.onCall, OnLimited: o.onLimited, Exchange: o.exchange, PublicLimits: f.PublicLimits, Now: o.now})
+		options.URL = cmp.Or(f.URL, publicGitLab)
+		return gitlab.New(options, gitlab.CallLimits(f.Limits))
 	}
 	return nil, fmt.Errorf("type %q is not supported", f.Type)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/config"
 	"github.com/liftlock/liftlock/internal/forge/github"
+	"github.com/liftlock/liftlock/internal/forge/rest"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/webhooks"
 )
@@ -32,7 +33,7 @@ func TestAppInstallationEvents(t *testing.T) {
 	forge := config.Forge{Name: "hub", Auth: config.Auth{App: &config.App{ID: 1, PrivateKeyFile: file}}}
 	s := &Server{log: zap.NewNop(), apps: map[string]*github.App{}, connecting: map[*retryTimer]bool{},
 		o: Options{Config: &config.Config{Repositories: []config.Repository{{Forge: "hub", Name: "acme/fleet"}, {Forge: "hub", Name: "globex/fleet"}, {Forge: "other", Name: "acme/fleet"}}}}}
-	app, err := newApp(s.o.Config, forge, github.Options{})
+	app, err := newApp(s.o.Config, forge, rest.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

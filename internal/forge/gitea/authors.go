@@ -14,6 +14,7 @@ import (
 	sdk "code.gitea.io/sdk/gitea"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/rest"
 )
 
 // MergedPullRequests gives the one that landed as the commit. Gitea doesn't know the
@@ -21,7 +22,7 @@ import (
 func (d *Driver) MergedPullRequests(ctx context.Context, r forge.Repo, commit string) ([]forge.PullRequest, error) {
 	var p sdk.PullRequest
 	err := d.getJSON(ctx, "find the pull request of a commit of "+r.String(), nil, &p, "repos", r.Owner, r.Name, "commits", commit, "pull")
-	if statusOf(err) == http.StatusNotFound || err == nil && !p.HasMerged {
+	if rest.StatusOf(err) == http.StatusNotFound || err == nil && !p.HasMerged {
 		return nil, nil
 	}
 	if err != nil {
@@ -35,11 +36,12 @@ func (d *Driver) MergedPullRequests(ctx context.Context, r forge.Repo, commit st
 func (d *Driver) PullRequestAuthors(ctx context.Context, r forge.Repo, pr *forge.PullRequest) ([]forge.CommitAuthors, error) {
 	op := "list the commits of " + r.Number(pr.Number)
 	var commits []*sdk.Commit
-	err := forEachPage(op, func(o sdk.ListOptions) (int, bool, *sdk.Response, error) {
-		var page []*sdk.Commit
-		resp, err := d.getPage(ctx, op, withPage(contributorsOnly(), o), &page, "repos", r.Owner, r.Name, "pulls", strconv.Itoa(pr.Number), "commits")
-		commits = append(commits, page...)
-		return len(page), len(commits) >= forge.MaxCommits, resp, err
+	err := forEach(op, bounds, func(o sdk.ListOptions) (page []*sdk.Commit, resp *sdk.Response, err error) {
+		resp, err = d.getPage(ctx, op, withPage(contributorsOnly(), o), &page, "repos", r.Owner, r.Name, "pulls", strconv.Itoa(pr.Number), "commits")
+		return page, resp, err
+	}, func(c *sdk.Commit) bool {
+		commits = append(commits, c)
+		return len(commits) >= forge.MaxCommits
 	})
 	if err != nil {
 		return nil, err
@@ -181,31 +183,32 @@ func (d *Driver) findUserByEmail(ctx context.Context, email string) (forge.User,
 	return forge.User{}, nil
 }
 
+// activity is one of a repository's feed.
+type activity struct {
+	OpType  string    `json:"op_type"`
+	RefName string    `json:"ref_name"`
+	Content string    `json:"content"`
+	ActUser *sdk.User `json:"act_user"`
+}
+
 // Pushes reads the repository's feed. Who keeps her activity private isn't in it.
 func (d *Driver) Pushes(ctx context.Context, r forge.Repo, branch string, enough func(forge.Push) bool) error {
 	op := "read who pushed to " + branch + " of " + r.String()
 	ref := "refs/heads/" + branch
 	read := 0
 	done := false
-	err := forEachPage(op, func(o sdk.ListOptions) (int, bool, *sdk.Response, error) {
-		var page []struct {
-			OpType  string    `json:"op_type"`
-			RefName string    `json:"ref_name"`
-			Content string    `json:"content"`
-			ActUser *sdk.User `json:"act_user"`
-		}
-		resp, err := d.getPage(ctx, op, withPage(nil, o), &page, "repos", r.Owner, r.Name, "activities", "feeds")
-		for _, a := range page {
-			if a.RefName != ref || a.OpType != "commit_repo" && a.OpType != "mirror_sync_push" {
-				continue
-			}
-			if p, ok := parsePush(a.Content); ok && !done {
+	err := forEach(op, bounds, func(o sdk.ListOptions) (page []activity, resp *sdk.Response, err error) {
+		resp, err = d.getPage(ctx, op, withPage(nil, o), &page, "repos", r.Owner, r.Name, "activities", "feeds")
+		return page, resp, err
+	}, func(a activity) bool {
+		read++
+		if a.RefName == ref && (a.OpType == "commit_repo" || a.OpType == "mirror_sync_push") {
+			if p, ok := parsePush(a.Content); ok {
 				p.By = toUser(a.ActUser)
 				done = enough(p)
 			}
 		}
-		read += len(page)
-		return len(page), done || read >= forge.MaxPushes, resp, err
+		return done || read >= forge.MaxPushes
 	})
 	if err == nil && !done && read >= forge.MaxPushes {
 		return &forge.Error{Op: op, Kind: forge.ErrTooMany, Message: fmt.Sprintf("it isn't among the last %d activities", forge.MaxPushes)}

@@ -2,7 +2,6 @@ package gitea
 
 import (
 	"context"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,7 +16,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/cache"
 	"github.com/liftlock/liftlock/internal/forge"
-	"github.com/liftlock/liftlock/internal/forge/transport"
+	"github.com/liftlock/liftlock/internal/forge/rest"
 	"github.com/liftlock/liftlock/internal/lock"
 )
 
@@ -37,42 +36,20 @@ const (
 	// caching proxy in front may.
 	cacheBytes = 4 << 20
 
-	// defaultCheckTime is far beyond the second or so that Gitea's conflict check
-	// takes; after it, "not mergeable" is taken for a conflict.
+	// defaultCheckTime is for how long a pull request that Gitea calls not mergeable is thought to
+	// be still checked for conflicts: far beyond the second or so that this takes.
 	defaultCheckTime = 30 * time.Second
 )
 
-// Options say which Gitea, and who we are.
-type Options struct {
-	URL        string         // the server's root, https://git.example.com; with /api/v1 behind it is fine too; required
-	Token      string         // an access token with the scopes read:user and write:repository; required
-	HTTPClient *http.Client   // its Transport is used (proxies, certificates); nil: the default one
-	RootCAs    *x509.CertPool // whose certificates are believed where HTTPClient has no Transport; nil: the system\'s
-	UserAgent  string         // empty: "liftlock"
-	Caches     *cache.Group   // where its caches are counted; nil: nowhere
-
-	// CheckTime is for how long a pull request that Gitea calls not mergeable is
-	// thought to be still checked for conflicts; 0: 30 s.
-	CheckTime time.Duration
-
-	// OnCall is told every call, for metrics: a name of bounded cardinality such
-	// as "GET pulls/reviews", the HTTP status (0 without an answer), how long it
-	// took. It may be nil and is called concurrently.
-	OnCall func(endpoint string, status int, d time.Duration)
-
-	// OnLimited is told when the forge refuses a call for the number of them, once for
-	// all those that were under way, and until when nothing is called. It may be nil.
-	OnLimited func(until time.Time, endpoint string)
-	// Exchange is of what is known of the limits, with other processes that go by the same
-	// clock, Now; nil: there are none.
-	Exchange forge.Exchange
-	Now      func() time.Time // nil: time.Now
-}
+// Options say which Gitea, and who we are. URL is the server's root, https://git.example.com; with
+// /api/v1 behind it is fine too. Token is an access token with the scopes read:user and
+// write:repository. Gitea itself limits no calls.
+type Options = rest.Options
 
 // Driver talks to one Gitea with one identity. Safe for concurrent use.
 type Driver struct {
 	http      *http.Client
-	budget    *transport.Budget
+	budget    *rest.Budget
 	base      *url.URL
 	token     string
 	checkTime time.Duration
@@ -93,7 +70,7 @@ var _ forge.Forge = (*Driver)(nil)
 // New makes a driver. It makes no call: whether the token is good shows at the
 // first one.
 func New(o Options) (*Driver, error) {
-	base, err := transport.ParseServerURL(o.URL)
+	base, err := rest.ParseServerURL(o.URL)
 	if err != nil {
 		return nil, err
 	}
@@ -101,31 +78,15 @@ func New(o Options) (*Driver, error) {
 		return nil, errors.New("the Gitea driver needs a token")
 	}
 	base.Path = strings.TrimSuffix(strings.TrimRight(base.Path, "/"), "/api/v1")
-	if o.CheckTime == 0 {
-		o.CheckTime = defaultCheckTime
-	}
-	api := base.JoinPath("api", "v1")
-	client, budget := transport.New(transport.Options{
-		Base:           api,
-		Authorization:  "token " + o.Token,
-		UserAgent:      o.UserAgent,
-		HTTPClient:     o.HTTPClient,
-		RootCAs:        o.RootCAs,
-		CacheBytes:     cacheBytes,
-		Caches:         o.Caches,
-		OnCall:         o.OnCall,
-		OnLimited:      o.OnLimited,
-		Identity:       "token",
-		RefuseWebPages: true,
-		Exchange:       o.Exchange,
-		Now:            o.Now,
-	})
+	client, budget := rest.NewClient(rest.Protocol{
+		Options: o, Base: base.JoinPath("api", "v1"), Authorization: "token " + o.Token, CacheBytes: cacheBytes, Identity: "token", IsIntermediary: rest.IsWebPage,
+	}, rest.Dialect{Message: readMessage, Refine: refine})
 	return &Driver{
 		http:        client,
 		budget:      budget,
 		base:        base,
 		token:       o.Token,
-		checkTime:   o.CheckTime,
+		checkTime:   defaultCheckTime,
 		now:         time.Now,
 		heads:       cache.New(o.Caches, cache.Options[headKey, string]{Name: "gitea-heads", Entries: maxRemembered}),
 		mergeChecks: cache.New(o.Caches, cache.Options[string, mergeCheck]{Name: "gitea-merge-checks", Entries: maxRemembered}),
@@ -156,52 +117,43 @@ func (d *Driver) getJSON(ctx context.Context, op string, query url.Values, out a
 // getPage is getJSON, and gives the answer itself, of which the body has been read.
 func (d *Driver) getPage(ctx context.Context, op string, query url.Values, out any, segments ...string) (*sdk.Response, error) {
 	for i, s := range segments {
-		segments[i] = transport.Segment(s)
+		segments[i] = rest.Segment(s)
 	}
 	u := d.base.JoinPath("api", "v1").String() + "/" + strings.Join(segments, "/") + "?" + query.Encode()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u, nil)
 	if err != nil {
-		return nil, wrapError(op, nil, err)
+		return nil, rest.Wrap(op, err)
 	}
 	resp, err := d.http.Do(req)
 	if err != nil {
-		return nil, wrapError(op, nil, err)
+		return nil, rest.Wrap(op, err)
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return nil, responseError(op, &sdk.Response{Response: resp})
-	}
 	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
-		return nil, wrapError(op, &sdk.Response{Response: resp}, err)
+		return nil, rest.Wrap(op, err)
 	}
 	return &sdk.Response{Response: resp}, nil
 }
 
-// forEachPage calls list with one page after the other. It ends when everything that
-// the server counts has come, when a page is empty, or when list has enough.
-func forEachPage(op string, list func(o sdk.ListOptions) (got int, enough bool, resp *sdk.Response, err error)) error {
-	return forEachPageUpTo(op, maxPages, list)
-}
+// bounds are those of every list.
+var bounds = rest.Bounds{PerPage: perPage, Pages: maxPages, TooMany: forge.ErrInvalid}
 
-// forEachPageUpTo is forEachPage with a bound of its own.
-func forEachPageUpTo(op string, most int, list func(o sdk.ListOptions) (got int, enough bool, resp *sdk.Response, err error)) error {
+// forEach reads a list page by page, until each has enough. It ends when everything that the server
+// counts has come, or when a page is empty.
+func forEach[T any](op string, b rest.Bounds, list func(sdk.ListOptions) ([]T, *sdk.Response, error), each func(T) (enough bool)) error {
 	seen := 0
-	for page := 1; page <= most; page++ {
-		got, enough, resp, err := list(sdk.ListOptions{Page: page, PageSize: perPage})
+	return rest.ForEach(op, b, func(page int) (rest.Page[T], error) {
+		entries, resp, err := list(sdk.ListOptions{Page: page, PageSize: b.PerPage})
 		if err != nil {
-			return wrapError(op, resp, err)
+			return rest.Page[T]{}, err
 		}
-		seen += got
-		total, counted := 0, false
-		if resp != nil {
-			n, err := strconv.Atoi(resp.Header.Get("X-Total-Count"))
-			total, counted = n, err == nil
+		seen += len(entries)
+		total, err := strconv.Atoi(resp.Header.Get("X-Total-Count"))
+		if isCounted := err == nil; len(entries) == 0 || isCounted && seen >= total {
+			return rest.Page[T]{Entries: entries}, nil
 		}
-		if enough || got == 0 || counted && seen >= total {
-			return nil
-		}
-	}
-	return &forge.Error{Op: op, Kind: forge.ErrInvalid, Message: fmt.Sprintf("there are more than %d", most*perPage)}
+		return rest.Page[T]{Entries: entries, Next: page + 1}, nil
+	}, each)
 }
 
 // isBot says whether an account is one of Gitea's own (the actions, the ghost):

@@ -10,16 +10,17 @@ import (
 	sdk "code.gitea.io/sdk/gitea"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/rest"
 )
 
 // Comments lists the conversation's comments, not what Gitea itself writes there
 // (pushes, labels). It gives all at once, in whole seconds.
 func (d *Driver) Comments(ctx context.Context, r forge.Repo, n int, since time.Time) ([]forge.Comment, error) {
-	list, resp, err := d.newClient(ctx).ListIssueComments(r.Owner, r.Name, int64(n), sdk.ListIssueCommentOptions{
+	list, _, err := d.newClient(ctx).ListIssueComments(r.Owner, r.Name, int64(n), sdk.ListIssueCommentOptions{
 		ListOptions: sdk.ListOptions{Page: -1}, Since: since.Truncate(time.Second),
 	})
 	if err != nil {
-		return nil, d.orNotFound(ctx, r, n, wrapError("list the comments of "+r.Number(n), resp, err))
+		return nil, d.orNotFound(ctx, r, n, rest.Wrap("list the comments of "+r.Number(n), err))
 	}
 	found := make([]forge.Comment, len(list))
 	for i, c := range list {
@@ -30,27 +31,23 @@ func (d *Driver) Comments(ctx context.Context, r forge.Repo, n int, since time.T
 
 // CreateComment adds a comment to the conversation.
 func (d *Driver) CreateComment(ctx context.Context, r forge.Repo, n int, body string) (*forge.Comment, error) {
-	c, resp, err := d.newClient(ctx).CreateIssueComment(r.Owner, r.Name, int64(n), sdk.CreateIssueCommentOption{Body: body})
+	c, _, err := d.newClient(ctx).CreateIssueComment(r.Owner, r.Name, int64(n), sdk.CreateIssueCommentOption{Body: body})
 	if err != nil {
-		return nil, d.orNotFound(ctx, r, n, wrapError("comment on "+r.Number(n), resp, err))
+		return nil, d.orNotFound(ctx, r, n, rest.Wrap("comment on "+r.Number(n), err))
 	}
 	return toComment(c), nil
 }
 
 // UpdateComment replaces a comment's body.
 func (d *Driver) UpdateComment(ctx context.Context, r forge.Repo, n int, id int64, body string) error {
-	if _, resp, err := d.newClient(ctx).EditIssueComment(r.Owner, r.Name, id, sdk.EditIssueCommentOption{Body: body}); err != nil {
-		return wrapError("update a comment on "+r.Number(n), resp, err)
-	}
-	return nil
+	_, _, err := d.newClient(ctx).EditIssueComment(r.Owner, r.Name, id, sdk.EditIssueCommentOption{Body: body})
+	return rest.Wrap("update a comment on "+r.Number(n), err)
 }
 
 // React adds a reaction; Gitea itself answers the second time with the first one.
 func (d *Driver) React(ctx context.Context, r forge.Repo, n int, comment int64, reaction string) error {
-	if _, resp, err := d.newClient(ctx).PostIssueCommentReaction(r.Owner, r.Name, comment, reaction); err != nil {
-		return wrapError("react to a comment on "+r.Number(n), resp, err)
-	}
-	return nil
+	_, _, err := d.newClient(ctx).PostIssueCommentReaction(r.Owner, r.Name, comment, reaction)
+	return rest.Wrap("react to a comment on "+r.Number(n), err)
 }
 
 // HasReacted looks for a reaction of our own.
@@ -59,9 +56,9 @@ func (d *Driver) HasReacted(ctx context.Context, r forge.Repo, n int, comment in
 	if err != nil {
 		return false, err
 	}
-	list, resp, err := d.newClient(ctx).GetIssueCommentReactions(r.Owner, r.Name, comment)
+	list, _, err := d.newClient(ctx).GetIssueCommentReactions(r.Owner, r.Name, comment)
 	if err != nil {
-		return false, wrapError("list the reactions to a comment on "+r.Number(n), resp, err)
+		return false, rest.Wrap("list the reactions to a comment on "+r.Number(n), err)
 	}
 	for _, v := range list {
 		if strings.EqualFold(loginOf(v.User), me.Login) {
@@ -75,9 +72,9 @@ func (d *Driver) HasReacted(ctx context.Context, r forge.Repo, n int, comment in
 // seconds, and what they said before is on Gitea's pages alone (1.23, routers/api/v1/repo/issue_comment.go and
 // routers/web/repo/issue_content_history.go). A review says nothing more, as its words are edited alike.
 func (d *Driver) Authorship(ctx context.Context, r forge.Repo, n int, c *forge.Comment) (forge.Authorship, string, error) {
-	list, resp, err := d.newClient(ctx).GetIssueCommentReactions(r.Owner, r.Name, c.ID)
+	list, _, err := d.newClient(ctx).GetIssueCommentReactions(r.Owner, r.Name, c.ID)
 	if err != nil {
-		return forge.AuthorshipUnknown, "", wrapError("list the reactions to a comment on "+r.Number(n), resp, err)
+		return forge.AuthorshipUnknown, "", rest.Wrap("list the reactions to a comment on "+r.Number(n), err)
 	}
 	for _, v := range list {
 		if v.Reaction == forge.Confirmation && c.UserID != 0 && idOf(v.User) == c.UserID {
@@ -91,7 +88,7 @@ func (d *Driver) Authorship(ctx context.Context, r forge.Repo, n int, c *forge.C
 // one that isn't, Gitea's comments answer 500 (1.23, routers/api/v1/repo/
 // issue_comment.go), which would be tried again for ever.
 func (d *Driver) orNotFound(ctx context.Context, r forge.Repo, n int, err error) error {
-	if statusOf(err) != http.StatusInternalServerError {
+	if rest.StatusOf(err) != http.StatusInternalServerError {
 		return err
 	}
 	if _, look := d.PullRequest(ctx, r, n); errors.Is(look, forge.ErrNotFound) {

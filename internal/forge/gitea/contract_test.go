@@ -196,10 +196,11 @@ func newTestClient(t *testing.T, url string, auth sdk.ClientOption) *sdk.Client 
 
 func newDriver(t *testing.T, url, token string) forge.Forge {
 	t.Helper()
-	d, err := gitea.New(gitea.Options{URL: url, Token: token, CheckTime: checkTime})
+	d, err := gitea.New(gitea.Options{URL: url, Token: token})
 	if err != nil {
 		t.Fatal(err)
 	}
+	d.SetCheckTime(checkTime)
 	return d
 }
 

@@ -9,6 +9,7 @@ import (
 	sdk "code.gitea.io/sdk/gitea"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/rest"
 )
 
 // maxRemembered bounds each of the driver's caches.
@@ -33,9 +34,9 @@ func (d *Driver) correctHead(ctx context.Context, r forge.Repo, p *sdk.PullReque
 	head, known := d.heads.Get(key)
 	if !known {
 		name := fmt.Sprintf("refs/pull/%d/head", p.Index)
-		refs, resp, err := d.newClient(ctx).GetRepoRefs(r.Owner, r.Name, name) // by prefix
-		if err != nil && (resp == nil || resp.StatusCode != http.StatusNotFound) {
-			return wrapError("read the head of "+r.Number(int(p.Index)), resp, err)
+		refs, _, err := d.newClient(ctx).GetRepoRefs(r.Owner, r.Name, name) // by prefix
+		if err != nil && rest.StatusOf(err) != http.StatusNotFound {
+			return rest.Wrap("read the head of "+r.Number(int(p.Index)), err)
 		}
 		for _, ref := range refs {
 			if ref.Ref == name && ref.Object != nil {

@@ -11,6 +11,7 @@ import (
 	sdk "code.gitea.io/sdk/gitea"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/rest"
 )
 
 // DefaultEvents are the events that Liftlock listens to. pull_request stands for
@@ -47,7 +48,7 @@ func (d *Driver) EnsureHook(ctx context.Context, r forge.Repo, h forge.Hook) (bo
 	})
 	changed := right < 0
 	if changed {
-		created, resp, err := d.newClient(ctx).CreateRepoHook(r.Owner, r.Name, sdk.CreateHookOption{
+		created, _, err := d.newClient(ctx).CreateRepoHook(r.Owner, r.Name, sdk.CreateHookOption{
 			Type:                sdk.HookTypeGitea,
 			Config:              map[string]string{"url": h.URL, "content_type": "json", "secret": h.Secret},
 			Events:              want,
@@ -55,7 +56,7 @@ func (d *Driver) EnsureHook(ctx context.Context, r forge.Repo, h forge.Hook) (bo
 			AuthorizationHeader: mark,
 		})
 		if err != nil {
-			return false, wrapError("create the webhook of "+r.String(), resp, err)
+			return false, rest.Wrap("create the webhook of "+r.String(), err)
 		}
 		d.recordUnsupported(d.missingEvents(want, created.Events))
 	} else {
@@ -64,8 +65,8 @@ func (d *Driver) EnsureHook(ctx context.Context, r forge.Repo, h forge.Hook) (bo
 	// What is left under our address is what was replaced, now or by a process
 	// that died in between.
 	for _, hook := range hooks {
-		if resp, err := d.newClient(ctx).DeleteRepoHook(r.Owner, r.Name, hook.ID); err != nil && (resp == nil || resp.StatusCode != http.StatusNotFound) {
-			return changed, wrapError("remove a webhook of "+r.String()+" that was replaced", resp, err)
+		if _, err := d.newClient(ctx).DeleteRepoHook(r.Owner, r.Name, hook.ID); err != nil && rest.StatusOf(err) != http.StatusNotFound {
+			return changed, rest.Wrap("remove a webhook of "+r.String()+" that was replaced", err)
 		}
 		changed = true
 	}
@@ -75,14 +76,13 @@ func (d *Driver) EnsureHook(ctx context.Context, r forge.Repo, h forge.Hook) (bo
 // hooksOf gives the hooks with the URL.
 func (d *Driver) hooksOf(ctx context.Context, r forge.Repo, url string) ([]*sdk.Hook, error) {
 	var found []*sdk.Hook
-	err := forEachPage("list the webhooks of "+r.String(), func(o sdk.ListOptions) (int, bool, *sdk.Response, error) {
-		page, resp, err := d.newClient(ctx).ListRepoHooks(r.Owner, r.Name, sdk.ListHooksOptions{ListOptions: o})
-		for _, hook := range page {
-			if hook.Config["url"] == url {
-				found = append(found, hook)
-			}
+	err := forEach("list the webhooks of "+r.String(), bounds, func(o sdk.ListOptions) ([]*sdk.Hook, *sdk.Response, error) {
+		return d.newClient(ctx).ListRepoHooks(r.Owner, r.Name, sdk.ListHooksOptions{ListOptions: o})
+	}, func(hook *sdk.Hook) bool {
+		if hook.Config["url"] == url {
+			found = append(found, hook)
 		}
-		return len(page), false, resp, err
+		return false
 	})
 	return found, err
 }

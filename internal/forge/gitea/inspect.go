@@ -11,6 +11,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/rest"
 )
 
 var _ forge.Inspector = (*Driver)(nil)
@@ -20,7 +21,7 @@ var _ forge.Inspector = (*Driver)(nil)
 func (d *Driver) InspectCredentials(ctx context.Context) (*forge.Credentials, error) {
 	_, resp, err := d.newClient(ctx).GetMyUserInfo()
 	if err != nil {
-		return nil, wrapError("read the token's own account", resp, err)
+		return nil, rest.Wrap("read the token's own account", err)
 	}
 	c := &forge.Credentials{}
 	if at, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
@@ -31,18 +32,18 @@ func (d *Driver) InspectCredentials(ctx context.Context) (*forge.Credentials, er
 
 // RepositoryNumber reads a repository's number. Gitea redirects a former name to what had it.
 func (d *Driver) RepositoryNumber(ctx context.Context, r forge.Repo) (int64, error) {
-	repo, resp, err := d.newClient(ctx).GetRepo(r.Owner, r.Name)
+	repo, _, err := d.newClient(ctx).GetRepo(r.Owner, r.Name)
 	if err != nil {
-		return 0, wrapError("read the number of the repository "+r.String(), resp, err)
+		return 0, rest.Wrap("read the number of the repository "+r.String(), err)
 	}
 	return repo.ID, nil
 }
 
 // InspectRepository reads a repository's settings, and what the token's account may do there.
 func (d *Driver) InspectRepository(ctx context.Context, r forge.Repo) (*forge.RepositorySettings, error) {
-	repo, resp, err := d.newClient(ctx).GetRepo(r.Owner, r.Name)
+	repo, _, err := d.newClient(ctx).GetRepo(r.Owner, r.Name)
 	if err != nil {
-		return nil, wrapError("read the repository "+r.String(), resp, err)
+		return nil, rest.Wrap("read the repository "+r.String(), err)
 	}
 	s := &forge.RepositorySettings{Name: repo.FullName, DefaultBranch: repo.DefaultBranch, Archived: repo.Archived, NoPulls: !repo.HasPullRequests}
 	for _, m := range []struct {
@@ -88,9 +89,9 @@ func (d *Driver) hookSettings(hook *sdk.Hook, wanted []string, secret string) fo
 	s := forge.HookSettings{URL: hook.Config["url"], Active: hook.Active, MissingEvents: d.missingEvents(wanted, hook.Events)}
 	switch {
 	case hook.Config["content_type"] != "json":
-		s.WrongFormat = "its content type is " + clipMessage(hook.Config["content_type"]) + ", not application/json"
+		s.WrongFormat = "its content type is " + rest.ClipMessage(hook.Config["content_type"]) + ", not application/json"
 	case hook.BranchFilter != "" && hook.BranchFilter != "*":
-		s.WrongFormat = "it sends what happens on the branches " + clipMessage(hook.BranchFilter) + " only"
+		s.WrongFormat = "it sends what happens on the branches " + rest.ClipMessage(hook.BranchFilter) + " only"
 	}
 	// Somebody's own hook has no fingerprint in its header, which says nothing.
 	if strings.HasPrefix(hook.AuthorizationHeader, fingerprintPrefix) {
@@ -108,7 +109,7 @@ func (d *Driver) InspectTeam(ctx context.Context, t forge.Team) (logins []string
 	}
 	members, resp, err := d.newClient(ctx).ListTeamMembers(id, sdk.ListTeamMembersOptions{ListOptions: sdk.ListOptions{Page: 1, PageSize: perPage}})
 	if err != nil {
-		return nil, false, withHint(wrapError(op, resp, err), teamHint)
+		return nil, false, rest.AddHint(rest.Wrap(op, err), teamHint)
 	}
 	for _, m := range members {
 		logins = append(logins, loginOf(m))
@@ -132,7 +133,7 @@ func (d *Driver) InspectGuard(ctx context.Context, r forge.Repo, branch string) 
 	op := "list the branch protections of " + r.String()
 	var all []pushProtection
 	if err := d.getJSON(ctx, op, nil, &all, "repos", r.Owner, r.Name, "branch_protections"); err != nil {
-		return guard, withHint(err, "make Liftlock's account an administrator of the repository")
+		return guard, rest.AddHint(err, "make Liftlock's account an administrator of the repository")
 	}
 	me, err := d.Me(ctx)
 	if err != nil {

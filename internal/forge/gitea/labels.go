@@ -7,6 +7,7 @@ import (
 	sdk "code.gitea.io/sdk/gitea"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/rest"
 )
 
 // labelColor is that of the labels which Liftlock creates; people may change it.
@@ -21,10 +22,8 @@ func (d *Driver) AddLabels(ctx context.Context, r forge.Repo, n int, labels ...s
 	if err != nil {
 		return err
 	}
-	if _, resp, err := d.newClient(ctx).AddIssueLabels(r.Owner, r.Name, int64(n), sdk.IssueLabelsOption{Labels: ids}); err != nil {
-		return wrapError("label "+r.Number(n), resp, err)
-	}
-	return nil
+	_, _, err = d.newClient(ctx).AddIssueLabels(r.Owner, r.Name, int64(n), sdk.IssueLabelsOption{Labels: ids})
+	return rest.Wrap("label "+r.Number(n), err)
 }
 
 // labelIDs finds the repository's labels by name, which Gitea has no call for.
@@ -38,14 +37,13 @@ func (d *Driver) labelIDs(ctx context.Context, r forge.Repo, names []string) ([]
 	}
 	defer unlock()
 	have := map[string]int64{}
-	err = forEachPage("list the labels of "+r.String(), func(o sdk.ListOptions) (int, bool, *sdk.Response, error) {
-		page, resp, err := d.newClient(ctx).ListRepoLabels(r.Owner, r.Name, sdk.ListLabelsOptions{ListOptions: o})
-		for _, l := range page {
-			if slices.Contains(names, l.Name) {
-				have[l.Name] = l.ID
-			}
+	err = forEach("list the labels of "+r.String(), bounds, func(o sdk.ListOptions) ([]*sdk.Label, *sdk.Response, error) {
+		return d.newClient(ctx).ListRepoLabels(r.Owner, r.Name, sdk.ListLabelsOptions{ListOptions: o})
+	}, func(l *sdk.Label) bool {
+		if slices.Contains(names, l.Name) {
+			have[l.Name] = l.ID
 		}
-		return len(page), len(have) == len(names), resp, err
+		return len(have) == len(names)
 	})
 	if err != nil {
 		return nil, err
@@ -53,9 +51,9 @@ func (d *Driver) labelIDs(ctx context.Context, r forge.Repo, names []string) ([]
 	ids := make([]int64, 0, len(names))
 	for _, name := range names {
 		if _, ok := have[name]; !ok {
-			l, resp, err := d.newClient(ctx).CreateLabel(r.Owner, r.Name, sdk.CreateLabelOption{Name: name, Color: labelColor})
+			l, _, err := d.newClient(ctx).CreateLabel(r.Owner, r.Name, sdk.CreateLabelOption{Name: name, Color: labelColor})
 			if err != nil {
-				return nil, wrapError("create the label "+name+" of "+r.String(), resp, err)
+				return nil, rest.Wrap("create the label "+name+" of "+r.String(), err)
 			}
 			have[name] = l.ID
 		}
@@ -67,23 +65,20 @@ func (d *Driver) labelIDs(ctx context.Context, r forge.Repo, names []string) ([]
 // RemoveLabel takes off every label of that name: there may be several, and some
 // of the organisation's.
 func (d *Driver) RemoveLabel(ctx context.Context, r forge.Repo, n int, label string) error {
-	var ids []int64
-	err := forEachPage("list the labels of "+r.Number(n), func(o sdk.ListOptions) (int, bool, *sdk.Response, error) {
-		page, resp, err := d.newClient(ctx).GetIssueLabels(r.Owner, r.Name, int64(n), sdk.ListLabelsOptions{ListOptions: o})
-		for _, l := range page {
-			if l.Name == label && !slices.Contains(ids, l.ID) {
-				ids = append(ids, l.ID)
-			}
-		}
-		// This list has neither pages nor a count.
-		return len(page), true, resp, err
-	})
+	// This list has neither pages nor a count.
+	all, _, err := d.newClient(ctx).GetIssueLabels(r.Owner, r.Name, int64(n), sdk.ListLabelsOptions{ListOptions: sdk.ListOptions{Page: 1, PageSize: perPage}})
 	if err != nil {
-		return err
+		return rest.Wrap("list the labels of "+r.Number(n), err)
+	}
+	var ids []int64
+	for _, l := range all {
+		if l.Name == label && !slices.Contains(ids, l.ID) {
+			ids = append(ids, l.ID)
+		}
 	}
 	for _, id := range ids {
-		if resp, err := d.newClient(ctx).DeleteIssueLabel(r.Owner, r.Name, int64(n), id); err != nil {
-			return wrapError("take the label "+label+" off "+r.Number(n), resp, err)
+		if _, err := d.newClient(ctx).DeleteIssueLabel(r.Owner, r.Name, int64(n), id); err != nil {
+			return rest.Wrap("take the label "+label+" off "+r.Number(n), err)
 		}
 	}
 	return nil

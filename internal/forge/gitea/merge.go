@@ -8,6 +8,7 @@ import (
 	sdk "code.gitea.io/sdk/gitea"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/rest"
 )
 
 // Merge merges one head. Gitea answers a merge with nothing, so the commit that
@@ -19,20 +20,14 @@ func (d *Driver) Merge(ctx context.Context, r forge.Repo, m forge.MergeRequest) 
 	if m.Head == "" {
 		return "", &forge.Error{Op: op, Kind: forge.ErrInvalid, Message: "no head to merge was given"}
 	}
-	merged, resp, err := d.newClient(ctx).MergePullRequest(r.Owner, r.Name, int64(m.Number), sdk.MergePullRequestOption{
+	_, _, err := d.newClient(ctx).MergePullRequest(r.Owner, r.Name, int64(m.Number), sdk.MergePullRequestOption{
 		Style: sdk.MergeStyle(m.Method), Title: m.Title, Message: m.Message, HeadCommitId: m.Head,
 	})
-	if err != nil {
-		return "", wrapError(op, resp, err)
-	}
-	var refusal *forge.Error
-	if !merged {
-		refusal = responseError(op, resp)
-		switch refusal.Status {
-		case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusConflict:
-		default:
-			return "", refusal
-		}
+	merged, refusal := err == nil, rest.ErrorOf(rest.Wrap(op, err))
+	switch {
+	case merged, refusal.Status == http.StatusNotFound, refusal.Status == http.StatusMethodNotAllowed, refusal.Status == http.StatusConflict:
+	default:
+		return "", refusal
 	}
 	pr, err := d.PullRequest(ctx, r, m.Number)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	sdk "code.gitea.io/sdk/gitea"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/rest"
 )
 
 // PullRequests lists with Mergeable only where Gitea says yes.
@@ -33,29 +34,29 @@ func (d *Driver) listPulls(ctx context.Context, r forge.Repo, since time.Time) (
 	since = since.Truncate(time.Second) // Gitea's times are whole seconds
 	var found []*sdk.PullRequest
 	seen := map[int64]bool{} // one that is updated meanwhile moves, and shifts a page
-	err := forEachPageUpTo("list the pull requests of "+r.String(), maxPullPages, func(o sdk.ListOptions) (int, bool, *sdk.Response, error) {
-		page, resp, err := d.newClient(ctx).ListRepoPullRequests(r.Owner, r.Name, sdk.ListPullRequestsOptions{
+	all := rest.Bounds{PerPage: perPage, Pages: maxPullPages, TooMany: forge.ErrInvalid}
+	err := forEach("list the pull requests of "+r.String(), all, func(o sdk.ListOptions) ([]*sdk.PullRequest, *sdk.Response, error) {
+		return d.newClient(ctx).ListRepoPullRequests(r.Owner, r.Name, sdk.ListPullRequestsOptions{
 			ListOptions: o, State: sdk.StateAll, Sort: "recentupdate",
 		})
-		for _, p := range page {
-			if timeOrZero(p.Updated).Before(since) {
-				return len(page), true, resp, err
-			}
-			if !seen[p.Index] {
-				seen[p.Index] = true
-				found = append(found, p)
-			}
+	}, func(p *sdk.PullRequest) bool {
+		if timeOrZero(p.Updated).Before(since) {
+			return true
 		}
-		return len(page), false, resp, err
+		if !seen[p.Index] {
+			seen[p.Index] = true
+			found = append(found, p)
+		}
+		return false
 	})
 	return found, err
 }
 
 // PullRequest reads one with everything.
 func (d *Driver) PullRequest(ctx context.Context, r forge.Repo, n int) (*forge.PullRequest, error) {
-	p, resp, err := d.newClient(ctx).GetPullRequest(r.Owner, r.Name, int64(n))
+	p, _, err := d.newClient(ctx).GetPullRequest(r.Owner, r.Name, int64(n))
 	if err != nil {
-		return nil, wrapError("read "+r.Number(n), resp, err)
+		return nil, rest.Wrap("read "+r.Number(n), err)
 	}
 	if err := d.correctHead(ctx, r, p); err != nil {
 		return nil, err
@@ -77,22 +78,22 @@ func (d *Driver) CreatePullRequest(ctx context.Context, r forge.Repo, n forge.Ne
 	if err != nil {
 		return nil, false, err
 	}
-	p, resp, err := d.newClient(ctx).CreatePullRequest(r.Owner, r.Name, sdk.CreatePullRequestOption{
+	p, _, err := d.newClient(ctx).CreatePullRequest(r.Owner, r.Name, sdk.CreatePullRequestOption{
 		Title: n.Title, Body: n.Body, Head: n.Branch, Base: n.Base, Labels: labels,
 	})
 	if err == nil {
 		pr := toPullRequest(p)
 		return &pr, true, nil
 	}
-	if resp == nil || resp.StatusCode != http.StatusConflict {
-		return nil, false, wrapError(op, resp, err)
+	if rest.StatusOf(err) != http.StatusConflict {
+		return nil, false, rest.Wrap(op, err)
 	}
 	pr, findErr := d.findOpenPull(ctx, r, n.Branch, n.Base)
 	if findErr != nil {
 		return nil, false, findErr
 	}
 	if pr == nil { // closed between the two calls
-		return nil, false, wrapError(op, resp, err)
+		return nil, false, rest.Wrap(op, err)
 	}
 	missing := slices.DeleteFunc(slices.Clone(n.Labels), pr.HasLabel)
 	if err := d.AddLabels(ctx, r, pr.Number, missing...); err != nil {
@@ -106,14 +107,13 @@ func (d *Driver) CreatePullRequest(ctx context.Context, r forge.Repo, n forge.Ne
 // findOpenPull finds the open pull request of a branch onto a base; nil when there is none.
 func (d *Driver) findOpenPull(ctx context.Context, r forge.Repo, branch, base string) (*forge.PullRequest, error) {
 	var found *forge.PullRequest
-	err := forEachPage("list the open pull requests of "+r.String(), func(o sdk.ListOptions) (int, bool, *sdk.Response, error) {
-		page, resp, err := d.newClient(ctx).ListRepoPullRequests(r.Owner, r.Name, sdk.ListPullRequestsOptions{ListOptions: o, State: sdk.StateOpen})
-		for _, p := range page {
-			if pr := toPullRequest(p); pr.Branch == branch && pr.Base == base && !pr.Fork {
-				found = &pr
-			}
+	err := forEach("list the open pull requests of "+r.String(), bounds, func(o sdk.ListOptions) ([]*sdk.PullRequest, *sdk.Response, error) {
+		return d.newClient(ctx).ListRepoPullRequests(r.Owner, r.Name, sdk.ListPullRequestsOptions{ListOptions: o, State: sdk.StateOpen})
+	}, func(p *sdk.PullRequest) bool {
+		if pr := toPullRequest(p); pr.Branch == branch && pr.Base == base && !pr.Fork {
+			found = &pr
 		}
-		return len(page), found != nil, resp, err
+		return found != nil
 	})
 	return found, err
 }
@@ -135,31 +135,23 @@ func (d *Driver) UpdatePullRequest(ctx context.Context, r forge.Repo, n int, c f
 		s := sdk.StateType(*c.State)
 		edit.State = &s
 	}
-	if _, resp, err := d.newClient(ctx).EditPullRequest(r.Owner, r.Name, int64(n), edit); err != nil {
-		return wrapError("update "+r.Number(n), resp, err)
-	}
-	return nil
+	_, _, err := d.newClient(ctx).EditPullRequest(r.Owner, r.Name, int64(n), edit)
+	return rest.Wrap("update "+r.Number(n), err)
 }
 
 // DeleteBranch removes a branch. For one that isn't there Gitea answers 404, as
 // for a repository that isn't there, or (1.23) 500: so it is asked what is.
 func (d *Driver) DeleteBranch(ctx context.Context, r forge.Repo, branch string) error {
 	op := "delete the branch " + branch + " of " + r.String()
-	deleted, resp, err := d.newClient(ctx).DeleteRepoBranch(r.Owner, r.Name, branch)
-	if err != nil {
-		return wrapError(op, resp, err)
-	}
-	if deleted {
-		return nil
-	}
-	refusal := responseError(op, resp)
-	if refusal.Status != http.StatusNotFound && refusal.Status != http.StatusInternalServerError {
+	_, _, err := d.newClient(ctx).DeleteRepoBranch(r.Owner, r.Name, branch)
+	refusal := rest.Wrap(op, err)
+	if status := rest.StatusOf(err); status != http.StatusNotFound && status != http.StatusInternalServerError {
 		return refusal
 	}
-	if _, resp, err := d.newClient(ctx).GetRepo(r.Owner, r.Name); err != nil {
-		return wrapError(op, resp, err)
+	if _, _, err := d.newClient(ctx).GetRepo(r.Owner, r.Name); err != nil {
+		return rest.Wrap(op, err)
 	}
-	if _, resp, err := d.newClient(ctx).GetRepoBranch(r.Owner, r.Name, branch); err != nil && resp != nil && resp.StatusCode == http.StatusNotFound {
+	if _, _, err := d.newClient(ctx).GetRepoBranch(r.Owner, r.Name, branch); rest.StatusOf(err) == http.StatusNotFound {
 		return nil
 	}
 	return refusal

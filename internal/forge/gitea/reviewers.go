@@ -7,6 +7,7 @@ import (
 	sdk "code.gitea.io/sdk/gitea"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/rest"
 )
 
 // RequestReviewers requests reviews. Gitea goes through the names one by one, stops at the
@@ -19,18 +20,18 @@ func (d *Driver) RequestReviewers(ctx context.Context, r forge.Repo, n int, from
 		for _, t := range some.Teams {
 			wanted.TeamReviewers = append(wanted.TeamReviewers, t.Name)
 		}
-		resp, err := d.newClient(ctx).CreateReviewRequests(r.Owner, r.Name, int64(n), wanted)
+		_, err := d.newClient(ctx).CreateReviewRequests(r.Owner, r.Name, int64(n), wanted)
 		if err == nil {
 			return nil
 		}
-		err = wrapError(op, resp, err)
+		err = rest.Wrap(op, err)
 		var refusal *forge.Error
 		if !errors.Is(err, forge.ErrNotFound) || !errors.As(err, &refusal) {
 			return err
 		}
 		if !exists {
-			if _, resp, err := d.newClient(ctx).GetPullRequest(r.Owner, r.Name, int64(n)); err != nil {
-				return wrapError(op, resp, err)
+			if _, _, err := d.newClient(ctx).GetPullRequest(r.Owner, r.Name, int64(n)); err != nil {
+				return rest.Wrap(op, err)
 			}
 			exists = true
 		}

@@ -13,10 +13,11 @@ import (
 // Reviews gives one review a person, as forge.NewestReviews says.
 func (d *Driver) Reviews(ctx context.Context, r forge.Repo, n int) ([]forge.Review, error) {
 	var all []*sdk.PullReview
-	err := forEachPage("list the reviews of "+r.Number(n), func(o sdk.ListOptions) (int, bool, *sdk.Response, error) {
-		page, resp, err := d.newClient(ctx).ListPullReviews(r.Owner, r.Name, int64(n), sdk.ListPullReviewsOptions{ListOptions: o})
-		all = append(all, page...)
-		return len(page), false, resp, err
+	err := forEach("list the reviews of "+r.Number(n), bounds, func(o sdk.ListOptions) ([]*sdk.PullReview, *sdk.Response, error) {
+		return d.newClient(ctx).ListPullReviews(r.Owner, r.Name, int64(n), sdk.ListPullReviewsOptions{ListOptions: o})
+	}, func(v *sdk.PullReview) bool {
+		all = append(all, v)
+		return false
 	})
 	if err != nil {
 		return nil, err

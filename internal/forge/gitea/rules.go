@@ -8,20 +8,21 @@ import (
 	sdk "code.gitea.io/sdk/gitea"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/rest"
 )
 
 // Rules reads which methods a repository merges by, and the branch's protection. Everybody
 // sees of that how many approvals and which checks it demands; administrators see the rest.
 func (d *Driver) Rules(ctx context.Context, r forge.Repo, branch string) (*forge.BranchRules, error) {
 	op := "read the rules of the branch " + branch + " of " + r.String()
-	repo, resp, err := d.newClient(ctx).GetRepo(r.Owner, r.Name)
+	repo, _, err := d.newClient(ctx).GetRepo(r.Owner, r.Name)
 	if err != nil {
-		return nil, wrapError(op, resp, err)
+		return nil, rest.Wrap(op, err)
 	}
 	found := &forge.BranchRules{Sets: []forge.RuleSet{repositorySet(repo)}}
 	var seen sdk.Branch
 	switch err := d.getJSON(ctx, op, nil, &seen, "repos", r.Owner, r.Name, "branches", branch); {
-	case statusOf(err) == http.StatusNotFound, err == nil && !seen.Protected:
+	case rest.StatusOf(err) == http.StatusNotFound, err == nil && !seen.Protected:
 		return found, nil
 	case err != nil:
 		return nil, err
@@ -44,7 +45,7 @@ func (d *Driver) Rules(ctx context.Context, r forge.Repo, branch string) (*forge
 func (d *Driver) addProtection(ctx context.Context, op string, r forge.Repo, name string, found *forge.BranchRules, set *forge.RuleSet) error {
 	var p sdk.BranchProtection
 	switch err := d.getJSON(ctx, op, nil, &p, "repos", r.Owner, r.Name, "branch_protections", name); {
-	case statusOf(err) == http.StatusNotFound, statusOf(err) == http.StatusForbidden:
+	case rest.StatusOf(err) == http.StatusNotFound, rest.StatusOf(err) == http.StatusForbidden:
 		found.Hidden = "what else the branch protection demands, which only administrators of the repository see"
 		return nil
 	case err != nil:

@@ -9,6 +9,7 @@ import (
 	sdk "code.gitea.io/sdk/gitea"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/rest"
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
@@ -18,28 +19,16 @@ const maxDescription = 255
 
 // SetStatus sets a commit status.
 func (d *Driver) SetStatus(ctx context.Context, r forge.Repo, commit string, s forge.Status) error {
-	_, resp, err := d.newClient(ctx).CreateStatus(r.Owner, r.Name, commit, sdk.CreateStatusOption{
+	_, _, err := d.newClient(ctx).CreateStatus(r.Owner, r.Name, commit, sdk.CreateStatusOption{
 		State: sdk.StatusState(s.State), TargetURL: s.TargetURL, Description: wording.ClipRunes(s.Description, maxDescription), Context: s.Context,
 	})
-	if err != nil {
-		return wrapError("set the status "+s.Context+" on a commit of "+r.String(), resp, err)
-	}
-	return nil
+	return rest.Wrap("set the status "+s.Context+" on a commit of "+r.String(), err)
 }
 
 // Statuses reads the whole list and keeps, for each context, the one with the
 // highest number.
 func (d *Driver) Statuses(ctx context.Context, r forge.Repo, commit string) ([]forge.Status, error) {
-	newest := map[string]*sdk.Status{}
-	err := forEachPage("list the statuses of a commit of "+r.String(), func(o sdk.ListOptions) (int, bool, *sdk.Response, error) {
-		page, resp, err := d.newClient(ctx).ListStatuses(r.Owner, r.Name, commit, sdk.ListStatusesOption{ListOptions: o})
-		for _, s := range page {
-			if known := newest[s.Context]; known == nil || s.ID > known.ID {
-				newest[s.Context] = s
-			}
-		}
-		return len(page), false, resp, err
-	})
+	newest, err := readNewest(ctx, d, r, commit, func(s *sdk.Status) string { return s.Context })
 	if err != nil {
 		return nil, err
 	}
@@ -57,20 +46,23 @@ func (d *Driver) Statuses(ctx context.Context, r forge.Repo, commit string) ([]f
 	return found, nil
 }
 
+// readNewest reads the statuses of a commit, and keeps for each key the one with the highest number.
+func readNewest[K comparable](ctx context.Context, d *Driver, r forge.Repo, commit string, keyOf func(*sdk.Status) K) (map[K]*sdk.Status, error) {
+	newest := map[K]*sdk.Status{}
+	return newest, forEach("list the statuses of a commit of "+r.String(), bounds, func(o sdk.ListOptions) ([]*sdk.Status, *sdk.Response, error) {
+		return d.newClient(ctx).ListStatuses(r.Owner, r.Name, commit, sdk.ListStatusesOption{ListOptions: o})
+	}, func(s *sdk.Status) bool {
+		if known := newest[keyOf(s)]; known == nil || s.ID > known.ID {
+			newest[keyOf(s)] = s
+		}
+		return false
+	})
+}
+
 // Checks are the statuses: Gitea has nothing else, and its own actions report by them.
 func (d *Driver) Checks(ctx context.Context, r forge.Repo, commit string) ([]forge.Check, error) {
 	type key struct{ name, app string }
-	newest := map[key]*sdk.Status{}
-	err := forEachPage("list the statuses of a commit of "+r.String(), func(o sdk.ListOptions) (int, bool, *sdk.Response, error) {
-		page, resp, err := d.newClient(ctx).ListStatuses(r.Owner, r.Name, commit, sdk.ListStatusesOption{ListOptions: o})
-		for _, s := range page {
-			k := key{s.Context, loginOf(s.Creator)}
-			if known := newest[k]; known == nil || s.ID > known.ID {
-				newest[k] = s
-			}
-		}
-		return len(page), false, resp, err
-	})
+	newest, err := readNewest(ctx, d, r, commit, func(s *sdk.Status) key { return key{s.Context, loginOf(s.Creator)} })
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package gitea
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	sdk "code.gitea.io/sdk/gitea"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/rest"
 )
 
 // Me reads the token's own account; once read it is remembered.
@@ -20,9 +20,9 @@ func (d *Driver) Me(ctx context.Context) (forge.User, error) {
 	if me.Login != "" {
 		return me, nil
 	}
-	u, resp, err := d.newClient(ctx).GetMyUserInfo()
+	u, _, err := d.newClient(ctx).GetMyUserInfo()
 	if err != nil {
-		return forge.User{}, wrapError("read the token's own account", resp, err)
+		return forge.User{}, rest.Wrap("read the token's own account", err)
 	}
 	me = toUser(u)
 	d.mu.Lock()
@@ -62,13 +62,13 @@ func (d *Driver) Permission(ctx context.Context, r forge.Repo, user string) (for
 	if strings.Trim(user, ".") == "" {
 		return forge.PermissionNone, nil // no account's name, but a path's
 	}
-	level, resp, err := d.newClient(ctx).CollaboratorPermission(r.Owner, r.Name, user)
+	level, _, err := d.newClient(ctx).CollaboratorPermission(r.Owner, r.Name, user)
 	switch {
-	case err != nil && resp != nil && resp.StatusCode == http.StatusNotFound:
+	case rest.StatusOf(err) == http.StatusNotFound:
 		return forge.PermissionNone, nil
 	case err != nil:
-		err = wrapError("read the permission of "+user+" in "+r.String(), resp, err)
-		return forge.PermissionNone, withHint(err, "make Liftlock's account an administrator of the repository: Gitea tells others nobody's permission")
+		err = rest.Wrap("read the permission of "+user+" in "+r.String(), err)
+		return forge.PermissionNone, rest.AddHint(err, "make Liftlock's account an administrator of the repository: Gitea tells others nobody's permission")
 	}
 	switch level.Permission {
 	case sdk.AccessModeOwner, sdk.AccessModeAdmin:
@@ -92,12 +92,12 @@ func (d *Driver) IsTeamMember(ctx context.Context, t forge.Team, login string) (
 	if err != nil {
 		return false, err
 	}
-	_, resp, err := d.newClient(ctx).GetTeamMember(id, login)
+	_, _, err = d.newClient(ctx).GetTeamMember(id, login)
 	switch {
-	case err != nil && resp != nil && resp.StatusCode == http.StatusNotFound:
+	case rest.StatusOf(err) == http.StatusNotFound:
 		return false, nil
 	case err != nil:
-		return false, withHint(wrapError(op, resp, err), teamHint)
+		return false, rest.AddHint(rest.Wrap(op, err), teamHint)
 	}
 	return true, nil
 }
@@ -112,29 +112,16 @@ const teamHint = "add Liftlock's account to the team: Gitea tells only its membe
 // findTeam is a team's number, by which the API knows it: the organisation's are looked through
 // for the name. ErrNotFound where it isn't there or can't be seen.
 func (d *Driver) findTeam(ctx context.Context, t forge.Team, op string) (id int64, err error) {
-	c := d.newClient(ctx)
-	var failed *sdk.Response
-	err = forEachPage(op, func(o sdk.ListOptions) (int, bool, *sdk.Response, error) {
-		teams, resp, err := c.ListOrgTeams(t.Organisation, sdk.ListTeamsOptions{ListOptions: o})
-		failed = resp
-		for _, team := range teams {
-			if strings.EqualFold(team.Name, t.Name) {
-				id = team.ID
-			}
+	err = forEach(op, bounds, func(o sdk.ListOptions) ([]*sdk.Team, *sdk.Response, error) {
+		return d.newClient(ctx).ListOrgTeams(t.Organisation, sdk.ListTeamsOptions{ListOptions: o})
+	}, func(team *sdk.Team) bool {
+		if strings.EqualFold(team.Name, t.Name) {
+			id = team.ID
 		}
-		return len(teams), id != 0, resp, err
+		return id != 0
 	})
-	if err != nil && failed != nil && failed.StatusCode == http.StatusNotFound || err == nil && id == 0 {
+	if rest.StatusOf(err) == http.StatusNotFound || err == nil && id == 0 {
 		return 0, forge.MissingTeam(t, op)
 	}
 	return id, err
-}
-
-// withHint adds to a forbidden call what would allow it, where Gitea itself doesn't say so.
-func withHint(err error, hint string) error {
-	var e *forge.Error
-	if errors.As(err, &e) && e.Kind == forge.ErrForbidden && e.Hint == "" {
-		e.Hint = hint
-	}
-	return err
 }

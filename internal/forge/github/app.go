@@ -14,7 +14,7 @@ import (
 	gh "github.com/google/go-github/v60/github"
 
 	"github.com/liftlock/liftlock/internal/forge"
-	"github.com/liftlock/liftlock/internal/forge/transport"
+	"github.com/liftlock/liftlock/internal/forge/rest"
 	"github.com/liftlock/liftlock/internal/lock"
 )
 
@@ -48,7 +48,7 @@ type App struct {
 	app     AppOptions
 	base    *url.URL
 	api     *gh.Client // with the App's own token: no repository's
-	answers *transport.AnswerCache
+	answers *rest.AnswerCache
 	locks   lock.Keyed[string]
 
 	mu            sync.Mutex
@@ -56,7 +56,7 @@ type App struct {
 	installations map[string]*installation // by its owner in lower case, also a former name
 	readAt        time.Time                // when they were; zero: they are to be read again
 	drivers       map[string]*appDriver    // by installation and repository
-	budgets       map[int64]*transport.Budget
+	budgets       map[int64]*rest.Budget
 	hookSet       string           // digest of the hook's configuration that this process has set
 	log           recentDeliveries // guarded by the lock of deliveries
 }
@@ -98,16 +98,19 @@ func NewApp(o Options, a AppOptions) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &App{options: o, app: a, base: base, answers: transport.NewAnswerCache(o.Caches, cacheBytes),
-		installations: map[string]*installation{}, drivers: map[string]*appDriver{}, budgets: map[int64]*transport.Budget{}}
-	p.api, _ = newClient(o, base, transport.Options{Credentials: keys, Answers: p.answers, Identity: "app", Limits: limitsOf(base, o.PublicLimits), OnLimited: o.OnLimited})
+	p := &App{options: o, app: a, base: base, answers: rest.NewAnswerCache(o.Caches, cacheBytes),
+		installations: map[string]*installation{}, drivers: map[string]*appDriver{}, budgets: map[int64]*rest.Budget{}}
+	p.api, _ = newClient(rest.Protocol{Options: o, Base: base, Credentials: keys, Answers: p.answers, Identity: "app", Limits: limitsOf(base, o.PublicLimits)})
 	return p, nil
 }
 
 // wrapAppError is wrapError for calls with the App's own token.
-func (p *App) wrapAppError(op string, resp *gh.Response, err error) error {
-	e := wrapError(op, resp, err).(*forge.Error)
-	if hasStatus(err, http.StatusNotFound) && messageContains(err, "Integration not found") {
+func (p *App) wrapAppError(op string, err error) error {
+	var e *forge.Error
+	if !errors.As(wrapError(op, err), &e) {
+		return err
+	}
+	if e.Status == http.StatusNotFound && rest.Says(e, "Integration not found") {
 		e.Kind = forge.ErrUnauthorized // there is no App of this ID
 	}
 	if errors.Is(e, forge.ErrUnauthorized) {
@@ -130,9 +133,9 @@ func (p *App) readAbout(ctx context.Context) error {
 	if known {
 		return nil
 	}
-	app, resp, err := p.api.Apps.Get(ctx, "")
+	app, _, err := p.api.Apps.Get(ctx, "")
 	if err != nil {
-		return p.wrapAppError("read the App itself", resp, err)
+		return p.wrapAppError("read the App itself", err)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -164,9 +167,9 @@ func (p *App) Me(ctx context.Context) (forge.User, error) {
 	if err != nil {
 		return forge.User{}, err
 	}
-	u, resp, err := d.api.Users.Get(ctx, transport.Segment(login))
+	u, _, err := d.api.Users.Get(ctx, rest.Segment(login))
 	if err != nil {
-		return forge.User{}, wrapError("read the App's account "+login, resp, err)
+		return forge.User{}, wrapError("read the App's account "+login, err)
 	}
 	me = toUser(u)
 	me.Email = fmt.Sprintf("%d+%s@users.noreply.%s", me.ID, me.Login, noReplyHost(p.base))
@@ -217,10 +220,10 @@ func (p *App) driverOf(i *installation, repo string) *appDriver {
 		return d
 	}
 	if p.budgets[i.id] == nil {
-		p.budgets[i.id] = transport.NewBudget(p.options.Now, limitsOf(p.base, p.options.PublicLimits), p.options.OnLimited).Share(fmt.Sprintf("installation %d", i.id), p.options.Exchange)
+		p.budgets[i.id] = rest.NewBudget(p.options.Now, limitsOf(p.base, p.options.PublicLimits), p.options.OnLimited).Share(fmt.Sprintf("installation %d", i.id), p.options.Exchange)
 	}
 	tokens := &tokenSource{app: p, installation: i.id, owner: i.owner, repo: repo}
-	api, budget := newClient(p.options, p.base, transport.Options{Credentials: tokens, Answers: p.answers, Identity: key, Budget: p.budgets[i.id]})
+	api, budget := newClient(rest.Protocol{Options: p.options, Base: p.base, Credentials: tokens, Answers: p.answers, Identity: key, Budget: p.budgets[i.id]})
 	d := &appDriver{tokens: tokens, Driver: newDriver(p.base, p.options, api, budget, tokens.token, p.Me)}
 	p.drivers[key] = d
 	return d

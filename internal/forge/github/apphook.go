@@ -43,17 +43,17 @@ func (p *App) EnsureHook(ctx context.Context, r forge.Repo, h forge.Hook) (bool,
 // setHook points the App's webhook at h. GitHub shows no secret, so the first call of a process
 // sets it in any case. Callers hold the lock of appKey.
 func (p *App) setHook(ctx context.Context, h forge.Hook) (changed bool, err error) {
-	config, resp, err := p.api.Apps.GetHookConfig(ctx)
+	config, _, err := p.api.Apps.GetHookConfig(ctx)
 	if err != nil {
-		return false, p.wrapAppError("read the App's webhook", resp, err)
+		return false, p.wrapAppError("read the App's webhook", err)
 	}
 	wrong := config.GetURL() != h.URL || config.GetContentType() != "json" || config.GetInsecureSSL() == "1"
 	digest := digestOf(h.URL + "\n" + h.Secret)
 	if !wrong && digest == p.hookSet {
 		return false, nil
 	}
-	if _, resp, err := p.api.Apps.UpdateHookConfig(ctx, &gh.HookConfig{URL: &h.URL, Secret: &h.Secret, ContentType: gh.String("json"), InsecureSSL: gh.String("0")}); err != nil {
-		return false, p.wrapAppError("point the App's webhook at "+h.URL, resp, err)
+	if _, _, err := p.api.Apps.UpdateHookConfig(ctx, &gh.HookConfig{URL: &h.URL, Secret: &h.Secret, ContentType: gh.String("json"), InsecureSSL: gh.String("0")}); err != nil {
+		return false, p.wrapAppError("point the App's webhook at "+h.URL, err)
 	}
 	known := p.hookSet != ""
 	p.hookSet = digest

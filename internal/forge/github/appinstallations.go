@@ -15,7 +15,7 @@ import (
 	gh "github.com/google/go-github/v60/github"
 
 	"github.com/liftlock/liftlock/internal/forge"
-	"github.com/liftlock/liftlock/internal/forge/transport"
+	"github.com/liftlock/liftlock/internal/forge/rest"
 )
 
 // installation is one of the App's, in an organisation or at a person's.
@@ -211,21 +211,20 @@ func (p *App) readInstallations(ctx context.Context) error {
 		return err
 	}
 	if id := p.app.InstallationID; id != 0 {
-		in, resp, err := p.api.Apps.GetInstallation(ctx, id)
+		in, _, err := p.api.Apps.GetInstallation(ctx, id)
 		switch {
 		case err == nil:
 			add(in)
-		case !hasStatus(err, http.StatusNotFound):
-			return p.wrapAppError("read the App's installation "+strconv.FormatInt(id, 10), resp, err)
+		case rest.StatusOf(err) != http.StatusNotFound:
+			return p.wrapAppError("read the App's installation "+strconv.FormatInt(id, 10), err)
 		}
-	} else if err := forEachPage("list the App's installations", func(page gh.ListOptions) (*gh.Response, bool, error) {
-		list, resp, err := p.api.Apps.ListInstallations(ctx, &page)
-		for _, in := range list {
-			add(in)
-		}
-		return resp, false, err
+	} else if err := forEach("list the App's installations", bounds, func(page gh.ListOptions) ([]*gh.Installation, *gh.Response, error) {
+		return p.api.Apps.ListInstallations(ctx, &page)
+	}, func(in *gh.Installation) bool {
+		add(in)
+		return false
 	}); err != nil {
-		return p.wrapAppError("list the App's installations", nil, err)
+		return p.wrapAppError("list the App's installations", err)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -259,12 +258,12 @@ func (p *App) findRenamed(ctx context.Context, owner, repo string) error {
 	if known || repo == "" || p.app.InstallationID != 0 {
 		return nil
 	}
-	in, resp, err := p.api.Apps.FindRepositoryInstallation(ctx, transport.Segment(owner), transport.Segment(repo))
+	in, _, err := p.api.Apps.FindRepositoryInstallation(ctx, rest.Segment(owner), rest.Segment(repo))
 	switch {
-	case hasStatus(err, http.StatusNotFound):
+	case rest.StatusOf(err) == http.StatusNotFound:
 		return nil
 	case err != nil:
-		return p.wrapAppError("find the App's installation for "+owner+"/"+repo, resp, err)
+		return p.wrapAppError("find the App's installation for "+owner+"/"+repo, err)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -17,6 +17,7 @@ import (
 	"github.com/golang-jwt/jwt/v4"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/rest"
 )
 
 const (
@@ -37,7 +38,7 @@ const (
 // appKeys sign for an App: JSON web tokens of RS256, dated by GitHub's clock as its answers
 // show it. The file of keys is read again for every token, so that a key can be exchanged
 // while Liftlock runs; where it has several, the next one is tried when GitHub knows one no
-// more. It implements transport.Credentials.
+// more. It implements rest.Credentials.
 type appKeys struct {
 	file   string
 	issuer string // the App's ID or its client ID
@@ -97,14 +98,14 @@ func parseKeys(content []byte) ([]*rsa.PrivateKey, error) {
 		return nil, fmt.Errorf("it is larger than %d bytes", maxKeyFile)
 	}
 	var keys []*rsa.PrivateKey
-	for rest := content; ; {
+	for left := content; ; {
 		var block *pem.Block
-		if block, rest = pem.Decode(rest); block == nil {
+		if block, left = pem.Decode(left); block == nil {
 			break
 		}
 		key, err := jwt.ParseRSAPrivateKeyFromPEM(pem.EncodeToMemory(block))
 		if err != nil {
-			return nil, fmt.Errorf("its block %d (%s) is no RSA private key: download one on the App's page", len(keys)+1, clipMessage(block.Type))
+			return nil, fmt.Errorf("its block %d (%s) is no RSA private key: download one on the App's page", len(keys)+1, rest.ClipMessage(block.Type))
 		}
 		keys = append(keys, key)
 	}

@@ -14,6 +14,7 @@ import (
 	gh "github.com/google/go-github/v60/github"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/rest"
 )
 
 const (
@@ -28,7 +29,7 @@ const (
 )
 
 // tokenSource has the tokens for one repository of an installation, or for reading all of
-// them. It implements transport.Credentials.
+// them. It implements rest.Credentials.
 type tokenSource struct {
 	app          *App
 	installation int64
@@ -204,12 +205,12 @@ func (s *tokenSource) renew(ctx context.Context) (string, error) {
 	}
 	req, err := s.app.api.NewRequest(http.MethodPost, fmt.Sprintf("app/installations/%d/access_tokens", i.id), in)
 	if err != nil {
-		return "", wrapError(op, nil, err)
+		return "", wrapError(op, err)
 	}
 	var out gh.InstallationToken
 	resp, err := s.app.api.Do(ctx, req, &out)
 	if err != nil {
-		err = s.wrapTokenError(op, i, resp, err)
+		err = s.wrapTokenError(op, i, err)
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if errors.Is(err, forge.ErrNotInstalled) {
@@ -233,19 +234,19 @@ func (s *tokenSource) renew(ctx context.Context) (string, error) {
 
 // wrapTokenError says why there is no token: an installation that is gone or suspended since
 // it was last looked for, or a repository that it wasn't given.
-func (s *tokenSource) wrapTokenError(op string, i *installation, resp *gh.Response, err error) error {
+func (s *tokenSource) wrapTokenError(op string, i *installation, err error) error {
 	e := &forge.Error{Op: op, Kind: forge.ErrNotInstalled, Err: err, RetryAfter: s.app.options.Now().Add(restInterval)}
 	switch {
-	case hasStatus(err, http.StatusUnprocessableEntity) && s.repo != "":
+	case rest.StatusOf(err) == http.StatusUnprocessableEntity && s.repo != "":
 		e.Message, e.Hint = "the App isn't given "+s.owner+"/"+s.repo, "add the repository on "+i.page+", or correct repositories[].name"
-	case hasStatus(err, http.StatusNotFound):
+	case rest.StatusOf(err) == http.StatusNotFound:
 		s.app.expireInstallations()
 		e.Message, e.Hint = "the App isn't installed in "+s.owner+" any more", "install it there, or take its repositories out of the server's file"
-	case hasStatus(err, http.StatusForbidden) && messageContains(err, "suspended"):
+	case rest.StatusOf(err) == http.StatusForbidden && rest.Says(err, "suspended"):
 		s.app.expireInstallations()
 		e.Message, e.Hint = "the App's installation in "+s.owner+" is suspended", "an owner can end that on "+i.page
 	default:
-		return s.app.wrapAppError(op, resp, err)
+		return s.app.wrapAppError(op, err)
 	}
 	return e
 }

@@ -11,7 +11,7 @@ import (
 	gh "github.com/google/go-github/v60/github"
 
 	"github.com/liftlock/liftlock/internal/forge"
-	"github.com/liftlock/liftlock/internal/forge/transport"
+	"github.com/liftlock/liftlock/internal/forge/rest"
 )
 
 const (
@@ -29,14 +29,13 @@ func (d *Driver) MergedPullRequests(ctx context.Context, r forge.Repo, commit st
 	owner, name := repoPath(r)
 	op := "list the pull requests that brought a commit of " + r.String()
 	var numbers []int
-	err := forEachPage(op, func(page gh.ListOptions) (*gh.Response, bool, error) {
-		list, resp, err := d.api.PullRequests.ListPullRequestsWithCommit(ctx, owner, name, transport.Segment(commit), &page)
-		for _, p := range list {
-			if !p.GetMergedAt().IsZero() {
-				numbers = append(numbers, p.GetNumber())
-			}
+	err := forEach(op, bounds, func(page gh.ListOptions) ([]*gh.PullRequest, *gh.Response, error) {
+		return d.api.PullRequests.ListPullRequestsWithCommit(ctx, owner, name, rest.Segment(commit), &page)
+	}, func(p *gh.PullRequest) bool {
+		if !p.GetMergedAt().IsZero() {
+			numbers = append(numbers, p.GetNumber())
 		}
-		return resp, false, err
+		return false
 	})
 	if err != nil {
 		return nil, err
@@ -62,10 +61,11 @@ func (d *Driver) PullRequestAuthors(ctx context.Context, r forge.Repo, pr *forge
 	owner, name := repoPath(r)
 	op := "list the commits of " + r.Number(pr.Number)
 	var commits []*gh.RepositoryCommit
-	err := forEachPage(op, func(page gh.ListOptions) (*gh.Response, bool, error) {
-		list, resp, err := d.api.PullRequests.ListCommits(ctx, owner, name, pr.Number, &page)
-		commits = append(commits, list...)
-		return resp, len(commits) >= forge.MaxCommits, err
+	err := forEach(op, bounds, func(page gh.ListOptions) ([]*gh.RepositoryCommit, *gh.Response, error) {
+		return d.api.PullRequests.ListCommits(ctx, owner, name, pr.Number, &page)
+	}, func(c *gh.RepositoryCommit) bool {
+		commits = append(commits, c)
+		return len(commits) >= forge.MaxCommits
 	})
 	if err != nil {
 		return nil, err
@@ -93,9 +93,9 @@ func (d *Driver) CommitAuthors(ctx context.Context, r forge.Repo, base, head str
 	if base == "" {
 		op := "read a commit of " + r.String()
 		// One changed file is asked for, not all: only the people matter.
-		c, resp, err := d.api.Repositories.GetCommit(ctx, owner, name, transport.Segment(head), &gh.ListOptions{PerPage: 1})
+		c, _, err := d.api.Repositories.GetCommit(ctx, owner, name, rest.Segment(head), &gh.ListOptions{PerPage: 1})
 		if err != nil {
-			return nil, wrapError(op, resp, err)
+			return nil, wrapError(op, err)
 		}
 		return d.toAuthors(ctx, op, r, append(commits, c))
 	}
@@ -127,13 +127,15 @@ func (d *Driver) Commits(ctx context.Context, r forge.Repo, base, head string) (
 func (d *Driver) compareCommits(ctx context.Context, r forge.Repo, base, head string) (commits []*gh.RepositoryCommit, op string, err error) {
 	owner, name := repoPath(r)
 	op = "compare two commits of " + r.String()
-	err = forEachPage(op, func(page gh.ListOptions) (*gh.Response, bool, error) {
-		c, resp, err := d.api.Repositories.CompareCommits(ctx, owner, name, transport.Segment(base), transport.Segment(head), &page)
+	err = forEach(op, bounds, func(page gh.ListOptions) ([]*gh.RepositoryCommit, *gh.Response, error) {
+		c, resp, err := d.api.Repositories.CompareCommits(ctx, owner, name, rest.Segment(base), rest.Segment(head), &page)
 		if err != nil {
-			return resp, false, err
+			return nil, resp, err
 		}
-		commits = append(commits, c.Commits...)
-		return resp, len(commits) >= forge.MaxCommits, nil
+		return c.Commits, resp, nil
+	}, func(c *gh.RepositoryCommit) bool {
+		commits = append(commits, c)
+		return len(commits) >= forge.MaxCommits
 	})
 	return commits, op, err
 }
@@ -258,7 +260,7 @@ func (d *Driver) Pushes(ctx context.Context, r forge.Repo, branch string, enough
 	for range forge.MaxPushes / perPage {
 		req, err := d.api.NewRequest(http.MethodGet, "repos/"+owner+"/"+name+"/activity?"+q.Encode(), nil)
 		if err != nil {
-			return wrapError(op, nil, err)
+			return wrapError(op, err)
 		}
 		var list []struct {
 			Before, After, Ref string
@@ -267,7 +269,7 @@ func (d *Driver) Pushes(ctx context.Context, r forge.Repo, branch string, enough
 		}
 		resp, err := d.api.Do(ctx, req, &list)
 		if err != nil {
-			return wrapError(op, resp, err)
+			return wrapError(op, err)
 		}
 		for _, a := range list {
 			p := forge.Push{Before: commitOrNone(a.Before), After: commitOrNone(a.After), By: toUser(a.Actor), Merge: a.Type == "pr_merge" || a.Type == "merge_queue_merge"}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/rest"
 )
 
 // bulkRest is for how long pull requests are read one by one after GitHub wouldn't give them
@@ -119,7 +120,7 @@ func (d *Driver) ReviewedPullRequests(ctx context.Context, r forge.Repo, numbers
 	}
 	for _, e := range answer.Errors {
 		if e.Type != "NOT_FOUND" || len(e.Path) != 2 {
-			return nil, d.restBulk(op, clipMessage(strings.TrimSpace(e.Type+" "+e.Message)))
+			return nil, d.restBulk(op, rest.ClipMessage(strings.TrimSpace(e.Type+" "+e.Message)))
 		}
 	}
 	var found []forge.ReviewedPullRequest

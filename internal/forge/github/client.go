@@ -2,7 +2,6 @@ package github
 
 import (
 	"context"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/http"
@@ -16,7 +15,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/cache"
 	"github.com/liftlock/liftlock/internal/forge"
-	"github.com/liftlock/liftlock/internal/forge/transport"
+	"github.com/liftlock/liftlock/internal/forge/rest"
 )
 
 // DefaultURL is the API of the public service.
@@ -26,8 +25,7 @@ const (
 	// perPage is the most that GitHub gives at once.
 	perPage = 100
 
-	// maxPages bounds every list: beyond 10,000 entries something is wrong, and
-	// an error is better than an hour of calls.
+	// maxPages bounds every list to 10,000 entries.
 	maxPages = 100
 
 	// maxPullPages bounds the list of a repository's pull requests, which grows for
@@ -46,32 +44,15 @@ const (
 	maxHooks = 10_000
 )
 
-// Options say which GitHub, and who we are.
-type Options struct {
-	URL        string         // the API's root: https://api.github.com, https://ghe.example/api/v3; empty: the public service
-	Token      string         // a personal access token, classic or fine-grained; required
-	HTTPClient *http.Client   // its Transport is used (proxies, certificates); nil: the default one
-	RootCAs    *x509.CertPool // whose certificates are believed where HTTPClient has no Transport; nil: the system\'s
-	UserAgent  string         // empty: "liftlock"
-	Caches     *cache.Group   // where its caches are counted; nil: nowhere
-
-	// OnCall is told every call, for metrics: a name of bounded cardinality such
-	// as "GET pulls/reviews", the HTTP status (0 without an answer), how long it
-	// took. It may be nil and is called concurrently.
-	OnCall func(endpoint string, status int, d time.Duration)
-
-	// OnLimited is told when the forge refuses a call for the number of them, once for
-	// all those that were under way, and until when nothing is called. It may be nil.
-	OnLimited    func(until time.Time, endpoint string)
-	Exchange     forge.Exchange   // of what is known of the limits, with other processes that go by the same clock; nil: there are none
-	PublicLimits bool             // keep to the public service's published limits, whichever GitHub it is
-	Now          func() time.Time // the clock of limits and of an App's tokens; nil: time.Now
-}
+// Options say which GitHub, and who we are. URL is the API's root: https://api.github.com,
+// https://ghe.example/api/v3; empty: the public service. Token is a personal access token, classic or
+// fine-grained.
+type Options = rest.Options
 
 // Driver talks to one GitHub with one identity. Safe for concurrent use.
 type Driver struct {
 	api     *gh.Client
-	budget  *transport.Budget
+	budget  *rest.Budget
 	base    *url.URL
 	token   func(ctx context.Context) (string, error)     // that is good now
 	account func(ctx context.Context) (forge.User, error) // whose it is
@@ -104,8 +85,8 @@ func New(o Options) (*Driver, error) {
 	if o.Token == "" {
 		return nil, errors.New("the GitHub driver needs a token")
 	}
-	api, budget := newClient(o, base, transport.Options{
-		Authorization: "Bearer " + o.Token, CacheBytes: cacheBytes, Identity: "token", Limits: limitsOf(base, o.PublicLimits), OnLimited: o.OnLimited,
+	api, budget := newClient(rest.Protocol{
+		Options: o, Base: base, Authorization: "Bearer " + o.Token, CacheBytes: cacheBytes, Identity: "token", Limits: limitsOf(base, o.PublicLimits),
 	})
 	d := newDriver(base, o, api, budget, func(context.Context) (string, error) { return o.Token, nil }, nil)
 	d.account = d.readAccount
@@ -125,18 +106,16 @@ func parseBase(text string) (*url.URL, error) {
 	return base, nil
 }
 
-// newClient makes a client of the API over a transport of t, and what o says of every one.
-func newClient(o Options, base *url.URL, t transport.Options) (*gh.Client, *transport.Budget) {
-	t.Base, t.UserAgent, t.HTTPClient, t.RootCAs, t.Caches, t.OnCall, t.Exchange, t.Now = base, o.UserAgent, o.HTTPClient, o.RootCAs, o.Caches, o.OnCall, o.Exchange, o.Now
-	t.Headers, t.RefuseWebPages = http.Header{versionHeader: {apiVersion}}, true
-	calls, budget := transport.New(t)
-	calls.Transport = limitsHidden{calls.Transport}
+// newClient makes a client of the API, whose calls go out by p.
+func newClient(p rest.Protocol) (*gh.Client, *rest.Budget) {
+	p.Headers, p.IsIntermediary = http.Header{versionHeader: {apiVersion}}, rest.IsWebPage
+	calls, budget := rest.NewClient(p, dialect)
 	client := gh.NewClient(calls)
-	client.BaseURL = base
+	client.BaseURL = p.Base
 	return client, budget
 }
 
-func newDriver(base *url.URL, o Options, api *gh.Client, budget *transport.Budget, token func(context.Context) (string, error), account func(context.Context) (forge.User, error)) *Driver {
+func newDriver(base *url.URL, o Options, api *gh.Client, budget *rest.Budget, token func(context.Context) (string, error), account func(context.Context) (forge.User, error)) *Driver {
 	d := &Driver{
 		api: api, budget: budget, base: base, token: token, account: account, secrets: map[int64]string{}, now: o.Now,
 		hooks: cache.New(o.Caches, cache.Options[hookPlace, int64]{Name: "github-hooks", Entries: maxHooks}),
@@ -160,29 +139,25 @@ func redactURL(u *url.URL, raw string) string {
 
 // repoPath gives a repository's owner and name as path segments.
 func repoPath(r forge.Repo) (owner, name string) {
-	return transport.Segment(r.Owner), transport.Segment(r.Name)
+	return rest.Segment(r.Owner), rest.Segment(r.Name)
 }
 
-// forEachPage calls list with one page after the other. It ends when there are no
-// more, or when list says that it has enough.
-func forEachPage(op string, list func(o gh.ListOptions) (resp *gh.Response, enough bool, err error)) error {
-	return forEachPageUpTo(op, maxPages, list)
-}
+// bounds are those of every list; maxPullPages is more.
+var bounds = rest.Bounds{PerPage: perPage, Pages: maxPages, TooMany: forge.ErrInvalid}
 
-// forEachPageUpTo is forEachPage with a bound of its own.
-func forEachPageUpTo(op string, most int, list func(o gh.ListOptions) (resp *gh.Response, enough bool, err error)) error {
-	o := gh.ListOptions{PerPage: perPage}
-	for range most {
-		resp, enough, err := list(o)
+// forEach reads a list page by page, until it ends or each has enough.
+func forEach[T any](op string, b rest.Bounds, list func(gh.ListOptions) ([]T, *gh.Response, error), each func(T) (enough bool)) error {
+	return rest.ForEach(op, b, func(page int) (rest.Page[T], error) {
+		o := gh.ListOptions{PerPage: b.PerPage}
+		if page > 1 {
+			o.Page = page
+		}
+		entries, resp, err := list(o)
 		if err != nil {
-			return wrapError(op, resp, err)
+			return rest.Page[T]{}, wrapError(op, err)
 		}
-		if enough || resp.NextPage == 0 {
-			return nil
-		}
-		o.Page = resp.NextPage
-	}
-	return &forge.Error{Op: op, Kind: forge.ErrInvalid, Message: fmt.Sprintf("there are more than %d", most*perPage)}
+		return rest.Page[T]{Entries: entries, Next: resp.NextPage}, nil
+	}, each)
 }
 
 // isBot says whether an account is an app's.
@@ -199,9 +174,9 @@ func (d *Driver) readAccount(ctx context.Context) (forge.User, error) {
 	if me.Login != "" {
 		return me, nil
 	}
-	u, resp, err := d.api.Users.Get(ctx, "")
+	u, _, err := d.api.Users.Get(ctx, "")
 	if err != nil {
-		return forge.User{}, wrapError("read the token's own account", resp, err)
+		return forge.User{}, wrapError("read the token's own account", err)
 	}
 	me = toUser(u)
 	d.mu.Lock()

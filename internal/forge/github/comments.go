@@ -20,13 +20,12 @@ func (d *Driver) Comments(ctx context.Context, r forge.Repo, n int, since time.T
 		o.Since = &since
 	}
 	var found []forge.Comment
-	err := forEachPage("list the comments of "+r.Number(n), func(page gh.ListOptions) (*gh.Response, bool, error) {
+	err := forEach("list the comments of "+r.Number(n), bounds, func(page gh.ListOptions) ([]*gh.IssueComment, *gh.Response, error) {
 		o.ListOptions = page
-		list, resp, err := d.api.Issues.ListComments(ctx, owner, name, n, o)
-		for _, c := range list {
-			found = append(found, *toComment(c))
-		}
-		return resp, false, err
+		return d.api.Issues.ListComments(ctx, owner, name, n, o)
+	}, func(c *gh.IssueComment) bool {
+		found = append(found, *toComment(c))
+		return false
 	})
 	return found, err
 }
@@ -34,9 +33,9 @@ func (d *Driver) Comments(ctx context.Context, r forge.Repo, n int, since time.T
 // CreateComment adds a comment to the conversation.
 func (d *Driver) CreateComment(ctx context.Context, r forge.Repo, n int, body string) (*forge.Comment, error) {
 	owner, name := repoPath(r)
-	c, resp, err := d.api.Issues.CreateComment(ctx, owner, name, n, &gh.IssueComment{Body: &body})
+	c, _, err := d.api.Issues.CreateComment(ctx, owner, name, n, &gh.IssueComment{Body: &body})
 	if err != nil {
-		return nil, wrapError("comment on "+r.Number(n), resp, err)
+		return nil, wrapError("comment on "+r.Number(n), err)
 	}
 	return toComment(c), nil
 }
@@ -44,19 +43,15 @@ func (d *Driver) CreateComment(ctx context.Context, r forge.Repo, n int, body st
 // UpdateComment replaces a comment's body.
 func (d *Driver) UpdateComment(ctx context.Context, r forge.Repo, n int, id int64, body string) error {
 	owner, name := repoPath(r)
-	if _, resp, err := d.api.Issues.EditComment(ctx, owner, name, id, &gh.IssueComment{Body: &body}); err != nil {
-		return wrapError("update a comment on "+r.Number(n), resp, err)
-	}
-	return nil
+	_, _, err := d.api.Issues.EditComment(ctx, owner, name, id, &gh.IssueComment{Body: &body})
+	return wrapError("update a comment on "+r.Number(n), err)
 }
 
 // React adds a reaction; GitHub itself answers the second time with the first one.
 func (d *Driver) React(ctx context.Context, r forge.Repo, n int, comment int64, reaction string) error {
 	owner, name := repoPath(r)
-	if _, resp, err := d.api.Reactions.CreateIssueCommentReaction(ctx, owner, name, comment, reaction); err != nil {
-		return wrapError("react to a comment on "+r.Number(n), resp, err)
-	}
-	return nil
+	_, _, err := d.api.Reactions.CreateIssueCommentReaction(ctx, owner, name, comment, reaction)
+	return wrapError("react to a comment on "+r.Number(n), err)
 }
 
 // HasReacted looks for a reaction of our own.
@@ -65,14 +60,17 @@ func (d *Driver) HasReacted(ctx context.Context, r forge.Repo, n int, comment in
 	if err != nil {
 		return false, err
 	}
+	return d.findReaction(ctx, r, n, comment, func(v *gh.Reaction) bool { return strings.EqualFold(v.GetUser().GetLogin(), me.Login) })
+}
+
+// findReaction says whether there is one of a kind among the reactions to a comment.
+func (d *Driver) findReaction(ctx context.Context, r forge.Repo, n int, comment int64, is func(*gh.Reaction) bool) (found bool, err error) {
 	owner, name := repoPath(r)
-	found := false
-	err = forEachPage("list the reactions to a comment on "+r.Number(n), func(page gh.ListOptions) (*gh.Response, bool, error) {
-		list, resp, err := d.api.Reactions.ListIssueCommentReactions(ctx, owner, name, comment, &page)
-		for _, v := range list {
-			found = found || strings.EqualFold(v.GetUser().GetLogin(), me.Login)
-		}
-		return resp, found, err
+	err = forEach("list the reactions to a comment on "+r.Number(n), bounds, func(page gh.ListOptions) ([]*gh.Reaction, *gh.Response, error) {
+		return d.api.Reactions.ListIssueCommentReactions(ctx, owner, name, comment, &page)
+	}, func(v *gh.Reaction) bool {
+		found = is(v)
+		return found
 	})
 	return found, err
 }
@@ -110,18 +108,13 @@ func (d *Driver) Authorship(ctx context.Context, r forge.Repo, n int, c *forge.C
 
 // readConfirmation looks for the author's own reaction.
 func (d *Driver) readConfirmation(ctx context.Context, r forge.Repo, n int, c *forge.Comment) (forge.Authorship, string, error) {
-	owner, name := repoPath(r)
-	found := forge.AuthorshipUnknown
-	err := forEachPage("list the reactions to a comment on "+r.Number(n), func(page gh.ListOptions) (*gh.Response, bool, error) {
-		list, resp, err := d.api.Reactions.ListIssueCommentReactions(ctx, owner, name, c.ID, &page)
-		for _, v := range list {
-			if v.GetContent() == forge.Confirmation && v.GetUser().GetID() == c.UserID && c.UserID != 0 {
-				found = forge.ConfirmedByAuthor
-			}
-		}
-		return resp, found != forge.AuthorshipUnknown, err
+	confirmed, err := d.findReaction(ctx, r, n, c.ID, func(v *gh.Reaction) bool {
+		return v.GetContent() == forge.Confirmation && v.GetUser().GetID() == c.UserID && c.UserID != 0
 	})
-	return found, "", err
+	if !confirmed {
+		return forge.AuthorshipUnknown, "", err
+	}
+	return forge.ConfirmedByAuthor, "", err
 }
 
 func toComment(c *gh.IssueComment) *forge.Comment {

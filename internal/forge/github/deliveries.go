@@ -10,6 +10,7 @@ import (
 	gh "github.com/google/go-github/v60/github"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/rest"
 )
 
 const (
@@ -64,11 +65,11 @@ func readMissed(ctx context.Context, op string, q forge.DeliveryQuery, src deliv
 	calls := 0
 	for more := true; more && calls < maxDeliveryCalls; calls++ {
 		list, resp, err := src.list(ctx, &page)
-		if err != nil && resp != nil && resp.StatusCode == http.StatusNotFound {
-			return forge.MissedDeliveries{}, &forge.Error{Op: op, Kind: forge.ErrUnsupported, Status: resp.StatusCode, Err: err}
+		if rest.StatusOf(err) == http.StatusNotFound {
+			return forge.MissedDeliveries{}, &forge.Error{Op: op, Kind: forge.ErrUnsupported, Status: http.StatusNotFound, Err: err}
 		}
 		if err != nil {
-			return forge.MissedDeliveries{}, wrapError(op, resp, err)
+			return forge.MissedDeliveries{}, wrapError(op, err)
 		}
 		page.Cursor = resp.Cursor
 		more = log.add(list, since) && page.Cursor != ""
@@ -83,7 +84,7 @@ func readMissed(ctx context.Context, op string, q forge.DeliveryQuery, src deliv
 	}
 	withPayloads := len(missed) <= maxDeliveryCalls-calls
 	for _, m := range missed {
-		found := forge.MissedDelivery{ID: m.GetGUID(), Event: m.GetEvent(), Answer: clipMessage(strconv.Itoa(m.GetStatusCode()) + " " + m.GetStatus())}
+		found := forge.MissedDelivery{ID: m.GetGUID(), Event: m.GetEvent(), Answer: rest.ClipMessage(strconv.Itoa(m.GetStatusCode()) + " " + m.GetStatus())}
 		if withPayloads {
 			found.Payload, err = readPayload(ctx, op, m.GetID(), src)
 			if err != nil && (ctx.Err() != nil || errors.Is(err, forge.ErrRateLimited)) {
@@ -99,9 +100,9 @@ func readMissed(ctx context.Context, op string, q forge.DeliveryQuery, src deliv
 
 // readPayload reads what a delivery said; nothing, also without an error, where that isn't shown.
 func readPayload(ctx context.Context, op string, delivery int64, src deliverySource) ([]byte, error) {
-	whole, resp, err := src.read(ctx, delivery)
+	whole, _, err := src.read(ctx, delivery)
 	if err != nil {
-		return nil, wrapError(op, resp, err)
+		return nil, wrapError(op, err)
 	}
 	if whole.Request == nil || whole.Request.RawPayload == nil {
 		return nil, nil

@@ -15,9 +15,9 @@ func (d *Driver) HasDeployments() bool { return true }
 // Deployments lists them, newest first as GitHub does.
 func (d *Driver) Deployments(ctx context.Context, r forge.Repo, environment, task string) ([]forge.Deployment, error) {
 	owner, name := repoPath(r)
-	list, resp, err := d.api.Repositories.ListDeployments(ctx, owner, name, &gh.DeploymentsListOptions{Environment: environment, Task: task, ListOptions: gh.ListOptions{PerPage: forge.MaxDeployments}})
+	list, _, err := d.api.Repositories.ListDeployments(ctx, owner, name, &gh.DeploymentsListOptions{Environment: environment, Task: task, ListOptions: gh.ListOptions{PerPage: forge.MaxDeployments}})
 	if err != nil {
-		return nil, wrapError("list the deployments of "+r.String()+" to "+environment, resp, err)
+		return nil, wrapError("list the deployments of "+r.String()+" to "+environment, err)
 	}
 	found := make([]forge.Deployment, 0, len(list))
 	for _, k := range list {
@@ -30,12 +30,12 @@ func (d *Driver) Deployments(ctx context.Context, r forge.Repo, environment, tas
 // commit, and refuse one whose statuses aren't all success (REST API, "Create a deployment").
 func (d *Driver) CreateDeployment(ctx context.Context, r forge.Repo, n forge.Deployment) (int64, error) {
 	owner, name := repoPath(r)
-	made, resp, err := d.api.Repositories.CreateDeployment(ctx, owner, name, &gh.DeploymentRequest{
+	made, _, err := d.api.Repositories.CreateDeployment(ctx, owner, name, &gh.DeploymentRequest{
 		Ref: &n.Commit, Task: &n.Task, Environment: &n.Environment, Payload: n.Payload,
 		Description: gh.String(wording.ClipRunes(n.Description, maxDescription)), AutoMerge: gh.Bool(false), RequiredContexts: &[]string{},
 	})
 	if err != nil {
-		return 0, wrapError("create a deployment of "+r.String()+" to "+n.Environment, resp, err)
+		return 0, wrapError("create a deployment of "+r.String()+" to "+n.Environment, err)
 	}
 	return made.GetID(), nil
 }
@@ -43,9 +43,9 @@ func (d *Driver) CreateDeployment(ctx context.Context, r forge.Repo, n forge.Dep
 // DeploymentState reads the newest status, which GitHub lists first.
 func (d *Driver) DeploymentState(ctx context.Context, r forge.Repo, id int64) (forge.DeploymentState, error) {
 	owner, name := repoPath(r)
-	list, resp, err := d.api.Repositories.ListDeploymentStatuses(ctx, owner, name, id, &gh.ListOptions{PerPage: 1})
+	list, _, err := d.api.Repositories.ListDeploymentStatuses(ctx, owner, name, id, &gh.ListOptions{PerPage: 1})
 	if err != nil {
-		return "", wrapError("read the state of a deployment of "+r.String(), resp, err)
+		return "", wrapError("read the state of a deployment of "+r.String(), err)
 	}
 	if len(list) == 0 {
 		return "", nil
@@ -61,8 +61,6 @@ func (d *Driver) SetDeploymentStatus(ctx context.Context, r forge.Repo, id int64
 	if s.LogURL != "" {
 		status.LogURL = &s.LogURL
 	}
-	if _, resp, err := d.api.Repositories.CreateDeploymentStatus(ctx, owner, name, id, status); err != nil {
-		return wrapError("set the state of a deployment of "+r.String(), resp, err)
-	}
-	return nil
+	_, _, err := d.api.Repositories.CreateDeploymentStatus(ctx, owner, name, id, status)
+	return wrapError("set the state of a deployment of "+r.String(), err)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/rest"
 )
 
 // graphQLLimitWait is how long to wait where GraphQL's own limit is used up, whose end its answer
@@ -23,12 +24,10 @@ func (d *Driver) queryGraphQL(ctx context.Context, op, query string, variables m
 	}
 	req, err := d.api.NewRequest(http.MethodPost, path, map[string]any{"query": query, "variables": variables})
 	if err != nil {
-		return wrapError(op, nil, err)
+		return wrapError(op, err)
 	}
-	if resp, err := d.api.Do(ctx, req, answer); err != nil {
-		return wrapError(op, resp, err)
-	}
-	return nil
+	_, err = d.api.Do(ctx, req, answer)
+	return wrapError(op, err)
 }
 
 // graphQLError is what GraphQL says is wrong with a query, or with a part of it.
@@ -52,7 +51,7 @@ func (d *Driver) callGraphQL(ctx context.Context, op, document string, variables
 		return nil
 	}
 	first := answer.Errors[0]
-	e := &forge.Error{Op: op, Kind: forge.ErrInvalid, Message: clipMessage(first.Message)}
+	e := &forge.Error{Op: op, Kind: forge.ErrInvalid, Message: rest.ClipMessage(first.Message)}
 	switch {
 	case first.Type == "NOT_FOUND":
 		e.Kind = forge.ErrNotFound

@@ -10,6 +10,7 @@ import (
 	gh "github.com/google/go-github/v60/github"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/rest"
 )
 
 // DefaultEvents are the events that Liftlock listens to. check_suite stands for
@@ -36,7 +37,7 @@ func (d *Driver) EnsureHook(ctx context.Context, r forge.Repo, h forge.Hook) (bo
 		changed, err := d.ensureHook(ctx, r, h, slices.Concat(DefaultEvents, lateEvents))
 		// Which words it has for an event that it doesn't know isn't documented; another fault of the
 		// request's is refused once more.
-		if !hasStatus(err, http.StatusUnprocessableEntity) || messageContains(err, "already exists") {
+		if rest.StatusOf(err) != http.StatusUnprocessableEntity || rest.Says(err, "already exists") {
 			return changed, err
 		}
 	}
@@ -57,9 +58,9 @@ func (d *Driver) ensureHook(ctx context.Context, r forge.Repo, h forge.Hook, wan
 		return false, err
 	}
 	if hook == nil {
-		hook, resp, err := d.api.Repositories.CreateHook(ctx, owner, name, &gh.Hook{Config: config, Events: want, Active: gh.Bool(true)})
+		hook, _, err := d.api.Repositories.CreateHook(ctx, owner, name, &gh.Hook{Config: config, Events: want, Active: gh.Bool(true)})
 		if err != nil {
-			return false, wrapError("create the webhook of "+r.String(), resp, err)
+			return false, wrapError("create the webhook of "+r.String(), err)
 		}
 		d.recordSecret(hook.GetID(), h.Secret)
 		return true, nil
@@ -75,8 +76,8 @@ func (d *Driver) ensureHook(ctx context.Context, r forge.Repo, h forge.Hook, wan
 	if missing {
 		edit.Events = want
 	}
-	if _, resp, err := d.api.Repositories.EditHook(ctx, owner, name, hook.GetID(), edit); err != nil {
-		return false, wrapError("repair the webhook of "+r.String(), resp, err)
+	if _, _, err := d.api.Repositories.EditHook(ctx, owner, name, hook.GetID(), edit); err != nil {
+		return false, wrapError("repair the webhook of "+r.String(), err)
 	}
 	d.recordSecret(hook.GetID(), h.Secret)
 	return wrong || known, nil
@@ -106,14 +107,13 @@ type hookPlace struct {
 func (d *Driver) findHook(ctx context.Context, r forge.Repo, url string) (*gh.Hook, error) {
 	owner, name := repoPath(r)
 	var found *gh.Hook
-	err := forEachPage("list the webhooks of "+r.String(), func(page gh.ListOptions) (*gh.Response, bool, error) {
-		list, resp, err := d.api.Repositories.ListHooks(ctx, owner, name, &page)
-		for _, hook := range list {
-			if found == nil && hook.Config != nil && hook.Config.GetURL() == url {
-				found = hook
-			}
+	err := forEach("list the webhooks of "+r.String(), bounds, func(page gh.ListOptions) ([]*gh.Hook, *gh.Response, error) {
+		return d.api.Repositories.ListHooks(ctx, owner, name, &page)
+	}, func(hook *gh.Hook) bool {
+		if hook.Config != nil && hook.Config.GetURL() == url {
+			found = hook
 		}
-		return resp, found != nil, err
+		return found != nil
 	})
 	if found != nil {
 		d.hooks.Put(hookPlace{r, url}, found.GetID())

@@ -2,7 +2,6 @@ package github
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -12,7 +11,7 @@ import (
 	gh "github.com/google/go-github/v60/github"
 
 	"github.com/liftlock/liftlock/internal/forge"
-	"github.com/liftlock/liftlock/internal/forge/transport"
+	"github.com/liftlock/liftlock/internal/forge/rest"
 )
 
 var (
@@ -35,7 +34,7 @@ var expiryLayouts = []string{"2006-01-02 15:04:05 MST", "2006-01-02 15:04:05 -07
 func (d *Driver) InspectCredentials(ctx context.Context) (*forge.Credentials, error) {
 	_, resp, err := d.api.Users.Get(ctx, "")
 	if err != nil {
-		return nil, wrapError("read the token's own account", resp, err)
+		return nil, wrapError("read the token's own account", err)
 	}
 	c := credentialsOf(resp)
 	if _, classic := resp.Header["X-Oauth-Scopes"]; classic {
@@ -67,9 +66,9 @@ func credentialsOf(resp *gh.Response) *forge.Credentials {
 // RepositoryNumber reads a repository's number. GitHub redirects a former name to what had it.
 func (d *Driver) RepositoryNumber(ctx context.Context, r forge.Repo) (int64, error) {
 	owner, name := repoPath(r)
-	repo, resp, err := d.api.Repositories.Get(ctx, owner, name)
+	repo, _, err := d.api.Repositories.Get(ctx, owner, name)
 	if err != nil {
-		return 0, wrapError("read the number of the repository "+r.String(), resp, err)
+		return 0, wrapError("read the number of the repository "+r.String(), err)
 	}
 	return repo.GetID(), nil
 }
@@ -77,9 +76,9 @@ func (d *Driver) RepositoryNumber(ctx context.Context, r forge.Repo) (int64, err
 // InspectRepository reads a repository's settings, and what the token may do there.
 func (d *Driver) InspectRepository(ctx context.Context, r forge.Repo) (*forge.RepositorySettings, error) {
 	owner, name := repoPath(r)
-	repo, resp, err := d.api.Repositories.Get(ctx, owner, name)
+	repo, _, err := d.api.Repositories.Get(ctx, owner, name)
 	if err != nil {
-		return nil, wrapError("read the repository "+r.String(), resp, err)
+		return nil, wrapError("read the repository "+r.String(), err)
 	}
 	s := &forge.RepositorySettings{Name: repo.GetFullName(), DefaultBranch: repo.GetDefaultBranch(), Archived: repo.GetArchived(), Methods: methodsOf(repo)}
 	switch may := repo.GetPermissions(); {
@@ -123,7 +122,7 @@ func (d *Driver) InspectHooks(ctx context.Context, r forge.Repo, h forge.Hook) (
 	// go-github has the last response as a map: code is a number, or null before there was one.
 	if code, ok := hook.LastResponse["code"].(float64); ok {
 		s.LastStatus = int(code)
-		s.LastAnswer = clipMessage(strings.TrimSpace(strconv.Itoa(s.LastStatus) + " " + http.StatusText(s.LastStatus)))
+		s.LastAnswer = rest.ClipMessage(strings.TrimSpace(strconv.Itoa(s.LastStatus) + " " + http.StatusText(s.LastStatus)))
 	}
 	return []forge.HookSettings{s}, nil
 }
@@ -135,7 +134,7 @@ func hookSettings(config *gh.HookConfig, has, needed []string) forge.HookSetting
 	}
 	s := forge.HookSettings{URL: config.GetURL(), Insecure: config.GetInsecureSSL() == "1", MissingEvents: missingEvents(needed, has)}
 	if t := config.GetContentType(); t != "json" {
-		s.WrongFormat = "its content type is " + clipMessage(t) + ", not application/json"
+		s.WrongFormat = "its content type is " + rest.ClipMessage(t) + ", not application/json"
 	}
 	return s
 }
@@ -145,7 +144,7 @@ func hookSettings(config *gh.HookConfig, has, needed []string) forge.HookSetting
 func (p *App) InspectCredentials(ctx context.Context) (*forge.Credentials, error) {
 	_, resp, err := p.api.Apps.Get(ctx, "")
 	if err != nil {
-		return nil, p.wrapAppError("read the App itself", resp, err)
+		return nil, p.wrapAppError("read the App itself", err)
 	}
 	c := credentialsOf(resp)
 	d, err := p.anyDriver(ctx)
@@ -156,9 +155,9 @@ func (p *App) InspectCredentials(ctx context.Context) (*forge.Credentials, error
 	if err != nil {
 		return nil, err
 	}
-	_, resp, err = d.api.Users.Get(ctx, transport.Segment(me.Login))
+	_, resp, err = d.api.Users.Get(ctx, rest.Segment(me.Login))
 	if err != nil {
-		return nil, wrapError("read the App's account "+me.Login, resp, err)
+		return nil, wrapError("read the App's account "+me.Login, err)
 	}
 	c.Limit = credentialsOf(resp).Limit
 	return c, nil
@@ -191,26 +190,26 @@ func (p *App) InspectRepository(ctx context.Context, r forge.Repo) (*forge.Repos
 // InspectHooks reads the App's one webhook, and what became of its newest delivery, whichever
 // repository that was about.
 func (p *App) InspectHooks(ctx context.Context, _ forge.Repo, h forge.Hook) ([]forge.HookSettings, error) {
-	config, resp, err := p.api.Apps.GetHookConfig(ctx)
+	config, _, err := p.api.Apps.GetHookConfig(ctx)
 	if err != nil {
-		return nil, p.wrapAppError("read the App's webhook", resp, err)
+		return nil, p.wrapAppError("read the App's webhook", err)
 	}
 	if config.GetURL() == "" {
 		return nil, nil
 	}
-	app, resp, err := p.api.Apps.Get(ctx, "")
+	app, _, err := p.api.Apps.Get(ctx, "")
 	if err != nil {
-		return nil, p.wrapAppError("read the App itself", resp, err)
+		return nil, p.wrapAppError("read the App itself", err)
 	}
 	s := hookSettings(config, app.Events, h.Events)
 	s.Active = true // one that is switched off isn't shown as such
-	newest, resp, err := p.listDeliveries(ctx, &gh.ListCursorOptions{PerPage: perPage})
+	newest, _, err := p.listDeliveries(ctx, &gh.ListCursorOptions{PerPage: perPage})
 	if err != nil {
-		return nil, p.wrapAppError("list the deliveries of the App's webhook", resp, err)
+		return nil, p.wrapAppError("list the deliveries of the App's webhook", err)
 	}
 	if len(newest) > 0 {
 		s.LastStatus = newest[0].GetStatusCode()
-		s.LastAnswer = clipMessage(strconv.Itoa(s.LastStatus) + " " + newest[0].GetStatus())
+		s.LastAnswer = rest.ClipMessage(strconv.Itoa(s.LastStatus) + " " + newest[0].GetStatus())
 	}
 	return []forge.HookSettings{s}, nil
 }
@@ -219,12 +218,12 @@ func (p *App) InspectHooks(ctx context.Context, _ forge.Repo, h forge.Hook) ([]f
 // ("List team members").
 func (d *Driver) InspectTeam(ctx context.Context, t forge.Team) (logins []string, complete bool, err error) {
 	op := "list who is in " + t.String()
-	members, resp, err := d.api.Teams.ListTeamMembersBySlug(ctx, transport.Segment(t.Organisation), transport.Segment(t.Name), &gh.TeamListTeamMembersOptions{ListOptions: gh.ListOptions{PerPage: perPage}})
+	members, resp, err := d.api.Teams.ListTeamMembersBySlug(ctx, rest.Segment(t.Organisation), rest.Segment(t.Name), &gh.TeamListTeamMembersOptions{ListOptions: gh.ListOptions{PerPage: perPage}})
 	switch {
-	case hasStatus(err, http.StatusNotFound):
+	case rest.StatusOf(err) == http.StatusNotFound:
 		return nil, false, forge.MissingTeam(t, op)
 	case err != nil:
-		return nil, false, wrapError(op, resp, err)
+		return nil, false, wrapError(op, err)
 	}
 	for _, m := range members {
 		logins = append(logins, m.GetLogin())
@@ -245,27 +244,20 @@ func (p *App) InspectTeam(ctx context.Context, t forge.Team) (logins []string, c
 // is a rule of its own, and whether they let the credentials past. Classic protection isn't read:
 // it can't keep others from making a branch.
 func (d *Driver) InspectGuard(ctx context.Context, r forge.Repo, branch string) (guard forge.BranchGuard, err error) {
-	owner, name := repoPath(r)
 	var restricting []int64
 	var creation, update bool
-	op := "read the rules of the branch " + branch + " of " + r.String()
-	err = forEachPage(op, func(page gh.ListOptions) (*gh.Response, bool, error) {
-		var rules []activeRule
-		resp, err := d.getJSON(ctx, fmt.Sprintf("repos/%s/%s/rules/branches/%s?per_page=%d&page=%d", owner, name, transport.Segment(branch), page.PerPage, max(page.Page, 1)), &rules)
-		for _, rule := range rules {
-			switch rule.Type {
-			case "creation":
-				creation = true
-			case "update":
-				update = true
-			default:
-				continue
-			}
-			restricting = append(restricting, rule.RulesetID)
+	if _, err := d.forEachRule(ctx, r, branch, func(rule activeRule) bool {
+		switch rule.Type {
+		case "creation":
+			creation = true
+		case "update":
+			update = true
+		default:
+			return false
 		}
-		return resp, false, err
-	})
-	if err != nil {
+		restricting = append(restricting, rule.RulesetID)
+		return false
+	}); err != nil {
 		return guard, err
 	}
 	slices.Sort(restricting)

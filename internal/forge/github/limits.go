@@ -6,18 +6,18 @@ import (
 	"strings"
 	"time"
 
-	"github.com/liftlock/liftlock/internal/forge/transport"
+	"github.com/liftlock/liftlock/internal/forge/rest"
 )
 
 // limitsOf are the limits that GitHub publishes and sends no state of ("Rate limits for the
 // REST API", secondary limits): of its public service, and of what it hosts for an
 // enterprise. A GitHub Enterprise Server has none unless somebody turns them on: public says
 // that the public service's hold at base, whatever its name is.
-func limitsOf(base *url.URL, public bool) []transport.Limit {
+func limitsOf(base *url.URL, public bool) []rest.Limit {
 	if !public && base.Host != "api.github.com" && !strings.HasSuffix(base.Host, hostedSuffix) {
 		return nil
 	}
-	return []transport.Limit{
+	return []rest.Limit{
 		{Name: "points", Calls: 900, Every: time.Minute, Cost: pointsOf},
 		{Name: "new content", Calls: 80, Every: time.Minute, Cost: contentOf},
 		{Name: "new content", Calls: 500, Every: time.Hour, Cost: contentOf},
@@ -42,23 +42,8 @@ func contentOf(endpoint string) int {
 	return 0
 }
 
-// limitsHidden keeps go-github from what answers say of limits. It would remember them too, and
-// refuse calls by this machine's clock, for one of an identity's clients alone; the transport's
-// budget does it by GitHub's, for all of them.
-type limitsHidden struct{ next http.RoundTripper }
-
-// RoundTrip implements http.RoundTripper.
-func (l limitsHidden) RoundTrip(r *http.Request) (*http.Response, error) {
-	resp, err := l.next.RoundTrip(r)
-	if err != nil {
-		return nil, err
-	}
-	// What httpcache (gregjones) gives from its cache has this header, and says nothing new of
-	// limits: go-github remembers none of it.
-	resp.Header.Set("X-From-Cache", "1")
-	if transport.IsLimited(resp) { // of a secondary limit it remembers these
-		resp.Header.Del("Retry-After")
-		resp.Header.Del("X-RateLimit-Reset")
-	}
-	return resp, nil
-}
+// hideLimits keeps go-github from what answers say of limits. It would remember them too, and
+// refuse calls by this machine's clock, for one of an identity's clients alone; the budget does it by
+// GitHub's, for all of them. What httpcache (gregjones) gives from its cache has this header, and
+// says nothing new of limits: go-github remembers none of it.
+func hideLimits(h http.Header) { h.Set("X-From-Cache", "1") }

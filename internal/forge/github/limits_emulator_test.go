@@ -11,7 +11,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/forge"
-	"github.com/liftlock/liftlock/internal/forge/transport"
+	"github.com/liftlock/liftlock/internal/forge/rest"
 )
 
 // publicGitHub sends what is for api.github.com to an emulator, by its address: only of the public
@@ -53,7 +53,7 @@ func TestSecondaryLimits(t *testing.T) {
 			must(err)
 			base, err := parseBase("")
 			must(err)
-			client, _ := transport.New(transport.Options{Base: base, Authorization: "Bearer linus-token", HTTPClient: &http.Client{Transport: publicGitHub(em.URL())}, Limits: limitsOf(base, false), Now: clock})
+			client, _ := rest.New(rest.Protocol{Options: rest.Options{HTTPClient: &http.Client{Transport: publicGitHub(em.URL())}, Now: clock}, Base: base, Authorization: "Bearer linus-token", Limits: limitsOf(base, false)})
 
 			// send makes a call until the forge has taken it.
 			send := func(p forge.Priority, method, path, body string) {
@@ -62,7 +62,7 @@ func TestSecondaryLimits(t *testing.T) {
 					req, err := http.NewRequestWithContext(forge.WithPriority(t.Context(), p), method, base.String()+"repos/acme/fleet/"+path, strings.NewReader(body))
 					must(err)
 					resp, err := client.Do(req)
-					var refused *transport.RefusedError
+					var refused *rest.RefusedError
 					switch {
 					case errors.As(err, &refused) && refused.Until.After(now):
 						now = refused.Until

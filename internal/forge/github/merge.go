@@ -2,12 +2,12 @@ package github
 
 import (
 	"context"
-	"errors"
 	"net/http"
 
 	gh "github.com/google/go-github/v60/github"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/rest"
 )
 
 // Merge merges one head, or has it join the merge queue where GitHub refuses to merge past one.
@@ -20,19 +20,19 @@ func (d *Driver) Merge(ctx context.Context, r forge.Repo, m forge.MergeRequest) 
 	if m.Head == "" {
 		return "", &forge.Error{Op: op, Kind: forge.ErrInvalid, Message: "no head to merge was given"}
 	}
-	result, resp, err := d.api.PullRequests.Merge(ctx, owner, name, m.Number, m.Message, &gh.PullRequestOptions{
+	result, _, err := d.api.PullRequests.Merge(ctx, owner, name, m.Number, m.Message, &gh.PullRequestOptions{
 		CommitTitle: m.Title, SHA: m.Head, MergeMethod: m.Method,
 	})
 	if err == nil {
 		return result.GetSHA(), nil
 	}
-	if !hasStatus(err, http.StatusMethodNotAllowed) && !hasStatus(err, http.StatusConflict) {
-		return "", wrapError(op, resp, err)
+	if rest.StatusOf(err) != http.StatusMethodNotAllowed && rest.StatusOf(err) != http.StatusConflict {
+		return "", wrapError(op, err)
 	}
-	if messageContains(err, queueOnly) {
+	if rest.Says(err, queueOnly) {
 		return d.joinQueue(ctx, op, r, m)
 	}
-	refusal := wrapError(op, resp, err).(*forge.Error)
+	refusal := rest.ErrorOf(wrapError(op, err))
 	pr, lookErr := d.PullRequest(ctx, r, m.Number)
 	if lookErr != nil {
 		return "", lookErr
@@ -44,7 +44,7 @@ func (d *Driver) Merge(ctx context.Context, r forge.Repo, m forge.MergeRequest) 
 		refusal.Kind, refusal.Message = forge.ErrConflict, "its head is "+pr.Head+", not "+m.Head
 	case pr.State == forge.Closed:
 		refusal.Kind, refusal.Message = forge.ErrNotMergeable, "it is closed"
-	case refusal.Status == http.StatusConflict || messageContains(err, "was modified") || messageContains(err, "already in progress"):
+	case refusal.Status == http.StatusConflict || rest.Says(err, "was modified") || rest.Says(err, "already in progress"):
 		// "Base branch was modified. Review and try the merge again": another merge
 		// came just before. "Head branch was modified" with the same head: a push is
 		// on its way. "Merge already in progress": an attempt whose answer was lost, or
@@ -67,16 +67,15 @@ func (d *Driver) Merge(ctx context.Context, r forge.Repo, m forge.MergeRequest) 
 func (d *Driver) UpdateBranch(ctx context.Context, r forge.Repo, n int, head string) error {
 	owner, name := repoPath(r)
 	op := "bring " + r.Number(n) + " up to date"
-	_, resp, err := d.api.PullRequests.UpdateBranch(ctx, owner, name, n, &gh.PullRequestBranchUpdateOptions{ExpectedHeadSHA: &head})
-	var accepted *gh.AcceptedError
+	_, _, err := d.api.PullRequests.UpdateBranch(ctx, owner, name, n, &gh.PullRequestBranchUpdateOptions{ExpectedHeadSHA: &head})
 	switch {
-	case err == nil, errors.As(err, &accepted):
+	case err == nil, isAccepted(err):
 		return nil
-	case hasStatus(err, http.StatusUnprocessableEntity):
+	case rest.StatusOf(err) == http.StatusUnprocessableEntity:
 		// "expected head sha didn't match current head ref.", "merge conflict between base and head"
-		refusal := wrapError(op, resp, err).(*forge.Error)
-		refusal.Kind = forge.ErrConflict
-		return refusal
+		err = wrapError(op, err)
+		rest.ErrorOf(err).Kind = forge.ErrConflict
+		return err
 	}
-	return wrapError(op, resp, err)
+	return wrapError(op, err)
 }

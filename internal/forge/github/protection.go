@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/liftlock/liftlock/internal/forge"
-	"github.com/liftlock/liftlock/internal/forge/transport"
+	"github.com/liftlock/liftlock/internal/forge/rest"
 )
 
 // protection is the classic protection of a branch ("Get branch protection").
@@ -71,9 +71,9 @@ type enabled struct {
 // everybody sees of it are the required checks. admin says that the credentials are one's.
 func (d *Driver) addProtection(ctx context.Context, r forge.Repo, branch string, admin bool, found *forge.BranchRules) error {
 	owner, name := repoPath(r)
-	path := fmt.Sprintf("repos/%s/%s/branches/%s", owner, name, transport.Segment(branch))
+	path := fmt.Sprintf("repos/%s/%s/branches/%s", owner, name, rest.Segment(branch))
 	var p protection
-	resp, err := d.getJSON(ctx, path+"/protection", &p)
+	_, err := d.getJSON(ctx, path+"/protection", &p)
 	switch {
 	case err == nil:
 		set := p.ruleSet()
@@ -82,10 +82,10 @@ func (d *Driver) addProtection(ctx context.Context, r forge.Repo, branch string,
 		}
 		found.Sets = append(found.Sets, set)
 		return nil
-	case hasStatus(err, http.StatusNotFound) && messageContains(err, "branch not protected"):
+	case rest.StatusOf(err) == http.StatusNotFound && rest.Says(err, "branch not protected"):
 		return nil
-	case !hasStatus(err, http.StatusNotFound) && !hasStatus(err, http.StatusForbidden) || forge.IsRetryable(wrapError("", resp, err)):
-		return wrapError("read the protection of the branch "+branch+" of "+r.String(), resp, err)
+	case rest.StatusOf(err) != http.StatusNotFound && rest.StatusOf(err) != http.StatusForbidden || forge.IsRetryable(err):
+		return wrapError("read the protection of the branch "+branch+" of "+r.String(), err)
 	}
 	var seen struct {
 		Protected  bool `json:"protected"`
@@ -97,8 +97,8 @@ func (d *Driver) addProtection(ctx context.Context, r forge.Repo, branch string,
 			} `json:"required_status_checks"`
 		} `json:"protection"`
 	}
-	if resp, err = d.getJSON(ctx, path, &seen); err != nil {
-		return wrapError("read the branch "+branch+" of "+r.String(), resp, err)
+	if _, err = d.getJSON(ctx, path, &seen); err != nil {
+		return wrapError("read the branch "+branch+" of "+r.String(), err)
 	}
 	if !seen.Protection.Enabled {
 		return nil // also where rulesets protect it, which is all of seen.Protected then

@@ -2,7 +2,6 @@ package github
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -12,7 +11,7 @@ import (
 	gh "github.com/google/go-github/v60/github"
 
 	"github.com/liftlock/liftlock/internal/forge"
-	"github.com/liftlock/liftlock/internal/forge/transport"
+	"github.com/liftlock/liftlock/internal/forge/rest"
 )
 
 // PullRequests lists without Mergeable, MergeReason and MergedBy, which GitHub
@@ -22,22 +21,19 @@ func (d *Driver) PullRequests(ctx context.Context, r forge.Repo, since time.Time
 	o := &gh.PullRequestListOptions{State: "all", Sort: "updated", Direction: "desc"}
 	var found []forge.PullRequest
 	seen := map[int]bool{} // one that is updated meanwhile moves, and shifts a page
-	err := forEachPageUpTo("list the pull requests of "+r.String(), maxPullPages, func(page gh.ListOptions) (*gh.Response, bool, error) {
+	all := rest.Bounds{PerPage: perPage, Pages: maxPullPages, TooMany: forge.ErrInvalid}
+	err := forEach("list the pull requests of "+r.String(), all, func(page gh.ListOptions) ([]*gh.PullRequest, *gh.Response, error) {
 		o.ListOptions = page
-		list, resp, err := d.api.PullRequests.List(ctx, owner, name, o)
-		if err != nil {
-			return resp, false, err
+		return d.api.PullRequests.List(ctx, owner, name, o)
+	}, func(p *gh.PullRequest) bool {
+		if p.GetUpdatedAt().Before(since) {
+			return true
 		}
-		for _, p := range list {
-			if p.GetUpdatedAt().Before(since) {
-				return resp, true, nil
-			}
-			if !seen[p.GetNumber()] {
-				seen[p.GetNumber()] = true
-				found = append(found, toPullRequest(r, p))
-			}
+		if !seen[p.GetNumber()] {
+			seen[p.GetNumber()] = true
+			found = append(found, toPullRequest(r, p))
 		}
-		return resp, false, nil
+		return false
 	})
 	if err != nil {
 		return nil, err
@@ -48,9 +44,9 @@ func (d *Driver) PullRequests(ctx context.Context, r forge.Repo, since time.Time
 // PullRequest reads one with everything.
 func (d *Driver) PullRequest(ctx context.Context, r forge.Repo, n int) (*forge.PullRequest, error) {
 	owner, name := repoPath(r)
-	p, resp, err := d.api.PullRequests.Get(ctx, owner, name, n)
+	p, _, err := d.api.PullRequests.Get(ctx, owner, name, n)
 	if err != nil {
-		return nil, wrapError("read "+r.Number(n), resp, err)
+		return nil, wrapError("read "+r.Number(n), err)
 	}
 	one := []forge.PullRequest{toPullRequest(r, p)}
 	if err := d.addMergeCommits(ctx, r, one); err != nil {
@@ -70,15 +66,14 @@ func (d *Driver) listByHead(ctx context.Context, r forge.Repo, branch string, o 
 	owner, name := repoPath(r)
 	o.Head = r.Owner + ":" + branch
 	var found []forge.PullRequest
-	err := forEachPage("list the pull requests of "+r.String()+" from "+branch, func(page gh.ListOptions) (*gh.Response, bool, error) {
+	err := forEach("list the pull requests of "+r.String()+" from "+branch, bounds, func(page gh.ListOptions) ([]*gh.PullRequest, *gh.Response, error) {
 		o.ListOptions = page
-		list, resp, err := d.api.PullRequests.List(ctx, owner, name, &o)
-		for _, p := range list {
-			if pr := toPullRequest(r, p); pr.Branch == branch && !pr.Fork {
-				found = append(found, pr)
-			}
+		return d.api.PullRequests.List(ctx, owner, name, &o)
+	}, func(p *gh.PullRequest) bool {
+		if pr := toPullRequest(r, p); pr.Branch == branch && !pr.Fork {
+			found = append(found, pr)
 		}
-		return resp, false, err
+		return false
 	})
 	if err != nil {
 		return nil, err
@@ -95,7 +90,7 @@ func (d *Driver) MayOpen(ctx context.Context, r forge.Repo) error {
 func (d *Driver) CreatePullRequest(ctx context.Context, r forge.Repo, n forge.NewPullRequest) (*forge.PullRequest, bool, error) {
 	owner, name := repoPath(r)
 	op := "open a pull request in " + r.String() + " from " + n.Branch
-	p, resp, err := d.api.PullRequests.Create(ctx, owner, name, &gh.NewPullRequest{
+	p, _, err := d.api.PullRequests.Create(ctx, owner, name, &gh.NewPullRequest{
 		Title: &n.Title, Body: &n.Body, Head: &n.Branch, Base: &n.Base,
 	})
 	var pr forge.PullRequest
@@ -103,7 +98,7 @@ func (d *Driver) CreatePullRequest(ctx context.Context, r forge.Repo, n forge.Ne
 	switch {
 	case created:
 		pr = toPullRequest(r, p)
-	case hasStatus(err, http.StatusUnprocessableEntity) && messageContains(err, "already exists"):
+	case rest.StatusOf(err) == http.StatusUnprocessableEntity && rest.Says(err, "already exists"):
 		open, findErr := d.listByHead(ctx, r, n.Branch, gh.PullRequestListOptions{State: "open", Base: n.Base})
 		if findErr != nil {
 			return nil, false, findErr
@@ -114,7 +109,7 @@ func (d *Driver) CreatePullRequest(ctx context.Context, r forge.Repo, n forge.Ne
 		}
 		pr = open[i]
 	default:
-		return nil, false, refusedCreation(op, resp, err)
+		return nil, false, refusedCreation(op, err)
 	}
 	// Also on one that was found: a process may have died between the two calls.
 	missing := slices.DeleteFunc(slices.Clone(n.Labels), pr.HasLabel)
@@ -131,13 +126,13 @@ func (d *Driver) CreatePullRequest(ctx context.Context, r forge.Repo, n forge.Ne
 // refusedCreation is the error of a pull request that GitHub won't open. Where the branch has
 // nothing that its base hasn't, or the base is gone, the branches moved since they were looked
 // at: another look decides otherwise.
-func refusedCreation(op string, resp *gh.Response, err error) error {
-	wrapped := wrapError(op, resp, err)
-	var refusal *forge.Error
-	if hasStatus(err, http.StatusUnprocessableEntity) && (messageContains(err, "no commits between") || messageContains(err, "base invalid")) && errors.As(wrapped, &refusal) {
-		refusal.Kind = forge.ErrConflict
+func refusedCreation(op string, err error) error {
+	err = wrapError(op, err)
+	haveMoved := rest.Says(err, "no commits between") || rest.Says(err, "base invalid")
+	if haveMoved && rest.StatusOf(err) == http.StatusUnprocessableEntity {
+		rest.ErrorOf(err).Kind = forge.ErrConflict
 	}
-	return wrapped
+	return err
 }
 
 // UpdatePullRequest sets what c names.
@@ -153,20 +148,18 @@ func (d *Driver) UpdatePullRequest(ctx context.Context, r forge.Repo, n int, c f
 		edit.Base = &gh.PullRequestBranch{Ref: c.Base}
 	}
 	owner, name := repoPath(r)
-	if _, resp, err := d.api.PullRequests.Edit(ctx, owner, name, n, edit); err != nil {
-		return wrapError("update "+r.Number(n), resp, err)
-	}
-	return nil
+	_, _, err := d.api.PullRequests.Edit(ctx, owner, name, n, edit)
+	return wrapError("update "+r.Number(n), err)
 }
 
 // DeleteBranch removes a branch. GitHub answers 422 for one that isn't there.
 func (d *Driver) DeleteBranch(ctx context.Context, r forge.Repo, branch string) error {
 	owner, name := repoPath(r)
-	resp, err := d.api.Git.DeleteRef(ctx, owner, name, "heads/"+branch)
-	if err == nil || hasStatus(err, http.StatusUnprocessableEntity) && messageContains(err, "does not exist") {
+	_, err := d.api.Git.DeleteRef(ctx, owner, name, "heads/"+branch)
+	if err == nil || rest.StatusOf(err) == http.StatusUnprocessableEntity && rest.Says(err, "does not exist") {
 		return nil
 	}
-	return wrapError("delete the branch "+branch+" of "+r.String(), resp, err)
+	return wrapError("delete the branch "+branch+" of "+r.String(), err)
 }
 
 // AddLabels adds labels; GitHub creates those that don't exist.
@@ -175,21 +168,19 @@ func (d *Driver) AddLabels(ctx context.Context, r forge.Repo, n int, labels ...s
 		return nil
 	}
 	owner, name := repoPath(r)
-	if _, resp, err := d.api.Issues.AddLabelsToIssue(ctx, owner, name, n, labels); err != nil {
-		return wrapError("label "+r.Number(n), resp, err)
-	}
-	return nil
+	_, _, err := d.api.Issues.AddLabelsToIssue(ctx, owner, name, n, labels)
+	return wrapError("label "+r.Number(n), err)
 }
 
 // RemoveLabel takes a label off. go-github puts it into the path as it is, and
 // labels have slashes.
 func (d *Driver) RemoveLabel(ctx context.Context, r forge.Repo, n int, label string) error {
 	owner, name := repoPath(r)
-	resp, err := d.api.Issues.RemoveLabelForIssue(ctx, owner, name, n, transport.Segment(label))
-	if err == nil || hasStatus(err, http.StatusNotFound) && messageContains(err, "label does not exist") {
+	_, err := d.api.Issues.RemoveLabelForIssue(ctx, owner, name, n, rest.Segment(label))
+	if err == nil || rest.StatusOf(err) == http.StatusNotFound && rest.Says(err, "label does not exist") {
 		return nil
 	}
-	return wrapError("take the label "+label+" off "+r.Number(n), resp, err)
+	return wrapError("take the label "+label+" off "+r.Number(n), err)
 }
 
 // toPullRequest translates a pull request.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/rest"
 )
 
 // GitHub's merge queue is known to its GraphQL API alone. Not enablePullRequestAutoMerge: it needs
@@ -106,7 +107,7 @@ func (d *Driver) joinQueue(ctx context.Context, op string, r forge.Repo, m forge
 	case refused == nil:
 		return "", &forge.Error{Op: op, Kind: forge.ErrConflict, Message: "it left the merge queue in this moment"}
 	}
-	return "", &forge.Error{Op: op, Kind: forge.ErrNotMergeable, Message: "GitHub doesn't let it into the merge queue: " + refused.(*forge.Error).Message}
+	return "", &forge.Error{Op: op, Kind: forge.ErrNotMergeable, Message: "GitHub doesn't let it into the merge queue: " + rest.ErrorOf(refused).Message}
 }
 
 // isRefusal says that GraphQL understood a call and refuses what it is for.
@@ -145,9 +146,9 @@ func (d *Driver) LeaveQueue(ctx context.Context, r forge.Repo, n int) error {
 	case place.State == "MERGED", refused != nil && place.Entry != nil && place.Entry.State == "LOCKED":
 		return &forge.Error{Op: op, Kind: forge.ErrConflict, Message: "it is merged, or being merged"}
 	case refused != nil && place.Entry != nil:
-		return &forge.Error{Op: op, Kind: forge.ErrRetryable, Message: "it is in the queue still: " + refused.(*forge.Error).Message}
+		return &forge.Error{Op: op, Kind: forge.ErrRetryable, Message: "it is in the queue still: " + rest.ErrorOf(refused).Message}
 	case refused != nil && place.Auto != nil && place.State == "OPEN":
-		return &forge.Error{Op: op, Kind: forge.ErrRetryable, Message: "its auto-merge is on still: " + refused.(*forge.Error).Message}
+		return &forge.Error{Op: op, Kind: forge.ErrRetryable, Message: "its auto-merge is on still: " + rest.ErrorOf(refused).Message}
 	}
 	return nil
 }

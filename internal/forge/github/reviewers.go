@@ -18,9 +18,7 @@ func (d *Driver) RequestReviewers(ctx context.Context, r forge.Repo, n int, from
 		for _, t := range some.Teams {
 			wanted.TeamReviewers = append(wanted.TeamReviewers, t.Name)
 		}
-		if _, resp, err := d.api.PullRequests.RequestReviewers(ctx, owner, name, n, wanted); err != nil {
-			return wrapError("request reviews of "+r.Number(n), resp, err)
-		}
-		return nil
+		_, _, err := d.api.PullRequests.RequestReviewers(ctx, owner, name, n, wanted)
+		return wrapError("request reviews of "+r.Number(n), err)
 	})
 }

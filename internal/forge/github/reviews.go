@@ -14,10 +14,11 @@ import (
 func (d *Driver) Reviews(ctx context.Context, r forge.Repo, n int) ([]forge.Review, error) {
 	owner, name := repoPath(r)
 	var all []*gh.PullRequestReview
-	err := forEachPage("list the reviews of "+r.Number(n), func(page gh.ListOptions) (*gh.Response, bool, error) {
-		list, resp, err := d.api.PullRequests.ListReviews(ctx, owner, name, n, &page)
-		all = append(all, list...)
-		return resp, false, err
+	err := forEach("list the reviews of "+r.Number(n), bounds, func(page gh.ListOptions) ([]*gh.PullRequestReview, *gh.Response, error) {
+		return d.api.PullRequests.ListReviews(ctx, owner, name, n, &page)
+	}, func(v *gh.PullRequestReview) bool {
+		all = append(all, v)
+		return false
 	})
 	if err != nil {
 		return nil, err

@@ -11,7 +11,7 @@ import (
 	gh "github.com/google/go-github/v60/github"
 
 	"github.com/liftlock/liftlock/internal/forge"
-	"github.com/liftlock/liftlock/internal/forge/transport"
+	"github.com/liftlock/liftlock/internal/forge/rest"
 )
 
 // activeRule is one rule that is in force for a branch ("Get rules for a branch"). go-github
@@ -51,9 +51,9 @@ func (d *Driver) Rules(ctx context.Context, r forge.Repo, branch string) (*forge
 		return nil, err
 	}
 	owner, name := repoPath(r)
-	repo, resp, err := d.api.Repositories.Get(ctx, owner, name)
+	repo, _, err := d.api.Repositories.Get(ctx, owner, name)
 	if err != nil {
-		return nil, wrapError("read the settings of "+r.String(), resp, err)
+		return nil, wrapError("read the settings of "+r.String(), err)
 	}
 	if err := d.addProtection(ctx, r, branch, repo.GetPermissions()["admin"], found); err != nil {
 		return nil, err
@@ -81,29 +81,22 @@ func addMethods(repo *gh.Repository, found *forge.BranchRules) {
 
 // readRulesets reads the rulesets. A server that is too old to have any answers 404.
 func (d *Driver) readRulesets(ctx context.Context, r forge.Repo, branch string) (*forge.BranchRules, error) {
-	owner, name := repoPath(r)
-	op := "read the rules of the branch " + branch + " of " + r.String()
 	found := &forge.BranchRules{}
 	sets := map[int64]*forge.RuleSet{}
 	var order []int64
-	err := forEachPage(op, func(page gh.ListOptions) (*gh.Response, bool, error) {
-		var rules []activeRule
-		resp, err := d.getJSON(ctx, fmt.Sprintf("repos/%s/%s/rules/branches/%s?per_page=%d&page=%d", owner, name, transport.Segment(branch), page.PerPage, max(page.Page, 1)), &rules)
-		for _, rule := range rules {
-			if sets[rule.RulesetID] == nil {
-				sets[rule.RulesetID] = &forge.RuleSet{Name: fmt.Sprintf("ruleset %d", rule.RulesetID)}
-				order = append(order, rule.RulesetID)
-			}
-			if err := addRule(sets[rule.RulesetID], rule); err != nil {
-				return resp, false, err
-			}
+	var wrong error // with a rule
+	op, err := d.forEachRule(ctx, r, branch, func(rule activeRule) bool {
+		if sets[rule.RulesetID] == nil {
+			sets[rule.RulesetID] = &forge.RuleSet{Name: fmt.Sprintf("ruleset %d", rule.RulesetID)}
+			order = append(order, rule.RulesetID)
 		}
-		if hasStatus(err, http.StatusNotFound) {
-			return resp, true, nil
-		}
-		return resp, false, err
+		wrong = addRule(sets[rule.RulesetID], rule)
+		return wrong != nil
 	})
-	if err != nil {
+	if wrong != nil {
+		return nil, wrapError(op, wrong)
+	}
+	if err != nil && rest.StatusOf(err) != http.StatusNotFound {
 		return nil, err
 	}
 	for _, id := range order {
@@ -113,6 +106,16 @@ func (d *Driver) readRulesets(ctx context.Context, r forge.Repo, branch string) 
 		found.Sets = append(found.Sets, *sets[id])
 	}
 	return found, nil
+}
+
+// forEachRule reads the rules that are in force for a branch, until each has enough.
+func (d *Driver) forEachRule(ctx context.Context, r forge.Repo, branch string, each func(activeRule) (enough bool)) (op string, err error) {
+	owner, name := repoPath(r)
+	op = "read the rules of the branch " + branch + " of " + r.String()
+	return op, forEach(op, bounds, func(page gh.ListOptions) (rules []activeRule, resp *gh.Response, err error) {
+		resp, err = d.getJSON(ctx, fmt.Sprintf("repos/%s/%s/rules/branches/%s?per_page=%d&page=%d", owner, name, rest.Segment(branch), page.PerPage, max(page.Page, 1)), &rules)
+		return rules, resp, err
+	}, each)
 }
 
 // nameRuleset reads what a ruleset is called, and whether it binds the credentials.
@@ -125,7 +128,7 @@ func (d *Driver) nameRuleset(ctx context.Context, r forge.Repo, id int64, set *f
 		set.MaybeBypassed = true
 		return nil
 	}
-	set.Name = fmt.Sprintf("ruleset %q", clipMessage(ruleset.Name))
+	set.Name = fmt.Sprintf("ruleset %q", rest.ClipMessage(ruleset.Name))
 	set.Bypassed = ruleset.Bypass == bypassPulls || ruleset.bypassesPush()
 	set.MaybeBypassed = !set.Bypassed && ruleset.Bypass != "never"
 	return nil
@@ -146,12 +149,12 @@ func (s *rulesetSummary) bypassesPush() bool { return s.Bypass == "always" || s.
 func (d *Driver) readRuleset(ctx context.Context, r forge.Repo, id int64) (*rulesetSummary, error) {
 	owner, name := repoPath(r)
 	var ruleset rulesetSummary
-	resp, err := d.getJSON(ctx, fmt.Sprintf("repos/%s/%s/rulesets/%d", owner, name, id), &ruleset)
+	_, err := d.getJSON(ctx, fmt.Sprintf("repos/%s/%s/rulesets/%d", owner, name, id), &ruleset)
 	switch {
-	case hasStatus(err, http.StatusNotFound), hasStatus(err, http.StatusForbidden) && !forge.IsRetryable(wrapError("", resp, err)):
+	case rest.StatusOf(err) == http.StatusNotFound, rest.StatusOf(err) == http.StatusForbidden && !forge.IsRetryable(err):
 		return nil, nil
 	case err != nil:
-		return nil, wrapError(fmt.Sprintf("read the ruleset %d of %s", id, r), resp, err)
+		return nil, wrapError(fmt.Sprintf("read the ruleset %d of %s", id, r), err)
 	}
 	return &ruleset, nil
 }
@@ -162,7 +165,7 @@ func addRule(set *forge.RuleSet, rule activeRule) error {
 	var p ruleParameters
 	if len(rule.Parameters) > 0 {
 		if err := json.Unmarshal(rule.Parameters, &p); err != nil {
-			return fmt.Errorf("read the parameters of the rule %s of the ruleset %d: %w", clipMessage(rule.Type), rule.RulesetID, err)
+			return fmt.Errorf("read the parameters of the rule %s of the ruleset %d: %w", rest.ClipMessage(rule.Type), rule.RulesetID, err)
 		}
 	}
 	switch rule.Type {

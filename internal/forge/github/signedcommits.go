@@ -11,6 +11,7 @@ import (
 	gh "github.com/google/go-github/v60/github"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/rest"
 )
 
 // emptyTree is the tree without files, which Git has without being given it.
@@ -32,13 +33,13 @@ func (d *Driver) SignCommit(ctx context.Context, r forge.Repo, c forge.NewCommit
 	for i := range c.Parents {
 		parents[i] = &gh.Commit{SHA: &c.Parents[i]}
 	}
-	made, resp, err := d.api.Git.CreateCommit(ctx, owner, name, &gh.Commit{Message: &c.Message, Tree: &gh.Tree{SHA: &c.Tree}, Parents: parents}, nil)
+	made, _, err := d.api.Git.CreateCommit(ctx, owner, name, &gh.Commit{Message: &c.Message, Tree: &gh.Tree{SHA: &c.Tree}, Parents: parents}, nil)
 	if err != nil {
-		return "", wrapError(op, resp, err)
+		return "", wrapError(op, err)
 	}
 	if v := made.GetVerification(); !v.GetVerified() {
 		return "", &forge.Error{
-			Op: op, Kind: forge.ErrUnsupported, Message: fmt.Sprintf("GitHub made %s, and doesn't call its signature verified (%s)", made.GetSHA(), clipMessage(v.GetReason())),
+			Op: op, Kind: forge.ErrUnsupported, Message: fmt.Sprintf("GitHub made %s, and doesn't call its signature verified (%s)", made.GetSHA(), rest.ClipMessage(v.GetReason())),
 			Hint: "signing: forge needs a GitHub App and, on a GitHub Enterprise Server, web commit signing, which its administrator sets up",
 		}
 	}
@@ -77,12 +78,12 @@ func (d *Driver) createTree(ctx context.Context, op string, r forge.Repo, c forg
 		}
 		entries[i] = entry
 	}
-	tree, resp, err := d.api.Git.CreateTree(ctx, owner, name, c.Base, entries)
+	tree, _, err := d.api.Git.CreateTree(ctx, owner, name, c.Base, entries)
 	if err != nil {
-		return wrapError(op, resp, err)
+		return wrapError(op, err)
 	}
 	if tree.GetSHA() != c.Tree {
-		return &forge.Error{Op: op, Kind: forge.ErrUnsupported, Message: fmt.Sprintf("GitHub made the tree %s of its files, and Git %s", clipMessage(tree.GetSHA()), c.Tree)}
+		return &forge.Error{Op: op, Kind: forge.ErrUnsupported, Message: fmt.Sprintf("GitHub made the tree %s of its files, and Git %s", rest.ClipMessage(tree.GetSHA()), c.Tree)}
 	}
 	return nil
 }
@@ -103,9 +104,9 @@ func (d *Driver) treeEntry(ctx context.Context, op string, r forge.Repo, f *forg
 	default:
 		owner, name := repoPath(r)
 		content, encoding := base64.StdEncoding.EncodeToString(f.Content), "base64"
-		blob, resp, err := d.api.Git.CreateBlob(ctx, owner, name, &gh.Blob{Content: &content, Encoding: &encoding})
+		blob, _, err := d.api.Git.CreateBlob(ctx, owner, name, &gh.Blob{Content: &content, Encoding: &encoding})
 		if err != nil {
-			return nil, wrapError(op+": "+strings.ToValidUTF8(f.Path, "?"), resp, err)
+			return nil, wrapError(op+": "+strings.ToValidUTF8(f.Path, "?"), err)
 		}
 		entry.SHA = blob.SHA
 	}

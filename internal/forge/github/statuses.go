@@ -25,37 +25,41 @@ func (d *Driver) SetStatus(ctx context.Context, r forge.Repo, commit string, s f
 	if s.TargetURL != "" {
 		status.TargetURL = &s.TargetURL
 	}
-	if _, resp, err := d.api.Repositories.CreateStatus(ctx, owner, name, commit, status); err != nil {
-		return wrapError("set the status "+s.Context+" on a commit of "+r.String(), resp, err)
-	}
-	return nil
+	_, _, err := d.api.Repositories.CreateStatus(ctx, owner, name, commit, status)
+	return wrapError("set the status "+s.Context+" on a commit of "+r.String(), err)
 }
 
 // Statuses reads the whole list, newest first, and keeps the first of each
 // context: the combined status would be one call less and doesn't say who set
 // what. Check runs are not statuses.
 func (d *Driver) Statuses(ctx context.Context, r forge.Repo, commit string) ([]forge.Status, error) {
-	owner, name := repoPath(r)
 	var found []forge.Status
 	seen := map[string]bool{}
-	err := forEachPage("list the statuses of a commit of "+r.String(), func(page gh.ListOptions) (*gh.Response, bool, error) {
-		list, resp, err := d.api.Repositories.ListStatuses(ctx, owner, name, commit, &page)
-		for _, s := range list {
-			if seen[s.GetContext()] {
-				continue
-			}
-			seen[s.GetContext()] = true
-			found = append(found, forge.Status{
-				Context:     s.GetContext(),
-				State:       forge.StatusState(s.GetState()),
-				Description: s.GetDescription(),
-				TargetURL:   s.GetTargetURL(),
-				Creator:     s.GetCreator().GetLogin(),
-			})
+	err := d.forEachStatus(ctx, r, commit, func(s *gh.RepoStatus) {
+		if seen[s.GetContext()] {
+			return
 		}
-		return resp, false, err
+		seen[s.GetContext()] = true
+		found = append(found, forge.Status{
+			Context:     s.GetContext(),
+			State:       forge.StatusState(s.GetState()),
+			Description: s.GetDescription(),
+			TargetURL:   s.GetTargetURL(),
+			Creator:     s.GetCreator().GetLogin(),
+		})
 	})
 	return found, err
+}
+
+// forEachStatus reads the statuses of a commit, newest first.
+func (d *Driver) forEachStatus(ctx context.Context, r forge.Repo, commit string, each func(*gh.RepoStatus)) error {
+	owner, name := repoPath(r)
+	return forEach("list the statuses of a commit of "+r.String(), bounds, func(page gh.ListOptions) ([]*gh.RepoStatus, *gh.Response, error) {
+		return d.api.Repositories.ListStatuses(ctx, owner, name, commit, &page)
+	}, func(s *gh.RepoStatus) bool {
+		each(s)
+		return false
+	})
 }
 
 // Checks reads the statuses and the check runs, and keeps the newest of each name and app.
@@ -78,18 +82,13 @@ func (d *Driver) Checks(ctx context.Context, r forge.Repo, commit string) ([]for
 type checkKey struct{ name, app string }
 
 func (d *Driver) listStatusChecks(ctx context.Context, r forge.Repo, commit string) ([]forge.Check, error) {
-	owner, name := repoPath(r)
 	var found []forge.Check
 	seen := map[checkKey]bool{}
-	err := forEachPage("list the statuses of a commit of "+r.String(), func(page gh.ListOptions) (*gh.Response, bool, error) {
-		list, resp, err := d.api.Repositories.ListStatuses(ctx, owner, name, commit, &page) // newest first
-		for _, s := range list {
-			if key := (checkKey{s.GetContext(), s.GetCreator().GetLogin()}); !seen[key] {
-				seen[key] = true
-				found = append(found, forge.CheckOfStatus(key.name, key.app, s.GetState()))
-			}
+	err := d.forEachStatus(ctx, r, commit, func(s *gh.RepoStatus) {
+		if key := (checkKey{s.GetContext(), s.GetCreator().GetLogin()}); !seen[key] {
+			seen[key] = true
+			found = append(found, forge.CheckOfStatus(key.name, key.app, s.GetState()))
 		}
-		return resp, false, err
 	})
 	return found, err
 }
@@ -97,18 +96,18 @@ func (d *Driver) listStatusChecks(ctx context.Context, r forge.Repo, commit stri
 func (d *Driver) listCheckRuns(ctx context.Context, r forge.Repo, commit string) ([]forge.Check, error) {
 	owner, name := repoPath(r)
 	newest := map[checkKey]*gh.CheckRun{}
-	err := forEachPage("list the check runs of a commit of "+r.String(), func(page gh.ListOptions) (*gh.Response, bool, error) {
+	err := forEach("list the check runs of a commit of "+r.String(), bounds, func(page gh.ListOptions) ([]*gh.CheckRun, *gh.Response, error) {
 		list, resp, err := d.api.Checks.ListCheckRunsForRef(ctx, owner, name, commit, &gh.ListCheckRunsOptions{Filter: gh.String("all"), ListOptions: page})
 		if err != nil {
-			return resp, false, err
+			return nil, resp, err
 		}
-		for _, run := range list.CheckRuns {
-			key := checkKey{run.GetName(), run.GetApp().GetSlug() + "[bot]"}
-			if known := newest[key]; known == nil || run.GetID() > known.GetID() {
-				newest[key] = run
-			}
+		return list.CheckRuns, resp, nil
+	}, func(run *gh.CheckRun) bool {
+		key := checkKey{run.GetName(), run.GetApp().GetSlug() + "[bot]"}
+		if known := newest[key]; known == nil || run.GetID() > known.GetID() {
+			newest[key] = run
 		}
-		return resp, false, nil
+		return false
 	})
 	if err != nil {
 		return nil, err

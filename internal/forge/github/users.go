@@ -9,7 +9,7 @@ import (
 	gh "github.com/google/go-github/v60/github"
 
 	"github.com/liftlock/liftlock/internal/forge"
-	"github.com/liftlock/liftlock/internal/forge/transport"
+	"github.com/liftlock/liftlock/internal/forge/rest"
 )
 
 // CloneURL follows from the API's address.
@@ -73,12 +73,12 @@ func (d *Driver) GitAuth(ctx context.Context, _ forge.Repo) (username, password 
 // default count. GitHub answers 404 for somebody it doesn't know.
 func (d *Driver) Permission(ctx context.Context, r forge.Repo, login string) (forge.Permission, error) {
 	owner, name := repoPath(r)
-	level, resp, err := d.api.Repositories.GetPermissionLevel(ctx, owner, name, transport.Segment(login))
+	level, _, err := d.api.Repositories.GetPermissionLevel(ctx, owner, name, rest.Segment(login))
 	switch {
-	case hasStatus(err, http.StatusNotFound):
+	case rest.StatusOf(err) == http.StatusNotFound:
 		return forge.PermissionNone, nil
 	case err != nil:
-		return forge.PermissionNone, wrapError("read the permission of "+login+" in "+r.String(), resp, err)
+		return forge.PermissionNone, wrapError("read the permission of "+login+" in "+r.String(), err)
 	}
 	switch level.GetPermission() { // maintain is shown as write, triage as read
 	case "admin":
@@ -100,13 +100,13 @@ func (d *Driver) IsTeamMember(ctx context.Context, t forge.Team, login string) (
 	if strings.Trim(login, ".") == "" {
 		return false, nil // no account's name, but a path's
 	}
-	org, slug := transport.Segment(t.Organisation), transport.Segment(t.Name)
-	m, resp, err := d.api.Teams.GetTeamMembershipBySlug(ctx, org, slug, transport.Segment(login))
+	org, slug := rest.Segment(t.Organisation), rest.Segment(t.Name)
+	m, _, err := d.api.Teams.GetTeamMembershipBySlug(ctx, org, slug, rest.Segment(login))
 	switch {
 	case err == nil:
 		return m.GetState() == "active", nil
-	case !hasStatus(err, http.StatusNotFound):
-		return false, wrapError(op, resp, err)
+	case rest.StatusOf(err) != http.StatusNotFound:
+		return false, wrapError(op, err)
 	}
 	_, err = d.readTeam(ctx, t, op)
 	return false, err
@@ -120,13 +120,13 @@ func (d *Driver) TeamNumber(ctx context.Context, t forge.Team) (int64, error) {
 
 // readTeam reads what has a team's name. ErrNotFound where it isn't there or can't be seen.
 func (d *Driver) readTeam(ctx context.Context, t forge.Team, op string) (*gh.Team, error) {
-	team, resp, err := d.api.Teams.GetTeamBySlug(ctx, transport.Segment(t.Organisation), transport.Segment(t.Name))
+	team, _, err := d.api.Teams.GetTeamBySlug(ctx, rest.Segment(t.Organisation), rest.Segment(t.Name))
 	switch {
 	case err == nil:
 		return team, nil
-	case hasStatus(err, http.StatusNotFound):
+	case rest.StatusOf(err) == http.StatusNotFound:
 		return nil, forge.MissingTeam(t, op)
 	default:
-		return nil, wrapError(op, resp, err)
+		return nil, wrapError(op, err)
 	}
 }

@@ -263,7 +263,7 @@ func TestScopesThatDoNotReach(t *testing.T) {
 
 func TestWebPages(t *testing.T) {
 	forgetest.TestWebPages(t, func(t *testing.T, url string) forge.Forge {
-		d, err := New(Options{URL: url, Token: "t0ken"})
+		d, err := New(Options{URL: url, Token: "t0ken"}, CallLimits{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/rest"
 )
 
 // DeleteBranch removes a branch. For one that isn't there GitLab answers 404, as for a project
@@ -14,7 +15,7 @@ func (d *Driver) DeleteBranch(ctx context.Context, r forge.Repo, branch string) 
 		return err
 	}
 	_, err := d.callProject(ctx, "delete the branch "+branch+" of "+r.String(), r, http.MethodDelete, nil, nil, "repository", "branches", branch)
-	if statusOf(err) == http.StatusNotFound && !isMissingProject(err) {
+	if rest.StatusOf(err) == http.StatusNotFound && !isMissingProject(err) {
 		return nil
 	}
 	return err

@@ -2,7 +2,6 @@ package gitlab
 
 import (
 	"context"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/http"
@@ -17,7 +16,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/cache"
 	"github.com/liftlock/liftlock/internal/forge"
-	"github.com/liftlock/liftlock/internal/forge/transport"
+	"github.com/liftlock/liftlock/internal/forge/rest"
 )
 
 const (
@@ -44,36 +43,16 @@ const (
 	maxStatuses = 10_000
 )
 
-// Options say which GitLab, and who we are.
-type Options struct {
-	URL        string         // the server's root, https://git.example.com or with a path; with /api/v4 behind it is fine too; required
-	Token      string         // a personal, project or group access token with the scope api; required
-	HTTPClient *http.Client   // its Transport is used (proxies, certificates); nil: the default one
-	RootCAs    *x509.CertPool // whose certificates are believed where HTTPClient has no Transport; nil: the system's
-	UserAgent  string         // empty: "liftlock"
-	Caches     *cache.Group   // where its caches are counted; nil: nowhere
-	CallLimits CallLimits     // what isn't told of them, as the server's administrator set it
-
-	// OnCall is told every call, for metrics: a name of bounded cardinality such as
-	// "GET merge_requests/approvals", the HTTP status (0 without an answer), how long it
-	// took. It may be nil and is called concurrently.
-	OnCall func(endpoint string, status int, d time.Duration)
-
-	// OnLimited is told when the forge refuses a call for the number of them, once for
-	// all those that were under way, and until when nothing is called. It may be nil.
-	OnLimited func(until time.Time, endpoint string)
-	// Exchange is of what is known of the limits, with other processes that go by the same
-	// clock, Now; nil: there are none.
-	Exchange     forge.Exchange
-	PublicLimits bool             // keep to gitlab.com's published limits, whichever GitLab it is
-	Now          func() time.Time // nil: time.Now
-}
+// Options say which GitLab, and who we are. URL is the server's root, https://git.example.com or with
+// a path; with /api/v4 behind it is fine too. Token is a personal, project or group access token with
+// the scope api.
+type Options = rest.Options
 
 // Driver talks to one GitLab with one identity. Safe for concurrent use.
 type Driver struct {
 	//lint:ignore SA1019 its successor is of another module; to change to it is this folder's matter
 	client   *sdk.Client
-	budget   *transport.Budget
+	budget   *rest.Budget
 	base     *url.URL
 	token    string
 	now      func() time.Time
@@ -89,9 +68,10 @@ type Driver struct {
 
 var _ forge.Forge = (*Driver)(nil)
 
-// New makes a driver. It makes no call: whether the token is good shows at the first one.
-func New(o Options) (*Driver, error) {
-	base, err := transport.ParseServerURL(o.URL)
+// New makes a driver that keeps to the limits set, besides those that GitLab's answers tell of. It
+// makes no call: whether the token is good shows at the first one.
+func New(o Options, set CallLimits) (*Driver, error) {
+	base, err := rest.ParseServerURL(o.URL)
 	if err != nil {
 		return nil, err
 	}
@@ -103,24 +83,10 @@ func New(o Options) (*Driver, error) {
 	}
 	base.Path = strings.TrimSuffix(strings.TrimRight(base.Path, "/"), "/api/v4")
 	api := base.JoinPath("api", "v4")
-	calls, budget := transport.New(transport.Options{
-		Base:          api,
-		Header:        "PRIVATE-TOKEN",
-		Authorization: o.Token,
-		UserAgent:     o.UserAgent,
-		HTTPClient:    o.HTTPClient,
-		RootCAs:       o.RootCAs,
-		CacheBytes:    cacheBytes,
-		Caches:        o.Caches,
-		OnCall:        o.OnCall,
-		Limits:        limitsOf(base, o.PublicLimits, o.CallLimits),
-		IsOfEndpoint:  isOfEndpoint,
-		OnLimited:     o.OnLimited,
-		Identity:      "token",
-		Exchange:      o.Exchange,
-		Now:           o.Now,
-	})
-	calls.Transport = answerKeeper{calls.Transport}
+	calls, budget := rest.NewClient(rest.Protocol{
+		Options: o, Base: api, Header: "PRIVATE-TOKEN", Authorization: o.Token, CacheBytes: cacheBytes, Identity: "token",
+		Limits: limitsOf(base, o.PublicLimits, set), IsOfEndpoint: isOfEndpoint, IsIntermediary: rest.IsNotJSON,
+	}, rest.Dialect{Message: readMessage, Refine: refine, Hide: hideLink})
 	// The token is the transport's: the client would send it wherever it is led.
 	//lint:ignore SA1019 as above
 	client, err := sdk.NewClient("", sdk.WithBaseURL(api.String()), sdk.WithHTTPClient(calls), sdk.WithoutRetries(), sdk.WithCustomLimiter(noLimit{}))
@@ -179,24 +145,24 @@ func (d *Driver) call(ctx context.Context, op, method string, options, out any, 
 	for i, s := range segments {
 		escaped[i] = sdk.PathEscape(s)
 	}
-	var said []byte
-	ctx = context.WithValue(ctx, answerKey{}, &said)
 	req, err := d.client.NewRequest(method, strings.Join(escaped, "/"), options, []sdk.RequestOptionFunc{sdk.WithContext(ctx)})
 	if err != nil {
-		return nil, d.wrapError(op, nil, nil, err)
+		return nil, rest.Wrap(op, err)
 	}
 	var into any
 	if out != nil {
 		into = &checkedJSON{out}
 	}
 	resp, err := d.client.Do(req, into)
-	if resp != nil && isNotGitLabs(resp.Response) {
-		return resp, d.notGitLabError(op, resp.Response, said)
+	if err != nil && resp != nil { // a success, or it were a refusal
+		return resp, unreadable(op, err)
 	}
-	if err != nil {
-		return resp, d.wrapError(op, resp, said, err)
-	}
-	return resp, nil
+	return resp, rest.Wrap(op, err)
+}
+
+// unreadable is the error of an answer that isn't understood.
+func unreadable(op string, err error) error {
+	return &forge.Error{Op: op, Kind: forge.ErrRetryable, Message: "GitLab's answer can't be read: " + rest.ClipMessage(err.Error()), Err: err}
 }
 
 // callProject is call below a project.
@@ -216,25 +182,26 @@ func (d *Driver) callProject(ctx context.Context, op string, r forge.Repo, metho
 // enough.
 func forEach[T any](ctx context.Context, d *Driver, op string, r forge.Repo, most int, q query, each func(T) (enough bool), segments ...string) error {
 	q.PerPage = perPage
-	for q.Page = 1; q.Page <= most; {
-		var page []T
-		resp, err := d.callProject(ctx, op, r, http.MethodGet, q, &page, segments...)
+	var wrong error // with an entry
+	err := rest.ForEach(op, rest.Bounds{PerPage: perPage, Pages: most, TooMany: forge.ErrTooMany}, func(page int) (rest.Page[T], error) {
+		q.Page = page
+		var entries []T
+		resp, err := d.callProject(ctx, op, r, http.MethodGet, q, &entries, segments...)
 		if err != nil {
-			return err
+			return rest.Page[T]{}, err
 		}
-		for i := range page {
-			if err := complete(&page[i]); err != nil {
-				return d.wrapError(op, resp, nil, err)
-			}
-			if each(page[i]) {
-				return nil
-			}
+		next, err := d.nextPage(op, resp, q, len(entries))
+		return rest.Page[T]{Entries: entries, Next: next}, err
+	}, func(entry T) bool {
+		if wrong = complete(&entry); wrong != nil {
+			return true
 		}
-		if q.Page, err = d.nextPage(op, resp, q, len(page)); err != nil || q.Page == 0 {
-			return err
-		}
+		return each(entry)
+	})
+	if wrong != nil {
+		return unreadable(op, wrong)
 	}
-	return &forge.Error{Op: op, Kind: forge.ErrTooMany, Message: fmt.Sprintf("there are more than %d", most*perPage)}
+	return err
 }
 
 // nextPage is the page of a list behind one of so many entries; 0: there is none. Where something in
@@ -249,7 +216,7 @@ func (d *Driver) nextPage(op string, resp *sdk.Response, q query, entries int) (
 	}
 	n, err := strconv.Atoi(next[0])
 	if err != nil || n <= q.Page {
-		return 0, d.wrapError(op, resp, nil, fmt.Errorf("behind page %d comes page %q", q.Page, next[0]))
+		return 0, unreadable(op, fmt.Errorf("behind page %d comes page %q", q.Page, next[0]))
 	}
 	return n, nil
 }

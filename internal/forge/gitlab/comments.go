@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/rest"
 )
 
 // userNote is what is read of a note of a merge request.
@@ -95,7 +95,7 @@ var awardNames = map[string]string{"+1": "thumbsup", "-1": "thumbsdown"}
 func (d *Driver) React(ctx context.Context, r forge.Repo, n int, comment int64, reaction string) error {
 	name := cmp.Or(awardNames[reaction], reaction)
 	_, err := d.callMergeRequest(ctx, "react to a note on "+number(r, n), r, n, http.MethodPost, award{Name: name}, nil, "notes", fmt.Sprint(comment), "award_emoji")
-	if err != nil && strings.Contains(asError(err).Message, "already been taken") {
+	if err != nil && rest.Says(err, "already been taken") {
 		return nil
 	}
 	return err

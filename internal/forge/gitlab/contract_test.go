@@ -182,7 +182,7 @@ func TestSigningTokenOfAnOldGitLab(t *testing.T) {
 
 func newDriver(t *testing.T, url, token string) forge.Forge {
 	t.Helper()
-	d, err := gitlab.New(gitlab.Options{URL: url, Token: token})
+	d, err := gitlab.New(gitlab.Options{URL: url, Token: token}, gitlab.CallLimits{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/rest"
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
@@ -51,9 +52,9 @@ func (d *Driver) MissedDeliveries(ctx context.Context, r forge.Repo, q forge.Del
 	for more := true; more; {
 		var list []hookEvent
 		resp, err := d.callProject(ctx, op, r, http.MethodGet, page, &list, "hooks", id, "events")
-		if statusOf(err) == http.StatusNotFound && !isMissingProject(err) {
+		if rest.StatusOf(err) == http.StatusNotFound && !isMissingProject(err) {
 			d.hooks.Remove(hookPlace{r, q.URL})
-			asError(err).Kind = forge.ErrUnsupported // the hook is there, or was: this GitLab is older
+			rest.ErrorOf(err).Kind = forge.ErrUnsupported // the hook is there, or was: this GitLab is older
 		}
 		if err != nil {
 			return forge.MissedDeliveries{}, err

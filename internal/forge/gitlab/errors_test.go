@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/rest"
 )
 
 var ctx = context.Background()
@@ -54,7 +55,7 @@ func TestErrorsHaveKinds(t *testing.T) {
 			if !errors.Is(err, c.kind) {
 				t.Fatalf("got %v, want %v", err, c.kind)
 			}
-			e := asError(err)
+			e := rest.ErrorOf(err)
 			if e.Op != "read acme/platform/fleet!7" {
 				t.Fatalf("operation in %#v", err)
 			}
@@ -76,10 +77,9 @@ func FuzzReadMessage(f *testing.F) {
 	for _, s := range []string{"", "null", `{"message":"m"}`, `{"message":["a",{"b":[1,null]}]}`, `{"error":"e","error_description":"d"}`, "<html>", "<title>a\nb</title>"} {
 		f.Add([]byte(s))
 	}
-	d := &Driver{token: "t0ken"}
 	page := &http.Response{Header: http.Header{"Content-Type": {"text/html"}}}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if m := d.clipMessage(readMessage(page, body)); len(m) > 4*maxMessage+10 || strings.ContainsAny(m, "\r\n") {
+		if m := rest.ClipMessage(readMessage(page, body)); len(m) > 4*rest.MaxMessage+10 || strings.ContainsAny(m, "\r\n") {
 			t.Errorf("%q is read as %q", body, m)
 		}
 	})
@@ -94,7 +94,7 @@ func TestNewRefuses(t *testing.T) {
 		{"unreadable", "http://[::1", "t", "is not a server's address"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := New(Options{URL: c.url, Token: c.token})
+			_, err := New(Options{URL: c.url, Token: c.token}, CallLimits{})
 			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "pass@") {
 				t.Errorf("got %v, want %q", err, c.want)
 			}

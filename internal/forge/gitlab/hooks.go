@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/rest"
 )
 
 // The events of a project's hook that Liftlock listens to, by GitLab's names.
@@ -121,7 +122,7 @@ func (d *Driver) EnsureHook(ctx context.Context, r forge.Repo, h forge.Hook) (bo
 			continue
 		}
 		_, err := d.callProject(ctx, "remove a second webhook of "+r.String(), r, http.MethodDelete, nil, nil, "hooks", o.id())
-		if err != nil && statusOf(err) != http.StatusNotFound {
+		if err != nil && rest.StatusOf(err) != http.StatusNotFound {
 			return changed, err
 		}
 		changed = true
@@ -147,7 +148,7 @@ func (d *Driver) listHooks(ctx context.Context, r forge.Repo, url string) (found
 		}
 		return false
 	}, "hooks")
-	return found, withHint(err, hookHint)
+	return found, rest.AddHint(err, hookHint)
 }
 
 // hookID is a hook's number, which is asked for where nobody has looked at the hook yet.
@@ -172,7 +173,7 @@ func (d *Driver) hookID(ctx context.Context, r forge.Repo, url string) (string, 
 // delivery would be refused.
 func (d *Driver) writeHook(ctx context.Context, what string, r forge.Repo, method string, h hook, path ...string) (written hook, err error) {
 	if _, err := d.callProject(ctx, what+r.String(), r, method, h, &written, path...); err != nil {
-		return nil, withHint(err, hookHint)
+		return nil, rest.AddHint(err, hookHint)
 	}
 	if h.text(signingToken) != "" && !written.is("signing_token_present") {
 		return nil, fmt.Errorf("%w: %s%s: this GitLab signs no webhooks, which came with 19.0; give it one among webhookSecrets that doesn't begin with whsec_ first", forge.ErrInvalid, what, r)

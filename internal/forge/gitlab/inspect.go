@@ -12,6 +12,7 @@ import (
 	sdk "github.com/xanzy/go-gitlab"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/rest"
 )
 
 var _ forge.Inspector = (*Driver)(nil)
@@ -107,7 +108,7 @@ func (d *Driver) InspectHooks(ctx context.Context, r forge.Repo, h forge.Hook) (
 			}
 		}
 		if filter := o.text("push_events_branch_filter"); filter != "" {
-			s.WrongFormat = "it sends pushes of the branches " + d.clipMessage(filter) + " only"
+			s.WrongFormat = "it sends pushes of the branches " + rest.ClipMessage(filter) + " only"
 		}
 		// Somebody's own hook has no fingerprint in its description, which says nothing.
 		if mark := o.text("description"); strings.HasPrefix(mark, fingerprintPrefix) {
@@ -126,7 +127,7 @@ func (d *Driver) readLastAnswer(ctx context.Context, r forge.Repo, id string, s 
 	var newest []hookEvent
 	_, err := d.callProject(ctx, "list the events of the webhook of "+r.String(), r, http.MethodGet, query{Page: 1, PerPage: eventsPerPage}, &newest, "hooks", id, "events")
 	switch {
-	case statusOf(err) == http.StatusNotFound && !isMissingProject(err): // it is older
+	case rest.StatusOf(err) == http.StatusNotFound && !isMissingProject(err): // it is older
 		return nil
 	case err != nil:
 		return err
@@ -151,7 +152,7 @@ func (d *Driver) InspectTeam(ctx context.Context, t forge.Team) (logins []string
 	first := query{Page: 1, PerPage: perPage}
 	resp, err := d.call(ctx, op, http.MethodGet, first, &members, "groups", strconv.FormatInt(group, 10), "members", "all")
 	if err != nil {
-		return nil, false, withHint(err, groupHint)
+		return nil, false, rest.AddHint(err, groupHint)
 	}
 	for i := range members {
 		if m := &members[i]; m.counts(d.now()) {
@@ -192,7 +193,7 @@ func (d *Driver) InspectGuard(ctx context.Context, r forge.Repo, branch string) 
 		return false
 	}, "protected_branches")
 	if err != nil {
-		return forge.BranchGuard{}, withHint(err, "make Liftlock's account a Maintainer of the project: only those see its protected branches")
+		return forge.BranchGuard{}, rest.AddHint(err, "make Liftlock's account a Maintainer of the project: only those see its protected branches")
 	}
 	// Of several that match, GitLab's most permissive counts (user/project/repository/branches/protected).
 	if byRole {

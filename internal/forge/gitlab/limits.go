@@ -6,7 +6,7 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/liftlock/liftlock/internal/forge/transport"
+	"github.com/liftlock/liftlock/internal/forge/rest"
 )
 
 // CallLimits are limits of single calls, of each account in a minute, as a GitLab's administrator
@@ -34,10 +34,10 @@ const (
 
 // limitsOf are the limits that a server's answers say nothing of: public says that gitlab.com's
 // hold at base, whatever its name is.
-func limitsOf(base *url.URL, public bool, set CallLimits) (limits []transport.Limit) {
+func limitsOf(base *url.URL, public bool, set CallLimits) (limits []rest.Limit) {
 	add := func(name string, calls int, every time.Duration, cost func(string) int) {
 		if calls > 0 {
-			limits = append(limits, transport.Limit{Name: name, Calls: calls, Every: every, Cost: cost})
+			limits = append(limits, rest.Limit{Name: name, Calls: calls, Every: every, Cost: cost})
 		}
 	}
 	notes, projects := defaultNewNotes, defaultProjectReads

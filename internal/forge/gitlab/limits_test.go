@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/rest"
 )
 
 func TestLimits(t *testing.T) {
@@ -59,7 +60,7 @@ func TestLimitOfNotes(t *testing.T) {
 			r.on("GET merge_requests/7", okResponse(mergeRequestJSON(nil)))
 			for range 2 {
 				_, err := d.CreateComment(forge.WithPriority(ctx, forge.PriorityUrgent), testRepoName, 7, "hello")
-				if e := asError(err); !errors.Is(err, forge.ErrRateLimited) || e.RetryAfter.Before(replayTime.Add(time.Minute)) || forge.LeavesHigher(err) != (c.kind == nil) {
+				if e := rest.ErrorOf(err); !errors.Is(err, forge.ErrRateLimited) || e.RetryAfter.Before(replayTime.Add(time.Minute)) || forge.LeavesHigher(err) != (c.kind == nil) {
 					t.Errorf("got %v, again %s, others are called: %t", err, e.RetryAfter, forge.LeavesHigher(err))
 				}
 			}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/rest"
 )
 
 // acceptRequest merges a merge request now.
@@ -41,7 +42,7 @@ func (d *Driver) Merge(ctx context.Context, r forge.Repo, m forge.MergeRequest) 
 		if err == nil {
 			return commit, nil
 		}
-		if refusal = asError(err); !mayBeMerged(refusal.Status) && !(p.QueueMerges && refusal.Status == refusedByQueue) {
+		if refusal = rest.ErrorOf(err); !mayBeMerged(refusal.Status) && !(p.QueueMerges && refusal.Status == refusedByQueue) {
 			return "", err
 		}
 	}
@@ -93,7 +94,7 @@ func (d *Driver) LeaveQueue(ctx context.Context, r forge.Repo, n int) error {
 	_, err := d.callMergeRequest(ctx, op, r, n, http.MethodPost, nil, nil, "cancel_merge_when_pipeline_succeeds")
 	var refusal *forge.Error
 	if err != nil {
-		if refusal = asError(err); !mayBeMerged(refusal.Status) {
+		if refusal = rest.ErrorOf(err); !mayBeMerged(refusal.Status) {
 			return err
 		}
 	}

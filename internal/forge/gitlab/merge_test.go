@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/rest"
 )
 
 func TestMergeability(t *testing.T) {
@@ -110,7 +111,7 @@ func TestMergeAnswers(t *testing.T) {
 			if !errors.Is(err, c.kind) || landed != "" {
 				t.Fatalf("got %q, %v; want %v", landed, err, c.kind)
 			}
-			if e := asError(err); !strings.Contains(e.Message, c.words) || !strings.Contains(e.Hint, c.hint) || (c.hint == "") != (e.Hint == "") {
+			if e := rest.ErrorOf(err); !strings.Contains(e.Message, c.words) || !strings.Contains(e.Hint, c.hint) || (c.hint == "") != (e.Hint == "") {
 				t.Errorf("message %q, hint %q; want %q and %q", e.Message, e.Hint, c.words, c.hint)
 			}
 		})
@@ -152,7 +153,7 @@ func TestMergeByProject(t *testing.T) {
 				}
 				return
 			}
-			if !errors.Is(err, forge.ErrNotMergeable) || !strings.Contains(err.Error(), c.words) || asError(err).Hint == "" || sent != "" {
+			if !errors.Is(err, forge.ErrNotMergeable) || !strings.Contains(err.Error(), c.words) || rest.ErrorOf(err).Hint == "" || sent != "" {
 				t.Errorf("got %v after %s", err, sent)
 			}
 		})

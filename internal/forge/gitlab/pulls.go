@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/rest"
 )
 
 // mergeRequest is what is read of a merge request.
@@ -226,7 +227,7 @@ func (d *Driver) CreatePullRequest(ctx context.Context, r forge.Repo, n forge.Ne
 		pr := m.pullRequest()
 		return &pr, true, nil
 	}
-	if statusOf(err) != http.StatusConflict {
+	if rest.StatusOf(err) != http.StatusConflict {
 		return nil, false, err
 	}
 	pr, findErr := d.findOpenPull(ctx, r, n.Branch, n.Base)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/rest"
 )
 
 // protectedBranch is what is read of a branch's protection.
@@ -43,7 +44,7 @@ func (d *Driver) dropsApprovals(ctx context.Context, r forge.Repo) (bool, error)
 		Reset bool `json:"reset_approvals_on_push"`
 	}
 	_, err := d.callProject(ctx, "read the approval settings of "+r.String(), r, http.MethodGet, nil, &settings, "approvals")
-	switch statusOf(err) {
+	switch rest.StatusOf(err) {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
 		if !isMissingProject(err) {
 			return false, nil
@@ -91,7 +92,7 @@ func (d *Driver) addProtection(ctx context.Context, r forge.Repo, branch string,
 	var p protectedBranch
 	_, err := d.callProject(ctx, "read the protection of the branch "+branch+" of "+r.String(), r, http.MethodGet, nil, &p, "protected_branches", branch)
 	set := forge.RuleSet{Name: fmt.Sprintf("protected branch %q", branch), CodeOwners: p.CodeOwners}
-	switch statusOf(err) {
+	switch rest.StatusOf(err) {
 	case http.StatusForbidden, http.StatusNotFound, http.StatusUnauthorized:
 		if !seen.DevelopersCanMerge {
 			set.Mergers = []string{"Maintainers, or whom the protection names"}

@@ -48,7 +48,7 @@ func newReplayServer(t *testing.T) (*replayServer, *Driver) {
 	r := &replayServer{t: t, responses: map[string][]response{}}
 	r.server = httptest.NewServer(r)
 	t.Cleanup(r.server.Close)
-	d, err := New(Options{URL: r.server.URL + "/git/api/v4/", Token: "t0ken", Now: func() time.Time { return replayTime }})
+	d, err := New(Options{URL: r.server.URL + "/git/api/v4/", Token: "t0ken", Now: func() time.Time { return replayTime }}, CallLimits{})
 	if err != nil {
 		t.Fatal(err)
 	}

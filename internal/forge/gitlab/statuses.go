@@ -5,9 +5,9 @@ import (
 	"context"
 	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/rest"
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
@@ -80,7 +80,7 @@ func (d *Driver) SetStatus(ctx context.Context, r forge.Repo, commit string, s f
 		return nil
 	}
 	joined, err := d.postStatus(ctx, r, commit, s, wanted)
-	if wanted != 0 && statusOf(err) == http.StatusNotFound && !isMissingProject(err) { // somebody deleted it
+	if wanted != 0 && rest.StatusOf(err) == http.StatusNotFound && !isMissingProject(err) { // somebody deleted it
 		joined, err = d.postStatus(ctx, r, commit, s, 0)
 	}
 	if err == nil && joined != 0 {
@@ -101,11 +101,11 @@ func (d *Driver) postStatus(ctx context.Context, r forge.Repo, commit string, s 
 	_, err = d.callProject(ctx, "set the status "+s.Context+" on a commit of "+r.String(), r, http.MethodPost, newStatus{
 		State: setStates[s.State], Name: s.Context, TargetURL: s.TargetURL, Description: wording.ClipRunes(s.Description, maxDescription), Pipeline: pipeline,
 	}, &set, "statuses", commit)
-	if statusOf(err) == http.StatusBadRequest && strings.Contains(asError(err).Message, "Cannot transition status") {
+	if rest.StatusOf(err) == http.StatusBadRequest && rest.Says(err, "Cannot transition status") {
 		return pipeline, nil
 	}
-	if statusOf(err) == http.StatusNotFound && strings.Contains(asError(err).Message, "References for commit") {
-		asError(err).Kind = forge.ErrUnsupported // the commit is there, and on none of the project's branches
+	if rest.StatusOf(err) == http.StatusNotFound && rest.Says(err, "References for commit") {
+		rest.ErrorOf(err).Kind = forge.ErrUnsupported // the commit is there, and on none of the project's branches
 	}
 	return set.Pipeline, err
 }

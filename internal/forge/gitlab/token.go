@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/rest"
 )
 
 // ownToken is what GitLab says of the token that it is called with.
@@ -31,8 +32,8 @@ const ownTokenOp = "read until when the token is good"
 func (d *Driver) readOwnToken(ctx context.Context) (*ownToken, error) {
 	var token ownToken
 	_, err := d.call(ctx, ownTokenOp, http.MethodGet, nil, &token, "personal_access_tokens", "self")
-	switch status := statusOf(err); {
-	case status == http.StatusForbidden && asError(err).Hint == scopeHint:
+	switch status := rest.StatusOf(err); {
+	case status == http.StatusForbidden && rest.ErrorOf(err).Hint == scopeHint:
 		return &ownToken{}, nil
 	case status == http.StatusNotFound, status == http.StatusForbidden:
 		return nil, nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/rest"
 )
 
 // Me reads the token's own account; once read it is remembered.
@@ -69,7 +70,7 @@ func (d *Driver) findUserByEmail(ctx context.Context, email string) (forge.User,
 	}
 	var found []account
 	_, err := d.call(ctx, "find the account of an address", http.MethodGet, query{Search: email}, &found, "users")
-	if forge.IsRetryable(err) || statusOf(err) == http.StatusUnauthorized || err != nil && statusOf(err) == 0 {
+	if forge.IsRetryable(err) || rest.StatusOf(err) == http.StatusUnauthorized || err != nil && rest.StatusOf(err) == 0 {
 		return forge.User{}, err
 	}
 	for i := range found {
@@ -133,10 +134,10 @@ func (d *Driver) Permission(ctx context.Context, r forge.Repo, login string) (fo
 	var m member
 	_, err = d.callProject(ctx, "read the permission of "+login+" in "+r.String(), r, http.MethodGet, nil, &m, "members", "all", strconv.FormatInt(a.ID, 10))
 	switch {
-	case statusOf(err) == http.StatusNotFound && !isMissingProject(err):
+	case rest.StatusOf(err) == http.StatusNotFound && !isMissingProject(err):
 		return forge.PermissionNone, nil
 	case err != nil:
-		return forge.PermissionNone, withHint(err, "make Liftlock's account a member of the project: GitLab doesn't tell others who is one")
+		return forge.PermissionNone, rest.AddHint(err, "make Liftlock's account a member of the project: GitLab doesn't tell others who is one")
 	}
 	return m.permission(d.now()), nil
 }
@@ -159,10 +160,10 @@ func (d *Driver) IsTeamMember(ctx context.Context, t forge.Team, login string) (
 	var m member
 	_, err = d.call(ctx, op, http.MethodGet, nil, &m, "groups", strconv.FormatInt(group, 10), "members", "all", strconv.FormatInt(a.ID, 10))
 	switch {
-	case statusOf(err) == http.StatusNotFound:
+	case rest.StatusOf(err) == http.StatusNotFound:
 		return false, nil
 	case err != nil:
-		return false, withHint(err, groupHint)
+		return false, rest.AddHint(err, groupHint)
 	}
 	return m.counts(d.now()), nil
 }
@@ -191,7 +192,7 @@ func (d *Driver) findGroup(ctx context.Context, t forge.Team, op string) (int64,
 	var group group
 	_, err := d.call(ctx, op, http.MethodGet, query{WithProjects: no}, &group, "groups", t.String())
 	switch {
-	case statusOf(err) == http.StatusNotFound:
+	case rest.StatusOf(err) == http.StatusNotFound:
 		return 0, forge.MissingTeam(t, op)
 	case err != nil:
 		return 0, err

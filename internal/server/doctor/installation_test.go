@@ -184,7 +184,7 @@ func (in *installation) driver(c *config.Config) doctor.Forge {
 	var err error
 	switch {
 	case in.face == emulator.GitLab:
-		d, err = gitlab.New(gitlab.Options{URL: f.URL, Token: f.Auth.Token.Reveal()})
+		d, err = gitlab.New(gitlab.Options{URL: f.URL, Token: f.Auth.Token.Reveal()}, gitlab.CallLimits{})
 	case f.Auth.App != nil:
 		d, err = github.NewApp(github.Options{URL: f.URL}, github.AppOptions{ID: f.Auth.App.Issuer(), PrivateKeyFile: f.Auth.App.PrivateKeyFile, Repositories: []forge.Repo{{Owner: "acme", Name: "vessels"}}})
 	default:

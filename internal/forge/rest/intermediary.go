@@ -1,7 +1,6 @@
-package transport
+package rest
 
 import (
-	"errors"
 	"fmt"
 	"html"
 	"mime"
@@ -23,15 +22,11 @@ func (e *IntermediaryError) Error() string {
 	return fmt.Sprintf("%s instead of the forge's answer (HTTP %d)", e.What, e.Status)
 }
 
-// IntermediaryAnswer is the forge's error where err is that something in between answered; nil where it
-// isn't. It has no Status: none of what the forge means by it is meant, least of all that something
-// isn't there.
-func IntermediaryAnswer(op string, err error) *forge.Error {
-	var page *IntermediaryError
-	if !errors.As(err, &page) {
-		return nil
-	}
-	return &forge.Error{Op: op, Kind: intermediaryKind(page.Status), Message: page.Error(), Hint: intermediaryHint, Err: err}
+// intermediaryAnswer is the error of an answer that something in between gave. It has no Status: none of
+// what the forge means by it is meant, least of all that something isn't there.
+func intermediaryAnswer(status int, what string) *forge.Error {
+	page := &IntermediaryError{status, what}
+	return &forge.Error{Kind: intermediaryKind(status), Message: ClipMessage(page.Error()), Hint: intermediaryHint, Err: page}
 }
 
 // intermediaryHint is what to do where something in between answers.
@@ -47,13 +42,21 @@ func intermediaryKind(status int) error {
 	return forge.ErrRetryable
 }
 
-// refuseWebPage is an IntermediaryError where an answer is a web page. Those of the forge's own proxy,
-// which say that it is down or asked for too much, stay answers.
-func refuseWebPage(resp *http.Response, body []byte) error {
-	if resp.StatusCode/100 == 3 || resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= http.StatusInternalServerError || ContentType(resp) != "text/html" {
-		return nil
-	}
-	return &IntermediaryError{resp.StatusCode, DescribeAnswer(resp, body)}
+// isOwnRefusal says that an answer may be what a forge's own proxy gives, in whatever form: that it is
+// down, or asked for too much.
+func isOwnRefusal(resp *http.Response) bool {
+	return resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= http.StatusInternalServerError
+}
+
+// IsWebPage says that an answer is a web page, as nothing is that the API of GitHub or Gitea says.
+func IsWebPage(resp *http.Response) bool {
+	return resp.StatusCode/100 != 3 && !isOwnRefusal(resp) && ContentType(resp) == "text/html"
+}
+
+// IsNotJSON says that an answer with a content isn't JSON, which all is that the API of GitLab says.
+func IsNotJSON(resp *http.Response) bool {
+	isEmpty := resp.StatusCode == http.StatusNoContent || resp.StatusCode/100 == 3
+	return !isEmpty && !isOwnRefusal(resp) && ContentType(resp) != "application/json"
 }
 
 // ContentType is an answer's, without its parameters; empty: it has none that can be read.

@@ -1,4 +1,4 @@
-package transport
+package rest
 
 import (
 	"bytes"
@@ -57,9 +57,9 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("not called before %s: %s", e.Until.UTC().Format(time.RFC3339), e.Why)
 }
 
-// RefusedCall is the forge's error where err is of a call that was not made; nil where it
+// refusedCall is the forge's error where err is of a call that was not made; nil where it
 // isn't.
-func RefusedCall(op string, err error) *forge.Error {
+func refusedCall(op string, err error) *forge.Error {
 	var r *RefusedError
 	if !errors.As(err, &r) {
 		return nil
@@ -185,7 +185,7 @@ func (b *Budget) MayCall(ctx context.Context, op, endpoint string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err := b.check(b.now(), forge.PriorityOf(ctx), endpoint); err != nil {
-		return RefusedCall(op, err)
+		return refusedCall(op, err)
 	}
 	return nil
 }

@@ -1,10 +1,9 @@
-package transport
+package rest
 
 import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -14,7 +13,6 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/cache"
-	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/lock"
 )
 
@@ -33,49 +31,6 @@ const (
 
 // ErrTooLarge is an answer beyond the limit.
 var ErrTooLarge = fmt.Errorf("the answer is larger than %d bytes", maxResponseBytes)
-
-// Options say how to reach a forge.
-type Options struct {
-	Base          *url.URL       // the API's root; credentials are sent below its scheme and host only
-	Authorization string         // the header's value; empty sends none
-	Credentials   Credentials    // who gives that value for each call; nil: Authorization has it
-	Header        string         // which carries it; empty: Authorization
-	Headers       http.Header    // further ones, which every call has instead of its own
-	UserAgent     string         // empty: "liftlock"
-	HTTPClient    *http.Client   // its Transport is used (proxies, certificates); nil: the default one
-	RootCAs       *x509.CertPool // whose certificates are believed where HTTPClient has no Transport; nil: the system's
-	CacheBytes    int64          // room for conditional requests; 0 switches them off
-	Answers       *AnswerCache   // that room where several clients share it; nil: one of the client's own
-	Identity      string         // whose answers they are in a shared room, and whose limits are exchanged
-	Caches        *cache.Group   // where that is counted; nil: nowhere
-
-	// OnCall is told every call that went out: a name of bounded cardinality
-	// ("GET pulls/reviews"), the HTTP status as it came over the wire (0 without
-	// an answer) and how long it took with its body read. It may be nil and is
-	// called concurrently.
-	OnCall func(endpoint string, status int, d time.Duration)
-
-	// RefuseWebPages makes an IntermediaryError of a web page that isn't a refusal of the forge's own
-	// proxy: nothing that the forge's API says is one.
-	RefuseWebPages bool
-
-	// Budget is the identity's where several clients share it; nil: the client's own, of
-	// Limits and OnLimited.
-	Budget *Budget
-	// Limits are the forge's published ones; none: what its answers say is kept to alone.
-	Limits []Limit
-	// OnLimited is told when the forge refuses a call for the number of them, once for
-	// all those that were under way, and until when nothing is called; with an endpoint,
-	// when calls of that alone aren't. It must not call back and may be nil.
-	OnLimited func(until time.Time, endpoint string)
-	// IsOfEndpoint says that a refusal for the number of calls is about those of its endpoint
-	// alone: the others go on. nil: none is.
-	IsOfEndpoint func(resp *http.Response, body []byte) bool
-	// Exchange is with other processes that call as Identity and go by the same clock; nil:
-	// there are none. A Budget has its own.
-	Exchange forge.Exchange
-	Now      func() time.Time // the clock of the limits; nil: time.Now
-}
 
 // Credentials are the value that proves to a forge who calls it, where one doesn't do for
 // ever. It may be used concurrently.
@@ -106,8 +61,8 @@ func NewAnswerCache(group *cache.Group, bytes int64) *AnswerCache {
 
 // New makes the client that a driver hands to its SDK, and gives the budget that its calls are
 // taken out of.
-func New(o Options) (*http.Client, *Budget) {
-	t := &roundTripper{Options: o}
+func New(o Protocol) (*http.Client, *Budget) {
+	t := &roundTripper{Protocol: o}
 	if t.Now == nil {
 		t.Now = time.Now
 	}
@@ -140,7 +95,7 @@ func New(o Options) (*http.Client, *Budget) {
 }
 
 type roundTripper struct {
-	Options
+	Protocol
 	next http.RoundTripper
 }
 
@@ -254,6 +209,9 @@ func (t *roundTripper) send(req *http.Request) (*http.Response, []byte, error) {
 
 	endpoint := Endpoint(req.Method, t.Base.Path, req.URL.Path)
 	end, err := t.Budget.begin(req.Context(), endpoint)
+	if refused := refusedCall("", err); refused != nil {
+		return nil, nil, refused
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -277,10 +235,8 @@ func (t *roundTripper) send(req *http.Request) (*http.Response, []byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if t.RefuseWebPages && again.IsZero() {
-		if err := refuseWebPage(resp, body); err != nil {
-			return nil, nil, err
-		}
+	if t.IsIntermediary != nil && again.IsZero() && t.IsIntermediary(resp) {
+		return nil, nil, intermediaryAnswer(resp.StatusCode, t.redact(DescribeAnswer(resp, body)))
 	}
 	noteRetryTime(resp, again, t.Now())
 

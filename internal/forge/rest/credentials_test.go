@@ -1,4 +1,4 @@
-package transport
+package rest
 
 import (
 	"bytes"
@@ -41,7 +41,7 @@ func TestCredentialsAreRenewed(t *testing.T) {
 				_, _ = io.WriteString(w, "no more")
 			}
 		})
-		resp, err := client(Options{Credentials: &numbered{}}).Post(base.String()+"x", "text/plain", bytes.NewReader([]byte("the body")))
+		resp, err := client(Protocol{Credentials: &numbered{}}).Post(base.String()+"x", "text/plain", bytes.NewReader([]byte("the body")))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +72,7 @@ func TestRedirectedWrites(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		resp, err := client(Options{}).Do(req)
+		resp, err := client(Protocol{}).Do(req)
 		if err == nil {
 			resp.Body.Close()
 		}
@@ -96,7 +96,7 @@ func TestAnswersAreTheIdentitys(t *testing.T) {
 		w.Header().Set("ETag", `"one"`)
 	})
 	shared := NewAnswerCache(nil, 1<<20)
-	ada, grace := client(Options{Answers: shared, Identity: "ada"}), client(Options{Answers: shared, Identity: "grace"})
+	ada, grace := client(Protocol{Answers: shared, Identity: "ada"}), client(Protocol{Answers: shared, Identity: "grace"})
 	getURL(t, ada, base.String()+"x")
 	getURL(t, grace, base.String()+"x")
 	if conditional != 0 {

@@ -1,4 +1,4 @@
-package transport
+package rest
 
 import (
 	"context"
@@ -31,7 +31,7 @@ func (c *callLog) recordCall(endpoint string, status int, d time.Duration) {
 	c.seen = append(c.seen, fmt.Sprintf("%s %d", endpoint, status))
 }
 
-func startServer(t *testing.T, h http.HandlerFunc) (*url.URL, *callLog, func(Options) *http.Client) {
+func startServer(t *testing.T, h http.HandlerFunc) (*url.URL, *callLog, func(Protocol) *http.Client) {
 	t.Helper()
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
@@ -40,7 +40,7 @@ func startServer(t *testing.T, h http.HandlerFunc) (*url.URL, *callLog, func(Opt
 		t.Fatal(err)
 	}
 	c := &callLog{}
-	return base, c, func(o Options) *http.Client {
+	return base, c, func(o Protocol) *http.Client {
 		o.Base, o.OnCall = base, c.recordCall
 		return clientOf(New(o))
 	}
@@ -57,11 +57,11 @@ func TestOwnAuthority(t *testing.T) {
 	}
 	known := x509.NewCertPool()
 	known.AddCert(s.Certificate())
-	if _, body := getURL(t, clientOf(New(Options{Base: base, RootCAs: known})), s.URL); body != "here" {
+	if _, body := getURL(t, clientOf(New(Protocol{Options: Options{RootCAs: known}, Base: base})), s.URL); body != "here" {
 		t.Errorf("answered %q", body)
 	}
 	var unknown x509.UnknownAuthorityError
-	if resp, err := clientOf(New(Options{Base: base})).Get(s.URL); !errors.As(err, &unknown) {
+	if resp, err := clientOf(New(Protocol{Base: base})).Get(s.URL); !errors.As(err, &unknown) {
 		t.Errorf("a certificate of nobody's: %v, %v", resp, err)
 	}
 }
@@ -95,7 +95,7 @@ func TestConditionalRequests(t *testing.T) {
 		remaining--
 		_, _ = io.WriteString(w, content)
 	})
-	c := client(Options{CacheBytes: 1 << 16})
+	c := client(Protocol{CacheBytes: 1 << 16})
 	u := base.String() + "repos/acme/fleet/pulls"
 	for i, step := range []struct{ content, remaining string }{
 		{"one", "10"}, {"one", "9"}, {"one", "9"}, {"two", "9"}, {"two", "8"},
@@ -122,7 +122,7 @@ func TestWritesAreNotConditional(t *testing.T) {
 			w.Header().Set("ETag", `"x"`)
 		}
 	})
-	c := client(Options{CacheBytes: 1 << 16})
+	c := client(Protocol{CacheBytes: 1 << 16})
 	for range 2 {
 		resp, err := c.Post(base.String()+"user", "application/json", strings.NewReader("{}"))
 		if err != nil {
@@ -154,7 +154,7 @@ func TestCredentialsStayAtHome(t *testing.T) {
 			_, _ = io.WriteString(w, "here")
 		}
 	})
-	c := client(Options{Authorization: "token t0ken"})
+	c := client(Protocol{Authorization: "token t0ken"})
 	if _, body := getURL(t, c, base.String()+"old"); body != "here" {
 		t.Errorf("a redirect within the forge: %q", body)
 	}
@@ -199,7 +199,7 @@ func TestHeaderOfCredentials(t *testing.T) {
 			http.Redirect(w, r, "/api/v3/new", http.StatusMovedPermanently)
 		}
 	})
-	c := client(Options{Header: "PRIVATE-TOKEN", Authorization: "t0ken"})
+	c := client(Protocol{Header: "PRIVATE-TOKEN", Authorization: "t0ken"})
 	getURL(t, c, base.String()+"old")
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if got := r.Header.Get("PRIVATE-TOKEN"); got != "" {
@@ -228,7 +228,7 @@ func TestAnswersAreBounded(t *testing.T) {
 			}
 		}
 	})
-	resp, err := client(Options{}).Get(base.String())
+	resp, err := client(Protocol{}).Get(base.String())
 	if err == nil {
 		resp.Body.Close()
 	}
@@ -250,7 +250,7 @@ func TestContextEndsACall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp, err := client(Options{}).Do(req)
+	resp, err := client(Protocol{}).Do(req)
 	if err == nil {
 		resp.Body.Close()
 	}
@@ -312,7 +312,7 @@ func TestLargeAnswersAreNotKept(t *testing.T) {
 		}
 	})
 	var caches cache.Group
-	c := client(Options{CacheBytes: 4 << 20, Caches: &caches})
+	c := client(Protocol{Options: Options{Caches: &caches}, CacheBytes: 4 << 20})
 	for _, path := range []string{"user", "repos/acme/fleet/pulls", "repos/acme/fleet/pulls", "user"} {
 		getURL(t, c, base.String()+path)
 	}

@@ -1,4 +1,4 @@
-package transport
+package rest
 
 import (
 	"container/heap"
@@ -87,7 +87,7 @@ func (f *limitedForge) client(limits []Limit, onLimited func(time.Time, string))
 }
 
 func (f *limitedForge) clientAndBudget(limits []Limit, onLimited func(time.Time, string)) (*http.Client, *Budget) {
-	return New(Options{Base: &url.URL{Scheme: "https", Host: "forge.example", Path: "/"}, HTTPClient: &http.Client{Transport: f}, Limits: limits, OnLimited: onLimited, Now: func() time.Time { return f.now }})
+	return New(Protocol{Options: Options{HTTPClient: &http.Client{Transport: f}, OnLimited: onLimited, Now: func() time.Time { return f.now }}, Base: &url.URL{Scheme: "https", Host: "forge.example", Path: "/"}, Limits: limits})
 }
 
 func call(t *testing.T, c *http.Client, p forge.Priority, endpoint string) (status int, refused *RefusedError) {
@@ -196,10 +196,10 @@ func TestRepeatedRefusalsWaitLonger(t *testing.T) {
 func TestRefusalsOfOneEndpoint(t *testing.T) {
 	var limits []string
 	f := &limitedForge{now: start, answer: func() *http.Response { return answerOf(429) }}
-	client, _ := New(Options{Base: &url.URL{Scheme: "https", Host: "forge.example", Path: "/"}, HTTPClient: &http.Client{Transport: f}, Now: func() time.Time { return f.now },
-		IsOfEndpoint: func(*http.Response, []byte) bool { return true }, OnLimited: func(until time.Time, endpoint string) {
+	client, _ := New(Protocol{Base: &url.URL{Scheme: "https", Host: "forge.example", Path: "/"}, IsOfEndpoint: func(*http.Response, []byte) bool { return true },
+		Options: Options{HTTPClient: &http.Client{Transport: f}, Now: func() time.Time { return f.now }, OnLimited: func(until time.Time, endpoint string) {
 			limits = append(limits, fmt.Sprint(until.Sub(start), " ", endpoint))
-		}})
+		}}})
 	for range 2 {
 		call(t, client, forge.PriorityUrgent, "GET pulls")
 	}
