@@ -29,6 +29,7 @@ func (sim *Simulation) onForgeEvent(e memory.Event) {
 			}
 		} else if e.Actor == bot && e.After != "" {
 			sim.truth.pushed[e.Branch] = pushedHead{e.After, sim.now}
+			delete(sim.truth.rewritten, statusOf(e.After)) // of another pull request with the same head it is said once more
 			sim.judgePushed(e.Branch, e.Before, e.After)
 		}
 	case memory.PullRequestEvent:

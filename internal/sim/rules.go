@@ -46,6 +46,7 @@ const (
 	ruleSlow        = "15: what could go on doesn't"
 	ruleLimits      = "18: more than a limit allows"
 	ruleUnrecorded  = "17: a merge past the gates isn't on record as it was"
+	ruleText        = "16: a pull request doesn't say what it moves"
 	ruleShown       = "16: what is shown isn't what is"
 	ruleKept        = "16: what may not come was composed"
 )
@@ -301,6 +302,7 @@ func (sim *Simulation) judgeOpened(pr *forge.PullRequest) {
 		}
 	}
 	sim.judgeOpenLimits(pr, ref)
+	sim.judgeText(pr, ref)
 	if !ref.Revert {
 		sim.judgeVetoes(pr, ref)
 		sim.judgeOpenedUnverified(pr, ref)

@@ -41,6 +41,20 @@ func (sim *Simulation) judgeShown() {
 	sim.judgeBranches()
 }
 
+// judgeText judges that a pull request says what it moves.
+func (sim *Simulation) judgeText(pr *forge.PullRequest, ref promotion.BranchRef) {
+	for _, c := range sim.movedBy(pr.Number, ref.Environment) {
+		p := target{c, ref.Environment}
+		base, _, err := sim.remote.MergeBase(sim.ctx, sim.head(), pr.Head)
+		sim.must(err)
+		for _, tag := range []string{sim.tagAt(base, p), sim.tagAt(pr.Head, p)} {
+			if !strings.Contains(pr.Body, tag) || !strings.Contains(pr.Title+pr.Body, c) {
+				sim.broke(ruleText, "%s changes %s in %s, and doesn't say so: %s\n%s", describePull(pr.Number, pr.Branch), tag, p, pr.Title, pr.Body)
+			}
+		}
+	}
+}
+
 // judgeShownState judges what is said of a release that is there and has been well for long.
 func (sim *Simulation) judgeShownState(p target, st *promotion.EnvState) {
 	x, last, tag := sim.appOf(p), sim.lastLanding(p), sim.tagAt(sim.head(), p)
@@ -153,9 +167,12 @@ func (sim *Simulation) noteStatus(commit string, s forge.Status) {
 	sim.must(err)
 	i := slices.IndexFunc(all, func(o forge.Status) bool { return o.Context == s.Context })
 	if i >= 0 && all[i].State == s.State && all[i].Description == s.Description {
-		sim.noteRewritten("the status of " + commit)
+		sim.noteRewritten(statusOf(commit))
 	}
 }
+
+// statusOf names a commit's status.
+func statusOf(commit string) string { return "the status of " + commit }
 
 // noteUpdate judges whether a change of a pull request changes anything.
 func (sim *Simulation) noteUpdate(number int, u forge.PullRequestUpdate) {

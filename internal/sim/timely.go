@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -22,6 +23,7 @@ type eligible struct {
 // judgeTimely judges, while a process has nothing to do, whether what may go on does.
 func (sim *Simulation) judgeTimely() {
 	sim.judgeRevertsMerged()
+	sim.judgeObsolete()
 	for _, p := range sim.scenario.targets() {
 		tag := sim.mayComeTo(p)
 		if tag == "" {
@@ -57,6 +59,50 @@ func (sim *Simulation) judgeRevertsMerged() {
 			sim.broke(ruleSlow, "%s may be merged since %v, which takes back what is unwell", describePull(pr.Number, pr.Branch), since.Sub(sim.began))
 		}
 	}
+}
+
+// judgeObsolete judges whether promotions with what may not come any more are closed, or composed without it.
+func (sim *Simulation) judgeObsolete() {
+	for _, pr := range sim.ours() {
+		ref, _ := promotion.ParseBranch(pr.Branch)
+		bars := sim.whatBars(&pr, ref)
+		if bars == "" {
+			delete(sim.truth.obsolete, pr.Number)
+			continue
+		}
+		since, ok := sim.truth.obsolete[pr.Number]
+		if !ok || sim.isSlowedSince(since) {
+			sim.truth.obsolete[pr.Number] = sim.now
+			continue
+		}
+		if sim.now.Sub(since) > polledWithin+comesWithin {
+			sim.broke(ruleSlow, "%s is open since %v with %s", describePull(pr.Number, pr.Branch), since.Sub(sim.began), bars)
+		}
+	}
+}
+
+// whatBars is what a promotion brings that may not come, where nobody has done anything about it; empty: nothing,
+// for certain.
+func (sim *Simulation) whatBars(pr *forge.PullRequest, ref promotion.BranchRef) string {
+	switch {
+	case ref.Revert, sim.scenario.needsCommand(ref.Environment), pr.Base != trunk, !sim.isLeftAlone(pr):
+		return ""
+	case !sim.truth.brokenSince.IsZero(), len(sim.truth.wideHolds) > 0, sim.truth.unmarked[ref.Component]:
+		return ""
+	}
+	for _, c := range sim.movedBy(pr.Number, ref.Environment) {
+		p := target{c, ref.Environment}
+		tag := sim.tagAt(pr.Head, p)
+		if sim.isLifted(p) {
+			return ""
+		}
+		for _, up := range sim.scenario.upstream(p.env) {
+			if at := sim.restrainedSince(p, up, tag); !at.IsZero() {
+				return fmt.Sprintf("%s of %s, which was taken back from %s at %v", tag, c, up, at.Sub(sim.began))
+			}
+		}
+	}
+	return ""
 }
 
 // mayMergeRevert says that nothing keeps a revert from being merged by the service.

@@ -91,6 +91,7 @@ type truth struct {
 	eligible         map[target]eligible       // what may come to a target by itself, and since when
 	squatters        map[string]squatter       // by branch
 	merges           []time.Time               // of promotions, by the service, of late
+	obsolete         map[int]time.Time         // promotions with what may not come any more, and since when
 	waived           map[deployment]bool       // taken back by a person, and merged further on by one
 	makers           map[deployment]string     // who made a release, where it comes from
 	revertedBy       map[deployment]*task      // which run has opened a revert of it last
@@ -146,7 +147,7 @@ func newTruth() truth {
 		lifted: map[target]time.Time{}, liftedBefore: map[target]time.Time{}, requestedReverts: map[target]bool{}, approvals: map[int]map[string]string{}, reviewed: map[approval]bool{}, heldSince: map[int]time.Time{}, holdComments: map[int64]int{}, acknowledged: map[int]time.Time{}, forged: map[int]bool{}, wideHolds: map[int64]wideHold{}, vetoed: map[deployment]int{}, comments: map[string]int{}, requested: map[string]requests{}, deployed: map[string]int{}, pushed: map[string]pushedHead{}, queued: map[int]queuedPull{}, joined: map[int]joinedHead{}, mended: map[string]bool{},
 		bystanders: map[deployment]bool{}, excused: map[string]string{}, unmarked: map[string]bool{},
 		withdrawn: map[deployment]withdrawal{}, superseded: map[int]bool{}, grudges: map[target]string{}, said: map[int64]saidHold{},
-		revertedAside: map[deployment]time.Time{}, promotes: map[target]int{}, eligible: map[target]eligible{}, mergeable: map[int]time.Time{}, aside: map[target]bool{}, revertComments: map[int64][]deployment{}, wantedBack: map[deployment]time.Time{}, squatters: map[string]squatter{}, waived: map[deployment]bool{}, makers: map[deployment]string{}, revertedBy: map[deployment]*task{}, strangers: map[int64]string{}, rewritten: map[string]requests{}}
+		revertedAside: map[deployment]time.Time{}, promotes: map[target]int{}, eligible: map[target]eligible{}, mergeable: map[int]time.Time{}, aside: map[target]bool{}, revertComments: map[int64][]deployment{}, wantedBack: map[deployment]time.Time{}, squatters: map[string]squatter{}, waived: map[deployment]bool{}, obsolete: map[int]time.Time{}, makers: map[deployment]string{}, revertedBy: map[deployment]*task{}, strangers: map[int64]string{}, rewritten: map[string]requests{}}
 }
 
 // returns notes that what was taken back is there again because a person wanted it: how it
