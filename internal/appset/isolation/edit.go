@@ -12,6 +12,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/appset/evaluate"
+	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/manifest/render"
 )
 
@@ -26,6 +27,25 @@ type Resolution struct {
 	Targets []appset.Target
 	// Problems are what couldn't be resolved of them.
 	Problems []string
+}
+
+// ResolutionAt is a repository at a commit, without targets yet. branches are the commits of others of its branches; one
+// whose commit is empty isn't there.
+func ResolutionAt(read func(commit string) *git.Tree, commit string, branches map[string]string) Resolution {
+	tree := read(commit)
+	return Resolution{Tree: tree, ID: tree.Identity, Branches: BranchTrees(read, branches)}
+}
+
+// BranchTrees are the trees of a repository's branches, which have these commits; one whose commit is empty isn't there.
+func BranchTrees(read func(commit string) *git.Tree, branches map[string]string) map[string]render.Tree {
+	out := map[string]render.Tree{}
+	for name, commit := range branches {
+		if commit != "" {
+			tree := read(commit)
+			out[name] = render.Tree{FS: tree, ID: tree.Identity}
+		}
+	}
+	return out
 }
 
 // Edit is a change to a tree, with who it is for.

@@ -114,25 +114,30 @@ func findIgnored(rules *appset.IgnoreRules, namespace string, before, after *ren
 		}
 	}
 	out.Left = render.Diff(sides[0], sides[1])
+	left := map[objectKey][]render.Field{}
+	for i := range out.Left.Objects {
+		o := &out.Left.Objects[i]
+		left[keyOfObject(o)] = o.Fields
+	}
 	for i := range all.Objects {
 		o := &all.Objects[i]
 		if o.Op != render.Changed {
 			continue
 		}
-		var left []render.Field
-		for k := range out.Left.Objects {
-			l := &out.Left.Objects[k]
-			if l.Kind == o.Kind && l.Name == o.Name && l.Namespace == o.Namespace && l.APIVersion == o.APIVersion {
-				left = l.Fields
-			}
-		}
 		for _, f := range o.Fields {
-			if !slices.ContainsFunc(left, func(l render.Field) bool { return isSameField(&l, &f) }) {
+			if !slices.ContainsFunc(left[keyOfObject(o)], func(l render.Field) bool { return isSameField(&l, &f) }) {
 				out.Fields = append(out.Fields, IgnoredField{Object: o.Kind + " " + o.Name, Path: f.Path})
 			}
 		}
 	}
 	return out, nil
+}
+
+// objectKey tells a manifest's objects apart.
+type objectKey struct{ apiVersion, kind, namespace, name string }
+
+func keyOfObject(o *render.Change) objectKey {
+	return objectKey{o.APIVersion, o.Kind, o.Namespace, o.Name}
 }
 
 // isSameField says that a field of an object is one of it without what is ignored, where places in lists may be others.

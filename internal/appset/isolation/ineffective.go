@@ -25,10 +25,8 @@ type Ineffective struct {
 // aren't rendered. without tells what the edit does without one of its changes, where that has to be known;
 // nil, or nothing of a target: nobody knows.
 func ListIneffective(at Trees, effects []Effect, changes []fieldedit.Change, without func(*fieldedit.Change) []Effect) []Ineffective {
-	var out []Ineffective
-	var unexplained []int
+	var found []ineffectiveIn
 	reached := map[string][]*Effect{} // by the field: where it has an effect
-	places := map[int]*Effect{}
 	for i := range effects {
 		e := &effects[i]
 		if e.Changes == nil || e.Nothing { // where nothing runs, nothing else does
@@ -42,40 +40,50 @@ func ListIneffective(at Trees, effects []Effect, changes []fieldedit.Change, wit
 			}
 			if e.shows(c, own, false) {
 				reached[fieldKey(c)] = append(reached[fieldKey(c)], e)
-				found, is := e.findLiveOverride(at, c, own)
-				if !is {
-					found, is = e.findIgnoredOverride(at, c, own)
-				}
-				if is {
-					out = append(out, found)
-					continue
-				}
-				if !isAmbiguous(c, own) {
-					continue
-				}
 			}
-			found := Ineffective{Target: e.Target.Name, Change: *c}
-			var overridden bool
-			found.Override, overridden = FindOverride(at, &e.Target, c)
-			switch {
-			case overridden && !e.shows(c, own, true):
-			case !e.Changes.Empty() && (overridden || !e.isSame(c, own, without)):
-				continue // it has them otherwise
-			default:
-				unexplained = append(unexplained, len(out))
-				places[len(out)] = e
+			if one, is := e.findIneffective(at, c, own, without); is {
+				found = append(found, one)
 			}
-			out = append(out, found)
 		}
 	}
 	// A file may be for several targets of which some have no use for the field: that is so where another
 	// one that is built of something else shows it.
-	for _, i := range slices.Backward(unexplained) {
-		if slices.ContainsFunc(reached[fieldKey(&out[i].Change)], func(e *Effect) bool { return !sameBuild(e, places[i]) }) {
-			out = slices.Delete(out, i, i+1)
+	isUseless := func(f *ineffectiveIn) bool {
+		isOther := func(e *Effect) bool { return !sameBuild(e, f.in) }
+		return !f.isExplained && slices.ContainsFunc(reached[fieldKey(&f.Change)], isOther)
+	}
+	var out []Ineffective
+	for i := range found {
+		if !isUseless(&found[i]) {
+			out = append(out, found[i].Ineffective)
 		}
 	}
 	return out
+}
+
+// ineffectiveIn is a field that doesn't come to a target.
+type ineffectiveIn struct {
+	Ineffective
+	in          *Effect
+	isExplained bool
+}
+
+// findIneffective says that a change, which must show in the target's manifests, doesn't come to it.
+func (e *Effect) findIneffective(at Trees, c *fieldedit.Change, own []fieldedit.Change, without func(*fieldedit.Change) []Effect) (ineffectiveIn, bool) {
+	if e.shows(c, own, false) {
+		found, is := e.findLiveOverride(at, c, own)
+		if !is {
+			found, is = e.findIgnoredOverride(at, c, own)
+		}
+		if is || !isAmbiguous(c, own) {
+			return ineffectiveIn{found, e, true}, is
+		}
+	}
+	override, overridden := FindOverride(at, &e.Target, c)
+	out := ineffectiveIn{Ineffective{e.Target.Name, *c, override}, e, overridden && !e.shows(c, own, true)}
+	// Else it has the change otherwise.
+	hasNothing := e.Changes.Empty() || !overridden && e.isSame(c, own, without)
+	return out, out.isExplained || hasNothing
 }
 
 // findLiveOverride finds what keeps a change from showing in a target that shows it as Git has it: what only

@@ -24,10 +24,12 @@ type renderedSide struct {
 // repositories and charts. branch is where the change is to be merged.
 func (r *Repository) renderImpact(ctx context.Context, report *impact.Report, branch string, before, after *Tree, was, is *evaluate.Resolution) error {
 	renderer := isolation.New(render.MemoOptions{Bytes: 256 << 20, External: r.openRendered})
-	others, err := r.otherBranches(ctx, branch)
+	heads, err := r.git.Branches(ctx)
 	if err != nil {
 		return err
 	}
+	delete(heads, branch)
+	others := isolation.BranchTrees(r.git.Tree, heads)
 	sides := [2]renderedSide{1: {name: "after the change: "}}
 	for i, side := range []*Tree{before, after} {
 		sides[i].at = isolation.Resolution{Tree: side.FS, ID: side.FS.Identity, Branches: others}
@@ -52,22 +54,6 @@ func (r *Repository) renderImpact(ctx context.Context, report *impact.Report, br
 		}
 	}
 	return nil
-}
-
-// otherBranches are the branches besides one, which environments may live on.
-func (r *Repository) otherBranches(ctx context.Context, branch string) (map[string]render.Tree, error) {
-	heads, err := r.git.Branches(ctx)
-	if err != nil {
-		return nil, err
-	}
-	out := map[string]render.Tree{}
-	for name, commit := range heads {
-		if name != branch {
-			tree := r.git.Tree(commit)
-			out[name] = render.Tree{FS: tree, ID: tree.Identity}
-		}
-	}
-	return out, nil
 }
 
 // renderPair renders a target on both sides of a change, both for the same commit: what only names it is no change.

@@ -280,14 +280,7 @@ func (o *effectGatherer) buildEdit(ctx context.Context, c *Evaluation, component
 // Where it isn't the tracked branch, the ApplicationSets are the tracked one's.
 // The IDs of those that belong to the environment of the components go into mine.
 func (o *effectGatherer) resolveAt(ctx context.Context, c *Evaluation, components []string, env string, at BranchHead, whole bool, mine map[string]bool) (isolation.Resolution, error) {
-	tree := c.Snapshot.Repo.Mirror.Tree(at.Commit)
-	w := isolation.Resolution{Tree: tree, ID: tree.Identity, Branches: map[string]render.Tree{}}
-	for _, l := range c.Snapshot.otherBranches(at) {
-		if l.Commit != "" {
-			other := c.Snapshot.Repo.Mirror.Tree(l.Commit)
-			w.Branches[l.Branch] = render.Tree{FS: other, ID: other.Identity}
-		}
-	}
+	w := isolation.ResolutionAt(c.Snapshot.Repo.Mirror.Tree, at.Commit, c.Snapshot.otherCommits(at))
 	sur := o.targets.newInputCollector(c.Snapshot.Repo)
 	for _, p := range c.Snapshot.Pipelines {
 		in, err := sur.inputWithBranch(ctx, p.Pipeline, c.Snapshot, at)

@@ -240,18 +240,11 @@ func (o *argocdGatherer) renderLanded(ctx context.Context, l *targetLook, t *app
 
 // treeAt is a repository at a commit, with the branches that sources may be at.
 func (l *targetLook) treeAt(r *Repository, commit string) isolation.Resolution {
-	tree := r.Mirror.Tree(commit)
-	out := isolation.Resolution{Tree: tree, ID: tree.Identity, Branches: map[string]render.Tree{}}
-	if r != l.c.Snapshot.Repo {
-		return out
+	var others map[string]string
+	if r == l.c.Snapshot.Repo {
+		others = l.c.Snapshot.otherCommits(BranchHead{l.env.Branch, commit})
 	}
-	for _, b := range l.c.Snapshot.otherBranches(BranchHead{l.env.Branch, commit}) {
-		if b.Commit != "" {
-			other := r.Mirror.Tree(b.Commit)
-			out.Branches[b.Branch] = render.Tree{FS: other, ID: other.Identity}
-		}
-	}
-	return out
+	return isolation.ResolutionAt(r.Mirror.Tree, commit, others)
 }
 
 func prefixed(prefix, why string) string {

@@ -172,6 +172,15 @@ func (s *Snapshot) otherBranches(l BranchHead) []BranchHead {
 	return slices.DeleteFunc(s.BranchHeads(), func(o BranchHead) bool { return o.Branch == l.Branch })
 }
 
+// otherCommits are those of otherBranches, by the branch; empty for one that isn't there.
+func (s *Snapshot) otherCommits(l BranchHead) map[string]string {
+	out := map[string]string{}
+	for _, o := range s.otherBranches(l) {
+		out[o.Branch] = o.Commit
+	}
+	return out
+}
+
 // missingBranchText says what is wrong with an environment whose branch isn't there.
 func missingBranchText(r *Repository, branch string) string {
 	return fmt.Sprintf("%s has no branch %s, which the pipeline says this environment lives on: create it (git push origin %s:refs/heads/%s starts it as %s is) or correct the environment's branch",
