@@ -95,6 +95,10 @@ var layoutStories = map[string]struct {
 		set:  []string{"argocd/web.yaml", "spec.generators[0].list.elements[env=dev].tag=1.5.0"},
 		want: []string{"web into test: 1.4.2 → 1.5.0"},
 	},
+	"manifests-by-name": {
+		set:  []string{"argocd/staging/storage.yaml", "[metadata.name=redis-staging].spec.source.targetRevision=19.7.0"},
+		want: []string{"redis into prod: 19.6.1 → 19.7.0"},
+	},
 	"matrix": {
 		set:  []string{"components/web/dev/kustomization.yaml", "--image", "ghcr.io/acme/web=v1.5.0"},
 		want: []string{"web into prod-eu: v1.30.1, v1.4.2 → v1.30.1, v1.5.0", "web into prod-us: v1.30.1, v1.4.2 → v1.30.1, v1.5.0"},
@@ -118,6 +122,10 @@ var layoutStories = map[string]struct {
 	"values-by-component": {
 		set:  []string{"values/dev/eu/web.yaml", "image.tag=1.5.0"},
 		want: []string{"web into prod: 1.4.2 → 1.5.0"},
+	},
+	"versions-by-component": {
+		set:  []string{"values/dev/versions.yaml", "web.image.tag=1.5.0"},
+		want: []string{"web into qa: 1.4.2 → 1.5.0"},
 	},
 	"umbrella-charts": {
 		set: []string{"environments/dev/checkout/Chart.yaml", "dependencies[name=cart].version=1.9.0"},

@@ -26,6 +26,8 @@ const (
 	layoutBranches         = "apps/COMPONENT on ENVIRONMENT's branch"
 	layoutManifests        = "argocd/ENVIRONMENT/COMPONENT.yaml, which is the set"
 	layoutByComponent      = "values/ENVIRONMENT/COMPONENT.yaml"
+	layoutVersions         = "values/ENVIRONMENT/versions.yaml, with a key for each component"
+	layoutPlain            = "argocd/ENVIRONMENT/, which has plain Applications of charts"
 )
 
 // The carriers of random fleets: what the version is in the files of an environment's folder.
@@ -52,10 +54,20 @@ const (
 	factsClusters = "labels of Argo CD's clusters"
 )
 
+// How the plain Applications of random fleets are put into files.
+const (
+	manifestsEach    = "one for each, called after its component"
+	manifestsByPlace = "one for each, called by a number"
+	manifestsInOne   = "one for each environment"
+	manifestsAll     = "one for all"
+)
+
 // randomRepository is a drawn repository. Its files are a function of the versions, so that what a promotion
 // must make of them is known without Liftlock: the files with the version moved.
 type randomRepository struct {
 	layout, carrier, builder, facts string
+	isPlain                         bool   // plain Applications and no sets
+	manifests                       string // how plain Applications are put into files
 	goTemplate                      bool
 	perComponent                    bool // a set for each component
 	perEnvironment                  bool // an Argo CD for each environment, with Applications of the same names
@@ -109,7 +121,10 @@ func drawRepository(seed uint64) *randomRepository {
 	}
 	f.hasBait = r.IntN(2) == 0
 	if r.IntN(6) == 0 && f.layout != layoutBranches {
-		f.layout = drawOne(r, layoutManifests, layoutByComponent)
+		f.layout = drawOne(r, layoutManifests, layoutByComponent, layoutVersions)
+	}
+	if more := rand.New(rand.NewPCG(seed, 41)); more.IntN(4) == 0 {
+		f.drawPlain(more)
 	}
 	f.makeConsistent()
 	for i, c := range f.components {
@@ -119,6 +134,19 @@ func drawRepository(seed uint64) *randomRepository {
 		}
 	}
 	return f
+}
+
+// drawPlain has the fleet be one of plain Applications, where its layout is one that they may have.
+func (f *randomRepository) drawPlain(r *rand.Rand) {
+	switch f.layout {
+	case layoutElement, layoutConfig, layoutLabel, layoutManifests:
+		f.layout = layoutPlain
+	}
+	f.isPlain, f.facts, f.perComponent, f.perEnvironment = true, factsFolders, false, false
+	f.manifests = drawOne(r, manifestsEach, manifestsByPlace, manifestsInOne, manifestsAll)
+	if f.layout == layoutBranches {
+		f.firstOnMain = false
+	}
 }
 
 // drawSteps draws two to four steps, in their order.
@@ -151,8 +179,14 @@ func (f *randomRepository) makeConsistent() {
 		f.carrier, f.facts, f.perComponent, f.perEnvironment, f.builder = carrierChart, factsClusters, true, false, builtByNothing
 	case layoutManifests:
 		f.carrier, f.facts, f.perComponent, f.perEnvironment, f.builder = carrierChart, factsList, false, false, builtByNothing
-	case layoutByComponent:
+	case layoutByComponent, layoutVersions:
 		f.carrier = carrierValues
+	case layoutPlain:
+		f.carrier, f.builder = carrierChart, builtByNothing
+	}
+	if f.isPlain {
+		f.twoClusters = false
+		return
 	}
 	if f.perEnvironment {
 		f.perComponent, f.twoClusters = false, false
@@ -160,7 +194,7 @@ func (f *randomRepository) makeConsistent() {
 			f.facts = factsFolders
 		}
 	}
-	if f.facts == factsFolders && (f.layout == layoutSideBySide || f.layout == layoutByComponent) {
+	if f.facts == factsFolders && slices.Contains([]string{layoutSideBySide, layoutByComponent, layoutVersions}, f.layout) {
 		f.facts = factsList
 	}
 	f.twoClusters = f.twoClusters && f.facts == factsClusters && f.layout != layoutLabel
@@ -200,8 +234,8 @@ func (f *randomRepository) version(component, n int) string {
 // describe says what was drawn.
 func (f *randomRepository) describe() string {
 	return fmt.Sprintf("%s; %s; sets of %s by %s; environments %v; components %v; a set per component %t, an Argo CD per environment %t, two clusters %t, Go templates %t, "+
-		"branches %q, first on main %t, bait %t", f.layout, f.carrier, f.builder, f.facts, f.steps, f.components, f.perComponent, f.perEnvironment, f.twoClusters, f.goTemplate,
-		f.branchPrefix, f.firstOnMain, f.hasBait)
+		"branches %q, first on main %t, bait %t, plain %t (%s)", f.layout, f.carrier, f.builder, f.facts, f.steps, f.components, f.perComponent, f.perEnvironment, f.twoClusters, f.goTemplate,
+		f.branchPrefix, f.firstOnMain, f.hasBait, f.isPlain, f.manifests)
 }
 
 // folder is an environment's of a component.
@@ -236,9 +270,14 @@ func (f *randomRepository) files(t *testing.T, branch string) map[string]string 
 	for _, c := range f.components {
 		if f.usesChart() {
 			out["charts/"+c+"/Chart.yaml"] = "apiVersion: v2\nname: " + c + "\nversion: 0.1.0\n"
-			out["charts/"+c+"/values.yaml"] = "image:\n  repository: registry.example/" + c + "\nreplicas: 1\n"
+			values := "image:\n  repository: registry.example/" + c + "\nreplicas: 1\n"
+			image := "{{ .Values.image.repository }}:{{ .Values.image.tag }}"
+			if f.layout == layoutVersions { // others' keys are none of its values
+				image = "registry.example/" + c + `:{{ (index .Values "` + c + `").image.tag }}`
+			}
+			out["charts/"+c+"/values.yaml"] = values
 			out["charts/"+c+"/templates/pod.yaml"] = "apiVersion: v1\nkind: Pod\nmetadata: {name: " + c + "}\nspec:\n  containers:\n" +
-				"    - {name: main, image: '{{ .Values.image.repository }}:{{ .Values.image.tag }}'}\n"
+				"    - {name: main, image: '" + image + "'}\n"
 		}
 		for n, e := range f.environments() {
 			if f.branch(e) == branch {
@@ -257,12 +296,12 @@ func (f *randomRepository) files(t *testing.T, branch string) map[string]string 
 }
 
 func (f *randomRepository) usesChart() bool {
-	return f.layout == layoutSideBySide || f.layout == layoutElement
+	return f.layout == layoutSideBySide || f.layout == layoutElement || f.layout == layoutVersions
 }
 
 // usesFolders says that the version of an environment of a component is in the files of a folder.
 func (f *randomRepository) usesFolders() bool {
-	return !slices.Contains([]string{layoutSideBySide, layoutElement, layoutConfig, layoutLabel, layoutManifests, layoutByComponent}, f.layout)
+	return !slices.Contains([]string{layoutSideBySide, layoutElement, layoutConfig, layoutLabel, layoutManifests, layoutByComponent, layoutVersions, layoutPlain}, f.layout)
 }
 
 // addEnvironment adds the files of an environment of a component, among them what differs between
@@ -283,7 +322,9 @@ func (f *randomRepository) addEnvironment(out map[string]string, c, e string, n 
 		out["charts/"+c+"/values-"+e+".yaml"] = common + "image:\n  # of the build\n  tag: " + version + "\n"
 	case f.layout == layoutByComponent:
 		out["values/"+e+"/"+c+".yaml"] = common + "image:\n  tag: " + version + "\n"
-	case f.layout == layoutElement, f.layout == layoutLabel, f.layout == layoutManifests:
+	case f.layout == layoutVersions:
+		out["values/"+e+"/versions.yaml"] += c + ":\n  replicas: " + fmt.Sprint(n+1) + "\n  image:\n    tag: " + version + "\n"
+	case f.layout == layoutElement, f.layout == layoutLabel, f.layout == layoutManifests, f.layout == layoutPlain:
 	case f.layout == layoutConfig:
 		out[at+"/config.json"] = fmt.Sprintf("{\n  \"service\": %q, \"stage\": %q,\n  \"replicas\": %d,\n  \"chartVersion\": %q,\n  \"revision\": \"HEAD\",\n  \"repository\": \"https://charts.example/stable\", \"project\": \"default\", \"namespace\": \"%s-v1\"\n}\n",
 			c, e, n+1, f.versions[c][e], c)
@@ -356,6 +397,10 @@ type object = map[string]any
 
 // addSets adds the ApplicationSets, and what builds them.
 func (f *randomRepository) addSets(t *testing.T, out map[string]string) {
+	if f.isPlain {
+		f.addApplications(t, out)
+		return
+	}
 	sets := map[string]object{} // by the name of their file
 	switch {
 	case f.perEnvironment && f.builder == builtByHelm && f.oneChart:
@@ -390,6 +435,46 @@ func (f *randomRepository) addSets(t *testing.T, out map[string]string) {
 	}
 }
 
+// addApplications adds the plain Applications, and what builds them.
+func (f *randomRepository) addApplications(t *testing.T, out map[string]string) {
+	texts := map[string]string{}
+	for _, e := range f.environments() {
+		for i, c := range f.components {
+			name := map[string]string{
+				manifestsEach: e + "/" + c, manifestsByPlace: e + "/" + fmt.Sprint(i+1), manifestsInOne: e + "/apps", manifestsAll: "apps",
+			}[f.manifests]
+			if texts[name] != "" {
+				texts[name] += "---\n"
+			}
+			texts[name] += marshal(t, f.application(c, e))
+		}
+	}
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		switch f.builder {
+		case builtByHelm:
+			out["argocd/apps/templates/"+name+".yaml"] = strings.NewReplacer("project: default", "project: {{ .Values.project }}").Replace(texts[name])
+		default:
+			out["argocd/"+name+".yaml"] = texts[name]
+			names = append(names, name+".yaml")
+		}
+	}
+	switch f.builder {
+	case builtByHelm:
+		f.addInstallation(out, "apps", "argocd/apps")
+	case builtByKustomize:
+		out["argocd/kustomization.yaml"] = "namespace: argocd\nresources: [" + strings.Join(names, ", ") + "]\npatches:\n- target: {kind: Application}\n" +
+			"  patch: |\n    - {op: add, path: /spec/revisionHistoryLimit, value: 3}\n"
+	}
+}
+
+// application is a plain Application of a component in an environment.
+func (f *randomRepository) application(c, e string) object {
+	w := words{component: c, environment: e, path: f.folder(c, e), cluster: e, destination: e + "-1", revision: f.revisionOf(e)}
+	metadata := object{"name": c + "-" + e, "namespace": "argocd"}
+	return object{"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": metadata, "spec": f.spec(w, []string{c}, []string{e})}
+}
+
 // addSharedChart adds one chart of the sets of all environments, which an Application of each installs with its name.
 func (f *randomRepository) addSharedChart(t *testing.T, out map[string]string) {
 	const named = "NAMED"
@@ -406,9 +491,14 @@ func (f *randomRepository) addSharedChart(t *testing.T, out map[string]string) {
 func (f *randomRepository) addChart(out map[string]string, name, text string) {
 	at := "argocd/" + name + "-sets"
 	text = strings.NewReplacer("{{", `{{ "{{" }}`, "}}", `{{ "}}" }}`).Replace(text)
+	out[at+"/templates/set.yaml"] = strings.Replace(text, "project: default", "project: {{ .Values.project }}", 1)
+	f.addInstallation(out, name, at)
+}
+
+// addInstallation adds a chart's own files, and the Application that installs it.
+func (f *randomRepository) addInstallation(out map[string]string, name, at string) {
 	out[at+"/Chart.yaml"] = "apiVersion: v2\nname: sets\nversion: 0.1.0\n"
 	out[at+"/values.yaml"] = "project: nobody\n"
-	out[at+"/templates/set.yaml"] = strings.Replace(text, "project: default", "project: {{ .Values.project }}", 1)
 	out["bootstrap/"+name+".yaml"] = "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: root-" + name + ", namespace: argocd}\nspec:\n  project: default\n" +
 		"  source:\n    repoURL: " + f.repoURL + "\n    targetRevision: " + f.revision + "\n    path: " + at + "\n    helm: {valuesObject: {project: default}}\n" +
 		"  destination: {name: in-cluster, namespace: argocd}\n"
@@ -440,6 +530,15 @@ func (f *randomRepository) set(name string, components, environments []string) o
 	if f.perEnvironment {
 		appName = words.component
 	}
+	out := object{"generators": generators, "template": object{"metadata": object{"name": appName}, "spec": f.spec(words, components, environments)}}
+	if f.goTemplate {
+		out["goTemplate"], out["goTemplateOptions"] = true, []any{"missingkey=error"}
+	}
+	return object{"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "metadata": object{"name": name, "namespace": "argocd"}, "spec": out}
+}
+
+// spec is what an Application of components in environments has, in the words of a set's template or its own.
+func (f *randomRepository) spec(words words, components, environments []string) object {
 	spec := object{
 		"project": "default", "destination": object{"name": words.destination, "namespace": words.component},
 		"syncPolicy": object{"automated": object{}},
@@ -450,6 +549,9 @@ func (f *randomRepository) set(name string, components, environments []string) o
 	case f.layout == layoutSideBySide:
 		source["path"] = "charts/" + words.component
 		source["helm"] = object{"valueFiles": []any{"values.yaml", "values-" + words.environment + ".yaml"}}
+	case f.layout == layoutVersions:
+		source["path"] = "charts/" + words.component
+		source["helm"] = object{"valueFiles": []any{"../../values/" + words.environment + "/versions.yaml"}}
 	case f.layout == layoutElement:
 		source["path"] = "charts/" + words.component
 		source["helm"] = object{"parameters": []any{object{"name": "image.tag", "value": f.parameter("version")}}}
@@ -458,7 +560,7 @@ func (f *randomRepository) set(name string, components, environments []string) o
 		spec["project"], spec["destination"] = f.parameter("project"), object{"name": words.destination, "namespace": f.parameter("namespace")}
 	case f.layout == layoutLabel:
 		source = object{"repoURL": "https://charts.example/stable", "chart": words.component, "targetRevision": f.parameter("values.version")}
-	case f.layout == layoutManifests:
+	case f.layout == layoutManifests, f.layout == layoutPlain:
 		source = object{"repoURL": "https://charts.example/stable", "chart": words.component, "targetRevision": f.versions[components[0]][environments[0]]}
 	case f.carrier == carrierValues:
 		values := words.path + "/values.yaml"
@@ -473,11 +575,7 @@ func (f *randomRepository) set(name string, components, environments []string) o
 	if spec["sources"] == nil {
 		spec["source"] = source
 	}
-	out := object{"generators": generators, "template": object{"metadata": object{"name": appName}, "spec": spec}}
-	if f.goTemplate {
-		out["goTemplate"], out["goTemplateOptions"] = true, []any{"missingkey=error"}
-	}
-	return object{"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "metadata": object{"name": name, "namespace": "argocd"}, "spec": out}
+	return spec
 }
 
 // words are how a set's template says what a target is of.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/appset/evaluate"
-	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/manifest/render"
 )
 
@@ -29,15 +28,21 @@ type Resolution struct {
 	Problems []string
 }
 
+// ContentTree is a commit's files, told from others by what they say.
+type ContentTree interface {
+	fs.FS
+	Identity(name string) (string, error)
+}
+
 // ResolutionAt is a repository at a commit, without targets yet. branches are the commits of others of its branches; one
 // whose commit is empty isn't there.
-func ResolutionAt(read func(commit string) *git.Tree, commit string, branches map[string]string) Resolution {
+func ResolutionAt[T ContentTree](read func(commit string) T, commit string, branches map[string]string) Resolution {
 	tree := read(commit)
 	return Resolution{Tree: tree, ID: tree.Identity, Branches: BranchTrees(read, branches)}
 }
 
 // BranchTrees are the trees of a repository's branches, which have these commits; one whose commit is empty isn't there.
-func BranchTrees(read func(commit string) *git.Tree, branches map[string]string) map[string]render.Tree {
+func BranchTrees[T ContentTree](read func(commit string) T, branches map[string]string) map[string]render.Tree {
 	out := map[string]render.Tree{}
 	for name, commit := range branches {
 		if commit != "" {

@@ -144,7 +144,8 @@ func (s *runningSets) leaves(t *Tree, targets []appset.Target) *runningSets {
 	for i := range targets {
 		own := &targets[i]
 		isParent := slices.ContainsFunc(own.Sources, func(source appset.Source) bool {
-			return source.Here && source.Chart == "" && slices.ContainsFunc(targets, func(o appset.Target) bool {
+			givesValues := source.Ref != "" && source.Path == "" // such a source deploys nothing itself
+			return source.Here && source.Chart == "" && !givesValues && slices.ContainsFunc(targets, func(o appset.Target) bool {
 				return o.ID() != own.ID() && isBelow(source.Path, o.ApplicationSetFile)
 			})
 		})

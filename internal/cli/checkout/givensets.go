@@ -124,7 +124,7 @@ func (d *deployed) chartThatMakes(ctx context.Context, given []map[string]any) (
 	}
 	build, tried := d.repository.manifestBuilder(nil, d.tree), 0
 	for _, chart := range appset.SortedUnique(charts) {
-		for _, files := range d.valueFilesOf(chart) {
+		for _, files := range d.tree.valueFilesOf(chart) {
 			if tried++; tried > maxTried {
 				return nil, nil
 			}
@@ -147,9 +147,9 @@ func (d *deployed) chartThatMakes(ctx context.Context, given []map[string]any) (
 }
 
 // valueFilesOf are the values files that a chart may be given: none, or one that lies beside its own.
-func (d *deployed) valueFilesOf(chart string) [][]string {
+func (t *Tree) valueFilesOf(chart string) [][]string {
 	out := [][]string{nil}
-	entries, err := fs.ReadDir(d.tree.FS, chart)
+	entries, err := fs.ReadDir(t.FS, chart)
 	if err != nil {
 		return out // the build says what is wrong
 	}

@@ -107,7 +107,9 @@ func (r *Repository) addInstalled(ctx context.Context, t *Tree, known *Known, fo
 			found.notes = append(found.notes, f.left[chart])
 		}
 	}
-	found.notes = append(found.notes, chartNotes(found.templates)...)
+	for _, c := range t.untoldCharts(found.templates) {
+		found.notes = append(found.notes, c.toProblem(found.key()))
+	}
 	return nil
 }
 

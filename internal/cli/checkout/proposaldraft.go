@@ -58,13 +58,17 @@ func (d *deployed) draftOrder(err error) error {
 	return err
 }
 
+// todoHeader says that something is open.
+const todoHeader = "What has to be said before it can be used is marked TODO: liftlock validate says what is missing."
+
 // writeDraft writes the pipeline file as far as it is known into a choice; found is what of components and environments is.
 func (d *deployed) writeDraft(choice *propose.ChoiceError, found string) {
 	d.proposal.Header = []string{
 		fmt.Sprintf("Begun by liftlock init from %s: %s%s.", d.describeSources(), wording.Count(len(d.targets.Targets), "Application"), found),
-		"What has to be said before it can be used is marked TODO: liftlock validate says what is missing.",
+		todoHeader,
 	}
 	d.keepClusters()
+	d.nameUntold()
 	d.describeKnown()
 	d.noteUnresolved()
 	choice.Draft = d.proposal.Write()

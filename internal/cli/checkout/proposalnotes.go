@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/appset/history"
@@ -19,6 +21,9 @@ func (d *deployed) describe(managed *appset.TargetSet, proven *Proposal) {
 		fmt.Sprintf("Proposed by liftlock init from %s: %s, %s in %s.", d.describeSources(), wording.Count(len(managed.Targets), "Application"),
 			wording.Count(len(p.Assignment.Components), "component"), wording.Count(len(p.Assignment.Environments), "environment")),
 		"Nothing is merged by itself: gates and `merge: auto` are yours to add to environments.",
+	}
+	if p.Open.Charts != nil {
+		p.Header = append(p.Header, todoHeader)
 	}
 	if p.Plain && slices.ContainsFunc(managed.Targets, func(t appset.Target) bool { return !t.AutoSync }) {
 		p.Header = append(p.Header, "Those without an automated sync policy are synced only where they carry the annotation liftlock.dev/pipeline: "+p.Name+".")
@@ -81,10 +86,41 @@ func (d *deployed) noteUnresolved() {
 // fewReasons are as many places in which nothing is found as are told one by one.
 const fewReasons = 4
 
+// leftPlace is an environment of a component that nothing is promoted into, and why.
+type leftPlace struct{ component, environment, why string }
+
+// reason is why, the same for all environments and components where only their names differ in it.
+func (l leftPlace) reason() string {
+	words := []string{l.component, "{{component}}", l.environment, "{{environment}}"}
+	if len(l.environment) > len(l.component) { // a name may be a part of the other
+		words = slices.Concat(words[2:], words[:2])
+	}
+	return replaceWord(replaceWord(l.why, words[0], words[1]), words[2], words[3])
+}
+
+// replaceWord replaces a name wherever no letter and no digit is beside it, but for what is in braces.
+func replaceWord(text, name, by string) string {
+	isPart := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '{' || r == '}' }
+	var out strings.Builder
+	last := ' '
+	for rest := text; rest != ""; {
+		after, found := strings.CutPrefix(rest, name)
+		next, _ := utf8.DecodeRuneInString(after)
+		if found && name != "" && !isPart(last) && (after == "" || !isPart(next)) {
+			out.WriteString(by)
+			rest, last = after, '}'
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(rest)
+		out.WriteString(rest[:size])
+		rest, last = rest[size:], r
+	}
+	return out.String()
+}
+
 // planNotes say which environments of which components can't be read, and why: one line a reason.
 func planNotes(pl *plan.Plan) []string {
-	places := map[string][]string{}
-	var order []string
+	var left []leftPlace
 	promotions := 0
 	for _, part := range pl.Pipelines {
 		promotions += len(part.Promotions)
@@ -93,29 +129,73 @@ func planNotes(pl *plan.Plan) []string {
 				continue
 			}
 			for _, why := range w.Why {
-				if places[why.Text] == nil {
-					order = append(order, why.Text)
-				}
-				places[why.Text] = append(places[why.Text], w.Component+" in "+w.Environment)
+				left = append(left, leftPlace{w.Component, w.Environment, why.Text})
 			}
 		}
 	}
-	var out, without []string
-	hasNothing := func(why string) bool { return strings.HasPrefix(why, history.NothingCarried) }
-	if len(slices.DeleteFunc(slices.Clone(order), func(why string) bool { return !hasNothing(why) })) > fewReasons {
-		for _, why := range order {
-			if hasNothing(why) {
-				without = append(without, places[why]...)
-			}
-		}
-		order = slices.DeleteFunc(order, hasNothing)
-		out = append(out, fmt.Sprintf("Not promoted, because nothing that is carried is found for it: %s. liftlock plan says where it was looked for.", wording.JoinFew(without, 8)))
-	}
-	for _, why := range order {
-		out = append(out, fmt.Sprintf("Not promoted, %s: %s.", wording.JoinFew(places[why], 4), why))
-	}
+	out := leftNotes(left)
 	if promotions > 0 {
 		out = append(out, fmt.Sprintf("As of now %s would open: liftlock plan shows them.", wording.Count(promotions, "promotion")))
 	}
 	return out
+}
+
+// leftNotes are a line for each reason, with the places.
+func leftNotes(left []leftPlace) []string {
+	places := map[string][]leftPlace{}
+	var order []string
+	for _, l := range left {
+		reason := l.reason()
+		if places[reason] == nil {
+			order = append(order, reason)
+		}
+		places[reason] = append(places[reason], l)
+	}
+	var out []string
+	var without []leftPlace
+	hasNothing := func(reason string) bool { return strings.HasPrefix(reason, history.NothingCarried) }
+	if len(slices.DeleteFunc(slices.Clone(order), func(reason string) bool { return !hasNothing(reason) })) > fewReasons {
+		for _, reason := range order {
+			if hasNothing(reason) {
+				without = append(without, places[reason]...)
+			}
+		}
+		order = slices.DeleteFunc(order, hasNothing)
+		out = append(out, fmt.Sprintf("Not promoted, because nothing that is carried is found for it: %s. liftlock plan says where it was looked for.", describePlaces(without)))
+	}
+	for _, reason := range order {
+		all, why := places[reason], reason
+		if len(all) == 1 {
+			why = all[0].why
+		}
+		out = append(out, fmt.Sprintf("Not promoted, %s: %s.", describePlaces(all), why))
+	}
+	return out
+}
+
+// maxPlaces bounds the components, and the environments of each, that a note names.
+const maxPlaces = 8
+
+// describePlaces names each component once, with its environments: api, web in qa, prod; mail in prod.
+func describePlaces(all []leftPlace) string {
+	environments, components := map[string][]string{}, map[string][]string{}
+	var order, parts []string
+	for _, l := range all {
+		if environments[l.component] == nil {
+			order = append(order, l.component)
+		}
+		environments[l.component] = append(environments[l.component], l.environment)
+	}
+	var groups []string
+	for _, component := range order {
+		where := wording.JoinFew(environments[component], maxPlaces)
+		if components[where] == nil {
+			groups = append(groups, where)
+		}
+		components[where] = append(components[where], component)
+	}
+	for _, where := range groups {
+		parts = append(parts, wording.JoinFew(components[where], maxPlaces)+" in "+where)
+	}
+	return strings.Join(parts, "; ")
 }

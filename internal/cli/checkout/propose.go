@@ -133,8 +133,11 @@ func (d *deployed) findPlain(ctx context.Context, sets *runningSets) error {
 	}
 	if all.isEmpty() && len(all.problems) == 0 {
 		why := fmt.Sprintf("looked for kind: ApplicationSet and kind: Application in the *.yaml, *.yml and *.json files of %s; there is none", d.tree.Name)
-		if templates := slices.Concat(sets.templates, all.templates); len(templates) > 0 {
-			return d.nothing("%s but in the templates of Helm charts (%s): liftlock init --live takes the sets that run, or commit what helm template makes of them", why, wording.JoinFew(templates, 3))
+		if len(sets.templates) > 0 {
+			return d.findUntold(ctx, kindApplicationSet, sets.templates)
+		}
+		if len(all.templates) > 0 {
+			return d.findUntold(ctx, kindApplication, all.templates)
 		}
 		return d.nothing("%s. If they are in another repository, liftlock init --live takes those that run", why)
 	}
@@ -188,7 +191,7 @@ func (d *deployed) resolve(ctx context.Context, p *pipeline.Pipeline) (*appset.T
 // propose infers the pipeline, and proves it.
 func (d *deployed) propose(ctx context.Context) (*Proposal, error) {
 	p := &d.proposal
-	p.Name = cmp.Or(d.query.Name, d.name())
+	p.Name = d.pipelineName()
 	managed, source, err := d.findCarried(ctx)
 	if err != nil {
 		return nil, d.draftTemplates(err)
@@ -203,7 +206,23 @@ func (d *deployed) propose(ctx context.Context) (*Proposal, error) {
 		return nil, d.draftOrder(err)
 	}
 	d.keepClusters()
-	return d.prove(ctx, managed)
+	d.nameUntold()
+	proven, err := d.prove(ctx, managed)
+	if err == nil && p.Open.Charts != nil {
+		p.Open.Charts.Draft = proven.Text
+		return nil, p.Open.Charts
+	}
+	return proven, err
+}
+
+// nameUntold has the pipeline file name the charts that are left out, as comments.
+func (d *deployed) nameUntold() {
+	if d.sets == nil {
+		return
+	}
+	for _, c := range d.tree.untoldCharts(d.sets.templates) {
+		d.proposal.Untold = append(d.proposal.Untold, *c.example())
+	}
 }
 
 // findCarried finds the templates, and what a promotion moves between the environments that they give.
@@ -426,7 +445,10 @@ func (d *deployed) resolveManaged(ctx context.Context) (*appset.TargetSet, error
 
 var notName = regexp.MustCompile(`[^a-z0-9]+`)
 
-// name is what the pipeline is called: as the one ApplicationSet, else as the repository.
+// pipelineName is what a person called the pipeline, or what it is called by what is there.
+func (d *deployed) pipelineName() string { return cmp.Or(d.query.Name, d.name()) }
+
+// name is what the pipeline is called by what is there: as the one ApplicationSet, else as the repository.
 func (d *deployed) name() string {
 	names := map[string]bool{}
 	for _, t := range d.targets.Targets {

@@ -188,14 +188,6 @@ func (a *Resolution) findAllSets(ctx context.Context, r *Repository, t *Tree, kn
 	return []*pipeline.Pipeline{found.pipeline()}, nil
 }
 
-func chartNotes(templates []string) []appset.Problem {
-	var out []appset.Problem
-	for _, name := range templates {
-		out = append(out, appset.Problem{File: name, Message: "left out, because it is a template of a Helm chart: render it and name the result with -f"})
-	}
-	return out
-}
-
 func noSetsProblem(t *Tree) appset.Problem {
 	return appset.Problem{Message: fmt.Sprintf("no ApplicationSet is in any YAML or JSON file of %s", t.Name)}
 }

@@ -340,6 +340,7 @@ const (
 	weightPath     = 60  // that a folder or a chart that they are made from is called like it
 	weightAffix    = 60  // against environments that all begin or end alike: that is something else's name
 	weightNumber   = 60  // against components that are numbers
+	weightRepeated = 100 // against a component that one set deploys several times from one folder to one cluster
 	weightEach     = 4   // against each environment
 	weightCost     = 0.1 // against what is hard to read
 )
@@ -347,7 +348,8 @@ const (
 func (p *pair) weigh(targets []appset.Target, folders []string) {
 	type place struct{ component, environment string }
 	places, components, environments := map[place]bool{}, map[string]bool{}, map[string]bool{}
-	ofFolder := map[string]place{}
+	type deployment struct{ set, component, environment, cluster, folder string }
+	ofFolder, deployed := map[string]place{}, map[deployment]bool{}
 	known, split, named, inName, inPath := 0.0, 0, 0, 0, 0
 	for i, c := range p.component.values {
 		e := p.environment.values[i]
@@ -358,6 +360,7 @@ func (p *pair) weigh(targets []appset.Target, folders []string) {
 		p.ofSeveralSets = p.ofSeveralSets || targets[i].ApplicationSet != targets[0].ApplicationSet
 		at := place{c, e}
 		places[at], components[c], environments[e] = true, true, true
+		deployed[deployment{targets[i].ApplicationSetFile + "|" + targets[i].ApplicationSet, c, e, targets[i].Cluster + "|" + targets[i].Server, folders[i]}] = true
 		known += p.environment.knownPart(e)
 		if saysEnvironment(c, e) {
 			named++
@@ -395,6 +398,7 @@ func (p *pair) weigh(targets []appset.Target, folders []string) {
 		weightOwn*float64(min(len(places), own))/float64(own) +
 		weightFull*float64(len(places))/float64(len(components)*len(environments)) -
 		weightFolder*float64(split)/n -
+		weightRepeated*float64(p.targets-len(deployed))/n -
 		weightEach*float64(len(environments)) -
 		weightCost*float64(p.component.cost+p.environment.cost)
 	if !slices.ContainsFunc(slices.Collect(maps.Keys(components)), hasLetter) {

@@ -250,8 +250,14 @@ func FindCarry(ctx context.Context, s *Source) (*Carried, error) {
 	return out, nil
 }
 
-// isOfManifest says that a field is in an ApplicationSet or Application that is called after its component.
-func (f *field) isOfManifest() bool { return f.isComponents && f.segments[0].Key == "spec" }
+// isOfManifest says that a field is in an ApplicationSet or Application that the component's name alone picks.
+func (f *field) isOfManifest() bool {
+	rest := f.segments
+	if f.isComponents && isDocumentPick(rest[0]) {
+		rest = rest[1:]
+	}
+	return f.isComponents && len(rest) > 0 && rest[0].Key == "spec"
+}
 
 // countLeftOut is how many environments of components none of some fields is found in, or one with several values.
 func (s *Source) countLeftOut(chosen []*field) int {

@@ -187,7 +187,7 @@ func escapeGlob(name string) string { return globMeta.ReplaceAllString(name, `\$
 func generalize(f *field, chosen, all []*field) []fieldpath.Segment {
 	out := slices.Clone(f.segments)
 	for i := range out {
-		if out[i].Kind != fieldpath.Match || out[i].Value == "{{environment}}" {
+		if out[i].Kind != fieldpath.Match || out[i].Value == "{{environment}}" || i == 0 && isDocumentPick(out[i]) {
 			continue
 		}
 		isAlike := func(o *field) bool { return f.isAlikeBut(o, i) }

@@ -69,7 +69,7 @@ type field struct {
 	key      string
 	segments []fieldpath.Segment // with placeholders, of YAML and JSON
 	uses     []*use
-	// isComponents is that the component's name alone says whose its file is: each of its environments has others.
+	// isComponents is that the component's name alone says whose it is: each of its environments has another file.
 	isComponents bool
 }
 
@@ -121,6 +121,20 @@ func (s *Source) countReaders() {
 	}
 }
 
+// isForOther says that another environment of a component has a file, too, alone or in a folder.
+func (s *Source) isForOther(e *history.Environment, branch, file string) bool {
+	for _, o := range s.Components[e.Component] {
+		if o.Name == e.Name || s.Branch(o.Name) != branch {
+			continue
+		}
+		isBelow := func(root string) bool { return root == "." || strings.HasPrefix(file, root+"/") }
+		if slices.Contains(o.Files, file) || slices.ContainsFunc(slices.Concat(o.Roots, o.Bases, o.Shared), isBelow) {
+			return true
+		}
+	}
+	return false
+}
+
 // isUsedIn says that an environment has the field.
 func (f *field) isUsedIn(e *history.Environment) bool {
 	return f != nil && slices.ContainsFunc(f.uses, func(u *use) bool { return u.component == e.Component && u.environment == e.Name })
@@ -151,32 +165,11 @@ func (s *Source) findInEnvironment(found map[fieldLocation]*field, reader *fileR
 			return
 		}
 		seen[file] = true
-		named := withPlaceholders(name, e.Name, e.Component, own)
-		isComponents := strings.Contains(named, "{{component}}") && s.readers[fileOfBranch{branch, file}] == 1
-		isOwn := own || isComponents || strings.Contains(named, "{{environment}}")
+		f := s.newLookedFile(e, branch, file, name, own)
 		for _, v := range reader.read(tree, branch, file) {
-			p, segments := fieldLocation{v.kind, named, v.path}, v.segments
-			if !p.isNamed() {
-				if saysName(segments, e.Name) {
-					segments = segmentsWithPlaceholder(segments, e.Name)
-					p.path = fieldpath.New(segments...).String()
-				} else if !isOwn {
-					continue // another environment's as well
-				}
-			} else if !own || strings.Contains(name, "/") {
-				continue // kustomize builds another folder's, or this environment isn't the only one
-			} else {
-				p.file = ""
+			if at, ok := f.locate(&v); ok {
+				f.add(found, at, v, base)
 			}
-			f := found[p]
-			if base && f.isUsedIn(e) {
-				continue // kustomize lets what builds on it win
-			}
-			if f == nil {
-				f = &field{fieldLocation: p, key: v.key, segments: segments, isComponents: !own && isComponents}
-				found[p] = f
-			}
-			f.uses = append(f.uses, &use{component: e.Component, environment: e.Name, file: file, scalar: v})
 		}
 	}
 	for _, root := range e.Roots {
@@ -197,6 +190,78 @@ func (s *Source) findInEnvironment(found map[fieldLocation]*field, reader *fileR
 	for _, file := range e.Files {
 		look(path.Dir(file), path.Base(file), false, false)
 	}
+}
+
+// lookedFile is a file that an environment of a component is made from, while fields are looked for in it.
+type lookedFile struct {
+	environment *history.Environment
+	file, name  string   // from the repository's root, and from the folder that is the environment's
+	named       string   // the name with placeholders
+	own         bool     // it is in a folder that is this environment's alone
+	isNamed     bool     // after the component, and for this environment alone
+	isAlone     bool     // no other environment of the component has it
+	others      []string // the other components
+}
+
+func (s *Source) newLookedFile(e *history.Environment, branch, file, name string, own bool) *lookedFile {
+	f := &lookedFile{environment: e, file: file, name: name, own: own, named: withPlaceholders(name, e.Name, e.Component, own)}
+	f.isNamed = !own && strings.Contains(f.named, "{{component}}") && s.readers[fileOfBranch{branch, file}] == 1
+	f.isAlone = own || !s.isForOther(e, branch, file)
+	f.others = slices.DeleteFunc(slices.Sorted(maps.Keys(s.Components)), func(name string) bool { return name == e.Component || name == e.Name })
+	return f
+}
+
+// locatedScalar is where a value is in every environment.
+type locatedScalar struct {
+	fieldLocation
+	segments []fieldpath.Segment
+	// isComponents is that the component's name says whose the value is, and nothing says of which environment it is.
+	isComponents bool
+}
+
+// locate says where a value is in every environment; not ok where it is others' as well.
+func (f *lookedFile) locate(v *scalar) (locatedScalar, bool) {
+	at := locatedScalar{fieldLocation{v.kind, f.named, v.path}, v.segments, f.isNamed}
+	if at.fieldLocation.isNamed() {
+		at.file = ""
+		return at, f.own && !strings.Contains(f.name, "/") // kustomize builds another folder's
+	}
+	e := f.environment
+	switch hasComponent := saysName(v.segments, e.Component); {
+	case saysName(v.segments, e.Name):
+		if !f.own && !hasComponent && slices.ContainsFunc(f.others, func(name string) bool { return saysName(v.segments, name) }) {
+			return at, false
+		}
+		at.segments, at.isComponents = segmentsWithPlaceholder(v.segments, e.Name, "{{environment}}"), false
+		if hasComponent && !f.own {
+			at.segments = segmentsWithPlaceholder(at.segments, e.Component, "{{component}}")
+		}
+	case f.own, strings.Contains(f.named, "{{environment}}"), f.isNamed:
+		return at, true
+	case hasComponent && f.isAlone:
+		at.segments, at.isComponents = segmentsWithPlaceholder(v.segments, e.Component, "{{component}}"), true
+	default:
+		picked, ok := v.pickByComponent(e.Component, e.Name, f.isAlone)
+		if !ok {
+			return at, false // another environment's as well
+		}
+		at.segments, at.isComponents = picked, true
+	}
+	at.path = fieldpath.New(at.segments...).String()
+	return at, true
+}
+
+// add adds what an environment has at a place.
+func (f *lookedFile) add(found map[fieldLocation]*field, at locatedScalar, v scalar, base bool) {
+	known := found[at.fieldLocation]
+	if base && known.isUsedIn(f.environment) {
+		return // kustomize lets what builds on it win
+	}
+	if known == nil {
+		known = &field{fieldLocation: at.fieldLocation, key: v.key, segments: at.segments, isComponents: at.isComponents}
+		found[at.fieldLocation] = known
+	}
+	known.uses = append(known.uses, &use{component: f.environment.Component, environment: f.environment.Name, file: f.file, scalar: v})
 }
 
 // withPlaceholders writes the placeholders into a file's name; in an environment's own folder that for the environment
@@ -223,24 +288,27 @@ func withPlaceholders(text, environment, component string, own bool) string {
 func withPlaceholder(text, name, placeholder string) string {
 	parts := strings.Split(text, "/")
 	for n, part := range parts {
-		if strings.Contains(part, "{{") {
-			continue // one placeholder in each
-		}
-		for from := 0; ; {
-			i := strings.Index(part[from:], name)
-			if i < 0 {
-				break
-			}
-			i += from
-			end := i + len(name)
-			if (i == 0 || isSeparator(rune(part[i-1]))) && (end == len(part) || isSeparator(rune(part[end]))) {
-				parts[n] = part[:i] + placeholder + part[end:]
-				break
-			}
-			from = i + 1
+		if !strings.Contains(part, "{{") { // one placeholder in each
+			parts[n] = withWord(part, name, placeholder)
 		}
 	}
 	return strings.Join(parts, "/")
+}
+
+// withWord writes a placeholder for the first place in a text where a name is a word of its own.
+func withWord(text, name, placeholder string) string {
+	for from := 0; ; {
+		i := strings.Index(text[from:], name)
+		if i < 0 || name == "" {
+			return text
+		}
+		i += from
+		end := i + len(name)
+		if (i == 0 || isSeparator(rune(text[i-1]))) && (end == len(text) || isSeparator(rune(text[end]))) {
+			return text[:i] + placeholder + text[end:]
+		}
+		from = i + 1
+	}
 }
 
 // saysName says that a key, or what picks an item, is a name.
@@ -250,16 +318,15 @@ func saysName(segments []fieldpath.Segment, name string) bool {
 	})
 }
 
-// segmentsWithPlaceholder writes the placeholder for an environment where a key, or what picks
-// an item, is its name.
-func segmentsWithPlaceholder(segments []fieldpath.Segment, environment string) []fieldpath.Segment {
+// segmentsWithPlaceholder writes a placeholder for a name where a key, or what picks an item, is it.
+func segmentsWithPlaceholder(segments []fieldpath.Segment, name, placeholder string) []fieldpath.Segment {
 	out := slices.Clone(segments)
 	for i := range out {
 		switch s := &out[i]; {
-		case s.Kind == fieldpath.Key && s.Key == environment:
-			s.Key = "{{environment}}"
-		case s.Kind == fieldpath.Match && s.Value == environment:
-			s.Value = "{{environment}}"
+		case s.Kind == fieldpath.Key && s.Key == name:
+			s.Key = placeholder
+		case s.Kind == fieldpath.Match && s.Value == name:
+			s.Value = placeholder
 		}
 	}
 	return out

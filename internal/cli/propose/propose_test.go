@@ -307,6 +307,21 @@ func TestFindCarryOfComponents(t *testing.T) {
 		addTo(own, "db", e, "", "values/"+e+"/db.yaml")
 		addTo(both, "web", e, "", "values/web.yaml")
 	}
+	// of has both components made from the same files: those of an environment's folder, or else all.
+	of := func(texts ...string) *Source {
+		out := newSource(nil, files(texts...))
+		for _, e := range []string{"a", "b"} {
+			var single []string
+			for i := 0; i < len(texts); i += 2 {
+				if name := texts[i]; strings.Contains(name, "/"+e+"/") || strings.Count(name, "/") == 1 {
+					single = append(single, name)
+				}
+			}
+			addTo(out, "web", e, "", single...)
+			addTo(out, "db", e, "", single...)
+		}
+		return out
+	}
 	for name, c := range map[string]struct {
 		source *Source
 		want   []string
@@ -314,6 +329,22 @@ func TestFindCarryOfComponents(t *testing.T) {
 		"an image of a component in one environment is one of the registry's": {image, []string{`kustomizeImages: ["r/*"]`}},
 		"a file for one environment that is called after its component":       {own, []string{`yaml: {files: ["{{component}}.yaml"], paths: ["tag"]}`}},
 		"a file of two environments that is called after their component":     {both, nil},
+		"a key for each component in a file for one environment": {of("values/a/all.yaml", "web: {tag: v1}\ndb: {tag: v2}", "values/b/all.yaml", "web: {tag: v1}\ndb: {tag: v2}"),
+			[]string{`yaml: {files: ["all.yaml"], paths: ["{{component}}.tag"]}`}},
+		"a key for each component in a file for both": {of("values/all.yaml", "web: {tag: v1}\ndb: {tag: v2}"), nil},
+		"a key for each component and environment": {of("values/all.yaml", "web: {a: {tag: v1}, b: {tag: v1}}\ndb: {a: {tag: v2}, b: {tag: v2}}"),
+			[]string{`yaml: {files: ["all.yaml"], paths: ["{{component}}.{{environment}}.tag"]}`}},
+		"a manifest that isn't called after its component": {of("argocd/a/x.yaml", "metadata: {name: web-a}\nspec: {tag: v1}", "argocd/b/x.yaml", "metadata: {name: web-b}\nspec: {tag: v1}"),
+			[]string{`yaml: {files: ["x.yaml"], paths: ["[metadata.name={{component}}-{{environment}}].spec.tag"]}`}},
+		"a manifest whose name says the component alone, a file for each environment": {of("argocd/a/x.yaml", "metadata: {name: web}\nspec: {tag: v1}", "argocd/b/x.yaml", "metadata: {name: web}\nspec: {tag: v1}"),
+			[]string{`yaml: {files: ["x.yaml"], paths: ["[metadata.name={{component}}].spec.tag"]}`}},
+		"the same in one file for both": {of("argocd/x.yaml", "metadata: {name: web}\nspec: {tag: v1}"), nil},
+		"several manifests in a file": {of("argocd/all.yaml", "metadata: {name: web-a}\nspec: {tag: v1}\n---\nmetadata: {name: web-b}\nspec: {tag: v1}\n---\n---\nmetadata: {name: db-a}\nspec: {tag: v2}\n---\nmetadata: {name: db-b}\nspec: {tag: v2}\n"),
+			[]string{`yaml: {files: ["all.yaml"], paths: ["[metadata.name={{component}}-{{environment}}].spec.tag"]}`}},
+		"manifests that a chart tells apart": {of("argocd/a/all.yaml", "metadata: {name: x}\nspec: {source: {chart: web, tag: v1}}\n---\nmetadata: {name: y}\nspec: {source: {chart: db, tag: v2}}",
+			"argocd/b/all.yaml", "metadata: {name: x}\nspec: {source: {chart: web, tag: v1}}\n---\nmetadata: {name: y}\nspec: {source: {chart: db, tag: v2}}"),
+			[]string{`yaml: {files: ["all.yaml"], paths: ["[spec.source.chart={{component}}].spec.source.tag"]}`}},
+		"manifests of which several have that name": {of("argocd/a/all.yaml", "metadata: {name: web}\nspec: {tag: v1}\n---\nmetadata: {name: web}\nspec: {tag: v2}", "argocd/b/all.yaml", "metadata: {name: web}\nspec: {tag: v1}"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			found, err := FindCarry(t.Context(), c.source)

@@ -1,9 +1,6 @@
 package propose
 
 import (
-	"bytes"
-	"errors"
-	"io"
 	"slices"
 	"strings"
 
@@ -21,6 +18,7 @@ type scalar struct {
 	path     string // as a pipeline file has it
 	key      string // the mapping's key that it is under
 	value    string
+	picks    []fieldpath.Segment // each tells the value's document from the file's others
 }
 
 // maxScalars bounds the values of one file that are looked at.
@@ -29,58 +27,77 @@ const maxScalars = 5000
 // readScalars lists the values of a file: of a kustomization its images and the refs of its remote bases. What can't be read
 // has none: the proof says of it what is wrong.
 func readScalars(base string, data []byte) []scalar {
-	var root yaml.Node
-	dec := yaml.NewDecoder(bytes.NewReader(data))
-	if err := dec.Decode(&root); err != nil || len(root.Content) != 1 {
-		return nil
-	}
-	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		return nil // several documents are told apart by what they are, which no release moves
-	}
+	documents := readDocuments(data)
 	if appset.IsKustomization(base) {
-		return append(readImages(root.Content[0]), readRefs(root.Content[0])...)
+		if len(documents) != 1 {
+			return nil
+		}
+		return append(readImages(documents[0]), readRefs(documents[0])...)
 	}
 	kind := fieldedit.KindYAML
 	if strings.HasSuffix(base, ".json") {
-		kind = fieldedit.KindJSON
+		if kind = fieldedit.KindJSON; len(documents) != 1 {
+			return nil
+		}
 	}
-	var out []scalar
-	var walk func(n *yaml.Node, at []fieldpath.Segment, key string)
-	walk = func(n *yaml.Node, at []fieldpath.Segment, key string) {
-		if len(out) >= maxScalars || len(at) > maxDepth*2 {
+	reader := scalarReader{kind: kind}
+	for _, d := range documents {
+		if kind == fieldedit.KindYAML {
+			reader.picks = documentPicks(documents, d)
+		}
+		reader.read(d, nil, "")
+	}
+	if len(documents) == 1 {
+		return reader.found
+	}
+	return pickDocuments(reader.found)
+}
+
+// scalarReader reads the values of a file's documents.
+type scalarReader struct {
+	kind  string
+	picks []fieldpath.Segment // that tell the document from the file's others
+	found []scalar
+}
+
+// read reads what is below a value, which is at a path and under a mapping's key.
+func (r *scalarReader) read(n *yaml.Node, at []fieldpath.Segment, key string) {
+	if len(r.found) >= maxScalars || len(at) > maxDepth*2 {
+		return
+	}
+	switch n.Kind {
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if name := n.Content[i].Value; name != "" && name != "<<" {
+				r.read(n.Content[i+1], appendSegment(at, fieldpath.Segment{Kind: fieldpath.Key, Key: name}), name)
+			}
+		}
+	case yaml.SequenceNode:
+		by := identifyingKey(n)
+		for i, item := range n.Content {
+			segment := fieldpath.Segment{Kind: fieldpath.Index, Index: i}
+			if by != "" {
+				segment = fieldpath.Segment{Kind: fieldpath.Match, KeyPath: []string{by}, Value: mappingValue(item, by)}
+			} else if label, value := clusterLabel(n, item); label != "" {
+				segment = fieldpath.Segment{Kind: fieldpath.Match, KeyPath: append(slices.Clone(clusterLabels), label), Value: value}
+			}
+			r.read(item, appendSegment(at, segment), key)
+		}
+	case yaml.ScalarNode:
+		if n.Style == yaml.LiteralStyle || n.Style == yaml.FoldedStyle || n.Tag == "!!null" || len(at) == 0 {
 			return
 		}
-		switch n.Kind {
-		case yaml.MappingNode:
-			for i := 0; i+1 < len(n.Content); i += 2 {
-				if name := n.Content[i].Value; name != "" && name != "<<" {
-					walk(n.Content[i+1], appendSegment(at, fieldpath.Segment{Kind: fieldpath.Key, Key: name}), name)
-				}
-			}
-		case yaml.SequenceNode:
-			by := identifyingKey(n)
-			for i, item := range n.Content {
-				segment := fieldpath.Segment{Kind: fieldpath.Index, Index: i}
-				if by != "" {
-					segment = fieldpath.Segment{Kind: fieldpath.Match, KeyPath: []string{by}, Value: mappingValue(item, by)}
-				} else if label, value := clusterLabel(n, item); label != "" {
-					segment = fieldpath.Segment{Kind: fieldpath.Match, KeyPath: append(slices.Clone(clusterLabels), label), Value: value}
-				}
-				walk(item, appendSegment(at, segment), key)
-			}
-		case yaml.ScalarNode:
-			if n.Style == yaml.LiteralStyle || n.Style == yaml.FoldedStyle || n.Tag == "!!null" || len(at) == 0 {
-				return
-			}
-			path := fieldpath.New(at...).String()
-			if _, err := fieldpath.Parse(path); err != nil || strings.Contains(path, "{{") {
-				return // no pipeline file can name it
-			}
-			out = append(out, scalar{kind: kind, segments: at, path: path, key: key, value: n.Value})
+		if path, ok := nameablePath(at); ok {
+			r.found = append(r.found, scalar{kind: r.kind, segments: at, path: path, key: key, value: n.Value, picks: r.picks})
 		}
 	}
-	walk(root.Content[0], nil, "")
-	return out
+}
+
+// nameablePath writes a path; not ok where no pipeline file can name it.
+func nameablePath(segments []fieldpath.Segment) (string, bool) {
+	path := fieldpath.New(segments...).String()
+	_, err := fieldpath.Parse(path)
+	return path, err == nil && !strings.Contains(path, "{{")
 }
 
 func appendSegment(at []fieldpath.Segment, s fieldpath.Segment) []fieldpath.Segment {

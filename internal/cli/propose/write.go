@@ -16,6 +16,8 @@ type Proposal struct {
 	// Sets are where ApplicationSets are; with Plain they are where plain Applications are.
 	Sets  []Set
 	Plain bool
+	// Untold are charts with more of them that are left out: nothing tells how they are installed.
+	Untold []pipeline.HelmSource
 	// Clusters is the repository's file of Argo CD's clusters; "" where none is needed.
 	Clusters string
 
@@ -73,6 +75,9 @@ func (p *Proposal) templates() Templates {
 }
 
 func (p *Proposal) writeSources(w *writer) {
+	if p.Open.Charts != nil {
+		w.writeOpen(p.Open.Charts)
+	}
 	if p.Plain {
 		w.writeLine("  applications:")
 	} else {
@@ -82,7 +87,7 @@ func (p *Proposal) writeSources(w *writer) {
 		if s.Kustomize != "" {
 			w.writeLine("    - kustomize: %s", quotePath(s.Kustomize))
 		} else if s.Helm != nil {
-			w.writeLine("    - helm: {%s}", helmText(s.Helm))
+			w.writeLine("    - helm: {%s}%s", HelmText(s.Helm), p.todoAtCharts())
 		} else if s.Live != nil {
 			w.writeLine("    - live: {namespace: %s, name: %s}", quotePath(s.Live.Namespace), quotePath(s.Live.Name))
 		} else {
@@ -98,14 +103,26 @@ func (p *Proposal) writeSources(w *writer) {
 			w.writeLine("      environment: %s", quoteTemplate(s.Environment))
 		}
 	}
+	for i := range p.Untold {
+		w.writeComment("    ", fmt.Sprintf("TODO: %s has more of them, and no Application here tells how that chart is installed. With what it is given there:", p.Untold[i].Path))
+		w.writeLine("    # - helm: {%s}", HelmText(&p.Untold[i]))
+	}
 	if p.Clusters != "" {
 		w.writeComment("  ", "Argo CD's clusters, for the command line: the server knows them itself.")
 		w.writeLine("  clusters: %s", quotePath(p.Clusters))
 	}
 }
 
-// helmText is what an entry says of a chart, in flow style.
-func helmText(h *pipeline.HelmSource) string {
+// todoAtCharts marks the entries of charts where somebody has to say how they are installed.
+func (p *Proposal) todoAtCharts() string {
+	if p.Open.Charts == nil {
+		return ""
+	}
+	return " " + todo
+}
+
+// HelmText is what an entry says of a chart, in flow style.
+func HelmText(h *pipeline.HelmSource) string {
 	parts := []string{"path: " + quotePath(h.Path)}
 	if len(h.ValueFiles) > 0 {
 		parts = append(parts, "valueFiles: "+flowList(h.ValueFiles))
