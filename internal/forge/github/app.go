@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -39,15 +38,16 @@ type AppOptions struct {
 	ManageWebhook  bool         // the App's webhook is pointed at us
 }
 
-// App talks to one GitHub as a GitHub App, in the organisations where it is installed. Each
-// repository has a driver with tokens of its own, good for this repository and what the
-// App's manifest asks for; what is read of others is read with tokens that only read. Calls
-// of an installation share one budget, as GitHub counts them. Safe for concurrent use.
+// App talks to one GitHub as a GitHub App, in the organisations where it is installed: a driver whose
+// every call is made with the tokens for where it is made. Those of a repository that Liftlock looks
+// after are good for this one and what the App's manifest asks for; what is read of others is read
+// with tokens that only read. Calls of an installation share one budget, as GitHub counts them. Safe
+// for concurrent use.
 type App struct {
+	*Driver
 	options Options
 	app     AppOptions
-	base    *url.URL
-	api     *gh.Client // with the App's own token: no repository's
+	own     *gh.Client // with the App's own token: no repository's
 	answers *rest.AnswerCache
 	locks   lock.Keyed[string]
 
@@ -55,7 +55,7 @@ type App struct {
 	about         aboutApp
 	installations map[string]*installation // by its owner in lower case, also a former name
 	readAt        time.Time                // when they were; zero: they are to be read again
-	drivers       map[string]*appDriver    // by installation and repository
+	sources       map[string]*tokenSource  // by installation and repository
 	budgets       map[int64]*rest.Budget
 	hookSet       string           // digest of the hook's configuration that this process has set
 	log           recentDeliveries // guarded by the lock of deliveries
@@ -66,6 +66,7 @@ var (
 	_ forge.BulkReader = (*App)(nil)
 
 	_ forge.CommitSigner = (*App)(nil)
+	_ rest.Credentials   = (*App)(nil)
 )
 
 // aboutApp is what GitHub says of the App itself.
@@ -74,12 +75,6 @@ type aboutApp struct {
 	events     []string
 	me         forge.User // Login is empty until it is known
 	readAt     time.Time
-}
-
-// appDriver is a repository's driver, with its tokens.
-type appDriver struct {
-	*Driver
-	tokens *tokenSource
 }
 
 // NewApp makes a driver that works as an App. It makes no call, but reads the private key.
@@ -98,9 +93,26 @@ func NewApp(o Options, a AppOptions) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &App{options: o, app: a, base: base, answers: rest.NewAnswerCache(o.Caches, cacheBytes),
-		installations: map[string]*installation{}, drivers: map[string]*appDriver{}, budgets: map[int64]*rest.Budget{}}
-	p.api, _ = newClient(rest.Protocol{Options: o, Base: base, Credentials: keys, Answers: p.answers, Identity: "app", Limits: limitsOf(base, o.PublicLimits)})
+	p := &App{options: o, app: a, answers: rest.NewAnswerCache(o.Caches, cacheBytes),
+		installations: map[string]*installation{}, sources: map[string]*tokenSource{}, budgets: map[int64]*rest.Budget{}}
+	p.own, _ = newClient(rest.Protocol{Options: o, Base: base, Credentials: keys, Answers: p.answers, Identity: "app", Limits: limitsOf(base, o.PublicLimits)})
+	api, _ := newClient(rest.Protocol{Options: o, Base: base, Credentials: p, Answers: p.answers})
+	p.Driver = newDriver(base, o, api)
+	p.Driver.account = p.Me
+	p.Driver.token = func(ctx context.Context) (string, error) {
+		s, err := p.tokensFor(ctx)
+		if err != nil {
+			return "", rest.Wrap("get a token for Git", err)
+		}
+		return s.token(ctx)
+	}
+	p.Driver.budget = func(ctx context.Context) (*rest.Budget, error) {
+		s, err := p.tokensFor(ctx)
+		if err != nil {
+			return nil, rest.Wrap("read how many calls are left", err)
+		}
+		return s.budget, nil
+	}
 	return p, nil
 }
 
@@ -133,7 +145,7 @@ func (p *App) readAbout(ctx context.Context) error {
 	if known {
 		return nil
 	}
-	app, _, err := p.api.Apps.Get(ctx, "")
+	app, _, err := p.own.Apps.Get(ctx, "")
 	if err != nil {
 		return p.wrapAppError("read the App itself", err)
 	}
@@ -163,11 +175,7 @@ func (p *App) Me(ctx context.Context) (forge.User, error) {
 	p.mu.Lock()
 	login := p.about.slug + "[bot]"
 	p.mu.Unlock()
-	d, err := p.anyDriver(ctx)
-	if err != nil {
-		return forge.User{}, err
-	}
-	u, _, err := d.api.Users.Get(ctx, rest.Segment(login))
+	u, _, err := p.api.Users.Get(ctx, rest.Segment(login))
 	if err != nil {
 		return forge.User{}, wrapError("read the App's account "+login, err)
 	}
@@ -179,52 +187,84 @@ func (p *App) Me(ctx context.Context) (forge.User, error) {
 	return me, nil
 }
 
-// anyDriver reads with the token of whichever installation can be used.
-func (p *App) anyDriver(ctx context.Context) (*Driver, error) {
+// For gives a call the token for where it is made.
+func (p *App) For(ctx context.Context) (rest.Credential, error) {
+	s, err := p.tokensFor(ctx)
+	if err != nil {
+		return rest.Credential{}, err
+	}
+	return s.credential(ctx)
+}
+
+// tokensFor are those for where a call is made: of a repository its own where Liftlock looks after it,
+// else such as only read. An error says where the App may not work, and not which call was to be made.
+func (p *App) tokensFor(ctx context.Context) (*tokenSource, error) {
+	at := placeOf(ctx)
+	if at == (callPlace{}) {
+		return p.anyTokens(ctx)
+	}
+	i, err := p.findInstallation(ctx, at.owner, at.repo)
+	own := slices.ContainsFunc(p.app.Repositories, func(o forge.Repo) bool { return strings.EqualFold(o.String(), at.owner+"/"+at.repo) })
+	isRefused := errors.Is(err, forge.ErrNotInstalled)
+	switch {
+	case err == nil && own:
+		return p.tokensOf(i, at.repo), nil
+	case err == nil:
+		return p.tokensOf(i, ""), nil
+	case isRefused && at.repo == "": // whoever isn't in an organisation sees no team of it
+		rests := rest.ErrorOf(err)
+		return nil, &forge.Error{Kind: forge.ErrNotFound, Message: rests.Message, Hint: rests.Hint}
+	case isRefused && !own:
+		return p.anyTokens(ctx) // a public one can be read from anywhere
+	}
+	return nil, rest.KeepOperation(err)
+}
+
+// anyTokens are those to read with of whichever installation can be used.
+func (p *App) anyTokens(ctx context.Context) (*tokenSource, error) {
 	var first error
 	for _, r := range p.app.Repositories {
 		i, err := p.findInstallation(ctx, r.Owner, r.Name)
 		if err == nil {
-			return p.driverOf(i, "").Driver, nil
+			return p.tokensOf(i, ""), nil
 		}
 		if first == nil {
 			first = err
 		}
 	}
-	return nil, first
-}
-
-// driver is the driver for a repository: that of its own where it is one that Liftlock looks
-// after, else one that only reads.
-func (p *App) driver(ctx context.Context, r forge.Repo) (*Driver, error) {
-	i, err := p.findInstallation(ctx, r.Owner, r.Name)
-	own := slices.ContainsFunc(p.app.Repositories, func(o forge.Repo) bool { return strings.EqualFold(o.String(), r.String()) })
-	switch {
-	case err == nil && own:
-		return p.driverOf(i, r.Name).Driver, nil
-	case err == nil:
-		return p.driverOf(i, "").Driver, nil
-	case own || !errors.Is(err, forge.ErrNotInstalled):
-		return nil, err
+	if first == nil {
+		return nil, &forge.Error{Kind: forge.ErrNotInstalled, Message: "the App looks after no repository"}
 	}
-	return p.anyDriver(ctx) // a public one can be read from anywhere
+	return nil, rest.KeepOperation(first)
 }
 
-// driverOf is the driver for one of an installation's repositories; without a name, the one
-// that reads all of them.
-func (p *App) driverOf(i *installation, repo string) *appDriver {
+// tokensOf are those for one of an installation's repositories; without a name, such as read all of
+// them.
+func (p *App) tokensOf(i *installation, repo string) *tokenSource {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	key := fmt.Sprintf("%d/%s", i.id, strings.ToLower(repo))
-	if d := p.drivers[key]; d != nil {
-		return d
+	if s := p.sources[key]; s != nil {
+		return s
 	}
 	if p.budgets[i.id] == nil {
 		p.budgets[i.id] = rest.NewBudget(p.options.Now, limitsOf(p.base, p.options.PublicLimits), p.options.OnLimited).Share(fmt.Sprintf("installation %d", i.id), p.options.Exchange)
 	}
-	tokens := &tokenSource{app: p, installation: i.id, owner: i.owner, repo: repo}
-	api, budget := newClient(rest.Protocol{Options: p.options, Base: p.base, Credentials: tokens, Answers: p.answers, Identity: key, Budget: p.budgets[i.id]})
-	d := &appDriver{tokens: tokens, Driver: newDriver(p.base, p.options, api, budget, tokens.token, p.Me)}
-	p.drivers[key] = d
-	return d
+	p.sources[key] = &tokenSource{app: p, budget: p.budgets[i.id], installation: i.id, owner: i.owner, repo: repo}
+	return p.sources[key]
+}
+
+// GitRefused takes note that Git's remote refused a token that GitAuth gave for a repository, and
+// says whether GitAuth gives another one now: Git's calls aren't seen here, and a token may have been
+// revoked.
+func (p *App) GitRefused(r forge.Repo, token string) bool {
+	p.mu.Lock()
+	var all []*tokenSource
+	for _, s := range p.sources {
+		if strings.EqualFold(s.owner, r.Owner) && strings.EqualFold(s.repo, r.Name) {
+			all = append(all, s)
+		}
+	}
+	p.mu.Unlock()
+	return slices.ContainsFunc(all, func(s *tokenSource) bool { return s.refusedByGit(token) })
 }

@@ -43,7 +43,7 @@ func (p *App) EnsureHook(ctx context.Context, r forge.Repo, h forge.Hook) (bool,
 // setHook points the App's webhook at h. GitHub shows no secret, so the first call of a process
 // sets it in any case. Callers hold the lock of appKey.
 func (p *App) setHook(ctx context.Context, h forge.Hook) (changed bool, err error) {
-	config, _, err := p.api.Apps.GetHookConfig(ctx)
+	config, _, err := p.own.Apps.GetHookConfig(ctx)
 	if err != nil {
 		return false, p.wrapAppError("read the App's webhook", err)
 	}
@@ -52,7 +52,7 @@ func (p *App) setHook(ctx context.Context, h forge.Hook) (changed bool, err erro
 	if !wrong && digest == p.hookSet {
 		return false, nil
 	}
-	if _, _, err := p.api.Apps.UpdateHookConfig(ctx, &gh.HookConfig{URL: &h.URL, Secret: &h.Secret, ContentType: gh.String("json"), InsecureSSL: gh.String("0")}); err != nil {
+	if _, _, err := p.own.Apps.UpdateHookConfig(ctx, &gh.HookConfig{URL: &h.URL, Secret: &h.Secret, ContentType: gh.String("json"), InsecureSSL: gh.String("0")}); err != nil {
 		return false, p.wrapAppError("point the App's webhook at "+h.URL, err)
 	}
 	known := p.hookSet != ""
@@ -67,7 +67,7 @@ func (p *App) MissedDeliveries(ctx context.Context, r forge.Repo, q forge.Delive
 	if err != nil {
 		return forge.MissedDeliveries{}, err
 	}
-	tokens := p.driverOf(i, r.Name).tokens
+	tokens := p.tokensOf(i, r.Name)
 	if _, err := tokens.token(ctx); err != nil { // with it comes the repository's number
 		return forge.MissedDeliveries{}, err
 	}
@@ -75,7 +75,7 @@ func (p *App) MissedDeliveries(ctx context.Context, r forge.Repo, q forge.Delive
 	id := tokens.repositoryID
 	tokens.mu.Unlock()
 	return readMissed(ctx, "list the deliveries of the App's webhook", q, deliverySource{
-		list: p.listDeliveries, read: p.api.Apps.GetHookDelivery,
+		list: p.listDeliveries, read: p.own.Apps.GetHookDelivery,
 		concern: func(v *gh.HookDelivery) bool {
 			if strings.HasPrefix(v.GetEvent(), "installation") && !isDelivered(v) {
 				p.expireInstallations() // it may have been installed, suspended or taken away
@@ -114,7 +114,7 @@ func (p *App) listDeliveries(ctx context.Context, page *gh.ListCursorOptions) ([
 	if known, ok := p.log.pages[page.Cursor]; ok {
 		return known.list, known.resp, nil
 	}
-	list, resp, err := p.api.Apps.ListHookDeliveries(ctx, page)
+	list, resp, err := p.own.Apps.ListHookDeliveries(ctx, page)
 	if err == nil {
 		p.log.pages[page.Cursor] = deliveryPage{list, resp}
 	}

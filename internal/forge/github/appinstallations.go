@@ -45,9 +45,9 @@ func (p *App) InstallationChanged(id int64, owner string) []forge.Repo {
 		}
 	}
 	used := len(repos) > 0
-	for _, d := range p.drivers {
+	for _, t := range p.sources {
 		// Others are only read, as for their teams.
-		if t := d.tokens; t.installation == id || strings.EqualFold(t.owner, owner) {
+		if t.installation == id || strings.EqualFold(t.owner, owner) {
 			t.drop("")
 			used = true
 		}
@@ -96,8 +96,7 @@ func (p *App) Problems() []InstallationProblem {
 			out = append(out, InstallationProblem{r.Owner, fmt.Errorf("the App's installation lacks the permissions %s: accept them on %s", strings.Join(i.missing(), ", "), i.page)})
 		}
 	}
-	for _, d := range p.drivers {
-		t := d.tokens
+	for _, t := range p.sources {
 		i := p.installations[strings.ToLower(t.owner)]
 		if p.checkInstallation(i, t.owner) != nil || t.installation != i.id {
 			continue // all of it rests, or it was installed anew since
@@ -211,7 +210,7 @@ func (p *App) readInstallations(ctx context.Context) error {
 		return err
 	}
 	if id := p.app.InstallationID; id != 0 {
-		in, _, err := p.api.Apps.GetInstallation(ctx, id)
+		in, _, err := p.own.Apps.GetInstallation(ctx, id)
 		switch {
 		case err == nil:
 			add(in)
@@ -219,7 +218,7 @@ func (p *App) readInstallations(ctx context.Context) error {
 			return p.wrapAppError("read the App's installation "+strconv.FormatInt(id, 10), err)
 		}
 	} else if err := forEach("list the App's installations", bounds, func(page gh.ListOptions) ([]*gh.Installation, *gh.Response, error) {
-		return p.api.Apps.ListInstallations(ctx, &page)
+		return p.own.Apps.ListInstallations(ctx, &page)
 	}, func(in *gh.Installation) bool {
 		add(in)
 		return false
@@ -258,7 +257,7 @@ func (p *App) findRenamed(ctx context.Context, owner, repo string) error {
 	if known || repo == "" || p.app.InstallationID != 0 {
 		return nil
 	}
-	in, _, err := p.api.Apps.FindRepositoryInstallation(ctx, rest.Segment(owner), rest.Segment(repo))
+	in, _, err := p.own.Apps.FindRepositoryInstallation(ctx, rest.Segment(owner), rest.Segment(repo))
 	switch {
 	case rest.StatusOf(err) == http.StatusNotFound:
 		return nil

@@ -115,8 +115,14 @@ func parseKeys(content []byte) ([]*rsa.PrivateKey, error) {
 	return keys, nil
 }
 
-// Authorization signs a token, where there is none that can be used on.
-func (k *appKeys) Authorization(context.Context) (string, error) {
+// For gives a token, signed anew where there is none that can be used on.
+func (k *appKeys) For(context.Context) (rest.Credential, error) {
+	value, err := k.authorization()
+	return rest.Credential{Value: value, Answered: func(resp *http.Response, body []byte) bool { return k.answered(value, resp, body) }}, err
+}
+
+// authorization is the header's value.
+func (k *appKeys) authorization() (string, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := k.now()
@@ -138,9 +144,9 @@ func (k *appKeys) Authorization(context.Context) (string, error) {
 	return k.value, nil
 }
 
-// Answered learns GitHub's time from an answer. After a refusal another token is worth a try
+// answered learns GitHub's time from an answer. After a refusal another token is worth a try
 // where this one was made by another time, or there is another key.
-func (k *appKeys) Answered(value string, resp *http.Response, body []byte) (renew bool) {
+func (k *appKeys) answered(value string, resp *http.Response, body []byte) (renew bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if at, err := http.ParseTime(resp.Header.Get("Date")); err == nil {

@@ -29,9 +29,10 @@ const (
 )
 
 // tokenSource has the tokens for one repository of an installation, or for reading all of
-// them. It implements rest.Credentials.
+// them.
 type tokenSource struct {
 	app          *App
+	budget       *rest.Budget // the installation's
 	installation int64
 	owner        string
 	repo         string // empty: all that the installation was given, to read
@@ -46,10 +47,12 @@ type tokenSource struct {
 	refused      *forge.Error // why there was none when one was last asked for; nil: there was
 }
 
-// Authorization is the header of the token that is good now.
-func (s *tokenSource) Authorization(ctx context.Context) (string, error) {
+// credential is the token that is good now.
+func (s *tokenSource) credential(ctx context.Context) (rest.Credential, error) {
 	token, err := s.token(ctx)
-	return "Bearer " + token, err
+	return rest.Credential{Value: "Bearer " + token, Identity: s.key(), Budget: s.budget, Answered: func(resp *http.Response, body []byte) bool {
+		return s.answered(token, resp, body)
+	}}, err
 }
 
 // token gives a token that is good for minTokenLife at least.
@@ -155,9 +158,9 @@ func (s *tokenSource) refusedByGit(token string) bool {
 	return token != "" && (known || !fresh && s.drop(token))
 }
 
-// Answered drops a token that GitHub takes no more. After 401 nothing was done, so the call may
+// answered drops a token that GitHub takes no more. After 401 nothing was done, so the call may
 // be made again with the next one; of a suspended installation that says why there is none.
-func (s *tokenSource) Answered(value string, resp *http.Response, body []byte) (renew bool) {
+func (s *tokenSource) answered(token string, resp *http.Response, body []byte) (renew bool) {
 	switch {
 	case resp.StatusCode == http.StatusUnauthorized:
 	case resp.StatusCode == http.StatusForbidden && bytes.Contains(body, []byte("suspended")):
@@ -165,7 +168,7 @@ func (s *tokenSource) Answered(value string, resp *http.Response, body []byte) (
 	default:
 		return false
 	}
-	s.drop(strings.TrimPrefix(value, "Bearer "))
+	s.drop(token)
 	return true
 }
 
@@ -203,12 +206,12 @@ func (s *tokenSource) renew(ctx context.Context) (string, error) {
 	if s.repo != "" {
 		in.Repositories = []string{s.repo}
 	}
-	req, err := s.app.api.NewRequest(http.MethodPost, fmt.Sprintf("app/installations/%d/access_tokens", i.id), in)
+	req, err := s.app.own.NewRequest(http.MethodPost, fmt.Sprintf("app/installations/%d/access_tokens", i.id), in)
 	if err != nil {
 		return "", wrapError(op, err)
 	}
 	var out gh.InstallationToken
-	resp, err := s.app.api.Do(ctx, req, &out)
+	resp, err := s.app.own.Do(ctx, req, &out)
 	if err != nil {
 		err = s.wrapTokenError(op, i, err)
 		s.mu.Lock()

@@ -26,7 +26,7 @@ const (
 
 // MergedPullRequests reads each by itself: only then GitHub says who merged it.
 func (d *Driver) MergedPullRequests(ctx context.Context, r forge.Repo, commit string) ([]forge.PullRequest, error) {
-	owner, name := repoPath(r)
+	ctx, owner, name := inRepo(ctx, r)
 	op := "list the pull requests that brought a commit of " + r.String()
 	var numbers []int
 	err := forEach(op, bounds, func(page gh.ListOptions) ([]*gh.PullRequest, *gh.Response, error) {
@@ -58,7 +58,7 @@ func (d *Driver) MergedPullRequests(ctx context.Context, r forge.Repo, commit st
 // branch: not in a fork. Of the branch's activity it reads one page, and more until it has found
 // them.
 func (d *Driver) PullRequestAuthors(ctx context.Context, r forge.Repo, pr *forge.PullRequest) ([]forge.CommitAuthors, error) {
-	owner, name := repoPath(r)
+	ctx, owner, name := inRepo(ctx, r)
 	op := "list the commits of " + r.Number(pr.Number)
 	var commits []*gh.RepositoryCommit
 	err := forEach(op, bounds, func(page gh.ListOptions) ([]*gh.RepositoryCommit, *gh.Response, error) {
@@ -88,7 +88,7 @@ func (d *Driver) PullRequestAuthors(ctx context.Context, r forge.Repo, pr *forge
 
 // CommitAuthors compares the two commits: GitHub lists what a merge brought too.
 func (d *Driver) CommitAuthors(ctx context.Context, r forge.Repo, base, head string) ([]forge.CommitAuthors, error) {
-	owner, name := repoPath(r)
+	ctx, owner, name := inRepo(ctx, r)
 	var commits []*gh.RepositoryCommit
 	if base == "" {
 		op := "read a commit of " + r.String()
@@ -125,7 +125,7 @@ func (d *Driver) Commits(ctx context.Context, r forge.Repo, base, head string) (
 
 // compareCommits lists what head has and base hasn't, until they are too many.
 func (d *Driver) compareCommits(ctx context.Context, r forge.Repo, base, head string) (commits []*gh.RepositoryCommit, op string, err error) {
-	owner, name := repoPath(r)
+	ctx, owner, name := inRepo(ctx, r)
 	op = "compare two commits of " + r.String()
 	err = forEach(op, bounds, func(page gh.ListOptions) ([]*gh.RepositoryCommit, *gh.Response, error) {
 		c, resp, err := d.api.Repositories.CompareCommits(ctx, owner, name, rest.Segment(base), rest.Segment(head), &page)
@@ -241,7 +241,7 @@ func (d *Driver) linkAuthors(ctx context.Context, r forge.Repo, commit string, k
 			}
 		}
 	}
-	if err := d.callGraphQL(ctx, op, authorsQuery, map[string]any{"owner": r.Owner, "name": r.Name, "oid": commit}, &data); forge.IsRetryable(err) {
+	if err := d.callGraphQL(ctx, op, r, authorsQuery, map[string]any{"owner": r.Owner, "name": r.Name, "oid": commit}, &data); forge.IsRetryable(err) {
 		return err
 	}
 	for _, n := range data.Repository.Object.Authors.Nodes {
@@ -254,7 +254,7 @@ func (d *Driver) linkAuthors(ctx context.Context, r forge.Repo, commit string, k
 
 // Pushes reads the repository's activity of one branch, which go-github doesn't know.
 func (d *Driver) Pushes(ctx context.Context, r forge.Repo, branch string, enough func(forge.Push) bool) error {
-	owner, name := repoPath(r)
+	ctx, owner, name := inRepo(ctx, r)
 	op := "read who pushed to " + branch + " of " + r.String()
 	q := url.Values{"ref": {"refs/heads/" + branch}, "per_page": {fmt.Sprint(perPage)}}
 	for range forge.MaxPushes / perPage {

@@ -3,6 +3,7 @@ package github
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -104,23 +105,23 @@ func (d *Driver) ReviewedPullRequests(ctx context.Context, r forge.Repo, numbers
 	if len(numbers) > forge.MaxBulk {
 		return nil, &forge.Error{Op: op, Kind: forge.ErrInvalid, Message: fmt.Sprintf("one call reads %d", forge.MaxBulk)}
 	}
-	if d.restsBulk() {
+	if d.restsBulk(r) {
 		return nil, &forge.Error{Op: op, Kind: forge.ErrUnsupported}
 	}
 	var answer struct {
 		Data   struct{ Repository map[string]*bulkPull }
 		Errors []graphQLError
 	}
-	err := d.queryGraphQL(ctx, op, bulkQuery(numbers, forge.HasMergeQueue(ctx)), map[string]any{"owner": r.Owner, "name": r.Name}, &answer)
+	err := d.queryGraphQL(ctx, op, r, bulkQuery(numbers, forge.HasMergeQueue(ctx)), map[string]any{"owner": r.Owner, "name": r.Name}, &answer)
 	switch {
-	case forge.IsRetryable(err) || ctx.Err() != nil:
+	case forge.IsRetryable(err) || errors.Is(err, forge.ErrNotInstalled) || ctx.Err() != nil:
 		return nil, err
 	case err != nil:
-		return nil, d.restBulk(op, err.Error())
+		return nil, d.restBulk(op, r, err.Error())
 	}
 	for _, e := range answer.Errors {
 		if e.Type != "NOT_FOUND" || len(e.Path) != 2 {
-			return nil, d.restBulk(op, rest.ClipMessage(strings.TrimSpace(e.Type+" "+e.Message)))
+			return nil, d.restBulk(op, r, rest.ClipMessage(strings.TrimSpace(e.Type+" "+e.Message)))
 		}
 	}
 	var found []forge.ReviewedPullRequest
@@ -138,17 +139,17 @@ func (d *Driver) ReviewedPullRequests(ctx context.Context, r forge.Repo, numbers
 }
 
 // restsBulk says that GitHub refused to give pull requests together a short time ago.
-func (d *Driver) restsBulk() bool {
+func (d *Driver) restsBulk(r forge.Repo) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.now().Before(d.bulkAgain)
+	return d.now().Before(d.bulkAgain[strings.ToLower(r.Owner)])
 }
 
 // restBulk remembers that GitHub won't give pull requests together, and is the error of that.
-func (d *Driver) restBulk(op, why string) error {
+func (d *Driver) restBulk(op string, r forge.Repo, why string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.bulkAgain = d.now().Add(bulkRest)
+	d.bulkAgain[strings.ToLower(r.Owner)] = d.now().Add(bulkRest)
 	return &forge.Error{Op: op, Kind: forge.ErrUnsupported, Message: why}
 }
 

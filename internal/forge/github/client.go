@@ -52,7 +52,7 @@ type Options = rest.Options
 // Driver talks to one GitHub with one identity. Safe for concurrent use.
 type Driver struct {
 	api     *gh.Client
-	budget  *rest.Budget
+	budget  func(ctx context.Context) (*rest.Budget, error) // of the calls that are made with it
 	base    *url.URL
 	token   func(ctx context.Context) (string, error)     // that is good now
 	account func(ctx context.Context) (forge.User, error) // whose it is
@@ -65,7 +65,7 @@ type Driver struct {
 	noLateEvents atomic.Bool // GitHub has refused them
 
 	now       func() time.Time
-	bulkAgain time.Time // until when pull requests aren't read together
+	bulkAgain map[string]time.Time // until when pull requests aren't read together, by owner in lower case
 }
 
 var (
@@ -88,7 +88,9 @@ func New(o Options) (*Driver, error) {
 	api, budget := newClient(rest.Protocol{
 		Options: o, Base: base, Authorization: "Bearer " + o.Token, CacheBytes: cacheBytes, Identity: "token", Limits: limitsOf(base, o.PublicLimits),
 	})
-	d := newDriver(base, o, api, budget, func(context.Context) (string, error) { return o.Token, nil }, nil)
+	d := newDriver(base, o, api)
+	d.budget = func(context.Context) (*rest.Budget, error) { return budget, nil }
+	d.token = func(context.Context) (string, error) { return o.Token, nil }
 	d.account = d.readAccount
 	return d, nil
 }
@@ -115,9 +117,10 @@ func newClient(p rest.Protocol) (*gh.Client, *rest.Budget) {
 	return client, budget
 }
 
-func newDriver(base *url.URL, o Options, api *gh.Client, budget *rest.Budget, token func(context.Context) (string, error), account func(context.Context) (forge.User, error)) *Driver {
+// newDriver makes a driver of a client. Whose budget and token, and which account, is left to the caller.
+func newDriver(base *url.URL, o Options, api *gh.Client) *Driver {
 	d := &Driver{
-		api: api, budget: budget, base: base, token: token, account: account, secrets: map[int64]string{}, now: o.Now,
+		api: api, base: base, secrets: map[int64]string{}, now: o.Now, bulkAgain: map[string]time.Time{},
 		hooks: cache.New(o.Caches, cache.Options[hookPlace, int64]{Name: "github-hooks", Entries: maxHooks}),
 	}
 	if d.now == nil {
@@ -140,6 +143,29 @@ func redactURL(u *url.URL, raw string) string {
 // repoPath gives a repository's owner and name as path segments.
 func repoPath(r forge.Repo) (owner, name string) {
 	return rest.Segment(r.Owner), rest.Segment(r.Name)
+}
+
+// callPlace is where a call is made: by it an App is known which of its installations makes it. The zero
+// one is nowhere in particular, as what is asked of accounts.
+type callPlace struct{ owner, repo string }
+
+type placeKey struct{}
+
+// placeOf is where a call with a context is made.
+func placeOf(ctx context.Context) callPlace {
+	at, _ := ctx.Value(placeKey{}).(callPlace)
+	return at
+}
+
+// inRepo gives the context of calls about a repository, and its owner and name as path segments.
+func inRepo(ctx context.Context, r forge.Repo) (in context.Context, owner, name string) {
+	owner, name = repoPath(r)
+	return context.WithValue(ctx, placeKey{}, callPlace{r.Owner, r.Name}), owner, name
+}
+
+// inTeam gives the context of calls about a team, and its organisation and name as path segments.
+func inTeam(ctx context.Context, t forge.Team) (in context.Context, organisation, name string) {
+	return context.WithValue(ctx, placeKey{}, callPlace{owner: t.Organisation}), rest.Segment(t.Organisation), rest.Segment(t.Name)
 }
 
 // bounds are those of every list; maxPullPages is more.

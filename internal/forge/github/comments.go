@@ -14,7 +14,7 @@ import (
 // Comments lists the conversation's comments; review comments on lines aren't
 // part of it.
 func (d *Driver) Comments(ctx context.Context, r forge.Repo, n int, since time.Time) ([]forge.Comment, error) {
-	owner, name := repoPath(r)
+	ctx, owner, name := inRepo(ctx, r)
 	o := &gh.IssueListCommentsOptions{}
 	if !since.IsZero() {
 		o.Since = &since
@@ -32,7 +32,7 @@ func (d *Driver) Comments(ctx context.Context, r forge.Repo, n int, since time.T
 
 // CreateComment adds a comment to the conversation.
 func (d *Driver) CreateComment(ctx context.Context, r forge.Repo, n int, body string) (*forge.Comment, error) {
-	owner, name := repoPath(r)
+	ctx, owner, name := inRepo(ctx, r)
 	c, _, err := d.api.Issues.CreateComment(ctx, owner, name, n, &gh.IssueComment{Body: &body})
 	if err != nil {
 		return nil, wrapError("comment on "+r.Number(n), err)
@@ -42,14 +42,14 @@ func (d *Driver) CreateComment(ctx context.Context, r forge.Repo, n int, body st
 
 // UpdateComment replaces a comment's body.
 func (d *Driver) UpdateComment(ctx context.Context, r forge.Repo, n int, id int64, body string) error {
-	owner, name := repoPath(r)
+	ctx, owner, name := inRepo(ctx, r)
 	_, _, err := d.api.Issues.EditComment(ctx, owner, name, id, &gh.IssueComment{Body: &body})
 	return wrapError("update a comment on "+r.Number(n), err)
 }
 
 // React adds a reaction; GitHub itself answers the second time with the first one.
 func (d *Driver) React(ctx context.Context, r forge.Repo, n int, comment int64, reaction string) error {
-	owner, name := repoPath(r)
+	ctx, owner, name := inRepo(ctx, r)
 	_, _, err := d.api.Reactions.CreateIssueCommentReaction(ctx, owner, name, comment, reaction)
 	return wrapError("react to a comment on "+r.Number(n), err)
 }
@@ -65,7 +65,7 @@ func (d *Driver) HasReacted(ctx context.Context, r forge.Repo, n int, comment in
 
 // findReaction says whether there is one of a kind among the reactions to a comment.
 func (d *Driver) findReaction(ctx context.Context, r forge.Repo, n int, comment int64, is func(*gh.Reaction) bool) (found bool, err error) {
-	owner, name := repoPath(r)
+	ctx, owner, name := inRepo(ctx, r)
 	err = forEach("list the reactions to a comment on "+r.Number(n), bounds, func(page gh.ListOptions) ([]*gh.Reaction, *gh.Response, error) {
 		return d.api.Reactions.ListIssueCommentReactions(ctx, owner, name, comment, &page)
 	}, func(v *gh.Reaction) bool {
@@ -90,7 +90,7 @@ func (d *Driver) Authorship(ctx context.Context, r forge.Repo, n int, c *forge.C
 			} `json:"editor"`
 		} `json:"node"`
 	}
-	err := d.callGraphQL(ctx, op, authorshipQuery, map[string]any{"id": c.NodeID}, &data)
+	err := d.callGraphQL(ctx, op, r, authorshipQuery, map[string]any{"id": c.NodeID}, &data)
 	switch {
 	case errors.Is(err, forge.ErrForbidden), errors.Is(err, forge.ErrUnsupported), errors.Is(err, forge.ErrInvalid):
 		return d.readConfirmation(ctx, r, n, c)

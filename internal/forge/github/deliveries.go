@@ -27,7 +27,7 @@ const (
 // other attempt succeeded. It never sends one again by itself, and isn't asked to: that needs
 // a server that it can reach. The cursor is a time of GitHub's.
 func (d *Driver) MissedDeliveries(ctx context.Context, r forge.Repo, q forge.DeliveryQuery) (forge.MissedDeliveries, error) {
-	owner, name := repoPath(r)
+	ctx, owner, name := inRepo(ctx, r)
 	id, err := d.hookID(ctx, r, q.URL)
 	if err != nil {
 		return forge.MissedDeliveries{}, err

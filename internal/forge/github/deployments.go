@@ -14,7 +14,7 @@ func (d *Driver) HasDeployments() bool { return true }
 
 // Deployments lists them, newest first as GitHub does.
 func (d *Driver) Deployments(ctx context.Context, r forge.Repo, environment, task string) ([]forge.Deployment, error) {
-	owner, name := repoPath(r)
+	ctx, owner, name := inRepo(ctx, r)
 	list, _, err := d.api.Repositories.ListDeployments(ctx, owner, name, &gh.DeploymentsListOptions{Environment: environment, Task: task, ListOptions: gh.ListOptions{PerPage: forge.MaxDeployments}})
 	if err != nil {
 		return nil, wrapError("list the deployments of "+r.String()+" to "+environment, err)
@@ -29,7 +29,7 @@ func (d *Driver) Deployments(ctx context.Context, r forge.Repo, environment, tas
 // CreateDeployment makes one. By default GitHub would merge the default branch into the
 // commit, and refuse one whose statuses aren't all success (REST API, "Create a deployment").
 func (d *Driver) CreateDeployment(ctx context.Context, r forge.Repo, n forge.Deployment) (int64, error) {
-	owner, name := repoPath(r)
+	ctx, owner, name := inRepo(ctx, r)
 	made, _, err := d.api.Repositories.CreateDeployment(ctx, owner, name, &gh.DeploymentRequest{
 		Ref: &n.Commit, Task: &n.Task, Environment: &n.Environment, Payload: n.Payload,
 		Description: gh.String(wording.ClipRunes(n.Description, maxDescription)), AutoMerge: gh.Bool(false), RequiredContexts: &[]string{},
@@ -42,7 +42,7 @@ func (d *Driver) CreateDeployment(ctx context.Context, r forge.Repo, n forge.Dep
 
 // DeploymentState reads the newest status, which GitHub lists first.
 func (d *Driver) DeploymentState(ctx context.Context, r forge.Repo, id int64) (forge.DeploymentState, error) {
-	owner, name := repoPath(r)
+	ctx, owner, name := inRepo(ctx, r)
 	list, _, err := d.api.Repositories.ListDeploymentStatuses(ctx, owner, name, id, &gh.ListOptions{PerPage: 1})
 	if err != nil {
 		return "", wrapError("read the state of a deployment of "+r.String(), err)
@@ -56,7 +56,7 @@ func (d *Driver) DeploymentState(ctx context.Context, r forge.Repo, id int64) (f
 // SetDeploymentStatus adds a status. auto_inactive is off: it would make the deployments of
 // the repository's other components in the environment inactive too.
 func (d *Driver) SetDeploymentStatus(ctx context.Context, r forge.Repo, id int64, s forge.DeploymentStatus) error {
-	owner, name := repoPath(r)
+	ctx, owner, name := inRepo(ctx, r)
 	status := &gh.DeploymentStatusRequest{State: gh.String(string(s.State)), Description: gh.String(wording.ClipRunes(s.Description, maxDescription)), AutoInactive: gh.Bool(false)}
 	if s.LogURL != "" {
 		status.LogURL = &s.LogURL

@@ -17,7 +17,8 @@ const graphQLLimitWait = time.Minute
 // queryGraphQL makes a query of GitHub's GraphQL API, which is beside the REST API: at
 // HOST/api/graphql on a GitHub Enterprise Server. What GraphQL itself refuses is in the answer,
 // with 200, and no error here.
-func (d *Driver) queryGraphQL(ctx context.Context, op, query string, variables map[string]any, answer any) error {
+func (d *Driver) queryGraphQL(ctx context.Context, op string, r forge.Repo, query string, variables map[string]any, answer any) error {
+	ctx, _, _ = inRepo(ctx, r)
 	path := "graphql"
 	if strings.HasSuffix(d.base.Path, "/api/v3/") {
 		path = "../graphql"
@@ -39,12 +40,12 @@ type graphQLError struct {
 
 // callGraphQL makes a call that succeeds or fails as a whole: what GraphQL says in a successful
 // answer is wrong is the error. data is filled in from the answer's; nil where nobody reads it.
-func (d *Driver) callGraphQL(ctx context.Context, op, document string, variables map[string]any, data any) error {
+func (d *Driver) callGraphQL(ctx context.Context, op string, r forge.Repo, document string, variables map[string]any, data any) error {
 	answer := struct {
 		Data   any `json:"data"`
 		Errors []graphQLError
 	}{Data: data}
-	if err := d.queryGraphQL(ctx, op, document, variables, &answer); err != nil {
+	if err := d.queryGraphQL(ctx, op, r, document, variables, &answer); err != nil {
 		return err
 	}
 	if len(answer.Errors) == 0 {

@@ -50,7 +50,7 @@ func (d *Driver) EnsureHook(ctx context.Context, r forge.Repo, h forge.Hook) (bo
 
 // ensureHook creates or repairs the hook, which is sent the events that are wanted.
 func (d *Driver) ensureHook(ctx context.Context, r forge.Repo, h forge.Hook, want []string) (bool, error) {
-	owner, name := repoPath(r)
+	ctx, owner, name := inRepo(ctx, r)
 	config := &gh.HookConfig{URL: &h.URL, Secret: &h.Secret, ContentType: gh.String("json"), InsecureSSL: gh.String("0")}
 
 	hook, err := d.findHook(ctx, r, h.URL)
@@ -105,7 +105,7 @@ type hookPlace struct {
 
 // findHook finds the hook by its URL, and remembers its number.
 func (d *Driver) findHook(ctx context.Context, r forge.Repo, url string) (*gh.Hook, error) {
-	owner, name := repoPath(r)
+	ctx, owner, name := inRepo(ctx, r)
 	var found *gh.Hook
 	err := forEach("list the webhooks of "+r.String(), bounds, func(page gh.ListOptions) ([]*gh.Hook, *gh.Response, error) {
 		return d.api.Repositories.ListHooks(ctx, owner, name, &page)

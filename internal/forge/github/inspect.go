@@ -14,10 +14,7 @@ import (
 	"github.com/liftlock/liftlock/internal/forge/rest"
 )
 
-var (
-	_ forge.Inspector = (*Driver)(nil)
-	_ forge.Inspector = (*App)(nil)
-)
+var _ forge.Inspector = (*Driver)(nil)
 
 const (
 	// expiryHeader has the end of a token that ends ("Token expiration and revocation").
@@ -65,7 +62,7 @@ func credentialsOf(resp *gh.Response) *forge.Credentials {
 
 // RepositoryNumber reads a repository's number. GitHub redirects a former name to what had it.
 func (d *Driver) RepositoryNumber(ctx context.Context, r forge.Repo) (int64, error) {
-	owner, name := repoPath(r)
+	ctx, owner, name := inRepo(ctx, r)
 	repo, _, err := d.api.Repositories.Get(ctx, owner, name)
 	if err != nil {
 		return 0, wrapError("read the number of the repository "+r.String(), err)
@@ -75,7 +72,7 @@ func (d *Driver) RepositoryNumber(ctx context.Context, r forge.Repo) (int64, err
 
 // InspectRepository reads a repository's settings, and what the token may do there.
 func (d *Driver) InspectRepository(ctx context.Context, r forge.Repo) (*forge.RepositorySettings, error) {
-	owner, name := repoPath(r)
+	ctx, owner, name := inRepo(ctx, r)
 	repo, _, err := d.api.Repositories.Get(ctx, owner, name)
 	if err != nil {
 		return nil, wrapError("read the repository "+r.String(), err)
@@ -139,86 +136,12 @@ func hookSettings(config *gh.HookConfig, has, needed []string) forge.HookSetting
 	return s
 }
 
-// InspectCredentials reads whether GitHub takes the App's key. Whatever installation can be used
-// shows the limit; its permissions are its repositories' matter.
-func (p *App) InspectCredentials(ctx context.Context) (*forge.Credentials, error) {
-	_, resp, err := p.api.Apps.Get(ctx, "")
-	if err != nil {
-		return nil, p.wrapAppError("read the App itself", err)
-	}
-	c := credentialsOf(resp)
-	d, err := p.anyDriver(ctx)
-	if err != nil {
-		return c, nil // which one can't be used, and why, is said of its repositories
-	}
-	me, err := p.Me(ctx)
-	if err != nil {
-		return nil, err
-	}
-	_, resp, err = d.api.Users.Get(ctx, rest.Segment(me.Login))
-	if err != nil {
-		return nil, wrapError("read the App's account "+me.Login, err)
-	}
-	c.Limit = credentialsOf(resp).Limit
-	return c, nil
-}
-
-// InspectRepository reads a repository's settings, and which permissions the installation lacks.
-// GitHub shows an App no role of its own: what it may do follows from those.
-func (p *App) InspectRepository(ctx context.Context, r forge.Repo) (*forge.RepositorySettings, error) {
-	i, err := p.findInstallation(ctx, r.Owner, r.Name)
-	if err != nil {
-		return nil, err
-	}
-	s, err := onRepository(ctx, p, r, func(d *Driver) (*forge.RepositorySettings, error) { return d.InspectRepository(ctx, r) })
-	if err != nil {
-		return nil, err
-	}
-	s.Permission = forge.PermissionRead
-	if grants(i.permissions["contents"], "write") {
-		s.Permission = forge.PermissionWrite
-	}
-	lacking := i.missing()
-	for _, q := range Permissions() {
-		if name := q.Name + ": " + q.Level; slices.Contains(lacking, name) {
-			s.Missing = append(s.Missing, forge.MissingGrant{Name: name, Without: "it can't " + q.Why})
-		}
-	}
-	return s, nil
-}
-
-// InspectHooks reads the App's one webhook, and what became of its newest delivery, whichever
-// repository that was about.
-func (p *App) InspectHooks(ctx context.Context, _ forge.Repo, h forge.Hook) ([]forge.HookSettings, error) {
-	config, _, err := p.api.Apps.GetHookConfig(ctx)
-	if err != nil {
-		return nil, p.wrapAppError("read the App's webhook", err)
-	}
-	if config.GetURL() == "" {
-		return nil, nil
-	}
-	app, _, err := p.api.Apps.Get(ctx, "")
-	if err != nil {
-		return nil, p.wrapAppError("read the App itself", err)
-	}
-	s := hookSettings(config, app.Events, h.Events)
-	s.Active = true // one that is switched off isn't shown as such
-	newest, _, err := p.listDeliveries(ctx, &gh.ListCursorOptions{PerPage: perPage})
-	if err != nil {
-		return nil, p.wrapAppError("list the deliveries of the App's webhook", err)
-	}
-	if len(newest) > 0 {
-		s.LastStatus = newest[0].GetStatusCode()
-		s.LastAnswer = rest.ClipMessage(strconv.Itoa(s.LastStatus) + " " + newest[0].GetStatus())
-	}
-	return []forge.HookSettings{s}, nil
-}
-
 // InspectTeam reads the first page of a team's members, which are those of the teams below it too
 // ("List team members").
 func (d *Driver) InspectTeam(ctx context.Context, t forge.Team) (logins []string, complete bool, err error) {
 	op := "list who is in " + t.String()
-	members, resp, err := d.api.Teams.ListTeamMembersBySlug(ctx, rest.Segment(t.Organisation), rest.Segment(t.Name), &gh.TeamListTeamMembersOptions{ListOptions: gh.ListOptions{PerPage: perPage}})
+	ctx, org, slug := inTeam(ctx, t)
+	members, resp, err := d.api.Teams.ListTeamMembersBySlug(ctx, org, slug, &gh.TeamListTeamMembersOptions{ListOptions: gh.ListOptions{PerPage: perPage}})
 	switch {
 	case rest.StatusOf(err) == http.StatusNotFound:
 		return nil, false, forge.MissingTeam(t, op)
@@ -229,15 +152,6 @@ func (d *Driver) InspectTeam(ctx context.Context, t forge.Team) (logins []string
 		logins = append(logins, m.GetLogin())
 	}
 	return logins, resp.NextPage == 0, nil
-}
-
-// InspectTeam needs the App in the team's organisation.
-func (p *App) InspectTeam(ctx context.Context, t forge.Team) (logins []string, complete bool, err error) {
-	d, err := p.teamDriver(ctx, t, "list who is in "+t.String())
-	if err != nil {
-		return nil, false, err
-	}
-	return d.InspectTeam(ctx, t)
 }
 
 // InspectGuard reads whether rulesets restrict who makes a branch and who moves it, each of which
@@ -270,9 +184,4 @@ func (d *Driver) InspectGuard(ctx context.Context, r forge.Repo, branch string) 
 	}
 	guard.Guarded = creation && update
 	return guard, nil
-}
-
-// InspectGuard is the repository's driver's.
-func (p *App) InspectGuard(ctx context.Context, r forge.Repo, branch string) (forge.BranchGuard, error) {
-	return onRepository(ctx, p, r, func(d *Driver) (forge.BranchGuard, error) { return d.InspectGuard(ctx, r, branch) })
 }

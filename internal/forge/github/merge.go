@@ -15,7 +15,7 @@ import (
 // mean is decided by looking at the pull request afterwards, so that a merge
 // whose answer was lost is recognised.
 func (d *Driver) Merge(ctx context.Context, r forge.Repo, m forge.MergeRequest) (string, error) {
-	owner, name := repoPath(r)
+	ctx, owner, name := inRepo(ctx, r)
 	op := "merge " + r.Number(m.Number)
 	if m.Head == "" {
 		return "", &forge.Error{Op: op, Kind: forge.ErrInvalid, Message: "no head to merge was given"}
@@ -65,7 +65,7 @@ func (d *Driver) Merge(ctx context.Context, r forge.Repo, m forge.MergeRequest) 
 // UpdateBranch merges the base into a pull request's branch. GitHub has that done in the
 // background, and answers 202.
 func (d *Driver) UpdateBranch(ctx context.Context, r forge.Repo, n int, head string) error {
-	owner, name := repoPath(r)
+	ctx, owner, name := inRepo(ctx, r)
 	op := "bring " + r.Number(n) + " up to date"
 	_, _, err := d.api.PullRequests.UpdateBranch(ctx, owner, name, n, &gh.PullRequestBranchUpdateOptions{ExpectedHeadSHA: &head})
 	switch {

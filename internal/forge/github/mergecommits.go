@@ -25,7 +25,7 @@ func (d *Driver) addMergeCommits(ctx context.Context, r forge.Repo, pulls []forg
 			Repository map[string]*struct{ MergeCommit *bulkCommit }
 		}
 		op := fmt.Sprintf("read as which commits %d pull requests of %s landed", len(some), r)
-		err := d.callGraphQL(ctx, op, mergeCommitsQuery(some), map[string]any{"owner": r.Owner, "name": r.Name}, &data)
+		err := d.callGraphQL(ctx, op, r, mergeCommitsQuery(some), map[string]any{"owner": r.Owner, "name": r.Name}, &data)
 		switch {
 		case forge.IsRetryable(err) || ctx.Err() != nil:
 			return err

@@ -70,7 +70,7 @@ type enabled struct {
 // addProtection adds the branch's classic protection. Only an administrator may read it; what
 // everybody sees of it are the required checks. admin says that the credentials are one's.
 func (d *Driver) addProtection(ctx context.Context, r forge.Repo, branch string, admin bool, found *forge.BranchRules) error {
-	owner, name := repoPath(r)
+	ctx, owner, name := inRepo(ctx, r)
 	path := fmt.Sprintf("repos/%s/%s/branches/%s", owner, name, rest.Segment(branch))
 	var p protection
 	_, err := d.getJSON(ctx, path+"/protection", &p)

@@ -17,7 +17,7 @@ import (
 // PullRequests lists without Mergeable, MergeReason and MergedBy, which GitHub
 // only tells of a single pull request.
 func (d *Driver) PullRequests(ctx context.Context, r forge.Repo, since time.Time) ([]forge.PullRequest, error) {
-	owner, name := repoPath(r)
+	ctx, owner, name := inRepo(ctx, r)
 	o := &gh.PullRequestListOptions{State: "all", Sort: "updated", Direction: "desc"}
 	var found []forge.PullRequest
 	seen := map[int]bool{} // one that is updated meanwhile moves, and shifts a page
@@ -43,7 +43,7 @@ func (d *Driver) PullRequests(ctx context.Context, r forge.Repo, since time.Time
 
 // PullRequest reads one with everything.
 func (d *Driver) PullRequest(ctx context.Context, r forge.Repo, n int) (*forge.PullRequest, error) {
-	owner, name := repoPath(r)
+	ctx, owner, name := inRepo(ctx, r)
 	p, _, err := d.api.PullRequests.Get(ctx, owner, name, n)
 	if err != nil {
 		return nil, wrapError("read "+r.Number(n), err)
@@ -63,7 +63,7 @@ func (d *Driver) PullRequestsByBranch(ctx context.Context, r forge.Repo, branch 
 }
 
 func (d *Driver) listByHead(ctx context.Context, r forge.Repo, branch string, o gh.PullRequestListOptions) ([]forge.PullRequest, error) {
-	owner, name := repoPath(r)
+	ctx, owner, name := inRepo(ctx, r)
 	o.Head = r.Owner + ":" + branch
 	var found []forge.PullRequest
 	err := forEach("list the pull requests of "+r.String()+" from "+branch, bounds, func(page gh.ListOptions) ([]*gh.PullRequest, *gh.Response, error) {
@@ -83,12 +83,17 @@ func (d *Driver) listByHead(ctx context.Context, r forge.Repo, branch string, o 
 
 // MayOpen goes by what is known of the limits.
 func (d *Driver) MayOpen(ctx context.Context, r forge.Repo) error {
-	return d.budget.MayCall(ctx, "open a pull request in "+r.String(), "POST pulls")
+	ctx, _, _ = inRepo(ctx, r)
+	budget, err := d.budget(ctx)
+	if err != nil {
+		return err
+	}
+	return budget.MayCall(ctx, "open a pull request in "+r.String(), "POST pulls")
 }
 
 // CreatePullRequest opens one, or finds the open one that GitHub says is there.
 func (d *Driver) CreatePullRequest(ctx context.Context, r forge.Repo, n forge.NewPullRequest) (*forge.PullRequest, bool, error) {
-	owner, name := repoPath(r)
+	ctx, owner, name := inRepo(ctx, r)
 	op := "open a pull request in " + r.String() + " from " + n.Branch
 	p, _, err := d.api.PullRequests.Create(ctx, owner, name, &gh.NewPullRequest{
 		Title: &n.Title, Body: &n.Body, Head: &n.Branch, Base: &n.Base,
@@ -147,14 +152,14 @@ func (d *Driver) UpdatePullRequest(ctx context.Context, r forge.Repo, n int, c f
 	if c.Base != nil {
 		edit.Base = &gh.PullRequestBranch{Ref: c.Base}
 	}
-	owner, name := repoPath(r)
+	ctx, owner, name := inRepo(ctx, r)
 	_, _, err := d.api.PullRequests.Edit(ctx, owner, name, n, edit)
 	return wrapError("update "+r.Number(n), err)
 }
 
 // DeleteBranch removes a branch. GitHub answers 422 for one that isn't there.
 func (d *Driver) DeleteBranch(ctx context.Context, r forge.Repo, branch string) error {
-	owner, name := repoPath(r)
+	ctx, owner, name := inRepo(ctx, r)
 	_, err := d.api.Git.DeleteRef(ctx, owner, name, "heads/"+branch)
 	if err == nil || rest.StatusOf(err) == http.StatusUnprocessableEntity && rest.Says(err, "does not exist") {
 		return nil
@@ -167,7 +172,7 @@ func (d *Driver) AddLabels(ctx context.Context, r forge.Repo, n int, labels ...s
 	if len(labels) == 0 {
 		return nil
 	}
-	owner, name := repoPath(r)
+	ctx, owner, name := inRepo(ctx, r)
 	_, _, err := d.api.Issues.AddLabelsToIssue(ctx, owner, name, n, labels)
 	return wrapError("label "+r.Number(n), err)
 }
@@ -175,7 +180,7 @@ func (d *Driver) AddLabels(ctx context.Context, r forge.Repo, n int, labels ...s
 // RemoveLabel takes a label off. go-github puts it into the path as it is, and
 // labels have slashes.
 func (d *Driver) RemoveLabel(ctx context.Context, r forge.Repo, n int, label string) error {
-	owner, name := repoPath(r)
+	ctx, owner, name := inRepo(ctx, r)
 	_, err := d.api.Issues.RemoveLabelForIssue(ctx, owner, name, n, rest.Segment(label))
 	if err == nil || rest.StatusOf(err) == http.StatusNotFound && rest.Says(err, "label does not exist") {
 		return nil

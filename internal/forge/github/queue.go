@@ -46,7 +46,7 @@ func (d *Driver) readQueue(ctx context.Context, op string, r forge.Repo, n int) 
 			PullRequest *queuePlace `json:"pullRequest"`
 		} `json:"repository"`
 	}
-	err := d.callGraphQL(ctx, op, queueQuery, map[string]any{"owner": r.Owner, "name": r.Name, "number": n}, &data)
+	err := d.callGraphQL(ctx, op, r, queueQuery, map[string]any{"owner": r.Owner, "name": r.Name, "number": n}, &data)
 	switch {
 	case err != nil:
 		return nil, err
@@ -80,7 +80,7 @@ func (d *Driver) joinQueue(ctx context.Context, op string, r forge.Repo, m forge
 	}
 	var refused error
 	if place.Entry == nil && place.State == "OPEN" && place.Head == m.Head {
-		refused = d.callGraphQL(ctx, op, enqueueMutation, map[string]any{"id": place.ID, "head": m.Head}, nil)
+		refused = d.callGraphQL(ctx, op, r, enqueueMutation, map[string]any{"id": place.ID, "head": m.Head}, nil)
 		if refused != nil && !isRefusal(refused) {
 			return "", refused
 		}
@@ -131,7 +131,7 @@ func (d *Driver) LeaveQueue(ctx context.Context, r forge.Repo, n int) error {
 		if !step.needed {
 			continue
 		}
-		if err := d.callGraphQL(ctx, op, step.mutation, map[string]any{"id": place.ID}, nil); err != nil && !isRefusal(err) {
+		if err := d.callGraphQL(ctx, op, r, step.mutation, map[string]any{"id": place.ID}, nil); err != nil && !isRefusal(err) {
 			return err
 		} else if err != nil {
 			refused = err

@@ -12,7 +12,7 @@ import (
 // for whom, where it takes one of the names not: "Reviews may only be requested from
 // collaborators", "Review cannot be requested from pull request author".
 func (d *Driver) RequestReviewers(ctx context.Context, r forge.Repo, n int, from forge.Reviewers) ([]forge.RefusedReviewer, error) {
-	owner, name := repoPath(r)
+	ctx, owner, name := inRepo(ctx, r)
 	return forge.RequestEach(ctx, r, from, func(ctx context.Context, some forge.Reviewers) error {
 		wanted := gh.ReviewersRequest{Reviewers: some.Users}
 		for _, t := range some.Teams {

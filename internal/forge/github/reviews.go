@@ -12,7 +12,7 @@ import (
 
 // Reviews gives one review a person, as forge.NewestReviews says.
 func (d *Driver) Reviews(ctx context.Context, r forge.Repo, n int) ([]forge.Review, error) {
-	owner, name := repoPath(r)
+	ctx, owner, name := inRepo(ctx, r)
 	var all []*gh.PullRequestReview
 	err := forEach("list the reviews of "+r.Number(n), bounds, func(page gh.ListOptions) ([]*gh.PullRequestReview, *gh.Response, error) {
 		return d.api.PullRequests.ListReviews(ctx, owner, name, n, &page)

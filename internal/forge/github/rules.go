@@ -50,7 +50,7 @@ func (d *Driver) Rules(ctx context.Context, r forge.Repo, branch string) (*forge
 	if err != nil {
 		return nil, err
 	}
-	owner, name := repoPath(r)
+	ctx, owner, name := inRepo(ctx, r)
 	repo, _, err := d.api.Repositories.Get(ctx, owner, name)
 	if err != nil {
 		return nil, wrapError("read the settings of "+r.String(), err)
@@ -110,7 +110,7 @@ func (d *Driver) readRulesets(ctx context.Context, r forge.Repo, branch string) 
 
 // forEachRule reads the rules that are in force for a branch, until each has enough.
 func (d *Driver) forEachRule(ctx context.Context, r forge.Repo, branch string, each func(activeRule) (enough bool)) (op string, err error) {
-	owner, name := repoPath(r)
+	ctx, owner, name := inRepo(ctx, r)
 	op = "read the rules of the branch " + branch + " of " + r.String()
 	return op, forEach(op, bounds, func(page gh.ListOptions) (rules []activeRule, resp *gh.Response, err error) {
 		resp, err = d.getJSON(ctx, fmt.Sprintf("repos/%s/%s/rules/branches/%s?per_page=%d&page=%d", owner, name, rest.Segment(branch), page.PerPage, max(page.Page, 1)), &rules)
@@ -147,7 +147,7 @@ func (s *rulesetSummary) bypassesPush() bool { return s.Bypass == "always" || s.
 
 // readRuleset reads a ruleset; nil: the credentials don't see it.
 func (d *Driver) readRuleset(ctx context.Context, r forge.Repo, id int64) (*rulesetSummary, error) {
-	owner, name := repoPath(r)
+	ctx, owner, name := inRepo(ctx, r)
 	var ruleset rulesetSummary
 	_, err := d.getJSON(ctx, fmt.Sprintf("repos/%s/%s/rulesets/%d", owner, name, id), &ruleset)
 	switch {

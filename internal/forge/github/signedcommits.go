@@ -28,7 +28,7 @@ func (d *Driver) SignCommit(ctx context.Context, r forge.Repo, c forge.NewCommit
 	if err := d.createTree(ctx, op, r, c); err != nil {
 		return "", err
 	}
-	owner, name := repoPath(r)
+	ctx, owner, name := inRepo(ctx, r)
 	parents := make([]*gh.Commit, len(c.Parents))
 	for i := range c.Parents {
 		parents[i] = &gh.Commit{SHA: &c.Parents[i]}
@@ -69,7 +69,7 @@ func (d *Driver) createTree(ctx context.Context, op string, r forge.Repo, c forg
 	if c.Tree == c.Base || c.Tree == emptyTree {
 		return nil
 	}
-	owner, name := repoPath(r)
+	ctx, owner, name := inRepo(ctx, r)
 	entries := make([]*gh.TreeEntry, len(c.Changes))
 	for i := range c.Changes {
 		entry, err := d.treeEntry(ctx, op, r, &c.Changes[i])
@@ -102,7 +102,7 @@ func (d *Driver) treeEntry(ctx context.Context, op string, r forge.Repo, f *forg
 		content := string(f.Content)
 		entry.Content = &content
 	default:
-		owner, name := repoPath(r)
+		ctx, owner, name := inRepo(ctx, r)
 		content, encoding := base64.StdEncoding.EncodeToString(f.Content), "base64"
 		blob, _, err := d.api.Git.CreateBlob(ctx, owner, name, &gh.Blob{Content: &content, Encoding: &encoding})
 		if err != nil {
@@ -112,11 +112,3 @@ func (d *Driver) treeEntry(ctx context.Context, op string, r forge.Repo, f *forg
 	}
 	return entry, nil
 }
-
-// SignCommit is the repository's driver's.
-func (p *App) SignCommit(ctx context.Context, r forge.Repo, c forge.NewCommit) (string, error) {
-	return onRepository(ctx, p, r, func(d *Driver) (string, error) { return d.SignCommit(ctx, r, c) })
-}
-
-// IsSigner says whether an address is GitHub's own.
-func (p *App) IsSigner(email string) bool { return isForgeAddress(p.base, email) }

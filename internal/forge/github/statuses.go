@@ -16,7 +16,7 @@ const maxDescription = 140
 
 // SetStatus sets a commit status.
 func (d *Driver) SetStatus(ctx context.Context, r forge.Repo, commit string, s forge.Status) error {
-	owner, name := repoPath(r)
+	ctx, owner, name := inRepo(ctx, r)
 	status := &gh.RepoStatus{
 		State:       gh.String(string(s.State)),
 		Context:     &s.Context,
@@ -53,7 +53,7 @@ func (d *Driver) Statuses(ctx context.Context, r forge.Repo, commit string) ([]f
 
 // forEachStatus reads the statuses of a commit, newest first.
 func (d *Driver) forEachStatus(ctx context.Context, r forge.Repo, commit string, each func(*gh.RepoStatus)) error {
-	owner, name := repoPath(r)
+	ctx, owner, name := inRepo(ctx, r)
 	return forEach("list the statuses of a commit of "+r.String(), bounds, func(page gh.ListOptions) ([]*gh.RepoStatus, *gh.Response, error) {
 		return d.api.Repositories.ListStatuses(ctx, owner, name, commit, &page)
 	}, func(s *gh.RepoStatus) bool {
@@ -94,7 +94,7 @@ func (d *Driver) listStatusChecks(ctx context.Context, r forge.Repo, commit stri
 }
 
 func (d *Driver) listCheckRuns(ctx context.Context, r forge.Repo, commit string) ([]forge.Check, error) {
-	owner, name := repoPath(r)
+	ctx, owner, name := inRepo(ctx, r)
 	newest := map[checkKey]*gh.CheckRun{}
 	err := forEach("list the check runs of a commit of "+r.String(), bounds, func(page gh.ListOptions) ([]*gh.CheckRun, *gh.Response, error) {
 		list, resp, err := d.api.Checks.ListCheckRunsForRef(ctx, owner, name, commit, &gh.ListCheckRunsOptions{Filter: gh.String("all"), ListOptions: page})

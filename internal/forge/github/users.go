@@ -64,7 +64,8 @@ func pageHost(base *url.URL) string {
 const hostedSuffix = ".ghe.com"
 
 // GitAuth is how GitHub takes a token over HTTP.
-func (d *Driver) GitAuth(ctx context.Context, _ forge.Repo) (username, password string, err error) {
+func (d *Driver) GitAuth(ctx context.Context, r forge.Repo) (username, password string, err error) {
+	ctx, _, _ = inRepo(ctx, r)
 	token, err := d.token(ctx)
 	return "x-access-token", token, err
 }
@@ -72,7 +73,7 @@ func (d *Driver) GitAuth(ctx context.Context, _ forge.Repo) (username, password 
 // Permission is the user's effective permission; teams and the organisation's
 // default count. GitHub answers 404 for somebody it doesn't know.
 func (d *Driver) Permission(ctx context.Context, r forge.Repo, login string) (forge.Permission, error) {
-	owner, name := repoPath(r)
+	ctx, owner, name := inRepo(ctx, r)
 	level, _, err := d.api.Repositories.GetPermissionLevel(ctx, owner, name, rest.Segment(login))
 	switch {
 	case rest.StatusOf(err) == http.StatusNotFound:
@@ -100,8 +101,8 @@ func (d *Driver) IsTeamMember(ctx context.Context, t forge.Team, login string) (
 	if strings.Trim(login, ".") == "" {
 		return false, nil // no account's name, but a path's
 	}
-	org, slug := rest.Segment(t.Organisation), rest.Segment(t.Name)
-	m, _, err := d.api.Teams.GetTeamMembershipBySlug(ctx, org, slug, rest.Segment(login))
+	inOrganisation, org, slug := inTeam(ctx, t)
+	m, _, err := d.api.Teams.GetTeamMembershipBySlug(inOrganisation, org, slug, rest.Segment(login))
 	switch {
 	case err == nil:
 		return m.GetState() == "active", nil
@@ -120,7 +121,8 @@ func (d *Driver) TeamNumber(ctx context.Context, t forge.Team) (int64, error) {
 
 // readTeam reads what has a team's name. ErrNotFound where it isn't there or can't be seen.
 func (d *Driver) readTeam(ctx context.Context, t forge.Team, op string) (*gh.Team, error) {
-	team, _, err := d.api.Teams.GetTeamBySlug(ctx, rest.Segment(t.Organisation), rest.Segment(t.Name))
+	ctx, org, slug := inTeam(ctx, t)
+	team, _, err := d.api.Teams.GetTeamBySlug(ctx, org, slug)
 	switch {
 	case err == nil:
 		return team, nil

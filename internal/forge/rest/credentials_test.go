@@ -13,16 +13,14 @@ import (
 // numbered are credentials of which the forge takes one more than it was shown last.
 type numbered struct{ at int }
 
-func (n *numbered) Authorization(context.Context) (string, error) {
-	return fmt.Sprintf("Bearer %d", n.at), nil
-}
-
-func (n *numbered) Answered(value string, resp *http.Response, body []byte) bool {
-	if resp.StatusCode != http.StatusUnauthorized || string(body) != "no more" {
-		return false
-	}
-	n.at++
-	return true
+func (n *numbered) For(context.Context) (Credential, error) {
+	return Credential{Value: fmt.Sprintf("Bearer %d", n.at), Answered: func(resp *http.Response, body []byte) bool {
+		if resp.StatusCode != http.StatusUnauthorized || string(body) != "no more" {
+			return false
+		}
+		n.at++
+		return true
+	}}, nil
 }
 
 // TestCredentialsAreRenewed: a call whose credentials aren't taken any more is made again with

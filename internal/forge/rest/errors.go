@@ -109,6 +109,10 @@ func Wrap(op string, err error) error {
 		return nil
 	}
 	var known *forge.Error
+	var own placeError
+	if errors.As(err, &own) {
+		return own.error
+	}
 	if errors.As(err, &known) {
 		if known.Op != "" && err == error(known) {
 			return known

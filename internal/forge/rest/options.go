@@ -40,7 +40,7 @@ type Protocol struct {
 	Options
 	Base          *url.URL     // the API's root; credentials are sent below its scheme and host only
 	Authorization string       // the header's value; empty sends none
-	Credentials   Credentials  // who gives that value for each call; nil: Authorization has it
+	Credentials   Credentials  // who gives that value, and what goes with it, for each call; nil: Authorization has it
 	Header        string       // which carries it; empty: Authorization
 	Headers       http.Header  // further ones, which every call has instead of its own
 	CacheBytes    int64        // room for conditional requests; 0 switches them off

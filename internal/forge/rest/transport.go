@@ -2,6 +2,7 @@ package rest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -35,13 +36,30 @@ var ErrTooLarge = fmt.Errorf("the answer is larger than %d bytes", maxResponseBy
 // Credentials are the value that proves to a forge who calls it, where one doesn't do for
 // ever. It may be used concurrently.
 type Credentials interface {
-	// Authorization is the header's value for the next call. It may call the forge for one.
-	Authorization(ctx context.Context) (string, error)
-	// Answered takes note of the answer to a call that was made with a value. renew says that
-	// the forge did nothing because it doesn't take that value (any more), and that the next
-	// one may do.
-	Answered(value string, resp *http.Response, body []byte) (renew bool)
+	// For gives the credential of the next call, by the context that it is made with. It may call
+	// the forge for one.
+	For(ctx context.Context) (Credential, error)
 }
+
+// Credential is what proves to a forge who makes a call.
+type Credential struct {
+	Value string // the header's; empty: none
+	// Identity says whose answers are kept apart, in a shared room; empty: the client's.
+	Identity string
+	Budget   *Budget // the identity's; nil: the client's
+	// Answered takes note of the answer to a call that was made with the value. renew says that the
+	// forge did nothing because it doesn't take that value (any more), and that the next one may
+	// do. nil: nobody does.
+	Answered func(resp *http.Response, body []byte) (renew bool)
+}
+
+// placeError is an error of credentials that says itself what they are wanted for.
+type placeError struct{ error }
+
+func (e placeError) Unwrap() error { return e.error }
+
+// KeepOperation has Wrap leave an error of Credentials its operation.
+func KeepOperation(err error) error { return placeError{err} }
 
 // maxValues is how many values of the credentials a call is tried with.
 const maxValues = 3
@@ -145,15 +163,15 @@ func (t *roundTripper) RoundTrip(original *http.Request) (*http.Response, error)
 		if err != nil {
 			return nil, err
 		}
-		value, err := t.authorize(req)
+		by, err := t.authorize(req)
 		if err != nil {
 			return nil, err
 		}
-		resp, body, err := t.send(req)
+		resp, body, err := t.send(req, by)
 		if err != nil {
 			return nil, err
 		}
-		again := t.Credentials != nil && value != "" && t.Credentials.Answered(value, resp, body)
+		again := by.Answered != nil && by.Answered(resp, body)
 		if !again || try == maxValues || original.Body != nil && original.GetBody == nil {
 			return resp, nil
 		}
@@ -174,7 +192,8 @@ func cloneRequest(original *http.Request, try int) (*http.Request, error) {
 }
 
 // authorize gives a request on the forge itself its credentials, and takes any others off.
-func (t *roundTripper) authorize(req *http.Request) (value string, err error) {
+func (t *roundTripper) authorize(req *http.Request) (by Credential, err error) {
+	by = Credential{Identity: t.Identity, Budget: t.Budget}
 	for name, values := range t.Headers {
 		req.Header[name] = values
 	}
@@ -182,33 +201,37 @@ func (t *roundTripper) authorize(req *http.Request) (value string, err error) {
 	req.Header.Del("Authorization")
 	req.Header.Del(t.Header)
 	if !t.isForgeURL(req.URL) {
-		return "", nil
+		return by, nil
 	}
-	value = t.Authorization
+	by.Value = t.Authorization
 	if t.Credentials != nil {
-		if value, err = t.Credentials.Authorization(req.Context()); err != nil {
-			return "", err
+		given, err := t.Credentials.For(req.Context())
+		if err != nil {
+			return by, err
 		}
+		by.Value, by.Answered = given.Value, given.Answered
+		by.Identity = cmp.Or(given.Identity, by.Identity)
+		by.Budget = cmp.Or(given.Budget, by.Budget)
 	}
-	if value != "" {
-		req.Header.Set(t.Header, value)
+	if by.Value != "" {
+		req.Header.Set(t.Header, by.Value)
 	}
-	return value, nil
+	return by, nil
 }
 
 // send sends a request, conditionally where its answer has been seen before.
-func (t *roundTripper) send(req *http.Request) (*http.Response, []byte, error) {
+func (t *roundTripper) send(req *http.Request, by Credential) (*http.Response, []byte, error) {
 	key := ""
 	var seen *conditionalAnswer
 	if t.Answers != nil && req.Method == http.MethodGet && req.Header.Get("If-None-Match") == "" {
-		key = t.Identity + "\n" + req.URL.String() + "\n" + req.Header.Get("Accept")
+		key = by.Identity + "\n" + req.URL.String() + "\n" + req.Header.Get("Accept")
 		if seen, _ = t.Answers.answers.Get(key); seen != nil {
 			req.Header.Set("If-None-Match", seen.etag)
 		}
 	}
 
 	endpoint := Endpoint(req.Method, t.Base.Path, req.URL.Path)
-	end, err := t.Budget.begin(req.Context(), endpoint)
+	end, err := by.Budget.begin(req.Context(), endpoint)
 	if refused := refusedCall("", err); refused != nil {
 		return nil, nil, refused
 	}
