@@ -33,7 +33,7 @@ func TestSeenByItsStatus(t *testing.T) {
 		sim.forge.AddRepo(sim.repo, git.NewMemoryRemote(), trunk)
 		sim.must(sim.forge.SetPermission(sim.repo, reviewer, forge.PermissionRead))
 		sim.truth.pushed["one"], sim.truth.pushed["another"] = pushedHead{"c1", time.Time{}}, pushedHead{"c2", time.Time{}}
-		f := &reachedForge{sim, statusForge{err: c.err}}
+		f := sim.reachForge(statusForge{err: c.err})
 		if err := f.SetStatus(t.Context(), forge.Repo{}, "c1", forge.Status{}); !errors.Is(err, c.err) || len(sim.truth.pushed) != c.left {
 			t.Errorf("%s: %v, and %d heads are left", name, err, len(sim.truth.pushed))
 		}

@@ -330,26 +330,24 @@ func (sim *Simulation) noteRun(kind string, err error) {
 }
 
 // Merge merges, and the world judges it.
-func (f *reachedForge) Merge(ctx context.Context, r forge.Repo, m forge.MergeRequest) (string, error) {
-	return call(ctx, f, "Merge", true, func() (string, error) {
-		sim := f.sim
-		pr, err := f.Forge.PullRequest(ctx, r, m.Number)
-		if err != nil {
-			return "", err
-		}
-		before := sim.head()
-		sim.merging = true
-		landed, err := f.Forge.Merge(ctx, r, m)
-		sim.merging = false
-		if err == nil && landed == "" {
-			sim.noteQueued(taskOf(ctx), pr, bot)
-		} else if after := sim.head(); err == nil && after != before {
-			sim.report("%s is merged by %s", describePull(pr.Number, pr.Branch), sim.nameOf(taskOf(ctx)))
-			sim.judgeMerge(insightOf(taskOf(ctx)), pr, before, after)
-			sim.noteMerged(pr, before, after)
-		}
-		return landed, err
-	})
+func (f *judgedForge) Merge(ctx context.Context, r forge.Repo, m forge.MergeRequest) (string, error) {
+	sim := f.sim
+	pr, err := f.Forge.PullRequest(ctx, r, m.Number)
+	if err != nil {
+		return "", err
+	}
+	before := sim.head()
+	sim.merging = true
+	landed, err := f.Forge.Merge(ctx, r, m)
+	sim.merging = false
+	if err == nil && landed == "" {
+		sim.noteQueued(taskOf(ctx), pr, bot)
+	} else if after := sim.head(); err == nil && after != before {
+		sim.report("%s is merged by %s", describePull(pr.Number, pr.Branch), sim.nameOf(taskOf(ctx)))
+		sim.judgeMerge(insightOf(taskOf(ctx)), pr, before, after)
+		sim.noteMerged(pr, before, after)
+	}
+	return landed, err
 }
 
 // noteMerged keeps what a merge brought that was the service's.
@@ -381,9 +379,7 @@ func (sim *Simulation) nameOf(t *task) string {
 }
 
 // CreateComment comments, and the world judges it.
-func (f *reachedForge) CreateComment(ctx context.Context, r forge.Repo, number int, body string) (*forge.Comment, error) {
-	return call(ctx, f, "CreateComment", true, func() (*forge.Comment, error) {
-		f.sim.noteComment(number, body)
-		return f.Forge.CreateComment(ctx, r, number, body)
-	})
+func (f *judgedForge) CreateComment(ctx context.Context, r forge.Repo, number int, body string) (*forge.Comment, error) {
+	f.sim.noteComment(number, body)
+	return f.Forge.CreateComment(ctx, r, number, body)
 }

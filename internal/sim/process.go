@@ -15,7 +15,6 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/act"
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/wake"
-	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/internal/store"
@@ -100,7 +99,7 @@ func (p *process) build(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	repo := &facts.Repository{Marks: marks, ID: repositoryID, Name: sim.repo, Forge: &reachedForge{sim: sim, Forge: sim.forge.As(bot)}, ForgeRef: "hub", Branch: trunk,
+	repo := &facts.Repository{Marks: marks, ID: repositoryID, Name: sim.repo, Forge: sim.reachForge(sim.forge.As(bot)), ForgeRef: "hub", Branch: trunk,
 		Mirror: mirror, URLs: []string{cloneURL}, BotLogin: bot, BotID: botID}
 	gatherer := facts.New(facts.Options{Store: p.store, Resolver: appset.New(appset.Options{Now: p.now}), MainArgoCD: "hub", Repos: []*facts.Repository{repo},
 		ArgoCDs: map[string]facts.ArgoCD{"hub": {Apps: p.view, Namespace: "argocd", NoRefresh: sim.scenario.noRefresh}}, Now: clock.Now, MaxAge: 2 * sweepInterval})
@@ -220,9 +219,3 @@ func (c runCounter) Run(kind string, _ time.Duration, err error) {
 
 func (c runCounter) Check(time.Duration, bool)      {}
 func (c runCounter) Skipped(string, string, string) {}
-
-// reachedForge is the forge as a process reaches it.
-type reachedForge struct {
-	sim *Simulation
-	forge.Forge
-}

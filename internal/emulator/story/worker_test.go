@@ -21,6 +21,7 @@ import (
 	"github.com/liftlock/liftlock/internal/appset/evaluate/evaluatetest"
 	"github.com/liftlock/liftlock/internal/config"
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/intercept"
 	"github.com/liftlock/liftlock/internal/server"
 )
 
@@ -146,7 +147,7 @@ func runWorker(file string) int {
 	enc.EncodeTime = zapcore.RFC3339NanoTimeEncoder
 	log := zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(enc), zapcore.AddSync(os.Stderr), zapcore.InfoLevel))
 	s, err := server.New(context.Background(), server.Options{Config: cfg, Log: log, Version: "test", Seams: server.Seams{
-		Forge:      func(f forge.Forge) forge.Forge { return &crashingForge{Forge: f, points: p} },
+		Forge:      p.crashingForge,
 		OnCommit:   func(name string, before bool) { p.reach("store "+name, before) },
 		BeforePush: func(ref string) { p.reach("push "+ref, true) },
 		AfterPush:  func(ref string) { p.reach("push "+ref, false) },
@@ -191,78 +192,26 @@ func readReachedPoints(t *testing.T, file string) []reachedPoint {
 	return out
 }
 
-// crashingForge passes a point before and after every write to the forge.
-type crashingForge struct {
-	forge.Forge
-	points *crashPoints
+// forgePoints are the forge's writes that have points, as those are called.
+var forgePoints = map[string]string{
+	"CreatePullRequest": "create", "UpdatePullRequest": "update", "Merge": "merge", "LeaveQueue": "leave queue", "DeleteBranch": "delete",
+	"AddLabels": "label", "RemoveLabel": "unlabel", "CreateComment": "comment", "UpdateComment": "edit comment", "React": "react", "SetStatus": "status",
+	"CreateDeployment": "create deployment", "SetDeploymentStatus": "set deployment", "EnsureHook": "hook",
 }
 
-func (d *crashingForge) CreatePullRequest(ctx context.Context, r forge.Repo, n forge.NewPullRequest) (*forge.PullRequest, bool, error) {
-	defer d.points.bracketWrite("forge create %s", n.Branch)()
-	return d.Forge.CreatePullRequest(ctx, r, n)
-}
-
-func (d *crashingForge) UpdatePullRequest(ctx context.Context, r forge.Repo, number int, c forge.PullRequestUpdate) error {
-	defer d.points.bracketWrite("forge update #%d", number)()
-	return d.Forge.UpdatePullRequest(ctx, r, number, c)
-}
-
-func (d *crashingForge) Merge(ctx context.Context, r forge.Repo, m forge.MergeRequest) (string, error) {
-	defer d.points.bracketWrite("forge merge #%d", m.Number)()
-	return d.Forge.Merge(ctx, r, m)
-}
-
-func (d *crashingForge) LeaveQueue(ctx context.Context, r forge.Repo, number int) error {
-	defer d.points.bracketWrite("forge leave queue #%d", number)()
-	return d.Forge.LeaveQueue(ctx, r, number)
-}
-
-func (d *crashingForge) DeleteBranch(ctx context.Context, r forge.Repo, branch string) error {
-	defer d.points.bracketWrite("forge delete %s", branch)()
-	return d.Forge.DeleteBranch(ctx, r, branch)
-}
-
-func (d *crashingForge) AddLabels(ctx context.Context, r forge.Repo, number int, labels ...string) error {
-	defer d.points.bracketWrite("forge label #%d", number)()
-	return d.Forge.AddLabels(ctx, r, number, labels...)
-}
-
-func (d *crashingForge) RemoveLabel(ctx context.Context, r forge.Repo, number int, label string) error {
-	defer d.points.bracketWrite("forge unlabel #%d", number)()
-	return d.Forge.RemoveLabel(ctx, r, number, label)
-}
-
-func (d *crashingForge) CreateComment(ctx context.Context, r forge.Repo, number int, body string) (*forge.Comment, error) {
-	defer d.points.bracketWrite("forge comment #%d", number)()
-	return d.Forge.CreateComment(ctx, r, number, body)
-}
-
-func (d *crashingForge) UpdateComment(ctx context.Context, r forge.Repo, number int, id int64, body string) error {
-	defer d.points.bracketWrite("forge edit comment #%d", number)()
-	return d.Forge.UpdateComment(ctx, r, number, id, body)
-}
-
-func (d *crashingForge) CreateDeployment(ctx context.Context, r forge.Repo, n forge.Deployment) (int64, error) {
-	defer d.points.bracketWrite("forge create deployment %s", n.Environment)()
-	return d.Forge.CreateDeployment(ctx, r, n)
-}
-
-func (d *crashingForge) SetDeploymentStatus(ctx context.Context, r forge.Repo, id int64, s forge.DeploymentStatus) error {
-	defer d.points.bracketWrite("forge set deployment %s", s.State)()
-	return d.Forge.SetDeploymentStatus(ctx, r, id, s)
-}
-
-func (d *crashingForge) React(ctx context.Context, r forge.Repo, number int, comment int64, reaction string) error {
-	defer d.points.bracketWrite("forge react #%d", number)()
-	return d.Forge.React(ctx, r, number, comment, reaction)
-}
-
-func (d *crashingForge) SetStatus(ctx context.Context, r forge.Repo, commit string, s forge.Status) error {
-	defer d.points.bracketWrite("forge status %s", s.State)()
-	return d.Forge.SetStatus(ctx, r, commit, s)
-}
-
-func (d *crashingForge) EnsureHook(ctx context.Context, r forge.Repo, h forge.Hook) (bool, error) {
-	defer d.points.bracketWrite("forge hook")()
-	return d.Forge.EnsureHook(ctx, r, h)
+// crashingForge passes a point before and after every write to the forge. It reads pull requests one
+// by one.
+func (p *crashPoints) crashingForge(f forge.Forge) forge.Forge {
+	return struct{ forge.Forge }{intercept.New(f, func(_ context.Context, c intercept.Call, do func() error) error {
+		point, ok := forgePoints[c.Name]
+		if !ok {
+			return do()
+		}
+		what := c.Subject
+		if c.Number != 0 {
+			what = fmt.Sprintf("#%d", c.Number)
+		}
+		defer p.bracketWrite("%s", strings.TrimSpace("forge "+point+" "+what))()
+		return do()
+	})}
 }
