@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"net/http"
 	"slices"
 	"time"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/rest"
 	"github.com/liftlock/liftlock/internal/lock"
 )
 
@@ -84,4 +86,22 @@ func (l *branchList) updateAndFind(ctx context.Context, d *Driver, r forge.Repo,
 	numbers := slices.Clone(l.numbers[branch])
 	slices.SortFunc(numbers, func(a, b int) int { return cmp.Compare(b, a) })
 	return numbers, nil
+}
+
+// DeleteBranch removes a branch. For one that isn't there Gitea answers 404, as
+// for a repository that isn't there, or (1.23) 500: so it is asked what is.
+func (d *Driver) DeleteBranch(ctx context.Context, r forge.Repo, branch string) error {
+	op := "delete the branch " + branch + " of " + r.String()
+	_, _, err := d.newClient(ctx).DeleteRepoBranch(r.Owner, r.Name, branch)
+	refusal := rest.Wrap(op, err)
+	if status := rest.StatusOf(err); status != http.StatusNotFound && status != http.StatusInternalServerError {
+		return refusal
+	}
+	if _, _, err := d.newClient(ctx).GetRepo(r.Owner, r.Name); err != nil {
+		return rest.Wrap(op, err)
+	}
+	if _, _, err := d.newClient(ctx).GetRepoBranch(r.Owner, r.Name, branch); rest.StatusOf(err) == http.StatusNotFound {
+		return nil
+	}
+	return refusal
 }

@@ -48,17 +48,19 @@ type Options = rest.Options
 
 // Driver talks to one Gitea with one identity. Safe for concurrent use.
 type Driver struct {
+	rest.NoDeployments
+
 	http      *http.Client
 	budget    *rest.Budget
 	base      *url.URL
 	token     string
 	checkTime time.Duration
 	now       func() time.Time
+	account   rest.Account
 
 	labels lock.Keyed[forge.Repo] // one at a time looks for labels and creates them: Gitea allows several of one name
 
 	mu          sync.Mutex
-	me          forge.User                       // once it is known
 	heads       *cache.Cache[headKey, string]    // see correctHead
 	mergeChecks *cache.Cache[string, mergeCheck] // see toMergeable
 	branches    map[forge.Repo]*branchList       // see PullRequestsByBranch
@@ -82,16 +84,17 @@ func New(o Options) (*Driver, error) {
 		Options: o, Base: base.JoinPath("api", "v1"), Authorization: "token " + o.Token, CacheBytes: cacheBytes, Identity: "token", IsIntermediary: rest.IsWebPage,
 	}, rest.Dialect{Message: readMessage, Refine: refine})
 	return &Driver{
-		http:        client,
-		budget:      budget,
-		base:        base,
-		token:       o.Token,
-		checkTime:   defaultCheckTime,
-		now:         time.Now,
-		heads:       cache.New(o.Caches, cache.Options[headKey, string]{Name: "gitea-heads", Entries: maxRemembered}),
-		mergeChecks: cache.New(o.Caches, cache.Options[string, mergeCheck]{Name: "gitea-merge-checks", Entries: maxRemembered}),
-		branches:    map[forge.Repo]*branchList{},
-		unsupported: map[string]bool{},
+		NoDeployments: noDeployments,
+		http:          client,
+		budget:        budget,
+		base:          base,
+		token:         o.Token,
+		checkTime:     defaultCheckTime,
+		now:           time.Now,
+		heads:         cache.New(o.Caches, cache.Options[headKey, string]{Name: "gitea-heads", Entries: maxRemembered}),
+		mergeChecks:   cache.New(o.Caches, cache.Options[string, mergeCheck]{Name: "gitea-merge-checks", Entries: maxRemembered}),
+		branches:      map[forge.Repo]*branchList{},
+		unsupported:   map[string]bool{},
 	}, nil
 }
 
@@ -154,28 +157,6 @@ func forEach[T any](op string, b rest.Bounds, list func(sdk.ListOptions) ([]T, *
 		}
 		return rest.Page[T]{Entries: entries, Next: page + 1}, nil
 	}, each)
-}
-
-// isBot says whether an account is one of Gitea's own (the actions, the ghost):
-// they have negative numbers. Accounts of type bot aren't shown as such.
-func isBot(u *sdk.User) bool { return u != nil && u.ID < 0 }
-
-func toUser(u *sdk.User) forge.User {
-	return forge.User{ID: idOf(u), Login: loginOf(u), Bot: isBot(u)}
-}
-
-func idOf(u *sdk.User) int64 {
-	if u == nil {
-		return 0
-	}
-	return u.ID
-}
-
-func loginOf(u *sdk.User) string {
-	if u == nil {
-		return ""
-	}
-	return u.UserName
 }
 
 func timeOrZero(t *time.Time) time.Time {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/rest"
 )
 
 func TestMerge(t *testing.T) {
@@ -245,7 +246,7 @@ func TestEnsureHookOnAnOlderServer(t *testing.T) {
 	r, d, _ := newReplayServer(t)
 	const url = "https://liftlock.example.com/webhooks/hub"
 	created := jsonObject{
-		"id": 5, "active": true, "config": jsonObject{"url": url, "content_type": "json"}, "authorization_header": secretFingerprint("s3cret"),
+		"id": 5, "active": true, "config": jsonObject{"url": url, "content_type": "json"}, "authorization_header": rest.Fingerprint("s3cret"),
 		"events": []string{"push", "delete", "pull_request", "pull_request_label", "pull_request_sync", "pull_request_comment", "pull_request_review_approved", "pull_request_review_rejected"},
 	}
 	r.on("GET repos/acme/fleet/hooks", okResponse([]jsonObject{}), okResponse([]jsonObject{created}), okResponse([]jsonObject{}))
@@ -270,7 +271,7 @@ func TestEnsureHookClearsUp(t *testing.T) {
 			"events": append([]string{"push", "delete", "status"}, pullEvents...)}
 	}
 	// A process died after it had made the new hook.
-	r.on("GET repos/acme/fleet/hooks", okResponse([]jsonObject{hook(1, secretFingerprint("old")), hook(2, secretFingerprint("new"))}), okResponse([]jsonObject{}))
+	r.on("GET repos/acme/fleet/hooks", okResponse([]jsonObject{hook(1, rest.Fingerprint("old")), hook(2, rest.Fingerprint("new"))}), okResponse([]jsonObject{}))
 	r.on("DELETE repos/acme/fleet/hooks/1", response{status: 204})
 	changed, err := d.EnsureHook(ctx, testRepoName, forge.Hook{URL: url, Secret: "new"})
 	if err != nil || !changed {
@@ -279,8 +280,8 @@ func TestEnsureHookClearsUp(t *testing.T) {
 	if n := len(r.calls("POST")) + len(r.calls("hooks/2")); n != 0 || len(r.calls("DELETE")) != 1 {
 		t.Errorf("asked %v", r.calls("hooks"))
 	}
-	if strings.Contains(secretFingerprint("new"), "new") || secretFingerprint("new") == secretFingerprint("old") {
-		t.Errorf("fingerprints %s %s", secretFingerprint("new"), secretFingerprint("old"))
+	if strings.Contains(rest.Fingerprint("new"), "new") || rest.Fingerprint("new") == rest.Fingerprint("old") {
+		t.Errorf("fingerprints %s %s", rest.Fingerprint("new"), rest.Fingerprint("old"))
 	}
 }
 

@@ -2,9 +2,6 @@ package gitea
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
 	"net/http"
 	"slices"
 
@@ -41,7 +38,7 @@ func (d *Driver) EnsureHook(ctx context.Context, r forge.Repo, h forge.Hook) (bo
 	if err != nil {
 		return false, err
 	}
-	mark := secretFingerprint(h.Secret)
+	mark := rest.Fingerprint(h.Secret)
 	right := slices.IndexFunc(hooks, func(hook *sdk.Hook) bool {
 		return hook.Active && hook.BranchFilter == "" && hook.Config["content_type"] == "json" &&
 			hook.AuthorizationHeader == mark && len(d.missingEvents(want, hook.Events)) == 0
@@ -114,14 +111,4 @@ func (d *Driver) missingEvents(want, have []string) []string {
 		}
 	}
 	return missing
-}
-
-// fingerprintPrefix begins a secret's fingerprint.
-const fingerprintPrefix = "Liftlock "
-
-// secretFingerprint tells secrets apart without giving them away.
-func secretFingerprint(secret string) string {
-	mac := hmac.New(sha256.New, []byte(secret))
-	mac.Write([]byte("liftlock webhook secret"))
-	return fingerprintPrefix + hex.EncodeToString(mac.Sum(nil)[:8])
 }

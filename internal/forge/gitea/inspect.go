@@ -94,8 +94,8 @@ func (d *Driver) hookSettings(hook *sdk.Hook, wanted []string, secret string) fo
 		s.WrongFormat = "it sends what happens on the branches " + rest.ClipMessage(hook.BranchFilter) + " only"
 	}
 	// Somebody's own hook has no fingerprint in its header, which says nothing.
-	if strings.HasPrefix(hook.AuthorizationHeader, fingerprintPrefix) {
-		s.OtherSecret = hook.AuthorizationHeader != secretFingerprint(secret)
+	if strings.HasPrefix(hook.AuthorizationHeader, rest.FingerprintPrefix) {
+		s.OtherSecret = hook.AuthorizationHeader != rest.Fingerprint(secret)
 	}
 	return s
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/rest"
 )
 
 // TestInspect reads settings that the contract's fresh repositories don't have.
@@ -28,7 +29,7 @@ func TestInspect(t *testing.T) {
 		t.Errorf("its number is %d, %v", n, err)
 	}
 	hook := func(change jsonObject) jsonObject {
-		h := jsonObject{"id": 1, "active": true, "config": jsonObject{"url": wanted.URL, "content_type": "json"}, "authorization_header": secretFingerprint(wanted.Secret),
+		h := jsonObject{"id": 1, "active": true, "config": jsonObject{"url": wanted.URL, "content_type": "json"}, "authorization_header": rest.Fingerprint(wanted.Secret),
 			"events": append([]string{"push", "delete", "status"}, pullEvents...)}
 		for k, v := range change {
 			h[k] = v
@@ -39,7 +40,7 @@ func TestInspect(t *testing.T) {
 		change jsonObject
 		wrong  func(h *forge.HookSettings) bool
 	}{
-		"another secret": {jsonObject{"authorization_header": secretFingerprint("another")}, func(h *forge.HookSettings) bool { return !h.OtherSecret }},
+		"another secret": {jsonObject{"authorization_header": rest.Fingerprint("another")}, func(h *forge.HookSettings) bool { return !h.OtherSecret }},
 		"made by hand":   {jsonObject{"authorization_header": ""}, func(h *forge.HookSettings) bool { return h.OtherSecret }},
 		"some branches":  {jsonObject{"branch_filter": "release/*"}, func(h *forge.HookSettings) bool { return h.WrongFormat == "" }},
 		"a form":         {jsonObject{"config": jsonObject{"url": wanted.URL, "content_type": "form"}}, func(h *forge.HookSettings) bool { return h.WrongFormat == "" }},

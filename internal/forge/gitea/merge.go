@@ -57,11 +57,6 @@ func (d *Driver) Merge(ctx context.Context, r forge.Repo, m forge.MergeRequest) 
 // tryLater is what Gitea says while it checks for conflicts, and when there are some.
 const tryLater = "Please try again later"
 
-// LeaveQueue is ErrUnsupported. Gitea has no merge queue; what is set to merge when its checks succeed isn't shown by its API.
-func (d *Driver) LeaveQueue(_ context.Context, r forge.Repo, n int) error {
-	return &forge.Error{Op: "take " + r.Number(n) + " out of the merge queue", Kind: forge.ErrUnsupported, Message: "Liftlock knows no merge queue of Gitea"}
-}
-
 // UpdateBranch is ErrUnsupported: Gitea doesn't pin the head, and keeps approvals of a head that changes the same.
 func (d *Driver) UpdateBranch(_ context.Context, r forge.Repo, n int, _ string) error {
 	return &forge.Error{Op: "bring " + r.Number(n) + " up to date", Kind: forge.ErrUnsupported, Message: "it is composed anew instead"}

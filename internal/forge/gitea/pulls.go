@@ -95,12 +95,9 @@ func (d *Driver) CreatePullRequest(ctx context.Context, r forge.Repo, n forge.Ne
 	if pr == nil { // closed between the two calls
 		return nil, false, rest.Wrap(op, err)
 	}
-	missing := slices.DeleteFunc(slices.Clone(n.Labels), pr.HasLabel)
-	if err := d.AddLabels(ctx, r, pr.Number, missing...); err != nil {
+	if err := rest.AddMissingLabels(pr, n.Labels, func(missing ...string) error { return d.AddLabels(ctx, r, pr.Number, missing...) }); err != nil {
 		return nil, false, err
 	}
-	pr.Labels = append(pr.Labels, missing...)
-	slices.Sort(pr.Labels)
 	return pr, false, nil
 }
 
@@ -137,24 +134,6 @@ func (d *Driver) UpdatePullRequest(ctx context.Context, r forge.Repo, n int, c f
 	}
 	_, _, err := d.newClient(ctx).EditPullRequest(r.Owner, r.Name, int64(n), edit)
 	return rest.Wrap("update "+r.Number(n), err)
-}
-
-// DeleteBranch removes a branch. For one that isn't there Gitea answers 404, as
-// for a repository that isn't there, or (1.23) 500: so it is asked what is.
-func (d *Driver) DeleteBranch(ctx context.Context, r forge.Repo, branch string) error {
-	op := "delete the branch " + branch + " of " + r.String()
-	_, _, err := d.newClient(ctx).DeleteRepoBranch(r.Owner, r.Name, branch)
-	refusal := rest.Wrap(op, err)
-	if status := rest.StatusOf(err); status != http.StatusNotFound && status != http.StatusInternalServerError {
-		return refusal
-	}
-	if _, _, err := d.newClient(ctx).GetRepo(r.Owner, r.Name); err != nil {
-		return rest.Wrap(op, err)
-	}
-	if _, _, err := d.newClient(ctx).GetRepoBranch(r.Owner, r.Name, branch); rest.StatusOf(err) == http.StatusNotFound {
-		return nil
-	}
-	return refusal
 }
 
 // toPullRequest translates a pull request as it is in a list.

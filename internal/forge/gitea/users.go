@@ -3,7 +3,6 @@ package gitea
 import (
 	"context"
 	"net/http"
-	"net/url"
 	"strings"
 
 	sdk "code.gitea.io/sdk/gitea"
@@ -14,36 +13,10 @@ import (
 
 // Me reads the token's own account; once read it is remembered.
 func (d *Driver) Me(ctx context.Context) (forge.User, error) {
-	d.mu.Lock()
-	me := d.me
-	d.mu.Unlock()
-	if me.Login != "" {
-		return me, nil
-	}
-	u, _, err := d.newClient(ctx).GetMyUserInfo()
-	if err != nil {
-		return forge.User{}, rest.Wrap("read the token's own account", err)
-	}
-	me = toUser(u)
-	d.mu.Lock()
-	d.me = me
-	d.mu.Unlock()
-	return me, nil
-}
-
-// CloneURL follows from the server's address.
-func (d *Driver) CloneURL(_ context.Context, r forge.Repo) (string, error) {
-	return d.base.JoinPath(url.PathEscape(r.Owner), url.PathEscape(r.Name)+".git").String(), nil
-}
-
-// CommitURL is the page of a commit.
-func (d *Driver) CommitURL(r forge.Repo, commit string) string {
-	return d.base.JoinPath(url.PathEscape(r.Owner), url.PathEscape(r.Name), "commit", commit).String()
-}
-
-// CompareURL is the page of what head has and base hasn't.
-func (d *Driver) CompareURL(r forge.Repo, base, head string) string {
-	return d.base.JoinPath(url.PathEscape(r.Owner), url.PathEscape(r.Name), "compare", base+"..."+head).String()
+	return d.account.Read(func() (forge.User, error) {
+		u, _, err := d.newClient(ctx).GetMyUserInfo()
+		return toUser(u), rest.Wrap("read the token's own account", err)
+	})
 }
 
 // GitAuth is how Gitea takes a token over HTTP: as the password of its owner.
@@ -124,4 +97,26 @@ func (d *Driver) findTeam(ctx context.Context, t forge.Team, op string) (id int6
 		return 0, forge.MissingTeam(t, op)
 	}
 	return id, err
+}
+
+// isBot says whether an account is one of Gitea's own (the actions, the ghost):
+// they have negative numbers. Accounts of type bot aren't shown as such.
+func isBot(u *sdk.User) bool { return u != nil && u.ID < 0 }
+
+func toUser(u *sdk.User) forge.User {
+	return forge.User{ID: idOf(u), Login: loginOf(u), Bot: isBot(u)}
+}
+
+func idOf(u *sdk.User) int64 {
+	if u == nil {
+		return 0
+	}
+	return u.ID
+}
+
+func loginOf(u *sdk.User) string {
+	if u == nil {
+		return ""
+	}
+	return u.UserName
 }

@@ -3,8 +3,6 @@ package github
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net/http"
 	"net/url"
 	"strings"
 
@@ -212,13 +210,6 @@ func (d *Driver) addCoAuthors(ctx context.Context, r forge.Repo, c *forge.Commit
 	return nil
 }
 
-// noReplyHost is the host of the addresses that GitHub gives to accounts, without
-// users.noreply.
-func noReplyHost(base *url.URL) string {
-	pages := url.URL{Host: pageHost(base)}
-	return pages.Hostname()
-}
-
 // authorsQuery reads who made a commit with whom.
 const authorsQuery = `query($owner:String!,$name:String!,$oid:GitObjectID!){repository(owner:$owner,name:$name){object(oid:$oid){...on Commit{authors(first:100){nodes{email user{databaseId login}}}}}}}`
 
@@ -250,53 +241,4 @@ func (d *Driver) linkAuthors(ctx context.Context, r forge.Repo, commit string, k
 		}
 	}
 	return nil
-}
-
-// Pushes reads the repository's activity of one branch, which go-github doesn't know.
-func (d *Driver) Pushes(ctx context.Context, r forge.Repo, branch string, enough func(forge.Push) bool) error {
-	ctx, owner, name := inRepo(ctx, r)
-	op := "read who pushed to " + branch + " of " + r.String()
-	q := url.Values{"ref": {"refs/heads/" + branch}, "per_page": {fmt.Sprint(perPage)}}
-	for range forge.MaxPushes / perPage {
-		req, err := d.api.NewRequest(http.MethodGet, "repos/"+owner+"/"+name+"/activity?"+q.Encode(), nil)
-		if err != nil {
-			return wrapError(op, err)
-		}
-		var list []struct {
-			Before, After, Ref string
-			Type               string `json:"activity_type"`
-			Actor              *gh.User
-		}
-		resp, err := d.api.Do(ctx, req, &list)
-		if err != nil {
-			return wrapError(op, err)
-		}
-		for _, a := range list {
-			p := forge.Push{Before: commitOrNone(a.Before), After: commitOrNone(a.After), By: toUser(a.Actor), Merge: a.Type == "pr_merge" || a.Type == "merge_queue_merge"}
-			if a.Ref == "refs/heads/"+branch && enough(p) {
-				return nil
-			}
-		}
-		if resp.After == "" {
-			return nil
-		}
-		q.Set("after", resp.After)
-	}
-	return &forge.Error{Op: op, Kind: forge.ErrTooMany, Message: fmt.Sprintf("it isn't among the last %d pushes", forge.MaxPushes)}
-}
-
-func commitOrNone(sha string) string {
-	if sha == zeroCommit {
-		return ""
-	}
-	return sha
-}
-
-// toUser translates an account; none is the zero one, also where GitHub sends an empty
-// object.
-func toUser(u *gh.User) forge.User {
-	if u.GetLogin() == "" {
-		return forge.User{}
-	}
-	return forge.User{ID: u.GetID(), Login: u.GetLogin(), Bot: isBot(u)}
 }

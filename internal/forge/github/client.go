@@ -59,7 +59,7 @@ type Driver struct {
 	hooks   *cache.Cache[hookPlace, int64]                // their numbers
 
 	mu      sync.Mutex
-	me      forge.User       // once it is known; a token's owner doesn't change
+	known   rest.Account     // of a token, whose owner doesn't change
 	secrets map[int64]string // hook: digest of the secret that this process has set
 
 	noLateEvents atomic.Bool // GitHub has refused them
@@ -184,29 +184,4 @@ func forEach[T any](op string, b rest.Bounds, list func(gh.ListOptions) ([]T, *g
 		}
 		return rest.Page[T]{Entries: entries, Next: resp.NextPage}, nil
 	}, each)
-}
-
-// isBot says whether an account is an app's.
-func isBot(u *gh.User) bool { return u.GetType() == "Bot" }
-
-// Me is the account that the driver works as.
-func (d *Driver) Me(ctx context.Context) (forge.User, error) { return d.account(ctx) }
-
-// readAccount reads the token's own account; once read it is remembered.
-func (d *Driver) readAccount(ctx context.Context) (forge.User, error) {
-	d.mu.Lock()
-	me := d.me
-	d.mu.Unlock()
-	if me.Login != "" {
-		return me, nil
-	}
-	u, _, err := d.api.Users.Get(ctx, "")
-	if err != nil {
-		return forge.User{}, wrapError("read the token's own account", err)
-	}
-	me = toUser(u)
-	d.mu.Lock()
-	d.me = me
-	d.mu.Unlock()
-	return me, nil
 }

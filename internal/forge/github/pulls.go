@@ -55,32 +55,6 @@ func (d *Driver) PullRequest(ctx context.Context, r forge.Repo, n int) (*forge.P
 	return &one[0], d.addQueue(ctx, r, &one[0])
 }
 
-// PullRequestsByBranch filters by head, which GitHub only does for owner:branch;
-// without the owner it silently ignores the filter (gitops-promoter#1417), so the
-// answer is filtered again.
-func (d *Driver) PullRequestsByBranch(ctx context.Context, r forge.Repo, branch string) ([]forge.PullRequest, error) {
-	return d.listByHead(ctx, r, branch, gh.PullRequestListOptions{State: "all", Sort: "created", Direction: "desc"})
-}
-
-func (d *Driver) listByHead(ctx context.Context, r forge.Repo, branch string, o gh.PullRequestListOptions) ([]forge.PullRequest, error) {
-	ctx, owner, name := inRepo(ctx, r)
-	o.Head = r.Owner + ":" + branch
-	var found []forge.PullRequest
-	err := forEach("list the pull requests of "+r.String()+" from "+branch, bounds, func(page gh.ListOptions) ([]*gh.PullRequest, *gh.Response, error) {
-		o.ListOptions = page
-		return d.api.PullRequests.List(ctx, owner, name, &o)
-	}, func(p *gh.PullRequest) bool {
-		if pr := toPullRequest(r, p); pr.Branch == branch && !pr.Fork {
-			found = append(found, pr)
-		}
-		return false
-	})
-	if err != nil {
-		return nil, err
-	}
-	return found, d.addMergeCommits(ctx, r, found)
-}
-
 // MayOpen goes by what is known of the limits.
 func (d *Driver) MayOpen(ctx context.Context, r forge.Repo) error {
 	ctx, _, _ = inRepo(ctx, r)
@@ -116,14 +90,8 @@ func (d *Driver) CreatePullRequest(ctx context.Context, r forge.Repo, n forge.Ne
 	default:
 		return nil, false, refusedCreation(op, err)
 	}
-	// Also on one that was found: a process may have died between the two calls.
-	missing := slices.DeleteFunc(slices.Clone(n.Labels), pr.HasLabel)
-	if len(missing) > 0 {
-		if err := d.AddLabels(ctx, r, pr.Number, missing...); err != nil {
-			return nil, false, err
-		}
-		pr.Labels = append(pr.Labels, missing...)
-		slices.Sort(pr.Labels)
+	if err := rest.AddMissingLabels(&pr, n.Labels, func(missing ...string) error { return d.AddLabels(ctx, r, pr.Number, missing...) }); err != nil {
+		return nil, false, err
 	}
 	return &pr, created, nil
 }
@@ -155,37 +123,6 @@ func (d *Driver) UpdatePullRequest(ctx context.Context, r forge.Repo, n int, c f
 	ctx, owner, name := inRepo(ctx, r)
 	_, _, err := d.api.PullRequests.Edit(ctx, owner, name, n, edit)
 	return wrapError("update "+r.Number(n), err)
-}
-
-// DeleteBranch removes a branch. GitHub answers 422 for one that isn't there.
-func (d *Driver) DeleteBranch(ctx context.Context, r forge.Repo, branch string) error {
-	ctx, owner, name := inRepo(ctx, r)
-	_, err := d.api.Git.DeleteRef(ctx, owner, name, "heads/"+branch)
-	if err == nil || rest.StatusOf(err) == http.StatusUnprocessableEntity && rest.Says(err, "does not exist") {
-		return nil
-	}
-	return wrapError("delete the branch "+branch+" of "+r.String(), err)
-}
-
-// AddLabels adds labels; GitHub creates those that don't exist.
-func (d *Driver) AddLabels(ctx context.Context, r forge.Repo, n int, labels ...string) error {
-	if len(labels) == 0 {
-		return nil
-	}
-	ctx, owner, name := inRepo(ctx, r)
-	_, _, err := d.api.Issues.AddLabelsToIssue(ctx, owner, name, n, labels)
-	return wrapError("label "+r.Number(n), err)
-}
-
-// RemoveLabel takes a label off. go-github puts it into the path as it is, and
-// labels have slashes.
-func (d *Driver) RemoveLabel(ctx context.Context, r forge.Repo, n int, label string) error {
-	ctx, owner, name := inRepo(ctx, r)
-	_, err := d.api.Issues.RemoveLabelForIssue(ctx, owner, name, n, rest.Segment(label))
-	if err == nil || rest.StatusOf(err) == http.StatusNotFound && rest.Says(err, "label does not exist") {
-		return nil
-	}
-	return wrapError("take the label "+label+" off "+r.Number(n), err)
 }
 
 // toPullRequest translates a pull request.

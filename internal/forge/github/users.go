@@ -3,7 +3,6 @@ package github
 import (
 	"context"
 	"net/http"
-	"net/url"
 	"strings"
 
 	gh "github.com/google/go-github/v60/github"
@@ -11,57 +10,6 @@ import (
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/forge/rest"
 )
-
-// CloneURL follows from the API's address.
-func (d *Driver) CloneURL(_ context.Context, r forge.Repo) (string, error) {
-	return cloneURL(d.base, r), nil
-}
-
-// CommitURL is the page of a commit.
-func (d *Driver) CommitURL(r forge.Repo, commit string) string { return commitURL(d.base, r, commit) }
-
-// CompareURL is the page of what head has and base hasn't.
-func (d *Driver) CompareURL(r forge.Repo, base, head string) string {
-	return compareURL(d.base, r, base, head)
-}
-
-func cloneURL(api *url.URL, r forge.Repo) string {
-	u := pageURL(api, r)
-	u.Path += ".git"
-	return u.String()
-}
-
-func commitURL(api *url.URL, r forge.Repo, commit string) string {
-	return pageURL(api, r).JoinPath("commit", commit).String()
-}
-
-func compareURL(api *url.URL, r forge.Repo, base, head string) string {
-	return pageURL(api, r).JoinPath("compare", base+"..."+head).String()
-}
-
-// pageURL is the repository's page, beside the API: at github.com for api.github.com, at
-// SUB.ghe.com for api.SUB.ghe.com, and on a GitHub Enterprise Server without /api/v3.
-func pageURL(base *url.URL, r forge.Repo) *url.URL {
-	owner, name := repoPath(r)
-	u := *base
-	u.Host = pageHost(base)
-	if u.Host != base.Host {
-		u.Path = "/"
-	}
-	u.Path = strings.TrimSuffix(u.Path, "api/v3/")
-	return u.JoinPath(owner, name)
-}
-
-// pageHost is the host, maybe with a port, of the pages and of Git.
-func pageHost(base *url.URL) string {
-	if host, ok := strings.CutPrefix(base.Host, "api."); ok && (host == "github.com" || strings.HasSuffix(host, hostedSuffix)) {
-		return host
-	}
-	return base.Host
-}
-
-// hostedSuffix ends the names of what GitHub hosts for an enterprise.
-const hostedSuffix = ".ghe.com"
 
 // GitAuth is how GitHub takes a token over HTTP.
 func (d *Driver) GitAuth(ctx context.Context, r forge.Repo) (username, password string, err error) {
@@ -131,4 +79,27 @@ func (d *Driver) readTeam(ctx context.Context, t forge.Team, op string) (*gh.Tea
 	default:
 		return nil, wrapError(op, err)
 	}
+}
+
+// isBot says whether an account is an app's.
+func isBot(u *gh.User) bool { return u.GetType() == "Bot" }
+
+// Me is the account that the driver works as.
+func (d *Driver) Me(ctx context.Context) (forge.User, error) { return d.account(ctx) }
+
+// readAccount reads the token's own account; once read it is remembered.
+func (d *Driver) readAccount(ctx context.Context) (forge.User, error) {
+	return d.known.Read(func() (forge.User, error) {
+		u, _, err := d.api.Users.Get(ctx, "")
+		return toUser(u), wrapError("read the token's own account", err)
+	})
+}
+
+// toUser translates an account; none is the zero one, also where GitHub sends an empty
+// object.
+func toUser(u *gh.User) forge.User {
+	if u.GetLogin() == "" {
+		return forge.User{}
+	}
+	return forge.User{ID: u.GetID(), Login: u.GetLogin(), Bot: isBot(u)}
 }

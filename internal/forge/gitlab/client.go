@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	sdk "github.com/xanzy/go-gitlab"
@@ -50,20 +48,21 @@ type Options = rest.Options
 
 // Driver talks to one GitLab with one identity. Safe for concurrent use.
 type Driver struct {
+	rest.NoDeployments
+
 	//lint:ignore SA1019 its successor is of another module; to change to it is this folder's matter
 	client   *sdk.Client
 	budget   *rest.Budget
 	base     *url.URL
 	token    string
 	now      func() time.Time
+	account  rest.Account
 	projects *cache.Cache[forge.Repo, int64] // numbers by path
 	hooks    *cache.Cache[hookPlace, string] // likewise
 
 	pipelines *cache.Cache[commitPlace, pipeline]     // by the head of the merge request that they go for
 	statuses  *cache.Cache[statusPlace, placedStatus] // that were set
 
-	mu sync.Mutex
-	me forge.User // once it is known
 }
 
 var _ forge.Forge = (*Driver)(nil)
@@ -94,13 +93,14 @@ func New(o Options, set CallLimits) (*Driver, error) {
 		return nil, fmt.Errorf("making GitLab's client: %w", err)
 	}
 	return &Driver{
-		client:   client,
-		budget:   budget,
-		base:     base,
-		token:    o.Token,
-		now:      o.Now,
-		projects: cache.New(o.Caches, cache.Options[forge.Repo, int64]{Name: "gitlab-projects", Entries: maxProjects}),
-		hooks:    cache.New(o.Caches, cache.Options[hookPlace, string]{Name: "gitlab-hooks", Entries: maxHooks}),
+		NoDeployments: noDeployments,
+		client:        client,
+		budget:        budget,
+		base:          base,
+		token:         o.Token,
+		now:           o.Now,
+		projects:      cache.New(o.Caches, cache.Options[forge.Repo, int64]{Name: "gitlab-projects", Entries: maxProjects}),
+		hooks:         cache.New(o.Caches, cache.Options[hookPlace, string]{Name: "gitlab-hooks", Entries: maxHooks}),
 
 		pipelines: cache.New(o.Caches, cache.Options[commitPlace, pipeline]{Name: "gitlab-pipelines", Entries: maxStatuses}),
 		statuses:  cache.New(o.Caches, cache.Options[statusPlace, placedStatus]{Name: "gitlab-statuses", Entries: maxStatuses}),
@@ -219,44 +219,6 @@ func (d *Driver) nextPage(op string, resp *sdk.Response, q query, entries int) (
 		return 0, unreadable(op, fmt.Errorf("behind page %d comes page %q", q.Page, next[0]))
 	}
 	return n, nil
-}
-
-// account is an account as GitLab shows it.
-type account struct {
-	ID          int64  `json:"id"`
-	Username    string `json:"username"`
-	PublicEmail string `json:"public_email"`
-	Bot         bool   `json:"bot"` // shown of few
-}
-
-// botName are the names that GitLab gives to the accounts of access tokens and of services.
-var botName = regexp.MustCompile(`^(?:project|group)_[0-9]+_bot(?:_[0-9a-z]+)?$|^service_account_`)
-
-func (a *account) missing() string {
-	if a.ID <= 0 || a.Username == "" {
-		return "an account's number and name"
-	}
-	return ""
-}
-
-func (a *account) isBot() bool { return a != nil && (a.Bot || botName.MatchString(a.Username)) }
-
-func (a *account) login() string {
-	if a == nil {
-		return ""
-	}
-	return a.Username
-}
-
-func (a *account) id() int64 {
-	if a == nil {
-		return 0
-	}
-	return a.ID
-}
-
-func (a *account) user() forge.User {
-	return forge.User{ID: a.id(), Login: a.login(), Bot: a.isBot()}
 }
 
 func timeOrZero(t *time.Time) time.Time {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/forge/rest"
 )
 
 // TestProjectsByNumber looks a project up once, by its whole path, and anew where its number
@@ -158,7 +159,7 @@ func TestChecks(t *testing.T) {
 // TestDisabledHook is enabled by a test.
 func TestDisabledHook(t *testing.T) {
 	h := forge.Hook{URL: "https://liftlock.example.com/webhooks/hub", Secret: "s3cret"}
-	shown := jsonObject{"id": 4, "url": h.URL, "description": secretFingerprint(h.Secret), "enable_ssl_verification": true, "token_present": true, "alert_status": "executable"}
+	shown := jsonObject{"id": 4, "url": h.URL, "description": rest.Fingerprint(h.Secret), "enable_ssl_verification": true, "token_present": true, "alert_status": "executable"}
 	for _, e := range DefaultEvents {
 		shown[e] = true
 	}
@@ -190,7 +191,7 @@ func TestDisabledHook(t *testing.T) {
 // every look, and that this is no change of it; one whose secret was another one has changed.
 func TestDescriptionThatIsNotKept(t *testing.T) {
 	h := forge.Hook{URL: "https://liftlock.example.com/webhooks/hub", Secret: "s3cret"}
-	mark := secretFingerprint(h.Secret)
+	mark := rest.Fingerprint(h.Secret)
 	for _, c := range []struct {
 		name          string
 		before, after any // the description
@@ -200,8 +201,8 @@ func TestDescriptionThatIsNotKept(t *testing.T) {
 		{"no description is kept", nil, nil, true, false},
 		{"nor is another one changed", "ours", "ours", true, false},
 		{"none is kept, and an event was missing", nil, nil, false, true},
-		{"another secret", secretFingerprint("old"), mark, true, true},
-		{"another secret, and an event was missing", secretFingerprint("old"), mark, false, true},
+		{"another secret", rest.Fingerprint("old"), mark, true, true},
+		{"another secret, and an event was missing", rest.Fingerprint("old"), mark, false, true},
 	} {
 		shown := func(description any) jsonObject {
 			o := jsonObject{"id": 4, "url": h.URL, "description": description, "enable_ssl_verification": true}
@@ -310,7 +311,7 @@ func TestSigningToken(t *testing.T) {
 	if sent := r.calls("POST hooks"); len(sent) != 1 || !strings.Contains(sent[0], `"signing_token":"whsec_`) || strings.Contains(sent[0], `"token"`) {
 		t.Errorf("sent %s", sent)
 	}
-	shown := jsonObject{"id": 4, "url": h.URL, "description": secretFingerprint(h.Secret), "enable_ssl_verification": true, "token_present": false, "signing_token_present": true}
+	shown := jsonObject{"id": 4, "url": h.URL, "description": rest.Fingerprint(h.Secret), "enable_ssl_verification": true, "token_present": false, "signing_token_present": true}
 	for _, e := range DefaultEvents {
 		shown[e] = true
 	}

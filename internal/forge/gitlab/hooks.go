@@ -2,9 +2,6 @@ package gitlab
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"net/http"
 	"slices"
@@ -97,7 +94,7 @@ func (d *Driver) EnsureHook(ctx context.Context, r forge.Repo, h forge.Hook) (bo
 	if len(events) == 0 {
 		events = DefaultEvents
 	}
-	mark := secretFingerprint(h.Secret)
+	mark := rest.Fingerprint(h.Secret)
 	ours, err := d.listHooks(ctx, r, h.URL)
 	if err != nil {
 		return false, err
@@ -194,14 +191,4 @@ func newHook(h forge.Hook, events []string, mark string) hook {
 		o[e] = slices.Contains(events, e)
 	}
 	return o
-}
-
-// fingerprintPrefix begins a secret's fingerprint.
-const fingerprintPrefix = "Liftlock "
-
-// secretFingerprint tells secrets apart without giving them away.
-func secretFingerprint(secret string) string {
-	mac := hmac.New(sha256.New, []byte(secret))
-	mac.Write([]byte("liftlock webhook secret"))
-	return fingerprintPrefix + hex.EncodeToString(mac.Sum(nil)[:8])
 }

@@ -111,8 +111,8 @@ func (d *Driver) InspectHooks(ctx context.Context, r forge.Repo, h forge.Hook) (
 			s.WrongFormat = "it sends pushes of the branches " + rest.ClipMessage(filter) + " only"
 		}
 		// Somebody's own hook has no fingerprint in its description, which says nothing.
-		if mark := o.text("description"); strings.HasPrefix(mark, fingerprintPrefix) {
-			s.OtherSecret = mark != secretFingerprint(h.Secret)
+		if mark := o.text("description"); strings.HasPrefix(mark, rest.FingerprintPrefix) {
+			s.OtherSecret = mark != rest.Fingerprint(h.Secret)
 		}
 		if err := d.readLastAnswer(ctx, r, o.id(), &s); err != nil {
 			return nil, err

@@ -237,12 +237,9 @@ func (d *Driver) CreatePullRequest(ctx context.Context, r forge.Repo, n forge.Ne
 	if pr == nil { // closed between the two calls
 		return nil, false, err
 	}
-	missing := slices.DeleteFunc(slices.Clone(n.Labels), pr.HasLabel)
-	if err := d.AddLabels(ctx, r, pr.Number, missing...); err != nil {
+	if err := rest.AddMissingLabels(pr, n.Labels, func(missing ...string) error { return d.AddLabels(ctx, r, pr.Number, missing...) }); err != nil {
 		return nil, false, err
 	}
-	pr.Labels = append(pr.Labels, missing...)
-	slices.Sort(pr.Labels)
 	return pr, false, nil
 }
 

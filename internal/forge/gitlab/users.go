@@ -14,21 +14,11 @@ import (
 
 // Me reads the token's own account; once read it is remembered.
 func (d *Driver) Me(ctx context.Context) (forge.User, error) {
-	d.mu.Lock()
-	me := d.me
-	d.mu.Unlock()
-	if me.Login != "" {
-		return me, nil
-	}
-	var a account
-	if _, err := d.call(ctx, "read the token's own account", http.MethodGet, nil, &a, "user"); err != nil {
-		return forge.User{}, err
-	}
-	me = a.user()
-	d.mu.Lock()
-	d.me = me
-	d.mu.Unlock()
-	return me, nil
+	return d.account.Read(func() (forge.User, error) {
+		var a account
+		_, err := d.call(ctx, "read the token's own account", http.MethodGet, nil, &a, "user")
+		return a.user(), err
+	})
 }
 
 // GitAuth is how GitLab takes an access token over HTTP: as a password, of whatever name.
@@ -198,4 +188,42 @@ func (d *Driver) findGroup(ctx context.Context, t forge.Team, op string) (int64,
 		return 0, err
 	}
 	return group.ID, nil
+}
+
+// account is an account as GitLab shows it.
+type account struct {
+	ID          int64  `json:"id"`
+	Username    string `json:"username"`
+	PublicEmail string `json:"public_email"`
+	Bot         bool   `json:"bot"` // shown of few
+}
+
+// botName are the names that GitLab gives to the accounts of access tokens and of services.
+var botName = regexp.MustCompile(`^(?:project|group)_[0-9]+_bot(?:_[0-9a-z]+)?$|^service_account_`)
+
+func (a *account) missing() string {
+	if a.ID <= 0 || a.Username == "" {
+		return "an account's number and name"
+	}
+	return ""
+}
+
+func (a *account) isBot() bool { return a != nil && (a.Bot || botName.MatchString(a.Username)) }
+
+func (a *account) login() string {
+	if a == nil {
+		return ""
+	}
+	return a.Username
+}
+
+func (a *account) id() int64 {
+	if a == nil {
+		return 0
+	}
+	return a.ID
+}
+
+func (a *account) user() forge.User {
+	return forge.User{ID: a.id(), Login: a.login(), Bot: a.isBot()}
 }
