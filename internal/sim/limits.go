@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"github.com/liftlock/liftlock/internal/forge"
@@ -50,8 +51,9 @@ func (sim *Simulation) listOurs(revert bool, since time.Time) []forge.PullReques
 func (sim *Simulation) judgeOpenLimits(pr *forge.PullRequest, ref promotion.BranchRef) {
 	most := sim.scenario.limits()
 	if ref.Revert {
-		window := sim.listOurs(true, sim.now.Add(clocksDiffer-revertsWindow))
-		if n := len(window) - 1; n >= most.reverts && !sim.requestedRevert(ref) && !sim.isSlowedSince(window[n].CreatedAt.Add(-time.Minute)) {
+		counted := sim.listCounted(ref)
+		oldest := slices.MinFunc(counted, func(a, b forge.PullRequest) int { return a.CreatedAt.Compare(b.CreatedAt) })
+		if n := len(counted) - 1; n >= most.reverts && !sim.requestedRevert(ref) && !sim.isSlowedSince(oldest.CreatedAt.Add(-time.Minute)) {
 			sim.broke(ruleLimits, "%s is opened, and %d were within ten minutes", describePull(pr.Number, pr.Branch), n)
 		}
 		return
@@ -68,6 +70,27 @@ func (sim *Simulation) judgeOpenLimits(pr *forge.PullRequest, ref promotion.Bran
 	if n >= most.open && !sim.scenario.batch && !sim.isSlowedSince(oldest.Add(-time.Minute)) {
 		sim.broke(ruleLimits, "%s is opened, and %d are open there", describePull(pr.Number, pr.Branch), n)
 	}
+}
+
+// listCounted lists the reverts that count when one is opened in an environment: of the last ten
+// minutes, and there of those before it became unwell.
+func (sim *Simulation) listCounted(ref promotion.BranchRef) []forge.PullRequest {
+	within := sim.now.Add(clocksDiffer - revertsWindow)
+	since := within
+	for _, c := range sim.componentsOf(ref) {
+		p := target{c, ref.Environment}
+		h := sim.truth.health[deployment{p, sim.tagAt(sim.head(), p)}]
+		if h == nil || h.badSince.IsZero() {
+			continue
+		}
+		if bad := h.badSince.Add(clocksDiffer - revertsWindow); bad.Before(since) {
+			since = bad
+		}
+	}
+	return slices.DeleteFunc(sim.listOurs(true, since), func(pr forge.PullRequest) bool {
+		of, _ := promotion.ParseBranch(pr.Branch)
+		return of.Environment != ref.Environment && pr.CreatedAt.Before(within)
+	})
 }
 
 // noteMergesLimit judges that the service merges no more promotions than it may, and keeps when it did.

@@ -77,8 +77,11 @@ func (p *process) build(ctx context.Context) error {
 		BeforeRemote: func(ctx context.Context, op string) error {
 			t := taskOf(ctx)
 			err := sim.reach(t, theGit, "git "+op, false)
-			if t != nil {
+			if t != nil && op != "push" { // which tells nothing of the branch that is promoted from
 				t.lookedAt = sim.now
+			}
+			if t != nil && op == "fetch" {
+				t.fetchedAt = sim.now
 			}
 			return err
 		},

@@ -60,7 +60,8 @@ type task struct {
 	dead    bool
 	ended   bool
 
-	lookedAt time.Time // when it last asked the Git remote for something
+	lookedAt  time.Time // when it last asked the Git remote for something
+	fetchedAt time.Time // when it last fetched from there
 
 	key    string        // that it runs; empty: none, or nothing was stored yet
 	leased time.Time     // when it had its key

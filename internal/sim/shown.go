@@ -229,7 +229,7 @@ func (sim *Simulation) judgePushed(branch, was, head string) {
 		}
 		for _, up := range append(sim.scenario.upstream(p.env), p.env) {
 			at := sim.restrainedSince(p, up, tag)
-			if !at.IsZero() && known.began.After(at) && known.lookedAt.After(at) {
+			if !at.IsZero() && known.began.After(at) && sim.current.fetchedAt.After(at) {
 				sim.broke(ruleKept, "%s is to bring %s to %s, which was taken back from %s at %v", branch, tag, p, up, at.Sub(sim.began))
 			}
 			if pull := sim.openRevertOf(deployment{target{c, up}, tag}); pull != nil && known.began.After(pull.CreatedAt) {
