@@ -3,6 +3,7 @@ package facts
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
@@ -103,8 +104,8 @@ func TestOpenListedRepositories(t *testing.T) {
 	}
 }
 
-// TestChangesOpenNothingElse opens for somebody's change what targets of the tracked branch are made of,
-// and nothing else.
+// TestChangesOpenNothingElse opens for somebody's change what targets of the tracked branch are made of, and
+// other versions of the same, so many of them; and nothing else.
 func TestChangesOpenNothingElse(t *testing.T) {
 	var opened []string
 	o := &changeGatherer{externals: GivenExternalFiles(func(_ context.Context, e render.External) (render.Tree, error) {
@@ -121,11 +122,19 @@ func TestChangesOpenNothingElse(t *testing.T) {
 	const charts, base, vault = "https://charts.example", "https://git.example/acme/base", "https://git.example/acme/vault"
 	ours := target(at(charts, "web", "1.0.0"), at(base, "", "v1"), at(base, "", "gone"))
 	s := &Snapshot{Pipelines: []*ResolvedPipeline{{TargetSet: &appset.TargetSet{Targets: []appset.Target{*ours}}}, {}}}
-	theirs := target(at(charts, "web", "1.0.0"), at(charts, "web", "1.1.0"), at(charts, "vault", "1.0.0"), at(base, "", "v1"), at(base, "", "secret"), at(vault, "", "v1"), at("https://evil.example", "web", "1.0.0"))
+	theirs := target(at(charts, "web", "1.0.0"), at(charts, "web", "1.1.0"), at(charts, "vault", "1.0.0"), at(base, "", "v1"), at(base, "", "secret"), at(base, "", "v2"), at(base, "", "v1.2.0"), at(base, "", strings.Repeat("c0", 20)),
+		at(charts, "web", "1.x"), at(vault, "", "v1.2.0"), at(vault, "", "v1"), at("https://evil.example", "web", "1.0.0"))
 	got := o.openAllowed(t.Context(), s, []evaluate.RenderPair{{Before: ours, After: theirs}, {After: theirs}})
-	want := []string{charts + " web 1.0.0", base + "  v1", base + "  gone"}
-	if !slices.Equal(opened, want) || len(got) != 2 || got[0].At != "c0ffee" {
+	want := []string{charts + " web 1.0.0", base + "  v1", base + "  gone", charts + " web 1.1.0", base + "  v1.2.0"}
+	if !slices.Equal(opened, want) || len(got) != 4 || got[0].At != "c0ffee" {
 		t.Errorf("opened %q, and gave %+v; want %q", opened, got, want)
+	}
+	var many []appset.Source
+	for i := range 3 * maxNewVersions {
+		many = append(many, at(charts, "web", fmt.Sprintf("2.0.%d", i)), at(charts, "web", fmt.Sprintf("2.0.%d", i)))
+	}
+	if got := o.openAllowed(t.Context(), s, []evaluate.RenderPair{{Before: ours, After: target(many...)}}); len(got) != 2+maxNewVersions {
+		t.Errorf("%d are opened of a change with many versions", len(got))
 	}
 	if got := (&changeGatherer{}).openAllowed(t.Context(), s, []evaluate.RenderPair{{After: ours}}); got != nil {
 		t.Errorf("without externals: %+v", got)

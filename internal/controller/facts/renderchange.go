@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/appset/evaluate"
@@ -73,35 +76,42 @@ func (o *changeGatherer) renderChange(ctx context.Context, s *Snapshot, c *Propo
 	return nil
 }
 
-// openAllowed opens what a change's targets are made of elsewhere, as far as targets of the tracked
-// branch are made of the very same: no change makes the server read anything else. What can't be had
-// is left out.
+// maxNewVersions bounds the versions that are looked for because a change alone names them.
+const maxNewVersions = 10
+
+// openAllowed opens what a change's targets are made of elsewhere, as far as targets of the tracked branch are made of
+// the very same, or of another version of it: the same chart, or the same repository at a tag that is a version. No
+// change makes the server read anything else, no branch and no commit of those either. What can't be had is left out.
 func (o *changeGatherer) openAllowed(ctx context.Context, s *Snapshot, pairs []evaluate.RenderPair) []evaluate.ExternalTree {
 	if o.externals == nil {
 		return nil
 	}
-	allowed := map[render.External]bool{}
+	allowed, known := map[render.External]bool{}, map[render.External]bool{} // known ones are without their versions
 	for _, p := range s.Pipelines {
 		if p.TargetSet == nil {
 			continue
 		}
 		for i := range p.TargetSet.Targets {
 			for _, e := range externalsOf(&p.TargetSet.Targets[i]) {
-				allowed[e] = true
+				allowed[e], known[withoutRevision(e)] = true, true
 			}
 		}
 	}
 	var out []evaluate.ExternalTree
+	seen, versions := map[render.External]bool{}, 0
 	for _, p := range pairs {
 		for _, t := range []*appset.Target{p.Before, p.After} {
 			if t == nil {
 				continue
 			}
 			for _, e := range externalsOf(t) {
-				if !allowed[e] {
+				isVersion := !allowed[e] && known[withoutRevision(e)] && isExactVersion(e.Revision)
+				if seen[e] || !allowed[e] && (!isVersion || versions == maxNewVersions) {
 					continue
 				}
-				allowed[e] = false // once
+				if seen[e] = true; isVersion {
+					versions++
+				}
 				if tree, err := o.externals.Open(ctx, e); err == nil {
 					out = append(out, evaluate.ExternalTree{External: e, At: tree.Revision, FS: tree.FS})
 				}
@@ -109,6 +119,17 @@ func (o *changeGatherer) openAllowed(ctx context.Context, s *Snapshot, pairs []e
 		}
 	}
 	return out
+}
+
+func withoutRevision(e render.External) render.External {
+	e.Revision = ""
+	return e
+}
+
+// isExactVersion says that a revision is a version in full, as published ones are called: 1.4.2, v1.4.2-rc.1.
+func isExactVersion(revision string) bool {
+	_, err := semver.StrictNewVersion(strings.TrimPrefix(trimTag(revision), "v"))
+	return err == nil
 }
 
 // externalsOf are what a target's sources name that isn't in its repository.
