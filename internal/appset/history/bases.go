@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"maps"
 	"path"
-	"reflect"
 	"slices"
 
 	"github.com/liftlock/liftlock/internal/appset"
@@ -63,7 +62,7 @@ func ReadBases(ctx context.Context, tree fs.FS, folders []string, before *Bases,
 			stale[path.Dir(file)] = true
 		}
 	}
-	out := &Bases{folders: map[string]kustomized{}}
+	out, isSame := &Bases{folders: map[string]kustomized{}}, before != nil
 	for level := folders; len(level) > 0; {
 		var missing, next []string
 		for _, folder := range level {
@@ -89,12 +88,14 @@ func ReadBases(ctx context.Context, tree fs.FS, folders []string, before *Bases,
 			if err != nil {
 				return nil, fmt.Errorf("read the kustomization of %s: %w", folder, err)
 			}
+			known, wasThere := before.folder(folder)
+			isSame = isSame && wasThere && known.has == k.has && slices.Equal(known.uses, k.uses)
 			out.folders[folder] = k
 			next = append(next, k.uses...)
 		}
 		level = next
 	}
-	if before != nil && maps.EqualFunc(out.folders, before.folders, func(a, b kustomized) bool { return reflect.DeepEqual(a, b) }) {
+	if isSame && len(out.folders) == len(before.folders) { // all that weren't read are those from before
 		return before, nil
 	}
 	return out, nil

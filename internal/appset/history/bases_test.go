@@ -125,3 +125,23 @@ func TestReadBasesAgain(t *testing.T) {
 		t.Errorf("it knows %v", got)
 	}
 }
+
+// BenchmarkReadBasesAgain reads after a push to one of many folders what their kustomizations build on.
+func BenchmarkReadBasesAgain(b *testing.B) {
+	const count = 5000
+	tree, folders := fstest.MapFS{}, make([]string, count)
+	for i := range count {
+		folders[i] = fmt.Sprintf("apps/%d/prod", i)
+		tree[folders[i]+"/kustomization.yaml"] = &fstest.MapFile{Data: []byte(fmt.Sprintf("resources: [../../../bases/%d]\n", i%50))}
+		tree[fmt.Sprintf("bases/%d/kustomization.yaml", i%50)] = &fstest.MapFile{Data: []byte("resources: [deployment.yaml]\n")}
+	}
+	before, err := ReadBases(b.Context(), tree, folders, nil, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if again, err := ReadBases(b.Context(), tree, folders, before, []string{"apps/7/prod/kustomization.yaml"}); err != nil || again != before {
+			b.Fatalf("it is another one: %v", err)
+		}
+	}
+}
