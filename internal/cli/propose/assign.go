@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -302,16 +303,28 @@ func chosenOr(ctx context.Context, what, chosen string, data []map[string]any, a
 	return []candidate{c}, nil
 }
 
-// sourceFolders is what each target is made from, in one text: targets of which that is the
-// same have one release. A source's options count, by which targets of one chart may have versions of their own.
-func sourceFolders(targets []appset.Target) []string {
-	out := make([]string, len(targets))
+// madeFrom is what a target is made from, and where it goes, as numbers that are the same for the same.
+type madeFrom struct{ folder, deployment int }
+
+// sourceFolders is what each target is made from: targets of which that is the same have one release. A source's options
+// count, by which targets of one chart may have versions of their own. A deployment is that with its set and its cluster.
+func sourceFolders(targets []appset.Target) []madeFrom {
+	out, numbers := make([]madeFrom, len(targets)), map[string]int{}
+	number := func(parts ...string) int {
+		text := strings.Join(parts, "|")
+		if _, known := numbers[text]; !known {
+			numbers[text] = len(numbers) + 1
+		}
+		return numbers[text]
+	}
 	for i := range targets {
+		t := &targets[i]
 		var parts []string
-		for _, s := range targets[i].Sources {
+		for _, s := range t.Sources {
 			parts = append(parts, s.RepoURL, s.Path, s.Chart, s.TargetRevision, strings.Join(s.ValueFiles, ","), string(s.Options))
 		}
-		out[i] = strings.Join(parts, "|") + "|" + targets[i].GeneratorFile
+		folder := number(append(parts, "", t.GeneratorFile)...)
+		out[i] = madeFrom{folder, number(strconv.Itoa(folder), t.ApplicationSetFile, t.ApplicationSet, t.Cluster, t.Server)}
 	}
 	return out
 }
@@ -345,11 +358,14 @@ const (
 	weightCost     = 0.1 // against what is hard to read
 )
 
-func (p *pair) weigh(targets []appset.Target, folders []string) {
+func (p *pair) weigh(targets []appset.Target, folders []madeFrom) {
 	type place struct{ component, environment string }
 	places, components, environments := map[place]bool{}, map[string]bool{}, map[string]bool{}
-	type deployment struct{ set, component, environment, cluster, folder string }
-	ofFolder, deployed := map[string]place{}, map[deployment]bool{}
+	type deployment struct {
+		place
+		number int
+	}
+	ofFolder, deployed := map[int]place{}, map[deployment]bool{}
 	known, split, named, inName, inPath := 0.0, 0, 0, 0, 0
 	for i, c := range p.component.values {
 		e := p.environment.values[i]
@@ -360,7 +376,7 @@ func (p *pair) weigh(targets []appset.Target, folders []string) {
 		p.ofSeveralSets = p.ofSeveralSets || targets[i].ApplicationSet != targets[0].ApplicationSet
 		at := place{c, e}
 		places[at], components[c], environments[e] = true, true, true
-		deployed[deployment{targets[i].ApplicationSetFile + "|" + targets[i].ApplicationSet, c, e, targets[i].Cluster + "|" + targets[i].Server, folders[i]}] = true
+		deployed[deployment{at, folders[i].deployment}] = true
 		known += p.environment.knownPart(e)
 		if saysEnvironment(c, e) {
 			named++
@@ -371,10 +387,10 @@ func (p *pair) weigh(targets []appset.Target, folders []string) {
 		if slices.ContainsFunc(targets[i].Sources, func(s appset.Source) bool { return s.Chart == c || slices.Contains(strings.Split(s.Path, "/"), c) }) {
 			inPath++
 		}
-		if first, ok := ofFolder[folders[i]]; ok && first != at {
+		if first, ok := ofFolder[folders[i].folder]; ok && first != at {
 			split++
 		} else {
-			ofFolder[folders[i]] = at
+			ofFolder[folders[i].folder] = at
 		}
 	}
 	if p.targets == 0 || len(environments) < 2 {

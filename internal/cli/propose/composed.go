@@ -14,7 +14,7 @@ const maxComposed = 12
 // each team has a component "api". Where they go to several clusters those are regions of one component, and several sets
 // are often variants of which one runs. The pair itself, where no two candidates tell all of them apart and still have them in
 // several environments.
-func (p pair) composeComponents(candidates []candidate, targets []appset.Target, folders []string) pair {
+func (p pair) composeComponents(candidates []candidate, targets []appset.Target, folders []madeFrom) pair {
 	if !p.isRepeated(targets, folders) {
 		return p
 	}
@@ -55,19 +55,19 @@ func composeCandidates(a, b *candidate) candidate {
 
 // isRepeated says that some targets of one set, component and environment go to one cluster and are made from different
 // folders, and that this is so in several environments: what is there once by mistake is no reason.
-func (p *pair) isRepeated(targets []appset.Target, folders []string) bool {
+func (p *pair) isRepeated(targets []appset.Target, folders []madeFrom) bool {
 	type place struct{ set, component, environment, cluster string }
-	first, repeated := map[place]string{}, map[string]bool{}
+	first, repeated := map[place]int{}, map[string]bool{}
 	for i, c := range p.component.values {
 		e := p.environment.values[i]
 		if c == "" || e == "" {
 			continue
 		}
 		at := place{targets[i].ApplicationSetFile + "|" + targets[i].ApplicationSet, c, e, targets[i].Cluster}
-		if folder, ok := first[at]; ok && folder != folders[i] {
+		if folder, ok := first[at]; ok && folder != folders[i].folder {
 			repeated[e] = true
 		} else {
-			first[at] = folders[i]
+			first[at] = folders[i].folder
 		}
 	}
 	return len(repeated) > 1

@@ -15,7 +15,7 @@ import (
 // maxDocuments bounds the documents of a file: one with more is not looked into.
 const maxDocuments = 500
 
-// readDocuments reads a file's documents but for empty ones; none where one can't be read.
+// readDocuments reads a file's documents but for empty ones; none where one can't be read, or is a template.
 func readDocuments(data []byte) []*yaml.Node {
 	var out []*yaml.Node
 	for dec := yaml.NewDecoder(bytes.NewReader(data)); ; {
@@ -24,12 +24,23 @@ func readDocuments(data []byte) []*yaml.Node {
 		switch {
 		case errors.Is(err, io.EOF):
 			return out
-		case err != nil, len(root.Content) != 1, len(out) == maxDocuments:
+		case err != nil, len(root.Content) != 1, len(out) == maxDocuments, isTemplate(root.Content[0]):
 			return nil
 		case root.Content[0].Tag != "!!null":
 			out = append(out, root.Content[0])
 		}
 	}
+}
+
+// isTemplate says that YAML was read where {{ begins an expression: as a mapping whose key is one.
+func isTemplate(n *yaml.Node) bool {
+	for i, child := range n.Content {
+		isKey := n.Kind == yaml.MappingNode && i%2 == 0
+		if isKey && child.Kind == yaml.MappingNode || isTemplate(child) {
+			return true
+		}
+	}
+	return false
 }
 
 // documentKeys lead to what people tell the manifests of a file apart by.

@@ -344,6 +344,7 @@ func TestFindCarryOfComponents(t *testing.T) {
 		"manifests that a chart tells apart": {of("argocd/a/all.yaml", "metadata: {name: x}\nspec: {source: {chart: web, tag: v1}}\n---\nmetadata: {name: y}\nspec: {source: {chart: db, tag: v2}}",
 			"argocd/b/all.yaml", "metadata: {name: x}\nspec: {source: {chart: web, tag: v1}}\n---\nmetadata: {name: y}\nspec: {source: {chart: db, tag: v2}}"),
 			[]string{`yaml: {files: ["all.yaml"], paths: ["[spec.source.chart={{component}}].spec.source.tag"]}`}},
+		"templates of Helm's":                       {of("argocd/a/web.yaml", "metadata: {name: web-a}\nspec: {tag: v1, project: {{ .Values.project }}}", "argocd/b/web.yaml", "metadata: {name: web-b}\nspec: {tag: v1, project: {{ .Values.project }}}"), nil},
 		"manifests of which several have that name": {of("argocd/a/all.yaml", "metadata: {name: web}\nspec: {tag: v1}\n---\nmetadata: {name: web}\nspec: {tag: v2}", "argocd/b/all.yaml", "metadata: {name: web}\nspec: {tag: v1}"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
