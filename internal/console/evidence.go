@@ -2,11 +2,12 @@ package console
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/liftlock/liftlock/internal/console/api"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/stored"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 // addEvidence fills in why a revert was opened.
@@ -37,16 +38,9 @@ func (r *reader) addRevertedEvidence(ctx context.Context, row store.Promotion, d
 }
 
 // readEvidence reads why a revert was opened; nothing where there is no record.
-func (r *reader) readEvidence(ctx context.Context, repo string, pull int) (evidenceRecord, error) {
-	raw, ok, err := r.store.evidence(ctx, repo, pull)
-	if err != nil || !ok {
-		return evidenceRecord{}, err
-	}
-	var e evidenceRecord
-	if json.Unmarshal(raw, &e) != nil {
-		return evidenceRecord{}, nil
-	}
-	return e, nil
+func (r *reader) readEvidence(ctx context.Context, repo string, pull int) (stored.RevertReason, error) {
+	reason, _, err := stored.RevertReasons.Get(ctx, r.store, record.OfPull(repo, pull))
+	return reason, err
 }
 
 // buildEvidence makes the API's shape of records.

@@ -171,12 +171,12 @@ func (s *readableStore) Pull(ctx context.Context, repo string, number int) (stor
 	return s.all.Pull(ctx, repo, number)
 }
 
-// evidence is why a revert was opened.
-func (s *readableStore) evidence(ctx context.Context, repo string, pull int) ([]byte, bool, error) {
-	if !s.mayRead(ctx, repo) {
+// Record is a record about a repository.
+func (s *readableStore) Record(ctx context.Context, key store.RecordKey) ([]byte, bool, error) {
+	if !s.mayRead(ctx, key.Repo) {
 		return nil, false, nil
 	}
-	return s.all.State(ctx, evidenceKey(repo, pull))
+	return s.all.Record(ctx, key)
 }
 
 // readable is a snapshot of what may be read in a context.

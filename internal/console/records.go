@@ -1,7 +1,6 @@
 package console
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -69,15 +68,6 @@ type observationRecord struct {
 		Note  string
 	}
 }
-
-// evidenceRecord is why a revert was opened; it is kept as a state.
-type evidenceRecord struct {
-	Evidence []promotion.Evidence `json:"records"`
-	By       string               `json:"by"`
-	Reason   string               `json:"reason"`
-}
-
-func evidenceKey(repo string, pull int) string { return fmt.Sprintf("evidence|%s|%d", repo, pull) }
 
 // arrivalRecord is what arrived in an environment (a store.Arrival's data).
 type arrivalRecord struct {

@@ -21,7 +21,9 @@ import (
 	"github.com/liftlock/liftlock/internal/console/login/logintest"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/command"
+	"github.com/liftlock/liftlock/internal/promotion/stored"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 const (
@@ -62,7 +64,7 @@ func (w *testConsole) seedHidden() (id int64) {
 			Data: mustJSON(map[string]any{"by": promotion.ByPerson, "who": marker, "content": map[string]any{"fields": []carriedField{{"image", marker, marker, marker}}}})})
 		return err
 	})
-	w.must(w.store.PutState(ctx, evidenceKey(hiddenRepo, 77), mustJSON(evidenceRecord{By: marker, Reason: marker})))
+	w.must(w.store.PutRecord(ctx, stored.RevertReasons.Key(record.OfPull(hiddenRepo, 77)), mustJSON(stored.RevertReason{By: marker, Reason: marker})))
 	w.hiddenEvent()
 	for i, verb := range []string{command.Skip, command.Hold} {
 		w.must(w.store.AddAudit(ctx, store.Audit{Actor: marker, Via: "comment", Verb: verb, Subject: unit + " #77 " + verb, Environment: "prod", Reason: marker, Outcome: carriedOut, Source: fmt.Sprint("s", i), At: before(time.Minute)}))
@@ -196,7 +198,7 @@ func TestMetricsNeedAllRepositories(t *testing.T) {
 		if token != "" {
 			r.Header.Set("Authorization", "Bearer "+token)
 		}
-		rec := record(h, r)
+		rec := serve(h, r)
 		if rec.Code != want || want != 200 && strings.Contains(rec.Body.String(), marker) || c.MayRead(r) != (want == 200) {
 			t.Errorf("with the token %q: %d, may read all: %t", token, rec.Code, c.MayRead(r))
 		}
@@ -396,8 +398,8 @@ func TestReadersComeByTheReadableStore(t *testing.T) {
 	}
 }
 
-// record has a handler answer a request.
-func record(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
+// serve has a handler answer a request.
+func serve(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
 	rec := httptest.NewRecorder()
 	h.ServeHTTP(rec, r)
 	return rec

@@ -19,7 +19,9 @@ import (
 	"github.com/liftlock/liftlock/internal/console/api"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/command"
+	"github.com/liftlock/liftlock/internal/promotion/stored"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 // now is the tests' time.
@@ -298,7 +300,7 @@ func (w *testConsole) seed() {
 	w.promotion("cart", "qa", "promotion", "2.3.0", "reverting", 16, 20*time.Minute)
 	w.promotion("cart", "qa", "revert", "2.3.0", "open", 17, 4*time.Minute)
 	w.promotion("mail", "qa", "promotion", "v9", "open", 19, 4*time.Hour)
-	w.must(w.store.PutState(ctx, evidenceKey(testRepo, 17), mustJSON(evidenceRecord{Evidence: []promotion.Evidence{cartEvidence()}})))
+	w.must(w.store.PutRecord(ctx, stored.RevertReasons.Key(record.OfPull(testRepo, 17)), mustJSON(stored.RevertReason{Evidence: []promotion.Evidence{cartEvidence()}})))
 	w.event("web", "dev", "landed", 0, 3*time.Hour, "1.5.0 is in dev (person, 5f0c2d41a7b3)")
 	w.event("web", "dev", "verified", 0, 3*time.Hour-2*time.Minute, "1.5.0 is verified in dev")
 	w.event("web", "qa", "opened", 12, 2*time.Hour, "#12 opened: 1.5.0 to qa")

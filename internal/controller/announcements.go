@@ -4,9 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
-	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +13,7 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 const (
@@ -31,22 +29,21 @@ type announcement struct {
 	At   time.Time `json:"at"` // of what it says
 }
 
-func announcementPrefix(r *Repository, number int) string {
-	return fmt.Sprintf("announcement|%s|%d|", r.ID, number)
-}
+var announcements = record.Declare[record.InPull, announcement](record.Declaration{
+	Name: "announcement", Owner: "controller", Lifetime: record.UntilDropped,
+	Doc: "A comment that the pull request has yet to get, by a digest of its source.",
+})
 
 // announce says in a pull request what was done about it, once for its source. Where the forge
 // takes no comment for the moment, it is said when the pull request is looked at again: what was
 // done is on record already, so nothing of it is undone for that.
 func (e *Controller) announce(ctx context.Context, r *Repository, number int, source, text string) {
 	sum := sha256.Sum256([]byte(source))
-	key, a := announcementPrefix(r, number)+hex.EncodeToString(sum[:16]), announcement{Text: text, At: e.opts.Clock.Now()}
-	raw, err := json.Marshal(a)
+	about := record.InPull{Pull: record.OfPull(r.ID, number), Name: hex.EncodeToString(sum[:16])}
+	a := announcement{Text: text, At: e.opts.Clock.Now()}
+	err := announcements.Put(ctx, e.opts.Store, about, a)
 	if err == nil {
-		err = e.opts.Store.PutState(ctx, key, raw)
-	}
-	if err == nil {
-		err = e.tryAnnouncement(ctx, r, number, key, &a)
+		err = e.tryAnnouncement(ctx, r, about, &a)
 	}
 	if err == nil {
 		return
@@ -55,7 +52,7 @@ func (e *Controller) announce(ctx context.Context, r *Repository, number int, so
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
 	err = e.opts.Store.Tx(after, "announceLater", func(tx *store.Tx) error {
-		if err := tx.PutState(after, key, raw); err != nil { // it may be that which failed
+		if err := announcements.Put(after, tx, about, a); err != nil { // it may be that which failed
 			return err
 		}
 		return tx.WakeAt(after, e.opts.Clock.Now().Add(announcementRetry), wake.ForPull(r.ID, number).String())
@@ -66,30 +63,30 @@ func (e *Controller) announce(ctx context.Context, r *Repository, number int, so
 }
 
 // tryAnnouncement says it and forgets it; an error is worth another try.
-func (e *Controller) tryAnnouncement(ctx context.Context, r *Repository, number int, key string, a *announcement) error {
-	_, err := r.Forge.CreateComment(ctx, r.Name, number, r.Words(a.Text))
+func (e *Controller) tryAnnouncement(ctx context.Context, r *Repository, about record.InPull, a *announcement) error {
+	_, err := r.Forge.CreateComment(ctx, r.Name, about.Number, r.Words(a.Text))
 	if forge.IsRetryable(err) || ctx.Err() != nil {
 		return err
 	}
 	if err != nil {
-		e.opts.Log.Warn("a pull request takes no comment on what was done about it, now or later; the audit trail has it", zap.String("repository", r.ID), zap.Int("pull", number), zap.Error(err))
+		e.opts.Log.Warn("a pull request takes no comment on what was done about it, now or later; the audit trail has it", zap.String("repository", r.ID), zap.Int("pull", about.Number), zap.Error(err))
 	}
-	return e.opts.Store.DeleteState(ctx, key)
+	return announcements.Drop(ctx, e.opts.Store, about)
 }
 
 // announceRest says what a pull request has yet to get, unless it got it although the forge had
 // said no; an error is worth another try.
 func (e *Controller) announceRest(ctx context.Context, r *Repository, number int) error {
-	rows, err := e.opts.Store.StateByPrefix(ctx, announcementPrefix(r, number))
+	all, err := announcements.List(ctx, e.opts.Store, record.Within{Repo: r.ID, Pull: number})
 	if err != nil {
 		return err
 	}
-	for _, key := range slices.Sorted(maps.Keys(rows)) {
-		var a announcement
-		if json.Unmarshal(rows[key], &a) != nil || e.opts.Clock.Now().Sub(a.At) > maxAnnouncementAge {
-			err = e.opts.Store.DeleteState(ctx, key)
+	for i := range all {
+		about, a := all[i].About, &all[i].Value
+		if !all[i].Readable || e.opts.Clock.Now().Sub(a.At) > maxAnnouncementAge {
+			err = announcements.Drop(ctx, e.opts.Store, about)
 		} else {
-			err = e.announceOnce(ctx, r, number, key, &a)
+			err = e.announceOnce(ctx, r, about, a)
 		}
 		if err != nil {
 			return err
@@ -98,8 +95,8 @@ func (e *Controller) announceRest(ctx context.Context, r *Repository, number int
 	return nil
 }
 
-func (e *Controller) announceOnce(ctx context.Context, r *Repository, number int, key string, a *announcement) error {
-	comments, err := r.Forge.Comments(ctx, r.Name, number, a.At.Truncate(time.Second)) // forges stamp whole seconds
+func (e *Controller) announceOnce(ctx context.Context, r *Repository, about record.InPull, a *announcement) error {
+	comments, err := r.Forge.Comments(ctx, r.Name, about.Number, a.At.Truncate(time.Second)) // forges stamp whole seconds
 	if err != nil && !isGone(err) {
 		return err
 	}
@@ -107,7 +104,7 @@ func (e *Controller) announceOnce(ctx context.Context, r *Repository, number int
 	if isGone(err) || slices.ContainsFunc(comments, func(k forge.Comment) bool {
 		return r.HasWritten(&k) && strings.TrimSpace(k.Body) == text
 	}) {
-		return e.opts.Store.DeleteState(ctx, key)
+		return announcements.Drop(ctx, e.opts.Store, about)
 	}
-	return e.tryAnnouncement(ctx, r, number, key, a)
+	return e.tryAnnouncement(ctx, r, about, a)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 const (
@@ -100,13 +101,12 @@ func (e *Controller) newWordCheck(r *Repository, number int, k *forge.Comment) *
 
 // hasWaited says that a comment waits for its author's word, and its commands that loosen nothing were taken.
 func (e *Controller) hasWaited(ctx context.Context, r *Repository, number int, k *forge.Comment) (bool, error) {
-	_, waits, err := e.opts.Store.State(ctx, facts.UnconfirmedKey(r.ID, number, k.ID))
-	return waits, err
+	return facts.Unconfirmed.Has(ctx, e.opts.Store, facts.OfComment(r.ID, number, k.ID))
 }
 
 // waitForWord notes that a comment waits for its author's word, and says when to look again.
 func (e *Controller) waitForWord(ctx context.Context, r *Repository, number int, k *forge.Comment) (again time.Time, err error) {
-	if err := e.opts.Store.PutState(ctx, facts.UnconfirmedKey(r.ID, number, k.ID), []byte(k.CreatedAt.UTC().Format(time.RFC3339))); err != nil {
+	if err := facts.Unconfirmed.Put(ctx, e.opts.Store, facts.OfComment(r.ID, number, k.ID), k.CreatedAt.UTC()); err != nil {
 		return time.Time{}, err
 	}
 	return e.opts.Clock.Now().Add(confirmationEvery), nil
@@ -115,15 +115,15 @@ func (e *Controller) waitForWord(ctx context.Context, r *Repository, number int,
 // forgetUnconfirmed forgets the comments of a repository that waited for their authors' word and were never looked
 // at again, as they were deleted.
 func (e *Controller) forgetUnconfirmed(ctx context.Context, tx *store.Tx, r *Repository) error {
-	all, err := tx.StateByPrefix(ctx, facts.UnconfirmedPrefix(r.ID))
+	all, err := facts.Unconfirmed.List(ctx, tx, record.Within{Repo: r.ID})
 	if err != nil {
 		return err
 	}
-	for key, raw := range all {
-		if at, err := time.Parse(time.RFC3339, string(raw)); err == nil && e.opts.Clock.Now().Sub(at) < 2*confirmWithin {
+	for i := range all {
+		if all[i].Readable && e.opts.Clock.Now().Sub(all[i].Value) < 2*confirmWithin {
 			continue
 		}
-		if err := tx.DeleteState(ctx, key); err != nil {
+		if err := facts.Unconfirmed.Drop(ctx, tx, all[i].About); err != nil {
 			return err
 		}
 	}

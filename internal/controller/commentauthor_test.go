@@ -12,6 +12,7 @@ import (
 	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 // soakedByGrace is an environment whose releases wait for an hour, and whose gates grace may skip.
@@ -39,7 +40,7 @@ func (w *fixture) commentEdited(author string, number int, body, editor, edited 
 // lookAtComments has the comments of a pull request read as when an event told of one.
 func (w *fixture) lookAtComments(number int) {
 	w.t.Helper()
-	w.must(w.opts.Store.PutState(w.t.Context(), facts.UnreadCommentsKey(w.repo.ID, number), []byte(w.clock.Now().String())))
+	w.must(facts.UnreadComments.Put(w.t.Context(), w.opts.Store, record.OfPull(w.repo.ID, number), w.clock.Now().String()))
 	w.runPullRequest(number)
 }
 
@@ -142,9 +143,9 @@ func TestAnAuthorConfirmsAComment(t *testing.T) {
 	if w.must(err); len(all) != 1 || !strings.Contains(string(all[0].Data), "reaction") {
 		t.Errorf("the audit trail keeps %+v", all)
 	}
-	left, err := w.opts.Store.StateByPrefix(t.Context(), facts.UnconfirmedPrefix(w.repo.ID))
+	left, err := facts.Unconfirmed.List(t.Context(), w.opts.Store, record.Within{Repo: w.repo.ID})
 	if w.must(err); len(left) > 0 {
-		t.Errorf("it waits still: %q", left)
+		t.Errorf("it waits still: %v", left)
 	}
 }
 
@@ -173,9 +174,9 @@ func TestAnUnconfirmedCommentIsRefused(t *testing.T) {
 	}
 	w.clock.Step(confirmWithin)
 	w.must(w.run(wake.ForSweep(w.repo.ID)))
-	left, err := w.opts.Store.StateByPrefix(t.Context(), facts.UnconfirmedPrefix(w.repo.ID))
+	left, err := facts.Unconfirmed.List(t.Context(), w.opts.Store, record.Within{Repo: w.repo.ID})
 	if w.must(err); len(left) > 0 {
-		t.Errorf("something waits still: %q", left)
+		t.Errorf("something waits still: %v", left)
 	}
 }
 

@@ -3,7 +3,6 @@ package controller
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -34,7 +34,7 @@ const (
 // as many comments as were read before, and no event told of one since, none is read. again is when to look at one that has to
 // wait; zero: none has.
 func (e *Controller) handleComments(ctx context.Context, r *Repository, pr *forge.PullRequest, ref promotion.BranchRef) (again time.Time, err error) {
-	event, unread, err := e.opts.Store.State(ctx, facts.UnreadCommentsKey(r.ID, pr.Number))
+	event, unread, err := facts.UnreadComments.Get(ctx, e.opts.Store, record.OfPull(r.ID, pr.Number))
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -133,11 +133,7 @@ func (e *Controller) rememberRequester(ctx context.Context, r *Repository, pr *f
 	if err != nil || slices.Contains(known, by) {
 		return err
 	}
-	raw, err := facts.EncodeRequesters(append(known, by))
-	if err != nil {
-		return fmt.Errorf("keep who asked for #%d: %w", pr.Number, err)
-	}
-	return e.opts.Store.PutState(ctx, facts.RequestersKey(r.ID, pr.Number), raw)
+	return facts.PutRequesters(ctx, e.opts.Store, r.ID, pr.Number, append(known, by))
 }
 
 // executeComment does what the commands of a comment say, answers them and acknowledges
@@ -202,7 +198,7 @@ func (e *Controller) executeComment(ctx context.Context, r *Repository, pr *forg
 	if err := r.Forge.React(ctx, r.Name, pr.Number, k.ID, reaction); err != nil || !hasWaited {
 		return time.Time{}, err
 	}
-	return time.Time{}, e.opts.Store.DeleteState(ctx, facts.UnconfirmedKey(r.ID, pr.Number, k.ID))
+	return time.Time{}, facts.Unconfirmed.Drop(ctx, e.opts.Store, facts.OfComment(r.ID, pr.Number, k.ID))
 }
 
 // answerComment answers the commands of a comment, once more where it has waited for its author's word.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 // TestACommentIsReadWhateverTheirCount holds that a command is read of which an event told, although
@@ -28,7 +29,7 @@ func TestACommentIsReadWhateverTheirCount(t *testing.T) {
 	if got := w.reactionsTo(p.Number, id); !slices.Contains(got, bot+" "+reactionDone) {
 		t.Errorf("the command was not read: the reactions are %q", got)
 	}
-	if _, unread, err := w.opts.Store.State(t.Context(), facts.UnreadCommentsKey(w.repo.ID, p.Number)); err != nil || unread {
+	if _, unread, err := w.opts.Store.Record(t.Context(), facts.UnreadComments.Key(record.OfPull(w.repo.ID, p.Number))); err != nil || unread {
 		t.Errorf("the comments count as unread still (%v)", err)
 	}
 }
@@ -46,13 +47,13 @@ func TestACommentOnAPersonsPullRequestIsRead(t *testing.T) {
 	w.clock.Step(time.Minute)
 	pr, err := w.opts.Gatherer.RefreshPullRequest(t.Context(), w.repo.Repository, number)
 	w.must(err)
-	w.must(w.opts.Store.PutState(t.Context(), userCommentsKey(w.repo, number), []byte(pr.UpdatedAt.UTC().Format(time.RFC3339Nano))))
+	w.must(userComments.Put(t.Context(), w.opts.Store, record.OfPull(w.repo.ID, number), pr.UpdatedAt.UTC()))
 	for _, c := range []struct {
 		unread bool
 		want   int
 	}{{false, 0}, {true, 1}} {
 		if c.unread {
-			w.must(w.opts.Store.PutState(t.Context(), facts.UnreadCommentsKey(w.repo.ID, number), []byte("delivery")))
+			w.must(facts.UnreadComments.Put(t.Context(), w.opts.Store, record.OfPull(w.repo.ID, number), "delivery"))
 		}
 		_, err = w.answerUserPull(t.Context(), w.repo, pr)
 		w.must(err)

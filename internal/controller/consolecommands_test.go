@@ -15,6 +15,7 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 // consoleCommand gives a command about a pull request as a user of the console does.
@@ -316,7 +317,7 @@ func TestConsoleCommandsAreSaidLater(t *testing.T) {
 					t.Errorf("%d comments say who holds it, %d who skipped a gate: %+v", w.commentsWith(hold), w.commentsWith(skip), w.pulls()[0].Comments)
 				}
 			}
-			rest, err := w.opts.Store.StateByPrefix(t.Context(), "announcement|")
+			rest, err := announcements.List(t.Context(), w.opts.Store, record.Within{})
 			if w.must(err); len(rest) != 0 {
 				t.Errorf("still to be said: %v", rest)
 			}
@@ -351,7 +352,7 @@ func TestConsoleCommandsAreSaidLater(t *testing.T) {
 	w.fail("comment on", forge.ErrForbidden)
 	w.must(w.consoleCommand("ada", command.RoleOperator, p.Number, "3", command.Command{Verb: command.Hold, Scope: command.ScopePR, Environment: "qa"}))
 	w.failNothing()
-	if rest, err := w.opts.Store.StateByPrefix(t.Context(), "announcement|"); err != nil || len(rest) != 0 {
+	if rest, err := announcements.List(t.Context(), w.opts.Store, record.Within{}); err != nil || len(rest) != 0 {
 		t.Errorf("still to be said: %v, %v", rest, err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 const (
@@ -83,10 +84,10 @@ func TestDeploymentsOfAnEnvironment(t *testing.T) {
 			w.shows(c.key, "it is taken back", at+"in_progress success inactive", at+"in_progress success failure", at+"in_progress success")
 
 			// Without the store's word it is found again, and what was before it too.
-			w.must(w.opts.Store.DeleteState(t.Context(), facts.DeploymentsKey(w.unit(c.key))))
+			w.must(w.opts.Store.DeleteRecord(t.Context(), facts.Deployments.Key(record.Unit(w.unit(c.key)))))
 			w.shows(c.key, "nothing is known", at+"in_progress success inactive", at+"in_progress success failure", at+"in_progress success success")
 			w.clock.Step(time.Hour) // nobody looks at how it came out any more
-			w.must(w.opts.Store.DeleteState(t.Context(), facts.DeploymentsKey(w.unit(c.key))))
+			w.must(w.opts.Store.DeleteRecord(t.Context(), facts.Deployments.Key(record.Unit(w.unit(c.key)))))
 			w.release("4.0.0", c.components...)
 			w.shows(c.key, "the next is verified", at+"in_progress success inactive", at+"in_progress success failure", at+"in_progress success success inactive", at+"in_progress success")
 		})
@@ -145,13 +146,13 @@ func TestADeploymentNeedsNoLook(t *testing.T) {
 	if !show(w, promotion.DeploymentFailure) || show(w, promotion.DeploymentSuccess) {
 		t.Error("it is no news that it is taken again, or it is every time")
 	}
-	w.must(w.opts.Store.DeleteState(t.Context(), facts.DeploymentsKey(w.unit("web"))))
+	w.must(w.opts.Store.DeleteRecord(t.Context(), facts.Deployments.Key(record.Unit(w.unit("web")))))
 	if show(w, promotion.DeploymentInProgress) {
 		t.Error("it is news that it was found again")
 	}
 	w.release("3.0.0", "web")
 	w.settle("web", "the next is verified", func() bool { p := w.pulls(); return len(p) == 2 && p[1].Merged && w.isVerified("web") })
-	w.must(w.opts.Store.DeleteState(t.Context(), facts.DeploymentsKey(w.unit("web"))))
+	w.must(w.opts.Store.DeleteRecord(t.Context(), facts.Deployments.Key(record.Unit(w.unit("web")))))
 	if !show(w, promotion.DeploymentSuccess) {
 		t.Error("it is no news that there is an earlier one to be retired")
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 	"github.com/liftlock/liftlock/policies"
 	"github.com/liftlock/liftlock/webhooks"
 )
@@ -52,18 +53,26 @@ func KeysOfEvent(ctx context.Context, st EventStore, repo, botLogin string, ev *
 	return nil
 }
 
-// StateOfEvent is what the store keeps of an event about a repository of ours until its keys run,
-// by the store's keys; nil: nothing. That somebody wrote or deleted a comment has the comments
+// RecordsOfEvent are what the store keeps of an event about a repository of ours until its keys run;
+// none: nothing. That somebody wrote or deleted a comment has the comments
 // read however many the forge counts then, and that GitHub says of a pull request that it joined or
 // left a merge queue has each read with how it stands to one.
-func StateOfEvent(repo, botLogin string, ev *webhooks.Event) map[string][]byte {
+func RecordsOfEvent(repo, botLogin string, ev *webhooks.Event) []store.Record {
 	switch {
 	case ev.Kind == webhooks.Comment && ev.Number > 0 && (botLogin == "" || ev.Sender != botLogin):
-		return map[string][]byte{facts.UnreadCommentsKey(repo, ev.Number): []byte(ev.Delivery)}
+		return encodeRecord(facts.UnreadComments.Encode(record.OfPull(repo, ev.Number), ev.Delivery))
 	case ev.Kind == webhooks.PullRequest && ev.Forge == webhooks.GitHub && (ev.Action == "enqueued" || ev.Action == "dequeued"):
-		return map[string][]byte{facts.MergesByQueueKey(repo): nil}
+		return encodeRecord(facts.MergesByQueue.Encode(record.Repository(repo), true))
 	}
 	return nil
+}
+
+// encodeRecord is a record of plain data, which can always be encoded.
+func encodeRecord(r store.Record, err error) []store.Record {
+	if err != nil {
+		panic(err)
+	}
+	return []store.Record{r}
 }
 
 // UrgencyOfEvent says how urgent the keys of an event are: what people say, and what

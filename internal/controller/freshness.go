@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 // freshness keeps a process from judging on a mirror that is older than what another
@@ -25,18 +26,21 @@ func newFreshness(owner string) *freshness {
 	return &freshness{owner: owner, known: map[string]string{}}
 }
 
-func movedKey(r *Repository) string { return "moved|" + r.ID }
+var movedMarks = record.Declare[record.Repository, string](record.Declaration{
+	Name: "branches-moved", Owner: "controller", Lifetime: record.Lasting,
+	Doc: "A mark that changes whenever a process sees that branches have moved.",
+})
 
 // leaveMark writes down that branches of a repository were seen to have moved by a fetch
 // after the mark before. The mark is one that nobody has left yet: two processes may see
 // different moves at once, and then neither knows both.
 func (f *freshness) leaveMark(ctx context.Context, tx *store.Tx, r *Repository, before string) (mark string, err error) {
 	mark = f.owner + "|" + strconv.FormatInt(f.count.Add(1), 10)
-	found, _, err := tx.State(ctx, movedKey(r))
+	found, _, err := movedMarks.Get(ctx, tx, record.Repository(r.ID))
 	if err != nil {
 		return "", err
 	}
-	if err := tx.PutState(ctx, movedKey(r), []byte(mark)); err != nil || string(found) != before {
+	if err := movedMarks.Put(ctx, tx, record.Repository(r.ID), mark); err != nil || found != before {
 		return "", err
 	}
 	return mark, nil
@@ -59,8 +63,8 @@ func (f *freshness) knows(r *Repository, mark string) bool {
 // ensureFresh fetches where another process has seen branches move since this one
 // fetched.
 func (e *Controller) ensureFresh(ctx context.Context, r *Repository) error {
-	mark, _, err := e.opts.Store.State(ctx, movedKey(r))
-	if err != nil || e.fresh.knows(r, string(mark)) {
+	mark, _, err := movedMarks.Get(ctx, e.opts.Store, record.Repository(r.ID))
+	if err != nil || e.fresh.knows(r, mark) {
 		return err
 	}
 	_, err = e.fetch(ctx, r)
@@ -69,7 +73,7 @@ func (e *Controller) ensureFresh(ctx context.Context, r *Repository) error {
 
 // fetch fetches what has moved by now; the mark is the one that it was fetched after.
 func (e *Controller) fetch(ctx context.Context, r *Repository) (mark string, err error) {
-	found, _, err := e.opts.Store.State(ctx, movedKey(r))
+	found, _, err := movedMarks.Get(ctx, e.opts.Store, record.Repository(r.ID))
 	if err != nil {
 		return "", err
 	}
@@ -77,6 +81,6 @@ func (e *Controller) fetch(ctx context.Context, r *Repository) (mark string, err
 		return "", err
 	}
 	e.fetchRequests.noteFetch(r.ID)
-	e.fresh.remember(r, string(found))
-	return string(found), nil
+	e.fresh.remember(r, found)
+	return found, nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 // TestTwoProcessesJudgeTheSame holds that a process judges on what another one fetched:
@@ -41,7 +42,7 @@ func TestNobodyJudgesOnAnOldMirror(t *testing.T) {
 	w := newFixture(t, "", manualQA, "web")
 	p := w.openOne("web", "2.0.0", "web")
 	for _, k := range []wake.Key{wake.ForUnit(w.unit("web")), wake.ForPull(w.repo.ID, p.Number)} {
-		w.must(w.opts.Store.PutState(t.Context(), movedKey(w.repo), []byte("another|"+k.String())))
+		w.must(movedMarks.Put(t.Context(), w.opts.Store, record.Repository(w.repo.ID), "another|"+k.String()))
 		w.injected.Once = map[string]bool{}
 		w.must(w.run(k))
 		if n := len(w.injected.Once); n < 5 {

@@ -11,6 +11,7 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 	"github.com/liftlock/liftlock/internal/wording"
 	"github.com/liftlock/liftlock/webhooks"
 )
@@ -67,18 +68,21 @@ func keysOfEverything(r *Repository) []wake.Key {
 	return []wake.Key{wake.ForRepository(r.ID), wake.ForSweep(r.ID)}
 }
 
-func deliveriesKey(r *Repository) string { return "deliveries|" + r.ID }
+var deliveryCursors = record.Declare[record.Repository, string](record.Declaration{
+	Name: "delivery-cursor", Owner: "controller", Lifetime: record.Lasting,
+	Doc: "How far the forge's list of missed deliveries was read.",
+})
 
 // wakeMissed wakes what the deliveries were about that the forge couldn't make since the last
 // look. Each is written down as one that came, so it wakes once, whether it is listed or
 // delivered again. How far was read is written down last: whoever ends before reads again.
 func (e *Controller) wakeMissed(ctx context.Context, r *Repository) error {
-	cursor, _, err := e.opts.Store.State(ctx, deliveriesKey(r))
+	cursor, _, err := deliveryCursors.Get(ctx, e.opts.Store, record.Repository(r.ID))
 	if err != nil {
 		return err
 	}
 	var unread error // of the store
-	list, err := r.Forge.MissedDeliveries(ctx, r.Name, forge.DeliveryQuery{URL: r.Hook.URL, Cursor: string(cursor), IsKnown: func(id string) bool {
+	list, err := r.Forge.MissedDeliveries(ctx, r.Name, forge.DeliveryQuery{URL: r.Hook.URL, Cursor: cursor, IsKnown: func(id string) bool {
 		known, err := e.opts.Store.HasDelivery(ctx, r.ForgeRef, id)
 		unread = errors.Join(unread, err)
 		return known
@@ -104,7 +108,7 @@ func (e *Controller) wakeMissed(ctx context.Context, r *Repository) error {
 		e.opts.Log.Info("deliveries of the webhook were missed; looking at what they were about", zap.String("repository", r.ID),
 			zap.Int("deliveries", n), zap.Bool("maybe more", list.Incomplete), zap.String("last answered", answer))
 	}
-	return e.opts.Store.PutState(ctx, deliveriesKey(r), []byte(list.Cursor))
+	return deliveryCursors.Put(ctx, e.opts.Store, record.Repository(r.ID), list.Cursor)
 }
 
 // acceptMissed takes a delivery up as if it had come. What it says is only where to look; where
@@ -129,7 +133,7 @@ func (e *Controller) readMissed(ctx context.Context, r *Repository, missed *forg
 			e.opts.Log.Error("a missed delivery can't be read; looking at the whole repository",
 				zap.String("repository", r.ID), zap.String("delivery", wording.Clip(missed.ID, 80)),
 				zap.String("event", wording.Clip(missed.Event, 80)), zap.Any("panic", p), zap.Stack("stack"))
-			d.Keys, d.State, d.DueAt, d.Urgency, err = wake.Strings(keysOfEverything(r)...), nil, time.Time{}, store.Normal, nil
+			d.Keys, d.Records, d.DueAt, d.Urgency, err = wake.Strings(keysOfEverything(r)...), nil, time.Time{}, store.Normal, nil
 		}
 	}()
 	d.Keys = wake.Strings(keysOfEverything(r)...)
@@ -138,7 +142,7 @@ func (e *Controller) readMissed(ctx context.Context, r *Repository, missed *forg
 		return nil //nolint:nilerr // the whole repository is looked at
 	}
 	keys := KeysOfEvent(ctx, e.opts.Store, r.ID, r.BotLogin, ev)
-	d.Keys, d.Urgency, d.State = wake.Strings(keys...), UrgencyOfEvent(ev), StateOfEvent(r.ID, r.BotLogin, ev)
+	d.Keys, d.Urgency, d.Records = wake.Strings(keys...), UrgencyOfEvent(ev), RecordsOfEvent(r.ID, r.BotLogin, ev)
 	if len(keys) > 0 {
 		d.DueAt, err = TimeOfEvent(ctx, e.opts.Store, r.ID, ev, d.ReceivedAt)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 // hookURL is where the forge of these tests would deliver to.
@@ -124,7 +125,7 @@ func TestMissedDeliveriesWakeOnce(t *testing.T) {
 	_, err := w.opts.Store.Accept(t.Context(), store.Delivery{Forge: "hub", ID: "late", ReceivedAt: w.clock.Now()})
 	w.must(err)
 	w.missDelivery("late", "issue_comment", comment) // it was taken, and the answer came too late
-	w.must(w.opts.Store.DeleteState(t.Context(), deliveriesKey(w.repo)))
+	w.must(w.opts.Store.DeleteRecord(t.Context(), deliveryCursors.Key(record.Repository(w.repo.ID))))
 	if got := w.hookWakes(); got != "" {
 		t.Errorf("what was known woke %q", got)
 	}

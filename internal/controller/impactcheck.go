@@ -3,7 +3,6 @@ package controller
 import (
 	"context"
 	"errors"
-	"strconv"
 	"time"
 
 	"go.uber.org/zap"
@@ -13,6 +12,7 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/prtext"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store/record"
 	"github.com/liftlock/liftlock/webhooks"
 )
 
@@ -37,7 +37,7 @@ func (e *Controller) checkPull(ctx context.Context, r *Repository, pr *forge.Pul
 		return time.Time{}, e.forgetChecked(ctx, r, pr.Number)
 	}
 	was, err := e.readChecked(ctx, r, pr.Number)
-	if err != nil || was.refused != "" && was.head == pr.Head {
+	if err != nil || was.Refused != "" && was.Head == pr.Head {
 		return time.Time{}, err
 	}
 	change, v, again, err := e.evaluatePull(ctx, r, pr, s, line, was)
@@ -54,7 +54,7 @@ func (e *Controller) checkPull(ctx context.Context, r *Repository, pr *forge.Pul
 			return again, err // it isn't told yet
 		}
 	}
-	return time.Time{}, e.opts.Store.PutState(ctx, checkedKey(r, pr.Number), checkedState{key: change.Key, head: pr.Head}.encode())
+	return time.Time{}, checkedHeads.Put(ctx, e.opts.Store, record.OfPull(r.ID, pr.Number), checkedState{Key: change.Key, Head: pr.Head})
 }
 
 // evaluatePull finds out what a pull request does; nil: nothing that its answer depends on has changed
@@ -62,8 +62,8 @@ func (e *Controller) checkPull(ctx context.Context, r *Repository, pr *forge.Pul
 // head that was never looked at takes a place from the start: to fetch it and to compare it is
 // what its author makes it.
 func (e *Controller) evaluatePull(ctx context.Context, r *Repository, pr *forge.PullRequest, s *facts.Snapshot, into facts.BranchHead, was checkedState) (change *facts.ProposedChange, v *facts.ChangeReport, again time.Time, err error) {
-	if was.head == pr.Head {
-		if change, err = e.opts.Gatherer.ReadChange(ctx, s, into, pr); err != nil || change.Key == was.key {
+	if was.Head == pr.Head {
+		if change, err = e.opts.Gatherer.ReadChange(ctx, s, into, pr); err != nil || change.Key == was.Key {
 			return change, nil, time.Time{}, err
 		}
 	}
@@ -75,7 +75,7 @@ func (e *Controller) evaluatePull(ctx context.Context, r *Repository, pr *forge.
 	start := e.opts.Clock.Now()
 	err = e.lookAt(ctx, r, pr, func() (err error) {
 		if change == nil {
-			if change, err = e.opts.Gatherer.ReadChange(ctx, s, into, pr); err != nil || change.Key == was.key {
+			if change, err = e.opts.Gatherer.ReadChange(ctx, s, into, pr); err != nil || change.Key == was.Key {
 				return err
 			}
 		}
@@ -92,10 +92,6 @@ func (e *Controller) evaluatePull(ctx context.Context, r *Repository, pr *forge.
 	e.opts.Log.Info("a pull request was checked", zap.String("repository", r.ID), zap.Int("pull", pr.Number), zap.String("author", pr.Author),
 		zap.Duration("took", took), zap.String("failed", v.Failed))
 	return change, v, time.Time{}, nil
-}
-
-func checkedKey(r *Repository, number int) string {
-	return "checked|" + r.ID + "|" + strconv.Itoa(number)
 }
 
 // reportImpact writes a verdict: the commit status where the forge keeps one of that commit

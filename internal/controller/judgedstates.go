@@ -12,6 +12,7 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 // Every process hears of every change in an Argo CD, some of them later than others, and each
@@ -80,30 +81,25 @@ func (x *applicationIndex) listRecentStates(key wake.Key, now time.Time) []strin
 	return out
 }
 
-// judgedStatesKey is the store's key of the states that a unit was last judged with.
-func judgedStatesKey(u promotion.Unit) string { return "judgedStates|" + wake.UnitName(u) }
+// judgedStates are digests of the states that units were last judged with.
+var judgedStates = record.Declare[record.Unit, []string](record.Declaration{
+	Name: "judged-states", Owner: "controller", Lifetime: record.UntilDropped,
+	Doc: "Digests of the states of the targets that the component was last judged with.",
+})
 
 // putJudgedStates leaves the states that a unit is judged with.
 func putJudgedStates(ctx context.Context, tx *store.Tx, u promotion.Unit, digests []string) error {
 	if len(digests) == 0 {
-		return tx.DeleteState(ctx, judgedStatesKey(u))
+		return judgedStates.Drop(ctx, tx, record.Unit(u))
 	}
-	raw, err := json.Marshal(digests)
-	if err != nil {
-		return err
-	}
-	return tx.PutState(ctx, judgedStatesKey(u), raw)
+	return judgedStates.Put(ctx, tx, record.Unit(u), digests)
 }
 
 // wereJudged says that the last judgement of a unit was made with all of these states.
 func (e *Controller) wereJudged(ctx context.Context, u promotion.Unit, digests []string) (bool, error) {
-	raw, ok, err := e.opts.Store.State(ctx, judgedStatesKey(u))
+	judged, ok, err := judgedStates.Get(ctx, e.opts.Store, record.Unit(u))
 	if err != nil || !ok {
 		return false, err
-	}
-	var judged []string
-	if json.Unmarshal(raw, &judged) != nil {
-		return false, nil // somebody else's form: the next judgement writes it anew
 	}
 	return !slices.ContainsFunc(digests, func(d string) bool { return !slices.Contains(judged, d) }), nil
 }

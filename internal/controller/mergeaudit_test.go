@@ -73,7 +73,7 @@ func TestMergesAreAudited(t *testing.T) {
 					if r.Head != p.Head || r.Commit != now.MergeCommit || r.Kind != promotion.KindPromotion || r.Release == "" || r.JudgedAt.IsZero() || (len(r.Inputs) == 64) != c.judged {
 						t.Errorf("%s was judged by %+v", component, r)
 					}
-					if raw, left, err := w.opts.Store.State(t.Context(), facts.MergingKey(w.unit(component), p.Number)); err != nil || left {
+					if raw, left, err := w.opts.Store.Record(t.Context(), facts.Merging.Key(facts.OfMerge(w.unit(component), p.Number))); err != nil || left {
 						t.Errorf("of %s is left %s %v", component, raw, err)
 					}
 				}
@@ -98,7 +98,7 @@ func (w *fixture) dieAfterMerge(pull int) {
 		raw, err := json.Marshal(promotion.MergeRecord{Kind: row.Kind, Release: row.Release, Head: w.pulls()[pull-1].Head, JudgedAt: w.clock.Now(), Inputs: strings.Repeat("0", 64),
 			Gates: []policies.Result{{Gate: "expression", Outcome: policies.Pass}}})
 		w.must(err)
-		w.must(w.opts.Store.PutState(w.t.Context(), facts.MergingKey(w.unit(row.Component), pull), raw))
+		w.must(w.opts.Store.PutRecord(w.t.Context(), facts.Merging.Key(facts.OfMerge(w.unit(row.Component), pull)), raw))
 	}
 	w.mergeAs(bot, pull)
 }

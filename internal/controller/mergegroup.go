@@ -15,6 +15,7 @@ import (
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 	"github.com/liftlock/liftlock/internal/wording"
 	"github.com/liftlock/liftlock/webhooks"
 )
@@ -64,7 +65,7 @@ func (e *Controller) runMergeGroup(ctx context.Context, r *Repository, branch st
 	if headOf != 0 {
 		e.opts.Log.Warn("a branch named like a merge group's is at the head of a pull request of Liftlock's: somebody pushed it, and it gets no status; delete the branch",
 			zap.String("repository", r.ID), zap.String("branch", branch), zap.String("commit", head), zap.Int("pull", headOf))
-		return time.Time{}, e.opts.Store.PutState(ctx, servedGroupKey(r, branch), []byte(head))
+		return time.Time{}, servedGroups.Put(ctx, e.opts.Store, record.OfBranch(r.ID, branch), head)
 	}
 	status := forge.Status{Context: act.StatusContext, State: forge.StatusSuccess, Description: "nothing of Liftlock's is in this merge group"}
 	var names []string
@@ -89,7 +90,7 @@ func (e *Controller) runMergeGroup(ctx context.Context, r *Repository, branch st
 		return time.Time{}, err
 	}
 	e.opts.Log.Info("a merge group has its status", zap.String("repository", r.ID), zap.String("branch", branch), zap.String("state", string(status.State)), zap.String("because", status.Description))
-	if err := e.opts.Store.PutState(ctx, servedGroupKey(r, branch), []byte(head)); err != nil {
+	if err := servedGroups.Put(ctx, e.opts.Store, record.OfBranch(r.ID, branch), head); err != nil {
 		return time.Time{}, err
 	}
 	if status.State == forge.StatusPending {
@@ -98,8 +99,11 @@ func (e *Controller) runMergeGroup(ctx context.Context, r *Repository, branch st
 	return time.Time{}, nil
 }
 
-// servedGroupKey is the store's key of at which head a merge group was looked at last.
-func servedGroupKey(r *Repository, branch string) string { return "merge-group|" + r.ID + "|" + branch }
+// servedGroups are the heads at which merge groups were looked at last.
+var servedGroups = record.Declare[record.InRepository, string](record.Declaration{
+	Name: "served-merge-group", Owner: "controller", Lifetime: record.UntilDropped,
+	Doc: "The head at which the merge group of a branch got its status.",
+})
 
 // unservedGroups are the keys of the merge groups that nobody has looked at where they are now, as
 // of the last fetch: where the event of one was lost. What is kept of those that are over is
@@ -112,20 +116,24 @@ func (e *Controller) unservedGroups(ctx context.Context, r *Repository) ([]wake.
 	if err != nil {
 		return nil, err
 	}
-	served, err := e.opts.Store.StateByPrefix(ctx, servedGroupKey(r, ""))
+	served, err := servedGroups.List(ctx, e.opts.Store, record.Within{Repo: r.ID})
 	if err != nil {
 		return nil, err
 	}
+	headOf := map[string]string{}
+	for i := range served {
+		branch := served[i].About.Name
+		headOf[branch] = served[i].Value
+		if _, there := heads[branch]; !there {
+			if err := servedGroups.Drop(ctx, e.opts.Store, served[i].About); err != nil {
+				return nil, err
+			}
+		}
+	}
 	var keys []wake.Key
 	for branch, head := range heads {
-		if _, is := baseOfMergeGroup(branch); is && string(served[servedGroupKey(r, branch)]) != head {
+		if _, is := baseOfMergeGroup(branch); is && headOf[branch] != head {
 			keys = append(keys, wake.ForMergeGroup(r.ID, branch))
-		}
-		delete(served, servedGroupKey(r, branch))
-	}
-	for over := range served {
-		if err := e.opts.Store.DeleteState(ctx, over); err != nil {
-			return nil, err
 		}
 	}
 	return keys, nil
@@ -154,7 +162,7 @@ func (e *Controller) fetchGroup(ctx context.Context, r *Repository, branch, head
 // squashes or rebases, no head is in its group. headOf is one of ours whose own head the
 // group is at, 0 where none is: a real group has a commit of the forge's making.
 func (e *Controller) readGroup(ctx context.Context, r *Repository, base, head string) (members []groupMember, headOf int, err error) {
-	if err := e.opts.Store.PutState(ctx, facts.MergesByQueueKey(r.ID), nil); err != nil {
+	if err := facts.MergesByQueue.Put(ctx, e.opts.Store, record.Repository(r.ID), true); err != nil {
 		return nil, 0, err
 	}
 	if err := e.opts.Gatherer.RefreshPullRequests(ctx, r.Repository); err != nil {

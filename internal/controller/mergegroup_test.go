@@ -85,7 +85,7 @@ func TestAHoldOnWhatAPersonQueued(t *testing.T) {
 		t.Helper()
 		ev := &webhooks.Event{Forge: webhooks.GitHub, Delivery: action, Kind: webhooks.PullRequest, Action: action, Number: p.Number, Sender: "linus"}
 		_, err := w.opts.Store.Accept(t.Context(), store.Delivery{Forge: "hub", ID: ev.Delivery, Event: "pull_request", Repo: repoName, ReceivedAt: w.clock.Now(),
-			Keys: wake.Strings(KeysOfEvent(t.Context(), w.opts.Store, w.repo.ID, bot, ev)...), Urgency: UrgencyOfEvent(ev), State: StateOfEvent(w.repo.ID, bot, ev)})
+			Keys: wake.Strings(KeysOfEvent(t.Context(), w.opts.Store, w.repo.ID, bot, ev)...), Urgency: UrgencyOfEvent(ev), Records: RecordsOfEvent(w.repo.ID, bot, ev)})
 		w.must(err)
 		w.runAllDue()
 	}

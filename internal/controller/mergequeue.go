@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -17,12 +15,15 @@ import (
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 	"github.com/liftlock/liftlock/policies"
 )
 
-// queuedReverts is what the keys of the states begin with that say of the units in a repository's
-// queue which of them want to merge a revert.
-func queuedReverts(repo string) string { return "queuedrevert|" + repo + "|" }
+// queuedReverts says of the units in a repository's queue which of them want to merge a revert.
+var queuedReverts = record.Declare[record.Unit, bool](record.Declaration{
+	Name: "queued-revert", Owner: "controller", Lifetime: record.UntilDropped,
+	Doc: "The component waits for the merge of a revert, and goes before those that wait for a promotion's.",
+})
 
 // enqueueMerge asks the repository's merge key to merge for a unit; a revert before all promotions.
 func (e *Controller) enqueueMerge(ctx context.Context, u promotion.Unit, revert bool) error {
@@ -31,7 +32,7 @@ func (e *Controller) enqueueMerge(ctx context.Context, u promotion.Unit, revert 
 			return err
 		}
 		if revert {
-			if err := tx.PutState(ctx, queuedReverts(u.Repo)+wake.UnitName(u), []byte("true")); err != nil {
+			if err := queuedReverts.Put(ctx, tx, record.Unit(u), true); err != nil {
 				return err
 			}
 		}
@@ -110,11 +111,11 @@ func (e *Controller) runMergeQueue(ctx context.Context, r *Repository) (time.Tim
 			if err := tx.DequeueMerge(ctx, r.ID, w); err != nil {
 				return err
 			}
-			if err := tx.DeleteState(ctx, queuedReverts(r.ID)+w); err != nil {
-				return err
-			}
 			if !ok {
 				return nil // nobody knows what it was
+			}
+			if err := queuedReverts.Drop(ctx, tx, record.Unit(u)); err != nil {
+				return err
 			}
 			return tx.WakeAt(ctx, again, wake.ForUnit(u).String())
 		}); err != nil {
@@ -127,13 +128,12 @@ func (e *Controller) runMergeQueue(ctx context.Context, r *Repository) (time.Tim
 // wants to merge a revert, also where that came up after the queue was read, so that none waits behind
 // hundreds of promotions. Empty: all have been.
 func (e *Controller) nextMerge(ctx context.Context, repo string, queued []string, served map[string]bool) (string, error) {
-	prefix := queuedReverts(repo)
-	reverts, err := e.opts.Store.StateByPrefix(ctx, prefix)
+	reverts, err := queuedReverts.List(ctx, e.opts.Store, record.Within{Repo: repo})
 	if err != nil {
 		return "", err
 	}
-	for _, key := range slices.Sorted(maps.Keys(reverts)) {
-		if w := strings.TrimPrefix(key, prefix); !served[w] {
+	for i := range reverts {
+		if w := wake.UnitName(promotion.Unit(reverts[i].About)); !served[w] {
 			return w, nil
 		}
 	}

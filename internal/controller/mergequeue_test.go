@@ -14,6 +14,8 @@ import (
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/command"
+	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -106,10 +108,10 @@ func TestRevertsMergeFirst(t *testing.T) {
 		t.Errorf("the turns are %q", order)
 	}
 	w.must(w.run(wake.ForMerge(w.repo.ID))) // there is nothing to be merged
-	left, err := w.opts.Store.StateByPrefix(t.Context(), queuedReverts(w.repo.ID))
+	left, err := queuedReverts.List(t.Context(), w.opts.Store, record.Within{Repo: w.repo.ID})
 	w.must(err)
 	if queued, err = w.opts.Store.MergeQueue(t.Context(), w.repo.ID); err != nil || len(queued)+len(left) != 0 {
-		t.Errorf("what had its turn is still in the queue: %q %q %v", queued, left, err)
+		t.Errorf("what had its turn is still in the queue: %q %v %v", queued, left, err)
 	}
 }
 
@@ -171,9 +173,9 @@ func TestMergesOfUnitsThatAreGone(t *testing.T) {
 			w.must(w.enqueueMerge(t.Context(), w.unit(c.component), true))
 			w.must(w.run(wake.ForMerge(w.repo.ID)))
 			queue, err := w.opts.Store.MergeQueue(t.Context(), w.repo.ID)
-			reverts, rerr := w.opts.Store.StateByPrefix(t.Context(), queuedReverts(w.repo.ID))
+			reverts, rerr := queuedReverts.List(t.Context(), w.opts.Store, record.Within{Repo: w.repo.ID})
 			if err != nil || rerr != nil || len(queue)+len(reverts) != 0 {
-				t.Errorf("left are %q and %q, %v %v", queue, reverts, err, rerr)
+				t.Errorf("left are %q and %v, %v %v", queue, reverts, err, rerr)
 			}
 		})
 	}
@@ -254,12 +256,12 @@ func TestWhatWasSeenQueuedWasJoined(t *testing.T) {
 		return len(queued) == 1
 	}
 	p := w.openOne("web", "2.0.0", "web")
-	joined, pull := facts.JoinedQueueKey(w.repo.ID, p.Number), wake.ForPull(w.repo.ID, p.Number)
+	joined, pull := store.RecordKey{Kind: "joined-queue", Repo: w.repo.ID, Pull: p.Number}, wake.ForPull(w.repo.ID, p.Number)
 	w.settle("web", "it is in the queue", isQueued)
 	w.must(w.run(pull))
-	w.must(w.opts.Store.DeleteState(t.Context(), joined))
+	w.must(w.opts.Store.DeleteRecord(t.Context(), joined))
 	w.settle("web", "it is known that it joined", func() bool {
-		_, known, err := w.opts.Store.State(t.Context(), joined)
+		_, known, err := w.opts.Store.Record(t.Context(), joined)
 		w.must(err)
 		return known
 	})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/controller/gateclient"
 	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -126,14 +127,14 @@ func TestMetricIsWaitedFor(t *testing.T) {
 			status.Store(200)
 			w.addProcess(w.opts.Store, "a third") // what was measured is in the store
 			w.runRepository()
-			kept, err := w.opts.Store.StateByPrefix(t.Context(), fmt.Sprintf("metric|%s|%d|", w.repo.ID, p.Number))
+			kept, err := w.opts.Store.Records(t.Context(), store.RecordFilter{Kind: "metric-samples", Repo: w.repo.ID, Pull: p.Number})
 			w.must(err)
 			if len(kept) != len(c.components) {
 				t.Errorf("%d queries are kept for %d components", len(kept), len(c.components))
 			}
 			w.settle(c.key, "it is merged", func() bool { return w.pulls()[0].Merged })
 			w.settle(c.key, "what was measured is forgotten", func() bool {
-				kept, err := w.opts.Store.StateByPrefix(t.Context(), "metric|")
+				kept, err := w.opts.Store.Records(t.Context(), store.RecordFilter{Kind: "metric-samples"})
 				w.must(err)
 				return len(kept) == 0
 			})

@@ -3,10 +3,8 @@ package controller
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"fmt"
-	"strconv"
-	"strings"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
@@ -14,6 +12,7 @@ import (
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 // holdPull puts a pull request on hold and gives the strongest hold that stands then. Each
@@ -32,12 +31,12 @@ func (e *Controller) holdPull(ctx context.Context, r *Repository, o Command, end
 			return promotion.Hold{}, err
 		}
 		if pr.HasLabel(promotion.LabelHold) {
-			_, unfinished, err := e.opts.Store.State(ctx, labellingKey(r.ID, o.Pull))
+			unfinished, err := labelling.Has(ctx, e.opts.Store, record.OfPull(r.ID, o.Pull))
 			if err != nil || !unfinished {
 				return promotion.Hold{}, err // by hand
 			}
 		}
-		if err := e.opts.Store.PutState(ctx, labellingKey(r.ID, o.Pull), []byte(o.Source)); err != nil {
+		if err := labelling.Put(ctx, e.opts.Store, record.OfPull(r.ID, o.Pull), o.Source); err != nil {
 			return promotion.Hold{}, err
 		}
 	}
@@ -50,35 +49,31 @@ func (e *Controller) holdPull(ctx context.Context, r *Repository, o Command, end
 }
 
 func (e *Controller) storePullHolds(ctx context.Context, r *Repository, number int, active []promotion.Holding) error {
-	raw, err := json.Marshal(active)
-	if err != nil {
-		return fmt.Errorf("keep who holds #%d: %w", number, err)
-	}
+	about := record.OfPull(r.ID, number)
 	return e.opts.Store.Tx(ctx, "hold", func(tx *store.Tx) error {
-		if err := tx.PutState(ctx, facts.PullHoldKey(r.ID, number), raw); err != nil {
-			return err
-		}
-		return tx.DeleteState(ctx, labellingKey(r.ID, number))
+		return cmp.Or(facts.PullHolds.Put(ctx, tx, about, active), labelling.Drop(ctx, tx, about))
 	})
 }
 
-// labellingKey is where the store keeps, while it isn't finished, for which command (by its
-// source) a pull request is given the label of a hold that ends, or loses the label of one that is
-// lifted: where that is done again, the label isn't taken for one that somebody set by hand.
-func labellingKey(repo string, number int) string {
-	return fmt.Sprintf("labelling|%s|%d", repo, number)
-}
+// labelling says, while it isn't finished, for which command (by its source) a pull request is given
+// the label of a hold that ends, or loses the label of one that is lifted: where that is done again,
+// the label isn't taken for one that somebody set by hand.
+var labelling = record.Declare[record.Pull, string](record.Declaration{
+	Name: "labelling", Owner: "controller", Lifetime: record.UntilDropped,
+	Doc: "The command for which the label of a hold is being set or removed.",
+})
 
 // isLabelling says that the label was about to be set, or taken off, for this command.
 func (e *Controller) isLabelling(ctx context.Context, r *Repository, number int, source string) (bool, error) {
-	raw, ok, err := e.opts.Store.State(ctx, labellingKey(r.ID, number))
-	return ok && string(raw) == source, err
+	of, ok, err := labelling.Get(ctx, e.opts.Store, record.OfPull(r.ID, number))
+	return ok && of == source, err
 }
 
 // forgetPullHold forgets who holds a pull request.
 func (e *Controller) forgetPullHold(ctx context.Context, r *Repository, number int) error {
 	return e.opts.Store.Tx(ctx, "unhold", func(tx *store.Tx) error {
-		return cmp.Or(tx.DeleteState(ctx, facts.PullHoldKey(r.ID, number)), tx.DeleteState(ctx, labellingKey(r.ID, number)))
+		about := record.OfPull(r.ID, number)
+		return cmp.Or(facts.PullHolds.Drop(ctx, tx, about), labelling.Drop(ctx, tx, about))
 	})
 }
 
@@ -86,7 +81,7 @@ func (e *Controller) forgetPullHold(ctx context.Context, r *Repository, number i
 // then; without any the label goes too. A command that comes late doesn't take off a label
 // that nobody is known to have set by a command: it may be newer.
 func (e *Controller) liftPullHold(ctx context.Context, r *Repository, o Command) (promotion.Hold, error) {
-	number, lift := o.Pull, o.lift()
+	number, lift, about := o.Pull, o.lift(), record.OfPull(r.ID, o.Pull)
 	all, err := facts.ReadPullHolds(ctx, e.opts.Store, r.ID, number)
 	if err != nil {
 		return promotion.Hold{}, err
@@ -111,7 +106,7 @@ func (e *Controller) liftPullHold(ctx context.Context, r *Repository, o Command)
 		return strongest.Hold, e.storePullHolds(ctx, r, number, active)
 	}
 	err = e.opts.Store.Tx(ctx, "lift", func(tx *store.Tx) error {
-		return cmp.Or(tx.DeleteState(ctx, facts.PullHoldKey(r.ID, number)), tx.PutState(ctx, labellingKey(r.ID, number), []byte(o.Source)))
+		return cmp.Or(facts.PullHolds.Drop(ctx, tx, about), labelling.Put(ctx, tx, about, o.Source))
 	})
 	if err != nil {
 		return promotion.Hold{}, err
@@ -119,7 +114,7 @@ func (e *Controller) liftPullHold(ctx context.Context, r *Repository, o Command)
 	if err := r.Forge.RemoveLabel(ctx, r.Name, number, promotion.LabelHold); err != nil {
 		return promotion.Hold{}, err
 	}
-	return promotion.Hold{}, e.opts.Store.DeleteState(ctx, labellingKey(r.ID, number))
+	return promotion.Hold{}, labelling.Drop(ctx, e.opts.Store, about)
 }
 
 // checkUnlabelled refuses what was written some time ago and would take off a label now.
@@ -179,28 +174,33 @@ func (e *Controller) endPullHold(ctx context.Context, r *Repository, number int)
 // forgetClosedHolds forgets who holds the pull requests that are merged, and those that have been
 // closed for so long that their history is forgotten too.
 func (e *Controller) forgetClosedHolds(ctx context.Context, tx *store.Tx, r *Repository) error {
-	for _, keyOf := range []func(repo string, number int) string{facts.PullHoldKey, labellingKey} {
-		prefix := strings.TrimSuffix(keyOf(r.ID, 0), "0")
-		rows, err := tx.StateByPrefix(ctx, prefix)
+	held, err := facts.PullHolds.List(ctx, tx, record.Within{Repo: r.ID})
+	if err != nil {
+		return err
+	}
+	labelled, err := labelling.List(ctx, tx, record.Within{Repo: r.ID})
+	if err != nil {
+		return err
+	}
+	numbers := map[int]bool{}
+	for i := range held {
+		numbers[held[i].About.Number] = true
+	}
+	for i := range labelled {
+		numbers[labelled[i].About.Number] = true
+	}
+	for _, number := range slices.Sorted(maps.Keys(numbers)) {
+		pr, known, err := tx.Pull(ctx, r.ID, number)
 		if err != nil {
 			return err
 		}
-		for key := range rows {
-			number, err := strconv.Atoi(strings.TrimPrefix(key, prefix))
-			if err != nil {
-				continue // not written by us
-			}
-			pr, known, err := tx.Pull(ctx, r.ID, number)
-			if err != nil {
-				return err
-			}
-			isOld := pr.State == string(forge.Closed) && pr.ClosedAt.Before(e.opts.Clock.Now().Add(-e.opts.Retention))
-			if !known || !isOld && pr.State != string(forge.Merged) {
-				continue
-			}
-			if err := tx.DeleteState(ctx, key); err != nil {
-				return err
-			}
+		isOld := pr.State == string(forge.Closed) && pr.ClosedAt.Before(e.opts.Clock.Now().Add(-e.opts.Retention))
+		if !known || !isOld && pr.State != string(forge.Merged) {
+			continue
+		}
+		about := record.OfPull(r.ID, number)
+		if err := cmp.Or(facts.PullHolds.Drop(ctx, tx, about), labelling.Drop(ctx, tx, about)); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -11,6 +11,8 @@ import (
 	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/command"
+	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 // TestClosingLiftsNoHold holds that a hold that a command set outlives it that its pull request is
@@ -56,7 +58,7 @@ func TestHoldsOfClosedPullsAreForgotten(t *testing.T) {
 	for component, p := range map[string]int{"web": closed.Number, "api": merged.Number} {
 		_, err := w.command("ada", p, component, command.Command{Verb: command.Hold})
 		w.must(err)
-		w.must(w.opts.Store.PutState(t.Context(), labellingKey(w.repo.ID, p), []byte("a command")))
+		w.must(labelling.Put(t.Context(), w.opts.Store, record.OfPull(w.repo.ID, p), "a command"))
 	}
 	w.clock.Step(time.Minute) // a later state than what was read of them
 	w.must(w.forge.ClosePull(repoName, closed.Number, "linus"))
@@ -64,8 +66,8 @@ func TestHoldsOfClosedPullsAreForgotten(t *testing.T) {
 	w.must(err)
 	check := func(what string, number int, want bool) {
 		t.Helper()
-		for _, key := range []string{facts.PullHoldKey(w.repo.ID, number), labellingKey(w.repo.ID, number)} {
-			_, held, err := w.opts.Store.State(t.Context(), key)
+		for _, key := range []store.RecordKey{facts.PullHolds.Key(record.OfPull(w.repo.ID, number)), labelling.Key(record.OfPull(w.repo.ID, number))} {
+			_, held, err := w.opts.Store.Record(t.Context(), key)
 			w.must(err)
 			if held != want {
 				t.Errorf("%s: %s is there: %t", what, key, held)

@@ -3,7 +3,6 @@ package controller
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -13,41 +12,35 @@ import (
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
-// checkedState is what is known of the last look at a person's pull request, as the store keeps it.
+// checkedState is what is known of the last look at a person's pull request.
 type checkedState struct {
-	key     string // facts.ProposedChange.Key, of a look that came to its end
-	head    string // that was looked at, or refused; empty: an earlier version wrote it
-	refused string // why the head isn't looked at; empty: it is
+	Key     string `json:"key,omitempty"`     // facts.ProposedChange.Key, of a look that came to its end
+	Head    string `json:"head"`              // that was looked at, or refused
+	Refused string `json:"refused,omitempty"` // why the head isn't looked at; empty: it is
 }
 
-const refusedPrefix = "refused"
+var checkedHeads = record.Declare[record.Pull, checkedState](record.Declaration{
+	Name: "checked-head", Owner: "controller", Lifetime: record.UntilDropped,
+	Doc: "The head of a person's pull request that was evaluated last, or isn't, and why.",
+})
 
-func readCheckedState(raw []byte) checkedState {
-	first, rest, _ := strings.Cut(string(raw), " ")
-	head, why, _ := strings.Cut(rest, " ")
-	if first == refusedPrefix {
-		return checkedState{head: head, refused: why}
-	}
-	return checkedState{key: first, head: head}
+// evaluatedHead is a head that is being looked at.
+type evaluatedHead struct {
+	Head  string `json:"head"`
+	Owner string `json:"owner"` // the process
 }
 
-func (c checkedState) encode() []byte {
-	if c.refused != "" {
-		return []byte(refusedPrefix + " " + c.head + " " + c.refused)
-	}
-	return []byte(c.key + " " + c.head)
-}
+var evaluatedHeads = record.Declare[record.Pull, evaluatedHead](record.Declaration{
+	Name: "evaluated-head", Owner: "controller", Lifetime: record.UntilDropped,
+	Doc: "The head that is being evaluated. One that a process left behind when it died isn't evaluated again.",
+})
 
 func (e *Controller) readChecked(ctx context.Context, r *Repository, number int) (checkedState, error) {
-	raw, _, err := e.opts.Store.State(ctx, checkedKey(r, number))
-	return readCheckedState(raw), err
-}
-
-// lookingKey is the store's key of the head of a pull request that is being looked at.
-func lookingKey(r *Repository, number int) string {
-	return "looking|" + strings.TrimPrefix(checkedKey(r, number), "checked|")
+	was, _, err := checkedHeads.Get(ctx, e.opts.Store, record.OfPull(r.ID, number))
+	return was, err
 }
 
 // diedText is why a head isn't looked at that a process died on.
@@ -59,23 +52,22 @@ var errDied = errors.New("the process that looked at it before didn't come to an
 // kills the process, by what it makes it or the machine do, must not do so again after the next start. A
 // *facts.RefusedHeadError: it was on record already, from another process; a key is run by one at a time.
 func (e *Controller) lookAt(ctx context.Context, r *Repository, pr *forge.PullRequest, look func() error) error {
-	key, mine := lookingKey(r, pr.Number), pr.Head+" "+e.opts.Owner
-	raw, found, err := e.opts.Store.State(ctx, key)
+	about, mine := record.OfPull(r.ID, pr.Number), evaluatedHead{pr.Head, e.opts.Owner}
+	was, found, err := evaluatedHeads.Get(ctx, e.opts.Store, about)
 	if err != nil {
 		return err
 	}
-	head, owner, _ := strings.Cut(string(raw), " ")
-	if found && head == pr.Head && owner != e.opts.Owner {
+	if found && was.Head == mine.Head && was.Owner != mine.Owner {
 		return &facts.RefusedHeadError{Why: diedText, Err: errDied}
 	}
-	if err := e.opts.Store.PutState(ctx, key, []byte(mine)); err != nil {
+	if err := evaluatedHeads.Put(ctx, e.opts.Store, about, mine); err != nil {
 		return err
 	}
 	defer func() {
 		// Also where the run or the process is told to end, which is no death.
 		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 		defer cancel()
-		if err := e.opts.Store.DeleteState(ending, key); err != nil {
+		if err := evaluatedHeads.Drop(ending, e.opts.Store, about); err != nil {
 			e.opts.Log.Warn("that a head isn't looked at any more couldn't be written down", zap.String("repository", r.ID), zap.Int("pull", pr.Number), zap.Error(err))
 		}
 	}()
@@ -90,16 +82,18 @@ func (e *Controller) reportRefused(ctx context.Context, r *Repository, pr *forge
 	if err != nil || !again.IsZero() {
 		return again, err
 	}
-	if err := e.opts.Store.PutState(ctx, checkedKey(r, pr.Number), checkedState{head: pr.Head, refused: refused.Why}.encode()); err != nil {
+	about := record.OfPull(r.ID, pr.Number)
+	if err := checkedHeads.Put(ctx, e.opts.Store, about, checkedState{Head: pr.Head, Refused: refused.Why}); err != nil {
 		return time.Time{}, err
 	}
-	return time.Time{}, e.opts.Store.DeleteState(ctx, lookingKey(r, pr.Number))
+	return time.Time{}, evaluatedHeads.Drop(ctx, e.opts.Store, about)
 }
 
 // forgetChecked forgets what is known of looks at a pull request.
 func (e *Controller) forgetChecked(ctx context.Context, r *Repository, number int) error {
 	return e.opts.Store.Tx(ctx, "forgetChecked", func(tx *store.Tx) error {
-		return errors.Join(tx.DeleteState(ctx, checkedKey(r, number)), tx.DeleteState(ctx, lookingKey(r, number)))
+		about := record.OfPull(r.ID, number)
+		return errors.Join(checkedHeads.Drop(ctx, tx, about), evaluatedHeads.Drop(ctx, tx, about))
 	})
 }
 
@@ -109,7 +103,7 @@ func (e *Controller) retriesHead(ctx context.Context, r *Repository, pr *forge.P
 		return false, nil
 	}
 	was, err := e.readChecked(ctx, r, pr.Number)
-	return was.refused != "" && was.head == pr.Head, err
+	return was.Refused != "" && was.Head == pr.Head, err
 }
 
 // retryHead has a head looked at again.

@@ -9,19 +9,8 @@ import (
 
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
-
-// TestCheckedState holds that what is kept of a look reads back, and what an earlier version kept.
-func TestCheckedState(t *testing.T) {
-	for _, c := range []checkedState{{key: "k", head: "h"}, {head: "h", refused: "it is too much: by far"}, {}} {
-		if got := readCheckedState(c.encode()); got != c {
-			t.Errorf("%+v reads back as %+v", c, got)
-		}
-	}
-	if got := readCheckedState([]byte("k")); got != (checkedState{key: "k"}) {
-		t.Errorf("an earlier version's reads as %+v", got)
-	}
-}
 
 // TestAHeadThatAProcessDiedOn holds that a head is on record while it is looked at and not after, that
 // one which a process died on isn't looked at again, by a command neither, and that somebody who may
@@ -36,8 +25,11 @@ func TestAHeadThatAProcessDiedOn(t *testing.T) {
 		w.must(err)
 		return pr
 	}
-	key := lookingKey(w.repo, number)
-	w.must(w.opts.Store.PutState(t.Context(), key, []byte(pull().Head+" another process")))
+	about := record.OfPull(w.repo.ID, number)
+	dieOn := func(head string) {
+		w.must(evaluatedHeads.Put(t.Context(), w.opts.Store, about, evaluatedHead{head, "another process"}))
+	}
+	dieOn(pull().Head)
 	comments := func() (own []string) {
 		for _, c := range w.pull(number).Comments {
 			if c.User == bot {
@@ -80,11 +72,11 @@ func TestAHeadThatAProcessDiedOn(t *testing.T) {
 		t.Errorf("retry of what was looked at is answered %q", answer)
 	}
 	// Another head is another matter.
-	w.must(w.opts.Store.PutState(t.Context(), key, []byte(pull().Head+" another process")))
+	dieOn(pull().Head)
 	_, err := w.forge.CommitAs(repoName, "linus", "theirs", "More", map[string]string{"docs/y.md": "y\n"})
 	w.must(err)
 	w.must(w.run(wake.ForPull(w.repo.ID, number)))
-	if _, left, err := w.opts.Store.State(t.Context(), key); left || err != nil || checks.checks != 2 {
+	if left, err := evaluatedHeads.Has(t.Context(), w.opts.Store, about); left || err != nil || checks.checks != 2 {
 		t.Errorf("on record after the end: %t (%v), after %d checks", left, err, checks.checks)
 	}
 }
@@ -97,19 +89,19 @@ func TestAShutdownIsNoDeath(t *testing.T) {
 	pr, err := w.repo.Forge.PullRequest(t.Context(), w.repo.Name, number)
 	w.must(err)
 	ctx, end := context.WithCancel(t.Context())
-	looks := 0
+	looks, about := 0, record.OfPull(w.repo.ID, number)
 	err = w.lookAt(ctx, w.repo, pr, func() error {
 		looks++
-		if raw, _, err := w.opts.Store.State(t.Context(), lookingKey(w.repo, number)); err != nil || !strings.HasPrefix(string(raw), pr.Head+" ") {
-			t.Errorf("on record is %q (%v)", raw, err)
+		if on, _, err := evaluatedHeads.Get(t.Context(), w.opts.Store, about); err != nil || on.Head != pr.Head {
+			t.Errorf("on record is %v (%v)", on, err)
 		}
 		end()
 		return ctx.Err()
 	})
-	if _, left, serr := w.opts.Store.State(t.Context(), lookingKey(w.repo, number)); left || serr != nil || !errors.Is(err, context.Canceled) {
+	if left, serr := evaluatedHeads.Has(t.Context(), w.opts.Store, about); left || serr != nil || !errors.Is(err, context.Canceled) {
 		t.Errorf("left on record: %t (%v), after %v", left, serr, err)
 	}
-	w.must(w.opts.Store.PutState(t.Context(), lookingKey(w.repo, number), []byte(pr.Head+" "+w.opts.Owner)))
+	w.must(evaluatedHeads.Put(t.Context(), w.opts.Store, about, evaluatedHead{pr.Head, w.opts.Owner}))
 	w.must(w.lookAt(t.Context(), w.repo, pr, func() error { looks++; return nil }))
 	if looks != 2 {
 		t.Errorf("%d looks", looks)

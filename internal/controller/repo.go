@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -16,6 +15,7 @@ import (
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 // runRepo fetches, resolves what the branch says now and wakes the units. It asks to
@@ -92,10 +92,6 @@ func (e *Controller) wakeMoved(ctx context.Context, r *Repository, mark string, 
 	if err != nil {
 		return err
 	}
-	data, err := json.Marshal(now.heads)
-	if err != nil {
-		return err
-	}
 	left := ""
 	err = e.opts.Store.Tx(ctx, "fetched", func(tx *store.Tx) error {
 		if !maps.Equal(seen, now.heads) {
@@ -103,7 +99,7 @@ func (e *Controller) wakeMoved(ctx context.Context, r *Repository, mark string, 
 				return err
 			}
 		}
-		if err := tx.PutState(ctx, facts.SeenHeadsKey(r.ID), data); err != nil {
+		if err := facts.SeenHeads.Put(ctx, tx, record.Repository(r.ID), now.heads); err != nil {
 			return err
 		}
 		return keys.wake(ctx, tx)
@@ -165,11 +161,17 @@ func (e *Controller) targetsChanged(repo string, generation uint64) bool {
 	return !looked || last != generation
 }
 
+// brokenPipelines are why pipeline files can't be used, while the tracked branch shows that.
+var brokenPipelines = record.Declare[record.Repository, string](record.Declaration{
+	Name: "broken-pipeline", Owner: "controller", Lifetime: record.UntilDropped,
+	Doc: "Why the pipeline file can't be used, while the status of the tracked branch says so.",
+})
+
 // setBranchStatus shows a broken pipeline file on the tracked branch's commit, and,
 // once it is mended, that it is.
 func (e *Controller) setBranchStatus(ctx context.Context, r *Repository, s *facts.Snapshot) error {
-	const key = "broken|"
-	_, was, err := e.opts.Store.State(ctx, key+r.ID)
+	about := record.Repository(r.ID)
+	was, err := brokenPipelines.Has(ctx, e.opts.Store, about)
 	if err != nil {
 		return err
 	}
@@ -178,7 +180,7 @@ func (e *Controller) setBranchStatus(ctx context.Context, r *Repository, s *fact
 		if err := e.opts.Actor.SetStatus(ctx, r.Repository, 0, s.Commit, prtext.OtherStatus(s.PipelineErr, true)); err != nil {
 			return err
 		}
-		if err := e.opts.Store.PutState(ctx, key+r.ID, []byte(s.PipelineErr)); err != nil {
+		if err := brokenPipelines.Put(ctx, e.opts.Store, about, s.PipelineErr); err != nil {
 			return err
 		}
 		_, err := e.opts.Store.AddEvents(ctx, store.Event{At: e.opts.Clock.Now(), Repo: r.ID, Kind: "broken", Message: "the pipeline file is broken: " + s.PipelineErr, IdempotencyKey: "broken|" + r.ID + "|" + s.Commit})
@@ -187,7 +189,7 @@ func (e *Controller) setBranchStatus(ctx context.Context, r *Repository, s *fact
 		if err := e.opts.Actor.SetStatus(ctx, r.Repository, 0, s.Commit, prtext.OtherStatus("", true)); err != nil {
 			return err
 		}
-		return e.opts.Store.DeleteState(ctx, key+r.ID)
+		return brokenPipelines.Drop(ctx, e.opts.Store, about)
 	}
 	return nil
 }
@@ -244,21 +246,27 @@ func (e *Controller) runSweep(ctx context.Context, r *Repository) (time.Time, er
 // maintainEvery is how often a mirror is packed anew.
 const maintainEvery = 24 * time.Hour
 
+// maintained is when mirrors were packed last.
+var maintained = record.Declare[record.Repository, time.Time](record.Declaration{
+	Name: "mirror-maintained", Owner: "controller", Lifetime: record.Lasting,
+	Doc: "When the mirror was packed last.",
+})
+
 // maintainMirror keeps the mirror fast: once a day, by whichever process is first.
 func (e *Controller) maintainMirror(ctx context.Context, r *Repository) error {
-	key := "maintained|" + r.ID
-	raw, ok, err := e.opts.Store.State(ctx, key)
+	about := record.Repository(r.ID)
+	last, ok, err := maintained.Get(ctx, e.opts.Store, about)
 	if err != nil {
 		return err
 	}
 	now := e.opts.Clock.Now()
-	if last, perr := time.Parse(time.RFC3339, string(raw)); ok && perr == nil && now.Sub(last) < maintainEvery {
+	if ok && now.Sub(last) < maintainEvery {
 		return nil
 	}
 	if err := r.Mirror.Maintain(ctx); err != nil {
 		return err
 	}
-	return e.opts.Store.PutState(ctx, key, []byte(now.UTC().Format(time.RFC3339)))
+	return maintained.Put(ctx, e.opts.Store, about, now.UTC().Truncate(time.Second))
 }
 
 // runPull reads one pull request again, takes the commands in it and wakes its unit.

@@ -2,15 +2,14 @@ package controller
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"sync"
 	"time"
 
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 const (
@@ -79,29 +78,17 @@ type restReasons struct {
 func archivedSince(w *restReasons) *time.Time { return &w.Archived }
 func replacedSince(w *restReasons) *time.Time { return &w.Replaced }
 
-// restKey is where the processes on one database find whether a repository rests.
-func restKey(r *Repository) string { return "rests|" + r.ID }
+// restingRepositories is where the processes on one database find whether a repository rests.
+var restingRepositories = record.Declare[record.Repository, restReasons](record.Declaration{
+	Name: "rests", Owner: "controller", Lifetime: record.Lasting, Strict: true,
+	Doc: "Why nothing is done in the repository, each reason with since when.",
+})
 
 // readRest reads whether a repository rests.
 func (e *Controller) readRest(ctx context.Context, r *Repository) error {
-	data, _, err := e.opts.Store.State(ctx, restKey(r))
-	if err != nil {
-		return err
-	}
-	why, err := decodeRest(data)
+	why, _, err := restingRepositories.Get(ctx, e.opts.Store, record.Repository(r.ID))
 	e.learnRest(r, why)
 	return err
-}
-
-func decodeRest(data []byte) (restReasons, error) {
-	var why restReasons
-	if len(data) == 0 {
-		return why, nil
-	}
-	if err := json.Unmarshal(data, &why); err != nil {
-		return why, fmt.Errorf("read why a repository rests: %w", err)
-	}
-	return why, nil
 }
 
 func (e *Controller) learnRest(r *Repository, why restReasons) {
@@ -119,12 +106,8 @@ func (e *Controller) setRest(ctx context.Context, r *Repository, reason func(*re
 		}
 	}
 	var why restReasons
-	err = e.opts.Store.Tx(ctx, "setRest", func(tx *store.Tx) error {
-		data, _, err := tx.State(ctx, restKey(r))
-		if err != nil {
-			return err
-		}
-		if why, err = decodeRest(data); err != nil {
+	err = e.opts.Store.Tx(ctx, "setRest", func(tx *store.Tx) (err error) {
+		if why, _, err = restingRepositories.Get(ctx, tx, record.Repository(r.ID)); err != nil {
 			return err
 		}
 		since := reason(&why)
@@ -134,10 +117,7 @@ func (e *Controller) setRest(ctx context.Context, r *Repository, reason func(*re
 		if *since = (time.Time{}); rests {
 			*since = e.opts.Clock.Now()
 		}
-		if data, err = json.Marshal(why); err != nil {
-			return fmt.Errorf("write down why a repository rests: %w", err)
-		}
-		return errors.Join(tx.PutState(ctx, restKey(r), data), tx.WakeAs(ctx, store.Normal, units...))
+		return errors.Join(restingRepositories.Put(ctx, tx, record.Repository(r.ID), why), tx.WakeAs(ctx, store.Normal, units...))
 	})
 	if err != nil {
 		return false, err

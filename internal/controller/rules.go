@@ -16,14 +16,8 @@ func (e *Controller) runRules(ctx context.Context, r *Repository) error {
 		return err
 	}
 	return e.opts.Store.Tx(ctx, "rulesChanged", func(tx *store.Tx) error {
-		known, err := tx.StateByPrefix(ctx, facts.RulesPrefix(r.ID))
-		if err != nil {
+		if err := facts.ForgetBranchRules(ctx, tx, r.ID); err != nil {
 			return err
-		}
-		for key := range known {
-			if err := tx.DeleteState(ctx, key); err != nil {
-				return err
-			}
 		}
 		var keys []wake.Key
 		for _, pr := range open {

@@ -11,6 +11,7 @@ import (
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/command"
+	"github.com/liftlock/liftlock/internal/store/record"
 	"github.com/liftlock/liftlock/webhooks"
 )
 
@@ -73,7 +74,7 @@ var scripts = map[string]struct {
 		pr, err := w.repo.Forge.PullRequest(w.t.Context(), w.repo.Name, number)
 		w.must(err)
 		w.must(w.failCalls("report", func() error { return w.reportImpactOn(pr) }))
-		w.must(w.opts.Store.PutState(w.t.Context(), checkedKey(w.repo, number), checkedState{head: pr.Head, refused: "x"}.encode())) // nothing is evaluated
+		w.must(w.opts.Store.PutRecord(w.t.Context(), checkedHeads.Key(record.OfPull(w.repo.ID, number)), []byte(`{"head":"`+pr.Head+`","refused":"`+"x"+`"}`))) // nothing is evaluated
 		w.question("ada", number, "/liftlock help\n/liftlock promote qa\n/liftlock diff")
 		w.must(w.forge.ClosePull(repoName, number, "linus"))
 		w.must(w.run(wake.ForPull(w.repo.ID, number)))
@@ -164,7 +165,7 @@ var scripts = map[string]struct {
 		w.must(w.run(group))
 		w.runRepository()
 		w.sweepAll("web")
-		if _, kept, err := w.opts.Store.State(w.t.Context(), servedGroupKey(w.repo, branch)); err != nil || kept {
+		if _, kept, err := w.opts.Store.Record(w.t.Context(), servedGroups.Key(record.OfBranch(w.repo.ID, branch))); err != nil || kept {
 			w.t.Errorf("of a group that is over something is kept: %t, %v", kept, err)
 		}
 	}},

@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
@@ -111,10 +111,6 @@ func (e *Controller) storeSkip(ctx context.Context, r *Repository, ev *facts.Eva
 	if len(known) >= maxSkips {
 		return false, newRefusal("%d skips of #%d hold already", len(known), open.Number)
 	}
-	raw, err := json.Marshal(append(known, skip))
-	if err != nil {
-		return false, fmt.Errorf("keep what is skipped for #%d: %w", open.Number, err)
-	}
 	var events []store.Event
 	for _, m := range open.Members {
 		if c, _ := ev.Component(m.Component); c != nil {
@@ -124,7 +120,7 @@ func (e *Controller) storeSkip(ctx context.Context, r *Repository, ev *facts.Eva
 		}
 	}
 	return true, e.opts.Store.Tx(ctx, "skip", func(tx *store.Tx) error {
-		if err := tx.PutState(ctx, facts.SkipsKey(r.ID, open.Number), raw); err != nil {
+		if err := facts.Skips.Put(ctx, tx, record.OfPull(r.ID, open.Number), append(known, skip)); err != nil {
 			return err
 		}
 		_, err := tx.AddEvents(ctx, events...)

@@ -15,6 +15,7 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -70,7 +71,7 @@ func TestSkipsAreGiven(t *testing.T) {
 			}
 			w.settle(c.key, "it is merged", func() bool { return w.pulls()[0].Merged })
 			w.settle(c.key, "the skip is forgotten", func() bool {
-				_, kept, err := w.opts.Store.State(t.Context(), facts.SkipsKey(w.repo.ID, p.Number))
+				_, kept, err := w.opts.Store.Record(t.Context(), facts.Skips.Key(record.OfPull(w.repo.ID, p.Number)))
 				w.must(err)
 				return !kept
 			})
@@ -89,7 +90,7 @@ func TestSkipsAreGiven(t *testing.T) {
 		"who gave it left the team": func(w *fixture) { w.must(w.forge.SetTeam("acme/oncall", "", "rita")); w.clock.Step(6 * time.Minute) },
 		"who gave it lost write":    func(w *fixture) { w.must(w.forge.Grant(repoName, "ada", emulator.Read)); w.clock.Step(2 * time.Minute) },
 		"the head is another one":   func(w *fixture) { w.release("3.0.0", "web") },
-		"the database is lost":      func(w *fixture) { w.must(w.opts.Store.DeleteState(t.Context(), "skips|"+w.repo.ID+"|1")) },
+		"the database is lost":      func(w *fixture) { w.must(facts.Skips.Drop(t.Context(), w.opts.Store, record.OfPull(w.repo.ID, 1))) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, p := newOpen(t, "", strings.Replace(soakedQA, "gates: [", "gates: [{approvals: {count: 1}}, ", 1), "web", []string{"web"})

@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 	"github.com/liftlock/liftlock/webhooks"
 )
 
@@ -27,24 +27,22 @@ func TimeOfEvent(ctx context.Context, st *store.Store, repo string, ev *webhooks
 	return at, err
 }
 
+// strangers are what is known of people who may not write to repositories, and what they did.
+var strangers = record.Declare[record.Repository, command.Strangers](record.Declaration{
+	Name: "strangers", Owner: "controller", Lifetime: record.Lasting,
+	Doc: "The comments of people without write access, so that they cost little. Without it each is served once more.",
+})
+
 // updateStrangers changes what is kept of a repository's strangers. Of two servers that do
 // so in the same moment one may be lost: then somebody is served once more.
 func updateStrangers(ctx context.Context, st *store.Store, repo string, change func(*command.Strangers)) error {
-	key := "strangers|" + repo
 	return st.Tx(ctx, "strangers", func(tx *store.Tx) error {
-		raw, ok, err := tx.State(ctx, key)
+		s, _, err := strangers.Get(ctx, tx, record.Repository(repo))
 		if err != nil {
 			return err
 		}
-		var s command.Strangers
-		if ok && json.Unmarshal(raw, &s) != nil {
-			s = command.Strangers{} // an older version's
-		}
 		change(&s)
-		if raw, err = json.Marshal(&s); err != nil {
-			return fmt.Errorf("keep what strangers did in %s: %w", repo, err)
-		}
-		return tx.PutState(ctx, key, raw)
+		return strangers.Put(ctx, tx, record.Repository(repo), s)
 	})
 }
 

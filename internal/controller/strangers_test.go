@@ -2,7 +2,6 @@ package controller
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 	"github.com/liftlock/liftlock/webhooks"
 )
 
@@ -27,7 +27,7 @@ func (w *fixture) comment(login string, number int, body string) (id int64) {
 	at, err := TimeOfEvent(w.t.Context(), w.opts.Store, w.repo.ID, ev, w.clock.Now())
 	w.must(err)
 	_, err = w.opts.Store.Accept(w.t.Context(), store.Delivery{Forge: "hub", ID: fmt.Sprint("comment ", id), Event: "issue_comment", Repo: repoName, ReceivedAt: w.clock.Now(),
-		Keys: wake.Strings(KeysOfEvent(w.t.Context(), w.opts.Store, w.repo.ID, bot, ev)...), Urgency: UrgencyOfEvent(ev), DueAt: at, State: StateOfEvent(w.repo.ID, bot, ev)})
+		Keys: wake.Strings(KeysOfEvent(w.t.Context(), w.opts.Store, w.repo.ID, bot, ev)...), Urgency: UrgencyOfEvent(ev), DueAt: at, Records: RecordsOfEvent(w.repo.ID, bot, ev)})
 	w.must(err)
 	w.runAllDue()
 	return id
@@ -140,7 +140,7 @@ func TestTalkWhereTheForgeShowsNoPermission(t *testing.T) {
 	w.must(err)
 	pr, err := w.repo.Forge.PullRequest(t.Context(), w.repo.Name, own)
 	w.must(err)
-	w.must(w.opts.Store.PutState(t.Context(), checkedKey(w.repo, own), checkedState{head: pr.Head, refused: "x"}.encode())) // nothing is evaluated
+	w.must(w.opts.Store.PutRecord(t.Context(), checkedHeads.Key(record.OfPull(w.repo.ID, own)), []byte(`{"head":"`+pr.Head+`","refused":"`+"x"+`"}`))) // nothing is evaluated
 	p := w.openOne("web", "2.0.0", "web")
 	w.fail("read the permission", forge.ErrForbidden)
 	for _, n := range []int{own, p.Number} {
@@ -186,17 +186,17 @@ func TestClosedUserPullsAreForgotten(t *testing.T) {
 		w.must(err)
 		pr, err := w.repo.Forge.PullRequest(t.Context(), w.repo.Name, n)
 		w.must(err)
-		w.must(w.opts.Store.PutState(t.Context(), checkedKey(w.repo, n), checkedState{head: pr.Head, refused: "x"}.encode())) // nothing is evaluated
+		w.must(w.opts.Store.PutRecord(t.Context(), checkedHeads.Key(record.OfPull(w.repo.ID, n)), []byte(`{"head":"`+pr.Head+`","refused":"`+"x"+`"}`))) // nothing is evaluated
 		w.must(w.opts.Actor.SetStatus(t.Context(), w.repo.Repository, n, pr.Head, prtext.OtherStatus("", false)))
 		_, err = w.forge.Comment(repoName, n, "grace", "/liftlock help")
 		w.must(err)
 		w.must(w.run(wake.ForPull(w.repo.ID, n)))
 		w.must(w.run(wake.ForSweep(w.repo.ID)))
 		kept := func() (keys []string) {
-			for _, kind := range []string{"shown", "comments", "unread-comments", "usercomments", "checked"} {
-				rows, err := w.opts.Store.StateByPrefix(t.Context(), fmt.Sprintf("%s|%s|%d", kind, w.repo.ID, n))
-				w.must(err)
-				keys = slices.AppendSeq(keys, maps.Keys(rows))
+			rows, err := w.opts.Store.Records(t.Context(), store.RecordFilter{Repo: w.repo.ID, Pull: n})
+			w.must(err)
+			for _, row := range rows {
+				keys = append(keys, row.String())
 			}
 			return keys
 		}

@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +10,7 @@ import (
 	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 // TestUngatedMergesAreForgotten holds that what was merged past its gates is known for as long as
@@ -21,12 +21,15 @@ func TestUngatedMergesAreForgotten(t *testing.T) {
 	for kind, k := range listKindsOfUnit() {
 		t.Run(kind, func(t *testing.T) {
 			w := newFixture(t, k.spec, gated, append([]string{"other"}, k.components...)...)
-			known := func() []string {
-				all, err := w.opts.Store.StateByPrefix(t.Context(), "ungated|")
+			known := func() (pulls []int) {
+				all, err := facts.UngatedMerges.List(t.Context(), w.opts.Store, record.Within{})
 				w.must(err)
-				return slices.Sorted(maps.Keys(all))
+				for _, e := range all {
+					pulls = append(pulls, e.About.Number)
+				}
+				return pulls
 			}
-			merge := func(tag string, components ...string) (key string) {
+			merge := func(tag string, components ...string) (pull int) {
 				p := w.openOne(k.key, tag, components...)
 				w.must(w.run(wake.ForUnit(w.unit(k.key))))
 				_, err := w.forge.MergePull(repoName, p.Number, "grace", "merge")
@@ -34,31 +37,31 @@ func TestUngatedMergesAreForgotten(t *testing.T) {
 				w.must(w.run(wake.ForPull(w.repo.ID, p.Number)))
 				looks := 0
 				w.settle(k.key, "it is looked at", func() bool { looks++; return looks > 4 })
-				return facts.UngatedKey(w.repo.ID, p.Number)
+				return p.Number
 			}
 			first := merge("2.0.0", k.components...)
-			if got := known(); !slices.Equal(got, []string{first}) {
-				t.Fatalf("after the first: %q", got)
+			if got := known(); !slices.Equal(got, []int{first}) {
+				t.Fatalf("after the first: %v", got)
 			}
-			want := []string{merge("3.0.0", k.components[0])}
+			want := []int{merge("3.0.0", k.components[0])}
 			if len(k.components) > 1 {
-				want = []string{first, want[0]} // another component still has it
+				want = []int{first, want[0]} // another component still has it
 			}
 			if got := known(); !slices.Equal(got, want) {
-				t.Fatalf("after the second: %q, want %q", got, want)
+				t.Fatalf("after the second: %v, want %v", got, want)
 			}
 			last := merge("4.0.0", k.components...)
-			if got := known(); !slices.Equal(got, []string{last}) {
-				t.Fatalf("after the last: %q, want %q", got, last)
+			if got := known(); !slices.Equal(got, []int{last}) {
+				t.Fatalf("after the last: %v, want %v", got, last)
 			}
 			for _, component := range k.components {
 				if got := known(); len(got) != 1 {
-					t.Fatalf("while %s is there: %q", component, got)
+					t.Fatalf("while %s is there: %v", component, got)
 				}
 				w.must(w.forgetUnit(t.Context(), w.unit(component)))
 			}
 			if got := known(); len(got) != 0 {
-				t.Errorf("when all is gone: %q", got)
+				t.Errorf("when all is gone: %v", got)
 			}
 		})
 	}
@@ -147,9 +150,9 @@ func TestAnUnmanagedHeadIsMergedUngated(t *testing.T) {
 			w.must(w.run(wake.ForPull(w.repo.ID, p.Number)))
 			looks := 0
 			w.settle("web", "it is looked at", func() bool { looks++; return looks > 2 })
-			raw, is, err := w.opts.Store.State(t.Context(), facts.UngatedKey(w.repo.ID, p.Number))
+			got, err := facts.ReadUngated(t.Context(), w.opts.Store, w.repo.ID, p.Number)
 			w.must(err)
-			if got := facts.ParseUngated(raw); is != c.unmanaged || is && got != "merged by linus without gates: head" {
+			if is := got != ""; is != c.unmanaged || is && got != "merged by linus without gates: head" {
 				t.Errorf("on record is %q", got)
 			}
 		})

@@ -12,6 +12,7 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 // runUnit evaluates a unit and does what was decided: one component, or all of a
@@ -175,11 +176,7 @@ func (e *Controller) storeComponent(ctx context.Context, c *facts.ComponentEvalu
 			return err
 		}
 		for _, u := range c.Ungated {
-			raw, err := u.Value()
-			if err != nil {
-				return err
-			}
-			if err := tx.PutState(ctx, facts.UngatedKey(c.Facts.Unit.Repo, u.Pull), raw); err != nil {
+			if err := facts.UngatedMerges.Put(ctx, tx, record.OfPull(c.Facts.Unit.Repo, u.Pull), u); err != nil {
 				return err
 			}
 		}
@@ -225,10 +222,10 @@ func (e *Controller) storeComponent(ctx context.Context, c *facts.ComponentEvalu
 				return err
 			}
 			if p.State != promotion.Opened {
-				if err := facts.ForgetGates(ctx, tx, p.Repo, p.Pull); err != nil {
+				if err := facts.ForgetSettled(ctx, tx, p.Repo, p.Pull); err != nil {
 					return err
 				}
-				if err := tx.DeleteState(ctx, facts.MergingKey(c.Facts.Unit, p.Pull)); err != nil {
+				if err := facts.Merging.Drop(ctx, tx, facts.OfMerge(c.Facts.Unit, p.Pull)); err != nil {
 					return err
 				}
 			}
@@ -312,7 +309,7 @@ func (e *Controller) forgetUnit(ctx context.Context, u promotion.Unit) error {
 		if err := e.opts.Gatherer.DropQueued(ctx, tx, u); err != nil {
 			return err
 		}
-		if err := tx.DeleteState(ctx, facts.DeploymentsKey(u)); err != nil {
+		if err := facts.Deployments.Drop(ctx, tx, record.Unit(u)); err != nil {
 			return err
 		}
 		if err := facts.ForgetUngatedOf(ctx, tx, u); err != nil {

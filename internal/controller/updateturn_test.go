@@ -8,6 +8,7 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/faulttest"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -39,7 +40,7 @@ func TestTurnsAreReleased(t *testing.T) {
 	w.injected.Deep = false
 	w.must(w.releaseUpdateTurns(t.Context(), ev, d))
 	for number, base := range branches {
-		_, has, err := w.opts.Store.State(t.Context(), facts.UpdateTurnKey(w.repo.ID, base))
+		_, has, err := w.opts.Store.Record(t.Context(), store.RecordKey{Kind: "update-turn", Repo: w.repo.ID, Name: base})
 		if w.must(err); has != (number >= 3) {
 			t.Errorf("#%d has its turn: %t", number, has)
 		}

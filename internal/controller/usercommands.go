@@ -18,6 +18,7 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 // maxDescribedComponents bounds the components that one answer on a person's pull request is about.
@@ -50,20 +51,20 @@ func (c *userChange) end() {
 // errNoCheckSlot says that a change can't be evaluated before others are.
 var errNoCheckSlot = errors.New("others are evaluated")
 
-// userCommentsKey is the store's key of when a person's pull request had changed last when its
-// comments were read.
-func userCommentsKey(r *Repository, number int) string {
-	return fmt.Sprintf("usercomments|%s|%d", r.ID, number)
-}
+// userComments are when people's pull requests had changed last when their comments were read.
+var userComments = record.Declare[record.Pull, time.Time](record.Declaration{
+	Name: "user-comments-read", Owner: "controller", Lifetime: record.UntilDropped,
+	Doc: "When a person's pull request had changed last when its comments were read.",
+})
 
 // answerUserPull answers the commands in the comments of a person's own pull request. They
 // are read only when it has changed since: other people's pull requests are many. again is
 // when to look at one that has to wait; zero: none has.
 func (e *Controller) answerUserPull(ctx context.Context, r *Repository, pr *forge.PullRequest) (again time.Time, err error) {
-	key, unreadKey := userCommentsKey(r, pr.Number), facts.UnreadCommentsKey(r.ID, pr.Number)
+	about := record.OfPull(r.ID, pr.Number)
 	if pr.State != forge.Open {
 		return time.Time{}, e.opts.Store.Tx(ctx, "userPullClosed", func(tx *store.Tx) error {
-			return cmp.Or(tx.DeleteState(ctx, key), facts.ForgetUserPull(ctx, tx, r.ID, pr.Number))
+			return cmp.Or(userComments.Drop(ctx, tx, about), facts.ForgetUserPull(ctx, tx, r.ID, pr.Number))
 		})
 	}
 	s, err := e.opts.Gatherer.Snapshot(ctx, r.Repository)
@@ -71,21 +72,20 @@ func (e *Controller) answerUserPull(ctx context.Context, r *Repository, pr *forg
 		return time.Time{}, err
 	}
 	if _, ok := s.BaseOf(pr); !ok {
-		return time.Time{}, e.opts.Store.DeleteState(ctx, unreadKey) // its comments are nobody's here
+		return time.Time{}, facts.UnreadComments.Drop(ctx, e.opts.Store, about) // its comments are nobody's here
 	}
-	_, unread, err := e.opts.Store.State(ctx, unreadKey)
+	unread, err := facts.UnreadComments.Has(ctx, e.opts.Store, about)
 	if err != nil {
 		return time.Time{}, err
 	}
-	changed := pr.UpdatedAt.UTC().Format(time.RFC3339Nano)
-	if seen, _, err := e.opts.Store.State(ctx, key); err != nil || !unread && string(seen) == changed {
+	if seen, known, err := userComments.Get(ctx, e.opts.Store, about); err != nil || !unread && known && seen.Equal(pr.UpdatedAt) {
 		return time.Time{}, err
 	}
 	settled := e.opts.Clock.Now().Sub(pr.UpdatedAt) > commentOverlap // forges stamp whole seconds
 	if again, err = e.handleComments(ctx, r, pr, promotion.BranchRef{}); err != nil || !again.IsZero() || !settled {
 		return again, err
 	}
-	return time.Time{}, e.opts.Store.PutState(ctx, key, []byte(changed))
+	return time.Time{}, userComments.Put(ctx, e.opts.Store, about, pr.UpdatedAt.UTC())
 }
 
 // runUserCommand carries out a command on a person's own pull request: what only asks is
@@ -153,8 +153,8 @@ func (e *Controller) evaluateUserChange(ctx context.Context, r *Repository, s *f
 	if known.report != nil {
 		return nil
 	}
-	if was, err := e.readChecked(ctx, r, pr.Number); err != nil || was.refused != "" && was.head == pr.Head {
-		return cmp.Or(err, newRefusal("%s", was.refused))
+	if was, err := e.readChecked(ctx, r, pr.Number); err != nil || was.Refused != "" && was.Head == pr.Head {
+		return cmp.Or(err, newRefusal("%s", was.Refused))
 	}
 	var change *facts.ProposedChange
 	var v *facts.ChangeReport

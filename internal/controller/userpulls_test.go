@@ -11,6 +11,7 @@ import (
 	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 // checkCounter counts evaluations of people's changes.
@@ -107,7 +108,7 @@ func TestAPersonsChangeIsExplained(t *testing.T) {
 	}
 	w.must(w.forge.ClosePull(repoName, number, "linus"))
 	w.must(w.run(pull))
-	if _, kept, err := w.opts.Store.State(t.Context(), checkedKey(w.repo, number)); err != nil || kept {
+	if _, kept, err := w.opts.Store.Record(t.Context(), checkedHeads.Key(record.OfPull(w.repo.ID, number))); err != nil || kept {
 		t.Errorf("of a closed one it is kept what was found out: %t, %v", kept, err)
 	}
 }
@@ -195,7 +196,7 @@ func TestQuestionsThatAreRefused(t *testing.T) {
 	pr, err := w.repo.Forge.PullRequest(t.Context(), w.repo.Name, number)
 	w.must(err)
 	const why = "its head brings more than Liftlock fetches"
-	w.must(w.opts.Store.PutState(t.Context(), checkedKey(w.repo, number), checkedState{head: pr.Head, refused: why}.encode()))
+	w.must(w.opts.Store.PutRecord(t.Context(), checkedHeads.Key(record.OfPull(w.repo.ID, number)), []byte(`{"head":"`+pr.Head+`","refused":"`+why+`"}`)))
 	answer, reactions := w.question("ada", number, "/liftlock diff")
 	if !strings.Contains(answer, why) || !slices.Equal(reactions, []string{bot + " " + reactionRefused}) {
 		t.Errorf("of what is too large it says %q, by %q", answer, reactions)
@@ -255,7 +256,7 @@ func TestAStrangersBranchNamedLikeOurs(t *testing.T) {
 	number := w.openChange(promotion.Branch("shop", "qa", "web"), map[string]string{"docs/x.md": "x\n"})
 	pr, err := w.repo.Forge.PullRequest(t.Context(), w.repo.Name, number)
 	w.must(err)
-	w.must(w.opts.Store.PutState(t.Context(), checkedKey(w.repo, number), checkedState{head: pr.Head, refused: "x"}.encode())) // nothing is evaluated
+	w.must(w.opts.Store.PutRecord(t.Context(), checkedHeads.Key(record.OfPull(w.repo.ID, number)), []byte(`{"head":"`+pr.Head+`","refused":"`+"x"+`"}`))) // nothing is evaluated
 	w.dropDue()
 	w.must(w.run(wake.ForPull(w.repo.ID, number)))
 	if due := w.takeDue(); !slices.Equal(due, []string{wake.ForUnit(w.unit("web")).String()}) {

@@ -2,7 +2,6 @@ package notify
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -14,6 +13,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 // The types of channels.
@@ -49,8 +49,7 @@ type Channel struct {
 // Store is what a notifier needs of the store; *store.Store is one.
 type Store interface {
 	Events(ctx context.Context, f store.EventFilter) ([]store.Event, error)
-	State(ctx context.Context, key string) ([]byte, bool, error)
-	PutState(ctx context.Context, key string, data []byte) error
+	record.ReadWriter
 	TakeSlot(ctx context.Context, name, owner string, ttl time.Duration) (bool, error)
 	Subscribe() (<-chan struct{}, func())
 }
@@ -152,11 +151,15 @@ type position struct {
 	NotBefore time.Time `json:"notBefore,omitzero"`
 }
 
-func positionKey(channel string) string { return "notify|" + channel }
+// positions are by channel.
+var positions = record.Declare[record.Named, position](record.Declaration{
+	Name: "notified", Owner: "notify", Lifetime: record.Lasting,
+	Doc: "How far the events were sent to the channel. Without it nothing old is sent.",
+})
 
 func (n *Notifier) readPosition(ctx context.Context, name string) (p position, err error) {
-	raw, ok, err := n.o.Store.State(ctx, positionKey(name))
-	if err != nil || ok && json.Unmarshal(raw, &p) == nil {
+	p, known, err := positions.Get(ctx, n.o.Store, record.Named(name))
+	if err != nil || known {
 		return p, err
 	}
 	// It is new, or the database is: nothing old is told.
@@ -171,11 +174,7 @@ func (n *Notifier) readPosition(ctx context.Context, name string) (p position, e
 }
 
 func (n *Notifier) writePosition(ctx context.Context, name string, p position) error {
-	raw, err := json.Marshal(p)
-	if err != nil {
-		return fmt.Errorf("keep how far the channel %s has come: %w", name, err)
-	}
-	return n.o.Store.PutState(ctx, positionKey(name), raw)
+	return positions.Put(ctx, n.o.Store, record.Named(name), p)
 }
 
 // Step sends a channel what is due, one message at most, unless another process is at it.
@@ -183,7 +182,7 @@ func (n *Notifier) writePosition(ctx context.Context, name string, p position) e
 // is why something wasn't sent; it is tried again then.
 func (n *Notifier) Step(ctx context.Context, name string) (next time.Time, err error) {
 	now := n.o.Clock.Now()
-	mine, err := n.o.Store.TakeSlot(ctx, positionKey(name), n.o.Owner, slotFor)
+	mine, err := n.o.Store.TakeSlot(ctx, "notify|"+name, n.o.Owner, slotFor)
 	if err != nil || !mine {
 		return now.Add(lookEvery), err
 	}

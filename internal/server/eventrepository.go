@@ -5,16 +5,22 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/liftlock/liftlock/internal/config"
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/store/record"
 	"github.com/liftlock/liftlock/webhooks"
 )
 
 // errReplaced: another repository has the name of one that was looked after.
 var errReplaced = errors.New("another repository has this name by now")
+
+// repositoryNumbers are the numbers of repositories on their forges.
+var repositoryNumbers = record.Declare[record.Repository, int64](record.Declaration{
+	Name: "repository-number", Owner: "server", Lifetime: record.Lasting,
+	Doc: "The repository's number on its forge when it was first reached. Without it, the repository that has the name now is believed.",
+})
 
 // readNumber reads a repository's number on its forge and holds it against the one that it had when
 // it was first reached, which the store has: 0 where the forge tells none. errReplaced where they
@@ -28,15 +34,14 @@ func (s *Server) readNumber(ctx context.Context, id string, f forge.Forge, r for
 	if err != nil || number == 0 {
 		return 0, err
 	}
-	key := "repository-number|" + id
-	was, known, err := s.store.State(ctx, key)
+	was, known, err := repositoryNumbers.Get(ctx, s.store, record.Repository(id))
 	switch {
 	case err != nil:
 		return 0, err
 	case !known:
-		err = s.store.PutState(ctx, key, strconv.AppendInt(nil, number, 10))
-	case string(was) != strconv.FormatInt(number, 10):
-		err = fmt.Errorf("%w: the number of %s was %s, and is %d", errReplaced, r, was, number)
+		err = repositoryNumbers.Put(ctx, s.store, record.Repository(id), number)
+	case was != number:
+		err = fmt.Errorf("%w: the number of %s was %d, and is %d", errReplaced, r, was, number)
 	}
 	if err != nil {
 		return 0, err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -26,13 +27,13 @@ func TestGateCallbacks(t *testing.T) {
 	const unit = "unit:hub:acme/fleet|shop|web"
 	reset := func() {
 		t.Helper()
-		if err := s.store.PutState(t.Context(), "endpoint|a", []byte(`{"id":"a","endpoint":"board","unit":"`+unit+`","attempts":1}`)); err != nil {
+		if err := s.store.PutRecord(t.Context(), store.RecordKey{Kind: "endpoint-state", Name: "a"}, []byte(`{"id":"a","endpoint":"board","unit":"`+unit+`","attempts":1}`)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	read := func() (state struct{ Outcome, Reason string }) {
 		t.Helper()
-		raw, _, err := s.store.State(t.Context(), "endpoint|a")
+		raw, _, err := s.store.Record(t.Context(), store.RecordKey{Kind: "endpoint-state", Name: "a"})
 		if err != nil || json.Unmarshal(raw, &state) != nil {
 			t.Fatalf("it can't be read: %s, %v", raw, err)
 		}

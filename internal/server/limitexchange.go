@@ -8,19 +8,23 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
-
-// limitsKey begins the keys under which processes keep what they know of a forge's limits.
-const limitsKey = "limits|"
 
 // limitsAge is how long what a process that has ended knew is kept: longer than any limit counts.
 const limitsAge = 2 * time.Hour
 
-// limitsRow is what is kept of one: what it knows, and when it was there.
-type limitsRow struct {
-	at   time.Time
-	text []byte
+// knownLimits is what a process knows of a forge's limits, and when it was there.
+type knownLimits struct {
+	At     time.Time `json:"at"`
+	Limits []byte    `json:"limits"`
 }
+
+// forgeLimits are by forge, identity there, and process.
+var forgeLimits = record.Declare[record.Named, knownLimits](record.Declaration{
+	Name: "forge-limits", Owner: "server", Lifetime: record.UntilDropped,
+	Doc: "What a process knows of a forge's limits, so that others on the same database count it too.",
+})
 
 // exchangeLimits keeps what this process knows of a forge's limits in the store, and reads what
 // the others do. On a database of its own there are no others.
@@ -29,36 +33,28 @@ func (s *Server) exchangeLimits(forgeName string) forge.Exchange {
 		return nil
 	}
 	return func(ctx context.Context, identity string, own []byte) (others [][]byte, err error) {
-		prefix := limitsKey + forgeName + "|" + identity + "|"
-		mine := prefix + s.owner
-		if err := s.store.PutState(ctx, mine, joinRow(limitsRow{s.o.Clock.Now(), own})); err != nil {
+		prefix := forgeName + "|" + identity + "|"
+		mine := record.Named(prefix + s.owner)
+		if err := forgeLimits.Put(ctx, s.store, mine, knownLimits{s.o.Clock.Now(), own}); err != nil {
 			return nil, err
 		}
-		all, err := s.store.StateByPrefix(ctx, prefix)
+		all, err := forgeLimits.List(ctx, s.store, record.Within{NamePrefix: prefix})
 		if err != nil {
 			return nil, err
 		}
-		delete(all, mine)
-		for key, data := range all {
-			row, ok := splitRow(data)
-			if !ok || s.o.Clock.Now().Sub(row.at) > limitsAge {
-				if err := s.store.DeleteState(ctx, key); err != nil {
+		for i := range all {
+			if all[i].About == mine {
+				continue
+			}
+			known := &all[i].Value
+			if !all[i].Readable || s.o.Clock.Now().Sub(known.At) > limitsAge {
+				if err := forgeLimits.Drop(ctx, s.store, all[i].About); err != nil {
 					s.log.Warn("what an ended process knew of a forge's limits can't be deleted", zap.String("forge", forgeName), zap.Error(err))
 				}
 				continue
 			}
-			others = append(others, row.text)
+			others = append(others, known.Limits)
 		}
 		return others, nil
 	}
-}
-
-func joinRow(r limitsRow) []byte {
-	return append([]byte(r.at.UTC().Format(time.RFC3339)+"\n"), r.text...)
-}
-
-func splitRow(data []byte) (r limitsRow, ok bool) {
-	at, text, found := strings.Cut(string(data), "\n")
-	when, err := time.Parse(time.RFC3339, at)
-	return limitsRow{when, []byte(text)}, found && err == nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/config"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 // TestLimitsAreExchanged: what processes on one database know of a forge's limits, each reads of
@@ -43,7 +44,7 @@ func TestLimitsAreExchanged(t *testing.T) {
 	exchange(b, "other", "token", "five", "")
 	clk.Step(limitsAge + time.Minute)
 	exchange(b, "hub", "token", "six", "")
-	if left, err := st.StateByPrefix(t.Context(), limitsKey+"hub|token|"); err != nil || len(left) != 1 {
+	if left, err := forgeLimits.List(t.Context(), st, record.Within{NamePrefix: "hub|token|"}); err != nil || len(left) != 1 {
 		t.Errorf("%d are kept, %v", len(left), err)
 	}
 	b.o.Config = &config.Config{Store: "sqlite://liftlock.db"}

@@ -149,8 +149,7 @@ func (s *Server) addKeys(ctx context.Context, d *store.Delivery, ev *webhooks.Ev
 		if of := s.replacedBy(d.Forge, ev); of != nil {
 			d.Keys = wake.Strings(wake.ForSweep(of.Forge + ":" + of.Name)) // which reads whose name it is
 		}
-		s.addSourceKeys(d, ev)
-		return nil // authentic, but not about a repository of ours
+		return s.addSourceKeys(d, ev) // authentic, but not about a repository of ours
 	}
 	id := r.Forge + ":" + r.Name
 	if ev.Kind == webhooks.Repository {
@@ -159,7 +158,7 @@ func (s *Server) addKeys(ctx context.Context, d *store.Delivery, ev *webhooks.Ev
 	if d.Keys = wake.Strings(controller.KeysOfEvent(ctx, s.store, id, s.botLogin(id), ev)...); len(d.Keys) > 0 {
 		d.DueAt, err = controller.TimeOfEvent(ctx, s.store, id, ev, d.ReceivedAt)
 	}
-	d.State = controller.StateOfEvent(id, s.botLogin(id), ev)
+	d.Records = controller.RecordsOfEvent(id, s.botLogin(id), ev)
 	if reached := s.reachedRepository(id); reached != nil && ev.Kind == webhooks.Push && ev.Branch != "" && !ev.Deleted {
 		reached.Mirror.Expect(ev.Branch, ev.After)
 	}

@@ -7,29 +7,32 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 	"github.com/liftlock/liftlock/webhooks"
 )
 
 // addSourceKeys adds to a delivery what a push to repositories under sources wakes, in every repository of ours. That
 // somebody pushed is all that is taken from it: the sources are fetched again, and read.
-func (s *Server) addSourceKeys(d *store.Delivery, ev *webhooks.Event) {
+func (s *Server) addSourceKeys(d *store.Delivery, ev *webhooks.Event) error {
 	if ev.Kind != webhooks.Push || ev.Repo == "" {
-		return
+		return nil
 	}
 	for i := range s.o.Config.Sources {
 		source := s.o.Config.Sources[i].URL
 		if !isRepositoryAt(source, ev.Repo) {
 			continue
 		}
-		if d.State == nil {
-			d.State = map[string][]byte{}
+		pushed, err := facts.PushedSources.Encode(record.Named(source), ev.Delivery)
+		if err != nil {
+			return err
 		}
-		d.State[facts.PushedSourceKey(source)] = []byte(ev.Delivery)
+		d.Records = append(d.Records, pushed)
 		for k := range s.o.Config.Repositories {
 			r := &s.o.Config.Repositories[k]
 			d.Keys = append(d.Keys, wake.ForSource(r.Forge+":"+r.Name, source).String())
 		}
 	}
+	return nil
 }
 
 // isRepositoryAt says that an address may be that of a repository, whatever its host is called and whatever comes

@@ -172,7 +172,7 @@ func (p *process) accept(ctx context.Context, id, name, body, signature string) 
 	rec := httptest.NewRecorder()
 	webhooks.Handler(p.receiver, func(ctx context.Context, ev *webhooks.Event) error {
 		d := store.Delivery{Forge: "hub", ID: ev.Delivery, Event: ev.Name, Repo: ev.Repo, ReceivedAt: p.store.Clock(processClock{p}).Now(),
-			Keys: wake.Strings(controller.KeysOfEvent(ctx, p.store, repositoryID, bot, ev)...), Urgency: controller.UrgencyOfEvent(ev), State: controller.StateOfEvent(repositoryID, bot, ev)}
+			Keys: wake.Strings(controller.KeysOfEvent(ctx, p.store, repositoryID, bot, ev)...), Urgency: controller.UrgencyOfEvent(ev), Records: controller.RecordsOfEvent(repositoryID, bot, ev)}
 		at, err := controller.TimeOfEvent(ctx, p.store, repositoryID, ev, d.ReceivedAt)
 		if err != nil {
 			return err

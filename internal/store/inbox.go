@@ -5,8 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 )
 
@@ -21,8 +19,8 @@ type Delivery struct {
 	Keys       []string  // to wake; may be empty
 	Urgency    Urgency   // with which
 	DueAt      time.Time // when; zero, or past: at once
-	// State is put with it, by key: what the delivery says that a look must not miss.
-	State map[string][]byte
+	// Records are stored with it: what the delivery says that a look must not miss.
+	Records []Record
 }
 
 // Accept writes the delivery down and wakes its keys, in one transaction: when
@@ -63,8 +61,8 @@ func (t *Tx) accept(ctx context.Context, d Delivery) (fresh bool, err error) {
 	if fresh, err = t.db.addDelivery(ctx, d); err != nil || !fresh {
 		return false, wrapError(err, "accept the delivery %s of %s", d.ID, d.Forge)
 	}
-	for _, key := range slices.Sorted(maps.Keys(d.State)) {
-		if err := t.PutState(ctx, key, d.State[key]); err != nil {
+	for i := range d.Records {
+		if err := t.PutRecord(ctx, d.Records[i].RecordKey, d.Records[i].Data); err != nil {
 			return false, err
 		}
 	}

@@ -52,19 +52,19 @@ func TestIntercept(t *testing.T) {
 		}
 		check("run false")
 
-		failing = "putState false"
-		fails(s.PutState(ctx, "k", nil))
-		absent(s.State(ctx, "k"))(t)
-		failing = "putState true"
-		fails(s.PutState(ctx, "k", nil))
-		found(s.State(ctx, "k"))(t)
+		failing = "putRecord false"
+		fails(s.PutRecord(ctx, recordKey("k"), nil))
+		absent(s.Record(ctx, recordKey("k")))(t)
+		failing = "putRecord true"
+		fails(s.PutRecord(ctx, recordKey("k"), nil))
+		found(s.Record(ctx, recordKey("k")))(t)
 		failing = " false"
-		_, _, err := s.State(ctx, "k")
+		_, _, err := s.Record(ctx, recordKey("k"))
 		fails(err)
 		_, err = s.ForProcess(w.Now).Depth(ctx)
 		fails(err)
 		failing = ""
-		if !slices.Contains(calls, "putState true") {
+		if !slices.Contains(calls, "putRecord true") {
 			t.Errorf("the calls were %q", calls)
 		}
 	})
@@ -87,10 +87,10 @@ func TestInterceptStatement(t *testing.T) {
 		write := func() error {
 			transactions = nil
 			return s.Tx(t.Context(), "two", func(tx *Tx) error {
-				if err := tx.PutState(t.Context(), "a", nil); err != nil {
+				if err := tx.PutRecord(t.Context(), recordKey("a"), nil); err != nil {
 					return err
 				}
-				_, err := tx.StateByPrefix(t.Context(), "a")
+				_, err := tx.Records(t.Context(), RecordFilter{Kind: "a"})
 				return err
 			})
 		}
@@ -98,10 +98,10 @@ func TestInterceptStatement(t *testing.T) {
 			if err := write(); !errors.Is(err, away) || len(transactions) != failing {
 				t.Errorf("statement %d fails and it ends with %v, after %q", failing, err, transactions)
 			}
-			absent(s.State(t.Context(), "a"))(t)
+			absent(s.Record(t.Context(), recordKey("a")))(t)
 		}
 		must(t, write())
 		assertEqual(t, transactions, []string{"two", "two"})
-		found(s.State(t.Context(), "a"))(t)
+		found(s.Record(t.Context(), recordKey("a")))(t)
 	})
 }

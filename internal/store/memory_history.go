@@ -32,7 +32,7 @@ func (t *memoryTx) addDelivery(_ context.Context, d Delivery) (fresh bool, err e
 	if t.tables.deliveries.find(&d) != nil {
 		return false, nil
 	}
-	d.ReceivedAt, d.Keys, d.State = storedTime(d.ReceivedAt), nil, nil // nobody asks for them
+	d.ReceivedAt, d.Keys, d.Records = storedTime(d.ReceivedAt), nil, nil // nobody asks for them
 	t.tables.deliveries.put(&d)
 	return true, nil
 }

@@ -13,9 +13,9 @@ type memoryTables struct {
 	promotions   memoryTable[Promotion]
 	pulls        memoryTable[Pull]
 	queue        memoryTable[memoryQueued]
+	records      memoryTable[Record]
 	sessions     memoryTable[BrowserSession]
 	slots        memoryTable[memorySlot]
-	states       memoryTable[memoryState]
 	units        memoryTable[Unit]
 	versions     memoryTable[memoryVersion]
 	wakes        memoryTable[memoryWake]
@@ -34,7 +34,7 @@ func newMemoryTables() *memoryTables {
 	return &memoryTables{
 		arrivals: newMemoryArrivals(), audit: newMemoryAudit(), commands: newMemoryCommands(), cursors: newMemoryCursors(), deliveries: newMemoryDeliveries(),
 		events: newMemoryEvents(), observations: newMemoryObservations(), pastPulls: newMemoryPastPulls(), promotions: newMemoryPromotions(), pulls: newMemoryPulls(),
-		queue: newMemoryQueue(), sessions: newMemoryBrowserSessions(), slots: newMemorySlots(), states: newMemoryStates(), units: newMemoryUnits(), versions: newMemoryVersions(), wakes: newMemoryWakes(),
+		queue: newMemoryQueue(), sessions: newMemoryBrowserSessions(), slots: newMemorySlots(), records: newMemoryRecords(), units: newMemoryUnits(), versions: newMemoryVersions(), wakes: newMemoryWakes(),
 	}
 }
 
@@ -42,7 +42,7 @@ func newMemoryTables() *memoryTables {
 func (t *memoryTables) begin() *memoryTables {
 	own := *t
 	for _, table := range []interface{ share() }{&own.arrivals, &own.audit, &own.commands, &own.cursors, &own.deliveries, &own.events, &own.observations, &own.pastPulls,
-		&own.promotions, &own.pulls, &own.queue, &own.sessions, &own.slots, &own.states, &own.units, &own.versions, &own.wakes} {
+		&own.promotions, &own.pulls, &own.queue, &own.sessions, &own.slots, &own.records, &own.units, &own.versions, &own.wakes} {
 		table.share()
 	}
 	return &own

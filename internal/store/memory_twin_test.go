@@ -149,13 +149,17 @@ func drawWrite(d draws) func(tx *Tx) result {
 			}
 		},
 		func() func(tx *Tx) result {
-			key, data, keep := d.name("key", "a/1", "a/2", "b", ""), []byte(d.data()), d.yes("keep")
+			key, data, keep := RecordKey{d.name("kind", "a/1", "a/2", "b", ""), d.repo(), d.number(), d.name("name", "", "a", "ab", "b")}, []byte(d.data()), d.yes("keep")
 			return func(tx *Tx) result {
 				if keep {
-					return returned(tx.PutState(ctx, key, data))
+					return returned(tx.PutRecord(ctx, key, data))
 				}
-				return returned(tx.DeleteState(ctx, key))
+				return returned(tx.DeleteRecord(ctx, key))
 			}
+		},
+		func() func(tx *Tx) result {
+			repo, pull := d.repo(), d.number()
+			return func(tx *Tx) result { return returned(tx.DeletePullRecords(ctx, repo, pull, "a/1", "b")) }
 		},
 		func() func(tx *Tx) result {
 			u, keys, at, now := d.urgency(), d.keys(), d.at(), d.yes("now")
@@ -228,8 +232,16 @@ func drawRead(d draws) func(r reader) result {
 			v, err := r.PullUsage(ctx, repo, pipeline, login, component, branch, since)
 			return returned(err, v)
 		},
-		func(r reader) result { v, ok, err := r.State(ctx, "a/1"); return returned(err, v, ok) },
-		func(r reader) result { v, err := r.StateByPrefix(ctx, "a/"); return returned(err, v) },
+		func(r reader) result { v, ok, err := r.Record(ctx, recordKey("a/1")); return returned(err, v, ok) },
+		func(r reader) result { v, err := r.Records(ctx, RecordFilter{Kind: "a/1"}); return returned(err, v) },
+		func(r reader) result {
+			v, err := r.Records(ctx, RecordFilter{Kind: "a/1", Repo: repo, NamePrefix: "a"})
+			return returned(err, v)
+		},
+		func(r reader) result {
+			v, err := r.Records(ctx, RecordFilter{Pull: number})
+			return returned(err, v)
+		},
 		func(r reader) result {
 			v, err := r.HasDelivery(ctx, "hub", fmt.Sprint(number))
 			return returned(err, v)
@@ -414,12 +426,12 @@ func TestMemoryKeepsItsOwn(t *testing.T) {
 	w := onMemory(t)
 	data, state := json.RawMessage(`{"n":1}`), []byte("v")
 	must(t, w.PutUnit(ctx, Unit{Key: "u", Data: data}))
-	must(t, w.PutState(ctx, "k", state))
+	must(t, w.PutRecord(ctx, recordKey("k"), state))
 	data[0], state[0] = 'x', 'x'
 	found(w.Unit(ctx, "u"))(t).Data[0] = 'y'
-	found(w.State(ctx, "k"))(t)[0] = 'y'
+	found(w.Record(ctx, recordKey("k")))(t)[0] = 'y'
 	assertEqual(t, string(found(w.Unit(ctx, "u"))(t).Data), `{"n":1}`)
-	assertEqual(t, string(found(w.State(ctx, "k"))(t)), "v")
+	assertEqual(t, string(found(w.Record(ctx, recordKey("k")))(t)), "v")
 	fresh := OpenMemory(Options{})
 	absent(fresh.Unit(ctx, "u"))(t)
 	must(t, fresh.Close())

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 )
@@ -225,46 +226,69 @@ func (m memoryReader) MergeQueue(ctx context.Context, repo string) (units []stri
 	return units, nil
 }
 
-// memoryState is a small thing under a key.
-type memoryState struct {
-	key  string
-	data []byte
+func newMemoryRecords() memoryTable[Record] {
+	return newMemoryTable(memoryOrder[Record]{compare: func(a, b *Record) int { return a.compare(b.RecordKey) }})
 }
 
-func newMemoryStates() memoryTable[memoryState] {
-	return newMemoryTable(memoryOrder[memoryState]{compare: func(a, b *memoryState) int { return strings.Compare(a.key, b.key) }})
-}
-
-func (t *memoryTx) putState(_ context.Context, key string, data []byte) error {
-	t.tables.states.put(&memoryState{key: key, data: copyPayload(data)})
+func (t *memoryTx) putRecord(_ context.Context, r Record) error {
+	t.tables.records.put(&Record{RecordKey: r.RecordKey, Data: copyPayload(r.Data)})
 	return nil
 }
 
-func (t *memoryTx) deleteState(_ context.Context, key string) error {
-	t.tables.states.remove(&memoryState{key: key})
+func (t *memoryTx) deleteRecord(_ context.Context, key RecordKey) error {
+	t.tables.records.remove(&Record{RecordKey: key})
 	return nil
 }
 
-func (m memoryReader) State(ctx context.Context, key string) ([]byte, bool, error) {
+func (t *memoryTx) deletePullRecords(_ context.Context, repo string, pull int, kinds []string) error {
+	for _, kind := range kinds {
+		f := RecordFilter{Kind: kind, Repo: repo, Pull: pull}
+		for _, r := range slices.Collect(f.choose(t.tables)) {
+			t.tables.records.remove(r)
+		}
+	}
+	return nil
+}
+
+// choose finds the records that the filter chooses, in their order.
+func (f *RecordFilter) choose(tables *memoryTables) iter.Seq[*Record] {
+	all := tables.records.from(byKey, &Record{RecordKey: RecordKey{Kind: f.Kind, Repo: f.Repo, Pull: f.Pull}})
+	if f.Kind == "" {
+		all = tables.records.from(byKey, &Record{})
+	}
+	return func(yield func(*Record) bool) {
+		for r := range all {
+			inKind, inRepo, inPull := f.Kind == "" || r.Kind == f.Kind, f.Repo == "" || r.Repo == f.Repo, f.Pull == 0 || r.Pull == f.Pull
+			if !inKind || f.Kind != "" && !inRepo {
+				return // nothing behind it is chosen
+			}
+			if inRepo && inPull && strings.HasPrefix(r.Name, f.NamePrefix) && !yield(r) {
+				return
+			}
+		}
+	}
+}
+
+func (m memoryReader) Record(ctx context.Context, key RecordKey) ([]byte, bool, error) {
 	tables, err := m.tables(ctx)
 	if err != nil {
 		return nil, false, err
 	}
-	found := tables.states.find(&memoryState{key: key})
+	found := tables.records.find(&Record{RecordKey: key})
 	if found == nil {
 		return nil, false, nil
 	}
-	return copyPayload(found.data), true, nil
+	return copyPayload(found.Data), true, nil
 }
 
-func (m memoryReader) StateByPrefix(ctx context.Context, prefix string) (map[string][]byte, error) {
+func (m memoryReader) Records(ctx context.Context, f RecordFilter) ([]Record, error) {
 	tables, err := m.tables(ctx)
 	if err != nil {
 		return nil, err
 	}
-	out := map[string][]byte{}
-	for s := range takeWhile(tables.states.from(byKey, &memoryState{key: prefix}), func(s *memoryState) bool { return strings.HasPrefix(s.key, prefix) }) {
-		out[s.key] = copyPayload(s.data)
+	var out []Record
+	for r := range f.choose(tables) {
+		out = append(out, Record{RecordKey: r.RecordKey, Data: copyPayload(r.Data)})
 	}
 	return out, nil
 }

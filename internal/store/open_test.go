@@ -115,7 +115,7 @@ func TestSettings(t *testing.T) {
 		got := found(queryOne(ctx, plainSession{db: db.conn}, oneColumn[string], "PRAGMA "+pragma))(t)
 		assertEqual(t, got, want)
 	}
-	if _, err := db.readers.Exec(`DELETE FROM state`); err == nil {
+	if _, err := db.readers.Exec(`DELETE FROM records`); err == nil {
 		t.Fatal("a reader can write")
 	}
 }
@@ -149,7 +149,7 @@ func TestDeletedDatabaseIsAFreshStart(t *testing.T) {
 	}{{"all of it", false}, {"without its log", true}} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := onSQLite(t)
-			must(t, w.PutState(ctx, "k", []byte("v")))
+			must(t, w.PutRecord(ctx, recordKey("k"), []byte("v")))
 			wal, err := os.ReadFile(w.file() + "-wal")
 			must(t, err)
 			must(t, w.Close())
@@ -158,8 +158,8 @@ func TestDeletedDatabaseIsAFreshStart(t *testing.T) {
 				must(t, os.WriteFile(w.file()+"-wal", wal, 0o600))
 			}
 			w.Store = w.open()
-			absent(w.State(ctx, "k"))(t)
-			must(t, w.PutState(ctx, "k", []byte("new")))
+			absent(w.Record(ctx, recordKey("k")))(t)
+			must(t, w.PutRecord(ctx, recordKey("k"), []byte("new")))
 		})
 	}
 }
@@ -181,7 +181,7 @@ func TestDamagedDatabase(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			w := onSQLite(t)
-			must(t, w.PutState(ctx, "k", []byte("v")))
+			must(t, w.PutRecord(ctx, recordKey("k"), []byte("v")))
 			must(t, w.Close())
 			content, err := os.ReadFile(w.file())
 			must(t, err)
@@ -216,10 +216,10 @@ func TestNewerTables(t *testing.T) {
 
 func TestReopenKeepsEverything(t *testing.T) {
 	onSQLDatabases(t, func(t *testing.T, w *testStore) {
-		must(t, w.PutState(ctx, "k", []byte("v")))
+		must(t, w.PutRecord(ctx, recordKey("k"), []byte("v")))
 		must(t, w.Wake(ctx, "a"))
 		w.reopen()
-		found(w.State(ctx, "k"))(t)
+		found(w.Record(ctx, recordKey("k")))(t)
 		w.claim(t, me, "a")
 	})
 }
@@ -323,21 +323,21 @@ func TestFullInsideATransaction(t *testing.T) {
 	must(t, w.Close())
 	w.open = func() *Store { return mustOpen(t, w.dsn, Options{Now: w.clock.Now, MaxPages: 120}) }
 	w.Store = w.open()
-	must(t, w.PutState(ctx, "before", nil))
+	must(t, w.PutRecord(ctx, recordKey("before"), nil))
 	err := w.Tx(ctx, "big", func(tx *Tx) error {
-		if err := tx.PutState(ctx, "small", nil); err != nil {
+		if err := tx.PutRecord(ctx, recordKey("small"), nil); err != nil {
 			return err
 		}
-		return tx.PutState(ctx, "big", make([]byte, 1<<20))
+		return tx.PutRecord(ctx, recordKey("big"), make([]byte, 1<<20))
 	})
 	if !errors.Is(err, ErrFull) || !strings.Contains(err.Error(), "free space") {
 		t.Fatalf("got %v, want ErrFull that says what to do", err)
 	}
-	absent(w.State(ctx, "small"))(t)
-	found(w.State(ctx, "before"))(t)
-	must(t, w.PutState(ctx, "after", nil))
+	absent(w.Record(ctx, recordKey("small")))(t)
+	found(w.Record(ctx, recordKey("before")))(t)
+	must(t, w.PutRecord(ctx, recordKey("after"), nil))
 	w.reopen()
-	found(w.State(ctx, "after"))(t)
+	found(w.Record(ctx, recordKey("after")))(t)
 }
 
 // TestEndedIsTheContextsEnd: a transaction that is gone because nobody waits any

@@ -76,8 +76,8 @@ func TestReplicasStartingAtOnce(t *testing.T) {
 // for an error of its own.
 func TestRunningAgain(t *testing.T) {
 	w := onPostgres(t)
-	must(t, w.PutState(ctx, "a", []byte("0")))
-	must(t, w.PutState(ctx, "b", []byte("0")))
+	must(t, w.PutRecord(ctx, recordKey("a"), []byte("0")))
+	must(t, w.PutRecord(ctx, recordKey("b"), []byte("0")))
 	var meet sync.WaitGroup
 	meet.Add(2)
 	var wg sync.WaitGroup
@@ -90,7 +90,7 @@ func TestRunningAgain(t *testing.T) {
 				mu.Lock()
 				runs++
 				mu.Unlock()
-				if err := tx.PutState(ctx, keys[0], []byte("1"+keys[0])); err != nil {
+				if err := tx.PutRecord(ctx, recordKey(keys[0]), []byte("1"+keys[0])); err != nil {
 					return err
 				}
 				if first { // both hold their first row now: a deadlock
@@ -98,7 +98,7 @@ func TestRunningAgain(t *testing.T) {
 					meet.Done()
 					meet.Wait()
 				}
-				return tx.PutState(ctx, keys[1], []byte("2"+keys[0]))
+				return tx.PutRecord(ctx, recordKey(keys[1]), []byte("2"+keys[0]))
 			}); err != nil {
 				t.Errorf("transaction: %v", err)
 			}

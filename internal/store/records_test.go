@@ -343,25 +343,42 @@ func TestMergeQueue(t *testing.T) {
 	})
 }
 
-func TestState(t *testing.T) {
+// recordKey is a record that nothing but its kind tells from others.
+func recordKey(kind string) RecordKey { return RecordKey{Kind: kind} }
+
+func TestRecords(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, w *testStore) {
-		absent(w.State(ctx, "a/1"))(t)
-		must(t, w.PutState(ctx, "a/1", []byte("\x00\xff")))
-		must(t, w.PutState(ctx, "a/2", nil))
-		must(t, w.PutState(ctx, "b", []byte("x")))
-		must(t, w.PutState(ctx, "b", []byte("y")))
-		assertEqual(t, found(w.State(ctx, "a/1"))(t), []byte("\x00\xff"))
-		if got := found(w.State(ctx, "a/2"))(t); len(got) != 0 {
-			t.Fatalf("an empty state came back as %q", got)
+		hold := func(repo string, pull int, name string) RecordKey { return RecordKey{"hold", repo, pull, name} }
+		put := func(key RecordKey, data string) {
+			must(t, w.PutRecord(ctx, key, []byte(data)))
 		}
-		got := value(w.StateByPrefix(ctx, "a/"))(t)
-		if len(got) != 2 || string(got["a/1"]) != "\x00\xff" {
-			t.Fatalf("under a/: %q", got)
+		absent(w.Record(ctx, hold("acme/fleet", 7, "")))(t)
+		put(hold("acme/fleet", 7, "b"), "\x00\xff")
+		put(hold("acme/fleet", 7, "a"), "")
+		put(hold("acme/fleet", 12, "a"), "x")
+		put(hold("acme/fleet", 12, "a"), "y")
+		put(hold("acme/other", 7, "a"), "z")
+		put(RecordKey{"held", "acme/fleet", 7, "a"}, "other kind")
+		assertEqual(t, found(w.Record(ctx, hold("acme/fleet", 7, "b")))(t), []byte("\x00\xff"))
+		if got := found(w.Record(ctx, hold("acme/fleet", 7, "a")))(t); len(got) != 0 {
+			t.Fatalf("an empty record came back as %q", got)
 		}
-		assertEqual(t, len(value(w.StateByPrefix(ctx, ""))(t)), 3)
-		must(t, w.DeleteState(ctx, "b"))
-		must(t, w.DeleteState(ctx, "b"))
-		absent(w.State(ctx, "b"))(t)
+		names := func(f RecordFilter) (out []string) {
+			f.Kind = "hold"
+			for _, r := range value(w.Records(ctx, f))(t) {
+				out = append(out, fmt.Sprintf("%s#%d %s %s", r.Repo, r.Pull, r.Name, r.Data))
+			}
+			return out
+		}
+		assertEqual(t, names(RecordFilter{}), []string{"acme/fleet#7 a ", "acme/fleet#7 b \x00\xff", "acme/fleet#12 a y", "acme/other#7 a z"})
+		assertEqual(t, names(RecordFilter{Pull: 7, NamePrefix: "a"}), []string{"acme/fleet#7 a ", "acme/other#7 a z"})
+		assertEqual(t, names(RecordFilter{Repo: "acme/fleet", Pull: 12}), []string{"acme/fleet#12 a y"})
+		must(t, w.DeleteRecord(ctx, hold("acme/fleet", 12, "a")))
+		must(t, w.DeleteRecord(ctx, hold("acme/fleet", 12, "a")))
+		absent(w.Record(ctx, hold("acme/fleet", 12, "a")))(t)
+		must(t, w.Tx(ctx, "settled", func(tx *Tx) error { return tx.DeletePullRecords(ctx, "acme/fleet", 7, "hold", "unknown") }))
+		assertEqual(t, names(RecordFilter{}), []string{"acme/other#7 a z"})
+		found(w.Record(ctx, RecordKey{"held", "acme/fleet", 7, "a"}))(t)
 	})
 }
 
@@ -371,13 +388,13 @@ func TestTransaction(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, w *testStore) {
 		stop := errors.New("stop")
 		put := func(tx *Tx) error {
-			if err := tx.PutState(ctx, "k", []byte("v")); err != nil {
+			if err := tx.PutRecord(ctx, recordKey("k"), []byte("v")); err != nil {
 				return err
 			}
-			if _, ok, err := tx.State(ctx, "k"); err != nil || !ok {
+			if _, ok, err := tx.Record(ctx, recordKey("k")); err != nil || !ok {
 				return fmt.Errorf("own write: %v, %v", ok, err)
 			}
-			absent(w.State(ctx, "k"))(t)
+			absent(w.Record(ctx, recordKey("k")))(t)
 			_, err := tx.AddEvents(ctx, Event{Kind: "k"})
 			return err
 		}
@@ -390,9 +407,9 @@ func TestTransaction(t *testing.T) {
 		if !errors.Is(err, stop) {
 			t.Fatalf("got %v, want the function's error", err)
 		}
-		absent(w.State(ctx, "k"))(t)
+		absent(w.Record(ctx, recordKey("k")))(t)
 		must(t, w.Tx(ctx, "run", put))
-		found(w.State(ctx, "k"))(t)
+		found(w.Record(ctx, recordKey("k")))(t)
 		assertEqual(t, len(value(w.Events(ctx, EventFilter{}))(t)), 1)
 	})
 }
@@ -409,8 +426,8 @@ func testTooBigIsRefused(t *testing.T, w *testStore) {
 		"pull":        w.PutPulls(ctx, Pull{Repo: "r", Data: big}),
 		"unit":        w.PutUnit(ctx, Unit{Key: "u", Data: big}),
 		"observation": w.PutObservations(ctx, Observation{Data: big}),
-		"state":       w.PutState(ctx, "k", big),
-		"long key":    w.PutState(ctx, strings.Repeat("x", maxKey+1), nil),
+		"state":       w.PutRecord(ctx, recordKey("k"), big),
+		"long key":    w.PutRecord(ctx, recordKey(strings.Repeat("x", maxKey+1)), nil),
 		"no text":     w.PutUnit(ctx, Unit{Key: "u", Data: json.RawMessage("\xff")}),
 	} {
 		if !errors.Is(err, ErrInvalid) {

@@ -79,12 +79,12 @@ type reader interface {
 	BrowserSessions(ctx context.Context, subject string, usedSince time.Time) ([]BrowserSession, error)
 	// CountSlots counts the slots that are taken of those whose names begin with a prefix.
 	CountSlots(ctx context.Context, prefix string) (int, error)
-	// State is what was kept under the key; false when nothing is.
-	State(ctx context.Context, key string) ([]byte, bool, error)
+	// Record is a record's value; false when there is none.
+	Record(ctx context.Context, key RecordKey) ([]byte, bool, error)
 	// HasDelivery says whether a forge's delivery was accepted and isn't forgotten yet.
 	HasDelivery(ctx context.Context, forge, id string) (bool, error)
-	// StateByPrefix is everything whose key begins with the prefix, by key.
-	StateByPrefix(ctx context.Context, prefix string) (map[string][]byte, error)
+	// Records are the records that the filter chooses, sorted by kind, repository, pull request and name.
+	Records(ctx context.Context, f RecordFilter) ([]Record, error)
 	// Units are the units that the filter chooses, sorted by pipeline, component and key.
 	Units(ctx context.Context, f UnitFilter) ([]Unit, error)
 	// Unit is one unit; false when it isn't known.
@@ -108,8 +108,9 @@ type transaction interface {
 	deleteObservation(ctx context.Context, unit, environment, target string) error
 	putUnit(ctx context.Context, u Unit) (changed bool, err error)
 	deleteUnit(ctx context.Context, key string) error
-	putState(ctx context.Context, key string, data []byte) error
-	deleteState(ctx context.Context, key string) error
+	putRecord(ctx context.Context, r Record) error
+	deleteRecord(ctx context.Context, key RecordKey) error
+	deletePullRecords(ctx context.Context, repo string, pull int, kinds []string) error
 
 	// updatePromotion writes one with an ID; addPromotion one without, which is written
 	// anew where its unit's pull request is known.

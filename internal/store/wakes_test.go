@@ -158,7 +158,7 @@ func TestWakes(t *testing.T) {
 			run := WithClaim(ctx, me, w.claim(t, me, "b")[0])
 			put := func(value string) error {
 				return w.Tx(run, "run", func(tx *Tx) error {
-					return errors.Join(tx.PutState(run, "found", []byte(value)), tx.Wake(run, "a", "b", "c"))
+					return errors.Join(tx.PutRecord(run, recordKey("found"), []byte(value)), tx.Wake(run, "a", "b", "c"))
 				})
 			}
 			must(t, put("first"))
@@ -169,12 +169,12 @@ func TestWakes(t *testing.T) {
 			must(t, put("late, and nobody else has it"))
 			second := w.claim(t, "runner-2", "a", "b", "c")
 			_, slot := w.TakeSlot(run, "slot", me, time.Hour)
-			for what, err := range map[string]error{"a transaction": put("late"), "a write": w.PutState(run, "found", []byte("late")), "a wake": w.Wake(run, "d"), "a slot": slot} {
+			for what, err := range map[string]error{"a transaction": put("late"), "a write": w.PutRecord(run, recordKey("found"), []byte("late")), "a wake": w.Wake(run, "d"), "a slot": slot} {
 				if !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), "the run of b") {
 					t.Errorf("%s of a run whose claim is lost: %v, want ErrLost", what, err)
 				}
 			}
-			if got := string(found(w.State(ctx, "found"))(t)); got != "late, and nobody else has it" {
+			if got := string(found(w.Record(ctx, recordKey("found")))(t)); got != "late, and nobody else has it" {
 				t.Errorf("%q is stored", got)
 			}
 			must(t, w.FreeSlot(run, "slot", me))
@@ -346,7 +346,7 @@ func TestLostClaimStoresNothing(t *testing.T) {
 		w.Advance(DefaultLease)
 		w.claim(t, "runner-2", "a")
 		err := w.Tx(ctx, "run", func(tx *Tx) error {
-			if err := tx.PutState(ctx, "k", []byte("v")); err != nil {
+			if err := tx.PutRecord(ctx, recordKey("k"), []byte("v")); err != nil {
 				return err
 			}
 			if err := tx.Wake(ctx, "b"); err != nil {
@@ -357,7 +357,7 @@ func TestLostClaimStoresNothing(t *testing.T) {
 		if !errors.Is(err, ErrLost) {
 			t.Fatalf("got %v, want ErrLost", err)
 		}
-		absent(w.State(ctx, "k"))(t)
+		absent(w.Record(ctx, recordKey("k")))(t)
 		w.claim(t, me)
 	})
 }

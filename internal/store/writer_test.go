@@ -33,7 +33,7 @@ func TestGroupCommit(t *testing.T) {
 		first <- w.Tx(ctx, "first", func(tx *Tx) error {
 			close(started)
 			<-release
-			return tx.PutState(ctx, "first", nil)
+			return tx.PutRecord(ctx, recordKey("first"), nil)
 		})
 	}()
 	<-started
@@ -42,7 +42,7 @@ func TestGroupCommit(t *testing.T) {
 	for i := range others {
 		go func() {
 			errs <- w.Tx(ctx, fmt.Sprint("other-", i), func(tx *Tx) error {
-				if err := tx.PutState(ctx, fmt.Sprint("other-", i), nil); err != nil {
+				if err := tx.PutRecord(ctx, recordKey(fmt.Sprint("other-", i)), nil); err != nil {
 					return err
 				}
 				if i%4 == 0 {
@@ -62,7 +62,7 @@ func TestGroupCommit(t *testing.T) {
 	}
 	assertEqual(t, failed, others/4)
 	for i := range others {
-		_, ok, err := w.State(ctx, fmt.Sprint("other-", i))
+		_, ok, err := w.Record(ctx, recordKey(fmt.Sprint("other-", i)))
 		must(t, err)
 		assertEqual(t, ok, i%4 != 0)
 	}
@@ -82,15 +82,15 @@ func TestTransactionThatDoesNotReturn(t *testing.T) {
 		go func() {
 			defer func() { ended <- recover() }()
 			_ = w.Tx(ctx, "panics", func(tx *Tx) error {
-				must(t, tx.PutState(ctx, "k", nil))
+				must(t, tx.PutRecord(ctx, recordKey("k"), nil))
 				panic("oh")
 			})
 		}()
 		if got := <-ended; got != "oh" {
 			t.Fatalf("recovered %v, want the panic", got)
 		}
-		absent(w.State(ctx, "k"))(t)
-		must(t, w.PutState(ctx, "next", nil))
+		absent(w.Record(ctx, recordKey("k")))(t)
+		must(t, w.PutRecord(ctx, recordKey("next"), nil))
 	})
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 // ArgoCD is what is asked of a watched Argo CD.
@@ -30,9 +31,7 @@ type ArgoCD interface {
 // Store is what is kept of what was done. *store.Store is one.
 type Store interface {
 	Tx(ctx context.Context, name string, do func(*store.Tx) error) error
-	State(ctx context.Context, key string) ([]byte, bool, error)
-	PutState(ctx context.Context, key string, data []byte) error
-	DeleteState(ctx context.Context, key string) error
+	record.ReadWriter
 	PendingCommands(ctx context.Context, unit string) ([]store.PendingCommand, error)
 	TakeSlot(ctx context.Context, name, owner string, ttl time.Duration) (bool, error)
 	FreeSlot(ctx context.Context, name, owner string) error
@@ -177,7 +176,7 @@ func (a *Actor) doComponentAction(ctx context.Context, c *facts.ComponentEvaluat
 			return facts.ForgetEndpoints(ctx, tx, c.Facts.Unit.Repo, x.Pull)
 		})
 	case promotion.RejoinQueue:
-		return a.opts.Store.DeleteState(ctx, facts.JoinedQueueKey(c.Facts.Unit.Repo, x.Pull))
+		return facts.DropJoinedQueue(ctx, a.opts.Store, c.Facts.Unit.Repo, x.Pull)
 	case promotion.RequestReviewers:
 		return a.requestReviewers(ctx, c, x)
 	case promotion.FinishCommand:
@@ -316,7 +315,7 @@ func (a *Actor) putPromotionRow(ctx context.Context, tx *store.Tx, c *facts.Comp
 	if err != nil || state == promotion.Opened {
 		return err
 	}
-	return facts.ForgetGates(ctx, tx, u.Repo, pull)
+	return facts.ForgetSettled(ctx, tx, u.Repo, pull)
 }
 
 // findTarget finds a target of an environment by what decisions call it, and its Argo CD.

@@ -3,6 +3,8 @@ package act
 import (
 	"slices"
 	"time"
+
+	"github.com/liftlock/liftlock/internal/controller/facts"
 )
 
 const (
@@ -14,18 +16,9 @@ const (
 	maxUrgentNotices = 8
 )
 
-// commentPace is when a comment was edited last. Its zero value is one that was never
-// edited, as far as is known.
-type commentPace struct {
-	At      time.Time    `json:"at,omitzero"`
-	Notices []paceNotice `json:"notices,omitempty"` // that were told within an interval of At, at most maxUrgentNotices
-}
-
-// paceNotice is what a comment told at once: a digest of it, and when.
-type paceNotice struct {
-	Digest string    `json:"digest"`
-	At     time.Time `json:"at"`
-}
+// commentPace is facts.CommentPace, which says nothing of when a comment may be edited. At most
+// maxUrgentNotices notices are kept.
+type commentPace facts.CommentPace
 
 // nextEdit is when a comment may be edited: not after now where it may be now. The notice is
 // a digest of what the edit asks of a person or of the state that it ends; "": neither. A
@@ -37,7 +30,7 @@ func (p *commentPace) nextEdit(now time.Time, notice string) time.Time {
 		return now
 	}
 	recent := p.recentNotices(now)
-	repeated := slices.ContainsFunc(recent, func(n paceNotice) bool { return n.Digest == notice })
+	repeated := slices.ContainsFunc(recent, func(n facts.PaceNotice) bool { return n.Digest == notice })
 	if notice != "" && !repeated && len(recent) < maxUrgentNotices {
 		return now
 	}
@@ -48,16 +41,16 @@ func (p *commentPace) nextEdit(now time.Time, notice string) time.Time {
 func (p *commentPace) edited(now time.Time, notice string) commentPace {
 	out := commentPace{At: now, Notices: p.recentNotices(now)}
 	if notice != "" {
-		out.Notices = slices.DeleteFunc(out.Notices, func(n paceNotice) bool { return n.Digest == notice })
-		out.Notices = append(out.Notices, paceNotice{notice, now})
+		out.Notices = slices.DeleteFunc(out.Notices, func(n facts.PaceNotice) bool { return n.Digest == notice })
+		out.Notices = append(out.Notices, facts.PaceNotice{Digest: notice, At: now})
 		out.Notices = out.Notices[max(0, len(out.Notices)-maxUrgentNotices):]
 	}
 	return out
 }
 
 // recentNotices are those of the last interval.
-func (p *commentPace) recentNotices(now time.Time) []paceNotice {
-	return slices.DeleteFunc(slices.Clone(p.Notices), func(n paceNotice) bool {
+func (p *commentPace) recentNotices(now time.Time) []facts.PaceNotice {
+	return slices.DeleteFunc(slices.Clone(p.Notices), func(n facts.PaceNotice) bool {
 		return n.At.After(now) || !n.At.Add(commentInterval).After(now)
 	})
 }

@@ -10,16 +10,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 // TestNextEdit holds when a comment that was edited ten seconds ago may be edited again.
 func TestNextEdit(t *testing.T) {
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	ago := func(s int) time.Time { return now.Add(-time.Duration(s) * time.Second) }
-	var eight []paceNotice
+	var eight []facts.PaceNotice
 	for i := range maxUrgentNotices {
-		eight = append(eight, paceNotice{string(rune('a' + i)), ago(10)})
+		eight = append(eight, facts.PaceNotice{Digest: string(rune('a' + i)), At: ago(10)})
 	}
 	for name, c := range map[string]struct {
 		pace   commentPace
@@ -31,14 +33,14 @@ func TestNextEdit(t *testing.T) {
 		"just now":                             {pace: commentPace{At: now}, wait: 30 * time.Second},
 		"ten seconds ago":                      {pace: commentPace{At: ago(10)}, wait: 20 * time.Second},
 		"ten seconds ago, and asks":            {pace: commentPace{At: ago(10)}, notice: "x"},
-		"asked the same ten seconds ago":       {pace: commentPace{At: ago(10), Notices: []paceNotice{{"x", ago(10)}}}, notice: "x", wait: 20 * time.Second},
-		"asked another ten seconds ago":        {pace: commentPace{At: ago(10), Notices: []paceNotice{{"y", ago(10)}}}, notice: "x"},
-		"asked the same, then said other":      {pace: commentPace{At: ago(10), Notices: []paceNotice{{"x", ago(20)}}}, notice: "x", wait: 20 * time.Second},
-		"asked the same long ago":              {pace: commentPace{At: ago(10), Notices: []paceNotice{{"x", ago(30)}}}, notice: "x"},
+		"asked the same ten seconds ago":       {pace: commentPace{At: ago(10), Notices: []facts.PaceNotice{{Digest: "x", At: ago(10)}}}, notice: "x", wait: 20 * time.Second},
+		"asked another ten seconds ago":        {pace: commentPace{At: ago(10), Notices: []facts.PaceNotice{{Digest: "y", At: ago(10)}}}, notice: "x"},
+		"asked the same, then said other":      {pace: commentPace{At: ago(10), Notices: []facts.PaceNotice{{Digest: "x", At: ago(20)}}}, notice: "x", wait: 20 * time.Second},
+		"asked the same long ago":              {pace: commentPace{At: ago(10), Notices: []facts.PaceNotice{{Digest: "x", At: ago(30)}}}, notice: "x"},
 		"asked too many things":                {pace: commentPace{At: ago(10), Notices: eight}, notice: "x", wait: 20 * time.Second},
 		"by a clock that was ahead":            {pace: commentPace{At: ago(-3600)}},
-		"asked by a clock that was ahead":      {pace: commentPace{At: ago(10), Notices: []paceNotice{{"x", ago(-3600)}}}, notice: "x"},
-		"asked something, and says no more so": {pace: commentPace{At: ago(10), Notices: []paceNotice{{"x", ago(10)}}}, wait: 20 * time.Second},
+		"asked by a clock that was ahead":      {pace: commentPace{At: ago(10), Notices: []facts.PaceNotice{{Digest: "x", At: ago(-3600)}}}, notice: "x"},
+		"asked something, and says no more so": {pace: commentPace{At: ago(10), Notices: []facts.PaceNotice{{Digest: "x", At: ago(10)}}}, wait: 20 * time.Second},
 	} {
 		if got := c.pace.nextEdit(now, c.notice).Sub(now); got != c.wait {
 			t.Errorf("%s: it waits for %s, want %s", name, got, c.wait)
@@ -128,7 +130,7 @@ func TestCommentIsPutOff(t *testing.T) {
 	if next, edited := present(); edited || !next.Equal(held.Add(commentInterval)) {
 		t.Errorf("and its end: edited %v, next %s", edited, next)
 	}
-	w.must(w.store.DeleteState(w.ctx(), shownKey(w.repo, n)))
+	w.must(w.store.DeleteRecord(w.ctx(), facts.Shown.Key(record.OfPull(w.repo.ID, n))))
 	if next, edited := present(); edited || !next.Equal(held.Add(commentInterval)) {
 		t.Errorf("with nothing known: edited %v, next %s", edited, next)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store/record"
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
@@ -64,11 +65,7 @@ func (a *Actor) setDeployment(ctx context.Context, ev *facts.Evaluation, x promo
 	stored.Put(x.Environment, known, func(commit string) bool {
 		return ev.MayHaveLanded(x.Environment, func(l *promotion.Landed) bool { return l.Commit == commit })
 	})
-	raw, err := stored.Marshal()
-	if err != nil {
-		return false, err
-	}
-	return needsLook, a.opts.Store.PutState(ctx, facts.DeploymentsKey(ev.Unit), raw)
+	return needsLook, facts.Deployments.Put(ctx, a.opts.Store, record.Unit(ev.Unit), stored)
 }
 
 // maxRefusalText bounds the forge's words.

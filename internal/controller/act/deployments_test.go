@@ -8,6 +8,7 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 // TestSetDeploymentFails holds that a deployment is created once whatever fails, that what
@@ -29,7 +30,7 @@ func TestSetDeploymentFails(t *testing.T) {
 	}
 	task := promotion.DeploymentTask(unit)
 	w.failEach(func() (func() error, func()) {
-		w.must(w.store.DeleteState(w.ctx(), facts.DeploymentsKey(unit)))
+		w.must(w.store.DeleteRecord(w.ctx(), facts.Deployments.Key(record.Unit(unit))))
 		w.forge.deployments = []forge.Deployment{{ID: 901, Environment: "qa", Task: task, Commit: "before", CreatedAt: at.Add(-time.Hour)}, {ID: 902, Environment: "qa", Task: task, Commit: "later", CreatedAt: at.Add(time.Second)}}
 		w.forge.deploymentStates = map[int64]forge.DeploymentState{901: forge.DeploymentSuccess}
 		return func() error { return w.do(ev, d, set) }, func() {
@@ -53,15 +54,13 @@ func TestSetDeploymentFails(t *testing.T) {
 		w.compare("it is forgotten", still, false)
 		stored := known()
 		stored.Put("qa", facts.StoredDeployment{ID: 901, DeploymentRecord: promotion.DeploymentRecord{Commit: "before", At: at}}, func(string) bool { return true })
-		raw, err := stored.Marshal()
-		w.must(err)
-		w.must(w.store.PutState(w.ctx(), facts.DeploymentsKey(unit), raw))
+		w.must(facts.Deployments.Put(w.ctx(), w.store, record.Unit(unit), stored))
 	}
 	w.forge.deployments = nil // somebody deleted them
 	w.must(w.do(ev, d, promotion.SetDeployment{Environment: "qa", Commit: "before", At: at, State: promotion.DeploymentInactive}))
 	w.compare("refusals of what is over", len(w.actor.DeploymentRefusals()), 0)
 
-	w.must(w.store.DeleteState(w.ctx(), facts.DeploymentsKey(unit)))
+	w.must(w.store.DeleteRecord(w.ctx(), facts.Deployments.Key(record.Unit(unit))))
 	set.Commit = ev.Components[0].Env("qa").Landed.Value.Commit
 	for name, c := range map[string]struct {
 		err  error
@@ -72,7 +71,7 @@ func TestSetDeploymentFails(t *testing.T) {
 		"away":           {&forge.Error{Op: "create", Kind: forge.ErrRetryable}, ""},
 		"too many calls": {&forge.Error{Op: "create", Kind: forge.ErrRateLimited}, ""},
 	} {
-		w.must(w.store.DeleteState(w.ctx(), facts.DeploymentsKey(unit)))
+		w.must(w.store.DeleteRecord(w.ctx(), facts.Deployments.Key(record.Unit(unit))))
 		w.forge.refuseDeployments = c.err
 		err := w.do(ev, d, set)
 		got, is := known().Find("qa", set.Commit)

@@ -2,12 +2,9 @@ package act
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -17,7 +14,9 @@ import (
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/manifest/render"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/stored"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
@@ -222,33 +221,16 @@ func (a *Actor) renderEffects(ctx context.Context, s *subject, in *prtext.Input,
 	}
 }
 
-// Why a revert was opened is kept, so that its page can be written again.
-type revertEvidence struct {
-	Evidence []promotion.Evidence `json:"records"`
-	By       string               `json:"by,omitempty"`
-	Reason   string               `json:"reason,omitempty"`
-}
-
-func evidenceKey(repo string, pull int) string { return "evidence|" + repo + "|" + strconv.Itoa(pull) }
-
 func (a *Actor) putEvidence(ctx context.Context, tx *store.Tx, repo string, pull int, x promotion.OpenRevert) error {
-	raw, err := json.Marshal(revertEvidence{Evidence: x.Evidence, By: x.By, Reason: x.Reason})
-	if err != nil {
-		return fmt.Errorf("keep the evidence of #%d: %w", pull, err)
-	}
-	return tx.PutState(ctx, evidenceKey(repo, pull), raw)
+	return stored.RevertReasons.Put(ctx, tx, record.OfPull(repo, pull), stored.RevertReason{Evidence: x.Evidence, By: x.By, Reason: x.Reason})
 }
 
 // readEvidence fills in why a revert was opened; false evidence is never made up: when
 // the record is lost the page's body stays as it is.
 func (a *Actor) readEvidence(ctx context.Context, s *subject, in *prtext.Input) error {
-	raw, ok, err := a.opts.Store.State(ctx, evidenceKey(s.ev.Unit.Repo, s.number))
+	k, ok, err := stored.RevertReasons.Get(ctx, a.opts.Store, record.OfPull(s.ev.Unit.Repo, s.number))
 	if err != nil || !ok {
 		return err
-	}
-	var k revertEvidence
-	if err := json.Unmarshal(raw, &k); err != nil {
-		return fmt.Errorf("read the evidence of #%d from the store: %w", s.number, err)
 	}
 	in.Evidence, in.By, in.Reason = k.Evidence, k.By, k.Reason
 	return nil

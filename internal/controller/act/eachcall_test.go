@@ -10,19 +10,26 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/faulttest"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
-// kept says whether the store has a state.
-func (w *fixture) kept(key string) bool {
+// pullKey is a record of a kind of another package about a pull request.
+func pullKey(kind, repo string, number int) store.RecordKey {
+	return store.RecordKey{Kind: kind, Repo: repo, Pull: number}
+}
+
+// kept says whether the store has a record.
+func (w *fixture) kept(key store.RecordKey) bool {
 	w.t.Helper()
-	_, ok, err := w.store.State(w.ctx(), key)
+	_, ok, err := w.store.Record(w.ctx(), key)
 	w.must(err)
 	return ok
 }
 
-func (w *fixture) putState(key string) {
+func (w *fixture) putRecord(key store.RecordKey) {
 	w.t.Helper()
-	w.must(w.store.PutState(w.ctx(), key, []byte("{}")))
+	w.must(w.store.PutRecord(w.ctx(), key, []byte("{}")))
 }
 
 // TestJoinQueueFails has the calls fail of a merge that is the forge's queue to make, and of
@@ -34,11 +41,11 @@ func TestJoinQueueFails(t *testing.T) {
 	n := w.open("2.0.0")
 	ev, d := w.evaluate()
 	merge := w.merge(ev, n)
-	joined, merging := facts.JoinedQueueKey(w.repo.ID, n), facts.MergingKey(w.unit("web"), n)
+	joined, merging := pullKey("joined-queue", w.repo.ID, n), facts.Merging.Key(facts.OfMerge(w.unit("web"), n))
 	w.failEach(func() (func() error, func()) {
 		w.forge.pulls[n].Queue, w.forge.pulls[n].UpdatedAt = forge.NotQueued, w.now
-		w.must(w.store.DeleteState(w.ctx(), joined))
-		w.must(w.store.DeleteState(w.ctx(), merging))
+		w.must(w.store.DeleteRecord(w.ctx(), joined))
+		w.must(w.store.DeleteRecord(w.ctx(), merging))
 		_, err := w.gatherer.RefreshPullRequest(w.ctx(), w.repo, n)
 		w.must(err)
 		before := len(w.events("queued"))
@@ -54,8 +61,8 @@ func TestJoinQueueFails(t *testing.T) {
 	leave := promotion.LeaveQueue{Environment: "qa", Pull: n, Members: members, Why: "it is held"}
 	w.failEach(func() (func() error, func()) {
 		w.forge.pulls[n].Queue, w.forge.pulls[n].UpdatedAt = forge.Queued, w.now
-		w.putState(joined)
-		w.putState(merging)
+		w.putRecord(joined)
+		w.putRecord(merging)
 		before := len(w.events("unqueued"))
 		return func() error { return w.do(ev, d, leave) }, func() {
 			ev, _ := w.evaluate()
@@ -90,7 +97,7 @@ func TestUpdateFails(t *testing.T) {
 			merge := w.merge(ev, n)
 			merge.Behind, merge.KeepApprovals, merge.Tip = true, c.keep, tip
 			w.forge.refuseUpdates = c.refusal
-			turn := facts.UpdateTurnKey(w.repo.ID, "main")
+			turn := store.RecordKey{Kind: "update-turn", Repo: w.repo.ID, Name: "main"}
 			if errors.Is(c.refusal, forge.ErrForbidden) {
 				if err := w.do(ev, d, merge); !errors.Is(err, forge.ErrForbidden) {
 					t.Errorf("it ended with %v", err)
@@ -103,7 +110,7 @@ func TestUpdateFails(t *testing.T) {
 				w.forge.pulls[n] = &pr
 				w.setRemoteHead(pr.Branch, opened.Head)
 				w.fetch()
-				w.must(w.store.DeleteState(w.ctx(), turn))
+				w.must(w.store.DeleteRecord(w.ctx(), turn))
 				w.forge.updates = 0
 				var err error
 				return func() error { err = w.do(ev, d, merge); return err }, func() {
@@ -133,7 +140,7 @@ func TestSetHoldFails(t *testing.T) {
 		hold := Hold{Scope: "component", By: "ada", Reason: "it smells", Set: set}
 		w.failEach(func() (func() error, func()) {
 			w.setRemoteHead(history.StateBranch, before)
-			w.must(w.store.DeleteState(w.ctx(), facts.StateBranchKey(w.repo.ID)))
+			w.must(w.store.DeleteRecord(w.ctx(), facts.StateCommits.Key(record.Repository(w.repo.ID))))
 			w.fetch()
 			return func() error {
 					_, err := w.actor.SetHold(w.ctx(), w.repo, w.unit("web"), hold)
@@ -180,7 +187,7 @@ func TestSmallActionsFail(t *testing.T) {
 	n := w.open("2.0.0")
 	id := w.command("web", "promote", "test")
 	ev, d := w.evaluate()
-	joined := facts.JoinedQueueKey(w.repo.ID, n)
+	joined := pullKey("joined-queue", w.repo.ID, n)
 	bound := func() (release string) {
 		all, err := w.store.PendingCommands(w.ctx(), unitName(w, "web"))
 		w.must(err)
@@ -200,7 +207,7 @@ func TestSmallActionsFail(t *testing.T) {
 		{"refresh", promotion.Refresh{Environment: "qa", Target: "web-qa"}, func() { w.argocd.requests = nil }, func() bool { return len(w.argocd.requests) > 0 }},
 		{"sync", promotion.Sync{Environment: "qa", Target: "web-qa"}, func() { w.argocd.requests = nil }, func() bool { return len(w.argocd.requests) > 0 }},
 		{"bind a command", promotion.BindCommand{ID: id, Release: "r2"}, func() {}, func() bool { return bound() == "r2" }},
-		{"rejoin the queue", promotion.RejoinQueue{Environment: "qa", Pull: n}, func() { w.putState(joined) }, func() bool { return !w.kept(joined) }},
+		{"rejoin the queue", promotion.RejoinQueue{Environment: "qa", Pull: n}, func() { w.putRecord(joined) }, func() bool { return !w.kept(joined) }},
 	} {
 		w.failEach(func() (func() error, func()) {
 			c.begin()

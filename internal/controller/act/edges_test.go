@@ -112,14 +112,18 @@ func TestEndpointsAreReset(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t, "", "web")
 	ev, d := w.evaluate()
-	for _, key := range []string{"endpoints|hub:acme/fleet|1|abc", "endpoint|abc", "endpoints|hub:acme/fleet|2|def", "endpoint|def"} {
-		w.must(w.store.PutState(w.ctx(), key, []byte("{}")))
+	request := func(pull int, id string) store.RecordKey {
+		return store.RecordKey{Kind: "endpoint-request", Repo: "hub:acme/fleet", Pull: pull, Name: id}
+	}
+	answer := func(id string) store.RecordKey { return store.RecordKey{Kind: "endpoint-state", Name: id} }
+	for _, key := range []store.RecordKey{request(1, "abc"), answer("abc"), request(2, "def"), answer("def")} {
+		w.must(w.store.PutRecord(w.ctx(), key, []byte("{}")))
 	}
 	w.must(w.do(ev, d, promotion.ResetEndpoints{Environment: "qa", Pull: 1}))
-	for key, want := range map[string]bool{"endpoints|hub:acme/fleet|1|abc": false, "endpoint|abc": false, "endpoints|hub:acme/fleet|2|def": true, "endpoint|def": true} {
-		_, ok, err := w.store.State(w.ctx(), key)
+	for key, want := range map[store.RecordKey]bool{request(1, "abc"): false, answer("abc"): false, request(2, "def"): true, answer("def"): true} {
+		_, ok, err := w.store.Record(w.ctx(), key)
 		w.must(err)
-		w.compare(key, ok, want)
+		w.compare(key.String(), ok, want)
 	}
 }
 
@@ -193,10 +197,10 @@ func TestOpenedWithoutItsLabels(t *testing.T) {
 	}
 	s, err := actionSubject(ev, d, open)
 	w.must(err)
-	w.compare("it may be open", w.kept(s.openingKey()), true)
+	w.compare("it may be open", w.kept(openings.Key(s.opening())), true)
 	w.forge.refuseLabels = nil
 	w.must(w.do(ev, d, open))
-	w.compare("it may be open", w.kept(s.openingKey()), false)
+	w.compare("it may be open", w.kept(openings.Key(s.opening())), false)
 }
 
 // TestForgetOpeningFails has the calls fail by which it is noted that nothing was opened.
@@ -207,9 +211,9 @@ func TestForgetOpeningFails(t *testing.T) {
 	s, err := actionSubject(ev, d, open)
 	w.must(err)
 	w.failEach(func() (func() error, func()) {
-		w.must(w.store.PutState(w.ctx(), s.openingKey(), []byte("h by me")))
+		w.must(openings.Put(w.ctx(), w.store, s.opening(), "h by me"))
 		return func() error { return w.actor.forgetOpening(w.ctx(), &s, "h by me") }, func() {
-			w.compare("it is kept", w.kept(s.openingKey()), false)
+			w.compare("it is kept", w.kept(openings.Key(s.opening())), false)
 		}
 	})
 }

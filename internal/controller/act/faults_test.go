@@ -15,6 +15,7 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 // failEach has one call of an action after the other fail, before and after its effect,
@@ -231,7 +232,7 @@ func TestCloseFails(t *testing.T) {
 		pr := clonePull(&opened)
 		w.forge.pulls[n] = &pr
 		w.setRemoteHead(pr.Branch, pr.Head)
-		w.must(w.store.DeleteState(w.ctx(), shownKey(w.repo, n)))
+		w.must(w.store.DeleteRecord(w.ctx(), facts.Shown.Key(record.OfPull(w.repo.ID, n))))
 		clear(w.forge.comments)
 		var err error
 		return func() error {
@@ -343,7 +344,7 @@ func TestPresentFails(t *testing.T) {
 		pr := clonePull(&opened)
 		pr.Title, pr.Labels = "old", []string{"env/qa", promotion.LabelSuperseded}
 		w.forge.pulls[n] = &pr
-		w.must(w.store.DeleteState(w.ctx(), shownKey(w.repo, n)))
+		w.must(w.store.DeleteRecord(w.ctx(), facts.Shown.Key(record.OfPull(w.repo.ID, n))))
 		clear(w.forge.comments)
 		clear(w.forge.statuses)
 		ev, d := w.evaluate()
@@ -365,7 +366,7 @@ func TestPresentLandedFails(t *testing.T) {
 	w.now = w.now.Add(landingGrace)
 	w.failEach(func() (func() error, func()) {
 		for n := range w.forge.pulls {
-			w.must(w.store.DeleteState(w.ctx(), shownKey(w.repo, n)))
+			w.must(w.store.DeleteRecord(w.ctx(), facts.Shown.Key(record.OfPull(w.repo.ID, n))))
 		}
 		clear(w.forge.comments)
 		ev, d := w.evaluate()
@@ -419,12 +420,12 @@ func TestCommentsOfOthers(t *testing.T) {
 	w.compare("something", update(one, true), []string{"forge: comment #7", "store: commented"})
 	w.compare("the same", update(one, true), []string(nil))
 	w.compare("the same, not worth it any more", update(one, false), []string(nil))
-	w.compare("another, not worth it", update(two, false), []string{"forge: recomment #7", "store: put state"})
-	w.must(w.store.DeleteState(w.ctx(), shownKey(w.repo, 7)))
-	w.compare("found, not worth it", update(one, false), []string{"forge: recomment #7", "store: put state"})
+	w.compare("another, not worth it", update(two, false), []string{"forge: recomment #7", "store: put record"})
+	w.must(w.store.DeleteRecord(w.ctx(), facts.Shown.Key(record.OfPull(w.repo.ID, 7))))
+	w.compare("found, not worth it", update(one, false), []string{"forge: recomment #7", "store: put record"})
 	w.compare("comments", []any{len(w.forge.comments[7]), w.forge.comments[7][1].Body}, []any{2, one})
 	w.failEach(func() (func() error, func()) {
-		w.must(w.store.DeleteState(w.ctx(), shownKey(w.repo, 7)))
+		w.must(w.store.DeleteRecord(w.ctx(), facts.Shown.Key(record.OfPull(w.repo.ID, 7))))
 		w.forge.comments[7][1].Body = one
 		head++
 		return func() error {
@@ -453,7 +454,7 @@ func TestCommentsOfOthers(t *testing.T) {
 		return w.writes()
 	}
 	st := prtext.Status{State: "success", Description: "fine"}
-	set := []string{"forge: status", "store: put state"}
+	set := []string{"forge: status", "store: put record"}
 	w.compare("a status", status(7, "c1", st), set)
 	w.compare("the same", status(7, "c1", st), []string(nil))
 	w.compare("it says", w.forge.statuses["c1"], forge.Status{Context: "liftlock", State: forge.StatusSuccess, Description: "fine", TargetURL: console})
@@ -463,7 +464,7 @@ func TestCommentsOfOthers(t *testing.T) {
 	w.compare("another state", status(7, "c2", st), set)
 	st.Description = "bad"
 	w.compare("another description", status(7, "c2", st), set)
-	w.compare("a comment keeps it", append(update(one, true), status(7, "c2", st)...), []string{"forge: recomment #7", "store: put state"})
+	w.compare("a comment keeps it", append(update(one, true), status(7, "c2", st)...), []string{"forge: recomment #7", "store: put record"})
 	i := 0
 	w.failEach(func() (func() error, func()) {
 		i++

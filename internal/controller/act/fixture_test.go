@@ -314,7 +314,7 @@ func (w *fixture) open(tag string) int {
 func (w *fixture) forgetOpening() {
 	w.t.Helper()
 	s := subject{ev: &facts.Evaluation{Unit: w.unit(w.key())}, env: "qa"}
-	w.must(w.store.Tx(w.ctx(), "test", func(tx *store.Tx) error { return tx.DeleteState(w.ctx(), s.openingKey()) }))
+	w.must(w.store.Tx(w.ctx(), "test", func(tx *store.Tx) error { return tx.DeleteRecord(w.ctx(), openings.Key(s.opening())) }))
 }
 
 // hideRow has the store's row of a pull request tell of no component.
@@ -361,16 +361,16 @@ func (s *faultyStore) Tx(ctx context.Context, name string, do func(*store.Tx) er
 	return s.faults.Pass("store: "+name, func() error { return s.Store.Tx(faulttest.Passed(ctx), name, do) })
 }
 
-func (s *faultyStore) State(ctx context.Context, key string) (data []byte, ok bool, err error) {
-	err = s.faults.Pass("store: state", func() error {
-		data, ok, err = s.Store.State(faulttest.Passed(ctx), key)
+func (s *faultyStore) Record(ctx context.Context, key store.RecordKey) (data []byte, ok bool, err error) {
+	err = s.faults.Pass("store: record", func() error {
+		data, ok, err = s.Store.Record(faulttest.Passed(ctx), key)
 		return err
 	})
 	return data, ok, err
 }
 
-func (s *faultyStore) PutState(ctx context.Context, key string, data []byte) error {
-	return s.faults.Pass("store: put state", func() error { return s.Store.PutState(faulttest.Passed(ctx), key, data) })
+func (s *faultyStore) PutRecord(ctx context.Context, key store.RecordKey, data []byte) error {
+	return s.faults.Pass("store: put record", func() error { return s.Store.PutRecord(faulttest.Passed(ctx), key, data) })
 }
 
 func (s *faultyStore) PendingCommands(ctx context.Context, unit string) (out []store.PendingCommand, err error) {

@@ -18,6 +18,7 @@ import (
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
@@ -153,7 +154,7 @@ func (a *Actor) pushState(ctx context.Context, r *facts.Repository, head string,
 	if err := m.Push(ctx, git.PushSpec{Branch: history.StateBranch, New: commit, Old: head}); err != nil {
 		return err
 	}
-	return a.opts.Store.PutState(ctx, facts.StateBranchKey(r.ID), []byte(commit))
+	return facts.StateCommits.Put(ctx, a.opts.Store, record.Repository(r.ID), commit)
 }
 
 // RestoreHolds puts back what somebody else took off on the state branch, or the branch itself where somebody
@@ -180,11 +181,11 @@ func (a *Actor) RestoreHolds(ctx context.Context, r *facts.Repository) (head str
 
 // rememberState notes the newest commit of Liftlock's own, unless it is known.
 func (a *Actor) rememberState(ctx context.Context, r *facts.Repository, own string) error {
-	known, _, err := a.opts.Store.State(ctx, facts.StateBranchKey(r.ID))
-	if err != nil || string(known) == own {
+	known, _, err := facts.StateCommits.Get(ctx, a.opts.Store, record.Repository(r.ID))
+	if err != nil || known == own {
 		return err
 	}
-	return a.opts.Store.PutState(ctx, facts.StateBranchKey(r.ID), []byte(own))
+	return facts.StateCommits.Put(ctx, a.opts.Store, record.Repository(r.ID), own)
 }
 
 // restoreBranch pushes the state branch again that somebody deleted.

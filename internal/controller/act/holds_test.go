@@ -11,6 +11,7 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 // stateFile is a file of the state branch; false when there is none.
@@ -200,7 +201,7 @@ func TestHoldsMeet(t *testing.T) {
 	}
 	meet := func(times int) (pushes int, err error) {
 		w.setRemoteHead(history.StateBranch, "")
-		w.must(w.store.DeleteState(w.ctx(), facts.StateBranchKey(w.repo.ID)))
+		w.must(w.store.DeleteRecord(w.ctx(), facts.StateCommits.Key(record.Repository(w.repo.ID))))
 		_, err = m.Fetch(w.ctx())
 		w.must(err)
 		w.beforePush = func() {

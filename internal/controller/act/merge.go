@@ -3,7 +3,6 @@ package act
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -138,21 +137,17 @@ func (a *Actor) putMerging(ctx context.Context, s *subject, x promotion.Merge) (
 	judged := make(map[string]promotion.MergeRecord, len(s.members))
 	return judged, a.opts.Store.Tx(ctx, "merging", func(tx *store.Tx) error {
 		// It isn't in the forge's merge queue, so that it was taken out of it says nothing any more.
-		if err := tx.DeleteState(ctx, facts.JoinedQueueKey(s.ev.Snapshot.Repo.ID, x.Pull)); err != nil {
+		if err := facts.DropJoinedQueue(ctx, tx, s.ev.Snapshot.Repo.ID, x.Pull); err != nil {
 			return err
 		}
 		return s.eachMember(func(c *facts.ComponentEvaluation, m promotion.Member) error {
 			_, i := s.ev.Component(m.Component)
-			record, err := promotion.NewMergeRecord(&c.Facts, &s.d.Components[i], x, m.Release)
+			by, err := promotion.NewMergeRecord(&c.Facts, &s.d.Components[i], x, m.Release)
 			if err != nil {
 				return err
 			}
-			judged[m.Component] = record
-			raw, err := json.Marshal(record)
-			if err != nil {
-				return fmt.Errorf("write down by what the merge of #%d was judged: %w", x.Pull, err)
-			}
-			return tx.PutState(ctx, facts.MergingKey(c.Facts.Unit, x.Pull), raw)
+			judged[m.Component] = by
+			return facts.Merging.Put(ctx, tx, facts.OfMerge(c.Facts.Unit, x.Pull), by)
 		})
 	})
 }
@@ -230,5 +225,5 @@ func (a *Actor) auditMerge(ctx context.Context, tx *store.Tx, c *facts.Component
 	if err := tx.AddAudit(ctx, entry); err != nil {
 		return err
 	}
-	return tx.DeleteState(ctx, facts.MergingKey(c.Facts.Unit, s.number))
+	return facts.Merging.Drop(ctx, tx, facts.OfMerge(c.Facts.Unit, s.number))
 }

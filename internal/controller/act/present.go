@@ -11,6 +11,7 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/prtext"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 // Diff says what one of our open pull requests changes; false when the unit has none
@@ -182,7 +183,7 @@ func (a *Actor) putLabels(ctx context.Context, s *subject, labels []string) erro
 		if err := r.Forge.RemoveLabel(ctx, r.Name, p.Number, promotion.LabelSuperseded); err != nil {
 			return err
 		}
-		if err := a.opts.Store.DeleteState(ctx, facts.ClosingKey(r.ID, p.Number)); err != nil {
+		if err := facts.Closing.Drop(ctx, a.opts.Store, record.OfPull(r.ID, p.Number)); err != nil {
 			return err
 		}
 	}
@@ -216,11 +217,10 @@ func (a *Actor) presentLanded(ctx context.Context, ev *facts.Evaluation, d *prom
 		}
 		in := a.newTextInput(&s, reverts[n])
 		in.Release, in.Name = s.identity(), s.name()
-		past, _, err := a.opts.Store.State(ctx, facts.UngatedKey(ev.Snapshot.Repo.ID, n))
-		if err != nil {
+		var err error
+		if in.Ungated, err = facts.ReadUngated(ctx, a.opts.Store, ev.Snapshot.Repo.ID, n); err != nil {
 			return err
 		}
-		in.Ungated = facts.ParseUngated(past)
 		at, err := a.putComment(ctx, ev.Snapshot.Repo, n, commentText{body: prtext.LandedComment(in), notice: prtext.LandedNotice(in)})
 		if err != nil {
 			return err

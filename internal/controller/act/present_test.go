@@ -7,11 +7,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/faulttest"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/stored"
+	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 // present evaluates and presents, again when an edit of a comment was put off, and gives
@@ -43,7 +47,7 @@ func presentError(_ time.Time, err error) error { return err }
 func (w *fixture) writes() []string {
 	var out []string
 	for _, c := range w.faults.Calls {
-		if c != "store: state" && !strings.HasPrefix(c, "forge: read") && !strings.HasPrefix(c, "forge: comments") {
+		if c != "store: record" && !strings.HasPrefix(c, "forge: read") && !strings.HasPrefix(c, "forge: comments") {
 			out = append(out, c)
 		}
 	}
@@ -55,7 +59,7 @@ func TestPresentOpen(t *testing.T) {
 		n := w.open("2.0.0")
 		pr := w.forge.pulls[n]
 		first := w.present()
-		w.compare("the first time", first, []string{"forge: status", "store: put state", "store: put state", "forge: comment #1", "store: commented"})
+		w.compare("the first time", first, []string{"forge: status", "store: put record", "store: put record", "forge: comment #1", "store: commented"})
 		k, st := w.forge.comments[n], w.forge.statuses[pr.Head]
 		if len(k) != 1 || !prtext.IsStatusComment(k[0].Body) {
 			w.t.Fatalf("commented %+v", k)
@@ -134,21 +138,23 @@ func TestPresentWhatIsLost(t *testing.T) {
 		t.Fatalf("commented %+v", w.forge.comments[n])
 	}
 	for _, lose := range []func() error{
-		func() error { return w.store.DeleteState(w.ctx(), shownKey(w.repo, n)) },
-		func() error { return w.store.PutState(w.ctx(), shownKey(w.repo, n), []byte("{")) },
+		func() error { return w.store.DeleteRecord(w.ctx(), facts.Shown.Key(record.OfPull(w.repo.ID, n))) },
+		func() error {
+			return w.store.PutRecord(w.ctx(), facts.Shown.Key(record.OfPull(w.repo.ID, n)), []byte("{"))
+		},
 	} {
 		w.must(lose())
 		w.forge.comments[n][3].Body = "<!-- liftlock:status -->\nold"
-		w.compare("with nothing known", w.present(), []string{"forge: status", "store: put state", "store: put state", "forge: recomment #1", "store: put state"})
+		w.compare("with nothing known", w.present(), []string{"forge: status", "store: put record", "store: put record", "forge: recomment #1", "store: put record"})
 		w.compare("comments", []any{len(w.forge.comments[n]), w.forge.comments[n][3].ID, w.forge.comments[n][3].Body}, []any{4, ours.ID, ours.Body})
 		w.compare("nothing happened", w.present(), []string(nil))
 	}
-	w.must(w.store.DeleteState(w.ctx(), shownKey(w.repo, n)))
+	w.must(w.store.DeleteRecord(w.ctx(), facts.Shown.Key(record.OfPull(w.repo.ID, n))))
 	w.forge.pulls[n].Title = "old"
 	if did := w.present(); !slices.Contains(did, "forge: update #1 text") || w.forge.pulls[n].Title == "old" {
 		t.Errorf("an old title stays: %q", did)
 	}
-	w.must(w.store.DeleteState(w.ctx(), shownKey(w.repo, n)))
+	w.must(w.store.DeleteRecord(w.ctx(), facts.Shown.Key(record.OfPull(w.repo.ID, n))))
 	w.forge.pulls[n].Body = "old"
 	if did := w.present(); !slices.Contains(did, "forge: update #1 text") || w.forge.pulls[n].Body == "old" {
 		t.Errorf("an old body stays: %q", did)
@@ -256,18 +262,16 @@ func TestPresentRevert(t *testing.T) {
 		w.compare("comments", []int{len(w.forge.comments[n]), len(w.forge.comments[n+1])}, []int{1, 1})
 		w.compare("nothing happened", w.present(), []string(nil))
 
-		for _, k := range []string{evidenceKey(w.repo.ID, n+1), shownKey(w.repo, n+1)} {
-			w.must(w.store.DeleteState(w.ctx(), k))
+		for _, k := range []store.RecordKey{stored.RevertReasons.Key(record.OfPull(w.repo.ID, n+1)), facts.Shown.Key(record.OfPull(w.repo.ID, n+1))} {
+			w.must(w.store.DeleteRecord(w.ctx(), k))
 		}
 		w.forge.pulls[n+1].Title = "mine" // evidence that is lost is not made up
 		w.present()
 		w.compare("title and body", []string{w.forge.pulls[n+1].Title, w.forge.pulls[n+1].Body}, []string{"mine", opened.Body})
-		w.must(w.store.PutState(w.ctx(), evidenceKey(w.repo.ID, n+1), []byte("{")))
-		ev, d = w.evaluate()
-		if _, err := w.actor.Present(w.ctx(), ev, d); err == nil || !strings.Contains(err.Error(), "evidence of #2") {
-			w.t.Errorf("evidence that can't be read: %v", err)
-		}
-		w.must(w.store.PutState(w.ctx(), evidenceKey(w.repo.ID, n+1), []byte(`{"records":[{"targets":[{"target":"web-qa","reason":"it burns"}]}]}`)))
+		w.must(w.store.PutRecord(w.ctx(), stored.RevertReasons.Key(record.OfPull(w.repo.ID, n+1)), []byte("{")))
+		w.present() // nor is evidence that can't be read
+		w.compare("title and body", []string{w.forge.pulls[n+1].Title, w.forge.pulls[n+1].Body}, []string{"mine", opened.Body})
+		w.must(w.store.PutRecord(w.ctx(), stored.RevertReasons.Key(record.OfPull(w.repo.ID, n+1)), []byte(`{"evidence":[{"targets":[{"target":"web-qa","reason":"it burns"}]}]}`)))
 		w.present()
 		if pr := w.forge.pulls[n+1]; pr.Title != opened.Title || !strings.Contains(pr.Body, "it burns") {
 			w.t.Errorf("the evidence is not shown: %+v", *pr)

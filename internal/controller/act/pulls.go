@@ -2,7 +2,6 @@ package act
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -19,6 +18,7 @@ import (
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
@@ -37,7 +37,7 @@ func (a *Actor) openPromotion(ctx context.Context, s *subject, x promotion.Open)
 		return err
 	}
 	return a.opts.Store.Tx(ctx, "opened", func(tx *store.Tx) error {
-		if err := tx.DeleteState(ctx, s.openingKey()); err != nil {
+		if err := openings.Drop(ctx, tx, s.opening()); err != nil {
 			return err
 		}
 		if err := putOnlyPushed(ctx, tx, s, pr, head); err != nil {
@@ -59,18 +59,22 @@ func (s *subject) promotionBranch() string {
 	return promotion.Branch(s.ev.Unit.Pipeline, s.env, s.unit().Component)
 }
 
-// openingKey is the state that is there from before a pull request is opened until it is
-// recorded.
-func (s *subject) openingKey() string {
-	u := s.unit()
-	return "opening|" + u.Repo + "|" + u.Pipeline + "|" + s.env + "|" + u.Component
+// openings are there from before a pull request is opened until it is recorded.
+var openings = record.Declare[record.InUnit, string](record.Declaration{
+	Name: "opening", Owner: "controller/act", Lifetime: record.UntilDropped,
+	Doc: "A pull request is being opened for an environment, with which head and by which process. Where it stays, the forge's list is read.",
+})
+
+// opening is that of the subject's pull request.
+func (s *subject) opening() record.InUnit {
+	return record.InUnit{Unit: record.Unit(s.unit()), Name: s.env}
 }
 
 // checkInterrupted reads the list of the forge where a pull request may have been opened
 // of which nothing was recorded, and says whether that is so. forge.ErrConflict: a person has
 // closed it by now, and what is decided without knowing that would open it again.
 func (a *Actor) checkInterrupted(ctx context.Context, s *subject) (interrupted bool, err error) {
-	_, interrupted, err = a.opts.Store.State(ctx, s.openingKey())
+	interrupted, err = openings.Has(ctx, a.opts.Store, s.opening())
 	if err != nil || !interrupted {
 		return false, err
 	}
@@ -80,11 +84,11 @@ func (a *Actor) checkInterrupted(ctx context.Context, s *subject) (interrupted b
 // forgetOpening takes back that a pull request may be opened, unless another process says so by now.
 func (a *Actor) forgetOpening(ctx context.Context, s *subject, opening string) error {
 	return a.opts.Store.Tx(ctx, "notOpened", func(tx *store.Tx) error {
-		now, _, err := tx.State(ctx, s.openingKey())
-		if err != nil || string(now) != opening {
+		now, _, err := openings.Get(ctx, tx, s.opening())
+		if err != nil || now != opening {
 			return err
 		}
-		return tx.DeleteState(ctx, s.openingKey())
+		return openings.Drop(ctx, tx, s.opening())
 	})
 }
 
@@ -103,7 +107,7 @@ func (a *Actor) openPull(ctx context.Context, s *subject, in *prtext.Input, bran
 		return nil, "", err
 	}
 	opening := head + " by " + a.opts.Owner
-	if err := a.opts.Store.PutState(ctx, s.openingKey(), []byte(opening)); err != nil {
+	if err := openings.Put(ctx, a.opts.Store, s.opening(), opening); err != nil {
 		return nil, "", err
 	}
 	pr, opened, err := a.createPullRequest(ctx, s, *in, branch, head)
@@ -158,7 +162,7 @@ func (a *Actor) pushBranch(ctx context.Context, s *subject, in *prtext.Input, br
 	}
 	if s.pull != nil {
 		// Composed anew it joins the forge's queue again, also where the same commit comes of it.
-		if err := a.opts.Store.DeleteState(ctx, facts.JoinedQueueKey(r.ID, s.number)); err != nil {
+		if err := facts.DropJoinedQueue(ctx, a.opts.Store, r.ID, s.number); err != nil {
 			return "", err
 		}
 	}
@@ -201,11 +205,7 @@ const maxPushed = 20
 // addPushed writes down what is about to be pushed beside what may be there: the push may fail, and
 // where two processes are at the same unit the other's head may be on the branch.
 func addPushed(ctx context.Context, tx *store.Tx, r *facts.Repository, branch string, pushed facts.Pushed) error {
-	raw, _, err := tx.State(ctx, facts.PushedKey(r.ID, branch))
-	if err != nil {
-		return err
-	}
-	known, err := facts.ReadPushed(raw)
+	known, _, err := facts.PushedHeads.Get(ctx, tx, record.OfBranch(r.ID, branch))
 	if err != nil {
 		return err
 	}
@@ -213,15 +213,7 @@ func addPushed(ctx context.Context, tx *store.Tx, r *facts.Repository, branch st
 		return slices.ContainsFunc(pushed, func(p facts.PushedHead) bool { return p.Head == k.Head })
 	})
 	all := append(known, pushed...)
-	return putPushed(ctx, tx, r, branch, all[max(0, len(all)-maxPushed):])
-}
-
-func putPushed(ctx context.Context, tx *store.Tx, r *facts.Repository, branch string, pushed facts.Pushed) error {
-	raw, err := json.Marshal(pushed)
-	if err != nil {
-		return fmt.Errorf("keep what is pushed to %s: %w", branch, err)
-	}
-	return tx.PutState(ctx, facts.PushedKey(r.ID, branch), raw)
+	return facts.PushedHeads.Put(ctx, tx, record.OfBranch(r.ID, branch), all[max(0, len(all)-maxPushed):])
 }
 
 // putOnlyPushed writes down that a push has ended: nothing older of ours may be there. pr is the pull
@@ -232,7 +224,8 @@ func putOnlyPushed(ctx context.Context, tx *store.Tx, s *subject, pr *forge.Pull
 	if pr.Head != head {
 		return nil
 	}
-	return putPushed(ctx, tx, s.ev.Snapshot.Repo, pr.Branch, facts.Pushed{{Head: head, Releases: s.releases()}})
+	pushed := facts.Pushed{{Head: head, Releases: s.releases()}}
+	return facts.PushedHeads.Put(ctx, tx, record.OfBranch(s.ev.Snapshot.Repo.ID, pr.Branch), pushed)
 }
 
 // refreshPushed reads a pull request again to whose branch we have just pushed. ErrStale: it isn't open
@@ -276,7 +269,7 @@ func (a *Actor) createPullRequest(ctx context.Context, s *subject, in prtext.Inp
 		pr, err = a.opts.Gatherer.RefreshPullRequest(ctx, r, pr.Number)
 		return pr, true, err
 	}
-	if err := a.putShown(ctx, r, pr.Number, shownState{Page: hashParts(page.Title, page.Body), Bare: true}); err != nil {
+	if err := a.putShown(ctx, r, pr.Number, facts.ShownState{Page: hashParts(page.Title, page.Body), Bare: true}); err != nil {
 		return nil, true, err
 	}
 	pr, err = a.opts.Gatherer.RecordCreated(ctx, r, pr)
@@ -334,11 +327,7 @@ func putReplaced(ctx context.Context, tx *store.Tx, s *subject, pr *forge.PullRe
 		return nil
 	}
 	r := s.ev.Snapshot.Repo
-	raw, _, err := tx.State(ctx, facts.PushedKey(r.ID, pr.Branch))
-	if err != nil {
-		return err
-	}
-	pushed, err := facts.ReadPushed(raw)
+	pushed, _, err := facts.PushedHeads.Get(ctx, tx, record.OfBranch(r.ID, pr.Branch))
 	if err != nil {
 		return err
 	}
@@ -422,7 +411,7 @@ func (a *Actor) closePull(ctx context.Context, s *subject, x promotion.Close) er
 		if err := a.putSuperseded(ctx, tx, s, x.Pull); err != nil {
 			return err
 		}
-		if err := tx.DeleteState(ctx, facts.ClosingKey(r.ID, x.Pull)); err != nil {
+		if err := facts.Closing.Drop(ctx, tx, record.OfPull(r.ID, x.Pull)); err != nil {
 			return err
 		}
 		return s.eachMember(func(c *facts.ComponentEvaluation, _ promotion.Member) error {
@@ -474,7 +463,7 @@ func (a *Actor) openRevert(ctx context.Context, s *subject, x promotion.OpenReve
 		a.opts.Metrics.Reverted(s.env)
 	}
 	return a.opts.Store.Tx(ctx, "revert-opened", func(tx *store.Tx) error {
-		if err := tx.DeleteState(ctx, s.openingKey()); err != nil {
+		if err := openings.Drop(ctx, tx, s.opening()); err != nil {
 			return err
 		}
 		if err := a.putEvidence(ctx, tx, u.Repo, pr.Number, x); err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 // file is a file of a commit.
@@ -218,9 +219,7 @@ func TestPushIsProven(t *testing.T) {
 		branch := promotion.Branch("shop", "qa", w.key())
 		pushed := func() facts.Pushed {
 			w.t.Helper()
-			raw, _, err := w.store.State(w.ctx(), facts.PushedKey(w.repo.ID, branch))
-			w.must(err)
-			out, err := facts.ReadPushed(raw)
+			out, _, err := facts.PushedHeads.Get(w.ctx(), w.store, record.OfBranch(w.repo.ID, branch))
 			w.must(err)
 			return out
 		}
@@ -250,7 +249,7 @@ func TestPushIsProven(t *testing.T) {
 		w.compare("before the push", during, facts.Pushed{first, second})
 		w.compare("after it", pushed(), facts.Pushed{second})
 
-		w.must(w.store.DeleteState(w.ctx(), facts.PushedKey(w.repo.ID, branch)))
+		w.must(w.store.DeleteRecord(w.ctx(), facts.PushedHeads.Key(record.OfBranch(w.repo.ID, branch))))
 		w.start()
 		ev, _ = w.evaluate()
 		w.compare("proven by the mark", ev.OpenPulls[1].Proven, second.Releases)
@@ -389,7 +388,7 @@ func TestMergeOfAnothersHead(t *testing.T) {
 		pr.State, pr.MergeCommit, pr.MergedBy, pr.MergedAt, pr.ClosedAt, pr.UpdatedAt = forge.Merged, theirs, "grace", w.now, w.now, w.now
 	}
 	w.mustBeStale(w.do(ev, d, replace), "#1 was merged at")
-	raw, _, err := w.store.State(w.ctx(), facts.PushedKey(w.repo.ID, pr.Branch))
+	raw, _, err := w.store.Record(w.ctx(), facts.PushedHeads.Key(record.OfBranch(w.repo.ID, pr.Branch)))
 	w.must(err)
 	if strings.Contains(string(raw), theirs) || !strings.Contains(string(raw), ours) {
 		t.Errorf("of %s, ours, and %s, theirs, the store names as ours: %s", ours, theirs, raw)

@@ -27,7 +27,7 @@ func (a *Actor) leaveQueue(ctx context.Context, s *subject, x promotion.LeaveQue
 	}
 	pr, err := a.opts.Gatherer.RefreshPullRequest(ctx, r, x.Pull)
 	if err == nil && pr.State != forge.Open {
-		err = a.opts.Store.DeleteState(ctx, facts.JoinedQueueKey(r.ID, x.Pull))
+		err = facts.DropJoinedQueue(ctx, a.opts.Store, r.ID, x.Pull)
 	}
 	if left != nil || err != nil {
 		return errors.Join(left, err)
@@ -75,6 +75,6 @@ func (a *Actor) recordLeft(ctx context.Context, s *subject, message string) erro
 // forgetMerging forgets by what a merge is judged that isn't about to be made any more.
 func (s *subject) forgetMerging(ctx context.Context, tx *store.Tx) error {
 	return s.eachMember(func(c *facts.ComponentEvaluation, _ promotion.Member) error {
-		return tx.DeleteState(ctx, facts.MergingKey(c.Facts.Unit, s.number))
+		return facts.Merging.Drop(ctx, tx, facts.OfMerge(c.Facts.Unit, s.number))
 	})
 }

@@ -19,7 +19,7 @@ func TestMergeByQueue(t *testing.T) {
 		ev, d := w.evaluate()
 		before := w.remoteHead("main")
 		merging := func(c string) bool {
-			_, ok, err := w.store.State(w.ctx(), facts.MergingKey(w.unit(c), n))
+			_, ok, err := w.store.Record(w.ctx(), facts.Merging.Key(facts.OfMerge(w.unit(c), n)))
 			w.must(err)
 			return ok
 		}
@@ -43,7 +43,7 @@ func TestMergeByQueue(t *testing.T) {
 			w.compare("by what it was judged is gone of "+c, merging(c), false)
 		}
 		kept := func() bool {
-			_, ok, err := w.store.State(w.ctx(), facts.JoinedQueueKey(w.repo.ID, n))
+			_, ok, err := w.store.Record(w.ctx(), pullKey("joined-queue", w.repo.ID, n))
 			w.must(err)
 			return ok
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 func (w *fixture) inTx(do func(tx *store.Tx) error) error {
@@ -240,7 +241,7 @@ func TestUpdateRevert(t *testing.T) {
 			w.must(cerr)
 			w.compare("parents", info.Parents, []string{tip})
 			w.compare("qa", w.file(w.remoteHead(pr.Branch), kustomizationOf("web", "qa")), kustomization("web", "1.0.0"))
-			w.compare("what is kept of pushes", w.kept(facts.PushedKey(w.repo.ID, pr.Branch)), false)
+			w.compare("what is kept of pushes", w.kept(facts.PushedHeads.Key(record.OfBranch(w.repo.ID, pr.Branch))), false)
 			if err == nil { // else the look after it says it
 				w.compare("events", len(w.events("updated")), 1)
 			}
@@ -259,9 +260,7 @@ func TestDeploymentsThatAreGone(t *testing.T) {
 		t.Helper()
 		var stored facts.StoredDeployments
 		stored.Put("qa", facts.StoredDeployment{ID: 901, DeploymentRecord: promotion.DeploymentRecord{Commit: "before", At: w.now, State: state}}, func(string) bool { return true })
-		raw, err := stored.Marshal()
-		w.must(err)
-		w.must(w.store.PutState(w.ctx(), facts.DeploymentsKey(ev.Unit), raw))
+		w.must(facts.Deployments.Put(w.ctx(), w.store, record.Unit(ev.Unit), stored))
 	}
 	for _, state := range []promotion.DeploymentState{"", promotion.DeploymentInProgress} {
 		put(state)
@@ -300,10 +299,10 @@ func TestSetDeploymentNeedsLook(t *testing.T) {
 	w.forge.refuseDeployments = nil
 	w.compare("not refused any more", set(commit, promotion.DeploymentInProgress), true)
 	w.compare("with the same", set(commit, promotion.DeploymentSuccess), false)
-	w.must(w.store.DeleteState(w.ctx(), facts.DeploymentsKey(ev.Unit)))
+	w.must(w.store.DeleteRecord(w.ctx(), facts.Deployments.Key(record.Unit(ev.Unit))))
 	w.forge.deployments = []forge.Deployment{{ID: 901, Environment: "qa", Task: promotion.DeploymentTask(ev.Unit), Commit: "before", CreatedAt: at.Add(-time.Hour)}}
 	w.compare("with one from before", set(commit, promotion.DeploymentInProgress), true)
-	w.must(w.store.DeleteState(w.ctx(), facts.DeploymentsKey(ev.Unit)))
+	w.must(w.store.DeleteRecord(w.ctx(), facts.Deployments.Key(record.Unit(ev.Unit))))
 	w.forge.deployments = []forge.Deployment{{ID: 902, Environment: "qa", Task: promotion.DeploymentTask(ev.Unit), Commit: commit, CreatedAt: at}}
 	w.compare("with itself", set(commit, promotion.DeploymentInProgress), false)
 }
@@ -408,11 +407,11 @@ func TestOpeningIsOnlyForgottenByItself(t *testing.T) {
 	ev, d, open := w.ready("2.0.0")
 	s, err := actionSubject(ev, d, open)
 	w.must(err)
-	w.must(w.store.PutState(w.ctx(), s.openingKey(), []byte("head by another")))
+	w.must(openings.Put(w.ctx(), w.store, s.opening(), "head by another"))
 	w.must(w.actor.forgetOpening(w.ctx(), &s, "head by me"))
-	w.compare("it is kept", w.kept(s.openingKey()), true)
+	w.compare("it is kept", w.kept(openings.Key(s.opening())), true)
 	w.must(w.actor.forgetOpening(w.ctx(), &s, "head by another"))
-	w.compare("it is kept", w.kept(s.openingKey()), false)
+	w.compare("it is kept", w.kept(openings.Key(s.opening())), false)
 }
 
 // TestPushedHeadsAreBounded holds which heads of a branch of ours are kept for pushes that may have
@@ -426,9 +425,7 @@ func TestPushedHeadsAreBounded(t *testing.T) {
 	branch := w.forge.pulls[n].Branch
 	kept := func() (heads []string) {
 		t.Helper()
-		raw, _, err := w.store.State(w.ctx(), facts.PushedKey(w.repo.ID, branch))
-		w.must(err)
-		all, err := facts.ReadPushed(raw)
+		all, _, err := facts.PushedHeads.Get(w.ctx(), w.store, record.OfBranch(w.repo.ID, branch))
 		w.must(err)
 		for _, p := range all {
 			heads = append(heads, p.Head)
@@ -454,7 +451,7 @@ func TestPushedHeadsAreBounded(t *testing.T) {
 	w.compare("while the pull request shows another head", kept(), before)
 	w.must(w.inTx(func(tx *store.Tx) error { return putOnlyPushed(w.ctx(), tx, &s, &pr, pr.Head) }))
 	w.compare("once it shows it", kept(), []string{pr.Head})
-	w.must(w.store.PutState(w.ctx(), facts.PushedKey(w.repo.ID, branch), []byte("{")))
+	w.must(w.store.PutRecord(w.ctx(), facts.PushedHeads.Key(record.OfBranch(w.repo.ID, branch)), []byte("{")))
 	if err := w.inTx(func(tx *store.Tx) error { return addPushed(w.ctx(), tx, w.repo, branch, facts.Pushed{{Head: "h"}}) }); err == nil {
 		t.Error("what can't be read is written over")
 	}

@@ -28,7 +28,7 @@ func TestRequestReviewersFails(t *testing.T) {
 	}
 	names := []string{"acme/sre", "ada", "zed"}
 	w.failEach(func() (func() error, func()) {
-		w.must(w.store.DeleteState(w.ctx(), facts.ReviewRequestsKey(w.repo.ID, n)))
+		w.must(w.store.DeleteRecord(w.ctx(), pullKey("review-requests", w.repo.ID, n)))
 		w.forge.requested = nil
 		return func() error { return w.do(ev, d, request) }, func() {
 			w.compare("requested", w.forge.requested, []string{"acme/sre", "ada"})
@@ -53,7 +53,7 @@ func TestRequestReviewersFails(t *testing.T) {
 		"too many calls":  {&forge.Error{Op: "request", Kind: forge.ErrRateLimited}, ""},
 		"bad credentials": {&forge.Error{Op: "request", Kind: forge.ErrUnauthorized}, ""},
 	} {
-		w.must(w.store.DeleteState(w.ctx(), facts.ReviewRequestsKey(w.repo.ID, n)))
+		w.must(w.store.DeleteRecord(w.ctx(), pullKey("review-requests", w.repo.ID, n)))
 		w.forge.refuseRequests = c.err
 		err := w.do(ev, d, request)
 		if c.want == "" {

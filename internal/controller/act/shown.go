@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -16,25 +15,11 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/prtext"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 // StatusContext is the name of the one commit status.
 const StatusContext = "liftlock"
-
-// shownState is what was last written on a pull request, so that it is written again
-// only when it changes.
-type shownState struct {
-	Page    string `json:"page,omitempty"`    // digest of title and body
-	Comment string `json:"comment,omitempty"` // digest
-	ID      int64  `json:"id,omitempty"`      // of the comment
-	Status  string `json:"status,omitempty"`  // head, state and description
-	// Bare says that there is no comment of ours yet for sure.
-	Bare bool `json:"bare,omitempty"`
-	// Pace is when the comment was edited last.
-	Pace commentPace `json:"pace,omitzero"`
-}
-
-func shownKey(r *facts.Repository, number int) string { return facts.ShownKey(r.ID, number) }
 
 func hashParts(parts ...string) string {
 	h := sha256.New()
@@ -44,24 +29,13 @@ func hashParts(parts ...string) string {
 	return hex.EncodeToString(h.Sum(nil)[:12])
 }
 
-func (a *Actor) readShown(ctx context.Context, r *facts.Repository, number int) (shownState, error) {
-	var s shownState
-	raw, ok, err := a.opts.Store.State(ctx, shownKey(r, number))
-	if err != nil || !ok {
-		return s, err
-	}
-	if err := json.Unmarshal(raw, &s); err != nil {
-		return shownState{}, nil // unreadable is unknown: everything is written again
-	}
-	return s, nil
+func (a *Actor) readShown(ctx context.Context, r *facts.Repository, number int) (facts.ShownState, error) {
+	s, _, err := facts.Shown.Get(ctx, a.opts.Store, record.OfPull(r.ID, number))
+	return s, err
 }
 
-func (a *Actor) putShown(ctx context.Context, r *facts.Repository, number int, s shownState) error {
-	raw, err := json.Marshal(s)
-	if err != nil {
-		return fmt.Errorf("note what #%d shows: %w", number, err)
-	}
-	return a.opts.Store.PutState(ctx, shownKey(r, number), raw)
+func (a *Actor) putShown(ctx context.Context, r *facts.Repository, number int, s facts.ShownState) error {
+	return facts.Shown.Put(ctx, a.opts.Store, record.OfPull(r.ID, number), s)
 }
 
 // commentText is what the one comment should say.
@@ -100,15 +74,15 @@ func (a *Actor) putComment(ctx context.Context, r *facts.Repository, number int,
 			return text.putOff(err)
 		}
 		if found != nil {
-			s.ID, s.Pace = found.ID, commentPace{At: found.UpdatedAt}
+			s.ID, s.Pace = found.ID, facts.CommentPace{At: found.UpdatedAt}
 		}
 	}
-	now, notice := a.opts.Now(), text.notice
+	now, notice, pace := a.opts.Now(), text.notice, commentPace(s.Pace)
 	if notice != "" {
 		notice = hashParts(notice)
 	}
 	if s.ID != 0 {
-		if at := s.Pace.nextEdit(now, notice); at.After(now) && !text.last {
+		if at := pace.nextEdit(now, notice); at.After(now) && !text.last {
 			return at, nil
 		}
 		err = r.Forge.UpdateComment(ctx, r.Name, number, s.ID, text.body)
@@ -136,19 +110,15 @@ func (a *Actor) putComment(ctx context.Context, r *facts.Repository, number int,
 	if err != nil {
 		return text.putOff(err)
 	}
-	s.Comment, s.Pace = hashParts(text.body), s.Pace.edited(now, notice)
+	s.Comment, s.Pace = hashParts(text.body), facts.CommentPace(pace.edited(now, notice))
 	if written == nil {
 		return time.Time{}, a.putShown(ctx, r, number, s)
-	}
-	raw, err := json.Marshal(s)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("note what #%d shows: %w", number, err)
 	}
 	return time.Time{}, a.opts.Store.Tx(ctx, "commented", func(tx *store.Tx) error {
 		if err := facts.CountOwnComment(ctx, tx, r.ID, number, written.CreatedAt, isFirst); err != nil {
 			return err
 		}
-		return tx.PutState(ctx, shownKey(r, number), raw)
+		return facts.Shown.Put(ctx, tx, record.OfPull(r.ID, number), s)
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 var (
@@ -121,7 +122,7 @@ func TestSignedAndLost(t *testing.T) {
 		ev, d = w.evaluate()
 		w.must(w.do(ev, d, decided[promotion.Open](w, d)))
 		w.compare("pull requests", len(w.forge.pulls), 1)
-		raw, _, err := w.store.State(w.ctx(), facts.PushedKey(w.repo.ID, branch))
+		raw, _, err := w.store.Record(w.ctx(), facts.PushedHeads.Key(record.OfBranch(w.repo.ID, branch)))
 		w.must(err)
 		if !strings.Contains(string(raw), w.remoteHead(branch)) {
 			w.t.Errorf("the store doesn't know the head: %s", raw)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -25,8 +26,10 @@ func (a FormerAccount) matches(account policies.Account) bool {
 	return policies.Account{ID: a.ID, Login: a.Login}.Matches(account)
 }
 
-// accountsKey is the store's key of the accounts that a server had for a repository.
-func accountsKey(repo string) string { return "accounts|" + repo }
+var accounts = record.Declare[record.Repository, []FormerAccount](record.Declaration{
+	Name: "accounts", Owner: "controller/facts", Lifetime: record.Lasting,
+	Doc: "The accounts that the server had on the forge, with until when.",
+})
 
 // maxFormerAccounts bounds how many are remembered.
 const maxFormerAccounts = 20
@@ -39,7 +42,7 @@ type accountStore interface {
 // RememberAccount notes which account the server has for a repository now, and gives those that it had before.
 func RememberAccount(ctx context.Context, s accountStore, repo string, me policies.Account, now time.Time) (former []FormerAccount, err error) {
 	err = s.Tx(ctx, "account", func(tx *store.Tx) error {
-		known, _, err := readState[[]FormerAccount](ctx, tx, accountsKey(repo))
+		known, _, err := accounts.Get(ctx, tx, record.Repository(repo))
 		if err != nil {
 			return err
 		}
@@ -57,7 +60,7 @@ func RememberAccount(ctx context.Context, s accountStore, repo string, me polici
 		if slices.Equal(all, known) {
 			return nil
 		}
-		return putState(ctx, tx, accountsKey(repo), all)
+		return accounts.Put(ctx, tx, record.Repository(repo), all)
 	})
 	return former, err
 }

@@ -2,12 +2,12 @@ package facts
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 // An approval counts for the difference that it was given on, and for what was in the pull request then. Once
@@ -27,14 +27,15 @@ type approvalPeriod struct {
 // maxReplacedHeads bounds how many are kept.
 const maxReplacedHeads = 100
 
-func approvalPeriodKey(repo string, pull int) string {
-	return fmt.Sprintf("approvals-since|%s|%d", repo, pull)
-}
+var approvalPeriods = record.Declare[record.Pull, approvalPeriod](record.Declaration{
+	Name: "approvals-since", Owner: "controller/facts", Lifetime: record.UntilDropped,
+	Doc: "Since when approvals of the pull request count, as its release was replaced then.",
+})
 
 // PutReplaced notes that an open pull request moves other releases than before since a time of the forge's; heads
 // are those that it had.
 func PutReplaced(ctx context.Context, tx *store.Tx, repo string, pull int, since time.Time, heads ...string) error {
-	period, _, err := readState[approvalPeriod](ctx, tx, approvalPeriodKey(repo, pull))
+	period, _, err := approvalPeriods.Get(ctx, tx, record.OfPull(repo, pull))
 	if err != nil {
 		return err
 	}
@@ -44,23 +45,21 @@ func PutReplaced(ctx context.Context, tx *store.Tx, repo string, pull int, since
 		}
 	}
 	period.Since, period.Heads = since, period.Heads[max(0, len(period.Heads)-maxReplacedHeads):]
-	return putState(ctx, tx, approvalPeriodKey(repo, pull), period)
+	return approvalPeriods.Put(ctx, tx, record.OfPull(repo, pull), period)
 }
 
 // readApprovalPeriod reads since when the approvals of an open promotion count. Where the store was lost, and
 // nothing proves that the head is ours, that is since it is known.
 func (o *Gatherer) readApprovalPeriod(ctx context.Context, repo *Repository, p *OpenPull) (approvalPeriod, error) {
-	period, _, err := readState[approvalPeriod](ctx, o.opts.Store, approvalPeriodKey(repo.ID, p.Number))
+	period, _, err := approvalPeriods.Get(ctx, o.opts.Store, record.OfPull(repo.ID, p.Number))
 	if err != nil {
 		return period, err
 	}
-	raw, known, err := o.opts.Store.State(ctx, PushedKey(repo.ID, p.PR.Branch))
+	pushed, known, err := PushedHeads.Get(ctx, o.opts.Store, record.OfBranch(repo.ID, p.PR.Branch))
 	if err != nil {
 		return period, err
 	}
-	if period.pushed, err = ReadPushed(raw); err != nil {
-		return period, err
-	}
+	period.pushed = pushed
 	if !known && p.Proven == nil && repo.Marks.hasKeys() && p.HeadSince.After(period.Since) {
 		period.Since = p.HeadSince
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/store/record"
+
 	"github.com/liftlock/liftlock/internal/cache"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
@@ -31,7 +33,7 @@ const (
 // authorGatherer says who made releases.
 type authorGatherer struct {
 	releases       *releaseReader
-	states         StateReader
+	states         record.Reader
 	now            func() time.Time
 	ignoreUnlinked bool
 	images         ImageSource // nil: images aren't looked into
@@ -44,7 +46,7 @@ type authorGatherer struct {
 	applications *cache.Cache[string, rememberedCommits]
 }
 
-func newAuthorGatherer(releases *releaseReader, states StateReader, now func() time.Time, ignoreUnlinked bool, group *cache.Group) *authorGatherer {
+func newAuthorGatherer(releases *releaseReader, states record.Reader, now func() time.Time, ignoreUnlinked bool, group *cache.Group) *authorGatherer {
 	return &authorGatherer{releases: releases, states: states, now: now, ignoreUnlinked: ignoreUnlinked, landings: newCache[string, makers](group, "commit_authors", 10_000), made: newCommitsCache(group, "release_commits", func(m ReleaseCommits) []ReleaseCommit { return m.Commits }),
 		heads:        newCache[string, string](group, "release_heads", 10_000),
 		applications: newCommitsCache(group, "application_commits", func(m rememberedCommits) []ReleaseCommit { return m.commits })}

@@ -11,6 +11,8 @@ import (
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -360,10 +362,10 @@ func TestARevertsTrailerHidesNoAuthor(t *testing.T) {
 	}
 }
 
-// storedStates are the store's, by key.
-type storedStates map[string]string
+// storedRecords are the store's, by key.
+type storedRecords map[store.RecordKey]string
 
-func (s storedStates) State(_ context.Context, key string) ([]byte, bool, error) {
+func (s storedRecords) Record(_ context.Context, key store.RecordKey) ([]byte, bool, error) {
 	v, ok := s[key]
 	return []byte(v), ok, nil
 }
@@ -373,7 +375,7 @@ func (s storedStates) State(_ context.Context, key string) ([]byte, bool, error)
 func TestAuthorFacts(t *testing.T) {
 	d := newDevReleases(t)
 	o := newTestGatherer(d.testRepo)
-	states := storedStates{}
+	states := storedRecords{}
 	o.states = states
 	d.release("ann", "Both\n\nLiftlock-Requested-By: ken (id 11), lea", "2", "2")
 	c, id := d.evaluate(o)
@@ -397,7 +399,7 @@ func TestAuthorFacts(t *testing.T) {
 		{Verb: "promote", Environment: "prod", Release: id, By: "grace", ByID: 12}, {Verb: "promote", Environment: "prod", Release: "another", By: "heidi"},
 		{Verb: "promote", Environment: "qa", Release: id, By: "ivan"}, {Verb: "retry", Environment: "prod", Release: id, By: "judy"},
 	}
-	states[RequestersKey(c.Snapshot.Repo.ID, 7)] = `["lea", "mia (id 13)"]`
+	states[requesters.Key(record.OfPull(c.Snapshot.Repo.ID, 7))] = `["lea", "mia (id 13)"]`
 	if err := o.authorFacts(t.Context(), c, prod, p); err != nil || f.AuthorsErr != "" || !slices.Equal(loginsOf(f.Authors), []string{"ann", "lea", "mia", "ken", "grace"}) {
 		t.Errorf("with a gate: %+v, %v", f, err)
 	}

@@ -2,13 +2,15 @@ package facts
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
@@ -26,9 +28,6 @@ const (
 	unreadRulesRetry = time.Minute
 )
 
-// RulesPrefix begins the store's keys of what the forge demands of a repository's branches.
-func RulesPrefix(repo string) string { return "rules|" + repo + "|" }
-
 // readRules is what was read of a branch's rules.
 type readRules struct {
 	Rules *forge.BranchRules `json:"rules,omitempty"`
@@ -39,44 +38,62 @@ type readRules struct {
 	cause error              // of retry; nil where that is zero
 }
 
+var branchRules = record.Declare[record.InRepository, readRules](record.Declaration{
+	Name: "branch-rules", Owner: "controller/facts", Lifetime: record.UntilDropped,
+	Doc: "What the forge demands of merges into the branch, as it was read last.",
+})
+
+// ForgetBranchRules forgets what the forge demands of merges into a repository's branches.
+func ForgetBranchRules(ctx context.Context, tx *store.Tx, repo string) error {
+	known, err := branchRules.List(ctx, tx, record.Within{Repo: repo})
+	if err != nil {
+		return err
+	}
+	for i := range known {
+		if err := branchRules.Drop(ctx, tx, known[i].About); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // ruleGatherer knows what forges themselves demand before a merge.
 type ruleGatherer struct {
 	now   func() time.Time
-	store stateStore
+	store record.ReadWriter
 	mu    sync.Mutex
-	// unreadSince is since when the rules of branches can't be read, by the store's key of them.
-	unreadSince map[string]time.Time
+	// unreadSince is since when the rules of branches can't be read, by branch.
+	unreadSince map[record.InRepository]time.Time
 }
 
 // addUnreadSince fills in since when rules can't be read, as far as this process knows.
-func (o *ruleGatherer) addUnreadSince(key string, known *readRules) {
+func (o *ruleGatherer) addUnreadSince(about record.InRepository, known *readRules) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if known.Rules != nil {
-		delete(o.unreadSince, key)
+		delete(o.unreadSince, about)
 		return
 	}
-	if o.unreadSince[key].IsZero() {
-		o.unreadSince[key] = known.At
+	if o.unreadSince[about].IsZero() {
+		o.unreadSince[about] = known.At
 	}
-	known.since = o.unreadSince[key]
+	known.since = o.unreadSince[about]
 }
 
 // branchRules is what the forge demands of a branch, as of an hour ago at the most.
 func (o *ruleGatherer) branchRules(ctx context.Context, r *Repository, branch string) (*readRules, error) {
-	key := RulesPrefix(r.ID) + branch
-	raw, _, err := o.store.State(ctx, key)
+	about := record.OfBranch(r.ID, branch)
+	stored, found, err := branchRules.Get(ctx, o.store, about)
 	if err != nil {
 		return nil, err
 	}
-	known := &readRules{}
-	if json.Unmarshal(raw, known) == nil {
+	if known := &stored; found {
 		maxAge := rulesMaxAge
 		if known.Rules == nil {
 			maxAge = unreadRulesMaxAge
 		}
 		if o.now().Sub(known.At) < maxAge {
-			o.addUnreadSince(key, known)
+			o.addUnreadSince(about, known)
 			return known, nil
 		}
 	}
@@ -100,7 +117,7 @@ func (o *ruleGatherer) RulesChanged(ctx context.Context, r *Repository, p *OpenP
 // readRules reads what the forge demands of a branch and remembers it. What only explains keeps
 // nothing else from going on: that it can't be read now is no error, and isn't remembered.
 func (o *ruleGatherer) readRules(ctx context.Context, r *Repository, branch string) (known *readRules, err error) {
-	key := RulesPrefix(r.ID) + branch
+	about := record.OfBranch(r.ID, branch)
 	known = &readRules{At: o.now()}
 	if known.Rules, err = r.Forge.Rules(ctx, r.Name, branch); err != nil {
 		if ctx.Err() != nil {
@@ -108,7 +125,7 @@ func (o *ruleGatherer) readRules(ctx context.Context, r *Repository, branch stri
 		}
 		known.Rules, known.Err = nil, err.Error()
 	}
-	o.addUnreadSince(key, known)
+	o.addUnreadSince(about, known)
 	if err != nil && forge.IsRetryable(err) {
 		known.retry, known.cause = known.At.Add(unreadRulesRetry), err
 		if after := forge.RetryAfter(err); after.After(known.retry) {
@@ -117,15 +134,11 @@ func (o *ruleGatherer) readRules(ctx context.Context, r *Repository, branch stri
 		return known, nil
 	}
 	if known.Rules != nil && known.Rules.Queue() != nil {
-		if err := o.store.PutState(ctx, MergesByQueueKey(r.ID), nil); err != nil {
+		if err := MergesByQueue.Put(ctx, o.store, record.Repository(r.ID), true); err != nil {
 			return nil, err
 		}
 	}
-	raw, err := json.Marshal(known)
-	if err != nil {
-		return nil, fmt.Errorf("write down the rules of the branch %s of %s: %w", branch, r.ID, err)
-	}
-	return known, o.store.PutState(ctx, key, raw)
+	return known, branchRules.Put(ctx, o.store, about, *known)
 }
 
 // isStopped says that the forge keeps a pull request from being merged by rules of its own.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -156,7 +157,7 @@ func TestRulesChanged(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	pulls, _, r := newCachedPulls(t, now)
-	o := &ruleGatherer{now: func() time.Time { return now }, store: pulls.store.(*store.Store), unreadSince: map[string]time.Time{}}
+	o := &ruleGatherer{now: func() time.Time { return now }, store: pulls.store.(*store.Store), unreadSince: map[record.InRepository]time.Time{}}
 	p := &OpenPull{PR: &forge.PullRequest{Number: 7, Base: "main"}, judgedBy: &readRules{Rules: &forge.BranchRules{}}}
 	for kind, passes := range map[error]bool{forge.ErrRetryable: true, forge.ErrRateLimited: true, forge.ErrForbidden: false} {
 		r.Forge = unreadableRules{err: &forge.Error{Op: "read the rules", Kind: kind}}

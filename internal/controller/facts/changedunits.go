@@ -2,7 +2,6 @@ package facts
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
@@ -159,22 +158,17 @@ func (p *ResolvedPipeline) addUnitsOf(ids map[string]bool, units map[promotion.U
 func (o *recordGatherer) NextQueued(ctx context.Context, s *Snapshot) ([]promotion.Unit, error) {
 	var out []promotion.Unit
 	for _, p := range s.Pipelines {
-		prefix := queuePrefix(promotion.Unit{Repo: s.Repo.ID, Pipeline: p.Name()})
-		rows, err := o.store.StateByPrefix(ctx, prefix)
+		all, err := o.listQueued(ctx, s.Repo.ID, p.Name())
 		if err != nil {
 			return nil, err
 		}
 		since := map[string]map[string]time.Time{} // by environment and component
-		for key, raw := range rows {
-			var waits queuedSince
-			if err := json.Unmarshal(raw, &waits); err != nil {
-				return nil, fmt.Errorf("read who waits for a place (%s) from the store: %w", key, err)
-			}
-			for env, at := range waits {
+		for i := range all {
+			for env, at := range all[i].Value {
 				if since[env] == nil {
 					since[env] = map[string]time.Time{}
 				}
-				since[env][key[len(prefix):]] = at
+				since[env][all[i].About.Component] = at
 			}
 		}
 		for _, waits := range since {

@@ -1,13 +1,13 @@
 package facts
 
 import (
+	"cmp"
 	"context"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 // ForgetClosedPulls drops what is kept of a repository's pull requests for their merges alone, of
@@ -16,29 +16,23 @@ func ForgetClosedPulls(ctx context.Context, tx *store.Tx, repo string, open []fo
 	isOpen := func(number int) bool {
 		return slices.ContainsFunc(open, func(p forge.PullRequest) bool { return p.Number == number })
 	}
-	refused, err := tx.StateByPrefix(ctx, refusedMergePrefix(repo))
+	refused, err := refusedMerges.List(ctx, tx, record.Within{Repo: repo})
 	if err != nil {
 		return err
 	}
-	var over []string
-	for key := range refused {
-		if number, err := strconv.Atoi(strings.TrimPrefix(key, refusedMergePrefix(repo))); err != nil || !isOpen(number) {
-			over = append(over, key)
-		}
-	}
-	turns, err := tx.StateByPrefix(ctx, UpdateTurnKey(repo, ""))
+	turns, err := updateTurns.List(ctx, tx, record.Within{Repo: repo})
 	if err != nil {
 		return err
 	}
-	for key, raw := range turns {
-		if turn := readUpdateTurn(raw); turn == nil || !isOpen(turn.Pull) {
-			over = append(over, key)
+	for i := range refused {
+		if !isOpen(refused[i].About.Number) {
+			err = cmp.Or(err, refusedMerges.Drop(ctx, tx, refused[i].About))
 		}
 	}
-	for _, key := range over {
-		if err := tx.DeleteState(ctx, key); err != nil {
-			return err
+	for i := range turns {
+		if !isOpen(turns[i].Value.Pull) {
+			err = cmp.Or(err, updateTurns.Drop(ctx, tx, turns[i].About))
 		}
 	}
-	return nil
+	return err
 }

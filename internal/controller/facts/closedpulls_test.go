@@ -2,8 +2,6 @@ package facts
 
 import (
 	"errors"
-	"maps"
-	"slices"
 	"testing"
 	"time"
 
@@ -11,6 +9,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 // TestForgetClosedPulls holds that nothing is kept of refusals and turns of what is closed, and
@@ -31,25 +30,25 @@ func TestForgetClosedPulls(t *testing.T) {
 	}
 	kept := func() []string {
 		var names []string
-		for _, prefix := range []string{"refused|", "turn|"} {
-			rows, err := o.store.(*store.Store).StateByPrefix(t.Context(), prefix)
-			if err != nil {
-				t.Fatal(err)
-			}
-			names = append(names, slices.Sorted(maps.Keys(rows))...)
+		rows, err := o.store.(*store.Store).Records(t.Context(), store.RecordFilter{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range rows {
+			names = append(names, row.String())
 		}
 		return names
 	}
 	err := o.store.Tx(t.Context(), "test", func(tx *store.Tx) error {
 		return errors.Join(
-			tx.PutState(t.Context(), UpdateTurnKey(r.ID, "main"), []byte(`{"pull":1}`)),
-			tx.PutState(t.Context(), UpdateTurnKey(r.ID, "release"), []byte(`{"pull":12}`)),
+			tx.PutRecord(t.Context(), updateTurns.Key(record.OfBranch(r.ID, "main")), []byte(`{"pull":1}`)),
+			tx.PutRecord(t.Context(), updateTurns.Key(record.OfBranch(r.ID, "release")), []byte(`{"pull":12}`)),
 			ForgetClosedPulls(t.Context(), tx, r.ID, []forge.PullRequest{{Number: 12}}))
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"refused|hub:acme/fleet-2|1", "refused|hub:acme/fleet|12", "turn|hub:acme/fleet|release"}
+	want := []string{"refused-merge of hub:acme/fleet#12", "refused-merge of hub:acme/fleet-2#1", "update-turn of hub:acme/fleet (release)"}
 	if diff := cmp.Diff(want, kept()); diff != "" {
 		t.Errorf("want (-), got (+):\n%s", diff)
 	}

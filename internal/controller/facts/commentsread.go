@@ -1,14 +1,13 @@
 package facts
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 // CommentsRead is how far the comments of a pull request were read. Its zero value is not at
@@ -23,38 +22,43 @@ type CommentsRead struct {
 	UpdatedAt time.Time `json:"updatedAt,omitzero"`
 }
 
-// UnreadCommentsKey is the store's key of that an event told of a comment since the comments of a
-// pull request were read, whatever their count: one may have gone and another come. Its value is
-// the last such event's.
-func UnreadCommentsKey(repo string, number int) string {
-	return fmt.Sprintf("unread-comments|%s|%d", repo, number)
-}
+// UnreadComments says that an event told of a comment since the comments of a pull request were
+// read, whatever their count: one may have gone and another come. It is the last such event.
+var UnreadComments = record.Declare[record.Pull, string](record.Declaration{
+	Name: "unread-comments", Owner: "server", Lifetime: record.UntilDropped,
+	Doc: "The last event that told of a comment which wasn't read yet.",
+})
 
-// UnconfirmedKey is the store's key of that a comment's commands which loosen something wait for their author to
-// say that the comment is theirs; the others were taken. Its value is when it was written.
-func UnconfirmedKey(repo string, number int, comment int64) string {
-	return fmt.Sprintf("%s%d|%d", UnconfirmedPrefix(repo), number, comment)
-}
+// Unconfirmed are the comments whose commands that loosen something wait for their author to say
+// that the comment is theirs; the others were taken. It is when each was written.
+var Unconfirmed = record.Declare[record.InPull, time.Time](record.Declaration{
+	Name: "unconfirmed-comment", Owner: "controller", Lifetime: record.UntilDropped,
+	Doc: "When a comment was written that waits for its author's word, by the comment's number.",
+})
 
-// UnconfirmedPrefix is what all of a repository's begin with.
-func UnconfirmedPrefix(repo string) string { return "unconfirmed|" + repo + "|" }
+// OfComment is a comment of a pull request, for Unconfirmed.
+func OfComment(repo string, number int, comment int64) record.InPull {
+	return record.InPull{Pull: record.OfPull(repo, number), Name: strconv.FormatInt(comment, 10)}
+}
 
 // ForgetUnreadComments notes that the comments of a pull request are read as of the event that
-// was known before that; nil: none was. What an event told of meanwhile stays to be read.
-func ForgetUnreadComments(ctx context.Context, tx *store.Tx, repo string, number int, event []byte) error {
-	key := UnreadCommentsKey(repo, number)
-	now, unread, err := tx.State(ctx, key)
-	if err != nil || !unread || !bytes.Equal(now, event) {
+// was known before that; empty: none was. What an event told of meanwhile stays to be read.
+func ForgetUnreadComments(ctx context.Context, tx *store.Tx, repo string, number int, event string) error {
+	now, unread, err := UnreadComments.Get(ctx, tx, record.OfPull(repo, number))
+	if err != nil || !unread || now != event {
 		return err
 	}
-	return tx.DeleteState(ctx, key)
+	return UnreadComments.Drop(ctx, tx, record.OfPull(repo, number))
 }
 
-func commentsKey(repo string, number int) string { return fmt.Sprintf("comments|%s|%d", repo, number) }
+var commentsRead = record.Declare[record.Pull, CommentsRead](record.Declaration{
+	Name: "comments-read", Owner: "controller", Lifetime: record.UntilDropped,
+	Doc: "How far the comments of the pull request were read.",
+})
 
 // ReadCommentsRead reads it from the store; what can't be understood is nothing.
-func ReadCommentsRead(ctx context.Context, s StateReader, repo string, number int) (CommentsRead, error) {
-	c, _, err := readState[CommentsRead](ctx, s, commentsKey(repo, number))
+func ReadCommentsRead(ctx context.Context, s record.Reader, repo string, number int) (CommentsRead, error) {
+	c, _, err := commentsRead.Get(ctx, s, record.OfPull(repo, number))
 	return c, err
 }
 
@@ -65,11 +69,7 @@ func (c *CommentsRead) Covers(pr *forge.PullRequest) bool {
 
 // Store keeps it.
 func (c *CommentsRead) Store(ctx context.Context, tx *store.Tx, repo string, number int) error {
-	raw, err := json.Marshal(c)
-	if err != nil {
-		return fmt.Errorf("keep how far the comments of #%d were read: %w", number, err)
-	}
-	return tx.PutState(ctx, commentsKey(repo, number), raw)
+	return commentsRead.Put(ctx, tx, record.OfPull(repo, number), *c)
 }
 
 // CountOwnComment counts a comment that we wrote on a pull request at a time of the forge's clock;

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/liftlock/liftlock/internal/store/record"
+
 	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
@@ -82,11 +84,7 @@ func (o *Gatherer) isPromotedLanding(ctx context.Context, c *ComponentEvaluation
 // each entry is what one of our heads moves. known says that the store has them, so that nothing else
 // was ours; else a signed mark may say so, and none means that it isn't known.
 func (o *Gatherer) releasesPut(ctx context.Context, r *Repository, p *pullRecord) (put []map[string]string, known bool, err error) {
-	raw, _, err := o.opts.Store.State(ctx, PushedKey(r.ID, p.PR.Branch))
-	if err != nil {
-		return nil, false, err
-	}
-	pushed, err := ReadPushed(raw)
+	pushed, _, err := PushedHeads.Get(ctx, o.opts.Store, record.OfBranch(r.ID, p.PR.Branch))
 	if err != nil {
 		return nil, false, err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 const threeEnvs = `  environments:
@@ -189,7 +190,7 @@ func TestLandedUnproven(t *testing.T) {
 		w.mergeBy(n, "mallory", "merge")
 		w.checkLanded("web", promotion.ByPromotion, 0)
 		forget(w, n)
-		w.putState(PushedKey(w.repo.ID, branch), Pushed{{Head: "another", Releases: map[string]string{"web": "another"}}})
+		w.putRecord(PushedHeads.Key(record.OfBranch(w.repo.ID, branch)), Pushed{{Head: "another", Releases: map[string]string{"web": "another"}}})
 		w.checkLanded("web", promotion.ByPromotion, 0)
 	})
 }

@@ -2,11 +2,11 @@ package facts
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 
-	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/store/record"
+
 	"github.com/liftlock/liftlock/internal/promotion"
 )
 
@@ -20,13 +20,16 @@ type StoredDeployment struct {
 // never looked at, or the database was lost: what the forge has of it isn't known.
 type StoredDeployments map[string][]StoredDeployment
 
-// DeploymentsKey is the store's key of a unit's deployments.
-func DeploymentsKey(u promotion.Unit) string { return "deployments|" + wake.UnitName(u) }
+// Deployments are those of units.
+var Deployments = record.Declare[record.Unit, StoredDeployments](record.Declaration{
+	Name: "deployments", Owner: "controller/act", Lifetime: record.UntilDropped,
+	Doc: "The deployments that the forge shows of the component, by environment. Without it the forge is read.",
+})
 
 // ReadDeployments reads a unit's deployments; none where they can't be understood: then the
 // forge is asked which there are.
-func ReadDeployments(ctx context.Context, s StateReader, u promotion.Unit) (StoredDeployments, error) {
-	d, _, err := readState[StoredDeployments](ctx, s, DeploymentsKey(u))
+func ReadDeployments(ctx context.Context, s record.Reader, u promotion.Unit) (StoredDeployments, error) {
+	d, _, err := Deployments.Get(ctx, s, record.Unit(u))
 	return d, err
 }
 
@@ -51,15 +54,6 @@ func (d StoredDeployments) Find(env, commit string) (StoredDeployment, bool) {
 		return StoredDeployment{}, false
 	}
 	return d[env][i], true
-}
-
-// Marshal is how the store keeps it.
-func (d StoredDeployments) Marshal() ([]byte, error) {
-	raw, err := json.Marshal(d)
-	if err != nil {
-		return nil, fmt.Errorf("note what the forge shows of deployments: %w", err)
-	}
-	return raw, nil
 }
 
 // gatherDeployments fills in what the forge was told of the unit's deployments, where the

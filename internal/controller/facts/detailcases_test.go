@@ -99,7 +99,7 @@ func TestAuditOfAMergeThatWasFound(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := s.PutState(t.Context(), MergingKey(u, 7), raw); err != nil {
+			if err := s.PutRecord(t.Context(), Merging.Key(OfMerge(u, 7)), raw); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -1,10 +1,10 @@
 package facts
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -13,6 +13,7 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -49,19 +50,23 @@ type endpointState struct {
 // EndpointRecord is that an endpoint was asked, to be kept.
 type EndpointRecord struct {
 	state  endpointState // as it was before
-	index  string        // the key by which it is found with its pull request
+	pull   record.Pull   // by which it is found again
 	answer policies.EndpointAnswer
 	nextAt time.Time
 	failed bool // there was no answer
 }
 
-// endpointKey is the store's key of a request.
-func endpointKey(id string) string { return "endpoint|" + id }
+// endpointStates are what endpoints said, by the request's name: a callback knows nothing else.
+var endpointStates = record.Declare[record.Named, endpointState](record.Declaration{
+	Name: "endpoint-state", Owner: "controller/facts", Lifetime: record.UntilDropped,
+	Doc: "What an endpoint of a gate said, by the request's name. Without it the endpoint is asked again.",
+})
 
-// endpointPrefix is what the keys begin with that name a pull request's requests.
-func endpointPrefix(repo string, pull int) string {
-	return fmt.Sprintf("endpoints|%s|%d|", repo, pull)
-}
+// endpointRequests find a pull request's requests.
+var endpointRequests = record.Declare[record.InPull, bool](record.Declaration{
+	Name: "endpoint-request", Owner: "controller/facts", Lifetime: record.UntilDropped,
+	Doc: "The names of the requests to endpoints about the pull request.",
+})
 
 // endpointID names a request: the same for the same release, environment and head.
 func endpointID(u promotion.Unit, env string, p *promotion.Pull, h *policies.HTTP) string {
@@ -69,13 +74,13 @@ func endpointID(u promotion.Unit, env string, p *promotion.Pull, h *policies.HTT
 	return hex.EncodeToString(sum[:16])
 }
 
-// parseEndpointState reads what the store has; what can't be read is nothing.
-func parseEndpointState(raw []byte, id string) endpointState {
-	var s endpointState
-	if json.Unmarshal(raw, &s) != nil || s.ID != id {
-		return endpointState{ID: id}
+// readEndpointState reads what the store has; what can't be read is nothing.
+func readEndpointState(ctx context.Context, r record.Reader, id string) (s endpointState, found bool, err error) {
+	s, found, err = endpointStates.Get(ctx, r, record.Named(id))
+	if s.ID != id {
+		return endpointState{ID: id}, false, err
 	}
-	return s
+	return s, found, err
 }
 
 // applyAnswer takes in how asking ended. A fail is final; what came by a callback since is
@@ -135,45 +140,28 @@ func (s *endpointState) applyCallback(a policies.EndpointAnswer) (changed bool, 
 	return true, nil
 }
 
-func putEndpointState(ctx context.Context, tx *store.Tx, s *endpointState) error {
-	raw, err := json.Marshal(s)
-	if err != nil {
-		return fmt.Errorf("keep what an endpoint said: %w", err)
-	}
-	return tx.PutState(ctx, endpointKey(s.ID), raw)
-}
-
 // Store keeps how asking ended, with what came meanwhile.
 func (r *EndpointRecord) Store(ctx context.Context, tx *store.Tx) error {
-	raw, _, err := tx.State(ctx, endpointKey(r.state.ID))
+	s, _, err := readEndpointState(ctx, tx, r.state.ID)
 	if err != nil {
 		return err
 	}
-	s := parseEndpointState(raw, r.state.ID)
 	s.Endpoint, s.Unit = r.state.Endpoint, r.state.Unit
 	s.applyAnswer(r.answer, r.nextAt, r.failed)
-	if err := putEndpointState(ctx, tx, &s); err != nil {
+	if err := endpointStates.Put(ctx, tx, record.Named(s.ID), s); err != nil {
 		return err
 	}
-	return tx.PutState(ctx, r.index, nil)
+	return endpointRequests.Put(ctx, tx, record.InPull{Pull: r.pull, Name: s.ID}, true)
 }
 
 // ForgetEndpoints forgets what endpoints said of a pull request.
 func ForgetEndpoints(ctx context.Context, tx *store.Tx, repo string, pull int) error {
-	prefix := endpointPrefix(repo, pull)
-	all, err := tx.StateByPrefix(ctx, prefix)
-	if err != nil {
-		return err
+	all, err := endpointRequests.List(ctx, tx, record.Within{Repo: repo, Pull: pull})
+	for i := range all {
+		about := all[i].About
+		err = cmp.Or(err, endpointRequests.Drop(ctx, tx, about), endpointStates.Drop(ctx, tx, record.Named(about.Name)))
 	}
-	for key := range all {
-		if err := tx.DeleteState(ctx, key); err != nil {
-			return err
-		}
-		if err := tx.DeleteState(ctx, endpointKey(strings.TrimPrefix(key, prefix))); err != nil {
-			return err
-		}
-	}
-	return nil
+	return err
 }
 
 // CallbackStore is where callbacks are written: *store.Store.
@@ -186,11 +174,10 @@ type CallbackStore interface {
 // say why it doesn't count.
 func AcceptCallback(ctx context.Context, st CallbackStore, endpoint string, a policies.EndpointAnswer) error {
 	return st.Tx(ctx, "callback", func(tx *store.Tx) error {
-		raw, ok, err := tx.State(ctx, endpointKey(a.ID))
+		s, ok, err := readEndpointState(ctx, tx, a.ID)
 		if err != nil {
 			return err
 		}
-		s := parseEndpointState(raw, a.ID)
 		if !ok || s.Endpoint != endpoint || s.Unit == "" {
 			return ErrNoRequest
 		}
@@ -198,7 +185,7 @@ func AcceptCallback(ctx context.Context, st CallbackStore, endpoint string, a po
 		if err != nil || !changed {
 			return err
 		}
-		if err := putEndpointState(ctx, tx, &s); err != nil {
+		if err := endpointStates.Put(ctx, tx, record.Named(s.ID), s); err != nil {
 			return err
 		}
 		return tx.WakeAs(ctx, store.Urgent, s.Unit)
@@ -218,11 +205,10 @@ func (o *Gatherer) endpointFacts(ctx context.Context, c *ComponentEvaluation, en
 			continue
 		}
 		known[id] = true
-		raw, _, err := o.opts.Store.State(ctx, endpointKey(id))
+		s, _, err := readEndpointState(ctx, o.opts.Store, id)
 		if err != nil {
 			return err
 		}
-		s := parseEndpointState(raw, id)
 		s.forgetFuture(c.Facts.Now)
 		s.Endpoint, s.Unit = g.HTTP.Endpoint, wake.ForUnit(c.Evaluation.Unit).String()
 		reading := policies.EndpointReading{Endpoint: g.HTTP.Endpoint, Path: g.HTTP.Path}
@@ -267,7 +253,7 @@ func (o *Gatherer) callEndpoint(ctx context.Context, c *ComponentEvaluation, env
 			request.Targets = append(request.Targets, policies.Target{Name: at.Targets[i].Name, Cluster: o.ClusterOf(&at.Targets[i]), Namespace: at.Targets[i].DestNS})
 		}
 	}
-	record := EndpointRecord{state: *s, index: endpointPrefix(c.Facts.Unit.Repo, p.Number) + s.ID}
+	record := EndpointRecord{state: *s, pull: record.OfPull(c.Facts.Unit.Repo, p.Number)}
 	a, again, err := o.opts.Endpoints.Call(ctx, h.Endpoint, h.Path, h.Every, h.Timeout, request)
 	switch {
 	case ctx.Err() != nil:

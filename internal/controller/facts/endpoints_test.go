@@ -132,7 +132,8 @@ func TestEndpointIDs(t *testing.T) {
 		}
 		seen[id] = true
 	}
-	if s := parseEndpointState([]byte(`{"id":"b","outcome":"pass"}`), "a"); s.Outcome != "" || s.ID != "a" {
-		t.Errorf("another request's is read: %+v", s)
+	records := storedRecords{endpointStates.Key("a"): `{"id":"b","outcome":"pass"}`}
+	if s, found, err := readEndpointState(t.Context(), records, "a"); s.Outcome != "" || s.ID != "a" || found || err != nil {
+		t.Errorf("another request's is read: %+v, %v", s, err)
 	}
 }

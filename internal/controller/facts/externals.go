@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/store/record"
+
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/manifest/render"
@@ -30,7 +32,7 @@ type ExternalFiles struct {
 	charts  render.OpenExternal
 	now     func() time.Time
 	tracked func() []*Repository
-	pushed  stateStore // says that somebody pushed to a source; nil: nobody does
+	pushed  record.Reader // says that somebody pushed to a source; nil: nobody does
 
 	mu       sync.Mutex
 	fetched  map[string]fetchedSource // by its URL
@@ -46,8 +48,11 @@ type fetchedSource struct {
 	push string
 }
 
-// PushedSourceKey is where the store keeps the last delivery that told of a push to a source.
-func PushedSourceKey(url string) string { return "sourcePushed|" + url }
+// PushedSources are the last deliveries that told of a push to a source, by its address.
+var PushedSources = record.Declare[record.Named, string](record.Declaration{
+	Name: "pushed-source", Owner: "server", Lifetime: record.Lasting,
+	Doc: "The last delivery that told of a push to a source of the server's file.",
+})
 
 // openedExternal is what an external was when it was opened last.
 type openedExternal struct {
@@ -269,11 +274,11 @@ func (x *ExternalFiles) lastPush(ctx context.Context, s *ReadOnlySource) (string
 	if x.pushed == nil {
 		return "", nil
 	}
-	raw, _, err := x.pushed.State(ctx, PushedSourceKey(s.URL))
+	delivery, _, err := PushedSources.Get(ctx, x.pushed, record.Named(s.URL))
 	if err != nil {
 		return "", fmt.Errorf("read whether somebody pushed to %s: %w", s.URL, err)
 	}
-	return string(raw), nil
+	return delivery, nil
 }
 
 // findTag asks the remote for a tag, unless that was a moment ago; e says which remote, and which tag.

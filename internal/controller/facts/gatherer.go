@@ -17,6 +17,7 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/internal/sandbox"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 	"github.com/liftlock/liftlock/internal/wording"
 	"github.com/liftlock/liftlock/policies"
 )
@@ -77,7 +78,7 @@ type Floor func(environment string, gates []policies.Gate) []policies.Gate
 type Store interface {
 	pullStore
 	recordStore
-	stateStore
+	record.Writer
 	Arrivals(ctx context.Context, unit string) ([]store.Arrival, error)
 	OlderArrivals(ctx context.Context, unit string, releases ...string) ([]store.Arrival, error)
 	ArrivalsVersion(ctx context.Context, unit string) (int64, error)
@@ -188,7 +189,7 @@ func New(o Options) *Gatherer {
 		pullGatherer:   pulls,
 		reviewGatherer: newReviewGatherer(o.Now, o.Caches),
 		teamGatherer:   newTeamGatherer(o.Store, o.Now, o.Caches),
-		ruleGatherer:   &ruleGatherer{now: o.Now, store: o.Store, unreadSince: map[string]time.Time{}},
+		ruleGatherer:   &ruleGatherer{now: o.Now, store: o.Store, unreadSince: map[record.InRepository]time.Time{}},
 		authorGatherer: authors,
 		argocdGatherer: &argocdGatherer{argocds: argocds, health: health, releases: releases, store: o.Store, memories: newDecodedRows(o.Caches, "verification_memories", func(*verification.Memory) {}),
 			repos: &targets.repos, renderer: effects.renderer, hydrated: newCache[[sha256.Size]byte, string](o.Caches, "hydrated_manifests", maxEnvironments)},

@@ -2,16 +2,13 @@ package facts
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 // joinedQueue is which head of a pull request Liftlock had join the forge's merge queue, and when.
@@ -21,49 +18,47 @@ type joinedQueue struct {
 	Pipeline string    `json:"pipeline,omitempty"` // whose limits.mergesPerHour it counts in; empty: in none
 }
 
-// JoinedQueueKey is the store's key of that a pull request joined the forge's merge queue: kept
-// nowhere else, so that without the database what the forge dropped joins once more.
-func JoinedQueueKey(repo string, pull int) string {
-	return joinedQueuePrefix(repo) + strconv.Itoa(pull)
+// joinedQueues is kept nowhere else: without the database what the forge dropped joins once more.
+var joinedQueues = record.Declare[record.Pull, joinedQueue](record.Declaration{
+	Name: "joined-queue", Owner: "controller/facts", Lifetime: record.UntilSettled,
+	Doc: "The head that joined the forge's merge queue, and when. Without it, what the forge dropped joins once more.",
+})
+
+// MergesByQueue says that merges into a repository go through the forge's merge queue, as far as
+// that was seen: then each of its pull requests is read with its place there.
+var MergesByQueue = record.Declare[record.Repository, bool](record.Declaration{
+	Name: "merges-by-queue", Owner: "controller/facts", Lifetime: record.Lasting,
+	Doc: "Merges into the repository go through the forge's merge queue.",
+})
+
+// DropJoinedQueue forgets that a pull request joined the forge's merge queue.
+func DropJoinedQueue(ctx context.Context, w record.Writer, repo string, pull int) error {
+	return joinedQueues.Drop(ctx, w, record.OfPull(repo, pull))
 }
-
-func joinedQueuePrefix(repo string) string { return "joined|" + repo + "|" }
-
-// MergesByQueueKey is the store's key of that merges into a repository go through the forge's merge
-// queue, as far as that was seen: then each of its pull requests is read with how it stands to it.
-func MergesByQueueKey(repo string) string { return "merges-by-queue|" + repo }
 
 // PutJoinedQueue notes that Liftlock had a head join the forge's merge queue: when it is no longer
 // there and hasn't landed, the forge or a person took it out. A promotion counts in the limit of the
 // unit's pipeline until it has landed; a revert counts in none. What is noted of the head since that
 // was asked for stays: that it joined, or that Liftlock took it out.
 func PutJoinedQueue(ctx context.Context, tx *store.Tx, u promotion.Unit, pull int, head string, revert bool, at time.Time) error {
-	noted, _, err := readState[joinedQueue](ctx, tx, JoinedQueueKey(u.Repo, pull))
+	noted, _, err := joinedQueues.Get(ctx, tx, record.OfPull(u.Repo, pull))
 	if err != nil || noted.Head == head {
 		return err
 	}
-	if err := tx.PutState(ctx, MergesByQueueKey(u.Repo), nil); err != nil {
+	if err := MergesByQueue.Put(ctx, tx, record.Repository(u.Repo), true); err != nil {
 		return err
 	}
 	joined := joinedQueue{Head: head, At: at}
 	if !revert {
 		joined.Pipeline = u.Pipeline
 	}
-	return putQueueNote(ctx, tx, u.Repo, pull, joined)
+	return joinedQueues.Put(ctx, tx, record.OfPull(u.Repo, pull), joined)
 }
 
 // PutLeftQueue notes that Liftlock takes a head out of the forge's merge queue: what is read of it
 // from before doesn't say that it is there, and when it isn't, nothing dropped it.
 func PutLeftQueue(ctx context.Context, tx *store.Tx, repo string, pull int, head string) error {
-	return putQueueNote(ctx, tx, repo, pull, joinedQueue{Head: head})
-}
-
-func putQueueNote(ctx context.Context, tx *store.Tx, repo string, pull int, note joinedQueue) error {
-	raw, err := json.Marshal(note)
-	if err != nil {
-		return fmt.Errorf("note how #%d stands to the forge's merge queue: %w", pull, err)
-	}
-	return tx.PutState(ctx, JoinedQueueKey(repo, pull), raw)
+	return joinedQueues.Put(ctx, tx, record.OfPull(repo, pull), joinedQueue{Head: head})
 }
 
 // RecordSeenQueued notes of those of a component's open pull requests that are in the forge's merge
@@ -78,7 +73,7 @@ func (o *recordGatherer) RecordSeenQueued(ctx context.Context, tx *store.Tx, c *
 			if p == nil || !p.Queued || !p.JoinedQueueAt.IsZero() {
 				continue
 			}
-			judged, ok, err := readState[promotion.MergeRecord](ctx, tx, MergingKey(u, p.Number))
+			judged, ok, err := Merging.Get(ctx, tx, OfMerge(u, p.Number))
 			if err != nil {
 				return err
 			}
@@ -97,15 +92,14 @@ func (o *recordGatherer) RecordSeenQueued(ctx context.Context, tx *store.Tx, c *
 // time and are in it, as far as is known, by number: one that the forge dropped, or that landed or
 // was closed, isn't there any more. One that can't be understood isn't among them.
 func (o *recordGatherer) listQueuedMerges(ctx context.Context, repo, pipeline string, since time.Time) ([]promotion.QueuedMerge, error) {
-	rows, err := o.store.StateByPrefix(ctx, joinedQueuePrefix(repo))
+	all, err := joinedQueues.List(ctx, o.store, record.Within{Repo: repo})
 	if err != nil {
 		return nil, err
 	}
 	var out []promotion.QueuedMerge
-	for key, raw := range rows {
-		var joined joinedQueue
-		number, err := strconv.Atoi(strings.TrimPrefix(key, joinedQueuePrefix(repo)))
-		if err != nil || json.Unmarshal(raw, &joined) != nil || joined.Pipeline != pipeline || !joined.At.After(since) {
+	for i := range all {
+		joined, number := &all[i].Value, all[i].About.Number
+		if joined.Pipeline != pipeline || !joined.At.After(since) {
 			continue
 		}
 		row, known, err := o.store.Pull(ctx, repo, number)
@@ -135,8 +129,8 @@ func (c *cachedPull) isQueued(joinedAt time.Time) bool {
 
 // readJoinedQueue is when Liftlock had a head join the forge's merge queue; zero where it didn't,
 // where another head did, where Liftlock took it out since, and where that can't be understood.
-func readJoinedQueue(ctx context.Context, s StateReader, repo string, pull int, head string) (time.Time, error) {
-	joined, _, err := readState[joinedQueue](ctx, s, JoinedQueueKey(repo, pull))
+func readJoinedQueue(ctx context.Context, s record.Reader, repo string, pull int, head string) (time.Time, error) {
+	joined, _, err := joinedQueues.Get(ctx, s, record.OfPull(repo, pull))
 	if joined.Head != head {
 		return time.Time{}, err
 	}

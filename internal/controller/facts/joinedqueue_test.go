@@ -10,6 +10,7 @@ import (
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 // TestListQueuedMerges lists what is on its way by the forge's merge queue, and what may be
@@ -44,10 +45,8 @@ func TestListQueuedMerges(t *testing.T) {
 				return err
 			}
 		}
-		for key, raw := range map[string]string{"no number": `{}`, "9": `[`} {
-			if err := tx.PutState(t.Context(), joinedQueuePrefix(r.ID)+key, []byte(raw)); err != nil {
-				return err
-			}
+		if err := tx.PutRecord(t.Context(), joinedQueues.Key(record.OfPull(r.ID, 9)), []byte("[")); err != nil {
+			return err
 		}
 		return tx.PutPulls(t.Context(), pull(1, forge.Open, forge.Queued), pull(2, forge.Open, forge.NotQueued), pull(3, forge.Open, forge.NotQueued), pull(4, forge.Merged, forge.Queued),
 			pull(5, forge.Open, forge.Queued), pull(6, forge.Open, forge.Queued), pull(8, forge.Open, forge.Queued), pull(9, forge.Open, forge.Queued), pull(10, forge.Open, forge.Queued))
@@ -96,7 +95,7 @@ func TestPutJoinedQueueLate(t *testing.T) {
 		{"it was taken out", func(tx *store.Tx) error { return PutLeftQueue(t.Context(), tx, "r", 7, "h") }, time.Time{}},
 	} {
 		err := s.Tx(t.Context(), "test", func(tx *store.Tx) error {
-			return errors.Join(tx.DeleteState(t.Context(), JoinedQueueKey("r", 7)), c.before(tx), PutJoinedQueue(t.Context(), tx, u, 7, "h", false, late))
+			return errors.Join(tx.DeleteRecord(t.Context(), joinedQueues.Key(record.OfPull("r", 7))), c.before(tx), PutJoinedQueue(t.Context(), tx, u, 7, "h", false, late))
 		})
 		if err != nil {
 			t.Fatal(err)

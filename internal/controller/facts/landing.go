@@ -11,6 +11,7 @@ import (
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
@@ -74,7 +75,7 @@ func (o *Gatherer) findSuperseded(ctx context.Context, r *Repository, pr *forge.
 	if err != nil {
 		return nil, false, err
 	}
-	closing, begun, err := readState[time.Time](ctx, o.opts.Store, ClosingKey(r.ID, pr.Number))
+	closing, begun, err := Closing.Get(ctx, o.opts.Store, record.OfPull(r.ID, pr.Number))
 	if err != nil {
 		return nil, false, err
 	}
@@ -92,21 +93,27 @@ func (o *Gatherer) findSuperseded(ctx context.Context, r *Repository, pr *forge.
 	return components, r.Marks.isClosingMarked(r.ID, pr), nil
 }
 
-// ClosingKey is the store's key of when Liftlock began to close a pull request, until that is on record.
-func ClosingKey(repo string, pull int) string { return fmt.Sprintf("closing|%s|%d", repo, pull) }
+// Closing is when Liftlock began to close a pull request, until that is on record.
+var Closing = record.Declare[record.Pull, time.Time](record.Declaration{
+	Name: "closing", Owner: "controller/act", Lifetime: record.UntilDropped,
+	Doc: "When Liftlock began to close the pull request, until that is on record.",
+})
 
 // PutClosing notes that Liftlock is about to close a pull request: the process may die before it is on record.
 func PutClosing(ctx context.Context, tx *store.Tx, repo string, pull int, at time.Time) error {
-	return putState(ctx, tx, ClosingKey(repo, pull), at)
+	return Closing.Put(ctx, tx, record.OfPull(repo, pull), at)
 }
 
-// RequestedKey is the store's key of the releases that a pull request moves at the word of somebody who
-// may, against what keeps them out.
-func RequestedKey(repo string, pull int) string { return fmt.Sprintf("requested|%s|%d", repo, pull) }
+// requestedReleases are those that a pull request moves at the word of somebody who may, against
+// what keeps them out.
+var requestedReleases = record.Declare[record.Pull, map[string]string](record.Declaration{
+	Name: "requested-releases", Owner: "controller/act", Lifetime: record.UntilDropped,
+	Doc: "The releases that somebody with the right requested against what keeps them out, by component.",
+})
 
 // PutRequested notes that somebody who may asked for a release of a component that a pull request moves.
 func PutRequested(ctx context.Context, tx *store.Tx, repo string, pull int, component, release string) error {
-	known, _, err := readState[map[string]string](ctx, tx, RequestedKey(repo, pull))
+	known, _, err := requestedReleases.Get(ctx, tx, record.OfPull(repo, pull))
 	if err != nil || known[component] == release {
 		return err
 	}
@@ -114,7 +121,7 @@ func PutRequested(ctx context.Context, tx *store.Tx, repo string, pull int, comp
 		known = map[string]string{}
 	}
 	known[component] = release
-	return putState(ctx, tx, RequestedKey(repo, pull), known)
+	return requestedReleases.Put(ctx, tx, record.OfPull(repo, pull), known)
 }
 
 // markUnrequested marks those of the merged promotions that would lift a quarantine or a veto and that
@@ -147,7 +154,7 @@ func hasLiftable(past []promotion.PastPull, merged *promotion.PastPull) bool {
 
 // isRequested says that Liftlock merged a promotion, or that somebody who may asked for its release.
 func (o *Gatherer) isRequested(ctx context.Context, r *Repository, p *promotion.PastPull, component string) (bool, error) {
-	requested, _, err := readState[map[string]string](ctx, o.opts.Store, RequestedKey(r.ID, p.Number))
+	requested, _, err := requestedReleases.Get(ctx, o.opts.Store, record.OfPull(r.ID, p.Number))
 	if err != nil || requested[component] == p.Release {
 		return err == nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -124,7 +125,7 @@ func TestSupersededIsProven(t *testing.T) {
 			t.Errorf("Liftlock began to close it %s: %t, %v", what, all, err)
 		}
 	}
-	w.must(w.store.DeleteState(w.ctx(), ClosingKey(w.repo.ID, 5)))
+	w.must(w.store.DeleteRecord(w.ctx(), Closing.Key(record.OfPull(w.repo.ID, 5))))
 	w.must(w.store.Tx(w.ctx(), "records", func(tx *store.Tx) error {
 		for component, state := range map[string]string{"web": recordSuperseded, "api": promotion.Closed} {
 			if _, err := tx.PutPromotion(w.ctx(), store.Promotion{Unit: w.repo.ID + "|shop|" + component, Repo: w.repo.ID, Pipeline: "shop", Component: component, Environment: "qa", Kind: promotion.KindPromotion, Pull: 5, State: state, UpdatedAt: at}); err != nil {
@@ -272,13 +273,13 @@ func TestApprovalPeriods(t *testing.T) {
 	w.must(w.store.Tx(w.ctx(), "replaced", func(tx *store.Tx) error {
 		return PutReplaced(w.ctx(), tx, w.repo.ID, n, replaced, head, head)
 	}))
-	w.putState(PushedKey(w.repo.ID, branch), Pushed{{Head: "new", Releases: map[string]string{"web": release("b")}}})
+	w.putRecord(PushedHeads.Key(record.OfBranch(w.repo.ID, branch)), Pushed{{Head: "new", Releases: map[string]string{"web": release("b")}}})
 	covers("given before, on what was replaced", head, replaced.Add(-time.Second), false)
 	covers("given before, on another head", "older", replaced.Add(-time.Second), false)
 	covers("given in that second, on the new head", "new", replaced, true)
 	covers("given in that second, on the old one", head, replaced, false)
 	covers("given since, whatever it shows", head, replaced.Add(time.Second), true)
-	w.putState(PushedKey(w.repo.ID, branch), Pushed{{Head: head, Releases: map[string]string{"web": release("a")}}})
+	w.putRecord(PushedHeads.Key(record.OfBranch(w.repo.ID, branch)), Pushed{{Head: head, Releases: map[string]string{"web": release("a")}}})
 	covers("what was replaced is back by us", head, replaced.Add(-time.Second), false)
 	w.restart()
 	lost := *p

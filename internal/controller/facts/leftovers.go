@@ -10,6 +10,7 @@ import (
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 // Leftover is a branch of ours that nobody needs any more.
@@ -95,11 +96,7 @@ func (o *Gatherer) isLeftover(ctx context.Context, r *Repository, branch, head s
 
 // hasPushed says that the store knows of a head that we pushed it to a branch, as another account may have.
 func (o *Gatherer) hasPushed(ctx context.Context, r *Repository, branch, head string) (bool, error) {
-	raw, _, err := o.opts.Store.State(ctx, PushedKey(r.ID, branch))
-	if err != nil {
-		return false, err
-	}
-	pushed, err := ReadPushed(raw)
+	pushed, _, err := PushedHeads.Get(ctx, o.opts.Store, record.OfBranch(r.ID, branch))
 	return pushed.find([]string{head}) != nil, err
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -315,19 +316,20 @@ func TestRecordsThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	web, api := promotion.Unit{Repo: "r", Pipeline: "shop", Component: "web"}, promotion.Unit{Repo: "r", Pipeline: "shop", Component: "api"}
 	for name, c := range map[string]struct {
-		key, raw string // of the other's
-		unit     string // data of ours
-		want     string
+		key  store.RecordKey
+		raw  string // of the other's
+		unit string // data of ours
+		want string
 	}{
-		"the other's": {queueKey(api), "[", "{}", "read who waits for a place (" + queueKey(api) + ")"},
-		"our own":     {queueKey(api), "{}", "[", "read the unit " + wake.UnitName(web)},
-		"nobody's":    {"", "", "[", ""},
-		"all":         {queueKey(api), "{}", "{}", ""},
+		"the other's": {queued.Key(record.Unit(api)), "[", "{}", "read the record queued of r (shop|api)"},
+		"our own":     {queued.Key(record.Unit(api)), "{}", "[", "read the unit " + wake.UnitName(web)},
+		"nobody's":    {store.RecordKey{}, "", "[", ""},
+		"all":         {queued.Key(record.Unit(api)), "{}", "{}", ""},
 	} {
 		s := newTestStore(t)
 		if err := s.Tx(t.Context(), "test", func(tx *store.Tx) error {
-			if c.key != "" {
-				if err := tx.PutState(t.Context(), c.key, []byte(c.raw)); err != nil {
+			if c.key.Kind != "" {
+				if err := tx.PutRecord(t.Context(), c.key, []byte(c.raw)); err != nil {
 					return err
 				}
 			}
@@ -638,12 +640,12 @@ func TestSeenInTheQueue(t *testing.T) {
 			w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web")
 			w.useSQLite()
 			if c.record != nil {
-				w.putState(MergingKey(u, 7), c.record)
+				w.putRecord(Merging.Key(OfMerge(u, 7)), c.record)
 			}
 			c.env.Name = "qa"
 			e := &ComponentEvaluation{Facts: promotion.ComponentFacts{Unit: u, Envs: []promotion.Env{{Name: "dev"}, c.env}}}
 			w.failUntilDone("seen", nil, w.inTx(func(ctx context.Context, tx *store.Tx) error { return w.o.RecordSeenQueued(ctx, tx, e) }))
-			raw, got, err := w.store.State(t.Context(), JoinedQueueKey(u.Repo, 7))
+			raw, got, err := w.store.Record(t.Context(), joinedQueues.Key(record.OfPull(u.Repo, 7)))
 			w.must(err)
 			if got != c.want {
 				t.Fatalf("it is noted: %v", got)

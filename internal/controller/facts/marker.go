@@ -7,13 +7,14 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/liftlock/liftlock/internal/store/record"
 
 	"github.com/liftlock/liftlock/internal/appset/history"
 	"github.com/liftlock/liftlock/internal/forge"
@@ -234,20 +235,11 @@ type PushedHead struct {
 	Releases map[string]string `json:"releases"` // by component
 }
 
-// PushedKey is the state under which it is kept.
-func PushedKey(repo, branch string) string { return "pushed|" + repo + "|" + branch }
-
-// ReadPushed decodes it; none when data is empty.
-func ReadPushed(data []byte) (Pushed, error) {
-	if len(data) == 0 {
-		return nil, nil
-	}
-	var out Pushed
-	if err := json.Unmarshal(data, &out); err != nil {
-		return nil, fmt.Errorf("read from the store what was pushed: %w", err)
-	}
-	return out, nil
-}
+// PushedHeads are what Liftlock pushed, by branch.
+var PushedHeads = record.Declare[record.InRepository, Pushed](record.Declaration{
+	Name: "pushed-heads", Owner: "controller/act", Lifetime: record.UntilDropped, Strict: true,
+	Doc: "The heads that Liftlock put onto one of its branches, and the releases that each moves. Without it, marks that the server signed prove them.",
+})
 
 // find finds what was pushed as one of these heads; nil when none of them was.
 func (p Pushed) find(heads []string) map[string]string {
@@ -266,11 +258,7 @@ func (p Pushed) find(heads []string) map[string]string {
 // the server signed. Where the store knows the branch, no mark is believed: an old one
 // would be true of what we have replaced since. none: nothing is proven.
 func (o *Gatherer) provenReleases(ctx context.Context, r *Repository, p *pullRecord) (map[string]string, error) {
-	data, known, err := o.opts.Store.State(ctx, PushedKey(r.ID, p.PR.Branch))
-	if err != nil {
-		return nil, err
-	}
-	pushed, err := ReadPushed(data)
+	pushed, known, err := PushedHeads.Get(ctx, o.opts.Store, record.OfBranch(r.ID, p.PR.Branch))
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 func newTestSigner(t interface{ Fatal(...any) }, secrets ...string) MarkSigner {
@@ -81,10 +82,11 @@ func TestPushedIsFound(t *testing.T) {
 			t.Errorf("%s: %q, want %q", head, got, want)
 		}
 	}
-	if _, err := ReadPushed([]byte("{")); err == nil {
+	records := storedRecords{PushedHeads.Key(record.OfBranch("r", "broken")): "{"}
+	if _, _, err := PushedHeads.Get(t.Context(), records, record.OfBranch("r", "broken")); err == nil {
 		t.Error("a broken record is read")
 	}
-	if p, err := ReadPushed(nil); err != nil || p != nil {
+	if p, known, err := PushedHeads.Get(t.Context(), records, record.OfBranch("r", "none")); err != nil || p != nil || known {
 		t.Errorf("no record: %v %v", p, err)
 	}
 }

@@ -6,17 +6,25 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
-// MergingKey is the store's key of by what a merge of a component's is judged that is about
-// to be made: a process may die between the forge's merge and its record.
-func MergingKey(u promotion.Unit, pull int) string {
-	return fmt.Sprintf("merging|%s|%d", wake.UnitName(u), pull)
+// Merging is by what a merge of a component's is judged that is about to be made: a process may die
+// between the forge's merge and its record.
+var Merging = record.Declare[record.InUnit, promotion.MergeRecord](record.Declaration{
+	Name: "merging", Owner: "controller/act", Lifetime: record.UntilDropped,
+	Doc: "What a merge that is about to be made was judged by, by the pull request's number.",
+})
+
+// OfMerge is a pull request's merge of a component, for Merging.
+func OfMerge(u promotion.Unit, pull int) record.InUnit {
+	return record.InUnit{Unit: record.Unit(u), Name: strconv.Itoa(pull)}
 }
 
 // MergeAudit is a merge's entry of the audit trail. However often it is found, it is written
@@ -43,25 +51,25 @@ func (o *recordGatherer) withMerger(ctx context.Context, c *ComponentEvaluation,
 // record: by what we judged it before the process that merged died, or, of a person's, how
 // the gates stood when the component was last looked at.
 func (o *recordGatherer) findMerge(ctx context.Context, c *ComponentEvaluation, env string, pr *forge.PullRequest, row store.Promotion) (store.Audit, error) {
-	record := promotion.MergeRecord{Kind: row.Kind, Release: row.Release, Head: pr.Head, Commit: pr.MergeCommit}
+	found := promotion.MergeRecord{Kind: row.Kind, Release: row.Release, Head: pr.Head, Commit: pr.MergeCommit}
 	by, via := pr.MergedBy, promotion.AuditViaForge
 	if c.Snapshot.Repo.hasMerged(pr) {
 		via = promotion.AuditViaServer
 	}
-	own, ok, err := readState[promotion.MergeRecord](ctx, o.store, MergingKey(c.Facts.Unit, pr.Number))
+	own, ok, err := Merging.Get(ctx, o.store, OfMerge(c.Facts.Unit, pr.Number))
 	if err != nil {
 		return store.Audit{}, err
 	}
 	switch {
-	case via == promotion.AuditViaServer && ok && own.Head == record.Head:
-		own.Commit = record.Commit
-		record = own
+	case via == promotion.AuditViaServer && ok && own.Head == found.Head:
+		own.Commit = found.Commit
+		found = own
 	case via == promotion.AuditViaForge:
-		if err := o.addLastSeen(ctx, c, env, pr.Number, &record); err != nil {
+		if err := o.addLastSeen(ctx, c, env, pr.Number, &found); err != nil {
 			return store.Audit{}, err
 		}
 	}
-	return MergeAudit(c, env, pr.Number, cmp.Or(by, "somebody"), via, &record)
+	return MergeAudit(c, env, pr.Number, cmp.Or(by, "somebody"), via, &found)
 }
 
 // addLastSeen fills in how the gates stood when the component was last looked at.

@@ -56,7 +56,7 @@ func TestFindMerge(t *testing.T) {
 			ev, _ := w.evaluate("web", false)
 			comp := ev.Components[0]
 			if c.judged != nil {
-				w.putState(MergingKey(w.unit("web"), 3), c.judged)
+				w.putRecord(Merging.Key(OfMerge(w.unit("web"), 3)), c.judged)
 			}
 			if c.seen != nil {
 				w.viewOfQA(c.seen...)

@@ -4,13 +4,13 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -40,29 +40,31 @@ type MetricSource interface {
 // MetricRecord is an answer that is to be kept: in the store alone, so that with the
 // database it is gone, and the gate begins anew.
 type MetricRecord struct {
-	key    string
+	about  record.InPull
 	sample policies.MetricSample
 }
 
-// metricPrefix is what the store's keys of a pull request's metrics begin with.
-func metricPrefix(repo string, pull int) string { return fmt.Sprintf("metric|%s|%d|", repo, pull) }
+// metricSamples are what Prometheus servers answered, in the order of time.
+var metricSamples = record.Declare[record.InPull, []policies.MetricSample](record.Declaration{
+	Name: "metric-samples", Owner: "controller/facts", Lifetime: record.UntilSettled,
+	Doc: "The samples of a metric gate, by a digest of release, server, query and interval. Without it the gate begins anew.",
+})
 
-// metricKey is the store's key of what a server answered to a query about a release in a
-// pull request. What was measured of another release, or by another interval, is no part
-// of it.
-func metricKey(repo string, pull int, release string, m *policies.Metric, query string) string {
+// ofMetric is what a server answered to a query about a release in a pull request. What was
+// measured of another release, or by another interval, is no part of it.
+func ofMetric(repo string, pull int, release string, m *policies.Metric, query string) record.InPull {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s\x00%d", release, m.Prometheus, query, m.Every))
-	return metricPrefix(repo, pull) + hex.EncodeToString(sum[:16])
+	return record.InPull{Pull: record.OfPull(repo, pull), Name: hex.EncodeToString(sum[:16])}
 }
 
-// parseSamples reads what the store has; what can't be read is nothing, which loosens
+// readSamples reads what the store has; what can't be read is nothing, which loosens
 // nothing.
-func parseSamples(raw []byte) []policies.MetricSample {
-	var samples []policies.MetricSample
-	if json.Unmarshal(raw, &samples) != nil || len(samples) > policies.MaxMetricSamples || !slices.IsSortedFunc(samples, compareSamples) {
-		return nil
+func readSamples(ctx context.Context, r record.Reader, about record.InPull) ([]policies.MetricSample, error) {
+	samples, _, err := metricSamples.Get(ctx, r, about)
+	if len(samples) > policies.MaxMetricSamples || !slices.IsSortedFunc(samples, compareSamples) {
+		return nil, err
 	}
-	return samples
+	return samples, err
 }
 
 func compareSamples(a, b policies.MetricSample) int { return a.At.Compare(b.At) }
@@ -86,43 +88,20 @@ func forgetFuture(samples []policies.MetricSample, now time.Time) []policies.Met
 // Store keeps the answer with those that are there, which another process may have
 // written meanwhile.
 func (m *MetricRecord) Store(ctx context.Context, tx *store.Tx) error {
-	raw, _, err := tx.State(ctx, m.key)
+	known, err := readSamples(ctx, tx, m.about)
 	if err != nil {
 		return err
 	}
-	data, err := json.Marshal(addSample(forgetFuture(parseSamples(raw), m.sample.At), m.sample))
-	if err != nil {
-		return fmt.Errorf("keep the answer of a Prometheus: %w", err)
-	}
-	return tx.PutState(ctx, m.key, data)
+	return metricSamples.Put(ctx, tx, m.about, addSample(forgetFuture(known, m.sample.At), m.sample))
 }
 
-// ForgetGates forgets what was skipped, what was measured, what endpoints said, what reviews
-// were requested and what joined the forge's merge queue for a pull request.
-func ForgetGates(ctx context.Context, tx *store.Tx, repo string, pull int) error {
-	for _, key := range []string{SkipsKey(repo, pull), ReviewRequestsKey(repo, pull), JoinedQueueKey(repo, pull)} {
-		if err := tx.DeleteState(ctx, key); err != nil {
-			return err
-		}
-	}
-	if err := forgetMetrics(ctx, tx, repo, pull); err != nil {
+// ForgetSettled forgets what is on record of a pull request until it is merged or closed, and what
+// endpoints said of it.
+func ForgetSettled(ctx context.Context, tx *store.Tx, repo string, pull int) error {
+	if err := record.DropSettled(ctx, tx, record.OfPull(repo, pull)); err != nil {
 		return err
 	}
 	return ForgetEndpoints(ctx, tx, repo, pull)
-}
-
-// forgetMetrics forgets what was measured for a pull request.
-func forgetMetrics(ctx context.Context, tx *store.Tx, repo string, pull int) error {
-	all, err := tx.StateByPrefix(ctx, metricPrefix(repo, pull))
-	if err != nil {
-		return err
-	}
-	for key := range all {
-		if err := tx.DeleteState(ctx, key); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // freshAge is how old an answer may be right before the merge of a unit.
@@ -134,7 +113,7 @@ func (ev *Evaluation) freshAge() time.Duration {
 // environment ask about an open promotion, as the component sees it. A server that can't
 // be asked is said.
 func (o *Gatherer) metricFacts(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, p *promotion.Pull) error {
-	repo, known := c.Facts.Unit.Repo, map[string]bool{}
+	repo, known := c.Facts.Unit.Repo, map[record.InPull]bool{}
 	for _, g := range env.Gates {
 		if g.Metric == nil {
 			continue
@@ -143,17 +122,17 @@ func (o *Gatherer) metricFacts(ctx context.Context, c *ComponentEvaluation, env 
 		if err != nil {
 			continue // the gate says so itself
 		}
-		key := metricKey(repo, p.Number, p.Release, g.Metric, query)
-		if known[key] {
+		about := ofMetric(repo, p.Number, p.Release, g.Metric, query)
+		if known[about] {
 			continue
 		}
-		known[key] = true
-		raw, _, err := o.opts.Store.State(ctx, key)
+		known[about] = true
+		samples, err := readSamples(ctx, o.opts.Store, about)
 		if err != nil {
 			return err
 		}
-		reading := policies.MetricReading{Prometheus: g.Metric.Prometheus, Query: query, Every: g.Metric.Every, Samples: forgetFuture(parseSamples(raw), c.Facts.Now)}
-		if err := o.readMetric(ctx, c, key, g.Metric, &reading); err != nil {
+		reading := policies.MetricReading{Prometheus: g.Metric.Prometheus, Query: query, Every: g.Metric.Every, Samples: forgetFuture(samples, c.Facts.Now)}
+		if err := o.readMetric(ctx, c, about, g.Metric, &reading); err != nil {
 			return err
 		}
 		p.Review.Metrics = append(p.Review.Metrics, reading)
@@ -162,7 +141,7 @@ func (o *Gatherer) metricFacts(ctx context.Context, c *ComponentEvaluation, env 
 }
 
 // readMetric asks for a sample where one is due. The error is the context's.
-func (o *Gatherer) readMetric(ctx context.Context, c *ComponentEvaluation, key string, m *policies.Metric, r *policies.MetricReading) error {
+func (o *Gatherer) readMetric(ctx context.Context, c *ComponentEvaluation, about record.InPull, m *policies.Metric, r *policies.MetricReading) error {
 	now := c.Facts.Now
 	if n := len(r.Samples); n > 0 {
 		age := now.Sub(r.Samples[n-1].At)
@@ -200,6 +179,6 @@ func (o *Gatherer) readMetric(ctx context.Context, c *ComponentEvaluation, key s
 	if !r.NextAt.After(now) {
 		r.NextAt = now.Add(m.Every) // it was another's answer, of a moment ago
 	}
-	c.Metrics = append(c.Metrics, MetricRecord{key: key, sample: sample})
+	c.Metrics = append(c.Metrics, MetricRecord{about: about, sample: sample})
 	return nil
 }

@@ -3,11 +3,12 @@ package facts
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/liftlock/liftlock/internal/store/record"
 
 	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/forge"
@@ -125,27 +126,27 @@ func (o *Gatherer) wantsReviews(ctx context.Context, ev *Evaluation, env *promot
 	}), nil
 }
 
-// PullHoldKey is the store's key of a hold that a command set on a pull request.
-func PullHoldKey(repo string, number int) string { return fmt.Sprintf("hold|%s|%d", repo, number) }
+// PullHolds are the holds that commands set on a pull request.
+var PullHolds = record.Declare[record.Pull, []promotion.Holding](record.Declaration{
+	Name: "pull-holds", Owner: "controller", Lifetime: record.UntilDropped,
+	Doc: "The holds that commands set on the pull request. One that can't be read holds without an end.",
+})
 
 // ReadPullHolds are the holds that commands set on a pull request, also those that are over;
 // none when there are none. The label shows them, and is where a hold is found again without
 // the store; but anybody who may write takes a label off, and the command that lifts a hold
 // asks for more. A row that can't be understood holds all the same, and has no end.
-func ReadPullHolds(ctx context.Context, s StateReader, repo string, number int) ([]promotion.Holding, error) {
-	raw, held, err := s.State(ctx, PullHoldKey(repo, number))
+func ReadPullHolds(ctx context.Context, s record.Reader, repo string, number int) ([]promotion.Holding, error) {
+	about := record.OfPull(repo, number)
+	all, _, err := PullHolds.Get(ctx, s, about)
+	if err != nil || len(all) > 0 {
+		return all, err
+	}
+	held, err := PullHolds.Has(ctx, s, about)
 	if err != nil || !held {
 		return nil, err
 	}
-	var all []promotion.Holding
-	if json.Unmarshal(raw, &all) == nil && len(all) > 0 {
-		return all, nil
-	}
-	one := promotion.Holding{} // as rows were that had one hold
-	if json.Unmarshal(raw, &one) != nil {
-		one = promotion.Holding{}
-	}
-	return []promotion.Holding{one}, nil
+	return []promotion.Holding{{}}, nil
 }
 
 // describeOpenPull describes an open pull request of ours and whether its head is still

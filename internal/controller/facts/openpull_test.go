@@ -11,6 +11,7 @@ import (
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -111,7 +112,7 @@ func TestProvenReleases(t *testing.T) {
 				for i := range *c.pushed {
 					(*c.pushed)[i].Head = strings.Replace((*c.pushed)[i].Head, "the head", head, 1)
 				}
-				w.putState(PushedKey(w.repo.ID, branch), *c.pushed)
+				w.putRecord(PushedHeads.Key(record.OfBranch(w.repo.ID, branch)), *c.pushed)
 			}
 			p := &pullRecord{cachedPull: cachedPull{PR: forge.PullRequest{Branch: branch, Head: head, Body: body}}, ref: promotion.BranchRef{Component: "web"}}
 			got, err := w.o.provenReleases(w.ctx(), w.repo, p)
@@ -218,7 +219,7 @@ func TestCommandHoldsWithoutItsLabel(t *testing.T) {
 		t.Fatal("it is held before anybody said so")
 	}
 	end := w.now.Add(time.Hour)
-	w.putState(PullHoldKey(w.repo.ID, n), []promotion.Holding{{Hold: promotion.Hold{By: "ada", At: w.now, Until: end}}})
+	w.putRecord(PullHolds.Key(record.OfPull(w.repo.ID, n)), []promotion.Holding{{Hold: promotion.Hold{By: "ada", At: w.now, Until: end}}})
 	if p := w.readAnew(n); !p.Held || !p.HeldUntil.Equal(end) || p.PR.HasLabel(promotion.LabelHold) {
 		t.Errorf("it is held: %t, until %s", p.Held, p.HeldUntil)
 	}

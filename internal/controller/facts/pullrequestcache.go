@@ -15,6 +15,7 @@ import (
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 // pullGatherer reads pull requests from the forge and keeps the store's copy of them.
@@ -46,7 +47,7 @@ type pullStore interface {
 	PullThatMoved(ctx context.Context, repo, pipeline, branchOf, environment, whole string, below int) (int, bool, error)
 	PutPullSince(ctx context.Context, p store.Pull, seen int64) (version int64, err error)
 	PullCursor(ctx context.Context, repo string) (time.Time, error)
-	State(ctx context.Context, key string) ([]byte, bool, error)
+	record.Reader
 	Tx(ctx context.Context, name string, do func(*store.Tx) error) error
 }
 
@@ -124,7 +125,7 @@ func (o *pullGatherer) RefreshPullRequests(ctx context.Context, r *Repository) e
 			if pr.State == forge.Open {
 				wakes = append(wakes, key)
 			} else if !since.IsZero() { // with an empty store there is nothing to forget
-				if _, kept, err := o.store.State(ctx, ShownKey(r.ID, pr.Number)); err != nil {
+				if kept, err := Shown.Has(ctx, o.store, record.OfPull(r.ID, pr.Number)); err != nil {
 					return err
 				} else if kept {
 					late = append(late, key)
@@ -214,7 +215,7 @@ func (o *pullGatherer) RefreshPullRequest(ctx context.Context, r *Repository, nu
 	if err != nil {
 		return nil, err
 	}
-	if _, queued, err := o.store.State(ctx, MergesByQueueKey(r.ID)); err != nil {
+	if queued, err := MergesByQueue.Has(ctx, o.store, record.Repository(r.ID)); err != nil {
 		return nil, err
 	} else if queued {
 		ctx = forge.WithMergeQueue(ctx)
@@ -275,7 +276,9 @@ func (o *pullGatherer) findQueued(ctx context.Context, r *Repository, read *pull
 		return nil
 	}
 	read.pr = *pr
-	return o.store.Tx(ctx, "queueFound", func(tx *store.Tx) error { return tx.PutState(ctx, MergesByQueueKey(r.ID), nil) })
+	return o.store.Tx(ctx, "queueFound", func(tx *store.Tx) error {
+		return MergesByQueue.Put(ctx, tx, record.Repository(r.ID), true)
+	})
 }
 
 // readPull reads a pull request, and with the same call its reviews where they were asked for

@@ -4,22 +4,29 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
-
-// queueKey is where the store keeps that a component waits for a place in
-// environments: the few that wait are found without reading all there are.
-func queueKey(u promotion.Unit) string { return queuePrefix(u) + u.Component }
-
-func queuePrefix(u promotion.Unit) string { return "queue|" + u.Repo + "|" + u.Pipeline + "|" }
 
 // queuedSince are the environments that a component waits for a place in, with since
 // when its release could have come.
 type queuedSince map[string]time.Time
+
+// queued finds the few components that wait for a place without reading all there are.
+var queued = record.Declare[record.Unit, queuedSince](record.Declaration{
+	Name: "queued", Owner: "controller/facts", Lifetime: record.UntilDropped, Strict: true,
+	Doc: "The environments that the component waits for a place in, with since when its release could have come.",
+})
+
+// listQueued lists the components of a pipeline that wait for a place.
+func (o *recordGatherer) listQueued(ctx context.Context, repo, pipeline string) ([]record.Stored[record.Unit, queuedSince], error) {
+	return queued.List(ctx, o.store, record.Within{Repo: repo, NamePrefix: record.PipelinePrefix(pipeline)})
+}
 
 // RecordQueued notes whether a component waits for a place, as a decision says. It
 // is for the transaction that stores the decision.
@@ -30,20 +37,15 @@ func (o *recordGatherer) RecordQueued(ctx context.Context, tx *store.Tx, c *Comp
 			waits[e.Environment] = e.ReadySince
 		}
 	}
-	key := queueKey(c.Facts.Unit)
 	if len(waits) == 0 {
-		return tx.DeleteState(ctx, key)
+		return queued.Drop(ctx, tx, record.Unit(c.Facts.Unit))
 	}
-	data, err := json.Marshal(waits)
-	if err != nil {
-		return fmt.Errorf("note that %s waits for a place: %w", wake.UnitName(c.Facts.Unit), err)
-	}
-	return tx.PutState(ctx, key, data)
+	return queued.Put(ctx, tx, record.Unit(c.Facts.Unit), waits)
 }
 
 // DropQueued forgets a component that is gone.
 func (o *recordGatherer) DropQueued(ctx context.Context, tx *store.Tx, u promotion.Unit) error {
-	return tx.DeleteState(ctx, queueKey(u))
+	return queued.Drop(ctx, tx, record.Unit(u))
 }
 
 // onlyLimitBlocks says that nothing but the limit keeps a promotion from opening.
@@ -59,27 +61,22 @@ func onlyLimitBlocks(e *promotion.EnvState) bool {
 // countAhead counts the components that have waited longer for a place in an
 // environment, as their own last decisions say.
 func (o *recordGatherer) countAhead(ctx context.Context, u promotion.Unit, l *promotion.Limits) error {
-	rows, err := o.store.StateByPrefix(ctx, queuePrefix(u))
+	all, err := o.listQueued(ctx, u.Repo, u.Pipeline)
 	if err != nil {
 		return err
 	}
-	delete(rows, queueKey(u))
-	if len(rows) == 0 {
+	all = slices.DeleteFunc(all, func(e record.Stored[record.Unit, queuedSince]) bool { return e.About == record.Unit(u) })
+	if len(all) == 0 {
 		return nil
 	}
 	mine, err := o.readySince(ctx, u)
 	if err != nil {
 		return err
 	}
-	for key, raw := range rows {
-		var waits queuedSince
-		if err := json.Unmarshal(raw, &waits); err != nil {
-			return fmt.Errorf("read who waits for a place (%s) from the store: %w", key, err)
-		}
-		component := key[len(queuePrefix(u)):]
-		for env, since := range waits {
+	for i := range all {
+		for env, since := range all[i].Value {
 			own := mine[env]
-			if own.IsZero() || since.Before(own) || since.Equal(own) && component < u.Component {
+			if own.IsZero() || since.Before(own) || since.Equal(own) && all[i].About.Component < u.Component {
 				l.QueuedAhead[env]++
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 // newTestStore is a new store on disk.
@@ -55,12 +56,12 @@ func TestCountAhead(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if err := tx.PutState(context.Background(), queueKey(u), waits); err != nil {
+			if err := tx.PutRecord(context.Background(), queued.Key(record.Unit(u)), waits); err != nil {
 				return err
 			}
 		}
 		other := promotion.Unit{Repo: "hub:acme/fleet", Pipeline: "shopping", Component: "web"} // another pipeline, whose name begins alike
-		return tx.PutState(context.Background(), queueKey(other), []byte(`{"qa":"2026-03-02T00:00:00Z"}`))
+		return tx.PutRecord(context.Background(), queued.Key(record.Unit(other)), []byte(`{"qa":"2026-03-02T00:00:00Z"}`))
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/forge/memory"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 // silentQueue is a forge that says how a pull request stands to its merge queue only to who wants
@@ -62,7 +63,7 @@ func TestQueueIsFound(t *testing.T) {
 				}
 				return err
 			})
-			if _, found, err := w.store.State(w.ctx(), MergesByQueueKey(w.repo.ID)); err != nil || found != c.found {
+			if _, found, err := w.store.Record(w.ctx(), MergesByQueue.Key(record.Repository(w.repo.ID))); err != nil || found != c.found {
 				t.Errorf("merges go through a queue: %t, %v", found, err)
 			}
 			if known, err := w.o.findCachedPull(w.ctx(), w.repo, n); err != nil || known.PR.Queue != c.want || !known.Read {

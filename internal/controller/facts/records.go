@@ -11,6 +11,7 @@ import (
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
@@ -28,8 +29,8 @@ type recordStore interface {
 	Pull(ctx context.Context, repo string, number int) (store.Pull, bool, error)
 	PullUsage(ctx context.Context, repo, pipeline, author, component, branchPrefix string, since time.Time) (store.PullUsage, error)
 	RevertPulls(ctx context.Context, repo, pipeline string, since time.Time) ([]store.Pull, error)
-	StateByPrefix(ctx context.Context, prefix string) (map[string][]byte, error)
-	State(ctx context.Context, key string) ([]byte, bool, error)
+	record.Reader
+	record.Lister
 	Unit(ctx context.Context, key string) (store.Unit, bool, error)
 }
 

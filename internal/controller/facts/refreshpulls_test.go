@@ -15,6 +15,7 @@ import (
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 // listedPulls is a forge that lists what a test says, and notes since when it was to.
@@ -101,7 +102,7 @@ func TestRefreshPullRequests(t *testing.T) {
 			cursor, ours := time.Time{}, c.listed.Branch == branch && !c.listed.Fork
 			if err := s.Tx(t.Context(), "test", func(tx *store.Tx) error {
 				if c.shown {
-					if err := tx.PutState(t.Context(), ShownKey(r.ID, 1), nil); err != nil {
+					if err := tx.PutRecord(t.Context(), Shown.Key(record.OfPull(r.ID, 1)), nil); err != nil {
 						return err
 					}
 				}
@@ -162,7 +163,7 @@ func TestWritesOfPullsComeToTheirEnd(t *testing.T) {
 	w.must(err)
 
 	w.must(w.store.Tx(w.ctx(), "test", func(tx *store.Tx) error {
-		return errors.Join(CountOwnComment(w.ctx(), tx, w.repo.ID, n, w.now, true), tx.PutState(w.ctx(), ShownKey(w.repo.ID, person), nil))
+		return errors.Join(CountOwnComment(w.ctx(), tx, w.repo.ID, n, w.now, true), tx.PutRecord(w.ctx(), Shown.Key(record.OfPull(w.repo.ID, person)), nil))
 	}))
 	w.failUntilDone("list", func() {
 		w.wait(time.Minute)

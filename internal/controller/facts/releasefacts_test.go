@@ -16,6 +16,8 @@ import (
 	"github.com/liftlock/liftlock/internal/manifest/render"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
+	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -149,7 +151,7 @@ func TestReadMarker(t *testing.T) {
 // that was recorded.
 func TestHealthBeforeTheMerge(t *testing.T) {
 	const lost, late = "how it was before the merge was not recorded, or the record is lost", "it came into the pull request just before the merge, and how it was before was not recorded"
-	record := &healthBeforeMerge{Healthy: map[string]bool{"hub/argocd/web-qa": true}, Components: map[string]bool{"web": true}}
+	healthy := &healthBeforeMerge{Healthy: map[string]bool{"hub/argocd/web-qa": true}, Components: map[string]bool{"web": true}}
 	notHealthy := &healthBeforeMerge{Healthy: map[string]bool{"hub/argocd/web-qa": false}, Components: map[string]bool{"web": true}}
 	others := &healthBeforeMerge{Healthy: map[string]bool{"hub/argocd/api-qa": true}, Components: map[string]bool{"api": true}}
 	merged := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
@@ -164,16 +166,16 @@ func TestHealthBeforeTheMerge(t *testing.T) {
 		record  *healthBeforeMerge
 		want    promotion.Known[bool]
 	}{
-		"well":                        {verification.Degraded, promotion.ByPromotion, nil, record, promotion.Sure(true)},
+		"well":                        {verification.Degraded, promotion.ByPromotion, nil, healthy, promotion.Sure(true)},
 		"not well":                    {verification.Degraded, promotion.ByPromotion, nil, notHealthy, promotion.Sure(false)},
-		"it isn't degraded":           {verification.Verified, promotion.ByPromotion, nil, record, promotion.Known[bool]{}},
-		"a person's change":           {verification.Degraded, promotion.ByPerson, nil, record, promotion.Known[bool]{}},
+		"it isn't degraded":           {verification.Verified, promotion.ByPromotion, nil, healthy, promotion.Known[bool]{}},
+		"a person's change":           {verification.Degraded, promotion.ByPerson, nil, healthy, promotion.Known[bool]{}},
 		"no record":                   {verification.Degraded, promotion.ByPromotion, nil, nil, promotion.Unsure[bool](lost)},
 		"it did not exist":            {verification.Degraded, promotion.ByPromotion, nil, others, promotion.Sure(true)},
 		"it came late into a batch":   {verification.Degraded, promotion.ByPromotion, batch, others, promotion.Unsure[bool](late)},
-		"well two minutes before":     {verification.Degraded, promotion.ByPromotion, nil, unknown(record.Healthy, merged.Add(-2*time.Minute)), promotion.Sure(true)},
+		"well two minutes before":     {verification.Degraded, promotion.ByPromotion, nil, unknown(healthy.Healthy, merged.Add(-2*time.Minute)), promotion.Sure(true)},
 		"not well two minutes before": {verification.Degraded, promotion.ByPromotion, nil, unknown(notHealthy.Healthy, merged.Add(-2*time.Minute)), promotion.Sure(false)},
-		"well longer before":          {verification.Degraded, promotion.ByPromotion, nil, unknown(record.Healthy, merged.Add(-2*time.Minute-1)), promotion.Unsure[bool]("how it was could not be told from 2026-05-01T11:57:59Z on, before the merge")},
+		"well longer before":          {verification.Degraded, promotion.ByPromotion, nil, unknown(healthy.Healthy, merged.Add(-2*time.Minute-1)), promotion.Unsure[bool]("how it was could not be told from 2026-05-01T11:57:59Z on, before the merge")},
 		"never known":                 {verification.Degraded, promotion.ByPromotion, nil, unknown(nil, merged.Add(-time.Second)), promotion.Unsure[bool]("how it was could not be told from 2026-05-01T11:59:59Z on, before the merge")},
 		"seen too late":               {verification.Degraded, promotion.ByPromotion, nil, unknown(nil, time.Time{}), promotion.Unsure[bool]("it had the release already when it was looked at for the first time")},
 		"it is new in a batch":        {verification.Degraded, promotion.ByPromotion, batch, &healthBeforeMerge{Components: map[string]bool{"web": true}}, promotion.Sure(true)},
@@ -182,7 +184,7 @@ func TestHealthBeforeTheMerge(t *testing.T) {
 			w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web")
 			o := &argocdGatherer{store: w.store}
 			if c.record != nil {
-				w.putState(healthBeforeKey(w.repo.ID, 7), c.record)
+				w.putRecord(healthBefore.Key(record.OfPull(w.repo.ID, 7)), c.record)
 			}
 			ev := &ComponentEvaluation{Evaluation: &Evaluation{Snapshot: &Snapshot{Repo: w.repo}}, Facts: promotion.ComponentFacts{Unit: w.unit("web")}}
 			env := &promotion.Env{Name: "qa", Landed: promotion.Sure(promotion.Landed{By: c.by, At: merged, Pull: 7, Members: c.members}),
@@ -250,18 +252,18 @@ func TestIncidentsThatGoOn(t *testing.T) {
 // TestPullsHaveAKeyOfTheirOwn: what merges into another repository or of another pull request is
 // written under another key.
 func TestPullsHaveAKeyOfTheirOwn(t *testing.T) {
-	seen := map[string]string{}
+	seen := map[store.RecordKey]string{}
 	for _, repo := range []string{"hub:acme/fleet", "hub:acme/other"} {
-		keys := map[string]string{"turn": UpdateTurnKey(repo, "main"), "turn on another branch": UpdateTurnKey(repo, "qa"), "rules": RulesPrefix(repo), "queue": MergesByQueueKey(repo)}
+		keys := map[string]store.RecordKey{"turn": updateTurns.Key(record.OfBranch(repo, "main")), "turn on another branch": updateTurns.Key(record.OfBranch(repo, "qa")), "rules": branchRules.Key(record.OfBranch(repo, "main")), "queue": MergesByQueue.Key(record.Repository(repo))}
 		for _, n := range []int{1, 11} {
-			for name, key := range map[string]string{"hold": PullHoldKey(repo, n), "shown": ShownKey(repo, n), "comments": commentsKey(repo, n), "unread": UnreadCommentsKey(repo, n), "requesters": RequestersKey(repo, n),
-				"skips": SkipsKey(repo, n), "reviewers": ReviewRequestsKey(repo, n), "joined": JoinedQueueKey(repo, n), "ungated": UngatedKey(repo, n), "merging": MergingKey(promotion.Unit{Repo: repo}, n)} {
+			for name, key := range map[string]store.RecordKey{"hold": PullHolds.Key(record.OfPull(repo, n)), "shown": Shown.Key(record.OfPull(repo, n)), "comments": commentsRead.Key(record.OfPull(repo, n)), "unread": UnreadComments.Key(record.OfPull(repo, n)), "requesters": requesters.Key(record.OfPull(repo, n)),
+				"skips": Skips.Key(record.OfPull(repo, n)), "reviewers": reviewRequests.Key(record.OfPull(repo, n)), "joined": joinedQueues.Key(record.OfPull(repo, n)), "ungated": UngatedMerges.Key(record.OfPull(repo, n)), "merging": Merging.Key(OfMerge(promotion.Unit{Repo: repo}, n))} {
 				keys[fmt.Sprint(name, n)] = key
 			}
 		}
 		for name, key := range keys {
-			if other, known := seen[key]; known || key == "" {
-				t.Errorf("%q is for %s of %s and for %s", key, name, repo, other)
+			if other, known := seen[key]; known || key.Kind == "" {
+				t.Errorf("%s is for %s of %s and for %s", key, name, repo, other)
 			}
 			seen[key] = name + " of " + repo
 		}

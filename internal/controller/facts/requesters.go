@@ -2,8 +2,8 @@ package facts
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
+
+	"github.com/liftlock/liftlock/internal/store/record"
 
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
@@ -31,22 +31,18 @@ func recordedRequesters(ctx context.Context, c *ComponentEvaluation, env *promot
 	return accounts, nil
 }
 
-// RequestersKey is the store's key of who is known from comments to have asked for a pull
-// request's promotion.
-func RequestersKey(repo string, number int) string {
-	return fmt.Sprintf("requesters|%s|%d", repo, number)
-}
+// requesters are kept as the trailers of commits have them.
+var requesters = record.Declare[record.Pull, []string](record.Declaration{
+	Name: "requesters", Owner: "controller", Lifetime: record.UntilDropped, Strict: true,
+	Doc: "The accounts of those who requested the pull request's promotion by a comment.",
+})
 
 // ReadRequesters are the accounts of those who are known from comments to have asked for a
 // pull request's promotion; none when there are none.
-func ReadRequesters(ctx context.Context, s StateReader, repo string, number int) ([]policies.Account, error) {
-	raw, ok, err := s.State(ctx, RequestersKey(repo, number))
+func ReadRequesters(ctx context.Context, s record.Reader, repo string, number int) ([]policies.Account, error) {
+	texts, ok, err := requesters.Get(ctx, s, record.OfPull(repo, number))
 	if err != nil || !ok {
 		return nil, err
-	}
-	var texts []string
-	if err := json.Unmarshal(raw, &texts); err != nil {
-		return nil, fmt.Errorf("read from the store who asked for #%d: %w", number, err)
 	}
 	out := make([]policies.Account, len(texts))
 	for i, text := range texts {
@@ -55,11 +51,11 @@ func ReadRequesters(ctx context.Context, s StateReader, repo string, number int)
 	return out, nil
 }
 
-// EncodeRequesters is what ReadRequesters reads.
-func EncodeRequesters(accounts []policies.Account) ([]byte, error) {
+// PutRequesters stores what ReadRequesters reads.
+func PutRequesters(ctx context.Context, w record.Writer, repo string, number int, accounts []policies.Account) error {
 	texts := make([]string, len(accounts))
 	for i, a := range accounts {
 		texts[i] = promotion.FormatRequester(a)
 	}
-	return json.Marshal(texts)
+	return requesters.Put(ctx, w, record.OfPull(repo, number), texts)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/forge/memory"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 // TestRetryableError tells what is worth another try from what is an answer.
@@ -63,7 +64,7 @@ func TestUnreadRulesAreReadAgain(t *testing.T) {
 	if ev := look(); !ev.RetryAt.IsZero() {
 		t.Errorf("rules that were read are read again at %s", ev.RetryAt)
 	}
-	w.must(w.store.DeleteState(w.ctx(), RulesPrefix(w.repo.ID)+"main"))
+	w.must(w.store.DeleteRecord(w.ctx(), branchRules.Key(record.OfBranch(w.repo.ID, "main"))))
 	w.fails["rules"] = &forge.Error{Op: "read", Kind: forge.ErrRetryable}
 	ev := look()
 	if want := w.now.Add(unreadRulesRetry); !ev.RetryAt.Equal(want) {

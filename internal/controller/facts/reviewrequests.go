@@ -2,33 +2,33 @@ package facts
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/liftlock/liftlock/internal/store/record"
 
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/policies"
 )
 
-// ReviewRequestsKey is the store's key of what reviews of a pull request were requested: kept
-// nowhere else, so that without the database they are requested once more.
-func ReviewRequestsKey(repo string, number int) string {
-	return fmt.Sprintf("reviewers|%s|%d", repo, number)
-}
+// reviewRequests are kept nowhere else: without the database they are made once more.
+var reviewRequests = record.Declare[record.Pull, policies.ReviewRequests](record.Declaration{
+	Name: "review-requests", Owner: "controller/facts", Lifetime: record.UntilSettled,
+	Doc: "The reviews that were requested. Without it they are requested once more.",
+})
 
 // ReadReviewRequests reads what reviews of a pull request were requested; none where that can't
 // be understood.
-func ReadReviewRequests(ctx context.Context, s StateReader, repo string, number int) (policies.ReviewRequests, error) {
-	r, _, err := readState[policies.ReviewRequests](ctx, s, ReviewRequestsKey(repo, number))
+func ReadReviewRequests(ctx context.Context, s record.Reader, repo string, number int) (policies.ReviewRequests, error) {
+	r, _, err := reviewRequests.Get(ctx, s, record.OfPull(repo, number))
 	return r, err
 }
 
 // ForgetRefusedReviewers forgets from whom the forge took no request for a review of a pull
 // request, so that it is made again: a person has it tried again, and may have given them
 // access meanwhile. Who was requested stays so.
-func ForgetRefusedReviewers(ctx context.Context, s stateWriter, repo string, number int) error {
+func ForgetRefusedReviewers(ctx context.Context, s record.ReadWriter, repo string, number int) error {
 	known, err := ReadReviewRequests(ctx, s, repo, number)
 	if err != nil || len(known.Refused) == 0 {
 		return err
@@ -37,21 +37,7 @@ func ForgetRefusedReviewers(ctx context.Context, s stateWriter, repo string, num
 		return slices.ContainsFunc(known.Refused, func(r policies.RefusedReviewer) bool { return strings.EqualFold(r.Name, name) })
 	})
 	known.Refused = nil
-	return putReviewRequests(ctx, s, repo, number, known)
-}
-
-// stateWriter is where what was requested is kept: the store.
-type stateWriter interface {
-	StateReader
-	PutState(ctx context.Context, key string, data []byte) error
-}
-
-func putReviewRequests(ctx context.Context, s stateWriter, repo string, number int, known policies.ReviewRequests) error {
-	raw, err := json.Marshal(known)
-	if err != nil {
-		return fmt.Errorf("note whose reviews of #%d were requested: %w", number, err)
-	}
-	return s.PutState(ctx, ReviewRequestsKey(repo, number), raw)
+	return reviewRequests.Put(ctx, s, record.OfPull(repo, number), known)
 }
 
 // ReviewersToRequest are those whose reviews an action requests, as the forge names them.
@@ -69,7 +55,7 @@ func ReviewersToRequest(x promotion.RequestReviewers) (forge.Reviewers, error) {
 
 // PutReviewRequests writes down that reviews were requested, and from whom the forge took no
 // request.
-func PutReviewRequests(ctx context.Context, s stateWriter, repo string, x promotion.RequestReviewers, refused []forge.RefusedReviewer) error {
+func PutReviewRequests(ctx context.Context, s record.ReadWriter, repo string, x promotion.RequestReviewers, refused []forge.RefusedReviewer) error {
 	known, err := ReadReviewRequests(ctx, s, repo, x.Pull)
 	if err != nil {
 		return err
@@ -84,5 +70,5 @@ func PutReviewRequests(ctx context.Context, s stateWriter, repo string, x promot
 	for _, r := range refused {
 		known.Refused = append(known.Refused, policies.RefusedReviewer{Name: r.Name, Reason: r.Reason})
 	}
-	return putReviewRequests(ctx, s, repo, x.Pull, known)
+	return reviewRequests.Put(ctx, s, record.OfPull(repo, x.Pull), known)
 }

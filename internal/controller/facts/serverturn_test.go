@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store/record"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -84,7 +85,7 @@ func TestWhenAMetricIsRead(t *testing.T) {
 			}
 			ev := &ComponentEvaluation{Evaluation: &Evaluation{fresh: c.fresh, Components: make([]*ComponentEvaluation, c.members), metricCalls: c.sent}, Facts: promotion.ComponentFacts{Now: now}}
 			r := policies.MetricReading{Samples: c.samples}
-			if err := o.readMetric(t.Context(), ev, "key", &policies.Metric{Every: every}, &r); err != nil {
+			if err := o.readMetric(t.Context(), ev, record.InPull{}, &policies.Metric{Every: every}, &r); err != nil {
 				t.Fatal(err)
 			}
 			if s.calls != c.reads || !r.NextAt.Equal(c.nextAt) || r.Err != c.why {
@@ -99,7 +100,7 @@ func TestWhenAMetricIsRead(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s := &answeringServers{sample: policies.MetricSample{At: now}, end: cancel}
 	ev := &ComponentEvaluation{Evaluation: &Evaluation{}, Facts: promotion.ComponentFacts{Now: now}}
-	if err := (&Gatherer{opts: Options{Metrics: s}}).readMetric(ctx, ev, "key", &policies.Metric{Every: every}, &policies.MetricReading{}); !errors.Is(err, context.Canceled) || len(ev.Metrics) > 0 {
+	if err := (&Gatherer{opts: Options{Metrics: s}}).readMetric(ctx, ev, record.InPull{}, &policies.Metric{Every: every}, &policies.MetricReading{}); !errors.Is(err, context.Canceled) || len(ev.Metrics) > 0 {
 		t.Errorf("a run that is over: %v, %+v", err, ev.Metrics)
 	}
 }

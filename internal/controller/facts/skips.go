@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/liftlock/liftlock/internal/store/record"
+
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion"
@@ -20,13 +22,16 @@ type StoredSkip struct {
 	Source  string `json:"source"`  // of the command
 }
 
-// SkipsKey is the store's key of the skips of a pull request.
-func SkipsKey(repo string, number int) string { return fmt.Sprintf("skips|%s|%d", repo, number) }
+// Skips are the gates of a pull request that somebody skipped.
+var Skips = record.Declare[record.Pull, []StoredSkip](record.Declaration{
+	Name: "skips", Owner: "controller", Lifetime: record.UntilSettled,
+	Doc: "The gates that somebody skipped, with their reasons. Without it nothing is skipped.",
+})
 
 // ReadSkips reads the skips of a pull request that are about a head and what it moves.
 // What can't be read is none: it loosens nothing.
-func ReadSkips(ctx context.Context, st stateStore, repo string, number int, head, release string) ([]StoredSkip, error) {
-	all, _, err := readState[[]StoredSkip](ctx, st, SkipsKey(repo, number))
+func ReadSkips(ctx context.Context, st record.Reader, repo string, number int, head, release string) ([]StoredSkip, error) {
+	all, _, err := Skips.Get(ctx, st, record.OfPull(repo, number))
 	return slices.DeleteFunc(all, func(s StoredSkip) bool { return s.Head != head || s.Release != release }), err
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/manifest/render"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 // TestSourceReaders lists who has a source in another repository, in any spelling, or reads a base there.
@@ -84,7 +85,7 @@ func TestPushedSource(t *testing.T) {
 	if got := at("main"); got != first {
 		t.Errorf("before anybody tells it is at %s, want %s", got, first)
 	}
-	if err := w.store.PutState(t.Context(), PushedSourceKey(address), []byte("delivery 1")); err != nil {
+	if err := PushedSources.Put(t.Context(), w.store, record.Named(address), "delivery 1"); err != nil {
 		t.Fatal(err)
 	}
 	if at("main") != second || at("v1") != second {

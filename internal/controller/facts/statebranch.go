@@ -7,25 +7,32 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/liftlock/liftlock/internal/store/record"
+
 	"github.com/liftlock/liftlock/internal/appset/history"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
 )
 
-// SeenHeadsKey is the store's key of the heads that the branches of a repository had when a
-// process looked at them last.
-func SeenHeadsKey(repo string) string { return "heads|" + repo }
+// SeenHeads are the heads that the branches of a repository had when a process looked at them last.
+var SeenHeads = record.Declare[record.Repository, map[string]string](record.Declaration{
+	Name: "seen-heads", Owner: "controller", Lifetime: record.Lasting,
+	Doc: "The heads that the branches that matter had at the last look, by branch.",
+})
 
 // SeenHeads are the heads of a repository's branches that matter, as a process saw them last;
 // nil where nobody looked, or an older version did.
 func (o *Gatherer) SeenHeads(ctx context.Context, r *Repository) (map[string]string, error) {
-	seen, _, err := readState[map[string]string](ctx, o.opts.Store, SeenHeadsKey(r.ID))
+	seen, _, err := SeenHeads.Get(ctx, o.opts.Store, record.Repository(r.ID))
 	return seen, err
 }
 
-// StateBranchKey is the store's key of the commit of the state branch that has the holds as Liftlock wrote
-// them last, or found them when it looked first.
-func StateBranchKey(repo string) string { return "state-branch|" + repo }
+// StateCommits are the commits of the state branches that have the holds as Liftlock wrote them last, or
+// found them when it looked first.
+var StateCommits = record.Declare[record.Repository, string](record.Declaration{
+	Name: "state-commit", Owner: "controller/act", Lifetime: record.Lasting,
+	Doc: "The commit of the state branch that has the holds as Liftlock wrote them last. Without it, its newest signed commit counts.",
+})
 
 // FindHolds finds the state branch's head, empty where there is none, and its newest commit that Liftlock
 // made, or took for the truth when it looked first. What anybody else pushed since may restrain, and lifts
@@ -36,11 +43,10 @@ func (o *Gatherer) FindHolds(ctx context.Context, r *Repository) (head, own stri
 	if err != nil {
 		return "", "", fmt.Errorf("read where the holds are: %w", err)
 	}
-	raw, _, err := o.opts.Store.State(ctx, StateBranchKey(r.ID))
+	known, _, err := StateCommits.Get(ctx, o.opts.Store, record.Repository(r.ID))
 	if err != nil {
 		return "", "", err
 	}
-	known := string(raw)
 	switch {
 	case ok && known == head:
 		return head, head, nil

@@ -6,6 +6,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/appset/history"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 // TestFindHolds finds the holds at the state branch's head, and, where somebody deleted the branch, at
@@ -22,14 +23,14 @@ func TestFindHolds(t *testing.T) {
 	expect("there never was a branch", "", "")
 	sha := w.commitTo(storyBot, history.StateBranch, "", "Hold", map[string]string{"README.md": "x"})
 	expect("there is one", sha, sha)
-	w.putState(SeenHeadsKey(w.repo.ID), map[string]string{"main": w.head("main"), history.StateBranch: sha})
+	w.putRecord(SeenHeads.Key(record.Repository(w.repo.ID)), map[string]string{"main": w.head("main"), history.StateBranch: sha})
 	w.must(w.forge.Push(storyRepo, "mallory", history.StateBranch, "", true))
 	w.fetch()
 	expect("it was deleted", "", sha)
 	if seen, err := w.o.SeenHeads(w.ctx(), w.repo); err != nil || len(seen) != 2 || seen["main"] != w.head("main") {
 		t.Errorf("seen were %v, %v", seen, err)
 	}
-	w.putState(SeenHeadsKey(w.repo.ID), map[string]string{"main": w.head("main")})
+	w.putRecord(SeenHeads.Key(record.Repository(w.repo.ID)), map[string]string{"main": w.head("main")})
 	expect("it was deleted before anybody looked", "", "")
 }
 
@@ -50,7 +51,9 @@ func TestOwnState(t *testing.T) {
 	var known string
 	expect := func(what, own string, holders ...string) {
 		t.Helper()
-		w.must(w.store.Tx(w.ctx(), "known", func(tx *store.Tx) error { return tx.PutState(w.ctx(), StateBranchKey(w.repo.ID), []byte(known)) }))
+		w.must(w.store.Tx(w.ctx(), "known", func(tx *store.Tx) error {
+			return StateCommits.Put(w.ctx(), tx, record.Repository(w.repo.ID), known)
+		}))
 		head, got, err := w.o.FindHolds(w.ctx(), w.repo)
 		if err != nil || got != own {
 			t.Errorf("%s: %s is Liftlock's, %v; want %s", what, got, err, own)

@@ -7,15 +7,18 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store"
 )
 
 // errAway is what a store answers that is away.
 var errAway = errors.New("the database is away")
 
-// awayStates is a store that is away.
-type awayStates struct{}
+// awayStore is a store that is away.
+type awayStore struct{}
 
-func (awayStates) State(context.Context, string) ([]byte, bool, error) { return nil, false, errAway }
+func (awayStore) Record(context.Context, store.RecordKey) ([]byte, bool, error) {
+	return nil, false, errAway
+}
 
 // TestStoreThatIsAway holds that what can't be read of the store is an error and never nothing:
 // nothing would mean that nobody holds, asked for or reviewed it.
@@ -23,12 +26,12 @@ func TestStoreThatIsAway(t *testing.T) {
 	const repo = "hub:acme/fleet"
 	ctx := t.Context()
 	for name, read := range map[string]func() error{
-		"holds":       func() error { _, err := ReadPullHolds(ctx, awayStates{}, repo, 7); return err },
-		"requesters":  func() error { _, err := ReadRequesters(ctx, awayStates{}, repo, 7); return err },
-		"comments":    func() error { _, err := ReadCommentsRead(ctx, awayStates{}, repo, 7); return err },
-		"requests":    func() error { _, err := ReadReviewRequests(ctx, awayStates{}, repo, 7); return err },
-		"the queue":   func() error { _, err := readJoinedQueue(ctx, awayStates{}, repo, 7, "h"); return err },
-		"deployments": func() error { _, err := ReadDeployments(ctx, awayStates{}, promotion.Unit{Repo: repo}); return err },
+		"holds":       func() error { _, err := ReadPullHolds(ctx, awayStore{}, repo, 7); return err },
+		"requesters":  func() error { _, err := ReadRequesters(ctx, awayStore{}, repo, 7); return err },
+		"comments":    func() error { _, err := ReadCommentsRead(ctx, awayStore{}, repo, 7); return err },
+		"requests":    func() error { _, err := ReadReviewRequests(ctx, awayStore{}, repo, 7); return err },
+		"the queue":   func() error { _, err := readJoinedQueue(ctx, awayStore{}, repo, 7, "h"); return err },
+		"deployments": func() error { _, err := ReadDeployments(ctx, awayStore{}, promotion.Unit{Repo: repo}); return err },
 	} {
 		if err := read(); !errors.Is(err, errAway) {
 			t.Errorf("%s: %v", name, err)

@@ -2,7 +2,6 @@ package facts
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -21,11 +21,13 @@ func TestStoreWritesComeToTheirEnd(t *testing.T) {
 	w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web")
 	w.useSQLite()
 	const repo = "hub:acme/fleet"
-	event := []byte("event 2")
+	const event = "event 2"
 	later := w.now.Add(time.Minute)
-	metric := MetricRecord{key: metricPrefix(repo, 7) + "m", sample: policies.MetricSample{At: w.now, Values: []float64{1}}}
-	answered := EndpointRecord{state: endpointState{ID: "e", Endpoint: "changes", Unit: "unit:web"}, index: endpointPrefix(repo, 7) + "e",
+	metric := MetricRecord{about: record.InPull{Pull: record.OfPull(repo, 7), Name: "m"}, sample: policies.MetricSample{At: w.now, Values: []float64{1}}}
+	answered := EndpointRecord{state: endpointState{ID: "e", Endpoint: "changes", Unit: "unit:web"}, pull: record.OfPull(repo, 7),
 		answer: policies.EndpointAnswer{ID: "e", At: w.now, Outcome: policies.Wait, Reason: "soon"}, nextAt: later}
+	sample := metricSamples.Key(metric.about)
+	answer, request := endpointStates.Key("e"), endpointRequests.Key(record.InPull{Pull: answered.pull, Name: "e"})
 	requested := func(ctx context.Context, tx *store.Tx) error {
 		return PutReviewRequests(ctx, tx, repo, promotion.RequestReviewers{Pull: 7, Release: "r", Reviewers: policies.Reviewers{Users: []string{"ada", "zed"}}}, []forge.RefusedReviewer{{Name: "zed", Reason: "who?"}})
 	}
@@ -34,50 +36,59 @@ func TestStoreWritesComeToTheirEnd(t *testing.T) {
 	for _, step := range []struct {
 		name  string
 		write func(ctx context.Context, tx *store.Tx) error
-		want  []string // the keys that are there then
+		want  []store.RecordKey // that are there then
 	}{
-		{"a sample", metric.Store, []string{metric.key}},
-		{"an answer", answered.Store, []string{"endpoint|e", answered.index, metric.key}},
-		{"a request", requested, []string{"endpoint|e", answered.index, metric.key, ReviewRequestsKey(repo, 7)}},
+		{"a sample", metric.Store, []store.RecordKey{sample}},
+		{"an answer", answered.Store, []store.RecordKey{answer, request, sample}},
+		{"a request", requested, []store.RecordKey{answer, request, sample, reviewRequests.Key(record.OfPull(repo, 7))}},
 		{"the queue", func(ctx context.Context, tx *store.Tx) error {
 			return PutJoinedQueue(ctx, tx, promotion.Unit{Repo: repo, Pipeline: "shop"}, 7, "h", false, w.now)
 		},
-			[]string{"endpoint|e", answered.index, JoinedQueueKey(repo, 7), MergesByQueueKey(repo), metric.key, ReviewRequestsKey(repo, 7)}},
+			[]store.RecordKey{answer, request, joinedQueues.Key(record.OfPull(repo, 7)), MergesByQueue.Key(record.Repository(repo)), sample, reviewRequests.Key(record.OfPull(repo, 7))}},
 		{"who was refused", func(ctx context.Context, tx *store.Tx) error { return ForgetRefusedReviewers(ctx, tx, repo, 7) },
-			[]string{"endpoint|e", answered.index, JoinedQueueKey(repo, 7), MergesByQueueKey(repo), metric.key, ReviewRequestsKey(repo, 7)}},
-		{"another's gates", func(ctx context.Context, tx *store.Tx) error { return ForgetGates(ctx, tx, repo, 70) },
-			[]string{"endpoint|e", answered.index, JoinedQueueKey(repo, 7), MergesByQueueKey(repo), metric.key, ReviewRequestsKey(repo, 7)}},
-		{"its gates", func(ctx context.Context, tx *store.Tx) error { return ForgetGates(ctx, tx, repo, 7) }, []string{MergesByQueueKey(repo)}},
-		{"comments", func(ctx context.Context, tx *store.Tx) error { return read.Store(ctx, tx, repo, 7) }, []string{commentsKey(repo, 7), MergesByQueueKey(repo)}},
-		{"a comment of ours", func(ctx context.Context, tx *store.Tx) error { return CountOwnComment(ctx, tx, repo, 7, later, false) }, []string{commentsKey(repo, 7), MergesByQueueKey(repo)}},
+			[]store.RecordKey{answer, request, joinedQueues.Key(record.OfPull(repo, 7)), MergesByQueue.Key(record.Repository(repo)), sample, reviewRequests.Key(record.OfPull(repo, 7))}},
+		{"another's gates", func(ctx context.Context, tx *store.Tx) error { return ForgetSettled(ctx, tx, repo, 70) },
+			[]store.RecordKey{answer, request, joinedQueues.Key(record.OfPull(repo, 7)), MergesByQueue.Key(record.Repository(repo)), sample, reviewRequests.Key(record.OfPull(repo, 7))}},
+		{"its gates", func(ctx context.Context, tx *store.Tx) error { return ForgetSettled(ctx, tx, repo, 7) }, []store.RecordKey{MergesByQueue.Key(record.Repository(repo))}},
+		{"comments", func(ctx context.Context, tx *store.Tx) error { return read.Store(ctx, tx, repo, 7) }, []store.RecordKey{commentsRead.Key(record.OfPull(repo, 7)), MergesByQueue.Key(record.Repository(repo))}},
+		{"a comment of ours", func(ctx context.Context, tx *store.Tx) error { return CountOwnComment(ctx, tx, repo, 7, later, false) }, []store.RecordKey{commentsRead.Key(record.OfPull(repo, 7)), MergesByQueue.Key(record.Repository(repo))}},
 		{"a comment of somebody's", func(ctx context.Context, tx *store.Tx) error {
-			return tx.PutState(ctx, UnreadCommentsKey(repo, 7), event)
-		}, []string{commentsKey(repo, 7), MergesByQueueKey(repo), UnreadCommentsKey(repo, 7)}},
+			return UnreadComments.Put(ctx, tx, record.OfPull(repo, 7), event)
+		}, []store.RecordKey{commentsRead.Key(record.OfPull(repo, 7)), MergesByQueue.Key(record.Repository(repo)), UnreadComments.Key(record.OfPull(repo, 7))}},
 		{"read before it", func(ctx context.Context, tx *store.Tx) error {
-			return ForgetUnreadComments(ctx, tx, repo, 7, []byte("event 1"))
-		}, []string{commentsKey(repo, 7), MergesByQueueKey(repo), UnreadCommentsKey(repo, 7)}},
+			return ForgetUnreadComments(ctx, tx, repo, 7, "event 1")
+		}, []store.RecordKey{commentsRead.Key(record.OfPull(repo, 7)), MergesByQueue.Key(record.Repository(repo)), UnreadComments.Key(record.OfPull(repo, 7))}},
 		{"read when none was known", func(ctx context.Context, tx *store.Tx) error {
-			return ForgetUnreadComments(ctx, tx, repo, 7, nil)
-		}, []string{commentsKey(repo, 7), MergesByQueueKey(repo), UnreadCommentsKey(repo, 7)}},
+			return ForgetUnreadComments(ctx, tx, repo, 7, "")
+		}, []store.RecordKey{commentsRead.Key(record.OfPull(repo, 7)), MergesByQueue.Key(record.Repository(repo)), UnreadComments.Key(record.OfPull(repo, 7))}},
 		{"read with it", func(ctx context.Context, tx *store.Tx) error {
 			return ForgetUnreadComments(ctx, tx, repo, 7, event)
-		}, []string{commentsKey(repo, 7), MergesByQueueKey(repo)}},
-		{"what was shown", func(ctx context.Context, tx *store.Tx) error { return tx.PutState(ctx, ShownKey(repo, 7), event) },
-			[]string{commentsKey(repo, 7), MergesByQueueKey(repo), ShownKey(repo, 7)}},
-		{"a person's", func(ctx context.Context, tx *store.Tx) error { return ForgetUserPull(ctx, tx, repo, 7) }, []string{MergesByQueueKey(repo)}},
-		{"out of the queue", func(ctx context.Context, tx *store.Tx) error { return PutLeftQueue(ctx, tx, repo, 7, "h") }, []string{JoinedQueueKey(repo, 7), MergesByQueueKey(repo)}},
+		}, []store.RecordKey{commentsRead.Key(record.OfPull(repo, 7)), MergesByQueue.Key(record.Repository(repo))}},
+		{"what was shown", func(ctx context.Context, tx *store.Tx) error {
+			return Shown.Put(ctx, tx, record.OfPull(repo, 7), ShownState{})
+		},
+			[]store.RecordKey{commentsRead.Key(record.OfPull(repo, 7)), MergesByQueue.Key(record.Repository(repo)), Shown.Key(record.OfPull(repo, 7))}},
+		{"a person's", func(ctx context.Context, tx *store.Tx) error { return ForgetUserPull(ctx, tx, repo, 7) }, []store.RecordKey{MergesByQueue.Key(record.Repository(repo))}},
+		{"out of the queue", func(ctx context.Context, tx *store.Tx) error { return PutLeftQueue(ctx, tx, repo, 7, "h") }, []store.RecordKey{joinedQueues.Key(record.OfPull(repo, 7)), MergesByQueue.Key(record.Repository(repo))}},
 	} {
 		w.failUntilDone(step.name, nil, w.inTx(step.write))
-		all, err := w.store.StateByPrefix(w.ctx(), "")
+		all, err := w.store.Records(w.ctx(), store.RecordFilter{})
 		w.must(err)
-		got := slices.Sorted(maps.Keys(all))
-		slices.Sort(step.want)
-		if diff := cmp.Diff(step.want, got); diff != "" {
+		var got, want []string
+		for _, r := range all {
+			got = append(got, r.String())
+		}
+		for _, key := range step.want {
+			want = append(want, key.String())
+		}
+		slices.Sort(got)
+		slices.Sort(want)
+		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", step.name, diff)
 		}
 		switch step.name {
 		case "an answer":
-			if s := parseEndpointState(all["endpoint|e"], "e"); s.Attempts != 1 || s.Outcome != policies.Wait || s.Unit != "unit:web" || !s.NextAt.Equal(later) {
+			if s, _, err := readEndpointState(w.ctx(), w.store, "e"); err != nil || s.Attempts != 1 || s.Outcome != policies.Wait || s.Unit != "unit:web" || !s.NextAt.Equal(later) {
 				t.Errorf("the answer is kept as %+v", s)
 			}
 		case "who was refused":
@@ -120,7 +131,7 @@ func TestQueuedIsRecorded(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if _, got, err := s.State(t.Context(), queueKey(u)); got != c.want || err != nil {
+			if _, got, err := s.Record(t.Context(), queued.Key(record.Unit(u))); got != c.want || err != nil {
 				t.Errorf("it waits: %t, %v", got, err)
 			}
 		})

@@ -27,6 +27,7 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 var update = flag.Bool("update", false, "write the goldens of the stories anew")
@@ -347,10 +348,10 @@ func (w *story) addStep(step string, ev *Evaluation, d *promotion.Decision) {
 			add(name+"/soaks/"+s.Environment, s.Commit)
 		}
 		for _, m := range c.Metrics {
-			add(name+"/metrics/"+m.key, m.sample)
+			add(name+"/metrics/"+metricSamples.Key(m.about).String(), m.sample)
 		}
 		for _, e := range c.Endpoints {
-			add(name+"/endpoints/"+e.index, map[string]any{"answer": e.answer, "nextAt": e.nextAt, "failed": e.failed})
+			add(name+"/endpoints/"+endpointRequests.Key(record.InPull{Pull: e.pull, Name: e.state.ID}).String(), map[string]any{"answer": e.answer, "nextAt": e.nextAt, "failed": e.failed})
 		}
 		w.storeComponent(c, &d.Components[i], records, events)
 	}
@@ -546,9 +547,7 @@ func (w *story) openPromotion(ev *Evaluation, d *promotion.Decision) int {
 	}
 	branch := promotion.Branch(ev.Unit.Pipeline, x.Environment, ev.Unit.Component)
 	head := w.pushEdits(branch, x.Tip, fmt.Sprintf("Promote %s to %s\n\n%s", x.Name, x.Environment, w.trailers(ev, x.Environment, k)), ev.ComposedEdits(x.Environment, x.Release))
-	raw, err := json.Marshal(Pushed{{Head: head, Releases: releases}})
-	w.must(err)
-	w.must(w.store.PutState(w.ctx(), PushedKey(w.repo.ID, branch), raw))
+	w.must(PushedHeads.Put(w.ctx(), w.store, record.OfBranch(w.repo.ID, branch), Pushed{{Head: head, Releases: releases}}))
 	return w.openPull(branch, "Promote "+x.Name+" to "+x.Environment, head, k)
 }
 
@@ -625,12 +624,12 @@ func (w *story) command(component string, p store.PendingCommand) {
 	}))
 }
 
-// putState writes down a value of the store's.
-func (w *story) putState(key string, value any) {
+// putRecord writes down a value of the store's.
+func (w *story) putRecord(key store.RecordKey, value any) {
 	w.t.Helper()
 	raw, err := json.Marshal(value)
 	w.must(err)
-	w.must(w.store.PutState(w.ctx(), key, raw))
+	w.must(w.store.PutRecord(w.ctx(), key, raw))
 }
 
 // storyArgoCD has what main has, healthy, but for what the story says of Applications.

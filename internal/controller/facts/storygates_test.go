@@ -15,6 +15,7 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -108,7 +109,7 @@ func TestGates(t *testing.T) {
 
 	w.must(w.forge.Review(storyRepo, n, "linus", memory.Approve, ""))
 	w.must(w.forge.As("ada").SetStatus(w.ctx(), storyRepo, commit, forge.Status{Context: "build", State: forge.StatusSuccess}))
-	w.putState(SkipsKey(w.repo.ID, n), []StoredSkip{
+	w.putRecord(Skips.Key(record.OfPull(w.repo.ID, n)), []StoredSkip{
 		{Skip: promotion.Skip{Gate: "soak", By: "grace", Until: w.now.Add(time.Hour)}, Head: w.refreshPull(n).Head, Release: ev.OpenPulls[n].Release},
 		{Skip: promotion.Skip{Gate: "metric", By: "linus", Until: w.now.Add(time.Hour)}, Head: w.refreshPull(n).Head, Release: ev.OpenPulls[n].Release},
 		{Skip: promotion.Skip{Gate: "checks", By: "ada", Until: w.now.Add(time.Hour)}, Head: w.refreshPull(n).Head, Release: ev.OpenPulls[n].Release},
@@ -158,7 +159,7 @@ func TestGates(t *testing.T) {
 	w.lookAtUnit("which is final")
 	expectRequests("after a fail", query)
 	w.commitTo("ada", history.StateBranch, "", "Hold", map[string]string{"holds/shop/pipeline.yaml": "by: ada\nreason: load test\nat: \"2026-01-02T03:04:05Z\"\n"})
-	w.must(w.store.Tx(w.ctx(), "forget", func(tx *store.Tx) error { return ForgetGates(w.ctx(), tx, w.repo.ID, n) }))
+	w.must(w.store.Tx(w.ctx(), "forget", func(tx *store.Tx) error { return ForgetSettled(w.ctx(), tx, w.repo.ID, n) }))
 	w.options.Metrics, w.options.Endpoints = nil, nil
 	clear(w.fails)
 	w.startProcess()

@@ -9,6 +9,7 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 // TestOnePromotion follows a release of one component: into QA, where it is merged past
@@ -40,7 +41,7 @@ func TestOnePromotion(t *testing.T) {
 	w.must(w.forge.Review(storyRepo, n, "linus", memory.Approve, ""))
 	w.must(w.forge.Review(storyRepo, n, "mallory", memory.RequestChanges, ""))
 	w.must(w.forge.SetLabels(storyRepo, n, "linus", promotion.LabelOurs, promotion.LabelHold))
-	w.putState(PullHoldKey(w.repo.ID, n), []promotion.Holding{{Hold: promotion.Hold{By: "linus", Until: w.now.Add(time.Hour)}}})
+	w.putRecord(PullHolds.Key(record.OfPull(w.repo.ID, n)), []promotion.Holding{{Hold: promotion.Hold{By: "linus", Until: w.now.Add(time.Hour)}}})
 	w.command("web", store.PendingCommand{Environment: "qa", Verb: "promote", By: "linus", Reason: "it hurries", Source: "comment 1"})
 	w.refreshPull(n)
 	w.wait(time.Second)

@@ -10,6 +10,7 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 // TestBatch follows the releases of two components that move together, a third that joins
@@ -27,7 +28,7 @@ func TestBatch(t *testing.T) {
 	ev, d := w.lookAtUnit("two are verified together")
 	n := w.openPromotion(ev, d)
 	w.lookAtUnit("their pull request is open")
-	w.putState(DeploymentsKey(ev.Unit), StoredDeployments{"qa": {{DeploymentRecord: promotion.DeploymentRecord{Commit: w.head("main"), State: promotion.DeploymentSuccess}, ID: 7}}})
+	w.putRecord(Deployments.Key(record.Unit(ev.Unit)), StoredDeployments{"qa": {{DeploymentRecord: promotion.DeploymentRecord{Commit: w.head("main"), State: promotion.DeploymentSuccess}, ID: 7}}})
 	w.release("linus", "dev", "1.2.0", "job")
 	w.soak("web")
 	ev, _ = w.lookAtUnit("a third is verified")

@@ -13,6 +13,7 @@ import (
 	"github.com/liftlock/liftlock/internal/forge/memory"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 // inTx does something in a transaction, as failUntilDone wants it.
@@ -107,12 +108,12 @@ func TestUpdateTurn(t *testing.T) {
 		t.Errorf("while it is a closed one's turn it is %+v", p)
 	}
 	release(other)
-	if _, held, err := w.store.State(w.ctx(), UpdateTurnKey(w.repo.ID, "main")); held || err != nil {
+	if _, held, err := w.store.Record(w.ctx(), updateTurns.Key(record.OfBranch(w.repo.ID, "main"))); held || err != nil {
 		t.Errorf("it is somebody's turn still: %v", err)
 	}
 	release(other)
 	for _, raw := range []string{"[", "{}", ""} {
-		w.must(w.store.PutState(w.ctx(), UpdateTurnKey(w.repo.ID, "main"), []byte(raw)))
+		w.must(w.store.PutRecord(w.ctx(), updateTurns.Key(record.OfBranch(w.repo.ID, "main")), []byte(raw)))
 		if p := look("a turn that can't be understood"); p.HasTurn || p.UpdatedFirst != 0 {
 			t.Errorf("with the turn %q it is %+v", raw, p)
 		}
@@ -233,7 +234,7 @@ func TestBranchRulesAreRemembered(t *testing.T) {
 		t.Errorf("that they couldn't be read is remembered: %+v", known)
 	}
 
-	if _, queued, err := w.store.State(w.ctx(), MergesByQueueKey(w.repo.ID)); queued || err != nil {
+	if _, queued, err := w.store.Record(w.ctx(), MergesByQueue.Key(record.Repository(w.repo.ID))); queued || err != nil {
 		t.Errorf("merges go through a queue: %v", err)
 	}
 	w.rules = &forge.BranchRules{Sets: []forge.RuleSet{{Name: "one"}, {Name: "queue", Queue: &forge.QueueRule{}}}}
@@ -245,7 +246,7 @@ func TestBranchRulesAreRemembered(t *testing.T) {
 		}
 		return err
 	})
-	if _, queued, err := w.store.State(w.ctx(), MergesByQueueKey(w.repo.ID)); !queued || err != nil {
+	if _, queued, err := w.store.Record(w.ctx(), MergesByQueue.Key(record.Repository(w.repo.ID))); !queued || err != nil {
 		t.Errorf("merges don't go through a queue: %v", err)
 	}
 	p.judgedBy = read()

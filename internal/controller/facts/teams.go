@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/liftlock/liftlock/internal/store/record"
 
 	"github.com/liftlock/liftlock/internal/cache"
 	"github.com/liftlock/liftlock/internal/forge"
@@ -15,13 +16,13 @@ import (
 
 // teamGatherer says who is in which team on the forge.
 type teamGatherer struct {
-	store   stateWriter
+	store   record.ReadWriter
 	now     func() time.Time
 	members *cache.Cache[string, membership] // by forge, team and login
 	checked *cache.Cache[string, time.Time]  // when a team was last seen to be the known one, by forge and team
 }
 
-func newTeamGatherer(store stateWriter, now func() time.Time, group *cache.Group) *teamGatherer {
+func newTeamGatherer(store record.ReadWriter, now func() time.Time, group *cache.Group) *teamGatherer {
 	return &teamGatherer{store: store, now: now, members: newCache[string, membership](group, "team_members", 10_000), checked: newCache[string, time.Time](group, "team_numbers", 10_000)}
 }
 
@@ -33,6 +34,12 @@ type membership struct {
 // membershipAge is how long it may be remembered whether somebody is in a team. Before a
 // merge, and of commands, it is always asked anew.
 const membershipAge = 5 * time.Minute
+
+// teamNumbers are by forge, organisation and team.
+var teamNumbers = record.Declare[record.Named, int64](record.Declaration{
+	Name: "team-number", Owner: "controller/facts", Lifetime: record.Lasting,
+	Doc: "The number that the team had on the forge when its name was first read. Without it, the team that has the name now is believed.",
+})
 
 // errTeamReplaced: another team has the name of one that a pipeline goes by.
 var errTeamReplaced = errors.New("another team has this name by now")
@@ -71,26 +78,24 @@ func (o *teamGatherer) IsInTeam(ctx context.Context, r *Repository, team, login 
 // looks doesn't find it as it was.
 func (o *teamGatherer) checkNumber(ctx context.Context, r *Repository, t forge.Team, place string) error {
 	o.checked.Remove(place)
-	key := "team-number|" + place
-	was, known, err := o.store.State(ctx, key)
+	was, known, err := teamNumbers.Get(ctx, o.store, record.Named(place))
 	if err != nil {
 		return err
 	}
 	number, err := r.Forge.TeamNumber(ctx, t)
-	read := strconv.FormatInt(number, 10)
 	switch {
 	case known && errors.Is(err, forge.ErrNotFound):
-		return fmt.Errorf("%w; it was there, with the number %s: if it was renamed, write the name that it has now", err, was)
+		return fmt.Errorf("%w; it was there, with the number %d: if it was renamed, write the name that it has now", err, was)
 	case err != nil:
 		return err
 	case number <= 0:
 		return fmt.Errorf("read the number of the team %s: the forge's answer has none", t)
 	case !known:
-		if err := o.store.PutState(ctx, key, []byte(read)); err != nil {
+		if err := teamNumbers.Put(ctx, o.store, record.Named(place), number); err != nil {
 			return err
 		}
-	case string(was) != read:
-		return fmt.Errorf("%w: the number of %s was %s, and is %s; write the name that the former one has now, or, if the new one is meant, give it another name and write that", errTeamReplaced, t, was, read)
+	case was != number:
+		return fmt.Errorf("%w: the number of %s was %d, and is %d; write the name that the former one has now, or, if the new one is meant, give it another name and write that", errTeamReplaced, t, was, number)
 	}
 	o.checked.Put(place, o.now())
 	return nil

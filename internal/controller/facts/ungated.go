@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/liftlock/liftlock/internal/controller/wake"
@@ -14,6 +14,7 @@ import (
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -30,10 +31,11 @@ func (u UngatedMerge) String() string {
 	return fmt.Sprintf("merged by %s without gates: %s", u.By, strings.Join(u.Gates, ", "))
 }
 
-// UngatedKey is the store's key of a pull request that was merged past its gates.
-func UngatedKey(repo string, number int) string { return ungatedPrefix(repo) + strconv.Itoa(number) }
-
-func ungatedPrefix(repo string) string { return "ungated|" + repo + "|" }
+// UngatedMerges are the pull requests that were merged past their gates.
+var UngatedMerges = record.Declare[record.Pull, UngatedMerge](record.Declaration{
+	Name: "ungated-merge", Owner: "controller", Lifetime: record.UntilDropped,
+	Doc: "A person merged the promotion although it waited: who, and past what. It goes when the release has left its environment.",
+})
 
 // ownConditions are Liftlock's own that a person goes past, beside the pipeline's gates.
 // The others say what the forge, or the next look, is about to change.
@@ -79,13 +81,9 @@ const conditionHead = "head"
 // the store knows; also where it knows nothing. A merge may hold anything whatever its parents are: so
 // it is what landed that is compared.
 func (o *recordGatherer) isLandedOurs(ctx context.Context, c *ComponentEvaluation, pr *forge.PullRequest) (bool, error) {
-	raw, known, err := o.store.State(ctx, PushedKey(c.Snapshot.Repo.ID, pr.Branch))
+	pushed, known, err := PushedHeads.Get(ctx, o.store, record.OfBranch(c.Snapshot.Repo.ID, pr.Branch))
 	if err != nil || !known {
 		return err == nil, err
-	}
-	pushed, err := ReadPushed(raw)
-	if err != nil {
-		return false, err
 	}
 	m, head := c.Snapshot.Repo.Mirror, pr.Head
 	for range maxBroughtCommits {
@@ -156,24 +154,31 @@ func ungatedEvent(c *ComponentEvaluation, env string, u *UngatedMerge) store.Eve
 		Message: fmt.Sprintf("#%d was %s; %s", u.Pull, u, next), IdempotencyKey: eventKey("ungated", unit, u.Pull)}
 }
 
-// Value is how the store keeps it.
-func (u UngatedMerge) Value() ([]byte, error) { return json.Marshal(u) }
-
-// ParseUngated reads what the store keeps; "" where that is nothing.
-func ParseUngated(raw []byte) string {
-	var u UngatedMerge
-	if json.Unmarshal(raw, &u) != nil || u.By == "" {
-		return ""
+// ReadUngated says for people that a pull request was merged past its gates; "" where it wasn't.
+func ReadUngated(ctx context.Context, r record.Reader, repo string, number int) (string, error) {
+	u, found, err := UngatedMerges.Get(ctx, r, record.OfPull(repo, number))
+	if err != nil || !found || u.By == "" {
+		return "", err
 	}
-	return u.String()
+	return u.String(), nil
+}
+
+// listUngated lists the pull requests of a repository that were merged past their gates.
+func listUngated(ctx context.Context, tx *store.Tx, repo string) (map[int]bool, error) {
+	all, err := UngatedMerges.List(ctx, tx, record.Within{Repo: repo})
+	known := make(map[int]bool, len(all))
+	for i := range all {
+		known[all[i].About.Number] = true
+	}
+	return known, err
 }
 
 // ForgetUngated forgets of what was merged past its gates what isn't in its environment any
 // more, as nobody is told of it there again. What landed too little ago to be known as landed
 // stays.
 func ForgetUngated(ctx context.Context, tx *store.Tx, c *ComponentEvaluation) error {
-	prefix := ungatedPrefix(c.Facts.Unit.Repo)
-	known, err := tx.StateByPrefix(ctx, prefix)
+	repo := c.Facts.Unit.Repo
+	known, err := listUngated(ctx, tx, repo)
 	if err != nil || len(known) == 0 {
 		return err
 	}
@@ -190,12 +195,11 @@ func ForgetUngated(ctx context.Context, tx *store.Tx, c *ComponentEvaluation) er
 		}
 		slices.Sort(pulls)
 		for _, pull := range slices.Compact(pulls) {
-			key := prefix + strconv.Itoa(pull)
 			inPlace := func(l *promotion.Landed) bool { return l.Pull == pull || l.ModifiedPull == pull }
-			if _, is := known[key]; !is || c.MayHaveLanded(env.Name, inPlace) {
+			if !known[pull] || c.MayHaveLanded(env.Name, inPlace) {
 				continue
 			}
-			if err := tx.DeleteState(ctx, key); err != nil {
+			if err := UngatedMerges.Drop(ctx, tx, record.OfPull(repo, pull)); err != nil {
 				return err
 			}
 		}
@@ -215,18 +219,11 @@ func (ev *Evaluation) MayHaveLanded(env string, is func(*promotion.Landed) bool)
 // ForgetUngatedOf forgets what was merged past its gates of a component that is gone, but for
 // what moved others too that are still there.
 func ForgetUngatedOf(ctx context.Context, tx *store.Tx, u promotion.Unit) error {
-	prefix := ungatedPrefix(u.Repo)
-	known, err := tx.StateByPrefix(ctx, prefix)
+	known, err := listUngated(ctx, tx, u.Repo)
 	if err != nil || len(known) == 0 {
 		return err
 	}
-	var pulls []int
-	for key := range known {
-		if n, err := strconv.Atoi(strings.TrimPrefix(key, prefix)); err == nil {
-			pulls = append(pulls, n)
-		}
-	}
-	slices.Sort(pulls)
+	pulls := slices.Sorted(maps.Keys(known))
 	for some := range slices.Chunk(pulls, maxKnownRecords) {
 		rows, err := tx.Promotions(ctx, store.PromotionFilter{Repo: u.Repo, Pulls: some, Limit: maxKnownRecords})
 		if err != nil {
@@ -247,7 +244,7 @@ func ForgetUngatedOf(ctx context.Context, tx *store.Tx, u promotion.Unit) error 
 			if row.Unit != wake.UnitName(u) || others[row.Pull] {
 				continue
 			}
-			if err := tx.DeleteState(ctx, UngatedKey(u.Repo, row.Pull)); err != nil {
+			if err := UngatedMerges.Drop(ctx, tx, record.OfPull(u.Repo, row.Pull)); err != nil {
 				return err
 			}
 		}

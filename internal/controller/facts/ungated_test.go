@@ -7,6 +7,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 // TestMergeWithMoreIsUngated holds that a merge of our head and the base is on record as merged past
@@ -109,7 +110,7 @@ func TestRebaseIsGated(t *testing.T) {
 						}
 						first = info.Parents[0]
 					}
-					w.putState(PushedKey(w.repo.ID, branch), Pushed{{Head: "1111111111111111111111111111111111111111"}, {Head: first}})
+					w.putRecord(PushedHeads.Key(record.OfBranch(w.repo.ID, branch)), Pushed{{Head: "1111111111111111111111111111111111111111"}, {Head: first}})
 				}
 				w.mergeBy(n, "mallory", method)
 				if got := w.ungated(); got != tc.want {
@@ -130,7 +131,7 @@ func TestMergeThatIsGated(t *testing.T) {
 		w.soak("web")
 	}
 	forget := func(w *story, _ int, branch string) {
-		w.must(w.store.DeleteState(w.ctx(), PushedKey(w.repo.ID, branch)))
+		w.must(w.store.DeleteRecord(w.ctx(), PushedHeads.Key(record.OfBranch(w.repo.ID, branch))))
 	}
 	for name, tc := range map[string]struct {
 		spec   string

@@ -2,13 +2,12 @@ package facts
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 // maxUpdateTurn is how long a pull request is waited for that was brought up to date to be
@@ -31,38 +30,39 @@ type sentUpdate struct {
 	Tries int       `json:"tries"`
 }
 
-// UpdateTurnKey is the store's key of whose turn it is to be brought up to date with a branch of
-// a repository.
-func UpdateTurnKey(repo, branch string) string { return "turn|" + repo + "|" + branch }
+var updateTurns = record.Declare[record.InRepository, updateTurn](record.Declaration{
+	Name: "update-turn", Owner: "controller/facts", Lifetime: record.UntilDropped,
+	Doc: "The pull request whose turn it is to be brought up to date with a branch, and whether the forge was sent to do it.",
+})
 
-// readUpdateTurn is whose turn it is by a row; nil where it is nobody's.
-func readUpdateTurn(raw []byte) *updateTurn {
-	turn := &updateTurn{}
-	if json.Unmarshal(raw, turn) != nil || turn.Pull == 0 {
-		return nil
+// readUpdateTurn is whose turn it is; nil where it is no pull request's.
+func readUpdateTurn(ctx context.Context, s record.Reader, repo, branch string) (*updateTurn, error) {
+	turn, _, err := updateTurns.Get(ctx, s, record.OfBranch(repo, branch))
+	if err != nil || turn.Pull == 0 {
+		return nil, err
 	}
-	return turn
+	return &turn, nil
 }
 
 // TakeUpdateTurn gives a pull request its turn. It is for the one that merges in a repository.
-func (o *pullGatherer) TakeUpdateTurn(ctx context.Context, s stateStore, r *Repository, branch string, number int) error {
+func (o *pullGatherer) TakeUpdateTurn(ctx context.Context, s record.ReadWriter, r *Repository, branch string, number int) error {
 	return o.putUpdateTurn(ctx, s, r, branch, number, "")
 }
 
 // RecordUpdateSent writes down that the forge was sent to bring a pull request's head up to date.
-func (o *pullGatherer) RecordUpdateSent(ctx context.Context, s stateStore, r *Repository, branch string, number int, head string) error {
+func (o *pullGatherer) RecordUpdateSent(ctx context.Context, s record.ReadWriter, r *Repository, branch string, number int, head string) error {
 	return o.putUpdateTurn(ctx, s, r, branch, number, head)
 }
 
 // putUpdateTurn writes down whose turn it is. sent is the head that the forge was sent to bring up
 // to date; empty: none was.
-func (o *pullGatherer) putUpdateTurn(ctx context.Context, s stateStore, r *Repository, branch string, number int, sent string) error {
-	raw, _, err := s.State(ctx, UpdateTurnKey(r.ID, branch))
+func (o *pullGatherer) putUpdateTurn(ctx context.Context, s record.ReadWriter, r *Repository, branch string, number int, sent string) error {
+	was, err := readUpdateTurn(ctx, s, r.ID, branch)
 	if err != nil {
 		return err
 	}
 	turn := updateTurn{Pull: number, At: o.now()}
-	if was := readUpdateTurn(raw); was != nil && was.Pull == number {
+	if was != nil && was.Pull == number {
 		turn.Sent = was.Sent
 	}
 	if sent != "" {
@@ -72,31 +72,23 @@ func (o *pullGatherer) putUpdateTurn(ctx context.Context, s stateStore, r *Repos
 		}
 		turn.Sent = &sentUpdate{Head: sent, At: turn.At, Tries: tries}
 	}
-	if raw, err = json.Marshal(turn); err != nil {
-		return fmt.Errorf("write down that #%d is brought up to date: %w", number, err)
-	}
-	return s.PutState(ctx, UpdateTurnKey(r.ID, branch), raw)
+	return updateTurns.Put(ctx, s, record.OfBranch(r.ID, branch), turn)
 }
 
 // ReleaseUpdateTurn takes a pull request's turn from it, and nobody else's.
 func ReleaseUpdateTurn(ctx context.Context, tx *store.Tx, repo, branch string, number int) error {
-	key := UpdateTurnKey(repo, branch)
-	rows, err := tx.StateByPrefix(ctx, key)
-	if err != nil {
+	turn, err := readUpdateTurn(ctx, tx, repo, branch)
+	if err != nil || turn == nil || turn.Pull != number {
 		return err
 	}
-	if turn := readUpdateTurn(rows[key]); turn == nil || turn.Pull != number {
-		return nil
-	}
-	return tx.DeleteState(ctx, key)
+	return updateTurns.Drop(ctx, tx, record.OfBranch(repo, branch))
 }
 
 // addUpdateTurn fills in which other pull request is to be brought up to date and merged before
 // this one, or that it is this one's turn, and what became of that. Without the database it is
 // whoever's comes first.
 func (o *Gatherer) addUpdateTurn(ctx context.Context, r *Repository, p *OpenPull) error {
-	raw, _, err := o.opts.Store.State(ctx, UpdateTurnKey(r.ID, p.PR.Base))
-	turn := readUpdateTurn(raw)
+	turn, err := readUpdateTurn(ctx, o.opts.Store, r.ID, p.PR.Base)
 	if err != nil || turn == nil || o.opts.Now().Sub(turn.At) > maxUpdateTurn {
 		return err
 	}

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -22,6 +21,7 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 // argocdGatherer says how targets are: the verdicts about what landed, how they were
@@ -31,17 +31,11 @@ type argocdGatherer struct {
 	health   *healthClock
 	memories decodedRows[verification.Memory]
 	releases *releaseReader
-	store    stateStore
+	store    record.ReadWriter
 
 	repos    *trackedRepositories
 	renderer *isolation.Renderer
 	hydrated *cache.Cache[[sha256.Size]byte, string] // why hydrated manifests don't have what landed; empty: they do
-}
-
-// stateStore keeps small values by name. *store.Store is one.
-type stateStore interface {
-	State(ctx context.Context, key string) ([]byte, bool, error)
-	PutState(ctx context.Context, key string, data []byte) error
 }
 
 // targetLook is one look at the targets of an environment of a component.
@@ -308,19 +302,19 @@ func (o *argocdGatherer) clusterIncidents(p *ResolvedPipeline, children []appset
 	return out
 }
 
-// healthBeforeKey is where the store keeps how an environment's targets were before a merge.
-func healthBeforeKey(repo string, pull int) string {
-	return "healthBefore|" + repo + "|" + strconv.Itoa(pull)
-}
-
 // healthBeforeMerge is how targets were when their pull request was still open, by their names
 // across Argo CDs.
 type healthBeforeMerge struct {
 	At         time.Time            `json:"at"`
-	Healthy    map[string]bool      `json:"well"`              // how each was when that was last known
-	Unknown    map[string]time.Time `json:"unknown,omitempty"` // since when that of a target isn't known; zero: it never was
-	Components map[string]bool      `json:"noted,omitempty"`   // the components whose targets were looked at
+	Healthy    map[string]bool      `json:"healthy"`              // how each was when that was last known
+	Unknown    map[string]time.Time `json:"unknown,omitempty"`    // since when that of a target isn't known; zero: it never was
+	Components map[string]bool      `json:"components,omitempty"` // the components whose targets were looked at
 }
+
+var healthBefore = record.Declare[record.Pull, healthBeforeMerge](record.Declaration{
+	Name: "health-before", Owner: "controller/facts", Lifetime: record.UntilDropped,
+	Doc: "The health of the targets before the pull request was merged. Without it, degraded targets count as not known to have been healthy.",
+})
 
 // healthKeptFor is how long before a merge it may have stopped being known how a target was:
 // what it was then still counts. It is longer than a watch takes to be begun again.
@@ -350,7 +344,7 @@ func (o *argocdGatherer) fillHealthBefore(ctx context.Context, c *ComponentEvalu
 	if l.By != promotion.ByPromotion || !slices.ContainsFunc(env.Targets, isDegraded) {
 		return nil
 	}
-	b, ok, err := readState[healthBeforeMerge](ctx, o.store, healthBeforeKey(c.Snapshot.Repo.ID, l.Pull))
+	b, ok, err := healthBefore.Get(ctx, o.store, record.OfPull(c.Snapshot.Repo.ID, l.Pull))
 	if err != nil {
 		return err
 	}
@@ -379,8 +373,8 @@ func (o *argocdGatherer) fillHealthBefore(ctx context.Context, c *ComponentEvalu
 
 func (o *argocdGatherer) recordHealthBefore(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, open *promotion.Pull) error {
 	at := c.Unit.Envs[env.Name]
-	key := healthBeforeKey(c.Snapshot.Repo.ID, open.Number)
-	last, ok, err := readState[healthBeforeMerge](ctx, o.store, key)
+	about := record.OfPull(c.Snapshot.Repo.ID, open.Number)
+	last, ok, err := healthBefore.Get(ctx, o.store, about)
 	if err != nil {
 		return err
 	}
@@ -415,11 +409,7 @@ func (o *argocdGatherer) recordHealthBefore(ctx context.Context, c *ComponentEva
 		return nil
 	}
 	now.At = c.Facts.Now
-	data, err := json.Marshal(now)
-	if err != nil {
-		panic(err) // plain data always marshals
-	}
-	return o.store.PutState(ctx, key, data)
+	return healthBefore.Put(ctx, o.store, about, now)
 }
 
 // isDeployed says that a target has the release of a pull request that we still

@@ -11,6 +11,7 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 // newPlainFixture is qa of web without a source hydrator.
@@ -191,7 +192,7 @@ func TestHealthIsRecordedBeforeTheMerge(t *testing.T) {
 		if err := f.o.fillHealthBefore(t.Context(), c, f.look.env); err != nil {
 			t.Fatal(err)
 		}
-		got, ok, err := readState[healthBeforeMerge](t.Context(), f.o.store, healthBeforeKey(f.own.ID, 7))
+		got, ok, err := healthBefore.Get(t.Context(), f.o.store, record.OfPull(f.own.ID, 7))
 		if diff := cmp.Diff(step.want, got); diff != "" || err != nil || !ok {
 			t.Errorf("%s: %v (-want +got):\n%s", step.what, err, diff)
 		}

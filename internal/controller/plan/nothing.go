@@ -62,10 +62,10 @@ func (newStore) PastPullsVersion(context.Context, string, string, string) (int64
 	return 0, nil
 }
 func (newStore) MergeQueue(context.Context, string) ([]string, error) { return nil, nil }
-func (newStore) State(context.Context, string) ([]byte, bool, error)  { return nil, false, nil }
-func (newStore) StateByPrefix(context.Context, string) (map[string][]byte, error) {
-	return nil, nil
+func (newStore) Record(context.Context, store.RecordKey) ([]byte, bool, error) {
+	return nil, false, nil
 }
+func (newStore) Records(context.Context, store.RecordFilter) ([]store.Record, error) { return nil, nil }
 func (newStore) Observations(context.Context, string) ([]store.Observation, error) {
 	return nil, nil
 }

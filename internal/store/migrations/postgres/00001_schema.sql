@@ -241,10 +241,14 @@ CREATE TABLE merge_queue (
 );
 CREATE INDEX merge_queue_unit ON merge_queue (unit);
 
--- Small things under a key.
-CREATE TABLE state (
-    key  TEXT COLLATE "C" PRIMARY KEY,
-    data BYTEA NOT NULL
+-- Small values of a kind each; docs/records.md has every kind.
+CREATE TABLE records (
+    kind TEXT COLLATE "C" NOT NULL,
+    repo TEXT COLLATE "C" NOT NULL, -- empty: about no repository
+    pull BIGINT NOT NULL, -- 0: about no pull request
+    name TEXT COLLATE "C" NOT NULL,
+    data BYTEA NOT NULL,
+    PRIMARY KEY (kind, repo, pull, name)
 );
 
 -- Which state of a component's history is stored: whoever keeps a copy of it

@@ -232,10 +232,14 @@ CREATE TABLE merge_queue (
 ) STRICT;
 CREATE INDEX merge_queue_unit ON merge_queue (unit);
 
--- Small things under a key.
-CREATE TABLE state (
-    key  TEXT PRIMARY KEY,
-    data BLOB NOT NULL
+-- Small values of a kind each; docs/records.md has every kind.
+CREATE TABLE records (
+    kind TEXT NOT NULL,
+    repo TEXT NOT NULL, -- empty: about no repository
+    pull INTEGER NOT NULL, -- 0: about no pull request
+    name TEXT NOT NULL,
+    data BLOB NOT NULL,
+    PRIMARY KEY (kind, repo, pull, name)
 ) STRICT;
 
 -- Which state of a component's history is stored: whoever keeps a copy of it

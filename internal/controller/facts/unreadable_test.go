@@ -7,13 +7,15 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 // unreadableState is a store that can't be read.
 type unreadableState struct{ err error }
 
-func (s unreadableState) State(context.Context, string) ([]byte, bool, error) {
-	return []byte(`{"well": {"web-qa": true}}`), true, s.err
+func (s unreadableState) Record(context.Context, store.RecordKey) ([]byte, bool, error) {
+	return []byte(`{"healthy": {"web-qa": true}}`), true, s.err
 }
 
 // TestReadState takes a value that can't be understood for none, and no failure for that.
@@ -26,24 +28,24 @@ func TestReadState(t *testing.T) {
 	}{
 		"none":            {},
 		"of another kind": {data: `[]`},
-		"in part":         {data: `{"noted": {"web": true}, "well": []}`},
-		"a record":        {`{"at": "2026-03-02T12:00:00Z", "well": {"web-qa": true}, "noted": {"web": true}}`, healthBeforeMerge{At: time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC), Healthy: map[string]bool{"web-qa": true}, Components: map[string]bool{"web": true}}, true},
+		"in part":         {data: `{"components": {"web": true}, "healthy": []}`},
+		"a record":        {`{"at": "2026-03-02T12:00:00Z", "healthy": {"web-qa": true}, "components": {"web": true}}`, healthBeforeMerge{At: time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC), Healthy: map[string]bool{"web-qa": true}, Components: map[string]bool{"web": true}}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			key := healthBeforeKey("hub:acme/"+name, 7)
+			about := record.OfPull("hub:acme/"+name, 7)
 			if c.data != "" {
-				if err := s.PutState(t.Context(), key, []byte(c.data)); err != nil {
+				if err := s.PutRecord(t.Context(), healthBefore.Key(about), []byte(c.data)); err != nil {
 					t.Fatal(err)
 				}
 			}
-			got, ok, err := readState[healthBeforeMerge](t.Context(), s, key)
+			got, ok, err := healthBefore.Get(t.Context(), s, about)
 			if diff := cmp.Diff(c.want, got); diff != "" || ok != c.ok || err != nil {
 				t.Errorf("%t, %v (-want +got):\n%s", ok, err, diff)
 			}
 		})
 	}
 	away := errors.New("the store is away")
-	got, ok, err := readState[healthBeforeMerge](t.Context(), unreadableState{away}, "key")
+	got, ok, err := healthBefore.Get(t.Context(), unreadableState{away}, record.OfPull("r", 7))
 	if ok || !errors.Is(err, away) || got.Healthy != nil {
 		t.Errorf("of a store that is away: %+v, %t, %v", got, ok, err)
 	}

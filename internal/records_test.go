@@ -1,0 +1,118 @@
+package internal_test
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	// Whatever declares kinds of records is linked.
+	_ "github.com/liftlock/liftlock/internal/server"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/liftlock/liftlock/internal/store/record"
+)
+
+var updateFlag = flag.Bool("update", false, "write docs/records.md anew")
+
+const recordsPage = "../docs/records.md"
+
+const recordsHeader = `<!-- Generated from the declarations: go test ./internal -run TestRecordsPage -update -->
+# Records
+
+Beside its tables the database has small values in the table ` + "`records`" + `, each of a kind below. A kind is
+declared once, in the package that owns it, with ` + "`record.Declare`" + ` (` + "`internal/store/record`" + `); nothing else
+reads or writes the table. A row's key is its kind, the repository, the pull request and a name, as far as the
+kind is about these. Values are JSON of the Go type that is named here. A value that can't be read counts as
+absent, or, where a kind is strict, fails the run that needs it.
+
+| kind | about | what | owner | type | stays |
+| --- | --- | --- | --- | --- | --- |
+`
+
+// TestRecordsPage holds that docs/records.md lists every kind of record, and that each says who owns
+// it, how long it stays, and what it is.
+func TestRecordsPage(t *testing.T) {
+	var page strings.Builder
+	page.WriteString(recordsHeader)
+	kinds := record.List()
+	if len(kinds) < 40 {
+		t.Fatalf("only %d kinds are declared", len(kinds))
+	}
+	for i := range kinds {
+		k := &kinds[i]
+		if _, err := os.Stat(k.Owner); err != nil {
+			t.Errorf("%s is owned by %q, which is no package: %v", k.Name, k.Owner, err)
+		}
+		if k.Lifetime == "" || !strings.HasSuffix(k.Doc, ".") {
+			t.Errorf("%s stays %q, and is %q", k.Name, k.Lifetime, k.Doc)
+		}
+		strict := ""
+		if k.Strict {
+			strict = ", strict"
+		}
+		fmt.Fprintf(&page, "| `%s` | %s | %s | %s | `%s`%s | %s |\n", k.Name, k.Subject(), k.Doc, k.Owner, k.Value(), strict, k.Lifetime)
+	}
+	if *updateFlag {
+		if err := os.WriteFile(recordsPage, []byte(page.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	have, err := os.ReadFile(recordsPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(have), page.String()); diff != "" {
+		t.Errorf("docs/records.md isn't what is declared; run go test ./internal -run TestRecordsPage -update (-page +declared):\n%s", diff)
+	}
+}
+
+// TestStoredNames holds that the JSON names of what is stored are the glossary's words, of every
+// struct below a record's value.
+func TestStoredNames(t *testing.T) {
+	seen := map[reflect.Type]bool{}
+	for _, k := range record.List() {
+		for _, why := range unknownWords(strings.ReplaceAll(k.Name, "-", "_"), true) {
+			t.Errorf("the kind of record %s: %s", k.Name, why)
+		}
+		checkStoredNames(t, k.Name, k.Value(), seen)
+	}
+	if len(seen) < 20 {
+		t.Fatalf("only %d types were looked at", len(seen))
+	}
+}
+
+// checkStoredNames walks the types below one.
+func checkStoredNames(t *testing.T, of string, typ reflect.Type, seen map[reflect.Type]bool) {
+	t.Helper()
+	marshals := typ.Implements(reflect.TypeFor[json.Marshaler]()) || typ == reflect.TypeFor[time.Time]()
+	if seen[typ] || marshals {
+		return
+	}
+	seen[typ] = true
+	switch typ.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+		checkStoredNames(t, of, typ.Elem(), seen)
+	case reflect.Struct:
+		for i := range typ.NumField() {
+			field := typ.Field(i)
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			if name == "-" || !field.IsExported() {
+				continue
+			}
+			if name == "" {
+				name = field.Name
+			}
+			for _, why := range unknownWords(name, false) {
+				t.Errorf("the record %s has %s.%s: %s", of, typ, field.Name, why)
+			}
+			checkStoredNames(t, of, field.Type, seen)
+		}
+	}
+}

@@ -1,0 +1,129 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+)
+
+// RecordKey names one record: a small value of a kind that package record declares, about a
+// repository, one of its pull requests, or something with a name.
+type RecordKey struct {
+	Kind string // never empty
+	Repo string // the repository's ID; empty where it is about none
+	Pull int    // 0: it is about no pull request
+	Name string // what else tells it from its neighbours, such as a branch; may be empty
+}
+
+// String is the key for logs and errors.
+func (k RecordKey) String() string {
+	text := k.Kind
+	if k.Repo != "" {
+		text += " of " + k.Repo
+	}
+	if k.Pull != 0 {
+		text += fmt.Sprintf("#%d", k.Pull)
+	}
+	if k.Name != "" {
+		text += " (" + k.Name + ")"
+	}
+	return text
+}
+
+// compare orders keys as the databases do.
+func (k RecordKey) compare(other RecordKey) int {
+	return cmp.Or(cmp.Compare(k.Kind, other.Kind), cmp.Compare(k.Repo, other.Repo), cmp.Compare(k.Pull, other.Pull), cmp.Compare(k.Name, other.Name))
+}
+
+// Record is a record with its value.
+type Record struct {
+	RecordKey
+	Data []byte
+}
+
+// RecordFilter chooses records.
+type RecordFilter struct {
+	Kind       string // empty: of every kind
+	Repo       string // empty: of every repository
+	Pull       int    // 0: whatever pull request they are about
+	NamePrefix string
+}
+
+func (f *RecordFilter) where() (w whereClause) {
+	addEquals(&w, "kind", f.Kind)
+	addEquals(&w, "repo", f.Repo)
+	addEquals(&w, "pull", f.Pull)
+	w.addPrefix("name", f.NamePrefix)
+	return w
+}
+
+// PutRecord stores a record's value; one that is there is replaced.
+func (s *Store) PutRecord(ctx context.Context, key RecordKey, data []byte) error {
+	return s.Tx(ctx, "putRecord", func(tx *Tx) error { return tx.PutRecord(ctx, key, data) })
+}
+
+// DeleteRecord forgets a record; one that isn't there is success.
+func (s *Store) DeleteRecord(ctx context.Context, key RecordKey) error {
+	return s.Tx(ctx, "deleteRecord", func(tx *Tx) error { return tx.DeleteRecord(ctx, key) })
+}
+
+// PutRecord is Store.PutRecord.
+func (t *Tx) PutRecord(ctx context.Context, key RecordKey, data []byte) error {
+	err := cmp.Or(checkKey("its kind", key.Kind), checkNames("its repository", key.Repo, "its name", key.Name), checkData(data))
+	if err == nil {
+		err = t.db.putRecord(ctx, Record{key, data})
+	}
+	return wrapError(err, "store the record %.200s", key)
+}
+
+// DeleteRecord is Store.DeleteRecord.
+func (t *Tx) DeleteRecord(ctx context.Context, key RecordKey) error {
+	return wrapError(t.db.deleteRecord(ctx, key), "forget the record %s", key)
+}
+
+// DeletePullRecords forgets the records of some kinds about a pull request.
+func (t *Tx) DeletePullRecords(ctx context.Context, repo string, pull int, kinds ...string) error {
+	if len(kinds) == 0 || pull == 0 {
+		return nil
+	}
+	return wrapError(t.db.deletePullRecords(ctx, repo, pull, kinds), "forget what is on record of %s#%d", repo, pull)
+}
+
+func (t sqlTx) putRecord(ctx context.Context, r Record) error {
+	data := r.Data
+	if data == nil {
+		data = []byte{} // nil is NULL to a database
+	}
+	_, err := t.db.exec(ctx, `INSERT INTO records (kind, repo, pull, name, data) VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT (kind, repo, pull, name) DO UPDATE SET data = excluded.data WHERE excluded.data <> records.data`,
+		r.Kind, r.Repo, r.Pull, r.Name, data)
+	return err
+}
+
+func (t sqlTx) deleteRecord(ctx context.Context, k RecordKey) error {
+	_, err := t.db.exec(ctx, `DELETE FROM records WHERE kind = $1 AND repo = $2 AND pull = $3 AND name = $4`, k.Kind, k.Repo, k.Pull, k.Name)
+	return err
+}
+
+func (t sqlTx) deletePullRecords(ctx context.Context, repo string, pull int, kinds []string) error {
+	var w whereClause
+	addIn(&w, "kind", slices.Clone(kinds))
+	w.addCondition("repo = $%d", repo)
+	w.addCondition("pull = $%d", pull)
+	_, err := t.db.exec(ctx, `DELETE FROM records`+w.String(), w.args...)
+	return err
+}
+
+func (r queries) Record(ctx context.Context, k RecordKey) ([]byte, bool, error) {
+	data, ok, err := queryOne(ctx, r.db, oneColumn[[]byte],
+		`SELECT data FROM records WHERE kind = $1 AND repo = $2 AND pull = $3 AND name = $4`, k.Kind, k.Repo, k.Pull, k.Name)
+	return data, ok, wrapError(err, "read the record %s", k)
+}
+
+func (r queries) Records(ctx context.Context, f RecordFilter) ([]Record, error) {
+	w := f.where()
+	all, err := queryAll(ctx, r.db, func(e *Record) []any { return []any{&e.Kind, &e.Repo, &e.Pull, &e.Name, &e.Data} },
+		`SELECT kind, repo, pull, name, data FROM records`+w.String()+` ORDER BY kind, repo, pull, name`, w.args...)
+	return all, wrapError(err, "read the records %s of %s", f.Kind, f.Repo)
+}
