@@ -68,7 +68,7 @@ type TargetEvidence struct {
 	// why they aren't known.
 	Resources        []ResourceEvidence         `json:"resources,omitempty"`
 	ResourcesUnknown string                     `json:"resourcesUnknown,omitempty"`
-	OtherTargets     []OtherTarget              `json:"otherTargets,omitempty"`   // that became unhealthy too and weren't touched
+	OtherTargets     []OtherTarget              `json:"otherTargets,omitempty"` // that became unhealthy too and weren't touched
 	OtherCommits     []string                   `json:"otherCommits,omitempty"` // that changed what the target reads since
 	Timeline         []verification.StateChange `json:"timeline,omitempty"`
 }
