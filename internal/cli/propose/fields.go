@@ -194,21 +194,34 @@ func (s *Source) findInEnvironment(found map[fieldLocation]*field, reader *fileR
 
 // lookedFile is a file that an environment of a component is made from, while fields are looked for in it.
 type lookedFile struct {
-	environment *history.Environment
-	file, name  string   // from the repository's root, and from the folder that is the environment's
-	named       string   // the name with placeholders
-	own         bool     // it is in a folder that is this environment's alone
-	isNamed     bool     // after the component, and for this environment alone
-	isAlone     bool     // no other environment of the component has it
-	others      []string // the other components
+	source       *Source
+	environment  *history.Environment
+	branch, file string // from the repository's root
+	name         string // from the folder that is the environment's
+	named        string // the name with placeholders
+	own          bool   // it is in a folder that is this environment's alone
+	isNamed      bool   // after the component, and for this environment alone
 }
 
 func (s *Source) newLookedFile(e *history.Environment, branch, file, name string, own bool) *lookedFile {
-	f := &lookedFile{environment: e, file: file, name: name, own: own, named: withPlaceholders(name, e.Name, e.Component, own)}
+	f := &lookedFile{source: s, environment: e, branch: branch, file: file, name: name, own: own, named: withPlaceholders(name, e.Name, e.Component, own)}
 	f.isNamed = !own && strings.Contains(f.named, "{{component}}") && s.readers[fileOfBranch{branch, file}] == 1
-	f.isAlone = own || !s.isForOther(e, branch, file)
-	f.others = slices.DeleteFunc(slices.Sorted(maps.Keys(s.Components)), func(name string) bool { return name == e.Component || name == e.Name })
 	return f
+}
+
+// isAlone says that no other environment of the component has the file. It is asked of few values.
+func (f *lookedFile) isAlone() bool {
+	return f.own || !f.source.isForOther(f.environment, f.branch, f.file)
+}
+
+// saysOther says that a path has the name of another component.
+func (f *lookedFile) saysOther(segments []fieldpath.Segment) bool {
+	isOther := func(name string) bool {
+		return f.source.Components[name] != nil && name != f.environment.Component && name != f.environment.Name
+	}
+	return slices.ContainsFunc(segments, func(s fieldpath.Segment) bool {
+		return s.Kind == fieldpath.Key && isOther(s.Key) || s.Kind == fieldpath.Match && isOther(s.Value)
+	})
 }
 
 // locatedScalar is where a value is in every environment.
@@ -229,7 +242,7 @@ func (f *lookedFile) locate(v *scalar) (locatedScalar, bool) {
 	e := f.environment
 	switch hasComponent := saysName(v.segments, e.Component); {
 	case saysName(v.segments, e.Name):
-		if !f.own && !hasComponent && slices.ContainsFunc(f.others, func(name string) bool { return saysName(v.segments, name) }) {
+		if !f.own && !hasComponent && f.saysOther(v.segments) {
 			return at, false
 		}
 		at.segments, at.isComponents = segmentsWithPlaceholder(v.segments, e.Name, "{{environment}}"), false
@@ -238,7 +251,7 @@ func (f *lookedFile) locate(v *scalar) (locatedScalar, bool) {
 		}
 	case f.own, strings.Contains(f.named, "{{environment}}"), f.isNamed:
 		return at, true
-	case hasComponent && f.isAlone:
+	case hasComponent && f.isAlone():
 		at.segments, at.isComponents = segmentsWithPlaceholder(v.segments, e.Component, "{{component}}"), true
 	default:
 		picked, ok := v.pickByComponent(e.Component, e.Name, f.isAlone)
