@@ -35,6 +35,7 @@ type ProposedChange struct {
 	Head string
 	Key  string // everything that the answer depends on: the same key, the same answer
 
+	fromFork     bool     // whoever may read the repository could have pushed it
 	changed      []string // files
 	pipelines    []*pipeline.Pipeline
 	changesRules bool     // pipeline files are among them
@@ -73,7 +74,7 @@ func (o *changeGatherer) ReadChange(ctx context.Context, s *Snapshot, l BranchHe
 	if err := m.FetchRef(ctx, pr.Ref, pr.Head); err != nil {
 		return nil, fmt.Errorf("fetch #%d: %w", pr.Number, refuseHead("its head can't be fetched: ", err))
 	}
-	c := &ProposedChange{Into: l, Head: pr.Head}
+	c := &ProposedChange{Into: l, Head: pr.Head, fromFork: pr.Fork}
 	base, common, err := m.MergeBase(ctx, l.Commit, pr.Head)
 	if err != nil {
 		return nil, fmt.Errorf("find what #%d is based on: %w", pr.Number, refuseHead("its head is too much: ", err))

@@ -58,7 +58,11 @@ func (o *changeGatherer) renderChange(ctx context.Context, s *Snapshot, c *Propo
 	if len(request.Pairs) == 0 {
 		return nil
 	}
-	request.Externals = o.openAllowed(ctx, s, request.Pairs)
+	newVersions := maxNewVersions
+	if c.fromFork {
+		newVersions = 0
+	}
+	request.Externals = o.openAllowed(ctx, s, request.Pairs, newVersions)
 	rendered, err := evaluate.RenderInWorker(ctx, o.sandbox, request)
 	var limited *sandbox.Error
 	var refused *sandbox.HandlerError
@@ -80,9 +84,11 @@ func (o *changeGatherer) renderChange(ctx context.Context, s *Snapshot, c *Propo
 const maxNewVersions = 10
 
 // openAllowed opens what a change's targets are made of elsewhere, as far as targets of the tracked branch are made of
-// the very same, or of another version of it: the same chart, or the same repository at a tag that is a version. No
-// change makes the server read anything else, no branch and no commit of those either. What can't be had is left out.
-func (o *changeGatherer) openAllowed(ctx context.Context, s *Snapshot, pairs []evaluate.RenderPair) []evaluate.ExternalTree {
+// the very same, or of another version of it, as many of those as are given: the same chart, or the same repository at
+// a tag that is a version. Somebody without write access may name none: another version may have what the deployed one
+// no longer shows. No change makes the server read anything else, no branch and no commit of those either. What can't
+// be had is left out.
+func (o *changeGatherer) openAllowed(ctx context.Context, s *Snapshot, pairs []evaluate.RenderPair, newVersions int) []evaluate.ExternalTree {
 	if o.externals == nil {
 		return nil
 	}
@@ -106,7 +112,7 @@ func (o *changeGatherer) openAllowed(ctx context.Context, s *Snapshot, pairs []e
 			}
 			for _, e := range externalsOf(t) {
 				isVersion := !allowed[e] && known[withoutRevision(e)] && isExactVersion(e.Revision)
-				if seen[e] || !allowed[e] && (!isVersion || versions == maxNewVersions) {
+				if seen[e] || !allowed[e] && (!isVersion || versions == newVersions) {
 					continue
 				}
 				if seen[e] = true; isVersion {
