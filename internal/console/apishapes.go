@@ -8,18 +8,19 @@ import (
 
 	"github.com/liftlock/liftlock/internal/console/api"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/stored"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/wording"
 	"github.com/liftlock/liftlock/policies"
 )
 
 // buildComponent makes a unit's API shape.
-func (r *reader) buildComponent(v *unitRecord) api.Component {
+func (r *reader) buildComponent(v *stored.Unit) api.Component {
 	c := api.Component{Repository: v.Unit.Repo, Pipeline: v.Unit.Pipeline, Component: v.Unit.Component, At: v.At, Tip: v.Tip, Broken: v.Broken,
 		Environments: make([]api.Environment, 0, len(v.Decision.Envs))}
 	for i := range v.Decision.Envs {
 		s := &v.Decision.Envs[i]
-		c.Environments = append(c.Environments, r.buildEnvironment(v.Unit.Repo, s, v.environment(s.Environment)))
+		c.Environments = append(c.Environments, r.buildEnvironment(v.Unit.Repo, s, v.FindEnvironment(s.Environment)))
 	}
 	for _, h := range v.Holds {
 		c.Holds = append(c.Holds, api.Hold{Scope: h.Scope, Environment: h.Environment, By: h.By, Reason: h.Reason, Reverts: h.Reverts, At: h.At, Until: h.Until})
@@ -27,7 +28,7 @@ func (r *reader) buildComponent(v *unitRecord) api.Component {
 	return c
 }
 
-func (r *reader) buildEnvironment(repo string, s *promotion.EnvState, in environmentRecord) api.Environment {
+func (r *reader) buildEnvironment(repo string, s *promotion.EnvState, in stored.Environment) api.Environment {
 	words := r.wordsOf(repo)
 	e := api.Environment{
 		Environment: s.Environment, After: in.After, Branch: in.Branch, State: s.State, Reason: words(s.Reason), Release: s.Release, Name: s.Name, Since: s.Since,
@@ -54,7 +55,7 @@ func (r *reader) buildEnvironment(repo string, s *promotion.EnvState, in environ
 	return e
 }
 
-func (r *reader) buildTarget(name string, t promotion.TargetView, of targetRecord) api.Target {
+func (r *reader) buildTarget(name string, t promotion.TargetView, of stored.Target) api.Target {
 	out := api.Target{Name: name, State: t.State, Reason: t.Reason, Since: t.Since, Untold: t.Untold, Drift: buildDrift(t.Drift), Runs: buildRuns(t.Runs),
 		Cluster: of.Cluster, ApplicationSet: of.ApplicationSet, Labels: of.Labels}
 	if argocd, application, ok := strings.Cut(of.ID, "/"); ok {
@@ -154,7 +155,7 @@ func (s *snapshot) groupUnits(repo, name string) []pipelineUnits {
 // addEnvironments lists the pipeline's environments as the component says that was judged
 // last; those that only others still have come behind.
 func (p *pipelineUnits) addEnvironments() {
-	var newest *unitRecord
+	var newest *stored.Unit
 	for _, u := range p.units {
 		if len(u.record.Environments) > 0 && (newest == nil || u.record.At.After(newest.At)) {
 			newest = u.record

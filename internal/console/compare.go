@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/console/api"
+	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/stored"
 )
 
 // arrival is a release that came into an environment.
@@ -18,7 +20,7 @@ type arrival struct {
 	Environment, Name, Release, Commit, By, Who string
 	Pull                                        *api.Pull
 	At, VerifiedAt, DegradedAt                  time.Time
-	fields                                      []carriedField
+	fields                                      []fieldedit.Field
 }
 
 // componentHistory is what came into a component's environments, newest first.
@@ -35,12 +37,12 @@ func (c *server) readHistory(ctx context.Context, k *api.Component) (*componentH
 	}
 	h := &componentHistory{byEnv: map[string][]arrival{}}
 	for _, row := range rows {
-		var a arrivalRecord
+		var a stored.Arrival
 		if json.Unmarshal(row.Data, &a) != nil {
 			continue
 		}
 		h.all = append(h.all, arrival{Environment: row.Environment, Name: cmp.Or(nameRelease(a.Content.Fields), row.Release[:min(12, len(row.Release))]),
-			Release: row.Release, Commit: row.Commit, By: a.By, Who: a.Who, Pull: c.reader.buildPull(k.Repository, a.Pull),
+			Release: row.Release, Commit: row.Commit, By: a.By, Who: a.Author, Pull: c.reader.buildPull(k.Repository, a.Pull),
 			At: row.At, VerifiedAt: row.VerifiedAt, DegradedAt: row.DegradedAt, fields: a.Content.Fields})
 	}
 	for i := range k.Environments {
@@ -61,7 +63,7 @@ func (c *server) readHistory(ctx context.Context, k *api.Component) (*componentH
 }
 
 // carriedFields is what an environment's release consists of; nil when that isn't known.
-func (h *componentHistory) carriedFields(environment string) []carriedField {
+func (h *componentHistory) carriedFields(environment string) []fieldedit.Field {
 	if list := h.byEnv[environment]; len(list) > 0 {
 		return list[0].fields
 	}
@@ -120,11 +122,11 @@ func (c *server) compareEnvironments(ctx context.Context, k *api.Component, from
 }
 
 // diffFields lists the fields whose values differ, by file and path.
-func diffFields(from, to []carriedField) []api.FieldChange {
+func diffFields(from, to []fieldedit.Field) []api.FieldChange {
 	type place struct{ kind, file, path string }
 	at := map[place]int{}
 	all := []api.FieldChange{}
-	note := func(fields []carriedField, value func(*api.FieldChange) **string) {
+	note := func(fields []fieldedit.Field, value func(*api.FieldChange) **string) {
 		for i := range fields {
 			f := &fields[i]
 			p := place{f.Kind, f.File, f.Path}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/liftlock/liftlock/internal/console/api"
+	"github.com/liftlock/liftlock/internal/fieldedit"
 )
 
 func TestComparison(t *testing.T) {
@@ -63,8 +64,8 @@ func TestComparisonRefuses(t *testing.T) {
 
 func TestMovedFields(t *testing.T) {
 	t.Parallel()
-	from := []carriedField{{"yaml", "b.yaml", "x", "1"}, {"yaml", "a.yaml", "x", "same"}, {"file", "only.txt", "", "abc"}}
-	to := []carriedField{{"yaml", "a.yaml", "x", "same"}, {"yaml", "b.yaml", "x", ""}, {"yaml", "b.yaml", "new", "2"}}
+	from := []fieldedit.Field{{Kind: "yaml", File: "b.yaml", Path: "x", Value: "1"}, {Kind: "yaml", File: "a.yaml", Path: "x", Value: "same"}, {Kind: "file", File: "only.txt", Path: "", Value: "abc"}}
+	to := []fieldedit.Field{{Kind: "yaml", File: "a.yaml", Path: "x", Value: "same"}, {Kind: "yaml", File: "b.yaml", Path: "x", Value: ""}, {Kind: "yaml", File: "b.yaml", Path: "new", Value: "2"}}
 	want := []api.FieldChange{
 		{Kind: "yaml", File: "b.yaml", Path: "new", To: ptr("2")},
 		{Kind: "yaml", File: "b.yaml", Path: "x", From: ptr("1"), To: ptr("")},

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/liftlock/liftlock/internal/console/api"
+	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/internal/store"
@@ -15,7 +16,7 @@ type componentBody struct {
 	api.Component
 	Graph      *pipelineGraph                  // nil: not known
 	Chain      bool                            // it is a row of environments, and needs no drawing
-	Carries    map[string][]carriedField       // by environment: what its release consists of
+	Carries    map[string][]fieldedit.Field    // by environment: what its release consists of
 	Apart      map[string]*environmentDistance // by environment: how far from the pipeline's first one, where both are known
 	History    []arrival
 	Promotions []api.Promotion
@@ -77,7 +78,7 @@ func (c *server) fillComponentPage(r *http.Request, b *componentBody) error {
 		return err
 	}
 	b.History = h.all[:min(len(h.all), maxHistoryRows)]
-	b.Carries, b.Apart = map[string][]carriedField{}, map[string]*environmentDistance{}
+	b.Carries, b.Apart = map[string][]fieldedit.Field{}, map[string]*environmentDistance{}
 	for i := range b.Environments {
 		e := b.Environments[i].Environment
 		b.Carries[e] = h.carriedFields(e)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/console/api"
+	"github.com/liftlock/liftlock/internal/fieldedit"
 )
 
 func TestAges(t *testing.T) {
@@ -20,9 +21,9 @@ func TestAges(t *testing.T) {
 
 func TestReleaseNames(t *testing.T) {
 	for want, values := range map[string][]string{"": nil, "1": {"1"}, "1, 2": {"1", "2", "1", ""}, "1, 2 and 2 more": {"1", "2", "3", "4"}} {
-		var fields []carriedField
+		var fields []fieldedit.Field
 		for _, v := range values {
-			fields = append(fields, carriedField{Value: v})
+			fields = append(fields, fieldedit.Field{Value: v})
 		}
 		if got := nameRelease(fields); got != want {
 			t.Errorf("%v are called %q, want %q", values, got, want)

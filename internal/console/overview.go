@@ -14,6 +14,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/console/api"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/stored"
 	"github.com/liftlock/liftlock/internal/store"
 )
 
@@ -217,17 +218,17 @@ func (c *server) measureDelivery(ctx context.Context, s *snapshot, since time.Ti
 // measureArrivals adds what a component's arrivals, newest first, tell to the days since a
 // time. An arrival keeps when it was last verified and last degraded, so that of one that
 // was both several times only the last is counted.
-func measureArrivals(days []deliveryDay, since time.Time, u *unitRecord, arrivals []store.Arrival) {
+func measureArrivals(days []deliveryDay, since time.Time, u *stored.Unit, arrivals []store.Arrival) {
 	began := map[string]time.Time{} // by release: when it first came into a source
 	for i := range arrivals {
-		if a := &arrivals[i]; len(u.environment(a.Environment).After) == 0 {
+		if a := &arrivals[i]; len(u.FindEnvironment(a.Environment).After) == 0 {
 			began[a.Release] = a.At
 		}
 	}
 	verifiedAfter := map[string]time.Time{} // by environment: when it was verified next
 	for i := range arrivals {
 		a := &arrivals[i]
-		var record arrivalRecord
+		var record stored.Arrival
 		if json.Unmarshal(a.Data, &record) != nil {
 			continue
 		}

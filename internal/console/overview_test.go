@@ -10,6 +10,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/console/api"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/stored"
 	"github.com/liftlock/liftlock/internal/store"
 )
 
@@ -89,7 +90,7 @@ func TestOverviewWithoutNumbers(t *testing.T) {
 
 func TestDeliveryIsMeasured(t *testing.T) {
 	since := now.Truncate(24*time.Hour).AddDate(0, 0, 1-overviewDays)
-	u := &unitRecord{Environments: []environmentRecord{{Name: "dev"}, {Name: "prod", After: []string{"dev"}}}}
+	u := &stored.Unit{Environments: []stored.Environment{{Name: "dev"}, {Name: "prod", After: []string{"dev"}}}}
 	at := func(day, hour int) time.Time { return since.AddDate(0, 0, day).Add(time.Duration(hour) * time.Hour) }
 	promoted, person := mustJSON(map[string]any{"by": "promotion"}), mustJSON(map[string]any{"by": "person"})
 	days := make([]deliveryDay, overviewDays)

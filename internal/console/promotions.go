@@ -11,7 +11,10 @@ import (
 	"strings"
 
 	"github.com/liftlock/liftlock/internal/console/api"
+	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/stored"
+	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/wording"
 )
@@ -52,7 +55,7 @@ func (r *reader) learnReleaseName(ctx context.Context, p store.Promotion) error 
 	}
 	names := map[string]string{p.Release: wording.Short(p.Release)} // looked for once
 	for _, row := range rows {
-		var a arrivalRecord
+		var a stored.Arrival
 		if json.Unmarshal(row.Data, &a) == nil {
 			if n := nameRelease(a.Content.Fields); n != "" {
 				names[row.Release] = n
@@ -68,7 +71,7 @@ func (r *reader) learnReleaseName(ctx context.Context, p store.Promotion) error 
 }
 
 // nameRelease names a release by the distinct values of its fields, as the overlays do.
-func nameRelease(fields []carriedField) string {
+func nameRelease(fields []fieldedit.Field) string {
 	var vals []string
 	seen := map[string]bool{}
 	for _, f := range fields {
@@ -288,13 +291,13 @@ func (r *reader) addTimelines(ctx context.Context, row store.Promotion, commit s
 		return err
 	}
 	for _, o := range all {
-		var m observationRecord
+		var m verification.Memory
 		if o.Environment != row.Environment || json.Unmarshal(o.Data, &m) != nil || m.Commit != commit || len(m.Timeline) == 0 {
 			continue
 		}
 		t := api.Timeline{Target: o.Target}
 		for _, k := range m.Timeline {
-			t.Changes = append(t.Changes, api.StateChange{At: k.At, State: k.State, Note: k.Note})
+			t.Changes = append(t.Changes, api.StateChange{At: k.At, State: string(k.State), Note: k.Note})
 		}
 		d.Timelines = append(d.Timelines, t)
 	}

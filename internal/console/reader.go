@@ -11,6 +11,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/cache"
 	"github.com/liftlock/liftlock/internal/console/api"
+	"github.com/liftlock/liftlock/internal/promotion/stored"
 )
 
 // readTimeout bounds a read that many requests may be waiting for.
@@ -66,12 +67,12 @@ func (r *reader) learnPullURLs(ctx context.Context, units []*shownUnit) {
 }
 
 // readPull reads one pull request; nil when the store has none that can be read.
-func (r *reader) readPull(ctx context.Context, repo string, number int) *pullRecord {
+func (r *reader) readPull(ctx context.Context, repo string, number int) *stored.Pull {
 	row, ok, err := r.store.Pull(ctx, repo, number)
 	if err != nil || !ok {
 		return nil
 	}
-	var b pullRecord
+	var b stored.Pull
 	if json.Unmarshal(row.Data, &b) != nil {
 		return nil
 	}

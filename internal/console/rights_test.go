@@ -19,6 +19,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/console/api"
 	"github.com/liftlock/liftlock/internal/console/login/logintest"
+	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/internal/promotion/stored"
@@ -61,7 +62,7 @@ func (w *testConsole) seedHidden() (id int64) {
 	}
 	w.putRecord(func(tx *store.Tx) error {
 		_, err := tx.PutArrival(ctx, store.Arrival{Unit: unit, Environment: "prod", Release: releaseID(marker + "-1"), Commit: prod.Commit, At: before(time.Hour),
-			Data: mustJSON(map[string]any{"by": promotion.ByPerson, "who": marker, "content": map[string]any{"fields": []carriedField{{"image", marker, marker, marker}}}})})
+			Data: mustJSON(map[string]any{"by": promotion.ByPerson, "author": marker, "content": map[string]any{"fields": []fieldedit.Field{{Kind: "image", File: marker, Path: marker, Value: marker}}}})})
 		return err
 	})
 	w.must(w.store.PutRecord(ctx, stored.RevertReasons.Key(record.OfPull(hiddenRepo, 77)), mustJSON(stored.RevertReason{By: marker, Reason: marker})))

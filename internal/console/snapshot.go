@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/console/api"
+	"github.com/liftlock/liftlock/internal/promotion/stored"
 	"github.com/liftlock/liftlock/internal/store"
 )
 
@@ -20,7 +21,7 @@ type shownUnit struct {
 	digest      string
 	at          time.Time
 	learnedURLs int // the reader's, when component was made
-	record      *unitRecord
+	record      *stored.Unit
 	component   api.Component
 
 	attention, moving, waiting bool
@@ -91,7 +92,7 @@ func (r *reader) readSnapshot(ctx context.Context) (*snapshot, error) {
 		fmt.Fprintf(sum, "%s %s %d\n", row.Key, row.Digest, row.UpdatedAt.UnixMicro())
 		u := old[row.Key]
 		if !u.isOf(row) {
-			u = &shownUnit{digest: row.Digest, at: row.UpdatedAt, record: &unitRecord{}, learnedURLs: -1}
+			u = &shownUnit{digest: row.Digest, at: row.UpdatedAt, record: &stored.Unit{}, learnedURLs: -1}
 			if err := json.Unmarshal(row.Data, u.record); err != nil {
 				s.troubles = append(s.troubles, api.Trouble{Repository: repositoryOfUnit(row.Key), Part: row.Pipeline + "/" + row.Component, Message: "what was last judged of it can't be read; it is written again at its next change"})
 				continue

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap/zaptest"
 
 	"github.com/liftlock/liftlock/internal/console/api"
+	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/internal/promotion/stored"
@@ -327,7 +328,7 @@ func (w *testConsole) seed() {
 		if a.verified > 0 {
 			row.VerifiedAt = before(a.verified)
 		}
-		row.Data = mustJSON(map[string]any{"by": a.by, "who": a.who, "pull": a.pull, "content": map[string]any{"fields": []carriedField{{"image", "kustomization.yaml", "images[registry.example/web].newTag", a.version}}}})
+		row.Data = mustJSON(map[string]any{"by": a.by, "author": a.who, "pull": a.pull, "content": map[string]any{"fields": []fieldedit.Field{{Kind: "image", File: "kustomization.yaml", Path: "images[registry.example/web].newTag", Value: a.version}}}})
 		w.putRecord(func(tx *store.Tx) error {
 			_, err := tx.PutArrival(ctx, row)
 			return err

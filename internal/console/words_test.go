@@ -7,6 +7,7 @@ import (
 	"github.com/liftlock/liftlock/internal/console/api"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/command"
+	"github.com/liftlock/liftlock/internal/promotion/stored"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -25,7 +26,7 @@ func TestForgesOwnWords(t *testing.T) {
 		"hub:acme/web":   {"qa carries 1.0: verified, since pull request #6\n1.1 is in #7\n- mergeable: #6 is merged first\n- the pull request #5 comes before", "Revert #7, web to qa\nA pull request is opened that takes web back to what it had in qa before #7."},
 		"hub:acme/new":   {"qa carries 1.0: verified, since pull request #6\n1.1 is in #7\n- mergeable: #6 is merged first\n- the pull request #5 comes before", "Revert #7, web to qa\nA pull request is opened that takes web back to what it had in qa before #7."},
 	} {
-		e := r.buildEnvironment(repo, state, environmentRecord{})
+		e := r.buildEnvironment(repo, state, stored.Environment{})
 		if got := e.Explain(); got != want[0] {
 			t.Errorf("%s is explained as\n%s\nwant\n%s", repo, got, want[0])
 		}

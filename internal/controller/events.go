@@ -7,6 +7,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/promotion/stored"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/store/record"
 	"github.com/liftlock/liftlock/policies"
@@ -160,7 +161,7 @@ func (e *Controller) runChecks(ctx context.Context, r *Repository, commit string
 // listCheckedPulls lists the open promotions of a unit, as it was last decided, that have a
 // gate of checks: whether it passes or not, a check may change that.
 func listCheckedPulls(view []byte) []int {
-	var v facts.UnitView
+	var v stored.Unit
 	if json.Unmarshal(view, &v) != nil {
 		return nil // it is written again with the next look
 	}

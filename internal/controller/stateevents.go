@@ -10,6 +10,7 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/stored"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/wording"
 	"github.com/liftlock/liftlock/policies"
@@ -35,7 +36,7 @@ func (e *Controller) stateEvents(ctx context.Context, c *facts.ComponentEvaluati
 	if err != nil || !ok || row.Digest == digest {
 		return nil, err
 	}
-	var before facts.UnitView
+	var before stored.Unit
 	if err := json.Unmarshal(row.Data, &before); err != nil {
 		return nil, fmt.Errorf("read the unit %s from the store: %w", row.Key, err)
 	}

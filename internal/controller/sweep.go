@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/stored"
 	"github.com/liftlock/liftlock/internal/store"
 )
 
@@ -26,7 +26,7 @@ func (e *Controller) unsettledUnits(ctx context.Context, r *Repository) ([]wake.
 	}
 	var keys []wake.Key
 	for _, row := range rows {
-		var v facts.UnitView
+		var v stored.Unit
 		if err := json.Unmarshal(row.Data, &v); err != nil {
 			return nil, fmt.Errorf("read the view of %s from the store: %w", row.Key, err)
 		}

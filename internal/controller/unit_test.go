@@ -17,6 +17,7 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/stored"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/policies"
@@ -140,7 +141,7 @@ func TestWhichComparisonsWake(t *testing.T) {
 		}
 		row, _, err := w.opts.Store.Unit(t.Context(), wake.UnitName(w.unit("web")))
 		w.must(err)
-		var v facts.UnitView
+		var v stored.Unit
 		w.must(json.Unmarshal(row.Data, &v))
 		for i := range v.Decision.Envs {
 			env := &v.Decision.Envs[i]
@@ -210,7 +211,7 @@ func (w *fixture) reasons(component, env string) []string {
 	w.t.Helper()
 	row, _, err := w.opts.Store.Unit(w.t.Context(), wake.UnitName(w.unit(component)))
 	w.must(err)
-	var v facts.UnitView
+	var v stored.Unit
 	w.must(json.Unmarshal(row.Data, &v))
 	var out []string
 	for _, e := range v.Decision.Envs {

@@ -40,14 +40,14 @@ type EnvState struct {
 	Name          string                `json:"name,omitempty"`    // the same for people
 	Since         time.Time             `json:"since,omitzero"`    // when it landed
 	VerifiedAt    time.Time             `json:"verifiedAt,omitzero"`
-	Candidate     string                `json:"candidate,omitempty"` // what would come next
-	CandidateName string                `json:"coming,omitempty"`    // the same for people
-	ReadySince    time.Time             `json:"readySince,omitzero"` // since when the candidate could have come
-	Gates         []policies.Result     `json:"gates,omitempty"`     // of the open promotion
-	RevertGates   []policies.Result     `json:"undoGates,omitempty"` // of the open revert
+	Candidate     string                `json:"candidate,omitempty"`     // what would come next
+	CandidateName string                `json:"candidateName,omitempty"` // the same for people
+	ReadySince    time.Time             `json:"readySince,omitzero"`     // since when the candidate could have come
+	Gates         []policies.Result     `json:"gates,omitempty"`         // of the open promotion
+	RevertGates   []policies.Result     `json:"revertGates,omitempty"`   // of the open revert
 	Targets       map[string]TargetView `json:"targets,omitempty"`
-	Pull          int                   `json:"pull,omitempty"` // open promotion
-	Revert        int                   `json:"undo,omitempty"` // open revert
+	Pull          int                   `json:"pull,omitempty"`   // open promotion
+	Revert        int                   `json:"revert,omitempty"` // open revert
 	LandedPull    int                   `json:"landedPull,omitempty"`
 	LandedBy      string                `json:"landedBy,omitempty"`
 	Commit        string                `json:"commit,omitempty"`

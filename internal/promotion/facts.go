@@ -90,8 +90,8 @@ type ClusterIncident struct {
 // Limits are what is in use of the pipeline's limits, this unit not counted
 // where it says so.
 type Limits struct {
-	OpenByOthers   map[string]int `json:"openElsewhere,omitempty"` // by environment: open promotions of other components
-	QueuedAhead    map[string]int `json:"ahead,omitempty"`         // by environment: other components that have waited longer for a place
+	OpenByOthers   map[string]int `json:"openByOthers,omitempty"` // by environment: open promotions of other components
+	QueuedAhead    map[string]int `json:"ahead,omitempty"`        // by environment: other components that have waited longer for a place
 	MergesLastHour int            `json:"mergesLastHour"`
 	OldestMerge    time.Time      `json:"oldestMerge,omitzero"`   // of those
 	QueuedMerges   []QueuedMerge  `json:"queuedMerges,omitempty"` // promotions that joined the forge's merge queue within that hour, this unit's too, and haven't landed
@@ -136,8 +136,8 @@ type Landed struct {
 	Parent string    `json:"parent,omitempty"` // first parent
 	At     time.Time `json:"at"`               // the forge's merge time for our own, else the commit's time
 	By     string    `json:"by"`
-	Pull   int       `json:"pull,omitempty"` // ByPromotion, ByRevert
-	Author string    `json:"who,omitempty"`  // ByPerson: the commit's author, or who merged ModifiedPull, for people
+	Pull   int       `json:"pull,omitempty"`   // ByPromotion, ByRevert
+	Author string    `json:"author,omitempty"` // ByPerson: the commit's author, or who merged ModifiedPull, for people
 	// ModifiedPull is, ByPerson, the pull request of ours by which it came, with something else than
 	// what was composed.
 	ModifiedPull int `json:"modifiedPull,omitempty"`
@@ -156,8 +156,8 @@ type Arrival struct {
 	Name    string    `json:"name"`
 	Commit  string    `json:"commit"`
 	By      string    `json:"by"`
-	Author  string    `json:"who,omitempty"`  // ByPerson: the commit's author, for people
-	Pull    int       `json:"pull,omitempty"` // ByPromotion, ByRevert
+	Author  string    `json:"author,omitempty"` // ByPerson: the commit's author, for people
+	Pull    int       `json:"pull,omitempty"`   // ByPromotion, ByRevert
 	At      time.Time `json:"at"`
 	// When it was last verified and last degraded. The later one is in force: MarkVerified
 	// and MarkDegraded see to it that this is the one that was said last, whatever the

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/stored"
 )
 
 // describeDecision is what the service last decided of a target: what it shows people who want to
@@ -34,12 +34,12 @@ func (sim *Simulation) describeDecision(p target) string {
 }
 
 // viewOf is a component as the service judged it last; nil: it hasn't yet.
-func (sim *Simulation) viewOf(component string) (*facts.UnitView, error) {
+func (sim *Simulation) viewOf(component string) (*stored.Unit, error) {
 	row, known, err := sim.store.Unit(sim.ctx, wake.UnitName(promotion.Unit{Repo: repositoryID, Pipeline: pipeline, Component: component}))
 	if err != nil || !known {
 		return nil, err
 	}
-	var view facts.UnitView
+	var view stored.Unit
 	if err := json.Unmarshal(row.Data, &view); err != nil {
 		return nil, fmt.Errorf("read what is shown of %s: %w", component, err)
 	}

@@ -115,7 +115,7 @@ type Pipeline struct {
 	TargetSet *appset.TargetSet `json:"fleet"`
 	// ChangedFiles holds, by [appset.Target.ID], every target that reads one of
 	// Input.Changed, or would if it were there, with those paths, sorted.
-	ChangedFiles map[string][]string `json:"touched"`
+	ChangedFiles map[string][]string `json:"changedFiles"`
 	// Doubts are what could not be followed in the targets' files, so that
 	// they count as reading more than they may; Reader is the target's ID.
 	Doubts []deps.Problem `json:"doubts"`

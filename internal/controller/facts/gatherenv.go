@@ -13,6 +13,7 @@ import (
 	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/stored"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/wording"
 )
@@ -190,12 +191,7 @@ func (o *Gatherer) isUnexplained(key string, m originMemo, pulls []*pullRecord) 
 
 // arrivalData is what a store.Arrival keeps for us.
 type arrivalData struct {
-	Content fieldedit.Release `json:"content"`
-	By      string            `json:"by"`
-	Author  string            `json:"who,omitempty"`
-	Pull    int               `json:"pull,omitempty"`
-	Soak    promotion.Soak    `json:"soak,omitzero"`
-
+	stored.Arrival
 	release promotion.Release // of Content
 }
 
@@ -267,7 +263,7 @@ func (o *Gatherer) recordArrival(ctx context.Context, c *ComponentEvaluation, en
 
 // ArrivalRow is the store's row of an arrival.
 func (c *ComponentEvaluation) ArrivalRow(env string, a *promotion.Arrival) (store.Arrival, error) {
-	data, err := json.Marshal(arrivalData{Content: c.contents[a.Release], By: a.By, Author: a.Author, Pull: a.Pull, Soak: a.Soak})
+	data, err := json.Marshal(arrivalData{Arrival: stored.Arrival{Content: c.contents[a.Release], By: a.By, Author: a.Author, Pull: a.Pull, Soak: a.Soak}})
 	if err != nil {
 		return store.Arrival{}, fmt.Errorf("write down what arrived in %s: %w", env, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/stored"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
 
@@ -38,7 +39,7 @@ func (o *Gatherer) gatherIncidents(ctx context.Context, p *ResolvedPipeline, c *
 	if err != nil || !ok {
 		return now, err
 	}
-	var before UnitView
+	var before stored.Unit
 	if err := json.Unmarshal(row.Data, &before); err != nil {
 		return nil, fmt.Errorf("read the unit %s from the store: %w", row.Key, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/stored"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/store/record"
 )
@@ -75,7 +76,7 @@ func (o *recordGatherer) findMerge(ctx context.Context, c *ComponentEvaluation, 
 // addLastSeen fills in how the gates stood when the component was last looked at.
 func (o *recordGatherer) addLastSeen(ctx context.Context, c *ComponentEvaluation, env string, pull int, r *promotion.MergeRecord) error {
 	row, ok, err := o.store.Unit(ctx, wake.UnitName(c.Facts.Unit))
-	var v UnitView
+	var v stored.Unit
 	if err != nil || !ok || json.Unmarshal(row.Data, &v) != nil {
 		return err
 	}

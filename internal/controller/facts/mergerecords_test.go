@@ -8,6 +8,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/stored"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/policies"
 )
@@ -15,7 +16,7 @@ import (
 // viewOfQA stores how web was when it was looked at last.
 func (w *story) viewOfQA(states ...promotion.EnvState) {
 	w.t.Helper()
-	v := UnitView{Unit: w.unit("web"), At: w.now}
+	v := stored.Unit{Unit: w.unit("web"), At: w.now}
 	v.Decision.Envs = states
 	raw, err := json.Marshal(v)
 	w.must(err)

@@ -14,6 +14,7 @@ import (
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/stored"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/store/record"
 )
@@ -71,16 +72,7 @@ func newPullGatherer(s pullStore, now func() time.Time, maxAge time.Duration, gr
 const cursorOverlap = 2 * time.Second
 
 // cachedPull is a pull request in the book.
-type cachedPull struct {
-	PR         forge.PullRequest `json:"pr"`
-	NotifiedAt time.Time         `json:"touched"` // when something was last heard of it, by our clock
-	// HeadSince is since when its head is known to be there, by our clock or the forge's,
-	// whichever is later: it came before. Zero: nobody wrote that down.
-	HeadSince time.Time `json:"headSince,omitzero"`
-	// Read says that it was read by itself, or made by us, since the store has it, and not only listed:
-	// not every list tells how it stands to the forge's merge queue.
-	Read bool `json:"read,omitempty"`
-}
+type cachedPull stored.Pull
 
 // lateChangeWindow is how old the last news of a closed pull request may be for its
 // comments to be read when a list tells of it: a command may have been given

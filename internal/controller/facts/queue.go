@@ -9,6 +9,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/stored"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/store/record"
 )
@@ -91,7 +92,7 @@ func (o *recordGatherer) readySince(ctx context.Context, u promotion.Unit) (queu
 	if err != nil || !ok {
 		return nil, err
 	}
-	var v UnitView
+	var v stored.Unit
 	if err := json.Unmarshal(row.Data, &v); err != nil {
 		return nil, fmt.Errorf("read the unit %s from the store: %w", row.Key, err)
 	}

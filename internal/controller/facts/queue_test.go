@@ -11,6 +11,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/stored"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/store/record"
 )
@@ -43,7 +44,7 @@ func TestCountAhead(t *testing.T) {
 	err := s.Tx(t.Context(), "test", func(tx *store.Tx) error {
 		for component, at := range since {
 			u := unit(component)
-			view := UnitView{Unit: u}
+			view := stored.Unit{Unit: u}
 			view.Decision.Envs = []promotion.EnvState{{Environment: "qa", Promotion: promotion.Waiting, ReadySince: at}}
 			data, err := json.Marshal(view)
 			if err != nil {

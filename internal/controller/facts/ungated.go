@@ -13,6 +13,7 @@ import (
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/stored"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/store/record"
 	"github.com/liftlock/liftlock/policies"
@@ -46,7 +47,7 @@ var ownConditions = []string{"hold", "one-environment", "pipeline-file", "diverg
 // waited, and where nobody looked.
 func (o *recordGatherer) findUngated(ctx context.Context, c *ComponentEvaluation, env string, pr *forge.PullRequest) (*UngatedMerge, error) {
 	row, ok, err := o.store.Unit(ctx, wake.UnitName(c.Facts.Unit))
-	var v UnitView
+	var v stored.Unit
 	if err != nil || !ok || json.Unmarshal(row.Data, &v) != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/stored"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
 
@@ -32,11 +33,11 @@ func TestViewHasThePipelinesShape(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got UnitView
+	var got stored.Unit
 	if err := json.Unmarshal(row.Data, &got); err != nil {
 		t.Fatal(err)
 	}
-	want := []UnitEnvironment{{Name: "dev", Branch: "env/dev"}, {Name: "qa", After: []string{"dev"}, Targets: map[string]UnitTarget{"web-qa": {"hub/argocd/web-qa", "eu-1", "shop", map[string]string{"team": "shop"}}, "plain": {ID: "hub/argocd/plain"}}}}
+	want := []stored.Environment{{Name: "dev", Branch: "env/dev"}, {Name: "qa", After: []string{"dev"}, Targets: map[string]stored.Target{"web-qa": {ID: "hub/argocd/web-qa", Cluster: "eu-1", ApplicationSet: "shop", Labels: map[string]string{"team": "shop"}}, "plain": {ID: "hub/argocd/plain"}}}}
 	if diff := cmp.Diff(want, got.Environments); diff != "" {
 		t.Errorf("environments (-want +got):\n%s", diff)
 	}
@@ -61,7 +62,7 @@ func TestViewHasLabels(t *testing.T) {
 		ev, d := w.evaluate("web", true)
 		row, err := PackView(ev.Components[0], &d.Components[0])
 		w.must(err)
-		var view UnitView
+		var view stored.Unit
 		w.must(json.Unmarshal(row.Data, &view))
 		if dev, qa := view.Environments[0].Targets["web-dev"].Labels, view.Environments[1].Targets["web-qa"].Labels; dev != nil || qa["team"] != "shop" {
 			t.Errorf("with %v the labels are %v and %v", away, dev, qa)

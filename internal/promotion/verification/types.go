@@ -327,8 +327,8 @@ type Memory struct {
 	QueuedSince     time.Time `json:",omitzero"` // continuously waiting its turn since
 	HeldUpAt        time.Time `json:",omitzero"` // when last seen queued or suspended
 	UndoneSince     time.Time // after Done: since when that no longer holds; zero: it does
-	SyncRequestedAt time.Time `json:"SyncAsked"` // when a sync was last wanted
-	SyncRequests    int       `json:"SyncAsks"`  // how often in a row
+	SyncRequestedAt time.Time // when a sync was last wanted
+	SyncRequests    int       // how often in a row
 	// RetriedAfter is when the operation began whose failure counts no longer, because a person
 	// has another sync asked for; zero: there had been none. nil: nobody has, or it has begun.
 	RetriedAfter *time.Time `json:",omitempty"`
@@ -337,8 +337,8 @@ type Memory struct {
 	DoneReconciled     time.Time // the ReconciledAt that was seen with Done and no refresh pending; zero: not seen yet
 	Reconciles         int       // how often ReconciledAt has changed since
 	LastReconciled     time.Time
-	RefreshRequestedAt time.Time `json:"RefreshAsked"` // when a refresh was last wanted
-	RefreshRequests    int       `json:"RefreshAsks"`  // how often in a row
+	RefreshRequestedAt time.Time // when a refresh was last wanted
+	RefreshRequests    int       // how often in a row
 	Fresh              bool      // a fresh state has been seen since Done
 
 	// Being well.
