@@ -104,10 +104,14 @@ func (w *batchSimulation) checkOnePullEach(t *rapid.T) {
 
 // check holds a decision's shared actions to the invariants.
 func (w *batchSimulation) check(t *rapid.T, f *Facts, d *Decision) {
-	w.forgiven = map[int]bool{}
+	w.forgiven, w.adopting = map[int]bool{}, map[string]bool{}
 	for i := range d.Components {
 		for _, a := range d.Components[i].Actions {
 			switch a := a.(type) {
+			case Record:
+				if a.ByHand {
+					w.adopting[stateKey(w.components[i], a.Commit)] = true
+				}
 			case LiftVeto:
 				w.forgiven[a.Pull] = true
 			case Open, Replace, Merge, OpenRevert, RecomposeRevert, Close:
@@ -191,7 +195,7 @@ func (w *batchSimulation) wentBack(q Member, e *Env, known map[string]bool) bool
 		case came < 0, !moves(c), known != nil && !known[key]:
 		case i <= came:
 			before[c.to[q.Component]] = true
-		case before[c.to[q.Component]], c.from[q.Component] == q.Release && c.pull == 0 && !e.Source() && !w.adopted[key]:
+		case before[c.to[q.Component]], c.from[q.Component] == q.Release && c.pull == 0 && !e.Source() && !w.adopted[key] && !w.adopting[key]:
 			return true
 		}
 	}

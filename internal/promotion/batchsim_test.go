@@ -37,6 +37,7 @@ type batchSimulation struct {
 	forgiven map[int]bool    // pull requests, by the decision that is checked
 	seen     map[string]bool // component|commit that were looked at while they were what is there, since the store was lost
 	adopted  map[string]bool // component|commit of people that brought what would have been promoted
+	adopting map[string]bool // those of which the decision that is checked says so
 
 	verified   map[string]bool      // component|environment|release
 	promotedAt map[string]time.Time // by component|environment: when a person last asked

@@ -29,6 +29,12 @@ func (w *simulation) checkOnePullEach(t *rapid.T) {
 // check holds a decision's actions to the invariants.
 func (w *simulation) check(t *rapid.T, f *ComponentFacts, d *ComponentDecision) {
 	seen, forgiven := map[string]bool{}, 0
+	w.adopting = map[string]bool{}
+	for _, a := range d.Actions {
+		if r, ok := a.(Record); ok && r.ByHand {
+			w.adopting[r.Commit] = true
+		}
+	}
 	for _, a := range d.Actions {
 		key := fmt.Sprintf("%T %s", a, EnvironmentOf(a))
 		if c, ok := a.(Close); ok {
@@ -210,7 +216,7 @@ func (w *simulation) withdrawn(e *Env, release string) int {
 		case came < 0, c.env != e.Name, !c.moves() && c.by != "", !w.seen[c.sha]:
 		case i <= came:
 			before[c.after] = true
-		case before[c.after], c.before == release && c.by == "person" && !e.Source() && !w.adopted[c.sha]:
+		case before[c.after], c.before == release && c.by == "person" && !e.Source() && !w.adopted[c.sha] && !w.adopting[c.sha]:
 			return i
 		}
 	}

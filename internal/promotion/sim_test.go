@@ -42,6 +42,7 @@ type simulation struct {
 	truth     simTruth
 	seen      map[string]bool // commits that were looked at while they were what is there, since the store was lost
 	adopted   map[string]bool // commits of people that brought what would have been promoted
+	adopting  map[string]bool // those of which the decision that is checked says so
 	decisions int             // taken so far
 }
 
