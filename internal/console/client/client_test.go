@@ -28,7 +28,7 @@ func startConsole(t *testing.T) (address string, orders *[]console.Command) {
 	t.Cleanup(func() { s.Close() })
 	data := `{"unit":{"repo":"hub:acme/fleet","pipeline":"shop","component":"a/b"},"decision":{"envs":[
 		{"environment":"dev","state":"verified","promotion":"idle","reason":"synced and healthy","release":"aa","name":"1.5.0"},
-		{"environment":"prod","state":"verified","promotion":"open","reason":"synced and healthy","release":"bb","name":"1.4.2\u001b[2J","candidate":"aa","coming":"1.5.0","pull":14,
+		{"environment":"prod","state":"verified","promotion":"open","reason":"synced and healthy","release":"bb","name":"1.4.2\u001b[2J","candidate":"aa","candidateName":"1.5.0","pull":14,
 		 "gates":[{"gate":"approvals","outcome":"wait","reason":"1 of 2"}]}]}}`
 	if err := s.Tx(ctx, "records", func(tx *store.Tx) error {
 		for _, repo := range []string{"hub:acme/fleet", "hub:acme/data"} {
