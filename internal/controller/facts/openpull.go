@@ -137,16 +137,14 @@ var PullHolds = record.Declare[record.Pull, []promotion.Holding](record.Declarat
 // the store; but anybody who may write takes a label off, and the command that lifts a hold
 // asks for more. A row that can't be understood holds all the same, and has no end.
 func ReadPullHolds(ctx context.Context, s record.Reader, repo string, number int) ([]promotion.Holding, error) {
-	about := record.OfPull(repo, number)
-	all, _, err := PullHolds.Get(ctx, s, about)
-	if err != nil || len(all) > 0 {
-		return all, err
-	}
-	held, err := PullHolds.Has(ctx, s, about)
-	if err != nil || !held {
+	held, found, err := PullHolds.Find(ctx, s, record.OfPull(repo, number))
+	switch {
+	case err != nil || !found:
 		return nil, err
+	case len(held.Value) == 0:
+		return []promotion.Holding{{}}, nil
 	}
-	return []promotion.Holding{{}}, nil
+	return held.Value, nil
 }
 
 // describeOpenPull describes an open pull request of ours and whether its head is still

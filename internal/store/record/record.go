@@ -45,18 +45,17 @@ func (d *Declaration) Subject() string { return d.subject }
 func (d *Declaration) Value() reflect.Type { return d.value }
 
 // declared has every kind. Kinds are package-level variables, so it is filled before main begins.
-var declared struct {
-	mu   sync.Mutex
-	all  []*Declaration
-	name map[string]bool
-}
+var declared = struct {
+	mu     sync.Mutex
+	byName map[string]*Declaration
+}{byName: map[string]*Declaration{}}
 
 // List lists the kinds that are declared, by name.
 func List() []Declaration {
 	declared.mu.Lock()
 	defer declared.mu.Unlock()
-	out := make([]Declaration, 0, len(declared.all))
-	for _, d := range declared.all {
+	out := make([]Declaration, 0, len(declared.byName))
+	for _, d := range declared.byName {
 		out = append(out, *d)
 	}
 	slices.SortFunc(out, func(a, b Declaration) int { return cmp.Compare(a.Name, b.Name) })
@@ -72,14 +71,10 @@ func Declare[S Subject[S], T any](d Declaration) Kind[S, T] {
 	d.subject, d.value = about.describe(), reflect.TypeFor[T]()
 	declared.mu.Lock()
 	defer declared.mu.Unlock()
-	if declared.name == nil {
-		declared.name = map[string]bool{}
-	}
-	if declared.name[d.Name] {
+	if declared.byName[d.Name] != nil {
 		panic("the kind of record " + d.Name + " is declared twice")
 	}
-	declared.name[d.Name] = true
-	declared.all = append(declared.all, &d)
+	declared.byName[d.Name] = &d
 	return Kind[S, T]{&d}
 }
 
@@ -114,12 +109,19 @@ func (k Kind[S, T]) Key(about S) store.RecordKey {
 
 // Get reads a record; the zero value and false where there is none.
 func (k Kind[S, T]) Get(ctx context.Context, r Reader, about S) (value T, found bool, err error) {
+	one, found, err := k.Find(ctx, r, about)
+	return one.Value, found && one.Readable, err
+}
+
+// Find is Get for who has to know of a record that can't be read, too.
+func (k Kind[S, T]) Find(ctx context.Context, r Reader, about S) (one Stored[S, T], found bool, err error) {
 	key := k.Key(about)
 	data, found, err := r.Record(ctx, key)
 	if err != nil || !found {
-		return value, false, err
+		return one, false, err
 	}
-	return k.decode(key, data)
+	value, ok, err := k.decode(key, data)
+	return Stored[S, T]{about, value, ok}, err == nil, err
 }
 
 func (k Kind[S, T]) decode(key store.RecordKey, data []byte) (value T, ok bool, err error) {
@@ -163,7 +165,7 @@ func (k Kind[S, T]) Drop(ctx context.Context, w Writer, about S) error {
 	return w.DeleteRecord(ctx, k.Key(about))
 }
 
-// Stored is a record of a list.
+// Stored is a record that is there.
 type Stored[S, T any] struct {
 	About    S
 	Value    T

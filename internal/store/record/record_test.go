@@ -63,6 +63,9 @@ func TestUnreadable(t *testing.T) {
 	if got, found, err := seenHeads.Get(ctx, s, lenient); got != (seen{}) || found || err != nil {
 		t.Errorf("got %v, %v, %v", got, found, err)
 	}
+	if one, found, err := seenHeads.Find(ctx, s, lenient); one.About != lenient || one.Readable || !found || err != nil {
+		t.Errorf("found %v, %v, %v", one, found, err)
+	}
 	if has, err := seenHeads.Has(ctx, s, lenient); !has || err != nil {
 		t.Errorf("it isn't there: %v", err)
 	}
@@ -72,6 +75,9 @@ func TestUnreadable(t *testing.T) {
 	wantErr := "read the record test-count of r (shop|web)"
 	if _, _, err := counts.Get(ctx, s, strict); err == nil || !strings.Contains(err.Error(), wantErr) {
 		t.Errorf("%v, want %s", err, wantErr)
+	}
+	if _, found, err := counts.Find(ctx, s, strict); found || err == nil {
+		t.Errorf("found %v, %v", found, err)
 	}
 	if _, err := counts.List(ctx, s, record.Within{Repo: "r"}); err == nil || !strings.Contains(err.Error(), wantErr) {
 		t.Errorf("%v, want %s", err, wantErr)
