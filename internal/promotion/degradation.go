@@ -159,9 +159,11 @@ func findRefusedRevert(e *Env) *PastPull {
 }
 
 // isRefusedRevert says that a person closed a revert.
-func (p *PastPull) isRefusedRevert() bool {
-	return p.Revert && !p.Merged && !p.OnOtherBranch && !p.Superseded
-}
+func (p *PastPull) isRefusedRevert() bool { return p.Revert && p.isRefused() }
+
+// isRefused says that a person closed it, and nobody has taken that back. Who merged a revert into
+// another branch closed nothing.
+func (p *PastPull) isRefused() bool { return !p.Merged && !p.OnOtherBranch && !p.Superseded }
 
 // revertLimitReached says that as many reverts were opened as the limit allows.
 func (j *evaluator) revertLimitReached(n int) bool {

@@ -169,7 +169,7 @@ func (j *evaluator) findLiftableVeto(e *Env) *PastPull {
 		if p.Merged && !p.Revert {
 			break
 		}
-		if !p.Merged && !p.Superseded && !p.OnOtherBranch { // who merged a revert into another branch closed nothing
+		if p.isRefused() {
 			return p
 		}
 	}
