@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/console/api"
+	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/stored"
 	"github.com/liftlock/liftlock/internal/store"
 )
@@ -193,3 +194,6 @@ func (r *reader) newShownUnit(old *shownUnit, learnedURLs int) *shownUnit {
 	}
 	return u
 }
+
+// unitKey is the unit's key in the store.
+func unitKey(u promotion.Unit) string { return u.Repo + "|" + u.Pipeline + "|" + u.Component }

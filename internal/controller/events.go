@@ -58,22 +58,18 @@ func KeysOfEvent(ctx context.Context, st EventStore, repo, botLogin string, ev *
 // none: nothing. That somebody wrote or deleted a comment has the comments
 // read however many the forge counts then, and that GitHub says of a pull request that it joined or
 // left a merge queue has each read with how it stands to one.
-func RecordsOfEvent(repo, botLogin string, ev *webhooks.Event) []store.Record {
+func RecordsOfEvent(repo, botLogin string, ev *webhooks.Event) ([]store.Record, error) {
+	var r store.Record
+	var err error
 	switch {
 	case ev.Kind == webhooks.Comment && ev.Number > 0 && (botLogin == "" || ev.Sender != botLogin):
-		return encodeRecord(facts.UnreadComments.Encode(record.OfPull(repo, ev.Number), ev.Delivery))
+		r, err = facts.UnreadComments.Encode(record.OfPull(repo, ev.Number), ev.Delivery)
 	case ev.Kind == webhooks.PullRequest && ev.Forge == webhooks.GitHub && (ev.Action == "enqueued" || ev.Action == "dequeued"):
-		return encodeRecord(facts.MergesByQueue.Encode(record.Repository(repo), true))
+		r, err = facts.MergesByQueue.Encode(record.Repository(repo), true)
+	default:
+		return nil, nil
 	}
-	return nil
-}
-
-// encodeRecord is a record of plain data, which can always be encoded.
-func encodeRecord(r store.Record, err error) []store.Record {
-	if err != nil {
-		panic(err)
-	}
-	return []store.Record{r}
+	return []store.Record{r}, err
 }
 
 // UrgencyOfEvent says how urgent the keys of an event are: what people say, and what

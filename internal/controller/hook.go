@@ -142,8 +142,8 @@ func (e *Controller) readMissed(ctx context.Context, r *Repository, missed *forg
 		return nil //nolint:nilerr // the whole repository is looked at
 	}
 	keys := KeysOfEvent(ctx, e.opts.Store, r.ID, r.BotLogin, ev)
-	d.Keys, d.Urgency, d.Records = wake.Strings(keys...), UrgencyOfEvent(ev), RecordsOfEvent(r.ID, r.BotLogin, ev)
-	if len(keys) > 0 {
+	d.Keys, d.Urgency = wake.Strings(keys...), UrgencyOfEvent(ev)
+	if d.Records, err = RecordsOfEvent(r.ID, r.BotLogin, ev); err == nil && len(keys) > 0 {
 		d.DueAt, err = TimeOfEvent(ctx, e.opts.Store, r.ID, ev, d.ReceivedAt)
 	}
 	return err

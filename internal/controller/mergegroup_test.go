@@ -84,8 +84,10 @@ func TestAHoldOnWhatAPersonQueued(t *testing.T) {
 	deliver := func(action string) {
 		t.Helper()
 		ev := &webhooks.Event{Forge: webhooks.GitHub, Delivery: action, Kind: webhooks.PullRequest, Action: action, Number: p.Number, Sender: "linus"}
-		_, err := w.opts.Store.Accept(t.Context(), store.Delivery{Forge: "hub", ID: ev.Delivery, Event: "pull_request", Repo: repoName, ReceivedAt: w.clock.Now(),
-			Keys: wake.Strings(KeysOfEvent(t.Context(), w.opts.Store, w.repo.ID, bot, ev)...), Urgency: UrgencyOfEvent(ev), Records: RecordsOfEvent(w.repo.ID, bot, ev)})
+		records, err := RecordsOfEvent(w.repo.ID, bot, ev)
+		w.must(err)
+		_, err = w.opts.Store.Accept(t.Context(), store.Delivery{Forge: "hub", ID: ev.Delivery, Event: "pull_request", Repo: repoName, ReceivedAt: w.clock.Now(),
+			Keys: wake.Strings(KeysOfEvent(t.Context(), w.opts.Store, w.repo.ID, bot, ev)...), Urgency: UrgencyOfEvent(ev), Records: records})
 		w.must(err)
 		w.runAllDue()
 	}

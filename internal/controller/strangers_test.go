@@ -26,8 +26,10 @@ func (w *fixture) comment(login string, number int, body string) (id int64) {
 	ev := &webhooks.Event{Kind: webhooks.Comment, Number: number, Sender: login, Delivery: fmt.Sprint("comment ", id)}
 	at, err := TimeOfEvent(w.t.Context(), w.opts.Store, w.repo.ID, ev, w.clock.Now())
 	w.must(err)
+	records, err := RecordsOfEvent(w.repo.ID, bot, ev)
+	w.must(err)
 	_, err = w.opts.Store.Accept(w.t.Context(), store.Delivery{Forge: "hub", ID: fmt.Sprint("comment ", id), Event: "issue_comment", Repo: repoName, ReceivedAt: w.clock.Now(),
-		Keys: wake.Strings(KeysOfEvent(w.t.Context(), w.opts.Store, w.repo.ID, bot, ev)...), Urgency: UrgencyOfEvent(ev), DueAt: at, Records: RecordsOfEvent(w.repo.ID, bot, ev)})
+		Keys: wake.Strings(KeysOfEvent(w.t.Context(), w.opts.Store, w.repo.ID, bot, ev)...), Urgency: UrgencyOfEvent(ev), DueAt: at, Records: records})
 	w.must(err)
 	w.runAllDue()
 	return id

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -158,11 +159,12 @@ func (s *Server) addKeys(ctx context.Context, d *store.Delivery, ev *webhooks.Ev
 	if d.Keys = wake.Strings(controller.KeysOfEvent(ctx, s.store, id, s.botLogin(id), ev)...); len(d.Keys) > 0 {
 		d.DueAt, err = controller.TimeOfEvent(ctx, s.store, id, ev, d.ReceivedAt)
 	}
-	d.Records = controller.RecordsOfEvent(id, s.botLogin(id), ev)
+	records, unwritten := controller.RecordsOfEvent(id, s.botLogin(id), ev)
+	d.Records = records
 	if reached := s.reachedRepository(id); reached != nil && ev.Kind == webhooks.Push && ev.Branch != "" && !ev.Deleted {
 		reached.Mirror.Expect(ev.Branch, ev.After)
 	}
-	return err
+	return cmp.Or(err, unwritten)
 }
 
 // botLogin is our account where a repository is; empty until it was reached.

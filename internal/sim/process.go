@@ -171,8 +171,12 @@ func (p *process) accept(ctx context.Context, id, name, body, signature string) 
 	req.Header.Set("X-Hub-Signature-256", "sha256="+signature)
 	rec := httptest.NewRecorder()
 	webhooks.Handler(p.receiver, func(ctx context.Context, ev *webhooks.Event) error {
+		records, err := controller.RecordsOfEvent(repositoryID, bot, ev)
+		if err != nil {
+			return err
+		}
 		d := store.Delivery{Forge: "hub", ID: ev.Delivery, Event: ev.Name, Repo: ev.Repo, ReceivedAt: p.store.Clock(processClock{p}).Now(),
-			Keys: wake.Strings(controller.KeysOfEvent(ctx, p.store, repositoryID, bot, ev)...), Urgency: controller.UrgencyOfEvent(ev), Records: controller.RecordsOfEvent(repositoryID, bot, ev)}
+			Keys: wake.Strings(controller.KeysOfEvent(ctx, p.store, repositoryID, bot, ev)...), Urgency: controller.UrgencyOfEvent(ev), Records: records}
 		at, err := controller.TimeOfEvent(ctx, p.store, repositoryID, ev, d.ReceivedAt)
 		if err != nil {
 			return err

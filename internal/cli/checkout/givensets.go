@@ -128,9 +128,7 @@ func (d *deployed) chartThatMakes(ctx context.Context, given []map[string]any) (
 			if tried++; tried > maxTried {
 				return nil, nil
 			}
-			c := &installedChart{HelmSource: pipeline.HelmSource{Path: chart, ValueFiles: files}}
-			c.SetDefaults()
-			q, err := appset.NewBuildRequest(pipeline.ManifestSource{Helm: &c.HelmSource})
+			c, q, err := chartToBuild(chart, files)
 			if err != nil {
 				return nil, err
 			}
@@ -144,6 +142,14 @@ func (d *deployed) chartThatMakes(ctx context.Context, given []map[string]any) (
 		}
 	}
 	return nil, nil
+}
+
+// chartToBuild is a chart with some values files, and the request to build it so.
+func chartToBuild(path string, files []string) (*installedChart, appset.BuildRequest, error) {
+	c := &installedChart{HelmSource: pipeline.HelmSource{Path: path, ValueFiles: files}}
+	c.SetDefaults()
+	q, err := appset.NewBuildRequest(pipeline.ManifestSource{Helm: &c.HelmSource})
+	return c, q, err
 }
 
 // valueFilesOf are the values files that a chart may be given: none, or one that lies beside its own.

@@ -91,9 +91,7 @@ func (d *deployed) buildUntold(ctx context.Context, c *untoldChart, kind string,
 		if *tried++; *tried > maxTried {
 			break
 		}
-		chart := &installedChart{HelmSource: pipeline.HelmSource{Path: c.path, ValueFiles: files}}
-		chart.SetDefaults()
-		q, err := appset.NewBuildRequest(pipeline.ManifestSource{Helm: &chart.HelmSource})
+		chart, q, err := chartToBuild(c.path, files)
 		if err != nil {
 			return nil, err
 		}

@@ -36,3 +36,12 @@ func ForgetClosedPulls(ctx context.Context, tx *store.Tx, repo string, open []fo
 	}
 	return err
 }
+
+// ForgetSettled forgets what is on record of a pull request until it is merged or closed, and what
+// endpoints said of it.
+func ForgetSettled(ctx context.Context, tx *store.Tx, repo string, pull int) error {
+	if err := record.DropSettled(ctx, tx, record.OfPull(repo, pull)); err != nil {
+		return err
+	}
+	return ForgetEndpoints(ctx, tx, repo, pull)
+}

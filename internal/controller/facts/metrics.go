@@ -95,15 +95,6 @@ func (m *MetricRecord) Store(ctx context.Context, tx *store.Tx) error {
 	return metricSamples.Put(ctx, tx, m.about, addSample(forgetFuture(known, m.sample.At), m.sample))
 }
 
-// ForgetSettled forgets what is on record of a pull request until it is merged or closed, and what
-// endpoints said of it.
-func ForgetSettled(ctx context.Context, tx *store.Tx, repo string, pull int) error {
-	if err := record.DropSettled(ctx, tx, record.OfPull(repo, pull)); err != nil {
-		return err
-	}
-	return ForgetEndpoints(ctx, tx, repo, pull)
-}
-
 // freshAge is how old an answer may be right before the merge of a unit.
 func (ev *Evaluation) freshAge() time.Duration {
 	return max(freshAge, time.Duration(len(ev.Components))*freshAgeEach)
