@@ -83,6 +83,9 @@ func (j *evaluator) findCandidates(e *Env, requested bool) []candidate {
 			}
 			if _, newer := here[a.Release]; !newer {
 				c := candidate{Release: a.Release, Name: a.Name, Rank: a.Seq, Since: a.VerifiedAt, Commit: a.Commit}
+				if a.By == ByRevert {
+					c.Rank = u.arrivalRank(a.Release)
+				}
 				if a.By == ByBaseline && a == u.currentArrival() {
 					c.Since = slices.MinFunc([]time.Time{c.Since, u.Landed.Value.At}, time.Time.Compare) // what has differed for longest comes first
 				}
@@ -143,14 +146,20 @@ func (j *evaluator) releaseName(release string) string {
 func (j *evaluator) releaseRank(e *Env, release string) int64 {
 	var r int64
 	for _, name := range e.Spec.After {
-		u := j.facts.findEnv(name)
-		if u == nil {
-			continue
+		if u := j.facts.findEnv(name); u != nil {
+			r = max(r, u.arrivalRank(release))
 		}
-		for i := range u.History {
-			if a := &u.History[i]; a.Release == release && a.By != ByRevert {
-				r = max(r, a.Seq)
-			}
+	}
+	return r
+}
+
+// arrivalRank is the place in line of a release's latest arrival in e that no revert was; 0 when the
+// record has none.
+func (e *Env) arrivalRank(release string) int64 {
+	var r int64
+	for i := range e.History {
+		if a := &e.History[i]; a.Release == release && a.By != ByRevert {
+			r = max(r, a.Seq)
 		}
 	}
 	return r
@@ -171,7 +180,7 @@ func (j *evaluator) pickCandidate(e *Env, st *EnvState, forced *PendingCommand) 
 	takeover := forced != nil && e.Landed.Value.By == ByPerson
 	for i := range cands {
 		c := &cands[i]
-		if c.Release == now || c.Rank <= floor && !takeover {
+		if c.Release == now || floor > 0 && c.Rank <= floor && !takeover {
 			return nil, nil
 		}
 		why, veto := j.reasonNotToCome(e, c, forced)

@@ -81,6 +81,22 @@ func TestDecideCurrent(t *testing.T) {
 		}).verdict("dev", verification.Soaking, "?").with(func(f *ComponentFacts) { f.env("dev").History[0].VerifiedAt = time.Time{} }), env: "dev", state: Idle},
 		{name: "what a person put there is neither", facts: landedInProd(time.Minute).with(refresh).with(func(f *ComponentFacts) { f.land("prod", "hotfix", ByPerson, 0) }), env: "prod", state: Diverged},
 		{name: "what was there before is degraded too", facts: linearFacts().verdict("prod", verification.Degraded, "bad"), env: "prod", state: Degraded},
+		{name: "promote doesn't bring what a revert put back over what came later", facts: linearFacts().with(func(f *ComponentFacts) {
+			f.land("prod", "r2", ByBaseline, 0)
+			f.land("qa", "r2", ByPromotion, 5)
+			f.land("qa", "r1", ByRevert, 6)
+		}).verified("qa").composed("prod", "r1").with(request("promote", "prod", "", noon)), want: []string{"answer 3: there is nothing to promote to prod"}},
+		{name: "promote brings what a revert put back over what is older", facts: linearFacts().with(func(f *ComponentFacts) {
+			f.land("qa", "r2", ByPromotion, 5)
+			f.verified("qa").land("qa", "r3", ByPromotion, 6)
+			f.land("qa", "r2", ByRevert, 7)
+		}).verified("qa").composed("prod", "r2").with(request("promote", "prod", "", noon)), want: []string{"open a promotion of r2 into prod"}},
+		{name: "the newer waits behind an approved of which the record has nothing but a revert's arrival", facts: approvedForProd().with(func(f *ComponentFacts) {
+			f.env("prod").Gates = []policies.Gate{{Approvals: &policies.Approvals{Count: 3}}}
+			qa := f.env("qa")
+			qa.History = qa.History[:2]
+			qa.History[1].By = ByRevert
+		}), env: "prod", why: "r3 is newer and waits its turn"},
 		{name: "what was there before is judged where somebody wants it to move", facts: linearFacts().with(request("promote", "prod", "", noon)), want: []string{"record 723100000000 verified in qa", "answer 3: there is nothing to promote to prod"}, env: "qa", state: Verified},
 		{name: "it is verified as it is there now, not as it was before", facts: arrivedFacts().with(func(f *ComponentFacts) { f.env("dev").Landed.Value.Commit = "again" }).verdict("dev", verification.Unclear, "?").composed("qa", "r2"), want: []string{"open a promotion of r2 into qa"}, env: "dev", state: Verifying},
 		{name: "nor by what else its commit brought", facts: arrivedFacts().with(func(f *ComponentFacts) { f.env("dev").History[0].Release = id("r7") }).verdict("dev", verification.Unclear, "?"), want: []string{"look: compose in qa"}, env: "dev", state: Verifying},

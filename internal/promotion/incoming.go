@@ -325,7 +325,8 @@ func (j *evaluator) reasonNotToMerge(e *Env, command *PendingCommand) Reason {
 }
 
 // reasonUnverified says which environment before e hasn't verified an open promotion's release. Of
-// one that has no record of it any more, that Liftlock opened the promotion is proof.
+// one whose record has lost how the release came there first, that Liftlock opened the promotion is
+// proof: its record has nothing of it, or begins with it, or with a revert that put it back.
 func (j *evaluator) reasonUnverified(e *Env, p *Pull, requested bool) Reason {
 	for _, name := range e.Spec.After {
 		u := j.facts.findEnv(name)
@@ -333,7 +334,7 @@ func (j *evaluator) reasonUnverified(e *Env, p *Pull, requested bool) Reason {
 			continue
 		}
 		verified := slices.ContainsFunc(u.History, func(a Arrival) bool {
-			return a.Release == p.Release && a.IsVerified() && j.canMoveOnward(u, &a, requested)
+			return a.Release == p.Release && a.IsVerified() && j.canMoveOnward(u, &a, requested || p.isDeclared())
 		})
 		if !verified && (u.findArrival(p.Release) >= 0 || !p.isDeclared()) {
 			return Reason{Code: "unverified", Text: fmt.Sprintf("%s has not verified %s", name, cmp.Or(p.Name, j.releaseName(p.Release)))}

@@ -17,6 +17,7 @@ func (sim *Simulation) onOpened(number int) {
 		return
 	}
 	sim.report("%s is opened", describePull(number, pr.Branch))
+	delete(sim.truth.rewritten, statusOf(pr.Head)) // another one with this head may have it already
 	sim.judgeOpened(pr)
 	sim.after(sim.between(5*time.Second, 2*time.Minute), func() { sim.seeTo(number) })
 	if sim.chance.IntN(4) == 0 {

@@ -43,6 +43,9 @@ func (sim *Simulation) judgeShown() {
 
 // judgeText judges that a pull request says what it moves.
 func (sim *Simulation) judgeText(pr *forge.PullRequest, ref promotion.BranchRef) {
+	if sim.truth.resetAt.After(insightOf(sim.current).lookedAt) {
+		return // what it is compared with isn't what it was composed on
+	}
 	for _, c := range sim.movedBy(pr.Number, ref.Environment) {
 		p := target{c, ref.Environment}
 		base, _, err := sim.remote.MergeBase(sim.ctx, sim.head(), pr.Head)
@@ -232,7 +235,8 @@ func (sim *Simulation) judgePushed(branch, was, head string) {
 			if !at.IsZero() && known.began.After(at) && sim.current.fetchedAt.After(at) {
 				sim.broke(ruleKept, "%s is to bring %s to %s, which was taken back from %s at %v", branch, tag, p, up, at.Sub(sim.began))
 			}
-			if pull := sim.openRevertOf(deployment{target{c, up}, tag}); pull != nil && known.began.After(pull.CreatedAt) {
+			pull := sim.openRevertOf(deployment{target{c, up}, tag})
+			if pull != nil && known.began.After(pull.CreatedAt) && !sim.failed.After(pull.CreatedAt.Add(-time.Second)) { // so that it is written down
 				sim.broke(ruleKept, "%s is to bring %s to %s, which #%d is about to take back from %s", branch, tag, p, pull.Number, up)
 			}
 		}

@@ -92,7 +92,7 @@ type truth struct {
 	squatters        map[string]squatter       // by branch
 	merges           []time.Time               // of promotions, by the service, of late
 	obsolete         map[int]time.Time         // promotions with what may not come any more, and since when
-	waived           map[deployment]bool       // taken back by a person, and merged further on by one
+	waived           map[deployment]bool       // taken back by a person, so that it may be kept out or not: merged further on by one, or in what nobody may have seen
 	makers           map[deployment]string     // who made a release, where it comes from
 	revertedBy       map[deployment]*task      // which run has opened a revert of it last
 	unmarked         map[string]bool           // components with a pull request whose text somebody has edited
@@ -356,6 +356,9 @@ func (sim *Simulation) noteWithdrawn(p target, was, is string) {
 		return
 	}
 	if from >= 0 && from < len(all)-1 && all[from+1].at.Sub(all[from].at) < seenThereAfter {
+		for _, l := range all[from+1:] {
+			sim.truth.waived[deployment{p, l.tag}] = true
+		}
 		return // nobody may have seen that it was there
 	}
 	for _, l := range all[from+1:] {
