@@ -172,7 +172,7 @@ func (sim *Simulation) rollBackIn(p target, r *rand.Rand) {
 		sim.planned++
 		tag = fmt.Sprintf("%d-hotfix", sim.planned)
 	}
-	sim.truth.excused[p.component] = "a person rolled " + p.env + " back"
+	sim.excuse(p.component, "a person rolled "+p.env+" back")
 	sim.report("%s rolls %s back to %s", reviewer, p, tag)
 	sim.commit(reviewer, "Roll "+p.component+" back", map[string]string{sim.scenario.file(p): sim.scenario.overlayWith(p.component, tag)})
 }
@@ -315,7 +315,7 @@ func (sim *Simulation) landOnOtherBranch(pr forge.PullRequest, ref promotion.Bra
 			h.answered, h.unanswered = false, sim.now
 		}
 		if last := sim.lastLanding(p); sim.now.Sub(last.at) > watchFor/2 {
-			sim.truth.excused[c] = "a revert was merged elsewhere when what it was of wasn't watched any more"
+			sim.excuse(c, "a revert was merged elsewhere when what it was of wasn't watched any more")
 		}
 	}
 }

@@ -68,7 +68,7 @@ func (sim *Simulation) pushOver(pr forge.PullRequest, ref promotion.BranchRef, c
 	sim.must(sim.forge.Push(sim.repo, intruder, pr.Branch, sha, true))
 	sim.truth.forged[pr.Number] = true
 	for _, c := range sim.componentsOf(ref) {
-		sim.truth.excused[c] = "somebody pushed to the service's branch"
+		sim.excuse(c, "somebody pushed to the service's branch")
 	}
 	if approves {
 		pr.Head = sha
@@ -82,7 +82,7 @@ func (sim *Simulation) deleteBranch(r *rand.Rand) {
 		sim.report("%s deletes the branch of #%d", intruder, pr.Number)
 		sim.must(sim.forge.Push(sim.repo, intruder, pr.Branch, "", true))
 		for _, c := range sim.componentsOf(ref) {
-			sim.truth.excused[c] = "somebody deleted the service's branch"
+			sim.excuse(c, "somebody deleted the service's branch")
 		}
 	})
 }
@@ -182,7 +182,7 @@ func (sim *Simulation) loseStore(*rand.Rand) {
 	sim.closeStore()
 	sim.must(sim.openStore())
 	for c := range sim.truth.unmarked { // neither the mark nor the store says any more whose it was
-		sim.truth.excused[c] = "somebody edited a pull request's text, and the database was lost"
+		sim.excuse(c, "somebody edited a pull request's text, and the database was lost")
 	}
 	// What loosens may have to be said again, but for what wasn't read yet.
 	maps.Copy(sim.truth.liftedBefore, sim.truth.lifted)

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -53,6 +54,11 @@ func (sim *Simulation) live() {
 	sim.judgeEnd(last)
 	sim.judgeShown()
 	sim.judgeRecorded()
+	if sim.Seed%3 == 0 {
+		sim.revertCalmly(last)
+	} else {
+		sim.failCalmly(last)
+	}
 	runs := sim.countRuns()
 	sim.advance(sim.now.Add(restsFor))
 	if idle := sim.now.Sub(sim.truth.lastWrite); idle < restsFor {
@@ -61,6 +67,72 @@ func (sim *Simulation) live() {
 	if n := sim.countRuns() - runs; n > maxRestRuns {
 		sim.broke(ruleNoRest, "%d runs in %v without anything to do", n, restsFor)
 	}
+}
+
+// failCalmly releases what is unwell somewhere, with nobody and nothing in the way: amid all that happens
+// before, hardly a degradation is left that a revert has to answer for certain.
+func (sim *Simulation) failCalmly(arrived map[string]string) {
+	c := sim.scenario.components[0]
+	where := sim.listWellReverting(c, arrived[c])
+	if sim.broken != nil || len(where) == 0 {
+		return
+	}
+	r := rand.New(rand.NewPCG(uint64(sim.Seed), 5))
+	bad, how := pick(r, where), quality(1+r.IntN(2))
+	sim.planned++
+	tag := fmt.Sprint(sim.planned)
+	sim.releaseAs(c, tag, func(env string) quality {
+		if env == bad {
+			return how
+		}
+		return well
+	})
+	sim.advance(sim.now.Add(quietAfter + sim.limitedFor()))
+	sim.judgeDegradations()
+	if p := (target{c, bad}); !sim.wasIn(p, tag) {
+		sim.broke(ruleUnfinished, "%s of %s, which nothing keeps, hasn't come to %s; open are %v; the service says: %s", tag, c, bad, sim.describeOpen(), sim.describeDecision(p))
+	}
+}
+
+// revertCalmly has a person ask for a revert of what came last, with nobody and nothing in the way.
+func (sim *Simulation) revertCalmly(arrived map[string]string) {
+	c := sim.scenario.components[0]
+	all, err := sim.forge.As(reviewer).PullRequests(sim.ctx, sim.repo, time.Time{})
+	sim.must(err)
+	for _, env := range sim.listWellReverting(c, arrived[c]) {
+		p := target{c, env}
+		i := slices.IndexFunc(all, func(pr forge.PullRequest) bool {
+			ref, ours := promotion.ParseBranch(pr.Branch)
+			return ours && !ref.Revert && ref.Environment == env && pr.State == forge.Merged && sim.tagAt(pr.Head, p) == arrived[c]
+		})
+		if i < 0 || sim.broken != nil || sim.isPartlyReplaced(p) {
+			continue
+		}
+		sim.requestRevert(&all[i])
+		sim.advance(sim.now.Add(quietAfter))
+		if sim.tagAt(sim.head(), p) == arrived[c] && !sim.hasOpenRevert(env) {
+			sim.broke(ruleUnanswered, "a revert of #%d was asked for, and there is none; the service says: %s", all[i].Number, sim.describeDecision(p))
+		}
+		return
+	}
+}
+
+// listWellReverting lists the environments that a release has come to through all before them, in which
+// what is unwell is reverted.
+func (sim *Simulation) listWellReverting(component, arrived string) (out []string) {
+	for _, e := range sim.scenario.environments[1:] {
+		through := append(sim.scenario.upstream(e.name), e.name)
+		lacks := func(env string) bool { return sim.tagAt(sim.head(), target{component, env}) != arrived }
+		if e.onDegraded != "hold" && !sim.scenario.needsCommand(e.name) && !slices.ContainsFunc(through, lacks) {
+			out = append(out, e.name)
+		}
+	}
+	return out
+}
+
+// wasIn says that a release has come to a target.
+func (sim *Simulation) wasIn(p target, tag string) bool {
+	return slices.ContainsFunc(sim.truth.landings[p], func(l landing) bool { return l.tag == tag })
 }
 
 func (sim *Simulation) countRuns() (n int) {
@@ -107,7 +179,7 @@ func (sim *Simulation) judgeDegradations() {
 func (sim *Simulation) needsRevert(x *app) bool {
 	env, last := sim.scenario.environment(x.target.env), sim.lastLanding(x.target)
 	switch {
-	case sim.scenario.isSource(env.name), env.onDegraded == "hold", last.byPerson, last.restores, !last.wasWell, last.tag != x.tag, sim.excuseOf(x.target.component) != "":
+	case sim.scenario.isSource(env.name), env.onDegraded == "hold", last.byPerson, last.restores, !last.wasWell, last.tag != x.tag, sim.isExcusedSince(x.target.component, last.at):
 		return false
 	case len(sim.incidents) > 0, sim.stores > 1, sim.isPartlyReplaced(x.target):
 		return false // then it holds and asks
@@ -258,6 +330,30 @@ func (sim *Simulation) isWatched(x *app, since time.Time) bool {
 func (sim *Simulation) othersUnhealthy(x *app) bool {
 	return slices.ContainsFunc(sim.argocd.apps, func(o *app) bool { return o != x && o.health != healthy })
 }
+
+// excuse notes that people left a component in a state of their own, in which it may stay.
+func (sim *Simulation) excuse(component, why string) {
+	sim.truth.excusedAt[component] = sim.now
+	if why == excusedByRevert && sim.truth.excused[component] != "" {
+		return // anything else says more
+	}
+	sim.truth.excused[component] = why
+}
+
+// isExcusedSince says that people may be why what landed then isn't reverted: what they did before
+// is over with it, but for their holds.
+func (sim *Simulation) isExcusedSince(component string, landed time.Time) bool {
+	components := sim.scenario.components
+	if !sim.scenario.batch {
+		components = []string{component}
+	}
+	return slices.ContainsFunc(components, func(c string) bool {
+		return sim.truth.excused[c] == excusedByHold || sim.truth.excusedAt[c].Add(overAfter).After(landed)
+	})
+}
+
+// overAfter is how long what people did may be in the way of what lands after.
+const overAfter = 5 * time.Minute
 
 // excuseOf says why a component may be left where it is: where several move together,
 // one keeps the others.

@@ -227,7 +227,8 @@ func (sim *Simulation) mergeByHand(pr *forge.PullRequest, ref promotion.BranchRe
 // noteMergedByHand keeps what came by a merge that a person wanted.
 func (sim *Simulation) noteMergedByHand(pr *forge.PullRequest, ref promotion.BranchRef, before, landed string) {
 	sim.noteLandings(before, landed, false)
-	sim.noteUnwatched(landed, sim.now.Sub(pr.CreatedAt)-sim.slowedSince(pr.CreatedAt) < knownAfter)
+	unmanaged := sim.truth.forged[pr.Number] || sim.truth.unmarked[ref.Component] // maybe no promotion to the service
+	sim.noteUnwatched(landed, unmanaged || sim.now.Sub(pr.CreatedAt)-sim.slowedSince(pr.CreatedAt) < knownAfter)
 	if ref.Revert {
 		sim.noteBystanders(before, landed)
 		for _, c := range sim.componentsOf(ref) {

@@ -73,6 +73,7 @@ type truth struct {
 	lastWrite        time.Time
 	bystanders       map[deployment]bool       // well, and taken back by the revert of what came with it
 	excused          map[string]string         // components that people left in a state of their own
+	excusedAt        map[string]time.Time      // when they last did
 	withdrawn        map[deployment]withdrawal // a person went back from it where it was
 	superseded       map[int]bool              // closed pull requests of which the service itself says that they were replaced
 	grudges          map[target]string         // what an insider pushes over the next pull request that is about it
@@ -147,7 +148,7 @@ func newTruth() truth {
 		lifted: map[target]time.Time{}, liftedBefore: map[target]time.Time{}, requestedReverts: map[target]bool{}, approvals: map[int]map[string]string{}, reviewed: map[approval]bool{}, heldSince: map[int]time.Time{}, holdComments: map[int64]int{}, acknowledged: map[int]time.Time{}, forged: map[int]bool{}, wideHolds: map[int64]wideHold{}, vetoed: map[deployment]int{}, comments: map[string]int{}, requested: map[string]requests{}, deployed: map[string]int{}, pushed: map[string]pushedHead{}, queued: map[int]queuedPull{}, joined: map[int]joinedHead{}, mended: map[string]bool{},
 		bystanders: map[deployment]bool{}, excused: map[string]string{}, unmarked: map[string]bool{},
 		withdrawn: map[deployment]withdrawal{}, superseded: map[int]bool{}, grudges: map[target]string{}, said: map[int64]saidHold{},
-		revertedAside: map[deployment]time.Time{}, promotes: map[target]int{}, eligible: map[target]eligible{}, mergeable: map[int]time.Time{}, aside: map[target]bool{}, revertComments: map[int64][]deployment{}, wantedBack: map[deployment]time.Time{}, squatters: map[string]squatter{}, waived: map[deployment]bool{}, obsolete: map[int]time.Time{}, makers: map[deployment]string{}, revertedBy: map[deployment]*task{}, strangers: map[int64]string{}, rewritten: map[string]requests{}}
+		revertedAside: map[deployment]time.Time{}, promotes: map[target]int{}, eligible: map[target]eligible{}, mergeable: map[int]time.Time{}, aside: map[target]bool{}, revertComments: map[int64][]deployment{}, wantedBack: map[deployment]time.Time{}, squatters: map[string]squatter{}, waived: map[deployment]bool{}, obsolete: map[int]time.Time{}, makers: map[deployment]string{}, revertedBy: map[deployment]*task{}, strangers: map[int64]string{}, rewritten: map[string]requests{}, excusedAt: map[string]time.Time{}}
 }
 
 // returns notes that what was taken back is there again because a person wanted it: how it
@@ -390,7 +391,7 @@ func (sim *Simulation) noteReset(before, after string) {
 			all[len(all)-1].wasWell = false // a person has to decide
 		}
 		sim.truth.landings[p] = all
-		sim.truth.excused[p.component] = "a person reset the branch"
+		sim.excuse(p.component, "a person reset the branch")
 		sim.report("%s has %s again, by a reset", p, is)
 	}
 	sim.truth.seen, sim.truth.resetAt = seenBranch{}, sim.now
@@ -422,8 +423,8 @@ func (sim *Simulation) isNewest(p target, tag string) bool {
 }
 
 // noteUnwatched notes of what a person has just merged that it may be that no process saw how
-// its targets were before: any of them where the pull request is young, and otherwise those
-// that got well while no process ran.
+// its targets were before: any of them where the pull request is young or not the service's own work,
+// and otherwise those that got well while no process ran.
 func (sim *Simulation) noteUnwatched(commit string, young bool) {
 	for _, p := range sim.scenario.targets() {
 		if all := sim.truth.landings[p]; len(all) > 0 && all[len(all)-1].at.Equal(sim.now) && all[len(all)-1].tag == sim.tagAt(commit, p) && (young || !sim.isSeenWell(p)) {

@@ -341,7 +341,7 @@ func (sim *Simulation) holdByCommand(r *rand.Rand) {
 			moved := sim.movedBy(pr.Number, ref.Environment)
 			for _, c := range held {
 				if !slices.Contains(moved, c) {
-					sim.truth.excused[c] = "a hold on it stays that was set in a pull request which doesn't move it any more"
+					sim.excuse(c, excusedByHold)
 				}
 			}
 		})
@@ -387,6 +387,9 @@ func (sim *Simulation) revertByCommand(r *rand.Rand) {
 // excusedByRevert is why a component is excused of which a person wanted something to be taken back.
 const excusedByRevert = "a person asked for a revert"
 
+// excusedByHold is why one is excused for good that a hold keeps.
+const excusedByHold = "a hold on it stays that was set in a pull request which doesn't move it any more"
+
 func (sim *Simulation) requestRevert(pr *forge.PullRequest) {
 	ref, ok := promotion.ParseBranch(pr.Branch)
 	if !ok || ref.Revert {
@@ -394,9 +397,7 @@ func (sim *Simulation) requestRevert(pr *forge.PullRequest) {
 	}
 	for _, c := range sim.componentsOf(ref) {
 		sim.truth.requestedReverts[target{c, ref.Environment}] = true
-		if sim.truth.excused[c] == "" { // anything else says more
-			sim.truth.excused[c] = excusedByRevert
-		}
+		sim.excuse(c, excusedByRevert)
 	}
 	comment := sim.say(reviewer, pr.Number, "/liftlock revert looks odd")
 	for _, c := range sim.componentsOf(ref) {
@@ -437,7 +438,7 @@ func (sim *Simulation) closeOne(pr forge.PullRequest, ref promotion.BranchRef) {
 	for _, c := range sim.componentsOf(ref) {
 		p := target{c, ref.Environment}
 		if ref.Revert {
-			sim.truth.excused[c] = "a person closed a revert"
+			sim.excuse(c, "a person closed a revert")
 		} else if tag := sim.tagAt(pr.Head, p); tag != sim.tagAt(sim.head(), p) && !pr.HasLabel(promotion.LabelSuperseded) {
 			sim.truth.vetoed[deployment{p, tag}] = pr.Number
 		}
@@ -457,7 +458,7 @@ func (sim *Simulation) hotfix(r *rand.Rand) {
 	if sim.tagAt(sim.head(), p) == tag {
 		return
 	}
-	sim.truth.excused[c] = "a person put a release into " + p.env
+	sim.excuse(c, "a person put a release into "+p.env)
 	sim.commit(reviewer, "Hotfix "+c, map[string]string{sim.scenario.file(p): sim.scenario.overlayWith(c, tag)})
 }
 
