@@ -133,6 +133,16 @@ func (sim *Simulation) countMerged() (n int) {
 	return n
 }
 
+// isHeldByLimit says that something in an environment is unwell and may be held, as so many were
+// reverted: until a person mends it what comes next waits too, and there may be no room for others.
+func (sim *Simulation) isHeldByLimit(env string) bool {
+	return slices.ContainsFunc(sim.scenario.components, func(c string) bool {
+		p := target{c, env}
+		h := sim.truth.health[deployment{p, sim.tagAt(sim.head(), p)}]
+		return h != nil && !h.badSince.IsZero() && sim.hasRecentRevert(h.badSince)
+	})
+}
+
 // hasRecentRevert says that so many reverts were opened before a time, or since, that one more may be held.
 func (sim *Simulation) hasRecentRevert(at time.Time) bool {
 	return sim.scenario.limited && len(sim.listOurs(true, at.Add(-revertsWindow-clocksDiffer))) >= sim.scenario.limits().reverts

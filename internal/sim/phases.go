@@ -101,17 +101,19 @@ func (sim *Simulation) revertCalmly(arrived map[string]string) {
 	sim.must(err)
 	for _, env := range sim.listWellReverting(c, arrived[c]) {
 		p := target{c, env}
-		i := slices.IndexFunc(all, func(pr forge.PullRequest) bool {
+		brought := slices.DeleteFunc(slices.Clone(all), func(pr forge.PullRequest) bool {
 			ref, ours := promotion.ParseBranch(pr.Branch)
-			return ours && !ref.Revert && ref.Environment == env && pr.State == forge.Merged && sim.tagAt(pr.Head, p) == arrived[c]
+			return !ours || ref.Revert || ref.Environment != env || pr.State != forge.Merged || sim.tagAt(pr.Head, p) != arrived[c]
 		})
-		if i < 0 || sim.broken != nil || sim.isPartlyReplaced(p) {
+		if len(brought) == 0 || sim.broken != nil || sim.isPartlyReplaced(p) {
 			continue
 		}
-		sim.requestRevert(&all[i])
+		// Others of a batch that came later have it in their heads, and didn't bring it.
+		pr := slices.MinFunc(brought, func(a, b forge.PullRequest) int { return a.ClosedAt.Compare(b.ClosedAt) })
+		sim.requestRevert(&pr)
 		sim.advance(sim.now.Add(quietAfter))
 		if sim.tagAt(sim.head(), p) == arrived[c] && !sim.hasOpenRevert(env) {
-			sim.broke(ruleUnanswered, "a revert of #%d was asked for, and there is none; the service says: %s", all[i].Number, sim.describeDecision(p))
+			sim.broke(ruleUnanswered, "a revert of #%d was asked for, and there is none; the service says: %s", pr.Number, sim.describeDecision(p))
 		}
 		return
 	}
@@ -186,6 +188,9 @@ func (sim *Simulation) needsRevert(x *app) bool {
 	}
 	if h := sim.truth.health[deployment{x.target, x.tag}]; h != nil && (h.beside || sim.hasRecentRevert(h.badSince)) {
 		return false // and then too
+	}
+	if slices.ContainsFunc(sim.scenario.environments, func(e environment) bool { return sim.isHeldByLimit(e.name) }) {
+		return false // what was reverted on a cluster counts there for as long as any of it is held
 	}
 	return sim.qualityOf(x.target, x.tag) != well
 }
@@ -379,6 +384,9 @@ func (sim *Simulation) judgeEnd(last map[string]string) {
 			}
 			if sim.scenario.limited && slices.ContainsFunc(sim.scenario.components, func(c string) bool { return sim.truth.excused[c] != "" }) {
 				continue // what people left open may keep it waiting
+			}
+			if slices.ContainsFunc(append(sim.scenario.upstream(e.name), e.name), sim.isHeldByLimit) {
+				continue
 			}
 			sim.broke(ruleUnfinished, "%s has %s, and not %s; open are %v; the service says: %s", p, sim.tagAt(sim.head(), p), last[c], sim.describeOpen(), sim.describeDecision(p))
 		}

@@ -327,6 +327,7 @@ type Memory struct {
 	QueuedSince     time.Time `json:",omitzero"` // continuously waiting its turn since
 	HeldUpAt        time.Time `json:",omitzero"` // when last seen queued or suspended
 	UndoneSince     time.Time // after Done: since when that no longer holds; zero: it does
+	DoneWith        time.Time `json:",omitzero"` // when the operation began that was the last when the target was last seen done and not yet verified; zero: there was none
 	SyncRequestedAt time.Time // when a sync was last wanted
 	SyncRequests    int       // how often in a row
 	// RetriedAfter is when the operation began whose failure counts no longer, because a person

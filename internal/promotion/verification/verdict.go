@@ -263,6 +263,12 @@ func (j *judgement) comparedVerdict() Verdict {
 	}
 	if notDone == "" {
 		j.mem.UndoneSince, j.mem.SyncRequests, j.mem.SyncRequestedAt = time.Time{}, 0, time.Time{}
+		if j.isSyncedAnew() && j.health == healthy {
+			j.mem.Fresh, j.mem.DoneReconciled, j.mem.HealthySince = false, time.Time{}, time.Time{}
+		}
+		if !j.mem.isVerified() {
+			j.mem.DoneWith = j.operationStart()
+		}
 		if j.mem.Done.IsZero() {
 			j.mem.Done, j.mem.TimeoutFrom = j.now, j.now
 			j.mem.RefreshRequests, j.mem.RefreshRequestedAt = 0, time.Time{}
@@ -283,6 +289,9 @@ func (j *judgement) comparedVerdict() Verdict {
 		j.mem.Arrival, j.mem.UndoneSince = time.Time{}, time.Time{}
 		j.mem.pause(j.now)
 		return j.suspendedVerdict()
+	}
+	if j.isReplaced() {
+		j.mem.startAgain()
 	}
 	if j.mem.Fresh {
 		// What runs is the commit; that the target differs again (drift, a

@@ -519,6 +519,32 @@ func TestVerification(t *testing.T) {
 			s.app.SyncStatus = "Synced"
 			s.judgeAt(3*minute, Verified, "")
 		}},
+		{"5 well: what was synced in its place counts for nothing when it is back", func(s *scenario) {
+			s.deploy(0, "Degraded", Progressing)
+			// The branch had something else for a moment, which Argo CD synced, and it is well.
+			s.app.SyncStatus, s.app.Health = "OutOfSync", "Healthy"
+			s.app.Operation = &Operation{Phase: "Succeeded", Revisions: []string{commitY}, StartedAt: cluster.Add(time.Hour)}
+			s.e.OperationRel = []Relation{Superseded}
+			s.judgeAt(2*minute, Syncing, "OutOfSync")
+			// What was there before comes back, while the API server shows the health from before that sync.
+			s.sync()
+			s.app.Operation.StartedAt, s.e.OperationRel = cluster.Add(2*time.Hour), nil
+			s.judgeAt(3*minute+second, Refreshing, "")
+			s.app.Health = "Degraded"
+			s.refresh(3*minute+2*second, Progressing, "")
+		}},
+		{"5 well: the health from before another sync counts for nothing", func(s *scenario) {
+			s.deploy(0, "Degraded", Progressing)
+			// Something else was synced and is well, and nobody looked; what was there before is being synced again.
+			s.app.SyncStatus, s.app.Health = "OutOfSync", "Healthy"
+			s.operate("Running", "")
+			s.app.Operation.StartedAt = cluster.Add(2 * time.Hour)
+			s.judgeAt(2*minute, Syncing, "sync is running")
+			s.app.Operation.Phase, s.app.SyncStatus = "Succeeded", "Synced"
+			s.judgeAt(3*minute+second, Refreshing, "")
+			s.app.Health = "Degraded"
+			s.refresh(3*minute+2*second, Progressing, "")
+		}},
 		{"5 well: out of sync for good is failed", func(s *scenario) {
 			s.deploy(0, "Healthy", Soaking)
 			s.app.SyncStatus = "OutOfSync"
