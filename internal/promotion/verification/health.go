@@ -66,7 +66,10 @@ func (j *judgement) healthVerdict(done bool, notDone string) Verdict {
 	if why := j.describeOtherImages(); why != "" && !j.OtherImagesPass && !m.isVerified() && j.health != suspended {
 		return j.otherImagesVerdict(why)
 	}
-	m.OthersSince = time.Time{}
+	if !m.OthersSince.IsZero() {
+		// It may run what landed since just now: the time to get well begins.
+		m.OthersSince, m.TimeoutFrom = time.Time{}, j.now
+	}
 	switch j.health {
 	case healthy:
 		return j.healthyVerdict(done, notDone)

@@ -80,6 +80,14 @@ func TestOtherImages(t *testing.T) {
 			s.judgeAt(time.Hour+9*minute, Progressing, "")
 			s.judgeAt(time.Hour+11*minute, Degraded, "did not become healthy within 10m")
 		},
+		"its time begins when it is first seen to run": func(s *scenario) {
+			s.deploy(time.Second, "Healthy", Progressing)
+			s.judgeAt(time.Hour, Failed, held)
+			s.app.Images, s.app.Health = []string{"web:1.0.9", "web:1.1.0"}, "Progressing" // hours later, or just before the look
+			s.judgeAt(2*time.Hour, Progressing, "health is Progressing")
+			s.judgeAt(2*time.Hour+9*minute, Progressing, "")
+			s.judgeAt(2*time.Hour+10*minute, Degraded, "did not become healthy within 10m")
+		},
 		"what is unwell in its place isn't its doing": func(s *scenario) {
 			s.deploy(time.Second, "Degraded", Progressing)
 			s.judgeAt(9*minute, Progressing, held+"; its health is Degraded")
