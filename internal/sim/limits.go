@@ -136,7 +136,7 @@ func (sim *Simulation) countMerged() (n int) {
 // isHeldByLimit says that something in an environment is unwell and may be held, as so many were
 // reverted: until a person mends it what comes next waits too, and there may be no room for others.
 func (sim *Simulation) isHeldByLimit(env string) bool {
-	return slices.ContainsFunc(sim.scenario.components, func(c string) bool {
+	return sim.scenario.limited && slices.ContainsFunc(sim.scenario.components, func(c string) bool {
 		p := target{c, env}
 		h := sim.truth.health[deployment{p, sim.tagAt(sim.head(), p)}]
 		return h != nil && !h.badSince.IsZero() && sim.hasRecentRevert(h.badSince)

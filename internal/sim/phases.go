@@ -348,13 +348,17 @@ func (sim *Simulation) excuse(component, why string) {
 // isExcusedSince says that people may be why what landed then isn't reverted: what they did before
 // is over with it, but for their holds.
 func (sim *Simulation) isExcusedSince(component string, landed time.Time) bool {
-	components := sim.scenario.components
-	if !sim.scenario.batch {
-		components = []string{component}
-	}
-	return slices.ContainsFunc(components, func(c string) bool {
+	return slices.ContainsFunc(sim.listMovingWith(component), func(c string) bool {
 		return sim.truth.excused[c] == excusedByHold || sim.truth.excusedAt[c].Add(overAfter).After(landed)
 	})
+}
+
+// listMovingWith lists the components that move together with one, itself among them.
+func (sim *Simulation) listMovingWith(component string) []string {
+	if sim.scenario.batch {
+		return sim.scenario.components
+	}
+	return []string{component}
 }
 
 // overAfter is how long what people did may be in the way of what lands after.
@@ -363,10 +367,7 @@ const overAfter = 5 * time.Minute
 // excuseOf says why a component may be left where it is: where several move together,
 // one keeps the others.
 func (sim *Simulation) excuseOf(component string) string {
-	if !sim.scenario.batch {
-		return sim.truth.excused[component]
-	}
-	for _, c := range sim.scenario.components {
+	for _, c := range sim.listMovingWith(component) {
 		if why := sim.truth.excused[c]; why != "" {
 			return why
 		}

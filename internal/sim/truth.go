@@ -425,9 +425,9 @@ func (sim *Simulation) isNewest(p target, tag string) bool {
 // noteUnwatched notes of what a person has just merged that it may be that no process saw how
 // its targets were before: any of them where the pull request is young or not the service's own work,
 // and otherwise those that got well while no process ran.
-func (sim *Simulation) noteUnwatched(commit string, young bool) {
+func (sim *Simulation) noteUnwatched(commit string, unsure bool) {
 	for _, p := range sim.scenario.targets() {
-		if all := sim.truth.landings[p]; len(all) > 0 && all[len(all)-1].at.Equal(sim.now) && all[len(all)-1].tag == sim.tagAt(commit, p) && (young || !sim.isSeenWell(p)) {
+		if all := sim.truth.landings[p]; len(all) > 0 && all[len(all)-1].at.Equal(sim.now) && all[len(all)-1].tag == sim.tagAt(commit, p) && (unsure || !sim.isSeenWell(p)) {
 			all[len(all)-1].wasWell = false
 		}
 	}

@@ -85,20 +85,12 @@ func (j *judgement) operationRelation() Relation {
 	}
 }
 
-// operationStart is when the last operation began, by the cluster's clock; zero: there is none.
-func (j *judgement) operationStart() time.Time {
-	if j.app.Operation == nil {
-		return time.Time{}
-	}
-	return normalizeTime(j.app.Operation.StartedAt)
-}
-
 // isSyncedAnew says that a whole sync has begun since the target was last seen done with the commit,
 // before it was verified: the health that Argo CD shows may be from before that sync. What was verified
 // stays that.
 func (j *judgement) isSyncedAnew() bool {
 	op := j.app.Operation
-	return !j.mem.Done.IsZero() && !j.mem.isVerified() && op != nil && op.IsWhole() && !j.operationStart().Equal(j.mem.DoneWith)
+	return !j.mem.Done.IsZero() && !j.mem.isVerified() && op != nil && op.IsWhole() && !j.lastSyncBegan().Equal(j.mem.DoneWith)
 }
 
 // isReplaced says that something else was synced since, so that what runs, and is well, isn't the

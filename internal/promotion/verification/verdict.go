@@ -267,7 +267,7 @@ func (j *judgement) comparedVerdict() Verdict {
 			j.mem.Fresh, j.mem.DoneReconciled, j.mem.HealthySince = false, time.Time{}, time.Time{}
 		}
 		if !j.mem.isVerified() {
-			j.mem.DoneWith = j.operationStart()
+			j.mem.DoneWith = j.lastSyncBegan()
 		}
 		if j.mem.Done.IsZero() {
 			j.mem.Done, j.mem.TimeoutFrom = j.now, j.now
