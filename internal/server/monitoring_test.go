@@ -23,18 +23,7 @@ var (
 // TestMonitoringKnowsTheMetrics holds that the alert rules and the dashboard ask for metrics
 // and labels that there are, and that the rules are ones that Prometheus takes.
 func TestMonitoringKnowsTheMetrics(t *testing.T) {
-	s := newTestServer(t, "")
-	descs := make(chan *prometheus.Desc)
-	go func() {
-		s.metrics.registry.Describe(descs)
-		close(descs)
-	}()
-	known := map[string][]string{}
-	for d := range descs {
-		if m := descPattern.FindStringSubmatch(d.String()); m != nil {
-			known[m[1]] = strings.FieldsFunc(m[2], func(r rune) bool { return r == ',' || r == ' ' })
-		}
-	}
+	known := listMetrics(t)
 	for from, expressions := range map[string][]string{"alerts.yaml": readAlerts(t), "dashboard.json": readDashboard(t)} {
 		if len(expressions) < 10 {
 			t.Errorf("%s has %d expressions", from, len(expressions))
@@ -55,6 +44,50 @@ func TestMonitoringKnowsTheMetrics(t *testing.T) {
 	if out, err := exec.CommandContext(t.Context(), promtool, "check", "rules", "../../deploy/monitoring/alerts.yaml").CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
+}
+
+// TestServerPageHasTheMetrics holds that docs/server.md lists every metric with its labels, and no other.
+// Of several in one row, the first has the labels.
+func TestServerPageHasTheMetrics(t *testing.T) {
+	page, err := os.ReadFile("../../docs/server.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := listMetrics(t)
+	for row := range strings.Lines(string(page)) {
+		if !strings.HasPrefix(row, "| `liftlock_") {
+			continue
+		}
+		for i, m := range metricPattern.FindAllStringSubmatch(row, -1) {
+			labels, is := known[m[1]]
+			if !is {
+				t.Errorf("there is no metric %s, or it is there twice", m[1])
+			} else if documented := strings.FieldsFunc(m[2], func(r rune) bool { return r == ',' }); i == 0 && !slices.Equal(documented, labels) {
+				t.Errorf("%s has the labels %v, and documented are %v", m[1], labels, documented)
+			}
+			delete(known, m[1])
+		}
+	}
+	for name := range known {
+		t.Errorf("%s isn't documented", name)
+	}
+}
+
+// listMetrics lists the server's metrics with their labels.
+func listMetrics(t *testing.T) map[string][]string {
+	s := newTestServer(t, "")
+	descs := make(chan *prometheus.Desc)
+	go func() {
+		s.metrics.registry.Describe(descs)
+		close(descs)
+	}()
+	known := map[string][]string{}
+	for d := range descs {
+		if m := descPattern.FindStringSubmatch(d.String()); m != nil {
+			known[m[1]] = strings.FieldsFunc(m[2], func(r rune) bool { return r == ',' || r == ' ' })
+		}
+	}
+	return known
 }
 
 // checkExpression lists what an expression asks for that there isn't.

@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-// TestDocumented holds docs/doctor.md to the codes: each is there with its level, its meaning and
-// its cure, and no other is.
+// TestDocumented holds docs/doctor.md to the codes: each is there with its level and its meaning,
+// and no other is.
 func TestDocumented(t *testing.T) {
 	doc, err := os.ReadFile("../../../docs/doctor.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows := regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| (ok|warn|FAIL|unknown) \\| ([^|]+) \\| ([^|]+) \\|$").FindAllStringSubmatch(string(doc), -1)
+	rows := regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| (ok|warn|FAIL|unknown) \\| [^|]+ \\|$").FindAllStringSubmatch(string(doc), -1)
 	documented := map[Code]Level{}
 	for _, r := range rows {
 		if _, twice := documented[Code(r[1])]; twice {
@@ -36,7 +36,7 @@ func TestDocumented(t *testing.T) {
 }
 
 // TestLevels: every code that the package's files use has a level, every code is used, and some
-// test has it found.
+// test has it found. What is found says what to change, which docs/doctor.md leaves to it.
 func TestLevels(t *testing.T) {
 	files, err := os.ReadDir(".")
 	if err != nil {
@@ -54,6 +54,9 @@ func TestLevels(t *testing.T) {
 		if strings.HasSuffix(f.Name(), "_test.go") {
 			tests += string(text)
 			continue
+		}
+		for _, m := range regexp.MustCompile(`\.add(?:Probe)?\("([a-z-]+)", .*, ""\)`).FindAllStringSubmatch(string(text), -1) {
+			t.Errorf("%s: %s says nothing to change", f.Name(), m[1])
 		}
 		for _, m := range regexp.MustCompile(`(?:\.add\(|\.addProbe\(|Code\(|code = )"([a-z-]+)"`).FindAllStringSubmatch(string(text), -1) {
 			used[Code(m[1])] = true
