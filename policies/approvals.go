@@ -8,33 +8,34 @@ import (
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
-// Approvals asks for reviews on the forge. One person counts once, for the diff
-// that the review was given on, and only with the permission to write to the
-// repository. The release's authors and Liftlock's own account never count; while an
-// author can't be told, it waits.
+// Approvals asks for reviews on the forge. A person counts once, for the reviewed diff, and
+// only with write permission. The release's authors and Liftlock's account never count. While
+// the authors aren't known, it waits.
 type Approvals struct {
 	// How many people must approve.
 	Count int `yaml:"count" json:"count" jsonschema:"required,minimum=1"`
-	// Whose approval counts; without it, that of anybody who may write to the repository.
+	// Whose approval counts. Not set: anybody who may write.
 	From From `yaml:"from" json:"from"`
-	// A review that asks for changes, by somebody whose approval would count, keeps it waiting until that is dismissed or replaced by an approval. Not set: true.
+	// A request for changes, by somebody whose approval would count, blocks until it is dismissed
+	// or that person approves.
 	Veto *bool `yaml:"veto" json:"veto,omitempty" jsonschema:"default=true"`
-	// How long an approval counts, from when it was given: 72h. Not set: as long as it stands.
+	// How long an approval counts: 72h. Not set: as long as it stands.
 	MaxAge time.Duration `yaml:"maxAge" json:"maxAge,omitempty"`
-	// Nobody counts in two approvals gates of the environment. Not set: one person may count in several.
+	// Nobody counts in two approvals gates of the environment.
 	Distinct bool `yaml:"distinct" json:"distinct,omitempty"`
 }
 
-// From narrows whose approval counts: whoever any of its keys names. Empty: anybody who
-// may write to the repository.
+// From narrows whose approval counts: anybody whom one of its keys names, with write
+// permission. Empty: anybody who may write to the repository.
 type From struct {
-	// Teams on the forge, as organisation/team; where the forge nests teams, with those below. Their members need the permission to write all the same.
+	// Teams on the forge, as organisation/team, with nested teams.
 	Teams []string `yaml:"teams" json:"teams,omitempty"`
-	// Logins on the forge. They need the permission to write all the same.
+	// Logins on the forge.
 	Users []string `yaml:"users" json:"users,omitempty"`
-	// Whom the base branch's CODEOWNERS names for the changed files: each of them takes the approval of one of its owners, or of somebody whom teams or users name.
+	// Each changed file needs an approval by one of its owners in the base branch's CODEOWNERS, or
+	// by one of teams or users.
 	Codeowners bool `yaml:"codeowners" json:"codeowners,omitempty"`
-	// With codeowners: a changed file that nobody owns waits. Not set: it takes no owner's approval.
+	// With codeowners: a changed file without an owner blocks.
 	Strict bool `yaml:"strict" json:"strict,omitempty"`
 }
 

@@ -10,17 +10,17 @@ import (
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
-// Checks asks for what programs say of the pull request's head, or of the commits by which
-// the release landed before: commit statuses, and check runs where the forge has those. Every pattern must match at least one, and all that
-// match must have passed. Liftlock's own status never counts.
+// Checks asks for commit statuses and check runs. Every pattern must match at least one, and
+// all that match must have passed. Liftlock's own status never counts.
 type Checks struct {
-	// Names of checks that must have passed: ci/*. A * stands for any text, also for none.
+	// Names of checks: ci/*. A * matches any text, also none.
 	Require []string `yaml:"require" json:"require" jsonschema:"required,minItems=1"`
-	// Whose checks count, by login; of an app with its [bot]: github-actions[bot]. Not set: those of anybody who may write to the repository, because that is who can set one.
+	// Whose checks count, by login: github-actions[bot]. Not set: those of anybody who may write.
 	From []string `yaml:"from" json:"from,omitempty"`
-	// Of which commit: head, the pull request's, or release, those by which the release landed in each environment in this one's after.
+	// head: of the pull request's head. release: of the commits by which the release landed in each
+	// environment of after.
 	On string `yaml:"on" json:"on,omitempty" jsonschema:"enum=head,enum=release,default=head"`
-	// A check that was skipped counts as passed. GitHub takes a required job that was skipped for passed.
+	// A skipped check counts as passed.
 	AllowSkipped bool `yaml:"allowSkipped" json:"allowSkipped,omitempty"`
 }
 

@@ -8,17 +8,17 @@ import (
 	"unicode"
 )
 
-// Freeze keeps promotions from merging for a while. It includes its beginning and not its
-// end. Only the merge waits: pull requests are opened and kept up to date all the same,
-// and a revert is never stopped.
+// Freeze keeps promotions from merging for a while. Pull requests still open, and reverts are
+// never stopped.
 type Freeze struct {
-	// When it begins: a date (2026-12-20, the midnight with which that day begins in timezone), or a time with its offset (2026-12-20T18:00:00+01:00).
+	// When it begins: a date (2026-12-20, midnight at its start in timezone) or a time with offset
+	// (2026-12-20T18:00:00+01:00).
 	From Moment `yaml:"from" json:"from" jsonschema:"required"`
-	// When it is over, likewise; the day that it names is no longer frozen.
+	// When it ends, likewise; the day of a date is no longer frozen.
 	To Moment `yaml:"to" json:"to" jsonschema:"required"`
-	// The zone of the dates, as the IANA database names it: Europe/Berlin, UTC. Needed where a date is given.
+	// The IANA time zone of dates. Required with a date.
 	Timezone string `yaml:"timezone" json:"timezone,omitempty"`
-	// Why, for people: holidays.
+	// The reason, for people.
 	Reason string `yaml:"reason" json:"reason,omitempty"`
 }
 

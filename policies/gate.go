@@ -7,27 +7,27 @@ import (
 	"time"
 )
 
-// Gate is one entry of an environment's gates: exactly one of its kinds is set.
+// Gate is one entry of an environment's gates. Exactly one key is set.
 type Gate struct {
-	// Asks for reviews that approve, given on the forge.
+	// Reviews on the forge.
 	Approvals *Approvals `yaml:"approvals" json:"approvals,omitempty"`
-	// Lets it merge only within recurring times.
+	// Recurring times in which it may merge.
 	Window *Window `yaml:"window" json:"window,omitempty"`
-	// The same for several windows of which one that is open is enough.
+	// Several windows, one of which must be open.
 	Windows Windows `yaml:"windows" json:"windows,omitempty"`
-	// Keeps it from merging for a while.
+	// A time in which it may not merge.
 	Freeze *Freeze `yaml:"freeze" json:"freeze,omitempty"`
-	// Asks that the release was verified before for a while.
+	// The release was verified before for a while.
 	Soak *Soak `yaml:"soak" json:"soak,omitempty"`
-	// Asks that the environment's targets don't differ from Git.
+	// The environment's targets don't differ from Git.
 	Settled *Settled `yaml:"settled" json:"settled,omitempty"`
-	// Asks for commit statuses and check runs on the pull request's head.
+	// Commit statuses and check runs.
 	Checks *Checks `yaml:"checks" json:"checks,omitempty"`
 	// A condition in CEL.
 	Expression *Expression `yaml:"expression" json:"expression,omitempty"`
-	// Asks a Prometheus server, again and again for a while.
+	// A Prometheus query, for a while.
 	Metric *Metric `yaml:"metric" json:"metric,omitempty"`
-	// Asks a server of your own.
+	// The answer of your own server.
 	HTTP *HTTP `yaml:"http" json:"http,omitempty"`
 }
 

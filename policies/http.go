@@ -8,18 +8,18 @@ import (
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
-// HTTP asks a server of your own about this very head of the pull request, again and
-// again, and does as it says: pass, wait or fail. What it can't be asked waits.
+// HTTP asks your own server about the pull request's head. It answers pass, wait or fail. While
+// it can't be asked, the gate waits.
 type HTTP struct {
-	// The endpoint by its name in the server's file, which has its address and secret.
+	// The endpoint's name in the server's file.
 	Endpoint string `yaml:"endpoint" json:"endpoint" jsonschema:"required"`
-	// What is added to the endpoint's address: /change/approve.
+	// Added to the endpoint's address: /change/approve.
 	Path string `yaml:"path" json:"path,omitempty"`
-	// How often it is asked, from 10s to 1h.
+	// How often to ask, from 10s to 1h.
 	Every time.Duration `yaml:"every" json:"every,omitempty" jsonschema:"default=1m"`
-	// How long it may take to answer, up to 30s.
+	// The timeout of an answer, up to 30s.
 	Timeout time.Duration `yaml:"timeout" json:"timeout,omitempty" jsonschema:"default=10s"`
-	// For how long a pass counts, from every to 24h.
+	// How long a pass counts, from every to 24h.
 	MaxAge time.Duration `yaml:"maxAge" json:"maxAge,omitempty" jsonschema:"default=10m"`
 }
 

@@ -17,21 +17,22 @@ import (
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
-// Metric asks a Prometheus server again and again, and passes once what it answered was as
-// it should be for a while. A sample that isn't so, or none for twice the interval, begins
-// it anew.
+// Metric asks a Prometheus server and passes once the answers were right for a while. A wrong
+// sample, or none for twice the interval, starts over.
 type Metric struct {
-	// The Prometheus server by its name in the server's file, which has its address and credentials.
+	// The server's name in the server's file.
 	Prometheus string `yaml:"prometheus" json:"prometheus" jsonschema:"required"`
-	// What it is asked, in PromQL: a number, or a vector of which each series counts. It may have {{ .pipeline }}, {{ .environment }}, {{ .component }}, {{ .release }} (12 hex digits) and {{ .tag }} (of the release's one image), which are written as PromQL strings.
+	// PromQL that gives a number, or a vector of which each series counts. {{ .pipeline }}, {{
+	// .environment }}, {{ .component }}, {{ .release }} (12 hex digits) and {{ .tag }} (of the
+	// release's one image) are written as PromQL strings.
 	Query string `yaml:"query" json:"query" jsonschema:"required"`
-	// What must be true of each value, in CEL: value < 0.01.
+	// A CEL condition for each value: value < 0.01.
 	When string `yaml:"when" json:"when" jsonschema:"required"`
-	// For how long each sample must have been so: 10m. From 2 to 58 times every.
+	// For how long: 10m. From 2 to 58 times every.
 	For time.Duration `yaml:"for" json:"for" jsonschema:"required"`
-	// How often it is asked, from 10s to 1h.
+	// How often to ask, from 10s to 1h.
 	Every time.Duration `yaml:"every" json:"every,omitempty" jsonschema:"default=1m"`
-	// What an answer without any series is: wait, or pass where nothing to measure is well.
+	// The result of an answer without series.
 	OnEmpty string `yaml:"onEmpty" json:"onEmpty,omitempty" jsonschema:"enum=wait,enum=pass,default=wait"`
 }
 

@@ -14,10 +14,10 @@ const (
 	DriftWarn  = "warn"
 )
 
-// Settled asks that the environment's targets are in the cluster as Git says. A promotion's
-// sync overwrites what somebody changed there, maybe in the middle of an incident.
+// Settled asks that the environment's targets don't differ from Git, because a sync overwrites
+// changes that somebody made in the cluster.
 type Settled struct {
-	// block: waits while a target was changed in the cluster since its sync (it drifted), or that can't be told. warn: passes and says so, as where there is no such gate.
+	// block: waits while a target has drifted since its sync, or that isn't known. warn: passes and says so.
 	Drift string `yaml:"drift" json:"drift" jsonschema:"required,enum=block,enum=warn"`
 }
 

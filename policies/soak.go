@@ -7,15 +7,14 @@ import (
 	"time"
 )
 
-// Soak asks that the release was verified in an environment, without a break, for a
-// while. Time begins with the verification; it starts again after a degradation, a
-// failed verification, another release or a change by hand, and stands still while
-// nobody can tell how the environment is. The longest stretch counts, also after the
-// release has left.
+// Soak asks that the release was verified in an environment for a while without a break. A
+// degradation, a failed verification, another release and a change by hand are breaks. Time
+// stands still while the state is unknown. The longest stretch counts, also after the release
+// has left.
 type Soak struct {
-	// The environment in which it must have been. Not set: each in this one's after.
+	// The environment. Not set: each of this one's after.
 	Environment string `yaml:"environment" json:"environment,omitempty"`
-	// For how long without a break: 2h.
+	// How long: 2h.
 	For time.Duration `yaml:"for" json:"for" jsonschema:"required"`
 }
 

@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// Window lets a promotion merge only within recurring times. It goes by the clock on the
-// wall of its zone: 22:00 for eight hours ends at 06:00 in every night, also in one in
-// which the clocks change. A start that the clocks skip opens when they have jumped; one
-// in an hour that comes twice opens twice. It includes its start and not its end.
-// Instead of cron, duration and timezone it may have argocd alone.
+// Window lets a promotion merge only within recurring times. It has either cron, duration and
+// timezone, or argocd. It follows local time: 22:00 for 8h ends at 06:00, also when the clocks
+// change. A skipped start opens right after the change; a repeated one opens twice. The start
+// is inside, the end is not.
 type Window struct {
-	// When it opens: minute, hour, day of the month, month and day of the week, as cron has them. Days of the month and of the week can't both be given; 7 is Sunday too.
+	// When it opens, as in cron: minute, hour, day of the month, month, day of the week (0 or 7 is
+	// Sunday). Only one of the two days may be restricted.
 	Cron string `yaml:"cron" json:"cron,omitempty" jsonschema:"minLength=1"`
-	// How long it stays open, by the clock on the wall; at most seven days (168h).
+	// How long it stays open, in local time, at most 168h.
 	Duration time.Duration `yaml:"duration" json:"duration,omitempty"`
-	// Whose clock, as the IANA database names it: Europe/Berlin, UTC.
+	// An IANA time zone: Europe/Berlin, UTC.
 	Timezone string `yaml:"timezone" json:"timezone,omitempty" jsonschema:"minLength=1"`
-	// Open while the sync windows of the AppProjects in Argo CD let every target of the environment be synced.
+	// Open while Argo CD's sync windows let every target of the environment sync.
 	ArgoCD bool `yaml:"argocd" json:"argocd,omitempty" jsonschema:"enum=true"`
 }
 

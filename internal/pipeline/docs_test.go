@@ -201,15 +201,15 @@ const introduction = `# The pipeline file
 
 <!-- Generated from the types in internal/pipeline: go test ./internal/pipeline -update -->
 
-A repository's pipelines are in ` + "`.liftlock.yaml`" + ` or in ` + "`.liftlock/*.yaml`" + ` on its default branch, one a YAML
-document. The file is read strictly: an unknown key, a key given twice, a key without a value or a value of another type is
-an error with its file and line. Editors can check it with [pipeline.schema.json](pipeline.schema.json). ` + "`liftlock validate`" + `
-checks it completely.
+A repository's pipelines are in ` + "`.liftlock.yaml`" + ` or in ` + "`.liftlock/*.yaml`" + ` on its default branch, one in each YAML document.
+Unknown and duplicate keys, keys without a value, and values of a wrong type are errors with file and line. Check the file with
+` + "`liftlock validate`" + `; editors can use [pipeline.schema.json](pipeline.schema.json).
 
-Durations are written like ` + "`90s`, `15m` or `1h30m`" + `. Globs on files know ` + "`*`, `**`, `?`, `[…]` and `{a,b}`" + `.
-The templates of components and environments are Go templates with those of
-[sprig's functions](https://masterminds.github.io/sprig/) that always give the same answer (no clock, no randomness, no
-environment, no network); a parameter that doesn't exist is an error.
+- Durations: ` + "`90s`, `15m`, `1h30m`" + `. File globs: ` + "`*`, `**`, `?`, `[…]`, `{a,b}`" + `.
+- Templates are Go templates with the deterministic ones of [sprig's functions](https://masterminds.github.io/sprig/). A missing
+  parameter is an error.
+- Details: [carried fields](edits.md), [sets and Applications](resolution.md), [gates](gates.md),
+  [promotion and verification](promotion.md).
 
 `
 
@@ -266,21 +266,24 @@ func section(t *testing.T, b *bytes.Buffer, name string, paths []string, s *json
 	if paths[0] != "``" {
 		fmt.Fprintf(b, "At %s. ", strings.Join(paths, " and "))
 	}
-	fmt.Fprintf(b, "%s\n\n| key | value | default | |\n|---|---|---|---|\n", s.Description)
+	fmt.Fprintf(b, "%s\n", s.Description)
+	if s.Properties.Len() == 0 {
+		return
+	}
+	b.WriteString("\n| key | value | |\n|---|---|---|\n")
 	for pair := s.Properties.Oldest(); pair != nil; pair = pair.Next() {
 		key, p := pair.Key, pair.Value
 		if p.Description == "" {
 			t.Errorf("%s.%s has no comment", name, key)
 		}
-		fallback := ""
-		if p.Default != nil {
-			fallback = fmt.Sprintf("`%v`", p.Default)
-		}
-		if slices.Contains(s.Required, key) {
-			fallback = "required"
-		}
 		value, _ := valueOf(p)
-		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", key, value, fallback, strings.ReplaceAll(p.Description, "|", `\|`))
+		if slices.Contains(s.Required, key) {
+			value += ", required"
+		}
+		if p.Default != nil {
+			value += fmt.Sprintf("; default `%v`", p.Default)
+		}
+		fmt.Fprintf(b, "| `%s` | %s | %s |\n", key, value, strings.ReplaceAll(p.Description, "|", `\|`))
 	}
 }
 

@@ -15,11 +15,14 @@ const (
 	OnDegradedHold           = "hold"
 )
 
-// OnDegraded says what happens when a promotion's targets degrade. It may be written as its action alone.
+// OnDegraded says what happens when a promotion's targets degrade. The action alone is a
+// shorthand.
 type OnDegraded struct {
-	// Open a revert, open and merge it, or hold and ask. In a source environment it is always hold.
+	// Open a revert; open and merge it; or hold and ask a person.
 	Action string `yaml:"action" json:"action" jsonschema:"enum=revert,enum=revert-and-merge,enum=hold,default=revert"`
-	// How many of the component's targets in the environment must be degraded before a revert opens, or is merged, by itself: a number, or a share of them such as 50%, rounded up. More than there are means all of them. Fewer are held for a person. Not set: any one. Not with hold.
+	// How many of the component's targets must be degraded before a revert opens or merges by
+	// itself; shares are rounded up. More than there are: all. With fewer degraded, a person is
+	// asked. Not set: one. Not with hold.
 	Quorum Quorum `yaml:"quorum" json:"quorum,omitzero"`
 }
 

@@ -92,43 +92,53 @@ const CommandsBare = "bare"
 
 // Spec is the pipeline itself.
 type Spec struct {
-	// act, or observe: says what it would do, opens and merges nothing.
+	// act; or observe: says what it would do, opens and merges nothing.
 	Mode Mode `yaml:"mode" json:"mode" jsonschema:"enum=act,enum=observe,default=act"`
-	// What is promoted when the pipeline is new. baseline: only releases introduced after this pipeline (or component, or carry entry) came in. converge: also what a source environment carries since before that and the environments after it don't.
+	// What is promoted when the pipeline, a component or a carry entry is new. baseline: only later
+	// releases. converge: also what a source environment already has and the ones after it lack.
 	Adopt string `yaml:"adopt" json:"adopt" jsonschema:"enum=baseline,enum=converge,default=baseline"`
-	// Where the targets come from; at least one entry here or in applications.
+	// Where the targets come from. At least one entry here or in applications.
 	ApplicationSets []ApplicationSetSource `yaml:"applicationSets" json:"applicationSets,omitempty"`
-	// Plain Applications that are targets, such as the children of an app of apps.
+	// Plain Applications, such as the children of an app of apps.
 	Applications []ApplicationSource `yaml:"applications" json:"applications,omitempty"`
-	// A file of Argo CD's cluster Secrets, from the repository's root, as kubectl get secret -o yaml prints them and liftlock init --clusters-example gives an example of: validate, resolve, plan and impact take the clusters from it where --clusters names no other file. The server doesn't read it: it goes by the clusters of its Argo CDs.
+	// A file of Argo CD's cluster Secrets, from the repository's root, as kubectl get secret -o
+	// yaml or liftlock init --clusters-example prints them. validate, resolve, plan and impact read
+	// it unless --clusters names another. The server doesn't.
 	Clusters string `yaml:"clusters" json:"clusters,omitempty" jsonschema:"minLength=1"`
-	// A Go template over the generator's parameters, plus .application and .applicationSet, that gives each target's component. A plain Application has no parameters, only .application; where it is in a file, .application.file is that file (of a kustomization or a chart its own). Empty: the target is not managed. Needed here or in every entry of applicationSets and applications.
+	// A Go template that gives each target's component, over the generator's parameters,
+	// .application and .applicationSet. A plain Application has only .application, with
+	// .application.file. An empty result: the target isn't managed. Required here or in every
+	// entry.
 	Component string `yaml:"component" json:"component"`
-	// Likewise, each target's environment.
+	// Likewise for each target's environment.
 	Environment string `yaml:"environment" json:"environment"`
-	// How environments are told apart in Git: each has its own directories, all on the tracked branch; or each has its own branch, which its targets follow.
+	// Each environment has directories of its own on the tracked branch, or a branch of its own
+	// that its targets follow.
 	Layout string `yaml:"layout" json:"layout" jsonschema:"enum=directories,enum=branches,default=directories"`
-	// What a promotion moves; at least one entry.
+	// What a promotion moves.
 	Carry []Carry `yaml:"carry" json:"carry" jsonschema:"required,minItems=1"`
-	// Where the application's own code is, so that its commits are shown in the pull request: owner/repository@revision on the same forge, of the owner of this repository, like acme/{{component}}@v{{value}}. {{value}} stands for a carried value, an image's tag for example, before and after; without @ the value is the revision.
+	// The application's repository, whose commits the pull request shows:
+	// acme/{{component}}@v{{value}}, on the same forge and of the same owner. {{value}} is a
+	// carried value, such as a tag. Without @ the value is the revision.
 	Source string `yaml:"source" json:"source,omitempty"`
-	// What one pull request holds. component: one component; environment: all components that are ready for the environment, all or nothing.
+	// What one pull request moves. component: one component. environment: all components that are
+	// ready, all or nothing.
 	Batch string `yaml:"batch" json:"batch" jsonschema:"enum=component,enum=environment,default=component"`
 	// How pull requests are merged.
 	Merge Merge `yaml:"merge" json:"merge"`
-	// What Liftlock does at once, at most.
+	// How much Liftlock does at once.
 	Limits Limits `yaml:"limits" json:"limits"`
-	// bare: commands in pull requests may also be written without /liftlock, as /promote. Not set: other bots keep those.
+	// bare: /promote also works for /liftlock promote. Not set: bare words are for other bots.
 	Commands string `yaml:"commands" json:"commands" jsonschema:"enum=bare"`
-	// Who may let a promotion past one of its gates by /liftlock skip. Not set: nobody, but holders of an API token with the role breakglass.
+	// Who may write /liftlock skip. Not set: only the role breakglass, in the API and the console.
 	BreakGlass *BreakGlass `yaml:"breakGlass" json:"breakGlass,omitempty"`
-	// Keeps the forge's own page of environments up to date, where the forge has deployments (GitHub): each merge into an environment is one there, in progress until the environment is verified.
+	// GitHub only: each merge into an environment is a deployment, in progress until it is verified.
 	Deployments bool `yaml:"deployments" json:"deployments"`
-	// The check of people's own pull requests.
+	// The check of other people's pull requests.
 	Impact Impact `yaml:"impact" json:"impact,omitzero"`
-	// Who is told of what, outside of the pull requests.
+	// Notifications outside the pull requests.
 	Notify []Notification `yaml:"notify" json:"notify,omitempty"`
-	// The steps of the pipeline; at least one.
+	// The steps of the pipeline.
 	Environments []Environment `yaml:"environments" json:"environments" jsonschema:"required,minItems=1"`
 }
 
@@ -146,22 +156,22 @@ func (s *Spec) EnvironmentByName(name string) *Environment {
 	return nil
 }
 
-// ApplicationSetSource says where ApplicationSets are read from, with the
-// overrides for those: exactly one of path, kustomize, helm and live is set.
+// ApplicationSetSource says where ApplicationSets are. Exactly one of path, kustomize, helm and
+// live is set.
 type ApplicationSetSource struct {
 	// A glob of manifests, from the repository's root.
 	Path string `yaml:"path" json:"path,omitempty" jsonschema:"minLength=1"`
-	// A folder, from the repository's root, with a kustomization: the ApplicationSets are those of what kustomize build makes of it.
+	// A folder, from the repository's root, that kustomize builds.
 	Kustomize string `yaml:"kustomize" json:"kustomize,omitempty" jsonschema:"minLength=1"`
-	// A chart in this repository: the ApplicationSets are those of what helm template makes of it.
+	// A chart in this repository.
 	Helm *HelmSource `yaml:"helm" json:"helm,omitempty"`
-	// The object as it runs, for a set that is templated or generated elsewhere.
+	// The object as it runs, for a set that is made elsewhere.
 	Live *LiveApplicationSet `yaml:"live" json:"live,omitempty"`
-	// Overrides spec.component for the sets of this entry.
+	// Overrides spec.component.
 	Component string `yaml:"component" json:"component"`
-	// Overrides spec.environment for the sets of this entry.
+	// Overrides spec.environment.
 	Environment string `yaml:"environment" json:"environment"`
-	// The Argo CD that runs them, by its name in the server's file. Not set: the first one there. Not with live, which has its own.
+	// The name of their Argo CD in the server's file. Not set: the first one. Not with live.
 	ArgoCD string `yaml:"argocd" json:"argocd"`
 }
 
@@ -189,24 +199,25 @@ type ManifestSource struct {
 // IsBuilt says that the manifests are built of files, which don't have them as they are.
 func (s ManifestSource) IsBuilt() bool { return s.Kustomize != "" || s.Helm != nil }
 
-// HelmSource is a chart that makes ApplicationSets or Applications, and what it is given.
+// HelmSource is a chart that makes ApplicationSets or Applications.
 type HelmSource struct {
 	// The chart's folder, from the repository's root.
 	Path string `yaml:"path" json:"path" jsonschema:"required,minLength=1"`
-	// Values files, from the chart's folder; with a leading / from the repository's root. The later wins.
+	// Values files, from the chart's folder or, with a leading /, from the repository's root. The
+	// last one wins.
 	ValueFiles []string `yaml:"valueFiles" json:"valueFiles,omitempty"`
-	// Values over those of the files.
+	// Values that override the files.
 	Values HelmValues `yaml:"values" json:"values,omitempty"`
-	// The release's name, for templates that ask for it. Not set: the chart's folder's.
+	// The Helm release's name. Not set: the name of the chart's folder.
 	ReleaseName string `yaml:"releaseName" json:"releaseName,omitempty"`
-	// The release's namespace, likewise.
+	// The Helm release's namespace.
 	Namespace string `yaml:"namespace" json:"namespace,omitempty" jsonschema:"default=argocd"`
 }
 
 // SetDefaults fills in the namespace that Argo CD is usually in.
 func (s *HelmSource) SetDefaults() { s.Namespace = "argocd" }
 
-// HelmValues are a chart's values, of which the chart alone knows the keys.
+// HelmValues are a chart's values, with any keys.
 type HelmValues map[string]any
 
 // UnmarshalYAML reads any mapping whose keys are texts, and that JSON can say as well.
@@ -222,32 +233,32 @@ func (v *HelmValues) UnmarshalYAML(node *yaml.Node) error {
 	return json.Unmarshal(raw, (*map[string]any)(v))
 }
 
-// LiveApplicationSet names one ApplicationSet object of a running Argo CD.
+// LiveApplicationSet names one running ApplicationSet.
 type LiveApplicationSet struct {
-	// The Argo CD that runs it, by its name in the server's file. Not set: the first one there.
+	// The name of its Argo CD in the server's file. Not set: the first one.
 	ArgoCD string `yaml:"argocd" json:"argocd"`
-	// The namespace that the object is in.
+	// The object's namespace.
 	Namespace string `yaml:"namespace" json:"namespace" jsonschema:"default=argocd"`
 	// The object's name.
 	Name string `yaml:"name" json:"name" jsonschema:"required,minLength=1"`
 }
 
-// ApplicationSource says which plain Applications are targets, with the
-// overrides for those.
+// ApplicationSource says which plain Applications are targets. Exactly one of path, kustomize,
+// helm and live is set.
 type ApplicationSource struct {
 	// A glob of manifests, from the repository's root.
 	Path string `yaml:"path" json:"path,omitempty" jsonschema:"minLength=1"`
-	// A folder, from the repository's root, with a kustomization: the Applications are those of what kustomize build makes of it.
+	// A folder, from the repository's root, that kustomize builds.
 	Kustomize string `yaml:"kustomize" json:"kustomize,omitempty" jsonschema:"minLength=1"`
-	// A chart in this repository: the Applications are those of what helm template makes of it.
+	// A chart in this repository.
 	Helm *HelmSource `yaml:"helm" json:"helm,omitempty"`
 	// The objects as they run.
 	Live *LiveApplications `yaml:"live" json:"live,omitempty"`
-	// Overrides spec.component for the Applications of this entry.
+	// Overrides spec.component.
 	Component string `yaml:"component" json:"component"`
-	// Overrides spec.environment for the Applications of this entry.
+	// Overrides spec.environment.
 	Environment string `yaml:"environment" json:"environment"`
-	// The Argo CD that runs them, by its name in the server's file. Not set: the first one there. Not with live, which has its own.
+	// The name of their Argo CD in the server's file. Not set: the first one. Not with live.
 	ArgoCD string `yaml:"argocd" json:"argocd"`
 }
 
@@ -265,13 +276,13 @@ func (s *ApplicationSource) Manifests() ManifestSource {
 	return ManifestSource{Path: s.Path, Kustomize: s.Kustomize, Helm: s.Helm}
 }
 
-// LiveApplications selects Application objects of a running Argo CD.
+// LiveApplications selects running Applications.
 type LiveApplications struct {
-	// The Argo CD that runs them, by its name in the server's file. Not set: the first one there.
+	// The name of their Argo CD in the server's file. Not set: the first one.
 	ArgoCD string `yaml:"argocd" json:"argocd"`
-	// The namespace that the objects are in.
+	// The objects' namespace.
 	Namespace string `yaml:"namespace" json:"namespace" jsonschema:"default=argocd"`
-	// A selector over labels, as kubectl takes it: team=shop,tier!=test.
+	// A label selector, as in kubectl: team=shop,tier!=test.
 	Selector string `yaml:"selector" json:"selector" jsonschema:"required,minLength=1"`
 }
 
@@ -282,57 +293,65 @@ const (
 	WhenAbsentSkip   = "skip"
 )
 
-// Carry is one entry of what a promotion moves: exactly one of kustomizeImages,
-// kustomizeRefs, yaml, json and files is set.
+// Carry is one entry of what a promotion moves. Exactly one of kustomizeImages, kustomizeRefs,
+// yaml, json and files is set.
 type Carry struct {
-	// Globs on the names in a kustomization's images list; their newTag, newName and digest are carried.
+	// Globs on names in a kustomization's images: carries newTag, newName and digest.
 	KustomizeImages []string `yaml:"kustomizeImages" json:"kustomizeImages,omitempty" jsonschema:"minItems=1"`
-	// Globs on the addresses, without their query, of the remote bases in a kustomization's resources, components and bases; the value of their ref= or version= is carried.
+	// Globs on addresses, without query, of a kustomization's remote bases: carries the value of
+	// ref= or version=.
 	KustomizeRefs []string `yaml:"kustomizeRefs" json:"kustomizeRefs,omitempty" jsonschema:"minItems=1"`
 	// Fields of YAML files.
 	YAML *FieldPick `yaml:"yaml" json:"yaml,omitempty"`
 	// Fields of JSON files.
 	JSON *FieldPick `yaml:"json" json:"json,omitempty"`
-	// Whole files: their content and whether they are executable.
+	// Whole files: content and executable bit.
 	Files *FilePick `yaml:"files" json:"files,omitempty"`
-	// What to do with a field that the source environment has and the target environment hasn't. For files, add also deletes those that the source environment hasn't.
+	// For a field that the source environment has and the target environment lacks. For files, add
+	// also deletes those that the source environment lacks.
 	WhenAbsent string `yaml:"whenAbsent" json:"whenAbsent" jsonschema:"enum=add,enum=refuse,default=refuse"`
 }
 
-// FieldPick picks fields by address in files by glob.
+// FieldPick picks fields of files.
 type FieldPick struct {
-	// Globs, relative to a root: a target's source paths, its values files' folders, its generator file's folder. A part between slashes may have the placeholders {{environment}} and {{component}}: values-{{environment}}.yaml.
+	// Globs below a target's source paths, values files' folders and generator file's folder. May
+	// have placeholders: values-{{environment}}.yaml, {{component}}.yaml.
 	Files []string `yaml:"files" json:"files" jsonschema:"required,minItems=1"`
-	// Addresses in those files: image.tag, hosts[0].name, containers[name=web].image, JSON Pointers and simple JSONPath. A * stands for every key of a mapping or item of a list: dependencies[*].version. A key or the value of a selection may have placeholders: elements[env={{environment}}].revision, {{environment}}.image.tag. Fields with a placeholder are looked for also in source paths that several environments share, and in the values files, generator files and ApplicationSets that they share.
+	// Paths in those files: image.tag, hosts[0].name, containers[name=web].image,
+	// dependencies[*].version, a JSON Pointer, simple JSONPath. With a placeholder, such as
+	// elements[env={{environment}}].revision, also in files that environments share.
 	Paths []string `yaml:"paths" json:"paths" jsonschema:"required,minItems=1"`
 }
 
-// FilePick picks files by glob.
+// FilePick picks whole files.
 type FilePick struct {
-	// Globs, relative to a root, of the files that are carried. A part between slashes may have the placeholders {{environment}} and {{component}}.
+	// Globs, as in the files of yaml.
 	Include []string `yaml:"include" json:"include" jsonschema:"required,minItems=1"`
-	// Globs of those among them that aren't.
+	// Globs of files among them to leave out.
 	Exclude []string `yaml:"exclude" json:"exclude,omitempty"`
 }
 
-// Notification sends what happens to a channel of the server's file.
+// Notification sends events to a channel of the server's file.
 type Notification struct {
 	// The channel's name in the server's file.
 	To string `yaml:"to" json:"to" jsonschema:"required"`
-	// What is told: opened and merged (a promotion), waiting (for people, at its gates), verified, degraded, reverted (a revert was opened), failed (a release never arrived, or can't be verified, or it can't be told for long how a target is), held, diverged, skipped (a gate), unjudged (merged past the gates), drifted (a target from what was synced), limit (so many reverts that everything holds).
+	// The events. waiting: for people at its gates. reverted: a revert was opened. failed: a
+	// release never arrived, can't be verified, or a target's state is unknown for long. skipped: a
+	// gate. unjudged: merged past the gates. drifted: a target was changed in the cluster. limit:
+	// so many reverts that everything holds.
 	On []string `yaml:"on" json:"on" jsonschema:"required,minItems=1,enum=opened,enum=waiting,enum=merged,enum=verified,enum=degraded,enum=reverted,enum=failed,enum=held,enum=diverged,enum=skipped,enum=unjudged,enum=drifted,enum=limit"`
 }
 
 // NotificationEvents are the words of Notification.On.
 var NotificationEvents = []string{"opened", "waiting", "merged", "verified", "degraded", "reverted", "failed", "held", "diverged", "skipped", "unjudged", "drifted", "limit"}
 
-// BreakGlass says who may skip gates; one of users or teams at least.
+// BreakGlass says who may skip gates. At least one of users and teams is set.
 type BreakGlass struct {
-	// Teams on the forge, as organisation/team; where the forge nests teams, with those below.
+	// Teams on the forge, as organisation/team, with nested teams.
 	Teams []string `yaml:"teams" json:"teams,omitempty"`
 	// Logins on the forge.
 	Users []string `yaml:"users" json:"users,omitempty"`
-	// An author of the release may skip a gate too. Not set: it takes a second person.
+	// An author of the release may skip too. Not set: only a second person.
 	AllowSelf bool `yaml:"allowSelf" json:"allowSelf,omitempty"`
 }
 
@@ -355,19 +374,20 @@ const (
 	FailOnSeveral = "several"
 )
 
-// Impact says how strict the check of people's own pull requests is.
+// Impact says how strict the check of other people's pull requests is.
 type Impact struct {
-	// several: a change that reaches more than one of the environments fails the commit status liftlock. nothing: it gets a warning.
+	// several: a change that reaches several environments fails the commit status. nothing: it gets
+	// a warning.
 	FailOn string `yaml:"failOn" json:"failOn" jsonschema:"enum=nothing,enum=several,default=nothing"`
 }
 
 // Limits bound what Liftlock does at once.
 type Limits struct {
-	// Promotions that are open at the same time in one environment.
+	// Open promotions in one environment.
 	OpenPerEnvironment int `yaml:"openPerEnvironment" json:"openPerEnvironment" jsonschema:"minimum=1,default=10"`
-	// Merges by Liftlock itself in any hour.
+	// Liftlock's own merges in any hour.
 	MergesPerHour int `yaml:"mergesPerHour" json:"mergesPerHour" jsonschema:"minimum=1,default=20"`
-	// Reverts in any ten minutes, in one environment or on one cluster. Past it, everything holds and says so once.
+	// Reverts in any ten minutes, in one environment or on one cluster. Past it, everything holds.
 	RevertsPer10Minutes int `yaml:"revertsPer10Minutes" json:"revertsPer10Minutes" jsonschema:"minimum=1,default=3"`
 }
 
@@ -377,25 +397,30 @@ const (
 	Manual = "manual"
 )
 
-// Environment is one step of the pipeline.
+// Environment is one step of the pipeline. A source environment takes no open, merge, gates or effect.
 type Environment struct {
-	// What the environment template yields for its targets.
+	// The result of the environment template for its targets.
 	Name string `yaml:"name" json:"name" jsonschema:"required,pattern=^[a-z0-9][a-z0-9-]*$,maxLength=63"`
-	// The environments that must have verified a release before it moves here. Not set: a source environment, where releases arrive from outside Liftlock.
+	// The environments that must have verified a release first. Not set: a source environment,
+	// where releases arrive from outside Liftlock.
 	After []string `yaml:"after" json:"after"`
-	// The branch that the environment lives on: its targets' targetRevision, and what its pull requests are merged into. Needed with layout: branches, and only there; it may be the tracked branch.
+	// Required with layout: branches, and only there: its targets' targetRevision and its pull
+	// requests' base. It may be the tracked branch.
 	Branch string `yaml:"branch" json:"branch,omitempty"`
-	// auto: the pull request opens when every environment of after verified the release; manual: /liftlock promote opens it. Not in a source environment.
+	// auto: the pull request opens when every environment of after has verified the release.
+	// manual: /liftlock promote opens it.
 	Open string `yaml:"open" json:"open" jsonschema:"enum=auto,enum=manual,default=auto"`
-	// manual: people merge; auto: Liftlock merges when all gates pass. Not in a source environment.
+	// manual: people merge. auto: Liftlock merges when all gates pass.
 	Merge string `yaml:"merge" json:"merge" jsonschema:"enum=manual,enum=auto,default=manual"`
-	// What happens when a promotion's targets degrade: open a revert, open and merge it, or hold and ask; and from how many degraded targets on. In a source environment it is always hold.
+	// What happens when a promotion's targets degrade. In a source environment always hold.
 	OnDegraded OnDegraded `yaml:"onDegraded" json:"onDegraded"`
-	// What must pass before the merge. Not in a source environment.
+	// What must pass before the merge.
 	Gates []policies.Gate `yaml:"gates" json:"gates"`
-	// required: a promotion isn't merged by Liftlock while an image, a chart's version or a part of a pod template that it carries doesn't show in the rendered manifests of a target that could be rendered; optional: it is. Not in a source environment.
+	// required: Liftlock doesn't merge while a carried image, chart version or part of a pod
+	// template doesn't show in a target's rendered manifests. Targets that can't be rendered don't
+	// count.
 	Effect string `yaml:"effect" json:"effect,omitempty" jsonschema:"enum=required,enum=optional,default=required"`
-	// The times of the verification.
+	// How releases are verified.
 	Verify Verify `yaml:"verify" json:"verify"`
 }
 
@@ -430,37 +455,41 @@ const (
 	SuspendedFail = "fail"
 )
 
-// Verify holds the times of a verification.
+// Verify says how a promotion or an arrival is verified.
 type Verify struct {
-	// How long a target may take to notice the commit and begin to sync it.
+	// Time for a target to notice the commit and begin to sync.
 	ArriveWithin Duration `yaml:"arriveWithin" json:"arriveWithin" jsonschema:"default=15m"`
-	// How long it may take, once synced, to become healthy.
+	// Time to become healthy, once synced.
 	Timeout Duration `yaml:"timeout" json:"timeout" jsonschema:"default=10m"`
-	// How long it must be healthy without a break to be verified.
+	// How long it must be healthy without a break.
 	HealthyFor Duration `yaml:"healthyFor" json:"healthyFor" jsonschema:"default=1m"`
-	// How long after that a degradation is still answered.
+	// How long after that a degradation still counts.
 	Watch Duration `yaml:"watch" json:"watch" jsonschema:"default=30m"`
-	// How long bad health must last to count as degraded.
+	// How long bad health must last to count.
 	Debounce Duration `yaml:"debounce" json:"debounce" jsonschema:"default=30s"`
-	// wait: Argo CD syncs by itself; trigger: Liftlock asks for the sync of targets without an automated policy.
+	// wait: Argo CD syncs by itself. trigger: Liftlock starts the sync of targets without automated sync.
 	Sync string `yaml:"sync" json:"sync" jsonschema:"enum=wait,enum=trigger,default=wait"`
-	// Whether such a sync removes what Git no longer has. auto: where the Application's automated policy says so (one that is switched off has a say too); always; never.
+	// Whether such a sync prunes. auto: as the Application's automated policy says, even if that is
+	// switched off.
 	Prune string `yaml:"prune" json:"prune" jsonschema:"enum=auto,enum=always,enum=never,default=auto"`
-	// How long a target may wait for its turn (its step of a RollingSync, a sync window) until a person is asked. Its other clocks stand still meanwhile. 0s: for ever.
+	// How long a target may wait for its RollingSync step or a sync window before a person is
+	// asked. Other times stand still. 0s: for ever.
 	QueueFor Duration `yaml:"queueFor" json:"queueFor" jsonschema:"default=24h"`
-	// wait: a suspended target (a paused rollout) may go on, within suspendedFor; fail: a person is asked at once.
+	// For a suspended target (a paused rollout). wait: for suspendedFor. fail: a person is asked at once.
 	Suspended string `yaml:"suspended" json:"suspended" jsonschema:"enum=wait,enum=fail,default=wait"`
-	// How long a target may be suspended until a person is asked.
+	// How long a target may be suspended before a person is asked.
 	SuspendedFor Duration `yaml:"suspendedFor" json:"suspendedFor" jsonschema:"default=24h"`
-	// Whether resources that Argo CD has no health check for count as healthy as soon as they are applied. false: a target that has such resources, or of which that isn't known, isn't verified, and a person is asked.
+	// Whether resources without a health check count as healthy once applied. false: a target that
+	// has or may have such resources isn't verified, and a person is asked.
 	IgnoreMissingHealth bool `yaml:"ignoreMissingHealth" json:"ignoreMissingHealth" jsonschema:"default=true"`
-	// Whether what runs is compared with what was rendered.
+	// Compares what runs with what was rendered.
 	Runs Runs `yaml:"runs" json:"runs,omitzero"`
 }
 
-// Runs says what of the pods of a target must be what was rendered for it.
+// Runs says what must run as rendered.
 type Runs struct {
-	// required: a target isn't verified while Argo CD lists another image of a workload than the one that came with the commit; reported: that is only said; off: it isn't looked at.
+	// required: a target isn't verified while Argo CD lists another image of a workload than the
+	// commit's. reported: only said. off: not read.
 	Images string `yaml:"images" json:"images,omitempty" jsonschema:"enum=required,enum=reported,enum=off,default=required"`
 }
 
