@@ -46,10 +46,10 @@ func TestMonitoringKnowsTheMetrics(t *testing.T) {
 	}
 }
 
-// TestServerPageHasTheMetrics holds that docs/server.md lists every metric with its labels, and no other.
+// TestPageHasTheMetrics holds that docs/monitoring.md lists every metric with its labels, and no other.
 // Of several in one row, the first has the labels.
-func TestServerPageHasTheMetrics(t *testing.T) {
-	page, err := os.ReadFile("../../docs/server.md")
+func TestPageHasTheMetrics(t *testing.T) {
+	page, err := os.ReadFile("../../docs/monitoring.md")
 	if err != nil {
 		t.Fatal(err)
 	}
